@@ -77,7 +77,14 @@ typedef struct CheckpointTensor {
     Shape shape;
     /* the ranks that can give it when saving; rank_count 0: all */
     int rank_first, rank_count;
+    /* (n,2): n whole numbers of 64 bits, in the memory of two floats each; in the file (n) */
+    bool ids;
+    /* "/tables/embed/rows#0002" is a block of rows of the data set before the #: its blocks come one
+     * behind the other, from #0000 on, and each has a checksum of its own */
+    bool block;
 } CheckpointTensor;
+/* In front of the number of a block. */
+enum { CHECKPOINT_BLOCK = '#' };
 /* "/params/NAME" or, of a running statistic, "/buffers/NAME". Owner: the caller. */
 char *checkpoint_path(const Param *param);
 /* The NAME of such a path, in it; NULL: of another one. */
@@ -161,6 +168,17 @@ Status checkpoint_load(const World *world, const char *path, CheckpointMeta *met
 /* Attributes, table and every checksum: ERR_DATA where path is not a good checkpoint. meta may be
  * NULL. Not collective. */
 Status checkpoint_verify(const char *path, CheckpointMeta *meta);
+/* The tensors of a file whose paths begin with one of these prefixes (NULL ends), in the order of
+ * paths: what is not known before. Owner: the caller; release with checkpoint_list_fini. Collective;
+ * all ranks agree. */
+typedef struct CheckpointList {
+    int count;
+    /* owned, paths, too */
+    CheckpointTensor *tensor;
+} CheckpointList;
+Status checkpoint_list(const World *world, const char *path, const char *const *prefix,
+                       CheckpointList *list);
+void checkpoint_list_fini(CheckpointList *list);
 /* Only the attributes. Not collective. */
 Status checkpoint_read_meta(const char *path, CheckpointMeta *meta);
 /* Which files this process has read back as good, as they were then. Owner: the caller. */

@@ -199,6 +199,55 @@ Status checkpoint_load(const World *world, const char *path, CheckpointMeta *met
     return status;
 }
 
+static bool begins(const char *path, const char *const *prefix)
+{
+    for (; *prefix; ++prefix)
+        if (strncmp(path, *prefix, strlen(*prefix)) == 0) return true;
+    return false;
+}
+
+static Status list_read(const char *path, const char *const *prefix, CheckpointList *list)
+{
+    StoredFile file;
+    Status status = stored_open(&file, path);
+    if (status == OK) status = stored_list(&file);
+    if (status == OK) list->tensor = mem_new((size_t)(file.count + 1) * sizeof *list->tensor);
+    for (int i = 0; i < file.count && status == OK; ++i) {
+        const StoredTensor *t = &file.tensor[i];
+        if (!begins(t->path, prefix)) continue;
+        list->tensor[list->count++] =
+            (CheckpointTensor){.path = mem_text(t->path), .shape = t->shape, .ids = t->ids};
+    }
+    stored_close(&file);
+    return status;
+}
+
+Status checkpoint_list(const World *world, const char *path, const char *const *prefix,
+                       CheckpointList *list)
+{
+    *list = (CheckpointList){0};
+    TRY(status_agree(world, world->rank == 0 ? list_read(path, prefix, list) : OK));
+    world_bcast(world, &list->count, sizeof list->count, 0);
+    if (world->rank > 0) list->tensor = mem_new((size_t)(list->count + 1) * sizeof *list->tensor);
+    for (int i = 0; i < list->count; ++i) {
+        CheckpointTensor *t = &list->tensor[i];
+        char *own = (char *)(uintptr_t)t->path;
+        world_bcast(world, t, sizeof *t, 0);
+        t->path = world_bcast_text(world, own);
+    }
+    return OK;
+}
+
+void checkpoint_list_fini(CheckpointList *list)
+{
+    for (int i = 0; i < list->count; ++i) {
+        char *path = (char *)(uintptr_t)list->tensor[i].path;
+        mem_free(&path);
+    }
+    mem_free(&list->tensor);
+    list->count = 0;
+}
+
 Status checkpoint_read_meta(const char *path, CheckpointMeta *meta)
 {
     StoredFile file;

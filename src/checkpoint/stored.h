@@ -22,6 +22,8 @@ typedef struct StoredTensor {
     uint64_t hash;
     /* false where another program wrote it without one */
     bool has_hash;
+    /* as CheckpointTensor's */
+    bool ids;
 } StoredTensor;
 
 /* what became of a part of what HDF5 was asked, and why */
