@@ -168,16 +168,14 @@ Status checkpoint_load(const World *world, const char *path, CheckpointMeta *met
 /* Attributes, table and every checksum: ERR_DATA where path is not a good checkpoint. meta may be
  * NULL. Not collective. */
 Status checkpoint_verify(const char *path, CheckpointMeta *meta);
-/* The tensors of a file whose paths begin with one of these prefixes (NULL ends), in the order of
- * paths: what is not known before. Owner: the caller; release with checkpoint_list_fini. Collective;
- * all ranks agree. */
+/* The blocks of a file, in the order of paths: how many rows there are is not known before. Owner: the
+ * caller; release with checkpoint_list_fini. Collective; all ranks agree. */
 typedef struct CheckpointList {
     int count;
     /* owned, paths, too */
     CheckpointTensor *tensor;
 } CheckpointList;
-Status checkpoint_list(const World *world, const char *path, const char *const *prefix,
-                       CheckpointList *list);
+Status checkpoint_list_blocks(const World *world, const char *path, CheckpointList *list);
 void checkpoint_list_fini(CheckpointList *list);
 /* Only the attributes. Not collective. */
 Status checkpoint_read_meta(const char *path, CheckpointMeta *meta);

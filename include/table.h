@@ -10,6 +10,12 @@
 #include "optim.h"
 #include "pipeline.h"
 
+/* The rank, of so many that share the rows, whose rows of that shard are. */
+static inline int table_owner(int shard, int ranks)
+{
+    return (int)((int64_t)shard * ranks >> ROW_SHARD_BITS);
+}
+
 typedef struct Tables Tables;
 
 typedef struct TablesPlan {
@@ -56,31 +62,29 @@ void tables_grad_squares(Tables *tables, double *out);
  * ERR_MEMORY. Not collective. */
 void tables_update(Tables *tables, double lr, double grad_scale);
 
-/* What this rank has. Not collective. */
+/* What this rank has of the graph's table number `table`: rows, their bytes in all. Not collective,
+ * all that follows. */
 int64_t tables_rows(const Tables *tables, int table);
 size_t tables_bytes(const Tables *tables);
 /* Forgets all rows. */
 void tables_clear(Tables *tables);
-
-/* Rows for a checkpoint: those of shards first .. last - 1 of a table that are here, sorted by
- * (shard, id). */
-typedef struct TableRows {
-    int64_t count;
-    /* owned */
-    uint64_t *id;
-    /* owned, [count]: where the row with its state is */
-    float **row;
-} TableRows;
-void tables_list(const Tables *tables, int table, int first, int last, TableRows *rows);
-void table_rows_fini(TableRows *rows);
-/* rows of each shard of a table that this rank has: [ROW_SHARDS] */
-void tables_count_shards(const Tables *tables, int table, int64_t *count);
-/* Is a row of that shard this rank's? */
-bool tables_owns(const Tables *tables, int shard);
-/* Adds rows that are this rank's, with their values and state; ERR_MEMORY. */
-Status tables_put(Tables *tables, int table, const uint64_t *id, int64_t count, float **row);
-/* Of a row and its state: floats. */
-RowState tables_state(const Tables *tables, int table);
+/* Is the table here, and a row of that shard this rank's? */
+bool tables_owns(const Tables *tables, int table, int shard);
+/* Floats of a row with its state, and what the state is. */
 int tables_floats(const Tables *tables, int table);
+RowState tables_state(const Tables *tables, int table);
+
+/* All rows of a table that are here, sorted by (shard, id); those of shard s are number first[s] ..
+ * first[s + 1] - 1. */
+typedef struct TableRows {
+    int64_t first[ROW_SHARDS + 1];
+    /* owned, both */
+    uint64_t *id;
+    const float **row;
+} TableRows;
+void tables_list(const Tables *tables, int table, TableRows *rows);
+void table_rows_fini(TableRows *rows);
+/* The rows of ids, which are this rank's, made where there are none. ERR_MEMORY. */
+Status tables_put(Tables *tables, int table, const uint64_t *id, int64_t count, float **row);
 
 #endif

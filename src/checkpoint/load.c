@@ -199,14 +199,7 @@ Status checkpoint_load(const World *world, const char *path, CheckpointMeta *met
     return status;
 }
 
-static bool begins(const char *path, const char *const *prefix)
-{
-    for (; *prefix; ++prefix)
-        if (strncmp(path, *prefix, strlen(*prefix)) == 0) return true;
-    return false;
-}
-
-static Status list_read(const char *path, const char *const *prefix, CheckpointList *list)
+static Status list_read(const char *path, CheckpointList *list)
 {
     StoredFile file;
     Status status = stored_open(&file, path);
@@ -214,19 +207,18 @@ static Status list_read(const char *path, const char *const *prefix, CheckpointL
     if (status == OK) list->tensor = mem_new((size_t)(file.count + 1) * sizeof *list->tensor);
     for (int i = 0; i < file.count && status == OK; ++i) {
         const StoredTensor *t = &file.tensor[i];
-        if (!begins(t->path, prefix)) continue;
-        list->tensor[list->count++] =
-            (CheckpointTensor){.path = mem_text(t->path), .shape = t->shape, .ids = t->ids};
+        if (t->block)
+            list->tensor[list->count++] = (CheckpointTensor){
+                .path = mem_text(t->path), .shape = t->shape, .ids = t->ids, .block = true};
     }
     stored_close(&file);
     return status;
 }
 
-Status checkpoint_list(const World *world, const char *path, const char *const *prefix,
-                       CheckpointList *list)
+Status checkpoint_list_blocks(const World *world, const char *path, CheckpointList *list)
 {
     *list = (CheckpointList){0};
-    TRY(status_agree(world, world->rank == 0 ? list_read(path, prefix, list) : OK));
+    TRY(status_agree(world, world->rank == 0 ? list_read(path, list) : OK));
     world_bcast(world, &list->count, sizeof list->count, 0);
     if (world->rank > 0) list->tensor = mem_new((size_t)(list->count + 1) * sizeof *list->tensor);
     for (int i = 0; i < list->count; ++i) {

@@ -23,7 +23,7 @@ typedef struct StoredTensor {
     /* false where another program wrote it without one */
     bool has_hash;
     /* as CheckpointTensor's */
-    bool ids;
+    bool ids, block;
 } StoredTensor;
 
 /* what became of a part of what HDF5 was asked, and why */

@@ -192,7 +192,7 @@ static Status add_blocks(const Walk *walk, hid_t set)
             t->path = mem_format("%s%c%04d", whole.path, CHECKPOINT_BLOCK, i);
             t->shape.dim[0] = rows[i];
             t->hash = (uint64_t)hash[i];
-            t->has_hash = true;
+            t->has_hash = t->block = true;
             whole.offset += shape_count(t->shape) * (int64_t)sizeof(float);
         }
     }

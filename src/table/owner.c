@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* rows that are looked for at once */
+enum { GROUP = 256 };
+
 void owner_init(Owner *owner, const Bag *bag, TableStore *store, uint64_t seed, int ranks, int own)
 {
     *owner = (Owner){.bag = bag,
@@ -81,19 +84,28 @@ static void first_values(const Owner *owner, int table, uint64_t id, float *out)
     layer_row_init(s->of->init, s->of->scale, owner->seed, s->hash, id, owner->bag->width, out);
 }
 
-void owner_answer(Owner *owner)
+/* Ids first .. first + count - 1, of table t. */
+static void answer(const Owner *owner, int t, OwnerPart *p, int64_t first, int64_t count)
 {
     int64_t width = owner->bag->width;
+    row_store_find(owner->store[t].rows, p->id + first, count, p->row + first);
+    for (int64_t i = first; i < first + count; ++i) {
+        if (p->row[i])
+            memcpy(p->value + i * width, p->row[i], (size_t)width * sizeof(float));
+        else
+            first_values(owner, t, p->id[i], p->value + i * width);
+    }
+}
+
+void owner_answer(Owner *owner)
+{
     for (int r = 0; r < owner->ranks; ++r) {
         OwnerPart *p = &owner->part[r];
         int64_t at = 0;
         for (int t = 0; t < owner->bag->tables; at += p->count[t++]) {
-            row_store_find(owner->store[t].rows, p->id + at, p->count[t], p->row + at);
-            for (int64_t i = at; i < at + p->count[t]; ++i) {
-                if (p->row[i])
-                    memcpy(p->value + i * width, p->row[i], (size_t)width * sizeof(float));
-                else
-                    first_values(owner, t, p->id[i], p->value + i * width);
+            for (int64_t i = at; i < at + p->count[t]; i += GROUP) {
+                int64_t left = at + p->count[t] - i;
+                answer(owner, t, p, i, left < GROUP ? left : GROUP);
             }
         }
     }

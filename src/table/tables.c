@@ -8,52 +8,11 @@
  *     update        owners change rows, and make those that are new
  *
  * Every rank is an owner, of a run of shards. Messages are MPI's, from the one thread that computes. */
-#include "owner.h"
+#include "tables.h"
 
 #include <string.h>
 
-/* A step's micro-batches and what their bags ask. */
-typedef struct Flight {
-    /* owned: [micros], [micros][bags of the graph]; of each bag here */
-    Batch *batch;
-    BagRun *run;
-    Lookup *look;
-    Owner *owner;
-    /* its micro-batches are here; owned: why they are not, where one failed */
-    bool taken;
-    Status status;
-    char *why;
-} Flight;
-
-/* Micro-batches on their way: of training, where the next step's are taken ahead, or of evaluation. */
-typedef struct TableStream {
-    Tables *tables;
-    BatchSource inner;
-    Flight flight[2];
-    int flights, now, given;
-    /* of ids that are sent ahead, of rows and of gradients */
-    WorldSwap *ids, *rows;
-    WorldPart *to, *from;
-} TableStream;
-
-struct Tables {
-    TablesPlan plan;
-    int bags;
-    /* owned: bags that are here; their tables' stores, bag by bag: those of bag b from first[b] on */
-    Bag *bag;
-    TableStore *store;
-    int *first, stores;
-    /* owned: of each shard, its owner */
-    int16_t owner[ROW_SHARDS];
-    TableStream training, evaluation;
-};
-
 /* ---- making ---- */
-
-static int owner_of(int shard, int owners)
-{
-    return (int)((int64_t)shard * owners >> ROW_SHARD_BITS);
-}
 
 static void store_init(Tables *t, TableStore *s, const SparseTable *of, const OptimRule *rule)
 {
@@ -149,7 +108,7 @@ Tables *tables_new(const TablesPlan *plan)
     t->bag = mem_new((size_t)here * sizeof *t->bag);
     t->store = mem_new((size_t)here * sizeof *t->store);
     t->first = mem_new((size_t)here * sizeof *t->first);
-    for (int s = 0; s < ROW_SHARDS; ++s) t->owner[s] = (int16_t)owner_of(s, plan->world->size);
+    for (int s = 0; s < ROW_SHARDS; ++s) t->owner[s] = (int16_t)table_owner(s, plan->world->size);
     for (int i = 0; i < g->table_count; ++i) {
         bool begins = i == 0 || g->table[i].node != g->table[i - 1].node;
         if (begins && plan->here[g->table[i].node]) bag_init(t, i);
