@@ -42,9 +42,9 @@ static inline const char *encoded_set(const char *name, int n, int first, bool o
     hsize_t total = offset[n];
     if (bad >= 0) offset[bad] = total + 1;
     hid_t file = h5_new(path);
-    h5_put_text(file, "format", "weft-data");
-    h5_put_text(file, "kind", "image");
-    h5_put_text(file, "store", "encoded");
+    h5_put_word(file, "format", "weft-data");
+    h5_put_word(file, "kind", "image");
+    h5_put_word(file, "store", "encoded");
     h5_put_int(file, "version", 1);
     h5_put_int(file, "classes", 3);
     if (orient) h5_put_int(file, "orient", 1);

@@ -156,6 +156,23 @@ static void test_broken(void)
     CHECK_FAILS(data_set_open(&set, &c, path), ERR_CONFIG, "data.center_crop");
 }
 
+/* The bytes of samples from..to - 1 of the 30 in a file are no picture's any more. */
+static void spoil(const DataSet *set, const char *path, int from, int to)
+{
+    uint64_t offset[31];
+    hdf5_lock();
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    hid_t d = H5Dopen2(file, "x_offset", H5P_DEFAULT);
+    H5Dread(d, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, offset);
+    H5Dclose(d);
+    H5Fclose(file);
+    hdf5_unlock();
+    FILE *f = fopen(path, "r+");
+    fseek(f, (long)((uint64_t)set->x.offset + offset[from]), SEEK_SET);
+    for (uint64_t i = offset[from]; i < offset[to]; ++i) fputc('?', f);
+    fclose(f);
+}
+
 /* The error of the first bad sample comes out, behind the good micro-batches, for any number of
  * threads. */
 static void test_bad_picture(void)
@@ -166,29 +183,12 @@ static void test_bad_picture(void)
     c.data.center_crop = 16;
     const char *path = encoded_set("bad.h5", 30, 0, false, -1);
     CHECK_OK(data_set_open(&set, &c, path));
+    spoil(&set, path, 17, 30);
     for (int workers = 1; workers <= 4; workers += 3) {
         Loader *l = NULL;
         const Batch *b;
         LoaderPlan plan = {
             .batch = 4, .micro_batch = 4, .micro_count = 1, .slots = 2, .workers = workers};
-        /* From sample 17 on the bytes are no pictures. */
-        FILE *f = fopen(path, "r+");
-        Reader *reader;
-        CHECK_OK(reader_new(&reader, &set));
-        uint64_t at = 0;
-        hdf5_lock();
-        hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
-        hid_t d = H5Dopen2(file, "x_offset", H5P_DEFAULT);
-        uint64_t offset[31];
-        H5Dread(d, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, offset);
-        H5Dclose(d);
-        H5Fclose(file);
-        hdf5_unlock();
-        at = (uint64_t)set.x.offset + offset[17];
-        fseek(f, (long)at, SEEK_SET);
-        for (uint64_t i = offset[17]; i < offset[30]; ++i) fputc('?', f);
-        fclose(f);
-        reader_free(&reader);
         CHECK_OK(loader_new(&l, &set, &c, plan));
         int good = 0;
         Status st = OK;

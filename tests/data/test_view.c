@@ -1,18 +1,9 @@
 /* What part of a picture is taken: sizes and offsets as torchvision has them, the distribution of
  * random resized crops and of erased rectangles, and mixing in pairs. Seeds are fixed. */
 #include "data/data_private.h"
-#include "harness.h"
+#include "encoded.h"
 
 #include <math.h>
-
-static Config config_pictures(void)
-{
-    static double scale[] = {0.08, 1}, ratio[] = {0.75, 4.0 / 3};
-    Config c = {.run.seed = 7};
-    c.data.crop_scale = (ConfigList){2, scale};
-    c.data.crop_ratio = (ConfigList){2, ratio};
-    return c;
-}
 
 static DataSet set_of(int side)
 {
