@@ -24,8 +24,9 @@ typedef struct Block {
     int64_t number;
     /* samples not yet done */
     atomic_int left;
-    bool written;
-    /* owned */
+    /* all were done before the last sync */
+    bool ready;
+    /* owned; NULL: it is in the journal */
     FolderRecord *record;
     pthread_mutex_t lock;
 } Block;
@@ -263,18 +264,23 @@ static void *run_thread(void *of)
     return NULL;
 }
 
-/* Blocks that are done, to the disk and then into the journal. */
+/* Blocks that are done, to the disk and then into the journal; not those that become done
+ * meanwhile. */
 static Status flush(Team *team)
 {
-    bool synced = false;
+    bool any = false;
     for (int64_t b = 0; b < team->blocks; ++b) {
         Block *block = &team->block[b];
-        if (block->written || atomic_load(&block->left) > 0) continue;
-        if (!synced && fdatasync(team->work->part.fd) != 0)
-            return part_failed(&team->work->part, strerror(errno));
-        synced = true;
+        block->ready = block->record && atomic_load(&block->left) == 0;
+        any |= block->ready;
+    }
+    if (!any) return OK;
+    if (fdatasync(team->work->part.fd) != 0)
+        return part_failed(&team->work->part, strerror(errno));
+    for (int64_t b = 0; b < team->blocks; ++b) {
+        Block *block = &team->block[b];
+        if (!block->ready) continue;
         TRY(journal_write(team->work, block->number, block->record));
-        block->written = true;
         mem_free(&block->record);
     }
     return OK;
