@@ -194,9 +194,9 @@ Status part_write(const PartFile *part, const void *from, int64_t bytes, int64_t
 /* Opens the file through HDF5 once more for put. */
 Status part_change(const PartFile *part, PartPut *put, void *user);
 /* The other way round, for what is written over days, and by several processes. keep: out.part as
- * it is, if it is there, else a new one; `bytes` are reserved in it. */
+ * it is, ERR_IO where it cannot be opened; else a new one. `bytes` are reserved in it. */
 Status part_open(PartFile *part, const char *out, bool keep, int64_t bytes);
-/* On a rank that only writes samples. */
+/* On a rank that only writes samples: out.part as it is. */
 Status part_join(PartFile *part, const char *out);
 /* Lays out in a file beside it, whose data_bytes at *data_offset (put says where, its largest
  * array) stay a hole. fill: all around that hole then becomes out.part's. */

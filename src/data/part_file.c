@@ -176,22 +176,25 @@ Status part_write(const PartFile *p, const void *from, int64_t bytes, int64_t at
     return OK;
 }
 
-Status part_open(PartFile *p, const char *out, bool keep, int64_t bytes)
-{
-    *p = (PartFile){.out = mem_text(out), .part = mem_format("%s.part", out), .fd = -1};
-    if (keep) p->fd = open(p->part, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (p->fd < 0) p->fd = file_create_new(p->part, O_RDWR);
-    Status st = p->fd < 0 ? part_failed(p, strerror(errno)) : reserve(p, bytes + SLACK_BYTES);
-    if (st != OK) (keep ? part_leave : part_drop)(p);
-    return st;
-}
-
 Status part_join(PartFile *p, const char *out)
 {
     *p = (PartFile){.out = mem_text(out), .part = mem_format("%s.part", out), .fd = -1};
     p->fd = open(p->part, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    Status st = p->fd < 0 ? part_failed(p, strerror(errno)) : OK;
+    Status st = p->fd < 0 ? part_failed(p, file_error(errno)) : OK;
     if (st != OK) part_leave(p);
+    return st;
+}
+
+Status part_open(PartFile *p, const char *out, bool keep, int64_t bytes)
+{
+    if (keep) {
+        TRY(part_join(p, out));
+    } else {
+        *p = (PartFile){.out = mem_text(out), .part = mem_format("%s.part", out)};
+        p->fd = file_create_new(p->part, O_RDWR);
+    }
+    Status st = p->fd < 0 ? part_failed(p, strerror(errno)) : reserve(p, bytes + SLACK_BYTES);
+    if (st != OK) (keep ? part_leave : part_drop)(p);
     return st;
 }
 
