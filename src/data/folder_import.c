@@ -8,7 +8,6 @@
 #include "folder.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -149,8 +148,7 @@ static Status open_part(FolderWork *work)
     bool keep = lseek(work->journal_fd, 0, SEEK_END) > 0 && access(part, F_OK) == 0;
     mem_free(&part);
     int64_t rest = work->files.count * 32 + (1 << 20);
-    if (!keep && ftruncate(work->journal_fd, 0) != 0)
-        return fail(ERR_IO, "%s: cannot be written: %s", work->journal, strerror(errno));
+    if (!keep) TRY(journal_clear(work));
     Status status = part_open(&work->part, out, keep, work->data_bytes + rest);
     if (status != OK && !keep) unlink(work->journal);
     TRY(status);
@@ -213,10 +211,7 @@ static Status begin(FolderWork *work)
 static Status read_records(FolderWork *work, Contents *c)
 {
     FolderRecord *record = mem_new(sizeof *record);
-    Status status = OK;
-    /* Of a network's file system only an opened file shows what others have written. */
-    journal_close(work);
-    work->journal_fd = open(work->journal, O_RDONLY | O_CLOEXEC);
+    Status status = journal_reopen(work);
     for (int64_t b = 0; status == OK && b < work->blocks; ++b) {
         if (!journal_read(work, b, record)) {
             status = fail(ERR_IO, "%s: block %lld of %lld is not there, but was written",
@@ -304,15 +299,14 @@ static Status move_down(const FolderWork *work, uint8_t *piece, int64_t from, in
     return OK;
 }
 
-/* Moves what stands behind broken ones down. The journal goes first: places are no longer what it
- * says. */
+/* Moves what stands behind broken ones down. What the journal says goes first: places are no longer
+ * that. Its file stays, with the lock that keeps other imports away. */
 static Status close_gaps(FolderWork *work, const Contents *c)
 {
     if (c->broken == 0) return OK;
     uint8_t *piece = mem_new(MOVE_BYTES);
     int64_t to = 0, count = work->files.count;
-    Status status = OK;
-    if (unlink(work->journal) != 0) status = fail(ERR_IO, "%s: %s", work->journal, strerror(errno));
+    Status status = journal_clear(work);
     for (int64_t i = 0; status == OK && i < count;) {
         int64_t end = i;
         while (end < count && c->left_out[end] == c->left_out[i]) ++end;
@@ -398,8 +392,9 @@ Status data_import_folder(const FolderImport *import, const ImportHost *host)
 {
     static const ImportHost alone = {
         .size = 1, .agree = agree_alone, .send = send_alone, .progress = progress_none};
-    FolderWork work = {.import = import, .host = host ? host : &alone, .journal_fd = -1};
+    FolderWork work = {.import = import, .host = host ? host : &alone};
     host = work.host;
+    work.journal_fd = work.journal_lock = -1;
     work.part.fd = -1;
     work.journal = mem_format("%s.part.journal", import->out);
     Status status = begin(&work);

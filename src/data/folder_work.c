@@ -275,8 +275,7 @@ static Status flush(Team *team)
         any |= block->ready;
     }
     if (!any) return OK;
-    if (fdatasync(team->work->part.fd) != 0)
-        return part_failed(&team->work->part, strerror(errno));
+    if (fdatasync(team->work->part.fd) != 0) return part_failed(&team->work->part, strerror(errno));
     for (int64_t b = 0; b < team->blocks; ++b) {
         Block *block = &team->block[b];
         if (!block->ready) continue;
