@@ -212,8 +212,8 @@ void picture_work_free(PictureWork **work);
 /* One picture as evaluation takes it, for whoever has pictures of another source: any size, upright
  * -> out, float (C,H,W) of the set, scaled and normalised by its mean and deviation. Of a set that
  * stores decoded images it is first brought to their size (short side resampled, middle cut out),
- * as the import does. */
-void picture_evaluate(PictureWork *work, const Image *picture, float *out);
+ * as the import does. ERR_DATA, with name: it is too narrow for that. */
+Status picture_evaluate(PictureWork *work, const Image *picture, const char *name, float *out);
 /* A sample of a set that data_resamples; ERR_DATA with file and sample. */
 Status picture_sample(PictureWork *work, Reader *reader, bool training, int64_t epoch,
                       int64_t sample, float *out);

@@ -227,6 +227,7 @@ static Status predict_one(Predict *p, const char *path)
 {
     int64_t values = p->set.channels * p->set.height * p->set.width;
     Status st = read_picture(p, path);
+    if (st == OK) st = picture_evaluate(p->work, &p->picture, path, p->x + p->rows * values);
     if (st != OK) {
         TRY(flush(p));
         complain(p, path);
@@ -234,7 +235,6 @@ static Status predict_one(Predict *p, const char *path)
         ++p->broken;
         return OK;
     }
-    picture_evaluate(p->work, &p->picture, p->x + p->rows * values);
     p->path[p->rows++] = path;
     return p->rows == (int)trainer_config(p->trainer)->train.batch ? flush(p) : OK;
 }

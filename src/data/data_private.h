@@ -76,10 +76,18 @@ typedef struct PictureView {
 /* Where a part lies that is in the middle, halves rounded to even as torchvision's CenterCrop does;
  * what is too small has a border on both sides. */
 int view_middle(int of, int part);
-PictureView view_evaluation(const DataSet *set, const Config *config, int width, int height);
-/* false: the picture is too small for data.random_crop. */
-bool view_training(PictureView *view, const DataSet *set, const Config *config, RngKey key,
-                   int width, int height);
+/* A size in proportion that covers to_width x to_height: one side is that, the other cut to whole
+ * pixels. */
+void view_cover(int64_t to_width, int64_t to_height, int64_t *width, int64_t *height);
+/* view's width and height become what its box is brought to by view_cover. ERR_DATA, with name: one
+ * of them cannot be counted. */
+Status view_resize(PictureView *view, int64_t to_width, int64_t to_height, const char *name);
+/* Of a picture of this size, called name in messages. ERR_DATA: too narrow for its short side to be
+ * brought to data.resize, or too small for data.random_crop. */
+Status view_evaluation(PictureView *view, const DataSet *set, const Config *config, int width,
+                       int height, const char *name);
+Status view_training(PictureView *view, const DataSet *set, const Config *config, RngKey key,
+                     int width, int height, const char *name);
 /* A rectangle to blank, by data.erasing; height 0: none. */
 ImageBox view_erasing(const DataSet *set, const Config *config, RngKey key);
 /* data.color_jitter */

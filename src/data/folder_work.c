@@ -106,19 +106,18 @@ static Status read_picture(Hand *hand, const char *path, const FolderFile *file)
     return fail(ERR_IO, "%s: has changed while it was imported: start the import again", path);
 }
 
-/* The short side becomes `side`, the long one in proportion, cut to whole pixels. */
+/* The short side becomes `side`. */
 static Status resize(Hand *hand, const char *path)
 {
     const FolderImport *import = hand->work->import;
     Image *image = &hand->image, *to = &hand->spare;
-    int64_t side = import->side, width = image->width, height = image->height;
-    int64_t new_width = width <= height ? side : side * width / height;
-    int64_t new_height = width <= height ? side * height / width : side;
-    if (new_width == width && new_height == height) return OK;
-    if (new_width > IMAGE_PIXELS_MOST / new_height)
-        return fail(ERR_DATA, "%s: %lldx%lld pixels are too narrow to be resized to %lld", path,
-                    (long long)width, (long long)height, (long long)side);
-    image_resize_room(to, (int)new_width, (int)new_height);
+    int64_t width = image->width, height = image->height;
+    view_cover(import->side, import->side, &width, &height);
+    if (width == image->width && height == image->height) return OK;
+    if (width > IMAGE_PIXELS_MOST / height)
+        return fail(ERR_DATA, "%s: %dx%d pixels are too narrow to be resized to %d", path,
+                    image->width, image->height, import->side);
+    image_resize_room(to, (int)width, (int)height);
     image_resample(hand->resampler, image, (ImageBox){0, 0, image->width, image->height}, to,
                    import->filter);
     Image swap = *image;
