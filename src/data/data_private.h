@@ -36,9 +36,10 @@ Status h5_open(hid_t *file, const char *path);
  * it. */
 Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name, const char *key);
 bool h5_has(hid_t file, const char *name);
-/* Root attributes. Absent: *count is 0. ERR_DATA where the type or size cannot be used. */
-Status h5_attr_strings(hid_t file, const char *path, const char *name, char *out, size_t width,
-                       int max, int *count, int64_t *total);
+/* Root attributes. Of a text, of `room` bytes with its zero: the first, where there are several;
+ * empty where it is absent or of another type. Numbers absent: *count is 0. ERR_DATA where it cannot
+ * be read, or numbers' type or size cannot be used. */
+Status h5_attr_text(hid_t file, const char *path, const char *name, char *out, size_t room);
 Status h5_attr_floats(hid_t file, const char *path, const char *name, float *out, int max,
                       int *count);
 bool h5_attr_integer(hid_t file, const char *name, int64_t *value);
