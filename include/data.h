@@ -117,6 +117,7 @@ typedef struct DataKindInfo {
     bool augments;
 } DataKindInfo;
 const DataKindInfo *data_kind(const DataSet *set);
+const DataKindInfo *data_kind_of(DataKind kind);
 /* The DataKind of that name; -1: there is none. */
 int data_kind_find(const char *name);
 
@@ -290,6 +291,9 @@ typedef struct ClassNames {
 } ClassNames;
 /* Of the data set at path, whoever made it. Release with class_names_free. ERR_DATA, ERR_IO. */
 Status class_names_read(ClassNames *names, const char *path);
+/* Of a text of so many bytes, which is taken over: a name ends at each byte `end`, and at the last
+ * byte whatever it is. Control characters in it become '?'. */
+void class_names_take(ClassNames *names, char *text, size_t bytes, char end);
 void class_names_free(ClassNames *names);
 /* A class's name, or its number, written there. */
 const char *class_name(const ClassNames *names, int64_t i, char number[24]);

@@ -47,20 +47,6 @@ typedef struct Predict {
 
 /* ---- what the checkpoint says ---- */
 
-/* A line each. lines: taken over; NULL: there are none. */
-static void take_names(ClassNames *names, char *lines)
-{
-    if (!lines) return;
-    *names = (ClassNames){.count = 1, .text = lines};
-    for (char *c = lines; *c; ++c) names->count += *c == '\n';
-    names->name = mem_new((size_t)names->count * sizeof *names->name);
-    for (int64_t i = 0; i < names->count; ++i) {
-        names->name[i] = lines;
-        lines += strcspn(lines, "\n");
-        if (*lines) *lines++ = 0;
-    }
-}
-
 static void take_input(Predict *p, const CheckpointInput *is)
 {
     p->set = (DataSet){.kind = DATA_IMAGE,
@@ -117,7 +103,7 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
     bool known = meta.input.channels > 0;
     if (known) {
         take_input(p, &meta.input);
-        take_names(&p->names, meta.classes);
+        if (meta.classes) class_names_take(&p->names, meta.classes, strlen(meta.classes) + 1, '\n');
         meta.classes = NULL;
     }
     checkpoint_meta_fini(&meta);

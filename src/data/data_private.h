@@ -200,6 +200,9 @@ Status part_free_place(const char *out, bool force);
 Status part_new(PartFile *part, const char *out, bool force, int64_t bytes, PartPut *put,
                 void *user);
 Status part_write(const PartFile *part, const void *from, int64_t bytes, int64_t at);
+/* Bytes from .. end of another file, or of this one, where they only move down, to where `to`
+ * is. */
+Status part_take(const PartFile *part, int from_fd, int64_t from, int64_t end, int64_t to);
 /* Opens the file through HDF5 once more for put. */
 Status part_change(const PartFile *part, PartPut *put, void *user);
 /* The other way round, for what is written over days, and by several processes. keep: out.part as
@@ -221,6 +224,11 @@ void part_drop(PartFile *part);
 Status part_failed(const PartFile *part, const char *why);
 
 /* ---- writing a weft data set of uint8 images ---- */
+/* Adds `pixels` values that lie `step` apart, and their squares: exact, for 2^48 pixels. */
+void pixel_sums(const uint8_t *from, int64_t pixels, int step, uint64_t *sum, uint64_t *squares);
+/* Mean and deviation in units of 0..1. A constant channel has no deviation: 1 leaves it as it is.
+ * Both are 0 where there are no pixels. */
+void pixel_stats(uint64_t sum, uint64_t squares, int64_t pixels, float *mean, float *std);
 typedef struct ImageWriter ImageWriter;
 typedef struct ImageLayout {
     int64_t samples, channels, height, width, classes;

@@ -264,17 +264,17 @@ static Status treatment_read(const Reading *r)
 
 static Status x_find(const Reading *r)
 {
-    DataSet set = {.kind = r->facts->kind};
+    const DataKindInfo *kind = data_kind_of(r->facts->kind);
     bool own = r->facts->weft && strcmp(r->ask->x, "/x") == 0;
     char store[16] = "";
     if (r->facts->weft) TRY(tokenizer_read(r));
     h5_attr_integer(r->file, "vocab", &r->facts->vocab);
-    if (own && data_kind(&set)->augments) {
+    if (own && kind->augments) {
         TRY(treatment_read(r));
         TRY(h5_attr_text(r->file, r->ask->path, "store", store, sizeof store));
     }
     if (strcmp(store, "encoded") == 0) return encoded_find(r);
-    return array_find(r, &r->facts->x, own ? data_kind(&set)->array : r->ask->x, "data.x");
+    return array_find(r, &r->facts->x, own ? kind->array : r->ask->x, "data.x");
 }
 
 static Status y_find(const Reading *r)

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -141,23 +140,6 @@ static void cut_square(Hand *hand)
     }
 }
 
-/* Of `pixels` values that lie `step` apart. A row of 32-bit sums holds 65,536 values. */
-static void add_channel(const uint8_t *p, int64_t pixels, int step, uint64_t *sum,
-                        uint64_t *squares)
-{
-    for (int64_t at = 0; at < pixels;) {
-        int64_t end = pixels - at < 65536 ? pixels : at + 65536;
-        uint32_t s = 0, q = 0;
-        for (; at < end; ++at) {
-            uint32_t v = p[at * step];
-            s += v;
-            q += v * v;
-        }
-        *sum += s;
-        *squares += q;
-    }
-}
-
 static void add_pixels(Hand *hand)
 {
     const FolderImport *import = hand->work->import;
@@ -168,9 +150,9 @@ static void add_pixels(Hand *hand)
     hand->pixels = (uint64_t)(import->encoded ? all : square);
     for (int c = 0; c < 3; ++c) {
         if (import->encoded)
-            add_channel(hand->image.pixel + c, all, 3, &hand->sum[c], &hand->squares[c]);
+            pixel_sums(hand->image.pixel + c, all, 3, &hand->sum[c], &hand->squares[c]);
         else
-            add_channel(hand->planes + c * square, square, 1, &hand->sum[c], &hand->squares[c]);
+            pixel_sums(hand->planes + c * square, square, 1, &hand->sum[c], &hand->squares[c]);
     }
 }
 
