@@ -304,7 +304,7 @@ const Verb verb_predict = {
     .more =
         "The checkpoint knows what classes are called and how samples are scaled: no data set is "
         "needed. A picture that cannot be read is named, the others get their answers, and the "
-        "exit code is 65.",
+        "exit code is 65 (66 where files are missing and nothing else is wrong).",
     VERB_FLAGS(PredictOptions, flags),
     .traits = VERB_THREADS,
     .run = run,

@@ -37,8 +37,8 @@ Status h5_open(hid_t *file, const char *path);
 Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name, const char *key);
 bool h5_has(hid_t file, const char *name);
 /* Root attributes. Of a text, of `room` bytes with its zero: the first, where there are several;
- * empty where it is absent or of another type. Numbers absent: *count is 0. ERR_DATA where it cannot
- * be read, or numbers' type or size cannot be used. */
+ * empty where it is absent or of another type. Numbers absent: *count is 0. ERR_DATA where it
+ * cannot be read, or numbers' type or size cannot be used. */
 Status h5_attr_text(hid_t file, const char *path, const char *name, char *out, size_t room);
 Status h5_attr_floats(hid_t file, const char *path, const char *name, float *out, int max,
                       int *count);

@@ -6,7 +6,6 @@
 #include "image/picture.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 /* Evaluation without scale and normalisation, as bytes. */
 static uint64_t evaluated_hash(const DataSet *set, const Config *c, const char *file)
