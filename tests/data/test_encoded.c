@@ -6,7 +6,6 @@
 #include "image/picture.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 /* Evaluation without scale and normalisation, as bytes. */
 static uint64_t evaluated_hash(const DataSet *set, const Config *c, const char *file)
@@ -21,7 +20,7 @@ static uint64_t evaluated_hash(const DataSet *set, const Config *c, const char *
     uint8_t *back = mem_new((size_t)(3 * plane));
     CHECK_OK(file_text(file, 1 << 20, &bytes, &count));
     CHECK_OK(image_decode(decoder, &image, bytes, count, file));
-    picture_evaluate(work, &image, out);
+    CHECK_OK(picture_evaluate(work, &image, "picture", out));
     for (int64_t i = 0; i < 3 * plane; ++i) back[i] = (uint8_t)out[i % 3 * plane + i / 3];
     uint64_t hash = fnv(back, 3 * plane);
     picture_work_free(&work);
@@ -126,7 +125,7 @@ static void test_orientation(void)
         CU_ASSERT_EQUAL(orientation, 1 + i);
         CHECK_OK(image_decode(decoder, &image, bytes, count, "it"));
         image_turn(&image, &spare, orientation);
-        picture_evaluate(work, &image, want);
+        CHECK_OK(picture_evaluate(work, &image, "picture", want));
         CHECK_OK(picture_sample(work, reader, false, 0, i, got));
         CU_ASSERT_EQUAL(memcmp(got, want, sizeof got), 0);
     }

@@ -463,6 +463,28 @@ static void what_has_changed_is_read_again(void)
     CU_ASSERT_FALSE(zeros(out, 3));
 }
 
+/* A link in the place of what was kept is neither followed nor replaced by a file without samples,
+ * which the journal would have for done. */
+static void a_link_is_not_gone_on_with(void)
+{
+    const char *out = in_scratch("link.h5"), *part = in_scratch("link.h5.part");
+    const char *victim = in_scratch("victim"), *dir = half_done("link", out);
+    FolderImport import = import_of(dir, out);
+    size_t bytes;
+    import.skip_broken = true;
+    write_bytes(victim, "precious", 8);
+    CU_ASSERT_EQUAL(unlink(part), 0);
+    CU_ASSERT_EQUAL(symlink(victim, part), 0);
+    CHECK_FAILS(data_import_folder(&import, NULL), ERR_IO, "is a symbolic link");
+    CU_ASSERT_NOT_EQUAL(access(out, F_OK), 0);
+    char *text = whole(victim, &bytes);
+    CU_ASSERT_TRUE(bytes == 8 && memcmp(text, "precious", 8) == 0);
+    mem_free(&text);
+    CU_ASSERT_EQUAL(unlink(part), 0);
+    CHECK_OK(data_import_folder(&import, NULL));
+    CU_ASSERT_FALSE(zeros(out, 3));
+}
+
 static void one_import_at_a_time(void)
 {
     const char *dir = small_tree("two"), *out = in_scratch("two.h5");
@@ -502,6 +524,7 @@ int main(void)
         {"a list is imported in its order", a_list_is_imported_in_its_order},
         {"an import goes on", an_import_goes_on},
         {"what has changed is read again", what_has_changed_is_read_again},
+        {"a link is not gone on with", a_link_is_not_gone_on_with},
         {"one import at a time", one_import_at_a_time},
         {"it stops when asked to", it_stops_when_asked_to},
     };
