@@ -293,7 +293,7 @@ static void team_init(Team *team, FolderWork *work)
 {
     const ImportHost *host = work->host;
     FolderRecord *record = mem_new(sizeof *record);
-    *team = (Team){.work = work};
+    *team = (Team){.work = work, .stop = stop_wanted()};
     team->block = mem_new((size_t)(work->blocks / host->size + 1) * sizeof *team->block);
     for (int64_t b = host->rank; b < work->blocks; b += host->size) {
         int samples = (int)block_samples(work, b);

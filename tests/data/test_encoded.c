@@ -34,7 +34,7 @@ static uint64_t evaluated_hash(const DataSet *set, const Config *c, const char *
 
 static void test_evaluate(void)
 {
-    if (encoded_skip()) TEST_SKIP("weft was built without a decoder");
+    if (pictures_missing()) TEST_SKIP("weft was built without a decoder");
     char file[64], path[128], filter[16];
     int side, crop, cases = 0;
     uint64_t want;
@@ -88,7 +88,7 @@ static uint64_t stream_hash(const DataSet *set, const Config *c, bool training, 
 
 static void test_threads(void)
 {
-    if (encoded_skip()) TEST_SKIP("weft was built without a decoder");
+    if (pictures_missing()) TEST_SKIP("weft was built without a decoder");
     DataSet set;
     Config c = config_all();
     CHECK_OK(data_set_open(&set, &c, encoded_set("threads.h5", 23, 0, false, -1)));
@@ -105,7 +105,7 @@ static void test_threads(void)
 /* A picture is turned before it is cut: what is evaluated is the turned picture. */
 static void test_orientation(void)
 {
-    if (encoded_skip()) TEST_SKIP("weft was built without a decoder");
+    if (pictures_missing()) TEST_SKIP("weft was built without a decoder");
     DataSet plain, turned;
     Config c = config_pictures();
     c.data.center_crop = 16;
@@ -141,7 +141,7 @@ static void test_orientation(void)
 
 static void test_broken(void)
 {
-    if (encoded_skip()) TEST_SKIP("weft was built without a decoder");
+    if (pictures_missing()) TEST_SKIP("weft was built without a decoder");
     DataSet set;
     Config c = config_all();
     const char *path = encoded_set("broken.h5", 12, 0, false, 7);
@@ -176,7 +176,7 @@ static void spoil(const DataSet *set, const char *path, int from, int to)
  * threads. */
 static void test_bad_picture(void)
 {
-    if (encoded_skip()) TEST_SKIP("weft was built without a decoder");
+    if (pictures_missing()) TEST_SKIP("weft was built without a decoder");
     DataSet set;
     Config c = config_pictures();
     c.data.center_crop = 16;
