@@ -3,7 +3,9 @@
 # nothing; grey models; files of an older weft.
 # usage: predict.sh     (WEFT=build/weft)
 pictures=$(cd "$(dirname "$0")/../image/pictures" && pwd)
+. "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
+needs_pictures 'all of this' || exit 0
 mkdir -p set/cat "set/sea lion" set/zebra
 cp "$pictures"/{plain.jpg,grey.png,422.jpg,exif6.jpg} set/cat
 cp "$pictures"/{plain.png,rgb16.png,lossy.webp} "set/sea lion"
@@ -90,10 +92,7 @@ train: {steps: 1, batch: 2, threads: 1}
 YAML
 check 0 '' "$WEFT" train gpt.yaml
 check 78 'predict takes pictures' predict gpt.yaml set/cat/plain.jpg
-seq 1 60000 | gzip -n9 >noise
-{ printf '\0\0\10\3\0\0\0\040\0\0\0\20\0\0\0\20'; head -c $((32 * 256)) noise; } >images
-{ printf '\0\0\10\1\0\0\0\040'; tr -dc '\0-\2' <noise | head -c 32; } >labels
-check 0 '' "$WEFT" data import idx images labels -o grey.h5
+noise_idx 32 16 3 grey.h5
 check 0 '' "$WEFT" train net.yaml run.name=grey data.train=grey.h5 data.test=grey.h5 train.steps=2
 rm grey.h5
 check 0 'set/cat/plain.jpg: ' predict net.yaml run.name=grey data.train=grey.h5 data.test=grey.h5 set/cat/plain.jpg --top 2
