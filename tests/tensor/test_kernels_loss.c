@@ -1,4 +1,4 @@
-/* softmax_loss: ties, NaN and infinities, two labels a row against PyTorch, large rows of logits. */
+/* softmax_loss: ties, NaN and infinities, two labels a row against PyTorch, large rows. */
 #include "kernel_rig.h"
 
 static float *loss_of(Rig *r, const float *logits, int64_t k, const int32_t *label)
