@@ -78,6 +78,10 @@ typedef struct CheckpointTensor {
     /* the ranks that can give it when saving; rank_count 0: all */
     int rank_first, rank_count;
 } CheckpointTensor;
+/* "/params/NAME" or, of a running statistic, "/buffers/NAME". Owner: the caller. */
+char *checkpoint_path(const Param *param);
+/* The NAME of such a path, in it; NULL: of another one. */
+const char *checkpoint_leaf(const char *path);
 /* A tensor of a file, as match sees it: borrowed path, plain shape, its checksum or 0. */
 typedef struct CheckpointStored {
     const char *path;
@@ -230,6 +234,8 @@ typedef struct OnnxModel {
     bool normalize, softmax;
     /* A file of more bytes has its tensors beside it, in OUT.data. 0: 2 GiB, what one can have */
     int64_t most;
+    /* an OUT.data that is there may be written over; one that OUT no longer needs goes */
+    bool force;
 } OnnxModel;
 typedef struct OnnxExported {
     int nodes;
@@ -238,7 +244,8 @@ typedef struct OnnxExported {
 } OnnxExported;
 /* The model with a checkpoint's parameters, verified. How many classes or tokens there are tells
  * the configuration, or the tensors' shapes. ERR_CONFIG: a layer that ONNX does not have; ERR_DATA:
- * another model's parameters. Not collective. */
+ * another model's parameters; ERR_USAGE: OUT.data is needed, is there and not force. Not
+ * collective. */
 Status checkpoint_export_onnx(const char *from, const char *out, const OnnxModel *model,
                               OnnxExported *made);
 

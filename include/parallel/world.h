@@ -21,6 +21,8 @@ typedef struct World {
     struct Gpus *gpus;
 } World;
 
+/* This process by itself, whatever surrounds it: needs no world_fini. */
+World world_alone(void);
 /* True if a launcher's environment surrounds this process; before MPI_Init. *local_size: ranks on
  * this node as the launcher says, 1 if it does not. */
 bool world_launched(int *local_size);

@@ -68,6 +68,7 @@ void stored_close(StoredFile *file);
 Status stored_list(const StoredFile *file);
 /* NULL: not there */
 const StoredTensor *stored_find(const StoredFile *file, const char *path);
+const StoredTensor *stored_param(const StoredFile *file, const Param *param);
 /* meta: a copy, owned by the caller; nothing in it on error. */
 Status stored_meta(const StoredFile *file, CheckpointMeta *meta);
 /* plain: shape_count floats. A checksum that is off is ERR_DATA naming file and tensor. */

@@ -165,6 +165,8 @@ typedef struct PackedFile {
 /* ERR_NOINPUT: not there, or no regular file. Release with packed_close. */
 Status packed_open(PackedFile *file, const char *path);
 void packed_close(PackedFile *file);
+/* What became of gzread, whose -1 always has an error. ERR_IO; ERR_DATA: damaged or truncated. */
+Status packed_check(const PackedFile *file);
 /* ERR_DATA where so many bytes are out of proportion to a .gz of this size. Call it once something
  * was read from it. */
 Status packed_bound(const PackedFile *file, int64_t unpacked);

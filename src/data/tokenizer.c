@@ -149,6 +149,7 @@ Status tokenizer_take(Tokenizer *t, const char *path, const char *place, NamedTo
                         "bytes as GPT-2's",
                         path, b);
     }
+    t->end_of_text = tokenizer_find(t, END_OF_TEXT, strlen(END_OF_TEXT));
     return OK;
 }
 

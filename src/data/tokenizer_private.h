@@ -38,9 +38,10 @@ struct Tokenizer {
     char hash[17];
 };
 
-/* A token that a file names; bytes owned until tokenizer_take. */
+/* A token that a file names. */
 typedef struct NamedToken {
     int64_t id;
+    /* owned by the reader: tokenizer_take copies them */
     char *bytes;
     int length;
     /* where in the file, for messages */

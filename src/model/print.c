@@ -49,17 +49,16 @@ static char *grouped(int64_t n, char *out)
 static char *trained_text(const Graph *graph, const Node *node, char *out)
 {
     int64_t n = 0;
-    bool tied = false, trained = false;
+    bool tied = false;
     for (int i = 0; i < node->spec.w_count; ++i) {
         const Param *p = &graph->param[node->param[i]];
         tied = tied || p->tied >= 0;
         if (!p->info.buffer && p->tied < 0) n += shape_count(p->shape);
-        trained = trained || (!p->info.buffer && !p->frozen);
     }
     *out = '\0';
     if (n) grouped(n, out);
     if (tied) strcat(out, n ? ", tied" : "tied");
-    if (n && !trained) strcat(out, " frozen");
+    if (n && !node_trains(graph, node)) strcat(out, " frozen");
     return out;
 }
 

@@ -61,15 +61,14 @@ static void fill_updates(Trainer *t, const OptimTensor *tensor, const int *param
             .slice_bytes = need.whole ? slices_bytes(g, param[k]) : 0,
         };
     }
-    int tiers = graph_tiers(g, tier);
-    for (int i = 0; i < g->param_count; ++i)
-        t->lr_scale[i] = optim_tier_scale(t->config, t->rule[i], tier[i], tiers);
     for (int i = 0; i < g->param_count; ++i) {
         if (g->param[i].tied < 0) continue;
-        t->lr_scale[i] = t->lr_scale[g->param[i].tied];
         t->rule[i] = t->rule[g->param[i].tied];
         t->updates[i] = t->updates[g->param[i].tied];
     }
+    int tiers = graph_tiers(g, tier);
+    for (int i = 0; i < g->param_count; ++i)
+        t->lr_scale[i] = optim_tier_scale(t->config, t->rule[i], tier[i], tiers);
     mem_free(&tier);
 }
 

@@ -243,9 +243,7 @@ static void meta_of(const Trainer *t, CheckpointMeta *meta)
     memcpy(meta->data_train, t->train_data, sizeof meta->data_train);
     memcpy(meta->data_test, t->test_data, sizeof meta->data_test);
     memcpy(meta->init_from, t->init_from, sizeof meta->init_from);
-    bool tokens = data_kind(&t->train_set)->next_token;
-    const char *word = best_metric(t->config, tokens)->word.word;
-    snprintf(meta->best_of, sizeof meta->best_of, "%s", word);
+    snprintf(meta->best_of, sizeof meta->best_of, "%s", trainer_metric(t)->word.word);
     meta->classes = mem_text(t->classes);
     input_of(&t->train_set, meta);
 }

@@ -72,7 +72,7 @@ static void tensors_add(Tensors *list, int param, int slot)
     int ranks = t->shape.dp * t->shape.tp;
     char *path = slot >= 0
                      ? mem_format("/optim/%s/%s", rule_of(t, param).table->slot_name[slot], p->name)
-                     : mem_format("/%s/%s", p->info.buffer ? "buffers" : "params", p->name);
+                     : checkpoint_path(p);
     list->tensor[list->count] =
         (CheckpointTensor){.path = path,
                            .shape = graph_whole(t->graph)->param[param].shape,

@@ -113,7 +113,11 @@ struct Trainer {
 /* trainer_data.c. Rank 0 opens the sets, checks them, and tells the others. only: of a dry run,
  * whose data may be others; NULL: a run follows. Collective; all ranks agree. */
 Status trainer_open_data(Trainer *t, const DryRun *only);
-/* How many numbers a row of the model's output has: one a class, a target, a token of the
- * vocabulary. */
+/* predict.c. The model's outputs for a batch that is all there is, one row after another; borrowed
+ * until the next. ERR_DATA where one of count outputs is no number. */
+Status train_logits(Trainer *t, const Batch *batch, const float **logits);
+Status logits_check(const float *logits, int64_t count);
+/* trainer_view.c. The figure of an evaluation that its run goes by. */
+const BestMetric *trainer_metric(const Trainer *t);
 
 #endif

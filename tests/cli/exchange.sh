@@ -2,6 +2,7 @@
 # Parameters for other programs and from them: what was exported and imported again is the same, in the names and layouts of each
 # family; a run begins with it; what is no such file is refused, and no file is lost.
 # usage: exchange.sh     (WEFT=build/weft)
+pictures=$PWD/tests/image/pictures
 . "$(dirname "$0")/common.bash"
 seq 1 3001 >text
 check 0 '' "$WEFT" data import text text -o text.h5 --test text-test.h5
@@ -65,7 +66,25 @@ check 0 '256 tokens' "$WEFT" ckpt export gpt-back.h5 --onnx -o gpt.onnx --config
 check 0 '256 tokens' "$WEFT" ckpt export gpt-back.h5 --onnx -o gpt-input.onnx --config gpt.yaml --input tokens data.train=none.h5
 holds 'the data set tells no more than --input' cmp gpt.onnx gpt-input.onnx
 check 64 'the data set none.h5 is not here' "$WEFT" ckpt export $run --onnx -o no.onnx data.train=none.h5
+check 64 'none.h5: no such file' "$WEFT" ckpt export $run --onnx -o no.onnx data.train=[images.h5,none.h5]
+cp images.h5 more.h5
+check 0 '5 nodes, 10 classes' "$WEFT" ckpt export $run --onnx -o net-list.onnx data.train=[images.h5,more.h5]
+holds 'a list of files tells as much as one' cmp net.onnx net-list.onnx
+case $("$WEFT" --version) in
+*"pictures:"*" no "*) echo "skipped: pictures of many sizes: this build lacks a format" ;;
+*)
+    mkdir -p photos/cat photos/dog
+    cp "$pictures"/plain.png photos/cat
+    cp "$pictures"/alpha.png photos/dog
+    check 0 '' "$WEFT" data import folder photos -o photos.h5 --store encoded
+    check 78 'pictures of many sizes' "$WEFT" ckpt export $run --onnx -o no.onnx data.train=photos.h5
+    ;;
+esac
 check 64 'net.onnx: is there already' "$WEFT" ckpt export $run --onnx -o net.onnx
+cp net.onnx old.onnx
+touch old.onnx.data
+check 0 'removed old.onnx.data' "$WEFT" ckpt export $run --onnx -o old.onnx --force
+holds 'values of an older export do not stay' test ! -e old.onnx.data
 check 64 'is for --onnx' "$WEFT" ckpt export $run -o no.safetensors data.train=none.h5
 check 64 '--softmax' "$WEFT" ckpt export $run -o no.safetensors --softmax
 check 65 'lacks ' "$WEFT" ckpt export net-back.h5 --onnx -o no.onnx --config gpt.yaml

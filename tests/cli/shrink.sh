@@ -78,7 +78,7 @@ check 0 'wrote' shrink --input 1x8x8 -o elsewhere.h5 data.train=gone.h5 model.cl
 check 65 'of its configuration' shrink -o none.h5 model.width=16
 check 0 '' "$WEFT" ckpt export "$from" -o net.safetensors
 check 0 '' "$WEFT" ckpt import net.safetensors -o bare.h5
-check 65 'has no configuration' "$WEFT" ckpt shrink bare.h5 --method l1 --sparsity .5 -o none.h5
+check 78 'holds no configuration' "$WEFT" ckpt shrink bare.h5 --method l1 --sparsity .5 -o none.h5
 check 0 'wrote' "$WEFT" ckpt shrink bare.h5 --config net.yaml --method l1 --sparsity .5 -o less.h5
 check 0 'model.widths are those of less.h5' "$WEFT" eval net.yaml --checkpoint less.h5
 check 0 '' "$WEFT" train lenet.yaml

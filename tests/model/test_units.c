@@ -297,6 +297,8 @@ static void width_errors(void)
         const char *config, *message;
     } bad[] = {
         {"model: {name: resnet18, widths: {conv2: 5}}", "there is no layer 'conv2'; did you mean"},
+        {"model: {name: mobilenet_v2, widths: {features.2.conv.1.9: 5}}",
+         "did you mean 'features.2.conv.0.0'?"},
         {"model: {name: resnet18, widths: {bn1: 5}}", "layer bn1 (batch_norm) has the channels"},
         {"model: {name: mobilenet_v2, widths: {features.2.conv.1.0: 5}}", "name the layers before"},
         {"model: {name: resnet18, widths: {layer1.0.conv2: 5}}", "layer layer1.0.add: add got"},

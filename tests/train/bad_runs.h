@@ -121,6 +121,7 @@ static void run_case(const Case *c, const World *world, Outcome *out)
     run_time_begin(&r);
     out->status = trainer_new(&r.trainer, config, world);
     if (out->status == OK) out->status = make_steps(c, &r, out);
+    hook_free(&r.hook);
     run_time_end(&r);
     run_bad_end(&r);
     observer_free(&r.observer);
