@@ -46,9 +46,11 @@ holds "the same bytes on three ranks" cmp one.h5 three.h5
 check 0 "" "$WEFT" data import folder . --list many.csv -o one_e.h5 --store encoded --threads 1
 check 0 "" timeout 240 "$WEFT" data import folder -n 2 . --list many.csv -o two_e.h5 --store encoded --threads 3
 holds "the same bytes on two ranks" cmp one_e.h5 two_e.h5
-"$WEFT" data import folder . --list many.csv -o stop.h5 --short 24 --threads 1 >said 2>&1 &
+cat many.csv many.csv many.csv many.csv >long.csv # for there to be time to stop it
+check 0 "wrote whole.h5" "$WEFT" data import folder . --list long.csv -o whole.h5 --short 24
+"$WEFT" data import folder . --list long.csv -o stop.h5 --short 24 --threads 1 >said 2>&1 &
 pid=$!
-# often, for it takes a part of a second; it begins or it ends
+# it begins, or ends before anybody sees that
 until [ -s stop.h5.part ] || ! kill -0 $pid 2>/dev/null; do sleep 0.005; done
 kill -TERM $pid 2>/dev/null || true
 rc=0
@@ -58,6 +60,6 @@ else
     holds "stopped, not ended with $rc" test $rc = 75
     holds "how to go on is said" grep -qF "the same command goes on from those in" said
 fi
-check 0 "wrote stop.h5" timeout 240 "$WEFT" data import folder -n 2 . --list many.csv -o stop.h5 --short 24 --force
-holds "the same bytes after a stop" cmp one.h5 stop.h5
+check 0 "wrote stop.h5" timeout 240 "$WEFT" data import folder -n 2 . --list long.csv -o stop.h5 --short 24 --force
+holds "the same bytes after a stop" cmp whole.h5 stop.h5
 finish
