@@ -3,6 +3,7 @@
 # family; a run begins with it; what is no such file is refused, and no file is lost.
 # usage: exchange.sh     (WEFT=build/weft)
 pictures=$PWD/tests/image/pictures
+. "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
 seq 1 3001 >text
 check 0 '' "$WEFT" data import text text -o text.h5 --test text-test.h5
@@ -37,10 +38,7 @@ named llama model.layers.0.mlp.up_proj.weight 64,32
 named llama lm_head.weight 256,32
 holds 'llama: the same file' cmp llama.safetensors llama-again.safetensors
 
-seq 1 60000 | gzip -n9 >noise
-{ printf '\0\0\10\3\0\0\0\100\0\0\0\10\0\0\0\10'; head -c $((64 * 64)) noise; } >images
-{ printf '\0\0\10\1\0\0\0\100'; tr -dc '\0-\11' <noise | head -c 64; } >labels
-check 0 '' "$WEFT" data import idx images labels -o images.h5
+noise_idx 64 8 10 images.h5
 cat >net.yaml <<'YAML'
 model: {layers: [conv2d: {channels: 8, kernel: 3}, batch_norm, relu, flatten, dense: {width: 10}]}
 data:  {train: images.h5, test: images.h5}
@@ -70,16 +68,13 @@ check 64 'none.h5: no such file' "$WEFT" ckpt export $run --onnx -o no.onnx data
 cp images.h5 more.h5
 check 0 '5 nodes, 10 classes' "$WEFT" ckpt export $run --onnx -o net-list.onnx data.train=[images.h5,more.h5]
 holds 'a list of files tells as much as one' cmp net.onnx net-list.onnx
-case $("$WEFT" --version) in
-*"pictures:"*" no "*) echo "skipped: pictures of many sizes: this build lacks a format" ;;
-*)
+if needs_pictures 'pictures of many sizes'; then
     mkdir -p photos/cat photos/dog
     cp "$pictures"/plain.png photos/cat
     cp "$pictures"/alpha.png photos/dog
     check 0 '' "$WEFT" data import folder photos -o photos.h5 --store encoded
     check 78 'pictures of many sizes' "$WEFT" ckpt export $run --onnx -o no.onnx data.train=photos.h5
-    ;;
-esac
+fi
 check 64 'net.onnx: is there already' "$WEFT" ckpt export $run --onnx -o net.onnx
 cp net.onnx old.onnx
 touch old.onnx.data

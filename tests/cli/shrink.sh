@@ -2,12 +2,10 @@
 # A checkpoint with fewer channels: train, shrink, train on on every grid, evaluate with the file that knows nothing of it; optimizer
 # state goes along; sparsity 0 changes no byte; what cannot be is said.
 # usage: shrink.sh     (WEFT=build/weft)
+. "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-seq 1 60000 | gzip -n9 >noise
-{ printf '\0\0\10\3\0\0\0\100\0\0\0\10\0\0\0\10'; head -c $((64 * 64)) noise; } >images
-{ printf '\0\0\10\1\0\0\0\100'; tr -dc '\0-\11' <noise | head -c 64; } >labels
-check 0 '' "$WEFT" data import idx images labels -o images.h5
+noise_idx 64 8 10 images.h5
 cat >lenet.yaml <<'YAML'
 model: {name: lenet}
 data:  {train: images.h5, test: images.h5}
