@@ -2,10 +2,11 @@
  * node without a part in it keeps nothing for it and is not computed again. */
 #include "chunk.h"
 
-/* Has node i a parameter to train; has it running statistics that move? */
+/* Has node i a parameter to train, or a table; has it running statistics that move? */
 bool planner_learns(const Planner *p, int i, bool buffer)
 {
     const Node *node = &p->graph->node[i];
+    if (op_info(node->spec.kind)->reads_ids) return !buffer && !node->spec.frozen;
     for (int k = 0; k < node->spec.w_count; ++k) {
         const Param *param = &p->graph->param[node->param[k]];
         if (param->info.buffer == buffer && !param->frozen) return true;
