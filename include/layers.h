@@ -54,19 +54,29 @@ typedef enum LayerChannels {
     CHANNELS_WHOLE,
 } LayerChannels;
 
+/* Whether a bag's fields have one table together, or a table each. */
+typedef enum TableUse { TABLES_SHARED, TABLES_EACH } TableUse;
+
 /* An attribute a layer takes in a config's layers list. It writes one field of OpSpec, or of
  * LayerSize. */
 typedef struct LayerSize {
-    /* dense: outputs; conv2d: channels out; embedding: C */
+    /* dense: outputs; conv2d: channels out; embedding: C; bag: numbers of a row */
     int64_t width;
-    /* embedding: V; positions: rows of its table (context) */
+    /* embedding: V; positions: rows of its table (context); bag: of each table, 0: any id */
     int64_t vocab;
     /* dense, conv2d */
     bool bias;
     /* dense, conv2d: of the weight; the bias is 0 unless it is INIT_UNIFORM */
     Init init;
-    /* INIT_NORMAL's deviation */
+    /* INIT_NORMAL's deviation; bag's INIT_UNIFORM: U(-init_std, init_std) */
     float init_std;
+    /* bag: an id is brought below vocab by a hash */
+    bool hashed;
+    /* bag */
+    TableUse tables;
+    /* of the data, for whom reads ids: fields of a sample; ids are below id_rows, 0: any */
+    int64_t fields;
+    uint64_t id_rows;
 } LayerSize;
 
 typedef struct LayerKind {

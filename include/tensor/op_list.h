@@ -28,7 +28,8 @@
     _(EXCHANGE, exchange, EVERYWHERE)                                                              \
     _(RMS_NORM, rms_norm, CPU_ONLY)                                                                \
     _(GROUP_NORM, group_norm, CPU_ONLY)                                                            \
-    _(SWIGLU, swiglu, CPU_ONLY)
+    _(SWIGLU, swiglu, CPU_ONLY)                                                                    \
+    _(BAG, bag, CPU_ONLY)
 /* clang-format on */
 
 #define OP_CONSTANT(OP, name, where) OP_##OP,

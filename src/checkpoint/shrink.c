@@ -123,7 +123,7 @@ static Status shrink(Shrink *s, Config *config, bool *gone, Graph **after)
     TRY(prune_choose(c, &options, gone));
     for (int u = 0; u < c->unit_count; ++u) s->gone_any = s->gone_any || gone[u];
     prune_set_widths(c, gone, config);
-    TRY(graph_build(after, config, c->graph->input, c->graph->classes));
+    TRY(graph_build_ids(after, config, c->graph->input, c->graph->ids, c->graph->classes));
     TRY(check_after(s, *after));
     /* a tensor that cannot be read is found before anything is written */
     TRY(stored_verify(&s->file, NULL));

@@ -33,6 +33,20 @@ static void fill_normal(float *out, int64_t n, RngKey key, float deviation)
     for (int64_t i = 0; i < n; ++i) out[i] = rng_normal(key, (uint64_t)i) * deviation;
 }
 
+void layer_row_init(Init init, float scale, uint64_t seed, uint64_t table, uint64_t id, int width,
+                    float *out)
+{
+    if (init == INIT_ZERO) {
+        fill(out, width, 0.0f);
+        return;
+    }
+    RngKey key = rng_key(seed, RNG_TABLE, table, id);
+    if (init == INIT_UNIFORM)
+        fill_uniform(out, width, key, scale);
+    else
+        for (int i = 0; i < width; ++i) out[i] = rng_normal(key, (uint64_t)i) * scale;
+}
+
 void layer_param_init(const LayerParam *param, const OpSpec *spec, int i, const char *name,
                       uint64_t seed, float *out)
 {

@@ -26,6 +26,7 @@
     _(group_norm)                                                                                  \
     _(rms_norm)                                                                                    \
     _(swiglu)                                                                                      \
+    _(bag)                                                                                         \
     _(softmax_loss)                                                                                \
     _(mse_loss)
 /* clang-format on */

@@ -165,8 +165,15 @@ static Status build(Graph *graph, const Config *config)
 
 Status graph_build(Graph **graph, const Config *config, Desc input, int64_t classes)
 {
+    return graph_build_ids(graph, config, input, (GraphIds){0}, classes);
+}
+
+Status graph_build_ids(Graph **graph, const Config *config, Desc input, GraphIds ids,
+                       int64_t classes)
+{
     *graph = mem_new(sizeof **graph);
     (*graph)->input = input;
+    (*graph)->ids = ids;
     (*graph)->classes = classes;
     Status status = build(*graph, config);
     if (status != OK) graph_free(graph);

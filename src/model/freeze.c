@@ -35,14 +35,29 @@ bool param_listed(const char *patterns, const char *name)
 
 /* ---- freezing ---- */
 
-static Status check_patterns(const Graph *g, const Config *config)
+/* A table goes by its own name, or by its layer's. */
+static bool table_fits(const Graph *g, const char *pattern, int table)
+{
+    const SparseTable *t = &g->table[table];
+    return fnmatch(pattern, t->name, 0) == 0 || fnmatch(pattern, g->node[t->node].name, 0) == 0;
+}
+
+static void freeze_tables(Graph *g, const char *pattern)
+{
+    for (int i = 0; i < g->table_count; ++i)
+        g->table[i].frozen = g->table[i].frozen || table_fits(g, pattern, i);
+}
+
+static Status take_patterns(Graph *g, const Config *config)
 {
     char *copy = mem_text(config->model.freeze), *rest = copy, *pattern;
     Status st = OK;
     while (st == OK && (pattern = strsep(&rest, ","))) {
         bool any = !*pattern;
+        if (*pattern) freeze_tables(g, pattern);
         for (int i = 0; i < g->param_count && !any; ++i)
             any = !g->param[i].info.buffer && fits(pattern, g->param[i].name);
+        for (int i = 0; i < g->table_count && !any; ++i) any = table_fits(g, pattern, i);
         if (!any)
             st = config_fail_key(config, "model.freeze",
                                  "'%s' matches no layer with parameters and no parameter; "
@@ -89,7 +104,7 @@ Status graph_freeze(Graph *g, const Config *config)
 {
     const char *list = config->model.freeze;
     if (!list || !*list) return OK;
-    TRY(check_patterns(g, config));
+    TRY(take_patterns(g, config));
     for (int i = 0; i < g->param_count; ++i)
         g->param[i].frozen = !g->param[i].info.buffer && param_listed(list, g->param[i].name);
     for (int i = 0; i < g->node_count; ++i)

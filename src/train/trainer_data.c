@@ -104,5 +104,6 @@ Status train_model(Graph **graph, const Config *config, const DataSet *train, co
     int64_t outputs = 0;
     TRY((tokens ? count_tokens : count_outputs)(config, train, test, &outputs));
     Desc input = desc_plain(data_set_shape(train, samples), tokens ? DTYPE_I32 : DTYPE_F32);
-    return graph_build(graph, config, input, outputs);
+    GraphIds ids = {.fields = train->fields, .rows = train->id_rows};
+    return graph_build_ids(graph, config, input, ids, outputs);
 }

@@ -317,7 +317,8 @@ static void test_every_kind_is_here(void)
     static const char *const names[] = {GOLDEN(NAME) "dropout"};
     const LayerKind *kind;
     for (int k = 0; (kind = layer_kind_at(k)); ++k) {
-        bool here = false;
+        /* what has no input and no parameter: test_bag.c */
+        bool here = op_info(kind->op)->reads_ids;
         for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i)
             here = here || strcmp(kind->name, names[i]) == 0;
         if (!here)

@@ -168,7 +168,7 @@ bool planner_waits(const Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
     return p->schedule->split && op->weight_later && op->table->backward_weight &&
-           op->spec.w_count > 0 && !op->spec.frozen;
+           op_has_values(&op->spec) && !op->spec.frozen;
 }
 
 static bool has_backward(const Planner *p, int i)
@@ -205,7 +205,7 @@ static void keep_weight_gradients(Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
     if (!p->schedule->split || planner_waits(p, i) || !op->table->backward_weight) return;
-    if (op->spec.w_count == 0 || op->spec.frozen) return;
+    if (!op_has_values(&op->spec) || op->spec.frozen) return;
     planner_back_run(p, i)->dw_waits = true;
     for (int k = 0; k < op->spec.w_count; ++k)
         if (!is_frozen(p, i, k)) keep_gradient(p, i, k);
