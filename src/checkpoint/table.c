@@ -134,38 +134,6 @@ static Status read_hash(const Walk *walk, hid_t set, StoredTensor *t)
     return good ? OK : bad_tensor(walk, t->path, "has a damaged checksum");
 }
 
-/* Takes path. */
-static Status add_tensor(const Walk *walk, hid_t set, char *path)
-{
-    StoredFile *file = walk->file;
-    if (file->count == TENSORS_MAX || strlen(path) > PATH_MAX_BYTES) {
-        Status status = bad_tensor(walk, path, "has too long a name, or is one of too many");
-        mem_free(&path);
-        return status;
-    }
-    file->tensor = mem_resize(file->tensor, (size_t)(file->count + 1) * sizeof *file->tensor);
-    StoredTensor *t = &file->tensor[file->count++];
-    *t = (StoredTensor){.path = path};
-    char *what = mem_format("tensor %s", path);
-    Status status = hdf5_in_one_file(file->id, set, file->path, what);
-    mem_free(&what);
-    TRY(status);
-    TRY(read_shape(walk, path, set, &t->shape));
-    hid_t type = H5Dget_type(set);
-    bool floats = type >= 0 && H5Tget_class(type) == H5T_FLOAT;
-    t->ids = type >= 0 && t->shape.ndim == 1 && H5Tequal(type, H5T_STD_U64LE) > 0;
-    if (t->ids) t->shape = shape_of(2, t->shape.dim[0], 2, 1, 1);
-    if (floats || t->ids)
-        t->offset = plain_offset(set, type, t->ids ? H5T_STD_U64LE : H5T_IEEE_F32LE, t->shape);
-    if (type >= 0) H5Tclose(type);
-    if (!floats && !t->ids) return bad_tensor(walk, path, "does not hold floating-point numbers");
-    if (t->ids && t->offset < 0) return bad_tensor(walk, path, "holds ids that do not lie plainly");
-    TRY(check_size(walk, t));
-    TRY(check_chunk(walk, set, path));
-    TRY(read_hash(walk, set, t));
-    return add_blocks(walk, set);
-}
-
 /* Blocks of rows, each with a checksum of its own, in place of the data set that has just been added:
  * together they are all of its rows. */
 static Status add_blocks(const Walk *walk, hid_t set)
@@ -201,6 +169,38 @@ static Status add_blocks(const Walk *walk, hid_t set)
     if (!good) return bad_tensor(walk, whole.path, "has blocks that are not all of it");
     mem_free(&whole.path);
     return OK;
+}
+
+/* Takes path. */
+static Status add_tensor(const Walk *walk, hid_t set, char *path)
+{
+    StoredFile *file = walk->file;
+    if (file->count == TENSORS_MAX || strlen(path) > PATH_MAX_BYTES) {
+        Status status = bad_tensor(walk, path, "has too long a name, or is one of too many");
+        mem_free(&path);
+        return status;
+    }
+    file->tensor = mem_resize(file->tensor, (size_t)(file->count + 1) * sizeof *file->tensor);
+    StoredTensor *t = &file->tensor[file->count++];
+    *t = (StoredTensor){.path = path};
+    char *what = mem_format("tensor %s", path);
+    Status status = hdf5_in_one_file(file->id, set, file->path, what);
+    mem_free(&what);
+    TRY(status);
+    TRY(read_shape(walk, path, set, &t->shape));
+    hid_t type = H5Dget_type(set);
+    bool floats = type >= 0 && H5Tget_class(type) == H5T_FLOAT;
+    t->ids = type >= 0 && t->shape.ndim == 1 && H5Tequal(type, H5T_STD_U64LE) > 0;
+    if (t->ids) t->shape = shape_of(2, t->shape.dim[0], 2, 1, 1);
+    if (floats || t->ids)
+        t->offset = plain_offset(set, type, t->ids ? H5T_STD_U64LE : H5T_IEEE_F32LE, t->shape);
+    if (type >= 0) H5Tclose(type);
+    if (!floats && !t->ids) return bad_tensor(walk, path, "does not hold floating-point numbers");
+    if (t->ids && t->offset < 0) return bad_tensor(walk, path, "holds ids that do not lie plainly");
+    TRY(check_size(walk, t));
+    TRY(check_chunk(walk, set, path));
+    TRY(read_hash(walk, set, t));
+    return add_blocks(walk, set);
 }
 
 static Status walk_group(StoredFile *file, hid_t group, const char *prefix, int depth);

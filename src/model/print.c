@@ -61,7 +61,6 @@ static char *trained_text(const Graph *graph, const Node *node, char *out)
         if (&graph->node[t->node] != node) continue;
         n += (int64_t)t->rows * t->width;
         grows = grows || t->rows == 0;
-        trained = trained || !t->frozen;
     }
     *out = '\0';
     if (n) grouped(n, out);

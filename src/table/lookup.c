@@ -75,7 +75,7 @@ static uint64_t id_in(const Bag *bag, int table, uint64_t id)
 {
     const SparseTable *t = &bag->of[table];
     if (!t->hashed) return id;
-    return (uint64_t)(((unsigned __int128)row_mix(bag->hash[table], id) * t->rows) >> 64);
+    return row_mix(bag->hash[table], id) % t->rows;
 }
 
 /* One id of micro-batch i; returns the number of its row there. */
