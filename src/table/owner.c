@@ -198,7 +198,7 @@ void owner_update(Owner *owner, double lr, double grad_scale)
     for (int t = 0; t < owner->bag->tables; ++t) make_rows(owner, t);
     for (int u = 0; u < owner->updates; ++u) {
         const OwnerRow *of = &owner->update[u];
-        const OptimRule *rule = owner->store[of->table].rule;
+        const OptimRule *rule = &owner->store[of->table].rule;
         OptimRowArgs args = {.w = of->row,
                              .state = of->row + width,
                              .g = of->grad,

@@ -11,7 +11,7 @@ typedef struct TableStore {
     RowStore *rows;
     /* borrowed */
     const SparseTable *of;
-    const OptimRule *rule;
+    OptimRule rule;
     RowState state;
     uint64_t hash;
     int floats;

@@ -16,7 +16,7 @@
 
 static void store_init(Tables *t, TableStore *s, const SparseTable *of, const OptimRule *rule)
 {
-    *s = (TableStore){.of = of, .rule = rule, .hash = hash_text(of->name)};
+    *s = (TableStore){.of = of, .rule = *rule, .hash = hash_text(of->name)};
     s->state = rule->table->row_state(rule->is, of->width);
     s->floats = of->width;
     for (int i = 0; i < s->state.slots; ++i) s->floats += s->state.floats[i];
