@@ -27,11 +27,12 @@ static const GridModel models[] = {
      "   lr_adjust: match_rms},\n"
      "  {match: h.2.mlp.c_fc.*, name: lamb}, {match: '*.bias', lr_scale: 2}]}\n",
      true},
-    /* what two stages have is wanted whole */
+    /* what two stages have is wanted whole; ftrl makes some zeros */
     {"lion on gpt2",
      "model: {name: gpt2, layers: 2, width: 48, heads: 6, context: 8, dropout: 0.1}\n"
      "optim: {name: lion, lr: 0.0003, weight_decay: 0.1, groups: [\n"
-     "  {roles: weight, name: muon, lr: 0.01}]}\n",
+     "  {roles: weight, name: muon, lr: 0.01}, {roles: norm, name: ftrl, lr: 0.05, l1: 0.1},\n"
+     "  {match: 'h.*.bias', name: adagrad, lr: 0.003}]}\n",
      true},
 };
 enum { LAYERS, GPT, LION };
@@ -181,7 +182,7 @@ static void test_other_rules(void)
 {
     char *path = path_of("lion");
     place_train(&models[LION], &one, NULL, STOP, path);
-    refuse(path, "optim: {name: lion, lr: 0.0003}", "/optim/lion_momentum/h.0.attn.c_attn.weight");
+    refuse(path, "optim: {name: lion, lr: 0.0003}", "/optim/lion_momentum/h.0.ln_1.weight");
     refuse(path, "optim: {name: adamw, lr: 0.0003}", "/optim/m/");
     refuse(path, "optim: {name: sgd, lr: 0.0003, momentum: 0.9}", "/optim/momentum/");
     mem_free(&path);
