@@ -137,6 +137,8 @@ Status graph_tie(Graph *graph, int node, int slot, const char *name);
 
 /* Does one of the patterns "a,b" (fnmatch) stand for a parameter of that name, or for its layer? */
 bool param_listed(const char *patterns, const char *name);
+/* Characters of a parameter's name without its last word: its layer's. */
+int param_layer_chars(const char *name);
 /* Where each parameter stands between data and loss, for optim.layer_decay: tier[i] is 0 for the
  * stem, then one number for each block (names up to their first number: layer1.0, h.3), and the
  * last for the head. Without blocks each layer with parameters is a tier. A tied parameter is what
@@ -173,6 +175,8 @@ Status graph_can_cut(const Graph *graph, const Config *config, int parts);
 /* that estimate */
 double node_cost(const Node *node);
 
+/* Has the node a parameter, or a table, that is trained? */
+bool node_trains(const Graph *graph, const Node *node);
 /* elements of parameters, and of those that are trained; neither running statistics nor tables
  * count */
 int64_t graph_param_count(const Graph *graph);

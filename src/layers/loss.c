@@ -1,5 +1,5 @@
-/* softmax_loss (cross-entropy with label smoothing), mse_loss and sigmoid_loss (cross-entropy of one
- * logit): (rows, LOSS_COLUMNS) per-sample results. The model ends with one, by train.loss. */
+/* softmax_loss (cross-entropy with label smoothing), mse_loss and sigmoid_loss (cross-entropy of
+ * one logit): (rows, LOSS_COLUMNS) per-sample results. The model ends with one, by train.loss. */
 #include "kinds.h"
 
 static const char *const softmax_attrs[] = {"smoothing", NULL};

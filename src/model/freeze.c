@@ -10,8 +10,7 @@
 
 /* ---- names ---- */
 
-/* The name without its last word: its layer's. */
-static int layer_chars(const char *name)
+int param_layer_chars(const char *name)
 {
     const char *dot = strrchr(name, '.');
     return (int)(dot ? dot - name : (long)strlen(name));
@@ -19,7 +18,7 @@ static int layer_chars(const char *name)
 
 static bool fits(const char *pattern, const char *name)
 {
-    char *layer = mem_format("%.*s", layer_chars(name), name);
+    char *layer = mem_format("%.*s", param_layer_chars(name), name);
     bool yes = fnmatch(pattern, name, 0) == 0 || fnmatch(pattern, layer, 0) == 0;
     mem_free(&layer);
     return yes;
@@ -150,7 +149,7 @@ int graph_tiers(const Graph *g, int *tier)
     int now = 0, last_chars = 0, last_block = -1;
     for (int i = 0; i < g->param_count; ++i) {
         const char *name = g->param[i].name;
-        int chars = blocks ? block_chars(name) : layer_chars(name);
+        int chars = blocks ? block_chars(name) : param_layer_chars(name);
         if (chars > 0 && !(last && same(name, chars, last, last_chars))) {
             if (i > 0) ++now;
             last = name;

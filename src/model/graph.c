@@ -12,6 +12,12 @@ Desc graph_output(const Graph *graph, int node)
     return node == NODE_INPUT ? graph->input : graph->node[node].spec.y;
 }
 
+int64_t graph_channels(const Graph *graph, int node)
+{
+    Shape s = graph_output(graph, node).shape;
+    return s.dim[s.ndim == 3 ? 2 : 1];
+}
+
 int graph_find(const Graph *graph, const char *name)
 {
     for (int i = 0; i < graph->node_count; ++i)
@@ -189,6 +195,17 @@ static void find_shared(Graph *graph)
     mem_free(&read);
 }
 
+bool node_trains(const Graph *graph, const Node *node)
+{
+    for (int k = 0; k < node->spec.w_count; ++k) {
+        const Param *p = &graph->param[node->param[k]];
+        if (!p->info.buffer && !p->frozen) return true;
+    }
+    for (int k = 0; k < graph->table_count; ++k)
+        if (&graph->node[graph->table[k].node] == node && !graph->table[k].frozen) return true;
+    return false;
+}
+
 /* The gradient of an input is wanted where something that trains lies at or above its producer. */
 void graph_need_dx(Graph *graph)
 {
@@ -196,16 +213,11 @@ void graph_need_dx(Graph *graph)
     for (int i = 0; i < graph->node_count; ++i) {
         Node *node = &graph->node[i];
         node->spec.frozen = op_has_values(&node->spec);
-        for (int k = 0; k < node->spec.w_count; ++k) {
-            const Param *p = &graph->param[node->param[k]];
-            node->spec.frozen = node->spec.frozen && p->frozen;
-            wanted[i] = wanted[i] || (!p->info.buffer && !p->frozen);
-        }
-        for (int k = 0; k < graph->table_count; ++k) {
-            if (graph->table[k].node != i || graph->table[k].frozen) continue;
-            node->spec.frozen = false;
-            wanted[i] = true;
-        }
+        for (int k = 0; k < node->spec.w_count; ++k)
+            node->spec.frozen = node->spec.frozen && graph->param[node->param[k]].frozen;
+        for (int k = 0; k < graph->table_count; ++k)
+            if (graph->table[k].node == i && !graph->table[k].frozen) node->spec.frozen = false;
+        wanted[i] = node_trains(graph, node);
         for (int k = 0; k < node->spec.x_count; ++k) {
             node->spec.need_dx[k] = node->in[k] != NODE_INPUT && wanted[node->in[k]];
             wanted[i] = wanted[i] || node->spec.need_dx[k];

@@ -49,12 +49,11 @@ static char *grouped(int64_t n, char *out)
 static char *trained_text(const Graph *graph, const Node *node, char *out)
 {
     int64_t n = 0;
-    bool tied = false, trained = false;
+    bool tied = false;
     for (int i = 0; i < node->spec.w_count; ++i) {
         const Param *p = &graph->param[node->param[i]];
         tied = tied || p->tied >= 0;
         if (!p->info.buffer && p->tied < 0) n += shape_count(p->shape);
-        trained = trained || (!p->info.buffer && !p->frozen);
     }
     bool grows = false;
     for (int i = 0; i < graph->table_count; ++i) {
@@ -62,13 +61,12 @@ static char *trained_text(const Graph *graph, const Node *node, char *out)
         if (&graph->node[t->node] != node) continue;
         n += (int64_t)t->rows * t->width;
         grows = grows || t->rows == 0;
-        trained = trained || !t->frozen;
     }
     *out = '\0';
     if (n) grouped(n, out);
     if (grows) strcat(out, "grows");
     if (tied) strcat(out, n ? ", tied" : "tied");
-    if (n && !trained) strcat(out, " frozen");
+    if (n && !node_trains(graph, node)) strcat(out, " frozen");
     return out;
 }
 

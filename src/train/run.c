@@ -118,7 +118,7 @@ static bool save_due(const Run *r, const StepResult *result)
     const Trainer *t = r->trainer;
     return every(t->step, r->config->checkpoint.every_steps) ||
            every(t->step, r->config->checkpoint.every_epochs * t->steps_per_epoch) ||
-           result->save_asked || result->stop_asked || r->save_wished || t->step == t->steps;
+           result->save_asked || result->stop_asked || t->step == t->steps;
 }
 
 /* Evaluation, and what comes of it before anything is saved: a checkpoint of this border knows of
@@ -142,19 +142,20 @@ static Status between_steps(Run *r, StepResult *result)
     Trainer *t = r->trainer;
     bool end = t->step == t->steps, back = false;
     double better = NAN;
-    run_hook_follow(r, result);
-    RunDue due = {.evaluation = run_eval_due(r, t->step), .save = save_due(r, result)};
+    bool wished = run_hook_hear(r, result);
+    RunDue due = {.evaluation = run_eval_due(r, t->step), .save = wished || save_due(r, result)};
     if (due.evaluation || due.save) train_step_stats(t, result);
     if (due.save) TRY(run_save_prepare(r));
     TRY(run_judge(r, result, due, &back));
     if (back) return OK;
+    run_hook_follow(r);
     TRY(run_save_go_on(r, result));
-    /* an evaluation that fails costs no training: what is due is saved all the same */
+    /* an evaluation or a best.h5 that fails costs no training: what is due is saved all the same */
     Status evaluated = look_back(r, due, &better);
     due.save = due.save || r->save_wished || r->ended;
     r->save_wished = false;
     r->stopped = result->stop_asked && !end && !r->ended;
-    if (!isnan(better)) TRY(run_save_best(r, better, due.save));
+    if (!isnan(better)) evaluated = run_save_best(r, better, due.save);
     if (due.save) TRY(run_save(r, end || r->stopped || r->ended));
     if (due.evaluation || due.save) r->tick_s = clock_s();
     return evaluated;

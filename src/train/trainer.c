@@ -7,6 +7,7 @@
 #include "loss_scale.h"
 #include "optimizer.h"
 #include "save_copy.h"
+#include "sparse.h"
 #include "transport.h"
 
 #include <math.h>
@@ -233,12 +234,13 @@ void train_restart(Trainer *t)
 {
     const BackendTable *table = t->backend->table;
     executor_settle(t->executor);
-    loader_free(&t->loader);
+    sparse_close_loader(t);
     world_barrier(t->world);
     for (int s = 0; s < t->optim->slots; ++s)
         if (t->optim->state[s])
             table->flat->fill(table->stream(t->backend), t->optim->state[s], 0.0f,
                               t->optim->slot_elements[s]);
+    if (t->tables) tables_clear(t->tables);
     t->step = t->known = t->skipped = t->optim->step = 0;
     t->best_metric = NAN;
     t->evaluations = 0;
@@ -269,6 +271,7 @@ static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
     TRY(open_backend(t, only));
     TRY(transport_check(t));
     TRY(build_graph(t));
+    TRY(sparse_check(t));
     TRY(train_assign_rules(t));
     TRY(make_schedule(t));
     TRY(cut_graph(t));
@@ -319,6 +322,7 @@ static Status setup(Trainer *t)
     TRY(executor_new(&t->executor, t->plan, &t->grid, t->backend, t->comm, options));
     TRY(status_agree(t->world, train_make_optimizer(t)));
     init_params(t);
+    sparse_make(t);
     return OK;
 }
 
@@ -370,7 +374,8 @@ void trainer_free(Trainer **trainer)
     if (!t) return;
     if (t->executor) executor_settle(t->executor);
     if (t->backend) capture_drop(&t->update, t->backend);
-    loader_free(&t->loader);
+    sparse_close_loader(t);
+    tables_free(&t->tables);
     mem_free(&t->classes);
     train_free_optimizer(t);
     save_copy_free(&t->copy);

@@ -62,6 +62,10 @@ struct Trainer {
     int *range_param;
     /* what the replicas shard (grid.zero); NULL: nothing */
     struct Shards *shares;
+    /* owned: of each sparse table, see optim_assign; the rows that this rank has, NULL: its stage has
+     * no table */
+    int *table_rule;
+    Tables *tables;
     Loader *loader;
     /* global samples; samples a micro-batch */
     int64_t batch, micro_batch;
@@ -113,7 +117,11 @@ struct Trainer {
 /* trainer_data.c. Rank 0 opens the sets, checks them, and tells the others. only: of a dry run,
  * whose data may be others; NULL: a run follows. Collective; all ranks agree. */
 Status trainer_open_data(Trainer *t, const DryRun *only);
-/* How many numbers a row of the model's output has: one a class, a target, a token of the
- * vocabulary. */
+/* predict.c. The model's outputs for a batch that is all there is, one row after another; borrowed
+ * until the next. ERR_DATA where one of count outputs is no number. */
+Status train_logits(Trainer *t, const Batch *batch, const float **logits);
+Status logits_check(const float *logits, int64_t count);
+/* trainer_view.c. The figure of an evaluation that its run goes by. */
+const BestMetric *trainer_metric(const Trainer *t);
 
 #endif

@@ -24,11 +24,6 @@ static bool have_bf16(void)
     return false;
 }
 
-static Desc plain(int ndim, int64_t a, int64_t b, int64_t c, int64_t d)
-{
-    return desc_plain(shape_of(ndim, a, b, c, d), DTYPE_F32);
-}
-
 static Desc image(int64_t n, int64_t c, int64_t h, int64_t w)
 {
     return rig_desc(shape_of(4, n, c, h, w), 16);

@@ -41,24 +41,59 @@ void world_collect(const World *world, const void *mine, const size_t *bytes, in
     }
 }
 
-void world_swap(const World *world, const WorldPart *to, const WorldPart *from)
+struct WorldSwap {
+    const World *world;
+    /* owned: room for one message to and one from each rank */
+    MPI_Request *request;
+    int count;
+};
+
+WorldSwap *world_swap_new(const World *world)
 {
-    MPI_Request *all = mem_new(2 * (size_t)world->size * sizeof(MPI_Request));
-    int count = 0;
+    WorldSwap *swap = mem_new(sizeof *swap);
+    swap->world = world;
+    swap->request = mem_new(2 * (size_t)world->size * sizeof *swap->request);
+    return swap;
+}
+
+void world_swap_free(WorldSwap **swap)
+{
+    if (!*swap) return;
+    mem_free(&(*swap)->request);
+    mem_free(swap);
+}
+
+void world_swap_begin(WorldSwap *swap, const WorldPart *to, const WorldPart *from)
+{
+    const World *world = swap->world;
+    swap->count = 0;
     for (int k = 1; k < world->size; ++k) {
         int r = (world->rank + world->size - k) % world->size;
         if (from[r].bytes == 0) continue;
         MPI_CHECK(MPI_Irecv(from[r].at, (int)from[r].bytes, MPI_BYTE, r, TAG_COLLECT, world->comm,
-                            &all[count++]));
+                            &swap->request[swap->count++]));
     }
     for (int k = 1; k < world->size; ++k) {
         int r = (world->rank + k) % world->size;
         if (to[r].bytes == 0) continue;
         MPI_CHECK(MPI_Isend(to[r].at, (int)to[r].bytes, MPI_BYTE, r, TAG_COLLECT, world->comm,
-                            &all[count++]));
+                            &swap->request[swap->count++]));
     }
-    if (count > 0) MPI_CHECK(MPI_Waitall(count, all, MPI_STATUSES_IGNORE));
-    mem_free(&all);
+}
+
+void world_swap_wait(WorldSwap *swap)
+{
+    if (swap->count > 0)
+        MPI_CHECK(MPI_Waitall(swap->count, swap->request, MPI_STATUSES_IGNORE));
+    swap->count = 0;
+}
+
+void world_swap(const World *world, const WorldPart *to, const WorldPart *from)
+{
+    WorldSwap *swap = world_swap_new(world);
+    world_swap_begin(swap, to, from);
+    world_swap_wait(swap);
+    world_swap_free(&swap);
 }
 
 int *world_job_ranks(const World *world)

@@ -94,8 +94,7 @@ static void softmax_body(const void *task, int64_t begin, int64_t end)
         SoftmaxRow row = {0};
         float other = 0;
         if (r < t->real) row = simd->softmax(logits_at(t, r), t->l->width, (int)label_at(t, r));
-        if (r < t->real && t->run->labels_other)
-            simd->to_floats(&other, element_at(logits_at(t, r), other_at(t, r), t->l->type), 1);
+        if (r < t->real && t->run->labels_other) other = logit_at(t, r, other_at(t, r));
         softmax_row(t, r, &row, other);
     }
 }
@@ -116,8 +115,7 @@ static SoftmaxGrad grad_of(const LossTask *t, int64_t row)
     const bool mixed = t->run->labels_other != NULL;
     const float share = mixed ? t->run->label_share : 1.0f;
     int64_t label = label_at(t, row) - t->l->first, other = other_at(t, row) - t->l->first;
-    bool here = label >= 0 && label < t->l->width;
-    bool other_here = mixed && other >= 0 && other < t->l->width;
+    bool here = is_here(t, label), other_here = mixed && is_here(t, other);
     return (SoftmaxGrad){.x = logits_at(t, row),
                          .dx = element_out(t->run->dx[0], row * t->l->width, t->l->type),
                          .n = t->l->width,

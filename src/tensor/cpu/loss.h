@@ -30,6 +30,18 @@ Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS]);
 LossTask loss_task(Op *op, const OpRun *run);
 void loss_free(Op *op);
 
+/* Is a place in the slice of each row that this rank has? */
+static inline bool is_here(const LossTask *t, int64_t place)
+{
+    return place >= 0 && place < t->l->width;
+}
+static inline float logit_at(const LossTask *t, int64_t row, int64_t place)
+{
+    float value;
+    simd_table(t->l->type)->to_floats(&value, element_at(logits_at(t, row), place, t->l->type), 1);
+    return value;
+}
+
 /* The row's label, checked. */
 int64_t label_at(const LossTask *t, int64_t row);
 /* The other label of mixed rows, checked; where rows are not mixed, the label. */

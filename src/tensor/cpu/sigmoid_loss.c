@@ -9,13 +9,6 @@
  * label's side of a half (a half itself is 1's) else 1, the logit. */
 const OpInfo info_sigmoid_loss = {.name = "sigmoid_loss", .reads_labels = true};
 
-static float logit_of(const LossTask *t, int64_t row)
-{
-    float z;
-    simd_table(t->l->type)->to_floats(&z, logits_at(t, row), 1);
-    return z;
-}
-
 static float label_of(const LossTask *t, int64_t row)
 {
     int32_t label = t->run->labels[row];
@@ -31,7 +24,7 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
         float *y = (float *)t->run->y + r * LOSS_COLUMNS;
         memset(y, 0, LOSS_COLUMNS * sizeof *y);
         if (r >= t->real) continue;
-        const float z = logit_of(t, r), label = label_of(t, r);
+        const float z = logit_at(t, r, 0), label = label_of(t, r);
         /* log(1 + e^z) - label z */
         y[0] = log1pf(expf(-fabsf(z))) + ((z > 0 ? z : 0) - label * z);
         y[1] = (z >= 0) == (label > 0) ? 0 : 1;
@@ -51,7 +44,7 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
     for (int64_t r = begin; r < end; ++r) {
         float dx = 0;
         if (r < t->real) {
-            const float z = logit_of(t, r), e = expf(-fabsf(z));
+            const float z = logit_at(t, r, 0), e = expf(-fabsf(z));
             const float p = (z >= 0 ? 1 : e) / (1 + e);
             dx = t->run->loss_scale * (p - label_of(t, r));
         }
