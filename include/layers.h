@@ -116,6 +116,30 @@ extern const LayerKind layer_exchange;
     W(LOSS_MSE, "mse", NULL)                                                                       \
     W(LOSS_SIGMOID, "sigmoid", NULL)
 typedef enum LossName { LOSS_WORDS(LIST_CONSTANT) } LossName;
+
+/* What a loss asks of a model and of its data, and what its columns say behind the loss itself; its
+ * operation says what it reads (OpInfo). A row for each LossName. */
+typedef struct LossInfo {
+    /* the layer that it is */
+    const char *layer;
+    /* outputs that the model ends in; 0: one for each class, token or target number */
+    int64_t outputs;
+    /* classes that the data must not exceed; 0: there may be any number */
+    int64_t classes;
+    /* labels may be tokens */
+    bool of_tokens;
+    /* the data's targets are numbers, not labels */
+    bool of_targets;
+    /* column 1 tells whether the label is among the so many best classes: 0: it does not, 1, 5 */
+    int top;
+    /* column 2 is the class that is best */
+    bool best_class;
+    /* OpSpec.smoothing */
+    bool smooths;
+} LossInfo;
+const LossInfo *loss_info(const Config *config);
+/* as in the configuration: "mse" */
+const char *loss_name(const Config *config);
 enum { LAYERS_WORDS = 1 };
 extern const ConfigWords layers_words[LAYERS_WORDS];
 

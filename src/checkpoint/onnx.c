@@ -208,9 +208,12 @@ static Status get(void *user, int param, float *plain)
 
 static Status check_wishes(const OnnxModel *m)
 {
-    if (m->softmax && m->config->train.loss != LOSS_SOFTMAX)
-        return fail(ERR_CONFIG, "a model with train.loss mse gives numbers, not logits: its export "
-                                "does not end in a softmax");
+    if (m->softmax && !loss_info(m->config)->best_class)
+        return fail(
+            ERR_CONFIG,
+            "a model with train.loss %s gives no logits of classes: its export does not end "
+            "in a softmax",
+            loss_name(m->config));
     if (m->normalize && m->input.dtype == DTYPE_I32)
         return fail(ERR_CONFIG, "tokens have no mean and deviation to normalise by");
     if (m->normalize && !m->set)

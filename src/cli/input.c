@@ -34,16 +34,17 @@ static Status set_tokens(DataSet *set, const Config *config)
 
 static Status set_images(DataSet *set, Shape image, const Config *config)
 {
-    bool mse = config->train.loss == LOSS_MSE;
+    const LossInfo *loss = loss_info(config);
+    int64_t own = config->model.classes > 0 ? config->model.classes : loss->classes;
     set->kind = DATA_IMAGE;
     set->channels = image.dim[1];
     set->height = image.dim[2];
     set->width = image.dim[3];
-    *(mse ? &set->target_width : &set->classes) = config->model.classes;
-    if (config->model.classes > 0) return OK;
+    *(loss->of_targets ? &set->target_width : &set->classes) = own;
+    if (own > 0) return OK;
     return fail(ERR_USAGE, "--input %lldx%lldx%lld: how many %s? Set model.classes",
                 (long long)image.dim[1], (long long)image.dim[2], (long long)image.dim[3],
-                mse ? "numbers is the target of a sample" : "classes are there");
+                loss->of_targets ? "numbers is the target of a sample" : "classes are there");
 }
 
 Status input_set(DataSet *set, const Input *input, const Config *config, int64_t samples)

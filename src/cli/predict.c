@@ -108,7 +108,7 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
     }
     checkpoint_meta_fini(&meta);
     TRY(known ? apply_keys(p, config, path) : take_data(p, config, path));
-    if (config->train.loss != LOSS_SOFTMAX)
+    if (!loss_info(config)->best_class)
         return config_fail_key(config, "train.loss", "has no classes to predict");
     if (p->set.channels == 1 || p->set.channels == 3) return OK;
     return fail(ERR_DATA, "%s takes samples of %lld channels: pictures have 3, or 1 in grey", path,

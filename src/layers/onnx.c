@@ -220,21 +220,26 @@ OnnxValue onnx_number(const OnnxLayer *l, float value)
 OnnxValue onnx_whole(const OnnxLayer *l, int count, const int64_t *value)
 {
     const int numbers = count ? count : 1;
-    char key[256] = "constant/int64";
-    size_t used = strlen(key);
+    enum { NUMBER = 24 };
+    const size_t room = (size_t)(numbers + 1) * NUMBER;
+    char *key = mem_new(room);
+    size_t used = (size_t)snprintf(key, room, "constant/int64");
     for (int i = 0; i < numbers; ++i)
-        used += (size_t)snprintf(key + used, sizeof key - used, "%c%lld",
+        used += (size_t)snprintf(key + used, room - used, "%c%lld",
                                  i       ? ','
                                  : count ? '/'
                                          : ' ',
                                  (long long)value[i]);
     OnnxValue known = onnx_known(l, key);
-    if (known != ONNX_NONE) return known;
-    OnnxTensor *t = add_tensor(l->graph, onnx_value(l->graph, key), ONNX_INT64,
-                               shape_of(count ? 1 : 0, count, 1, 1, 1));
-    t->data = mem_new((size_t)numbers * sizeof *value);
-    memcpy(t->data, value, (size_t)numbers * sizeof *value);
-    return onnx_share(l, key, t->value);
+    if (known == ONNX_NONE) {
+        OnnxTensor *t = add_tensor(l->graph, onnx_value(l->graph, key), ONNX_INT64,
+                                   shape_of(count ? 1 : 0, count, 1, 1, 1));
+        t->data = mem_new((size_t)numbers * sizeof *value);
+        memcpy(t->data, value, (size_t)numbers * sizeof *value);
+        known = onnx_share(l, key, t->value);
+    }
+    mem_free(&key);
+    return known;
 }
 
 OnnxValue onnx_table(const OnnxLayer *l, const char *key, int64_t rows, int64_t columns,

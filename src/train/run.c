@@ -47,11 +47,12 @@ static void describe(const Run *r)
         snprintf(grid, sizeof grid, " as %dx%dx%d (%s, %d micro-batches)", g->dp, g->pp, g->tp,
                  t->schedule->name, t->micros_local);
     int64_t params = graph_param_count(t->graph), trained = graph_trained_count(t->graph);
+    const int64_t fixed = loss_info(t->config)->classes;
     char part[48] = "";
     if (trained < params) snprintf(part, sizeof part, " (%lld trained)", (long long)trained);
     log_info("%s: %lld parameters%s, %lld %s; %lld samples%s, batch %lld in micro-batches of %lld",
              t->config->model.name && t->config->model.name[0] ? t->config->model.name : "layers",
-             (long long)params, part, (long long)t->graph->classes,
+             (long long)params, part, (long long)(fixed ? fixed : t->graph->classes),
              tokens ? "different tokens" : "classes", (long long)t->train_set.samples, length,
              (long long)t->batch, (long long)t->micro_batch);
     if (t->backend->table->record_begin) log_info("CUDA graphs: %s", train_captures(t));
@@ -99,8 +100,8 @@ static void report(Run *r, const StepResult *result)
                       .lr = result->lr,
                       .samples_per_s = r->rate,
                       .grad_norm = result->grad_norm,
-                      .top1 = r->config->train.loss == LOSS_SOFTMAX ? result->top1 : NAN,
-                      .top5 = r->config->train.loss == LOSS_SOFTMAX ? result->top5 : NAN,
+                      .top1 = loss_info(r->config)->top >= 1 ? result->top1 : NAN,
+                      .top5 = loss_info(r->config)->top >= 5 ? result->top5 : NAN,
                       .left_s =
                           (double)((t->steps - t->step) * t->batch * t->rows_per_sample) / r->rate,
                       .skipped = t->skipped,

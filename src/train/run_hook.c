@@ -33,13 +33,14 @@ static void put_step(const Run *r, Json *json)
 {
     const Trainer *t = r->trainer;
     const StepStats *s = &t->step_stats;
-    bool made = r->lr > 0, shares = made && r->config->train.loss == LOSS_SOFTMAX;
+    bool made = r->lr > 0;
+    const int top = made ? loss_info(r->config)->top : 0;
     json_int(json, "step", t->step);
     json_int(json, "steps", t->steps);
     json_int(json, "epoch", t->step > 0 ? (t->step - 1) / t->steps_per_epoch + 1 : 0);
     json_real(json, "loss", made ? s->loss : (double)NAN);
-    json_real(json, "train_top1", shares ? s->top1 : (double)NAN);
-    json_real(json, "train_top5", shares ? s->top5 : (double)NAN);
+    json_real(json, "train_top1", top >= 1 ? s->top1 : (double)NAN);
+    json_real(json, "train_top5", top >= 5 ? s->top5 : (double)NAN);
     json_real(json, "lr", made ? r->lr : (double)NAN);
     json_real(json, "optim_lr", lr_base(r->config, &t->lr));
 }

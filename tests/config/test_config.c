@@ -306,6 +306,7 @@ static void test_round_trip(void)
         "model: {name: gpt2, layers: 12, width: 768, heads: 12, positions: rotary}\n",
         "model: {name: gpt2, size: 1558m, context: 512, vocab: 50304}\ntrain: {memory: 1.3GiB}\n",
         "run: {max_time: 1d2h3m4.5s}\n",
+        "train: {loss: mse}\n",
         "run: {max_time: 0.001s}\n",
         "grid: {pp: 2, pipeline_schedule: interleaved, cuts: [a, \"b c\", \"null\"]}\n",
         "grid: {pp: 4, pipeline_schedule: \"file:a b: c\", chunks: 3}\n",

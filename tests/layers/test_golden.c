@@ -32,7 +32,11 @@ enum { CASE_TENSORS = 32 };
     _(positions, 1e-6, 2e-6)                                                                       \
     _(attention, 5e-6, 1e-5)                                                                       \
     _(softmax_loss, 5e-6, 5e-6)                                                                    \
-    _(mse_loss, 2e-6, 2e-6)
+    _(mse_loss, 2e-6, 2e-6)                                                                        \
+    _(sigmoid_loss, 2e-6, 2e-6)                                                                    \
+    _(interaction, 5e-6, 5e-6)                                                                     \
+    _(fm, 5e-6, 5e-6)                                                                              \
+    _(numeric_embedding, 2e-6, 5e-6)
 /* clang-format on */
 
 typedef struct Tolerance {

@@ -142,6 +142,10 @@ static void list(void)
                  desc_plain(shape_of(2, 4, 5, 1, 1), DTYPE_F32), 3);
     CU_ASSERT_EQUAL(g->node[g->loss].spec.kind, OP_MSE_LOSS);
     graph_free(&g);
+    g = graph_of("model: {layers: [dense: {width: 1}]}\ntrain: {loss: sigmoid}\n",
+                 desc_plain(shape_of(2, 4, 5, 1, 1), DTYPE_F32), 1);
+    CU_ASSERT_EQUAL(g->node[g->loss].spec.kind, OP_SIGMOID_LOSS);
+    graph_free(&g);
 }
 
 static void list_errors(void)
@@ -159,6 +163,12 @@ static void list_errors(void)
                  "test.yaml:3:7: dense got 4x1x8x8");
     expect_error("model:\n  layers:\n    - dense: {width: 4}\n", v, 3,
                  "gives 4 outputs, but the data has 3 classes");
+    expect_error("train: {loss: sigmoid}\nmodel:\n  layers:\n    - dense: {width: 2}\n", v, 1,
+                 "the last layer gives 2 outputs, train.loss sigmoid needs 1");
+    expect_error("model:\n  layers:\n    - fm: {width: 3}\n", v, 3,
+                 "fm got 4x8, which is not 1 or more vectors of 3 side by side");
+    expect_error("model:\n  layers:\n    - interaction: {width: 8}\n", v, 3,
+                 "interaction got 4x8, which is not 2 or more vectors of 8");
     expect_error("model:\n  layers:\n    - conv2d: {channels: 3, kernel: 1}\n", x, 3,
                  "end with flatten and dense");
     expect_error("model:\n  layers:\n    - softmax_loss\n", v, 3, "train.loss");

@@ -181,6 +181,15 @@ static void metrics(void)
     config = config_of("{checkpoint: {best_metric: top1}, train: {loss: mse}}\n");
     CHECK_FAILS(best_check(config, false, true), ERR_CONFIG, "needs class labels");
     config_free(&config);
+    config = config_of("{checkpoint: {best_metric: top5}, train: {loss: sigmoid}}\n");
+    CHECK_FAILS(best_check(config, false, true), ERR_CONFIG, "top5 needs class labels");
+    config_free(&config);
+    config = config_of("{checkpoint: {best_metric: top1}, train: {loss: sigmoid}}\n");
+    CHECK_OK(best_check(config, false, true));
+    config_free(&config);
+    config = config_of("train: {loss: sigmoid}\n");
+    CU_ASSERT_EQUAL(best_metric(config, false)->value(&line), 0.5);
+    config_free(&config);
     config = config_of("train: {early_stop: 1}\n");
     CHECK_OK(best_check(config, false, true));
     CHECK_FAILS(best_check(config, false, false), ERR_CONFIG, "set data.test");

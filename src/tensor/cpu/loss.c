@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
+Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     Shape x = s->x[0].shape;
@@ -35,12 +35,12 @@ static Status softmax_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-static void impl_free(Op *op)
+void loss_free(Op *op)
 {
     mem_free(&op->impl);
 }
 
-static LossTask task_of(Op *op, const OpRun *run)
+LossTask loss_task(Op *op, const OpRun *run)
 {
     const Loss *l = op->impl;
     return (LossTask){op, l, run, run->rows * l->per_sample};
@@ -101,7 +101,7 @@ static void softmax_body(const void *task, int64_t begin, int64_t end)
 
 static void softmax_forward(Op *op, const OpRun *run)
 {
-    LossTask t = task_of(op, run);
+    LossTask t = loss_task(op, run);
     if (op->spec.slice.ranks)
         softmax_sliced_forward(&t);
     else
@@ -144,7 +144,7 @@ static void softmax_grad_body(const void *task, int64_t begin, int64_t end)
 
 static void softmax_backward_data(Op *op, const OpRun *run)
 {
-    LossTask t = task_of(op, run);
+    LossTask t = loss_task(op, run);
     if (run->dx[0]) loss_run(softmax_grad_body, &t);
 }
 
@@ -153,7 +153,7 @@ const OpTable cpu_softmax_loss = {
     .plan = softmax_plan,
     .forward = softmax_forward,
     .backward_data = softmax_backward_data,
-    .free = impl_free,
+    .free = loss_free,
 };
 
 static void mse_body(const void *task, int64_t begin, int64_t end)
@@ -172,7 +172,7 @@ static void mse_body(const void *task, int64_t begin, int64_t end)
 
 static void mse_forward(Op *op, const OpRun *run)
 {
-    LossTask t = task_of(op, run);
+    LossTask t = loss_task(op, run);
     loss_run(mse_body, &t);
 }
 
@@ -194,7 +194,7 @@ static void mse_grad_body(const void *task, int64_t begin, int64_t end)
 
 static void mse_backward_data(Op *op, const OpRun *run)
 {
-    LossTask t = task_of(op, run);
+    LossTask t = loss_task(op, run);
     if (run->dx[0]) loss_run(mse_grad_body, &t);
 }
 
@@ -203,5 +203,5 @@ const OpTable cpu_mse_loss = {
     .plan = loss_plan,
     .forward = mse_forward,
     .backward_data = mse_backward_data,
-    .free = impl_free,
+    .free = loss_free,
 };
