@@ -25,6 +25,9 @@ void element_row(ElementType type, float *to, int to_step, const void *from, int
  * once they are. */
 int64_t element_outside(ElementType type, const void *from, int64_t n, int64_t below);
 void element_int32(ElementType type, int32_t *to, const void *from, int64_t n);
+/* The same as ids: all 64 bits, negative ones as their two's complement. to may be where from
+ * is. */
+void element_ids(ElementType type, uint64_t *to, const void *from, int64_t n);
 /* Index of the first NaN or infinity among n values, or -1. */
 int64_t element_not_finite(ElementType type, const void *from, int64_t n);
 
@@ -57,6 +60,13 @@ int files_find(const DataSet *set, int64_t sample);
 Status index_check(const DataSet *set);
 /* ERR_DATA: this entry does not. */
 Status index_fail(const DataSet *set, int64_t sample);
+/* ERR_DATA: the index of this sample's ids is broken. */
+Status ids_fail(const DataSet *set, int64_t sample, int64_t field);
+/* ERR_DATA: one of this sample's is not below id_rows. */
+Status ids_range_check(const DataSet *set, int64_t sample, const uint64_t *ids,
+                       const int32_t *first);
+/* Reads all ids. */
+Status ids_check(const DataSet *set, Reader *reader);
 /* "FILE: sample N", the file and the number in it; returns out. */
 char *sample_name(const DataSet *set, int64_t sample, char *out, size_t room);
 /* check_encoded.c: decodes every picture, on several threads. ERR_DATA names the first that is
@@ -123,7 +133,7 @@ void mix_labels(const Batch *batch);
 /* ---- reading ---- */
 /* One array of a single file, as if it were its x: for runs of whole rows. */
 Status reader_new_array(Reader **reader, const DataSet *set, const DataArray *array);
-/* A reader of x or y alone, where the other is not wanted. */
+/* A reader of x (and ids) or y alone, where the other is not wanted. */
 Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y);
 /* ERR_DATA: the token at this position of x is not in the set's vocabulary. */
 Status token_fail(const DataSet *set, int64_t position, int64_t token);
@@ -173,6 +183,8 @@ herr_t h5_put_array(hid_t file, const char *name, hid_t type, int ndim, const hs
 herr_t h5_fill_array(hid_t file, const char *name, hid_t type, const void *from);
 /* Names of classes (class_names.c says where); name NULL: "0", "1", ... */
 herr_t h5_put_classes(hid_t file, const char *const *name, int64_t count);
+/* The same under another name than `classes`. */
+herr_t h5_put_names(hid_t file, const char *list, const char *const *name, int64_t count);
 /* How many there are; 0: none that can be read. */
 int64_t h5_class_count(hid_t file);
 

@@ -205,11 +205,6 @@ static Status format_read(const Reading *r)
     if (kind < 0)
         return fail(ERR_DATA, "%s: root attribute kind must be image, tokens or table", path);
     facts->kind = (DataKind)kind;
-    if (facts->kind == DATA_TABLE && h5_has(r->file, "/sparse"))
-        return fail(ERR_DATA,
-                    "%s: has sparse columns (/sparse), which this version cannot train on; make a "
-                    "file of the dense columns alone",
-                    path);
     return OK;
 }
 
@@ -266,6 +261,17 @@ static Status treatment_read(const Reading *r)
     return OK;
 }
 
+/* Of weft's own tables: /sparse, and where it is flat /sparse_offset. */
+static Status ids_find(const Reading *r)
+{
+    SetFacts *facts = r->facts;
+    if (facts->kind != DATA_TABLE || !h5_has(r->file, "/sparse")) return OK;
+    h5_attr_integer(r->file, "id_most", &facts->id_most);
+    h5_attr_integer(r->file, "id_rows", &facts->id_rows);
+    TRY(array_find(r, &facts->ids, "/sparse", "data.x"));
+    return facts->ids.ndim == 1 ? array_find(r, &facts->id_first, "/sparse_offset", "data.x") : OK;
+}
+
 static Status x_find(const Reading *r)
 {
     DataSet set = {.kind = r->facts->kind};
@@ -281,6 +287,7 @@ static Status x_find(const Reading *r)
                             &total));
     }
     if (count == 1 && strcmp(store, "encoded") == 0) return encoded_find(r);
+    if (r->facts->weft) TRY(ids_find(r));
     return array_find(r, &r->facts->x, own ? data_kind(&set)->array : r->ask->x, "data.x");
 }
 
@@ -403,6 +410,8 @@ Status facts_check(const FactsAsk *ask, SetFacts *facts)
     bool has_y = facts->y.ndim != 0;
     if (good && facts->parts > FACTS_X) good = array_good(&facts->x);
     if (good && facts->parts > FACTS_X && facts->encoded) good = encoded_good(facts);
+    if (good && facts->parts > FACTS_X && facts->ids.ndim) good = array_good(&facts->ids);
+    if (good && facts->parts > FACTS_X && facts->id_first.ndim) good = array_good(&facts->id_first);
     if (good && facts->parts > FACTS_Y && has_y) good = array_good(&facts->y);
     facts->why[sizeof facts->why - 1] = 0;
     text_check(facts->tokenizer, sizeof facts->tokenizer);

@@ -37,6 +37,8 @@ static void zeros_new(EvalData *data)
     if (values < width) values = width;
     /* a sample's number */
     if (values < 2) values = 2;
+    /* where each field's ids begin, which are none, and one more */
+    if (values <= set->fields) values = set->fields + 1;
     data->zeros_bytes = (size_t)(data->plan.micro_batch * values) * sizeof(float);
     data->zeros = backend_host_new(data->plan.backend, data->zeros_bytes);
     memset(data->zeros, 0, data->zeros_bytes);
@@ -59,12 +61,15 @@ static int rows_of(const EvalData *data, int64_t at)
 static Batch spare_batch(const EvalData *data)
 {
     const LoaderPlan *p = &data->plan;
-    bool tokens = data_kind(data->set)->next_token, targets = data->set->target_width > 0;
+    const DataSet *set = data->set;
+    bool tokens = data_kind(set)->next_token, targets = set->target_width > 0;
     int64_t at = data->read + data->spares;
     return (Batch){.x = tokens || p->no_x ? NULL : data->zeros,
                    .tokens = tokens && !p->no_x ? data->zeros : NULL,
                    .labels = targets || p->no_y ? NULL : data->zeros,
                    .targets = targets && !p->no_y ? data->zeros : NULL,
+                   .ids = set->fields > 0 && !p->no_x ? data->zeros : NULL,
+                   .id_first = set->fields > 0 && !p->no_x ? data->zeros : NULL,
                    .sample = data->zeros,
                    .rows = rows_of(data, at),
                    .step = at / p->micro_count,

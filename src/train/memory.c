@@ -21,7 +21,7 @@ static size_t batch_bytes(const Trainer *t, const Plan *plan)
     const DataSet *set = &t->train_set;
     int64_t rows = t->micro_batch * (set->target_width ? set->target_width : t->rows_per_sample);
     size_t bytes = (size_t)t->micro_batch * sizeof(int64_t);
-    if (plan->reads_data) bytes += desc_bytes(g->input);
+    if (plan->reads_data) bytes += desc_bytes(g->input) + data_ids_bytes(set, t->micro_batch);
     if (plan->reads_labels) bytes += (size_t)rows * sizeof(int32_t);
     if (plan->reads_labels && data_mixes(t->config)) bytes += (size_t)rows * sizeof(int32_t);
     return bytes;
