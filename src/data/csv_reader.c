@@ -83,14 +83,7 @@ Status csv_fail(const CsvReader *r, const char *at, int column, const char *form
     return fail(ERR_DATA, "%s: line %lld%s: %s", file->path, (long long)line, where, what);
 }
 
-/* Blanks around a value. */
-static CsvValue trimmed(CsvValue v)
-{
-    while (v.length && (*v.text == ' ' || *v.text == '\t')) ++v.text, --v.length;
-    while (v.length && (v.text[v.length - 1] == ' ' || v.text[v.length - 1] == '\t')) --v.length;
-    return v;
-}
-
+/* Blanks before a value. */
 static char *past_blanks(const CsvReader *r, char *p)
 {
     while ((*p == ' ' || *p == '\t') && *p != r->input->schema->separator) ++p;
@@ -124,26 +117,46 @@ static Status value_quoted(CsvReader *r, int column, char *p, CsvValue *v)
                     "written as two");
 }
 
-static Status value_plain(CsvReader *r, int column, char *p, CsvValue *v)
+/* The quick way, for values without quotes: up to the end of the record, or `most`, or a value that
+ * needs another look, which is where r->at then stands. Returns how many there are by then. */
+static int values_plain(CsvReader *r, int count, int most, bool *ended)
 {
-    char *from = p;
-    p = past_plain(r, p);
-    if (*p == '"' && r->input->schema->quotes)
-        return csv_fail(r, p, column,
-                        "a quote inside a value that begins without one; put all of "
-                        "it in quotes, or set `quotes: false`");
+    const CsvSchema *s = r->input->schema;
+    const bool quotes = s->quotes, trim = s->trim;
+    char *p = r->at;
+    *ended = false;
+    for (; count < most; ++count) {
+        char *from = trim ? past_blanks(r, p) : p;
+        char *stop = past_plain(r, from), *end = stop;
+        if (quotes && (*from == '"' || *stop == '"')) break;
+        if (*stop == '\n' && end > from && end[-1] == '\r') --end;
+        while (trim && end > from && (end[-1] == ' ' || end[-1] == '\t')) --end;
+        if (end - from > CSV_VALUE_MOST) break;
+        r->value[count] = (CsvValue){from, (size_t)(end - from)};
+        p = stop + 1;
+        if (*stop != '\n') continue;
+        *ended = true;
+        r->at = stop;
+        return count + 1;
+    }
     r->at = p;
-    if (*p == '\n' && p > from && p[-1] == '\r') --p;
-    *v = (CsvValue){from, (size_t)(p - from)};
-    if (r->input->schema->trim) *v = trimmed(*v);
-    return OK;
+    return count;
 }
 
-static Status value_next(CsvReader *r, int column, CsvValue *v)
+/* A value in quotes, or one that is wrong. */
+static Status value_slow(CsvReader *r, int column, CsvValue *v)
 {
-    char *p = r->at, *open = r->input->schema->trim ? past_blanks(r, p) : p;
-    TRY(*open == '"' && r->input->schema->quotes ? value_quoted(r, column, open, v)
-                                                 : value_plain(r, column, p, v));
+    char *p = r->at, *from = r->input->schema->trim ? past_blanks(r, p) : p;
+    if (*from == '"' && r->input->schema->quotes) {
+        TRY(value_quoted(r, column, from, v));
+    } else {
+        char *stop = past_plain(r, from);
+        if (*stop == '"' && r->input->schema->quotes)
+            return csv_fail(r, stop, column,
+                            "a quote inside a value that begins without one; put all of it in "
+                            "quotes, or set `quotes: false`");
+        v->length = (size_t)(stop - from);
+    }
     if (v->length <= CSV_VALUE_MOST) return OK;
     return csv_fail(r, p, column, "a value of %s%zu bytes; at most %d can be used",
                     r->block->torn ? "more than " : "", v->length, CSV_VALUE_MOST);
@@ -177,11 +190,13 @@ Status csv_next(CsvReader *r, bool *got)
         return csv_fail(r, begin, -1, "a line of more than %d bytes", CSV_BLOCK);
     if (!*got) return OK;
     begin = r->at;
-    for (;;) {
+    for (bool ended = false;;) {
+        count = values_plain(r, count, most, &ended);
+        if (ended) break;
         if (count == most)
             return csv_fail(r, begin, -1, "more than %d values%s", most,
                             wide ? "" : ", which the first record has");
-        TRY(value_next(r, count, &r->value[count]));
+        TRY(value_slow(r, count, &r->value[count]));
         ++count;
         if (r->at >= r->end || *r->at == '\n') break;
         ++r->at;

@@ -168,6 +168,7 @@ static Status read_scale(const CsvSchema *s, const Node *n, CsvColumn *c)
         return OK;
     }
     if (n->count != 2) return node_fail(s, n, "expected [min, range], standard or none", "");
+    c->scaled = true;
     TRY(read_real(s, n->item[0], &c->min));
     TRY(read_real(s, n->item[1], &c->range));
     return c->range != 0 ? OK : node_fail(s, n->item[1], "a range of 0", "");

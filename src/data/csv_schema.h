@@ -33,7 +33,7 @@ typedef struct CsvColumn {
     /* label: the texts of 0 and of 1 */
     CsvTexts value[2];
     /* number: (log(1 + max(x, 0)) or x - min) / range */
-    bool has_fill, log, standard;
+    bool has_fill, log, standard, scaled;
     double fill, min, range;
     /* category: ids of the field; rarer values than `least` are unknown */
     CsvIds ids;

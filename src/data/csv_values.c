@@ -67,7 +67,7 @@ Status csv_value_number(const CsvReader *r, int at, const CsvColumn *c, double *
                         (int)(v->length < 60 ? v->length : 60), v->text);
     }
     if (c->log) *x = log1p(*x > 0 ? *x : 0);
-    *x = (*x - c->min) / c->range;
+    if (c->scaled) *x = (*x - c->min) / c->range;
     if (isfinite((float)*x)) return OK;
     return csv_fail(r, v->text, at, "the number is too large for float32");
 }
