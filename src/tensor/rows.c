@@ -1,8 +1,8 @@
-/* Rows by id. The index has a place for a row at the low bits of the mix of its id, or the next that
- * is free after it:
+/* Rows by id. The index has a place for a row at the low bits of the mix of its id, or the next
+ * that is free after it:
  *
  *     mix  [shard: 12 bits | ............ | tag: 32 bits]
- *     place[tag mod places]  {tag, number + 1}  ->  slab[number / rows]  {id, floats} {id, floats} ..
+ *     place[tag mod places]  {tag, number + 1}  ->  slab[number / rows]  {id, floats} {id, ..
  *
  * A place has the low half of the mix, from which follows where it belongs, so that neither growth
  * nor removal reads a row; the id itself is in front of the row, which is read anyway. Zeros are
