@@ -110,6 +110,8 @@ uint64_t csv_vocab_find(const CsvVocab *vocab, const CsvValue *value, uint64_t u
 bool csv_vocab_join(CsvVocab *vocab, const CsvVocab *other);
 /* Numbers the words that come often enough from id on, in order; those are word[0 .. count). */
 void csv_vocab_done(CsvVocab *vocab, bool sorted, int64_t least, uint64_t id);
+/* Its words, once it is done, as /vocab/NAME; the group is there. Under hdf5_lock. */
+herr_t csv_vocab_put(const CsvVocab *vocab, hid_t file, const char *name);
 void csv_vocab_fini(CsvVocab *vocab);
 
 /* ---- values ---- */

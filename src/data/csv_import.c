@@ -210,28 +210,6 @@ static void means_settle(Import *im)
     }
 }
 
-static herr_t put_vocab(const Import *im, hid_t file, int slot, const char *name)
-{
-    const CsvVocab *v = &im->vocab[slot];
-    size_t width = 1;
-    int64_t offset;
-    hsize_t count = (hsize_t)v->count;
-    for (int64_t i = 0; i < v->count; ++i)
-        if (v->word[i].length > width) width = v->word[i].length;
-    char *text = mem_new((size_t)v->count * width + 1), *at = mem_format("/vocab/%s", name);
-    for (int64_t i = 0; i < v->count; ++i)
-        memcpy(text + (size_t)i * width, v->text + v->word[i].at, v->word[i].length);
-    hid_t type = H5Tcopy(H5T_C_S1);
-    H5Tset_size(type, width);
-    H5Tset_strpad(type, H5T_STR_NULLPAD);
-    herr_t rc = h5_put_array(file, at, type, 1, &count, &offset);
-    if (rc >= 0) rc = h5_fill_array(file, at, type, text);
-    H5Tclose(type);
-    mem_free(&text);
-    mem_free(&at);
-    return rc;
-}
-
 /* Words of all fields, under /vocab. */
 static herr_t put_vocabs(void *user, hid_t file)
 {
@@ -243,7 +221,7 @@ static herr_t put_vocabs(void *user, hid_t file)
         if (c->type != CSV_CATEGORY || c->ids > CSV_SORTED || im->vocab[c->slot].count == 0)
             continue;
         if (group < 0) group = H5Gcreate2(file, "/vocab", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-        rc = group < 0 ? -1 : put_vocab(im, file, c->slot, c->name);
+        rc = group < 0 ? -1 : csv_vocab_put(&im->vocab[c->slot], file, c->name);
     }
     if (group >= 0) H5Gclose(group);
     return rc;

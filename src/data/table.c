@@ -59,7 +59,7 @@ Status table_new(TableWriter *w, const char *out, bool force, const TableLayout 
 {
     const TableLayout *l = layout;
     *w = (TableWriter){.layout = layout, .part.fd = -1};
-    int64_t row = l->columns * 4 + 4 + l->fields * 8 * (l->id_count > 0 ? 1 : 1);
+    int64_t row = l->columns * 4 + 4 + l->fields * 8;
     int64_t bytes = l->samples * row + l->id_count * 8 + l->more_bytes;
     Status st = part_new(&w->part, out, force, bytes, put_all, w);
     if (st != OK) *w = (TableWriter){.part.fd = -1};
