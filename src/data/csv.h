@@ -82,6 +82,9 @@ void csv_reader_init(CsvReader *reader, const CsvInput *input, const CsvBlock *b
 void csv_reader_fini(CsvReader *reader);
 /* *got false: no record is left. ERR_DATA. The header is a record, too. */
 Status csv_next(CsvReader *reader, bool *got);
+/* How many records are left, without a look at what is in them; false, and nothing is done: that is
+ * not enough here. */
+bool csv_count(CsvReader *reader, int64_t *count);
 /* ERR_DATA "FILE: line N, column C: what": column: its number from 0, or -1; at: in the block. */
 Status csv_fail(const CsvReader *reader, const char *at, int column, const char *format, ...)
     BASE_PRINTF(4, 5);

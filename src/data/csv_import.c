@@ -131,7 +131,8 @@ static Status survey_block(void *user, int worker, CsvBlock *b)
     CsvReader r;
     bool got = true;
     Status st = open_reader(&r, s->part, b);
-    while (st == OK && (st = csv_next(&r, &got)) == OK && got) {
+    if (st == OK && s->count_only && csv_count(&r, &rows)) got = false;
+    while (st == OK && got && (st = csv_next(&r, &got)) == OK && got) {
         if (!s->count_only && first + rows < s->until)
             st = survey_record(s, &r, vocab, (uint64_t)b->number << 32 | (uint64_t)rows, moments,
                                shift);
@@ -392,6 +393,16 @@ static Status split_find(Import *im)
                 ask->file[0], ask->test_share, (long long)rows);
 }
 
+/* Is there anything to find in values before they are written? */
+static bool looks(const CsvSchema *s)
+{
+    for (int i = 0; i < s->count; ++i) {
+        const CsvColumn *c = &s->column[i];
+        if ((c->type == CSV_CATEGORY && c->ids <= CSV_SORTED) || c->standard) return true;
+    }
+    return false;
+}
+
 static Status import_read(Import *im)
 {
     const CsvImport *ask = im->ask;
@@ -400,7 +411,7 @@ static Status import_read(Import *im)
     if (ask->test_count > 0)
         TRY(csv_input_init(&test->input, im->schema, ask->test_file, ask->test_count));
     TRY(split_find(im));
-    TRY(survey(im, train, im->split, false));
+    TRY(survey(im, train, im->split, !looks(im->schema)));
     if (ask->test_count > 0) TRY(survey(im, test, INT64_MAX, true));
     TRY(vocab_settle(im));
     means_settle(im);

@@ -203,6 +203,8 @@ Status part_free_place(const char *out, bool force);
 Status part_new(PartFile *part, const char *out, bool force, int64_t bytes, PartPut *put,
                 void *user);
 Status part_write(const PartFile *part, const void *from, int64_t bytes, int64_t at);
+/* These bytes may begin their way to the disk, which part_finish then waits less for. */
+void part_begin_sync(const PartFile *part, int64_t bytes, int64_t at);
 /* Opens the file through HDF5 once more for put. */
 Status part_change(const PartFile *part, PartPut *put, void *user);
 /* The other way round, for what is written over days, and by several processes. keep: out.part as

@@ -72,6 +72,8 @@ Status table_put(const TableWriter *w, int64_t first, int64_t count, const float
     int64_t columns = w->layout->columns * 4, fields = w->layout->fields * 8;
     TRY(part_write(&w->part, dense, count * columns, w->dense_at + first * columns));
     if (ids) TRY(part_write(&w->part, ids, count * fields, w->ids_at + first * fields));
+    part_begin_sync(&w->part, count * columns, w->dense_at + first * columns);
+    if (ids) part_begin_sync(&w->part, count * fields, w->ids_at + first * fields);
     return part_write(&w->part, y, count * 4, w->y_at + first * 4);
 }
 
