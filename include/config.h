@@ -57,6 +57,8 @@ typedef struct ConfigList {
 typedef struct OptimConfig {
     int name, lr_schedule;
     double lr, momentum, beta1, beta2, eps, weight_decay, clip, trust, lr_end, power, gamma;
+    /* ftrl */
+    double l1, l2, beta;
     /* of the sign of each batch norm's scale, that is added to its gradient; 0: none */
     double slim;
     /* plateau: evaluations that are let pass; by which share of the best a value must be better */
@@ -215,6 +217,8 @@ typedef struct Config {
         int64_t dp;
         /* pipeline stages; tensor-parallel ranks */
         int64_t pp, tp;
+        /* the job's last ranks, which hold rows of sparse tables and compute nothing */
+        int64_t servers;
         /* Zero, ScheduleKind (schedules.def), Recompute */
         int zero, pipeline_schedule, recompute;
         /* where SCHEDULE_FILE */

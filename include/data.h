@@ -125,6 +125,7 @@ typedef struct DataKindInfo {
     bool augments;
 } DataKindInfo;
 const DataKindInfo *data_kind(const DataSet *set);
+const DataKindInfo *data_kind_of(DataKind kind);
 /* The DataKind of that name; -1: there is none. */
 int data_kind_find(const char *name);
 
@@ -185,8 +186,8 @@ Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float
  * ERR_DATA where the index points outside. */
 Status reader_get_encoded(Reader *reader, int64_t sample, uint8_t **bytes, size_t *room,
                           size_t *count, int *orientation);
-/* Of sets with fields: one sample's ids (room for id_most), those of field f from first[f] on, up
- * to first[f + 1]; first: fields + 1. ERR_DATA with file, sample and field: an id that is not below
+/* Of sets with fields: one sample's ids (room for id_most), those of field f from first[f] on, up to
+ * first[f + 1]; first: fields + 1. ERR_DATA with file, sample and field: an id that is not below
  * id_rows, an index that does not rise or points outside, more than id_most. */
 Status reader_get_ids(Reader *reader, int64_t sample, uint64_t *ids, int32_t *first);
 /* This sample is read soon: brings it nearer where that is cheap (random reads from a cached file
@@ -224,8 +225,8 @@ void picture_work_free(PictureWork **work);
 /* One picture as evaluation takes it, for whoever has pictures of another source: any size, upright
  * -> out, float (C,H,W) of the set, scaled and normalised by its mean and deviation. Of a set that
  * stores decoded images it is first brought to their size (short side resampled, middle cut out),
- * as the import does. */
-void picture_evaluate(PictureWork *work, const Image *picture, float *out);
+ * as the import does. ERR_DATA, with name: it is too narrow for that. */
+Status picture_evaluate(PictureWork *work, const Image *picture, const char *name, float *out);
 /* A sample of a set that data_resamples; ERR_DATA with file and sample. */
 Status picture_sample(PictureWork *work, Reader *reader, bool training, int64_t epoch,
                       int64_t sample, float *out);
@@ -312,6 +313,9 @@ typedef struct ClassNames {
 Status class_names_read(ClassNames *names, const char *path);
 /* The same of another list: "columns", "fields". */
 Status class_names_read_of(ClassNames *names, const char *path, const char *list);
+/* Of a text of so many bytes, which is taken over: a name ends at each byte `end`, and at the last
+ * byte whatever it is. Control characters in it become '?'. */
+void class_names_take(ClassNames *names, char *text, size_t bytes, char end);
 void class_names_free(ClassNames *names);
 /* A class's name, or its number, written there. */
 const char *class_name(const ClassNames *names, int64_t i, char number[24]);

@@ -154,9 +154,9 @@ struct OptimTable {
     bool host;
     /* of each range, for its update. 0: neighbouring ranges may be updated as one */
     int norms;
-    /* OK, or ERR_CONFIG that says what the rule cannot update, without a place. NULL: anything
-     * goes */
-    Status (*takes)(const OptimTensor *tensor);
+    /* OK, or ERR_CONFIG that says what the rule cannot update with these constants, without a
+     * place. NULL: anything goes, tables where there is row_update */
+    Status (*takes)(const OptimConfig *is, const OptimTensor *tensor);
     /* Hands what the norms are of to optim_squares. NULL where norms is 0. */
     void (*measure)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
     /* NULL, all three, where it does not want whole tensors. x: the tensor, plain; work: so many
@@ -164,8 +164,10 @@ struct OptimTable {
     void (*direction)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
     void (*whole)(Optim *optim, const OptimPiece *piece, float *x, float *work);
     int64_t (*work_floats)(const OptimTensor *tensor);
+    /* NULL: it is for rows only */
     void (*update)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
-    /* Rows of sparse tables, each by itself, and only those that a step's ids name. NULL, both: it
+    /* Rows of sparse tables, each by itself, and only those that a step's ids name: so does weight
+     * decay, which row_update takes as update does. One thread works on a row. NULL, both: it
      * cannot. */
     RowState (*row_state)(const OptimConfig *is, int width);
     void (*row_update)(const OptimRule *rule, const OptimRowArgs *args);
@@ -300,6 +302,8 @@ typedef struct LrState {
 } LrState;
 /* Of a run that begins. */
 LrState lr_state(void);
+/* optim.lr as it is now */
+double lr_base(const Config *config, const LrState *state);
 /* Where a run stands: the step, 0-based, out of steps; for curves and warm-ups given in epochs. */
 typedef struct LrSteps {
     int64_t step, steps, steps_per_epoch;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Golden values of optimizers and learning-rate curves, from PyTorch and (LARS, LAMB, Lion, Muon) from the papers.
+"""Golden values of optimizers and learning-rate curves, from PyTorch and (LARS, LAMB, Lion, Muon, FTRL) from the papers.
 
 usage: golden_optim.py DIRECTORY        writes optim.txt there (tests/golden); needs numpy and torch
        golden_optim.py --only WORD      prints the cases of one rule or curve, to be added to that file; torch only where it is
@@ -51,6 +51,10 @@ OPTIMS = [
     "optim.name=lamb optim.lr=0.01 optim.weight_decay=0.1 optim.eps=1e-6",
     "optim.name=lion optim.lr=0.01 optim.weight_decay=0.1",
     "optim.name=lion optim.lr=0.02 optim.beta1=0.8 optim.beta2=0.95 optim.clip=0.5",
+    "optim.name=adagrad optim.lr=0.1",
+    "optim.name=adagrad optim.lr=0.1 optim.weight_decay=0.1 optim.eps=0.01 optim.clip=0.5",
+    "optim.name=ftrl optim.lr=0.1 optim.l1=0.2 optim.l2=0.1",
+    "optim.name=ftrl optim.lr=0.5 optim.l1=0.9 optim.beta=0.1 optim.weight_decay=0.1 optim.decay_all=true",
 ]
 MATRICES = [  # options, shape
     ("optim.name=muon optim.lr=0.02 optim.weight_decay=0.1", (12, 20)),
@@ -84,6 +88,8 @@ def torch_run(o):
     betas = (float(o.get("beta1", 0.9)), float(o.get("beta2", 0.999)))
     if o["name"] == "sgd":
         opt = torch.optim.SGD(groups, lr, float(o.get("momentum", 0)), nesterov=o.get("nesterov") == "true")
+    elif o["name"] == "adagrad":
+        opt = torch.optim.Adagrad(groups, lr, eps=float(o.get("eps", 1e-10)))
     else:
         kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[o["name"]]
         opt = kind(groups, lr, betas, float(o.get("eps", 1e-8)))
@@ -145,6 +151,26 @@ def lion_run(o):
             c = b1 * m[n] + (1 - b1) * x
             w[n] = w[n] - rate(lr, t) * (np.sign(c) + (wd if decay else 0.0) * w[n])
             m[n] = b2 * m[n] + (1 - b2) * x
+    return w
+
+
+def ftrl_run(o):
+    """McMahan et al. 2013, algorithm 1, where z is what the weights, that begin anywhere, follow from at this step's rate."""
+    l1, l2, beta = (float(o.get(k, d)) for k, d in (("l1", 0), ("l2", 0), ("beta", 1)))
+    wd, all_ = float(o.get("weight_decay", 0)), o.get("decay_all") == "true"
+    w = {n: start(n, k) for n, k, _ in TENSORS}
+    z = {n: np.zeros(k) for n, k, _ in TENSORS}
+    squares = {n: np.zeros(k) for n, k, _ in TENSORS}
+    for t in range(UPDATES):
+        alpha = rate(float(o["lr"]), t)
+        for n, k, decay in TENSORS:
+            g = gradient(n, k, t) + (wd if decay or all_ else 0.0) * w[n]
+            z[n] = np.where(w[n] == 0, z[n], -w[n] * ((beta + np.sqrt(squares[n])) / alpha + l2) - l1 * np.sign(w[n]))
+            sigma = (np.sqrt(squares[n] + g * g) - np.sqrt(squares[n])) / alpha
+            z[n] = z[n] + g - sigma * w[n]
+            squares[n] = squares[n] + g * g
+            held = (beta + np.sqrt(squares[n])) / alpha + l2
+            w[n] = np.where(np.abs(z[n]) <= l1, 0.0, -(z[n] - np.sign(z[n]) * l1) / held)
     return w
 
 
@@ -260,7 +286,8 @@ def write_plateau(out, text, better, count):
     out.write(f"plateau {count} {better} {text}\n{numbers(values)}\n{' '.join(f'{x:.17g}' for x in rates)}\n")
 
 
-RUNS = {"sgd": torch_run, "adam": torch_run, "adamw": torch_run, "lars": lars_run, "lamb": lamb_run, "lion": lion_run}
+RUNS = {"sgd": torch_run, "adam": torch_run, "adamw": torch_run, "lars": lars_run, "lamb": lamb_run, "lion": lion_run,
+        "adagrad": torch_run, "ftrl": ftrl_run}
 
 
 def numbers(values):
@@ -284,7 +311,7 @@ def write_matrix(out, text, shape):
 
 def write_head(out):
     import torch
-    out.write("# Written by tools/golden_optim.py with PyTorch %s (LARS, LAMB, Lion, Muon: from the papers), in double precision.\n"
+    out.write("# Written by tools/golden_optim.py with PyTorch %s (LARS, LAMB, Lion, Muon, FTRL: from the papers), in double precision.\n"
               % torch.__version__)
     out.write(f"# optim OPTIONS, then per tensor its values after {UPDATES} updates;\n")
     out.write("# matrix SHAPE OPTIONS, then its values after as many, and the farthest that PyTorch's Muon is from one of them, in\n")

@@ -1,10 +1,13 @@
 /* Data that verbs work on: a file with the keys that describe it, or --input: data without a file,
- * of which a plan needs no more than the shape and a benchmark makes some up. */
+ * of which a plan needs no more than the shape and a benchmark makes some up; the model of a
+ * checkpoint; and the file that a verb writes. */
 #include "private.h"
 
+#include "checkpoint.h"
 #include "model.h"
 
 #include <string.h>
+#include <unistd.h>
 
 Status input_parse(const char *text, Input *input)
 {
@@ -31,16 +34,17 @@ static Status set_tokens(DataSet *set, const Config *config)
 
 static Status set_images(DataSet *set, Shape image, const Config *config)
 {
-    bool mse = config->train.loss == LOSS_MSE;
+    const LossInfo *loss = loss_info(config);
+    int64_t own = config->model.classes > 0 ? config->model.classes : loss->classes;
     set->kind = DATA_IMAGE;
     set->channels = image.dim[1];
     set->height = image.dim[2];
     set->width = image.dim[3];
-    *(mse ? &set->target_width : &set->classes) = config->model.classes;
-    if (config->model.classes > 0) return OK;
+    *(loss->of_targets ? &set->target_width : &set->classes) = own;
+    if (own > 0) return OK;
     return fail(ERR_USAGE, "--input %lldx%lldx%lld: how many %s? Set model.classes",
                 (long long)image.dim[1], (long long)image.dim[2], (long long)image.dim[3],
-                mse ? "numbers is the target of a sample" : "classes are there");
+                loss->of_targets ? "numbers is the target of a sample" : "classes are there");
 }
 
 Status input_set(DataSet *set, const Input *input, const Config *config, int64_t samples)
@@ -49,10 +53,40 @@ Status input_set(DataSet *set, const Input *input, const Config *config, int64_t
     return input->tokens ? set_tokens(set, config) : set_images(set, input->image, config);
 }
 
+Status input_train(DataSet *set, const Config *config)
+{
+    Status st = config->data.train ? data_set_open(set, config, config->data.train)
+                                   : fail(ERR_NOINPUT, "its configuration names no data.train");
+    if (st == OK) st = data_set_sized(set, config);
+    if (st == OK) return OK;
+    return fail(st, "%s; what samples are --input says, as 3x224x224 or tokens", fail_message());
+}
+
 Status open_data(int argc, char **argv, DataSet *set, Config **config)
 {
     TRY(config_load(config, NULL, argc - 1, argv + 1));
     Status status = data_set_open(set, *config, argv[0]);
     if (status != OK) config_free(config);
     return status;
+}
+
+Status checkpoint_config(Config **config, const char *from, const char *instead, int count,
+                         char **overrides)
+{
+    CheckpointMeta meta = {0};
+    if (instead) return config_load(config, instead, count, overrides);
+    TRY(checkpoint_read_meta(from, &meta));
+    Status st = *meta.config ? config_parse(config, from, meta.config, count, overrides)
+                             : fail(ERR_CONFIG,
+                                    "%s: holds no configuration, so that its model is not known: "
+                                    "give --config",
+                                    from);
+    checkpoint_meta_fini(&meta);
+    return st;
+}
+
+Status out_free(const char *out, bool force)
+{
+    if (force || access(out, F_OK) != 0) return OK;
+    return fail(ERR_USAGE, "%s: is there already; --force writes over it", out);
 }

@@ -6,7 +6,6 @@
 #include "plan_view.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -77,7 +76,7 @@ static TaskCost chunk_cost(const Trainer *t, int first, int last)
         double seconds = node_cost(node), forward = node->op->flops_forward,
                backward = node->op->flops_backward;
         double share = forward + backward > 0 ? forward / (forward + backward) : 1.0 / 3;
-        bool trains = node->spec.w_count > 0 && !node->spec.frozen, back = trains;
+        bool trains = op_has_values(&node->spec) && !node->spec.frozen, back = trains;
         for (int k = 0; k < node->spec.x_count; ++k) back = back || node->spec.need_dx[k];
         if (!back) share = 1;
         double later = trains ? seconds * (1 - share) / 2 : 0;

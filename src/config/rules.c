@@ -64,13 +64,14 @@ static Status check_use(const Config *config, const char *chooser, const char *k
     return status;
 }
 
-/* Label smoothing that is set, be it to 0, although the loss has no use for it. */
+/* Label smoothing, although the loss has no use for it. What a run has written says 0. */
 static Status check_loss(const Config *config)
 {
     static const char key[] = "train.label_smoothing";
     const Option *by = &options[option_find("train.loss")];
     const char *leaf = option_leaf(&options[option_find(key)]);
-    if (!is_set(config, key) || word_uses(option_word(by, config->train.loss), leaf)) return OK;
+    bool none = config->train.label_smoothing == 0;
+    if (none || word_uses(option_word(by, config->train.loss), leaf)) return OK;
     char *users = option_users(by, leaf, " and ");
     Status status = config_fail_key(config, key, "needs %s: %s", by->key, users);
     mem_free(&users);

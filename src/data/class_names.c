@@ -156,6 +156,7 @@ Status class_names_read_of(ClassNames *names, const char *path, const char *list
         .answer_bytes = 2 * NAMES_BYTES,
         .work = work,
     };
+    char *text;
     size_t bytes;
     Asked asked = {0};
     *names = (ClassNames){0};
@@ -164,17 +165,26 @@ Status class_names_read_of(ClassNames *names, const char *path, const char *list
                     DATA_PATH - 1);
     snprintf(asked.list, sizeof asked.list, "%s", list);
     snprintf(asked.path, sizeof asked.path, "%s", path);
-    TRY(apart_run(&job, path, &asked, sizeof asked, &names->text, &bytes));
-    for (size_t i = 0; i < bytes; ++i) names->count += names->text[i] == 0;
-    names->name = mem_new((size_t)(names->count + 1) * sizeof *names->name);
-    char *at = names->text;
-    for (int64_t i = 0; i < names->count; ++i) {
-        names->name[i] = at;
-        for (; *at; ++at)
-            if ((unsigned char)*at < ' ' || *at == 127) *at = '?';
-        ++at;
-    }
+    TRY(apart_run(&job, path, &asked, sizeof asked, &text, &bytes));
+    class_names_take(names, text, bytes, 0);
     return OK;
+}
+
+void class_names_take(ClassNames *names, char *text, size_t bytes, char end)
+{
+    char *begin = text, **name;
+    *names = (ClassNames){.text = text};
+    for (size_t i = 0; i < bytes; ++i) names->count += text[i] == end || i + 1 == bytes;
+    name = names->name = mem_new((size_t)(names->count + 1) * sizeof *names->name);
+    for (char *at = text; at < text + bytes; ++at) {
+        if (*at == end || at + 1 == text + bytes) {
+            *at = 0;
+            *name++ = begin;
+            begin = at + 1;
+        } else if ((unsigned char)*at < ' ' || *at == 127) {
+            *at = '?';
+        }
+    }
 }
 
 void class_names_free(ClassNames *names)

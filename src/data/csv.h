@@ -8,7 +8,7 @@
 #define WEFT_DATA_CSV_H
 
 #include "csv_schema.h"
-#include "table.h"
+#include "table_file.h"
 
 enum {
     CSV_BLOCK = 4 << 20,

@@ -7,7 +7,7 @@
  * click. best_auc is the area under the curve of p itself. With drift D values are replaced by new
  * ones, D times each from the first row to the last, at different times. All follows from (seed,
  * row). */
-#include "table.h"
+#include "table_file.h"
 
 #include <math.h>
 #include <stdlib.h>

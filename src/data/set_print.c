@@ -2,8 +2,6 @@
  * object, and read all of it once. Labels are counted by class where that takes a moment only. */
 #include "data_private.h"
 
-#include <string.h>
-
 enum { COUNT_SAMPLES = 10000000, COUNT_CLASSES = 100000, PIECE_BYTES = 1 << 20 };
 
 /* How many samples each class has (owned by the caller), or NULL where it is not cheap or cannot be

@@ -25,6 +25,8 @@ int graph_find(const Graph *graph, const char *name);
 bool graph_name_taken(const Graph *graph, const char *name);
 /* of a node, or of NODE_INPUT */
 Desc graph_output(const Graph *graph, int node);
+/* how many channels that has */
+int64_t graph_channels(const Graph *graph, int node);
 /* uses[node]: how many inputs read it */
 void graph_count_uses(const Graph *graph, int *uses);
 /* Freezes what model.freeze names. ERR_CONFIG where a pattern names nothing. */
@@ -45,6 +47,12 @@ static inline bool node_is_depthwise(const Node *node)
     const OpSpec *s = &node->spec;
     return node->kind && node->kind->channels == CHANNELS_OPEN && s->groups > 1 &&
            s->groups == s->x[0].shape.dim[1] && s->groups == s->y.shape.dim[1];
+}
+
+/* Has it a number of channels of its own, which no other layer decides? */
+static inline bool node_opens(const Node *node)
+{
+    return node->kind && node->kind->channels == CHANNELS_OPEN && !node_is_depthwise(node);
 }
 
 /* Gives the layers that model.widths names their channels, and those behind them the shapes that

@@ -3,28 +3,39 @@
 
 #include <math.h>
 
-/* Of the betas as the kernels have them: of 0.999, 1 - beta is off by 1e-5 in single precision,
- * which must cancel. */
-void adam_corrections(const Optim *optim, const OptimRule *rule, float *first, float *second)
+/* 1 - beta^step of the betas as the kernels have them: of 0.999, 1 - beta is off by 1e-5 in single
+ * precision, which must cancel. */
+static void corrections(const OptimRule *rule, double step, float *first, float *second)
 {
     float beta1 = (float)rule->is->beta1, beta2 = (float)rule->is->beta2;
-    *first = (float)(1 - pow((double)beta1, (double)optim->step));
-    *second = (float)(1 - pow((double)beta2, (double)optim->step));
+    *first = (float)(1 - pow((double)beta1, step));
+    *second = (float)(1 - pow((double)beta2, step));
+}
+
+void adam_corrections(const Optim *optim, const OptimRule *rule, float *first, float *second)
+{
+    corrections(rule, (double)optim->step, first, second);
+}
+
+static AdamArgs numbers(const OptimRule *rule, float lr, float weight_decay, float grad_scale,
+                        bool decoupled)
+{
+    const OptimConfig *is = rule->is;
+    return (AdamArgs){
+        .lr = lr,
+        .beta1 = (float)is->beta1,
+        .beta2 = (float)is->beta2,
+        .eps = (float)is->eps,
+        .weight_decay = weight_decay,
+        .grad_scale = grad_scale,
+        .decoupled = decoupled,
+    };
 }
 
 AdamArgs adam_args(const Optim *optim, const OptimPiece *piece, const OptimArgs *a, bool decoupled)
 {
-    const OptimConfig *is = piece->rule->is;
-    AdamArgs args = {
-        .lr = a->lr,
-        .beta1 = (float)is->beta1,
-        .beta2 = (float)is->beta2,
-        .eps = (float)is->eps,
-        .weight_decay = optim_decay(piece),
-        .grad_scale = a->grad_scale,
-        .decoupled = decoupled,
-        .now = optim_now(optim, piece),
-    };
+    AdamArgs args = numbers(piece->rule, a->lr, optim_decay(piece), a->grad_scale, decoupled);
+    args.now = optim_now(optim, piece);
     adam_corrections(optim, piece->rule, &args.correct1, &args.correct2);
     return args;
 }
@@ -37,9 +48,31 @@ void adam_step(Optim *optim, const OptimPiece *piece, const OptimArgs *a, bool d
                                       optim_slot(optim, 1, piece), piece->elements);
 }
 
+RowState adam_row_state(const OptimConfig *is, int width)
+{
+    (void)is;
+    return (RowState){3, {width, width, 1}, {"m", "v", "updates"}};
+}
+
+/* The row's own count says how far its moments are from their start. It is exact to 2^24, where the
+ * corrections have long been 1. */
+void adam_row_step(const OptimRule *rule, const OptimRowArgs *a, bool decoupled)
+{
+    float *m = a->state, *v = m + a->width, *count = v + a->width;
+    AdamArgs args = numbers(rule, a->lr, a->decay, a->grad_scale, decoupled);
+    *count += 1;
+    corrections(rule, (double)*count, &args.correct1, &args.correct2);
+    backend_cpu.flat->adam(NULL, &args, a->w, a->g, m, v, a->width);
+}
+
 static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
     adam_step(optim, piece, a, false);
+}
+
+static void row_update(const OptimRule *rule, const OptimRowArgs *a)
+{
+    adam_row_step(rule, a, false);
 }
 
 const OptimTable optim_adam = {
@@ -47,4 +80,6 @@ const OptimTable optim_adam = {
     .slots = 2,
     .slot_name = {"m", "v"},
     .update = update,
+    .row_state = adam_row_state,
+    .row_update = row_update,
 };

@@ -6,9 +6,16 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
     adam_step(optim, piece, a, true);
 }
 
+static void row_update(const OptimRule *rule, const OptimRowArgs *a)
+{
+    adam_row_step(rule, a, true);
+}
+
 const OptimTable optim_adamw = {
     .word = {.word = "adamw", .help = "adam with weight decay apart", .uses = "beta1 beta2 eps"},
     .slots = 2,
     .slot_name = {"m", "v"},
     .update = update,
+    .row_state = adam_row_state,
+    .row_update = row_update,
 };

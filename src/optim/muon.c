@@ -41,8 +41,9 @@ static int64_t work_floats(const OptimTensor *tensor)
     return 2 * x.rows * (x.columns + x.rows);
 }
 
-static Status takes(const OptimTensor *tensor)
+static Status takes(const OptimConfig *is, const OptimTensor *tensor)
 {
+    (void)is;
     char shape[64];
     static const char *const what[] = {ROLE_WORDS(LIST_NAME)};
     if (tensor->role == PARAM_WEIGHT && tensor->shape.ndim > 1) return OK;

@@ -219,7 +219,8 @@ static Status check_rule(const Config *config, int number, const Backend *backen
     const OptimTable *t = optim_rule(config, number).table;
     bool whole = t->whole && t->direction && t->work_floats && t->norms == 0;
     bool none = !t->whole && !t->direction && !t->work_floats;
-    if (!t->update || (!whole && !none) || (t->norms > 0) != (t->measure != NULL))
+    if (!t->row_state != !t->row_update || (!t->update && !t->row_update) || (!whole && !none) ||
+        (t->norms > 0) != (t->measure != NULL))
         return fail(ERR_BUG, "optimizer %s: its row lacks a function, or has one too many",
                     t->word.word);
     if (t->slots > OPTIM_SLOTS || t->norms > OPTIM_NORMS)

@@ -7,6 +7,9 @@
     _(sgd)                                                                                         \
     _(adam)                                                                                        \
     _(adamw)                                                                                       \
+    _(adagrad)                                                                                     \
+    _(adagrad_row)                                                                                 \
+    _(ftrl)                                                                                        \
     _(lars)                                                                                        \
     _(lamb)                                                                                        \
     _(lion)                                                                                        \
@@ -31,6 +34,18 @@ const ConfigWords optim_words[OPTIM_WORDS] = {
 ConfigWord optim_rule_word(int i)
 {
     return i < RULE_COUNT ? rules[i]->word : (ConfigWord){0};
+}
+
+char *optim_row_rules(void)
+{
+    char *all = mem_text("");
+    for (int i = 0; i < RULE_COUNT; ++i) {
+        if (!rules[i]->row_update) continue;
+        char *longer = mem_format("%s%s%s", all, *all ? ", " : "", rules[i]->word.word);
+        mem_free(&all);
+        all = longer;
+    }
+    return all;
 }
 
 int optim_rule_count(const Config *config)

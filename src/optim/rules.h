@@ -26,9 +26,14 @@ AdamArgs adam_args(const Optim *optim, const OptimPiece *piece, const OptimArgs 
                    bool decoupled);
 /* A step of Adam or AdamW. */
 void adam_step(Optim *optim, const OptimPiece *piece, const OptimArgs *args, bool decoupled);
+/* The same for a row: m, v, and how often it has been updated. */
+RowState adam_row_state(const OptimConfig *is, int width);
+void adam_row_step(const OptimRule *rule, const OptimRowArgs *args, bool decoupled);
 
 /* rules.c, curves.c: the word of row i, as ConfigWords wants it. */
 ConfigWord optim_rule_word(int i);
+/* "sgd, adam, ...": the rules that can update rows. Owner: the caller. */
+char *optim_row_rules(void);
 ConfigWord optim_curve_word(int i);
 
 /* whole.c: direction, whole, update of one piece; floats that it needs beside what is stored. */

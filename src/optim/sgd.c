@@ -23,10 +23,37 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
                                      piece->elements);
 }
 
+/* Momentum moves rows that no id of the step names. */
+static Status takes(const OptimConfig *is, const OptimTensor *tensor)
+{
+    if (tensor->role != PARAM_TABLE || is->momentum == 0) return OK;
+    return fail(ERR_CONFIG,
+                "sgd updates the rows of a sparse table, and %s is one, without momentum only: "
+                "leave optim.momentum out, or give tables a group of their own, as {roles: table, "
+                "name: adagrad_row, lr: 0.01}",
+                tensor->name);
+}
+
+static RowState row_state(const OptimConfig *is, int width)
+{
+    (void)is, (void)width;
+    return (RowState){0};
+}
+
+static void row_update(const OptimRule *rule, const OptimRowArgs *a)
+{
+    (void)rule;
+    SgdArgs args = {.lr = a->lr, .weight_decay = a->decay, .grad_scale = a->grad_scale};
+    backend_cpu.flat->sgd(NULL, &args, a->w, a->g, NULL, a->width);
+}
+
 const OptimTable optim_sgd = {
     .word = {.word = "sgd", .help = "gradient descent with momentum", .uses = "momentum nesterov"},
     .slots = 1,
     .slot_name = {"momentum"},
     .held = held,
+    .takes = takes,
     .update = update,
+    .row_state = row_state,
+    .row_update = row_update,
 };

@@ -5,6 +5,8 @@
  * all ranks have come that far. Where nobody waits the error ends the pass at once. */
 #include "eval_data.h"
 
+#include "sparse.h"
+
 #include <string.h>
 
 Status eval_data_init(EvalData *data, const Trainer *t, const DataSet *set)
@@ -17,14 +19,15 @@ Status eval_data_init(EvalData *data, const Trainer *t, const DataSet *set)
                               .no_x = !t->plan->reads_data,
                               .no_y = !t->plan->reads_labels,
                               .workers = train_workers(t, set),
-                              .slots = (int)t->config->data.prefetch + t->shape.pp + DATA_AHEAD,
+                              .slots = (int)t->config->data.prefetch + t->shape.pp + DATA_AHEAD +
+                                       sparse_held(t, t->plan),
                               .backend = t->backend};
     return status_agree(t->world, loader_new(&data->loader, set, t->config, data->plan));
 }
 
 static bool others_wait(const Trainer *t)
 {
-    return t->shape.pp > 1 || t->shape.tp > 1 || t->plan->gathers;
+    return t->shape.pp > 1 || t->shape.tp > 1 || t->plan->gathers || t->graph->table_count > 0;
 }
 
 /* All arrays of a spare micro-batch are these zeros: room for the longest of them. */
@@ -105,7 +108,8 @@ static void release(void *user)
 
 BatchSource eval_data_source(EvalData *data)
 {
-    return (BatchSource){.user = data, .next = next, .release = release};
+    BatchSource own = {.user = data, .next = next, .release = release};
+    return data->trainer->tables ? tables_evaluation(data->trainer->tables, &own) : own;
 }
 
 Status eval_data_fini(EvalData *data)

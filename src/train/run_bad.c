@@ -242,6 +242,11 @@ static void end_replay(Run *r)
     mem_free(&b->what);
 }
 
+bool run_repeats(const Run *r)
+{
+    return r->trainer->step < r->bad.until;
+}
+
 Status run_judge(Run *r, StepResult *result, RunDue due, bool *back)
 {
     RunBad *b = &r->bad;

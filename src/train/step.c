@@ -1,5 +1,6 @@
 /* One optimizer step. Read train_step, at the end, first. */
 #include "loss_scale.h"
+#include "sparse.h"
 
 #include <math.h>
 
@@ -19,7 +20,7 @@ static Status open_loader(Trainer *t)
                        .epoch = t->step / t->steps_per_epoch,
                        .step = t->step % t->steps_per_epoch,
                        .training = true,
-                       .slots = train_data_slots(t, t->plan),
+                       .slots = train_data_slots(t, t->plan) + sparse_held(t, t->plan),
                        .workers = train_workers(t, &t->train_set),
                        .backend = t->backend};
     t->known = t->step;
@@ -41,7 +42,7 @@ static StepOf next_batch(const Trainer *t)
 static bool clips_here(const Trainer *t)
 {
     return t->config->optim.clip > 0 && t->shape.pp == 1 && t->shape.tp == 1 && !t->scale.moves &&
-           optim_can_clip(t->optim);
+           t->graph->table_count == 0 && optim_can_clip(t->optim);
 }
 
 static void found_bad(StepResult *result, Bad bad, int64_t step)
@@ -79,6 +80,7 @@ static void update(Trainer *t, double lr, double scale)
         capture_run(&t->update, t->backend, update_work, t);
     else
         update_work(t);
+    if (t->tables) tables_update(t->tables, lr, scale / t->scale.used);
 }
 
 /* Of step number t->known. A bad loss is none that others are compared with. */
@@ -149,10 +151,11 @@ static Status apply(Trainer *t, StepResult *result, const StepOf *batch)
 /* The passes of the step after t->step. */
 static void forward_backward(Trainer *t, const StepOf *batch)
 {
-    BatchSource source = loader_source(t->loader);
+    BatchSource source = sparse_source(t);
     Status st = executor_forward_backward(t->executor, &source, batch, &t->data_wait_s);
     if (st != OK) die_as(st, "%s", fail_message());
     executor_reduce(t->executor);
+    if (t->tables) tables_reduce(t->tables);
 }
 
 Status train_step(Trainer *t, StepResult *result)
@@ -199,7 +202,7 @@ Status train_repeat_step(Trainer *t, StepFault *fault, double *loss)
 {
     int64_t number = t->step;
     executor_settle(t->executor);
-    loader_free(&t->loader);
+    sparse_close_loader(t);
     t->step = number - 1;
     TRY(status_agree(t->world, open_loader(t)));
     StepOf batch = next_batch(t);
@@ -211,6 +214,6 @@ Status train_repeat_step(Trainer *t, StepFault *fault, double *loss)
     t->step = t->known = number;
     join_faults(t, fault);
     executor_settle(t->executor);
-    loader_free(&t->loader);
+    sparse_close_loader(t);
     return OK;
 }

@@ -178,24 +178,24 @@ make -C schedule -j2 BUILD=build weft >test.log 2>&1 || tail -n 20 test.log
 check 70 'breadth-first: stage 0: .split is set' schedule/build/weft plan job.yaml $new
 holds 'no file is left of a bad one' sh -c '! ls bad.h5* 2>/dev/null'
 
-# Adagrad's first step moves every number by the rate: w - lr g / (|g| + eps).
+# RMSProp's first step moves every number by ten times the rate: w - lr g / (sqrt(0.01 g g) + eps).
 weft=optimizer/build/weft
-cat >ada.yaml <<'END'
+cat >rms.yaml <<'END'
 model: {layers: [flatten, dense: {width: 24}, relu, dense: {width: 10}]}
 data: {train: images.h5}
 train: {batch: 16, micro_batch: 4, steps: 3, threads: 1}
-optim: {name: adagrad, lr: 0.125}
+optim: {name: rmsprop, lr: 0.0125}
 END
-check 0 'sgd|adam|adamw|adagrad|lars' "$weft" help
-holds 'the help of a constant names it' grep -q 'optim.eps  *adam, adamw, adagrad, lamb: ' out
-holds 'and its default' grep -q 'default: 1e-8; adagrad: 1e-10' out
-for lr in 0.125 1e-30; do check 0 '' "$weft" train ada.yaml run.name=lr-$lr optim.lr=$lr train.steps=1; done
+check 0 'sgd|adam|adamw|rmsprop|adagrad' "$weft" help
+holds 'the help of a constant names it' grep -q 'optim.eps  *adam, adamw, rmsprop, adagrad, adagrad_row, lamb: ' out
+holds 'and its default' grep -q 'default: 0.999; rmsprop: 0.99' out
+for lr in 0.0125 1e-30; do check 0 '' "$weft" train rms.yaml run.name=lr-$lr optim.lr=$lr train.steps=1; done
 values() { h5dump -y -d /params/dense2.bias "runs/lr-$1/checkpoints/step-00000001.h5" | awk '/ DATA {/ { on = 1; next } on && /}/ { exit } on' | tr -d ',' | xargs -n 1; }
-distances() { paste <(values 0.125) <(values 1e-30) | awk '{ d = $1 - $2; printf "%.3f\n", d < 0 ? -d : d }' | sort -u; }
-holds 'the first step is as long as the rate' test "$(distances)" = 0.125
-holds 'its constants have defaults of their own' grep -q 'eps: 1e-10' runs/lr-0.125/config.yaml
-check 0 '/optim/sum_of_squares/' "$weft" ckpt info runs/lr-0.125/checkpoints/step-00000001.h5
-check 0 'the same to the bit' "$weft" verify ada.yaml --grids 1x1x1,2x1x1 --zero 0,3
-check 0 'adagrad, lr 0.5' "$weft" plan ada.yaml optim.name=sgd 'optim.groups=[{roles: bias, name: adagrad, lr: 0.5}]'
-check 78 'adagrad has no momentum' "$weft" plan ada.yaml 'optim.groups=[{roles: bias, name: adagrad, momentum: 0.9}]'
+distances() { paste <(values 0.0125) <(values 1e-30) | awk '{ d = $1 - $2; printf "%.3f\n", d < 0 ? -d : d }' | sort -u; }
+holds 'the first step is ten times as long as the rate' test "$(distances)" = 0.125
+holds 'its constants have defaults of their own' grep -q 'beta2: 0.99' runs/lr-0.0125/config.yaml
+check 0 '/optim/mean_of_squares/' "$weft" ckpt info runs/lr-0.0125/checkpoints/step-00000001.h5
+check 0 'the same to the bit' "$weft" verify rms.yaml --grids 1x1x1,2x1x1 --zero 0,3
+check 0 'rmsprop, lr 0.5' "$weft" plan rms.yaml optim.name=sgd 'optim.groups=[{roles: bias, name: rmsprop, lr: 0.5}]'
+check 78 'rmsprop has no momentum' "$weft" plan rms.yaml 'optim.groups=[{roles: bias, name: rmsprop, momentum: 0.9}]'
 finish

@@ -1,5 +1,5 @@
-/* Optimizers and learning-rate curves against golden values (tools/golden_optim.py: PyTorch; LARS
- * and LAMB from their papers), joined ranges against single ones, the gradient's norm. */
+/* Optimizers and learning-rate curves against golden values (tools/golden_optim.py: PyTorch; LARS,
+ * LAMB, Lion and FTRL from their papers), joined ranges against single ones, the norm. */
 #include "golden.h"
 
 #include <math.h>
@@ -106,7 +106,7 @@ static void golden_updates(void)
         config_free(&config);
         ++cases;
     }
-    CU_ASSERT(cases >= 14 && cases == golden_cases());
+    CU_ASSERT(cases >= 18 && cases == golden_cases());
     backend_close(&backend);
     fclose(in);
 }

@@ -1,6 +1,6 @@
 /* Writes tables: /dense, /y and, with fields, /sparse, laid out first and then filled by row
  * numbers, so that threads may write what they have in any order; the bytes are the same. */
-#include "table.h"
+#include "table_file.h"
 
 #include <stdatomic.h>
 #include <string.h>

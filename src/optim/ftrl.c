@@ -1,0 +1,80 @@
+/* FTRL-Proximal (McMahan et al. 2013, "Ad click prediction: a view from the trenches", algorithm
+ * 1), per coordinate: n sums the squares of gradients, z what the weight follows from,
+ *
+ *     w = 0 where |z| <= l1, else -(z - sign(z) l1) / ((beta + sqrt(n)) / lr + l2).
+ *
+ * There weights begin at 0, and the rate is one. So that they may begin elsewhere, and the rate
+ * change, z is first taken from w, where w is not 0: the same number, but for its rounding, as long
+ * as the rate is one. What has no gradient stays. */
+#include "rules.h"
+
+#include <math.h>
+
+typedef struct FtrlArgs {
+    float lr, l1, l2, beta, weight_decay, grad_scale;
+} FtrlArgs;
+
+/* range: w, g, z, n */
+static void body(const void *args, float *const range[FLAT_RANGES], int64_t count)
+{
+    const FtrlArgs a = *(const FtrlArgs *)args;
+    float *restrict w = range[0], *restrict z = range[2], *restrict n = range[3];
+    const float *restrict g = range[1];
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) {
+        float d = g[i] * a.grad_scale + a.weight_decay * w[i], square = d * d;
+        float before = sqrtf(n[i]), after = sqrtf(n[i] + square);
+        float held = (a.beta + before) / a.lr + a.l2;
+        float from = w[i] != 0 ? -(w[i] * held + copysignf(a.l1, w[i])) : z[i];
+        float to = from + d - (after - before) / a.lr * w[i];
+        float over = fabsf(to) - a.l1;
+        float moved = over > 0 ? -copysignf(over, to) / ((a.beta + after) / a.lr + a.l2) : 0;
+        n[i] += square;
+        z[i] = square > 0 ? to : z[i];
+        w[i] = square > 0 ? moved : w[i];
+    }
+}
+
+static FtrlArgs args_of(const OptimRule *rule, float lr, float weight_decay, float grad_scale)
+{
+    const OptimConfig *is = rule->is;
+    return (FtrlArgs){.lr = lr,
+                      .l1 = (float)is->l1,
+                      .l2 = (float)is->l2,
+                      .beta = (float)is->beta,
+                      .weight_decay = weight_decay,
+                      .grad_scale = grad_scale};
+}
+
+static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
+{
+    FtrlArgs args = args_of(piece->rule, a->lr, optim_decay(piece), a->grad_scale);
+    float *range[FLAT_RANGES] = {a->w, (float *)(uintptr_t)a->g, optim_slot(optim, 0, piece),
+                                 optim_slot(optim, 1, piece)};
+    optim_each(optim, piece, body, &args, range);
+}
+
+static RowState row_state(const OptimConfig *is, int width)
+{
+    (void)is;
+    return (RowState){2, {width, width}, {"ftrl_z", "ftrl_n"}};
+}
+
+static void row_update(const OptimRule *rule, const OptimRowArgs *a)
+{
+    FtrlArgs args = args_of(rule, a->lr, a->decay, a->grad_scale);
+    float *range[FLAT_RANGES] = {a->w, (float *)(uintptr_t)a->g, a->state, a->state + a->width};
+    body(&args, range, a->width);
+}
+
+const OptimTable optim_ftrl = {
+    .word = {.word = "ftrl",
+             .help = "adagrad's rates, and zeros where l1 says so; for linear models",
+             .uses = "l1 l2 beta"},
+    .slots = 2,
+    .slot_name = {"ftrl_z", "ftrl_n"},
+    .host = true,
+    .update = update,
+    .row_state = row_state,
+    .row_update = row_update,
+};

@@ -1,0 +1,382 @@
+/* Rows by id. The index has a place for a row at the low bits of the mix of its id, or the next
+ * that is free after it:
+ *
+ *     mix  [shard: 12 bits | ............ | tag: 32 bits]
+ *     place[tag mod places]  {tag, number + 1}  ->  slab[number / rows]  {id, floats} {id, ..
+ *
+ * A place has the low half of the mix, from which follows where it belongs, so that neither growth
+ * nor removal reads a row; the id itself is in front of the row, which is read anyway. Zeros are
+ * free places: memory comes so. What is removed leaves no mark: those behind it move up. Growth
+ * makes a new index and nothing else. A look-up waits for memory twice, for the place and for the
+ * row, so that many are on their way at once. */
+#include "tensor.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+typedef struct Place {
+    /* row: its number + 1; 0: free */
+    uint32_t tag, row;
+} Place;
+
+enum {
+    PAGE = 4 << 10,
+    HUGE_PAGE = 2 << 20,
+    SLAB_BYTES = 32 << 20,
+    LINE = 64,
+    /* a page */
+    PLACES_LEAST = PAGE / (int)sizeof(Place),
+    /* look-ups between asking for a place and reading it, and again for the row */
+    AHEAD = 12,
+    /* lines of a row that are asked for; what follows comes by itself */
+    ROW_LINES = 8,
+};
+/* Places are found by a tag. */
+static const int64_t PLACES_MOST = (int64_t)1 << 32;
+
+struct RowStore {
+    uint64_t table;
+    int floats;
+    size_t limit, stride, slab_bytes;
+    Place *place;
+    uint64_t mask;
+    /* rows; numbers given so far; number + 1 of the last row that was removed, in whose id is that
+     * of the one before, ..; how many those are */
+    int64_t count, numbers, spare, spares;
+    char **slab;
+    int64_t slabs, slab_rows;
+    /* number / slab_rows = number * inverse / 2^64 */
+    uint64_t inverse;
+};
+
+/* ---- what it takes ---- */
+
+static int64_t rows_most(int64_t places)
+{
+    return places / 10 * 7 + places % 10 * 7 / 10;
+}
+
+static int64_t places_for(int64_t rows)
+{
+    int64_t places = PLACES_LEAST;
+    while (rows_most(places) < rows && places < PLACES_MOST) places *= 2;
+    return places;
+}
+
+static size_t stride_of(int floats)
+{
+    return sizeof(uint64_t) + (size_t)floats * sizeof(float);
+}
+
+/* Of a slab, which a row fits into twice. */
+static int64_t slab_rows_of(size_t stride)
+{
+    return stride > SLAB_BYTES / 2 ? 2 : (int64_t)(SLAB_BYTES / stride);
+}
+
+/* Of slabs, of which only what has had a row is in memory: huge pages after the first. */
+static size_t slabs_bytes(int64_t rows, size_t stride)
+{
+    int64_t each = slab_rows_of(stride);
+    size_t slab = each == 2 ? 2 * stride : SLAB_BYTES;
+    size_t bytes = (size_t)(rows / each) * slab + (size_t)(rows % each) * stride;
+    size_t page = bytes > HUGE_PAGE ? HUGE_PAGE : PAGE;
+    return (bytes + page - 1) / page * page;
+}
+
+static size_t index_bytes(int64_t places)
+{
+    return (size_t)places * sizeof(Place);
+}
+
+size_t row_store_bytes(const RowStore *store)
+{
+    return index_bytes((int64_t)store->mask + 1) + slabs_bytes(store->numbers, store->stride);
+}
+
+/* The last growth has two indices, and rows for the smaller one. */
+size_t row_store_bytes_of(int64_t rows, int floats)
+{
+    size_t stride = stride_of(floats);
+    int64_t places = places_for(rows), before = places / 2;
+    size_t end = index_bytes(places) + slabs_bytes(rows, stride);
+    if (places == PLACES_LEAST) return end;
+    size_t growth =
+        index_bytes(places) + index_bytes(before) + slabs_bytes(rows_most(before), stride);
+    return end > growth ? end : growth;
+}
+
+/* ---- memory ---- */
+
+RowStore *row_store_new(uint64_t table, int floats, size_t limit_bytes)
+{
+    RowStore *s = mem_new(sizeof *s);
+    s->table = table;
+    s->floats = floats;
+    s->limit = limit_bytes;
+    s->stride = stride_of(floats);
+    s->slab_rows = slab_rows_of(s->stride);
+    s->slab_bytes = s->slab_rows == 2 ? 2 * s->stride : SLAB_BYTES;
+    s->inverse = UINT64_MAX / (uint64_t)s->slab_rows + 1;
+    s->mask = PLACES_LEAST - 1;
+    s->place = mem_pages_new(index_bytes(PLACES_LEAST));
+    return s;
+}
+
+void row_store_free(RowStore **store)
+{
+    RowStore *s = *store;
+    if (!s) return;
+    for (int64_t i = 0; i < s->slabs; ++i) mem_pages_free(s->slab[i], s->slab_bytes);
+    mem_free(&s->slab);
+    mem_pages_free(s->place, index_bytes((int64_t)s->mask + 1));
+    mem_free(store);
+}
+
+int64_t row_store_count(const RowStore *store)
+{
+    return store->count;
+}
+
+/* A small table takes no huge page. */
+static void add_slab(RowStore *s)
+{
+    s->slab = mem_resize(s->slab, (size_t)(s->slabs + 1) * sizeof *s->slab);
+    char *slab = mem_pages_new(s->slab_bytes);
+    if (s->slabs == 0) madvise(slab, HUGE_PAGE, MADV_NOHUGEPAGE);
+    s->slab[s->slabs++] = slab;
+}
+
+/* In the order of places: what lay side by side goes to two runs, each side by side. */
+static void grow_index(RowStore *s, int64_t places)
+{
+    Place *old = s->place;
+    uint64_t old_mask = s->mask;
+    s->mask = (uint64_t)places - 1;
+    s->place = mem_pages_new(index_bytes(places));
+    for (uint64_t i = 0; i <= old_mask; ++i) {
+        if (!old[i].row) continue;
+        uint64_t p = old[i].tag & s->mask;
+        while (s->place[p].row) p = (p + 1) & s->mask;
+        s->place[p] = old[i];
+    }
+    mem_pages_free(old, index_bytes((int64_t)old_mask + 1));
+}
+
+/* ---- rows ---- */
+
+static char *row_of(const RowStore *s, uint32_t row)
+{
+    __extension__ typedef unsigned __int128 Wide;
+    uint64_t number = (uint64_t)row - 1;
+    uint64_t slab = (uint64_t)((Wide)number * s->inverse >> 64);
+    return s->slab[slab] + (number - slab * (uint64_t)s->slab_rows) * s->stride;
+}
+
+static float *floats_of(char *row)
+{
+    return (float *)(void *)(row + sizeof(uint64_t));
+}
+
+static uint64_t id_of(const char *row)
+{
+    uint64_t id;
+    memcpy(&id, row, sizeof id);
+    return id;
+}
+
+/* From p on: the first place that is free or has the tag. */
+static uint64_t next_match(const RowStore *s, uint64_t p, uint32_t tag)
+{
+    while (s->place[p].row && s->place[p].tag != tag) p = (p + 1) & s->mask;
+    return p;
+}
+
+/* The place of an id, or the free one where it would be. */
+static uint64_t place_of(const RowStore *s, uint64_t id)
+{
+    uint32_t tag = (uint32_t)row_mix(s->table, id);
+    uint64_t p = next_match(s, tag & s->mask, tag);
+    while (s->place[p].row && id_of(row_of(s, s->place[p].row)) != id)
+        p = next_match(s, (p + 1) & s->mask, tag);
+    return p;
+}
+
+static void ask_for_place(const RowStore *s, uint64_t id)
+{
+    __builtin_prefetch(&s->place[row_mix(s->table, id) & s->mask], 0, 3);
+}
+
+static void ask_for_row(const RowStore *s, const char *row)
+{
+    const char *end = row + s->stride;
+    if (s->stride > ROW_LINES * LINE) end = row + ROW_LINES * LINE;
+    for (const char *line = row; line < end; line += LINE) __builtin_prefetch(line, 1, 3);
+    __builtin_prefetch(end - 1, 1, 3);
+}
+
+/* at[i]: what is most probably the row, for its tag is the id's. */
+static void guess(const RowStore *s, uint64_t id, float **at)
+{
+    uint32_t tag = (uint32_t)row_mix(s->table, id);
+    uint64_t p = next_match(s, tag & s->mask, tag);
+    *at = NULL;
+    if (!s->place[p].row) return;
+    char *row = row_of(s, s->place[p].row);
+    ask_for_row(s, row);
+    *at = floats_of(row);
+}
+
+static void make_sure(const RowStore *s, uint64_t id, float **at)
+{
+    if (!*at || id_of((char *)*at - sizeof(uint64_t)) == id) return;
+    uint32_t row = s->place[place_of(s, id)].row;
+    *at = row ? floats_of(row_of(s, row)) : NULL;
+}
+
+void row_store_find(const RowStore *store, const uint64_t *id, int64_t count, float **at)
+{
+    for (int64_t i = 0; i < count + 2 * AHEAD; ++i) {
+        int64_t second = i - AHEAD, third = second - AHEAD;
+        if (i < count) ask_for_place(store, id[i]);
+        if (second >= 0 && second < count) guess(store, id[second], &at[second]);
+        if (third >= 0) make_sure(store, id[third], &at[third]);
+    }
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* How many ids those without a row are. */
+static int64_t distinct(const uint64_t *id, float *const *at, int64_t count, int64_t missing)
+{
+    uint64_t *sorted = mem_new((size_t)missing * sizeof *sorted);
+    int64_t n = 0, different = 1;
+    for (int64_t i = 0; i < count; ++i)
+        if (!at[i]) sorted[n++] = id[i];
+    qsort(sorted, (size_t)n, sizeof *sorted, by_value);
+    for (int64_t i = 1; i < n; ++i) different += sorted[i] != sorted[i - 1];
+    mem_free(&sorted);
+    return different;
+}
+
+/* What it takes at most while so many rows are added. */
+static size_t bytes_with(const RowStore *s, int64_t more)
+{
+    int64_t places = (int64_t)s->mask + 1, wanted = places_for(s->count + more);
+    int64_t numbers = s->numbers + (more > s->spares ? more - s->spares : 0);
+    size_t end = slabs_bytes(numbers, s->stride) + index_bytes(places);
+    if (wanted <= places) return end;
+    size_t growth = slabs_bytes(s->numbers, s->stride) + index_bytes(places) + index_bytes(wanted);
+    end = slabs_bytes(numbers, s->stride) + index_bytes(wanted);
+    return end > growth ? end : growth;
+}
+
+static bool has_room(const RowStore *s, int64_t more)
+{
+    return s->count + more <= rows_most(PLACES_MOST) &&
+           (s->limit == 0 || bytes_with(s, more) <= s->limit);
+}
+
+static Status no_room(const RowStore *s, int64_t more)
+{
+    char has[16], limit[16], wants[16];
+    if (s->count + more > rows_most(PLACES_MOST))
+        return fail(ERR_MEMORY,
+                    "a table has %lld rows on this rank, and %lld more would be beyond "
+                    "%lld, the most: use more ranks",
+                    (long long)s->count, (long long)more, (long long)rows_most(PLACES_MOST));
+    return fail(ERR_MEMORY,
+                "a table has %lld rows on this rank, in %s of the %s that it may take; %lld more "
+                "want %s",
+                (long long)s->count, text_bytes((double)row_store_bytes(s), has),
+                text_bytes((double)s->limit, limit), (long long)more,
+                text_bytes((double)bytes_with(s, more), wants));
+}
+
+/* Ids that come twice are counted where it matters only. */
+static Status make_room(RowStore *s, const uint64_t *id, float *const *at, int64_t count,
+                        int64_t missing)
+{
+    int64_t more = missing;
+    if (!has_room(s, more) || places_for(s->count + more) > (int64_t)s->mask + 1)
+        more = distinct(id, at, count, missing);
+    if (!has_room(s, more)) return no_room(s, more);
+    int64_t places = places_for(s->count + more);
+    if (places > (int64_t)s->mask + 1) grow_index(s, places);
+    return OK;
+}
+
+static uint32_t new_row(RowStore *s, uint64_t id)
+{
+    uint32_t row = (uint32_t)s->spare;
+    if (row) {
+        s->spare = (int64_t)id_of(row_of(s, row));
+        --s->spares;
+        memset(row_of(s, row), 0, s->stride);
+    } else {
+        row = (uint32_t)++s->numbers;
+        if (s->numbers > s->slabs * s->slab_rows) add_slab(s);
+    }
+    ++s->count;
+    memcpy(row_of(s, row), &id, sizeof id);
+    return row;
+}
+
+Status row_store_add(RowStore *store, const uint64_t *id, int64_t count, float **at, bool *is_new)
+{
+    row_store_find(store, id, count, at);
+    if (is_new) memset(is_new, 0, (size_t)count * sizeof *is_new);
+    int64_t missing = 0;
+    for (int64_t i = 0; i < count; ++i) missing += !at[i];
+    if (missing == 0) return OK;
+    TRY(make_room(store, id, at, count, missing));
+    for (int64_t i = 0; i < count; ++i) {
+        if (i + AHEAD < count && !at[i + AHEAD]) ask_for_place(store, id[i + AHEAD]);
+        if (at[i]) continue;
+        Place *place = &store->place[place_of(store, id[i])];
+        if (!place->row) {
+            if (is_new) is_new[i] = true;
+            *place = (Place){(uint32_t)row_mix(store->table, id[i]), new_row(store, id[i])};
+        }
+        at[i] = floats_of(row_of(store, place->row));
+    }
+    return OK;
+}
+
+float *row_store_next(const RowStore *store, int64_t *place, uint64_t *id)
+{
+    for (int64_t end = (int64_t)store->mask + 1; *place < end;) {
+        int64_t p = (*place)++;
+        if (p + AHEAD < end && store->place[p + AHEAD].row)
+            ask_for_row(store, row_of(store, store->place[p + AHEAD].row));
+        if (!store->place[p].row) continue;
+        char *row = row_of(store, store->place[p].row);
+        *id = id_of(row);
+        return floats_of(row);
+    }
+    return NULL;
+}
+
+void row_store_remove(RowStore *store, uint64_t id)
+{
+    uint64_t hole = place_of(store, id), mask = store->mask;
+    uint32_t row = store->place[hole].row;
+    if (!row) return;
+    uint64_t before = (uint64_t)store->spare;
+    memcpy(row_of(store, row), &before, sizeof before);
+    store->spare = row;
+    ++store->spares;
+    --store->count;
+    for (uint64_t p = (hole + 1) & mask; store->place[p].row; p = (p + 1) & mask) {
+        /* one that belongs behind the hole stays */
+        if (((p - store->place[p].tag) & mask) < ((p - hole) & mask)) continue;
+        store->place[hole] = store->place[p];
+        hole = p;
+    }
+    store->place[hole] = (Place){0};
+}
