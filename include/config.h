@@ -217,6 +217,8 @@ typedef struct Config {
         int64_t dp;
         /* pipeline stages; tensor-parallel ranks */
         int64_t pp, tp;
+        /* the job's last ranks, which hold rows of sparse tables and compute nothing */
+        int64_t servers;
         /* Zero, ScheduleKind (schedules.def), Recompute */
         int zero, pipeline_schedule, recompute;
         /* where SCHEDULE_FILE */

@@ -4,7 +4,7 @@
 #define WEFT_CONFIG_OPTION_H
 
 #include "config.h"
-#include "yaml.h"
+#include "config/yaml.h"
 
 typedef struct Option Option;
 

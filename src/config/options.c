@@ -269,6 +269,8 @@ const Option options[] = {
      .help = "Pipeline stages of a replica."},
     {"grid.tp", &kind_int, AT(grid.tp), "1", NULL, RANGE(1, 1048576), .unit = "ranks",
      .help = "Tensor-parallel ranks, which divide dense layers, attention and vocabulary."},
+    {"grid.servers", &kind_int, AT(grid.servers), "0", NULL, RANGE(0, 4096), .unit = "ranks",
+     .help = "The last ranks, which hold the rows of sparse tables and compute nothing; 0: all ranks share them out."},
     {"grid.zero", &kind_enum, AT(grid.zero), "0", NULL,
      .help = "What replicas divide: 0 nothing, 1 optimizer state, 2 and gradients, 3 and parameters."},
     {"grid.pipeline_schedule", &kind_schedule, AT(grid.pipeline_schedule), "1f1b", NULL,

@@ -8,7 +8,8 @@
     _(cifar)                                                                                       \
     _(text)                                                                                        \
     _(tokens)                                                                                      \
-    _(hdf5)
+    _(hdf5)                                                                                        \
+    _(csv)
 /* clang-format on */
 
 #define DECLARE(name) extern const Verb import_##name;

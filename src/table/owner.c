@@ -66,8 +66,8 @@ void owner_fit(Owner *owner, const Lookup *look)
     if (all > owner->most || !owner->most) grow(owner, all + 1);
     for (int r = 0; r < owner->ranks; ++r) {
         OwnerPart *p = &owner->part[r];
-        int64_t own = look->begin[owner->own] * width;
         bool mine = r == owner->own;
+        int64_t own = mine ? look->begin[r] * width : 0;
         p->id = mine ? look->id + look->begin[r] : owner->id + at;
         p->value = mine ? look->value + own : owner->value + at * width;
         p->grad = mine ? look->sum + own : owner->grad + at * width;

@@ -43,6 +43,7 @@ typedef struct Owner {
     const Bag *bag;
     TableStore *store;
     uint64_t seed;
+    /* who ask; which of them this rank is, -1: none */
     int ranks, own;
     /* owned: [ranks] */
     OwnerPart *part;
@@ -62,8 +63,7 @@ typedef struct Owner {
 
 void owner_init(Owner *owner, const Bag *bag, TableStore *store, uint64_t seed, int ranks, int own);
 void owner_fini(Owner *owner);
-/* All counts are there: what parts point to. look: this rank's own, whose slice begins at `begin`.
- * Memory grows where there are more ids than ever before. */
+/* All counts are there: what parts point to. look: this rank's own, if it asks. Memory grows where there are more ids than ever before. */
 void owner_fit(Owner *owner, const Lookup *look);
 /* Finds the rows of all parts' ids, and writes their values. */
 void owner_answer(Owner *owner);

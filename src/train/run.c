@@ -5,6 +5,7 @@
 #include "run.h"
 
 #include "agree.h"
+#include "sparse.h"
 
 #include <math.h>
 #include <string.h>
@@ -274,7 +275,8 @@ static Status finish(Run *r, Status st)
     return OK;
 }
 
-Status train_run(const Config *config, const World *world)
+/* On the ranks that compute: world; job: with servers, or NULL. */
+static Status run_ranks(const Config *config, const World *world, const World *job)
 {
     Run r = {.config = config, .world = world};
     run_dir_init(&r.dir, config);
@@ -284,7 +286,10 @@ Status train_run(const Config *config, const World *world)
     if (st == OK && config->run.nvtx) st = nvtx_start();
     r.base_bytes = memory_use().own_bytes;
     if (world->rank == 0) r.good = good_files_new();
-    if (st == OK) st = trainer_new(&r.trainer, config, world);
+    if (st == OK)
+        st = trainer_new_with(&r.trainer, config, world, job);
+    else if (job)
+        st = status_agree(job, st);
     if (st == OK) st = run_evaluations_check(&r);
     if (st == OK) st = stop_before_steps(world);
     if (st == OK)
@@ -308,5 +313,18 @@ Status train_run(const Config *config, const World *world)
         st = fail(ERR_STOPPED,
                   "stopped early with a checkpoint: start the same command again%s to continue",
                   config->run.fresh ? ", but without run.fresh," : "");
+    return st;
+}
+
+Status train_run(const Config *config, const World *world)
+{
+    int servers = (int)config->grid.servers;
+    World part;
+    if (servers == 0) return run_ranks(config, world, NULL);
+    if (servers >= world->size) return sparse_no_workers(config, world->size);
+    bool serves = world->rank >= world->size - servers;
+    TRY(world_split(&part, world, serves));
+    Status st = serves ? sparse_serve(config, world) : run_ranks(config, &part, world);
+    world_part_fini(&part);
     return st;
 }

@@ -458,7 +458,11 @@ Status train_load(Trainer *t, const char *path, bool params_only)
     CheckpointIo io = io_of(&live);
     io.params_only = params_only;
     io.at_once = true;
-    if (st == OK) st = checkpoint_load(t->world, path, &meta, &io);
+    if (st == OK) {
+        sparse_io_set_begin(live.sparse);
+        st = checkpoint_load(t->world, path, &meta, &io);
+        sparse_io_set_end(live.sparse);
+    }
     t->copied = false;
     if (st == OK) {
         executor_settle(t->executor);

@@ -9,19 +9,16 @@
 
 #include "tensors.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { BLOCK_ROWS = 1 << 16, PART_IDS = -2, PART_ROWS = -1 };
 
-/* A block of a table that is loaded: where the rows of its ids are, NULL where they are another
- * rank's; what has come before the ids. */
+/* A block of a table that is loaded: what has come of it so far. */
 typedef struct Arrival {
-    bool known;
-    int64_t count;
-    /* owned, all */
-    float **row;
-    float *waiting[OPTIM_SLOTS + 2];
+    int parts;
+    /* owned, both: ids, whole rows with their state */
+    uint64_t *id;
+    float *row;
 } Arrival;
 
 struct SparseIo {
@@ -35,12 +32,10 @@ struct SparseIo {
     /* owned: blocks of each table of the graph; rows of each shard of each table */
     int *blocks;
     int64_t *shard_rows;
-    /* owned: the rows of one table, that was asked for last; -1: none */
-    TableRows listed;
-    int listed_table;
-    /* owned: this rank's part of a block, and a whole one */
-    float *mine, *whole;
-    /* owned, where blocks are loaded */
+    /* owned: a whole block */
+    void *whole;
+    /* owned, where blocks are loaded: without state? */
+    bool params_only;
     Arrival *arrivals;
     int arrival_count;
 };
@@ -88,7 +83,6 @@ static SparseIo *begin(Trainer *t)
     SparseIo *io = mem_new(sizeof *io);
     size_t tables = (size_t)t->graph->table_count;
     io->trainer = t;
-    io->listed_table = -1;
     io->blocks = mem_new(tables * sizeof *io->blocks);
     io->shard_rows = mem_new(tables * ROW_SHARDS * sizeof *io->shard_rows);
     return io;
@@ -103,10 +97,9 @@ void sparse_io_free(SparseIo **sparse)
         mem_free(&path);
     }
     for (int a = 0; a < io->arrival_count; ++a) {
+        mem_free(&io->arrivals[a].id);
         mem_free(&io->arrivals[a].row);
-        for (int p = 0; p < OPTIM_SLOTS + 2; ++p) mem_free(&io->arrivals[a].waiting[p]);
     }
-    table_rows_fini(&io->listed);
     mem_free(&io->arrivals);
     mem_free(&io->arrival);
     mem_free(&io->tensor);
@@ -115,7 +108,6 @@ void sparse_io_free(SparseIo **sparse)
     mem_free(&io->block);
     mem_free(&io->blocks);
     mem_free(&io->shard_rows);
-    mem_free(&io->mine);
     mem_free(&io->whole);
     mem_free(sparse);
 }
@@ -137,35 +129,30 @@ static int first_shard(const SparseIo *io, int table, int block)
 
 /* ---- saving ---- */
 
-/* Each shard has one owner. */
+static int first_rank(const Trainer *t, int table)
+{
+    return tensors_stage(t, t->graph->table[table].node) * t->shape.dp;
+}
+
+/* The stage that has the table tells the others. */
 static void count_rows(SparseIo *io, int table)
 {
     Trainer *t = io->trainer;
-    TableRows rows;
-    size_t bytes = ROW_SHARDS * sizeof(int32_t);
-    int32_t *mine = mem_new(bytes), *all = mem_new(bytes * (size_t)t->world->size);
     int64_t *shard = io->shard_rows + (size_t)table * ROW_SHARDS, sum = 0;
-    tables_list(t->tables, table, &rows);
-    for (int s = 0; s < ROW_SHARDS; ++s) mine[s] = (int32_t)(rows.first[s + 1] - rows.first[s]);
-    table_rows_fini(&rows);
-    world_gather(t->world, mine, bytes, all);
-    for (int r = 0; r < t->world->size; ++r)
-        for (int s = 0; s < ROW_SHARDS; ++s) shard[s] += all[r * ROW_SHARDS + s];
+    if (tables_here(t->tables, table)) tables_count(t->tables, table, shard);
+    world_bcast(t->world, shard, ROW_SHARDS * sizeof *shard, first_rank(t, table));
     for (int s = 0; s < ROW_SHARDS; ++s) sum += shard[s];
     io->blocks[table] = 1;
     while (sum > (int64_t)io->blocks[table] * BLOCK_ROWS && io->blocks[table] < ROW_SHARDS)
         io->blocks[table] *= 2;
-    mem_free(&mine);
-    mem_free(&all);
 }
 
-/* Rows of a block that replica r has; r < 0: all. */
-static int64_t rows_of(const SparseIo *io, int table, int block, int r)
+static int64_t rows_of(const SparseIo *io, int table, int block)
 {
     const int64_t *shard = io->shard_rows + (size_t)table * ROW_SHARDS;
     int64_t rows = 0;
     for (int s = first_shard(io, table, block); s < first_shard(io, table, block + 1); ++s)
-        if (r < 0 || table_owner(s, io->trainer->shape.dp) == r) rows += shard[s];
+        rows += shard[s];
     return rows;
 }
 
@@ -184,7 +171,7 @@ SparseIo *sparse_io_saving(Trainer *t)
         for (int part = PART_IDS; part < state_of(t, k).slots; ++part) {
             char *path = part_path(t, k, part);
             for (int b = 0; b < io->blocks[k]; ++b) {
-                Shape shape = shape_of(2, rows_of(io, k, b, -1), part_floats(t, k, part), 1, 1);
+                Shape shape = shape_of(2, rows_of(io, k, b), part_floats(t, k, part), 1, 1);
                 char *name = mem_format("%s%c%04d", path, CHECKPOINT_BLOCK, b);
                 add(io, (CheckpointTensor){.path = name, .shape = shape}, k, part, b);
                 size_t bytes = tensor_bytes(io, io->count - 1);
@@ -193,43 +180,29 @@ SparseIo *sparse_io_saving(Trainer *t)
             mem_free(&path);
         }
     }
-    io->mine = mem_new(most);
     io->whole = mem_new(most);
     return io;
 }
 
-/* This rank's rows of a block, one behind the other. */
-static void pack(SparseIo *io, int i)
+/* Floats of a row before the part. */
+static int part_first(const Trainer *t, int table, int part)
 {
-    const Trainer *t = io->trainer;
-    int table = io->table[i], part = io->part[i], skip = 0;
-    if (io->listed_table != table) {
-        table_rows_fini(&io->listed);
-        tables_list(t->tables, table, &io->listed);
-        io->listed_table = table;
-    }
-    const TableRows *rows = &io->listed;
-    int64_t from = rows->first[first_shard(io, table, io->block[i])];
-    int64_t end = rows->first[first_shard(io, table, io->block[i] + 1)];
-    size_t bytes = (size_t)part_floats(t, table, part) * sizeof(float);
-    for (int p = PART_ROWS; p < part; ++p) skip += part_floats(t, table, p);
-    char *to = (char *)io->mine;
-    for (int64_t k = from; k < end; ++k, to += bytes)
-        memcpy(to, part == PART_IDS ? (const void *)&rows->id[k] : rows->row[k] + skip, bytes);
+    int floats = 0;
+    for (int p = PART_ROWS; p < part; ++p) floats += part_floats(t, table, p);
+    return floats;
 }
 
 void sparse_io_collect(SparseIo *io, int i, int writer)
 {
     const Trainer *t = io->trainer;
-    const CheckpointTensor *of = &io->tensor[i];
-    int here = t->world->rank - of->rank_first;
-    size_t *bytes = mem_new((size_t)t->world->size * sizeof *bytes);
-    size_t row = (size_t)part_floats(t, io->table[i], io->part[i]) * sizeof(float);
-    for (int r = 0; r < of->rank_count; ++r)
-        bytes[of->rank_first + r] = (size_t)rows_of(io, io->table[i], io->block[i], r) * row;
-    if (here >= 0 && here < of->rank_count) pack(io, i);
-    world_collect(t->world, io->mine, bytes, writer, io->whole);
-    mem_free(&bytes);
+    int table = io->table[i], part = io->part[i];
+    if (!tables_here(t->tables, table)) return;
+    TablePart of = {.table = table,
+                    .first = first_shard(io, table, io->block[i]),
+                    .end = first_shard(io, table, io->block[i] + 1)};
+    if (part != PART_IDS) of.from = part_first(t, table, part);
+    if (part != PART_IDS) of.count = part_floats(t, table, part);
+    tables_collect(t->tables, of, writer - first_rank(t, table), io->whole);
 }
 
 const float *sparse_io_get(const SparseIo *io, int i)
@@ -305,61 +278,56 @@ Status sparse_io_loading(Trainer *t, const char *path, bool params_only, SparseI
     checkpoint_list_fini(&list);
     TRY(check_blocks(io, path));
     find_arrivals(io);
+    io->params_only = params_only;
     if (t->tables) tables_clear(t->tables);
     return OK;
 }
 
+/* The owners of a block's rows; where these are servers, one of those who compute, in turn. */
 bool sparse_io_wants(const SparseIo *io, int i)
 {
     const Trainer *t = io->trainer;
-    int table = io->table[i];
+    int table = io->table[i], dp = t->shape.dp;
+    if (!tables_here(t->tables, table)) return false;
+    if (t->servers > 0) return io->block[i] % dp == t->grid.dp_rank;
     for (int s = first_shard(io, table, io->block[i]); s < first_shard(io, table, io->block[i] + 1);
          ++s)
-        if (tables_owns(t->tables, table, s)) return true;
+        if (table_owner(s, dp) == t->grid.dp_rank) return true;
     return false;
 }
 
-/* The rows of a block's ids that are this rank's. */
-static void take_ids(SparseIo *io, int i, Arrival *a, const uint64_t *id)
-{
-    Trainer *t = io->trainer;
-    int table = io->table[i];
-    uint64_t hash = hash_text(t->graph->table[table].name);
-    a->count = io->tensor[i].shape.dim[0];
-    a->row = mem_new((size_t)(a->count + 1) * sizeof *a->row);
-    for (int64_t k = 0; k < a->count; ++k) {
-        if (!tables_owns(t->tables, table, row_shard(row_mix(hash, id[k])))) continue;
-        Status st = tables_put(t->tables, table, &id[k], 1, &a->row[k]);
-        if (st != OK) die_as(st, "table %s: %s", t->graph->table[table].name, fail_message());
-    }
-    a->known = true;
-}
-
-static void take_part(SparseIo *io, int i, const Arrival *a, const float *plain)
-{
-    const Trainer *t = io->trainer;
-    int table = io->table[i], skip = 0, width = part_floats(t, table, io->part[i]);
-    for (int p = PART_ROWS; p < io->part[i]; ++p) skip += part_floats(t, table, p);
-    for (int64_t k = 0; k < a->count; ++k)
-        if (a->row[k]) memcpy(a->row[k] + skip, plain + k * width, (size_t)width * sizeof *plain);
-}
-
-/* Parts may come in any order. */
+/* Parts may come in any order; with the last one the rows are whole. */
 void sparse_io_set(SparseIo *io, int i, const float *plain)
 {
+    Trainer *t = io->trainer;
     Arrival *a = &io->arrivals[io->arrival[i]];
-    int part = io->part[i];
-    if (part == PART_IDS) {
-        take_ids(io, i, a, (const uint64_t *)(const void *)plain);
-        for (int k = 0; k < io->count; ++k)
-            if (io->arrival[k] == io->arrival[i] && io->part[k] != PART_IDS &&
-                a->waiting[io->part[k] + 1])
-                take_part(io, k, a, a->waiting[io->part[k] + 1]);
-        for (int p = 0; p < OPTIM_SLOTS + 2; ++p) mem_free(&a->waiting[p]);
-    } else if (a->known) {
-        take_part(io, i, a, plain);
-    } else {
-        a->waiting[part + 1] = mem_new(tensor_bytes(io, i) + 1);
-        memcpy(a->waiting[part + 1], plain, tensor_bytes(io, i));
+    int table = io->table[i], part = io->part[i], floats = tables_floats(t->tables, table);
+    int parts = 2 + (io->params_only ? 0 : state_of(t, table).slots);
+    int64_t count = io->tensor[i].shape.dim[0];
+    size_t rows = (size_t)count + 1;
+    if (a->parts++ == 0) {
+        a->id = mem_new(rows * sizeof *a->id);
+        a->row = mem_new(rows * (size_t)floats * sizeof *a->row);
     }
+    if (part == PART_IDS) {
+        memcpy(a->id, plain, (size_t)count * sizeof *a->id);
+    } else {
+        int width = part_floats(t, table, part), from = part_first(t, table, part);
+        for (int64_t k = 0; k < count; ++k)
+            memcpy(a->row + k * floats + from, plain + k * width, (size_t)width * sizeof *plain);
+    }
+    if (a->parts < parts) return;
+    tables_put(t->tables, table, a->id, a->row, count);
+    mem_free(&a->id);
+    mem_free(&a->row);
+}
+
+void sparse_io_set_begin(SparseIo *io)
+{
+    if (io && io->trainer->tables) tables_put_begin(io->trainer->tables);
+}
+
+void sparse_io_set_end(SparseIo *io)
+{
+    if (io && io->trainer->tables) tables_put_end(io->trainer->tables);
 }

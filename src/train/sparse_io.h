@@ -23,5 +23,8 @@ const float *sparse_io_get(const SparseIo *io, int i);
 bool sparse_io_wants(const SparseIo *io, int i);
 /* Ends the job with ERR_MEMORY where a row has no room. */
 void sparse_io_set(SparseIo *io, int i, const float *plain);
+/* Around all of them. Collective. */
+void sparse_io_set_begin(SparseIo *io);
+void sparse_io_set_end(SparseIo *io);
 
 #endif

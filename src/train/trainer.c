@@ -275,6 +275,7 @@ static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
     TRY(train_assign_rules(t));
     TRY(make_schedule(t));
     TRY(cut_graph(t));
+    TRY(sparse_check_servers(t));
     count_steps(t);
     double grown = memory_use().own_bytes - before, left;
     if (t->backend->table->memory) t->backend->table->memory(t->backend, &grown, &left);
@@ -305,7 +306,7 @@ static Status settle(Trainer *t)
 }
 
 /* What every rank does alone is agreed on before the next collective call. */
-static Status setup(Trainer *t)
+static Status setup_ranks(Trainer *t)
 {
     const Config *c = t->config;
     TRY(status_agree(t->world, plan_dry(t, t->world->size, NULL)));
@@ -322,8 +323,16 @@ static Status setup(Trainer *t)
     TRY(executor_new(&t->executor, t->plan, &t->grid, t->backend, t->comm, options));
     TRY(status_agree(t->world, train_make_optimizer(t)));
     init_params(t);
-    sparse_make(t);
     return OK;
+}
+
+/* Servers wait to hear how it went. */
+static Status setup(Trainer *t)
+{
+    Status st = setup_ranks(t);
+    if (t->servers > 0) st = status_agree(t->job, st);
+    if (st == OK) sparse_make(t);
+    return st;
 }
 
 static Trainer *trainer_begin(const Config *config, const World *world)
@@ -340,16 +349,8 @@ static Trainer *trainer_begin(const Config *config, const World *world)
     return t;
 }
 
-Status trainer_new(Trainer **out, const Config *config, const World *world)
+static Status trainer_make(Trainer **out, Trainer *t)
 {
-    return trainer_new_for(out, config, world, NULL);
-}
-
-Status trainer_new_for(Trainer **out, const Config *config, const World *world,
-                       const DataSet *samples)
-{
-    Trainer *t = trainer_begin(config, world);
-    t->samples = samples;
     Status st = setup(t);
     t->samples = NULL;
     if (st != OK) trainer_free(&t);
@@ -357,10 +358,33 @@ Status trainer_new_for(Trainer **out, const Config *config, const World *world,
     return st;
 }
 
+Status trainer_new(Trainer **out, const Config *config, const World *world)
+{
+    return trainer_make(out, trainer_begin(config, world));
+}
+
+Status trainer_new_for(Trainer **out, const Config *config, const World *world,
+                       const DataSet *samples)
+{
+    Trainer *t = trainer_begin(config, world);
+    t->samples = samples;
+    return trainer_make(out, t);
+}
+
+Status trainer_new_with(Trainer **out, const Config *config, const World *world, const World *job)
+{
+    Trainer *t = trainer_begin(config, world);
+    t->job = job;
+    t->servers = job ? job->size - world->size : 0;
+    return trainer_make(out, t);
+}
+
 Status trainer_dry_run(Trainer **out, const Config *config, const World *world, const DryRun *only)
 {
     Trainer *t = trainer_begin(config, world);
-    Status st = plan_dry(t, only->ranks, only);
+    t->servers = (int)config->grid.servers;
+    Status st = only->ranks > t->servers ? OK : sparse_no_workers(config, only->ranks);
+    if (st == OK) st = plan_dry(t, only->ranks - t->servers, only);
     if (st == OK) st = memory_fit(t);
     if (st == OK) st = train_plan_stage(t, 0, &t->plan);
     if (st != OK) trainer_free(&t);
@@ -375,7 +399,7 @@ void trainer_free(Trainer **trainer)
     if (t->executor) executor_settle(t->executor);
     if (t->backend) capture_drop(&t->update, t->backend);
     sparse_close_loader(t);
-    tables_free(&t->tables);
+    sparse_free(t);
     mem_free(&t->classes);
     train_free_optimizer(t);
     save_copy_free(&t->copy);

@@ -66,6 +66,11 @@ struct Trainer {
      * no table */
     int *table_rule;
     Tables *tables;
+    /* Of a run with grid.servers: all ranks of the job, of which the last ones are servers; borrowed;
+     * NULL, 0: none are. And those that have to do with the tables of this rank's stage. */
+    const World *job;
+    int servers;
+    World table_world;
     Loader *loader;
     /* global samples; samples a micro-batch */
     int64_t batch, micro_batch;
@@ -113,6 +118,11 @@ struct Trainer {
     int64_t known;
     StepStats step_stats;
 };
+
+/* As trainer_new, for the ranks of a job that compute; job: all of them, with servers behind them,
+ * which learn whether it has worked (sparse_serve); NULL: there are none. */
+Status trainer_new_with(Trainer **trainer, const Config *config, const World *world,
+                        const World *job);
 
 /* trainer_data.c. Rank 0 opens the sets, checks them, and tells the others. only: of a dry run,
  * whose data may be others; NULL: a run follows. Collective; all ranks agree. */
