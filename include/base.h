@@ -15,6 +15,7 @@
 #include "base/json_scan.h"
 #include "base/lease.h"
 #include "base/proto.h"
+#include "base/utf8.h"
 
 #include <stdarg.h>
 #include <stdbool.h>

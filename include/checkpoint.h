@@ -77,7 +77,18 @@ typedef struct CheckpointTensor {
     Shape shape;
     /* the ranks that can give it when saving; rank_count 0: all */
     int rank_first, rank_count;
+    /* (n,2): n whole numbers of 64 bits, in the memory of two floats each; in the file (n) */
+    bool ids;
+    /* "/tables/embed/rows#0002" is a block of rows of the data set before the #: its blocks come one
+     * behind the other, from #0000 on, and each has a checksum of its own */
+    bool block;
 } CheckpointTensor;
+/* In front of the number of a block. */
+enum { CHECKPOINT_BLOCK = '#' };
+/* "/params/NAME" or, of a running statistic, "/buffers/NAME". Owner: the caller. */
+char *checkpoint_path(const Param *param);
+/* The NAME of such a path, in it; NULL: of another one. */
+const char *checkpoint_leaf(const char *path);
 /* A tensor of a file, as match sees it: borrowed path, plain shape, its checksum or 0. */
 typedef struct CheckpointStored {
     const char *path;
@@ -157,6 +168,15 @@ Status checkpoint_load(const World *world, const char *path, CheckpointMeta *met
 /* Attributes, table and every checksum: ERR_DATA where path is not a good checkpoint. meta may be
  * NULL. Not collective. */
 Status checkpoint_verify(const char *path, CheckpointMeta *meta);
+/* The blocks of a file, in the order of paths: how many rows there are is not known before. Owner: the
+ * caller; release with checkpoint_list_fini. Collective; all ranks agree. */
+typedef struct CheckpointList {
+    int count;
+    /* owned, paths, too */
+    CheckpointTensor *tensor;
+} CheckpointList;
+Status checkpoint_list_blocks(const World *world, const char *path, CheckpointList *list);
+void checkpoint_list_fini(CheckpointList *list);
 /* Only the attributes. Not collective. */
 Status checkpoint_read_meta(const char *path, CheckpointMeta *meta);
 /* Which files this process has read back as good, as they were then. Owner: the caller. */
@@ -230,6 +250,8 @@ typedef struct OnnxModel {
     bool normalize, softmax;
     /* A file of more bytes has its tensors beside it, in OUT.data. 0: 2 GiB, what one can have */
     int64_t most;
+    /* an OUT.data that is there may be written over; one that OUT no longer needs goes */
+    bool force;
 } OnnxModel;
 typedef struct OnnxExported {
     int nodes;
@@ -238,7 +260,8 @@ typedef struct OnnxExported {
 } OnnxExported;
 /* The model with a checkpoint's parameters, verified. How many classes or tokens there are tells
  * the configuration, or the tensors' shapes. ERR_CONFIG: a layer that ONNX does not have; ERR_DATA:
- * another model's parameters. Not collective. */
+ * another model's parameters; ERR_USAGE: OUT.data is needed, is there and not force. Not
+ * collective. */
 Status checkpoint_export_onnx(const char *from, const char *out, const OnnxModel *model,
                               OnnxExported *made);
 

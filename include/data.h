@@ -37,6 +37,8 @@ enum { AUGMENT_WORDS(LIST_BIT) };
 enum { DATA_WORDS = 4 };
 extern const ConfigWords data_words[DATA_WORDS];
 
+/* ids that a sample may have */
+enum { DATA_IDS_MOST = 1 << 20 };
 enum { DATA_CHANNELS = 64, DATA_PATH = 1024, DATA_TOKENIZER = 256 };
 /* one HDF5 data set, as the ranks read it */
 typedef struct DataArray {
@@ -61,7 +63,7 @@ typedef struct DataFile {
     char path[DATA_PATH];
     /* of the set, the number of this file's first sample; and how many it has */
     int64_t first, samples;
-    DataPlace x, y, index, orient;
+    DataPlace x, y, index, orient, ids, id_first;
 } DataFile;
 enum { DATA_FILES = 64 };
 /* plain bytes: may be broadcast; holds no handle */
@@ -123,6 +125,7 @@ typedef struct DataKindInfo {
     bool augments;
 } DataKindInfo;
 const DataKindInfo *data_kind(const DataSet *set);
+const DataKindInfo *data_kind_of(DataKind kind);
 /* The DataKind of that name; -1: there is none. */
 int data_kind_find(const char *name);
 
@@ -183,6 +186,10 @@ Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float
  * ERR_DATA where the index points outside. */
 Status reader_get_encoded(Reader *reader, int64_t sample, uint8_t **bytes, size_t *room,
                           size_t *count, int *orientation);
+/* Of sets with fields: one sample's ids (room for id_most), those of field f from first[f] on, up to
+ * first[f + 1]; first: fields + 1. ERR_DATA with file, sample and field: an id that is not below
+ * id_rows, an index that does not rise or points outside, more than id_most. */
+Status reader_get_ids(Reader *reader, int64_t sample, uint64_t *ids, int32_t *first);
 /* This sample is read soon: brings it nearer where that is cheap (random reads from a cached file
  * get about twice as fast). Never fails, never waits. */
 void reader_hint(const Reader *reader, int64_t sample);
@@ -218,8 +225,8 @@ void picture_work_free(PictureWork **work);
 /* One picture as evaluation takes it, for whoever has pictures of another source: any size, upright
  * -> out, float (C,H,W) of the set, scaled and normalised by its mean and deviation. Of a set that
  * stores decoded images it is first brought to their size (short side resampled, middle cut out),
- * as the import does. */
-void picture_evaluate(PictureWork *work, const Image *picture, float *out);
+ * as the import does. ERR_DATA, with name: it is too narrow for that. */
+Status picture_evaluate(PictureWork *work, const Image *picture, const char *name, float *out);
 /* A sample of a set that data_resamples; ERR_DATA with file and sample. */
 Status picture_sample(PictureWork *work, Reader *reader, bool training, int64_t epoch,
                       int64_t sample, float *out);
@@ -266,7 +273,7 @@ typedef struct LoaderPlan {
     int64_t epoch, step;
     /* shuffle and augment; else in order, one epoch, plain */
     bool training;
-    /* this rank reads no x or tokens, no labels or targets: they are NULL */
+    /* this rank reads no x, ids or tokens, no labels or targets: they are NULL */
     bool no_x, no_y;
     /* micro-batches kept ready, at least 2 */
     int slots;
@@ -282,6 +289,8 @@ typedef struct Loader Loader;
 /* Threads that a loader of this set takes in a rank of so many cores: data.workers, or its
  * default. */
 int data_workers(const DataSet *set, const Config *config, int cores);
+/* What ids of so many samples take, as Batch has them; 0: the set has none. */
+size_t data_ids_bytes(const DataSet *set, int64_t samples);
 /* Are a training micro-batch's images mixed in pairs (Batch.labels_other)? */
 bool data_mixes(const Config *config);
 Status loader_new(Loader **loader, const DataSet *set, const Config *config, LoaderPlan plan);
@@ -294,7 +303,7 @@ Status loader_next(Loader *loader, const Batch **batch, double *wait_s);
 void loader_release(Loader *loader);
 
 /* Names of classes, in the order of the labels; fewer than classes, or none, where the file has no
- * more. */
+ * more. Names of a table's columns and fields are lists like it. */
 typedef struct ClassNames {
     int64_t count;
     /* owned */
@@ -302,6 +311,11 @@ typedef struct ClassNames {
 } ClassNames;
 /* Of the data set at path, whoever made it. Release with class_names_free. ERR_DATA, ERR_IO. */
 Status class_names_read(ClassNames *names, const char *path);
+/* The same of another list: "columns", "fields". */
+Status class_names_read_of(ClassNames *names, const char *path, const char *list);
+/* Of a text of so many bytes, which is taken over: a name ends at each byte `end`, and at the last
+ * byte whatever it is. Control characters in it become '?'. */
+void class_names_take(ClassNames *names, char *text, size_t bytes, char end);
 void class_names_free(ClassNames *names);
 /* A class's name, or its number, written there. */
 const char *class_name(const ClassNames *names, int64_t i, char number[24]);

@@ -54,19 +54,29 @@ typedef enum LayerChannels {
     CHANNELS_WHOLE,
 } LayerChannels;
 
+/* Whether a bag's fields have one table together, or a table each. */
+typedef enum TableUse { TABLES_SHARED, TABLES_EACH } TableUse;
+
 /* An attribute a layer takes in a config's layers list. It writes one field of OpSpec, or of
  * LayerSize. */
 typedef struct LayerSize {
-    /* dense: outputs; conv2d: channels out; embedding: C */
+    /* dense: outputs; conv2d: channels out; embedding: C; bag: numbers of a row */
     int64_t width;
-    /* embedding: V; positions: rows of its table (context) */
+    /* embedding: V; positions: rows of its table (context); bag: of each table, 0: any id */
     int64_t vocab;
     /* dense, conv2d */
     bool bias;
     /* dense, conv2d: of the weight; the bias is 0 unless it is INIT_UNIFORM */
     Init init;
-    /* INIT_NORMAL's deviation */
+    /* INIT_NORMAL's deviation; bag's INIT_UNIFORM: U(-init_std, init_std) */
     float init_std;
+    /* bag: an id is brought below vocab by a hash */
+    bool hashed;
+    /* bag */
+    TableUse tables;
+    /* of the data, for whom reads ids: fields of a sample; ids are below id_rows, 0: any */
+    int64_t fields;
+    uint64_t id_rows;
 } LayerSize;
 
 typedef struct LayerKind {
@@ -106,6 +116,30 @@ extern const LayerKind layer_exchange;
     W(LOSS_MSE, "mse", NULL)                                                                       \
     W(LOSS_SIGMOID, "sigmoid", NULL)
 typedef enum LossName { LOSS_WORDS(LIST_CONSTANT) } LossName;
+
+/* What a loss asks of a model and of its data, and what its columns say behind the loss itself; its
+ * operation says what it reads (OpInfo). A row for each LossName. */
+typedef struct LossInfo {
+    /* the layer that it is */
+    const char *layer;
+    /* outputs that the model ends in; 0: one for each class, token or target number */
+    int64_t outputs;
+    /* classes that the data must not exceed; 0: there may be any number */
+    int64_t classes;
+    /* labels may be tokens */
+    bool of_tokens;
+    /* the data's targets are numbers, not labels */
+    bool of_targets;
+    /* column 1 tells whether the label is among the so many best classes: 0: it does not, 1, 5 */
+    int top;
+    /* column 2 is the class that is best */
+    bool best_class;
+    /* OpSpec.smoothing */
+    bool smooths;
+} LossInfo;
+const LossInfo *loss_info(const Config *config);
+/* as in the configuration: "mse" */
+const char *loss_name(const Config *config);
 enum { LAYERS_WORDS = 1 };
 extern const ConfigWords layers_words[LAYERS_WORDS];
 

@@ -80,6 +80,12 @@ typedef struct SparseTable {
     bool frozen;
 } SparseTable;
 
+/* What there is of ids in the data: fields of a sample, 0: none; ids are below rows, 0: any. */
+typedef struct GraphIds {
+    int64_t fields;
+    uint64_t rows;
+} GraphIds;
+
 typedef struct Graph {
     int node_count, param_count;
     /* bags, and their tables in the order of bags, then fields */
@@ -92,6 +98,7 @@ typedef struct Graph {
     Param *param;
     /* one micro-batch of data */
     Desc input;
+    GraphIds ids;
     int64_t classes;
     /* floats in the parameter arena, padding included (after graph_plan) */
     int64_t arena_elements;
@@ -108,6 +115,9 @@ typedef struct Graph {
 /* Builds what config names for micro-batches of shape input (int32 (N,T) for token models) and
  * `classes` classes. Errors are ERR_CONFIG with file:line:column. Owner: the caller. */
 Status graph_build(Graph **graph, const Config *config, Desc input, int64_t classes);
+/* The same of data that have ids, too. */
+Status graph_build_ids(Graph **graph, const Config *config, Desc input, GraphIds ids,
+                       int64_t classes);
 /* frees the ops, too: before the backend is closed */
 void graph_free(Graph **graph);
 
@@ -127,6 +137,8 @@ Status graph_tie(Graph *graph, int node, int slot, const char *name);
 
 /* Does one of the patterns "a,b" (fnmatch) stand for a parameter of that name, or for its layer? */
 bool param_listed(const char *patterns, const char *name);
+/* Characters of a parameter's name without its last word: its layer's. */
+int param_layer_chars(const char *name);
 /* Where each parameter stands between data and loss, for optim.layer_decay: tier[i] is 0 for the
  * stem, then one number for each block (names up to their first number: layer1.0, h.3), and the
  * last for the head. Without blocks each layer with parameters is a tier. A tied parameter is what
@@ -163,9 +175,15 @@ Status graph_can_cut(const Graph *graph, const Config *config, int parts);
 /* that estimate */
 double node_cost(const Node *node);
 
-/* elements of parameters, and of those that are trained; running statistics not counted */
+/* Has the node a parameter, or a table, that is trained? */
+bool node_trains(const Graph *graph, const Node *node);
+/* elements of parameters, and of those that are trained; neither running statistics nor tables
+ * count */
 int64_t graph_param_count(const Graph *graph);
 int64_t graph_trained_count(const Graph *graph);
+/* elements of the tables whose rows are known, of those that are trained or of those that are
+ * frozen */
+int64_t graph_table_values(const Graph *graph, bool frozen);
 double graph_forward_macs(
     const Graph *graph); /* of conv, dense and attention (its causal half), one sample */
 /* Neighbours that the backend runs as one: batch_norm+relu(6), batch_norm+add+relu,
@@ -191,6 +209,8 @@ typedef struct ZooEntry {
     /* Keys of model that it has a use for, beside those of all models: "width heads"; "blocks":
      * model.layers as a number. May be NULL. */
     const char *uses;
+    /* and what they are where nothing is said of them: "width=10 hidden=[400,400]". May be NULL. */
+    const char *defaults;
     /* Adds layers from the data (NODE_INPUT) to the logits; returns the logits' node or
      * GRAPH_FAILED. */
     int (*build)(Graph *graph, const Config *config);

@@ -302,6 +302,8 @@ typedef struct LrState {
 } LrState;
 /* Of a run that begins. */
 LrState lr_state(void);
+/* optim.lr as it is now */
+double lr_base(const Config *config, const LrState *state);
 /* Where a run stands: the step, 0-based, out of steps; for curves and warm-ups given in epochs. */
 typedef struct LrSteps {
     int64_t step, steps, steps_per_epoch;

@@ -7,6 +7,7 @@
 #include "observe.h"
 #include "optim.h"
 #include "pipeline.h"
+#include "table.h"
 
 /* The words of checkpoint.resume, which takes a path, too (RESUME_FILE). */
 #define RESUME_WORDS(W) W(RESUME_AUTO, "auto") W(RESUME_NO, "no")

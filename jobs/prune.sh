@@ -11,7 +11,7 @@ read -ra finetune <<<"${FINETUNE:-train.epochs=1 optim.lr=0.02}"
 [ $# -gt 0 ] || { sed -n '2,4s/^# *//p' "$0" >&2; exit 64; }
 config=$1; shift
 keys=()
-log=$(mktemp); trap 'rm -f "$log"' EXIT
+log=$(mktemp); trap 'rm -f "$log" "$log".*' EXIT
 run() { # COMMAND...: what it says is shown where it fails
     "$@" >"$log" 2>&1 </dev/null || { local code=$?; cat "$log" >&2; exit "$code"; }
 }
@@ -57,6 +57,5 @@ for method in $methods; do
     : >"$log.whole"; : >"$log.small"
     for ((i = 0; i < times; ++i)); do rate "$from" >>"$log.whole"; rate "$tuned" >>"$log.small"; done
     speed=$(printf '%s -> %s' "$(median <"$log.whole")" "$(median <"$log.small")")
-    rm -f "$log.whole" "$log.small"
     printf '%-8s %9s %9s %9s %22s %26s %17s\n' "$method" "$before" "$pruned" "$after" "$sizes" "$macs" "$speed"
 done

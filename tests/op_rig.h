@@ -179,7 +179,7 @@ static inline void rig_memory(Rig *rig)
     const OpSpec *spec = &rig->spec;
     const Op *op = rig->op;
     OpRun *run = &rig->run;
-    bool loss = spec->kind == OP_SOFTMAX_LOSS || spec->kind == OP_MSE_LOSS;
+    bool loss = op_is_loss(op_info(spec->kind));
     for (int i = 0; i < spec->x_count; ++i) run->x[i] = rig_alloc(rig, desc_bytes(spec->x[i]));
     bool shared = op->y_alias || (rig->in_place && op->y_inplace);
     run->y = shared ? (void *)(uintptr_t)run->x[0] : rig_alloc(rig, desc_bytes(spec->y));

@@ -24,6 +24,8 @@ MODELS = {
     "resnet50": ("3x96x96", "model.name=resnet50"),
     "mobilenet_v2": ("3x96x96", "model.name=mobilenet_v2"),
     "layers": ("3x17x13", "model.layers=" + LISTED),
+    "vectors": ("20", "model.layers=[numeric_embedding: {name: v, width: 6}, interaction: {name: i, width: 6}, fm: {name: m, width: 6, input: v}, "
+                      "concat: {input: [i, m, v]}, dense: {width: 10}]"),
     "tokens-flat": ("tokens", "model.context=12 model.layers=[embedding: {vocab: 256, width: 8}, positions: {context: 12}, flatten, dense: {width: 256}]"),
     "gpt2": ("tokens", GPT),
     "gpt2-rotary": ("tokens", GPT + " model.positions=rotary"),

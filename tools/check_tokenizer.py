@@ -5,18 +5,15 @@ usage: check_tokenizer.py build/weft TOKENIZER TEXT...     TOKENIZER: a folder w
 import base64, json, os, random, subprocess, sys, tempfile, time
 import h5py, numpy as np, tiktoken
 
-PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
+from gpt2_tokens import PATTERN, ranks_of
+
 weft, where, texts = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), [os.path.abspath(t) for t in sys.argv[3:]]
 
 
 def ranks():
     if os.path.isfile(where):
         return {base64.b64decode(t): int(r) for t, r in (line.split() for line in open(where, "rb") if line.strip())}
-    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    byte = {chr(b): b for b in visible}
-    byte.update({chr(256 + i): b for i, b in enumerate(b for b in range(256) if b not in visible)})
-    vocab = json.load(open(f"{where}/vocab.json", encoding="utf-8"))
-    return {bytes(byte[c] for c in t): r for t, r in vocab.items() if t != "<|endoftext|>"}
+    return ranks_of(json.load(open(f"{where}/vocab.json", encoding="utf-8")))
 
 
 table = ranks()

@@ -17,28 +17,12 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from golden_models import Basic, STEPS, conv, nudged, param
-from golden_optim import fnv, noise
+from golden_models import ResNet18, STEPS, nudged, param, pictures
+from golden_optim import noise
 
 WIDTH, BATCH, IMAGE = 8, 4, 16
 FROZEN = ["conv1", "bn1", "layer1.*", "layer3.0.bn1", "layer3.1.conv2", "layer4.0.bn2", "layer4.1.bn2"]
 LR, MOMENTUM, DECAY = 0.01, 0.9, 0.0005
-
-
-class ResNet18(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1, self.bn1 = conv(3, WIDTH, 3), nn.BatchNorm2d(WIDTH)
-        c = WIDTH
-        for s in range(4):
-            w = WIDTH << s
-            setattr(self, f"layer{s + 1}", nn.Sequential(Basic(c, w, 1 if s == 0 else 2), Basic(w, w, 1)))
-            c = w
-        self.fc = nn.Linear(c, 10)
-
-    def forward(self, x):
-        x = F.relu(self.bn1(self.conv1(x)))
-        return self.fc(self.layer4(self.layer3(self.layer2(self.layer1(x)))).mean((2, 3)))
 
 
 def is_frozen(name):
@@ -46,7 +30,7 @@ def is_frozen(name):
 
 
 def curve(norm, dtype, layout=torch.contiguous_format, reverse=False):
-    model = ResNet18()
+    model = ResNet18(10, 3, WIDTH)
     for name, p in model.named_parameters():
         p.data = param(name, tuple(p.shape))
     for name, b in model.named_buffers():
@@ -61,11 +45,7 @@ def curve(norm, dtype, layout=torch.contiguous_format, reverse=False):
     for name, m in norms.items():
         if norm == "all" and is_frozen(name + ".weight"):
             m.eval()
-    x = (torch.from_numpy(noise("x", BATCH * 3 * IMAGE * IMAGE)) * np.float32(1.5)).to(dtype)
-    x = x.reshape(BATCH, 3, IMAGE, IMAGE).contiguous(memory_format=layout)
-    y = torch.tensor([fnv(f"y{i}") % 10 for i in range(BATCH)])
-    if reverse:
-        x, y = x.flip(0), y.flip(0)
+    x, y = pictures(BATCH, 3, IMAGE, dtype, layout, reverse)
     trained = [p for p in model.parameters() if p.requires_grad]
     sgd = torch.optim.SGD([{"params": [p for p in trained if p.dim() > 1], "weight_decay": DECAY},
                            {"params": [p for p in trained if p.dim() == 1]}], LR, MOMENTUM)

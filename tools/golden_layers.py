@@ -374,6 +374,55 @@ def mse_loss():
         yield c
 
 
+def sigmoid_loss():
+    for name, rows, scale, given in [("plain", 6, 4.0, None), ("padded rows", 5, 4.0, 3), ("large logits", 4, 200.0, None)]:
+        c = Case(name)
+        x = c.fill("x0", rows, 1, scale=scale)
+        labels = torch.tensor([(i * i + 1) % 3 % 2 for i in range(rows)])
+        if given:
+            c.flag(f"rows {given}")
+        real = given or rows
+        c.values("labels", labels)
+        loss = F.binary_cross_entropy_with_logits(x[:, 0], labels.double(), reduction="none")
+        wrong = ((x[:, 0] >= 0) != (labels > 0)).double()
+        columns = torch.stack([loss, wrong, x[:, 0]], 1).detach()
+        columns[real:] = float("nan")
+        c.values("y", columns)
+        (loss[:real].sum() * 0.25).backward()
+        c.flag("loss_scale 0.25")
+        c.gradients()
+        yield c
+
+
+def interaction():
+    for name, rows, vectors, width in [("two vectors", 3, 2, 5), ("many", 2, 7, 4), ("wide", 2, 3, 19)]:
+        c = Case(name, f"width={width}")
+        x = c.fill("x0", rows, vectors * width)
+        z = x.reshape(rows, vectors, width)
+        dots = torch.bmm(z, z.transpose(1, 2))
+        i = [i for i in range(vectors) for j in range(i)]
+        j = [j for i in range(vectors) for j in range(i)]
+        c.finish(dots[:, i, j])
+        yield c
+
+
+def fm():
+    for name, rows, vectors, width in [("one vector", 2, 1, 5), ("several", 3, 6, 4), ("wide", 2, 2, 150)]:
+        c = Case(name, f"width={width}")
+        x = c.fill("x0", rows, vectors * width)
+        v = x.reshape(rows, vectors, width)
+        c.finish(0.5 * (v.sum(1) ** 2 - (v**2).sum(1)).sum(1, keepdim=True))
+        yield c
+
+
+def numeric_embedding():
+    for name, rows, numbers, width in [("several", 4, 3, 5), ("wide", 2, 2, 20)]:
+        c = Case(name, f"width={width}")
+        x, w = c.fill("x0", rows, numbers), c.fill("w0", numbers, width)
+        c.finish((x[:, :, None] * w).reshape(rows, numbers * width))
+        yield c
+
+
 KINDS = {
     "dense": dense, "conv2d": conv2d, "batch_norm": batch_norm, "layer_norm": layer_norm,
     "rms_norm": rms_norm, "group_norm": group_norm, "swiglu": swiglu,
@@ -381,6 +430,7 @@ KINDS = {
     "gelu": lambda: activation(lambda x: F.gelu(x, approximate="tanh")), "silu": lambda: activation(F.silu),
     "max_pool": max_pool, "avg_pool": avg_pool, "global_pool": global_pool, "add": add, "concat": concat,
     "flatten": flatten, "embedding": embedding, "positions": positions, "attention": attention, "softmax_loss": softmax_loss, "mse_loss": mse_loss,
+    "sigmoid_loss": sigmoid_loss, "interaction": interaction, "fm": fm, "numeric_embedding": numeric_embedding,
 }
 
 

@@ -80,16 +80,16 @@ class Basic(nn.Module):
 
 
 class ResNet18(nn.Module):
-    def __init__(self, classes, channels):
+    def __init__(self, classes, channels, width=64):
         super().__init__()
-        self.conv1, self.bn1 = conv(channels, 64, 3), nn.BatchNorm2d(64)
-        c = 64
+        self.conv1, self.bn1 = conv(channels, width, 3), nn.BatchNorm2d(width)
+        c = width
         for s in range(4):
-            w = 64 << s
+            w = width << s
             blocks = nn.Sequential(Basic(c, w, 1 if s == 0 else 2), Basic(w, w, 1))
             setattr(self, f"layer{s + 1}", blocks)
             c = w
-        self.fc = nn.Linear(512, classes)
+        self.fc = nn.Linear(c, classes)
 
     def forward(self, x):
         x = F.relu(self.bn1(self.conv1(x)))
@@ -137,16 +137,20 @@ MODELS = [  # name, make, batch, channels, image, options
 ]
 
 
+def pictures(batch, channels, image, dtype, layout, reverse):
+    """Images and their classes."""
+    x = (torch.from_numpy(noise("x", batch * channels * image * image)) * np.float32(1.5)).to(dtype)
+    x = x.reshape(batch, channels, image, image).contiguous(memory_format=layout)
+    y = torch.tensor([fnv(f"y{i}") % 10 for i in range(batch)])
+    return (x.flip(0), y.flip(0)) if reverse else (x, y)
+
+
 def curve(make, batch, channels, image, opt, dtype, layout=torch.contiguous_format, reverse=False):
     model = make()
     for name, p in model.named_parameters():
         p.data = param(name, tuple(p.shape))
     model.to(dtype).to(memory_format=layout).train()
-    x = (torch.from_numpy(noise("x", batch * channels * image * image)) * np.float32(1.5)).to(dtype)
-    x = x.reshape(batch, channels, image, image).contiguous(memory_format=layout)
-    y = torch.tensor([fnv(f"y{i}") % 10 for i in range(batch)])
-    if reverse:
-        x, y = x.flip(0), y.flip(0)
+    x, y = pictures(batch, channels, image, dtype, layout, reverse)
     decay = [p for p in model.parameters() if p.dim() > 1]
     plain = [p for p in model.parameters() if p.dim() == 1]
     sgd = torch.optim.SGD([{"params": decay, "weight_decay": float(opt.get("weight_decay", 0))}, {"params": plain}],

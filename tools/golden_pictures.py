@@ -12,7 +12,7 @@ import sys
 import numpy as np
 from PIL import Image, ImageEnhance
 
-from golden_resize import fnv, picture
+from golden_resize import FILTERS, fnv, picture
 
 DIR = sys.argv[1] if len(sys.argv) > 1 else "tests/golden/image"
 
@@ -48,13 +48,12 @@ def colors():
 
 
 def evaluated():
-    filters = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
     for name in FILES:
         for filter, side, crop in (("bilinear", 40, 32), ("bicubic", 41, 32), ("bilinear", 120, 100), ("bilinear", 30, 37)):
             image = Image.open(f"{DIR}/{name}.jpg").convert("RGB")
             w, h = image.size
             w, h = (side, side * h // w) if w <= h else (side * w // h, side)
-            image = image.resize((w, h), filters[filter])
+            image = image.resize((w, h), FILTERS[filter])
             if crop > w or crop > h:   # a border of zeros, as torchvision's center_crop
                 left, top = max(0, (crop - w) // 2), max(0, (crop - h) // 2)
                 padded = Image.new("RGB", (max(w, crop), max(h, crop)))

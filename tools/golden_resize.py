@@ -29,6 +29,9 @@ CASES = [  # size, box, filter, to
 ]
 
 
+FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
+
+
 def picture(seed, width, height):
     """Noise; of odd seeds only 0 and 255, which a cubic kernel overshoots."""
     out = bytearray(width * height * 3)
@@ -53,7 +56,7 @@ def main():
     for seed, (size, box, name, to) in enumerate(c for c in CASES for _ in range(2)):
         x, y, w, h = box or (0, 0, *size)
         cut = picture(seed, *size).crop((x, y, x + w, y + h))
-        out = cut.resize(to, {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}[name]).tobytes()
+        out = cut.resize(to, FILTERS[name]).tobytes()
         n = to[0] * to[1]
         shown = [b for i in (0, n // 2, n - 1) for b in out[3 * i:3 * i + 3]]
         lines.append(f"{seed} {size[0]} {size[1]} {x} {y} {w} {h} {name} {to[0]} {to[1]} {fnv(out):016x} "

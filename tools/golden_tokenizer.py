@@ -6,7 +6,8 @@ import base64, glob, json, os, sys
 import tiktoken
 from tokenizers import ByteLevelBPETokenizer
 
-PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
+from gpt2_tokens import PATTERN, ranks_of
+
 OTHERS = ["Straße über Köln naïve café déjà vu, où êtes-vous? ", "Привет, мир! Как дела? ", "こんにちは世界。今日は良い天気ですね。", "你好，世界！今天天气很好。",
           "مرحبا بالعالم كيف حالك ", "नमस्ते दुनिया ", "안녕하세요 세계 ", "🎉👍🏽👨‍👩‍👧‍👦 ", "Ελληνικά ", "I'll we've they're it's don't I'm he'd "]
 CASES = ["", " ", "  ", "a", "Hello world", "Hello  world", " Hello   world  ", "\n", "\n\n", "a\n\n b", "a \n b", "x\t\ty", "  \n  ", "tabs\t and\r\nlines\r\n\r\n",
@@ -27,10 +28,7 @@ vocab = json.load(open(f"{out}/vocab.json"))
 vocab["<|endoftext|>"] = len(vocab)
 with open(f"{out}/vocab.json", "w", encoding="utf-8") as f:
     json.dump(vocab, f, ensure_ascii=False)
-visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
-byte = {chr(b): b for b in visible}
-byte.update({chr(256 + i): b for i, b in enumerate(b for b in range(256) if b not in visible)})
-ranks = {bytes(byte[c] for c in token): number for token, number in vocab.items() if token != "<|endoftext|>"}
+ranks = ranks_of(vocab)
 with open(f"{out}/ranks.tiktoken", "wb") as f:
     for token, number in sorted(ranks.items(), key=lambda r: r[1]):
         f.write(base64.b64encode(token) + b" %d\n" % number)

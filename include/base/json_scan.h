@@ -24,6 +24,9 @@ Status json_scan_text(JsonScan *scan, char **text);
 Status json_scan_key(JsonScan *scan, char **key);
 /* A whole number from 0 to 2^63 - 1. */
 Status json_scan_count(JsonScan *scan, int64_t *value);
+Status json_scan_bool(JsonScan *scan, bool *value);
+/* A finite number. */
+Status json_scan_real(JsonScan *scan, double *value);
 /* Any value. */
 Status json_scan_skip(JsonScan *scan);
 /* Nothing but blanks is left. */

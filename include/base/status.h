@@ -70,5 +70,7 @@ void log_info(const char *fmt, ...) BASE_PRINTF(1, 2);
 void log_warn(const char *fmt, ...) BASE_PRINTF(1, 2);
 void log_error(const char *fmt, ...) BASE_PRINTF(1, 2);
 bool log_colour(FILE *stream);
+/* May a line be drawn again with '\r'? On a terminal, unless TERM is "dumb". */
+bool log_redraws(FILE *stream);
 
 #endif

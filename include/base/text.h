@@ -27,6 +27,8 @@ void text_real(FILE *out, double value);
 const char *text_nearest(const char *word, const char *const *words, int count);
 /* Bytes as people read them ("45.2 MB"), into a buffer of at least 16 chars, which it returns. */
 char *text_bytes(double bytes, char *out);
+/* "1:23" or "2:01:05", into at least 32 chars, which it returns. */
+char *text_seconds(double seconds, char *out);
 /* "90s", "1h30m", "1.5d"; as Slurm writes them "12:00:00", "1-12", "1-12:00", "1-12:00:00". False
  * for anything else; *seconds is then of no use. */
 bool text_read_seconds(const char *text, double *seconds);

@@ -36,8 +36,7 @@ typedef struct OnnxNode {
 typedef struct OnnxTensor {
     OnnxValue value;
     OnnxType type;
-    int ndim;
-    int64_t dim[SHAPE_DIMS];
+    Shape shape;
     /* -1: numbers. turned: its two dimensions are exchanged */
     int param;
     bool turned;
@@ -87,6 +86,8 @@ void onnx_real(const OnnxLayer *layer, const char *name, float value);
 /* Parameter `slot`, in its plain order; turned: with its two dimensions exchanged. */
 OnnxValue onnx_param(const OnnxLayer *layer, int slot);
 OnnxValue onnx_param_turned(const OnnxLayer *layer, int slot);
+/* Adds the layer's result, made of its first input and all its parameters, in their order. */
+OnnxValue onnx_with_params(const OnnxLayer *layer, const char *op);
 /* Constants: a number; whole numbers, a vector of them or (count 0) one without dimensions. */
 OnnxValue onnx_number(const OnnxLayer *layer, float value);
 OnnxValue onnx_whole(const OnnxLayer *layer, int count, const int64_t *value);

@@ -21,6 +21,8 @@ typedef struct World {
     struct Gpus *gpus;
 } World;
 
+/* This process by itself, whatever surrounds it: needs no world_fini. */
+World world_alone(void);
 /* True if a launcher's environment surrounds this process; before MPI_Init. *local_size: ranks on
  * this node as the launcher says, 1 if it does not. */
 bool world_launched(int *local_size);
@@ -54,6 +56,21 @@ typedef struct WorldPart {
 /* Each rank sends every other rank r what to[r] is, and receives from[r]; own entries are passed
  * over. Fewer than 2^31 bytes each. Collective. */
 void world_swap(const World *world, const WorldPart *to, const WorldPart *from);
+
+/* The same in two halves, over and over: requests of one swap. What is sent and received may not be
+ * touched in between. Swaps of a world are begun in the same order by all. */
+typedef struct WorldSwap WorldSwap;
+/* Owner: the caller; world is borrowed. sleeps: who waits leaves its core to others. */
+WorldSwap *world_swap_new(const World *world, bool sleeps);
+void world_swap_free(WorldSwap **swap);
+/* Collective, both; nothing to do for a world of one rank. */
+void world_swap_begin(WorldSwap *swap, const WorldPart *to, const WorldPart *from);
+void world_swap_wait(WorldSwap *swap);
+
+/* A short message, of fewer than 2^31 bytes, and from whom it comes: rank -1: anybody. Who waits for
+ * one sleeps, up to a millisecond at a time. Not collective. */
+void world_tell(const World *world, int rank, const void *data, size_t bytes);
+int world_hear(const World *world, int rank, void *data, size_t bytes);
 
 /* Each of world's ranks as a rank of the job. Owner: the caller. Collective. */
 int *world_job_ranks(const World *world);

@@ -85,6 +85,9 @@ typedef struct OpInfo {
     bool reads_targets;
     /* OpRun.sample */
     bool reads_samples;
+    /* OpRun.bag: of its input, which is the data, it reads how many samples there are, and it has
+     * sparse tables instead of parameters, whose rows backward_weight writes the gradients of */
+    bool reads_ids;
     /* It is also a layer, of its name, without attributes or parameters: of so many inputs of one
      * shape, and with an output of that, each channel by itself. 0: it is not, and a LayerKind says
      * how a layer asks for it. */
@@ -104,5 +107,10 @@ static inline bool op_is_loss(const OpInfo *info)
 }
 /* Does running it wait for other ranks? */
 bool op_asks_ranks(const OpSpec *spec);
+/* Has it parameters, or rows of tables? Of which some are trained, where not spec.frozen. */
+static inline bool op_has_values(const OpSpec *spec)
+{
+    return spec->w_count > 0 || op_info(spec->kind)->reads_ids;
+}
 
 #endif

@@ -28,7 +28,12 @@
     _(EXCHANGE, exchange, EVERYWHERE)                                                              \
     _(RMS_NORM, rms_norm, CPU_ONLY)                                                                \
     _(GROUP_NORM, group_norm, CPU_ONLY)                                                            \
-    _(SWIGLU, swiglu, CPU_ONLY)
+    _(SWIGLU, swiglu, CPU_ONLY)                                                                    \
+    _(BAG, bag, CPU_ONLY)                                                                          \
+    _(SIGMOID_LOSS, sigmoid_loss, CPU_ONLY)                                                        \
+    _(INTERACTION, interaction, CPU_ONLY)                                                          \
+    _(FM, fm, CPU_ONLY)                                                                            \
+    _(NUMERIC_EMBEDDING, numeric_embedding, CPU_ONLY)
 /* clang-format on */
 
 #define OP_CONSTANT(OP, name, where) OP_##OP,

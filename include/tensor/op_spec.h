@@ -103,7 +103,8 @@ typedef struct OpSpec {
     /* bag: the ids of all fields are one field's. interaction, fm: the input is vectors of
      * row_width, side by side */
     bool bag_together;
-    /* No w is trained, nor moves: backward_weight is not run. Some of them may be so without it. */
+    /* No w is trained, nor moves, and no row of a table: backward_weight is not run. Some of them
+     * may be so without it. */
     bool frozen;
     /* batch_norm: it normalises with its running statistics, which stay, in training, too */
     bool fixed_stats;

@@ -1,8 +1,6 @@
 /* Writes JSON (RFC 8259) as it comes: values with the commas between them, keys, what opens and
  * what closes. A caller never prints a comma or a quote. Refuses, as a fault of ours, what would
  * not be JSON: objects too deep, a key where there is no object, or none where there is one. */
-#include "utf8.h"
-
 #include "base.h"
 
 #include <math.h>

@@ -1,11 +1,11 @@
-#include "utf8.h"
-
 #include "base.h"
 
+#include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 1024, DEPTH = 16 };
+enum { TEXT_BYTES = 1024, DEPTH = 16, NUMBER_CHARS = 127 };
 
 JsonScan json_scan(const char *path, const char *text, size_t bytes)
 {
@@ -161,13 +161,66 @@ Status json_scan_count(JsonScan *s, int64_t *value)
     return OK;
 }
 
-/* A number, true, false or null: what they mean does not matter. */
+/* Characters of the word that is next: a number, true, false or null; 0: none is. */
+static size_t word_length(JsonScan *s)
+{
+    static const char chars[] = "+-.0123456789abcdefghijklmnopqrstuvwxyzE";
+    (void)peek(s);
+    const char *end = s->at;
+    while (end < s->end && *end && strchr(chars, *end)) ++end;
+    return (size_t)(end - s->at);
+}
+
+/* What they mean does not matter. */
 static Status skip_word(JsonScan *s)
 {
-    const char *begin = s->at;
-    while (s->at < s->end && *s->at && strchr("+-.0123456789abcdefghijklmnopqrstuvwxyzE", *s->at))
-        ++s->at;
-    return s->at > begin ? OK : json_scan_fail(s, "a value is wanted here");
+    size_t length = word_length(s);
+    s->at += length;
+    return length ? OK : json_scan_fail(s, "a value is wanted here");
+}
+
+Status json_scan_bool(JsonScan *s, bool *value)
+{
+    size_t length = word_length(s);
+    *value = length == 4 && !memcmp(s->at, "true", 4);
+    if (!*value && (length != 5 || memcmp(s->at, "false", 5) != 0))
+        return json_scan_fail(s, "true or false is wanted here");
+    s->at += length;
+    return OK;
+}
+
+static const char digits[] = "0123456789";
+
+/* strtod takes more than JSON does: hexadecimal, infinities, a sign +, no digit beside a dot. */
+static bool is_number(const char *at)
+{
+    at += *at == '-';
+    size_t whole = strspn(at, digits), part;
+    if (whole == 0 || (whole > 1 && *at == '0')) return false;
+    at += whole;
+    if (*at == '.') {
+        if ((part = strspn(at + 1, digits)) == 0) return false;
+        at += 1 + part;
+    }
+    if (*at == 'e' || *at == 'E') {
+        at += at[1] == '+' || at[1] == '-' ? 2 : 1;
+        if ((part = strspn(at, digits)) == 0) return false;
+        at += part;
+    }
+    return *at == 0;
+}
+
+Status json_scan_real(JsonScan *s, double *value)
+{
+    char text[NUMBER_CHARS + 1] = "";
+    size_t length = word_length(s);
+    *value = 0;
+    if (length <= NUMBER_CHARS) memcpy(text, s->at, length);
+    if (!is_number(text)) return json_scan_fail(s, "a number is wanted here");
+    *value = strtod(text, NULL);
+    if (!isfinite(*value)) return json_scan_fail(s, "a number is too large");
+    s->at += length;
+    return OK;
 }
 
 static Status skip(JsonScan *s, int depth)

@@ -27,6 +27,12 @@ bool log_colour(FILE *stream)
     return term && *term && strcmp(term, "dumb") != 0 && isatty(fileno(stream));
 }
 
+bool log_redraws(FILE *stream)
+{
+    const char *term = getenv("TERM");
+    return isatty(fileno(stream)) && !(term && strcmp(term, "dumb") == 0);
+}
+
 static void say(const char *prefix, const char *colour, const char *fmt, va_list args)
     BASE_PRINTF(3, 0);
 

@@ -1,4 +1,4 @@
-/* Words for people: the nearest known word, bytes with a unit. */
+/* Words for people: the nearest known word, bytes with a unit, times. */
 #include "base.h"
 
 #include <ctype.h>
@@ -58,5 +58,16 @@ char *text_bytes(double bytes, char *out)
     }
     if (bytes > 999999) bytes = 999999;
     snprintf(out, 16, u == 0 ? "%.0f %s" : "%.1f %s", bytes, unit[u]);
+    return out;
+}
+
+char *text_seconds(double seconds, char *out)
+{
+    double capped = seconds < 0 ? 0 : seconds > 1e9 ? 1e9 : seconds;
+    long s = (long)(capped + 0.5);
+    if (s >= 3600)
+        snprintf(out, 32, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(out, 32, "%ld:%02ld", s / 60, s % 60);
     return out;
 }

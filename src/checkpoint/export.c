@@ -23,13 +23,6 @@ typedef struct Export {
     const StoredTensor *held;
 } Export;
 
-/* Of parameters and running statistics; NULL: another one. */
-static const char *leaf_of(const char *path)
-{
-    if (!strncmp(path, "/params/", 8)) return path + 8;
-    return strncmp(path, "/buffers/", 9) ? NULL : path + 9;
-}
-
 static const Family *guess(const StoredFile *file)
 {
     for (const Family *f = families; f->mark_here; ++f) {
@@ -62,7 +55,7 @@ static char *name_there(const Export *e, const char *name)
  * rest is shared out evenly. */
 static Status add_parts(Export *e, const StoredTensor *t, const FamilyPack *pack, const char *at)
 {
-    const char *name = leaf_of(t->path);
+    const char *name = checkpoint_leaf(t->path);
     int parts = 0;
     while (parts < PACKED && pack->part[parts]) ++parts;
     char *matrix = mem_format("/params/%.*s%sweight", (int)(at - name), name, pack->here);
@@ -88,7 +81,7 @@ static Status add_parts(Export *e, const StoredTensor *t, const FamilyPack *pack
 
 static void add_whole(Export *e, const StoredTensor *t)
 {
-    const char *name = leaf_of(t->path);
+    const char *name = checkpoint_leaf(t->path);
     bool transposed = family_listed(e->family->transposed, name) && t->shape.ndim == 2;
     SafeEntry *entry = add(e, name_there(e, name), &(Source){t, 0, transposed});
     entry->ndim = t->shape.ndim;
@@ -112,7 +105,7 @@ static Status list(Export *e)
 {
     for (int i = 0; i < e->file.count; ++i) {
         const StoredTensor *t = &e->file.tensor[i];
-        const char *name = leaf_of(t->path), *at = NULL;
+        const char *name = checkpoint_leaf(t->path), *at = NULL;
         const FamilyPack *pack = e->family->pack;
         if (!name) continue;
         while (pack->here && !(at = strstr(name, pack->here))) ++pack;

@@ -1,14 +1,12 @@
 /* A checkpoint made of another program's tensors. Which parameters they are the names say
  * (families.c); whether they fit a model is asked when a run takes them. */
 #include "families.h"
+#include "make.h"
 #include "safetensors.h"
-
-#include "checkpoint.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* One tensor of the checkpoint, and what it is made of. */
 typedef struct Made {
@@ -31,9 +29,6 @@ typedef struct Import {
     int count;
     /* owned: of the largest tensor there */
     float *plain;
-    /* of reading, while the checkpoint is written */
-    Status status;
-    char *why;
 } Import;
 
 static const char *without_prefix(const Family *family, const char *name)
@@ -232,33 +227,23 @@ static Status prepare(Import *m)
     return st;
 }
 
-static const float *get(void *user, int i, float *plain)
+static Status read_tensor(void *user, int i, float *plain)
 {
     Import *m = user;
-    Status st = read_made(m, &m->made[i], plain);
-    if (st != OK && m->status == OK) {
-        m->status = st;
-        m->why = mem_text(fail_message());
-    }
-    return plain;
+    return read_made(m, &m->made[i], plain);
 }
 
 static Status save(Import *m, const char *out)
 {
-    const World alone = {
-        .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
     CheckpointMeta meta = {.best_metric = NAN, .grid = "1x1x1"};
-    CheckpointIo io = {.count = m->count, .user = m, .get = get};
     m->tensor = mem_new((size_t)m->count * sizeof *m->tensor);
     for (int i = 0; i < m->count; ++i)
         m->tensor[i] = (CheckpointTensor){.path = m->made[i].path, .shape = m->made[i].shape};
-    io.tensor = m->tensor;
     snprintf(meta.init_from, sizeof meta.init_from, "%.900s (%s), %d tensors", m->set.path,
              m->family->name, m->count);
-    Status st = checkpoint_save(&alone, out, &meta, &io);
-    if (m->status == OK) return st;
-    unlink(out);
-    return fail(m->status, "%s", m->why);
+    const CheckpointSource source = {
+        .count = m->count, .tensor = m->tensor, .user = m, .read = read_tensor};
+    return checkpoint_make(out, &meta, &source);
 }
 
 Status checkpoint_import(const char *from, const char *out, int64_t *values, const char **family)
@@ -279,7 +264,6 @@ Status checkpoint_import(const char *from, const char *out, int64_t *values, con
     mem_free(&m.made);
     mem_free(&m.tensor);
     mem_free(&m.plain);
-    mem_free(&m.why);
     safe_close(&m.set);
     return st;
 }

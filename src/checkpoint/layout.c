@@ -87,29 +87,72 @@ typedef struct Recipe {
     hid_t link, create;
 } Recipe;
 
-static bool put_tensor(hid_t file, const Recipe *recipe, const CheckpointTensor *t, uint64_t hash)
+/* A data set: a tensor, or blocks of one, `blocks` of them from *t on. */
+typedef struct SetOf {
+    /* owned: its path in the file */
+    char *path;
+    /* 0: it is no block */
+    int blocks;
+    /* owned: rows of each block */
+    int64_t *rows;
+    int64_t all;
+} SetOf;
+
+static SetOf set_of(const CheckpointIo *io, int first)
+{
+    SetOf set = {.path = mem_text(io->tensor[first].path)};
+    if (!io->tensor[first].block) return set;
+    *strrchr(set.path, CHECKPOINT_BLOCK) = 0;
+    size_t chars = strlen(set.path);
+    set.rows = mem_new((size_t)(io->count - first) * sizeof *set.rows);
+    for (int i = first; i < io->count; ++i) {
+        const char *path = io->tensor[i].path;
+        bool same = strncmp(path, set.path, chars) == 0 && path[chars] == CHECKPOINT_BLOCK;
+        if (!io->tensor[i].block || !same) break;
+        set.rows[set.blocks++] = io->tensor[i].shape.dim[0];
+        set.all += io->tensor[i].shape.dim[0];
+    }
+    return set;
+}
+
+static void set_fini(SetOf *set)
+{
+    mem_free(&set->path);
+    mem_free(&set->rows);
+}
+
+static bool put_hashes(hid_t object, const SetOf *set, const uint64_t *hash)
+{
+    char text[HASH_CHARS];
+    if (set->blocks > 0)
+        return attr_put_array(object, "block_rows", set->rows, set->blocks) &&
+               attr_put_array(object, "block_xxh64", (const int64_t *)hash, set->blocks);
+    snprintf(text, sizeof text, "%016" PRIx64, *hash);
+    return attr_put_text(object, "xxh64", text);
+}
+
+static bool put_set(hid_t file, const Recipe *recipe, const CheckpointTensor *t, const SetOf *of,
+                    const uint64_t *hash)
 {
     hsize_t dim[SHAPE_DIMS];
-    char text[HASH_CHARS];
-    for (int i = 0; i < t->shape.ndim; ++i) dim[i] = (hsize_t)t->shape.dim[i];
-    snprintf(text, sizeof text, "%016" PRIx64, hash);
-    hid_t space = H5Screate_simple(t->shape.ndim, dim, NULL);
+    int ndim = t->ids ? 1 : t->shape.ndim;
+    for (int i = 0; i < ndim; ++i) dim[i] = (hsize_t)t->shape.dim[i];
+    if (of->blocks > 0) dim[0] = (hsize_t)of->all;
+    hid_t space = H5Screate_simple(ndim, dim, NULL);
+    hid_t type = t->ids ? H5T_STD_U64LE : H5T_IEEE_F32LE;
     hid_t set = space < 0 ? -1
-                          : H5Dcreate2(file, t->path, H5T_IEEE_F32LE, space, recipe->link,
-                                       recipe->create, H5P_DEFAULT);
-    bool good = set >= 0 && attr_put_text(set, "xxh64", text);
+                          : H5Dcreate2(file, of->path, type, space, recipe->link, recipe->create,
+                                       H5P_DEFAULT);
+    bool good = set >= 0 && put_hashes(set, of, hash);
     if (set >= 0) H5Dclose(set);
     if (space >= 0) H5Sclose(space);
     return good;
 }
 
-/* The offset of a data set's bytes, known once its space is allocated; 0 for one without
- * elements. */
-static bool get_offset(hid_t file, const CheckpointTensor *t, int64_t *offset)
+/* The offset of a data set's bytes, known once its space is allocated; it has elements. */
+static bool get_offset(hid_t file, const char *path, int64_t *offset)
 {
-    *offset = 0;
-    if (shape_count(t->shape) == 0) return true;
-    hid_t set = H5Dopen2(file, t->path, H5P_DEFAULT);
+    hid_t set = H5Dopen2(file, path, H5P_DEFAULT);
     if (set < 0) return false;
     haddr_t at = H5Dget_offset(set);
     H5Dclose(set);
@@ -140,6 +183,26 @@ static Recipe recipe_new(void)
     return recipe;
 }
 
+/* The data set that begins with tensor *i, which then is the one behind it. */
+static bool put_tensors(hid_t file, const Recipe *recipe, const CheckpointIo *io, int *i,
+                        const uint64_t *hash, int64_t *offset)
+{
+    SetOf set = set_of(io, *i);
+    const CheckpointTensor *t = &io->tensor[*i];
+    int count = set.blocks > 0 ? set.blocks : 1;
+    int64_t at = 0;
+    bool any = set.blocks > 0 ? set.all > 0 : shape_count(t->shape) > 0;
+    bool good = put_set(file, recipe, t, &set, hash + *i) &&
+                (!any || get_offset(file, set.path, &at));
+    for (int k = *i; k < *i + count; ++k) {
+        offset[k] = at;
+        at += shape_count(io->tensor[k].shape) * (int64_t)sizeof(float);
+    }
+    set_fini(&set);
+    if (good) *i += count;
+    return good;
+}
+
 /* All that HDF5 does for a new file. */
 static Status write_layout(const char *part, const CheckpointMeta *meta, const CheckpointIo *io,
                            const uint64_t *hash, int64_t *offset)
@@ -149,10 +212,8 @@ static Status write_layout(const char *part, const CheckpointMeta *meta, const C
     if (file < 0) return write_failed(part, "creating the file", errno ? errno : EIO);
     Recipe recipe = recipe_new();
     const char *culprit = meta_put(file, meta) ? NULL : "the attributes";
-    for (int i = 0; i < io->count && !culprit; ++i)
-        if (!put_tensor(file, &recipe, &io->tensor[i], hash[i]) ||
-            !get_offset(file, &io->tensor[i], &offset[i]))
-            culprit = io->tensor[i].path;
+    for (int i = 0; i < io->count && !culprit;)
+        if (!put_tensors(file, &recipe, io, &i, hash, offset)) culprit = io->tensor[i].path;
     H5Pclose(recipe.link);
     H5Pclose(recipe.create);
     bool closed = H5Fclose(file) >= 0;

@@ -199,6 +199,47 @@ Status checkpoint_load(const World *world, const char *path, CheckpointMeta *met
     return status;
 }
 
+static Status list_read(const char *path, CheckpointList *list)
+{
+    StoredFile file;
+    Status status = stored_open(&file, path);
+    if (status == OK) status = stored_list(&file);
+    if (status == OK) list->tensor = mem_new((size_t)(file.count + 1) * sizeof *list->tensor);
+    for (int i = 0; i < file.count && status == OK; ++i) {
+        const StoredTensor *t = &file.tensor[i];
+        if (t->block)
+            list->tensor[list->count++] = (CheckpointTensor){
+                .path = mem_text(t->path), .shape = t->shape, .ids = t->ids, .block = true};
+    }
+    stored_close(&file);
+    return status;
+}
+
+Status checkpoint_list_blocks(const World *world, const char *path, CheckpointList *list)
+{
+    *list = (CheckpointList){0};
+    TRY(status_agree(world, world->rank == 0 ? list_read(path, list) : OK));
+    world_bcast(world, &list->count, sizeof list->count, 0);
+    if (world->rank > 0) list->tensor = mem_new((size_t)(list->count + 1) * sizeof *list->tensor);
+    for (int i = 0; i < list->count; ++i) {
+        CheckpointTensor *t = &list->tensor[i];
+        char *own = (char *)(uintptr_t)t->path;
+        world_bcast(world, t, sizeof *t, 0);
+        t->path = world_bcast_text(world, own);
+    }
+    return OK;
+}
+
+void checkpoint_list_fini(CheckpointList *list)
+{
+    for (int i = 0; i < list->count; ++i) {
+        char *path = (char *)(uintptr_t)list->tensor[i].path;
+        mem_free(&path);
+    }
+    mem_free(&list->tensor);
+    list->count = 0;
+}
+
 Status checkpoint_read_meta(const char *path, CheckpointMeta *meta)
 {
     StoredFile file;

@@ -56,6 +56,13 @@ bool attr_put_floats(hid_t object, const char *name, const float *value, int cou
                                    H5T_NATIVE_FLOAT, value);
 }
 
+bool attr_put_array(hid_t object, const char *name, const int64_t *value, int count)
+{
+    hsize_t many = (hsize_t)count;
+    return put_space(object, name, H5Screate_simple(1, &many, NULL), H5T_STD_I64LE,
+                     H5T_NATIVE_INT64, value);
+}
+
 static bool put_scale(hid_t root, const CheckpointMeta *meta)
 {
     if (meta->loss_scale == 0 && meta->skipped == 0) return true;
@@ -147,6 +154,18 @@ bool attr_floats(hid_t object, const char *name, float *value, int most, int *co
     int read = read_values(object, name, H5T_NATIVE_FLOAT, 0, most, value);
     if (read >= 0) *count = read;
     return read >= 0;
+}
+
+bool attr_array(hid_t object, const char *name, int most, int64_t **value, int *count)
+{
+    *value = NULL;
+    *count = 0;
+    if (H5Aexists(object, name) <= 0) return true;
+    *value = mem_new((size_t)most * sizeof **value);
+    int read = read_values(object, name, H5T_NATIVE_INT64, 0, most, *value);
+    if (read > 0) *count = read;
+    if (read <= 0) mem_free(value);
+    return read > 0;
 }
 
 bool attr_real(hid_t object, const char *name, double *value)

@@ -9,6 +9,11 @@ bool attr_put_text(hid_t object, const char *name, const char *text);
 char *attr_text(hid_t object, const char *name);
 bool attr_put_int(hid_t object, const char *name, int64_t value);
 bool attr_put_real(hid_t object, const char *name, double value);
+/* As many as there are, 0 of them, too. */
+bool attr_put_array(hid_t object, const char *name, const int64_t *value, int count);
+/* *count 0: there is no such attribute. Owner of *value: the caller; false: it is damaged, or more
+ * than `most`. */
+bool attr_array(hid_t object, const char *name, int most, int64_t **value, int *count);
 /* Nothing where count is 0. */
 bool attr_put_floats(hid_t object, const char *name, const float *value, int count);
 bool attr_int(hid_t object, const char *name, int64_t *value);

@@ -5,8 +5,6 @@
 #include "onnx_file.h"
 #include "stored.h"
 
-#include "base/json.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,27 +24,17 @@ typedef struct OnnxExport {
 
 /* ---- which model ---- */
 
-static const StoredTensor *stored_param(const OnnxExport *e, const Param *p)
-{
-    char *path = mem_format("/%s/%s", p->info.buffer ? "buffers" : "params", p->name);
-    const StoredTensor *t = stored_find(&e->file, path);
-    mem_free(&path);
-    return t;
-}
-
 /* Are these the tensors of the file, all of them and no others? */
 static Status check_params(const OnnxExport *e, const Graph *graph)
 {
     char a[64], b[64];
     int there = 0, own = 0;
-    for (int i = 0; i < e->file.count; ++i) {
-        const char *path = e->file.tensor[i].path;
-        there += !strncmp(path, "/params/", 8) || !strncmp(path, "/buffers/", 9);
-    }
+    for (int i = 0; i < e->file.count; ++i)
+        there += checkpoint_leaf(e->file.tensor[i].path) != NULL;
     for (int i = 0; i < graph->param_count; ++i) {
         const Param *p = &graph->param[i];
         if (p->tied >= 0) continue;
-        const StoredTensor *t = stored_param(e, p);
+        const StoredTensor *t = stored_param(&e->file, p);
         ++own;
         if (!t)
             return fail(ERR_DATA, "%s: lacks %s, which the model of its configuration has",
@@ -179,8 +167,7 @@ static void describe(const OnnxExport *e, OnnxPort *port, Desc desc)
 {
     const bool tokens = e->model->input.dtype == DTYPE_I32;
     port->type = desc.dtype == DTYPE_I32 ? ONNX_INT64 : ONNX_FLOAT;
-    port->ndim = desc.shape.ndim;
-    memcpy(port->dim, desc.shape.dim, sizeof port->dim);
+    port->shape = desc.shape;
     port->dim_name[0] = "N";
     if (tokens && !fixed_length(e->graph)) port->dim_name[1] = "T";
 }
@@ -216,14 +203,17 @@ static void add_texts(OnnxExport *e)
 static Status get(void *user, int param, float *plain)
 {
     OnnxExport *e = user;
-    return stored_read(&e->file, stored_param(e, &e->graph->param[param]), plain);
+    return stored_read(&e->file, stored_param(&e->file, &e->graph->param[param]), plain);
 }
 
 static Status check_wishes(const OnnxModel *m)
 {
-    if (m->softmax && m->config->train.loss != LOSS_SOFTMAX)
-        return fail(ERR_CONFIG, "a model with train.loss mse gives numbers, not logits: its export "
-                                "does not end in a softmax");
+    if (m->softmax && !loss_info(m->config)->best_class)
+        return fail(
+            ERR_CONFIG,
+            "a model with train.loss %s gives no logits of classes: its export does not end "
+            "in a softmax",
+            loss_name(m->config));
     if (m->normalize && m->input.dtype == DTYPE_I32)
         return fail(ERR_CONFIG, "tokens have no mean and deviation to normalise by");
     if (m->normalize && !m->set)
@@ -233,7 +223,8 @@ static Status check_wishes(const OnnxModel *m)
 
 static Status export(OnnxExport *e, const char *out, OnnxExported *made)
 {
-    OnnxFile file = {.graph = &e->onnx, .text = e->text, .user = e, .get = get};
+    OnnxFile file = {
+        .graph = &e->onnx, .text = e->text, .user = e, .get = get, .force = e->model->force};
     file.most = e->model->most > 0 ? e->model->most : ONNX_MOST_BYTES;
     TRY(check_wishes(e->model));
     TRY(find_classes(e));

@@ -4,7 +4,9 @@
 
 #include "new_file.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { IR_VERSION = 8, OPSET = 17 };
 /* field numbers of onnx.proto */
@@ -20,25 +22,18 @@ enum { SHAPE_DIM = 1, DIM_VALUE = 1, DIM_PARAM = 2 };
 enum { BESIDE_LEAST = 1024, BESIDE_PAGE = 4096 };
 
 typedef struct Writer {
+    /* borrowed, all; location: the name of the file beside, NULL: there is none */
     const OnnxFile *file;
     const OnnxGraph *graph;
-    /* of the file beside; NULL: there is none. Owned */
-    char *location;
+    const char *location;
     /* owned: of the largest tensor, as it is and turned */
     float *plain, *turned;
 } Writer;
 
-static int64_t elements_of(const OnnxTensor *t)
-{
-    int64_t n = 1;
-    for (int d = 0; d < t->ndim; ++d) n *= t->dim[d];
-    return n;
-}
-
 static int64_t bytes_of(const OnnxTensor *t)
 {
     size_t each = t->type == ONNX_INT64 ? sizeof(int64_t) : sizeof(float);
-    return elements_of(t) * (int64_t)each;
+    return shape_count(t->shape) * (int64_t)each;
 }
 
 static const char *name_of(const Writer *w, OnnxValue value)
@@ -60,12 +55,12 @@ static void put_node(const Writer *w, Proto *graph, const OnnxNode *node)
 static void put_port(const Writer *w, Proto *graph, unsigned field, const OnnxPort *port)
 {
     Proto p = {0}, type = {0}, tensor = {0}, shape = {0};
-    for (int d = 0; d < port->ndim; ++d) {
+    for (int d = 0; d < port->shape.ndim; ++d) {
         Proto dim = {0};
         if (port->dim_name[d])
             proto_text(&dim, DIM_PARAM, port->dim_name[d]);
         else
-            proto_int(&dim, DIM_VALUE, port->dim[d]);
+            proto_int(&dim, DIM_VALUE, port->shape.dim[d]);
         proto_message(&shape, SHAPE_DIM, &dim);
     }
     proto_int(&tensor, TENSOR_ELEMENT, port->type);
@@ -98,7 +93,7 @@ static int64_t to_page(int64_t at)
 static void put_tensor(const Writer *w, Proto *p, const OnnxTensor *t, int64_t at)
 {
     char number[32];
-    for (int d = 0; d < t->ndim; ++d) proto_int(p, TENSOR_DIM, t->dim[d]);
+    for (int d = 0; d < t->shape.ndim; ++d) proto_int(p, TENSOR_DIM, t->shape.dim[d]);
     proto_int(p, TENSOR_TYPE, t->type);
     proto_text(p, TENSOR_NAME, name_of(w, t->value));
     if (!is_beside(w, t)) {
@@ -127,31 +122,25 @@ static Proto tensor_head(const Writer *w, const OnnxTensor *t, int64_t *inside, 
     return head;
 }
 
-/* *values: as they lie in the file; valid until the next call. */
-static Status get_values(const Writer *w, const OnnxTensor *t, const void **values)
+/* What stands around the tensors, in the file's order: of the model, then of its graph; behind them
+ * of the graph, then of the model. */
+typedef struct Frame {
+    Proto model, before, behind, end;
+    /* of the whole file */
+    int64_t bytes;
+} Frame;
+
+static void frame_fini(Frame *f)
 {
-    *values = t->data;
-    if (t->param < 0) return OK;
-    TRY(w->file->get(w->file->user, t->param, w->plain));
-    *values = w->plain;
-    if (!t->turned) return OK;
-    const int64_t rows = t->dim[0], columns = t->dim[1];
-    for (int64_t r = 0; r < rows; ++r)
-        for (int64_t c = 0; c < columns; ++c) w->turned[r * columns + c] = w->plain[c * rows + r];
-    *values = w->turned;
-    return OK;
+    proto_fini(&f->model);
+    proto_fini(&f->before);
+    proto_fini(&f->behind);
+    proto_fini(&f->end);
 }
 
-/* The graph's fields before and behind its tensors, and the bytes of all. */
-static int64_t measure(const Writer *w, Proto *before, Proto *behind)
+static int64_t tensors_bytes(const Writer *w)
 {
-    int64_t at = 0, inside = 0;
-    *before = *behind = (Proto){0};
-    for (int i = 0; i < w->graph->node_count; ++i) put_node(w, before, &w->graph->node[i]);
-    proto_text(before, GRAPH_NAME, "weft");
-    put_port(w, behind, GRAPH_IN, &w->file->in);
-    put_port(w, behind, GRAPH_OUT, &w->file->out);
-    int64_t bytes = (int64_t)(before->bytes + behind->bytes);
+    int64_t bytes = 0, at = 0, inside = 0;
     for (int i = 0; i < w->graph->tensor_count; ++i) {
         Proto head = tensor_head(w, &w->graph->tensor[i], &inside, &at);
         bytes += (int64_t)head.bytes + inside;
@@ -160,11 +149,46 @@ static int64_t measure(const Writer *w, Proto *before, Proto *behind)
     return bytes;
 }
 
-static Status put_proto(NewFile *out, Proto *message)
+/* Release with frame_fini. */
+static Frame frame_of(const Writer *w)
 {
-    Status st = new_file_put(out, message->data, message->bytes);
-    proto_fini(message);
-    return st;
+    Frame f = {0};
+    Proto opset = {0};
+    for (int i = 0; i < w->graph->node_count; ++i) put_node(w, &f.before, &w->graph->node[i]);
+    proto_text(&f.before, GRAPH_NAME, "weft");
+    put_port(w, &f.behind, GRAPH_IN, &w->file->in);
+    put_port(w, &f.behind, GRAPH_OUT, &w->file->out);
+    const int64_t graph = (int64_t)(f.before.bytes + f.behind.bytes) + tensors_bytes(w);
+    proto_int(&f.model, MODEL_IR, IR_VERSION);
+    proto_text(&f.model, MODEL_PRODUCER, "weft");
+    proto_head(&f.model, MODEL_GRAPH, (size_t)graph);
+    proto_text(&opset, OPSET_DOMAIN, "");
+    proto_int(&opset, OPSET_VERSION, OPSET);
+    proto_message(&f.end, MODEL_OPSET, &opset);
+    for (int i = 0; i < w->file->text_count; ++i)
+        put_pair(&f.end, MODEL_TEXT, w->file->text[i].key, w->file->text[i].text);
+    f.bytes = graph + (int64_t)(f.model.bytes + f.end.bytes);
+    return f;
+}
+
+/* *values: as they lie in the file; valid until the next call. */
+static Status get_values(const Writer *w, const OnnxTensor *t, const void **values)
+{
+    *values = t->data;
+    if (t->param < 0) return OK;
+    TRY(w->file->get(w->file->user, t->param, w->plain));
+    *values = w->plain;
+    if (!t->turned) return OK;
+    const int64_t rows = t->shape.dim[0], columns = t->shape.dim[1];
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < columns; ++c) w->turned[r * columns + c] = w->plain[c * rows + r];
+    *values = w->turned;
+    return OK;
+}
+
+static Status put_proto(NewFile *out, const Proto *message)
+{
+    return new_file_put(out, message->data, message->bytes);
 }
 
 /* Empty bytes up to the page, then the values. */
@@ -182,7 +206,9 @@ static Status put_tensors(const Writer *w, NewFile *out, NewFile *beside)
         const OnnxTensor *t = &w->graph->tensor[i];
         const void *values = NULL;
         Proto head = tensor_head(w, t, &inside, &at);
-        TRY(put_proto(out, &head));
+        Status st = put_proto(out, &head);
+        proto_fini(&head);
+        TRY(st);
         TRY(get_values(w, t, &values));
         TRY(inside ? new_file_put(out, values, (size_t)inside)
                    : put_beside(beside, values, bytes_of(t)));
@@ -190,83 +216,67 @@ static Status put_tensors(const Writer *w, NewFile *out, NewFile *beside)
     return OK;
 }
 
-/* What stands before the graph, of so many bytes, and behind it. */
-static void frame(const Writer *w, int64_t graph_bytes, Proto *model, Proto *end)
+static Status put_model(const Writer *w, const Frame *f, NewFile *out, NewFile *beside)
 {
-    Proto opset = {0};
-    *model = *end = (Proto){0};
-    proto_int(model, MODEL_IR, IR_VERSION);
-    proto_text(model, MODEL_PRODUCER, "weft");
-    proto_head(model, MODEL_GRAPH, (size_t)graph_bytes);
-    proto_text(&opset, OPSET_DOMAIN, "");
-    proto_int(&opset, OPSET_VERSION, OPSET);
-    proto_message(end, MODEL_OPSET, &opset);
-    for (int i = 0; i < w->file->text_count; ++i)
-        put_pair(end, MODEL_TEXT, w->file->text[i].key, w->file->text[i].text);
+    TRY(put_proto(out, &f->model));
+    TRY(put_proto(out, &f->before));
+    TRY(put_tensors(w, out, beside));
+    TRY(put_proto(out, &f->behind));
+    return put_proto(out, &f->end);
 }
 
-static Status put_model(const Writer *w, NewFile *out, NewFile *beside)
+/* data: the path of the file beside; NULL: there is none. */
+static Status write_files(const Writer *w, const Frame *f, const char *path, const char *data)
 {
-    Proto before, behind, model, end;
-    frame(w, measure(w, &before, &behind), &model, &end);
-    Status st = put_proto(out, &model);
-    if (st == OK) st = new_file_put(out, before.data, before.bytes);
-    if (st == OK) st = put_tensors(w, out, beside);
-    if (st == OK) st = new_file_put(out, behind.data, behind.bytes);
-    if (st == OK) st = new_file_put(out, end.data, end.bytes);
-    proto_fini(&model);
-    proto_fini(&before);
-    proto_fini(&behind);
-    proto_fini(&end);
-    return st;
-}
-
-static Status write_two(const Writer *w, const char *path)
-{
-    char *data = mem_format("%s.data", path);
     NewFile out = {.fd = -1}, beside = {.fd = -1};
-    Status st = new_file_begin(&beside, data);
+    Status st = data ? new_file_begin(&beside, data) : OK;
     if (st == OK) st = new_file_begin(&out, path);
-    if (st == OK) st = put_model(w, &out, &beside);
-    st = new_file_end(&beside, st);
-    st = new_file_end(&out, st);
-    mem_free(&data);
-    return st;
+    if (st == OK) st = put_model(w, f, &out, &beside);
+    if (data) st = new_file_end(&beside, st);
+    return new_file_end(&out, st);
 }
 
-static Status write_one(const Writer *w, const char *path)
+static size_t largest_bytes(const OnnxGraph *graph)
 {
-    NewFile out;
-    Status st = new_file_begin(&out, path);
-    if (st == OK) st = put_model(w, &out, NULL);
-    return new_file_end(&out, st);
+    int64_t largest = sizeof(float);
+    for (int i = 0; i < graph->tensor_count; ++i) {
+        const OnnxTensor *t = &graph->tensor[i];
+        if (t->param >= 0 && bytes_of(t) > largest) largest = bytes_of(t);
+    }
+    return (size_t)largest;
+}
+
+/* An earlier export's, at whose path a file now is that does not need it. */
+static void drop_data(const char *data, const char *path)
+{
+    if (unlink(data) == 0)
+        log_info("removed %s, which %s no longer needs", data, path);
+    else if (errno != ENOENT)
+        log_warn("%s: cannot be removed: %s; %s no longer needs it", data, strerror(errno), path);
 }
 
 Status onnx_write(const char *path, const OnnxFile *file, bool *beside)
 {
     Writer w = {.file = file, .graph = file->graph};
-    Proto before, behind, model, end;
-    size_t largest = sizeof(float);
-    for (int i = 0; i < w.graph->tensor_count; ++i) {
-        const OnnxTensor *t = &w.graph->tensor[i];
-        if (t->param >= 0 && (size_t)bytes_of(t) > largest) largest = (size_t)bytes_of(t);
-    }
-    int64_t bytes = measure(&w, &before, &behind);
-    frame(&w, bytes, &model, &end);
-    *beside = bytes + (int64_t)(model.bytes + end.bytes) > file->most;
-    proto_fini(&before);
-    proto_fini(&behind);
-    proto_fini(&model);
-    proto_fini(&end);
+    Frame f = frame_of(&w);
+    char *data = mem_format("%s.data", path);
+    const bool replaces = file->force && access(path, F_OK) == 0;
+    *beside = f.bytes > file->most;
     if (*beside) {
-        const char *base = strrchr(path, '/');
-        w.location = mem_format("%s.data", base ? base + 1 : path);
+        const char *slash = strrchr(data, '/');
+        w.location = slash ? slash + 1 : data;
+        frame_fini(&f);
+        f = frame_of(&w);
     }
-    w.plain = mem_new(largest);
-    w.turned = mem_new(largest);
-    Status st = *beside ? write_two(&w, path) : write_one(&w, path);
+    w.plain = mem_new(largest_bytes(w.graph));
+    w.turned = mem_new(largest_bytes(w.graph));
+    Status st = *beside && !file->force && access(data, F_OK) == 0
+                    ? fail(ERR_USAGE, "%s: is there already; --force writes over it", data)
+                    : write_files(&w, &f, path, *beside ? data : NULL);
+    if (st == OK && replaces && !*beside) drop_data(data, path);
+    frame_fini(&f);
+    mem_free(&data);
     mem_free(&w.plain);
     mem_free(&w.turned);
-    mem_free(&w.location);
     return st;
 }

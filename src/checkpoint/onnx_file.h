@@ -9,9 +9,8 @@
 typedef struct OnnxPort {
     OnnxValue value;
     OnnxType type;
-    int ndim;
-    int64_t dim[SHAPE_DIMS];
-    /* NULL: dim says how many; else any number of that name */
+    Shape shape;
+    /* NULL: shape says how many; else any number of that name */
     const char *dim_name[SHAPE_DIMS];
 } OnnxPort;
 typedef struct OnnxText {
@@ -28,14 +27,16 @@ typedef struct OnnxFile {
     const OnnxText *text;
     /* A file of more bytes than this has the values of its tensors beside it, in OUT.data. */
     int64_t most;
+    bool force;
     void *user;
     /* fills plain with the model's parameter, in its plain order */
     Status (*get)(void *user, int param, float *plain);
 } OnnxFile;
 enum { ONNX_MOST_BYTES = INT32_MAX };
 
-/* Writes path.part, syncs and renames it; OUT.data likewise, before. *beside: there is such a file.
- * ERR_IO; what get returns. */
+/* Writes path.part, syncs and renames it; path.data likewise, before. *beside: there is such a
+ * file. One that is there already is ERR_USAGE if it is needed and not force; if force and not
+ * needed it goes, with the path that it was of. ERR_IO; what get returns. */
 Status onnx_write(const char *path, const OnnxFile *file, bool *beside);
 
 #endif

@@ -1,7 +1,6 @@
 /* Writing safetensors; the header is filled up with blanks to a multiple of eight bytes. */
 #include "safetensors.h"
 
-#include "base/json.h"
 #include "new_file.h"
 
 #include <stdlib.h>

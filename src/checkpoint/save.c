@@ -78,7 +78,7 @@ static void save_fini(Save *save)
 static Status check_finite(const CheckpointTensor *tensor, const float *plain)
 {
     int64_t count = shape_count(tensor->shape);
-    if (mem_finite(plain, count)) return OK;
+    if (tensor->ids || mem_finite(plain, count)) return OK;
     for (int64_t i = 0; i < count; ++i)
         if (!isfinite(plain[i]))
             return fail(ERR_DATA, "%s holds %g (element %lld), which is not saved,", tensor->path,

@@ -1,10 +1,10 @@
 /* A checkpoint without some of its model's channels: every tensor that is a parameter, its running
  * statistic or the optimizer's state of one loses the rows and columns that the parameter loses. */
+#include "make.h"
 #include "stored.h"
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct Shrink {
     const CheckpointShrink *what;
@@ -18,18 +18,13 @@ typedef struct Shrink {
     CheckpointTensor *tensor;
     /* owned: of the largest tensor */
     float *plain;
-    /* of reading, while the checkpoint is written */
-    Status status;
-    char *why;
 } Shrink;
 
-/* Behind "/params/", "/buffers/" or "/optim/SLOT/"; NULL: neither. */
-static const char *leaf_of(const char *path)
+/* The parameter's name, behind "/optim/SLOT/", too; NULL: of none. */
+static const char *param_name(const char *path)
 {
-    if (!strncmp(path, "/params/", 8)) return path + 8;
-    if (!strncmp(path, "/buffers/", 9)) return path + 9;
     const char *slot = strncmp(path, "/optim/", 7) ? NULL : strchr(path + 7, '/');
-    return slot ? slot + 1 : NULL;
+    return slot ? slot + 1 : checkpoint_leaf(path);
 }
 
 static int find_param(const Graph *g, const char *name)
@@ -47,7 +42,7 @@ static Status match(Shrink *s)
     s->param = mem_new((size_t)(s->file.count + 1) * sizeof *s->param);
     for (int i = 0; i < s->file.count; ++i) {
         const StoredTensor *t = &s->file.tensor[i];
-        int p = s->param[i] = find_param(g, leaf_of(t->path));
+        int p = s->param[i] = find_param(g, param_name(t->path));
         if (p < 0)
             return fail(ERR_DATA, "%s: tensor %s is not in the model of its configuration",
                         s->file.path, t->path);
@@ -56,16 +51,10 @@ static Status match(Shrink *s)
                         s->file.path, t->path, shape_text(t->shape, a),
                         shape_text(g->param[p].shape, b));
     }
-    for (int p = 0; p < g->param_count; ++p) {
-        const char *group = g->param[p].info.buffer ? "buffers" : "params";
-        char *path = mem_format("/%s/%s", group, g->param[p].name);
-        bool there = g->param[p].tied >= 0 || stored_find(&s->file, path);
-        Status st =
-            there ? OK
-                  : fail(ERR_DATA, "%s: tensor %s of the model is missing", s->file.path, path);
-        mem_free(&path);
-        TRY(st);
-    }
+    for (int p = 0; p < g->param_count; ++p)
+        if (g->param[p].tied < 0 && !stored_param(&s->file, &g->param[p]))
+            return fail(ERR_DATA, "%s: tensor %s of the model is missing", s->file.path,
+                        g->param[p].name);
     return OK;
 }
 
@@ -74,10 +63,7 @@ static Status get_param(void *user, int param, float *plain)
     Shrink *s = user;
     const Graph *g = s->what->units->graph;
     int own = g->param[param].tied >= 0 ? g->param[param].tied : param;
-    char *path = mem_format("/params/%s", g->param[own].name);
-    const StoredTensor *t = stored_find(&s->file, path);
-    mem_free(&path);
-    return stored_read(&s->file, t, plain);
+    return stored_read(&s->file, stored_param(&s->file, &g->param[own]), plain);
 }
 
 /* The new model must have the shapes that the gathered tensors have. */
@@ -91,42 +77,35 @@ static Status check_after(const Shrink *s, const Graph *after)
     return OK;
 }
 
-static const float *get_tensor(void *user, int i, float *plain)
+static Status read_tensor(void *user, int i, float *plain)
 {
     Shrink *s = user;
-    Status st = stored_read(&s->file, &s->file.tensor[i], s->plain);
-    if (st != OK && s->status == OK) {
-        s->status = st;
-        s->why = mem_text(fail_message());
-    }
+    TRY(stored_read(&s->file, &s->file.tensor[i], s->plain));
     units_gather(s->what->units, s->param[i], s->gone, s->plain, plain);
-    return plain;
+    return OK;
 }
 
 static Status save(Shrink *s, const Config *config)
 {
-    const World alone = {
-        .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
     s->tensor = mem_new((size_t)(s->file.count + 1) * sizeof *s->tensor);
     for (int i = 0; i < s->file.count; ++i)
         s->tensor[i] =
             (CheckpointTensor){.path = s->file.tensor[i].path,
                                .shape = units_shape(s->what->units, s->param[i], s->gone)};
     CheckpointMeta meta = s->meta;
-    CheckpointIo io = {.count = s->file.count, .tensor = s->tensor, .user = s, .get = get_tensor};
+    const CheckpointSource source = {
+        .count = s->file.count, .tensor = s->tensor, .user = s, .read = read_tensor};
     meta.config = config_text(config);
     meta.version = NULL;
     /* of a model that has become another one they are not known */
-    if (s->gone_any) meta.best_metric = NAN;
-    if (s->gone_any) meta.losses = 0;
-    if (s->gone_any) meta.lr.best = meta.stop_best = NAN;
-    if (s->gone_any) meta.lr.bad = meta.stop_bad = 0;
+    if (s->gone_any) {
+        meta.best_metric = meta.lr.best = meta.stop_best = NAN;
+        meta.losses = meta.lr.bad = meta.stop_bad = 0;
+    }
     s->plain = stored_buffer(&s->file);
-    Status st = checkpoint_save(&alone, s->what->out, &meta, &io);
+    Status st = checkpoint_make(s->what->out, &meta, &source);
     mem_free(&meta.config);
-    if (s->status == OK) return st;
-    unlink(s->what->out);
-    return fail(s->status, "%s", s->why);
+    return st;
 }
 
 static Status shrink(Shrink *s, Config *config, bool *gone, Graph **after)
@@ -144,7 +123,7 @@ static Status shrink(Shrink *s, Config *config, bool *gone, Graph **after)
     TRY(prune_choose(c, &options, gone));
     for (int u = 0; u < c->unit_count; ++u) s->gone_any = s->gone_any || gone[u];
     prune_set_widths(c, gone, config);
-    TRY(graph_build(after, config, c->graph->input, c->graph->classes));
+    TRY(graph_build_ids(after, config, c->graph->input, c->graph->ids, c->graph->classes));
     TRY(check_after(s, *after));
     /* a tensor that cannot be read is found before anything is written */
     TRY(stored_verify(&s->file, NULL));
@@ -162,6 +141,5 @@ Status checkpoint_shrink(const CheckpointShrink *what, Config *config, bool *gon
     mem_free(&s.param);
     mem_free(&s.tensor);
     mem_free(&s.plain);
-    mem_free(&s.why);
     return st;
 }

@@ -243,3 +243,22 @@ const StoredTensor *stored_find(const StoredFile *file, const char *path)
     if (file->count == 0) return NULL;
     return bsearch(path, file->tensor, (size_t)file->count, sizeof *file->tensor, path_of);
 }
+
+const StoredTensor *stored_param(const StoredFile *file, const Param *param)
+{
+    char *path = checkpoint_path(param);
+    const StoredTensor *tensor = stored_find(file, path);
+    mem_free(&path);
+    return tensor;
+}
+
+char *checkpoint_path(const Param *param)
+{
+    return mem_format("/%s/%s", param->info.buffer ? "buffers" : "params", param->name);
+}
+
+const char *checkpoint_leaf(const char *path)
+{
+    if (!strncmp(path, "/params/", 8)) return path + 8;
+    return strncmp(path, "/buffers/", 9) ? NULL : path + 9;
+}

@@ -22,6 +22,8 @@ typedef struct StoredTensor {
     uint64_t hash;
     /* false where another program wrote it without one */
     bool has_hash;
+    /* as CheckpointTensor's */
+    bool ids, block;
 } StoredTensor;
 
 /* what became of a part of what HDF5 was asked, and why */
@@ -68,6 +70,7 @@ void stored_close(StoredFile *file);
 Status stored_list(const StoredFile *file);
 /* NULL: not there */
 const StoredTensor *stored_find(const StoredFile *file, const char *path);
+const StoredTensor *stored_param(const StoredFile *file, const Param *param);
 /* meta: a copy, owned by the caller; nothing in it on error. */
 Status stored_meta(const StoredFile *file, CheckpointMeta *meta);
 /* plain: shape_count floats. A checksum that is off is ERR_DATA naming file and tensor. */

@@ -1,6 +1,6 @@
 /* What HDF5 says of a checkpoint: its tensors and its attributes, as bytes for who asked
  * (stored.c). It runs in a process of its own (apart.h), for HDF5 trusts what it parses. Only
- * /params, /optim and /buffers count; whatever else another program put into the file is left
+ * /params, /optim, /buffers and /tables count; whatever else another program put into the file is left
  * alone. Refuses tensors that are not floats, of other than 1 to 4 dimensions, in another file, or
  * out of proportion to this one. */
 #include "table.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GROUP_DEPTH = 4, TENSORS_MAX = 1 << 20, PATH_MAX_BYTES = 1024, CHUNK_BYTES = 1 << 30 };
+enum { GROUP_DEPTH = 4, TENSORS_MAX = 1 << 20, PATH_MAX_BYTES = 1024, CHUNK_BYTES = 1 << 30, BLOCKS_MAX = 1 << 16 };
 
 /* HDF5 says that it failed, and not why. Where the file system gave no bytes (errno was 0 before)
  * the file may be whole, and must not pass for a damaged one. */
@@ -88,11 +88,11 @@ static Status read_shape(const Walk *walk, const char *path, hid_t set, Shape *s
 }
 
 /* Where the bytes lie, or -1 where only HDF5 can read them. */
-static int64_t plain_offset(hid_t set, hid_t type, Shape shape)
+static int64_t plain_offset(hid_t set, hid_t type, hid_t wanted, Shape shape)
 {
     hid_t create = H5Dget_create_plist(set);
     bool plain = create >= 0 && H5Pget_layout(create) == H5D_CONTIGUOUS &&
-                 H5Tequal(type, H5T_IEEE_F32LE) > 0;
+                 H5Tequal(type, wanted) > 0;
     if (create >= 0) H5Pclose(create);
     if (!plain) return -1;
     if (shape_count(shape) == 0) return 0;
@@ -134,6 +134,43 @@ static Status read_hash(const Walk *walk, hid_t set, StoredTensor *t)
     return good ? OK : bad_tensor(walk, t->path, "has a damaged checksum");
 }
 
+/* Blocks of rows, each with a checksum of its own, in place of the data set that has just been added:
+ * together they are all of its rows. */
+static Status add_blocks(const Walk *walk, hid_t set)
+{
+    StoredFile *file = walk->file;
+    StoredTensor whole = file->tensor[file->count - 1];
+    int64_t *rows = NULL, *hash = NULL, left = whole.shape.dim[0];
+    int count = 0, hashes = 0;
+    bool good = attr_array(set, "block_rows", BLOCKS_MAX, &rows, &count) &&
+                attr_array(set, "block_xxh64", BLOCKS_MAX, &hash, &hashes);
+    if (good && count == 0 && hashes == 0) return OK;
+    good = good && count == hashes && whole.offset >= 0 && file->count + count < TENSORS_MAX;
+    for (int i = 0; i < count && good; ++i) {
+        good = rows[i] >= 0 && rows[i] <= left;
+        left -= good ? rows[i] : 0;
+    }
+    good = good && left == 0;
+    if (good) {
+        size_t all = (size_t)(--file->count + count);
+        file->tensor = mem_resize(file->tensor, all * sizeof *file->tensor);
+        for (int i = 0; i < count; ++i) {
+            StoredTensor *t = &file->tensor[file->count++];
+            *t = whole;
+            t->path = mem_format("%s%c%04d", whole.path, CHECKPOINT_BLOCK, i);
+            t->shape.dim[0] = rows[i];
+            t->hash = (uint64_t)hash[i];
+            t->has_hash = t->block = true;
+            whole.offset += shape_count(t->shape) * (int64_t)sizeof(float);
+        }
+    }
+    mem_free(&rows);
+    mem_free(&hash);
+    if (!good) return bad_tensor(walk, whole.path, "has blocks that are not all of it");
+    mem_free(&whole.path);
+    return OK;
+}
+
 /* Takes path. */
 static Status add_tensor(const Walk *walk, hid_t set, char *path)
 {
@@ -153,12 +190,17 @@ static Status add_tensor(const Walk *walk, hid_t set, char *path)
     TRY(read_shape(walk, path, set, &t->shape));
     hid_t type = H5Dget_type(set);
     bool floats = type >= 0 && H5Tget_class(type) == H5T_FLOAT;
-    if (floats) t->offset = plain_offset(set, type, t->shape);
+    t->ids = type >= 0 && t->shape.ndim == 1 && H5Tequal(type, H5T_STD_U64LE) > 0;
+    if (t->ids) t->shape = shape_of(2, t->shape.dim[0], 2, 1, 1);
+    if (floats || t->ids)
+        t->offset = plain_offset(set, type, t->ids ? H5T_STD_U64LE : H5T_IEEE_F32LE, t->shape);
     if (type >= 0) H5Tclose(type);
-    if (!floats) return bad_tensor(walk, path, "does not hold floating-point numbers");
+    if (!floats && !t->ids) return bad_tensor(walk, path, "does not hold floating-point numbers");
+    if (t->ids && t->offset < 0) return bad_tensor(walk, path, "holds ids that do not lie plainly");
     TRY(check_size(walk, t));
     TRY(check_chunk(walk, set, path));
-    return read_hash(walk, set, t);
+    TRY(read_hash(walk, set, t));
+    return add_blocks(walk, set);
 }
 
 static Status walk_group(StoredFile *file, hid_t group, const char *prefix, int depth);
@@ -209,7 +251,7 @@ static Status group_elsewhere(const StoredFile *file, const char *group)
 
 static Status list_groups(StoredFile *file)
 {
-    static const char *const group_path[] = {"/params", "/optim", "/buffers"};
+    static const char *const group_path[] = {"/params", "/optim", "/buffers", "/tables"};
     for (size_t i = 0; i < sizeof group_path / sizeof *group_path; ++i) {
         htri_t there = H5Lexists(file->id, group_path[i], H5P_DEFAULT);
         if (there == 0) continue;

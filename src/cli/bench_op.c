@@ -5,8 +5,6 @@
  * cache runs there, and so does the copy. */
 #include "bench_op.h"
 
-#include <string.h>
-
 enum { MEMORIES = 32 };
 
 /* An operation with memory of its own. */

@@ -7,8 +7,6 @@
 #include "data.h"
 #include "train.h"
 
-#include <string.h>
-
 /* WARM micro-batches come first: every slot has memory then. */
 enum { ROUNDS = 4, MICRO = 16, SLOTS = 3, WARM = 2 * SLOTS, SIDE = 224 };
 

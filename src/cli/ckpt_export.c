@@ -4,7 +4,7 @@
 
 #include "checkpoint.h"
 
-#include <unistd.h>
+#include <string.h>
 
 typedef struct ExportOptions {
     const char *out, *config, *input;
@@ -21,28 +21,11 @@ static const Flag flags[] = {
      .help = "it gives probabilities instead of logits"},
     {"--normalize", FLAG_FIELD(ExportOptions, normalize), .needs = "--onnx",
      .help = "it takes data as they are stored, and normalises them itself"},
-    {"--input", FLAG_FIELD(ExportOptions, input), .value = "CxHxW|tokens", .needs = "--onnx",
+    {"--input", FLAG_FIELD(ExportOptions, input), .value = INPUT_VALUE, .needs = "--onnx",
      .help = "a sample's shape; else data.train is asked"},
     {"--config", FLAG_FIELD(ExportOptions, config), .value = "CONFIG", .needs = "--onnx",
      .help = "instead of the checkpoint's own, which imported ones lack"},
 };
-
-/* Owner: the caller. */
-static Status config_of(const char *from, const ExportOptions *o, int argc, char **argv,
-                        Config **config)
-{
-    CheckpointMeta meta = {0};
-    if (o->config) return config_load(config, o->config, argc, argv);
-    TRY(checkpoint_read_meta(from, &meta));
-    Status st = meta.config && *meta.config
-                    ? config_parse(config, from, meta.config, argc, argv)
-                    : fail(ERR_CONFIG,
-                           "%s: holds no configuration, so that its model is not known: give "
-                           "--config",
-                           from);
-    checkpoint_meta_fini(&meta);
-    return st;
-}
 
 /* A sample's shape, and what is known of the data: set, or NULL. */
 static Status describe_data(const ExportOptions *o, DataSet *set, OnnxModel *model)
@@ -52,15 +35,15 @@ static Status describe_data(const ExportOptions *o, DataSet *set, OnnxModel *mod
         Input input;
         TRY(input_parse(o->input, &input));
         model->input = input.tokens ? desc_plain(shape_of(2, 1, data_context(c), 1, 1), DTYPE_I32)
-                                    : desc_plain(input.image, DTYPE_F32);
+                                    : desc_plain(input.shape, DTYPE_F32);
         return OK;
     }
-    if (!c->data.train || access(c->data.train, R_OK) != 0)
-        return fail(ERR_USAGE,
-                    "the data set%s%s is not here to say what a sample is: give --input 3x224x224 "
-                    "or --input tokens, or data.train=FILE",
-                    c->data.train ? " " : "", c->data.train ? c->data.train : "");
-    TRY(data_set_open(set, c, c->data.train));
+    const char *train = c->data.train ? c->data.train : "";
+    Status st = input_train(set, c);
+    if (st == ERR_NOINPUT)
+        return fail(ERR_USAGE, "the data set%s%.*s is not here to say what a sample is: %s",
+                    *train ? " " : "", (int)strcspn(train, "\n"), train, fail_message());
+    TRY(st);
     DType type = data_kind(set)->next_token ? DTYPE_I32 : DTYPE_F32;
     model->input = desc_plain(data_set_shape(set, 1), type);
     model->set = set;
@@ -71,9 +54,9 @@ static Status export_onnx(int argc, char **argv, const ExportOptions *o)
 {
     DataSet set;
     Config *config = NULL;
-    OnnxModel model = {.normalize = o->normalize, .softmax = o->softmax};
+    OnnxModel model = {.normalize = o->normalize, .softmax = o->softmax, .force = o->force};
     OnnxExported made = {0};
-    TRY(config_of(argv[0], o, argc - 1, argv + 1, &config));
+    TRY(checkpoint_config(&config, argv[0], o->config, argc - 1, argv + 1));
     model.config = config;
     Status st = describe_data(o, &set, &model);
     if (st == OK) st = checkpoint_export_onnx(argv[0], o->out, &model, &made);
@@ -91,8 +74,7 @@ static Status run(int argc, char **argv, const void *options)
     const ExportOptions *o = options;
     int tensors = 0;
     const char *family = "";
-    if (!o->force && access(o->out, F_OK) == 0)
-        return fail(ERR_USAGE, "%s: is there already; --force writes over it", o->out);
+    TRY(out_free(o->out, o->force));
     if (o->onnx) return export_onnx(argc, argv, o);
     if (argc > 1) return fail(ERR_USAGE, "weft ckpt export: %s is for --onnx", argv[1]);
     TRY(checkpoint_export(argv[0], o->out, &tensors, &family));

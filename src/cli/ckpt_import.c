@@ -3,8 +3,6 @@
 
 #include "checkpoint.h"
 
-#include <unistd.h>
-
 typedef struct ImportOptions {
     const char *out;
     bool force;
@@ -22,8 +20,7 @@ static Status run(int argc, char **argv, const void *options)
     int64_t values = 0;
     const char *family = "";
     (void)argc;
-    if (!o->force && access(o->out, F_OK) == 0)
-        return fail(ERR_USAGE, "%s: is there already; --force writes over it", o->out);
+    TRY(out_free(o->out, o->force));
     TRY(checkpoint_import(argv[0], o->out, &values, &family));
     log_info("wrote %s: %lld parameters, names and layouts of %s", o->out, (long long)values,
              family);

@@ -4,7 +4,6 @@
 #include "train.h"
 
 #include <string.h>
-#include <unistd.h>
 
 typedef struct ShrinkFlags {
     const char *out, *config, *input;
@@ -29,7 +28,7 @@ static const Flag flags[] = {
      .help = "leave a multiple of N"},
     {"--config", FLAG_FIELD(ShrinkFlags, config), .value = "CONFIG",
      .help = "the model, of a checkpoint that has no configuration (an imported one)"},
-    {"--input", FLAG_FIELD(ShrinkFlags, input), .value = "CxHxW|tokens",
+    {"--input", FLAG_FIELD(ShrinkFlags, input), .value = INPUT_VALUE,
      .help = "samples of this shape, as 3x224x224, where the data set is not here"},
     {"--force", FLAG_FIELD(ShrinkFlags, force), .help = "write over a file that is there"},
     {"--json", FLAG_FIELD(ShrinkFlags, json), .help = "one JSON object"},
@@ -48,22 +47,6 @@ typedef struct Shrunk {
 
 /* ---- what it is about ---- */
 
-static Status read_config(Shrunk *s, int count, char **overrides)
-{
-    CheckpointMeta meta = {0};
-    if (s->flags->config) return config_load(&s->config, s->flags->config, count, overrides);
-    TRY(checkpoint_read_meta(s->from, &meta));
-    Status st =
-        *meta.config
-            ? config_parse(&s->config, s->from, meta.config, count, overrides)
-            : fail(ERR_DATA,
-                   "%s: has no configuration, so nothing says which model it is of: --config "
-                   "CONFIG does",
-                   s->from);
-    checkpoint_meta_fini(&meta);
-    return st;
-}
-
 /* The samples' shape, and how many classes or tokens there are. */
 static Status read_input(const Shrunk *s, DataSet *set)
 {
@@ -73,11 +56,7 @@ static Status read_input(const Shrunk *s, DataSet *set)
         TRY(input_parse(s->flags->input, &input));
         return input_set(set, &input, c, 1);
     }
-    Status st = c->data.train ? data_set_open(set, c, c->data.train)
-                              : fail(ERR_NOINPUT, "its configuration names no data.train");
-    if (st == OK) st = data_set_sized(set, c);
-    if (st == OK) return OK;
-    return fail(st, "%s; what samples are --input says, as 3x224x224 or tokens", fail_message());
+    return input_train(set, c);
 }
 
 static Status build(Shrunk *s)
@@ -175,7 +154,7 @@ static void print_json(const Shrunk *s)
 static Status shrink(Shrunk *s, int count, char **overrides)
 {
     const ShrinkFlags *f = s->flags;
-    TRY(read_config(s, count, overrides));
+    TRY(checkpoint_config(&s->config, s->from, f->config, count, overrides));
     TRY(build(s));
     const CheckpointShrink what = {.from = s->from,
                                    .out = f->out,
@@ -193,8 +172,7 @@ static Status run(int argc, char **argv, const void *options)
     Shrunk s = {.flags = options, .from = argv[0]};
     if (s.flags->sparsity >= 1)
         return fail(ERR_USAGE, "--sparsity 1: nothing would be left; from 0 to below 1");
-    if (!s.flags->force && access(s.flags->out, F_OK) == 0)
-        return fail(ERR_USAGE, "%s: is there already; --force writes over it", s.flags->out);
+    TRY(out_free(s.flags->out, s.flags->force));
     Status st = shrink(&s, argc - 1, argv + 1);
     units_free(&s.units);
     graph_free(&s.before);

@@ -5,10 +5,6 @@
 #include "parallel.h"
 #include "tensor.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #define REDRAW_S 0.1
 #define LINE_S   10.0
 
@@ -79,12 +75,12 @@ static void progress(void *user, int64_t done, int64_t total, int64_t broken)
     if (last && !shown->drawn && now_s - shown->began_s < LINE_S) return;
     double seconds = now_s - shown->began_s, ranks = (double)shown->world->size;
     double rate = seconds > 0 ? (double)(done - shown->before) * ranks / seconds : 0;
-    long left = rate > 0 ? (long)((double)(total - done) * ranks / rate + 0.5) : 0;
-    char bad[40] = "";
+    double left_s = rate > 0 ? (double)(total - done) * ranks / rate : 0;
+    char bad[40] = "", left[32];
     if (broken) snprintf(bad, sizeof bad, "  %.0f broken", (double)broken * ranks);
-    printf("%s%.0f/%.0f pictures  %.0f images/s%s  %ld:%02ld:%02ld left%s",
-           shown->terminal ? "\r" : "", (double)done * ranks, (double)total * ranks, rate, bad,
-           left / 3600, left / 60 % 60, left % 60, shown->terminal ? "\033[K" : "\n");
+    printf("%s%.0f/%.0f pictures  %.0f images/s%s  %s left%s", shown->terminal ? "\r" : "",
+           (double)done * ranks, (double)total * ranks, rate, bad, text_seconds(left_s, left),
+           shown->terminal ? "\033[K" : "\n");
     if (last && shown->terminal) putchar('\n');
     fflush(stdout);
     shown->drawn = !last;
@@ -93,9 +89,7 @@ static void progress(void *user, int64_t done, int64_t total, int64_t broken)
 
 static Status import_on(World *world, const FolderOptions *o, const char *dir)
 {
-    const char *term = getenv("TERM");
-    Shown shown = {.world = world, .before = -1};
-    shown.terminal = isatty(STDOUT_FILENO) && !(term && strcmp(term, "dumb") == 0);
+    Shown shown = {.world = world, .before = -1, .terminal = log_redraws(stdout)};
     ImportHost host = {world->rank, world->size, &shown, agree, send, progress};
     FolderImport import = {
         .dir = dir,

@@ -3,8 +3,6 @@
 
 #include "doctor.h"
 
-#include <string.h>
-
 typedef struct DoctorFlags {
     int64_t ranks;
     double checkpoint_mb;

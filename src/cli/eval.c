@@ -120,7 +120,7 @@ static Status evaluate(Trainer *trainer, Eval *e)
         return config_fail_key(config, "data.test", "no test data: set data.test to an HDF5 file");
     e->set = trainer_test_set(trainer);
     TRY(train_load(trainer, e->checkpoint, true));
-    if (config->train.loss == LOSS_SOFTMAX && !data_kind(e->set)->next_token) {
+    if (loss_info(config)->best_class && !data_kind(e->set)->next_token) {
         e->classes = trainer_graph(trainer)->classes;
         e->confusion = mem_new((size_t)(e->classes * e->classes) * sizeof *e->confusion);
     }

@@ -6,7 +6,6 @@
 
 #include "train.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,21 +1,38 @@
 /* Data that verbs work on: a file with the keys that describe it, or --input: data without a file,
- * of which a plan needs no more than the shape and a benchmark makes some up. */
+ * of which a plan needs no more than the shape and a benchmark makes some up; the model of a
+ * checkpoint; and the file that a verb writes. */
 #include "private.h"
 
+#include "checkpoint.h"
 #include "model.h"
 
 #include <string.h>
+#include <unistd.h>
+
+/* "13", or "13+26". */
+static bool table_read(const char *text, Input *input)
+{
+    int64_t numbers = 0, fields = 0;
+    const char *plus = strchr(text, '+');
+    char *first = mem_format("%.*s", (int)strcspn(text, "+"), text);
+    bool good = sizes_read(first, 1, &numbers) && (!plus || sizes_read(plus + 1, 1, &fields));
+    mem_free(&first);
+    input->shape = shape_of(2, 1, numbers, 1, 1);
+    input->fields = fields;
+    return good;
+}
 
 Status input_parse(const char *text, Input *input)
 {
     int64_t size[3];
     *input = (Input){.tokens = strcmp(text, "tokens") == 0};
-    if (input->tokens) return OK;
+    if (input->tokens || table_read(text, input)) return OK;
     if (!sizes_read(text, 3, size))
         return fail(ERR_USAGE,
-                    "--input %s: expected channels x height x width, like 3x224x224, or tokens",
+                    "--input %s: expected channels x height x width, like 3x224x224, tokens, or "
+                    "numbers and fields of ids, like 13+26",
                     text);
-    input->image = shape_of(4, (int64_t)1, size[0], size[1], size[2]);
+    input->shape = shape_of(4, (int64_t)1, size[0], size[1], size[2]);
     return OK;
 }
 
@@ -29,24 +46,38 @@ static Status set_tokens(DataSet *set, const Config *config)
     return fail(ERR_USAGE, "--input tokens: how many different ones are there? Set model.vocab");
 }
 
-static Status set_images(DataSet *set, Shape image, const Config *config)
+/* Images, or rows of numbers. */
+static Status set_samples(DataSet *set, const Input *input, const Config *config)
 {
-    bool mse = config->train.loss == LOSS_MSE;
-    set->kind = DATA_IMAGE;
-    set->channels = image.dim[1];
-    set->height = image.dim[2];
-    set->width = image.dim[3];
-    *(mse ? &set->target_width : &set->classes) = config->model.classes;
-    if (config->model.classes > 0) return OK;
-    return fail(ERR_USAGE, "--input %lldx%lldx%lld: how many %s? Set model.classes",
-                (long long)image.dim[1], (long long)image.dim[2], (long long)image.dim[3],
-                mse ? "numbers is the target of a sample" : "classes are there");
+    char text[64];
+    const Shape x = input->shape;
+    const LossInfo *loss = loss_info(config);
+    int64_t own = config->model.classes > 0 ? config->model.classes : loss->classes;
+    set->kind = x.ndim == 2 ? DATA_TABLE : DATA_IMAGE;
+    set->channels = x.dim[1];
+    set->height = x.dim[2];
+    set->width = x.dim[3];
+    set->fields = set->id_most = input->fields;
+    *(loss->of_targets ? &set->target_width : &set->classes) = own;
+    if (own > 0) return OK;
+    return fail(ERR_USAGE, "--input %s: how many %s? Set model.classes",
+                shape_text(x, text) + strlen("1x"),
+                loss->of_targets ? "numbers is the target of a sample" : "classes are there");
 }
 
 Status input_set(DataSet *set, const Input *input, const Config *config, int64_t samples)
 {
     *set = (DataSet){.path = "--input", .samples = samples};
-    return input->tokens ? set_tokens(set, config) : set_images(set, input->image, config);
+    return input->tokens ? set_tokens(set, config) : set_samples(set, input, config);
+}
+
+Status input_train(DataSet *set, const Config *config)
+{
+    Status st = config->data.train ? data_set_open(set, config, config->data.train)
+                                   : fail(ERR_NOINPUT, "its configuration names no data.train");
+    if (st == OK) st = data_set_sized(set, config);
+    if (st == OK) return OK;
+    return fail(st, "%s; what samples are --input says, as 3x224x224 or tokens", fail_message());
 }
 
 Status open_data(int argc, char **argv, DataSet *set, Config **config)
@@ -55,4 +86,25 @@ Status open_data(int argc, char **argv, DataSet *set, Config **config)
     Status status = data_set_open(set, *config, argv[0]);
     if (status != OK) config_free(config);
     return status;
+}
+
+Status checkpoint_config(Config **config, const char *from, const char *instead, int count,
+                         char **overrides)
+{
+    CheckpointMeta meta = {0};
+    if (instead) return config_load(config, instead, count, overrides);
+    TRY(checkpoint_read_meta(from, &meta));
+    Status st = *meta.config ? config_parse(config, from, meta.config, count, overrides)
+                             : fail(ERR_CONFIG,
+                                    "%s: holds no configuration, so that its model is not known: "
+                                    "give --config",
+                                    from);
+    checkpoint_meta_fini(&meta);
+    return st;
+}
+
+Status out_free(const char *out, bool force)
+{
+    if (force || access(out, F_OK) != 0) return OK;
+    return fail(ERR_USAGE, "%s: is there already; --force writes over it", out);
 }

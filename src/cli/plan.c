@@ -6,7 +6,6 @@
 #include "plan_view.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -27,9 +26,10 @@ static const Flag flags[] = {
      .help = "the memory and chunks of this stage, too; with --json only this one"},
     {"--gpu", FLAG_FIELD(PlanFlags, gpu), .value = "NAME",
      .help = "with train.device=cuda: plan for an h100, h200 or a100, whatever is here"},
-    {"--input", FLAG_FIELD(PlanFlags, input), .value = "CxHxW|tokens",
+    {"--input", FLAG_FIELD(PlanFlags, input), .value = INPUT_VALUE,
      .help =
-         "samples of this shape, as 3x224x224, instead of a data set, so that no file is opened; "
+         "samples of this shape, as 3x224x224, or numbers and fields of ids, as 13+26, instead of "
+         "a data set, so that no file is opened; "
          "model.classes says how many classes there are, model.vocab how many tokens"},
     {"--samples", FLAG_FIELD(PlanFlags, samples), .value = "N", .lo = 1, .hi = 1e15,
      .needs = "--input", .help = "samples of an epoch; without it one batch"},
@@ -77,7 +77,7 @@ static TaskCost chunk_cost(const Trainer *t, int first, int last)
         double seconds = node_cost(node), forward = node->op->flops_forward,
                backward = node->op->flops_backward;
         double share = forward + backward > 0 ? forward / (forward + backward) : 1.0 / 3;
-        bool trains = node->spec.w_count > 0 && !node->spec.frozen, back = trains;
+        bool trains = op_has_values(&node->spec) && !node->spec.frozen, back = trains;
         for (int k = 0; k < node->spec.x_count; ++k) back = back || node->spec.need_dx[k];
         if (!back) share = 1;
         double later = trains ? seconds * (1 - share) / 2 : 0;

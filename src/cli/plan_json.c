@@ -111,11 +111,9 @@ static void put_layer(const PlanView *v, int chunk, const Node *node, Json *json
 {
     const Graph *g = trainer_graph(v->trainer);
     int64_t params = 0;
-    bool trained = false;
     for (int k = 0; k < node->spec.w_count; ++k) {
         const Param *p = &g->param[node->param[k]];
         if (!p->info.buffer && p->tied < 0) params += shape_count(p->shape);
-        trained = trained || (!p->info.buffer && !p->frozen);
     }
     json_object(json, NULL);
     json_text(json, "name", node->name);
@@ -125,7 +123,7 @@ static void put_layer(const PlanView *v, int chunk, const Node *node, Json *json
         json_int(json, NULL, node->spec.y.shape.dim[d]);
     json_end(json);
     json_int(json, "parameters", params);
-    json_bool(json, "trained", trained);
+    json_bool(json, "trained", node_trains(g, node));
     json_real(json, "flops_forward", node->op->flops_forward);
     json_real(json, "flops_backward", node->op->flops_backward);
     json_int(json, "stage", view_stage(v, chunk));

@@ -2,8 +2,6 @@
  * last few are shown, and the largest. */
 #include "plan_view.h"
 
-#include <string.h>
-
 enum { ROWS_ALL = 16, ROWS_END = 4, PICTURE_STAGES = 64, CELL = 16, MARK = 32 };
 
 /* Of `count` rows: is row i shown? */

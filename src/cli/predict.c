@@ -47,20 +47,6 @@ typedef struct Predict {
 
 /* ---- what the checkpoint says ---- */
 
-/* A line each. lines: taken over; NULL: there are none. */
-static void take_names(ClassNames *names, char *lines)
-{
-    if (!lines) return;
-    *names = (ClassNames){.count = 1, .text = lines};
-    for (char *c = lines; *c; ++c) names->count += *c == '\n';
-    names->name = mem_new((size_t)names->count * sizeof *names->name);
-    for (int64_t i = 0; i < names->count; ++i) {
-        names->name[i] = lines;
-        lines += strcspn(lines, "\n");
-        if (*lines) *lines++ = 0;
-    }
-}
-
 static void take_input(Predict *p, const CheckpointInput *is)
 {
     p->set = (DataSet){.kind = DATA_IMAGE,
@@ -117,12 +103,12 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
     bool known = meta.input.channels > 0;
     if (known) {
         take_input(p, &meta.input);
-        take_names(&p->names, meta.classes);
+        if (meta.classes) class_names_take(&p->names, meta.classes, strlen(meta.classes) + 1, '\n');
         meta.classes = NULL;
     }
     checkpoint_meta_fini(&meta);
     TRY(known ? apply_keys(p, config, path) : take_data(p, config, path));
-    if (config->train.loss != LOSS_SOFTMAX)
+    if (!loss_info(config)->best_class)
         return config_fail_key(config, "train.loss", "has no classes to predict");
     if (p->set.channels == 1 || p->set.channels == 3) return OK;
     return fail(ERR_DATA, "%s takes samples of %lld channels: pictures have 3, or 1 in grey", path,
@@ -227,6 +213,7 @@ static Status predict_one(Predict *p, const char *path)
 {
     int64_t values = p->set.channels * p->set.height * p->set.width;
     Status st = read_picture(p, path);
+    if (st == OK) st = picture_evaluate(p->work, &p->picture, path, p->x + p->rows * values);
     if (st != OK) {
         TRY(flush(p));
         complain(p, path);
@@ -234,7 +221,6 @@ static Status predict_one(Predict *p, const char *path)
         ++p->broken;
         return OK;
     }
-    picture_evaluate(p->work, &p->picture, p->x + p->rows * values);
     p->path[p->rows++] = path;
     return p->rows == (int)trainer_config(p->trainer)->train.batch ? flush(p) : OK;
 }
@@ -318,7 +304,7 @@ const Verb verb_predict = {
     .more =
         "The checkpoint knows what classes are called and how samples are scaled: no data set is "
         "needed. A picture that cannot be read is named, the others get their answers, and the "
-        "exit code is 65.",
+        "exit code is 65 (66 where files are missing and nothing else is wrong).",
     VERB_FLAGS(PredictOptions, flags),
     .traits = VERB_THREADS,
     .run = run,

@@ -21,11 +21,15 @@ enum { RANKS_MAX = 65536 };
             .value = "FILE", .help = "instead of the run's best.h5, else its newest checkpoint"    \
     }
 
-/* What samples are, without a file: --input 3x224x224, or tokens. */
+/* What samples are, without a file: --input 3x224x224, or tokens, or 13+26: numbers and fields of
+ * ids. */
+#define INPUT_VALUE "CxHxW|tokens|D[+F]"
 typedef struct Input {
-    /* (1,C,H,W); ndim 0: none */
-    Shape image;
+    /* (1,C,H,W), (1,D); ndim 0: none */
+    Shape shape;
     bool tokens;
+    /* of ids; 0: none */
+    int64_t fields;
 } Input;
 /* ERR_USAGE where it is neither. */
 Status input_parse(const char *text, Input *input);
@@ -33,6 +37,10 @@ Status input_parse(const char *text, Input *input);
  * (mse: as many numbers), or model.vocab tokens. ERR_USAGE that names the key where the
  * configuration does not say. */
 Status input_set(DataSet *set, const Input *input, const Config *config, int64_t samples);
+/* Without --input: opens data.train, of which samples must have one size. ERR_NOINPUT: it is not
+ * named or not here; ERR_CONFIG: pictures of many sizes, which nothing crops; the message names
+ * --input. */
+Status input_train(DataSet *set, const Config *config);
 
 /* A configuration and the ranks that work on it. */
 typedef struct Job {
@@ -119,6 +127,12 @@ void terminal_settle(void);
 /* FILE [key=value ...]: opens a data file; the keys of section data name what it calls its arrays.
  * *config: owned by the caller. */
 Status open_data(int argc, char **argv, DataSet *set, Config **config);
+/* The configuration of checkpoint `from`, or the file `instead`, if not NULL, with key=value words.
+ * ERR_CONFIG: it holds none, as an imported one. Owner of *config: the caller. */
+Status checkpoint_config(Config **config, const char *from, const char *instead, int count,
+                         char **overrides);
+/* ERR_USAGE: out is there already and not force. */
+Status out_free(const char *out, bool force);
 
 void help_verb(FILE *out, const Verb *verb);
 void help_all(FILE *out);

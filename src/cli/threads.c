@@ -7,7 +7,6 @@
 #include "tensor.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* Rounds of libgomp's spin loop, some 25 microseconds: as long as the gap between two parallel

@@ -198,21 +198,6 @@ static void bool_print(FILE *out, const Option *o, const Config *config)
     fputs(*(const bool *)option_value(o, config) ? "true" : "false", out);
 }
 
-/* Bytes of the UTF-8 character at c; 0 where it is none (RFC 3629's lengths; overlong forms are
- * left to the reader). */
-static int utf8_bytes(const unsigned char *c)
-{
-    int bytes = *c < 0x80    ? 1
-                : *c >= 0xf5 ? 0
-                : *c >= 0xf0 ? 4
-                : *c >= 0xe0 ? 3
-                : *c >= 0xc2 ? 2
-                             : 0;
-    for (int i = 1; i < bytes; ++i)
-        if ((c[i] & 0xc0) != 0x80) return 0;
-    return bytes;
-}
-
 Status read_text(Reading *r, const Node *node)
 {
     TRY(need_scalar(r, node));

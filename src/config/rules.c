@@ -64,13 +64,14 @@ static Status check_use(const Config *config, const char *chooser, const char *k
     return status;
 }
 
-/* Label smoothing that is set, be it to 0, although the loss has no use for it. */
+/* Label smoothing, although the loss has no use for it. What a run has written says 0. */
 static Status check_loss(const Config *config)
 {
     static const char key[] = "train.label_smoothing";
     const Option *by = &options[option_find("train.loss")];
     const char *leaf = option_leaf(&options[option_find(key)]);
-    if (!is_set(config, key) || word_uses(option_word(by, config->train.loss), leaf)) return OK;
+    bool none = config->train.label_smoothing == 0;
+    if (none || word_uses(option_word(by, config->train.loss), leaf)) return OK;
     char *users = option_users(by, leaf, " and ");
     Status status = config_fail_key(config, key, "needs %s: %s", by->key, users);
     mem_free(&users);
@@ -168,6 +169,19 @@ static Status check_name(Config *config)
     return OK;
 }
 
+/* What the model has where nothing is said of it. */
+static Status take_model_defaults(Config *config)
+{
+    const Option *by = &options[option_find("model.name")];
+    ConfigWord word;
+    for (int i = 0; (word = option_word(by, i)).word; ++i)
+        if (strcmp(word.word, config->model.name) == 0) break;
+    for (int i = 0; i < option_count && word.word; ++i)
+        if (option_in(&options[i], "model") && !is_set(config, options[i].key))
+            TRY(option_own_default(&options[i], config, word));
+    return OK;
+}
+
 /* A model by name may say how many blocks it has (model.layers: 12); a list of layers takes the
  * name's place. */
 static Status check_model(Config *config)
@@ -177,7 +191,7 @@ static Status check_model(Config *config)
         return config_fail_key(
             config, "model.layers",
             "a number of blocks needs a model by name: set model.name: gpt2 or llama");
-    return OK;
+    return take_model_defaults(config);
 }
 
 /* A run begins with one file, and what says how belongs to it. */

@@ -1,7 +1,7 @@
 /* libyaml's events -> Node tree. Refuses what a configuration has no use for (anchors, aliases,
  * tags, several documents) instead of giving it a meaning, and nesting deeper than any key
  * needs. */
-#include "yaml.h"
+#include "config/yaml.h"
 
 #include <stdlib.h>
 #include <string.h>

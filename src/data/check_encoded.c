@@ -3,7 +3,6 @@
 #include "data_private.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 typedef struct Check {
     const DataSet *set;

@@ -1,12 +1,13 @@
-/* Names of classes: the root attribute `classes`, as fixed strings, or, where that would not fit
- * (an attribute has at most 64 KB), a data set of that name. Readers take both. They are read when
- * somebody wants them, in a process of its own, for they are HDF5's to parse; of control characters
- * comes '?'. */
+/* Names of classes, and of a table's columns and fields: the root attribute `classes`, as fixed
+ * strings, or, where that would not fit (an attribute has at most 64 KB), a data set of that name.
+ * Readers take both. They are read when somebody wants them, in a process of its own, for they are
+ * HDF5's to parse; of control characters comes '?'. */
 #include "data_private.h"
 
 #include <string.h>
 
 enum {
+    LIST_BYTES = 32,
     ATTRIBUTE_BYTES = 32 << 10,
     NAMES_MOST = 1 << 20,
     NAMES_BYTES = 64 << 20,
@@ -15,8 +16,10 @@ enum {
     CLOCK_S = 300
 };
 
-herr_t h5_put_classes(hid_t file, const char *const *name, int64_t count)
+herr_t h5_put_names(hid_t file, const char *list, const char *const *name, int64_t count)
 {
+    char at[LIST_BYTES + 1];
+    snprintf(at, sizeof at, "/%s", list);
     size_t width = 12;
     hsize_t n = (hsize_t)count;
     for (hsize_t i = 0; name && i < n; ++i)
@@ -32,12 +35,17 @@ herr_t h5_put_classes(hid_t file, const char *const *name, int64_t count)
     int64_t offset;
     herr_t rc;
     if (n * width <= ATTRIBUTE_BYTES)
-        rc = h5_put_numbers(file, "classes", type, type, text, n);
-    else if ((rc = h5_put_array(file, "/classes", type, 1, &n, &offset)) >= 0)
-        rc = h5_fill_array(file, "/classes", type, text);
+        rc = h5_put_numbers(file, list, type, type, text, n);
+    else if ((rc = h5_put_array(file, at, type, 1, &n, &offset)) >= 0)
+        rc = h5_fill_array(file, at, type, text);
     H5Tclose(type);
     mem_free(&text);
     return rc;
+}
+
+herr_t h5_put_classes(hid_t file, const char *const *name, int64_t count)
+{
+    return h5_put_names(file, "classes", name, count);
 }
 
 /* The attribute or the data set; what it holds: a space and a type. */
@@ -55,17 +63,19 @@ static void names_close(Names *names)
 }
 
 /* Names that can be read; else there are none, and nothing is to be closed. */
-static bool names_open(Names *names, hid_t file)
+static bool names_open(Names *names, hid_t file, const char *list)
 {
+    char at[LIST_BYTES + 1];
+    snprintf(at, sizeof at, "/%s", list);
     *names = (Names){-1, -1, -1, -1, 0};
-    if (H5Aexists_by_name(file, "/", "classes", H5P_DEFAULT) > 0) {
-        names->attribute = H5Aopen_by_name(file, "/", "classes", H5P_DEFAULT, H5P_DEFAULT);
+    if (H5Aexists_by_name(file, "/", list, H5P_DEFAULT) > 0) {
+        names->attribute = H5Aopen_by_name(file, "/", list, H5P_DEFAULT, H5P_DEFAULT);
         if (names->attribute >= 0) names->space = H5Aget_space(names->attribute);
         if (names->attribute >= 0) names->type = H5Aget_type(names->attribute);
-    } else if (h5_has(file, "/classes")) {
+    } else if (h5_has(file, at)) {
         bool elsewhere;
         hid_t access = hdf5_access_inside(&elsewhere);
-        names->dataset = H5Dopen2(file, "/classes", access);
+        names->dataset = H5Dopen2(file, at, access);
         H5Pclose(access);
         if (names->dataset >= 0) names->space = H5Dget_space(names->dataset);
         if (names->dataset >= 0) names->type = H5Dget_type(names->dataset);
@@ -82,7 +92,7 @@ static bool names_open(Names *names, hid_t file)
 int64_t h5_class_count(hid_t file)
 {
     Names names;
-    if (!names_open(&names, file)) return 0;
+    if (!names_open(&names, file, "classes")) return 0;
     names_close(&names);
     return names.count;
 }
@@ -112,19 +122,31 @@ static void write_names(const Names *names, FILE *answer)
     }
 }
 
+/* which list, of which file */
+typedef struct Asked {
+    char list[LIST_BYTES], path[DATA_PATH];
+} Asked;
+
 static void work(const void *asked, size_t asked_bytes, FILE *answer)
 {
+    const Asked *a = asked;
     hid_t file;
     Names names;
     (void)asked_bytes;
     hdf5_lock();
-    if (h5_open(&file, asked) == OK && names_open(&names, file)) write_names(&names, answer);
+    if (h5_open(&file, a->path) == OK && names_open(&names, file, a->list))
+        write_names(&names, answer);
     hdf5_unlock();
 }
 
 /* ---- who wants them ---- */
 
 Status class_names_read(ClassNames *names, const char *path)
+{
+    return class_names_read_of(names, path, "classes");
+}
+
+Status class_names_read_of(ClassNames *names, const char *path, const char *list)
 {
     static const ApartJob job = {
         .who = "HDF5, in the process that reads the names of classes,",
@@ -134,19 +156,35 @@ Status class_names_read(ClassNames *names, const char *path)
         .answer_bytes = 2 * NAMES_BYTES,
         .work = work,
     };
+    char *text;
     size_t bytes;
+    Asked asked = {0};
     *names = (ClassNames){0};
-    TRY(apart_run(&job, path, path, strlen(path) + 1, &names->text, &bytes));
-    for (size_t i = 0; i < bytes; ++i) names->count += names->text[i] == 0;
-    names->name = mem_new((size_t)(names->count + 1) * sizeof *names->name);
-    char *at = names->text;
-    for (int64_t i = 0; i < names->count; ++i) {
-        names->name[i] = at;
-        for (; *at; ++at)
-            if ((unsigned char)*at < ' ' || *at == 127) *at = '?';
-        ++at;
-    }
+    if (strlen(path) >= sizeof asked.path)
+        return fail(ERR_NOINPUT, "the path %.60s... is longer than %d characters", path,
+                    DATA_PATH - 1);
+    snprintf(asked.list, sizeof asked.list, "%s", list);
+    snprintf(asked.path, sizeof asked.path, "%s", path);
+    TRY(apart_run(&job, path, &asked, sizeof asked, &text, &bytes));
+    class_names_take(names, text, bytes, 0);
     return OK;
+}
+
+void class_names_take(ClassNames *names, char *text, size_t bytes, char end)
+{
+    char *begin = text, **name;
+    *names = (ClassNames){.text = text};
+    for (size_t i = 0; i < bytes; ++i) names->count += text[i] == end || i + 1 == bytes;
+    name = names->name = mem_new((size_t)(names->count + 1) * sizeof *names->name);
+    for (char *at = text; at < text + bytes; ++at) {
+        if (*at == end || at + 1 == text + bytes) {
+            *at = 0;
+            *name++ = begin;
+            begin = at + 1;
+        } else if ((unsigned char)*at < ' ' || *at == 127) {
+            *at = '?';
+        }
+    }
 }
 
 void class_names_free(ClassNames *names)

@@ -25,6 +25,9 @@ void element_row(ElementType type, float *to, int to_step, const void *from, int
  * once they are. */
 int64_t element_outside(ElementType type, const void *from, int64_t n, int64_t below);
 void element_int32(ElementType type, int32_t *to, const void *from, int64_t n);
+/* The same as ids: all 64 bits, negative ones as their two's complement. to may be where from
+ * is. */
+void element_ids(ElementType type, uint64_t *to, const void *from, int64_t n);
 /* Index of the first NaN or infinity among n values, or -1. */
 int64_t element_not_finite(ElementType type, const void *from, int64_t n);
 
@@ -36,9 +39,10 @@ Status h5_open(hid_t *file, const char *path);
  * it. */
 Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name, const char *key);
 bool h5_has(hid_t file, const char *name);
-/* Root attributes. Absent: *count is 0. ERR_DATA where the type or size cannot be used. */
-Status h5_attr_strings(hid_t file, const char *path, const char *name, char *out, size_t width,
-                       int max, int *count, int64_t *total);
+/* Root attributes. Of a text, of `room` bytes with its zero: the first, where there are several;
+ * empty where it is absent or of another type. Numbers absent: *count is 0. ERR_DATA where it
+ * cannot be read, or numbers' type or size cannot be used. */
+Status h5_attr_text(hid_t file, const char *path, const char *name, char *out, size_t room);
 Status h5_attr_floats(hid_t file, const char *path, const char *name, float *out, int max,
                       int *count);
 bool h5_attr_integer(hid_t file, const char *name, int64_t *value);
@@ -57,6 +61,13 @@ int files_find(const DataSet *set, int64_t sample);
 Status index_check(const DataSet *set);
 /* ERR_DATA: this entry does not. */
 Status index_fail(const DataSet *set, int64_t sample);
+/* ERR_DATA: the index of this sample's ids is broken. */
+Status ids_fail(const DataSet *set, int64_t sample, int64_t field);
+/* ERR_DATA: one of this sample's is not below id_rows. */
+Status ids_range_check(const DataSet *set, int64_t sample, const uint64_t *ids,
+                       const int32_t *first);
+/* Reads all ids. */
+Status ids_check(const DataSet *set, Reader *reader);
 /* "FILE: sample N", the file and the number in it; returns out. */
 char *sample_name(const DataSet *set, int64_t sample, char *out, size_t room);
 /* check_encoded.c: decodes every picture, on several threads. ERR_DATA names the first that is
@@ -76,10 +87,18 @@ typedef struct PictureView {
 /* Where a part lies that is in the middle, halves rounded to even as torchvision's CenterCrop does;
  * what is too small has a border on both sides. */
 int view_middle(int of, int part);
-PictureView view_evaluation(const DataSet *set, const Config *config, int width, int height);
-/* false: the picture is too small for data.random_crop. */
-bool view_training(PictureView *view, const DataSet *set, const Config *config, RngKey key,
-                   int width, int height);
+/* A size in proportion that covers to_width x to_height: one side is that, the other cut to whole
+ * pixels. */
+void view_cover(int64_t to_width, int64_t to_height, int64_t *width, int64_t *height);
+/* view's width and height become what its box is brought to by view_cover. ERR_DATA, with name: one
+ * of them cannot be counted. */
+Status view_resize(PictureView *view, int64_t to_width, int64_t to_height, const char *name);
+/* Of a picture of this size, called name in messages. ERR_DATA: too narrow for its short side to be
+ * brought to data.resize, or too small for data.random_crop. */
+Status view_evaluation(PictureView *view, const DataSet *set, const Config *config, int width,
+                       int height, const char *name);
+Status view_training(PictureView *view, const DataSet *set, const Config *config, RngKey key,
+                     int width, int height, const char *name);
 /* A rectangle to blank, by data.erasing; height 0: none. */
 ImageBox view_erasing(const DataSet *set, const Config *config, RngKey key);
 /* data.color_jitter */
@@ -123,7 +142,7 @@ void mix_labels(const Batch *batch);
 /* ---- reading ---- */
 /* One array of a single file, as if it were its x: for runs of whole rows. */
 Status reader_new_array(Reader **reader, const DataSet *set, const DataArray *array);
-/* A reader of x or y alone, where the other is not wanted. */
+/* A reader of x (and ids) or y alone, where the other is not wanted. */
 Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y);
 /* ERR_DATA: the token at this position of x is not in the set's vocabulary. */
 Status token_fail(const DataSet *set, int64_t position, int64_t token);
@@ -156,6 +175,8 @@ typedef struct PackedFile {
 /* ERR_NOINPUT: not there, or no regular file. Release with packed_close. */
 Status packed_open(PackedFile *file, const char *path);
 void packed_close(PackedFile *file);
+/* What became of gzread, whose -1 always has an error. ERR_IO; ERR_DATA: damaged or truncated. */
+Status packed_check(const PackedFile *file);
 /* ERR_DATA where so many bytes are out of proportion to a .gz of this size. Call it once something
  * was read from it. */
 Status packed_bound(const PackedFile *file, int64_t unpacked);
@@ -173,6 +194,8 @@ herr_t h5_put_array(hid_t file, const char *name, hid_t type, int ndim, const hs
 herr_t h5_fill_array(hid_t file, const char *name, hid_t type, const void *from);
 /* Names of classes (class_names.c says where); name NULL: "0", "1", ... */
 herr_t h5_put_classes(hid_t file, const char *const *name, int64_t count);
+/* The same under another name than `classes`. */
+herr_t h5_put_names(hid_t file, const char *list, const char *const *name, int64_t count);
 /* How many there are; 0: none that can be read. */
 int64_t h5_class_count(hid_t file);
 
@@ -191,12 +214,17 @@ Status part_free_place(const char *out, bool force);
 Status part_new(PartFile *part, const char *out, bool force, int64_t bytes, PartPut *put,
                 void *user);
 Status part_write(const PartFile *part, const void *from, int64_t bytes, int64_t at);
+/* These bytes may begin their way to the disk, which part_finish then waits less for. */
+void part_begin_sync(const PartFile *part, int64_t bytes, int64_t at);
+/* Bytes from .. end of another file, or of this one, where they only move down, to where `to`
+ * is. */
+Status part_take(const PartFile *part, int from_fd, int64_t from, int64_t end, int64_t to);
 /* Opens the file through HDF5 once more for put. */
 Status part_change(const PartFile *part, PartPut *put, void *user);
 /* The other way round, for what is written over days, and by several processes. keep: out.part as
- * it is, if it is there, else a new one; `bytes` are reserved in it. */
+ * it is, ERR_IO where it cannot be opened; else a new one. `bytes` are reserved in it. */
 Status part_open(PartFile *part, const char *out, bool keep, int64_t bytes);
-/* On a rank that only writes samples. */
+/* On a rank that only writes samples: out.part as it is. */
 Status part_join(PartFile *part, const char *out);
 /* Lays out in a file beside it, whose data_bytes at *data_offset (put says where, its largest
  * array) stay a hole. fill: all around that hole then becomes out.part's. */
@@ -212,6 +240,11 @@ void part_drop(PartFile *part);
 Status part_failed(const PartFile *part, const char *why);
 
 /* ---- writing a weft data set of uint8 images ---- */
+/* Adds `pixels` values that lie `step` apart, and their squares: exact, for 2^48 pixels. */
+void pixel_sums(const uint8_t *from, int64_t pixels, int step, uint64_t *sum, uint64_t *squares);
+/* Mean and deviation in units of 0..1. A constant channel has no deviation: 1 leaves it as it is.
+ * Both are 0 where there are no pixels. */
+void pixel_stats(uint64_t sum, uint64_t squares, int64_t pixels, float *mean, float *std);
 typedef struct ImageWriter ImageWriter;
 typedef struct ImageLayout {
     int64_t samples, channels, height, width, classes;

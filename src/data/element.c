@@ -158,6 +158,17 @@ static bool all_finite(ElementType type, const void *from, int64_t n)
     return single == 0 && twice == 0;
 }
 
+void element_ids(ElementType type, uint64_t *to, const void *from, int64_t n)
+{
+    size_t bytes = element_bytes(type);
+    if (bytes == sizeof *to) {
+        if (to != from) memcpy(to, from, (size_t)n * sizeof *to);
+        return;
+    }
+    for (int64_t i = n; i-- > 0;)
+        to[i] = (uint64_t)element_integer(type, (const char *)from + (size_t)i * bytes);
+}
+
 int64_t element_not_finite(ElementType type, const void *from, int64_t n)
 {
     if (all_finite(type, from, n)) return -1;

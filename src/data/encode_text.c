@@ -26,17 +26,12 @@ typedef struct Encoder {
 /* Adds a piece; *end: there was none. */
 static Status read_piece(Encoder *e, bool *end)
 {
-    int code;
     if (e->bytes + PIECE_BYTES > e->room) {
         e->room = 2 * e->room + PIECE_BYTES;
         e->text = mem_resize(e->text, e->room);
     }
     int n = gzread(e->in.gz, e->text + e->bytes, PIECE_BYTES);
-    const char *words = gzerror(e->in.gz, &code);
-    if (code == Z_ERRNO) return fail(ERR_IO, "%s: cannot be read: %s", e->in.path, strerror(errno));
-    if (n < 0 || (code != Z_OK && code != Z_STREAM_END))
-        return fail(ERR_DATA, "%s: is damaged or truncated (%s); fetch it again", e->in.path,
-                    words);
+    TRY(packed_check(&e->in));
     e->bytes += (size_t)n;
     e->made->text_bytes += n;
     *end = n == 0;

@@ -190,26 +190,20 @@ static Status format_read(const Reading *r)
     char text[32];
     const char *path = r->ask->path;
     SetFacts *facts = r->facts;
-    int count;
-    int64_t total, version = 0;
-    TRY(h5_attr_strings(r->file, path, "format", text, sizeof text, 1, &count, &total));
-    facts->weft = count == 1 && strcmp(text, "weft-data") == 0;
-    if (count == 1 && strcmp(text, "weft-checkpoint") == 0)
+    int64_t version = 0;
+    TRY(h5_attr_text(r->file, path, "format", text, sizeof text));
+    facts->weft = strcmp(text, "weft-data") == 0;
+    if (strcmp(text, "weft-checkpoint") == 0)
         return fail(ERR_DATA, "%s: is a checkpoint, not a data set; name a data set", path);
     if (!facts->weft) return OK;
     if (!h5_attr_integer(r->file, "version", &version) || version != 1)
         return fail(ERR_DATA, "%s: is a weft data set of version %lld; this weft reads version 1",
                     path, (long long)version);
-    TRY(h5_attr_strings(r->file, path, "kind", text, sizeof text, 1, &count, &total));
-    int kind = count == 1 ? data_kind_find(text) : -1;
+    TRY(h5_attr_text(r->file, path, "kind", text, sizeof text));
+    int kind = data_kind_find(text);
     if (kind < 0)
         return fail(ERR_DATA, "%s: root attribute kind must be image, tokens or table", path);
     facts->kind = (DataKind)kind;
-    if (facts->kind == DATA_TABLE && h5_has(r->file, "/sparse"))
-        return fail(ERR_DATA,
-                    "%s: has sparse columns (/sparse), which this version cannot train on; make a "
-                    "file of the dense columns alone",
-                    path);
     return OK;
 }
 
@@ -245,43 +239,49 @@ static Status encoded_find(const Reading *r)
 static Status tokenizer_read(const Reading *r)
 {
     SetFacts *facts = r->facts;
-    int count;
-    int64_t total;
-    TRY(h5_attr_strings(r->file, r->ask->path, "tokenizer", facts->tokenizer,
-                        sizeof facts->tokenizer, 1, &count, &total));
-    return h5_attr_strings(r->file, r->ask->path, "tokenizer_hash", facts->tokenizer_hash,
-                           sizeof facts->tokenizer_hash, 1, &count, &total);
+    TRY(h5_attr_text(r->file, r->ask->path, "tokenizer", facts->tokenizer,
+                     sizeof facts->tokenizer));
+    return h5_attr_text(r->file, r->ask->path, "tokenizer_hash", facts->tokenizer_hash,
+                        sizeof facts->tokenizer_hash);
 }
 
 /* Of weft's own sets of pictures. */
 static Status treatment_read(const Reading *r)
 {
-    char filter[16] = "";
-    int count = 0;
-    int64_t total, orient = 0;
+    char filter[16];
+    int64_t orient = 0;
     h5_attr_integer(r->file, "orient", &orient);
     r->facts->turned = orient != 0;
-    TRY(h5_attr_strings(r->file, r->ask->path, "filter", filter, sizeof filter, 1, &count, &total));
-    r->facts->bicubic = count == 1 && strcmp(filter, "bicubic") == 0;
+    TRY(h5_attr_text(r->file, r->ask->path, "filter", filter, sizeof filter));
+    r->facts->bicubic = strcmp(filter, "bicubic") == 0;
     return OK;
+}
+
+/* Of weft's own tables: /sparse, and where it is flat /sparse_offset. */
+static Status ids_find(const Reading *r)
+{
+    SetFacts *facts = r->facts;
+    if (facts->kind != DATA_TABLE || !h5_has(r->file, "/sparse")) return OK;
+    h5_attr_integer(r->file, "id_most", &facts->id_most);
+    h5_attr_integer(r->file, "id_rows", &facts->id_rows);
+    TRY(array_find(r, &facts->ids, "/sparse", "data.x"));
+    return facts->ids.ndim == 1 ? array_find(r, &facts->id_first, "/sparse_offset", "data.x") : OK;
 }
 
 static Status x_find(const Reading *r)
 {
-    DataSet set = {.kind = r->facts->kind};
+    const DataKindInfo *kind = data_kind_of(r->facts->kind);
     bool own = r->facts->weft && strcmp(r->ask->x, "/x") == 0;
     char store[16] = "";
-    int count = 0;
-    int64_t total;
     if (r->facts->weft) TRY(tokenizer_read(r));
     h5_attr_integer(r->file, "vocab", &r->facts->vocab);
-    if (own && data_kind(&set)->augments) {
+    if (own && kind->augments) {
         TRY(treatment_read(r));
-        TRY(h5_attr_strings(r->file, r->ask->path, "store", store, sizeof store, 1, &count,
-                            &total));
+        TRY(h5_attr_text(r->file, r->ask->path, "store", store, sizeof store));
     }
-    if (count == 1 && strcmp(store, "encoded") == 0) return encoded_find(r);
-    return array_find(r, &r->facts->x, own ? data_kind(&set)->array : r->ask->x, "data.x");
+    if (strcmp(store, "encoded") == 0) return encoded_find(r);
+    if (r->facts->weft) TRY(ids_find(r));
+    return array_find(r, &r->facts->x, own ? kind->array : r->ask->x, "data.x");
 }
 
 static Status y_find(const Reading *r)
@@ -403,6 +403,8 @@ Status facts_check(const FactsAsk *ask, SetFacts *facts)
     bool has_y = facts->y.ndim != 0;
     if (good && facts->parts > FACTS_X) good = array_good(&facts->x);
     if (good && facts->parts > FACTS_X && facts->encoded) good = encoded_good(facts);
+    if (good && facts->parts > FACTS_X && facts->ids.ndim) good = array_good(&facts->ids);
+    if (good && facts->parts > FACTS_X && facts->id_first.ndim) good = array_good(&facts->id_first);
     if (good && facts->parts > FACTS_Y && has_y) good = array_good(&facts->y);
     facts->why[sizeof facts->why - 1] = 0;
     text_check(facts->tokenizer, sizeof facts->tokenizer);

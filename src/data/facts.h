@@ -39,6 +39,9 @@ typedef struct SetFacts {
     char tokenizer[DATA_TOKENIZER], tokenizer_hash[32];
     int means, stds;
     float mean[DATA_CHANNELS], std[DATA_CHANNELS];
+    /* tables: ids and where those of each field begin; attributes, 0: not there */
+    DataArray ids, id_first;
+    int64_t id_most, id_rows;
 } SetFacts;
 
 /* What to ask. ERR_NOINPUT, ERR_CONFIG: too long. */

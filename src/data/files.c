@@ -28,6 +28,8 @@ void data_set_file(const DataSet *set, int i, DataSet *file)
     place_put(&file->y, &f->y);
     place_put(&file->index, &f->index);
     place_put(&file->orient, &f->orient);
+    place_put(&file->ids, &f->ids);
+    place_put(&file->id_first, &f->id_first);
 }
 
 int files_find(const DataSet *set, int64_t sample)
@@ -69,6 +71,14 @@ static Status files_alike(const DataSet *set, const DataSet *other)
                     other->path, dims_text(&other->x, x), element_name(other->x.type), set->path,
                     dims_text(&set->x, y), element_name(set->x.type));
     if (!array_alike(&set->y, &other->y, 1)) return differs(set, other, "its labels or targets");
+    if (set->fields != other->fields || set->id_rows != other->id_rows ||
+        (set->fields > 0 && !array_alike(&set->ids, &other->ids, 1)))
+        return fail(ERR_DATA,
+                    "%s: has %lld fields of ids below %llu, %s has %lld below %llu (0: any), or "
+                    "their ids are stored otherwise: they cannot be one set; import them in one "
+                    "call, so that they share vocabularies",
+                    other->path, (long long)other->fields, (unsigned long long)other->id_rows,
+                    set->path, (long long)set->fields, (unsigned long long)set->id_rows);
     if (set->oriented != other->oriented) return differs(set, other, "its pictures' orientations");
     if (set->classes == other->classes) return OK;
     return fail(ERR_DATA,
@@ -91,12 +101,17 @@ static void files_add(DataSet *set, const DataSet *other)
     f->y = place_of(&other->y);
     f->index = place_of(&other->index);
     f->orient = place_of(&other->orient);
+    f->ids = place_of(&other->ids);
+    f->id_first = place_of(&other->id_first);
     /* the first has brought its own */
     if (set->file_count == 1) return;
     f->first = set->samples;
     set->samples += other->samples;
     set->x.dim[0] += other->x.dim[0];
     set->y.dim[0] += other->y.dim[0];
+    set->ids.dim[0] += other->ids.dim[0];
+    if (set->id_first.ndim) set->id_first.dim[0] += other->id_first.dim[0] - 1;
+    larger(&set->id_most, other->id_most);
     if (set->encoded) set->index.dim[0] += other->samples;
     if (set->oriented) set->orient.dim[0] += other->samples;
     larger(&set->x.chunk_rows, other->x.chunk_rows);

@@ -16,6 +16,7 @@ void fill_scratch_init(FillScratch *scratch, const Fill *f)
         scratch->work = picture_work_new(&f->set, f->config);
     else if (tokens || !f->plan.no_x)
         scratch->raw = mem_new((size_t)(scratch->raw_samples * bytes));
+    if (f->set.fields > 0) scratch->first = mem_new((size_t)(f->set.fields + 1) * sizeof(int32_t));
     if (f->mixes && !f->plan.no_x)
         scratch->spare = mem_new((size_t)f->sample_floats * sizeof *scratch->spare);
 }
@@ -24,6 +25,7 @@ void fill_scratch_fini(FillScratch *scratch)
 {
     picture_work_free(&scratch->work);
     mem_free(&scratch->raw);
+    mem_free(&scratch->first);
     mem_free(&scratch->spare);
 }
 
@@ -36,9 +38,36 @@ static Status not_finite(const Fill *f, const DataArray *array, int64_t sample)
                 f->set.path, (long long)sample, array->name);
 }
 
-/* The label or the targets of row r, whichever there is. */
-static Status row_read(const Fill *f, Batch *b, int64_t r)
+/* The ids of row r, for now with room for id_most in each row; id_first[i + 1]: how many place i
+ * has. */
+static Status row_ids(const Fill *f, FillScratch *s, Batch *b, int64_t r)
 {
+    int64_t fields = f->set.fields;
+    TRY(reader_get_ids(f->reader, b->sample[r], b->ids + r * f->set.id_most, s->first));
+    for (int64_t i = 0; i < fields; ++i)
+        b->id_first[r * fields + i + 1] = s->first[i + 1] - s->first[i];
+    return OK;
+}
+
+/* All rows' ids behind each other, and where those of each place begin. */
+static void ids_join(const Fill *f, Batch *b)
+{
+    int64_t fields = f->set.fields;
+    int32_t at = 0;
+    b->id_first[0] = 0;
+    for (int64_t r = 0; r < f->plan.micro_batch; ++r) {
+        int32_t begin = at, *first = b->id_first + r * fields + 1;
+        for (int64_t i = 0; i < fields; ++i) first[i] = at += first[i];
+        if (begin != r * f->set.id_most)
+            memmove(b->ids + begin, b->ids + r * f->set.id_most,
+                    (size_t)(at - begin) * sizeof *b->ids);
+    }
+}
+
+/* Ids, and the label or the targets of row r, whichever there is. */
+static Status row_read(const Fill *f, FillScratch *s, Batch *b, int64_t r)
+{
+    if (b->ids) TRY(row_ids(f, s, b, r));
     int64_t width = f->set.target_width;
     float *target = b->targets ? b->targets + r * width : NULL;
     TRY(reader_get(f->reader, b->sample[r], NULL, b->labels ? b->labels + r : NULL, target));
@@ -84,7 +113,7 @@ static Status row_fill(const Fill *f, FillScratch *s, Batch *b, int r)
         TRY(reader_get(f->reader, b->sample[r], s->raw, NULL, NULL));
         TRY(row_augment(f, b, r, s->raw));
     }
-    return row_read(f, b, r);
+    return row_read(f, s, b, r);
 }
 
 static Status fill_one_by_one(const Fill *f, FillScratch *s, Batch *b, int first, int count,
@@ -114,7 +143,7 @@ static Status fill_in_runs(const Fill *f, FillScratch *s, Batch *b, int first, i
     }
     for (int r = first; r < end; ++r) {
         *bad = r;
-        TRY(row_read(f, b, r));
+        TRY(row_read(f, s, b, r));
     }
     return OK;
 }
@@ -147,6 +176,7 @@ static void pad(const Fill *f, Batch *b)
     pad_integers(f, b, b->labels, f->row_labels);
     pad_integers(f, b, b->labels_other, f->row_labels);
     pad_floats(f, b, b->targets, f->set.target_width);
+    if (b->ids) pad_integers(f, b, b->id_first + 1, f->set.fields);
     for (int64_t r = b->rows; r < f->plan.micro_batch; ++r) b->sample[r] = -1;
 }
 
@@ -177,6 +207,7 @@ void fill_begin(const Fill *fill, Batch *batch, int64_t epoch, int64_t step, int
 void fill_end(const Fill *fill, FillScratch *scratch, Batch *batch)
 {
     batch->label_share = 1;
+    if (batch->ids) ids_join(fill, batch);
     if (!fill->mixes) return;
     Mix mix = mix_choose(&fill->set, fill->config, batch);
     mix_images(&mix, &fill->set, batch, scratch->spare);

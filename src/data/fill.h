@@ -25,6 +25,8 @@ typedef struct FillScratch {
     int64_t raw_samples;
     /* owned; NULL: nothing is resampled */
     PictureWork *work;
+    /* owned; where the fields of one sample begin; NULL: it has none */
+    int32_t *first;
     /* owned; a sample that is mixed with another; NULL: none is */
     float *spare;
 } FillScratch;

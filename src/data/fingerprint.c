@@ -7,6 +7,7 @@
  *   tokens   the first and last MB and 4,096 runs of 1,024 spread evenly, or all where that is no
  *            more
  *   encoded pictures: the index, and orientations that count; their bytes as tokens
+ *   ids      (N,F) as the samples; flat ones and their index as tokens
  *   mean and deviation, where samples are normalised by them
  * Values are taken as the readers give them, so that packing and byte order do not count: in the
  * order of a little-endian machine, the only kind that checkpoints are for. Through HDF5 whole
@@ -77,8 +78,10 @@ static Status add_tokens(Digest *d)
 
 static Status add_array(XXH3_state_t *state, const DataSet *set, const DataArray *array)
 {
-    bool tokens = (data_kind(set)->next_token || set->encoded) && array == &set->x;
-    bool y = array != &set->x;
+    bool ids = array == &set->ids || array == &set->id_first;
+    bool tokens = ((data_kind(set)->next_token || set->encoded) && array == &set->x) ||
+                  (ids && array->ndim == 1);
+    bool y = array != &set->x && !ids;
     bool all = y && (array != &set->y || set->target_width == 0 ||
                      array->dim[0] <= TARGET_BYTES / array->sample_bytes);
     Digest d = {.state = state, .array = array};
@@ -96,6 +99,8 @@ static Status add_file(XXH3_state_t *state, const DataSet *set)
     if (!data_kind(set)->next_token) TRY(add_array(state, set, &set->y));
     if (set->encoded) TRY(add_array(state, set, &set->index));
     if (set->oriented) TRY(add_array(state, set, &set->orient));
+    if (set->fields > 0) TRY(add_array(state, set, &set->ids));
+    if (set->id_first.ndim) TRY(add_array(state, set, &set->id_first));
     return add_array(state, set, &set->x);
 }
 
@@ -117,7 +122,7 @@ static Status add_all(XXH3_state_t *state, const DataSet *set)
 
 Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT])
 {
-    char x[DIMS_TEXT], y[DIMS_TEXT] = "", labels[DIMS_TEXT + 32] = "";
+    char x[DIMS_TEXT], y[DIMS_TEXT] = "", labels[2 * DIMS_TEXT + 64] = "";
     bool tokens = data_kind(set)->next_token;
     text[0] = 0;
     XXH3_state_t *state = XXH3_createState();
@@ -130,6 +135,10 @@ Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT])
     if (!tokens)
         snprintf(labels, sizeof labels, "%s %s %s, ", set->target_width ? "targets" : "labels",
                  dims_text(&set->y, y), element_name(set->y.type));
+    size_t used = strlen(labels);
+    if (set->fields > 0)
+        snprintf(labels + used, sizeof labels - used, "ids %s %s, ", dims_text(&set->ids, y),
+                 element_name(set->ids.type));
     snprintf(text, DATA_FINGERPRINT, "%s %s%s, %s" RULE "%016llx", dims_text(&set->x, x),
              tokens ? "tokens " : "", element_name(set->x.type), labels, hash);
     return OK;

@@ -33,9 +33,9 @@ typedef struct FolderWork {
     /* owned: of encoded samples, count + 1 */
     int64_t *offset;
     int64_t blocks;
-    /* owned: OUT.part.journal */
+    /* owned: OUT.part.journal; rank 0 opens it twice, and the first holds its lock */
     char *journal;
-    int journal_fd;
+    int journal_fd, journal_lock;
 } FolderWork;
 static inline int64_t block_samples(const FolderWork *work, int64_t block)
 {
@@ -49,6 +49,11 @@ int64_t sample_offset(const FolderWork *work, int64_t i);
 /* Rank 0 makes it where it is not there, and takes it for itself: ERR_USAGE where another import
  * has it. The others open it. */
 Status journal_open(FolderWork *work, bool first);
+/* On rank 0, whose lock stays: of a network's file system only a file that is opened now shows what
+ * others have written. */
+Status journal_reopen(FolderWork *work);
+/* No block is done, on disk too. */
+Status journal_clear(FolderWork *work);
 void journal_close(FolderWork *work);
 /* Is this block done? Then record is filled. */
 bool journal_read(const FolderWork *work, int64_t block, FolderRecord *record);

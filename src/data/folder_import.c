@@ -7,13 +7,10 @@
  * The largest array comes first, so that its place does not depend on how many samples are left. */
 #include "folder.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { NAMED = 10, MOVE_BYTES = 8 << 20 };
+enum { NAMED = 10 };
 
 /* What the file will hold. */
 typedef struct Contents {
@@ -61,17 +58,12 @@ static bool put_settings(hid_t file, const FolderImport *import)
            0;
 }
 
-/* Mean and deviation in units of 0..1, each pixel counted once. A constant channel has no
- * deviation: 1 leaves it as it is. */
+/* Each pixel counts once. */
 static bool put_stats(hid_t file, const Contents *c)
 {
-    float mean[3] = {0}, std[3] = {0};
-    for (int i = 0; i < 3 && c->pixels; ++i) {
-        double n = (double)c->pixels, m = (double)c->sum[i] / n;
-        double variance = (double)c->squares[i] / n - m * m;
-        mean[i] = (float)(m / 255.0);
-        std[i] = variance > 1e-6 ? (float)(sqrt(variance) / 255.0) : 1.0f;
-    }
+    float mean[3], std[3];
+    for (int i = 0; i < 3; ++i)
+        pixel_stats(c->sum[i], c->squares[i], (int64_t)c->pixels, &mean[i], &std[i]);
     return h5_put_numbers(file, "mean", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, mean, 3) >= 0 &&
            h5_put_numbers(file, "std", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, std, 3) >= 0;
 }
@@ -149,8 +141,7 @@ static Status open_part(FolderWork *work)
     bool keep = lseek(work->journal_fd, 0, SEEK_END) > 0 && access(part, F_OK) == 0;
     mem_free(&part);
     int64_t rest = work->files.count * 32 + (1 << 20);
-    if (!keep && ftruncate(work->journal_fd, 0) != 0)
-        return fail(ERR_IO, "%s: cannot be written: %s", work->journal, strerror(errno));
+    if (!keep) TRY(journal_clear(work));
     Status status = part_open(&work->part, out, keep, work->data_bytes + rest);
     if (status != OK && !keep) unlink(work->journal);
     TRY(status);
@@ -213,10 +204,7 @@ static Status begin(FolderWork *work)
 static Status read_records(FolderWork *work, Contents *c)
 {
     FolderRecord *record = mem_new(sizeof *record);
-    Status status = OK;
-    /* Of a network's file system only an opened file shows what others have written. */
-    journal_close(work);
-    work->journal_fd = open(work->journal, O_RDONLY | O_CLOEXEC);
+    Status status = journal_reopen(work);
     for (int64_t b = 0; status == OK && b < work->blocks; ++b) {
         if (!journal_read(work, b, record)) {
             status = fail(ERR_IO, "%s: block %lld of %lld is not there, but was written",
@@ -288,42 +276,24 @@ static Status judge_broken(const FolderWork *work, Contents *c)
     return work->import->allow_empty ? OK : files_check_classes(&work->files, c->left_out);
 }
 
-static Status move_down(const FolderWork *work, uint8_t *piece, int64_t from, int64_t end,
-                        int64_t to)
-{
-    while (from < end) {
-        size_t most = end - from < MOVE_BYTES ? (size_t)(end - from) : MOVE_BYTES;
-        ssize_t n = pread(work->part.fd, piece, most, (off_t)(work->data_offset + from));
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0)
-            return fail(ERR_IO, "%s: cannot be read: %s", work->part.part,
-                        n < 0 ? strerror(errno) : "it is too short");
-        TRY(part_write(&work->part, piece, n, work->data_offset + to));
-        from += n, to += n;
-    }
-    return OK;
-}
-
-/* Moves what stands behind broken ones down. The journal goes first: places are no longer what it
- * says. */
+/* Moves what stands behind broken ones down. What the journal says goes first: places are no longer
+ * that. Its file stays, with the lock that keeps other imports away. */
 static Status close_gaps(FolderWork *work, const Contents *c)
 {
     if (c->broken == 0) return OK;
-    uint8_t *piece = mem_new(MOVE_BYTES);
-    int64_t to = 0, count = work->files.count;
-    Status status = OK;
-    if (unlink(work->journal) != 0) status = fail(ERR_IO, "%s: %s", work->journal, strerror(errno));
+    int64_t to = work->data_offset, count = work->files.count;
+    Status status = journal_clear(work);
     for (int64_t i = 0; status == OK && i < count;) {
         int64_t end = i;
         while (end < count && c->left_out[end] == c->left_out[i]) ++end;
-        int64_t from = sample_offset(work, i), until = sample_offset(work, end);
+        int64_t from = work->data_offset + sample_offset(work, i);
+        int64_t until = work->data_offset + sample_offset(work, end);
         if (!c->left_out[i]) {
-            if (from != to) status = move_down(work, piece, from, until, to);
+            if (from != to) status = part_take(&work->part, work->part.fd, from, until, to);
             to += until - from;
         }
         i = end;
     }
-    mem_free(&piece);
     return status;
 }
 
@@ -398,8 +368,9 @@ Status data_import_folder(const FolderImport *import, const ImportHost *host)
 {
     static const ImportHost alone = {
         .size = 1, .agree = agree_alone, .send = send_alone, .progress = progress_none};
-    FolderWork work = {.import = import, .host = host ? host : &alone, .journal_fd = -1};
+    FolderWork work = {.import = import, .host = host ? host : &alone};
     host = work.host;
+    work.journal_fd = work.journal_lock = -1;
     work.part.fd = -1;
     work.journal = mem_format("%s.part.journal", import->out);
     Status status = begin(&work);

@@ -42,22 +42,39 @@ static uint64_t record_check(const FolderRecord *record)
     return XXH3_64bits(&record->key, sizeof *record - sizeof record->check);
 }
 
+static Status open_as(FolderWork *work, int flags)
+{
+    work->journal_fd = open(work->journal, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0666);
+    if (work->journal_fd >= 0) return OK;
+    return fail(ERR_IO, "%s: cannot be written: %s", work->journal, file_error(errno));
+}
+
 Status journal_open(FolderWork *work, bool first)
 {
-    int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (first ? O_CREAT : 0);
-    work->journal_fd = open(work->journal, flags, 0666);
-    if (work->journal_fd < 0)
-        return fail(ERR_IO, "%s: cannot be written: %s", work->journal, file_error(errno));
+    TRY(open_as(work, first ? O_CREAT : 0));
     if (first && flock(work->journal_fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return fail(ERR_USAGE, "%s: another import is writing %s; wait for it, or end it",
                     work->journal, work->import->out);
     return OK;
 }
 
+Status journal_reopen(FolderWork *work)
+{
+    work->journal_lock = work->journal_fd;
+    return open_as(work, 0);
+}
+
+Status journal_clear(FolderWork *work)
+{
+    if (ftruncate(work->journal_fd, 0) == 0 && fsync(work->journal_fd) == 0) return OK;
+    return fail(ERR_IO, "%s: cannot be written: %s", work->journal, strerror(errno));
+}
+
 void journal_close(FolderWork *work)
 {
     if (work->journal_fd >= 0) close(work->journal_fd);
-    work->journal_fd = -1;
+    if (work->journal_lock >= 0) close(work->journal_lock);
+    work->journal_fd = work->journal_lock = -1;
 }
 
 bool journal_read(const FolderWork *work, int64_t block, FolderRecord *record)

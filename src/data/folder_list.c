@@ -4,7 +4,6 @@
  * refused, in a line or in two. */
 #include "folder_files.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,8 +23,9 @@ typedef struct Block {
     int64_t number;
     /* samples not yet done */
     atomic_int left;
-    bool written;
-    /* owned */
+    /* all were done before the last sync */
+    bool ready;
+    /* owned; NULL: it is in the journal */
     FolderRecord *record;
     pthread_mutex_t lock;
 } Block;
@@ -105,19 +105,18 @@ static Status read_picture(Hand *hand, const char *path, const FolderFile *file)
     return fail(ERR_IO, "%s: has changed while it was imported: start the import again", path);
 }
 
-/* The short side becomes `side`, the long one in proportion, cut to whole pixels. */
+/* The short side becomes `side`. */
 static Status resize(Hand *hand, const char *path)
 {
     const FolderImport *import = hand->work->import;
     Image *image = &hand->image, *to = &hand->spare;
-    int64_t side = import->side, width = image->width, height = image->height;
-    int64_t new_width = width <= height ? side : side * width / height;
-    int64_t new_height = width <= height ? side * height / width : side;
-    if (new_width == width && new_height == height) return OK;
-    if (new_width > IMAGE_PIXELS_MOST / new_height)
-        return fail(ERR_DATA, "%s: %lldx%lld pixels are too narrow to be resized to %lld", path,
-                    (long long)width, (long long)height, (long long)side);
-    image_resize_room(to, (int)new_width, (int)new_height);
+    int64_t width = image->width, height = image->height;
+    view_cover(import->side, import->side, &width, &height);
+    if (width == image->width && height == image->height) return OK;
+    if (width > IMAGE_PIXELS_MOST / height)
+        return fail(ERR_DATA, "%s: %dx%d pixels are too narrow to be resized to %d", path,
+                    image->width, image->height, import->side);
+    image_resize_room(to, (int)width, (int)height);
     image_resample(hand->resampler, image, (ImageBox){0, 0, image->width, image->height}, to,
                    import->filter);
     Image swap = *image;
@@ -141,23 +140,6 @@ static void cut_square(Hand *hand)
     }
 }
 
-/* Of `pixels` values that lie `step` apart. A row of 32-bit sums holds 65,536 values. */
-static void add_channel(const uint8_t *p, int64_t pixels, int step, uint64_t *sum,
-                        uint64_t *squares)
-{
-    for (int64_t at = 0; at < pixels;) {
-        int64_t end = pixels - at < 65536 ? pixels : at + 65536;
-        uint32_t s = 0, q = 0;
-        for (; at < end; ++at) {
-            uint32_t v = p[at * step];
-            s += v;
-            q += v * v;
-        }
-        *sum += s;
-        *squares += q;
-    }
-}
-
 static void add_pixels(Hand *hand)
 {
     const FolderImport *import = hand->work->import;
@@ -168,9 +150,9 @@ static void add_pixels(Hand *hand)
     hand->pixels = (uint64_t)(import->encoded ? all : square);
     for (int c = 0; c < 3; ++c) {
         if (import->encoded)
-            add_channel(hand->image.pixel + c, all, 3, &hand->sum[c], &hand->squares[c]);
+            pixel_sums(hand->image.pixel + c, all, 3, &hand->sum[c], &hand->squares[c]);
         else
-            add_channel(hand->planes + c * square, square, 1, &hand->sum[c], &hand->squares[c]);
+            pixel_sums(hand->planes + c * square, square, 1, &hand->sum[c], &hand->squares[c]);
     }
 }
 
@@ -263,18 +245,22 @@ static void *run_thread(void *of)
     return NULL;
 }
 
-/* Blocks that are done, to the disk and then into the journal. */
+/* Blocks that are done, to the disk and then into the journal; not those that become done
+ * meanwhile. */
 static Status flush(Team *team)
 {
-    bool synced = false;
+    bool any = false;
     for (int64_t b = 0; b < team->blocks; ++b) {
         Block *block = &team->block[b];
-        if (block->written || atomic_load(&block->left) > 0) continue;
-        if (!synced && fdatasync(team->work->part.fd) != 0)
-            return part_failed(&team->work->part, strerror(errno));
-        synced = true;
+        block->ready = block->record && atomic_load(&block->left) == 0;
+        any |= block->ready;
+    }
+    if (!any) return OK;
+    if (fdatasync(team->work->part.fd) != 0) return part_failed(&team->work->part, strerror(errno));
+    for (int64_t b = 0; b < team->blocks; ++b) {
+        Block *block = &team->block[b];
+        if (!block->ready) continue;
         TRY(journal_write(team->work, block->number, block->record));
-        block->written = true;
         mem_free(&block->record);
     }
     return OK;
@@ -307,7 +293,7 @@ static void team_init(Team *team, FolderWork *work)
 {
     const ImportHost *host = work->host;
     FolderRecord *record = mem_new(sizeof *record);
-    *team = (Team){.work = work};
+    *team = (Team){.work = work, .stop = stop_wanted()};
     team->block = mem_new((size_t)(work->blocks / host->size + 1) * sizeof *team->block);
     for (int64_t b = host->rank; b < work->blocks; b += host->size) {
         int samples = (int)block_samples(work, b);

@@ -226,17 +226,17 @@ static hid_t attr_open(hid_t file, const char *name, int64_t *count)
 /* of an attribute */
 enum { STRINGS_BYTES = 64 << 20 };
 
-static herr_t read_strings(hid_t attr, hid_t type, int64_t n, char *out, size_t width, int max)
+static herr_t read_text(hid_t attr, hid_t type, int64_t n, char *out, size_t room)
 {
     bool variable = H5Tis_variable_str(type) > 0;
     size_t each = variable ? sizeof(char *) : H5Tget_size(type);
     char *raw = mem_new((size_t)n * each);
     herr_t rc = H5Aread(attr, type, raw);
-    for (int64_t i = 0; rc >= 0 && i < n && i < max; ++i) {
-        const char *s = variable ? ((char **)(void *)raw)[i] : raw + (size_t)i * each;
+    if (rc >= 0) {
+        const char *s = variable ? *(char **)(void *)raw : raw;
         size_t have = !s ? 0 : variable ? strlen(s) : strnlen(s, each);
         while (!variable && have && s[have - 1] == ' ') --have;
-        snprintf(out + (size_t)i * width, width, "%.*s", (int)have, s ? s : "");
+        snprintf(out, room, "%.*s", (int)have, s ? s : "");
     }
     if (variable && rc >= 0) {
         hid_t space = H5Aget_space(attr);
@@ -247,23 +247,18 @@ static herr_t read_strings(hid_t attr, hid_t type, int64_t n, char *out, size_t 
     return rc;
 }
 
-Status h5_attr_strings(hid_t file, const char *path, const char *name, char *out, size_t width,
-                       int max, int *count, int64_t *total)
+Status h5_attr_text(hid_t file, const char *path, const char *name, char *out, size_t room)
 {
     int64_t n;
-    *count = 0;
-    *total = 0;
+    *out = 0;
     hid_t attr = attr_open(file, name, &n);
     if (attr < 0) return OK;
     hid_t type = H5Aget_type(attr);
     Status st = OK;
     if (H5Tget_class(type) == H5T_STRING && n > 0 && n < 1 << 24 &&
-        (double)n * (double)H5Tget_size(type) < STRINGS_BYTES) {
-        if (read_strings(attr, type, n, out, width, max) < 0)
-            st = fail(ERR_DATA, "%s: attribute %s cannot be read: %s", path, name, h5_words());
-        *count = n < max ? (int)n : max;
-        *total = n;
-    }
+        (double)n * (double)H5Tget_size(type) < STRINGS_BYTES &&
+        read_text(attr, type, n, out, room) < 0)
+        st = fail(ERR_DATA, "%s: attribute %s cannot be read: %s", path, name, h5_words());
     H5Tclose(type);
     H5Aclose(attr);
     return st;

@@ -62,17 +62,29 @@ Status image_writer_new(ImageWriter **writer, const char *out, bool force, Image
     return st;
 }
 
-/* Adds up one channel of one image; 2^24 pixels of 255^2 still fit the 64-bit sums 2^24 times
- * over. */
-static void sum_plane(const uint8_t *p, int64_t n, uint64_t *sum, uint64_t *squares)
+/* A row of 32-bit sums holds 65,536 values. */
+void pixel_sums(const uint8_t *from, int64_t pixels, int step, uint64_t *sum, uint64_t *squares)
 {
-    uint64_t s = 0, q = 0;
-    for (int64_t i = 0; i < n; ++i) {
-        s += p[i];
-        q += (uint64_t)p[i] * p[i];
+    for (int64_t at = 0; at < pixels;) {
+        int64_t end = pixels - at < 65536 ? pixels : at + 65536;
+        uint32_t s = 0, q = 0;
+        for (; at < end; ++at) {
+            uint32_t v = from[at * step];
+            s += v;
+            q += v * v;
+        }
+        *sum += s;
+        *squares += q;
     }
-    *sum += s;
-    *squares += q;
+}
+
+void pixel_stats(uint64_t sum, uint64_t squares, int64_t pixels, float *mean, float *std)
+{
+    *mean = *std = 0;
+    if (pixels == 0) return;
+    double n = (double)pixels, m = (double)sum / n, variance = (double)squares / n - m * m;
+    *mean = (float)(m / 255.0);
+    *std = variance > 1e-6 ? (float)(sqrt(variance) / 255.0) : 1.0f;
 }
 
 Status image_writer_add(ImageWriter *writer, const uint8_t *images, const int32_t *labels,
@@ -83,7 +95,7 @@ Status image_writer_add(ImageWriter *writer, const uint8_t *images, const int32_
     if (count > w->layout.samples - w->written)
         return fail(ERR_BUG, "%s: more samples than laid out", w->part.part);
     for (int64_t i = 0; i < count * channels; ++i)
-        sum_plane(images + i * plane, plane, &w->sum[i % channels], &w->squares[i % channels]);
+        pixel_sums(images + i * plane, plane, 1, &w->sum[i % channels], &w->squares[i % channels]);
     memcpy(w->labels + w->written, labels, (size_t)count * sizeof *labels);
     TRY(part_write(&w->part, images, count * w->image_bytes,
                    w->x_offset + w->written * w->image_bytes));
@@ -99,20 +111,15 @@ static herr_t change_numbers(hid_t file, const char *name, const float *value)
     return rc;
 }
 
-/* Mean and deviation in units of 0..1. A constant channel has no deviation: 1 leaves it as it
- * is. */
 static herr_t put_stats(void *user, hid_t file)
 {
     ImageWriter *w = user;
     int64_t channels = w->layout.channels;
-    double n = (double)(w->layout.samples * w->layout.height * w->layout.width);
+    int64_t pixels = w->layout.samples * w->layout.height * w->layout.width;
     float *mean = mem_new((size_t)channels * sizeof *mean);
     float *std = mem_new((size_t)channels * sizeof *std);
-    for (int64_t c = 0; c < channels; ++c) {
-        double m = (double)w->sum[c] / n, variance = (double)w->squares[c] / n - m * m;
-        mean[c] = (float)(m / 255.0);
-        std[c] = variance > 1e-6 ? (float)(sqrt(variance) / 255.0) : 1.0f;
-    }
+    for (int64_t c = 0; c < channels; ++c)
+        pixel_stats(w->sum[c], w->squares[c], pixels, &mean[c], &std[c]);
     bool good = change_numbers(file, "mean", mean) >= 0 && change_numbers(file, "std", std) >= 0;
     mem_free(&mean);
     mem_free(&std);

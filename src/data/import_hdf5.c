@@ -108,11 +108,10 @@ static herr_t put_floats(hid_t file, const char *name, const float *value, int c
 
 static bool put_attributes(hid_t file, const SetFacts *facts, const ClassNames *names)
 {
-    DataSet set = {.kind = facts->kind};
     bool good = true;
     if (facts->weft)
         good = h5_put_text(file, "format", "weft-data") >= 0 &&
-               h5_put_text(file, "kind", data_kind(&set)->name) >= 0 &&
+               h5_put_text(file, "kind", data_kind_of(facts->kind)->name) >= 0 &&
                put_whole(file, "version", 1) >= 0;
     if (good && facts->vocab > 0) good = put_whole(file, "vocab", facts->vocab) >= 0;
     if (good && names->count > 0 && names->count == facts->classes)
@@ -128,8 +127,7 @@ static herr_t lay_out(void *user, hid_t file)
 {
     const Layout *layout = user;
     Copy *copy = layout->copy;
-    DataSet set = {.kind = layout->facts->kind};
-    const char *x = layout->facts->weft ? data_kind(&set)->array : "/x";
+    const char *x = layout->facts->weft ? data_kind_of(layout->facts->kind)->array : "/x";
     bool good = put_attributes(file, layout->facts, layout->names) &&
                 put_array(file, x, &copy->x, &copy->x_offset) >= 0 &&
                 (copy->alone || put_array(file, "/y", &copy->y, &copy->y_offset) >= 0);

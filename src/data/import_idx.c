@@ -4,9 +4,6 @@
  * longer than they say, and images and labels that differ in number. */
 #include "data_private.h"
 
-#include <errno.h>
-#include <string.h>
-
 enum { IDX_UINT8 = 0x08, BLOCK_BYTES = 1 << 20 };
 
 typedef struct IdxFile {
@@ -16,12 +13,7 @@ typedef struct IdxFile {
 
 static Status idx_fail(const IdxFile *f, const char *what)
 {
-    int code;
-    const char *words = gzerror(f->in.gz, &code);
-    if (code == Z_ERRNO) return fail(ERR_IO, "%s: cannot be read: %s", f->in.path, strerror(errno));
-    if (code != Z_OK && code != Z_STREAM_END)
-        return fail(ERR_DATA, "%s: is damaged or truncated (%s); fetch it again", f->in.path,
-                    words);
+    TRY(packed_check(&f->in));
     return fail(ERR_DATA, "%s: %s; fetch it again", f->in.path, what);
 }
 

@@ -38,14 +38,6 @@ typedef struct TokenPart {
     const char *tokenizer, *tokenizer_hash;
 } TokenPart;
 
-static Status source_fail(const Source *s)
-{
-    int code;
-    const char *words = gzerror(s->in.gz, &code);
-    if (code == Z_ERRNO) return fail(ERR_IO, "%s: cannot be read: %s", s->in.path, strerror(errno));
-    return fail(ERR_DATA, "%s: is damaged or truncated (%s); fetch it again", s->in.path, words);
-}
-
 static Status source_open(Source *s)
 {
     TRY(packed_open(&s->in, s->in.path));
@@ -63,12 +55,10 @@ static void source_close(Source *s)
 /* The next tokens, at most `most`, into buffer; *count 0 at the end. */
 static Status source_read(Source *s, int64_t most, int64_t *count)
 {
-    int code;
     int64_t wanted = PIECE_BYTES / s->bytes < most ? PIECE_BYTES / s->bytes : most;
     int n = gzread(s->in.gz, s->buffer, (unsigned)(wanted * s->bytes));
     /* a .gz that is cut off shows here only */
-    gzerror(s->in.gz, &code);
-    if (n < 0 || (code != Z_OK && code != Z_STREAM_END)) return source_fail(s);
+    TRY(packed_check(&s->in));
     if (n % s->bytes != 0)
         return fail(ERR_DATA,
                     "%s: does not hold a whole number of tokens of %d bits: it is truncated, or "
@@ -177,20 +167,37 @@ static Status parts_cut(const Source *s, TokenPart *part, int parts, double test
     return OK;
 }
 
+/* Asked before anything is read. */
+static Status check_out(const char *const *out, double test_share, bool force)
+{
+    const bool two = out[1];
+    TRY(part_free_place(out[0], force));
+    if (two) TRY(part_free_place(out[1], force));
+    if (two && !strcmp(out[0], out[1]))
+        return fail(ERR_USAGE, "%s: is named for training and for the test; give two names",
+                    out[0]);
+    if (two && !(test_share > 0 && test_share < 1))
+        return fail(ERR_USAGE, "a test share of %g: it must lie between 0 and 1", test_share);
+    return OK;
+}
+
+/* zlib need not know of an error then. */
+static Status source_rewind_fail(const Source *s)
+{
+    int code = errno;
+    TRY(packed_check(&s->in));
+    return fail(ERR_IO, "%s: cannot be read again: %s", s->in.path, strerror(code));
+}
+
 static Status import(Source *s, const char *const *out, double test_share, bool force)
 {
     TokenPart part[PARTS] = {0};
     int parts = out[1] ? 2 : 1;
-    for (int i = 0; i < parts; ++i) TRY(part_free_place(out[i], force));
-    if (parts > 1 && !strcmp(out[0], out[1]))
-        return fail(ERR_USAGE, "%s: is named for training and for the test; give two names",
-                    out[0]);
-    if (parts > 1 && !(test_share > 0 && test_share < 1))
-        return fail(ERR_USAGE, "a test share of %g: it must lie between 0 and 1", test_share);
+    TRY(check_out(out, test_share, force));
     TRY(source_open(s));
     TRY(source_survey(s));
     TRY(parts_cut(s, part, parts, test_share));
-    if (gzrewind(s->in.gz) != 0) return source_fail(s);
+    if (gzrewind(s->in.gz) != 0) return source_rewind_fail(s);
     return parts_write(s, part, parts, out, force);
 }
 
@@ -209,7 +216,7 @@ static Status encode_and_import(Tokenizer *t, const char *file, const TextTokens
 {
     Encoded made;
     char *encoded = mem_format("%s.tokens.part", out[0]), size[16];
-    Status st = part_free_place(out[0], force);
+    Status st = check_out(out, test_share, force);
     if (st == OK) st = encode_text(t, file, how->special, encoded, &made);
     if (st == OK) {
         log_info("%s: %s of text are %lld tokens, %.1f MB/s", file,

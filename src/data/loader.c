@@ -181,6 +181,9 @@ static Status pictures_check(const Loader *l)
         return config_fail_key(c, mixes, "%s holds no images; remove it", set->path);
     if (p->training && data_mixes(c) && set->target_width > 0)
         return config_fail_key(c, mixes, "%s has targets, not labels; remove it", set->path);
+    if (p->training && data_mixes(c) && !loss_info(c)->best_class)
+        return config_fail_key(c, mixes, "train.loss %s does not mix labels; remove it",
+                               loss_name(c));
     return OK;
 }
 
@@ -197,14 +200,19 @@ static Status plan_check(const Loader *l)
         return config_fail_key(c, "data.augment", "%s holds no images; remove data.augment",
                                set->path);
     TRY(pictures_check(l));
-    if (data_kind(set)->next_token && c->train.loss != LOSS_SOFTMAX)
+    if (set->fields > 0 && p->micro_batch > INT32_MAX / 2 / (set->id_most + set->fields))
+        return config_fail_key(
+            c, "train.micro_batch",
+            "%lld samples with up to %lld ids each are too many; make it smaller",
+            (long long)p->micro_batch, (long long)set->id_most);
+    if (data_kind(set)->next_token && !loss_info(c)->of_tokens)
         return config_fail_key(c, "train.loss", "%s holds tokens: set train.loss: softmax",
                                set->path);
-    if (set->target_width > 0 && c->train.loss == LOSS_SOFTMAX)
+    if (set->target_width > 0 && !loss_info(c)->of_targets)
         return fail(ERR_DATA,
-                    "%s: %s holds floats, but train.loss softmax needs integer labels; set "
+                    "%s: %s holds floats, but train.loss %s needs integer labels; set "
                     "train.loss: mse, or name the labels with data.y",
-                    set->path, set->y.name);
+                    set->path, set->y.name, loss_name(c));
     return OK;
 }
 
@@ -225,19 +233,26 @@ static size_t slot_place(const Loader *l, Batch *b, char *at)
     size_t labels = n * (size_t)l->fill.row_labels * sizeof(int32_t);
     size_t targets = n * (size_t)l->fill.set.target_width * sizeof(float), used = 0;
     bool text = data_kind(&l->fill.set)->next_token;
-    void *column[6];
+    void *column[8];
+    size_t ids = p->no_x ? 0 : n * (size_t)l->fill.set.id_most * sizeof *b->ids;
+    size_t fields = p->no_x ? 0 : n * (size_t)l->fill.set.fields;
+    if (fields > 0 && ids == 0) ids = sizeof *b->ids;
     used = carve(at, used, &column[0], text || p->no_x ? 0 : x);
     used = carve(at, used, &column[1], text && !p->no_x ? tokens : 0);
     used = carve(at, used, &column[2], p->no_y ? 0 : labels);
     used = carve(at, used, &column[3], p->no_y ? 0 : targets);
     used = carve(at, used, &column[4], n * sizeof *b->sample);
     used = carve(at, used, &column[5], p->no_y || !l->fill.mixes ? 0 : labels);
+    used = carve(at, used, &column[6], ids);
+    used = carve(at, used, &column[7], fields ? (fields + 1) * sizeof *b->id_first : 0);
     b->x = column[0];
     b->tokens = column[1];
     b->labels = column[2];
     b->targets = column[3];
     b->sample = column[4];
     b->labels_other = column[5];
+    b->ids = column[6];
+    b->id_first = column[7];
     return used;
 }
 

@@ -31,6 +31,15 @@ void packed_close(PackedFile *file)
     file->gz = NULL;
 }
 
+Status packed_check(const PackedFile *file)
+{
+    int code;
+    const char *words = gzerror(file->gz, &code);
+    if (code == Z_OK || code == Z_STREAM_END) return OK;
+    if (code == Z_ERRNO) return fail(ERR_IO, "%s: cannot be read: %s", file->path, strerror(errno));
+    return fail(ERR_DATA, "%s: is damaged or truncated (%s); fetch it again", file->path, words);
+}
+
 Status packed_bound(const PackedFile *file, int64_t unpacked)
 {
     char size[16], own[16];

@@ -176,27 +176,12 @@ Status part_write(const PartFile *p, const void *from, int64_t bytes, int64_t at
     return OK;
 }
 
-Status part_open(PartFile *p, const char *out, bool keep, int64_t bytes)
+void part_begin_sync(const PartFile *p, int64_t bytes, int64_t at)
 {
-    *p = (PartFile){.out = mem_text(out), .part = mem_format("%s.part", out), .fd = -1};
-    if (keep) p->fd = open(p->part, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (p->fd < 0) p->fd = file_create_new(p->part, O_RDWR);
-    Status st = p->fd < 0 ? part_failed(p, strerror(errno)) : reserve(p, bytes + SLACK_BYTES);
-    if (st != OK) (keep ? part_leave : part_drop)(p);
-    return st;
+    (void)sync_file_range(p->fd, (off_t)at, (off_t)bytes, SYNC_FILE_RANGE_WRITE);
 }
 
-Status part_join(PartFile *p, const char *out)
-{
-    *p = (PartFile){.out = mem_text(out), .part = mem_format("%s.part", out), .fd = -1};
-    p->fd = open(p->part, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    Status st = p->fd < 0 ? part_failed(p, strerror(errno)) : OK;
-    if (st != OK) part_leave(p);
-    return st;
-}
-
-/* Bytes from .. end of another file. */
-static Status take_bytes(const PartFile *p, int from_fd, int64_t from, int64_t end)
+Status part_take(const PartFile *p, int from_fd, int64_t from, int64_t end, int64_t to)
 {
     enum { PIECE = 1 << 20 };
     uint8_t *piece = mem_new(PIECE);
@@ -205,11 +190,34 @@ static Status take_bytes(const PartFile *p, int from_fd, int64_t from, int64_t e
         size_t most = end - from < PIECE ? (size_t)(end - from) : PIECE;
         ssize_t n = pread(from_fd, piece, most, (off_t)from);
         if (n < 0 && errno == EINTR) continue;
-        st = n > 0 ? part_write(p, piece, n, from)
-                   : part_failed(p, n < 0 ? strerror(errno) : "what HDF5 wrote is too short");
-        from += n;
+        st = n > 0 ? part_write(p, piece, n, to)
+                   : fail(ERR_IO, "%s: what goes into it cannot be read: %s", p->part,
+                          n < 0 ? strerror(errno) : "it is too short");
+        from += n, to += n;
     }
     mem_free(&piece);
+    return st;
+}
+
+Status part_join(PartFile *p, const char *out)
+{
+    *p = (PartFile){.out = mem_text(out), .part = mem_format("%s.part", out), .fd = -1};
+    p->fd = open(p->part, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    Status st = p->fd < 0 ? part_failed(p, file_error(errno)) : OK;
+    if (st != OK) part_leave(p);
+    return st;
+}
+
+Status part_open(PartFile *p, const char *out, bool keep, int64_t bytes)
+{
+    if (keep) {
+        TRY(part_join(p, out));
+    } else {
+        *p = (PartFile){.out = mem_text(out), .part = mem_format("%s.part", out)};
+        p->fd = file_create_new(p->part, O_RDWR);
+    }
+    Status st = p->fd < 0 ? part_failed(p, strerror(errno)) : reserve(p, bytes + SLACK_BYTES);
+    if (st != OK) (keep ? part_leave : part_drop)(p);
     return st;
 }
 
@@ -219,8 +227,8 @@ static Status take_frame(const PartFile *p, const char *frame, int64_t at, int64
     int fd = open(frame, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     Status status = OK;
     if (fd < 0 || fstat(fd, &st) != 0) status = part_failed(p, strerror(errno));
-    if (status == OK) status = take_bytes(p, fd, 0, at);
-    if (status == OK) status = take_bytes(p, fd, at + bytes, (int64_t)st.st_size);
+    if (status == OK) status = part_take(p, fd, 0, at, 0);
+    if (status == OK) status = part_take(p, fd, at + bytes, (int64_t)st.st_size, at + bytes);
     if (status == OK && ftruncate(p->fd, st.st_size) != 0) status = part_failed(p, strerror(errno));
     if (fd >= 0) close(fd);
     return status;

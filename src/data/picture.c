@@ -61,23 +61,11 @@ size_t picture_work_bytes(const DataSet *set)
     return (size_t)(stored * RGB * 3 + set->height * set->width * RGB * 2 + USUAL_FILE);
 }
 
-static Status too_small(const PictureWork *w, const Taking *t, int width, int height)
-{
-    return fail(ERR_DATA,
-                "%s: is %dx%d, brought to data.resize it is too small for data.random_crop %lld: "
-                "set a larger data.resize",
-                t->name, width, height, (long long)w->config->data.random_crop);
-}
-
 static Status view_of(const PictureWork *w, const Taking *t, int width, int height, PictureView *v)
 {
-    if (!t->training) {
-        *v = view_evaluation(w->set, w->config, width, height);
-        return OK;
-    }
+    if (!t->training) return view_evaluation(v, w->set, w->config, width, height, t->name);
     RngKey key = augment_key(w->config, t->epoch, t->sample);
-    if (view_training(v, w->set, w->config, key, width, height)) return OK;
-    return too_small(w, t, width, height);
+    return view_training(v, w->set, w->config, key, width, height, t->name);
 }
 
 /* What of the picture the view is made of: where nothing is resampled, only what is kept. */
@@ -202,24 +190,18 @@ Status picture_sample(PictureWork *work, Reader *reader, bool training, int64_t 
 }
 
 /* As the import of decoded images: covers the stored size, of which the middle is kept. */
-static PictureView view_stored(const DataSet *set, int width, int height)
+static Status view_stored(PictureView *v, const DataSet *set, const Image *picture,
+                          const char *name)
 {
-    int64_t w = width, h = height, sw = set->stored_width, sh = set->stored_height;
-    bool wide = h * sw <= w * sh;
-    PictureView v = {.box = {0, 0, width, height}};
-    v.width = (int)(wide ? w * sh / h : sw);
-    v.height = (int)(wide ? sh : h * sw / w);
-    v.part =
-        (ImageBox){view_middle(v.width, (int)sw), view_middle(v.height, (int)sh), (int)sw, (int)sh};
-    return v;
+    int width = (int)set->stored_width, height = (int)set->stored_height;
+    *v = (PictureView){.box = {0, 0, picture->width, picture->height}};
+    TRY(view_resize(v, width, height, name));
+    v->part =
+        (ImageBox){view_middle(v->width, width), view_middle(v->height, height), width, height};
+    return OK;
 }
 
-static void to_grey(Image *image)
-{
-    image_saturation(image, 0);
-}
-
-void picture_evaluate(PictureWork *work, const Image *picture, float *out)
+Status picture_evaluate(PictureWork *work, const Image *picture, const char *name, float *out)
 {
     PictureWork *w = work;
     const DataSet *set = w->set;
@@ -229,7 +211,8 @@ void picture_evaluate(PictureWork *work, const Image *picture, float *out)
     memcpy(w->from.pixel, picture->pixel, (size_t)picture->width * (size_t)picture->height * 3);
     if (!set->encoded &&
         (picture->width != set->stored_width || picture->height != set->stored_height)) {
-        PictureView stored = view_stored(set, picture->width, picture->height);
+        PictureView stored;
+        TRY(view_stored(&stored, set, picture, name));
         Image *cut = view_cut(w, &stored, all, set->bicubic ? IMAGE_BICUBIC : IMAGE_BILINEAR);
         Image size = w->from;
         w->from = *cut;
@@ -238,10 +221,11 @@ void picture_evaluate(PictureWork *work, const Image *picture, float *out)
     }
     PictureView view = {.box = all, .part = all, .width = all.width, .height = all.height};
     if (data_resamples(set, w->config))
-        view = view_evaluation(set, w->config, all.width, all.height);
+        TRY(view_evaluation(&view, set, w->config, all.width, all.height, name));
     Image *cut = view_cut(w, &view, all, filter_of(w));
-    if (set->channels == 1) to_grey(cut);
+    if (set->channels == 1) image_saturation(cut, 0);
     finish(w, &t, cut, out);
+    return OK;
 }
 
 /* Four changes in random order. */

@@ -1,3 +1,5 @@
+/* Where GPT-2's words end, without a regular expression: UTF-8 a character at a time, whose kind a
+ * table of ranges tells (unicode_table.h). Bytes that are no UTF-8 are characters of no kind. */
 #include "pretoken.h"
 
 #include <stdint.h>

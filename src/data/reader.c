@@ -12,6 +12,7 @@
  * In a token set a sample is `context` tokens of one long row, and a run is of tokens. Encoded
  * pictures come by pread, their index entry first: a file of a million has 10 MB of index, of which
  * nothing is kept. Of a set of several files there is a reader for each.
+ * A table's ids lie beside x, one row a sample, or flat behind an index.
  * A reader has its own file descriptor. Reading changes nothing in it, so several threads may. */
 #include "data_private.h"
 
@@ -43,7 +44,7 @@ struct Reader {
     int fd;
     /* -1 where HDF5 is not needed */
     hid_t file;
-    Source x, y;
+    Source x, y, ids, id_first;
     /* owned; of a set of several files, one each, and then all of the above is unused */
     Reader **file_reader;
 };
@@ -198,6 +199,14 @@ static Status reader_open(Reader *r, bool x, bool y)
         if (request_bytes(r, &r->set.x) > MAP_SAMPLE) posix_fadvise(r->fd, 0, 0, POSIX_FADV_RANDOM);
         TRY(source_open(r, &r->x));
     }
+    if (x && r->set.fields > 0) {
+        TRY(extent_check(r, &r->set.ids));
+        TRY(source_open(r, &r->ids));
+    }
+    if (x && r->set.id_first.ndim) {
+        TRY(extent_check(r, &r->set.id_first));
+        TRY(source_open(r, &r->id_first));
+    }
     if (y) {
         TRY(extent_check(r, &r->set.y));
         TRY(source_open(r, &r->y));
@@ -232,9 +241,11 @@ Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y)
     Reader *r = mem_new(sizeof *r);
     r->set = *set;
     r->fd = -1;
-    r->file = r->x.dataset = r->y.dataset = -1;
+    r->file = r->x.dataset = r->y.dataset = r->ids.dataset = r->id_first.dataset = -1;
     r->x.array = &r->set.x;
     r->y.array = &r->set.y;
+    r->ids.array = &r->set.ids;
+    r->id_first.array = &r->set.id_first;
     *reader = r;
     y = y && !data_kind(set)->next_token;
     Status st = set->file_count ? files_readers(r, x, y) : reader_open(r, x, y);
@@ -248,6 +259,8 @@ Status reader_new_array(Reader **reader, const DataSet *set, const DataArray *ar
     *alone = *set;
     alone->encoded = false;
     alone->kind = DATA_TABLE;
+    alone->fields = 0;
+    alone->id_first.ndim = 0;
     alone->x = *array;
     Status st = reader_new_part(reader, alone, true, false);
     mem_free(&alone);
@@ -268,6 +281,8 @@ void reader_free(Reader **reader)
     hdf5_lock();
     source_close(&r->x);
     source_close(&r->y);
+    source_close(&r->ids);
+    source_close(&r->id_first);
     if (r->file >= 0) H5Fclose(r->file);
     hdf5_unlock();
     if (r->fd >= 0) close(r->fd);
@@ -345,15 +360,20 @@ Status reader_get_head(Reader *reader, int64_t sample, int64_t bytes, void *x)
     return source_read_head(r, &r->x, sample, 1, bytes, x);
 }
 
+static void source_hint(const Source *s, int64_t sample, int64_t bytes)
+{
+    if (!s->mapped) return;
+    const uint8_t *p = s->first + sample * bytes;
+    if (bytes > 4096) bytes = 4096;
+    for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch(p + i, 0, 3);
+}
+
 void reader_hint(const Reader *reader, int64_t sample)
 {
     if (sample < 0 || sample >= reader->set.samples) return;
     const Reader *r = reader_of(reader, &sample);
-    int64_t bytes = request_bytes(r, &r->set.x);
-    if (!r->x.mapped) return;
-    const uint8_t *p = r->x.first + sample * bytes;
-    if (bytes > 4096) bytes = 4096;
-    for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch(p + i, 0, 3);
+    source_hint(&r->x, sample, request_bytes(r, &r->set.x));
+    if (!r->set.id_first.ndim) source_hint(&r->ids, sample, r->set.ids.sample_bytes);
 }
 
 /* `bytes` bytes of a row of single values, from value `first` on. */
@@ -362,6 +382,44 @@ static Status read_values(const Reader *r, const DataArray *a, int64_t first, si
 {
     Source s = {.array = a, .dataset = -1};
     return read_file(r, &s, first, bytes, to);
+}
+
+/* Flat ids: where each of the sample's fields begins, as first[], and the first one in the row of
+ * all. */
+static Status ids_places(const Reader *r, int64_t sample, int32_t *first, int64_t *begin)
+{
+    enum { PIECE = 256 };
+    const DataSet *set = &r->set;
+    uint64_t piece[PIECE], last = 0, start = 0;
+    for (int64_t f = 0; f <= set->fields; f += PIECE) {
+        int64_t left = set->fields + 1 - f, n = left < PIECE ? left : PIECE;
+        TRY(source_read(r, &r->id_first, sample * set->fields + f, n, piece));
+        if (f == 0) last = start = piece[0];
+        for (int64_t i = 0; i < n; last = piece[i++]) {
+            if (piece[i] < last || piece[i] > (uint64_t)set->ids.dim[0] ||
+                piece[i] - start > (uint64_t)set->id_most)
+                return ids_fail(set, sample, f + i);
+            first[f + i] = (int32_t)(piece[i] - start);
+        }
+    }
+    *begin = (int64_t)start;
+    return OK;
+}
+
+Status reader_get_ids(Reader *reader, int64_t sample, uint64_t *ids, int32_t *first)
+{
+    const Reader *r = reader_of(reader, &sample);
+    const DataSet *set = &r->set;
+    int64_t begin = sample, count = 1;
+    if (set->id_first.ndim) {
+        TRY(ids_places(r, sample, first, &begin));
+        count = first[set->fields];
+    } else {
+        for (int64_t f = 0; f <= set->fields; ++f) first[f] = (int32_t)f;
+    }
+    if (count > 0) TRY(source_read(r, &r->ids, begin, count, ids));
+    element_ids(set->ids.type, ids, ids, first[set->fields]);
+    return ids_range_check(set, sample, ids, first);
 }
 
 Status reader_get_encoded(Reader *reader, int64_t sample, uint8_t **bytes, size_t *room,

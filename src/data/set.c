@@ -97,7 +97,7 @@ static Status y_shape(Opening *o)
     DataSet *set = o->set;
     const DataArray *y = &set->y;
     char dims[DIMS_TEXT];
-    bool mse = o->config && o->config->train.loss == LOSS_MSE;
+    bool mse = o->config && loss_info(o->config)->of_targets;
     if (y->dim[0] != set->samples)
         return fail(ERR_DATA,
                     "%s: %s has %lld samples, %s has %lld; both must have as many; make it again, "
@@ -261,6 +261,66 @@ static Status stats_find(Opening *o)
     return OK;
 }
 
+/* The index of flat ids: what it must be, and how many ids a sample has at most where no attribute
+ * says so. */
+static Status ids_scan(DataSet *set)
+{
+    enum { PIECE = 1 << 16 };
+    Reader *reader;
+    uint64_t first = 0, last = 0, *piece = mem_new(PIECE * sizeof *piece);
+    Status st = reader_new_array(&reader, set, &set->id_first);
+    for (int64_t at = 0; st == OK && at < set->id_first.dim[0]; at += PIECE) {
+        int64_t left = set->id_first.dim[0] - at, n = left < PIECE ? left : PIECE;
+        st = reader_get_run(reader, at, n, piece);
+        for (int64_t i = 0; st == OK && i < n; last = piece[i++]) {
+            bool begins = (at + i) % set->fields == 0;
+            if (piece[i] < last || piece[i] > (uint64_t)set->ids.dim[0])
+                st = ids_fail(set, (at + i) / set->fields, (at + i) % set->fields);
+            else if (begins && at + i > 0 && (int64_t)(piece[i] - first) > set->id_most)
+                set->id_most = (int64_t)(piece[i] - first);
+            if (begins) first = piece[i];
+        }
+    }
+    mem_free(&piece);
+    reader_free(&reader);
+    return st;
+}
+
+/* Ids of a table: shape and types of /sparse and /sparse_offset. */
+static Status ids_shape(Opening *o)
+{
+    DataSet *set = o->set;
+    const DataArray *ids = &o->facts->ids, *first = &o->facts->id_first;
+    char dims[DIMS_TEXT];
+    if (!ids->ndim) return OK;
+    bool flat = ids->ndim == 1;
+    int64_t places = flat ? first->dim[0] - 1 : ids->dim[0];
+    set->ids = *ids;
+    set->id_first = *first;
+    set->id_rows = (uint64_t)o->facts->id_rows;
+    set->id_most = o->facts->id_most;
+    if (o->facts->id_rows < 0)
+        return fail(ERR_DATA, "%s: root attribute id_rows is %lld", set->path,
+                    (long long)o->facts->id_rows);
+    if (element_is_float(ids->type) || ids->ndim > 2 || (flat && first->ndim != 1) ||
+        (flat && (first->type != ELEM_U64 || places < 1 || places % set->samples != 0)) ||
+        (!flat && places != set->samples))
+        return fail(ERR_DATA,
+                    "%s: /sparse is %s of %s%s; ids are integers (N,F) for the %lld samples, or in "
+                    "one row with /sparse_offset, uint64 (N*F+1)",
+                    set->path, dims_text(ids, dims), element_name(ids->type),
+                    flat ? ", and /sparse_offset does not fit it" : "", (long long)set->samples);
+    set->fields = flat ? places / set->samples : ids->dim[1];
+    if (!flat) set->id_most = set->fields;
+    if (flat && set->id_most == 0) TRY(ids_scan(set));
+    if (set->id_most >= 0 && set->id_most <= DATA_IDS_MOST && set->fields <= DATA_IDS_MOST)
+        return OK;
+    return fail(ERR_DATA,
+                "%s: a sample has %lld fields and up to %lld ids (attribute id_most); at most %d "
+                "can be used",
+                set->path, (long long)set->fields, (long long)set->id_most, DATA_IDS_MOST);
+}
+
 static Status contents_read(Opening *o)
 {
     DataSet *set = o->set;
@@ -281,6 +341,7 @@ static Status contents_read(Opening *o)
     set->stored_width = set->encoded ? 0 : set->width;
     TRY(view_shape(set, o->config));
     if (set->encoded) TRY(index_check(set));
+    TRY(ids_shape(o));
     double scale = o->config ? o->config->data.scale : 0.0;
     set->scale = (float)(scale != 0.0 ? scale : set->x.type == ELEM_U8 ? 1.0 / 255.0 : 1.0);
     TRY(part_there(o, FACTS_Y));

@@ -2,8 +2,6 @@
  * object, and read all of it once. Labels are counted by class where that takes a moment only. */
 #include "data_private.h"
 
-#include <string.h>
-
 enum { COUNT_SAMPLES = 10000000, COUNT_CLASSES = 100000, PIECE_BYTES = 1 << 20 };
 
 /* How many samples each class has (owned by the caller), or NULL where it is not cheap or cannot be
@@ -65,6 +63,29 @@ static void labels_json(const DataSet *set, const ClassNames *names, Json *json)
     mem_free(&count);
 }
 
+static void names_json(const DataSet *set, const char *list, Json *json)
+{
+    ClassNames names;
+    if (class_names_read_of(&names, set->path, list) == OK && names.count > 0) {
+        json_array(json, list);
+        for (int64_t i = 0; i < names.count; ++i) json_text(json, NULL, names.name[i]);
+        json_end(json);
+    }
+    class_names_free(&names);
+}
+
+static void table_json(const DataSet *set, Json *json)
+{
+    names_json(set, "columns", json);
+    if (set->fields == 0) return;
+    array_json("ids", &set->ids, json);
+    if (set->id_first.ndim) array_json("ids_offset", &set->id_first, json);
+    names_json(set, "fields", json);
+    json_int(json, "field_count", set->fields);
+    json_int(json, "id_most", set->id_most);
+    json_int(json, "id_rows", (int64_t)set->id_rows);
+}
+
 static void images_json(const DataSet *set, const ClassNames *names, Json *json)
 {
     array_json("y", &set->y, json);
@@ -98,6 +119,7 @@ static void print_json(const DataSet *set, const ClassNames *names, FILE *out)
         }
     } else {
         images_json(set, names, &json);
+        if (!data_kind(set)->augments) table_json(set, &json);
     }
     json_end(&json);
 }
@@ -131,6 +153,33 @@ static void labels_text(const DataSet *set, const ClassNames *names, FILE *out)
     mem_free(&count);
 }
 
+/* "2 columns: age, hours" */
+static void names_text(const DataSet *set, const char *list, int64_t count, FILE *out)
+{
+    enum { MOST = 64 };
+    ClassNames names;
+    bool named = class_names_read_of(&names, set->path, list) == OK && names.count > 0;
+    fprintf(out, "  %-9s %lld", list, (long long)count);
+    for (int64_t i = 0; named && i < names.count && i < MOST; ++i)
+        fprintf(out, "%s%s", i ? ", " : ": ", names.name[i]);
+    fputs(named && names.count > MOST ? ", ...\n" : "\n", out);
+    class_names_free(&names);
+}
+
+static void table_text(const DataSet *set, FILE *out)
+{
+    names_text(set, "columns", set->channels, out);
+    if (set->fields == 0) return;
+    array_text("ids", &set->ids, out);
+    if (set->id_first.ndim) array_text("", &set->id_first, out);
+    names_text(set, "fields", set->fields, out);
+    fprintf(out, "  %-9s at most %lld a sample, ", "", (long long)set->id_most);
+    if (set->id_rows)
+        fprintf(out, "below %llu (id_rows)\n", (unsigned long long)set->id_rows);
+    else
+        fputs("any of 64 bits\n", out);
+}
+
 static void print_text(const DataSet *set, const ClassNames *names, FILE *out)
 {
     fprintf(out, "%s: %s data set, %lld samples\n", set->path, data_kind(set)->name,
@@ -155,7 +204,7 @@ static void print_text(const DataSet *set, const ClassNames *names, FILE *out)
                 (long long)set->channels, set->channels == 1 ? "" : "s", (long long)set->height,
                 (long long)set->width, set->channels_last ? "NHWC" : "NCHW");
     else
-        fprintf(out, "  %-9s %lld columns\n", "sample", (long long)set->channels);
+        table_text(set, out);
     fprintf(out, "  %-9s raw * %.6g\n", "scale", (double)set->scale);
     for (int i = 0; set->has_stats && i < set->stats_count; ++i)
         fprintf(out, "  %-9s mean %.6g, deviation %.6g\n", i ? "" : "normalise",
@@ -227,6 +276,7 @@ Status data_set_check(const DataSet *set, int64_t classes)
     TRY(reader_new(&reader, &as));
     Status st = as.encoded ? encoded_check(&as, reader) : check_x(&as, reader);
     if (st == OK) st = check_y(&as, reader);
+    if (st == OK) st = ids_check(&as, reader);
     reader_free(&reader);
     return st;
 }

@@ -64,11 +64,11 @@ static TokenPair *pair_place(const Tokenizer *t, int32_t left, int32_t right)
 void tokenizer_pair_add(Tokenizer *t, TokenPair pair)
 {
     TokenPair *p = pair_place(t, pair.left, pair.right);
-    if (p->left < 0) ++t->pairs;
     if (p->left < 0 || p->rank > pair.rank) *p = pair;
 }
 
-const TokenPair *tokenizer_pair(const Tokenizer *t, int32_t left, int32_t right)
+/* NULL: they do not become one. */
+static const TokenPair *pair_find(const Tokenizer *t, int32_t left, int32_t right)
 {
     const TokenPair *p = pair_place(t, left, right);
     return p->left < 0 ? NULL : p;
@@ -149,6 +149,7 @@ Status tokenizer_take(Tokenizer *t, const char *path, const char *place, NamedTo
                         "bytes as GPT-2's",
                         path, b);
     }
+    t->end_of_text = tokenizer_find(t, END_OF_TEXT, strlen(END_OF_TEXT));
     return OK;
 }
 
@@ -156,7 +157,7 @@ Status tokenizer_take(Tokenizer *t, const char *path, const char *place, NamedTo
 
 static int32_t rank_of(const Tokenizer *t, int32_t left, int32_t right)
 {
-    const TokenPair *p = tokenizer_pair(t, left, right);
+    const TokenPair *p = pair_find(t, left, right);
     return p ? p->rank : NO_RANK;
 }
 
@@ -169,7 +170,7 @@ static int merge_short(const Tokenizer *t, int32_t *token, int32_t *rank, int n)
         for (int i = 0; i + 1 < n; ++i)
             if (rank[i] != NO_RANK && (best < 0 || rank[i] < rank[best])) best = i;
         if (best < 0) return n;
-        token[best] = tokenizer_pair(t, token[best], token[best + 1])->merged;
+        token[best] = pair_find(t, token[best], token[best + 1])->merged;
         --n;
         memmove(token + best + 1, token + best + 2, (size_t)(n - best - 1) * sizeof *token);
         memmove(rank + best + 1, rank + best + 2, (size_t)(n - best - 1) * sizeof *rank);
@@ -242,7 +243,7 @@ static void merge_long(const Tokenizer *t, const unsigned char *text, int64_t n,
         const Waiting x = heap_pop(&w);
         const int64_t right = w.next[x.at];
         if (w.token[x.at] != x.left || right >= n || w.token[right] != x.right) continue;
-        w.token[x.at] = tokenizer_pair(t, x.left, x.right)->merged;
+        w.token[x.at] = pair_find(t, x.left, x.right)->merged;
         w.token[right] = -1;
         w.next[x.at] = w.next[right];
         if (w.next[right] < n) w.before[w.next[right]] = x.at;

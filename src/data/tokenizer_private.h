@@ -27,9 +27,9 @@ struct Tokenizer {
     /* of every byte */
     int32_t byte[256];
     int32_t end_of_text;
-    /* owned, open addressing: room is a power of two; how many of it are taken */
+    /* owned, open addressing: room is a power of two */
     TokenPair *pair;
-    int64_t pair_room, pairs;
+    int64_t pair_room;
     /* likewise: tokens by their bytes, -1: free */
     int32_t *slot;
     int64_t slot_room;
@@ -38,9 +38,10 @@ struct Tokenizer {
     char hash[17];
 };
 
-/* A token that a file names; bytes owned until tokenizer_take. */
+/* A token that a file names. */
 typedef struct NamedToken {
     int64_t id;
+    /* owned by the reader: tokenizer_take copies them */
     char *bytes;
     int length;
     /* where in the file, for messages */
@@ -55,8 +56,6 @@ int32_t tokenizer_find(const Tokenizer *t, const char *bytes, size_t length);
 /* Room for so many pairs, then each; of two of the same the lower rank holds. */
 void tokenizer_pair_room(Tokenizer *t, int64_t pairs);
 void tokenizer_pair_add(Tokenizer *t, TokenPair pair);
-/* NULL: they do not become one. */
-const TokenPair *tokenizer_pair(const Tokenizer *t, int32_t left, int32_t right);
 
 /* Fill an empty tokenizer. */
 Status tokenizer_read_folder(Tokenizer *t, const char *path);

@@ -4,7 +4,8 @@
  * token. */
 #include "tokenizer_private.h"
 
-#include <stdlib.h>
+#include "config.h"
+
 #include <string.h>
 
 typedef struct Names {
@@ -97,13 +98,12 @@ static Status read_vocab(Tokenizer *t, const char *path)
     }
     if (st == OK) st = json_scan_end(&s);
     if (st == OK) st = tokenizer_take(t, path, "token", names.token, names.count);
-    if (st == OK) t->end_of_text = tokenizer_find(t, END_OF_TEXT, strlen(END_OF_TEXT));
     names_fini(&names);
     mem_free(&text);
     return st;
 }
 
-/* Lines of a text, one after the other; *line: the next one, 0 at its end. */
+/* Lines of a text, one after the other: the next one, with a zero at its end; NULL: no more. */
 static char *next_line(char **at, char *end)
 {
     char *line = *at;
@@ -208,9 +208,8 @@ static Status read_rank(const char *path, int64_t number, char *line, Names *nam
     const char *at = space ? space + 1 : "";
     int64_t id;
     int length = space ? from_base64(line, (size_t)(space - line)) : -1;
-    char *end = NULL;
-    id = *at >= '0' && *at <= '9' ? strtoll(at, &end, 10) : -1;
-    if (length < 1 || length > TOKENIZER_BYTES || id < 0 || !end || *end)
+    bool whole = whole_read(&at, 0, INT64_MAX, &id) && !*at;
+    if (length < 1 || length > TOKENIZER_BYTES || !whole)
         return fail(ERR_DATA,
                     "%s: line %lld: a token in base64 and its number are wanted, as in a tiktoken "
                     "file",
@@ -276,10 +275,7 @@ Status tokenizer_read_ranks(Tokenizer *t, const char *path)
         add_end_of_text(&names);
         st = tokenizer_take(t, path, "line", names.token, names.count);
     }
-    if (st == OK) {
-        t->end_of_text = tokenizer_find(t, END_OF_TEXT, strlen(END_OF_TEXT));
-        add_splits(t);
-    }
+    if (st == OK) add_splits(t);
     names_fini(&names);
     mem_free(&text);
     return st;

@@ -3,6 +3,7 @@
  * CenterCrop, RandomErasing. Python rounds halves to even, and so does rint. */
 #include "data_private.h"
 
+#include <limits.h>
 #include <math.h>
 
 int64_t draw_below(uint32_t word, int64_t below)
@@ -45,12 +46,25 @@ static int64_t short_side(const DataSet *set, const Config *c)
     return (2 * 8 * square(c) + 7) / 14;
 }
 
-/* The long side is cut to a whole number. */
-static void resized(int64_t side, int *width, int *height)
+void view_cover(int64_t to_width, int64_t to_height, int64_t *width, int64_t *height)
 {
     int64_t w = *width, h = *height;
-    *width = (int)(w <= h ? side : side * w / h);
-    *height = (int)(w <= h ? side * h / w : side);
+    bool wide = h * to_width <= w * to_height;
+    *width = wide ? w * to_height / h : to_width;
+    *height = wide ? to_height : h * to_width / w;
+}
+
+Status view_resize(PictureView *view, int64_t to_width, int64_t to_height, const char *name)
+{
+    int64_t width = view->box.width, height = view->box.height;
+    view_cover(to_width, to_height, &width, &height);
+    if (width > INT_MAX || height > INT_MAX)
+        return fail(ERR_DATA, "%s: %dx%d pixels are too narrow to be resized to %lld", name,
+                    view->box.width, view->box.height,
+                    (long long)(to_width < to_height ? to_width : to_height));
+    view->width = (int)width;
+    view->height = (int)height;
+    return OK;
 }
 
 static Status resampled_check(const DataSet *set, const Config *c, const char *key)
@@ -83,11 +97,12 @@ Status view_shape(DataSet *set, const Config *c)
         set->height = set->width = 0;
         return OK;
     }
-    int width = (int)set->width, height = (int)set->height;
-    if (!set->encoded && c->data.resize) resized(c->data.resize, &width, &height);
+    int64_t width = set->width, height = set->height;
+    if (!set->encoded && c->data.resize)
+        view_cover(c->data.resize, c->data.resize, &width, &height);
     if (side && !set->encoded && !c->data.random_resized_crop && (width < side || height < side))
-        return config_fail_key(c, key, "is %lld, images of %s are %dx%d: set data.resize",
-                               (long long)side, set->path, width, height);
+        return config_fail_key(c, key, "is %lld, images of %s are %lldx%lld: set data.resize",
+                               (long long)side, set->path, (long long)width, (long long)height);
     set->width = side ? side : width;
     set->height = side ? side : height;
     return OK;
@@ -102,26 +117,21 @@ Status data_set_sized(const DataSet *set, const Config *c)
                            set->path);
 }
 
-static PictureView whole(const DataSet *set, const Config *c, int width, int height)
-{
-    PictureView v = {.box = {0, 0, width, height}, .width = width, .height = height};
-    int64_t side = short_side(set, c);
-    if (side) resized(side, &v.width, &v.height);
-    v.part = (ImageBox){0, 0, (int)set->width, (int)set->height};
-    return v;
-}
-
 int view_middle(int of, int part)
 {
     return of >= part ? (int)rint((of - part) / 2.0) : -((part - of) / 2);
 }
 
-PictureView view_evaluation(const DataSet *set, const Config *c, int width, int height)
+Status view_evaluation(PictureView *view, const DataSet *set, const Config *c, int width,
+                       int height, const char *name)
 {
-    PictureView v = whole(set, c, width, height);
-    v.part.x = view_middle(v.width, v.part.width);
-    v.part.y = view_middle(v.height, v.part.height);
-    return v;
+    int64_t side = short_side(set, c);
+    *view = (PictureView){.box = {0, 0, width, height}, .width = width, .height = height};
+    if (side) TRY(view_resize(view, side, side, name));
+    int part_width = (int)set->width, part_height = (int)set->height;
+    view->part = (ImageBox){view_middle(view->width, part_width),
+                            view_middle(view->height, part_height), part_width, part_height};
+    return OK;
 }
 
 /* Where ten tries find none: the middle, cut only as far as the bounds of the ratio ask. */
@@ -154,8 +164,8 @@ static ImageBox resized_crop(const Config *c, RngKey key, int width, int height)
     return middle_box(width, height, ratio[0], ratio[1]);
 }
 
-bool view_training(PictureView *view, const DataSet *set, const Config *c, RngKey key, int width,
-                   int height)
+Status view_training(PictureView *view, const DataSet *set, const Config *c, RngKey key, int width,
+                     int height, const char *name)
 {
     int side = (int)square(c);
     if (c->data.random_resized_crop) {
@@ -163,16 +173,20 @@ bool view_training(PictureView *view, const DataSet *set, const Config *c, RngKe
                               .part = {0, 0, side, side},
                               .width = side,
                               .height = side};
-        return true;
+        return OK;
     }
-    *view = view_evaluation(set, c, width, height);
-    if (!c->data.random_crop) return true;
-    if (view->width < side || view->height < side) return false;
+    TRY(view_evaluation(view, set, c, width, height, name));
+    if (!c->data.random_crop) return OK;
+    if (view->width < side || view->height < side)
+        return fail(ERR_DATA,
+                    "%s: is %dx%d, brought to data.resize it is too small for data.random_crop "
+                    "%d: set a larger data.resize",
+                    name, width, height, side);
     uint32_t r[4];
     rng_block(key, DRAW_CROP, r);
     view->part.y = (int)draw_below(r[0], view->height - side + 1);
     view->part.x = (int)draw_below(r[1], view->width - side + 1);
-    return true;
+    return OK;
 }
 
 ImageBox view_erasing(const DataSet *set, const Config *c, RngKey key)

@@ -64,14 +64,6 @@ static OnnxValue heads_of(const OnnxLayer *l, OnnxValue x, int64_t heads, int64_
     return x;
 }
 
-/* (N,K,W,T), or with groups (N,K,1,W,T). */
-static OnnxValue turn_keys(const OnnxLayer *l, OnnxValue key)
-{
-    key = onnx_add(l, "Transpose", "keys_turned", key);
-    onnx_ints(l, "perm", 4, (const int64_t[]){0, 1, 3, 2});
-    return key;
-}
-
 OnnxValue attention_onnx(const OnnxLayer *l)
 {
     const int64_t heads = l->spec->heads, kv_heads = attention_kv_heads(l->spec);
@@ -88,7 +80,9 @@ OnnxValue attention_onnx(const OnnxLayer *l)
         key = rotate(l, key, width);
     }
     query = onnx_add(l, "Mul", "scaled", query, onnx_number(l, (float)(1 / sqrt((double)width))));
-    key = turn_keys(l, key);
+    /* (N,K,W,T) */
+    key = onnx_add(l, "Transpose", "keys_turned", key);
+    onnx_ints(l, "perm", 4, (const int64_t[]){0, 1, 3, 2});
     if (group > 1) {
         query =
             onnx_add(l, "Reshape", "groups", query, onnx_vector(l, 0, kv_heads, group, -1, width));

@@ -15,8 +15,14 @@ typedef enum AttrType {
     ATTR_PAD,
     ATTR_FLOAT,
     ATTR_BOOL,
-    ATTR_INIT
+    ATTR_WORD
 } AttrType;
+
+/* a value of an enum */
+typedef struct AttrWord {
+    const char *word;
+    int value;
+} AttrWord;
 
 typedef struct Attr {
     const char *name;
@@ -28,10 +34,25 @@ typedef struct Attr {
     double low, high;
     /* high itself is out of range */
     bool below_high;
+    /* ATTR_WORD: what there is, up to one without a word */
+    const AttrWord *words;
 } Attr;
 
 #define IN_SPEC(field) .offset = offsetof(OpSpec, field)
 #define IN_SIZE(field) .in_size = true, .offset = offsetof(LayerSize, field)
+
+static const AttrWord init_words[] = {{"uniform", INIT_UNIFORM},
+                                      {"he", INIT_HE_NORMAL},
+                                      {"normal", INIT_NORMAL},
+                                      {"zero", INIT_ZERO},
+                                      {NULL, 0}};
+static const AttrWord mode_words[] = {
+    {"sum", BAG_SUM}, {"mean", BAG_MEAN}, {"concat", BAG_CONCAT}, {NULL, 0}};
+static const AttrWord tables_words[] = {
+    {"shared", TABLES_SHARED}, {"each", TABLES_EACH}, {NULL, 0}};
+_Static_assert(sizeof(Init) == sizeof(int) && sizeof(BagMode) == sizeof(int) &&
+                   sizeof(TableUse) == sizeof(int),
+               "words are written as int");
 
 static const Attr table[] = {
     {"width", ATTR_COUNT, IN_SIZE(width), .low = 1, .high = 2147483647},
@@ -39,7 +60,7 @@ static const Attr table[] = {
     {"vocab", ATTR_COUNT, IN_SIZE(vocab), .low = 1, .high = 2147483647},
     {"context", ATTR_COUNT, IN_SIZE(vocab), .low = 1, .high = 2147483647},
     {"bias", ATTR_BOOL, IN_SIZE(bias)},
-    {"init", ATTR_INIT, IN_SIZE(init)},
+    {"init", ATTR_WORD, IN_SIZE(init), .words = init_words},
     {"init_std", ATTR_FLOAT, IN_SIZE(init_std), .low = 0, .high = 100},
     {"kernel", ATTR_PAIR, IN_SPEC(kernel), .low = 1, .high = 1024},
     {"stride", ATTR_PAIR, IN_SPEC(stride), .low = 1, .high = 1024},
@@ -52,6 +73,13 @@ static const Attr table[] = {
     {"eps", ATTR_FLOAT, IN_SPEC(eps), .low = 1e-12, .high = 1},
     {"momentum", ATTR_FLOAT, IN_SPEC(momentum), .low = 0, .high = 1},
     {"p", ATTR_FLOAT, IN_SPEC(drop), .low = 0, .high = 1, .below_high = true},
+    {"fields", ATTR_INT, IN_SPEC(bag_fields), .low = 1, .high = 65536},
+    {"first_field", ATTR_INT, IN_SPEC(bag_first), .low = 0, .high = 65535},
+    {"mode", ATTR_WORD, IN_SPEC(bag_mode), .words = mode_words},
+    {"ids", ATTR_INT, IN_SPEC(bag_ids), .low = 1, .high = 1048576},
+    {"together", ATTR_BOOL, IN_SPEC(bag_together)},
+    {"tables", ATTR_WORD, IN_SIZE(tables), .words = tables_words},
+    {"hashed", ATTR_BOOL, IN_SIZE(hashed)},
     {"smoothing", ATTR_FLOAT, IN_SPEC(smoothing), .low = 0, .high = 1, .below_high = true},
 };
 
@@ -147,21 +175,18 @@ static Status set_bool(const Attr *attr, const char *value, bool *out)
     return fail(ERR_CONFIG, "%s: '%s' is neither true nor false", attr->name, value);
 }
 
-static Status set_init(const Attr *attr, const char *value, Init *out)
+static Status set_word(const Attr *attr, const char *value, int *out)
 {
-    static const struct {
-        const char *name;
-        Init init;
-    } choice[] = {{"uniform", INIT_UNIFORM},
-                  {"he", INIT_HE_NORMAL},
-                  {"normal", INIT_NORMAL},
-                  {"zero", INIT_ZERO}};
-    for (size_t i = 0; i < sizeof choice / sizeof choice[0]; ++i)
-        if (strcmp(value, choice[i].name) == 0) {
-            *out = choice[i].init;
+    char all[128] = "";
+    for (const AttrWord *w = attr->words; w->word; ++w) {
+        size_t used = strlen(all);
+        if (strcmp(value, w->word) == 0) {
+            *out = w->value;
             return OK;
         }
-    return fail(ERR_CONFIG, "%s: '%s' is none of uniform, he, normal, zero", attr->name, value);
+        snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "", w->word);
+    }
+    return fail(ERR_CONFIG, "%s: '%s' is none of %s", attr->name, value, all);
 }
 
 static Status attr_set(const Attr *attr, const char *value, void *field)
@@ -184,8 +209,8 @@ static Status attr_set(const Attr *attr, const char *value, void *field)
         return set_float(attr, value, field);
     case ATTR_BOOL:
         return set_bool(attr, value, field);
-    case ATTR_INIT:
-        return set_init(attr, value, field);
+    case ATTR_WORD:
+        return set_word(attr, value, field);
     }
     return fail(ERR_BUG, "attribute %s has no type", attr->name);
 }

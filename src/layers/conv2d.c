@@ -34,9 +34,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
 
 OnnxValue conv_onnx(const OnnxLayer *l)
 {
-    const bool bias = l->spec->w_count > 1;
-    OnnxValue in[] = {l->x[0], onnx_param(l, 0), bias ? onnx_param(l, 1) : ONNX_NONE};
-    OnnxValue y = onnx_node(l, "Conv", NULL, in, bias ? 3 : 2);
+    OnnxValue y = onnx_with_params(l, "Conv");
     onnx_int(l, "group", l->spec->groups);
     window_onnx(l);
     return y;

@@ -26,8 +26,7 @@ static OnnxValue to_onnx(const OnnxLayer *l)
 {
     const bool bias = l->spec->w_count > 1;
     if (l->spec->x[0].shape.ndim == 2) {
-        OnnxValue in[] = {l->x[0], onnx_param(l, 0), bias ? onnx_param(l, 1) : ONNX_NONE};
-        OnnxValue y = onnx_node(l, "Gemm", NULL, in, bias ? 3 : 2);
+        OnnxValue y = onnx_with_params(l, "Gemm");
         onnx_int(l, "transB", 1);
         return y;
     }

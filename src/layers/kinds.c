@@ -26,8 +26,13 @@
     _(group_norm)                                                                                  \
     _(rms_norm)                                                                                    \
     _(swiglu)                                                                                      \
+    _(bag)                                                                                         \
+    _(interaction)                                                                                 \
+    _(fm)                                                                                          \
+    _(numeric_embedding)                                                                           \
     _(softmax_loss)                                                                                \
-    _(mse_loss)
+    _(mse_loss)                                                                                    \
+    _(sigmoid_loss)
 /* clang-format on */
 
 #define DECLARE(name) extern const LayerKind kind_##name;
@@ -161,6 +166,19 @@ Status window_infer(OpSpec *spec, const char *kind, int64_t out[2])
                 kind, k, side[d], (long long)size, spec->pad[d]);
         out[d] = (size + 2 * spec->pad[d] - k) / spec->stride[d] + 1;
     }
+    return OK;
+}
+
+Status vectors_infer(OpSpec *spec, const LayerSize *size, const char *kind, int least)
+{
+    char text[64];
+    TRY(need_floats(spec, kind, 2, 2, "vectors side by side (N,n*width)"));
+    if (size->width < 1) return fail(ERR_CONFIG, "%s needs width, the length of a vector", kind);
+    const Shape x = spec->x[0].shape;
+    if (x.dim[1] % size->width != 0 || x.dim[1] < least * size->width)
+        return fail(ERR_CONFIG, "%s got %s, which is not %d or more vectors of %lld side by side",
+                    kind, shape_text(x, text), least, (long long)size->width);
+    spec->row_width = (int)size->width;
     return OK;
 }
 

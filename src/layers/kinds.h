@@ -14,6 +14,8 @@ Status need_floats(const OpSpec *spec, const char *kind, int lowest, int highest
 /* Kernel given, `same` padding resolved, and the window fits: *out = outputs along both
  * directions. */
 Status window_infer(OpSpec *spec, const char *kind, int64_t out[2]);
+/* Rows of `least` or more vectors of size->width side by side, which becomes spec->row_width. */
+Status vectors_infer(OpSpec *spec, const LayerSize *size, const char *kind, int least);
 /* Of the last ONNX node: the attributes of spec's window. */
 void window_onnx(const OnnxLayer *layer);
 /* of whatever is a convolution */

@@ -51,17 +51,14 @@ static Status layer_norm_infer(OpSpec *spec, const LayerSize *size, LayerParam p
 
 static OnnxValue batch_onnx(const OnnxLayer *l)
 {
-    OnnxValue in[5] = {l->x[0]};
-    for (int i = 0; i < 4; ++i) in[1 + i] = onnx_param(l, i);
-    OnnxValue y = onnx_node(l, "BatchNormalization", NULL, in, 5);
+    OnnxValue y = onnx_with_params(l, "BatchNormalization");
     onnx_real(l, "epsilon", l->spec->eps);
     return y;
 }
 
 static OnnxValue layer_onnx(const OnnxLayer *l)
 {
-    OnnxValue scale = onnx_param(l, 0), shift = onnx_param(l, 1);
-    OnnxValue y = onnx_add(l, "LayerNormalization", NULL, l->x[0], scale, shift);
+    OnnxValue y = onnx_with_params(l, "LayerNormalization");
     onnx_int(l, "axis", -1);
     onnx_real(l, "epsilon", l->spec->eps);
     return y;

@@ -6,6 +6,8 @@ enum { ATTR_NAME = 1, ATTR_F = 2, ATTR_I = 3, ATTR_INTS = 8, ATTR_TYPE = 20 };
 enum { TYPE_FLOAT = 1, TYPE_INT = 2, TYPE_INTS = 7 };
 /* of a NodeProto */
 enum { NODE_ATTRIBUTE = 5 };
+_Static_assert((int)ONNX_LINKS >= (int)SPEC_INPUTS && (int)ONNX_LINKS >= 1 + (int)SPEC_PARAMS,
+               "a node takes all that a layer takes");
 
 void onnx_graph_fini(OnnxGraph *g)
 {
@@ -158,11 +160,11 @@ void onnx_real(const OnnxLayer *l, const char *name, float value)
 
 /* ---- initializers ---- */
 
-static OnnxTensor *add_tensor(OnnxGraph *g, OnnxValue value, OnnxType type)
+static OnnxTensor *add_tensor(OnnxGraph *g, OnnxValue value, OnnxType type, Shape shape)
 {
     g->tensor = more(g->tensor, g->tensor_count, sizeof *g->tensor);
     OnnxTensor *t = &g->tensor[g->tensor_count++];
-    *t = (OnnxTensor){.value = value, .type = type, .param = -1};
+    *t = (OnnxTensor){.value = value, .type = type, .shape = shape, .param = -1};
     return t;
 }
 
@@ -170,7 +172,7 @@ static OnnxTensor *add_tensor(OnnxGraph *g, OnnxValue value, OnnxType type)
 static OnnxValue param_value(const OnnxLayer *l, int slot, bool turned)
 {
     OnnxGraph *g = l->graph;
-    const Shape shape = l->spec->w[slot];
+    Shape shape = l->spec->w[slot];
     for (int i = 0; i < g->tensor_count; ++i) {
         if (g->tensor[i].param != l->param[slot]) continue;
         if (g->tensor[i].turned == turned) return g->tensor[i].value;
@@ -178,11 +180,10 @@ static OnnxValue param_value(const OnnxLayer *l, int slot, bool turned)
         onnx_ints(l, "perm", 2, (const int64_t[]){1, 0});
         return other;
     }
-    OnnxTensor *t = add_tensor(g, onnx_value(g, l->param_name[slot]), ONNX_FLOAT);
+    if (turned) shape = shape_of(2, shape.dim[1], shape.dim[0], 1, 1);
+    OnnxTensor *t = add_tensor(g, onnx_value(g, l->param_name[slot]), ONNX_FLOAT, shape);
     t->param = l->param[slot];
     t->turned = turned;
-    t->ndim = shape.ndim;
-    for (int d = 0; d < shape.ndim; ++d) t->dim[d] = shape.dim[turned ? shape.ndim - 1 - d : d];
     return t->value;
 }
 
@@ -196,13 +197,21 @@ OnnxValue onnx_param_turned(const OnnxLayer *l, int slot)
     return param_value(l, slot, true);
 }
 
+OnnxValue onnx_with_params(const OnnxLayer *l, const char *op)
+{
+    OnnxValue in[1 + SPEC_PARAMS] = {l->x[0]};
+    for (int i = 0; i < l->spec->w_count; ++i) in[1 + i] = onnx_param(l, i);
+    return onnx_node(l, op, NULL, in, 1 + l->spec->w_count);
+}
+
 OnnxValue onnx_number(const OnnxLayer *l, float value)
 {
     char key[64];
     snprintf(key, sizeof key, "constant/%.9g", (double)value);
     OnnxValue known = onnx_known(l, key);
     if (known != ONNX_NONE) return known;
-    OnnxTensor *t = add_tensor(l->graph, onnx_value(l->graph, key), ONNX_FLOAT);
+    OnnxTensor *t =
+        add_tensor(l->graph, onnx_value(l->graph, key), ONNX_FLOAT, shape_of(0, 1, 1, 1, 1));
     t->data = mem_new(sizeof value);
     memcpy(t->data, &value, sizeof value);
     return onnx_share(l, key, t->value);
@@ -211,31 +220,33 @@ OnnxValue onnx_number(const OnnxLayer *l, float value)
 OnnxValue onnx_whole(const OnnxLayer *l, int count, const int64_t *value)
 {
     const int numbers = count ? count : 1;
-    char key[256] = "constant/int64";
-    size_t used = strlen(key);
+    enum { NUMBER = 24 };
+    const size_t room = (size_t)(numbers + 1) * NUMBER;
+    char *key = mem_new(room);
+    size_t used = (size_t)snprintf(key, room, "constant/int64");
     for (int i = 0; i < numbers; ++i)
-        used += (size_t)snprintf(key + used, sizeof key - used, "%c%lld",
+        used += (size_t)snprintf(key + used, room - used, "%c%lld",
                                  i       ? ','
                                  : count ? '/'
                                          : ' ',
                                  (long long)value[i]);
     OnnxValue known = onnx_known(l, key);
-    if (known != ONNX_NONE) return known;
-    OnnxTensor *t = add_tensor(l->graph, onnx_value(l->graph, key), ONNX_INT64);
-    t->ndim = count ? 1 : 0;
-    t->dim[0] = count;
-    t->data = mem_new((size_t)numbers * sizeof *value);
-    memcpy(t->data, value, (size_t)numbers * sizeof *value);
-    return onnx_share(l, key, t->value);
+    if (known == ONNX_NONE) {
+        OnnxTensor *t = add_tensor(l->graph, onnx_value(l->graph, key), ONNX_INT64,
+                                   shape_of(count ? 1 : 0, count, 1, 1, 1));
+        t->data = mem_new((size_t)numbers * sizeof *value);
+        memcpy(t->data, value, (size_t)numbers * sizeof *value);
+        known = onnx_share(l, key, t->value);
+    }
+    mem_free(&key);
+    return known;
 }
 
 OnnxValue onnx_table(const OnnxLayer *l, const char *key, int64_t rows, int64_t columns,
                      float *data)
 {
-    OnnxTensor *t = add_tensor(l->graph, onnx_value(l->graph, key), ONNX_FLOAT);
-    t->ndim = 2;
-    t->dim[0] = rows;
-    t->dim[1] = columns;
+    OnnxTensor *t = add_tensor(l->graph, onnx_value(l->graph, key), ONNX_FLOAT,
+                               shape_of(2, rows, columns, 1, 1));
     t->data = data;
     return onnx_share(l, key, t->value);
 }

@@ -74,6 +74,7 @@ static Status check_keys(const Config *config)
                {"rotary_base", config->model.rotary_base != ROTARY_BASE},
                {"rms_eps", config->model.rms_eps != RMS_EPS},
                {"tied", config->model.tied},
+               {"bottom", config->model.bottom.count > 0},
                {"context", config->model.context > 0 && !list},
                {"vocab", config->model.vocab > 0 && !list}};
     if (!list && !*name) return OK;
@@ -115,7 +116,9 @@ static Status check_logits(const Graph *graph, const Config *config, int logits)
     if (logits == NODE_INPUT) return fail(ERR_CONFIG, "the model has no layers");
     Shape y = graph->node[logits].spec.y.shape;
     const char *name = graph->node[logits].name;
-    const char *what = config->train.loss == LOSS_MSE    ? "targets"
+    const LossInfo *loss = loss_info(config);
+    const char *what = loss->of_targets                  ? "targets"
+                       : loss->outputs                   ? "outputs"
                        : graph->input.dtype == DTYPE_I32 ? "tokens"
                                                          : "classes";
     if (y.ndim == 4)
@@ -123,6 +126,10 @@ static Status check_logits(const Graph *graph, const Config *config, int logits)
                     "layer %s: the last layer gives images %s, the loss needs (N,%s): end with "
                     "flatten and dense",
                     name, shape_text(y, text), what);
+    if (loss->outputs && y.dim[y.ndim - 1] != loss->outputs)
+        return fail(ERR_CONFIG,
+                    "layer %s: the last layer gives %lld outputs, train.loss %s needs %lld", name,
+                    (long long)y.dim[y.ndim - 1], loss_name(config), (long long)loss->outputs);
     if (y.dim[y.ndim - 1] != graph->classes)
         return fail(ERR_CONFIG,
                     "layer %s: the last layer gives %lld outputs, but the data has %lld %s", name,
@@ -132,12 +139,12 @@ static Status check_logits(const Graph *graph, const Config *config, int logits)
 
 static Status add_loss(Graph *graph, const Config *config, int logits)
 {
-    bool mse = config->train.loss == LOSS_MSE;
+    const LossInfo *info = loss_info(config);
     char smoothing[32];
     snprintf(smoothing, sizeof smoothing, "%.9g", config->train.label_smoothing);
     TRY(check_logits(graph, config, logits));
-    int loss = graph_add(graph, mse ? "mse_loss" : "softmax_loss", "loss", &logits, 1,
-                         mse ? NULL : "smoothing", smoothing, NULL);
+    int loss = graph_add(graph, info->layer, "loss", &logits, 1, info->smooths ? "smoothing" : NULL,
+                         smoothing, NULL);
     if (loss == GRAPH_FAILED) return ERR_CONFIG;
     graph->logits = logits;
     graph->loss = loss;
@@ -165,8 +172,15 @@ static Status build(Graph *graph, const Config *config)
 
 Status graph_build(Graph **graph, const Config *config, Desc input, int64_t classes)
 {
+    return graph_build_ids(graph, config, input, (GraphIds){0}, classes);
+}
+
+Status graph_build_ids(Graph **graph, const Config *config, Desc input, GraphIds ids,
+                       int64_t classes)
+{
     *graph = mem_new(sizeof **graph);
     (*graph)->input = input;
+    (*graph)->ids = ids;
     (*graph)->classes = classes;
     Status status = build(*graph, config);
     if (status != OK) graph_free(graph);

@@ -25,6 +25,8 @@ int graph_find(const Graph *graph, const char *name);
 bool graph_name_taken(const Graph *graph, const char *name);
 /* of a node, or of NODE_INPUT */
 Desc graph_output(const Graph *graph, int node);
+/* how many channels that has */
+int64_t graph_channels(const Graph *graph, int node);
 /* uses[node]: how many inputs read it */
 void graph_count_uses(const Graph *graph, int *uses);
 /* Freezes what model.freeze names. ERR_CONFIG where a pattern names nothing. */
@@ -47,6 +49,12 @@ static inline bool node_is_depthwise(const Node *node)
            s->groups == s->x[0].shape.dim[1] && s->groups == s->y.shape.dim[1];
 }
 
+/* Has it a number of channels of its own, which no other layer decides? */
+static inline bool node_opens(const Node *node)
+{
+    return node->kind && node->kind->channels == CHANNELS_OPEN && !node_is_depthwise(node);
+}
+
 /* Gives the layers that model.widths names their channels, and those behind them the shapes that
  * follow. Which layers there are has been decided by then, of the widths that the model says.
  * ERR_CONFIG: no such layer, or one whose channels another one decides. */
@@ -58,6 +66,15 @@ Status graph_add_list(Graph *graph, const Config *config, int *logits);
 /* Zoo: a dropout layer with config's probability, or `own` where it gives none; x itself where that
  * is 0. */
 int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, double own);
+/* Zoo: a dense layer of weights N(0, 1/fan_in); and one with relu (and model.dropout's, where that
+ * is given) for each of the widths: NAME.0, NAME.0.relu and so on. */
+int zoo_dense(Graph *graph, const char *name, int x, int64_t width);
+int zoo_hidden(Graph *graph, const Config *config, const char *name, int x,
+               const ConfigList *widths);
+/* Zoo: a bag of all of the data's fields, with one more attribute. Its tables have model.vocab rows,
+ * which ids share by a hash unless they are known to be below; else as many as there are ids. */
+int zoo_bag(Graph *graph, const Config *config, const char *name, int64_t width, const char *key,
+            const char *value);
 /* Numbers as attributes take them. */
 enum { ZOO_NUMBER = 32 };
 char *zoo_number(int64_t n, char out[ZOO_NUMBER]);

@@ -10,8 +10,7 @@
 
 /* ---- names ---- */
 
-/* The name without its last word: its layer's. */
-static int layer_chars(const char *name)
+int param_layer_chars(const char *name)
 {
     const char *dot = strrchr(name, '.');
     return (int)(dot ? dot - name : (long)strlen(name));
@@ -19,7 +18,7 @@ static int layer_chars(const char *name)
 
 static bool fits(const char *pattern, const char *name)
 {
-    char *layer = mem_format("%.*s", layer_chars(name), name);
+    char *layer = mem_format("%.*s", param_layer_chars(name), name);
     bool yes = fnmatch(pattern, name, 0) == 0 || fnmatch(pattern, layer, 0) == 0;
     mem_free(&layer);
     return yes;
@@ -36,14 +35,29 @@ bool param_listed(const char *patterns, const char *name)
 
 /* ---- freezing ---- */
 
-static Status check_patterns(const Graph *g, const Config *config)
+/* A table goes by its own name, or by its layer's. */
+static bool table_fits(const Graph *g, const char *pattern, int table)
+{
+    const SparseTable *t = &g->table[table];
+    return fnmatch(pattern, t->name, 0) == 0 || fnmatch(pattern, g->node[t->node].name, 0) == 0;
+}
+
+static void freeze_tables(Graph *g, const char *pattern)
+{
+    for (int i = 0; i < g->table_count; ++i)
+        g->table[i].frozen = g->table[i].frozen || table_fits(g, pattern, i);
+}
+
+static Status take_patterns(Graph *g, const Config *config)
 {
     char *copy = mem_text(config->model.freeze), *rest = copy, *pattern;
     Status st = OK;
     while (st == OK && (pattern = strsep(&rest, ","))) {
         bool any = !*pattern;
+        if (*pattern) freeze_tables(g, pattern);
         for (int i = 0; i < g->param_count && !any; ++i)
             any = !g->param[i].info.buffer && fits(pattern, g->param[i].name);
+        for (int i = 0; i < g->table_count && !any; ++i) any = table_fits(g, pattern, i);
         if (!any)
             st = config_fail_key(config, "model.freeze",
                                  "'%s' matches no layer with parameters and no parameter; "
@@ -90,7 +104,7 @@ Status graph_freeze(Graph *g, const Config *config)
 {
     const char *list = config->model.freeze;
     if (!list || !*list) return OK;
-    TRY(check_patterns(g, config));
+    TRY(take_patterns(g, config));
     for (int i = 0; i < g->param_count; ++i)
         g->param[i].frozen = !g->param[i].info.buffer && param_listed(list, g->param[i].name);
     for (int i = 0; i < g->node_count; ++i)
@@ -135,7 +149,7 @@ int graph_tiers(const Graph *g, int *tier)
     int now = 0, last_chars = 0, last_block = -1;
     for (int i = 0; i < g->param_count; ++i) {
         const char *name = g->param[i].name;
-        int chars = blocks ? block_chars(name) : layer_chars(name);
+        int chars = blocks ? block_chars(name) : param_layer_chars(name);
         if (chars > 0 && !(last && same(name, chars, last, last_chars))) {
             if (i > 0) ++now;
             last = name;

@@ -142,6 +142,7 @@ static void compact(Fuser *f)
         ++count;
     }
     for (int i = 0; i < g->param_count; ++i) g->param[i].node = now[g->param[i].node];
+    for (int i = 0; i < g->table_count; ++i) g->table[i].node = now[g->table[i].node];
     g->logits = now[resolve(f, g->logits)];
     g->loss = now[g->loss];
     g->node_count = count;

@@ -14,8 +14,7 @@ typedef struct Cut {
 
 int64_t units_left(const Units *c, int node, const bool *gone)
 {
-    Shape y = graph_output(c->graph, node).shape;
-    int64_t count = y.dim[y.ndim == 3 ? 2 : 1], left = 0;
+    int64_t count = graph_channels(c->graph, node), left = 0;
     for (int64_t k = 0; k < count; ++k) left += !gone[c->unit[node + 1][k]];
     return left;
 }
@@ -28,7 +27,7 @@ static Cut cut_of(const Units *c, int param)
     Cut cut = {.rows = p->shape.dim[0], .columns = 1, .parts = 1};
     cut.inner = shape_count(p->shape) / (cut.rows > 0 ? cut.rows : 1);
     if (how == CHANNELS_OPEN || how == CHANNELS_KEEP) cut.row = c->unit[p->node + 1];
-    if (how != CHANNELS_OPEN || p->slot > 0 || node_is_depthwise(node)) return cut;
+    if (!node_opens(node) || p->slot > 0) return cut;
     cut.column = c->unit[node->in[0] + 1];
     cut.columns = p->shape.dim[1];
     cut.inner /= cut.columns;

@@ -12,6 +12,12 @@ Desc graph_output(const Graph *graph, int node)
     return node == NODE_INPUT ? graph->input : graph->node[node].spec.y;
 }
 
+int64_t graph_channels(const Graph *graph, int node)
+{
+    Shape s = graph_output(graph, node).shape;
+    return s.dim[s.ndim == 3 ? 2 : 1];
+}
+
 int graph_find(const Graph *graph, const char *name)
 {
     for (int i = 0; i < graph->node_count; ++i)
@@ -43,6 +49,10 @@ Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, cons
         draft->in[i] = in[i];
         draft->spec.x[i] = graph_output(graph, in[i]);
     }
+    if (op_info(kind->op)->reads_ids && in[0] != NODE_INPUT)
+        return fail(ERR_CONFIG, "%s reads the ids of the data: its input is data", kind->name);
+    draft->size.fields = graph->ids.fields;
+    draft->size.id_rows = graph->ids.rows;
     return OK;
 }
 
@@ -77,6 +87,28 @@ static void add_params(Graph *graph, Node *node, int index, const LayerParam inf
     }
 }
 
+/* One table of all fields of a bag, or one of each. */
+static void add_tables(Graph *graph, Node *node, int index)
+{
+    const LayerSize *size = &node->size;
+    const bool each = size->tables == TABLES_EACH;
+    const int more = each ? node->spec.bag_fields : 1;
+    graph->table =
+        mem_resize(graph->table, (size_t)(graph->table_count + more) * sizeof *graph->table);
+    node->spec.bag = graph->bag_count++;
+    for (int f = 0; f < more; ++f)
+        graph->table[graph->table_count++] = (SparseTable){
+            .name = each ? mem_format("%s.%d", node->name, f) : mem_text(node->name),
+            .node = index,
+            .field = each ? f : -1,
+            .rows = (uint64_t)size->vocab,
+            .hashed = size->hashed,
+            .width = node->spec.row_width,
+            .init = size->init,
+            .scale = size->init_std,
+        };
+}
+
 Status draft_finish(Graph *graph, Draft *draft, int *index)
 {
     LayerParam info[SPEC_PARAMS];
@@ -93,6 +125,7 @@ Status draft_finish(Graph *graph, Draft *draft, int *index)
     memcpy(node->in, draft->in, sizeof node->in);
     graph->node_count = i + 1;
     add_params(graph, node, i, info);
+    if (node_info(node)->reads_ids) add_tables(graph, node, i);
     *index = i;
     return OK;
 }
@@ -135,6 +168,8 @@ void graph_free(Graph **graph)
         mem_free(&g->node[i].name);
     }
     for (int i = 0; i < g->param_count; ++i) mem_free(&g->param[i].name);
+    for (int i = 0; i < g->table_count; ++i) mem_free(&g->table[i].name);
+    mem_free(&g->table);
     mem_free(&g->node);
     mem_free(&g->param);
     mem_free(graph);
@@ -160,18 +195,29 @@ static void find_shared(Graph *graph)
     mem_free(&read);
 }
 
+bool node_trains(const Graph *graph, const Node *node)
+{
+    for (int k = 0; k < node->spec.w_count; ++k) {
+        const Param *p = &graph->param[node->param[k]];
+        if (!p->info.buffer && !p->frozen) return true;
+    }
+    for (int k = 0; k < graph->table_count; ++k)
+        if (&graph->node[graph->table[k].node] == node && !graph->table[k].frozen) return true;
+    return false;
+}
+
 /* The gradient of an input is wanted where something that trains lies at or above its producer. */
 void graph_need_dx(Graph *graph)
 {
     bool *wanted = mem_new((size_t)(graph->node_count + 1) * sizeof *wanted);
     for (int i = 0; i < graph->node_count; ++i) {
         Node *node = &graph->node[i];
-        node->spec.frozen = node->spec.w_count > 0;
-        for (int k = 0; k < node->spec.w_count; ++k) {
-            const Param *p = &graph->param[node->param[k]];
-            node->spec.frozen = node->spec.frozen && p->frozen;
-            wanted[i] = wanted[i] || (!p->info.buffer && !p->frozen);
-        }
+        node->spec.frozen = op_has_values(&node->spec);
+        for (int k = 0; k < node->spec.w_count; ++k)
+            node->spec.frozen = node->spec.frozen && graph->param[node->param[k]].frozen;
+        for (int k = 0; k < graph->table_count; ++k)
+            if (graph->table[k].node == i && !graph->table[k].frozen) node->spec.frozen = false;
+        wanted[i] = node_trains(graph, node);
         for (int k = 0; k < node->spec.x_count; ++k) {
             node->spec.need_dx[k] = node->in[k] != NODE_INPUT && wanted[node->in[k]];
             wanted[i] = wanted[i] || node->spec.need_dx[k];
@@ -201,6 +247,15 @@ static int64_t count_elements(const Graph *graph, bool frozen)
         const Param *p = &g->param[i];
         if (!p->info.buffer && p->tied < 0 && p->frozen == frozen) n += shape_count(p->shape);
     }
+    return n;
+}
+
+int64_t graph_table_values(const Graph *graph, bool frozen)
+{
+    int64_t n = 0;
+    for (int i = 0; i < graph->table_count; ++i)
+        if (graph->table[i].frozen == frozen)
+            n += (int64_t)graph->table[i].rows * graph->table[i].width;
     return n;
 }
 

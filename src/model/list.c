@@ -1,6 +1,6 @@
-/* A config's list of layers: each reads the one before it, or the layers that its `input:` names
- * ("data" is the data). `name:` names a layer and its parameters; without it the name is the kind
- * and a number, counted per kind: conv2d1. */
+/* A config's list of layers: each reads the one before it (what reads ids: the data), or those that
+ * its `input:` names ("data" is the data). `name:` names a layer and its parameters; without it the
+ * name is the kind and a number, counted per kind: conv2d1. */
 #include "build.h"
 
 #include <ctype.h>
@@ -101,8 +101,9 @@ static Status read_inputs(const Graph *graph, const Config *config, const ListEn
                           int in[SPEC_INPUTS], int *count)
 {
     const ConfigAttr *attr = entry->input;
+    const bool data = graph->node_count == 0 || op_info(entry->kind->op)->reads_ids;
     *count = 1;
-    in[0] = graph->node_count ? graph->node_count - 1 : NODE_INPUT;
+    in[0] = data ? NODE_INPUT : graph->node_count - 1;
     if (!attr) return OK;
     char *text = mem_text(attr->value), *rest = text;
     Status status = OK;

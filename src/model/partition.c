@@ -62,7 +62,7 @@ double node_cost(const Node *node)
         forward += w;
         backward += s->frozen ? w : 2 * w;
     }
-    bool trains = s->w_count > 0 && !s->frozen;
+    bool trains = op_has_values(s) && !s->frozen;
     for (int k = 0; k < s->x_count; ++k) trains = trains || (s->need_dx[k] && !op->dx_alias[k]);
     return roof_s(op->flops_forward, forward) + (trains ? roof_s(op->flops_backward, backward) : 0);
 }

@@ -132,6 +132,7 @@ static Status plan_nodes(Planner *p, int *done)
     }
     if (status == OK) {
         for (int i = 0; i < g->param_count; ++i) g->param[i].node = now[g->param[i].node];
+        for (int i = 0; i < g->table_count; ++i) g->table[i].node = now[g->table[i].node];
         g->logits = now[g->logits];
         g->loss = now[g->loss];
     }

@@ -44,22 +44,29 @@ static char *grouped(int64_t n, char *out)
     return out;
 }
 
-/* How many numbers of parameters a node has of its own; "tied" for one whose weight is another's;
- * "frozen" where none of its own is trained. */
+/* How many numbers of parameters, or of tables, a node has of its own; "tied" for one whose weight
+ * is another's; "grows" where ids make its rows; "frozen" where none of its own is trained. */
 static char *trained_text(const Graph *graph, const Node *node, char *out)
 {
     int64_t n = 0;
-    bool tied = false, trained = false;
+    bool tied = false;
     for (int i = 0; i < node->spec.w_count; ++i) {
         const Param *p = &graph->param[node->param[i]];
         tied = tied || p->tied >= 0;
         if (!p->info.buffer && p->tied < 0) n += shape_count(p->shape);
-        trained = trained || (!p->info.buffer && !p->frozen);
+    }
+    bool grows = false;
+    for (int i = 0; i < graph->table_count; ++i) {
+        const SparseTable *t = &graph->table[i];
+        if (&graph->node[t->node] != node) continue;
+        n += (int64_t)t->rows * t->width;
+        grows = grows || t->rows == 0;
     }
     *out = '\0';
     if (n) grouped(n, out);
+    if (grows) strcat(out, "grows");
     if (tied) strcat(out, n ? ", tied" : "tied");
-    if (n && !trained) strcat(out, " frozen");
+    if (n && !node_trains(graph, node)) strcat(out, " frozen");
     return out;
 }
 
@@ -67,7 +74,9 @@ static char *trained_text(const Graph *graph, const Node *node, char *out)
 static int params_width(const Graph *graph)
 {
     enum { PLAIN = 12, FROZEN = 18 };
-    return graph_trained_count(graph) < graph_param_count(graph) ? FROZEN : PLAIN;
+    bool still = graph_trained_count(graph) < graph_param_count(graph) ||
+                 graph_table_values(graph, true) > 0;
+    return still ? FROZEN : PLAIN;
 }
 
 static void print_node(const Graph *graph, const Node *node, int name_width, const char *mark,
@@ -94,6 +103,43 @@ static void print_kernels(const Graph *graph, FILE *out)
     }
 }
 
+/* A bag's tables have all as many rows. */
+static void print_tables(const Graph *graph, FILE *out)
+{
+    char rows[CELL];
+    for (int i = 0; i < graph->table_count; ++i) {
+        const SparseTable *t = &graph->table[i];
+        const OpSpec *s = &graph->node[t->node].spec;
+        if (t->field > 0) continue;
+        bool each = t->field == 0 && s->bag_fields > 1;
+        fprintf(out, "table%s %s", each ? "s" : "", t->name);
+        if (each) fprintf(out, " to .%d", s->bag_fields - 1);
+        if (t->rows)
+            fprintf(out, ": %s rows x %d%s", grouped((int64_t)t->rows, rows), t->width,
+                    t->hashed ? ", ids hashed" : "");
+        else
+            fprintf(out, ": as many rows as ids x %d", t->width);
+        fprintf(out, ", fields %d to %d of the data%s\n", s->bag_first,
+                s->bag_first + s->bag_fields - 1, each ? ", a table each" : "");
+    }
+}
+
+/* What is trained, how much of it tables are, and what is not. */
+static void print_counts(const Graph *graph, FILE *out)
+{
+    char count[CELL], part[CELL];
+    int64_t tables = graph_table_values(graph, false),
+            still_tables = graph_table_values(graph, true);
+    int64_t trained = graph_trained_count(graph);
+    int64_t still = graph_param_count(graph) - trained + still_tables;
+    bool grows = false;
+    for (int i = 0; i < graph->table_count; ++i) grows = grows || graph->table[i].rows == 0;
+    fprintf(out, "%s trained parameters", grouped(trained + tables, count));
+    if (tables) fprintf(out, ", %s of them in tables", grouped(tables, part));
+    if (grows) fprintf(out, ", and rows of tables as ids come");
+    if (still) fprintf(out, ", frozen: %s", grouped(still, part));
+}
+
 void graph_print(const Graph *graph, FILE *out)
 {
     graph_print_marked(graph, NULL, NULL, out);
@@ -101,7 +147,6 @@ void graph_print(const Graph *graph, FILE *out)
 
 void graph_print_marked(const Graph *graph, const char *title, const char *const *mark, FILE *out)
 {
-    char count[CELL], frozen[CELL];
     int width = (int)strlen("layer");
     for (int i = 0; i < graph->node_count; ++i)
         if ((int)strlen(graph->node[i].name) > width) width = (int)strlen(graph->node[i].name);
@@ -113,13 +158,10 @@ void graph_print_marked(const Graph *graph, const char *title, const char *const
     const char *note = NULL;
     for (int i = 0; i < graph->node_count && !note; ++i)
         note = node_info(&graph->node[i])->macs_note;
-    int64_t still = graph_param_count(graph) - graph_trained_count(graph);
-    fprintf(out,
-            "%s trained parameters%s%s; %.2f MFLOP forward for one sample (convolutions and dense "
-            "layers%s%s)\n",
-            grouped(graph_trained_count(graph), count), still ? ", frozen: " : "",
-            still ? grouped(still, frozen) : "", 2e-6 * graph_forward_macs(graph), note ? ", " : "",
-            note ? note : "");
+    print_counts(graph, out);
+    fprintf(out, "; %.2f MFLOP forward for one sample (convolutions and dense layers%s%s)\n",
+            2e-6 * graph_forward_macs(graph), note ? ", " : "", note ? note : "");
+    print_tables(graph, out);
     for (int i = 0; i < graph->param_count; ++i)
         if (graph->param[i].tied >= 0)
             fprintf(out, "%s is tied to %s: one value\n", graph->param[i].name,

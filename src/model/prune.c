@@ -195,8 +195,7 @@ static void leave_one(Choice *c, int node)
     const Units *units = c->units;
     const int *unit = units->unit[node + 1];
     if (units_left(units, node, c->gone) > 0) return;
-    Shape y = units->graph->node[node].spec.y.shape;
-    int64_t count = y.dim[y.ndim == 3 ? 2 : 1];
+    int64_t count = graph_channels(units->graph, node);
     int best = unit[0];
     for (int64_t k = 1; k < count; ++k)
         if (c->score[unit[k]] > c->score[best]) best = unit[k];
@@ -230,9 +229,8 @@ void prune_set_widths(const Units *u, const bool *gone, Config *config)
 {
     for (int i = 0; i < u->graph->node_count; ++i) {
         const Node *node = &u->graph->node[i];
-        if (node->kind->channels != CHANNELS_OPEN || node_is_depthwise(node)) continue;
+        if (!node_opens(node)) continue;
         int64_t left = units_left(u, i, gone);
-        Shape y = node->spec.y.shape;
-        if (left < y.dim[y.ndim == 3 ? 2 : 1]) config_set_width(config, node->name, left);
+        if (left < graph_channels(u->graph, i)) config_set_width(config, node->name, left);
     }
 }

@@ -193,6 +193,11 @@ static Status assign_roles(Splitter *s)
 {
     int pairs = 0;
     const Graph *g = s->from;
+    if (g->bag_count > 0)
+        return config_fail_key(s->config, "grid.tp",
+                               "layer %s has sparse tables, which no tensor group divides: use "
+                               "grid.dp or grid.pp",
+                               g->node[g->table[0].node].name);
     graph_count_uses(g, s->uses);
     for (int i = 0; i < g->node_count; ++i)
         for (int k = 0; k < g->node[i].spec.x_count; ++k)

@@ -42,17 +42,6 @@ static void unite(int *parent, int a, int b)
         parent[a] = b;
 }
 
-static int channel_dim(Shape shape)
-{
-    return shape.ndim == 3 ? 2 : 1;
-}
-
-static int64_t channel_count(const Graph *g, int node)
-{
-    Shape s = graph_output(g, node).shape;
-    return s.dim[channel_dim(s)];
-}
-
 static int *map_of(const Finder *f, int node)
 {
     return f->to->unit[node + 1];
@@ -61,7 +50,7 @@ static int *map_of(const Finder *f, int node)
 /* New elements, one a channel. */
 static void open_channels(Finder *f, int node)
 {
-    int64_t n = channel_count(f->graph, node);
+    int64_t n = graph_channels(f->graph, node);
     size_t bytes = (size_t)(f->elements + n) * sizeof(int);
     f->unit = mem_resize(f->unit, bytes);
     f->group = mem_resize(f->group, bytes);
@@ -82,7 +71,7 @@ static void same_unit(Finder *f, int a, int b)
 static void keep_map(Finder *f, int node)
 {
     const Node *n = &f->graph->node[node];
-    int64_t count = channel_count(f->graph, node);
+    int64_t count = graph_channels(f->graph, node);
     memcpy(map_of(f, node), map_of(f, n->in[0]), (size_t)count * sizeof(int));
     for (int k = 1; k < n->spec.x_count; ++k)
         for (int64_t c = 0; c < count; ++c)
@@ -94,7 +83,7 @@ static void concat_map(Finder *f, int node)
     const Node *n = &f->graph->node[node];
     int *to = map_of(f, node);
     for (int k = 0; k < n->spec.x_count; ++k) {
-        int64_t count = channel_count(f->graph, n->in[k]);
+        int64_t count = graph_channels(f->graph, n->in[k]);
         memcpy(to, map_of(f, n->in[k]), (size_t)count * sizeof(int));
         to += count;
     }
@@ -106,7 +95,7 @@ static void flatten_map(Finder *f, int node)
     const int in = f->graph->node[node].in[0];
     const int *from = map_of(f, in);
     Shape x = graph_output(f->graph, in).shape;
-    int64_t count = channel_count(f->graph, node), own = channel_count(f->graph, in);
+    int64_t count = graph_channels(f->graph, node), own = graph_channels(f->graph, in);
     for (int64_t c = 0; c < count; ++c)
         map_of(f, node)[c] = from[x.ndim == 3 ? c % own : c / (count / own)];
 }
@@ -114,7 +103,7 @@ static void flatten_map(Finder *f, int node)
 static void halves_map(Finder *f, int node)
 {
     const int *from = map_of(f, f->graph->node[node].in[0]);
-    int64_t count = channel_count(f->graph, node);
+    int64_t count = graph_channels(f->graph, node);
     for (int64_t c = 0; c < count; ++c) {
         same_unit(f, from[c], from[count + c]);
         map_of(f, node)[c] = from[c];
@@ -155,7 +144,7 @@ static void make_map(Finder *f, int node)
 
 static void hold(Finder *f, int node, int holder)
 {
-    int64_t count = channel_count(f->graph, node);
+    int64_t count = graph_channels(f->graph, node);
     for (int64_t c = 0; c < count; ++c) {
         int *held = &f->held[root_of(f->group, map_of(f, node)[c])];
         if (*held == 0) *held = holder == NOBODY ? -1 : holder + 1;
@@ -241,7 +230,7 @@ static void number_units(Finder *f)
         unit[e] = unit[root];
     }
     for (int i = NODE_INPUT; i < f->graph->node_count; ++i)
-        for (int64_t k = 0; k < channel_count(f->graph, i); ++k)
+        for (int64_t k = 0; k < graph_channels(f->graph, i); ++k)
             map_of(f, i)[k] = unit[map_of(f, i)[k]];
     mem_free(&next);
     mem_free(&unit);
@@ -252,8 +241,7 @@ static void list_layers(Units *c)
 {
     const Graph *g = c->graph;
     for (int i = 0; i < g->node_count; ++i) {
-        const Node *node = &g->node[i];
-        if (node->kind->channels != CHANNELS_OPEN || node_is_depthwise(node)) continue;
+        if (!node_opens(&g->node[i])) continue;
         UnitGroup *group = &c->group[c->group_of[c->unit[i + 1][0]]];
         group->layer =
             mem_resize(group->layer, (size_t)(group->layer_count + 1) * sizeof *group->layer);
@@ -276,7 +264,7 @@ static int common_multiple(int a, int b)
 static void divide(Units *c, int node, int parts, int by)
 {
     const int *unit = c->unit[node + 1];
-    int64_t count = channel_count(c->graph, node);
+    int64_t count = graph_channels(c->graph, node);
     UnitGroup *group = &c->group[c->group_of[unit[0]]];
     bool same = count == group->count;
     for (int64_t k = 0; same && k < count; ++k) same = unit[k] == group->first + k;
@@ -308,7 +296,7 @@ Status units_new(Units **units, const Graph *graph, const char *const *keep, int
     c->graph = graph;
     c->unit = mem_new((size_t)(graph->node_count + 1) * sizeof *c->unit);
     for (int i = NODE_INPUT; i < graph->node_count; ++i)
-        c->unit[i + 1] = mem_new((size_t)channel_count(graph, i) * sizeof(int));
+        c->unit[i + 1] = mem_new((size_t)graph_channels(graph, i) * sizeof(int));
     open_channels(&f, NODE_INPUT);
     for (int i = 0; i < graph->node_count; ++i) make_map(&f, i);
     f.held = mem_new((size_t)(f.elements + 1) * sizeof *f.held);

@@ -11,7 +11,7 @@ static Status no_layer(const Graph *graph, const Config *config, const char *nam
     const char **names = mem_new((size_t)(graph->node_count + 1) * sizeof *names);
     int count = 0;
     for (int i = 0; i < graph->node_count; ++i)
-        if (graph->node[i].kind->channels == CHANNELS_OPEN) names[count++] = graph->node[i].name;
+        if (node_opens(&graph->node[i])) names[count++] = graph->node[i].name;
     const char *near = text_nearest(name, names, count);
     Status status =
         config_fail_key(config, "model.widths", "there is no layer '%s'%s%s%s", name,
@@ -25,7 +25,7 @@ static Status check(const Graph *graph, const Config *config, const char *name)
     int i = graph_find(graph, name);
     if (i == GRAPH_FAILED) return no_layer(graph, config, name);
     const Node *node = &graph->node[i];
-    if (node->kind->channels == CHANNELS_OPEN && !node_is_depthwise(node)) return OK;
+    if (node_opens(node)) return OK;
     return config_fail_key(config, "model.widths",
                            "layer %s (%s) has the channels that its input has, or a number that "
                            "cannot be another: name the layers before it",
@@ -43,20 +43,17 @@ static int64_t width_of(const Config *config, const char *name, int64_t own)
 static Status infer_again(Graph *graph, const Config *config, Node *node)
 {
     LayerParam info[SPEC_PARAMS];
-    bool depthwise = node_is_depthwise(node);
+    bool depthwise = node_is_depthwise(node), opens = node_opens(node);
     for (int k = 0; k < node->spec.x_count; ++k) node->spec.x[k] = graph_output(graph, node->in[k]);
     if (depthwise) {
         node->spec.groups = (int)node->spec.x[0].shape.dim[1];
         node->size.width = node->spec.groups;
-    } else if (node->kind->channels == CHANNELS_OPEN) {
+    } else if (opens) {
         node->size.width = width_of(config, node->name, node->size.width);
     }
     Status status = layer_infer(node->kind, &node->spec, &node->size, info);
-    if (status == ERR_CONFIG) {
-        char *why = mem_text(fail_message());
-        status = config_fail_key(config, "model.widths", "layer %s: %s", node->name, why);
-        mem_free(&why);
-    }
+    if (status == ERR_CONFIG)
+        return config_fail_key(config, "model.widths", "layer %s: %s", node->name, fail_message());
     TRY(status);
     for (int k = 0; k < node->spec.w_count; ++k) {
         Param *p = &graph->param[node->param[k]];

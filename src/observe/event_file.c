@@ -25,15 +25,13 @@ static uint32_t masked_crc(const void *data, size_t bytes)
 /* Releases the event. */
 static void put_record(AppendFile *events, Proto *event)
 {
-    Proto head = {0}, tail = {0};
-    proto_fixed(&head, event->bytes, 8);
-    proto_fixed(&head, masked_crc(head.data, 8), 4);
-    proto_fixed(&tail, masked_crc(event->data, event->bytes), 4);
-    append_put(events, head.data, head.bytes);
-    append_put(events, event->data, event->bytes);
-    append_put(events, tail.data, tail.bytes);
-    proto_fini(&head);
-    proto_fini(&tail);
+    Proto record = {0};
+    proto_fixed(&record, event->bytes, 8);
+    proto_fixed(&record, masked_crc(record.data, 8), 4);
+    proto_raw(&record, event->data, event->bytes);
+    proto_fixed(&record, masked_crc(event->data, event->bytes), 4);
+    append_put(events, record.data, record.bytes);
+    proto_fini(&record);
     proto_fini(event);
 }
 

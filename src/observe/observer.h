@@ -63,8 +63,6 @@ uint32_t crc32c(const void *data, size_t bytes);
 
 /* "1,234,567", into at least 32 chars, which it returns. */
 char *text_count(int64_t value, char *out);
-/* "1:23" or "2:01:05", into at least 32 chars, which it returns. */
-char *text_seconds(double seconds, char *out);
 /* seconds since 1970 */
 double wall_s(void);
 

@@ -4,7 +4,6 @@
 #include "observer.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
@@ -47,17 +46,6 @@ char *text_count(int64_t value, char *out)
         *to++ = digits[i];
     }
     *to = 0;
-    return out;
-}
-
-char *text_seconds(double seconds, char *out)
-{
-    double capped = seconds < 0 ? 0 : seconds > 1e9 ? 1e9 : seconds;
-    long s = (long)(capped + 0.5);
-    if (s >= 3600)
-        snprintf(out, 32, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
-    else
-        snprintf(out, 32, "%ld:%02ld", s / 60, s % 60);
     return out;
 }
 
@@ -130,9 +118,7 @@ static int terminal_width(void)
 
 void progress_open(Progress *progress)
 {
-    const char *term = getenv("TERM");
-    *progress = (Progress){.drawn_s = -1};
-    progress->terminal = isatty(STDOUT_FILENO) && !(term && strcmp(term, "dumb") == 0);
+    *progress = (Progress){.drawn_s = -1, .terminal = log_redraws(stdout)};
 }
 
 static void redraw(Progress *progress, const TrainLine *line)

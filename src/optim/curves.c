@@ -75,6 +75,11 @@ LrState lr_state(void)
     return (LrState){.best = NAN};
 }
 
+double lr_base(const Config *config, const LrState *state)
+{
+    return state->lr > 0 ? state->lr : config->optim.lr;
+}
+
 bool lr_by_evaluations(const Config *config)
 {
     return curves[config->optim.lr_schedule]->evaluated != NULL;

@@ -71,6 +71,10 @@ static void poison_backward_weight(Op *op, const OpRun *run)
     if (!inner(op)->backward_weight) return;
     for (int i = 0; i < op->spec.w_count; ++i)
         poison(run->dw[i], (size_t)op->w_elements[i] * sizeof(float));
+    if (op_info(op->spec.kind)->reads_ids && run->bag) {
+        const BagRun *bag = &run->bag[op->spec.bag];
+        poison(bag->grad, (size_t)(bag->rows * op->spec.row_width) * sizeof(float));
+    }
     poison(run->workspace, op->workspace_bytes);
     OpRun bare = without_weights(run);
     inner(op)->backward_weight(op, &bare);

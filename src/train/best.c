@@ -25,12 +25,9 @@ static const BestMetric metrics[] = {
     [METRIC_EVAL_LOSS] = {.word = {.word = "eval_loss", .help = "falls"}, .value = loss_of},
     [METRIC_SHARE] = {.word = {.word = "top1", .help = "rises"},
                       .rises = true,
-                      .of_classes = true,
+                      .top = 1,
                       .value = top1_of},
-    {.word = {.word = "top5", .help = "rises"},
-     .rises = true,
-     .of_classes = true,
-     .value = top5_of},
+    {.word = {.word = "top5", .help = "rises"}, .rises = true, .top = 5, .value = top5_of},
 };
 enum { METRICS = sizeof metrics / sizeof *metrics };
 
@@ -42,7 +39,7 @@ ConfigWord best_metric_word(int i)
 const BestMetric *best_metric(const Config *config, bool tokens)
 {
     const BestMetric *m = &metrics[config->checkpoint.best_metric];
-    bool shares = config->train.loss == LOSS_SOFTMAX && !tokens;
+    bool shares = loss_info(config)->best_class && !tokens;
     return m->value ? m : &metrics[shares ? METRIC_SHARE : METRIC_EVAL_LOSS];
 }
 
@@ -50,7 +47,7 @@ Status best_check(const Config *config, bool tokens, bool tested)
 {
     const BestMetric *m = best_metric(config, tokens);
     TRY(lr_check(config));
-    if (m->of_classes && config->train.loss != LOSS_SOFTMAX)
+    if (m->top > loss_info(config)->top)
         return config_fail_key(config, "checkpoint.best_metric",
                                "%s needs class labels (train.loss: softmax): set eval_loss",
                                m->word.word);

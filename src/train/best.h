@@ -9,8 +9,8 @@ typedef struct BestMetric {
     ConfigWord word;
     /* more of it is better */
     bool rises;
-    /* a share of right answers */
-    bool of_classes;
+    /* a share of right answers, among so many (LossInfo.top); 0: it is none */
+    int top;
     /* NULL: auto, which stands for another row */
     double (*value)(const EvalLine *line);
 } BestMetric;

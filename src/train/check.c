@@ -158,7 +158,7 @@ static char *tensor_name(const Look *look, int i)
     const Trainer *t = look->trainer;
     const Held *held = &look->held[i];
     const Param *p = &t->graph->param[held->param];
-    if (held->slot < 0) return mem_format("/%s/%s", p->info.buffer ? "buffers" : "params", p->name);
+    if (held->slot < 0) return checkpoint_path(p);
     OptimRule rule = optim_rule(t->config, t->rule[held->param]);
     return mem_format("/optim/%s/%s", rule.table->slot_name[held->slot], p->name);
 }

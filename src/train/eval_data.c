@@ -5,6 +5,8 @@
  * all ranks have come that far. Where nobody waits the error ends the pass at once. */
 #include "eval_data.h"
 
+#include "sparse.h"
+
 #include <string.h>
 
 Status eval_data_init(EvalData *data, const Trainer *t, const DataSet *set)
@@ -17,14 +19,15 @@ Status eval_data_init(EvalData *data, const Trainer *t, const DataSet *set)
                               .no_x = !t->plan->reads_data,
                               .no_y = !t->plan->reads_labels,
                               .workers = train_workers(t, set),
-                              .slots = (int)t->config->data.prefetch + t->shape.pp + DATA_AHEAD,
+                              .slots = (int)t->config->data.prefetch + t->shape.pp + DATA_AHEAD +
+                                       sparse_held(t, t->plan),
                               .backend = t->backend};
     return status_agree(t->world, loader_new(&data->loader, set, t->config, data->plan));
 }
 
 static bool others_wait(const Trainer *t)
 {
-    return t->shape.pp > 1 || t->shape.tp > 1 || t->plan->gathers;
+    return t->shape.pp > 1 || t->shape.tp > 1 || t->plan->gathers || t->graph->table_count > 0;
 }
 
 /* All arrays of a spare micro-batch are these zeros: room for the longest of them. */
@@ -37,6 +40,8 @@ static void zeros_new(EvalData *data)
     if (values < width) values = width;
     /* a sample's number */
     if (values < 2) values = 2;
+    /* where each field's ids begin, which are none, and one more */
+    if (values <= set->fields) values = set->fields + 1;
     data->zeros_bytes = (size_t)(data->plan.micro_batch * values) * sizeof(float);
     data->zeros = backend_host_new(data->plan.backend, data->zeros_bytes);
     memset(data->zeros, 0, data->zeros_bytes);
@@ -59,12 +64,15 @@ static int rows_of(const EvalData *data, int64_t at)
 static Batch spare_batch(const EvalData *data)
 {
     const LoaderPlan *p = &data->plan;
-    bool tokens = data_kind(data->set)->next_token, targets = data->set->target_width > 0;
+    const DataSet *set = data->set;
+    bool tokens = data_kind(set)->next_token, targets = set->target_width > 0;
     int64_t at = data->read + data->spares;
     return (Batch){.x = tokens || p->no_x ? NULL : data->zeros,
                    .tokens = tokens && !p->no_x ? data->zeros : NULL,
                    .labels = targets || p->no_y ? NULL : data->zeros,
                    .targets = targets && !p->no_y ? data->zeros : NULL,
+                   .ids = set->fields > 0 && !p->no_x ? data->zeros : NULL,
+                   .id_first = set->fields > 0 && !p->no_x ? data->zeros : NULL,
                    .sample = data->zeros,
                    .rows = rows_of(data, at),
                    .step = at / p->micro_count,
@@ -100,7 +108,8 @@ static void release(void *user)
 
 BatchSource eval_data_source(EvalData *data)
 {
-    return (BatchSource){.user = data, .next = next, .release = release};
+    BatchSource own = {.user = data, .next = next, .release = release};
+    return data->trainer->tables ? tables_evaluation(data->trainer->tables, &own) : own;
 }
 
 Status eval_data_fini(EvalData *data)

@@ -59,9 +59,9 @@ static void eval_sum(const Trainer *t, const EvalPart *all, int64_t local, int64
     line->samples = rows;
     line->tokens = data_kind(&t->train_set)->next_token;
     line->loss = loss / (double)rows;
-    bool shares = t->config->train.loss == LOSS_SOFTMAX;
-    line->top1 = shares ? (double)top1 / (double)rows : NAN;
-    line->top5 = shares ? (double)top5 / (double)rows : NAN;
+    const int top = loss_info(t->config)->top;
+    line->top1 = top >= 1 ? (double)top1 / (double)rows : NAN;
+    line->top5 = top >= 5 ? (double)top5 / (double)rows : NAN;
 }
 
 static void sum_confusion(const World *world, int64_t *confusion, int64_t cells)

@@ -136,7 +136,7 @@ Status memory_fit(Trainer *t)
     }
     if (need.bytes > limit) return refuse_memory(t, need, limit);
     TRY(memory_fits_host(t, need.host));
-    t->saves_beside = t->config->checkpoint.background && need.bytes_beside <= limit &&
+    t->saves_beside = t->config->checkpoint.background && t->graph->table_count == 0 && need.bytes_beside <= limit &&
                       need.host_beside <= share_of_host(t).bytes;
     return OK;
 }

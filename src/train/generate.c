@@ -14,7 +14,7 @@ typedef struct Candidate {
 
 typedef struct Generator {
     const Sampling *sampling;
-    Executor *executor;
+    Trainer *trainer;
     RngKey key;
     int64_t context, vocab;
     /* one sample; its arrays are owned */
@@ -25,10 +25,10 @@ typedef struct Generator {
     Candidate *candidate;
 } Generator;
 
-static void generator_init(Generator *g, const Trainer *t, const Sampling *sampling)
+static void generator_init(Generator *g, Trainer *t, const Sampling *sampling)
 {
     *g = (Generator){.sampling = sampling,
-                     .executor = t->executor,
+                     .trainer = t,
                      .key = rng_key(sampling->seed, RNG_GENERATE, 0, 0),
                      .context = t->train_set.context,
                      .vocab = t->graph->classes};
@@ -57,18 +57,6 @@ static void append(Generator *g, int32_t token)
     window[g->filled++] = token;
 }
 
-static Status next_batch(void *user, const Batch **batch, double *wait_s)
-{
-    (void)wait_s;
-    *batch = &((const Generator *)user)->batch;
-    return OK;
-}
-
-static void keep_batch(void *user)
-{
-    (void)user;
-}
-
 static int likelier(const void *a, const void *b)
 {
     const Candidate *x = a, *y = b;
@@ -79,15 +67,11 @@ static int likelier(const void *a, const void *b)
 /* The candidates behind the window, the likeliest first. */
 static Status rank_candidates(Generator *g)
 {
-    BatchSource source = {g, next_batch, keep_batch};
-    TRY(executor_evaluate(g->executor, &source, NULL, NULL));
-    const float *logits = executor_logits(g->executor) + (g->filled - 1) * g->vocab;
-    for (int64_t v = 0; v < g->vocab; ++v) {
-        if (!isfinite(logits[v]))
-            return fail(ERR_DATA, "the model gives no numbers (NaN or infinity): its training ran "
-                                  "away; take an earlier checkpoint");
-        g->candidate[v] = (Candidate){logits[v], (int32_t)v};
-    }
+    const float *all;
+    TRY(train_logits(g->trainer, &g->batch, &all));
+    const float *logits = all + (g->filled - 1) * g->vocab;
+    TRY(logits_check(logits, g->vocab));
+    for (int64_t v = 0; v < g->vocab; ++v) g->candidate[v] = (Candidate){logits[v], (int32_t)v};
     qsort(g->candidate, (size_t)g->vocab, sizeof *g->candidate, likelier);
     return OK;
 }

@@ -1,5 +1,5 @@
 /* The norm of the gradient, over all ranks. */
-#include "trainer.h"
+#include "sparse.h"
 
 #include <math.h>
 
@@ -34,6 +34,7 @@ double train_grad_norm(Trainer *t)
     world_gather(&t->grid.pp_world, mine, (size_t)params * sizeof *mine, all);
     for (int i = 0; i < params; ++i)
         for (int s = 0; s < stages; ++s) sum += all[s * params + i];
+    sum += sparse_grad_squares(t);
     mem_free(&part);
     mem_free(&mine);
     mem_free(&all);

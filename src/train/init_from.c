@@ -19,7 +19,7 @@ typedef struct Match {
     char **name;
     /* owned, [count]: it is taken */
     bool *used;
-    /* the layer that begins anew by its size, as "/params/fc" of so many characters; NULL: none */
+    /* the layer that begins anew by its size, as so many characters of "fc.weight"; NULL: none */
     const char *last;
     int last_chars;
 } Match;
@@ -52,31 +52,23 @@ static char *words_end(Words *w)
     return w->text;
 }
 
-/* Behind "/params/" or "/buffers/"; NULL: neither. */
-static const char *leaf_of(const char *path)
+/* Is a tensor of that path one of the layer whose name is so many characters of `layer`? */
+static bool of_layer(const char *path, const char *layer, int chars)
 {
-    if (!strncmp(path, "/params/", 8)) return path + 8;
-    return strncmp(path, "/buffers/", 9) ? NULL : path + 9;
-}
-
-/* The path of tensor x without its last word: its layer's. */
-static int layer_chars(const char *path)
-{
-    const char *dot = strrchr(path, '.');
-    return (int)(dot ? dot - path : (long)strlen(path));
+    const char *leaf = checkpoint_leaf(path);
+    return param_layer_chars(leaf) == chars && !strncmp(leaf, layer, (size_t)chars);
 }
 
 static bool is_fresh(const Match *m, const char *path)
 {
-    if (param_listed(m->config->model.init_fresh, leaf_of(path))) return true;
-    return m->last && layer_chars(leaf_of(path)) == m->last_chars &&
-           !strncmp(leaf_of(path), m->last, (size_t)m->last_chars);
+    if (param_listed(m->config->model.init_fresh, checkpoint_leaf(path))) return true;
+    return m->last && of_layer(path, m->last, m->last_chars);
 }
 
 /* Owner: the caller. */
 static char *renamed(const Config *config, const char *path)
 {
-    const char *leaf = leaf_of(path);
+    const char *leaf = checkpoint_leaf(path);
     char *copy = mem_text(config->model.init_rename), *rest = copy, *item, *name = NULL;
     while (!name && (item = strsep(&rest, ","))) {
         char *to = strchr(item, ':');
@@ -103,14 +95,13 @@ static void find_last(Match *m)
     for (int i = 0; i < m->io->count; ++i)
         if (!strncmp(m->io->tensor[i].path, "/params/", 8)) last = i;
     if (last < 0) return;
-    const char *leaf = leaf_of(m->io->tensor[last].path);
-    int chars = layer_chars(leaf);
+    const char *leaf = checkpoint_leaf(m->io->tensor[last].path);
+    int chars = param_layer_chars(leaf);
     for (int i = 0; i < m->io->count; ++i) {
         const CheckpointTensor *t = &m->io->tensor[i];
         int k = find(m, t->path);
-        bool same_layer = layer_chars(leaf_of(t->path)) == chars &&
-                          !strncmp(leaf_of(t->path), leaf, (size_t)chars);
-        if (!same_layer || k < 0 || shape_equal(m->stored[k].shape, t->shape)) continue;
+        if (!of_layer(t->path, leaf, chars) || k < 0) continue;
+        if (shape_equal(m->stored[k].shape, t->shape)) continue;
         m->last = leaf;
         m->last_chars = chars;
     }
@@ -123,13 +114,13 @@ static void pair(Match *m, Words *missing, Words *sizes, Words *anew)
         int k = find(m, t->path);
         char theirs[64], ours[64];
         if (is_fresh(m, t->path)) {
-            words_add(anew, leaf_of(t->path));
+            words_add(anew, checkpoint_leaf(t->path));
         } else if (k < 0) {
-            words_add(missing, leaf_of(t->path));
+            words_add(missing, checkpoint_leaf(t->path));
         } else if (!shape_equal(m->stored[k].shape, t->shape)) {
             m->used[k] = true;
             char *size =
-                mem_format("%s (%s there, %s here)", leaf_of(t->path),
+                mem_format("%s (%s there, %s here)", checkpoint_leaf(t->path),
                            shape_text(m->stored[k].shape, theirs), shape_text(t->shape, ours));
             words_add(sizes, size);
             mem_free(&size);
@@ -144,7 +135,7 @@ static void find_surplus(const Match *m, Words *surplus)
 {
     for (int k = 0; k < m->count; ++k)
         if (m->name[k] && !m->used[k] && !is_fresh(m, m->name[k]))
-            words_add(surplus, leaf_of(m->name[k]));
+            words_add(surplus, checkpoint_leaf(m->name[k]));
 }
 
 static Status check_patterns(const Match *m)
@@ -154,9 +145,9 @@ static Status check_patterns(const Match *m)
     while (st == OK && (pattern = strsep(&rest, ","))) {
         bool met = !*pattern;
         for (int i = 0; i < m->io->count && !met; ++i)
-            met = param_listed(pattern, leaf_of(m->io->tensor[i].path));
+            met = param_listed(pattern, checkpoint_leaf(m->io->tensor[i].path));
         for (int k = 0; k < m->count && !met; ++k)
-            met = m->name[k] && param_listed(pattern, leaf_of(m->name[k]));
+            met = m->name[k] && param_listed(pattern, checkpoint_leaf(m->name[k]));
         if (!met)
             st = config_fail_key(m->config, "model.init_fresh",
                                  "'%s' matches no layer and no tensor of this model, nor of %s; "
@@ -174,7 +165,8 @@ static void warn_of_prefixes(const Match *m)
     while ((item = strsep(&rest, ","))) {
         bool met = !*item;
         for (int k = 0; k < m->count && !met; ++k)
-            met = m->name[k] && !strncmp(leaf_of(m->stored[k].path), item, strcspn(item, ":"));
+            met = m->name[k] &&
+                  !strncmp(checkpoint_leaf(m->stored[k].path), item, strcspn(item, ":"));
         if (!met)
             log_warn("model.init_rename: no name in %s begins as '%s' says",
                      m->config->model.init_from, item);
@@ -190,10 +182,10 @@ static Status check_names(const Match *m)
     for (int k = 0; st == OK && k < m->count; ++k) {
         int first = m->name[k] ? find(m, m->name[k]) : k;
         if (first != k)
-            st = config_fail_key(m->config, "model.init_rename",
-                                 "makes one name, %s, of two in %s: %s and %s", leaf_of(m->name[k]),
-                                 m->config->model.init_from, leaf_of(m->stored[first].path),
-                                 leaf_of(m->stored[k].path));
+            st = config_fail_key(
+                m->config, "model.init_rename", "makes one name, %s, of two in %s: %s and %s",
+                checkpoint_leaf(m->name[k]), m->config->model.init_from,
+                checkpoint_leaf(m->stored[first].path), checkpoint_leaf(m->stored[k].path));
     }
     return st;
 }
@@ -247,7 +239,7 @@ Status init_match(const Config *config, const CheckpointIo *io, const Checkpoint
     m.name = mem_new(((size_t)count + 1) * sizeof *m.name);
     m.used = mem_new((size_t)count + 1);
     for (int k = 0; k < count; ++k)
-        if (leaf_of(stored[k].path)) m.name[k] = renamed(config, stored[k].path);
+        if (checkpoint_leaf(stored[k].path)) m.name[k] = renamed(config, stored[k].path);
     Status st = check_names(&m);
     if (st == OK) st = check_patterns(&m);
     if (st == OK) st = match_all(&m, anew);

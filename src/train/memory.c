@@ -21,7 +21,7 @@ static size_t batch_bytes(const Trainer *t, const Plan *plan)
     const DataSet *set = &t->train_set;
     int64_t rows = t->micro_batch * (set->target_width ? set->target_width : t->rows_per_sample);
     size_t bytes = (size_t)t->micro_batch * sizeof(int64_t);
-    if (plan->reads_data) bytes += desc_bytes(g->input);
+    if (plan->reads_data) bytes += desc_bytes(g->input) + data_ids_bytes(set, t->micro_batch);
     if (plan->reads_labels) bytes += (size_t)rows * sizeof(int32_t);
     if (plan->reads_labels && data_mixes(t->config)) bytes += (size_t)rows * sizeof(int32_t);
     return bytes;
@@ -72,9 +72,9 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
     /* A device holds the micro-batches that it works on, and what is copied meanwhile; the loader's
      * are the host's. */
     bool device = t->backend->table->memory;
-    int device_slots = plan->batches_out + DATA_AHEAD;
-    int slots = t->backend->table->memory ? device_slots : train_data_slots(t, plan);
-    size_t data = (size_t)slots * batch_bytes(t, plan) + (device ? 0 : worker_bytes(t, plan));
+    size_t batch = batch_bytes(t, plan);
+    size_t loader = (size_t)train_data_slots(t, plan) * batch + worker_bytes(t, plan);
+    size_t data = device ? (size_t)(plan->batches_out + DATA_AHEAD) * batch : loader;
     size_t program = program_bytes(t, plan);
     size_t messages = plan->message_bytes + sender_bytes(t, plan) + staging_bytes(t, plan);
     size_t room = t->saves_beside ? save_copy_bytes(t, plan) : 0;
@@ -88,9 +88,7 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
                         .data = data,
                         .program = program,
                         .checkpoint = room,
-                        .host = device ? (size_t)train_data_slots(t, plan) * batch_bytes(t, plan) +
-                                             worker_bytes(t, plan) + plan->staged_bytes + room
-                                       : 0,
+                        .host = device ? loader + plan->staged_bytes + room : 0,
                         .all = plan_bytes(plan) - plan->message_bytes + messages + data + program +
                                (device ? 0 : room)};
 }

@@ -36,6 +36,19 @@ static int list_tensors(const Graph *g, OptimTensor *tensor, int *param)
     return count;
 }
 
+/* Behind them, the sparse tables. */
+static void list_tables(const Graph *g, OptimTensor *tensor)
+{
+    for (int i = 0; i < g->table_count; ++i) {
+        const SparseTable *t = &g->table[i];
+        int64_t rows = t->rows > 0 && t->rows < INT64_MAX ? (int64_t)t->rows : 1;
+        tensor[i] = (OptimTensor){.name = t->name,
+                                  .shape = shape_of(2, rows, t->width, 1, 1),
+                                  .role = PARAM_TABLE,
+                                  .frozen = t->frozen};
+    }
+}
+
 /* What a rank of a tensor group needs to put a divided tensor together: its slice, and all of them,
  * as wide as the widest. */
 static size_t slices_bytes(const Graph *g, int param)
@@ -61,15 +74,14 @@ static void fill_updates(Trainer *t, const OptimTensor *tensor, const int *param
             .slice_bytes = need.whole ? slices_bytes(g, param[k]) : 0,
         };
     }
-    int tiers = graph_tiers(g, tier);
-    for (int i = 0; i < g->param_count; ++i)
-        t->lr_scale[i] = optim_tier_scale(t->config, t->rule[i], tier[i], tiers);
     for (int i = 0; i < g->param_count; ++i) {
         if (g->param[i].tied < 0) continue;
-        t->lr_scale[i] = t->lr_scale[g->param[i].tied];
         t->rule[i] = t->rule[g->param[i].tied];
         t->updates[i] = t->updates[g->param[i].tied];
     }
+    int tiers = graph_tiers(g, tier);
+    for (int i = 0; i < g->param_count; ++i)
+        t->lr_scale[i] = optim_tier_scale(t->config, t->rule[i], tier[i], tiers);
     mem_free(&tier);
 }
 
@@ -86,15 +98,18 @@ static Status check_slim(const Trainer *t, const Graph *g)
 Status train_assign_rules(Trainer *t)
 {
     const Graph *g = graph_whole(t->graph);
-    size_t room = (size_t)g->param_count + 1;
+    size_t tables = (size_t)g->table_count, room = (size_t)g->param_count + tables + 1;
     OptimTensor *tensor = mem_new(room * sizeof *tensor);
     int *param = mem_new(room * sizeof *param), *rule = mem_new(room * sizeof *rule);
     int count = list_tensors(g, tensor, param);
+    list_tables(g, tensor + count);
+    t->table_rule = mem_new((tables + 1) * sizeof *t->table_rule);
     t->rule = mem_new(room * sizeof *t->rule);
     t->updates = mem_new(room * sizeof *t->updates);
     t->lr_scale = mem_new(room * sizeof *t->lr_scale);
     Status st = check_slim(t, g);
-    if (st == OK) st = optim_assign(t->config, tensor, count, rule);
+    if (st == OK) st = optim_assign(t->config, tensor, count + g->table_count, rule);
+    memcpy(t->table_rule, rule + count, tables * sizeof *rule);
     if (st == OK) fill_updates(t, tensor, param, count, rule);
     mem_free(&tensor);
     mem_free(&param);
@@ -198,6 +213,7 @@ void train_free_optimizer(Trainer *t)
     t->slices = NULL;
     mem_free(&t->range_param);
     mem_free(&t->rule);
+    mem_free(&t->table_rule);
     mem_free(&t->updates);
     mem_free(&t->lr_scale);
 }

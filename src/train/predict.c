@@ -6,7 +6,7 @@
 static Status next_batch(void *user, const Batch **batch, double *wait_s)
 {
     (void)wait_s;
-    *batch = user;
+    *batch = *(const Batch **)user;
     return OK;
 }
 
@@ -15,19 +15,30 @@ static void keep_batch(void *user)
     (void)user;
 }
 
-/* The largest logit is taken off first: no exponential overflows. */
-static Status softmax(const float *logit, int64_t classes, double *share)
+Status train_logits(Trainer *t, const Batch *batch, const float **logits)
 {
-    double largest = -INFINITY, sum = 0;
-    for (int64_t c = 0; c < classes; ++c) {
-        if (!isfinite(logit[c]))
+    BatchSource source = {&batch, next_batch, keep_batch};
+    TRY(executor_evaluate(t->executor, &source, NULL, NULL));
+    *logits = executor_logits(t->executor);
+    return OK;
+}
+
+Status logits_check(const float *logits, int64_t count)
+{
+    for (int64_t i = 0; i < count; ++i)
+        if (!isfinite(logits[i]))
             return fail(ERR_DATA, "the model gives no numbers (NaN or infinity): its training ran "
                                   "away; take an earlier checkpoint");
-        largest = fmax(largest, (double)logit[c]);
-    }
+    return OK;
+}
+
+/* The largest logit is taken off first: no exponential overflows. */
+static void softmax(const float *logit, int64_t classes, double *share)
+{
+    double largest = -INFINITY, sum = 0;
+    for (int64_t c = 0; c < classes; ++c) largest = fmax(largest, (double)logit[c]);
     for (int64_t c = 0; c < classes; ++c) sum += share[c] = exp((double)logit[c] - largest);
     for (int64_t c = 0; c < classes; ++c) share[c] /= sum;
-    return OK;
 }
 
 Status train_predict(Trainer *t, float *x, int rows, double *share)
@@ -39,11 +50,11 @@ Status train_predict(Trainer *t, float *x, int rows, double *share)
                    .labels = mem_new((size_t)t->batch * sizeof *batch.labels),
                    .sample = mem_new((size_t)t->batch * sizeof *batch.sample),
                    .rows = rows};
-    BatchSource source = {&batch, next_batch, keep_batch};
-    Status st = executor_evaluate(t->executor, &source, NULL, NULL);
-    const float *logit = st == OK ? executor_logits(t->executor) : NULL;
+    const float *logit = NULL;
+    Status st = train_logits(t, &batch, &logit);
+    if (st == OK) st = logits_check(logit, rows * classes);
     for (int i = 0; i < rows && st == OK; ++i)
-        st = softmax(logit + i * classes, classes, share + i * classes);
+        softmax(logit + i * classes, classes, share + i * classes);
     mem_free(&batch.labels);
     mem_free(&batch.sample);
     return st;

@@ -44,8 +44,7 @@ bool resume_same_test(const Trainer *t, const CheckpointMeta *meta)
 
 bool resume_same_best(const Trainer *t, const CheckpointMeta *meta)
 {
-    bool tokens = data_kind(&t->train_set)->next_token;
-    return !*meta->best_of || !strcmp(meta->best_of, best_metric(t->config, tokens)->word.word);
+    return !*meta->best_of || !strcmp(meta->best_of, trainer_metric(t)->word.word);
 }
 
 /* Keys that do not change the numbers: where and how a run is done, what it says, and what it does

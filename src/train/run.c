@@ -5,6 +5,7 @@
 #include "run.h"
 
 #include "agree.h"
+#include "sparse.h"
 
 #include <math.h>
 #include <string.h>
@@ -46,11 +47,12 @@ static void describe(const Run *r)
         snprintf(grid, sizeof grid, " as %dx%dx%d (%s, %d micro-batches)", g->dp, g->pp, g->tp,
                  t->schedule->name, t->micros_local);
     int64_t params = graph_param_count(t->graph), trained = graph_trained_count(t->graph);
+    const int64_t fixed = loss_info(t->config)->classes;
     char part[48] = "";
     if (trained < params) snprintf(part, sizeof part, " (%lld trained)", (long long)trained);
     log_info("%s: %lld parameters%s, %lld %s; %lld samples%s, batch %lld in micro-batches of %lld",
              t->config->model.name && t->config->model.name[0] ? t->config->model.name : "layers",
-             (long long)params, part, (long long)t->graph->classes,
+             (long long)params, part, (long long)(fixed ? fixed : t->graph->classes),
              tokens ? "different tokens" : "classes", (long long)t->train_set.samples, length,
              (long long)t->batch, (long long)t->micro_batch);
     if (t->backend->table->record_begin) log_info("CUDA graphs: %s", train_captures(t));
@@ -98,8 +100,8 @@ static void report(Run *r, const StepResult *result)
                       .lr = result->lr,
                       .samples_per_s = r->rate,
                       .grad_norm = result->grad_norm,
-                      .top1 = r->config->train.loss == LOSS_SOFTMAX ? result->top1 : NAN,
-                      .top5 = r->config->train.loss == LOSS_SOFTMAX ? result->top5 : NAN,
+                      .top1 = loss_info(r->config)->top >= 1 ? result->top1 : NAN,
+                      .top5 = loss_info(r->config)->top >= 5 ? result->top5 : NAN,
                       .left_s =
                           (double)((t->steps - t->step) * t->batch * t->rows_per_sample) / r->rate,
                       .skipped = t->skipped,
@@ -117,7 +119,7 @@ static bool save_due(const Run *r, const StepResult *result)
     const Trainer *t = r->trainer;
     return every(t->step, r->config->checkpoint.every_steps) ||
            every(t->step, r->config->checkpoint.every_epochs * t->steps_per_epoch) ||
-           result->save_asked || result->stop_asked || r->save_wished || t->step == t->steps;
+           result->save_asked || result->stop_asked || t->step == t->steps;
 }
 
 /* Evaluation, and what comes of it before anything is saved: a checkpoint of this border knows of
@@ -141,19 +143,20 @@ static Status between_steps(Run *r, StepResult *result)
     Trainer *t = r->trainer;
     bool end = t->step == t->steps, back = false;
     double better = NAN;
-    run_hook_follow(r, result);
-    RunDue due = {.evaluation = run_eval_due(r, t->step), .save = save_due(r, result)};
+    bool wished = run_hook_hear(r, result);
+    RunDue due = {.evaluation = run_eval_due(r, t->step), .save = wished || save_due(r, result)};
     if (due.evaluation || due.save) train_step_stats(t, result);
     if (due.save) TRY(run_save_prepare(r));
     TRY(run_judge(r, result, due, &back));
     if (back) return OK;
+    run_hook_follow(r);
     TRY(run_save_go_on(r, result));
-    /* an evaluation that fails costs no training: what is due is saved all the same */
+    /* an evaluation or a best.h5 that fails costs no training: what is due is saved all the same */
     Status evaluated = look_back(r, due, &better);
     due.save = due.save || r->save_wished || r->ended;
     r->save_wished = false;
     r->stopped = result->stop_asked && !end && !r->ended;
-    if (!isnan(better)) TRY(run_save_best(r, better, due.save));
+    if (!isnan(better)) evaluated = run_save_best(r, better, due.save);
     if (due.save) TRY(run_save(r, end || r->stopped || r->ended));
     if (due.evaluation || due.save) r->tick_s = clock_s();
     return evaluated;
@@ -272,7 +275,8 @@ static Status finish(Run *r, Status st)
     return OK;
 }
 
-Status train_run(const Config *config, const World *world)
+/* On the ranks that compute: world; job: with servers, or NULL. */
+static Status run_ranks(const Config *config, const World *world, const World *job)
 {
     Run r = {.config = config, .world = world};
     run_dir_init(&r.dir, config);
@@ -282,7 +286,10 @@ Status train_run(const Config *config, const World *world)
     if (st == OK && config->run.nvtx) st = nvtx_start();
     r.base_bytes = memory_use().own_bytes;
     if (world->rank == 0) r.good = good_files_new();
-    if (st == OK) st = trainer_new(&r.trainer, config, world);
+    if (st == OK)
+        st = trainer_new_with(&r.trainer, config, world, job);
+    else if (job)
+        st = status_agree(job, st);
     if (st == OK) st = run_evaluations_check(&r);
     if (st == OK) st = stop_before_steps(world);
     if (st == OK)
@@ -306,5 +313,18 @@ Status train_run(const Config *config, const World *world)
         st = fail(ERR_STOPPED,
                   "stopped early with a checkpoint: start the same command again%s to continue",
                   config->run.fresh ? ", but without run.fresh," : "");
+    return st;
+}
+
+Status train_run(const Config *config, const World *world)
+{
+    int servers = (int)config->grid.servers;
+    World part;
+    if (servers == 0) return run_ranks(config, world, NULL);
+    if (servers >= world->size) return sparse_no_workers(config, world->size);
+    bool serves = world->rank >= world->size - servers;
+    TRY(world_split(&part, world, serves));
+    Status st = serves ? sparse_serve(config, world) : run_ranks(config, &part, world);
+    world_part_fini(&part);
     return st;
 }

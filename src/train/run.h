@@ -12,8 +12,8 @@
 typedef struct RunTime {
     /* rank 0's */
     JobEnd job;
-    /* a step, the slowest of the last ones; the longest save; the longest evaluation, with the
-     * save of best.h5; 0: none yet */
+    /* a step, the slowest of the last ones; the longest save; the longest evaluation, without
+     * the save of best.h5; 0: none yet */
     double step_s, save_s, eval_s;
     /* it stops */
     bool over;
@@ -82,6 +82,8 @@ typedef struct Run {
     bool stopped;
     /* On rank 0; NULL: there is none. */
     Hook *hook;
+    /* asked for and not yet followed; the same on all ranks */
+    Wish wish;
     /* the last step's learning rate; 0: none was made */
     double lr;
     /* a checkpoint is due at this border as somebody has asked for it */
@@ -147,14 +149,20 @@ bool run_hook_wants(const Run *run, HookMoment moment);
 /* On rank 0: runs it. Does it ask for something? */
 void run_hook_tell(Run *run, HookMoment moment);
 bool run_hook_asks(Run *run);
-/* Between two steps: what it has asked for, where the step says that there is something; and where
- * training waits for it. Collective. */
-void run_hook_follow(Run *run, const StepResult *result);
+/* Between two steps, collective: all ranks hear what it has asked for, where the step says that
+ * there is something. Does what they have heard change anything at this border? */
+bool run_hook_hear(Run *run, const StepResult *result);
+/* Then, once the step is judged, it is done. What is not followed as the run goes back, or while
+ * steps are made again, stays for a later border. Not collective. */
+void run_hook_follow(Run *run);
+/* Waits for it, hears and follows. Collective. */
 void run_hook_wait(Run *run);
 /* After a step, with what is known of it and what is due. Stops, says that the
  * step was skipped, or goes back: *back, the trainer stands at an earlier step. Collective; all
  * ranks agree. */
 Status run_judge(Run *run, StepResult *result, RunDue due, bool *back);
+/* Are steps made again, this border's and some behind it? They must give the same bits. */
+bool run_repeats(const Run *run);
 void run_bad_begin(Run *run);
 void run_bad_end(Run *run);
 /* ERR_DATA: adds what to do. */

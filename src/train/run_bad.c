@@ -5,6 +5,7 @@
 #include "run.h"
 
 #include "explain.h"
+#include "geo.h"
 
 #include <math.h>
 #include <string.h>
@@ -108,7 +109,9 @@ static void mark_step(Run *r, const StepResult *result)
 static bool check_due(const Run *r, RunDue due)
 {
     int64_t every = r->config->train.check_every;
-    return due.evaluation || due.save || (every > 0 && r->trainer->step % every == 0);
+    bool now = every > 0 && r->trainer->step % every == 0 &&
+               geo_border(r->trainer, r->trainer->step);
+    return due.evaluation || due.save || now;
 }
 
 /* A gradient that is not finite has left a state that is not: it is looked at only then. */
@@ -240,6 +243,11 @@ static void end_replay(Run *r)
     b->first = r->trainer->step;
     r->trainer->looks = false;
     mem_free(&b->what);
+}
+
+bool run_repeats(const Run *r)
+{
+    return r->trainer->step < r->bad.until;
 }
 
 Status run_judge(Run *r, StepResult *result, RunDue due, bool *back)

@@ -4,14 +4,11 @@
 
 #include <math.h>
 
-static bool of_tokens(const Run *r)
-{
-    return data_kind(&r->trainer->train_set)->next_token;
-}
-
 Status run_evaluations_check(const Run *r)
 {
-    return best_check(r->config, of_tokens(r), r->trainer->test_set.samples > 0);
+    const Trainer *t = r->trainer;
+    bool tokens = data_kind(&t->train_set)->next_token;
+    return best_check(r->config, tokens, t->test_set.samples > 0);
 }
 
 void run_end_early(Run *r, const char *fmt, ...)
@@ -31,8 +28,7 @@ static void end_by_evaluations(Run *r)
 {
     const Trainer *t = r->trainer;
     run_end_early(r, "%s was not better than %.6g in %lld evaluations (train.early_stop)",
-                  best_metric(r->config, of_tokens(r))->word.word, t->early.best,
-                  (long long)t->early.bad);
+                  trainer_metric(t)->word.word, t->early.best, (long long)t->early.bad);
 }
 
 static void count(Run *r, const BestMetric *metric, const EvalLine *line)
@@ -59,7 +55,7 @@ static void count(Run *r, const BestMetric *metric, const EvalLine *line)
 Status run_evaluate(Run *r, bool counts, double *better)
 {
     Trainer *t = r->trainer;
-    const BestMetric *metric = best_metric(r->config, of_tokens(r));
+    const BestMetric *metric = trainer_metric(t);
     EvalLine line = {0};
     if (t->test_set.samples == 0) return OK;
     TRY(train_evaluate(t, &t->test_set, &line, NULL));

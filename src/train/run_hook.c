@@ -19,8 +19,7 @@ static void put_evaluation(const Run *r, Json *json)
 {
     const EvalLine none = {.loss = NAN, .top1 = NAN, .top5 = NAN};
     const EvalLine *e = r->summary.eval.samples > 0 ? &r->summary.eval : &none;
-    bool tokens = data_kind(&r->trainer->train_set)->next_token;
-    const BestMetric *metric = best_metric(r->config, tokens);
+    const BestMetric *metric = trainer_metric(r->trainer);
     double best = r->trainer->best_metric;
     json_real(json, "eval_loss", e->loss);
     json_real(json, "top1", e->top1);
@@ -34,15 +33,16 @@ static void put_step(const Run *r, Json *json)
 {
     const Trainer *t = r->trainer;
     const StepStats *s = &t->step_stats;
-    bool made = r->lr > 0, shares = made && r->config->train.loss == LOSS_SOFTMAX;
+    bool made = r->lr > 0;
+    const int top = made ? loss_info(r->config)->top : 0;
     json_int(json, "step", t->step);
     json_int(json, "steps", t->steps);
     json_int(json, "epoch", t->step > 0 ? (t->step - 1) / t->steps_per_epoch + 1 : 0);
     json_real(json, "loss", made ? s->loss : (double)NAN);
-    json_real(json, "train_top1", shares ? s->top1 : (double)NAN);
-    json_real(json, "train_top5", shares ? s->top5 : (double)NAN);
+    json_real(json, "train_top1", top >= 1 ? s->top1 : (double)NAN);
+    json_real(json, "train_top5", top >= 5 ? s->top5 : (double)NAN);
     json_real(json, "lr", made ? r->lr : (double)NAN);
-    json_real(json, "optim_lr", t->lr.lr > 0 ? t->lr.lr : r->config->optim.lr);
+    json_real(json, "optim_lr", lr_base(r->config, &t->lr));
 }
 
 /* One line. Owner: the caller, free. */
@@ -92,26 +92,53 @@ bool run_hook_asks(Run *r)
     return hook_asks(r->hook);
 }
 
-static void follow(Run *r, const Wish *wish)
+/* Rank 0's, to all. */
+static void tell_all(Run *r)
+{
+    Wish wish = {0};
+    if (r->hook) (void)hook_take(r->hook, &wish);
+    world_bcast(r->world, &wish, sizeof wish, 0);
+    wish_add(&r->wish, &wish);
+}
+
+static bool moves_lr(const Run *r, const Wish *wish)
+{
+    return wish->lr > 0 && wish->lr != lr_base(r->config, &r->trainer->lr);
+}
+
+static bool changes(const Run *r, const Wish *wish)
+{
+    return wish->stop || wish->save || moves_lr(r, wish);
+}
+
+bool run_hook_hear(Run *r, const StepResult *result)
+{
+    if (result->wish_asked) tell_all(r);
+    return changes(r, &r->wish) && !run_repeats(r);
+}
+
+void run_hook_follow(Run *r)
 {
     Trainer *t = r->trainer;
-    const double lr = t->lr.lr > 0 ? t->lr.lr : r->config->optim.lr;
-    bool moves = wish->lr > 0 && wish->lr != lr;
-    if (!wish->stop && !wish->save && !moves) return;
+    if (run_repeats(r)) return;
+    const Wish wish = r->wish;
+    bool moves = moves_lr(r, &wish);
+    r->wish = (Wish){0};
+    if (!changes(r, &wish)) return;
     observer_break(r->observer);
     EventLine line = {.step = t->step,
                       .epoch = t->step / t->steps_per_epoch,
                       .event = "hook",
-                      .stop = wish->stop,
-                      .save = wish->save,
-                      .lr = moves ? wish->lr : 0};
+                      .stop = wish.stop,
+                      .save = wish.save,
+                      .lr = moves ? wish.lr : 0};
     observer_event(r->observer, &line);
     if (moves) {
         log_info("step %lld: run.hook asks for optim.lr %.9g, from the next step on",
-                 (long long)t->step, wish->lr);
-        t->lr.lr = wish->lr;
+                 (long long)t->step, wish.lr);
+        t->lr.lr = wish.lr;
     }
-    if (wish->stop) {
+    if (wish.stop) {
         t->hook_stop = true;
         run_end_early(r, "run.hook asked for it after step %lld", (long long)t->step);
     }
@@ -119,24 +146,11 @@ static void follow(Run *r, const Wish *wish)
     r->save_wished = true;
 }
 
-/* Rank 0's, to all. */
-static void tell_all(Run *r)
-{
-    Wish wish = {0};
-    if (r->hook) (void)hook_take(r->hook, &wish);
-    world_bcast(r->world, &wish, sizeof wish, 0);
-    follow(r, &wish);
-}
-
-void run_hook_follow(Run *r, const StepResult *result)
-{
-    if (result->wish_asked) tell_all(r);
-}
-
 void run_hook_wait(Run *r)
 {
     if (r->hook) hook_wait(r->hook);
     tell_all(r);
+    run_hook_follow(r);
 }
 
 void run_hook_end(Run *r)

@@ -40,8 +40,8 @@ void run_time_evaluation(Run *r, double seconds)
     r->time.eval_s = fmax(r->time.eval_s, seconds);
 }
 
-/* Before the first one as if its samples were trained on. */
-static double evaluation_s(const Run *r)
+/* The test set once; before the first one as if its samples were trained on. */
+static double pass_s(const Run *r)
 {
     const Trainer *t = r->trainer;
     if (r->time.eval_s > 0 || r->rate <= 0) return r->time.eval_s;
@@ -57,14 +57,29 @@ static double save_s(const Run *r)
     return values * (1 + optim_slots(t->config)) * sizeof(float) / SAVE_RATE;
 }
 
+/* The end waits for the command that runs, for one of each moment that waits, and for its own. */
+static double hooks_s(const Run *r)
+{
+    if (!r->hook) return 0;
+    int last = run_hook_wants(r, HOOK_END), before = 0;
+    for (int m = 0; m < HOOK_END; ++m) before += run_hook_wants(r, (HookMoment)m);
+    return (last + (before > 0 ? before + 1 : 0)) * r->config->run.hook_s;
+}
+
+/* An evaluation, and best.h5 behind it. */
+static double evaluation_s(const Run *r)
+{
+    bool saves = r->config->checkpoint.best && r->trainer->test_set.samples > 0;
+    return pass_s(r) + (saves ? save_s(r) : 0);
+}
+
 /* A save that is due anyhow may come in between. */
 static double margin(const Run *r)
 {
     bool evaluates = false;
     for (int i = 1; i <= STEPS_TO_STOP; ++i)
         evaluates = evaluates || run_eval_due(r, r->trainer->step + i);
-    double hook_s = r->hook ? r->config->run.hook_s : 0;
-    return END_S + hook_s + STEPS_TO_STOP * r->time.step_s + 2 * save_s(r) +
+    return END_S + hooks_s(r) + STEPS_TO_STOP * r->time.step_s + 2 * save_s(r) +
            (evaluates ? evaluation_s(r) : 0);
 }
 

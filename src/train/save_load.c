@@ -2,6 +2,8 @@
 #include "init_from.h"
 #include "resume.h"
 #include "save_copy.h"
+#include "sparse.h"
+#include "sparse_io.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -18,6 +20,10 @@ typedef struct Live {
     /* In plain order, NULL where tensor parallelism divides nothing: this rank's slice of a tensor,
      * those of the group. */
     float *slice, *slices;
+    /* owned: rows of sparse tables, whose tensors come behind the list's; NULL: there are none */
+    SparseIo *sparse;
+    /* owned: both, where there are */
+    CheckpointTensor *tensor;
 } Live;
 
 static bool tensor_wanted(void *user, int i)
@@ -25,6 +31,7 @@ static bool tensor_wanted(void *user, int i)
     const Live *live = user;
     const Tensors *list = &live->list;
     const Trainer *t = list->trainer;
+    if (i >= list->count) return sparse_io_wants(live->sparse, i - list->count);
     if (tensors_param(list, i) < 0 || tensors_zero(list, i)) return false;
     if (!tensors_in_parts(list, i)) return list->slot[i] >= 0 || train_sets_params(t);
     return tensors_part(list, i, t->grid.dp_rank) > 0;
@@ -83,6 +90,11 @@ static void tensor_collect(void *user, int i, int writer)
     Live *live = user;
     const Tensors *list = &live->list;
     const Trainer *t = list->trainer;
+    if (i >= list->count) {
+        sparse_io_collect(live->sparse, i - list->count, writer);
+        return;
+    }
+    if (!live->whole && !live->slice) return;
     int from_stage = writer - list->tensor[i].rank_first, tp = t->shape.tp;
     int here = t->world->rank - list->tensor[i].rank_first;
     if (here < 0 || here >= t->shape.dp * tp || tensors_zero(list, i)) return;
@@ -113,6 +125,7 @@ static const float *tensor_get(void *user, int i, float *plain)
     Live *live = user;
     const Tensors *list = &live->list;
     const Graph *g = list->trainer->graph;
+    if (i >= list->count) return sparse_io_get(live->sparse, i - list->count);
     int param = tensors_param(list, i);
     if (tensors_zero(list, i)) {
         memset(plain, 0, (size_t)shape_count(list->tensor[i].shape) * sizeof *plain);
@@ -150,6 +163,10 @@ static void tensor_set(void *user, int i, const float *plain)
     Live *live = user;
     const Tensors *list = &live->list;
     const Graph *g = list->trainer->graph;
+    if (i >= list->count) {
+        sparse_io_set(live->sparse, i - list->count, plain);
+        return;
+    }
     int param = tensors_param(list, i);
     bool in_parts = tensors_in_parts(list, i);
     float *memory = tensors_memory(list, i);
@@ -188,17 +205,27 @@ static void live_fini(Live *live)
     if (live->slice) mem_pages_free(live->slice, tensors_largest_whole_bytes(t));
     if (live->slices) mem_pages_free(live->slices, tensors_largest_whole_bytes(t));
     tensors_fini(&live->list);
+    sparse_io_free(&live->sparse);
+    mem_free(&live->tensor);
 }
 
 /* What saving and loading have in common. */
 static CheckpointIo io_of(Live *live)
 {
-    return (CheckpointIo){.count = live->list.count,
-                          .tensor = live->list.tensor,
+    size_t params = (size_t)live->list.count, rows = (size_t)sparse_io_count(live->sparse);
+    if (live->sparse) {
+        live->tensor = mem_new((params + rows) * sizeof *live->tensor);
+        memcpy(live->tensor, live->list.tensor, params * sizeof *live->tensor);
+        memcpy(live->tensor + params, sparse_io_tensors(live->sparse),
+               rows * sizeof *live->tensor);
+    }
+    bool collects = live->whole || live->slice || live->sparse;
+    return (CheckpointIo){.count = (int)(params + rows),
+                          .tensor = live->sparse ? live->tensor : live->list.tensor,
                           .user = live,
                           .get = tensor_get,
                           .set = tensor_set,
-                          .collect = live->whole || live->slice ? tensor_collect : NULL,
+                          .collect = collects ? tensor_collect : NULL,
                           .wants = tensor_wanted};
 }
 
@@ -243,9 +270,7 @@ static void meta_of(const Trainer *t, CheckpointMeta *meta)
     memcpy(meta->data_train, t->train_data, sizeof meta->data_train);
     memcpy(meta->data_test, t->test_data, sizeof meta->data_test);
     memcpy(meta->init_from, t->init_from, sizeof meta->init_from);
-    bool tokens = data_kind(&t->train_set)->next_token;
-    const char *word = best_metric(t->config, tokens)->word.word;
-    snprintf(meta->best_of, sizeof meta->best_of, "%s", word);
+    snprintf(meta->best_of, sizeof meta->best_of, "%s", trainer_metric(t)->word.word);
     meta->classes = mem_text(t->classes);
     input_of(&t->train_set, meta);
 }
@@ -324,6 +349,7 @@ TrainSave *train_save_begin(Trainer *t, const TrainSaveTo *to)
         s->io = save_copy_io(t->copy);
     } else {
         live_init(&s->live, t, false);
+        s->live.sparse = sparse_io_saving(t);
         s->io = io_of(&s->live);
     }
     if (to->hooks) s->io.hooks = *to->hooks;
@@ -428,15 +454,20 @@ Status train_load(Trainer *t, const char *path, bool params_only)
     Live live;
     CheckpointMeta meta = {0};
     live_init(&live, t, params_only);
+    Status st = sparse_io_loading(t, path, params_only, &live.sparse);
     CheckpointIo io = io_of(&live);
     io.params_only = params_only;
     io.at_once = true;
-    Status st = checkpoint_load(t->world, path, &meta, &io);
+    if (st == OK) {
+        sparse_io_set_begin(live.sparse);
+        st = checkpoint_load(t->world, path, &meta, &io);
+        sparse_io_set_end(live.sparse);
+    }
     t->copied = false;
     if (st == OK) {
         executor_settle(t->executor);
         /* the next step opens one at the new place */
-        loader_free(&t->loader);
+        sparse_close_loader(t);
         t->step = meta.step;
         t->optim->step = meta.step - meta.skipped;
         t->skipped = meta.skipped;

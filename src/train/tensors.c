@@ -58,7 +58,7 @@ float *tensors_memory(const Tensors *list, int i)
     return t->optim->state[slot] + piece_of(t, param)->state[slot];
 }
 
-static int stage_of(const Trainer *t, int node)
+int tensors_stage(const Trainer *t, int node)
 {
     int chunk = 0;
     while (node >= t->first[chunk + 1]) ++chunk;
@@ -72,11 +72,11 @@ static void tensors_add(Tensors *list, int param, int slot)
     int ranks = t->shape.dp * t->shape.tp;
     char *path = slot >= 0
                      ? mem_format("/optim/%s/%s", rule_of(t, param).table->slot_name[slot], p->name)
-                     : mem_format("/%s/%s", p->info.buffer ? "buffers" : "params", p->name);
+                     : checkpoint_path(p);
     list->tensor[list->count] =
         (CheckpointTensor){.path = path,
                            .shape = graph_whole(t->graph)->param[param].shape,
-                           .rank_first = stage_of(t, p->node) * ranks,
+                           .rank_first = tensors_stage(t, p->node) * ranks,
                            .rank_count = ranks};
     list->param[list->count] = param;
     list->slot[list->count++] = slot;

@@ -35,6 +35,8 @@ bool tensors_zero(const Tensors *list, int i);
 int64_t tensors_part(const Tensors *list, int i, int dp_rank);
 /* Where tensor i lies in the backend's memory, or this rank's part of it. */
 float *tensors_memory(const Tensors *list, int i);
+/* Which has the node. */
+int tensors_stage(const Trainer *t, int node);
 /* Of this rank's graph; and of the model before it is divided. */
 size_t tensors_largest_bytes(const Trainer *t);
 size_t tensors_largest_whole_bytes(const Trainer *t);

@@ -3,10 +3,12 @@
  * all before anything is written. */
 #include "agree.h"
 #include "fit.h"
+#include "geo.h"
 #include "schedules.def"
 #include "loss_scale.h"
 #include "optimizer.h"
 #include "save_copy.h"
+#include "sparse.h"
 #include "transport.h"
 
 #include <math.h>
@@ -233,12 +235,13 @@ void train_restart(Trainer *t)
 {
     const BackendTable *table = t->backend->table;
     executor_settle(t->executor);
-    loader_free(&t->loader);
+    sparse_close_loader(t);
     world_barrier(t->world);
     for (int s = 0; s < t->optim->slots; ++s)
         if (t->optim->state[s])
             table->flat->fill(table->stream(t->backend), t->optim->state[s], 0.0f,
                               t->optim->slot_elements[s]);
+    if (t->tables) tables_clear(t->tables);
     t->step = t->known = t->skipped = t->optim->step = 0;
     t->best_metric = NAN;
     t->evaluations = 0;
@@ -269,9 +272,12 @@ static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
     TRY(open_backend(t, only));
     TRY(transport_check(t));
     TRY(build_graph(t));
+    TRY(sparse_check(t));
     TRY(train_assign_rules(t));
     TRY(make_schedule(t));
     TRY(cut_graph(t));
+    TRY(sparse_check_servers(t));
+    TRY(geo_check(t));
     count_steps(t);
     double grown = memory_use().own_bytes - before, left;
     if (t->backend->table->memory) t->backend->table->memory(t->backend, &grown, &left);
@@ -302,7 +308,7 @@ static Status settle(Trainer *t)
 }
 
 /* What every rank does alone is agreed on before the next collective call. */
-static Status setup(Trainer *t)
+static Status setup_ranks(Trainer *t)
 {
     const Config *c = t->config;
     TRY(status_agree(t->world, plan_dry(t, t->world->size, NULL)));
@@ -312,14 +318,25 @@ static Status setup(Trainer *t)
     t->grid_ready = true;
     TRY(grid_join_gpus(&t->grid, t->backend, (int)c->grid.transport, c->train.reproducible));
     TRY(status_agree(t->world, train_plan_stage(t, t->grid.pp_rank, &t->plan)));
-    Status st = comm_new(&t->comm, &t->grid.dp_world, t->backend, c->grid.transport,
-                         t->plan->micro_grad_elements);
+    bool geo = sparse_mode(t) == TABLE_GEO;
+    t->alone = world_alone();
+    Status st = comm_new(&t->comm, geo ? &t->alone : &t->grid.dp_world, t->backend,
+                         c->grid.transport, t->plan->micro_grad_elements);
     TRY(status_agree(t->world, st));
     ExecutorOptions options = {.seed = (uint64_t)c->run.seed, .transport = c->grid.transport};
     TRY(executor_new(&t->executor, t->plan, &t->grid, t->backend, t->comm, options));
     TRY(status_agree(t->world, train_make_optimizer(t)));
     init_params(t);
-    return OK;
+    return status_agree(t->world, geo_make(t));
+}
+
+/* Servers wait to hear how it went. */
+static Status setup(Trainer *t)
+{
+    Status st = setup_ranks(t);
+    if (t->servers > 0) st = status_agree(t->job, st);
+    if (st == OK) sparse_make(t);
+    return st;
 }
 
 static Trainer *trainer_begin(const Config *config, const World *world)
@@ -336,16 +353,8 @@ static Trainer *trainer_begin(const Config *config, const World *world)
     return t;
 }
 
-Status trainer_new(Trainer **out, const Config *config, const World *world)
+static Status trainer_make(Trainer **out, Trainer *t)
 {
-    return trainer_new_for(out, config, world, NULL);
-}
-
-Status trainer_new_for(Trainer **out, const Config *config, const World *world,
-                       const DataSet *samples)
-{
-    Trainer *t = trainer_begin(config, world);
-    t->samples = samples;
     Status st = setup(t);
     t->samples = NULL;
     if (st != OK) trainer_free(&t);
@@ -353,10 +362,33 @@ Status trainer_new_for(Trainer **out, const Config *config, const World *world,
     return st;
 }
 
+Status trainer_new(Trainer **out, const Config *config, const World *world)
+{
+    return trainer_make(out, trainer_begin(config, world));
+}
+
+Status trainer_new_for(Trainer **out, const Config *config, const World *world,
+                       const DataSet *samples)
+{
+    Trainer *t = trainer_begin(config, world);
+    t->samples = samples;
+    return trainer_make(out, t);
+}
+
+Status trainer_new_with(Trainer **out, const Config *config, const World *world, const World *job)
+{
+    Trainer *t = trainer_begin(config, world);
+    t->job = job;
+    t->servers = job ? job->size - world->size : 0;
+    return trainer_make(out, t);
+}
+
 Status trainer_dry_run(Trainer **out, const Config *config, const World *world, const DryRun *only)
 {
     Trainer *t = trainer_begin(config, world);
-    Status st = plan_dry(t, only->ranks, only);
+    t->servers = (int)config->grid.servers;
+    Status st = only->ranks > t->servers ? OK : sparse_no_workers(config, only->ranks);
+    if (st == OK) st = plan_dry(t, only->ranks - t->servers, only);
     if (st == OK) st = memory_fit(t);
     if (st == OK) st = train_plan_stage(t, 0, &t->plan);
     if (st != OK) trainer_free(&t);
@@ -370,7 +402,9 @@ void trainer_free(Trainer **trainer)
     if (!t) return;
     if (t->executor) executor_settle(t->executor);
     if (t->backend) capture_drop(&t->update, t->backend);
-    loader_free(&t->loader);
+    sparse_close_loader(t);
+    sparse_free(t);
+    geo_free(t);
     mem_free(&t->classes);
     train_free_optimizer(t);
     save_copy_free(&t->copy);

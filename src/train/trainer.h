@@ -62,6 +62,18 @@ struct Trainer {
     int *range_param;
     /* what the replicas shard (grid.zero); NULL: nothing */
     struct Shards *shares;
+    /* owned: of each sparse table, see optim_assign; the rows that this rank has, NULL: its stage has
+     * no table */
+    int *table_rule;
+    Tables *tables;
+    /* Of a run with grid.servers: all ranks of the job, of which the last ones are servers; borrowed;
+     * NULL, 0: none are. And those that have to do with the tables of this rank's stage. */
+    const World *job;
+    int servers;
+    World table_world;
+    /* Mode geo: owned, NULL in others. And a world of this rank alone, whose sums its steps make. */
+    struct Geo *geo;
+    World alone;
     Loader *loader;
     /* global samples; samples a micro-batch */
     int64_t batch, micro_batch;
@@ -110,10 +122,19 @@ struct Trainer {
     StepStats step_stats;
 };
 
+/* As trainer_new, for the ranks of a job that compute; job: all of them, with servers behind them,
+ * which learn whether it has worked (sparse_serve); NULL: there are none. */
+Status trainer_new_with(Trainer **trainer, const Config *config, const World *world,
+                        const World *job);
+
 /* trainer_data.c. Rank 0 opens the sets, checks them, and tells the others. only: of a dry run,
  * whose data may be others; NULL: a run follows. Collective; all ranks agree. */
 Status trainer_open_data(Trainer *t, const DryRun *only);
-/* How many numbers a row of the model's output has: one a class, a target, a token of the
- * vocabulary. */
+/* predict.c. The model's outputs for a batch that is all there is, one row after another; borrowed
+ * until the next. ERR_DATA where one of count outputs is no number. */
+Status train_logits(Trainer *t, const Batch *batch, const float **logits);
+Status logits_check(const float *logits, int64_t count);
+/* trainer_view.c. The figure of an evaluation that its run goes by. */
+const BestMetric *trainer_metric(const Trainer *t);
 
 #endif

@@ -56,18 +56,39 @@ Status trainer_open_data(Trainer *t, const DryRun *only)
     return check_test_set(&t->test_set, &t->train_set);
 }
 
+/* A loss of one output has its two classes in that. */
+static Status count_one(const Config *c, const DataSet *set, const DataSet *test, int64_t *outputs)
+{
+    const LossInfo *loss = loss_info(c);
+    const DataSet *more = set->classes > loss->classes ? set : test;
+    *outputs = loss->outputs;
+    if (more->classes <= loss->classes) return OK;
+    if (c->model.classes > loss->classes)
+        return config_fail_key(c, "model.classes", "is %lld, but train.loss %s is of %lld",
+                               (long long)c->model.classes, loss_name(c), (long long)loss->classes);
+    return fail(ERR_DATA,
+                "%s: has %lld classes, but train.loss %s needs labels 0 and 1: set it to "
+                "softmax",
+                more->path, (long long)more->classes, loss_name(c));
+}
+
 /* How many outputs the model has: one a class, or one a target number. */
 static Status count_outputs(const Config *c, const DataSet *set, const DataSet *test,
                             int64_t *outputs)
 {
-    bool mse = c->train.loss == LOSS_MSE;
-    int64_t own = mse ? set->target_width : set->classes;
+    const LossInfo *loss = loss_info(c);
+    const bool numbers = loss->of_targets;
+    int64_t own = numbers ? set->target_width : set->classes;
+    if (own == 0 && numbers)
+        return fail(ERR_DATA, "%s: holds class labels, but train.loss is %s, which needs numbers",
+                    set->path, loss_name(c));
     if (own == 0)
-        return fail(ERR_DATA, "%s: %s", set->path,
-                    mse ? "holds class labels, but train.loss is mse, which needs numbers"
-                        : "has no class labels (its targets are numbers): set train.loss to mse");
+        return fail(ERR_DATA,
+                    "%s: has no class labels (its targets are numbers): set train.loss to mse",
+                    set->path);
+    if (loss->outputs) return count_one(c, set, test, outputs);
     *outputs = c->model.classes ? c->model.classes : own;
-    if (mse && *outputs != own)
+    if (numbers && *outputs != own)
         return config_fail_key(c, "model.classes", "%s has %lld target numbers a sample, not %lld",
                                set->path, (long long)own, (long long)*outputs);
     if (own > *outputs)
@@ -84,7 +105,7 @@ static Status count_outputs(const Config *c, const DataSet *set, const DataSet *
 static Status count_tokens(const Config *c, const DataSet *set, const DataSet *test,
                            int64_t *outputs)
 {
-    if (c->train.loss == LOSS_MSE)
+    if (!loss_info(c)->of_tokens)
         return config_fail_key(c, "train.loss", "%s holds tokens, which need train.loss softmax",
                                set->path);
     bool named = c->model.size != GPT_OWN;
@@ -104,5 +125,6 @@ Status train_model(Graph **graph, const Config *config, const DataSet *train, co
     int64_t outputs = 0;
     TRY((tokens ? count_tokens : count_outputs)(config, train, test, &outputs));
     Desc input = desc_plain(data_set_shape(train, samples), tokens ? DTYPE_I32 : DTYPE_F32);
-    return graph_build(graph, config, input, outputs);
+    GraphIds ids = {.fields = train->fields, .rows = train->id_rows};
+    return graph_build_ids(graph, config, input, ids, outputs);
 }

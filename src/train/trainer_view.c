@@ -66,6 +66,11 @@ const DataSet *trainer_test_set(const Trainer *t)
     return &t->test_set;
 }
 
+const BestMetric *trainer_metric(const Trainer *t)
+{
+    return best_metric(t->config, data_kind(&t->train_set)->next_token);
+}
+
 GridShape trainer_shape(const Trainer *t)
 {
     return t->shape;

@@ -1,11 +1,10 @@
-/* Reads a hook's answer. Not all of JSON: an object of three known keys, true or false, a number.
- * Whatever else a program prints is refused, so that a line of its log is never taken for a
- * wish. */
+/* Reads a hook's answer: an object of three known keys, true or false, a number. Whatever else a
+ * program prints is refused, so that a line of its log is never taken for a wish. */
 #include "wish.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
+
+#define BLANKS " \t\r\n"
 
 bool wish_any(const Wish *wish)
 {
@@ -19,91 +18,83 @@ void wish_add(Wish *wish, const Wish *later)
     if (later->lr > 0) wish->lr = later->lr;
 }
 
-static const char *behind_blanks(const char *at)
-{
-    return at + strspn(at, " \t\r\n");
-}
+enum { QUOTED = 200 };
 
-/* Is that character next? Moves behind it and what is blank. */
-static bool took(const char **at, char c)
+/* it `what` 'the whole answer', in one line. */
+static Status wrong(const char *text, const char *what)
 {
-    if (**at != c) return false;
-    *at = behind_blanks(*at + 1);
-    return true;
-}
-
-static Status wrong(const char *at)
-{
-    char near[41];
-    int count = 0;
-    for (; at[count] && count < 40; ++count) {
-        unsigned char c = (unsigned char)at[count];
-        near[count] = (char)(c < ' ' || c > '~' ? '?' : c);
+    char line[QUOTED + 1];
+    size_t count = 0, length;
+    text += strspn(text, BLANKS);
+    for (length = strlen(text); length > 0 && strchr(BLANKS, text[length - 1]);) --length;
+    for (; count < length && count < QUOTED; ++count) {
+        unsigned char c = (unsigned char)text[count];
+        line[count] = (char)(strchr(BLANKS, c) ? ' ' : c < ' ' || c > '~' ? '?' : c);
     }
-    near[count] = 0;
-    return fail(ERR_DATA,
-                "it does not print a JSON object such as {\"stop\": true}, {\"save\": true} or "
-                "{\"lr\": 0.01}, but '%s'",
-                near);
+    line[count] = 0;
+    return fail(ERR_DATA, "it %s '%s%s'", what, line, count < length ? "..." : "");
 }
 
-static Status read_bool(const char **at, int *value)
+/* Is it one, whatever it says? */
+static bool is_object(JsonScan s, const char *text)
 {
-    static const char *const word[] = {"false", "true"};
-    for (int i = 0; i < 2; ++i) {
-        size_t length = strlen(word[i]);
-        if (strncmp(*at, word[i], length) != 0) continue;
-        *value = i;
-        *at = behind_blanks(*at + length);
-        return OK;
-    }
-    return wrong(*at);
+    return text[strspn(text, BLANKS)] == '{' && json_scan_skip(&s) == OK && json_scan_end(&s) == OK;
 }
 
-/* strtod takes more than JSON does: hexadecimal, infinities, leading blanks. */
-static Status read_rate(const char **at, double *value)
+static Status read_switch(JsonScan *s, const char *key, int *value)
 {
-    size_t length = strspn(*at, "0123456789.eE+-");
-    char *end;
-    if (!strchr("0123456789", **at) || length == 0) return wrong(*at);
-    *value = strtod(*at, &end);
-    if (end != *at + length) return wrong(*at);
-    if (!(*value > 0) || !isfinite(*value))
-        return fail(ERR_DATA, "it asks for the learning rate %g, which must be above 0", *value);
-    *at = behind_blanks(end);
+    char what[64];
+    bool on = false;
+    snprintf(what, sizeof what, "says \"%s\" other than true or false:", key);
+    if (json_scan_bool(s, &on) != OK) return wrong(s->text, what);
+    *value = on;
     return OK;
 }
 
-/* *key: which of the three; each of them once. */
-static Status read_key(const char **at, unsigned *seen, int *key)
+static Status read_rate(JsonScan *s, double *value)
 {
-    static const char *const word[] = {"\"stop\"", "\"save\"", "\"lr\""};
-    for (*key = 0; *key < 3; ++*key) {
-        size_t length = strlen(word[*key]);
-        if (strncmp(*at, word[*key], length) != 0) continue;
-        if (*seen & 1u << *key) return fail(ERR_DATA, "it says %s twice", word[*key]);
-        *seen |= 1u << *key;
-        *at = behind_blanks(*at + length);
-        return took(at, ':') ? OK : wrong(*at);
-    }
-    return wrong(*at);
+    char what[96];
+    if (json_scan_real(s, value) != OK)
+        return wrong(s->text, "says \"lr\" other than as a number:");
+    if (*value > 0) return OK;
+    snprintf(what, sizeof what, "asks for the learning rate %g, which must be above 0:", *value);
+    return wrong(s->text, what);
+}
+
+/* One "key": value; each key once. */
+static Status read_entry(JsonScan *s, Wish *w, unsigned *seen)
+{
+    static const char *const word[] = {"stop", "save", "lr"};
+    char *name = NULL, what[64];
+    int key = 0;
+    TRY(json_scan_key(s, &name));
+    while (key < 3 && strcmp(name, word[key]) != 0) ++key;
+    mem_free(&name);
+    if (key == 3) return wrong(s->text, "says more than \"stop\", \"save\" and \"lr\":");
+    snprintf(what, sizeof what, "says \"%s\" twice:", word[key]);
+    if (*seen & 1u << key) return wrong(s->text, what);
+    *seen |= 1u << key;
+    if (key == 2) return read_rate(s, &w->lr);
+    return read_switch(s, word[key], key ? &w->save : &w->stop);
 }
 
 Status wish_read(Wish *wish, const char *text)
 {
-    const char *at = behind_blanks(text);
+    JsonScan s = json_scan("", text, strlen(text));
     unsigned seen = 0;
+    bool more;
     Wish w = {0};
     *wish = w;
-    if (!*at) return OK;
-    if (!took(&at, '{')) return wrong(at);
-    for (bool first = true; !took(&at, '}'); first = false) {
-        int key;
-        if (!first && !took(&at, ',')) return wrong(at);
-        TRY(read_key(&at, &seen, &key));
-        TRY(key == 2 ? read_rate(&at, &w.lr) : read_bool(&at, key ? &w.save : &w.stop));
+    if (!text[strspn(text, BLANKS)]) return OK;
+    if (!is_object(s, text))
+        return wrong(text,
+                     "does not print a JSON object such as {\"stop\": true}, {\"save\": true} "
+                     "or {\"lr\": 0.01}, but");
+    TRY(json_scan_open(&s, '{', &more));
+    while (more) {
+        TRY(read_entry(&s, &w, &seen));
+        TRY(json_scan_more(&s, '}', &more));
     }
-    if (*at) return wrong(at);
     *wish = w;
     return OK;
 }

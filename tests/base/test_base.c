@@ -100,6 +100,14 @@ static void check_bytes(double bytes, const char *want)
     CU_ASSERT_STRING_EQUAL(text_bytes(bytes, text), want);
 }
 
+static void test_seconds(void)
+{
+    char text[32];
+    CU_ASSERT_STRING_EQUAL(text_seconds(0, text), "0:00");
+    CU_ASSERT_STRING_EQUAL(text_seconds(59.6, text), "1:00");
+    CU_ASSERT_STRING_EQUAL(text_seconds(3601, text), "1:00:01");
+}
+
 static void test_bytes(void)
 {
     check_bytes(0, "0 B");
@@ -209,17 +217,21 @@ static void test_colour(void)
     setenv("TERM", "xterm", 1);
     unsetenv("NO_COLOR");
     CU_ASSERT_FALSE(log_colour(file));
+    CU_ASSERT_FALSE(log_redraws(file));
     fclose(file);
     int master = posix_openpt(O_RDWR | O_NOCTTY);
     if (master < 0 || grantpt(master) || unlockpt(master)) TEST_SKIP("no pseudo terminal here");
     FILE *terminal = fopen(ptsname(master), "w");
     if (terminal) {
         CU_ASSERT_TRUE(log_colour(terminal));
+        CU_ASSERT_TRUE(log_redraws(terminal));
         setenv("NO_COLOR", "1", 1);
         CU_ASSERT_FALSE(log_colour(terminal));
         unsetenv("NO_COLOR");
+        CU_ASSERT_TRUE(log_redraws(terminal));
         setenv("TERM", "dumb", 1);
         CU_ASSERT_FALSE(log_colour(terminal));
+        CU_ASSERT_FALSE(log_redraws(terminal));
         fclose(terminal);
     }
     close(master);
@@ -271,5 +283,5 @@ static void test_file_describe(void)
 
 TEST_MAIN("base", {"fail", test_fail}, {"memory", test_memory}, {"pages", test_pages},
           {"clock", test_clock}, {"nearest", test_nearest}, {"bytes", test_bytes},
-          {"log", test_log}, {"die", test_die}, {"colour", test_colour},
+          {"seconds", test_seconds}, {"log", test_log}, {"die", test_die}, {"colour", test_colour},
           {"files described", test_file_describe})

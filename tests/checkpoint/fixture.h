@@ -110,18 +110,12 @@ static inline bool fixture_holds(const Fixture *f, int salt)
     return true;
 }
 
-static inline World fixture_alone(void)
-{
-    return (World){
-        .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
-}
-
 static inline Status fixture_save(const char *path, int64_t step, int salt)
 {
     Fixture *f = mem_new(sizeof *f);
     CheckpointIo io = fixture_io(f, salt);
     CheckpointMeta meta = fixture_meta(step);
-    World world = fixture_alone();
+    World world = world_alone();
     Status status = checkpoint_save(&world, path, &meta, &io);
     mem_free(&f);
     return status;
@@ -131,7 +125,7 @@ static inline Status fixture_save(const char *path, int64_t step, int salt)
 static inline Status fixture_load(const char *path, Fixture *f, CheckpointMeta *meta)
 {
     CheckpointIo io = fixture_io(f, 0);
-    World world = fixture_alone();
+    World world = world_alone();
     return checkpoint_load(&world, path, meta, &io);
 }
 

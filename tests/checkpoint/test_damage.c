@@ -146,7 +146,7 @@ static void test_other_model(void)
     CheckpointTensor mine[FIXTURE_COUNT + 1];
     memcpy(mine, fixture_tensor, sizeof fixture_tensor);
     CheckpointIo io = fixture_io(f, 0);
-    World world = fixture_alone();
+    World world = world_alone();
     io.tensor = f->tensor = mine;
     mine[3].shape.dim[0] = 100;
     CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA,

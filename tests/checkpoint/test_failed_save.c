@@ -133,7 +133,7 @@ static void test_killed(void)
         if (child == 0) {
             CheckpointIo io = fixture_io(f, 2);
             CheckpointMeta meta = fixture_meta(2);
-            World world = fixture_alone();
+            World world = world_alone();
             io.get = get_and_die;
             _exit(checkpoint_save(&world, path, &meta, &io) == OK ? 0 : 1);
         }
@@ -212,7 +212,7 @@ static void test_not_finite(void)
         sick_value = sick[sick_tensor % 3];
         CheckpointIo io = fixture_io(f, 2);
         CheckpointMeta meta = fixture_meta(1);
-        World world = fixture_alone();
+        World world = world_alone();
         io.get = get_sick;
         CHECK_FAILS(checkpoint_save(&world, path, &meta, &io), ERR_DATA,
                     fixture_tensor[sick_tensor].path);

@@ -57,7 +57,7 @@ static void test_long_config(void)
     char *path = fixture_path(folder, "a.h5");
     Fixture *f = mem_new(sizeof *f);
     CheckpointIo io = fixture_io(f, 0);
-    World world = fixture_alone();
+    World world = world_alone();
     CheckpointMeta meta = fixture_meta(1), back = {0};
     char *config = mem_new(100001);
     memset(config, 'x', 100000);
@@ -87,7 +87,7 @@ static void test_params_only(void)
     CheckpointIo io = fixture_io(f, 0);
     io.tensor = f->tensor = some;
     io.count = count;
-    World world = fixture_alone();
+    World world = world_alone();
     CHECK_OK(fixture_save(path, 1, 2));
     CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA, "/optim/m/conv1.weight");
     CU_ASSERT_EQUAL(f->sets, 0);
@@ -192,7 +192,7 @@ static void test_no_tensors(void)
     char *path = fixture_path(folder, "a.h5");
     CheckpointIo io = {.count = 0};
     CheckpointMeta meta = fixture_meta(1);
-    World world = fixture_alone();
+    World world = world_alone();
     CHECK_OK(checkpoint_save(&world, path, &meta, &io));
     CHECK_OK(checkpoint_load(&world, path, NULL, &io));
     mem_free(&path);

@@ -103,7 +103,7 @@ static void save_odd(const CheckpointTensor *tensor, int count, CheckpointMeta m
 {
     Fixture *f = mem_new(sizeof *f);
     CheckpointIo io = fixture_io(f, 1);
-    World world = fixture_alone();
+    World world = world_alone();
     io.get = get_odd;
     io.tensor = f->tensor = tensor;
     io.count = count;

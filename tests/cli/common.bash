@@ -35,6 +35,20 @@ soon() {
     done
     return 1
 }
+# rank_pids CONFIG : of every rank that `weft train CONFIG` has in this test's folder, its number and its process.
+rank_pids() {
+    local p
+    for p in $(pgrep -f "^$WEFT train $1"); do
+        [ "$(readlink "/proc/$p/cwd")" = "$dir" ] || continue
+        tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | sed -n "s/^OMPI_COMM_WORLD_RANK=\(.*\)/\1 $p/p"
+    done | sort -n
+}
+# needs_pictures WHAT : fails where this build cannot read all formats of pictures, and says that WHAT is left out.
+needs_pictures() {
+    case $("$WEFT" --version) in
+    *"pictures:"*" no "*) echo "  skipped: $1: this build lacks a format of pictures"; return 1 ;;
+    esac
+}
 finish() {
     echo "$(basename "$0"): $passed passed, $failed failed"
     [ "$failed" = 0 ] && [ "$passed" -gt 0 ]

@@ -2,6 +2,8 @@
 # Parameters for other programs and from them: what was exported and imported again is the same, in the names and layouts of each
 # family; a run begins with it; what is no such file is refused, and no file is lost.
 # usage: exchange.sh     (WEFT=build/weft)
+pictures=$PWD/tests/image/pictures
+. "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
 seq 1 3001 >text
 check 0 '' "$WEFT" data import text text -o text.h5 --test text-test.h5
@@ -36,10 +38,7 @@ named llama model.layers.0.mlp.up_proj.weight 64,32
 named llama lm_head.weight 256,32
 holds 'llama: the same file' cmp llama.safetensors llama-again.safetensors
 
-seq 1 60000 | gzip -n9 >noise
-{ printf '\0\0\10\3\0\0\0\100\0\0\0\10\0\0\0\10'; head -c $((64 * 64)) noise; } >images
-{ printf '\0\0\10\1\0\0\0\100'; tr -dc '\0-\11' <noise | head -c 64; } >labels
-check 0 '' "$WEFT" data import idx images labels -o images.h5
+noise_idx 64 8 10 images.h5
 cat >net.yaml <<'YAML'
 model: {layers: [conv2d: {channels: 8, kernel: 3}, batch_norm, relu, flatten, dense: {width: 10}]}
 data:  {train: images.h5, test: images.h5}
@@ -65,7 +64,22 @@ check 0 '256 tokens' "$WEFT" ckpt export gpt-back.h5 --onnx -o gpt.onnx --config
 check 0 '256 tokens' "$WEFT" ckpt export gpt-back.h5 --onnx -o gpt-input.onnx --config gpt.yaml --input tokens data.train=none.h5
 holds 'the data set tells no more than --input' cmp gpt.onnx gpt-input.onnx
 check 64 'the data set none.h5 is not here' "$WEFT" ckpt export $run --onnx -o no.onnx data.train=none.h5
+check 64 'none.h5: no such file' "$WEFT" ckpt export $run --onnx -o no.onnx data.train=[images.h5,none.h5]
+cp images.h5 more.h5
+check 0 '5 nodes, 10 classes' "$WEFT" ckpt export $run --onnx -o net-list.onnx data.train=[images.h5,more.h5]
+holds 'a list of files tells as much as one' cmp net.onnx net-list.onnx
+if needs_pictures 'pictures of many sizes'; then
+    mkdir -p photos/cat photos/dog
+    cp "$pictures"/plain.png photos/cat
+    cp "$pictures"/alpha.png photos/dog
+    check 0 '' "$WEFT" data import folder photos -o photos.h5 --store encoded
+    check 78 'pictures of many sizes' "$WEFT" ckpt export $run --onnx -o no.onnx data.train=photos.h5
+fi
 check 64 'net.onnx: is there already' "$WEFT" ckpt export $run --onnx -o net.onnx
+cp net.onnx old.onnx
+touch old.onnx.data
+check 0 'removed old.onnx.data' "$WEFT" ckpt export $run --onnx -o old.onnx --force
+holds 'values of an older export do not stay' test ! -e old.onnx.data
 check 64 'is for --onnx' "$WEFT" ckpt export $run -o no.safetensors data.train=none.h5
 check 64 '--softmax' "$WEFT" ckpt export $run -o no.safetensors --softmax
 check 65 'lacks ' "$WEFT" ckpt export net-back.h5 --onnx -o no.onnx --config gpt.yaml

@@ -4,12 +4,10 @@
 # trained alone; a run goes on with its own list only; everything frozen is a run that changes nothing, with a warning.
 # usage: freeze.sh     (WEFT=build/weft)
 root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-seq 1 60000 | gzip -n9 >noise
-{ printf '\0\0\10\3\0\0\0\100\0\0\0\10\0\0\0\10'; head -c $((64 * 64)) noise; } >images
-{ printf '\0\0\10\1\0\0\0\100'; tr -dc '\0-\11' <noise | head -c 64; } >labels
-check 0 '' "$WEFT" data import idx images labels -o images.h5
+noise_idx 64 8 10 images.h5
 cat >net.yaml <<'YAML'
 model: {layers: [conv2d: {name: conv, channels: 8, kernel: 3}, batch_norm: {name: bn}, relu, flatten, dense: {name: fc, width: 10}]}
 data:  {train: images.h5, test: images.h5}

@@ -13,22 +13,14 @@ train: {steps: 1000000, batch: 8, micro_batch: 2, threads: 1, log_every: 10}
 checkpoint: {every_s: 1}
 grid: {pp: 2}
 Y
-# the ranks of this folder's jobs: number and process
-ranks() {
-    local p
-    for p in $(pgrep -f "^$WEFT train job.yaml"); do
-        [ "$(readlink "/proc/$p/cwd")" = "$dir" ] || continue
-        tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | sed -n "s/^OMPI_COMM_WORLD_RANK=\(.*\)/\1 $p/p"
-    done | sort -n
-}
 lines() { wc -l <runs/stopped/metrics.jsonl 2>/dev/null || echo 0; }
 trains() { [ "$(lines)" -gt "$1" ] && ls runs/stopped/checkpoints/step-*.h5; } >/dev/null 2>&1
-nobody() { [ -z "$(ranks)" ]; }
+nobody() { [ -z "$(rank_pids job.yaml)" ]; }
 start() { timeout -k 5 200 mpirun --oversubscribe --bind-to none -n 4 "$WEFT" train job.yaml >out 2>&1 & job=$!; }
 
 start
 soon trains 3
-victim=$(ranks | sed -n 's/^2 //p')
+victim=$(rank_pids job.yaml | sed -n 's/^2 //p')
 kill -STOP "$victim"
 code=0; wait $job || code=$?
 cat out >both
@@ -42,7 +34,7 @@ before=$(lines)
 start
 soon trains "$((before + 3))"
 holds "goes on" grep -q "^resuming from .*step-" out
-all=$(ranks | cut -d' ' -f2)
+all=$(rank_pids job.yaml | cut -d' ' -f2)
 kill -STOP $all
 sleep 7
 kill -CONT $all

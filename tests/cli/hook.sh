@@ -2,19 +2,17 @@
 # run.hook as a user has it: it is told of moments, stops, saves and changes the rate, alike on every grid and when a run is resumed;
 # it fails, hangs, prints rubbish, and training goes on. Early stopping, the plateau schedule, which evaluation is the best.
 # usage: hook.sh     (WEFT=build/weft)
+. "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
 export WEFT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-seq 1 60000 | gzip -n9 >noise
-{ printf '\0\0\10\3\0\0\0\100\0\0\0\10\0\0\0\10'; head -c $((64 * 64)) noise; } >images
-{ printf '\0\0\10\1\0\0\0\100'; tr -dc '\0-\11' <noise | head -c 64; } >labels
-check 0 '' "$WEFT" data import idx images labels -o images.h5
+noise_idx 64 8 10 images.h5
 cat >net.yaml <<'YAML'
 model: {layers: [conv2d: {channels: 4, kernel: 3}, batch_norm, relu, flatten, dense: {width: 10}]}
 data:  {train: images.h5, test: images.h5}
 train: {epochs: 4, batch: 16, micro_batch: 4, threads: 1, log_every: 1}
 optim: {lr: 0.1, momentum: 0.9}
 YAML
-train() { local name=$1; shift; timeout 60 "$WEFT" train net.yaml run.name="$name" "$@"; }
+train() { local name=$1; shift; timeout 240 "$WEFT" train net.yaml run.name="$name" "$@"; }
 said() { grep -cF -- "$2" "runs/$1/metrics.jsonl"; }
 rate() { sed -n "s/{\"step\":$2,.*\"lr\":\([0-9.e-]*\),\"s.*/\1/p" "runs/$1/metrics.jsonl"; }
 same() { check 0 'to the bit' "$WEFT" ckpt diff "runs/$1/checkpoints/step-$3.h5" "runs/$2/checkpoints/step-$3.h5"; }
@@ -50,14 +48,14 @@ same one resumed 00000016
 
 # Beside training, on ranks that mpirun started: it may use weft itself.
 check 0 'the run ends early: run.hook asked for it' train stop -n 2 grid.dp=2 train.epochs=20000 train.eval_every=20000 checkpoint.every_s=0 \
-    checkpoint.every_epochs=50 train.log_every=100000 'run.hook=cat >line && "$WEFT" ckpt info runs/stop/checkpoints/step-*.h5 >info && echo "{\"stop\":true}"' \
+    checkpoint.every_epochs=50 checkpoint.keep=0 train.log_every=100000 'run.hook=cat >line && "$WEFT" ckpt info runs/stop/checkpoints/step-*.h5 >info && echo "{\"stop\":true}"' \
     'run.hook_on=[checkpoint]'
 holds 'weft ran in the hook' grep -q 'params' info
 holds 'the event' [ "$(said stop '"event":"hook","stop":true}')" = 1 ]
 check 0 'this run is complete' train stop -n 2 grid.dp=2 train.epochs=20000 train.eval_every=20000 'run.hook=true'
 
 # What goes wrong is said, and training goes on.
-odd() { check 0 "$1" train odd run.fresh=true train.epochs=1 'run.hook_on=[end]' run.hook_s=0.3 run.hook="$2"; }
+odd() { check 0 "$1" train odd run.fresh=true train.epochs=1 'run.hook_on=[end]' run.hook="$2" "${@:3}"; }
 odd 'run.hook (end, step 4): it ended with exit code 3; training goes on' 'exit 3'
 odd 'ended with exit code 127' /nowhere/hook
 odd 'ended by signal 9' 'kill -9 $$'
@@ -65,7 +63,8 @@ odd "does not print a JSON object" 'echo epoch done'
 odd "does not print a JSON object" 'echo "{\"stop\": true} {}"'
 odd 'prints more than 65536 bytes' 'head -c 10000000 /dev/zero'
 odd 'the learning rate 0, which must be above 0' 'echo "{\"lr\": 0}"'
-odd 'it has not ended after 0.3 s (run.hook_s), so it was ended' 'echo $$ >pid; sleep 98765 & echo $! >>pid; sleep 98765'
+odd 'it has not ended after 0.3 s (run.hook_s), so it was ended' 'echo $$ >pid; sleep 98765 & echo $! >>pid; sleep 98765' run.hook_s=0.3
+# Ended: no process, or one that nobody has asked for its exit code yet.
 gone() { for p in $(cat pid); do ! kill -0 "$p" 2>/dev/null || grep -q 'State:.*Z' "/proc/$p/status" 2>/dev/null || return 1; done; }
 holds 'all that it started is gone' soon gone
 check 0 '' train 'a$(touch hurt)"b' train.epochs=1 run.hook='cat >line'

@@ -1,10 +1,18 @@
-# Sourced before common.bash: 200 images of 28x28 in 10 classes, and lenet on them. What gzip makes of a list of numbers looks
-# random and is the same everywhere.
-make_images() {
+# Sourced before common.bash: images of noise, and lenet on some. What gzip makes of a list of numbers looks random and is the
+# same everywhere.
+# noise_idx COUNT SIDE CLASSES OUT : a data set OUT of COUNT grey squares; COUNT and SIDE below 256. The files noise, images and
+# labels stay, too.
+noise_idx() {
+    local count side
+    count=$(printf '\\%o' "$1") side=$(printf '\\%o' "$2")
     seq 1 60000 | gzip -n9 >noise
-    { printf '\0\0\10\3\0\0\0\310\0\0\0\34\0\0\0\34'; cat noise noise | head -c $((200 * 28 * 28)); } >images
-    { printf '\0\0\10\1\0\0\0\310'; tr -dc '\0-\11' <noise | head -c 200; } >labels
-    check 0 wrote "$WEFT" data import idx images labels -o images.h5
+    { printf "\0\0\10\3\0\0\0$count\0\0\0$side\0\0\0$side"; cat noise noise | head -c $(($1 * $2 * $2)); } >images
+    { printf "\0\0\10\1\0\0\0$count"; tr -dc "\\0-\\$(printf %o $(($3 - 1)))" <noise | head -c "$1"; } >labels
+    check 0 wrote "$WEFT" data import idx images labels -o "$4"
+}
+# 200 images of 28x28 in 10 classes.
+make_images() {
+    noise_idx 200 28 10 images.h5
     cat >lenet.yaml <<'YAML'
 model: {name: lenet}
 data:  {train: images.h5}

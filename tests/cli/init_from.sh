@@ -2,14 +2,11 @@
 # A run that begins with another one's parameters: the same on every grid, the classifier anew where its size differs, names with
 # another prefix; what does not fit is named, all of it; the file and its hash are in the run's checkpoints.
 # usage: init_from.sh     (WEFT=build/weft)
+. "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-seq 1 60000 | gzip -n9 >noise
-{ printf '\0\0\10\3\0\0\0\100\0\0\0\10\0\0\0\10'; head -c $((64 * 64)) noise; } >images
-{ printf '\0\0\10\1\0\0\0\100'; tr -dc '\0-\11' <noise | head -c 64; } >labels
-check 0 '' "$WEFT" data import idx images labels -o images.h5
-{ head -c 8 labels; tr -dc '\0-\13' <noise | head -c 64; } >labels12
-check 0 '' "$WEFT" data import idx images labels12 -o images12.h5
+noise_idx 64 8 10 images.h5
+noise_idx 64 8 12 images12.h5
 cat >net.yaml <<'YAML'
 model: {layers: [conv2d: {channels: 8, kernel: 3}, batch_norm, relu, flatten, dense: {width: 10}]}
 data:  {train: images.h5, test: images.h5}

@@ -3,7 +3,9 @@
 # nothing; grey models; files of an older weft.
 # usage: predict.sh     (WEFT=build/weft)
 pictures=$(cd "$(dirname "$0")/../image/pictures" && pwd)
+. "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
+needs_pictures 'all of this' || exit 0
 mkdir -p set/cat "set/sea lion" set/zebra
 cp "$pictures"/{plain.jpg,grey.png,422.jpg,exif6.jpg} set/cat
 cp "$pictures"/{plain.png,rgb16.png,lossy.webp} "set/sea lion"
@@ -53,6 +55,25 @@ check 0 'plain.jpg' predict net.yaml set/cat/plain.jpg; cp out usual
 check 0 'plain.jpg' predict net.yaml set/cat/plain.jpg data.normalize=false
 holds 'data.normalize counts' [ "$(cat out)" != "$(cat usual)" ]
 check 66 'none.jpg' predict net.yaml none.jpg
+# A PNG of one pixel by ten millions, all zeros. gzip packs, and knows checksums.
+bytes() { printf "$(printf '%08x' "$1" | sed 's/../\\x&/g')"; }
+chunk() { # NAME, with what is in the file body
+    bytes "$(wc -c <body)"
+    { printf %s "$1"; cat body; } | tee chunk
+    bytes "$(gzip -n <chunk | tail -c 8 | od -An -N 4 -t u4 --endian=little | tr -d ' ')"
+}
+{
+    printf '\x89PNG\r\n\x1a\n'
+    { bytes 1; bytes 10000000; printf '\1\0\0\0\0'; } >body
+    chunk IHDR
+    { printf '\x78\x9c'; head -c 20000000 /dev/zero | gzip -n | tail -c +11 | head -c -8; bytes $(((20000000 % 65521) << 16 | 1)); } >body
+    chunk IDAT
+    : >body
+    chunk IEND
+} >thin.png
+check 65 'thin.png: 1x10000000 pixels are too narrow to be resized to 256' predict files.yaml thin.png set/cat/plain.jpg data.resize=256
+holds 'the other is answered' grep -q '^set/cat/plain.jpg: ' out
+check 0 'thin.png: ' predict files.yaml thin.png
 mkfifo pipe.jpg
 check 65 'pipe.jpg: is no picture' predict net.yaml pipe.jpg set
 check 65 '"error": "cut.jpg' predict net.yaml --json cut.jpg set/cat/plain.jpg
@@ -71,10 +92,7 @@ train: {steps: 1, batch: 2, threads: 1}
 YAML
 check 0 '' "$WEFT" train gpt.yaml
 check 78 'predict takes pictures' predict gpt.yaml set/cat/plain.jpg
-seq 1 60000 | gzip -n9 >noise
-{ printf '\0\0\10\3\0\0\0\040\0\0\0\20\0\0\0\20'; head -c $((32 * 256)) noise; } >images
-{ printf '\0\0\10\1\0\0\0\040'; tr -dc '\0-\2' <noise | head -c 32; } >labels
-check 0 '' "$WEFT" data import idx images labels -o grey.h5
+noise_idx 32 16 3 grey.h5
 check 0 '' "$WEFT" train net.yaml run.name=grey data.train=grey.h5 data.test=grey.h5 train.steps=2
 rm grey.h5
 check 0 'set/cat/plain.jpg: ' predict net.yaml run.name=grey data.train=grey.h5 data.test=grey.h5 set/cat/plain.jpg --top 2

@@ -43,5 +43,9 @@ check 66 'nothing' "$WEFT" data import text nothing --tokenizer small -o no.h5
 check 64 'all.h5: is already there' "$WEFT" data import text text --tokenizer small -o all.h5
 head -c 200 text.gz >cut.gz
 check 65 'cut.gz' "$WEFT" data import text cut.gz --tokenizer small -o no.h5
+# What is wrong with the files to write is said before a long text is encoded.
+check 64 'all.h5: is already there' "$WEFT" data import text cut.gz --tokenizer small -o no.h5 --test all.h5
+check 64 'give two names' "$WEFT" data import text cut.gz --tokenizer small -o no.h5 --test no.h5
+check 64 'between 0 and 1' "$WEFT" data import text cut.gz --tokenizer small -o no.h5 --test no-test.h5 --test-share 1
 holds 'nothing is left of them' test ! -e no.h5 -a ! -e no.h5.tokens.part
 finish

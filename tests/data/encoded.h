@@ -3,6 +3,7 @@
 #define DATA_ENCODED_H
 
 #include "fixture.h"
+#include "image/pictures.h"
 
 /* Pictures of different sizes and formats, read as files. */
 static const char *const encoded_files[] = {
@@ -11,13 +12,6 @@ static const char *const encoded_files[] = {
     "tests/image/pictures/exif6.jpg",      "tests/golden/image/422.jpg",
     "tests/image/pictures/grey_alpha.png", "tests/golden/image/444.jpg"};
 enum { ENCODED_FILES = sizeof encoded_files / sizeof *encoded_files };
-
-static inline bool encoded_skip(void)
-{
-    char versions[200];
-    image_versions(versions, sizeof versions);
-    return strstr(versions, "no lib") != NULL;
-}
 
 /* n samples: picture (first + i) mod 8, label i mod classes. bad: index whose entry is too large,
  * -1: none. Orientation of sample i: 1 + i mod 8, which counts where `orient`. */
@@ -42,9 +36,9 @@ static inline const char *encoded_set(const char *name, int n, int first, bool o
     hsize_t total = offset[n];
     if (bad >= 0) offset[bad] = total + 1;
     hid_t file = h5_new(path);
-    h5_put_text(file, "format", "weft-data");
-    h5_put_text(file, "kind", "image");
-    h5_put_text(file, "store", "encoded");
+    h5_put_word(file, "format", "weft-data");
+    h5_put_word(file, "kind", "image");
+    h5_put_word(file, "store", "encoded");
     h5_put_int(file, "version", 1);
     h5_put_int(file, "classes", 3);
     if (orient) h5_put_int(file, "orient", 1);

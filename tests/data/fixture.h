@@ -89,7 +89,7 @@ static inline void h5_put(hid_t file, H5Array a)
     H5Pclose(create);
 }
 
-static inline void h5_put_text(hid_t file, const char *name, const char *value)
+static inline void h5_put_word(hid_t file, const char *name, const char *value)
 {
     hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
     H5Tset_size(type, strlen(value) + 1);

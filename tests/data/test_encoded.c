@@ -6,7 +6,6 @@
 #include "image/picture.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 /* Evaluation without scale and normalisation, as bytes. */
 static uint64_t evaluated_hash(const DataSet *set, const Config *c, const char *file)
@@ -21,7 +20,7 @@ static uint64_t evaluated_hash(const DataSet *set, const Config *c, const char *
     uint8_t *back = mem_new((size_t)(3 * plane));
     CHECK_OK(file_text(file, 1 << 20, &bytes, &count));
     CHECK_OK(image_decode(decoder, &image, bytes, count, file));
-    picture_evaluate(work, &image, out);
+    CHECK_OK(picture_evaluate(work, &image, "picture", out));
     for (int64_t i = 0; i < 3 * plane; ++i) back[i] = (uint8_t)out[i % 3 * plane + i / 3];
     uint64_t hash = fnv(back, 3 * plane);
     picture_work_free(&work);
@@ -35,7 +34,7 @@ static uint64_t evaluated_hash(const DataSet *set, const Config *c, const char *
 
 static void test_evaluate(void)
 {
-    if (encoded_skip()) TEST_SKIP("weft was built without a decoder");
+    if (pictures_missing()) TEST_SKIP("weft was built without a decoder");
     char file[64], path[128], filter[16];
     int side, crop, cases = 0;
     uint64_t want;
@@ -89,7 +88,7 @@ static uint64_t stream_hash(const DataSet *set, const Config *c, bool training, 
 
 static void test_threads(void)
 {
-    if (encoded_skip()) TEST_SKIP("weft was built without a decoder");
+    if (pictures_missing()) TEST_SKIP("weft was built without a decoder");
     DataSet set;
     Config c = config_all();
     CHECK_OK(data_set_open(&set, &c, encoded_set("threads.h5", 23, 0, false, -1)));
@@ -106,7 +105,7 @@ static void test_threads(void)
 /* A picture is turned before it is cut: what is evaluated is the turned picture. */
 static void test_orientation(void)
 {
-    if (encoded_skip()) TEST_SKIP("weft was built without a decoder");
+    if (pictures_missing()) TEST_SKIP("weft was built without a decoder");
     DataSet plain, turned;
     Config c = config_pictures();
     c.data.center_crop = 16;
@@ -126,7 +125,7 @@ static void test_orientation(void)
         CU_ASSERT_EQUAL(orientation, 1 + i);
         CHECK_OK(image_decode(decoder, &image, bytes, count, "it"));
         image_turn(&image, &spare, orientation);
-        picture_evaluate(work, &image, want);
+        CHECK_OK(picture_evaluate(work, &image, "picture", want));
         CHECK_OK(picture_sample(work, reader, false, 0, i, got));
         CU_ASSERT_EQUAL(memcmp(got, want, sizeof got), 0);
     }
@@ -142,7 +141,7 @@ static void test_orientation(void)
 
 static void test_broken(void)
 {
-    if (encoded_skip()) TEST_SKIP("weft was built without a decoder");
+    if (pictures_missing()) TEST_SKIP("weft was built without a decoder");
     DataSet set;
     Config c = config_all();
     const char *path = encoded_set("broken.h5", 12, 0, false, 7);
@@ -156,39 +155,39 @@ static void test_broken(void)
     CHECK_FAILS(data_set_open(&set, &c, path), ERR_CONFIG, "data.center_crop");
 }
 
+/* The bytes of samples from..to - 1 of the 30 in a file are no picture's any more. */
+static void spoil(const DataSet *set, const char *path, int from, int to)
+{
+    uint64_t offset[31];
+    hdf5_lock();
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    hid_t d = H5Dopen2(file, "x_offset", H5P_DEFAULT);
+    H5Dread(d, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, offset);
+    H5Dclose(d);
+    H5Fclose(file);
+    hdf5_unlock();
+    FILE *f = fopen(path, "r+");
+    fseek(f, (long)((uint64_t)set->x.offset + offset[from]), SEEK_SET);
+    for (uint64_t i = offset[from]; i < offset[to]; ++i) fputc('?', f);
+    fclose(f);
+}
+
 /* The error of the first bad sample comes out, behind the good micro-batches, for any number of
  * threads. */
 static void test_bad_picture(void)
 {
-    if (encoded_skip()) TEST_SKIP("weft was built without a decoder");
+    if (pictures_missing()) TEST_SKIP("weft was built without a decoder");
     DataSet set;
     Config c = config_pictures();
     c.data.center_crop = 16;
     const char *path = encoded_set("bad.h5", 30, 0, false, -1);
     CHECK_OK(data_set_open(&set, &c, path));
+    spoil(&set, path, 17, 30);
     for (int workers = 1; workers <= 4; workers += 3) {
         Loader *l = NULL;
         const Batch *b;
         LoaderPlan plan = {
             .batch = 4, .micro_batch = 4, .micro_count = 1, .slots = 2, .workers = workers};
-        /* From sample 17 on the bytes are no pictures. */
-        FILE *f = fopen(path, "r+");
-        Reader *reader;
-        CHECK_OK(reader_new(&reader, &set));
-        uint64_t at = 0;
-        hdf5_lock();
-        hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
-        hid_t d = H5Dopen2(file, "x_offset", H5P_DEFAULT);
-        uint64_t offset[31];
-        H5Dread(d, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, offset);
-        H5Dclose(d);
-        H5Fclose(file);
-        hdf5_unlock();
-        at = (uint64_t)set.x.offset + offset[17];
-        fseek(f, (long)at, SEEK_SET);
-        for (uint64_t i = offset[17]; i < offset[30]; ++i) fputc('?', f);
-        fclose(f);
-        reader_free(&reader);
         CHECK_OK(loader_new(&l, &set, &c, plan));
         int good = 0;
         Status st = OK;

@@ -206,8 +206,8 @@ static void attributes(void)
     const char *path = images_small("attr.h5", 6, 3, false);
     float mean = 0.25f, std = 0.5f, wrong[2] = {1, 1};
     hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
-    h5_put_text(file, "format", "weft-data");
-    h5_put_text(file, "kind", "image");
+    h5_put_word(file, "format", "weft-data");
+    h5_put_word(file, "kind", "image");
     h5_put_int(file, "version", 1);
     h5_put_int(file, "classes", 5);
     h5_put_floats(file, "mean", &mean, 1);

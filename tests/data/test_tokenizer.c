@@ -3,8 +3,6 @@
 #include "data.h"
 #include "harness.h"
 
-#include <sys/stat.h>
-
 #define GOLDEN "tests/golden/tokenizer"
 
 static Tokenizer *opened(const char *path)

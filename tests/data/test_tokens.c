@@ -19,8 +19,8 @@ static const char *tokens_file(const char *name, hid_t stored, int64_t n, int vo
                  {(hsize_t)n}, {chunk}, chunk ? 4 : 0,    token};
     hid_t file = h5_new(path);
     h5_put(file, a);
-    h5_put_text(file, "format", "weft-data");
-    h5_put_text(file, "kind", "tokens");
+    h5_put_word(file, "format", "weft-data");
+    h5_put_word(file, "kind", "tokens");
     h5_put_int(file, "version", 1);
     if (vocab) h5_put_int(file, "vocab", vocab);
     H5Fclose(file);
@@ -301,8 +301,8 @@ static void refused(void)
     float real[40] = {0};
     hid_t file = h5_new(path);
     h5_put(file, (H5Array){"tokens", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, {40}, {0}, 0, real});
-    h5_put_text(file, "format", "weft-data");
-    h5_put_text(file, "kind", "tokens");
+    h5_put_word(file, "format", "weft-data");
+    h5_put_word(file, "kind", "tokens");
     h5_put_int(file, "version", 1);
     H5Fclose(file);
     CHECK_FAILS(data_set_open(&set, NULL, path), ERR_DATA, "must be one row of integers");

@@ -103,7 +103,7 @@ static void words(void)
     ClassNames names;
     const char *path = images_small("words.h5", 6, 1, true);
     hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
-    h5_put_text(file, "classes", "\033[2Jcat");
+    h5_put_word(file, "classes", "\033[2Jcat");
     H5Fclose(file);
     CHECK_OK(class_names_read(&names, path));
     CU_ASSERT_EQUAL_FATAL(names.count, 1);

@@ -1,18 +1,9 @@
 /* What part of a picture is taken: sizes and offsets as torchvision has them, the distribution of
  * random resized crops and of erased rectangles, and mixing in pairs. Seeds are fixed. */
 #include "data/data_private.h"
-#include "harness.h"
+#include "encoded.h"
 
 #include <math.h>
-
-static Config config_pictures(void)
-{
-    static double scale[] = {0.08, 1}, ratio[] = {0.75, 4.0 / 3};
-    Config c = {.run.seed = 7};
-    c.data.crop_scale = (ConfigList){2, scale};
-    c.data.crop_ratio = (ConfigList){2, ratio};
-    return c;
-}
 
 static DataSet set_of(int side)
 {
@@ -42,7 +33,8 @@ static void test_evaluation(void)
         Config c = config_pictures();
         c.data.resize = want[i].resize;
         c.data.center_crop = want[i].crop;
-        PictureView v = view_evaluation(&set, &c, want[i].width, want[i].height);
+        PictureView v;
+        CHECK_OK(view_evaluation(&v, &set, &c, want[i].width, want[i].height, "picture"));
         CU_ASSERT(v.width == want[i].to_width && v.height == want[i].to_height);
         CU_ASSERT(v.part.x == want[i].x && v.part.y == want[i].y);
     }
@@ -50,8 +42,27 @@ static void test_evaluation(void)
     DataSet set = set_of(224);
     Config c = config_pictures();
     c.data.random_resized_crop = 224;
-    PictureView v = view_evaluation(&set, &c, 500, 375);
+    PictureView v;
+    CHECK_OK(view_evaluation(&v, &set, &c, 500, 375, "picture"));
     CU_ASSERT(v.height == 256 && v.width == 341 && v.part.width == 224);
+}
+
+/* One pixel by ten millions: 256 by more than an int counts. */
+static void test_thread(void)
+{
+    enum { LONG = 10000000 };
+    DataSet set = set_of(224);
+    Config c = config_pictures();
+    PictureView v;
+    c.data.resize = 256;
+    c.data.random_crop = 224;
+    CHECK_FAILS(view_evaluation(&v, &set, &c, 1, LONG, "picture"), ERR_DATA,
+                "picture: 1x10000000 pixels are too narrow to be resized to 256");
+    CHECK_FAILS(view_training(&v, &set, &c, augment_key(&c, 0, 1), LONG, 1, "picture"), ERR_DATA,
+                "picture: 10000000x1 pixels are too narrow to be resized to 256");
+    /* of a long one that can be counted only the part is made */
+    CHECK_OK(view_evaluation(&v, &set, &c, LONG, 2, "picture"));
+    CU_ASSERT(v.width == 1280000000 && v.height == 256 && v.part.x == 639999888);
 }
 
 typedef struct Moments {
@@ -87,7 +98,7 @@ static void test_resized_crop(void)
     c.data.crop_ratio = (ConfigList){2, ratio};
     for (int i = 0; i < N; ++i) {
         PictureView v;
-        CU_ASSERT(view_training(&v, &set, &c, augment_key(&c, 1, i), SIDE, SIDE));
+        CHECK_OK(view_training(&v, &set, &c, augment_key(&c, 1, i), SIDE, SIDE, "picture"));
         double a = (double)v.box.width * v.box.height / ((double)SIDE * SIDE);
         double r = log((double)v.box.width / v.box.height) / log(4.0 / 3);
         add(&area, a);
@@ -113,9 +124,9 @@ static void test_strip(void)
     PictureView v;
     c.data.random_resized_crop = 224;
     c.data.crop_scale = (ConfigList){2, scale};
-    CU_ASSERT(view_training(&v, &set, &c, augment_key(&c, 0, 1), 1000, 100));
+    CHECK_OK(view_training(&v, &set, &c, augment_key(&c, 0, 1), 1000, 100, "picture"));
     CU_ASSERT(v.box.width == 133 && v.box.height == 100 && v.box.x == 433 && v.box.y == 0);
-    CU_ASSERT(view_training(&v, &set, &c, augment_key(&c, 0, 1), 90, 900));
+    CHECK_OK(view_training(&v, &set, &c, augment_key(&c, 0, 1), 90, 900, "picture"));
     CU_ASSERT(v.box.width == 90 && v.box.height == 120 && v.box.y == 390);
 }
 
@@ -128,14 +139,16 @@ static void test_random_crop(void)
     c.data.random_crop = 224;
     c.data.resize = 256;
     for (int i = 0; i < 2000; ++i) {
-        CU_ASSERT(view_training(&v, &set, &c, augment_key(&c, 0, i), 500, 375));
+        CHECK_OK(view_training(&v, &set, &c, augment_key(&c, 0, i), 500, 375, "picture"));
         CU_ASSERT(v.width == 341 && v.height == 256 && v.box.width == 500);
         if (v.part.x < least) least = v.part.x;
         if (v.part.x > most) most = v.part.x;
     }
     CU_ASSERT(least == 0 && most == 341 - 224);
     c.data.resize = 200;
-    CU_ASSERT(!view_training(&v, &set, &c, augment_key(&c, 0, 0), 500, 375));
+    CHECK_FAILS(
+        view_training(&v, &set, &c, augment_key(&c, 0, 0), 500, 375, "picture"), ERR_DATA,
+        "picture: is 500x375, brought to data.resize it is too small for data.random_crop 224");
 }
 
 static void test_erasing(void)
@@ -197,7 +210,7 @@ static void test_mix_rows(void)
     CU_ASSERT(x[0] == 1.75f && x[1] == 3.5f && x[3] == 3.5f && x[9] == 1.75f && x[8] == 3.5f);
 }
 
-TEST_MAIN("view", {"evaluation's sizes and offsets", test_evaluation},
+TEST_MAIN("view", {"evaluation's sizes and offsets", test_evaluation}, {"a thread", test_thread},
           {"random resized crops", test_resized_crop}, {"no crop fits", test_strip},
           {"random crops", test_random_crop}, {"erased rectangles", test_erasing},
           {"shares of mixed images", test_mix_shares}, {"mixed rows", test_mix_rows})

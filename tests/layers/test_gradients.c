@@ -139,6 +139,13 @@ static const GradientCase cases[] = {
     {"softmax_loss", "smoothing=0.1", 1, {S2(3, 7)}, FILL_PLAIN, false, 0, 1e-2, 1e-3},
     {"softmax_loss", "", 1, {S3(3, 2, 5)}, FILL_PLAIN, false, 2, 1e-2, 1e-3},
     {"mse_loss", "", 1, {S2(4, 3)}, FILL_PLAIN, false, 3, 1e-2, 1e-3},
+    {"sigmoid_loss", "", 1, {S2(7, 1)}, FILL_KINKS, false, 5, 1e-2, 1e-3},
+    {"interaction", "width=3", 1, {S2(4, 12)}, FILL_PLAIN, false, 3, 1e-1, 2e-4},
+    {"interaction", "width=11", 1, {S2(2, 33)}, FILL_PLAIN, false, 0, 1e-1, 2e-4},
+    {"fm", "width=3", 1, {S2(4, 12)}, FILL_PLAIN, false, 3, 1e-1, 2e-4},
+    {"fm", "width=130", 1, {S2(2, 260)}, FILL_PLAIN, false, 0, 1e-1, 1e-3},
+    {"numeric_embedding", "width=5", 1, {S2(4, 3)}, FILL_PLAIN, false, 3, 1e-1, 2e-4},
+    {"numeric_embedding", "width=17", 1, {S2(3, 2)}, FILL_PLAIN, false, 0, 1e-1, 2e-4},
 };
 
 typedef struct Variant {
@@ -173,7 +180,7 @@ static float *make(Fill fill, uint32_t seed, int64_t n)
 
 static bool is_loss(const Rig *rig)
 {
-    return rig->spec.kind == OP_SOFTMAX_LOSS || rig->spec.kind == OP_MSE_LOSS;
+    return op_is_loss(op_info(rig->spec.kind));
 }
 
 /* The projection of a loss is the loss itself; padded samples count for nothing. */
@@ -226,11 +233,12 @@ static void give_rest(Rig *rig)
     int32_t *labels = mem_new(((size_t)rows + 1) * sizeof *labels);
     int64_t samples = rig->spec.x[0].shape.dim[0],
             *sample = mem_new((size_t)samples * sizeof *sample);
-    for (int64_t i = 0; i < rows; ++i) labels[i] = (int32_t)(2 * i % 5);
+    const bool two = rig->spec.x[0].shape.dim[1] == 1;
+    for (int64_t i = 0; i < rows; ++i) labels[i] = (int32_t)(2 * i % 5) % (two ? 2 : 5);
     for (int64_t i = 0; i < samples; ++i) sample[i] = 100 + 7 * i;
     rig_set_samples(rig, sample, samples);
-    if (rig->spec.kind == OP_SOFTMAX_LOSS) rig_set_labels(rig, labels, rows);
-    if (rig->spec.kind == OP_MSE_LOSS) {
+    if (op_info(rig->spec.kind)->reads_labels) rig_set_labels(rig, labels, rows);
+    if (op_info(rig->spec.kind)->reads_targets) {
         int64_t count = shape_count(rig->spec.x[0].shape);
         float *targets = make(FILL_PLAIN, 91, count);
         rig_set_targets(rig, targets, count);
@@ -385,8 +393,8 @@ static void test_every_kind(void)
 {
     const LayerKind *kind;
     for (int k = 0; (kind = layer_kind_at(k)); ++k) {
-        /* run_own */
-        bool here = op_info(kind->op)->layer_inputs > 0;
+        /* run_own; test_bag.c */
+        bool here = op_info(kind->op)->layer_inputs > 0 || op_info(kind->op)->reads_ids;
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i)
             here = here || strcmp(kind->name, cases[i].kind) == 0;
         if (!here) printf("  no case of %s\n", kind->name);

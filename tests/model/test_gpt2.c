@@ -1,52 +1,10 @@
 /* gpt2: published counts and names, the head's tie to the embedding, first values; ties that are
  * refused. */
-#include "model.h"
+#include "arena.h"
+#include "fixture.h"
 #include "tensor/op_list.h"
 
-#include "harness.h"
-#include "arena.h"
-
 #include <math.h>
-
-static Desc tokens(int64_t n, int64_t length)
-{
-    return desc_plain(shape_of(2, n, length, 1, 1), DTYPE_I32);
-}
-
-static Graph *graph_of(const char *text, Desc input, int64_t vocab)
-{
-    Config *config = NULL;
-    Graph *graph = NULL;
-    config_use_words(model_words, MODEL_WORDS);
-    CHECK_OK(config_parse(&config, "test.yaml", text, 0, NULL));
-    if (config) CHECK_OK(graph_build(&graph, config, input, vocab));
-    config_free(&config);
-    return graph;
-}
-
-static void expect_error(const char *text, Desc input, int64_t vocab, const char *message)
-{
-    Config *config = NULL;
-    Graph *graph = NULL;
-    CHECK_OK(config_parse(&config, "test.yaml", text, 0, NULL));
-    if (config) CHECK_FAILS(graph_build(&graph, config, input, vocab), ERR_CONFIG, message);
-    CU_ASSERT_PTR_NULL(graph);
-    config_free(&config);
-}
-
-static const Param *param_named(const Graph *graph, const char *name)
-{
-    for (int i = 0; i < graph->param_count; ++i)
-        if (strcmp(graph->param[i].name, name) == 0) return &graph->param[i];
-    return NULL;
-}
-
-static int node_named(const Graph *graph, const char *name)
-{
-    for (int i = 0; i < graph->node_count; ++i)
-        if (strcmp(graph->node[i].name, name) == 0) return i;
-    return -2;
-}
 
 /* Nothing is allocated: 1558m has 6 GB of parameters. macs: T (12 L C^2 + V C) + L C T (T + 1). */
 static void counts(void)
@@ -79,14 +37,14 @@ static void own_size(void)
     CU_ASSERT_PTR_NOT_NULL_FATAL(g);
     int64_t c = 384, formula = 65 * c + 256 * c + 6 * (12 * c * c + 13 * c) + 2 * c;
     CU_ASSERT_EQUAL(graph_param_count(g), formula);
-    CU_ASSERT_EQUAL(g->node[node_named(g, "h.5.attn")].spec.heads, 6);
+    CU_ASSERT_EQUAL(g->node[index_of(g, "h.5.attn")].spec.heads, 6);
     graph_free(&g);
     g = graph_of("model: {name: gpt2, layers: 2, width: 64, heads: 4, context: 32}", tokens(3, 20),
                  300);
     CU_ASSERT_PTR_NOT_NULL_FATAL(g);
     formula = 300 * 64 + 32 * 64 + 2 * (12 * 64 * 64 + 13 * 64) + 2 * 64;
     CU_ASSERT_EQUAL(graph_param_count(g), formula);
-    CU_ASSERT(node_named(g, "h.1.mlp.c_proj") >= 0 && node_named(g, "h.2.ln_1") < 0);
+    CU_ASSERT(index_of(g, "h.1.mlp.c_proj") >= 0 && index_of(g, "h.2.ln_1") < 0);
     graph_free(&g);
 }
 
@@ -115,16 +73,16 @@ static void names(void)
     for (int i = 0; i < g->param_count; ++i) CU_ASSERT_STRING_EQUAL(g->param[i].name, name[i]);
     CU_ASSERT(shape_equal(g->param[4].shape, shape_of(2, 1152, 384, 1, 1)));
     CU_ASSERT(shape_equal(g->param[1].shape, shape_of(2, 256, 384, 1, 1)));
-    CU_ASSERT(node_named(g, "drop") < 0);
-    CU_ASSERT_FALSE(g->node[node_named(g, "h.0.attn")].spec.rotary);
+    CU_ASSERT(index_of(g, "drop") < 0);
+    CU_ASSERT_FALSE(g->node[index_of(g, "h.0.attn")].spec.rotary);
     graph_free(&g);
     g = graph_of("model: {name: gpt2, layers: 1, dropout: 0.1, positions: rotary}", tokens(2, 16),
                  100);
     CU_ASSERT_PTR_NOT_NULL_FATAL(g);
     CU_ASSERT_PTR_NULL(param_named(g, "wpe.weight"));
-    CU_ASSERT_TRUE(g->node[node_named(g, "h.0.attn")].spec.rotary);
-    CU_ASSERT_EQUAL(g->node[node_named(g, "drop")].spec.drop, 0.1f);
-    CU_ASSERT(node_named(g, "h.0.attn.dropout") > 0 && node_named(g, "h.0.mlp.dropout") > 0);
+    CU_ASSERT_TRUE(g->node[index_of(g, "h.0.attn")].spec.rotary);
+    CU_ASSERT_EQUAL(g->node[index_of(g, "drop")].spec.drop, 0.1f);
+    CU_ASSERT(index_of(g, "h.0.attn.dropout") > 0 && index_of(g, "h.0.mlp.dropout") > 0);
     graph_free(&g);
 }
 
@@ -289,8 +247,8 @@ static const char *const pair = "model:\n"
 static void ties(void)
 {
     Graph *g = graph_of(pair, tokens(2, 8), 9);
-    int e = node_named(g, "e"), n = node_named(g, "n"), a = node_named(g, "a");
-    int b = node_named(g, "b"), c = node_named(g, "c");
+    int e = index_of(g, "e"), n = index_of(g, "n"), a = index_of(g, "a");
+    int b = index_of(g, "b"), c = index_of(g, "c");
     int64_t before = graph_param_count(g);
     CHECK_FAILS(graph_tie(g, a, 0, "e.weight"), ERR_CONFIG,
                 "a.weight is 4x4 and cannot be tied to e.weight, which is 9x4");

@@ -1,61 +1,7 @@
 /* Graphs: the zoo against published counts, lists of layers, errors with their place, fusion, which
  * gradients are wanted. */
-#include "model.h"
+#include "fixture.h"
 #include "tensor/op_list.h"
-
-#include "harness.h"
-
-static Config *config_of(const char *text)
-{
-    Config *config = NULL;
-    config_use_words(layers_words, LAYERS_WORDS);
-    config_use_words(model_words, MODEL_WORDS);
-    CHECK_OK(config_parse(&config, "test.yaml", text, 0, NULL));
-    return config;
-}
-
-static Desc images(int64_t n, int64_t c, int64_t size)
-{
-    return desc_plain(shape_of(4, n, c, size, size), DTYPE_F32);
-}
-
-static Graph *graph_of(const char *text, Desc input, int64_t classes)
-{
-    Config *config = config_of(text);
-    Graph *graph = NULL;
-    if (config) CHECK_OK(graph_build(&graph, config, input, classes));
-    config_free(&config);
-    return graph;
-}
-
-static void expect_error(const char *text, Desc input, int64_t classes, const char *message)
-{
-    Config *config = config_of(text);
-    Graph *graph = NULL;
-    if (config) CHECK_FAILS(graph_build(&graph, config, input, classes), ERR_CONFIG, message);
-    CU_ASSERT_PTR_NULL(graph);
-    config_free(&config);
-}
-
-static const Node *node_named(const Graph *graph, const char *name)
-{
-    for (int i = 0; i < graph->node_count; ++i)
-        if (strcmp(graph->node[i].name, name) == 0) return &graph->node[i];
-    return NULL;
-}
-
-static int index_of(const Graph *graph, const char *name)
-{
-    const Node *node = node_named(graph, name);
-    return node ? (int)(node - graph->node) : -2;
-}
-
-static const Param *param_named(const Graph *graph, const char *name)
-{
-    for (int i = 0; i < graph->param_count; ++i)
-        if (strcmp(graph->param[i].name, name) == 0) return &graph->param[i];
-    return NULL;
-}
 
 /* What must hold of every graph: order, unique names, the parameter table and the nodes agree. */
 static void check_graph(const Graph *g)
@@ -196,6 +142,10 @@ static void list(void)
                  desc_plain(shape_of(2, 4, 5, 1, 1), DTYPE_F32), 3);
     CU_ASSERT_EQUAL(g->node[g->loss].spec.kind, OP_MSE_LOSS);
     graph_free(&g);
+    g = graph_of("model: {layers: [dense: {width: 1}]}\ntrain: {loss: sigmoid}\n",
+                 desc_plain(shape_of(2, 4, 5, 1, 1), DTYPE_F32), 1);
+    CU_ASSERT_EQUAL(g->node[g->loss].spec.kind, OP_SIGMOID_LOSS);
+    graph_free(&g);
 }
 
 static void list_errors(void)
@@ -213,6 +163,12 @@ static void list_errors(void)
                  "test.yaml:3:7: dense got 4x1x8x8");
     expect_error("model:\n  layers:\n    - dense: {width: 4}\n", v, 3,
                  "gives 4 outputs, but the data has 3 classes");
+    expect_error("train: {loss: sigmoid}\nmodel:\n  layers:\n    - dense: {width: 2}\n", v, 1,
+                 "the last layer gives 2 outputs, train.loss sigmoid needs 1");
+    expect_error("model:\n  layers:\n    - fm: {width: 3}\n", v, 3,
+                 "fm got 4x8, which is not 1 or more vectors of 3 side by side");
+    expect_error("model:\n  layers:\n    - interaction: {width: 8}\n", v, 3,
+                 "interaction got 4x8, which is not 2 or more vectors of 8");
     expect_error("model:\n  layers:\n    - conv2d: {channels: 3, kernel: 1}\n", x, 3,
                  "end with flatten and dense");
     expect_error("model:\n  layers:\n    - softmax_loss\n", v, 3, "train.loss");
@@ -324,9 +280,8 @@ static void fuse_gelu(void)
 {
     static const char text[] = "model: {name: gpt2, layers: 1, width: 32, heads: 2, context: 8}";
     BackendTable table = backend_cpu;
-    Desc tokens = desc_plain(shape_of(2, 2, 8, 1, 1), DTYPE_I32);
     for (int fuses = 0; fuses < 2; ++fuses) {
-        Graph *g = graph_of(text, tokens, 50);
+        Graph *g = graph_of(text, tokens(2, 8), 50);
         table.fuses_gelu = fuses;
         CHECK_OK(graph_fuse(g, &table));
         check_graph(g);
@@ -402,113 +357,8 @@ static void print(void)
     graph_free(&g);
 }
 
-static void check_frozen(const char *text, Desc input, const char *const *names, int64_t still)
-{
-    Graph *graph = graph_of(text, input, 10);
-    int count = 0;
-    for (int i = 0; i < graph->param_count; ++i) count += graph->param[i].frozen;
-    for (int i = 0; names[i]; ++i) {
-        const Param *p = param_named(graph, names[i]);
-        CU_ASSERT(p && p->frozen);
-        if (!p || !p->frozen) printf("  %s: %s is not frozen\n", text, names[i]);
-        --count;
-    }
-    CU_ASSERT_EQUAL(count, 0);
-    CU_ASSERT_EQUAL(graph_param_count(graph) - graph_trained_count(graph), still);
-    graph_free(&graph);
-}
-
-/* By layer, by parameter, by pattern; norms of three kinds; tied ones together; no gradient comes
- * to what lies below all that is trained. */
-static void frozen(void)
-{
-    const char *list = "conv2d: {name: a, channels: 4, kernel: 3}, batch_norm: {name: b}, relu,"
-                       " flatten, dense: {name: c, width: 10}";
-    const Desc input = images(2, 1, 6);
-    const struct {
-        const char *freeze;
-        const char *names[8];
-        int64_t still;
-    } cases[] = {
-        {"[a]", {"a.weight", "a.bias"}, 40},
-        {"['?.bias']", {"a.bias", "b.bias", "c.bias"}, 18},
-        {"[b]", {"b.weight", "b.bias", "b.running_mean", "b.running_var"}, 8},
-        {"[b], freeze_norm: affine", {"b.weight", "b.bias"}, 8},
-        {"[a, b], freeze_norm: none", {"a.weight", "a.bias"}, 40},
-        /* of a norm that is frozen by half the statistics move */
-        {"[b.weight]", {"b.weight"}, 4},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
-        char *text = mem_format("model: {layers: [%s], freeze: %s}", list, cases[i].freeze);
-        check_frozen(text, input, cases[i].names, cases[i].still);
-        mem_free(&text);
-    }
-    char *text = mem_format("model: {layers: [%s], freeze: [a, b]}", list);
-    Graph *graph = graph_of(text, input, 10);
-    CU_ASSERT(node_named(graph, "b")->spec.fixed_stats && node_named(graph, "b")->spec.frozen);
-    CU_ASSERT(!node_named(graph, "b")->spec.need_dx[0] && !node_named(graph, "c")->spec.need_dx[0]);
-    graph_free(&graph);
-    mem_free(&text);
-    text = mem_format("model: {layers: [%s], freeze: [a, x.*]}", list);
-    expect_error(text, input, 10, "'x.*' matches no layer");
-    mem_free(&text);
-    const Desc tokens = desc_plain(shape_of(2, 2, 4, 1, 1), DTYPE_I32);
-    const char *gpt =
-        "model: {name: gpt2, layers: 1, width: 8, heads: 2, context: 4, freeze: [%s]}";
-    char *head = mem_format(gpt, "lm_head"), *table = mem_format(gpt, "wte");
-    const char *const both[] = {"wte.weight", "lm_head.weight", NULL};
-    check_frozen(head, tokens, both, 80);
-    check_frozen(table, tokens, both, 80);
-    mem_free(&head);
-    mem_free(&table);
-}
-
-static void check_tiers(const char *text, Desc input, int count, const char *const *name,
-                        const int *want)
-{
-    Graph *graph = graph_of(text, input, 10);
-    int *tier = mem_new((size_t)graph->param_count * sizeof *tier);
-    CU_ASSERT_EQUAL(graph_tiers(graph, tier), count);
-    for (int i = 0; name[i]; ++i) {
-        const Param *p = param_named(graph, name[i]);
-        CU_ASSERT_PTR_NOT_NULL(p);
-        if (p) CU_ASSERT_EQUAL(tier[p - graph->param], want[i]);
-        if (p && tier[p - graph->param] != want[i])
-            printf("  %s: %d\n", name[i], tier[p - graph->param]);
-    }
-    mem_free(&tier);
-    graph_free(&graph);
-}
-
-/* Stem, each block, head; as timm counts ResNet-50's: 18. */
-static void tiers(void)
-{
-    const Desc tokens = desc_plain(shape_of(2, 2, 4, 1, 1), DTYPE_I32);
-    check_tiers("model: {name: resnet50}", images(1, 3, 64), 18,
-                (const char *const[]){"conv1.weight", "bn1.bias", "layer1.0.conv1.weight",
-                                      "layer1.0.downsample.1.bias", "layer1.1.conv1.weight",
-                                      "layer4.2.bn3.weight", "fc.weight", "fc.bias", NULL},
-                (const int[]){0, 0, 1, 1, 2, 16, 17, 17});
-    check_tiers("model: {name: mobilenet_v2}", images(1, 3, 64), 20,
-                (const char *const[]){"features.0.0.weight", "features.1.conv.0.0.weight",
-                                      "features.18.0.weight", "classifier.1.weight", NULL},
-                (const int[]){0, 1, 18, 19});
-    check_tiers("model: {name: gpt2, layers: 3, width: 8, heads: 2, context: 4}", tokens, 5,
-                (const char *const[]){"wte.weight", "wpe.weight", "h.0.ln_1.weight",
-                                      "h.2.mlp.c_fc.bias", "ln_f.weight", "lm_head.weight", NULL},
-                (const int[]){0, 0, 1, 3, 4, 0});
-    check_tiers("model: {name: llama, layers: 2, width: 8, heads: 2, context: 4}", tokens, 4,
-                (const char *const[]){"embed_tokens.weight", "norm.weight", "lm_head.weight", NULL},
-                (const int[]){0, 3, 3});
-    check_tiers(
-        "model: {name: lenet}", images(1, 1, 28), 4,
-        (const char *const[]){"conv1.weight", "conv2.bias", "fc1.weight", "fc2.weight", NULL},
-        (const int[]){0, 1, 2, 3});
-}
-
 TEST_MAIN("graph", {"zoo counts", zoo_counts}, {"zoo names", zoo_names}, {"zoo errors", zoo_errors},
           {"list", list}, {"list errors", list_errors}, {"fuse gelu", fuse_gelu},
           {"fuse residual", fuse_residual}, {"fuse lenet", fuse_lenet},
           {"fuse resnet, mobilenet", fuse_resnet}, {"not fused", fuse_not},
-          {"wanted gradients", wanted_gradients}, {"frozen", frozen}, {"tiers", tiers},
-          {"print", print})
+          {"wanted gradients", wanted_gradients}, {"print", print})

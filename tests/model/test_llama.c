@@ -1,41 +1,11 @@
 /* llama: published counts, names, defaults, first values, what is refused. */
-#include "model.h"
-
-#include "harness.h"
+#include "fixture.h"
 
 #include <math.h>
 
-static Desc tokens(int64_t n, int64_t length)
+static void refused(const char *text, const char *message)
 {
-    return desc_plain(shape_of(2, n, length, 1, 1), DTYPE_I32);
-}
-
-static Graph *graph_of(const char *text, int64_t vocab)
-{
-    Config *config = NULL;
-    Graph *graph = NULL;
-    CHECK_OK(config_parse(&config, "test.yaml", text, 0, NULL));
-    if (config) CHECK_OK(graph_build(&graph, config, tokens(2, 16), vocab));
-    config_free(&config);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(graph);
-    return graph;
-}
-
-static void expect_error(const char *text, const char *message)
-{
-    Config *config = NULL;
-    Graph *graph = NULL;
-    CHECK_OK(config_parse(&config, "test.yaml", text, 0, NULL));
-    if (config) CHECK_FAILS(graph_build(&graph, config, tokens(2, 16), 100), ERR_CONFIG, message);
-    CU_ASSERT_PTR_NULL(graph);
-    config_free(&config);
-}
-
-static const Node *node_named(const Graph *graph, const char *name)
-{
-    for (int i = 0; i < graph->node_count; ++i)
-        if (strcmp(graph->node[i].name, name) == 0) return &graph->node[i];
-    return NULL;
+    expect_error(text, tokens(2, 16), 100, message);
 }
 
 /* Llama 7B (Touvron et al. 2023), Llama 2 70B, Llama 3 8B, Llama 3.2 1B, whose head is its
@@ -59,7 +29,7 @@ static void counts(void)
         {"model: {name: llama, layers: 22, width: 2048, heads: 32, kv_heads: 4, ffn: 5632}", 32000,
          1100048384}};
     for (size_t i = 0; i < sizeof row / sizeof row[0]; ++i) {
-        Graph *g = graph_of(row[i].config, row[i].vocab);
+        Graph *g = graph_of(row[i].config, tokens(2, 16), row[i].vocab);
         CU_ASSERT_EQUAL(graph_param_count(g), row[i].params);
         graph_free(&g);
     }
@@ -76,7 +46,7 @@ static void names(void)
                                        "layers.0.mlp.down_proj.weight",
                                        "norm.weight",
                                        "lm_head.weight"};
-    Graph *g = graph_of("model: {name: llama, layers: 1, kv_heads: 2}", 100);
+    Graph *g = graph_of("model: {name: llama, layers: 1, kv_heads: 2}", tokens(2, 16), 100);
     CU_ASSERT_EQUAL_FATAL(g->param_count, (int)(sizeof name / sizeof name[0]));
     for (int i = 0; i < g->param_count; ++i) CU_ASSERT_STRING_EQUAL(g->param[i].name, name[i]);
     CU_ASSERT(shape_equal(g->param[2].shape, shape_of(2, 384 + 2 * 2 * 64, 384, 1, 1)));
@@ -87,7 +57,7 @@ static void names(void)
 
 static void attributes(void)
 {
-    Graph *g = graph_of("model: {name: llama}", 65);
+    Graph *g = graph_of("model: {name: llama}", tokens(2, 16), 65);
     const Node *attention = node_named(g, "layers.5.self_attn");
     CU_ASSERT_PTR_NOT_NULL_FATAL(attention);
     CU_ASSERT(attention->spec.rotary && attention_rotary_base(&attention->spec) == 10000);
@@ -98,7 +68,7 @@ static void attributes(void)
     g = graph_of(
         "model: {name: llama, layers: 2, width: 64, heads: 8, kv_heads: 1, rotary_base: 5e5, "
         "rms_eps: 1e-6, tied: true, dropout: 0.1}",
-        65);
+        tokens(2, 16), 65);
     attention = node_named(g, "layers.1.self_attn");
     CU_ASSERT_EQUAL(attention_rotary_base(&attention->spec), 500000);
     CU_ASSERT_EQUAL(attention_kv_heads(&attention->spec), 1);
@@ -124,7 +94,7 @@ static double deviation(const Graph *graph, const char *name)
 
 static void first_values(void)
 {
-    Graph *g = graph_of("model: {name: llama, layers: 8, width: 64, heads: 4}", 300);
+    Graph *g = graph_of("model: {name: llama, layers: 8, width: 64, heads: 4}", tokens(2, 16), 300);
     CU_ASSERT_DOUBLE_EQUAL(deviation(g, "embed_tokens.weight"), 0.02, 6e-4);
     CU_ASSERT_DOUBLE_EQUAL(deviation(g, "lm_head.weight"), 0.02, 6e-4);
     CU_ASSERT_DOUBLE_EQUAL(deviation(g, "layers.3.mlp.gate_up_proj.weight"), 0.02, 6e-4);
@@ -136,19 +106,19 @@ static void first_values(void)
 
 static void errors(void)
 {
-    expect_error("model: {name: llama, heads: 5}", "model.heads (5) must divide model.width (384)");
-    expect_error("model: {name: llama, heads: 6, kv_heads: 4}",
-                 "model.kv_heads (4) must divide model.heads (6)");
-    expect_error("model: {name: llama, width: 6, heads: 2}", "a head's width is odd (3)");
-    expect_error("model: {name: llama, size: 124m}",
-                 "model.size: llama does not use it; it is for gpt2");
-    expect_error("model: {name: gpt2, kv_heads: 2}",
-                 "model.kv_heads: gpt2 does not use it; it is for llama");
-    expect_error("model: {name: gpt2, rotary_base: 500}",
-                 "model.rotary_base: gpt2 does not use it; it is for llama");
-    expect_error("model: {tied: true, layers: [dense: {width: 3}]}",
-                 "a list of layers does not use it; it is for llama");
-    expect_error("model: {name: lenet, width: 64}", "mobilenet_v2, gpt2, llama");
+    refused("model: {name: llama, heads: 5}", "model.heads (5) must divide model.width (384)");
+    refused("model: {name: llama, heads: 6, kv_heads: 4}",
+            "model.kv_heads (4) must divide model.heads (6)");
+    refused("model: {name: llama, width: 6, heads: 2}", "a head's width is odd (3)");
+    refused("model: {name: llama, size: 124m}",
+            "model.size: llama does not use it; it is for gpt2");
+    refused("model: {name: gpt2, kv_heads: 2}",
+            "model.kv_heads: gpt2 does not use it; it is for llama");
+    refused("model: {name: gpt2, rotary_base: 500}",
+            "model.rotary_base: gpt2 does not use it; it is for llama");
+    refused("model: {tied: true, layers: [dense: {width: 3}]}",
+            "a list of layers does not use it; it is for llama");
+    refused("model: {name: lenet, width: 64}", "mobilenet_v2, gpt2, llama");
 }
 
 TEST_MAIN("llama", {"counts", counts}, {"names", names}, {"attributes", attributes},

@@ -1,8 +1,6 @@
 /* graph_partition: against all cuts there are on small graphs, balance on real models, cuts by
  * hand, refusals, speed. */
-#include "model.h"
-
-#include "harness.h"
+#include "fixture.h"
 
 #include <float.h>
 #include <time.h>
@@ -18,7 +16,7 @@ static Fixture fixture(const char *text, Desc input, int64_t classes)
 {
     Fixture f = {0};
     if (!backend) CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
-    CHECK_OK(config_parse(&f.config, "test.yaml", text, 0, NULL));
+    f.config = config_of(text);
     CU_ASSERT_PTR_NOT_NULL_FATAL(f.config);
     CHECK_OK(graph_build(&f.graph, f.config, input, classes));
     CU_ASSERT_PTR_NOT_NULL_FATAL(f.graph);
@@ -36,11 +34,6 @@ static void fixture_fini(Fixture *f)
 static Desc vectors(int64_t n)
 {
     return desc_plain(shape_of(2, 4, n, 1, 1), DTYPE_F32);
-}
-
-static Desc images(int64_t n, int64_t c, int64_t size)
-{
-    return desc_plain(shape_of(4, n, c, size, size), DTYPE_F32);
 }
 
 /* A chain of dense layers whose widths make their costs; names d0, d1, ... */

@@ -1,26 +1,8 @@
 /* graph_plan: reorders where operations preferred other layouts (on a backend made up for this),
  * places of the parameters, and parameters through the CPU backend's stored orders. */
-#include "model.h"
-#include "tensor/op_list.h"
-
-#include "harness.h"
 #include "arena.h"
-
-static Graph *graph_of(const char *text, Desc input, int64_t classes)
-{
-    Config *config = NULL;
-    Graph *graph = NULL;
-    config_use_words(model_words, MODEL_WORDS);
-    CHECK_OK(config_parse(&config, "test.yaml", text, 0, NULL));
-    if (config) CHECK_OK(graph_build(&graph, config, input, classes));
-    config_free(&config);
-    return graph;
-}
-
-static Desc images(int64_t n, int64_t c, int64_t size)
-{
-    return desc_plain(shape_of(4, n, c, size, size), DTYPE_F32);
-}
+#include "fixture.h"
+#include "tensor/op_list.h"
 
 static Desc blocked(Desc d, int block)
 {
@@ -128,13 +110,6 @@ static const char *const branches =
     "    - add: {input: [ga, gs], name: both}\n"
     "    - flatten\n"
     "    - dense: {width: 3, name: fc}\n";
-
-static const Node *node_named(const Graph *g, const char *name)
-{
-    for (int i = 0; i < g->node_count; ++i)
-        if (strcmp(g->node[i].name, name) == 0) return &g->node[i];
-    return NULL;
-}
 
 /* Every node's input is exactly its producer's output, and comes before it. */
 static void check_planned(const Graph *g)

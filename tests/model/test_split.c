@@ -1,7 +1,6 @@
 /* Tensor parallelism's slices of a graph: who has which part of a layer, that the ranks' parts are
  * the whole, and what is refused. */
-#include "harness.h"
-#include "model.h"
+#include "fixture.h"
 
 static const char *const gpt = "model: {name: gpt2, layers: 2, width: 40, heads: 5, context: 12, "
                                "dropout: 0.1}\n";
@@ -28,16 +27,9 @@ static void close_split(Split *s)
     config_free(&s->config);
 }
 
-static const Node *node_of(const Graph *g, const char *name)
-{
-    for (int i = 0; i < g->node_count; ++i)
-        if (strcmp(g->node[i].name, name) == 0) return &g->node[i];
-    return NULL;
-}
-
 static bool has_shape(const Graph *g, const char *name, int64_t a, int64_t b, int64_t c)
 {
-    const Node *node = node_of(g, name);
+    const Node *node = node_named(g, name);
     return node && shape_equal(node->spec.y.shape, shape_of(c ? 3 : 2, a, b, c ? c : 1, 1));
 }
 
@@ -56,14 +48,14 @@ static void test_gpt(void)
         CU_ASSERT(has_shape(g, "h.0.ln_1.gather", 2, 12, 40));
         CU_ASSERT(has_shape(g, "h.0.attn.c_attn", 2, 12, 3 * 8 * heads[r]));
         CU_ASSERT(has_shape(g, "h.0.attn", 2, 12, 8 * heads[r]));
-        CU_ASSERT_EQUAL(node_of(g, "h.0.attn")->spec.heads, heads[r]);
+        CU_ASSERT_EQUAL(node_named(g, "h.0.attn")->spec.heads, heads[r]);
         CU_ASSERT(has_shape(g, "h.0.attn.c_proj", 2, 12, 40));
         CU_ASSERT(has_shape(g, "h.0.attn.add", 2, 4, 40));
         CU_ASSERT(has_shape(g, "h.1.mlp.act", 2, 12, wide[r]));
         CU_ASSERT(has_shape(g, "lm_head", 2, 12, vocab[r]));
-        CU_ASSERT_EQUAL(node_of(g, "loss")->spec.slice.count, vocab[r]);
-        CU_ASSERT_EQUAL(node_of(g, "drop")->spec.slice.first, 4 * r);
-        CU_ASSERT_EQUAL(node_of(g, "wpe")->spec.slice.whole, 12);
+        CU_ASSERT_EQUAL(node_named(g, "loss")->spec.slice.count, vocab[r]);
+        CU_ASSERT_EQUAL(node_named(g, "drop")->spec.slice.first, 4 * r);
+        CU_ASSERT_EQUAL(node_named(g, "wpe")->spec.slice.whole, 12);
         CU_ASSERT_EQUAL(graph_param_count(g), graph_param_count(g->whole));
         close_split(&s);
     }
@@ -116,7 +108,7 @@ static void test_heads(void)
     CHECK_OK(open_split(&s, "model: {name: gpt2, layers: 1, width: 6, heads: 2, context: 12}\n",
                         true, 1, 2));
     /* the bias */
-    int param = node_of(s.graph, "h.0.attn.c_attn")->param[1];
+    int param = node_named(s.graph, "h.0.attn.c_attn")->param[1];
     float whole[18], mine[9];
     for (int i = 0; i < 18; ++i) whole[i] = (float)i;
     param_slice_get(s.graph, param, 1, whole, mine);
@@ -137,8 +129,8 @@ static void test_shared_keys(void)
         graph[r] = s[r].graph;
         CU_ASSERT(has_shape(graph[r], "layers.0.self_attn.qkv_proj", 2, 12, 8));
         CU_ASSERT(has_shape(graph[r], "layers.0.self_attn", 2, 12, 4));
-        CU_ASSERT_EQUAL(node_of(graph[r], "layers.0.self_attn")->spec.heads, 2);
-        CU_ASSERT_EQUAL(node_of(graph[r], "layers.0.self_attn")->spec.kv_heads, 1);
+        CU_ASSERT_EQUAL(node_named(graph[r], "layers.0.self_attn")->spec.heads, 2);
+        CU_ASSERT_EQUAL(node_named(graph[r], "layers.0.self_attn")->spec.kv_heads, 1);
         CU_ASSERT(has_shape(graph[r], "layers.0.mlp.gate_up_proj", 2, 12, r ? 6 : 8));
         CU_ASSERT(has_shape(graph[r], "layers.0.mlp.act", 2, 12, r ? 3 : 4));
         CU_ASSERT(has_shape(graph[r], "norm", 2, 4, 12));
@@ -160,14 +152,14 @@ static void test_packed(void)
     static const float queries[] = {2, 3, 5, 7};
     float whole[8], mine[8];
     for (int i = 0; i < 8; ++i) whole[i] = (float)i;
-    int bias = node_of(s.graph, "dense1")->param[1];
+    int bias = node_named(s.graph, "dense1")->param[1];
     CU_ASSERT_EQUAL(param_slice_count(s.graph, bias, 1), 4);
     param_slice_get(s.graph, bias, 1, whole, mine);
     CU_ASSERT_EQUAL(memcmp(mine, queries, sizeof queries), 0);
     close_split(&s);
     CHECK_OK(open_split(&s, "model: {layers: [dense: {width: 6}, swiglu, dense: {width: 7}]}\n",
                         false, 1, 2));
-    bias = node_of(s.graph, "dense1")->param[1];
+    bias = node_named(s.graph, "dense1")->param[1];
     CU_ASSERT_EQUAL(param_slice_count(s.graph, bias, 1), 2);
     param_slice_get(s.graph, bias, 1, whole, mine);
     CU_ASSERT(mine[0] == 2 && mine[1] == 5);
@@ -186,12 +178,12 @@ static void test_dense(void)
     const Graph *g = s.graph;
     CU_ASSERT(has_shape(g, "dense1", 2, 5, 0));
     CU_ASSERT(has_shape(g, "dense2", 2, 9, 0));
-    CU_ASSERT_EQUAL(node_of(g, "dense2")->spec.w_count, 1);
+    CU_ASSERT_EQUAL(node_named(g, "dense2")->spec.w_count, 1);
     CU_ASSERT(has_shape(g, "dense2.sum", 2, 9, 0));
-    CU_ASSERT_EQUAL(node_of(g, "dense2.sum")->spec.exchange, EXCHANGE_LEAVE);
-    CU_ASSERT_EQUAL(node_of(g, "dense2.sum")->spec.w_count, 1);
+    CU_ASSERT_EQUAL(node_named(g, "dense2.sum")->spec.exchange, EXCHANGE_LEAVE);
+    CU_ASSERT_EQUAL(node_named(g, "dense2.sum")->spec.w_count, 1);
     CU_ASSERT(has_shape(g, "layer_norm1", 2, 9, 0));
-    CU_ASSERT_EQUAL(node_of(g, "layer_norm1.enter")->spec.exchange, EXCHANGE_ENTER);
+    CU_ASSERT_EQUAL(node_named(g, "layer_norm1.enter")->spec.exchange, EXCHANGE_ENTER);
     /* of 7: 4 and 3 */
     CU_ASSERT(has_shape(g, "dense3", 2, 3, 0));
     for (int i = 0; i < g->param_count; ++i) CU_ASSERT(!g->param[i].partial);

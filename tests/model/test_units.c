@@ -1,26 +1,11 @@
 /* Which channels belong together, and what is left of models when some go: parameters and
  * multiply-adds against a table made by other code, scores by hand,
  * groups of every kind of layer. */
+#include "fixture.h"
 #include "model/units.h"
 #include "tensor/op_list.h"
 
-#include "harness.h"
-
 #include <math.h>
-
-static Config *config_of(const char *text)
-{
-    Config *config = NULL;
-    config_use_words(layers_words, LAYERS_WORDS);
-    config_use_words(model_words, MODEL_WORDS);
-    CHECK_OK(config_parse(&config, "test.yaml", text, 0, NULL));
-    return config;
-}
-
-static Desc images(int64_t n, int64_t c, int64_t size)
-{
-    return desc_plain(shape_of(4, n, c, size, size), DTYPE_F32);
-}
 
 /* A model, what goes of it, and what is left. */
 typedef struct Case {
@@ -76,22 +61,21 @@ static void shrink(Case *c, double sparsity, int64_t round)
         CU_ASSERT(shape_equal(c->after->param[p].shape, units_shape(c->units, p, c->gone)));
 }
 
-static int index_of(const Graph *graph, const char *name)
+static int layer_of(const Graph *graph, const char *name)
 {
-    for (int i = 0; i < graph->node_count; ++i)
-        if (!strcmp(graph->node[i].name, name)) return i;
-    CU_FAIL("no such layer");
-    return 0;
+    int layer = index_of(graph, name);
+    CU_ASSERT_TRUE_FATAL(layer >= 0);
+    return layer;
 }
 
 static const UnitGroup *group_of(const Case *c, const char *name)
 {
-    return &c->units->group[c->units->group_of[c->units->unit[index_of(c->graph, name) + 1][0]]];
+    return &c->units->group[c->units->group_of[c->units->unit[layer_of(c->graph, name) + 1][0]]];
 }
 
 static int64_t left_of(const Case *c, const char *name)
 {
-    return units_left(c->units, index_of(c->graph, name), c->gone);
+    return units_left(c->units, layer_of(c->graph, name), c->gone);
 }
 
 typedef struct Row {
@@ -210,7 +194,7 @@ static void parts(void)
         CU_ASSERT_EQUAL(gone, 1);
     }
     /* rows 1, 2 of each part of b, of which column 1 of the part's two */
-    int param = c.graph->node[index_of(c.graph, "b")].param[0];
+    int param = c.graph->node[layer_of(c.graph, "b")].param[0];
     float plain[12 * 2 * 9], out[8 * 9];
     for (int i = 0; i < 12 * 2 * 9; ++i) plain[i] = (float)i;
     units_gather(c.units, param, c.gone, plain, out);
@@ -313,6 +297,8 @@ static void width_errors(void)
         const char *config, *message;
     } bad[] = {
         {"model: {name: resnet18, widths: {conv2: 5}}", "there is no layer 'conv2'; did you mean"},
+        {"model: {name: mobilenet_v2, widths: {features.2.conv.1.9: 5}}",
+         "did you mean 'features.2.conv.0.0'?"},
         {"model: {name: resnet18, widths: {bn1: 5}}", "layer bn1 (batch_norm) has the channels"},
         {"model: {name: mobilenet_v2, widths: {features.2.conv.1.0: 5}}", "name the layers before"},
         {"model: {name: resnet18, widths: {layer1.0.conv2: 5}}", "layer layer1.0.add: add got"},

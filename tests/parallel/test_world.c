@@ -70,7 +70,7 @@ static void slurm(void)
     expect("mpiexec", 16, 0);
 }
 
-static void world_alone(void)
+static void alone(void)
 {
     clear_environment();
     int local = 0;
@@ -126,5 +126,5 @@ static void comm_alone(void)
     world_fini(&world);
 }
 
-TEST_MAIN("world", {"launchers", launchers}, {"slurm", slurm}, {"world alone", world_alone},
+TEST_MAIN("world", {"launchers", launchers}, {"slurm", slurm}, {"world alone", alone},
           {"comm alone", comm_alone})

@@ -42,11 +42,6 @@ static inline double act_reference(Act act, double v)
     return v;
 }
 
-static inline Desc plain(int ndim, int64_t a, int64_t b, int64_t c, int64_t d)
-{
-    return desc_plain(shape_of(ndim, a, b, c, d), DTYPE_F32);
-}
-
 /* ---- what a case should give ---- */
 typedef struct Truth {
     double *x[SPEC_INPUTS], *w[SPEC_PARAMS], *y, *dy, *dx[SPEC_INPUTS], *dw[SPEC_PARAMS];

@@ -123,4 +123,19 @@ static inline Desc rig_desc(Shape s, int block)
     return d;
 }
 
+static inline Desc plain(int ndim, int64_t a, int64_t b, int64_t c, int64_t d)
+{
+    return desc_plain(shape_of(ndim, a, b, c, d), DTYPE_F32);
+}
+
+/* An open rig of the poison backend, all of whose parameters are 1. Close it. */
+static inline Rig rig_of(OpSpec spec, int threads)
+{
+    Rig r = {0};
+    rig_open(&r, &spec, &backend_poison, threads);
+    for (int k = 0; k < spec.w_count; ++k)
+        for (int64_t i = 0; i < r.op->w_elements[k]; ++i) ((float *)r.run.w[k])[i] = 1.0f;
+    return r;
+}
+
 #endif

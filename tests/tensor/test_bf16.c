@@ -24,11 +24,6 @@ static bool have_bf16(void)
     return false;
 }
 
-static Desc plain(int ndim, int64_t a, int64_t b, int64_t c, int64_t d)
-{
-    return desc_plain(shape_of(ndim, a, b, c, d), DTYPE_F32);
-}
-
 static Desc image(int64_t n, int64_t c, int64_t h, int64_t w)
 {
     return rig_desc(shape_of(4, n, c, h, w), 16);
@@ -60,7 +55,7 @@ static double number(Desc d, const void *from, int64_t i)
 /* Opens spec in a precision, fills what it reads, runs it forward and back. */
 static void run(Rig *r, OpSpec s, DType precision, int threads)
 {
-    static const int32_t label[64] = {1, 2};
+    static const int32_t label[64] = {1, 2}, two[64] = {1, 0, 0, 1};
     static const int64_t ids[64] = {5, 3, 9};
     static float targets[4096];
     for (int k = 0; k < s.x_count; ++k)
@@ -82,7 +77,7 @@ static void run(Rig *r, OpSpec s, DType precision, int threads)
         free(w);
     }
     r->run.cache = rig_memory(r, op->cache_bytes);
-    r->run.labels = label;
+    r->run.labels = s.kind == OP_SIGMOID_LOSS ? two : label;
     r->run.sample = ids;
     r->run.targets = targets;
     r->run.rows -= r->run.rows > 1 && s.kind != OP_DENSE && s.kind != OP_CONV2D;
@@ -123,7 +118,7 @@ static void beside_fp32(const char *name, OpSpec s)
     Rig f, h;
     run(&f, s, DTYPE_F32, 1);
     run(&h, s, DTYPE_BF16, 2);
-    bool loss = s.kind == OP_SOFTMAX_LOSS || s.kind == OP_MSE_LOSS;
+    bool loss = op_is_loss(op_info(s.kind));
     CU_ASSERT_EQUAL(h.op->spec.y.dtype, loss ? DTYPE_F32 : DTYPE_BF16);
     compare("y", name, f.op->spec.y, f.run.y, h.op->spec.y, h.run.y,
             s.kind == OP_ATTENTION ? attention_off : y_off);
@@ -320,6 +315,21 @@ static OpSpec loss(OpKind kind, int64_t width)
     return one(kind, plain(2, 5, width, 1, 1), plain(2, 5, LOSS_COLUMNS, 1, 1));
 }
 
+static OpSpec vectors(OpKind kind, int width, int64_t n, int64_t out)
+{
+    OpSpec s = one(kind, plain(2, 40, n * width, 1, 1), plain(2, 40, out, 1, 1));
+    s.row_width = width;
+    return s;
+}
+
+static OpSpec numeric_embedding(int64_t n, int64_t width)
+{
+    OpSpec s = one(OP_NUMERIC_EMBEDDING, plain(2, 40, n, 1, 1), plain(2, 40, n * width, 1, 1));
+    s.w_count = 1;
+    s.w[0] = shape_of(2, n, width, 1, 1);
+    return s;
+}
+
 static const Case *cases(int *count)
 {
     static Case list[64];
@@ -365,6 +375,10 @@ static const Case *cases(int *count)
     CASE("attention, one head of keys", shared_keys(70, 20, 1, true));
     CASE("softmax_loss", loss(OP_SOFTMAX_LOSS, 3001));
     CASE("mse_loss", loss(OP_MSE_LOSS, 40));
+    CASE("sigmoid_loss", loss(OP_SIGMOID_LOSS, 1));
+    CASE("interaction", vectors(OP_INTERACTION, 21, 7, 21));
+    CASE("fm", vectors(OP_FM, 150, 4, 1));
+    CASE("numeric_embedding", numeric_embedding(30, 20));
 #undef CASE
     *count = n;
     return list;

@@ -1,23 +1,8 @@
 /* What the general checks of test_gradients do not show: batch_norm far from zero and on odd
  * counts, running statistics, ties, NaN, dropout's statistics and independence of layout and
- * micro-batch, embedding, large rows of logits, wishes for layouts, and the same bits with one
- * thread and two. */
+ * micro-batch, embedding, wishes for layouts, and the same bits with one thread and two. */
 #include "kernel_rig.h"
 #include "tensor/cpu/simd/simd.h"
-
-static Desc plain(int ndim, int64_t a, int64_t b, int64_t c, int64_t d)
-{
-    return desc_plain(shape_of(ndim, a, b, c, d), DTYPE_F32);
-}
-
-static Rig rig_of(OpSpec spec, int threads)
-{
-    Rig r = {0};
-    rig_open(&r, &spec, &backend_poison, threads);
-    for (int k = 0; k < spec.w_count; ++k)
-        for (int64_t i = 0; i < r.op->w_elements[k]; ++i) ((float *)r.run.w[k])[i] = 1.0f;
-    return r;
-}
 
 static void set(Desc d, const void *to, uint64_t what, double scale, double shift)
 {
@@ -274,106 +259,6 @@ static void test_embedding(void)
     }
 }
 
-static float *loss_of(Rig *r, const float *logits, int64_t k, const int32_t *label)
-{
-    memcpy((void *)r->run.x[0], logits, (size_t)k * sizeof(float));
-    r->run.labels = label;
-    op_forward(r->op, &r->run);
-    return r->run.y;
-}
-
-static void test_softmax_edges(void)
-{
-    OpSpec s = {.kind = OP_SOFTMAX_LOSS,
-                .x_count = 1,
-                .x = {plain(2, 1, 5, 1, 1)},
-                .y = plain(2, 1, LOSS_COLUMNS, 1, 1)};
-    Rig r = rig_of(s, 1);
-    const int32_t label = 2;
-    float *y = loss_of(&r, (float[]){1, 3, 1, 1, 3}, 5, &label);
-    /* two larger, one equal and earlier */
-    CU_ASSERT_EQUAL(y[1], 3.0f);
-    /* the first of equal maxima */
-    CU_ASSERT_EQUAL(y[2], 1.0f);
-    y = loss_of(&r, (float[]){0, 0, 1000, 0, -1000}, 5, &label);
-    CU_ASSERT_EQUAL(y[0], 0.0f);
-    CU_ASSERT_EQUAL(y[1], 0.0f);
-    y = loss_of(&r, (float[]){1e4f, 0, 0, 0, 0}, 5, &label);
-    CU_ASSERT_DOUBLE_EQUAL(y[0], 1e4, 1e-2);
-    y = loss_of(&r, (float[]){0, -INFINITY, 0, -INFINITY, -INFINITY}, 5, &label);
-    CU_ASSERT_DOUBLE_EQUAL(y[0], log(2), 1e-6);
-    y = loss_of(&r, (float[]){0, 0, 1, NAN, 0}, 5, &label);
-    CU_ASSERT(isnan(y[0]));
-    /* never right */
-    CU_ASSERT(y[1] > 0.0f);
-    y = loss_of(&r, (float[]){0, 0, NAN, 0, 0}, 5, &label);
-    CU_ASSERT(isnan(y[0]));
-    CU_ASSERT(y[1] > 0.0f);
-    rig_close(&r);
-}
-
-/* Two labels a row, the same one in the second: share * CE(a) + (1 - share) * CE(b) as PyTorch has
- * it in double precision (cross_entropy with label_smoothing=0.1, share 0.3, loss_scale 0.5). */
-static void test_softmax_mixed(void)
-{
-    enum { N = 3, K = 5 };
-    static const double loss[N] = {1.1957434, 1.4565856, 1.8051591};
-    static const double grad[N * K] = {0.0172176,  -0.0873803, 0.1119809, -0.0667664, 0.0249481,
-                                       0.0844455,  0.189941,   0.0170591, 0.0472841,  -0.3387296,
-                                       -0.2723088, 0.1015473,  0.0911457, 0.0219588,  0.0576569};
-    const int32_t a[N] = {1, 4, 2}, b[N] = {3, 4, 0};
-    OpSpec s = {.kind = OP_SOFTMAX_LOSS,
-                .smoothing = 0.1f,
-                .x_count = 1,
-                .x = {plain(2, N, K, 1, 1)},
-                .need_dx = {true},
-                .y = plain(2, N, LOSS_COLUMNS, 1, 1)};
-    Rig r = rig_of(s, 1);
-    float logits[N * K];
-    for (int i = 0; i < N * K; ++i) logits[i] = (float)((i / K * 7 + i % K * 3) % 11 - 5) / 4;
-    r.run.labels_other = b;
-    r.run.label_share = 0.3f;
-    r.run.loss_scale = 0.5f;
-    float *y = loss_of(&r, logits, N * K, a);
-    for (int i = 0; i < N; ++i) CU_ASSERT_DOUBLE_EQUAL(y[i * LOSS_COLUMNS], loss[i], 2e-6);
-    rig_backward(&r);
-    for (int i = 0; i < N * K; ++i)
-        CU_ASSERT_DOUBLE_EQUAL(((float *)r.run.dx[0])[i], grad[i], 2e-6);
-    rig_close(&r);
-}
-
-static void test_softmax_vocabulary(void)
-{
-    enum { K = 50257 };
-    OpSpec s = {.kind = OP_SOFTMAX_LOSS,
-                .smoothing = 0.1f,
-                .x_count = 1,
-                .x = {plain(2, 1, K, 1, 1)},
-                .y = plain(2, 1, LOSS_COLUMNS, 1, 1)};
-    Rig r = rig_of(s, 2);
-    float *logits = malloc(K * sizeof *logits);
-    for (int i = 0; i < K; ++i) logits[i] = (float)(10 * rig_random(8, i)) + (float)i * 1e-4f;
-    /* the first piece is masked */
-    for (int i = 0; i < 3000; ++i) logits[i] = -INFINITY;
-    logits[40000] = 20;
-    const int32_t label = 30000;
-    double sum = 0, top = 20, label_rank = 0;
-    for (int i = 0; i < K; ++i) sum += exp(logits[i] - top);
-    for (int i = 0; i < K; ++i) label_rank += logits[i] > logits[label];
-    /* with -inf a smoothed loss is inf, as it should */
-    r.op->spec.smoothing = 0;
-    float *y = loss_of(&r, logits, K, &label);
-    CU_ASSERT_DOUBLE_EQUAL(y[0], top + log(sum) - logits[label], 1e-4);
-    CU_ASSERT_EQUAL(y[1], (float)label_rank);
-    CU_ASSERT_EQUAL(y[2], 40000.0f);
-    rig_backward(&r);
-    double total = 0;
-    for (int i = 0; i < K; ++i) total += ((float *)r.run.dx[0])[i];
-    CU_ASSERT_DOUBLE_EQUAL(total, 0, 1e-4);
-    free(logits);
-    rig_close(&r);
-}
-
 /* Mixed layouts: add and batch_norm ask for the blocked one, concat for plain, flatten of a blocked
  * image is a view. */
 static void test_wishes(void)
@@ -504,7 +389,5 @@ TEST_MAIN("kernels", {"batch_norm far from zero", test_large_mean},
           {"batch_norm of few", test_bn_few}, {"batch_norm at inference", test_bn_inference},
           {"pool ties and NaN", test_pool_ties}, {"pool ties and NaN, plain", test_pool_plain_ties},
           {"dropout statistics", test_dropout}, {"dropout layouts", test_dropout_layouts},
-          {"embedding", test_embedding}, {"softmax edges", test_softmax_edges},
-          {"softmax of mixed labels", test_softmax_mixed},
-          {"softmax over a vocabulary", test_softmax_vocabulary}, {"wishes", test_wishes},
-          {"bad specs", test_bad_specs}, {"one thread and two", test_threads})
+          {"embedding", test_embedding}, {"wishes", test_wishes}, {"bad specs", test_bad_specs},
+          {"one thread and two", test_threads})

@@ -28,18 +28,7 @@ static void float_data(const char *path, int n, int odd, float value)
             x[i * PIXELS + k] = i == odd ? value : noise + (k % CLASSES == y[i] ? 1.0f : 0.0f);
         }
     }
-    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-    hsize_t dx[4] = {(hsize_t)n, 1, 4, 4};
-    hid_t sx = H5Screate_simple(4, dx, NULL), sy = H5Screate_simple(1, dx, NULL);
-    hid_t hx = H5Dcreate2(file, "/x", H5T_IEEE_F32LE, sx, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-    hid_t hy = H5Dcreate2(file, "/y", H5T_STD_I32LE, sy, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-    H5Dwrite(hx, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, x);
-    H5Dwrite(hy, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, y);
-    H5Dclose(hx);
-    H5Dclose(hy);
-    H5Sclose(sx);
-    H5Sclose(sy);
-    H5Fclose(file);
+    tiny_images(path, H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, x, y, n, 1, 4, 4);
     mem_free(&x);
     mem_free(&y);
 }
@@ -132,6 +121,7 @@ static void run_case(const Case *c, const World *world, Outcome *out)
     run_time_begin(&r);
     out->status = trainer_new(&r.trainer, config, world);
     if (out->status == OK) out->status = make_steps(c, &r, out);
+    hook_free(&r.hook);
     run_time_end(&r);
     run_bad_end(&r);
     observer_free(&r.observer);

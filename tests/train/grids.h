@@ -141,6 +141,39 @@ static inline Outcome grid_train(const GridPart *part)
     return out;
 }
 
+/* A grid, as overrides, and how many ranks it has. */
+typedef struct Place {
+    const char *grid;
+    int ranks;
+} Place;
+
+/* grid_train of a place, to step `to`. from, save: checkpoints, or NULL. */
+static inline Outcome place_train(const GridModel *model, const Place *place, const char *from,
+                                  int to, const char *save)
+{
+    return grid_train(&(GridPart){.model = model,
+                                  .ranks = place->ranks,
+                                  .more = place->grid,
+                                  .from = from,
+                                  .to = to,
+                                  .save = save});
+}
+
+/* Do two checkpoints hold the same bits? Says what differs. */
+static inline bool grid_same_files(const char *a, const char *b)
+{
+    bool equal = false;
+    FILE *out = tmpfile();
+    CHECK_OK(checkpoint_diff(a, b, out, &equal));
+    if (!equal) {
+        char line[256];
+        rewind(out);
+        while (fgets(line, sizeof line, out)) printf("  %s", line);
+    }
+    fclose(out);
+    return equal;
+}
+
 /* The same bits, and numbers that are numbers? */
 static inline bool outcome_same(const Outcome *a, const Outcome *b)
 {

@@ -13,18 +13,6 @@ typedef struct Run {
     Batch batch;
 } Run;
 
-static Status next(void *user, const Batch **batch, double *wait_s)
-{
-    (void)wait_s;
-    *batch = &((const Run *)user)->batch;
-    return OK;
-}
-
-static void keep(void *user)
-{
-    (void)user;
-}
-
 static void fill(Run *r, int64_t sample)
 {
     const RngKey key = rng_key(1, RNG_GENERATE, (uint64_t)sample, 0);
@@ -54,10 +42,10 @@ static Status logits(Run *r, int64_t samples)
         fwrite(data, sizeof(float), (size_t)r->each, r->out);
     }
     for (int64_t n = 0; n < samples; ++n) {
-        BatchSource source = {r, next, keep};
+        const float *of;
         fill(r, n);
-        TRY(executor_evaluate(r->trainer->executor, &source, NULL, NULL));
-        fwrite(executor_logits(r->trainer->executor), sizeof(float), (size_t)r->outputs, r->out);
+        TRY(train_logits(r->trainer, &r->batch, &of));
+        fwrite(of, sizeof(float), (size_t)r->outputs, r->out);
     }
     return fclose(r->out) == 0 ? OK : fail(ERR_IO, "cannot be written");
 }

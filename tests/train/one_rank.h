@@ -21,22 +21,22 @@ typedef struct OneRank {
     Executor *executor;
 } OneRank;
 
-static inline Status one_rank_plan(OneRank *r)
+static inline Status one_rank_plan(OneRank *r, int schedule)
 {
     PlanOptions options = {.shape = {1, 1, 1},
                            .channel_depth = 2,
                            .first = (const int[]){0, r->graph->node_count},
                            .bucket_bytes = 1 << 20};
-    TRY(schedule_new(&r->schedule, SCHEDULE_1F1B, NULL, (ScheduleShape){1, 1, 1}));
+    TRY(schedule_new(&r->schedule, schedule, NULL, (ScheduleShape){1, 1, 1}));
     options.schedule = r->schedule;
     return plan_new(&r->plan, r->graph, &options);
 }
 
 /* config becomes r's. fuse: fused as this backend wants it; NULL: not at all. Close it in every
  * case. */
-static inline Status one_rank_open(OneRank *r, Config *config, Desc input, int64_t classes,
-                                   const BackendTable *table, const BackendTable *fuse,
-                                   uint64_t seed)
+static inline Status one_rank_open_ids(OneRank *r, Config *config, Desc input, GraphIds ids,
+                                       int64_t classes, const BackendTable *table,
+                                       const BackendTable *fuse, uint64_t seed, int schedule)
 {
     *r = (OneRank){.config = config,
                    .world = {.size = 1,
@@ -45,16 +45,25 @@ static inline Status one_rank_open(OneRank *r, Config *config, Desc input, int64
                              .comm = MPI_COMM_NULL,
                              .node = MPI_COMM_NULL}};
     TRY(backend_open(&r->backend, table, (BackendOptions){.threads = 1}));
-    TRY(graph_build(&r->graph, r->config, input, classes));
+    TRY(graph_build_ids(&r->graph, r->config, input, ids, classes));
     if (fuse) TRY(graph_fuse(r->graph, fuse));
     TRY(graph_plan(r->graph, r->backend));
-    TRY(one_rank_plan(r));
+    TRY(one_rank_plan(r, schedule));
     TRY(grid_init(&r->grid, &r->world, (GridShape){1, 1, 1}));
     r->grid_ready = true;
     TRY(comm_new(&r->comm, &r->grid.dp_world, r->backend, TRANSPORT_AUTO,
                  r->plan->micro_grad_elements));
     return executor_new(&r->executor, r->plan, &r->grid, r->backend, r->comm,
                         (ExecutorOptions){.seed = seed});
+}
+
+/* Of data without ids, as it is done where there is one rank. */
+static inline Status one_rank_open(OneRank *r, Config *config, Desc input, int64_t classes,
+                                   const BackendTable *table, const BackendTable *fuse,
+                                   uint64_t seed)
+{
+    return one_rank_open_ids(r, config, input, (GraphIds){0}, classes, table, fuse, seed,
+                             SCHEDULE_1F1B);
 }
 
 static inline void one_rank_close(OneRank *r)

@@ -185,6 +185,30 @@ static void test_rollback_twice(void)
     says(out.message, "replicas differ in ");
 }
 
+/* Asks, too, at the border where that is found. */
+static void hide_nan_and_ask(Run *r)
+{
+    hide_nan(r);
+    if (r->trainer->step != 8 || r->hook) return;
+    r->hook = hook_new("echo '{\"lr\": 0.025}'", 60);
+    hook_tell(r->hook, HOOK_EPOCH, 8, "{}\n");
+    hook_wait(r->hook);
+}
+
+/* It is done when the steps have been made again, with the rate that they had before. */
+static void test_rollback_wish(void)
+{
+    hurt(6, 0, 1);
+    Outcome out = run((Case){"wish", good_path, 1,
+                             "train.on_bad=rollback train.check_every=3 checkpoint.every_steps=5",
+                             hide_nan_and_ask});
+    CU_ASSERT_EQUAL(out.status, OK);
+    says(out.said, "step 9 is good this time");
+    says(out.said, "step 9: run.hook asks for optim.lr 0.025");
+    CU_ASSERT(saved("wish", 9) && !saved("wish", 6));
+}
+
 TINY_MAIN("bad memory", prepare, {"hidden in a parameter", test_hidden},
           {"replicas that differ", test_replicas}, {"a state", test_state},
-          {"other bits", test_rollback_other}, {"twice", test_rollback_twice})
+          {"other bits", test_rollback_other}, {"twice", test_rollback_twice},
+          {"a wish while it goes back", test_rollback_wish})

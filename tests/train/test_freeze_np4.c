@@ -36,10 +36,6 @@ static const GridModel models[] = {
 };
 enum { CLASSIFIER, LAYERS, GPT, NOTHING, MODELS };
 
-typedef struct Place {
-    const char *grid;
-    int ranks;
-} Place;
 static const Place one = {"", 1};
 static const Place places[] = {
     {"grid.dp=4", 4},
@@ -53,16 +49,6 @@ static const Place places[] = {
 };
 enum { PLACES = sizeof places / sizeof places[0] };
 
-static Outcome train(int model, const Place *place, const char *from, int to, const char *save)
-{
-    return grid_train(&(GridPart){.model = &models[model],
-                                  .ranks = place->ranks,
-                                  .more = place->grid,
-                                  .from = from,
-                                  .to = to,
-                                  .save = save});
-}
-
 static void check_same(const Place *place, const Outcome *got, const Outcome *want)
 {
     /* nothing trained, no norm */
@@ -75,9 +61,9 @@ static void check_same(const Place *place, const Outcome *got, const Outcome *wa
 static void test_grids(void)
 {
     for (int m = 0; m < MODELS; ++m) {
-        Outcome want = train(m, &one, NULL, STEPS, NULL);
+        Outcome want = place_train(&models[m], &one, NULL, STEPS, NULL);
         for (int i = 0; i < PLACES; i += m == NOTHING ? 3 : 1) {
-            Outcome got = train(m, &places[i], NULL, STEPS, NULL);
+            Outcome got = place_train(&models[m], &places[i], NULL, STEPS, NULL);
             check_same(&places[i], &got, &want);
         }
     }
@@ -89,12 +75,12 @@ static void test_tensor(void)
     static const Place two = {"grid.tp=2", 2};
     static const Place of_two[] = {{"grid.tp=2 grid.dp=2 grid.zero=1", 4},
                                    {"grid.tp=2 grid.pp=2", 4}};
-    Outcome want = train(GPT, &two, NULL, STEPS, NULL);
-    Outcome whole = train(GPT, &one, NULL, STEPS, NULL);
+    Outcome want = place_train(&models[GPT], &two, NULL, STEPS, NULL);
+    Outcome whole = place_train(&models[GPT], &one, NULL, STEPS, NULL);
     for (int i = 0; i < STEPS; ++i)
         CU_ASSERT(fabs(want.loss[i] - whole.loss[i]) < 2e-3 * whole.loss[i]);
     for (int i = 0; i < 2; ++i) {
-        Outcome got = train(GPT, &of_two[i], NULL, STEPS, NULL);
+        Outcome got = place_train(&models[GPT], &of_two[i], NULL, STEPS, NULL);
         check_same(&of_two[i], &got, &want);
     }
 }
@@ -104,17 +90,12 @@ static void test_resume(void)
 {
     char *half = mem_format("%s/half.h5", tiny_folder);
     for (int m = LAYERS; m <= GPT; ++m) {
-        Outcome want = train(m, &one, NULL, STEPS, NULL);
-        train(m, &places[PLACES - 1], NULL, STOP, half);
-        Outcome got = train(m, &places[3], half, STEPS, NULL);
+        Outcome want = place_train(&models[m], &one, NULL, STEPS, NULL);
+        place_train(&models[m], &places[PLACES - 1], NULL, STOP, half);
+        Outcome got = place_train(&models[m], &places[3], half, STEPS, NULL);
         CU_ASSERT_EQUAL(got.hash, want.hash);
     }
     mem_free(&half);
-}
-
-static uint64_t value_hash(Trainer *t, int param)
-{
-    return tiny_hash_tensor(t, param, -1);
 }
 
 /* On one rank: which values change is known by their names. */
@@ -129,11 +110,11 @@ static void check_values(int model, const char *more)
         CHECK_OK(trainer_new(&t, config, &sub));
         int count = t->graph->param_count, kept = 0;
         uint64_t *before = mem_new((size_t)count * sizeof *before);
-        for (int i = 0; i < count; ++i) before[i] = value_hash(t, i);
+        for (int i = 0; i < count; ++i) before[i] = tiny_hash_tensor(t, i, -1);
         for (int i = 0; i < 3; ++i) CHECK_OK(train_step(t, &result));
         for (int i = 0; i < count; ++i) {
             const Param *p = &t->graph->param[i];
-            bool same = value_hash(t, i) == before[i];
+            bool same = tiny_hash_tensor(t, i, -1) == before[i];
             kept += same;
             CU_ASSERT_EQUAL(same, p->frozen);
             if (same != p->frozen) printf("  %s %s\n", p->name, same ? "stayed" : "has changed");

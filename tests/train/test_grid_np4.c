@@ -116,15 +116,6 @@ static Outcome reference(const Subject *subject, const char *batch, const char *
     return out;
 }
 
-static bool same_files(const char *a, const char *b)
-{
-    bool equal = false;
-    FILE *out = tmpfile();
-    CHECK_OK(checkpoint_diff(a, b, out, &equal));
-    fclose(out);
-    return equal;
-}
-
 typedef struct Reference {
     /* of the common batch, and of the one for three replicas, which they pad */
     Outcome outcome[2];
@@ -150,7 +141,7 @@ static void check(const Subject *subject, const Layout *layout, const int *value
         outcome_explain(what, &got, &want->outcome[which]);
         mem_free(&what);
     }
-    if (subject->save && tiny_rank == 0) CU_ASSERT(same_files(path, want->path[which]));
+    if (subject->save && tiny_rank == 0) CU_ASSERT(grid_same_files(path, want->path[which]));
     MPI_Barrier(MPI_COMM_WORLD);
     mem_free(&more);
     mem_free(&path);

@@ -37,10 +37,6 @@ static const GridModel models[] = {
 };
 enum { LAYERS, GPT, LION };
 
-typedef struct Place {
-    const char *grid;
-    int ranks;
-} Place;
 static const Place places[] = {
     {"grid.dp=2", 2},
     {"grid.zero=1 grid.dp=2 grid.transport=shm grid.bucket_mb=0.01", 2},
@@ -55,25 +51,6 @@ static const Place places[] = {
 };
 enum { PLACES = sizeof places / sizeof places[0] };
 
-static Outcome train(int model, const Place *place, const char *from, int to, const char *save)
-{
-    return grid_train(&(GridPart){.model = &models[model],
-                                  .ranks = place->ranks,
-                                  .more = place->grid,
-                                  .from = from,
-                                  .to = to,
-                                  .save = save});
-}
-
-static bool same_files(const char *a, const char *b)
-{
-    bool equal = false;
-    FILE *out = tmpfile();
-    CHECK_OK(checkpoint_diff(a, b, out, &equal));
-    fclose(out);
-    return equal;
-}
-
 static char *path_of(const char *name)
 {
     return mem_format("%s/%s.h5", tiny_folder, name);
@@ -85,7 +62,7 @@ static void check_same(const char *what, Outcome *got, const Outcome *want, cons
                        const char *want_path)
 {
     bool same = outcome_same(got, want);
-    if (same && tiny_rank == 0) same = same_files(got_path, want_path);
+    if (same && tiny_rank == 0) same = grid_same_files(got_path, want_path);
     CU_ASSERT(same);
     if (!same) outcome_explain(what, got, want);
 }
@@ -93,10 +70,10 @@ static void check_same(const char *what, Outcome *got, const Outcome *want, cons
 static void on_places(int model, const Place *alone, const Place *place, int count)
 {
     char *want_path = path_of("want"), *got_path = path_of("got");
-    Outcome want = train(model, alone, NULL, STEPS, want_path);
+    Outcome want = place_train(&models[model], alone, NULL, STEPS, want_path);
     CU_ASSERT(want.hash != 0);
     for (int i = 0; i < count; ++i) {
-        Outcome got = train(model, &place[i], NULL, STEPS, got_path);
+        Outcome got = place_train(&models[model], &place[i], NULL, STEPS, got_path);
         check_same(place[i].grid, &got, &want, got_path, want_path);
     }
     mem_free(&want_path);
@@ -140,8 +117,8 @@ static void test_tensor_close(void)
     for (int m = GPT; m <= LION; ++m)
         for (int tp = 2; tp <= 3; ++tp) {
             char *more = mem_format("grid.tp=%d", tp);
-            Outcome want = train(m, &one, NULL, STEPS, NULL);
-            Outcome got = train(m, &(Place){more, tp}, NULL, STEPS, NULL);
+            Outcome want = place_train(&models[m], &one, NULL, STEPS, NULL);
+            Outcome got = place_train(&models[m], &(Place){more, tp}, NULL, STEPS, NULL);
             bool close = got.hash && want.hash;
             for (int i = 0; i < STEPS; ++i)
                 close = close && fabs(got.loss[i] - want.loss[i]) < 2e-3 * want.loss[i];
@@ -162,12 +139,12 @@ static void test_resume(void)
     enum { RING = sizeof ring / sizeof ring[0] };
     char *want_path = path_of("want"), *half = path_of("half"), *end = path_of("end");
     for (int m = LAYERS; m <= GPT; ++m) {
-        train(m, &one, NULL, STEPS, want_path);
+        place_train(&models[m], &one, NULL, STEPS, want_path);
         for (int i = 0; i < RING; ++i) {
-            train(m, &ring[i], NULL, STOP, half);
-            Outcome tail = train(m, &ring[(i + 1) % RING], half, STEPS, end);
+            place_train(&models[m], &ring[i], NULL, STOP, half);
+            Outcome tail = place_train(&models[m], &ring[(i + 1) % RING], half, STEPS, end);
             CU_ASSERT(tail.hash != 0);
-            if (tiny_rank == 0) CU_ASSERT(same_files(want_path, end));
+            if (tiny_rank == 0) CU_ASSERT(grid_same_files(want_path, end));
         }
     }
     mem_free(&want_path);
@@ -204,7 +181,7 @@ static void refuse(const char *path, const char *optim, const char *says)
 static void test_other_rules(void)
 {
     char *path = path_of("lion");
-    train(LION, &one, NULL, STOP, path);
+    place_train(&models[LION], &one, NULL, STOP, path);
     refuse(path, "optim: {name: lion, lr: 0.0003}", "/optim/lion_momentum/h.0.ln_1.weight");
     refuse(path, "optim: {name: adamw, lr: 0.0003}", "/optim/m/");
     refuse(path, "optim: {name: sgd, lr: 0.0003, momentum: 0.9}", "/optim/momentum/");

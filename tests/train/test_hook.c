@@ -53,6 +53,26 @@ static void answers(void)
     }
 }
 
+/* What is wrong in an object is said, with all of the answer in one line. */
+static void reasons(void)
+{
+    static const struct {
+        const char *text, *why;
+    } row[] = {{"{\"lr\": -1}\n", "the learning rate -1, which must be above 0: '{\"lr\": -1}'"},
+               {"{\"lr\": null}\n", "\"lr\" other than as a number: '{\"lr\": null}'"},
+               {"{\"stop\": 1}\n", "\"stop\" other than true or false: '{\"stop\": 1}'"},
+               {"{\n\t\"Stop\": true\n}\n",
+                "more than \"stop\", \"save\" and \"lr\": '{  \"Stop\": true }'"},
+               {"{\"save\":true,\"save\":true}", "\"save\" twice: '{\"save\":true,\"save\":true}'"},
+               {" epoch\x1b 3\n",
+                "does not print a JSON object such as {\"stop\": true}, {\"save\": true} or "
+                "{\"lr\": 0.01}, but 'epoch? 3'"},
+               {"[1]", "but '[1]'"}};
+    Wish wish;
+    for (size_t i = 0; i < sizeof row / sizeof *row; ++i)
+        CHECK_FAILS(wish_read(&wish, row[i].text), ERR_DATA, row[i].why);
+}
+
 /* Later answers add to earlier ones; the newest rate counts. */
 static void additions(void)
 {
@@ -161,11 +181,20 @@ static void metrics(void)
     config = config_of("{checkpoint: {best_metric: top1}, train: {loss: mse}}\n");
     CHECK_FAILS(best_check(config, false, true), ERR_CONFIG, "needs class labels");
     config_free(&config);
+    config = config_of("{checkpoint: {best_metric: top5}, train: {loss: sigmoid}}\n");
+    CHECK_FAILS(best_check(config, false, true), ERR_CONFIG, "top5 needs class labels");
+    config_free(&config);
+    config = config_of("{checkpoint: {best_metric: top1}, train: {loss: sigmoid}}\n");
+    CHECK_OK(best_check(config, false, true));
+    config_free(&config);
+    config = config_of("train: {loss: sigmoid}\n");
+    CU_ASSERT_EQUAL(best_metric(config, false)->value(&line), 0.5);
+    config_free(&config);
     config = config_of("train: {early_stop: 1}\n");
     CHECK_OK(best_check(config, false, true));
     CHECK_FAILS(best_check(config, false, false), ERR_CONFIG, "set data.test");
     config_free(&config);
 }
 
-TEST_MAIN("hook", {"answers", answers}, {"additions", additions}, {"queue", queue},
-          {"hanging", hanging}, {"stopping", stopping}, {"metrics", metrics})
+TEST_MAIN("hook", {"answers", answers}, {"reasons", reasons}, {"additions", additions},
+          {"queue", queue}, {"hanging", hanging}, {"stopping", stopping}, {"metrics", metrics})

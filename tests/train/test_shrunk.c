@@ -10,9 +10,9 @@
 #include <math.h>
 
 enum { SAMPLES = 4, CLASSES = 10, VOCAB = 17, TOKENS = 6, SEED = 5 };
-/* Single precision, sums in another order where columns are missing; ten times what was
- * measured. */
-static const double TOLERANCE = 2e-5;
+/* Single precision, sums in another order where columns are missing; ten times the most that was
+ * measured, 5e-7 with the kernels for avx2 (docs/pruning.md). */
+static const double TOLERANCE = 5e-6;
 
 static Desc tokens(void)
 {

@@ -36,7 +36,9 @@ static void golden_images(int samples, int channels, int image)
     for (int i = 0; i < pixels; ++i)
         x[i] = (uint8_t)(((double)golden_noise(golden_hash("x"), (uint32_t)i) + 1) * 128);
     for (int i = 0; i < samples; ++i) y[i] = golden_draw('y', i, 5);
-    if (tiny_rank == 0) tiny_images(golden_data_path, x, y, samples, channels, image, image);
+    if (tiny_rank == 0)
+        tiny_images(golden_data_path, H5T_STD_U8LE, H5T_NATIVE_UINT8, x, y, samples, channels,
+                    image, image);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 

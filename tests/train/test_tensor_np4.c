@@ -120,15 +120,6 @@ static Outcome train_and_save(int model, int ranks, const char *more, const char
     return out;
 }
 
-static bool same_files(const char *a, const char *b)
-{
-    bool equal = false;
-    FILE *out = tmpfile();
-    CHECK_OK(checkpoint_diff(a, b, out, &equal));
-    fclose(out);
-    return equal;
-}
-
 /* At one grid.tp everything is the same to the bit. */
 static void same_bits(int model, const char *reference, const char *const *more, int count)
 {
@@ -137,7 +128,7 @@ static void same_bits(int model, const char *reference, const char *const *more,
     for (int i = 0; i < count; ++i) {
         Outcome got = train_and_save(model, 4, more[i], path[1]);
         bool same = memcmp(&got, &want, sizeof got) == 0;
-        if (tiny_rank == 0) same = same && same_files(path[0], path[1]);
+        if (tiny_rank == 0) same = same && grid_same_files(path[0], path[1]);
         CU_ASSERT(same);
         if (!same) outcome_explain(more[i], &got, &want);
         MPI_Barrier(MPI_COMM_WORLD);
@@ -233,7 +224,7 @@ static void first_values(int model)
                          .save = path[k]};
         CU_ASSERT(grid_train(&part).hash != 0);
     }
-    if (tiny_rank == 0) CU_ASSERT(same_files(path[0], path[1]));
+    if (tiny_rank == 0) CU_ASSERT(grid_same_files(path[0], path[1]));
     MPI_Barrier(MPI_COMM_WORLD);
     for (int k = 0; k < 2; ++k) mem_free(&path[k]);
 }

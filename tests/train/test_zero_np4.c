@@ -92,20 +92,6 @@ static Run run_of(const GridPart *part)
     return run;
 }
 
-static bool same_files(const char *a, const char *b)
-{
-    bool equal = false;
-    FILE *out = tmpfile();
-    CHECK_OK(checkpoint_diff(a, b, out, &equal));
-    if (!equal) {
-        char line[256];
-        rewind(out);
-        while (fgets(line, sizeof line, out)) printf("  %s", line);
-    }
-    fclose(out);
-    return equal;
-}
-
 static bool same_runs(const Run *a, const Run *b)
 {
     bool same = a->good && b->good && a->steps == b->steps;
@@ -136,7 +122,7 @@ static void compare(const Case *c, const char *grid, int ranks, const Run *want,
                            .save = got_path};
     Run got = run_of(&part);
     bool same = same_runs(want, &got);
-    if (tiny_rank == 0 && same) same = same_files(path, got_path);
+    if (tiny_rank == 0 && same) same = grid_same_files(path, got_path);
     if (!same && tiny_rank == 0) printf("  %s: %s differs\n", part.model->name, more);
     CU_ASSERT(same);
     if (strstr(grid, "pp=1")) {
@@ -153,10 +139,6 @@ static Run reference(const Case *c, const char *path)
         .model = &grid_models[c->model], .ranks = 1, .more = c->more, .to = STEPS, .save = path});
 }
 
-typedef struct Place {
-    const char *grid;
-    int ranks;
-} Place;
 static const Place places[] = {
     {"grid.zero=1 grid.dp=2 grid.pp=1 grid.transport=shm", 2},
     {"grid.zero=2 grid.dp=2 grid.pp=1 grid.transport=mpi grid.bucket_mb=0.05", 2},
@@ -284,7 +266,7 @@ static void go_on(const Case *c, const Place *before, const Place *after, const 
                       .save = end};
     Run tail = run_of(&part);
     bool same = head.good && tail.good && tail.loss[1] == want->loss[STEPS - 1];
-    if (tiny_rank == 0 && same) same = same_files(want_path, end);
+    if (tiny_rank == 0 && same) same = grid_same_files(want_path, end);
     if (!same && tiny_rank == 0) printf("  %s, then %s: differs\n", before->grid, after->grid);
     CU_ASSERT(same);
     mem_free(&first);

@@ -7,16 +7,16 @@
 #include <hdf5.h>
 #include <stdlib.h>
 
-/* n images (C,H,W), uint8, with a class each. */
-static inline void tiny_images(const char *path, const uint8_t *x, const int32_t *y, int n, int c,
-                               int h, int w)
+/* n images (C,H,W), with a class each. stored: the type of pixels in the file; memory: of x. */
+static inline void tiny_images(const char *path, hid_t stored, hid_t memory, const void *x,
+                               const int32_t *y, int n, int c, int h, int w)
 {
     hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     hsize_t dx[4] = {(hsize_t)n, (hsize_t)c, (hsize_t)h, (hsize_t)w}, dy[1] = {(hsize_t)n};
     hid_t sx = H5Screate_simple(4, dx, NULL), sy = H5Screate_simple(1, dy, NULL);
-    hid_t hx = H5Dcreate2(file, "/x", H5T_STD_U8LE, sx, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t hx = H5Dcreate2(file, "/x", stored, sx, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     hid_t hy = H5Dcreate2(file, "/y", H5T_STD_I32LE, sy, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-    H5Dwrite(hx, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, x);
+    H5Dwrite(hx, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, x);
     H5Dwrite(hy, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, y);
     H5Dclose(hx);
     H5Dclose(hy);
@@ -41,7 +41,7 @@ static inline void tiny_data(const char *path, int n, int c, int h, int w, int c
             x[(size_t)i * pixels + k] = (uint8_t)v;
         }
     }
-    tiny_images(path, x, y, n, c, h, w);
+    tiny_images(path, H5T_STD_U8LE, H5T_NATIVE_UINT8, x, y, n, c, h, w);
     mem_free(&x);
     mem_free(&y);
 }

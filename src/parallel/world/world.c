@@ -71,6 +71,11 @@ static void init_node(World *world)
     world->one_node = world->node_size == world->size;
 }
 
+World world_alone(void)
+{
+    return ALONE;
+}
+
 Status world_init(World *world, int *argc, char ***argv)
 {
     *world = ALONE;

@@ -120,7 +120,7 @@ static void plan_forward(Planner *p, int i)
 static bool runs_again(const Planner *p, int i, int to, const bool *again)
 {
     const Graph *g = p->graph;
-    bool back = planner_goes_back(p, i) || planner_learns(p, i, true);
+    bool back = planner_goes_back(p, i) || planner_moves(p, i);
     if ((back && g->node[i].op->saved_bytes > 0) || planner_reads_y(p, i)) return true;
     for (int c = i + 1; c < to; ++c)
         for (int k = 0; k < g->node[c].spec.x_count; ++k)
@@ -168,7 +168,7 @@ bool planner_waits(const Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
     return p->schedule->split && op->weight_later && op->table->backward_weight &&
-           op->spec.w_count > 0 && !op->spec.frozen;
+           op_has_values(&op->spec) && !op->spec.frozen;
 }
 
 static bool has_backward(const Planner *p, int i)
@@ -205,7 +205,7 @@ static void keep_weight_gradients(Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
     if (!p->schedule->split || planner_waits(p, i) || !op->table->backward_weight) return;
-    if (op->spec.w_count == 0 || op->spec.frozen) return;
+    if (!op_has_values(&op->spec) || op->spec.frozen) return;
     planner_back_run(p, i)->dw_waits = true;
     for (int k = 0; k < op->spec.w_count; ++k)
         if (!is_frozen(p, i, k)) keep_gradient(p, i, k);
@@ -214,7 +214,7 @@ static void keep_weight_gradients(Planner *p, int i)
 /* A batch norm in front of all that is trained: forward has left its statistics. */
 static void plan_statistics(Planner *p, int i)
 {
-    if (!planner_learns(p, i, true)) return;
+    if (!planner_moves(p, i)) return;
     storage_use(p, planner_back_run(p, i)->saved);
     drop_gradients(p, i);
     push(p, (Action){.kind = ACTION_BACKWARD_WEIGHT, .index = back_index(p, i)});

@@ -68,8 +68,8 @@ bool planner_owns(const Planner *p, int node);
 RunStorage *planner_back_run(const Planner *p, int node);
 /* the weights' half, for its pass of its own? */
 bool planner_waits(const Planner *p, int node);
-/* trained.c. Has node a parameter to train; or, buffer, running statistics that move? */
-bool planner_learns(const Planner *p, int node, bool buffer);
+/* trained.c. Has node running statistics that move? */
+bool planner_moves(const Planner *p, int node);
 /* Would a gradient at node go anywhere? */
 bool planner_goes_back(const Planner *p, int node);
 /* Does node's backward, if it has one, read its input k, or its output? */

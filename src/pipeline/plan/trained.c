@@ -2,13 +2,12 @@
  * node without a part in it keeps nothing for it and is not computed again. */
 #include "chunk.h"
 
-/* Has node i a parameter to train; has it running statistics that move? */
-bool planner_learns(const Planner *p, int i, bool buffer)
+bool planner_moves(const Planner *p, int i)
 {
     const Node *node = &p->graph->node[i];
     for (int k = 0; k < node->spec.w_count; ++k) {
         const Param *param = &p->graph->param[node->param[k]];
-        if (param->info.buffer == buffer && !param->frozen) return true;
+        if (param->info.buffer && !param->frozen) return true;
     }
     return false;
 }
@@ -19,7 +18,7 @@ bool planner_goes_back(const Planner *p, int i)
     const OpSpec *spec = &p->graph->node[i].op->spec;
     for (int k = 0; k < spec->x_count; ++k)
         if (spec->need_dx[k]) return true;
-    return planner_learns(p, i, false);
+    return node_trains(p->graph, &p->graph->node[i]);
 }
 
 bool planner_reads_x(const Planner *p, int i, int k)
@@ -40,7 +39,7 @@ void planner_leave_blocks(Planner *p)
         bool back = false;
         for (to = from; to < count && p->block[to] == p->block[from]; ++to) {
             int i = p->chunk->first + to;
-            back = back || planner_goes_back(p, i) || planner_learns(p, i, true);
+            back = back || planner_goes_back(p, i) || planner_moves(p, i);
         }
         for (int k = from; k < to && !back; ++k) p->block[k] = -1;
     }

@@ -183,6 +183,7 @@ void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro, c
         run->labels_other = host ? batch->labels_other : NULL;
         run->label_share = batch->label_share;
         run->targets = host ? batch->targets : in->targets;
+        run->bag = batch->bag;
         run->loss_scale = of->scale;
         run->numbers = host ? NULL : numbers;
         for (int k = 0; k < SPEC_INPUTS; ++k)

@@ -309,13 +309,15 @@ static void batch_norm_backward_data(Op *op, const OpRun *run)
 {
     if (!run->dx[0]) return;
     NormTask t = task_of(op, run);
-    OpRun own = *run;
+    OpRun own;
+    t.finish = grad_coef;
     if (op->spec.fixed_stats) {
+        own = *run;
         /* x has no part in it */
         own.x[0] = run->dy;
         t.run = &own;
+        t.finish = fixed_coef;
     }
-    t.finish = op->spec.fixed_stats ? fixed_coef : grad_coef;
     t.map = norm_grad;
     batch_norm_run(&t);
 }

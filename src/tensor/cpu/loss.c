@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
+Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     Shape x = s->x[0].shape;
@@ -35,12 +35,12 @@ static Status softmax_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-static void impl_free(Op *op)
+void loss_free(Op *op)
 {
     mem_free(&op->impl);
 }
 
-static LossTask task_of(Op *op, const OpRun *run)
+LossTask loss_task(Op *op, const OpRun *run)
 {
     const Loss *l = op->impl;
     return (LossTask){op, l, run, run->rows * l->per_sample};
@@ -94,15 +94,14 @@ static void softmax_body(const void *task, int64_t begin, int64_t end)
         SoftmaxRow row = {0};
         float other = 0;
         if (r < t->real) row = simd->softmax(logits_at(t, r), t->l->width, (int)label_at(t, r));
-        if (r < t->real && t->run->labels_other)
-            simd->to_floats(&other, element_at(logits_at(t, r), other_at(t, r), t->l->type), 1);
+        if (r < t->real && t->run->labels_other) other = logit_at(t, r, other_at(t, r));
         softmax_row(t, r, &row, other);
     }
 }
 
 static void softmax_forward(Op *op, const OpRun *run)
 {
-    LossTask t = task_of(op, run);
+    LossTask t = loss_task(op, run);
     if (op->spec.slice.ranks)
         softmax_sliced_forward(&t);
     else
@@ -116,8 +115,7 @@ static SoftmaxGrad grad_of(const LossTask *t, int64_t row)
     const bool mixed = t->run->labels_other != NULL;
     const float share = mixed ? t->run->label_share : 1.0f;
     int64_t label = label_at(t, row) - t->l->first, other = other_at(t, row) - t->l->first;
-    bool here = label >= 0 && label < t->l->width;
-    bool other_here = mixed && other >= 0 && other < t->l->width;
+    bool here = is_here(t, label), other_here = mixed && is_here(t, other);
     return (SoftmaxGrad){.x = logits_at(t, row),
                          .dx = element_out(t->run->dx[0], row * t->l->width, t->l->type),
                          .n = t->l->width,
@@ -146,7 +144,7 @@ static void softmax_grad_body(const void *task, int64_t begin, int64_t end)
 
 static void softmax_backward_data(Op *op, const OpRun *run)
 {
-    LossTask t = task_of(op, run);
+    LossTask t = loss_task(op, run);
     if (run->dx[0]) loss_run(softmax_grad_body, &t);
 }
 
@@ -155,7 +153,7 @@ const OpTable cpu_softmax_loss = {
     .plan = softmax_plan,
     .forward = softmax_forward,
     .backward_data = softmax_backward_data,
-    .free = impl_free,
+    .free = loss_free,
 };
 
 static void mse_body(const void *task, int64_t begin, int64_t end)
@@ -174,7 +172,7 @@ static void mse_body(const void *task, int64_t begin, int64_t end)
 
 static void mse_forward(Op *op, const OpRun *run)
 {
-    LossTask t = task_of(op, run);
+    LossTask t = loss_task(op, run);
     loss_run(mse_body, &t);
 }
 
@@ -196,7 +194,7 @@ static void mse_grad_body(const void *task, int64_t begin, int64_t end)
 
 static void mse_backward_data(Op *op, const OpRun *run)
 {
-    LossTask t = task_of(op, run);
+    LossTask t = loss_task(op, run);
     if (run->dx[0]) loss_run(mse_grad_body, &t);
 }
 
@@ -205,5 +203,5 @@ const OpTable cpu_mse_loss = {
     .plan = loss_plan,
     .forward = mse_forward,
     .backward_data = mse_backward_data,
-    .free = impl_free,
+    .free = loss_free,
 };

@@ -1,5 +1,5 @@
-/* What the files of the losses share: loss.c, and softmax_sliced.c for logits of which each rank
- * has a slice. */
+/* What the files of the losses share: loss.c, sigmoid_loss.c, and softmax_sliced.c for logits of
+ * which each rank has a slice. */
 #ifndef WEFT_TENSOR_CPU_LOSS_H
 #define WEFT_TENSOR_CPU_LOSS_H
 
@@ -23,6 +23,23 @@ typedef struct LossTask {
 static inline const void *logits_at(const LossTask *t, int64_t row)
 {
     return element_at(t->run->x[0], row * t->l->width, t->l->type);
+}
+
+/* What every loss plans; its task; its end. */
+Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS]);
+LossTask loss_task(Op *op, const OpRun *run);
+void loss_free(Op *op);
+
+/* Is a place in the slice of each row that this rank has? */
+static inline bool is_here(const LossTask *t, int64_t place)
+{
+    return place >= 0 && place < t->l->width;
+}
+static inline float logit_at(const LossTask *t, int64_t row, int64_t place)
+{
+    float value;
+    simd_table(t->l->type)->to_floats(&value, element_at(logits_at(t, row), place, t->l->type), 1);
+    return value;
 }
 
 /* The row's label, checked. */

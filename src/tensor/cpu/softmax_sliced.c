@@ -45,22 +45,6 @@ static int64_t place_at(const LossTask *t, int64_t row)
     return label_at(t, row) - t->l->first;
 }
 
-/* The other label's logit, if it is here. */
-static float other_here(const LossTask *t, int64_t row)
-{
-    float value = 0;
-    int64_t place = other_at(t, row) - t->l->first;
-    if (place >= 0 && place < t->l->width)
-        simd_table(t->l->type)
-            ->to_floats(&value, element_at(logits_at(t, row), place, t->l->type), 1);
-    return value;
-}
-
-static bool is_here(const LossTask *t, int64_t place)
-{
-    return place >= 0 && place < t->l->width;
-}
-
 static void know_body(const void *task, int64_t begin, int64_t end)
 {
     const SlicedTask *s = task;
@@ -69,17 +53,15 @@ static void know_body(const void *task, int64_t begin, int64_t end)
         Known *known = &s->table.known[r];
         *known = (Known){0};
         if (r >= t->real) continue;
-        int64_t place = place_at(t, r);
-        const char *x = logits_at(t, r);
+        int64_t place = place_at(t, r), other = other_at(t, r) - t->l->first;
         SoftmaxRow row =
-            simd_table(t->l->type)->softmax(x, t->l->width, is_here(t, place) ? (int)place : 0);
-        float top;
-        simd_table(t->l->type)->to_floats(&top, element_at(x, row.argmax, t->l->type), 1);
+            simd_table(t->l->type)
+                ->softmax(logits_at(t, r), t->l->width, is_here(t, place) ? (int)place : 0);
         *known = (Known){.lse = row.lse,
                          .sum = row.sum,
                          .truth = is_here(t, place) ? row.truth : 0,
-                         .other = other_here(t, r),
-                         .top = top,
+                         .other = is_here(t, other) ? logit_at(t, r, other) : 0,
+                         .top = logit_at(t, r, row.argmax),
                          .argmax = (float)(t->l->first + row.argmax)};
     }
 }

@@ -1,0 +1,118 @@
+/* table: sparse tables, whose rows lie on the ranks that own them: on all that compute, or on servers. A
+ * rank's micro-batches of a step are looked at together: their ids, each once, go to the owners of
+ * their rows, the rows come back, and after backward the sum of each row's gradients goes to its
+ * owner, who updates it. Who owns a row depends on its id alone and the number of owners; a gradient
+ * is the sum over the tree of micro-batches and ranks in which those without the id are left out. So
+ * the same bits come out on every grid, and with any number of servers. */
+#ifndef WEFT_TABLE_H
+#define WEFT_TABLE_H
+
+#include "optim.h"
+#include "pipeline.h"
+
+/* The owner, of so many, whose rows of that shard are. */
+static inline int table_owner(int shard, int owners)
+{
+    return (int)((int64_t)shard * owners >> ROW_SHARD_BITS);
+}
+
+/* The words of grid.mode. */
+#define TABLE_MODE_WORDS(W) W(TABLE_SYNC, "sync") W(TABLE_GEO, "geo")
+typedef enum TableMode { TABLE_MODE_WORDS(LIST_CONSTANT) } TableMode;
+enum { TABLE_WORDS = 1 };
+extern const ConfigWords table_words[TABLE_WORDS];
+
+typedef struct Tables Tables;
+
+typedef struct TablesPlan {
+    /* borrowed; its tables of bags in nodes that `here` says, one a node, are this rank's */
+    const Graph *graph;
+    const bool *here;
+    /* borrowed: ranks that have micro-batches of every step, and behind them `servers`, who own the
+     * rows; 0: all ranks do */
+    const World *world;
+    int servers;
+    TableMode mode;
+    /* borrowed for the call, one a table of the graph: who updates it, and its number */
+    const OptimRule *rule;
+    const int *rule_number;
+    uint64_t seed;
+    /* a step's micro-batches of this rank, samples of one, ids of a sample at most, its fields */
+    int micros;
+    int64_t micro_batch, id_most, fields;
+    /* of an owner, for rows; 0: all that there is */
+    size_t limit_bytes;
+} TablesPlan;
+
+/* NULL where there are no tables here. Owner: the caller. Collective on world, with tables_serve on its
+ * servers. */
+Tables *tables_new(const TablesPlan *plan);
+/* Servers go home. */
+void tables_free(Tables **tables);
+/* A server's life, from tables_new of those who compute to their tables_free. Collective. */
+typedef struct ServerPlan {
+    /* borrowed */
+    const Config *config;
+    const World *world;
+    int servers;
+    size_t limit_bytes;
+} ServerPlan;
+void tables_serve(const ServerPlan *plan);
+
+/* Micro-batches of `inner`, which is borrowed until tables_forget, with their bags. The first one of a
+ * step takes all of the step's out of it, and the last one those of the next step, whose ids then
+ * travel while it is worked on: `inner` must have so many out at a time (tables_held). Collective on
+ * those who compute, step by step. */
+BatchSource tables_source(Tables *tables, const BatchSource *inner);
+/* What was taken goes back, before inner goes. Collective. */
+void tables_forget(Tables *tables);
+/* The same for evaluation, where no gradients follow, and no row is made: an id that has none is
+ * given the values that its row would begin with. Micro-batches go by the same numbers. */
+BatchSource tables_evaluation(Tables *tables, const BatchSource *inner);
+/* Micro-batches that a source has out. */
+int tables_held(const TablesPlan *plan);
+
+/* After a step's backward: the gradients go to the owners and are summed. Collective, all that follows,
+ * but where it says so. */
+void tables_reduce(Tables *tables);
+/* out[i] = sum of squares of the gradient of the graph's table i, the same on all ranks; 0 for tables
+ * that are not here. Not in mode geo. */
+void tables_grad_squares(Tables *tables, double *out);
+/* Updates the rows of the step's ids, and makes those that were not there. lr as lr_at gives it,
+ * grad_scale multiplies gradients first. An owner that has no memory for a new row ends the job, with
+ * ERR_MEMORY. */
+void tables_update(Tables *tables, double lr, double grad_scale);
+/* Mode geo, where a step's gradients and its update are this rank's own: what all ranks have changed
+ * since the last time comes together. */
+void tables_exchange(Tables *tables);
+/* Forgets all rows. */
+void tables_clear(Tables *tables);
+
+/* Is the graph's table number `table` here? Floats of a row of it with its state, and what the state
+ * is. Not collective. */
+bool tables_here(const Tables *tables, int table);
+int tables_floats(const Tables *tables, int table);
+RowState tables_state(const Tables *tables, int table);
+/* shard[ROW_SHARDS]: rows of each shard. */
+void tables_count(Tables *tables, int table, int64_t *shard);
+/* Rows of shards first .. end - 1, sorted by (shard, id), to rank `root` of those who compute: floats
+ * `from` .. from + count - 1 of each row, or where count is 0 their ids, 8 bytes each. out has room
+ * for all of them there. */
+typedef struct TablePart {
+    int table, first, end, from, count;
+} TablePart;
+void tables_collect(Tables *tables, TablePart part, int root, void *out);
+/* Rows of ids, with their state, to their owners: each rank puts what it likes, between two calls of
+ * tables_put_begin and tables_put_end. ERR_MEMORY ends the job. Not collective, tables_put. */
+void tables_put_begin(Tables *tables);
+void tables_put(Tables *tables, int table, const uint64_t *id, const float *row, int64_t count);
+void tables_put_end(Tables *tables);
+/* What an owner has. */
+typedef struct TablesHeld {
+    int64_t rows;
+    size_t bytes;
+} TablesHeld;
+/* held[owners]; returns how many owners there are. */
+int tables_held_by(Tables *tables, TablesHeld **held);
+
+#endif

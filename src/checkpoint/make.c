@@ -1,0 +1,35 @@
+/* Saving what is read while the file is written: saving knows of no reading that fails. */
+#include "make.h"
+
+#include <unistd.h>
+
+typedef struct Making {
+    const CheckpointSource *source;
+    /* of reading */
+    Status status;
+    /* owned */
+    char *why;
+} Making;
+
+static const float *get(void *user, int i, float *plain)
+{
+    Making *m = user;
+    if (m->status != OK) return plain;
+    m->status = m->source->read(m->source->user, i, plain);
+    if (m->status != OK) m->why = mem_text(fail_message());
+    return plain;
+}
+
+Status checkpoint_make(const char *path, const CheckpointMeta *meta, const CheckpointSource *source)
+{
+    const World alone = world_alone();
+    Making m = {.source = source};
+    const CheckpointIo io = {
+        .count = source->count, .tensor = source->tensor, .user = &m, .get = get};
+    Status st = checkpoint_save(&alone, path, meta, &io);
+    if (m.status == OK) return st;
+    if (st == OK) unlink(path);
+    st = fail(m.status, "%s", m.why);
+    mem_free(&m.why);
+    return st;
+}

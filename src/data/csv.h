@@ -1,0 +1,134 @@
+/* Tables of text: the files as blocks of whole records
+ * (CsvInput), records as values (CsvReader), vocabularies. Inside the data module.
+ *
+ *     files --blocks of 4 MB, in order--> threads --survey: rows, vocabularies, means-->
+ *     files --the same blocks-----------> threads --write: dense, ids, labels at their rows-->
+ */
+#ifndef WEFT_DATA_CSV_H
+#define WEFT_DATA_CSV_H
+
+#include "csv_schema.h"
+#include "table_file.h"
+
+enum {
+    CSV_BLOCK = 4 << 20,
+    CSV_ROOM = CSV_BLOCK + 16,
+    CSV_VALUE_MOST = 1 << 20,
+    CSV_COLUMNS_MOST = 1 << 16
+};
+
+bool csv_texts_have(const CsvTexts *texts, const char *text, size_t length);
+
+/* csv_import, and what was done as lines of the log. */
+Status csv_import_said(const CsvImport *import);
+
+/* ---- files as blocks ---- */
+
+typedef struct CsvFile {
+    const char *path;
+    /* values of a record; for each the schema's column, or -1. Owned */
+    int width;
+    int *column;
+    /* where the block with the first record begins */
+    int64_t begin;
+} CsvFile;
+typedef struct CsvBlock {
+    /* among all of the input */
+    int64_t number;
+    int file;
+    /* where it begins in the unpacked file */
+    int64_t at;
+    /* the file's first; its last record has no end, for it is longer than a block, */
+    bool first, torn;
+    size_t bytes;
+    /* CSV_ROOM; a line break comes behind it */
+    char *text;
+} CsvBlock;
+typedef struct CsvInput {
+    /* borrowed */
+    const CsvSchema *schema;
+    int count;
+    /* owned */
+    CsvFile *file;
+} CsvInput;
+/* Finds each file's columns by its header or its first record. ERR_NOINPUT, ERR_DATA. Release with
+ * csv_input_fini, after a failure, too. */
+Status csv_input_init(CsvInput *input, const CsvSchema *schema, const char *const *path, int count);
+void csv_input_fini(CsvInput *input);
+/* Every block once, each on some thread, the first ones first. The failure of the first block that
+ * fails comes out. *bytes, where given: of text. */
+typedef Status CsvWork(void *user, int worker, CsvBlock *block);
+Status csv_pass(const CsvInput *input, int threads, CsvWork *work, void *user, int64_t *bytes);
+
+/* ---- a block as records ---- */
+
+typedef struct CsvValue {
+    const char *text;
+    size_t length;
+} CsvValue;
+typedef struct CsvReader {
+    const CsvInput *input;
+    const CsvBlock *block;
+    char *at, *end;
+    /* owned; of the last record */
+    CsvValue *value;
+    int width;
+    /* bytes that end a value without quotes, eight times each */
+    uint64_t stop[3];
+} CsvReader;
+/* The width of a block's file is taken, unless wide: then records may have any, up to
+ * CSV_COLUMNS_MOST. */
+void csv_reader_init(CsvReader *reader, const CsvInput *input, const CsvBlock *block, bool wide);
+void csv_reader_fini(CsvReader *reader);
+/* *got false: no record is left. ERR_DATA. The header is a record, too. */
+Status csv_next(CsvReader *reader, bool *got);
+/* How many records are left, without a look at what is in them; false, and nothing is done: that is
+ * not enough here. */
+bool csv_count(CsvReader *reader, int64_t *count);
+/* ERR_DATA "FILE: line N, column C: what": column: its number from 0, or -1; at: in the block. */
+Status csv_fail(const CsvReader *reader, const char *at, int column, const char *format, ...)
+    BASE_PRINTF(4, 5);
+/* ---- vocabularies ---- */
+
+typedef struct CsvWord {
+    uint64_t hash;
+    /* the block and the row of the first record that has it; once it is done: the id */
+    uint64_t first;
+    int64_t count;
+    size_t at;
+    uint32_t length;
+} CsvWord;
+typedef struct CsvVocab {
+    int64_t count, room, places, bytes, bytes_room;
+    /* owned */
+    CsvWord *word;
+    /* places of them, a power of two: 0, or 1 + the word */
+    uint32_t *place;
+    char *text;
+} CsvVocab;
+/* first: later ones are greater. false: there are too many */
+bool csv_vocab_add(CsvVocab *vocab, const CsvValue *value, uint64_t first, int64_t count);
+/* Its id, or `unknown`. */
+uint64_t csv_vocab_find(const CsvVocab *vocab, const CsvValue *value, uint64_t unknown);
+bool csv_vocab_join(CsvVocab *vocab, const CsvVocab *other);
+/* Numbers the words that come often enough from id on, in order; those are word[0 .. count). */
+void csv_vocab_done(CsvVocab *vocab, bool sorted, int64_t least, uint64_t id);
+/* Its words, once it is done, as /vocab/NAME; the group is there. Under hdf5_lock. */
+herr_t csv_vocab_put(const CsvVocab *vocab, hid_t file, const char *name);
+void csv_vocab_fini(CsvVocab *vocab);
+
+/* ---- values ---- */
+
+bool csv_missing(const CsvSchema *schema, const CsvValue *value);
+/* A finite decimal number and nothing else. */
+bool csv_number(const CsvValue *value, double *number);
+/* The value at place `at` of a record, whose column is c. Before mean and deviation. ERR_DATA, all
+ * three. */
+Status csv_value_number(const CsvReader *r, int at, const CsvColumn *c, double *x);
+Status csv_value_label(const CsvReader *r, int at, const CsvColumn *c, int32_t *label);
+/* first: of the field's own ids: for what is missing; the one behind it, where there is a
+ * vocabulary, for what is not in it. */
+Status csv_value_id(const CsvReader *r, int at, const CsvColumn *c, const CsvVocab *vocab,
+                    uint64_t first, uint64_t *id);
+
+#endif

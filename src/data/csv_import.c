@@ -1,0 +1,476 @@
+/* Tables of text -> data sets, in passes over the same blocks: the first one counts records, finds
+ * vocabularies and means; the second one writes each record to its row. Nothing of the text is
+ * kept, so files may be larger than memory; vocabularies are. Whatever depends on an order (the
+ * numbers of words, sums) follows that of the blocks, so threads change no byte. */
+#include "csv.h"
+
+#include <math.h>
+#include <string.h>
+
+/* of one standardised column in one block */
+typedef struct Moments {
+    double count, mean, squares;
+} Moments;
+
+/* Records of files, block by block. */
+typedef struct Part {
+    CsvInput input;
+    /* owned: each block's first row, and one more; its moments, one for each number */
+    int64_t blocks, rows, *row, room;
+    Moments *moments;
+    TableWriter writer;
+    TableLayout layout;
+} Part;
+
+typedef struct Import {
+    const CsvImport *ask;
+    const CsvSchema *schema;
+    /* training, test. Of a share of the same files the test has rows from split on */
+    Part part[2];
+    int64_t split, bytes;
+    pthread_mutex_t lock;
+    /* owned: of each thread, then of all; by category */
+    CsvVocab *vocab;
+    /* owned: by number; and what is written of fields */
+    double *mean, *deviation;
+    uint64_t *field_first;
+    const char **column_name, **field_name;
+    const char *const *ordinary;
+} Import;
+
+/* What a pass is for. */
+typedef struct Survey {
+    Import *import;
+    Part *part;
+    /* rows from this one on are counted only */
+    int64_t until;
+    bool count_only;
+} Survey;
+
+static Status open_reader(CsvReader *r, const Part *p, const CsvBlock *b)
+{
+    bool got;
+    csv_reader_init(r, &p->input, b, false);
+    if (!p->input.schema->header || b->at != p->input.file[b->file].begin) return OK;
+    return csv_next(r, &got);
+}
+
+/* ---- the first pass ---- */
+
+static void moments_add(Moments *m, double shift, double x)
+{
+    double d = x - shift;
+    m->count += 1;
+    m->mean += d;
+    m->squares += d * d;
+}
+
+/* Sums about a shift -> the mean, and squares about it. */
+static void moments_settle(Moments *m, double shift)
+{
+    if (m->count == 0) return;
+    double d = m->mean / m->count;
+    m->squares -= d * m->mean;
+    m->mean = shift + d;
+}
+
+static void moments_join(Moments *m, const Moments *o)
+{
+    double n = m->count + o->count, d = o->mean - m->mean;
+    if (o->count == 0) return;
+    m->mean += d * o->count / n;
+    m->squares += o->squares + d * d * m->count * o->count / n;
+    m->count = n;
+}
+
+static Status survey_record(const Survey *s, const CsvReader *r, CsvVocab *vocab, uint64_t where,
+                            Moments *moments, double *shift)
+{
+    const CsvSchema *schema = s->import->schema;
+    const CsvFile *file = &r->input->file[r->block->file];
+    for (int i = 0; i < file->width; ++i) {
+        const CsvColumn *c = file->column[i] < 0 ? NULL : &schema->column[file->column[i]];
+        const CsvValue *v = &r->value[i];
+        if (!c) continue;
+        if (c->type == CSV_CATEGORY && c->ids <= CSV_SORTED && !csv_missing(schema, v) &&
+            !csv_vocab_add(&vocab[c->slot], v, where, 1))
+            return csv_fail(r, v->text, i, "more than %d different values; use `hash`", INT32_MAX);
+        if (c->type != CSV_NUMBER || !c->standard) continue;
+        double x;
+        TRY(csv_value_number(r, i, c, &x));
+        if (moments[c->slot].count == 0) shift[c->slot] = x;
+        moments_add(&moments[c->slot], shift[c->slot], x);
+    }
+    return OK;
+}
+
+/* Under the lock: what was found in a block. */
+static void survey_note(Part *p, int numbers, const CsvBlock *b, int64_t rows,
+                        const Moments *moments)
+{
+    if (b->number >= p->room) {
+        p->room = 2 * b->number + 64;
+        p->row = mem_resize(p->row, (size_t)p->room * sizeof *p->row);
+        p->moments = mem_resize(p->moments, (size_t)(p->room * numbers + 1) * sizeof *p->moments);
+    }
+    p->row[b->number] = rows;
+    if (numbers)
+        memcpy(p->moments + b->number * numbers, moments, (size_t)numbers * sizeof *moments);
+    if (b->number >= p->blocks) p->blocks = b->number + 1;
+}
+
+static Status survey_block(void *user, int worker, CsvBlock *b)
+{
+    Survey *s = user;
+    Import *im = s->import;
+    int numbers = im->schema->numbers;
+    int64_t rows = 0, first = s->until < INT64_MAX ? s->part->row[b->number] : 0;
+    CsvVocab *vocab = im->vocab + (int64_t)worker * im->schema->categories;
+    Moments *moments = mem_new((size_t)(numbers + 1) * sizeof *moments);
+    double *shift = mem_new((size_t)(numbers + 1) * sizeof *shift);
+    CsvReader r;
+    bool got = true;
+    Status st = open_reader(&r, s->part, b);
+    if (st == OK && s->count_only && csv_count(&r, &rows)) got = false;
+    while (st == OK && got && (st = csv_next(&r, &got)) == OK && got) {
+        if (!s->count_only && first + rows < s->until)
+            st = survey_record(s, &r, vocab, (uint64_t)b->number << 32 | (uint64_t)rows, moments,
+                               shift);
+        ++rows;
+    }
+    csv_reader_fini(&r);
+    for (int i = 0; i < numbers; ++i) moments_settle(&moments[i], shift[i]);
+    pthread_mutex_lock(&im->lock);
+    if (st == OK && s->until == INT64_MAX) survey_note(s->part, numbers, b, rows, moments);
+    if (st == OK && s->until < INT64_MAX && numbers)
+        memcpy(s->part->moments + b->number * numbers, moments, (size_t)numbers * sizeof *moments);
+    pthread_mutex_unlock(&im->lock);
+    mem_free(&moments);
+    mem_free(&shift);
+    return st;
+}
+
+/* Each block's rows -> its first row. */
+static Status rows_sum(Part *p)
+{
+    for (int64_t i = 0; i < p->blocks; ++i) {
+        int64_t rows = p->row[i];
+        p->row[i] = p->rows;
+        p->rows += rows;
+    }
+    if (p->rows > 0) return OK;
+    return fail(ERR_DATA, "%s: holds no records", p->input.file[0].path);
+}
+
+static Status survey(Import *im, Part *p, int64_t until, bool count_only)
+{
+    Survey s = {.import = im, .part = p, .until = until, .count_only = count_only};
+    TRY(csv_pass(&p->input, im->ask->threads, survey_block, &s, NULL));
+    return until == INT64_MAX ? rows_sum(p) : OK;
+}
+
+/* ---- between them ---- */
+
+static Status vocab_settle(Import *im)
+{
+    const CsvSchema *s = im->schema;
+    uint64_t next = 0;
+    for (int i = 0; i < s->count; ++i) {
+        const CsvColumn *c = &s->column[i];
+        if (c->type != CSV_CATEGORY) continue;
+        CsvVocab *vocab = &im->vocab[c->slot];
+        for (int t = 1; t < im->ask->threads; ++t) {
+            CsvVocab *other = &im->vocab[t * s->categories + c->slot];
+            if (!csv_vocab_join(vocab, other))
+                return fail(ERR_DATA, "column %s has more than %d values; use `hash`", c->name,
+                            INT32_MAX);
+            csv_vocab_fini(other);
+        }
+        im->field_first[c->slot] = next;
+        csv_vocab_done(vocab, c->ids == CSV_SORTED, c->least, next + 2);
+        next += c->ids == CSV_HASH ? c->rows : 2 + (uint64_t)vocab->count;
+    }
+    im->field_first[s->categories] = next;
+    return OK;
+}
+
+static void means_settle(Import *im)
+{
+    const CsvSchema *s = im->schema;
+    const Part *p = &im->part[0];
+    for (int i = 0; i < s->count; ++i) {
+        const CsvColumn *c = &s->column[i];
+        if (c->type != CSV_NUMBER) continue;
+        Moments all = {0};
+        for (int64_t b = 0; c->standard && b < p->blocks; ++b)
+            moments_join(&all, &p->moments[b * s->numbers + c->slot]);
+        double variance = all.count > 0 ? all.squares / all.count : 0;
+        im->mean[c->slot] = all.mean;
+        /* a constant column becomes 0 */
+        im->deviation[c->slot] = variance > 1e-12 * all.mean * all.mean ? sqrt(variance) : 1;
+    }
+}
+
+/* Words of all fields, under /vocab. */
+static herr_t put_vocabs(void *user, hid_t file)
+{
+    const Import *im = user;
+    hid_t group = -1;
+    herr_t rc = 0;
+    for (int i = 0; rc >= 0 && i < im->schema->count; ++i) {
+        const CsvColumn *c = &im->schema->column[i];
+        if (c->type != CSV_CATEGORY || c->ids > CSV_SORTED || im->vocab[c->slot].count == 0)
+            continue;
+        if (group < 0) group = H5Gcreate2(file, "/vocab", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+        rc = group < 0 ? -1 : csv_vocab_put(&im->vocab[c->slot], file, c->name);
+    }
+    if (group >= 0) H5Gclose(group);
+    return rc;
+}
+
+/* What words take in the file; ERR_DATA where one long value would make all of a field long. */
+static Status vocab_bytes(const Import *im, int64_t *bytes)
+{
+    enum { GIB = 1 << 30 };
+    *bytes = 1 << 16;
+    for (int i = 0; i < im->schema->count; ++i) {
+        const CsvColumn *c = &im->schema->column[i];
+        if (c->type != CSV_CATEGORY) continue;
+        const CsvVocab *v = &im->vocab[c->slot];
+        int64_t width = 1;
+        for (int64_t k = 0; k < v->count; ++k)
+            if (v->word[k].length > width) width = v->word[k].length;
+        if (v->count > GIB / width)
+            return fail(ERR_DATA,
+                        "column %s: %lld different values of up to %lld bytes are more than a "
+                        "vocabulary can hold (1 GiB); use `hash` or `least`, or ignore it",
+                        c->name, (long long)v->count, (long long)width);
+        *bytes += v->count * width + 8192;
+    }
+    return OK;
+}
+
+static void names_find(Import *im)
+{
+    const CsvSchema *s = im->schema;
+    im->column_name = mem_new((size_t)(s->numbers + 1) * sizeof *im->column_name);
+    im->field_name = mem_new((size_t)(s->categories + 1) * sizeof *im->field_name);
+    for (int i = 0; i < s->count; ++i) {
+        const CsvColumn *c = &s->column[i];
+        if (c->type == CSV_NUMBER) im->column_name[c->slot] = c->name;
+        if (c->type == CSV_CATEGORY) im->field_name[c->slot] = c->name;
+    }
+    if (s->numbers == 0) im->column_name[0] = "one";
+}
+
+static Status layout_make(Import *im, Part *p, int64_t samples)
+{
+    const CsvSchema *s = im->schema;
+    bool hex = false, standard = false, shared = s->hash_rows > 0;
+    TableLayout *l = &p->layout;
+    *l = (TableLayout){.samples = samples, .more = put_vocabs, .user = im};
+    for (int i = 0; i < s->count; ++i) {
+        const CsvColumn *c = &s->column[i];
+        hex |= c->type == CSV_CATEGORY && c->ids == CSV_HEX;
+        standard |= c->type == CSV_NUMBER && c->standard;
+        for (int k = 0; k < 2 && c->type == CSV_LABEL; ++k)
+            l->class_name[k] = c->value[k].count ? c->value[k].text[0] : "";
+    }
+    l->columns = s->numbers ? s->numbers : 1;
+    l->fields = s->categories;
+    l->column_name = im->column_name;
+    l->field_name = im->field_name;
+    l->id_rows = hex ? 0 : shared ? s->hash_rows : im->field_first[s->categories];
+    if (!hex && !shared && s->categories) l->field_first = im->field_first;
+    if (standard) l->mean = im->mean, l->deviation = im->deviation;
+    return vocab_bytes(im, &l->more_bytes);
+}
+
+/* ---- the second pass ---- */
+
+/* rows of one block */
+typedef struct Rows {
+    float *dense;
+    uint64_t *ids;
+    int32_t *y;
+} Rows;
+
+static Status write_record(const Import *im, const CsvReader *r, float *dense, uint64_t *ids,
+                           int32_t *y)
+{
+    const CsvFile *file = &r->input->file[r->block->file];
+    if (im->schema->numbers == 0) dense[0] = 1;
+    for (int i = 0; i < file->width; ++i) {
+        const CsvColumn *c = file->column[i] < 0 ? NULL : &im->schema->column[file->column[i]];
+        double x;
+        if (c && c->type == CSV_LABEL) TRY(csv_value_label(r, i, c, y));
+        if (c && c->type == CSV_CATEGORY)
+            TRY(csv_value_id(r, i, c, &im->vocab[c->slot], im->field_first[c->slot],
+                             ids + c->slot));
+        if (!c || c->type != CSV_NUMBER) continue;
+        TRY(csv_value_number(r, i, c, &x));
+        dense[c->slot] = (float)((x - im->mean[c->slot]) / im->deviation[c->slot]);
+    }
+    return OK;
+}
+
+typedef struct Writing {
+    Import *import;
+    Part *part;
+} Writing;
+
+/* Rows of a block to the training set up to the split, to the test set from there on. */
+static Status rows_put(const Writing *w, int64_t first, int64_t count, const Rows *rows)
+{
+    const Import *im = w->import;
+    int64_t columns = w->part->layout.columns, fields = w->part->layout.fields;
+    int64_t left = im->split - first;
+    if (w->part != &im->part[0] || left >= count)
+        return table_put(&w->part->writer, first, count, rows->dense, fields ? rows->ids : NULL,
+                         rows->y);
+    if (left < 0) left = 0;
+    if (left > 0)
+        TRY(table_put(&im->part[0].writer, first, left, rows->dense, fields ? rows->ids : NULL,
+                      rows->y));
+    return table_put(&im->part[1].writer, first + left - im->split, count - left,
+                     rows->dense + left * columns, fields ? rows->ids + left * fields : NULL,
+                     rows->y + left);
+}
+
+static Status write_block(void *user, int worker, CsvBlock *b)
+{
+    const Writing *w = user;
+    const Part *p = w->part;
+    int64_t columns = p->layout.columns, fields = p->layout.fields, at = 0;
+    (void)worker;
+    if (b->number >= p->blocks)
+        return fail(ERR_IO, "%s: became longer meanwhile", p->input.file[b->file].path);
+    int64_t first = p->row[b->number],
+            end = b->number + 1 < p->blocks ? p->row[b->number + 1] : p->rows, count = end - first;
+    size_t n = (size_t)count + 1;
+    Rows rows = {.dense = mem_resize(NULL, n * (size_t)columns * sizeof(float)),
+                 .ids = mem_resize(NULL, n * (size_t)(fields + 1) * sizeof(uint64_t)),
+                 .y = mem_resize(NULL, n * sizeof(int32_t))};
+    CsvReader r;
+    bool got = true;
+    Status st = open_reader(&r, p, b);
+    for (; st == OK && (st = csv_next(&r, &got)) == OK && got; ++at) {
+        if (at == count) break;
+        st = write_record(w->import, &r, rows.dense + at * columns, rows.ids + at * fields,
+                          rows.y + at);
+    }
+    csv_reader_fini(&r);
+    if (st == OK && at != count)
+        st = fail(ERR_IO, "%s: has changed while it was read", p->input.file[b->file].path);
+    else if (st == OK && got)
+        st = fail(ERR_IO, "%s: has changed while it was read", p->input.file[b->file].path);
+    if (st == OK) st = rows_put(w, first, count, &rows);
+    mem_free(&rows.dense);
+    mem_free(&rows.ids);
+    mem_free(&rows.y);
+    return st;
+}
+
+static Status write_part(Import *im, Part *p)
+{
+    Writing w = {.import = im, .part = p};
+    return csv_pass(&p->input, im->ask->threads, write_block, &w, &im->bytes);
+}
+
+/* ---- all of it ---- */
+
+/* The test set's rows begin here, where it is a share of the training files. */
+static Status split_find(Import *im)
+{
+    const CsvImport *ask = im->ask;
+    im->split = INT64_MAX;
+    if (!ask->test || ask->test_count > 0) return OK;
+    TRY(survey(im, &im->part[0], INT64_MAX, true));
+    int64_t rows = im->part[0].rows;
+    im->split = rows - (int64_t)((double)rows * ask->test_share + 0.5);
+    if (im->split >= 1 && im->split < rows) return OK;
+    return fail(ERR_DATA, "%s: --test-share %g of %lld records leaves one of the two without any",
+                ask->file[0], ask->test_share, (long long)rows);
+}
+
+/* Is there anything to find in values before they are written? */
+static bool looks(const CsvSchema *s)
+{
+    for (int i = 0; i < s->count; ++i) {
+        const CsvColumn *c = &s->column[i];
+        if ((c->type == CSV_CATEGORY && c->ids <= CSV_SORTED) || c->standard) return true;
+    }
+    return false;
+}
+
+static Status import_read(Import *im)
+{
+    const CsvImport *ask = im->ask;
+    Part *train = &im->part[0], *test = &im->part[1];
+    TRY(csv_input_init(&train->input, im->schema, ask->file, ask->count));
+    if (ask->test_count > 0)
+        TRY(csv_input_init(&test->input, im->schema, ask->test_file, ask->test_count));
+    TRY(split_find(im));
+    TRY(survey(im, train, im->split, !looks(im->schema)));
+    if (ask->test_count > 0) TRY(survey(im, test, INT64_MAX, true));
+    TRY(vocab_settle(im));
+    means_settle(im);
+    names_find(im);
+    bool shared = im->split < INT64_MAX;
+    TRY(layout_make(im, train, shared ? im->split : train->rows));
+    if (ask->test) TRY(layout_make(im, test, shared ? train->rows - im->split : test->rows));
+    return OK;
+}
+
+static Status import_write(Import *im)
+{
+    const CsvImport *ask = im->ask;
+    Part *train = &im->part[0], *test = &im->part[1];
+    TRY(table_new(&train->writer, ask->out, ask->force, &train->layout));
+    if (ask->test) TRY(table_new(&test->writer, ask->test, ask->force, &test->layout));
+    TRY(write_part(im, train));
+    if (ask->test_count > 0) TRY(write_part(im, test));
+    if (ask->test) TRY(table_finish(&test->writer));
+    return table_finish(&train->writer);
+}
+
+static void import_fini(Import *im)
+{
+    for (int i = 0; i < 2; ++i) {
+        table_drop(&im->part[i].writer);
+        csv_input_fini(&im->part[i].input);
+        mem_free(&im->part[i].row);
+        mem_free(&im->part[i].moments);
+    }
+    for (int i = 0; i < im->ask->threads * im->schema->categories; ++i)
+        csv_vocab_fini(&im->vocab[i]);
+    mem_free(&im->vocab);
+    mem_free(&im->mean);
+    mem_free(&im->deviation);
+    mem_free(&im->field_first);
+    mem_free(&im->column_name);
+    mem_free(&im->field_name);
+    pthread_mutex_destroy(&im->lock);
+}
+
+Status csv_import(const CsvImport *ask, CsvDone *done)
+{
+    const CsvSchema *s = ask->schema;
+    Import im = {.ask = ask, .schema = s};
+    size_t vocabs = (size_t)ask->threads * (size_t)s->categories + 1;
+    double began = clock_s();
+    TRY(part_free_place(ask->out, ask->force));
+    if (ask->test) TRY(part_free_place(ask->test, ask->force));
+    if (ask->test && strcmp(ask->test, ask->out) == 0)
+        return fail(ERR_USAGE, "%s: is named for both sets; choose another name for one", ask->out);
+    pthread_mutex_init(&im.lock, NULL);
+    im.vocab = mem_new(vocabs * sizeof *im.vocab);
+    im.mean = mem_new((size_t)(s->numbers + 1) * sizeof *im.mean);
+    im.deviation = mem_new((size_t)(s->numbers + 1) * sizeof *im.deviation);
+    im.field_first = mem_new((size_t)(s->categories + 1) * sizeof *im.field_first);
+    Status st = import_read(&im);
+    if (st == OK) st = import_write(&im);
+    *done = (CsvDone){im.part[0].rows + im.part[1].rows, im.bytes, clock_s() - began};
+    import_fini(&im);
+    return st;
+}

@@ -1,0 +1,276 @@
+/* Files of text as blocks of whole records: one thread at a time reads, all parse. A block is cut
+ * behind its last record; what is left begins the next one. A record ends at a line break that no
+ * quote is open at; a line of comment ends at its line break. Blocks are the same each time a file
+ * is read, so that what was found of them in one pass can be used in the next. */
+#include "csv.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* a pass over all files */
+typedef struct Feed {
+    const CsvInput *input;
+    CsvWork *work;
+    void *user;
+    pthread_mutex_t lock;
+    /* under lock: the file that is open, and what is known of it */
+    PackedFile packed;
+    int file;
+    int64_t number, at, bytes;
+    bool ended;
+    /* owned: the beginning of the next block */
+    char *rest;
+    size_t rest_bytes;
+    /* the first block that failed */
+    int64_t bad;
+    Status status;
+    char *why;
+} Feed;
+
+static Status read_fail(const PackedFile *file)
+{
+    int code;
+    const char *words = gzerror(file->gz, &code);
+    if (code == Z_ERRNO) return fail(ERR_IO, "%s: cannot be read: %s", file->path, strerror(errno));
+    return fail(ERR_DATA, "%s: is damaged or truncated (%s); fetch it again", file->path, words);
+}
+
+/* Behind the last record that ends in the text: 0: none does. */
+static size_t records_end(const CsvSchema *s, const char *text, size_t bytes)
+{
+    const char *end = text + bytes, *at = text, *last = text;
+    if (!s->quotes || !memchr(text, '"', bytes)) {
+        const char *line = memrchr(text, '\n', bytes);
+        return line ? (size_t)(line + 1 - text) : 0;
+    }
+    size_t comment = s->comment ? strlen(s->comment) : 0;
+    while (at < end) {
+        bool open = false, remark = comment && (size_t)(end - at) >= comment &&
+                                    memcmp(at, s->comment, comment) == 0;
+        for (;;) {
+            const char *line = memchr(at, '\n', (size_t)(end - at)), *quote = at;
+            if (!line) return (size_t)(last - text);
+            while (!remark && (quote = memchr(quote, '"', (size_t)(line - quote)))) {
+                open = !open;
+                ++quote;
+            }
+            at = line + 1;
+            if (!open) break;
+        }
+        last = at;
+    }
+    return (size_t)(last - text);
+}
+
+/* Fills the rest of a block; less than that: the file has ended. */
+static Status block_fill(Feed *f, CsvBlock *b)
+{
+    int code;
+    memcpy(b->text, f->rest, f->rest_bytes);
+    b->bytes = f->rest_bytes;
+    int n = gzread(f->packed.gz, b->text + b->bytes, (unsigned)(CSV_BLOCK - b->bytes));
+    gzerror(f->packed.gz, &code);
+    if (n < 0 || (code != Z_OK && code != Z_STREAM_END)) return read_fail(&f->packed);
+    b->bytes += (size_t)n;
+    f->ended = b->bytes < CSV_BLOCK;
+    f->bytes += n;
+    return packed_bound(&f->packed, f->at + (int64_t)b->bytes);
+}
+
+static Status file_next(Feed *f)
+{
+    TRY(packed_open(&f->packed, f->input->file[f->file].path));
+    gzbuffer(f->packed.gz, 256 << 10);
+    f->at = 0;
+    f->rest_bytes = 0;
+    f->ended = false;
+    return OK;
+}
+
+/* Under the lock: the next block; *got false: there is none. */
+static Status block_next(Feed *f, CsvBlock *b, bool *got)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    *got = false;
+    while (f->file < f->input->count) {
+        if (!f->packed.gz) TRY(file_next(f));
+        b->file = f->file;
+        b->at = f->at;
+        b->first = f->at == 0;
+        TRY(block_fill(f, b));
+        size_t whole = f->ended ? b->bytes : records_end(f->input->schema, b->text, b->bytes);
+        b->torn = whole == 0 && !f->ended;
+        if (b->torn) whole = b->bytes;
+        f->rest_bytes = b->bytes - whole;
+        memcpy(f->rest, b->text + whole, f->rest_bytes);
+        f->at += (int64_t)whole;
+        b->bytes = whole;
+        if (f->ended) {
+            packed_close(&f->packed);
+            ++f->file;
+        }
+        if (whole == 0) continue;
+        if (b->first && whole >= 3 && memcmp(b->text, mark, 3) == 0) memset(b->text, '\n', 3);
+        b->text[whole] = '\n';
+        b->number = f->number++;
+        *got = true;
+        return OK;
+    }
+    return OK;
+}
+
+/* Under the lock. */
+static void note(Feed *f, int64_t number, Status st)
+{
+    if (f->status != OK && f->bad < number) return;
+    mem_free(&f->why);
+    f->why = mem_text(fail_message());
+    f->status = st;
+    f->bad = number;
+}
+
+static Status feed_run(void *user, int worker, int64_t thread)
+{
+    Feed *f = user;
+    CsvBlock block = {.text = mem_new(CSV_ROOM)};
+    bool got = true;
+    (void)thread;
+    for (;;) {
+        pthread_mutex_lock(&f->lock);
+        got = false;
+        int64_t number = f->number;
+        Status st = f->status == OK ? block_next(f, &block, &got) : OK;
+        if (st != OK) note(f, number, st);
+        pthread_mutex_unlock(&f->lock);
+        if (!got) break;
+        st = f->work(f->user, worker, &block);
+        pthread_mutex_lock(&f->lock);
+        if (st != OK) note(f, block.number, st);
+        pthread_mutex_unlock(&f->lock);
+    }
+    mem_free(&block.text);
+    return OK;
+}
+
+Status csv_pass(const CsvInput *input, int threads, CsvWork *work, void *user, int64_t *bytes)
+{
+    Feed f = {.input = input, .work = work, .user = user, .rest = mem_new(CSV_BLOCK)};
+    pthread_mutex_init(&f.lock, NULL);
+    Status st = table_work(threads, threads, feed_run, &f);
+    pthread_mutex_destroy(&f.lock);
+    packed_close(&f.packed);
+    mem_free(&f.rest);
+    if (bytes) *bytes += f.bytes;
+    if (st == OK && f.status != OK) st = fail(f.status, "%s", f.why);
+    mem_free(&f.why);
+    return st;
+}
+
+/* ---- which value of a record is which column ---- */
+
+static Status header_take(CsvFile *file, const CsvReader *r)
+{
+    const CsvSchema *s = r->input->schema;
+    for (int i = 0; i < file->width; ++i) file->column[i] = -1;
+    for (int c = 0; c < s->count; ++c) {
+        size_t length = strlen(s->column[c].name);
+        int at = -1;
+        for (int i = 0; i < file->width; ++i) {
+            if (r->value[i].length != length ||
+                memcmp(r->value[i].text, s->column[c].name, length) != 0)
+                continue;
+            if (at >= 0)
+                return csv_fail(r, r->value[i].text, i, "the header has column %s twice",
+                                s->column[c].name);
+            at = i;
+        }
+        if (at < 0)
+            return csv_fail(r, r->value[0].text, -1,
+                            "the header has no column %s, which the schema names; correct one of "
+                            "them",
+                            s->column[c].name);
+        file->column[at] = c;
+    }
+    for (int i = 0; i < file->width && !s->others_ignored; ++i)
+        if (file->column[i] < 0)
+            return csv_fail(r, r->value[i].text, i,
+                            "the schema has no column %.*s; add it, or `others: ignore`",
+                            (int)(r->value[i].length < 100 ? r->value[i].length : 100),
+                            r->value[i].text);
+    return OK;
+}
+
+static Status places_take(CsvFile *file, const CsvReader *r)
+{
+    const CsvSchema *s = r->input->schema;
+    for (int i = 0; i < file->width; ++i) file->column[i] = -1;
+    for (int c = 0; c < s->count; ++c) {
+        if (s->column[c].place >= file->width)
+            return csv_fail(r, r->value[0].text, -1,
+                            "its first record has %d values, but the schema's column %s is the "
+                            "%dth; is the separator right?",
+                            file->width, s->column[c].name, s->column[c].place + 1);
+        file->column[s->column[c].place] = c;
+    }
+    if (s->placed || file->width == s->count) return OK;
+    return csv_fail(r, r->value[0].text, -1,
+                    "its first record has %d values, the schema %d columns; name all columns "
+                    "(`ignore` those not wanted)",
+                    file->width, s->count);
+}
+
+/* The first block of a file. */
+static Status file_look(void *user, int worker, CsvBlock *block)
+{
+    CsvInput *input = user;
+    CsvFile *file = &input->file[block->file];
+    CsvReader r;
+    bool got = true;
+    (void)worker;
+    if (file->column) return OK;
+    csv_reader_init(&r, input, block, true);
+    Status st = csv_next(&r, &got);
+    if (st == OK && got) {
+        file->width = r.width;
+        file->begin = block->at;
+        file->column = mem_new((size_t)r.width * sizeof *file->column);
+        st = input->schema->header ? header_take(file, &r) : places_take(file, &r);
+    }
+    csv_reader_fini(&r);
+    return st;
+}
+
+/* Reads one block only. */
+static Status file_begin(CsvInput *input, int i)
+{
+    Feed f = {.input = input, .file = i, .rest = mem_new(CSV_BLOCK)};
+    CsvBlock block = {.text = mem_new(CSV_ROOM)};
+    bool got = true;
+    Status st = OK;
+    while (st == OK && got && f.file == i && !input->file[i].column) {
+        st = block_next(&f, &block, &got);
+        if (st == OK && got && block.file == i) st = file_look(input, 0, &block);
+    }
+    packed_close(&f.packed);
+    mem_free(&f.rest);
+    mem_free(&block.text);
+    if (st == OK && !input->file[i].column)
+        st = fail(ERR_DATA, "%s: holds no records; name another file", input->file[i].path);
+    return st;
+}
+
+Status csv_input_init(CsvInput *input, const CsvSchema *schema, const char *const *path, int count)
+{
+    *input = (CsvInput){.schema = schema, .count = count};
+    input->file = mem_new((size_t)count * sizeof *input->file);
+    for (int i = 0; i < count; ++i) input->file[i].path = path[i];
+    for (int i = 0; i < count; ++i) TRY(file_begin(input, i));
+    return OK;
+}
+
+void csv_input_fini(CsvInput *input)
+{
+    for (int i = 0; i < input->count && input->file; ++i) mem_free(&input->file[i].column);
+    mem_free(&input->file);
+    input->count = 0;
+}

@@ -1,0 +1,128 @@
+/* Values as numbers, labels and ids: what a text says, by its column, or what is wrong with it. */
+#include "csv.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+bool csv_missing(const CsvSchema *s, const CsvValue *v)
+{
+    if (v->length == 0) return s->missing_empty;
+    return s->missing_begins[(uint8_t)v->text[0]] &&
+           csv_texts_have(&s->missing, v->text, v->length);
+}
+
+/* Digits that a double holds, and a power of ten that it holds, give the nearest double by one
+ * division; else strtod. */
+static bool number_short(const CsvValue *v, double *number)
+{
+    static const double ten[] = {1,   1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+    const char *p = v->text, *end = p + v->length;
+    bool minus = p < end && *p == '-', point = false;
+    int64_t digits = 0;
+    int after = 0, count = 0;
+    if (p < end && (*p == '-' || *p == '+')) ++p;
+    for (; p < end; ++p) {
+        if (*p == '.' && !point) {
+            point = true;
+            continue;
+        }
+        unsigned digit = (unsigned)(*p - '0');
+        if (digit > 9 || ++count > 15) return false;
+        digits = 10 * digits + (int64_t)digit;
+        after += point;
+    }
+    if (count == 0) return false;
+    *number = (double)digits / ten[after];
+    if (minus) *number = -*number;
+    return true;
+}
+
+bool csv_number(const CsvValue *v, double *number)
+{
+    enum { MOST = 400 };
+    char text[MOST + 1], *end;
+    if (number_short(v, number)) return true;
+    if (v->length == 0 || v->length > MOST) return false;
+    for (size_t i = 0; i < v->length; ++i)
+        if (!memchr("0123456789+-.eE", v->text[i], 15)) return false;
+    memcpy(text, v->text, v->length);
+    text[v->length] = 0;
+    *number = strtod(text, &end);
+    return *end == 0 && isfinite(*number);
+}
+
+/* The value as it is written but for mean and deviation. */
+Status csv_value_number(const CsvReader *r, int at, const CsvColumn *c, double *x)
+{
+    const CsvValue *v = &r->value[at];
+    if (csv_missing(r->input->schema, v)) {
+        if (!c->has_fill)
+            return csv_fail(r, v->text, at, "a value is missing, and the schema has no `fill`");
+        *x = c->fill;
+    } else if (!csv_number(v, x)) {
+        return csv_fail(r, v->text, at, "'%.*s' is no number",
+                        (int)(v->length < 60 ? v->length : 60), v->text);
+    }
+    if (c->log) *x = log1p(*x > 0 ? *x : 0);
+    if (c->scaled) *x = (*x - c->min) / c->range;
+    if (isfinite((float)*x)) return OK;
+    return csv_fail(r, v->text, at, "the number is too large for float32");
+}
+
+Status csv_value_label(const CsvReader *r, int at, const CsvColumn *c, int32_t *label)
+{
+    const CsvValue *v = &r->value[at];
+    for (*label = 0; *label < 2; ++*label)
+        if (csv_texts_have(&c->value[*label], v->text, v->length)) return OK;
+    return csv_fail(r, v->text, at, "label '%.*s' is neither '%s' (1) nor '%s' (0)",
+                    (int)(v->length < 60 ? v->length : 60), v->text, c->value[1].text[0],
+                    c->value[0].text[0]);
+}
+
+static uint64_t hex_of(const CsvValue *v, bool *good)
+{
+    /* 1 + the digit: no branch on what it is */
+    static const uint8_t digit[256] = {
+        ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,
+        ['6'] = 7,  ['7'] = 8,  ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12,
+        ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16, ['A'] = 11, ['B'] = 12,
+        ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16};
+    uint64_t id = 0;
+    unsigned bad = v->length < 1 || v->length > 8;
+    for (size_t i = 0; i < v->length && i < 8; ++i) {
+        unsigned d = digit[(uint8_t)v->text[i]];
+        bad |= d == 0;
+        id = id << 4 | ((d - 1) & 15);
+    }
+    *good = !bad;
+    return id;
+}
+
+Status csv_value_id(const CsvReader *r, int at, const CsvColumn *c, const CsvVocab *vocab,
+                    uint64_t first, uint64_t *id)
+{
+    const CsvSchema *schema = r->input->schema;
+    const CsvValue *v = &r->value[at];
+    bool missing = csv_missing(schema, v), good = true;
+    switch (c->ids) {
+    case CSV_HASH_ALL:
+        *id = XXH3_64bits_withSeed(v->text, missing ? 0 : v->length, c->seed) % schema->hash_rows;
+        return OK;
+    case CSV_HASH:
+        *id = missing
+                  ? first
+                  : first + 1 + XXH3_64bits_withSeed(v->text, v->length, c->seed) % (c->rows - 1);
+        return OK;
+    case CSV_HEX:
+        *id = (uint64_t)c->slot << 33 | (missing ? UINT64_C(1) << 32 : hex_of(v, &good));
+        if (good) return OK;
+        return csv_fail(r, v->text, at, "'%.*s' is not 1 to 8 hexadecimal digits",
+                        (int)(v->length < 60 ? v->length : 60), v->text);
+    default:
+        *id = missing ? first : csv_vocab_find(vocab, v, first + 1);
+        return OK;
+    }
+}

@@ -1,0 +1,155 @@
+/* Writes tables: /dense, /y and, with fields, /sparse, laid out first and then filled by row
+ * numbers, so that threads may write what they have in any order; the bytes are the same. */
+#include "table_file.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+static herr_t put_ids(TableWriter *w, hid_t file)
+{
+    const TableLayout *l = w->layout;
+    hsize_t dim[2] = {(hsize_t)l->samples, (hsize_t)l->fields}, count = (hsize_t)l->id_count;
+    hsize_t places = dim[0] * dim[1] + 1, bounds = dim[1] + 1;
+    int64_t at, rows = (int64_t)l->id_rows;
+    herr_t rc = h5_put_names(file, "fields", l->field_name, l->fields);
+    if (rc >= 0) rc = h5_put_numbers(file, "id_rows", H5T_STD_I64LE, H5T_NATIVE_INT64, &rows, 0);
+    if (rc >= 0 && l->id_count > 0) {
+        rc = h5_put_numbers(file, "id_most", H5T_STD_I64LE, H5T_NATIVE_INT64, &l->id_most, 0);
+        if (rc >= 0) rc = h5_put_array(file, "/sparse", H5T_NATIVE_UINT64, 1, &count, &w->ids_at);
+        if (rc >= 0)
+            rc = h5_put_array(file, "/sparse_offset", H5T_NATIVE_UINT64, 1, &places, &w->first_at);
+    } else if (rc >= 0) {
+        rc = h5_put_array(file, "/sparse", H5T_NATIVE_UINT64, 2, dim, &w->ids_at);
+    }
+    if (rc < 0 || !l->field_first) return rc;
+    rc = h5_put_array(file, "/field_first", H5T_NATIVE_UINT64, 1, &bounds, &at);
+    return rc < 0 ? rc : h5_fill_array(file, "/field_first", H5T_NATIVE_UINT64, l->field_first);
+}
+
+static herr_t put_doubles(hid_t file, const char *name, const double *value, int64_t count)
+{
+    hsize_t n = (hsize_t)count;
+    int64_t at;
+    herr_t rc = h5_put_array(file, name, H5T_IEEE_F64LE, 1, &n, &at);
+    return rc < 0 ? rc : h5_fill_array(file, name, H5T_NATIVE_DOUBLE, value);
+}
+
+static herr_t put_all(void *user, hid_t file)
+{
+    TableWriter *w = user;
+    const TableLayout *l = w->layout;
+    int version = 1;
+    hsize_t dim[2] = {(hsize_t)l->samples, (hsize_t)l->columns};
+    bool good = h5_put_text(file, "format", "weft-data") >= 0 &&
+                h5_put_numbers(file, "version", H5T_STD_I32LE, H5T_NATIVE_INT, &version, 0) >= 0 &&
+                h5_put_text(file, "kind", "table") >= 0 &&
+                h5_put_classes(file, l->class_name, 2) >= 0 &&
+                h5_put_names(file, "columns", l->column_name, l->columns) >= 0 &&
+                h5_put_array(file, "/dense", H5T_NATIVE_FLOAT, 2, dim, &w->dense_at) >= 0 &&
+                h5_put_array(file, "/y", H5T_NATIVE_INT32, 1, dim, &w->y_at) >= 0;
+    if (good && l->fields > 0) good = put_ids(w, file) >= 0;
+    if (good && l->mean)
+        good = put_doubles(file, "/dense_mean", l->mean, l->columns) >= 0 &&
+               put_doubles(file, "/dense_deviation", l->deviation, l->columns) >= 0;
+    if (good && l->more) good = l->more(l->user, file) >= 0;
+    return good ? 0 : -1;
+}
+
+Status table_new(TableWriter *w, const char *out, bool force, const TableLayout *layout)
+{
+    const TableLayout *l = layout;
+    *w = (TableWriter){.layout = layout, .part.fd = -1};
+    int64_t row = l->columns * 4 + 4 + l->fields * 8;
+    int64_t bytes = l->samples * row + l->id_count * 8 + l->more_bytes;
+    Status st = part_new(&w->part, out, force, bytes, put_all, w);
+    if (st != OK) *w = (TableWriter){.part.fd = -1};
+    return st;
+}
+
+Status table_put(const TableWriter *w, int64_t first, int64_t count, const float *dense,
+                 const uint64_t *ids, const int32_t *y)
+{
+    int64_t columns = w->layout->columns * 4, fields = w->layout->fields * 8;
+    TRY(part_write(&w->part, dense, count * columns, w->dense_at + first * columns));
+    if (ids) TRY(part_write(&w->part, ids, count * fields, w->ids_at + first * fields));
+    part_begin_sync(&w->part, count * columns, w->dense_at + first * columns);
+    if (ids) part_begin_sync(&w->part, count * fields, w->ids_at + first * fields);
+    return part_write(&w->part, y, count * 4, w->y_at + first * 4);
+}
+
+Status table_put_flat(const TableWriter *w, const uint64_t *ids, const uint64_t *first)
+{
+    const TableLayout *l = w->layout;
+    TRY(part_write(&w->part, ids, l->id_count * 8, w->ids_at));
+    return part_write(&w->part, first, (l->samples * l->fields + 1) * 8, w->first_at);
+}
+
+Status table_finish(TableWriter *w)
+{
+    w->layout = NULL;
+    return part_finish(&w->part);
+}
+
+void table_drop(TableWriter *w)
+{
+    if (w->layout) part_drop(&w->part);
+    w->layout = NULL;
+}
+
+/* ---- threads ---- */
+
+typedef struct Crew {
+    TableWork *run;
+    void *user;
+    int64_t count;
+    atomic_llong next;
+    atomic_int workers;
+    /* under lock: the failure of the smallest number */
+    pthread_mutex_t lock;
+    int64_t bad;
+    Status status;
+    char *why;
+} Crew;
+
+static void note(Crew *crew, int64_t i, Status st)
+{
+    pthread_mutex_lock(&crew->lock);
+    if (crew->status == OK || i < crew->bad) {
+        mem_free(&crew->why);
+        crew->why = mem_text(fail_message());
+        crew->status = st;
+        crew->bad = i;
+    }
+    /* those that are begun go on: one of them may fail before this one */
+    atomic_store(&crew->next, crew->count);
+    pthread_mutex_unlock(&crew->lock);
+}
+
+static void *crew_run(void *of)
+{
+    Crew *crew = of;
+    int worker = atomic_fetch_add(&crew->workers, 1);
+    for (;;) {
+        int64_t i = atomic_fetch_add(&crew->next, 1);
+        if (i >= crew->count) return NULL;
+        Status st = crew->run(crew->user, worker, i);
+        if (st != OK) note(crew, i, st);
+    }
+}
+
+Status table_work(int threads, int64_t count, TableWork *run, void *user)
+{
+    Crew crew = {.run = run, .user = user, .count = count};
+    pthread_t *thread = mem_new((size_t)threads * sizeof *thread);
+    int started = 0;
+    pthread_mutex_init(&crew.lock, NULL);
+    /* where the system gives fewer threads the others do it */
+    while (started < threads - 1 && thread_begin(&thread[started], crew_run, &crew) == 0) ++started;
+    crew_run(&crew);
+    for (int i = 0; i < started; ++i) pthread_join(thread[i], NULL);
+    pthread_mutex_destroy(&crew.lock);
+    mem_free(&thread);
+    Status st = crew.status == OK ? OK : fail(crew.status, "%s", crew.why);
+    mem_free(&crew.why);
+    return st;
+}

@@ -1,0 +1,44 @@
+/* interaction: (N,n*width), n vectors side by side -> (N,n(n-1)/2), the dot products of all pairs:
+ * of the second with the first, of the third with the first and the second, and so on. */
+#include "kinds.h"
+
+static const char *const attrs[] = {"width", NULL};
+
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
+{
+    (void)param;
+    TRY(vectors_infer(spec, size, "interaction", 2));
+    const Shape x = spec->x[0].shape;
+    const int64_t n = x.dim[1] / spec->row_width;
+    spec->y = desc_plain(shape_of(2, x.dim[0], n * (n - 1) / 2, 1, 1), DTYPE_F32);
+    return OK;
+}
+
+/* All products of two, of which those of pairs are picked. */
+static OnnxValue to_onnx(const OnnxLayer *l)
+{
+    const int64_t width = l->spec->row_width, n = l->spec->x[0].shape.dim[1] / width;
+    int64_t *place = mem_new((size_t)(n * n) * sizeof *place), count = 0;
+    for (int64_t i = 1; i < n; ++i)
+        for (int64_t j = 0; j < i; ++j) place[count++] = i * n + j;
+    OnnxValue x = onnx_add(l, "Reshape", "vectors", l->x[0], onnx_vector(l, 0, n, width));
+    OnnxValue turned = onnx_add(l, "Transpose", "turned", x);
+    onnx_ints(l, "perm", 3, (const int64_t[]){0, 2, 1});
+    OnnxValue dots = onnx_add(l, "MatMul", "dots", x, turned);
+    dots = onnx_add(l, "Reshape", "row", dots, onnx_vector(l, 0, n * n));
+    OnnxValue y = onnx_add(l, "Gather", NULL, dots, onnx_whole(l, (int)count, place));
+    onnx_int(l, "axis", 1);
+    mem_free(&place);
+    return y;
+}
+
+const LayerKind kind_interaction = {
+    .name = "interaction",
+    .op = OP_INTERACTION,
+    .attrs = attrs,
+    .inputs = 1,
+    .channels = CHANNELS_WHOLE,
+    .help = "the dot products of all pairs of vectors, side by side",
+    .infer = infer,
+    .onnx = to_onnx,
+};

@@ -1,0 +1,252 @@
+/* What is in the tables, for checkpoints and reports. */
+#include "tables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool tables_here(const Tables *t, int table)
+{
+    return tables_store(t, table) >= 0;
+}
+
+int tables_floats(const Tables *t, int table)
+{
+    return t->store[tables_store(t, table)].floats;
+}
+
+RowState tables_state(const Tables *t, int table)
+{
+    return t->store[tables_store(t, table)].state;
+}
+
+void contents_clear(Tables *t)
+{
+    for (int i = 0; i < t->stores && t->owns; ++i) {
+        TableStore *s = &t->store[i];
+        row_store_free(&s->rows);
+        s->rows = row_store_new(s->hash, s->floats, t->plan.limit_bytes);
+    }
+    t->sorted_store = -1;
+}
+
+void tables_clear(Tables *t)
+{
+    say(t, (Say){.kind = SAY_CLEAR});
+    contents_clear(t);
+}
+
+/* ---- out of the tables ---- */
+
+typedef struct Entry {
+    uint64_t id;
+    const float *row;
+} Entry;
+
+static int by_id(const void *a, const void *b)
+{
+    uint64_t x = ((const Entry *)a)->id, y = ((const Entry *)b)->id;
+    return x < y ? -1 : x > y;
+}
+
+/* Into their shards first, then each shard by id. */
+static void sort_rows(const TableStore *s, const int64_t *first, Entry *entry)
+{
+    int64_t *next = mem_new(ROW_SHARDS * sizeof *next), place = 0;
+    uint64_t id;
+    memcpy(next, first, ROW_SHARDS * sizeof *next);
+    for (const float *row; (row = row_store_next(s->rows, &place, &id));)
+        entry[next[row_shard(row_mix(s->hash, id))]++] = (Entry){id, row};
+    for (int k = 0; k < ROW_SHARDS; ++k)
+        qsort(entry + first[k], (size_t)(first[k + 1] - first[k]), sizeof *entry, by_id);
+    mem_free(&next);
+}
+
+static void list_rows(Tables *t, int store)
+{
+    const TableStore *s = &t->store[store];
+    SortedRows *rows = &t->sorted;
+    int64_t count = row_store_count(s->rows), place = 0;
+    uint64_t id;
+    memset(rows->first, 0, sizeof rows->first);
+    while (row_store_next(s->rows, &place, &id)) ++rows->first[row_shard(row_mix(s->hash, id)) + 1];
+    for (int k = 0; k < ROW_SHARDS; ++k) rows->first[k + 1] += rows->first[k];
+    Entry *entry = mem_new((size_t)(count + 1) * sizeof *entry);
+    sort_rows(s, rows->first, entry);
+    rows->id = mem_resize(rows->id, (size_t)(count + 1) * sizeof *rows->id);
+    rows->row = mem_resize(rows->row, (size_t)(count + 1) * sizeof *rows->row);
+    for (int64_t i = 0; i < count; ++i) {
+        rows->id[i] = entry[i].id;
+        rows->row[i] = entry[i].row;
+    }
+    mem_free(&entry);
+    t->sorted_store = store;
+}
+
+/* Each shard has one owner. Rows may have changed since they were sorted last. */
+void contents_count(Tables *t, int store)
+{
+    const World *world = t->plan.world;
+    size_t bytes = ROW_SHARDS * sizeof(int32_t);
+    int32_t *mine = mem_new(bytes), *all = mem_new(bytes * (size_t)world->size);
+    t->sorted_store = -1;
+    if (t->owns) {
+        const TableStore *s = &t->store[store];
+        int64_t place = 0;
+        uint64_t id;
+        while (row_store_next(s->rows, &place, &id)) ++mine[row_shard(row_mix(s->hash, id))];
+    }
+    world_gather(world, mine, bytes, all);
+    for (int k = 0; k < ROW_SHARDS; ++k)
+        t->shard_rows[store * ROW_SHARDS + k] =
+            all[(t->first_owner + t->owner[k]) * ROW_SHARDS + k];
+    mem_free(&mine);
+    mem_free(&all);
+}
+
+void tables_count(Tables *t, int table, int64_t *shard)
+{
+    int store = tables_store(t, table);
+    say(t, (Say){.kind = SAY_COUNT, .part = {.table = store}});
+    contents_count(t, store);
+    memcpy(shard, t->shard_rows + store * ROW_SHARDS, ROW_SHARDS * sizeof *shard);
+}
+
+/* part.table is a store's number. */
+void contents_collect(Tables *t, TablePart part, int root, void *out)
+{
+    const World *world = t->plan.world;
+    size_t row = part.count ? (size_t)part.count * sizeof(float) : sizeof(uint64_t);
+    size_t *bytes = mem_new((size_t)world->size * sizeof *bytes);
+    const int64_t *rows = t->shard_rows + part.table * ROW_SHARDS;
+    for (int k = part.first; k < part.end; ++k)
+        bytes[t->first_owner + t->owner[k]] += (size_t)rows[k] * row;
+    char *mine = mem_new(bytes[world->rank] + 1), *to = mine;
+    if (t->owns && t->sorted_store != part.table) list_rows(t, part.table);
+    const SortedRows *s = &t->sorted;
+    for (int64_t i = s->first[part.first]; t->owns && i < s->first[part.end]; ++i, to += row)
+        memcpy(to, part.count ? (const void *)(s->row[i] + part.from) : &s->id[i], row);
+    world_collect(world, mine, bytes, root, out);
+    mem_free(&mine);
+    mem_free(&bytes);
+}
+
+void tables_collect(Tables *t, TablePart part, int root, void *out)
+{
+    part.table = tables_store(t, part.table);
+    say(t, (Say){.kind = SAY_COLLECT, .root = root, .part = part});
+    contents_collect(t, part, root, out);
+}
+
+/* ---- into the tables ---- */
+
+/* What goes before ids and rows; count -1: there are no more from this rank. */
+typedef struct PutHead {
+    int32_t store;
+    int64_t count;
+} PutHead;
+
+static void put(Tables *t, int store, const uint64_t *id, const float *row, int64_t count)
+{
+    const TableStore *s = &t->store[store];
+    float **at = mem_new((size_t)(count + 1) * sizeof *at);
+    Status st = row_store_add(s->rows, id, count, at, NULL);
+    if (st != OK) die_as(st, "table %s: %s", s->of->name, fail_message());
+    for (int64_t i = 0; i < count; ++i)
+        memcpy(at[i], row + i * s->floats, (size_t)s->floats * sizeof *row);
+    mem_free(&at);
+}
+
+/* On a server: what anybody sends, until all have no more. */
+void contents_put(Tables *t)
+{
+    const World *world = t->plan.world;
+    for (int ended = 0; ended < t->askers;) {
+        PutHead head;
+        int from = world_hear(world, -1, &head, sizeof head);
+        if (head.count < 0) {
+            ++ended;
+            continue;
+        }
+        size_t count = (size_t)head.count, floats = (size_t)t->store[head.store].floats;
+        uint64_t *id = mem_new(count * sizeof *id);
+        float *row = mem_new(count * floats * sizeof *row);
+        (void)world_hear(world, from, id, count * sizeof *id);
+        (void)world_hear(world, from, row, count * floats * sizeof *row);
+        put(t, head.store, id, row, head.count);
+        mem_free(&id);
+        mem_free(&row);
+    }
+    world_barrier(world);
+}
+
+void tables_put_begin(Tables *t)
+{
+    say(t, (Say){.kind = SAY_PUT});
+}
+
+/* Those of one owner. */
+static void put_to(Tables *t, int owner, int store, const uint64_t *id, const float *row,
+                   int64_t count)
+{
+    const World *world = t->plan.world;
+    int rank = t->first_owner + owner;
+    PutHead head = {store, count};
+    size_t bytes = (size_t)count * (size_t)t->store[store].floats * sizeof *row;
+    if (count == 0) return;
+    if (t->owns) {
+        if (owner == world->rank) put(t, store, id, row, count);
+        return;
+    }
+    world_tell(world, rank, &head, sizeof head);
+    world_tell(world, rank, id, (size_t)count * sizeof *id);
+    world_tell(world, rank, row, bytes);
+}
+
+void tables_put(Tables *t, int table, const uint64_t *id, const float *row, int64_t count)
+{
+    int store = tables_store(t, table), floats = t->store[store].floats;
+    uint64_t *some = mem_new((size_t)(count + 1) * sizeof *some);
+    float *rows = mem_new((size_t)(count * floats + 1) * sizeof *rows);
+    for (int o = 0; o < t->owners; ++o) {
+        int64_t n = 0;
+        for (int64_t i = 0; i < count; ++i) {
+            if (t->owner[row_shard(row_mix(t->store[store].hash, id[i]))] != o) continue;
+            some[n] = id[i];
+            memcpy(rows + n++ * floats, row + i * floats, (size_t)floats * sizeof *row);
+        }
+        put_to(t, o, store, some, rows, n);
+    }
+    mem_free(&some);
+    mem_free(&rows);
+}
+
+void tables_put_end(Tables *t)
+{
+    PutHead end = {.count = -1};
+    for (int o = 0; o < t->owners && !t->owns; ++o)
+        world_tell(t->plan.world, t->first_owner + o, &end, sizeof end);
+    if (t->plan.servers > 0) world_barrier(t->plan.world);
+}
+
+/* ---- reports ---- */
+
+/* held[ranks of the world] */
+void contents_held(Tables *t, TablesHeld *held)
+{
+    TablesHeld mine = {0};
+    for (int i = 0; i < t->stores && t->owns; ++i) {
+        mine.rows += row_store_count(t->store[i].rows);
+        mine.bytes += row_store_bytes(t->store[i].rows);
+    }
+    world_gather(t->plan.world, &mine, sizeof mine, held);
+}
+
+int tables_held_by(Tables *t, TablesHeld **held)
+{
+    TablesHeld *all = mem_new((size_t)t->plan.world->size * sizeof *all);
+    say(t, (Say){.kind = SAY_HELD});
+    contents_held(t, all);
+    memmove(all, all + t->first_owner, (size_t)t->owners * sizeof *all);
+    *held = all;
+    return t->owners;
+}

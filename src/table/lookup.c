@@ -1,0 +1,181 @@
+/* Ids of micro-batches, each once. One pass over them: a hash table gives each distinct id of the
+ * step a number, and a mark says whether this micro-batch has met it. */
+#include "lookup.h"
+
+#include <string.h>
+
+static size_t values_bytes(const Lookup *look, int64_t rows)
+{
+    return (size_t)(rows * look->bag->width + 1) * sizeof(float);
+}
+
+void lookup_init(Lookup *look, const Bag *bag, int owners, int micros, int64_t micro_batch,
+                 int64_t id_most, bool gradients)
+{
+    int64_t most = micro_batch * id_most, all = most * micros;
+    size_t step = (size_t)all + 1;
+    *look = (Lookup){.bag = bag,
+                     .owners = owners,
+                     .micros = micros,
+                     .micro_batch = micro_batch,
+                     .most = most,
+                     .micro = mem_new((size_t)micros * sizeof *look->micro),
+                     .place = mem_new(step * sizeof *look->place),
+                     .owner_of = mem_new(step * sizeof *look->owner_of),
+                     .id = mem_new(step * sizeof *look->id),
+                     .count = mem_new((size_t)(owners * bag->tables + 1) * sizeof *look->count),
+                     .begin = mem_new((size_t)(owners + 1) * sizeof *look->begin),
+                     .seen = mem_new(step * sizeof *look->seen),
+                     .seen_row = mem_new(step * sizeof *look->seen_row)};
+    intern_init(&look->names, all);
+    look->value = mem_pages_new(values_bytes(look, all));
+    for (int i = 0; i < micros; ++i) {
+        LookupMicro *m = &look->micro[i];
+        m->first = mem_new((size_t)(micro_batch * bag->fields + 1) * sizeof *m->first);
+        m->row = mem_new((size_t)(most + 1) * sizeof *m->row);
+        m->at = mem_new((size_t)(most + 1) * sizeof *m->at);
+        if (gradients) m->grad = mem_pages_new(values_bytes(look, most));
+    }
+    if (!gradients) return;
+    look->sum = mem_pages_new(values_bytes(look, all));
+    look->leaf_begin = mem_new((step + 1) * sizeof *look->leaf_begin);
+    look->leaf_micro = mem_new(step * sizeof *look->leaf_micro);
+    look->leaf = mem_new(step * sizeof *look->leaf);
+}
+
+void lookup_fini(Lookup *look)
+{
+    if (!look->micro) return;
+    int64_t all = look->most * look->micros;
+    for (int i = 0; i < look->micros; ++i) {
+        LookupMicro *m = &look->micro[i];
+        mem_free(&m->first);
+        mem_free(&m->row);
+        mem_free(&m->at);
+        if (m->grad) mem_pages_free(m->grad, values_bytes(look, look->most));
+    }
+    mem_pages_free(look->value, values_bytes(look, all));
+    if (look->sum) mem_pages_free(look->sum, values_bytes(look, all));
+    intern_fini(&look->names);
+    mem_free(&look->micro);
+    mem_free(&look->place);
+    mem_free(&look->owner_of);
+    mem_free(&look->id);
+    mem_free(&look->count);
+    mem_free(&look->begin);
+    mem_free(&look->seen);
+    mem_free(&look->seen_row);
+    mem_free(&look->leaf_begin);
+    mem_free(&look->leaf_micro);
+    mem_free(&look->leaf);
+}
+
+/* An id as its table knows it. */
+static uint64_t id_in(const Bag *bag, int table, uint64_t id)
+{
+    const SparseTable *t = &bag->of[table];
+    if (!t->hashed) return id;
+    return row_mix(bag->hash[table], id) % t->rows;
+}
+
+/* One id of micro-batch i; returns the number of its row there. */
+static int32_t take_id(Lookup *look, int i, int table, uint64_t given, const int16_t *shard_owner)
+{
+    const Bag *bag = look->bag;
+    LookupMicro *m = &look->micro[i];
+    uint64_t id = id_in(bag, table, given), mix = row_mix(bag->hash[table], id);
+    int known = look->names.count;
+    int32_t n = intern_number(&look->names, table, id, mix);
+    if (n == known) {
+        look->owner_of[n] = shard_owner[row_shard(mix)];
+        look->seen[n] = -1;
+        ++look->count[look->owner_of[n] * bag->tables + table];
+    }
+    if (look->seen[n] != i) {
+        look->seen[n] = i;
+        look->seen_row[n] = m->rows;
+        m->at[m->rows++] = n;
+    }
+    return look->seen_row[n];
+}
+
+static void take_micro(Lookup *look, int i, const Batch *b, int fields, const int16_t *shard_owner)
+{
+    const Bag *bag = look->bag;
+    LookupMicro *m = &look->micro[i];
+    int32_t count = 0, *first = m->first;
+    m->rows = 0;
+    for (int64_t n = 0; n < b->rows; ++n)
+        for (int f = 0; f < bag->fields; ++f) {
+            *first++ = count;
+            if (!b->ids) continue;
+            const int32_t *at = &b->id_first[n * fields + bag->first_field + f];
+            int table = bag->tables > 1 ? f : 0;
+            for (int32_t k = at[0]; k < at[1]; ++k)
+                m->row[count++] = take_id(look, i, table, b->ids[k], shard_owner);
+        }
+    *first = count;
+}
+
+void lookup_take(Lookup *look, const Batch *batch, int fields, const int16_t *shard_owner)
+{
+    const Bag *bag = look->bag;
+    int slices = look->owners * bag->tables;
+    intern_clear(&look->names);
+    memset(look->count, 0, (size_t)slices * sizeof *look->count);
+    for (int i = 0; i < look->micros; ++i) take_micro(look, i, &batch[i], fields, shard_owner);
+    int32_t *next = mem_new((size_t)(slices + 1) * sizeof *next);
+    for (int s = 0; s < slices; ++s) next[s + 1] = next[s] + look->count[s];
+    for (int r = 0; r <= look->owners; ++r) look->begin[r] = next[r * bag->tables];
+    for (int n = 0; n < look->names.count; ++n) {
+        int32_t at = next[look->owner_of[n] * bag->tables + look->names.table[n]]++;
+        look->place[n] = at;
+        look->id[at] = look->names.id[n];
+    }
+    mem_free(&next);
+    for (int i = 0; i < look->micros; ++i) {
+        LookupMicro *m = &look->micro[i];
+        for (int r = 0; r < m->rows; ++r) m->at[r] = look->place[m->at[r]];
+    }
+}
+
+BagRun lookup_run(const Lookup *look, int i)
+{
+    const LookupMicro *m = &look->micro[i];
+    return (BagRun){.first = m->first,
+                    .row = m->row,
+                    .rows = m->rows,
+                    .value = look->value,
+                    .at = m->at,
+                    .grad = m->grad};
+}
+
+/* Those of each row, in the order of micro-batches, one behind the other. */
+static void list_leaves(Lookup *look)
+{
+    int rows = look->names.count;
+    int32_t *begin = look->leaf_begin;
+    memset(begin, 0, (size_t)(rows + 2) * sizeof *begin);
+    for (int i = 0; i < look->micros; ++i)
+        for (int r = 0; r < look->micro[i].rows; ++r) ++begin[look->micro[i].at[r] + 2];
+    for (int p = 0; p < rows; ++p) begin[p + 2] += begin[p + 1];
+    for (int i = 0; i < look->micros; ++i) {
+        const LookupMicro *m = &look->micro[i];
+        for (int r = 0; r < m->rows; ++r) {
+            int32_t at = begin[m->at[r] + 1]++;
+            look->leaf_micro[at] = i;
+            look->leaf[at] = m->grad + (int64_t)r * look->bag->width;
+        }
+    }
+}
+
+void lookup_join(Lookup *look)
+{
+    int width = look->bag->width;
+    list_leaves(look);
+    for (int p = 0; p < look->names.count; ++p) {
+        int32_t at = look->leaf_begin[p];
+        join_tree(look->leaf_micro + at, look->leaf + at, look->leaf_begin[p + 1] - at, width);
+        memcpy(look->sum + (int64_t)p * width, look->leaf[at], (size_t)width * sizeof(float));
+    }
+}

@@ -1,0 +1,255 @@
+/* The owner's half of a step: rows for ids, sums of gradients, updates. What a row becomes depends on
+ * its id, its gradients and their tree alone, so the order of rows does not matter; only a sum over
+ * rows is taken in the order of (shard, id). */
+#include "owner.h"
+
+#include "layers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* rows that are looked for at once */
+enum { GROUP = 256 };
+
+void owner_init(Owner *owner, const Bag *bag, TableStore *store, uint64_t seed, int ranks, int own)
+{
+    *owner = (Owner){.bag = bag,
+                     .store = store,
+                     .seed = seed,
+                     .ranks = ranks,
+                     .own = own,
+                     .part = mem_new((size_t)ranks * sizeof *owner->part)};
+    for (int r = 0; r < ranks; ++r)
+        owner->part[r].count = mem_new((size_t)bag->tables * sizeof *owner->part->count);
+}
+
+void owner_fini(Owner *owner)
+{
+    for (int r = 0; owner->part && r < owner->ranks; ++r) mem_free(&owner->part[r].count);
+    mem_free(&owner->part);
+    mem_free(&owner->id);
+    mem_free(&owner->value);
+    mem_free(&owner->grad);
+    mem_free(&owner->row);
+    mem_free(&owner->update);
+    mem_free(&owner->next);
+    mem_free(&owner->position);
+    mem_free(&owner->leaf);
+    if (owner->names.place) intern_fini(&owner->names);
+}
+
+static void grow(Owner *owner, int64_t ids)
+{
+    size_t most = (size_t)(ids + ids / 4), width = (size_t)owner->bag->width;
+    owner->most = (int64_t)most;
+    owner->id = mem_resize(owner->id, most * sizeof *owner->id);
+    owner->value = mem_resize(owner->value, most * width * sizeof *owner->value);
+    owner->grad = mem_resize(owner->grad, most * width * sizeof *owner->grad);
+    owner->row = mem_resize(owner->row, most * sizeof *owner->row);
+    owner->update = mem_resize(owner->update, most * sizeof *owner->update);
+    owner->next = mem_resize(owner->next, most * sizeof *owner->next);
+    owner->position = mem_resize(owner->position, most * sizeof *owner->position);
+    owner->leaf = mem_resize(owner->leaf, most * sizeof *owner->leaf);
+    if (owner->names.place) intern_fini(&owner->names);
+    intern_init(&owner->names, (int64_t)most);
+}
+
+void owner_fit(Owner *owner, const Lookup *look)
+{
+    int64_t all = 0, at = 0, width = owner->bag->width;
+    for (int r = 0; r < owner->ranks; ++r) {
+        OwnerPart *p = &owner->part[r];
+        p->ids = 0;
+        for (int t = 0; t < owner->bag->tables; ++t) p->ids += p->count[t];
+        all += p->ids;
+    }
+    if (all > owner->most || !owner->most) grow(owner, all + 1);
+    for (int r = 0; r < owner->ranks; ++r) {
+        OwnerPart *p = &owner->part[r];
+        bool mine = r == owner->own;
+        int64_t own = mine ? look->begin[r] * width : 0;
+        p->id = mine ? look->id + look->begin[r] : owner->id + at;
+        p->value = mine ? look->value + own : owner->value + at * width;
+        p->grad = mine ? look->sum + own : owner->grad + at * width;
+        p->row = owner->row + at;
+        at += p->ids;
+    }
+}
+
+/* ---- rows ---- */
+
+static void first_values(const Owner *owner, int table, uint64_t id, float *out)
+{
+    const TableStore *s = &owner->store[table];
+    layer_row_init(s->of->init, s->of->scale, owner->seed, s->hash, id, owner->bag->width, out);
+}
+
+/* Ids first .. first + count - 1, of table t. */
+static void answer(const Owner *owner, int t, OwnerPart *p, int64_t first, int64_t count)
+{
+    int64_t width = owner->bag->width;
+    row_store_find(owner->store[t].rows, p->id + first, count, p->row + first);
+    for (int64_t i = first; i < first + count; ++i) {
+        if (p->row[i])
+            memcpy(p->value + i * width, p->row[i], (size_t)width * sizeof(float));
+        else
+            first_values(owner, t, p->id[i], p->value + i * width);
+    }
+}
+
+void owner_answer_part(const Owner *owner, OwnerPart *p)
+{
+    int64_t at = 0;
+    for (int t = 0; t < owner->bag->tables; at += p->count[t++])
+        for (int64_t i = at; i < at + p->count[t]; i += GROUP) {
+            int64_t left = at + p->count[t] - i;
+            answer(owner, t, p, i, left < GROUP ? left : GROUP);
+        }
+}
+
+void owner_answer(Owner *owner)
+{
+    for (int r = 0; r < owner->ranks; ++r) owner_answer_part(owner, &owner->part[r]);
+}
+
+/* ---- sums ---- */
+
+static OwnerRow *row_of(Owner *owner, int table, const OwnerPart *p, int64_t i)
+{
+    uint64_t id = p->id[i];
+    int n = owner->ranks == 1 ? owner->updates
+                              : intern_number(&owner->names, table, id,
+                                              row_mix(owner->store[table].hash, id));
+    if (n == owner->updates) {
+        ++owner->updates;
+        owner->update[n] =
+            (OwnerRow){.row = p->row[i], .id = id, .table = table, .first = -1, .last = -1};
+    }
+    return &owner->update[n];
+}
+
+static void list_gradients(Owner *owner)
+{
+    int32_t number = 0;
+    for (int r = 0; r < owner->ranks; ++r) {
+        const OwnerPart *p = &owner->part[r];
+        int64_t at = 0;
+        for (int t = 0; t < owner->bag->tables; ++t)
+            for (int64_t end = at + p->count[t]; at < end; ++at, ++number) {
+                OwnerRow *u = row_of(owner, t, p, at);
+                owner->leaf[number] = p->grad + at * owner->bag->width;
+                owner->position[number] = r;
+                owner->next[number] = -1;
+                if (u->last >= 0) owner->next[u->last] = number;
+                if (u->first < 0) u->first = number;
+                u->last = number;
+            }
+    }
+}
+
+void owner_join(Owner *owner)
+{
+    int32_t *position = mem_new((size_t)owner->ranks * sizeof *position);
+    float **leaf = mem_new((size_t)owner->ranks * sizeof *leaf);
+    owner->updates = 0;
+    intern_clear(&owner->names);
+    list_gradients(owner);
+    for (int u = 0; u < owner->updates; ++u) {
+        int count = 0;
+        for (int32_t n = owner->update[u].first; n >= 0; n = owner->next[n]) {
+            position[count] = owner->position[n];
+            leaf[count++] = owner->leaf[n];
+        }
+        join_tree(position, leaf, count, owner->bag->width);
+        owner->update[u].grad = leaf[0];
+    }
+    mem_free(&position);
+    mem_free(&leaf);
+}
+
+/* ---- updates ---- */
+
+/* Rows of a table's ids that have none. */
+static void make_rows(Owner *owner, int table)
+{
+    TableStore *s = &owner->store[table];
+    size_t room = (size_t)owner->updates + 1;
+    uint64_t *id = mem_new(room * sizeof *id);
+    float **row = mem_new(room * sizeof *row);
+    int64_t count = 0;
+    for (int u = 0; u < owner->updates; ++u)
+        if (owner->update[u].table == table && !owner->update[u].row)
+            id[count++] = owner->update[u].id;
+    if (s->of->frozen) count = 0;
+    Status st = count ? row_store_add(s->rows, id, count, row, NULL) : OK;
+    if (st != OK) die_as(st, "table %s: %s", s->of->name, fail_message());
+    count = 0;
+    for (int u = 0; u < owner->updates; ++u) {
+        OwnerRow *to = &owner->update[u];
+        if (to->table != table || to->row || s->of->frozen) continue;
+        to->row = row[count++];
+        first_values(owner, table, to->id, to->row);
+    }
+    mem_free(&id);
+    mem_free(&row);
+}
+
+void owner_add(Owner *owner, float factor)
+{
+    for (int t = 0; t < owner->bag->tables; ++t) make_rows(owner, t);
+    for (int u = 0; u < owner->updates; ++u)
+        for (int c = 0; c < owner->bag->width; ++c)
+            owner->update[u].row[c] += owner->update[u].grad[c] * factor;
+}
+
+void owner_update(Owner *owner, double lr, double grad_scale)
+{
+    int width = owner->bag->width;
+    for (int t = 0; t < owner->bag->tables; ++t) make_rows(owner, t);
+    for (int u = 0; u < owner->updates; ++u) {
+        const OwnerRow *of = &owner->update[u];
+        if (owner->store[of->table].of->frozen) continue;
+        const OptimRule *rule = &owner->store[of->table].rule;
+        OptimRowArgs args = {.w = of->row,
+                             .state = of->row + width,
+                             .g = of->grad,
+                             .width = width,
+                             .lr = (float)(lr * rule->rate),
+                             .grad_scale = (float)grad_scale,
+                             .decay = (float)rule->is->weight_decay};
+        rule->table->row_update(rule, &args);
+    }
+}
+
+/* ---- the norm ---- */
+
+typedef struct Square {
+    int32_t table, shard;
+    uint64_t id;
+    double sum;
+} Square;
+
+static int by_place(const void *a, const void *b)
+{
+    const Square *x = a, *y = b;
+    if (x->table != y->table) return x->table < y->table ? -1 : 1;
+    if (x->shard != y->shard) return x->shard < y->shard ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+void owner_squares(const Owner *owner, double *shard)
+{
+    Square *square = mem_new((size_t)(owner->updates + 1) * sizeof *square);
+    for (int u = 0; u < owner->updates; ++u) {
+        const OwnerRow *of = &owner->update[u];
+        double sum = 0;
+        for (int c = 0; c < owner->bag->width; ++c)
+            sum += (double)of->grad[c] * (double)of->grad[c];
+        uint64_t mix = row_mix(owner->store[of->table].hash, of->id);
+        square[u] = (Square){of->table, row_shard(mix), of->id, sum};
+    }
+    qsort(square, (size_t)owner->updates, sizeof *square, by_place);
+    for (int u = 0; u < owner->updates; ++u)
+        shard[(int64_t)square[u].table * ROW_SHARDS + square[u].shard] += square[u].sum;
+    mem_free(&square);
+}

@@ -1,0 +1,126 @@
+/* What sparse tables of a run are made of, for the files of the module. */
+#ifndef WEFT_TABLE_TABLES_H
+#define WEFT_TABLE_TABLES_H
+
+#include "owner.h"
+
+/* A step's micro-batches and what their bags ask; on an owner what is asked of it. */
+typedef struct Flight {
+    /* Of who asks; owned: [micros], [micros][bags of the graph]; [bags] */
+    Batch *batch;
+    BagRun *run;
+    Lookup *look;
+    /* of an owner; owned: [bags] */
+    Owner *owner;
+    /* its micro-batches are here; owned: why they are not, where one failed */
+    bool taken;
+    Status status;
+    char *why;
+} Flight;
+
+/* Micro-batches on their way: of training, where the next step's are taken ahead, or of evaluation. */
+typedef struct TableStream {
+    /* borrowed; NULL: not made */
+    Tables *tables;
+    BatchSource inner;
+    Flight flight[2];
+    int flights, now, given;
+    /* of ids that are sent ahead, of all else */
+    WorldSwap *ids, *rows;
+    WorldPart *to, *from;
+} TableStream;
+
+/* Rows of a store, sorted by (shard, id); those of shard s are number first[s] .. first[s + 1] - 1. */
+typedef struct SortedRows {
+    int64_t first[ROW_SHARDS + 1];
+    /* owned, both */
+    uint64_t *id;
+    const float **row;
+} SortedRows;
+
+struct Tables {
+    TablesPlan plan;
+    /* Does this rank compute, does it own rows? Ranks 0 .. askers - 1 of the world ask; owners are
+     * from rank first_owner on. */
+    bool asks, owns;
+    int askers, owners, first_owner;
+    /* owned: bags that are here; their tables' stores, bag by bag: those of bag b from first[b] on */
+    Bag *bag;
+    TableStore *store;
+    int bags, *first, stores;
+    /* of each shard, its owner */
+    int16_t owner[ROW_SHARDS];
+    TableStream training, evaluation;
+    /* owned: rows of each shard of each store, as they were counted last; one store's rows, sorted;
+     * -1: none */
+    int64_t *shard_rows;
+    SortedRows sorted;
+    int sorted_store;
+    /* on a server; owned, names, too */
+    SparseTable *made;
+    /* mode geo; owned: of who asks, each store's rows as this rank has changed them: a row is its
+     * values, then those that it had before */
+    RowStore **local;
+    /* of a server: what has been pushed in this period, and how many ranks have pushed all */
+    struct Pushed *pushed;
+    int pushed_by;
+};
+
+/* Of the graph's table: number of its store; -1: it is not here. */
+int tables_store(const Tables *tables, int table);
+
+/* What those who compute say to servers, rank 0 for all of them, before all of them and the servers do
+ * it. */
+typedef enum SayKind {
+    SAY_IDS,
+    SAY_ROWS,
+    SAY_GRADIENTS,
+    SAY_SQUARES,
+    SAY_UPDATE,
+    SAY_FORGET,
+    SAY_CLEAR,
+    SAY_COUNT,
+    SAY_COLLECT,
+    SAY_PUT,
+    SAY_HELD,
+    SAY_END,
+    /* of anybody, and followed by counts of the bag's tables, ids, and deltas of rows */
+    SAY_PULL,
+    SAY_PUSH
+} SayKind;
+typedef struct Say {
+    SayKind kind;
+    /* which stream and flight it is of; of a part the store, and who gets it */
+    int evaluation, flight, root;
+    TablePart part;
+    double lr, grad_scale;
+    /* SAY_PULL, SAY_PUSH: which bag, how many ids */
+    int bag, ids;
+} Say;
+void say(const Tables *tables, Say what);
+
+/* tables.c: of who computes and of servers alike. */
+void tables_init(Tables *tables, const SparseTable *of, int count);
+void tables_fini(Tables *tables);
+void stream_init(Tables *tables, TableStream *stream, bool gradients);
+void stream_ids(TableStream *stream, Flight *flight);
+void stream_rows(TableStream *stream, Flight *flight);
+void stream_gradients(TableStream *stream, Flight *flight);
+void stream_squares(TableStream *stream, Flight *flight, double *out);
+/* geo.c */
+void geo_init(Tables *tables);
+void geo_fini(Tables *tables);
+/* Of who asks: values for a step's ids, of this rank's own rows; the step's update of them. */
+void geo_rows(Tables *tables, Flight *flight);
+void geo_update(Tables *tables, Flight *flight, double lr, double grad_scale);
+/* Of a server: what rank `from` has said. */
+void geo_pull(Tables *tables, int from, const Say *what);
+void geo_push(Tables *tables, int from, const Say *what);
+/* contents.c */
+void contents_clear(Tables *tables);
+void contents_count(Tables *tables, int store);
+void contents_collect(Tables *tables, TablePart part, int root, void *out);
+void contents_put(Tables *tables);
+void contents_held(Tables *tables, TablesHeld *held);
+
+#endif

@@ -1,0 +1,165 @@
+/* bag: the rows that a sample's ids stand for, added, averaged or side by side, field by field. A
+ * gradient's row is written by the first id that it has and added to by the others, in their order:
+ * threads divide the rows among themselves, so that any number of them gives the same bits. */
+#include "view.h"
+
+#include <string.h>
+
+const OpInfo info_bag = {.name = "bag", .reads_ids = true};
+
+/* columns at a time; parts of the rows that threads take */
+enum { COLUMNS = 128, PARTS = 64 };
+
+typedef struct Bag {
+    /* bags of a sample: one a field, or one */
+    int64_t samples, bags, width;
+    DType type;
+} Bag;
+
+typedef struct BagTask {
+    const OpSpec *spec;
+    const Bag *bag;
+    const OpRun *run;
+    const BagRun *ids;
+} BagTask;
+
+static Status bag_plan(Op *op, Desc preferred[SPEC_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    (void)preferred;
+    s->y = desc_plain(s->y.shape, op->backend->options.precision);
+    Bag *bag = op->impl = mem_new(sizeof *bag);
+    bag->samples = s->x[0].shape.dim[0];
+    bag->bags = s->bag_together ? 1 : s->bag_fields;
+    bag->width = s->y.shape.dim[1] / bag->bags;
+    bag->type = s->y.dtype;
+    return OK;
+}
+
+static void impl_free(Op *op)
+{
+    mem_free(&op->impl);
+}
+
+static BagTask task_of(Op *op, const OpRun *run)
+{
+    if (!run->bag) die("bag: nobody has brought the rows of its ids");
+    return (BagTask){&op->spec, op->impl, run, &run->bag[op->spec.bag]};
+}
+
+/* Bag b of sample n has the ids from .. to - 1. */
+static void ids_of(const BagTask *t, int64_t n, int64_t b, int32_t *from, int32_t *to)
+{
+    const int32_t *first = t->ids->first + n * t->spec->bag_fields + b;
+    *from = first[0];
+    *to = first[t->spec->bag_together ? t->spec->bag_fields : 1];
+    if (t->spec->bag_mode == BAG_CONCAT && *to - *from > t->spec->bag_ids)
+        die("bag: sample %lld has %d ids where there is room for %d; raise ids", (long long)n,
+            *to - *from, t->spec->bag_ids);
+}
+
+static const float *row_of(const BagTask *t, int32_t id)
+{
+    return t->ids->value + (int64_t)t->ids->at[t->ids->row[id]] * t->spec->row_width;
+}
+
+static void put_side_by_side(const BagTask *t, char *y, int32_t from, int32_t to)
+{
+    const int64_t width = t->spec->row_width;
+    for (int32_t id = from; id < to; ++id)
+        simd_table(t->bag->type)
+            ->from_floats(element_out(y, (id - from) * width, t->bag->type), row_of(t, id), width);
+    elements_zero(element_out(y, (to - from) * width, t->bag->type),
+                  t->bag->width - (to - from) * width, t->bag->type);
+}
+
+static void put_sum(const BagTask *t, char *y, int32_t from, int32_t to)
+{
+    float sum[COLUMNS];
+    for (int64_t c = 0; c < t->bag->width; c += COLUMNS) {
+        const int64_t n = t->bag->width - c < COLUMNS ? t->bag->width - c : COLUMNS;
+        memset(sum, 0, sizeof sum);
+        if (from < to) memcpy(sum, row_of(t, from) + c, (size_t)n * sizeof *sum);
+        for (int32_t id = from + 1; id < to; ++id) {
+            const float *row = row_of(t, id) + c;
+            for (int64_t i = 0; i < n; ++i) sum[i] += row[i];
+        }
+        if (t->spec->bag_mode == BAG_MEAN && to - from > 1)
+            for (int64_t i = 0; i < n; ++i) sum[i] /= (float)(to - from);
+        simd_table(t->bag->type)->from_floats(element_out(y, c, t->bag->type), sum, n);
+    }
+}
+
+static void forward_body(const void *task, int64_t begin, int64_t end)
+{
+    const BagTask *t = task;
+    for (int64_t i = begin * t->bag->bags; i < end * t->bag->bags; ++i) {
+        int32_t from = 0, to = 0;
+        char *y = element_out(t->run->y, i * t->bag->width, t->bag->type);
+        if (i < t->run->rows * t->bag->bags)
+            ids_of(t, i / t->bag->bags, i % t->bag->bags, &from, &to);
+        (t->spec->bag_mode == BAG_CONCAT ? put_side_by_side : put_sum)(t, y, from, to);
+    }
+}
+
+static void bag_forward(Op *op, const OpRun *run)
+{
+    BagTask t = task_of(op, run);
+    work_run(forward_body, &t, t.bag->samples, shape_count(op->spec.y.shape));
+}
+
+/* The gradient of one id's row, from its bag's dy: written where it is the row's first. share: 1,
+ * or of how many ids dy is the mean's. */
+static void add_row(const BagTask *t, float *grad, const void *dy, bool is_first, int share)
+{
+    const SimdTable *simd = simd_table(t->bag->type);
+    const int64_t width = t->spec->row_width;
+    if (share == 1) {
+        (is_first ? simd->to_floats : simd->add_into)(grad, dy, width);
+        return;
+    }
+    float part[COLUMNS];
+    for (int64_t c = 0; c < width; c += COLUMNS) {
+        const int64_t n = width - c < COLUMNS ? width - c : COLUMNS;
+        simd->to_floats(part, element_at(dy, c, t->bag->type), n);
+        for (int64_t i = 0; i < n; ++i) part[i] /= (float)share;
+        for (int64_t i = 0; i < n; ++i) grad[c + i] = is_first ? part[i] : grad[c + i] + part[i];
+    }
+}
+
+/* begin, end: of the parts; row r is in part r % PARTS. */
+static void backward_body(const void *task, int64_t begin, int64_t end)
+{
+    const BagTask *t = task;
+    const int64_t width = t->spec->row_width;
+    const bool concat = t->spec->bag_mode == BAG_CONCAT;
+    int32_t met = 0, from, to;
+    for (int64_t i = 0; i < t->run->rows * t->bag->bags; ++i) {
+        const void *dy = element_at(t->run->dy, i * t->bag->width, t->bag->type);
+        ids_of(t, i / t->bag->bags, i % t->bag->bags, &from, &to);
+        for (int32_t id = from; id < to; ++id) {
+            const int32_t row = t->ids->row[id];
+            const bool is_first = row == met;
+            met += is_first;
+            if (row % PARTS < begin || row % PARTS >= end) continue;
+            add_row(t, t->ids->grad + row * width,
+                    concat ? element_at(dy, (id - from) * width, t->bag->type) : dy, is_first,
+                    t->spec->bag_mode == BAG_MEAN ? to - from : 1);
+        }
+    }
+}
+
+static void bag_backward_weight(Op *op, const OpRun *run)
+{
+    BagTask t = task_of(op, run);
+    const int64_t ids = t.ids->first[run->rows * op->spec.bag_fields];
+    if (t.ids->grad) work_run(backward_body, &t, PARTS, ids * op->spec.row_width);
+}
+
+const OpTable cpu_bag = {
+    .name = "bag",
+    .plan = bag_plan,
+    .forward = bag_forward,
+    .backward_weight = bag_backward_weight,
+    .free = impl_free,
+};

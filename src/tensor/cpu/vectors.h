@@ -1,0 +1,47 @@
+/* Rows of activations as floats, for operations on vectors that lie side by side in a row of (N,C):
+ * of fp32 where they lie, of other types in scratch that has as many floats for each row. */
+#ifndef WEFT_TENSOR_VECTORS_H
+#define WEFT_TENSOR_VECTORS_H
+
+#include "view.h"
+
+/* Row r of n numbers, to read. */
+static inline const float *row_floats(const void *p, int64_t r, int64_t n, DType type,
+                                      float *scratch)
+{
+    const void *row = element_at(p, r * n, type);
+    if (type == DTYPE_F32) return row;
+    simd_table(type)->to_floats(scratch + r * n, row, n);
+    return scratch + r * n;
+}
+
+/* Row r of n numbers, to be written; row_close brings it to where it lies. */
+static inline float *row_open(void *p, int64_t r, int64_t n, DType type, float *scratch)
+{
+    return type == DTYPE_F32 ? (float *)p + r * n : scratch + r * n;
+}
+
+static inline void row_close(void *p, int64_t r, int64_t n, DType type, const float *row)
+{
+    if (type != DTYPE_F32) simd_table(type)->from_floats(element_out(p, r * n, type), row, n);
+}
+
+/* A dot product; eight sums side by side, so that the compiler may take a vector for them. */
+static inline float vectors_dot(const float *a, const float *b, int64_t n)
+{
+    enum { SUMS = 8 };
+    float sum[SUMS] = {0}, all = 0;
+    int64_t i = 0;
+    for (; i + SUMS <= n; i += SUMS)
+        for (int k = 0; k < SUMS; ++k) sum[k] += a[i + k] * b[i + k];
+    for (; i < n; ++i) all += a[i] * b[i];
+    for (int k = 0; k < SUMS; ++k) all += sum[k];
+    return all;
+}
+
+static inline void vectors_add(float *to, float by, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; ++i) to[i] += by * x[i];
+}
+
+#endif

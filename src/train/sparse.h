@@ -1,0 +1,34 @@
+/* What a trainer does with sparse tables. */
+#ifndef WEFT_TRAIN_SPARSE_H
+#define WEFT_TRAIN_SPARSE_H
+
+#include "trainer.h"
+
+/* What the configuration may not ask of a model with tables: ERR_CONFIG. Once the graph is there. Not
+ * collective. */
+Status sparse_check(const Trainer *t);
+/* What grid.servers may not be for this model and its cut. Likewise, once it is cut. */
+Status sparse_check_servers(const Trainer *t);
+/* Makes t->tables for the tables of this rank's stage; NULL where it has none. Collective, with servers
+ * on t->job. */
+void sparse_make(Trainer *t);
+void sparse_free(Trainer *t);
+/* A server's part of a run: until those who compute are done, or have failed before they began.
+ * Collective on job. */
+Status sparse_serve(const Config *config, const World *job);
+/* ERR_CONFIG: so many ranks leave nobody to compute. */
+Status sparse_no_workers(const Config *config, int ranks);
+/* grid.mode, of a run with servers; of others, which may have its configuration, TABLE_SYNC. */
+TableMode sparse_mode(const Trainer *t);
+/* Of all ranks of the job those that have to do with tables. Collective on job. */
+void sparse_split(World *part, const World *job, bool has_tables);
+/* Micro-batches that the loader has to have out at a time, beside data.prefetch. */
+int sparse_held(const Trainer *t, const Plan *plan);
+/* The loader's micro-batches, with their bags where there are tables. */
+BatchSource sparse_source(Trainer *t);
+/* Closes the loader: what is out of it goes back. */
+void sparse_close_loader(Trainer *t);
+/* Sums of squares of the gradients of all tables, in their order, over all ranks. Collective. */
+double sparse_grad_squares(Trainer *t);
+
+#endif

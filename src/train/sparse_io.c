@@ -1,0 +1,333 @@
+/* Blocks of rows between tables and checkpoints. A table of N rows has as many blocks as bring each
+ * below BLOCK_ROWS rows, a power of two, so that each is some whole shards and the file is the same on
+ * every grid. A block lies on one owner or on several; whoever writes it collects it from them.
+ *
+ *     /tables/NAME/ids    (N)            one block behind the other, each by (shard, id)
+ *     /tables/NAME/rows   (N, width)
+ *     /optim/SLOT/tables/NAME   (N, floats of the slot) */
+#include "sparse_io.h"
+
+#include "tensors.h"
+
+#include <string.h>
+
+enum { BLOCK_ROWS = 1 << 16, PART_IDS = -2, PART_ROWS = -1 };
+
+/* A block of a table that is loaded: what has come of it so far. */
+typedef struct Arrival {
+    int parts;
+    /* owned, both: ids, whole rows with their state */
+    uint64_t *id;
+    float *row;
+} Arrival;
+
+struct SparseIo {
+    /* borrowed */
+    Trainer *trainer;
+    int count;
+    /* owned: of each tensor its table, its part (PART_IDS, PART_ROWS, or a slot of state), its block
+     * among those of the table, and which of Arrival it is */
+    CheckpointTensor *tensor;
+    int *table, *part, *block, *arrival;
+    /* owned: blocks of each table of the graph; rows of each shard of each table */
+    int *blocks;
+    int64_t *shard_rows;
+    /* owned: a whole block */
+    void *whole;
+    /* owned, where blocks are loaded: without state? */
+    bool params_only;
+    Arrival *arrivals;
+    int arrival_count;
+};
+
+static RowState state_of(const Trainer *t, int table)
+{
+    OptimRule rule = optim_rule(t->config, t->table_rule[table]);
+    return rule.table->row_state(rule.is, t->graph->table[table].width);
+}
+
+static int part_floats(const Trainer *t, int table, int part)
+{
+    if (part == PART_IDS) return 2;
+    return part == PART_ROWS ? t->graph->table[table].width : state_of(t, table).floats[part];
+}
+
+/* Owner: the caller. */
+static char *part_path(const Trainer *t, int table, int part)
+{
+    const char *name = t->graph->table[table].name;
+    if (part >= 0) return mem_format("/optim/%s/tables/%s", state_of(t, table).name[part], name);
+    return mem_format("/tables/%s/%s", name, part == PART_IDS ? "ids" : "rows");
+}
+
+static void add(SparseIo *io, CheckpointTensor tensor, int table, int part, int block)
+{
+    size_t count = (size_t)io->count + 1;
+    const Trainer *t = io->trainer;
+    io->tensor = mem_resize(io->tensor, count * sizeof *io->tensor);
+    io->table = mem_resize(io->table, count * sizeof *io->table);
+    io->part = mem_resize(io->part, count * sizeof *io->part);
+    io->block = mem_resize(io->block, count * sizeof *io->block);
+    tensor.ids = part == PART_IDS;
+    tensor.block = true;
+    tensor.rank_first = tensors_stage(t, t->graph->table[table].node) * t->shape.dp;
+    tensor.rank_count = t->shape.dp;
+    io->tensor[io->count] = tensor;
+    io->table[io->count] = table;
+    io->part[io->count] = part;
+    io->block[io->count++] = block;
+}
+
+static SparseIo *begin(Trainer *t)
+{
+    SparseIo *io = mem_new(sizeof *io);
+    size_t tables = (size_t)t->graph->table_count;
+    io->trainer = t;
+    io->blocks = mem_new(tables * sizeof *io->blocks);
+    io->shard_rows = mem_new(tables * ROW_SHARDS * sizeof *io->shard_rows);
+    return io;
+}
+
+void sparse_io_free(SparseIo **sparse)
+{
+    SparseIo *io = *sparse;
+    if (!io) return;
+    for (int i = 0; i < io->count; ++i) {
+        char *path = (char *)(uintptr_t)io->tensor[i].path;
+        mem_free(&path);
+    }
+    for (int a = 0; a < io->arrival_count; ++a) {
+        mem_free(&io->arrivals[a].id);
+        mem_free(&io->arrivals[a].row);
+    }
+    mem_free(&io->arrivals);
+    mem_free(&io->arrival);
+    mem_free(&io->tensor);
+    mem_free(&io->table);
+    mem_free(&io->part);
+    mem_free(&io->block);
+    mem_free(&io->blocks);
+    mem_free(&io->shard_rows);
+    mem_free(&io->whole);
+    mem_free(sparse);
+}
+
+int sparse_io_count(const SparseIo *io)
+{
+    return io ? io->count : 0;
+}
+
+const CheckpointTensor *sparse_io_tensors(const SparseIo *io)
+{
+    return io->tensor;
+}
+
+static int first_shard(const SparseIo *io, int table, int block)
+{
+    return (int)((int64_t)block * ROW_SHARDS / io->blocks[table]);
+}
+
+/* ---- saving ---- */
+
+static int first_rank(const Trainer *t, int table)
+{
+    return tensors_stage(t, t->graph->table[table].node) * t->shape.dp;
+}
+
+/* The stage that has the table tells the others. */
+static void count_rows(SparseIo *io, int table)
+{
+    Trainer *t = io->trainer;
+    int64_t *shard = io->shard_rows + (size_t)table * ROW_SHARDS, sum = 0;
+    if (tables_here(t->tables, table)) tables_count(t->tables, table, shard);
+    world_bcast(t->world, shard, ROW_SHARDS * sizeof *shard, first_rank(t, table));
+    for (int s = 0; s < ROW_SHARDS; ++s) sum += shard[s];
+    io->blocks[table] = 1;
+    while (sum > (int64_t)io->blocks[table] * BLOCK_ROWS && io->blocks[table] < ROW_SHARDS)
+        io->blocks[table] *= 2;
+}
+
+static int64_t rows_of(const SparseIo *io, int table, int block)
+{
+    const int64_t *shard = io->shard_rows + (size_t)table * ROW_SHARDS;
+    int64_t rows = 0;
+    for (int s = first_shard(io, table, block); s < first_shard(io, table, block + 1); ++s)
+        rows += shard[s];
+    return rows;
+}
+
+static size_t tensor_bytes(const SparseIo *io, int i)
+{
+    return (size_t)shape_count(io->tensor[i].shape) * sizeof(float);
+}
+
+SparseIo *sparse_io_saving(Trainer *t)
+{
+    if (t->graph->table_count == 0) return NULL;
+    SparseIo *io = begin(t);
+    size_t most = 1;
+    for (int k = 0; k < t->graph->table_count; ++k) {
+        count_rows(io, k);
+        for (int part = PART_IDS; part < state_of(t, k).slots; ++part) {
+            char *path = part_path(t, k, part);
+            for (int b = 0; b < io->blocks[k]; ++b) {
+                Shape shape = shape_of(2, rows_of(io, k, b), part_floats(t, k, part), 1, 1);
+                char *name = mem_format("%s%c%04d", path, CHECKPOINT_BLOCK, b);
+                add(io, (CheckpointTensor){.path = name, .shape = shape}, k, part, b);
+                size_t bytes = tensor_bytes(io, io->count - 1);
+                if (bytes > most) most = bytes;
+            }
+            mem_free(&path);
+        }
+    }
+    io->whole = mem_new(most);
+    return io;
+}
+
+/* Floats of a row before the part. */
+static int part_first(const Trainer *t, int table, int part)
+{
+    int floats = 0;
+    for (int p = PART_ROWS; p < part; ++p) floats += part_floats(t, table, p);
+    return floats;
+}
+
+void sparse_io_collect(SparseIo *io, int i, int writer)
+{
+    const Trainer *t = io->trainer;
+    int table = io->table[i], part = io->part[i];
+    if (!tables_here(t->tables, table)) return;
+    TablePart of = {.table = table,
+                    .first = first_shard(io, table, io->block[i]),
+                    .end = first_shard(io, table, io->block[i] + 1)};
+    if (part != PART_IDS) of.from = part_first(t, table, part);
+    if (part != PART_IDS) of.count = part_floats(t, table, part);
+    tables_collect(t->tables, of, writer - first_rank(t, table), io->whole);
+}
+
+const float *sparse_io_get(const SparseIo *io, int i)
+{
+    (void)i;
+    return io->whole;
+}
+
+/* ---- loading ---- */
+
+/* Blocks of a part in the file; where there are none, one that will be missed. */
+static void add_part(SparseIo *io, const CheckpointList *list, int table, int part)
+{
+    const Trainer *t = io->trainer;
+    char *path = part_path(t, table, part);
+    size_t chars = strlen(path);
+    int blocks = 0;
+    for (int i = 0; i < list->count; ++i) {
+        const CheckpointTensor *of = &list->tensor[i];
+        if (strncmp(of->path, path, chars) != 0 || of->path[chars] != CHECKPOINT_BLOCK) continue;
+        Shape shape = shape_of(2, of->shape.dim[0], part_floats(t, table, part), 1, 1);
+        add(io, (CheckpointTensor){.path = mem_text(of->path), .shape = shape}, table, part,
+            blocks++);
+    }
+    if (blocks == 0) {
+        char *name = mem_format("%s%c%04d", path, CHECKPOINT_BLOCK, blocks++);
+        Shape shape = shape_of(2, 1, part_floats(t, table, part), 1, 1);
+        add(io, (CheckpointTensor){.path = name, .shape = shape}, table, part, 0);
+    }
+    if (part == PART_IDS) io->blocks[table] = blocks;
+    mem_free(&path);
+}
+
+/* Blocks of a table hold the same rows in all of its parts. */
+static void find_arrivals(SparseIo *io)
+{
+    size_t count = (size_t)io->count + 1;
+    io->arrival = mem_new(count * sizeof *io->arrival);
+    io->arrivals = mem_new(count * sizeof *io->arrivals);
+    for (int i = 0, first = 0; i < io->count; ++i) {
+        if (io->part[i] == PART_IDS && io->block[i] == 0) first = io->arrival_count;
+        io->arrival[i] = first + io->block[i];
+        if (io->part[i] == PART_IDS) ++io->arrival_count;
+    }
+}
+
+/* All parts of a table are cut alike. */
+static Status check_blocks(const SparseIo *io, const char *path)
+{
+    for (int i = 0; i < io->count; ++i) {
+        int ids = i;
+        while (ids > 0 && (io->part[ids] != PART_IDS || io->block[ids] != io->block[i])) --ids;
+        bool whole = io->blocks[io->table[i]] > io->block[i] && io->block[ids] == io->block[i];
+        if (whole && io->tensor[ids].shape.dim[0] == io->tensor[i].shape.dim[0]) continue;
+        return fail(ERR_DATA,
+                    "%s: %s has other blocks of rows than the table's ids: altered or damaged; use "
+                    "an older checkpoint",
+                    path, io->tensor[i].path);
+    }
+    return OK;
+}
+
+Status sparse_io_loading(Trainer *t, const char *path, bool params_only, SparseIo **out)
+{
+    CheckpointList list;
+    *out = NULL;
+    if (t->graph->table_count == 0) return OK;
+    TRY(checkpoint_list_blocks(t->world, path, &list));
+    SparseIo *io = *out = begin(t);
+    for (int k = 0; k < t->graph->table_count; ++k)
+        for (int part = PART_IDS; part < (params_only ? 0 : state_of(t, k).slots); ++part)
+            add_part(io, &list, k, part);
+    checkpoint_list_fini(&list);
+    TRY(check_blocks(io, path));
+    find_arrivals(io);
+    io->params_only = params_only;
+    if (t->tables) tables_clear(t->tables);
+    return OK;
+}
+
+/* The owners of a block's rows; where these are servers, one of those who compute, in turn. */
+bool sparse_io_wants(const SparseIo *io, int i)
+{
+    const Trainer *t = io->trainer;
+    int table = io->table[i], dp = t->shape.dp;
+    if (!tables_here(t->tables, table)) return false;
+    if (t->servers > 0) return io->block[i] % dp == t->grid.dp_rank;
+    for (int s = first_shard(io, table, io->block[i]); s < first_shard(io, table, io->block[i] + 1);
+         ++s)
+        if (table_owner(s, dp) == t->grid.dp_rank) return true;
+    return false;
+}
+
+/* Parts may come in any order; with the last one the rows are whole. */
+void sparse_io_set(SparseIo *io, int i, const float *plain)
+{
+    Trainer *t = io->trainer;
+    Arrival *a = &io->arrivals[io->arrival[i]];
+    int table = io->table[i], part = io->part[i], floats = tables_floats(t->tables, table);
+    int parts = 2 + (io->params_only ? 0 : state_of(t, table).slots);
+    int64_t count = io->tensor[i].shape.dim[0];
+    size_t rows = (size_t)count + 1;
+    if (a->parts++ == 0) {
+        a->id = mem_new(rows * sizeof *a->id);
+        a->row = mem_new(rows * (size_t)floats * sizeof *a->row);
+    }
+    if (part == PART_IDS) {
+        memcpy(a->id, plain, (size_t)count * sizeof *a->id);
+    } else {
+        int width = part_floats(t, table, part), from = part_first(t, table, part);
+        for (int64_t k = 0; k < count; ++k)
+            memcpy(a->row + k * floats + from, plain + k * width, (size_t)width * sizeof *plain);
+    }
+    if (a->parts < parts) return;
+    tables_put(t->tables, table, a->id, a->row, count);
+    mem_free(&a->id);
+    mem_free(&a->row);
+}
+
+void sparse_io_set_begin(SparseIo *io)
+{
+    if (io && io->trainer->tables) tables_put_begin(io->trainer->tables);
+}
+
+void sparse_io_set_end(SparseIo *io)
+{
+    if (io && io->trainer->tables) tables_put_end(io->trainer->tables);
+}

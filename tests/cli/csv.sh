@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Tables of text: the Adult data, what is said of them, and what is refused, with nothing left behind.
+# usage: csv.sh     (WEFT=build/weft)
+here=$(cd "$(dirname "$0")/../.." && pwd)
+. "$(dirname "$0")/common.bash"
+adult=$here/datasets/adult
+csv() { "$WEFT" data import csv "$@"; }
+
+check 0 'wrote test.h5' csv "$adult/adult.data.gz" --schema "$adult/adult.yaml" -o train.h5 --test test.h5 --test-files "$adult/adult.test.gz"
+check 0 'fields    8: workclass, education' "$WEFT" data info train.h5
+holds 'as many with the larger income as there are' grep -q '>50K  *7841 samples' out
+check 0 '"id_rows": 115' "$WEFT" data info test.h5 --json
+check 0 'good, 16281 samples' "$WEFT" data check test.h5
+gunzip -c "$adult/adult.data.gz" | head -2000 >a.csv
+gunzip -c "$adult/adult.data.gz" | tail -n +2001 >b.csv
+sed 's/, scale: standard//' "$adult/adult.yaml" >raw.yaml
+check 0 '' csv "$adult/adult.data.gz" --schema raw.yaml -o raw.h5 --threads 1
+check 0 'wrote joined.h5' csv a.csv b.csv --schema raw.yaml -o joined.h5 --threads 3
+holds 'two files are one' cmp joined.h5 raw.h5
+check 64 'already there' csv a.csv --schema "$adult/adult.yaml" -o joined.h5
+check 0 '' csv a.csv --schema "$adult/adult.yaml" -o share.h5 --test share-test.h5 --test-share 0.2
+check 0 '400 samples' "$WEFT" data info share-test.h5
+check 0 'good, 1600 samples' "$WEFT" data check share.h5
+
+check 64 'needs --test OUT' csv a.csv --schema "$adult/adult.yaml" -o no.h5 --test-files b.csv
+check 64 '--schema YAML is missing' csv a.csv -o no.h5
+sed '7s/, <=50K/, poor/' a.csv >label.csv
+check 65 "label.csv: line 7, column 15 (income): label 'poor' is neither '>50K' (1) nor '<=50K' (0)" csv label.csv --schema "$adult/adult.yaml" -o no.h5
+sed '9s/^[0-9]*, /"/' a.csv >quote.csv
+check 65 'quote.csv: line 9, column 1 (age): a quote is opened here and not closed' csv quote.csv --schema "$adult/adult.yaml" -o no.h5
+cut -d, -f1-14 a.csv >short.csv
+check 65 "short.csv: line 1: its first record has 14 values, but the schema's column income is the 15th" csv short.csv --schema "$adult/adult.yaml" -o no.h5
+sed 's/separator: ","/header: true/; /^header: false/d' "$adult/adult.yaml" >header.yaml
+check 65 'a.csv: line 1: the header has no column age' csv a.csv --schema header.yaml -o no.h5
+sed 's/age: .*/age: {type: numbr}/' "$adult/adult.yaml" >typo.yaml
+check 78 'typo.yaml:9:15: expected one of: ignore, label, number, category' csv a.csv --schema typo.yaml -o no.h5
+check 66 'missing.yaml' csv a.csv --schema missing.yaml -o no.h5
+holds 'nothing is left half written' test -z "$(ls no.h5* ./*.part 2>/dev/null)"
+finish

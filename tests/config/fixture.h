@@ -1,0 +1,29 @@
+/* Good configurations from texts. */
+#ifndef WEFT_TESTS_CONFIG_FIXTURE_H
+#define WEFT_TESTS_CONFIG_FIXTURE_H
+
+#include "config.h"
+
+#include "harness.h"
+#include "words.h"
+
+/* One that cannot be read ends the test. Owner: the caller, of this and the next. */
+static inline Config *parse(const char *text)
+{
+    Config *config = NULL;
+    CHECK_OK(config_parse(&config, "jobs/good-one.yaml", text, 0, NULL));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(config);
+    return config;
+}
+
+/* text: NULL, or what the override `word` comes after. */
+static inline Config * override(const char *text, const char *word)
+{
+    Config *config = NULL;
+    char *words[] = {(char *)word};
+    CHECK_OK(config_parse(&config, "good.yaml", text, 1, words));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(config);
+    return config;
+}
+
+#endif
