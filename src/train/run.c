@@ -63,7 +63,9 @@ static void describe(const Run *r)
              text_bytes((double)train_bytes(t, t->plan).all, bytes), (long long)t->steps,
              (long long)t->steps_per_epoch);
     if (t->config->checkpoint.background && !t->saves_beside)
-        log_info("training waits while checkpoints are written: there is no memory for a copy");
+        log_info("training waits while checkpoints are written: %s",
+                 t->graph->table_count ? "they hold sparse tables, of which no copy is made"
+                                       : "there is no memory for a copy");
     char *padding = train_padding(t);
     if (padding) log_warn("%s", padding);
     mem_free(&padding);
@@ -256,6 +258,7 @@ static Status finish(Run *r, Status st)
     st = status_agree(r->world, st == OK ? observer_flush(r->observer) : st);
     if (st == OK) run_hook_end(r);
     if (st == OK) measure_memory(r);
+    if (st == OK && r->trainer->loader) sparse_report(r->trainer);
     if (st == OK && r->config->run.trace && r->world->rank == 0) {
         char *path = mem_format("%s/trace.json", r->dir.path);
         st = trace_write(path, 0);
