@@ -124,8 +124,8 @@ typedef struct Config {
         int64_t classes;
         /* < 0: the model's own */
         double dropout;
-        /* mlp: widths */
-        ConfigList hidden;
+        /* widths: of mlp's, wide_deep's and deepfm's perceptron, of dlrm's top; of its bottom */
+        ConfigList hidden, bottom;
         /* gpt2: GptSize, Positions */
         int size, positions;
         int64_t depth, width, heads,
@@ -219,6 +219,9 @@ typedef struct Config {
         int64_t pp, tp;
         /* the job's last ranks, which hold rows of sparse tables and compute nothing */
         int64_t servers;
+        /* TableMode; of geo */
+        int mode;
+        int64_t geo_steps;
         /* Zero, ScheduleKind (schedules.def), Recompute */
         int zero, pipeline_schedule, recompute;
         /* where SCHEDULE_FILE */

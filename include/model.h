@@ -209,6 +209,8 @@ typedef struct ZooEntry {
     /* Keys of model that it has a use for, beside those of all models: "width heads"; "blocks":
      * model.layers as a number. May be NULL. */
     const char *uses;
+    /* and what they are where nothing is said of them: "width=10 hidden=[400,400]". May be NULL. */
+    const char *defaults;
     /* Adds layers from the data (NODE_INPUT) to the logits; returns the logits' node or
      * GRAPH_FAILED. */
     int (*build)(Graph *graph, const Config *config);

@@ -61,7 +61,7 @@ uint32_t rng_u32(RngKey key, uint64_t element)
 
 float rng_uniform(RngKey key, uint64_t element)
 {
-    return (float)(rng_u32(key, element) >> 8) * 0x1p-24f;
+    return rng_unit(rng_u32(key, element));
 }
 
 /* Elements 2i and 2i+1 are the cosine and the sine of one pair of words. */

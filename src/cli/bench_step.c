@@ -244,7 +244,7 @@ static Status make_file(const Job *job, const StepBench *bench, const char *path
     char *own = mem_format("%s.%d", path, job->world.rank);
     Status st = bench->input.tokens
                     ? make_tokens(job->config, own)
-                    : data_import_random(own, bench->input.image, classes, samples, 1);
+                    : data_import_random(own, bench->input.shape, classes, samples, 1);
     if (st == OK && rename(own, path) != 0) st = fail(ERR_IO, "%s: cannot be written", path);
     mem_free(&own);
     return st;
@@ -268,7 +268,7 @@ static Status run_job(Job *job, StepBench *bench)
 {
     char path[DATA_PATH] = "";
     Status st = OK;
-    if (bench->input.image.ndim || bench->input.tokens)
+    if (bench->input.shape.ndim || bench->input.tokens)
         st = make_data(job, bench, path, sizeof path);
     else if (!job->config->data.train)
         st = config_fail_key(
@@ -308,6 +308,9 @@ static Status run(int argc, char **argv, const void *options)
     StepBench bench = {
         .steps = (int)o->steps, .warmup = (int)o->warmup, .json = o->json, .kernels = o->kernels};
     if (o->input) TRY(input_parse(o->input, &bench.input));
+    if (bench.input.shape.ndim == 2)
+        return fail(ERR_USAGE, "--input %s: only images and tokens are made up: give data.train",
+                    o->input);
     Job job;
     Status status = job_open(&job, argc, argv);
     if (status == OK) status = run_job(&job, &bench);

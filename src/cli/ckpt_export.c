@@ -21,7 +21,7 @@ static const Flag flags[] = {
      .help = "it gives probabilities instead of logits"},
     {"--normalize", FLAG_FIELD(ExportOptions, normalize), .needs = "--onnx",
      .help = "it takes data as they are stored, and normalises them itself"},
-    {"--input", FLAG_FIELD(ExportOptions, input), .value = "CxHxW|tokens", .needs = "--onnx",
+    {"--input", FLAG_FIELD(ExportOptions, input), .value = INPUT_VALUE, .needs = "--onnx",
      .help = "a sample's shape; else data.train is asked"},
     {"--config", FLAG_FIELD(ExportOptions, config), .value = "CONFIG", .needs = "--onnx",
      .help = "instead of the checkpoint's own, which imported ones lack"},
@@ -35,7 +35,7 @@ static Status describe_data(const ExportOptions *o, DataSet *set, OnnxModel *mod
         Input input;
         TRY(input_parse(o->input, &input));
         model->input = input.tokens ? desc_plain(shape_of(2, 1, data_context(c), 1, 1), DTYPE_I32)
-                                    : desc_plain(input.image, DTYPE_F32);
+                                    : desc_plain(input.shape, DTYPE_F32);
         return OK;
     }
     const char *train = c->data.train ? c->data.train : "";

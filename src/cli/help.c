@@ -94,9 +94,14 @@ static void print_layers(FILE *out)
     for (int i = 0; (kind = layer_kind_at(i)); ++i) {
         fprintf(out, "  %-15s ", kind->name);
         print_wrapped(out, COLUMN, kind->help);
-        if (kind->attrs) fprintf(out, "%*s", COLUMN + 2, "");
-        for (const char *const *attr = kind->attrs; attr && *attr; ++attr)
-            fprintf(out, attr[1] ? "%s, " : "%s\n", *attr);
+        if (!kind->attrs) continue;
+        char all[256] = "";
+        for (const char *const *attr = kind->attrs; *attr; ++attr) {
+            size_t used = strlen(all);
+            snprintf(all + used, sizeof all - used, attr[1] ? "%s, " : "%s", *attr);
+        }
+        fprintf(out, "%*s", COLUMN + 2, "");
+        print_wrapped(out, COLUMN + 2, all);
     }
 }
 

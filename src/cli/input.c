@@ -9,16 +9,30 @@
 #include <string.h>
 #include <unistd.h>
 
+/* "13", or "13+26". */
+static bool table_read(const char *text, Input *input)
+{
+    int64_t numbers = 0, fields = 0;
+    const char *plus = strchr(text, '+');
+    char *first = mem_format("%.*s", (int)strcspn(text, "+"), text);
+    bool good = sizes_read(first, 1, &numbers) && (!plus || sizes_read(plus + 1, 1, &fields));
+    mem_free(&first);
+    input->shape = shape_of(2, 1, numbers, 1, 1);
+    input->fields = fields;
+    return good;
+}
+
 Status input_parse(const char *text, Input *input)
 {
     int64_t size[3];
     *input = (Input){.tokens = strcmp(text, "tokens") == 0};
-    if (input->tokens) return OK;
+    if (input->tokens || table_read(text, input)) return OK;
     if (!sizes_read(text, 3, size))
         return fail(ERR_USAGE,
-                    "--input %s: expected channels x height x width, like 3x224x224, or tokens",
+                    "--input %s: expected channels x height x width, like 3x224x224, tokens, or "
+                    "numbers and fields of ids, like 13+26",
                     text);
-    input->image = shape_of(4, (int64_t)1, size[0], size[1], size[2]);
+    input->shape = shape_of(4, (int64_t)1, size[0], size[1], size[2]);
     return OK;
 }
 
@@ -32,25 +46,29 @@ static Status set_tokens(DataSet *set, const Config *config)
     return fail(ERR_USAGE, "--input tokens: how many different ones are there? Set model.vocab");
 }
 
-static Status set_images(DataSet *set, Shape image, const Config *config)
+/* Images, or rows of numbers. */
+static Status set_samples(DataSet *set, const Input *input, const Config *config)
 {
+    char text[64];
+    const Shape x = input->shape;
     const LossInfo *loss = loss_info(config);
     int64_t own = config->model.classes > 0 ? config->model.classes : loss->classes;
-    set->kind = DATA_IMAGE;
-    set->channels = image.dim[1];
-    set->height = image.dim[2];
-    set->width = image.dim[3];
+    set->kind = x.ndim == 2 ? DATA_TABLE : DATA_IMAGE;
+    set->channels = x.dim[1];
+    set->height = x.dim[2];
+    set->width = x.dim[3];
+    set->fields = set->id_most = input->fields;
     *(loss->of_targets ? &set->target_width : &set->classes) = own;
     if (own > 0) return OK;
-    return fail(ERR_USAGE, "--input %lldx%lldx%lld: how many %s? Set model.classes",
-                (long long)image.dim[1], (long long)image.dim[2], (long long)image.dim[3],
+    return fail(ERR_USAGE, "--input %s: how many %s? Set model.classes",
+                shape_text(x, text) + strlen("1x"),
                 loss->of_targets ? "numbers is the target of a sample" : "classes are there");
 }
 
 Status input_set(DataSet *set, const Input *input, const Config *config, int64_t samples)
 {
     *set = (DataSet){.path = "--input", .samples = samples};
-    return input->tokens ? set_tokens(set, config) : set_images(set, input->image, config);
+    return input->tokens ? set_tokens(set, config) : set_samples(set, input, config);
 }
 
 Status input_train(DataSet *set, const Config *config)

@@ -26,9 +26,10 @@ static const Flag flags[] = {
      .help = "the memory and chunks of this stage, too; with --json only this one"},
     {"--gpu", FLAG_FIELD(PlanFlags, gpu), .value = "NAME",
      .help = "with train.device=cuda: plan for an h100, h200 or a100, whatever is here"},
-    {"--input", FLAG_FIELD(PlanFlags, input), .value = "CxHxW|tokens",
+    {"--input", FLAG_FIELD(PlanFlags, input), .value = INPUT_VALUE,
      .help =
-         "samples of this shape, as 3x224x224, instead of a data set, so that no file is opened; "
+         "samples of this shape, as 3x224x224, or numbers and fields of ids, as 13+26, instead of "
+         "a data set, so that no file is opened; "
          "model.classes says how many classes there are, model.vocab how many tokens"},
     {"--samples", FLAG_FIELD(PlanFlags, samples), .value = "N", .lo = 1, .hi = 1e15,
      .needs = "--input", .help = "samples of an epoch; without it one batch"},

@@ -21,11 +21,15 @@ enum { RANKS_MAX = 65536 };
             .value = "FILE", .help = "instead of the run's best.h5, else its newest checkpoint"    \
     }
 
-/* What samples are, without a file: --input 3x224x224, or tokens. */
+/* What samples are, without a file: --input 3x224x224, or tokens, or 13+26: numbers and fields of
+ * ids. */
+#define INPUT_VALUE "CxHxW|tokens|D[+F]"
 typedef struct Input {
-    /* (1,C,H,W); ndim 0: none */
-    Shape image;
+    /* (1,C,H,W), (1,D); ndim 0: none */
+    Shape shape;
     bool tokens;
+    /* of ids; 0: none */
+    int64_t fields;
 } Input;
 /* ERR_USAGE where it is neither. */
 Status input_parse(const char *text, Input *input);

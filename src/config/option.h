@@ -109,6 +109,8 @@ char *option_users(const Option *option, const char *leaf, const char *between);
  * are others: "sgd, muon: momentum.", "; muon: 0.95". Owner: the caller. */
 char *option_help(const Option *option);
 char *option_own_defaults(const Option *option);
+/* Sets it to the word's own default, where that has one. */
+Status option_own_default(const Option *option, Config *config, ConfigWord word);
 
 /* words "a|b|c": how many, number i into out (at least 64 chars, returned), position of a word or
  * -1. */

@@ -169,6 +169,19 @@ static Status check_name(Config *config)
     return OK;
 }
 
+/* What the model has where nothing is said of it. */
+static Status take_model_defaults(Config *config)
+{
+    const Option *by = &options[option_find("model.name")];
+    ConfigWord word;
+    for (int i = 0; (word = option_word(by, i)).word; ++i)
+        if (strcmp(word.word, config->model.name) == 0) break;
+    for (int i = 0; i < option_count && word.word; ++i)
+        if (option_in(&options[i], "model") && !is_set(config, options[i].key))
+            TRY(option_own_default(&options[i], config, word));
+    return OK;
+}
+
 /* A model by name may say how many blocks it has (model.layers: 12); a list of layers takes the
  * name's place. */
 static Status check_model(Config *config)
@@ -178,7 +191,7 @@ static Status check_model(Config *config)
         return config_fail_key(
             config, "model.layers",
             "a number of blocks needs a model by name: set model.name: gpt2 or llama");
-    return OK;
+    return take_model_defaults(config);
 }
 
 /* A run begins with one file, and what says how belongs to it. */

@@ -25,10 +25,19 @@ static void put(Line *line, const char *text, int length)
     fwrite(text, 1, (size_t)length, line->out);
 }
 
+/* Of a word; of one that no line holds, what a line does, up to one of its bars. */
+static int piece(const Line *line, const char *text)
+{
+    int length = (int)strcspn(text, " "), cut = COLUMNS - line->indent - 1;
+    if (length <= cut) return length;
+    while (cut > 0 && text[cut - 1] != '|') --cut;
+    return cut > 0 ? cut : length;
+}
+
 static void put_words(Line *line, const char *text)
 {
     for (; *text; text += strspn(text, " ")) {
-        int length = (int)strcspn(text, " ");
+        int length = piece(line, text);
         put(line, text, length);
         text += length;
     }

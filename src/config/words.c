@@ -114,6 +114,18 @@ static const char *default_of(ConfigWord word, const char *leaf)
     return NULL;
 }
 
+Status option_own_default(const Option *option, Config *config, ConfigWord word)
+{
+    const char *own = default_of(word, option_leaf(option));
+    if (!own) return OK;
+    char *text = mem_format("%.*s", (int)strcspn(own, " "), own);
+    Option with = *option;
+    with.fallback = text;
+    Status status = option_fallback(&with, config);
+    mem_free(&text);
+    return status;
+}
+
 char *option_own_defaults(const Option *option)
 {
     char *all = mem_text("");

@@ -9,7 +9,8 @@ static const char *const attrs[] = {"width", "vocab",    "hashed", "fields", "fi
 static void defaults(OpSpec *spec, LayerSize *size)
 {
     (void)spec;
-    size->init = INIT_NORMAL;
+    /* rows are made in a step: no logarithms */
+    size->init = INIT_UNIFORM;
     size->init_std = 0.01f;
 }
 

@@ -24,7 +24,11 @@ static void fill(float *out, int64_t n, float value)
 
 static void fill_uniform(float *out, int64_t n, RngKey key, float bound)
 {
-    for (int64_t i = 0; i < n; ++i) out[i] = (2.0f * rng_uniform(key, (uint64_t)i) - 1.0f) * bound;
+    uint32_t word[4];
+    for (int64_t i = 0; i < n; ++i) {
+        if (i % 4 == 0) rng_block(key, (uint64_t)i / 4, word);
+        out[i] = (2.0f * rng_unit(word[i % 4]) - 1.0f) * bound;
+    }
 }
 
 static void fill_normal(float *out, int64_t n, RngKey key, float deviation)

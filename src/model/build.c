@@ -74,6 +74,7 @@ static Status check_keys(const Config *config)
                {"rotary_base", config->model.rotary_base != ROTARY_BASE},
                {"rms_eps", config->model.rms_eps != RMS_EPS},
                {"tied", config->model.tied},
+               {"bottom", config->model.bottom.count > 0},
                {"context", config->model.context > 0 && !list},
                {"vocab", config->model.vocab > 0 && !list}};
     if (!list && !*name) return OK;

@@ -66,6 +66,15 @@ Status graph_add_list(Graph *graph, const Config *config, int *logits);
 /* Zoo: a dropout layer with config's probability, or `own` where it gives none; x itself where that
  * is 0. */
 int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, double own);
+/* Zoo: a dense layer of weights N(0, 1/fan_in); and one with relu (and model.dropout's, where that
+ * is given) for each of the widths: NAME.0, NAME.0.relu and so on. */
+int zoo_dense(Graph *graph, const char *name, int x, int64_t width);
+int zoo_hidden(Graph *graph, const Config *config, const char *name, int x,
+               const ConfigList *widths);
+/* Zoo: a bag of all of the data's fields, with one more attribute. Its tables have model.vocab rows,
+ * which ids share by a hash unless they are known to be below; else as many as there are ids. */
+int zoo_bag(Graph *graph, const Config *config, const char *name, int64_t width, const char *key,
+            const char *value);
 /* Numbers as attributes take them. */
 enum { ZOO_NUMBER = 32 };
 char *zoo_number(int64_t n, char out[ZOO_NUMBER]);

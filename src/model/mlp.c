@@ -26,5 +26,6 @@ static int build(Graph *graph, const Config *config)
 const ZooEntry zoo_mlp = {
     .name = "mlp",
     .help = "fully connected: widths in model.hidden",
+    .uses = "hidden",
     .build = build,
 };

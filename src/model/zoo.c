@@ -1,6 +1,8 @@
 /* The models there are by name, and what their files share. */
 #include "build.h"
 
+#include <math.h>
+
 /* one a line, a new one above the last */
 #define MODELS(_)                                                                                  \
     _(mlp)                                                                                         \
@@ -11,7 +13,10 @@
     _(resnet101)                                                                                   \
     _(mobilenet_v2)                                                                                \
     _(gpt2)                                                                                        \
-    _(llama)
+    _(llama)                                                                                       \
+    _(wide_deep)                                                                                   \
+    _(deepfm)                                                                                      \
+    _(dlrm)
 
 #define DECLARE(name) extern const ZooEntry zoo_##name;
 #define ENTRY(name)   &zoo_##name,
@@ -24,7 +29,10 @@ static ConfigWord zoo_word(int i)
 {
     enum { COUNT = sizeof zoo / sizeof zoo[0] - 1 };
     if (i >= COUNT) return (ConfigWord){0};
-    return (ConfigWord){.word = zoo[i]->name, .help = zoo[i]->help, .uses = zoo[i]->uses};
+    return (ConfigWord){.word = zoo[i]->name,
+                        .help = zoo[i]->help,
+                        .uses = zoo[i]->uses,
+                        .defaults = zoo[i]->defaults};
 }
 
 const ConfigWords model_words[MODEL_WORDS] = {
@@ -52,4 +60,44 @@ int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, dou
     char text[ZOO_NUMBER];
     if (p == 0) return x;
     return graph_add(graph, "dropout", name, &x, 1, "p", zoo_real(p, text), NULL);
+}
+
+int zoo_dense(Graph *graph, const char *name, int x, int64_t width)
+{
+    char w[ZOO_NUMBER], std[ZOO_NUMBER];
+    if (x == GRAPH_FAILED) return x;
+    const Shape in = graph_output(graph, x).shape;
+    const double fan = (double)(in.ndim > 1 ? in.dim[in.ndim - 1] : 1);
+    return graph_add(graph, "dense", name, &x, 1, "width", zoo_number(width, w), "init", "normal",
+                     "init_std", zoo_real(1 / sqrt(fan), std), NULL);
+}
+
+int zoo_hidden(Graph *graph, const Config *config, const char *name, int x,
+               const ConfigList *widths)
+{
+    enum { NAME_CHARS = 48 };
+    char own[NAME_CHARS];
+    for (int i = 0; i < widths->count; ++i) {
+        snprintf(own, sizeof own, "%s.%d", name, i);
+        x = zoo_dense(graph, own, x, (int64_t)widths->value[i]);
+        snprintf(own, sizeof own, "%s.%d.relu", name, i);
+        x = graph_add(graph, "relu", own, &x, 1, NULL);
+        snprintf(own, sizeof own, "%s.%d.dropout", name, i);
+        x = zoo_dropout(graph, config, own, x, 0);
+    }
+    return x;
+}
+
+int zoo_bag(Graph *graph, const Config *config, const char *name, int64_t width, const char *key,
+            const char *value)
+{
+    char w[ZOO_NUMBER], v[ZOO_NUMBER];
+    const uint64_t ids = graph->ids.rows;
+    const int64_t own = ids <= INT32_MAX ? (int64_t)ids : 0;
+    const int64_t vocab = config->model.vocab > 0 ? config->model.vocab : own;
+    const bool hashed = vocab > 0 && (ids == 0 || ids > (uint64_t)vocab);
+    /* without rows the pairs end before vocab */
+    return graph_add(graph, "bag", name, (int[]){NODE_INPUT}, 1, "width", zoo_number(width, w), key,
+                     value, vocab > 0 ? "vocab" : NULL, zoo_number(vocab, v), "hashed",
+                     hashed ? "true" : "false", NULL);
 }

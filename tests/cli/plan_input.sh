@@ -52,6 +52,19 @@ same "$words" gpt.yaml text.h5
 same "$words" gpt.yaml text.h5 --ranks 4 grid.pp=2 grid.dp=2
 same "$words" gpt.yaml text.h5 --ranks 2 grid.tp=2
 
+# Numbers and ids: published counts of models, and what is said of their tables.
+cat >ids.yaml <<'YAML'
+model: {name: wide_deep}
+train: {batch: 64, threads: 1, loss: sigmoid}
+YAML
+check 0 '10,430,825 trained parameters, 10,000,010 of them in tables;' "$WEFT" plan ids.yaml --input 13+26 model.vocab=1000001
+check 0 '1,000,001 rows x 10, ids hashed, fields 0 to 25' "$WEFT" plan ids.yaml --input 13+26 model.vocab=1000001
+check 0 '475,985 trained parameters, and rows of tables as ids come;' "$WEFT" plan ids.yaml --input 13+26 model.name=dlrm
+check 64 'expected channels x height x width, like 3x224x224, tokens, or numbers and fields of ids' "$WEFT" plan ids.yaml --input 13+
+check 78 'bag needs data with ids, and the data has none' "$WEFT" plan ids.yaml --input 13
+check 78 'set train.loss: sigmoid' "$WEFT" plan ids.yaml --input 13+26 model.name=deepfm train.loss=softmax model.classes=2
+check 78 'model.classes=3: is 3, but train.loss sigmoid is of 2' "$WEFT" plan ids.yaml --input 13+26 model.classes=3
+
 # As text and as a picture, too: all but the table of memory, whose last columns are measured.
 text() { grep -v -E '^  (stage [0-9]+|of all)? .*MB' out; }
 check 0 'memory of one rank' "$WEFT" plan lenet.yaml data.train=images.h5 data.test=images.h5 grid.pp=2 --svg a.svg

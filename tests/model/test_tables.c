@@ -1,19 +1,9 @@
 /* Bags and their sparse tables: which there are, what they are called, what becomes of them when
  * nodes move, what is frozen, printed, refused. */
-#include "harness.h"
-#include "model.h"
+#include "fixture.h"
 #include "tensor/op_list.h"
 
 enum { BATCH = 4, FIELDS = 5 };
-
-static Config *config_of(const char *text)
-{
-    Config *config = NULL;
-    config_use_words(layers_words, LAYERS_WORDS);
-    config_use_words(model_words, MODEL_WORDS);
-    CHECK_OK(config_parse(&config, "test.yaml", text, 0, NULL));
-    return config;
-}
 
 static Status build(Graph **graph, const char *text, GraphIds ids)
 {
@@ -44,7 +34,7 @@ static void check_two_bags(const Graph *g)
     CU_ASSERT(t[0].field == -1 && t[1].field == 0 && t[2].field == 1);
     CU_ASSERT(t[0].rows == 100 && t[0].hashed && t[0].width == 1);
     CU_ASSERT(t[2].rows == 0 && !t[2].hashed && t[2].width == 4);
-    CU_ASSERT(t[0].init == INIT_NORMAL && t[2].init == INIT_UNIFORM && t[2].scale == 0.25f);
+    CU_ASSERT(t[0].init == INIT_UNIFORM && t[0].scale == 0.01f && t[2].init == INIT_UNIFORM && t[2].scale == 0.25f);
     const Node *wide = &g->node[t[0].node], *deep = &g->node[t[1].node];
     CU_ASSERT_EQUAL(t[1].node, t[2].node);
     CU_ASSERT_STRING_EQUAL(wide->name, "wide");
@@ -137,6 +127,57 @@ static void test_print(void)
         "22 trained parameters, frozen: 2,000,002; ", " 2,000,002 frozen ");
 }
 
+/* Published counts: of all, and of what is no table. */
+static void test_models(void)
+{
+    static const struct {
+        const char *model;
+        int64_t all, dense;
+    } row[] = {
+        {"name: wide_deep, vocab: 1000001", 10430825, 430815},
+        {"name: wide_deep, vocab: 1000001, width: 9, hidden: [512, 256, 128, 32]", 9295384, 295375},
+        {"name: deepfm, vocab: 1000001", 10462142, 462132},
+        {"name: dlrm", 475985, 475985}};
+    const Desc x = desc_plain(shape_of(2, BATCH, 13, 1, 1), DTYPE_F32);
+    for (size_t i = 0; i < sizeof row / sizeof *row; ++i) {
+        char text[256];
+        Graph *g = NULL;
+        snprintf(text, sizeof text, "model: {%s}\ntrain: {loss: sigmoid}\n", row[i].model);
+        Config *config = config_of(text);
+        CHECK_OK(graph_build_ids(&g, config, x, (GraphIds){.fields = 26}, 1));
+        CU_ASSERT_EQUAL(graph_param_count(g), row[i].dense);
+        CU_ASSERT_EQUAL(graph_param_count(g) + graph_table_values(g, false), row[i].all);
+        for (int t = 0; t < g->table_count; ++t) CU_ASSERT_EQUAL(g->table[t].hashed, i < 3);
+        graph_free(&g);
+        CHECK_FAILS(graph_build(&g, config, x, 1), ERR_CONFIG, "bag needs data with ids");
+        config_free(&config);
+    }
+}
+
+/* model.vocab, else what the data say, else nothing; a hash only where ids may be beyond. */
+static void test_vocab(void)
+{
+    static const struct {
+        const char *model;
+        uint64_t ids, rows;
+        bool hashed;
+    } row[] = {{"name: wide_deep", 0, 0, false},
+               {"name: wide_deep", 500, 500, false},
+               {"name: wide_deep", UINT64_MAX, 0, false},
+               {"name: wide_deep, vocab: 400", 500, 400, true},
+               {"name: wide_deep, vocab: 600", 500, 600, false},
+               {"name: wide_deep, vocab: 600", 0, 600, true}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; ++i) {
+        char text[128];
+        Graph *g;
+        snprintf(text, sizeof text, "model: {%s}\n", row[i].model);
+        CHECK_OK(build(&g, text, (GraphIds){.fields = FIELDS, .rows = row[i].ids}));
+        CU_ASSERT_EQUAL(g->table[0].rows, row[i].rows);
+        CU_ASSERT_EQUAL(g->table[0].hashed, row[i].hashed);
+        graph_free(&g);
+    }
+}
+
 static void test_refused(void)
 {
     Graph *g;
@@ -163,4 +204,4 @@ static void test_refused(void)
 }
 
 TEST_MAIN("tables", {"tables", test_tables}, {"frozen", test_frozen}, {"print", test_print},
-          {"refused", test_refused})
+          {"models", test_models}, {"vocab", test_vocab}, {"refused", test_refused})

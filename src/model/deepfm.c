@@ -1,0 +1,40 @@
+/* deepfm (Guo et al. 2017): a factorization machine and a perceptron that read the same vectors: of
+ * ids, rows of one table for all fields; of dense numbers, one each, scaled by it. In PaddleRec's
+ * form, whose first order has rows of 1 in a table of its own. */
+#include "build.h"
+
+static int sum(Graph *graph, const char *name, int a, int b)
+{
+    return graph_add(graph, "add", name, (int[]){a, b}, 2, NULL);
+}
+
+static int build(Graph *graph, const Config *config)
+{
+    char width[ZOO_NUMBER];
+    zoo_number(config->model.width, width);
+    if (graph->classes != 1) {
+        fail(ERR_CONFIG, "deepfm has one output: set train.loss: sigmoid");
+        return GRAPH_FAILED;
+    }
+    int first = zoo_bag(graph, config, "first_order", 1, "together", "true");
+    if (first == GRAPH_FAILED) return first;
+    int linear = zoo_dense(graph, "linear", NODE_INPUT, 1);
+    int ids = zoo_bag(graph, config, "embedding", config->model.width, "tables", "shared");
+    int numbers = graph_add(graph, "numeric_embedding", "numeric", (int[]){NODE_INPUT}, 1, "width",
+                            width, NULL);
+    int vectors = graph_add(graph, "concat", "vectors", (int[]){ids, numbers}, 2, NULL);
+    int pairs = graph_add(graph, "fm", "fm", &vectors, 1, "width", width, NULL);
+    int deep = zoo_hidden(graph, config, "deep", vectors, &config->model.hidden);
+    deep = zoo_dense(graph, "deep.output", deep, 1);
+    int low = sum(graph, "low_order", sum(graph, "first", first, linear), pairs);
+    return sum(graph, "logits", low, deep);
+}
+
+const ZooEntry zoo_deepfm = {
+    .name = "deepfm",
+    .help = "Guo et al. 2017, of data with ids: model.width (of a row), vocab (rows), hidden; "
+            "train.loss: sigmoid",
+    .uses = "width vocab hidden",
+    .defaults = "width=9 hidden=[400,400,400]",
+    .build = build,
+};
