@@ -63,7 +63,7 @@ static void grow(CsvVocab *v, size_t bytes)
         v->place = mem_resize(v->place, (size_t)v->places * sizeof *v->place);
         places_fill(v);
     }
-    if (v->bytes + (int64_t)bytes <= v->bytes_room) return;
+    if (v->text && v->bytes + (int64_t)bytes <= v->bytes_room) return;
     v->bytes_room = 2 * (v->bytes + (int64_t)bytes) + 256;
     v->text = mem_resize(v->text, (size_t)v->bytes_room);
 }
