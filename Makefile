@@ -269,7 +269,7 @@ docs: $(BUILD)/weft       ## the pages, the man page and include/*.h as HTML: bu
 clean:           ## remove what was built
 	rm -rf $(BUILD)
 
-bench: $(BUILD)/weft $(BUILD)/bench/ops_bench   ## the benchmark programs of bench/
+bench: $(BUILD)/weft $(BUILD)/bench/ops_bench $(BUILD)/bench/rows_bench   ## the benchmark programs of bench/
 $(BUILD)/bench/%: bench/%.c $(LIBS)
 	@mkdir -p $(@D)
 	@echo "  cc   $<"

@@ -219,6 +219,9 @@ typedef struct Config {
         int64_t pp, tp;
         /* the job's last ranks, which hold rows of sparse tables and compute nothing */
         int64_t servers;
+        /* TableMode; of geo */
+        int mode;
+        int64_t geo_steps;
         /* Zero, ScheduleKind (schedules.def), Recompute */
         int zero, pipeline_schedule, recompute;
         /* where SCHEDULE_FILE */

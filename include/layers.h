@@ -155,7 +155,7 @@ Status layer_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, const ch
                   const char *value);
 
 /* First values of the row of an id in a sparse table: a pure function of (seed, table, id, column).
- * table: hash_text of its name. INIT_UNIFORM: U(-scale, scale). */
+ * table: hash_text of its name. INIT_UNIFORM: U(-scale, scale); normal ones: N(0, scale^2). */
 void layer_row_init(Init init, float scale, uint64_t seed, uint64_t table, uint64_t id, int width,
                     float *out);
 

@@ -16,6 +16,12 @@ static inline int table_owner(int shard, int owners)
     return (int)((int64_t)shard * owners >> ROW_SHARD_BITS);
 }
 
+/* The words of grid.mode. */
+#define TABLE_MODE_WORDS(W) W(TABLE_SYNC, "sync") W(TABLE_GEO, "geo")
+typedef enum TableMode { TABLE_MODE_WORDS(LIST_CONSTANT) } TableMode;
+enum { TABLE_WORDS = 1 };
+extern const ConfigWords table_words[TABLE_WORDS];
+
 typedef struct Tables Tables;
 
 typedef struct TablesPlan {
@@ -26,6 +32,7 @@ typedef struct TablesPlan {
      * rows; 0: all ranks do */
     const World *world;
     int servers;
+    TableMode mode;
     /* borrowed for the call, one a table of the graph: who updates it, and its number */
     const OptimRule *rule;
     const int *rule_number;
@@ -69,12 +76,15 @@ int tables_held(const TablesPlan *plan);
  * but where it says so. */
 void tables_reduce(Tables *tables);
 /* out[i] = sum of squares of the gradient of the graph's table i, the same on all ranks; 0 for tables
- * that are not here. */
+ * that are not here. Not in mode geo. */
 void tables_grad_squares(Tables *tables, double *out);
 /* Updates the rows of the step's ids, and makes those that were not there. lr as lr_at gives it,
  * grad_scale multiplies gradients first. An owner that has no memory for a new row ends the job, with
  * ERR_MEMORY. */
 void tables_update(Tables *tables, double lr, double grad_scale);
+/* Mode geo, where a step's gradients and its update are this rank's own: what all ranks have changed
+ * since the last time comes together. */
+void tables_exchange(Tables *tables);
 /* Forgets all rows. */
 void tables_clear(Tables *tables);
 

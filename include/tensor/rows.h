@@ -35,13 +35,16 @@ int64_t row_store_count(const RowStore *store);
  * limit so many can be added. */
 size_t row_store_bytes(const RowStore *store);
 size_t row_store_bytes_of(int64_t rows, int floats);
-/* at[i]: the row of id[i], or NULL where it has none. Many are looked up at once, and their rows
- * are then in the cache: ask for some hundreds at a time and work on them before the next. */
+/* at[i]: the row of id[i], or NULL where it has none. Many are on their way from memory at once,
+ * and then in the cache: ask for some hundreds, and work on them before the next. */
 void row_store_find(const RowStore *store, const uint64_t *id, int64_t count, float **at);
 /* Likewise, but those that are missing are added, zeroed; is_new[i] says which (may be NULL). An id
  * that comes twice has one row, new the first time. ERR_MEMORY at the limit, with what it has and
  * what would be needed, and nothing is added: rows and memory are as before. */
 Status row_store_add(RowStore *store, const uint64_t *id, int64_t count, float **at, bool *is_new);
+/* Asks memory for a row: some ROW_AHEAD rows before it is worked on, where rows are known. */
+enum { ROW_AHEAD = 12 };
+void row_store_ask(const RowStore *store, const float *row);
 /* All rows, each once, in no order that means anything, while none is added or removed: the next
  * row and its id; NULL: there is none. *place is 0 before the first. */
 float *row_store_next(const RowStore *store, int64_t *place, uint64_t *id);

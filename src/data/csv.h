@@ -8,7 +8,7 @@
 #define WEFT_DATA_CSV_H
 
 #include "csv_schema.h"
-#include "table.h"
+#include "table_file.h"
 
 enum {
     CSV_BLOCK = 4 << 20,
@@ -82,6 +82,9 @@ void csv_reader_init(CsvReader *reader, const CsvInput *input, const CsvBlock *b
 void csv_reader_fini(CsvReader *reader);
 /* *got false: no record is left. ERR_DATA. The header is a record, too. */
 Status csv_next(CsvReader *reader, bool *got);
+/* How many records are left, without a look at what is in them; false, and nothing is done: that is
+ * not enough here. */
+bool csv_count(CsvReader *reader, int64_t *count);
 /* ERR_DATA "FILE: line N, column C: what": column: its number from 0, or -1; at: in the block. */
 Status csv_fail(const CsvReader *reader, const char *at, int column, const char *format, ...)
     BASE_PRINTF(4, 5);
@@ -110,6 +113,8 @@ uint64_t csv_vocab_find(const CsvVocab *vocab, const CsvValue *value, uint64_t u
 bool csv_vocab_join(CsvVocab *vocab, const CsvVocab *other);
 /* Numbers the words that come often enough from id on, in order; those are word[0 .. count). */
 void csv_vocab_done(CsvVocab *vocab, bool sorted, int64_t least, uint64_t id);
+/* Its words, once it is done, as /vocab/NAME; the group is there. Under hdf5_lock. */
+herr_t csv_vocab_put(const CsvVocab *vocab, hid_t file, const char *name);
 void csv_vocab_fini(CsvVocab *vocab);
 
 /* ---- values ---- */

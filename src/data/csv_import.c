@@ -131,7 +131,8 @@ static Status survey_block(void *user, int worker, CsvBlock *b)
     CsvReader r;
     bool got = true;
     Status st = open_reader(&r, s->part, b);
-    while (st == OK && (st = csv_next(&r, &got)) == OK && got) {
+    if (st == OK && s->count_only && csv_count(&r, &rows)) got = false;
+    while (st == OK && got && (st = csv_next(&r, &got)) == OK && got) {
         if (!s->count_only && first + rows < s->until)
             st = survey_record(s, &r, vocab, (uint64_t)b->number << 32 | (uint64_t)rows, moments,
                                shift);
@@ -210,28 +211,6 @@ static void means_settle(Import *im)
     }
 }
 
-static herr_t put_vocab(const Import *im, hid_t file, int slot, const char *name)
-{
-    const CsvVocab *v = &im->vocab[slot];
-    size_t width = 1;
-    int64_t offset;
-    hsize_t count = (hsize_t)v->count;
-    for (int64_t i = 0; i < v->count; ++i)
-        if (v->word[i].length > width) width = v->word[i].length;
-    char *text = mem_new((size_t)v->count * width + 1), *at = mem_format("/vocab/%s", name);
-    for (int64_t i = 0; i < v->count; ++i)
-        memcpy(text + (size_t)i * width, v->text + v->word[i].at, v->word[i].length);
-    hid_t type = H5Tcopy(H5T_C_S1);
-    H5Tset_size(type, width);
-    H5Tset_strpad(type, H5T_STR_NULLPAD);
-    herr_t rc = h5_put_array(file, at, type, 1, &count, &offset);
-    if (rc >= 0) rc = h5_fill_array(file, at, type, text);
-    H5Tclose(type);
-    mem_free(&text);
-    mem_free(&at);
-    return rc;
-}
-
 /* Words of all fields, under /vocab. */
 static herr_t put_vocabs(void *user, hid_t file)
 {
@@ -243,7 +222,7 @@ static herr_t put_vocabs(void *user, hid_t file)
         if (c->type != CSV_CATEGORY || c->ids > CSV_SORTED || im->vocab[c->slot].count == 0)
             continue;
         if (group < 0) group = H5Gcreate2(file, "/vocab", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-        rc = group < 0 ? -1 : put_vocab(im, file, c->slot, c->name);
+        rc = group < 0 ? -1 : csv_vocab_put(&im->vocab[c->slot], file, c->name);
     }
     if (group >= 0) H5Gclose(group);
     return rc;
@@ -414,6 +393,16 @@ static Status split_find(Import *im)
                 ask->file[0], ask->test_share, (long long)rows);
 }
 
+/* Is there anything to find in values before they are written? */
+static bool looks(const CsvSchema *s)
+{
+    for (int i = 0; i < s->count; ++i) {
+        const CsvColumn *c = &s->column[i];
+        if ((c->type == CSV_CATEGORY && c->ids <= CSV_SORTED) || c->standard) return true;
+    }
+    return false;
+}
+
 static Status import_read(Import *im)
 {
     const CsvImport *ask = im->ask;
@@ -422,7 +411,7 @@ static Status import_read(Import *im)
     if (ask->test_count > 0)
         TRY(csv_input_init(&test->input, im->schema, ask->test_file, ask->test_count));
     TRY(split_find(im));
-    TRY(survey(im, train, im->split, false));
+    TRY(survey(im, train, im->split, !looks(im->schema)));
     if (ask->test_count > 0) TRY(survey(im, test, INT64_MAX, true));
     TRY(vocab_settle(im));
     means_settle(im);

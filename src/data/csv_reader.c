@@ -179,6 +179,18 @@ static bool record_find(CsvReader *r)
     return false;
 }
 
+bool csv_count(CsvReader *r, int64_t *count)
+{
+    if (r->block->torn ||
+        (r->input->schema->quotes && memchr(r->at, '"', (size_t)(r->end - r->at))))
+        return false;
+    for (*count = 0; record_find(r); ++*count) {
+        char *line = memchr(r->at, '\n', (size_t)(r->end - r->at));
+        r->at = line ? line + 1 : r->end;
+    }
+    return true;
+}
+
 Status csv_next(CsvReader *r, bool *got)
 {
     const CsvFile *file = &r->input->file[r->block->file];

@@ -74,7 +74,8 @@ typedef struct CsvImport {
     const char *const *file;
     int count;
     const char *out;
-    /* The test set, of files of its own or of the last test_share of the others'; NULL: none */
+    /* The test set, of files of its own, test_count of them, or of the last test_share of the
+     * others'; NULL: none, and no files of it */
     const char *test;
     const char *const *test_file;
     int test_count;

@@ -84,18 +84,23 @@ Status csv_value_label(const CsvReader *r, int at, const CsvColumn *c, int32_t *
 
 static uint64_t hex_of(const CsvValue *v, bool *good)
 {
+    /* 1 + the digit: no branch on what it is */
+    static const uint8_t digit[256] = {
+        ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,
+        ['6'] = 7,  ['7'] = 8,  ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12,
+        ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16, ['A'] = 11, ['B'] = 12,
+        ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16};
     uint64_t id = 0;
-    *good = v->length >= 1 && v->length <= 8;
-    for (size_t i = 0; *good && i < v->length; ++i) {
-        int c = v->text[i], lower = c | 32;
-        *good = (c >= '0' && c <= '9') || (lower >= 'a' && lower <= 'f');
-        id = id << 4 | (uint64_t)(c <= '9' ? c - '0' : lower - 'a' + 10);
+    unsigned bad = v->length < 1 || v->length > 8;
+    for (size_t i = 0; i < v->length && i < 8; ++i) {
+        unsigned d = digit[(uint8_t)v->text[i]];
+        bad |= d == 0;
+        id = id << 4 | ((d - 1) & 15);
     }
+    *good = !bad;
     return id;
 }
 
-/* Of a field's own ids the first one is for what is missing, and the second, where there is a
- * vocabulary, for what is not in it. */
 Status csv_value_id(const CsvReader *r, int at, const CsvColumn *c, const CsvVocab *vocab,
                     uint64_t first, uint64_t *id)
 {

@@ -134,6 +134,27 @@ void csv_vocab_done(CsvVocab *v, bool sorted, int64_t least, uint64_t id)
     for (int64_t i = 0; i < kept; ++i) v->word[i].first = id + (uint64_t)i;
 }
 
+herr_t csv_vocab_put(const CsvVocab *v, hid_t file, const char *name)
+{
+    size_t width = 1;
+    int64_t offset;
+    hsize_t count = (hsize_t)v->count;
+    for (int64_t i = 0; i < v->count; ++i)
+        if (v->word[i].length > width) width = v->word[i].length;
+    char *text = mem_new((size_t)v->count * width + 1), *at = mem_format("/vocab/%s", name);
+    for (int64_t i = 0; i < v->count; ++i)
+        memcpy(text + (size_t)i * width, v->text + v->word[i].at, v->word[i].length);
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, width);
+    H5Tset_strpad(type, H5T_STR_NULLPAD);
+    herr_t rc = h5_put_array(file, at, type, 1, &count, &offset);
+    if (rc >= 0) rc = h5_fill_array(file, at, type, text);
+    H5Tclose(type);
+    mem_free(&text);
+    mem_free(&at);
+    return rc;
+}
+
 void csv_vocab_fini(CsvVocab *v)
 {
     mem_free(&v->word);

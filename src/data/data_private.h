@@ -214,6 +214,8 @@ Status part_free_place(const char *out, bool force);
 Status part_new(PartFile *part, const char *out, bool force, int64_t bytes, PartPut *put,
                 void *user);
 Status part_write(const PartFile *part, const void *from, int64_t bytes, int64_t at);
+/* These bytes may begin their way to the disk, which part_finish then waits less for. */
+void part_begin_sync(const PartFile *part, int64_t bytes, int64_t at);
 /* Bytes from .. end of another file, or of this one, where they only move down, to where `to`
  * is. */
 Status part_take(const PartFile *part, int from_fd, int64_t from, int64_t end, int64_t to);

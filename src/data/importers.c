@@ -1,5 +1,5 @@
-/* The importers, in the order of the help. Another one is a file with its row, and one line
- * here. */
+/* The importers, and makers of data, in the order of the help. Another one is a file with its row,
+ * and one line here. */
 #include "data.h"
 
 /* clang-format off: one a line, a new one above the last */
@@ -9,7 +9,10 @@
     _(text)                                                                                        \
     _(tokens)                                                                                      \
     _(hdf5)                                                                                        \
-    _(csv)
+    _(csv)                                                                                         \
+    _(criteo)                                                                                      \
+    _(movielens)                                                                                   \
+    _(make_criteo)
 /* clang-format on */
 
 #define DECLARE(name) extern const Verb import_##name;

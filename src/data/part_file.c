@@ -176,6 +176,11 @@ Status part_write(const PartFile *p, const void *from, int64_t bytes, int64_t at
     return OK;
 }
 
+void part_begin_sync(const PartFile *p, int64_t bytes, int64_t at)
+{
+    (void)sync_file_range(p->fd, (off_t)at, (off_t)bytes, SYNC_FILE_RANGE_WRITE);
+}
+
 Status part_take(const PartFile *p, int from_fd, int64_t from, int64_t end, int64_t to)
 {
     enum { PIECE = 1 << 20 };

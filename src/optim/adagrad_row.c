@@ -8,15 +8,23 @@
 /* Sums side by side: their order is the width's alone. */
 enum { LANES = 8 };
 
-static float mean_square(const OptimRowArgs *a)
+static float mean_square(const float *restrict w, const float *restrict g, int width, float scale,
+                         float decay)
 {
+    const int whole = width / LANES * LANES;
     float sum[LANES] = {0};
-    for (int i = 0; i < a->width; ++i) {
-        float d = a->g[i] * a->grad_scale + a->decay * a->w[i];
-        sum[i % LANES] += d * d;
+    for (int i = 0; i < whole; i += LANES)
+#pragma omp simd
+        for (int k = 0; k < LANES; ++k) {
+            float d = g[i + k] * scale + decay * w[i + k];
+            sum[k] += d * d;
+        }
+    for (int k = 0; k < width - whole; ++k) {
+        float d = g[whole + k] * scale + decay * w[whole + k];
+        sum[k] += d * d;
     }
     float low = (sum[0] + sum[4]) + (sum[2] + sum[6]), high = (sum[1] + sum[5]) + (sum[3] + sum[7]);
-    return (low + high) / (float)a->width;
+    return (low + high) / (float)width;
 }
 
 static Status takes(const OptimConfig *is, const OptimTensor *tensor)
@@ -38,10 +46,13 @@ static RowState row_state(const OptimConfig *is, int width)
 
 static void row_update(const OptimRule *rule, const OptimRowArgs *a)
 {
-    a->state[0] += mean_square(a);
-    float step = a->lr / (sqrtf(a->state[0]) + (float)rule->is->eps);
-    for (int i = 0; i < a->width; ++i)
-        a->w[i] -= step * (a->g[i] * a->grad_scale + a->decay * a->w[i]);
+    float *restrict w = a->w;
+    const float *restrict g = a->g;
+    const float scale = a->grad_scale, decay = a->decay;
+    float sum = a->state[0] += mean_square(w, g, a->width, scale, decay);
+    const float step = a->lr / (sqrtf(sum) + (float)rule->is->eps);
+#pragma omp simd
+    for (int i = 0; i < a->width; ++i) w[i] -= step * (g[i] * scale + decay * w[i]);
 }
 
 const OptimTable optim_adagrad_row = {

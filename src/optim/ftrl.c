@@ -1,5 +1,5 @@
-/* FTRL-Proximal (McMahan et al. 2013, "Ad click prediction: a view from the trenches", algorithm 1),
- * per coordinate: n sums the squares of gradients, z what the weight follows from,
+/* FTRL-Proximal (McMahan et al. 2013, "Ad click prediction: a view from the trenches", algorithm
+ * 1), per coordinate: n sums the squares of gradients, z what the weight follows from,
  *
  *     w = 0 where |z| <= l1, else -(z - sign(z) l1) / ((beta + sqrt(n)) / lr + l2).
  *

@@ -97,18 +97,19 @@ static void answer(const Owner *owner, int t, OwnerPart *p, int64_t first, int64
     }
 }
 
+void owner_answer_part(const Owner *owner, OwnerPart *p)
+{
+    int64_t at = 0;
+    for (int t = 0; t < owner->bag->tables; at += p->count[t++])
+        for (int64_t i = at; i < at + p->count[t]; i += GROUP) {
+            int64_t left = at + p->count[t] - i;
+            answer(owner, t, p, i, left < GROUP ? left : GROUP);
+        }
+}
+
 void owner_answer(Owner *owner)
 {
-    for (int r = 0; r < owner->ranks; ++r) {
-        OwnerPart *p = &owner->part[r];
-        int64_t at = 0;
-        for (int t = 0; t < owner->bag->tables; at += p->count[t++]) {
-            for (int64_t i = at; i < at + p->count[t]; i += GROUP) {
-                int64_t left = at + p->count[t] - i;
-                answer(owner, t, p, i, left < GROUP ? left : GROUP);
-            }
-        }
-    }
+    for (int r = 0; r < owner->ranks; ++r) owner_answer_part(owner, &owner->part[r]);
 }
 
 /* ---- sums ---- */
@@ -179,17 +180,26 @@ static void make_rows(Owner *owner, int table)
     for (int u = 0; u < owner->updates; ++u)
         if (owner->update[u].table == table && !owner->update[u].row)
             id[count++] = owner->update[u].id;
+    if (s->of->frozen) count = 0;
     Status st = count ? row_store_add(s->rows, id, count, row, NULL) : OK;
     if (st != OK) die_as(st, "table %s: %s", s->of->name, fail_message());
     count = 0;
     for (int u = 0; u < owner->updates; ++u) {
         OwnerRow *to = &owner->update[u];
-        if (to->table != table || to->row) continue;
+        if (to->table != table || to->row || s->of->frozen) continue;
         to->row = row[count++];
         first_values(owner, table, to->id, to->row);
     }
     mem_free(&id);
     mem_free(&row);
+}
+
+void owner_add(Owner *owner, float factor)
+{
+    for (int t = 0; t < owner->bag->tables; ++t) make_rows(owner, t);
+    for (int u = 0; u < owner->updates; ++u)
+        for (int c = 0; c < owner->bag->width; ++c)
+            owner->update[u].row[c] += owner->update[u].grad[c] * factor;
 }
 
 void owner_update(Owner *owner, double lr, double grad_scale)
@@ -198,6 +208,7 @@ void owner_update(Owner *owner, double lr, double grad_scale)
     for (int t = 0; t < owner->bag->tables; ++t) make_rows(owner, t);
     for (int u = 0; u < owner->updates; ++u) {
         const OwnerRow *of = &owner->update[u];
+        if (owner->store[of->table].of->frozen) continue;
         const OptimRule *rule = &owner->store[of->table].rule;
         OptimRowArgs args = {.w = of->row,
                              .state = of->row + width,

@@ -67,10 +67,14 @@ void owner_fini(Owner *owner);
 void owner_fit(Owner *owner, const Lookup *look);
 /* Finds the rows of all parts' ids, and writes their values. */
 void owner_answer(Owner *owner);
+/* The same of one part, which need not be the owner's own. */
+void owner_answer_part(const Owner *owner, OwnerPart *part);
 /* All gradients are there: one sum for each row, by the tree of ranks. */
 void owner_join(Owner *owner);
 /* lr of the optimizer; ends the job with ERR_MEMORY where a new row has no room. */
 void owner_update(Owner *owner, double lr, double grad_scale);
+/* Adds the sums, times factor, to the rows themselves. Likewise. */
+void owner_add(Owner *owner, float factor);
 /* shard[ROW_SHARDS * t + s]: of table t of the bag, the sum of squares of its rows' gradients of shard
  * s, in the order of ids. */
 void owner_squares(const Owner *owner, double *shard);

@@ -71,11 +71,11 @@ static void hear_tables(Tables *t, const Config *config)
     mem_free(&rule);
 }
 
-/* One thing that rank 0 says. false: it was the last. */
+/* One thing that rank 0 says, or in mode geo anybody. false: it was the last. */
 static bool serve_one(Tables *t)
 {
     Say what;
-    (void)world_hear(t->plan.world, 0, &what, sizeof what);
+    int from = world_hear(t->plan.world, t->plan.mode == TABLE_GEO ? -1 : 0, &what, sizeof what);
     if (what.evaluation && !t->evaluation.tables) stream_init(t, &t->evaluation, false);
     TableStream *s = what.evaluation ? &t->evaluation : &t->training;
     Flight *f = &s->flight[what.flight];
@@ -119,6 +119,12 @@ static bool serve_one(Tables *t)
         contents_held(t, held);
         mem_free(&held);
         break;
+    case SAY_PULL:
+        geo_pull(t, from, &what);
+        break;
+    case SAY_PUSH:
+        geo_push(t, from, &what);
+        break;
     case SAY_END:
         return false;
     }
@@ -130,6 +136,7 @@ void tables_serve(const ServerPlan *plan)
     Tables *t = mem_new(sizeof *t);
     t->plan = (TablesPlan){.world = plan->world,
                            .servers = plan->servers,
+                           .mode = (TableMode)plan->config->grid.mode,
                            .seed = (uint64_t)plan->config->run.seed,
                            .limit_bytes = plan->limit_bytes};
     hear_tables(t, plan->config);

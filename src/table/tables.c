@@ -121,10 +121,12 @@ void tables_init(Tables *t, const SparseTable *of, int count)
     for (int s = 0; s < ROW_SHARDS; ++s) t->owner[s] = (int16_t)table_owner(s, t->owners);
     for (int i = 0; i < count; i += t->bag[t->bags - 1].tables) bag_init(t, of + i, count - i);
     stream_init(t, &t->training, true);
+    geo_init(t);
 }
 
 void tables_fini(Tables *t)
 {
+    geo_fini(t);
     stream_fini(&t->training);
     stream_fini(&t->evaluation);
     for (int i = 0; i < t->stores; ++i) row_store_free(&t->store[i].rows);
@@ -284,6 +286,12 @@ static Say say_of(const TableStream *s, SayKind kind, const Flight *f)
                  .flight = (int)(f - s->flight)};
 }
 
+/* Mode geo: a step is this rank's own, but its new rows. */
+static bool is_local(const TableStream *s)
+{
+    return s->tables->plan.mode == TABLE_GEO && s == &s->tables->training;
+}
+
 /* All of a step's out of the source; a failure is kept until somebody asks for the step. */
 static void take_step(TableStream *s, Flight *f, double *wait_s)
 {
@@ -308,6 +316,7 @@ static void take_step(TableStream *s, Flight *f, double *wait_s)
         for (int i = 0; i < micros; ++i)
             f->run[i * bags + t->bag[b].number] = lookup_run(&f->look[b], i);
     }
+    if (is_local(s)) return;
     say(t, say_of(s, SAY_IDS, f));
     stream_ids(s, f);
 }
@@ -321,6 +330,10 @@ static Status begin_step(TableStream *s, double *wait_s)
     f->taken = false;
     s->given = 0;
     if (f->status != OK) return fail(f->status, "%s", f->why);
+    if (is_local(s)) {
+        geo_rows(s->tables, f);
+        return OK;
+    }
     say(s->tables, say_of(s, SAY_ROWS, f));
     stream_rows(s, f);
     return OK;
@@ -357,7 +370,7 @@ BatchSource tables_source(Tables *t, const BatchSource *inner)
 void tables_forget(Tables *t)
 {
     TableStream *s = &t->training;
-    say(t, (Say){.kind = SAY_FORGET});
+    if (!is_local(s)) say(t, (Say){.kind = SAY_FORGET});
     world_swap_wait(s->ids);
     for (int i = 0; i < s->flights; ++i) {
         s->flight[i].taken = false;
@@ -380,6 +393,10 @@ void tables_reduce(Tables *t)
 {
     TableStream *s = &t->training;
     Flight *f = &s->flight[s->now];
+    if (is_local(s)) {
+        for (int b = 0; b < t->bags; ++b) lookup_join(&f->look[b]);
+        return;
+    }
     say(t, say_of(s, SAY_GRADIENTS, f));
     stream_gradients(s, f);
 }
@@ -402,6 +419,10 @@ void tables_update(Tables *t, double lr, double grad_scale)
 {
     TableStream *s = &t->training;
     Flight *f = &s->flight[s->now];
+    if (is_local(s)) {
+        geo_update(t, f, lr, grad_scale);
+        return;
+    }
     Say what = say_of(s, SAY_UPDATE, f);
     what.lr = lr;
     what.grad_scale = grad_scale;

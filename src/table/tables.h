@@ -58,6 +58,12 @@ struct Tables {
     int sorted_store;
     /* on a server; owned, names, too */
     SparseTable *made;
+    /* mode geo; owned: of who asks, each store's rows as this rank has changed them: a row is its
+     * values, then those that it had before */
+    RowStore **local;
+    /* of a server: what has been pushed in this period, and how many ranks have pushed all */
+    struct Pushed *pushed;
+    int pushed_by;
 };
 
 /* Of the graph's table: number of its store; -1: it is not here. */
@@ -77,7 +83,10 @@ typedef enum SayKind {
     SAY_COLLECT,
     SAY_PUT,
     SAY_HELD,
-    SAY_END
+    SAY_END,
+    /* of anybody, and followed by counts of the bag's tables, ids, and deltas of rows */
+    SAY_PULL,
+    SAY_PUSH
 } SayKind;
 typedef struct Say {
     SayKind kind;
@@ -85,6 +94,8 @@ typedef struct Say {
     int evaluation, flight, root;
     TablePart part;
     double lr, grad_scale;
+    /* SAY_PULL, SAY_PUSH: which bag, how many ids */
+    int bag, ids;
 } Say;
 void say(const Tables *tables, Say what);
 
@@ -96,6 +107,15 @@ void stream_ids(TableStream *stream, Flight *flight);
 void stream_rows(TableStream *stream, Flight *flight);
 void stream_gradients(TableStream *stream, Flight *flight);
 void stream_squares(TableStream *stream, Flight *flight, double *out);
+/* geo.c */
+void geo_init(Tables *tables);
+void geo_fini(Tables *tables);
+/* Of who asks: values for a step's ids, of this rank's own rows; the step's update of them. */
+void geo_rows(Tables *tables, Flight *flight);
+void geo_update(Tables *tables, Flight *flight, double lr, double grad_scale);
+/* Of a server: what rank `from` has said. */
+void geo_pull(Tables *tables, int from, const Say *what);
+void geo_push(Tables *tables, int from, const Say *what);
 /* contents.c */
 void contents_clear(Tables *tables);
 void contents_count(Tables *tables, int store);

@@ -1,8 +1,8 @@
-/* Rows by id. The index has a place for a row at the low bits of the mix of its id, or the next that
- * is free after it:
+/* Rows by id. The index has a place for a row at the low bits of the mix of its id, or the next
+ * that is free after it:
  *
  *     mix  [shard: 12 bits | ............ | tag: 32 bits]
- *     place[tag mod places]  {tag, number + 1}  ->  slab[number / rows]  {id, floats} {id, floats} ..
+ *     place[tag mod places]  {tag, number + 1}  ->  slab[number / rows]  {id, floats} {id, ..
  *
  * A place has the low half of the mix, from which follows where it belongs, so that neither growth
  * nor removal reads a row; the id itself is in front of the row, which is read anyway. Zeros are
@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#define ALWAYS_INLINE __attribute__((always_inline))
 
 typedef struct Place {
     /* row: its number + 1; 0: free */
@@ -28,7 +30,7 @@ enum {
     /* a page */
     PLACES_LEAST = PAGE / (int)sizeof(Place),
     /* look-ups between asking for a place and reading it, and again for the row */
-    AHEAD = 12,
+    AHEAD = ROW_AHEAD,
     /* lines of a row that are asked for; what follows comes by itself */
     ROW_LINES = 8,
 };
@@ -203,12 +205,13 @@ static uint64_t place_of(const RowStore *s, uint64_t id)
     return p;
 }
 
-static void ask_for_place(const RowStore *s, uint64_t id)
+/* Inline: a call of what does nothing but ask would be left out as one without effect. */
+ALWAYS_INLINE static inline void ask_for_place(const RowStore *s, uint64_t id)
 {
     __builtin_prefetch(&s->place[row_mix(s->table, id) & s->mask], 0, 3);
 }
 
-static void ask_for_row(const RowStore *s, const char *row)
+ALWAYS_INLINE static inline void ask_for_row(const RowStore *s, const char *row)
 {
     const char *end = row + s->stride;
     if (s->stride > ROW_LINES * LINE) end = row + ROW_LINES * LINE;
@@ -216,33 +219,40 @@ static void ask_for_row(const RowStore *s, const char *row)
     __builtin_prefetch(end - 1, 1, 3);
 }
 
-/* at[i]: what is most probably the row, for its tag is the id's. */
-static void guess(const RowStore *s, uint64_t id, float **at)
+/* What is most probably the row, for its tag is the id's. */
+static char *guess(const RowStore *s, uint64_t id)
 {
     uint32_t tag = (uint32_t)row_mix(s->table, id);
     uint64_t p = next_match(s, tag & s->mask, tag);
-    *at = NULL;
-    if (!s->place[p].row) return;
+    if (!s->place[p].row) return NULL;
     char *row = row_of(s, s->place[p].row);
     ask_for_row(s, row);
-    *at = floats_of(row);
+    return row;
 }
 
-static void make_sure(const RowStore *s, uint64_t id, float **at)
+static float *make_sure(const RowStore *s, uint64_t id, char *row)
 {
-    if (!*at || id_of((char *)*at - sizeof(uint64_t)) == id) return;
-    uint32_t row = s->place[place_of(s, id)].row;
-    *at = row ? floats_of(row_of(s, row)) : NULL;
+    if (row && id_of(row) != id) {
+        uint32_t other = s->place[place_of(s, id)].row;
+        row = other ? row_of(s, other) : NULL;
+    }
+    return row ? floats_of(row) : NULL;
 }
 
 void row_store_find(const RowStore *store, const uint64_t *id, int64_t count, float **at)
 {
+    char *row[AHEAD];
     for (int64_t i = 0; i < count + 2 * AHEAD; ++i) {
         int64_t second = i - AHEAD, third = second - AHEAD;
         if (i < count) ask_for_place(store, id[i]);
-        if (second >= 0 && second < count) guess(store, id[second], &at[second]);
-        if (third >= 0) make_sure(store, id[third], &at[third]);
+        if (third >= 0) at[third] = make_sure(store, id[third], row[third % AHEAD]);
+        if (second >= 0 && second < count) row[second % AHEAD] = guess(store, id[second]);
     }
+}
+
+void row_store_ask(const RowStore *store, const float *row)
+{
+    ask_for_row(store, (const char *)row - sizeof(uint64_t));
 }
 
 static int by_value(const void *a, const void *b)

@@ -5,6 +5,7 @@
 #include "run.h"
 
 #include "explain.h"
+#include "geo.h"
 
 #include <math.h>
 #include <string.h>
@@ -108,7 +109,9 @@ static void mark_step(Run *r, const StepResult *result)
 static bool check_due(const Run *r, RunDue due)
 {
     int64_t every = r->config->train.check_every;
-    return due.evaluation || due.save || (every > 0 && r->trainer->step % every == 0);
+    bool now = every > 0 && r->trainer->step % every == 0 &&
+               geo_border(r->trainer, r->trainer->step);
+    return due.evaluation || due.save || now;
 }
 
 /* A gradient that is not finite has left a state that is not: it is looked at only then. */

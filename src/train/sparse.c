@@ -77,6 +77,7 @@ void sparse_make(Trainer *t)
                      .here = here,
                      .world = t->servers > 0 ? &t->table_world : &t->grid.dp_world,
                      .servers = t->servers,
+                     .mode = sparse_mode(t),
                      .rule = rule,
                      .rule_number = t->table_rule,
                      .seed = (uint64_t)t->config->run.seed,
@@ -97,6 +98,11 @@ void sparse_free(Trainer *t)
 }
 
 /* ---- servers ---- */
+
+TableMode sparse_mode(const Trainer *t)
+{
+    return t->servers > 0 ? (TableMode)t->config->grid.mode : TABLE_SYNC;
+}
 
 void sparse_split(World *part, const World *job, bool has_tables)
 {

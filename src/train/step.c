@@ -1,4 +1,5 @@
 /* One optimizer step. Read train_step, at the end, first. */
+#include "geo.h"
 #include "loss_scale.h"
 #include "sparse.h"
 
@@ -32,6 +33,13 @@ static StepOf next_batch(const Trainer *t)
 {
     int64_t left = t->train_set.samples - t->step % t->steps_per_epoch * t->batch;
     int64_t samples = left < t->batch ? left : t->batch;
+    int micros;
+    if (t->geo) {
+        samples = geo_samples(t, samples, &micros);
+        return (StepOf){.step = (uint64_t)t->step,
+                        .scale = samples > 0 ? 1 / (float)(samples * t->rows_per_sample) : 0,
+                        .micros = micros};
+    }
     return (StepOf){.step = (uint64_t)t->step,
                     .scale = (float)t->scale.now / (float)(samples * t->rows_per_sample),
                     .micros = (int)((samples + t->micro_batch - 1) / t->micro_batch)};
@@ -57,6 +65,7 @@ static double clip(Trainer *t, StepResult *result)
 {
     double most = t->config->optim.clip;
     bool clips = most > 0 && !clips_here(t);
+    if (t->geo) return 1;
     if (!clips && !result->logged) return 1;
     result->grad_norm = train_grad_norm(t);
     if (!isfinite(result->grad_norm)) found_bad(result, BAD_GRADIENT, t->step);
@@ -103,7 +112,9 @@ static void read_step_stats(Trainer *t, StepResult *result, int64_t step)
 {
     while (t->known < step) {
         const float *metrics = executor_metrics(t->executor, (int)(t->step - ++t->known));
-        t->step_stats = (StepStats){
+        /* a rank's share of a short batch */
+        bool empty = t->geo && metrics[METRIC_ROWS] < 1;
+        if (!empty) t->step_stats = (StepStats){
             .loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]),
             .top1 = (double)(metrics[METRIC_TOP1] / metrics[METRIC_ROWS]),
             .top5 = (double)(metrics[METRIC_TOP5] / metrics[METRIC_ROWS]),
@@ -113,7 +124,7 @@ static void read_step_stats(Trainer *t, StepResult *result, int64_t step)
         result->wish_asked |= metrics[METRIC_WISH] > 0;
         result->saving = metrics[METRIC_SAVING] > 0;
         result->rows += (int64_t)metrics[METRIC_ROWS];
-        judge_loss(t, result);
+        if (!empty) judge_loss(t, result);
     }
     result->loss = t->step_stats.loss;
     result->top1 = t->step_stats.top1;
@@ -163,6 +174,7 @@ Status train_step(Trainer *t, StepResult *result)
     int64_t number = t->step + 1;
     bool first = !t->loader;
     if (first) TRY(status_agree(t->world, open_loader(t)));
+    if (first) geo_begin(t);
     *result = (StepResult){
         .logged = first || number == t->steps || number % t->config->train.log_every == 0,
         .lr = lr_at(t->config, &t->lr, &(LrSteps){t->step, t->steps, t->steps_per_epoch}),
@@ -174,7 +186,9 @@ Status train_step(Trainer *t, StepResult *result)
     t->step = number;
     bool newest = result->logged || t->backend->table->host_memory || t->scale.moves || t->waits;
     read_step_stats(t, result, newest ? number : number - 1);
-    return apply(t, result, &batch);
+    TRY(apply(t, result, &batch));
+    geo_end_step(t, result);
+    return OK;
 }
 
 /* All ranks look at what they compute, and the first find counts. */

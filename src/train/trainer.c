@@ -3,6 +3,7 @@
  * all before anything is written. */
 #include "agree.h"
 #include "fit.h"
+#include "geo.h"
 #include "schedules.def"
 #include "loss_scale.h"
 #include "optimizer.h"
@@ -276,6 +277,7 @@ static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
     TRY(make_schedule(t));
     TRY(cut_graph(t));
     TRY(sparse_check_servers(t));
+    TRY(geo_check(t));
     count_steps(t);
     double grown = memory_use().own_bytes - before, left;
     if (t->backend->table->memory) t->backend->table->memory(t->backend, &grown, &left);
@@ -316,14 +318,16 @@ static Status setup_ranks(Trainer *t)
     t->grid_ready = true;
     TRY(grid_join_gpus(&t->grid, t->backend, (int)c->grid.transport, c->train.reproducible));
     TRY(status_agree(t->world, train_plan_stage(t, t->grid.pp_rank, &t->plan)));
-    Status st = comm_new(&t->comm, &t->grid.dp_world, t->backend, c->grid.transport,
-                         t->plan->micro_grad_elements);
+    bool geo = sparse_mode(t) == TABLE_GEO;
+    t->alone = world_alone();
+    Status st = comm_new(&t->comm, geo ? &t->alone : &t->grid.dp_world, t->backend,
+                         c->grid.transport, t->plan->micro_grad_elements);
     TRY(status_agree(t->world, st));
     ExecutorOptions options = {.seed = (uint64_t)c->run.seed, .transport = c->grid.transport};
     TRY(executor_new(&t->executor, t->plan, &t->grid, t->backend, t->comm, options));
     TRY(status_agree(t->world, train_make_optimizer(t)));
     init_params(t);
-    return OK;
+    return status_agree(t->world, geo_make(t));
 }
 
 /* Servers wait to hear how it went. */
@@ -400,6 +404,7 @@ void trainer_free(Trainer **trainer)
     if (t->backend) capture_drop(&t->update, t->backend);
     sparse_close_loader(t);
     sparse_free(t);
+    geo_free(t);
     mem_free(&t->classes);
     train_free_optimizer(t);
     save_copy_free(&t->copy);

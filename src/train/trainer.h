@@ -71,6 +71,9 @@ struct Trainer {
     const World *job;
     int servers;
     World table_world;
+    /* Mode geo: owned, NULL in others. And a world of this rank alone, whose sums its steps make. */
+    struct Geo *geo;
+    World alone;
     Loader *loader;
     /* global samples; samples a micro-batch */
     int64_t batch, micro_batch;

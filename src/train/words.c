@@ -23,5 +23,6 @@ void train_use_words(void)
     config_use_words(model_words, MODEL_WORDS);
     config_use_words(parallel_words, PARALLEL_WORDS);
     config_use_words(pipeline_words, PIPELINE_WORDS);
+    config_use_words(table_words, TABLE_WORDS);
     config_use_words(train_words, TRAIN_WORDS);
 }

@@ -11,7 +11,7 @@ check 0 'train.batch' "$WEFT" help
 check 64 'missing command' "$WEFT"
 
 verbs='train|run|eval|generate|plan|verify|doctor|data import idx|data import cifar|data import text|data import tokens|data info|data check|ckpt info|ckpt check|ckpt diff|bench comm|bench step|bench io|help'
-"$WEFT" --help | grep '^  weft ' | cut -c8-25 | sed 's/ *$//' >verbs
+"$WEFT" --help | grep '^  weft ' | cut -c8-28 | sed 's/ *$//' >verbs
 holds 'all of these are listed' test -z "$(echo "$verbs" | tr '|' '\n' | grep -vxFf verbs)"
 while read -r verb; do
     # shellcheck disable=SC2086

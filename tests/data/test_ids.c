@@ -24,9 +24,9 @@ static hid_t table_new(const char *path, int n, int first)
     float x[N][2];
     int32_t y[N];
     for (int i = 0; i < n; ++i) x[i][0] = (float)(first + i), x[i][1] = 1, y[i] = (first + i) % 2;
-    h5_put_text(file, "format", "weft-data");
+    h5_put_word(file, "format", "weft-data");
     h5_put_int(file, "version", 1);
-    h5_put_text(file, "kind", "table");
+    h5_put_word(file, "kind", "table");
     h5_put_int(file, "classes", 2);
     hsize_t rows = (hsize_t)n;
     h5_put(file, (H5Array){"dense", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 2, {rows, 2}, {0}, 0, x});

@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                         .out = fuzz_out(),
                         .test = data[0] & 1 ? test : NULL,
                         .test_file = &file,
-                        .test_count = data[0] >> 1 & 1,
+                        .test_count = (data[0] & 3) == 3,
                         .test_share = 0.5,
                         .threads = 1 + (data[0] >> 2 & 1),
                         .force = true};

@@ -376,6 +376,40 @@ static void initial_values(void)
     CU_ASSERT_DOUBLE_EQUAL(moments(v, N).deviation, 0.01, 0.0003);
 }
 
+/* Numbers of each row are those of its own key, whatever the width; ids of 64 bits. */
+static void rows(void)
+{
+    enum { ROWS = 2000, WIDTH = 10 };
+    static float v[ROWS * WIDTH];
+    const uint64_t table = hash_text("wide.3"), high = (uint64_t)1 << 63;
+    for (int r = 0; r < ROWS; ++r)
+        layer_row_init(INIT_UNIFORM, 0.5f, 7, table, high + (uint64_t)r, WIDTH, v + r * WIDTH);
+    Moments m = moments(v, ROWS * WIDTH);
+    CU_ASSERT(m.low >= -0.5 && m.high < 0.5 && m.low < -0.499 && m.high > 0.499);
+    CU_ASSERT_DOUBLE_EQUAL(m.mean, 0, 0.01);
+    CU_ASSERT_DOUBLE_EQUAL(m.deviation, 0.5 / sqrt(3.0), 0.01);
+    RngKey key = rng_key(7, RNG_TABLE, table, high + 5);
+    for (int c = 0; c < WIDTH; ++c)
+        CU_ASSERT_EQUAL(v[5 * WIDTH + c], rng_uniform(key, (uint64_t)c) - 0.5f);
+    float row[WIDTH], other[WIDTH];
+    layer_row_init(INIT_UNIFORM, 0.5f, 7, table, high + 5, 3, row);
+    CU_ASSERT_EQUAL(memcmp(row, v + 5 * WIDTH, 3 * sizeof *row), 0);
+    const struct {
+        uint64_t seed, table, id;
+    } others[] = {{8, table, high + 5}, {7, table + 1, high + 5}, {7, table, 5}};
+    for (int i = 0; i < 3; ++i) {
+        layer_row_init(INIT_UNIFORM, 0.5f, others[i].seed, others[i].table, others[i].id, WIDTH,
+                       other);
+        CU_ASSERT_NOT_EQUAL(memcmp(other, v + 5 * WIDTH, sizeof other), 0);
+    }
+    for (int r = 0; r < ROWS; ++r)
+        layer_row_init(INIT_NORMAL, 0.01f, 7, table, (uint64_t)r, WIDTH, v + r * WIDTH);
+    CU_ASSERT_DOUBLE_EQUAL(moments(v, ROWS * WIDTH).deviation, 0.01, 0.0003);
+    layer_row_init(INIT_ZERO, 1, 7, table, 0, 2, row);
+    layer_row_init(INIT_ONE, 1, 7, table, 0, 2, other);
+    CU_ASSERT(row[0] == 0 && row[1] == 0 && other[0] == 1 && other[1] == 1);
+}
+
 TEST_MAIN("layer kinds", {"list", list}, {"attributes known", attrs_known}, {"attributes", attrs},
           {"bad attributes", bad_attrs}, {"shapes", shapes}, {"bad shapes", bad_shapes},
-          {"bad rows", bad_rows}, {"initial values", initial_values})
+          {"bad rows", bad_rows}, {"initial values", initial_values}, {"rows", rows})

@@ -1,5 +1,5 @@
 /* Optimizers and learning-rate curves against golden values (tools/golden_optim.py: PyTorch; LARS,
- * LAMB, Lion and FTRL from their papers), joined ranges against single ones, the gradient's norm. */
+ * LAMB, Lion and FTRL from their papers), joined ranges against single ones, the norm. */
 #include "golden.h"
 
 #include <math.h>

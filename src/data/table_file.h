@@ -1,6 +1,6 @@
 /* Writing a data set of kind table, from any number of threads; inside the data module. */
-#ifndef WEFT_DATA_TABLE_H
-#define WEFT_DATA_TABLE_H
+#ifndef WEFT_DATA_TABLE_FILE_H
+#define WEFT_DATA_TABLE_FILE_H
 
 #include "data_private.h"
 

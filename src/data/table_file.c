@@ -1,6 +1,6 @@
 /* Writes tables: /dense, /y and, with fields, /sparse, laid out first and then filled by row
  * numbers, so that threads may write what they have in any order; the bytes are the same. */
-#include "table.h"
+#include "table_file.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -59,7 +59,7 @@ Status table_new(TableWriter *w, const char *out, bool force, const TableLayout 
 {
     const TableLayout *l = layout;
     *w = (TableWriter){.layout = layout, .part.fd = -1};
-    int64_t row = l->columns * 4 + 4 + l->fields * 8 * (l->id_count > 0 ? 1 : 1);
+    int64_t row = l->columns * 4 + 4 + l->fields * 8;
     int64_t bytes = l->samples * row + l->id_count * 8 + l->more_bytes;
     Status st = part_new(&w->part, out, force, bytes, put_all, w);
     if (st != OK) *w = (TableWriter){.part.fd = -1};
@@ -72,6 +72,8 @@ Status table_put(const TableWriter *w, int64_t first, int64_t count, const float
     int64_t columns = w->layout->columns * 4, fields = w->layout->fields * 8;
     TRY(part_write(&w->part, dense, count * columns, w->dense_at + first * columns));
     if (ids) TRY(part_write(&w->part, ids, count * fields, w->ids_at + first * fields));
+    part_begin_sync(&w->part, count * columns, w->dense_at + first * columns);
+    if (ids) part_begin_sync(&w->part, count * fields, w->ids_at + first * fields);
     return part_write(&w->part, y, count * 4, w->y_at + first * 4);
 }
 

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# The store of rows of sparse tables on one core: adding, finding and updating random rows (row-wise Adagrad) beside random reads
+# and writes of as many bytes, and what Criteo's 33.8 million rows of 16 take. Exit code 1 where finding or updating is below
+# SHARE of that, or the rows take more than GB.
+# usage: make bench && bench/rows.sh [SHARE [GB]]     0.6 and 3.4; takes 7 GB of memory for half a minute
+#   BUILD=build   where the programs were built
+set -eu
+share=${1:-0.6} most=${2:-3.4}
+"${BUILD:-build}/bench/rows_bench" | tee /dev/stderr | awk -v share="$share" -v most="$most" '
+    function need(good, what) { if (!good) { print "missed: " what; bad = 1 } }
+    / floats and 1 of state: / { sub(/.* of state: /, ""); need($1 <= most && $3 <= most && $6 <= most, most " GB"); ++seen }
+    /^(find|update) / { match($0, /: [0-9.]+/); need(substr($0, RSTART + 2) + 0 >= share, $1 " at " share); ++seen }
+    END { exit bad || seen != 3 }'

@@ -1,0 +1,84 @@
+/* weft data import criteo: the training files of Criteo's click logs (Kaggle's train.txt, the days
+ * of the 1 TB set): lines of a label, 13 integers and 26 values of up to 8 hexadecimal digits,
+ * between tabs, where anything but the label may be empty. It is a table of text with a schema that
+ * is known, but for what ids become. */
+#include "csv.h"
+
+enum { INTEGERS = 13, CATEGORIES = 26 };
+
+static void schema_make(CsvSchema *s, int64_t rows)
+{
+    char name[8];
+    *s = (CsvSchema){.path = mem_text(""), .separator = '\t'};
+    s->hash_rows = rows > 1 ? (uint64_t)rows : 0;
+    csv_texts_add(&s->missing, "");
+    CsvColumn *label = csv_column_add(s, "click", CSV_LABEL);
+    csv_texts_add(&label->value[0], "0");
+    csv_texts_add(&label->value[1], "1");
+    for (int i = 0; i < INTEGERS + CATEGORIES; ++i) {
+        bool number = i < INTEGERS;
+        snprintf(name, sizeof name, "%c%d", number ? 'I' : 'C', number ? i + 1 : i - INTEGERS + 1);
+        CsvColumn *c = csv_column_add(s, name, number ? CSV_NUMBER : CSV_CATEGORY);
+        c->has_fill = c->log = number;
+        c->ids = s->hash_rows ? CSV_HASH_ALL : CSV_HEX;
+    }
+    for (int i = 0; i < s->count; ++i) s->column[i].place = i;
+    csv_schema_number(s);
+}
+
+typedef struct CriteoOptions {
+    const char *out, *test;
+    FlagList test_files;
+    double test_share;
+    int64_t rows, threads;
+    bool force;
+} CriteoOptions;
+
+static const Flag flags[] = {
+    {"-o", FLAG_FIELD(CriteoOptions, out), .value = "OUT", .required = true,
+     .help = "the data set to write"},
+    {"--rows", FLAG_FIELD(CriteoOptions, rows), .value = "R", .lo = 2, .hi = FLAG_WHOLE_MOST,
+     .help =
+         "ids are below R, by a hash of field and value; without it the 32 bits of a value with "
+         "its field above them, so that none share one"},
+    {"--test", FLAG_FIELD(CriteoOptions, test), .value = "OUT", .help = "a second data set"},
+    {"--test-files", FLAG_FIELD(CriteoOptions, test_files), .value = "FILE,...", .needs = "--test",
+     .help = "the files it is made of; without them the end of FILE..."},
+    {"--test-share", FLAG_FIELD(CriteoOptions, test_share), .value = "S", .hi = 1,
+     .fallback = "0.142857", .needs = "--test", .help = "how much that is: a day of seven"},
+    {"--threads", FLAG_FIELD(CriteoOptions, threads), .value = "T", .lo = 1, .hi = 1024,
+     .help = "that parse; by default one for each core"},
+    {"--force", FLAG_FIELD(CriteoOptions, force), .help = "write over files that are there"},
+};
+
+static Status run(int argc, char **argv, const void *options)
+{
+    const CriteoOptions *o = options;
+    CsvSchema schema;
+    CsvImport import = {.schema = &schema,
+                        .file = (const char *const *)argv,
+                        .count = argc,
+                        .out = o->out,
+                        .test = o->test,
+                        .test_file = (const char *const *)o->test_files.word,
+                        .test_count = o->test_files.count,
+                        .test_share = o->test_share,
+                        .threads = (int)(o->threads > 0 ? o->threads : threads_share(1)),
+                        .force = o->force};
+    schema_make(&schema, o->rows);
+    Status st = csv_import_said(&import);
+    csv_schema_fini(&schema);
+    return st;
+}
+
+const Verb import_criteo = {
+    .name = "data import criteo",
+    .words = "FILE...",
+    .least = 1,
+    .expects = "one or more of Criteo's training files, and -o OUT",
+    .help = "Criteo's click logs (.gz too) to a data set of 13 numbers and 26 ids",
+    .more = "Numbers become log(1 + max(x, 0)), and 0 where they are empty; an empty category has "
+            "an id of its own in each field.",
+    VERB_FLAGS(CriteoOptions, flags),
+    .run = run,
+};

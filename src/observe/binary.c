@@ -1,0 +1,123 @@
+/* Figures of scores for two classes. AUC is (sum over positives of 2 (negatives below) + (equal
+ * ones)) / (2 P N): exactly from positives and negatives that are sorted apart and gone through
+ * side by side, by buckets from counters. */
+#include "observe/binary.h"
+
+#include <math.h>
+#include <string.h>
+
+/* 2 P N and what is divided by it. */
+__extension__ typedef unsigned __int128 Wide;
+
+static double share(Wide twice, int64_t positives, int64_t negatives)
+{
+    if (positives == 0 || negatives == 0) return NAN;
+    return (double)twice / (double)(2 * (Wide)positives * (Wide)negatives);
+}
+
+/* ---- exactly ---- */
+
+enum { DIGIT_BITS = 11, DIGITS = 3, VALUES = 1 << DIGIT_BITS };
+
+/* In the order of floats; zeros are one number. */
+static uint32_t key_of(float score)
+{
+    uint32_t bits;
+    score += 0.0f;
+    memcpy(&bits, &score, sizeof bits);
+    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+/* Sorts key by digits, the lowest first; the result is in key. */
+static void sort_keys(uint32_t *key, uint32_t *other, int64_t count)
+{
+    uint32_t *const home = key;
+    for (int d = 0; d < DIGITS; ++d) {
+        int64_t first[VALUES + 1] = {0};
+        const int shift = d * DIGIT_BITS;
+        for (int64_t i = 0; i < count; ++i) ++first[(key[i] >> shift & (VALUES - 1)) + 1];
+        for (int v = 0; v < VALUES; ++v) first[v + 1] += first[v];
+        for (int64_t i = 0; i < count; ++i) other[first[key[i] >> shift & (VALUES - 1)]++] = key[i];
+        uint32_t *sorted = other;
+        other = key;
+        key = sorted;
+    }
+    if (key != home) memcpy(home, key, (size_t)count * sizeof *key);
+}
+
+static Wide pairs_of(const uint32_t *positive, int64_t positives, const uint32_t *negative,
+                     int64_t negatives)
+{
+    Wide twice = 0;
+    int64_t below = 0, up_to = 0;
+    for (int64_t i = 0; i < positives; ++i) {
+        while (below < negatives && negative[below] < positive[i]) ++below;
+        while (up_to < negatives && negative[up_to] <= positive[i]) ++up_to;
+        twice += (Wide)(below + up_to);
+    }
+    return twice;
+}
+
+double auc_exact(const float *score, const int32_t *label, int64_t count)
+{
+    uint32_t *key = mem_new((size_t)count * sizeof *key),
+             *other = mem_new((size_t)count * sizeof *key);
+    int64_t positives = 0, negatives = 0;
+    bool bad = false;
+    for (int64_t i = 0; i < count; ++i) {
+        bad = bad || isnan(score[i]);
+        if (label[i])
+            key[positives++] = key_of(score[i]);
+        else
+            key[count - ++negatives] = key_of(score[i]);
+    }
+    sort_keys(key, other, positives);
+    sort_keys(key + positives, other, negatives);
+    Wide twice = pairs_of(key, positives, key + positives, negatives);
+    mem_free(&key);
+    mem_free(&other);
+    return bad ? NAN : share(twice, positives, negatives);
+}
+
+/* ---- by counters ---- */
+
+void binary_add(BinarySums *sums, const float *logit, const int32_t *label, int64_t count)
+{
+    for (int64_t i = 0; i < count; ++i) {
+        double z = (double)logit[i], small = exp(-fabs(z)), p = (z < 0 ? small : 1) / (1 + small);
+        if (isnan(z)) {
+            ++sums->bad;
+            continue;
+        }
+        bool positive = label[i] != 0;
+        double loss = log1p(small) + ((z > 0) != positive ? fabs(z) : 0);
+        ++(positive ? sums->positive : sums->negative)[(int)(p * AUC_BUCKETS)];
+        sums->right += (p >= 0.5) == positive;
+        sums->p += llrint(p * 0x1p32);
+        sums->loss += llrint(fmin(loss, BINARY_LOSS_MOST) * 0x1p24);
+    }
+}
+
+BinaryFigures binary_figures(const BinarySums *sums)
+{
+    Wide twice = 0;
+    int64_t positives = 0, negatives = 0;
+    for (int i = 0; i <= AUC_BUCKETS; ++i) {
+        twice += (Wide)sums->positive[i] * (Wide)(2 * negatives + sums->negative[i]);
+        positives += sums->positive[i];
+        negatives += sums->negative[i];
+    }
+    double n = (double)(positives + negatives), base = (double)positives / n;
+    BinaryFigures f = {
+        .samples = positives + negatives + sums->bad,
+        .positives = positives,
+        .auc = share(twice, positives, negatives),
+        .log_loss = (double)sums->loss * 0x1p-24 / n,
+        .calibration = positives ? (double)sums->p * 0x1p-32 / (double)positives : NAN,
+        .accuracy = (double)sums->right / n,
+    };
+    f.normalized_entropy = f.log_loss / -(base * log(base) + (1 - base) * log1p(-base));
+    if (positives == 0 || negatives == 0) f.normalized_entropy = NAN;
+    if (sums->bad) f.auc = f.log_loss = f.normalized_entropy = f.calibration = f.accuracy = NAN;
+    return f;
+}

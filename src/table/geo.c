@@ -1,0 +1,257 @@
+/* Mode geo: for a period of steps each rank changes rows of its own, which begin as the servers have
+ * them at the period's first step that reads them; at its end it pushes how much each has changed, and
+ * a server adds the ranks' changes by the tree of ranks, divided by their number. Servers change
+ * nothing in between, and forget nothing: what comes out depends on how many ranks compute and on the
+ * period, not on servers or on time.
+ *
+ *      rank      pull new rows .. step .. pull .. step ..     push all ──┐ wait
+ *      server    answers each pull by itself                             all have pushed: add, go on */
+#include "tables.h"
+
+#include "layers.h"
+
+#include <string.h>
+
+/* What a rank has pushed of a bag. */
+typedef struct Pushed {
+    int ids;
+    /* owned, all */
+    int32_t *count;
+    uint64_t *id;
+    float *delta;
+} Pushed;
+
+void geo_init(Tables *t)
+{
+    if (t->plan.mode != TABLE_GEO) return;
+    if (!t->asks) {
+        t->pushed = mem_new((size_t)(t->askers * t->bags) * sizeof *t->pushed);
+        return;
+    }
+    t->local = mem_new((size_t)t->stores * sizeof *t->local);
+    for (int i = 0; i < t->stores; ++i)
+        t->local[i] = row_store_new(t->store[i].hash, 2 * t->store[i].of->width, 0);
+}
+
+static void pushed_clear(Tables *t)
+{
+    for (int i = 0; i < t->askers * t->bags; ++i) {
+        mem_free(&t->pushed[i].count);
+        mem_free(&t->pushed[i].id);
+        mem_free(&t->pushed[i].delta);
+    }
+    t->pushed_by = 0;
+}
+
+void geo_fini(Tables *t)
+{
+    for (int i = 0; i < t->stores && t->local; ++i) row_store_free(&t->local[i]);
+    if (t->pushed) pushed_clear(t);
+    mem_free(&t->local);
+    mem_free(&t->pushed);
+}
+
+/* ---- who computes ---- */
+
+/* Ids of a bag for one owner: counts of its tables and all of them. */
+static void send_some(const Tables *t, SayKind kind, int b, int owner, const int32_t *count,
+                      const uint64_t *id)
+{
+    int rank = t->first_owner + owner, tables = t->bag[b].tables;
+    Say what = {.kind = kind, .bag = b};
+    for (int i = 0; i < tables; ++i) what.ids += count[i];
+    world_tell(t->plan.world, rank, &what, sizeof what);
+    world_tell(t->plan.world, rank, count, (size_t)tables * sizeof *count);
+    world_tell(t->plan.world, rank, id, (size_t)what.ids * sizeof *id);
+}
+
+/* Rows of an owner that this rank has not touched in the period: brings them. at[place], is_new. */
+static void pull(Tables *t, int b, const Lookup *look, int owner, float **at, const bool *is_new)
+{
+    const Bag *bag = &t->bag[b];
+    int tables = bag->tables, width = bag->width, n = 0;
+    int32_t from = look->begin[owner], all = look->begin[owner + 1] - from;
+    int32_t *count = mem_new((size_t)tables * sizeof *count), place = from;
+    uint64_t *id = mem_new((size_t)(all + 1) * sizeof *id);
+    for (int i = 0; i < tables; ++i)
+        for (int32_t end = place + look->count[owner * tables + i]; place < end; ++place) {
+            if (!is_new[place]) continue;
+            ++count[i];
+            id[n++] = look->id[place];
+        }
+    if (n > 0) {
+        size_t row = (size_t)width * sizeof(float);
+        float *value = mem_new((size_t)n * row);
+        send_some(t, SAY_PULL, b, owner, count, id);
+        (void)world_hear(t->plan.world, t->first_owner + owner, value, (size_t)n * row);
+        n = 0;
+        for (place = from; place < from + all; ++place) {
+            if (!is_new[place]) continue;
+            memcpy(at[place], value + (int64_t)n * width, row);
+            memcpy(at[place] + width, value + (int64_t)n++ * width, row);
+        }
+        mem_free(&value);
+    }
+    mem_free(&count);
+    mem_free(&id);
+}
+
+/* at[place]: this rank's own row of each of the step's ids. */
+static void find_local(Tables *t, int b, const Lookup *look, float **at, bool *is_new)
+{
+    const Bag *bag = &t->bag[b];
+    int32_t place = 0;
+    for (int o = 0; o < t->owners; ++o)
+        for (int i = 0; i < bag->tables; ++i) {
+            int32_t n = look->count[o * bag->tables + i];
+            Status st = row_store_add(t->local[t->first[b] + i], look->id + place, n, at + place,
+                                      is_new + place);
+            if (st != OK) die_as(st, "table %s: %s", bag->of[i].name, fail_message());
+            place += n;
+        }
+}
+
+void geo_rows(Tables *t, Flight *f)
+{
+    for (int b = 0; b < t->bags; ++b) {
+        Lookup *look = &f->look[b];
+        size_t ids = (size_t)look->names.count + 1, width = (size_t)t->bag[b].width;
+        float **at = mem_new(ids * sizeof *at);
+        bool *is_new = mem_new(ids * sizeof *is_new);
+        find_local(t, b, look, at, is_new);
+        for (int o = 0; o < t->owners; ++o) pull(t, b, look, o, at, is_new);
+        for (int p = 0; p < look->names.count; ++p)
+            memcpy(look->value + (size_t)p * width, at[p], width * sizeof(float));
+        mem_free(&at);
+        mem_free(&is_new);
+    }
+}
+
+void geo_update(Tables *t, Flight *f, double lr, double grad_scale)
+{
+    for (int b = 0; b < t->bags; ++b) {
+        Lookup *look = &f->look[b];
+        const Bag *bag = &t->bag[b];
+        size_t ids = (size_t)look->names.count + 1;
+        float **at = mem_new(ids * sizeof *at);
+        bool *is_new = mem_new(ids * sizeof *is_new);
+        find_local(t, b, look, at, is_new);
+        int32_t place = 0;
+        for (int s = 0; s < t->owners * bag->tables; ++s) {
+            const TableStore *store = &t->store[t->first[b] + s % bag->tables];
+            for (int32_t end = place + look->count[s]; place < end; ++place) {
+                OptimRowArgs args = {.w = at[place],
+                                     .g = look->sum + (int64_t)place * bag->width,
+                                     .width = bag->width,
+                                     .lr = (float)(lr * store->rule.rate),
+                                     .grad_scale = (float)grad_scale,
+                                     .decay = (float)store->rule.is->weight_decay};
+                if (!store->of->frozen) store->rule.table->row_update(&store->rule, &args);
+            }
+        }
+        mem_free(&at);
+        mem_free(&is_new);
+    }
+}
+
+/* Rows of a bag that an owner has, as this rank has changed them. */
+static void push_to(Tables *t, int b, int owner)
+{
+    const Bag *bag = &t->bag[b];
+    int64_t room = 1, n = 0, width = bag->width;
+    for (int i = 0; i < bag->tables; ++i) room += row_store_count(t->local[t->first[b] + i]);
+    int32_t *count = mem_new((size_t)bag->tables * sizeof *count);
+    uint64_t *id = mem_new((size_t)room * sizeof *id), one;
+    float *delta = mem_new((size_t)(room * width) * sizeof *delta);
+    for (int i = 0; i < bag->tables; ++i) {
+        int64_t place = 0;
+        const float *row;
+        while ((row = row_store_next(t->local[t->first[b] + i], &place, &one))) {
+            if (t->owner[row_shard(row_mix(bag->hash[i], one))] != owner) continue;
+            for (int64_t c = 0; c < width; ++c) delta[n * width + c] = row[c] - row[width + c];
+            id[n++] = one;
+            ++count[i];
+        }
+    }
+    send_some(t, SAY_PUSH, b, owner, count, id);
+    world_tell(t->plan.world, t->first_owner + owner, delta, (size_t)(n * width) * sizeof *delta);
+    mem_free(&count);
+    mem_free(&id);
+    mem_free(&delta);
+}
+
+void tables_exchange(Tables *t)
+{
+    char done;
+    for (int b = 0; b < t->bags; ++b)
+        for (int o = 0; o < t->owners; ++o) push_to(t, b, o);
+    for (int o = 0; o < t->owners; ++o)
+        (void)world_hear(t->plan.world, t->first_owner + o, &done, sizeof done);
+    for (int i = 0; i < t->stores; ++i) {
+        row_store_free(&t->local[i]);
+        t->local[i] = row_store_new(t->store[i].hash, 2 * t->store[i].of->width, 0);
+    }
+}
+
+/* ---- a server ---- */
+
+/* Owner of both: the caller. */
+static void hear_some(const Tables *t, int from, const Say *what, int32_t **count, uint64_t **id)
+{
+    size_t tables = (size_t)t->bag[what->bag].tables, ids = (size_t)what->ids;
+    *count = mem_new(tables * sizeof **count);
+    *id = mem_new((ids + 1) * sizeof **id);
+    (void)world_hear(t->plan.world, from, *count, tables * sizeof **count);
+    (void)world_hear(t->plan.world, from, *id, ids * sizeof **id);
+}
+
+void geo_pull(Tables *t, int from, const Say *what)
+{
+    int32_t *count;
+    uint64_t *id;
+    int64_t width = t->bag[what->bag].width;
+    hear_some(t, from, what, &count, &id);
+    float *value = mem_new((size_t)(what->ids * width + 1) * sizeof *value);
+    float **row = mem_new((size_t)(what->ids + 1) * sizeof *row);
+    OwnerPart part = {.count = count, .ids = what->ids, .id = id, .value = value, .row = row};
+    owner_answer_part(&t->training.flight[0].owner[what->bag], &part);
+    world_tell(t->plan.world, from, value, (size_t)(what->ids * width) * sizeof *value);
+    mem_free(&count);
+    mem_free(&id);
+    mem_free(&value);
+    mem_free(&row);
+}
+
+/* All ranks have pushed: their changes are added, as gradients are. */
+static void end_period(Tables *t)
+{
+    for (int b = 0; b < t->bags; ++b) {
+        Owner *owner = &t->training.flight[0].owner[b];
+        size_t tables = (size_t)t->bag[b].tables, width = (size_t)t->bag[b].width;
+        for (int a = 0; a < t->askers; ++a)
+            memcpy(owner->part[a].count, t->pushed[a * t->bags + b].count,
+                   tables * sizeof *owner->part->count);
+        owner_fit(owner, NULL);
+        for (int a = 0; a < t->askers; ++a) {
+            const Pushed *p = &t->pushed[a * t->bags + b];
+            memcpy(owner->part[a].id, p->id, (size_t)p->ids * sizeof *p->id);
+            memcpy(owner->part[a].grad, p->delta, (size_t)p->ids * width * sizeof *p->delta);
+        }
+        owner_answer(owner);
+        owner_join(owner);
+        owner_add(owner, 1.0f / (float)t->askers);
+    }
+    pushed_clear(t);
+    for (int a = 0; a < t->askers; ++a) world_tell(t->plan.world, a, "", 1);
+}
+
+void geo_push(Tables *t, int from, const Say *what)
+{
+    Pushed *p = &t->pushed[from * t->bags + what->bag];
+    size_t bytes = (size_t)what->ids * (size_t)t->bag[what->bag].width * sizeof *p->delta;
+    p->ids = what->ids;
+    hear_some(t, from, what, &p->count, &p->id);
+    p->delta = mem_new(bytes + 1);
+    (void)world_hear(t->plan.world, from, p->delta, bytes);
+    if (what->bag == t->bags - 1 && ++t->pushed_by == t->askers) end_period(t);
+}

@@ -1,0 +1,6 @@
+/* The words of grid's keys that are about tables. */
+#include "table.h"
+
+const ConfigWords table_words[TABLE_WORDS] = {
+    {"grid.mode", .text = LIST_TEXT(TABLE_MODE_WORDS)},
+};
