@@ -78,6 +78,7 @@ void async_init(Tables *t, const TableDense *param, int count, const Config *con
     d->value = mem_new((size_t)most * sizeof *d->value);
     d->state = mem_new((size_t)states * sizeof *d->state);
     if (t->asks) return;
+    t->met_by = mem_new((size_t)t->askers * sizeof *t->met_by);
     t->now = mem_new((size_t)t->bags * sizeof *t->now);
     for (int b = 0; b < t->bags; ++b) {
         owner_init(&t->now[b], &t->bag[b], &t->store[t->first[b]], t->plan.seed, 1, -1);
@@ -93,6 +94,7 @@ void async_fini(Tables *t)
     if (!d) return;
     for (int b = 0; b < t->bags && t->now; ++b) owner_fini(&t->now[b]);
     mem_free(&t->now);
+    mem_free(&t->met_by);
     mem_free(&d->piece);
     mem_free(&d->values);
     mem_free(&d->states);
@@ -303,9 +305,13 @@ bool async_serve(Tables *t, int from, const Say *what)
         tell_floats(t, from, d->state, d->states[own]);
         return true;
     case SAY_MEET:
+        t->met_by[from] = true;
         if (++t->met < t->askers) return true;
         t->met = 0;
-        for (int a = 0; a < t->askers; ++a) world_tell(t->plan.world, a, "", 1);
+        for (int a = 0; a < t->askers; ++a) {
+            t->met_by[a] = false;
+            world_tell(t->plan.world, a, "", 1);
+        }
         return true;
     default:
         return false;

@@ -119,8 +119,7 @@ static Status order_open(Order *order, const ServerPlan *plan, int askers, int n
         return fail(ERR_USAGE, "%s is there already: name another folder with run.order_log",
                     order->path);
     if (!order->file)
-        return fail(plan->replay ? ERR_NOINPUT : ERR_IO, "%s: %s", order->path,
-                    file_error(errno));
+        return fail(plan->replay ? ERR_NOINPUT : ERR_IO, "%s: %s", order->path, file_error(errno));
     if (!plan->replay) {
         bool good = fwrite(ORDER_MAGIC, sizeof ORDER_MAGIC, 1, order->file) == 1 &&
                     fwrite(shape, sizeof shape, 1, order->file) == 1;
@@ -131,9 +130,10 @@ static Status order_open(Order *order, const ServerPlan *plan, int askers, int n
                 fread(there, sizeof there, 1, order->file) == 1;
     if (!good) return fail(ERR_DATA, "%s: not an order of requests", order->path);
     if (memcmp(shape, there, sizeof shape) == 0) return OK;
-    return fail(ERR_CONFIG,
-                "%s: was written with %d ranks that compute and %d servers, now there are %d and %d",
-                order->path, there[0], there[1], shape[0], shape[1]);
+    return fail(
+        ERR_CONFIG,
+        "%s: was written with %d ranks that compute and %d servers, now there are %d and %d",
+        order->path, there[0], there[1], shape[0], shape[1]);
 }
 
 /* Whom to hear next; -1: anybody. */
@@ -155,8 +155,7 @@ static void order_add(Order *order, int from)
 
 static void order_close(Order *order)
 {
-    if (order->file && fclose(order->file) != 0)
-        log_warn("%s: %s", order->path, file_error(errno));
+    if (order->file && fclose(order->file) != 0) log_warn("%s: %s", order->path, file_error(errno));
     mem_free(&order->path);
 }
 
@@ -165,6 +164,10 @@ static bool serve_one(Tables *t, Order *order)
 {
     Say what;
     int next = t->plan.mode == TABLE_SYNC ? 0 : order_next(order);
+    /* it would not be heard before the others have come to the meeting that it waits at */
+    if (next >= t->askers || (next >= 0 && t->met_by && t->met_by[next]))
+        die_as(ERR_DATA, "%s: not the order of this run: other steps, data or parameters",
+               order->path);
     int from = world_hear(t->plan.world, next, &what, sizeof what);
     order_add(order, from);
     if (async_serve(t, from, &what)) return true;

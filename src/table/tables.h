@@ -62,6 +62,7 @@ struct Tables {
     /* mode async: the other parameters; on a server also who has come to a meeting, and owners of one
      * rank's requests, [bags] */
     struct DensePart *dense;
+    bool *met_by;
     int met;
     Owner *now;
     /* mode geo; owned: of who asks, each store's rows as this rank has changed them: a row is its

@@ -161,7 +161,8 @@ void local_begin(Trainer *t)
 {
     struct LocalSteps *g = t->local;
     if (g && !g->comm) dense_to_servers(t);
-    if (g && g->comm) memcpy(g->old, executor_params(t->executor), (size_t)g->count * sizeof *g->old);
+    if (g && g->comm)
+        memcpy(g->old, executor_params(t->executor), (size_t)g->count * sizeof *g->old);
 }
 
 bool local_border(const Trainer *t, int64_t step)
