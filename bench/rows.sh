@@ -6,8 +6,10 @@
 #   BUILD=build   where the programs were built
 set -eu
 share=${1:-0.6} most=${2:-3.4}
-"${BUILD:-build}/bench/rows_bench" | tee /dev/stderr | awk -v share="$share" -v most="$most" '
+figures=$("${BUILD:-build}/bench/rows_bench")
+echo "$figures"
+awk -v share="$share" -v most="$most" '
     function need(good, what) { if (!good) { print "missed: " what; bad = 1 } }
     / floats and 1 of state: / { sub(/.* of state: /, ""); need($1 <= most && $3 <= most && $6 <= most, most " GB"); ++seen }
     /^(find|update) / { match($0, /: [0-9.]+/); need(substr($0, RSTART + 2) + 0 >= share, $1 " at " share); ++seen }
-    END { exit bad || seen != 3 }'
+    END { exit bad || seen != 3 }' <<<"$figures"

@@ -69,6 +69,8 @@ void tables_forget(Tables *tables);
 /* The same for evaluation, where no gradients follow, and no row is made: an id that has none is
  * given the values that its row would begin with. Micro-batches go by the same numbers. */
 BatchSource tables_evaluation(Tables *tables, const BatchSource *inner);
+/* What a bag of rows of that width takes for a step with so many ids, beside the rows. */
+size_t tables_buffer_bytes(int width, int64_t ids);
 /* Micro-batches that a source has out. */
 int tables_held(const TablesPlan *plan);
 
@@ -107,10 +109,13 @@ void tables_collect(Tables *tables, TablePart part, int root, void *out);
 void tables_put_begin(Tables *tables);
 void tables_put(Tables *tables, int table, const uint64_t *id, const float *row, int64_t count);
 void tables_put_end(Tables *tables);
-/* What an owner has. */
+/* What an owner has; and so far, requests and rows that it has answered with; of a server, how long it
+ * has been there and has slept. */
 typedef struct TablesHeld {
     int64_t rows;
     size_t bytes;
+    int64_t requests, asked;
+    double up_s, slept_s;
 } TablesHeld;
 /* held[owners]; returns how many owners there are. */
 int tables_held_by(Tables *tables, TablesHeld **held);

@@ -136,6 +136,9 @@ Status train_plan_stage(const Trainer *trainer, int stage, Plan **plan);
  * with the code and objects of its kernels, as measured. */
 typedef struct TrainBytes {
     size_t params, gradients, state, activations, cache, workspace, messages, data, program, all;
+    /* Of sparse tables: what a step's ids and rows lie in, and this rank's rows, all that there can be
+     * where that is known. */
+    size_t tables;
     /* The copy that checkpoints are written from; 0: saving blocks. Always the host's. */
     size_t checkpoint;
     /* Beside a device: the loader's micro-batches, slices and messages that go this way, and that
@@ -143,6 +146,22 @@ typedef struct TrainBytes {
     size_t host;
 } TrainBytes;
 TrainBytes train_bytes(const Trainer *trainer, const Plan *plan);
+/* A sparse table of the model, as a plan shows it. */
+typedef struct TrainTable {
+    /* borrowed */
+    const SparseTable *table;
+    const OptimTable *rule;
+    /* numbers of a row, of its state; bytes of a row with its place in the index, where there are
+     * many: at least and at most */
+    int width, state;
+    double row_least, row_most;
+} TrainTable;
+TrainTable train_table(const Trainer *trainer, int table);
+/* Ranks that own rows, and those that ask for them. */
+int train_table_owners(const Trainer *trainer);
+int train_table_askers(const Trainer *trainer);
+/* What a rank may have of rows, of growing tables, too. */
+double train_table_limit(const Trainer *trainer);
 /* Do replicas' sums go by messages? */
 bool train_sums_by_mpi(const Trainer *trainer);
 /* Does NCCL join the ranks' GPUs? Before ranks know: would it, with a GPU for each. */

@@ -72,6 +72,9 @@ void world_swap_wait(WorldSwap *swap);
 void world_tell(const World *world, int rank, const void *data, size_t bytes);
 int world_hear(const World *world, int rank, void *data, size_t bytes);
 
+/* How long this process has slept in world_hear and in swaps that sleep. */
+double world_slept_s(void);
+
 /* Each of world's ranks as a rank of the job. Owner: the caller. Collective. */
 int *world_job_ranks(const World *world);
 /* The ranks that gave the same color, in the order of world, as a world of their own; of size 1 it

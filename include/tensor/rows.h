@@ -30,6 +30,8 @@ typedef struct RowStore RowStore;
  * caller. */
 RowStore *row_store_new(uint64_t table, int floats, size_t limit_bytes);
 void row_store_free(RowStore **store);
+/* It takes so much at most from now on. */
+void row_store_limit(RowStore *store, size_t limit_bytes);
 int64_t row_store_count(const RowStore *store);
 /* What it takes now. And what it takes at most until it has so many rows, for a plan: with this
  * limit so many can be added. */

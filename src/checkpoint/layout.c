@@ -192,8 +192,8 @@ static bool put_tensors(hid_t file, const Recipe *recipe, const CheckpointIo *io
     int count = set.blocks > 0 ? set.blocks : 1;
     int64_t at = 0;
     bool any = set.blocks > 0 ? set.all > 0 : shape_count(t->shape) > 0;
-    bool good = put_set(file, recipe, t, &set, hash + *i) &&
-                (!any || get_offset(file, set.path, &at));
+    bool good =
+        put_set(file, recipe, t, &set, hash + *i) && (!any || get_offset(file, set.path, &at));
     for (int k = *i; k < *i + count; ++k) {
         offset[k] = at;
         at += shape_count(io->tensor[k].shape) * (int64_t)sizeof(float);

@@ -10,7 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GROUP_DEPTH = 4, TENSORS_MAX = 1 << 20, PATH_MAX_BYTES = 1024, CHUNK_BYTES = 1 << 30, BLOCKS_MAX = 1 << 16 };
+enum {
+    GROUP_DEPTH = 4,
+    TENSORS_MAX = 1 << 20,
+    PATH_MAX_BYTES = 1024,
+    CHUNK_BYTES = 1 << 30,
+    BLOCKS_MAX = 1 << 16
+};
 
 /* HDF5 says that it failed, and not why. Where the file system gave no bytes (errno was 0 before)
  * the file may be whole, and must not pass for a damaged one. */
@@ -91,8 +97,8 @@ static Status read_shape(const Walk *walk, const char *path, hid_t set, Shape *s
 static int64_t plain_offset(hid_t set, hid_t type, hid_t wanted, Shape shape)
 {
     hid_t create = H5Dget_create_plist(set);
-    bool plain = create >= 0 && H5Pget_layout(create) == H5D_CONTIGUOUS &&
-                 H5Tequal(type, wanted) > 0;
+    bool plain =
+        create >= 0 && H5Pget_layout(create) == H5D_CONTIGUOUS && H5Tequal(type, wanted) > 0;
     if (create >= 0) H5Pclose(create);
     if (!plain) return -1;
     if (shape_count(shape) == 0) return 0;

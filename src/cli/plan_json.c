@@ -12,6 +12,7 @@ static void put_bytes(Json *json, const TrainBytes *b)
     json_int(json, "workspace_bytes", (int64_t)b->workspace);
     json_int(json, "message_bytes", (int64_t)b->messages);
     json_int(json, "data_bytes", (int64_t)b->data);
+    json_int(json, "table_bytes", (int64_t)b->tables);
     json_int(json, "program_bytes", (int64_t)b->program);
     json_int(json, "checkpoint_bytes", (int64_t)b->checkpoint);
     json_int(json, "host_bytes", (int64_t)b->host);
@@ -182,6 +183,7 @@ void plan_view_json(const PlanView *v, FILE *out)
     put_stages(v, &json);
     put_messages(v, &json);
     plan_update_json(v, &json);
+    if (graph->table_count > 0) plan_tables_json(v, &json);
     put_layers(v, &json);
     json_end(&json);
 }

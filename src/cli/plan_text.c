@@ -95,6 +95,7 @@ static const struct {
     {"workspace", offsetof(TrainBytes, workspace)},
     {"messages", offsetof(TrainBytes, messages)},
     {"data", offsetof(TrainBytes, data)},
+    {"tables", offsetof(TrainBytes, tables)},
     {"checkpoint", offsetof(TrainBytes, checkpoint)},
     {"program", offsetof(TrainBytes, program)},
     {"all", offsetof(TrainBytes, all)},
@@ -104,6 +105,13 @@ enum { KINDS = sizeof kinds / sizeof kinds[0] };
 static size_t kind_bytes(const TrainBytes *b, int kind)
 {
     return *(const size_t *)((const char *)b + kinds[kind].offset);
+}
+
+/* Few models have tables. */
+static bool kind_shown(const PlanView *v, int kind)
+{
+    return kinds[kind].offset != offsetof(TrainBytes, tables) ||
+           trainer_graph(v->trainer)->table_count > 0;
 }
 
 static void print_memory(const PlanView *v, FILE *out)
@@ -117,13 +125,16 @@ static void print_memory(const PlanView *v, FILE *out)
         gpu ? "micro-batches at work and the next" : "what the loader keeps ready",
         gpu ? "what cuBLASLt works in" : "the layers and oneDNN's code for them, as measured here",
         "");
-    for (int k = 0; k < KINDS; ++k) fprintf(out, " %11s", kinds[k].title);
+    for (int k = 0; k < KINDS; ++k)
+        if (kind_shown(v, k)) fprintf(out, " %11s", kinds[k].title);
     fputc('\n', out);
     for (int s = 0; s < v->stages; ++s) {
         if (!row_begin(s, v->stages, v->heaviest, out)) continue;
         fprintf(out, "  stage %-3d", s);
         for (int k = 0; k < KINDS; ++k)
-            fprintf(out, " %11s", text_bytes((double)kind_bytes(&v->stage_view[s].bytes, k), cell));
+            if (kind_shown(v, k))
+                fprintf(out, " %11s",
+                        text_bytes((double)kind_bytes(&v->stage_view[s].bytes, k), cell));
         fprintf(out, "%s\n", v->stages > ROWS_ALL && s == v->heaviest ? "  the largest" : "");
     }
     if (gpu)
@@ -362,6 +373,7 @@ void plan_view_text(const PlanView *v, int columns, FILE *out)
         fputc('\n', out);
         plan_print(v->stage_view[v->stage < 0 ? 0 : v->stage].plan, out);
     }
+    plan_tables_text(v, out);
     print_messages(v, out);
     print_sums(v, out);
     print_fetches(v, out);

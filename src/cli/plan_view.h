@@ -53,6 +53,10 @@ void plan_update_text(const PlanView *view, FILE *out);
 void plan_update_json(const PlanView *view, Json *json);
 double view_gathered_bytes(const PlanView *view);
 
+/* plan_tables.c: sparse tables, where there are any. */
+void plan_tables_text(const PlanView *view, FILE *out);
+void plan_tables_json(const PlanView *view, Json *json);
+
 void plan_view_text(const PlanView *view, int columns, FILE *out);
 void plan_view_json(const PlanView *view, FILE *out);
 

@@ -233,11 +233,16 @@ void tables_put_end(Tables *t)
 /* held[ranks of the world] */
 void contents_held(Tables *t, TablesHeld *held)
 {
-    TablesHeld mine = {0};
+    TablesHeld mine = {.up_s = clock_s() - t->begun_s, .slept_s = world_slept_s()};
     for (int i = 0; i < t->stores && t->owns; ++i) {
         mine.rows += row_store_count(t->store[i].rows);
         mine.bytes += row_store_bytes(t->store[i].rows);
     }
+    for (int i = 0; i < t->training.flights && t->owns; ++i)
+        for (int b = 0; b < t->bags; ++b) {
+            mine.requests += t->training.flight[i].owner[b].requests;
+            mine.asked += t->training.flight[i].owner[b].asked;
+        }
     world_gather(t->plan.world, &mine, sizeof mine, held);
 }
 

@@ -97,9 +97,11 @@ static void answer(const Owner *owner, int t, OwnerPart *p, int64_t first, int64
     }
 }
 
-void owner_answer_part(const Owner *owner, OwnerPart *p)
+void owner_answer_part(Owner *owner, OwnerPart *p)
 {
     int64_t at = 0;
+    ++owner->requests;
+    owner->asked += p->ids;
     for (int t = 0; t < owner->bag->tables; at += p->count[t++])
         for (int64_t i = at; i < at + p->count[t]; i += GROUP) {
             int64_t left = at + p->count[t] - i;
@@ -117,9 +119,9 @@ void owner_answer(Owner *owner)
 static OwnerRow *row_of(Owner *owner, int table, const OwnerPart *p, int64_t i)
 {
     uint64_t id = p->id[i];
-    int n = owner->ranks == 1 ? owner->updates
-                              : intern_number(&owner->names, table, id,
-                                              row_mix(owner->store[table].hash, id));
+    int n = owner->ranks == 1
+                ? owner->updates
+                : intern_number(&owner->names, table, id, row_mix(owner->store[table].hash, id));
     if (n == owner->updates) {
         ++owner->updates;
         owner->update[n] =
@@ -181,6 +183,11 @@ static void make_rows(Owner *owner, int table)
         if (owner->update[u].table == table && !owner->update[u].row)
             id[count++] = owner->update[u].id;
     if (s->of->frozen) count = 0;
+    /* all of this rank's tables share what it may have */
+    if (owner->limit_bytes) {
+        size_t others = owner->held_bytes(owner->user) - row_store_bytes(s->rows);
+        row_store_limit(s->rows, owner->limit_bytes > others ? owner->limit_bytes - others : 1);
+    }
     Status st = count ? row_store_add(s->rows, id, count, row, NULL) : OK;
     if (st != OK) die_as(st, "table %s: %s", s->of->name, fail_message());
     count = 0;

@@ -43,6 +43,10 @@ typedef struct Owner {
     const Bag *bag;
     TableStore *store;
     uint64_t seed;
+    /* for all rows of this rank, 0: no limit; what all its tables take now */
+    size_t limit_bytes;
+    size_t (*held_bytes)(const void *user);
+    const void *user;
     /* who ask; which of them this rank is, -1: none */
     int ranks, own;
     /* owned: [ranks] */
@@ -56,6 +60,8 @@ typedef struct Owner {
     OwnerRow *update;
     int updates;
     /* owned, for joins: */
+    /* so far */
+    int64_t requests, asked;
     Intern names;
     int32_t *next, *position;
     float **leaf;
@@ -68,7 +74,7 @@ void owner_fit(Owner *owner, const Lookup *look);
 /* Finds the rows of all parts' ids, and writes their values. */
 void owner_answer(Owner *owner);
 /* The same of one part, which need not be the owner's own. */
-void owner_answer_part(const Owner *owner, OwnerPart *part);
+void owner_answer_part(Owner *owner, OwnerPart *part);
 /* All gradients are there: one sum for each row, by the tree of ranks. */
 void owner_join(Owner *owner);
 /* lr of the optimizer; ends the job with ERR_MEMORY where a new row has no room. */

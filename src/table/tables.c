@@ -46,6 +46,14 @@ static void bag_init(Tables *t, const SparseTable *of, int count)
     }
 }
 
+static size_t held_bytes(const void *user)
+{
+    const Tables *t = user;
+    size_t bytes = 0;
+    for (int i = 0; i < t->stores; ++i) bytes += row_store_bytes(t->store[i].rows);
+    return bytes;
+}
+
 static void flight_init(Tables *t, Flight *f, bool gradients)
 {
     const TablesPlan *p = &t->plan;
@@ -62,9 +70,12 @@ static void flight_init(Tables *t, Flight *f, bool gradients)
         if (t->asks)
             lookup_init(&f->look[b], bag, t->owners, p->micros, p->micro_batch, p->id_most,
                         gradients);
-        if (t->owns)
-            owner_init(&f->owner[b], bag, &t->store[t->first[b]], p->seed, t->askers,
-                       t->asks ? p->world->rank : -1);
+        if (!t->owns) continue;
+        owner_init(&f->owner[b], bag, &t->store[t->first[b]], p->seed, t->askers,
+                   t->asks ? p->world->rank : -1);
+        f->owner[b].limit_bytes = p->limit_bytes;
+        f->owner[b].held_bytes = held_bytes;
+        f->owner[b].user = t;
     }
 }
 
@@ -114,6 +125,7 @@ void tables_init(Tables *t, const SparseTable *of, int count)
     t->owners = p->servers ? p->servers : p->world->size;
     t->first_owner = p->servers ? t->askers : 0;
     t->sorted_store = -1;
+    t->begun_s = clock_s();
     t->bag = mem_new(room * sizeof *t->bag);
     t->store = mem_new(room * sizeof *t->store);
     t->first = mem_new(room * sizeof *t->first);
@@ -281,9 +293,8 @@ void stream_squares(TableStream *s, Flight *f, double *out)
 
 static Say say_of(const TableStream *s, SayKind kind, const Flight *f)
 {
-    return (Say){.kind = kind,
-                 .evaluation = s == &s->tables->evaluation,
-                 .flight = (int)(f - s->flight)};
+    return (Say){
+        .kind = kind, .evaluation = s == &s->tables->evaluation, .flight = (int)(f - s->flight)};
 }
 
 /* Mode geo: a step is this rank's own, but its new rows. */

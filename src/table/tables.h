@@ -56,6 +56,7 @@ struct Tables {
     int64_t *shard_rows;
     SortedRows sorted;
     int sorted_store;
+    double begun_s;
     /* on a server; owned, names, too */
     SparseTable *made;
     /* mode geo; owned: of who asks, each store's rows as this rank has changed them: a row is its

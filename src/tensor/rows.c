@@ -126,6 +126,11 @@ RowStore *row_store_new(uint64_t table, int floats, size_t limit_bytes)
     return s;
 }
 
+void row_store_limit(RowStore *s, size_t limit_bytes)
+{
+    s->limit = limit_bytes;
+}
+
 void row_store_free(RowStore **store)
 {
     RowStore *s = *store;

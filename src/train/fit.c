@@ -1,6 +1,7 @@
 /* Does the plan fit in the memory that a rank may use? */
 #include "fit.h"
 #include "save_copy.h"
+#include "sparse.h"
 
 #include <math.h>
 #include <sys/resource.h>
@@ -69,6 +70,8 @@ static double memory_of_rank(const Trainer *t)
 typedef struct Need {
     /* host: of any stage, beside its device */
     double bytes, fixed, host;
+    /* of bytes: rows of sparse tables */
+    double rows;
     /* with a copy to write checkpoints from */
     double bytes_beside, host_beside;
 } Need;
@@ -81,7 +84,9 @@ static void need_of(const Trainer *t, const Plan *plan, Need *need)
     double bytes = (double)b.all - beside;
     if (bytes > need->bytes) {
         need->bytes = bytes;
-        need->fixed = (double)(b.params + b.gradients + b.state + b.cache + b.program) - beside;
+        need->rows = (double)sparse_row_bytes(t, plan);
+        need->fixed =
+            (double)(b.params + b.gradients + b.state + b.cache + b.program + b.tables) - beside;
     }
     double room = (double)save_copy_bytes(t, plan);
     bool device = t->backend->table->memory != NULL;
@@ -136,7 +141,8 @@ Status memory_fit(Trainer *t)
     }
     if (need.bytes > limit) return refuse_memory(t, need, limit);
     TRY(memory_fits_host(t, need.host));
-    t->saves_beside = t->config->checkpoint.background && t->graph->table_count == 0 && need.bytes_beside <= limit &&
-                      need.host_beside <= share_of_host(t).bytes;
+    t->table_limit = limit - need.bytes + need.rows;
+    t->saves_beside = t->config->checkpoint.background && t->graph->table_count == 0 &&
+                      need.bytes_beside <= limit && need.host_beside <= share_of_host(t).bytes;
     return OK;
 }

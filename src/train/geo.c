@@ -44,8 +44,9 @@ Status geo_check(const Trainer *t)
         bool wrong;
         const char *key, *why;
     } not_with[] = {
-        {c->grid.servers == 0, "grid.mode", "geo needs servers that hold the tables: set "
-                                            "grid.servers"},
+        {c->grid.servers == 0, "grid.mode",
+         "geo needs servers that hold the tables: set "
+         "grid.servers"},
         {t->shape.pp > 1, "grid.pp", "mode geo has ranks that each compute the whole model: set 1"},
         {t->shape.tp > 1, "grid.tp", "mode geo has ranks that each compute the whole model: set 1"},
         {c->grid.zero > 0, "grid.zero", "in mode geo each rank has parameters of its own: set 0"},
@@ -139,10 +140,11 @@ void geo_end_step(Trainer *t, StepResult *result)
     struct Geo *g = t->geo;
     if (!g) return;
     if (result->bad)
-        die_as(ERR_DATA,
-               "step %lld: the loss of this rank's share is %g; lower optim.lr, or look at the data "
-               "with `weft data check`; the newest checkpoint stays as it is",
-               (long long)t->step, result->bad_loss);
+        die_as(
+            ERR_DATA,
+            "step %lld: the loss of this rank's share is %g; lower optim.lr, or look at the data "
+            "with `weft data check`; the newest checkpoint stays as it is",
+            (long long)t->step, result->bad_loss);
     g->asked.stop |= result->stop_asked;
     g->asked.save |= result->save_asked;
     g->asked.wish |= result->wish_asked;

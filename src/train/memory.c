@@ -4,6 +4,7 @@
  * every rank alike, for a rank plans the whole graph: so it is measured then, before the first
  * arena, by a run and by `weft plan`. */
 #include "save_copy.h"
+#include "sparse.h"
 
 #include <malloc.h>
 #include <string.h>
@@ -78,7 +79,9 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
     size_t program = program_bytes(t, plan);
     size_t messages = plan->message_bytes + sender_bytes(t, plan) + staging_bytes(t, plan);
     size_t room = t->saves_beside ? save_copy_bytes(t, plan) : 0;
-    return (TrainBytes){.params = plan->param_part_bytes,
+    size_t tables = sparse_buffer_bytes(t, plan) + sparse_row_bytes(t, plan);
+    return (TrainBytes){.tables = tables,
+                        .params = plan->param_part_bytes,
                         .gradients = plan->gradient_part_bytes,
                         .state = plan->state_bytes,
                         .activations = plan->activation_bytes,
@@ -90,7 +93,7 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
                         .checkpoint = room,
                         .host = device ? loader + plan->staged_bytes + room : 0,
                         .all = plan_bytes(plan) - plan->message_bytes + messages + data + program +
-                               (device ? 0 : room)};
+                               tables + (device ? 0 : room)};
 }
 
 MemoryUse memory_use(void)

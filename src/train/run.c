@@ -48,11 +48,16 @@ static void describe(const Run *r)
                  t->schedule->name, t->micros_local);
     int64_t params = graph_param_count(t->graph), trained = graph_trained_count(t->graph);
     const int64_t fixed = loss_info(t->config)->classes;
-    char part[48] = "";
+    const int tables = t->graph->table_count;
+    bool rows = false;
+    for (int i = 0; i < tables; ++i) rows = rows || !t->graph->table[i].frozen;
+    char part[48] = "", beside[48] = "";
+    if (tables) snprintf(beside, sizeof beside, " beside %d table%s", tables, plural(tables));
     if (trained < params) snprintf(part, sizeof part, " (%lld trained)", (long long)trained);
-    log_info("%s: %lld parameters%s, %lld %s; %lld samples%s, batch %lld in micro-batches of %lld",
+    log_info("%s: %lld parameters%s%s, %lld %s; %lld samples%s, batch %lld in micro-batches of "
+             "%lld",
              t->config->model.name && t->config->model.name[0] ? t->config->model.name : "layers",
-             (long long)params, part, (long long)(fixed ? fixed : t->graph->classes),
+             (long long)params, part, beside, (long long)(fixed ? fixed : t->graph->classes),
              tokens ? "different tokens" : "classes", (long long)t->train_set.samples, length,
              (long long)t->batch, (long long)t->micro_batch);
     if (t->backend->table->record_begin) log_info("CUDA graphs: %s", train_captures(t));
@@ -63,11 +68,13 @@ static void describe(const Run *r)
              text_bytes((double)train_bytes(t, t->plan).all, bytes), (long long)t->steps,
              (long long)t->steps_per_epoch);
     if (t->config->checkpoint.background && !t->saves_beside)
-        log_info("training waits while checkpoints are written: there is no memory for a copy");
+        log_info("training waits while checkpoints are written: %s",
+                 t->graph->table_count ? "they hold sparse tables, of which no copy is made"
+                                       : "there is no memory for a copy");
     char *padding = train_padding(t);
     if (padding) log_warn("%s", padding);
     mem_free(&padding);
-    if (trained == 0) log_warn("model.freeze names all parameters: nothing is trained");
+    if (trained == 0 && !rows) log_warn("model.freeze names all parameters: nothing is trained");
     char *limit = train_bits_limit(t);
     if (limit && t->config->train.reproducible == REPRODUCIBLE_ANY_GRID) log_warn("%s", limit);
     mem_free(&limit);
@@ -256,6 +263,7 @@ static Status finish(Run *r, Status st)
     st = status_agree(r->world, st == OK ? observer_flush(r->observer) : st);
     if (st == OK) run_hook_end(r);
     if (st == OK) measure_memory(r);
+    if (st == OK && r->trainer->loader) sparse_report(r->trainer);
     if (st == OK && r->config->run.trace && r->world->rank == 0) {
         char *path = mem_format("%s/trace.json", r->dir.path);
         st = trace_write(path, 0);

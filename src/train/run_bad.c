@@ -109,8 +109,8 @@ static void mark_step(Run *r, const StepResult *result)
 static bool check_due(const Run *r, RunDue due)
 {
     int64_t every = r->config->train.check_every;
-    bool now = every > 0 && r->trainer->step % every == 0 &&
-               geo_border(r->trainer, r->trainer->step);
+    bool now =
+        every > 0 && r->trainer->step % every == 0 && geo_border(r->trainer, r->trainer->step);
     return due.evaluation || due.save || now;
 }
 

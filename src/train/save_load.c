@@ -216,8 +216,7 @@ static CheckpointIo io_of(Live *live)
     if (live->sparse) {
         live->tensor = mem_new((params + rows) * sizeof *live->tensor);
         memcpy(live->tensor, live->list.tensor, params * sizeof *live->tensor);
-        memcpy(live->tensor + params, sparse_io_tensors(live->sparse),
-               rows * sizeof *live->tensor);
+        memcpy(live->tensor + params, sparse_io_tensors(live->sparse), rows * sizeof *live->tensor);
     }
     bool collects = live->whole || live->slice || live->sparse;
     return (CheckpointIo){.count = (int)(params + rows),

@@ -84,7 +84,8 @@ void sparse_make(Trainer *t)
                      .micros = t->micros_local,
                      .micro_batch = t->micro_batch,
                      .id_most = t->train_set.id_most,
-                     .fields = t->train_set.fields};
+                     .fields = t->train_set.fields,
+                     .limit_bytes = (size_t)t->table_limit};
     t->tables = tables_new(&of);
     mem_free(&here);
     mem_free(&rule);
@@ -95,6 +96,102 @@ void sparse_free(Trainer *t)
     tables_free(&t->tables);
     /* made, where there are servers */
     if (t->table_world.size > 0) world_part_fini(&t->table_world);
+}
+
+/* ---- a plan ---- */
+
+TrainTable train_table(const Trainer *t, int table)
+{
+    enum { MANY = 3000000 };
+    const SparseTable *of = &t->graph->table[table];
+    OptimRule rule = optim_rule(t->config, t->table_rule[table]);
+    RowState state = rule.table->row_state(rule.is, of->width);
+    TrainTable view = {.table = of, .rule = rule.table, .width = of->width};
+    for (int i = 0; i < state.slots; ++i) view.state += state.floats[i];
+    /* an index is full to 0.35 .. 0.7 */
+    double row = (double)(view.width + view.state) * sizeof(float);
+    view.row_least = row + 12 / 0.7;
+    view.row_most = row + 12 / 0.35;
+    return view;
+}
+
+int train_table_owners(const Trainer *t)
+{
+    return t->config->grid.servers > 0 ? (int)t->config->grid.servers : t->shape.dp;
+}
+
+int train_table_askers(const Trainer *t)
+{
+    return t->shape.dp;
+}
+
+double train_table_limit(const Trainer *t)
+{
+    return t->table_limit;
+}
+
+static bool plan_has(const Plan *plan, int node)
+{
+    for (int c = 0; c < plan->chunk_count; ++c)
+        if (node >= plan->chunk[c].first && node < plan->chunk[c].last) return true;
+    return false;
+}
+
+size_t sparse_buffer_bytes(const Trainer *t, const Plan *plan)
+{
+    const Graph *g = t->graph;
+    size_t bytes = 0;
+    for (int i = 0; i < g->table_count; ++i) {
+        const SparseTable *of = &g->table[i];
+        bool begins = i == 0 || g->table[i - 1].node != of->node;
+        if (begins && plan_has(plan, of->node))
+            bytes += tables_buffer_bytes(of->width,
+                                         t->micros_local * t->micro_batch * t->train_set.id_most);
+    }
+    return bytes;
+}
+
+size_t sparse_row_bytes(const Trainer *t, const Plan *plan)
+{
+    const Graph *g = t->graph;
+    size_t bytes = 0;
+    if (t->config->grid.servers > 0) return 0;
+    for (int i = 0; i < g->table_count; ++i) {
+        if (!plan_has(plan, g->table[i].node)) continue;
+        TrainTable view = train_table(t, i);
+        int64_t rows = (int64_t)(g->table[i].rows / (uint64_t)t->shape.dp);
+        bytes += row_store_bytes_of(rows, view.width + view.state);
+    }
+    return bytes;
+}
+
+/* ---- a run's end ---- */
+
+void sparse_report(Trainer *t)
+{
+    TablesHeld *held;
+    char bytes[16];
+    int64_t rows = 0, most = 0, asked = 0, busiest = 0;
+    double slept = 0, up = 0;
+    if (!t->tables) return;
+    int owners = tables_held_by(t->tables, &held);
+    for (int o = 0; o < owners; ++o) {
+        rows += held[o].rows;
+        asked += held[o].asked;
+        slept += held[o].slept_s;
+        up += held[o].up_s;
+        if (held[o].rows > most) most = held[o].rows;
+        if (held[o].asked > busiest) busiest = held[o].asked;
+    }
+    const char *who = t->servers > 0 ? "server" : "rank";
+    log_info(
+        "tables: %lld rows on %d %s%s (the fullest has %lld, %s); %lld requests for %lld rows, "
+        "the busiest answered %.1f %%",
+        (long long)rows, owners, who, owners == 1 ? "" : "s", (long long)most,
+        text_bytes((double)held[0].bytes, bytes), (long long)held[0].requests, (long long)asked,
+        asked > 0 ? 100 * (double)busiest / (double)asked : 0);
+    if (t->servers > 0 && up > 0) log_info("servers slept %.1f %% of the time", 100 * slept / up);
+    mem_free(&held);
 }
 
 /* ---- servers ---- */
@@ -111,16 +208,21 @@ void sparse_split(World *part, const World *job, bool has_tables)
 
 Status sparse_no_workers(const Config *config, int ranks)
 {
-    return config_fail_key(config, "grid.servers",
-                           "%lld of %d rank%s as servers leave%s nobody to compute: start more ranks",
-                           (long long)config->grid.servers, ranks, ranks == 1 ? "" : "s",
-                           config->grid.servers == 1 ? "s" : "");
+    return config_fail_key(
+        config, "grid.servers",
+        "%lld of %d rank%s as servers leave%s nobody to compute: start more ranks",
+        (long long)config->grid.servers, ranks, ranks == 1 ? "" : "s",
+        config->grid.servers == 1 ? "s" : "");
 }
 
 Status sparse_serve(const Config *config, const World *job)
 {
     World world;
-    ServerPlan plan = {.config = config, .world = &world, .servers = (int)config->grid.servers};
+    double limit = memory_limit("").bytes / job->node_size, asked = config->train.memory;
+    ServerPlan plan = {.config = config,
+                       .world = &world,
+                       .servers = (int)config->grid.servers,
+                       .limit_bytes = (size_t)(asked > 0 && asked < limit ? asked : limit)};
     TRY(status_agree(job, OK));
     sparse_split(&world, job, true);
     tables_serve(&plan);

@@ -28,6 +28,11 @@ int sparse_held(const Trainer *t, const Plan *plan);
 BatchSource sparse_source(Trainer *t);
 /* Closes the loader: what is out of it goes back. */
 void sparse_close_loader(Trainer *t);
+/* What a rank of the plan's stage has for tables: buffers; rows where it owns them and all are known. */
+size_t sparse_buffer_bytes(const Trainer *t, const Plan *plan);
+size_t sparse_row_bytes(const Trainer *t, const Plan *plan);
+/* What became of the tables, in a run's log. Collective. */
+void sparse_report(Trainer *t);
 /* Sums of squares of the gradients of all tables, in their order, over all ranks. Collective. */
 double sparse_grad_squares(Trainer *t);
 

@@ -114,11 +114,12 @@ static void read_step_stats(Trainer *t, StepResult *result, int64_t step)
         const float *metrics = executor_metrics(t->executor, (int)(t->step - ++t->known));
         /* a rank's share of a short batch */
         bool empty = t->geo && metrics[METRIC_ROWS] < 1;
-        if (!empty) t->step_stats = (StepStats){
-            .loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]),
-            .top1 = (double)(metrics[METRIC_TOP1] / metrics[METRIC_ROWS]),
-            .top5 = (double)(metrics[METRIC_TOP5] / metrics[METRIC_ROWS]),
-        };
+        if (!empty)
+            t->step_stats = (StepStats){
+                .loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]),
+                .top1 = (double)(metrics[METRIC_TOP1] / metrics[METRIC_ROWS]),
+                .top5 = (double)(metrics[METRIC_TOP5] / metrics[METRIC_ROWS]),
+            };
         result->stop_asked |= metrics[METRIC_STOP] > 0;
         result->save_asked |= metrics[METRIC_SAVE] > 0;
         result->wish_asked |= metrics[METRIC_WISH] > 0;

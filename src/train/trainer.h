@@ -71,6 +71,8 @@ struct Trainer {
     const World *job;
     int servers;
     World table_world;
+    /* of this rank, for rows */
+    double table_limit;
     /* Mode geo: owned, NULL in others. And a world of this rank alone, whose sums its steps make. */
     struct Geo *geo;
     World alone;

@@ -49,6 +49,13 @@ typedef struct Pause {
     long ns;
 } Pause;
 
+static double slept_s;
+
+double world_slept_s(void)
+{
+    return slept_s;
+}
+
 static void pause_a_little(Pause *pause)
 {
     enum { SHORTEST_NS = 2000, LONGEST_NS = 500000, LOOKS = 100 };
@@ -56,7 +63,9 @@ static void pause_a_little(Pause *pause)
     pause->ns = pause->ns < SHORTEST_NS  ? SHORTEST_NS
                 : pause->ns > LONGEST_NS ? LONGEST_NS
                                          : pause->ns + pause->ns / 8;
+    const double begun = clock_s();
     nanosleep(&(struct timespec){.tv_nsec = pause->ns}, NULL);
+    slept_s += clock_s() - begun;
 }
 
 struct WorldSwap {

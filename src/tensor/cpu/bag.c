@@ -54,8 +54,10 @@ static void ids_of(const BagTask *t, int64_t n, int64_t b, int32_t *from, int32_
     *from = first[0];
     *to = first[t->spec->bag_together ? t->spec->bag_fields : 1];
     if (t->spec->bag_mode == BAG_CONCAT && *to - *from > t->spec->bag_ids)
-        die("bag: sample %lld has %d ids where there is room for %d; raise ids", (long long)n,
-            *to - *from, t->spec->bag_ids);
+        die_as(ERR_DATA,
+               "bag: sample %lld of a micro-batch has %d ids in a field, there is room for "
+               "%d: raise ids",
+               (long long)n, *to - *from, t->spec->bag_ids);
 }
 
 static const float *row_of(const BagTask *t, int32_t id)
