@@ -201,6 +201,8 @@ typedef struct Config {
         /* evaluations in turn without a better one; 0: it never ends so */
         int64_t early_stop;
         double early_stop_delta;
+        /* Auc */
+        int auc;
         /* steps between metrics lines */
         int64_t log_every;
         double hang_s;

@@ -189,6 +189,8 @@ const Option options[] = {
      .help = "On GPUs, a step's work is recorded once and replayed; the same bits without."},
     {"train.loss", &kind_enum, AT(train.loss), "softmax", NULL,
      .help = "Softmax cross-entropy on labels, mean squared error on float targets, or cross-entropy of one logit on labels 0 and 1."},
+    {"train.auc", &kind_enum, AT(train.auc), "exact", NULL,
+     .help = "area under the ROC curve of evaluations: of all pairs, for which rank 0 takes 16 bytes a sample, or of 4,096 buckets of probabilities."},
     {"train.label_smoothing", &kind_real, AT(train.label_smoothing), "0", NULL, SHARE,
      .help = "share of the target spread over all classes."},
     {"train.threads", &kind_int, AT(train.threads), "0", "the least share of the cores that a rank has", RANGE(1, 1024),
@@ -308,7 +310,7 @@ const Option options[] = {
     {"checkpoint.best", &kind_bool, AT(checkpoint.best), "true", NULL,
      .help = "Keep the checkpoint of the best evaluation as best.h5."},
     {"checkpoint.best_metric", &kind_enum, AT(checkpoint.best_metric), "auto", NULL,
-     .help = "Figure of an evaluation by which best.h5, train.early_stop and the plateau schedule go; auto: top1 with train.loss softmax, eval_loss with another and of tokens."},
+     .help = "Figure of an evaluation by which best.h5, train.early_stop and the plateau schedule go; auto: top1 with train.loss softmax, auc with sigmoid, eval_loss with mse and of tokens."},
     {"checkpoint.resume", &kind_resume, AT(checkpoint.resume), "auto", NULL,
      .help = "auto: resume from the run's newest good checkpoint; no: refuse a folder with an earlier run; PATH: begin from this file, then as auto."},
 };
