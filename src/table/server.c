@@ -103,6 +103,8 @@ typedef struct Order {
     int bytes;
 } Order;
 
+/* for a rank that is next, while another one waits */
+static const double REPLAY_PATIENCE_S = 60;
 static const char ORDER_MAGIC[] = "weft order 1\n";
 
 static Status order_open(Order *order, const ServerPlan *plan, int askers, int number)
@@ -164,8 +166,11 @@ static bool serve_one(Tables *t, Order *order)
 {
     Say what;
     int next = t->plan.mode == TABLE_SYNC ? 0 : order_next(order);
-    /* it would not be heard before the others have come to the meeting that it waits at */
-    if (next >= t->askers || (next >= 0 && t->met_by && t->met_by[next]))
+    /* it may wait for others, whom the order has behind it */
+    bool wrong = next >= t->askers || (next >= 0 && t->met_by && t->met_by[next]);
+    if (next >= 0 && order->file)
+        wrong = wrong || !world_awaits(t->plan.world, next, REPLAY_PATIENCE_S);
+    if (wrong)
         die_as(ERR_DATA, "%s: not the order of this run: other steps, data or parameters",
                order->path);
     int from = world_hear(t->plan.world, next, &what, sizeof what);
