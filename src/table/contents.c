@@ -147,10 +147,9 @@ typedef struct PutHead {
 
 static void put(Tables *t, int store, const uint64_t *id, const float *row, int64_t count)
 {
-    const TableStore *s = &t->store[store];
+    TableStore *s = &t->store[store];
     float **at = mem_new((size_t)(count + 1) * sizeof *at);
-    Status st = row_store_add(s->rows, id, count, at, NULL);
-    if (st != OK) die_as(st, "table %s: %s", s->of->name, fail_message());
+    store_add(s, t->plan.limit_bytes, tables_bytes(t), id, count, at);
     for (int64_t i = 0; i < count; ++i)
         memcpy(at[i], row + i * s->floats, (size_t)s->floats * sizeof *row);
     mem_free(&at);

@@ -171,6 +171,17 @@ void owner_join(Owner *owner)
 
 /* ---- updates ---- */
 
+void store_add(TableStore *s, size_t limit_bytes, size_t held_bytes, const uint64_t *id,
+               int64_t count, float **row)
+{
+    size_t others = held_bytes - row_store_bytes(s->rows);
+    if (limit_bytes) row_store_limit(s->rows, limit_bytes > others ? limit_bytes - others : 1);
+    Status st = row_store_add(s->rows, id, count, row, NULL);
+    if (st != OK)
+        die_as(st, "table %s: %s: start more ranks or servers, or set model.vocab", s->of->name,
+               fail_message());
+}
+
 /* Rows of a table's ids that have none. */
 static void make_rows(Owner *owner, int table)
 {
@@ -183,13 +194,9 @@ static void make_rows(Owner *owner, int table)
         if (owner->update[u].table == table && !owner->update[u].row)
             id[count++] = owner->update[u].id;
     if (s->of->frozen) count = 0;
-    /* all of this rank's tables share what it may have */
-    if (owner->limit_bytes) {
-        size_t others = owner->held_bytes(owner->user) - row_store_bytes(s->rows);
-        row_store_limit(s->rows, owner->limit_bytes > others ? owner->limit_bytes - others : 1);
-    }
-    Status st = count ? row_store_add(s->rows, id, count, row, NULL) : OK;
-    if (st != OK) die_as(st, "table %s: %s", s->of->name, fail_message());
+    if (count > 0)
+        store_add(s, owner->limit_bytes, owner->held_bytes ? owner->held_bytes(owner->user) : 0, id,
+                  count, row);
     count = 0;
     for (int u = 0; u < owner->updates; ++u) {
         OwnerRow *to = &owner->update[u];
@@ -204,9 +211,11 @@ static void make_rows(Owner *owner, int table)
 void owner_add(Owner *owner, float factor)
 {
     for (int t = 0; t < owner->bag->tables; ++t) make_rows(owner, t);
-    for (int u = 0; u < owner->updates; ++u)
-        for (int c = 0; c < owner->bag->width; ++c)
-            owner->update[u].row[c] += owner->update[u].grad[c] * factor;
+    for (int u = 0; u < owner->updates; ++u) {
+        const OwnerRow *of = &owner->update[u];
+        if (owner->store[of->table].of->frozen) continue;
+        for (int c = 0; c < owner->bag->width; ++c) of->row[c] += of->grad[c] * factor;
+    }
 }
 
 void owner_update(Owner *owner, double lr, double grad_scale)

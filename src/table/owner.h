@@ -67,6 +67,10 @@ typedef struct Owner {
     float **leaf;
 } Owner;
 
+/* Adds rows; all tables of a rank, which take held_bytes together, share limit_bytes (0: no limit).
+ * Ends the job with ERR_MEMORY where they have no room. */
+void store_add(TableStore *store, size_t limit_bytes, size_t held_bytes, const uint64_t *id,
+               int64_t count, float **row);
 void owner_init(Owner *owner, const Bag *bag, TableStore *store, uint64_t seed, int ranks, int own);
 void owner_fini(Owner *owner);
 /* All counts are there: what parts point to. look: this rank's own, if it asks. Memory grows where there are more ids than ever before. */

@@ -46,7 +46,7 @@ static void bag_init(Tables *t, const SparseTable *of, int count)
     }
 }
 
-static size_t held_bytes(const void *user)
+size_t tables_bytes(const void *user)
 {
     const Tables *t = user;
     size_t bytes = 0;
@@ -74,7 +74,7 @@ static void flight_init(Tables *t, Flight *f, bool gradients)
         owner_init(&f->owner[b], bag, &t->store[t->first[b]], p->seed, t->askers,
                    t->asks ? p->world->rank : -1);
         f->owner[b].limit_bytes = p->limit_bytes;
-        f->owner[b].held_bytes = held_bytes;
+        f->owner[b].held_bytes = tables_bytes;
         f->owner[b].user = t;
     }
 }

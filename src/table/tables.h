@@ -117,6 +117,8 @@ void say(const Tables *tables, Say what);
 /* tables.c: of who computes and of servers alike. */
 void tables_init(Tables *tables, const SparseTable *of, int count);
 void tables_fini(Tables *tables);
+/* What rows take on this rank: of a Tables. */
+size_t tables_bytes(const void *tables);
 void stream_init(Tables *tables, TableStream *stream, bool gradients);
 void stream_ids(TableStream *stream, Flight *flight);
 void stream_rows(TableStream *stream, Flight *flight);

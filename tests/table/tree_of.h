@@ -1,0 +1,32 @@
+/* The tree of micro-batches as gradients take it (tree_step), over leaves of which some are absent:
+ * those are -0, and what they are joined with stays as it is. */
+#ifndef WEFT_TEST_TREE_OF_H
+#define WEFT_TEST_TREE_OF_H
+
+#include "parallel.h"
+
+#include <string.h>
+
+enum { TREE_LEAVES = 70, TREE_WIDTH = 5 };
+
+/* leaf[i]: of position i, or NULL. out[width]. */
+static inline void tree_of(const float *const *leaf, int leaves, int width, float *out)
+{
+    float arena[TREE_LEAVES][TREE_WIDTH];
+    for (int i = 0; i < leaves; ++i) {
+        TreeStep step = tree_step(i, leaves);
+        for (int c = 0; c < width; ++c) arena[step.write][c] = leaf[i] ? leaf[i][c] : -0.0f;
+        for (int j = 0; j < step.join_count; ++j)
+            for (int c = 0; c < width; ++c) arena[step.to[j]][c] += arena[step.to[j] + 1][c];
+    }
+    memcpy(out, arena[0], (size_t)width * sizeof *out);
+}
+
+/* A number whose sums have other bits in another order; never 0. */
+static inline float some_value(uint64_t n)
+{
+    uint64_t mix = row_mix(12345, n);
+    return ((float)(int32_t)(mix >> 32) + 0.5f) * 0x1p-31f * (float)(1 << (mix & 7));
+}
+
+#endif
