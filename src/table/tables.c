@@ -304,7 +304,8 @@ static bool is_local(const TableStream *s)
     return s->tables->plan.mode != TABLE_SYNC && s == &s->tables->training;
 }
 
-/* All of a step's out of the source; a failure is kept until somebody asks for the step. */
+/* All of a step's out of the source. A failure is kept until somebody asks for the step: the one
+ * before ends as usual, so others are sent no ids. */
 static void take_step(TableStream *s, Flight *f, double *wait_s)
 {
     Tables *t = s->tables;
@@ -321,7 +322,7 @@ static void take_step(TableStream *s, Flight *f, double *wait_s)
     }
     if (f->status != OK) {
         f->why = mem_text(fail_message());
-        return;
+        memset(f->batch, 0, (size_t)micros * sizeof *f->batch);
     }
     for (int b = 0; b < t->bags; ++b) {
         lookup_take(&f->look[b], f->batch, (int)t->plan.fields, t->owner);

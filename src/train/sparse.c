@@ -197,24 +197,25 @@ void sparse_report(Trainer *t)
 {
     TablesHeld *held;
     char bytes[16];
-    int64_t rows = 0, most = 0, asked = 0, busiest = 0;
+    int64_t rows = 0, requests = 0, asked = 0, busiest = 0;
     double slept = 0, up = 0;
     if (!t->tables) return;
-    int owners = tables_held_by(t->tables, &held);
+    int owners = tables_held_by(t->tables, &held), most = 0;
     for (int o = 0; o < owners; ++o) {
         rows += held[o].rows;
+        requests += held[o].requests;
         asked += held[o].asked;
         slept += held[o].slept_s;
         up += held[o].up_s;
-        if (held[o].rows > most) most = held[o].rows;
+        if (held[o].rows > held[most].rows) most = o;
         if (held[o].asked > busiest) busiest = held[o].asked;
     }
     const char *who = t->servers > 0 ? "server" : "rank";
     log_info(
         "tables: %lld rows on %d %s%s (the fullest has %lld, %s); %lld requests for %lld rows, "
         "the busiest answered %.1f %%",
-        (long long)rows, owners, who, owners == 1 ? "" : "s", (long long)most,
-        text_bytes((double)held[0].bytes, bytes), (long long)held[0].requests, (long long)asked,
+        (long long)rows, owners, who, owners == 1 ? "" : "s", (long long)held[most].rows,
+        text_bytes((double)held[most].bytes, bytes), (long long)requests, (long long)asked,
         asked > 0 ? 100 * (double)busiest / (double)asked : 0);
     if (t->servers > 0 && up > 0) log_info("servers slept %.1f %% of the time", 100 * slept / up);
     mem_free(&held);
