@@ -1,6 +1,7 @@
 /* Apart from the tests, for config's private headers and the modules' public ones share names. */
 #include "words.h"
 
+#include "observe/binary.h"
 #include "train.h"
 
 static ConfigWord word_of_rule(int i)
