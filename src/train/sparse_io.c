@@ -29,8 +29,9 @@ struct SparseIo {
      * among those of the table, and which of Arrival it is */
     CheckpointTensor *tensor;
     int *table, *part, *block, *arrival;
-    /* owned: blocks of each table of the graph; rows of each shard of each table */
-    int *blocks;
+    /* owned: blocks of each table of the graph, and where loaded the tensor of the first one's ids;
+     * rows of each shard of each table */
+    int *blocks, *ids;
     int64_t *shard_rows;
     /* owned: a whole block */
     void *whole;
@@ -84,6 +85,7 @@ static SparseIo *begin(Trainer *t)
     size_t tables = (size_t)t->graph->table_count;
     io->trainer = t;
     io->blocks = mem_new(tables * sizeof *io->blocks);
+    io->ids = mem_new(tables * sizeof *io->ids);
     io->shard_rows = mem_new(tables * ROW_SHARDS * sizeof *io->shard_rows);
     return io;
 }
@@ -107,6 +109,7 @@ void sparse_io_free(SparseIo **sparse)
     mem_free(&io->part);
     mem_free(&io->block);
     mem_free(&io->blocks);
+    mem_free(&io->ids);
     mem_free(&io->shard_rows);
     mem_free(&io->whole);
     mem_free(sparse);
@@ -213,13 +216,22 @@ const float *sparse_io_get(const SparseIo *io, int i)
 
 /* ---- loading ---- */
 
-/* Blocks of a part in the file; where there are none, one that will be missed. */
-static void add_part(SparseIo *io, const CheckpointList *list, int table, int part)
+static Status other_blocks(const char *file, const char *path)
+{
+    return fail(ERR_DATA,
+                "%s: %s has other blocks of rows than the table's ids: altered or damaged; use an "
+                "older checkpoint",
+                file, path);
+}
+
+/* Blocks of a part in the file, as many as of ids; where there are none, one that will be missed. */
+static Status add_part(SparseIo *io, const CheckpointList *list, int table, int part,
+                       const char *file)
 {
     const Trainer *t = io->trainer;
     char *path = part_path(t, table, part);
     size_t chars = strlen(path);
-    int blocks = 0;
+    int blocks = 0, before = io->count;
     for (int i = 0; i < list->count; ++i) {
         const CheckpointTensor *of = &list->tensor[i];
         if (strncmp(of->path, path, chars) != 0 || of->path[chars] != CHECKPOINT_BLOCK) continue;
@@ -229,11 +241,20 @@ static void add_part(SparseIo *io, const CheckpointList *list, int table, int pa
     }
     if (blocks == 0) {
         char *name = mem_format("%s%c%04d", path, CHECKPOINT_BLOCK, blocks++);
-        Shape shape = shape_of(2, 1, part_floats(t, table, part), 1, 1);
+        int64_t rows = part == PART_IDS ? 1 : io->tensor[io->ids[table]].shape.dim[0];
+        Shape shape = shape_of(2, rows, part_floats(t, table, part), 1, 1);
         add(io, (CheckpointTensor){.path = name, .shape = shape}, table, part, 0);
+    } else if (part != PART_IDS && blocks != io->blocks[table]) {
+        Status status = other_blocks(file, path);
+        mem_free(&path);
+        return status;
     }
-    if (part == PART_IDS) io->blocks[table] = blocks;
+    if (part == PART_IDS) {
+        io->blocks[table] = blocks;
+        io->ids[table] = before;
+    }
     mem_free(&path);
+    return OK;
 }
 
 /* Blocks of a table hold the same rows in all of its parts. */
@@ -257,10 +278,7 @@ static Status check_blocks(const SparseIo *io, const char *path)
         while (ids > 0 && (io->part[ids] != PART_IDS || io->block[ids] != io->block[i])) --ids;
         bool whole = io->blocks[io->table[i]] > io->block[i] && io->block[ids] == io->block[i];
         if (whole && io->tensor[ids].shape.dim[0] == io->tensor[i].shape.dim[0]) continue;
-        return fail(ERR_DATA,
-                    "%s: %s has other blocks of rows than the table's ids: altered or damaged; use "
-                    "an older checkpoint",
-                    path, io->tensor[i].path);
+        return other_blocks(path, io->tensor[i].path);
     }
     return OK;
 }
@@ -272,10 +290,12 @@ Status sparse_io_loading(Trainer *t, const char *path, bool params_only, SparseI
     if (t->graph->table_count == 0) return OK;
     TRY(checkpoint_list_blocks(t->world, path, &list));
     SparseIo *io = *out = begin(t);
+    Status status = OK;
     for (int k = 0; k < t->graph->table_count; ++k)
         for (int part = PART_IDS; part < (params_only ? 0 : state_of(t, k).slots); ++part)
-            add_part(io, &list, k, part);
+            if (status == OK) status = add_part(io, &list, k, part, path);
     checkpoint_list_fini(&list);
+    TRY(status);
     TRY(check_blocks(io, path));
     find_arrivals(io);
     io->params_only = params_only;
@@ -296,6 +316,17 @@ bool sparse_io_wants(const SparseIo *io, int i)
     return false;
 }
 
+/* A table of so many rows takes no others, which its ids would never reach. */
+static void check_ids(const SparseTable *of, const uint64_t *id, int64_t count)
+{
+    for (int64_t k = 0; k < count && of->rows > 0; ++k)
+        if (id[k] >= of->rows)
+            die_as(ERR_DATA,
+                   "table %s: the checkpoint has a row for id %llu, and this model has %llu rows: "
+                   "another model.vocab",
+                   of->name, (unsigned long long)id[k], (unsigned long long)of->rows);
+}
+
 /* Parts may come in any order; with the last one the rows are whole. */
 void sparse_io_set(SparseIo *io, int i, const float *plain)
 {
@@ -311,6 +342,7 @@ void sparse_io_set(SparseIo *io, int i, const float *plain)
     }
     if (part == PART_IDS) {
         memcpy(a->id, plain, (size_t)count * sizeof *a->id);
+        check_ids(&t->graph->table[table], a->id, count);
     } else {
         int width = part_floats(t, table, part), from = part_first(t, table, part);
         for (int64_t k = 0; k < count; ++k)

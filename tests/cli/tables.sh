@@ -43,7 +43,8 @@ grids() {
 }
 
 # ---- the same bits ----
-grids -- 2 '4 grid.pp=2' '5 grid.servers=1' '4 grid.servers=2 grid.zero=1'
+# (6 replicas take 2 of 8 micro-batches each, so that some have none)
+grids -- 2 '4 grid.pp=2' '7 grid.servers=1' '4 grid.servers=2 grid.zero=1'
 grids model.name=dlrm 'model.bottom=[6]' optim.name=adam optim.clip=0.5 train.micro_batch=4 -- '3 grid.zero=1' '6 grid.servers=3' '3 grid.pp=2 grid.servers=1'
 grids model.name=deepfm optim.name=sgd 'optim.groups=[{roles: table, name: adagrad_row, lr: 0.05}]' optim.clip=0.5 data.train=small.h5 -- '4 grid.servers=2' 2
 
@@ -94,7 +95,76 @@ ranks 3 frozen "${geo[@]}" grid.servers=1 'model.freeze=[embedding]'
 holds 'a frozen table has no rows' grep -q 'tables: 0 rows on 1 server' both
 
 # ---- files ----
-file=$(at 2 4)
-check 0 '/optim/v/tables/embedding.3#0000' "$WEFT" ckpt info "$file"
-check 0 'good' "$WEFT" ckpt check "$file"
+check 0 'wrote wide.h5' "$WEFT" data make criteo-like -o wide.h5 --samples 15000 --threads 1
+big=(data.train=wide.h5 train.batch=3000 train.micro_batch=750 train.steps=5)
+ranks 1 big "${big[@]}" checkpoint.every_steps=4
+check 0 '/optim/sum_of_squares/tables/embedding#0001' "$WEFT" ckpt info "$(at big 5)"
+check 0 'good' "$WEFT" ckpt check "$(at big 5)"
+ranks 5 big3 "${big[@]}" grid.servers=3 "checkpoint.resume=$(at big 4)"
+holds 'three servers have a third each' grep -qE 'tables: 67382 rows on 3 servers \(the fullest has 22[0-9]{3}, ' both
+same 5 big big3
+ranks 4 big4 "${big[@]}" "checkpoint.resume=$(at big 4)"
+holds 'no rank has a whole table' grep -qE 'tables: 67382 rows on 4 ranks \(the fullest has 1[67][0-9]{3}, ' both
+same 5 big big4
+check 65 'tensor /optim/m/deep.0.weight is missing' mpi 2 train job.yaml optim.name=adam "checkpoint.resume=$(at moved1 1)" run.name=bad
+holds 'state that is missing is no damage' sh -c '! grep damaged both'
+check 65 'table embedding: the checkpoint has a row for id ' mpi 2 train job.yaml model.vocab=50 grid.servers=1 "checkpoint.resume=$(at moved1 1)" run.name=bad
+cp "$(at big 5)" bad.h5
+printf '\377' | dd of=bad.h5 bs=1 seek=$(($(wc -c <bad.h5) * 3 / 10)) conv=notrunc 2>/dev/null
+check 65 'the checksum of tensor /tables/embedding/rows#0000 is off' "$WEFT" ckpt check bad.h5
+check 65 'bad.h5' "$WEFT" ckpt diff "$(at big 5)" bad.h5
+check 65 '/tables/embedding/rows#0000' mpi 3 train job.yaml "${big[@]}" grid.servers=1 checkpoint.resume=bad.h5 run.name=bad
+ranks 1 table 'model.freeze=[wide, "deep*"]' optim.name=sgd checkpoint.every_steps=1 train.steps=2
+check 65 'tensor /tables/embedding/ids#0000' "$WEFT" ckpt diff "$(at table 1)" "$(at table 2)"
+
+# ---- memory ----
+full=(data.train=wide.h5 model.width=32 train.memory=7.5MB grid.servers=1)
+sed 's/steps: 4/steps: 100/' job.yaml >long.yaml
+check 71 'table embedding: a table has ' mpi 3 train long.yaml "${full[@]}" run.name=full
+holds 'one message' test "$(grep -c 'weft: error' both)" = 1
+dlrm=(model.name=dlrm 'model.bottom=[32]')
+check 0 'done after' "$WEFT" train long.yaml data.train=wide.h5 model.width=32 "${dlrm[@]}" checkpoint.every_steps=99 run.name=fat
+check 71 'a table has 0 rows on this rank' mpi 3 train long.yaml "${full[@]}" "${dlrm[@]}" "checkpoint.resume=$(at fat 99)" run.name=full
+
+# ---- what is refused ----
+refused() { check 78 "$2" mpi "$1" train job.yaml run.name=refused "${@:3}"; }
+geo=(grid.mode=geo optim.name=sgd grid.servers=1)
+refused 2 'grid.servers=2: 2 of 2 ranks as servers leave nobody to compute' grid.servers=2
+refused 3 'optim.name=adam: grid.mode: geo adds what ranks have changed' "${geo[@]/sgd/adam}"
+refused 3 'optim.clip=1: there is no gradient of all ranks' "${geo[@]}" optim.clip=1
+refused 3 'grid.pp=2: mode geo' "${geo[@]}" grid.pp=2
+refused 3 'grid.zero=1: in mode geo' "${geo[@]}" grid.zero=1
+refused 2 'set grid.servers' grid.mode=geo optim.name=sgd
+refused 2 'grid.zero=2: sparse tables' grid.zero=2
+refused 2 'grid.tp=2: layer embedding has sparse tables' grid.tp=2
+sed 's/^model:.*/model: {layers: [bag: {width: 2}, concat: {input: [bag1, data]}, dense: {width: 4}, batch_norm: {}, dense: {width: 1}]}/' job.yaml >norm.yaml
+check 78 'train.sync_batch_norm=true: it is not there for models with sparse tables' mpi 2 train norm.yaml train.sync_batch_norm=true run.name=refused
+{ printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; head -c $((60 * 64)) /dev/zero | tr '\0' '\100'; } >x.idx
+{ printf '\0\0\010\001\0\0\0\074'; for i in $(seq 60); do printf "\\00$((i % 2))"; done; } >y.idx
+check 0 '' "$WEFT" data import idx x.idx y.idx -o pictures.h5
+sed -e 's/^data:.*/data: {train: pictures.h5}/' -e 's/, loss: sigmoid//' job.yaml >pictures.yaml
+check 78 'bag needs data with ids' mpi 2 train pictures.yaml run.name=refused
+sed 's/^model:.*/model: {name: mlp, hidden: [8]}/' pictures.yaml >mlp.yaml
+check 78 'grid.servers=1: the model has no sparse table' mpi 2 train mlp.yaml grid.servers=1 run.name=refused
+holds 'nothing was written' test ! -e runs/refused
+ids=$("$WEFT" data info small.h5 | sed -n 's/^  ids .* at byte \([0-9]*\)$/\1/p')
+cp small.h5 beyond.h5
+printf '\377' | dd of=beyond.h5 bs=1 seek=$((ids + 7)) conv=notrunc 2>/dev/null
+check 65 'beyond.h5: sample 0, field 0: its id is 18374686479671' mpi 3 train job.yaml data.train=beyond.h5 grid.servers=1 run.name=beyond
+check 65 'beyond.h5: sample 0, field 0' mpi 2 train job.yaml data.train=beyond.h5 run.name=beyond
+
+# ---- ranks that die ----
+sed 's/steps: 4/steps: 100000000/' job.yaml >endless.yaml
+lines() { [ "$(wc -l <"runs/dies$1/metrics.jsonl")" -gt 3 ]; } 2>/dev/null
+nobody() { [ -z "$(rank_pids endless.yaml)" ]; }
+for victim in 1 2; do
+    timeout -k 5 120 mpirun --oversubscribe --bind-to none -n 3 "$WEFT" train endless.yaml grid.servers=1 train.log_every=10 "run.name=dies$victim" >out 2>&1 &
+    job=$!
+    holds 'it trains' soon lines $victim
+    kill -KILL "$(rank_pids endless.yaml | sed -n "s/^$victim //p")"
+    begun=$SECONDS code=0
+    wait $job || code=$?
+    holds "rank $victim's death ends the job in seconds, not with $code after $((SECONDS - begun))" test $code != 0 -a $code != 124 -a $((SECONDS - begun)) -lt 30
+    holds 'no rank is left' soon nobody
+done
 finish
