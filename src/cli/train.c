@@ -28,7 +28,8 @@ typedef struct TrainOptions {
 static const Flag flags[] = {
     FLAG_RANKS(TrainOptions),
     {"--replay", FLAG_FIELD(TrainOptions, replay), .value = "DIR",
-     .help = "makes a run of grid.mode=async again, to the bit, by the order of requests in DIR (run.order_log)"},
+     .help = "makes a run of grid.mode=async again, to the bit, by the order of requests in DIR "
+             "(run.order_log)"},
     {"--newest", FLAG_FIELD(TrainOptions, newest),
      .help = "prints the run's newest checkpoint, where it has one, and trains nothing"},
 };

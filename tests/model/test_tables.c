@@ -34,7 +34,8 @@ static void check_two_bags(const Graph *g)
     CU_ASSERT(t[0].field == -1 && t[1].field == 0 && t[2].field == 1);
     CU_ASSERT(t[0].rows == 100 && t[0].hashed && t[0].width == 1);
     CU_ASSERT(t[2].rows == 0 && !t[2].hashed && t[2].width == 4);
-    CU_ASSERT(t[0].init == INIT_UNIFORM && t[0].scale == 0.01f && t[2].init == INIT_UNIFORM && t[2].scale == 0.25f);
+    CU_ASSERT(t[0].init == INIT_UNIFORM && t[0].scale == 0.01f && t[2].init == INIT_UNIFORM &&
+              t[2].scale == 0.25f);
     const Node *wide = &g->node[t[0].node], *deep = &g->node[t[1].node];
     CU_ASSERT_EQUAL(t[1].node, t[2].node);
     CU_ASSERT_STRING_EQUAL(wide->name, "wide");
