@@ -2,7 +2,7 @@
 # Wide & deep with one sparse table beside PyTorch, in turn, in one run: 13 numbers, 26 ids in 1,000,001 rows of 10, hidden layers
 # 400-400-400, plain SGD on both sides, the same made data out of memory. First both compute the same: ten steps from the same
 # values, losses to 1e-5. Then each of ROUNDS rounds runs every program on every batch for TIME seconds behind a warm-up; a table in
-# Markdown has medians: samples/s of all ranks by the mean step, PyTorch's best setting, ratios, peak memory of all processes (PSS:
+# Markdown has medians: samples/s of all ranks over all steps, PyTorch's best setting, ratios, peak memory of all processes (PSS:
 # what they share counted once). "floor": samples/s if the product rate that weft has measured were all that counts.
 # usage: [PYTHON=python] bench/recommender.sh [BATCH ...]     10, 512 and 4096
 #   PYTHON: one with torch, h5py and numpy    TIME=15 (seconds), ROUNDS=3    SAMPLES=1000000 of the data    DATA: a file that is there
@@ -33,19 +33,28 @@ echo
 
 # ---- speed ----
 number() { sed -n "s/.*\"$1\":\([0-9.e+-]*\)[,}].*/\1/p"; }
-# The largest divisor of a rank's part up to 64: what a step's products like best on the machines tried.
-micro_batch() { awk -v n=$(($1 / 2)) 'BEGIN { for (m = 64; n % m; --m); print m }'; }
-# BATCH NAME RANKS OVERRIDES: so many steps that they take TIME by the rate of a short run before
+trained() { sed -n 's/^done after .* s, \([0-9,]*\) samples.*/\1/p' | tr -d ,; }
+# The largest divisor of a rank's part up to 128, which was fastest at 512 and 4096.
+micro_batch() { awk -v n=$(($1 / 2)) 'BEGIN { for (m = n < 128 ? n : 128; n % m; --m); print m }'; }
+# BATCH NAME RANKS OVERRIDES: so many steps that they take TIME by the rate of a short run before; by the clock of weft train
 weft_run() {
-    local batch=$1 name=$2 ranks=$3 out step steps
+    local batch=$1 name=$2 ranks=$3 rate steps
     shift 3
-    set -- "$config" -n "$ranks" --json train.batch="$batch" train.micro_batch="${MICRO_BATCH:-$(micro_batch "$batch")}" "$@"
-    step=$(timeout 300 "$weft" bench step "$@" --steps 100 2>/dev/null | number mean_step_s)
-    steps=$(awk -v s="$step" -v t="$seconds" 'BEGIN { printf "%d", t / s / 100 + 1 }')00
-    out=$(with_memory timeout 600 "$weft" bench step "$@" --warmup 20 --steps "$steps" 2>/dev/null)
-    step=$(number mean_step_s <<<"$out")
-    echo "$step $(sed -n 's/^peak \([0-9]*\) MiB/\1/p' <<<"$out") $(number gflops <<<"$out") $(number step_s <<<"$out") \
-$(number product_gflops <<<"$out")" | awk -v b="$batch" '{ print b / $1, $2, $5 * b / ($3 * $4) }' >>"$tmp/$name.$batch"
+    set -- "$config" -n "$ranks" run.name="$name" run.fresh=true train.log_every=100 train.batch="$batch" \
+        train.micro_batch="${MICRO_BATCH:-$(micro_batch "$batch")}" checkpoint.every_s=100000 "$@"
+    timeout 300 "$weft" train "$@" train.steps=200 >"$tmp/out" 2>&1 || { cat "$tmp/out" >&2; exit 1; }
+    rate=$(trained <"$tmp/out")
+    steps=$(awk -v r="$rate" -v b="$batch" -v t="$seconds" 'BEGIN { printf "%d", t * r / b / 100 + 1 }')00
+    with_memory timeout 600 "$weft" train "$@" train.steps="$steps" >"$tmp/out" 2>&1
+    echo "$(trained <"$tmp/out") $(sed -n 's/^peak \([0-9]*\) MiB/\1/p' "$tmp/out")" >>"$tmp/$name.$batch"
+}
+# The floor: what products alone would take, at the rate that weft bench measures.
+floor_run() {
+    local batch=$1 out
+    out=$(timeout 300 "$weft" bench step "$config" -n 2 --json train.batch="$batch" \
+        train.micro_batch="${MICRO_BATCH:-$(micro_batch "$batch")}" 2>/dev/null)
+    echo "$(number gflops <<<"$out") $(number step_s <<<"$out") $(number product_gflops <<<"$out")" |
+        awk -v b="$batch" '{ print $3 * b / ($1 * $2) }' >>"$tmp/floor.$batch"
 }
 # BATCH NAME COMMAND...
 peer_run() {
@@ -58,6 +67,7 @@ two="mpirun --oversubscribe --bind-to none -n 2"
 for _ in $(seq "$rounds"); do
     for batch in "$@"; do
         weft_run "$batch" weft-collective 2
+        floor_run "$batch"
         peer_run "$batch" peer-threads $peer --threads 2
         peer_run "$batch" peer-threads-bag $peer --threads 2 --bag
         peer_run "$batch" peer-ranks $two $peer --ddp
@@ -81,5 +91,5 @@ peer-threads:PyTorch, 2 threads, Embedding
 peer-threads-bag:PyTorch, 2 threads, EmbeddingBag
 peer-ranks:PyTorch, 2 processes, DDP
 EOF
-    echo "| $batch | floor by the product rate | $(column "weft-collective.$batch" 3 | cut -d. -f1) | | | |"
+    echo "| $batch | floor by the product rate | $(column "floor.$batch" 1 | cut -d. -f1) | | | |"
 done

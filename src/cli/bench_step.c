@@ -276,6 +276,10 @@ static Status run_job(Job *job, StepBench *bench)
         st = config_fail_key(
             job->config, "data.train",
             "no data: set data.train, or make some up with --input 3x224x224 or --input tokens");
+    if (st == OK && job->config->grid.servers > 0)
+        st =
+            config_fail_key(job->config, "grid.servers",
+                            "all ranks of weft bench compute: set 0, or read what weft train says");
     /* a step with a line in metrics.jsonl reads the norm of its gradient, and the GPU is waited
      * for */
     job->config->train.log_every = bench->warmup + bench->steps + 1;
