@@ -13,7 +13,7 @@ NPROC := $(shell nproc 2>/dev/null || echo 2)
 # Every decision is made by tools/probe.sh, by compiling a probe, and kept in probe.mk with its reason.
 PROBE := $(BUILD)/probe.mk
 # These need no decision, or call make again once what it is about is installed.
-NO_PROBE := deps clean format check-format check-includes help test demo demo-text demo-images asan asan-quick
+NO_PROBE := deps clean format check-format check-includes help test demo demo-text demo-images demo-ctr asan asan-quick
 ifneq ($(filter-out $(NO_PROBE),$(or $(MAKECMDGOALS),weft)),)
 include $(PROBE)
 endif
@@ -82,7 +82,7 @@ TEST_BUNDLE := tests/bundle/alone.sh
 NVTX_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/nvtx_tool.so)
 CLOCK_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/clock_tool.so)
 
-.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text demo-images data data-text install clean tests bench cluster crash soak
+.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text demo-images demo-ctr data data-text install clean tests bench cluster crash soak
 weft: $(BUILD)/weft       ## build it: build/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
@@ -331,6 +331,9 @@ $(BUILD)/tools/pictures: tools/pictures.c
 demo-images: deps        ## install, build, train on a folder of PNGs, take out half of the channels, finetune, export (DEMO overrides)
 	@$(MAKE) --no-print-directory -j$(NPROC) weft $(BUILD)/tools/pictures
 	@tools/demo_images.sh $(BUILD)/weft $(BUILD)/tools/pictures $(DEMO)
+demo-ctr: deps           ## install, build, train wide & deep on the Adult data with a server and two ranks, then in mode geo (DEMO overrides)
+	@$(MAKE) --no-print-directory -j$(NPROC) weft
+	@tools/demo_ctr.sh $(BUILD)/weft $(DEMO)
 
 install: $(BUILD)/weft   ## PREFIX= and DESTDIR= as usual
 	install -D -m 755 $(BUILD)/weft $(DESTDIR)$(PREFIX)/bin/weft

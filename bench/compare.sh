@@ -26,19 +26,6 @@ gpt-bf16:gpt:tokens:gptnano:8:10
 gpt2:gpt2:tokens:gpt2 --seq 256:2:4
 gpt2-bf16:gpt2:tokens:gpt2 --seq 256:2:4"
 
-# The peak of a command's memory, sampled once a second, in MiB: all its processes, what they share counted once.
-with_memory() { # COMMAND... -> its output, and a line "peak N MiB"
-    setsid "$@" & # a session of its own: all that it starts are its processes
-    local leader=$! most=0 now
-    while kill -0 $leader 2>/dev/null; do
-        now=$(ps -s $leader -o pid= | while read -r p; do sed -n 's/^Pss: *//p' "/proc/$p/smaps_rollup" 2>/dev/null || true; done |
-            awk '{ kb += $1 } END { printf "%d", kb / 1024 }')
-        [ "$now" -le "$most" ] || most=$now
-        sleep 1
-    done
-    wait $leader || true
-    echo "peak $most MiB"
-}
 weft_run() { # RANKS FILE INPUT STEPS OVERRIDES -> "rate memory"
     with_memory timeout 300 "$weft" bench step -n "$1" "bench/$2.yaml" --input "$3" --steps "$4" --json $5 |
         sed -n 's/.*"[a-z]*_per_s":\([0-9.]*\).*/\1/p; s/^peak \([0-9]*\) MiB/\1/p' | paste -s -d' '

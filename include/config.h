@@ -108,6 +108,8 @@ typedef struct Config {
         bool fresh, trace, nvtx, hook_wait;
         /* a command, "": none; a bit for each HookMoment (train.h), 0: all; what it may take */
         char *hook;
+        /* folders of orders of requests: to be written, to be followed; "" */
+        char *order_log, *replay;
         int hook_on;
         double hook_s;
         /* seconds after which it stops; 0: none */
@@ -199,6 +201,8 @@ typedef struct Config {
         /* evaluations in turn without a better one; 0: it never ends so */
         int64_t early_stop;
         double early_stop_delta;
+        /* Auc */
+        int auc;
         /* steps between metrics lines */
         int64_t log_every;
         double hang_s;

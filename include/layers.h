@@ -114,7 +114,7 @@ extern const LayerKind layer_exchange;
 #define LOSS_WORDS(W)                                                                              \
     W(LOSS_SOFTMAX, "softmax", "label_smoothing")                                                  \
     W(LOSS_MSE, "mse", NULL)                                                                       \
-    W(LOSS_SIGMOID, "sigmoid", NULL)
+    W(LOSS_SIGMOID, "sigmoid", "auc")
 typedef enum LossName { LOSS_WORDS(LIST_CONSTANT) } LossName;
 
 /* What a loss asks of a model and of its data, and what its columns say behind the loss itself; its
@@ -134,6 +134,8 @@ typedef struct LossInfo {
     int top;
     /* column 2 is the class that is best */
     bool best_class;
+    /* column 2 is the logit of label 1 */
+    bool logit;
     /* OpSpec.smoothing */
     bool smooths;
 } LossInfo;

@@ -16,13 +16,18 @@ typedef struct TrainLine {
     double left_s;
     /* of all steps so far, those without an update */
     int64_t skipped;
-    /* samples_per_s and shares are of tokens */
-    bool tokens;
+    /* samples_per_s and shares are of tokens; of logits, so that top1 is the accuracy */
+    bool tokens, logits;
 } TrainLine;
 typedef struct EvalLine {
     int64_t step, epoch, samples;
     /* top1, top5: shares, NaN for regression */
     double loss, top1, top5, seconds;
+    /* how auc comes about: "exact", "buckets" (train.auc); NULL: not of logits, there are none of
+     * the three */
+    const char *auc_kind;
+    /* as BinaryFigures; NaN: not defined */
+    double auc, normalized_entropy, calibration;
     /* samples, loss and shares are of tokens */
     bool tokens;
 } EvalLine;
@@ -35,6 +40,8 @@ typedef struct EventLine {
     /* from now on; 0: as before */
     double lr;
 } EventLine;
+/* The three figures of logits and what auc is, as four keys; none where there are no logits. */
+void eval_put_logits(const EvalLine *line, Json *json);
 /* "tokens" or "samples" */
 const char *rows_name(bool tokens);
 

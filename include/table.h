@@ -17,14 +17,26 @@ static inline int table_owner(int shard, int owners)
 }
 
 /* The words of grid.mode. */
-#define TABLE_MODE_WORDS(W) W(TABLE_SYNC, "sync") W(TABLE_GEO, "geo")
+#define TABLE_MODE_WORDS(W) W(TABLE_SYNC, "sync") W(TABLE_ASYNC, "async") W(TABLE_GEO, "geo")
 typedef enum TableMode { TABLE_MODE_WORDS(LIST_CONSTANT) } TableMode;
 enum { TABLE_WORDS = 1 };
 extern const ConfigWords table_words[TABLE_WORDS];
 
 typedef struct Tables Tables;
 
+/* In mode async servers have the other parameters, too: one of them, where it lies in the arena of
+ * parameters, and of gradients. */
+typedef struct TableDense {
+    int64_t offset, gradient, elements;
+    /* number of its rule, and a factor on its rate */
+    int rule_number;
+    double lr_scale;
+    bool decay;
+} TableDense;
+
 typedef struct TablesPlan {
+    /* borrowed for the call */
+    const Config *config;
     /* borrowed; its tables of bags in nodes that `here` says, one a node, are this rank's */
     const Graph *graph;
     const bool *here;
@@ -37,6 +49,9 @@ typedef struct TablesPlan {
     const OptimRule *rule;
     const int *rule_number;
     uint64_t seed;
+    /* borrowed for the call: mode async; 0: none */
+    const TableDense *dense;
+    int dense_count;
     /* a step's micro-batches of this rank, samples of one, ids of a sample at most, its fields */
     int micros;
     int64_t micro_batch, id_most, fields;
@@ -44,11 +59,14 @@ typedef struct TablesPlan {
     size_t limit_bytes;
 } TablesPlan;
 
-/* NULL where there are no tables here. Owner: the caller. Collective on world, with tables_serve on its
- * servers. */
-Tables *tables_new(const TablesPlan *plan);
+/* *tables NULL where there are no tables here. Owner: the caller. An error is a server's. Collective on
+ * world, with tables_serve on its servers; all agree. */
+Status tables_new(Tables **tables, const TablesPlan *plan);
 /* Servers go home. */
 void tables_free(Tables **tables);
+/* What a server of mode async writes, or reads: the ranks whose requests it has answered, in their
+ * order, a byte each, two where there are more than 255 ranks. With the same order the same bits come
+ * out. */
 /* A server's life, from tables_new of those who compute to their tables_free. Collective. */
 typedef struct ServerPlan {
     /* borrowed */
@@ -56,8 +74,12 @@ typedef struct ServerPlan {
     const World *world;
     int servers;
     size_t limit_bytes;
+    /* borrowed: a folder for the order of requests, which is written, or with `replay` followed; NULL:
+     * neither */
+    const char *order;
+    bool replay;
 } ServerPlan;
-void tables_serve(const ServerPlan *plan);
+Status tables_serve(const ServerPlan *plan);
 
 /* Micro-batches of `inner`, which is borrowed until tables_forget, with their bags. The first one of a
  * step takes all of the step's out of it, and the last one those of the next step, whose ids then
@@ -87,6 +109,24 @@ void tables_update(Tables *tables, double lr, double grad_scale);
 /* Mode geo, where a step's gradients and its update are this rank's own: what all ranks have changed
  * since the last time comes together. */
 void tables_exchange(Tables *tables);
+/* Mode async: this rank's values of the other parameters become the servers' of now. Not collective,
+ * but tables_meet. */
+void tables_dense_pull(Tables *tables, float *params);
+/* A step's gradients: servers update at once, rows and other parameters, in the order in which ranks
+ * come. */
+void tables_push(Tables *tables, const float *grads, double lr, double grad_scale);
+/* All ranks have come so far, and servers have done what they were sent. */
+void tables_meet(Tables *tables);
+/* Values and state of the other parameters, of rank 0 to servers, or of servers to every rank that asks.
+ * state[s] has slot s, where its place is param[i].state[s]; -1: there is none. updates: so many have
+ * been made, where a rule counts them. */
+typedef struct TableDenseState {
+    float *params, *const *state;
+    const int64_t (*at)[OPTIM_SLOTS];
+    int64_t updates;
+} TableDenseState;
+void tables_dense_put(Tables *tables, const TableDenseState *from);
+void tables_dense_get(Tables *tables, const TableDenseState *to);
 /* Forgets all rows. */
 void tables_clear(Tables *tables);
 

@@ -21,7 +21,7 @@ typedef enum OnBad { ON_BAD_WORDS(LIST_CONSTANT) } OnBad;
     W(HOOK_EVALUATION, "evaluation") W(HOOK_CHECKPOINT, "checkpoint") W(HOOK_END, "end")
 typedef enum HookMoment { HOOK_WORDS(LIST_CONSTANT) HOOK_MOMENTS } HookMoment;
 const char *hook_moment_word(int moment);
-enum { TRAIN_WORDS = 4 };
+enum { TRAIN_WORDS = 5 };
 extern const ConfigWords train_words[TRAIN_WORDS];
 /* Gives config the words of all modules up to this one. Before anything is parsed; not
  * collective. */
@@ -217,6 +217,8 @@ const char *train_captures(const Trainer *trainer);
  * same bits on every number of ranks. confusion: classes x classes counts, [true][predicted],
  * zeroed by the caller; NULL: not wanted. Collective; all ranks agree. */
 Status train_evaluate(Trainer *trainer, const DataSet *set, EvalLine *line, int64_t *confusion);
+/* EvalLine.auc_kind of its evaluations. */
+const char *train_auc_kind(const Config *config);
 /* A text that goes on: `tokens` new ones behind the prompt. */
 typedef struct Sampling {
     /* Borrowed; at least one token. */

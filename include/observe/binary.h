@@ -6,6 +6,11 @@
 
 #include "base.h"
 
+/* train.auc */
+#define AUC_WORDS(W) W(AUC_EXACT, "exact") W(AUC_COUNTED, "buckets")
+typedef enum Auc { AUC_WORDS(LIST_CONSTANT) } Auc;
+const char *auc_word(int auc);
+
 /* The share of pairs of a positive and a negative one in which the positive one has the higher
  * score, equal scores counting half: the Mann-Whitney statistic / (P N). It is a quotient of whole
  * numbers, so that the order of samples does not matter. NaN: there are no positive or no negative

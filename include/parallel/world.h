@@ -71,6 +71,9 @@ void world_swap_wait(WorldSwap *swap);
  * one sleeps, up to a millisecond at a time. Not collective. */
 void world_tell(const World *world, int rank, const void *data, size_t bytes);
 int world_hear(const World *world, int rank, void *data, size_t bytes);
+/* Waits for one of rank's: false where it has not come while another rank's has been waiting for so
+ * many seconds, in which this process ran. */
+bool world_awaits(const World *world, int rank, double patience_s);
 
 /* How long this process has slept in world_hear and in swaps that sleep. */
 double world_slept_s(void);

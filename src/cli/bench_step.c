@@ -16,7 +16,7 @@ typedef struct StepBench {
     Input input;
     BenchProduct product;
     /* flops: a second */
-    double median_s, rows_per_s, flops;
+    double median_s, mean_s, rows_per_s, flops;
     double data_share,
         sum_share;    /* of the steps' time: the host waits for data, the compute stream for sums */
     double sum_waits; /* how often the stream waited for a sum, a step */
@@ -85,6 +85,7 @@ static void figures(const Trainer *t, StepBench *bench, Stopwatch *steps, Stopwa
     int count = stopwatch_laps(steps);
     double *time = mem_new((size_t)count * sizeof *time), total = 0;
     for (int i = 0; i < count; ++i) total += time[i] = stopwatch_period_s(steps, i);
+    bench->mean_s = total / count;
     bench->median_s = median(time, count);
     bench->data_share = (trainer_data_wait_s(t) - before.data) / total;
     double waited = waits ? stopwatch_sum_s(waits) : 0;
@@ -148,6 +149,7 @@ static void print_json(const Trainer *t, const StepBench *b)
     json_int(&json, "batch", sizes.batch);
     json_int(&json, "micro_batch", sizes.micro_batch);
     json_fixed(&json, "step_s", 9, b->median_s);
+    json_fixed(&json, "mean_step_s", 9, b->mean_s);
     snprintf(rate, sizeof rate, "%s_per_s", row_name(t));
     json_fixed(&json, rate, 3, b->rows_per_s);
     json_fixed(&json, "gflops", 9, b->flops * 1e-9);

@@ -66,12 +66,26 @@ static void print_worst(const Eval *e, FILE *out)
     }
 }
 
+static void print_figures(const EvalLine *line, FILE *out)
+{
+    const char *top1 = line->auc_kind ? "accuracy" : "top-1   ";
+    if (!isnan(line->top1)) fprintf(out, "%s    %.2f %%\n", top1, 100 * line->top1);
+    if (!isnan(line->top5)) fprintf(out, "top-5       %.2f %%\n", 100 * line->top5);
+    if (!line->auc_kind) return;
+    const char *no = "not defined: the data have labels of one kind, or logits that are no numbers";
+    if (isnan(line->auc))
+        fprintf(out, "AUC         %s\n", no);
+    else
+        fprintf(out, "AUC         %.6f (%s)\nentropy     %.6f (normalised)\n", line->auc,
+                line->auc_kind, line->normalized_entropy);
+    if (!isnan(line->calibration)) fprintf(out, "calibration %.4f\n", line->calibration);
+}
+
 static void print_text(const Eval *e, FILE *out)
 {
     fprintf(out, "checkpoint  %s\ndata        %s, %lld %s\nloss        %.4f\n", e->checkpoint,
             e->set->path, (long long)e->line.samples, rows_name(e->line.tokens), e->line.loss);
-    if (!isnan(e->line.top1)) fprintf(out, "top-1       %.2f %%\n", 100 * e->line.top1);
-    if (!isnan(e->line.top5)) fprintf(out, "top-5       %.2f %%\n", 100 * e->line.top5);
+    print_figures(&e->line, out);
     fprintf(out, "time        %.2f s, %.0f %s/s\n", e->line.seconds,
             (double)e->line.samples / fmax(e->line.seconds, 1e-9), rows_name(e->line.tokens));
     if (!e->confusion) return;
@@ -108,6 +122,7 @@ static void print_json(const Eval *e, FILE *out)
     json_real(&json, "eval_loss", e->line.loss);
     json_real(&json, "top1", e->line.top1);
     json_real(&json, "top5", e->line.top5);
+    eval_put_logits(&e->line, &json);
     json_real(&json, "seconds", e->line.seconds);
     if (e->confusion) put_confusion(e, &json);
     json_end(&json);
@@ -176,7 +191,7 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_eval = {
     .name = "eval",
     .words = "CONFIG [key=value ...]",
-    .help = "loss, top-1, top-5 and confusion matrix on the test data",
+    .help = "loss, top-1, top-5, AUC and confusion matrix on the test data",
     VERB_FLAGS(EvalOptions, flags),
     .traits = VERB_CONFIG | VERB_THREADS | VERB_DATA,
     .run = run,

@@ -22,10 +22,13 @@ static Status print_newest(int argc, char **argv)
 typedef struct TrainOptions {
     int64_t ranks;
     bool newest;
+    const char *replay;
 } TrainOptions;
 
 static const Flag flags[] = {
     FLAG_RANKS(TrainOptions),
+    {"--replay", FLAG_FIELD(TrainOptions, replay), .value = "DIR",
+     .help = "makes a run of grid.mode=async again, to the bit, by the order of requests in DIR (run.order_log)"},
     {"--newest", FLAG_FIELD(TrainOptions, newest),
      .help = "prints the run's newest checkpoint, where it has one, and trains nothing"},
 };
@@ -38,6 +41,10 @@ static Status run(int argc, char **argv, const void *options)
     Status status = job_open(&job, argc, argv);
     /* again: MPI may have handlers of its own */
     stop_begin();
+    if (status == OK && o->replay) {
+        mem_free(&job.config->run.replay);
+        job.config->run.replay = mem_text(o->replay);
+    }
     if (status == OK) train_take_widths(job.config, &job.world, NULL);
     if (status == OK) status = train_run(job.config, &job.world);
     return job_close(&job, status);

@@ -12,7 +12,9 @@
 
 enum {
     CSV_BLOCK = 4 << 20,
-    CSV_ROOM = CSV_BLOCK + 16,
+    /* bytes that may be read behind a value */
+    CSV_BEYOND = 16,
+    CSV_ROOM = CSV_BLOCK + CSV_BEYOND,
     CSV_VALUE_MOST = 1 << 20,
     CSV_COLUMNS_MOST = 1 << 16
 };
@@ -91,7 +93,7 @@ Status csv_fail(const CsvReader *reader, const char *at, int column, const char 
 /* ---- vocabularies ---- */
 
 typedef struct CsvWord {
-    uint64_t hash;
+    uint64_t key[2];
     /* the block and the row of the first record that has it; once it is done: the id */
     uint64_t first;
     int64_t count;
@@ -106,7 +108,8 @@ typedef struct CsvVocab {
     uint32_t *place;
     char *text;
 } CsvVocab;
-/* first: later ones are greater. false: there are too many */
+/* Values: with CSV_BEYOND bytes behind them that may be read. first: later ones are greater.
+ * false: there are too many */
 bool csv_vocab_add(CsvVocab *vocab, const CsvValue *value, uint64_t first, int64_t count);
 /* Its id, or `unknown`. */
 uint64_t csv_vocab_find(const CsvVocab *vocab, const CsvValue *value, uint64_t unknown);

@@ -83,24 +83,30 @@ static void moments_join(Moments *m, const Moments *o)
     m->count = n;
 }
 
+/* One value, for one column that sees it. */
+static Status survey_value(const Survey *s, const CsvReader *r, int at, const CsvColumn *c,
+                           CsvVocab *vocab, uint64_t where, Moments *moments, double *shift)
+{
+    const CsvValue *v = &r->value[at];
+    double x;
+    if (c->type == CSV_CATEGORY && c->ids <= CSV_SORTED && !csv_missing(s->import->schema, v) &&
+        !csv_vocab_add(&vocab[c->slot], v, where, 1))
+        return csv_fail(r, v->text, at, "more than %d different values; use `hash`", INT32_MAX);
+    if (c->type != CSV_NUMBER || !c->standard) return OK;
+    TRY(csv_value_number(r, at, c, &x));
+    if (moments[c->slot].count == 0) shift[c->slot] = x;
+    moments_add(&moments[c->slot], shift[c->slot], x);
+    return OK;
+}
+
 static Status survey_record(const Survey *s, const CsvReader *r, CsvVocab *vocab, uint64_t where,
                             Moments *moments, double *shift)
 {
-    const CsvSchema *schema = s->import->schema;
+    const CsvColumn *column = s->import->schema->column;
     const CsvFile *file = &r->input->file[r->block->file];
-    for (int i = 0; i < file->width; ++i) {
-        const CsvColumn *c = file->column[i] < 0 ? NULL : &schema->column[file->column[i]];
-        const CsvValue *v = &r->value[i];
-        if (!c) continue;
-        if (c->type == CSV_CATEGORY && c->ids <= CSV_SORTED && !csv_missing(schema, v) &&
-            !csv_vocab_add(&vocab[c->slot], v, where, 1))
-            return csv_fail(r, v->text, i, "more than %d different values; use `hash`", INT32_MAX);
-        if (c->type != CSV_NUMBER || !c->standard) continue;
-        double x;
-        TRY(csv_value_number(r, i, c, &x));
-        if (moments[c->slot].count == 0) shift[c->slot] = x;
-        moments_add(&moments[c->slot], shift[c->slot], x);
-    }
+    for (int i = 0; i < file->width; ++i)
+        for (int k = file->column[i]; k >= 0; k = column[k].also)
+            TRY(survey_value(s, r, i, &column[k], vocab, where, moments, shift));
     return OK;
 }
 
@@ -298,19 +304,21 @@ typedef struct Rows {
 static Status write_record(const Import *im, const CsvReader *r, float *dense, uint64_t *ids,
                            int32_t *y)
 {
+    const CsvColumn *column = im->schema->column;
     const CsvFile *file = &r->input->file[r->block->file];
     if (im->schema->numbers == 0) dense[0] = 1;
-    for (int i = 0; i < file->width; ++i) {
-        const CsvColumn *c = file->column[i] < 0 ? NULL : &im->schema->column[file->column[i]];
-        double x;
-        if (c && c->type == CSV_LABEL) TRY(csv_value_label(r, i, c, y));
-        if (c && c->type == CSV_CATEGORY)
-            TRY(csv_value_id(r, i, c, &im->vocab[c->slot], im->field_first[c->slot],
-                             ids + c->slot));
-        if (!c || c->type != CSV_NUMBER) continue;
-        TRY(csv_value_number(r, i, c, &x));
-        dense[c->slot] = (float)((x - im->mean[c->slot]) / im->deviation[c->slot]);
-    }
+    for (int i = 0; i < file->width; ++i)
+        for (int k = file->column[i]; k >= 0; k = column[k].also) {
+            const CsvColumn *c = &column[k];
+            double x;
+            if (c->type == CSV_LABEL) TRY(csv_value_label(r, i, c, y));
+            if (c->type == CSV_CATEGORY)
+                TRY(csv_value_id(r, i, c, &im->vocab[c->slot], im->field_first[c->slot],
+                                 ids + c->slot));
+            if (c->type != CSV_NUMBER) continue;
+            TRY(csv_value_number(r, i, c, &x));
+            dense[c->slot] = (float)((x - im->mean[c->slot]) / im->deviation[c->slot]);
+        }
     return OK;
 }
 

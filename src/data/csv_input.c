@@ -175,6 +175,7 @@ static Status header_take(CsvFile *file, const CsvReader *r)
     for (int c = 0; c < s->count; ++c) {
         size_t length = strlen(s->column[c].name);
         int at = -1;
+        if (s->column[c].of >= 0) continue;
         for (int i = 0; i < file->width; ++i) {
             if (r->value[i].length != length ||
                 memcmp(r->value[i].text, s->column[c].name, length) != 0)
@@ -205,6 +206,7 @@ static Status places_take(CsvFile *file, const CsvReader *r)
     const CsvSchema *s = r->input->schema;
     for (int i = 0; i < file->width; ++i) file->column[i] = -1;
     for (int c = 0; c < s->count; ++c) {
+        if (s->column[c].of >= 0) continue;
         if (s->column[c].place >= file->width)
             return csv_fail(r, r->value[0].text, -1,
                             "its first record has %d values, but the schema's column %s is the "
@@ -212,11 +214,11 @@ static Status places_take(CsvFile *file, const CsvReader *r)
                             file->width, s->column[c].name, s->column[c].place + 1);
         file->column[s->column[c].place] = c;
     }
-    if (s->placed || file->width == s->count) return OK;
+    if (s->placed || file->width == s->real) return OK;
     return csv_fail(r, r->value[0].text, -1,
                     "its first record has %d values, the schema %d columns; name all columns "
                     "(`ignore` those not wanted)",
-                    file->width, s->count);
+                    file->width, s->real);
 }
 
 /* The first block of a file. */

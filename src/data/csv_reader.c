@@ -5,17 +5,33 @@
 
 #include <stdarg.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #define EACH UINT64_C(0x0101010101010101)
 
+/* To the next byte that ends a value. There is one: a line break behind the block, with room for
+ * what is read beyond it. */
+#ifdef __SSE2__
+static inline char *past_plain(const CsvReader *r, char *p)
+{
+    const __m128i line = _mm_set1_epi8('\n'), separator = _mm_set1_epi8((char)r->stop[1]),
+                  quote = _mm_set1_epi8((char)r->stop[2]);
+    for (;; p += 16) {
+        __m128i x = _mm_loadu_si128((const __m128i *)(const void *)p);
+        __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(x, line), _mm_cmpeq_epi8(x, separator));
+        int places = _mm_movemask_epi8(_mm_or_si128(stop, _mm_cmpeq_epi8(x, quote)));
+        if (places) return p + __builtin_ctz((unsigned)places);
+    }
+}
+#else
 /* The high bit of each byte of x that is 0; above the lowest of them others may be set, too. */
 static uint64_t zeros(uint64_t x)
 {
     return (x - EACH) & ~x & (EACH << 7);
 }
 
-/* To the next byte that ends a value, eight at a time. There is one: a line break behind the
- * block. */
 static char *past_plain(const CsvReader *r, char *p)
 {
     for (;; p += 8) {
@@ -28,6 +44,7 @@ static char *past_plain(const CsvReader *r, char *p)
         if (x) return p + __builtin_ctzll(x) / 8;
     }
 }
+#endif
 
 void csv_reader_init(CsvReader *r, const CsvInput *input, const CsvBlock *block, bool wide)
 {
@@ -123,10 +140,12 @@ static int values_plain(CsvReader *r, int count, int most, bool *ended)
 {
     const CsvSchema *s = r->input->schema;
     const bool quotes = s->quotes, trim = s->trim;
+    const char separator = s->separator;
     char *p = r->at;
     *ended = false;
     for (; count < most; ++count) {
-        char *from = trim ? past_blanks(r, p) : p;
+        char *from = p;
+        while (trim && (*from == ' ' || *from == '\t') && *from != separator) ++from;
         char *stop = past_plain(r, from), *end = stop;
         if (quotes && (*from == '"' || *stop == '"')) break;
         if (*stop == '\n' && end > from && end[-1] == '\r') --end;

@@ -48,13 +48,15 @@ CsvColumn *csv_column_add(CsvSchema *s, const char *name, CsvType type)
 {
     s->column = mem_resize(s->column, (size_t)(s->count + 1) * sizeof *s->column);
     CsvColumn *c = &s->column[s->count++];
-    *c = (CsvColumn){.name = mem_text(name), .type = type, .place = -1, .range = 1, .least = 1};
+    *c = (CsvColumn){.name = mem_text(name), .type = type, .place = -1, .of = -1, .also = -1};
+    c->range = 1;
+    c->least = 1;
     return c;
 }
 
 void csv_schema_number(CsvSchema *s)
 {
-    s->numbers = s->categories = 0;
+    s->numbers = s->categories = s->real = 0;
     for (int i = 0; i < s->missing.count; ++i) {
         if (s->missing.length[i])
             s->missing_begins[(uint8_t)s->missing.text[i][0]] = true;
@@ -63,6 +65,7 @@ void csv_schema_number(CsvSchema *s)
     }
     for (int i = 0; i < s->count; ++i) {
         CsvColumn *c = &s->column[i];
+        s->real += c->of < 0;
         if (c->type == CSV_NUMBER) c->slot = s->numbers++;
         if (c->type == CSV_CATEGORY) c->slot = s->categories++;
         c->seed = XXH3_64bits(c->name, strlen(c->name));
@@ -184,13 +187,26 @@ static Status read_ids(const CsvSchema *s, const Node *n, CsvColumn *c)
     return OK;
 }
 
+/* The column whose values this one sees in its own way. */
+static Status read_of(const CsvSchema *s, const Node *n, CsvColumn *c)
+{
+    for (int i = 0; n->kind == NODE_SCALAR && &s->column[i] != c; ++i)
+        if (s->column[i].of < 0 && strcmp(s->column[i].name, n->text) == 0) {
+            c->of = i;
+            return OK;
+        }
+    return node_fail(s, n, "no column above this one, but for views, is called ",
+                     n->kind == NODE_SCALAR ? n->text : "so");
+}
+
 static Status read_attribute(const CsvSchema *s, const Node *map, int i, CsvColumn *c)
 {
-    enum { TYPE, AT, ONE, ZERO, FILL, TRANSFORM, SCALE, IDS, HASH, LEAST };
-    static const char *const key[] = {"type",  "at",  "one",  "zero",  "fill", "transform",
-                                      "scale", "ids", "hash", "least", NULL};
-    static const CsvType of[] = {CSV_IGNORE, CSV_IGNORE, CSV_LABEL,    CSV_LABEL,    CSV_NUMBER,
-                                 CSV_NUMBER, CSV_NUMBER, CSV_CATEGORY, CSV_CATEGORY, CSV_CATEGORY};
+    enum { TYPE, AT, OF, ONE, ZERO, FILL, TRANSFORM, SCALE, IDS, HASH, LEAST };
+    static const char *const key[] = {"type",      "at",    "of",  "one",  "zero",  "fill",
+                                      "transform", "scale", "ids", "hash", "least", NULL};
+    static const CsvType of[] = {CSV_IGNORE,   CSV_IGNORE,   CSV_IGNORE,  CSV_LABEL,
+                                 CSV_LABEL,    CSV_NUMBER,   CSV_NUMBER,  CSV_NUMBER,
+                                 CSV_CATEGORY, CSV_CATEGORY, CSV_CATEGORY};
     static const char *const transform[] = {"none", "log", NULL};
     const Node *n = map->item[i];
     int which, word;
@@ -204,6 +220,8 @@ static Status read_attribute(const CsvSchema *s, const Node *map, int i, CsvColu
         if (whole > CSV_COLUMNS_MOST) return node_fail(s, n, "there are not so many columns", "");
         c->place = (int)whole - 1;
         return OK;
+    case OF:
+        return read_of(s, n, c);
     case ONE:
     case ZERO:
         return read_texts(s, n, &c->value[which == ONE]);
@@ -252,6 +270,34 @@ static bool name_good(const char *name)
     return *name && strcmp(name, ".") != 0 && strlen(name) < 200;
 }
 
+/* Behind the last column that is no view; the new one itself has no place yet. */
+static int place_behind(const CsvSchema *s)
+{
+    for (int i = s->count - 1; i-- > 0;)
+        if (s->column[i].of < 0) return s->column[i].place + 1;
+    return 0;
+}
+
+static Status shared_ids(CsvSchema *s, const Node *n, CsvColumn *c)
+{
+    if (c->type != CSV_CATEGORY || !s->hash_rows) return OK;
+    if (c->ids != CSV_FIRST)
+        return node_fail(s, n, "ids of all fields are by `hash` above; remove it, or ids here", "");
+    c->ids = CSV_HASH_ALL;
+    return OK;
+}
+
+static Status view_add(CsvSchema *s, const Node *n, CsvColumn *c)
+{
+    CsvColumn *last = &s->column[c->of];
+    if (c->type != CSV_NUMBER && c->type != CSV_CATEGORY)
+        return node_fail(s, n, "only numbers and categories can be `of` another column", "");
+    if (c->place >= 0) return node_fail(s, n, "it has the place of the column that it is `of`", "");
+    while (last->also >= 0) last = &s->column[last->also];
+    last->also = (int)(c - s->column);
+    return shared_ids(s, n, c);
+}
+
 static Status read_column(CsvSchema *s, const Node *map, int i)
 {
     CsvType type = CSV_IGNORE;
@@ -265,25 +311,23 @@ static Status read_column(CsvSchema *s, const Node *map, int i)
     TRY(read_type(s, n, &type));
     CsvColumn *c = csv_column_add(s, name, type);
     for (int a = 0; n->kind == NODE_MAP && a < n->count; ++a) TRY(read_attribute(s, n, a, c));
+    if (c->of >= 0) return view_add(s, n, c);
     if (c->place >= 0 && s->header)
         return node_fail(s, n, "`at` is for files without a header; this one has its name in it",
                          "");
     if (c->place >= 0)
         s->placed = true;
     else if (!s->header)
-        c->place = i > 0 ? s->column[i - 1].place + 1 : 0;
+        c->place = place_behind(s);
     for (int k = 0; k < i; ++k)
-        if (!s->header && s->column[k].place == c->place)
+        if (!s->header && s->column[k].of < 0 && s->column[k].place == c->place)
             return node_fail(s, n, "another column has this place: ", s->column[k].name);
     if (c->type == CSV_LABEL && c->value[1].count == 0) csv_texts_add(&c->value[1], "1");
     if (c->type == CSV_LABEL && c->value[0].count == 0) csv_texts_add(&c->value[0], "0");
     for (int k = 0; k < c->value[0].count; ++k)
         if (csv_texts_have(&c->value[1], c->value[0].text[k], c->value[0].length[k]))
             return node_fail(s, n, "one and zero are the same text: ", c->value[0].text[k]);
-    if (c->type == CSV_CATEGORY && s->hash_rows && c->ids != CSV_FIRST)
-        return node_fail(s, n, "ids of all fields are by `hash` above; remove it, or ids here", "");
-    if (c->type == CSV_CATEGORY && s->hash_rows) c->ids = CSV_HASH_ALL;
-    return OK;
+    return shared_ids(s, n, c);
 }
 
 static Status read_columns(CsvSchema *s, const Node *n)

@@ -28,6 +28,9 @@ typedef struct CsvColumn {
     CsvType type;
     /* Its place in the file, from 0; -1: where the header says. */
     int place;
+    /* Another view of the values of that column, which is above it, or -1; and the next view of the
+     * same values, or -1. */
+    int of, also;
     /* among the numbers, or the categories */
     int slot;
     /* label: the texts of 0 and of 1 */
@@ -54,7 +57,8 @@ typedef struct CsvSchema {
     /* owned */
     CsvColumn *column;
     int numbers, categories;
-    /* columns need not be all that a file has */
+    /* those that are no views; they need not be all that a file has */
+    int real;
     bool placed;
     /* of ids that all fields share; 0: each has its own */
     uint64_t hash_rows;

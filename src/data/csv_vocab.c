@@ -11,33 +11,48 @@ static uint64_t eight(const char *p)
 {
     uint64_t x;
     memcpy(&x, p, sizeof x);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    x = __builtin_bswap64(x);
+#endif
     return x;
 }
 
-static uint32_t four(const char *p)
+/* Up to 16 bytes are their own key, without a branch on how many; of longer ones hashes are, and
+ * the texts are compared, too. */
+static void key_of(const CsvValue *v, uint64_t key[2])
 {
-    uint32_t x;
-    memcpy(&x, p, sizeof x);
-    return x;
+    enum { SHORT = 16 };
+#define LOW(n) (~UINT64_C(0) >> (64 - 8 * (n)))
+    static const uint64_t mask[SHORT + 1][2] = {
+        {0, 0},           {LOW(1), 0},      {LOW(2), 0},      {LOW(3), 0},      {LOW(4), 0},
+        {LOW(5), 0},      {LOW(6), 0},      {LOW(7), 0},      {LOW(8), 0},      {LOW(8), LOW(1)},
+        {LOW(8), LOW(2)}, {LOW(8), LOW(3)}, {LOW(8), LOW(4)}, {LOW(8), LOW(5)}, {LOW(8), LOW(6)},
+        {LOW(8), LOW(7)}, {LOW(8), LOW(8)}};
+#undef LOW
+    if (v->length > SHORT) {
+        key[0] = XXH3_64bits(v->text, v->length);
+        key[1] = XXH3_64bits_withSeed(v->text, v->length, 1);
+        return;
+    }
+    key[0] = eight(v->text) & mask[v->length][0];
+    key[1] = eight(v->text + 8) & mask[v->length][1];
 }
 
-/* memcmp for words, which are short: by pieces that overlap. */
-static bool same(const char *a, const char *b, size_t n)
+static int64_t first_place(const CsvVocab *v, const uint64_t key[2])
 {
-    if (n > 16) return memcmp(a, b, n) == 0;
-    if (n >= 8) return eight(a) == eight(b) && eight(a + n - 8) == eight(b + n - 8);
-    if (n >= 4) return four(a) == four(b) && four(a + n - 4) == four(b + n - 4);
-    while (n > 0 && a[n - 1] == b[n - 1]) --n;
-    return n == 0;
+    uint64_t x = (key[0] ^ key[1] * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xff51afd7ed558ccd);
+    x = (x ^ x >> 32) * UINT64_C(0xc4ceb9fe1a85ec53);
+    return (int64_t)((x ^ x >> 29) & (uint64_t)(v->places - 1));
 }
 
-static int64_t place_of(const CsvVocab *v, const CsvValue *value, uint64_t hash)
+static int64_t place_of(const CsvVocab *v, const CsvValue *value, const uint64_t key[2])
 {
-    int64_t at = (int64_t)(hash & (uint64_t)(v->places - 1));
+    int64_t at = first_place(v, key);
     for (; v->place[at]; at = (at + 1) & (v->places - 1)) {
         const CsvWord *w = &v->word[v->place[at] - 1];
-        if (w->hash == hash && w->length == value->length &&
-            same(v->text + w->at, value->text, value->length))
+        if (w->key[0] == key[0] && w->key[1] == key[1] && w->length == value->length &&
+            (w->length <= 2 * sizeof *key ||
+             memcmp(v->text + w->at, value->text, value->length) == 0))
             break;
     }
     return at;
@@ -48,7 +63,7 @@ static void places_fill(CsvVocab *v)
 {
     memset(v->place, 0, (size_t)v->places * sizeof *v->place);
     for (int64_t i = 0; i < v->count; ++i) {
-        int64_t at = (int64_t)(v->word[i].hash & (uint64_t)(v->places - 1));
+        int64_t at = first_place(v, v->word[i].key);
         while (v->place[at]) at = (at + 1) & (v->places - 1);
         v->place[at] = (uint32_t)(i + 1);
     }
@@ -63,15 +78,16 @@ static void grow(CsvVocab *v, size_t bytes)
         v->place = mem_resize(v->place, (size_t)v->places * sizeof *v->place);
         places_fill(v);
     }
-    if (v->text && v->bytes + (int64_t)bytes <= v->bytes_room) return;
-    v->bytes_room = 2 * (v->bytes + (int64_t)bytes) + 256;
+    if (v->text && v->bytes + (int64_t)bytes + CSV_BEYOND <= v->bytes_room) return;
+    v->bytes_room = 2 * (v->bytes + (int64_t)bytes + CSV_BEYOND) + 256;
     v->text = mem_resize(v->text, (size_t)v->bytes_room);
 }
 
 bool csv_vocab_add(CsvVocab *v, const CsvValue *value, uint64_t first, int64_t count)
 {
-    uint64_t hash = XXH3_64bits(value->text, value->length);
-    int64_t at = v->places ? place_of(v, value, hash) : 0;
+    uint64_t key[2];
+    key_of(value, key);
+    int64_t at = v->places ? place_of(v, value, key) : 0;
     if (v->places && v->place[at]) {
         CsvWord *w = &v->word[v->place[at] - 1];
         w->count += count;
@@ -81,9 +97,10 @@ bool csv_vocab_add(CsvVocab *v, const CsvValue *value, uint64_t first, int64_t c
     if (v->count == INT32_MAX) return false;
     int64_t places = v->places;
     grow(v, value->length);
-    if (v->places != places) at = place_of(v, value, hash);
+    if (v->places != places) at = place_of(v, value, key);
     if (value->length) memcpy(v->text + v->bytes, value->text, value->length);
-    v->word[v->count] = (CsvWord){hash, first, count, (size_t)v->bytes, (uint32_t)value->length};
+    v->word[v->count] =
+        (CsvWord){{key[0], key[1]}, first, count, (size_t)v->bytes, (uint32_t)value->length};
     v->bytes += (int64_t)value->length;
     v->place[at] = (uint32_t)++v->count;
     return true;
@@ -92,7 +109,9 @@ bool csv_vocab_add(CsvVocab *v, const CsvValue *value, uint64_t first, int64_t c
 uint64_t csv_vocab_find(const CsvVocab *v, const CsvValue *value, uint64_t unknown)
 {
     if (!v->places) return unknown;
-    int64_t at = place_of(v, value, XXH3_64bits(value->text, value->length));
+    uint64_t key[2];
+    key_of(value, key);
+    int64_t at = place_of(v, value, key);
     return v->place[at] ? v->word[v->place[at] - 1].first : unknown;
 }
 

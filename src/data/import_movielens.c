@@ -11,7 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TEXT_BYTES = 256 << 20, NUMBER_MOST = 10000000, GENRES = 19, GENRE_AT = 5, LIKED = 4 };
+enum {
+    TEXT_BYTES = 256 << 20,
+    WORD_BYTES = 200,
+    NUMBER_MOST = 10000000,
+    GENRES = 19,
+    GENRE_AT = 5,
+    LIKED = 4
+};
 enum { USER, ITEM, GENDER, OCCUPATION, GENRE, FIELDS };
 
 typedef struct Rating {
@@ -134,11 +141,13 @@ static Status ratings_read(Movies *m, const char *path)
 
 static int word_number(CsvVocab *vocab, const char *word)
 {
-    CsvValue value = {word, strlen(word)};
+    char text[WORD_BYTES + CSV_BEYOND] = "";
+    CsvValue value = {text, strnlen(word, WORD_BYTES)};
+    memcpy(text, word, value.length);
     csv_vocab_add(vocab, &value, (uint64_t)vocab->count, 1);
     for (int64_t i = 0; i < vocab->count; ++i)
         if (vocab->word[i].length == value.length &&
-            memcmp(vocab->text + vocab->word[i].at, word, value.length) == 0)
+            memcmp(vocab->text + vocab->word[i].at, text, value.length) == 0)
             return (int)i;
     return -1;
 }

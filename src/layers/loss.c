@@ -68,7 +68,7 @@ static const LossInfo infos[] = {
     [LOSS_SOFTMAX] =
         {.layer = "softmax_loss", .of_tokens = true, .top = 5, .best_class = true, .smooths = true},
     [LOSS_MSE] = {.layer = "mse_loss", .of_targets = true},
-    [LOSS_SIGMOID] = {.layer = "sigmoid_loss", .outputs = 1, .classes = 2, .top = 1},
+    [LOSS_SIGMOID] = {.layer = "sigmoid_loss", .outputs = 1, .classes = 2, .top = 1, .logit = true},
 };
 
 #define LOSS_WORD(constant, name, keys) [constant] = {.word = name, .uses = keys},

@@ -9,6 +9,12 @@
 /* 2 P N and what is divided by it. */
 __extension__ typedef unsigned __int128 Wide;
 
+const char *auc_word(int auc)
+{
+    static const char *const word[] = {AUC_WORDS(LIST_NAME)};
+    return word[auc];
+}
+
 static double share(Wide twice, int64_t positives, int64_t negatives)
 {
     if (positives == 0 || negatives == 0) return NAN;

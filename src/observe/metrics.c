@@ -141,6 +141,15 @@ void metrics_train(AppendFile *metrics, const TrainLine *line)
     line_end(&text, metrics);
 }
 
+void eval_put_logits(const EvalLine *line, Json *json)
+{
+    if (!line->auc_kind) return;
+    json_real(json, "eval_auc", line->auc);
+    json_text(json, "eval_auc_kind", line->auc_kind);
+    json_real(json, "eval_normalized_entropy", line->normalized_entropy);
+    json_real(json, "eval_calibration", line->calibration);
+}
+
 void metrics_eval(AppendFile *metrics, const EvalLine *line)
 {
     Line text;
@@ -149,6 +158,7 @@ void metrics_eval(AppendFile *metrics, const EvalLine *line)
     json_real(&text.json, "eval_loss", line->loss);
     if (!isnan(line->top1)) json_real(&text.json, "top1", line->top1);
     if (!isnan(line->top5)) json_real(&text.json, "top5", line->top5);
+    eval_put_logits(line, &text.json);
     json_real(&text.json, "seconds", line->seconds);
     line_end(&text, metrics);
 }

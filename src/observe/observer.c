@@ -110,6 +110,11 @@ void observer_eval(Observer *observer, const EvalLine *line)
     scalar(observer, "eval/loss", line->step, line->loss);
     scalar(observer, "eval/top1", line->step, line->top1);
     scalar(observer, "eval/top5", line->step, line->top5);
+    if (line->auc_kind) {
+        scalar(observer, "eval/auc", line->step, line->auc);
+        scalar(observer, "eval/normalized_entropy", line->step, line->normalized_entropy);
+        scalar(observer, "eval/calibration", line->step, line->calibration);
+    }
     flush_or_wait(observer);
 }
 

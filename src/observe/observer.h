@@ -63,6 +63,10 @@ uint32_t crc32c(const void *data, size_t bytes);
 
 /* "1,234,567", into at least 32 chars, which it returns. */
 char *text_count(int64_t value, char *out);
+/* What an evaluation has beside its loss and is defined: ", top-1 91.00 %, top-5 99.70 %". out:
+ * EVAL_CHARS, which it returns. */
+enum { EVAL_CHARS = 512 };
+const char *text_eval(const EvalLine *line, char *out);
 /* seconds since 1970 */
 double wall_s(void);
 

@@ -27,6 +27,25 @@ const char *rows_name(bool tokens)
     return tokens ? "tokens" : "samples";
 }
 
+static void add_share(char *out, const char *format, double value)
+{
+    size_t at = strlen(out);
+    if (!isnan(value)) snprintf(out + at, EVAL_CHARS - at, format, value);
+}
+
+const char *text_eval(const EvalLine *line, char *out)
+{
+    *out = 0;
+    add_share(out, line->auc_kind ? ", accuracy %.2f %%" : ", top-1 %.2f %%", 100 * line->top1);
+    add_share(out, ", top-5 %.2f %%", 100 * line->top5);
+    if (!line->auc_kind) return out;
+    add_share(out, ", AUC %.4f", line->auc);
+    if (!isnan(line->auc)) strcat(strcat(strcat(out, " ("), line->auc_kind), ")");
+    add_share(out, ", normalised entropy %.4f", line->normalized_entropy);
+    add_share(out, ", calibration %.3f", line->calibration);
+    return out;
+}
+
 double wall_s(void)
 {
     struct timespec now;
@@ -70,7 +89,8 @@ static void fields_fill(const TrainLine *line, char field[FIELDS][FIELD_CHARS])
              text_count(line->steps, b));
     snprintf(field[FIELD_LOSS], FIELD_CHARS, "loss %.4f", line->loss);
     if (!isnan(line->top1))
-        snprintf(field[FIELD_TOP1], FIELD_CHARS, "top-1 %.1f %%", 100 * line->top1);
+        snprintf(field[FIELD_TOP1], FIELD_CHARS, "%s %.1f %%", line->logits ? "accuracy" : "top-1",
+                 100 * line->top1);
     if (!isnan(line->top5))
         snprintf(field[FIELD_TOP5], FIELD_CHARS, "top-5 %.1f %%", 100 * line->top5);
     snprintf(field[FIELD_LR], FIELD_CHARS, "lr %.3g", line->lr);
@@ -157,11 +177,10 @@ void progress_break(Progress *progress)
 
 void progress_eval(Progress *progress, const EvalLine *line)
 {
-    char count[32];
+    char count[32], figures[EVAL_CHARS];
     progress_break(progress);
-    printf("evaluation after step %lld: loss %.4f", (long long)line->step, line->loss);
-    if (!isnan(line->top1)) printf(", top-1 %.2f %%", 100 * line->top1);
-    if (!isnan(line->top5)) printf(", top-5 %.2f %%", 100 * line->top5);
+    printf("evaluation after step %lld: loss %.4f%s", (long long)line->step, line->loss,
+           text_eval(line, figures));
     printf(" (%s %s, %.1f s)\n", text_count(line->samples, count), rows_name(line->tokens),
            line->seconds);
     fflush(stdout);

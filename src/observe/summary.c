@@ -2,16 +2,13 @@
  * files are. */
 #include "observer.h"
 
-#include <math.h>
-
 static void print_accuracy(const EvalLine *eval, FILE *out)
 {
-    char count[32];
+    char count[32], figures[EVAL_CHARS];
     if (eval->samples == 0) return;
-    fprintf(out, "  test         ");
-    if (!isnan(eval->top1)) fprintf(out, "top-1 %.2f %%, ", 100 * eval->top1);
-    if (!isnan(eval->top5)) fprintf(out, "top-5 %.2f %%, ", 100 * eval->top5);
-    fprintf(out, "loss %.4f on %s %s\n", eval->loss, text_count(eval->samples, count),
+    const char *text = text_eval(eval, figures);
+    fprintf(out, "  test         %s%sloss %.4f on %s %s\n", *text ? text + 2 : text,
+            *text ? ", " : "", eval->loss, text_count(eval->samples, count),
             rows_name(eval->tokens));
 }
 

@@ -54,11 +54,13 @@ void geo_fini(Tables *t)
 /* ---- who computes ---- */
 
 /* Ids of a bag for one owner: counts of its tables and all of them. */
-static void send_some(const Tables *t, SayKind kind, int b, int owner, const int32_t *count,
-                      const uint64_t *id)
+void send_some(const Tables *t, SayKind kind, int b, int owner, const int32_t *count,
+               const uint64_t *id, Say what)
 {
     int rank = t->first_owner + owner, tables = t->bag[b].tables;
-    Say what = {.kind = kind, .bag = b};
+    what.kind = kind;
+    what.bag = b;
+    what.ids = 0;
     for (int i = 0; i < tables; ++i) what.ids += count[i];
     world_tell(t->plan.world, rank, &what, sizeof what);
     world_tell(t->plan.world, rank, count, (size_t)tables * sizeof *count);
@@ -82,7 +84,7 @@ static void pull(Tables *t, int b, const Lookup *look, int owner, float **at, co
     if (n > 0) {
         size_t row = (size_t)width * sizeof(float);
         float *value = mem_new((size_t)n * row);
-        send_some(t, SAY_PULL, b, owner, count, id);
+        send_some(t, SAY_PULL, b, owner, count, id, (Say){0});
         (void)world_hear(t->plan.world, t->first_owner + owner, value, (size_t)n * row);
         n = 0;
         for (place = from; place < from + all; ++place) {
@@ -143,7 +145,7 @@ void geo_update(Tables *t, Flight *f, double lr, double grad_scale)
                 OptimRowArgs args = {.w = at[place],
                                      .g = look->sum + (int64_t)place * bag->width,
                                      .width = bag->width,
-                                     .lr = (float)(lr * store->rule.rate),
+                                     .lr = (float)((double)(float)lr * store->rule.rate),
                                      .grad_scale = (float)grad_scale,
                                      .decay = (float)store->rule.is->weight_decay};
                 if (!store->of->frozen) store->rule.table->row_update(&store->rule, &args);
@@ -173,7 +175,7 @@ static void push_to(Tables *t, int b, int owner)
             ++count[i];
         }
     }
-    send_some(t, SAY_PUSH, b, owner, count, id);
+    send_some(t, SAY_PUSH, b, owner, count, id, (Say){0});
     world_tell(t->plan.world, t->first_owner + owner, delta, (size_t)(n * width) * sizeof *delta);
     mem_free(&count);
     mem_free(&id);
@@ -196,7 +198,7 @@ void tables_exchange(Tables *t)
 /* ---- a server ---- */
 
 /* Owner of both: the caller. */
-static void hear_some(const Tables *t, int from, const Say *what, int32_t **count, uint64_t **id)
+void hear_some(const Tables *t, int from, const Say *what, int32_t **count, uint64_t **id)
 {
     size_t tables = (size_t)t->bag[what->bag].tables, ids = (size_t)what->ids;
     *count = mem_new(tables * sizeof **count);

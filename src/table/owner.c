@@ -230,7 +230,7 @@ void owner_update(Owner *owner, double lr, double grad_scale)
                              .state = of->row + width,
                              .g = of->grad,
                              .width = width,
-                             .lr = (float)(lr * rule->rate),
+                             .lr = (float)((double)(float)lr * rule->rate),
                              .grad_scale = (float)grad_scale,
                              .decay = (float)rule->is->weight_decay};
         rule->table->row_update(rule, &args);

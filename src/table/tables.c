@@ -139,6 +139,7 @@ void tables_init(Tables *t, const SparseTable *of, int count)
 void tables_fini(Tables *t)
 {
     geo_fini(t);
+    async_fini(t);
     stream_fini(&t->training);
     stream_fini(&t->evaluation);
     for (int i = 0; i < t->stores; ++i) row_store_free(&t->store[i].rows);
@@ -297,10 +298,10 @@ static Say say_of(const TableStream *s, SayKind kind, const Flight *f)
         .kind = kind, .evaluation = s == &s->tables->evaluation, .flight = (int)(f - s->flight)};
 }
 
-/* Mode geo: a step is this rank's own, but its new rows. */
+/* A training step is this rank's own, but its new rows. */
 static bool is_local(const TableStream *s)
 {
-    return s->tables->plan.mode == TABLE_GEO && s == &s->tables->training;
+    return s->tables->plan.mode != TABLE_SYNC && s == &s->tables->training;
 }
 
 /* All of a step's out of the source. A failure is kept until somebody asks for the step: the one
@@ -343,7 +344,10 @@ static Status begin_step(TableStream *s, double *wait_s)
     s->given = 0;
     if (f->status != OK) return fail(f->status, "%s", f->why);
     if (is_local(s)) {
-        geo_rows(s->tables, f);
+        if (s->tables->plan.mode == TABLE_GEO)
+            geo_rows(s->tables, f);
+        else
+            async_rows(s->tables, f);
         return OK;
     }
     say(s->tables, say_of(s, SAY_ROWS, f));

@@ -59,6 +59,12 @@ struct Tables {
     double begun_s;
     /* on a server; owned, names, too */
     SparseTable *made;
+    /* mode async: the other parameters; on a server also who has come to a meeting, and owners of one
+     * rank's requests, [bags] */
+    struct DensePart *dense;
+    bool *met_by;
+    int met;
+    Owner *now;
     /* mode geo; owned: of who asks, each store's rows as this rank has changed them: a row is its
      * values, then those that it had before */
     RowStore **local;
@@ -87,7 +93,15 @@ typedef enum SayKind {
     SAY_END,
     /* of anybody, and followed by counts of the bag's tables, ids, and deltas of rows */
     SAY_PULL,
-    SAY_PUSH
+    SAY_PUSH,
+    /* of anybody, mode async: rows' gradients; the other parameters' values, gradients, all that a
+     * server has of them to it or back; and that a rank has come so far */
+    SAY_PUSH_NOW,
+    SAY_DENSE_PULL,
+    SAY_DENSE_PUSH,
+    SAY_DENSE_PUT,
+    SAY_DENSE_GET,
+    SAY_MEET
 } SayKind;
 typedef struct Say {
     SayKind kind;
@@ -119,6 +133,16 @@ void geo_update(Tables *tables, Flight *flight, double lr, double grad_scale);
 /* Of a server: what rank `from` has said. */
 void geo_pull(Tables *tables, int from, const Say *what);
 void geo_push(Tables *tables, int from, const Say *what);
+void send_some(const Tables *tables, SayKind kind, int bag, int owner, const int32_t *count,
+               const uint64_t *id, Say more);
+void hear_some(const Tables *tables, int from, const Say *what, int32_t **count, uint64_t **id);
+/* async.c */
+void async_init(Tables *tables, const TableDense *param, int count, const Config *config);
+void async_fini(Tables *tables);
+/* Of who asks: values for a step's ids. */
+void async_rows(Tables *tables, Flight *flight);
+/* Of a server: does what rank `from` has said, if it is of this mode. */
+bool async_serve(Tables *tables, int from, const Say *what);
 /* contents.c */
 void contents_clear(Tables *tables);
 void contents_count(Tables *tables, int store);

@@ -18,16 +18,28 @@ static double top5_of(const EvalLine *line)
     return line->top5;
 }
 
-enum { METRIC_AUTO, METRIC_EVAL_LOSS, METRIC_SHARE };
+static double auc_of(const EvalLine *line)
+{
+    return line->auc_kind ? line->auc : NAN;
+}
+
+enum { METRIC_AUTO, METRIC_EVAL_LOSS, METRIC_SHARE, METRIC_BEST5, METRIC_AUC };
 /* The default first. */
 static const BestMetric metrics[] = {
-    [METRIC_AUTO] = {.word = {.word = "auto", .help = "top1, or eval_loss"}},
+    [METRIC_AUTO] = {.word = {.word = "auto", .help = "top1, auc or eval_loss"}},
     [METRIC_EVAL_LOSS] = {.word = {.word = "eval_loss", .help = "falls"}, .value = loss_of},
     [METRIC_SHARE] = {.word = {.word = "top1", .help = "rises"},
                       .rises = true,
                       .top = 1,
                       .value = top1_of},
-    {.word = {.word = "top5", .help = "rises"}, .rises = true, .top = 5, .value = top5_of},
+    [METRIC_BEST5] = {.word = {.word = "top5", .help = "rises"},
+                      .rises = true,
+                      .top = 5,
+                      .value = top5_of},
+    [METRIC_AUC] = {.word = {.word = "auc", .help = "rises"},
+                    .rises = true,
+                    .logit = true,
+                    .value = auc_of},
 };
 enum { METRICS = sizeof metrics / sizeof *metrics };
 
@@ -39,8 +51,10 @@ ConfigWord best_metric_word(int i)
 const BestMetric *best_metric(const Config *config, bool tokens)
 {
     const BestMetric *m = &metrics[config->checkpoint.best_metric];
-    bool shares = loss_info(config)->best_class && !tokens;
-    return m->value ? m : &metrics[shares ? METRIC_SHARE : METRIC_EVAL_LOSS];
+    const LossInfo *loss = loss_info(config);
+    if (m->value) return m;
+    if (loss->logit) return &metrics[METRIC_AUC];
+    return &metrics[loss->best_class && !tokens ? METRIC_SHARE : METRIC_EVAL_LOSS];
 }
 
 Status best_check(const Config *config, bool tokens, bool tested)
@@ -51,6 +65,9 @@ Status best_check(const Config *config, bool tokens, bool tested)
         return config_fail_key(config, "checkpoint.best_metric",
                                "%s needs class labels (train.loss: softmax): set eval_loss",
                                m->word.word);
+    if (m->logit && !loss_info(config)->logit)
+        return config_fail_key(config, "checkpoint.best_metric",
+                               "%s needs a logit (train.loss: sigmoid): set auto", m->word.word);
     if (tested) return OK;
     if (config->train.early_stop > 0)
         return config_fail_key(config, "train.early_stop", "needs evaluations: set data.test");

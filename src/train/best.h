@@ -11,6 +11,8 @@ typedef struct BestMetric {
     bool rises;
     /* a share of right answers, among so many (LossInfo.top); 0: it is none */
     int top;
+    /* of logits (LossInfo.logit) */
+    bool logit;
     /* NULL: auto, which stands for another row */
     double (*value)(const EvalLine *line);
 } BestMetric;

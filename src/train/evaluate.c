@@ -1,5 +1,6 @@
 /* One pass over a data set. */
 #include "eval_data.h"
+#include "scores.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,6 +20,7 @@ typedef struct Evaluation {
     int64_t next;
     /* NULL: not wanted */
     int64_t *confusion;
+    Scores scores;
 } Evaluation;
 
 static void eval_micro(void *user, const Batch *batch, const float *columns)
@@ -35,6 +37,7 @@ static void eval_micro(void *user, const Batch *batch, const float *columns)
         if (e->confusion && batch->labels)
             e->confusion[batch->labels[i] * classes + (int64_t)line[2]]++;
     }
+    scores_add(&e->scores, columns, batch->labels, part->rows);
 }
 
 /* In the order of micro-batches over the whole set: step by step, replica by replica, from the
@@ -84,6 +87,7 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *c
     Status st = eval_data_init(&data, t, set);
     BatchSource source = eval_data_source(&data);
     Evaluation evaluation = {.trainer = t, .part = part, .confusion = confusion};
+    scores_init(&evaluation.scores, t, steps);
     for (int64_t s = 0; s < steps && st == OK; ++s) {
         st = executor_evaluate(t->executor, &source, eval_micro, &evaluation);
         if (st != OK && data.status == OK) die_as(st, "%s", fail_message());
@@ -93,8 +97,10 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *c
     if (st == OK) {
         world_gather(t->world, part, (size_t)local * sizeof *part, all);
         eval_sum(t, all, local, steps, line);
+        scores_line(&evaluation.scores, t, line);
         if (confusion) sum_confusion(t->world, confusion, t->graph->classes * t->graph->classes);
     }
+    scores_fini(&evaluation.scores);
     mem_free(&part);
     mem_free(&all);
     line->step = t->step;

@@ -57,7 +57,7 @@ static void neutral(Config *c, const Config *now)
     if (lr_by_evaluations(now))
         c->checkpoint.best_metric = best;
     else
-        c->train.eval_every = now->train.eval_every;
+        c->train.eval_every = now->train.eval_every, c->train.auc = now->train.auc;
     c->run.hook = now->run.hook;
     c->run.hook_on = now->run.hook_on;
     c->run.hook_s = now->run.hook_s;

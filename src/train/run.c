@@ -112,6 +112,7 @@ static void report(Run *r, const StepResult *result)
                       .left_s =
                           (double)((t->steps - t->step) * t->batch * t->rows_per_sample) / r->rate,
                       .skipped = t->skipped,
+                      .logits = loss_info(r->config)->logit,
                       .tokens = data_kind(&t->train_set)->next_token};
     observer_train(r->observer, &line, result->logged);
 }

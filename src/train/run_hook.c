@@ -17,13 +17,21 @@ void run_hook_begin(Run *r)
 
 static void put_evaluation(const Run *r, Json *json)
 {
-    const EvalLine none = {.loss = NAN, .top1 = NAN, .top5 = NAN};
+    const char *auc = train_auc_kind(r->config);
+    const EvalLine none = {.loss = NAN,
+                           .top1 = NAN,
+                           .top5 = NAN,
+                           .auc_kind = auc,
+                           .auc = NAN,
+                           .normalized_entropy = NAN,
+                           .calibration = NAN};
     const EvalLine *e = r->summary.eval.samples > 0 ? &r->summary.eval : &none;
     const BestMetric *metric = trainer_metric(r->trainer);
     double best = r->trainer->best_metric;
     json_real(json, "eval_loss", e->loss);
     json_real(json, "top1", e->top1);
     json_real(json, "top5", e->top5);
+    eval_put_logits(e, json);
     json_text(json, "best_metric", metric->word.word);
     json_real(json, "best", metric->rises ? best : -best);
 }

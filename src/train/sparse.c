@@ -63,17 +63,41 @@ Status sparse_check_servers(const Trainer *t)
     return one_stage(t);
 }
 
-void sparse_make(Trainer *t)
+/* Of mode async: all trained parameters. Owner: the caller. */
+static TableDense *list_dense(const Trainer *t, int *count)
+{
+    TableDense *dense = mem_new((size_t)(t->optim->range_count + 1) * sizeof *dense);
+    *count = 0;
+    if (sparse_mode(t) != TABLE_ASYNC) return dense;
+    for (int i = 0; i < t->optim->range_count; ++i) {
+        const OptimRange *range = &t->optim->range[i];
+        int param = t->range_param[i];
+        dense[(*count)++] = (TableDense){.offset = range->offset,
+                                         .gradient = t->plan->gradient_offset[param],
+                                         .elements = range->elements,
+                                         .rule_number = t->rule[param],
+                                         .lr_scale = t->lr_scale[param],
+                                         .decay = range->decay};
+    }
+    return dense;
+}
+
+Status sparse_make(Trainer *t)
 {
     const Graph *g = t->graph;
-    if (g->table_count == 0) return;
+    if (g->table_count == 0) return OK;
     size_t tables = (size_t)g->table_count;
     bool *here = mem_new((size_t)g->node_count * sizeof *here);
     OptimRule *rule = mem_new(tables * sizeof *rule);
     bool any = find_here(t, here);
     for (int i = 0; i < g->table_count; ++i) rule[i] = optim_rule(t->config, t->table_rule[i]);
     if (t->servers > 0) sparse_split(&t->table_world, t->job, any);
-    TablesPlan of = {.graph = g,
+    int dense_count;
+    TableDense *dense = list_dense(t, &dense_count);
+    TablesPlan of = {.config = t->config,
+                     .graph = g,
+                     .dense = dense,
+                     .dense_count = dense_count,
                      .here = here,
                      .world = t->servers > 0 ? &t->table_world : &t->grid.dp_world,
                      .servers = t->servers,
@@ -86,9 +110,11 @@ void sparse_make(Trainer *t)
                      .id_most = t->train_set.id_most,
                      .fields = t->train_set.fields,
                      .limit_bytes = (size_t)t->table_limit};
-    t->tables = tables_new(&of);
+    Status st = tables_new(&t->tables, &of);
+    mem_free(&dense);
     mem_free(&here);
     mem_free(&rule);
+    return status_agree(t->world, st);
 }
 
 void sparse_free(Trainer *t)
@@ -216,6 +242,14 @@ Status sparse_no_workers(const Config *config, int ranks)
         config->grid.servers == 1 ? "s" : "");
 }
 
+/* NULL: no order is written or followed. */
+static const char *order_folder(const Config *config)
+{
+    if (config->grid.mode != TABLE_ASYNC) return NULL;
+    if (*config->run.replay) return config->run.replay;
+    return *config->run.order_log ? config->run.order_log : NULL;
+}
+
 Status sparse_serve(const Config *config, const World *job)
 {
     World world;
@@ -223,12 +257,14 @@ Status sparse_serve(const Config *config, const World *job)
     ServerPlan plan = {.config = config,
                        .world = &world,
                        .servers = (int)config->grid.servers,
+                       .order = order_folder(config),
+                       .replay = *config->run.replay != 0,
                        .limit_bytes = (size_t)(asked > 0 && asked < limit ? asked : limit)};
     TRY(status_agree(job, OK));
     sparse_split(&world, job, true);
-    tables_serve(&plan);
+    Status st = tables_serve(&plan);
     world_part_fini(&world);
-    return OK;
+    return st;
 }
 
 BatchSource sparse_source(Trainer *t)

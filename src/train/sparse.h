@@ -9,9 +9,9 @@
 Status sparse_check(const Trainer *t);
 /* What grid.servers may not be for this model and its cut. Likewise, once it is cut. */
 Status sparse_check_servers(const Trainer *t);
-/* Makes t->tables for the tables of this rank's stage; NULL where it has none. Collective, with servers
- * on t->job. */
-void sparse_make(Trainer *t);
+/* Makes t->tables for the tables of this rank's stage; NULL where it has none. Collective, with
+ * servers on t->job; all ranks agree. */
+Status sparse_make(Trainer *t);
 void sparse_free(Trainer *t);
 /* A server's part of a run: until those who compute are done, or have failed before they began.
  * Collective on job. */

@@ -1,5 +1,5 @@
 /* One optimizer step. Read train_step, at the end, first. */
-#include "geo.h"
+#include "local_steps.h"
 #include "loss_scale.h"
 #include "sparse.h"
 
@@ -34,8 +34,8 @@ static StepOf next_batch(const Trainer *t)
     int64_t left = t->train_set.samples - t->step % t->steps_per_epoch * t->batch;
     int64_t samples = left < t->batch ? left : t->batch;
     int micros;
-    if (t->geo) {
-        samples = geo_samples(t, samples, &micros);
+    if (t->local) {
+        samples = local_samples(t, samples, &micros);
         return (StepOf){.step = (uint64_t)t->step,
                         .scale = samples > 0 ? 1 / (float)(samples * t->rows_per_sample) : 0,
                         .micros = micros};
@@ -65,7 +65,7 @@ static double clip(Trainer *t, StepResult *result)
 {
     double most = t->config->optim.clip;
     bool clips = most > 0 && !clips_here(t);
-    if (t->geo) return 1;
+    if (t->local) return 1;
     if (!clips && !result->logged) return 1;
     result->grad_norm = train_grad_norm(t);
     if (!isfinite(result->grad_norm)) found_bad(result, BAD_GRADIENT, t->step);
@@ -113,7 +113,7 @@ static void read_step_stats(Trainer *t, StepResult *result, int64_t step)
     while (t->known < step) {
         const float *metrics = executor_metrics(t->executor, (int)(t->step - ++t->known));
         /* a rank's share of a short batch */
-        bool empty = t->geo && metrics[METRIC_ROWS] < 1;
+        bool empty = t->local && metrics[METRIC_ROWS] < 1;
         if (!empty)
             t->step_stats = (StepStats){
                 .loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]),
@@ -154,7 +154,7 @@ static Status apply(Trainer *t, StepResult *result, const StepOf *batch)
         ++t->skipped;
     } else {
         executor_move_statistics(t->executor, batch);
-        update(t, result->lr, scale);
+        if (!local_update(t, batch, result->lr, scale)) update(t, result->lr, scale);
     }
     phase_enter(PHASE_OTHER);
     return OK;
@@ -175,7 +175,8 @@ Status train_step(Trainer *t, StepResult *result)
     int64_t number = t->step + 1;
     bool first = !t->loader;
     if (first) TRY(status_agree(t->world, open_loader(t)));
-    if (first) geo_begin(t);
+    if (first) local_begin(t);
+    local_begin_step(t);
     *result = (StepResult){
         .logged = first || number == t->steps || number % t->config->train.log_every == 0,
         .lr = lr_at(t->config, &t->lr, &(LrSteps){t->step, t->steps, t->steps_per_epoch}),
@@ -188,7 +189,7 @@ Status train_step(Trainer *t, StepResult *result)
     bool newest = result->logged || t->backend->table->host_memory || t->scale.moves || t->waits;
     read_step_stats(t, result, newest ? number : number - 1);
     TRY(apply(t, result, &batch));
-    geo_end_step(t, result);
+    local_end_step(t, result);
     return OK;
 }
 

@@ -3,7 +3,7 @@
  * all before anything is written. */
 #include "agree.h"
 #include "fit.h"
-#include "geo.h"
+#include "local_steps.h"
 #include "schedules.def"
 #include "loss_scale.h"
 #include "optimizer.h"
@@ -277,7 +277,7 @@ static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
     TRY(make_schedule(t));
     TRY(cut_graph(t));
     TRY(sparse_check_servers(t));
-    TRY(geo_check(t));
+    TRY(local_check(t));
     count_steps(t);
     double grown = memory_use().own_bytes - before, left;
     if (t->backend->table->memory) t->backend->table->memory(t->backend, &grown, &left);
@@ -327,7 +327,7 @@ static Status setup_ranks(Trainer *t)
     TRY(executor_new(&t->executor, t->plan, &t->grid, t->backend, t->comm, options));
     TRY(status_agree(t->world, train_make_optimizer(t)));
     init_params(t);
-    return status_agree(t->world, geo_make(t));
+    return status_agree(t->world, local_make(t));
 }
 
 /* Servers wait to hear how it went. */
@@ -335,8 +335,7 @@ static Status setup(Trainer *t)
 {
     Status st = setup_ranks(t);
     if (t->servers > 0) st = status_agree(t->job, st);
-    if (st == OK) sparse_make(t);
-    return st;
+    return st == OK ? sparse_make(t) : st;
 }
 
 static Trainer *trainer_begin(const Config *config, const World *world)
@@ -404,7 +403,7 @@ void trainer_free(Trainer **trainer)
     if (t->backend) capture_drop(&t->update, t->backend);
     sparse_close_loader(t);
     sparse_free(t);
-    geo_free(t);
+    local_free(t);
     mem_free(&t->classes);
     train_free_optimizer(t);
     save_copy_free(&t->copy);

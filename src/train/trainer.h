@@ -74,7 +74,7 @@ struct Trainer {
     /* of this rank, for rows */
     double table_limit;
     /* Mode geo: owned, NULL in others. And a world of this rank alone, whose sums its steps make. */
-    struct Geo *geo;
+    struct LocalSteps *local;
     World alone;
     Loader *loader;
     /* global samples; samples a micro-batch */

@@ -1,6 +1,8 @@
 /* The words of training's keys, and of the keys of all modules. */
 #include "best.h"
 
+#include "observe/binary.h"
+
 const char *hook_moment_word(int moment)
 {
     static const char *const word[] = {HOOK_WORDS(LIST_NAME)};
@@ -10,6 +12,7 @@ const char *hook_moment_word(int moment)
 const ConfigWords train_words[TRAIN_WORDS] = {
     {"checkpoint.resume", .text = LIST_TEXT(RESUME_WORDS)},
     {"checkpoint.best_metric", .word = best_metric_word},
+    {"train.auc", .text = LIST_TEXT(AUC_WORDS)},
     {"run.hook_on", .text = LIST_TEXT(HOOK_WORDS)},
     {"train.on_bad", .text = LIST_TEXT(ON_BAD_WORDS)},
 };

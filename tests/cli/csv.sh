@@ -7,9 +7,9 @@ adult=$here/datasets/adult
 csv() { "$WEFT" data import csv "$@"; }
 
 check 0 'wrote test.h5' csv "$adult/adult.data.gz" --schema "$adult/adult.yaml" -o train.h5 --test test.h5 --test-files "$adult/adult.test.gz"
-check 0 'fields    8: workclass, education' "$WEFT" data info train.h5
+check 0 'fields    10: workclass, education' "$WEFT" data info train.h5
 holds 'as many with the larger income as there are' grep -q '>50K  *7841 samples' out
-check 0 '"id_rows": 115' "$WEFT" data info test.h5 --json
+check 0 '"id_rows": 330' "$WEFT" data info test.h5 --json
 check 0 'good, 16281 samples' "$WEFT" data check test.h5
 gunzip -c "$adult/adult.data.gz" | head -2000 >a.csv
 gunzip -c "$adult/adult.data.gz" | tail -n +2001 >b.csv

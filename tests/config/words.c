@@ -1,6 +1,7 @@
 /* Apart from the tests, for config's private headers and the modules' public ones share names. */
 #include "words.h"
 
+#include "observe/binary.h"
 #include "train.h"
 
 static ConfigWord word_of_rule(int i)
@@ -50,11 +51,12 @@ void use_test_words(void)
         {"train.device", .text = LIST_TEXT(DEVICE_WORDS)},
         {"train.cuda_graphs", .text = LIST_TEXT(GRAPHS_WORDS)},
         {"train.loss", .word = word_of_loss},
+        {"train.auc", .text = LIST_TEXT(AUC_WORDS)},
         {"grid.zero", .text = LIST_TEXT(ZERO_WORDS)},
         {"grid.recompute", .text = LIST_TEXT(RECOMPUTE_WORDS)},
         {"grid.transport", .text = LIST_TEXT(TRANSPORT_WORDS)},
         {"run.hook_on", .text = LIST_TEXT(HOOK_WORDS)},
-        {"checkpoint.best_metric", .text = "auto|eval_loss|top1|top5"},
+        {"checkpoint.best_metric", .text = "auto|eval_loss|top1|top5|auc"},
         {"checkpoint.resume", .text = LIST_TEXT(RESUME_WORDS)},
     };
     config_use_words(lists, sizeof lists / sizeof lists[0]);

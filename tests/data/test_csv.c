@@ -115,6 +115,27 @@ static void values(void)
     class_names_free(&names);
 }
 
+/* A column as a number, and its values as a category, twice. */
+static void views(void)
+{
+    const char *schema = "header: false\ncolumns:\n"
+                         "  a: {type: number, fill: 3}\n"
+                         "  b: {type: category, of: a}\n"
+                         "  y: label\n"
+                         "  c: {type: category, of: a, ids: sorted}\n"
+                         "  d: {type: number, of: y}\n";
+    const char *out = in_scratch("views.h5");
+    CHECK_OK(import(schema, put_text("views.csv", "9,1\n,0\n2,1\n"), NULL, 1, out, NULL));
+    CU_ASSERT(row_is(out, 0, (float[]){9, 1}, (uint64_t[]){2, 4 + 3}, 1));
+    CU_ASSERT(row_is(out, 1, (float[]){3, 0}, (uint64_t[]){0, 4}, 0));
+    CU_ASSERT(row_is(out, 2, (float[]){2, 1}, (uint64_t[]){3, 4 + 2}, 1));
+    CHECK_FAILS(import(schema, put_text("views.csv", "9,1,2\n"), NULL, 1, out, NULL), ERR_DATA,
+                "3 values, the schema 2 columns");
+    CHECK_FAILS(import("columns: {y: label, a: {type: number, of: b}}\n",
+                       put_text("views.csv", "y\n1\n"), NULL, 1, out, NULL),
+                ERR_CONFIG, "no column above this one, but for views, is called b");
+}
+
 /* Blanks, comments, another separator, no header, places; no number: a column of ones. */
 static void forms(void)
 {
@@ -338,6 +359,6 @@ static void bad_schemas(void)
                 ERR_DATA, "line 1: its first record has 1 values, but the schema's column y");
 }
 
-TEST_MAIN("csv", {"values", values}, {"forms", forms}, {"two sets", two_sets}, {"hashes", hashes},
-          {"threads", threads}, {"bad files", bad_files}, {"endless", endless},
+TEST_MAIN("csv", {"values", values}, {"forms", forms}, {"views", views}, {"two sets", two_sets},
+          {"hashes", hashes}, {"threads", threads}, {"bad files", bad_files}, {"endless", endless},
           {"bad schemas", bad_schemas})

@@ -255,7 +255,8 @@ static void ties(void)
     CHECK_FAILS(graph_tie(g, b, 0, "e.wieght"), ERR_CONFIG, "did you mean 'e.weight'");
     CHECK_FAILS(graph_tie(g, e, 0, "b.weight"), ERR_CONFIG, "no earlier parameter");
     CHECK_FAILS(graph_tie(g, b, 0, "b.weight"), ERR_CONFIG, "no earlier parameter");
-    CHECK_FAILS(graph_tie(g, a, 1, "n.bias"), ERR_CONFIG, "only dense, embedding and positions");
+    CHECK_FAILS(graph_tie(g, a, 1, "n.bias"), ERR_CONFIG,
+                "only dense, embedding, positions and numeric_embedding");
     CHECK_FAILS(graph_tie(g, n, 2, "e.weight"), ERR_BUG, "no parameter 2");
     CU_ASSERT_EQUAL(graph_param_count(g), before);
     CHECK_OK(graph_tie(g, b, 0, "e.weight"));

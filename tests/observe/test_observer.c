@@ -87,6 +87,9 @@ static void test_lines(void)
                      .top5 = NAN,
                      .seconds = 2};
     observer_eval(observer, &eval);
+    eval.auc_kind = "exact", eval.auc = 0.75, eval.normalized_entropy = 0.5;
+    eval.calibration = NAN;
+    observer_eval(observer, &eval);
     observer_event(observer, &(EventLine){10, 1, .event = "hook", .save = true, .lr = 0.125});
     CU_ASSERT_STRING_EQUAL(
         content(),
@@ -96,6 +99,10 @@ static void test_lines(void)
         "\"train_top1\":0.75,\"train_top5\":0.875}\n"
         "{\"step\":10,\"epoch\":1,\"samples\":100,\"eval_loss\":0.125,\"top1\":0.5,\"seconds\":2}"
         "\n"
+        "{\"step\":10,\"epoch\":1,\"samples\":100,\"eval_loss\":0.125,\"top1\":0.5,\"eval_auc\":0."
+        "75,"
+        "\"eval_auc_kind\":\"exact\",\"eval_normalized_entropy\":0.5,\"eval_calibration\":null,"
+        "\"seconds\":2}\n"
         "{\"step\":10,\"epoch\":1,\"event\":\"hook\",\"save\":true,\"lr\":0.125}\n");
     observer_free(&observer);
     CU_ASSERT_PTR_NULL(observer);

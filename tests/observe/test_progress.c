@@ -111,6 +111,9 @@ static void test_plain(void)
     EvalLine eval = {
         .step = 1200, .samples = 10000, .loss = 0.25, .top1 = 0.91, .top5 = NAN, .seconds = 1.5};
     progress_eval(&progress, &eval);
+    eval.auc_kind = "buckets", eval.auc = 0.9071, eval.normalized_entropy = NAN;
+    eval.calibration = 1.01;
+    progress_eval(&progress, &eval);
     stdout_back();
     CU_ASSERT(!progress.terminal);
     rewind(out);
@@ -119,7 +122,10 @@ static void test_plain(void)
     CU_ASSERT_STRING_EQUAL(text, "epoch 3/8  step 1,200/3,752  loss 0.3214  top-1 87.5 %  "
                                  "top-5 99.3 %  lr 0.0123  3,970 samples/s  1:23 left\n"
                                  "evaluation after step 1200: loss 0.2500, top-1 91.00 % "
-                                 "(10,000 samples, 1.5 s)\n");
+                                 "(10,000 samples, 1.5 s)\n"
+                                 "evaluation after step 1200: loss 0.2500, accuracy 91.00 %, "
+                                 "AUC 0.9071 (buckets), calibration 1.010 (10,000 samples, "
+                                 "1.5 s)\n");
 }
 
 /* What arrived at the terminal's other end, up to a mark that is written behind it. */

@@ -168,7 +168,8 @@ static void stopping(void)
 
 static void metrics(void)
 {
-    const EvalLine line = {.loss = 0.5, .top1 = 0.75, .top5 = 0.875};
+    const EvalLine line = {
+        .loss = 0.5, .top1 = 0.75, .top5 = 0.875, .auc_kind = "exact", .auc = 0.625};
     Config *config = config_of("{}\n");
     CU_ASSERT_EQUAL(best_metric(config, false)->value(&line), 0.75);
     CU_ASSERT_EQUAL(best_metric(config, true)->value(&line), 0.5);
@@ -188,7 +189,12 @@ static void metrics(void)
     CHECK_OK(best_check(config, false, true));
     config_free(&config);
     config = config_of("train: {loss: sigmoid}\n");
-    CU_ASSERT_EQUAL(best_metric(config, false)->value(&line), 0.5);
+    CU_ASSERT_EQUAL(best_metric(config, false)->value(&line), 0.625);
+    CU_ASSERT_TRUE(best_metric(config, false)->rises);
+    CHECK_OK(best_check(config, false, true));
+    config_free(&config);
+    config = config_of("checkpoint: {best_metric: auc}\n");
+    CHECK_FAILS(best_check(config, false, true), ERR_CONFIG, "auc needs a logit");
     config_free(&config);
     config = config_of("train: {early_stop: 1}\n");
     CHECK_OK(best_check(config, false, true));

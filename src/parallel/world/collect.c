@@ -136,6 +136,20 @@ void world_tell(const World *world, int rank, const void *data, size_t bytes)
     MPI_CHECK(MPI_Send(data, (int)bytes, MPI_BYTE, rank, TAG_TELL, world->comm));
 }
 
+bool world_awaits(const World *world, int rank, double patience_s)
+{
+    Pause pause = {0};
+    int there = 0, other = 0;
+    for (double waited = 0; waited < patience_s;) {
+        MPI_CHECK(MPI_Iprobe(rank, TAG_TELL, world->comm, &there, MPI_STATUS_IGNORE));
+        if (there) return true;
+        MPI_CHECK(MPI_Iprobe(MPI_ANY_SOURCE, TAG_TELL, world->comm, &other, MPI_STATUS_IGNORE));
+        pause_a_little(&pause);
+        waited = other ? waited + (double)pause.ns * 1e-9 : 0;
+    }
+    return false;
+}
+
 int world_hear(const World *world, int rank, void *data, size_t bytes)
 {
     MPI_Status status;

@@ -78,10 +78,13 @@ static void put_side_by_side(const BagTask *t, char *y, int32_t from, int32_t to
 static void put_sum(const BagTask *t, char *y, int32_t from, int32_t to)
 {
     float sum[COLUMNS];
+    if (to - from < 2) {
+        put_side_by_side(t, y, from, to);
+        return;
+    }
     for (int64_t c = 0; c < t->bag->width; c += COLUMNS) {
         const int64_t n = t->bag->width - c < COLUMNS ? t->bag->width - c : COLUMNS;
-        memset(sum, 0, sizeof sum);
-        if (from < to) memcpy(sum, row_of(t, from) + c, (size_t)n * sizeof *sum);
+        memcpy(sum, row_of(t, from) + c, (size_t)n * sizeof *sum);
         for (int32_t id = from + 1; id < to; ++id) {
             const float *row = row_of(t, id) + c;
             for (int64_t i = 0; i < n; ++i) sum[i] += row[i];

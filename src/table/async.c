@@ -1,0 +1,319 @@
+/* Mode async: servers have all parameters, and do what each rank asks as it comes: they answer with the
+ * values of now, and update with each gradient at once. Nobody waits for another rank, but where all
+ * meet. What a server does follows from the order of requests, and a rank's own requests follow from
+ * what it was answered: with the order kept, and followed, a run comes out the same to the bit.
+ *
+ *      rank      pull all ── step ── push ── pull all ── step ── push ──        meet ──┐ wait
+ *      server    values of now      update   values of now      update             all have met
+ *
+ * A parameter is cut in pieces, which are dealt out to servers in turn; a server has its pieces one
+ * behind the other, and each is a row to its rule. */
+#include "tables.h"
+
+#include <string.h>
+
+enum { PIECE = 4096 };
+
+typedef struct Piece {
+    /* in the arenas of who asks; of a server, where its values and its state are */
+    int64_t offset, gradient, elements, value, state;
+    /* its first element among the parameter's */
+    int64_t first;
+    int param, server;
+    OptimRule rule;
+    RowState is;
+    double lr_scale;
+    bool decay;
+} Piece;
+
+typedef struct DensePart {
+    int count;
+    /* owned */
+    Piece *piece;
+    /* of each server: floats of values, and of state; owned */
+    int64_t *values, *states;
+    /* owned: of a server what it has; of who asks room for one server's part */
+    float *value, *state;
+} DensePart;
+
+static void add_pieces(const Tables *t, DensePart *d, int param, const TableDense *of,
+                       const Config *config)
+{
+    for (int64_t at = 0; at < of->elements; at += PIECE) {
+        int64_t left = of->elements - at, n = left < PIECE ? left : PIECE;
+        int server = d->count % t->owners;
+        OptimRule rule = optim_rule(config, of->rule_number);
+        RowState is = rule.table->row_state(rule.is, (int)n);
+        d->piece[d->count++] = (Piece){.offset = of->offset + at,
+                                       .gradient = of->gradient + at,
+                                       .elements = n,
+                                       .value = d->values[server],
+                                       .state = d->states[server],
+                                       .first = at,
+                                       .param = param,
+                                       .server = server,
+                                       .rule = rule,
+                                       .is = is,
+                                       .lr_scale = of->lr_scale,
+                                       .decay = of->decay};
+        d->values[server] += n;
+        for (int s = 0; s < is.slots; ++s) d->states[server] += is.floats[s];
+    }
+}
+
+void async_init(Tables *t, const TableDense *param, int count, const Config *config)
+{
+    int64_t pieces = 1, most = 1, states = 1;
+    if (t->plan.mode != TABLE_ASYNC) return;
+    DensePart *d = t->dense = mem_new(sizeof *d);
+    for (int i = 0; i < count; ++i) pieces += (param[i].elements + PIECE - 1) / PIECE;
+    d->piece = mem_new((size_t)pieces * sizeof *d->piece);
+    d->values = mem_new((size_t)t->owners * sizeof *d->values);
+    d->states = mem_new((size_t)t->owners * sizeof *d->states);
+    for (int i = 0; i < count; ++i) add_pieces(t, d, i, &param[i], config);
+    for (int o = 0; o < t->owners; ++o) {
+        if (d->values[o] > most) most = d->values[o];
+        if (d->states[o] > states) states = d->states[o];
+    }
+    d->value = mem_new((size_t)most * sizeof *d->value);
+    d->state = mem_new((size_t)states * sizeof *d->state);
+    if (t->asks) return;
+    t->met_by = mem_new((size_t)t->askers * sizeof *t->met_by);
+    t->now = mem_new((size_t)t->bags * sizeof *t->now);
+    for (int b = 0; b < t->bags; ++b) {
+        owner_init(&t->now[b], &t->bag[b], &t->store[t->first[b]], t->plan.seed, 1, -1);
+        t->now[b].limit_bytes = t->plan.limit_bytes;
+        t->now[b].held_bytes = t->training.flight[0].owner[b].held_bytes;
+        t->now[b].user = t;
+    }
+}
+
+void async_fini(Tables *t)
+{
+    DensePart *d = t->dense;
+    if (!d) return;
+    for (int b = 0; b < t->bags && t->now; ++b) owner_fini(&t->now[b]);
+    mem_free(&t->now);
+    mem_free(&t->met_by);
+    mem_free(&d->piece);
+    mem_free(&d->values);
+    mem_free(&d->states);
+    mem_free(&d->value);
+    mem_free(&d->state);
+    mem_free(&t->dense);
+}
+
+/* ---- who computes ---- */
+
+static void tell(const Tables *t, int owner, const Say *what)
+{
+    world_tell(t->plan.world, t->first_owner + owner, what, sizeof *what);
+}
+
+static void hear_floats(const Tables *t, int from, float *to, int64_t count)
+{
+    (void)world_hear(t->plan.world, from, to, (size_t)count * sizeof *to);
+}
+
+static void tell_floats(const Tables *t, int to, const float *from, int64_t count)
+{
+    world_tell(t->plan.world, to, from, (size_t)count * sizeof *from);
+}
+
+/* All servers are asked before the first answers. */
+void async_rows(Tables *t, Flight *f)
+{
+    for (int b = 0; b < t->bags; ++b) {
+        Lookup *look = &f->look[b];
+        int tables = t->bag[b].tables;
+        int64_t width = t->bag[b].width;
+        for (int o = 0; o < t->owners; ++o)
+            if (look->begin[o + 1] > look->begin[o])
+                send_some(t, SAY_PULL, b, o, look->count + o * tables, look->id + look->begin[o],
+                          (Say){0});
+        for (int o = 0; o < t->owners; ++o)
+            if (look->begin[o + 1] > look->begin[o])
+                hear_floats(t, t->first_owner + o, look->value + look->begin[o] * width,
+                            (look->begin[o + 1] - look->begin[o]) * width);
+    }
+}
+
+void tables_dense_pull(Tables *t, float *params)
+{
+    DensePart *d = t->dense;
+    for (int o = 0; o < t->owners; ++o) tell(t, o, &(Say){.kind = SAY_DENSE_PULL});
+    for (int o = 0; o < t->owners; ++o) {
+        hear_floats(t, t->first_owner + o, d->value, d->values[o]);
+        for (int i = 0; i < d->count; ++i)
+            if (d->piece[i].server == o)
+                memcpy(params + d->piece[i].offset, d->value + d->piece[i].value,
+                       (size_t)d->piece[i].elements * sizeof *params);
+    }
+}
+
+static void push_rows(Tables *t, Flight *f, Say numbers)
+{
+    for (int b = 0; b < t->bags; ++b) {
+        Lookup *look = &f->look[b];
+        int tables = t->bag[b].tables;
+        int64_t width = t->bag[b].width;
+        for (int o = 0; o < t->owners; ++o) {
+            if (look->begin[o + 1] == look->begin[o]) continue;
+            send_some(t, SAY_PUSH_NOW, b, o, look->count + o * tables, look->id + look->begin[o],
+                      numbers);
+            tell_floats(t, t->first_owner + o, look->sum + look->begin[o] * width,
+                        (look->begin[o + 1] - look->begin[o]) * width);
+        }
+    }
+}
+
+void tables_push(Tables *t, const float *grads, double lr, double grad_scale)
+{
+    DensePart *d = t->dense;
+    Say numbers = {.lr = lr, .grad_scale = grad_scale};
+    push_rows(t, &t->training.flight[t->training.now], numbers);
+    numbers.kind = SAY_DENSE_PUSH;
+    for (int o = 0; o < t->owners; ++o) {
+        for (int i = 0; i < d->count; ++i)
+            if (d->piece[i].server == o)
+                memcpy(d->value + d->piece[i].value, grads + d->piece[i].gradient,
+                       (size_t)d->piece[i].elements * sizeof *grads);
+        tell(t, o, &numbers);
+        tell_floats(t, t->first_owner + o, d->value, d->values[o]);
+    }
+}
+
+void tables_meet(Tables *t)
+{
+    char done;
+    for (int o = 0; o < t->owners; ++o) tell(t, o, &(Say){.kind = SAY_MEET});
+    for (int o = 0; o < t->owners; ++o)
+        (void)world_hear(t->plan.world, t->first_owner + o, &done, sizeof done);
+}
+
+/* Between a piece's state, one slot behind the other, and the arenas. */
+static void move_state(const Piece *p, float *state, const TableDenseState *of, bool out)
+{
+    float *at = state + p->state;
+    size_t bytes = (size_t)p->elements * sizeof *at;
+    for (int s = 0; s < p->is.slots; at += p->is.floats[s++]) {
+        bool whole = s < OPTIM_SLOTS && p->is.floats[s] == p->elements;
+        if (!whole) {
+            if (!out) *at = (float)of->updates;
+            continue;
+        }
+        float *there = of->state[s] + of->at[p->param][s] + p->first;
+        memcpy(out ? there : at, out ? at : there, bytes);
+    }
+}
+
+void tables_dense_put(Tables *t, const TableDenseState *from)
+{
+    DensePart *d = t->dense;
+    for (int o = 0; o < t->owners; ++o) {
+        for (int i = 0; i < d->count; ++i) {
+            const Piece *p = &d->piece[i];
+            if (p->server != o) continue;
+            memcpy(d->value + p->value, from->params + p->offset,
+                   (size_t)p->elements * sizeof *d->value);
+            move_state(p, d->state, from, false);
+        }
+        tell(t, o, &(Say){.kind = SAY_DENSE_PUT});
+        tell_floats(t, t->first_owner + o, d->value, d->values[o]);
+        tell_floats(t, t->first_owner + o, d->state, d->states[o]);
+    }
+}
+
+void tables_dense_get(Tables *t, const TableDenseState *to)
+{
+    DensePart *d = t->dense;
+    tables_dense_pull(t, to->params);
+    for (int o = 0; o < t->owners; ++o) {
+        tell(t, o, &(Say){.kind = SAY_DENSE_GET});
+        hear_floats(t, t->first_owner + o, d->state, d->states[o]);
+        for (int i = 0; i < d->count; ++i)
+            if (d->piece[i].server == o) move_state(&d->piece[i], d->state, to, true);
+    }
+}
+
+/* ---- a server ---- */
+
+static int number_of(const Tables *t)
+{
+    return t->plan.world->rank - t->first_owner;
+}
+
+static void update_rows(Tables *t, int from, const Say *what)
+{
+    int32_t *count;
+    uint64_t *id;
+    Owner *owner = &t->now[what->bag];
+    OwnerPart *part = owner->part;
+    hear_some(t, from, what, &count, &id);
+    memcpy(part->count, count, (size_t)t->bag[what->bag].tables * sizeof *count);
+    owner_fit(owner, NULL);
+    memcpy(part->id, id, (size_t)what->ids * sizeof *id);
+    hear_floats(t, from, part->grad, (int64_t)what->ids * t->bag[what->bag].width);
+    owner_answer(owner);
+    owner_join(owner);
+    owner_update(owner, what->lr, what->grad_scale);
+    mem_free(&count);
+    mem_free(&id);
+}
+
+static void update_dense(Tables *t, int from, const Say *what)
+{
+    DensePart *d = t->dense;
+    int own = number_of(t);
+    float *grad = mem_new((size_t)(d->values[own] + 1) * sizeof *grad);
+    hear_floats(t, from, grad, d->values[own]);
+    for (int i = 0; i < d->count; ++i) {
+        const Piece *p = &d->piece[i];
+        if (p->server != own) continue;
+        double rate = p->rule.rate * (p->lr_scale > 0 ? p->lr_scale : 1);
+        OptimRowArgs args = {.w = d->value + p->value,
+                             .state = d->state + p->state,
+                             .g = grad + p->value,
+                             .width = (int)p->elements,
+                             .lr = (float)((double)(float)what->lr * rate),
+                             .grad_scale = (float)what->grad_scale,
+                             .decay = p->decay ? (float)p->rule.is->weight_decay : 0};
+        p->rule.table->row_update(&p->rule, &args);
+    }
+    mem_free(&grad);
+}
+
+bool async_serve(Tables *t, int from, const Say *what)
+{
+    DensePart *d = t->dense;
+    int own = number_of(t);
+    switch (what->kind) {
+    case SAY_PUSH_NOW:
+        update_rows(t, from, what);
+        return true;
+    case SAY_DENSE_PULL:
+        tell_floats(t, from, d->value, d->values[own]);
+        return true;
+    case SAY_DENSE_PUSH:
+        update_dense(t, from, what);
+        return true;
+    case SAY_DENSE_PUT:
+        hear_floats(t, from, d->value, d->values[own]);
+        hear_floats(t, from, d->state, d->states[own]);
+        return true;
+    case SAY_DENSE_GET:
+        tell_floats(t, from, d->state, d->states[own]);
+        return true;
+    case SAY_MEET:
+        t->met_by[from] = true;
+        if (++t->met < t->askers) return true;
+        t->met = 0;
+        for (int a = 0; a < t->askers; ++a) {
+            t->met_by[a] = false;
+            world_tell(t->plan.world, a, "", 1);
+        }
+        return true;
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,232 @@
+/* Modes geo and async. Between borders a rank's gradients are summed over its own micro-batches only: its
+ * communicator is of one rank. At a border, of each parameter: new = old + (sum over ranks of what it
+ * has changed) / ranks, the sum by the tree of ranks; tables do the same with the rows that were
+ * touched (table/geo.c). In mode async servers have all parameters (table/async.c), and at a border
+ * every rank takes them as they are, with their state, for checkpoints and evaluation. */
+#include "local_steps.h"
+
+#include "sparse.h"
+
+#include <string.h>
+
+typedef struct Asked {
+    int stop, save, wish;
+} Asked;
+
+struct LocalSteps {
+    /* Over the ranks that compute; its arena has the parameters' changes. NULL: mode async */
+    Comm *comm;
+    int64_t count;
+    /* owned: parameters at the last border */
+    float *old;
+    Asked asked;
+};
+
+/* ---- what it is not combined with ---- */
+
+/* Servers update pieces of parameters one by one, as they do with rows. */
+static Status check_async_rules(const Trainer *t)
+{
+    for (int i = 0; i < t->graph->param_count; ++i) {
+        const Param *p = &t->graph->param[i];
+        if (p->info.buffer || p->frozen || p->tied >= 0) continue;
+        OptimRule rule = optim_rule(t->config, t->rule[i]);
+        int whole = 0, width = 7;
+        RowState is = {0};
+        if (rule.table->row_state) is = rule.table->row_state(rule.is, width);
+        for (int s = 0; s < is.slots; ++s) whole += is.floats[s] == width;
+        if (rule.table->row_state && whole == rule.slots) continue;
+        return config_fail_key(t->config, t->rule[i] == 0 ? "optim.name" : "optim.groups",
+                               "grid.mode: async has servers update each piece of %s as it comes, "
+                               "which %s%s cannot: sgd without momentum, adagrad, adam, adamw and "
+                               "ftrl can",
+                               p->name, rule.table->word.word,
+                               rule.table->row_state ? " with momentum" : "");
+    }
+    return OK;
+}
+
+static Status check_rules(const Trainer *t)
+{
+    for (int i = 0; i < optim_rule_count(t->config); ++i) {
+        OptimRule rule = optim_rule(t->config, i);
+        if (strcmp(rule.table->word.word, "sgd") == 0 && rule.slots == 0) continue;
+        return config_fail_key(t->config, i == 0 ? "optim.name" : "optim.groups",
+                               "grid.mode: geo adds what ranks have changed, which is defined for "
+                               "sgd without momentum: %s%s has state",
+                               rule.table->word.word,
+                               strcmp(rule.table->word.word, "sgd") == 0 ? " with momentum" : "");
+    }
+    return OK;
+}
+
+Status local_check(const Trainer *t)
+{
+    const Config *c = t->config;
+    const struct {
+        bool wrong;
+        const char *key, *why;
+    } not_with[] = {
+        {c->grid.servers == 0, "grid.mode",
+         "geo needs servers that hold the tables: set "
+         "grid.servers"},
+        {t->shape.pp > 1, "grid.pp", "mode geo has ranks that each compute the whole model: set 1"},
+        {t->shape.tp > 1, "grid.tp", "mode geo has ranks that each compute the whole model: set 1"},
+        {c->grid.zero > 0, "grid.zero", "in mode geo each rank has parameters of its own: set 0"},
+        {c->optim.clip > 0, "optim.clip", "there is no gradient of all ranks in mode geo"},
+        {c->train.on_bad != ON_BAD_STOP, "train.on_bad", "mode geo can only stop"},
+        {c->checkpoint.every_steps % c->grid.geo_steps != 0, "checkpoint.every_steps",
+         "checkpoints are made where ranks meet: make it a multiple of grid.geo_steps"},
+    };
+    if (c->grid.mode != TABLE_ASYNC && (*c->run.order_log || *c->run.replay))
+        return config_fail_key(c, *c->run.replay ? "run.replay" : "run.order_log",
+                               "there is an order of requests in grid.mode: async alone");
+    if (c->grid.mode == TABLE_SYNC) return OK;
+    for (size_t i = 0; i < sizeof not_with / sizeof *not_with; ++i)
+        if (not_with[i].wrong) return config_fail_key(c, not_with[i].key, "%s", not_with[i].why);
+    if (t->micros < t->shape.dp)
+        return config_fail_key(c, "train.micro_batch",
+                               "%d micro-batches of a batch do not give each of %d ranks one: make "
+                               "it smaller",
+                               t->micros, t->shape.dp);
+    return c->grid.mode == TABLE_GEO ? check_rules(t) : check_async_rules(t);
+}
+
+/* ---- a run ---- */
+
+Status local_make(Trainer *t)
+{
+    if (sparse_mode(t) == TABLE_SYNC) return OK;
+    struct LocalSteps *g = t->local = mem_new(sizeof *g);
+    if (sparse_mode(t) == TABLE_ASYNC) return OK;
+    g->count = t->plan->param_elements;
+    g->old = mem_new((size_t)(g->count + 1) * sizeof *g->old);
+    return comm_new(&g->comm, &t->grid.dp_world, t->backend, t->config->grid.transport, g->count);
+}
+
+void local_free(Trainer *t)
+{
+    if (!t->local) return;
+    if (t->local->comm) comm_free(&t->local->comm);
+    mem_free(&t->local->old);
+    mem_free(&t->local);
+}
+
+/* Where the optimizer has the state of what servers hold. Owner of .at: the caller. */
+static TableDenseState dense_state(Trainer *t)
+{
+    int64_t(*at)[OPTIM_SLOTS] = mem_new((size_t)(t->optim->range_count + 1) * sizeof *at);
+    for (int i = 0; i < t->optim->range_count; ++i)
+        memcpy(at[i], t->optim->piece[i].state, sizeof at[i]);
+    return (TableDenseState){.params = executor_params(t->executor),
+                             .state = t->optim->state,
+                             .at = (const int64_t(*)[OPTIM_SLOTS])at,
+                             .updates = t->optim->step * t->shape.dp};
+}
+
+/* Rank 0's go to servers, once all are there; or to all ranks. */
+static void dense_to_servers(Trainer *t)
+{
+    TableDenseState of = dense_state(t);
+    if (t->world->rank == 0) tables_dense_put(t->tables, &of);
+    mem_free((void **)(uintptr_t)&of.at);
+    tables_meet(t->tables);
+}
+
+static void dense_from_servers(Trainer *t)
+{
+    TableDenseState of = dense_state(t);
+    tables_meet(t->tables);
+    tables_dense_get(t->tables, &of);
+    mem_free((void **)(uintptr_t)&of.at);
+    executor_params_changed(t->executor);
+}
+
+void local_begin_step(Trainer *t)
+{
+    if (!t->local || t->local->comm) return;
+    tables_dense_pull(t->tables, executor_params(t->executor));
+    executor_params_changed(t->executor);
+}
+
+bool local_update(Trainer *t, const StepOf *batch, double lr, double scale)
+{
+    if (!t->local || t->local->comm) return false;
+    optim_begin(t->optim, lr, scale);
+    if (batch->micros > 0) tables_push(t->tables, executor_grads(t->executor), lr, scale);
+    return true;
+}
+
+void local_begin(Trainer *t)
+{
+    struct LocalSteps *g = t->local;
+    if (g && !g->comm) dense_to_servers(t);
+    if (g && g->comm)
+        memcpy(g->old, executor_params(t->executor), (size_t)g->count * sizeof *g->old);
+}
+
+bool local_border(const Trainer *t, int64_t step)
+{
+    return !t->local || step % t->config->grid.geo_steps == 0 || step % t->steps_per_epoch == 0 ||
+           step == t->steps;
+}
+
+int64_t local_samples(const Trainer *t, int64_t batch_samples, int *micros)
+{
+    int64_t share = t->micros_local * t->micro_batch, first = t->grid.dp_rank * share;
+    int64_t left = batch_samples - first, mine = left < 0 ? 0 : left < share ? left : share;
+    *micros = (int)((mine + t->micro_batch - 1) / t->micro_batch);
+    return mine;
+}
+
+static void exchange(Trainer *t)
+{
+    struct LocalSteps *g = t->local;
+    float *now = executor_params(t->executor), *change = g->comm->arena;
+    float part = 1.0f / (float)t->shape.dp;
+    for (int64_t i = 0; i < g->count; ++i) change[i] = now[i] - g->old[i];
+    comm_allreduce_begin(g->comm, 0, g->count);
+    comm_wait(g->comm);
+    for (int64_t i = 0; i < g->count; ++i) now[i] = g->old[i] + change[i] * part;
+    memcpy(g->old, now, (size_t)g->count * sizeof *now);
+    executor_params_changed(t->executor);
+    tables_exchange(t->tables);
+}
+
+/* What any rank was asked to do since the last border. */
+static void share_asked(Trainer *t, StepResult *result)
+{
+    struct LocalSteps *g = t->local;
+    const World *world = &t->grid.dp_world;
+    Asked *all = mem_new((size_t)world->size * sizeof *all);
+    world_gather(world, &g->asked, sizeof g->asked, all);
+    for (int r = 0; r < world->size; ++r) {
+        result->stop_asked = result->stop_asked || all[r].stop;
+        result->save_asked = result->save_asked || all[r].save;
+        result->wish_asked = result->wish_asked || all[r].wish;
+    }
+    g->asked = (Asked){0};
+    mem_free(&all);
+}
+
+void local_end_step(Trainer *t, StepResult *result)
+{
+    struct LocalSteps *g = t->local;
+    if (!g) return;
+    if (result->bad)
+        die_as(
+            ERR_DATA,
+            "step %lld: the loss of this rank's share is %g; lower optim.lr, or look at the data "
+            "with `weft data check`; the newest checkpoint stays as it is",
+            (long long)t->step, result->bad_loss);
+    g->asked.stop |= result->stop_asked;
+    g->asked.save |= result->save_asked;
+    g->asked.wish |= result->wish_asked;
+    result->stop_asked = result->save_asked = result->wish_asked = false;
+    if (!local_border(t, t->step)) return;
+    if (g->comm)
+        exchange(t);
+    else
+        dense_from_servers(t);
+    share_asked(t, result);
+}

@@ -1,0 +1,99 @@
+/* Logits and labels stay with the ranks that have the loss until the pass is over. Then rank 0 has
+ * the counters of all, and for the exact AUC the logits themselves; these are whole numbers, those
+ * are sorted, so that neither the ranks nor their order is seen in the result. */
+#include "scores.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *train_auc_kind(const Config *config)
+{
+    return loss_info(config)->logit ? auc_word(config->train.auc) : NULL;
+}
+
+/* The ranks that divide a model's layers have the same loss: the first gives it. */
+static bool gives(const Trainer *t)
+{
+    int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
+    return loss_info(t->config)->logit && t->grid.pp_rank == stage && t->grid.tp_rank == 0;
+}
+
+void scores_init(Scores *scores, const Trainer *t, int64_t steps)
+{
+    int64_t micro = t->micro_batch * t->rows_per_sample;
+    *scores = (Scores){.exact = t->config->train.auc == AUC_EXACT};
+    if (!gives(t)) return;
+    size_t rows = (size_t)(scores->exact ? steps * t->micros_local * micro : micro);
+    scores->logit = mem_new(rows * sizeof *scores->logit);
+    scores->label = mem_new(rows * sizeof *scores->label);
+    scores->sums = mem_new(sizeof *scores->sums);
+}
+
+void scores_fini(Scores *scores)
+{
+    mem_free(&scores->logit);
+    mem_free(&scores->label);
+    mem_free(&scores->sums);
+}
+
+void scores_add(Scores *scores, const float *columns, const int32_t *label, int64_t rows)
+{
+    if (!scores->sums) return;
+    if (!scores->exact) scores->count = 0;
+    float *logit = scores->logit + scores->count;
+    for (int64_t i = 0; i < rows; ++i) logit[i] = columns[i * LOSS_COLUMNS + 2];
+    memcpy(scores->label + scores->count, label, (size_t)rows * sizeof *label);
+    binary_add(scores->sums, logit, label, rows);
+    scores->count += rows;
+}
+
+/* What all ranks have, on rank 0, in their order; bytes: of this rank's, then of all. Owner: the
+ * caller. */
+static void *collect(const World *world, const void *mine, size_t *bytes)
+{
+    size_t *part = mem_new((size_t)world->size * sizeof *part), all = 0;
+    world_gather(world, bytes, sizeof *bytes, part);
+    for (int r = 0; r < world->size; ++r) all += part[r];
+    void *out = mem_new(world->rank == 0 ? all : 0);
+    world_collect(world, mine, part, 0, out);
+    mem_free(&part);
+    *bytes = all;
+    return out;
+}
+
+static BinarySums add_sums(const World *world, const BinarySums *mine)
+{
+    BinarySums sum = {.right = 0};
+    size_t bytes = mine ? sizeof *mine : 0;
+    int64_t *all = collect(world, mine, &bytes), *to = (int64_t *)&sum;
+    for (size_t i = 0; world->rank == 0 && i < bytes / sizeof *all; ++i)
+        to[i % BINARY_COUNTERS] += all[i];
+    mem_free(&all);
+    return sum;
+}
+
+static double auc_of_all(const World *world, const Scores *scores)
+{
+    size_t bytes = (size_t)scores->count * sizeof *scores->logit, same = bytes;
+    float *logit = collect(world, scores->logit, &bytes);
+    int32_t *label = collect(world, scores->label, &same);
+    bool here = world->rank == 0;
+    double auc = here ? auc_exact(logit, label, (int64_t)(bytes / sizeof *logit)) : (double)NAN;
+    mem_free(&logit);
+    mem_free(&label);
+    return auc;
+}
+
+void scores_line(const Scores *scores, const Trainer *t, EvalLine *line)
+{
+    const World *world = t->world;
+    line->auc_kind = train_auc_kind(t->config);
+    if (!line->auc_kind) return;
+    BinarySums sums = add_sums(world, scores->sums);
+    BinaryFigures figures = binary_figures(&sums);
+    if (scores->exact) figures.auc = auc_of_all(world, scores);
+    world_bcast(world, &figures, sizeof figures, 0);
+    line->auc = figures.auc;
+    line->normalized_entropy = figures.normalized_entropy;
+    line->calibration = figures.calibration;
+}

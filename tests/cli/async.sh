@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Mode async: a run's order of requests is kept, and followed it gives the same bits, whatever time did; going on with other
+# servers; what is refused.
+# usage: async.sh     (WEFT=build/weft)
+. "$(dirname "$0")/common.bash"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+check 0 'wrote clicks.h5' "$WEFT" data make criteo-like -o clicks.h5 --samples 480 --test test.h5 --test-samples 40 --threads 1
+cat >job.yaml <<'Y'
+run: {seed: 1}
+model: {name: wide_deep, width: 4, hidden: [8]}
+data: {train: clicks.h5, test: test.h5}
+train: {steps: 40, batch: 48, micro_batch: 6, threads: 1, loss: sigmoid}
+optim: {name: adam, lr: 0.01}
+grid: {servers: 1, mode: async, geo_steps: 10}
+checkpoint: {best: false, keep: 0, every_steps: 20}
+Y
+mpi() { timeout -k 5 120 mpirun --oversubscribe --bind-to none -n "$1" "$WEFT" "${@:2}"; }
+at() { printf 'runs/%s/checkpoints/step-%08d.h5' "$1" "$2"; }
+same() { check 0 'to the bit' "$WEFT" ckpt diff "$(at "$1" 40)" "$(at "$2" 40)"; }
+
+# ---- the order decides ----
+check 0 'done after' mpi 3 train job.yaml run.name=one run.order_log=order1
+check 0 'done after' mpi 3 train --replay order1 job.yaml run.name=again
+same one again
+check 0 'done after' mpi 5 train job.yaml run.name=two grid.servers=2 optim.name=adagrad run.order_log=order2
+check 0 'done after' mpi 5 train --replay order2 job.yaml run.name=again2 grid.servers=2 optim.name=adagrad
+same two again2
+holds 'an order is a byte a request' test "$(stat -c %s order1/server-0.order)" -lt 2000
+
+# ranks that stand still now and then
+sed 's/steps: 40,/steps: 400,/' job.yaml >slow.yaml
+mpi 4 train slow.yaml run.name=uneven run.order_log=order3 checkpoint.every_steps=200 >uneven 2>&1 &
+job=$!
+stops=0
+while kill -0 $job 2>/dev/null; do
+    pids=$(rank_pids slow.yaml 2>/dev/null | cut -d' ' -f2) || continue
+    for victim in $pids; do
+        kill -STOP "$victim" 2>/dev/null || continue
+        stops=$((stops + 1))
+        sleep 0.02
+        kill -CONT "$victim" 2>/dev/null || true
+    done
+done
+code=0; wait $job || code=$?
+holds "a rank that stands still is waited for where all meet (exit $code)" test $code = 0
+holds "ranks stood still" test $stops -gt 0
+check 0 'done after' mpi 4 train --replay order3 slow.yaml run.name=even checkpoint.every_steps=200
+check 0 'to the bit' "$WEFT" ckpt diff "$(at uneven 400)" "$(at even 400)"
+
+# ---- going on ----
+check 0 'resuming from' mpi 5 train job.yaml run.name=moved grid.servers=3 "checkpoint.resume=$(at one 20)"
+check 0 'loss' "$WEFT" eval job.yaml run.name=one
+
+# ---- what is refused ----
+check 78 '2 ranks that compute and 1 servers, now there are 1 and 1' mpi 2 train --replay order1 job.yaml run.name=bad
+check 66 'none/server-0.order' mpi 3 train --replay none job.yaml run.name=bad
+check 64 'order1/server-0.order is there already' mpi 3 train job.yaml run.name=bad run.order_log=order1
+check 78 'grid.mode: async alone' mpi 3 train --replay order1 job.yaml run.name=bad grid.mode=sync
+check 78 'sgd with momentum cannot' mpi 3 train job.yaml run.name=bad optim.name=sgd optim.momentum=0.9 'optim.groups=[{roles: table, name: sgd, momentum: 0, lr: 0.1}]'
+check 78 'optim.clip' mpi 3 train job.yaml run.name=bad optim.clip=1
+check 78 'checkpoint.every_steps' mpi 3 train job.yaml run.name=bad checkpoint.every_steps=7
+check 78 'needs servers' mpi 3 train job.yaml run.name=bad grid.servers=0
+finish
