@@ -48,6 +48,25 @@ grids -- 2 '4 grid.pp=2' '7 grid.servers=1' '4 grid.servers=2 grid.zero=1'
 grids model.name=dlrm 'model.bottom=[6]' optim.name=adam optim.clip=0.5 train.micro_batch=4 -- '3 grid.zero=1' '6 grid.servers=3' '3 grid.pp=2 grid.servers=1'
 grids model.name=deepfm optim.name=sgd 'optim.groups=[{roles: table, name: adagrad_row, lr: 0.05}]' optim.clip=0.5 data.train=small.h5 -- '4 grid.servers=2' 2
 
+# ---- a table is what a dense layer is to samples that are each one of five words ----
+awk 'BEGIN { srand(3); for (i = 0; i < 96; ++i) { c = int(rand() * 5); printf "%d,k%d", rand() < 0.3 + c / 9, c; for (k = 0; k < 5; ++k) printf ",%d", k == c; print "" } }' >words.csv
+{ printf 'header: false\ncolumns:\n  y: label\n  c: category\n'; for k in 0 1 2 3 4; do echo "  n$k: number"; done; } >words.yaml
+check 0 'wrote words.h5' "$WEFT" data import csv words.csv --schema words.yaml -o words.h5 --threads 1
+cat >table.yaml <<'Y'
+run: {seed: 1}
+model: {layers: [bag: {width: 3, init: zero}, dense: {width: 1, name: out}]}
+data: {train: words.h5}
+train: {epochs: 4, batch: 12, micro_batch: 1, threads: 1, loss: sigmoid, log_every: 1}
+optim: {name: sgd, lr: 0.5}
+Y
+sed 's/bag: {width: 3, init: zero}/dense: {width: 3, init: zero, bias: false, name: d}/' table.yaml >dense.yaml
+for of in table dense; do
+    check 0 'done after' "$WEFT" train $of.yaml run.name=$of
+    { grep -o '"loss":[^,]*' runs/$of/metrics.jsonl; "$WEFT" ckpt info "$(at $of 32)" | grep /params/out; } >$of.bits
+done
+holds 'five rows, as five columns' grep -q '/tables/bag1/rows#0000  *5x3' <("$WEFT" ckpt info "$(at table 32)")
+holds 'losses and the layer behind it are the same to the bit' test "$(wc -l <table.bits)" = 34 -a "$(cat table.bits)" = "$(cat dense.bits)"
+
 # ---- going on with other servers and ranks ----
 ranks 3 moved1 grid.servers=1 checkpoint.every_steps=1
 ranks 5 moved2 grid.servers=3 checkpoint.every_steps=2 "checkpoint.resume=$(at moved1 1)"
@@ -114,8 +133,8 @@ printf '\377' | dd of=bad.h5 bs=1 seek=$(($(wc -c <bad.h5) * 3 / 10)) conv=notru
 check 65 'the checksum of tensor /tables/embedding/rows#0000 is off' "$WEFT" ckpt check bad.h5
 check 65 'bad.h5' "$WEFT" ckpt diff "$(at big 5)" bad.h5
 check 65 '/tables/embedding/rows#0000' mpi 3 train job.yaml "${big[@]}" grid.servers=1 checkpoint.resume=bad.h5 run.name=bad
-ranks 1 table 'model.freeze=[wide, "deep*"]' optim.name=sgd checkpoint.every_steps=1 train.steps=2
-check 65 'tensor /tables/embedding/ids#0000' "$WEFT" ckpt diff "$(at table 1)" "$(at table 2)"
+ranks 1 rows 'model.freeze=[wide, "deep*"]' optim.name=sgd checkpoint.every_steps=1 train.steps=2
+check 65 'tensor /tables/embedding/ids#0000' "$WEFT" ckpt diff "$(at rows 1)" "$(at rows 2)"
 
 # ---- memory ----
 full=(data.train=wide.h5 model.width=32 train.memory=7.5MB grid.servers=1)
