@@ -79,8 +79,8 @@ typedef struct CheckpointTensor {
     int rank_first, rank_count;
     /* (n,2): n whole numbers of 64 bits, in the memory of two floats each; in the file (n) */
     bool ids;
-    /* "/tables/embed/rows#0002" is a block of rows of the data set before the #: its blocks come one
-     * behind the other, from #0000 on, and each has a checksum of its own */
+    /* "/tables/embed/rows#0002" is a block of rows of the data set before the #: its blocks come
+     * one behind the other, from #0000 on, and each has a checksum of its own */
     bool block;
 } CheckpointTensor;
 /* In front of the number of a block. */
@@ -168,8 +168,8 @@ Status checkpoint_load(const World *world, const char *path, CheckpointMeta *met
 /* Attributes, table and every checksum: ERR_DATA where path is not a good checkpoint. meta may be
  * NULL. Not collective. */
 Status checkpoint_verify(const char *path, CheckpointMeta *meta);
-/* The blocks of a file, in the order of paths: how many rows there are is not known before. Owner: the
- * caller; release with checkpoint_list_fini. Collective; all ranks agree. */
+/* The blocks of a file, in the order of paths: how many rows there are is not known before. Owner:
+ * the caller; release with checkpoint_list_fini. Collective; all ranks agree. */
 typedef struct CheckpointList {
     int count;
     /* owned, paths, too */

@@ -186,8 +186,8 @@ Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float
  * ERR_DATA where the index points outside. */
 Status reader_get_encoded(Reader *reader, int64_t sample, uint8_t **bytes, size_t *room,
                           size_t *count, int *orientation);
-/* Of sets with fields: one sample's ids (room for id_most), those of field f from first[f] on, up to
- * first[f + 1]; first: fields + 1. ERR_DATA with file, sample and field: an id that is not below
+/* Of sets with fields: one sample's ids (room for id_most), those of field f from first[f] on, up
+ * to first[f + 1]; first: fields + 1. ERR_DATA with file, sample and field: an id that is not below
  * id_rows, an index that does not rise or points outside, more than id_most. */
 Status reader_get_ids(Reader *reader, int64_t sample, uint64_t *ids, int32_t *first);
 /* This sample is read soon: brings it nearer where that is cheap (random reads from a cached file

@@ -1,9 +1,9 @@
-/* table: sparse tables, whose rows lie on the ranks that own them: on all that compute, or on servers. A
- * rank's micro-batches of a step are looked at together: their ids, each once, go to the owners of
- * their rows, the rows come back, and after backward the sum of each row's gradients goes to its
- * owner, who updates it. Who owns a row depends on its id alone and the number of owners; a gradient
- * is the sum over the tree of micro-batches and ranks in which those without the id are left out. So
- * the same bits come out on every grid, and with any number of servers. */
+/* table: sparse tables, whose rows lie on the ranks that own them: on all that compute, or on
+ * servers. A rank's micro-batches of a step are looked at together: their ids, each once, go to the
+ * owners of their rows, the rows come back, and after backward the sum of each row's gradients goes
+ * to its owner, who updates it. Who owns a row depends on its id alone and the number of owners; a
+ * gradient is the sum over the tree of micro-batches and ranks in which those without the id are
+ * left out. So the same bits come out on every grid, and with any number of servers. */
 #ifndef WEFT_TABLE_H
 #define WEFT_TABLE_H
 
@@ -59,14 +59,14 @@ typedef struct TablesPlan {
     size_t limit_bytes;
 } TablesPlan;
 
-/* *tables NULL where there are no tables here. Owner: the caller. An error is a server's. Collective on
- * world, with tables_serve on its servers; all agree. */
+/* *tables NULL where there are no tables here. Owner: the caller. An error is a server's.
+ * Collective on world, with tables_serve on its servers; all agree. */
 Status tables_new(Tables **tables, const TablesPlan *plan);
 /* Servers go home. */
 void tables_free(Tables **tables);
 /* What a server of mode async writes, or reads: the ranks whose requests it has answered, in their
- * order, a byte each, two where there are more than 255 ranks. With the same order the same bits come
- * out. */
+ * order, a byte each, two where there are more than 255 ranks. With the same order the same bits
+ * come out. */
 /* A server's life, from tables_new of those who compute to their tables_free. Collective. */
 typedef struct ServerPlan {
     /* borrowed */
@@ -74,17 +74,17 @@ typedef struct ServerPlan {
     const World *world;
     int servers;
     size_t limit_bytes;
-    /* borrowed: a folder for the order of requests, which is written, or with `replay` followed; NULL:
-     * neither */
+    /* borrowed: a folder for the order of requests, which is written, or with `replay` followed;
+     * NULL: neither */
     const char *order;
     bool replay;
 } ServerPlan;
 Status tables_serve(const ServerPlan *plan);
 
-/* Micro-batches of `inner`, which is borrowed until tables_forget, with their bags. The first one of a
- * step takes all of the step's out of it, and the last one those of the next step, whose ids then
- * travel while it is worked on: `inner` must have so many out at a time (tables_held). Collective on
- * those who compute, step by step. */
+/* Micro-batches of `inner`, which is borrowed until tables_forget, with their bags. The first one
+ * of a step takes all of the step's out of it, and the last one those of the next step, whose ids
+ * then travel while it is worked on: `inner` must have so many out at a time (tables_held).
+ * Collective on those who compute, step by step. */
 BatchSource tables_source(Tables *tables, const BatchSource *inner);
 /* What was taken goes back, before inner goes. Collective. */
 void tables_forget(Tables *tables);
@@ -96,30 +96,30 @@ size_t tables_buffer_bytes(int width, int64_t ids);
 /* Micro-batches that a source has out. */
 int tables_held(const TablesPlan *plan);
 
-/* After a step's backward: the gradients go to the owners and are summed. Collective, all that follows,
- * but where it says so. */
+/* After a step's backward: the gradients go to the owners and are summed. Collective, all that
+ * follows, but where it says so. */
 void tables_reduce(Tables *tables);
-/* out[i] = sum of squares of the gradient of the graph's table i, the same on all ranks; 0 for tables
- * that are not here. Not in mode geo. */
+/* out[i] = sum of squares of the gradient of the graph's table i, the same on all ranks; 0 for
+ * tables that are not here. Not in mode geo. */
 void tables_grad_squares(Tables *tables, double *out);
 /* Updates the rows of the step's ids, and makes those that were not there. lr as lr_at gives it,
- * grad_scale multiplies gradients first. An owner that has no memory for a new row ends the job, with
- * ERR_MEMORY. */
+ * grad_scale multiplies gradients first. An owner that has no memory for a new row ends the job,
+ * with ERR_MEMORY. */
 void tables_update(Tables *tables, double lr, double grad_scale);
-/* Mode geo, where a step's gradients and its update are this rank's own: what all ranks have changed
- * since the last time comes together. */
+/* Mode geo, where a step's gradients and its update are this rank's own: what all ranks have
+ * changed since the last time comes together. */
 void tables_exchange(Tables *tables);
-/* Mode async: this rank's values of the other parameters become the servers' of now. Not collective,
- * but tables_meet. */
+/* Mode async: this rank's values of the other parameters become the servers' of now. Not
+ * collective, but tables_meet. */
 void tables_dense_pull(Tables *tables, float *params);
-/* A step's gradients: servers update at once, rows and other parameters, in the order in which ranks
- * come. */
+/* A step's gradients: servers update at once, rows and other parameters, in the order in which
+ * ranks come. */
 void tables_push(Tables *tables, const float *grads, double lr, double grad_scale);
 /* All ranks have come so far, and servers have done what they were sent. */
 void tables_meet(Tables *tables);
-/* Values and state of the other parameters, of rank 0 to servers, or of servers to every rank that asks.
- * state[s] has slot s, where its place is param[i].state[s]; -1: there is none. updates: so many have
- * been made, where a rule counts them. */
+/* Values and state of the other parameters, of rank 0 to servers, or of servers to every rank that
+ * asks. state[s] has slot s, where its place is param[i].state[s]; -1: there is none. updates: so
+ * many have been made, where a rule counts them. */
 typedef struct TableDenseState {
     float *params, *const *state;
     const int64_t (*at)[OPTIM_SLOTS];
@@ -130,27 +130,27 @@ void tables_dense_get(Tables *tables, const TableDenseState *to);
 /* Forgets all rows. */
 void tables_clear(Tables *tables);
 
-/* Is the graph's table number `table` here? Floats of a row of it with its state, and what the state
- * is. Not collective. */
+/* Is the graph's table number `table` here? Floats of a row of it with its state, and what the
+ * state is. Not collective. */
 bool tables_here(const Tables *tables, int table);
 int tables_floats(const Tables *tables, int table);
 RowState tables_state(const Tables *tables, int table);
 /* shard[ROW_SHARDS]: rows of each shard. */
 void tables_count(Tables *tables, int table, int64_t *shard);
-/* Rows of shards first .. end - 1, sorted by (shard, id), to rank `root` of those who compute: floats
- * `from` .. from + count - 1 of each row, or where count is 0 their ids, 8 bytes each. out has room
- * for all of them there. */
+/* Rows of shards first .. end - 1, sorted by (shard, id), to rank `root` of those who compute:
+ * floats `from` .. from + count - 1 of each row, or where count is 0 their ids, 8 bytes each. out
+ * has room for all of them there. */
 typedef struct TablePart {
     int table, first, end, from, count;
 } TablePart;
 void tables_collect(Tables *tables, TablePart part, int root, void *out);
-/* Rows of ids, with their state, to their owners: each rank puts what it likes, between two calls of
- * tables_put_begin and tables_put_end. ERR_MEMORY ends the job. Not collective, tables_put. */
+/* Rows of ids, with their state, to their owners: each rank puts what it likes, between two calls
+ * of tables_put_begin and tables_put_end. ERR_MEMORY ends the job. Not collective, tables_put. */
 void tables_put_begin(Tables *tables);
 void tables_put(Tables *tables, int table, const uint64_t *id, const float *row, int64_t count);
 void tables_put_end(Tables *tables);
-/* What an owner has; and so far, requests and rows that it has answered with; of a server, how long it
- * has been there and has slept. */
+/* What an owner has; and so far, requests and rows that it has answered with; of a server, how long
+ * it has been there and has slept. */
 typedef struct TablesHeld {
     int64_t rows;
     size_t bytes;

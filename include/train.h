@@ -136,8 +136,8 @@ Status train_plan_stage(const Trainer *trainer, int stage, Plan **plan);
  * with the code and objects of its kernels, as measured. */
 typedef struct TrainBytes {
     size_t params, gradients, state, activations, cache, workspace, messages, data, program, all;
-    /* Of sparse tables: what a step's ids and rows lie in, and this rank's rows, all that there can be
-     * where that is known. */
+    /* Of sparse tables: what a step's ids and rows lie in, and this rank's rows, all that there can
+     * be where that is known. */
     size_t tables;
     /* The copy that checkpoints are written from; 0: saving blocks. Always the host's. */
     size_t checkpoint;

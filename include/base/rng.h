@@ -26,7 +26,8 @@ typedef struct RngKey {
 RngKey rng_key(uint64_t seed, RngPurpose purpose, uint64_t a, uint64_t b);
 void rng_block(RngKey key, uint64_t counter, uint32_t out[4]);
 uint32_t rng_u32(RngKey key, uint64_t element);
-/* [0, 1), 24 bits; and what it makes of an element's word (element i is word i % 4 of block i / 4) */
+/* [0, 1), 24 bits; and what it makes of an element's word: element i is word i % 4 of block
+ * i / 4. */
 float rng_uniform(RngKey key, uint64_t element);
 static inline float rng_unit(uint32_t word)
 {

@@ -67,8 +67,8 @@ void world_swap_free(WorldSwap **swap);
 void world_swap_begin(WorldSwap *swap, const WorldPart *to, const WorldPart *from);
 void world_swap_wait(WorldSwap *swap);
 
-/* A short message, of fewer than 2^31 bytes, and from whom it comes: rank -1: anybody. Who waits for
- * one sleeps, up to a millisecond at a time. Not collective. */
+/* A short message, of fewer than 2^31 bytes, and from whom it comes: rank -1: anybody. Who waits
+ * for one sleeps, up to a millisecond at a time. Not collective. */
 void world_tell(const World *world, int rank, const void *data, size_t bytes);
 int world_hear(const World *world, int rank, void *data, size_t bytes);
 /* Waits for one of rank's: false where it has not come while another rank's has been waiting for so

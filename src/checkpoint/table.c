@@ -1,8 +1,8 @@
 /* What HDF5 says of a checkpoint: its tensors and its attributes, as bytes for who asked
  * (stored.c). It runs in a process of its own (apart.h), for HDF5 trusts what it parses. Only
- * /params, /optim, /buffers and /tables count; whatever else another program put into the file is left
- * alone. Refuses tensors that are not floats, of other than 1 to 4 dimensions, in another file, or
- * out of proportion to this one. */
+ * /params, /optim, /buffers and /tables count; whatever else another program put into the file is
+ * left alone. Refuses tensors that are not floats, of other than 1 to 4 dimensions, in another
+ * file, or out of proportion to this one. */
 #include "table.h"
 #include "meta.h"
 
@@ -140,8 +140,8 @@ static Status read_hash(const Walk *walk, hid_t set, StoredTensor *t)
     return good ? OK : bad_tensor(walk, t->path, "has a damaged checksum");
 }
 
-/* Blocks of rows, each with a checksum of its own, in place of the data set that has just been added:
- * together they are all of its rows. */
+/* Blocks of rows, each with a checksum of its own, in place of the data set that has just been
+ * added: together they are all of its rows. */
 static Status add_blocks(const Walk *walk, hid_t set)
 {
     StoredFile *file = walk->file;

@@ -71,8 +71,9 @@ int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, dou
 int zoo_dense(Graph *graph, const char *name, int x, int64_t width);
 int zoo_hidden(Graph *graph, const Config *config, const char *name, int x,
                const ConfigList *widths);
-/* Zoo: a bag of all of the data's fields, with one more attribute. Its tables have model.vocab rows,
- * which ids share by a hash unless they are known to be below; else as many as there are ids. */
+/* Zoo: a bag of all of the data's fields, with one more attribute. Its tables have model.vocab
+ * rows, which ids share by a hash unless they are known to be below; else as many as
+ * there are ids. */
 int zoo_bag(Graph *graph, const Config *config, const char *name, int64_t width, const char *key,
             const char *value);
 /* Numbers as attributes take them. */

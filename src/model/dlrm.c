@@ -1,5 +1,5 @@
-/* dlrm (Naumov et al. 2019): a bottom perceptron makes a vector of the dense numbers, each field has
- * a table of its own, and a top perceptron reads the dot products of all pairs of these vectors
+/* dlrm (Naumov et al. 2019): a bottom perceptron makes a vector of the dense numbers, each field
+ * has a table of its own, and a top perceptron reads the dot products of all pairs of these vectors
  * beside the bottom's. The defaults are those of its form for Kaggle's Criteo set. */
 #include "build.h"
 

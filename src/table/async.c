@@ -1,10 +1,11 @@
-/* Mode async: servers have all parameters, and do what each rank asks as it comes: they answer with the
- * values of now, and update with each gradient at once. Nobody waits for another rank, but where all
- * meet. What a server does follows from the order of requests, and a rank's own requests follow from
- * what it was answered: with the order kept, and followed, a run comes out the same to the bit.
+/* Mode async: servers have all parameters, and do what each rank asks as it comes: they answer with
+ * the values of now, and update with each gradient at once. Nobody waits for another rank, but
+ * where all meet. What a server does follows from the order of requests, and a rank's own requests
+ * follow from what it was answered: with the order kept, and followed, a run comes out the same to
+ * the bit.
  *
- *      rank      pull all ── step ── push ── pull all ── step ── push ──        meet ──┐ wait
- *      server    values of now      update   values of now      update             all have met
+ *      rank     pull all -> step -> push -> pull all -> step -> push ->    meet, wait
+ *      server   values of now      update   values of now      update     all have met
  *
  * A parameter is cut in pieces, which are dealt out to servers in turn; a server has its pieces one
  * behind the other, and each is a row to its rule. */

@@ -1,11 +1,11 @@
-/* Mode geo: for a period of steps each rank changes rows of its own, which begin as the servers have
- * them at the period's first step that reads them; at its end it pushes how much each has changed, and
- * a server adds the ranks' changes by the tree of ranks, divided by their number. Servers change
- * nothing in between, and forget nothing: what comes out depends on how many ranks compute and on the
- * period, not on servers or on time.
+/* Mode geo: for a period of steps each rank changes rows of its own, which begin as the servers
+ * have them at the period's first step that reads them; at its end it pushes how much each has
+ * changed, and a server adds the ranks' changes by the tree of ranks, divided by their number.
+ * Servers change nothing in between, and forget nothing: what comes out depends on how many ranks
+ * compute and on the period, not on servers or on time.
  *
- *      rank      pull new rows .. step .. pull .. step ..     push all ──┐ wait
- *      server    answers each pull by itself                             all have pushed: add, go on */
+ *      rank     pull new rows .. step .. pull .. step ..    push all, wait
+ *      server   answers each pull by itself                all have pushed: add, go on */
 #include "tables.h"
 
 #include "layers.h"

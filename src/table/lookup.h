@@ -34,7 +34,8 @@ typedef struct Lookup {
     /* owned: [micros] */
     LookupMicro *micro;
     /* Ids lie by (owner, table), then as they first came: owned, place[number] is an id's place,
-     * id[place], owner_of[number]; count[owner * tables + t]: how many; begin[owner], and the end */
+     * id[place], owner_of[number]; count[owner * tables + t]: how many; begin[owner], and the end
+     */
     int32_t *place, *owner_of, *count;
     uint64_t *id;
     int32_t *begin;
@@ -51,8 +52,8 @@ typedef struct Lookup {
 void lookup_init(Lookup *look, const Bag *bag, int owners, int micros, int64_t micro_batch,
                  int64_t id_most, bool gradients);
 void lookup_fini(Lookup *look);
-/* Takes a step's micro-batches, `micros` of them, with ids of `fields` fields. shard_owner: of each of
- * ROW_SHARDS. */
+/* Takes a step's micro-batches, `micros` of them, with ids of `fields` fields. shard_owner: of each
+ * of ROW_SHARDS. */
 void lookup_take(Lookup *look, const Batch *batch, int fields, const int16_t *shard_owner);
 /* What micro-batch i's bag reads. */
 BagRun lookup_run(const Lookup *look, int i);

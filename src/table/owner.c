@@ -1,6 +1,6 @@
-/* The owner's half of a step: rows for ids, sums of gradients, updates. What a row becomes depends on
- * its id, its gradients and their tree alone, so the order of rows does not matter; only a sum over
- * rows is taken in the order of (shard, id). */
+/* The owner's half of a step: rows for ids, sums of gradients, updates. What a row becomes depends
+ * on its id, its gradients and their tree alone, so the order of rows does not matter; only a sum
+ * over rows is taken in the order of (shard, id). */
 #include "owner.h"
 
 #include "layers.h"

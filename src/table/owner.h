@@ -1,5 +1,5 @@
-/* What an owner has of a bag's tables, and what it does with what the ranks ask of it in one step. No
- * messages here. */
+/* What an owner has of a bag's tables, and what it does with what the ranks ask of it in one step.
+ * No messages here. */
 #ifndef WEFT_TABLE_OWNER_H
 #define WEFT_TABLE_OWNER_H
 
@@ -51,8 +51,8 @@ typedef struct Owner {
     int ranks, own;
     /* owned: [ranks] */
     OwnerPart *part;
-    /* Owned, what parts point to: for so many ids, of which there may be more in a later step; values
-     * and gradients where they are other ranks'. */
+    /* Owned, what parts point to: for so many ids, of which there may be more in a later step;
+     * values and gradients where they are other ranks'. */
     int64_t most;
     uint64_t *id;
     float *value, *grad, **row;
@@ -73,7 +73,8 @@ void store_add(TableStore *store, size_t limit_bytes, size_t held_bytes, const u
                int64_t count, float **row);
 void owner_init(Owner *owner, const Bag *bag, TableStore *store, uint64_t seed, int ranks, int own);
 void owner_fini(Owner *owner);
-/* All counts are there: what parts point to. look: this rank's own, if it asks. Memory grows where there are more ids than ever before. */
+/* All counts are there: what parts point to. look: this rank's own, if it asks. Memory grows where
+ * there are more ids than ever before. */
 void owner_fit(Owner *owner, const Lookup *look);
 /* Finds the rows of all parts' ids, and writes their values. */
 void owner_answer(Owner *owner);
@@ -85,8 +86,8 @@ void owner_join(Owner *owner);
 void owner_update(Owner *owner, double lr, double grad_scale);
 /* Adds the sums, times factor, to the rows themselves. Likewise. */
 void owner_add(Owner *owner, float factor);
-/* shard[ROW_SHARDS * t + s]: of table t of the bag, the sum of squares of its rows' gradients of shard
- * s, in the order of ids. */
+/* shard[ROW_SHARDS * t + s]: of table t of the bag, the sum of squares of its rows' gradients of
+ * shard s, in the order of ids. */
 void owner_squares(const Owner *owner, double *shard);
 
 #endif

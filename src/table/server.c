@@ -1,5 +1,5 @@
-/* Servers: ranks that own rows and compute nothing. Those who compute tell them once which tables there
- * are; then a server does its half of whatever rank 0 says, and sleeps in between. */
+/* Servers: ranks that own rows and compute nothing. Those who compute tell them once which tables
+ * there are; then a server does its half of whatever rank 0 says, and sleeps in between. */
 #include "tables.h"
 
 #include <errno.h>

@@ -1,14 +1,14 @@
 /* Sparse tables of a run. What a step does, from the first micro-batch to the update:
  *
- *     next(0)       ids of all of the step's micro-batches, each once ──> their owners
- *                   rows <── owners            (the ids have come while the step before ran)
- *     next(last)    ids of the next step are sent ahead
- *     backward      a gradient for each row of each micro-batch
- *     reduce        their sums, by the tree of micro-batches ──> owners, who add those of the ranks
- *     update        owners change rows, and make those that are new
+ *     next(0)     ids of all of the step's micro-batches, each once ──> their owners
+ *                 rows <── owners            (the ids have come while the step before ran)
+ *     next(last)  ids of the next step are sent ahead
+ *     backward    a gradient for each row of each micro-batch
+ *     reduce      their sums, by the tree of micro-batches ──> owners, who add the ranks'
+ *     update      owners change rows, and make those that are new
  *
- * Every rank is an owner, of a run of shards, or servers are, who do their half of each line when rank
- * 0 says so. Messages are MPI's, from the one thread that computes. */
+ * Every rank is an owner, of a run of shards, or servers are, who do their half of each line when
+ * rank 0 says so. Messages are MPI's, from the one thread that computes. */
 #include "tables.h"
 
 #include <string.h>

@@ -18,7 +18,8 @@ typedef struct Flight {
     char *why;
 } Flight;
 
-/* Micro-batches on their way: of training, where the next step's are taken ahead, or of evaluation. */
+/* Micro-batches on their way: of training, where the next step's are taken ahead, or of
+ * evaluation. */
 typedef struct TableStream {
     /* borrowed; NULL: not made */
     Tables *tables;
@@ -30,7 +31,8 @@ typedef struct TableStream {
     WorldPart *to, *from;
 } TableStream;
 
-/* Rows of a store, sorted by (shard, id); those of shard s are number first[s] .. first[s + 1] - 1. */
+/* Rows of a store, sorted by (shard, id); those of shard s are number first[s] .. first[s + 1]
+ * - 1. */
 typedef struct SortedRows {
     int64_t first[ROW_SHARDS + 1];
     /* owned, both */
@@ -44,7 +46,8 @@ struct Tables {
      * from rank first_owner on. */
     bool asks, owns;
     int askers, owners, first_owner;
-    /* owned: bags that are here; their tables' stores, bag by bag: those of bag b from first[b] on */
+    /* owned: bags that are here; their tables' stores, bag by bag: those of bag b from first[b] on
+     */
     Bag *bag;
     TableStore *store;
     int bags, *first, stores;
@@ -59,8 +62,8 @@ struct Tables {
     double begun_s;
     /* on a server; owned, names, too */
     SparseTable *made;
-    /* mode async: the other parameters; on a server also who has come to a meeting, and owners of one
-     * rank's requests, [bags] */
+    /* mode async: the other parameters; on a server also who has come to a meeting, and owners of
+     * one rank's requests, [bags] */
     struct DensePart *dense;
     bool *met_by;
     int met;
@@ -76,8 +79,8 @@ struct Tables {
 /* Of the graph's table: number of its store; -1: it is not here. */
 int tables_store(const Tables *tables, int table);
 
-/* What those who compute say to servers, rank 0 for all of them, before all of them and the servers do
- * it. */
+/* What those who compute say to servers, rank 0 for all of them, before all of them and the servers
+ * do it. */
 typedef enum SayKind {
     SAY_IDS,
     SAY_ROWS,

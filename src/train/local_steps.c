@@ -1,8 +1,9 @@
-/* Modes geo and async. Between borders a rank's gradients are summed over its own micro-batches only: its
- * communicator is of one rank. At a border, of each parameter: new = old + (sum over ranks of what it
- * has changed) / ranks, the sum by the tree of ranks; tables do the same with the rows that were
- * touched (table/geo.c). In mode async servers have all parameters (table/async.c), and at a border
- * every rank takes them as they are, with their state, for checkpoints and evaluation. */
+/* Modes geo and async. Between borders a rank's gradients are summed over its own micro-batches
+ * only: its communicator is of one rank. At a border, of each parameter: new = old + (sum over
+ * ranks of what it has changed) / ranks, the sum by the tree of ranks; tables do the same with the
+ * rows that were touched (table/geo.c). In mode async servers have all parameters (table/async.c),
+ * and at a border every rank takes them as they are, with their state, for checkpoints and
+ * evaluation. */
 #include "local_steps.h"
 
 #include "sparse.h"

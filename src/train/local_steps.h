@@ -1,5 +1,5 @@
-/* Modes geo and async (grid.mode): each rank that computes makes steps of its own, on its share of each
- * batch, and at borders all meet. */
+/* Modes geo and async (grid.mode): each rank that computes makes steps of its own, on its share of
+ * each batch, and at borders all meet. */
 #ifndef WEFT_TRAIN_LOCAL_STEPS_H
 #define WEFT_TRAIN_LOCAL_STEPS_H
 
@@ -10,11 +10,11 @@ Status local_check(const Trainer *t);
 /* Of a run in this mode, once parameters are there. Collective; all ranks agree. */
 Status local_make(Trainer *t);
 void local_free(Trainer *t);
-/* What parameters are now is what the next change counts from: before the first step, and where they
- * have been loaded. */
+/* What parameters are now is what the next change counts from: before the first step, and where
+ * they have been loaded. */
 void local_begin(Trainer *t);
-/* Does step number `step` end at a border: every grid.geo_steps, at the end of an epoch, and of the run?
- * true in other modes. */
+/* Does step number `step` end at a border: every grid.geo_steps, at the end of an epoch, and of the
+ * run? true in other modes. */
 bool local_border(const Trainer *t, int64_t step);
 /* Before a step: mode async takes the servers' values of now. */
 void local_begin_step(Trainer *t);
@@ -22,8 +22,8 @@ void local_begin_step(Trainer *t);
 bool local_update(Trainer *t, const StepOf *batch, double lr, double scale);
 /* The step's samples of this rank, and how many of its micro-batches hold one. */
 int64_t local_samples(const Trainer *t, int64_t batch_samples, int *micros);
-/* After a step's update: at a border the exchange. What a rank was asked to do is kept for the border,
- * and then known to all. Collective at borders. */
+/* After a step's update: at a border the exchange. What a rank was asked to do is kept for the
+ * border, and then known to all. Collective at borders. */
 void local_end_step(Trainer *t, StepResult *result);
 
 #endif

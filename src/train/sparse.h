@@ -4,8 +4,8 @@
 
 #include "trainer.h"
 
-/* What the configuration may not ask of a model with tables: ERR_CONFIG. Once the graph is there. Not
- * collective. */
+/* What the configuration may not ask of a model with tables: ERR_CONFIG. Once the graph is there.
+ * Not collective. */
 Status sparse_check(const Trainer *t);
 /* What grid.servers may not be for this model and its cut. Likewise, once it is cut. */
 Status sparse_check_servers(const Trainer *t);
@@ -28,7 +28,8 @@ int sparse_held(const Trainer *t, const Plan *plan);
 BatchSource sparse_source(Trainer *t);
 /* Closes the loader: what is out of it goes back. */
 void sparse_close_loader(Trainer *t);
-/* What a rank of the plan's stage has for tables: buffers; rows where it owns them and all are known. */
+/* What a rank of the plan's stage has for tables: buffers; rows where it owns them and all are
+ * known. */
 size_t sparse_buffer_bytes(const Trainer *t, const Plan *plan);
 size_t sparse_row_bytes(const Trainer *t, const Plan *plan);
 /* What became of the tables, in a run's log. Collective. */

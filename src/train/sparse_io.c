@@ -1,6 +1,6 @@
 /* Blocks of rows between tables and checkpoints. A table of N rows has as many blocks as bring each
- * below BLOCK_ROWS rows, a power of two, so that each is some whole shards and the file is the same on
- * every grid. A block lies on one owner or on several; whoever writes it collects it from them.
+ * below BLOCK_ROWS rows, a power of two, so that each is some whole shards and the file is the same
+ * on every grid. A block lies on one owner or on several; whoever writes it collects it from them.
  *
  *     /tables/NAME/ids    (N)            one block behind the other, each by (shard, id)
  *     /tables/NAME/rows   (N, width)
@@ -25,8 +25,8 @@ struct SparseIo {
     /* borrowed */
     Trainer *trainer;
     int count;
-    /* owned: of each tensor its table, its part (PART_IDS, PART_ROWS, or a slot of state), its block
-     * among those of the table, and which of Arrival it is */
+    /* owned: of each tensor its table, its part (PART_IDS, PART_ROWS, or a slot of state), its
+     * block among those of the table, and which of Arrival it is */
     CheckpointTensor *tensor;
     int *table, *part, *block, *arrival;
     /* owned: blocks of each table of the graph, and where loaded the tensor of the first one's ids;
@@ -224,7 +224,8 @@ static Status other_blocks(const char *file, const char *path)
                 file, path);
 }
 
-/* Blocks of a part in the file, as many as of ids; where there are none, one that will be missed. */
+/* Blocks of a part in the file, as many as of ids; where there are none, one that will be
+ * missed. */
 static Status add_part(SparseIo *io, const CheckpointList *list, int table, int part,
                        const char *file)
 {

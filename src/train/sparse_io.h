@@ -1,5 +1,5 @@
-/* Rows of sparse tables in checkpoints: blocks of some ten thousand rows, by (shard, id), which no grid
- * changes. */
+/* Rows of sparse tables in checkpoints: blocks of some ten thousand rows, by (shard, id), which no
+ * grid changes. */
 #ifndef WEFT_TRAIN_SPARSE_IO_H
 #define WEFT_TRAIN_SPARSE_IO_H
 
@@ -7,11 +7,11 @@
 
 typedef struct SparseIo SparseIo;
 
-/* What is to be saved: the rows as they are now. Owner: the caller. NULL where the model has no table.
- * Collective. */
+/* What is to be saved: the rows as they are now. Owner: the caller. NULL where the model has no
+ * table. Collective. */
 SparseIo *sparse_io_saving(Trainer *t);
-/* What a file has of the model's tables, of which all rows are forgotten; params_only: without state.
- * Collective; all ranks agree. */
+/* What a file has of the model's tables, of which all rows are forgotten; params_only: without
+ * state. Collective; all ranks agree. */
 Status sparse_io_loading(Trainer *t, const char *path, bool params_only, SparseIo **io);
 void sparse_io_free(SparseIo **io);
 int sparse_io_count(const SparseIo *io);

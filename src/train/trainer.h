@@ -62,18 +62,20 @@ struct Trainer {
     int *range_param;
     /* what the replicas shard (grid.zero); NULL: nothing */
     struct Shards *shares;
-    /* owned: of each sparse table, see optim_assign; the rows that this rank has, NULL: its stage has
-     * no table */
+    /* owned: of each sparse table, see optim_assign; the rows that this rank has, NULL: its stage
+     * has no table */
     int *table_rule;
     Tables *tables;
-    /* Of a run with grid.servers: all ranks of the job, of which the last ones are servers; borrowed;
-     * NULL, 0: none are. And those that have to do with the tables of this rank's stage. */
+    /* Of a run with grid.servers: all ranks of the job, of which the last ones are servers;
+     * borrowed; NULL, 0: none are. And those that have to do with the tables of this rank's stage.
+     */
     const World *job;
     int servers;
     World table_world;
     /* of this rank, for rows */
     double table_limit;
-    /* Mode geo: owned, NULL in others. And a world of this rank alone, whose sums its steps make. */
+    /* Mode geo: owned, NULL in others. And a world of this rank alone, whose sums its steps make.
+     */
     struct LocalSteps *local;
     World alone;
     Loader *loader;

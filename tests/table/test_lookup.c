@@ -1,5 +1,5 @@
-/* What a step's micro-batches ask of a bag, against a plain look at each id: tables each and one for
- * all, hashed ids, samples with none and with many, ids at the ends of 64 bits. */
+/* What a step's micro-batches ask of a bag, against a plain look at each id: tables each and one
+ * for all, hashed ids, samples with none and with many, ids at the ends of 64 bits. */
 #include "../../src/table/lookup.h"
 
 #include "harness.h"

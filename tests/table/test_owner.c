@@ -1,5 +1,5 @@
-/* An owner's half of steps against a plain list of rows: first values, sums over ranks, updates, what
- * is frozen, and what mode geo adds. */
+/* An owner's half of steps against a plain list of rows: first values, sums over ranks, updates,
+ * what is frozen, and what mode geo adds. */
 #include "../../src/table/owner.h"
 
 #include "harness.h"

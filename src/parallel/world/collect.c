@@ -42,8 +42,8 @@ void world_collect(const World *world, const void *mine, const size_t *bytes, in
     }
 }
 
-/* MPI polls without a pause, and takes a core from those who compute: who waits for long sleeps between
- * two looks, longer and longer. */
+/* MPI polls without a pause, and takes a core from those who compute: who waits for long sleeps
+ * between two looks, longer and longer. */
 typedef struct Pause {
     int looks;
     long ns;
