@@ -68,14 +68,12 @@ Status local_check(const Trainer *t)
         bool wrong;
         const char *key, *why;
     } not_with[] = {
-        {c->grid.servers == 0, "grid.mode",
-         "geo needs servers that hold the tables: set "
-         "grid.servers"},
-        {t->shape.pp > 1, "grid.pp", "mode geo has ranks that each compute the whole model: set 1"},
-        {t->shape.tp > 1, "grid.tp", "mode geo has ranks that each compute the whole model: set 1"},
-        {c->grid.zero > 0, "grid.zero", "in mode geo each rank has parameters of its own: set 0"},
-        {c->optim.clip > 0, "optim.clip", "there is no gradient of all ranks in mode geo"},
-        {c->train.on_bad != ON_BAD_STOP, "train.on_bad", "mode geo can only stop"},
+        {c->grid.servers == 0, "grid.mode", "needs servers that hold the tables: set grid.servers"},
+        {t->shape.pp > 1, "grid.pp", "in this grid.mode each rank has the whole model: set 1"},
+        {t->shape.tp > 1, "grid.tp", "in this grid.mode each rank has the whole model: set 1"},
+        {c->grid.zero > 0, "grid.zero", "in this grid.mode each rank has its own: set 0"},
+        {c->optim.clip > 0, "optim.clip", "there is no gradient of all ranks in this grid.mode"},
+        {c->train.on_bad != ON_BAD_STOP, "train.on_bad", "this grid.mode can only stop"},
         {c->checkpoint.every_steps % c->grid.geo_steps != 0, "checkpoint.every_steps",
          "checkpoints are made where ranks meet: make it a multiple of grid.geo_steps"},
     };
