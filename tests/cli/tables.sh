@@ -151,8 +151,8 @@ geo=(grid.mode=geo optim.name=sgd grid.servers=1)
 refused 2 'grid.servers=2: 2 of 2 ranks as servers leave nobody to compute' grid.servers=2
 refused 3 'optim.name=adam: grid.mode: geo adds what ranks have changed' "${geo[@]/sgd/adam}"
 refused 3 'optim.clip=1: there is no gradient of all ranks' "${geo[@]}" optim.clip=1
-refused 3 'grid.pp=2: mode geo' "${geo[@]}" grid.pp=2
-refused 3 'grid.zero=1: in mode geo' "${geo[@]}" grid.zero=1
+refused 3 'grid.pp=2: in this grid.mode' "${geo[@]}" grid.pp=2
+refused 3 'grid.zero=1: in this grid.mode' "${geo[@]}" grid.zero=1
 refused 2 'set grid.servers' grid.mode=geo optim.name=sgd
 refused 2 'grid.zero=2: sparse tables' grid.zero=2
 refused 2 'grid.tp=2: layer embedding has sparse tables' grid.tp=2
