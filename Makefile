@@ -45,7 +45,7 @@ LDLIBS_ALL := $(DEPS_LIBS) $(LDLIBS) -lpthread -lm
 # The vector kernels are compiled once for each instruction set and type of activations; the best that this CPU has is taken
 # at start. Sanitizers take twice as long to compile what -O3 unrolls.
 # Where there are wider sets, base is the last resort: it is kept small.
-SIMD_FLAGS_base := $(if $(filter-out base,$(SIMD_ISAS)),-O2)
+SIMD_FLAGS_base := $(if $(filter-out base,$(SIMD_ISAS)),-Os)
 SIMD_FLAGS_avx2 := -mavx2 -mfma
 SIMD_FLAGS_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 SIMD_BF16_FLAGS_avx512 := -mavx512bf16
@@ -56,7 +56,7 @@ SIMD_OBJ := $(foreach isa,$(SIMD_ISAS),$(SIMD_SRC:%.c=$(BUILD)/obj/%.$(isa).o) \
     $(SIMD_BF16_SRC:%.c=$(BUILD)/obj/%.$(isa)_bf16.o))
 
 # What is read and planned once is kept small: a bundle is below 60 MB.
-COLD := config model schedule observe checkpoint doctor cli
+COLD := config layers model schedule parallel/watch parallel/world pipeline/plan checkpoint observe train doctor cli
 COLD_DATA := $(wildcard src/data/import_*.c src/data/make_*.c) \
     $(foreach f,class_names csv_input csv_schema facts files folder_list folder_scan hdf5 part_file set set_print \
     table_file,src/data/$(f).c)
@@ -229,7 +229,7 @@ $(BUILD)/programs/programs.h: Makefile $(BUNDLE_TESTS)
 $(BUILD)/programs/tests/%.o: tests/%.c $(PROBE)
 	@mkdir -p $(@D)
 	@echo "  cc   $< (bundle)"
-	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -Dmain=$(call main_of,tests/$*) -Wno-missing-prototypes -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -Os -Dmain=$(call main_of,tests/$*) -Wno-missing-prototypes -MMD -MP -c -o $@ $<
 $(BUILD)/programs/tools/bundle/programs.o: tools/bundle/programs.c $(BUILD)/programs/programs.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Isrc -I$(BUILD)/programs $(CFLAGS_ALL) -MMD -MP -c -o $@ $<

@@ -23,7 +23,7 @@ enum { RANKS_MAX = 65536 };
 
 /* What samples are, without a file: --input 3x224x224, or tokens, or 13+26: numbers and fields of
  * ids. */
-#define INPUT_VALUE "CxHxW|tokens|D[+F]"
+#define INPUT_VALUE "CxHxW|tokens|D+F"
 typedef struct Input {
     /* (1,C,H,W), (1,D); ndim 0: none */
     Shape shape;
