@@ -246,8 +246,8 @@ typedef struct Batch {
     float label_share;
     /* N x target_width; or NULL */
     float *targets;
-    /* of sets with ids, else NULL: those of row r's field f are ids[id_first[r * F + f]] ..
-     * ids[id_first[r * F + f + 1] - 1]; rows beyond `rows` have none. id_first: N * F + 1 */
+    /* of sets with ids, else NULL: those of row r's field f begin at ids[id_first[r * F + f]], and
+     * end before ids[id_first[r * F + f + 1]]; rows beyond `rows` have none. id_first: N * F + 1 */
     uint64_t *ids;
     int32_t *id_first;
     /* what bags have of them, by OpSpec.bag; NULL: nobody has asked. Borrowed: not the loader's */
