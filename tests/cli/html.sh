@@ -33,7 +33,7 @@ holds 'a link between pages' has p_docs_zero.html 'href="p_docs_determinism.html
 # Another tree, with what must be found.
 mkdir tree
 cp -a "$here"/{README.md,CHANGELOG.md,VERSION,LICENSE,docs,include,tools,bench,tests} tree
-mkdir tree/datasets; cp "$here/datasets/README.md" tree/datasets
+mkdir -p tree/datasets/adult; cp "$here/datasets/README.md" tree/datasets; cp "$here/datasets/adult/README.md" tree/datasets/adult
 echo '[gone](nowhere.md)' >>tree/docs/zero.md
 check 1 'a page links to docs/nowhere.md, which is no file' tree/tools/docs/docs.sh "$WEFT" other
 sed -i '$d' tree/docs/zero.md; echo '[gone](pipelines.md#no-such-heading)' >>tree/docs/zero.md
