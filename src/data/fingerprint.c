@@ -122,7 +122,7 @@ static Status add_all(XXH3_state_t *state, const DataSet *set)
 
 Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT])
 {
-    char x[DIMS_TEXT], y[DIMS_TEXT] = "", labels[2 * DIMS_TEXT + 64] = "";
+    char x[DIMS_TEXT], y[DIMS_TEXT] = "", labels[160] = "";
     bool tokens = data_kind(set)->next_token;
     text[0] = 0;
     XXH3_state_t *state = XXH3_createState();
