@@ -8,7 +8,7 @@ enum { INTEGERS = 13, CATEGORIES = 26 };
 
 static void schema_make(CsvSchema *s, int64_t rows)
 {
-    char name[8];
+    char name[16];
     *s = (CsvSchema){.path = mem_text(""), .separator = '\t'};
     s->hash_rows = rows > 1 ? (uint64_t)rows : 0;
     csv_texts_add(&s->missing, "");
