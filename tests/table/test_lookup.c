@@ -161,7 +161,7 @@ static void check_sums(Lookup *look, const Case *c)
 static void run_case(const Case *c)
 {
     static Ids ids;
-    static char name[BAG_FIELDS][8];
+    static char name[BAG_FIELDS][16];
     SparseTable of[BAG_FIELDS] = {0};
     uint64_t hash[BAG_FIELDS];
     int16_t owner[ROW_SHARDS];
