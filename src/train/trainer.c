@@ -318,9 +318,9 @@ static Status setup_ranks(Trainer *t)
     t->grid_ready = true;
     TRY(grid_join_gpus(&t->grid, t->backend, (int)c->grid.transport, c->train.reproducible));
     TRY(status_agree(t->world, train_plan_stage(t, t->grid.pp_rank, &t->plan)));
-    bool geo = sparse_mode(t) == TABLE_GEO;
+    bool sync = sparse_mode(t) == TABLE_SYNC;
     t->alone = world_alone();
-    Status st = comm_new(&t->comm, geo ? &t->alone : &t->grid.dp_world, t->backend,
+    Status st = comm_new(&t->comm, sync ? &t->grid.dp_world : &t->alone, t->backend,
                          c->grid.transport, t->plan->micro_grad_elements);
     TRY(status_agree(t->world, st));
     ExecutorOptions options = {.seed = (uint64_t)c->run.seed, .transport = c->grid.transport};

@@ -74,8 +74,8 @@ struct Trainer {
     World table_world;
     /* of this rank, for rows */
     double table_limit;
-    /* Mode geo: owned, NULL in others. And a world of this rank alone, whose sums its steps make.
-     */
+    /* Modes geo and async: owned, NULL in sync; and a world of this rank alone, over which its
+     * steps sum. */
     struct LocalSteps *local;
     World alone;
     Loader *loader;

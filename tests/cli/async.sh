@@ -48,6 +48,15 @@ holds "ranks stood still" test $stops -gt 0
 check 0 'done after' mpi 4 train --replay order3 slow.yaml run.name=even checkpoint.every_steps=200
 check 0 'to the bit' "$WEFT" ckpt diff "$(at uneven 400)" "$(at even 400)"
 
+# ---- a step is a rank's own ----
+# with a rate that changes nothing rank 0 has the losses of its own share of each batch, as in mode geo, and not those of the batch
+losses() { sed -n 's/.*"loss": *\([0-9.]*\).*/\1/p' "runs/$1/metrics.jsonl" | cut -c1-6; } # RUN
+own=(job.yaml optim.name=sgd optim.lr=1e-9 train.steps=4 train.log_every=1)
+for mode in sync geo async; do check 0 'done after' mpi 3 train "${own[@]}" run.name=own-$mode grid.mode=$mode; done
+holds 'four losses' test "$(losses own-async | wc -l)" = 4
+holds "a rank's own losses" test "$(losses own-async)" = "$(losses own-geo)"
+holds "not the batch's" test "$(losses own-async)" != "$(losses own-sync)"
+
 # ---- going on ----
 check 0 'resuming from' mpi 5 train job.yaml run.name=moved grid.servers=3 "checkpoint.resume=$(at one 20)"
 check 0 'loss' "$WEFT" eval job.yaml run.name=one
