@@ -64,9 +64,6 @@ typedef struct TablesPlan {
 Status tables_new(Tables **tables, const TablesPlan *plan);
 /* Servers go home. */
 void tables_free(Tables **tables);
-/* What a server of mode async writes, or reads: the ranks whose requests it has answered, in their
- * order, a byte each, two where there are more than 255 ranks. With the same order the same bits
- * come out. */
 /* A server's life, from tables_new of those who compute to their tables_free. Collective. */
 typedef struct ServerPlan {
     /* borrowed */
@@ -74,8 +71,9 @@ typedef struct ServerPlan {
     const World *world;
     int servers;
     size_t limit_bytes;
-    /* borrowed: a folder for the order of requests, which is written, or with `replay` followed;
-     * NULL: neither */
+    /* Borrowed: mode async, a folder for the ranks whose requests each server has answered, in their
+     * order, a byte each, two where there are more than 255 ranks: written, or with `replay`
+     * followed, which gives the same bits. NULL: neither. */
     const char *order;
     bool replay;
 } ServerPlan;
@@ -122,7 +120,7 @@ void tables_meet(Tables *tables);
  * many have been made, where a rule counts them. */
 typedef struct TableDenseState {
     float *params, *const *state;
-    const int64_t (*at)[OPTIM_SLOTS];
+    int64_t (*at)[OPTIM_SLOTS];
     int64_t updates;
 } TableDenseState;
 void tables_dense_put(Tables *tables, const TableDenseState *from);
@@ -130,11 +128,9 @@ void tables_dense_get(Tables *tables, const TableDenseState *to);
 /* Forgets all rows. */
 void tables_clear(Tables *tables);
 
-/* Is the graph's table number `table` here? Floats of a row of it with its state, and what the
- * state is. Not collective. */
+/* Is the graph's table number `table` here? Floats of its row with its state. Not collective. */
 bool tables_here(const Tables *tables, int table);
 int tables_floats(const Tables *tables, int table);
-RowState tables_state(const Tables *tables, int table);
 /* shard[ROW_SHARDS]: rows of each shard. */
 void tables_count(Tables *tables, int table, int64_t *shard);
 /* Rows of shards first .. end - 1, sorted by (shard, id), to rank `root` of those who compute:

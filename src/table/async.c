@@ -246,20 +246,17 @@ static int number_of(const Tables *t)
 
 static void update_rows(Tables *t, int from, const Say *what)
 {
-    int32_t *count;
-    uint64_t *id;
+    const World *world = t->plan.world;
+    const Bag *bag = &t->bag[what->bag];
     Owner *owner = &t->now[what->bag];
     OwnerPart *part = owner->part;
-    hear_some(t, from, what, &count, &id);
-    memcpy(part->count, count, (size_t)t->bag[what->bag].tables * sizeof *count);
+    (void)world_hear(world, from, part->count, (size_t)bag->tables * sizeof *part->count);
     owner_fit(owner, NULL);
-    memcpy(part->id, id, (size_t)what->ids * sizeof *id);
-    hear_floats(t, from, part->grad, (int64_t)what->ids * t->bag[what->bag].width);
-    owner_answer(owner);
+    (void)world_hear(world, from, part->id, (size_t)what->ids * sizeof *part->id);
+    hear_floats(t, from, part->grad, (int64_t)what->ids * bag->width);
+    owner_find(owner);
     owner_join(owner);
     owner_update(owner, what->lr, what->grad_scale);
-    mem_free(&count);
-    mem_free(&id);
 }
 
 static void update_dense(Tables *t, int from, const Say *what)
@@ -284,37 +281,37 @@ static void update_dense(Tables *t, int from, const Say *what)
     mem_free(&grad);
 }
 
-bool async_serve(Tables *t, int from, const Say *what)
+void async_serve(Tables *t, int from, const Say *what)
 {
     DensePart *d = t->dense;
     int own = number_of(t);
     switch (what->kind) {
     case SAY_PUSH_NOW:
         update_rows(t, from, what);
-        return true;
+        break;
     case SAY_DENSE_PULL:
         tell_floats(t, from, d->value, d->values[own]);
-        return true;
+        break;
     case SAY_DENSE_PUSH:
         update_dense(t, from, what);
-        return true;
+        break;
     case SAY_DENSE_PUT:
         hear_floats(t, from, d->value, d->values[own]);
         hear_floats(t, from, d->state, d->states[own]);
-        return true;
+        break;
     case SAY_DENSE_GET:
         tell_floats(t, from, d->state, d->states[own]);
-        return true;
+        break;
     case SAY_MEET:
         t->met_by[from] = true;
-        if (++t->met < t->askers) return true;
+        if (++t->met < t->askers) break;
         t->met = 0;
         for (int a = 0; a < t->askers; ++a) {
             t->met_by[a] = false;
             world_tell(t->plan.world, a, "", 1);
         }
-        return true;
+        break;
     default:
-        return false;
+        die("rank %d asks a server for what its mode has not (%d)", from, (int)what->kind);
     }
 }

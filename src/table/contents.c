@@ -14,11 +14,6 @@ int tables_floats(const Tables *t, int table)
     return t->store[tables_store(t, table)].floats;
 }
 
-RowState tables_state(const Tables *t, int table)
-{
-    return t->store[tables_store(t, table)].state;
-}
-
 void contents_clear(Tables *t)
 {
     for (int i = 0; i < t->stores && t->owns; ++i) {
@@ -183,7 +178,7 @@ void tables_put_begin(Tables *t)
     say(t, (Say){.kind = SAY_PUT});
 }
 
-/* Those of one owner. */
+/* Those of one owner: this rank, or a server. */
 static void put_to(Tables *t, int owner, int store, const uint64_t *id, const float *row,
                    int64_t count)
 {
@@ -193,7 +188,7 @@ static void put_to(Tables *t, int owner, int store, const uint64_t *id, const fl
     size_t bytes = (size_t)count * (size_t)t->store[store].floats * sizeof *row;
     if (count == 0) return;
     if (t->owns) {
-        if (owner == world->rank) put(t, store, id, row, count);
+        put(t, store, id, row, count);
         return;
     }
     world_tell(world, rank, &head, sizeof head);
@@ -206,7 +201,8 @@ void tables_put(Tables *t, int table, const uint64_t *id, const float *row, int6
     int store = tables_store(t, table), floats = t->store[store].floats;
     uint64_t *some = mem_new((size_t)(count + 1) * sizeof *some);
     float *rows = mem_new((size_t)(count * floats + 1) * sizeof *rows);
-    for (int o = 0; o < t->owners; ++o) {
+    int first = t->owns ? t->plan.world->rank : 0, end = t->owns ? first + 1 : t->owners;
+    for (int o = first; o < end; ++o) {
         int64_t n = 0;
         for (int64_t i = 0; i < count; ++i) {
             if (t->owner[row_shard(row_mix(t->store[store].hash, id[i]))] != o) continue;

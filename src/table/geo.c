@@ -21,6 +21,15 @@ typedef struct Pushed {
     float *delta;
 } Pushed;
 
+/* This rank has changed nothing yet. */
+static void begin_period(Tables *t)
+{
+    for (int i = 0; i < t->stores; ++i) {
+        row_store_free(&t->local[i]);
+        t->local[i] = row_store_new(t->store[i].hash, 2 * t->store[i].of->width, 0);
+    }
+}
+
 void geo_init(Tables *t)
 {
     if (t->plan.mode != TABLE_GEO) return;
@@ -29,8 +38,7 @@ void geo_init(Tables *t)
         return;
     }
     t->local = mem_new((size_t)t->stores * sizeof *t->local);
-    for (int i = 0; i < t->stores; ++i)
-        t->local[i] = row_store_new(t->store[i].hash, 2 * t->store[i].of->width, 0);
+    begin_period(t);
 }
 
 static void pushed_clear(Tables *t)
@@ -98,19 +106,19 @@ static void pull(Tables *t, int b, const Lookup *look, int owner, float **at, co
     mem_free(&id);
 }
 
-/* at[place]: this rank's own row of each of the step's ids. */
+/* This rank's own row of each of the step's ids, by place. */
 static void find_local(Tables *t, int b, const Lookup *look, float **at, bool *is_new)
 {
     const Bag *bag = &t->bag[b];
     int32_t place = 0;
-    for (int o = 0; o < t->owners; ++o)
-        for (int i = 0; i < bag->tables; ++i) {
-            int32_t n = look->count[o * bag->tables + i];
-            Status st = row_store_add(t->local[t->first[b] + i], look->id + place, n, at + place,
-                                      is_new + place);
-            if (st != OK) die_as(st, "table %s: %s", bag->of[i].name, fail_message());
-            place += n;
-        }
+    for (int s = 0; s < t->owners * bag->tables; ++s) {
+        int table = s % bag->tables;
+        int32_t n = look->count[s];
+        Status st = row_store_add(t->local[t->first[b] + table], look->id + place, n, at + place,
+                                  is_new + place);
+        if (st != OK) die_as(st, "table %s: %s", bag->of[table].name, fail_message());
+        place += n;
+    }
 }
 
 void geo_rows(Tables *t, Flight *f)
@@ -118,13 +126,12 @@ void geo_rows(Tables *t, Flight *f)
     for (int b = 0; b < t->bags; ++b) {
         Lookup *look = &f->look[b];
         size_t ids = (size_t)look->names.count + 1, width = (size_t)t->bag[b].width;
-        float **at = mem_new(ids * sizeof *at);
+        float **at = look->own;
         bool *is_new = mem_new(ids * sizeof *is_new);
         find_local(t, b, look, at, is_new);
         for (int o = 0; o < t->owners; ++o) pull(t, b, look, o, at, is_new);
         for (int p = 0; p < look->names.count; ++p)
             memcpy(look->value + (size_t)p * width, at[p], width * sizeof(float));
-        mem_free(&at);
         mem_free(&is_new);
     }
 }
@@ -132,27 +139,15 @@ void geo_rows(Tables *t, Flight *f)
 void geo_update(Tables *t, Flight *f, double lr, double grad_scale)
 {
     for (int b = 0; b < t->bags; ++b) {
-        Lookup *look = &f->look[b];
+        const Lookup *look = &f->look[b];
         const Bag *bag = &t->bag[b];
-        size_t ids = (size_t)look->names.count + 1;
-        float **at = mem_new(ids * sizeof *at);
-        bool *is_new = mem_new(ids * sizeof *is_new);
-        find_local(t, b, look, at, is_new);
         int32_t place = 0;
         for (int s = 0; s < t->owners * bag->tables; ++s) {
             const TableStore *store = &t->store[t->first[b] + s % bag->tables];
-            for (int32_t end = place + look->count[s]; place < end; ++place) {
-                OptimRowArgs args = {.w = at[place],
-                                     .g = look->sum + (int64_t)place * bag->width,
-                                     .width = bag->width,
-                                     .lr = (float)((double)(float)lr * store->rule.rate),
-                                     .grad_scale = (float)grad_scale,
-                                     .decay = (float)store->rule.is->weight_decay};
-                if (!store->of->frozen) store->rule.table->row_update(&store->rule, &args);
-            }
+            for (int32_t end = place + look->count[s]; place < end; ++place)
+                store_update(store, look->own[place], look->sum + (int64_t)place * bag->width, lr,
+                             grad_scale);
         }
-        mem_free(&at);
-        mem_free(&is_new);
     }
 }
 
@@ -189,16 +184,13 @@ void tables_exchange(Tables *t)
         for (int o = 0; o < t->owners; ++o) push_to(t, b, o);
     for (int o = 0; o < t->owners; ++o)
         (void)world_hear(t->plan.world, t->first_owner + o, &done, sizeof done);
-    for (int i = 0; i < t->stores; ++i) {
-        row_store_free(&t->local[i]);
-        t->local[i] = row_store_new(t->store[i].hash, 2 * t->store[i].of->width, 0);
-    }
+    begin_period(t);
 }
 
 /* ---- a server ---- */
 
 /* Owner of both: the caller. */
-void hear_some(const Tables *t, int from, const Say *what, int32_t **count, uint64_t **id)
+static void hear_some(const Tables *t, int from, const Say *what, int32_t **count, uint64_t **id)
 {
     size_t tables = (size_t)t->bag[what->bag].tables, ids = (size_t)what->ids;
     *count = mem_new(tables * sizeof **count);
@@ -239,7 +231,7 @@ static void end_period(Tables *t)
             memcpy(owner->part[a].id, p->id, (size_t)p->ids * sizeof *p->id);
             memcpy(owner->part[a].grad, p->delta, (size_t)p->ids * width * sizeof *p->delta);
         }
-        owner_answer(owner);
+        owner_find(owner);
         owner_join(owner);
         owner_add(owner, 1.0f / (float)t->askers);
     }

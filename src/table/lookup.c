@@ -37,6 +37,7 @@ void lookup_init(Lookup *look, const Bag *bag, int owners, int micros, int64_t m
         if (gradients) m->grad = mem_pages_new(values_bytes(look, most));
     }
     if (!gradients) return;
+    look->own = mem_new(step * sizeof *look->own);
     look->sum = mem_pages_new(values_bytes(look, all));
     look->leaf_begin = mem_new((step + 1) * sizeof *look->leaf_begin);
     look->leaf_micro = mem_new(step * sizeof *look->leaf_micro);
@@ -65,6 +66,7 @@ void lookup_fini(Lookup *look)
     mem_free(&look->begin);
     mem_free(&look->seen);
     mem_free(&look->seen_row);
+    mem_free(&look->own);
     mem_free(&look->leaf_begin);
     mem_free(&look->leaf_micro);
     mem_free(&look->leaf);
@@ -183,7 +185,7 @@ void lookup_join(Lookup *look)
 /* Two steps' numbers and values, an evaluation's, and what an owner of as many has. */
 size_t tables_buffer_bytes(int width, int64_t ids)
 {
-    const size_t numbers = 8 * sizeof(int32_t) + 2 * sizeof(uint64_t) + sizeof(float *),
+    const size_t numbers = 8 * sizeof(int32_t) + 2 * sizeof(uint64_t) + 2 * sizeof(float *),
                  names = sizeof(uint64_t) + 4 * sizeof(int32_t),
                  row = (size_t)width * sizeof(float);
     size_t step = numbers + names + 3 * row, evaluation = numbers + names + row;

@@ -41,6 +41,8 @@ typedef struct Lookup {
     int32_t *begin;
     /* owned, of mem_pages: [place][width], the rows, and the sums of their gradients */
     float *value, *sum;
+    /* owned: mode geo, this rank's own row of each place */
+    float **own;
     /* owned: which micro-batch has seen a number last, and its row there */
     int32_t *seen, *seen_row;
     /* owned, for joins: leaves of each number, one behind the other: */

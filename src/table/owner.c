@@ -114,6 +114,16 @@ void owner_answer(Owner *owner)
     for (int r = 0; r < owner->ranks; ++r) owner_answer_part(owner, &owner->part[r]);
 }
 
+void owner_find(Owner *owner)
+{
+    for (int r = 0; r < owner->ranks; ++r) {
+        OwnerPart *p = &owner->part[r];
+        int64_t at = 0;
+        for (int t = 0; t < owner->bag->tables; at += p->count[t++])
+            row_store_find(owner->store[t].rows, p->id + at, p->count[t], p->row + at);
+    }
+}
+
 /* ---- sums ---- */
 
 static OwnerRow *row_of(Owner *owner, int table, const OwnerPart *p, int64_t i)
@@ -218,22 +228,27 @@ void owner_add(Owner *owner, float factor)
     }
 }
 
+void store_update(const TableStore *store, float *row, const float *grad, double lr,
+                  double grad_scale)
+{
+    const OptimRule *rule = &store->rule;
+    const int width = store->of->width;
+    OptimRowArgs args = {.w = row,
+                         .state = row + width,
+                         .g = grad,
+                         .width = width,
+                         .lr = (float)((double)(float)lr * rule->rate),
+                         .grad_scale = (float)grad_scale,
+                         .decay = (float)rule->is->weight_decay};
+    if (!store->of->frozen) rule->table->row_update(rule, &args);
+}
+
 void owner_update(Owner *owner, double lr, double grad_scale)
 {
-    int width = owner->bag->width;
     for (int t = 0; t < owner->bag->tables; ++t) make_rows(owner, t);
     for (int u = 0; u < owner->updates; ++u) {
         const OwnerRow *of = &owner->update[u];
-        if (owner->store[of->table].of->frozen) continue;
-        const OptimRule *rule = &owner->store[of->table].rule;
-        OptimRowArgs args = {.w = of->row,
-                             .state = of->row + width,
-                             .g = of->grad,
-                             .width = width,
-                             .lr = (float)((double)(float)lr * rule->rate),
-                             .grad_scale = (float)grad_scale,
-                             .decay = (float)rule->is->weight_decay};
-        rule->table->row_update(rule, &args);
+        store_update(&owner->store[of->table], of->row, of->grad, lr, grad_scale);
     }
 }
 

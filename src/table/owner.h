@@ -59,9 +59,9 @@ typedef struct Owner {
     /* owned: the step's rows */
     OwnerRow *update;
     int updates;
-    /* owned, for joins: */
-    /* so far */
+    /* so far: times that a rank has asked for rows, and how many */
     int64_t requests, asked;
+    /* owned, for joins */
     Intern names;
     int32_t *next, *position;
     float **leaf;
@@ -71,6 +71,10 @@ typedef struct Owner {
  * Ends the job with ERR_MEMORY where they have no room. */
 void store_add(TableStore *store, size_t limit_bytes, size_t held_bytes, const uint64_t *id,
                int64_t count, float **row);
+/* One row by the table's rule, unless it is frozen; its state, where the rule has any, is behind
+ * its values. */
+void store_update(const TableStore *store, float *row, const float *grad, double lr,
+                  double grad_scale);
 void owner_init(Owner *owner, const Bag *bag, TableStore *store, uint64_t seed, int ranks, int own);
 void owner_fini(Owner *owner);
 /* All counts are there: what parts point to. look: this rank's own, if it asks. Memory grows where
@@ -80,6 +84,8 @@ void owner_fit(Owner *owner, const Lookup *look);
 void owner_answer(Owner *owner);
 /* The same of one part, which need not be the owner's own. */
 void owner_answer_part(Owner *owner, OwnerPart *part);
+/* Finds the rows alone, of gradients that come without a question. */
+void owner_find(Owner *owner);
 /* All gradients are there: one sum for each row, by the tree of ranks. */
 void owner_join(Owner *owner);
 /* lr of the optimizer; ends the job with ERR_MEMORY where a new row has no room. */

@@ -175,7 +175,6 @@ static bool serve_one(Tables *t, Order *order)
                order->path);
     int from = world_hear(t->plan.world, next, &what, sizeof what);
     order_add(order, from);
-    if (async_serve(t, from, &what)) return true;
     if (what.evaluation && !t->evaluation.tables) stream_init(t, &t->evaluation, false);
     TableStream *s = what.evaluation ? &t->evaluation : &t->training;
     Flight *f = &s->flight[what.flight];
@@ -228,7 +227,7 @@ static bool serve_one(Tables *t, Order *order)
     case SAY_END:
         return false;
     default:
-        die("rank %d asks a server for what its mode has not (%d)", from, (int)what.kind);
+        async_serve(t, from, &what);
     }
     return true;
 }

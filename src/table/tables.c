@@ -183,6 +183,13 @@ static void swap_rows(TableStream *s)
     world_swap_wait(s->rows);
 }
 
+/* Owner o's part of what an asker has by place, `each` bytes an id. */
+static WorldPart slice(const Lookup *look, int o, void *of, size_t each)
+{
+    size_t first = (size_t)look->begin[o], end = (size_t)look->begin[o + 1];
+    return (WorldPart){(char *)of + first * each, (end - first) * each};
+}
+
 /* How many ids of each of the bag's tables each rank asks of each owner. */
 static void swap_counts(TableStream *s, const Bag *bag, Lookup *look, Owner *owner)
 {
@@ -210,11 +217,8 @@ void stream_ids(TableStream *s, Flight *f)
         Owner *owner = f->owner ? &f->owner[b] : NULL;
         swap_counts(s, &t->bag[b], look, owner);
         swap_clear(s);
-        for (int o = 0; o < t->owners && look; ++o) {
-            size_t ids = (size_t)(look->begin[o + 1] - look->begin[o]);
-            s->to[t->first_owner + o] =
-                (WorldPart){look->id + look->begin[o], ids * sizeof *look->id};
-        }
+        for (int o = 0; o < t->owners && look; ++o)
+            s->to[t->first_owner + o] = slice(look, o, look->id, sizeof *look->id);
         for (int a = 0; a < t->askers && owner; ++a) {
             const OwnerPart *part = &owner->part[a];
             s->from[a] = (WorldPart){part->id, (size_t)part->ids * sizeof *part->id};
@@ -237,11 +241,8 @@ void stream_rows(TableStream *s, Flight *f)
         if (owner) owner_answer(owner);
         for (int a = 0; a < t->askers && owner; ++a)
             s->to[a] = (WorldPart){owner->part[a].value, (size_t)owner->part[a].ids * row};
-        for (int o = 0; o < t->owners && look; ++o) {
-            size_t ids = (size_t)(look->begin[o + 1] - look->begin[o]);
-            float *to = look->value + (int64_t)look->begin[o] * t->bag[b].width;
-            s->from[t->first_owner + o] = (WorldPart){to, ids * row};
-        }
+        for (int o = 0; o < t->owners && look; ++o)
+            s->from[t->first_owner + o] = slice(look, o, look->value, row);
         swap_rows(s);
     }
 }
@@ -256,11 +257,8 @@ void stream_gradients(TableStream *s, Flight *f)
         size_t row = (size_t)t->bag[b].width * sizeof(float);
         swap_clear(s);
         if (look) lookup_join(look);
-        for (int o = 0; o < t->owners && look; ++o) {
-            size_t ids = (size_t)(look->begin[o + 1] - look->begin[o]);
-            float *from = look->sum + (int64_t)look->begin[o] * t->bag[b].width;
-            s->to[t->first_owner + o] = (WorldPart){from, ids * row};
-        }
+        for (int o = 0; o < t->owners && look; ++o)
+            s->to[t->first_owner + o] = slice(look, o, look->sum, row);
         for (int a = 0; a < t->askers && owner; ++a)
             s->from[a] = (WorldPart){owner->part[a].grad, (size_t)owner->part[a].ids * row};
         swap_rows(s);

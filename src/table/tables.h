@@ -138,14 +138,13 @@ void geo_pull(Tables *tables, int from, const Say *what);
 void geo_push(Tables *tables, int from, const Say *what);
 void send_some(const Tables *tables, SayKind kind, int bag, int owner, const int32_t *count,
                const uint64_t *id, Say more);
-void hear_some(const Tables *tables, int from, const Say *what, int32_t **count, uint64_t **id);
 /* async.c */
 void async_init(Tables *tables, const TableDense *param, int count, const Config *config);
 void async_fini(Tables *tables);
 /* Of who asks: values for a step's ids. */
 void async_rows(Tables *tables, Flight *flight);
-/* Of a server: does what rank `from` has said, if it is of this mode. */
-bool async_serve(Tables *tables, int from, const Say *what);
+/* Of a server: does what rank `from` has said, which is of this mode. */
+void async_serve(Tables *tables, int from, const Say *what);
 /* contents.c */
 void contents_clear(Tables *tables);
 void contents_count(Tables *tables, int store);

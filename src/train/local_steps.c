@@ -25,6 +25,25 @@ struct LocalSteps {
 
 /* ---- what it is not combined with ---- */
 
+/* Slots of state of a row, or those of them alone that each number of the row has; -1: the rule
+ * takes no rows. */
+static int row_slots(const OptimRule *rule, bool each)
+{
+    /* no rule has so many of anything else */
+    enum { WIDTH = 7 };
+    int slots = 0;
+    if (!rule->table->row_state) return -1;
+    RowState is = rule->table->row_state(rule->is, WIDTH);
+    for (int s = 0; s < is.slots; ++s) slots += !each || is.floats[s] == WIDTH;
+    return slots;
+}
+
+/* A row has no state, but a parameter has. */
+static const char *by_momentum(const OptimRule *rule)
+{
+    return row_slots(rule, false) == 0 && rule->slots > 0 ? " with momentum" : "";
+}
+
 /* Servers update pieces of parameters one by one, as they do with rows. */
 static Status check_async_rules(const Trainer *t)
 {
@@ -32,31 +51,25 @@ static Status check_async_rules(const Trainer *t)
         const Param *p = &t->graph->param[i];
         if (p->info.buffer || p->frozen || p->tied >= 0) continue;
         OptimRule rule = optim_rule(t->config, t->rule[i]);
-        int whole = 0, width = 7;
-        RowState is = {0};
-        if (rule.table->row_state) is = rule.table->row_state(rule.is, width);
-        for (int s = 0; s < is.slots; ++s) whole += is.floats[s] == width;
-        if (rule.table->row_state && whole == rule.slots) continue;
+        if (row_slots(&rule, true) == rule.slots) continue;
         return config_fail_key(t->config, t->rule[i] == 0 ? "optim.name" : "optim.groups",
                                "grid.mode: async has servers update each piece of %s as it comes, "
                                "which %s%s cannot: sgd without momentum, adagrad, adam, adamw and "
                                "ftrl can",
-                               p->name, rule.table->word.word,
-                               rule.table->row_state ? " with momentum" : "");
+                               p->name, rule.table->word.word, by_momentum(&rule));
     }
     return OK;
 }
 
-static Status check_rules(const Trainer *t)
+static Status check_geo_rules(const Trainer *t)
 {
     for (int i = 0; i < optim_rule_count(t->config); ++i) {
         OptimRule rule = optim_rule(t->config, i);
-        if (strcmp(rule.table->word.word, "sgd") == 0 && rule.slots == 0) continue;
+        if (row_slots(&rule, false) == 0 && rule.slots == 0) continue;
         return config_fail_key(t->config, i == 0 ? "optim.name" : "optim.groups",
                                "grid.mode: geo adds what ranks have changed, which is defined for "
                                "sgd without momentum: %s%s has state",
-                               rule.table->word.word,
-                               strcmp(rule.table->word.word, "sgd") == 0 ? " with momentum" : "");
+                               rule.table->word.word, by_momentum(&rule));
     }
     return OK;
 }
@@ -88,7 +101,7 @@ Status local_check(const Trainer *t)
                                "%d micro-batches of a batch do not give each of %d ranks one: make "
                                "it smaller",
                                t->micros, t->shape.dp);
-    return c->grid.mode == TABLE_GEO ? check_rules(t) : check_async_rules(t);
+    return c->grid.mode == TABLE_GEO ? check_geo_rules(t) : check_async_rules(t);
 }
 
 /* ---- a run ---- */
@@ -119,7 +132,7 @@ static TableDenseState dense_state(Trainer *t)
         memcpy(at[i], t->optim->piece[i].state, sizeof at[i]);
     return (TableDenseState){.params = executor_params(t->executor),
                              .state = t->optim->state,
-                             .at = (const int64_t(*)[OPTIM_SLOTS])at,
+                             .at = at,
                              .updates = t->optim->step * t->shape.dp};
 }
 
@@ -128,7 +141,7 @@ static void dense_to_servers(Trainer *t)
 {
     TableDenseState of = dense_state(t);
     if (t->world->rank == 0) tables_dense_put(t->tables, &of);
-    mem_free((void **)(uintptr_t)&of.at);
+    mem_free(&of.at);
     tables_meet(t->tables);
 }
 
@@ -137,7 +150,7 @@ static void dense_from_servers(Trainer *t)
     TableDenseState of = dense_state(t);
     tables_meet(t->tables);
     tables_dense_get(t->tables, &of);
-    mem_free((void **)(uintptr_t)&of.at);
+    mem_free(&of.at);
     executor_params_changed(t->executor);
 }
 

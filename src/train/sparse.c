@@ -29,16 +29,11 @@ int sparse_held(const Trainer *t, const Plan *plan)
     return here ? tables_held(&(TablesPlan){.micros = t->micros_local}) : 0;
 }
 
-/* Does this rank's stage have a table? */
-static bool find_here(const Trainer *t, bool *here)
+static bool plan_has(const Plan *plan, int node)
 {
-    const Graph *g = t->graph;
-    const Plan *plan = t->plan;
-    bool any = false;
     for (int c = 0; c < plan->chunk_count; ++c)
-        for (int i = plan->chunk[c].first; i < plan->chunk[c].last; ++i) here[i] = true;
-    for (int i = 0; i < g->table_count; ++i) any = any || here[g->table[i].node];
-    return any;
+        if (node >= plan->chunk[c].first && node < plan->chunk[c].last) return true;
+    return false;
 }
 
 /* Of one stage: the ranks that have to do with servers are one world. */
@@ -89,7 +84,9 @@ Status sparse_make(Trainer *t)
     size_t tables = (size_t)g->table_count;
     bool *here = mem_new((size_t)g->node_count * sizeof *here);
     OptimRule *rule = mem_new(tables * sizeof *rule);
-    bool any = find_here(t, here);
+    bool any = false;
+    for (int i = 0; i < g->node_count; ++i) here[i] = plan_has(t->plan, i);
+    for (int i = 0; i < g->table_count; ++i) any = any || here[g->table[i].node];
     for (int i = 0; i < g->table_count; ++i) rule[i] = optim_rule(t->config, t->table_rule[i]);
     if (t->servers > 0) sparse_split(&t->table_world, t->job, any);
     int dense_count;
@@ -126,12 +123,17 @@ void sparse_free(Trainer *t)
 
 /* ---- a plan ---- */
 
+RowState sparse_state(const Trainer *t, int table)
+{
+    OptimRule rule = optim_rule(t->config, t->table_rule[table]);
+    return rule.table->row_state(rule.is, t->graph->table[table].width);
+}
+
 TrainTable train_table(const Trainer *t, int table)
 {
-    enum { MANY = 3000000 };
     const SparseTable *of = &t->graph->table[table];
     OptimRule rule = optim_rule(t->config, t->table_rule[table]);
-    RowState state = rule.table->row_state(rule.is, of->width);
+    RowState state = sparse_state(t, table);
     TrainTable view = {.table = of, .rule = rule.table, .width = of->width};
     for (int i = 0; i < state.slots; ++i) view.state += state.floats[i];
     /* an index is full to 0.35 .. 0.7 */
@@ -154,13 +156,6 @@ int train_table_askers(const Trainer *t)
 double train_table_limit(const Trainer *t)
 {
     return t->table_limit;
-}
-
-static bool plan_has(const Plan *plan, int node)
-{
-    for (int c = 0; c < plan->chunk_count; ++c)
-        if (node >= plan->chunk[c].first && node < plan->chunk[c].last) return true;
-    return false;
 }
 
 size_t sparse_buffer_bytes(const Trainer *t, const Plan *plan)

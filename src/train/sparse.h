@@ -28,6 +28,8 @@ int sparse_held(const Trainer *t, const Plan *plan);
 BatchSource sparse_source(Trainer *t);
 /* Closes the loader: what is out of it goes back. */
 void sparse_close_loader(Trainer *t);
+/* State of a row of the table by its rule. */
+RowState sparse_state(const Trainer *t, int table);
 /* What a rank of the plan's stage has for tables: buffers; rows where it owns them and all are
  * known. */
 size_t sparse_buffer_bytes(const Trainer *t, const Plan *plan);

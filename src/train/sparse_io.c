@@ -7,6 +7,7 @@
  *     /optim/SLOT/tables/NAME   (N, floats of the slot) */
 #include "sparse_io.h"
 
+#include "sparse.h"
 #include "tensors.h"
 
 #include <string.h>
@@ -41,23 +42,18 @@ struct SparseIo {
     int arrival_count;
 };
 
-static RowState state_of(const Trainer *t, int table)
-{
-    OptimRule rule = optim_rule(t->config, t->table_rule[table]);
-    return rule.table->row_state(rule.is, t->graph->table[table].width);
-}
-
 static int part_floats(const Trainer *t, int table, int part)
 {
     if (part == PART_IDS) return 2;
-    return part == PART_ROWS ? t->graph->table[table].width : state_of(t, table).floats[part];
+    return part == PART_ROWS ? t->graph->table[table].width : sparse_state(t, table).floats[part];
 }
 
 /* Owner: the caller. */
 static char *part_path(const Trainer *t, int table, int part)
 {
     const char *name = t->graph->table[table].name;
-    if (part >= 0) return mem_format("/optim/%s/tables/%s", state_of(t, table).name[part], name);
+    if (part >= 0)
+        return mem_format("/optim/%s/tables/%s", sparse_state(t, table).name[part], name);
     return mem_format("/tables/%s/%s", name, part == PART_IDS ? "ids" : "rows");
 }
 
@@ -171,7 +167,7 @@ SparseIo *sparse_io_saving(Trainer *t)
     size_t most = 1;
     for (int k = 0; k < t->graph->table_count; ++k) {
         count_rows(io, k);
-        for (int part = PART_IDS; part < state_of(t, k).slots; ++part) {
+        for (int part = PART_IDS; part < sparse_state(t, k).slots; ++part) {
             char *path = part_path(t, k, part);
             for (int b = 0; b < io->blocks[k]; ++b) {
                 Shape shape = shape_of(2, rows_of(io, k, b), part_floats(t, k, part), 1, 1);
@@ -293,7 +289,7 @@ Status sparse_io_loading(Trainer *t, const char *path, bool params_only, SparseI
     SparseIo *io = *out = begin(t);
     Status status = OK;
     for (int k = 0; k < t->graph->table_count; ++k)
-        for (int part = PART_IDS; part < (params_only ? 0 : state_of(t, k).slots); ++part)
+        for (int part = PART_IDS; part < (params_only ? 0 : sparse_state(t, k).slots); ++part)
             if (status == OK) status = add_part(io, &list, k, part, path);
     checkpoint_list_fini(&list);
     TRY(status);
@@ -334,7 +330,7 @@ void sparse_io_set(SparseIo *io, int i, const float *plain)
     Trainer *t = io->trainer;
     Arrival *a = &io->arrivals[io->arrival[i]];
     int table = io->table[i], part = io->part[i], floats = tables_floats(t->tables, table);
-    int parts = 2 + (io->params_only ? 0 : state_of(t, table).slots);
+    int parts = 2 + (io->params_only ? 0 : sparse_state(t, table).slots);
     int64_t count = io->tensor[i].shape.dim[0];
     size_t rows = (size_t)count + 1;
     if (a->parts++ == 0) {
