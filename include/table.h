@@ -71,8 +71,8 @@ typedef struct ServerPlan {
     const World *world;
     int servers;
     size_t limit_bytes;
-    /* Borrowed: mode async, a folder for the ranks whose requests each server has answered, in their
-     * order, a byte each, two where there are more than 255 ranks: written, or with `replay`
+    /* Borrowed: mode async, a folder for the ranks whose requests each server has answered, in
+     * their order, a byte each, two where there are more than 255 ranks: written, or with `replay`
      * followed, which gives the same bits. NULL: neither. */
     const char *order;
     bool replay;

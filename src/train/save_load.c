@@ -1,232 +1,14 @@
 /* Checkpoints of a Trainer: its tensors as checkpoint.h wants them. */
 #include "init_from.h"
+#include "live.h"
 #include "resume.h"
 #include "save_copy.h"
 #include "sparse.h"
-#include "sparse_io.h"
 
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-
-/* Tensors as they lie in memory now. */
-typedef struct Live {
-    Tensors list;
-    /* copy of a tensor; NULL where the backend's memory is the host's */
-    float *host;
-    /* a tensor whose parts several ranks have; NULL where nothing is sharded */
-    float *whole;
-    /* In plain order, NULL where tensor parallelism divides nothing: this rank's slice of a tensor,
-     * those of the group. */
-    float *slice, *slices;
-    /* owned: rows of sparse tables, whose tensors come behind the list's; NULL: there are none */
-    SparseIo *sparse;
-    /* owned: both, where there are */
-    CheckpointTensor *tensor;
-} Live;
-
-static bool tensor_wanted(void *user, int i)
-{
-    const Live *live = user;
-    const Tensors *list = &live->list;
-    const Trainer *t = list->trainer;
-    if (i >= list->count) return sparse_io_wants(live->sparse, i - list->count);
-    if (tensors_param(list, i) < 0 || tensors_zero(list, i)) return false;
-    if (!tensors_in_parts(list, i)) return list->slot[i] >= 0 || train_sets_params(t);
-    return tensors_part(list, i, t->grid.dp_rank) > 0;
-}
-
-/* Into the backend's memory, or out of it. */
-static void copy(const Live *live, void *to, const void *from, size_t bytes)
-{
-    Trainer *t = live->list.trainer;
-    Stream *s = t->backend->table->stream(t->backend);
-    t->backend->table->copy(s, to, from, bytes);
-    t->backend->table->sync(s);
-}
-
-static size_t bytes_of(const Live *live, int param)
-{
-    return (size_t)live->list.trainer->graph->param[param].elements * sizeof(float);
-}
-
-/* The replicas that have a tensor's parts send them to number `writer`. Shards lie in the order of
- * ranks. */
-static void collect_parts(Live *live, int i, int writer)
-{
-    Trainer *t = live->list.trainer;
-    int dp = t->shape.dp;
-    float *mine = tensors_memory(&live->list, i);
-    size_t *bytes = mem_new((size_t)dp * sizeof *bytes);
-    for (int r = 0; r < dp; ++r) bytes[r] = (size_t)tensors_part(&live->list, i, r) * sizeof(float);
-    if (live->host) {
-        copy(live, live->host, mine, bytes[t->grid.dp_rank]);
-        mine = live->host;
-    }
-    world_collect(&t->grid.dp_world, mine, bytes, writer, live->whole);
-    mem_free(&bytes);
-}
-
-static void get_plain(Live *live, int i, int param, float *plain);
-
-/* The ranks of a tensor group send their slices to number `writer`. */
-static void collect_slices(Live *live, int i, int param, int writer)
-{
-    Trainer *t = live->list.trainer;
-    int tp = t->shape.tp;
-    size_t *bytes = mem_new((size_t)tp * sizeof *bytes);
-    for (int r = 0; r < tp; ++r)
-        bytes[r] = (size_t)param_slice_count(t->graph, param, r) * sizeof(float);
-    get_plain(live, i, param, live->slice);
-    world_collect(&t->grid.tp_world, live->slice, bytes, writer, live->slices);
-    mem_free(&bytes);
-}
-
-/* To the one that writes it: in its own column of replicas in each place of the tensor group, then
- * within its group. */
-static void tensor_collect(void *user, int i, int writer)
-{
-    Live *live = user;
-    const Tensors *list = &live->list;
-    const Trainer *t = list->trainer;
-    if (i >= list->count) {
-        sparse_io_collect(live->sparse, i - list->count, writer);
-        return;
-    }
-    if (!live->whole && !live->slice) return;
-    int from_stage = writer - list->tensor[i].rank_first, tp = t->shape.tp;
-    int here = t->world->rank - list->tensor[i].rank_first;
-    if (here < 0 || here >= t->shape.dp * tp || tensors_zero(list, i)) return;
-    int param = tensors_param(list, i);
-    bool sliced = tensors_sliced(list, i);
-    if (!sliced && from_stage % tp != t->grid.tp_rank) return;
-    if (tensors_in_parts(list, i)) collect_parts(live, i, from_stage / tp);
-    if (sliced && t->grid.dp_rank == from_stage / tp)
-        collect_slices(live, i, param, from_stage % tp);
-}
-
-/* What this rank has of tensor i, its parts collected, in plain order. */
-static void get_plain(Live *live, int i, int param, float *plain)
-{
-    const Graph *g = live->list.trainer->graph;
-    const Param *p = &g->param[param];
-    bool collected = tensors_in_parts(&live->list, i);
-    float *memory = collected ? live->whole : tensors_memory(&live->list, i);
-    if (live->host && !collected) {
-        copy(live, live->host, memory, bytes_of(live, param));
-        memory = live->host;
-    }
-    op_unpack(g->node[p->node].op, p->slot, memory, plain);
-}
-
-static const float *tensor_get(void *user, int i, float *plain)
-{
-    Live *live = user;
-    const Tensors *list = &live->list;
-    const Graph *g = list->trainer->graph;
-    if (i >= list->count) return sparse_io_get(live->sparse, i - list->count);
-    int param = tensors_param(list, i);
-    if (tensors_zero(list, i)) {
-        memset(plain, 0, (size_t)shape_count(list->tensor[i].shape) * sizeof *plain);
-    } else if (!tensors_sliced(list, i)) {
-        get_plain(live, i, param, plain);
-    } else {
-        const float *slice = live->slices;
-        for (int r = 0; r < g->ranks; slice += param_slice_count(g, param, r++))
-            param_slice_put(g, param, r, slice, plain);
-    }
-    return plain;
-}
-
-static void copy_range(const void *args, float *const range[FLAT_RANGES], int64_t n)
-{
-    (void)args;
-    memcpy(range[1], range[0], (size_t)n * sizeof(float));
-}
-
-/* By all threads where nothing changes place: memory may be touched for the first time. */
-static void pack(const Trainer *t, int param, const float *plain, float *stored)
-{
-    const Param *p = &t->graph->param[param];
-    Op *op = t->graph->node[p->node].op;
-    float *from = (float *)(uintptr_t)plain;
-    if (op_stored_plain(op, p->slot))
-        backend_cpu.flat->each(NULL, copy_range, NULL, (float *[FLAT_RANGES]){from, stored},
-                               p->elements);
-    else
-        op_pack(op, p->slot, plain, stored);
-}
-
-static void tensor_set(void *user, int i, const float *plain)
-{
-    Live *live = user;
-    const Tensors *list = &live->list;
-    const Graph *g = list->trainer->graph;
-    if (i >= list->count) {
-        sparse_io_set(live->sparse, i - list->count, plain);
-        return;
-    }
-    int param = tensors_param(list, i);
-    bool in_parts = tensors_in_parts(list, i);
-    float *memory = tensors_memory(list, i);
-    float *packed = live->host ? live->host : in_parts ? live->whole : memory;
-    if (tensors_sliced(list, i)) {
-        param_slice_get(g, param, g->rank, plain, live->slice);
-        plain = live->slice;
-    }
-    pack(list->trainer, param, plain, packed);
-    if (in_parts) {
-        int64_t first, count;
-        plan_shard(list->plan, param, list->trainer->grid.dp_rank, &first, &count);
-        copy(live, memory, packed + first, (size_t)count * sizeof *memory);
-    } else if (live->host) {
-        copy(live, memory, live->host, bytes_of(live, param));
-    }
-}
-
-static void live_init(Live *live, Trainer *t, bool params_only)
-{
-    *live = (Live){0};
-    tensors_init(&live->list, t, t->plan, params_only);
-    if (!t->backend->table->host_memory) live->host = mem_pages_new(t->plan->param_bytes);
-    if (t->plan->zero) live->whole = mem_pages_new(tensors_largest_bytes(t));
-    if (t->shape.tp > 1) {
-        live->slice = mem_pages_new(tensors_largest_whole_bytes(t));
-        live->slices = mem_pages_new(tensors_largest_whole_bytes(t));
-    }
-}
-
-static void live_fini(Live *live)
-{
-    const Trainer *t = live->list.trainer;
-    if (live->host) mem_pages_free(live->host, t->plan->param_bytes);
-    if (live->whole) mem_pages_free(live->whole, tensors_largest_bytes(t));
-    if (live->slice) mem_pages_free(live->slice, tensors_largest_whole_bytes(t));
-    if (live->slices) mem_pages_free(live->slices, tensors_largest_whole_bytes(t));
-    tensors_fini(&live->list);
-    sparse_io_free(&live->sparse);
-    mem_free(&live->tensor);
-}
-
-/* What saving and loading have in common. */
-static CheckpointIo io_of(Live *live)
-{
-    size_t params = (size_t)live->list.count, rows = (size_t)sparse_io_count(live->sparse);
-    if (live->sparse) {
-        live->tensor = mem_new((params + rows) * sizeof *live->tensor);
-        memcpy(live->tensor, live->list.tensor, params * sizeof *live->tensor);
-        memcpy(live->tensor + params, sparse_io_tensors(live->sparse), rows * sizeof *live->tensor);
-    }
-    bool collects = live->whole || live->slice || live->sparse;
-    return (CheckpointIo){.count = (int)(params + rows),
-                          .tensor = live->sparse ? live->tensor : live->list.tensor,
-                          .user = live,
-                          .get = tensor_get,
-                          .set = tensor_set,
-                          .collect = collects ? tensor_collect : NULL,
-                          .wants = tensor_wanted};
-}
 
 /* What has to be known of samples where there is no data set. */
 static void input_of(const DataSet *set, CheckpointMeta *meta)
@@ -349,7 +131,7 @@ TrainSave *train_save_begin(Trainer *t, const TrainSaveTo *to)
     } else {
         live_init(&s->live, t, false);
         s->live.sparse = sparse_io_saving(t);
-        s->io = io_of(&s->live);
+        s->io = live_io(&s->live);
     }
     if (to->hooks) s->io.hooks = *to->hooks;
     s->io.also = s->also;
@@ -454,7 +236,7 @@ Status train_load(Trainer *t, const char *path, bool params_only)
     CheckpointMeta meta = {0};
     live_init(&live, t, params_only);
     Status st = sparse_io_loading(t, path, params_only, &live.sparse);
-    CheckpointIo io = io_of(&live);
+    CheckpointIo io = live_io(&live);
     io.params_only = params_only;
     io.at_once = true;
     if (st == OK) {
@@ -514,7 +296,7 @@ Status train_init_from(Trainer *t)
     Phase outer = phase_enter(PHASE_CHECKPOINT);
     Live live;
     live_init(&live, t, true);
-    CheckpointIo io = io_of(&live);
+    CheckpointIo io = live_io(&live);
     io.params_only = true;
     io.at_once = true;
     io.match = match_init;
