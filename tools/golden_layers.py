@@ -86,6 +86,15 @@ class Case:
         y.backward(dy)
         self.gradients()
 
+    def finish_loss(self, real, *columns):
+        """columns: the loss, one a row, and the two behind it; backward from the sum of the losses of the first `real` rows."""
+        y = torch.stack(columns, 1).detach()
+        y[real:] = float("nan")
+        self.values("y", y)
+        (columns[0][:real].sum() * 0.25).backward()
+        self.flag("loss_scale 0.25")
+        self.gradients()
+
     def gradients(self):
         for name, tensor in list(self.given.items()):
             if name[0] in "xw" and tensor.grad is not None:
@@ -348,12 +357,7 @@ def softmax_loss():
         flat = x.reshape(count, k)
         loss = F.cross_entropy(flat, labels, reduction="none", label_smoothing=smoothing)
         truth = flat.gather(1, labels[:, None])
-        columns = torch.stack([loss, (flat > truth).sum(1).double(), flat.argmax(1).double()], 1).detach()
-        columns[real:] = float("nan")
-        c.values("y", columns)
-        (loss[:real].sum() * 0.25).backward()
-        c.flag("loss_scale 0.25")
-        c.gradients()
+        c.finish_loss(real, loss, (flat > truth).sum(1).double(), flat.argmax(1).double())
         yield c
 
 
@@ -363,14 +367,8 @@ def mse_loss():
         x, t = c.fill("x0", *dims), c.fill("targets", *dims)
         if rows:
             c.flag(f"rows {rows}")
-        real = rows or dims[0]
         loss = F.mse_loss(x, t.detach(), reduction="none").mean(1)
-        columns = torch.stack([loss, loss * 0, loss * 0], 1).detach()
-        columns[real:] = float("nan")
-        c.values("y", columns)
-        (loss[:real].sum() * 0.25).backward()
-        c.flag("loss_scale 0.25")
-        c.gradients()
+        c.finish_loss(rows or dims[0], loss, loss * 0, loss * 0)
         yield c
 
 
@@ -381,16 +379,10 @@ def sigmoid_loss():
         labels = torch.tensor([(i * i + 1) % 3 % 2 for i in range(rows)])
         if given:
             c.flag(f"rows {given}")
-        real = given or rows
         c.values("labels", labels)
         loss = F.binary_cross_entropy_with_logits(x[:, 0], labels.double(), reduction="none")
         wrong = ((x[:, 0] >= 0) != (labels > 0)).double()
-        columns = torch.stack([loss, wrong, x[:, 0]], 1).detach()
-        columns[real:] = float("nan")
-        c.values("y", columns)
-        (loss[:real].sum() * 0.25).backward()
-        c.flag("loss_scale 0.25")
-        c.gradients()
+        c.finish_loss(given or rows, loss, wrong, x[:, 0])
         yield c
 
 

@@ -63,16 +63,6 @@ void layer_param_init(const LayerParam *param, const OpSpec *spec, int i, const 
     }
 }
 
-/* The same numbers as rng_uniform's, a block of four at a time. */
-static void row_uniform(float *out, int width, RngKey key, float bound)
-{
-    uint32_t word[4];
-    for (int c = 0; c < width; ++c) {
-        if (c % 4 == 0) rng_block(key, (uint64_t)c / 4, word);
-        out[c] = (2.0f * ((float)(word[c % 4] >> 8) * 0x1p-24f) - 1.0f) * bound;
-    }
-}
-
 void layer_row_init(Init init, float scale, uint64_t seed, uint64_t table, uint64_t id, int width,
                     float *out)
 {
@@ -82,8 +72,9 @@ void layer_row_init(Init init, float scale, uint64_t seed, uint64_t table, uint6
     }
     RngKey key = rng_key(seed, RNG_TABLE, table, id);
     if (init == INIT_UNIFORM) {
-        row_uniform(out, width, key, scale);
+        fill_uniform(out, width, key, scale);
         return;
     }
+    /* a row is too short for threads */
     for (int c = 0; c < width; ++c) out[c] = rng_normal(key, (uint64_t)c) * scale;
 }

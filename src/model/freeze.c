@@ -42,10 +42,13 @@ static bool table_fits(const Graph *g, const char *pattern, int table)
     return fnmatch(pattern, t->name, 0) == 0 || fnmatch(pattern, g->node[t->node].name, 0) == 0;
 }
 
-static void freeze_tables(Graph *g, const char *pattern)
+/* Are there any? */
+static bool freeze_tables(Graph *g, const char *pattern)
 {
+    bool any = false;
     for (int i = 0; i < g->table_count; ++i)
-        g->table[i].frozen = g->table[i].frozen || table_fits(g, pattern, i);
+        if (table_fits(g, pattern, i)) any = g->table[i].frozen = true;
+    return any;
 }
 
 static Status take_patterns(Graph *g, const Config *config)
@@ -53,11 +56,9 @@ static Status take_patterns(Graph *g, const Config *config)
     char *copy = mem_text(config->model.freeze), *rest = copy, *pattern;
     Status st = OK;
     while (st == OK && (pattern = strsep(&rest, ","))) {
-        bool any = !*pattern;
-        if (*pattern) freeze_tables(g, pattern);
+        bool any = !*pattern || freeze_tables(g, pattern);
         for (int i = 0; i < g->param_count && !any; ++i)
             any = !g->param[i].info.buffer && fits(pattern, g->param[i].name);
-        for (int i = 0; i < g->table_count && !any; ++i) any = table_fits(g, pattern, i);
         if (!any)
             st = config_fail_key(config, "model.freeze",
                                  "'%s' matches no layer with parameters and no parameter; "

@@ -43,6 +43,22 @@ rank_pids() {
         tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | sed -n "s/^OMPI_COMM_WORLD_RANK=\(.*\)/\1 $p/p"
     done | sort -n
 }
+# stop_in_turn JOB CONFIG : waits for a job in the background, the ranks of which (`weft train CONFIG`) stand still in turn until it
+# ends; its exit code.
+stop_in_turn() {
+    local victim stops=0
+    while kill -0 "$1" 2>/dev/null; do
+        for victim in $(rank_pids "$2" | cut -d' ' -f2); do
+            kill -STOP "$victim" 2>/dev/null || continue
+            stops=$((stops + 1))
+            sleep 0.03
+            kill -CONT "$victim" 2>/dev/null || true
+        done
+        sleep 0.02
+    done
+    holds 'ranks stood still' test $stops -gt 0
+    wait "$1"
+}
 # needs_pictures WHAT : fails where this build cannot read all formats of pictures, and says that WHAT is left out.
 needs_pictures() {
     case $("$WEFT" --version) in

@@ -8,6 +8,7 @@
 #include "harness.h"
 
 #include <hdf5.h>
+#include <zlib.h>
 
 static char scratch[64];
 
@@ -31,6 +32,21 @@ static inline const char *in_scratch(const char *name)
     turn = (turn + 1) % 32;
     snprintf(path[turn], sizeof path[turn], "%s/%s", scratch, name);
     return path[turn];
+}
+
+static inline void write_bytes(const char *path, const void *bytes, size_t count)
+{
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(bytes, 1, count, f) != count || fclose(f) != 0) die("%s", path);
+}
+
+/* Writes a file into the scratch folder, packed where its name ends in .gz. */
+static inline const char *file_put(const char *name, const void *bytes, size_t n)
+{
+    const char *path = in_scratch(name);
+    gzFile f = gzopen(path, strstr(name, ".gz") ? "wb" : "wbT");
+    if (!f || gzwrite(f, bytes, (unsigned)n) != (int)n || gzclose(f) != Z_OK) die("%s", path);
+    return path;
 }
 
 /* Is this the name of a class in the file? */

@@ -15,12 +15,6 @@ static inline void make_folder(const char *path)
     if (mkdir(path, 0777) != 0 && errno != EEXIST) die("mkdir %s", path);
 }
 
-static inline void write_bytes(const char *path, const void *bytes, size_t count)
-{
-    FILE *f = fopen(path, "wb");
-    if (!f || fwrite(bytes, 1, count, f) != count || fclose(f) != 0) die("%s", path);
-}
-
 static inline void copy(const char *picture, const char *to)
 {
     char from[200];

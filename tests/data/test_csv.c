@@ -7,24 +7,10 @@
 
 #include <math.h>
 #include <unistd.h>
-#include <zlib.h>
-
-static const char *put(const char *name, const char *text, size_t bytes)
-{
-    const char *path = in_scratch(name);
-    if (strstr(name, ".gz")) {
-        gzFile f = gzopen(path, "wb");
-        if (!f || gzwrite(f, text, (unsigned)bytes) != (int)bytes || gzclose(f) != Z_OK) die("gz");
-        return path;
-    }
-    FILE *f = fopen(path, "wb");
-    if (!f || fwrite(text, 1, bytes, f) != bytes || fclose(f) != 0) die("%s", path);
-    return path;
-}
 
 static const char *put_text(const char *name, const char *text)
 {
-    return put(name, text, strlen(text));
+    return file_put(name, text, strlen(text));
 }
 
 /* Imports these files by a schema; test NULL: none. */
@@ -222,7 +208,7 @@ static void threads(void)
         at += sprintf(at, "%s,%d.25,%d,%s,%d,\"%*s\"\n", i % 3 ? "no" : "yes", i % 1000, i % 77,
                       word, i * 7919 % 5003, i % 60, "\n");
     }
-    const char *file = put("big.csv", text, (size_t)(at - text));
+    const char *file = file_put("big.csv", text, (size_t)(at - text));
     char *first = NULL, *now;
     size_t bytes = 0, now_bytes;
     const char *standard = "columns:\n  y: {type: label, one: yes, zero: no}\n"
@@ -244,7 +230,7 @@ static void threads(void)
     memcpy(text + BYTES / 2, "\"", 1);
     memcpy(text + BYTES - 100, "\"", 1);
     char *message = NULL;
-    file = put("big.csv", text, (size_t)(at - text));
+    file = file_put("big.csv", text, (size_t)(at - text));
     for (int t = 1; t <= 5; t += 2) {
         const char *out = in_scratch("none.h5");
         CU_ASSERT_EQUAL(import(standard, file, NULL, t, out, NULL), ERR_DATA);
@@ -315,8 +301,8 @@ static void endless(void)
         memset(text, bad[i].fill, BYTES);
         int n = sprintf(text, "%s%s", head, bad[i].begin);
         text[n] = (char)bad[i].fill;
-        CHECK_FAILS(import(plain, put("endless.csv", text, BYTES), NULL, 2, out, NULL), ERR_DATA,
-                    bad[i].message);
+        CHECK_FAILS(import(plain, file_put("endless.csv", text, BYTES), NULL, 2, out, NULL),
+                    ERR_DATA, bad[i].message);
         CU_ASSERT_FALSE(left(out));
     }
     memset(text, 'x', BYTES);

@@ -9,7 +9,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <zlib.h>
 
 enum { N = 37, SIDE_H = 5, SIDE_W = 4, PIXELS = SIDE_H * SIDE_W };
 
@@ -21,20 +20,6 @@ static uint8_t pixel(int i)
 static void put_be(uint8_t *p, int v)
 {
     for (int i = 0; i < 4; ++i) p[i] = (uint8_t)(v >> (24 - 8 * i));
-}
-
-/* Writes n bytes, packed where the name ends in .gz. */
-static const char *file_put(const char *name, const void *bytes, size_t n)
-{
-    const char *path = in_scratch(name);
-    if (strstr(name, ".gz")) {
-        gzFile f = gzopen(path, "wb");
-        if (!f || gzwrite(f, bytes, (unsigned)n) != (int)n || gzclose(f) != Z_OK) die("%s", path);
-        return path;
-    }
-    FILE *f = fopen(path, "wb");
-    if (!f || fwrite(bytes, 1, n, f) != n || fclose(f) != 0) die("%s", path);
-    return path;
 }
 
 static const char *idx_images(const char *name, int n, int extra)

@@ -247,12 +247,6 @@ static void attributes(void)
     CHECK_FAILS(data_set_open(&set, &c, path), ERR_DATA, "data.mean");
 }
 
-static void write_bytes(const char *path, const void *bytes, size_t n)
-{
-    FILE *f = fopen(path, "wb");
-    if (!f || fwrite(bytes, 1, n, f) != n || fclose(f) != 0) die("%s", path);
-}
-
 static void bad_files(void)
 {
     DataSet set;

@@ -28,8 +28,7 @@ static Status run(const char *name, ...)
 
 static void put(const char *path, const char *text)
 {
-    FILE *f = fopen(path, "w");
-    if (!f || fputs(text, f) < 0 || fclose(f) != 0) die("%s", path);
+    write_bytes(path, text, strlen(text));
 }
 
 /* all of a set */

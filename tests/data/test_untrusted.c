@@ -5,7 +5,6 @@
 #include "data/facts.h"
 
 #include <sys/stat.h>
-#include <zlib.h>
 
 enum { N = 20, WIDE = 4 };
 
@@ -178,15 +177,6 @@ static void lies(void)
     memset(lie.x.storage, 'a', sizeof lie.x.storage);
     CHECK_OK(facts_check(&ask, &lie));
     CU_ASSERT_EQUAL(strlen(lie.x.name), sizeof lie.x.name - 1);
-}
-
-/* Writes n bytes, packed where the name ends in .gz. */
-static const char *file_put(const char *name, const void *bytes, size_t n)
-{
-    const char *path = in_scratch(name);
-    gzFile f = gzopen(path, strstr(name, ".gz") ? "wb" : "wbT");
-    if (!f || gzwrite(f, bytes, (unsigned)n) != (int)n || gzclose(f) != Z_OK) die("%s", path);
-    return path;
 }
 
 /* What multiplies beyond its input is refused before it is held or written. */

@@ -67,12 +67,12 @@ static int parts_of(const OpSpec *s, const Ids *ids, int rows, Part *part)
     return count;
 }
 
-static void rig_bag(Rig *rig, Backend *backend, const char *attrs, int fields)
+static void rig_bag(Rig *rig, Backend *backend, const char *attrs, int samples, int fields)
 {
     CHECK_OK(rig_spec(rig, backend, "bag", attrs));
     rig->size.fields = fields;
     rig->spec.x_count = 1;
-    rig->spec.x[0] = desc_plain(shape_of(2, SAMPLES, 4, 1, 1), DTYPE_F32);
+    rig->spec.x[0] = desc_plain(shape_of(2, samples, 4, 1, 1), DTYPE_F32);
     CHECK_OK(layer_infer(layer_kind("bag"), &rig->spec, &rig->size, rig->param));
     CU_ASSERT_EQUAL(rig->spec.w_count, 0);
     CHECK_OK(rig_plan(rig));
@@ -101,7 +101,7 @@ static void check(const BackendTable *table, DType type, int threads, const char
     ids_make(&ids, rows, FIELDS, (uint32_t)rows);
     CHECK_OK(
         backend_open(&backend, table, (BackendOptions){.threads = threads, .precision = type}));
-    rig_bag(&rig, backend, attrs, FIELDS);
+    rig_bag(&rig, backend, attrs, SAMPLES, FIELDS);
     const int width = rig.spec.row_width;
     int64_t count = shape_count(rig.spec.y.shape), per = count / SAMPLES;
     float *y = mem_new((size_t)count * sizeof *y), *dy = mem_new((size_t)count * sizeof *dy);
@@ -172,13 +172,7 @@ static void test_threads(void)
         Backend *backend;
         Rig rig = {0};
         CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = threads}));
-        CHECK_OK(rig_spec(&rig, backend, "bag", "width=64 mode=mean"));
-        rig.size.fields = 2;
-        rig.spec.x_count = 1;
-        rig.spec.x[0] = desc_plain(shape_of(2, MANY, 1, 1, 1), DTYPE_F32);
-        CHECK_OK(layer_infer(layer_kind("bag"), &rig.spec, &rig.size, rig.param));
-        CHECK_OK(rig_plan(&rig));
-        rig_memory(&rig);
+        rig_bag(&rig, backend, "width=64 mode=mean", MANY, 2);
         bag.grad = grad[threads - 1];
         rig.run.bag = &bag;
         rig_forward(&rig);

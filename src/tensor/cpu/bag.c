@@ -77,11 +77,11 @@ static void put_side_by_side(const BagTask *t, char *y, int32_t from, int32_t to
 
 static void put_sum(const BagTask *t, char *y, int32_t from, int32_t to)
 {
-    float sum[COLUMNS];
     if (to - from < 2) {
         put_side_by_side(t, y, from, to);
         return;
     }
+    float sum[COLUMNS];
     for (int64_t c = 0; c < t->bag->width; c += COLUMNS) {
         const int64_t n = t->bag->width - c < COLUMNS ? t->bag->width - c : COLUMNS;
         memcpy(sum, row_of(t, from) + c, (size_t)n * sizeof *sum);
@@ -89,7 +89,7 @@ static void put_sum(const BagTask *t, char *y, int32_t from, int32_t to)
             const float *row = row_of(t, id) + c;
             for (int64_t i = 0; i < n; ++i) sum[i] += row[i];
         }
-        if (t->spec->bag_mode == BAG_MEAN && to - from > 1)
+        if (t->spec->bag_mode == BAG_MEAN)
             for (int64_t i = 0; i < n; ++i) sum[i] /= (float)(to - from);
         simd_table(t->bag->type)->from_floats(element_out(y, c, t->bag->type), sum, n);
     }

@@ -99,20 +99,15 @@ static void numeric_backward_data(Op *op, const OpRun *run)
 static void weight_body(const void *task, int64_t begin, int64_t end)
 {
     const NumericTask *t = task;
-    const SimdTable *simd = simd_table(t->type);
     const int64_t width = t->width;
     memset(t->dw + begin * width, 0, (size_t)((end - begin) * width) * sizeof *t->dw);
     for (int64_t r = 0; r < t->real; ++r)
         for (int64_t i = begin; i < end; ++i) {
-            const void *dy = element_at(t->dy, (r * t->numbers + i) * width, t->type);
+            const int64_t at = r * t->numbers + i;
             float x;
-            simd->to_floats(&x, element_at(t->x, r * t->numbers + i, t->type), 1);
-            if (t->type != DTYPE_F32) {
-                float *own = t->own_y + (r * t->numbers + i) * width;
-                simd->to_floats(own, dy, width);
-                dy = own;
-            }
-            vectors_add(t->dw + i * width, x, dy, width);
+            simd_table(t->type)->to_floats(&x, element_at(t->x, at, t->type), 1);
+            vectors_add(t->dw + i * width, x, row_floats(t->dy, at, width, t->type, t->own_y),
+                        width);
         }
 }
 
