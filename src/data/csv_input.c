@@ -4,7 +4,6 @@
  * is read, so that what was found of them in one pass can be used in the next. */
 #include "csv.h"
 
-#include <errno.h>
 #include <string.h>
 
 /* a pass over all files */
@@ -26,14 +25,6 @@ typedef struct Feed {
     Status status;
     char *why;
 } Feed;
-
-static Status read_fail(const PackedFile *file)
-{
-    int code;
-    const char *words = gzerror(file->gz, &code);
-    if (code == Z_ERRNO) return fail(ERR_IO, "%s: cannot be read: %s", file->path, strerror(errno));
-    return fail(ERR_DATA, "%s: is damaged or truncated (%s); fetch it again", file->path, words);
-}
 
 /* Behind the last record that ends in the text: 0: none does. */
 static size_t records_end(const CsvSchema *s, const char *text, size_t bytes)
@@ -65,12 +56,10 @@ static size_t records_end(const CsvSchema *s, const char *text, size_t bytes)
 /* Fills the rest of a block; less than that: the file has ended. */
 static Status block_fill(Feed *f, CsvBlock *b)
 {
-    int code;
     memcpy(b->text, f->rest, f->rest_bytes);
     b->bytes = f->rest_bytes;
     int n = gzread(f->packed.gz, b->text + b->bytes, (unsigned)(CSV_BLOCK - b->bytes));
-    gzerror(f->packed.gz, &code);
-    if (n < 0 || (code != Z_OK && code != Z_STREAM_END)) return read_fail(&f->packed);
+    TRY(packed_check(&f->packed));
     b->bytes += (size_t)n;
     f->ended = b->bytes < CSV_BLOCK;
     f->bytes += n;
