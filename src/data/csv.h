@@ -1,5 +1,5 @@
-/* Tables of text: the files as blocks of whole records
- * (CsvInput), records as values (CsvReader), vocabularies. Inside the data module.
+/* Tables of text: the files as blocks of whole records (CsvInput), records as values (CsvReader),
+ * vocabularies. Inside the data module.
  *
  *     files --blocks of 4 MB, in order--> threads --survey: rows, vocabularies, means-->
  *     files --the same blocks-----------> threads --write: dense, ids, labels at their rows-->
@@ -21,8 +21,29 @@ enum {
 
 bool csv_texts_have(const CsvTexts *texts, const char *text, size_t length);
 
-/* csv_import, and what was done as lines of the log. */
-Status csv_import_said(const CsvImport *import);
+/* What verbs that import tables of text have among their options, as `common`; and its flags, but
+ * for -o. */
+typedef struct CsvOptions {
+    const char *out, *test;
+    FlagList test_files;
+    double test_share;
+    int64_t threads;
+    bool force;
+} CsvOptions;
+/* clang-format off */
+#define CSV_FLAGS(Options, test_help, share, share_help)                                           \
+    {"--test", FLAG_FIELD(Options, common.test), .value = "OUT", .help = (test_help)},             \
+    {"--test-files", FLAG_FIELD(Options, common.test_files), .value = "FILE,...",                  \
+     .needs = "--test", .help = "the files it is made of; without them the end of FILE..."},       \
+    {"--test-share", FLAG_FIELD(Options, common.test_share), .value = "S", .hi = 1,                \
+     .fallback = (share), .needs = "--test", .help = (share_help)},                                \
+    {"--threads", FLAG_FIELD(Options, common.threads), .value = "T", .lo = 1, .hi = 1024,          \
+     .help = "that parse; by default one for each core"},                                          \
+    {"--force", FLAG_FIELD(Options, common.force), .help = "write over files that are there"}
+/* clang-format on */
+/* csv_import of these files, and what was done as lines of the log. */
+Status csv_import_files(const CsvSchema *schema, const CsvOptions *options, char *const *file,
+                        int count);
 
 /* ---- files as blocks ---- */
 
