@@ -467,10 +467,7 @@ Status csv_import(const CsvImport *ask, CsvDone *done)
     Import im = {.ask = ask, .schema = s};
     size_t vocabs = (size_t)ask->threads * (size_t)s->categories + 1;
     double began = clock_s();
-    TRY(part_free_place(ask->out, ask->force));
-    if (ask->test) TRY(part_free_place(ask->test, ask->force));
-    if (ask->test && strcmp(ask->test, ask->out) == 0)
-        return fail(ERR_USAGE, "%s: is named for both sets; choose another name for one", ask->out);
+    TRY(part_free_places(ask->out, ask->test, ask->force));
     pthread_mutex_init(&im.lock, NULL);
     im.vocab = mem_new(vocabs * sizeof *im.vocab);
     im.mean = mem_new((size_t)(s->numbers + 1) * sizeof *im.mean);

@@ -209,6 +209,8 @@ typedef struct PartFile {
 typedef herr_t PartPut(void *user, hid_t file);
 /* ERR_USAGE: out is there already and not force. */
 Status part_free_place(const char *out, bool force);
+/* Of a training set and, unless test is NULL, a test set. ERR_USAGE, too: they are one file. */
+Status part_free_places(const char *out, const char *test, bool force);
 /* Creates out.part, with `bytes` reserved for what put lays out in it. Nothing to release where it
  * failed. */
 Status part_new(PartFile *part, const char *out, bool force, int64_t bytes, PartPut *put,

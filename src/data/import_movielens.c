@@ -343,10 +343,7 @@ typedef struct MovieOptions {
 
 static Status import(Movies *m, const MovieOptions *o, const char *path)
 {
-    TRY(part_free_place(o->out, o->force));
-    if (o->test) TRY(part_free_place(o->test, o->force));
-    if (o->test && strcmp(o->test, o->out) == 0)
-        return fail(ERR_USAGE, "%s: is named for both sets; choose another name for one", o->out);
+    TRY(part_free_places(o->out, o->test, o->force));
     TRY(movies_read(m, path));
     int64_t test = o->test ? (int64_t)((double)m->count * o->test_share + 0.5) : 0;
     if (o->test && (test < 1 || test >= m->count))
