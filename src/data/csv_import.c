@@ -125,9 +125,17 @@ static void survey_note(Part *p, int numbers, const CsvBlock *b, int64_t rows,
     if (b->number >= p->blocks) p->blocks = b->number + 1;
 }
 
+/* Of a block that was there before. */
+static Status block_known(const Part *p, const CsvBlock *b)
+{
+    if (b->number < p->blocks) return OK;
+    return fail(ERR_IO, "%s: became longer meanwhile", p->input.file[b->file].path);
+}
+
 static Status survey_block(void *user, int worker, CsvBlock *b)
 {
     Survey *s = user;
+    if (s->until < INT64_MAX) TRY(block_known(s->part, b));
     Import *im = s->import;
     int numbers = im->schema->numbers;
     int64_t rows = 0, first = s->until < INT64_MAX ? s->part->row[b->number] : 0;
@@ -351,8 +359,7 @@ static Status write_block(void *user, int worker, CsvBlock *b)
     const Part *p = w->part;
     int64_t columns = p->layout.columns, fields = p->layout.fields, at = 0;
     (void)worker;
-    if (b->number >= p->blocks)
-        return fail(ERR_IO, "%s: became longer meanwhile", p->input.file[b->file].path);
+    TRY(block_known(p, b));
     int64_t first = p->row[b->number],
             end = b->number + 1 < p->blocks ? p->row[b->number + 1] : p->rows, count = end - first;
     size_t n = (size_t)count + 1;
