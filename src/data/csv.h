@@ -10,6 +10,8 @@
 #include "csv_schema.h"
 #include "table_file.h"
 
+#include <string.h>
+
 enum {
     CSV_BLOCK = 4 << 20,
     /* bytes that may be read behind a value */
@@ -78,6 +80,12 @@ typedef struct CsvInput {
  * csv_input_fini, after a failure, too. */
 Status csv_input_init(CsvInput *input, const CsvSchema *schema, const char *const *path, int count);
 void csv_input_fini(CsvInput *input);
+/* Is the line that begins at `at` one of comment? */
+static inline bool csv_is_comment(const CsvSchema *schema, const char *at, const char *end)
+{
+    size_t length = schema->comment ? strlen(schema->comment) : 0;
+    return length && (size_t)(end - at) >= length && memcmp(at, schema->comment, length) == 0;
+}
 /* Every block once, each on some thread, the first ones first. The failure of the first block that
  * fails comes out. *bytes, where given: of text. */
 typedef Status CsvWork(void *user, int worker, CsvBlock *block);
@@ -111,6 +119,7 @@ bool csv_count(CsvReader *reader, int64_t *count);
 /* ERR_DATA "FILE: line N, column C: what": column: its number from 0, or -1; at: in the block. */
 Status csv_fail(const CsvReader *reader, const char *at, int column, const char *format, ...)
     BASE_PRINTF(4, 5);
+
 /* ---- vocabularies ---- */
 
 typedef struct CsvWord {
@@ -137,6 +146,8 @@ uint64_t csv_vocab_find(const CsvVocab *vocab, const CsvValue *value, uint64_t u
 bool csv_vocab_join(CsvVocab *vocab, const CsvVocab *other);
 /* Numbers the words that come often enough from id on, in order; those are word[0 .. count). */
 void csv_vocab_done(CsvVocab *vocab, bool sorted, int64_t least, uint64_t id);
+/* Bytes of the longest word, at least 1. */
+int64_t csv_vocab_width(const CsvVocab *vocab);
 /* Its words, once it is done, as /vocab/NAME; the group is there. Under hdf5_lock. */
 herr_t csv_vocab_put(const CsvVocab *vocab, hid_t file, const char *name);
 void csv_vocab_fini(CsvVocab *vocab);

@@ -254,9 +254,7 @@ static Status vocab_bytes(const Import *im, int64_t *bytes)
         const CsvColumn *c = &im->schema->column[i];
         if (c->type != CSV_CATEGORY) continue;
         const CsvVocab *v = &im->vocab[c->slot];
-        int64_t width = 1;
-        for (int64_t k = 0; k < v->count; ++k)
-            if (v->word[k].length > width) width = v->word[k].length;
+        int64_t width = csv_vocab_width(v);
         if (v->count > GIB / width)
             return fail(ERR_DATA,
                         "column %s: %lld different values of up to %lld bytes are more than a "

@@ -34,10 +34,8 @@ static size_t records_end(const CsvSchema *s, const char *text, size_t bytes)
         const char *line = memrchr(text, '\n', bytes);
         return line ? (size_t)(line + 1 - text) : 0;
     }
-    size_t comment = s->comment ? strlen(s->comment) : 0;
     while (at < end) {
-        bool open = false, remark = comment && (size_t)(end - at) >= comment &&
-                                    memcmp(at, s->comment, comment) == 0;
+        bool open = false, remark = csv_is_comment(s, at, end);
         for (;;) {
             const char *line = memchr(at, '\n', (size_t)(end - at)), *quote = at;
             if (!line) return (size_t)(last - text);
