@@ -20,10 +20,8 @@ typedef struct Feed {
     /* owned: the beginning of the next block */
     char *rest;
     size_t rest_bytes;
-    /* the first block that failed */
-    int64_t bad;
-    Status status;
-    char *why;
+    /* of blocks */
+    FirstFailure failure;
 } Feed;
 
 /* Behind the last record that ends in the text: 0: none does. */
@@ -106,16 +104,6 @@ static Status block_next(Feed *f, CsvBlock *b, bool *got)
     return OK;
 }
 
-/* Under the lock. */
-static void note(Feed *f, int64_t number, Status st)
-{
-    if (f->status != OK && f->bad < number) return;
-    mem_free(&f->why);
-    f->why = mem_text(fail_message());
-    f->status = st;
-    f->bad = number;
-}
-
 static Status feed_run(void *user, int worker, int64_t thread)
 {
     Feed *f = user;
@@ -126,13 +114,13 @@ static Status feed_run(void *user, int worker, int64_t thread)
         pthread_mutex_lock(&f->lock);
         got = false;
         int64_t number = f->number;
-        Status st = f->status == OK ? block_next(f, &block, &got) : OK;
-        if (st != OK) note(f, number, st);
+        Status st = f->failure.status == OK ? block_next(f, &block, &got) : OK;
+        if (st != OK) failure_note(&f->failure, number, st);
         pthread_mutex_unlock(&f->lock);
         if (!got) break;
         st = f->work(f->user, worker, &block);
         pthread_mutex_lock(&f->lock);
-        if (st != OK) note(f, block.number, st);
+        if (st != OK) failure_note(&f->failure, block.number, st);
         pthread_mutex_unlock(&f->lock);
     }
     mem_free(&block.text);
@@ -143,14 +131,12 @@ Status csv_pass(const CsvInput *input, int threads, CsvWork *work, void *user, i
 {
     Feed f = {.input = input, .work = work, .user = user, .rest = mem_new(CSV_BLOCK)};
     pthread_mutex_init(&f.lock, NULL);
-    Status st = table_work(threads, threads, feed_run, &f);
+    (void)crew_work(threads, threads, feed_run, &f);
     pthread_mutex_destroy(&f.lock);
     packed_close(&f.packed);
     mem_free(&f.rest);
     if (bytes) *bytes += f.bytes;
-    if (st == OK && f.status != OK) st = fail(f.status, "%s", f.why);
-    mem_free(&f.why);
-    return st;
+    return failure_end(&f.failure);
 }
 
 /* ---- which value of a record is which column ---- */
