@@ -1,5 +1,5 @@
-/* Tables of text: the files as blocks of whole records
- * (CsvInput), records as values (CsvReader), vocabularies. Inside the data module.
+/* Tables of text: the files as blocks of whole records (CsvInput), records as values (CsvReader),
+ * vocabularies. Inside the data module.
  *
  *     files --blocks of 4 MB, in order--> threads --survey: rows, vocabularies, means-->
  *     files --the same blocks-----------> threads --write: dense, ids, labels at their rows-->
@@ -9,6 +9,8 @@
 
 #include "csv_schema.h"
 #include "table_file.h"
+
+#include <string.h>
 
 enum {
     CSV_BLOCK = 4 << 20,
@@ -21,8 +23,29 @@ enum {
 
 bool csv_texts_have(const CsvTexts *texts, const char *text, size_t length);
 
-/* csv_import, and what was done as lines of the log. */
-Status csv_import_said(const CsvImport *import);
+/* What verbs that import tables of text have among their options, as `common`; and its flags, but
+ * for -o. */
+typedef struct CsvOptions {
+    const char *out, *test;
+    FlagList test_files;
+    double test_share;
+    int64_t threads;
+    bool force;
+} CsvOptions;
+/* clang-format off */
+#define CSV_FLAGS(Options, test_help, share, share_help)                                           \
+    {"--test", FLAG_FIELD(Options, common.test), .value = "OUT", .help = (test_help)},             \
+    {"--test-files", FLAG_FIELD(Options, common.test_files), .value = "FILE,...",                  \
+     .needs = "--test", .help = "the files it is made of; without them the end of FILE..."},       \
+    {"--test-share", FLAG_FIELD(Options, common.test_share), .value = "S", .hi = 1,                \
+     .fallback = (share), .needs = "--test", .help = (share_help)},                                \
+    {"--threads", FLAG_FIELD(Options, common.threads), .value = "T", .lo = 1, .hi = 1024,          \
+     .help = "that parse; by default one for each core"},                                          \
+    {"--force", FLAG_FIELD(Options, common.force), .help = "write over files that are there"}
+/* clang-format on */
+/* csv_import of these files, and what was done as lines of the log. */
+Status csv_import_files(const CsvSchema *schema, const CsvOptions *options, char *const *file,
+                        int count);
 
 /* ---- files as blocks ---- */
 
@@ -57,6 +80,12 @@ typedef struct CsvInput {
  * csv_input_fini, after a failure, too. */
 Status csv_input_init(CsvInput *input, const CsvSchema *schema, const char *const *path, int count);
 void csv_input_fini(CsvInput *input);
+/* Is the line that begins at `at` one of comment? */
+static inline bool csv_is_comment(const CsvSchema *schema, const char *at, const char *end)
+{
+    size_t length = schema->comment ? strlen(schema->comment) : 0;
+    return length && (size_t)(end - at) >= length && memcmp(at, schema->comment, length) == 0;
+}
 /* Every block once, each on some thread, the first ones first. The failure of the first block that
  * fails comes out. *bytes, where given: of text. */
 typedef Status CsvWork(void *user, int worker, CsvBlock *block);
@@ -90,6 +119,7 @@ bool csv_count(CsvReader *reader, int64_t *count);
 /* ERR_DATA "FILE: line N, column C: what": column: its number from 0, or -1; at: in the block. */
 Status csv_fail(const CsvReader *reader, const char *at, int column, const char *format, ...)
     BASE_PRINTF(4, 5);
+
 /* ---- vocabularies ---- */
 
 typedef struct CsvWord {
@@ -116,6 +146,8 @@ uint64_t csv_vocab_find(const CsvVocab *vocab, const CsvValue *value, uint64_t u
 bool csv_vocab_join(CsvVocab *vocab, const CsvVocab *other);
 /* Numbers the words that come often enough from id on, in order; those are word[0 .. count). */
 void csv_vocab_done(CsvVocab *vocab, bool sorted, int64_t least, uint64_t id);
+/* Bytes of the longest word, at least 1. */
+int64_t csv_vocab_width(const CsvVocab *vocab);
 /* Its words, once it is done, as /vocab/NAME; the group is there. Under hdf5_lock. */
 herr_t csv_vocab_put(const CsvVocab *vocab, hid_t file, const char *name);
 void csv_vocab_fini(CsvVocab *vocab);

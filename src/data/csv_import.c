@@ -15,7 +15,7 @@ typedef struct Moments {
 /* Records of files, block by block. */
 typedef struct Part {
     CsvInput input;
-    /* owned: each block's first row, and one more; its moments, one for each number */
+    /* owned: rows of each block, once summed its first row; its moments, one for each number */
     int64_t blocks, rows, *row, room;
     Moments *moments;
     TableWriter writer;
@@ -35,7 +35,6 @@ typedef struct Import {
     double *mean, *deviation;
     uint64_t *field_first;
     const char **column_name, **field_name;
-    const char *const *ordinary;
 } Import;
 
 /* What a pass is for. */
@@ -46,6 +45,12 @@ typedef struct Survey {
     int64_t until;
     bool count_only;
 } Survey;
+
+/* Is a column's category numbered by the words of a vocabulary? */
+static bool has_words(const CsvColumn *c)
+{
+    return c->type == CSV_CATEGORY && c->ids <= CSV_SORTED;
+}
 
 static Status open_reader(CsvReader *r, const Part *p, const CsvBlock *b)
 {
@@ -89,7 +94,7 @@ static Status survey_value(const Survey *s, const CsvReader *r, int at, const Cs
 {
     const CsvValue *v = &r->value[at];
     double x;
-    if (c->type == CSV_CATEGORY && c->ids <= CSV_SORTED && !csv_missing(s->import->schema, v) &&
+    if (has_words(c) && !csv_missing(s->import->schema, v) &&
         !csv_vocab_add(&vocab[c->slot], v, where, 1))
         return csv_fail(r, v->text, at, "more than %d different values; use `hash`", INT32_MAX);
     if (c->type != CSV_NUMBER || !c->standard) return OK;
@@ -110,24 +115,33 @@ static Status survey_record(const Survey *s, const CsvReader *r, CsvVocab *vocab
     return OK;
 }
 
-/* Under the lock: what was found in a block. */
-static void survey_note(Part *p, int numbers, const CsvBlock *b, int64_t rows,
-                        const Moments *moments)
+/* Under the lock: what was found in a block. With a split its rows are known. */
+static void survey_note(const Survey *s, const CsvBlock *b, int64_t rows, const Moments *moments)
 {
+    Part *p = s->part;
+    int numbers = s->import->schema->numbers;
     if (b->number >= p->room) {
         p->room = 2 * b->number + 64;
         p->row = mem_resize(p->row, (size_t)p->room * sizeof *p->row);
         p->moments = mem_resize(p->moments, (size_t)(p->room * numbers + 1) * sizeof *p->moments);
     }
-    p->row[b->number] = rows;
+    if (s->until == INT64_MAX) p->row[b->number] = rows;
     if (numbers)
         memcpy(p->moments + b->number * numbers, moments, (size_t)numbers * sizeof *moments);
     if (b->number >= p->blocks) p->blocks = b->number + 1;
 }
 
+/* Of a block that was there before. */
+static Status block_known(const Part *p, const CsvBlock *b)
+{
+    if (b->number < p->blocks) return OK;
+    return fail(ERR_IO, "%s: became longer meanwhile", p->input.file[b->file].path);
+}
+
 static Status survey_block(void *user, int worker, CsvBlock *b)
 {
     Survey *s = user;
+    if (s->until < INT64_MAX) TRY(block_known(s->part, b));
     Import *im = s->import;
     int numbers = im->schema->numbers;
     int64_t rows = 0, first = s->until < INT64_MAX ? s->part->row[b->number] : 0;
@@ -147,9 +161,7 @@ static Status survey_block(void *user, int worker, CsvBlock *b)
     csv_reader_fini(&r);
     for (int i = 0; i < numbers; ++i) moments_settle(&moments[i], shift[i]);
     pthread_mutex_lock(&im->lock);
-    if (st == OK && s->until == INT64_MAX) survey_note(s->part, numbers, b, rows, moments);
-    if (st == OK && s->until < INT64_MAX && numbers)
-        memcpy(s->part->moments + b->number * numbers, moments, (size_t)numbers * sizeof *moments);
+    if (st == OK) survey_note(s, b, rows, moments);
     pthread_mutex_unlock(&im->lock);
     mem_free(&moments);
     mem_free(&shift);
@@ -225,8 +237,7 @@ static herr_t put_vocabs(void *user, hid_t file)
     herr_t rc = 0;
     for (int i = 0; rc >= 0 && i < im->schema->count; ++i) {
         const CsvColumn *c = &im->schema->column[i];
-        if (c->type != CSV_CATEGORY || c->ids > CSV_SORTED || im->vocab[c->slot].count == 0)
-            continue;
+        if (!has_words(c) || im->vocab[c->slot].count == 0) continue;
         if (group < 0) group = H5Gcreate2(file, "/vocab", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
         rc = group < 0 ? -1 : csv_vocab_put(&im->vocab[c->slot], file, c->name);
     }
@@ -243,9 +254,7 @@ static Status vocab_bytes(const Import *im, int64_t *bytes)
         const CsvColumn *c = &im->schema->column[i];
         if (c->type != CSV_CATEGORY) continue;
         const CsvVocab *v = &im->vocab[c->slot];
-        int64_t width = 1;
-        for (int64_t k = 0; k < v->count; ++k)
-            if (v->word[k].length > width) width = v->word[k].length;
+        int64_t width = csv_vocab_width(v);
         if (v->count > GIB / width)
             return fail(ERR_DATA,
                         "column %s: %lld different values of up to %lld bytes are more than a "
@@ -351,8 +360,7 @@ static Status write_block(void *user, int worker, CsvBlock *b)
     const Part *p = w->part;
     int64_t columns = p->layout.columns, fields = p->layout.fields, at = 0;
     (void)worker;
-    if (b->number >= p->blocks)
-        return fail(ERR_IO, "%s: became longer meanwhile", p->input.file[b->file].path);
+    TRY(block_known(p, b));
     int64_t first = p->row[b->number],
             end = b->number + 1 < p->blocks ? p->row[b->number + 1] : p->rows, count = end - first;
     size_t n = (size_t)count + 1;
@@ -368,9 +376,7 @@ static Status write_block(void *user, int worker, CsvBlock *b)
                           rows.y + at);
     }
     csv_reader_fini(&r);
-    if (st == OK && at != count)
-        st = fail(ERR_IO, "%s: has changed while it was read", p->input.file[b->file].path);
-    else if (st == OK && got)
+    if (st == OK && (at != count || got))
         st = fail(ERR_IO, "%s: has changed while it was read", p->input.file[b->file].path);
     if (st == OK) st = rows_put(w, first, count, &rows);
     mem_free(&rows.dense);
@@ -406,7 +412,7 @@ static bool looks(const CsvSchema *s)
 {
     for (int i = 0; i < s->count; ++i) {
         const CsvColumn *c = &s->column[i];
-        if ((c->type == CSV_CATEGORY && c->ids <= CSV_SORTED) || c->standard) return true;
+        if (has_words(c) || c->standard) return true;
     }
     return false;
 }
@@ -467,10 +473,7 @@ Status csv_import(const CsvImport *ask, CsvDone *done)
     Import im = {.ask = ask, .schema = s};
     size_t vocabs = (size_t)ask->threads * (size_t)s->categories + 1;
     double began = clock_s();
-    TRY(part_free_place(ask->out, ask->force));
-    if (ask->test) TRY(part_free_place(ask->test, ask->force));
-    if (ask->test && strcmp(ask->test, ask->out) == 0)
-        return fail(ERR_USAGE, "%s: is named for both sets; choose another name for one", ask->out);
+    TRY(part_free_places(ask->out, ask->test, ask->force));
     pthread_mutex_init(&im.lock, NULL);
     im.vocab = mem_new(vocabs * sizeof *im.vocab);
     im.mean = mem_new((size_t)(s->numbers + 1) * sizeof *im.mean);

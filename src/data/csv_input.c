@@ -4,7 +4,6 @@
  * is read, so that what was found of them in one pass can be used in the next. */
 #include "csv.h"
 
-#include <errno.h>
 #include <string.h>
 
 /* a pass over all files */
@@ -21,19 +20,9 @@ typedef struct Feed {
     /* owned: the beginning of the next block */
     char *rest;
     size_t rest_bytes;
-    /* the first block that failed */
-    int64_t bad;
-    Status status;
-    char *why;
+    /* of blocks */
+    FirstFailure failure;
 } Feed;
-
-static Status read_fail(const PackedFile *file)
-{
-    int code;
-    const char *words = gzerror(file->gz, &code);
-    if (code == Z_ERRNO) return fail(ERR_IO, "%s: cannot be read: %s", file->path, strerror(errno));
-    return fail(ERR_DATA, "%s: is damaged or truncated (%s); fetch it again", file->path, words);
-}
 
 /* Behind the last record that ends in the text: 0: none does. */
 static size_t records_end(const CsvSchema *s, const char *text, size_t bytes)
@@ -43,10 +32,8 @@ static size_t records_end(const CsvSchema *s, const char *text, size_t bytes)
         const char *line = memrchr(text, '\n', bytes);
         return line ? (size_t)(line + 1 - text) : 0;
     }
-    size_t comment = s->comment ? strlen(s->comment) : 0;
     while (at < end) {
-        bool open = false, remark = comment && (size_t)(end - at) >= comment &&
-                                    memcmp(at, s->comment, comment) == 0;
+        bool open = false, remark = csv_is_comment(s, at, end);
         for (;;) {
             const char *line = memchr(at, '\n', (size_t)(end - at)), *quote = at;
             if (!line) return (size_t)(last - text);
@@ -65,12 +52,10 @@ static size_t records_end(const CsvSchema *s, const char *text, size_t bytes)
 /* Fills the rest of a block; less than that: the file has ended. */
 static Status block_fill(Feed *f, CsvBlock *b)
 {
-    int code;
     memcpy(b->text, f->rest, f->rest_bytes);
     b->bytes = f->rest_bytes;
     int n = gzread(f->packed.gz, b->text + b->bytes, (unsigned)(CSV_BLOCK - b->bytes));
-    gzerror(f->packed.gz, &code);
-    if (n < 0 || (code != Z_OK && code != Z_STREAM_END)) return read_fail(&f->packed);
+    TRY(packed_check(&f->packed));
     b->bytes += (size_t)n;
     f->ended = b->bytes < CSV_BLOCK;
     f->bytes += n;
@@ -119,16 +104,6 @@ static Status block_next(Feed *f, CsvBlock *b, bool *got)
     return OK;
 }
 
-/* Under the lock. */
-static void note(Feed *f, int64_t number, Status st)
-{
-    if (f->status != OK && f->bad < number) return;
-    mem_free(&f->why);
-    f->why = mem_text(fail_message());
-    f->status = st;
-    f->bad = number;
-}
-
 static Status feed_run(void *user, int worker, int64_t thread)
 {
     Feed *f = user;
@@ -139,13 +114,13 @@ static Status feed_run(void *user, int worker, int64_t thread)
         pthread_mutex_lock(&f->lock);
         got = false;
         int64_t number = f->number;
-        Status st = f->status == OK ? block_next(f, &block, &got) : OK;
-        if (st != OK) note(f, number, st);
+        Status st = f->failure.status == OK ? block_next(f, &block, &got) : OK;
+        if (st != OK) failure_note(&f->failure, number, st);
         pthread_mutex_unlock(&f->lock);
         if (!got) break;
         st = f->work(f->user, worker, &block);
         pthread_mutex_lock(&f->lock);
-        if (st != OK) note(f, block.number, st);
+        if (st != OK) failure_note(&f->failure, block.number, st);
         pthread_mutex_unlock(&f->lock);
     }
     mem_free(&block.text);
@@ -156,14 +131,12 @@ Status csv_pass(const CsvInput *input, int threads, CsvWork *work, void *user, i
 {
     Feed f = {.input = input, .work = work, .user = user, .rest = mem_new(CSV_BLOCK)};
     pthread_mutex_init(&f.lock, NULL);
-    Status st = table_work(threads, threads, feed_run, &f);
+    (void)crew_work(threads, threads, feed_run, &f);
     pthread_mutex_destroy(&f.lock);
     packed_close(&f.packed);
     mem_free(&f.rest);
     if (bytes) *bytes += f.bytes;
-    if (st == OK && f.status != OK) st = fail(f.status, "%s", f.why);
-    mem_free(&f.why);
-    return st;
+    return failure_end(&f.failure);
 }
 
 /* ---- which value of a record is which column ---- */

@@ -184,13 +184,10 @@ static Status value_slow(CsvReader *r, int column, CsvValue *v)
 /* Past lines without a record; false at the end. */
 static bool record_find(CsvReader *r)
 {
-    const char *comment = r->input->schema->comment;
-    size_t length = comment ? strlen(comment) : 0;
     while (r->at < r->end) {
         char *p = r->input->schema->trim ? past_blanks(r, r->at) : r->at;
         if (*p == '\r' && p[1] == '\n') ++p;
-        bool remark =
-            length && (size_t)(r->end - r->at) >= length && memcmp(r->at, comment, length) == 0;
+        bool remark = csv_is_comment(r->input->schema, r->at, r->end);
         if (*p != '\n' && !remark) return true;
         p = remark ? memchr(r->at, '\n', (size_t)(r->end - r->at)) : p;
         r->at = p ? p + 1 : r->end;

@@ -70,7 +70,7 @@ void csv_schema_fini(CsvSchema *schema);
 /* For schemas made here: one more column. */
 CsvColumn *csv_column_add(CsvSchema *schema, const char *name, CsvType type);
 void csv_texts_add(CsvTexts *texts, const char *text);
-/* Slots, seeds and the first id of categories that have all the same. */
+/* Once all columns are there: slots, seeds, and what missing values begin with. */
 void csv_schema_number(CsvSchema *schema);
 
 typedef struct CsvImport {

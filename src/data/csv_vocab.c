@@ -153,13 +153,19 @@ void csv_vocab_done(CsvVocab *v, bool sorted, int64_t least, uint64_t id)
     for (int64_t i = 0; i < kept; ++i) v->word[i].first = id + (uint64_t)i;
 }
 
-herr_t csv_vocab_put(const CsvVocab *v, hid_t file, const char *name)
+int64_t csv_vocab_width(const CsvVocab *v)
 {
-    size_t width = 1;
-    int64_t offset;
-    hsize_t count = (hsize_t)v->count;
+    int64_t width = 1;
     for (int64_t i = 0; i < v->count; ++i)
         if (v->word[i].length > width) width = v->word[i].length;
+    return width;
+}
+
+herr_t csv_vocab_put(const CsvVocab *v, hid_t file, const char *name)
+{
+    size_t width = (size_t)csv_vocab_width(v);
+    int64_t offset;
+    hsize_t count = (hsize_t)v->count;
     char *text = mem_new((size_t)v->count * width + 1), *at = mem_format("/vocab/%s", name);
     for (int64_t i = 0; i < v->count; ++i)
         memcpy(text + (size_t)i * width, v->text + v->word[i].at, v->word[i].length);

@@ -74,6 +74,23 @@ char *sample_name(const DataSet *set, int64_t sample, char *out, size_t room);
  * broken. */
 Status encoded_check(const DataSet *set, Reader *reader);
 
+/* ---- several threads ---- */
+/* Calls run(user, worker, i) for each i below count, on several threads; worker: 0 .. threads - 1.
+ * The failure of the smallest i comes out, whatever thread met one first. */
+typedef Status CrewWork(void *user, int worker, int64_t i);
+Status crew_work(int threads, int64_t count, CrewWork *run, void *user);
+/* The failure of the smallest number; all zero: none. Under the caller's lock. */
+typedef struct FirstFailure {
+    int64_t i;
+    Status status;
+    /* owned */
+    char *why;
+} FirstFailure;
+/* On the thread that has just failed. */
+void failure_note(FirstFailure *first, int64_t i, Status status);
+/* Returns it once more, or OK, and releases it. */
+Status failure_end(FirstFailure *first);
+
 /* ---- what is done to pictures ---- */
 /* view.c: height and width of an image set as the model takes it, by the keys of `data`. config may
  * be NULL: an encoded set has 0 then. ERR_CONFIG where keys do not fit each other or the set. */
@@ -209,6 +226,8 @@ typedef struct PartFile {
 typedef herr_t PartPut(void *user, hid_t file);
 /* ERR_USAGE: out is there already and not force. */
 Status part_free_place(const char *out, bool force);
+/* Of a training set and, unless test is NULL, a test set. ERR_USAGE, too: they are one file. */
+Status part_free_places(const char *out, const char *test, bool force);
 /* Creates out.part, with `bytes` reserved for what put lays out in it. Nothing to release where it
  * failed. */
 Status part_new(PartFile *part, const char *out, bool force, int64_t bytes, PartPut *put,

@@ -27,46 +27,26 @@ static void schema_make(CsvSchema *s, int64_t rows)
 }
 
 typedef struct CriteoOptions {
-    const char *out, *test;
-    FlagList test_files;
-    double test_share;
-    int64_t rows, threads;
-    bool force;
+    int64_t rows;
+    CsvOptions common;
 } CriteoOptions;
 
 static const Flag flags[] = {
-    {"-o", FLAG_FIELD(CriteoOptions, out), .value = "OUT", .required = true,
+    {"-o", FLAG_FIELD(CriteoOptions, common.out), .value = "OUT", .required = true,
      .help = "the data set to write"},
     {"--rows", FLAG_FIELD(CriteoOptions, rows), .value = "R", .lo = 2, .hi = FLAG_WHOLE_MOST,
      .help =
          "ids are below R, by a hash of field and value; without it the 32 bits of a value with "
          "its field above them, so that none share one"},
-    {"--test", FLAG_FIELD(CriteoOptions, test), .value = "OUT", .help = "a second data set"},
-    {"--test-files", FLAG_FIELD(CriteoOptions, test_files), .value = "FILE,...", .needs = "--test",
-     .help = "the files it is made of; without them the end of FILE..."},
-    {"--test-share", FLAG_FIELD(CriteoOptions, test_share), .value = "S", .hi = 1,
-     .fallback = "0.142857", .needs = "--test", .help = "how much that is: a day of seven"},
-    {"--threads", FLAG_FIELD(CriteoOptions, threads), .value = "T", .lo = 1, .hi = 1024,
-     .help = "that parse; by default one for each core"},
-    {"--force", FLAG_FIELD(CriteoOptions, force), .help = "write over files that are there"},
+    CSV_FLAGS(CriteoOptions, "a second data set", "0.142857", "how much that is: a day of seven"),
 };
 
 static Status run(int argc, char **argv, const void *options)
 {
     const CriteoOptions *o = options;
     CsvSchema schema;
-    CsvImport import = {.schema = &schema,
-                        .file = (const char *const *)argv,
-                        .count = argc,
-                        .out = o->out,
-                        .test = o->test,
-                        .test_file = (const char *const *)o->test_files.word,
-                        .test_count = o->test_files.count,
-                        .test_share = o->test_share,
-                        .threads = (int)(o->threads > 0 ? o->threads : threads_share(1)),
-                        .force = o->force};
     schema_make(&schema, o->rows);
-    Status st = csv_import_said(&import);
+    Status st = csv_import_files(&schema, &o->common, argv, argc);
     csv_schema_fini(&schema);
     return st;
 }

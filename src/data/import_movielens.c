@@ -89,18 +89,22 @@ static bool whole(const char *text, int64_t lo, int64_t hi, int64_t *value)
     return whole_read(&text, lo, hi, value) && *text == 0;
 }
 
+static bool number(const char *text, double *value)
+{
+    CsvValue all = {text, strlen(text)};
+    return csv_number(&all, value);
+}
+
 static Status rating_read(Lines *l, Rating *r)
 {
     int64_t user, item;
-    CsvValue value = {l->parts == 4 ? l->part[2] : "", l->parts == 4 ? strlen(l->part[2]) : 0};
-    double stars = 0, time = 0;
+    double stars, time;
     if (l->parts != 4 || !whole(l->part[0], 1, NUMBER_MOST, &user) ||
         !whole(l->part[1], 1, NUMBER_MOST, &item))
         return line_fail(l, "expected user, film, rating and time, with tabs between them");
-    if (!csv_number(&value, &stars) || stars < 0.5 || stars > 5)
+    if (!number(l->part[2], &stars) || stars < 0.5 || stars > 5)
         return line_fail(l, "the rating is not from 0.5 to 5");
-    value = (CsvValue){l->part[3], strlen(l->part[3])};
-    if (!csv_number(&value, &time) || fabs(time) > 9e15)
+    if (!number(l->part[3], &time) || fabs(time) > 9e15)
         return line_fail(l, "the time is no number of seconds");
     *r = (Rating){(int64_t)time, l->line, (int)user, (int)item, stars >= LIKED};
     return OK;
@@ -139,17 +143,16 @@ static Status ratings_read(Movies *m, const char *path)
     return OK;
 }
 
+/* The number of a word among those of a field, in the order in which they come. */
 static int word_number(CsvVocab *vocab, const char *word)
 {
     char text[WORD_BYTES + CSV_BEYOND] = "";
     CsvValue value = {text, strnlen(word, WORD_BYTES)};
     memcpy(text, word, value.length);
+    /* what is found of a word before all are numbered is `first`: here the number that it will
+     * have */
     csv_vocab_add(vocab, &value, (uint64_t)vocab->count, 1);
-    for (int64_t i = 0; i < vocab->count; ++i)
-        if (vocab->word[i].length == value.length &&
-            memcmp(vocab->text + vocab->word[i].at, text, value.length) == 0)
-            return (int)i;
-    return -1;
+    return (int)csv_vocab_find(vocab, &value, 0);
 }
 
 /* u.user: number|age|gender|occupation|zip */
@@ -161,9 +164,8 @@ static Status users_read(Movies *m, const char *path)
     Status st = OK;
     for (int i = 0; i <= m->users; ++i) m->user[i] = (User){NAN, -1, -1};
     while (st == OK && lines_next(&l, "|")) {
-        CsvValue age = {l.parts == 5 ? l.part[1] : "", l.parts == 5 ? strlen(l.part[1]) : 0};
         double years;
-        if (l.parts != 5 || !whole(l.part[0], 1, NUMBER_MOST, &user) || !csv_number(&age, &years))
+        if (l.parts != 5 || !whole(l.part[0], 1, NUMBER_MOST, &user) || !number(l.part[1], &years))
             st = line_fail(&l, "expected number|age|gender|occupation|zip code");
         else if (user <= m->users)
             m->user[user] = (User){years, word_number(&m->gender, l.part[2]),
@@ -343,10 +345,7 @@ typedef struct MovieOptions {
 
 static Status import(Movies *m, const MovieOptions *o, const char *path)
 {
-    TRY(part_free_place(o->out, o->force));
-    if (o->test) TRY(part_free_place(o->test, o->force));
-    if (o->test && strcmp(o->test, o->out) == 0)
-        return fail(ERR_USAGE, "%s: is named for both sets; choose another name for one", o->out);
+    TRY(part_free_places(o->out, o->test, o->force));
     TRY(movies_read(m, path));
     int64_t test = o->test ? (int64_t)((double)m->count * o->test_share + 0.5) : 0;
     if (o->test && (test < 1 || test >= m->count))

@@ -170,13 +170,8 @@ static Status parts_cut(const Source *s, TokenPart *part, int parts, double test
 /* Asked before anything is read. */
 static Status check_out(const char *const *out, double test_share, bool force)
 {
-    const bool two = out[1];
-    TRY(part_free_place(out[0], force));
-    if (two) TRY(part_free_place(out[1], force));
-    if (two && !strcmp(out[0], out[1]))
-        return fail(ERR_USAGE, "%s: is named for training and for the test; give two names",
-                    out[0]);
-    if (two && !(test_share > 0 && test_share < 1))
+    TRY(part_free_places(out[0], out[1], force));
+    if (out[1] && !(test_share > 0 && test_share < 1))
         return fail(ERR_USAGE, "a test share of %g: it must lie between 0 and 1", test_share);
     return OK;
 }

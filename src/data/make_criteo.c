@@ -11,7 +11,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 enum { NUMBERS = 13, FIELDS = 26, BLOCK = 1 << 13, PROBE_ROWS = 1 << 16, DRAWS = 64 };
@@ -208,7 +207,7 @@ static Status set_make(Maker *m, const char *out, bool force, int threads)
     m->writer = &writer;
     m->p = mem_new((size_t)m->count * sizeof *m->p);
     m->clicked = mem_new((size_t)m->count);
-    Status st = table_work(threads, (m->count + BLOCK - 1) / BLOCK, block_make, m);
+    Status st = crew_work(threads, (m->count + BLOCK - 1) / BLOCK, block_make, m);
     double best = st == OK ? auc_of(m->p, m->clicked, m->count) : 0;
     if (st == OK) st = part_change(&writer.part, put_best, &best);
     if (st == OK) st = table_finish(&writer);
@@ -253,14 +252,12 @@ static Status run(int argc, char **argv, const void *options)
     int threads = (int)(o->threads > 0 ? o->threads : threads_share(1));
     (void)argv;
     if (argc > 0) return fail(ERR_USAGE, "%s: this command takes flags only", argv[0]);
-    if (o->test && strcmp(o->test, o->out) == 0)
-        return fail(ERR_USAGE, "%s: is named for both sets; choose another name for one", o->out);
+    TRY(part_free_places(o->out, o->test, o->force));
     Maker m = {.seed = (uint64_t)o->seed,
                .samples = o->samples,
                .rows = o->rows > 1 ? o->rows : 0,
                .drift = o->drift,
                .count = o->samples};
-    if (o->test) TRY(part_free_place(o->test, o->force));
     for (int f = 0; f < FIELDS; ++f)
         m.span[f] = pow(fields[f].values + 1.0, 1 - fields[f].hundredths / 100.0) - 1;
     base_find(&m);

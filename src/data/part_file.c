@@ -152,6 +152,15 @@ Status part_free_place(const char *out, bool force)
                 out);
 }
 
+Status part_free_places(const char *out, const char *test, bool force)
+{
+    TRY(part_free_place(out, force));
+    if (!test) return OK;
+    TRY(part_free_place(test, force));
+    if (strcmp(out, test) != 0) return OK;
+    return fail(ERR_USAGE, "%s: is named for training and for the test; give two names", out);
+}
+
 Status part_new(PartFile *p, const char *out, bool force, int64_t bytes, PartPut *put, void *user)
 {
     *p = (PartFile){.fd = -1};

@@ -2,9 +2,6 @@
  * numbers, so that threads may write what they have in any order; the bytes are the same. */
 #include "table_file.h"
 
-#include <stdatomic.h>
-#include <string.h>
-
 static herr_t put_ids(TableWriter *w, hid_t file)
 {
     const TableLayout *l = w->layout;
@@ -94,62 +91,4 @@ void table_drop(TableWriter *w)
 {
     if (w->layout) part_drop(&w->part);
     w->layout = NULL;
-}
-
-/* ---- threads ---- */
-
-typedef struct Crew {
-    TableWork *run;
-    void *user;
-    int64_t count;
-    atomic_llong next;
-    atomic_int workers;
-    /* under lock: the failure of the smallest number */
-    pthread_mutex_t lock;
-    int64_t bad;
-    Status status;
-    char *why;
-} Crew;
-
-static void note(Crew *crew, int64_t i, Status st)
-{
-    pthread_mutex_lock(&crew->lock);
-    if (crew->status == OK || i < crew->bad) {
-        mem_free(&crew->why);
-        crew->why = mem_text(fail_message());
-        crew->status = st;
-        crew->bad = i;
-    }
-    /* those that are begun go on: one of them may fail before this one */
-    atomic_store(&crew->next, crew->count);
-    pthread_mutex_unlock(&crew->lock);
-}
-
-static void *crew_run(void *of)
-{
-    Crew *crew = of;
-    int worker = atomic_fetch_add(&crew->workers, 1);
-    for (;;) {
-        int64_t i = atomic_fetch_add(&crew->next, 1);
-        if (i >= crew->count) return NULL;
-        Status st = crew->run(crew->user, worker, i);
-        if (st != OK) note(crew, i, st);
-    }
-}
-
-Status table_work(int threads, int64_t count, TableWork *run, void *user)
-{
-    Crew crew = {.run = run, .user = user, .count = count};
-    pthread_t *thread = mem_new((size_t)threads * sizeof *thread);
-    int started = 0;
-    pthread_mutex_init(&crew.lock, NULL);
-    /* where the system gives fewer threads the others do it */
-    while (started < threads - 1 && thread_begin(&thread[started], crew_run, &crew) == 0) ++started;
-    crew_run(&crew);
-    for (int i = 0; i < started; ++i) pthread_join(thread[i], NULL);
-    pthread_mutex_destroy(&crew.lock);
-    mem_free(&thread);
-    Status st = crew.status == OK ? OK : fail(crew.status, "%s", crew.why);
-    mem_free(&crew.why);
-    return st;
 }

@@ -40,9 +40,4 @@ Status table_put_flat(const TableWriter *writer, const uint64_t *ids, const uint
 Status table_finish(TableWriter *writer);
 void table_drop(TableWriter *writer);
 
-/* Calls run(user, worker, i) for each i below count, on several threads; worker: 0 .. threads - 1.
- * The failure of the smallest i comes out, whatever thread met one first. */
-typedef Status TableWork(void *user, int worker, int64_t i);
-Status table_work(int threads, int64_t count, TableWork *run, void *user);
-
 #endif
