@@ -223,9 +223,9 @@ typedef struct Config {
         int64_t pp, tp;
         /* the job's last ranks, which hold rows of sparse tables and compute nothing */
         int64_t servers;
-        /* TableMode; of geo */
+        /* TableMode; steps between borders, where it has any; of stale */
         int mode;
-        int64_t geo_steps;
+        int64_t geo_steps, staleness;
         /* Zero, ScheduleKind (schedules.def), Recompute */
         int zero, pipeline_schedule, recompute;
         /* where SCHEDULE_FILE */

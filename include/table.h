@@ -17,8 +17,19 @@ static inline int table_owner(int shard, int owners)
 }
 
 /* The words of grid.mode. */
-#define TABLE_MODE_WORDS(W) W(TABLE_SYNC, "sync") W(TABLE_ASYNC, "async") W(TABLE_GEO, "geo")
+#define TABLE_MODE_WORDS(W)                                                                        \
+    W(TABLE_SYNC, "sync") W(TABLE_ASYNC, "async") W(TABLE_GEO, "geo") W(TABLE_STALE, "stale")
 typedef enum TableMode { TABLE_MODE_WORDS(LIST_CONSTANT) } TableMode;
+/* A rank makes its steps by itself. */
+static inline bool table_mode_is_local(TableMode mode)
+{
+    return mode == TABLE_GEO || mode == TABLE_ASYNC;
+}
+/* Steps by which updates are late; 0 but in mode stale. */
+static inline int table_staleness(const Config *config)
+{
+    return config->grid.mode == TABLE_STALE ? (int)config->grid.staleness : 0;
+}
 enum { TABLE_WORDS = 1 };
 extern const ConfigWords table_words[TABLE_WORDS];
 
@@ -45,6 +56,8 @@ typedef struct TablesPlan {
     const World *world;
     int servers;
     TableMode mode;
+    /* table_staleness */
+    int staleness;
     /* borrowed for the call, one a table of the graph: who updates it, and its number */
     const OptimRule *rule;
     const int *rule_number;
@@ -89,8 +102,10 @@ void tables_forget(Tables *tables);
 /* The same for evaluation, where no gradients follow, and no row is made: an id that has none is
  * given the values that its row would begin with. Micro-batches go by the same numbers. */
 BatchSource tables_evaluation(Tables *tables, const BatchSource *inner);
-/* What a bag of rows of that width takes for a step with so many ids, beside the rows. */
-size_t tables_buffer_bytes(int width, int64_t ids);
+/* What a bag of rows of that width takes for steps with so many ids, beside the rows. */
+size_t tables_buffer_bytes(int width, int64_t ids, int staleness);
+/* Steps that are there at a time. */
+int table_flights(int staleness);
 /* Micro-batches that a source has out. */
 int tables_held(const TablesPlan *plan);
 
@@ -104,6 +119,10 @@ void tables_grad_squares(Tables *tables, double *out);
  * grad_scale multiplies gradients first. An owner that has no memory for a new row ends the job,
  * with ERR_MEMORY. */
 void tables_update(Tables *tables, double lr, double grad_scale);
+/* Mode stale, where that is done `staleness` steps later: before each step, are all updates made
+ * behind it? And behind such a step: makes those that are left. */
+void tables_border(Tables *tables, bool border);
+void tables_catch_up(Tables *tables);
 /* Mode geo, where a step's gradients and its update are this rank's own: what all ranks have
  * changed since the last time comes together. */
 void tables_exchange(Tables *tables);

@@ -63,6 +63,12 @@ void plan_tables_text(const PlanView *v, FILE *out)
             "messages of a step, each between one of %d that ask and one of %d owners: counts, "
             "ids, rows, gradients\n",
             train_table_askers(t), owners);
+    const int late = table_staleness(trainer_config(t));
+    if (late > 0)
+        fprintf(out,
+                "a step's update is made %d step%s later: of %d steps ids, rows and gradients are "
+                "there at a time\n",
+                late, late == 1 ? "" : "s", table_flights(late));
     for (int i = 0; i < g->table_count; ++i)
         if (i == 0 || g->table[i].node != g->table[i - 1].node) print_bag(v, i, out);
 }
@@ -73,6 +79,7 @@ void plan_tables_json(const PlanView *v, Json *json)
     const Graph *g = trainer_graph(t);
     json_int(json, "table_owners", train_table_owners(t));
     json_int(json, "servers", trainer_config(t)->grid.servers);
+    json_int(json, "staleness", table_staleness(trainer_config(t)));
     json_array(json, "tables");
     for (int i = 0; i < g->table_count; ++i) {
         const TrainTable view = train_table(t, i);

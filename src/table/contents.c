@@ -144,7 +144,7 @@ static void put(Tables *t, int store, const uint64_t *id, const float *row, int6
 {
     TableStore *s = &t->store[store];
     float **at = mem_new((size_t)(count + 1) * sizeof *at);
-    store_add(s, t->plan.limit_bytes, tables_bytes(t), id, count, at);
+    store_add(s, t->plan.limit_bytes, tables_bytes(t), id, count, at, NULL);
     for (int64_t i = 0; i < count; ++i)
         memcpy(at[i], row + i * s->floats, (size_t)s->floats * sizeof *row);
     mem_free(&at);

@@ -182,13 +182,13 @@ void lookup_join(Lookup *look)
     }
 }
 
-/* Two steps' numbers and values, an evaluation's, and what an owner of as many has. */
-size_t tables_buffer_bytes(int width, int64_t ids)
+/* The steps' numbers and values, an evaluation's, and what an owner of as many has. */
+size_t tables_buffer_bytes(int width, int64_t ids, int staleness)
 {
     const size_t numbers = 8 * sizeof(int32_t) + 2 * sizeof(uint64_t) + 2 * sizeof(float *),
                  names = sizeof(uint64_t) + 4 * sizeof(int32_t),
                  row = (size_t)width * sizeof(float);
     size_t step = numbers + names + 3 * row, evaluation = numbers + names + row;
     size_t owner = 6 * sizeof(uint64_t) + sizeof(float *) + 2 * row;
-    return (size_t)ids * (2 * step + evaluation + owner);
+    return (size_t)ids * ((size_t)table_flights(staleness) * step + evaluation + owner);
 }

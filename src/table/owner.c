@@ -182,23 +182,25 @@ void owner_join(Owner *owner)
 /* ---- updates ---- */
 
 void store_add(TableStore *s, size_t limit_bytes, size_t held_bytes, const uint64_t *id,
-               int64_t count, float **row)
+               int64_t count, float **row, bool *is_new)
 {
     size_t others = held_bytes - row_store_bytes(s->rows);
     if (limit_bytes) row_store_limit(s->rows, limit_bytes > others ? limit_bytes - others : 1);
-    Status st = row_store_add(s->rows, id, count, row, NULL);
+    Status st = row_store_add(s->rows, id, count, row, is_new);
     if (st != OK)
         die_as(st, "table %s: %s: start more ranks or servers, or set model.vocab", s->of->name,
                fail_message());
 }
 
-/* Rows of a table's ids that have none. */
+/* Rows of a table's ids that had none when they were asked for. In mode stale they may have come
+ * since, with the update of another step. */
 static void make_rows(Owner *owner, int table)
 {
     TableStore *s = &owner->store[table];
     size_t room = (size_t)owner->updates + 1;
     uint64_t *id = mem_new(room * sizeof *id);
     float **row = mem_new(room * sizeof *row);
+    bool *is_new = mem_new(room * sizeof *is_new);
     int64_t count = 0;
     for (int u = 0; u < owner->updates; ++u)
         if (owner->update[u].table == table && !owner->update[u].row)
@@ -206,14 +208,15 @@ static void make_rows(Owner *owner, int table)
     if (s->of->frozen) count = 0;
     if (count > 0)
         store_add(s, owner->limit_bytes, owner->held_bytes ? owner->held_bytes(owner->user) : 0, id,
-                  count, row);
+                  count, row, is_new);
     count = 0;
     for (int u = 0; u < owner->updates; ++u) {
         OwnerRow *to = &owner->update[u];
         if (to->table != table || to->row || s->of->frozen) continue;
-        to->row = row[count++];
-        first_values(owner, table, to->id, to->row);
+        to->row = row[count];
+        if (is_new[count++]) first_values(owner, table, to->id, to->row);
     }
+    mem_free(&is_new);
     mem_free(&id);
     mem_free(&row);
 }

@@ -67,10 +67,10 @@ typedef struct Owner {
     float **leaf;
 } Owner;
 
-/* Adds rows; all tables of a rank, which take held_bytes together, share limit_bytes (0: no limit).
- * Ends the job with ERR_MEMORY where they have no room. */
+/* Adds rows, as row_store_add; all tables of a rank, which take held_bytes together, share
+ * limit_bytes (0: no limit). Ends the job with ERR_MEMORY where they have no room. */
 void store_add(TableStore *store, size_t limit_bytes, size_t held_bytes, const uint64_t *id,
-               int64_t count, float **row);
+               int64_t count, float **row, bool *is_new);
 /* One row by the table's rule, unless it is frozen; its state, where the rule has any, is behind
  * its values. */
 void store_update(const TableStore *store, float *row, const float *grad, double lr,

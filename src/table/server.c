@@ -165,7 +165,7 @@ static void order_close(Order *order)
 static bool serve_one(Tables *t, Order *order)
 {
     Say what;
-    int next = t->plan.mode == TABLE_SYNC ? 0 : order_next(order);
+    int next = table_mode_is_local(t->plan.mode) ? order_next(order) : 0;
     /* it may wait for others, whom the order has behind it */
     bool wrong = next >= t->askers || (next >= 0 && t->met_by && t->met_by[next]);
     if (next >= 0 && order->file)
@@ -196,10 +196,10 @@ static bool serve_one(Tables *t, Order *order)
         mem_free(&squares);
         break;
     case SAY_UPDATE:
-        for (int b = 0; b < t->bags; ++b) owner_update(&f->owner[b], what.lr, what.grad_scale);
+        stream_update(s, f, what.lr, what.grad_scale);
         break;
     case SAY_FORGET:
-        world_swap_wait(s->ids);
+        stream_settle(s);
         break;
     case SAY_CLEAR:
         contents_clear(t);
@@ -239,6 +239,7 @@ Status tables_serve(const ServerPlan *plan)
     t->plan = (TablesPlan){.world = plan->world,
                            .servers = plan->servers,
                            .mode = (TableMode)plan->config->grid.mode,
+                           .staleness = table_staleness(plan->config),
                            .seed = (uint64_t)plan->config->run.seed,
                            .limit_bytes = plan->limit_bytes};
     hear_tables(t, plan->config);

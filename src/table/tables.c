@@ -7,6 +7,10 @@
  *     reduce      their sums, by the tree of micro-batches ──> owners, who add the ranks'
  *     update      owners change rows, and make those that are new
  *
+ * In mode stale an update is made some steps later, and ids go two steps ahead, so that nobody
+ * waits for any of it: while step t is worked on, owners add the gradients of t - 1, make the
+ * update of t - staleness, and answer for t + 1.
+ *
  * Every rank is an owner, of a run of shards, or servers are, who do their half of each line when
  * rank 0 says so. Messages are MPI's, from the one thread that computes. */
 #include "tables.h"
@@ -54,68 +58,6 @@ size_t tables_bytes(const void *user)
     return bytes;
 }
 
-static void flight_init(Tables *t, Flight *f, bool gradients)
-{
-    const TablesPlan *p = &t->plan;
-    size_t micros = (size_t)p->micros, bags = (size_t)t->bags;
-    *f = (Flight){0};
-    if (t->asks) {
-        f->batch = mem_new(micros * sizeof *f->batch);
-        f->run = mem_new(micros * (size_t)p->graph->bag_count * sizeof *f->run);
-        f->look = mem_new(bags * sizeof *f->look);
-    }
-    if (t->owns) f->owner = mem_new(bags * sizeof *f->owner);
-    for (int b = 0; b < t->bags; ++b) {
-        const Bag *bag = &t->bag[b];
-        if (t->asks)
-            lookup_init(&f->look[b], bag, t->owners, p->micros, p->micro_batch, p->id_most,
-                        gradients);
-        if (!t->owns) continue;
-        owner_init(&f->owner[b], bag, &t->store[t->first[b]], p->seed, t->askers,
-                   t->asks ? p->world->rank : -1);
-        f->owner[b].limit_bytes = p->limit_bytes;
-        f->owner[b].held_bytes = tables_bytes;
-        f->owner[b].user = t;
-    }
-}
-
-static void flight_fini(const Tables *t, Flight *f)
-{
-    for (int b = 0; b < t->bags; ++b) {
-        if (f->look) lookup_fini(&f->look[b]);
-        if (f->owner) owner_fini(&f->owner[b]);
-    }
-    mem_free(&f->batch);
-    mem_free(&f->run);
-    mem_free(&f->look);
-    mem_free(&f->owner);
-    mem_free(&f->why);
-}
-
-void stream_init(Tables *t, TableStream *s, bool gradients)
-{
-    const World *world = t->plan.world;
-    bool sleeps = !t->asks;
-    *s = (TableStream){.tables = t,
-                       .flights = gradients ? 2 : 1,
-                       .given = t->plan.micros,
-                       .ids = world_swap_new(world, sleeps),
-                       .rows = world_swap_new(world, sleeps),
-                       .to = mem_new((size_t)world->size * sizeof *s->to),
-                       .from = mem_new((size_t)world->size * sizeof *s->from)};
-    for (int i = 0; i < s->flights; ++i) flight_init(t, &s->flight[i], gradients);
-}
-
-static void stream_fini(TableStream *s)
-{
-    if (!s->tables) return;
-    for (int i = 0; i < s->flights; ++i) flight_fini(s->tables, &s->flight[i]);
-    world_swap_free(&s->ids);
-    world_swap_free(&s->rows);
-    mem_free(&s->to);
-    mem_free(&s->from);
-}
-
 void tables_init(Tables *t, const SparseTable *of, int count)
 {
     const TablesPlan *p = &t->plan;
@@ -161,7 +103,7 @@ int tables_store(const Tables *t, int table)
     return -1;
 }
 
-/* ---- messages ---- */
+/* ---- micro-batches ---- */
 
 void say(const Tables *t, Say what)
 {
@@ -169,126 +111,6 @@ void say(const Tables *t, Say what)
     for (int o = 0; o < t->owners; ++o)
         world_tell(t->plan.world, t->first_owner + o, &what, sizeof what);
 }
-
-static void swap_clear(TableStream *s)
-{
-    size_t ranks = (size_t)s->tables->plan.world->size;
-    memset(s->to, 0, ranks * sizeof *s->to);
-    memset(s->from, 0, ranks * sizeof *s->from);
-}
-
-static void swap_rows(TableStream *s)
-{
-    world_swap_begin(s->rows, s->to, s->from);
-    world_swap_wait(s->rows);
-}
-
-/* Owner o's part of what an asker has by place, `each` bytes an id. */
-static WorldPart slice(const Lookup *look, int o, void *of, size_t each)
-{
-    size_t first = (size_t)look->begin[o], end = (size_t)look->begin[o + 1];
-    return (WorldPart){(char *)of + first * each, (end - first) * each};
-}
-
-/* How many ids of each of the bag's tables each rank asks of each owner. */
-static void swap_counts(TableStream *s, const Bag *bag, Lookup *look, Owner *owner)
-{
-    const Tables *t = s->tables;
-    size_t tables = (size_t)bag->tables, bytes = tables * sizeof(int32_t);
-    int me = t->plan.world->rank;
-    swap_clear(s);
-    for (int o = 0; o < t->owners && look; ++o) {
-        int32_t *count = look->count + (size_t)o * tables;
-        s->to[t->first_owner + o] = (WorldPart){count, bytes};
-        if (t->owns && o == me) memcpy(owner->part[me].count, count, bytes);
-    }
-    for (int a = 0; a < t->askers && owner; ++a)
-        s->from[a] = (WorldPart){owner->part[a].count, bytes};
-    swap_rows(s);
-    if (owner) owner_fit(owner, look);
-}
-
-/* Counts, then the ids themselves, which are waited for when rows are asked for. */
-void stream_ids(TableStream *s, Flight *f)
-{
-    const Tables *t = s->tables;
-    for (int b = 0; b < t->bags; ++b) {
-        Lookup *look = f->look ? &f->look[b] : NULL;
-        Owner *owner = f->owner ? &f->owner[b] : NULL;
-        swap_counts(s, &t->bag[b], look, owner);
-        swap_clear(s);
-        for (int o = 0; o < t->owners && look; ++o)
-            s->to[t->first_owner + o] = slice(look, o, look->id, sizeof *look->id);
-        for (int a = 0; a < t->askers && owner; ++a) {
-            const OwnerPart *part = &owner->part[a];
-            s->from[a] = (WorldPart){part->id, (size_t)part->ids * sizeof *part->id};
-        }
-        world_swap_begin(s->ids, s->to, s->from);
-        if (b + 1 < t->bags) world_swap_wait(s->ids);
-    }
-}
-
-/* Owners write the values of rows, which go to those who asked. */
-void stream_rows(TableStream *s, Flight *f)
-{
-    const Tables *t = s->tables;
-    world_swap_wait(s->ids);
-    for (int b = 0; b < t->bags; ++b) {
-        Lookup *look = f->look ? &f->look[b] : NULL;
-        Owner *owner = f->owner ? &f->owner[b] : NULL;
-        size_t row = (size_t)t->bag[b].width * sizeof(float);
-        swap_clear(s);
-        if (owner) owner_answer(owner);
-        for (int a = 0; a < t->askers && owner; ++a)
-            s->to[a] = (WorldPart){owner->part[a].value, (size_t)owner->part[a].ids * row};
-        for (int o = 0; o < t->owners && look; ++o)
-            s->from[t->first_owner + o] = slice(look, o, look->value, row);
-        swap_rows(s);
-    }
-}
-
-/* The other way round. */
-void stream_gradients(TableStream *s, Flight *f)
-{
-    const Tables *t = s->tables;
-    for (int b = 0; b < t->bags; ++b) {
-        Lookup *look = f->look ? &f->look[b] : NULL;
-        Owner *owner = f->owner ? &f->owner[b] : NULL;
-        size_t row = (size_t)t->bag[b].width * sizeof(float);
-        swap_clear(s);
-        if (look) lookup_join(look);
-        for (int o = 0; o < t->owners && look; ++o)
-            s->to[t->first_owner + o] = slice(look, o, look->sum, row);
-        for (int a = 0; a < t->askers && owner; ++a)
-            s->from[a] = (WorldPart){owner->part[a].grad, (size_t)owner->part[a].ids * row};
-        swap_rows(s);
-        if (owner) owner_join(owner);
-    }
-}
-
-/* out[store]: each shard's sum is made by one rank; they are added in the order of shards. */
-void stream_squares(TableStream *s, Flight *f, double *out)
-{
-    const Tables *t = s->tables;
-    const World *world = t->plan.world;
-    size_t shards = (size_t)t->stores * ROW_SHARDS;
-    double *mine = mem_new(shards * sizeof *mine);
-    double *all = mem_new((size_t)world->size * shards * sizeof *all);
-    for (int b = 0; b < t->bags && f->owner; ++b)
-        owner_squares(&f->owner[b], mine + (size_t)t->first[b] * ROW_SHARDS);
-    world_gather(world, mine, shards * sizeof *mine, all);
-    for (int i = 0; i < t->stores; ++i) {
-        out[i] = 0;
-        for (int k = 0; k < ROW_SHARDS; ++k) {
-            size_t owner = (size_t)(t->first_owner + t->owner[k]);
-            out[i] += all[owner * shards + (size_t)i * ROW_SHARDS + (size_t)k];
-        }
-    }
-    mem_free(&mine);
-    mem_free(&all);
-}
-
-/* ---- micro-batches ---- */
 
 static Say say_of(const TableStream *s, SayKind kind, const Flight *f)
 {
@@ -299,7 +121,7 @@ static Say say_of(const TableStream *s, SayKind kind, const Flight *f)
 /* A training step is this rank's own, but its new rows. */
 static bool is_local(const TableStream *s)
 {
-    return s->tables->plan.mode != TABLE_SYNC && s == &s->tables->training;
+    return table_mode_is_local(s->tables->plan.mode) && s == &s->tables->training;
 }
 
 /* All of a step's out of the source. A failure is kept until somebody asks for the step: the one
@@ -332,11 +154,45 @@ static void take_step(TableStream *s, Flight *f, double *wait_s)
     stream_ids(s, f);
 }
 
+static void ask_rows(TableStream *s, Flight *f)
+{
+    say(s->tables, say_of(s, SAY_ROWS, f));
+    stream_rows(s, f);
+    f->asked = true;
+}
+
+static void update_oldest(TableStream *s)
+{
+    Flight *f = &s->flight[s->oldest];
+    Say what = say_of(s, SAY_UPDATE, f);
+    what.lr = f->lr;
+    what.grad_scale = f->grad_scale;
+    say(s->tables, what);
+    stream_update(s, f, f->lr, f->grad_scale);
+    s->oldest = (s->oldest + 1) % s->flights;
+    --s->pending;
+}
+
+static Flight *flight_after(const TableStream *s, int steps)
+{
+    return &s->flight[(s->now + steps) % s->flights];
+}
+
+/* Mode stale, while a step is worked on: the update that the next one has to see, and the next
+ * one's rows. */
+static void begin_ahead(TableStream *s, double *wait_s)
+{
+    Flight *next = flight_after(s, 1);
+    if (s->pending == s->tables->plan.staleness) update_oldest(s);
+    if (!next->taken) take_step(s, next, wait_s);
+    ask_rows(s, next);
+}
+
 static Status begin_step(TableStream *s, double *wait_s)
 {
-    Flight *f;
-    if (s->flights > 1) s->now = 1 - s->now;
-    f = &s->flight[s->now];
+    const Tables *t = s->tables;
+    s->now = (s->now + 1) % s->flights;
+    Flight *f = &s->flight[s->now];
     if (!f->taken) take_step(s, f, wait_s);
     f->taken = false;
     s->given = 0;
@@ -348,8 +204,10 @@ static Status begin_step(TableStream *s, double *wait_s)
             async_rows(s->tables, f);
         return OK;
     }
-    say(s->tables, say_of(s, SAY_ROWS, f));
-    stream_rows(s, f);
+    if (!f->asked) ask_rows(s, f);
+    f->asked = false;
+    stream_wait_rows(s);
+    if (t->plan.staleness > 0 && s == &t->training && !t->border) begin_ahead(s, wait_s);
     return OK;
 }
 
@@ -359,7 +217,8 @@ static Status next(void *user, const Batch **batch, double *wait_s)
     if (s->given == s->tables->plan.micros) TRY(begin_step(s, wait_s));
     *batch = &s->flight[s->now].batch[s->given++];
     bool last = s->given == s->tables->plan.micros;
-    if (last && s->flights > 1) take_step(s, &s->flight[1 - s->now], wait_s);
+    for (int i = 1; i <= s->ahead && last; ++i)
+        if (!flight_after(s, i)->taken) take_step(s, flight_after(s, i), wait_s);
     return OK;
 }
 
@@ -371,7 +230,7 @@ static void release(void *user)
 
 int tables_held(const TablesPlan *plan)
 {
-    return 2 * plan->micros + 1;
+    return (1 + table_steps_ahead(plan->staleness)) * plan->micros + 1;
 }
 
 BatchSource tables_source(Tables *t, const BatchSource *inner)
@@ -380,14 +239,15 @@ BatchSource tables_source(Tables *t, const BatchSource *inner)
     return (BatchSource){.user = &t->training, .next = next, .release = release};
 }
 
-/* Ids that are on their way arrive, for all ranks have sent theirs. */
+/* What is on its way arrives, for all ranks have sent theirs. */
 void tables_forget(Tables *t)
 {
     TableStream *s = &t->training;
     if (!is_local(s)) say(t, (Say){.kind = SAY_FORGET});
-    world_swap_wait(s->ids);
+    stream_settle(s);
+    s->pending = 0;
     for (int i = 0; i < s->flights; ++i) {
-        s->flight[i].taken = false;
+        s->flight[i].taken = s->flight[i].asked = false;
         mem_free(&s->flight[i].why);
     }
     s->given = t->plan.micros;
@@ -437,9 +297,18 @@ void tables_update(Tables *t, double lr, double grad_scale)
         geo_update(t, f, lr, grad_scale);
         return;
     }
-    Say what = say_of(s, SAY_UPDATE, f);
-    what.lr = lr;
-    what.grad_scale = grad_scale;
-    say(t, what);
-    for (int b = 0; b < t->bags && f->owner; ++b) owner_update(&f->owner[b], lr, grad_scale);
+    f->lr = lr;
+    f->grad_scale = grad_scale;
+    if (s->pending++ == 0) s->oldest = s->now;
+    if (t->plan.staleness == 0) update_oldest(s);
+}
+
+void tables_border(Tables *t, bool border)
+{
+    t->border = border;
+}
+
+void tables_catch_up(Tables *t)
+{
+    while (t->training.pending > 0) update_oldest(&t->training);
 }

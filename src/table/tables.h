@@ -12,10 +12,13 @@ typedef struct Flight {
     Lookup *look;
     /* of an owner; owned: [bags] */
     Owner *owner;
-    /* its micro-batches are here; owned: why they are not, where one failed */
-    bool taken;
+    /* its micro-batches are here, its rows have been asked for; owned: why they are not, where one
+     * failed */
+    bool taken, asked;
     Status status;
     char *why;
+    /* what its update was told */
+    double lr, grad_scale;
 } Flight;
 
 /* Micro-batches on their way: of training, where the next step's are taken ahead, or of
@@ -24,10 +27,18 @@ typedef struct TableStream {
     /* borrowed; NULL: not made */
     Tables *tables;
     BatchSource inner;
-    Flight flight[2];
+    /* owned: [flights], steps in turn; the one that is worked on, and how many of its micro-batches
+     * are out */
+    Flight *flight;
     int flights, now, given;
-    /* of ids that are sent ahead, of all else */
-    WorldSwap *ids, *rows;
+    /* ids are sent so many steps ahead */
+    int ahead;
+    /* updates that are still to be made, and which flight's comes first */
+    int pending, oldest;
+    /* counts; ids; of each bag, rows and gradients: one step's at a time, and whose they are, while
+     * they are on their way; NULL: nobody's */
+    WorldSwap *counts, *ids, **rows, **gradients;
+    Flight *rows_of, *gradients_of;
     WorldPart *to, *from;
 } TableStream;
 
@@ -54,6 +65,8 @@ struct Tables {
     /* of each shard, its owner */
     int16_t owner[ROW_SHARDS];
     TableStream training, evaluation;
+    /* mode stale: no update is left open behind this step */
+    bool border;
     /* owned: rows of each shard of each store, as they were counted last; one store's rows, sorted;
      * -1: none */
     int64_t *shard_rows;
@@ -117,16 +130,24 @@ typedef struct Say {
 } Say;
 void say(const Tables *tables, Say what);
 
-/* tables.c: of who computes and of servers alike. */
+/* Of who computes and of servers alike. */
 void tables_init(Tables *tables, const SparseTable *of, int count);
 void tables_fini(Tables *tables);
 /* What rows take on this rank: of a Tables. */
 size_t tables_bytes(const void *tables);
+/* stream.c. Steps whose ids are sent before theirs: */
+int table_steps_ahead(int staleness);
 void stream_init(Tables *tables, TableStream *stream, bool gradients);
+void stream_fini(TableStream *stream);
 void stream_ids(TableStream *stream, Flight *flight);
 void stream_rows(TableStream *stream, Flight *flight);
+void stream_wait_rows(TableStream *stream);
 void stream_gradients(TableStream *stream, Flight *flight);
 void stream_squares(TableStream *stream, Flight *flight, double *out);
+/* Of an owner: the rows change. */
+void stream_update(TableStream *stream, Flight *flight, double lr, double grad_scale);
+/* Whatever is on its way arrives. */
+void stream_settle(TableStream *stream);
 /* geo.c */
 void geo_init(Tables *tables);
 void geo_fini(Tables *tables);

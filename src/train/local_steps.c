@@ -10,17 +10,12 @@
 
 #include <string.h>
 
-typedef struct Asked {
-    int stop, save, wish;
-} Asked;
-
 struct LocalSteps {
     /* Over the ranks that compute; its arena has the parameters' changes. NULL: mode async */
     Comm *comm;
     int64_t count;
     /* owned: parameters at the last border */
     float *old;
-    Asked asked;
 };
 
 /* ---- what it is not combined with ---- */
@@ -76,39 +71,19 @@ static Status check_geo_rules(const Trainer *t)
 
 Status local_check(const Trainer *t)
 {
-    const Config *c = t->config;
-    const struct {
-        bool wrong;
-        const char *key, *why;
-    } not_with[] = {
-        {c->grid.servers == 0, "grid.mode", "needs servers that hold the tables: set grid.servers"},
-        {t->shape.pp > 1, "grid.pp", "in this grid.mode each rank has the whole model: set 1"},
-        {t->shape.tp > 1, "grid.tp", "in this grid.mode each rank has the whole model: set 1"},
-        {c->grid.zero > 0, "grid.zero", "in this grid.mode each rank has its own: set 0"},
-        {c->optim.clip > 0, "optim.clip", "there is no gradient of all ranks in this grid.mode"},
-        {c->train.on_bad != ON_BAD_STOP, "train.on_bad", "this grid.mode can only stop"},
-        {c->checkpoint.every_steps % c->grid.geo_steps != 0, "checkpoint.every_steps",
-         "checkpoints are made where ranks meet: make it a multiple of grid.geo_steps"},
-    };
-    if (c->grid.mode != TABLE_ASYNC && (*c->run.order_log || *c->run.replay))
-        return config_fail_key(c, *c->run.replay ? "run.replay" : "run.order_log",
-                               "there is an order of requests in grid.mode: async alone");
-    if (c->grid.mode == TABLE_SYNC) return OK;
-    for (size_t i = 0; i < sizeof not_with / sizeof *not_with; ++i)
-        if (not_with[i].wrong) return config_fail_key(c, not_with[i].key, "%s", not_with[i].why);
     if (t->micros < t->shape.dp)
-        return config_fail_key(c, "train.micro_batch",
+        return config_fail_key(t->config, "train.micro_batch",
                                "%d micro-batches of a batch do not give each of %d ranks one: make "
                                "it smaller",
                                t->micros, t->shape.dp);
-    return c->grid.mode == TABLE_GEO ? check_geo_rules(t) : check_async_rules(t);
+    return t->config->grid.mode == TABLE_GEO ? check_geo_rules(t) : check_async_rules(t);
 }
 
 /* ---- a run ---- */
 
 Status local_make(Trainer *t)
 {
-    if (sparse_mode(t) == TABLE_SYNC) return OK;
+    if (!table_mode_is_local(sparse_mode(t))) return OK;
     struct LocalSteps *g = t->local = mem_new(sizeof *g);
     if (sparse_mode(t) == TABLE_ASYNC) return OK;
     g->count = t->plan->param_elements;
@@ -177,12 +152,6 @@ void local_begin(Trainer *t)
         memcpy(g->old, executor_params(t->executor), (size_t)g->count * sizeof *g->old);
 }
 
-bool local_border(const Trainer *t, int64_t step)
-{
-    return !t->local || step % t->config->grid.geo_steps == 0 || step % t->steps_per_epoch == 0 ||
-           step == t->steps;
-}
-
 int64_t local_samples(const Trainer *t, int64_t batch_samples, int *micros)
 {
     int64_t share = t->micros_local * t->micro_batch, first = t->grid.dp_rank * share;
@@ -205,40 +174,10 @@ static void exchange(Trainer *t)
     tables_exchange(t->tables);
 }
 
-/* What any rank was asked to do since the last border. */
-static void share_asked(Trainer *t, StepResult *result)
+void local_join(Trainer *t)
 {
-    struct LocalSteps *g = t->local;
-    const World *world = &t->grid.dp_world;
-    Asked *all = mem_new((size_t)world->size * sizeof *all);
-    world_gather(world, &g->asked, sizeof g->asked, all);
-    for (int r = 0; r < world->size; ++r) {
-        result->stop_asked = result->stop_asked || all[r].stop;
-        result->save_asked = result->save_asked || all[r].save;
-        result->wish_asked = result->wish_asked || all[r].wish;
-    }
-    g->asked = (Asked){0};
-    mem_free(&all);
-}
-
-void local_end_step(Trainer *t, StepResult *result)
-{
-    struct LocalSteps *g = t->local;
-    if (!g) return;
-    if (result->bad)
-        die_as(
-            ERR_DATA,
-            "step %lld: the loss of this rank's share is %g; lower optim.lr, or look at the data "
-            "with `weft data check`; the newest checkpoint stays as it is",
-            (long long)t->step, result->bad_loss);
-    g->asked.stop |= result->stop_asked;
-    g->asked.save |= result->save_asked;
-    g->asked.wish |= result->wish_asked;
-    result->stop_asked = result->save_asked = result->wish_asked = false;
-    if (!local_border(t, t->step)) return;
-    if (g->comm)
+    if (t->local->comm)
         exchange(t);
     else
         dense_from_servers(t);
-    share_asked(t, result);
 }

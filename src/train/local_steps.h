@@ -5,7 +5,7 @@
 
 #include "trainer.h"
 
-/* What it cannot be combined with: ERR_CONFIG. Once the model's rules are known. Not collective. */
+/* Rules of updates that it cannot have: ERR_CONFIG. Not collective. */
 Status local_check(const Trainer *t);
 /* Of a run in this mode, once parameters are there. Collective; all ranks agree. */
 Status local_make(Trainer *t);
@@ -13,17 +13,13 @@ void local_free(Trainer *t);
 /* What parameters are now is what the next change counts from: before the first step, and where
  * they have been loaded. */
 void local_begin(Trainer *t);
-/* Does step number `step` end at a border: every grid.geo_steps, at the end of an epoch, and of the
- * run? true in other modes. */
-bool local_border(const Trainer *t, int64_t step);
 /* Before a step: mode async takes the servers' values of now. */
 void local_begin_step(Trainer *t);
 /* In place of an update: mode async sends the gradients. false: another mode's. */
 bool local_update(Trainer *t, const StepOf *batch, double lr, double scale);
 /* The step's samples of this rank, and how many of its micro-batches hold one. */
 int64_t local_samples(const Trainer *t, int64_t batch_samples, int *micros);
-/* After a step's update: at a border the exchange. What a rank was asked to do is kept for the
- * border, and then known to all. Collective at borders. */
-void local_end_step(Trainer *t, StepResult *result);
+/* At a border: all ranks come to have the same. Collective. */
+void local_join(Trainer *t);
 
 #endif

@@ -3,6 +3,7 @@
  * for themselves is no function of ours to plan, but it is all there once the graph is planned, on
  * every rank alike, for a rank plans the whole graph: so it is measured then, before the first
  * arena, by a run and by `weft plan`. */
+#include "late_updates.h"
 #include "save_copy.h"
 #include "sparse.h"
 
@@ -80,9 +81,10 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
     size_t messages = plan->message_bytes + sender_bytes(t, plan) + staging_bytes(t, plan);
     size_t room = t->saves_beside ? save_copy_bytes(t, plan) : 0;
     size_t tables = sparse_buffer_bytes(t, plan) + sparse_row_bytes(t, plan);
+    size_t late = late_bytes(t, plan);
     return (TrainBytes){.tables = tables,
                         .params = plan->param_part_bytes,
-                        .gradients = plan->gradient_part_bytes,
+                        .gradients = plan->gradient_part_bytes + late,
                         .state = plan->state_bytes,
                         .activations = plan->activation_bytes,
                         .cache = plan->cache_bytes,
@@ -93,7 +95,7 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
                         .checkpoint = room,
                         .host = device ? loader + plan->staged_bytes + room : 0,
                         .all = plan_bytes(plan) - plan->message_bytes + messages + data + program +
-                               tables + (device ? 0 : room)};
+                               tables + late + (device ? 0 : room)};
 }
 
 MemoryUse memory_use(void)

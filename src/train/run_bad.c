@@ -5,7 +5,7 @@
 #include "run.h"
 
 #include "explain.h"
-#include "local_steps.h"
+#include "borders.h"
 
 #include <math.h>
 #include <string.h>
@@ -110,7 +110,7 @@ static bool check_due(const Run *r, RunDue due)
 {
     int64_t every = r->config->train.check_every;
     bool now =
-        every > 0 && r->trainer->step % every == 0 && local_border(r->trainer, r->trainer->step);
+        every > 0 && r->trainer->step % every == 0 && border_at(r->trainer, r->trainer->step);
     return due.evaluation || due.save || now;
 }
 

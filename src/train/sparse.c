@@ -26,7 +26,8 @@ Status sparse_check(const Trainer *t)
 int sparse_held(const Trainer *t, const Plan *plan)
 {
     bool here = plan->reads_data && t->graph->table_count > 0;
-    return here ? tables_held(&(TablesPlan){.micros = t->micros_local}) : 0;
+    TablesPlan of = {.micros = t->micros_local, .staleness = table_staleness(t->config)};
+    return here ? tables_held(&of) : 0;
 }
 
 static bool plan_has(const Plan *plan, int node)
@@ -99,6 +100,7 @@ Status sparse_make(Trainer *t)
                      .world = t->servers > 0 ? &t->table_world : &t->grid.dp_world,
                      .servers = t->servers,
                      .mode = sparse_mode(t),
+                     .staleness = table_staleness(t->config),
                      .rule = rule,
                      .rule_number = t->table_rule,
                      .seed = (uint64_t)t->config->run.seed,
@@ -167,7 +169,8 @@ size_t sparse_buffer_bytes(const Trainer *t, const Plan *plan)
         bool begins = i == 0 || g->table[i - 1].node != of->node;
         if (begins && plan_has(plan, of->node))
             bytes += tables_buffer_bytes(of->width,
-                                         t->micros_local * t->micro_batch * t->train_set.id_most);
+                                         t->micros_local * t->micro_batch * t->train_set.id_most,
+                                         table_staleness(t->config));
     }
     return bytes;
 }
@@ -220,7 +223,8 @@ void sparse_report(Trainer *t)
 
 TableMode sparse_mode(const Trainer *t)
 {
-    return t->servers > 0 ? (TableMode)t->config->grid.mode : TABLE_SYNC;
+    TableMode mode = (TableMode)t->config->grid.mode;
+    return t->servers > 0 || mode == TABLE_STALE ? mode : TABLE_SYNC;
 }
 
 void sparse_split(World *part, const World *job, bool has_tables)

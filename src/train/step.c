@@ -1,4 +1,6 @@
 /* One optimizer step. Read train_step, at the end, first. */
+#include "borders.h"
+#include "late_updates.h"
 #include "local_steps.h"
 #include "loss_scale.h"
 #include "sparse.h"
@@ -82,14 +84,27 @@ static void update_work(void *user)
 }
 
 /* With zero it ends with what others have updated: not the same work at every step. */
-static void update(Trainer *t, double lr, double scale)
+static void update_params(Trainer *t, LateUpdate now)
 {
-    optim_begin(t->optim, lr, scale / t->scale.used);
+    optim_begin(t->optim, now.lr, now.scale);
     if (optim_repeats(t->optim) && !t->plan->zero)
         capture_run(&t->update, t->backend, update_work, t);
     else
         update_work(t);
-    if (t->tables) tables_update(t->tables, lr, scale / t->scale.used);
+}
+
+static void update(Trainer *t, double lr, double scale)
+{
+    LateUpdate now = {lr, scale / t->scale.used};
+    if (t->tables) tables_update(t->tables, now.lr, now.scale);
+    if (late_turn(t, &now)) update_params(t, now);
+}
+
+void late_catch_up(Trainer *t)
+{
+    LateUpdate now;
+    while (late_next(t, &now)) update_params(t, now);
+    if (t->tables) tables_catch_up(t->tables);
 }
 
 /* Of step number t->known. A bad loss is none that others are compared with. */
@@ -176,7 +191,7 @@ Status train_step(Trainer *t, StepResult *result)
     bool first = !t->loader;
     if (first) TRY(status_agree(t->world, open_loader(t)));
     if (first) local_begin(t);
-    local_begin_step(t);
+    border_begin_step(t);
     *result = (StepResult){
         .logged = first || number == t->steps || number % t->config->train.log_every == 0,
         .lr = lr_at(t->config, &t->lr, &(LrSteps){t->step, t->steps, t->steps_per_epoch}),
@@ -189,7 +204,7 @@ Status train_step(Trainer *t, StepResult *result)
     bool newest = result->logged || t->backend->table->host_memory || t->scale.moves || t->waits;
     read_step_stats(t, result, newest ? number : number - 1);
     TRY(apply(t, result, &batch));
-    local_end_step(t, result);
+    border_end_step(t, result);
     return OK;
 }
 

@@ -3,6 +3,8 @@
  * all before anything is written. */
 #include "agree.h"
 #include "fit.h"
+#include "borders.h"
+#include "late_updates.h"
 #include "local_steps.h"
 #include "schedules.def"
 #include "loss_scale.h"
@@ -277,7 +279,7 @@ static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
     TRY(make_schedule(t));
     TRY(cut_graph(t));
     TRY(sparse_check_servers(t));
-    TRY(local_check(t));
+    TRY(border_check(t));
     count_steps(t);
     double grown = memory_use().own_bytes - before, left;
     if (t->backend->table->memory) t->backend->table->memory(t->backend, &grown, &left);
@@ -318,15 +320,16 @@ static Status setup_ranks(Trainer *t)
     t->grid_ready = true;
     TRY(grid_join_gpus(&t->grid, t->backend, (int)c->grid.transport, c->train.reproducible));
     TRY(status_agree(t->world, train_plan_stage(t, t->grid.pp_rank, &t->plan)));
-    bool sync = sparse_mode(t) == TABLE_SYNC;
+    bool local = table_mode_is_local(sparse_mode(t));
     t->alone = world_alone();
-    Status st = comm_new(&t->comm, sync ? &t->grid.dp_world : &t->alone, t->backend,
+    Status st = comm_new(&t->comm, local ? &t->alone : &t->grid.dp_world, t->backend,
                          c->grid.transport, t->plan->micro_grad_elements);
     TRY(status_agree(t->world, st));
     ExecutorOptions options = {.seed = (uint64_t)c->run.seed, .transport = c->grid.transport};
     TRY(executor_new(&t->executor, t->plan, &t->grid, t->backend, t->comm, options));
     TRY(status_agree(t->world, train_make_optimizer(t)));
     init_params(t);
+    late_make(t);
     return status_agree(t->world, local_make(t));
 }
 
@@ -404,6 +407,7 @@ void trainer_free(Trainer **trainer)
     sparse_close_loader(t);
     sparse_free(t);
     local_free(t);
+    late_free(t);
     mem_free(&t->classes);
     train_free_optimizer(t);
     save_copy_free(&t->copy);

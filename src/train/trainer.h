@@ -74,10 +74,14 @@ struct Trainer {
     World table_world;
     /* of this rank, for rows */
     double table_limit;
-    /* Modes geo and async: owned, NULL in sync; and a world of this rank alone, over which its
+    /* Modes geo and async: owned, NULL in others; and a world of this rank alone, over which its
      * steps sum. */
     struct LocalSteps *local;
     World alone;
+    /* mode stale: owned, NULL in others */
+    struct LateUpdates *late;
+    /* of modes with borders: what a rank was asked to do since the last one */
+    bool stop_asked, save_asked, wish_asked;
     Loader *loader;
     /* global samples; samples a micro-batch */
     int64_t batch, micro_batch;

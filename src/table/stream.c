@@ -1,0 +1,250 @@
+/* Steps on their way, and their messages: what who asks and who owns do at the same time, each its
+ * half. All ranks begin swaps in the same order; what is begun is waited for where it is needed, or
+ * where its memory is next step's. */
+#include "tables.h"
+
+#include <string.h>
+
+/* ---- making ---- */
+
+static void flight_init(Tables *t, Flight *f, bool gradients)
+{
+    const TablesPlan *p = &t->plan;
+    size_t micros = (size_t)p->micros, bags = (size_t)t->bags;
+    *f = (Flight){0};
+    if (t->asks) {
+        f->batch = mem_new(micros * sizeof *f->batch);
+        f->run = mem_new(micros * (size_t)p->graph->bag_count * sizeof *f->run);
+        f->look = mem_new(bags * sizeof *f->look);
+    }
+    if (t->owns) f->owner = mem_new(bags * sizeof *f->owner);
+    for (int b = 0; b < t->bags; ++b) {
+        const Bag *bag = &t->bag[b];
+        if (t->asks)
+            lookup_init(&f->look[b], bag, t->owners, p->micros, p->micro_batch, p->id_most,
+                        gradients);
+        if (!t->owns) continue;
+        owner_init(&f->owner[b], bag, &t->store[t->first[b]], p->seed, t->askers,
+                   t->asks ? p->world->rank : -1);
+        f->owner[b].limit_bytes = p->limit_bytes;
+        f->owner[b].held_bytes = tables_bytes;
+        f->owner[b].user = t;
+    }
+}
+
+static void flight_fini(const Tables *t, Flight *f)
+{
+    for (int b = 0; b < t->bags; ++b) {
+        if (f->look) lookup_fini(&f->look[b]);
+        if (f->owner) owner_fini(&f->owner[b]);
+    }
+    mem_free(&f->batch);
+    mem_free(&f->run);
+    mem_free(&f->look);
+    mem_free(&f->owner);
+    mem_free(&f->why);
+}
+
+int table_steps_ahead(int staleness)
+{
+    return staleness > 0 ? 2 : 1;
+}
+
+/* The step itself, those ahead, those whose updates are to be made. */
+int table_flights(int staleness)
+{
+    return 1 + table_steps_ahead(staleness) + staleness;
+}
+
+void stream_init(Tables *t, TableStream *s, bool gradients)
+{
+    const World *world = t->plan.world;
+    bool sleeps = !t->asks;
+    size_t bags = (size_t)t->bags;
+    *s = (TableStream){.tables = t,
+                       .flights = gradients ? table_flights(t->plan.staleness) : 1,
+                       .ahead = gradients ? table_steps_ahead(t->plan.staleness) : 0,
+                       .given = t->plan.micros,
+                       .counts = world_swap_new(world, sleeps),
+                       .ids = world_swap_new(world, sleeps),
+                       .rows = mem_new(bags * sizeof *s->rows),
+                       .gradients = mem_new(bags * sizeof *s->gradients),
+                       .to = mem_new((size_t)world->size * sizeof *s->to),
+                       .from = mem_new((size_t)world->size * sizeof *s->from)};
+    s->flight = mem_new((size_t)s->flights * sizeof *s->flight);
+    for (int i = 0; i < s->flights; ++i) flight_init(t, &s->flight[i], gradients);
+    for (int b = 0; b < t->bags; ++b) {
+        s->rows[b] = world_swap_new(world, sleeps);
+        s->gradients[b] = world_swap_new(world, sleeps);
+    }
+}
+
+void stream_fini(TableStream *s)
+{
+    if (!s->tables) return;
+    for (int i = 0; i < s->flights; ++i) flight_fini(s->tables, &s->flight[i]);
+    for (int b = 0; b < s->tables->bags; ++b) {
+        world_swap_free(&s->rows[b]);
+        world_swap_free(&s->gradients[b]);
+    }
+    world_swap_free(&s->counts);
+    world_swap_free(&s->ids);
+    mem_free(&s->rows);
+    mem_free(&s->gradients);
+    mem_free(&s->flight);
+    mem_free(&s->to);
+    mem_free(&s->from);
+}
+
+/* ---- messages ---- */
+
+static void swap_clear(TableStream *s)
+{
+    size_t ranks = (size_t)s->tables->plan.world->size;
+    memset(s->to, 0, ranks * sizeof *s->to);
+    memset(s->from, 0, ranks * sizeof *s->from);
+}
+
+/* Owner o's part of what an asker has by place, `each` bytes an id. */
+static WorldPart slice(const Lookup *look, int o, void *of, size_t each)
+{
+    size_t first = (size_t)look->begin[o], end = (size_t)look->begin[o + 1];
+    return (WorldPart){(char *)of + first * each, (end - first) * each};
+}
+
+/* How many ids of each of the bag's tables each rank asks of each owner. */
+static void swap_counts(TableStream *s, const Bag *bag, Lookup *look, Owner *owner)
+{
+    const Tables *t = s->tables;
+    size_t tables = (size_t)bag->tables, bytes = tables * sizeof(int32_t);
+    int me = t->plan.world->rank;
+    swap_clear(s);
+    for (int o = 0; o < t->owners && look; ++o) {
+        int32_t *count = look->count + (size_t)o * tables;
+        s->to[t->first_owner + o] = (WorldPart){count, bytes};
+        if (t->owns && o == me) memcpy(owner->part[me].count, count, bytes);
+    }
+    for (int a = 0; a < t->askers && owner; ++a)
+        s->from[a] = (WorldPart){owner->part[a].count, bytes};
+    world_swap_begin(s->counts, s->to, s->from);
+    world_swap_wait(s->counts);
+    if (owner) owner_fit(owner, look);
+}
+
+void stream_wait_rows(TableStream *s)
+{
+    for (int b = 0; b < s->tables->bags; ++b) world_swap_wait(s->rows[b]);
+    s->rows_of = NULL;
+}
+
+/* Owners have all of them, and add. */
+static void wait_for_gradients(TableStream *s)
+{
+    Flight *f = s->gradients_of;
+    for (int b = 0; b < s->tables->bags && f; ++b) {
+        world_swap_wait(s->gradients[b]);
+        if (f->owner) owner_join(&f->owner[b]);
+    }
+    s->gradients_of = NULL;
+}
+
+/* Counts, then the ids themselves, which are waited for when rows are asked for. */
+void stream_ids(TableStream *s, Flight *f)
+{
+    const Tables *t = s->tables;
+    world_swap_wait(s->ids);
+    if (s->rows_of == f) stream_wait_rows(s);
+    if (s->gradients_of == f) wait_for_gradients(s);
+    for (int b = 0; b < t->bags; ++b) {
+        Lookup *look = f->look ? &f->look[b] : NULL;
+        Owner *owner = f->owner ? &f->owner[b] : NULL;
+        swap_counts(s, &t->bag[b], look, owner);
+        swap_clear(s);
+        for (int o = 0; o < t->owners && look; ++o)
+            s->to[t->first_owner + o] = slice(look, o, look->id, sizeof *look->id);
+        for (int a = 0; a < t->askers && owner; ++a) {
+            const OwnerPart *part = &owner->part[a];
+            s->from[a] = (WorldPart){part->id, (size_t)part->ids * sizeof *part->id};
+        }
+        world_swap_begin(s->ids, s->to, s->from);
+        if (b + 1 < t->bags) world_swap_wait(s->ids);
+    }
+}
+
+/* Owners write the values of rows, which go on their way to those who asked. */
+void stream_rows(TableStream *s, Flight *f)
+{
+    const Tables *t = s->tables;
+    world_swap_wait(s->ids);
+    stream_wait_rows(s);
+    s->rows_of = f;
+    for (int b = 0; b < t->bags; ++b) {
+        Lookup *look = f->look ? &f->look[b] : NULL;
+        Owner *owner = f->owner ? &f->owner[b] : NULL;
+        size_t row = (size_t)t->bag[b].width * sizeof(float);
+        swap_clear(s);
+        if (owner) owner_answer(owner);
+        for (int a = 0; a < t->askers && owner; ++a)
+            s->to[a] = (WorldPart){owner->part[a].value, (size_t)owner->part[a].ids * row};
+        for (int o = 0; o < t->owners && look; ++o)
+            s->from[t->first_owner + o] = slice(look, o, look->value, row);
+        world_swap_begin(s->rows[b], s->to, s->from);
+    }
+}
+
+/* The other way round. */
+void stream_gradients(TableStream *s, Flight *f)
+{
+    const Tables *t = s->tables;
+    wait_for_gradients(s);
+    s->gradients_of = f;
+    for (int b = 0; b < t->bags; ++b) {
+        Lookup *look = f->look ? &f->look[b] : NULL;
+        Owner *owner = f->owner ? &f->owner[b] : NULL;
+        size_t row = (size_t)t->bag[b].width * sizeof(float);
+        swap_clear(s);
+        if (look) lookup_join(look);
+        for (int o = 0; o < t->owners && look; ++o)
+            s->to[t->first_owner + o] = slice(look, o, look->sum, row);
+        for (int a = 0; a < t->askers && owner; ++a)
+            s->from[a] = (WorldPart){owner->part[a].grad, (size_t)owner->part[a].ids * row};
+        world_swap_begin(s->gradients[b], s->to, s->from);
+    }
+}
+
+void stream_update(TableStream *s, Flight *f, double lr, double grad_scale)
+{
+    if (s->gradients_of == f) wait_for_gradients(s);
+    for (int b = 0; b < s->tables->bags && f->owner; ++b)
+        owner_update(&f->owner[b], lr, grad_scale);
+}
+
+void stream_settle(TableStream *s)
+{
+    world_swap_wait(s->ids);
+    stream_wait_rows(s);
+    wait_for_gradients(s);
+}
+
+/* out[store]: each shard's sum is made by one rank; they are added in the order of shards. */
+void stream_squares(TableStream *s, Flight *f, double *out)
+{
+    const Tables *t = s->tables;
+    const World *world = t->plan.world;
+    size_t shards = (size_t)t->stores * ROW_SHARDS;
+    if (s->gradients_of == f) wait_for_gradients(s);
+    double *mine = mem_new(shards * sizeof *mine);
+    double *all = mem_new((size_t)world->size * shards * sizeof *all);
+    for (int b = 0; b < t->bags && f->owner; ++b)
+        owner_squares(&f->owner[b], mine + (size_t)t->first[b] * ROW_SHARDS);
+    world_gather(world, mine, shards * sizeof *mine, all);
+    for (int i = 0; i < t->stores; ++i) {
+        out[i] = 0;
+        for (int k = 0; k < ROW_SHARDS; ++k) {
+            size_t owner = (size_t)(t->first_owner + t->owner[k]);
+            out[i] += all[owner * shards + (size_t)i * ROW_SHARDS + (size_t)k];
+        }
+    }
+    mem_free(&mine);
+    mem_free(&all);
+}

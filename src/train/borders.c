@@ -1,0 +1,111 @@
+/* Modes in which ranks have one state only at borders: what they are not combined with, and what is
+ * kept for a border. */
+#include "borders.h"
+
+#include "late_updates.h"
+#include "local_steps.h"
+#include "sparse.h"
+
+static bool has_borders(const Trainer *t)
+{
+    return sparse_mode(t) != TABLE_SYNC;
+}
+
+/* ---- what they are not combined with ---- */
+
+typedef struct Refused {
+    bool wrong;
+    const char *key, *why;
+} Refused;
+
+static Status refuse(const Config *c, const Refused *of, size_t count)
+{
+    for (size_t i = 0; i < count; ++i)
+        if (of[i].wrong) return config_fail_key(c, of[i].key, "%s", of[i].why);
+    return OK;
+}
+
+static Status check_local(const Trainer *t)
+{
+    const Config *c = t->config;
+    const Refused not_with[] = {
+        {c->grid.servers == 0, "grid.mode", "needs servers that hold the tables: set grid.servers"},
+        {t->shape.pp > 1, "grid.pp", "in this grid.mode each rank has the whole model: set 1"},
+        {t->shape.tp > 1, "grid.tp", "in this grid.mode each rank has the whole model: set 1"},
+        {c->grid.zero > 0, "grid.zero", "in this grid.mode each rank has its own: set 0"},
+        {c->optim.clip > 0, "optim.clip", "there is no gradient of all ranks in this grid.mode"},
+    };
+    TRY(refuse(c, not_with, sizeof not_with / sizeof *not_with));
+    return local_check(t);
+}
+
+Status border_check(const Trainer *t)
+{
+    const Config *c = t->config;
+    const TableMode mode = (TableMode)c->grid.mode;
+    const Refused not_with[] = {
+        {c->train.on_bad != ON_BAD_STOP, "train.on_bad", "this grid.mode can only stop"},
+        {c->checkpoint.every_steps % c->grid.geo_steps != 0, "checkpoint.every_steps",
+         "checkpoints are made where ranks meet: make it a multiple of grid.geo_steps"},
+        {mode == TABLE_STALE && t->graph->table_count == 0, "grid.mode",
+         "the model has no sparse table, whose messages stale would hide: set sync"},
+        {mode == TABLE_STALE && t->scale.moves, "grid.mode",
+         "stale does not go with train.precision: fp16, where steps are left out"},
+    };
+    if (mode != TABLE_ASYNC && (*c->run.order_log || *c->run.replay))
+        return config_fail_key(c, *c->run.replay ? "run.replay" : "run.order_log",
+                               "there is an order of requests in grid.mode: async alone");
+    if (mode == TABLE_SYNC) return OK;
+    TRY(refuse(c, not_with, sizeof not_with / sizeof *not_with));
+    return table_mode_is_local(mode) ? check_local(t) : OK;
+}
+
+/* ---- a run ---- */
+
+bool border_at(const Trainer *t, int64_t step)
+{
+    return !has_borders(t) || step % t->config->grid.geo_steps == 0 ||
+           step % t->steps_per_epoch == 0 || step == t->steps;
+}
+
+void border_begin_step(Trainer *t)
+{
+    local_begin_step(t);
+    if (t->late && t->tables) tables_border(t->tables, border_at(t, t->step + 1));
+}
+
+/* What any rank was asked to do since the last border. */
+static void share_asked(Trainer *t, StepResult *result)
+{
+    const World *world = &t->grid.dp_world;
+    bool mine[] = {t->stop_asked, t->save_asked, t->wish_asked};
+    bool(*all)[3] = mem_new((size_t)world->size * sizeof *all);
+    world_gather(world, mine, sizeof mine, all);
+    for (int r = 0; r < world->size; ++r) {
+        result->stop_asked = result->stop_asked || all[r][0];
+        result->save_asked = result->save_asked || all[r][1];
+        result->wish_asked = result->wish_asked || all[r][2];
+    }
+    t->stop_asked = t->save_asked = t->wish_asked = false;
+    mem_free(&all);
+}
+
+void border_end_step(Trainer *t, StepResult *result)
+{
+    if (!has_borders(t)) return;
+    if (result->bad)
+        die_as(ERR_DATA,
+               "step %lld: the loss%s is %g; lower optim.lr, or look at the data with `weft data "
+               "check`; the newest checkpoint stays as it is",
+               (long long)t->step, t->local ? " of this rank's share" : "", result->bad_loss);
+    t->stop_asked |= result->stop_asked;
+    t->save_asked |= result->save_asked;
+    t->wish_asked |= result->wish_asked;
+    result->stop_asked = result->save_asked = result->wish_asked = false;
+    if (!border_at(t, t->step)) return;
+    if (t->local)
+        local_join(t);
+    else
+        late_catch_up(t);
+    share_asked(t, result);
+}
