@@ -29,7 +29,7 @@ all_there() { if ldd "$@" | grep -F 'not found'; then stop "these libraries are 
 # MPI over shared memory and TCP, rsh and Slurm. Not OpenSHMEM, parallel files and monitoring, nor a plugin for a network whose own
 # library would have to come along (UCX, libfabric, verbs), nor what weft does not ask MPI for: one-sided messages, messages between
 # two groups, ranks placed by a graph, a file or a card, fast sums (those are weft's own); nor what Open MPI has another of, which it
-# takes first.
+# takes first, nor its own tools' and other launchers' parts.
 frameworks="allocator bml btl coll errmgr ess filem grpcomm iof mpool odls oob op patcher plm pmix pml pstat ras rcache
     reachable regx rmaps rml routed rtc schizo shmem state topo"
 choose_plugins() {
@@ -41,6 +41,8 @@ choose_plugins() {
                 *_monitoring.so | osc_* | topo_treematch.so | coll_han.so | coll_adapt.so | op_avx.so | pml_cm.so | pmix_flux.so) continue;;
                 coll_sm.so | coll_sync.so | coll_inter.so | odls_pspawn.so | ras_simulator.so | state_novm.so) continue;;
                 rmaps_mindist.so | rmaps_rank_file.so | rmaps_resilient.so | rmaps_seq.so) continue;;
+                regx_naive.so | regx_reverse.so | routed_binomial.so | mpool_hugepage.so) continue;;
+                ess_tool.so | state_tool.so | schizo_flux.so | schizo_jsm.so) continue;;
             esac
             for l in $(libraries "$file" | cut -d' ' -f1); do
                 case $l in libmca_common_*) continue;; esac
