@@ -262,6 +262,22 @@ typedef struct Batch {
     int micro;
 } Batch;
 
+/* Tables of text as samples for a model that has learnt a set which `weft data import` made of such
+ * tables: with that set's schema, vocabularies, means and deviations. Labels need not be there. */
+typedef struct TableText TableText;
+/* schema: a file in YAML, or NULL: the one that the set keeps. Owner: the caller. ERR_NOINPUT,
+ * ERR_CONFIG, ERR_DATA: the set keeps none, or was made by another. */
+Status table_text_new(TableText **text, const DataSet *set, const char *schema);
+void table_text_free(TableText **text);
+/* Does what a value becomes depend on what the set holds: by a vocabulary, or a mean? */
+bool table_text_learnt(const TableText *text);
+/* Records of a file, packed or not, as batches of up to `most` samples, in their order, on this
+ * thread. take's error comes out; ERR_NOINPUT; ERR_DATA with file, line and column, once all
+ * records before that have been taken. */
+typedef Status TableTextTake(void *user, const Batch *batch);
+Status table_text_read(const TableText *text, const char *path, int most, TableTextTake *take,
+                       void *user);
+
 typedef struct LoaderPlan {
     /* batch is a multiple of micro_batch */
     int64_t batch, micro_batch;

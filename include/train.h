@@ -237,10 +237,15 @@ typedef struct Sampling {
  * same tokens. The trainer is alone, its data are tokens, its batch is one sample; its model has
  * the prompt's tokens, and top_k of them. */
 Status train_generate(Trainer *trainer, const Sampling *sampling);
-/* Shares of a micro-batch's `rows` samples x, (N,C,H,W) plain, which must have room for a whole
- * one: share, (rows, classes), is the softmax of what the model says. The trainer is alone, its
- * batch is one micro-batch. ERR_DATA where the model gives no numbers. */
-Status train_predict(Trainer *trainer, float *x, int rows, double *share);
+/* Shares of a micro-batch's samples, with ids where the set has them and without labels; its arrays
+ * have room for a whole one: share, (rows, train_shares), is the softmax of what the model says, or
+ * of a loss of one logit what is left and its sigmoid. The trainer is alone, its batch is one
+ * micro-batch. ERR_DATA where the model gives no numbers. */
+Status train_predict(Trainer *trainer, const Batch *samples, double *share);
+int64_t train_shares(const Trainer *trainer);
+/* Makes another set one for a model of train's samples, scaled as they are. ERR_DATA that names the
+ * set where its samples are others. */
+Status train_take_set(DataSet *set, const DataSet *train);
 /* As checkpoint_save and checkpoint_load, tensor by tensor at once: after an error another file is
  * to be loaded, or the trainer freed. After a load the next step is the one after the checkpoint's;
  * params_only: without the optimizer's state, for evaluation. Collective; all ranks agree. */

@@ -168,6 +168,7 @@ static Status run_job(const Job *job, const EvalOptions *o)
     Eval e = {.json = o->json};
     /* the grid that trained need not be the one that evaluates */
     job->config->grid.dp = 0;
+    job_serverless(job->config);
     TRY(job_checkpoint(job, o->checkpoint, &path));
     e.checkpoint = path;
     train_take_widths(job->config, &job->world, path);

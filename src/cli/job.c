@@ -4,7 +4,7 @@
 
 #include "checkpoint.h"
 #include "model.h"
-#include "optim.h"
+#include "table.h"
 
 #include <errno.h>
 #include <string.h>
@@ -99,12 +99,20 @@ Status job_checkpoint(const Job *job, const char *given, char **path)
     return OK;
 }
 
+void job_serverless(Config *config)
+{
+    config->grid.servers = 0;
+    config->grid.mode = TABLE_SYNC;
+    config->run.order_log[0] = config->run.replay[0] = 0;
+}
+
 void job_alone(Config *config, int64_t samples)
 {
     config->grid.dp = 0;
     config->grid.pp = config->grid.tp = config->grid.chunks = 1;
     config->grid.pipeline_schedule = SCHEDULE_1F1B;
     config->grid.cuts[0] = 0;
+    job_serverless(config);
     config->train.batch = config->train.micro_batch = samples;
     optim_hold_nothing(config);
 }

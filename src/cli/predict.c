@@ -1,49 +1,24 @@
-/* weft predict: classes of pictures, with probabilities. All that it needs is in the checkpoint and
- * the configuration: what a sample is, how it is scaled, what classes are called. Pictures go
- * through what an evaluation does to its samples. One process does it, whatever grid trained. */
-#include "private.h"
+/* weft predict: classes of pictures or rows, with probabilities. What a sample is, and what classes
+ * are called, is in the checkpoint, or else the training set tells it. One process does it,
+ * whatever grid trained. */
+#include "predict.h"
 
 #include "checkpoint.h"
-#include "train.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-/* Pictures that go forward together; bytes of one at most. */
-enum { TOGETHER = 16, PICTURE_MOST = 1 << 28 };
-
-typedef struct PredictOptions {
-    const char *checkpoint;
-    int64_t top;
-    bool json;
-} PredictOptions;
+/* Samples that go forward together. */
+enum { PICTURES_TOGETHER = 16, ROWS_TOGETHER = 256 };
 
 static const Flag flags[] = {
     FLAG_CHECKPOINT(PredictOptions),
     {"--top", FLAG_FIELD(PredictOptions, top), .value = "K", .lo = 1, .hi = INT32_MAX,
-     .fallback = "5", .help = "so many classes of each picture, the likeliest first"},
-    {"--json", FLAG_FIELD(PredictOptions, json), .help = "one JSON object a line and picture"},
+     .fallback = "5", .help = "so many classes of each sample, the likeliest first"},
+    {"--json", FLAG_FIELD(PredictOptions, json), .help = "one JSON object a line and sample"},
+    {"--schema", FLAG_FIELD(PredictOptions, schema), .value = "YAML",
+     .help = "what columns of text are; by default what the training set was imported by"},
 };
-
-typedef struct Predict {
-    const PredictOptions *options;
-    Trainer *trainer;
-    DataSet set;
-    ClassNames names;
-    ImageDecoder *decoder;
-    PictureWork *work;
-    Image picture, spare;
-    /* owned: (TOGETHER,C,H,W); (TOGETHER, classes); pictures in it, borrowed */
-    float *x;
-    double *share;
-    const char *path[TOGETHER];
-    int rows;
-    /* of the pictures that could not be read: the worst */
-    Status status;
-    int broken;
-} Predict;
 
 /* ---- what the checkpoint says ---- */
 
@@ -91,8 +66,9 @@ static Status take_data(Predict *p, const Config *config, const char *path)
                     path);
     TRY(data_set_open(&p->set, config, config->data.train));
     TRY(class_names_read(&p->names, p->set.path));
-    if (data_kind(&p->set)->augments) return OK;
-    return config_fail_key(config, "data.train", "%s holds no pictures, and predict takes pictures",
+    if (!data_kind(&p->set)->next_token) return OK;
+    return config_fail_key(config, "data.train",
+                           "%s holds tokens, and predict takes pictures or rows of a table",
                            p->set.path);
 }
 
@@ -101,6 +77,7 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
     CheckpointMeta meta;
     TRY(checkpoint_read_meta(path, &meta));
     bool known = meta.input.channels > 0;
+    memcpy(p->data_train, meta.data_train, sizeof p->data_train);
     if (known) {
         take_input(p, &meta.input);
         if (meta.classes) class_names_take(&p->names, meta.classes, strlen(meta.classes) + 1, '\n');
@@ -108,8 +85,9 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
     }
     checkpoint_meta_fini(&meta);
     TRY(known ? apply_keys(p, config, path) : take_data(p, config, path));
-    if (!loss_info(config)->best_class)
+    if (loss_info(config)->of_targets)
         return config_fail_key(config, "train.loss", "has no classes to predict");
+    if (!data_kind(&p->set)->augments) return OK;
     if (p->set.channels == 1 || p->set.channels == 3) return OK;
     return fail(ERR_DATA, "%s takes samples of %lld channels: pictures have 3, or 1 in grey", path,
                 (long long)p->set.channels);
@@ -129,145 +107,79 @@ static void order(const double *share, int64_t classes, int top, int64_t *best)
     }
 }
 
-static void print_json(const Predict *p, const char *path, const double *share, const int64_t *best,
-                       int top)
+static int64_t *likeliest(const Predict *p, const double *share, int *top)
 {
-    char number[24];
-    Json json = json_to(stdout, true);
-    json_object(&json, NULL);
-    json_text(&json, "image", path);
-    json_array(&json, "classes");
-    for (int k = 0; k < top; ++k) {
-        json_object(&json, NULL);
-        json_text(&json, "class", class_name(&p->names, best[k], number));
-        json_int(&json, "index", best[k]);
-        json_fixed(&json, "probability", 6, share[best[k]]);
-        json_end(&json);
-    }
-    json_end(&json);
-    json_end(&json);
+    int64_t classes = train_shares(p->trainer);
+    *top = (int)(p->options->top < classes ? p->options->top : classes);
+    int64_t *best = mem_new((size_t)*top * sizeof *best);
+    order(share, classes, *top, best);
+    return best;
 }
 
-static void print_text(const Predict *p, const char *path, const double *share, const int64_t *best,
-                       int top)
+void predict_json(const Predict *p, Json *json, const double *share)
 {
     char number[24];
-    printf("%s:", path);
+    int top;
+    int64_t *best = likeliest(p, share, &top);
+    json_array(json, "classes");
+    for (int k = 0; k < top; ++k) {
+        json_object(json, NULL);
+        json_text(json, "class", class_name(&p->names, best[k], number));
+        json_int(json, "index", best[k]);
+        json_fixed(json, "probability", 6, share[best[k]]);
+        json_end(json);
+    }
+    json_end(json);
+    mem_free(&best);
+}
+
+void predict_text(const Predict *p, const double *share)
+{
+    char number[24];
+    int top;
+    int64_t *best = likeliest(p, share, &top);
     for (int k = 0; k < top; ++k)
         printf("%s %s %.2f %%", k ? "," : "", class_name(&p->names, best[k], number),
                100 * share[best[k]]);
     putchar('\n');
-}
-
-/* The pictures that wait. */
-static Status flush(Predict *p)
-{
-    int64_t classes = trainer_graph(p->trainer)->classes;
-    int top = (int)(p->options->top < classes ? p->options->top : classes);
-    if (p->rows == 0) return OK;
-    TRY(train_predict(p->trainer, p->x, p->rows, p->share));
-    int64_t *best = mem_new((size_t)top * sizeof *best);
-    for (int i = 0; i < p->rows; ++i) {
-        const double *share = p->share + i * classes;
-        order(share, classes, top, best);
-        (p->options->json ? print_json : print_text)(p, p->path[i], share, best, top);
-    }
     mem_free(&best);
-    p->rows = 0;
-    return OK;
-}
-
-/* ---- pictures ---- */
-
-static Status read_picture(Predict *p, const char *path)
-{
-    char *bytes = NULL;
-    size_t count;
-    ImageHead head;
-    struct stat is;
-    if (stat(path, &is) != 0)
-        return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, strerror(errno));
-    if (!S_ISREG(is.st_mode))
-        return fail(ERR_DATA, "%s: is no picture, nor any file of bytes", path);
-    TRY(file_text(path, PICTURE_MOST, &bytes, &count));
-    Status st = image_head(&head, bytes, count, path);
-    if (st == OK) st = image_decode(p->decoder, &p->picture, bytes, count, path);
-    if (st == OK && p->set.turned) image_turn(&p->picture, &p->spare, head.orientation);
-    mem_free(&bytes);
-    return st;
-}
-
-/* The others still get their answers. */
-static void complain(Predict *p, const char *path)
-{
-    log_error("%s", fail_message());
-    if (!p->options->json) return;
-    Json json = json_to(stdout, true);
-    json_object(&json, NULL);
-    json_text(&json, "image", path);
-    json_text(&json, "error", fail_message());
-    json_end(&json);
-}
-
-static Status predict_one(Predict *p, const char *path)
-{
-    int64_t values = p->set.channels * p->set.height * p->set.width;
-    Status st = read_picture(p, path);
-    if (st == OK) st = picture_evaluate(p->work, &p->picture, path, p->x + p->rows * values);
-    if (st != OK) {
-        TRY(flush(p));
-        complain(p, path);
-        p->status = p->status == ERR_DATA ? p->status : st;
-        ++p->broken;
-        return OK;
-    }
-    p->path[p->rows++] = path;
-    return p->rows == (int)trainer_config(p->trainer)->train.batch ? flush(p) : OK;
-}
-
-static Status predict_all(Predict *p, int count, char *const *paths)
-{
-    for (int i = 0; i < count; ++i) TRY(predict_one(p, paths[i]));
-    TRY(flush(p));
-    if (p->broken == 0) return OK;
-    return fail(p->status, "%d of %d pictures could not be read", p->broken, count);
 }
 
 /* ---- the verb ---- */
 
-static Status run_job(const Job *job, int count, char *const *paths, const PredictOptions *o)
+static Status predict(Predict *p, const Job *job, const char *path, int count, char *const *files)
 {
-    Predict p = {.options = o, .status = OK};
+    TRY(take_checkpoint(p, job->config, path));
+    bool pictures = data_kind(&p->set)->augments;
+    int most = pictures ? PICTURES_TOGETHER : ROWS_TOGETHER;
+    p->together = pictures && count < most ? count : most;
+    job_alone(job->config, p->together);
+    if (pictures && p->options->schema)
+        return fail(ERR_USAGE, "--schema says what text is, but %s takes pictures", path);
+    if (!pictures) TRY(predict_rows_check(p, job->config, count, files));
+    TRY(trainer_new_for(&p->trainer, job->config, &job->world, &p->set));
+    TRY(train_load(p->trainer, path, true));
+    p->share = mem_new((size_t)(p->together * train_shares(p->trainer)) * sizeof *p->share);
+    return pictures ? predict_pictures(p, count, files) : predict_rows(p, count, files);
+}
+
+static Status run_job(const Job *job, int count, char *const *files, const PredictOptions *o)
+{
+    Predict p = {.options = o};
     char *path = NULL;
     if (job->world.size > 1)
         return fail(ERR_USAGE, "weft predict works alone: start it without mpirun or srun");
     TRY(job_checkpoint(job, o->checkpoint, &path));
     train_take_widths(job->config, &job->world, path);
-    job_alone(job->config, count < TOGETHER ? count : TOGETHER);
-    Status st = take_checkpoint(&p, job->config, path);
-    if (st == OK) st = trainer_new_for(&p.trainer, job->config, &job->world, &p.set);
-    if (st == OK) st = train_load(p.trainer, path, true);
-    if (st == OK) {
-        p.work = picture_work_new(&p.set, job->config);
-        p.decoder = image_decoder_new();
-        int64_t values = p.set.channels * p.set.height * p.set.width;
-        p.x = mem_new((size_t)(TOGETHER * values) * sizeof *p.x);
-        p.share = mem_new((size_t)(TOGETHER * trainer_graph(p.trainer)->classes) * sizeof *p.share);
-        st = predict_all(&p, count, paths);
-        picture_work_free(&p.work);
-        image_decoder_free(&p.decoder);
-    }
-    image_fini(&p.picture);
-    image_fini(&p.spare);
+    Status st = predict(&p, job, path, count, files);
     trainer_free(&p.trainer);
-    mem_free(&p.x);
     mem_free(&p.share);
     class_names_free(&p.names);
     mem_free(&path);
     return st;
 }
 
-/* key=value, and no picture of that name. */
+/* key=value, and no file of that name. */
 static bool is_override(const char *word)
 {
     const char *equal = strchr(word, '='), *dot = strchr(word, '.');
@@ -286,7 +198,7 @@ static Status run(int argc, char **argv, const void *options)
     if (argc > 0) word[0] = argv[0];
     Status st;
     if (argc > 0 && count == 0) {
-        st = fail(ERR_USAGE, "missing pictures: weft predict CONFIG IMAGE ...");
+        st = fail(ERR_USAGE, "missing files: weft predict CONFIG FILE ...");
     } else {
         hdf5_begin();
         st = job_open(&job, settings, word);
@@ -299,12 +211,14 @@ static Status run(int argc, char **argv, const void *options)
 
 const Verb verb_predict = {
     .name = "predict",
-    .words = "CONFIG IMAGE ... [key=value ...]",
-    .help = "classes of pictures (JPEG, PNG, WebP) with probabilities; one process",
+    .words = "CONFIG FILE ... [key=value ...]",
+    .help = "classes of pictures or rows of tables, with probabilities; one process",
     .more =
-        "The checkpoint knows what classes are called and how samples are scaled: no data set is "
-        "needed. A picture that cannot be read is named, the others get their answers, and the "
-        "exit code is 65 (66 where files are missing and nothing else is wrong).",
+        "Pictures (JPEG, PNG, WebP) need no data set: the checkpoint knows what classes are called "
+        "and how samples are scaled. One that cannot be read is named, the others get their "
+        "answers, and the exit code is 65 (66 where files are missing and nothing else is wrong). "
+        "Rows are those of data sets or of text (.gz too), which need no labels; how text is read "
+        "is in data.train.",
     VERB_FLAGS(PredictOptions, flags),
     .traits = VERB_THREADS,
     .run = run,

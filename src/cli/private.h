@@ -61,6 +61,8 @@ Status job_same(const Job *job);
 /* The checkpoint `given`, else the run's best.h5, else its newest one. *path owned by the caller.
  * Collective. */
 Status job_checkpoint(const Job *job, const char *given, char **path);
+/* What no parameter is updated for needs no servers, whatever trained. */
+void job_serverless(Config *config);
 /* One rank, so many samples at a time, and no memory for what only training needs. */
 void job_alone(Config *config, int64_t samples);
 /* Agrees on status, ends MPI. Collective. */

@@ -111,6 +111,8 @@ typedef struct CsvReader {
  * CSV_COLUMNS_MOST. */
 void csv_reader_init(CsvReader *reader, const CsvInput *input, const CsvBlock *block, bool wide);
 void csv_reader_fini(CsvReader *reader);
+/* csv_reader_init, and past a header. ERR_DATA; release in every case. */
+Status csv_reader_begin(CsvReader *reader, const CsvInput *input, const CsvBlock *block);
 /* *got false: no record is left. ERR_DATA. The header is a record, too. */
 Status csv_next(CsvReader *reader, bool *got);
 /* How many records are left, without a look at what is in them; false, and nothing is done: that is
@@ -161,9 +163,36 @@ bool csv_number(const CsvValue *value, double *number);
  * three. */
 Status csv_value_number(const CsvReader *r, int at, const CsvColumn *c, double *x);
 Status csv_value_label(const CsvReader *r, int at, const CsvColumn *c, int32_t *label);
+/* Is a column's category numbered by the words of a vocabulary? */
+static inline bool csv_has_words(const CsvColumn *c)
+{
+    return c->type == CSV_CATEGORY && c->ids <= CSV_SORTED;
+}
 /* first: of the field's own ids: for what is missing; the one behind it, where there is a
  * vocabulary, for what is not in it. */
 Status csv_value_id(const CsvReader *r, int at, const CsvColumn *c, const CsvVocab *vocab,
                     uint64_t first, uint64_t *id);
+
+/* What values mean beside the schema, as the training set had them. Owned: by category, and where
+ * each one's ids begin, one more; by number, 0 and 1 where nothing is standardised. */
+typedef struct CsvMeaning {
+    CsvVocab *vocab;
+    uint64_t *first;
+    double *mean, *deviation;
+} CsvMeaning;
+/* Without any words yet, in so many vocabularies; deviations are 0. */
+void csv_meaning_init(CsvMeaning *is, const CsvSchema *schema, int vocabs);
+void csv_meaning_fini(CsvMeaning *is, int vocabs);
+/* The record at hand: its numbers, or 1 where there are none; its ids, one a category; its label,
+ * where the schema has one. ERR_DATA. */
+Status csv_record(const CsvReader *reader, const CsvMeaning *is, float *dense, uint64_t *ids,
+                  int32_t *label);
+
+/* ---- what a data set keeps of its import ---- */
+
+/* Its schema. ERR_DATA: it has none. Release with csv_schema_fini, after a failure, too. */
+Status csv_stored_schema(CsvSchema *schema, const char *path);
+/* What values mean in the set; is: without words. ERR_DATA: it was imported by another schema. */
+Status csv_stored_meaning(CsvMeaning *is, const CsvSchema *schema, const DataSet *set);
 
 #endif

@@ -29,11 +29,8 @@ typedef struct Import {
     Part part[2];
     int64_t split, bytes;
     pthread_mutex_t lock;
-    /* owned: of each thread, then of all; by category */
-    CsvVocab *vocab;
-    /* owned: by number; and what is written of fields */
-    double *mean, *deviation;
-    uint64_t *field_first;
+    /* vocabularies of each thread, then of all */
+    CsvMeaning is;
     const char **column_name, **field_name;
 } Import;
 
@@ -45,20 +42,6 @@ typedef struct Survey {
     int64_t until;
     bool count_only;
 } Survey;
-
-/* Is a column's category numbered by the words of a vocabulary? */
-static bool has_words(const CsvColumn *c)
-{
-    return c->type == CSV_CATEGORY && c->ids <= CSV_SORTED;
-}
-
-static Status open_reader(CsvReader *r, const Part *p, const CsvBlock *b)
-{
-    bool got;
-    csv_reader_init(r, &p->input, b, false);
-    if (!p->input.schema->header || b->at != p->input.file[b->file].begin) return OK;
-    return csv_next(r, &got);
-}
 
 /* ---- the first pass ---- */
 
@@ -94,7 +77,7 @@ static Status survey_value(const Survey *s, const CsvReader *r, int at, const Cs
 {
     const CsvValue *v = &r->value[at];
     double x;
-    if (has_words(c) && !csv_missing(s->import->schema, v) &&
+    if (csv_has_words(c) && !csv_missing(s->import->schema, v) &&
         !csv_vocab_add(&vocab[c->slot], v, where, 1))
         return csv_fail(r, v->text, at, "more than %d different values; use `hash`", INT32_MAX);
     if (c->type != CSV_NUMBER || !c->standard) return OK;
@@ -145,12 +128,12 @@ static Status survey_block(void *user, int worker, CsvBlock *b)
     Import *im = s->import;
     int numbers = im->schema->numbers;
     int64_t rows = 0, first = s->until < INT64_MAX ? s->part->row[b->number] : 0;
-    CsvVocab *vocab = im->vocab + (int64_t)worker * im->schema->categories;
+    CsvVocab *vocab = im->is.vocab + (int64_t)worker * im->schema->categories;
     Moments *moments = mem_new((size_t)(numbers + 1) * sizeof *moments);
     double *shift = mem_new((size_t)(numbers + 1) * sizeof *shift);
     CsvReader r;
     bool got = true;
-    Status st = open_reader(&r, s->part, b);
+    Status st = csv_reader_begin(&r, &s->part->input, b);
     if (st == OK && s->count_only && csv_count(&r, &rows)) got = false;
     while (st == OK && got && (st = csv_next(&r, &got)) == OK && got) {
         if (!s->count_only && first + rows < s->until)
@@ -196,19 +179,19 @@ static Status vocab_settle(Import *im)
     for (int i = 0; i < s->count; ++i) {
         const CsvColumn *c = &s->column[i];
         if (c->type != CSV_CATEGORY) continue;
-        CsvVocab *vocab = &im->vocab[c->slot];
+        CsvVocab *vocab = &im->is.vocab[c->slot];
         for (int t = 1; t < im->ask->threads; ++t) {
-            CsvVocab *other = &im->vocab[t * s->categories + c->slot];
+            CsvVocab *other = &im->is.vocab[t * s->categories + c->slot];
             if (!csv_vocab_join(vocab, other))
                 return fail(ERR_DATA, "column %s has more than %d values; use `hash`", c->name,
                             INT32_MAX);
             csv_vocab_fini(other);
         }
-        im->field_first[c->slot] = next;
+        im->is.first[c->slot] = next;
         csv_vocab_done(vocab, c->ids == CSV_SORTED, c->least, next + 2);
         next += c->ids == CSV_HASH ? c->rows : 2 + (uint64_t)vocab->count;
     }
-    im->field_first[s->categories] = next;
+    im->is.first[s->categories] = next;
     return OK;
 }
 
@@ -223,23 +206,23 @@ static void means_settle(Import *im)
         for (int64_t b = 0; c->standard && b < p->blocks; ++b)
             moments_join(&all, &p->moments[b * s->numbers + c->slot]);
         double variance = all.count > 0 ? all.squares / all.count : 0;
-        im->mean[c->slot] = all.mean;
+        im->is.mean[c->slot] = all.mean;
         /* a constant column becomes 0 */
-        im->deviation[c->slot] = variance > 1e-12 * all.mean * all.mean ? sqrt(variance) : 1;
+        im->is.deviation[c->slot] = variance > 1e-12 * all.mean * all.mean ? sqrt(variance) : 1;
     }
 }
 
-/* Words of all fields, under /vocab. */
-static herr_t put_vocabs(void *user, hid_t file)
+/* The schema, and words of all fields, under /vocab. */
+static herr_t put_meaning(void *user, hid_t file)
 {
     const Import *im = user;
     hid_t group = -1;
-    herr_t rc = 0;
+    herr_t rc = csv_schema_put(im->schema, file);
     for (int i = 0; rc >= 0 && i < im->schema->count; ++i) {
         const CsvColumn *c = &im->schema->column[i];
-        if (!has_words(c) || im->vocab[c->slot].count == 0) continue;
+        if (!csv_has_words(c) || im->is.vocab[c->slot].count == 0) continue;
         if (group < 0) group = H5Gcreate2(file, "/vocab", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-        rc = group < 0 ? -1 : csv_vocab_put(&im->vocab[c->slot], file, c->name);
+        rc = group < 0 ? -1 : csv_vocab_put(&im->is.vocab[c->slot], file, c->name);
     }
     if (group >= 0) H5Gclose(group);
     return rc;
@@ -249,11 +232,11 @@ static herr_t put_vocabs(void *user, hid_t file)
 static Status vocab_bytes(const Import *im, int64_t *bytes)
 {
     enum { GIB = 1 << 30 };
-    *bytes = 1 << 16;
+    *bytes = (1 << 16) + (int64_t)strlen(im->schema->text);
     for (int i = 0; i < im->schema->count; ++i) {
         const CsvColumn *c = &im->schema->column[i];
         if (c->type != CSV_CATEGORY) continue;
-        const CsvVocab *v = &im->vocab[c->slot];
+        const CsvVocab *v = &im->is.vocab[c->slot];
         int64_t width = csv_vocab_width(v);
         if (v->count > GIB / width)
             return fail(ERR_DATA,
@@ -283,7 +266,7 @@ static Status layout_make(Import *im, Part *p, int64_t samples)
     const CsvSchema *s = im->schema;
     bool hex = false, standard = false, shared = s->hash_rows > 0;
     TableLayout *l = &p->layout;
-    *l = (TableLayout){.samples = samples, .more = put_vocabs, .user = im};
+    *l = (TableLayout){.samples = samples, .more = put_meaning, .user = im};
     for (int i = 0; i < s->count; ++i) {
         const CsvColumn *c = &s->column[i];
         hex |= c->type == CSV_CATEGORY && c->ids == CSV_HEX;
@@ -295,9 +278,9 @@ static Status layout_make(Import *im, Part *p, int64_t samples)
     l->fields = s->categories;
     l->column_name = im->column_name;
     l->field_name = im->field_name;
-    l->id_rows = hex ? 0 : shared ? s->hash_rows : im->field_first[s->categories];
-    if (!hex && !shared && s->categories) l->field_first = im->field_first;
-    if (standard) l->mean = im->mean, l->deviation = im->deviation;
+    l->id_rows = hex ? 0 : shared ? s->hash_rows : im->is.first[s->categories];
+    if (!hex && !shared && s->categories) l->field_first = im->is.first;
+    if (standard) l->mean = im->is.mean, l->deviation = im->is.deviation;
     return vocab_bytes(im, &l->more_bytes);
 }
 
@@ -309,27 +292,6 @@ typedef struct Rows {
     uint64_t *ids;
     int32_t *y;
 } Rows;
-
-static Status write_record(const Import *im, const CsvReader *r, float *dense, uint64_t *ids,
-                           int32_t *y)
-{
-    const CsvColumn *column = im->schema->column;
-    const CsvFile *file = &r->input->file[r->block->file];
-    if (im->schema->numbers == 0) dense[0] = 1;
-    for (int i = 0; i < file->width; ++i)
-        for (int k = file->column[i]; k >= 0; k = column[k].also) {
-            const CsvColumn *c = &column[k];
-            double x;
-            if (c->type == CSV_LABEL) TRY(csv_value_label(r, i, c, y));
-            if (c->type == CSV_CATEGORY)
-                TRY(csv_value_id(r, i, c, &im->vocab[c->slot], im->field_first[c->slot],
-                                 ids + c->slot));
-            if (c->type != CSV_NUMBER) continue;
-            TRY(csv_value_number(r, i, c, &x));
-            dense[c->slot] = (float)((x - im->mean[c->slot]) / im->deviation[c->slot]);
-        }
-    return OK;
-}
 
 typedef struct Writing {
     Import *import;
@@ -369,11 +331,11 @@ static Status write_block(void *user, int worker, CsvBlock *b)
                  .y = mem_resize(NULL, n * sizeof(int32_t))};
     CsvReader r;
     bool got = true;
-    Status st = open_reader(&r, p, b);
+    Status st = csv_reader_begin(&r, &p->input, b);
     for (; st == OK && (st = csv_next(&r, &got)) == OK && got; ++at) {
         if (at == count) break;
-        st = write_record(w->import, &r, rows.dense + at * columns, rows.ids + at * fields,
-                          rows.y + at);
+        st = csv_record(&r, &w->import->is, rows.dense + at * columns, rows.ids + at * fields,
+                        rows.y + at);
     }
     csv_reader_fini(&r);
     if (st == OK && (at != count || got))
@@ -407,16 +369,6 @@ static Status split_find(Import *im)
                 ask->file[0], ask->test_share, (long long)rows);
 }
 
-/* Is there anything to find in values before they are written? */
-static bool looks(const CsvSchema *s)
-{
-    for (int i = 0; i < s->count; ++i) {
-        const CsvColumn *c = &s->column[i];
-        if (has_words(c) || c->standard) return true;
-    }
-    return false;
-}
-
 static Status import_read(Import *im)
 {
     const CsvImport *ask = im->ask;
@@ -425,7 +377,7 @@ static Status import_read(Import *im)
     if (ask->test_count > 0)
         TRY(csv_input_init(&test->input, im->schema, ask->test_file, ask->test_count));
     TRY(split_find(im));
-    TRY(survey(im, train, im->split, !looks(im->schema)));
+    TRY(survey(im, train, im->split, !csv_schema_looks(im->schema)));
     if (ask->test_count > 0) TRY(survey(im, test, INT64_MAX, true));
     TRY(vocab_settle(im));
     means_settle(im);
@@ -456,12 +408,7 @@ static void import_fini(Import *im)
         mem_free(&im->part[i].row);
         mem_free(&im->part[i].moments);
     }
-    for (int i = 0; i < im->ask->threads * im->schema->categories; ++i)
-        csv_vocab_fini(&im->vocab[i]);
-    mem_free(&im->vocab);
-    mem_free(&im->mean);
-    mem_free(&im->deviation);
-    mem_free(&im->field_first);
+    csv_meaning_fini(&im->is, im->ask->threads * im->schema->categories);
     mem_free(&im->column_name);
     mem_free(&im->field_name);
     pthread_mutex_destroy(&im->lock);
@@ -471,14 +418,10 @@ Status csv_import(const CsvImport *ask, CsvDone *done)
 {
     const CsvSchema *s = ask->schema;
     Import im = {.ask = ask, .schema = s};
-    size_t vocabs = (size_t)ask->threads * (size_t)s->categories + 1;
     double began = clock_s();
     TRY(part_free_places(ask->out, ask->test, ask->force));
     pthread_mutex_init(&im.lock, NULL);
-    im.vocab = mem_new(vocabs * sizeof *im.vocab);
-    im.mean = mem_new((size_t)(s->numbers + 1) * sizeof *im.mean);
-    im.deviation = mem_new((size_t)(s->numbers + 1) * sizeof *im.deviation);
-    im.field_first = mem_new((size_t)(s->categories + 1) * sizeof *im.field_first);
+    csv_meaning_init(&im.is, s, ask->threads * s->categories);
     Status st = import_read(&im);
     if (st == OK) st = import_write(&im);
     *done = (CsvDone){im.part[0].rows + im.part[1].rows, im.bytes, clock_s() - began};

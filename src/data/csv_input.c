@@ -158,6 +158,7 @@ static Status header_take(CsvFile *file, const CsvReader *r)
                                 s->column[c].name);
             at = i;
         }
+        if (at < 0 && s->column[c].optional) continue;
         if (at < 0)
             return csv_fail(r, r->value[0].text, -1,
                             "the header has no column %s, which the schema names; correct one of "
@@ -174,20 +175,34 @@ static Status header_take(CsvFile *file, const CsvReader *r)
     return OK;
 }
 
+/* The optional column that is not there, where records have so many values; -1: none is missing. */
+static int column_missing(const CsvSchema *s, int width)
+{
+    for (int c = 0; c < s->count; ++c) {
+        bool there = s->placed ? s->column[c].place < width : width != s->real - 1;
+        if (s->column[c].optional && !there) return c;
+    }
+    return -1;
+}
+
+/* Where columns have no places of their own, those behind one that is missing move up. */
 static Status places_take(CsvFile *file, const CsvReader *r)
 {
     const CsvSchema *s = r->input->schema;
+    int missing = column_missing(s, file->width);
     for (int i = 0; i < file->width; ++i) file->column[i] = -1;
     for (int c = 0; c < s->count; ++c) {
-        if (s->column[c].of >= 0) continue;
-        if (s->column[c].place >= file->width)
+        if (s->column[c].of >= 0 || c == missing) continue;
+        int place = s->column[c].place;
+        if (missing >= 0 && place > s->column[missing].place) --place;
+        if (place >= file->width)
             return csv_fail(r, r->value[0].text, -1,
                             "its first record has %d values, but the schema's column %s is the "
                             "%dth; is the separator right?",
-                            file->width, s->column[c].name, s->column[c].place + 1);
-        file->column[s->column[c].place] = c;
+                            file->width, s->column[c].name, place + 1);
+        file->column[place] = c;
     }
-    if (s->placed || file->width == s->real) return OK;
+    if (s->placed || file->width == s->real || missing >= 0) return OK;
     return csv_fail(r, r->value[0].text, -1,
                     "its first record has %d values, the schema %d columns; name all columns "
                     "(`ignore` those not wanted)",

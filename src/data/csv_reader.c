@@ -239,3 +239,11 @@ Status csv_next(CsvReader *r, bool *got)
     if (count == r->width) return OK;
     return csv_fail(r, begin, -1, "%d values, but the first record has %d", count, r->width);
 }
+
+Status csv_reader_begin(CsvReader *r, const CsvInput *input, const CsvBlock *b)
+{
+    bool got;
+    csv_reader_init(r, input, b, false);
+    if (!input->schema->header || b->at != input->file[b->file].begin) return OK;
+    return csv_next(r, &got);
+}

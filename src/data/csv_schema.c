@@ -21,7 +21,7 @@ enum { SCHEMA_BYTES = 16 << 20 };
 
 /* ---- texts ---- */
 
-void csv_texts_add(CsvTexts *t, const char *text)
+static void texts_add(CsvTexts *t, const char *text)
 {
     t->text = mem_resize(t->text, (size_t)(t->count + 1) * sizeof *t->text);
     t->length = mem_resize(t->length, (size_t)(t->count + 1) * sizeof *t->length);
@@ -44,7 +44,7 @@ static void texts_fini(CsvTexts *t)
     t->count = 0;
 }
 
-CsvColumn *csv_column_add(CsvSchema *s, const char *name, CsvType type)
+static CsvColumn *column_add(CsvSchema *s, const char *name, CsvType type)
 {
     s->column = mem_resize(s->column, (size_t)(s->count + 1) * sizeof *s->column);
     CsvColumn *c = &s->column[s->count++];
@@ -54,7 +54,8 @@ CsvColumn *csv_column_add(CsvSchema *s, const char *name, CsvType type)
     return c;
 }
 
-void csv_schema_number(CsvSchema *s)
+/* Once all columns are there: slots, seeds, and what missing values begin with. */
+static void number_columns(CsvSchema *s)
 {
     s->numbers = s->categories = s->real = 0;
     for (int i = 0; i < s->missing.count; ++i) {
@@ -82,6 +83,7 @@ void csv_schema_fini(CsvSchema *s)
     mem_free(&s->column);
     mem_free(&s->comment);
     mem_free(&s->path);
+    mem_free(&s->text);
     texts_fini(&s->missing);
     *s = (CsvSchema){0};
 }
@@ -97,13 +99,13 @@ static Status read_texts(const CsvSchema *s, const Node *n, CsvTexts *texts)
 {
     texts_fini(texts);
     if (n->kind == NODE_SCALAR) {
-        csv_texts_add(texts, n->text);
+        texts_add(texts, n->text);
         return OK;
     }
     if (n->kind != NODE_LIST) return node_fail(s, n, "expected a text, or a list of texts", "");
     for (int i = 0; i < n->count; ++i) {
         if (n->item[i]->kind != NODE_SCALAR) return node_fail(s, n->item[i], "expected a text", "");
-        csv_texts_add(texts, n->item[i]->text);
+        texts_add(texts, n->item[i]->text);
     }
     return OK;
 }
@@ -309,7 +311,7 @@ static Status read_column(CsvSchema *s, const Node *map, int i)
         if (strcmp(s->column[k].name, name) == 0)
             return node_fail(s, map->key[i], "this column comes twice: ", name);
     TRY(read_type(s, n, &type));
-    CsvColumn *c = csv_column_add(s, name, type);
+    CsvColumn *c = column_add(s, name, type);
     for (int a = 0; n->kind == NODE_MAP && a < n->count; ++a) TRY(read_attribute(s, n, a, c));
     if (c->of >= 0) return view_add(s, n, c);
     if (c->place >= 0 && s->header)
@@ -322,8 +324,8 @@ static Status read_column(CsvSchema *s, const Node *map, int i)
     for (int k = 0; k < i; ++k)
         if (!s->header && s->column[k].of < 0 && s->column[k].place == c->place)
             return node_fail(s, n, "another column has this place: ", s->column[k].name);
-    if (c->type == CSV_LABEL && c->value[1].count == 0) csv_texts_add(&c->value[1], "1");
-    if (c->type == CSV_LABEL && c->value[0].count == 0) csv_texts_add(&c->value[0], "0");
+    if (c->type == CSV_LABEL && c->value[1].count == 0) texts_add(&c->value[1], "1");
+    if (c->type == CSV_LABEL && c->value[0].count == 0) texts_add(&c->value[0], "0");
     for (int k = 0; k < c->value[0].count; ++k)
         if (csv_texts_have(&c->value[1], c->value[0].text[k], c->value[0].length[k]))
             return node_fail(s, n, "one and zero are the same text: ", c->value[0].text[k]);
@@ -340,7 +342,7 @@ static Status read_columns(CsvSchema *s, const Node *n)
         TRY(read_column(s, n, i));
         labels += s->column[i].type == CSV_LABEL;
     }
-    csv_schema_number(s);
+    number_columns(s);
     return labels == 1 ? OK : node_fail(s, n, "one column, and not more, must be the label", "");
 }
 
@@ -407,18 +409,53 @@ static Status read_root(CsvSchema *s, const Node *root)
     return read_columns(s, columns);
 }
 
+Status csv_schema_take(CsvSchema *s, const char *path, char *text, size_t bytes)
+{
+    Node *root = NULL;
+    *s = (CsvSchema){
+        .path = mem_text(path), .text = text, .separator = ',', .header = true, .quotes = true};
+    texts_add(&s->missing, "");
+    TRY(yaml_parse(&root, path, text, bytes));
+    Status st = read_root(s, root);
+    node_free(&root);
+    return st;
+}
+
 Status csv_schema_read(CsvSchema *s, const char *path)
 {
     char *text;
     size_t bytes;
-    Node *root = NULL;
-    *s = (CsvSchema){.separator = ',', .header = true, .quotes = true};
-    s->path = mem_text(path);
-    csv_texts_add(&s->missing, "");
+    *s = (CsvSchema){0};
     TRY(file_text(path, SCHEMA_BYTES, &text, &bytes));
-    Status st = yaml_parse(&root, path, text, bytes);
-    if (st == OK) st = read_root(s, root);
-    node_free(&root);
-    mem_free(&text);
-    return st;
+    return csv_schema_take(s, path, text, bytes);
+}
+
+void csv_schema_pass_label(CsvSchema *s)
+{
+    for (int i = 0; i < s->count; ++i) {
+        CsvColumn *c = &s->column[i];
+        if (c->type != CSV_LABEL) continue;
+        c->type = CSV_IGNORE;
+        c->optional = c->also < 0;
+    }
+}
+
+bool csv_schema_looks(const CsvSchema *s)
+{
+    for (int i = 0; i < s->count; ++i)
+        if (csv_has_words(&s->column[i]) || s->column[i].standard) return true;
+    return false;
+}
+
+int csv_schema_put(const CsvSchema *s, int64_t file)
+{
+    int64_t offset;
+    hsize_t one = 1;
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, strlen(s->text) + 1);
+    H5Tset_cset(type, H5T_CSET_UTF8);
+    herr_t rc = h5_put_array(file, "/schema", type, 1, &one, &offset);
+    if (rc >= 0) rc = h5_fill_array(file, "/schema", type, s->text);
+    H5Tclose(type);
+    return rc;
 }

@@ -26,6 +26,8 @@ typedef struct CsvColumn {
     /* owned */
     char *name;
     CsvType type;
+    /* files without it are good, too */
+    bool optional;
     /* Its place in the file, from 0; -1: where the header says. */
     int place;
     /* Another view of the values of that column, which is above it, or -1; and the next view of the
@@ -44,8 +46,8 @@ typedef struct CsvColumn {
     int64_t least;
 } CsvColumn;
 typedef struct CsvSchema {
-    /* owned: "" where the schema is no file's */
-    char *path;
+    /* owned: where it comes from, for messages, and all of it */
+    char *path, *text;
     char separator;
     bool header, quotes, trim, others_ignored;
     /* owned; NULL: no comments */
@@ -66,12 +68,15 @@ typedef struct CsvSchema {
 /* Reads a schema in YAML. ERR_CONFIG with file, line, column. Release with csv_schema_fini, after a
  * failure, too. */
 Status csv_schema_read(CsvSchema *schema, const char *path);
+/* The same of a text of so many bytes, with a zero byte behind them, which is taken over. */
+Status csv_schema_take(CsvSchema *schema, const char *path, char *text, size_t bytes);
 void csv_schema_fini(CsvSchema *schema);
-/* For schemas made here: one more column. */
-CsvColumn *csv_column_add(CsvSchema *schema, const char *name, CsvType type);
-void csv_texts_add(CsvTexts *texts, const char *text);
-/* Once all columns are there: slots, seeds, and what missing values begin with. */
-void csv_schema_number(CsvSchema *schema);
+/* For those who have a table without labels: its column is passed over, and need not be there. */
+void csv_schema_pass_label(CsvSchema *schema);
+/* Is there anything to find in values before it is known what they become: vocabularies, means? */
+bool csv_schema_looks(const CsvSchema *schema);
+/* The text as /schema of an open HDF5 file (hid_t), negative: it failed. Under hdf5_lock. */
+int csv_schema_put(const CsvSchema *schema, int64_t file);
 
 typedef struct CsvImport {
     const CsvSchema *schema;

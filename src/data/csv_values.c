@@ -126,3 +126,43 @@ Status csv_value_id(const CsvReader *r, int at, const CsvColumn *c, const CsvVoc
         return OK;
     }
 }
+
+/* ---- whole records ---- */
+
+void csv_meaning_init(CsvMeaning *is, const CsvSchema *s, int vocabs)
+{
+    is->vocab = mem_new((size_t)(vocabs + 1) * sizeof *is->vocab);
+    is->first = mem_new((size_t)(s->categories + 1) * sizeof *is->first);
+    is->mean = mem_new((size_t)(s->numbers + 1) * sizeof *is->mean);
+    is->deviation = mem_new((size_t)(s->numbers + 1) * sizeof *is->deviation);
+}
+
+void csv_meaning_fini(CsvMeaning *is, int vocabs)
+{
+    for (int i = 0; i < vocabs && is->vocab; ++i) csv_vocab_fini(&is->vocab[i]);
+    mem_free(&is->vocab);
+    mem_free(&is->first);
+    mem_free(&is->mean);
+    mem_free(&is->deviation);
+}
+
+Status csv_record(const CsvReader *r, const CsvMeaning *is, float *dense, uint64_t *ids,
+                  int32_t *label)
+{
+    const CsvSchema *schema = r->input->schema;
+    const CsvColumn *column = schema->column;
+    const CsvFile *file = &r->input->file[r->block->file];
+    if (schema->numbers == 0) dense[0] = 1;
+    for (int i = 0; i < file->width; ++i)
+        for (int k = file->column[i]; k >= 0; k = column[k].also) {
+            const CsvColumn *c = &column[k];
+            double x;
+            if (c->type == CSV_LABEL) TRY(csv_value_label(r, i, c, label));
+            if (c->type == CSV_CATEGORY)
+                TRY(csv_value_id(r, i, c, &is->vocab[c->slot], is->first[c->slot], ids + c->slot));
+            if (c->type != CSV_NUMBER) continue;
+            TRY(csv_value_number(r, i, c, &x));
+            dense[c->slot] = (float)((x - is->mean[c->slot]) / is->deviation[c->slot]);
+        }
+    return OK;
+}

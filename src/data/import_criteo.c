@@ -6,24 +6,21 @@
 
 enum { INTEGERS = 13, CATEGORIES = 26 };
 
-static void schema_make(CsvSchema *s, int64_t rows)
+static Status schema_make(CsvSchema *s, int64_t rows)
 {
-    char name[16];
-    *s = (CsvSchema){.path = mem_text(""), .separator = '\t'};
-    s->hash_rows = rows > 1 ? (uint64_t)rows : 0;
-    csv_texts_add(&s->missing, "");
-    CsvColumn *label = csv_column_add(s, "click", CSV_LABEL);
-    csv_texts_add(&label->value[0], "0");
-    csv_texts_add(&label->value[1], "1");
-    for (int i = 0; i < INTEGERS + CATEGORIES; ++i) {
-        bool number = i < INTEGERS;
-        snprintf(name, sizeof name, "%c%d", number ? 'I' : 'C', number ? i + 1 : i - INTEGERS + 1);
-        CsvColumn *c = csv_column_add(s, name, number ? CSV_NUMBER : CSV_CATEGORY);
-        c->has_fill = c->log = number;
-        c->ids = s->hash_rows ? CSV_HASH_ALL : CSV_HEX;
-    }
-    for (int i = 0; i < s->count; ++i) s->column[i].place = i;
-    csv_schema_number(s);
+    char *text;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) die("out of memory for a schema");
+    fprintf(out, "separator: tab\nheader: false\nquotes: false\n");
+    if (rows > 1) fprintf(out, "hash: %lld\n", (long long)rows);
+    fprintf(out, "columns:\n  click: label\n");
+    for (int i = 1; i <= INTEGERS; ++i)
+        fprintf(out, "  I%d: {type: number, fill: 0, transform: log}\n", i);
+    for (int i = 1; i <= CATEGORIES; ++i)
+        fprintf(out, "  C%d: %s\n", i, rows > 1 ? "category" : "{type: category, ids: hex}");
+    fclose(out);
+    return csv_schema_take(s, "the schema of Criteo's files", text, bytes);
 }
 
 typedef struct CriteoOptions {
@@ -45,8 +42,8 @@ static Status run(int argc, char **argv, const void *options)
 {
     const CriteoOptions *o = options;
     CsvSchema schema;
-    schema_make(&schema, o->rows);
-    Status st = csv_import_files(&schema, &o->common, argv, argc);
+    Status st = schema_make(&schema, o->rows);
+    if (st == OK) st = csv_import_files(&schema, &o->common, argv, argc);
     csv_schema_fini(&schema);
     return st;
 }

@@ -1,5 +1,6 @@
-/* What a trained model says of single samples: the softmax of its outputs. */
-#include "trainer.h"
+/* What a trained model says of single samples: the softmax of its outputs, or the sigmoid of its
+ * one. */
+#include "sparse.h"
 
 #include <math.h>
 
@@ -17,7 +18,8 @@ static void keep_batch(void *user)
 
 Status train_logits(Trainer *t, const Batch *batch, const float **logits)
 {
-    BatchSource source = {&batch, next_batch, keep_batch};
+    BatchSource own = {&batch, next_batch, keep_batch};
+    BatchSource source = t->tables ? tables_evaluation(t->tables, &own) : own;
     TRY(executor_evaluate(t->executor, &source, NULL, NULL));
     *logits = executor_logits(t->executor);
     return OK;
@@ -41,20 +43,35 @@ static void softmax(const float *logit, int64_t classes, double *share)
     for (int64_t c = 0; c < classes; ++c) share[c] /= sum;
 }
 
-Status train_predict(Trainer *t, float *x, int rows, double *share)
+/* Of 0 and of 1, each without taking the other from one. */
+static void sigmoid(double logit, double share[2])
 {
-    int64_t classes = t->graph->classes;
+    share[0] = 1 / (1 + exp(logit));
+    share[1] = 1 / (1 + exp(-logit));
+}
+
+int64_t train_shares(const Trainer *t)
+{
+    return loss_info(t->config)->logit ? 2 : t->graph->classes;
+}
+
+Status train_predict(Trainer *t, const Batch *samples, double *share)
+{
+    int64_t outputs = t->graph->classes, shares = train_shares(t);
+    int rows = samples->rows;
     if (t->world->size > 1 || t->batch != t->micro_batch || rows < 1 || rows > t->batch)
         return fail(ERR_BUG, "%d samples for batches of %lld", rows, (long long)t->batch);
-    Batch batch = {.x = x,
-                   .labels = mem_new((size_t)t->batch * sizeof *batch.labels),
-                   .sample = mem_new((size_t)t->batch * sizeof *batch.sample),
-                   .rows = rows};
+    Batch batch = *samples;
+    batch.labels = mem_new((size_t)t->batch * sizeof *batch.labels);
+    batch.sample = mem_new((size_t)t->batch * sizeof *batch.sample);
     const float *logit = NULL;
     Status st = train_logits(t, &batch, &logit);
-    if (st == OK) st = logits_check(logit, rows * classes);
+    if (st == OK) st = logits_check(logit, rows * outputs);
     for (int i = 0; i < rows && st == OK; ++i)
-        softmax(logit + i * classes, classes, share + i * classes);
+        if (loss_info(t->config)->logit)
+            sigmoid((double)logit[i], share + i * shares);
+        else
+            softmax(logit + i * outputs, outputs, share + i * shares);
     mem_free(&batch.labels);
     mem_free(&batch.sample);
     return st;

@@ -14,29 +14,33 @@ static Status open_set(const World *world, const Config *config, const char *pat
     return OK;
 }
 
-/* The test set must hold what a model of the training set takes and is compared with. */
-static Status check_test_set(const DataSet *test, const DataSet *train)
+/* Scaled and normalised as the training samples are, never by statistics of its own. */
+Status train_take_set(DataSet *set, const DataSet *train)
 {
     char ta[64], tb[64];
-    Shape a = data_set_shape(train, 1), b = data_set_shape(test, 1);
-    if (!shape_equal(a, b))
-        return fail(ERR_DATA, "%s: samples are %s, but those of %s are %s", test->path,
+    Shape a = data_set_shape(train, 1), b = data_set_shape(set, 1);
+    if (set->kind != train->kind || !shape_equal(a, b))
+        return fail(ERR_DATA, "%s: samples are %s, but those of %s are %s", set->path,
                     shape_text(b, tb), train->path, shape_text(a, ta));
-    if (test->target_width != train->target_width)
-        return fail(ERR_DATA, "%s: %lld target numbers a sample, but %s has %lld (0: class labels)",
-                    test->path, (long long)test->target_width, train->path,
-                    (long long)train->target_width);
+    if (set->fields != train->fields)
+        return fail(ERR_DATA, "%s: samples have %lld fields of ids, but those of %s have %lld",
+                    set->path, (long long)set->fields, train->path, (long long)train->fields);
+    set->has_stats = train->has_stats;
+    set->stats_count = train->stats_count;
+    memcpy(set->mean, train->mean, sizeof set->mean);
+    memcpy(set->std, train->std, sizeof set->std);
     return OK;
 }
 
-/* Test samples are scaled and normalised as the training samples are, never by statistics of their
- * own. */
-static void test_like_train(DataSet *test, const DataSet *train)
+/* It is compared with what a model of the training set gives, whose buffers hold its ids, too. */
+static Status take_test_set(DataSet *test, DataSet *train)
 {
-    test->has_stats = train->has_stats;
-    test->stats_count = train->stats_count;
-    memcpy(test->mean, train->mean, sizeof test->mean);
-    memcpy(test->std, train->std, sizeof test->std);
+    TRY(train_take_set(test, train));
+    if (test->id_most > train->id_most) train->id_most = test->id_most;
+    if (test->target_width == train->target_width) return OK;
+    return fail(ERR_DATA, "%s: %lld target numbers a sample, but %s has %lld (0: class labels)",
+                test->path, (long long)test->target_width, train->path,
+                (long long)train->target_width);
 }
 
 Status trainer_open_data(Trainer *t, const DryRun *only)
@@ -52,8 +56,7 @@ Status trainer_open_data(Trainer *t, const DryRun *only)
     TRY(open_set(t->world, c, c->data.train, &t->train_set));
     if (!c->data.test) return OK;
     TRY(open_set(t->world, c, c->data.test, &t->test_set));
-    test_like_train(&t->test_set, &t->train_set);
-    return check_test_set(&t->test_set, &t->train_set);
+    return take_test_set(&t->test_set, &t->train_set);
 }
 
 /* A loss of one output has its two classes in that. */

@@ -78,7 +78,7 @@ mkfifo pipe.jpg
 check 65 'pipe.jpg: is no picture' predict net.yaml pipe.jpg set
 check 65 '"error": "cut.jpg' predict net.yaml --json cut.jpg set/cat/plain.jpg
 check 0 'plain.jpg: ' predict net.yaml set/cat/plain.jpg run.name=net --checkpoint runs/net/checkpoints/step-00000012.h5
-check 64 'missing pictures' predict net.yaml
+check 64 'missing files' predict net.yaml
 check 64 'missing configuration' "$WEFT" predict
 check 66 'no checkpoint' predict net.yaml set/cat/plain.jpg run.name=other
 
@@ -91,7 +91,7 @@ data:  {train: text.h5}
 train: {steps: 1, batch: 2, threads: 1}
 YAML
 check 0 '' "$WEFT" train gpt.yaml
-check 78 'predict takes pictures' predict gpt.yaml set/cat/plain.jpg
+check 78 'predict takes pictures or rows' predict gpt.yaml set/cat/plain.jpg
 noise_idx 32 16 3 grey.h5
 check 0 '' "$WEFT" train net.yaml run.name=grey data.train=grey.h5 data.test=grey.h5 train.steps=2
 rm grey.h5

@@ -1,0 +1,118 @@
+/* Rows of text for a model that is trained: what the import does to them, without a data set that
+ * is written. */
+#include "csv.h"
+
+struct TableText {
+    CsvSchema schema;
+    CsvMeaning is;
+};
+
+Status table_text_new(TableText **out, const DataSet *set, const char *schema)
+{
+    TableText *t = mem_new(sizeof *t);
+    Status st =
+        schema ? csv_schema_read(&t->schema, schema) : csv_stored_schema(&t->schema, set->path);
+    if (st == OK) {
+        csv_schema_pass_label(&t->schema);
+        csv_meaning_init(&t->is, &t->schema, t->schema.categories);
+        st = csv_stored_meaning(&t->is, &t->schema, set);
+    }
+    if (st != OK) table_text_free(&t);
+    *out = t;
+    return st;
+}
+
+void table_text_free(TableText **text)
+{
+    TableText *t = *text;
+    if (!t) return;
+    csv_meaning_fini(&t->is, t->schema.categories);
+    csv_schema_fini(&t->schema);
+    mem_free(text);
+}
+
+bool table_text_learnt(const TableText *t)
+{
+    return csv_schema_looks(&t->schema);
+}
+
+typedef struct Rows {
+    const TableText *text;
+    const CsvInput *input;
+    int64_t columns, fields;
+    int most;
+    /* owned arrays: rows that have not been taken yet */
+    Batch batch;
+    TableTextTake *take;
+    void *user;
+} Rows;
+
+/* What a batch without labels has beside its rows. */
+static void rows_init(Rows *r)
+{
+    size_t most = (size_t)r->most;
+    r->batch.x = mem_new(most * (size_t)r->columns * sizeof *r->batch.x);
+    if (r->fields == 0) return;
+    r->batch.ids = mem_new(most * (size_t)r->fields * sizeof *r->batch.ids);
+    r->batch.id_first = mem_new((most * (size_t)r->fields + 1) * sizeof *r->batch.id_first);
+}
+
+static void rows_fini(Rows *r)
+{
+    mem_free(&r->batch.x);
+    mem_free(&r->batch.ids);
+    mem_free(&r->batch.id_first);
+}
+
+static Status rows_flush(Rows *r)
+{
+    int32_t *first = r->batch.id_first;
+    int64_t real = r->batch.rows * r->fields, all = r->most * r->fields;
+    if (r->batch.rows == 0) return OK;
+    for (int64_t i = 0; first && i <= all; ++i) first[i] = (int32_t)(i < real ? i : real);
+    Status st = r->take(r->user, &r->batch);
+    r->batch.rows = 0;
+    return st;
+}
+
+static Status rows_block(void *user, int worker, CsvBlock *block)
+{
+    Rows *r = user;
+    Batch *b = &r->batch;
+    CsvReader reader;
+    bool got = true;
+    (void)worker;
+    Status st = csv_reader_begin(&reader, r->input, block);
+    while (st == OK && (st = csv_next(&reader, &got)) == OK && got) {
+        uint64_t *ids = b->ids ? b->ids + b->rows * r->fields : NULL;
+        st = csv_record(&reader, &r->text->is, b->x + b->rows * r->columns, ids, NULL);
+        if (st == OK && ++b->rows == r->most) st = rows_flush(r);
+    }
+    csv_reader_fini(&reader);
+    return st;
+}
+
+Status table_text_read(const TableText *t, const char *path, int most, TableTextTake *take,
+                       void *user)
+{
+    CsvInput input;
+    Status st = csv_input_init(&input, &t->schema, &path, 1);
+    Rows r = {.text = t,
+              .input = &input,
+              .columns = t->schema.numbers ? t->schema.numbers : 1,
+              .fields = t->schema.categories,
+              .most = most,
+              .take = take,
+              .user = user};
+    rows_init(&r);
+    if (st == OK) st = csv_pass(&input, 1, rows_block, &r, NULL);
+    if (st == OK || st == ERR_DATA) {
+        char *why = mem_text(fail_message());
+        Status last = rows_flush(&r);
+        st = last != OK ? last : st == OK ? OK : fail(st, "%s", why);
+        mem_free(&why);
+    }
+    rows_fini(&r);
+    csv_input_fini(&input);
+    return st;
+}

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# weft predict of tables: what it says is what weft eval's loss is of, for data sets and for text, with labels and without, whatever
+# servers trained; ids that no row was trained for; classes; and what is refused.
+# usage: predict_rows.sh     (WEFT=build/weft)
+. "$(dirname "$0")/common.bash"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+awk 'BEGIN { srand(5); for (i = 0; i < 300; ++i) { c = int(rand() * 9)
+    printf "%s,%d,%s,%.3f\n", rand() < 0.1 + c / 10 ? "yes" : "no", i % 7, c == 4 ? "" : "word " c, 9 * rand() } }' >rows.csv
+head -200 rows.csv >train.csv
+{ tail -100 rows.csv | head -99; echo 'no,3,a word that training has not seen,1'; } >test.csv
+cat >rows.yaml <<'Y'
+header: false
+columns:
+  answer: {type: label, one: yes, zero: no}
+  n:      {type: number, scale: standard}
+  word:   {type: category, ids: sorted}
+  x:      {type: number, transform: log}
+  bucket: {type: category, of: x, hash: 50}
+Y
+cat >job.yaml <<'Y'
+run: {seed: 1}
+model: {name: wide_deep, width: 4, hidden: [8]}
+data: {train: train.h5, test: test.h5}
+train: {epochs: 3, batch: 50, micro_batch: 25, threads: 1, loss: sigmoid}
+optim: {name: adagrad, lr: 0.1}
+Y
+check 0 'wrote test.h5' "$WEFT" data import csv train.csv --schema rows.yaml -o train.h5 --test test.h5 --test-files test.csv --threads 1
+check 0 'done after' timeout -k 5 60 mpirun --oversubscribe --bind-to none -n 3 "$WEFT" train job.yaml grid.servers=1
+check 0 '"eval_loss"' "$WEFT" eval job.yaml --json
+loss=$(sed -n 's/.*"eval_loss": \([0-9.]*\).*/\1/p' out)
+predict() { "$WEFT" predict job.yaml "$@"; }
+check 0 '' predict test.h5; cp out set.out
+holds 'a line a row' [ "$(wc -l <set.out)" = 100 ]
+own=$(paste -d, set.out test.csv | awk -F, '{ sum -= log($2 == "yes" ? $1 : 1 - $1) } END { printf "%.9f", sum / NR }')
+holds "the loss of what is predicted, $own, is that of weft eval, $loss" awk "BEGIN { d = $own - $loss; exit !(d < 1e-7 && d > -1e-7) }"
+check 0 '' predict test.csv; holds 'text is what its data set is' cmp out set.out
+cut -d, -f2- test.csv | gzip >plain.csv.gz
+check 0 '' predict plain.csv.gz; holds 'labels are not needed' cmp out set.out
+check 0 '"file": "test.csv", "row": 99, "probability": 0.' predict test.csv --json
+check 0 '' predict test.csv test.h5 grid.mode=geo grid.servers=2; holds 'servers that trained do not count' cmp out <(cat set.out set.out)
+check 0 'loss' "$WEFT" eval job.yaml grid.mode=geo optim.name=sgd
+check 0 '' "$WEFT" train job.yaml run.name=softmax train.loss=softmax
+check 0 ': ' predict test.csv run.name=softmax train.loss=softmax --json --top 1
+holds 'classes have names' grep -q '"row": 0, "classes": \[{"class": "\(no\|yes\)", "index": [01], "probability": 0\.[5-9]' out
+
+sed '7s/^\([a-z]*\),[0-9]*/\1,many/' test.csv >bad.csv
+check 65 "bad.csv: line 7, column 2 (n): 'many' is no number" predict bad.csv
+holds 'rows before it are answered' [ "$(wc -l <out)" = 6 ]
+cut -d, -f1-2 test.csv >narrow.csv
+check 65 'narrow.csv: line 1: its first record has 2 values' predict narrow.csv
+sed 's/bucket:/pail:/' rows.yaml >other.yaml
+check 65 'train.h5: is not by the schema other.yaml: its fields are others' predict test.csv --schema other.yaml
+check 0 '' predict test.csv --schema rows.yaml; holds 'the schema may be named' cmp out set.out
+check 66 'none.csv' predict none.csv
+check 0 'wrote more.h5' "$WEFT" data import csv rows.csv --schema rows.yaml -o more.h5 --threads 1
+check 65 'more.h5: is not the data set that the checkpoint was trained on' predict test.csv data.train=more.h5
+check 0 'wrote clicks.h5' "$WEFT" data make criteo-like -o clicks.h5 --samples 20 --threads 1
+check 65 'clicks.h5: samples are' predict clicks.h5
+finish
