@@ -82,7 +82,7 @@ TEST_BUNDLE := tests/bundle/alone.sh
 NVTX_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/nvtx_tool.so)
 CLOCK_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/clock_tool.so)
 
-.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text demo-images demo-ctr data data-text install clean tests bench cluster crash soak
+.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text demo-images demo-ctr data data-text install clean tests bench cluster crash soak soak-tables
 weft: $(BUILD)/weft       ## build it: build/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
@@ -306,11 +306,15 @@ crash: $(BUILD)/weft      ## a crash at every moment of many saves (needs strace
 cluster: $(BUILD)/weft    ## as root: training across hosts made on this machine, under Slurm, too (half an hour)
 	@echo "three hosts for bits, doctor, Slurm (installed if missing), jobs/hosts.sh and weft run, two for hangs and for overlap: about half an hour"
 	@WEFT=$(BUILD)/weft TEST_TIMEOUT=900 tests/run.sh tests/cluster/bits.sh tests/cluster/doctor.sh tests/cluster/slurm.sh tests/cluster/hang.sh tests/cluster/run.sh tests/cluster/slurm_run.sh tests/cluster/slurm_ends.sh \
-	    tests/cluster/hosts_job.sh
+	    tests/cluster/hosts_job.sh tests/cluster/slurm_servers.sh
 	@WEFT=$(BUILD)/weft tests/cluster/overlap.sh
 
 soak: $(BUILD)/weft       ## as root: weft run on two hosts with a fault every 20 s, MINUTES=20 and half as long again (half an hour)
 	@WEFT=$(BUILD)/weft CC="$(CC)" TEST_TIMEOUT=5400 tests/run.sh tests/cluster/soak.sh
+
+soak-tables: $(BUILD)/weft    ## a growing table up to train.memory, on one server, for SOAK_S=600 seconds and some minutes more
+	@echo "clicks that drift, until a server's memory is full: about $${SOAK_S:-600} s, and as long again on a busy machine"
+	@WEFT=$(BUILD)/weft TEST_TIMEOUT=5400 WEFT_TEST_VERBOSE=1 tests/run.sh tests/cluster/soak_tables.sh
 
 data: $(BUILD)/weft       ## Fashion-MNIST as HDF5 data sets
 	@tools/data.sh $(BUILD)/weft
