@@ -52,6 +52,10 @@ sed 's/bucket:/pail:/' rows.yaml >other.yaml
 check 65 'train.h5: is not by the schema other.yaml: its fields are others' predict test.csv --schema other.yaml
 check 0 '' predict test.csv --schema rows.yaml; holds 'the schema may be named' cmp out set.out
 check 66 'none.csv' predict none.csv
+grep -v bucket rows.yaml >fewer.yaml
+check 0 'wrote fewer.h5' "$WEFT" data import csv test.csv --schema fewer.yaml -o fewer.h5 --threads 1
+check 65 'fewer.h5: samples have 1 fields of ids, but those of train.h5 have 2' predict fewer.h5
+check 65 'fewer.h5: samples have 1 fields of ids, but those of train.h5 have 2' "$WEFT" eval job.yaml data.test=fewer.h5
 check 0 'wrote more.h5' "$WEFT" data import csv rows.csv --schema rows.yaml -o more.h5 --threads 1
 check 65 'more.h5: is not the data set that the checkpoint was trained on' predict test.csv data.train=more.h5
 check 0 'wrote clicks.h5' "$WEFT" data make criteo-like -o clicks.h5 --samples 20 --threads 1
