@@ -39,6 +39,7 @@ check 0 '' predict plain.csv.gz; holds 'labels are not needed' cmp out set.out
 check 0 '"file": "test.csv", "row": 99, "probability": 0.' predict test.csv --json
 check 0 '' predict test.csv test.h5 grid.mode=geo grid.servers=2; holds 'servers that trained do not count' cmp out <(cat set.out set.out)
 check 0 'loss' "$WEFT" eval job.yaml grid.mode=geo optim.name=sgd
+check 0 'loss' "$WEFT" eval job.yaml grid.mode=stale grid.staleness=2
 check 0 '' "$WEFT" train job.yaml run.name=softmax train.loss=softmax
 check 0 ': ' predict test.csv run.name=softmax train.loss=softmax --json --top 1
 holds 'classes have names' grep -q '"row": 0, "classes": \[{"class": "\(no\|yes\)", "index": [01], "probability": 0\.[5-9]' out
