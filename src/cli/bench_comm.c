@@ -16,8 +16,8 @@ typedef struct CommArgs {
     int64_t ranks;
     bool json;
     double mb;
-    /* index in devices */
-    int device;
+    /* index in devices; CommWay */
+    int device, way;
 } CommArgs;
 
 static const BackendTable *const devices[] = {&backend_cpu, &backend_cuda};
@@ -28,6 +28,9 @@ static const Flag flags[] = {
      .help = "size of the sum"},
     {"--device", FLAG_FIELD(CommArgs, device), .value = "cpu|cuda", .fallback = "cpu",
      .help = "where the gradients lie; cuda wants a GPU a rank"},
+    {"--messages", FLAG_FIELD(CommArgs, way), .value = "auto|all|halving", .fallback = "auto",
+     .help = "how sums by messages go: each rank with all others at once, or with log2 of them in "
+             "turn"},
     {"--json", FLAG_FIELD(CommArgs, json), .help = "one JSON object a line"},
 };
 
@@ -308,6 +311,7 @@ static Status run(int argc, char **argv, const void *options)
     World world;
     if (argc > 0)
         return fail(ERR_USAGE, "bench comm: unknown word %s; it takes no words but flags", argv[0]);
+    comm_set_way((CommWay)((const CommArgs *)options)->way);
     TRY(world_init(&world, NULL, NULL));
     Status status = bench_world(&world, options);
     world_fini(&world);

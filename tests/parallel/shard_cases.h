@@ -1,7 +1,7 @@
 /* Sums that only a shard's rank gets, and parameters gathered from shards, against the recursive
  * definition of the tree and against the ordinary sum, bit by bit, over every transport of host
  * memory. */
-#include "mpi_main.h"
+#include "ways.h"
 
 #include "parallel/transport/comm_table.h"
 
@@ -9,19 +9,11 @@
 
 #include <time.h>
 
-/* auto: between nodes of two or four ranks, where there are several */
-static const int transports[] = {TRANSPORT_SHM, TRANSPORT_MPI, TRANSPORT_AUTO};
-enum { TRANSPORT_COUNT = 3, RANKS_MAX = 8 };
+enum { RANKS_MAX = 8 };
 
-static Comm *open_comm(int transport, int64_t elements, int64_t params)
+static Comm *open_comm(Way way, int64_t elements, int64_t params)
 {
-    static Backend backend;
-    static World nodes;
-    bool apart = transport == TRANSPORT_AUTO && test_world.size > 2;
-    if (apart && nodes.size == 0) nodes = world_of_nodes();
-    backend = (Backend){.table = &host_table, .options = {.threads = 1}};
-    Comm *comm = NULL;
-    CHECK_OK(comm_new(&comm, apart ? &nodes : &test_world, &backend, transport, elements));
+    Comm *comm = open_way(way, elements, 1);
     if (params > 0) CHECK_OK(comm_params_new(comm, params));
     return comm;
 }
@@ -59,8 +51,8 @@ static void reduce_of_odd_sizes(void)
 {
     static const int64_t counts[] = {1, 2, 3, 15, 16, 17, 65, 1025, 4099, 70001, 150000};
     enum { ROOM = 160000 };
-    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
-        Comm *comm = open_comm(transports[t], ROOM, 0);
+    for (int t = 0; t < WAY_COUNT; ++t) {
+        Comm *comm = open_comm(ways[t], ROOM, 0);
         for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); ++i) {
             int64_t bound[RANKS_MAX + 1], offset = 3 + 7 * i;
             draw_bounds(bound, offset, counts[i], i);
@@ -111,8 +103,8 @@ static void pause_at_random(int at)
 static void steps(void)
 {
     enum { ROOM = 700000, RANGES = 5, ROUNDS = 12 };
-    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
-        Comm *comm = open_comm(transports[t], ROOM, ROOM);
+    for (int t = 0; t < WAY_COUNT; ++t) {
+        Comm *comm = open_comm(ways[t], ROOM, ROOM);
         int64_t bound[RANGES][RANKS_MAX + 1], each = ROOM / RANGES;
         for (int i = 0; i < RANGES; ++i) draw_bounds(bound[i], i * each, each, 50 + i);
         int64_t bad = 0;
@@ -214,8 +206,8 @@ static void grow_tree(Growing *g)
 static void pushes(void)
 {
     enum { EACH = 150001, ROOM = 2 * EACH + 7 };
-    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
-        Comm *comm = open_comm(transports[t], ROOM, 0);
+    for (int t = 0; t < WAY_COUNT; ++t) {
+        Comm *comm = open_comm(ways[t], ROOM, 0);
         for (int turns = 1; turns <= 6; ++turns) {
             Growing g = {.comm = comm, .each = EACH, .turns = turns, .at = {0, EACH + 7}};
             grow_tree(&g);
@@ -254,8 +246,8 @@ static int64_t wrong_gathered(Comm *comm, const Placed *p, int round)
 static void places(void)
 {
     enum { EACH = 70001, ROUNDS = 20 };
-    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
-        Comm *comm = open_comm(transports[t], 2 * EACH, 2 * EACH);
+    for (int t = 0; t < WAY_COUNT; ++t) {
+        Comm *comm = open_comm(ways[t], 2 * EACH, 2 * EACH);
         Placed placed[2];
         int64_t bad = 0;
         gather_to(comm, &placed[0], 0, EACH, 0);
@@ -279,8 +271,8 @@ static void places(void)
 static void large_and_lopsided(void)
 {
     enum { ROOM = 3000001 };
-    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
-        Comm *comm = open_comm(transports[t], ROOM, ROOM);
+    for (int t = 0; t < WAY_COUNT; ++t) {
+        Comm *comm = open_comm(ways[t], ROOM, ROOM);
         int64_t bound[RANKS_MAX + 1];
         for (int r = 0; r <= comm->size; ++r) bound[r] = r == 0 ? 5 : r < comm->size ? 900 : ROOM;
         fill(comm, 0, ROOM, 6);
@@ -301,8 +293,8 @@ static void large_and_lopsided(void)
 static void one_at_a_time(void)
 {
     enum { ROOM = 4096 };
-    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
-        Comm *comm = open_comm(transports[t], ROOM, ROOM);
+    for (int t = 0; t < WAY_COUNT; ++t) {
+        Comm *comm = open_comm(ways[t], ROOM, ROOM);
         int64_t bound[RANKS_MAX + 1];
         float *level[32];
         draw_bounds(bound, 0, ROOM, 7);
@@ -328,8 +320,8 @@ static void one_at_a_time(void)
 /* Empty ranges count for nothing, and a wait with nothing begun returns. */
 static void nothing_begun(void)
 {
-    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
-        Comm *comm = open_comm(transports[t], 100, 100);
+    for (int t = 0; t < WAY_COUNT; ++t) {
+        Comm *comm = open_comm(ways[t], 100, 100);
         int64_t bound[RANKS_MAX + 1];
         for (int r = 0; r <= comm->size; ++r) bound[r] = 40;
         comm_reduce_scatter_begin(comm, bound);
@@ -370,7 +362,7 @@ static void no_params_is_a_message(void)
 {
     Comm comm = {.table = &bare, .size = 2};
     CHECK_FAILS(comm_params_new(&comm, 64), ERR_CONFIG, "use grid.zero: 0");
-    Comm *huge = open_comm(TRANSPORT_SHM, 100, 0);
+    Comm *huge = open_comm(ways[0], 100, 0);
     CHECK_FAILS(comm_params_new(huge, INT64_C(1) << 44), ERR_CONFIG, "the parameters");
     comm_free(&huge);
 }

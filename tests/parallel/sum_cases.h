@@ -1,27 +1,11 @@
 /* Ordered sums over ranks against the recursive definition of the tree, bit by bit, for every
  * transport of host memory. Values are such that another order of additions gives other bits. */
-#include "mpi_main.h"
+#include "ways.h"
 
 #include "tree_case.h"
 
 #include <math.h>
 #include <time.h>
-
-/* auto: between nodes of two or four ranks, where there are several */
-static const int transports[] = {TRANSPORT_SHM, TRANSPORT_MPI, TRANSPORT_AUTO};
-enum { TRANSPORT_COUNT = 3 };
-
-static Comm *open_comm(int transport, int64_t elements, int threads)
-{
-    static Backend backend;
-    static World nodes;
-    bool apart = transport == TRANSPORT_AUTO && test_world.size > 2;
-    if (apart && nodes.size == 0) nodes = world_of_nodes();
-    backend = (Backend){.table = &host_table, .options = {.threads = threads}};
-    Comm *comm = NULL;
-    CHECK_OK(comm_new(&comm, apart ? &nodes : &test_world, &backend, transport, elements));
-    return comm;
-}
 
 static void fill(Comm *comm, int64_t begin, int64_t end, int round)
 {
@@ -49,8 +33,8 @@ static void stagger(const Comm *comm, int at)
 static void sums_of_odd_sizes(void)
 {
     static const int64_t counts[] = {1, 2, 3, 5, 15, 16, 17, 63, 64, 65, 1023, 1025, 4099, 70001};
-    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
-        Comm *comm = open_comm(transports[t], 80000, 1);
+    for (int t = 0; t < WAY_COUNT; ++t) {
+        Comm *comm = open_way(ways[t], 80000, 1);
         for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); ++i) {
             int64_t offset = 3 + 7 * i, end = offset + counts[i];
             fill(comm, 0, 80000, i);
@@ -73,8 +57,8 @@ static void sums_of_odd_sizes(void)
 static void many_in_flight(void)
 {
     enum { ELEMENTS = 400000, ROUNDS = 4 };
-    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
-        Comm *comm = open_comm(transports[t], ELEMENTS, 1);
+    for (int t = 0; t < WAY_COUNT; ++t) {
+        Comm *comm = open_way(ways[t], ELEMENTS, 1);
         for (int round = 0; round < ROUNDS; ++round) {
             fill(comm, 0, ELEMENTS, round);
             int64_t end = ELEMENTS;
@@ -98,8 +82,8 @@ static void many_in_flight(void)
 static void minus_zero(void)
 {
     enum { ELEMENTS = 4000 };
-    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
-        Comm *comm = open_comm(transports[t], ELEMENTS, 1);
+    for (int t = 0; t < WAY_COUNT; ++t) {
+        Comm *comm = open_way(ways[t], ELEMENTS, 1);
         float value = test_world.rank == 0 ? -1.5f : -0.0f;
         int64_t bad = 0;
         for (int64_t e = 0; e < ELEMENTS; ++e) comm->arena[e] = e % 2 ? value : -0.0f;
@@ -116,9 +100,9 @@ static void minus_zero(void)
 static void large_and_same_bits(void)
 {
     enum { ELEMENTS = 5000011 };
-    uint64_t hash[TRANSPORT_COUNT] = {0};
-    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
-        Comm *comm = open_comm(transports[t], ELEMENTS, 2);
+    uint64_t hash[WAY_COUNT] = {0};
+    for (int t = 0; t < WAY_COUNT; ++t) {
+        Comm *comm = open_way(ways[t], ELEMENTS, 2);
         fill(comm, 0, ELEMENTS, 5);
         comm_allreduce_begin(comm, 0, ELEMENTS);
         comm_wait(comm);
@@ -137,7 +121,7 @@ static void large_and_same_bits(void)
  * side. */
 static void idle_and_side_by_side(void)
 {
-    Comm *a = open_comm(TRANSPORT_SHM, 1000, 1), *b = open_comm(TRANSPORT_MPI, 1000, 1);
+    Comm *a = open_way(ways[0], 1000, 1), *b = open_way(ways[2], 1000, 1);
     comm_wait(a);
     comm_wait(b);
     fill(a, 0, 1000, 1);
@@ -157,8 +141,8 @@ static void idle_and_side_by_side(void)
 /* A rank that waits does the shares of ranks that have posted and are busy elsewhere. */
 static void late_rank(void)
 {
-    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
-        Comm *comm = open_comm(transports[t], 300000, 1);
+    for (int t = 0; t < WAY_COUNT; ++t) {
+        Comm *comm = open_way(ways[t], 300000, 1);
         fill(comm, 0, 300000, 4);
         if (comm->rank == 0) nanosleep(&(struct timespec){.tv_nsec = 150 * 1000000}, NULL);
         comm_allreduce_begin(comm, 0, 300000);
@@ -172,9 +156,9 @@ static void late_rank(void)
 static void by_way_of_the_host(void)
 {
     Backend device = {.table = &device_table, .options = {.threads = 1}};
-    for (int t = 0; t < TRANSPORT_COUNT; ++t) {
+    for (int t = 0; t < WAY_COUNT; ++t) {
         Comm *comm = NULL;
-        CHECK_OK(comm_new(&comm, &test_world, &device, transports[t], 5000));
+        CHECK_OK(comm_new(&comm, &test_world, &device, ways[t].transport, 5000));
         CU_ASSERT_PTR_EQUAL(comm->table, &comm_staged);
         for (int round = 0; round < 2; ++round) {
             fill(comm, 0, 5000, round);

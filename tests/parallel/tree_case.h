@@ -16,7 +16,7 @@ static inline float tree_value(int rank, int64_t element, int round)
 /* The definition: neighbours join, an odd one moves up. */
 static inline float tree_reference(int size, int64_t element, int round)
 {
-    float level[64];
+    float level[4096];
     for (int r = 0; r < size; ++r) level[r] = tree_value(r, element, round);
     for (int n = size; n > 1; n = (n + 1) / 2) {
         for (int i = 0; 2 * i < n; ++i)

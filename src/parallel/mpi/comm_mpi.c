@@ -21,8 +21,8 @@
 #include <sched.h>
 #include <string.h>
 
-/* elements of a piece that a rail moves, about */
-enum { PIECE = 1 << 18 };
+/* elements of a piece that a rail moves, about; ranks of a rail from which on halving is faster */
+enum { PIECE = 1 << 18, HALVING_LEAST = 8 };
 /* A waiting rank looks itself for so long, and then leaves it to the pump; a push's looks after
  * other messages after WAIT_S. */
 static const double LOOK_S = 2e-4, WAIT_S = 1e-3;
@@ -30,6 +30,20 @@ static const double LOOK_S = 2e-4, WAIT_S = 1e-3;
 static const double CHECK_S = 0.1;
 
 static PumpPoll poll(void *of);
+
+static CommWay way;
+
+void comm_set_way(CommWay wanted)
+{
+    way = wanted;
+}
+
+/* Of halving, for so many ranks of a rail; 0: all with all. */
+static int rounds_of(int ranks)
+{
+    bool few = way == COMM_BY_RULE && ranks < HALVING_LEAST;
+    return few || way == COMM_ALL_TO_ALL ? 0 : halving_rounds(ranks);
+}
 
 /* Elements of a slice, at most: bounds move up to their cache line. What slots hold is no more than
  * the arena. */
@@ -40,10 +54,11 @@ static int64_t slice_capacity(int ranks, int width, int64_t elements)
     return (piece + ranks - 1) / ranks + 16;
 }
 
+/* Halving has half of the slices that come in a round and half that go. */
 static size_t slot_bytes(int ranks, int width, int64_t elements)
 {
-    return (size_t)(ranks / width - 1) * (size_t)slice_capacity(ranks, width, elements) *
-           sizeof(float);
+    int slices = ranks / width - (rounds_of(ranks / width) == 0);
+    return (size_t)slices * (size_t)slice_capacity(ranks, width, elements) * sizeof(float);
 }
 
 size_t comm_mpi_staging(int ranks, int width, int64_t elements)
@@ -66,14 +81,17 @@ static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
     }
     m->rail_size = comm->size / width;
     m->rail_rank = comm->rank / width;
+    m->rounds = rounds_of(m->rail_size);
     m->slice = slice_capacity(comm->size, width, comm->arena_elements);
-    size_t peers = (size_t)m->rail_size - 1,
-           bytes = slot_bytes(comm->size, width, comm->arena_elements);
+    /* its slices are longer than even by a line at most */
+    m->even = (m->slice > 17 ? m->slice - 16 : 1) * comm->size;
+    size_t peers = (size_t)m->rail_size - 1;
+    m->staging_bytes = slot_bytes(comm->size, width, comm->arena_elements);
     for (int i = 0; i < SLOTS; ++i) {
         Slot *slot = &m->slot[i];
-        slot->staging = mem_pages_new(bytes);
+        slot->staging = mem_pages_new(m->staging_bytes);
         /* taken now, as planned, whatever is in flight later */
-        memset(slot->staging, 0, bytes);
+        memset(slot->staging, 0, m->staging_bytes);
         slot->in = mem_new((peers + 1) * sizeof(float *));
         slot->request = mem_new(2 * peers * sizeof(MPI_Request));
     }
@@ -100,10 +118,9 @@ static void mpi_close(Comm *comm)
 {
     Messages *m = comm->impl;
     int width = m->group.size;
-    size_t bytes = slot_bytes(comm->size, width, comm->arena_elements);
     pump_free(&m->pump);
     for (int i = 0; i < SLOTS; ++i) {
-        mem_pages_free(m->slot[i].staging, bytes);
+        mem_pages_free(m->slot[i].staging, m->staging_bytes);
         mem_free(&m->slot[i].in);
         mem_free(&m->slot[i].request);
     }

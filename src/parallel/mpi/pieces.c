@@ -1,7 +1,9 @@
 /* The two phases of a piece, on its rail, and before and after them the sum and the copies inside
- * the group. */
+ * the group. A phase is one round in which all meet all, or halving's rounds. */
 #include "pieces.h"
 #include "../world/mpi_check.h"
+
+#include <string.h>
 
 /* tags stay below the 32767 that every MPI allows */
 enum { TAG_PIECES = 1 << 13 };
@@ -12,13 +14,23 @@ typedef struct Slice {
     int64_t at;
     int count;
 } Slice;
+
+/* Which part of a cut that is. Where it is ours to say, a rail's parts lie together, in an order in
+ * which those of a round of halving do, too. */
+static int part_of(const Messages *m, const Range *range, int rail_rank)
+{
+    if (range->cut.bound) return rail_rank * m->group.size + m->group.rank;
+    int place = m->rounds > 0 ? halving_mirrored(rail_rank, m->rounds) : rail_rank;
+    return m->group.rank * m->rail_size + place;
+}
+
 static Slice slice_of(const Comm *comm, const Slot *slot, int rail_rank)
 {
     const Messages *m = comm->impl;
     const Range *range = &slot->range;
-    int rank = rail_rank * m->group.size + m->group.rank;
-    int64_t end = cut_bound(&range->cut, comm->size, rank + 1);
-    int64_t begin = cut_bound(&range->cut, comm->size, rank) + range->done;
+    int part = part_of(m, range, rail_rank);
+    int64_t end = cut_bound(&range->cut, comm->size, part + 1);
+    int64_t begin = cut_bound(&range->cut, comm->size, part) + range->done;
     if (begin > end) begin = end;
     int64_t count = end - begin < m->slice ? end - begin : m->slice;
     return (Slice){range->shift + begin, (int)count};
@@ -59,17 +71,16 @@ static void join_group(Comm *comm, const Slot *slot, bool before)
     }
 }
 
+/* ---- all with all ---- */
+
 /* To collect, every rank sends each peer that peer's slice and takes its own from all; to spread,
  * it sends its own to all and takes theirs. Every rank starts with its neighbour above, so that not
  * all send to the first one first. */
-static void start_phase(const Comm *comm, Slot *slot, SlotState phase)
+static void start_all(const Comm *comm, Slot *slot, int tag)
 {
     const Messages *m = comm->impl;
-    bool collect = phase == SLOT_COLLECT;
-    int tag = (int)(slot->piece % TAG_PIECES) * 2 + !collect;
+    bool collect = slot->state == SLOT_COLLECT;
     Slice mine = slice_of(comm, slot, m->rail_rank);
-    slot->state = phase;
-    slot->request_count = 0;
     slot->in[m->rail_rank] = mine_at(m, slot, mine);
     for (int i = 1; i < m->rail_size; ++i) {
         int from = (m->rail_rank + m->rail_size - i) % m->rail_size;
@@ -88,18 +99,151 @@ static void start_phase(const Comm *comm, Slot *slot, SlotState phase)
     }
 }
 
-/* A group's sum is one leaf of what is left of the tree. */
+/* ---- halving ---- */
+
+/* Slices of rail ranks first, first + step, ..: those of an even cut are one. */
+typedef struct Block {
+    const Comm *comm;
+    const Slot *slot;
+    int next, step;
+} Block;
+
+static bool next_slice(Block *block, Slice *slice)
+{
+    const Messages *m = block->comm->impl;
+    int first = block->next;
+    if (first >= m->rail_size) return false;
+    *slice = slice_of(block->comm, block->slot, first);
+    block->next += block->step;
+    if (block->slot->range.cut.bound) return true;
+    int ranks = m->rail_size / block->step, place = halving_mirrored(first, m->rounds);
+    Slice last = slice_of(block->comm, block->slot, halving_mirrored(place + ranks - 1, m->rounds));
+    slice->count = (int)(last.at + last.count - slice->at);
+    block->next = m->rail_size;
+    return true;
+}
+
+static int block_count(Block block)
+{
+    Slice slice;
+    int count = 0;
+    while (next_slice(&block, &slice)) count += slice.count;
+    return count;
+}
+
+/* Where a block lies in one piece: in the arena, or NULL. */
+static float *block_whole(Block block)
+{
+    Slice slice, other;
+    return next_slice(&block, &slice) && !next_slice(&block, &other)
+               ? mine_at(block.comm->impl, block.slot, slice)
+               : NULL;
+}
+
+static void block_pack(Block block, float *to)
+{
+    Slice slice;
+    while (next_slice(&block, &slice)) {
+        memcpy(to, mine_at(block.comm->impl, block.slot, slice), (size_t)slice.count * sizeof *to);
+        to += slice.count;
+    }
+}
+
+/* Puts or adds what has come; the sum has the lower rank's first. */
+static void block_take(Block block, const float *from, bool add, bool mine_first)
+{
+    Slice slice;
+    while (next_slice(&block, &slice)) {
+        float *mine = mine_at(block.comm->impl, block.slot, slice);
+        const float *both[] = {mine_first ? mine : from, mine_first ? from : mine};
+        if (add)
+            tree_sum(&mine, 1, both, 2, 0, slice.count);
+        else
+            memcpy(mine, from, (size_t)slice.count * sizeof *mine);
+        from += slice.count;
+    }
+}
+
+static void start_round(const Comm *comm, Slot *slot, int tag)
+{
+    const Messages *m = comm->impl;
+    bool collect = slot->state == SLOT_COLLECT;
+    HalvingRound round = halving_round(m->rail_rank, slot->round, collect);
+    Block sent = {comm, slot, round.sent, round.step},
+          received = {comm, slot, round.received, round.step};
+    float *to = collect ? NULL : block_whole(received), *from = block_whole(sent);
+    receive(m, slot, to ? to : slot->staging, block_count(received), round.peer, tag);
+    if (!from) {
+        from = slot->staging + m->rail_size / 2 * m->slice;
+        block_pack(sent, from);
+    }
+    send(m, slot, from, block_count(sent), round.peer, tag);
+}
+
+static void end_round(const Comm *comm, const Slot *slot)
+{
+    const Messages *m = comm->impl;
+    bool collect = slot->state == SLOT_COLLECT;
+    HalvingRound round = halving_round(m->rail_rank, slot->round, collect);
+    Block received = {comm, slot, round.received, round.step};
+    if (collect || !block_whole(received))
+        block_take(received, slot->staging, collect, m->rail_rank < round.peer);
+}
+
+/* ---- phases ---- */
+
+static void start_messages(const Comm *comm, Slot *slot)
+{
+    const Messages *m = comm->impl;
+    int tag = (int)(slot->piece % TAG_PIECES) * 2 + (slot->state == SLOT_SPREAD);
+    slot->request_count = 0;
+    if (m->rounds > 0)
+        start_round(comm, slot, tag);
+    else
+        start_all(comm, slot, tag);
+}
+
+static void start_phase(const Comm *comm, Slot *slot, SlotState phase)
+{
+    const Messages *m = comm->impl;
+    slot->state = phase;
+    slot->taken = false;
+    slot->round = phase == SLOT_SPREAD && m->rounds > 0 ? m->rounds - 1 : 0;
+    start_messages(comm, slot);
+}
+
+/* What has come is taken. Is there another round of this phase? Its messages are begun. */
+static bool next_round(const Comm *comm, Slot *slot)
+{
+    const Messages *m = comm->impl;
+    bool collect = slot->state == SLOT_COLLECT;
+    if (m->rounds == 0) return false;
+    end_round(comm, slot);
+    slot->round += collect ? 1 : -1;
+    if (slot->round < 0 || slot->round == m->rounds) return false;
+    start_messages(comm, slot);
+    return true;
+}
+
+/* ---- sums ---- */
+
+/* A group's sum is one leaf of what is left of the tree, and so is that of all ranks once halving
+ * has made it. */
 static void push_slice(const Comm *comm, const Slot *slot)
 {
     const Messages *m = comm->impl;
     const CommPush *push = &slot->range.push;
+    Slice mine = slice_of(comm, slot, m->rail_rank);
+    const float *sum = mine_at(m, slot, mine);
+    bool summed = m->rounds > 0;
+    int ranks = summed ? comm->size : m->group.size;
     TreePush leaves = {.level = push->level,
                        .level_at = push->at + slot->range.done,
-                       .in = slot->in,
-                       .ins = m->rail_size,
-                       .first = push->first / m->group.size,
-                       .leaves = push->leaves / m->group.size};
-    tree_push(&leaves, slice_of(comm, slot, m->rail_rank).count, 1);
+                       .in = summed ? &sum : slot->in,
+                       .ins = summed ? 1 : m->rail_size,
+                       .first = push->first / ranks,
+                       .leaves = push->leaves / ranks};
+    tree_push(&leaves, mine.count, 1);
 }
 
 static void sum_slice(const Comm *comm, const Slot *slot)
@@ -107,6 +251,7 @@ static void sum_slice(const Comm *comm, const Slot *slot)
     const Messages *m = comm->impl;
     Slice mine = slice_of(comm, slot, m->rail_rank);
     float *out = mine_at(m, slot, mine);
+    if (m->rounds > 0) return;
     tree_sum(&out, 1, slot->in, m->rail_size, 0, mine.count);
 }
 
@@ -140,7 +285,13 @@ bool piece_advance(Comm *comm, Slot *slot)
     while (slot->state != SLOT_IDLE) {
         int done = 0;
         MPI_CHECK(MPI_Testall(slot->request_count, slot->request, &done, MPI_STATUSES_IGNORE));
-        if (!done || comes_early(m, slot)) break;
+        if (!done) break;
+        if (!slot->taken) {
+            moved = true;
+            if (next_round(comm, slot)) continue;
+            slot->taken = true;
+        }
+        if (comes_early(m, slot)) break;
         bool sum = slot->state == SLOT_COLLECT;
         moved = true;
         if (sum) finish_collect(comm, slot);
@@ -154,14 +305,30 @@ bool piece_advance(Comm *comm, Slot *slot)
     return moved;
 }
 
+/* The next piece of the oldest range: a slice of every shard, or a part that is cut by itself. */
+static void cut_piece(const Comm *comm, Messages *m, Slot *slot)
+{
+    Range *range = &m->range[m->range_first];
+    int64_t all = range->cut.count;
+    slot->range = *range;
+    if (range->cut.bound) {
+        range->done += m->slice;
+        all = cut_longest(&range->cut, comm->size);
+    } else {
+        Cut *cut = &slot->range.cut;
+        cut->offset += range->done;
+        cut->count = all - range->done < m->even ? all - range->done : m->even;
+        slot->range.done = 0;
+        range->done += cut->count;
+    }
+    slot->last = range->done >= all;
+}
+
 void piece_start(Comm *comm, Slot *slot)
 {
     Messages *m = comm->impl;
-    Range *range = &m->range[m->range_first];
-    slot->range = *range;
+    cut_piece(comm, m, slot);
     slot->piece = m->pieces++;
-    range->done += m->slice;
-    slot->last = range->done >= cut_longest(&range->cut, comm->size);
     if (slot->last) ++m->range_first;
     if (slot->range.collect) join_group(comm, slot, true);
     start_phase(comm, slot, slot->range.collect ? SLOT_COLLECT : SLOT_SPREAD);

@@ -6,6 +6,7 @@
 #include "../order/cut.h"
 #include "../order/tree_sum.h"
 #include "../transport/comm_table.h"
+#include "halving.h"
 #include "node_group.h"
 #include "pump.h"
 
@@ -23,7 +24,8 @@ typedef struct Range {
     Cut cut;
     /* phases that it has */
     bool collect, spread;
-    /* elements of every shard that are in pieces */
+    /* Elements that are in pieces: of every shard; where the cut is even, of the range, whose
+     * pieces are cut in slices each. */
     int64_t done;
     /* level NULL: it is none */
     CommPush push;
@@ -36,13 +38,18 @@ typedef struct Range {
 /* One piece in flight. */
 typedef struct Slot {
     SlotState state;
-    /* done: where in the shards this piece begins */
+    /* done: where in the shards this piece begins; an even cut is the piece's own */
     Range range;
     /* number of it */
     uint32_t piece;
     /* of its range */
     bool last;
-    /* owned: my slice from each peer, slice elements apart */
+    /* of halving: the next to end */
+    int round;
+    /* all of the phase's messages have come */
+    bool taken;
+    /* owned: my slice from each peer, slice elements apart; of halving what comes in a round, and
+     * behind it what goes, where that is in many places */
     float *staging;
     /* owned array: my slice of each rank of the rail, in rank order */
     const float **in;
@@ -57,8 +64,12 @@ typedef struct Messages {
     MPI_Comm comm;
     /* ranks of the rail, that is, groups; this rank's number among them */
     int rail_size, rail_rank;
-    /* elements, at most */
-    int64_t slice;
+    /* elements, at most; of an even piece */
+    int64_t slice, even;
+    /* of halving; 0: each rank exchanges slices with each other one, in one round */
+    int rounds;
+    /* of a slot */
+    size_t staging_bytes;
     Slot slot[SLOTS];
     /* owned: begun, not yet wholly in slots; oldest first, from range_first */
     Range *range;
