@@ -69,8 +69,9 @@ typedef struct RunSummary {
     const char *dir, *best;
     /* path of the last checkpoint or NULL */
     const char *last;
+    /* samples_per_s: over all steps but the first, without evaluations and saves */
     double seconds, samples_per_s;
-    /* samples_per_s is of tokens */
+    /* that is of tokens */
     bool tokens;
     /* samples 0: none */
     EvalLine eval;

@@ -97,6 +97,11 @@ static void report(Run *r, const StepResult *result)
     if (result->rows > 0) {
         r->tick_s = now;
         run_time_step(r, spent);
+        /* the first step gets everything ready */
+        if (r->rate > 0) {
+            r->steady_rows += (double)result->rows;
+            r->steady_s += spent;
+        }
         r->rate = r->rate > 0 ? 0.95 * r->rate + 0.05 * rate : rate;
     }
     TrainLine line = {.step = t->step,
@@ -275,7 +280,7 @@ static Status finish(Run *r, Status st)
     r->summary.last = r->last;
     r->summary.best = access(r->dir.best, R_OK) == 0 ? r->dir.best : NULL;
     r->summary.seconds = clock_s() - r->start_s;
-    r->summary.samples_per_s = r->rate;
+    r->summary.samples_per_s = r->steady_s > 0 ? r->steady_rows / r->steady_s : r->rate;
     r->summary.tokens = data_kind(&r->trainer->train_set)->next_token;
     r->summary.stopped = r->stopped;
     r->summary.ended = r->ended;

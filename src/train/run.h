@@ -75,6 +75,8 @@ typedef struct Run {
     bool best_with, saving_both;
     /* samples/s, smoothed */
     double rate;
+    /* of all steps but the first, without evaluations and saves */
+    double steady_rows, steady_s;
     /* clock at the last step's end */
     double tick_s;
     /* this process's memory before the trainer was made */

@@ -30,11 +30,16 @@ static Status open_loader(Trainer *t)
     return loader_new(&t->loader, &t->train_set, t->config, plan);
 }
 
-/* The last batch of an epoch may be short. */
+/* Of the step after so many. The last batch of an epoch may be short. */
+static int64_t batch_samples(const Trainer *t, int64_t steps)
+{
+    int64_t left = t->train_set.samples - steps % t->steps_per_epoch * t->batch;
+    return left < t->batch ? left : t->batch;
+}
+
 static StepOf next_batch(const Trainer *t)
 {
-    int64_t left = t->train_set.samples - t->step % t->steps_per_epoch * t->batch;
-    int64_t samples = left < t->batch ? left : t->batch;
+    int64_t samples = batch_samples(t, t->step);
     int micros;
     if (t->local) {
         samples = local_samples(t, samples, &micros);
@@ -139,7 +144,9 @@ static void read_step_stats(Trainer *t, StepResult *result, int64_t step)
         result->save_asked |= metrics[METRIC_SAVE] > 0;
         result->wish_asked |= metrics[METRIC_WISH] > 0;
         result->saving = metrics[METRIC_SAVING] > 0;
-        result->rows += (int64_t)metrics[METRIC_ROWS];
+        /* those of other ranks, too, whose statistics this one has not */
+        result->rows += t->local ? batch_samples(t, t->known - 1) * t->rows_per_sample
+                                 : (int64_t)metrics[METRIC_ROWS];
         if (!empty) judge_loss(t, result);
     }
     result->loss = t->step_stats.loss;
