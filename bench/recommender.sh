@@ -72,7 +72,9 @@ for _ in $(seq "$rounds"); do
         peer_run "$batch" peer-threads-bag $peer --threads 2 --bag
         peer_run "$batch" peer-ranks $two $peer --ddp
         weft_run "$batch" weft-sync 3 grid.servers=1
+        weft_run "$batch" weft-stale 3 grid.servers=1 grid.mode=stale grid.staleness=1
         weft_run "$batch" weft-geo 3 grid.servers=1 grid.mode=geo grid.geo_steps=100
+        weft_run "$batch" weft-async 3 grid.servers=1 grid.mode=async grid.geo_steps=100
     done
 done
 column() { cut -d' ' -f"$2" "$tmp/$1" | median; }
@@ -86,7 +88,9 @@ for batch in "$@"; do
     done <<'EOF'
 weft-collective:weft, 2 ranks
 weft-sync:weft, 1 server and 2 ranks, sync
+weft-stale:weft, 1 server and 2 ranks, stale by one step
 weft-geo:weft, 1 server and 2 ranks, geo of 100 steps
+weft-async:weft, 1 server and 2 ranks, async
 peer-threads:PyTorch, 2 threads, Embedding
 peer-threads-bag:PyTorch, 2 threads, EmbeddingBag
 peer-ranks:PyTorch, 2 processes, DDP

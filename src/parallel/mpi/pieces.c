@@ -251,7 +251,6 @@ static void sum_slice(const Comm *comm, const Slot *slot)
     const Messages *m = comm->impl;
     Slice mine = slice_of(comm, slot, m->rail_rank);
     float *out = mine_at(m, slot, mine);
-    if (m->rounds > 0) return;
     tree_sum(&out, 1, slot->in, m->rail_size, 0, mine.count);
 }
 
@@ -267,13 +266,13 @@ static bool comes_early(const Messages *m, const Slot *slot)
     return false;
 }
 
-/* What has been collected is summed. */
+/* What has been collected is summed, but by halving, which has summed it on the way. */
 static void finish_collect(Comm *comm, Slot *slot)
 {
     Messages *m = comm->impl;
     if (slot->range.push.level)
         push_slice(comm, slot);
-    else
+    else if (m->rounds == 0)
         sum_slice(comm, slot);
     if (slot->range.push.level && slot->last) m->pushed = slot->range.number;
 }
