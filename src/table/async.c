@@ -254,6 +254,7 @@ static void update_rows(Tables *t, int from, const Say *what)
     owner_fit(owner, NULL);
     (void)world_hear(world, from, part->id, (size_t)what->ids * sizeof *part->id);
     hear_floats(t, from, part->grad, (int64_t)what->ids * bag->width);
+    contents_changed(t);
     owner_find(owner);
     owner_join(owner);
     owner_update(owner, what->lr, what->grad_scale);

@@ -21,7 +21,7 @@ void contents_clear(Tables *t)
         row_store_free(&s->rows);
         s->rows = row_store_new(s->hash, s->floats, t->plan.limit_bytes);
     }
-    t->sorted_store = -1;
+    contents_changed(t);
 }
 
 void tables_clear(Tables *t)
@@ -54,6 +54,13 @@ static void sort_rows(const TableStore *s, const int64_t *first, Entry *entry)
     for (int k = 0; k < ROW_SHARDS; ++k)
         qsort(entry + first[k], (size_t)(first[k + 1] - first[k]), sizeof *entry, by_id);
     mem_free(&next);
+}
+
+void contents_changed(Tables *t)
+{
+    t->sorted_store = -1;
+    mem_free(&t->sorted.id);
+    mem_free(&t->sorted.row);
 }
 
 static void list_rows(Tables *t, int store)

@@ -219,6 +219,7 @@ void geo_pull(Tables *t, int from, const Say *what)
 /* All ranks have pushed: their changes are added, as gradients are. */
 static void end_period(Tables *t)
 {
+    contents_changed(t);
     for (int b = 0; b < t->bags; ++b) {
         Owner *owner = &t->training.flight[0].owner[b];
         size_t tables = (size_t)t->bag[b].tables, width = (size_t)t->bag[b].width;

@@ -215,6 +215,7 @@ void stream_gradients(TableStream *s, Flight *f)
 void stream_update(TableStream *s, Flight *f, double lr, double grad_scale)
 {
     if (s->gradients_of == f) wait_for_gradients(s);
+    contents_changed(s->tables);
     for (int b = 0; b < s->tables->bags && f->owner; ++b)
         owner_update(&f->owner[b], lr, grad_scale);
 }

@@ -86,8 +86,7 @@ void tables_fini(Tables *t)
     stream_fini(&t->evaluation);
     for (int i = 0; i < t->stores; ++i) row_store_free(&t->store[i].rows);
     for (int b = 0; b < t->bags; ++b) mem_free(&t->bag[b].hash);
-    mem_free(&t->sorted.id);
-    mem_free(&t->sorted.row);
+    contents_changed(t);
     mem_free(&t->shard_rows);
     mem_free(&t->bag);
     mem_free(&t->store);

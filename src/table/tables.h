@@ -168,6 +168,8 @@ void async_rows(Tables *tables, Flight *flight);
 void async_serve(Tables *tables, int from, const Say *what);
 /* contents.c */
 void contents_clear(Tables *tables);
+/* Rows change: what has been sorted is forgotten. */
+void contents_changed(Tables *tables);
 void contents_count(Tables *tables, int store);
 void contents_collect(Tables *tables, TablePart part, int root, void *out);
 void contents_put(Tables *tables);
