@@ -28,7 +28,7 @@ static const Flag flags[] = {
      .help = "size of the sum"},
     {"--device", FLAG_FIELD(CommArgs, device), .value = "cpu|cuda", .fallback = "cpu",
      .help = "where the gradients lie; cuda wants a GPU a rank"},
-    {"--messages", FLAG_FIELD(CommArgs, way), .value = "auto|all|halving", .fallback = "auto",
+    {"--way", FLAG_FIELD(CommArgs, way), .value = "auto|all|halving", .fallback = "auto",
      .help = "how sums by messages go: each rank with all others at once, or with log2 of them in "
              "turn"},
     {"--json", FLAG_FIELD(CommArgs, json), .help = "one JSON object a line"},
