@@ -98,13 +98,35 @@ if ! mount -t tmpfs -o size=16m tmpfs small 2>/dev/null; then
     exit
 fi
 trap 'umount "$dir/small"; rm -rf "$dir"' EXIT
+# to SIGNAL : all processes of the run that this test has under way.
+to() {
+    local p
+    for p in $(pgrep -f 'run.dir=small/runs'); do
+        if [ "/proc/$p/cwd" -ef . ]; then kill "-$1" "$p" 2>/dev/null || true; fi
+    done
+}
+# fill: the disk, while no save is under way: what one has would be free again when it fails, and the next would fit.
+fill() {
+    local n
+    for n in $(seq 6000); do
+        to STOP
+        if [ "$(ls $run/checkpoints)" = "$(cd $run/checkpoints && echo best.h5; ls step-*.h5 | tail -n 1)" ]; then
+            cat /dev/zero >small/fill 2>/dev/null || true
+            n=0
+        fi
+        to CONT
+        [ "$n" != 0 ] || return 0
+        sleep 0.01
+    done
+    return 1
+}
 for n in 1 2; do
     run=small/runs/f
     job=(job.yaml run.name=f run.dir=small/runs train.steps=999999 checkpoint.every_steps=10 checkpoint.keep=1)
     timeout 100 "$WEFT" train -n $n "${job[@]}" >log 2>&1 &
     child=$!
     holds 'a first checkpoint' until_ eval 'ls $run/checkpoints/step-*.h5 >ls.log' # which is soon replaced by the next
-    cat /dev/zero >small/fill 2>/dev/null || true
+    holds 'no save is under way' fill
     holds 'a full disk is said' until_ grep -q 'No space left.*training continues, and this is tried again' log
     lines=$(grep -c '"loss"' $run/metrics.jsonl)
     step() { grep -o 'step [0-9,]*' log | tail -n 1 | tr -dc 0-9; }
