@@ -43,6 +43,12 @@ rank_pids() {
         tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | sed -n "s/^OMPI_COMM_WORLD_RANK=\(.*\)/\1 $p/p"
     done | sort -n
 }
+# mpi N WORDS... : weft on so many ranks.
+mpi() { timeout -k 5 120 mpirun --oversubscribe --bind-to none -n "$1" "$WEFT" "${@:2}"; }
+# at RUN STEP : its checkpoint.
+at() { printf 'runs/%s/checkpoints/step-%08d.h5' "$1" "$2"; }
+# same STEP RUN RUN : their checkpoints of that step have the same bits.
+same() { check 0 'to the bit' "$WEFT" ckpt diff "$(at "$2" "$1")" "$(at "$3" "$1")"; }
 # stop_in_turn JOB CONFIG : waits for a job in the background, the ranks of which (`weft train CONFIG`) stand still in turn until it
 # ends; its exit code.
 stop_in_turn() {

@@ -4,9 +4,6 @@
 # usage: stale.sh     (WEFT=build/weft)
 . "$(dirname "$0")/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-mpi() { timeout -k 5 120 mpirun --oversubscribe --bind-to none -n "$1" "$WEFT" "${@:2}"; }
-at() { printf 'runs/%s/checkpoints/step-%08d.h5' "$1" "$2"; }
-same() { check 0 'to the bit' "$WEFT" ckpt diff "$(at "$2" "$1")" "$(at "$3" "$1")"; } # STEP RUN RUN
 
 # ---- the definition ----
 # All samples are one: its logit is z = v + c x + b, of a row and two parameters that begin as 0, and each step's gradients follow

@@ -15,15 +15,11 @@ train: {steps: 4, batch: 48, micro_batch: 6, threads: 1, loss: sigmoid}
 optim: {name: adagrad, lr: 0.05}
 checkpoint: {best: false, keep: 0}
 Y
-mpi() { timeout -k 5 120 mpirun --oversubscribe --bind-to none -n "$1" "$WEFT" "${@:2}"; }
 # ranks N NAME WORDS... : a run of so many ranks
 ranks() {
     if [ "$1" = 1 ]; then check 0 'done after' "$WEFT" train job.yaml "run.name=$2" "${@:3}"
     else check 0 'done after' mpi "$1" train job.yaml "run.name=$2" "${@:3}"; fi
 }
-at() { printf 'runs/%s/checkpoints/step-%08d.h5' "$1" "$2"; }
-# same STEP NAME NAME
-same() { check 0 'to the bit' "$WEFT" ckpt diff "$(at "$2" "$1")" "$(at "$3" "$1")"; }
 # grids WORDS... -- GRID... : of a model of those words the same file on one rank and on each grid, which is
 # its number of ranks and words of its own
 model=0
