@@ -106,7 +106,8 @@ def measure(model, optim, data, args, rank, world):
               f"rate {steps * each * world / seconds:.1f} /s", flush=True)
 
 
-def main():
+def arguments():
+    """What every form of the model takes."""
     parser = argparse.ArgumentParser()
     parser.add_argument("file")
     parser.add_argument("--batch", type=int, default=512)
@@ -114,20 +115,30 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rows", type=int, default=1000001)
     parser.add_argument("--lr", type=float, default=1e-4)
-    parser.add_argument("--bag", action="store_true")
-    parser.add_argument("--ddp", action="store_true")
     parser.add_argument("--check", nargs=2)
-    args = parser.parse_args()
+    return parser
+
+
+def begin(args, several):
+    """several: processes that mpirun has started -> this one's rank, how many there are."""
     torch.manual_seed(0)
     torch.set_num_threads(args.threads)
-    rank, world = 0, 1
-    if args.ddp:
-        for name in ("RANK", "WORLD_SIZE"):
-            os.environ[name] = os.environ["OMPI_COMM_" + {"RANK": "WORLD_RANK", "WORLD_SIZE": "WORLD_SIZE"}[name]]
-        os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-        os.environ.setdefault("MASTER_PORT", "29512")
-        torch.distributed.init_process_group("gloo")
-        rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
+    if not several:
+        return 0, 1
+    for name, other in {"RANK": "RANK", "WORLD_SIZE": "SIZE", "LOCAL_RANK": "RANK", "LOCAL_WORLD_SIZE": "SIZE"}.items():
+        os.environ[name] = os.environ["OMPI_COMM_WORLD_" + other]
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", "29512")
+    torch.distributed.init_process_group("gloo")
+    return torch.distributed.get_rank(), torch.distributed.get_world_size()
+
+
+def main():
+    parser = arguments()
+    parser.add_argument("--bag", action="store_true")
+    parser.add_argument("--ddp", action="store_true")
+    args = parser.parse_args()
+    rank, world = begin(args, args.ddp)
     data = read(args.file)
     model = WideDeep(args.rows, data[0].shape[1], data[1].shape[1], bag=args.bag)
     optim = torch.optim.SGD(model.parameters(), args.lr)

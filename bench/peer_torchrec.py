@@ -7,8 +7,6 @@ usage: peer_torchrec.py FILE.h5 [--batch B] [--seconds S] [--threads T] [--shard
 adds up dense gradients. Without it: one process, FusedEmbeddingBagCollection. Output and --check: see peer_recommender.py.
 Needs torchrec 1.9.2, fbgemm-gpu-cpu 1.9.0 and the torch that it was built for, 2.14.
 """
-import argparse
-import os
 import sys
 
 import torch
@@ -65,26 +63,10 @@ def shard(model, args):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("file")
-    parser.add_argument("--batch", type=int, default=512)
-    parser.add_argument("--seconds", type=float, default=15)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--rows", type=int, default=1000001)
-    parser.add_argument("--lr", type=float, default=1e-4)
+    parser = peer.arguments()
     parser.add_argument("--sharding", choices=["table_wise", "row_wise", "column_wise", "data_parallel"])
-    parser.add_argument("--check", nargs=2)
     args = parser.parse_args()
-    torch.manual_seed(0)
-    torch.set_num_threads(args.threads)
-    rank, world = 0, 1
-    if args.sharding:
-        names = {"RANK": "WORLD_RANK", "WORLD_SIZE": "WORLD_SIZE", "LOCAL_RANK": "WORLD_RANK", "LOCAL_WORLD_SIZE": "WORLD_SIZE"}
-        os.environ.update({name: os.environ["OMPI_COMM_" + other] for name, other in names.items()})
-        os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-        os.environ.setdefault("MASTER_PORT", "29513")
-        torch.distributed.init_process_group("gloo")
-        rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
+    rank, world = peer.begin(args, args.sharding)
     data = peer.read(args.file)
     model = WideDeep(args)
     if args.check:
