@@ -189,7 +189,7 @@ static void begin_ahead(TableStream *s, double *wait_s)
 
 static Status begin_step(TableStream *s, double *wait_s)
 {
-    const Tables *t = s->tables;
+    Tables *t = s->tables;
     s->now = (s->now + 1) % s->flights;
     Flight *f = &s->flight[s->now];
     if (!f->taken) take_step(s, f, wait_s);
@@ -197,10 +197,10 @@ static Status begin_step(TableStream *s, double *wait_s)
     s->given = 0;
     if (f->status != OK) return fail(f->status, "%s", f->why);
     if (is_local(s)) {
-        if (s->tables->plan.mode == TABLE_GEO)
-            geo_rows(s->tables, f);
+        if (t->plan.mode == TABLE_GEO)
+            geo_rows(t, f);
         else
-            async_rows(s->tables, f);
+            async_rows(t, f);
         return OK;
     }
     if (!f->asked) ask_rows(s, f);

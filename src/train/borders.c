@@ -42,7 +42,7 @@ static Status check_local(const Trainer *t)
 Status border_check(const Trainer *t)
 {
     const Config *c = t->config;
-    const TableMode mode = (TableMode)c->grid.mode;
+    const TableMode mode = sparse_mode(t);
     const Refused not_with[] = {
         {c->train.on_bad != ON_BAD_STOP, "train.on_bad", "this grid.mode can only stop"},
         {c->checkpoint.every_steps % c->grid.geo_steps != 0, "checkpoint.every_steps",

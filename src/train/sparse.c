@@ -223,8 +223,7 @@ void sparse_report(Trainer *t)
 
 TableMode sparse_mode(const Trainer *t)
 {
-    TableMode mode = (TableMode)t->config->grid.mode;
-    return t->servers > 0 || mode == TABLE_STALE ? mode : TABLE_SYNC;
+    return (TableMode)t->config->grid.mode;
 }
 
 void sparse_split(World *part, const World *job, bool has_tables)

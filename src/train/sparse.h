@@ -18,8 +18,7 @@ void sparse_free(Trainer *t);
 Status sparse_serve(const Config *config, const World *job);
 /* ERR_CONFIG: so many ranks leave nobody to compute. */
 Status sparse_no_workers(const Config *config, int ranks);
-/* grid.mode; TABLE_SYNC where it needs servers and the run, which may be an evaluation, has none.
- */
+/* grid.mode. */
 TableMode sparse_mode(const Trainer *t);
 /* Of all ranks of the job those that have to do with tables. Collective on job. */
 void sparse_split(World *part, const World *job, bool has_tables);
