@@ -110,8 +110,10 @@ static Status check_learnt(const Predict *p)
 static Status read_text(Rows *r, TableText **text)
 {
     const Predict *p = r->of;
-    if (!*text) TRY(table_text_new(text, &p->set, p->options->schema));
-    if (table_text_learnt(*text)) TRY(check_learnt(p));
+    if (!*text) {
+        TRY(table_text_new(text, &p->set, p->options->schema));
+        if (table_text_learnt(*text)) TRY(check_learnt(p));
+    }
     return table_text_read(*text, r->path, p->together, take, r);
 }
 

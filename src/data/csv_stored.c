@@ -97,7 +97,7 @@ static Status stored_next(Stored *s, const char **value, uint64_t *each, uint64_
     bool good = s->bytes - s->at >= sizeof is;
     if (good) memcpy(is, s->text + s->at, sizeof is);
     s->at += good ? sizeof is : 0;
-    if (!good || (is[0] && is[1] > (s->bytes - s->at) / is[0]))
+    if (!good || !is[0] != !is[1] || (is[0] && is[1] > (s->bytes - s->at) / is[0]))
         return fail(ERR_DATA, "%s: vocabularies cannot be read: damaged, or no data set of weft's",
                     s->path);
     *value = s->text + s->at;
