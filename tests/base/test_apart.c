@@ -61,19 +61,19 @@ static void work(const void *asked, size_t bytes, FILE *answer)
     }
 }
 
-static const ApartJob job = {
-    .who = "the reader",
-    .memory_bytes = 64 << 20,
-    .busy_s = 1,
-    .clock_s = 2,
-    .answer_bytes = 1 << 20,
-    .work = work,
-};
+/* Only who sleeps is held to the clock, which goes on where others have the core. */
+#define READER(limit_s)                                                                            \
+    {                                                                                              \
+        .who = "the reader", .memory_bytes = 64 << 20, .busy_s = 1, .clock_s = (limit_s),          \
+        .answer_bytes = 1 << 20, .work = work                                                      \
+    }
+static const ApartJob job = READER(60), hurried = READER(2);
 
 static Status ask(Deed deed, char **answer)
 {
     size_t bytes;
-    return apart_run(&job, "strange.h5", &deed, sizeof deed, answer, &bytes);
+    return apart_run(deed == SLEEP ? &hurried : &job, "strange.h5", &deed, sizeof deed, answer,
+                     &bytes);
 }
 
 static void fails(Deed deed, const char *text)
