@@ -82,7 +82,7 @@ TEST_BUNDLE := tests/bundle/alone.sh
 NVTX_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/nvtx_tool.so)
 CLOCK_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/clock_tool.so)
 
-.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text demo-images demo-ctr data data-text install clean tests bench cluster crash soak soak-tables
+.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text demo-images demo-ctr data data-text install clean tests bench cluster crash soak soak-tables sums
 weft: $(BUILD)/weft       ## build it: build/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
@@ -292,6 +292,11 @@ matrix: $(BUILD)/tests/train/test_grid_np4 $(BUILD)/tests/train/test_resume_grid
 	@echo "6734 runs (3626 where bf16 is refused) and 200 to resume, on up to 4 ranks"
 	@echo "WEFT_MATRIX=gpt2,layers in the environment takes those models alone"
 	@WEFT_MATRIX=$${WEFT_MATRIX:-1} TEST_TIMEOUT=14400 tests/run.sh $^
+SUM_RANKS := 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 24 32
+sums: $(BUILD)/tests/parallel/test_sums_any_np7    ## sums, shards and pushes over 2 to 17, 24 and 32 ranks, each way
+	@mkdir -p $(BUILD)/sums
+	@for n in $(SUM_RANKS); do ln -sf $(abspath $<) $(BUILD)/sums/test_sums_np$$n; done
+	@tests/run.sh $(SUM_RANKS:%=$(BUILD)/sums/test_sums_np%)
 asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, without CUDA
 	@WEFT_CUDA=no $(MAKE) --no-print-directory -j$(NPROC) BUILD=$(BUILD)/asan OPT="-O1 -g -fno-omit-frame-pointer" \
 	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" check

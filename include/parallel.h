@@ -7,6 +7,7 @@
 #include "parallel/world.h"
 #include "parallel/grid.h"
 #include "parallel/order.h"
+#include "parallel/sums.h"
 #include "parallel/comm.h"
 #include "parallel/channels.h"
 #include "parallel/watchdog.h"

@@ -2,6 +2,7 @@
 #ifndef WEFT_PARALLEL_COMM_H
 #define WEFT_PARALLEL_COMM_H
 
+#include "parallel/sums.h"
 #include "parallel/world.h"
 #include "tensor.h"
 
@@ -46,6 +47,8 @@ struct Comm {
     bool params_shared;
     /* begun so far */
     int64_t sums, pushes, gathers;
+    /* that this rank has sent over MPI so far, and their bytes */
+    int64_t messages, message_bytes;
     /* borrowed: a lap for each time the compute stream waits for sums; NULL: not measured */
     Stopwatch *waits;
     void *impl;
@@ -72,10 +75,6 @@ int comm_transport(int transport, bool one_node, bool host_memory);
  * that nodes' ranks come in, where transport is auto and world on several nodes; else 1.
  * Collective. */
 int comm_group_width(const World *world, int transport);
-/* How a sum by messages goes: each rank with each other one at once, or in rounds of recursive
- * halving, where ranks (of a rail) are a power of two; by the rule: halving for 8 and more. The
- * bits are the same. */
-typedef enum CommWay { COMM_BY_RULE, COMM_ALL_TO_ALL, COMM_HALVING } CommWay;
 /* Of communicators that are made from now on, for tests and measurements; the same on all ranks. */
 void comm_set_way(CommWay way);
 /* Bytes in which comm_mpi and comm_nodes keep what comes from others, beside the arena of so many

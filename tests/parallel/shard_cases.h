@@ -5,11 +5,7 @@
 
 #include "parallel/transport/comm_table.h"
 
-#include "tree_case.h"
-
 #include <time.h>
-
-enum { RANKS_MAX = 8 };
 
 static Comm *open_comm(Way way, int64_t elements, int64_t params)
 {
@@ -29,21 +25,6 @@ static void draw_bounds(int64_t *bound, int64_t offset, int64_t count, int numbe
         int64_t left = bound[size] - bound[r - 1];
         bound[r] = bound[r - 1] + (int64_t)(rng_u32(key, (uint64_t)r) % (uint64_t)(left + 1));
     }
-}
-
-static void fill(Comm *comm, int64_t begin, int64_t end, int round)
-{
-    for (int64_t e = begin; e < end; ++e) comm->arena[e] = tree_value(comm->rank, e, round);
-}
-
-static int64_t wrong(const Comm *comm, int64_t begin, int64_t end, int round)
-{
-    int64_t count = 0;
-    for (int64_t e = begin; e < end; ++e) {
-        float want = tree_reference(comm->size, e, round);
-        count += memcmp(&want, &comm->arena[e], sizeof want) != 0;
-    }
-    return count;
 }
 
 /* The shard's sums are right, and nothing outside the range is touched. */

@@ -1,49 +1,107 @@
 /* Halving's rounds between up to 4,096 ranks that are not there: real additions, in the order of
- * the rounds, against the definition of the tree; and what is summed comes to everybody. */
-#include "../../src/parallel/mpi/halving.h"
+ * the rounds, against the definition of the tree; what is summed comes to everybody; and what the
+ * plan says of the messages, counted. */
+#include "../../src/parallel/order/halving.h"
 
 #include "harness.h"
+#include "parallel.h"
 #include "tree_case.h"
 
 enum { RANKS_MOST = 4096 };
 
-static bool has(int slice, int first, int step)
+static Halving *plan[RANKS_MOST];
+
+static void plan_all(int ranks)
 {
-    return slice % step == first;
+    for (int r = 0; r < ranks; ++r) plan[r] = halving_new(r, ranks);
 }
 
-/* Both see the same of each other. */
-static bool they_agree(HalvingRound mine, HalvingRound theirs, int rank)
+static void free_all(int ranks)
 {
-    return theirs.peer == rank && mine.step == theirs.step && mine.sent == theirs.received &&
-           mine.received == theirs.sent;
+    for (int r = 0; r < ranks; ++r) halving_free(&plan[r]);
+}
+
+/* What rank r does where blocks of 2^level ranks join, or NULL. */
+static const HalvingRound *round_at(int r, int level)
+{
+    for (int i = 0; i < plan[r]->rounds; ++i)
+        if ((r ^ plan[r]->round[i].received.peer) >> level == 1) return &plan[r]->round[i];
+    return NULL;
+}
+
+static bool has(const HalvingMessage *message, int place)
+{
+    return place >= message->begin && place < message->end;
+}
+
+/* Of a rank's round: each message is one that its peer waits for. */
+static int64_t unmatched(int r, int level)
+{
+    const HalvingRound *round = round_at(r, level);
+    int64_t bad = round && round->received.begin >= round->received.end;
+    for (int i = 0; round && i < round->sends; ++i) {
+        const HalvingMessage *sent = &round->sent[i];
+        const HalvingRound *other = round_at(sent->peer, level);
+        bad += !other || other->received.peer != r || other->received.begin != sent->begin ||
+               other->received.end != sent->end || other->first == round->first;
+    }
+    return bad;
+}
+
+/* All that is sent is received, and the other way round. */
+static int64_t check_messages(int ranks)
+{
+    int64_t bad = 0, most = 0, all = 0;
+    for (int level = 0; level < halving_rounds(ranks); ++level) {
+        int sent = 0, received = 0;
+        for (int r = 0; r < ranks; ++r) {
+            const HalvingRound *round = round_at(r, level);
+            bad += unmatched(r, level);
+            sent += round ? round->sends : 0;
+            received += round != NULL;
+        }
+        bad += sent != received;
+    }
+    for (int r = 0; r < ranks; ++r) {
+        const Halving *h = plan[r];
+        bad += h->sent_count != halving_sends(r, ranks) || h->rounds > halving_rounds(ranks);
+        all += h->sent_count;
+        if (h->sent_count > most) most = h->sent_count;
+    }
+    /* in the mean no more than log2, and of a power of two that many of each rank */
+    bad += all > (int64_t)ranks * halving_rounds(ranks);
+    if ((ranks & (ranks - 1)) == 0) bad += most != halving_rounds(ranks);
+    return bad;
 }
 
 /* Of one slice: its sum ends at the rank whose it is; nobody sends what it does not have. */
 static int64_t collect(int ranks, int slice)
 {
     static float value[RANKS_MOST], next[RANKS_MOST];
-    static bool holds[RANKS_MOST];
+    static bool holds[RANKS_MOST], holds_next[RANKS_MOST];
     int64_t bad = 0;
+    int place = plan[0]->place[slice];
     for (int r = 0; r < ranks; ++r) {
         value[r] = tree_value(r, slice, 0);
         holds[r] = true;
     }
-    for (int q = 0; q < halving_rounds(ranks); ++q) {
+    for (int level = 0; level < halving_rounds(ranks); ++level) {
+        memcpy(next, value, sizeof next);
+        memcpy(holds_next, holds, sizeof holds);
         for (int r = 0; r < ranks; ++r) {
-            HalvingRound round = halving_round(r, q, true);
-            bad += !they_agree(round, halving_round(round.peer, q, true), r);
-            next[r] = value[r];
-            if (!has(slice, round.received, round.step)) continue;
-            bad += !holds[r] || !holds[round.peer];
-            bad += !has(slice, halving_round(round.peer, q, true).sent, round.step);
-            next[r] = r < round.peer ? value[r] + value[round.peer] : value[round.peer] + value[r];
+            const HalvingRound *round = round_at(r, level);
+            for (int i = 0; round && i < round->sends; ++i) {
+                if (!has(&round->sent[i], place)) continue;
+                bad += !holds[r];
+                holds_next[r] = false;
+            }
+            if (!round || !has(&round->received, place)) continue;
+            int peer = round->received.peer;
+            bad += !holds[r] || !holds[peer] || round->first != (r < peer);
+            next[r] = round->first ? value[r] + value[peer] : value[peer] + value[r];
         }
-        for (int r = 0; r < ranks; ++r) {
-            HalvingRound round = halving_round(r, q, true);
-            holds[r] = holds[r] && has(slice, round.received, round.step);
-            value[r] = next[r];
-        }
+        memcpy(value, next, sizeof next);
+        memcpy(holds, holds_next, sizeof holds);
     }
     float wanted = tree_reference(ranks, slice, 0);
     for (int r = 0; r < ranks; ++r) bad += holds[r] != (r == slice);
@@ -55,55 +113,128 @@ static int64_t spread(int ranks, int slice)
 {
     static int has_it[RANKS_MOST], next[RANKS_MOST];
     int64_t bad = 0;
+    int place = plan[0]->place[slice];
     for (int r = 0; r < ranks; ++r) has_it[r] = r == slice;
-    for (int q = halving_rounds(ranks) - 1; q >= 0; --q) {
+    for (int level = halving_rounds(ranks) - 1; level >= 0; --level) {
+        memcpy(next, has_it, sizeof next);
         for (int r = 0; r < ranks; ++r) {
-            HalvingRound round = halving_round(r, q, false);
-            bad += !they_agree(round, halving_round(round.peer, q, false), r);
-            next[r] = has_it[r];
-            if (!has(slice, round.received, round.step)) continue;
-            next[r] += has_it[round.peer];
-            bad += has_it[round.peer] != has(slice, round.peer % round.step, round.step);
+            const HalvingRound *round = round_at(r, level);
+            for (int i = 0; round && i < round->sends; ++i)
+                if (has(&round->sent[i], place)) next[r] += has_it[round->sent[i].peer];
+            bad += round && has(&round->received, place) && !has_it[r];
         }
-        memcpy(has_it, next, sizeof has_it);
+        memcpy(has_it, next, sizeof next);
     }
     for (int r = 0; r < ranks; ++r) bad += has_it[r] != 1;
     return bad;
 }
 
-static void test_rounds(void)
+static int64_t check_ranks(int ranks)
 {
     int64_t bad = 0;
-    for (int ranks = 2; ranks <= RANKS_MOST; ranks *= 2) {
-        int step = ranks <= 64 ? 1 : ranks / 16 - 1;
-        for (int slice = 0; slice < ranks; slice += step)
-            bad += collect(ranks, slice) + spread(ranks, slice);
+    int step = ranks <= 40 ? 1 : ranks / 7;
+    plan_all(ranks);
+    bad += check_messages(ranks);
+    for (int slice = 0; slice < ranks; slice += step)
+        bad += collect(ranks, slice) + spread(ranks, slice);
+    bad += collect(ranks, ranks - 1) + spread(ranks, ranks - 1);
+    free_all(ranks);
+    return bad;
+}
+
+static void test_all_to_160(void)
+{
+    for (int ranks = 1; ranks <= 160; ++ranks) CU_ASSERT_EQUAL(check_ranks(ranks), 0);
+}
+
+static void test_large(void)
+{
+    static const int ranks[] = {255, 257, 384, 511, 513, 600, 1000, 1023, 1024, 1025, 2731, 4096};
+    for (int i = 0; i < (int)(sizeof ranks / sizeof *ranks); ++i)
+        CU_ASSERT_EQUAL(check_ranks(ranks[i]), 0);
+}
+
+/* Places are an order of all slices. */
+static void test_places(void)
+{
+    int64_t bad = 0;
+    for (int ranks = 1; ranks <= 300; ++ranks) {
+        Halving *h = halving_new(0, ranks);
+        for (int i = 0; i < ranks; ++i)
+            bad += h->place[i] < 0 || h->place[i] >= ranks || h->slice[h->place[i]] != i;
+        halving_free(&h);
+        CU_ASSERT_PTR_NULL(h);
     }
     CU_ASSERT_EQUAL(bad, 0);
 }
 
-static void test_powers_of_two(void)
+/* The way by the rule is the one that is expected to take less, whatever the link. */
+static void test_rule(void)
 {
-    for (int ranks = 1; ranks <= RANKS_MOST; ++ranks) {
-        int rounds = halving_rounds(ranks);
-        if (1 << rounds != ranks) CU_ASSERT_EQUAL(rounds, 0);
-    }
-    CU_ASSERT_EQUAL(halving_rounds(4096), 12);
-}
-
-/* The slices of a round lie together in the mirrored order. */
-static void test_mirrored(void)
-{
-    int64_t bad = 0;
-    const int bits = 7, ranks = 1 << bits;
-    for (int step = 1; step <= ranks; step *= 2)
-        for (int r = 0; r < ranks; ++r) {
-            int first = halving_mirrored(r % step, bits), place = halving_mirrored(r, bits);
-            bad += place < first || place >= first + ranks / step;
-            bad += halving_mirrored(place, bits) != r;
+    const Link far = {.latency_s = 5e-4, .byte_s = 1e-10},
+               near = {.latency_s = 1e-6, .byte_s = 1e-9};
+    int halved = 0, wrong = 0;
+    for (int ranks = 2; ranks <= 70; ++ranks)
+        for (int64_t elements = 100; elements < 1 << 25; elements *= 3) {
+            SumShape shape = {.ranks = ranks,
+                              .width = 1,
+                              .arena_elements = 1 << 25,
+                              .elements = elements,
+                              .collect = true,
+                              .spread = ranks % 3 > 0};
+            CommWay way = sum_way(&shape), other = COMM_HALVING + COMM_ALL_TO_ALL - way;
+            halved += way == COMM_HALVING;
+            wrong += sum_cost(&shape, way, far).seconds > sum_cost(&shape, other, far).seconds;
+            wrong += sum_cost(&shape, way, near).seconds > sum_cost(&shape, other, near).seconds;
         }
-    CU_ASSERT_EQUAL(bad, 0);
+    CU_ASSERT_EQUAL(wrong, 0);
+    CU_ASSERT_TRUE(halved > 300);
 }
 
-TEST_MAIN("halving", {"sums and what becomes of them", test_rounds},
-          {"powers of two", test_powers_of_two}, {"the mirrored order", test_mirrored})
+/* Figures by hand: 64 ranks, 11,534,336 floats (44 pieces of 2^18). */
+static void test_cost(void)
+{
+    const SumShape shape = {.ranks = 64,
+                            .width = 1,
+                            .arena_elements = 44 << 18,
+                            .elements = 44 << 18,
+                            .collect = true,
+                            .spread = true};
+    const Link link = {.latency_s = 3e-6, .byte_s = 1e-10};
+    SumCost halving = sum_cost(&shape, COMM_HALVING, link),
+            all = sum_cost(&shape, COMM_ALL_TO_ALL, link);
+    double bytes = 2.0 * (44 << 18) * 4 * 63 / 64;
+    CU_ASSERT_EQUAL(sum_way(&shape), COMM_HALVING);
+    CU_ASSERT_EQUAL(halving.pieces, 44);
+    CU_ASSERT_EQUAL(halving.messages, 2 * 6 * 44);
+    CU_ASSERT_EQUAL(halving.partners, 6);
+    CU_ASSERT_EQUAL(halving.rounds, 12);
+    CU_ASSERT_EQUAL(all.messages, 2 * 63 * 44);
+    CU_ASSERT_EQUAL(all.rounds, 2);
+    CU_ASSERT_DOUBLE_EQUAL(halving.bytes, bytes, 1);
+    CU_ASSERT_DOUBLE_EQUAL(all.bytes, bytes, 1);
+    CU_ASSERT_DOUBLE_EQUAL(halving.seconds, 1e-6 * (2 * 12 + 528) + bytes * 1e-10, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(all.seconds, 1e-6 * (2 * 2 + 5544) + bytes * 1e-10, 1e-12);
+}
+
+/* The last of 2^k + 1 sends to all: so says the plan. Leaves of a tree that goes on growing are
+ * summed by halving where they are a node of it. */
+static void test_odd_one(void)
+{
+    SumShape shape = {.ranks = 17, .width = 1, .arena_elements = 1 << 24, .elements = 1 << 24};
+    CU_ASSERT_EQUAL(halving_sends(16, 17), 16);
+    CU_ASSERT_EQUAL(halving_sends(1, 17), 4);
+    shape.push = true;
+    CU_ASSERT_FALSE(sum_can_halve(&shape));
+    shape.ranks = 16;
+    CU_ASSERT_TRUE(sum_can_halve(&shape));
+    shape.ranks = 24;
+    CU_ASSERT_FALSE(sum_can_halve(&shape));
+    shape.ranks = 32;
+    shape.width = 2;
+    CU_ASSERT_TRUE(sum_can_halve(&shape));
+}
+
+TEST_MAIN("halving", {"all numbers to 160", test_all_to_160}, {"large numbers", test_large},
+          {"places", test_places}, {"the rule", test_rule}, {"figures by hand", test_cost},
+          {"the odd one", test_odd_one})

@@ -3,31 +3,53 @@
 #define WEFT_TEST_WAYS_H
 
 #include "mpi_main.h"
+#include "tree_case.h"
 
-/* auto: between nodes of two or four ranks, where there are several */
+enum { RANKS_MAX = 64 };
+
 typedef struct Way {
     int transport;
     CommWay messages;
+    /* auto: ranks that are as if on a node of their own, where there are more */
+    int node;
 } Way;
-enum { WAY_COUNT = 5 };
-static const Way ways[WAY_COUNT] = {{TRANSPORT_SHM, COMM_BY_RULE},
-                                    {TRANSPORT_MPI, COMM_ALL_TO_ALL},
-                                    {TRANSPORT_MPI, COMM_HALVING},
-                                    {TRANSPORT_AUTO, COMM_ALL_TO_ALL},
-                                    {TRANSPORT_AUTO, COMM_HALVING}};
+enum { WAY_COUNT = 6 };
+static const Way ways[WAY_COUNT] = {
+    {TRANSPORT_SHM, COMM_BY_RULE, 0},  {TRANSPORT_MPI, COMM_ALL_TO_ALL, 0},
+    {TRANSPORT_MPI, COMM_HALVING, 0},  {TRANSPORT_AUTO, COMM_ALL_TO_ALL, 2},
+    {TRANSPORT_AUTO, COMM_HALVING, 2}, {TRANSPORT_AUTO, COMM_HALVING, 4}};
 
 static Comm *open_way(Way way, int64_t elements, int threads)
 {
     static Backend backend;
-    static World nodes;
-    bool apart = way.transport == TRANSPORT_AUTO && test_world.size > 2;
-    if (apart && nodes.size == 0) nodes = world_of_nodes();
+    static World nodes[2];
+    World *world = &test_world;
     backend = (Backend){.table = &host_table, .options = {.threads = threads}};
+    if (way.transport == TRANSPORT_AUTO && test_world.size > way.node) {
+        world = &nodes[way.node / 4];
+        if (world->size == 0) *world = world_of_nodes(way.node);
+    }
     Comm *comm = NULL;
     comm_set_way(way.messages);
-    CHECK_OK(comm_new(&comm, apart ? &nodes : &test_world, &backend, way.transport, elements));
+    CHECK_OK(comm_new(&comm, world, &backend, way.transport, elements));
     comm_set_way(COMM_BY_RULE);
     return comm;
+}
+
+static void fill(Comm *comm, int64_t begin, int64_t end, int round)
+{
+    for (int64_t e = begin; e < end; ++e) comm->arena[e] = tree_value(comm->rank, e, round);
+}
+
+/* Elements of [begin, end) that are not the reference's to the bit. */
+static int64_t wrong(const Comm *comm, int64_t begin, int64_t end, int round)
+{
+    int64_t count = 0;
+    for (int64_t e = begin; e < end; ++e) {
+        float want = tree_reference(comm->size, e, round);
+        count += memcmp(&want, &comm->arena[e], sizeof want) != 0;
+    }
+    return count;
 }
 
 #endif

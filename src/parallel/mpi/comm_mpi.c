@@ -21,8 +21,6 @@
 #include <sched.h>
 #include <string.h>
 
-/* elements of a piece that a rail moves, about; ranks of a rail from which on halving is faster */
-enum { PIECE = 1 << 18, HALVING_LEAST = 8 };
 /* A waiting rank looks itself for so long, and then leaves it to the pump; a push's looks after
  * other messages after WAIT_S. */
 static const double LOOK_S = 2e-4, WAIT_S = 1e-3;
@@ -38,27 +36,11 @@ void comm_set_way(CommWay wanted)
     way = wanted;
 }
 
-/* Of halving, for so many ranks of a rail; 0: all with all. */
-static int rounds_of(int ranks)
-{
-    bool few = way == COMM_BY_RULE && ranks < HALVING_LEAST;
-    return few || way == COMM_ALL_TO_ALL ? 0 : halving_rounds(ranks);
-}
-
-/* Elements of a slice, at most: bounds move up to their cache line. What slots hold is no more than
- * the arena. */
-static int64_t slice_capacity(int ranks, int width, int64_t elements)
-{
-    int64_t most = (int64_t)PIECE * width;
-    int64_t piece = elements / SLOTS < most ? elements / SLOTS : most;
-    return (piece + ranks - 1) / ranks + 16;
-}
-
-/* Halving has half of the slices that come in a round and half that go. */
+/* A slice of each rank, where it may go by halving, else of each other one. */
 static size_t slot_bytes(int ranks, int width, int64_t elements)
 {
-    int slices = ranks / width - (rounds_of(ranks / width) == 0);
-    return (size_t)slices * (size_t)slice_capacity(ranks, width, elements) * sizeof(float);
+    int slices = ranks / width - (way == COMM_ALL_TO_ALL);
+    return (size_t)slices * (size_t)sum_slice_elements(ranks, width, elements) * sizeof(float);
 }
 
 size_t comm_mpi_staging(int ranks, int width, int64_t elements)
@@ -81,10 +63,12 @@ static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
     }
     m->rail_size = comm->size / width;
     m->rail_rank = comm->rank / width;
-    m->rounds = rounds_of(m->rail_size);
-    m->slice = slice_capacity(comm->size, width, comm->arena_elements);
-    /* its slices are longer than even by a line at most */
-    m->even = (m->slice > 17 ? m->slice - 16 : 1) * comm->size;
+    m->halving = halving_new(m->rail_rank, m->rail_size);
+    m->halving_from = way == COMM_HALVING      ? 0
+                      : way == COMM_ALL_TO_ALL ? INT64_MAX
+                                               : sum_halving_from(m->rail_size);
+    m->slice = sum_slice_elements(comm->size, width, comm->arena_elements);
+    m->even = sum_piece_elements(comm->size, width, comm->arena_elements);
     size_t peers = (size_t)m->rail_size - 1;
     m->staging_bytes = slot_bytes(comm->size, width, comm->arena_elements);
     for (int i = 0; i < SLOTS; ++i) {
@@ -125,6 +109,7 @@ static void mpi_close(Comm *comm)
         mem_free(&m->slot[i].request);
     }
     mem_free(&m->range);
+    halving_free(&m->halving);
     MPI_CHECK(MPI_Comm_free(&m->comm));
     if (width == 1) {
         comm_params_release(comm);
@@ -134,6 +119,16 @@ static void mpi_close(Comm *comm)
     node_group_fini(&m->group);
     mem_free(&comm->impl);
     comm->arena = comm->params = NULL;
+}
+
+static bool by_halving(const Comm *comm, const Range *range)
+{
+    const Messages *m = comm->impl;
+    const Cut *cut = &range->cut;
+    int64_t all = cut->bound ? cut_longest(cut, comm->size) * comm->size : cut->count;
+    const SumShape shape = {
+        .ranks = comm->size, .width = m->group.size, .push = range->push.level != NULL};
+    return (all + m->even - 1) / m->even >= m->halving_from && sum_can_halve(&shape);
 }
 
 static void begin(Comm *comm, Range range)
@@ -146,6 +141,7 @@ static void begin(Comm *comm, Range range)
         m->range = mem_resize(m->range, (size_t)m->range_capacity * sizeof *m->range);
     }
     range.id = ++m->begun;
+    range.halves = by_halving(comm, &range);
     m->range[m->range_count++] = range;
     if (!range.collect) m->gathers = range.number;
     node_group_mark(&m->group, MARK_BEGUN, m->begun);

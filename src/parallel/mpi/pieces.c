@@ -16,12 +16,11 @@ typedef struct Slice {
 } Slice;
 
 /* Which part of a cut that is. Where it is ours to say, a rail's parts lie together, in an order in
- * which those of a round of halving do, too. */
+ * which those of a message of halving do, too. */
 static int part_of(const Messages *m, const Range *range, int rail_rank)
 {
     if (range->cut.bound) return rail_rank * m->group.size + m->group.rank;
-    int place = m->rounds > 0 ? halving_mirrored(rail_rank, m->rounds) : rail_rank;
-    return m->group.rank * m->rail_size + place;
+    return m->group.rank * m->rail_size + m->halving->place[rail_rank];
 }
 
 static Slice slice_of(const Comm *comm, const Slot *slot, int rail_rank)
@@ -41,11 +40,14 @@ static float *mine_at(const Messages *m, const Slot *slot, Slice slice)
     return slot->range.base[m->group.rank] + slice.at;
 }
 
-static void send(const Messages *m, Slot *slot, float *from, int count, int to, int tag)
+static void send(Comm *comm, Slot *slot, float *from, int count, int to, int tag)
 {
-    if (count > 0)
-        MPI_CHECK(MPI_Isend(from, count, MPI_FLOAT, to, tag, m->comm,
-                            &slot->request[slot->request_count++]));
+    const Messages *m = comm->impl;
+    if (count == 0) return;
+    ++comm->messages;
+    comm->message_bytes += count * (int64_t)sizeof *from;
+    MPI_CHECK(
+        MPI_Isend(from, count, MPI_FLOAT, to, tag, m->comm, &slot->request[slot->request_count++]));
 }
 
 static void receive(const Messages *m, Slot *slot, float *into, int count, int from, int tag)
@@ -76,7 +78,7 @@ static void join_group(Comm *comm, const Slot *slot, bool before)
 /* To collect, every rank sends each peer that peer's slice and takes its own from all; to spread,
  * it sends its own to all and takes theirs. Every rank starts with its neighbour above, so that not
  * all send to the first one first. */
-static void start_all(const Comm *comm, Slot *slot, int tag)
+static void start_all(Comm *comm, Slot *slot, int tag)
 {
     const Messages *m = comm->impl;
     bool collect = slot->state == SLOT_COLLECT;
@@ -95,31 +97,34 @@ static void start_all(const Comm *comm, Slot *slot, int tag)
     for (int i = 1; i < m->rail_size; ++i) {
         int to = (m->rail_rank + i) % m->rail_size;
         Slice slice = collect ? slice_of(comm, slot, to) : mine;
-        send(m, slot, mine_at(m, slot, slice), slice.count, to, tag);
+        send(comm, slot, mine_at(m, slot, slice), slice.count, to, tag);
     }
 }
 
 /* ---- halving ---- */
 
-/* Slices of rail ranks first, first + step, ..: those of an even cut are one. */
+/* The slices of a message of halving that are left: those of an even cut are one. */
 typedef struct Block {
     const Comm *comm;
     const Slot *slot;
-    int next, step;
+    int begin, end;
 } Block;
+
+static Block block_of(const Comm *comm, const Slot *slot, HalvingMessage message)
+{
+    return (Block){comm, slot, message.begin, message.end};
+}
 
 static bool next_slice(Block *block, Slice *slice)
 {
     const Messages *m = block->comm->impl;
-    int first = block->next;
-    if (first >= m->rail_size) return false;
-    *slice = slice_of(block->comm, block->slot, first);
-    block->next += block->step;
+    const int *at = m->halving->slice;
+    if (block->begin == block->end) return false;
+    *slice = slice_of(block->comm, block->slot, at[block->begin++]);
     if (block->slot->range.cut.bound) return true;
-    int ranks = m->rail_size / block->step, place = halving_mirrored(first, m->rounds);
-    Slice last = slice_of(block->comm, block->slot, halving_mirrored(place + ranks - 1, m->rounds));
+    Slice last = slice_of(block->comm, block->slot, at[block->end - 1]);
     slice->count = (int)(last.at + last.count - slice->at);
-    block->next = m->rail_size;
+    block->begin = block->end;
     return true;
 }
 
@@ -140,102 +145,138 @@ static float *block_whole(Block block)
                : NULL;
 }
 
-static void block_pack(Block block, float *to)
+/* Where else it lies: each place has one of its own in the staging memory. */
+static float *block_staging(Block block)
+{
+    const Messages *m = block.comm->impl;
+    return block.slot->staging + block.begin * m->slice;
+}
+
+static void block_pack(Block block)
 {
     Slice slice;
+    float *to = block_staging(block);
     while (next_slice(&block, &slice)) {
         memcpy(to, mine_at(block.comm->impl, block.slot, slice), (size_t)slice.count * sizeof *to);
         to += slice.count;
     }
 }
 
-/* Puts or adds what has come; the sum has the lower rank's first. */
-static void block_take(Block block, const float *from, bool add, bool mine_first)
+/* Puts what has come. */
+static void block_unpack(Block block)
 {
     Slice slice;
+    const float *from = block_staging(block);
     while (next_slice(&block, &slice)) {
-        float *mine = mine_at(block.comm->impl, block.slot, slice);
-        const float *both[] = {mine_first ? mine : from, mine_first ? from : mine};
-        if (add)
-            tree_sum(&mine, 1, both, 2, 0, slice.count);
-        else
-            memcpy(mine, from, (size_t)slice.count * sizeof *mine);
+        memcpy(mine_at(block.comm->impl, block.slot, slice), from,
+               (size_t)slice.count * sizeof *from);
         from += slice.count;
     }
 }
 
-static void start_round(const Comm *comm, Slot *slot, int tag)
+/* Adds what has come; the sum has the lower ranks' first. */
+static void block_add(Block block, bool mine_first)
 {
-    const Messages *m = comm->impl;
-    bool collect = slot->state == SLOT_COLLECT;
-    HalvingRound round = halving_round(m->rail_rank, slot->round, collect);
-    Block sent = {comm, slot, round.sent, round.step},
-          received = {comm, slot, round.received, round.step};
-    float *to = collect ? NULL : block_whole(received), *from = block_whole(sent);
-    receive(m, slot, to ? to : slot->staging, block_count(received), round.peer, tag);
-    if (!from) {
-        from = slot->staging + m->rail_size / 2 * m->slice;
-        block_pack(sent, from);
+    Slice slice;
+    const float *from = block_staging(block);
+    while (next_slice(&block, &slice)) {
+        float *mine = mine_at(block.comm->impl, block.slot, slice);
+        const float *both[] = {mine_first ? mine : from, mine_first ? from : mine};
+        tree_sum(&mine, 1, both, 2, 0, slice.count);
+        from += slice.count;
     }
-    send(m, slot, from, block_count(sent), round.peer, tag);
+}
+
+static void send_block(Comm *comm, Slot *slot, HalvingMessage message, int tag)
+{
+    Block block = block_of(comm, slot, message);
+    float *from = block_whole(block);
+    if (!from) {
+        block_pack(block);
+        from = block_staging(block);
+    }
+    send(comm, slot, from, block_count(block), message.peer, tag);
+}
+
+/* What is added goes to the staging memory first. */
+static void receive_block(Comm *comm, Slot *slot, HalvingMessage message, int tag)
+{
+    Block block = block_of(comm, slot, message);
+    float *whole = slot->state == SLOT_COLLECT ? NULL : block_whole(block);
+    receive(comm->impl, slot, whole ? whole : block_staging(block), block_count(block),
+            message.peer, tag);
+}
+
+static const HalvingRound *round_of(const Comm *comm, const Slot *slot)
+{
+    return &((const Messages *)comm->impl)->halving->round[slot->round];
+}
+
+static void start_round(Comm *comm, Slot *slot, int tag)
+{
+    const HalvingRound *round = round_of(comm, slot);
+    bool collect = slot->state == SLOT_COLLECT;
+    if (collect) receive_block(comm, slot, round->received, tag);
+    for (int i = 0; i < round->sends; ++i)
+        (collect ? send_block : receive_block)(comm, slot, round->sent[i], tag);
+    if (!collect) send_block(comm, slot, round->received, tag);
 }
 
 static void end_round(const Comm *comm, const Slot *slot)
 {
-    const Messages *m = comm->impl;
-    bool collect = slot->state == SLOT_COLLECT;
-    HalvingRound round = halving_round(m->rail_rank, slot->round, collect);
-    Block received = {comm, slot, round.received, round.step};
-    if (collect || !block_whole(received))
-        block_take(received, slot->staging, collect, m->rail_rank < round.peer);
+    const HalvingRound *round = round_of(comm, slot);
+    if (slot->state == SLOT_COLLECT) block_add(block_of(comm, slot, round->received), round->first);
+    for (int i = 0; slot->state == SLOT_SPREAD && i < round->sends; ++i) {
+        Block block = block_of(comm, slot, round->sent[i]);
+        if (!block_whole(block)) block_unpack(block);
+    }
 }
 
 /* ---- phases ---- */
 
-static void start_messages(const Comm *comm, Slot *slot)
+static void start_messages(Comm *comm, Slot *slot)
 {
-    const Messages *m = comm->impl;
     int tag = (int)(slot->piece % TAG_PIECES) * 2 + (slot->state == SLOT_SPREAD);
     slot->request_count = 0;
-    if (m->rounds > 0)
+    if (slot->range.halves)
         start_round(comm, slot, tag);
     else
         start_all(comm, slot, tag);
 }
 
-static void start_phase(const Comm *comm, Slot *slot, SlotState phase)
+static void start_phase(Comm *comm, Slot *slot, SlotState phase)
 {
     const Messages *m = comm->impl;
     slot->state = phase;
     slot->taken = false;
-    slot->round = phase == SLOT_SPREAD && m->rounds > 0 ? m->rounds - 1 : 0;
+    slot->round = phase == SLOT_SPREAD ? m->halving->rounds - 1 : 0;
     start_messages(comm, slot);
 }
 
 /* What has come is taken. Is there another round of this phase? Its messages are begun. */
-static bool next_round(const Comm *comm, Slot *slot)
+static bool next_round(Comm *comm, Slot *slot)
 {
     const Messages *m = comm->impl;
     bool collect = slot->state == SLOT_COLLECT;
-    if (m->rounds == 0) return false;
+    if (!slot->range.halves) return false;
     end_round(comm, slot);
     slot->round += collect ? 1 : -1;
-    if (slot->round < 0 || slot->round == m->rounds) return false;
+    if (slot->round < 0 || slot->round == m->halving->rounds) return false;
     start_messages(comm, slot);
     return true;
 }
 
 /* ---- sums ---- */
 
-/* A group's sum is one leaf of what is left of the tree, and so is that of all ranks once halving
- * has made it. */
+/* A group's sum is one leaf of what is left of the tree, and so is that of a power of two of ranks
+ * once halving has made it. */
 static void push_slice(const Comm *comm, const Slot *slot)
 {
     const Messages *m = comm->impl;
     const CommPush *push = &slot->range.push;
     Slice mine = slice_of(comm, slot, m->rail_rank);
     const float *sum = mine_at(m, slot, mine);
-    bool summed = m->rounds > 0;
+    bool summed = slot->range.halves;
     int ranks = summed ? comm->size : m->group.size;
     TreePush leaves = {.level = push->level,
                        .level_at = push->at + slot->range.done,
@@ -272,7 +313,7 @@ static void finish_collect(Comm *comm, Slot *slot)
     Messages *m = comm->impl;
     if (slot->range.push.level)
         push_slice(comm, slot);
-    else if (m->rounds == 0)
+    else if (!slot->range.halves)
         sum_slice(comm, slot);
     if (slot->range.push.level && slot->last) m->pushed = slot->range.number;
 }

@@ -4,14 +4,15 @@
 #define WEFT_PARALLEL_PIECES_H
 
 #include "../order/cut.h"
+#include "../order/halving.h"
 #include "../order/tree_sum.h"
 #include "../transport/comm_table.h"
-#include "halving.h"
 #include "node_group.h"
+#include "parallel/sums.h"
 #include "pump.h"
 
 /* pieces in flight */
-enum { SLOTS = 16 };
+enum { SLOTS = SUM_PIECES_IN_FLIGHT };
 
 typedef enum SlotState { SLOT_IDLE, SLOT_COLLECT, SLOT_SPREAD } SlotState;
 
@@ -22,8 +23,8 @@ typedef struct Range {
     /* bounds count from there on */
     int64_t shift;
     Cut cut;
-    /* phases that it has */
-    bool collect, spread;
+    /* phases that it has; in rounds of halving, or each rank with each other one at once */
+    bool collect, spread, halves;
     /* Elements that are in pieces: of every shard; where the cut is even, of the range, whose
      * pieces are cut in slices each. */
     int64_t done;
@@ -48,8 +49,8 @@ typedef struct Slot {
     int round;
     /* all of the phase's messages have come */
     bool taken;
-    /* owned: my slice from each peer, slice elements apart; of halving what comes in a round, and
-     * behind it what goes, where that is in many places */
+    /* owned: my slice from each peer, slice elements apart; of halving what comes in a round and
+     * what goes, where that is in many places */
     float *staging;
     /* owned array: my slice of each rank of the rail, in rank order */
     const float **in;
@@ -66,8 +67,10 @@ typedef struct Messages {
     int rail_size, rail_rank;
     /* elements, at most; of an even piece */
     int64_t slice, even;
-    /* of halving; 0: each rank exchanges slices with each other one, in one round */
-    int rounds;
+    /* owned */
+    Halving *halving;
+    /* ranges of so many even pieces go by it */
+    int64_t halving_from;
     /* of a slot */
     size_t staging_bytes;
     Slot slot[SLOTS];

@@ -1,0 +1,61 @@
+/* Sums by messages between ranks: which way they go, and what they are expected to cost. No MPI. */
+#ifndef WEFT_PARALLEL_SUMS_H
+#define WEFT_PARALLEL_SUMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How a sum by messages goes: each rank with each other one at once, or in rounds of recursive
+ * halving and doubling (docs/sums.md); by the rule: by halving where that is expected to be faster.
+ * The bits are the same. */
+typedef enum CommWay { COMM_BY_RULE, COMM_ALL_TO_ALL, COMM_HALVING } CommWay;
+
+/* What moves, in an arena of so many floats; `ranks` in rails of `width` ranks of a node (comm.h).
+ * A sum is collected and spread, a reduce-scatter or a push only collected, an all-gather only
+ * spread. */
+typedef struct SumShape {
+    int ranks, width;
+    int64_t arena_elements, elements;
+    bool collect, spread;
+    /* Leaves of a tree that goes on growing: where a rail is no power of two, its sum is no node of
+     * that tree, and there is no halving. */
+    bool push;
+} SumShape;
+
+enum { SUM_PIECES_IN_FLIGHT = 16 };
+/* Floats of one piece: of what a group of `width` ranks moves of a range that is cut evenly. */
+int64_t sum_piece_elements(int ranks, int width, int64_t arena_elements);
+/* Floats of a rank's slice of a piece, at most. */
+int64_t sum_slice_elements(int ranks, int width, int64_t arena_elements);
+
+/* A message of n bytes takes latency_s + n * byte_s (alpha and beta). */
+typedef struct Link {
+    double latency_s, byte_s;
+} Link;
+
+/* Of the rank that sends most, but where a mean is said. */
+typedef struct SumCost {
+    int64_t pieces;
+    /* sent; mean_messages: by all ranks in the mean */
+    int64_t messages;
+    double mean_messages;
+    /* other ranks that it sends to or receives from */
+    int partners;
+    /* one after the other, each waits for messages: of one piece */
+    int rounds;
+    double bytes;
+    /* Expected: (latency / 3) * (2 * rounds + (messages + mean_messages) / 2) + bytes * byte_s. Of a
+     * latency a third is work of the sender and the receiver, which adds up, and the rest is the
+     * wire's: pieces that are under way at a time wait for it at once. */
+    double seconds;
+} SumCost;
+/* way: not COMM_BY_RULE. */
+SumCost sum_cost(const SumShape *shape, CommWay way, Link link);
+/* The rule: halving costs less from so many pieces on between the ranks of a rail, whatever the
+ * link, for both ways have the same bytes; INT64_MAX: never. O(rail log rail). */
+int64_t sum_halving_from(int rail);
+CommWay sum_way(const SumShape *shape);
+/* Can this be summed by halving? */
+bool sum_can_halve(const SumShape *shape);
+
+#endif

@@ -1,0 +1,120 @@
+/* Who exchanges which slices with whom; no messages here. */
+#include "halving.h"
+
+#include "base.h"
+
+/* A node of the tree: ranks [first, first + size). */
+typedef struct Block {
+    int first, size;
+} Block;
+
+/* The block of 2^level neighbours that starts at `first`; size 0: there is none. */
+static Block block_from(int first, int level, int ranks)
+{
+    int left = ranks > first ? ranks - first : 0;
+    return (Block){first, left < 1 << level ? left : 1 << level};
+}
+
+static int keeper(Block block, int slice)
+{
+    while (slice >= block.size) slice &= ~(1 << (31 - __builtin_clz((unsigned)slice)));
+    return block.first + slice;
+}
+
+int halving_rounds(int ranks)
+{
+    return ranks > 1 ? 32 - __builtin_clz((unsigned)ranks - 1) : 0;
+}
+
+/* Of numbers 0 to whole - 1, a power of two, those that a block of `size` ranks keeps as number
+ * `kept`: they end in its bits, as many as tell it from another one's. */
+static int kept_of_whole(int whole, int size, int kept)
+{
+    int bits = 31 - __builtin_clz((unsigned)size);
+    bool longer = size != 1 << bits && (kept >= 1 << bits || kept < size - (1 << bits));
+    return whole >> (bits + longer);
+}
+
+int halving_sends(int rank, int ranks)
+{
+    int sends = 0;
+    for (int level = 0; level < halving_rounds(ranks); ++level) {
+        int first = rank >> level << level;
+        Block mine = block_from(first, level, ranks),
+              theirs = block_from(first ^ 1 << level, level, ranks);
+        bool lower = first < theirs.first;
+        if (theirs.size == 0) continue;
+        sends += lower ? rank - first < theirs.size
+                       : kept_of_whole(theirs.size, mine.size, rank - first);
+    }
+    return sends;
+}
+
+/* Places are slices' numbers with their bits the other way round, those that are there. */
+static void order_slices(Halving *h)
+{
+    int bits = halving_rounds(h->ranks), place = 0;
+    for (int64_t mirrored = 0; mirrored < (int64_t)1 << bits; ++mirrored) {
+        int slice = 0;
+        for (int b = 0; b < bits; ++b) slice |= (int)(mirrored >> b & 1) << (bits - 1 - b);
+        if (slice >= h->ranks) continue;
+        h->slice[place] = slice;
+        h->place[slice] = place++;
+    }
+}
+
+/* A message grows by the slice at `place`. */
+static void grow(HalvingMessage *message, int peer, int place)
+{
+    if (message->begin == message->end) *message = (HalvingMessage){peer, place, place};
+    message->end = place + 1;
+}
+
+/* The round in which mine and theirs become one. */
+static void plan_round(Halving *h, int rank, Block mine, Block theirs)
+{
+    Block both = {mine.first < theirs.first ? mine.first : theirs.first, mine.size + theirs.size};
+    HalvingRound *round = &h->round[h->rounds++];
+    *round = (HalvingRound){.sent = h->sent + h->sent_count, .first = mine.first < theirs.first};
+    int last = -1;
+    for (int place = 0; place < h->ranks; ++place) {
+        int slice = h->slice[place], kept = keeper(both, slice), had = keeper(mine, slice);
+        if (kept == rank) grow(&round->received, keeper(theirs, slice), place);
+        if (had != rank || kept == rank) continue;
+        if (kept != last) h->sent[h->sent_count++] = (HalvingMessage){0};
+        grow(&h->sent[h->sent_count - 1], kept, place);
+        last = kept;
+    }
+    round->sends = h->sent_count - (int)(round->sent - h->sent);
+}
+
+Halving *halving_new(int rank, int ranks)
+{
+    Halving *h = mem_new(sizeof *h);
+    int levels = halving_rounds(ranks);
+    *h = (Halving){.ranks = ranks};
+    h->round = mem_new((size_t)(levels + 1) * sizeof *h->round);
+    h->slice = mem_new((size_t)ranks * sizeof *h->slice);
+    h->place = mem_new((size_t)ranks * sizeof *h->place);
+    /* each slice but the own one goes at most once */
+    h->sent = mem_new((size_t)ranks * sizeof *h->sent);
+    order_slices(h);
+    for (int level = 0; level < levels; ++level) {
+        int first = rank >> level << level;
+        Block theirs = block_from(first ^ 1 << level, level, ranks);
+        if (theirs.size > 0) plan_round(h, rank, block_from(first, level, ranks), theirs);
+    }
+    return h;
+}
+
+void halving_free(Halving **halving)
+{
+    Halving *h = *halving;
+    if (!h) return;
+    mem_free(&h->round);
+    mem_free(&h->slice);
+    mem_free(&h->place);
+    mem_free(&h->sent);
+    mem_free(&h);
+    *halving = NULL;
+}

@@ -1,0 +1,92 @@
+/* What sums by messages cost, and the way that costs less. The pieces that it counts are those that
+ * move (src/parallel/mpi). */
+#include "halving.h"
+#include "parallel/sums.h"
+
+/* floats of a piece of a rail, about */
+enum { PIECE = 1 << 18, LINE_FLOATS = 16 };
+
+/* Bounds of slices move up to their cache line. What is in flight is no more than the arena. */
+int64_t sum_slice_elements(int ranks, int width, int64_t arena_elements)
+{
+    int64_t most = (int64_t)PIECE * width;
+    int64_t piece = arena_elements / SUM_PIECES_IN_FLIGHT;
+    if (piece > most) piece = most;
+    return (piece + ranks - 1) / ranks + LINE_FLOATS;
+}
+
+int64_t sum_piece_elements(int ranks, int width, int64_t arena_elements)
+{
+    int64_t slice = sum_slice_elements(ranks, width, arena_elements);
+    /* slices are longer than even by a line at most */
+    return (slice > LINE_FLOATS + 1 ? slice - LINE_FLOATS : 1) * ranks;
+}
+
+bool sum_can_halve(const SumShape *shape)
+{
+    int rail = shape->ranks / shape->width;
+    return !shape->push || (rail & (rail - 1)) == 0;
+}
+
+/* Messages of a rail's ranks in one phase of a piece. */
+typedef struct Load {
+    int most, rounds;
+    double mean;
+} Load;
+
+static Load load_of(CommWay way, int rail)
+{
+    Load load = {.rounds = halving_rounds(rail)};
+    if (way == COMM_ALL_TO_ALL) return (Load){rail - 1, 1, rail - 1};
+    for (int r = 0; r < rail; ++r) {
+        int sends = halving_sends(r, rail);
+        if (sends > load.most) load.most = sends;
+        load.mean += (double)sends / rail;
+    }
+    return load;
+}
+
+/* In thirds of a latency. */
+static double waits_of(Load load, double pieces)
+{
+    return 2 * load.rounds + pieces * (load.most + load.mean) / 2;
+}
+
+static int64_t pieces_of(const SumShape *shape)
+{
+    int64_t piece = sum_piece_elements(shape->ranks, shape->width, shape->arena_elements);
+    return (shape->elements + piece - 1) / piece;
+}
+
+SumCost sum_cost(const SumShape *shape, CommWay way, Link link)
+{
+    int rail = shape->ranks / shape->width, phases = shape->collect + shape->spread;
+    int64_t pieces = pieces_of(shape);
+    Load load = load_of(way, rail);
+    double bytes = (double)shape->elements / shape->width * sizeof(float) * (rail - 1) / rail;
+    double once = link.latency_s / 3 * waits_of(load, (double)pieces) + bytes * link.byte_s;
+    return (SumCost){.pieces = pieces,
+                     .messages = phases * pieces * load.most,
+                     .mean_messages = (double)(phases * pieces) * load.mean,
+                     .partners = load.most,
+                     .rounds = phases * load.rounds,
+                     .bytes = phases * bytes,
+                     .seconds = phases * once};
+}
+
+int64_t sum_halving_from(int rail)
+{
+    Load halving = load_of(COMM_HALVING, rail), all = load_of(COMM_ALL_TO_ALL, rail);
+    /* waits of both are lines: where they meet */
+    double saved =
+        (waits_of(all, 1) - waits_of(all, 0)) - (waits_of(halving, 1) - waits_of(halving, 0));
+    double more = waits_of(halving, 0) - waits_of(all, 0);
+    return saved > 1e-9 ? (int64_t)(more / saved) + 1 : INT64_MAX;
+}
+
+CommWay sum_way(const SumShape *shape)
+{
+    bool halves =
+        sum_can_halve(shape) && pieces_of(shape) >= sum_halving_from(shape->ranks / shape->width);
+    return halves ? COMM_HALVING : COMM_ALL_TO_ALL;
+}
