@@ -234,8 +234,8 @@ typedef struct Config {
         int64_t chunks;
         /* first layer of each chunk but the first, by name: "a,b"; "": by cost */
         char *cuts;
-        /* Transport */
-        int transport;
+        /* Transport; CommWay */
+        int transport, sums;
         /* gradient bucket, MB */
         double bucket_mb;
     } grid;

@@ -75,7 +75,7 @@ int comm_transport(int transport, bool one_node, bool host_memory);
  * that nodes' ranks come in, where transport is auto and world on several nodes; else 1.
  * Collective. */
 int comm_group_width(const World *world, int transport);
-/* Of communicators that are made from now on, for tests and measurements; the same on all ranks. */
+/* Of communicators that are made from now on; the same on all ranks. */
 void comm_set_way(CommWay way);
 /* Bytes in which comm_mpi and comm_nodes keep what comes from others, beside the arena of so many
  * elements. */

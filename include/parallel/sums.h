@@ -2,13 +2,17 @@
 #ifndef WEFT_PARALLEL_SUMS_H
 #define WEFT_PARALLEL_SUMS_H
 
+#include "base.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How a sum by messages goes: each rank with each other one at once, or in rounds of recursive
- * halving and doubling (docs/sums.md); by the rule: by halving where that is expected to be faster.
- * The bits are the same. */
-typedef enum CommWay { COMM_BY_RULE, COMM_ALL_TO_ALL, COMM_HALVING } CommWay;
+/* grid.sums. How a sum by messages goes: each rank with each other one at once, or in rounds of
+ * recursive halving and doubling (docs/sums.md); by the rule: by halving where that has less to
+ * wait for. The bits are the same. */
+#define COMM_WAY_WORDS(W)                                                                          \
+    W(COMM_BY_RULE, "auto") W(COMM_ALL_TO_ALL, "all") W(COMM_HALVING, "halving")
+typedef enum CommWay { COMM_WAY_WORDS(LIST_CONSTANT) } CommWay;
 
 /* What moves, in an arena of so many floats; `ranks` in rails of `width` ranks of a node (comm.h).
  * A sum is collected and spread, a reduce-scatter or a push only collected, an all-gather only
@@ -44,9 +48,9 @@ typedef struct SumCost {
     /* one after the other, each waits for messages: of one piece */
     int rounds;
     double bytes;
-    /* Expected: (latency / 3) * (2 * rounds + (messages + mean_messages) / 2) + bytes * byte_s. Of a
-     * latency a third is work of the sender and the receiver, which adds up, and the rest is the
-     * wire's: pieces that are under way at a time wait for it at once. */
+    /* Expected: (latency / 3) * (2 * rounds + (messages + mean_messages) / 2) + bytes * byte_s. A
+     * third of a latency is work of the sender and the receiver, which adds up; the rest is the
+     * wire's, for which pieces that are under way at a time wait at once. */
     double seconds;
 } SumCost;
 /* way: not COMM_BY_RULE. */

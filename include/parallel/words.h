@@ -3,6 +3,7 @@
 #define WEFT_PARALLEL_WORDS_H
 
 #include "config.h"
+#include "parallel/sums.h"
 
 /* grid.transport */
 #define TRANSPORT_WORDS(W)                                                                         \
@@ -14,7 +15,7 @@ typedef enum Transport { TRANSPORT_WORDS(LIST_CONSTANT) } Transport;
     W(REPRODUCIBLE_ANY_GRID, "any_grid") W(REPRODUCIBLE_SAME_GRID, "same_grid")
 typedef enum Reproducible { REPRODUCIBLE_WORDS(LIST_CONSTANT) } Reproducible;
 
-enum { PARALLEL_WORDS = 2 };
+enum { PARALLEL_WORDS = 3 };
 extern const ConfigWords parallel_words[PARALLEL_WORDS];
 
 #endif

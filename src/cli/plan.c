@@ -13,7 +13,7 @@
 enum { COLUMNS = 100 };
 
 typedef struct PlanFlags {
-    const char *svg, *gpu, *input;
+    const char *svg, *gpu, *input, *link;
     /* not given: 0, -1, 0 */
     int64_t ranks, stage, samples;
     bool json;
@@ -33,6 +33,8 @@ static const Flag flags[] = {
          "model.classes says how many classes there are, model.vocab how many tokens"},
     {"--samples", FLAG_FIELD(PlanFlags, samples), .value = "N", .lo = 1, .hi = 1e15,
      .needs = "--input", .help = "samples of an epoch; without it one batch"},
+    {"--link", FLAG_FIELD(PlanFlags, link), .value = "US,GBPS", .fallback = PLAN_LINK,
+     .help = "between nodes: microseconds of a message, and GB/s; for the time of sums"},
     {"--svg", FLAG_FIELD(PlanFlags, svg), .value = "FILE",
      .help = "writes the schedule as a picture"},
     {"--json", FLAG_FIELD(PlanFlags, json), .help = "one JSON object; bytes are of one rank"},
@@ -197,6 +199,7 @@ static Status run_job(const Job *job, const PlanFlags *o)
 {
     PlanView v = {.stage = (int)o->stage};
     int ranks = 0;
+    TRY(view_link(o->link, &v.link));
     TRY(count_ranks(job->config, &job->world, o->ranks, &ranks));
     if (v.stage >= job->config->grid.pp)
         return fail(ERR_USAGE, "--stage %d: there are stages 0 to %lld (grid.pp %lld)", v.stage,

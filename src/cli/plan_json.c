@@ -70,6 +70,7 @@ static void put_stage(const PlanView *v, int stage, Json *json)
     json_real(json, "gather_ring_bytes", (double)s->plan->gather.elements * sizeof(float));
     json_int(json, "replica_sums", sums.count);
     json_int(json, "replica_sum_bytes", (int64_t)sums.bytes);
+    plan_sums_json(v, stage, json);
     json_array(json, "chunks");
     for (int k = 0; k < s->plan->chunk_count; ++k) put_chunk(v, s->plan->chunk[k].chunk, json);
     json_end(json);

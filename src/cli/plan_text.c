@@ -205,28 +205,6 @@ static void print_messages(const PlanView *v, FILE *out)
     mem_free(&before);
 }
 
-/* The sums' wire is the same as a ring's: all slices but the own one, out and back. Gradients that
- * are divided go out once a turn. */
-static void print_sums(const PlanView *v, FILE *out)
-{
-    const Trainer *t = v->trainer;
-    int dp = trainer_shape(t).dp, most = 0;
-    char bytes[CELL], wire[CELL];
-    if (dp == 1) return;
-    for (int s = 1; s < v->stages; ++s)
-        if (v->stage_view[s].plan->gradient_bytes > v->stage_view[most].plan->gradient_bytes)
-            most = s;
-    double one = (double)v->stage_view[most].plan->gradient_bytes;
-    fprintf(out, "\ngradients summed over %d replicas: %s in each rank", dp,
-            text_bytes(one, bytes));
-    if (v->stages > 1) fprintf(out, " of stage %d, which has most", most);
-    int ways = plan_shards_gradients(trainer_plan(t)) ? trainer_sizes(t).micros_local : 1;
-    /* the sums, or the new parameters, come back */
-    if (!v->stage_view[most].plan->gathers) ++ways;
-    fprintf(out, "; each rank sends and receives %s\n",
-            text_bytes(ways * one * (dp - 1) / dp, wire));
-}
-
 /* Parameters that replicas divide: a rank takes the others' shares of each bucket, and sends its
  * own to all. */
 static void print_fetches(const PlanView *v, FILE *out)
@@ -375,7 +353,7 @@ void plan_view_text(const PlanView *v, int columns, FILE *out)
     }
     plan_tables_text(v, out);
     print_messages(v, out);
-    print_sums(v, out);
+    plan_sums_text(v, out);
     print_fetches(v, out);
     print_checks(v, out);
     print_exchanges(v, out);

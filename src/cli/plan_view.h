@@ -19,6 +19,8 @@ typedef struct PlanView {
     int stages, chunks;
     /* the one asked for with --stage, or -1 */
     int stage;
+    /* between nodes */
+    Link link;
     /* owned; one a stage */
     StageView *stage_view;
     /* owned; one a chunk of the model */
@@ -56,6 +58,14 @@ double view_gathered_bytes(const PlanView *view);
 /* plan_tables.c: sparse tables, where there are any. */
 void plan_tables_text(const PlanView *view, FILE *out);
 void plan_tables_json(const PlanView *view, Json *json);
+
+/* plan_sums.c: sums over replicas, where there are several. The default of --link, and what it
+ * says; ERR_USAGE where it is no link. */
+#define PLAN_LINK "2,12.5"
+Status view_link(const char *text, Link *link);
+void plan_sums_text(const PlanView *view, FILE *out);
+/* Of a stage. */
+void plan_sums_json(const PlanView *view, int stage, Json *json);
 
 void plan_view_text(const PlanView *view, int columns, FILE *out);
 void plan_view_json(const PlanView *view, FILE *out);

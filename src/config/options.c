@@ -296,6 +296,8 @@ const Option options[] = {
      .help = "What is computed again in backward instead of being kept."},
     {"grid.transport", &kind_enum, AT(grid.transport), "auto", NULL,
      .help = "How ranks talk; auto: nccl between GPUs, else shared memory on one node, and MPI."},
+    {"grid.sums", &kind_enum, AT(grid.sums), "auto", NULL,
+     .help = "How sums by messages go; auto: by halving where that has less to wait for; never other bits."},
     {"grid.bucket_mb", &kind_real, AT(grid.bucket_mb), "4", NULL, REAL_ABOVE(0), .unit = "MB",
      .help = "Gradients summed together, while backward still runs."},
 

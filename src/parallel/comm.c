@@ -79,6 +79,19 @@ const CommTable comm_self = {
     .progress = self_progress,
 };
 
+static CommWay way;
+
+void comm_set_way(CommWay wanted)
+{
+    way = wanted;
+}
+
+int64_t comm_halving_from(int rail)
+{
+    if (way == COMM_BY_RULE) return sum_halving_from(rail);
+    return way == COMM_HALVING ? 0 : INT64_MAX;
+}
+
 int comm_group_width(const World *world, int transport)
 {
     bool mixed = transport == TRANSPORT_AUTO && !world->one_node;

@@ -322,6 +322,7 @@ static Status setup_ranks(Trainer *t)
     TRY(status_agree(t->world, train_plan_stage(t, t->grid.pp_rank, &t->plan)));
     bool local = table_mode_is_local(sparse_mode(t));
     t->alone = world_alone();
+    comm_set_way((CommWay)c->grid.sums);
     Status st = comm_new(&t->comm, local ? &t->alone : &t->grid.dp_world, t->backend,
                          c->grid.transport, t->plan->micro_grad_elements);
     TRY(status_agree(t->world, st));

@@ -51,6 +51,21 @@ check 0 'schedule 1f1b: 4 stages, 8 micro-batches a replica' "$WEFT" plan a.yaml
 holds 'the picture has a line a stage' grep -q '^3  .*F.*B' out
 check 0 '16 ranks as 4x4x1' "$WEFT" plan a.yaml --ranks 16 grid.pp=4
 check 0 'gradients summed over 4 replicas' "$WEFT" plan a.yaml --ranks 16 grid.pp=4
+# 64 ranks: log2 of them against all others, the same bytes; in thirds of 3 us a message, with each rank's count the mean's.
+check 0 'in the mean, to 63 ranks' "$WEFT" plan a.yaml --ranks 64 train.batch=256
+check 0 'in the mean, to 6 ranks' "$WEFT" plan a.yaml --ranks 64 train.batch=256 --link 3,10
+sums() { "$WEFT" plan a.yaml --json "${@:2}" | sed -n '/"sums"/,/"chunks"/p' | tr -d '\n' | grep -o "\"$1\": {[^}]*}"; }
+part() { grep -o "\"$1\": [0-9.e+-]*" | cut -d' ' -f2; }
+halved=$(sums halving --ranks 64 train.batch=256 --link 3,10)
+all=$(sums all_to_all --ranks 64 train.batch=256 --link 3,10)
+holds 'halving takes 2 log2 of 64 messages a piece, all to all 2 x 63' test $(($(part messages <<<"$halved") * 63)) = $(($(part messages <<<"$all") * 6))
+holds 'both have the same bytes' test "$(part bytes <<<"$halved")" = "$(part bytes <<<"$all")"
+seconds=$(awk -v m="$(part messages <<<"$halved")" -v b="$(part bytes <<<"$halved")" 'BEGIN { printf "%.6g", 1e-6 * (2 * 12 + m) + b * 1e-10 }')
+holds "the time by the formula, $seconds" awk -v a="$seconds" -v b="$(part seconds <<<"$halved")" 'BEGIN { exit !(a / b > 0.999 && a / b < 1.001) }'
+holds 'the rule takes it' test "$(sums taken --ranks 64 train.batch=256 --link 3,10)" = "${halved/halving/taken}"
+holds 'a key takes the other' test "$(sums taken --ranks 64 train.batch=256 --link 3,10 grid.sums=all)" = "${all/all_to_all/taken}"
+for link in 3 3,0 -1,2 3,x 3,4,5 nan,1; do check 64 "--link $link: expected the microseconds" "$WEFT" plan a.yaml --link $link; done
+check 78 "grid.sums" "$WEFT" plan a.yaml grid.sums=ring
 check 0 'parameters gathered in buckets' "$WEFT" plan a.yaml --ranks 4 grid.zero=3 grid.transport=mpi
 check 0 'zero 3' "$WEFT" plan a.yaml --ranks 4 grid.zero=3 grid.transport=shm
 holds 'shared memory gathers nothing' test "$(grep -c "parameters gathered" out)" = 0

@@ -43,6 +43,8 @@ check 0 'done after' "$WEFT" train job.yaml
 check 0 'done after' "$WEFT" train gpt.yaml
 same 2 job.yaml dp2
 holds 'sums by NCCL' grep -q 'allreduce: nccl' words
+# in rounds of halving: a power of two of GPUs, and three; whole sums, and shards that come back
+for n in 3 4; do for zero in 0 3; do same $n job.yaml halving-$n-$zero grid.sums=halving grid.zero=$zero grid.bucket_mb=0.001; done; done
 for schedule in gpipe zero-bubble; do same 2 job.yaml pp2-$schedule grid.pp=2 grid.pipeline_schedule=$schedule; done
 same 2 job.yaml pp2-interleaved grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=2
 same 4 job.yaml dp2pp2-interleaved grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=3

@@ -6,17 +6,17 @@
 /* What the plan says of messages, counted: each rank's own, and those of the rank that has most. */
 static void messages_counted(void)
 {
-    enum { ELEMENTS = 3 << 18 };
+    enum { ARENA = 3 << 18 };
     for (int way = COMM_ALL_TO_ALL; way <= COMM_HALVING; ++way) {
-        Comm *comm = open_way((Way){TRANSPORT_MPI, way, 0}, ELEMENTS, 1);
-        const SumShape shape = {.ranks = comm->size,
-                                .width = 1,
-                                .arena_elements = ELEMENTS,
-                                .elements = ELEMENTS,
-                                .collect = true,
-                                .spread = true};
-        SumCost cost = sum_cost(&shape, way, (Link){0});
-        comm_allreduce_begin(comm, 0, ELEMENTS);
+        Comm *comm = open_way((Way){TRANSPORT_MPI, (CommWay)way, 0}, ARENA, 1);
+        SumShape shape = {.ranks = comm->size,
+                          .width = 1,
+                          .arena_elements = ARENA,
+                          .collect = true,
+                          .spread = true};
+        shape.elements = 3 * sum_piece_elements(comm->size, 1, ARENA);
+        SumCost cost = sum_cost(&shape, (CommWay)way, (Link){0});
+        comm_allreduce_begin(comm, 0, shape.elements);
         comm_wait(comm);
         int64_t counted[2] = {comm->messages, comm->message_bytes}, all[2 * RANKS_MAX] = {0};
         int64_t most = 0, sum = 0, bytes = 0;
@@ -26,6 +26,7 @@ static void messages_counted(void)
             sum += all[2 * r];
             bytes += all[2 * r + 1];
         }
+        CU_ASSERT_EQUAL(cost.pieces, 3);
         CU_ASSERT_EQUAL(most, cost.messages);
         CU_ASSERT_DOUBLE_EQUAL((double)sum / comm->size, cost.mean_messages, 1e-6);
         CU_ASSERT_DOUBLE_EQUAL((double)bytes / comm->size, cost.bytes, 0.5);

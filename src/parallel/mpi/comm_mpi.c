@@ -29,18 +29,11 @@ static const double CHECK_S = 0.1;
 
 static PumpPoll poll(void *of);
 
-static CommWay way;
-
-void comm_set_way(CommWay wanted)
-{
-    way = wanted;
-}
-
-/* A slice of each rank, where it may go by halving, else of each other one. */
+/* A slice of each rank. */
 static size_t slot_bytes(int ranks, int width, int64_t elements)
 {
-    int slices = ranks / width - (way == COMM_ALL_TO_ALL);
-    return (size_t)slices * (size_t)sum_slice_elements(ranks, width, elements) * sizeof(float);
+    int64_t slice = sum_slice_elements(ranks, width, elements);
+    return (size_t)(ranks / width) * (size_t)slice * sizeof(float);
 }
 
 size_t comm_mpi_staging(int ranks, int width, int64_t elements)
@@ -64,9 +57,7 @@ static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
     m->rail_size = comm->size / width;
     m->rail_rank = comm->rank / width;
     m->halving = halving_new(m->rail_rank, m->rail_size);
-    m->halving_from = way == COMM_HALVING      ? 0
-                      : way == COMM_ALL_TO_ALL ? INT64_MAX
-                                               : sum_halving_from(m->rail_size);
+    m->halving_from = comm_halving_from(m->rail_size);
     m->slice = sum_slice_elements(comm->size, width, comm->arena_elements);
     m->even = sum_piece_elements(comm->size, width, comm->arena_elements);
     size_t peers = (size_t)m->rail_size - 1;

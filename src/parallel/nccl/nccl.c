@@ -2,11 +2,13 @@
  * their rank by grouped sends, are added there in the tree's order, and travel back: the bytes of a
  * ring, the bits of the tree. Where any order does, NCCL's own all-reduce serves. Where a rank
  * alone gets the sums of its shard the way back is left out; gathering parameters is the way back
- * alone; a push adds what comes to the tree's partial sums. All of it is queued on the
+ * alone; a push adds what comes to the tree's partial sums. Between many ranks the ways out and back
+ * go in rounds of halving, a group of sends each (halving.h). All of it is queued on the
  * communicator's stream, which waits for the compute stream where something begins; waiting makes
  * the compute stream wait in turn, never the host. */
 #include "nccl.h"
 #include "../order/cut.h"
+#include "../order/halving.h"
 #include "../order/tree_sum.h"
 #include "../transport/comm_table.h"
 
@@ -16,13 +18,17 @@
  * scratch stays 32 MB. */
 static const int64_t PIECE_ELEMENTS = 8 << 20;
 /* shards begin on 16 floats */
-enum { SLICE_ALIGN_FLOATS = 32, SLICE_SLACK = 64, LEVELS = 33 };
+enum { SLICE_ALIGN_FLOATS = 32, SLICE_SLACK = 64, LINE_FLOATS = 16, LEVELS = 33 };
 
 typedef struct NcclState {
     /* owned */
     Event *computed, *summed;
     /* owned: a slice from each other rank */
     float *scratch;
+    /* owned */
+    Halving *halving;
+    /* as grid.sums asks; a piece is sent once the one before it has come, so that each is a sum */
+    bool halves;
     size_t scratch_bytes;
     /* a slice's, at most */
     int64_t slice_elements;
@@ -58,6 +64,8 @@ static Status nccl_open(Comm *comm, Backend *backend, size_t arena_bytes)
     state->slice_elements = slice_capacity(comm->size, comm->arena_elements);
     state->scratch_bytes = comm_nccl_scratch(comm->size, comm->arena_elements);
     state->scratch = backend->table->alloc(backend, state->scratch_bytes);
+    state->halving = halving_new(comm->rank, comm->size);
+    state->halves = comm_halving_from(comm->size) <= 1;
     state->computed = backend->table->event_new(backend);
     state->summed = backend->table->event_new(backend);
     comm->arena = backend->table->alloc(backend, arena_bytes);
@@ -75,6 +83,7 @@ static void nccl_close(Comm *comm)
     if (state->scratch) table->release(backend, state->scratch, state->scratch_bytes);
     table->event_free(&state->computed);
     table->event_free(&state->summed);
+    halving_free(&state->halving);
     mem_free(&state);
     comm->impl = NULL;
 }
@@ -92,13 +101,14 @@ typedef struct Slice {
     int64_t elements;
 } Slice;
 
-/* The part of rank's shard that belongs to the piece `done` elements behind the shard's
- * beginning. */
+/* The part of rank's shard that belongs to the piece `done` elements behind the shard's beginning.
+ * Where it is ours to say, shards lie in the order of halving's places. */
 static Slice slice_of(const Comm *comm, const Range *range, int64_t done, int rank)
 {
     const NcclState *state = comm->impl;
-    int64_t begin = cut_bound(&range->cut, comm->size, rank) + done;
-    int64_t left = cut_bound(&range->cut, comm->size, rank + 1) - begin;
+    int part = range->cut.bound ? rank : state->halving->place[rank];
+    int64_t begin = cut_bound(&range->cut, comm->size, part) + done;
+    int64_t left = cut_bound(&range->cut, comm->size, part + 1) - begin;
     int64_t most = state->slice_elements < left ? state->slice_elements : left;
     return (Slice){range->base + begin, most > 0 ? most : 0};
 }
@@ -134,6 +144,82 @@ static void exchange(const Comm *comm, const Range *range, int64_t done, Directi
     }
     nccl_group_end(gpus);
 }
+
+/* ---- halving ---- */
+
+/* Slices of a message of halving, one after the other. An even cut is one piece, and its slices at
+ * places that follow lie together: they are one. */
+typedef struct Block {
+    const Comm *comm;
+    const Range *range;
+    int64_t done;
+    int begin, end;
+} Block;
+
+static bool next_slice(Block *block, Slice *slice)
+{
+    const NcclState *state = block->comm->impl;
+    const int *at = state->halving->slice;
+    if (block->begin == block->end) return false;
+    *slice = slice_of(block->comm, block->range, block->done, at[block->begin++]);
+    if (block->range->cut.bound) return true;
+    Slice last = slice_of(block->comm, block->range, block->done, at[block->end - 1]);
+    slice->elements = last.at + last.elements - slice->at;
+    block->begin = block->end;
+    return true;
+}
+
+/* Sent from its place, or received there; to be added it is received in the scratch. */
+static void move_block(Block block, int peer, bool sends, float *scratch)
+{
+    const Gpus *gpus = gpus_of(block.comm);
+    Slice slice;
+    while (next_slice(&block, &slice)) {
+        if (sends)
+            nccl_send(gpus, slice.at, bytes_of(slice), peer);
+        else
+            nccl_receive(gpus, scratch ? scratch : slice.at, bytes_of(slice), peer);
+        if (scratch) scratch += slice.elements;
+    }
+}
+
+/* What is in the scratch; the sum has the lower ranks' first. */
+static void add_block(Block block, bool mine_first)
+{
+    const Comm *comm = block.comm;
+    const NcclState *state = comm->impl;
+    const float *from = state->scratch;
+    Slice slice;
+    while (next_slice(&block, &slice)) {
+        if (slice.elements > 0)
+            comm->backend->table->flat->add(stream_of(comm), slice.at, mine_first ? slice.at : from,
+                                            mine_first ? from : slice.at, slice.elements);
+        from += slice.elements;
+    }
+}
+
+static void halve(const Comm *comm, const Range *range, int64_t done, Direction direction)
+{
+    const NcclState *state = comm->impl;
+    const Gpus *gpus = gpus_of(comm);
+    bool out = direction == SCATTER;
+    int rounds = state->halving->rounds;
+    for (int i = 0; i < rounds; ++i) {
+        const HalvingRound *round = &state->halving->round[out ? i : rounds - 1 - i];
+        const HalvingMessage *in = &round->received;
+        Block received = {comm, range, done, in->begin, in->end};
+        nccl_group_begin(gpus);
+        for (int k = 0; k < round->sends; ++k) {
+            const HalvingMessage *sent = &round->sent[k];
+            move_block((Block){comm, range, done, sent->begin, sent->end}, sent->peer, out, NULL);
+        }
+        move_block(received, in->peer, !out, out ? state->scratch : NULL);
+        nccl_group_end(gpus);
+        if (out) add_block(received, round->first);
+    }
+}
+
+/* ---- sums ---- */
 
 /* The ranks' parts join the partial sums part[0..] as leaves number `first` on of so many; sums are
  * made where the parts lie. */
@@ -203,16 +289,33 @@ typedef struct Work {
     const CommPush *push;
 } Work;
 
+/* One piece; of an even cut it is all of the range. */
+static void queue_piece(const Comm *comm, const Work *work, const Range *range, int64_t done)
+{
+    const NcclState *state = comm->impl;
+    bool halves = state->halves && !work->push;
+    void (*move)(const Comm *, const Range *, int64_t, Direction) = halves ? halve : exchange;
+    if (work->sum || work->push) move(comm, range, done, SCATTER);
+    if (work->sum && !halves) add_in_order(comm, range, done);
+    if (work->push) add_to_tree(comm, range, done, work->push);
+    if (work->spread) move(comm, range, done, GATHER);
+}
+
 static void queue(const Comm *comm, const Work *work)
 {
     const NcclState *state = comm->impl;
-    int64_t longest = cut_longest(&work->range.cut, comm->size);
+    const Cut *cut = &work->range.cut;
+    /* a slice is longer than even by a line at most */
+    int64_t even = (state->slice_elements - LINE_FLOATS) * comm->size;
+    int64_t step = cut->bound ? state->slice_elements : even;
+    int64_t all = cut->bound ? cut_longest(cut, comm->size) : cut->count;
     begin(comm);
-    for (int64_t done = 0; done < longest; done += state->slice_elements) {
-        if (work->sum || work->push) exchange(comm, &work->range, done, SCATTER);
-        if (work->sum) add_in_order(comm, &work->range, done);
-        if (work->push) add_to_tree(comm, &work->range, done, work->push);
-        if (work->spread) exchange(comm, &work->range, done, GATHER);
+    for (int64_t done = 0; done < all; done += step) {
+        Range piece = work->range;
+        if (!cut->bound)
+            piece.cut =
+                (Cut){.offset = cut->offset + done, .count = all - done < step ? all - done : step};
+        queue_piece(comm, work, &piece, cut->bound ? done : 0);
     }
     end(comm);
 }

@@ -1,0 +1,173 @@
+/* What `weft plan` says of the sums over replicas: bytes, and, where they go by messages, how many
+ * of them to how many others, and what they are expected to take. */
+#include "plan_view.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { CELL = 16 };
+
+/* ---- links ---- */
+
+static bool positive(const char **text, char end, double *value)
+{
+    char *rest;
+    if (!isdigit((unsigned char)**text) && **text != '.') return false;
+    *value = strtod(*text, &rest);
+    bool good = isfinite(*value) && *value > 0 && *rest == end;
+    *text = rest + 1;
+    return good;
+}
+
+Status view_link(const char *text, Link *link)
+{
+    double microseconds, gigabytes;
+    const char *at = text;
+    if (!positive(&at, ',', &microseconds) || !positive(&at, 0, &gigabytes))
+        return fail(ERR_USAGE,
+                    "--link %s: expected the microseconds of a message and GB/s, as " PLAN_LINK,
+                    text);
+    *link = (Link){.latency_s = 1e-6 * microseconds, .byte_s = 1e-9 / gigabytes};
+    return OK;
+}
+
+/* ---- counts ---- */
+
+/* A step's sums of a stage: by one way, or by the rule. */
+typedef struct StepSums {
+    /* sums, and how many of them go by halving */
+    int64_t count, halved;
+    /* of all of them */
+    SumCost cost;
+} StepSums;
+
+static void add_sum(StepSums *sums, const SumShape *shape, CommWay way, Link link, int64_t times)
+{
+    CommWay taken = way == COMM_BY_RULE    ? sum_way(shape)
+                    : sum_can_halve(shape) ? way
+                                           : COMM_ALL_TO_ALL;
+    SumCost one = sum_cost(shape, taken, link);
+    sums->count += times;
+    sums->halved += taken == COMM_HALVING ? times : 0;
+    sums->cost.messages += times * one.messages;
+    sums->cost.mean_messages += (double)times * one.mean_messages;
+    sums->cost.bytes += (double)times * one.bytes;
+    sums->cost.seconds += (double)times * one.seconds;
+    if (one.partners > sums->cost.partners) sums->cost.partners = one.partners;
+}
+
+/* What is cut at given bounds moves in as many pieces as its longest part asks for. */
+static int64_t moved_elements(const ChunkPlan *chunk, int bucket, int dp)
+{
+    int64_t most = 0;
+    if (!chunk->shard) return chunk->buckets.elements[bucket];
+    const int64_t *bound = chunk->shard + (size_t)bucket * ((size_t)dp + 1);
+    for (int r = 0; r < dp; ++r)
+        if (bound[r + 1] - bound[r] > most) most = bound[r + 1] - bound[r];
+    return most * dp;
+}
+
+/* Each bucket is summed once, and its sums or new parameters come back; gradients that are divided
+ * go out once a turn. */
+static StepSums step_sums(const PlanView *v, int stage, CommWay way)
+{
+    const Plan *plan = v->stage_view[stage].plan;
+    bool turns = plan_shards_gradients(plan);
+    StepSums sums = {0};
+    for (int c = 0; c < plan->chunk_count; ++c)
+        for (int b = 0; b < plan->chunk[c].buckets.count; ++b) {
+            SumShape shape = {.ranks = plan->shape.dp,
+                              .width = 1,
+                              .arena_elements = plan->micro_grad_elements,
+                              .elements = moved_elements(&plan->chunk[c], b, plan->shape.dp),
+                              .collect = true,
+                              .push = turns};
+            bool back = !plan->gathers;
+            if (!turns) shape.spread = back && !plan->zero;
+            add_sum(&sums, &shape, way, v->link,
+                    turns ? trainer_sizes(v->trainer).micros_local : 1);
+            SumShape gather = shape;
+            gather.push = gather.collect = false;
+            gather.spread = true;
+            if (back && !shape.spread) add_sum(&sums, &gather, way, v->link, 1);
+        }
+    return sums;
+}
+
+static CommWay way_of(const PlanView *v)
+{
+    return (CommWay)trainer_config(v->trainer)->grid.sums;
+}
+
+static int largest_stage(const PlanView *v)
+{
+    int most = 0;
+    for (int s = 1; s < v->stages; ++s)
+        if (v->stage_view[s].plan->gradient_bytes > v->stage_view[most].plan->gradient_bytes)
+            most = s;
+    return most;
+}
+
+/* ---- text ---- */
+
+static void print_way(const StepSums *sums, const char *name, FILE *out)
+{
+    char bytes[CELL];
+    fprintf(out, "  %-10s %10lld messages, %.0f in the mean, to %d ranks, %s, %.3g ms\n", name,
+            (long long)sums->cost.messages, sums->cost.mean_messages, sums->cost.partners,
+            text_bytes(sums->cost.bytes, bytes), 1e3 * sums->cost.seconds);
+}
+
+void plan_sums_text(const PlanView *v, FILE *out)
+{
+    const Trainer *t = v->trainer;
+    int dp = trainer_shape(t).dp, most = largest_stage(v);
+    char bytes[CELL];
+    if (dp == 1) return;
+    StepSums taken = step_sums(v, most, way_of(v)), all = step_sums(v, most, COMM_ALL_TO_ALL),
+             halving = step_sums(v, most, COMM_HALVING);
+    fprintf(out, "\ngradients summed over %d replicas: %s in each rank", dp,
+            text_bytes((double)v->stage_view[most].plan->gradient_bytes, bytes));
+    if (v->stages > 1) fprintf(out, " of stage %d, which has most", most);
+    fprintf(out, "; each rank sends and receives %s\n", text_bytes(taken.cost.bytes, bytes));
+    fprintf(
+        out,
+        "  by messages, with a replica a node, %.4g us a message and %.4g GB/s (--link), of the "
+        "rank that sends most in a step:\n",
+        1e6 * v->link.latency_s, 1e-9 / v->link.byte_s);
+    print_way(&all, "all to all", out);
+    print_way(&halving, "halving", out);
+    fprintf(out, "  %s: %lld of %lld sums by halving, %.3g ms\n",
+            way_of(v) == COMM_BY_RULE ? "by the rule" : "by grid.sums", (long long)taken.halved,
+            (long long)taken.count, 1e3 * taken.cost.seconds);
+}
+
+/* ---- JSON ---- */
+
+static void put_way(Json *json, const char *key, const StepSums *sums)
+{
+    json_object(json, key);
+    json_int(json, "halved", sums->halved);
+    json_int(json, "messages", sums->cost.messages);
+    json_real(json, "mean_messages", sums->cost.mean_messages);
+    json_int(json, "partners", sums->cost.partners);
+    json_real(json, "bytes", sums->cost.bytes);
+    json_real(json, "seconds", sums->cost.seconds);
+    json_end(json);
+}
+
+void plan_sums_json(const PlanView *v, int stage, Json *json)
+{
+    if (trainer_shape(v->trainer).dp == 1) return;
+    StepSums taken = step_sums(v, stage, way_of(v)), all = step_sums(v, stage, COMM_ALL_TO_ALL),
+             halving = step_sums(v, stage, COMM_HALVING);
+    json_object(json, "sums");
+    json_int(json, "count", taken.count);
+    json_real(json, "latency_s", v->link.latency_s);
+    json_real(json, "byte_s", v->link.byte_s);
+    put_way(json, "taken", &taken);
+    put_way(json, "all_to_all", &all);
+    put_way(json, "halving", &halving);
+    json_end(json);
+}
