@@ -2,8 +2,8 @@
  * their rank by grouped sends, are added there in the tree's order, and travel back: the bytes of a
  * ring, the bits of the tree. Where any order does, NCCL's own all-reduce serves. Where a rank
  * alone gets the sums of its shard the way back is left out; gathering parameters is the way back
- * alone; a push adds what comes to the tree's partial sums. Between many ranks the ways out and back
- * go in rounds of halving, a group of sends each (halving.h). All of it is queued on the
+ * alone; a push adds what comes to the tree's partial sums. Between many ranks the ways out and
+ * back go in rounds of halving, a group of sends each (halving.h). All of it is queued on the
  * communicator's stream, which waits for the compute stream where something begins; waiting makes
  * the compute stream wait in turn, never the host. */
 #include "nccl.h"
