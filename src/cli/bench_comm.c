@@ -67,6 +67,8 @@ static const struct FigureName {
 typedef struct CommTimes {
     size_t bytes;
     double s[FIGURES];
+    /* of a sum over mpi, counted: those of the rank that sends most */
+    double messages;
 } CommTimes;
 
 /* What is measured, and what it works on. */
@@ -151,8 +153,13 @@ static Status measure_sums(Bench *bench, const World *world, int transport, int 
     TRY(comm_new(&bench->comm, world, bench->backend, transport,
                  (int64_t)(bench->bytes / sizeof(float))));
     Figure figure = figure_of(bench->comm->table, bits);
-    for (int i = 0; i < sizes; ++i)
+    for (int i = 0; i < sizes; ++i) {
+        int64_t messages = bench->comm->messages, sums = bench->comm->sums;
         times[i].s[figure] = measure(bench, run_sum, count_of(&times[i]));
+        sums = bench->comm->sums - sums;
+        double each = (double)(bench->comm->messages - messages) / (double)sums;
+        if (figure == SUM_MPI) times[i].messages = bench_most_of_ranks(world, each);
+    }
     comm_free(&bench->comm);
     return OK;
 }
@@ -219,7 +226,8 @@ static void print_table(const Bench *bench, const CommTimes *times, int sizes)
     int threads = bench->backend->options.threads;
     printf("ordered sums over %d ranks, %d on this node, %d thread%s each, in the memory of %s; "
            "milliseconds, medians; then what sums are to a copy alone, and GB/s that each rank "
-           "sends (2 (n-1)/n of the bytes)\n",
+           "sends (2 (n-1)/n of the bytes); messages of a sum over mpi, counted, of the rank that "
+           "sends most\n",
            bench->world->size, bench->world->node_size, threads, threads == 1 ? "" : "s",
            bench->backend->table->name);
     printf("%10s", "bytes");
@@ -228,7 +236,7 @@ static void print_table(const Bench *bench, const CommTimes *times, int sizes)
     print_titles(times, SUMS);
     printf("   GB/s:");
     print_titles(times, SUMS);
-    printf("\n");
+    printf("   messages\n");
     for (int i = 0; i < sizes; ++i) {
         const CommTimes *t = &times[i];
         printf("%10zu", t->bytes);
@@ -240,7 +248,7 @@ static void print_table(const Bench *bench, const CommTimes *times, int sizes)
         printf("%8s", "");
         for (int f = SUMS; f < FIGURES; ++f)
             if (!isnan(t->s[f])) printf(" %9.2f", 1e-9 * bus_rate(bench, t, f));
-        printf("\n");
+        printf(" %10.0f\n", t->messages);
     }
 }
 
@@ -262,6 +270,7 @@ static void print_json(const Bench *bench, const CommTimes *t)
     json_int(&json, "threads", bench->backend->options.threads);
     json_int(&json, "bytes", (int64_t)t->bytes);
     for (int f = 0; f < FIGURES; ++f) put_figure(&json, f, "_s", t->s[f]);
+    json_real(&json, "mpi_messages", t->messages);
     for (int f = SUMS; f < FIGURES; ++f) {
         put_figure(&json, f, "_to_memcpy", t->s[f] / t->s[COPY_ALONE]);
         put_figure(&json, f, "_gb_per_s", 1e-9 * bus_rate(bench, t, f));
