@@ -119,6 +119,22 @@ static void print_way(const StepSums *sums, const char *name, FILE *out)
             text_bytes(sums->cost.bytes, bytes), 1e3 * sums->cost.seconds);
 }
 
+/* Why sums go as they do. */
+static void print_rule(const PlanView *v, int stage, FILE *out)
+{
+    int dp = trainer_shape(v->trainer).dp;
+    int64_t from = sum_halving_from(dp);
+    int64_t piece = sum_piece_elements(dp, 1, v->stage_view[stage].plan->micro_grad_elements);
+    char bytes[CELL];
+    if (way_of(v) != COMM_BY_RULE)
+        fprintf(out, "  by grid.sums: ");
+    else if (from == INT64_MAX)
+        fprintf(out, "  by the rule, between %d ranks never halving: ", dp);
+    else
+        fprintf(out, "  by the rule, halving from %lld piece%s of %s on: ", (long long)from,
+                from == 1 ? "" : "s", text_bytes((double)piece * sizeof(float), bytes));
+}
+
 void plan_sums_text(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
@@ -138,8 +154,8 @@ void plan_sums_text(const PlanView *v, FILE *out)
         1e6 * v->link.latency_s, 1e-9 / v->link.byte_s);
     print_way(&all, "all to all", out);
     print_way(&halving, "halving", out);
-    fprintf(out, "  %s: %lld of %lld sums by halving, %.3g ms\n",
-            way_of(v) == COMM_BY_RULE ? "by the rule" : "by grid.sums", (long long)taken.halved,
+    print_rule(v, most, out);
+    fprintf(out, "%lld of %lld sums by halving, %.3g ms\n", (long long)taken.halved,
             (long long)taken.count, 1e3 * taken.cost.seconds);
 }
 

@@ -88,6 +88,8 @@ void comm_set_way(CommWay wanted)
 
 int64_t comm_halving_from(int rail)
 {
+    /* two exchange halves either way */
+    if (rail <= 2) return INT64_MAX;
     if (way == COMM_BY_RULE) return sum_halving_from(rail);
     return way == COMM_HALVING ? 0 : INT64_MAX;
 }

@@ -54,6 +54,8 @@ check 0 'gradients summed over 4 replicas' "$WEFT" plan a.yaml --ranks 16 grid.p
 # 64 ranks: log2 of them against all others, the same bytes; in thirds of 3 us a message, with each rank's count the mean's.
 check 0 'in the mean, to 63 ranks' "$WEFT" plan a.yaml --ranks 64 train.batch=256
 check 0 'in the mean, to 6 ranks' "$WEFT" plan a.yaml --ranks 64 train.batch=256 --link 3,10
+check 0 'by the rule, halving from 1 piece of' "$WEFT" plan a.yaml --ranks 64 train.batch=256
+check 0 'between 2 ranks never halving: 0 of 1 sums' "$WEFT" plan a.yaml --ranks 2
 sums() { "$WEFT" plan a.yaml --json "${@:2}" | sed -n '/"sums"/,/"chunks"/p' | tr -d '\n' | grep -o "\"$1\": {[^}]*}"; }
 part() { grep -o "\"$1\": [0-9.e+-]*" | cut -d' ' -f2; }
 halved=$(sums halving --ranks 64 train.batch=256 --link 3,10)

@@ -57,5 +57,9 @@ same 24 'shm and mpi' 3 2 slot grid.dp=6 grid.zero=3
 same 32 shm 2 2 slot grid.dp=2 grid.pp=2 grid.zero=1
 same 24 mpi 3 2 node grid.dp=3 grid.pp=2 grid.zero=1 grid.pipeline_schedule=zero-bubble
 same 32 mpi 2 2 node grid.dp=2 grid.pp=2 grid.zero=3
+# in rounds of halving: between three hosts and six ranks, of one host each or grouped
+for zero in 0 1 2 3; do same 24 'shm and mpi' 3 2 slot grid.dp=6 grid.zero=$zero grid.sums=halving; done
+same 24 mpi 3 1 slot grid.dp=3 grid.sums=halving
+same 24 mpi 3 2 slot grid.dp=6 grid.transport=mpi grid.sums=halving grid.zero=1
 check 78 'shm needs all ranks on one node' across 2 1 slot "$WEFT" train lenet.yaml train.batch=32 run.name=refused grid.dp=2 grid.transport=shm
 finish

@@ -29,11 +29,11 @@ static const double CHECK_S = 0.1;
 
 static PumpPoll poll(void *of);
 
-/* A slice of each rank. */
+/* A slice of each rank; where there is nothing to halve, of the other one. */
 static size_t slot_bytes(int ranks, int width, int64_t elements)
 {
-    int64_t slice = sum_slice_elements(ranks, width, elements);
-    return (size_t)(ranks / width) * (size_t)slice * sizeof(float);
+    int rail = ranks / width, slices = rail - (rail <= 2);
+    return (size_t)slices * (size_t)sum_slice_elements(ranks, width, elements) * sizeof(float);
 }
 
 size_t comm_mpi_staging(int ranks, int width, int64_t elements)
