@@ -37,10 +37,10 @@ typedef struct Link {
     double latency_s, byte_s;
 } Link;
 
-/* Of the rank that sends most, but where a mean is said. */
+/* Of the rank that has most, but where a mean is said. */
 typedef struct SumCost {
     int64_t pieces;
-    /* sent; mean_messages: by all ranks in the mean */
+    /* sent to collect and received where spread; mean_messages: of all ranks in the mean */
     int64_t messages;
     double mean_messages;
     /* other ranks that it sends to or receives from */

@@ -150,7 +150,7 @@ void plan_sums_text(const PlanView *v, FILE *out)
     fprintf(
         out,
         "  by messages, with a replica a node, %.4g us a message and %.4g GB/s (--link), of the "
-        "rank that sends most in a step:\n",
+        "rank that has most in a step:\n",
         1e6 * v->link.latency_s, 1e-9 / v->link.byte_s);
     print_way(&all, "all to all", out);
     print_way(&halving, "halving", out);
