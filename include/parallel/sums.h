@@ -56,7 +56,7 @@ typedef struct SumCost {
 /* way: not COMM_BY_RULE. */
 SumCost sum_cost(const SumShape *shape, CommWay way, Link link);
 /* The rule: halving costs less from so many pieces on between the ranks of a rail, whatever the
- * link, for both ways have the same bytes; INT64_MAX: never. O(rail log rail). */
+ * link, for both ways have the same bytes; INT64_MAX: never. */
 int64_t sum_halving_from(int rail);
 CommWay sum_way(const SumShape *shape);
 /* Can this be summed by halving? */

@@ -217,6 +217,23 @@ static void test_cost(void)
     CU_ASSERT_DOUBLE_EQUAL(all.seconds, 1e-6 * (2 * 2 + 5544) + bytes * 1e-10, 1e-12);
 }
 
+/* The sums over all ranks are those of each. */
+static void test_most_and_all(void)
+{
+    int64_t bad = 0;
+    for (int ranks = 1; ranks <= 2100; ++ranks) {
+        int64_t all = 0;
+        int most = 0;
+        for (int r = 0; r < ranks; ++r) {
+            int sends = halving_sends(r, ranks);
+            all += sends;
+            if (sends > most) most = sends;
+        }
+        bad += most != halving_most_sends(ranks) || all != halving_all_sends(ranks);
+    }
+    CU_ASSERT_EQUAL(bad, 0);
+}
+
 /* The last of 2^k + 1 sends to all: so says the plan. Leaves of a tree that goes on growing are
  * summed by halving where they are a node of it. */
 static void test_odd_one(void)
@@ -237,4 +254,4 @@ static void test_odd_one(void)
 
 TEST_MAIN("halving", {"all numbers to 160", test_all_to_160}, {"large numbers", test_large},
           {"places", test_places}, {"the rule", test_rule}, {"figures by hand", test_cost},
-          {"the odd one", test_odd_one})
+          {"most and all", test_most_and_all}, {"the odd one", test_odd_one})

@@ -3,6 +3,11 @@
 
 #include "base.h"
 
+static int floor_log2(int n)
+{
+    return 31 - __builtin_clz((unsigned)n);
+}
+
 /* A node of the tree: ranks [first, first + size). */
 typedef struct Block {
     int first, size;
@@ -17,7 +22,7 @@ static Block block_from(int first, int level, int ranks)
 
 static int keeper(Block block, int slice)
 {
-    while (slice >= block.size) slice &= ~(1 << (31 - __builtin_clz((unsigned)slice)));
+    while (slice >= block.size) slice &= ~(1 << floor_log2(slice));
     return block.first + slice;
 }
 
@@ -30,7 +35,7 @@ int halving_rounds(int ranks)
  * `kept`: they end in its bits, as many as tell it from another one's. */
 static int kept_of_whole(int whole, int size, int kept)
 {
-    int bits = 31 - __builtin_clz((unsigned)size);
+    int bits = floor_log2(size);
     bool longer = size != 1 << bits && (kept >= 1 << bits || kept < size - (1 << bits));
     return whole >> (bits + longer);
 }
@@ -46,6 +51,35 @@ int halving_sends(int rank, int ranks)
         if (theirs.size == 0) continue;
         sends += lower ? rank - first < theirs.size
                        : kept_of_whole(theirs.size, mine.size, rank - first);
+    }
+    return sends;
+}
+
+/* Down the chain of last blocks: a whole one of 2^level, and what is left of it, `rest`. Of the
+ * rest's ranks those with a partner of the same number, and those behind them, differ. */
+int halving_most_sends(int ranks)
+{
+    int level = floor_log2(ranks), rest = ranks - (1 << level), outer = 0;
+    int most = level + (rest > 0);
+    while (rest > 0) {
+        int inner = floor_log2(rest), next = rest - (1 << inner);
+        int wide = outer + (1 << (level - inner)) + inner;
+        outer += 1 << (level - inner) >> 1;
+        if (wide > most) most = wide;
+        if (next > 0 && outer + inner + 1 > most) most = outer + inner + 1;
+        level = inner;
+        rest = next;
+    }
+    return most;
+}
+
+int64_t halving_all_sends(int ranks)
+{
+    int64_t sends = 0;
+    while (ranks > 0) {
+        int level = floor_log2(ranks), rest = ranks - (1 << level);
+        sends += ((int64_t)level << level) + (rest > 0 ? ranks : 0);
+        ranks = rest;
     }
     return sends;
 }

@@ -23,6 +23,7 @@
 #define WEFT_PARALLEL_HALVING_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Between this rank and another: the slices at places [begin, end). */
 typedef struct HalvingMessage {
@@ -58,6 +59,9 @@ int halving_rounds(int ranks);
 /* Messages that a rank sends to collect, and receives where it spreads; it has as many partners at
  * least. O(log ranks). */
 int halving_sends(int rank, int ranks);
+/* Those of the rank that sends most, and of all ranks together. O(log ranks). */
+int halving_most_sends(int ranks);
+int64_t halving_all_sends(int ranks);
 /* May be of NULL. */
 void halving_free(Halving **halving);
 

@@ -36,14 +36,9 @@ typedef struct Load {
 
 static Load load_of(CommWay way, int rail)
 {
-    Load load = {.rounds = halving_rounds(rail)};
     if (way == COMM_ALL_TO_ALL) return (Load){rail - 1, 1, rail - 1};
-    for (int r = 0; r < rail; ++r) {
-        int sends = halving_sends(r, rail);
-        if (sends > load.most) load.most = sends;
-        load.mean += (double)sends / rail;
-    }
-    return load;
+    return (Load){halving_most_sends(rail), halving_rounds(rail),
+                  (double)halving_all_sends(rail) / rail};
 }
 
 /* In thirds of a latency. */
