@@ -5,7 +5,7 @@
 # usage: bench/shrink.sh
 #   IMAGES=6000|60000     to train on
 #   FASHION_MNIST=        folder of the four IDX files (Debian: /usr/share/datasets/fashion-mnist)
-#   METHODS="l1 l2 fpgm slim" SPARSITY=0.5 EPOCHS=3 RANKS=1 TIMES=3 KEYS=   see jobs/prune.sh; KEYS: for all of it
+#   METHODS="l1 l2 fpgm slim" SPARSITY=0.5 ROUND=1 EPOCHS=3 RANKS=1 TIMES=3 KEYS=   see jobs/prune.sh; KEYS: for all of it
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/common.bash"
@@ -25,7 +25,7 @@ train: {batch: 64, micro_batch: 32}
 optim: {name: sgd, lr: 0.05, momentum: 0.9, nesterov: true, weight_decay: 5e-4, lr_schedule: cosine}
 YAML
 # shellcheck disable=SC2086
-WEFT=$weft RANKS=${RANKS:-1} METHODS=${METHODS:-l1 l2 fpgm slim} SPARSITY=${SPARSITY:-0.5} TIMES=${TIMES:-3} SLIM=${SLIM:-1e-3} \
+WEFT=$weft RANKS=${RANKS:-1} METHODS=${METHODS:-l1 l2 fpgm slim} SPARSITY=${SPARSITY:-0.5} ROUND=${ROUND:-1} TIMES=${TIMES:-3} SLIM=${SLIM:-1e-3} \
     FINETUNE=${FINETUNE:-train.epochs=1 train.batch=16 train.micro_batch=16 optim.lr=0.01 data.augment=[]} \
     bash "$here/../jobs/prune.sh" fashion.yaml "train.epochs=${EPOCHS:-3}" ${KEYS:-} | tee table
 # method whole pruned tuned  a -> b  c -> d  e -> f

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Trains a network, takes channels out of it, trains it on, and says what that has cost and brought.
 #   bash jobs/prune.sh CONFIG [key=value ...]
-#   RANKS=1 METHODS="l1" SPARSITY=0.5 FINETUNE="train.epochs=1 optim.lr=0.02" SLIM=1e-4 TIMES=3
+#   RANKS=1 METHODS="l1" SPARSITY=0.5 ROUND=1 FINETUNE="train.epochs=1 optim.lr=0.02" SLIM=1e-4 TIMES=3
 # METHODS: l1, l2, fpgm, slim; for slim the network is trained a second time, with optim.slim=SLIM. FINETUNE: keys of
 # the second training. Runs are CONFIG's run.name with -whole, -slim, -METHOD behind it; those that are complete are not
 # repeated. images/s are what `weft eval` reaches, the median of TIMES runs, whole and pruned in turn.
@@ -47,7 +47,7 @@ for method in $methods; do
     if [ "$method" = slim ]; then train slim "optim.slim=${SLIM:-1e-4}"; else train whole; fi
     from=$path small=$dir/$name-$method.h5
     evaluate "$from"; before=$(percent)
-    run "$weft" ckpt shrink "$from" --method "$method" --sparsity "$sparsity" -o "$small" --force --json
+    run "$weft" ckpt shrink "$from" --method "$method" --sparsity "$sparsity" --round "${ROUND:-1}" -o "$small" --force --json
     sizes=$(printf '%s -> %s' "$(value parameters)" "$(value parameters_left)")
     macs=$(printf '%.3g -> %.3g' "$(value macs)" "$(value macs_left)")
     evaluate "$small"; pruned=$(percent)
