@@ -293,7 +293,7 @@ matrix: $(BUILD)/tests/train/test_grid_np4 $(BUILD)/tests/train/test_resume_grid
 	@echo "WEFT_MATRIX=gpt2,layers in the environment takes those models alone"
 	@WEFT_MATRIX=$${WEFT_MATRIX:-1} TEST_TIMEOUT=14400 tests/run.sh $^
 SUM_RANKS := 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 24 32
-sums: $(BUILD)/tests/parallel/test_sums_any_np7    ## sums, shards and pushes over 2 to 17, 24 and 32 ranks, each way
+sums: $(BUILD)/tests/parallel/test_sums_any_np7    ## sums, shards and pushes over 2 to 17, 24 and 32 ranks, each way (ten minutes)
 	@mkdir -p $(BUILD)/sums
 	@for n in $(SUM_RANKS); do ln -sf $(abspath $<) $(BUILD)/sums/test_sums_np$$n; done
 	@tests/run.sh $(SUM_RANKS:%=$(BUILD)/sums/test_sums_np%)
