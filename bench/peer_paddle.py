@@ -2,11 +2,12 @@
 """PaddlePaddle's parameter server on bench/recommender.sh's model: 1 server, 2 workers, one thread each.
 
 usage: peer_paddle.py FILE.h5 --export FOLDER [--samples N]
-       peer_paddle.py FOLDER --mode sync|async|geo [--batch B] [--seconds S] [--geo-steps K] [--logs FOLDER]
+       peer_paddle.py FOLDER --mode sync|async|geo [--batch B] [--seconds S] [--warm-up N] [--geo-steps K] [--logs FOLDER]
        peer_paddle.py FOLDER --one-id --mode sync|async|geo [--rule default|sgd] [--batch 1] [--steps N] [--lr LR] [--logs FOLDER]
 --export: writes what Paddle's Dataset reads: a file of text for each worker, every second sample (1,000,000 samples: 290 MB).
 B: the batch of both workers together. Prints "rate R /s": samples of both workers, from when both begin to when both have ended,
-behind a warm-up; how many there are is told by a first run on few, so that they take about S seconds. Samples lie in memory
+behind a warm-up of twice N samples of both (16384; two batches at least); how many there are is told by the second
+half of it, so that they take about S seconds. Samples lie in memory
 (InMemoryDataset) before the clock starts. A mode that does not run: "fails: " and its message, exit code 1.
 --one-id: a row of 10 added to a dense layer of 2 numbers; what the row and the dense part are before each step.
 Needs Python 3.11, paddlepaddle 2.6.2, numpy < 2, protobuf 4.25, setuptools; h5py for --export.
@@ -129,13 +130,13 @@ def run_role(args):
             scope = paddle.static.global_scope()
             print(f"dense behind pass {turn}: w {np.array(scope.find_var('w').get_tensor()).ravel()}", flush=True)
     else:
-        few, many = load(args.batch // WORKERS * args.warm_up)
+        whole = args.batch // WORKERS
+        few, many = load(max(args.warm_up // args.batch, 2) * whole)
         train(few)
         begun, ended = train(few)
         # both workers take the same number of samples: the slower one's rate of the warm-up tells it
         slowest = float(fleet.util.all_reduce(np.array([ended - begun]), mode="max")[0])
         few.release_memory()
-        whole = args.batch // WORKERS
         data, many = load(max(int(many / slowest * args.seconds) // whole * whole, whole))
         begun, ended = train(data)
         print(f"worker {worker} samples {many} begun {begun:.3f} ended {ended:.3f}", flush=True)
@@ -222,7 +223,7 @@ def main():
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--geo-steps", type=int, default=100)
-    parser.add_argument("--warm-up", type=int, default=60)
+    parser.add_argument("--warm-up", type=int, default=16384)
     parser.add_argument("--lr", type=float, default=1e-4)
     parser.add_argument("--rule", choices=["default", "sgd"], default="sgd")
     parser.add_argument("--one-id", action="store_true")

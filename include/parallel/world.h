@@ -70,6 +70,15 @@ void world_swap_wait(WorldSwap *swap);
 /* A short message, of fewer than 2^31 bytes, and from whom it comes: rank -1: anybody. Who waits
  * for one sleeps, up to a millisecond at a time. Not collective. */
 void world_tell(const World *world, int rank, const void *data, size_t bytes);
+/* The same, but it does not wait until the message is taken: data stays as it is until the end of
+ * world_tell_wait, which does nothing where none was begun (zeros). */
+typedef struct WorldTold {
+    bool begun;
+    MPI_Request request;
+} WorldTold;
+void world_tell_begin(WorldTold *told, const World *world, int rank, const void *data,
+                      size_t bytes);
+void world_tell_wait(WorldTold *told);
 int world_hear(const World *world, int rank, void *data, size_t bytes);
 /* Waits for one of rank's: false where it has not come while another rank's has been waiting for so
  * many seconds, in which this process ran. */

@@ -35,6 +35,8 @@ typedef struct DensePart {
     int64_t *values, *states;
     /* owned: of a server what it has; of who asks room for one server's part */
     float *value, *state;
+    /* owned: of a server, one rank's gradients */
+    float *gradient;
 } DensePart;
 
 static void add_pieces(const Tables *t, DensePart *d, int param, const TableDense *of,
@@ -79,6 +81,7 @@ void async_init(Tables *t, const TableDense *param, int count, const Config *con
     d->value = mem_new((size_t)most * sizeof *d->value);
     d->state = mem_new((size_t)states * sizeof *d->state);
     if (t->asks) return;
+    d->gradient = mem_new((size_t)most * sizeof *d->gradient);
     t->met_by = mem_new((size_t)t->askers * sizeof *t->met_by);
     t->now = mem_new((size_t)t->bags * sizeof *t->now);
     for (int b = 0; b < t->bags; ++b) {
@@ -101,6 +104,7 @@ void async_fini(Tables *t)
     mem_free(&d->states);
     mem_free(&d->value);
     mem_free(&d->state);
+    mem_free(&d->gradient);
     mem_free(&t->dense);
 }
 
@@ -131,7 +135,7 @@ void async_rows(Tables *t, Flight *f)
         for (int o = 0; o < t->owners; ++o)
             if (look->begin[o + 1] > look->begin[o])
                 send_some(t, SAY_PULL, b, o, look->count + o * tables, look->id + look->begin[o],
-                          (Say){0});
+                          (Say){0}, NULL);
         for (int o = 0; o < t->owners; ++o)
             if (look->begin[o + 1] > look->begin[o])
                 hear_floats(t, t->first_owner + o, look->value + look->begin[o] * width,
@@ -161,7 +165,7 @@ static void push_rows(Tables *t, Flight *f, Say numbers)
         for (int o = 0; o < t->owners; ++o) {
             if (look->begin[o + 1] == look->begin[o]) continue;
             send_some(t, SAY_PUSH_NOW, b, o, look->count + o * tables, look->id + look->begin[o],
-                      numbers);
+                      numbers, NULL);
             tell_floats(t, t->first_owner + o, look->sum + look->begin[o] * width,
                         (look->begin[o + 1] - look->begin[o]) * width);
         }
@@ -264,22 +268,20 @@ static void update_dense(Tables *t, int from, const Say *what)
 {
     DensePart *d = t->dense;
     int own = number_of(t);
-    float *grad = mem_new((size_t)(d->values[own] + 1) * sizeof *grad);
-    hear_floats(t, from, grad, d->values[own]);
+    hear_floats(t, from, d->gradient, d->values[own]);
     for (int i = 0; i < d->count; ++i) {
         const Piece *p = &d->piece[i];
         if (p->server != own) continue;
         double rate = p->rule.rate * (p->lr_scale > 0 ? p->lr_scale : 1);
         OptimRowArgs args = {.w = d->value + p->value,
                              .state = d->state + p->state,
-                             .g = grad + p->value,
+                             .g = d->gradient + p->value,
                              .width = (int)p->elements,
                              .lr = (float)((double)(float)what->lr * rate),
                              .grad_scale = (float)what->grad_scale,
                              .decay = p->decay ? (float)p->rule.is->weight_decay : 0};
         p->rule.table->row_update(&p->rule, &args);
     }
-    mem_free(&grad);
 }
 
 void async_serve(Tables *t, int from, const Say *what)

@@ -4,8 +4,10 @@
  * Servers change nothing in between, and forget nothing: what comes out depends on how many ranks
  * compute and on the period, not on servers or on time.
  *
- *      rank     pull new rows .. step .. pull .. step ..    push all, wait
- *      server   answers each pull by itself                all have pushed: add, go on */
+ *      rank     ask for new rows .. step .. ask .. step ..  push all, wait
+ *      server   answers each by itself                     all have pushed: add, go on
+ *
+ * A step's new rows are asked for while the one before is worked on, but across a period's end. */
 #include "tables.h"
 
 #include "layers.h"
@@ -21,6 +23,23 @@ typedef struct Pushed {
     float *delta;
 } Pushed;
 
+/* What a server answers a rank for a bag. */
+typedef struct Answer {
+    /* owned; for so many floats */
+    float *value;
+    int64_t most;
+    WorldTold told;
+} Answer;
+
+/* Ids of a bag that are new in the period: owned, their places, by owner, and themselves; count of
+ * each owner's table; where each owner's begin. */
+typedef struct Asked {
+    int32_t *place, *count, *begin;
+    uint64_t *id;
+    /* [owners] */
+    WorldTold *told;
+} Asked;
+
 /* This rank has changed nothing yet. */
 static void begin_period(Tables *t)
 {
@@ -32,10 +51,24 @@ static void begin_period(Tables *t)
 
 void geo_init(Tables *t)
 {
+    /* answers are mode async's, too */
+    if (!t->asks && table_mode_is_local(t->plan.mode))
+        t->answer = mem_new((size_t)(t->askers * t->bags) * sizeof *t->answer);
     if (t->plan.mode != TABLE_GEO) return;
     if (!t->asks) {
         t->pushed = mem_new((size_t)(t->askers * t->bags) * sizeof *t->pushed);
         return;
+    }
+    t->asked = mem_new((size_t)t->bags * sizeof *t->asked);
+    for (int b = 0; b < t->bags; ++b) {
+        const Lookup *look = &t->training.flight[0].look[b];
+        size_t ids = (size_t)(look->most * look->micros) + 1, owners = (size_t)t->owners;
+        Asked *a = &t->asked[b];
+        a->place = mem_new(ids * sizeof *a->place);
+        a->id = mem_new(ids * sizeof *a->id);
+        a->count = mem_new(owners * (size_t)t->bag[b].tables * sizeof *a->count);
+        a->begin = mem_new((owners + 1) * sizeof *a->begin);
+        a->told = mem_new(owners * sizeof *a->told);
     }
     t->local = mem_new((size_t)t->stores * sizeof *t->local);
     begin_period(t);
@@ -54,8 +87,22 @@ static void pushed_clear(Tables *t)
 void geo_fini(Tables *t)
 {
     for (int i = 0; i < t->stores && t->local; ++i) row_store_free(&t->local[i]);
+    for (int b = 0; b < t->bags && t->asked; ++b) {
+        Asked *a = &t->asked[b];
+        mem_free(&a->place);
+        mem_free(&a->id);
+        mem_free(&a->count);
+        mem_free(&a->begin);
+        mem_free(&a->told);
+    }
+    for (int i = 0; i < t->askers * t->bags && t->answer; ++i) {
+        world_tell_wait(&t->answer[i].told);
+        mem_free(&t->answer[i].value);
+    }
     if (t->pushed) pushed_clear(t);
     mem_free(&t->local);
+    mem_free(&t->asked);
+    mem_free(&t->answer);
     mem_free(&t->pushed);
 }
 
@@ -63,7 +110,7 @@ void geo_fini(Tables *t)
 
 /* Ids of a bag for one owner: counts of its tables and all of them. */
 void send_some(const Tables *t, SayKind kind, int b, int owner, const int32_t *count,
-               const uint64_t *id, Say what)
+               const uint64_t *id, Say what, WorldTold *told)
 {
     int rank = t->first_owner + owner, tables = t->bag[b].tables;
     what.kind = kind;
@@ -72,38 +119,11 @@ void send_some(const Tables *t, SayKind kind, int b, int owner, const int32_t *c
     for (int i = 0; i < tables; ++i) what.ids += count[i];
     world_tell(t->plan.world, rank, &what, sizeof what);
     world_tell(t->plan.world, rank, count, (size_t)tables * sizeof *count);
-    world_tell(t->plan.world, rank, id, (size_t)what.ids * sizeof *id);
-}
-
-/* Rows of an owner that this rank has not touched in the period: brings them. at[place], is_new. */
-static void pull(Tables *t, int b, const Lookup *look, int owner, float **at, const bool *is_new)
-{
-    const Bag *bag = &t->bag[b];
-    int tables = bag->tables, width = bag->width, n = 0;
-    int32_t from = look->begin[owner], all = look->begin[owner + 1] - from;
-    int32_t *count = mem_new((size_t)tables * sizeof *count), place = from;
-    uint64_t *id = mem_new((size_t)(all + 1) * sizeof *id);
-    for (int i = 0; i < tables; ++i)
-        for (int32_t end = place + look->count[owner * tables + i]; place < end; ++place) {
-            if (!is_new[place]) continue;
-            ++count[i];
-            id[n++] = look->id[place];
-        }
-    if (n > 0) {
-        size_t row = (size_t)width * sizeof(float);
-        float *value = mem_new((size_t)n * row);
-        send_some(t, SAY_PULL, b, owner, count, id, (Say){0});
-        (void)world_hear(t->plan.world, t->first_owner + owner, value, (size_t)n * row);
-        n = 0;
-        for (place = from; place < from + all; ++place) {
-            if (!is_new[place]) continue;
-            memcpy(at[place], value + (int64_t)n * width, row);
-            memcpy(at[place] + width, value + (int64_t)n++ * width, row);
-        }
-        mem_free(&value);
-    }
-    mem_free(&count);
-    mem_free(&id);
+    size_t bytes = (size_t)what.ids * sizeof *id;
+    if (told)
+        world_tell_begin(told, t->plan.world, rank, id, bytes);
+    else
+        world_tell(t->plan.world, rank, id, bytes);
 }
 
 /* This rank's own row of each of the step's ids, by place. */
@@ -121,18 +141,67 @@ static void find_local(Tables *t, int b, const Lookup *look, float **at, bool *i
     }
 }
 
+/* Those that are new, which all owners are asked for. */
+static void ask(Tables *t, int b, const Lookup *look, const bool *is_new)
+{
+    const int tables = t->bag[b].tables;
+    Asked *a = &t->asked[b];
+    int32_t n = 0, place = 0;
+    for (int s = 0; s < t->owners * tables; ++s) {
+        if (s % tables == 0) a->begin[s / tables] = n;
+        a->count[s] = 0;
+        for (int32_t end = place + look->count[s]; place < end; ++place) {
+            if (!is_new[place]) continue;
+            a->place[n] = place;
+            a->id[n++] = look->id[place];
+            ++a->count[s];
+        }
+    }
+    a->begin[t->owners] = n;
+    for (int o = 0; o < t->owners; ++o)
+        if (a->begin[o + 1] > a->begin[o])
+            send_some(t, SAY_PULL, b, o, a->count + o * tables, a->id + a->begin[o], (Say){0},
+                      &a->told[o]);
+}
+
+void geo_ask(Tables *t, Flight *f)
+{
+    for (int b = 0; b < t->bags; ++b) {
+        Lookup *look = &f->look[b];
+        bool *is_new = mem_new(((size_t)look->names.count + 1) * sizeof *is_new);
+        find_local(t, b, look, look->own, is_new);
+        ask(t, b, look, is_new);
+        mem_free(&is_new);
+    }
+}
+
+/* Answers come where the step's sums will be. */
+static void hear_rows(Tables *t, int b, Lookup *look)
+{
+    const int64_t width = t->bag[b].width;
+    const size_t row = (size_t)width * sizeof(float);
+    Asked *a = &t->asked[b];
+    for (int o = 0; o < t->owners; ++o) {
+        const int32_t first = a->begin[o], end = a->begin[o + 1];
+        if (end == first) continue;
+        (void)world_hear(t->plan.world, t->first_owner + o, look->sum, (size_t)(end - first) * row);
+        world_tell_wait(&a->told[o]);
+        for (int32_t i = first; i < end; ++i) {
+            float *own = look->own[a->place[i]];
+            memcpy(own, look->sum + (i - first) * width, row);
+            memcpy(own + width, own, row);
+        }
+    }
+}
+
 void geo_rows(Tables *t, Flight *f)
 {
     for (int b = 0; b < t->bags; ++b) {
         Lookup *look = &f->look[b];
-        size_t ids = (size_t)look->names.count + 1, width = (size_t)t->bag[b].width;
-        float **at = look->own;
-        bool *is_new = mem_new(ids * sizeof *is_new);
-        find_local(t, b, look, at, is_new);
-        for (int o = 0; o < t->owners; ++o) pull(t, b, look, o, at, is_new);
+        const size_t width = (size_t)t->bag[b].width;
+        hear_rows(t, b, look);
         for (int p = 0; p < look->names.count; ++p)
-            memcpy(look->value + (size_t)p * width, at[p], width * sizeof(float));
-        mem_free(&is_new);
+            memcpy(look->value + (size_t)p * width, look->own[p], width * sizeof(float));
     }
 }
 
@@ -170,7 +239,7 @@ static void push_to(Tables *t, int b, int owner)
             ++count[i];
         }
     }
-    send_some(t, SAY_PUSH, b, owner, count, id, (Say){0});
+    send_some(t, SAY_PUSH, b, owner, count, id, (Say){0}, NULL);
     world_tell(t->plan.world, t->first_owner + owner, delta, (size_t)(n * width) * sizeof *delta);
     mem_free(&count);
     mem_free(&id);
@@ -205,14 +274,20 @@ void geo_pull(Tables *t, int from, const Say *what)
     uint64_t *id;
     int64_t width = t->bag[what->bag].width;
     hear_some(t, from, what, &count, &id);
-    float *value = mem_new((size_t)(what->ids * width + 1) * sizeof *value);
+    Answer *answer = &t->answer[from * t->bags + what->bag];
+    world_tell_wait(&answer->told);
+    if (what->ids * width > answer->most) {
+        answer->most = what->ids * width;
+        answer->value = mem_resize(answer->value, (size_t)answer->most * sizeof *answer->value);
+    }
     float **row = mem_new((size_t)(what->ids + 1) * sizeof *row);
-    OwnerPart part = {.count = count, .ids = what->ids, .id = id, .value = value, .row = row};
+    OwnerPart part = {
+        .count = count, .ids = what->ids, .id = id, .value = answer->value, .row = row};
     owner_answer_part(&t->training.flight[0].owner[what->bag], &part);
-    world_tell(t->plan.world, from, value, (size_t)(what->ids * width) * sizeof *value);
+    world_tell_begin(&answer->told, t->plan.world, from, answer->value,
+                     (size_t)(what->ids * width) * sizeof *answer->value);
     mem_free(&count);
     mem_free(&id);
-    mem_free(&value);
     mem_free(&row);
 }
 

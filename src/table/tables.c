@@ -155,9 +155,25 @@ static void take_step(TableStream *s, Flight *f, double *wait_s)
 
 static void ask_rows(TableStream *s, Flight *f)
 {
-    say(s->tables, say_of(s, SAY_ROWS, f));
-    stream_rows(s, f);
+    Tables *t = s->tables;
     f->asked = true;
+    if (is_local(s)) {
+        if (t->plan.mode == TABLE_GEO) geo_ask(t, f);
+        return;
+    }
+    say(t, say_of(s, SAY_ROWS, f));
+    stream_rows(s, f);
+}
+
+static void wait_rows(TableStream *s, Flight *f)
+{
+    Tables *t = s->tables;
+    if (!is_local(s))
+        stream_wait_rows(s);
+    else if (t->plan.mode == TABLE_GEO)
+        geo_rows(t, f);
+    else
+        async_rows(t, f);
 }
 
 static void update_oldest(TableStream *s)
@@ -196,16 +212,9 @@ static Status begin_step(TableStream *s, double *wait_s)
     f->taken = false;
     s->given = 0;
     if (f->status != OK) return fail(f->status, "%s", f->why);
-    if (is_local(s)) {
-        if (t->plan.mode == TABLE_GEO)
-            geo_rows(t, f);
-        else
-            async_rows(t, f);
-        return OK;
-    }
     if (!f->asked) ask_rows(s, f);
     f->asked = false;
-    stream_wait_rows(s);
+    wait_rows(s, f);
     if (t->plan.staleness > 0 && s == &t->training && !t->border) begin_ahead(s, wait_s);
     return OK;
 }
@@ -218,6 +227,9 @@ static Status next(void *user, const Batch **batch, double *wait_s)
     bool last = s->given == s->tables->plan.micros;
     for (int i = 1; i <= s->ahead && last; ++i)
         if (!flight_after(s, i)->taken) take_step(s, flight_after(s, i), wait_s);
+    /* in mode geo servers change at borders only */
+    bool same = s->tables->plan.mode == TABLE_GEO && is_local(s) && !s->tables->border;
+    if (last && same && !flight_after(s, 1)->asked) ask_rows(s, flight_after(s, 1));
     return OK;
 }
 
@@ -243,6 +255,8 @@ void tables_forget(Tables *t)
 {
     TableStream *s = &t->training;
     if (!is_local(s)) say(t, (Say){.kind = SAY_FORGET});
+    for (int i = 0; i < s->flights && is_local(s); ++i)
+        if (s->flight[i].asked) wait_rows(s, &s->flight[i]);
     stream_settle(s);
     s->pending = 0;
     for (int i = 0; i < s->flights; ++i) {

@@ -84,7 +84,11 @@ struct Tables {
     /* mode geo; owned: of who asks, each store's rows as this rank has changed them: a row is its
      * values, then those that it had before */
     RowStore **local;
-    /* of a server: what has been pushed in this period, and how many ranks have pushed all */
+    /* [bags]: new rows of the step that was asked for last */
+    struct Asked *asked;
+    /* of a server: [askers][bags], the answers that are on their way, what has been pushed in this
+     * period, and how many ranks have pushed all */
+    struct Answer *answer;
     struct Pushed *pushed;
     int pushed_by;
 };
@@ -151,14 +155,17 @@ void stream_settle(TableStream *stream);
 /* geo.c */
 void geo_init(Tables *tables);
 void geo_fini(Tables *tables);
-/* Of who asks: values for a step's ids, of this rank's own rows; the step's update of them. */
+/* Of who asks: of a step's ids, those that are new in the period go to servers, which do not change
+ * in it. Then values for all of them, of this rank's own rows; the step's update of them. */
+void geo_ask(Tables *tables, Flight *flight);
 void geo_rows(Tables *tables, Flight *flight);
 void geo_update(Tables *tables, Flight *flight, double lr, double grad_scale);
 /* Of a server: what rank `from` has said. */
 void geo_pull(Tables *tables, int from, const Say *what);
 void geo_push(Tables *tables, int from, const Say *what);
+/* told: ids are on their way until it is waited for; NULL: not behind the call. */
 void send_some(const Tables *tables, SayKind kind, int bag, int owner, const int32_t *count,
-               const uint64_t *id, Say more);
+               const uint64_t *id, Say more, WorldTold *told);
 /* async.c */
 void async_init(Tables *tables, const TableDense *param, int count, const Config *config);
 void async_fini(Tables *tables);

@@ -71,7 +71,7 @@ bool border_at(const Trainer *t, int64_t step)
 void border_begin_step(Trainer *t)
 {
     local_begin_step(t);
-    if (t->late && t->tables) tables_border(t->tables, border_at(t, t->step + 1));
+    if (has_borders(t) && t->tables) tables_border(t->tables, border_at(t, t->step + 1));
 }
 
 /* What any rank was asked to do since the last border. */

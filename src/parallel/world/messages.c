@@ -102,6 +102,18 @@ void world_tell(const World *world, int rank, const void *data, size_t bytes)
     MPI_CHECK(MPI_Send(data, (int)bytes, MPI_BYTE, rank, TAG_TELL, world->comm));
 }
 
+void world_tell_begin(WorldTold *told, const World *world, int rank, const void *data, size_t bytes)
+{
+    MPI_CHECK(MPI_Isend(data, (int)bytes, MPI_BYTE, rank, TAG_TELL, world->comm, &told->request));
+    told->begun = true;
+}
+
+void world_tell_wait(WorldTold *told)
+{
+    if (told->begun) MPI_CHECK(MPI_Wait(&told->request, MPI_STATUS_IGNORE));
+    told->begun = false;
+}
+
 bool world_awaits(const World *world, int rank, double patience_s)
 {
     Pause pause = {0};

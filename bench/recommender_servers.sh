@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# The model of recommender.sh beside those who have what weft has, in turn, in one run: one server and two ranks in sync, geo and async
+# beside PaddlePaddle's parameter server with two workers, and two ranks without a server beside TorchRec. A table in Markdown has
+# medians of samples/s of all ranks and of the peak memory of all processes (PSS), and of the ratios of one round's runs.
+# usage: PADDLE=python TORCHREC=python bench/recommender_servers.sh [BATCH ...]     10, 512 and 4096
+#   PADDLE, TORCHREC: see peer_paddle.py and peer_torchrec.py for what they need    TEXT: a folder that peer_paddle.py --export has
+#   written    TIME, ROUNDS, SAMPLES, DATA, KEPT: see recommender.bash
+set -eu
+. "$(dirname "$0")/recommender.bash"
+[ $# -gt 0 ] || set -- 10 512 4096
+text=${TEXT:-$tmp/text}
+paddle="${PADDLE:-python3} $(dirname "$0")/peer_paddle.py"
+torchrec="${TORCHREC:-python3} $(dirname "$0")/peer_torchrec.py"
+[ -e "$text" ] || $paddle "$data" --export "$text" --samples "$samples"
+
+for _ in $(seq "$rounds"); do
+    for batch in "$@"; do
+        weft_run "$batch" weft-geo 3 grid.servers=1 grid.mode=geo grid.geo_steps=100
+        peer_run "$batch" paddle-geo $paddle "$text" --mode geo
+        weft_run "$batch" weft-async 3 grid.servers=1 grid.mode=async grid.geo_steps=100
+        peer_run "$batch" paddle-async $paddle "$text" --mode async
+        weft_run "$batch" weft-sync 3 grid.servers=1
+        weft_run "$batch" weft-collective 2
+        peer_run "$batch" torchrec-column $two $torchrec "$data" --sharding column_wise
+        peer_run "$batch" torchrec-data $two $torchrec "$data" --sharding data_parallel
+        peer_run "$batch" torchrec-threads $torchrec "$data" --threads 2
+    done
+done
+
+# Medians of the ratios of column $3, round by round.
+ratio() { paste -d' ' "$kept/$1" "$kept/$2" | awk -v c="$3" 'NF == 4 { print $c / $(c + 2) }' | median; }
+row() { # BATCH WEFT PEER WORDS PEER'S WORDS
+    echo "$(column "$2.$1" 1) $(column "$3.$1" 1) $(ratio "$2.$1" "$3.$1" 1) $(column "$2.$1" 2) $(column "$3.$1" 2) $(ratio "$2.$1" "$3.$1" 2)" |
+        awk -v b="$1" -v w="$4" -v p="$5" '{ printf "| %d | %s | %s | %.0f | %.0f | %.2f | %d | %d | %.2f |\n", b, w, p, $1, $2, $3, $4, $5, $6 }'
+}
+echo "| batch | weft | peer | samples/s | peer's | ratio | MiB | peer's | ratio |"
+echo "|---|---|---|---|---|---|---|---|---|"
+for batch in "$@"; do
+    row "$batch" weft-geo paddle-geo "geo" "Paddle, geo"
+    row "$batch" weft-async paddle-async "async" "Paddle, async"
+    echo "| $batch | sync | Paddle, sync | $(column "weft-sync.$batch" 1) | fails | | $(column "weft-sync.$batch" 2) | | |"
+    row "$batch" weft-collective torchrec-column "no server" "TorchRec, column_wise"
+    row "$batch" weft-collective torchrec-data "no server" "TorchRec, data_parallel"
+    row "$batch" weft-collective torchrec-threads "no server" "TorchRec, 1 process, 2 threads"
+done
+echo
+echo "sync in Paddle: $($paddle "$text" --mode sync --batch 512 --seconds 5 2>/dev/null || true)"
