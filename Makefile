@@ -272,22 +272,26 @@ docs: $(BUILD)/weft       ## the pages, the man page and include/*.h as HTML: bu
 clean:           ## remove what was built
 	rm -rf $(BUILD)
 
-bench: $(BUILD)/weft $(BUILD)/bench/ops_bench $(BUILD)/bench/rows_bench   ## the benchmark programs of bench/
+bench: $(BUILD)/weft $(addprefix $(BUILD)/bench/,ops_bench rows_bench link_bench sums_simulate slow_messages.so)   ## the benchmark programs of bench/
 $(BUILD)/bench/%: bench/%.c $(LIBS)
 	@mkdir -p $(@D)
 	@echo "  cc   $<"
-	$(Q)$(CC) $(CPPFLAGS_ALL) -Isrc $(CFLAGS_ALL) -o $@ $< $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Isrc $(CFLAGS_ALL) -o $@ $< $(filter %.o,$^) $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL)
+$(BUILD)/bench/sums_simulate: $(BUILD)/obj/bench/sums_network.o bench/sums_network.h
+$(BUILD)/bench/slow_messages.so: bench/slow_messages.c $(PROBE)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -std=c17 -fPIC $(WARN) $(WERROR) -shared -o $@ $<
 
 # What else make check runs, but not with sanitizers. A bundle is made of Open MPI 4.
 CHECKED_BUNDLE := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_OPEN_MPI_4)),$(TEST_BUNDLE)))
 CHECKED_CUDA := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),tests/cuda/refusals.sh tests/cuda/devices.sh tests/cuda/gpus.sh))
-tests: $(BUILD)/weft $(TEST_BIN) $(NVTX_TOOL) $(CLOCK_TOOL) $(if $(CHECKED_BUNDLE),$(BUNDLE)/SIZES) $(if $(CHECKED_CUDA),$(BUILD)/emulated/weft)
+tests: $(BUILD)/weft $(BUILD)/bench/sums_simulate $(TEST_BIN) $(NVTX_TOOL) $(CLOCK_TOOL) $(if $(CHECKED_BUNDLE),$(BUNDLE)/SIZES) $(if $(CHECKED_CUDA),$(BUILD)/emulated/weft)
 test: deps       ## build and run every test
 	@$(MAKE) --no-print-directory -j$(NPROC) tests
 	@$(MAKE) --no-print-directory check
 check: tests      ## the tests, nothing installed
 	@WEFT=$(BUILD)/weft WEFT_EMULATED=$(BUILD)/emulated/weft NVTX_TOOL=$(NVTX_TOOL) CLOCK_TOOL=$(CLOCK_TOOL) BUNDLE=$(BUNDLE) \
-	    tests/run.sh $(TEST_BIN) $(TEST_CLI) $(CHECKED_BUNDLE) $(CHECKED_CUDA)
+	    tests/run.sh $(BUILD)/bench/sums_simulate $(TEST_BIN) $(TEST_CLI) $(CHECKED_BUNDLE) $(CHECKED_CUDA)
 matrix: $(BUILD)/tests/train/test_grid_np4 $(BUILD)/tests/train/test_resume_grid_np4  ## all models x grids x schedules x transports, all pairs to resume on
 	@echo "6734 runs (3626 where bf16 is refused) and 200 to resume, on up to 4 ranks"
 	@echo "WEFT_MATRIX=gpt2,layers in the environment takes those models alone"
@@ -352,4 +356,4 @@ install: $(BUILD)/weft   ## PREFIX= and DESTDIR= as usual
 	mkdir -p $(DESTDIR)$(PREFIX)/share/weft/jobs
 	install -m 644 jobs/*.yaml jobs/*.sh $(DESTDIR)$(PREFIX)/share/weft/jobs
 
--include $(FUZZ_SRC:%.c=$(BUILD)/fuzz/obj/%.d) $(OBJ:.o=.d) $(EMULATED_OBJ:.o=.d) $(SIMD_OBJ:.o=.d) $(CU_OBJ:.o=.d) $(TEST_BIN:=.d) $(BUNDLE_OBJ:.o=.d) $(BUILD)/obj/src/main.d $(BUILD)/obj/tests/reference/forward.d
+-include $(FUZZ_SRC:%.c=$(BUILD)/fuzz/obj/%.d) $(OBJ:.o=.d) $(EMULATED_OBJ:.o=.d) $(SIMD_OBJ:.o=.d) $(CU_OBJ:.o=.d) $(TEST_BIN:=.d) $(BUNDLE_OBJ:.o=.d) $(BUILD)/obj/src/main.d $(BUILD)/obj/tests/reference/forward.d $(BUILD)/obj/bench/sums_network.d

@@ -13,7 +13,7 @@ enum { REPEATS_MAX = 101, REPEATS_MIN = 9, SIZES_MAX = 4 };
 static const double SECONDS = 0.4;
 
 typedef struct CommArgs {
-    int64_t ranks;
+    int64_t ranks, repeats;
     bool json;
     double mb;
     /* index in devices; CommWay */
@@ -31,6 +31,9 @@ static const Flag flags[] = {
     {"--way", FLAG_FIELD(CommArgs, way), .value = "auto|all|halving", .fallback = "auto",
      .help = "how sums by messages go: each rank with all others at once, or with log2 of them in "
              "turn"},
+    {"--repeats", FLAG_FIELD(CommArgs, repeats), .value = "N", .lo = 0, .hi = REPEATS_MAX,
+     .fallback = "0",
+     .help = "times each figure is measured; 0: for half a second, but 9 at least"},
     {"--json", FLAG_FIELD(CommArgs, json), .help = "one JSON object a line"},
 };
 
@@ -76,6 +79,8 @@ typedef struct Bench {
     const World *world;
     Backend *backend;
     Stream *stream;
+    /* 0: by time */
+    int repeats;
     /* room in from and to */
     size_t bytes;
     /* the backend's memory */
@@ -127,6 +132,7 @@ static double measure(Bench *bench, BenchRun run, int64_t count)
     double once = time_once(bench, run, count), times[REPEATS_MAX];
     int repeats = once * REPEATS_MAX < SECONDS ? REPEATS_MAX : (int)(SECONDS / once);
     if (repeats < REPEATS_MIN) repeats = REPEATS_MIN;
+    if (bench->repeats > 0) repeats = bench->repeats;
     for (int i = 0; i < repeats; ++i) times[i] = time_once(bench, run, count);
     return median(times, repeats);
 }
@@ -287,8 +293,11 @@ static Status bench_ranks(const World *world, Backend *backend, const CommArgs *
     int sizes = 0;
     while (sizes < SIZES_MAX - 1 && times[sizes].bytes < asked) ++sizes;
     times[sizes++].bytes = asked;
-    Bench bench = {
-        .world = world, .backend = backend, .stream = table->stream(backend), .bytes = asked};
+    Bench bench = {.world = world,
+                   .backend = backend,
+                   .stream = table->stream(backend),
+                   .repeats = (int)args->repeats,
+                   .bytes = asked};
     bench.from = table->alloc(backend, asked);
     bench.to = table->alloc(backend, asked);
     table->flat->fill(bench.stream, bench.from, 0, (int64_t)(asked / sizeof(float)));

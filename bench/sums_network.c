@@ -1,0 +1,416 @@
+/* The plans of the ways, and a simulation by events: a port takes a message, a step ends. */
+#include "sums_network.h"
+#include "parallel.h"
+#include "../src/parallel/order/halving.h"
+
+#include <math.h>
+
+/* WINDOW: so many pieces a message may be ahead of who receives it */
+enum { WINDOW = 64, IN_FLIGHT = SUM_PIECES_IN_FLIGHT };
+
+int sums_pieces_most = 64;
+const char *const way_names[WAYS] = {"all to all", "halving", "ring", "recursive doubling",
+                                     "Rabenseifner"};
+
+/* ---- who sends what to whom ---- */
+
+typedef struct Message {
+    int to, slices;
+} Message;
+
+/* What a rank does in a step of a piece: its messages, and how many it waits for. */
+typedef struct Step {
+    int64_t first;
+    int sends, receives;
+} Step;
+
+/* Of ranks 0 to simulated - 1: those of the first leaf switch, or all. */
+typedef struct Pattern {
+    int ranks, simulated, steps, in_flight;
+    /* owned: `steps` a rank; all messages */
+    Step *step;
+    Message *message;
+    int64_t messages, capacity;
+} Pattern;
+
+static Step *step_of(const Pattern *p, int rank, int step)
+{
+    return &p->step[(int64_t)rank * p->steps + step];
+}
+
+static void add_message(Pattern *p, Step *step, int to, int slices)
+{
+    if (p->messages == p->capacity) {
+        p->capacity = 2 * p->capacity + 1024;
+        p->message = mem_resize(p->message, (size_t)p->capacity * sizeof *p->message);
+    }
+    if (step->sends++ == 0) step->first = p->messages;
+    p->message[p->messages++] = (Message){to, slices};
+}
+
+/* The same messages in both phases. */
+static void plan_all(Pattern *p, int rank)
+{
+    Step *collect = step_of(p, rank, 0);
+    for (int i = 1; i < p->ranks; ++i) add_message(p, collect, (rank + i) % p->ranks, 1);
+    collect->receives = p->ranks - 1;
+    *step_of(p, rank, 1) = *collect;
+}
+
+/* Two ranks meet at the level of the highest bit in which they differ. */
+static void plan_halving(Pattern *p, int rank)
+{
+    Halving *h = halving_new(rank, p->ranks);
+    for (int i = 0; i < h->rounds; ++i) {
+        const HalvingRound *round = &h->round[i];
+        const HalvingMessage *received = &round->received;
+        bool receives = received->end > received->begin;
+        if (!receives && round->sends == 0) continue;
+        int peer = receives ? received->peer : round->sent->peer;
+        int level = 31 - __builtin_clz((unsigned)(rank ^ peer));
+        Step *collect = step_of(p, rank, level), *spread = step_of(p, rank, p->steps - 1 - level);
+        for (int k = 0; k < round->sends; ++k)
+            add_message(p, collect, round->sent[k].peer, round->sent[k].end - round->sent[k].begin);
+        if (receives) add_message(p, spread, received->peer, received->end - received->begin);
+        collect->receives = receives;
+        spread->receives = round->sends;
+    }
+    halving_free(&h);
+}
+
+static void plan_ring(Pattern *p, int rank)
+{
+    Step *first = step_of(p, rank, 0);
+    add_message(p, first, (rank + 1) % p->ranks, 1);
+    first->receives = 1;
+    for (int i = 1; i < p->steps; ++i) *step_of(p, rank, i) = *first;
+}
+
+/* ranks: a power of two */
+static void plan_doubling(Pattern *p, int rank)
+{
+    for (int i = 0; i < p->steps; ++i) {
+        Step *step = step_of(p, rank, i);
+        add_message(p, step, rank ^ 1 << i, p->ranks);
+        step->receives = 1;
+    }
+}
+
+static const struct WayRow {
+    void (*plan)(Pattern *, int rank);
+    /* moves pieces as training does, else all at once */
+    bool pieces;
+} ways[WAYS] = {{.plan = plan_all, .pieces = true},
+                {.plan = plan_halving, .pieces = true},
+                {.plan = plan_ring},
+                {.plan = plan_doubling},
+                {.plan = plan_halving}};
+
+static int steps_of(Way way, int ranks)
+{
+    int rounds = halving_rounds(ranks);
+    return way == ALL ? 2 : way == RING ? 2 * (ranks - 1) : way == DOUBLING ? rounds : 2 * rounds;
+}
+
+static bool is_power(int n)
+{
+    return (n & (n - 1)) == 0;
+}
+
+/* Does each leaf switch the same? */
+static bool alike(Way way, int ranks, int group)
+{
+    bool turns = way == ALL || way == RING;
+    return ranks % group == 0 && (turns || (is_power(ranks) && is_power(group)));
+}
+
+static Pattern pattern_new(Way way, int ranks, int simulated)
+{
+    Pattern p = {.ranks = ranks,
+                 .simulated = simulated,
+                 .steps = steps_of(way, ranks),
+                 .in_flight = ways[way].pieces ? IN_FLIGHT : 1};
+    p.step = mem_new((size_t)p.simulated * (size_t)p.steps * sizeof *p.step);
+    for (int r = 0; r < p.simulated; ++r) ways[way].plan(&p, r);
+    return p;
+}
+
+static void pattern_free(Pattern *p)
+{
+    mem_free(&p->step);
+    mem_free(&p->message);
+}
+
+/* ---- the simulation ---- */
+
+/* Messages that wait for their rank's port: the sends of a slot's step. */
+typedef struct Batch {
+    int64_t next, end;
+    int slot;
+} Batch;
+
+/* A piece under way. */
+typedef struct Slot {
+    int piece, step;
+    bool busy, sent;
+    double sent_s;
+} Slot;
+
+typedef struct Rank {
+    double free_s;
+    /* a ring: no more than one a slot */
+    Batch queue[IN_FLIGHT];
+    int first, queued, next_piece;
+    Slot slot[IN_FLIGHT];
+} Rank;
+
+/* What has come for a step of a piece, and when the last of it comes. */
+typedef struct Arrived {
+    double last_s;
+    int piece, count;
+} Arrived;
+
+/* A rank's port takes its next message (slot -1), or a slot's step ends. */
+typedef struct Event {
+    double at;
+    int rank, slot;
+} Event;
+
+typedef struct Sim {
+    const Pattern *pattern;
+    const Net *net;
+    double bytes, piece_bytes, end_s;
+    int pieces;
+    /* owned arrays: of ranks; of leaf switches, up and down; of ports that receive; of steps */
+    Rank *rank;
+    double *up, *down, *in;
+    Arrived *arrived;
+    /* owned: a heap, the next one first */
+    Event *event;
+    int events, capacity;
+} Sim;
+
+/* Of what is at the same time, ends come before sends, and sends in an order that is the same
+ * around every leaf switch. */
+static bool before(const Sim *s, const Event *a, const Event *b)
+{
+    if (a->at != b->at) return a->at < b->at;
+    if ((a->slot < 0) != (b->slot < 0)) return a->slot >= 0;
+    int group = s->net->group, x = a->rank % group, y = b->rank % group;
+    if (x != y) return x < y;
+    return a->rank != b->rank ? a->rank < b->rank : a->slot < b->slot;
+}
+
+static void event_push(Sim *s, Event event)
+{
+    if (s->events == s->capacity) {
+        s->capacity = 2 * s->capacity + 64;
+        s->event = mem_resize(s->event, (size_t)s->capacity * sizeof *s->event);
+    }
+    int at = s->events++;
+    for (; at > 0 && before(s, &event, &s->event[(at - 1) / 2]); at = (at - 1) / 2)
+        s->event[at] = s->event[(at - 1) / 2];
+    s->event[at] = event;
+}
+
+static Event event_pop(Sim *s)
+{
+    Event first = s->event[0], last = s->event[--s->events];
+    int at = 0;
+    for (int child = 1; child < s->events; child = 2 * at + 1) {
+        if (child + 1 < s->events && before(s, &s->event[child + 1], &s->event[child])) ++child;
+        if (!before(s, &s->event[child], &last)) break;
+        s->event[at] = s->event[child];
+        at = child;
+    }
+    s->event[at] = last;
+    return first;
+}
+
+static Arrived *arrived_of(const Sim *s, int rank, int piece, int step)
+{
+    int64_t window = s->pattern->in_flight == 1 ? 1 : WINDOW;
+    return &s->arrived[((int64_t)rank * window + piece % window) * s->pattern->steps + step];
+}
+
+/* The step ends once all is sent and all is there. */
+static void look(Sim *s, int rank, int slot)
+{
+    Slot *of = &s->rank[rank].slot[slot];
+    int receives = step_of(s->pattern, rank, of->step)->receives;
+    Arrived *a = arrived_of(s, rank, of->piece, of->step);
+    if (!of->sent || (receives > 0 && (a->piece != of->piece || a->count != receives))) return;
+    double at = receives > 0 && a->last_s > of->sent_s ? a->last_s : of->sent_s;
+    a->count = 0;
+    event_push(s, (Event){at, rank, slot});
+}
+
+static void arrive(Sim *s, int rank, int piece, int step, double at)
+{
+    Arrived *a = arrived_of(s, rank, piece, step);
+    if (a->count == 0) *a = (Arrived){.piece = piece};
+    if (a->piece != piece) die("a message is more than %d pieces ahead", WINDOW);
+    if (at > a->last_s) a->last_s = at;
+    if (++a->count != step_of(s->pattern, rank, step)->receives) return;
+    for (int i = 0; i < s->pattern->in_flight; ++i) {
+        const Slot *slot = &s->rank[rank].slot[i];
+        if (slot->busy && slot->piece == piece && slot->step == step) look(s, rank, i);
+    }
+}
+
+/* The slot's step begins, or the next one that has messages, or the next piece. */
+static void begin(Sim *s, int rank, int slot, double now)
+{
+    Rank *r = &s->rank[rank];
+    Slot *of = &r->slot[slot];
+    const Step *step = NULL;
+    while (of->step < s->pattern->steps) {
+        step = step_of(s->pattern, rank, of->step);
+        if (step->sends > 0 || step->receives > 0) break;
+        ++of->step;
+    }
+    if (of->step == s->pattern->steps) {
+        of->busy = false;
+        if (now > s->end_s) s->end_s = now;
+        if (r->next_piece == s->pieces) return;
+        *of = (Slot){.piece = r->next_piece++, .busy = true};
+        begin(s, rank, slot, now);
+        return;
+    }
+    of->sent = step->sends == 0;
+    of->sent_s = now;
+    if (of->sent) {
+        look(s, rank, slot);
+        return;
+    }
+    if (r->queued == 0) event_push(s, (Event){now > r->free_s ? now : r->free_s, rank, -1});
+    r->queue[(r->first + r->queued++) % IN_FLIGHT] =
+        (Batch){step->first, step->first + step->sends, slot};
+}
+
+/* When a message that reaches a link at `at` begins there; its end there is no later than *end. */
+static double pass(double *link, double at, double takes, double *end)
+{
+    double begins = at > *link ? at : *link;
+    *link = begins + takes;
+    if (*link > *end) *end = *link;
+    return begins;
+}
+
+static void send_next(Sim *s, int rank, double now)
+{
+    const Net *net = s->net;
+    Rank *r = &s->rank[rank];
+    Batch *batch = &r->queue[r->first];
+    Slot *slot = &r->slot[batch->slot];
+    const Message *m = &s->pattern->message[batch->next++];
+    double left = s->bytes - slot->piece * s->piece_bytes;
+    double piece = left < s->piece_bytes ? left : s->piece_bytes;
+    double takes = piece * m->slices / s->pattern->ranks * net->byte_s;
+    double at = now + net->overhead_s, end = at + takes;
+    int to = m->to % s->pattern->simulated;
+    r->free_s = end;
+    if (rank / net->group != m->to / net->group) {
+        double shared = takes * net->over / net->group;
+        at = pass(&s->up[rank / net->group], at, shared, &end);
+        at = pass(&s->down[to / net->group], at, shared, &end);
+    }
+    pass(&s->in[to], at, takes, &end);
+    int step = slot->step;
+    if (batch->next == batch->end) {
+        r->first = (r->first + 1) % IN_FLIGHT;
+        --r->queued;
+        slot->sent = true;
+        slot->sent_s = r->free_s;
+        look(s, rank, (int)(slot - r->slot));
+    }
+    if (r->queued > 0) event_push(s, (Event){r->free_s, rank, -1});
+    arrive(s, to, slot->piece, step, end + net->latency_s);
+}
+
+/* Of a sum of so many bytes, in pieces: the time at which the last rank has all. */
+static double simulate(const Pattern *pattern, const Net *net, double bytes, double piece_bytes)
+{
+    size_t ranks = (size_t)pattern->simulated, steps = (size_t)pattern->steps;
+    Sim s = {.pattern = pattern,
+             .net = net,
+             .bytes = bytes,
+             .piece_bytes = piece_bytes,
+             .pieces = (int)ceil(bytes / piece_bytes - 1e-9)};
+    s.rank = mem_new(ranks * sizeof *s.rank);
+    s.up = mem_new(3 * ranks * sizeof *s.up);
+    s.down = s.up + ranks;
+    s.in = s.down + ranks;
+    s.arrived = mem_new(ranks * steps * (pattern->in_flight == 1 ? 1 : WINDOW) * sizeof *s.arrived);
+    for (int i = 0; i < pattern->in_flight; ++i)
+        for (int r = 0; r < pattern->simulated; ++r) {
+            s.rank[r].slot[i].step = pattern->steps;
+            begin(&s, r, i, 0);
+        }
+    while (s.events > 0) {
+        Event event = event_pop(&s);
+        if (event.slot < 0) {
+            send_next(&s, event.rank, event.at);
+        } else {
+            ++s.rank[event.rank].slot[event.slot].step;
+            begin(&s, event.rank, event.slot, event.at);
+        }
+    }
+    for (int r = 0; r < pattern->simulated; ++r)
+        for (int i = 0; i < pattern->in_flight; ++i)
+            if (s.rank[r].slot[i].busy) die("rank %d waits for ever", r);
+    mem_free(&s.rank);
+    mem_free(&s.up);
+    mem_free(&s.arrived);
+    mem_free(&s.event);
+    return s.end_s;
+}
+
+/* At the pace of the second half of the pieces that are simulated. */
+static double long_sum_s(const Pattern *pattern, const Net *net, double bytes, double piece_bytes)
+{
+    int most = sums_pieces_most;
+    if (bytes <= most * piece_bytes) return simulate(pattern, net, bytes, piece_bytes);
+    double whole = simulate(pattern, net, most * piece_bytes, piece_bytes);
+    double half = simulate(pattern, net, most / 2 * piece_bytes, piece_bytes);
+    return whole + (bytes / piece_bytes - most) * (whole - half) / (most - most / 2);
+}
+
+/* Messages of a piece, and slices in them, of the rank that sends most. */
+static void count_sent(const Pattern *p, int *messages, int64_t *slices)
+{
+    *messages = 0;
+    *slices = 0;
+    for (int r = 0; r < p->simulated; ++r) {
+        int sends = 0;
+        int64_t sent = 0;
+        for (int i = 0; i < p->steps; ++i) {
+            const Step *step = step_of(p, r, i);
+            sends += step->sends;
+            for (int k = 0; k < step->sends; ++k) sent += p->message[step->first + k].slices;
+        }
+        if (sends > *messages) *messages = sends;
+        if (sent > *slices) *slices = sent;
+    }
+}
+
+SimulatedSum sum_simulated(Way way, int ranks, double bytes, const Net *net, bool every)
+{
+    Net of = *net;
+    if (of.group == 0 || of.group > ranks) of.group = ranks;
+    if (way == DOUBLING && !is_power(ranks)) return (SimulatedSum){.seconds = (double)NAN};
+    double piece_bytes = bytes;
+    if (ways[way].pieces)
+        piece_bytes =
+            (double)sum_piece_elements(ranks, 1, (int64_t)(bytes / sizeof(float))) * sizeof(float);
+    bool one = !every && alike(way, ranks, of.group);
+    Pattern p = pattern_new(way, ranks, one ? of.group : ranks);
+    int messages;
+    int64_t slices;
+    count_sent(&p, &messages, &slices);
+    SimulatedSum sum = {.seconds = long_sum_s(&p, &of, bytes, piece_bytes),
+                        .messages = messages * ceil(bytes / piece_bytes - 1e-9),
+                        .bytes = bytes * (double)slices / ranks};
+    pattern_free(&p);
+    return sum;
+}
