@@ -41,6 +41,7 @@ static double round_trip_s(void)
 static double shift_s(int messages, int bytes, int most)
 {
     MPI_Request sent[ROW], received[ROW];
+    for (int i = 0; i < ROW; ++i) sent[i] = received[i] = MPI_REQUEST_NULL;
     int next = (rank + 1) % ranks, last = (rank + ranks - 1) % ranks;
     double start = clock_s();
     for (int i = 0; i < messages + most; ++i) {

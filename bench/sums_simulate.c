@@ -1,10 +1,11 @@
 /* What a sum takes between many ranks, simulated (sums_network.h says how):
  *
  *   sums_simulate                                   is the simulation in order? (a second)
- *   sums_simulate time RANKS MB [KEY=VALUE ...]     seconds of each way; the keys stand in `keys`
+ *   sums_simulate time RANKS MB [KEY=VALUE ...]     milliseconds of each way; KEY: see the usage
  *   sums_simulate page [FILE.svg]                   the tables of docs/sums.md, and its curves */
 #include "sums_network.h"
 #include "base.h"
+#include "parallel/sums.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -61,10 +62,35 @@ static void check_formulas(void)
             double s = sum_simulated(way, n, bytes, &net, false).seconds;
             holds(near(s, expected[way], 1e-9), "the formula of its time", way, n);
         }
-        /* a piece's least: slices of a line each */
-        double little = 64.0 * n;
-        double s = sum_simulated(ALL, n, little, &net, false).seconds;
-        holds(s > 0, "small", ALL, n);
+    }
+}
+
+/* Halving ends between any number of ranks; of a power of two each has 2 log2 messages a piece. */
+static void check_messages(void)
+{
+    const Net net = {.latency_s = 2e-6, .overhead_s = 1e-6, .byte_s = 1e-9};
+    for (int n = 2; n <= 64; ++n) {
+        SimulatedSum sum = sum_simulated(HALVING, n, 4e6, &net, false);
+        int rounds = 31 - __builtin_clz((unsigned)n);
+        double piece = (double)sum_piece_elements(n, 1, 1000000), pieces = ceil(1e6 / piece);
+        holds(isfinite(sum.seconds) && sum.seconds > 0, "an end", HALVING, n);
+        if (n == 1 << rounds)
+            holds(sum.messages == 2 * rounds * pieces, "2 log2 messages a piece", HALVING, n);
+    }
+}
+
+/* A long sum goes on at the pace of its first pieces. */
+static void check_pace(void)
+{
+    const Net net = {
+        .latency_s = 2e-6, .overhead_s = 1e-6, .byte_s = 8e-11, .group = 32, .over = 2};
+    int most = sums_pieces_most;
+    for (Way way = ALL; way <= HALVING; ++way) {
+        double pace = sum_simulated(way, 64, 1.4e8, &net, false).seconds;
+        sums_pieces_most = 1000;
+        double whole = sum_simulated(way, 64, 1.4e8, &net, false).seconds;
+        sums_pieces_most = most;
+        holds(near(pace, whole, 0.01), "the pace of a long sum", way, 64);
     }
 }
 
@@ -72,6 +98,8 @@ static int check(void)
 {
     check_one_for_all();
     check_formulas();
+    check_messages();
+    check_pace();
     printf("%d passed, %d failed\n", passed, failed);
     return failed > 0;
 }

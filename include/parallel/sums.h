@@ -47,6 +47,8 @@ typedef struct SumCost {
     int partners;
     /* one after the other, each waits for messages: of one piece */
     int rounds;
+    /* sent, of all ranks in the mean: of both ways the same; the way back of halving between ranks
+     * that are no power of two takes some of them more, both ways up to 1.25 times as much */
     double bytes;
     /* Expected: (latency / 3) * (2 * rounds + (messages + mean_messages) / 2) + bytes * byte_s. A
      * third of a latency is work of the sender and the receiver, which adds up; the rest is the
@@ -56,7 +58,7 @@ typedef struct SumCost {
 /* way: not COMM_BY_RULE. */
 SumCost sum_cost(const SumShape *shape, CommWay way, Link link);
 /* The rule: halving costs less from so many pieces on between the ranks of a rail, whatever the
- * link, for both ways have the same bytes; INT64_MAX: never. */
+ * link, for both ways have the same bytes in the mean; INT64_MAX: never. */
 int64_t sum_halving_from(int rail);
 CommWay sum_way(const SumShape *shape);
 /* Can this be summed by halving? */

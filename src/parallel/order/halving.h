@@ -12,8 +12,10 @@
  *     spread    the same rounds back: what is summed doubles
  *
  * In a block of c ranks slice t is kept by the one whose number there is t without its highest
- * bits, as many as make it less than c. So every slice is sent by a rank at most once, as bytes go
- * no more than all to all would; and of a power of two each rank has one message a round. A block
+ * bits, as many as make it less than c. So every slice is sent by a rank at most once on the way
+ * out, and all ranks together move as many bytes as all to all would. Of a power of two each rank
+ * has one message a round and as many bytes as the others; of other numbers some ranks get, and
+ * send back, up to half more than the mean, and others less. A block
  * of b ranks that joins a whole one of 2^q sends 2^q / b messages a rank (2^q + 1 ranks: the last
  * one sends 2^q; every other one q + 1 at most).
  *
