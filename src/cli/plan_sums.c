@@ -168,7 +168,7 @@ static void put_way(Json *json, const char *key, const StepSums *sums)
     json_int(json, "messages", sums->cost.messages);
     json_real(json, "mean_messages", sums->cost.mean_messages);
     json_int(json, "partners", sums->cost.partners);
-    json_real(json, "bytes", sums->cost.bytes);
+    json_real(json, "sent_bytes", sums->cost.bytes);
     json_real(json, "seconds", sums->cost.seconds);
     json_end(json);
 }

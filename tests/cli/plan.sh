@@ -61,8 +61,8 @@ part() { grep -o "\"$1\": [0-9.e+-]*" | cut -d' ' -f2; }
 halved=$(sums halving --ranks 64 train.batch=256 --link 3,10)
 all=$(sums all_to_all --ranks 64 train.batch=256 --link 3,10)
 holds 'halving takes 2 log2 of 64 messages a piece, all to all 2 x 63' test $(($(part messages <<<"$halved") * 63)) = $(($(part messages <<<"$all") * 6))
-holds 'both have the same bytes' test "$(part bytes <<<"$halved")" = "$(part bytes <<<"$all")"
-seconds=$(awk -v m="$(part messages <<<"$halved")" -v b="$(part bytes <<<"$halved")" 'BEGIN { printf "%.6g", 1e-6 * (2 * 12 + m) + b * 1e-10 }')
+holds 'both have the same bytes' test "$(part sent_bytes <<<"$halved")" = "$(part sent_bytes <<<"$all")"
+seconds=$(awk -v m="$(part messages <<<"$halved")" -v b="$(part sent_bytes <<<"$halved")" 'BEGIN { printf "%.6g", 1e-6 * (2 * 12 + m) + b * 1e-10 }')
 holds "the time by the formula, $seconds" awk -v a="$seconds" -v b="$(part seconds <<<"$halved")" 'BEGIN { exit !(a / b > 0.999 && a / b < 1.001) }'
 holds 'the rule takes it' test "$(sums taken --ranks 64 train.batch=256 --link 3,10)" = "${halved/halving/taken}"
 holds 'a key takes the other' test "$(sums taken --ranks 64 train.batch=256 --link 3,10 grid.sums=all)" = "${all/all_to_all/taken}"
