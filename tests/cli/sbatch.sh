@@ -155,8 +155,8 @@ holds 'nothing is left over' test -z "$(find . -name '*.part')"
 if ! mpirun --version 2>&1 | grep -q 'Open MPI'; then echo '  skipped: no mpirun of Open MPI'; finish; exit; fi
 unset SLURM_JOB_ID
 echo "localhost slots=2" >hosts
-last=checkpoints/step-00000900.h5
-words="train.steps=900 checkpoint.every_steps=100 train.log_every=100"
+last=checkpoints/step-00002400.h5
+words="train.steps=2400 checkpoint.every_steps=100 train.log_every=100"
 check 0 '' timeout 120 "$WEFT" train lenet.yaml run.name=whole train.threads=1 $words
 check 0 '' sbatch --hosts hosts --nodes 1 --ntasks-per-node 2 run.name=parts $words -o hosts.sh
 holds 'the ranks that were asked for' grep -q -- '-n 2)' hosts.sh
