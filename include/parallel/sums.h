@@ -24,6 +24,9 @@ typedef struct SumShape {
     /* Leaves of a tree that goes on growing: where a rail is no power of two, its sum is no node of
      * that tree, and there is no halving. */
     bool push;
+    /* Cut at given bounds, as shards are, whose longest is a rank's part of `elements`: pieces are
+     * of whole slices, where those of an even cut leave room for bounds that move up. */
+    bool bounds;
 } SumShape;
 
 enum { SUM_PIECES_IN_FLIGHT = 16 };
@@ -31,6 +34,9 @@ enum { SUM_PIECES_IN_FLIGHT = 16 };
 int64_t sum_piece_elements(int ranks, int width, int64_t arena_elements);
 /* Floats of a rank's slice of a piece, at most. */
 int64_t sum_slice_elements(int ranks, int width, int64_t arena_elements);
+
+/* Pieces in which that moves. */
+int64_t sum_pieces(const SumShape *shape);
 
 /* A message of n bytes takes latency_s + n * byte_s (alpha and beta). */
 typedef struct Link {

@@ -82,7 +82,8 @@ static StepSums step_sums(const PlanView *v, int stage, CommWay way)
                               .arena_elements = plan->micro_grad_elements,
                               .elements = moved_elements(&plan->chunk[c], b, plan->shape.dp),
                               .collect = true,
-                              .push = turns};
+                              .push = turns,
+                              .bounds = plan->chunk[c].shard != NULL};
             bool back = !plan->gathers;
             if (!turns) shape.spread = back && !plan->zero;
             add_sum(&sums, &shape, way, v->link,
@@ -146,7 +147,7 @@ void plan_sums_text(const PlanView *v, FILE *out)
     fprintf(out, "\ngradients summed over %d replicas: %s in each rank", dp,
             text_bytes((double)v->stage_view[most].plan->gradient_bytes, bytes));
     if (v->stages > 1) fprintf(out, " of stage %d, which has most", most);
-    fprintf(out, "; each rank sends and receives %s\n", text_bytes(taken.cost.bytes, bytes));
+    fprintf(out, "; a rank sends or receives %s at most\n", text_bytes(taken.cost.bytes, bytes));
     fprintf(
         out,
         "  by messages, with a replica a node, %.4g us a message and %.4g GB/s (--link), of the "

@@ -36,7 +36,8 @@ static void messages_are_counted(void)
         SumShape shape = {.ranks = size, .width = 1, .arena_elements = ARENA, .collect = true};
         int64_t bound[RANKS_MAX + 1], each = 3 * sum_slice_elements(size, 1, ARENA);
         for (int r = 0; r <= size; ++r) bound[r] = r * each;
-        shape.elements = 3 * sum_piece_elements(size, 1, ARENA);
+        shape.elements = size * each;
+        shape.bounds = true;
         int64_t before[2] = {comm->messages, comm->message_bytes};
         comm_reduce_scatter_begin(comm, bound);
         comm_wait(comm);
@@ -48,6 +49,8 @@ static void messages_are_counted(void)
 
         before[0] = comm->messages;
         before[1] = comm->message_bytes;
+        shape.elements = 3 * sum_piece_elements(size, 1, ARENA);
+        shape.bounds = false;
         shape.spread = true;
         comm_allreduce_begin(comm, 0, shape.elements);
         comm_wait(comm);

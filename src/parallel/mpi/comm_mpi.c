@@ -117,9 +117,13 @@ static bool by_halving(const Comm *comm, const Range *range)
     const Messages *m = comm->impl;
     const Cut *cut = &range->cut;
     int64_t all = cut->bound ? cut_longest(cut, comm->size) * comm->size : cut->count;
-    const SumShape shape = {
-        .ranks = comm->size, .width = m->group.size, .push = range->push.level != NULL};
-    return (all + m->even - 1) / m->even >= m->halving_from && sum_can_halve(&shape);
+    const SumShape shape = {.ranks = comm->size,
+                            .width = m->group.size,
+                            .arena_elements = comm->arena_elements,
+                            .elements = all,
+                            .push = range->push.level != NULL,
+                            .bounds = cut->bound != NULL};
+    return sum_pieces(&shape) >= m->halving_from && sum_can_halve(&shape);
 }
 
 static void begin(Comm *comm, Range range)

@@ -47,16 +47,18 @@ static double waits_of(Load load, double pieces)
     return 2 * load.rounds + pieces * (load.most + load.mean) / 2;
 }
 
-static int64_t pieces_of(const SumShape *shape)
+int64_t sum_pieces(const SumShape *shape)
 {
-    int64_t piece = sum_piece_elements(shape->ranks, shape->width, shape->arena_elements);
+    int64_t slice = sum_slice_elements(shape->ranks, shape->width, shape->arena_elements),
+            even = sum_piece_elements(shape->ranks, shape->width, shape->arena_elements);
+    int64_t piece = shape->bounds ? slice * shape->ranks : even;
     return (shape->elements + piece - 1) / piece;
 }
 
 SumCost sum_cost(const SumShape *shape, CommWay way, Link link)
 {
     int rail = shape->ranks / shape->width, phases = shape->collect + shape->spread;
-    int64_t pieces = pieces_of(shape);
+    int64_t pieces = sum_pieces(shape);
     Load load = load_of(way, rail);
     double bytes = (double)shape->elements / shape->width * sizeof(float) * (rail - 1) / rail;
     double once = link.latency_s / 3 * waits_of(load, (double)pieces) + bytes * link.byte_s;
@@ -82,6 +84,6 @@ int64_t sum_halving_from(int rail)
 CommWay sum_way(const SumShape *shape)
 {
     bool halves =
-        sum_can_halve(shape) && pieces_of(shape) >= sum_halving_from(shape->ranks / shape->width);
+        sum_can_halve(shape) && sum_pieces(shape) >= sum_halving_from(shape->ranks / shape->width);
     return halves ? COMM_HALVING : COMM_ALL_TO_ALL;
 }
