@@ -147,7 +147,7 @@ void plan_sums_text(const PlanView *v, FILE *out)
     fprintf(out, "\ngradients summed over %d replicas: %s in each rank", dp,
             text_bytes((double)v->stage_view[most].plan->gradient_bytes, bytes));
     if (v->stages > 1) fprintf(out, " of stage %d, which has most", most);
-    fprintf(out, "; a rank sends or receives %s at most\n", text_bytes(taken.cost.bytes, bytes));
+    fprintf(out, "; each rank sends and receives %s\n", text_bytes(taken.cost.bytes, bytes));
     fprintf(
         out,
         "  by messages, with a replica a node, %.4g us a message and %.4g GB/s (--link), of the "
