@@ -35,6 +35,7 @@ struct Comm {
     int rank, size;
     /* as asked for */
     int transport;
+    CommWay way;
     /* of comm_nodes, as comm_group_width has it; else 1 */
     int group_width;
     /* owned: where the sums happen; arena_elements floats of the backend's memory */

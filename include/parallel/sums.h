@@ -66,8 +66,8 @@ SumCost sum_cost(const SumShape *shape, CommWay way, Link link);
 /* The rule: halving costs less from so many pieces on between the ranks of a rail, whatever the
  * link, for both ways have the same bytes in the mean; INT64_MAX: never. */
 int64_t sum_halving_from(int rail);
-CommWay sum_way(const SumShape *shape);
-/* Can this be summed by halving? */
-bool sum_can_halve(const SumShape *shape);
+/* The way that is taken where `asked` is asked for: by the rule, or that one, but all to all where
+ * halving cannot be, or would be the same: two ranks exchange halves either way. */
+CommWay sum_way(const SumShape *shape, CommWay asked);
 
 #endif

@@ -15,7 +15,7 @@ static bool positive(const char **text, char end, double *value)
     char *rest;
     if (!isdigit((unsigned char)**text) && **text != '.') return false;
     *value = strtod(*text, &rest);
-    bool good = isfinite(*value) && *value > 0 && *rest == end;
+    bool good = isfinite(*value) && isfinite(1 / *value) && *rest == end;
     *text = rest + 1;
     return good;
 }
@@ -44,9 +44,7 @@ typedef struct StepSums {
 
 static void add_sum(StepSums *sums, const SumShape *shape, CommWay way, Link link, int64_t times)
 {
-    CommWay taken = way == COMM_BY_RULE    ? sum_way(shape)
-                    : sum_can_halve(shape) ? way
-                                           : COMM_ALL_TO_ALL;
+    CommWay taken = sum_way(shape, way);
     SumCost one = sum_cost(shape, taken, link);
     sums->count += times;
     sums->halved += taken == COMM_HALVING ? times : 0;

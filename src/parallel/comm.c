@@ -86,14 +86,6 @@ void comm_set_way(CommWay wanted)
     way = wanted;
 }
 
-int64_t comm_halving_from(int rail)
-{
-    /* two exchange halves either way */
-    if (rail <= 2) return INT64_MAX;
-    if (way == COMM_BY_RULE) return sum_halving_from(rail);
-    return way == COMM_HALVING ? 0 : INT64_MAX;
-}
-
 int comm_group_width(const World *world, int transport)
 {
     bool mixed = transport == TRANSPORT_AUTO && !world->one_node;
@@ -153,6 +145,7 @@ Status comm_new(Comm **comm, const World *world, Backend *backend, int transport
                    .rank = world->rank,
                    .size = world->size,
                    .transport = transport,
+                   .way = way,
                    .group_width = 1,
                    .arena_elements = arena_elements};
     TRY(status_agree(world, choose(&chosen)));

@@ -182,7 +182,8 @@ static void test_rule(void)
                               .elements = elements,
                               .collect = true,
                               .spread = ranks % 3 > 0};
-            CommWay way = sum_way(&shape), other = COMM_HALVING + COMM_ALL_TO_ALL - way;
+            CommWay way = sum_way(&shape, COMM_BY_RULE),
+                    other = COMM_HALVING + COMM_ALL_TO_ALL - way;
             halved += way == COMM_HALVING;
             wrong += sum_cost(&shape, way, far).seconds > sum_cost(&shape, other, far).seconds;
             wrong += sum_cost(&shape, way, near).seconds > sum_cost(&shape, other, near).seconds;
@@ -204,7 +205,7 @@ static void test_cost(void)
     SumCost halving = sum_cost(&shape, COMM_HALVING, link),
             all = sum_cost(&shape, COMM_ALL_TO_ALL, link);
     double bytes = 2.0 * (44 << 18) * 4 * 63 / 64;
-    CU_ASSERT_EQUAL(sum_way(&shape), COMM_HALVING);
+    CU_ASSERT_EQUAL(sum_way(&shape, COMM_BY_RULE), COMM_HALVING);
     CU_ASSERT_EQUAL(halving.pieces, 44);
     CU_ASSERT_EQUAL(halving.messages, 2 * 6 * 44);
     CU_ASSERT_EQUAL(halving.partners, 6);
@@ -242,14 +243,17 @@ static void test_odd_one(void)
     CU_ASSERT_EQUAL(halving_sends(16, 17), 16);
     CU_ASSERT_EQUAL(halving_sends(1, 17), 4);
     shape.push = true;
-    CU_ASSERT_FALSE(sum_can_halve(&shape));
+    CU_ASSERT_EQUAL(sum_way(&shape, COMM_HALVING), COMM_ALL_TO_ALL);
     shape.ranks = 16;
-    CU_ASSERT_TRUE(sum_can_halve(&shape));
+    CU_ASSERT_EQUAL(sum_way(&shape, COMM_HALVING), COMM_HALVING);
+    CU_ASSERT_EQUAL(sum_way(&shape, COMM_ALL_TO_ALL), COMM_ALL_TO_ALL);
     shape.ranks = 24;
-    CU_ASSERT_FALSE(sum_can_halve(&shape));
+    CU_ASSERT_EQUAL(sum_way(&shape, COMM_HALVING), COMM_ALL_TO_ALL);
     shape.ranks = 32;
     shape.width = 2;
-    CU_ASSERT_TRUE(sum_can_halve(&shape));
+    CU_ASSERT_EQUAL(sum_way(&shape, COMM_HALVING), COMM_HALVING);
+    shape = (SumShape){.ranks = 2, .width = 1, .arena_elements = 1 << 24, .elements = 1 << 24};
+    CU_ASSERT_EQUAL(sum_way(&shape, COMM_HALVING), COMM_ALL_TO_ALL);
 }
 
 TEST_MAIN("halving", {"all numbers to 160", test_all_to_160}, {"large numbers", test_large},

@@ -4,7 +4,7 @@
  * sum to all. The bytes on the wire are those of a ring, and the order is ours. Where a rank alone
  * gets the sums of its shard the second phase is left out; gathering parameters is the second phase
  * alone. A push is the first phase with another sum; its pieces are summed in the order in which
- * they were begun.
+ * they were begun. Between many ranks both phases go in rounds instead (order/halving.h).
  *
  * Ranks of a node join in groups first (node_group.h; comm_mpi's groups are of one rank,
  * comm_nodes' as wide as the nodes allow). A rank's peers are then the ranks of its own number in
@@ -57,7 +57,6 @@ static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
     m->rail_size = comm->size / width;
     m->rail_rank = comm->rank / width;
     m->halving = halving_new(m->rail_rank, m->rail_size);
-    m->halving_from = comm_halving_from(m->rail_size);
     m->slice = sum_slice_elements(comm->size, width, comm->arena_elements);
     m->even = sum_piece_elements(comm->size, width, comm->arena_elements);
     size_t peers = (size_t)m->rail_size - 1;
@@ -123,7 +122,7 @@ static bool by_halving(const Comm *comm, const Range *range)
                             .elements = all,
                             .push = range->push.level != NULL,
                             .bounds = cut->bound != NULL};
-    return sum_pieces(&shape) >= m->halving_from && sum_can_halve(&shape);
+    return sum_way(&shape, comm->way) == COMM_HALVING;
 }
 
 static void begin(Comm *comm, Range range)

@@ -107,24 +107,18 @@ static void start_all(Comm *comm, Slot *slot, int tag)
 typedef struct Block {
     const Comm *comm;
     const Slot *slot;
-    int begin, end;
+    HalvingMessage left;
 } Block;
-
-static Block block_of(const Comm *comm, const Slot *slot, HalvingMessage message)
-{
-    return (Block){comm, slot, message.begin, message.end};
-}
 
 static bool next_slice(Block *block, Slice *slice)
 {
     const Messages *m = block->comm->impl;
-    const int *at = m->halving->slice;
-    if (block->begin == block->end) return false;
-    *slice = slice_of(block->comm, block->slot, at[block->begin++]);
-    if (block->slot->range.cut.bound) return true;
-    Slice last = slice_of(block->comm, block->slot, at[block->end - 1]);
-    slice->count = (int)(last.at + last.count - slice->at);
-    block->begin = block->end;
+    int first, last;
+    if (!halving_next(m->halving, &block->left, !block->slot->range.cut.bound, &first, &last))
+        return false;
+    Slice end = slice_of(block->comm, block->slot, last);
+    *slice = slice_of(block->comm, block->slot, first);
+    slice->count = (int)(end.at + end.count - slice->at);
     return true;
 }
 
@@ -149,7 +143,7 @@ static float *block_whole(Block block)
 static float *block_staging(Block block)
 {
     const Messages *m = block.comm->impl;
-    return block.slot->staging + block.begin * m->slice;
+    return block.slot->staging + block.left.begin * m->slice;
 }
 
 static void block_pack(Block block)
@@ -189,7 +183,7 @@ static void block_add(Block block, bool mine_first)
 
 static void send_block(Comm *comm, Slot *slot, HalvingMessage message, int tag)
 {
-    Block block = block_of(comm, slot, message);
+    Block block = {comm, slot, message};
     float *from = block_whole(block);
     if (!from) {
         block_pack(block);
@@ -201,7 +195,7 @@ static void send_block(Comm *comm, Slot *slot, HalvingMessage message, int tag)
 /* What is added goes to the staging memory first. */
 static void receive_block(Comm *comm, Slot *slot, HalvingMessage message, int tag)
 {
-    Block block = block_of(comm, slot, message);
+    Block block = {comm, slot, message};
     float *whole = slot->state == SLOT_COLLECT ? NULL : block_whole(block);
     receive(comm->impl, slot, whole ? whole : block_staging(block), block_count(block),
             message.peer, tag);
@@ -225,9 +219,9 @@ static void start_round(Comm *comm, Slot *slot, int tag)
 static void end_round(const Comm *comm, const Slot *slot)
 {
     const HalvingRound *round = round_of(comm, slot);
-    if (slot->state == SLOT_COLLECT) block_add(block_of(comm, slot, round->received), round->first);
+    if (slot->state == SLOT_COLLECT) block_add((Block){comm, slot, round->received}, round->first);
     for (int i = 0; slot->state == SLOT_SPREAD && i < round->sends; ++i) {
-        Block block = block_of(comm, slot, round->sent[i]);
+        Block block = {comm, slot, round->sent[i]};
         if (!block_whole(block)) block_unpack(block);
     }
 }

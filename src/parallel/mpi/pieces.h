@@ -69,8 +69,6 @@ typedef struct Messages {
     int64_t slice, even;
     /* owned */
     Halving *halving;
-    /* ranges of so many even pieces go by it */
-    int64_t halving_from;
     /* of a slot */
     size_t staging_bytes;
     Slot slot[SLOTS];

@@ -27,7 +27,7 @@ typedef struct NcclState {
     float *scratch;
     /* owned */
     Halving *halving;
-    /* as grid.sums asks; a piece is sent once the one before it has come, so that each is a sum */
+    /* all but pushes */
     bool halves;
     size_t scratch_bytes;
     /* a slice's, at most */
@@ -58,6 +58,14 @@ size_t comm_nccl_scratch(int ranks, int64_t elements)
     return (size_t)slice_capacity(ranks, elements) * (size_t)(ranks - 1) * sizeof(float);
 }
 
+/* Pieces come one after the other, so that each is a sum by itself. */
+static bool halves_alone(const Comm *comm)
+{
+    const SumShape piece = {
+        .ranks = comm->size, .width = 1, .arena_elements = comm->arena_elements, .elements = 1};
+    return sum_way(&piece, comm->way) == COMM_HALVING;
+}
+
 static Status nccl_open(Comm *comm, Backend *backend, size_t arena_bytes)
 {
     NcclState *state = comm->impl = mem_new(sizeof *state);
@@ -65,7 +73,7 @@ static Status nccl_open(Comm *comm, Backend *backend, size_t arena_bytes)
     state->scratch_bytes = comm_nccl_scratch(comm->size, comm->arena_elements);
     state->scratch = backend->table->alloc(backend, state->scratch_bytes);
     state->halving = halving_new(comm->rank, comm->size);
-    state->halves = comm_halving_from(comm->size) <= 1;
+    state->halves = halves_alone(comm);
     state->computed = backend->table->event_new(backend);
     state->summed = backend->table->event_new(backend);
     comm->arena = backend->table->alloc(backend, arena_bytes);
@@ -153,26 +161,26 @@ typedef struct Block {
     const Comm *comm;
     const Range *range;
     int64_t done;
-    int begin, end;
+    HalvingMessage left;
 } Block;
 
 static bool next_slice(Block *block, Slice *slice)
 {
     const NcclState *state = block->comm->impl;
-    const int *at = state->halving->slice;
-    if (block->begin == block->end) return false;
-    *slice = slice_of(block->comm, block->range, block->done, at[block->begin++]);
-    if (block->range->cut.bound) return true;
-    Slice last = slice_of(block->comm, block->range, block->done, at[block->end - 1]);
-    slice->elements = last.at + last.elements - slice->at;
-    block->begin = block->end;
+    int first, last;
+    if (!halving_next(state->halving, &block->left, !block->range->cut.bound, &first, &last))
+        return false;
+    Slice end = slice_of(block->comm, block->range, block->done, last);
+    *slice = slice_of(block->comm, block->range, block->done, first);
+    slice->elements = end.at + end.elements - slice->at;
     return true;
 }
 
 /* Sent from its place, or received there; to be added it is received in the scratch. */
-static void move_block(Block block, int peer, bool sends, float *scratch)
+static void move_block(Block block, bool sends, float *scratch)
 {
     const Gpus *gpus = gpus_of(block.comm);
+    int peer = block.left.peer;
     Slice slice;
     while (next_slice(&block, &slice)) {
         if (sends)
@@ -206,14 +214,11 @@ static void halve(const Comm *comm, const Range *range, int64_t done, Direction 
     int rounds = state->halving->rounds;
     for (int i = 0; i < rounds; ++i) {
         const HalvingRound *round = &state->halving->round[out ? i : rounds - 1 - i];
-        const HalvingMessage *in = &round->received;
-        Block received = {comm, range, done, in->begin, in->end};
+        Block received = {comm, range, done, round->received};
         nccl_group_begin(gpus);
-        for (int k = 0; k < round->sends; ++k) {
-            const HalvingMessage *sent = &round->sent[k];
-            move_block((Block){comm, range, done, sent->begin, sent->end}, sent->peer, out, NULL);
-        }
-        move_block(received, in->peer, !out, out ? state->scratch : NULL);
+        for (int k = 0; k < round->sends; ++k)
+            move_block((Block){comm, range, done, round->sent[k]}, out, NULL);
+        move_block(received, !out, out ? state->scratch : NULL);
         nccl_group_end(gpus);
         if (out) add_block(received, round->first);
     }

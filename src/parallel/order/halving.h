@@ -64,6 +64,17 @@ int halving_sends(int rank, int ranks);
 /* Those of the rank that sends most, and of all ranks together. O(log ranks). */
 int halving_most_sends(int ranks);
 int64_t halving_all_sends(int ranks);
+/* The next run of neighbours of a message that is left, slices *first to *last: where the cut is
+ * even all of it lies together, else one slice. False: none is left. */
+static inline bool halving_next(const Halving *h, HalvingMessage *left, bool even, int *first,
+                                int *last)
+{
+    if (left->begin == left->end) return false;
+    *first = h->slice[left->begin];
+    left->begin = even ? left->end : left->begin + 1;
+    *last = h->slice[left->begin - 1];
+    return true;
+}
 /* May be of NULL. */
 void halving_free(Halving **halving);
 

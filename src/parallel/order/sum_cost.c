@@ -22,10 +22,10 @@ int64_t sum_piece_elements(int ranks, int width, int64_t arena_elements)
     return (slice > LINE_FLOATS + 1 ? slice - LINE_FLOATS : 1) * ranks;
 }
 
-bool sum_can_halve(const SumShape *shape)
+static bool can_halve(const SumShape *shape)
 {
     int rail = shape->ranks / shape->width;
-    return !shape->push || (rail & (rail - 1)) == 0;
+    return rail > 2 && (!shape->push || (rail & (rail - 1)) == 0);
 }
 
 /* Messages of a rail's ranks in one phase of a piece. */
@@ -81,9 +81,10 @@ int64_t sum_halving_from(int rail)
     return saved > 1e-9 ? (int64_t)(more / saved) + 1 : INT64_MAX;
 }
 
-CommWay sum_way(const SumShape *shape)
+CommWay sum_way(const SumShape *shape, CommWay asked)
 {
-    bool halves =
-        sum_can_halve(shape) && sum_pieces(shape) >= sum_halving_from(shape->ranks / shape->width);
+    if (!can_halve(shape)) return COMM_ALL_TO_ALL;
+    if (asked != COMM_BY_RULE) return asked;
+    bool halves = sum_pieces(shape) >= sum_halving_from(shape->ranks / shape->width);
     return halves ? COMM_HALVING : COMM_ALL_TO_ALL;
 }

@@ -27,9 +27,6 @@ struct CommTable {
     void (*wait)(Comm *comm);
 };
 
-/* As grid.sums asks: sums of so many pieces and more go by halving between the ranks of a rail;
- * INT64_MAX: none do. */
-int64_t comm_halving_from(int rail);
 /* params_open, from the backend's memory. */
 Status comm_params_own(Comm *comm, size_t bytes);
 /* Releases them; nothing where there are none. */
