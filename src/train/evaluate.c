@@ -3,7 +3,6 @@
 #include "scores.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Sums over the samples of this rank's micro-batches. Integers are exact in double; losses are
  * added per micro-batch, and micro-batches by their number, on every rank, so that the bits do not
@@ -67,15 +66,6 @@ static void eval_sum(const Trainer *t, const EvalPart *all, int64_t local, int64
     line->top5 = top >= 5 ? (double)top5 / (double)rows : NAN;
 }
 
-static void sum_confusion(const World *world, int64_t *confusion, int64_t cells)
-{
-    int64_t *all = mem_new((size_t)(cells * world->size) * sizeof *all);
-    world_gather(world, confusion, (size_t)cells * sizeof *all, all);
-    memset(confusion, 0, (size_t)cells * sizeof *confusion);
-    for (int64_t i = 0; i < cells * world->size; ++i) confusion[i % cells] += all[i];
-    mem_free(&all);
-}
-
 Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *confusion)
 {
     Phase outer = phase_enter(PHASE_EVAL);
@@ -98,7 +88,7 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *c
         world_gather(t->world, part, (size_t)local * sizeof *part, all);
         eval_sum(t, all, local, steps, line);
         scores_line(&evaluation.scores, t, line);
-        if (confusion) sum_confusion(t->world, confusion, t->graph->classes * t->graph->classes);
+        if (confusion) world_add(t->world, confusion, t->graph->classes * t->graph->classes);
     }
     scores_fini(&evaluation.scores);
     mem_free(&part);

@@ -61,14 +61,12 @@ static void *collect(const World *world, const void *mine, size_t *bytes)
     return out;
 }
 
+/* On all ranks. */
 static BinarySums add_sums(const World *world, const BinarySums *mine)
 {
     BinarySums sum = {.right = 0};
-    size_t bytes = mine ? sizeof *mine : 0;
-    int64_t *all = collect(world, mine, &bytes), *to = (int64_t *)&sum;
-    for (size_t i = 0; world->rank == 0 && i < bytes / sizeof *all; ++i)
-        to[i % BINARY_COUNTERS] += all[i];
-    mem_free(&all);
+    if (mine) sum = *mine;
+    world_add(world, (int64_t *)&sum, BINARY_COUNTERS);
     return sum;
 }
 

@@ -7,7 +7,9 @@
 
 /* MPI counts in int */
 static const size_t PIECE_BYTES = (size_t)1 << 30;
-enum { TAG_COLLECT = 17 };
+/* A root has at most so many receives on their way: enough to hide latency, and no flood of
+ * thousands of ranks' messages. */
+enum { TAG_COLLECT = 17, RECEIVES = 16 };
 
 static void send_part(const World *world, const char *part, size_t bytes, int root)
 {
@@ -17,12 +19,29 @@ static void send_part(const World *world, const char *part, size_t bytes, int ro
     }
 }
 
-static void receive_part(const World *world, char *part, size_t bytes, int from)
+/* Receives on their way to a root. */
+typedef struct Receives {
+    MPI_Request request[RECEIVES];
+    int count;
+} Receives;
+
+/* Where the next one goes; where all are used, waits until one is over. */
+static MPI_Request *next_request(Receives *receives)
+{
+    int over = receives->count;
+    if (receives->count < RECEIVES)
+        ++receives->count;
+    else
+        MPI_CHECK(MPI_Waitany(RECEIVES, receives->request, &over, MPI_STATUS_IGNORE));
+    return &receives->request[over];
+}
+
+static void receive_part(Receives *receives, const World *world, char *part, size_t bytes, int from)
 {
     for (size_t done = 0; done < bytes; done += PIECE_BYTES) {
         size_t piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
-        MPI_CHECK(MPI_Recv(part + done, (int)piece, MPI_BYTE, from, TAG_COLLECT, world->comm,
-                           MPI_STATUS_IGNORE));
+        MPI_CHECK(MPI_Irecv(part + done, (int)piece, MPI_BYTE, from, TAG_COLLECT, world->comm,
+                            next_request(receives)));
     }
 }
 
@@ -32,13 +51,18 @@ void world_collect(const World *world, const void *mine, const size_t *bytes, in
         send_part(world, mine, bytes[world->rank], root);
         return;
     }
-    char *at = out;
+    Receives receives = {.count = 0};
+    char *at = out, *own = out;
     for (int r = 0; r < world->size; at += bytes[r++]) {
-        if (r != root)
-            receive_part(world, at, bytes[r], r);
-        else if (bytes[r] > 0)
-            memcpy(at, mine, bytes[r]);
+        if (r == root)
+            own = at;
+        else
+            receive_part(&receives, world, at, bytes[r], r);
     }
+    /* while the last ones come */
+    if (bytes[root] > 0) memcpy(own, mine, bytes[root]);
+    if (receives.count > 0)
+        MPI_CHECK(MPI_Waitall(receives.count, receives.request, MPI_STATUSES_IGNORE));
 }
 
 int *world_job_ranks(const World *world)
