@@ -106,11 +106,12 @@ typedef struct CheckpointIo {
     /* borrowed; the same on every rank */
     const CheckpointTensor *tensor;
     void *user;
-    /* fills plain and returns it, or says where the tensor lies until the next call */
+    /* fills plain and returns it, or says where the tensor lies until the next call of get */
     const float *(*get)(void *user, int i, float *plain);
     void (*set)(void *user, int i, const float *plain);
     /* Save: all ranks call it for every tensor, in the same order, before `writer` gets the tensor:
-     * brings there what lies in parts on several ranks. NULL: nothing does. */
+     * brings there what lies in parts on several ranks. What a writer has got stays while others
+     * collect. NULL: nothing does. */
     void (*collect)(void *user, int i, int writer);
     /* save */
     CheckpointHooks hooks;

@@ -2,6 +2,7 @@
 #include "owners.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct Piece {
     int64_t elements;
@@ -33,6 +34,33 @@ void owners_assign(const CheckpointIo *io, int ranks, bool holders, int *owner)
     }
     mem_free(&load);
     mem_free(&piece);
+}
+
+static bool begins_blocks(const CheckpointTensor *tensor)
+{
+    const char *block = tensor->block ? strrchr(tensor->path, CHECKPOINT_BLOCK) : NULL;
+    return block && atoi(block + 1) == 0;
+}
+
+int owners_turns(const CheckpointIo *io, const int *owner, int ranks, int *order, int *first)
+{
+    int *next = mem_new((size_t)ranks * sizeof *next);
+    int *turn = mem_new((size_t)(io->count + 1) * sizeof *turn), least = 0, turns = 0;
+    for (int i = 0; i < io->count; ++i) {
+        int *of_owner = &next[owner[i]];
+        if (begins_blocks(&io->tensor[i])) least = turns;
+        turn[i] = *of_owner > least ? *of_owner : least;
+        *of_owner = turn[i] + 1;
+        if (*of_owner > turns) turns = *of_owner;
+    }
+    /* where a turn ends, and from there down to where it begins */
+    memset(first, 0, (size_t)(io->count + 1) * sizeof *first);
+    for (int i = 0; i < io->count; ++i) ++first[turn[i]];
+    for (int t = 1; t <= turns; ++t) first[t] += first[t - 1];
+    for (int i = io->count; i-- > 0;) order[--first[turn[i]]] = i;
+    mem_free(&turn);
+    mem_free(&next);
+    return turns;
 }
 
 int64_t owners_largest(const CheckpointIo *io, const int *owner, int rank)
