@@ -1,6 +1,7 @@
-/* Logits and labels stay with the ranks that have the loss until the pass is over. Then rank 0 has
- * the counters of all, and for the exact AUC the logits themselves; these are whole numbers, those
- * are sorted, so that neither the ranks nor their order is seen in the result. */
+/* Logits and labels stay with the ranks that have the loss until the pass is over. Then the
+ * counters of all are added, and for the exact AUC rank 0 has the logits themselves; those are
+ * whole numbers, these are sorted, so that neither the ranks nor their order is seen in the
+ * result. */
 #include "scores.h"
 
 #include <math.h>
