@@ -186,7 +186,8 @@ static const Case cases[] = {
      hang,
      3,
      ERR_IO,
-     {"no rank has gone on for 3 s (train.hang_s)", "waits for a message (7) of rank 0"},
+     /* 3 on an idle machine */
+     {"no rank has gone on for ", " s (train.hang_s)", "waits for a message (7) of rank 0"},
      "stopped by"},
     {"between", between, 3, 0, {""}, "step"},
     {"suspended", suspended, 6, 0, {""}, "weft:"},
