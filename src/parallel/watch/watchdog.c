@@ -289,7 +289,11 @@ static void look(Watchdog *w)
     double now_s = clock_s();
     if (now_s - w->looked_s > ASLEEP_S) w->node.awake_s = now_s;
     w->looked_s = now_s;
-    if (node_ranks_first(&w->node) != w->node.mine) return;
+    if (node_ranks_first(&w->node) != w->node.mine) {
+        /* another rank looks, and what this one saw before that is old */
+        w->node.awake_s = now_s;
+        return;
+    }
     node_ranks_look(&w->node, now_s);
     node_links_tell(&w->links, w->node.state, w->node.count);
     for (int r = 0; r < w->node.count; ++r) w->rank[w->node.state[r].rank] = w->node.state[r];
