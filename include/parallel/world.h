@@ -54,6 +54,15 @@ void world_gather(const World *world, const void *mine, size_t bytes, void *out)
  * enough for them; out is untouched elsewhere. mine may not lie in out. Collective; counts above
  * 2^31 work. */
 void world_collect(const World *world, const void *mine, const size_t *bytes, int root, void *out);
+/* The same in two halves: mine and out stay as they are until the end of wait. Several may be under
+ * way, begun in the same order by all ranks, of which each is the root of one at most, and waits
+ * for that one first. Owner: the caller. world is borrowed. */
+typedef struct WorldCollect WorldCollect;
+WorldCollect *world_collect_begin(const World *world, const void *mine, const size_t *bytes,
+                                  int root, void *out);
+/* Is this rank its root? */
+bool world_collect_here(const WorldCollect *collect);
+void world_collect_wait(WorldCollect **collect);
 
 /* A range of memory. */
 typedef struct WorldPart {

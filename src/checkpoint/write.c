@@ -31,16 +31,14 @@ void save_visit(const Save *save, SaveVisit visit, void *user)
 {
     const CheckpointIo *io = save->io;
     for (int t = 0; t < save->turns; ++t) {
-        const float *plain = NULL;
         int mine = -1;
         for (int k = save->turn[t]; k < save->turn[t + 1]; ++k) {
             int i = save->order[k];
-            if (io->collect) io->collect(io->user, i, save->owner[i]);
-            if (save->owner[i] != save->world->rank) continue;
-            plain = io->get(io->user, i, save->plain);
-            mine = i;
+            if (io->collect_begin) io->collect_begin(io->user, i, save->owner[i]);
+            if (save->owner[i] == save->world->rank) mine = i;
         }
-        if (plain) visit(user, mine, plain);
+        if (io->collect_wait) io->collect_wait(io->user);
+        if (mine >= 0) visit(user, mine, io->get(io->user, mine, save->plain));
     }
 }
 
