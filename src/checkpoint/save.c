@@ -97,20 +97,26 @@ static Status check_finite(const CheckpointTensor *tensor, const float *plain)
 typedef struct Hashing {
     const Save *save;
     Status status;
+    /* which of this rank's tensors is said to be bad, or how many there are */
+    int bad;
 } Hashing;
 
-/* A tensor that is not finite is an error, said of the first one. */
+/* A tensor that is not finite is an error, said of the first one by number. */
 static void hash_tensor(void *user, int i, const float *plain)
 {
     Hashing *h = user;
     const CheckpointTensor *tensor = &h->save->io->tensor[i];
     h->save->hash[i] = hash_bytes(plain, (size_t)shape_count(tensor->shape) * sizeof *plain);
-    if (h->status == OK) h->status = check_finite(tensor, plain);
+    if (i > h->bad) return;
+    Status status = check_finite(tensor, plain);
+    if (status == OK) return;
+    h->status = status;
+    h->bad = i;
 }
 
 static Status hash_tensors(Save *save)
 {
-    Hashing hashing = {.save = save};
+    Hashing hashing = {.save = save, .bad = save->io->count};
     save_visit(save, hash_tensor, &hashing);
     return hashing.status;
 }

@@ -94,11 +94,12 @@ static bool write_all(int fd, const void *data, size_t bytes, int64_t offset)
     return true;
 }
 
-/* On rank 0: all ranks' edges, rank by rank and in the order of tensors. */
+/* On rank 0: all ranks' edges, rank by rank and in the order of turns. */
 static bool write_edges(const Save *save, int fd, const char *at)
 {
     for (int rank = 0; rank < save->world->size; ++rank)
-        for (int i = 0; i < save->io->count; ++i) {
+        for (int k = 0; k < save->io->count; ++k) {
+            int i = save->order[k];
             if (save->owner[i] != rank) continue;
             Pages p = pages_of(save, i);
             int64_t tail = save->offset[i] + (int64_t)p.last;

@@ -34,9 +34,9 @@ typedef struct Save {
     char *edges, *all_edges;
 } Save;
 
-/* Each of this rank's tensors, by number, one after the other. Turn by turn all ranks collect
- * theirs at the same time, before they visit them, so that nobody waits for another's work.
- * Collective where tensors are collected. */
+/* Each of this rank's tensors, in the order of turns. Turn by turn all ranks collect theirs at the
+ * same time, before they visit them, so that nobody waits for another's work. Collective where
+ * tensors are collected. */
 typedef void (*SaveVisit)(void *user, int i, const float *plain);
 void save_visit(const Save *save, SaveVisit visit, void *user);
 /* Opens the part file, which rank 0 has made, with open's flags: ERR_IO where this host sees
