@@ -106,12 +106,14 @@ typedef struct CheckpointIo {
     /* borrowed; the same on every rank */
     const CheckpointTensor *tensor;
     void *user;
-    /* fills plain and returns it, or says where the tensor lies until the next call */
+    /* fills plain and returns it, or says where the tensor lies until the next call of get */
     const float *(*get)(void *user, int i, float *plain);
     void (*set)(void *user, int i, const float *plain);
-    /* Save: all ranks call it for every tensor, in the same order, before `writer` gets the tensor:
-     * brings there what lies in parts on several ranks. NULL: nothing does. */
-    void (*collect)(void *user, int i, int writer);
+    /* Save: brings what lies in parts on several ranks to `writer`. All ranks begin for the tensors
+     * of a turn, in the same order, which has one of each writer at most; then they wait for all of
+     * them, and each writer gets its own. NULL, both: nothing lies in parts. */
+    void (*collect_begin)(void *user, int i, int writer);
+    void (*collect_wait)(void *user);
     /* save */
     CheckpointHooks hooks;
     /* Save: a second file of the same bytes, which rank 0 writes once the first one is whole, and

@@ -252,6 +252,9 @@ typedef struct Plan {
     int channel_depth;
     /* Zero; ZERO_NONE for one replica */
     int zero;
+    /* Owned, one a parameter: where shards of the bucket that has its value begin, [dp + 1],
+     * borrowed from its ChunkPlan; NULL: of another stage, frozen, or nothing is sharded. */
+    const int64_t **param_shard;
     /* zero 3, and replicas have no memory in common */
     bool gathers;
     /* where it is so */

@@ -35,6 +35,13 @@ void world_fini(World *world);
 Status status_agree(const World *world, Status mine);
 /* The least of all ranks' numbers. Collective. */
 int world_least(const World *world, int mine);
+/* Element by element the sum over all ranks, in place. Whole numbers, so that no order of adding is
+ * seen in the bits. Two messages a round and log2(ranks) rounds, and no memory that grows with
+ * ranks: where a gather would be summed, this. Collective; counts above 2^31 work. */
+void world_add(const World *world, int64_t *data, int64_t count);
+/* The same of floating-point numbers, each of which one rank has and the others leave zero: other
+ * sums would have the bits of MPI's order. */
+void world_merge(const World *world, double *data, int64_t count);
 /* data of rank root to all. Collective; counts above 2^31 work. */
 void world_bcast(const World *world, void *data, size_t bytes, int root);
 /* Collective. */
@@ -47,6 +54,15 @@ void world_gather(const World *world, const void *mine, size_t bytes, void *out)
  * enough for them; out is untouched elsewhere. mine may not lie in out. Collective; counts above
  * 2^31 work. */
 void world_collect(const World *world, const void *mine, const size_t *bytes, int root, void *out);
+/* The same in two halves: mine and out stay as they are until the end of wait. Several may be under
+ * way, begun in the same order by all ranks, of which each is the root of one at most, and waits
+ * for that one first. Owner: the caller. world is borrowed. */
+typedef struct WorldCollect WorldCollect;
+WorldCollect *world_collect_begin(const World *world, const void *mine, const size_t *bytes,
+                                  int root, void *out);
+/* Is this rank its root? */
+bool world_collect_here(const WorldCollect *collect);
+void world_collect_wait(WorldCollect **collect);
 
 /* A range of memory. */
 typedef struct WorldPart {

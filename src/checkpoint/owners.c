@@ -2,6 +2,7 @@
 #include "owners.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct Piece {
     int64_t elements;
@@ -15,11 +16,16 @@ static int larger_first(const void *a, const void *b)
     return x->index - y->index;
 }
 
+static void list_pieces(const CheckpointIo *io, Piece *piece)
+{
+    for (int i = 0; i < io->count; ++i) piece[i] = (Piece){shape_count(io->tensor[i].shape), i};
+}
+
 void owners_assign(const CheckpointIo *io, int ranks, bool holders, int *owner)
 {
     Piece *piece = mem_new((size_t)(io->count + 1) * sizeof *piece);
     int64_t *load = mem_new((size_t)ranks * sizeof *load);
-    for (int i = 0; i < io->count; ++i) piece[i] = (Piece){shape_count(io->tensor[i].shape), i};
+    list_pieces(io, piece);
     qsort(piece, (size_t)io->count, sizeof *piece, larger_first);
     for (int i = 0; i < io->count; ++i) {
         const CheckpointTensor *tensor = &io->tensor[piece[i].index];
@@ -33,6 +39,49 @@ void owners_assign(const CheckpointIo *io, int ranks, bool holders, int *owner)
     }
     mem_free(&load);
     mem_free(&piece);
+}
+
+static bool begins_blocks(const CheckpointTensor *tensor)
+{
+    const char *block = tensor->block ? strrchr(tensor->path, CHECKPOINT_BLOCK) : NULL;
+    return block && atoi(block + 1) == 0;
+}
+
+/* The end of the tensors that may share turns with tensor i. */
+static int group_end(const CheckpointIo *io, int i)
+{
+    while (++i < io->count && !begins_blocks(&io->tensor[i])) {
+    }
+    return i;
+}
+
+int owners_turns(const CheckpointIo *io, const int *owner, int ranks, int *order, int *first)
+{
+    size_t room = (size_t)io->count + 1;
+    Piece *piece = mem_new(room * sizeof *piece);
+    int *next = mem_new((size_t)ranks * sizeof *next);
+    int *turn = mem_new(room * sizeof *turn), turns = 0;
+    list_pieces(io, piece);
+    for (int i = 0, end, least = 0; i < io->count; least = turns) {
+        end = group_end(io, i);
+        qsort(piece + i, (size_t)(end - i), sizeof *piece, larger_first);
+        for (; i < end; ++i) {
+            int *of_owner = &next[owner[piece[i].index]];
+            int at = *of_owner > least ? *of_owner : least;
+            turn[piece[i].index] = at;
+            *of_owner = at + 1;
+            if (at == turns) ++turns;
+        }
+    }
+    /* where a turn ends, and from there down to where it begins */
+    memset(first, 0, room * sizeof *first);
+    for (int i = 0; i < io->count; ++i) ++first[turn[i]];
+    for (int t = 1; t <= turns; ++t) first[t] += first[t - 1];
+    for (int i = io->count; i-- > 0;) order[--first[turn[i]]] = i;
+    mem_free(&turn);
+    mem_free(&next);
+    mem_free(&piece);
+    return turns;
 }
 
 int64_t owners_largest(const CheckpointIo *io, const int *owner, int rank)

@@ -1,5 +1,6 @@
 /* Saving a checkpoint, in stages. Ranks share the tensors out by bytes, and ask for each of theirs
- * twice (to hash, to write), so that no more than the largest is ever held here.
+ * twice (to hash, to write), so that no more than the largest is ever held here. What lies in parts
+ * is collected in turns (owners.h).
  *
  *      all ranks meet           each by itself
  *      -                        hash its own
@@ -58,7 +59,10 @@ static void save_init(Save *save, const World *world, const char *path, const Ch
     save->owner = mem_new(count * sizeof *save->owner);
     save->hash = mem_new(count * sizeof *save->hash);
     save->offset = mem_new(count * sizeof *save->offset);
+    save->order = mem_new(count * sizeof *save->order);
+    save->turn = mem_new(count * sizeof *save->turn);
     owners_assign(io, world->size, true, save->owner);
+    save->turns = owners_turns(io, save->owner, world->size, save->order, save->turn);
     save->plain_bytes = (size_t)owners_largest(io, save->owner, world->rank) * sizeof *save->plain;
     save->plain = mem_pages_new(save->plain_bytes);
 }
@@ -70,6 +74,8 @@ static void save_fini(Save *save)
     mem_pages_free(save->plain, save->plain_bytes);
     mem_free(&save->offset);
     mem_free(&save->hash);
+    mem_free(&save->turn);
+    mem_free(&save->order);
     mem_free(&save->owner);
     mem_free(&save->part);
     mem_free(&save->path);
@@ -88,18 +94,31 @@ static Status check_finite(const CheckpointTensor *tensor, const float *plain)
 
 /* ---- what each rank does by itself ---- */
 
-/* A tensor that is not finite is an error, said of the first one. */
+typedef struct Hashing {
+    const Save *save;
+    Status status;
+    /* which of this rank's tensors is said to be bad, or how many there are */
+    int bad;
+} Hashing;
+
+/* A tensor that is not finite is an error, said of the first one by number. */
+static void hash_tensor(void *user, int i, const float *plain)
+{
+    Hashing *h = user;
+    const CheckpointTensor *tensor = &h->save->io->tensor[i];
+    h->save->hash[i] = hash_bytes(plain, (size_t)shape_count(tensor->shape) * sizeof *plain);
+    if (i > h->bad) return;
+    Status status = check_finite(tensor, plain);
+    if (status == OK) return;
+    h->status = status;
+    h->bad = i;
+}
+
 static Status hash_tensors(Save *save)
 {
-    const CheckpointIo *io = save->io;
-    Status status = OK;
-    for (int i = 0; i < io->count; ++i) {
-        const float *plain = save_tensor(save, i);
-        if (!plain) continue;
-        save->hash[i] = hash_bytes(plain, (size_t)shape_count(io->tensor[i].shape) * sizeof *plain);
-        if (status == OK) status = check_finite(&io->tensor[i], plain);
-    }
-    return status;
+    Hashing hashing = {.save = save, .bad = save->io->count};
+    save_visit(save, hash_tensor, &hashing);
+    return hashing.status;
 }
 
 /* Rank 0 lays the file out. */
@@ -152,11 +171,8 @@ static Status publish(Save *save)
 
 static void share_hashes(Save *save)
 {
-    size_t count = (size_t)save->io->count;
-    uint64_t *all = mem_new((count + 1) * (size_t)save->world->size * sizeof *all);
-    world_gather(save->world, save->hash, count * sizeof *all, all);
-    for (size_t i = 0; i < count; ++i) save->hash[i] = all[(size_t)save->owner[i] * count + i];
-    mem_free(&all);
+    /* others' are zero */
+    world_add(save->world, (int64_t *)save->hash, save->io->count);
 }
 
 /* Where tensors go, and which file it is. */

@@ -27,12 +27,19 @@ static size_t tensor_bytes(const Save *save, int i)
     return (size_t)shape_count(save->io->tensor[i].shape) * sizeof(float);
 }
 
-const float *save_tensor(const Save *save, int i)
+void save_visit(const Save *save, SaveVisit visit, void *user)
 {
     const CheckpointIo *io = save->io;
-    const bool mine = save->owner[i] == save->world->rank;
-    if (io->collect) io->collect(io->user, i, save->owner[i]);
-    return mine ? io->get(io->user, i, save->plain) : NULL;
+    for (int t = 0; t < save->turns; ++t) {
+        int mine = -1;
+        for (int k = save->turn[t]; k < save->turn[t + 1]; ++k) {
+            int i = save->order[k];
+            if (io->collect_begin) io->collect_begin(io->user, i, save->owner[i]);
+            if (save->owner[i] == save->world->rank) mine = i;
+        }
+        if (io->collect_wait) io->collect_wait(io->user);
+        if (mine >= 0) visit(user, mine, io->get(io->user, mine, save->plain));
+    }
 }
 
 Status save_open(const Save *save, int flags, int *fd)
@@ -87,11 +94,12 @@ static bool write_all(int fd, const void *data, size_t bytes, int64_t offset)
     return true;
 }
 
-/* On rank 0: all ranks' edges, rank by rank and in the order of tensors. */
+/* On rank 0: all ranks' edges, rank by rank and in the order of turns. */
 static bool write_edges(const Save *save, int fd, const char *at)
 {
     for (int rank = 0; rank < save->world->size; ++rank)
-        for (int i = 0; i < save->io->count; ++i) {
+        for (int k = 0; k < save->io->count; ++k) {
+            int i = save->order[k];
             if (save->owner[i] != rank) continue;
             Pages p = pages_of(save, i);
             int64_t tail = save->offset[i] + (int64_t)p.last;
@@ -123,29 +131,42 @@ static Status written(const Save *save, int fd, int error)
     return error ? write_failed(save->part, "writing", error) : OK;
 }
 
+typedef struct Writing {
+    const Save *save;
+    /* -1: it could not be opened */
+    int fd, error;
+    /* of the edges */
+    size_t used;
+} Writing;
+
+static void write_pages(void *user, int i, const float *data)
+{
+    Writing *w = user;
+    const Save *save = w->save;
+    const char *plain = (const char *)data;
+    char *edges = save->edges + w->used;
+    Pages p = pages_of(save, i);
+    int64_t offset = save->offset[i] + (int64_t)p.first;
+    memcpy(edges, plain, p.first);
+    memcpy(edges + p.first, plain + p.last, p.end - p.last);
+    w->used += edge_bytes(p);
+    if (w->fd < 0 || w->error) return;
+    if (!write_all(w->fd, plain + p.first, p.last - p.first, offset)) w->error = errno;
+    /* the disk begins while the next tensor is fetched; the last sync says whether it could */
+    (void)sync_file_range(w->fd, (off_t)offset, (off_t)(p.last - p.first), SYNC_FILE_RANGE_WRITE);
+}
+
 /* A rank that cannot write goes on to the end: others may need its parts. */
 Status save_write_pages(Save *save)
 {
-    int fd, error = 0;
-    size_t used = 0, capacity = 1;
-    Status status = save_open(save, O_WRONLY, &fd);
+    Writing writing = {.save = save};
+    size_t capacity = 1;
+    Status status = save_open(save, O_WRONLY, &writing.fd);
     for (int i = 0; i < save->io->count; ++i)
         if (save->owner[i] == save->world->rank) capacity += edge_bytes(pages_of(save, i));
     save->edges = mem_new(capacity);
-    for (int i = 0; i < save->io->count; ++i) {
-        const char *plain = (const char *)save_tensor(save, i);
-        if (!plain) continue;
-        Pages p = pages_of(save, i);
-        int64_t offset = save->offset[i] + (int64_t)p.first;
-        memcpy(save->edges + used, plain, p.first);
-        memcpy(save->edges + used + p.first, plain + p.last, p.end - p.last);
-        used += edge_bytes(p);
-        if (status != OK || error) continue;
-        if (!write_all(fd, plain + p.first, p.last - p.first, offset)) error = errno;
-        /* the disk begins while the next tensor is fetched; the sync below says whether it could */
-        (void)sync_file_range(fd, (off_t)offset, (off_t)(p.last - p.first), SYNC_FILE_RANGE_WRITE);
-    }
-    return status == OK ? written(save, fd, error) : status;
+    save_visit(save, write_pages, &writing);
+    return status == OK ? written(save, writing.fd, writing.error) : status;
 }
 
 Status save_write_edges(Save *save)

@@ -19,6 +19,9 @@ typedef struct Save {
     ino_t inode;
     /* owned, [count]: rank that hashes and writes each tensor */
     int *owner;
+    /* owned: tensors in turns (owners_turns), where each begins, [turns + 1] */
+    int *order, *turn;
+    int turns;
     /* owned, [count] */
     uint64_t *hash;
     /* owned, [count] */
@@ -31,9 +34,11 @@ typedef struct Save {
     char *edges, *all_edges;
 } Save;
 
-/* Tensor i where this rank is its owner, else NULL; valid until the next call. Collective where
+/* Each of this rank's tensors, in the order of turns. Turn by turn all ranks collect theirs at the
+ * same time, before they visit them, so that nobody waits for another's work. Collective where
  * tensors are collected. */
-const float *save_tensor(const Save *save, int i);
+typedef void (*SaveVisit)(void *user, int i, const float *plain);
+void save_visit(const Save *save, SaveVisit visit, void *user);
 /* Opens the part file, which rank 0 has made, with open's flags: ERR_IO where this host sees
  * another file under its name. *fd -1 on error. */
 Status save_open(const Save *save, int flags, int *fd);

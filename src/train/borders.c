@@ -77,17 +77,12 @@ void border_begin_step(Trainer *t)
 /* What any rank was asked to do since the last border. */
 static void share_asked(Trainer *t, StepResult *result)
 {
-    const World *world = &t->grid.dp_world;
-    bool mine[] = {t->stop_asked, t->save_asked, t->wish_asked};
-    bool(*all)[3] = mem_new((size_t)world->size * sizeof *all);
-    world_gather(world, mine, sizeof mine, all);
-    for (int r = 0; r < world->size; ++r) {
-        result->stop_asked = result->stop_asked || all[r][0];
-        result->save_asked = result->save_asked || all[r][1];
-        result->wish_asked = result->wish_asked || all[r][2];
-    }
+    int64_t ranks[] = {t->stop_asked, t->save_asked, t->wish_asked};
+    world_add(&t->grid.dp_world, ranks, 3);
+    result->stop_asked |= ranks[0] > 0;
+    result->save_asked |= ranks[1] > 0;
+    result->wish_asked |= ranks[2] > 0;
     t->stop_asked = t->save_asked = t->wish_asked = false;
-    mem_free(&all);
 }
 
 void border_end_step(Trainer *t, StepResult *result)

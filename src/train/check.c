@@ -241,49 +241,42 @@ static void name_ranks(const Side *side, int count, const char *tensor, char *te
                        : ": the memory or the processor of one of them is at fault");
 }
 
-static int first_difference(const Look *look, const uint64_t *all, int dp)
+/* The first tensor that not all replicas of this rank have alike, else `compared`. */
+static int first_difference(const Look *look)
 {
-    for (int i = 0; i < look->compared; ++i)
-        for (int r = 1; r < dp; ++r)
-            if (all[r * look->compared + i] != all[i]) return i;
-    return -1;
+    const World *dp = &look->trainer->grid.dp_world;
+    size_t bytes = (size_t)look->compared * sizeof *look->hash;
+    uint64_t *first = mem_new(bytes + 1);
+    int i = 0;
+    memcpy(first, look->hash, bytes);
+    world_bcast(dp, first, bytes, 0);
+    while (i < look->compared && look->hash[i] == first[i]) ++i;
+    mem_free(&first);
+    return world_least(dp, i);
 }
 
-/* By the replicas of this rank: do they differ, and who in what? */
-static bool replicas_differ(const Look *look, char *text)
+/* By the replicas of this rank: who has which of tensor i? */
+static void say_difference(const Look *look, int i, char *text)
 {
     const Trainer *t = look->trainer;
     const World *dp = &t->grid.dp_world;
-    size_t bytes = (size_t)look->compared * sizeof *look->hash;
-    uint64_t *all = mem_new((size_t)dp->size * bytes + 1);
-    world_gather(dp, look->hash, bytes, all);
-    int i = first_difference(look, all, dp->size);
-    if (i >= 0) {
-        Side mine = {.hash = look->hash[i], .rank = t->world->rank};
-        Side *side = mem_new((size_t)dp->size * sizeof *side);
-        char *name = tensor_name(look, i);
-        host_name(mine.host, HOST_BYTES);
-        world_gather(dp, &mine, sizeof mine, side);
-        name_ranks(side, dp->size, name, text);
-        mem_free(&side);
-        mem_free(&name);
-    }
-    mem_free(&all);
-    return i >= 0;
+    Side mine = {.hash = look->hash[i], .rank = t->world->rank};
+    Side *side = mem_new((size_t)dp->size * sizeof *side);
+    char *name = tensor_name(look, i);
+    host_name(mine.host, HOST_BYTES);
+    world_gather(dp, &mine, sizeof mine, side);
+    name_ranks(side, dp->size, name, text);
+    mem_free(&side);
+    mem_free(&name);
 }
 
 static Status check_replicas(const Look *look)
 {
     const Trainer *t = look->trainer;
-    const World *dp = &t->grid.dp_world;
     char text[TEXT_BYTES] = "";
-    uint64_t mine = 0, *all = mem_new((size_t)dp->size * sizeof *all);
-    bool differ = false;
-    for (int i = 0; i < look->compared; ++i) mine = mine * 0x9e3779b97f4a7c15u ^ look->hash[i];
-    world_gather(dp, &mine, sizeof mine, all);
-    for (int r = 0; r < dp->size; ++r) differ = differ || all[r] != mine;
-    mem_free(&all);
-    differ = differ && replicas_differ(look, text);
+    int i = first_difference(look);
+    bool differ = i < look->compared;
+    if (differ) say_difference(look, i, text);
     int from = world_least(t->world, differ ? t->world->rank : INT_MAX);
     return from == INT_MAX ? OK : fail_all(t, from, text);
 }

@@ -3,11 +3,10 @@
 #include "scores.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Sums over the samples of this rank's micro-batches. Integers are exact in double; losses are
- * added per micro-batch, and micro-batches by their number, on every rank, so that the bits do not
- * depend on the ranks. */
+ * added per micro-batch, and micro-batches by their number, so that the bits do not depend on the
+ * ranks. */
 typedef struct EvalPart {
     double loss;
     int64_t rows, top1, top5;
@@ -40,40 +39,45 @@ static void eval_micro(void *user, const Batch *batch, const float *columns)
     scores_add(&e->scores, columns, batch->labels, part->rows);
 }
 
-/* In the order of micro-batches over the whole set: step by step, replica by replica, from the
- * ranks of the stage with the loss. */
-static void eval_sum(const Trainer *t, const EvalPart *all, int64_t local, int64_t steps,
-                     EvalLine *line)
+/* In the order of micro-batches over the whole set: step by step, replica by replica. */
+static EvalPart eval_sum(const Trainer *t, const EvalPart *all, int64_t local, int64_t steps)
 {
-    double loss = 0;
-    int64_t rows = 0, top1 = 0, top5 = 0;
-    int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
-    int64_t first = (int64_t)stage * t->shape.dp * t->shape.tp;
+    EvalPart sum = {.rows = 0};
     for (int64_t s = 0; s < steps; ++s)
         for (int64_t r = 0; r < t->shape.dp; ++r)
             for (int64_t m = 0; m < t->micros_local; ++m) {
-                const EvalPart *p =
-                    &all[(first + r * t->shape.tp) * local + s * t->micros_local + m];
-                loss += p->loss;
-                rows += p->rows;
-                top1 += p->top1;
-                top5 += p->top5;
+                const EvalPart *p = &all[r * local + s * t->micros_local + m];
+                sum.loss += p->loss;
+                sum.rows += p->rows;
+                sum.top1 += p->top1;
+                sum.top5 += p->top5;
             }
-    line->samples = rows;
-    line->tokens = data_kind(&t->train_set)->next_token;
-    line->loss = loss / (double)rows;
-    const int top = loss_info(t->config)->top;
-    line->top1 = top >= 1 ? (double)top1 / (double)rows : NAN;
-    line->top5 = top >= 5 ? (double)top5 / (double)rows : NAN;
+    return sum;
 }
 
-static void sum_confusion(const World *world, int64_t *confusion, int64_t cells)
+/* Of all replicas: the stage with the loss adds its parts, and tells the others. Collective. */
+static EvalPart eval_join(const Trainer *t, const EvalPart *part, int64_t local, int64_t steps)
 {
-    int64_t *all = mem_new((size_t)(cells * world->size) * sizeof *all);
-    world_gather(world, confusion, (size_t)cells * sizeof *all, all);
-    memset(confusion, 0, (size_t)cells * sizeof *confusion);
-    for (int64_t i = 0; i < cells * world->size; ++i) confusion[i % cells] += all[i];
-    mem_free(&all);
+    int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
+    EvalPart sum = {.rows = 0};
+    if (t->grid.pp_rank == stage) {
+        EvalPart *all = mem_new((size_t)(local * t->shape.dp) * sizeof *all);
+        world_gather(&t->grid.dp_world, part, (size_t)local * sizeof *part, all);
+        sum = eval_sum(t, all, local, steps);
+        mem_free(&all);
+    }
+    world_bcast(t->world, &sum, sizeof sum, stage * t->shape.dp * t->shape.tp);
+    return sum;
+}
+
+static void eval_line(const Trainer *t, EvalPart sum, EvalLine *line)
+{
+    const int top = loss_info(t->config)->top;
+    line->samples = sum.rows;
+    line->tokens = data_kind(&t->train_set)->next_token;
+    line->loss = sum.loss / (double)sum.rows;
+    line->top1 = top >= 1 ? (double)sum.top1 / (double)sum.rows : NAN;
+    line->top5 = top >= 5 ? (double)sum.top5 / (double)sum.rows : NAN;
 }
 
 Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *confusion)
@@ -81,8 +85,7 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *c
     Phase outer = phase_enter(PHASE_EVAL);
     double start = clock_s();
     int64_t steps = data_steps_per_epoch(set->samples, t->batch), local = steps * t->micros_local;
-    EvalPart *part = mem_new((size_t)local * sizeof *part),
-             *all = mem_new((size_t)(local * t->world->size) * sizeof *all);
+    EvalPart *part = mem_new((size_t)local * sizeof *part);
     EvalData data;
     Status st = eval_data_init(&data, t, set);
     BatchSource source = eval_data_source(&data);
@@ -95,14 +98,12 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *c
     Status read = eval_data_fini(&data);
     st = status_agree(t->world, st == OK ? read : st);
     if (st == OK) {
-        world_gather(t->world, part, (size_t)local * sizeof *part, all);
-        eval_sum(t, all, local, steps, line);
+        eval_line(t, eval_join(t, part, local, steps), line);
         scores_line(&evaluation.scores, t, line);
-        if (confusion) sum_confusion(t->world, confusion, t->graph->classes * t->graph->classes);
+        if (confusion) world_add(t->world, confusion, t->graph->classes * t->graph->classes);
     }
     scores_fini(&evaluation.scores);
     mem_free(&part);
-    mem_free(&all);
     line->step = t->step;
     line->epoch = t->step / t->steps_per_epoch;
     line->seconds = clock_s() - start;

@@ -29,8 +29,19 @@ static size_t bytes_of(const Live *live, int param)
     return (size_t)live->list.trainer->graph->param[param].elements * sizeof(float);
 }
 
+/* A rank waits first for what it collects itself, on which nobody else's waiting depends. */
+static void collects_wait(void *user)
+{
+    Live *live = user;
+    for (int own = 1; own >= 0; --own)
+        for (int k = 0; k < live->collects; ++k)
+            if (live->collect[k] && world_collect_here(live->collect[k]) == own)
+                world_collect_wait(&live->collect[k]);
+    live->collects = 0;
+}
+
 /* The replicas that have a tensor's parts send them to number `writer`. Shards lie in the order of
- * ranks. */
+ * ranks. What goes through memory that the next tensor needs, too, is waited for. */
 static void collect_parts(Live *live, int i, int writer)
 {
     Trainer *t = live->list.trainer;
@@ -42,7 +53,12 @@ static void collect_parts(Live *live, int i, int writer)
         copy(live, live->host, mine, bytes[t->grid.dp_rank]);
         mine = live->host;
     }
-    world_collect(&t->grid.dp_world, mine, bytes, writer, live->whole);
+    bool sliced = tensors_sliced(&live->list, i);
+    size_t count = (size_t)live->collects + 1;
+    live->collect = mem_resize(live->collect, count * sizeof *live->collect);
+    live->collect[live->collects++] = world_collect_begin(&t->grid.dp_world, mine, bytes, writer,
+                                                          sliced ? live->column : live->whole);
+    if (live->host || live->column) collects_wait(live);
     mem_free(&bytes);
 }
 
@@ -63,7 +79,7 @@ static void collect_slices(Live *live, int i, int param, int writer)
 
 /* To the one that writes it: in its own column of replicas in each place of the tensor group, then
  * within its group. */
-static void tensor_collect(void *user, int i, int writer)
+static void collect_begin(void *user, int i, int writer)
 {
     Live *live = user;
     const Tensors *list = &live->list;
@@ -90,7 +106,9 @@ static void get_plain(Live *live, int i, int param, float *plain)
     const Graph *g = live->list.trainer->graph;
     const Param *p = &g->param[param];
     bool collected = tensors_in_parts(&live->list, i);
-    float *memory = collected ? live->whole : tensors_memory(&live->list, i);
+    float *memory = !collected                       ? tensors_memory(&live->list, i)
+                    : tensors_sliced(&live->list, i) ? live->column
+                                                     : live->whole;
     if (live->host && !collected) {
         copy(live, live->host, memory, bytes_of(live, param));
         memory = live->host;
@@ -169,6 +187,7 @@ void live_init(Live *live, Trainer *t, bool params_only)
     tensors_init(&live->list, t, t->plan, params_only);
     if (!t->backend->table->host_memory) live->host = mem_pages_new(t->plan->param_bytes);
     if (t->plan->zero) live->whole = mem_pages_new(tensors_largest_bytes(t));
+    if (t->plan->zero && t->shape.tp > 1) live->column = mem_pages_new(tensors_largest_bytes(t));
     if (t->shape.tp > 1) {
         live->slice = mem_pages_new(tensors_largest_whole_bytes(t));
         live->slices = mem_pages_new(tensors_largest_whole_bytes(t));
@@ -180,8 +199,10 @@ void live_fini(Live *live)
     const Trainer *t = live->list.trainer;
     if (live->host) mem_pages_free(live->host, t->plan->param_bytes);
     if (live->whole) mem_pages_free(live->whole, tensors_largest_bytes(t));
+    if (live->column) mem_pages_free(live->column, tensors_largest_bytes(t));
     if (live->slice) mem_pages_free(live->slice, tensors_largest_whole_bytes(t));
     if (live->slices) mem_pages_free(live->slices, tensors_largest_whole_bytes(t));
+    mem_free(&live->collect);
     tensors_fini(&live->list);
     sparse_io_free(&live->sparse);
     mem_free(&live->tensor);
@@ -201,6 +222,7 @@ CheckpointIo live_io(Live *live)
                           .user = live,
                           .get = tensor_get,
                           .set = tensor_set,
-                          .collect = collects ? tensor_collect : NULL,
+                          .collect_begin = collects ? collect_begin : NULL,
+                          .collect_wait = collects ? collects_wait : NULL,
                           .wants = tensor_wanted};
 }

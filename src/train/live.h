@@ -11,6 +11,11 @@ typedef struct Live {
     float *host;
     /* a tensor whose parts several ranks have; NULL where nothing is sharded */
     float *whole;
+    /* likewise, of a slice of a tensor that others have too; NULL where tensors are not both */
+    float *column;
+    /* owned: parts that are on their way */
+    WorldCollect **collect;
+    int collects;
     /* In plain order, NULL where tensor parallelism divides nothing: this rank's slice of a tensor,
      * those of the group. */
     float *slice, *slices;

@@ -59,7 +59,7 @@ static void keep_mark(RunBad *b, int64_t last_step, StepMark mark)
 }
 
 typedef struct Differs {
-    bool loss, hash;
+    bool hash;
     char host[HOST_BYTES];
 } Differs;
 
@@ -84,12 +84,15 @@ static void compare(Run *r, StepMark mark)
 {
     RunBad *b = &r->bad;
     const StepMark *then = &b->mark[r->trainer->step - 1 - b->first];
-    Differs mine = {.loss = !same_mark(&mark, then), .hash = mark.hash != then->hash};
+    Differs mine = {.hash = mark.hash != then->hash};
+    int64_t ranks = !same_mark(&mark, then);
+    world_add(r->world, &ranks, 1);
+    b->differed = ranks > 0;
+    if (!b->differed) return;
     Differs *all = mem_new((size_t)r->world->size * sizeof *all);
     host_name(mine.host, sizeof mine.host);
     world_gather(r->world, &mine, sizeof mine, all);
-    for (int i = 0; i < r->world->size && !b->differed; ++i) b->differed = all[i].loss;
-    if (b->differed) say_who(r, all);
+    say_who(r, all);
     mem_free(&all);
 }
 

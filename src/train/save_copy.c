@@ -32,8 +32,11 @@ struct SaveCopy {
     int dp_rank, tp_rank;
     /* owned, [count]: rank that writes a tensor */
     int *owner;
-    /* owned, [count][dp]: where each replica's part of a tensor is in the copy; -1: not here */
-    int64_t *part;
+    /* owned, [count]: where this rank's part of a tensor is in the copy; -1: not here */
+    int64_t *own;
+    /* owned, [count], each [dp]: likewise all replicas', of a tensor that this one puts together;
+     * else NULL */
+    int64_t **part;
     /* owned, [count][tp]: likewise each slice, in plain order */
     int64_t *slice;
     /* owned, [count]: it lies there in plain order already */
@@ -127,7 +130,8 @@ static int64_t place_parts(SaveCopy *c, int from, int to)
     for (int i = 0; i < c->list.count; ++i) {
         if (!is_copied(c, i) || writer_dp(c, i) != to) continue;
         if (!tensors_in_parts(&c->list, i) && from != to) continue;
-        c->part[(int64_t)i * dp_of(c) + from] = c->floats;
+        if (from == c->dp_rank) c->own[i] = c->floats;
+        if (c->part[i]) c->part[i][from] = c->floats;
         c->floats += part_floats(c, i, from);
     }
     return c->floats - begin;
@@ -166,13 +170,18 @@ static void copy_init(SaveCopy *c, const Trainer *t, const Plan *plan, int dp_ra
     tensors_init(&c->list, t, plan, false);
     size_t count = (size_t)c->list.count + 1;
     c->owner = mem_new(count * sizeof *c->owner);
+    c->own = mem_new(count * sizeof *c->own);
     c->plain = mem_new(count * sizeof *c->plain);
-    c->part = mem_new(count * dp * sizeof *c->part);
+    c->part = mem_new(count * sizeof *c->part);
     c->slice = mem_new(count * tp * sizeof *c->slice);
-    for (size_t i = 0; i < count * dp; ++i) c->part[i] = -1;
     for (size_t i = 0; i < count * tp; ++i) c->slice[i] = -1;
     CheckpointIo io = {.count = c->list.count, .tensor = c->list.tensor};
     checkpoint_owners(&io, (int)(dp * tp) * t->shape.pp, c->owner);
+    for (int i = 0; i < c->list.count; ++i) {
+        bool joins = is_copied(c, i) && tensors_in_parts(&c->list, i) && writer_dp(c, i) == dp_rank;
+        c->own[i] = -1;
+        if (joins) c->part[i] = mem_new(dp * sizeof *c->part[i]);
+    }
     swap_init(&c->swap[0], (int)dp);
     swap_init(&c->swap[1], (int)tp);
     place(c, &c->swap[0], (int)dp, dp_rank, place_parts);
@@ -182,8 +191,10 @@ static void copy_init(SaveCopy *c, const Trainer *t, const Plan *plan, int dp_ra
 static void copy_fini(SaveCopy *c)
 {
     for (int level = 0; level < SAVE_COPY_LEVELS; ++level) swap_fini(&c->swap[level]);
+    for (int i = 0; i < c->list.count; ++i) mem_free(&c->part[i]);
     mem_free(&c->slice);
     mem_free(&c->part);
+    mem_free(&c->own);
     mem_free(&c->plain);
     mem_free(&c->owner);
     tensors_fini(&c->list);
@@ -313,8 +324,7 @@ float *save_copy_place(const SaveCopy *c, int param, int slot)
     for (int i = 0; i < c->list.count; ++i) {
         if (c->list.slot[i] != slot || !is_copied(c, i)) continue;
         if (tensors_param(&c->list, i) != param) continue;
-        int64_t at = c->part[(int64_t)i * dp_of(c) + c->dp_rank];
-        return at < 0 ? NULL : c->room + at;
+        return c->own[i] < 0 ? NULL : c->room + c->own[i];
     }
     return NULL;
 }
@@ -330,7 +340,7 @@ void save_copy_take(SaveCopy *c)
     const Trainer *t = c->list.trainer;
     const BackendTable *table = t->backend->table;
     for (int i = 0; i < c->list.count; ++i) {
-        int64_t at = c->part[(int64_t)i * dp_of(c) + c->dp_rank];
+        int64_t at = c->own[i];
         if (at < 0) continue;
         int64_t count = tensors_part(&c->list, i, c->dp_rank);
         if (count == 0) continue;
@@ -362,9 +372,9 @@ static void unpack(const SaveCopy *c, int i, const float *stored, float *plain)
 /* The parts of all replicas, one behind the other. */
 static const float *join_parts(const SaveCopy *c, int i)
 {
-    const int64_t *at = c->part + (int64_t)i * dp_of(c);
+    const int64_t *at = c->part[i];
     float *to = c->whole;
-    if (!tensors_in_parts(&c->list, i)) return c->room + at[c->dp_rank];
+    if (!tensors_in_parts(&c->list, i)) return c->room + c->own[i];
     for (int r = 0; r < dp_of(c); ++r) {
         int64_t count = tensors_part(&c->list, i, r);
         memcpy(to, c->room + at[r], (size_t)count * sizeof *to);
@@ -396,7 +406,7 @@ static const float *plain_in_place(SaveCopy *c, int i)
 {
     const Graph *g = c->list.trainer->graph;
     const Param *p = &g->param[tensors_param(&c->list, i)];
-    float *at = c->room + c->part[(int64_t)i * dp_of(c) + c->dp_rank];
+    float *at = c->room + c->own[i];
     if (!c->plain[i] && !op_stored_plain(g->node[p->node].op, p->slot)) {
         memcpy(c->whole, at, (size_t)p->elements * sizeof *at);
         unpack(c, i, c->whole, at);

@@ -1,6 +1,7 @@
-/* Logits and labels stay with the ranks that have the loss until the pass is over. Then rank 0 has
- * the counters of all, and for the exact AUC the logits themselves; these are whole numbers, those
- * are sorted, so that neither the ranks nor their order is seen in the result. */
+/* Logits and labels stay with the ranks that have the loss until the pass is over. Then the
+ * counters of all are added, and for the exact AUC rank 0 has the logits themselves; those are
+ * whole numbers, these are sorted, so that neither the ranks nor their order is seen in the
+ * result. */
 #include "scores.h"
 
 #include <math.h>
@@ -61,14 +62,12 @@ static void *collect(const World *world, const void *mine, size_t *bytes)
     return out;
 }
 
+/* On all ranks. */
 static BinarySums add_sums(const World *world, const BinarySums *mine)
 {
     BinarySums sum = {.right = 0};
-    size_t bytes = mine ? sizeof *mine : 0;
-    int64_t *all = collect(world, mine, &bytes), *to = (int64_t *)&sum;
-    for (size_t i = 0; world->rank == 0 && i < bytes / sizeof *all; ++i)
-        to[i % BINARY_COUNTERS] += all[i];
-    mem_free(&all);
+    if (mine) sum = *mine;
+    world_add(world, (int64_t *)&sum, BINARY_COUNTERS);
     return sum;
 }
 

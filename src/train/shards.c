@@ -1,34 +1,22 @@
-/* Partial norms travel packed: a rank sends the sums of its own chunks, range by range, and knows
- * from the plan where those of the others belong. */
+/* Each chunk's partial norm is computed by one rank; the others leave it zero, and the sum over all
+ * is what each of them has. A rank knows of its own shards alone. */
 #include "shards.h"
 
 #include <string.h>
 
-/* What one rank has of one range. */
-typedef struct Part {
-    /* elements */
-    int64_t first, count;
-    /* among all ranges' chunks */
-    int64_t chunk, chunks;
-} Part;
-
 struct Shards {
     /* borrowed */
     const Trainer *trainer;
-    /* borrowed: the replicas */
-    const World *world;
     /* ranges */
     int count;
-    /* owned: this rank's of each range, */
+    /* owned: this rank's elements of each range, */
     int64_t *first, *elements;
-    /* and where its value and its gradient lie */
+    /* where its value and its gradient lie, */
     int64_t *value, *gradient;
-    /* owned; [rank][range] */
-    Part *part;
-    /* of all ranges; of the rank that has most */
-    int64_t chunks, most;
-    /* owned: packed */
-    double *mine, *all;
+    /* and the first of its chunks, among those of all ranges */
+    int64_t *chunk;
+    /* of all ranges */
+    int64_t chunks;
 };
 
 static int64_t chunks_of(int64_t elements)
@@ -36,53 +24,26 @@ static int64_t chunks_of(int64_t elements)
     return (elements + FLAT_CHUNK - 1) / FLAT_CHUNK;
 }
 
-static Part *parts_of(const Shards *s, int rank)
-{
-    return s->part + (size_t)rank * (size_t)s->count;
-}
-
-/* Fills the parts of one rank; returns its chunks. */
-static int64_t fill_parts(Shards *s, const Trainer *t, const OptimRange *range, int rank)
-{
-    int64_t chunk = 0, own = 0;
-    Part *part = parts_of(s, rank);
-    for (int i = 0; i < s->count; ++i) {
-        plan_shard(t->plan, t->range_param[i], rank, &part[i].first, &part[i].count);
-        part[i].chunk = chunk + part[i].first / FLAT_CHUNK;
-        part[i].chunks = chunks_of(part[i].count);
-        own += part[i].chunks;
-        chunk += chunks_of(range[i].elements);
-    }
-    s->chunks = chunk;
-    return own;
-}
-
 Shards *shards_new(const Trainer *t, const OptimRange *range, int count)
 {
     Shards *s = mem_new(sizeof *s);
-    const World *world = &t->grid.dp_world;
-    size_t ranks = (size_t)world->size, room = (size_t)count + 1;
-    *s = (Shards){.trainer = t, .world = world, .count = count, .most = 1};
-    s->part = mem_new(ranks * room * sizeof *s->part);
+    const Plan *plan = t->plan;
+    size_t room = (size_t)count + 1;
+    int rank = t->grid.dp_world.rank;
+    *s = (Shards){.trainer = t, .count = count};
     s->first = mem_new(room * sizeof *s->first);
     s->elements = mem_new(room * sizeof *s->elements);
     s->value = mem_new(room * sizeof *s->value);
     s->gradient = mem_new(room * sizeof *s->gradient);
-    for (int r = 0; r < world->size; ++r) {
-        int64_t own = fill_parts(s, t, range, r);
-        if (own > s->most) s->most = own;
-    }
+    s->chunk = mem_new(room * sizeof *s->chunk);
     for (int i = 0; i < count; ++i) {
-        s->first[i] = parts_of(s, world->rank)[i].first;
-        s->elements[i] = parts_of(s, world->rank)[i].count;
         int param = t->range_param[i];
-        s->value[i] =
-            plan_local_offset(t->plan, t->plan->param_offset[param] + s->first[i], world->rank);
-        s->gradient[i] =
-            plan_sum_offset(t->plan, t->plan->gradient_offset[param] + s->first[i], world->rank);
+        plan_shard(plan, param, rank, &s->first[i], &s->elements[i]);
+        s->value[i] = plan_local_offset(plan, plan->param_offset[param] + s->first[i], rank);
+        s->gradient[i] = plan_sum_offset(plan, plan->gradient_offset[param] + s->first[i], rank);
+        s->chunk[i] = s->chunks + s->first[i] / FLAT_CHUNK;
+        s->chunks += chunks_of(range[i].elements);
     }
-    s->mine = mem_new((size_t)s->most * OPTIM_NORMS * sizeof *s->mine);
-    s->all = mem_new(ranks * (size_t)s->most * OPTIM_NORMS * sizeof *s->all);
     return s;
 }
 
@@ -90,35 +51,23 @@ void shards_free(Shards **shares)
 {
     Shards *s = *shares;
     if (!s) return;
-    mem_free(&s->part);
     mem_free(&s->first);
     mem_free(&s->elements);
     mem_free(&s->value);
     mem_free(&s->gradient);
-    mem_free(&s->mine);
-    mem_free(&s->all);
+    mem_free(&s->chunk);
     mem_free(shares);
 }
 
-/* Between one rank's place in all chunks and its packed ones. */
-static void pack(const Shards *s, const double *chunk, int sets)
+/* Of one set: the chunks that are not this rank's become zero. */
+static void clear_others(const Shards *s, double *chunk)
 {
-    double *to = s->mine;
-    const Part *part = parts_of(s, s->world->rank);
-    for (int set = 0; set < sets; ++set)
-        for (int i = 0; i < s->count; to += part[i++].chunks)
-            memcpy(to, chunk + set * s->chunks + part[i].chunk,
-                   (size_t)part[i].chunks * sizeof *to);
-}
-
-static void unpack(const Shards *s, double *chunk, int sets, int rank)
-{
-    const double *from = s->all + (int64_t)rank * s->most * sets;
-    const Part *part = parts_of(s, rank);
-    for (int set = 0; set < sets; ++set)
-        for (int i = 0; i < s->count; from += part[i++].chunks)
-            memcpy(chunk + set * s->chunks + part[i].chunk, from,
-                   (size_t)part[i].chunks * sizeof *from);
+    int64_t end = 0;
+    for (int i = 0; i < s->count; ++i) {
+        memset(chunk + end, 0, (size_t)(s->chunk[i] - end) * sizeof *chunk);
+        end = s->chunk[i] + chunks_of(s->elements[i]);
+    }
+    memset(chunk + end, 0, (size_t)(s->chunks - end) * sizeof *chunk);
 }
 
 /* Where nothing is sharded every replica has all chunks. */
@@ -126,10 +75,8 @@ static void gather(void *user, double *chunk, int sets)
 {
     const Shards *s = user;
     if (!s->trainer->plan->zero) return;
-    pack(s, chunk, sets);
-    world_gather(s->world, s->mine, (size_t)(s->most * sets) * sizeof *s->mine, s->all);
-    for (int r = 0; r < s->world->size; ++r)
-        if (r != s->world->rank) unpack(s, chunk, sets, r);
+    for (int set = 0; set < sets; ++set) clear_others(s, chunk + set * s->chunks);
+    world_merge(&s->trainer->grid.dp_world, chunk, sets * s->chunks);
 }
 
 /* In the ranks' order; of a tensor that is not divided every rank has the whole sum. */

@@ -297,15 +297,10 @@ static Status settle(Trainer *t)
     world_bcast(world, t->first, (size_t)(chunks + 1) * sizeof *t->first, 0);
     world_bcast(world, t->block, (size_t)t->graph->node_count * sizeof *t->block, 0);
     TRY(status_agree(world, memory_fit(t)));
-    struct {
-        bool recompute, saves_beside;
-    } mine = {t->recompute, t->saves_beside}, *all = mem_new((size_t)world->size * sizeof *all);
-    world_gather(world, &mine, sizeof mine, all);
-    for (int r = 0; r < world->size; ++r) {
-        t->recompute = t->recompute || all[r].recompute;
-        t->saves_beside = t->saves_beside && all[r].saves_beside;
-    }
-    mem_free(&all);
+    int64_t ranks[] = {t->recompute, t->saves_beside};
+    world_add(world, ranks, 2);
+    t->recompute = ranks[0] > 0;
+    t->saves_beside = ranks[1] == world->size;
     return OK;
 }
 

@@ -151,6 +151,27 @@ static void suspended(Rank *r)
     beat_step_end();
 }
 
+/* The rank that looks at the others is stopped now and then, never for long. */
+static void now_and_then(Rank *r)
+{
+    if (r->world.rank == 0 && fork() == 0) {
+        pid_t rank = getppid();
+        for (int i = 0; i < 4; ++i) {
+            kill(rank, SIGSTOP);
+            usleep(700000);
+            kill(rank, SIGCONT);
+            usleep(1500000);
+        }
+        _exit(0);
+    }
+    for (int step = 1; step <= 2; ++step) {
+        beat_step_begin(step);
+        if (r->world.rank == 0 && step == 2) sleep(10);
+        world_barrier(&r->world);
+        beat_step_end();
+    }
+}
+
 typedef struct Case {
     const char *name;
     void (*run)(Rank *rank);
@@ -186,10 +207,12 @@ static const Case cases[] = {
      hang,
      3,
      ERR_IO,
-     {"no rank has gone on for 3 s (train.hang_s)", "waits for a message (7) of rank 0"},
+     /* 3 on an idle machine */
+     {"no rank has gone on for ", " s (train.hang_s)", "waits for a message (7) of rank 0"},
      "stopped by"},
     {"between", between, 3, 0, {""}, "step"},
     {"suspended", suspended, 6, 0, {""}, "weft:"},
+    {"now and then", now_and_then, 300, 0, {""}, "stopped"},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 

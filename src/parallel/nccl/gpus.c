@@ -72,7 +72,7 @@ static Status check_models(const Gpu *gpu, int ranks, int bits)
 static bool find_sharers(const Gpu *gpu, int ranks, int *a, int *b)
 {
     for (*b = 1; *b < ranks; ++*b)
-        for (*a = 0; *a < *b; ++*a)
+        for (*a = gpu[*b].node; *a < *b; ++*a)
             if (gpu[*a].node == gpu[*b].node && strcmp(gpu[*a].bus, gpu[*b].bus) == 0) return true;
     return false;
 }
@@ -81,7 +81,7 @@ static bool find_sharers(const Gpu *gpu, int ranks, int *a, int *b)
 static void warn_hidden(const Gpu *gpu, int ranks)
 {
     for (int b = 1; b < ranks; ++b)
-        for (int a = 0; a < b; ++a)
+        for (int a = gpu[b].node; a < b; ++a)
             if (gpu[a].node == gpu[b].node && gpu[a].visible == 1 && gpu[b].visible == 1) {
                 log_warn(
                     "ranks %d and %d share a node and see one GPU each, so NCCL may not reach the "

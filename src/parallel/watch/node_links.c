@@ -5,12 +5,20 @@
 
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <errno.h>
+#include <math.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
-/* a datagram's largest payload */
-enum { DATAGRAM_BYTES = 65000 };
+/* A datagram's largest payload; what a socket is asked to hold, of which the kernel gives what it
+ * likes; and how many datagrams of a kilobyte it holds by all means (Linux's default is 208 KB, of
+ * which each takes 2.3). */
+enum { DATAGRAM_BYTES = 65000, SOCKET_BYTES = 4 << 20, SOCKET_HOLDS = 64 };
+/* To the first node, of all nodes together: a twentieth of a core at 10 us each. */
+static const double TOLD_A_SECOND = 4096;
+static const double END_S = 1;
 
 typedef enum NewsKind { NEWS_STATES, NEWS_ANSWER, NEWS_END } NewsKind;
 typedef struct News {
@@ -19,6 +27,21 @@ typedef struct News {
 } News;
 
 enum { STATES_MOST = (DATAGRAM_BYTES - sizeof(News)) / sizeof(RankState) };
+
+double node_links_period_s(int nodes)
+{
+    return fmax(LOOK_S, nodes / TOLD_A_SECOND);
+}
+
+double node_links_phase_s(int node, int nodes)
+{
+    return node_links_period_s(nodes) * node / nodes;
+}
+
+double node_links_pause_s(int nodes)
+{
+    return fmin(LOOK_S, SOCKET_HOLDS * node_links_period_s(nodes) / nodes);
+}
 
 static bool usable(const struct ifaddrs *a, int family)
 {
@@ -60,6 +83,7 @@ static int open_socket(int family, in_port_t *port)
     socklen_t length = length_of(family);
     int file = socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (file < 0) return -1;
+    (void)setsockopt(file, SOL_SOCKET, SO_RCVBUF, &(int){SOCKET_BYTES}, sizeof(int));
     if (bind(file, (struct sockaddr *)&own, length) != 0 ||
         getsockname(file, (struct sockaddr *)&own, &length) != 0) {
         close(file);
@@ -116,7 +140,8 @@ void node_links_fini(NodeLinks *links)
     mem_free(&links->link);
 }
 
-static void send_to(const NodeLinks *links, const struct sockaddr_storage *to, const News *news,
+/* False: not now. */
+static bool send_to(const NodeLinks *links, const struct sockaddr_storage *to, const News *news,
                     const RankState *state)
 {
     struct iovec part[2] = {{(void *)(uintptr_t)news, sizeof *news},
@@ -125,7 +150,8 @@ static void send_to(const NodeLinks *links, const struct sockaddr_storage *to, c
                              .msg_namelen = links->length,
                              .msg_iov = part,
                              .msg_iovlen = state ? 2 : 1};
-    (void)!sendmsg(links->socket, &message, MSG_NOSIGNAL);
+    if (sendmsg(links->socket, &message, MSG_NOSIGNAL) >= 0) return true;
+    return errno != EAGAIN && errno != ENOBUFS;
 }
 
 static News news_of(const NodeLinks *links, NewsKind kind)
@@ -135,11 +161,15 @@ static News news_of(const NodeLinks *links, NewsKind kind)
 
 void node_links_tell(NodeLinks *links, const RankState *state, int count)
 {
+    const double now_s = clock_s();
     if (links->socket < 0 || links->node == 0) return;
+    /* looks come a little early, or late */
+    if (now_s - links->told_s < node_links_period_s(links->nodes) - LOOK_S / 2) return;
+    links->told_s = now_s;
     News news = news_of(links, NEWS_STATES);
     news.count = count < (int)STATES_MOST ? count : (int)STATES_MOST;
     if (links->link[0].length == 0) links->tried = (links->tried + 1) % links->first_count;
-    send_to(links, &links->first[links->tried], &news, state);
+    (void)send_to(links, &links->first[links->tried], &news, state);
 }
 
 static void keep_states(RankState *all, int ranks, const RankState *state, int count)
@@ -165,7 +195,7 @@ static void take(NodeLinks *links, const News *news, const RankState *state, siz
     if (news->count < 0 || (size_t)news->count * sizeof *state > bytes) return;
     keep_states(all, ranks, state, news->count);
     News answer = news_of(links, NEWS_ANSWER);
-    send_to(links, from, &answer, NULL);
+    (void)send_to(links, from, &answer, NULL);
 }
 
 void node_links_hear(NodeLinks *links, RankState *all, int ranks)
@@ -191,9 +221,15 @@ void node_links_end(NodeLinks *links, int code)
     /* datagrams may be lost */
     enum { TIMES = 3 };
     if (links->socket < 0) return;
+    struct pollfd room = {.fd = links->socket, .events = POLLOUT};
+    const double limit_s = clock_s() + END_S;
     News news = news_of(links, NEWS_END);
     news.code = code;
     for (int k = 0; k < TIMES; ++k)
-        for (int i = 0; i < links->nodes; ++i)
-            if (links->link[i].length > 0) send_to(links, &links->link[i].from, &news, NULL);
+        for (int i = 0; i < links->nodes; ++i) {
+            const NodeLink *link = &links->link[i];
+            if (link->length == 0) continue;
+            while (!send_to(links, &link->from, &news, NULL) && clock_s() < limit_s)
+                (void)poll(&room, 1, 1);
+        }
 }

@@ -21,7 +21,8 @@ typedef struct NodeRanks {
     Beat **beat;
     RankState *state;
     RankTimes *times;
-    /* nothing counts that was before: the process, or the job, was asleep */
+    /* nothing counts that was before: the process, or the job, was asleep, or another rank
+     * looked */
     double awake_s;
 } NodeRanks;
 

@@ -8,13 +8,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Between two looks; a pause so much longer means that this process was asleep itself. */
-static const double LOOK_S = 0.5, ASLEEP_S = 3;
+/* A pause so long between two looks means that this process was asleep itself. */
+static const double ASLEEP_S = 3;
 /* A rank is stopped so long before the job ends; one that is gone, so that whoever else noticed can
  * say why; */
 static const double STOPPED_S = 4, GONE_S = 2;
-/* a node is silent so long before it is named, and before the job ends. */
-static const double SILENT_S = 5, SILENT_END_S = 20;
+/* a node is silent so long, and for so many of the periods in which it speaks, before it is named,
+ * and before the job ends. */
+static const double SILENT_S = 5, SILENT_PERIODS = 3, SILENT_END_S = 20, SILENT_END_PERIODS = 6;
 /* A step is late after so many usual ones, and so long at least; or so long where none is known. */
 static const double LATE_STEPS = 3, LATE_S = 5, LATE_UNKNOWN_S = 30;
 static const double DUMP_S = 2;
@@ -192,18 +193,22 @@ static void check_processes(Watchdog *w, double now_s)
 static void check_nodes(Watchdog *w, double now_s)
 {
     NodeLinks *links = &w->links;
+    double period_s = node_links_period_s(links->nodes);
+    double named_s = fmax(SILENT_S, SILENT_PERIODS * period_s);
+    double end_s = fmax(SILENT_END_S, SILENT_END_PERIODS * period_s);
     for (int i = 0; links->link && i < links->nodes; ++i) {
         const NodeLink *link = &links->link[i];
-        if (link->length == 0) continue;
         double since_s = link->heard_s > w->node.awake_s ? link->heard_s : w->node.awake_s;
         double silent_s = now_s - since_s;
+        bool said = w->silence_said[i];
         char why[256];
+        w->silence_said[i] = link->length > 0 && silent_s >= named_s;
+        if (!w->silence_said[i]) continue;
         snprintf(why, sizeof why,
                  "nothing has been heard of %s for %.0f s: the host is dead, or its network is cut",
                  w->host[i], silent_s);
-        if (silent_s >= SILENT_END_S) end_job(w, why);
-        if (silent_s >= SILENT_S && !w->silence_said[i]) log_warn("%s", why);
-        w->silence_said[i] = silent_s >= SILENT_S;
+        if (silent_s >= end_s) end_job(w, why);
+        if (!said) log_warn("%s", why);
     }
 }
 
@@ -284,7 +289,11 @@ static void look(Watchdog *w)
     double now_s = clock_s();
     if (now_s - w->looked_s > ASLEEP_S) w->node.awake_s = now_s;
     w->looked_s = now_s;
-    if (node_ranks_first(&w->node) != w->node.mine) return;
+    if (node_ranks_first(&w->node) != w->node.mine) {
+        /* another rank looks, and what this one saw before that is old */
+        w->node.awake_s = now_s;
+        return;
+    }
     node_ranks_look(&w->node, now_s);
     node_links_tell(&w->links, w->node.state, w->node.count);
     for (int r = 0; r < w->node.count; ++r) w->rank[w->node.state[r].rank] = w->node.state[r];
@@ -295,13 +304,27 @@ static void look(Watchdog *w)
     if (w->links.node == 0 || w->links.socket < 0) check_steps(w, now_s);
 }
 
+/* Sleeps, but for what other nodes tell the first one's meanwhile. */
+static void rest(Watchdog *w, double seconds)
+{
+    bool hears = w->links.node == 0 && w->links.socket >= 0;
+    double pause_s = hears ? node_links_pause_s(w->links.nodes) : LOOK_S,
+           end_s = clock_s() + seconds;
+    for (double left_s = seconds; left_s > 0 && !w->stop; left_s = end_s - clock_s()) {
+        cond_wait_for(&w->wake, &w->lock, fmin(left_s, pause_s));
+        if (hears) node_links_hear(&w->links, w->rank, w->world->size);
+    }
+}
+
+/* All begin at the same time, and look one node after the other. */
 static void *watch_run(void *of)
 {
     Watchdog *w = of;
     pthread_mutex_lock(&w->lock);
+    rest(w, node_links_phase_s(w->links.node, w->links.nodes));
     while (!w->stop) {
-        bool asked = cond_wait_for(&w->wake, &w->lock, LOOK_S);
-        if (!w->stop && !asked) look(w);
+        rest(w, LOOK_S);
+        if (!w->stop) look(w);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;

@@ -7,38 +7,110 @@
 
 /* MPI counts in int */
 static const size_t PIECE_BYTES = (size_t)1 << 30;
-enum { TAG_COLLECT = 17 };
+/* A root has at most so many receives on their way: enough to hide latency, and no flood of
+ * thousands of ranks' messages. */
+enum { TAG_COLLECT = 17, RECEIVES = 16 };
 
-static void send_part(const World *world, const char *part, size_t bytes, int root)
+struct WorldCollect {
+    /* borrowed */
+    const World *world;
+    /* Owned: what is on its way. */
+    MPI_Request *request;
+    int count;
+    /* On the root alone: where its own part comes from and goes to; the part that is received next,
+     * where it goes, and how much of it has been asked for; bytes owned. */
+    const void *mine;
+    char *own, *at;
+    size_t *bytes, done;
+    int from;
+};
+
+static int piece_at(size_t bytes, size_t done)
 {
-    for (size_t done = 0; done < bytes; done += PIECE_BYTES) {
-        size_t piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
-        MPI_CHECK(MPI_Send(part + done, (int)piece, MPI_BYTE, root, TAG_COLLECT, world->comm));
+    return (int)(bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES);
+}
+
+static void send_part(WorldCollect *c, const char *part, size_t bytes, int root)
+{
+    c->request = mem_new((bytes / PIECE_BYTES + 1) * sizeof *c->request);
+    for (size_t done = 0; done < bytes; done += PIECE_BYTES)
+        MPI_CHECK(MPI_Isend(part + done, piece_at(bytes, done), MPI_BYTE, root, TAG_COLLECT,
+                            c->world->comm, &c->request[c->count++]));
+}
+
+/* The next piece; false: all have been asked for. */
+static bool receive_next(WorldCollect *c, MPI_Request *request)
+{
+    const World *world = c->world;
+    while (c->from < world->size && (c->from == world->rank || c->done == c->bytes[c->from])) {
+        c->at += c->bytes[c->from++];
+        c->done = 0;
+    }
+    if (c->from == world->size) return false;
+    int piece = piece_at(c->bytes[c->from], c->done);
+    MPI_CHECK(
+        MPI_Irecv(c->at + c->done, piece, MPI_BYTE, c->from, TAG_COLLECT, world->comm, request));
+    c->done += (size_t)piece;
+    return true;
+}
+
+static void receive_begin(WorldCollect *c, const void *mine, const size_t *bytes, char *out)
+{
+    const World *world = c->world;
+    c->mine = mine;
+    c->own = c->at = out;
+    c->bytes = mem_new((size_t)world->size * sizeof *c->bytes);
+    memcpy(c->bytes, bytes, (size_t)world->size * sizeof *c->bytes);
+    for (int r = 0; r < world->rank; ++r) c->own += bytes[r];
+    c->request = mem_new(RECEIVES * sizeof *c->request);
+    while (c->count < RECEIVES && receive_next(c, &c->request[c->count])) ++c->count;
+}
+
+WorldCollect *world_collect_begin(const World *world, const void *mine, const size_t *bytes,
+                                  int root, void *out)
+{
+    WorldCollect *c = mem_new(sizeof *c);
+    c->world = world;
+    if (world->rank == root)
+        receive_begin(c, mine, bytes, out);
+    else
+        send_part(c, mine, bytes[world->rank], root);
+    return c;
+}
+
+static void receive_wait(WorldCollect *c)
+{
+    int over = 0;
+    size_t bytes = c->bytes[c->world->rank];
+    if (bytes > 0) memcpy(c->own, c->mine, bytes);
+    while (c->count > 0 && over != MPI_UNDEFINED) {
+        MPI_CHECK(MPI_Waitany(c->count, c->request, &over, MPI_STATUS_IGNORE));
+        if (over != MPI_UNDEFINED) (void)receive_next(c, &c->request[over]);
     }
 }
 
-static void receive_part(const World *world, char *part, size_t bytes, int from)
+bool world_collect_here(const WorldCollect *collect)
 {
-    for (size_t done = 0; done < bytes; done += PIECE_BYTES) {
-        size_t piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
-        MPI_CHECK(MPI_Recv(part + done, (int)piece, MPI_BYTE, from, TAG_COLLECT, world->comm,
-                           MPI_STATUS_IGNORE));
-    }
+    return collect->bytes;
+}
+
+void world_collect_wait(WorldCollect **collect)
+{
+    WorldCollect *c = *collect;
+    if (!c) return;
+    if (c->bytes)
+        receive_wait(c);
+    else if (c->count > 0)
+        MPI_CHECK(MPI_Waitall(c->count, c->request, MPI_STATUSES_IGNORE));
+    mem_free(&c->bytes);
+    mem_free(&c->request);
+    mem_free(collect);
 }
 
 void world_collect(const World *world, const void *mine, const size_t *bytes, int root, void *out)
 {
-    if (world->rank != root) {
-        send_part(world, mine, bytes[world->rank], root);
-        return;
-    }
-    char *at = out;
-    for (int r = 0; r < world->size; at += bytes[r++]) {
-        if (r != root)
-            receive_part(world, at, bytes[r], r);
-        else if (bytes[r] > 0)
-            memcpy(at, mine, bytes[r]);
-    }
+    WorldCollect *collect = world_collect_begin(world, mine, bytes, root, out);
+    world_collect_wait(&collect);
 }
 
 int *world_job_ranks(const World *world)

@@ -209,6 +209,28 @@ int world_least(const World *world, int mine)
     return least;
 }
 
+/* Numbers of 8 bytes, in place. */
+static void sum(const World *world, void *data, int64_t count, MPI_Datatype type)
+{
+    const int64_t most = (int64_t)(PIECE_BYTES / sizeof(int64_t));
+    if (world->comm == MPI_COMM_NULL) return;
+    for (int64_t done = 0; done < count; done += most) {
+        int piece = (int)(count - done < most ? count - done : most);
+        MPI_CHECK(
+            MPI_Allreduce(MPI_IN_PLACE, (int64_t *)data + done, piece, type, MPI_SUM, world->comm));
+    }
+}
+
+void world_add(const World *world, int64_t *data, int64_t count)
+{
+    sum(world, data, count, MPI_INT64_T);
+}
+
+void world_merge(const World *world, double *data, int64_t count)
+{
+    sum(world, data, count, MPI_DOUBLE);
+}
+
 void world_gather(const World *world, const void *mine, size_t bytes, void *out)
 {
     if (world->comm != MPI_COMM_NULL && bytes <= PIECE_BYTES) {

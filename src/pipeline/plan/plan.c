@@ -188,8 +188,10 @@ static size_t state_bytes(const Plan *plan, const PlanOptions *o)
     size_t trained = (size_t)plan->trained_elements * sizeof(float);
     if (!plan->zero) return (size_t)(o->state_slots + scratch) * trained;
     size_t arenas = (size_t)(o->state_slots + (o->state_scratch ? 1 : 0)), most = 0;
-    for (int r = 0; r < plan->shape.dp; ++r)
-        if (shard_elements(plan, r) > most) most = shard_elements(plan, r);
+    for (int r = 0; r < plan->shape.dp; ++r) {
+        size_t elements = shard_elements(plan, r);
+        if (elements > most) most = elements;
+    }
     return arenas * most * sizeof(float);
 }
 
@@ -343,6 +345,7 @@ void plan_free(Plan **out)
     mem_free(&plan->gradient_offset);
     mem_free(&plan->micro_grad_offset);
     mem_free(&plan->weight_offset);
+    mem_free(&plan->param_shard);
     mem_free(&plan->gather.bucket);
     mem_free(&plan->gather.bucket_of);
     mem_free(&plan->cache);

@@ -74,9 +74,15 @@ size_t shard_elements(const Plan *plan, int dp_rank);
 /* What a parameter counts where buckets are made and cut: its elements, or those of the first slice
  * of a group's. */
 int64_t shard_weight(const Plan *plan, int param);
-int64_t shard_bucket_weight(const Plan *plan, const Buckets *buckets, int b);
-int64_t shard_bound(const Plan *plan, const Buckets *buckets, int b, int64_t weight,
-                    int64_t *below);
+/* A bucket, with the parameters in it that have a value of their own on this stage, by number. */
+typedef struct BucketParams {
+    /* owned */
+    int *param;
+    int count;
+    /* of the parameters; where the bucket lies */
+    int64_t weight, begin, end;
+} BucketParams;
+int64_t shard_bound(const Plan *plan, const BucketParams *bucket, int64_t weight, int64_t *below);
 /* to a parameter of another stage */
 bool plan_tied_across(const Plan *plan, int param);
 /* Shards a value with a parameter of this stage whose it is. */
@@ -86,7 +92,7 @@ bool param_shares_memory(const Plan *plan, int param);
  * replicas have by now (load); false: cut it as where none are wanted. Bytes are of the rank that
  * has most. */
 bool whole_wanted(const Plan *plan, int param);
-bool whole_cut(const Plan *plan, const Buckets *b, int bucket, int64_t *load, int64_t *boundary);
+bool whole_cut(const Plan *plan, const BucketParams *bucket, int64_t *load, int64_t *boundary);
 size_t whole_state_bytes(const Plan *plan);
 
 /* Are pointers of operations the host's, too? */

@@ -29,19 +29,28 @@ int64_t shard_weight(const Plan *plan, int param)
     return p->cut.parts > 0 ? align_floats(param_slice_count(plan->graph, param, 0)) : padded(p);
 }
 
-static bool in_bucket(const Plan *plan, const Buckets *buckets, int b, int param)
+static BucketParams bucket_params(const Plan *plan, const Buckets *buckets, int b)
 {
-    int64_t at = plan->param_offset[param] - buckets->offset[b];
-    return owns_value(plan, param) && at >= 0 && at < buckets->elements[b];
+    BucketParams bucket = {.begin = buckets->offset[b],
+                           .end = buckets->offset[b] + buckets->elements[b]};
+    bucket.param = mem_new((size_t)(plan->graph->param_count + 1) * sizeof *bucket.param);
+    for (int i = 0; i < plan->graph->param_count; ++i) {
+        int64_t at = plan->param_offset[i];
+        if (!owns_value(plan, i) || at < bucket.begin || at >= bucket.end) continue;
+        bucket.param[bucket.count++] = i;
+        bucket.weight += shard_weight(plan, i);
+    }
+    return bucket;
 }
 
 /* The place in a bucket nearest to where so much of its weight lies below, and where a shard may
  * begin; *below: how much does there. */
-int64_t shard_bound(const Plan *plan, const Buckets *buckets, int b, int64_t weight, int64_t *below)
+int64_t shard_bound(const Plan *plan, const BucketParams *bucket, int64_t weight, int64_t *below)
 {
     *below = 0;
-    for (int i = 0; i < plan->graph->param_count; ++i) {
-        int64_t here = in_bucket(plan, buckets, b, i) ? shard_weight(plan, i) : 0;
+    for (int k = 0; k < bucket->count; ++k) {
+        int i = bucket->param[k];
+        int64_t here = shard_weight(plan, i);
         if (weight >= here) {
             weight -= here;
             *below += here;
@@ -54,15 +63,7 @@ int64_t shard_bound(const Plan *plan, const Buckets *buckets, int b, int64_t wei
         *below += nearest;
         return plan->param_offset[i] + (nearest == here || nearest > end ? end : nearest);
     }
-    return buckets->offset[b] + buckets->elements[b];
-}
-
-int64_t shard_bucket_weight(const Plan *plan, const Buckets *buckets, int b)
-{
-    int64_t weight = 0;
-    for (int i = 0; i < plan->graph->param_count; ++i)
-        if (in_bucket(plan, buckets, b, i)) weight += shard_weight(plan, i);
-    return weight;
+    return bucket->end;
 }
 
 /* Elements count * part / parts without overflow. */
@@ -71,22 +72,23 @@ static int64_t even(int64_t count, int parts, int part)
     return count / parts * part + count % parts * part / parts;
 }
 
-static void cut_bucket(const Plan *plan, const Buckets *buckets, int b, int64_t *boundary)
+static void cut_bucket(const Plan *plan, const BucketParams *bucket, int64_t *boundary)
 {
     int dp = plan->shape.dp;
-    int64_t begin = buckets->offset[b], weight = shard_bucket_weight(plan, buckets, b), below;
-    bool metrics = begin == plan->metrics_offset;
+    bool metrics = bucket->begin == plan->metrics_offset;
+    int64_t below;
     for (int r = 0; r < dp; ++r)
-        boundary[r] = metrics ? begin : shard_bound(plan, buckets, b, even(weight, dp, r), &below);
-    boundary[dp] = begin + buckets->elements[b];
+        boundary[r] = metrics ? bucket->begin
+                              : shard_bound(plan, bucket, even(bucket->weight, dp, r), &below);
+    boundary[dp] = bucket->end;
 }
 
-/* Boundaries of the bucket of this stage that holds place `at` of the gradients. */
+/* Boundaries of the bucket of this stage that holds place `at` of the gradients, or NULL. */
 static const int64_t *shards_at(const Plan *plan, int64_t at)
 {
     int b;
     const ChunkPlan *c = plan_bucket_at(plan, at, &b);
-    return c->shard + (size_t)b * (size_t)(plan->shape.dp + 1);
+    return c ? c->shard + (size_t)b * (size_t)(plan->shape.dp + 1) : NULL;
 }
 
 static void cut_tied(const Plan *plan, int param, int64_t *boundary)
@@ -130,18 +132,26 @@ const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket)
     return NULL;
 }
 
+/* load: of each replica, where whole tensors are wanted */
+static void cut_own(const Plan *plan, const Buckets *buckets, int b, int64_t *load,
+                    int64_t *boundary)
+{
+    BucketParams bucket = bucket_params(plan, buckets, b);
+    if (!whole_cut(plan, &bucket, load, boundary)) cut_bucket(plan, &bucket, boundary);
+    mem_free(&bucket.param);
+}
+
 void plan_shards(Plan *plan)
 {
+    const Graph *g = plan->graph;
     size_t boundaries = (size_t)plan->shape.dp + 1;
-    int64_t *load =
-        mem_new(boundaries * sizeof *load); /* of each replica, where whole tensors are wanted */
+    int64_t *load = mem_new(boundaries * sizeof *load);
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];
         c->shard = mem_new((size_t)(c->buckets.count + 1) * boundaries * sizeof *c->shard);
         for (int b = 0; b < c->buckets.count; ++b)
-            if (!is_tied(plan, &c->buckets, b) &&
-                !whole_cut(plan, &c->buckets, b, load, c->shard + (size_t)b * boundaries))
-                cut_bucket(plan, &c->buckets, b, c->shard + (size_t)b * boundaries);
+            if (!is_tied(plan, &c->buckets, b))
+                cut_own(plan, &c->buckets, b, load, c->shard + (size_t)b * boundaries);
     }
     mem_free(&load);
     for (int k = 0; k < plan->chunk_count; ++k) {
@@ -150,6 +160,10 @@ void plan_shards(Plan *plan)
             if (is_tied(plan, &c->buckets, b))
                 cut_tied(plan, c->buckets.first_tensor[b], c->shard + (size_t)b * boundaries);
     }
+    plan->param_shard = mem_new((size_t)(g->param_count + 1) * sizeof *plan->param_shard);
+    for (int i = 0; i < g->param_count; ++i)
+        if (plan->param_offset[i] >= 0 && !g->param[i].frozen)
+            plan->param_shard[i] = shards_at(plan, plan->param_offset[i]);
 }
 
 void plan_shard(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count)
@@ -158,7 +172,7 @@ void plan_shard(const Plan *plan, int param, int dp_rank, int64_t *first, int64_
     *first = 0;
     *count = elements;
     if (!plan->zero || plan->graph->param[param].frozen) return;
-    const int64_t *shard = shards_at(plan, at);
+    const int64_t *shard = plan->param_shard[param];
     int64_t begin = clamp(shard[dp_rank] - at, 0, elements);
     *count = clamp(shard[dp_rank + 1] - at, 0, elements) - begin;
     *first = *count > 0 ? begin : 0;

@@ -43,32 +43,30 @@ static void fill_up(const int64_t *load, int dp, int64_t weight, int64_t *quota)
 
 /* A tensor that two stages have, a bucket of its own: both must find the same owner, whatever else
  * they hold. */
-static void cut_across(const Plan *plan, const Buckets *b, int bucket, int64_t *boundary)
+static void cut_across(const Plan *plan, const BucketParams *bucket, int64_t *boundary)
 {
-    int param = b->first_tensor[bucket], tied = plan->graph->param[param].tied;
+    int param = bucket->param[0], tied = plan->graph->param[param].tied;
     int owner = (tied >= 0 ? tied : param) % plan->shape.dp;
-    for (int r = 0; r <= plan->shape.dp; ++r)
-        boundary[r] = b->offset[bucket] + (r > owner ? b->elements[bucket] : 0);
+    for (int r = 0; r <= plan->shape.dp; ++r) boundary[r] = r > owner ? bucket->end : bucket->begin;
 }
 
-bool whole_cut(const Plan *plan, const Buckets *b, int bucket, int64_t *load, int64_t *boundary)
+bool whole_cut(const Plan *plan, const BucketParams *bucket, int64_t *load, int64_t *boundary)
 {
-    int dp = plan->shape.dp, first = b->first_tensor[bucket];
-    int64_t weight = shard_bucket_weight(plan, b, bucket), below = 0, last = 0;
+    int dp = plan->shape.dp;
+    int64_t weight = bucket->weight, below = 0, last = 0;
     if (!any_wanted(plan) || weight == 0) return false;
-    if (plan_tied_across(plan, first)) {
-        if (!whole_wanted(plan, first)) return false;
-        cut_across(plan, b, bucket, boundary);
+    if (plan_tied_across(plan, bucket->param[0])) {
+        if (!whole_wanted(plan, bucket->param[0])) return false;
+        cut_across(plan, bucket, boundary);
         return true;
     }
     int64_t *quota = mem_new((size_t)dp * sizeof *quota), end = 0;
     fill_up(load, dp, weight, quota);
-    boundary[0] = b->offset[bucket];
+    boundary[0] = bucket->begin;
     for (int r = 0; r < dp; ++r, last = below) {
         end += quota[r];
         below = weight;
-        boundary[r + 1] = r + 1 < dp ? shard_bound(plan, b, bucket, end, &below)
-                                     : b->offset[bucket] + b->elements[bucket];
+        boundary[r + 1] = r + 1 < dp ? shard_bound(plan, bucket, end, &below) : bucket->end;
         load[r] += below - last;
     }
     mem_free(&quota);

@@ -118,13 +118,9 @@ static const float *stats_await(const StepReport *r, int behind)
 /* A rank may have a part of the gradients only. Collective on the grid. */
 static bool anyone_overflowed(const StepReport *r)
 {
-    const World *world = r->context->grid->world;
-    float mine = stats_await(r, 0)[STAT_OVERFLOW], most = mine;
-    float *all = mem_new((size_t)world->size * sizeof *all);
-    world_gather(world, &mine, sizeof mine, all);
-    for (int i = 0; i < world->size; ++i) most = all[i] > most ? all[i] : most;
-    mem_free(&all);
-    return most > 0;
+    int64_t ranks = stats_await(r, 0)[STAT_OVERFLOW] > 0;
+    world_add(r->context->grid->world, &ranks, 1);
+    return ranks > 0;
 }
 
 void step_report_end(StepReport *r, const GradSync *sync)

@@ -1,0 +1,171 @@
+/* The first node's socket, to which thousands of nodes speak: one process sends what each of them
+ * would, when it would, and takes it as the first node's watchdog does. The kernel delivers
+ * datagrams of one host as they are sent, so no clock is needed. */
+#include "harness.h"
+#include "parallel/watch/node_links.h"
+
+/* Linux's default, which setsockopt doubles: what a socket holds that was given no more. */
+enum { DEFAULT_BYTES = 212992 / 2, RANKS_EACH = 8, NODES_MOST = 16384 };
+
+typedef struct Nodes {
+    World world;
+    /* the first; and one after the other all others, who have one socket */
+    NodeLinks first, other;
+    RankState *rank, mine[RANKS_EACH];
+    int nodes;
+} Nodes;
+
+/* Another node's, with a socket of its own. */
+static void meet(const Nodes *n, NodeLinks *links)
+{
+    node_links_init(links, &n->world, true, 0, n->nodes);
+    links->token = n->first.token;
+    links->first_count = n->first.first_count;
+    memcpy(links->first, n->first.first, sizeof n->first.first);
+}
+
+/* False, and says so: this host has no address. */
+static bool nodes_init(Nodes *n, int nodes)
+{
+    *n = (Nodes){.world = world_alone(), .nodes = nodes};
+    node_links_init(&n->first, &n->world, true, 0, nodes);
+    if (n->first.socket < 0) {
+        node_links_fini(&n->first);
+        printf("skipped: this host has no address but its own\n");
+        return false;
+    }
+    meet(n, &n->other);
+    setsockopt(n->first.socket, SOL_SOCKET, SO_RCVBUF, &(int){DEFAULT_BYTES}, sizeof(int));
+    n->rank = mem_new((size_t)nodes * RANKS_EACH * sizeof *n->rank);
+    return true;
+}
+
+static void nodes_fini(Nodes *n)
+{
+    node_links_fini(&n->first);
+    node_links_fini(&n->other);
+    mem_free(&n->rank);
+}
+
+/* What node k says by these links, in step `step`. */
+static void speak(Nodes *n, NodeLinks *links, int k, int64_t step)
+{
+    for (int r = 0; r < RANKS_EACH; ++r)
+        n->mine[r] = (RankState){.rank = k * RANKS_EACH + r, .newest = {.step = step}};
+    links->node = k;
+    links->told_s = 0;
+    node_links_tell(links, n->mine, RANKS_EACH);
+}
+
+static void hear(Nodes *n)
+{
+    node_links_hear(&n->first, n->rank, n->nodes * RANKS_EACH);
+}
+
+/* Nodes all of whose ranks are known to be in that step. */
+static int known(const Nodes *n, int64_t step)
+{
+    int count = 0;
+    for (int k = 1; k < n->nodes; ++k) {
+        bool all = n->first.link[k].length > 0;
+        for (int r = 0; r < RANKS_EACH; ++r)
+            all = all && n->rank[k * RANKS_EACH + r].newest.step == step;
+        count += all;
+    }
+    return count;
+}
+
+/* Two periods: nobody is lost, though the socket holds a few hundred. */
+static void all_are_heard(void)
+{
+    static const int sizes[] = {2, 3, 100, 500, 2048, NODES_MOST};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; ++s) {
+        Nodes n;
+        int nodes = sizes[s];
+        if (!nodes_init(&n, nodes)) return;
+        double pause_s = node_links_pause_s(nodes);
+        for (int64_t step = 1; step <= 2; ++step) {
+            double now_s = 0;
+            for (int k = 1; k < nodes; ++k) {
+                for (; node_links_phase_s(k, nodes) >= now_s + pause_s; now_s += pause_s) hear(&n);
+                speak(&n, &n.other, k, step);
+            }
+            hear(&n);
+            CU_ASSERT_EQUAL(known(&n, step), nodes - 1);
+        }
+        /* and they have been answered */
+        node_links_hear(&n.other, n.rank, 0);
+        CU_ASSERT(n.other.link[0].length > 0);
+        nodes_fini(&n);
+    }
+}
+
+/* What would be without phases: the test above sees datagrams that are lost. */
+static void a_burst_is_lost(void)
+{
+    Nodes n;
+    if (!nodes_init(&n, NODES_MOST)) return;
+    for (int k = 1; k < n.nodes; ++k) speak(&n, &n.other, k, 1);
+    hear(&n);
+    CU_ASSERT(known(&n, 1) >= 64);
+    CU_ASSERT(known(&n, 1) < n.nodes / 2);
+    nodes_fini(&n);
+}
+
+/* The first node takes at most some thousands a second, a node that is well is heard often enough
+ * not to be called silent, and few nodes speak at each look. */
+static void periods(void)
+{
+    for (int nodes = 2; nodes <= NODES_MOST; nodes *= 2) {
+        double period_s = node_links_period_s(nodes);
+        CU_ASSERT(nodes / period_s <= 4096 && period_s >= LOOK_S && period_s <= 4);
+        CU_ASSERT(node_links_phase_s(0, nodes) == 0);
+        CU_ASSERT(node_links_phase_s(nodes - 1, nodes) < period_s);
+        CU_ASSERT(node_links_pause_s(nodes) <= LOOK_S);
+        CU_ASSERT(node_links_pause_s(nodes) * nodes / period_s <= 64);
+        if (nodes <= 2048) CU_ASSERT(period_s == LOOK_S);
+    }
+}
+
+/* A node speaks once a period, however often its watchdog looks. */
+static void once_a_period(void)
+{
+    Nodes n;
+    if (!nodes_init(&n, NODES_MOST)) return;
+    speak(&n, &n.other, 5, 1);
+    n.mine[0].newest.step = 2;
+    node_links_tell(&n.other, n.mine, RANKS_EACH);
+    hear(&n);
+    CU_ASSERT_EQUAL(n.rank[5 * RANKS_EACH].newest.step, 1);
+    n.other.told_s -= node_links_period_s(NODES_MOST);
+    node_links_tell(&n.other, n.mine, RANKS_EACH);
+    hear(&n);
+    CU_ASSERT_EQUAL(n.rank[5 * RANKS_EACH].newest.step, 2);
+    nodes_fini(&n);
+}
+
+/* And those that have not spoken, whose addresses nobody has, are not. */
+static void all_hear_the_end(void)
+{
+    enum { NODES = 200, CODE = 74, DUMB = 77 };
+    Nodes n;
+    if (!nodes_init(&n, NODES)) return;
+    NodeLinks *peer = mem_new(NODES * sizeof *peer);
+    for (int k = 1; k < NODES; ++k) {
+        meet(&n, &peer[k]);
+        if (k != DUMB) speak(&n, &peer[k], k, 1);
+        hear(&n);
+    }
+    node_links_end(&n.first, CODE);
+    for (int k = 1; k < NODES; ++k) {
+        node_links_hear(&peer[k], n.rank, 0);
+        CU_ASSERT_EQUAL(peer[k].end_code, k == DUMB ? 0 : CODE);
+        node_links_fini(&peer[k]);
+    }
+    mem_free(&peer);
+    nodes_fini(&n);
+}
+
+TEST_MAIN("node links", {"all are heard", all_are_heard}, {"a burst is lost", a_burst_is_lost},
+          {"periods", periods}, {"once a period", once_a_period},
+          {"all hear the end", all_hear_the_end})
