@@ -19,7 +19,7 @@ include $(PROBE)
 endif
 
 SIMD_SRC := $(sort $(wildcard src/tensor/cpu/simd/*.c))
-SIMD_BF16_SRC := $(filter-out %/flat.c %/dropout.c %/matrix.c %/winograd.c %/first_conv.c %/depthwise.c,$(SIMD_SRC))# those work on fp32 only
+SIMD_BF16_SRC := $(filter-out %/flat.c %/dropout.c %/matrix.c %/winograd.c %/first_conv.c %/depthwise.c %/dense.c %/dense_few.c,$(SIMD_SRC))# those work on fp32 only
 CUDA_C := $(sort $(wildcard src/tensor/cuda/*.c) $(wildcard src/parallel/nccl/*.c))
 SRC := $(sort $(filter-out $(CUDA_C),$(foreach m,$(MODULES),$(wildcard src/$(m)/*.c) $(wildcard src/$(m)/*/*.c))))
 CUDA_CU := $(sort $(wildcard src/tensor/cuda/*.cu))

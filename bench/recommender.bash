@@ -18,8 +18,8 @@ make_clicks() { "$weft" data make criteo-like -o "$1" --rows 1000001 --samples "
 [ -e "$data" ] || make_clicks "$data" "$samples"
 two="mpirun --oversubscribe --bind-to none -n 2"
 trained() { sed -n 's/^done after .* s, \([0-9,]*\) samples.*/\1/p' | tr -d ,; }
-# The largest divisor of a rank's part up to 128, which was fastest at 512 and 4096.
-micro_batch() { awk -v n=$(($1 / 2)) 'BEGIN { for (m = n < 128 ? n : 128; n % m; --m); print m }'; }
+# The largest divisor of a rank's part up to 1024: a rank's part at once was fastest at 512, and 1024 or 2048 at 4096.
+micro_batch() { awk -v n=$(($1 / 2)) 'BEGIN { for (m = n < 1024 ? n : 1024; n % m; --m); print m }'; }
 # BATCH NAME RANKS OVERRIDES: so many steps that they take TIME by the rate of a short run before; by the clock of weft train
 weft_run() {
     local batch=$1 name=$2 ranks=$3 rate steps

@@ -83,6 +83,21 @@ void world_swap_free(WorldSwap **swap);
 void world_swap_begin(WorldSwap *swap, const WorldPart *to, const WorldPart *from);
 void world_swap_wait(WorldSwap *swap);
 
+/* A swap in two halves in which only who sends knows to whom and how much: a rank sends nothing to
+ * most, and no message says so (Hoefler, Siebert, Lumsdaine, "Scalable communication protocols for
+ * dynamic sparse data exchange", PPoPP 2010, the one with a barrier that does not block). */
+typedef struct WorldSparse WorldSparse;
+/* As world_swap_new; the world gets one more communicator with the first swap. */
+WorldSparse *world_sparse_new(const World *world, bool sleeps);
+/* Collective. */
+void world_sparse_free(WorldSparse **swap);
+/* to[size]: fewer than 2^31 bytes each; own entry and empty ones are passed over. What is sent may
+ * not be touched until it has been waited for. Messages are received by the wait alone. Collective,
+ * both. */
+void world_sparse_begin(WorldSparse *swap, const WorldPart *to);
+/* What has come, from[size], no bytes from who sent none: the swap's until the next wait. */
+const WorldPart *world_sparse_wait(WorldSparse *swap);
+
 /* A short message, of fewer than 2^31 bytes, and from whom it comes: rank -1: anybody. Who waits
  * for one sleeps, up to a millisecond at a time. Not collective. */
 void world_tell(const World *world, int rank, const void *data, size_t bytes);

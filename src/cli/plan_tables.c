@@ -59,10 +59,11 @@ void plan_tables_text(const PlanView *v, FILE *out)
                 text_bytes(train_table_limit(t), limit));
     fputc('\n', out);
     for (int i = 0; i < g->table_count; ++i) print_table(v, i, out);
-    fprintf(out,
-            "messages of a step, each between one of %d that ask and one of %d owners: counts, "
-            "ids, rows, gradients\n",
-            train_table_askers(t), owners);
+    fprintf(
+        out,
+        "messages of a step, each between one of %d that ask and one of %d owners of whose rows "
+        "it has ids: ids, rows, gradients\n",
+        train_table_askers(t), owners);
     const int late = table_staleness(trainer_config(t));
     if (late > 0)
         fprintf(out,

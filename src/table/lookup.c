@@ -189,6 +189,7 @@ size_t tables_buffer_bytes(int width, int64_t ids, int staleness)
                  names = sizeof(uint64_t) + 4 * sizeof(int32_t),
                  row = (size_t)width * sizeof(float);
     size_t step = numbers + names + 3 * row, evaluation = numbers + names + row;
-    size_t owner = 6 * sizeof(uint64_t) + sizeof(float *) + 2 * row;
+    /* with messages of ids to and from it */
+    size_t owner = 8 * sizeof(uint64_t) + sizeof(float *) + 2 * row;
     return (size_t)ids * ((size_t)table_flights(staleness) * step + evaluation + owner);
 }

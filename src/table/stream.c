@@ -65,8 +65,7 @@ void stream_init(Tables *t, TableStream *s, bool gradients)
                        .flights = gradients ? table_flights(t->plan.staleness) : 1,
                        .ahead = gradients ? table_steps_ahead(t->plan.staleness) : 0,
                        .given = t->plan.micros,
-                       .counts = world_swap_new(world, sleeps),
-                       .ids = world_swap_new(world, sleeps),
+                       .ids = world_sparse_new(world, sleeps),
                        .rows = mem_new(bags * sizeof *s->rows),
                        .gradients = mem_new(bags * sizeof *s->gradients),
                        .to = mem_new((size_t)world->size * sizeof *s->to),
@@ -87,8 +86,8 @@ void stream_fini(TableStream *s)
         world_swap_free(&s->rows[b]);
         world_swap_free(&s->gradients[b]);
     }
-    world_swap_free(&s->counts);
-    world_swap_free(&s->ids);
+    world_sparse_free(&s->ids);
+    mem_free(&s->out);
     mem_free(&s->rows);
     mem_free(&s->gradients);
     mem_free(&s->flight);
@@ -112,23 +111,82 @@ static WorldPart slice(const Lookup *look, int o, void *of, size_t each)
     return (WorldPart){(char *)of + first * each, (end - first) * each};
 }
 
-/* How many ids of each of the bag's tables each rank asks of each owner. */
-static void swap_counts(TableStream *s, const Bag *bag, Lookup *look, Owner *owner)
+/* A message of ids: how many of each table of this world, then those of each bag. */
+static char *pack_ids(const Tables *t, const Flight *f, int o, char *to)
+{
+    for (int b = 0; b < t->bags; ++b) {
+        size_t tables = (size_t)t->bag[b].tables, bytes = tables * sizeof(int32_t);
+        memcpy(to, f->look[b].count + (size_t)o * tables, bytes);
+        to += bytes;
+    }
+    for (int b = 0; b < t->bags; ++b) {
+        const Lookup *look = &f->look[b];
+        WorldPart ids = slice(look, o, look->id, sizeof *look->id);
+        memcpy(to, ids.at, ids.bytes);
+        to += ids.bytes;
+    }
+    return to;
+}
+
+/* To each owner of any. */
+static void send_ids(TableStream *s, const Flight *f)
 {
     const Tables *t = s->tables;
-    size_t tables = (size_t)bag->tables, bytes = tables * sizeof(int32_t);
-    int me = t->plan.world->rank;
-    swap_clear(s);
-    for (int o = 0; o < t->owners && look; ++o) {
-        int32_t *count = look->count + (size_t)o * tables;
-        s->to[t->first_owner + o] = (WorldPart){count, bytes};
-        if (t->owns && o == me) memcpy(owner->part[me].count, count, bytes);
+    const size_t counts = (size_t)t->stores * sizeof(int32_t);
+    size_t room = (size_t)t->owners * counts + 1;
+    for (int b = 0; b < t->bags; ++b) room += (size_t)f->look[b].names.count * sizeof(uint64_t);
+    if (room > s->out_room) {
+        s->out_room = room + room / 4;
+        s->out = mem_resize(s->out, s->out_room);
     }
-    for (int a = 0; a < t->askers && owner; ++a)
-        s->from[a] = (WorldPart){owner->part[a].count, bytes};
-    world_swap_begin(s->counts, s->to, s->from);
-    world_swap_wait(s->counts);
-    if (owner) owner_fit(owner, look);
+    char *out = s->out;
+    for (int o = 0; o < t->owners; ++o) {
+        int32_t ids = 0;
+        for (int b = 0; b < t->bags; ++b) ids += f->look[b].begin[o + 1] - f->look[b].begin[o];
+        if (ids == 0 || t->first_owner + o == t->plan.world->rank) continue;
+        char *end = pack_ids(t, f, o, out);
+        s->to[t->first_owner + o] = (WorldPart){out, (size_t)(end - out)};
+        out = end;
+    }
+}
+
+/* Rank a's counts, of all bags: those of bag b. */
+static void take_counts(const TableStream *s, const Flight *f, int b, const WorldPart *from)
+{
+    const Tables *t = s->tables;
+    const size_t tables = (size_t)t->bag[b].tables, bytes = tables * sizeof(int32_t);
+    for (int a = 0; a < t->askers; ++a) {
+        int32_t *count = f->owner[b].part[a].count;
+        if (t->asks && a == t->plan.world->rank)
+            memcpy(count, f->look[b].count + (size_t)a * tables, bytes);
+        else if (from[a].bytes > 0)
+            memcpy(count, (char *)from[a].at + (size_t)t->first[b] * sizeof *count, bytes);
+        else
+            memset(count, 0, bytes);
+    }
+}
+
+static void wait_for_ids(TableStream *s)
+{
+    const Tables *t = s->tables;
+    const Flight *f = s->ids_of;
+    s->ids_of = NULL;
+    if (!f) return;
+    const WorldPart *from = world_sparse_wait(s->ids);
+    for (int b = 0; b < t->bags && f->owner; ++b) {
+        take_counts(s, f, b, from);
+        owner_fit(&f->owner[b], f->look ? &f->look[b] : NULL);
+    }
+    for (int a = 0; a < t->askers && f->owner; ++a) {
+        if (from[a].bytes == 0) continue;
+        const char *id = (char *)from[a].at + (size_t)t->stores * sizeof(int32_t);
+        for (int b = 0; b < t->bags; ++b) {
+            const OwnerPart *part = &f->owner[b].part[a];
+            size_t bytes = (size_t)part->ids * sizeof *part->id;
+            memcpy(part->id, id, bytes);
+            id += bytes;
+        }
+    }
 }
 
 void stream_wait_rows(TableStream *s)
@@ -148,34 +206,23 @@ static void wait_for_gradients(TableStream *s)
     s->gradients_of = NULL;
 }
 
-/* Counts, then the ids themselves, which are waited for when rows are asked for. */
+/* They are waited for when rows are asked for. */
 void stream_ids(TableStream *s, Flight *f)
 {
-    const Tables *t = s->tables;
-    world_swap_wait(s->ids);
+    wait_for_ids(s);
     if (s->rows_of == f) stream_wait_rows(s);
     if (s->gradients_of == f) wait_for_gradients(s);
-    for (int b = 0; b < t->bags; ++b) {
-        Lookup *look = f->look ? &f->look[b] : NULL;
-        Owner *owner = f->owner ? &f->owner[b] : NULL;
-        swap_counts(s, &t->bag[b], look, owner);
-        swap_clear(s);
-        for (int o = 0; o < t->owners && look; ++o)
-            s->to[t->first_owner + o] = slice(look, o, look->id, sizeof *look->id);
-        for (int a = 0; a < t->askers && owner; ++a) {
-            const OwnerPart *part = &owner->part[a];
-            s->from[a] = (WorldPart){part->id, (size_t)part->ids * sizeof *part->id};
-        }
-        world_swap_begin(s->ids, s->to, s->from);
-        if (b + 1 < t->bags) world_swap_wait(s->ids);
-    }
+    swap_clear(s);
+    if (f->look) send_ids(s, f);
+    s->ids_of = f;
+    world_sparse_begin(s->ids, s->to);
 }
 
 /* Owners write the values of rows, which go on their way to those who asked. */
 void stream_rows(TableStream *s, Flight *f)
 {
     const Tables *t = s->tables;
-    world_swap_wait(s->ids);
+    wait_for_ids(s);
     stream_wait_rows(s);
     s->rows_of = f;
     for (int b = 0; b < t->bags; ++b) {
@@ -222,7 +269,7 @@ void stream_update(TableStream *s, Flight *f, double lr, double grad_scale)
 
 void stream_settle(TableStream *s)
 {
-    world_swap_wait(s->ids);
+    wait_for_ids(s);
     stream_wait_rows(s);
     wait_for_gradients(s);
 }

@@ -35,11 +35,15 @@ typedef struct TableStream {
     int ahead;
     /* updates that are still to be made, and which flight's comes first */
     int pending, oldest;
-    /* counts; ids; of each bag, rows and gradients: one step's at a time, and whose they are, while
-     * they are on their way; NULL: nobody's */
-    WorldSwap *counts, *ids, **rows, **gradients;
-    Flight *rows_of, *gradients_of;
+    /* ids of all bags; of each bag, rows and gradients: one step's at a time, and whose they are,
+     * while they are on their way; NULL: nobody's */
+    WorldSparse *ids;
+    WorldSwap **rows, **gradients;
+    Flight *ids_of, *rows_of, *gradients_of;
     WorldPart *to, *from;
+    /* owned: messages of ids, as they are sent */
+    char *out;
+    size_t out_room;
 } TableStream;
 
 /* Rows of a store, sorted by (shard, id); those of shard s are number first[s] .. first[s + 1]

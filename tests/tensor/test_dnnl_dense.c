@@ -3,6 +3,7 @@
 #include "reference.h"
 
 #include "harness.h"
+#include "tensor/cpu/simd/simd.h"
 
 static const double tolerance = 2e-5;
 
@@ -104,6 +105,28 @@ static void vectors(void)
     backend_close(&b);
 }
 
+/* Each number of them has code of its own, and vectors of three sizes other columns left over. */
+static void few_rows(void)
+{
+    const CpuSet used = cpu_used();
+    const char *const set[] = {"base", "avx2", "avx512"};
+    const int64_t some[] = {1, 8, 15, 47, 50, 100};
+    int sets = 0;
+    for (int k = 0; k < 3; ++k) {
+        if (!simd_use(set[k])) continue;
+        ++sets;
+        Backend *b = open_backend(&backend_poison);
+        for (int i = 0; i < 6; ++i)
+            for (int j = 0; j < 6; ++j)
+                for (int64_t n = 1; n <= DENSE_FEW + 1; ++n)
+                    check_dense(b, &(Dense){desc_plain(shape_of(2, n, some[i], 1, 1), DTYPE_F32), n,
+                                            some[i], some[j], (i + j) & 1, j & 1, true});
+        backend_close(&b);
+    }
+    CU_ASSERT(sets > 0);
+    simd_use(cpu_name(used));
+}
+
 static void sequences(void)
 {
     Backend *b = open_backend(&backend_poison);
@@ -193,6 +216,6 @@ static void reorders(void)
     backend_close(&b);
 }
 
-TEST_MAIN("dnnl_dense", {"vectors", vectors}, {"sequences", sequences},
+TEST_MAIN("dnnl_dense", {"vectors", vectors}, {"few rows", few_rows}, {"sequences", sequences},
           {"flat images", flat_images}, {"pack round trip", pack_round_trip}, {"refused", refused},
           {"reorders", reorders})

@@ -3,10 +3,11 @@
 #include "mpi_check.h"
 #include "parallel.h"
 
+#include <string.h>
 #include <time.h>
 
-/* not those of other files of this folder, collect.c */
-enum { TAG_SWAP = 18, TAG_TELL };
+/* not those of other files of this folder, collect.c; sparse swaps take two in turn */
+enum { TAG_SWAP = 18, TAG_TELL, TAG_SPARSE };
 
 /* MPI polls without a pause, and takes a core from those who compute: who waits for long sleeps
  * between two looks, longer and longer. */
@@ -95,6 +96,109 @@ void world_swap(const World *world, const WorldPart *to, const WorldPart *from)
     world_swap_begin(swap, to, from);
     world_swap_wait(swap);
     world_swap_free(&swap);
+}
+
+/* ---- where only who sends knows ---- */
+
+/* Who sends waits until all is received, then goes to a barrier; whoever has passed that has
+ * received all of its own. One rank may then begin the next swap while another one still looks for
+ * messages of this one: tags differ. */
+struct WorldSparse {
+    const World *world;
+    bool sleeps, begun;
+    /* owned, made by the first swap: nobody else's barriers */
+    MPI_Comm comm;
+    int tag;
+    /* owned: [size] */
+    MPI_Request *request;
+    int sends;
+    /* owned: what has come, one message behind the other, and where, [size] */
+    char *in;
+    size_t in_bytes, in_room;
+    WorldPart *from;
+};
+
+WorldSparse *world_sparse_new(const World *world, bool sleeps)
+{
+    WorldSparse *swap = mem_new(sizeof *swap);
+    *swap = (WorldSparse){.world = world, .sleeps = sleeps, .comm = MPI_COMM_NULL};
+    swap->request = mem_new((size_t)world->size * sizeof *swap->request);
+    swap->from = mem_new((size_t)world->size * sizeof *swap->from);
+    return swap;
+}
+
+void world_sparse_free(WorldSparse **swap)
+{
+    if (!*swap) return;
+    if ((*swap)->comm != MPI_COMM_NULL) MPI_CHECK(MPI_Comm_free(&(*swap)->comm));
+    mem_free(&(*swap)->request);
+    mem_free(&(*swap)->from);
+    mem_free(&(*swap)->in);
+    mem_free(swap);
+}
+
+void world_sparse_begin(WorldSparse *swap, const WorldPart *to)
+{
+    const World *world = swap->world;
+    swap->begun = world->size > 1;
+    swap->sends = 0;
+    if (!swap->begun) return;
+    if (swap->comm == MPI_COMM_NULL) MPI_CHECK(MPI_Comm_dup(world->comm, &swap->comm));
+    swap->tag = swap->tag == TAG_SPARSE ? TAG_SPARSE + 1 : TAG_SPARSE;
+    for (int k = 1; k < world->size; ++k) {
+        int r = (world->rank + k) % world->size;
+        if (to[r].bytes == 0) continue;
+        MPI_CHECK(MPI_Issend(to[r].at, (int)to[r].bytes, MPI_BYTE, r, swap->tag, swap->comm,
+                             &swap->request[swap->sends++]));
+    }
+}
+
+/* A message that is there, if any is. Its place is an offset until all have come: `in` may move. */
+static bool sparse_receive(WorldSparse *swap)
+{
+    MPI_Message message;
+    MPI_Status status;
+    int there = 0, bytes = 0;
+    MPI_CHECK(MPI_Improbe(MPI_ANY_SOURCE, swap->tag, swap->comm, &there, &message, &status));
+    if (!there) return false;
+    MPI_CHECK(MPI_Get_count(&status, MPI_BYTE, &bytes));
+    size_t end = swap->in_bytes + (size_t)bytes;
+    if (end > swap->in_room) {
+        swap->in_room = end + end / 2;
+        swap->in = mem_resize(swap->in, swap->in_room);
+    }
+    MPI_CHECK(MPI_Mrecv(swap->in + swap->in_bytes, bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE));
+    swap->from[status.MPI_SOURCE] = (WorldPart){(void *)swap->in_bytes, (size_t)bytes};
+    swap->in_bytes = end;
+    return true;
+}
+
+static void sparse_receive_all(WorldSparse *swap)
+{
+    MPI_Request barrier = MPI_REQUEST_NULL;
+    Pause pause = {0};
+    for (int sent = 0, done = 0; !done;) {
+        if (sparse_receive(swap)) continue;
+        if (sent) {
+            MPI_CHECK(MPI_Test(&barrier, &done, MPI_STATUS_IGNORE));
+        } else {
+            MPI_CHECK(MPI_Testall(swap->sends, swap->request, &sent, MPI_STATUSES_IGNORE));
+            if (sent) MPI_CHECK(MPI_Ibarrier(swap->comm, &barrier));
+        }
+        if (swap->sleeps && !done) pause_a_little(&pause);
+    }
+}
+
+const WorldPart *world_sparse_wait(WorldSparse *swap)
+{
+    if (!swap->begun) return swap->from;
+    memset(swap->from, 0, (size_t)swap->world->size * sizeof *swap->from);
+    swap->in_bytes = 0;
+    sparse_receive_all(swap);
+    for (int r = 0; r < swap->world->size; ++r)
+        if (swap->from[r].bytes > 0) swap->from[r].at = swap->in + (size_t)swap->from[r].at;
+    swap->begun = false;
+    return swap->from;
 }
 
 void world_tell(const World *world, int rank, const void *data, size_t bytes)

@@ -11,12 +11,15 @@
 
 enum { PLAIN_ROWS = 256, OWN_ROWS = 16 };
 
-/* Products of our own read what is plain. With fewer rows their registers would be half empty; with
- * many, oneDNN's are faster in a whole step (gpt, AVX2: by a seventh on two threads). */
+/* Products of our own read what is plain. They are one kernel for few rows, and one for AVX2, whose
+ * registers fewer than OWN_ROWS would leave half empty; with many, oneDNN's are faster in a whole
+ * step (gpt, AVX2: by a seventh on two threads). */
 static bool suits_product(const OpSpec *s, int64_t rows, DType type)
 {
-    return type == DTYPE_F32 && own_lanes() > 0 && simd_table(DTYPE_F32)->dense_product &&
-           (!s->x[0].flat || s->x[0].block == 1) && rows >= OWN_ROWS && rows < PLAIN_ROWS;
+    if (type != DTYPE_F32 || (s->x[0].flat && s->x[0].block > 1)) return false;
+    if (rows <= DENSE_FEW) return true;
+    return own_lanes() > 0 && simd_table(DTYPE_F32)->dense_product && rows >= OWN_ROWS &&
+           rows < PLAIN_ROWS;
 }
 
 /* Rows and inner dimensions of one side, as oneDNN's logical dimensions. Returns how many there

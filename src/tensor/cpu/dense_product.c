@@ -69,7 +69,7 @@ void dense_product_free(DenseRun **run)
 
 size_t dense_product_scratch_bytes(const DenseRun *d)
 {
-    return (size_t)d->spec.threads * DENSE_SCRATCH * sizeof(float);
+    return d->spec.rows > DENSE_FEW ? (size_t)d->spec.threads * DENSE_SCRATCH * sizeof(float) : 0;
 }
 
 static DenseProduct product_of(const DenseSpec *s, void *const data[ROLES])
@@ -128,7 +128,10 @@ void dense_product_run(const DenseRun *d, void *const data[ROLES], void *scratch
                                     .column = part_end(columns, x, d->across, DENSE_COLUMNS, p.n),
                                     .column_end =
                                         part_end(columns, x + 1, d->across, DENSE_COLUMNS, p.n)};
-            simd_table(DTYPE_F32)->dense_product(&p, &part, own);
+            if (s->rows > DENSE_FEW)
+                simd_table(DTYPE_F32)->dense_product(&p, &part, own);
+            else
+                simd_table(DTYPE_F32)->dense_few(&p, &part);
             if (bias && x == 0) bias_part(s, data, &part);
         }
     }

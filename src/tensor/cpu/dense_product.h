@@ -1,7 +1,7 @@
-/* A dense layer's products, forward and both gradients, for processors whose vectors have 8 floats:
- * there oneDNN's reach half of what the processor can where rows are few. All is plain and fp32: x
- * [rows][in], the weight [out][in], y [rows][out]. The result of a run depends neither on the
- * number of threads nor on who computes what. */
+/* A dense layer's products, forward and both gradients: of few rows, and for processors whose
+ * vectors have 8 floats, where oneDNN's reach half of what the processor can below some hundred.
+ * All is plain and fp32: x [rows][in], the weight [out][in], y [rows][out]. The result of a run
+ * depends neither on the number of threads nor on who computes what. */
 #ifndef WEFT_TENSOR_CPU_DENSE_PRODUCT_H
 #define WEFT_TENSOR_CPU_DENSE_PRODUCT_H
 

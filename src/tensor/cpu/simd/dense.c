@@ -194,30 +194,4 @@ void SIMD_FLOAT_NAME(dense_product)(const DenseProduct *p, const DensePart *part
         }
     }
 }
-
-/* Adds up DENSE_DEPTH rows at a time. */
-void SIMD_FLOAT_NAME(dense_columns)(const float *x, int64_t rows, int64_t row, int64_t column,
-                                    int64_t end, float *sum)
-{
-    memset(sum + column, 0, (size_t)(end - column) * sizeof *sum);
-    for (int64_t first = 0; first < rows; first += DENSE_DEPTH) {
-        const int64_t last = least(first + DENSE_DEPTH, rows);
-        int64_t c = column;
-        for (; c + VECTOR <= end; c += VECTOR) {
-            Vf some = {0}, one, all;
-            for (int64_t r = first; r < last; ++r) {
-                VECTOR_LOAD(one, x + r * row + c);
-                some += one;
-            }
-            VECTOR_LOAD(all, sum + c);
-            all += some;
-            VECTOR_STORE(sum + c, all);
-        }
-        for (; c < end; ++c) {
-            float some = 0;
-            for (int64_t r = first; r < last; ++r) some += x[r * row + c];
-            sum[c] += some;
-        }
-    }
-}
 #endif

@@ -9,6 +9,8 @@ enum {
     /* of out: what registers hold at once */
     DENSE_ROWS = 6,
     DENSE_COLUMNS = 16,
+    /* rows that are few: dense_few.c */
+    DENSE_FEW = 8,
     /* of the sum's terms, of rows of a and of columns of b: what a core's caches hold. Multiples of
      * what registers hold */
     DENSE_DEPTH = 256,
@@ -20,7 +22,8 @@ enum {
 
 /* out[m][n] = sum over k of a(m,k) b(k,n), then + bias[n] and relu, where a(m,k) is a[m * a_row + k
  * * a_col] and b the like; rows of out are n apart. Every element is a chain of fused multiply-adds
- * along k, cut at multiples of DENSE_DEPTH: the same bits wherever out is cut. */
+ * along k, cut at multiples of DENSE_DEPTH: the same bits wherever out is cut. Of few rows it is
+ * one chain, or one for each lane of a vector. */
 typedef struct DenseProduct {
     float *out;
     const float *a, *b, *bias;

@@ -237,9 +237,12 @@ typedef struct SimdTable {
     void (*depthwise_data)(const DepthwisePlane *a, const float *dy, const float *w, float *dx);
     void (*depthwise_weight)(const DepthwisePlane *a, const float *x, const float *dy, float *dw,
                              float *db);
-    /* NULL but with AVX2 alone. A part of out, DENSE_SCRATCH floats of scratch at a border of 64
-     * bytes; and sum[column .. end) of rows of x, `row` floats apart. */
+    /* A part of out. The first: NULL but with AVX2 alone, DENSE_SCRATCH floats of scratch at a
+     * border of 64 bytes. The second: of out's rows or of a sum's terms there are at most
+     * DENSE_FEW. */
     void (*dense_product)(const DenseProduct *p, const DensePart *part, float *scratch);
+    void (*dense_few)(const DenseProduct *p, const DensePart *part);
+    /* sum[column .. end) of rows of x, `row` floats apart. */
     void (*dense_columns)(const float *x, int64_t rows, int64_t row, int64_t column, int64_t end,
                           float *sum);
 } SimdTable;

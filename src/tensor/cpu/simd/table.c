@@ -53,6 +53,8 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT_FLOAT(adam),
     SLOT_FLOAT(adam_direction),
     SLOT_FLOAT(matrix_tile),
+    SLOT_FLOAT(dense_few),
+    SLOT_FLOAT(dense_columns),
 #ifdef __AVX2__
     .conv_lanes = VECTOR,
     SLOT_FLOAT(winograd_input),
@@ -69,7 +71,6 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT_FLOAT(depthwise_weight),
 #ifndef __AVX512F__
     SLOT_FLOAT(dense_product),
-    SLOT_FLOAT(dense_columns),
 #endif
 #endif
 };

@@ -446,6 +446,7 @@ SIMD_DECLARE_FLOAT(void, depthwise_data,
 SIMD_DECLARE_FLOAT(void, depthwise_weight,
                    (const DepthwisePlane *, const float *, const float *, float *, float *));
 SIMD_DECLARE_FLOAT(void, dense_product, (const DenseProduct *, const DensePart *, float *));
+SIMD_DECLARE_FLOAT(void, dense_few, (const DenseProduct *, const DensePart *));
 SIMD_DECLARE_FLOAT(void, dense_columns,
                    (const float *, int64_t, int64_t, int64_t, int64_t, float *));
 

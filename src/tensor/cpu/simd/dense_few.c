@@ -1,0 +1,252 @@
+/* Products of dense layers of a few rows, as of small micro-batches and of texts that are
+ * generated: the weight is read, or its gradient written, once and as it lies, beside what the few
+ * rows need in registers. A panel, as dense.c packs, would cost more than the products. */
+#include "vector.h"
+
+/* vectors of a register block */
+enum { WIDE = VECTOR == 16 ? 3 : 1 };
+
+/* A call of f with `rows` as a constant. */
+#define CALL_WITH_ROWS(rows, f, ...)                                                               \
+    switch (rows) {                                                                                \
+    case 1:                                                                                        \
+        f(__VA_ARGS__, 1);                                                                         \
+        break;                                                                                     \
+    case 2:                                                                                        \
+        f(__VA_ARGS__, 2);                                                                         \
+        break;                                                                                     \
+    case 3:                                                                                        \
+        f(__VA_ARGS__, 3);                                                                         \
+        break;                                                                                     \
+    case 4:                                                                                        \
+        f(__VA_ARGS__, 4);                                                                         \
+        break;                                                                                     \
+    case 5:                                                                                        \
+        f(__VA_ARGS__, 5);                                                                         \
+        break;                                                                                     \
+    case 6:                                                                                        \
+        f(__VA_ARGS__, 6);                                                                         \
+        break;                                                                                     \
+    case 7:                                                                                        \
+        f(__VA_ARGS__, 7);                                                                         \
+        break;                                                                                     \
+    default:                                                                                       \
+        f(__VA_ARGS__, DENSE_FEW);                                                                 \
+    }
+
+/* One element of out. */
+SIMD_INLINE void scalar(const DenseProduct *p, int64_t row, int64_t column)
+{
+    float sum = 0;
+    for (int64_t k = 0; k < p->k; ++k)
+        sum =
+            fused(p->a[row * p->a_row + k * p->a_col], p->b[k * p->b_row + column * p->b_col], sum);
+    p->out[row * p->n + column] = sum;
+}
+
+/* ---- out has few rows, and a row of b is one of out's: the gradient of the input ---- */
+
+SIMD_INLINE void rows_block(const DenseProduct *p, int64_t row, int64_t column, const int vectors,
+                            const int rows)
+{
+    Vf sum[DENSE_FEW][WIDE] = {{{0}}};
+    const int64_t a_row = p->a_row, a_col = p->a_col, b_row = p->b_row, depth = p->k;
+    const float *a = p->a + row * a_row, *b = p->b + column;
+    for (int64_t k = 0; k < depth; ++k, a += a_col, b += b_row) {
+        Vf right[WIDE];
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; ++v) VECTOR_LOAD(right[v], b + v * VECTOR);
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; ++r) {
+            const float left = a[r * a_row];
+#pragma GCC unroll 3
+            for (int v = 0; v < vectors; ++v) sum[r][v] += left * right[v];
+        }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; ++v)
+            VECTOR_STORE(p->out + (row + r) * p->n + column + v * VECTOR, sum[r][v]);
+}
+
+/* The last columns, fewer than a vector has, are computed with some of those before them once more:
+ * to the same bits. */
+SIMD_INLINE void rows_part(const DenseProduct *p, const DensePart *part, const int rows)
+{
+    int64_t c = part->column;
+    for (; c + WIDE * VECTOR <= part->column_end; c += WIDE * VECTOR)
+        rows_block(p, part->row, c, WIDE, rows);
+    for (; c + VECTOR <= part->column_end; c += VECTOR) rows_block(p, part->row, c, 1, rows);
+    if (c == part->column_end) return;
+    if (part->column_end - part->column >= VECTOR) {
+        rows_block(p, part->row, part->column_end - VECTOR, 1, rows);
+        return;
+    }
+    for (; c < part->column_end; ++c)
+        for (int r = 0; r < rows; ++r) scalar(p, part->row + r, c);
+}
+
+/* ---- out has few rows, and a column of b lies in a row: forward ---- */
+
+static float lanes_sum(Vf v)
+{
+#ifdef __AVX512F__
+    return _mm512_reduce_add_ps((__m512)v);
+#else
+    float lane[VECTOR];
+    VECTOR_STORE(lane, v);
+    for (int half = VECTOR / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; ++i) lane[i] += lane[i + half];
+    return lane[0];
+#endif
+}
+
+/* The last lanes of a vector, as many as are left over; 0 elsewhere. */
+SIMD_INLINE Vf keep_last(Vf v, int64_t count)
+{
+    Vi lane;
+    for (int l = 0; l < VECTOR; ++l) lane[l] = l;
+    return VECTOR_KEEP(v, lane >= (int32_t)(VECTOR - count));
+}
+
+SIMD_INLINE void dots_add(const DenseProduct *p, const float *a, const float *b, int64_t left_over,
+                          Vf sum[DENSE_FEW][WIDE], const int columns, const int rows)
+{
+    Vf right[WIDE];
+#pragma GCC unroll 3
+    for (int c = 0; c < columns; ++c) {
+        VECTOR_LOAD(right[c], b + c * p->b_col);
+        if (left_over) right[c] = keep_last(right[c], left_over);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r) {
+        Vf left;
+        VECTOR_LOAD(left, a + r * p->a_row);
+        if (left_over) left = keep_last(left, left_over);
+#pragma GCC unroll 3
+        for (int c = 0; c < columns; ++c) sum[r][c] += left * right[c];
+    }
+}
+
+/* Of at least a vector's terms: what is left over is in the last vector of them. */
+SIMD_INLINE void dots_block(const DenseProduct *p, int64_t row, int64_t column, const int columns,
+                            const int rows)
+{
+    Vf sum[DENSE_FEW][WIDE] = {{{0}}};
+    const float *a = p->a + row * p->a_row, *b = p->b + column * p->b_col;
+    int64_t k = 0;
+    for (; k + VECTOR <= p->k; k += VECTOR) dots_add(p, a + k, b + k, 0, sum, columns, rows);
+    if (k < p->k) dots_add(p, a + p->k - VECTOR, b + p->k - VECTOR, p->k - k, sum, columns, rows);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 3
+        for (int c = 0; c < columns; ++c)
+            p->out[(row + r) * p->n + column + c] = lanes_sum(sum[r][c]);
+}
+
+SIMD_INLINE void add_bias(const DenseProduct *p, const DensePart *part, int64_t row)
+{
+    float *out = p->out + row * p->n;
+    for (int64_t c = part->column; p->bias && c < part->column_end; ++c) out[c] += p->bias[c];
+    for (int64_t c = part->column; p->relu && c < part->column_end; ++c)
+        out[c] = out[c] > 0 ? out[c] : 0;
+}
+
+SIMD_INLINE void dots_part(const DenseProduct *p, const DensePart *part, const int rows)
+{
+    int64_t c = part->column;
+    const bool vectors = p->k >= VECTOR;
+    for (; vectors && c + WIDE <= part->column_end; c += WIDE)
+        dots_block(p, part->row, c, WIDE, rows);
+    for (; vectors && c < part->column_end; ++c) dots_block(p, part->row, c, 1, rows);
+    for (; c < part->column_end; ++c)
+        for (int r = 0; r < rows; ++r) scalar(p, part->row + r, c);
+    for (int r = 0; r < rows; ++r) add_bias(p, part, part->row + r);
+}
+
+/* ---- sums have few terms: the gradient of the weight ---- */
+
+SIMD_INLINE void terms_add(const DenseProduct *p, int64_t row, int64_t column,
+                           float left[2][DENSE_FEW], const int rows, const int terms)
+{
+    Vf sum[2] = {{0}};
+#pragma GCC unroll 8
+    for (int k = 0; k < terms; ++k) {
+        Vf right;
+        VECTOR_LOAD(right, p->b + k * p->b_row + column);
+#pragma GCC unroll 2
+        for (int r = 0; r < rows; ++r) sum[r] += left[r][k] * right;
+    }
+#pragma GCC unroll 2
+    for (int r = 0; r < rows; ++r) VECTOR_STORE(p->out + (row + r) * p->n + column, sum[r]);
+}
+
+/* Two rows of out at a time read b once. */
+SIMD_INLINE void terms_rows(const DenseProduct *p, int64_t row, const DensePart *part,
+                            const int rows, const int terms)
+{
+    float left[2][DENSE_FEW];
+#pragma GCC unroll 2
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 8
+        for (int k = 0; k < terms; ++k) left[r][k] = p->a[(row + r) * p->a_row + k * p->a_col];
+    int64_t c = part->column;
+    for (; c + VECTOR <= part->column_end; c += VECTOR) terms_add(p, row, c, left, rows, terms);
+    if (c == part->column_end) return;
+    if (part->column_end - part->column >= VECTOR) {
+        terms_add(p, row, part->column_end - VECTOR, left, rows, terms);
+        return;
+    }
+    for (; c < part->column_end; ++c)
+        for (int r = 0; r < rows; ++r) scalar(p, row + r, c);
+}
+
+SIMD_INLINE void terms_part(const DenseProduct *p, const DensePart *part, const int terms)
+{
+    int64_t row = part->row;
+    for (; row + 2 <= part->row_end; row += 2) terms_rows(p, row, part, 2, terms);
+    if (row < part->row_end) terms_rows(p, row, part, 1, terms);
+}
+
+/* Copies of what is given stay in registers, where stores could change the original. */
+void SIMD_FLOAT_NAME(dense_few)(const DenseProduct *product, const DensePart *given)
+{
+    const DenseProduct copy = *product, *p = &copy;
+    const DensePart own = *given, *part = &own;
+    const int64_t rows = part->row_end - part->row;
+    if (rows == 0) return;
+    if (p->m > DENSE_FEW) {
+        CALL_WITH_ROWS(p->k, terms_part, p, part)
+    } else if (p->b_row == 1 && p->a_col == 1) {
+        CALL_WITH_ROWS(rows, dots_part, p, part)
+    } else {
+        CALL_WITH_ROWS(rows, rows_part, p, part)
+    }
+}
+
+/* Adds up DENSE_DEPTH rows at a time. */
+void SIMD_FLOAT_NAME(dense_columns)(const float *x, int64_t rows, int64_t row, int64_t column,
+                                    int64_t end, float *sum)
+{
+    memset(sum + column, 0, (size_t)(end - column) * sizeof *sum);
+    for (int64_t first = 0; first < rows; first += DENSE_DEPTH) {
+        const int64_t last = first + DENSE_DEPTH < rows ? first + DENSE_DEPTH : rows;
+        int64_t c = column;
+        for (; c + VECTOR <= end; c += VECTOR) {
+            Vf some = {0}, one, all;
+            for (int64_t r = first; r < last; ++r) {
+                VECTOR_LOAD(one, x + r * row + c);
+                some += one;
+            }
+            VECTOR_LOAD(all, sum + c);
+            all += some;
+            VECTOR_STORE(sum + c, all);
+        }
+        for (; c < end; ++c) {
+            float some = 0;
+            for (int64_t r = first; r < last; ++r) some += x[r * row + c];
+            sum[c] += some;
+        }
+    }
+}

@@ -1,0 +1,106 @@
+/* Messages of which only who sends knows: all of them arrive, and nothing else, in many swaps one
+ * behind the other, and in two that are on their way at a time. */
+#include "mpi_main.h"
+
+#include <time.h>
+
+/* None for most, a few bytes, and more than MPI sends before it is awaited. */
+static size_t bytes_of(int from, int to, int round)
+{
+    static const size_t bytes[] = {0, 0, 3, 0, 200000, 0, 0, 40, 0};
+    return from == to ? 0 : bytes[(from * 5 + to * 3 + round) % 9];
+}
+
+static unsigned char byte_of(int from, int to, int round, size_t at)
+{
+    return (unsigned char)((size_t)(from * 7 + to * 31 + round * 13) + at + at / 251);
+}
+
+/* Owner: the caller, of the memory that to[0 .. size - 1] are in. */
+static unsigned char *fill(WorldPart *to, int round)
+{
+    size_t all = 1, at = 0;
+    for (int r = 0; r < test_world.size; ++r) all += bytes_of(test_world.rank, r, round);
+    unsigned char *out = mem_new(all);
+    for (int r = 0; r < test_world.size; ++r) {
+        to[r] = (WorldPart){out + at, bytes_of(test_world.rank, r, round)};
+        for (size_t i = 0; i < to[r].bytes; ++i) out[at++] = byte_of(test_world.rank, r, round, i);
+    }
+    return out;
+}
+
+static size_t count_wrong(const WorldPart *from, int round)
+{
+    size_t wrong = 0;
+    for (int r = 0; r < test_world.size; ++r) {
+        const unsigned char *in = from[r].at;
+        size_t bytes = bytes_of(r, test_world.rank, round);
+        wrong += from[r].bytes != bytes;
+        for (size_t i = 0; i < bytes && from[r].bytes == bytes; ++i)
+            wrong += in[i] != byte_of(r, test_world.rank, round, i);
+    }
+    return wrong;
+}
+
+/* Every third swap has no message at all, and one rank is late now and then. */
+static void all_arrive(bool sleeps)
+{
+    WorldSparse *swap = world_sparse_new(&test_world, sleeps);
+    WorldPart *to = mem_new((size_t)test_world.size * sizeof *to);
+    for (int round = 0; round < 60; ++round) {
+        unsigned char *out = fill(to, round);
+        bool none = round % 3 == 0;
+        for (int r = 0; r < test_world.size && none; ++r) to[r].bytes = 0;
+        if (round % 7 == test_world.rank) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+        world_sparse_begin(swap, to);
+        const WorldPart *from = world_sparse_wait(swap);
+        for (int r = 0; r < test_world.size && none; ++r) CU_ASSERT_EQUAL(from[r].bytes, 0);
+        if (!none) CU_ASSERT_EQUAL(count_wrong(from, round), 0);
+        mem_free(&out);
+    }
+    mem_free(&to);
+    world_sparse_free(&swap);
+}
+
+static void swaps_in_a_row(void)
+{
+    all_arrive(false);
+    all_arrive(true);
+}
+
+/* The second is waited for while the first is on its way, as an evaluation's between two steps. */
+static void two_at_a_time(void)
+{
+    WorldSparse *first = world_sparse_new(&test_world, false),
+                *second = world_sparse_new(&test_world, true);
+    WorldPart *to = mem_new((size_t)test_world.size * sizeof *to);
+    for (int round = 0; round < 20; ++round) {
+        unsigned char *a = fill(to, round);
+        world_sparse_begin(first, to);
+        unsigned char *b = fill(to, round + 1);
+        world_sparse_begin(second, to);
+        CU_ASSERT_EQUAL(count_wrong(world_sparse_wait(second), round + 1), 0);
+        world_barrier(&test_world);
+        CU_ASSERT_EQUAL(count_wrong(world_sparse_wait(first), round), 0);
+        mem_free(&a);
+        mem_free(&b);
+    }
+    mem_free(&to);
+    world_sparse_free(&first);
+    world_sparse_free(&second);
+}
+
+static void alone(void)
+{
+    World one;
+    CU_ASSERT_EQUAL(world_split(&one, &test_world, test_world.rank), OK);
+    WorldSparse *swap = world_sparse_new(&one, false);
+    WorldPart to = {0};
+    world_sparse_begin(swap, &to);
+    CU_ASSERT_EQUAL(world_sparse_wait(swap)[0].bytes, 0);
+    world_sparse_free(&swap);
+    world_part_fini(&one);
+}
+
+MPI_TEST_MAIN("sparse swaps", 5, {"swaps in a row", swaps_in_a_row},
+              {"two at a time", two_at_a_time}, {"alone", alone})
