@@ -87,22 +87,16 @@ static void list_rows(Tables *t, int store)
 /* Each shard has one owner. Rows may have changed since they were sorted last. */
 void contents_count(Tables *t, int store)
 {
-    const World *world = t->plan.world;
-    size_t bytes = ROW_SHARDS * sizeof(int32_t);
-    int32_t *mine = mem_new(bytes), *all = mem_new(bytes * (size_t)world->size);
+    int64_t *rows = t->shard_rows + store * ROW_SHARDS;
     t->sorted_store = -1;
+    memset(rows, 0, ROW_SHARDS * sizeof *rows);
     if (t->owns) {
         const TableStore *s = &t->store[store];
         int64_t place = 0;
         uint64_t id;
-        while (row_store_next(s->rows, &place, &id)) ++mine[row_shard(row_mix(s->hash, id))];
+        while (row_store_next(s->rows, &place, &id)) ++rows[row_shard(row_mix(s->hash, id))];
     }
-    world_gather(world, mine, bytes, all);
-    for (int k = 0; k < ROW_SHARDS; ++k)
-        t->shard_rows[store * ROW_SHARDS + k] =
-            all[(t->first_owner + t->owner[k]) * ROW_SHARDS + k];
-    mem_free(&mine);
-    mem_free(&all);
+    world_add(t->plan.world, rows, ROW_SHARDS);
 }
 
 void tables_count(Tables *t, int table, int64_t *shard)

@@ -278,21 +278,15 @@ void stream_settle(TableStream *s)
 void stream_squares(TableStream *s, Flight *f, double *out)
 {
     const Tables *t = s->tables;
-    const World *world = t->plan.world;
-    size_t shards = (size_t)t->stores * ROW_SHARDS;
+    int64_t shards = (int64_t)t->stores * ROW_SHARDS;
     if (s->gradients_of == f) wait_for_gradients(s);
-    double *mine = mem_new(shards * sizeof *mine);
-    double *all = mem_new((size_t)world->size * shards * sizeof *all);
+    double *shard = mem_new((size_t)shards * sizeof *shard);
     for (int b = 0; b < t->bags && f->owner; ++b)
-        owner_squares(&f->owner[b], mine + (size_t)t->first[b] * ROW_SHARDS);
-    world_gather(world, mine, shards * sizeof *mine, all);
+        owner_squares(&f->owner[b], shard + (int64_t)t->first[b] * ROW_SHARDS);
+    world_merge(t->plan.world, shard, shards);
     for (int i = 0; i < t->stores; ++i) {
         out[i] = 0;
-        for (int k = 0; k < ROW_SHARDS; ++k) {
-            size_t owner = (size_t)(t->first_owner + t->owner[k]);
-            out[i] += all[owner * shards + (size_t)i * ROW_SHARDS + (size_t)k];
-        }
+        for (int k = 0; k < ROW_SHARDS; ++k) out[i] += shard[i * ROW_SHARDS + k];
     }
-    mem_free(&mine);
-    mem_free(&all);
+    mem_free(&shard);
 }
