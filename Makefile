@@ -272,7 +272,7 @@ docs: $(BUILD)/weft       ## the pages, the man page and include/*.h as HTML: bu
 clean:           ## remove what was built
 	rm -rf $(BUILD)
 
-bench: $(BUILD)/weft $(addprefix $(BUILD)/bench/,ops_bench rows_bench link_bench sums_simulate slow_messages.so)   ## the benchmark programs of bench/
+bench: $(BUILD)/weft $(addprefix $(BUILD)/bench/,ops_bench rows_bench link_bench load_bench sums_simulate slow_messages.so)   ## the benchmark programs of bench/
 $(BUILD)/bench/%: bench/%.c $(LIBS)
 	@mkdir -p $(@D)
 	@echo "  cc   $<"

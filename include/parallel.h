@@ -5,6 +5,7 @@
 #define WEFT_PARALLEL_H
 
 #include "parallel/world.h"
+#include "parallel/multicast.h"
 #include "parallel/grid.h"
 #include "parallel/order.h"
 #include "parallel/sums.h"

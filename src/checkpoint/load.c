@@ -1,8 +1,8 @@
 /* Loading a checkpoint on any grid. Rank 0 reads the metadata, compares the tensors with the
- * caller's and tells the others where each lies. Then each node reads what its ranks want, a tensor
- * once: one of them reads and verifies it, and those that want it, too, have it from that one
- * (share.c). Where the caller does not take tensors at once, all ranks verify all tensors together
- * before that, a part of them each. */
+ * caller's and tells the others where each lies. Then each tensor has a rank that reads and
+ * verifies it (readers.c), once in the job, and those that want it, too, have it from that one
+ * (share.c). Where the caller does not take tensors at once, the same ranks verify all tensors
+ * before that. */
 #include "load.h"
 #include "owners.h"
 
@@ -141,21 +141,35 @@ Status load_read(Load *load, int i, float *plain)
     return stored_read(&load->file, &tensor, plain);
 }
 
+static bool reads(const Load *load, int i)
+{
+    return load->readers.reader[i] == load->world->rank;
+}
+
 static Status verify_share(Load *load)
 {
     for (int i = 0; i < load->io->count; ++i)
-        if (load->owner[i] == load->world->rank && load->location[i].offset != NOT_TAKEN)
-            TRY(load_read(load, i, load->plain));
+        if (reads(load, i)) TRY(load_read(load, i, load->plain));
     return OK;
 }
 
-/* The file that rank 0 has read the table of; a host may still have an older one under its name.
- * Collective. */
+static void assign(Load *load)
+{
+    bool *taken = mem_new((size_t)load->io->count + 1);
+    for (int i = 0; i < load->io->count; ++i) taken[i] = load->location[i].offset != NOT_TAKEN;
+    readers_init(&load->readers, load->world, load->io, taken);
+    mem_free(&taken);
+}
+
+/* The file that rank 0 has read the table of, by those who read; a host may still have an older one
+ * under its name. Collective. */
 static Status open_same(Load *load, const char *path)
 {
     uint64_t inode = load->file.inode;
+    bool any = false;
     world_bcast(load->world, &inode, sizeof inode, 0);
-    if (load->world->rank == 0) return OK;
+    for (int i = 0; i < load->io->count; ++i) any = any || reads(load, i);
+    if (load->world->rank == 0 || !any) return OK;
     TRY(stored_open_plain(&load->file, path));
     if (load->file.inode == inode) return OK;
     return fail(ERR_IO,
@@ -168,6 +182,7 @@ static Status load_file(Load *load, const char *path, CheckpointMeta *meta)
     const World *world = load->world;
     TRY(status_agree(world, world->rank == 0 ? read_table(load, path, meta) : OK));
     share_table(load, meta);
+    assign(load);
     TRY(status_agree(world, open_same(load, path)));
     if (!load->io->at_once) TRY(status_agree(world, verify_share(load)));
     return status_agree(world, load_hand_over(load));
@@ -181,14 +196,12 @@ Status checkpoint_load(const World *world, const char *path, CheckpointMeta *met
     Load load = {.world = world, .io = io, .file = {.path = path, .fd = -1, .id = -1}};
     load.location = mem_new(count * sizeof *load.location);
     load.name = mem_new(count * sizeof *load.name);
-    load.owner = mem_new(count * sizeof *load.owner);
     load.plain_bytes = (size_t)owners_largest(io, NULL, 0) * sizeof *load.plain;
     load.plain = mem_pages_new(load.plain_bytes);
-    owners_assign(io, world->size, false, load.owner);
     Status status = load_file(&load, path, &own);
     stored_close(&load.file);
     mem_pages_free(load.plain, load.plain_bytes);
-    mem_free(&load.owner);
+    readers_fini(&load.readers);
     for (int i = 0; i < io->count; ++i) mem_free(&load.name[i]);
     mem_free(&load.name);
     mem_free(&load.location);

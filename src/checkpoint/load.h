@@ -2,6 +2,7 @@
 #ifndef WEFT_CHECKPOINT_LOAD_H
 #define WEFT_CHECKPOINT_LOAD_H
 
+#include "readers.h"
 #include "stored.h"
 
 /* of a tensor that is not taken from the file */
@@ -20,8 +21,7 @@ typedef struct Load {
     Location *location;
     /* owned, [count] and each: its name in the file; NULL: its own, or not taken */
     char **name;
-    /* owned, [count]: rank that verifies */
-    int *owner;
+    Readers readers;
     /* owned: the largest tensor */
     float *plain;
     size_t plain_bytes;
@@ -29,8 +29,9 @@ typedef struct Load {
 
 /* Tensor i, verified. */
 Status load_read(Load *load, int i, float *plain);
-/* Reads all tensors that any rank wants, each once a node, and sets them where they are wanted;
- * what nobody wants is verified. Collective; ranks may return different errors. */
+/* Reads all tensors that any rank wants, each once in the job, and sets them where they are wanted;
+ * what nobody wants is verified. A tensor that cannot be read is set nowhere; the first one's error
+ * is returned by the rank that reads it. Collective. */
 Status load_hand_over(Load *load);
 
 #endif

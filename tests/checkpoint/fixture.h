@@ -129,6 +129,46 @@ static inline Status fixture_load(const char *path, Fixture *f, CheckpointMeta *
     return checkpoint_load(&world, path, meta, &io);
 }
 
+/* Replaces tensor i by one of the given type and filters, with the checksum attribute kept or
+ * not. */
+static inline void fixture_rewrite(const char *path, int i, hid_t type, bool compress,
+                                   bool keep_hash)
+{
+    static float plain[FIXTURE_FLOATS];
+    const CheckpointTensor *t = &fixture_tensor[i];
+    hsize_t dim[4];
+    for (int d = 0; d < 4; ++d) dim[d] = (hsize_t)t->shape.dim[d];
+    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT), old = H5Dopen2(file, t->path, 0);
+    CU_ASSERT(H5Dread(old, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, 0, plain) >= 0);
+    char hash[17] = "";
+    hid_t attr = H5Aopen(old, "xxh64", 0), text = H5Aget_type(attr);
+    CU_ASSERT_EQUAL(H5Tget_size(text), 17);
+    CU_ASSERT(H5Aread(attr, text, hash) >= 0);
+    H5Aclose(attr);
+    H5Dclose(old);
+    H5Ldelete(file, t->path, 0);
+    hid_t create = H5Pcreate(H5P_DATASET_CREATE),
+          space = H5Screate_simple(t->shape.ndim, dim, NULL);
+    if (compress) {
+        H5Pset_chunk(create, t->shape.ndim, dim);
+        H5Pset_deflate(create, 4);
+    }
+    hid_t set = H5Dcreate2(file, t->path, type, space, 0, create, 0);
+    CU_ASSERT(H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, 0, plain) >= 0);
+    if (keep_hash) {
+        hid_t scalar = H5Screate(H5S_SCALAR);
+        attr = H5Acreate2(set, "xxh64", text, scalar, 0, 0);
+        CU_ASSERT(H5Awrite(attr, text, hash) >= 0);
+        H5Aclose(attr);
+        H5Sclose(scalar);
+    }
+    H5Tclose(text);
+    H5Pclose(create);
+    H5Sclose(space);
+    H5Dclose(set);
+    CU_ASSERT(H5Fclose(file) >= 0);
+}
+
 /* A fresh folder of this process; removed by fixture_clean. */
 static inline const char *fixture_folder(void)
 {

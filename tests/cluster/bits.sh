@@ -61,5 +61,18 @@ same 32 mpi 2 2 node grid.dp=2 grid.pp=2 grid.zero=3
 for zero in 0 1 2 3; do same 24 'shm and mpi' 3 2 slot grid.dp=6 grid.zero=$zero grid.sums=halving; done
 same 24 mpi 3 1 slot grid.dp=3 grid.sums=halving
 same 24 mpi 3 2 slot grid.dp=6 grid.transport=mpi grid.sums=halving grid.zero=1
+# from a checkpoint of two steps, which hosts have from each other
+for model in lenet gpt2; do check 0 '' "$WEFT" train $model.yaml train.batch=24 train.steps=2 run.name=$model-half; done
+resumed() {
+    local model half
+    for model in lenet gpt2; do
+        half=runs/$model-half/checkpoints/step-00000002.h5
+        check 0 "resuming from $half" across 3 2 "$1" "$WEFT" train $model.yaml train.batch=24 checkpoint.resume=$half run.name=resumed run.fresh=true "${@:2}"
+        check 0 '' "$WEFT" ckpt diff runs/resumed/checkpoints/step-*.h5 runs/$model-24/checkpoints/step-*.h5
+    done
+}
+resumed slot grid.dp=6
+resumed slot grid.dp=6 grid.zero=3
+resumed node grid.dp=3 grid.pp=2
 check 78 'shm needs all ranks on one node' across 2 1 slot "$WEFT" train lenet.yaml train.batch=32 run.name=refused grid.dp=2 grid.transport=shm
 finish

@@ -1,0 +1,119 @@
+/* One rank's bytes to some others: the tree, and pieces on their way along it. Pieces are received
+ * while those before them go on to the children. */
+#include "mpi_check.h"
+#include "parallel.h"
+
+/* not those of other files of this folder */
+enum { TAG_MULTICAST = 24 };
+
+int *world_nodes(const World *world)
+{
+    int first = world->rank, *all = mem_new((size_t)world->size * sizeof *all);
+    if (world->node != MPI_COMM_NULL) MPI_CHECK(MPI_Bcast(&first, 1, MPI_INT, 0, world->node));
+    world_gather(world, &first, sizeof first, all);
+    return all;
+}
+
+/* ---- the tree ---- */
+
+typedef struct Members {
+    const int *rank, *node;
+} Members;
+
+static int node_at(const Members *m, int at)
+{
+    return m->node[m->rank[at]];
+}
+
+/* Where those behind `root` are cut in two, each with a child of root's in front. What lies on one
+ * node that is not root's stays together, so that its bytes come to it once. */
+static int cut(const Members *m, int root, int end)
+{
+    int first = root + 1, middle = first + (end - first + 1) / 2;
+    if (end - first < 2) return end;
+    if (node_at(m, first) == node_at(m, end - 1))
+        return node_at(m, root) == node_at(m, first) ? middle : end;
+    for (int d = 0;; ++d) {
+        int before = middle - d, behind = middle + d;
+        if (before > first && node_at(m, before - 1) != node_at(m, before)) return before;
+        if (behind < end && node_at(m, behind - 1) != node_at(m, behind)) return behind;
+    }
+}
+
+MulticastPlace multicast_place(const int *member, int count, const int *node, int rank)
+{
+    const Members m = {member, node};
+    int root = 0, end = count, at = 0, parent = -1;
+    while (member[at] != rank) ++at;
+    while (root != at) {
+        int second = cut(&m, root, end);
+        parent = member[root];
+        end = at < second ? second : end;
+        root = at < second ? root + 1 : second;
+    }
+    int second = cut(&m, root, end), levels = 2;
+    while (1 << levels < count) ++levels;
+    return (MulticastPlace){
+        .parent = parent,
+        .child = {root + 1 < end ? member[root + 1] : -1, second < end ? member[second] : -1},
+        .levels = levels};
+}
+
+/* ---- bytes ---- */
+
+/* 4 MB where the tree is low, and messages are what costs; 80 KB between 16,384 ranks, so that a
+ * tensor of some MB fills it early. */
+static size_t piece_bytes(const Multicast *m)
+{
+    return ((size_t)16 << 20) / (size_t)(m->place.levels * m->place.levels);
+}
+
+static int bytes_of(const Multicast *m, size_t piece)
+{
+    size_t each = piece_bytes(m), left = m->bytes - piece * each;
+    return (int)(left < each ? left : each);
+}
+
+static void receive_begin(Multicast *m, size_t piece)
+{
+    if (m->place.parent < 0 || piece * piece_bytes(m) >= m->bytes) return;
+    MPI_CHECK(MPI_Irecv(m->data + piece * piece_bytes(m), bytes_of(m, piece), MPI_BYTE,
+                        m->place.parent, TAG_MULTICAST, m->world->comm,
+                        &m->in[piece % MULTICAST_PIECES]));
+}
+
+static void send_begin(Multicast *m, size_t piece)
+{
+    MPI_Request *out = m->out[piece % MULTICAST_PIECES];
+    /* those of an earlier piece */
+    MPI_CHECK(MPI_Waitall(2, out, MPI_STATUSES_IGNORE));
+    for (int c = 0; c < 2; ++c)
+        if (m->place.child[c] >= 0)
+            MPI_CHECK(MPI_Isend(m->data + piece * piece_bytes(m), bytes_of(m, piece), MPI_BYTE,
+                                m->place.child[c], TAG_MULTICAST, m->world->comm, &out[c]));
+}
+
+static bool has_peers(const Multicast *m)
+{
+    return m->place.parent >= 0 || m->place.child[0] >= 0;
+}
+
+void multicast_begin(Multicast *m, const World *world, MulticastPlace place, void *data,
+                     size_t bytes)
+{
+    *m = (Multicast){.world = world, .place = place, .data = data, .bytes = bytes};
+    if (!has_peers(m)) return;
+    for (int k = 0; k < MULTICAST_PIECES; ++k)
+        m->in[k] = m->out[k][0] = m->out[k][1] = MPI_REQUEST_NULL;
+    for (size_t piece = 0; piece + 1 < MULTICAST_PIECES; ++piece) receive_begin(m, piece);
+    for (size_t piece = 0; piece * piece_bytes(m) < bytes; ++piece) {
+        receive_begin(m, piece + MULTICAST_PIECES - 1);
+        MPI_CHECK(MPI_Wait(&m->in[piece % MULTICAST_PIECES], MPI_STATUS_IGNORE));
+        send_begin(m, piece);
+    }
+}
+
+void multicast_wait(Multicast *m)
+{
+    if (has_peers(m)) MPI_CHECK(MPI_Waitall(2 * MULTICAST_PIECES, m->out[0], MPI_STATUSES_IGNORE));
+}

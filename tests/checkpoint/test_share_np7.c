@@ -1,0 +1,389 @@
+/* A tensor is read once in the job and goes from there to all that want it: on 2, 3, 4 and 7 ranks,
+ * on nodes of one, two and seven of them, whatever they want; reads, opens and messages are
+ * counted. What cannot be read is set nowhere, and all else everywhere. */
+#include "checkpoint/fixture.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+
+/* All, and those that take part. */
+static World all, world;
+static char folder[64];
+
+/* Stands before the C library's: counts what is read and opened; `broken`: a host that cannot. */
+static _Atomic int64_t read_bytes;
+static int opens;
+static bool broken_read, broken_open;
+
+ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
+{
+    ssize_t (*real)(int, void *, size_t, off_t);
+    *(void **)&real = dlsym(RTLD_NEXT, "pread");
+    if (broken_read) {
+        errno = EIO;
+        return -1;
+    }
+    ssize_t got = real(fd, data, bytes, offset);
+    if (got > 0) read_bytes += got;
+    return got;
+}
+
+int open(const char *path, int flags, ...)
+{
+    int (*real)(const char *, int, ...);
+    *(void **)&real = dlsym(RTLD_NEXT, "open");
+    va_list more;
+    va_start(more, flags);
+    int mode = flags & O_CREAT ? va_arg(more, int) : 0;
+    va_end(more);
+    bool ours = *folder && strncmp(path, folder, strlen(folder)) == 0;
+    opens += ours;
+    if (!ours || !broken_open) return real(path, flags, mode);
+    errno = ENOENT;
+    return -1;
+}
+
+/* Stands before MPI's: counts bytes of multicasts, and those that leave the node. */
+static int64_t sent_bytes, left_bytes;
+static int node_width;
+
+int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request *request)
+{
+    sent_bytes += count;
+    if (to / node_width != world.rank / node_width) left_bytes += count;
+    return PMPI_Isend(data, count, type, to, tag, comm, request);
+}
+
+/* ---- tensors ---- */
+
+enum { COUNT = 14 };
+/* the first one is two pieces of messages between two ranks, three between seven */
+static const CheckpointTensor tensor[COUNT] = {
+    {.path = "/params/a", .shape = {1, {1200001, 1, 1, 1}}},
+    {.path = "/params/b", .shape = {2, {10, 33, 1, 1}}},
+    {.path = "/params/c", .shape = {1, {1, 1, 1, 1}}},
+    {.path = "/params/d", .shape = {2, {512, 512, 1, 1}}},
+    {.path = "/params/e", .shape = {2, {0, 5, 1, 1}}},
+    {.path = "/params/f", .shape = {4, {33, 7, 3, 3}}},
+    {.path = "/params/g", .shape = {1, {1000, 1, 1, 1}}},
+    {.path = "/params/h", .shape = {1, {1001, 1, 1, 1}}},
+    {.path = "/params/i", .shape = {1, {1002, 1, 1, 1}}},
+    {.path = "/params/j", .shape = {1, {77, 1, 1, 1}}},
+    {.path = "/params/k", .shape = {1, {78, 1, 1, 1}}},
+    {.path = "/params/l", .shape = {1, {79, 1, 1, 1}}},
+    {.path = "/params/m", .shape = {1, {80, 1, 1, 1}}},
+    {.path = "/params/n", .shape = {1, {262145, 1, 1, 1}}},
+};
+
+static int64_t bytes_of(int i)
+{
+    return shape_count(tensor[i].shape) * (int64_t)sizeof(float);
+}
+
+static float value(int i, int64_t j)
+{
+    return (float)((i + 1) * 1000 + j % 997) + (float)(j / 997) * 0.25f;
+}
+
+/* Who wants what: all, each rank those of its stage, any, nobody, the last rank. */
+typedef enum Wish { ALL, STAGES, SOME, NOBODY, LAST, WISHES } Wish;
+
+static bool wishes(Wish wish, int rank, int i)
+{
+    switch (wish) {
+    case ALL:
+        return true;
+    case STAGES:
+        return i % world.size == rank;
+    case SOME:
+        return (i * 7 + rank * 5 + i * rank) % 3 == 0;
+    case LAST:
+        return rank == world.size - 1;
+    default:
+        return false;
+    }
+}
+
+typedef struct Taken {
+    Wish wish;
+    int sets[COUNT];
+    int64_t bad;
+} Taken;
+
+static bool wants(void *user, int i)
+{
+    return wishes(((Taken *)user)->wish, world.rank, i);
+}
+
+static const float *get(void *user, int i, float *plain)
+{
+    (void)user;
+    for (int64_t j = 0; j < shape_count(tensor[i].shape); ++j) plain[j] = value(i, j);
+    return plain;
+}
+
+static void set(void *user, int i, const float *plain)
+{
+    Taken *t = user;
+    ++t->sets[i];
+    for (int64_t j = 0; j < shape_count(tensor[i].shape); ++j) t->bad += plain[j] != value(i, j);
+}
+
+static CheckpointIo io_of(Taken *t, Wish wish)
+{
+    *t = (Taken){.wish = wish};
+    return (CheckpointIo){.count = COUNT,
+                          .tensor = tensor,
+                          .user = t,
+                          .get = get,
+                          .set = set,
+                          .wants = wants,
+                          .at_once = true};
+}
+
+/* Each tensor was set once where it is wanted and nowhere else; none of `missing`, as bits. */
+static void expect_set(const Taken *t, unsigned missing)
+{
+    int off = 0;
+    for (int i = 0; i < COUNT; ++i)
+        off += t->sets[i] != (!(missing >> i & 1) && wishes(t->wish, world.rank, i));
+    CU_ASSERT_EQUAL(off, 0);
+    CU_ASSERT_EQUAL(t->bad, 0);
+}
+
+static int64_t sum_of(int64_t mine)
+{
+    int64_t each[7], sum = 0;
+    world_gather(&world, &mine, sizeof mine, each);
+    for (int r = 0; r < world.size; ++r) sum += each[r];
+    return sum;
+}
+
+/* ---- on many worlds ---- */
+
+static void save(const char *path)
+{
+    Taken t;
+    CheckpointIo io = io_of(&t, ALL);
+    CheckpointMeta meta = fixture_meta(5);
+    World alone = world_alone();
+    if (world.rank == 0) CHECK_OK(checkpoint_save(&alone, path, &meta, &io));
+    world_barrier(&world);
+}
+
+/* The first ranks as a world, on nodes of node_width. */
+static void on_ranks(int ranks, void (*run)(const char *path))
+{
+    bool in = all.rank < ranks;
+    CHECK_OK(world_split(&world, &all, in ? 0 : 1));
+    if (in) {
+        MPI_Comm_free(&world.node);
+        MPI_Comm_split(world.comm, world.rank / node_width, world.rank, &world.node);
+        MPI_Comm_rank(world.node, &world.node_rank);
+        MPI_Comm_size(world.node, &world.node_size);
+        if (world.rank == 0) snprintf(folder, sizeof folder, "%s", fixture_folder());
+        world_bcast(&world, folder, sizeof folder, 0);
+        char *path = fixture_path(folder, "a.h5");
+        save(path);
+        run(path);
+        world_barrier(&world);
+        if (world.rank == 0) fixture_clean(folder);
+        *folder = 0;
+        mem_free(&path);
+    }
+    world_part_fini(&world);
+    world_barrier(&all);
+}
+
+static void on_all(void (*run)(const char *path))
+{
+    static const int ranks[] = {2, 3, 4, 7}, widths[] = {1, 2, 7};
+    for (int n = 0; n < 4; ++n)
+        for (int w = 0; w < 3; ++w) {
+            node_width = widths[w];
+            on_ranks(ranks[n], run);
+        }
+}
+
+/* What multicasts send, a byte ahead of each tensor and none of those that are missing; `nodes`:
+ * between nodes. */
+static int64_t bytes_passed(Wish wish, bool nodes, unsigned missing)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < COUNT; ++i) {
+        int members = 0;
+        for (int r = 0, last = -1; r < world.size; ++r) {
+            if (!wishes(wish, r, i) || (nodes && r / node_width == last)) continue;
+            last = r / node_width;
+            ++members;
+        }
+        if (members > 1) sum += (members - 1) * ((missing >> i & 1 ? 0 : bytes_of(i)) + 1);
+    }
+    return sum;
+}
+
+static void load_each(const char *path)
+{
+    int64_t file = 0;
+    for (int i = 0; i < COUNT; ++i) file += bytes_of(i);
+    for (int wish = 0; wish < WISHES; ++wish) {
+        Taken t;
+        CheckpointIo io = io_of(&t, (Wish)wish);
+        read_bytes = sent_bytes = left_bytes = 0;
+        CHECK_OK(checkpoint_load(&world, path, NULL, &io));
+        expect_set(&t, 0);
+        int64_t have = 0;
+        for (int i = 0; i < COUNT; ++i)
+            have += wishes((Wish)wish, world.rank, i) ? bytes_of(i) + 1 : 0;
+        CU_ASSERT(sent_bytes <= 2 * have);
+        CU_ASSERT_EQUAL(sum_of(read_bytes), file);
+        CU_ASSERT_EQUAL(sum_of(sent_bytes), bytes_passed((Wish)wish, false, 0));
+        CU_ASSERT_EQUAL(sum_of(left_bytes), bytes_passed((Wish)wish, true, 0));
+        /* verified before any is set, and then read */
+        io = io_of(&t, (Wish)wish);
+        io.at_once = false;
+        read_bytes = 0;
+        CHECK_OK(checkpoint_load(&world, path, NULL, &io));
+        expect_set(&t, 0);
+        CU_ASSERT_EQUAL(sum_of(read_bytes), 2 * file);
+    }
+}
+
+static void test_once(void)
+{
+    on_all(load_each);
+}
+
+/* One tensor: one rank of many reads, and the others do not ask for the file. */
+static void load_one(const char *path)
+{
+    Taken t;
+    CheckpointIo io = io_of(&t, ALL);
+    CheckpointMeta meta = fixture_meta(5);
+    World alone = world_alone();
+    io.count = 1;
+    if (world.rank == 0) CHECK_OK(checkpoint_save(&alone, path, &meta, &io));
+    world_barrier(&world);
+    opens = 0;
+    CHECK_OK(checkpoint_load(&world, path, NULL, &io));
+    CU_ASSERT_EQUAL(t.sets[0], 1);
+    CU_ASSERT_EQUAL(t.bad, 0);
+    CU_ASSERT(world.rank == 0 ? opens > 0 : opens == 0);
+}
+
+static void test_opens(void)
+{
+    on_all(load_one);
+}
+
+/* The last value of tensor i. */
+static void damage(const char *path, int i)
+{
+    if (world.rank == 0) {
+        hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+        hid_t of = H5Dopen2(file, tensor[i].path, 0);
+        off_t at = (off_t)H5Dget_offset(of) + (off_t)bytes_of(i) - 4;
+        H5Dclose(of);
+        H5Fclose(file);
+        FILE *bytes = fopen(path, "r+");
+        fseek(bytes, at, SEEK_SET);
+        fputc('x', bytes);
+        fputc('y', bytes);
+        fclose(bytes);
+    }
+    world_barrier(&world);
+}
+
+/* The first damaged tensor is what is said, whoever reads it. */
+static void load_damaged(const char *path)
+{
+    static const int one[] = {0, 1, 5, 9, 13}, other[] = {1, 5, 6, 13, 13};
+    for (size_t pair = 0; pair < sizeof one / sizeof *one; ++pair) {
+        int i = one[pair], next = other[pair];
+        damage(path, i);
+        damage(path, next);
+        for (int wish = 0; wish < WISHES; ++wish) {
+            Taken t;
+            CheckpointIo io = io_of(&t, (Wish)wish);
+            unsigned missing = 1U << i | 1U << next;
+            char *name = mem_format("tensor %s is off", tensor[i].path);
+            sent_bytes = 0;
+            CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA, name);
+            expect_set(&t, missing);
+            CU_ASSERT_EQUAL(sum_of(sent_bytes), bytes_passed((Wish)wish, false, missing));
+            io = io_of(&t, (Wish)wish);
+            io.at_once = false;
+            CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA, "is off");
+            for (int k = 0; k < COUNT; ++k) CU_ASSERT_EQUAL(t.sets[k], 0);
+            mem_free(&name);
+        }
+        save(path);
+    }
+}
+
+static void test_damage(void)
+{
+    node_width = 2;
+    on_ranks(3, load_damaged);
+    on_ranks(7, load_damaged);
+}
+
+/* One rank cannot read, or cannot open the file; it is the others' message, and no rank waits. */
+static void load_broken(const char *path)
+{
+    for (int rank = 0; rank < world.size; ++rank) {
+        Taken t;
+        CheckpointIo io = io_of(&t, ALL);
+        int64_t mine = 0;
+        read_bytes = 0;
+        CHECK_OK(checkpoint_load(&world, path, NULL, &io));
+        mine = read_bytes;
+        io = io_of(&t, ALL);
+        broken_read = world.rank == rank;
+        CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_IO, "Input/output error");
+        broken_read = false;
+        char *who = mem_format("rank %d: ", rank);
+        CU_ASSERT(rank == 0 || strstr(fail_message(), who));
+        int64_t lost = 0;
+        for (int i = 0; i < COUNT; ++i) lost += t.sets[i] ? 0 : bytes_of(i);
+        CU_ASSERT_EQUAL(t.bad, 0);
+        world_bcast(&world, &mine, sizeof mine, rank);
+        CU_ASSERT_EQUAL(lost, mine);
+        io = io_of(&t, ALL);
+        broken_open = rank > 0 && world.rank == rank;
+        if (rank > 0) {
+            CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_NOINPUT, who);
+            for (int i = 0; i < COUNT; ++i) CU_ASSERT_EQUAL(t.sets[i], 0);
+        }
+        broken_open = false;
+        mem_free(&who);
+    }
+}
+
+static void test_broken(void)
+{
+    on_all(load_broken);
+}
+
+static int count_all(int mine)
+{
+    int sum = mine;
+    MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    return sum;
+}
+
+int main(int argc, char **argv)
+{
+    static const HarnessTest tests[] = {{"once in the job", test_once},
+                                        {"who reads opens", test_opens},
+                                        {"damage", test_damage},
+                                        {"a host that cannot read", test_broken}};
+    if (world_init(&all, &argc, &argv) != OK) return 2;
+    int rc = all.size == 7 ? harness_run("share_np7", tests, (int)(sizeof tests / sizeof *tests),
+                                         all.rank, count_all)
+                           : 2;
+    world_fini(&all);
+    return rc;
+}
