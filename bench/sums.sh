@@ -3,35 +3,46 @@
 # all, by halving, and MPI's own all-reduce, in turn; beside them what sums_simulate says, given what bench/link_bench measured on the
 # same links at the same time. Medians of ROUNDS rounds of medians, in ms. DELAY_US holds up the sender of every message so long, in the
 # program (bench/slow_messages.c; not the messages that MPI's all-reduce makes inside). Ranks share few cores here, so MPI yields.
+# BEFORE: another build's program, whose all to all is measured beside them. Connections are TCP cubic, which is Linux's usual one.
 # usage: HOSTS="8 16" MB=45 LINK=200 DELAY_US=0 ROUNDS=3 REPEATS=1 bench/sums.sh     (as root, after `make bench`; LINK in Mbit/s; minutes)
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 if [ ! "${CLUSTER_HOSTS:-}" ]; then
-    echo "| hosts | link Mbit/s | delay ms | MB | all to all: ms | halving | all : halving | MPI_Allreduce | simulated: all to all | halving | the link, measured |"
-    echo "|---|---|---|---|---|---|---|---|---|---|---|"
+    echo "| hosts | link Mbit/s | delay ms | MB | before: ms | all to all | halving | all : halving | MPI_Allreduce | simulated: all to all | halving | the link, measured |"
+    echo "|---|---|---|---|---|---|---|---|---|---|---|---|"
     for n in ${HOSTS:-8 16}; do "$here/../tests/cluster/hosts.sh" "$n" "$here/sums.sh"; done
     exit
 fi
 . "$here/common.bash"
 megabytes=${MB:-45} link=${LINK:-200} delay=${DELAY_US:-0} rounds=${ROUNDS:-3}
 case $weft in /*) ;; *) weft=$PWD/$weft;; esac
+before=$(realpath -m "${BEFORE:-/nothing}")
 programs=${weft%/*}/bench
 n=$(wc -w <<<"$CLUSTER_HOSTS")
 "$here/../tests/cluster/hosts.sh" link "${link}mbit"
+for host in $CLUSTER_HOSTS; do
+    "$here/../tests/cluster/hosts.sh" on "$host" 'ip route change $(ip route show dev eth0 | head -n 1) dev eth0 congctl cubic'
+done
 ranks() { # COMMAND... on one rank a host
     timeout 200 mpirun -n "$n" --host "$(seq -f 'n%g:1' -s , "$n")" --bind-to none --mca mpi_yield_when_idle 1 -x "SEND_DELAY_US=$delay" \
         -x "LD_PRELOAD=$programs/slow_messages.so" "$@" 2>/dev/null
 }
+sum() { # PROGRAM WAY FILE
+    ranks "$1" bench comm --mb "$megabytes" --way "$2" --repeats "${REPEATS:-1}" --json | tail -n 1 >>"$tmp/$3"
+}
+touch "$tmp/before"
 for round in $(seq "$rounds"); do
-    ranks "$programs/link_bench" "$((link / 8))" | tail -n 1 >>"$tmp/link"
+    # two seconds' worth, but no more than makes a steady row
+    ranks "$programs/link_bench" "$((link < 512 ? link / 4 : 128))" | tail -n 1 >>"$tmp/link"
     ways="all halving"
     [ $((round % 2)) = 1 ] || ways="halving all"
-    for way in $ways; do ranks "$weft" bench comm --mb "$megabytes" --way $way --repeats "${REPEATS:-1}" --json | tail -n 1 >>"$tmp/$way"; done
+    [ ! -x "$before" ] || sum "$before" all before
+    for way in $ways; do sum "$weft" "$way" "$way"; done
 done
 ms() { cat "${@:2}" | sed -n "s/.*\"$1\": \{0,1\}\([0-9.e-]*\).*/\1/p" | median | awk '{ printf "%.0f", 1e3 * $1 }'; }
 key() { sed -n "s/.*$1=\([0-9.]*\).*/$1=\1/p" "$tmp/link" | sort -t= -k2 -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 of_link="$(key latency_us) $(key overhead_us) $(key mbit)"
 simulated() { "$programs/sums_simulate" time "$n" "$megabytes" $of_link | sed -n "s/^$1: \([0-9.]*\) ms.*/\1/p" | awk '{ printf "%.0f", $1 }'; }
-all=$(ms mpi_s "$tmp/all") halving=$(ms mpi_s "$tmp/halving")
-echo "| $n | $link | $(awk -v d="$delay" 'BEGIN { print d / 1000 }') | $megabytes | $all | $halving | $(awk -v a="$all" -v h="$halving" 'BEGIN { printf "%.2f", a / h }') | $(
+before_ms=$([ ! -x "$before" ] || ms mpi_s "$tmp/before") all=$(ms mpi_s "$tmp/all") halving=$(ms mpi_s "$tmp/halving")
+echo "| $n | $link | $(awk -v d="$delay" 'BEGIN { print d / 1000 }') | $megabytes | $before_ms | $all | $halving | $(awk -v a="$all" -v h="$halving" 'BEGIN { printf "%.2f", a / h }') | $(
     ms allreduce_s "$tmp/all" "$tmp/halving") | $(simulated 'all to all') | $(simulated halving) | $of_link |"

@@ -124,12 +124,12 @@ static bool alike(Way way, int ranks, int group)
     return ranks % group == 0 && (turns || (is_power(ranks) && is_power(group)));
 }
 
-static Pattern pattern_new(Way way, int ranks, int simulated)
+static Pattern pattern_new(Way way, int ranks, int simulated, int64_t elements)
 {
     Pattern p = {.ranks = ranks,
                  .simulated = simulated,
                  .steps = steps_of(way, ranks),
-                 .in_flight = ways[way].pieces ? IN_FLIGHT : 1};
+                 .in_flight = ways[way].pieces ? sum_pieces_in_flight(1, elements) : 1};
     p.step = mem_new((size_t)p.simulated * (size_t)p.steps * sizeof *p.step);
     for (int r = 0; r < p.simulated; ++r) ways[way].plan(&p, r);
     return p;
@@ -143,9 +143,10 @@ static void pattern_free(Pattern *p)
 
 /* ---- the simulation ---- */
 
-/* Messages that wait for their rank's port: the sends of a slot's step. */
+/* Messages that wait for their rank's port: the sends of a slot's step, begun at `at`. */
 typedef struct Batch {
     int64_t next, end;
+    double at;
     int slot;
 } Batch;
 
@@ -157,7 +158,8 @@ typedef struct Slot {
 } Slot;
 
 typedef struct Rank {
-    double free_s;
+    /* when its port has sent what it took, and when it is done with the work on the next message */
+    double free_s, worked_s;
     /* a ring: no more than one a slot */
     Batch queue[IN_FLIGHT];
     int first, queued, next_piece;
@@ -258,6 +260,15 @@ static void arrive(Sim *s, int rank, int piece, int step, double at)
     }
 }
 
+/* The port takes the next message once it is free, and the rank has worked on it. */
+static void await_port(Sim *s, int rank)
+{
+    Rank *r = &s->rank[rank];
+    double at = r->queue[r->first].at;
+    r->worked_s = (at > r->worked_s ? at : r->worked_s) + s->net->overhead_s;
+    event_push(s, (Event){r->worked_s > r->free_s ? r->worked_s : r->free_s, rank, -1});
+}
+
 /* The slot's step begins, or the next one that has messages, or the next piece. */
 static void begin(Sim *s, int rank, int slot, double now)
 {
@@ -283,9 +294,9 @@ static void begin(Sim *s, int rank, int slot, double now)
         look(s, rank, slot);
         return;
     }
-    if (r->queued == 0) event_push(s, (Event){now > r->free_s ? now : r->free_s, rank, -1});
-    r->queue[(r->first + r->queued++) % IN_FLIGHT] =
-        (Batch){step->first, step->first + step->sends, slot};
+    r->queue[(r->first + r->queued) % IN_FLIGHT] =
+        (Batch){step->first, step->first + step->sends, now, slot};
+    if (r->queued++ == 0) await_port(s, rank);
 }
 
 /* When a message that reaches a link at `at` begins there; its end there is no later than *end. */
@@ -307,7 +318,7 @@ static void send_next(Sim *s, int rank, double now)
     double left = s->bytes - slot->piece * s->piece_bytes;
     double piece = left < s->piece_bytes ? left : s->piece_bytes;
     double takes = piece * m->slices / s->pattern->ranks * net->byte_s;
-    double at = now + net->overhead_s, end = at + takes;
+    double at = now, end = at + takes;
     int to = m->to % s->pattern->simulated;
     r->free_s = end;
     if (rank / net->group != m->to / net->group) {
@@ -324,7 +335,7 @@ static void send_next(Sim *s, int rank, double now)
         slot->sent_s = r->free_s;
         look(s, rank, (int)(slot - r->slot));
     }
-    if (r->queued > 0) event_push(s, (Event){r->free_s, rank, -1});
+    if (r->queued > 0) await_port(s, rank);
     arrive(s, to, slot->piece, step, end + net->latency_s);
 }
 
@@ -400,11 +411,11 @@ SimulatedSum sum_simulated(Way way, int ranks, double bytes, const Net *net, boo
     if (of.group == 0 || of.group > ranks) of.group = ranks;
     if (way == DOUBLING && !is_power(ranks)) return (SimulatedSum){.seconds = (double)NAN};
     double piece_bytes = bytes;
+    int64_t elements = (int64_t)(bytes / sizeof(float));
     if (ways[way].pieces)
-        piece_bytes =
-            (double)sum_piece_elements(ranks, 1, (int64_t)(bytes / sizeof(float))) * sizeof(float);
+        piece_bytes = (double)sum_piece_elements(ranks, 1, elements) * sizeof(float);
     bool one = !every && alike(way, ranks, of.group);
-    Pattern p = pattern_new(way, ranks, one ? of.group : ranks);
+    Pattern p = pattern_new(way, ranks, one ? of.group : ranks, elements);
     int messages;
     int64_t slices;
     count_sent(&p, &messages, &slices);

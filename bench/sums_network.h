@@ -4,9 +4,10 @@
  *     rank's port --+                                        +--> rank's port
  *     rank's port --+-- leaf switch -- up, core, down -- leaf switch -- ...
  *
- * The model. Every rank has a port of its own. A message of n bytes holds the sender's port for
- * overhead + n * byte_s, messages in the order in which they are begun. From the overhead's end on
- * its bytes pass the links on their way, without being stored in between: if they leave the leaf
+ * The model. A message of n bytes is `overhead` of its sender's work, and then holds the sender's
+ * port for n * byte_s, while the sender works on the next one (o and G of LogGP); messages go in
+ * the order in which they are begun. Their bytes pass the links on their way, without being stored
+ * in between: if they leave the leaf
  * switch, that one's way up and the other one's way down, each as fast as group / over ports, then
  * the receiver's port. A link moves messages one after the other, as they come; the core is never
  * busy, and switches hold whatever waits. latency after its last byte the message is there. What

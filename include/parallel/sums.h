@@ -29,7 +29,9 @@ typedef struct SumShape {
     bool bounds;
 } SumShape;
 
+/* Pieces under way at a time, and the most of them: what is in flight is no more than the arena. */
 enum { SUM_PIECES_IN_FLIGHT = 16 };
+int sum_pieces_in_flight(int width, int64_t arena_elements);
 /* Floats of one piece: of what a group of `width` ranks moves of a range that is cut evenly. */
 int64_t sum_piece_elements(int ranks, int width, int64_t arena_elements);
 /* Floats of a rank's slice of a piece, at most. */
@@ -46,7 +48,7 @@ typedef struct Link {
 /* Of the rank that has most, but where a mean is said. */
 typedef struct SumCost {
     int64_t pieces;
-    /* sent to collect and received where spread; mean_messages: of all ranks in the mean */
+    /* sent; mean_messages: of all ranks in the mean */
     int64_t messages;
     double mean_messages;
     /* other ranks that it sends to or receives from */
@@ -56,7 +58,8 @@ typedef struct SumCost {
     /* sent, of all ranks in the mean: of both ways the same; the way back of halving between ranks
      * that are no power of two takes some of them more, both ways up to 1.25 times as much */
     double bytes;
-    /* Expected: (latency / 3) * (2 * rounds + (messages + mean_messages) / 2) + bytes * byte_s. A
+    /* Expected: (latency / 3) * (2 * rounds + (messages + mean_messages) / 2) + bytes * byte_s,
+     * where messages are those of the rank that sends, or receives, most in each phase. A
      * third of a latency is work of the sender and the receiver, which adds up; the rest is the
      * wire's, for which pieces that are under way at a time wait at once. */
     double seconds;

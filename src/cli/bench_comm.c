@@ -70,7 +70,7 @@ static const struct FigureName {
 typedef struct CommTimes {
     size_t bytes;
     double s[FIGURES];
-    /* of a sum over mpi, counted: those of the rank that sends most */
+    /* of a sum over mpi, counted: those of the rank that sends most; NaN where there is none */
     double messages;
 } CommTimes;
 
@@ -207,6 +207,7 @@ static Status measure_all(Bench *bench, CommTimes *times, int sizes)
 {
     for (int i = 0; i < sizes; ++i) {
         for (int f = 0; f < FIGURES; ++f) times[i].s[f] = (double)NAN;
+        times[i].messages = (double)NAN;
         times[i].s[COPY_ALONE] = measure(bench, run_copy_alone, count_of(&times[i]));
         times[i].s[COPY_ALL] = measure(bench, run_copy, count_of(&times[i]));
     }
@@ -230,19 +231,20 @@ static void print_titles(const CommTimes *times, int first)
 static void print_table(const Bench *bench, const CommTimes *times, int sizes)
 {
     int threads = bench->backend->options.threads;
+    bool counted = !isnan(times->messages);
     printf("ordered sums over %d ranks, %d on this node, %d thread%s each, in the memory of %s; "
            "milliseconds, medians; then what sums are to a copy alone, and GB/s that each rank "
-           "sends (2 (n-1)/n of the bytes); messages of a sum over mpi, counted, of the rank that "
-           "sends most\n",
+           "sends (2 (n-1)/n of the bytes)%s\n",
            bench->world->size, bench->world->node_size, threads, threads == 1 ? "" : "s",
-           bench->backend->table->name);
+           bench->backend->table->name,
+           counted ? "; messages of a sum over mpi, counted, of the rank that sends most" : "");
     printf("%10s", "bytes");
     print_titles(times, 0);
     printf("   to a copy:");
     print_titles(times, SUMS);
     printf("   GB/s:");
     print_titles(times, SUMS);
-    printf("   messages\n");
+    printf("%s\n", counted ? "   messages" : "");
     for (int i = 0; i < sizes; ++i) {
         const CommTimes *t = &times[i];
         printf("%10zu", t->bytes);
@@ -254,7 +256,8 @@ static void print_table(const Bench *bench, const CommTimes *times, int sizes)
         printf("%8s", "");
         for (int f = SUMS; f < FIGURES; ++f)
             if (!isnan(t->s[f])) printf(" %9.2f", 1e-9 * bus_rate(bench, t, f));
-        printf(" %10.0f\n", t->messages);
+        if (counted) printf(" %10.0f", t->messages);
+        printf("\n");
     }
 }
 

@@ -192,7 +192,7 @@ static void test_rule(void)
     CU_ASSERT_TRUE(halved > 300);
 }
 
-/* Figures by hand: 64 ranks, 11,534,336 floats (44 pieces of 2^18). */
+/* Figures by hand: 64 ranks, 11,534,336 floats (22 pieces of 2^19). */
 static void test_cost(void)
 {
     const SumShape shape = {.ranks = 64,
@@ -206,16 +206,16 @@ static void test_cost(void)
             all = sum_cost(&shape, COMM_ALL_TO_ALL, link);
     double bytes = 2.0 * (44 << 18) * 4 * 63 / 64;
     CU_ASSERT_EQUAL(sum_way(&shape, COMM_BY_RULE), COMM_HALVING);
-    CU_ASSERT_EQUAL(halving.pieces, 44);
-    CU_ASSERT_EQUAL(halving.messages, 2 * 6 * 44);
+    CU_ASSERT_EQUAL(halving.pieces, 22);
+    CU_ASSERT_EQUAL(halving.messages, 2 * 6 * 22);
     CU_ASSERT_EQUAL(halving.partners, 6);
     CU_ASSERT_EQUAL(halving.rounds, 12);
-    CU_ASSERT_EQUAL(all.messages, 2 * 63 * 44);
+    CU_ASSERT_EQUAL(all.messages, 2 * 63 * 22);
     CU_ASSERT_EQUAL(all.rounds, 2);
     CU_ASSERT_DOUBLE_EQUAL(halving.bytes, bytes, 1);
     CU_ASSERT_DOUBLE_EQUAL(all.bytes, bytes, 1);
-    CU_ASSERT_DOUBLE_EQUAL(halving.seconds, 1e-6 * (2 * 12 + 528) + bytes * 1e-10, 1e-12);
-    CU_ASSERT_DOUBLE_EQUAL(all.seconds, 1e-6 * (2 * 2 + 5544) + bytes * 1e-10, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(halving.seconds, 1e-6 * (2 * 12 + 264) + bytes * 1e-10, 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(all.seconds, 1e-6 * (2 * 2 + 2772) + bytes * 1e-10, 1e-12);
 }
 
 /* The sums over all ranks are those of each. */

@@ -38,7 +38,7 @@ static size_t slot_bytes(int ranks, int width, int64_t elements)
 
 size_t comm_mpi_staging(int ranks, int width, int64_t elements)
 {
-    return SLOTS * slot_bytes(ranks, width, elements);
+    return (size_t)sum_pieces_in_flight(width, elements) * slot_bytes(ranks, width, elements);
 }
 
 static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
@@ -57,11 +57,12 @@ static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
     m->rail_size = comm->size / width;
     m->rail_rank = comm->rank / width;
     m->halving = halving_new(m->rail_rank, m->rail_size);
+    m->slots = sum_pieces_in_flight(width, comm->arena_elements);
     m->slice = sum_slice_elements(comm->size, width, comm->arena_elements);
     m->even = sum_piece_elements(comm->size, width, comm->arena_elements);
     size_t peers = (size_t)m->rail_size - 1;
     m->staging_bytes = slot_bytes(comm->size, width, comm->arena_elements);
-    for (int i = 0; i < SLOTS; ++i) {
+    for (int i = 0; i < m->slots; ++i) {
         Slot *slot = &m->slot[i];
         slot->staging = mem_pages_new(m->staging_bytes);
         /* taken now, as planned, whatever is in flight later */
@@ -93,7 +94,7 @@ static void mpi_close(Comm *comm)
     Messages *m = comm->impl;
     int width = m->group.size;
     pump_free(&m->pump);
-    for (int i = 0; i < SLOTS; ++i) {
+    for (int i = 0; i < m->slots; ++i) {
         mem_pages_free(m->slot[i].staging, m->staging_bytes);
         mem_free(&m->slot[i].in);
         mem_free(&m->slot[i].request);
@@ -193,14 +194,15 @@ static bool can_start(const Messages *m)
 static int64_t done_up_to(const Messages *m, bool gathers)
 {
     int64_t done = gathers ? m->gathers : m->begun;
-    for (int i = 0; i < SLOTS + m->range_count - m->range_first; ++i) {
-        const Range *range = i < SLOTS ? &m->slot[i].range : &m->range[m->range_first + i - SLOTS];
-        bool open = i >= SLOTS || m->slot[i].state != SLOT_IDLE;
+    for (int i = 0; i < m->slots + m->range_count - m->range_first; ++i) {
+        const Range *range =
+            i < m->slots ? &m->slot[i].range : &m->range[m->range_first + i - m->slots];
+        bool open = i >= m->slots || m->slot[i].state != SLOT_IDLE;
         if (!open || (gathers && range->collect)) continue;
         int64_t number = gathers ? range->number : range->id;
         if (number <= done) done = number - 1;
         /* they lie in order */
-        if (i >= SLOTS) break;
+        if (i >= m->slots) break;
     }
     return done;
 }
@@ -227,7 +229,7 @@ static PumpPoll poll(void *of)
     Comm *comm = of;
     Messages *m = comm->impl;
     bool moved = false;
-    for (int i = 0; i < SLOTS; ++i) {
+    for (int i = 0; i < m->slots; ++i) {
         Slot *slot = &m->slot[i];
         if (slot->state == SLOT_IDLE && can_start(m)) piece_start(comm, slot);
         moved |= piece_advance(comm, slot);

@@ -292,7 +292,7 @@ static void sum_slice(const Comm *comm, const Slot *slot)
 /* Is an older piece of a push still to come? The sums of a tree are made in one order. */
 static bool comes_early(const Messages *m, const Slot *slot)
 {
-    for (int i = 0; i < SLOTS && slot->range.push.level; ++i) {
+    for (int i = 0; i < m->slots && slot->range.push.level; ++i) {
         const Slot *other = &m->slot[i];
         if (other->state == SLOT_COLLECT && other->range.push.level &&
             (int32_t)(other->piece - slot->piece) < 0)

@@ -11,9 +11,6 @@
 #include "parallel/sums.h"
 #include "pump.h"
 
-/* pieces in flight */
-enum { SLOTS = SUM_PIECES_IN_FLIGHT };
-
 typedef enum SlotState { SLOT_IDLE, SLOT_COLLECT, SLOT_SPREAD } SlotState;
 
 /* What was begun. */
@@ -71,7 +68,9 @@ typedef struct Messages {
     Halving *halving;
     /* of a slot */
     size_t staging_bytes;
-    Slot slot[SLOTS];
+    /* pieces in flight: the first `slots` of them */
+    Slot slot[SUM_PIECES_IN_FLIGHT];
+    int slots;
     /* owned: begun, not yet wholly in slots; oldest first, from range_first */
     Range *range;
     int range_first, range_count, range_capacity;

@@ -55,6 +55,25 @@ int halving_sends(int rank, int ranks)
     return sends;
 }
 
+/* To spread it sends once in each round in which its block meets another. */
+static int spread_sends(int rank, int ranks)
+{
+    int sends = 0;
+    for (int level = 0; level < halving_rounds(ranks); ++level)
+        sends += block_from((rank >> level << level) ^ 1 << level, level, ranks).size > 0;
+    return sends;
+}
+
+int halving_most_sent(int ranks, bool collect, bool spread)
+{
+    int most = 0;
+    for (int r = 0; r < ranks; ++r) {
+        int sends = (collect ? halving_sends(r, ranks) : 0) + (spread ? spread_sends(r, ranks) : 0);
+        if (sends > most) most = sends;
+    }
+    return most;
+}
+
 /* Down the chain of last blocks: a whole one of 2^level, and what is left of it, `rest`. Of the
  * rest's ranks those with a partner of the same number, and those behind them, differ. */
 int halving_most_sends(int ranks)

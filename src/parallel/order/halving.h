@@ -61,7 +61,10 @@ int halving_rounds(int ranks);
 /* Messages that a rank sends to collect, and receives where it spreads; it has as many partners at
  * least. O(log ranks). */
 int halving_sends(int rank, int ranks);
-/* Those of the rank that sends most, and of all ranks together. O(log ranks). */
+/* Messages that the rank with most of them sends: to collect, to spread, or both. O(ranks log
+ * ranks). */
+int halving_most_sent(int ranks, bool collect, bool spread);
+/* halving_sends of the rank that has most, and of all ranks together. O(log ranks). */
 int halving_most_sends(int ranks);
 int64_t halving_all_sends(int ranks);
 /* The next run of neighbours of a message that is left, slices *first to *last: where the cut is

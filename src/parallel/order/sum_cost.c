@@ -3,14 +3,21 @@
 #include "halving.h"
 #include "parallel/sums.h"
 
-/* floats of a piece of a rail, about */
-enum { PIECE = 1 << 18, LINE_FLOATS = 16 };
+/* Floats of a piece of a rail, about: small enough that pieces overlap and memory is bounded, and
+ * no smaller than what is worth its messages. */
+enum { PIECE = 1 << 19, PIECE_LEAST = 1 << 16, LINE_FLOATS = 16 };
 
-/* Bounds of slices move up to their cache line. What is in flight is no more than the arena. */
+int sum_pieces_in_flight(int width, int64_t arena_elements)
+{
+    int64_t pieces = arena_elements / ((int64_t)PIECE_LEAST * width);
+    return pieces < 1 ? 1 : pieces > SUM_PIECES_IN_FLIGHT ? SUM_PIECES_IN_FLIGHT : (int)pieces;
+}
+
+/* Bounds of slices move up to their cache line. */
 int64_t sum_slice_elements(int ranks, int width, int64_t arena_elements)
 {
     int64_t most = (int64_t)PIECE * width;
-    int64_t piece = arena_elements / SUM_PIECES_IN_FLIGHT;
+    int64_t piece = arena_elements / sum_pieces_in_flight(width, arena_elements);
     if (piece > most) piece = most;
     return (piece + ranks - 1) / ranks + LINE_FLOATS;
 }
@@ -61,9 +68,11 @@ SumCost sum_cost(const SumShape *shape, CommWay way, Link link)
     int64_t pieces = sum_pieces(shape);
     Load load = load_of(way, rail);
     double bytes = (double)shape->elements / shape->width * sizeof(float) * (rail - 1) / rail;
+    int64_t most = way == COMM_ALL_TO_ALL ? phases * load.most
+                                          : halving_most_sent(rail, shape->collect, shape->spread);
     double once = link.latency_s / 3 * waits_of(load, (double)pieces) + bytes * link.byte_s;
     return (SumCost){.pieces = pieces,
-                     .messages = phases * pieces * load.most,
+                     .messages = pieces * most,
                      .mean_messages = (double)(phases * pieces) * load.mean,
                      .partners = load.most,
                      .rounds = phases * load.rounds,

@@ -72,6 +72,9 @@ void launcher_tune_mpi(const Launcher *launcher)
     if (!number) return;
     /* A waiting rank must not starve its neighbour's loader thread. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    /* Between two nodes all goes over one TCP connection otherwise, and what a message needs to
+     * begin and to end waits there behind others' bytes. */
+    setenv("OMPI_MCA_btl_tcp_links", "2", 0);
     if (launcher->size == 0 || launcher->local_size != launcher->size) return;
     bool before_5 = strtol(number + strlen("Open MPI v"), NULL, 10) < 5;
     setenv("OMPI_MCA_pml", "ob1", 0);
