@@ -117,7 +117,7 @@ $(BUILD)/obj/src/tensor/cuda/loss.cu.o $(BUILD)/obj/src/tensor/cuda/softmax_slic
 $(BUILD)/obj/%.cu.o: %.cu $(PROBE)
 	@mkdir -p $(@D)
 	@echo "  nvcc $<"
-	$(Q)$(NVCC) -O3 -std=c++17 $(NVCC_ARCH) $(NVCC_FLAGS) -Iinclude -Xcompiler -Wall,-Wextra -MMD -MP -c -o $@ $<
+	$(Q)$(NVCC) -O3 -std=c++17 $(NVCC_ARCH) $(NVCC_FLAGS) -Iinclude -Xcompiler -Wall,-Wextra,-fno-exceptions,$(UNWIND) -MMD -MP -c -o $@ $<
 # The same kernels on the CPU, for a test where there is no GPU: tests/cuda/emulate/kernel.h. Its libraries are linked, so that they are
 # there before the backend asks the loader for cuBLASLt and cuDNN.
 EMULATED_CXX = g++ -std=c++17 -O2 -g -fno-strict-aliasing -Wall -Wno-unknown-pragmas -Wno-sign-compare \

@@ -34,14 +34,17 @@ enum { WIDE = VECTOR == 16 ? 3 : 1 };
         f(__VA_ARGS__, DENSE_FEW);                                                                 \
     }
 
-/* One element of out. */
-SIMD_INLINE void scalar(const DenseProduct *p, int64_t row, int64_t column)
+/* A part whose rows, or whose sums, are shorter than a vector. */
+static void scalars(const DenseProduct *p, const DensePart *part)
 {
-    float sum = 0;
-    for (int64_t k = 0; k < p->k; ++k)
-        sum =
-            fused(p->a[row * p->a_row + k * p->a_col], p->b[k * p->b_row + column * p->b_col], sum);
-    p->out[row * p->n + column] = sum;
+    for (int64_t r = part->row; r < part->row_end; ++r)
+        for (int64_t c = part->column; c < part->column_end; ++c) {
+            float sum = 0;
+            for (int64_t k = 0; k < p->k; ++k)
+                sum = fused(p->a[r * p->a_row + k * p->a_col], p->b[k * p->b_row + c * p->b_col],
+                            sum);
+            p->out[r * p->n + c] = sum;
+        }
 }
 
 /* ---- out has few rows, and a row of b is one of out's: the gradient of the input ---- */
@@ -70,21 +73,20 @@ SIMD_INLINE void rows_block(const DenseProduct *p, int64_t row, int64_t column, 
             VECTOR_STORE(p->out + (row + r) * p->n + column + v * VECTOR, sum[r][v]);
 }
 
-/* The last columns, fewer than a vector has, are computed with some of those before them once more:
- * to the same bits. */
+/* Where the next vector begins: the last columns, fewer than a vector has, are computed with some
+ * of those before them once more, to the same bits. */
+SIMD_INLINE int64_t vector_at(int64_t column, int64_t end)
+{
+    return column + VECTOR <= end ? column : end - VECTOR;
+}
+
 SIMD_INLINE void rows_part(const DenseProduct *p, const DensePart *part, const int rows)
 {
+    const int64_t end = part->column_end;
     int64_t c = part->column;
-    for (; c + WIDE * VECTOR <= part->column_end; c += WIDE * VECTOR)
+    for (; WIDE > 1 && c + WIDE * VECTOR <= end; c += WIDE * VECTOR)
         rows_block(p, part->row, c, WIDE, rows);
-    for (; c + VECTOR <= part->column_end; c += VECTOR) rows_block(p, part->row, c, 1, rows);
-    if (c == part->column_end) return;
-    if (part->column_end - part->column >= VECTOR) {
-        rows_block(p, part->row, part->column_end - VECTOR, 1, rows);
-        return;
-    }
-    for (; c < part->column_end; ++c)
-        for (int r = 0; r < rows; ++r) scalar(p, part->row + r, c);
+    for (; c < end; c += VECTOR) rows_block(p, part->row, vector_at(c, end), 1, rows);
 }
 
 /* ---- out has few rows, and a column of b lies in a row: forward ---- */
@@ -145,24 +147,12 @@ SIMD_INLINE void dots_block(const DenseProduct *p, int64_t row, int64_t column, 
             p->out[(row + r) * p->n + column + c] = lanes_sum(sum[r][c]);
 }
 
-SIMD_INLINE void add_bias(const DenseProduct *p, const DensePart *part, int64_t row)
-{
-    float *out = p->out + row * p->n;
-    for (int64_t c = part->column; p->bias && c < part->column_end; ++c) out[c] += p->bias[c];
-    for (int64_t c = part->column; p->relu && c < part->column_end; ++c)
-        out[c] = out[c] > 0 ? out[c] : 0;
-}
-
 SIMD_INLINE void dots_part(const DenseProduct *p, const DensePart *part, const int rows)
 {
     int64_t c = part->column;
-    const bool vectors = p->k >= VECTOR;
-    for (; vectors && c + WIDE <= part->column_end; c += WIDE)
+    for (; WIDE > 1 && c + WIDE <= part->column_end; c += WIDE)
         dots_block(p, part->row, c, WIDE, rows);
-    for (; vectors && c < part->column_end; ++c) dots_block(p, part->row, c, 1, rows);
-    for (; c < part->column_end; ++c)
-        for (int r = 0; r < rows; ++r) scalar(p, part->row + r, c);
-    for (int r = 0; r < rows; ++r) add_bias(p, part, part->row + r);
+    for (; c < part->column_end; ++c) dots_block(p, part->row, c, 1, rows);
 }
 
 /* ---- sums have few terms: the gradient of the weight ---- */
@@ -191,15 +181,9 @@ SIMD_INLINE void terms_rows(const DenseProduct *p, int64_t row, const DensePart 
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
         for (int k = 0; k < terms; ++k) left[r][k] = p->a[(row + r) * p->a_row + k * p->a_col];
-    int64_t c = part->column;
-    for (; c + VECTOR <= part->column_end; c += VECTOR) terms_add(p, row, c, left, rows, terms);
-    if (c == part->column_end) return;
-    if (part->column_end - part->column >= VECTOR) {
-        terms_add(p, row, part->column_end - VECTOR, left, rows, terms);
-        return;
-    }
-    for (; c < part->column_end; ++c)
-        for (int r = 0; r < rows; ++r) scalar(p, row + r, c);
+    const int64_t end = part->column_end;
+    for (int64_t c = part->column; c < end; c += VECTOR)
+        terms_add(p, row, vector_at(c, end), left, rows, terms);
 }
 
 SIMD_INLINE void terms_part(const DenseProduct *p, const DensePart *part, const int terms)
@@ -209,20 +193,34 @@ SIMD_INLINE void terms_part(const DenseProduct *p, const DensePart *part, const 
     if (row < part->row_end) terms_rows(p, row, part, 1, terms);
 }
 
+static void add_bias(const DenseProduct *p, const DensePart *part)
+{
+    for (int64_t r = part->row; r < part->row_end; ++r) {
+        float *out = p->out + r * p->n;
+        for (int64_t c = part->column; p->bias && c < part->column_end; ++c) out[c] += p->bias[c];
+        for (int64_t c = part->column; p->relu && c < part->column_end; ++c)
+            out[c] = out[c] > 0 ? out[c] : 0;
+    }
+}
+
 /* Copies of what is given stay in registers, where stores could change the original. */
 void SIMD_FLOAT_NAME(dense_few)(const DenseProduct *product, const DensePart *given)
 {
     const DenseProduct copy = *product, *p = &copy;
     const DensePart own = *given, *part = &own;
     const int64_t rows = part->row_end - part->row;
+    const bool terms = p->m > DENSE_FEW, dots = !terms && p->b_row == 1 && p->a_col == 1;
     if (rows == 0) return;
-    if (p->m > DENSE_FEW) {
+    if ((dots ? p->k : part->column_end - part->column) < VECTOR) {
+        scalars(product, given);
+    } else if (terms) {
         CALL_WITH_ROWS(p->k, terms_part, p, part)
-    } else if (p->b_row == 1 && p->a_col == 1) {
+    } else if (dots) {
         CALL_WITH_ROWS(rows, dots_part, p, part)
     } else {
         CALL_WITH_ROWS(rows, rows_part, p, part)
     }
+    add_bias(product, given);
 }
 
 /* Adds up DENSE_DEPTH rows at a time. */
