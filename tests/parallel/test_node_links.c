@@ -4,6 +4,8 @@
 #include "harness.h"
 #include "parallel/watch/node_links.h"
 
+#include <math.h>
+
 /* Linux's default, which setsockopt doubles: what a socket holds that was given no more. */
 enum { DEFAULT_BYTES = 212992 / 2, RANKS_EACH = 8, NODES_MOST = 16384 };
 
@@ -116,13 +118,14 @@ static void a_burst_is_lost(void)
  * not to be called silent, and few nodes speak at each look. */
 static void periods(void)
 {
-    for (int nodes = 2; nodes <= NODES_MOST; nodes *= 2) {
+    for (int nodes = 2; nodes <= NODES_MOST; nodes += 1 + nodes % 7) {
         double period_s = node_links_period_s(nodes);
         CU_ASSERT(nodes / period_s <= 4096 && period_s >= LOOK_S && period_s <= 4);
         CU_ASSERT(node_links_phase_s(0, nodes) == 0);
         CU_ASSERT(node_links_phase_s(nodes - 1, nodes) < period_s);
         CU_ASSERT(node_links_pause_s(nodes) <= LOOK_S);
-        CU_ASSERT(node_links_pause_s(nodes) * nodes / period_s <= 64);
+        CU_ASSERT(node_links_pause_s(nodes) * nodes / period_s < 64.5);
+        CU_ASSERT(period_s / LOOK_S == floor(period_s / LOOK_S));
         if (nodes <= 2048) CU_ASSERT(period_s == LOOK_S);
     }
 }
@@ -130,18 +133,22 @@ static void periods(void)
 /* A node speaks once a period, however often its watchdog looks. */
 static void once_a_period(void)
 {
-    Nodes n;
-    if (!nodes_init(&n, NODES_MOST)) return;
-    speak(&n, &n.other, 5, 1);
-    n.mine[0].newest.step = 2;
-    node_links_tell(&n.other, n.mine, RANKS_EACH);
-    hear(&n);
-    CU_ASSERT_EQUAL(n.rank[5 * RANKS_EACH].newest.step, 1);
-    n.other.told_s -= node_links_period_s(NODES_MOST);
-    node_links_tell(&n.other, n.mine, RANKS_EACH);
-    hear(&n);
-    CU_ASSERT_EQUAL(n.rank[5 * RANKS_EACH].newest.step, 2);
-    nodes_fini(&n);
+    static const int sizes[] = {2049, 2500, 4097, NODES_MOST};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; ++s) {
+        Nodes n;
+        if (!nodes_init(&n, sizes[s])) return;
+        speak(&n, &n.other, 5, 1);
+        n.mine[0].newest.step = 2;
+        for (double at_s = LOOK_S; at_s <= node_links_period_s(sizes[s]); at_s += LOOK_S) {
+            hear(&n);
+            CU_ASSERT_EQUAL(n.rank[5 * RANKS_EACH].newest.step, 1);
+            n.other.told_s -= LOOK_S;
+            node_links_tell(&n.other, n.mine, RANKS_EACH);
+        }
+        hear(&n);
+        CU_ASSERT_EQUAL(n.rank[5 * RANKS_EACH].newest.step, 2);
+        nodes_fini(&n);
+    }
 }
 
 /* And those that have not spoken, whose addresses nobody has, are not. */

@@ -30,7 +30,7 @@ enum { STATES_MOST = (DATAGRAM_BYTES - sizeof(News)) / sizeof(RankState) };
 
 double node_links_period_s(int nodes)
 {
-    return fmax(LOOK_S, nodes / TOLD_A_SECOND);
+    return LOOK_S * ceil(nodes / (TOLD_A_SECOND * LOOK_S));
 }
 
 double node_links_phase_s(int node, int nodes)

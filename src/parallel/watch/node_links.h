@@ -44,9 +44,9 @@ typedef struct NodeLinks {
     int end_code;
 } NodeLinks;
 
-/* How often a node speaks: each LOOK_S, and less often where there are so many that the first
- * node's would do little else; when in the period it does; after what pause the first node's hears.
- * Seconds. */
+/* How often a node speaks: at each of its looks, which are LOOK_S apart, or where there are so many
+ * nodes that the first one's would do little else, at one of several; when in the period it does;
+ * after what pause the first node's hears. Seconds. */
 double node_links_period_s(int nodes);
 double node_links_phase_s(int node, int nodes);
 double node_links_pause_s(int nodes);

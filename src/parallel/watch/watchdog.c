@@ -346,17 +346,10 @@ static void start(Watchdog *w)
 /* A node's number is how many have their first rank before it has. */
 static int count_nodes(Watchdog *w)
 {
-    const World *world = w->world;
-    int leader = world->rank, nodes = 0;
-    World node = {.rank = world->node_rank,
-                  .size = world->node_size,
-                  .comm = world->node_size > 1 ? world->node : MPI_COMM_NULL};
-    int *leaders = mem_new((size_t)world->size * sizeof *leaders);
-    world_bcast(&node, &leader, sizeof leader, 0);
-    world_gather(world, &leader, sizeof leader, leaders);
-    for (int r = 0; r < world->size; ++r)
-        w->node_of[r] = leaders[r] == r ? nodes++ : w->node_of[leaders[r]];
-    mem_free(&leaders);
+    int *first = world_nodes(w->world), nodes = 0;
+    for (int r = 0; r < w->world->size; ++r)
+        w->node_of[r] = first[r] == r ? nodes++ : w->node_of[first[r]];
+    mem_free(&first);
     return nodes;
 }
 
