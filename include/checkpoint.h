@@ -158,7 +158,9 @@ double checkpoint_save_seconds(const CheckpointSave *save);
 Status checkpoint_save_next(CheckpointSave *save, bool *done);
 /* Once done, or where no rank will go on. Not collective. */
 void checkpoint_save_free(CheckpointSave **save);
-/* owner[i]: which of so many ranks writes tensor i. Not collective. */
+/* owner[i]: which of so many ranks writes tensor i, wholly; largest first, each to the rank with
+ * the fewest bytes (the lowest of equals) of those that hold it. A pure function: every rank finds
+ * the same. */
 void checkpoint_owners(const CheckpointIo *io, int ranks, int *owner);
 /* Loads path on every rank. Not a checkpoint, truncated or a tensor whose checksum is off: ERR_DATA
  * naming file and tensor. Another model (missing, surplus or differently shaped tensors): ERR_DATA

@@ -21,7 +21,7 @@ static void list_pieces(const CheckpointIo *io, Piece *piece)
     for (int i = 0; i < io->count; ++i) piece[i] = (Piece){shape_count(io->tensor[i].shape), i};
 }
 
-void owners_assign(const CheckpointIo *io, int ranks, bool holders, int *owner)
+void checkpoint_owners(const CheckpointIo *io, int ranks, int *owner)
 {
     Piece *piece = mem_new((size_t)(io->count + 1) * sizeof *piece);
     int64_t *load = mem_new((size_t)ranks * sizeof *load);
@@ -29,7 +29,7 @@ void owners_assign(const CheckpointIo *io, int ranks, bool holders, int *owner)
     qsort(piece, (size_t)io->count, sizeof *piece, larger_first);
     for (int i = 0; i < io->count; ++i) {
         const CheckpointTensor *tensor = &io->tensor[piece[i].index];
-        bool some = holders && tensor->rank_count > 0;
+        bool some = tensor->rank_count > 0;
         int least = some ? tensor->rank_first : 0;
         int end = some ? least + tensor->rank_count : ranks;
         for (int r = least + 1; r < end; ++r)

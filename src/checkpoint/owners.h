@@ -1,13 +1,9 @@
-/* Which rank reads or writes which of a checkpoint's tensors. */
+/* When the ranks that write a checkpoint's tensors (checkpoint_owners) get them. */
 #ifndef WEFT_CHECKPOINT_OWNERS_H
 #define WEFT_CHECKPOINT_OWNERS_H
 
 #include "checkpoint.h"
 
-/* owner[i]: the rank that tensor i goes to, wholly; largest first, each to the rank with the fewest
- * bytes (the lowest of equals), of those that hold it if `holders`. A pure function: every rank
- * finds the same. */
-void owners_assign(const CheckpointIo *io, int ranks, bool holders, int *owner);
 /* Tensors in turns, of which each has at most one of every rank: all owners collect theirs, and
  * then all work at once. order[count]: tensors, turn by turn; turn t begins at first[t], and
  * first[turns] is count (room for count + 1). Returns turns: as few as there can be, and more only

@@ -61,7 +61,7 @@ static void save_init(Save *save, const World *world, const char *path, const Ch
     save->offset = mem_new(count * sizeof *save->offset);
     save->order = mem_new(count * sizeof *save->order);
     save->turn = mem_new(count * sizeof *save->turn);
-    owners_assign(io, world->size, true, save->owner);
+    checkpoint_owners(io, world->size, save->owner);
     save->turns = owners_turns(io, save->owner, world->size, save->order, save->turn);
     save->plain_bytes = (size_t)owners_largest(io, save->owner, world->rank) * sizeof *save->plain;
     save->plain = mem_pages_new(save->plain_bytes);
@@ -291,9 +291,4 @@ Status checkpoint_save(const World *world, const char *path, const CheckpointMet
     for (bool done = false; !done;) status = checkpoint_save_next(save, &done);
     checkpoint_save_free(&save);
     return status;
-}
-
-void checkpoint_owners(const CheckpointIo *io, int ranks, int *owner)
-{
-    owners_assign(io, ranks, true, owner);
 }

@@ -28,7 +28,7 @@ static Turns *turns_new(int count, int ranks, int blocks, int each)
             .path = t->path[i], .shape = shape_of(1, 1 + i * 7919 % 1000, 1, 1, 1), .block = block};
     }
     t->io = (CheckpointIo){.count = count, .tensor = t->tensor};
-    owners_assign(&t->io, ranks, true, t->owner);
+    checkpoint_owners(&t->io, ranks, t->owner);
     t->turns = owners_turns(&t->io, t->owner, ranks, t->order, t->first);
     return t;
 }
