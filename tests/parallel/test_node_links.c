@@ -9,6 +9,8 @@
 /* Linux's default, which setsockopt doubles: what a socket holds that was given no more. */
 enum { DEFAULT_BYTES = 212992 / 2, RANKS_EACH = 8, NODES_MOST = 16384 };
 
+static const double BEGIN_S = 1000;
+
 typedef struct Nodes {
     World world;
     /* the first; and one after the other all others, who have one socket */
@@ -49,14 +51,14 @@ static void nodes_fini(Nodes *n)
     mem_free(&n->rank);
 }
 
-/* What node k says by these links, in step `step`. */
+/* What node k says by these links at BEGIN_S, in step `step`. */
 static void speak(Nodes *n, NodeLinks *links, int k, int64_t step)
 {
     for (int r = 0; r < RANKS_EACH; ++r)
         n->mine[r] = (RankState){.rank = k * RANKS_EACH + r, .newest = {.step = step}};
     links->node = k;
     links->told_s = 0;
-    node_links_tell(links, n->mine, RANKS_EACH);
+    node_links_tell(links, BEGIN_S, n->mine, RANKS_EACH);
 }
 
 static void hear(Nodes *n)
@@ -142,8 +144,7 @@ static void once_a_period(void)
         for (double at_s = LOOK_S; at_s <= node_links_period_s(sizes[s]); at_s += LOOK_S) {
             hear(&n);
             CU_ASSERT_EQUAL(n.rank[5 * RANKS_EACH].newest.step, 1);
-            n.other.told_s -= LOOK_S;
-            node_links_tell(&n.other, n.mine, RANKS_EACH);
+            node_links_tell(&n.other, BEGIN_S + at_s, n.mine, RANKS_EACH);
         }
         hear(&n);
         CU_ASSERT_EQUAL(n.rank[5 * RANKS_EACH].newest.step, 2);

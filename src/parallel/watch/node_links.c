@@ -159,9 +159,8 @@ static News news_of(const NodeLinks *links, NewsKind kind)
     return (News){.token = links->token, .kind = kind, .node = links->node};
 }
 
-void node_links_tell(NodeLinks *links, const RankState *state, int count)
+void node_links_tell(NodeLinks *links, double now_s, const RankState *state, int count)
 {
-    const double now_s = clock_s();
     if (links->socket < 0 || links->node == 0) return;
     /* looks come a little early, or late */
     if (now_s - links->told_s < node_links_period_s(links->nodes) - LOOK_S / 2) return;

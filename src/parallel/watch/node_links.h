@@ -54,8 +54,8 @@ double node_links_pause_s(int nodes);
 /* On a node's first rank (speaks) with a socket; elsewhere with none. Collective on world. */
 void node_links_init(NodeLinks *links, const World *world, bool speaks, int node, int nodes);
 void node_links_fini(NodeLinks *links);
-/* Tells what these ranks are at, once a period; on the first node nothing. */
-void node_links_tell(NodeLinks *links, const RankState *state, int count);
+/* Tells what these ranks are at, once a period; on the first node nothing. now_s: of clock_s. */
+void node_links_tell(NodeLinks *links, double now_s, const RankState *state, int count);
 /* Takes what has come; on the first node other nodes' states go to all[rank], of `ranks`. */
 void node_links_hear(NodeLinks *links, RankState *all, int ranks);
 /* The job ends: tells all that are known, for a second at most. */

@@ -295,7 +295,7 @@ static void look(Watchdog *w)
         return;
     }
     node_ranks_look(&w->node, now_s);
-    node_links_tell(&w->links, w->node.state, w->node.count);
+    node_links_tell(&w->links, now_s, w->node.state, w->node.count);
     for (int r = 0; r < w->node.count; ++r) w->rank[w->node.state[r].rank] = w->node.state[r];
     node_links_hear(&w->links, w->rank, w->world->size);
     if (w->links.end_code != 0) end_with_others(w);
