@@ -2,13 +2,14 @@
  * on nodes of one, two and seven of them, whatever they want; reads, opens and messages are
  * counted. What cannot be read is set nowhere, and all else everywhere. */
 #include "checkpoint/fixture.h"
+#include "parallel/mpi_main.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdarg.h>
 
-/* All, and those that take part. */
-static World all, world;
+/* Those that take part. */
+static World world;
 static char folder[64];
 
 /* Stands before the C library's: counts what is read and opened; `broken`: a host that cannot. */
@@ -155,10 +156,8 @@ static void expect_set(const Taken *t, unsigned missing)
 
 static int64_t sum_of(int64_t mine)
 {
-    int64_t each[7], sum = 0;
-    world_gather(&world, &mine, sizeof mine, each);
-    for (int r = 0; r < world.size; ++r) sum += each[r];
-    return sum;
+    world_add(&world, &mine, 1);
+    return mine;
 }
 
 /* ---- on many worlds ---- */
@@ -176,13 +175,11 @@ static void save(const char *path)
 /* The first ranks as a world, on nodes of node_width. */
 static void on_ranks(int ranks, void (*run)(const char *path))
 {
-    bool in = all.rank < ranks;
-    CHECK_OK(world_split(&world, &all, in ? 0 : 1));
+    bool in = test_world.rank < ranks;
+    CHECK_OK(world_split(&world, &test_world, in ? 0 : 1));
     if (in) {
         MPI_Comm_free(&world.node);
-        MPI_Comm_split(world.comm, world.rank / node_width, world.rank, &world.node);
-        MPI_Comm_rank(world.node, &world.node_rank);
-        MPI_Comm_size(world.node, &world.node_size);
+        world = world_of_nodes(world, node_width);
         if (world.rank == 0) snprintf(folder, sizeof folder, "%s", fixture_folder());
         world_bcast(&world, folder, sizeof folder, 0);
         char *path = fixture_path(folder, "a.h5");
@@ -194,7 +191,7 @@ static void on_ranks(int ranks, void (*run)(const char *path))
         mem_free(&path);
     }
     world_part_fini(&world);
-    world_barrier(&all);
+    world_barrier(&test_world);
 }
 
 static void on_all(void (*run)(const char *path))
@@ -367,23 +364,5 @@ static void test_broken(void)
     on_all(load_broken);
 }
 
-static int count_all(int mine)
-{
-    int sum = mine;
-    MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    return sum;
-}
-
-int main(int argc, char **argv)
-{
-    static const HarnessTest tests[] = {{"once in the job", test_once},
-                                        {"who reads opens", test_opens},
-                                        {"damage", test_damage},
-                                        {"a host that cannot read", test_broken}};
-    if (world_init(&all, &argc, &argv) != OK) return 2;
-    int rc = all.size == 7 ? harness_run("share_np7", tests, (int)(sizeof tests / sizeof *tests),
-                                         all.rank, count_all)
-                           : 2;
-    world_fini(&all);
-    return rc;
-}
+MPI_TEST_MAIN("share_np7", 7, {"once in the job", test_once}, {"who reads opens", test_opens},
+              {"damage", test_damage}, {"a host that cannot read", test_broken})

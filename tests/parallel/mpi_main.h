@@ -39,11 +39,10 @@ static int mpi_test_run(int argc, char **argv, const char *suite, const HarnessT
                             ranks);                                                                \
     }
 
-/* The world as if so many ranks at a time had a node of their own. Its part `node` is the caller's
- * to free. */
-static inline World world_of_nodes(int ranks)
+/* A world as if so many ranks at a time had a node of their own. Its part `node` is the caller's to
+ * free. */
+static inline World world_of_nodes(World world, int ranks)
 {
-    World world = test_world;
     world.one_node = false;
     MPI_Comm_split(world.comm, world.rank / ranks, world.rank, &world.node);
     MPI_Comm_rank(world.node, &world.node_rank);

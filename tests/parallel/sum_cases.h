@@ -175,7 +175,7 @@ static void choice_of_transport(void)
     CHECK_OK(comm_new(&comm, &apart, &host, TRANSPORT_MPI, 100));
     CU_ASSERT_PTR_EQUAL(comm->table, &comm_mpi);
     comm_free(&comm);
-    World nodes = world_of_nodes(2);
+    World nodes = world_of_nodes(test_world, 2);
     CHECK_OK(comm_new(&comm, &nodes, &host, TRANSPORT_AUTO, 100));
     CU_ASSERT_PTR_EQUAL(comm->table, test_world.size % 2 ? &comm_mpi : &comm_nodes);
     comm_free(&comm);

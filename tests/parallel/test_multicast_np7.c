@@ -39,7 +39,7 @@ static void test_sets(void)
     static const size_t sizes[] = {0, 1, 4099, 1 << 20, (2 << 20) + 1};
     for (size_t b = 0; b < sizeof noise; ++b) noise[b] = (unsigned char)(rand() >> 8);
     for (int width = 1; width <= 7; width += width < 3 ? 1 : 4) {
-        World world = world_of_nodes(width);
+        World world = world_of_nodes(test_world, width);
         int *node = world_nodes(&world);
         for (int r = 0; r < world.size; ++r) CU_ASSERT_EQUAL(node[r], r / width * width);
         for (size_t k = 0; k < sizeof sets / sizeof *sets; ++k)

@@ -27,7 +27,7 @@ static Comm *open_way(Way way, int64_t elements, int threads)
     backend = (Backend){.table = &host_table, .options = {.threads = threads}};
     if (way.transport == TRANSPORT_AUTO && test_world.size > way.node) {
         world = &nodes[way.node / 4];
-        if (world->size == 0) *world = world_of_nodes(way.node);
+        if (world->size == 0) *world = world_of_nodes(test_world, way.node);
     }
     Comm *comm = NULL;
     comm_set_way(way.messages);
