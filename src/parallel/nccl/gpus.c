@@ -285,10 +285,9 @@ Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits)
     const World *world = grid->world;
     bool needed = false;
     if (backend->table->host_memory || world->size == 1) return OK;
-    Gpu mine = {.node = world->rank};
-    World node = {.rank = world->node_rank, .size = world->node_size};
-    node.comm = world->node_size > 1 ? world->node : MPI_COMM_NULL;
-    world_bcast(&node, &mine.node, sizeof mine.node, 0);
+    int *node = world_nodes(world);
+    Gpu mine = {.node = node[world->rank]};
+    mem_free(&node);
     TRY(status_agree(world, gpu_identify(backend, &mine)));
     Gpu *all = mem_new((size_t)world->size * sizeof *all);
     world_gather(world, &mine, sizeof mine, all);
