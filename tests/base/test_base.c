@@ -1,6 +1,7 @@
 /* Status and messages, memory, nearest words, bytes for people, log and die (in child
  * processes). */
 #include "base.h"
+#include "child.h"
 #include "harness.h"
 
 #include <fcntl.h>
@@ -160,27 +161,6 @@ static void ask_for_too_much(void)
 static void die_bare(void)
 {
     die("broken");
-}
-
-/* Runs f in a child; its stderr comes back in text, its wait status is returned. */
-static int in_child(void (*f)(void), char *text, size_t size)
-{
-    int ends[2], status = -1;
-    CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(ends[1], 2);
-        f();
-        _exit(0);
-    }
-    close(ends[1]);
-    size_t got = 0;
-    for (ssize_t n; (n = read(ends[0], text + got, size - 1 - got)) > 0;) got += (size_t)n;
-    text[got] = 0;
-    close(ends[0]);
-    waitpid(child, &status, 0);
-    return status;
 }
 
 static void test_log(void)

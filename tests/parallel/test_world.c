@@ -1,7 +1,10 @@
 /* The world of a process that nobody launched: no MPI; and what launchers' environments say. */
+#include "child.h"
 #include "harness.h"
 #include "parallel.h"
 #include "parallel/world/launcher.h"
+
+#include <limits.h>
 
 static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
                                     "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE",
@@ -126,5 +129,22 @@ static void comm_alone(void)
     world_fini(&world);
 }
 
+/* MPI is not started: what it cannot count is refused before it is called. */
+static void tell_too_much(void)
+{
+    const World world = {.size = 2};
+    char byte = 0;
+    world_tell(&world, 1, &byte, (size_t)INT_MAX + 1);
+}
+
+static void message_too_large(void)
+{
+    char said[512];
+    int status = in_child(tell_too_much, said, sizeof said);
+    CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == ERR_CONFIG);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "2147483648 bytes between two ranks"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "lower train.batch"));
+}
+
 TEST_MAIN("world", {"launchers", launchers}, {"slurm", slurm}, {"world alone", alone},
-          {"comm alone", comm_alone})
+          {"comm alone", comm_alone}, {"message too large", message_too_large})

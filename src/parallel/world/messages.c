@@ -3,11 +3,23 @@
 #include "mpi_check.h"
 #include "parallel.h"
 
+#include <limits.h>
 #include <string.h>
 #include <time.h>
 
 /* not those of other files of this folder, collect.c; sparse swaps take two in turn */
 enum { TAG_SWAP = 18, TAG_TELL, TAG_SPARSE };
+
+/* What MPI counts a message in. */
+static int message_bytes(size_t bytes)
+{
+    if (bytes > INT_MAX)
+        die_as(ERR_CONFIG,
+               "a message of %zu bytes between two ranks, MPI sends %d at most: lower train.batch "
+               "or start more ranks",
+               bytes, INT_MAX);
+    return (int)bytes;
+}
 
 /* MPI polls without a pause, and takes a core from those who compute: who waits for long sleeps
  * between two looks, longer and longer. */
@@ -66,14 +78,14 @@ void world_swap_begin(WorldSwap *swap, const WorldPart *to, const WorldPart *fro
     for (int k = 1; k < world->size; ++k) {
         int r = (world->rank + world->size - k) % world->size;
         if (from[r].bytes == 0) continue;
-        MPI_CHECK(MPI_Irecv(from[r].at, (int)from[r].bytes, MPI_BYTE, r, TAG_SWAP, world->comm,
-                            &swap->request[swap->count++]));
+        MPI_CHECK(MPI_Irecv(from[r].at, message_bytes(from[r].bytes), MPI_BYTE, r, TAG_SWAP,
+                            world->comm, &swap->request[swap->count++]));
     }
     for (int k = 1; k < world->size; ++k) {
         int r = (world->rank + k) % world->size;
         if (to[r].bytes == 0) continue;
-        MPI_CHECK(MPI_Isend(to[r].at, (int)to[r].bytes, MPI_BYTE, r, TAG_SWAP, world->comm,
-                            &swap->request[swap->count++]));
+        MPI_CHECK(MPI_Isend(to[r].at, message_bytes(to[r].bytes), MPI_BYTE, r, TAG_SWAP,
+                            world->comm, &swap->request[swap->count++]));
     }
 }
 
@@ -148,8 +160,8 @@ void world_sparse_begin(WorldSparse *swap, const WorldPart *to)
     for (int k = 1; k < world->size; ++k) {
         int r = (world->rank + k) % world->size;
         if (to[r].bytes == 0) continue;
-        MPI_CHECK(MPI_Issend(to[r].at, (int)to[r].bytes, MPI_BYTE, r, swap->tag, swap->comm,
-                             &swap->request[swap->sends++]));
+        MPI_CHECK(MPI_Issend(to[r].at, message_bytes(to[r].bytes), MPI_BYTE, r, swap->tag,
+                             swap->comm, &swap->request[swap->sends++]));
     }
 }
 
@@ -203,12 +215,13 @@ const WorldPart *world_sparse_wait(WorldSparse *swap)
 
 void world_tell(const World *world, int rank, const void *data, size_t bytes)
 {
-    MPI_CHECK(MPI_Send(data, (int)bytes, MPI_BYTE, rank, TAG_TELL, world->comm));
+    MPI_CHECK(MPI_Send(data, message_bytes(bytes), MPI_BYTE, rank, TAG_TELL, world->comm));
 }
 
 void world_tell_begin(WorldTold *told, const World *world, int rank, const void *data, size_t bytes)
 {
-    MPI_CHECK(MPI_Isend(data, (int)bytes, MPI_BYTE, rank, TAG_TELL, world->comm, &told->request));
+    MPI_CHECK(MPI_Isend(data, message_bytes(bytes), MPI_BYTE, rank, TAG_TELL, world->comm,
+                        &told->request));
     told->begun = true;
 }
 
@@ -242,7 +255,7 @@ int world_hear(const World *world, int rank, void *data, size_t bytes)
         if (there) break;
         pause_a_little(&pause);
     }
-    MPI_CHECK(MPI_Recv(data, (int)bytes, MPI_BYTE, status.MPI_SOURCE, TAG_TELL, world->comm,
-                       MPI_STATUS_IGNORE));
+    MPI_CHECK(MPI_Recv(data, message_bytes(bytes), MPI_BYTE, status.MPI_SOURCE, TAG_TELL,
+                       world->comm, MPI_STATUS_IGNORE));
     return status.MPI_SOURCE;
 }
