@@ -3,27 +3,34 @@
 # beside PaddlePaddle's parameter server with two workers, and two ranks without a server beside TorchRec. A table in Markdown has
 # medians of samples/s of all ranks and of the peak memory of all processes (PSS), and of the ratios of one round's runs.
 # usage: PADDLE=python TORCHREC=python bench/recommender_servers.sh [BATCH ...]     10, 512 and 4096
-#   PADDLE, TORCHREC: see peer_paddle.py and peer_torchrec.py for what they need    TEXT: a folder that peer_paddle.py --export has
-#   written    TIME, ROUNDS, SAMPLES, DATA, KEPT: see recommender.bash
+#   PADDLE, TORCHREC: see peer_paddle.py and peer_torchrec.py for what they need; a peer whose python is not named is left out
+#   TEXT: a folder that peer_paddle.py --export has written    TIME, ROUNDS, SAMPLES, DATA, KEPT: see recommender.bash
 set -eu
 . "$(dirname "$0")/recommender.bash"
 [ $# -gt 0 ] || set -- 10 512 4096
+[ "${PADDLE:-}${TORCHREC:-}" ] || { echo "recommender_servers.sh: set PADDLE or TORCHREC, or both" >&2; exit 64; }
 text=${TEXT:-$tmp/text}
-paddle="${PADDLE:-python3} $(dirname "$0")/peer_paddle.py"
-torchrec="${TORCHREC:-python3} $(dirname "$0")/peer_torchrec.py"
-[ -e "$text" ] || $paddle "$data" --export "$text" --samples "$samples"
+paddle="${PADDLE:-} $(dirname "$0")/peer_paddle.py"
+torchrec="${TORCHREC:-} $(dirname "$0")/peer_torchrec.py"
+[ ! "${PADDLE:-}" ] || [ -e "$text" ] || $paddle "$data" --export "$text" --samples "$samples"
 
+beside_paddle() { # BATCH
+    weft_run "$1" weft-geo 3 grid.servers=1 grid.mode=geo grid.geo_steps=100
+    peer_run "$1" paddle-geo $paddle "$text" --mode geo
+    weft_run "$1" weft-async 3 grid.servers=1 grid.mode=async grid.geo_steps=100
+    peer_run "$1" paddle-async $paddle "$text" --mode async
+    weft_run "$1" weft-sync 3 grid.servers=1
+}
+beside_torchrec() { # BATCH
+    weft_run "$1" weft-collective 2
+    peer_run "$1" torchrec-column $two $torchrec "$data" --sharding column_wise
+    peer_run "$1" torchrec-data $two $torchrec "$data" --sharding data_parallel
+    peer_run "$1" torchrec-threads $torchrec "$data" --threads 2
+}
 for _ in $(seq "$rounds"); do
     for batch in "$@"; do
-        weft_run "$batch" weft-geo 3 grid.servers=1 grid.mode=geo grid.geo_steps=100
-        peer_run "$batch" paddle-geo $paddle "$text" --mode geo
-        weft_run "$batch" weft-async 3 grid.servers=1 grid.mode=async grid.geo_steps=100
-        peer_run "$batch" paddle-async $paddle "$text" --mode async
-        weft_run "$batch" weft-sync 3 grid.servers=1
-        weft_run "$batch" weft-collective 2
-        peer_run "$batch" torchrec-column $two $torchrec "$data" --sharding column_wise
-        peer_run "$batch" torchrec-data $two $torchrec "$data" --sharding data_parallel
-        peer_run "$batch" torchrec-threads $torchrec "$data" --threads 2
+        [ ! "${PADDLE:-}" ] || beside_paddle "$batch"
+        [ ! "${TORCHREC:-}" ] || beside_torchrec "$batch"
     done
 done
 
@@ -35,13 +42,20 @@ row() { # BATCH WEFT PEER WORDS PEER'S WORDS
 }
 echo "| batch | weft | peer | samples/s | peer's | ratio | MiB | peer's | ratio |"
 echo "|---|---|---|---|---|---|---|---|---|"
+paddle_rows() { # BATCH
+    row "$1" weft-geo paddle-geo "geo" "Paddle, geo"
+    row "$1" weft-async paddle-async "async" "Paddle, async"
+    echo "| $1 | sync | Paddle, sync | $(column "weft-sync.$1" 1) | fails | | $(column "weft-sync.$1" 2) | | |"
+}
+torchrec_rows() { # BATCH
+    row "$1" weft-collective torchrec-column "no server" "TorchRec, column_wise"
+    row "$1" weft-collective torchrec-data "no server" "TorchRec, data_parallel"
+    row "$1" weft-collective torchrec-threads "no server" "TorchRec, 1 process, 2 threads"
+}
 for batch in "$@"; do
-    row "$batch" weft-geo paddle-geo "geo" "Paddle, geo"
-    row "$batch" weft-async paddle-async "async" "Paddle, async"
-    echo "| $batch | sync | Paddle, sync | $(column "weft-sync.$batch" 1) | fails | | $(column "weft-sync.$batch" 2) | | |"
-    row "$batch" weft-collective torchrec-column "no server" "TorchRec, column_wise"
-    row "$batch" weft-collective torchrec-data "no server" "TorchRec, data_parallel"
-    row "$batch" weft-collective torchrec-threads "no server" "TorchRec, 1 process, 2 threads"
+    [ ! "${PADDLE:-}" ] || paddle_rows "$batch"
+    [ ! "${TORCHREC:-}" ] || torchrec_rows "$batch"
 done
+[ "${PADDLE:-}" ] || exit 0
 echo
 echo "sync in Paddle: $($paddle "$text" --mode sync --batch 512 --seconds 5 2>/dev/null || true)"

@@ -2,7 +2,8 @@
 # The ordered sum between hosts of one machine (namespaces, as in tests/cluster) with one rank each, on links that are limited: all to
 # all, by halving, and MPI's own all-reduce, in turn; beside them what sums_simulate says, given what bench/link_bench measured on the
 # same links at the same time. Medians of ROUNDS rounds of medians, in ms. DELAY_US holds up the sender of every message so long, in the
-# program (bench/slow_messages.c; not the messages that MPI's all-reduce makes inside). Ranks share few cores here, so MPI yields.
+# program (bench/slow_messages.c; not the messages that MPI's all-reduce makes inside). It holds up the thread that moves the rank's
+# other messages, too, which the simulation is told (one_thread). Ranks share few cores here, so MPI yields.
 # BEFORE: another build's program, whose all to all is measured beside them. Connections are TCP cubic, which is Linux's usual one.
 # usage: HOSTS="8 16" MB=45 LINK=200 DELAY_US=0 ROUNDS=3 REPEATS=1 bench/sums.sh     (as root, after `make bench`; LINK in Mbit/s; minutes)
 set -eu
@@ -42,7 +43,8 @@ done
 ms() { cat "${@:2}" | sed -n "s/.*\"$1\": \{0,1\}\([0-9.e-]*\).*/\1/p" | median | awk '{ printf "%.0f", 1e3 * $1 }'; }
 key() { sed -n "s/.*$1=\([0-9.]*\).*/$1=\1/p" "$tmp/link" | sort -t= -k2 -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 of_link="$(key latency_us) $(key overhead_us) $(key mbit)"
-simulated() { "$programs/sums_simulate" time "$n" "$megabytes" $of_link | sed -n "s/^$1: \([0-9.]*\) ms.*/\1/p" | awk '{ printf "%.0f", $1 }'; }
+[ "$delay" = 0 ] || threads=one_thread
+simulated() { "$programs/sums_simulate" time "$n" "$megabytes" $of_link ${threads:-} | sed -n "s/^$1: \([0-9.]*\) ms.*/\1/p" | awk '{ printf "%.0f", $1 }'; }
 before_ms=$([ ! -x "$before" ] || ms mpi_s "$tmp/before") all=$(ms mpi_s "$tmp/all") halving=$(ms mpi_s "$tmp/halving")
 echo "| $n | $link | $(awk -v d="$delay" 'BEGIN { print d / 1000 }') | $megabytes | $before_ms | $all | $halving | $(awk -v a="$all" -v h="$halving" 'BEGIN { printf "%.2f", a / h }') | $(
     ms allreduce_s "$tmp/all" "$tmp/halving") | $(simulated 'all to all') | $(simulated halving) | $of_link |"

@@ -260,11 +260,13 @@ static void arrive(Sim *s, int rank, int piece, int step, double at)
     }
 }
 
-/* The port takes the next message once it is free, and the rank has worked on it. */
+/* The port takes the next message once it is free, and the rank has worked on it: before that, or
+ * then. */
 static void await_port(Sim *s, int rank)
 {
     Rank *r = &s->rank[rank];
     double at = r->queue[r->first].at;
+    if (s->net->one_thread && r->free_s > at) at = r->free_s;
     r->worked_s = (at > r->worked_s ? at : r->worked_s) + s->net->overhead_s;
     event_push(s, (Event){r->worked_s > r->free_s ? r->worked_s : r->free_s, rank, -1});
 }

@@ -5,8 +5,8 @@
  *     rank's port --+-- leaf switch -- up, core, down -- leaf switch -- ...
  *
  * The model. A message of n bytes is `overhead` of its sender's work, and then holds the sender's
- * port for n * byte_s, while the sender works on the next one (o and G of LogGP); messages go in
- * the order in which they are begun. Their bytes pass the links on their way, without being stored
+ * port for n * byte_s, while the sender works on the next one (o and G of LogGP), unless one thread
+ * has to do both; messages go in the order in which they are begun. Their bytes pass the links on their way, without being stored
  * in between: if they leave the leaf
  * switch, that one's way up and the other one's way down, each as fast as group / over ports, then
  * the receiver's port. A link moves messages one after the other, as they come; the core is never
@@ -33,6 +33,8 @@ typedef struct Net {
     int group;
     /* what they can send to what the switch can send up */
     double over;
+    /* the port stands still while its rank works on a message: one thread does both */
+    bool one_thread;
 } Net;
 
 typedef struct SimulatedSum {

@@ -37,7 +37,12 @@ static void check_one_for_all(void)
     for (Way way = ALL; way < WAYS; ++way)
         for (int i = 0; i < 18; ++i) {
             int ranks = 32 << i % 3;
-            Net net = {3e-6, 1e-6, 1e-9, 4 << i / 3 % 2, i / 6 % 2 ? 3.5 : 1};
+            Net net = {.latency_s = 3e-6,
+                       .overhead_s = 1e-6,
+                       .byte_s = 1e-9,
+                       .group = 4 << i / 3 % 2,
+                       .over = i / 6 % 2 ? 3.5 : 1,
+                       .one_thread = i / 12 > 0};
             double bytes = sizes[i / 6];
             double one = sum_simulated(way, ranks, bytes, &net, false).seconds;
             double all = sum_simulated(way, ranks, bytes, &net, true).seconds;
@@ -62,6 +67,18 @@ static void check_formulas(void)
             double s = sum_simulated(way, n, bytes, &net, false).seconds;
             holds(near(s, expected[way], 1e-9), "the formula of its time", way, n);
         }
+    }
+}
+
+/* A thread that does both: work on a message, then its bytes. */
+static void check_one_thread(void)
+{
+    const Net net = {.latency_s = 3e-5, .overhead_s = 2e-5, .byte_s = 1e-8, .one_thread = true};
+    for (int n = 2; n <= 40; ++n) {
+        double bytes = 8e4, message = net.overhead_s + bytes / n * net.byte_s;
+        double s = sum_simulated(ALL, n, bytes, &net, false).seconds;
+        holds(near(s, 2 * ((n - 1) * message + net.latency_s), 1e-9), "the formula of its time",
+              ALL, n);
     }
 }
 
@@ -98,6 +115,7 @@ static int check(void)
 {
     check_one_for_all();
     check_formulas();
+    check_one_thread();
     check_messages();
     check_pace();
     printf("%d passed, %d failed\n", passed, failed);
@@ -121,6 +139,10 @@ static bool set_key(Net *net, const char *word)
     if (at) *at = scale * value;
     if (sscanf(word, "mbit=%lf", &value) == 1) at = &net->byte_s, *at = 8e-6 / value;
     if (sscanf(word, "switch=%d", &net->group) == 1) return net->group >= 0;
+    if (strcmp(word, "one_thread") == 0) {
+        net->one_thread = true;
+        return true;
+    }
     return at && *at >= 0;
 }
 
@@ -220,7 +242,7 @@ static int print_page(const char *svg)
 static int usage(void)
 {
     fprintf(stderr, "usage: sums_simulate [time RANKS MB [latency_us=3] [overhead_us=1] "
-                    "[mbit=100000] [switch=0] [over=1] | page [FILE.svg]]\n");
+                    "[mbit=100000] [switch=0] [over=1] [one_thread] | page [FILE.svg]]\n");
     return ERR_USAGE;
 }
 

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-enum { RUN_BYTES = 4 << 20 };
+/* AHEAD: rows that small samples are asked for before they are read */
+enum { RUN_BYTES = 4 << 20, AHEAD = 8, SMALL = 1024 };
 
 void fill_scratch_init(FillScratch *scratch, const Fill *f)
 {
@@ -120,9 +121,12 @@ static Status fill_one_by_one(const Fill *f, FillScratch *s, Batch *b, int first
                               int *bad)
 {
     bool tokens = data_kind(&f->set)->next_token, hints = (tokens || b->x) && !f->set.encoded;
-    for (int r = first; r < first + count; ++r) {
+    int end = first + count, hinted = first;
+    int ahead = tokens || f->set.x.sample_bytes > SMALL ? 1 : AHEAD;
+    for (int r = first; r < end; ++r) {
         *bad = r;
-        if (hints && r + 1 < first + count) reader_hint(f->reader, b->sample[r + 1]);
+        for (; hints && hinted < end && hinted <= r + ahead; ++hinted)
+            reader_hint(f->reader, b->sample[hinted]);
         TRY(tokens ? row_tokens(f, s, b, r) : row_fill(f, s, b, r));
     }
     return OK;

@@ -373,6 +373,7 @@ void reader_hint(const Reader *reader, int64_t sample)
     if (sample < 0 || sample >= reader->set.samples) return;
     const Reader *r = reader_of(reader, &sample);
     source_hint(&r->x, sample, request_bytes(r, &r->set.x));
+    if (r->set.y.ndim) source_hint(&r->y, sample, r->set.y.sample_bytes);
     if (!r->set.id_first.ndim) source_hint(&r->ids, sample, r->set.ids.sample_bytes);
 }
 
