@@ -146,6 +146,7 @@ static void test_larger_micro_batch(void)
          "train.batch=18 train.micro_batch=6"},
         {4, "train.micro_batch=2 grid.dp=2 grid.pp=2 grid.pipeline_schedule=zero-bubble",
          "train.micro_batch=4"},
+        {4, "train.micro_batch=2 grid.dp=2 grid.tp=2", "train.micro_batch=4"},
         {4, "train.micro_batch=2", "train.micro_batch=8"},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; ++i) {
