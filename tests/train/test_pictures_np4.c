@@ -22,6 +22,15 @@ static void prepare(void)
     MPI_Bcast(images_path, sizeof images_path, MPI_BYTE, 0, MPI_COMM_WORLD);
 }
 
+/* Layers that a tensor group divides. */
+static const GridModel divided = {
+    "divided pictures",
+    "model: {layers: [conv2d: {channels: 8, kernel: 3}, relu, global_pool, flatten, "
+    "dense: {width: 16}, relu, dense: {width: 3}]}\n"
+    "optim: {name: sgd, lr: 0.05, momentum: 0.9}\n"
+    "data: {random_resized_crop: 12, resize: 16, mixup: 0.4, cutmix: 1}\n",
+    false};
+
 static Outcome run(int ranks, const char *more)
 {
     return grid_train(&(GridPart){.model = &model, .ranks = ranks, .more = more, .to = 6});
@@ -53,4 +62,22 @@ static void test_grids(void)
     CU_ASSERT(other.hash != 0 && other.hash != one.hash);
 }
 
-TINY_MAIN("pictures", prepare, {"the same bits on every grid", test_grids})
+/* Each rank of a tensor group has the same mixed labels: other bits, the same losses. */
+static void test_tensor_groups(void)
+{
+    if (pictures_missing()) TEST_SKIP("weft was built without a decoder");
+    GridPart part = {.model = &divided, .ranks = 1, .more = "", .to = 6};
+    Outcome one = grid_train(&part);
+    CU_ASSERT_EQUAL(one.steps, 6);
+    for (int ranks = 2; ranks <= 4; ranks += 2) {
+        part = (GridPart){.model = &divided, .ranks = ranks, .more = "grid.tp=2", .to = 6};
+        Outcome got = grid_train(&part);
+        CU_ASSERT_EQUAL(got.steps, 6);
+        for (int s = 0; s < 6; ++s) CU_ASSERT(fabs(got.loss[s] - one.loss[s]) < 1e-5 * one.loss[s]);
+    }
+    part = (GridPart){.model = &divided, .ranks = 1, .more = "data.mixup=0 data.cutmix=0", .to = 6};
+    CU_ASSERT(fabs(grid_train(&part).loss[5] - one.loss[5]) > 1e-3);
+}
+
+TINY_MAIN("pictures", prepare, {"the same bits on every grid", test_grids},
+          {"tensor groups", test_tensor_groups})
