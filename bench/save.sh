@@ -2,8 +2,6 @@
 # What a checkpoint costs: by how much it holds training up beside a copy of the bytes that a rank writes, and how fast it is
 # written and loaded beside dd, on the file system of the folder given; all in one run, in turn. Needs strace.
 # usage: bench/save.sh [FOLDER]     RANKS=1  SIZE=124m  ROUNDS=3  STEPS=60  MORE="grid.zero=1 ..."
-#   FILL=GB   before each figure of speed a file of so much is read: all free memory is the file cache then, from which both take
-#             pages as a machine does that has been used for a while. Give it about the machine's memory
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/common.bash"
@@ -48,11 +46,6 @@ hold() {
     holder=$!
     until [ -s "$tmp/held" ]; do sleep 0.1; done
 }
-fill() {
-    [ "${FILL:-0}" -gt 0 ] || return 0
-    [ -e "$at/fill" ] || dd if=/dev/zero of="$at/fill" bs=64M count=$((FILL * 16)) 2>/dev/null
-    cat "$at/fill" >"/dev/null"
-}
 let_go() { kill "$holder"; wait "$holder" 2>/dev/null || true; }
 drop() { dd of="$1" oflag=nocache conv=notrunc,fdatasync count=0 2>/dev/null; }
 now() { date +%s.%N; }
@@ -78,16 +71,15 @@ for _ in $(seq "$rounds"); do
     file=$(ls "$at"/runs/r/checkpoints/step-*.h5) bytes=$(stat -c %s "$file")
     printf 'file of %d MB; memcpy of a rank'"'"'s part, all ranks at once: %s ms\n' $((bytes / 1000000)) "$(parts)"
     # the last steps once more, saved while training waits: from the first byte written to the end of the last sync
-    fill; hold; a=$(now); dd if=/dev/zero of="$at/dd" bs=4M count=$((bytes / 4194304)) conv=fsync 2>/dev/null; b=$(now); let_go
+    hold; a=$(now); dd if=/dev/zero of="$at/dd" bs=4M count=$((bytes / 4194304)) conv=fsync 2>/dev/null; b=$(now); let_go
     dd_s=$(awk -v a="$a" -v b="$b" 'BEGIN { print b - a }')
     rm -rf "$at/runs" "$at/dd"
-    fill
     steps=3 train strace -f -qq -ttt -T -y -e trace=pwrite64,fsync,pread64 -o "$tmp/trace" "${many[@]}" checkpoint.background=false
     file=$(ls "$at"/runs/r/checkpoints/step-*.h5)
     write_s=$(between 'step-00000003[^ ]*part' pwrite64)
-    fill; drop "$file"; hold; a=$(now); dd if="$file" of=/dev/null bs=4M 2>/dev/null; b=$(now); let_go
+    drop "$file"; hold; a=$(now); dd if="$file" of=/dev/null bs=4M 2>/dev/null; b=$(now); let_go
     read_s=$(awk -v a="$a" -v b="$b" 'BEGIN { print b - a }')
-    fill; drop "$file"
+    drop "$file"
     # from where its table is opened to where the file is closed, all tensors set: calls that are few, as strace makes each slow
     steps=3 train strace -f -qq -ttt -y -e trace=openat,close -o "$tmp/trace" "${many[@]}"
     load_s=$(awk '!/step-00000003\.h5/ { next } / openat\(/ { a = $2 } / close\(/ { b = $2 } END { print b - a }' "$tmp/trace")
