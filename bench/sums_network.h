@@ -6,7 +6,8 @@
  *
  * The model. A message of n bytes is `overhead` of its sender's work, and then holds the sender's
  * port for n * byte_s, while the sender works on the next one (o and G of LogGP), unless one thread
- * has to do both; messages go in the order in which they are begun. Their bytes pass the links on their way, without being stored
+ * has to do both; messages go in the order in which they are begun. Their bytes pass the links on
+ * their way, without being stored
  * in between: if they leave the leaf
  * switch, that one's way up and the other one's way down, each as fast as group / over ports, then
  * the receiver's port. A link moves messages one after the other, as they come; the core is never
