@@ -7,14 +7,13 @@
  * The model. A message of n bytes is `overhead` of its sender's work, and then holds the sender's
  * port for n * byte_s, while the sender works on the next one (o and G of LogGP), unless one thread
  * has to do both; messages go in the order in which they are begun. Their bytes pass the links on
- * their way, without being stored
- * in between: if they leave the leaf
- * switch, that one's way up and the other one's way down, each as fast as group / over ports, then
- * the receiver's port. A link moves messages one after the other, as they come; the core is never
- * busy, and switches hold whatever waits. latency after its last byte the message is there. What
- * waits for it begins at once: additions take no time (each way adds as many bytes), and there is
- * no other traffic. Pieces are as large as training's, and as many are under way at a time. Of a
- * long sum the first pieces are simulated, and the others follow at their pace. */
+ * their way, without being stored in between: if they leave the leaf switch, that one's way up and
+ * the other one's way down, each as fast as group / over ports, then the receiver's port. A link
+ * moves messages one after the other, as they come; the core is never busy, and switches hold
+ * whatever waits. latency after its last byte the message is there. What waits for it begins at
+ * once: additions take no time (each way adds as many bytes), and there is no other traffic. Pieces
+ * are as large as training's, and as many are under way at a time. Of a long sum the first pieces
+ * are simulated, and the others follow at their pace. */
 #ifndef WEFT_BENCH_SUMS_NETWORK_H
 #define WEFT_BENCH_SUMS_NETWORK_H
 
