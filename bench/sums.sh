@@ -43,8 +43,9 @@ done
 ms() { cat "${@:2}" | sed -n "s/.*\"$1\": \{0,1\}\([0-9.e-]*\).*/\1/p" | median | awk '{ printf "%.0f", 1e3 * $1 }'; }
 key() { sed -n "s/.*$1=\([0-9.]*\).*/$1=\1/p" "$tmp/link" | sort -t= -k2 -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 of_link="$(key latency_us) $(key overhead_us) $(key mbit)"
+threads=
 [ "$delay" = 0 ] || threads=one_thread
-simulated() { "$programs/sums_simulate" time "$n" "$megabytes" $of_link ${threads:-} | sed -n "s/^$1: \([0-9.]*\) ms.*/\1/p" | awk '{ printf "%.0f", $1 }'; }
+simulated() { "$programs/sums_simulate" time "$n" "$megabytes" $of_link $threads | sed -n "s/^$1: \([0-9.]*\) ms.*/\1/p" | awk '{ printf "%.0f", $1 }'; }
 before_ms=$([ ! -x "$before" ] || ms mpi_s "$tmp/before") all=$(ms mpi_s "$tmp/all") halving=$(ms mpi_s "$tmp/halving")
 echo "| $n | $link | $(awk -v d="$delay" 'BEGIN { print d / 1000 }') | $megabytes | $before_ms | $all | $halving | $(awk -v a="$all" -v h="$halving" 'BEGIN { printf "%.2f", a / h }') | $(
     ms allreduce_s "$tmp/all" "$tmp/halving") | $(simulated 'all to all') | $(simulated halving) | $of_link |"

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* AHEAD: rows that small samples are asked for before they are read */
+/* AHEAD: rows that samples of at most SMALL bytes are asked for before they are read */
 enum { RUN_BYTES = 4 << 20, AHEAD = 8, SMALL = 1024 };
 
 void fill_scratch_init(FillScratch *scratch, const Fill *f)
