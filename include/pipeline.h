@@ -125,11 +125,11 @@ typedef struct ChunkPlan {
     int *opens;
     /* its first bucket carries the metrics */
     bool metrics;
-    /* Where replicas shard; NULL: they do not. All owned. share[b * (dp + 1) + r]: rank r's
-     * share of bucket b begins here; and where they shard gradients, ring[b]: the bucket begins
-     * here in the arena that backward writes to; held[b * dp + r]: r's shard of it in r's arenas of
-     * sums. */
-    int64_t *shard, *ring, *shard_offset;
+    /* Where replicas shard, one a bucket; NULL: they do not. All owned: how it is cut; and where
+     * they shard gradients, where it begins in the arena that backward writes to, and where the
+     * shards that the cut keeps lie in the arenas of sums of the ranks whose they are. */
+    Bounds *shard;
+    int64_t *ring, **shard_offset;
     /* Where parameters are gathered: what the passes read, each from use_first[pass] to
      * use_first[pass + 1]. Owned */
     ParamUse *use;
@@ -143,8 +143,8 @@ typedef struct ChunkPlan {
 typedef struct ParamBucket {
     /* among the stage's parameters */
     int64_t offset, elements;
-    /* borrowed from the chunk: its boundaries */
-    const int64_t *shard;
+    /* borrowed from the chunk */
+    const Bounds *shard;
     /* in the ring of parameters, in floats */
     int64_t ring_offset;
     /* in the ring of other forms, in bytes */
@@ -252,9 +252,9 @@ typedef struct Plan {
     int channel_depth;
     /* Zero; ZERO_NONE for one replica */
     int zero;
-    /* Owned, one a parameter: where shards of the bucket that has its value begin, [dp + 1],
-     * borrowed from its ChunkPlan; NULL: of another stage, frozen, or nothing is sharded. */
-    const int64_t **param_shard;
+    /* Owned, one a parameter: how the bucket that has its value is cut, borrowed from its
+     * ChunkPlan; NULL: of another stage, frozen, or nothing is sharded. */
+    const Bounds **param_shard;
     /* zero 3, and replicas have no memory in common */
     bool gathers;
     /* where it is so */

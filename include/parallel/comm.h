@@ -2,6 +2,7 @@
 #ifndef WEFT_PARALLEL_COMM_H
 #define WEFT_PARALLEL_COMM_H
 
+#include "parallel/order.h"
 #include "parallel/sums.h"
 #include "parallel/world.h"
 #include "tensor.h"
@@ -13,11 +14,11 @@
 typedef struct Comm Comm;
 typedef struct CommTable CommTable;
 /* A leaf of every rank for a tree of sums that grows from push to push, while a rank has the
- * partial sums of its shard only: rank r takes arena[bound[r] + shift .. bound[r + 1] + shift) of
- * all ranks. */
+ * partial sums of its shard only, which lies `shift` behind its bounds in the arenas of all
+ * ranks. */
 typedef struct CommPush {
     /* as in comm_reduce_scatter_begin; borrowed until the push is done, as level */
-    const int64_t *bound;
+    const Bounds *bounds;
     int64_t shift;
     /* this rank's partial sums, as tree_step has them; of its shard from level[k] + at on */
     float *const *level;
@@ -86,20 +87,19 @@ size_t comm_nccl_scratch(int ranks, int64_t elements);
 /* Sums arena[offset .. offset + count) over all ranks, in place, result on every rank. Same calls
  * in the same order on every rank. The range may not be touched until comm_wait. Collective. */
 void comm_allreduce_begin(Comm *comm, int64_t offset, int64_t count);
-/* As comm_allreduce_begin for arena[bound[0] .. bound[size]), but rank r alone gets the sums, of
- * its shard, from bound[r] to bound[r + 1]; in what is another's, the arena keeps anything. bound
- * has size + 1 entries, which never fall, the same on all ranks, and is borrowed until comm_wait.
- * Collective. */
-void comm_reduce_scatter_begin(Comm *comm, const int64_t *bound);
+/* As comm_allreduce_begin for what lies between the first and the last bound, but each rank alone
+ * gets the sums of its shard; in what is another's, the arena keeps anything. bounds are the same
+ * on all ranks, and borrowed until comm_wait. Collective. */
+void comm_reduce_scatter_begin(Comm *comm, const Bounds *bounds);
 /* An arena of parameters, zeroed, of which each rank changes shards: once per node where the ranks
  * have memory in common (then all of them wait for the others in comm_allgather_begin's comm_wait,
  * and nothing is copied). ERR_CONFIG where the transport has none. Freed by comm_free. Collective;
  * every rank returns the same Status. */
 Status comm_params_new(Comm *comm, int64_t elements);
 /* Every rank's shard of params, bounds as in comm_reduce_scatter_begin, to all ranks; it lies
- * `shift` behind its bound. Until comm_wait, or comm_allgather_wait for the number returned, nobody
- * may read or change anything between bound[0] + shift and bound[size] + shift. Collective. */
-int64_t comm_allgather_begin(Comm *comm, const int64_t *bound, int64_t shift);
+ * `shift` behind its bounds. Until comm_wait, or comm_allgather_wait for the number returned,
+ * nobody may read or change anything between the first bound and the last, + shift. Collective. */
+int64_t comm_allgather_begin(Comm *comm, const Bounds *bounds, int64_t shift);
 /* Are all all-gathers up to this number done on this rank, so that it may read and change them
  * again? As comm_push_wait. */
 bool comm_allgather_wait(Comm *comm, int64_t number);

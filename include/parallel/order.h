@@ -19,6 +19,27 @@ void buckets_init(Buckets *buckets, const int64_t *tensor_offset, int tensors, i
                   size_t bucket_bytes);
 void buckets_fini(Buckets *buckets);
 
+/* How a range is cut among ranks, a shard each, in their order. Shards without elements are not
+ * kept, so that where ranks are many the memory is that of the shards and not of the ranks. */
+typedef struct Bounds {
+    int ranks, count;
+    /* owned: whose the shards are, ascending */
+    int *rank;
+    /* owned, [count + 1]: where they begin, and where the last one ends */
+    int64_t *begin;
+} Bounds;
+/* bound: ranks + 1 entries, which never fall; rank r's shard is from bound[r] to bound[r + 1]. */
+void bounds_init(Bounds *bounds, const int64_t *bound, int ranks);
+void bounds_fini(Bounds *bounds);
+/* The number of the first shard that is kept whose rank is no lower. */
+int bounds_find(const Bounds *bounds, int rank);
+/* Is that the rank's? If not, the rank's is empty. */
+bool bounds_has(const Bounds *bounds, int shard, int rank);
+/* Where the rank's shard begins; rank = ranks: where all end. */
+int64_t bounds_at(const Bounds *bounds, int rank);
+int64_t bounds_length(const Bounds *bounds, int rank);
+int64_t bounds_longest(const Bounds *bounds);
+
 /* Partial sums of micro-batches inside a rank: a stack of equal arenas (a binary counter), so that
  * k micro-batches end as the fixed tree's sum of k, in arena 0. tree_levels(k) arenas serve: 1 for
  * k = 1, else ceil(log2(k)) + 1. */

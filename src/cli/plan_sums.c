@@ -58,12 +58,8 @@ static void add_sum(StepSums *sums, const SumShape *shape, CommWay way, Link lin
 /* What is cut at given bounds moves in as many pieces as its longest part asks for. */
 static int64_t moved_elements(const ChunkPlan *chunk, int bucket, int dp)
 {
-    int64_t most = 0;
     if (!chunk->shard) return chunk->buckets.elements[bucket];
-    const int64_t *bound = chunk->shard + (size_t)bucket * ((size_t)dp + 1);
-    for (int r = 0; r < dp; ++r)
-        if (bound[r + 1] - bound[r] > most) most = bound[r + 1] - bound[r];
-    return most * dp;
+    return bounds_longest(&chunk->shard[bucket]) * dp;
 }
 
 /* Each bucket is summed once, and its sums or new parameters come back; gradients that are divided

@@ -30,14 +30,14 @@ static void self_sum_begin(Comm *comm, int64_t offset, int64_t count)
     (void)comm, (void)offset, (void)count;
 }
 
-static void self_cut_begin(Comm *comm, const int64_t *bound)
+static void self_cut_begin(Comm *comm, const Bounds *bounds)
 {
-    (void)comm, (void)bound;
+    (void)comm, (void)bounds;
 }
 
-static void self_gather_begin(Comm *comm, const int64_t *bound, int64_t shift)
+static void self_gather_begin(Comm *comm, const Bounds *bounds, int64_t shift)
 {
-    (void)comm, (void)bound, (void)shift;
+    (void)comm, (void)bounds, (void)shift;
 }
 
 static void self_push_begin(Comm *comm, const CommPush *push)
@@ -46,11 +46,11 @@ static void self_push_begin(Comm *comm, const CommPush *push)
     TreePush leaf = {.level = push->level,
                      .level_at = push->at,
                      .in = &in,
-                     .in_at = push->bound[0] + push->shift,
+                     .in_at = bounds_at(push->bounds, 0) + push->shift,
                      .ins = 1,
                      .first = push->first,
                      .leaves = push->leaves};
-    tree_push(&leaf, push->bound[1] - push->bound[0], comm->backend->options.threads);
+    tree_push(&leaf, bounds_length(push->bounds, 0), comm->backend->options.threads);
 }
 
 static bool self_collective_wait(Comm *comm, int64_t number)
@@ -196,37 +196,39 @@ void comm_allreduce_begin(Comm *comm, int64_t offset, int64_t count)
     comm->table->sum_begin(comm, offset, count);
 }
 
-/* Bounds that fall, or leave the arena, would be another rank's memory. */
-static void check_bounds(const Comm *comm, const char *what, const int64_t *bound, int64_t shift,
+/* Bounds of other ranks, that fall, or that leave the arena would be another rank's memory. */
+static void check_bounds(const Comm *comm, const char *what, const Bounds *b, int64_t shift,
                          int64_t end)
 {
-    bool good = bound[0] + shift >= 0 && bound[comm->size] + shift <= end;
-    for (int r = 0; r < comm->size; ++r) good = good && bound[r] <= bound[r + 1];
+    bool good =
+        b->ranks == comm->size && b->begin[0] + shift >= 0 && b->begin[b->count] + shift <= end;
+    for (int i = 0; i < b->count; ++i) good = good && b->begin[i] < b->begin[i + 1];
     if (!good)
-        die("%s of [%lld, %lld) outside the arena of %lld, or with bounds that fall", what,
-            (long long)(bound[0] + shift), (long long)(bound[comm->size] + shift), (long long)end);
+        die("%s of [%lld, %lld) outside the arena of %lld, with bounds that fall, or of %d ranks",
+            what, (long long)(b->begin[0] + shift), (long long)(b->begin[b->count] + shift),
+            (long long)end, b->ranks);
 }
 
-void comm_reduce_scatter_begin(Comm *comm, const int64_t *bound)
+void comm_reduce_scatter_begin(Comm *comm, const Bounds *bounds)
 {
-    check_bounds(comm, "sum", bound, 0, comm->arena_elements);
-    if (bound[0] == bound[comm->size]) return;
+    check_bounds(comm, "sum", bounds, 0, comm->arena_elements);
+    if (bounds->count == 0) return;
     ++comm->sums;
-    comm->table->reduce_begin(comm, bound);
+    comm->table->reduce_begin(comm, bounds);
 }
 
-int64_t comm_allgather_begin(Comm *comm, const int64_t *bound, int64_t shift)
+int64_t comm_allgather_begin(Comm *comm, const Bounds *bounds, int64_t shift)
 {
-    check_bounds(comm, "all-gather", bound, shift, comm->param_elements);
-    if (bound[0] == bound[comm->size]) return comm->gathers;
+    check_bounds(comm, "all-gather", bounds, shift, comm->param_elements);
+    if (bounds->count == 0) return comm->gathers;
     ++comm->gathers;
-    comm->table->gather_begin(comm, bound, shift);
+    comm->table->gather_begin(comm, bounds, shift);
     return comm->gathers;
 }
 
 int64_t comm_push_begin(Comm *comm, const CommPush *push)
 {
-    check_bounds(comm, "push", push->bound, push->shift, comm->arena_elements);
+    check_bounds(comm, "push", push->bounds, push->shift, comm->arena_elements);
     if (push->first % comm->size || push->leaves % comm->size)
         die("push of leaves %d.. of %d, no multiples of %d ranks", push->first, push->leaves,
             comm->size);

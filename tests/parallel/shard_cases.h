@@ -14,17 +14,35 @@ static Comm *open_comm(Way way, int64_t elements, int64_t params)
     return comm;
 }
 
+/* How a range is cut, as it is written down, and as a communicator takes it. */
+typedef struct Drawn {
+    int64_t bound[RANKS_MAX + 1];
+    Bounds bounds;
+} Drawn;
+
+static void drawn_init(Drawn *drawn)
+{
+    bounds_init(&drawn->bounds, drawn->bound, test_world.size);
+}
+
+static void drawn_fini(Drawn *drawn)
+{
+    bounds_fini(&drawn->bounds);
+}
+
 /* Bounds of [offset, offset + count) at random: some shards are empty, some long. */
-static void draw_bounds(int64_t *bound, int64_t offset, int64_t count, int number)
+static void draw_bounds(Drawn *drawn, int64_t offset, int64_t count, int number)
 {
     RngKey key = rng_key(11, RNG_TEST, (uint64_t)number, 0);
     int size = test_world.size;
+    int64_t *bound = drawn->bound;
     bound[0] = offset;
     bound[size] = offset + count;
     for (int r = 1; r < size; ++r) {
         int64_t left = bound[size] - bound[r - 1];
         bound[r] = bound[r - 1] + (int64_t)(rng_u32(key, (uint64_t)r) % (uint64_t)(left + 1));
     }
+    drawn_init(drawn);
 }
 
 /* The shard's sums are right, and nothing outside the range is touched. */
@@ -35,12 +53,14 @@ static void reduce_of_odd_sizes(void)
     for (int t = 0; t < WAY_COUNT; ++t) {
         Comm *comm = open_comm(ways[t], ROOM, 0);
         for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); ++i) {
-            int64_t bound[RANKS_MAX + 1], offset = 3 + 7 * i;
-            draw_bounds(bound, offset, counts[i], i);
+            Drawn drawn;
+            int64_t offset = 3 + 7 * i, *bound = drawn.bound;
+            draw_bounds(&drawn, offset, counts[i], i);
             fill(comm, 0, ROOM, i);
-            comm_reduce_scatter_begin(comm, bound);
+            comm_reduce_scatter_begin(comm, &drawn.bounds);
             comm_wait(comm);
             CU_ASSERT_EQUAL(wrong(comm, bound[comm->rank], bound[comm->rank + 1], i), 0);
+            drawn_fini(&drawn);
             int64_t touched = 0;
             for (int64_t e = 0; e < ROOM; e = e + 1 == offset ? offset + counts[i] : e + 1)
                 touched += comm->arena[e] != tree_value(comm->rank, e, i);
@@ -86,33 +106,36 @@ static void steps(void)
     enum { ROOM = 700000, RANGES = 5, ROUNDS = 12 };
     for (int t = 0; t < WAY_COUNT; ++t) {
         Comm *comm = open_comm(ways[t], ROOM, ROOM);
-        int64_t bound[RANGES][RANKS_MAX + 1], each = ROOM / RANGES;
-        for (int i = 0; i < RANGES; ++i) draw_bounds(bound[i], i * each, each, 50 + i);
+        Drawn drawn[RANGES];
+        int64_t each = ROOM / RANGES;
+        for (int i = 0; i < RANGES; ++i) draw_bounds(&drawn[i], i * each, each, 50 + i);
         int64_t bad = 0;
         for (int round = 0; round < ROUNDS; ++round) {
             for (int i = 0; round > 0 && i < RANGES; ++i)
-                bad += wrong_params(comm, bound[i], round - 1);
+                bad += wrong_params(comm, drawn[i].bound, round - 1);
             fill(comm, 0, ROOM, round);
             for (int i = 0; i < RANGES; ++i) {
                 pause_at_random(round * RANGES + i);
                 if (i == 2)
-                    comm_allreduce_begin(comm, bound[i][0], each);
+                    comm_allreduce_begin(comm, drawn[i].bound[0], each);
                 else
-                    comm_reduce_scatter_begin(comm, bound[i]);
+                    comm_reduce_scatter_begin(comm, &drawn[i].bounds);
                 comm_progress(comm);
             }
             comm_wait(comm);
-            bad += wrong(comm, bound[2][0], bound[2][0] + each, round);
+            bad += wrong(comm, drawn[2].bound[0], drawn[2].bound[0] + each, round);
             for (int i = 0; i < RANGES; ++i) {
-                bad += wrong(comm, bound[i][comm->rank], bound[i][comm->rank + 1], round);
-                write_shard(comm, bound[i], round);
+                const int64_t *mine = &drawn[i].bound[comm->rank];
+                bad += wrong(comm, mine[0], mine[1], round);
+                write_shard(comm, drawn[i].bound, round);
                 pause_at_random(round * RANGES + i + 1000);
-                comm_allgather_begin(comm, bound[i], 0);
+                comm_allgather_begin(comm, &drawn[i].bounds, 0);
             }
             comm_wait(comm);
         }
         CU_ASSERT_EQUAL(bad, 0);
         CU_ASSERT_EQUAL(comm->params_shared, comm->table == &comm_shm);
+        for (int i = 0; i < RANGES; ++i) drawn_fini(&drawn[i]);
         comm_free(&comm);
         CU_ASSERT_PTR_NULL(comm);
     }
@@ -123,7 +146,8 @@ static void steps(void)
 typedef struct Growing {
     Comm *comm;
     /* ranges of `each` elements */
-    int64_t bound[3][RANKS_MAX + 1], each;
+    Drawn drawn[3];
+    int64_t each;
     /* where this rank's shards begin in the levels */
     int64_t held[3];
     float *level[32];
@@ -136,12 +160,12 @@ static void grow_range(Growing *g, int turn, int i)
 {
     Comm *comm = g->comm;
     int place = (turn * 3 + i) % 2, leaf = turn * comm->size + comm->rank;
-    int64_t begin = g->bound[i][0];
+    int64_t begin = g->drawn[i].bound[0];
     while (!comm_push_wait(comm, g->pushed[place])) {
     }
     for (int64_t e = 0; e < g->each; ++e)
         comm->arena[g->at[place] + e] = tree_value(leaf, begin + e, g->turns);
-    CommPush push = {.bound = g->bound[i],
+    CommPush push = {.bounds = &g->drawn[i].bounds,
                      .shift = g->at[place] - begin,
                      .level = g->level,
                      .at = g->held[i],
@@ -155,9 +179,9 @@ static int64_t wrong_sums(const Growing *g)
     int64_t count = 0;
     int rank = g->comm->rank;
     for (int i = 0; i < 3; ++i)
-        for (int64_t e = g->bound[i][rank]; e < g->bound[i][rank + 1]; ++e) {
+        for (int64_t at = g->drawn[i].bound[rank], e = at; e < g->drawn[i].bound[rank + 1]; ++e) {
             float want = tree_reference(g->turns * g->comm->size, e, g->turns);
-            float got = g->level[0][g->held[i] + e - g->bound[i][rank]];
+            float got = g->level[0][g->held[i] + e - at];
             count += memcmp(&want, &got, sizeof want) != 0;
         }
     return count;
@@ -167,9 +191,9 @@ static void grow_tree(Growing *g)
 {
     int64_t end = 0;
     for (int i = 0; i < 3; ++i) {
-        draw_bounds(g->bound[i], i * g->each, g->each, 80 + i);
+        draw_bounds(&g->drawn[i], i * g->each, g->each, 80 + i);
         g->held[i] = end;
-        end += g->bound[i][g->comm->rank + 1] - g->bound[i][g->comm->rank];
+        end += g->drawn[i].bound[g->comm->rank + 1] - g->drawn[i].bound[g->comm->rank];
     }
     g->levels = tree_levels_between(g->turns, g->comm->size);
     for (int k = 0; k < g->levels; ++k) g->level[k] = mem_new((size_t)(end + 1) * sizeof(float));
@@ -182,6 +206,7 @@ static void grow_tree(Growing *g)
     comm_wait(g->comm);
     CU_ASSERT_EQUAL(wrong_sums(g), 0);
     for (int k = 0; k < g->levels; ++k) mem_free(&g->level[k]);
+    for (int i = 0; i < 3; ++i) drawn_fini(&g->drawn[i]);
 }
 
 static void pushes(void)
@@ -199,26 +224,30 @@ static void pushes(void)
 
 /* A range that is gathered to one of two places. */
 typedef struct Placed {
-    int64_t bound[RANKS_MAX + 1], shift, number;
+    Drawn drawn;
+    int64_t shift, number;
 } Placed;
 
 static void gather_to(Comm *comm, Placed *p, int64_t place, int64_t count, int round)
 {
-    draw_bounds(p->bound, 1000 * round, count, 90 + round);
-    p->shift = place - p->bound[0];
-    for (int64_t e = p->bound[comm->rank]; e < p->bound[comm->rank + 1]; ++e)
+    draw_bounds(&p->drawn, 1000 * round, count, 90 + round);
+    const int64_t *bound = p->drawn.bound;
+    p->shift = place - bound[0];
+    for (int64_t e = bound[comm->rank]; e < bound[comm->rank + 1]; ++e)
         comm->params[e + p->shift] = filled(comm->rank, e, round);
-    p->number = comm_allgather_begin(comm, p->bound, p->shift);
+    p->number = comm_allgather_begin(comm, &p->drawn.bounds, p->shift);
 }
 
-static int64_t wrong_gathered(Comm *comm, const Placed *p, int round)
+/* Nothing reads the bounds behind it. */
+static int64_t wrong_gathered(Comm *comm, Placed *p, int round)
 {
     int64_t count = 0;
     while (!comm_allgather_wait(comm, p->number)) {
     }
     for (int r = 0; r < comm->size; ++r)
-        for (int64_t e = p->bound[r]; e < p->bound[r + 1]; ++e)
+        for (int64_t e = p->drawn.bound[r]; e < p->drawn.bound[r + 1]; ++e)
             count += comm->params[e + p->shift] != filled(r, e, round);
+    drawn_fini(&p->drawn);
     return count;
 }
 
@@ -254,18 +283,21 @@ static void large_and_lopsided(void)
     enum { ROOM = 3000001 };
     for (int t = 0; t < WAY_COUNT; ++t) {
         Comm *comm = open_comm(ways[t], ROOM, ROOM);
-        int64_t bound[RANKS_MAX + 1];
+        Drawn drawn;
+        int64_t *bound = drawn.bound;
         for (int r = 0; r <= comm->size; ++r) bound[r] = r == 0 ? 5 : r < comm->size ? 900 : ROOM;
+        drawn_init(&drawn);
         fill(comm, 0, ROOM, 6);
-        comm_reduce_scatter_begin(comm, bound);
+        comm_reduce_scatter_begin(comm, &drawn.bounds);
         comm_wait(comm);
         int64_t begin = bound[comm->rank], end = bound[comm->rank + 1];
         CU_ASSERT_EQUAL(wrong(comm, begin, begin + 1000 < end ? begin + 1000 : end, 6), 0);
         CU_ASSERT_EQUAL(wrong(comm, end - 1000 > begin ? end - 1000 : begin, end, 6), 0);
         write_shard(comm, bound, 1);
-        comm_allgather_begin(comm, bound, 0);
+        comm_allgather_begin(comm, &drawn.bounds, 0);
         comm_wait(comm);
         CU_ASSERT_EQUAL(wrong_params(comm, bound, 1), 0);
+        drawn_fini(&drawn);
         comm_free(&comm);
     }
 }
@@ -276,18 +308,18 @@ static void one_at_a_time(void)
     enum { ROOM = 4096 };
     for (int t = 0; t < WAY_COUNT; ++t) {
         Comm *comm = open_comm(ways[t], ROOM, ROOM);
-        int64_t bound[RANKS_MAX + 1];
+        Drawn drawn;
         float *level[32];
-        draw_bounds(bound, 0, ROOM, 7);
+        draw_bounds(&drawn, 0, ROOM, 7);
         int levels = tree_levels_between(1, comm->size),
             rounds = comm->table == &comm_nodes ? 600 : 50;
         for (int k = 0; k < levels; ++k) level[k] = mem_new((ROOM + 1) * sizeof(float));
         for (int round = 0; round < rounds; ++round) {
-            CommPush push = {.bound = bound, .level = level, .leaves = comm->size};
+            CommPush push = {.bounds = &drawn.bounds, .level = level, .leaves = comm->size};
             int64_t number = comm_push_begin(comm, &push);
             while (!comm_push_wait(comm, number)) {
             }
-            number = comm_allgather_begin(comm, bound, 0);
+            number = comm_allgather_begin(comm, &drawn.bounds, 0);
             while (!comm_allgather_wait(comm, number)) {
             }
         }
@@ -295,6 +327,7 @@ static void one_at_a_time(void)
         CU_ASSERT_EQUAL(comm->pushes, rounds);
         comm_free(&comm);
         for (int k = 0; k < levels; ++k) mem_free(&level[k]);
+        drawn_fini(&drawn);
     }
 }
 
@@ -303,11 +336,13 @@ static void nothing_begun(void)
 {
     for (int t = 0; t < WAY_COUNT; ++t) {
         Comm *comm = open_comm(ways[t], 100, 100);
-        int64_t bound[RANKS_MAX + 1];
-        for (int r = 0; r <= comm->size; ++r) bound[r] = 40;
-        comm_reduce_scatter_begin(comm, bound);
-        comm_allgather_begin(comm, bound, 0);
+        Drawn drawn;
+        for (int r = 0; r <= comm->size; ++r) drawn.bound[r] = 40;
+        drawn_init(&drawn);
+        comm_reduce_scatter_begin(comm, &drawn.bounds);
+        comm_allgather_begin(comm, &drawn.bounds, 0);
         comm_wait(comm);
+        drawn_fini(&drawn);
         for (int e = 0; e < 100; ++e) CU_ASSERT(comm->params[e] == 0 && comm->arena[e] == 0);
         comm_free(&comm);
     }
@@ -321,19 +356,21 @@ static void alone(void)
     CHECK_OK(world_split(&one, &test_world, test_world.rank));
     CHECK_OK(comm_new(&comm, &one, &backend, TRANSPORT_AUTO, 64));
     CHECK_OK(comm_params_new(comm, 64));
-    int64_t bound[2] = {0, 64};
+    Bounds bounds;
+    bounds_init(&bounds, (const int64_t[]){0, 64}, 1);
     comm->arena[5] = 3;
     comm->params[7] = 4;
-    comm_reduce_scatter_begin(comm, bound);
-    comm_allgather_begin(comm, bound, 0);
+    comm_reduce_scatter_begin(comm, &bounds);
+    comm_allgather_begin(comm, &bounds, 0);
     comm_wait(comm);
     CU_ASSERT(comm->arena[5] == 3 && comm->params[7] == 4);
     float sum[64] = {0}, *level[1] = {sum};
-    CommPush push = {.bound = bound, .level = level, .leaves = 2};
+    CommPush push = {.bounds = &bounds, .level = level, .leaves = 2};
     for (push.first = 0; push.first < 2; ++push.first)
         CU_ASSERT_TRUE(comm_push_wait(comm, comm_push_begin(comm, &push)));
     CU_ASSERT_EQUAL(sum[5], 6);
     comm_free(&comm);
+    bounds_fini(&bounds);
     world_part_fini(&one);
 }
 

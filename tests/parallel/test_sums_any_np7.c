@@ -35,12 +35,15 @@ static void messages_are_counted(void)
         int size = comm->size;
         SumShape shape = {.ranks = size, .width = 1, .arena_elements = ARENA, .collect = true};
         int64_t bound[RANKS_MAX + 1], each = 3 * sum_slice_elements(size, 1, ARENA);
+        Bounds bounds;
         for (int r = 0; r <= size; ++r) bound[r] = r * each;
+        bounds_init(&bounds, bound, size);
         shape.elements = size * each;
         shape.bounds = true;
         int64_t before[2] = {comm->messages, comm->message_bytes};
-        comm_reduce_scatter_begin(comm, bound);
+        comm_reduce_scatter_begin(comm, &bounds);
         comm_wait(comm);
+        bounds_fini(&bounds);
         SumCost cost = sum_cost(&shape, way, (Link){0});
         Counted counted = count_messages(comm, before);
         CU_ASSERT_EQUAL(cost.pieces, 3);

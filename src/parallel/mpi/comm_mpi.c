@@ -116,13 +116,13 @@ static bool by_halving(const Comm *comm, const Range *range)
 {
     const Messages *m = comm->impl;
     const Cut *cut = &range->cut;
-    int64_t all = cut->bound ? cut_longest(cut, comm->size) * comm->size : cut->count;
+    int64_t all = cut->bounds ? cut_longest(cut, comm->size) * comm->size : cut->count;
     const SumShape shape = {.ranks = comm->size,
                             .width = m->group.size,
                             .arena_elements = comm->arena_elements,
                             .elements = all,
                             .push = range->push.level != NULL,
-                            .bounds = cut->bound != NULL};
+                            .bounds = cut->bounds != NULL};
     return sum_way(&shape, comm->way) == COMM_HALVING;
 }
 
@@ -159,16 +159,16 @@ static void mpi_sum_begin(Comm *comm, int64_t offset, int64_t count)
                         .spread = true});
 }
 
-static void mpi_reduce_begin(Comm *comm, const int64_t *bound)
+static void mpi_reduce_begin(Comm *comm, const Bounds *bounds)
 {
-    begin(comm, (Range){.base = arenas(comm), .cut = {.bound = bound}, .collect = true});
+    begin(comm, (Range){.base = arenas(comm), .cut = {.bounds = bounds}, .collect = true});
 }
 
-static void mpi_gather_begin(Comm *comm, const int64_t *bound, int64_t shift)
+static void mpi_gather_begin(Comm *comm, const Bounds *bounds, int64_t shift)
 {
     begin(comm, (Range){.base = ((const Messages *)comm->impl)->group.params,
                         .shift = shift,
-                        .cut = {.bound = bound},
+                        .cut = {.bounds = bounds},
                         .spread = true,
                         .number = comm->gathers});
 }
@@ -177,7 +177,7 @@ static void mpi_push_begin(Comm *comm, const CommPush *push)
 {
     begin(comm, (Range){.base = arenas(comm),
                         .shift = push->shift,
-                        .cut = {.bound = push->bound},
+                        .cut = {.bounds = push->bounds},
                         .collect = true,
                         .push = *push,
                         .number = comm->pushes});

@@ -19,7 +19,7 @@ typedef struct Slice {
  * which those of a message of halving do, too. */
 static int part_of(const Messages *m, const Range *range, int rail_rank)
 {
-    if (range->cut.bound) return rail_rank * m->group.size + m->group.rank;
+    if (range->cut.bounds) return rail_rank * m->group.size + m->group.rank;
     return m->group.rank * m->rail_size + m->halving->place[rail_rank];
 }
 
@@ -114,7 +114,7 @@ static bool next_slice(Block *block, Slice *slice)
 {
     const Messages *m = block->comm->impl;
     int first, last;
-    if (!halving_next(m->halving, &block->left, !block->slot->range.cut.bound, &first, &last))
+    if (!halving_next(m->halving, &block->left, !block->slot->range.cut.bounds, &first, &last))
         return false;
     Slice end = slice_of(block->comm, block->slot, last);
     *slice = slice_of(block->comm, block->slot, first);
@@ -345,7 +345,7 @@ static void cut_piece(const Comm *comm, Messages *m, Slot *slot)
     Range *range = &m->range[m->range_first];
     int64_t all = range->cut.count;
     slot->range = *range;
-    if (range->cut.bound) {
+    if (range->cut.bounds) {
         range->done += m->slice;
         all = cut_longest(&range->cut, comm->size);
     } else {

@@ -114,7 +114,7 @@ typedef struct Slice {
 static Slice slice_of(const Comm *comm, const Range *range, int64_t done, int rank)
 {
     const NcclState *state = comm->impl;
-    int part = range->cut.bound ? rank : state->halving->place[rank];
+    int part = range->cut.bounds ? rank : state->halving->place[rank];
     int64_t begin = cut_bound(&range->cut, comm->size, part) + done;
     int64_t left = cut_bound(&range->cut, comm->size, part + 1) - begin;
     int64_t most = state->slice_elements < left ? state->slice_elements : left;
@@ -168,7 +168,7 @@ static bool next_slice(Block *block, Slice *slice)
 {
     const NcclState *state = block->comm->impl;
     int first, last;
-    if (!halving_next(state->halving, &block->left, !block->range->cut.bound, &first, &last))
+    if (!halving_next(state->halving, &block->left, !block->range->cut.bounds, &first, &last))
         return false;
     Slice end = slice_of(block->comm, block->range, block->done, last);
     *slice = slice_of(block->comm, block->range, block->done, first);
@@ -312,15 +312,15 @@ static void queue(const Comm *comm, const Work *work)
     const Cut *cut = &work->range.cut;
     /* a slice is longer than even by a line at most */
     int64_t even = (state->slice_elements - LINE_FLOATS) * comm->size;
-    int64_t step = cut->bound ? state->slice_elements : even;
-    int64_t all = cut->bound ? cut_longest(cut, comm->size) : cut->count;
+    int64_t step = cut->bounds ? state->slice_elements : even;
+    int64_t all = cut->bounds ? cut_longest(cut, comm->size) : cut->count;
     begin(comm);
     for (int64_t done = 0; done < all; done += step) {
         Range piece = work->range;
-        if (!cut->bound)
+        if (!cut->bounds)
             piece.cut =
                 (Cut){.offset = cut->offset + done, .count = all - done < step ? all - done : step};
-        queue_piece(comm, work, &piece, cut->bound ? done : 0);
+        queue_piece(comm, work, &piece, cut->bounds ? done : 0);
     }
     end(comm);
 }
@@ -346,21 +346,21 @@ static void nccl_sum_begin(Comm *comm, int64_t offset, int64_t count)
         queue(comm, &(Work){.range = range, .sum = true, .spread = true});
 }
 
-static void nccl_reduce_begin(Comm *comm, const int64_t *bound)
+static void nccl_reduce_begin(Comm *comm, const Bounds *bounds)
 {
-    Range range = {.base = comm->arena, .cut = {.bound = bound}};
+    Range range = {.base = comm->arena, .cut = {.bounds = bounds}};
     queue(comm, &(Work){.range = range, .sum = true});
 }
 
-static void nccl_gather_begin(Comm *comm, const int64_t *bound, int64_t shift)
+static void nccl_gather_begin(Comm *comm, const Bounds *bounds, int64_t shift)
 {
-    Range range = {.base = comm->params + shift, .cut = {.bound = bound}};
+    Range range = {.base = comm->params + shift, .cut = {.bounds = bounds}};
     queue(comm, &(Work){.range = range, .spread = true});
 }
 
 static void nccl_push_begin(Comm *comm, const CommPush *push)
 {
-    Range range = {.base = comm->arena + push->shift, .cut = {.bound = push->bound}};
+    Range range = {.base = comm->arena + push->shift, .cut = {.bounds = push->bounds}};
     queue(comm, &(Work){.range = range, .push = push});
 }
 

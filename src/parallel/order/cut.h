@@ -2,7 +2,7 @@
 #ifndef WEFT_PARALLEL_CUT_H
 #define WEFT_PARALLEL_CUT_H
 
-#include <stdint.h>
+#include "parallel/order.h"
 
 /* Border `part` (0..parts) of [offset, offset + count) cut in `parts` slices that begin on 64 bytes
  * of an arena that does; slices of small ranges may be empty. */
@@ -13,11 +13,12 @@ int64_t slice_bound(int64_t offset, int64_t count, int parts, int part);
 typedef struct Cut {
     int64_t offset, count;
     /* borrowed; NULL: even */
-    const int64_t *bound;
+    const Bounds *bounds;
 } Cut;
 static inline int64_t cut_bound(const Cut *cut, int parts, int part)
 {
-    return cut->bound ? cut->bound[part] : slice_bound(cut->offset, cut->count, parts, part);
+    return cut->bounds ? bounds_at(cut->bounds, part)
+                       : slice_bound(cut->offset, cut->count, parts, part);
 }
 /* Elements of the longest part. */
 int64_t cut_longest(const Cut *cut, int parts);

@@ -80,11 +80,11 @@ void shm_sleep_on(const Comm *comm, Control *control, _Atomic uint32_t *word, ui
     shm_segment_check_peers(&shm->shared, "sum over ranks");
 }
 
-static void shm_gather_begin(Comm *comm, const int64_t *bound, int64_t shift)
+static void shm_gather_begin(Comm *comm, const Bounds *bounds, int64_t shift)
 {
     Shm *shm = comm->impl;
     Control *mine = shm->control[comm->rank];
-    (void)bound, (void)shift;
+    (void)bounds, (void)shift;
     atomic_store_explicit(&mine->gathers, (uint32_t)comm->gathers, memory_order_release);
     futex_wake(&mine->gathers, &mine->sleepers);
 }

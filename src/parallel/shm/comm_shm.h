@@ -71,7 +71,7 @@ void shm_sleep_on(const Comm *comm, Control *control, _Atomic uint32_t *word, ui
                   double sleep_s);
 
 void shm_sum_begin(Comm *comm, int64_t offset, int64_t count);
-void shm_reduce_begin(Comm *comm, const int64_t *bound);
+void shm_reduce_begin(Comm *comm, const Bounds *bounds);
 /* Does the tickets of this rank's shard that are due. True: no sum is in flight. */
 bool shm_sums_progress(Comm *comm);
 /* Does everybody's tickets, until no sum is in flight. */

@@ -34,15 +34,14 @@ static int find_before(const Shm *shm, int size, bool taken, uint32_t number)
 static void take_push(Comm *comm, const CommPush *push)
 {
     Shm *shm = comm->impl;
-    int64_t begin = push->bound[comm->rank], end = push->bound[comm->rank + 1];
     TreePush leaves = {.level = push->level,
                        .level_at = push->at,
                        .in = (const float *const *)shm->arena,
-                       .in_at = begin + push->shift,
+                       .in_at = bounds_at(push->bounds, comm->rank) + push->shift,
                        .ins = comm->size,
                        .first = push->first,
                        .leaves = push->leaves};
-    tree_push(&leaves, end - begin, comm->backend->options.threads);
+    tree_push(&leaves, bounds_length(push->bounds, comm->rank), comm->backend->options.threads);
 }
 
 /* Number of the oldest push that is not taken here; one more than was begun, where there is

@@ -40,9 +40,9 @@ void shm_sum_begin(Comm *comm, int64_t offset, int64_t count)
     post(comm, (Cut){.offset = offset, .count = count}, true);
 }
 
-void shm_reduce_begin(Comm *comm, const int64_t *bound)
+void shm_reduce_begin(Comm *comm, const Bounds *bounds)
 {
-    post(comm, (Cut){.bound = bound}, false);
+    post(comm, (Cut){.bounds = bounds}, false);
 }
 
 /* Brings shm->due up to date. Returns the first rank that has not yet posted all that this one has,

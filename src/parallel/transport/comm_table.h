@@ -15,8 +15,8 @@ struct CommTable {
     /* NULL, as the five that follow: the transport cannot shard (comm_staged). Sets comm->params,
      * comm->params_shared. */
     Status (*params_open)(Comm *comm, size_t bytes);
-    void (*reduce_begin)(Comm *comm, const int64_t *bound);
-    void (*gather_begin)(Comm *comm, const int64_t *bound, int64_t shift);
+    void (*reduce_begin)(Comm *comm, const Bounds *bounds);
+    void (*gather_begin)(Comm *comm, const Bounds *bounds, int64_t shift);
     bool (*gather_wait)(Comm *comm, int64_t number);
     void (*push_begin)(Comm *comm, const CommPush *push);
     bool (*push_wait)(Comm *comm, int64_t number);

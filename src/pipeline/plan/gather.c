@@ -14,7 +14,7 @@
 static void find_buckets(Plan *plan)
 {
     GatherPlan *f = &plan->gather;
-    size_t most = 1, boundaries = (size_t)plan->shape.dp + 1;
+    size_t most = 1;
     for (int k = 0; k < plan->chunk_count; ++k) most += (size_t)plan->chunk[k].buckets.count;
     f->bucket = mem_new(most * sizeof *f->bucket);
     for (int k = 0; k < plan->chunk_count; ++k) {
@@ -23,7 +23,7 @@ static void find_buckets(Plan *plan)
             if (bucket_has_params(plan, c, b))
                 f->bucket[f->count++] = (ParamBucket){.offset = c->buckets.offset[b],
                                                       .elements = c->buckets.elements[b],
-                                                      .shard = c->shard + (size_t)b * boundaries};
+                                                      .shard = &c->shard[b]};
     }
 }
 

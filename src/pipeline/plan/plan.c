@@ -325,6 +325,10 @@ static void chunk_fini(ChunkPlan *c)
     for (int pass = 0; pass < PASSES; ++pass) mem_free(&c->pass[pass].action);
     mem_free(&c->run);
     mem_free(&c->opens);
+    for (int b = 0; b < c->buckets.count; ++b) {
+        if (c->shard) bounds_fini(&c->shard[b]);
+        if (c->shard_offset) mem_free(&c->shard_offset[b]);
+    }
     mem_free(&c->shard);
     mem_free(&c->ring);
     mem_free(&c->shard_offset);

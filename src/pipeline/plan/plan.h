@@ -31,6 +31,9 @@ void boundary_gradients(Message *message, const Graph *graph, int boundary);
 /* ring.c: where backward writes gradients, and where their sums lie; once buckets, and shares, are
  * known. */
 void plan_micro_grads(Plan *plan);
+/* Where replica dp_rank's shard of a bucket lies in its arenas of sums; anywhere, where it has
+ * none. */
+int64_t shard_offset(const ChunkPlan *chunk, int bucket, int dp_rank);
 typedef struct Span {
     int64_t begin, end;
 } Span;

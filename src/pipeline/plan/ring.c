@@ -62,14 +62,16 @@ bool bucket_has_params(const Plan *plan, const ChunkPlan *c, int b)
  * rest. end: one a rank. */
 static void lay_shards(const Plan *plan, bool params, int64_t *end)
 {
-    size_t dp = (size_t)plan->shape.dp;
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];
-        for (size_t i = 0; i < (size_t)c->buckets.count * dp; ++i) {
-            const int64_t *shard = c->shard + i / dp * (dp + 1) + i % dp;
-            if (bucket_has_params(plan, c, (int)(i / dp)) != params) continue;
-            c->shard_offset[i] = end[i % dp];
-            end[i % dp] += shard[1] - shard[0];
+        for (int b = 0; b < c->buckets.count; ++b) {
+            const Bounds *shard = &c->shard[b];
+            if (bucket_has_params(plan, c, b) != params) continue;
+            c->shard_offset[b] = mem_new((size_t)(shard->count + 1) * sizeof *c->shard_offset[b]);
+            for (int i = 0; i < shard->count; ++i) {
+                c->shard_offset[b][i] = end[shard->rank[i]];
+                end[shard->rank[i]] += shard->begin[i + 1] - shard->begin[i];
+            }
         }
     }
 }
@@ -80,7 +82,7 @@ static void plan_shard_offsets(Plan *plan)
     int64_t *end = mem_new(dp * sizeof *end);
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];
-        c->shard_offset = mem_new(((size_t)c->buckets.count * dp + 1) * sizeof *c->shard_offset);
+        c->shard_offset = mem_new((size_t)(c->buckets.count + 1) * sizeof *c->shard_offset);
     }
     lay_shards(plan, true, end);
     lay_shards(plan, false, end);
@@ -104,13 +106,17 @@ void plan_micro_grads(Plan *plan)
     if (plan_shards_gradients(plan)) plan_shard_offsets(plan);
 }
 
+int64_t shard_offset(const ChunkPlan *c, int bucket, int dp_rank)
+{
+    return c->shard_offset[bucket][bounds_find(&c->shard[bucket], dp_rank)];
+}
+
 int64_t plan_sum_offset(const Plan *plan, int64_t at, int dp_rank)
 {
     int b;
     const ChunkPlan *c = plan_shards_gradients(plan) ? plan_bucket_at(plan, at, &b) : NULL;
     if (!c) return at;
-    size_t bucket = (size_t)b, rank = (size_t)dp_rank, dp = (size_t)plan->shape.dp;
-    return c->shard_offset[bucket * dp + rank] + at - c->shard[bucket * (dp + 1) + rank];
+    return shard_offset(c, b, dp_rank) + at - bounds_at(&c->shard[b], dp_rank);
 }
 
 /* Of a rank's shards, of all buckets or of those with parameters. */
@@ -120,8 +126,8 @@ static int64_t shared_elements(const Plan *plan, bool params_only, int dp_rank)
     for (int k = 0; k < plan->chunk_count; ++k) {
         const ChunkPlan *c = &plan->chunk[k];
         for (int b = 0; b < c->buckets.count; ++b) {
-            const int64_t *shard = c->shard + (size_t)b * ((size_t)plan->shape.dp + 1) + dp_rank;
-            if (!params_only || bucket_has_params(plan, c, b)) sum += shard[1] - shard[0];
+            if (!params_only || bucket_has_params(plan, c, b))
+                sum += bounds_length(&c->shard[b], dp_rank);
         }
     }
     return sum;

@@ -83,21 +83,21 @@ static void cut_bucket(const Plan *plan, const BucketParams *bucket, int64_t *bo
     boundary[dp] = bucket->end;
 }
 
-/* Boundaries of the bucket of this stage that holds place `at` of the gradients, or NULL. */
-static const int64_t *shards_at(const Plan *plan, int64_t at)
+/* How the bucket of this stage that holds place `at` of the gradients is cut, or NULL. */
+static const Bounds *shards_at(const Plan *plan, int64_t at)
 {
     int b;
     const ChunkPlan *c = plan_bucket_at(plan, at, &b);
-    return c ? c->shard + (size_t)b * (size_t)(plan->shape.dp + 1) : NULL;
+    return c ? &c->shard[b] : NULL;
 }
 
 static void cut_tied(const Plan *plan, int param, int64_t *boundary)
 {
     const Param *own = &plan->graph->param[plan->graph->param[param].tied];
     int64_t at = plan->param_offset[param];
-    const int64_t *like = shards_at(plan, at);
+    const Bounds *like = shards_at(plan, at);
     for (int r = 0; r <= plan->shape.dp; ++r)
-        boundary[r] = plan->gradient_offset[param] + clamp(like[r] - at, 0, padded(own));
+        boundary[r] = plan->gradient_offset[param] + clamp(bounds_at(like, r) - at, 0, padded(own));
 }
 
 static bool is_tied(const Plan *plan, const Buckets *buckets, int b)
@@ -144,22 +144,28 @@ static void cut_own(const Plan *plan, const Buckets *buckets, int b, int64_t *lo
 void plan_shards(Plan *plan)
 {
     const Graph *g = plan->graph;
-    size_t boundaries = (size_t)plan->shape.dp + 1;
-    int64_t *load = mem_new(boundaries * sizeof *load);
+    int dp = plan->shape.dp;
+    int64_t *load = mem_new((size_t)dp * sizeof *load);
+    int64_t *boundary = mem_new((size_t)(dp + 1) * sizeof *boundary);
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];
-        c->shard = mem_new((size_t)(c->buckets.count + 1) * boundaries * sizeof *c->shard);
-        for (int b = 0; b < c->buckets.count; ++b)
-            if (!is_tied(plan, &c->buckets, b))
-                cut_own(plan, &c->buckets, b, load, c->shard + (size_t)b * boundaries);
+        c->shard = mem_new((size_t)(c->buckets.count + 1) * sizeof *c->shard);
+        for (int b = 0; b < c->buckets.count; ++b) {
+            if (is_tied(plan, &c->buckets, b)) continue;
+            cut_own(plan, &c->buckets, b, load, boundary);
+            bounds_init(&c->shard[b], boundary, dp);
+        }
+    }
+    for (int k = 0; k < plan->chunk_count; ++k) {
+        ChunkPlan *c = &plan->chunk[k];
+        for (int b = 0; b < c->buckets.count; ++b) {
+            if (!is_tied(plan, &c->buckets, b)) continue;
+            cut_tied(plan, c->buckets.first_tensor[b], boundary);
+            bounds_init(&c->shard[b], boundary, dp);
+        }
     }
     mem_free(&load);
-    for (int k = 0; k < plan->chunk_count; ++k) {
-        ChunkPlan *c = &plan->chunk[k];
-        for (int b = 0; b < c->buckets.count; ++b)
-            if (is_tied(plan, &c->buckets, b))
-                cut_tied(plan, c->buckets.first_tensor[b], c->shard + (size_t)b * boundaries);
-    }
+    mem_free(&boundary);
     plan->param_shard = mem_new((size_t)(g->param_count + 1) * sizeof *plan->param_shard);
     for (int i = 0; i < g->param_count; ++i)
         if (plan->param_offset[i] >= 0 && !g->param[i].frozen)
@@ -172,9 +178,11 @@ void plan_shard(const Plan *plan, int param, int dp_rank, int64_t *first, int64_
     *first = 0;
     *count = elements;
     if (!plan->zero || plan->graph->param[param].frozen) return;
-    const int64_t *shard = plan->param_shard[param];
-    int64_t begin = clamp(shard[dp_rank] - at, 0, elements);
-    *count = clamp(shard[dp_rank + 1] - at, 0, elements) - begin;
+    const Bounds *shard = plan->param_shard[param];
+    int i = bounds_find(shard, dp_rank);
+    int64_t begin = clamp(shard->begin[i] - at, 0, elements);
+    *count =
+        bounds_has(shard, i, dp_rank) ? clamp(shard->begin[i + 1] - at, 0, elements) - begin : 0;
     *first = *count > 0 ? begin : 0;
 }
 

@@ -108,8 +108,7 @@ static void bucket_hash(GradSync *s, const ChunkPlan *chunk, int bucket)
 static void bucket_leave(const Context *c, const ChunkPlan *chunk, int bucket)
 {
     if (chunk->shard)
-        comm_reduce_scatter_begin(c->comm,
-                                  chunk->shard + (size_t)bucket * ((size_t)c->plan->shape.dp + 1));
+        comm_reduce_scatter_begin(c->comm, &chunk->shard[bucket]);
     else
         comm_allreduce_begin(c->comm, chunk->buckets.offset[bucket],
                              chunk->buckets.elements[bucket]);
@@ -133,15 +132,14 @@ static void bucket_join(GradSync *s, const ChunkPlan *chunk, int bucket, int mic
 static void bucket_push(GradSync *s, const ChunkPlan *chunk, int bucket, int micro)
 {
     const Context *c = s->context;
-    size_t b = (size_t)bucket, dp = (size_t)c->plan->shape.dp;
-    CommPush push = {.bound = chunk->shard + b * (dp + 1),
-                     .shift = chunk->ring[b] - chunk->buckets.offset[b],
+    CommPush push = {.bounds = &chunk->shard[bucket],
+                     .shift = chunk->ring[bucket] - chunk->buckets.offset[bucket],
                      .level = s->level,
-                     .at = chunk->shard_offset[b * dp + (size_t)c->grid->dp_rank],
+                     .at = shard_offset(chunk, bucket, c->grid->dp_rank),
                      .first = micro * c->plan->shape.dp,
                      .leaves = c->plan->schedule->shape.micros * c->plan->shape.dp};
     if (s->hashes) bucket_hash(s, chunk, bucket);
-    s->pushed[chunk - c->plan->chunk][b] = comm_push_begin(c->comm, &push);
+    s->pushed[chunk - c->plan->chunk][bucket] = comm_push_begin(c->comm, &push);
 }
 
 void bucket_done(GradSync *s, const ChunkRun *chunk, int bucket, int micro)

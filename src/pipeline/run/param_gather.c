@@ -65,13 +65,12 @@ float *param_local(const ParamGather *g, int param, int64_t *first, int64_t *cou
 static void gather_shards(const Context *c)
 {
     const Plan *plan = c->plan;
-    size_t bounds = (size_t)plan->shape.dp + 1;
     Phase outer = phase_enter(PHASE_SUM);
     for (int k = 0; k < plan->chunk_count; ++k) {
         const ChunkPlan *chunk = &plan->chunk[k];
         for (int b = 0; b < chunk->buckets.count; ++b)
             if (chunk->buckets.offset[b] < plan->metrics_offset)
-                comm_allgather_begin(c->comm, chunk->shard + (size_t)b * bounds, 0);
+                comm_allgather_begin(c->comm, &chunk->shard[b], 0);
     }
     comm_wait(c->comm);
     phase_enter(outer);
@@ -102,7 +101,7 @@ static void gather_bucket(ParamGather *g, int b)
     const Context *c = g->context;
     const ParamBucket *bucket = &c->plan->gather.bucket[b];
     int rank = c->grid->dp_rank;
-    int64_t begin = bucket->shard[rank], count = bucket->shard[rank + 1] - begin;
+    int64_t begin = bounds_at(bucket->shard, rank), count = bounds_length(bucket->shard, rank);
     int64_t shift = bucket->ring_offset - bucket->offset;
     if (count > 0)
         context_copy(c, g->weights + begin + shift,
