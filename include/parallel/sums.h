@@ -24,9 +24,8 @@ typedef struct SumShape {
     /* Leaves of a tree that goes on growing: where a rail is no power of two, its sum is no node of
      * that tree, and there is no halving. */
     bool push;
-    /* Cut at given bounds, as shards are, whose longest is a rank's part of `elements`: pieces are
-     * of whole slices, where those of an even cut leave room for bounds that move up. */
-    bool bounds;
+    /* Of the shards where the cut is at given bounds; 0: it is even. */
+    int64_t longest;
 } SumShape;
 
 /* Pieces under way at a time, and the most of them: what is in flight is no more than the arena. */
@@ -37,8 +36,15 @@ int64_t sum_piece_elements(int ranks, int width, int64_t arena_elements);
 /* Floats of a rank's slice of a piece, at most. */
 int64_t sum_slice_elements(int ranks, int width, int64_t arena_elements);
 
-/* Pieces in which that moves. */
-int64_t sum_pieces(const SumShape *shape);
+/* Given bounds: are pieces slices of all shards, of each the next one, or ranges that follow each
+ * other, of whatever shards lie there? All to all has room for slices only; halving takes what are
+ * fewer: where shards are few, most ranks have nothing in a slice, and a range is as full as ever.
+ * An even cut is cut in ranges, of which each rank has a slice. */
+bool sum_by_slices(const SumShape *shape, CommWay way);
+/* Of such a range, so that one rail has room for all of it. */
+int64_t sum_range_elements(int ranks, int width, int64_t arena_elements);
+/* Pieces in which that moves. way: not COMM_BY_RULE. */
+int64_t sum_pieces(const SumShape *shape, CommWay way);
 
 /* A message of n bytes takes latency_s + n * byte_s (alpha and beta). */
 typedef struct Link {
@@ -67,7 +73,8 @@ typedef struct SumCost {
 /* way: not COMM_BY_RULE. */
 SumCost sum_cost(const SumShape *shape, CommWay way, Link link);
 /* The rule: halving costs less from so many pieces on between the ranks of a rail, whatever the
- * link, for both ways have the same bytes in the mean; INT64_MAX: never. */
+ * link, for both ways have the same bytes in the mean; INT64_MAX: never. Where it moves in fewer
+ * pieces than all to all, it does from fewer on. */
 int64_t sum_halving_from(int rail);
 /* The way that is taken where `asked` is asked for: by the rule, or that one, but all to all where
  * halving cannot be, or would be the same: two ranks exchange halves either way. */

@@ -55,13 +55,6 @@ static void add_sum(StepSums *sums, const SumShape *shape, CommWay way, Link lin
     if (one.partners > sums->cost.partners) sums->cost.partners = one.partners;
 }
 
-/* What is cut at given bounds moves in as many pieces as its longest part asks for. */
-static int64_t moved_elements(const ChunkPlan *chunk, int bucket, int dp)
-{
-    if (!chunk->shard) return chunk->buckets.elements[bucket];
-    return bounds_longest(&chunk->shard[bucket]) * dp;
-}
-
 /* Each bucket is summed once, and its sums or new parameters come back; gradients that are divided
  * go out once a turn. */
 static StepSums step_sums(const PlanView *v, int stage, CommWay way)
@@ -74,10 +67,10 @@ static StepSums step_sums(const PlanView *v, int stage, CommWay way)
             SumShape shape = {.ranks = plan->shape.dp,
                               .width = 1,
                               .arena_elements = plan->micro_grad_elements,
-                              .elements = moved_elements(&plan->chunk[c], b, plan->shape.dp),
+                              .elements = plan->chunk[c].buckets.elements[b],
                               .collect = true,
                               .push = turns,
-                              .bounds = plan->chunk[c].shard != NULL};
+                              .longest = plan->zero ? bounds_longest(&plan->chunk[c].shard[b]) : 0};
             bool back = !plan->gathers;
             if (!turns) shape.spread = back && !plan->zero;
             add_sum(&sums, &shape, way, v->link,

@@ -32,7 +32,7 @@ ranks() { timeout -k 2 240 mpirun --oversubscribe --bind-to none -n "$@"; }
 same() {
     local n=$1 job=$2 name=$3 one=one last
     shift 3
-    case $job in gpt.yaml) one=gpt-one ;; bf16.yaml) one=bf16-one ;; fp16.yaml) one=fp16-one ;; tp.yaml) one=tp-two ;; conv.yaml) one=conv-one ;; flat.yaml) one=flat-one ;; norm.yaml) one=norm-one ;; esac
+    case $job in gpt.yaml) one=gpt-one ;; bf16.yaml) one=bf16-one ;; fp16.yaml) one=fp16-one ;; tp.yaml) one=tp-two ;; conv.yaml) one=conv-one ;; flat.yaml) one=flat-one ;; norm.yaml) one=norm-one ;; wide.yaml) one=wide-one ;; esac
     check 0 'done after' ranks "$n" "$WEFT" train "$job" run.name="$name" "$@"
     cp both words
     last=$(cd "runs/$one/checkpoints" && ls | tail -1)
@@ -45,6 +45,10 @@ same 2 job.yaml dp2
 holds 'sums by NCCL' grep -q 'allreduce: nccl' words
 # in rounds of halving: a power of two of GPUs, and three; whole sums, and shards that come back
 for n in 3 4; do for zero in 0 3; do same $n job.yaml halving-$n-$zero grid.sums=halving grid.zero=$zero grid.bucket_mb=0.001; done; done
+# a tensor that is one rank's, and longer than a slice of all shards
+sed 's/: one/: wide-one/; s/hidden: .*/hidden: [60]}/' job.yaml >wide.yaml
+check 0 'done after' "$WEFT" train wide.yaml
+for n in 3 4; do same $n wide.yaml wide-$n grid.sums=halving grid.zero=3; done
 for schedule in gpipe zero-bubble; do same 2 job.yaml pp2-$schedule grid.pp=2 grid.pipeline_schedule=$schedule; done
 same 2 job.yaml pp2-interleaved grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=2
 same 4 job.yaml dp2pp2-interleaved grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=3

@@ -302,6 +302,34 @@ static void large_and_lopsided(void)
     }
 }
 
+/* One rank in three has something, and longer than a message holds: most have nothing in a slice of
+ * all shards. */
+static void few_have_all(void)
+{
+    enum { EACH = 400003, ROOM = 3 * EACH };
+    for (int t = 0; t < WAY_COUNT; ++t) {
+        Comm *comm = open_comm(ways[t], ROOM, ROOM);
+        Drawn drawn = {.bound = {7}};
+        int64_t *bound = drawn.bound, owners = 0;
+        for (int r = 0; r < comm->size; ++r) {
+            bool owns = r % 3 == 1 && owners < 2;
+            bound[r + 1] = bound[r] + (owns ? EACH : 0);
+            owners += owns;
+        }
+        drawn_init(&drawn);
+        fill(comm, 0, ROOM, 9);
+        comm_reduce_scatter_begin(comm, &drawn.bounds);
+        comm_wait(comm);
+        CU_ASSERT_EQUAL(wrong(comm, bound[comm->rank], bound[comm->rank + 1], 9), 0);
+        write_shard(comm, bound, 2);
+        comm_allgather_begin(comm, &drawn.bounds, 0);
+        comm_wait(comm);
+        CU_ASSERT_EQUAL(wrong_params(comm, bound, 2), 0);
+        drawn_fini(&drawn);
+        comm_free(&comm);
+    }
+}
+
 /* Each begun alone and waited for alone, with nothing behind it that would move it on. */
 static void one_at_a_time(void)
 {
@@ -408,7 +436,8 @@ static void parts_to_one_rank(void)
 #define SHARD_CASES                                                                                \
     {"reductions of odd sizes", reduce_of_odd_sizes}, {"steps", steps}, {"pushes", pushes},        \
         {"places", places}, {"large and lopsided", large_and_lopsided},                            \
-        {"one at a time", one_at_a_time}, {"nothing begun", nothing_begun}, {"alone", alone},      \
+        {"few have all", few_have_all}, {"one at a time", one_at_a_time},                          \
+        {"nothing begun", nothing_begun}, {"alone", alone},                                        \
         {"no params is a message", no_params_is_a_message},                                        \
     {                                                                                              \
         "parts to one rank", parts_to_one_rank                                                     \

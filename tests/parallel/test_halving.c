@@ -218,6 +218,29 @@ static void test_cost(void)
     CU_ASSERT_DOUBLE_EQUAL(all.seconds, 1e-6 * (2 * 2 + 2772) + bytes * 1e-10, 1e-12);
 }
 
+/* Of 2^20 floats cut in shards of 4,096, which one rank in 64 has, halving needs no more pieces
+ * than of an even cut, where a slice of all shards would be 48 floats of each; all to all needs
+ * those. Where shards are as even as they can be slices are as good. */
+static void test_few_shards(void)
+{
+    SumShape shape = {.ranks = 16384,
+                      .width = 1,
+                      .arena_elements = 1 << 24,
+                      .elements = 1 << 20,
+                      .longest = 4096,
+                      .collect = true};
+    SumCost halving = sum_cost(&shape, COMM_HALVING, (Link){0});
+    CU_ASSERT_EQUAL(halving.pieces, 2);
+    CU_ASSERT_EQUAL(halving.messages, 2 * 14);
+    CU_ASSERT_DOUBLE_EQUAL(halving.bytes, 4.0 * (1 << 20) * 16383 / 16384, 1e-3);
+    CU_ASSERT_FALSE(sum_by_slices(&shape, COMM_HALVING));
+    CU_ASSERT_EQUAL(sum_pieces(&shape, COMM_ALL_TO_ALL), 4096 / 48 + 1);
+    shape.ranks = 64;
+    shape.longest = (1 << 20) / 64;
+    CU_ASSERT_TRUE(sum_by_slices(&shape, COMM_HALVING));
+    CU_ASSERT_EQUAL(sum_pieces(&shape, COMM_HALVING), 2);
+}
+
 /* The sums over all ranks are those of each. */
 static void test_most_and_all(void)
 {
@@ -258,4 +281,5 @@ static void test_odd_one(void)
 
 TEST_MAIN("halving", {"all numbers to 160", test_all_to_160}, {"large numbers", test_large},
           {"places", test_places}, {"the rule", test_rule}, {"figures by hand", test_cost},
-          {"most and all", test_most_and_all}, {"the odd one", test_odd_one})
+          {"few shards", test_few_shards}, {"most and all", test_most_and_all},
+          {"the odd one", test_odd_one})

@@ -39,7 +39,7 @@ static void messages_are_counted(void)
         for (int r = 0; r <= size; ++r) bound[r] = r * each;
         bounds_init(&bounds, bound, size);
         shape.elements = size * each;
-        shape.bounds = true;
+        shape.longest = each;
         int64_t before[2] = {comm->messages, comm->message_bytes};
         comm_reduce_scatter_begin(comm, &bounds);
         comm_wait(comm);
@@ -53,7 +53,7 @@ static void messages_are_counted(void)
         before[0] = comm->messages;
         before[1] = comm->message_bytes;
         shape.elements = 3 * sum_piece_elements(size, 1, ARENA);
-        shape.bounds = false;
+        shape.longest = 0;
         shape.spread = true;
         comm_allreduce_begin(comm, 0, shape.elements);
         comm_wait(comm);

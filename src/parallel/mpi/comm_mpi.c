@@ -60,6 +60,7 @@ static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
     m->slots = sum_pieces_in_flight(width, comm->arena_elements);
     m->slice = sum_slice_elements(comm->size, width, comm->arena_elements);
     m->even = sum_piece_elements(comm->size, width, comm->arena_elements);
+    m->uneven = sum_range_elements(comm->size, width, comm->arena_elements);
     size_t peers = (size_t)m->rail_size - 1;
     m->staging_bytes = slot_bytes(comm->size, width, comm->arena_elements);
     for (int i = 0; i < m->slots; ++i) {
@@ -112,18 +113,20 @@ static void mpi_close(Comm *comm)
     comm->arena = comm->params = NULL;
 }
 
-static bool by_halving(const Comm *comm, const Range *range)
+/* How it goes. */
+static void find_way(const Comm *comm, Range *range)
 {
     const Messages *m = comm->impl;
     const Cut *cut = &range->cut;
-    int64_t all = cut->bounds ? cut_longest(cut, comm->size) * comm->size : cut->count;
     const SumShape shape = {.ranks = comm->size,
                             .width = m->group.size,
                             .arena_elements = comm->arena_elements,
-                            .elements = all,
+                            .elements = cut->count,
                             .push = range->push.level != NULL,
-                            .bounds = cut->bounds != NULL};
-    return sum_way(&shape, comm->way) == COMM_HALVING;
+                            .longest = cut->bounds ? cut_longest(cut, comm->size) : 0};
+    CommWay way = sum_way(&shape, comm->way);
+    range->halves = way == COMM_HALVING;
+    range->slices = sum_by_slices(&shape, way);
 }
 
 static void begin(Comm *comm, Range range)
@@ -136,7 +139,7 @@ static void begin(Comm *comm, Range range)
         m->range = mem_resize(m->range, (size_t)m->range_capacity * sizeof *m->range);
     }
     range.id = ++m->begun;
-    range.halves = by_halving(comm, &range);
+    find_way(comm, &range);
     m->range[m->range_count++] = range;
     if (!range.collect) m->gathers = range.number;
     node_group_mark(&m->group, MARK_BEGUN, m->begun);
@@ -161,14 +164,14 @@ static void mpi_sum_begin(Comm *comm, int64_t offset, int64_t count)
 
 static void mpi_reduce_begin(Comm *comm, const Bounds *bounds)
 {
-    begin(comm, (Range){.base = arenas(comm), .cut = {.bounds = bounds}, .collect = true});
+    begin(comm, (Range){.base = arenas(comm), .cut = cut_at(bounds), .collect = true});
 }
 
 static void mpi_gather_begin(Comm *comm, const Bounds *bounds, int64_t shift)
 {
     begin(comm, (Range){.base = ((const Messages *)comm->impl)->group.params,
                         .shift = shift,
-                        .cut = {.bounds = bounds},
+                        .cut = cut_at(bounds),
                         .spread = true,
                         .number = comm->gathers});
 }
@@ -177,7 +180,7 @@ static void mpi_push_begin(Comm *comm, const CommPush *push)
 {
     begin(comm, (Range){.base = arenas(comm),
                         .shift = push->shift,
-                        .cut = {.bounds = push->bounds},
+                        .cut = cut_at(push->bounds),
                         .collect = true,
                         .push = *push,
                         .number = comm->pushes});

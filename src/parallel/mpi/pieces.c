@@ -31,7 +31,8 @@ static Slice slice_of(const Comm *comm, const Slot *slot, int rail_rank)
     int64_t end = cut_bound(&range->cut, comm->size, part + 1);
     int64_t begin = cut_bound(&range->cut, comm->size, part) + range->done;
     if (begin > end) begin = end;
-    int64_t count = end - begin < m->slice ? end - begin : m->slice;
+    int64_t count = end - begin;
+    if (range->slices && count > m->slice) count = m->slice;
     return (Slice){range->shift + begin, (int)count};
 }
 
@@ -108,18 +109,44 @@ typedef struct Block {
     const Comm *comm;
     const Slot *slot;
     HalvingMessage left;
+    /* of given bounds: the next shard to look at */
+    int shard;
 } Block;
+
+static Block block_of(const Comm *comm, const Slot *slot, HalvingMessage message)
+{
+    return (Block){comm, slot, message, slot->shard};
+}
+
+/* Is the shard's owner on this rail, at a place of the message? *rank: on the rail. */
+static bool owner_in(const Block *block, int shard, int *rank)
+{
+    const Messages *m = block->comm->impl;
+    int owner = block->slot->range.cut.bounds->rank[shard];
+    if (owner % m->group.size != m->group.rank) return false;
+    *rank = owner / m->group.size;
+    int place = m->halving->place[*rank];
+    return place >= block->left.begin && place < block->left.end;
+}
 
 static bool next_slice(Block *block, Slice *slice)
 {
     const Messages *m = block->comm->impl;
+    const Slot *slot = block->slot;
     int first, last;
-    if (!halving_next(m->halving, &block->left, !block->slot->range.cut.bounds, &first, &last))
-        return false;
-    Slice end = slice_of(block->comm, block->slot, last);
-    *slice = slice_of(block->comm, block->slot, first);
-    slice->count = (int)(end.at + end.count - slice->at);
-    return true;
+    if (!slot->range.cut.bounds) {
+        if (!halving_next(m->halving, &block->left, true, &first, &last)) return false;
+        Slice end = slice_of(block->comm, slot, last);
+        *slice = slice_of(block->comm, slot, first);
+        slice->count = (int)(end.at + end.count - slice->at);
+        return true;
+    }
+    while (block->shard < slot->shard_end) {
+        if (!owner_in(block, block->shard++, &first)) continue;
+        *slice = slice_of(block->comm, slot, first);
+        if (slice->count > 0) return true;
+    }
+    return false;
 }
 
 static int block_count(Block block)
@@ -139,17 +166,9 @@ static float *block_whole(Block block)
                : NULL;
 }
 
-/* Where else it lies: each place has one of its own in the staging memory. */
-static float *block_staging(Block block)
-{
-    const Messages *m = block.comm->impl;
-    return block.slot->staging + block.left.begin * m->slice;
-}
-
-static void block_pack(Block block)
+static void block_pack(Block block, float *to)
 {
     Slice slice;
-    float *to = block_staging(block);
     while (next_slice(&block, &slice)) {
         memcpy(to, mine_at(block.comm->impl, block.slot, slice), (size_t)slice.count * sizeof *to);
         to += slice.count;
@@ -157,10 +176,9 @@ static void block_pack(Block block)
 }
 
 /* Puts what has come. */
-static void block_unpack(Block block)
+static void block_unpack(Block block, const float *from)
 {
     Slice slice;
-    const float *from = block_staging(block);
     while (next_slice(&block, &slice)) {
         memcpy(mine_at(block.comm->impl, block.slot, slice), from,
                (size_t)slice.count * sizeof *from);
@@ -169,10 +187,9 @@ static void block_unpack(Block block)
 }
 
 /* Adds what has come; the sum has the lower ranks' first. */
-static void block_add(Block block, bool mine_first)
+static void block_add(Block block, const float *from, bool mine_first)
 {
     Slice slice;
-    const float *from = block_staging(block);
     while (next_slice(&block, &slice)) {
         float *mine = mine_at(block.comm->impl, block.slot, slice);
         const float *both[] = {mine_first ? mine : from, mine_first ? from : mine};
@@ -181,24 +198,26 @@ static void block_add(Block block, bool mine_first)
     }
 }
 
-static void send_block(Comm *comm, Slot *slot, HalvingMessage message, int tag)
+/* What a block is sent from or received into where it lies in many places: the staging memory, in
+ * which a round's blocks lie one behind the other. Returns where the next one does. */
+static float *send_block(Comm *comm, Slot *slot, HalvingMessage message, int tag, float *staging)
 {
-    Block block = {comm, slot, message};
+    Block block = block_of(comm, slot, message);
     float *from = block_whole(block);
-    if (!from) {
-        block_pack(block);
-        from = block_staging(block);
-    }
-    send(comm, slot, from, block_count(block), message.peer, tag);
+    int count = block_count(block);
+    if (!from) block_pack(block, staging);
+    send(comm, slot, from ? from : staging, count, message.peer, tag);
+    return staging + count;
 }
 
 /* What is added goes to the staging memory first. */
-static void receive_block(Comm *comm, Slot *slot, HalvingMessage message, int tag)
+static float *receive_block(Comm *comm, Slot *slot, HalvingMessage message, int tag, float *staging)
 {
-    Block block = {comm, slot, message};
+    Block block = block_of(comm, slot, message);
     float *whole = slot->state == SLOT_COLLECT ? NULL : block_whole(block);
-    receive(comm->impl, slot, whole ? whole : block_staging(block), block_count(block),
-            message.peer, tag);
+    int count = block_count(block);
+    receive(comm->impl, slot, whole ? whole : staging, count, message.peer, tag);
+    return staging + count;
 }
 
 static const HalvingRound *round_of(const Comm *comm, const Slot *slot)
@@ -210,19 +229,23 @@ static void start_round(Comm *comm, Slot *slot, int tag)
 {
     const HalvingRound *round = round_of(comm, slot);
     bool collect = slot->state == SLOT_COLLECT;
-    if (collect) receive_block(comm, slot, round->received, tag);
+    float *at = slot->staging;
+    if (collect) at = receive_block(comm, slot, round->received, tag, at);
     for (int i = 0; i < round->sends; ++i)
-        (collect ? send_block : receive_block)(comm, slot, round->sent[i], tag);
-    if (!collect) send_block(comm, slot, round->received, tag);
+        at = (collect ? send_block : receive_block)(comm, slot, round->sent[i], tag, at);
+    if (!collect) send_block(comm, slot, round->received, tag, at);
 }
 
 static void end_round(const Comm *comm, const Slot *slot)
 {
     const HalvingRound *round = round_of(comm, slot);
-    if (slot->state == SLOT_COLLECT) block_add((Block){comm, slot, round->received}, round->first);
+    const float *at = slot->staging;
+    if (slot->state == SLOT_COLLECT)
+        block_add(block_of(comm, slot, round->received), at, round->first);
     for (int i = 0; slot->state == SLOT_SPREAD && i < round->sends; ++i) {
-        Block block = {comm, slot, round->sent[i]};
-        if (!block_whole(block)) block_unpack(block);
+        Block block = block_of(comm, slot, round->sent[i]);
+        if (!block_whole(block)) block_unpack(block, at);
+        at += block_count(block);
     }
 }
 
@@ -272,8 +295,9 @@ static void push_slice(const Comm *comm, const Slot *slot)
     const float *sum = mine_at(m, slot, mine);
     bool summed = slot->range.halves;
     int ranks = summed ? comm->size : m->group.size;
+    int64_t in_shard = mine.at - slot->range.shift - bounds_at(push->bounds, comm->rank);
     TreePush leaves = {.level = push->level,
-                       .level_at = push->at + slot->range.done,
+                       .level_at = push->at + in_shard,
                        .in = summed ? &sum : slot->in,
                        .ins = summed ? 1 : m->rail_size,
                        .first = push->first / ranks,
@@ -339,22 +363,37 @@ bool piece_advance(Comm *comm, Slot *slot)
     return moved;
 }
 
-/* The next piece of the oldest range: a slice of every shard, or a part that is cut by itself. */
+/* The shards that have something in the slot's cut, and behind them no other. */
+static void find_shards(Range *range, Slot *slot)
+{
+    const Cut *cut = &slot->range.cut;
+    const Bounds *b = cut->bounds;
+    slot->shard = range->shard;
+    slot->shard_end = b->count;
+    if (range->slices) return;
+    while (slot->shard < b->count && b->begin[slot->shard + 1] <= cut->offset) ++slot->shard;
+    range->shard = slot->shard_end = slot->shard;
+    while (slot->shard_end < b->count && b->begin[slot->shard_end] < cut->offset + cut->count)
+        ++slot->shard_end;
+}
+
+/* The next piece of the oldest range: a slice of every shard, or a range that is cut by itself. */
 static void cut_piece(const Comm *comm, Messages *m, Slot *slot)
 {
     Range *range = &m->range[m->range_first];
-    int64_t all = range->cut.count;
+    int64_t all = range->cut.count, most = range->cut.bounds ? m->uneven : m->even;
     slot->range = *range;
-    if (range->cut.bounds) {
+    if (range->slices) {
         range->done += m->slice;
         all = cut_longest(&range->cut, comm->size);
     } else {
         Cut *cut = &slot->range.cut;
         cut->offset += range->done;
-        cut->count = all - range->done < m->even ? all - range->done : m->even;
+        cut->count = all - range->done < most ? all - range->done : most;
         slot->range.done = 0;
         range->done += cut->count;
     }
+    if (range->cut.bounds) find_shards(range, slot);
     slot->last = range->done >= all;
 }
 

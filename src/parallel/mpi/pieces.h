@@ -22,9 +22,12 @@ typedef struct Range {
     Cut cut;
     /* phases that it has; in rounds of halving, or each rank with each other one at once */
     bool collect, spread, halves;
-    /* Elements that are in pieces: of every shard; where the cut is even, of the range, whose
-     * pieces are cut in slices each. */
+    /* pieces are the next slices of all shards; else ranges that follow each other */
+    bool slices;
+    /* elements that are in pieces: of every shard, or of the range */
     int64_t done;
+    /* of given bounds: no shard before this one has anything left */
+    int shard;
     /* level NULL: it is none */
     CommPush push;
     /* number among all that was begun, from 1 on */
@@ -36,8 +39,11 @@ typedef struct Range {
 /* One piece in flight. */
 typedef struct Slot {
     SlotState state;
-    /* done: where in the shards this piece begins; an even cut is the piece's own */
+    /* done: where in the shards this piece begins; the cut is the piece's own where that is a
+     * range */
     Range range;
+    /* of given bounds: the shards with something in the piece, up to the last one */
+    int shard, shard_end;
     /* number of it */
     uint32_t piece;
     /* of its range */
@@ -62,8 +68,8 @@ typedef struct Messages {
     MPI_Comm comm;
     /* ranks of the rail, that is, groups; this rank's number among them */
     int rail_size, rail_rank;
-    /* elements, at most; of an even piece */
-    int64_t slice, even;
+    /* elements, at most; of a piece that is a range, and of one that is cut at given bounds */
+    int64_t slice, even, uneven;
     /* owned */
     Halving *halving;
     /* of a slot */

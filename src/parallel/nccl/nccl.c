@@ -102,6 +102,8 @@ static void nccl_close(Comm *comm)
 typedef struct Range {
     float *base;
     Cut cut;
+    /* of pieces: the next slices of all shards, not all of the cut */
+    bool slices;
 } Range;
 
 typedef struct Slice {
@@ -117,8 +119,8 @@ static Slice slice_of(const Comm *comm, const Range *range, int64_t done, int ra
     int part = range->cut.bounds ? rank : state->halving->place[rank];
     int64_t begin = cut_bound(&range->cut, comm->size, part) + done;
     int64_t left = cut_bound(&range->cut, comm->size, part + 1) - begin;
-    int64_t most = state->slice_elements < left ? state->slice_elements : left;
-    return (Slice){range->base + begin, most > 0 ? most : 0};
+    if (range->slices && left > state->slice_elements) left = state->slice_elements;
+    return (Slice){range->base + begin, left > 0 ? left : 0};
 }
 
 static size_t bytes_of(Slice slice)
@@ -306,21 +308,31 @@ static void queue_piece(const Comm *comm, const Work *work, const Range *range, 
     if (work->spread) move(comm, range, done, GATHER);
 }
 
+/* What halving receives in a round may be all of a range at given bounds; of slices, and of an even
+ * cut, whose slices are longer than even by a line at most, there is room for all from the start.
+ * Of pieces of either kind those that are fewer. */
 static void queue(const Comm *comm, const Work *work)
 {
     const NcclState *state = comm->impl;
-    const Cut *cut = &work->range.cut;
-    /* a slice is longer than even by a line at most */
-    int64_t even = (state->slice_elements - LINE_FLOATS) * comm->size;
-    int64_t step = cut->bounds ? state->slice_elements : even;
-    int64_t all = cut->bounds ? cut_longest(cut, comm->size) : cut->count;
+    Range piece = work->range;
+    Cut whole = piece.cut;
+    int64_t slice = state->slice_elements, room = slice * (comm->size - 1);
+    int64_t step = (slice - LINE_FLOATS) * comm->size, all = whole.count;
+    if (whole.bounds && step > room) step = room;
+    int64_t longest = whole.bounds ? cut_longest(&whole, comm->size) : 0;
+    piece.slices = whole.bounds && (!state->halves || work->push ||
+                                    (longest + slice - 1) / slice <= (all + step - 1) / step);
+    if (piece.slices) {
+        step = slice;
+        all = longest;
+    }
     begin(comm);
     for (int64_t done = 0; done < all; done += step) {
-        Range piece = work->range;
-        if (!cut->bounds)
-            piece.cut =
-                (Cut){.offset = cut->offset + done, .count = all - done < step ? all - done : step};
-        queue_piece(comm, work, &piece, cut->bounds ? done : 0);
+        if (!piece.slices) {
+            piece.cut.offset = whole.offset + done;
+            piece.cut.count = all - done < step ? all - done : step;
+        }
+        queue_piece(comm, work, &piece, piece.slices ? done : 0);
     }
     end(comm);
 }
@@ -348,19 +360,19 @@ static void nccl_sum_begin(Comm *comm, int64_t offset, int64_t count)
 
 static void nccl_reduce_begin(Comm *comm, const Bounds *bounds)
 {
-    Range range = {.base = comm->arena, .cut = {.bounds = bounds}};
+    Range range = {.base = comm->arena, .cut = cut_at(bounds)};
     queue(comm, &(Work){.range = range, .sum = true});
 }
 
 static void nccl_gather_begin(Comm *comm, const Bounds *bounds, int64_t shift)
 {
-    Range range = {.base = comm->params + shift, .cut = {.bounds = bounds}};
+    Range range = {.base = comm->params + shift, .cut = cut_at(bounds)};
     queue(comm, &(Work){.range = range, .spread = true});
 }
 
 static void nccl_push_begin(Comm *comm, const CommPush *push)
 {
-    Range range = {.base = comm->arena + push->shift, .cut = {.bounds = push->bounds}};
+    Range range = {.base = comm->arena + push->shift, .cut = cut_at(push->bounds)};
     queue(comm, &(Work){.range = range, .push = push});
 }
 

@@ -8,18 +8,16 @@
  * of an arena that does; slices of small ranges may be empty. */
 int64_t slice_bound(int64_t offset, int64_t count, int parts, int part);
 
-/* How a range is cut among ranks: at given bounds, or, where there are none, evenly as slice_bound
- * does. */
+/* How a range is cut among ranks: at given bounds, which may begin before and end behind it, or,
+ * where there are none, evenly as slice_bound does. */
 typedef struct Cut {
     int64_t offset, count;
     /* borrowed; NULL: even */
     const Bounds *bounds;
 } Cut;
-static inline int64_t cut_bound(const Cut *cut, int parts, int part)
-{
-    return cut->bounds ? bounds_at(cut->bounds, part)
-                       : slice_bound(cut->offset, cut->count, parts, part);
-}
+/* All of what they cut. */
+Cut cut_at(const Bounds *bounds);
+int64_t cut_bound(const Cut *cut, int parts, int part);
 /* Elements of the longest part. */
 int64_t cut_longest(const Cut *cut, int parts);
 

@@ -41,6 +41,12 @@ typedef struct Load {
     double mean;
 } Load;
 
+/* In thirds of a latency. */
+static double waits_of(Load load, double pieces)
+{
+    return 2 * load.rounds + pieces * (load.most + load.mean) / 2;
+}
+
 static Load load_of(CommWay way, int rail)
 {
     if (way == COMM_ALL_TO_ALL) return (Load){rail - 1, 1, rail - 1};
@@ -48,24 +54,44 @@ static Load load_of(CommWay way, int rail)
                   (double)halving_all_sends(rail) / rail};
 }
 
-/* In thirds of a latency. */
-static double waits_of(Load load, double pieces)
+int64_t sum_range_elements(int ranks, int width, int64_t arena_elements)
 {
-    return 2 * load.rounds + pieces * (load.most + load.mean) / 2;
+    return sum_piece_elements(ranks, width, arena_elements) / width;
 }
 
-int64_t sum_pieces(const SumShape *shape)
+static int64_t parts_of(int64_t all, int64_t part)
 {
-    int64_t slice = sum_slice_elements(shape->ranks, shape->width, shape->arena_elements),
-            even = sum_piece_elements(shape->ranks, shape->width, shape->arena_elements);
-    int64_t piece = shape->bounds ? slice * shape->ranks : even;
-    return (shape->elements + piece - 1) / piece;
+    return (all + part - 1) / part;
+}
+
+/* Pieces of slices, and of ranges. */
+static int64_t slices_of(const SumShape *s)
+{
+    return parts_of(s->longest, sum_slice_elements(s->ranks, s->width, s->arena_elements));
+}
+
+static int64_t ranges_of(const SumShape *s)
+{
+    return parts_of(s->elements, sum_range_elements(s->ranks, s->width, s->arena_elements));
+}
+
+bool sum_by_slices(const SumShape *shape, CommWay way)
+{
+    if (shape->longest == 0) return false;
+    return way != COMM_HALVING || slices_of(shape) <= ranges_of(shape);
+}
+
+int64_t sum_pieces(const SumShape *shape, CommWay way)
+{
+    if (shape->longest > 0) return sum_by_slices(shape, way) ? slices_of(shape) : ranges_of(shape);
+    return parts_of(shape->elements,
+                    sum_piece_elements(shape->ranks, shape->width, shape->arena_elements));
 }
 
 SumCost sum_cost(const SumShape *shape, CommWay way, Link link)
 {
     int rail = shape->ranks / shape->width, phases = shape->collect + shape->spread;
-    int64_t pieces = sum_pieces(shape);
+    int64_t pieces = sum_pieces(shape, way);
     Load load = load_of(way, rail);
     double bytes = (double)shape->elements / shape->width * sizeof(float) * (rail - 1) / rail;
     int64_t most = way == COMM_ALL_TO_ALL ? phases * load.most
@@ -94,6 +120,11 @@ CommWay sum_way(const SumShape *shape, CommWay asked)
 {
     if (!can_halve(shape)) return COMM_ALL_TO_ALL;
     if (asked != COMM_BY_RULE) return asked;
-    bool halves = sum_pieces(shape) >= sum_halving_from(shape->ranks / shape->width);
-    return halves ? COMM_HALVING : COMM_ALL_TO_ALL;
+    int rail = shape->ranks / shape->width;
+    double waits[2];
+    for (int h = 0; h < 2; ++h) {
+        CommWay way = h ? COMM_HALVING : COMM_ALL_TO_ALL;
+        waits[h] = waits_of(load_of(way, rail), (double)sum_pieces(shape, way));
+    }
+    return waits[1] < waits[0] ? COMM_HALVING : COMM_ALL_TO_ALL;
 }

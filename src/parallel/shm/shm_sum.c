@@ -42,7 +42,7 @@ void shm_sum_begin(Comm *comm, int64_t offset, int64_t count)
 
 void shm_reduce_begin(Comm *comm, const Bounds *bounds)
 {
-    post(comm, (Cut){.bounds = bounds}, false);
+    post(comm, cut_at(bounds), false);
 }
 
 /* Brings shm->due up to date. Returns the first rank that has not yet posted all that this one has,

@@ -72,7 +72,23 @@ static int64_t even(int64_t count, int parts, int part)
     return count / parts * part + count % parts * part / parts;
 }
 
-static void cut_bucket(const Plan *plan, const BucketParams *bucket, int64_t *boundary)
+/* Where ranks are more than places where a shard may begin, each shard could be of any rank up to
+ * the next one that has something. Which it is changes from shard to shard and from bucket to
+ * bucket, so that in all of them ranks have about as much as each other, and so have the halves of
+ * a bucket that ranks exchange (parallel/order/halving.h). */
+static void deal_out(int64_t *boundary, int dp, int bucket)
+{
+    int shard = bucket;
+    for (int r = 0, next; r < dp; r = next) {
+        for (next = r + 1; next < dp && boundary[next] == boundary[next + 1];) ++next;
+        if (boundary[r] == boundary[r + 1]) continue;
+        int owner = r + shard++ % (next - r);
+        for (int k = r + 1; k <= owner; ++k) boundary[k] = boundary[r];
+    }
+}
+
+/* number: the bucket's. One that two stages have must be cut alike by both. */
+static void cut_bucket(const Plan *plan, const BucketParams *bucket, int number, int64_t *boundary)
 {
     int dp = plan->shape.dp;
     bool metrics = bucket->begin == plan->metrics_offset;
@@ -81,6 +97,8 @@ static void cut_bucket(const Plan *plan, const BucketParams *bucket, int64_t *bo
         boundary[r] = metrics ? bucket->begin
                               : shard_bound(plan, bucket, even(bucket->weight, dp, r), &below);
     boundary[dp] = bucket->end;
+    if (bucket->count > 0 && plan_tied_across(plan, bucket->param[0])) number = 0;
+    deal_out(boundary, dp, number);
 }
 
 /* How the bucket of this stage that holds place `at` of the gradients is cut, or NULL. */
@@ -132,19 +150,19 @@ const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket)
     return NULL;
 }
 
-/* load: of each replica, where whole tensors are wanted */
-static void cut_own(const Plan *plan, const Buckets *buckets, int b, int64_t *load,
+/* load: of each replica, where whole tensors are wanted; number: the bucket's, in the stage */
+static void cut_own(const Plan *plan, const Buckets *buckets, int b, int number, int64_t *load,
                     int64_t *boundary)
 {
     BucketParams bucket = bucket_params(plan, buckets, b);
-    if (!whole_cut(plan, &bucket, load, boundary)) cut_bucket(plan, &bucket, boundary);
+    if (!whole_cut(plan, &bucket, load, boundary)) cut_bucket(plan, &bucket, number, boundary);
     mem_free(&bucket.param);
 }
 
 void plan_shards(Plan *plan)
 {
     const Graph *g = plan->graph;
-    int dp = plan->shape.dp;
+    int dp = plan->shape.dp, number = 0;
     int64_t *load = mem_new((size_t)dp * sizeof *load);
     int64_t *boundary = mem_new((size_t)(dp + 1) * sizeof *boundary);
     for (int k = 0; k < plan->chunk_count; ++k) {
@@ -152,7 +170,7 @@ void plan_shards(Plan *plan)
         c->shard = mem_new((size_t)(c->buckets.count + 1) * sizeof *c->shard);
         for (int b = 0; b < c->buckets.count; ++b) {
             if (is_tied(plan, &c->buckets, b)) continue;
-            cut_own(plan, &c->buckets, b, load, boundary);
+            cut_own(plan, &c->buckets, b, number++, load, boundary);
             bounds_init(&c->shard[b], boundary, dp);
         }
     }

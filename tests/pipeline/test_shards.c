@@ -1,0 +1,115 @@
+/* How buckets are cut among many more replicas than they have places to cut at: each value is one
+ * replica's, replicas have about as much as each other, in halving each receives about as much, and
+ * two stages cut what they share alike. */
+#include "draft.h"
+
+#include "pipeline/plan/plan.h"
+
+enum { RANKS = 1024, TIED_RANKS = 24, MOST_STAGES = 2 };
+
+static void open_case(Fixture *f, const char *model, int side, int stages)
+{
+    *f = (Fixture){.how = {.model = model,
+                           .table = &backend_cpu,
+                           .side = side,
+                           .shape = {stages, 1, 2},
+                           .schedule = SCHEDULE_GPIPE}};
+    CHECK_OK(open_graph(f));
+    CHECK_OK(make_schedule(f));
+    f->first = random_cut(f->graph, stages, 0);
+}
+
+static void close_case(Fixture *f)
+{
+    schedule_free(&f->schedule);
+    mem_free(&f->first);
+    graph_free(&f->graph);
+    backend_close(&f->backend);
+    config_free(&f->config);
+}
+
+static Plan *plan_of(const Fixture *f, int dp, int stage)
+{
+    Plan *plan = NULL;
+    PlanOptions options = {.shape = {dp, f->how.shape.stages, 1},
+                           .stage = stage,
+                           .schedule = f->schedule,
+                           .first = f->first,
+                           .bucket_bytes = (size_t)4 << 20,
+                           .zero = ZERO_STATE,
+                           .param_sharers = 1};
+    CHECK_OK(plan_new(&plan, f->graph, &options));
+    return plan;
+}
+
+/* Adds what each rank receives of a bucket, of which rank owner[i] keeps count[i]: in a round a
+ * rank keeps what has its own number's lowest bits, one more than before. */
+static void add_received(const Bounds *b, double *received)
+{
+    for (int rank = 0; rank < RANKS; ++rank)
+        for (int bit = 1; bit < RANKS; bit *= 2)
+            for (int i = 0; i < b->count; ++i)
+                if (((b->rank[i] ^ rank) & (2 * bit - 1)) == 0)
+                    received[rank] += (double)(b->begin[i + 1] - b->begin[i]);
+}
+
+static void all_have_as_much(void)
+{
+    Fixture f;
+    static double received[RANKS];
+    open_case(&f, "model: {name: mlp, hidden: [1024, 1024, 1024, 1024, 1024, 1024, 1024]}\n", 8, 1);
+    Plan *plan = plan_of(&f, RANKS, 0);
+    const Buckets *buckets = &plan->chunk[0].buckets;
+    int64_t all = 0, values = 0, most = 0;
+    double most_received = 0, mean = 0;
+    for (int i = 0; i < f.graph->param_count; ++i) values += f.graph->param[i].elements;
+    for (int r = 0; r < RANKS; ++r) {
+        int64_t mine = 0;
+        for (int i = 0; i < f.graph->param_count; ++i) {
+            int64_t first, count;
+            plan_shard(plan, i, r, &first, &count);
+            mine += count;
+        }
+        all += mine;
+        most = mine > most ? mine : most;
+    }
+    CU_ASSERT_EQUAL(all, values);
+    /* in the mean 1.6 chunks; one of each bucket would be seven */
+    CU_ASSERT_TRUE(most < 5 * FLAT_CHUNK);
+    CU_ASSERT_TRUE(buckets->count > 5);
+    for (int b = 0; b < buckets->count; ++b)
+        if (bucket_has_params(plan, &plan->chunk[0], b))
+            add_received(&plan->chunk[0].shard[b], received);
+    for (int r = 0; r < RANKS; ++r) {
+        mean += received[r] / RANKS;
+        most_received = received[r] > most_received ? received[r] : most_received;
+    }
+    CU_ASSERT_TRUE(most_received < 1.25 * mean);
+    plan_free(&plan);
+    close_case(&f);
+}
+
+/* The embedding and the head's matrix: one tensor, in buckets of other numbers on two stages. */
+static void stages_cut_alike(void)
+{
+    Fixture f;
+    int64_t part[MOST_STAGES][TIED_RANKS][2];
+    open_case(&f, "model: {name: gpt2, layers: 2, width: 48, heads: 2, context: 8}\n", 0, 2);
+    int param[MOST_STAGES] = {0, 0};
+    for (int i = 0; i < f.graph->param_count; ++i)
+        if (f.graph->param[i].tied >= 0) {
+            param[0] = f.graph->param[i].tied;
+            param[1] = i;
+        }
+    CU_ASSERT_NOT_EQUAL(param[0], param[1]);
+    for (int stage = 0; stage < MOST_STAGES; ++stage) {
+        Plan *plan = plan_of(&f, TIED_RANKS, stage);
+        for (int r = 0; r < TIED_RANKS; ++r)
+            plan_shard(plan, param[stage], r, &part[stage][r][0], &part[stage][r][1]);
+        plan_free(&plan);
+    }
+    CU_ASSERT_EQUAL(memcmp(part[0], part[1], sizeof part[0]), 0);
+    close_case(&f);
+}
+
+TEST_MAIN("shards", {"all have as much", all_have_as_much}, {"stages cut alike", stages_cut_alike})
