@@ -1,5 +1,6 @@
 /* Ordered sums by messages, for ranks on several nodes. A range is cut in one shard per rank, and
- * moves in pieces, which have a slice of every shard. Two phases a piece: every rank sends each
+ * moves in pieces, which have a slice of every shard; or, by halving and at given bounds, of the
+ * shards that lie there (sum_by_slices). Two phases a piece: every rank sends each
  * peer that peer's slice and sums its own slice from all of them, in tree order; then it sends the
  * sum to all. The bytes on the wire are those of a ring, and the order is ours. Where a rank alone
  * gets the sums of its shard the second phase is left out; gathering parameters is the second phase
