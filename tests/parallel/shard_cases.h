@@ -302,6 +302,34 @@ static void large_and_lopsided(void)
     }
 }
 
+/* Two turns' leaves of such shards, pushed. */
+static int64_t wrong_pushes(Comm *comm, const Drawn *drawn)
+{
+    enum { TURNS = 2 };
+    int size = comm->size, levels = tree_levels_between(TURNS, size);
+    const int64_t *bound = drawn->bound, *mine = &bound[comm->rank];
+    int64_t bad = 0, number = 0;
+    float *level[32];
+    for (int k = 0; k < levels; ++k)
+        level[k] = mem_new((size_t)(mine[1] - mine[0] + 1) * sizeof(float));
+    for (int turn = 0; turn < TURNS; ++turn) {
+        while (!comm_push_wait(comm, number)) {
+        }
+        for (int64_t e = bound[0]; e < bound[size]; ++e)
+            comm->arena[e] = tree_value(turn * size + comm->rank, e, TURNS);
+        CommPush push = {
+            .bounds = &drawn->bounds, .level = level, .first = turn * size, .leaves = TURNS * size};
+        number = comm_push_begin(comm, &push);
+    }
+    comm_wait(comm);
+    for (int64_t e = mine[0]; e < mine[1]; ++e) {
+        float want = tree_reference(TURNS * size, e, TURNS);
+        bad += memcmp(&want, &level[0][e - mine[0]], sizeof want) != 0;
+    }
+    for (int k = 0; k < levels; ++k) mem_free(&level[k]);
+    return bad;
+}
+
 /* One rank in three has something, and longer than a message holds: most have nothing in a slice of
  * all shards. */
 static void few_have_all(void)
@@ -325,6 +353,8 @@ static void few_have_all(void)
         comm_allgather_begin(comm, &drawn.bounds, 0);
         comm_wait(comm);
         CU_ASSERT_EQUAL(wrong_params(comm, bound, 2), 0);
+        world_barrier(&test_world);
+        CU_ASSERT_EQUAL(wrong_pushes(comm, &drawn), 0);
         drawn_fini(&drawn);
         comm_free(&comm);
     }

@@ -1,6 +1,6 @@
 /* How buckets are cut among many more replicas than they have places to cut at: each value is one
  * replica's, replicas have about as much as each other, in halving each receives about as much, and
- * two stages cut what they share alike. */
+ * two stages cut what they share alike, as the ranks of a tensor group what each has whole. */
 #include "draft.h"
 
 #include "pipeline/plan/plan.h"
@@ -112,4 +112,54 @@ static void stages_cut_alike(void)
     close_case(&f);
 }
 
-TEST_MAIN("shards", {"all have as much", all_have_as_much}, {"stages cut alike", stages_cut_alike})
+/* Rank's part of the model in a tensor group, and its plan. */
+static Plan *plan_of_group(const Fixture *f, Graph **graph, int rank, int dp, size_t bucket_bytes)
+{
+    enum { GROUP = 2 };
+    Plan *plan = NULL;
+    CHECK_OK(graph_build(graph, f->config, f->input, 1000));
+    CHECK_OK(graph_split(graph, f->config, rank, GROUP));
+    CHECK_OK(graph_fuse(*graph, &backend_cpu));
+    CHECK_OK(graph_plan(*graph, f->backend));
+    int first[] = {0, (*graph)->node_count};
+    PlanOptions options = {.shape = {dp, 1, GROUP},
+                           .schedule = f->schedule,
+                           .first = first,
+                           .bucket_bytes = bucket_bytes,
+                           .zero = ZERO_STATE,
+                           .param_sharers = 1};
+    CHECK_OK(plan_new(&plan, *graph, &options));
+    return plan;
+}
+
+/* Of three heads one rank has two and the other one: their slices differ in length, and so does
+ * what of a bucket is empty. */
+static void groups_cut_alike(void)
+{
+    Fixture f;
+    int64_t bad = 0, whole = 0;
+    open_case(&f, "model: {name: gpt2, layers: 2, width: 60, heads: 3, context: 12}\n", 0, 1);
+    for (int dp = 2; dp < 200; dp += 1 + dp / 4)
+        for (size_t bytes = 4096; bytes <= 1 << 20; bytes *= 2) {
+            Graph *graph[2];
+            Plan *plan[2];
+            for (int r = 0; r < 2; ++r) plan[r] = plan_of_group(&f, &graph[r], r, dp, bytes);
+            for (int i = 0; i < graph[0]->param_count; ++i)
+                for (int d = 0; d < dp && graph[0]->param[i].cut.parts == 0; ++d) {
+                    int64_t first[2], count[2];
+                    for (int r = 0; r < 2; ++r) plan_shard(plan[r], i, d, &first[r], &count[r]);
+                    bad += first[0] != first[1] || count[0] != count[1];
+                    ++whole;
+                }
+            for (int r = 0; r < 2; ++r) {
+                plan_free(&plan[r]);
+                graph_free(&graph[r]);
+            }
+        }
+    CU_ASSERT_EQUAL(bad, 0);
+    CU_ASSERT_TRUE(whole > 10000);
+    close_case(&f);
+}
+
+TEST_MAIN("shards", {"all have as much", all_have_as_much}, {"stages cut alike", stages_cut_alike},
+          {"groups cut alike", groups_cut_alike})

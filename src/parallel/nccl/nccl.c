@@ -321,7 +321,7 @@ static void queue(const Comm *comm, const Work *work)
     if (whole.bounds && step > room) step = room;
     int64_t longest = whole.bounds ? cut_longest(&whole, comm->size) : 0;
     piece.slices = whole.bounds && (!state->halves || work->push ||
-                                    (longest + slice - 1) / slice <= (all + step - 1) / step);
+                                    (longest + slice - 1) / slice < (all + step - 1) / step);
     if (piece.slices) {
         step = slice;
         all = longest;

@@ -30,6 +30,7 @@ int64_t cut_bound(const Cut *cut, int parts, int part)
 int64_t cut_longest(const Cut *cut, int parts)
 {
     int64_t longest = 0;
+    if (cut->bounds) return bounds_longest(cut->bounds);
     for (int i = 0; i < parts; ++i) {
         int64_t length = cut_bound(cut, parts, i + 1) - cut_bound(cut, parts, i);
         longest = length > longest ? length : longest;

@@ -18,7 +18,7 @@ typedef struct Cut {
 /* All of what they cut. */
 Cut cut_at(const Bounds *bounds);
 int64_t cut_bound(const Cut *cut, int parts, int part);
-/* Elements of the longest part. */
+/* Elements of the longest part; at given bounds, of all that they cut. */
 int64_t cut_longest(const Cut *cut, int parts);
 
 #endif

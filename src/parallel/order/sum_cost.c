@@ -78,7 +78,7 @@ static int64_t ranges_of(const SumShape *s)
 bool sum_by_slices(const SumShape *shape, CommWay way)
 {
     if (shape->longest == 0) return false;
-    return way != COMM_HALVING || slices_of(shape) <= ranges_of(shape);
+    return way != COMM_HALVING || slices_of(shape) < ranges_of(shape);
 }
 
 int64_t sum_pieces(const SumShape *shape, CommWay way)

@@ -75,13 +75,14 @@ static int64_t even(int64_t count, int parts, int part)
 /* Where ranks are more than places where a shard may begin, each shard could be of any rank up to
  * the next one that has something. Which it is changes from shard to shard and from bucket to
  * bucket, so that in all of them ranks have about as much as each other, and so have the halves of
- * a bucket that ranks exchange (parallel/order/halving.h). */
-static void deal_out(int64_t *boundary, int dp, int bucket)
+ * a bucket that ranks exchange (parallel/order/halving.h). below: the weight of the ranks before,
+ * as all of a tensor group count it: what has some there may have no elements here. */
+static void deal_out(int64_t *boundary, const int64_t *below, int dp, int bucket)
 {
     int shard = bucket;
     for (int r = 0, next; r < dp; r = next) {
-        for (next = r + 1; next < dp && boundary[next] == boundary[next + 1];) ++next;
-        if (boundary[r] == boundary[r + 1]) continue;
+        for (next = r + 1; next < dp && below[next] == below[next + 1];) ++next;
+        if (below[r] == below[r + 1]) continue;
         int owner = r + shard++ % (next - r);
         for (int k = r + 1; k <= owner; ++k) boundary[k] = boundary[r];
     }
@@ -92,13 +93,15 @@ static void cut_bucket(const Plan *plan, const BucketParams *bucket, int number,
 {
     int dp = plan->shape.dp;
     bool metrics = bucket->begin == plan->metrics_offset;
-    int64_t below;
+    int64_t *below = mem_new((size_t)(dp + 1) * sizeof *below);
     for (int r = 0; r < dp; ++r)
         boundary[r] = metrics ? bucket->begin
-                              : shard_bound(plan, bucket, even(bucket->weight, dp, r), &below);
+                              : shard_bound(plan, bucket, even(bucket->weight, dp, r), &below[r]);
     boundary[dp] = bucket->end;
+    below[dp] = bucket->weight;
     if (bucket->count > 0 && plan_tied_across(plan, bucket->param[0])) number = 0;
-    deal_out(boundary, dp, number);
+    if (!metrics) deal_out(boundary, below, dp, number);
+    mem_free(&below);
 }
 
 /* How the bucket of this stage that holds place `at` of the gradients is cut, or NULL. */
