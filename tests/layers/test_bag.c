@@ -147,6 +147,10 @@ static void test_modes(void)
 
 static void test_bf16(void)
 {
+    Backend *backend = NULL;
+    BackendOptions options = {.threads = 1, .precision = DTYPE_BF16};
+    if (backend_open(&backend, &backend_poison, options) != OK) TEST_SKIP(fail_message());
+    backend_close(&backend);
     for (int m = 0; m < MODES; ++m) check(&backend_poison, DTYPE_BF16, 1, modes[m], SAMPLES - 2);
 }
 
