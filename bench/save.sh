@@ -38,15 +38,11 @@ holds() {
                 for (k = 1; k < i; k++) printf " %.1f", d[k]
                 printf "\n" }'
 }
-# Of a virtual machine's memory its host may have taken back what was idle; the first touch is slower than a disk then, and pages
-# that a process has just left are fast. So dd is timed beside a process that holds as much as a run does.
-hold() {
-    : >"$tmp/held"
-    "$tmp/save_copy" $((3 * bytes / 2)) "$(nproc)" hold >"$tmp/held" &
-    holder=$!
-    until [ -s "$tmp/held" ]; do sleep 0.1; done
-}
-let_go() { kill "$holder"; wait "$holder" 2>/dev/null || true; }
+# Of a virtual machine's memory its host may have taken back what was free; the first touch is slower than a disk then, and pages
+# that a process has just left are fast. So all memory that is free is filled with a file's pages first, nothing but holes: what dd
+# and a run take then has been touched, as on a machine whose memory is its own.
+truncate -s "$(awk '/^MemTotal/ { print $2 }' /proc/meminfo)K" "$at/holes"
+fill() { cat "$at/holes" >/dev/null; }
 drop() { dd of="$1" oflag=nocache conv=notrunc,fdatasync count=0 2>/dev/null; }
 now() { date +%s.%N; }
 rate() { awk -v b="$bytes" -v s="$1" 'BEGIN { printf "%.2f", b / s / 1e9 }'; }
@@ -71,17 +67,18 @@ for _ in $(seq "$rounds"); do
     file=$(ls "$at"/runs/r/checkpoints/step-*.h5) bytes=$(stat -c %s "$file")
     printf 'file of %d MB; memcpy of a rank'"'"'s part, all ranks at once: %s ms\n' $((bytes / 1000000)) "$(parts)"
     # the last steps once more, saved while training waits: from the first byte written to the end of the last sync
-    hold; a=$(now); dd if=/dev/zero of="$at/dd" bs=4M count=$((bytes / 4194304)) conv=fsync 2>/dev/null; b=$(now); let_go
+    fill; a=$(now); dd if=/dev/zero of="$at/dd" bs=4M count=$((bytes / 4194304)) conv=fsync 2>/dev/null; b=$(now)
     dd_s=$(awk -v a="$a" -v b="$b" 'BEGIN { print b - a }')
     rm -rf "$at/runs" "$at/dd"
-    steps=3 train strace -f -qq -ttt -T -y -e trace=pwrite64,fsync,pread64 -o "$tmp/trace" "${many[@]}" checkpoint.background=false
+    fill
+    steps=3 train strace -f --seccomp-bpf -qq -ttt -T -y -e trace=pwrite64,fsync,pread64 -o "$tmp/trace" "${many[@]}" checkpoint.background=false
     file=$(ls "$at"/runs/r/checkpoints/step-*.h5)
     write_s=$(between 'step-00000003[^ ]*part' pwrite64)
-    drop "$file"; hold; a=$(now); dd if="$file" of=/dev/null bs=4M 2>/dev/null; b=$(now); let_go
+    drop "$file"; fill; a=$(now); dd if="$file" of=/dev/null bs=4M 2>/dev/null; b=$(now)
     read_s=$(awk -v a="$a" -v b="$b" 'BEGIN { print b - a }')
-    drop "$file"
+    drop "$file"; fill
     # from where its table is opened to where the file is closed, all tensors set: calls that are few, as strace makes each slow
-    steps=3 train strace -f -qq -ttt -y -e trace=openat,close -o "$tmp/trace" "${many[@]}"
+    steps=3 train strace -f --seccomp-bpf -qq -ttt -y -e trace=openat,close -o "$tmp/trace" "${many[@]}"
     load_s=$(awk '!/step-00000003\.h5/ { next } / openat\(/ { a = $2 } / close\(/ { b = $2 } END { print b - a }' "$tmp/trace")
     echo "dd with fsync $(rate "$dd_s") GB/s, a save's bytes $(rate "$write_s"); dd reading $(rate "$read_s") GB/s, a load $(rate "$load_s")"
 done
