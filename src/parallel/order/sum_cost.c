@@ -41,17 +41,17 @@ typedef struct Load {
     double mean;
 } Load;
 
-/* In thirds of a latency. */
-static double waits_of(Load load, double pieces)
-{
-    return 2 * load.rounds + pieces * (load.most + load.mean) / 2;
-}
-
 static Load load_of(CommWay way, int rail)
 {
     if (way == COMM_ALL_TO_ALL) return (Load){rail - 1, 1, rail - 1};
     return (Load){halving_most_sends(rail), halving_rounds(rail),
                   (double)halving_all_sends(rail) / rail};
+}
+
+/* In thirds of a latency. */
+static double waits_of(Load load, double pieces)
+{
+    return 2 * load.rounds + pieces * (load.most + load.mean) / 2;
 }
 
 int64_t sum_range_elements(int ranks, int width, int64_t arena_elements)
@@ -116,15 +116,16 @@ int64_t sum_halving_from(int rail)
     return saved > 1e-9 ? (int64_t)(more / saved) + 1 : INT64_MAX;
 }
 
+static double waits_by(const SumShape *shape, CommWay way)
+{
+    Load load = load_of(way, shape->ranks / shape->width);
+    return waits_of(load, (double)sum_pieces(shape, way));
+}
+
 CommWay sum_way(const SumShape *shape, CommWay asked)
 {
     if (!can_halve(shape)) return COMM_ALL_TO_ALL;
     if (asked != COMM_BY_RULE) return asked;
-    int rail = shape->ranks / shape->width;
-    double waits[2];
-    for (int h = 0; h < 2; ++h) {
-        CommWay way = h ? COMM_HALVING : COMM_ALL_TO_ALL;
-        waits[h] = waits_of(load_of(way, rail), (double)sum_pieces(shape, way));
-    }
-    return waits[1] < waits[0] ? COMM_HALVING : COMM_ALL_TO_ALL;
+    bool halves = waits_by(shape, COMM_HALVING) < waits_by(shape, COMM_ALL_TO_ALL);
+    return halves ? COMM_HALVING : COMM_ALL_TO_ALL;
 }
