@@ -290,6 +290,7 @@ static void places(void)
             /* all have read it */
             if (comm->params_shared) world_barrier(&test_world);
         }
+        bad += wrong_gathered(comm, &placed[ROUNDS % 2], ROUNDS);
         comm_wait(comm);
         CU_ASSERT_EQUAL(bad, 0);
         CU_ASSERT_EQUAL(comm->gathers, ROUNDS + 1);
