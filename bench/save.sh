@@ -11,6 +11,7 @@ ranks=${RANKS:-1} size=${SIZE:-124m} rounds=${ROUNDS:-3} steps=${STEPS:-60} many
 read -ra more <<<"${MORE:-}"
 [ "$ranks" = 1 ] || many=(mpirun --oversubscribe --bind-to none -n "$ranks")
 ${CC:-gcc} -O2 -fopenmp "$here/save_copy.c" -o "$tmp/save_copy"
+${CC:-gcc} -O2 "$here/read_new.c" -o "$tmp/read_new"
 head -c 400000 /dev/urandom >"$at/text"
 "$weft" data import text "$at/text" -o "$at/text.h5" >/dev/null
 # train COMMAND... [KEY=VALUE] : under it, with the configuration of all runs
@@ -76,9 +77,10 @@ for _ in $(seq "$rounds"); do
     write_s=$(between 'step-00000003[^ ]*part' pwrite64)
     drop "$file"; fill; a=$(now); dd if="$file" of=/dev/null bs=4M 2>/dev/null; b=$(now)
     read_s=$(awk -v a="$a" -v b="$b" 'BEGIN { print b - a }')
+    drop "$file"; fill; new_s=$("$tmp/read_new" "$file")
     drop "$file"; fill
     # from where its table is opened to where the file is closed, all tensors set: calls that are few, as strace makes each slow
     steps=3 train strace -f --seccomp-bpf -qq -ttt -y -e trace=openat,close -o "$tmp/trace" "${many[@]}"
     load_s=$(awk '!/step-00000003\.h5/ { next } / openat\(/ { a = $2 } / close\(/ { b = $2 } END { print b - a }' "$tmp/trace")
-    echo "dd with fsync $(rate "$dd_s") GB/s, a save's bytes $(rate "$write_s"); dd reading $(rate "$read_s") GB/s, a load $(rate "$load_s")"
+    echo "dd with fsync $(rate "$dd_s") GB/s, a save's bytes $(rate "$write_s"); dd reading $(rate "$read_s") GB/s, into memory that is touched for the first time $(rate "$new_s"), a load $(rate "$load_s")"
 done

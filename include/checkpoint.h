@@ -109,6 +109,10 @@ typedef struct CheckpointIo {
     /* fills plain and returns it, or says where the tensor lies until the next call of get */
     const float *(*get)(void *user, int i, float *plain);
     void (*set)(void *user, int i, const float *plain);
+    /* Load, at_once: where tensor i, which this rank wants, is to lie in plain order. It is read to
+     * there, and set is called with that; after an error anything may lie there. NULL, or NULL for
+     * i: it is read elsewhere, for set to take. */
+    float *(*place)(void *user, int i);
     /* Save: brings what lies in parts on several ranks to `writer`. All ranks begin for the tensors
      * of a turn, in the same order, which has one of each writer at most; then they wait for all of
      * them, and each writer gets its own. NULL, both: nothing lies in parts. */

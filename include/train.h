@@ -60,10 +60,10 @@ typedef struct StepResult {
  * parameters. What is wrong with the configuration or the data is found here. NULL on error. Owner:
  * the caller. Collective; all ranks agree. */
 Status trainer_new(Trainer **trainer, const Config *config, const World *world);
-/* The same to compute without data sets: samples, borrowed for the call, says what the caller's own
- * are. */
-Status trainer_new_for(Trainer **trainer, const Config *config, const World *world,
-                       const DataSet *samples);
+/* The same without parameters: train_load is called next, or train_init_params. samples, borrowed
+ * for the call: what the caller's own are, where it computes without data sets; NULL: with them. */
+Status trainer_new_to_load(Trainer **trainer, const Config *config, const World *world,
+                           const DataSet *samples);
 /* Collective. */
 void trainer_free(Trainer **trainer);
 typedef struct DryRun {
@@ -207,7 +207,7 @@ Status train_check(Trainer *trainer);
 Status train_check_and_copy(Trainer *trainer);
 /* Do replicas have anything that they can compare? Else why not, in words. */
 bool train_compares(const Trainer *trainer, const char **why_not);
-/* As trainer_new left it: before the first step. Collective. */
+/* As trainer_new_to_load left it: before the first step. Collective. */
 void train_restart(Trainer *trainer);
 /* Waits for the statistics of the last step, where they are not in result yet. Collective. */
 void train_step_stats(Trainer *trainer, StepResult *result);
@@ -273,11 +273,11 @@ Status train_save_next(TrainSave *save, bool *done);
 double train_save_seconds(const TrainSave *save);
 void train_save_free(TrainSave **save);
 Status train_load(Trainer *trainer, const char *path, bool params_only);
-/* Parameters and running statistics from model.init_from, before the first step; nothing to do
- * where it is not set. ERR_NOINPUT: no such file; ERR_DATA: not a good checkpoint, or one that does
- * not fit, with all that is missing, left over or of another size; ERR_CONFIG. Collective; all
- * ranks agree. */
-Status train_init_from(Trainer *trainer);
+/* Initial parameters and running statistics, in place of which come those of model.init_from where
+ * it is set. ERR_NOINPUT: no such file; ERR_DATA: not a good checkpoint, or one that does not fit,
+ * with all that is missing, left over or of another size; ERR_CONFIG. Collective; all ranks agree.
+ */
+Status train_init_params(Trainer *trainer);
 /* The whole run: resume, steps, evaluations, checkpoints, summary. ERR_STOPPED: a rank was asked to
  * stop (stop_wanted), and it ended early, with a checkpoint of every step made. Collective. */
 Status train_run(const Config *config, const World *world);

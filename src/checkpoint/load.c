@@ -196,11 +196,12 @@ Status checkpoint_load(const World *world, const char *path, CheckpointMeta *met
     Load load = {.world = world, .io = io, .file = {.path = path, .fd = -1, .id = -1}};
     load.location = mem_new(count * sizeof *load.location);
     load.name = mem_new(count * sizeof *load.name);
-    load.plain_bytes = (size_t)owners_largest(io, NULL, 0) * sizeof *load.plain;
-    load.plain = mem_pages_new(load.plain_bytes);
+    load.largest = owners_largest(io, NULL, 0);
+    size_t bytes = 2 * (size_t)load.largest * sizeof *load.plain;
+    load.plain = mem_pages_new(bytes);
     Status status = load_file(&load, path, &own);
     stored_close(&load.file);
-    mem_pages_free(load.plain, load.plain_bytes);
+    mem_pages_free(load.plain, bytes);
     readers_fini(&load.readers);
     for (int i = 0; i < io->count; ++i) mem_free(&load.name[i]);
     mem_free(&load.name);

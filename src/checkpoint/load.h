@@ -22,9 +22,9 @@ typedef struct Load {
     /* owned, [count] and each: its name in the file; NULL: its own, or not taken */
     char **name;
     Readers readers;
-    /* owned: the largest tensor */
+    /* owned: room for two of the largest tensor, which has so many elements */
     float *plain;
-    size_t plain_bytes;
+    int64_t largest;
 } Load;
 
 /* Tensor i, verified. */

@@ -5,22 +5,25 @@
  *     handed over                  0 -> 1 2 3 5 ..       3 -> 0     ...
  *
  * All ranks walk the tensors in this one order, and meet at those that they want (multicast.h). A
- * thread of each reader reads what the rank has next meanwhile, two tensors ahead at most. A tensor
+ * thread of each reader reads what the rank has next meanwhile, as far ahead as there is room:
+ * where the tensor is to lie (place), or else in a ring, from which it is copied (set). A tensor
  * that nobody wants is still verified. */
 #include "load.h"
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <string.h>
 
-/* that the disk reads while what was asked before is hashed */
-static const int64_t AHEAD_BYTES = 128 << 20;
+/* that have places, and that the disk reads while what was asked before is hashed */
+static const int64_t AHEAD_BYTES = 256 << 20;
 
-/* A tensor that has been read. */
+/* A tensor that this rank reads. */
 typedef struct Reading {
-    /* borrowed */
+    int i;
+    /* borrowed: where to */
     float *plain;
+    /* elements of all rounds of the ring before it */
+    int64_t at;
     Status status;
     /* of its failure; owned */
     char *why;
@@ -28,18 +31,22 @@ typedef struct Reading {
 
 typedef struct Sharing {
     Load *load;
-    /* owned: the tensors that this rank reads; how many of them it has handed over */
-    int *mine, mine_count, done;
-    /* of those with even and with odd numbers */
-    Reading reading[2];
-    /* owned: what the second of them reads; what another rank has read, NULL where there is none */
-    float *second, *other;
+    /* owned: in their order */
+    Reading *mine;
+    int count;
+    /* elements that the ring has been asked for in all its rounds */
+    int64_t asked;
+    /* owned: what another rank has read; NULL where there is none */
+    float *other;
     /* owned: those who have to do with a tensor */
     int *member;
-    /* Reads; how many may be read, and have been. */
+    /* Reads. How many of mine have a place, have been read, and handed over; the thread and the
+     * other one learn of it under the lock. */
     bool threaded;
     pthread_t thread;
-    sem_t free, full;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int placed, read, done;
     /* The first tensor that this rank could not read, or the number of tensors; owned: why. */
     int failed;
     Status status;
@@ -48,41 +55,87 @@ typedef struct Sharing {
 
 /* ---- reading ---- */
 
+static int64_t elements_of(const Load *load, int i)
+{
+    return shape_count(load->io->tensor[i].shape);
+}
+
+/* Where this rank's own tensor i is to lie; NULL: it has to be copied. */
+static float *place_of(const Load *load, int i)
+{
+    const CheckpointIo *io = load->io;
+    bool wanted = readers_want(&load->readers, load->world->rank, i);
+    return io->place && io->at_once && wanted ? io->place(io->user, i) : NULL;
+}
+
+/* In one piece of the ring: what would go past its end begins the next round. False: no room. */
+static bool place_in_ring(Sharing *s, Reading *r)
+{
+    const int64_t room = 2 * s->load->largest, elements = elements_of(s->load, r->i);
+    int64_t at = s->asked, left = room - at % room;
+    if (elements > left) at += left;
+    int64_t oldest = s->done < s->placed ? s->mine[s->done].at : at;
+    if (at + elements - oldest > room) return false;
+    r->at = at;
+    r->plain = s->load->plain + at % room;
+    s->asked = at + elements;
+    return true;
+}
+
+/* Places for what comes next, which the thread may then read. */
+static void place_next(Sharing *s)
+{
+    int64_t bytes = 0;
+    for (int k = s->done; k < s->placed; ++k)
+        bytes += elements_of(s->load, s->mine[k].i) * (int64_t)sizeof(float);
+    while (s->placed < s->count && bytes < AHEAD_BYTES) {
+        Reading *r = &s->mine[s->placed];
+        r->plain = place_of(s->load, r->i);
+        r->at = s->asked;
+        if (!r->plain && !place_in_ring(s, r)) return;
+        bytes += elements_of(s->load, r->i) * (int64_t)sizeof(float);
+        pthread_mutex_lock(&s->lock);
+        ++s->placed;
+        pthread_cond_signal(&s->changed);
+        pthread_mutex_unlock(&s->lock);
+    }
+}
+
 /* The disk begins with it. */
 static void read_ahead(const Load *load, int i)
 {
-    if (i < 0 || load->location[i].offset < 0) return;
-    int64_t bytes = shape_count(load->io->tensor[i].shape) * (int64_t)sizeof(float);
+    if (load->location[i].offset < 0) return;
+    int64_t bytes = elements_of(load, i) * (int64_t)sizeof(float);
     (void)posix_fadvise(load->file.fd, (off_t)load->location[i].offset,
                         (off_t)(bytes < AHEAD_BYTES ? bytes : AHEAD_BYTES), POSIX_FADV_WILLNEED);
 }
 
 static void read_tensor(Sharing *s, int k)
 {
-    Reading *r = &s->reading[k % 2];
-    if (k + 1 < s->mine_count) read_ahead(s->load, s->mine[k + 1]);
-    r->status = load_read(s->load, s->mine[k], r->plain);
+    Reading *r = &s->mine[k];
+    if (k + 1 < s->count) read_ahead(s->load, s->mine[k + 1].i);
+    r->status = load_read(s->load, r->i, r->plain);
     if (r->status != OK) r->why = mem_text(fail_message());
 }
 
 /* HDF5 is for the thread that calls it first and closes the file. */
 static bool is_for_thread(const Sharing *s, int k)
 {
-    return s->threaded && s->load->location[s->mine[k]].offset >= 0;
-}
-
-static void wait_for(sem_t *count)
-{
-    while (sem_wait(count) != 0) continue;
+    return s->threaded && s->load->location[s->mine[k].i].offset >= 0;
 }
 
 static void *read_all(void *user)
 {
     Sharing *s = user;
-    for (int k = 0; k < s->mine_count; ++k) {
-        wait_for(&s->free);
+    for (int k = 0; k < s->count; ++k) {
+        pthread_mutex_lock(&s->lock);
+        while (s->placed <= k) pthread_cond_wait(&s->changed, &s->lock);
+        pthread_mutex_unlock(&s->lock);
         if (is_for_thread(s, k)) read_tensor(s, k);
-        sem_post(&s->full);
+        pthread_mutex_lock(&s->lock);
+        s->read = k + 1;
+        pthread_cond_signal(&s->changed);
+        pthread_mutex_unlock(&s->lock);
     }
     return NULL;
 }
@@ -95,49 +148,48 @@ static void sharing_begin(Sharing *s)
     s->member = mem_new((size_t)world->size * sizeof *s->member);
     s->mine = mem_new(((size_t)load->io->count + 1) * sizeof *s->mine);
     for (int i = 0; i < load->io->count; ++i)
-        if (load->readers.reader[i] == world->rank) s->mine[s->mine_count++] = i;
-    if (world->size > 1) s->other = mem_pages_new(load->plain_bytes);
-    s->second = mem_pages_new(load->plain_bytes);
-    s->reading[0].plain = load->plain;
-    s->reading[1].plain = s->second;
-    sem_init(&s->free, 0, 2);
-    sem_init(&s->full, 0, 0);
+        if (load->readers.reader[i] == world->rank) s->mine[s->count++].i = i;
+    if (world->size > 1) s->other = mem_pages_new((size_t)load->largest * sizeof *s->other);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->changed, NULL);
     /* the thread looks at it, too */
-    s->threaded = s->mine_count > 0;
+    s->threaded = s->count > 0;
     if (s->threaded && thread_begin(&s->thread, read_all, s) != 0) s->threaded = false;
+    place_next(s);
 }
 
 static void sharing_end(Sharing *s)
 {
     if (s->threaded) pthread_join(s->thread, NULL);
-    sem_destroy(&s->full);
-    sem_destroy(&s->free);
-    mem_pages_free(s->second, s->load->plain_bytes);
-    if (s->other) mem_pages_free(s->other, s->load->plain_bytes);
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->lock);
+    if (s->other) mem_pages_free(s->other, (size_t)s->load->largest * sizeof *s->other);
     mem_free(&s->why);
     mem_free(&s->mine);
     mem_free(&s->member);
 }
 
 /* The next tensor that this rank reads, once it has been read. */
-static Reading *reading_wait(Sharing *s)
+static const Reading *reading_wait(Sharing *s)
 {
-    if (s->threaded) wait_for(&s->full);
+    pthread_mutex_lock(&s->lock);
+    while (s->threaded && s->read <= s->done) pthread_cond_wait(&s->changed, &s->lock);
+    pthread_mutex_unlock(&s->lock);
     if (!is_for_thread(s, s->done)) read_tensor(s, s->done);
-    return &s->reading[s->done % 2];
+    return &s->mine[s->done];
 }
 
 static void reading_done(Sharing *s)
 {
-    Reading *r = &s->reading[s->done % 2];
-    int i = s->mine[s->done++];
+    Reading *r = &s->mine[s->done];
     if (r->status != OK && s->status == OK) {
-        s->failed = i;
+        s->failed = r->i;
         s->status = r->status;
         s->why = mem_text(r->why);
     }
     mem_free(&r->why);
-    if (s->threaded) sem_post(&s->free);
+    ++s->done;
+    place_next(s);
 }
 
 /* ---- handing over ---- */
@@ -170,7 +222,8 @@ static void hand_over(Sharing *s, int i)
         pass_on(s, i, own->status == OK, own->plain);
         reading_done(s);
     } else if (readers_want(readers, rank, i)) {
-        pass_on(s, i, false, s->other);
+        float *place = place_of(s->load, i);
+        pass_on(s, i, false, place ? place : s->other);
     }
 }
 

@@ -172,7 +172,7 @@ static Status run_job(const Job *job, const EvalOptions *o)
     TRY(job_checkpoint(job, o->checkpoint, &path));
     e.checkpoint = path;
     train_take_widths(job->config, &job->world, path);
-    Status status = trainer_new(&trainer, job->config, &job->world);
+    Status status = trainer_new_to_load(&trainer, job->config, &job->world, NULL);
     if (status == OK) status = evaluate(trainer, &e);
     trainer_free(&trainer);
     mem_free(&e.confusion);

@@ -157,7 +157,7 @@ static Status predict(Predict *p, const Job *job, const char *path, int count, c
     if (pictures && p->options->schema)
         return fail(ERR_USAGE, "--schema says what text is, but %s takes pictures", path);
     if (!pictures) TRY(predict_rows_check(p, job->config, count, files));
-    TRY(trainer_new_for(&p->trainer, job->config, &job->world, &p->set));
+    TRY(trainer_new_to_load(&p->trainer, job->config, &job->world, &p->set));
     TRY(train_load(p->trainer, path, true));
     p->share = mem_new((size_t)(p->together * train_shares(p->trainer)) * sizeof *p->share);
     return pictures ? predict_pictures(p, count, files) : predict_rows(p, count, files);

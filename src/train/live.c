@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { PAGE_FLOATS = 4096 / sizeof(float) };
+
 static bool tensor_wanted(void *user, int i)
 {
     const Live *live = user;
@@ -154,6 +156,29 @@ static void pack(const Trainer *t, int param, const float *plain, float *stored)
         op_pack(op, p->slot, plain, stored);
 }
 
+/* Memory that may not have been touched yet becomes that of the threads that compute on it. */
+static void touch_range(const void *args, float *const range[FLAT_RANGES], int64_t n)
+{
+    (void)args;
+    for (int64_t i = 0; i < n; i += PAGE_FLOATS) range[0][i] = 0;
+}
+
+static float *tensor_place(void *user, int i)
+{
+    Live *live = user;
+    const Tensors *list = &live->list;
+    const Graph *g = list->trainer->graph;
+    if (i >= list->count || live->host) return NULL;
+    const Param *p = &g->param[tensors_param(list, i)];
+    bool as_it_is = !tensors_in_parts(list, i) && !tensors_sliced(list, i) &&
+                    op_stored_plain(g->node[p->node].op, p->slot);
+    float *memory = as_it_is ? tensors_memory(list, i) : NULL;
+    if (memory)
+        backend_cpu.flat->each(NULL, touch_range, NULL, (float *[FLAT_RANGES]){memory},
+                               p->elements);
+    return memory;
+}
+
 static void tensor_set(void *user, int i, const float *plain)
 {
     Live *live = user;
@@ -166,6 +191,7 @@ static void tensor_set(void *user, int i, const float *plain)
     int param = tensors_param(list, i);
     bool in_parts = tensors_in_parts(list, i);
     float *memory = tensors_memory(list, i);
+    if (plain == memory) return;
     float *packed = live->host ? live->host : in_parts ? live->whole : memory;
     if (tensors_sliced(list, i)) {
         param_slice_get(g, param, g->rank, plain, live->slice);
@@ -222,6 +248,7 @@ CheckpointIo live_io(Live *live)
                           .user = live,
                           .get = tensor_get,
                           .set = tensor_set,
+                          .place = tensor_place,
                           .collect_begin = collects ? collect_begin : NULL,
                           .collect_wait = collects ? collects_wait : NULL,
                           .wants = tensor_wanted};

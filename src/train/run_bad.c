@@ -191,7 +191,7 @@ static Status load_state(Run *r)
         TRY(train_load(t, r->last, false));
     } else {
         train_restart(t);
-        TRY(train_init_from(t));
+        TRY(train_init_params(t));
     }
     observer_free(&r->observer);
     st = r->world->rank == 0 ? observer_new(&r->observer, r->dir.path, t->step, true) : OK;

@@ -141,7 +141,7 @@ Status run_resume(Run *r)
         if (r->world->rank == 0) good_files_add(r->good, path);
         log_info("resuming from %s", path);
     }
-    if (st == OK && !path) st = train_init_from(r->trainer);
+    if (st == OK && !path) st = train_init_params(r->trainer);
     if (st == OK) st = find_best(r);
     mem_free(&r->last);
     r->last = path;

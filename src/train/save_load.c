@@ -289,9 +289,10 @@ static Status match_init(void *user, const CheckpointMeta *meta, const Checkpoin
     return OK;
 }
 
-Status train_init_from(Trainer *t)
+Status train_init_params(Trainer *t)
 {
     const char *path = t->config->model.init_from;
+    train_draw_params(t);
     if (!path || !*path) return OK;
     Phase outer = phase_enter(PHASE_CHECKPOINT);
     Live live;

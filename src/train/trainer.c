@@ -227,7 +227,7 @@ static void fill_params(Trainer *t)
     }
 }
 
-static void init_params(Trainer *t)
+void train_draw_params(Trainer *t)
 {
     if (train_sets_params(t)) fill_params(t);
     executor_params_changed(t->executor);
@@ -252,7 +252,6 @@ void train_restart(Trainer *t)
     t->hook_stop = false;
     loss_scale_init(&t->scale, t->config);
     loss_window_init(&t->losses, NULL, 0);
-    init_params(t);
 }
 
 static void count_steps(Trainer *t)
@@ -324,7 +323,6 @@ static Status setup_ranks(Trainer *t)
     ExecutorOptions options = {.seed = (uint64_t)c->run.seed, .transport = c->grid.transport};
     TRY(executor_new(&t->executor, t->plan, &t->grid, t->backend, t->comm, options));
     TRY(status_agree(t->world, train_make_optimizer(t)));
-    init_params(t);
     late_make(t);
     return status_agree(t->world, local_make(t));
 }
@@ -362,11 +360,13 @@ static Status trainer_make(Trainer **out, Trainer *t)
 
 Status trainer_new(Trainer **out, const Config *config, const World *world)
 {
-    return trainer_make(out, trainer_begin(config, world));
+    TRY(trainer_make(out, trainer_begin(config, world)));
+    train_draw_params(*out);
+    return OK;
 }
 
-Status trainer_new_for(Trainer **out, const Config *config, const World *world,
-                       const DataSet *samples)
+Status trainer_new_to_load(Trainer **out, const Config *config, const World *world,
+                           const DataSet *samples)
 {
     Trainer *t = trainer_begin(config, world);
     t->samples = samples;

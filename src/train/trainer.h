@@ -130,10 +130,12 @@ struct Trainer {
     StepStats step_stats;
 };
 
-/* As trainer_new, for the ranks of a job that compute; job: all of them, with servers behind them,
- * which learn whether it has worked (sparse_serve); NULL: there are none. */
+/* As trainer_new_to_load, for the ranks of a job that compute; job: all of them, with servers
+ * behind them, which learn whether it has worked (sparse_serve); NULL: there are none. */
 Status trainer_new_with(Trainer **trainer, const Config *config, const World *world,
                         const World *job);
+/* Initial parameters, drawn by run.seed. Collective. */
+void train_draw_params(Trainer *t);
 
 /* trainer_data.c. Rank 0 opens the sets, checks them, and tells the others. only: of a dry run,
  * whose data may be others; NULL: a run follows. Collective; all ranks agree. */
