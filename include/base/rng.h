@@ -35,6 +35,8 @@ static inline float rng_unit(uint32_t word)
 }
 /* mean 0, deviation 1 (Box-Muller) */
 float rng_normal(RngKey key, uint64_t element);
+/* The normal numbers of elements 4 * block to 4 * block + 3, for less than four times one. */
+void rng_normals(RngKey key, uint64_t block, float normal[4]);
 /* XXH64, seed 0 */
 uint64_t hash_text(const char *text);
 uint64_t hash_bytes(const void *data, size_t bytes);

@@ -64,15 +64,35 @@ float rng_uniform(RngKey key, uint64_t element)
     return rng_unit(rng_u32(key, element));
 }
 
+/* log of (0, 1] */
+static double radius_of(const uint32_t pair[2])
+{
+    return sqrt(-2.0 * log(((double)pair[0] + 1.0) * 0x1p-32));
+}
+
+static double angle_of(const uint32_t pair[2])
+{
+    const double two_pi = 6.283185307179586;
+    return two_pi * 0x1p-32 * (double)pair[1];
+}
+
 /* Elements 2i and 2i+1 are the cosine and the sine of one pair of words. */
 float rng_normal(RngKey key, uint64_t element)
 {
-    const double two_pi = 6.283185307179586;
     uint32_t out[4];
     rng_block(key, element / 4, out);
     const uint32_t *pair = out + (element % 4 & 2);
-    /* log of (0, 1] */
-    double radius = sqrt(-2.0 * log(((double)pair[0] + 1.0) * 0x1p-32));
-    double angle = two_pi * 0x1p-32 * (double)pair[1];
-    return (float)(radius * (element & 1 ? sin(angle) : cos(angle)));
+    double angle = angle_of(pair);
+    return (float)(radius_of(pair) * (element & 1 ? sin(angle) : cos(angle)));
+}
+
+void rng_normals(RngKey key, uint64_t block, float normal[4])
+{
+    uint32_t out[4];
+    rng_block(key, block, out);
+    for (int i = 0; i < 4; i += 2) {
+        double radius = radius_of(out + i), angle = angle_of(out + i);
+        normal[i] = (float)(radius * cos(angle));
+        normal[i + 1] = (float)(radius * sin(angle));
+    }
 }

@@ -93,6 +93,19 @@ static void test_normal(void)
     CU_ASSERT_DOUBLE_EQUAL(neighbours / N, 0, 0.01);
 }
 
+static void test_normals(void)
+{
+    RngKey key = rng_key(2, RNG_TEST, 6, 0);
+    enum { BLOCKS = 50000 };
+    int off = 0;
+    for (uint64_t block = 0; block < BLOCKS; ++block) {
+        float four[4];
+        rng_normals(key, block, four);
+        for (uint64_t i = 0; i < 4; ++i) off += four[i] != rng_normal(key, 4 * block + i);
+    }
+    CU_ASSERT_EQUAL(off, 0);
+}
+
 static void test_hash(void)
 {
     CU_ASSERT_EQUAL(hash_text(""), 0xEF46DB3751D8E999ull);
@@ -103,4 +116,5 @@ static void test_hash(void)
 
 TEST_MAIN("rng", {"known answers", test_known_answers},
           {"blocks and elements", test_block_and_element}, {"keys differ", test_keys_differ},
-          {"uniform", test_uniform}, {"normal", test_normal}, {"hash", test_hash})
+          {"uniform", test_uniform}, {"normal", test_normal}, {"four at a time", test_normals},
+          {"hash", test_hash})
