@@ -3,8 +3,19 @@
  * rows need in registers. A panel, as dense.c packs, would cost more than the products. */
 #include "vector.h"
 
-/* vectors of a register block */
-enum { WIDE = VECTOR == 16 ? 3 : 1 };
+/* vectors of a register block, at most */
+enum { WIDE = VECTOR == 16 ? 3 : 2 };
+
+/* Rows of b that are asked for ahead where a walk down its columns reads a cache line of each, as
+ * no processor does by itself: 1.25 times as fast on AVX2. Not measured where a block has more
+ * lines. */
+enum { AHEAD = 16 };
+
+/* As many as leave their sums in registers, of which AVX2 has half as many. */
+static inline int block_width(int rows)
+{
+    return VECTOR == 16 || rows <= 5 ? WIDE : 1;
+}
 
 /* A call of f with `rows` as a constant. */
 #define CALL_WITH_ROWS(rows, f, ...)                                                               \
@@ -59,6 +70,7 @@ SIMD_INLINE void rows_block(const DenseProduct *p, int64_t row, int64_t column, 
         Vf right[WIDE];
 #pragma GCC unroll 3
         for (int v = 0; v < vectors; ++v) VECTOR_LOAD(right[v], b + v * VECTOR);
+        if (VECTOR < 16) __builtin_prefetch(b + AHEAD * b_row);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; ++r) {
             const float left = a[r * a_row];
@@ -84,8 +96,9 @@ SIMD_INLINE void rows_part(const DenseProduct *p, const DensePart *part, const i
 {
     const int64_t end = part->column_end;
     int64_t c = part->column;
-    for (; WIDE > 1 && c + WIDE * VECTOR <= end; c += WIDE * VECTOR)
-        rows_block(p, part->row, c, WIDE, rows);
+    for (const int wide = block_width(rows); wide > 1 && c + wide * VECTOR <= end;
+         c += wide * VECTOR)
+        rows_block(p, part->row, c, wide, rows);
     for (; c < end; c += VECTOR) rows_block(p, part->row, vector_at(c, end), 1, rows);
 }
 
@@ -150,8 +163,8 @@ SIMD_INLINE void dots_block(const DenseProduct *p, int64_t row, int64_t column, 
 SIMD_INLINE void dots_part(const DenseProduct *p, const DensePart *part, const int rows)
 {
     int64_t c = part->column;
-    for (; WIDE > 1 && c + WIDE <= part->column_end; c += WIDE)
-        dots_block(p, part->row, c, WIDE, rows);
+    for (const int wide = block_width(rows); wide > 1 && c + wide <= part->column_end; c += wide)
+        dots_block(p, part->row, c, wide, rows);
     for (; c < part->column_end; ++c) dots_block(p, part->row, c, 1, rows);
 }
 
