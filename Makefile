@@ -172,7 +172,7 @@ $(BUILD)/fuzz/obj/%.o: %.c $(PROBE)
 	$(Q)clang -std=c17 $(CPPFLAGS_ALL) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -Wno-everything -MMD -MP -c -o $@ $<
 $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/fuzz.h $(FUZZ_SRC:%.c=$(BUILD)/fuzz/obj/%.o) $(LIBS)
 	@echo "  clang $<"
-	$(Q)clang -std=c17 $(CPPFLAGS_ALL) -Isrc $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $< $(filter %.o,$^) \
+	$(Q)clang -std=c17 $(CPPFLAGS_ALL) -Isrc $(FUZZ_FLAGS) -fsanitize=fuzzer -Wl,--wrap=__sanitizer_cov_8bit_counters_init -o $@ $< $(filter %.o,$^) \
 	    $(call reverse,$(LIBS)) -lgomp $(LDLIBS_ALL)
 fuzz: $(FUZZ:%=$(BUILD)/fuzz/fuzz_%)   ## clang: an hour of a core for each target (FUZZ_S= seconds, FUZZ= targets)
 	@tests/fuzz/fuzz.sh $(BUILD)/fuzz $(FUZZ_S) $(FUZZ)

@@ -38,4 +38,11 @@ void apart_end(void);
 Status apart_run(const ApartJob *job, const char *path, const void *asked, size_t asked_bytes,
                  char **answer, size_t *answer_bytes);
 
+/* Of bytes that such a process has sent: is what lies there true or false? Anything else must not
+ * be read as one. */
+static inline bool apart_truth(const bool *at)
+{
+    return *(const unsigned char *)at <= 1;
+}
+
 #endif

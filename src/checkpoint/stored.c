@@ -95,6 +95,8 @@ static Status part_status(const StoredPart *part)
 static bool tensor_good(const StoredFile *file, const StoredTensor *t)
 {
     int64_t bytes = sizeof(float);
+    if (!apart_truth(&t->has_hash) || !apart_truth(&t->ids) || !apart_truth(&t->block))
+        return false;
     if (!t->path || t->shape.ndim < 1 || t->shape.ndim > SHAPE_DIMS || t->offset < -1) return false;
     for (int i = 0; i < SHAPE_DIMS; ++i)
         if (t->shape.dim[i] < 0 || (i >= t->shape.ndim && t->shape.dim[i] != 1) ||
@@ -133,6 +135,7 @@ static void take_meta(Answer *a, CheckpointMeta *meta)
     meta->classes = take_text(a, true);
     a->good = a->good && meta->config && meta->version && meta->step >= 0;
     a->good = a->good && meta->input.stats >= 0 && meta->input.stats <= DATA_CHANNELS;
+    a->good = a->good && meta->losses >= 0 && meta->losses <= CHECKPOINT_LOSSES;
     meta->grid[sizeof meta->grid - 1] = 0;
     meta->best_of[sizeof meta->best_of - 1] = 0;
     meta->data_train[sizeof meta->data_train - 1] = 0;

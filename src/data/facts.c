@@ -371,8 +371,8 @@ static bool array_good(DataArray *a)
 {
     text_check(a->name, sizeof a->name);
     text_check(a->storage, sizeof a->storage);
-    if (a->chunk_rows < 0 || (unsigned)a->type > ELEM_F64 || a->ndim < 1 || a->ndim > SHAPE_DIMS ||
-        a->offset < -1)
+    if (!apart_truth(&a->big_endian) || a->chunk_rows < 0 || (unsigned)a->type > ELEM_F64 ||
+        a->ndim < 1 || a->ndim > SHAPE_DIMS || a->offset < -1)
         return false;
     int64_t sample = (int64_t)element_bytes(a->type), all, end;
     for (int i = 0; i < SHAPE_DIMS; ++i) {
@@ -400,6 +400,9 @@ Status facts_check(const FactsAsk *ask, SetFacts *facts)
                 (facts->status != OK || facts->parts == FACTS_PARTS) &&
                 (unsigned)facts->kind < DATA_KINDS && facts->means >= 0 &&
                 facts->means <= DATA_CHANNELS && facts->stds >= 0 && facts->stds <= DATA_CHANNELS;
+    const bool *truth[] = {&facts->weft, &facts->encoded, &facts->oriented, &facts->turned,
+                           &facts->bicubic};
+    for (size_t i = 0; i < sizeof truth / sizeof *truth; ++i) good = good && apart_truth(truth[i]);
     bool has_y = facts->y.ndim != 0;
     if (good && facts->parts > FACTS_X) good = array_good(&facts->x);
     if (good && facts->parts > FACTS_X && facts->encoded) good = encoded_good(facts);

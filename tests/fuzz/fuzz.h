@@ -6,6 +6,7 @@
 
 #include "base.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,50 +15,101 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A file in memory with these bytes, by its path. The last of four is still there. */
-static inline const char *fuzz_file(const uint8_t *data, size_t size)
+/* How many inputs were taken: of each corpus some are (replay.c), so that a target that refuses all
+ * is no target. */
+__attribute__((weak)) int fuzz_taken;
+static inline void fuzz_took(Status status)
 {
-    enum { FILES = 4 };
-    static int file[FILES];
-    static char path[FILES][64];
-    static unsigned turn;
-    unsigned i = turn++ % FILES;
-    if (!file[i]) {
-        file[i] = memfd_create("fuzz", 0);
-        if (file[i] < 0) die("memfd_create");
-        snprintf(path[i], sizeof path[i], "/proc/self/fd/%d", file[i]);
-    }
-    if (ftruncate(file[i], 0) != 0 || pwrite(file[i], data, size, 0) != (ssize_t)size)
-        die("a file in memory");
-    return path[i];
+    fuzz_taken += status == OK;
 }
 
-static inline char **fuzz_folder_at(void)
+enum { FUZZ_FILES = 4 };
+/* owned: a folder, the files in it, and where an import writes */
+typedef struct FuzzFolder {
+    char *path, *file[FUZZ_FILES], *out;
+    int fd[FUZZ_FILES];
+} FuzzFolder;
+
+static inline FuzzFolder *fuzz_folder_at(void)
 {
-    static char *folder;
+    static FuzzFolder folder;
     return &folder;
 }
 
 static inline void fuzz_clean(void)
 {
-    char *path = mem_format("%s/out.h5", *fuzz_folder_at());
-    unlink(path);
-    rmdir(*fuzz_folder_at());
-    mem_free(&path);
+    FuzzFolder *f = fuzz_folder_at();
+    for (int i = 0; i < FUZZ_FILES; ++i) unlink(f->file[i]);
+    unlink(f->out);
+    rmdir(f->path);
+}
+
+/* In memory where that has a folder: HDF5 opens no file that has no path. */
+static inline FuzzFolder *fuzz_folder(void)
+{
+    FuzzFolder *f = fuzz_folder_at();
+    struct stat st;
+    if (f->path) return f;
+    f->path = mem_format("%s/weft-fuzz-XXXXXX", stat("/dev/shm", &st) == 0 ? "/dev/shm" : "/tmp");
+    if (!mkdtemp(f->path)) die("mkdtemp %s", f->path);
+    f->out = mem_format("%s/out.h5", f->path);
+    for (int i = 0; i < FUZZ_FILES; ++i) {
+        f->file[i] = mem_format("%s/%d", f->path, i);
+        f->fd[i] = open(f->file[i], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (f->fd[i] < 0) die("open %s", f->file[i]);
+    }
+    atexit(fuzz_clean);
+    return f;
+}
+
+/* A file with these bytes, by its path. The last of FUZZ_FILES is still there. */
+static inline const char *fuzz_file(const uint8_t *data, size_t size)
+{
+    static unsigned turn;
+    FuzzFolder *f = fuzz_folder();
+    unsigned i = turn++ % FUZZ_FILES;
+    if (ftruncate(f->fd[i], 0) != 0 || pwrite(f->fd[i], data, size, 0) != (ssize_t)size)
+        die("%s", f->file[i]);
+    return f->file[i];
 }
 
 /* Where an import may write its data set. */
 static inline const char *fuzz_out(void)
 {
-    static char *out;
-    if (out) return out;
-    struct stat st;
-    const char *where = stat("/dev/shm", &st) == 0 ? "/dev/shm" : "/tmp";
-    char *folder = mem_format("%s/weft-fuzz-XXXXXX", where);
-    if (!mkdtemp(folder)) die("mkdtemp %s", folder);
-    *fuzz_folder_at() = folder;
-    atexit(fuzz_clean);
-    return out = mem_format("%s/out.h5", folder);
+    return fuzz_folder()->out;
+}
+
+/* libFuzzer's counters of how often each edge was taken: the linker has their places go through
+ * here (--wrap). Where a target is replayed nobody calls this. */
+static uint8_t *fuzz_counters, *fuzz_counters_end;
+void __real___sanitizer_cov_8bit_counters_init(uint8_t *begin, uint8_t *end) __attribute__((weak));
+void __wrap___sanitizer_cov_8bit_counters_init(uint8_t *begin, uint8_t *end) __attribute__((weak));
+void __wrap___sanitizer_cov_8bit_counters_init(uint8_t *begin, uint8_t *end)
+{
+    fuzz_counters = begin;
+    fuzz_counters_end = end;
+    __real___sanitizer_cov_8bit_counters_init(begin, end);
+}
+
+/* What a process that works for this one takes counts, too: whole pages of the counters become
+ * memory that both have. Without that every file looks like every other whose reader ends alike,
+ * and inputs shrink to nothing. */
+static inline void fuzz_share_counters(void)
+{
+    static bool shared;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)fuzz_counters + page - 1) / page * page;
+    uintptr_t end = (uintptr_t)fuzz_counters_end / page * page;
+    if (shared || begin >= end) return;
+    shared = true;
+    size_t bytes = end - begin;
+    uint8_t *counters = (uint8_t *)begin, *copy = mem_new(bytes);
+    memcpy(copy, counters, bytes);
+    if (mmap(counters, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1,
+             0) == MAP_FAILED)
+        die("mmap of libFuzzer's counters");
+    memcpy(counters, copy, bytes);
+    mem_free(&copy);
 }
 
 #endif

@@ -9,20 +9,26 @@ shift 2
 echo "$# targets of $seconds s of processor time each: at least $(($# * seconds / 60)) minutes"
 mkdir -p "$folder/found"
 bad=0
-export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1
+# A process that reads a file for another may take 1 GB of addresses, which it is not told under this sanitizer; to mark more as taken
+# that the file asks for takes seconds.
+export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:max_allocation_size_mb=1024
 # used: processor time of all that has ended below this shell, in whole seconds (a pipe would ask a shell of its own).
 look() { times >"$folder/times"; used=$(awk 'NR == 2 { gsub(/[ms]/, " "); print int($1 * 60 + $2 + $3 * 60 + $4) }' "$folder/times"); }
 for target in "$@"; do
     mkdir -p "$folder/new/$target"
-    log=$folder/$target.log rc=0 spent=0 runs=0
+    log=$folder/$target.log rc=0 spent=0 runs=0 more=()
+    # files of HDF5's are large, and HDF5 counts no edges
+    case $target in data | checkpoint) more=(-len_control=0 -keep_seed=1 -reduce_inputs=0) ;; esac
     [ "$folder/$target.done" -nt "$folder/fuzz_$target" ] && read -r spent runs <"$folder/$target.done"
     while [ "$spent" -lt "$seconds" ] && [ $rc = 0 ]; do
         look
         left=$((seconds - spent)) before=$used
         "$folder/fuzz_$target" -max_total_time=$((left < 120 ? left : 120)) -timeout=60 -rss_limit_mb=2048 -malloc_limit_mb=512 \
-            -max_len=65536 -print_final_stats=1 -artifact_prefix="$folder/found/$target-" "$folder/new/$target" \
+            -max_len=65536 "${more[@]}" -print_final_stats=1 -artifact_prefix="$folder/found/$target-" "$folder/new/$target" \
             "tests/fuzz/corpus/$target" >"$log" 2>&1
         rc=$?
+        # HDF5 may end the process that reads for this one, which may write nothing
+        find "$folder/found" -name "$target-*" -empty -delete
         look
         spent=$((spent + used - before))
         n=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | head -n 1) # none where the program did not get so far

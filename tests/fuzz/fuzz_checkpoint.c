@@ -7,9 +7,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static FILE *nowhere;
     CheckpointMeta meta = {0};
+    fuzz_share_counters();
     if (!nowhere && !(nowhere = fopen("/dev/null", "w"))) die("/dev/null");
     const char *path = fuzz_file(data, size);
-    if (checkpoint_verify(path, &meta) == OK) (void)checkpoint_print(path, nowhere, true);
+    if (checkpoint_verify(path, &meta) == OK) fuzz_took(checkpoint_print(path, nowhere, true));
     checkpoint_meta_fini(&meta);
     return 0;
 }

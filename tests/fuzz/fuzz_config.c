@@ -14,6 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         Config *again = NULL;
         if (config_parse(&again, "again", text, 0, NULL) != OK)
             die("what a configuration resolves to is refused: %s\n%s", fail_message(), text);
+        fuzz_took(OK);
         config_free(&again);
         mem_free(&text);
     }

@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                         .threads = 1 + (data[0] >> 2 & 1),
                         .force = true};
     if (csv_schema_read(&schema, fuzz_file(data + 1, (size_t)(end - data - 1))) == OK)
-        (void)csv_import(&import, &done);
+        fuzz_took(csv_import(&import, &done));
     csv_schema_fini(&schema);
     unlink(test);
     mem_free(&test);

@@ -13,7 +13,7 @@ static void use(const DataSet *set, FILE *nowhere)
         int64_t rows = data_kind(set)->next_token ? set->context : 1;
         uint8_t *x = mem_new((size_t)(rows * set->x.sample_bytes));
         int32_t label;
-        (void)reader_get(reader, set->samples - 1, x, set->target_width ? NULL : &label, NULL);
+        fuzz_took(reader_get(reader, set->samples - 1, x, set->target_width ? NULL : &label, NULL));
         mem_free(&x);
     }
     reader_free(&reader);
@@ -24,6 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static FILE *nowhere;
     DataSet set;
     if (size < 1) return 0;
+    fuzz_share_counters();
     if (!nowhere && !(nowhere = fopen("/dev/null", "w"))) die("/dev/null");
     Config c = {.path = (char *)"fuzz.yaml"};
     c.data.x = (char *)(data[0] & 1 ? "/g/x" : "/x");

@@ -9,6 +9,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t cut = ((size_t)data[0] << 8 | data[1]) % (size - 1);
     const char *images = fuzz_file(data + 2, cut);
     const char *labels = fuzz_file(data + 2 + cut, size - 2 - cut);
-    (void)data_import_idx(images, labels, NULL, 0, fuzz_out(), true);
+    fuzz_took(data_import_idx(images, labels, NULL, 0, fuzz_out(), true));
     return 0;
 }

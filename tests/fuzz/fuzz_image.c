@@ -15,6 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if ((int64_t)head.width * head.height > PIXELS) return 0;
     if (image_decode(decoder, &image, data, size, "fuzz") != OK) return 0;
     if (image.width != head.width || image.height != head.height) die("another size than the head");
+    fuzz_took(OK);
     image_turn(&image, &spare, head.orientation);
     return 0;
 }

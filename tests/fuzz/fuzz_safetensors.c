@@ -25,6 +25,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (data[0] & 1)
         read_index(data + 1, size - 1);
     else
-        (void)checkpoint_import(fuzz_file(data + 1, size - 1), fuzz_out(), &values, &family);
+        fuzz_took(checkpoint_import(fuzz_file(data + 1, size - 1), fuzz_out(), &values, &family));
     return 0;
 }

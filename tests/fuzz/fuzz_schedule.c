@@ -24,8 +24,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1) return 0;
     if (!nowhere && !(nowhere = fopen("/dev/null", "w"))) die("/dev/null");
     ScheduleShape shape = {1 + data[0] % 4, 1 + data[0] / 4 % 3, 1 + data[0] / 12 % 8};
-    if (schedule_new(&schedule, SCHEDULE_FILE, fuzz_file(data + 1, size - 1), shape) == OK)
+    if (schedule_new(&schedule, SCHEDULE_FILE, fuzz_file(data + 1, size - 1), shape) == OK) {
         use(schedule, nowhere);
+        fuzz_took(OK);
+    }
     schedule_free(&schedule);
     return 0;
 }

@@ -50,6 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         mem_free(&b);
         mem_free(&folder);
     }
+    fuzz_took(st);
     if (st == OK) encode(t, data, size);
     tokenizer_free(&t);
     return 0;

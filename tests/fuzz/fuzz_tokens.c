@@ -8,8 +8,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *file = fuzz_file(data + 1, size - 1);
     int64_t vocab = data[0] & 4 ? 1000 : 0;
     if (data[0] & 1)
-        (void)data_import_text(file, fuzz_out(), NULL, 0, true);
+        fuzz_took(data_import_text(file, fuzz_out(), NULL, 0, true));
     else
-        (void)data_import_tokens(file, data[0] & 2 ? 32 : 16, vocab, fuzz_out(), NULL, 0, true);
+        fuzz_took(
+            data_import_tokens(file, data[0] & 2 ? 32 : 16, vocab, fuzz_out(), NULL, 0, true));
     return 0;
 }
