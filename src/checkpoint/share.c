@@ -34,8 +34,9 @@ typedef struct Sharing {
     /* owned: in their order */
     Reading *mine;
     int count;
-    /* elements that the ring has been asked for in all its rounds */
-    int64_t asked;
+    /* elements that the ring has been asked for in all its rounds; bytes of what has a place and is
+     * not handed over */
+    int64_t asked, ahead_bytes;
     /* owned: what another rank has read; NULL where there is none */
     float *other;
     /* owned: those who have to do with a tensor */
@@ -58,6 +59,11 @@ typedef struct Sharing {
 static int64_t elements_of(const Load *load, int i)
 {
     return shape_count(load->io->tensor[i].shape);
+}
+
+static int64_t bytes_of(const Load *load, int i)
+{
+    return elements_of(load, i) * (int64_t)sizeof(float);
 }
 
 /* Where this rank's own tensor i is to lie; NULL: it has to be copied. */
@@ -85,15 +91,12 @@ static bool place_in_ring(Sharing *s, Reading *r)
 /* Places for what comes next, which the thread may then read. */
 static void place_next(Sharing *s)
 {
-    int64_t bytes = 0;
-    for (int k = s->done; k < s->placed; ++k)
-        bytes += elements_of(s->load, s->mine[k].i) * (int64_t)sizeof(float);
-    while (s->placed < s->count && bytes < AHEAD_BYTES) {
+    while (s->placed < s->count && s->ahead_bytes < AHEAD_BYTES) {
         Reading *r = &s->mine[s->placed];
         r->plain = place_of(s->load, r->i);
         r->at = s->asked;
         if (!r->plain && !place_in_ring(s, r)) return;
-        bytes += elements_of(s->load, r->i) * (int64_t)sizeof(float);
+        s->ahead_bytes += bytes_of(s->load, r->i);
         pthread_mutex_lock(&s->lock);
         ++s->placed;
         pthread_cond_signal(&s->changed);
@@ -105,7 +108,7 @@ static void place_next(Sharing *s)
 static void read_ahead(const Load *load, int i)
 {
     if (load->location[i].offset < 0) return;
-    int64_t bytes = elements_of(load, i) * (int64_t)sizeof(float);
+    int64_t bytes = bytes_of(load, i);
     (void)posix_fadvise(load->file.fd, (off_t)load->location[i].offset,
                         (off_t)(bytes < AHEAD_BYTES ? bytes : AHEAD_BYTES), POSIX_FADV_WILLNEED);
 }
@@ -188,6 +191,7 @@ static void reading_done(Sharing *s)
         s->why = mem_text(r->why);
     }
     mem_free(&r->why);
+    s->ahead_bytes -= bytes_of(s->load, r->i);
     ++s->done;
     place_next(s);
 }
@@ -205,7 +209,7 @@ static void pass_on(Sharing *s, int i, bool good, float *plain)
     MulticastPlace place = multicast_place(s->member, members, readers->node, world->rank);
     Multicast said, values;
     multicast_begin(&said, world, place, &good, sizeof good);
-    size_t bytes = good ? (size_t)shape_count(load->io->tensor[i].shape) * sizeof *plain : 0;
+    size_t bytes = good ? (size_t)bytes_of(load, i) : 0;
     multicast_begin(&values, world, place, plain, bytes);
     if (good && readers_want(readers, world->rank, i)) load->io->set(load->io->user, i, plain);
     multicast_wait(&said);
