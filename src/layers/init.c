@@ -31,15 +31,19 @@ static void fill_uniform(float *out, int64_t n, RngKey key, float bound)
     }
 }
 
+/* Of n numbers the four from 4 * block on, or as many as there are. */
+static void normal_block(float *out, int64_t n, RngKey key, int64_t block, float deviation)
+{
+    float normal[4];
+    rng_normals(key, (uint64_t)block, normal);
+    for (int64_t i = 4 * block; i < n && i < 4 * block + 4; ++i) out[i] = normal[i % 4] * deviation;
+}
+
 static void fill_normal(float *out, int64_t n, RngKey key, float deviation)
 {
 #pragma omp parallel for
-    for (int64_t block = 0; block < (n + 3) / 4; ++block) {
-        float normal[4];
-        rng_normals(key, (uint64_t)block, normal);
-        for (int64_t i = 4 * block; i < n && i < 4 * block + 4; ++i)
-            out[i] = normal[i % 4] * deviation;
-    }
+    for (int64_t block = 0; block < (n + 3) / 4; ++block)
+        normal_block(out, n, key, block, deviation);
 }
 
 void layer_param_init(const LayerParam *param, const OpSpec *spec, int i, const char *name,
@@ -81,9 +85,5 @@ void layer_row_init(Init init, float scale, uint64_t seed, uint64_t table, uint6
         return;
     }
     /* a row is too short for threads */
-    float normal[4];
-    for (int c = 0; c < width; ++c) {
-        if (c % 4 == 0) rng_normals(key, (uint64_t)c / 4, normal);
-        out[c] = normal[c % 4] * scale;
-    }
+    for (int64_t block = 0; 4 * block < width; ++block) normal_block(out, width, key, block, scale);
 }

@@ -9,8 +9,8 @@ shift 2
 echo "$# targets of $seconds s of processor time each: at least $(($# * seconds / 60)) minutes"
 mkdir -p "$folder/found"
 bad=0
-# A process that reads a file for another may take 1 GB of addresses, which it is not told under this sanitizer; to mark more as taken
-# that the file asks for takes seconds.
+# A process that reads a file for another may take 1 GB of addresses, a limit that the kernel cannot set beside this sanitizer; and the
+# sanitizer marks all that is taken, however much a file asks for.
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:max_allocation_size_mb=1024
 # used: processor time of all that has ended below this shell, in whole seconds (a pipe would ask a shell of its own).
 look() { times >"$folder/times"; used=$(awk 'NR == 2 { gsub(/[ms]/, " "); print int($1 * 60 + $2 + $3 * 60 + $4) }' "$folder/times"); }

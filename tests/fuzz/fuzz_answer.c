@@ -44,7 +44,9 @@ static void data_answer(const uint8_t *data, size_t size)
     FactsAsk ask = {"strange.h5", "/x", "/y"};
     SetFacts *facts = mem_new(sizeof *facts);
     memcpy(facts, data, size < sizeof *facts ? size : sizeof *facts);
-    if (facts_check(&ask, facts) == OK && facts->parts > FACTS_X) {
+    Status status = facts_check(&ask, facts);
+    fuzz_took(status);
+    if (status == OK && facts->parts > FACTS_X) {
         const DataArray *x = &facts->x;
         int64_t bytes = (int64_t)element_bytes(x->type);
         for (int i = 0; i < SHAPE_DIMS; ++i) bytes *= x->dim[i];
