@@ -98,8 +98,8 @@ static void run_model(const char *model, int side, const BackendTable *table)
 /* Skip connections over boundaries, batch norm with a sum, inverted residuals. */
 static void test_models(void)
 {
-    run_model("model: {name: resnet18, stem: small}\n", 8, &backend_poison);
-    run_model("model: {name: mobilenet_v2}\n", 8, &backend_cpu);
+    run_model("model: {name: resnet18, width: 16, stem: small}\n", 8, &backend_poison);
+    run_model("model: {name: mobilenet_v2, width: 8}\n", 8, &backend_cpu);
 }
 
 /* The head's weight is the embedding's: on another stage as a rule, in another chunk of the same

@@ -4,9 +4,9 @@
 #include "plain.h"
 
 static const char *const models[] = {
-    "model: {name: resnet18, stem: small}\n",
-    "model: {name: resnet50, stem: imagenet}\n",
-    "model: {name: mobilenet_v2, stem: imagenet}\n",
+    "model: {name: resnet18, width: 16, stem: small}\n",
+    "model: {name: resnet50, width: 16, stem: imagenet}\n",
+    "model: {name: mobilenet_v2, width: 16, stem: imagenet}\n",
     "model: {name: lenet}\n",
     "model: {name: mlp, hidden: [20, 30]}\n",
     "model: {layers: [conv2d: {channels: 20, kernel: 3, pad: 1}, gelu: {name: a}, conv2d: "

@@ -21,7 +21,7 @@ static const GridModel models[] = {
     /* the embedding is the head's matrix, too: in one stage, and in two; lamb wants norms of whole
      * tensors */
     {"muon on gpt2",
-     "model: {name: gpt2, layers: 3, width: 96, heads: 3, context: 8, vocab: 200, dropout: 0.1}\n"
+     "model: {name: gpt2, layers: 3, width: 48, heads: 3, context: 8, vocab: 200, dropout: 0.1}\n"
      "optim: {name: adamw, lr: 0.003, weight_decay: 0.1, clip: 0.5, groups: [\n"
      "  {match: ['h.*.attn.c_attn.weight', 'h.1.*'], roles: weight, name: muon, lr_scale: 0.5,\n"
      "   lr_adjust: match_rms},\n"
