@@ -169,8 +169,8 @@ void checkpoint_owners(const CheckpointIo *io, int ranks, int *owner);
 /* Loads path on every rank. Not a checkpoint, truncated or a tensor whose checksum is off: ERR_DATA
  * naming file and tensor. Another model (missing, surplus or differently shaped tensors): ERR_DATA
  * that names the first difference and nothing is set. Tensors that another program rewrote
- * (chunked, compressed, other float types) load through HDF5; one without a checksum is named in a
- * warning. meta may be NULL. Collective. */
+ * (chunked, compressed, other float types) are unpacked in a process of their own; one without a
+ * checksum is named in a warning. meta may be NULL. Collective. */
 Status checkpoint_load(const World *world, const char *path, CheckpointMeta *meta,
                        const CheckpointIo *io);
 /* Attributes, table and every checksum: ERR_DATA where path is not a good checkpoint. meta may be

@@ -26,7 +26,7 @@ typedef struct ApartJob {
 
 /* From now on the processes of apart_run come from one that is made here and does nothing else. For
  * callers that will start MPI or threads: a copy of a process with those is not safe to work in,
- * and one of much memory takes long. Once; job and what it points to must not move after it.
+ * and one of much memory takes long. Once; what a job points to is the program's own.
  * Failing, apart_run makes them from its caller as without. */
 void apart_begin(void);
 /* Ends that process. */

@@ -2,8 +2,8 @@
  *
  * The maker is a copy of the process from before MPI and threads, made by apart_begin; it forks a
  * worker for each request, gathers its answer and ends it when its time is over. Without one the
- * caller does the maker's part. Function and job are named by their addresses, which are the same
- * in all copies. The maker ends with its caller: that closes the socket between them. */
+ * caller does the maker's part. A job's function and words are named by their addresses, which are
+ * the same in all copies. The maker ends with its caller: that closes the socket between them. */
 #include "base.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ typedef struct Outcome {
 } Outcome;
 
 typedef struct Request {
-    const ApartJob *job;
+    ApartJob job;
     size_t bytes;
 } Request;
 
@@ -196,7 +196,7 @@ static _Noreturn void make(int socket)
         Outcome outcome;
         char *asked = mem_new(request.bytes);
         if (!move(socket, asked, NULL, request.bytes)) break;
-        char *answer = work(request.job, asked, request.bytes, &outcome);
+        char *answer = work(&request.job, asked, request.bytes, &outcome);
         if (!move(socket, NULL, &outcome, sizeof outcome)) break;
         if (!move(socket, NULL, answer, outcome.bytes)) break;
         mem_free(&answer);
@@ -231,7 +231,7 @@ void apart_end(void)
 static bool delegate(const ApartJob *job, const void *asked, size_t bytes, Outcome *o,
                      char **answer)
 {
-    Request request = {job, bytes};
+    Request request = {*job, bytes};
     *answer = NULL;
     if (!move(maker, NULL, &request, sizeof request) || !move(maker, NULL, asked, bytes) ||
         !move(maker, o, NULL, sizeof *o))

@@ -155,8 +155,11 @@ static Status verify_share(Load *load)
 
 static void assign(Load *load)
 {
-    bool *taken = mem_new((size_t)load->io->count + 1);
-    for (int i = 0; i < load->io->count; ++i) taken[i] = load->location[i].offset != NOT_TAKEN;
+    ReadBy *taken = mem_new(((size_t)load->io->count + 1) * sizeof *taken);
+    for (int i = 0; i < load->io->count; ++i) {
+        int64_t offset = load->location[i].offset;
+        taken[i] = offset == NOT_TAKEN ? READ_NOT : offset < 0 ? READ_BY_FIRST : READ_BY_ANY;
+    }
     readers_init(&load->readers, load->world, load->io, taken);
     mem_free(&taken);
 }

@@ -29,13 +29,14 @@ static int reader_of(const Readers *r, const Reads *reads, int i)
     return best;
 }
 
-void readers_assign(Readers *r, const CheckpointIo *io, const bool *taken)
+void readers_assign(Readers *r, const CheckpointIo *io, const ReadBy *taken)
 {
     size_t ranks = (size_t)r->ranks;
     Reads reads = {mem_new(ranks * sizeof *reads.rank), mem_new(ranks * sizeof *reads.node)};
     r->reader = mem_new(((size_t)io->count + 1) * sizeof *r->reader);
     for (int i = 0; i < io->count; ++i) {
-        int reader = taken[i] ? reader_of(r, &reads, i) : -1;
+        int reader = taken[i] == READ_BY_ANY ? reader_of(r, &reads, i) : -1;
+        if (taken[i] == READ_BY_FIRST) reader = 0;
         r->reader[i] = reader;
         if (reader < 0) continue;
         reads.rank[reader] += shape_count(io->tensor[i].shape);
@@ -57,12 +58,12 @@ static int *by_node(const int *node, int ranks)
     return order;
 }
 
-void readers_init(Readers *r, const World *world, const CheckpointIo *io, const bool *taken)
+void readers_init(Readers *r, const World *world, const CheckpointIo *io, const ReadBy *taken)
 {
     size_t row = (size_t)io->count / 8 + 1;
     uint8_t *mine = mem_new(row);
     for (int i = 0; i < io->count; ++i)
-        if (taken[i] && (!io->wants || io->wants(io->user, i)))
+        if (taken[i] != READ_NOT && (!io->wants || io->wants(io->user, i)))
             mine[i / 8] |= (uint8_t)(1 << i % 8);
     *r = (Readers){.ranks = world->size,
                    .node = world_nodes(world),

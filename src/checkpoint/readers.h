@@ -15,16 +15,21 @@ typedef struct Readers {
     int *reader;
 } Readers;
 
+/* How a tensor is taken from the file: not, by any rank, or by rank 0, whose reading process
+ * (apart_begin) unpacks it. */
+typedef enum ReadBy { READ_NOT, READ_BY_ANY, READ_BY_FIRST } ReadBy;
+
 /* Asks every rank what it wants (io->wants) of the tensors that are taken from the file, [count],
  * the same on every rank, and assigns. ranks * count / 8 bytes on every rank. Collective. Release
  * with readers_fini. */
-void readers_init(Readers *readers, const World *world, const CheckpointIo *io, const bool *taken);
+void readers_init(Readers *readers, const World *world, const CheckpointIo *io,
+                  const ReadBy *taken);
 void readers_fini(Readers *readers);
-/* Each tensor that is taken goes to one of those who want it, or where nobody does to any rank,
- * which verifies it: to the one that has fewest bytes to read, and of equals to the one whose node
- * has. What comes early in io->tensor comes early for its reader. All but `reader` is there. A pure
- * function. */
-void readers_assign(Readers *readers, const CheckpointIo *io, const bool *taken);
+/* Each tensor that is taken goes to rank 0, where only that may read it, or to one of those who
+ * want it, or where nobody does to any rank, which verifies it: to the one that has fewest bytes to
+ * read, and of equals to the one whose node has. What comes early in io->tensor comes early for its
+ * reader. All but `reader` is there. A pure function. */
+void readers_assign(Readers *readers, const CheckpointIo *io, const ReadBy *taken);
 bool readers_want(const Readers *readers, int rank, int i);
 /* The ranks that have to do with tensor i, as multicast_place wants them: its reader and those who
  * want it. member: room for all ranks. Returns how many they are. A pure function. */

@@ -121,12 +121,6 @@ static void read_tensor(Sharing *s, int k)
     if (r->status != OK) r->why = mem_text(fail_message());
 }
 
-/* HDF5 is for the thread that calls it first and closes the file. */
-static bool is_for_thread(const Sharing *s, int k)
-{
-    return s->threaded && s->load->location[s->mine[k].i].offset >= 0;
-}
-
 static void *read_all(void *user)
 {
     Sharing *s = user;
@@ -134,7 +128,7 @@ static void *read_all(void *user)
         pthread_mutex_lock(&s->lock);
         while (s->placed <= k) pthread_cond_wait(&s->changed, &s->lock);
         pthread_mutex_unlock(&s->lock);
-        if (is_for_thread(s, k)) read_tensor(s, k);
+        read_tensor(s, k);
         pthread_mutex_lock(&s->lock);
         s->read = k + 1;
         pthread_cond_signal(&s->changed);
@@ -178,7 +172,7 @@ static const Reading *reading_wait(Sharing *s)
     pthread_mutex_lock(&s->lock);
     while (s->threaded && s->read <= s->done) pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
-    if (!is_for_thread(s, s->done)) read_tensor(s, s->done);
+    if (!s->threaded) read_tensor(s, s->done);
     return &s->mine[s->done];
 }
 

@@ -16,7 +16,7 @@ typedef struct StoredTensor {
     /* "/params/conv1.weight"; owned */
     char *path;
     Shape shape;
-    /* of its bytes in the file; -1: chunked, compressed or not fp32: through HDF5 */
+    /* of its bytes in the file; -1: chunked, compressed or not fp32: HDF5 unpacks them */
     int64_t offset;
     /* XXH64 of its plain fp32 bytes */
     uint64_t hash;
@@ -63,7 +63,7 @@ Status stored_open(StoredFile *file, const char *path);
 Status stored_open_own(StoredFile *file, const char *path);
 /* What stored_open does with the answer of that process. ERR_DATA where it makes no sense. */
 Status stored_take(StoredFile *file, const char *answer, size_t bytes);
-/* Opens for pread only; HDF5 opens it when a tensor needs it. */
+/* Opens for pread only. */
 Status stored_open_plain(StoredFile *file, const char *path);
 void stored_close(StoredFile *file);
 /* Could all tensors be listed? */
@@ -73,7 +73,8 @@ const StoredTensor *stored_find(const StoredFile *file, const char *path);
 const StoredTensor *stored_param(const StoredFile *file, const Param *param);
 /* meta: a copy, owned by the caller; nothing in it on error. */
 Status stored_meta(const StoredFile *file, CheckpointMeta *meta);
-/* plain: shape_count floats. A checksum that is off is ERR_DATA naming file and tensor. */
+/* plain: shape_count floats. A checksum that is off is ERR_DATA naming file and tensor. Where MPI
+ * runs, what has no offset is for rank 0, as stored_open is (apart_begin). From any thread. */
 Status stored_read(StoredFile *file, const StoredTensor *tensor, float *plain);
 /* Reads and verifies all, in a buffer of its own. out, where given, gets a line for each bad
  * tensor, and the first error is returned after the last tensor; without it at the first. */

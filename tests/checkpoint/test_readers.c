@@ -6,14 +6,14 @@
 
 enum { RANKS_MOST = 256, TENSORS_MOST = 400 };
 static CheckpointTensor tensor[TENSORS_MOST];
-static bool taken[TENSORS_MOST];
+static ReadBy taken[TENSORS_MOST];
 
 /* elements of tensor i: each + i % 7 * more */
 static CheckpointIo tensors(int count, int64_t each, int64_t more)
 {
     for (int i = 0; i < count; ++i) {
         tensor[i] = (CheckpointTensor){.shape = {1, {each + i % 7 * more, 1, 1, 1}}};
-        taken[i] = true;
+        taken[i] = READ_BY_ANY;
     }
     return (CheckpointIo){.count = count, .tensor = tensor};
 }
@@ -82,7 +82,9 @@ static void test_wants(void)
 {
     CheckpointIo io = tensors(40, 1000, 10);
     Readers r = ranks_of(16, io.count, 4, 0);
-    taken[7] = false;
+    taken[7] = READ_NOT;
+    /* rank 0 wants this one, and not that */
+    taken[12] = taken[13] = READ_BY_FIRST;
     for (int i = 0; i < io.count; ++i)
         for (int k = 0; k < 16; ++k)
             if (i != 7 && i != 9 && k / 4 == i % 4) want(&r, k, i);
@@ -94,9 +96,10 @@ static void test_wants(void)
             continue;
         }
         CU_ASSERT(reader >= 0 && reader < 16);
-        CU_ASSERT_EQUAL(readers_members(&r, i, member), i == 9 ? 1 : 4);
+        CU_ASSERT_EQUAL(readers_members(&r, i, member), i == 9 ? 1 : i == 13 ? 5 : 4);
         CU_ASSERT_EQUAL(member[0], reader);
-        CU_ASSERT(i == 9 || readers_want(&r, reader, i));
+        CU_ASSERT(i == 9 || i == 13 || readers_want(&r, reader, i));
+        CU_ASSERT(reader == 0 || (i != 12 && i != 13));
     }
     readers_fini(&r);
 }
