@@ -163,6 +163,13 @@ static Status array_storage(const Reading *r, DataArray *a, hid_t dataset)
     if (st == OK && layout != H5D_COMPACT && stored == 0)
         st = fail(ERR_DATA, "%s: %s was created but never written; make it again", r->ask->path,
                   a->name);
+    /* HDF5 copies what the shape says from the bytes that there are */
+    if (st == OK && layout == H5D_COMPACT && stored != (double)a->dim[0] * (double)a->sample_bytes)
+        st =
+            fail(ERR_DATA,
+                 "%s: %s is damaged: its shape is not that of the %.0f bytes that are stored; copy "
+                 "or make it again",
+                 r->ask->path, a->name, stored);
     if (st == OK && layout == H5D_CHUNKED) st = chunks_check(r, a, create, stored);
     if (st == OK && layout == H5D_CHUNKED) a->chunk_rows = chunk_rows(create);
     H5Pclose(create);
