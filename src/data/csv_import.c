@@ -271,6 +271,7 @@ static Status layout_make(Import *im, Part *p, int64_t samples)
         const CsvColumn *c = &s->column[i];
         hex |= c->type == CSV_CATEGORY && c->ids == CSV_HEX;
         standard |= c->type == CSV_NUMBER && c->standard;
+        if (csv_has_words(c)) l->words = csv_vocab_hash(&im->is.vocab[c->slot], l->words);
         for (int k = 0; k < 2 && c->type == CSV_LABEL; ++k)
             l->class_name[k] = c->value[k].count ? c->value[k].text[0] : "";
     }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <xxhash.h>
 
 enum {
     MEMORY_BYTES = 1 << 30,
@@ -257,13 +258,40 @@ static Status treatment_read(const Reading *r)
     return OK;
 }
 
+/* A hash of /field_first; 0: there is none, or nothing of the kind. */
+static uint64_t begins_hash(const Reading *r)
+{
+    uint64_t hash = 0;
+    hid_t dataset = -1;
+    if (!h5_has(r->file, "/field_first") ||
+        h5_dataset(&dataset, r->file, r->ask->path, "/field_first", "data.x") != OK)
+        return 0;
+    hid_t space = H5Dget_space(dataset), type = H5Dget_type(dataset);
+    hssize_t count = H5Sget_simple_extent_npoints(space);
+    if (count > 0 && count <= DATA_IDS_MOST + 1 && H5Tget_class(type) == H5T_INTEGER &&
+        hdf5_in_one_file(r->file, dataset, r->ask->path, "/field_first") == OK) {
+        uint64_t *first = mem_new((size_t)count * sizeof *first);
+        if (H5Dread(dataset, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, first) >= 0)
+            hash = XXH3_64bits(first, (size_t)count * sizeof *first);
+        mem_free(&first);
+    }
+    H5Tclose(type);
+    H5Sclose(space);
+    H5Dclose(dataset);
+    return hash;
+}
+
 /* Of weft's own tables: /sparse, and where it is flat /sparse_offset. */
 static Status ids_find(const Reading *r)
 {
     SetFacts *facts = r->facts;
+    char words[32];
     if (facts->kind != DATA_TABLE || !h5_has(r->file, "/sparse")) return OK;
     h5_attr_integer(r->file, "id_most", &facts->id_most);
     h5_attr_integer(r->file, "id_rows", &facts->id_rows);
+    TRY(h5_attr_text(r->file, r->ask->path, "vocabulary_hash", words, sizeof words));
+    facts->id_words = strtoull(words, NULL, 16);
+    facts->id_begins = begins_hash(r);
     TRY(array_find(r, &facts->ids, "/sparse", "data.x"));
     return facts->ids.ndim == 1 ? array_find(r, &facts->id_first, "/sparse_offset", "data.x") : OK;
 }

@@ -323,6 +323,7 @@ static Status set_write(Movies *m, const char *out, bool force, int64_t first, i
     if (m->has_users) {
         layout.mean = &m->mean, layout.deviation = &m->deviation;
         layout.more = put_words, layout.user = m, layout.more_bytes = 1 << 16;
+        layout.words = csv_vocab_hash(&m->occupation, csv_vocab_hash(&m->gender, 0));
     }
     Status st = table_new(&writer, out, force, &layout);
     if (st == OK) st = table_put(&writer, 0, count, dense, m->has_items ? NULL : ids, y);
