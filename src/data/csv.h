@@ -159,7 +159,7 @@ void csv_vocab_fini(CsvVocab *vocab);
 /* ---- values ---- */
 
 bool csv_missing(const CsvSchema *schema, const CsvValue *value);
-/* A finite decimal number and nothing else. */
+/* A decimal number and nothing else; infinite: it is out of range. */
 bool csv_number(const CsvValue *value, double *number);
 /* The value at place `at` of a record, whose column is c. Before mean and deviation. ERR_DATA, all
  * three. */

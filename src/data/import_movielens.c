@@ -92,7 +92,7 @@ static bool whole(const char *text, int64_t lo, int64_t hi, int64_t *value)
 static bool number(const char *text, double *value)
 {
     CsvValue all = {text, strlen(text)};
-    return csv_number(&all, value);
+    return csv_number(&all, value) && isfinite(*value);
 }
 
 static Status rating_read(Lines *l, Rating *r)
