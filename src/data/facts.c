@@ -70,6 +70,11 @@ static Status array_shape(DataArray *a, const char *path, hid_t dataset)
         a->dim[i] = i < ndim ? (int64_t)dim[i] : 1;
         bytes *= (double)a->dim[i];
         if (i > 0 && i < ndim) a->sample_bytes *= a->dim[i];
+        if (a->dim[i] < 1 && strcmp(a->name, "/sparse") == 0)
+            return fail(ERR_DATA,
+                        "%s: /sparse holds no ids (dimension %d is 0), and a set with it needs at "
+                        "least one; make it again without /sparse and /sparse_offset",
+                        path, i);
         if (a->dim[i] < 1)
             return fail(ERR_DATA, "%s: %s holds no samples (dimension %d is 0); make it again",
                         path, a->name, i);

@@ -6,6 +6,9 @@
 
 Status ids_fail(const DataSet *set, int64_t sample, int64_t field)
 {
+    /* the last entry ends the field before it */
+    if (sample == set->samples) --sample, field = set->fields;
+    if (field == set->fields) --field;
     return fail(ERR_DATA,
                 "%s: sample %lld, field %lld: /sparse_offset does not rise, points beyond the %lld "
                 "ids, or gives a sample more than id_most (%lld) of them; make the file again",
