@@ -421,6 +421,11 @@ Status csv_import(const CsvImport *ask, CsvDone *done)
     Import im = {.ask = ask, .schema = s};
     double began = clock_s();
     TRY(part_free_places(ask->out, ask->test, ask->force));
+    for (int i = 0; i < 2; ++i) {
+        const char *out = i ? ask->test : ask->out;
+        TRY(part_no_input(out, ask->file, ask->count));
+        TRY(part_no_input(out, ask->test_file, ask->test_count));
+    }
     pthread_mutex_init(&im.lock, NULL);
     csv_meaning_init(&im.is, s, ask->threads * s->categories);
     Status st = import_read(&im);

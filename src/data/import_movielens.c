@@ -347,6 +347,8 @@ typedef struct MovieOptions {
 static Status import(Movies *m, const MovieOptions *o, const char *path)
 {
     TRY(part_free_places(o->out, o->test, o->force));
+    TRY(part_no_input(o->out, &path, 1));
+    TRY(part_no_input(o->test, &path, 1));
     TRY(movies_read(m, path));
     int64_t test = o->test ? (int64_t)((double)m->count * o->test_share + 0.5) : 0;
     if (o->test && (test < 1 || test >= m->count))
