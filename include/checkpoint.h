@@ -63,6 +63,8 @@ typedef struct CheckpointMeta {
     char grid[32];
     /* "": not known, or none */
     char data_train[DATA_FINGERPRINT], data_test[DATA_FINGERPRINT];
+    /* of the training set; 0: not known, or none */
+    DataIds data_ids;
     /* model.init_from: the file, its step and a hash of what was taken; "": the run began anew */
     char init_from[DATA_PATH + 64];
 } CheckpointMeta;

@@ -66,6 +66,11 @@ typedef struct DataFile {
     DataPlace x, y, index, orient, ids, id_first;
 } DataFile;
 enum { DATA_FILES = 64 };
+/* What a table's ids stand for: they are below rows, 0: any; hashes of where each field's begin and
+ * of the vocabularies' words, 0: not known. */
+typedef struct DataIds {
+    uint64_t rows, begins, words;
+} DataIds;
 /* plain bytes: may be broadcast; holds no handle */
 typedef struct DataSet {
     /* of the first file, where there are several */
@@ -103,10 +108,10 @@ typedef struct DataSet {
     int64_t vocab, context;
     /* tables: ids (N,F), or all behind each other with id_first (N*F+1) where each field of each
      * sample begins; fields F, 0: it has none. A sample has id_most ids at most. Ids are below
-     * id_rows; 0: any of 64 bits. */
+     * id_rows; 0: any of 64 bits. id_begins, id_words: DataIds'. */
     DataArray ids, id_first;
     int64_t fields, id_most;
-    uint64_t id_rows;
+    uint64_t id_rows, id_begins, id_words;
     /* which tokenizer made them: where it was, and its hash; "": not known */
     char tokenizer[DATA_TOKENIZER], tokenizer_hash[32];
 } DataSet;
@@ -136,6 +141,9 @@ int data_kind_find(const char *name);
 Status data_set_open(DataSet *set, const Config *config, const char *path);
 /* File i of a set of several, as a set of its own. */
 void data_set_file(const DataSet *set, int i, DataSet *file);
+DataIds data_set_ids(const DataSet *set);
+/* Do ids of a set mean what they mean to a model of the other's, as far as it is known? */
+bool data_ids_fit(DataIds set, DataIds model);
 /* Reads all labels once: each must be in 0..classes-1. Nothing to do for tokens and targets. */
 Status data_set_check_labels(const DataSet *set);
 /* Reads everything once: truncation, labels out of 0..classes-1, NaN. classes 0: the set's own. */

@@ -77,6 +77,13 @@ static bool put_known(hid_t root, const char *name, const char *text)
     return !*text || attr_put_text(root, name, text);
 }
 
+static bool put_ids(hid_t root, const DataIds *ids)
+{
+    const int64_t value[] = {(int64_t)ids->rows, (int64_t)ids->begins, (int64_t)ids->words};
+    bool known = ids->rows || ids->begins || ids->words;
+    return !known || attr_put_array(root, "data_ids", value, 3);
+}
+
 bool meta_put(hid_t root, const CheckpointMeta *meta)
 {
     return attr_put_text(root, "format", CHECKPOINT_FORMAT_NAME) &&
@@ -91,7 +98,7 @@ bool meta_put(hid_t root, const CheckpointMeta *meta)
            attr_put_text(root, "grid", meta->grid) &&
            put_known(root, "data_train", meta->data_train) &&
            put_known(root, "data_test", meta->data_test) &&
-           put_known(root, "init_from", meta->init_from) &&
+           put_known(root, "init_from", meta->init_from) && put_ids(root, &meta->data_ids) &&
            attr_put_text(root, "config", meta->config ? meta->config : "") &&
            attr_put_text(root, "weft", meta->version ? meta->version : WEFT_VERSION);
 }
@@ -188,6 +195,13 @@ static bool read_line(hid_t root, const char *name, char *out, size_t out_bytes)
     return there;
 }
 
+static void read_ids(hid_t root, DataIds *ids)
+{
+    int64_t value[3];
+    if (read_values(root, "data_ids", H5T_NATIVE_INT64, 3, 3, value) != 3) return;
+    *ids = (DataIds){(uint64_t)value[0], (uint64_t)value[1], (uint64_t)value[2]};
+}
+
 Status meta_get(hid_t root, const char *path, CheckpointMeta *meta)
 {
     *meta = (CheckpointMeta){.best_metric = NAN, .lr = lr_state(), .stop_best = NAN};
@@ -218,6 +232,7 @@ Status meta_get(hid_t root, const char *path, CheckpointMeta *meta)
     read_line(root, "data_train", meta->data_train, sizeof meta->data_train);
     read_line(root, "data_test", meta->data_test, sizeof meta->data_test);
     read_line(root, "init_from", meta->init_from, sizeof meta->init_from);
+    read_ids(root, &meta->data_ids);
     if (!missing) return OK;
     checkpoint_meta_fini(meta);
     return fail(ERR_DATA, "%s: attribute '%s' is missing or damaged; use another checkpoint", path,

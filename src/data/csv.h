@@ -152,12 +152,14 @@ void csv_vocab_done(CsvVocab *vocab, bool sorted, int64_t least, uint64_t id);
 int64_t csv_vocab_width(const CsvVocab *vocab);
 /* Its words, once it is done, as /vocab/NAME; the group is there. Under hdf5_lock. */
 herr_t csv_vocab_put(const CsvVocab *vocab, hid_t file, const char *name);
+/* Of its words in their order, once it is done, and of the hash of those before. */
+uint64_t csv_vocab_hash(const CsvVocab *vocab, uint64_t before);
 void csv_vocab_fini(CsvVocab *vocab);
 
 /* ---- values ---- */
 
 bool csv_missing(const CsvSchema *schema, const CsvValue *value);
-/* A finite decimal number and nothing else. */
+/* A decimal number and nothing else; infinite: it is out of range. */
 bool csv_number(const CsvValue *value, double *number);
 /* The value at place `at` of a record, whose column is c. Before mean and deviation. ERR_DATA, all
  * three. */

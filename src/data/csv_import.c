@@ -271,6 +271,7 @@ static Status layout_make(Import *im, Part *p, int64_t samples)
         const CsvColumn *c = &s->column[i];
         hex |= c->type == CSV_CATEGORY && c->ids == CSV_HEX;
         standard |= c->type == CSV_NUMBER && c->standard;
+        if (csv_has_words(c)) l->words = csv_vocab_hash(&im->is.vocab[c->slot], l->words);
         for (int k = 0; k < 2 && c->type == CSV_LABEL; ++k)
             l->class_name[k] = c->value[k].count ? c->value[k].text[0] : "";
     }
@@ -420,6 +421,11 @@ Status csv_import(const CsvImport *ask, CsvDone *done)
     Import im = {.ask = ask, .schema = s};
     double began = clock_s();
     TRY(part_free_places(ask->out, ask->test, ask->force));
+    for (int i = 0; i < 2; ++i) {
+        const char *out = i ? ask->test : ask->out;
+        TRY(part_no_input(out, ask->file, ask->count));
+        TRY(part_no_input(out, ask->test_file, ask->test_count));
+    }
     pthread_mutex_init(&im.lock, NULL);
     csv_meaning_init(&im.is, s, ask->threads * s->categories);
     Status st = import_read(&im);

@@ -195,6 +195,9 @@ static Status places_take(CsvFile *file, const CsvReader *r)
         if (s->column[c].of >= 0 || c == missing) continue;
         int place = s->column[c].place;
         if (missing >= 0 && place > s->column[missing].place) --place;
+        if (place >= file->width && s->expects)
+            return csv_fail(r, r->value[0].text, -1, "its first record has %d values, but %s",
+                            file->width, s->expects);
         if (place >= file->width)
             return csv_fail(r, r->value[0].text, -1,
                             "its first record has %d values, but the schema's column %s is the "

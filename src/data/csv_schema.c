@@ -121,17 +121,18 @@ static Status read_bool(const CsvSchema *s, const Node *n, bool *value)
 static Status read_real(const CsvSchema *s, const Node *n, double *value)
 {
     CsvValue v = {n->text, n->kind == NODE_SCALAR ? strlen(n->text) : 0};
-    if (v.length && csv_number(&v, value)) return OK;
-    return node_fail(s, n, "expected a number", "");
+    if (!v.length || !csv_number(&v, value)) return node_fail(s, n, "expected a number", "");
+    return isfinite(*value) ? OK : node_fail(s, n, "the number is out of range: ", n->text);
 }
 
-static Status read_whole(const CsvSchema *s, const Node *n, int64_t lo, int64_t *value)
+#define WHOLE_MOST ((int64_t)1 << 53)
+static Status read_whole(const CsvSchema *s, const Node *n, int64_t lo, int64_t hi, int64_t *value)
 {
     double real;
     TRY(read_real(s, n, &real));
-    if (real < (double)lo || real > 0x1p53 || real != floor(real))
-        return fail(ERR_CONFIG, "%s:%d:%d: expected a whole number of at least %lld", s->path,
-                    n->line, n->column, (long long)lo);
+    if (real < (double)lo || real > (double)hi || real != floor(real))
+        return fail(ERR_CONFIG, "%s:%d:%d: expected a whole number from %lld to %lld", s->path,
+                    n->line, n->column, (long long)lo, (long long)hi);
     *value = (int64_t)real;
     return OK;
 }
@@ -218,8 +219,7 @@ static Status read_attribute(const CsvSchema *s, const Node *map, int i, CsvColu
         return node_fail(s, map->key[i], "columns of this type have no key ", map->key[i]->text);
     switch (which) {
     case AT:
-        TRY(read_whole(s, n, 1, &whole));
-        if (whole > CSV_COLUMNS_MOST) return node_fail(s, n, "there are not so many columns", "");
+        TRY(read_whole(s, n, 1, CSV_COLUMNS_MOST, &whole));
         c->place = (int)whole - 1;
         return OK;
     case OF:
@@ -240,11 +240,11 @@ static Status read_attribute(const CsvSchema *s, const Node *map, int i, CsvColu
         return read_ids(s, n, c);
     case HASH:
         c->ids = CSV_HASH;
-        TRY(read_whole(s, n, 2, &whole));
+        TRY(read_whole(s, n, 2, WHOLE_MOST, &whole));
         c->rows = (uint64_t)whole;
         return OK;
     case LEAST:
-        return read_whole(s, n, 1, &c->least);
+        return read_whole(s, n, 1, WHOLE_MOST, &c->least);
     default:
         return OK;
     }
@@ -280,12 +280,28 @@ static int place_behind(const CsvSchema *s)
     return 0;
 }
 
-static Status shared_ids(CsvSchema *s, const Node *n, CsvColumn *c)
+static const Node *key_of(const Node *map, const char *key)
 {
-    if (c->type != CSV_CATEGORY || !s->hash_rows) return OK;
-    if (c->ids != CSV_FIRST)
+    for (int i = 0; map->kind == NODE_MAP && i < map->count; ++i)
+        if (strcmp(map->key[i]->text, key) == 0) return map->key[i];
+    return NULL;
+}
+
+/* A category becomes an id in one way, and only vocabularies know how often values come. */
+static Status settle_ids(const CsvSchema *s, const Node *n, CsvColumn *c)
+{
+    if (c->type != CSV_CATEGORY) return OK;
+    const Node *ids = key_of(n, "ids"), *hash = key_of(n, "hash"), *least = key_of(n, "least");
+    if (s->hash_rows && (ids || hash))
         return node_fail(s, n, "ids of all fields are by `hash` above; remove it, or ids here", "");
-    c->ids = CSV_HASH_ALL;
+    if (ids && hash)
+        return node_fail(s, n, "`ids` and `hash` each say what ids are; remove one of them", "");
+    if (least && (s->hash_rows || !csv_has_words(c)))
+        return node_fail(s, least,
+                         "`least` is for vocabularies, and with `hash` or `ids: hex` there is "
+                         "none; remove one of them",
+                         "");
+    if (s->hash_rows) c->ids = CSV_HASH_ALL;
     return OK;
 }
 
@@ -297,7 +313,7 @@ static Status view_add(CsvSchema *s, const Node *n, CsvColumn *c)
     if (c->place >= 0) return node_fail(s, n, "it has the place of the column that it is `of`", "");
     while (last->also >= 0) last = &s->column[last->also];
     last->also = (int)(c - s->column);
-    return shared_ids(s, n, c);
+    return settle_ids(s, n, c);
 }
 
 static Status read_column(CsvSchema *s, const Node *map, int i)
@@ -329,7 +345,7 @@ static Status read_column(CsvSchema *s, const Node *map, int i)
     for (int k = 0; k < c->value[0].count; ++k)
         if (csv_texts_have(&c->value[1], c->value[0].text[k], c->value[0].length[k]))
             return node_fail(s, n, "one and zero are the same text: ", c->value[0].text[k]);
-    return shared_ids(s, n, c);
+    return settle_ids(s, n, c);
 }
 
 static Status read_columns(CsvSchema *s, const Node *n)
@@ -391,7 +407,7 @@ static Status read_top(CsvSchema *s, const Node *map, int i, const Node **column
         s->others_ignored = true;
         return read_word(s, n, ignore, &word);
     case HASH:
-        TRY(read_whole(s, n, 2, &whole));
+        TRY(read_whole(s, n, 2, WHOLE_MOST, &whole));
         s->hash_rows = (uint64_t)whole;
         return OK;
     default:

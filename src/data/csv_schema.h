@@ -37,8 +37,8 @@ typedef struct CsvColumn {
     int slot;
     /* label: the texts of 0 and of 1 */
     CsvTexts value[2];
-    /* number: (log(1 + max(x, 0)) or x - min) / range */
-    bool has_fill, log, standard, scaled;
+    /* number: (log(1 + max(x, 0)) or x - min) / range; whole: others are errors */
+    bool has_fill, log, standard, scaled, whole;
     double fill, min, range;
     /* category: ids of the field; rarer values than `least` are unknown */
     CsvIds ids;
@@ -48,6 +48,8 @@ typedef struct CsvColumn {
 typedef struct CsvSchema {
     /* owned: where it comes from, for messages, and all of it */
     char *path, *text;
+    /* what records have, for messages where they have less; NULL: the schema says it */
+    const char *expects;
     char separator;
     bool header, quotes, trim, others_ignored;
     /* owned; NULL: no comments */

@@ -51,7 +51,7 @@ bool csv_number(const CsvValue *v, double *number)
     memcpy(text, v->text, v->length);
     text[v->length] = 0;
     *number = strtod(text, &end);
-    return *end == 0 && isfinite(*number);
+    return *end == 0;
 }
 
 /* The value as it is written but for mean and deviation. */
@@ -64,6 +64,12 @@ Status csv_value_number(const CsvReader *r, int at, const CsvColumn *c, double *
         *x = c->fill;
     } else if (!csv_number(v, x)) {
         return csv_fail(r, v->text, at, "'%.*s' is no number",
+                        (int)(v->length < 60 ? v->length : 60), v->text);
+    } else if (!isfinite(*x)) {
+        return csv_fail(r, v->text, at, "'%.*s' is out of range, for a number has at most 1.8e308",
+                        (int)(v->length < 60 ? v->length : 60), v->text);
+    } else if (c->whole && (*x != floor(*x) || fabs(*x) >= 0x1p63)) {
+        return csv_fail(r, v->text, at, "'%.*s' is no whole number of 64 bits",
                         (int)(v->length < 60 ? v->length : 60), v->text);
     }
     if (c->log) *x = log1p(*x > 0 ? *x : 0);

@@ -180,6 +180,21 @@ herr_t csv_vocab_put(const CsvVocab *v, hid_t file, const char *name)
     return rc;
 }
 
+uint64_t csv_vocab_hash(const CsvVocab *v, uint64_t before)
+{
+    XXH3_state_t *state = XXH3_createState();
+    if (!state) die("out of memory: a hash's state");
+    XXH3_64bits_reset_withSeed(state, before);
+    for (int64_t i = 0; i < v->count; ++i) {
+        const CsvWord *w = &v->word[i];
+        XXH3_64bits_update(state, &w->length, sizeof w->length);
+        if (w->length) XXH3_64bits_update(state, v->text + w->at, w->length);
+    }
+    uint64_t hash = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    return hash;
+}
+
 void csv_vocab_fini(CsvVocab *v)
 {
     mem_free(&v->word);

@@ -228,10 +228,16 @@ typedef herr_t PartPut(void *user, hid_t file);
 Status part_free_place(const char *out, bool force);
 /* Of a training set and, unless test is NULL, a test set. ERR_USAGE, too: they are one file. */
 Status part_free_places(const char *out, const char *test, bool force);
+/* ERR_USAGE: out, which may be NULL, is one of these files, by whatever name. */
+Status part_no_input(const char *out, const char *const *in, int count);
 /* Creates out.part, with `bytes` reserved for what put lays out in it. Nothing to release where it
  * failed. */
 Status part_new(PartFile *part, const char *out, bool force, int64_t bytes, PartPut *put,
                 void *user);
+/* Signals that end the process remove this file from now on; no longer. Of part_new's files; not
+ * for several threads. */
+void part_stop_removes(const char *part);
+void part_stop_keeps(const char *part);
 Status part_write(const PartFile *part, const void *from, int64_t bytes, int64_t at);
 /* These bytes may begin their way to the disk, which part_finish then waits less for. */
 void part_begin_sync(const PartFile *part, int64_t bytes, int64_t at);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <xxhash.h>
 
 enum {
     MEMORY_BYTES = 1 << 30,
@@ -69,6 +70,11 @@ static Status array_shape(DataArray *a, const char *path, hid_t dataset)
         a->dim[i] = i < ndim ? (int64_t)dim[i] : 1;
         bytes *= (double)a->dim[i];
         if (i > 0 && i < ndim) a->sample_bytes *= a->dim[i];
+        if (a->dim[i] < 1 && strcmp(a->name, "/sparse") == 0)
+            return fail(ERR_DATA,
+                        "%s: /sparse holds no ids (dimension %d is 0), and a set with it needs at "
+                        "least one; make it again without /sparse and /sparse_offset",
+                        path, i);
         if (a->dim[i] < 1)
             return fail(ERR_DATA, "%s: %s holds no samples (dimension %d is 0); make it again",
                         path, a->name, i);
@@ -264,13 +270,40 @@ static Status treatment_read(const Reading *r)
     return OK;
 }
 
+/* A hash of /field_first; 0: there is none, or nothing of the kind. */
+static uint64_t begins_hash(const Reading *r)
+{
+    uint64_t hash = 0;
+    hid_t dataset = -1;
+    if (!h5_has(r->file, "/field_first") ||
+        h5_dataset(&dataset, r->file, r->ask->path, "/field_first", "data.x") != OK)
+        return 0;
+    hid_t space = H5Dget_space(dataset), type = H5Dget_type(dataset);
+    hssize_t count = H5Sget_simple_extent_npoints(space);
+    if (count > 0 && count <= DATA_IDS_MOST + 1 && H5Tget_class(type) == H5T_INTEGER &&
+        hdf5_in_one_file(r->file, dataset, r->ask->path, "/field_first") == OK) {
+        uint64_t *first = mem_new((size_t)count * sizeof *first);
+        if (H5Dread(dataset, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, first) >= 0)
+            hash = XXH3_64bits(first, (size_t)count * sizeof *first);
+        mem_free(&first);
+    }
+    H5Tclose(type);
+    H5Sclose(space);
+    H5Dclose(dataset);
+    return hash;
+}
+
 /* Of weft's own tables: /sparse, and where it is flat /sparse_offset. */
 static Status ids_find(const Reading *r)
 {
     SetFacts *facts = r->facts;
+    char words[32];
     if (facts->kind != DATA_TABLE || !h5_has(r->file, "/sparse")) return OK;
     h5_attr_integer(r->file, "id_most", &facts->id_most);
     h5_attr_integer(r->file, "id_rows", &facts->id_rows);
+    TRY(h5_attr_text(r->file, r->ask->path, "vocabulary_hash", words, sizeof words));
+    facts->id_words = strtoull(words, NULL, 16);
+    facts->id_begins = begins_hash(r);
     TRY(array_find(r, &facts->ids, "/sparse", "data.x"));
     return facts->ids.ndim == 1 ? array_find(r, &facts->id_first, "/sparse_offset", "data.x") : OK;
 }

@@ -42,6 +42,8 @@ typedef struct SetFacts {
     /* tables: ids and where those of each field begin; attributes, 0: not there */
     DataArray ids, id_first;
     int64_t id_most, id_rows;
+    /* DataSet's */
+    uint64_t id_begins, id_words;
 } SetFacts;
 
 /* What to ask. ERR_NOINPUT, ERR_CONFIG: too long. */

@@ -71,12 +71,13 @@ static Status files_alike(const DataSet *set, const DataSet *other)
                     other->path, dims_text(&other->x, x), element_name(other->x.type), set->path,
                     dims_text(&set->x, y), element_name(set->x.type));
     if (!array_alike(&set->y, &other->y, 1)) return differs(set, other, "its labels or targets");
-    if (set->fields != other->fields || set->id_rows != other->id_rows ||
+    bool fit = data_ids_fit(data_set_ids(other), data_set_ids(set));
+    if (set->fields != other->fields || set->id_rows != other->id_rows || !fit ||
         (set->fields > 0 && !array_alike(&set->ids, &other->ids, 1)))
         return fail(ERR_DATA,
                     "%s: has %lld fields of ids below %llu, %s has %lld below %llu (0: any), or "
-                    "their ids are stored otherwise: they cannot be one set; import them in one "
-                    "call, so that they share vocabularies",
+                    "their vocabularies differ, or ids are stored otherwise: they cannot be one "
+                    "set; import them in one call, so that they share vocabularies",
                     other->path, (long long)other->fields, (unsigned long long)other->id_rows,
                     set->path, (long long)set->fields, (unsigned long long)set->id_rows);
     if (set->oriented != other->oriented) return differs(set, other, "its pictures' orientations");

@@ -6,11 +6,30 @@
 
 Status ids_fail(const DataSet *set, int64_t sample, int64_t field)
 {
+    /* the last entry ends the field before it */
+    if (sample == set->samples) --sample, field = set->fields;
+    if (field == set->fields) --field;
     return fail(ERR_DATA,
                 "%s: sample %lld, field %lld: /sparse_offset does not rise, points beyond the %lld "
                 "ids, or gives a sample more than id_most (%lld) of them; make the file again",
                 set->path, (long long)sample, (long long)field, (long long)set->ids.dim[0],
                 (long long)set->id_most);
+}
+
+DataIds data_set_ids(const DataSet *set)
+{
+    return (DataIds){set->id_rows, set->id_begins, set->id_words};
+}
+
+static bool differ(uint64_t a, uint64_t b)
+{
+    return a && b && a != b;
+}
+
+bool data_ids_fit(DataIds set, DataIds model)
+{
+    return !differ(set.rows, model.rows) && !differ(set.begins, model.begins) &&
+           !differ(set.words, model.words);
 }
 
 Status ids_range_check(const DataSet *set, int64_t sample, const uint64_t *ids,
@@ -21,8 +40,8 @@ Status ids_range_check(const DataSet *set, int64_t sample, const uint64_t *ids,
         for (int32_t i = first[f]; i < first[f + 1]; ++i)
             if (ids[i] >= set->id_rows)
                 return fail(ERR_DATA,
-                            "%s: sample %lld, field %lld: its id is %llu, but attribute id_rows "
-                            "says that ids are below %llu; correct the data set",
+                            "%s: sample %lld, field %lld: its id is %llu, but ids are below "
+                            "id_rows (%llu); correct the data set",
                             set->path, (long long)sample, (long long)f, (unsigned long long)ids[i],
                             (unsigned long long)set->id_rows);
     return OK;

@@ -110,6 +110,7 @@ Status data_import_cifar(const char *const *files, int count, bool fine100, cons
     int64_t samples = 0, records = 0;
     ImageWriter *writer;
     if (count < 1) return fail(ERR_USAGE, "give at least one of CIFAR's .bin files");
+    TRY(part_no_input(out, files, count));
     for (int i = 0; i < count; ++i) {
         TRY(records_count(files[i], f, &records));
         samples += records;

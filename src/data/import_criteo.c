@@ -20,7 +20,11 @@ static Status schema_make(CsvSchema *s, int64_t rows)
     for (int i = 1; i <= CATEGORIES; ++i)
         fprintf(out, "  C%d: %s\n", i, rows > 1 ? "category" : "{type: category, ids: hex}");
     fclose(out);
-    return csv_schema_take(s, "the schema of Criteo's files", text, bytes);
+    TRY(csv_schema_take(s, "the schema of Criteo's files", text, bytes));
+    s->expects = "Criteo's have a label, 13 integers and 26 categories, 40 between tabs; files "
+                 "without labels, as Kaggle's test.txt, are of no use here";
+    for (int i = 0; i < s->count; ++i) s->column[i].whole = s->column[i].type == CSV_NUMBER;
+    return OK;
 }
 
 typedef struct CriteoOptions {

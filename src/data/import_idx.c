@@ -141,7 +141,9 @@ Status data_import_idx(const char *images, const char *labels, const char *const
     IdxFile x = {0}, y = {0};
     int32_t *label = NULL;
     int64_t largest;
-    Status st = idx_open(&x, images, 3);
+    const char *const in[] = {images, labels};
+    Status st = part_no_input(out, in, 2);
+    if (st == OK) st = idx_open(&x, images, 3);
     if (st == OK) st = idx_open(&y, labels, 1);
     if (st == OK) st = labels_load(&y, &label, &largest);
     if (st == OK) st = convert(&x, &y, label, largest, class_names, classes, out, force);

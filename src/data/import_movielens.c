@@ -92,7 +92,7 @@ static bool whole(const char *text, int64_t lo, int64_t hi, int64_t *value)
 static bool number(const char *text, double *value)
 {
     CsvValue all = {text, strlen(text)};
-    return csv_number(&all, value);
+    return csv_number(&all, value) && isfinite(*value);
 }
 
 static Status rating_read(Lines *l, Rating *r)
@@ -323,6 +323,7 @@ static Status set_write(Movies *m, const char *out, bool force, int64_t first, i
     if (m->has_users) {
         layout.mean = &m->mean, layout.deviation = &m->deviation;
         layout.more = put_words, layout.user = m, layout.more_bytes = 1 << 16;
+        layout.words = csv_vocab_hash(&m->occupation, csv_vocab_hash(&m->gender, 0));
     }
     Status st = table_new(&writer, out, force, &layout);
     if (st == OK) st = table_put(&writer, 0, count, dense, m->has_items ? NULL : ids, y);
@@ -346,6 +347,8 @@ typedef struct MovieOptions {
 static Status import(Movies *m, const MovieOptions *o, const char *path)
 {
     TRY(part_free_places(o->out, o->test, o->force));
+    TRY(part_no_input(o->out, &path, 1));
+    TRY(part_no_input(o->test, &path, 1));
     TRY(movies_read(m, path));
     int64_t test = o->test ? (int64_t)((double)m->count * o->test_share + 0.5) : 0;
     if (o->test && (test < 1 || test >= m->count))

@@ -1,7 +1,8 @@
 /* A data set on its way to disk, as OUT.part: HDF5 lays the file out (contiguous, 4 KiB-aligned,
  * space reserved at once, so that a full disk shows before anything is converted), then the samples
  * go in by pwrite at HDF5's own offsets, like ranks read them. At the end: fsync, rename, fsync of
- * the folder. An earlier file stays whole until that rename; a failure removes the .part. */
+ * the folder. An earlier file stays whole until that rename; a failure, or a signal (part_stop.c),
+ * removes the .part. */
 #include "data_private.h"
 
 #include <errno.h>
@@ -90,6 +91,7 @@ static Status part_create(PartFile *p, int64_t bytes)
 {
     p->fd = file_create_new(p->part, O_RDWR);
     if (p->fd < 0) return part_failed(p, strerror(errno));
+    part_stop_removes(p->part);
     return reserve(p, bytes + SLACK_BYTES);
 }
 
@@ -159,6 +161,17 @@ Status part_free_places(const char *out, const char *test, bool force)
     TRY(part_free_place(test, force));
     if (strcmp(out, test) != 0) return OK;
     return fail(ERR_USAGE, "%s: is named for training and for the test; give two names", out);
+}
+
+Status part_no_input(const char *out, const char *const *in, int count)
+{
+    struct stat to, from;
+    if (!out || stat(out, &to) != 0) return OK;
+    for (int i = 0; i < count; ++i)
+        if (stat(in[i], &from) == 0 && from.st_ino == to.st_ino && from.st_dev == to.st_dev)
+            return fail(ERR_USAGE, "%s: is one of the files that are imported; choose another name",
+                        out);
+    return OK;
 }
 
 Status part_new(PartFile *p, const char *out, bool force, int64_t bytes, PartPut *put, void *user)
@@ -270,6 +283,7 @@ void part_leave(PartFile *p)
 {
     if (p->fd >= 0) close(p->fd);
     p->fd = -1;
+    part_stop_keeps(p->part);
     mem_free(&p->out);
     mem_free(&p->part);
 }

@@ -299,6 +299,8 @@ static Status ids_shape(Opening *o)
     set->id_first = *first;
     set->id_rows = (uint64_t)o->facts->id_rows;
     set->id_most = o->facts->id_most;
+    set->id_begins = o->facts->id_begins;
+    set->id_words = o->facts->id_words;
     if (o->facts->id_rows < 0)
         return fail(ERR_DATA, "%s: root attribute id_rows is %lld", set->path,
                     (long long)o->facts->id_rows);

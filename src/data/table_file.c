@@ -10,6 +10,11 @@ static herr_t put_ids(TableWriter *w, hid_t file)
     int64_t at, rows = (int64_t)l->id_rows;
     herr_t rc = h5_put_names(file, "fields", l->field_name, l->fields);
     if (rc >= 0) rc = h5_put_numbers(file, "id_rows", H5T_STD_I64LE, H5T_NATIVE_INT64, &rows, 0);
+    if (rc >= 0 && l->words) {
+        char words[20];
+        snprintf(words, sizeof words, "%016llx", (unsigned long long)l->words);
+        rc = h5_put_text(file, "vocabulary_hash", words);
+    }
     if (rc >= 0 && l->id_count > 0) {
         rc = h5_put_numbers(file, "id_most", H5T_STD_I64LE, H5T_NATIVE_INT64, &l->id_most, 0);
         if (rc >= 0) rc = h5_put_array(file, "/sparse", H5T_NATIVE_UINT64, 1, &count, &w->ids_at);

@@ -14,6 +14,8 @@ typedef struct TableLayout {
     const double *mean, *deviation;
     /* fields + 1: where each field's ids begin; NULL: they share all */
     const uint64_t *field_first;
+    /* a hash of all words that ids stand for; 0: there are none */
+    uint64_t words;
     /* Flat ids: how many, and most of a sample; 0: one a field. */
     int64_t id_count, id_most;
     /* names of labels 0 and 1 */

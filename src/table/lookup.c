@@ -76,6 +76,11 @@ void lookup_fini(Lookup *look)
 static uint64_t id_in(const Bag *bag, int table, uint64_t id)
 {
     const SparseTable *t = &bag->of[table];
+    if (!t->hashed && t->rows && id >= t->rows)
+        die_as(ERR_DATA,
+               "table %s: id %llu, but it has rows for ids below %llu only: raise vocab, "
+               "or say hashed: true",
+               t->name, (unsigned long long)id, (unsigned long long)t->rows);
     if (!t->hashed) return id;
     return row_mix(bag->hash[table], id) % t->rows;
 }

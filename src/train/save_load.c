@@ -50,6 +50,7 @@ static void meta_of(const Trainer *t, CheckpointMeta *meta)
     meta->losses = loss_window_list(&t->losses, meta->loss);
     memcpy(meta->data_train, t->train_data, sizeof meta->data_train);
     memcpy(meta->data_test, t->test_data, sizeof meta->data_test);
+    meta->data_ids = data_set_ids(&t->train_set);
     memcpy(meta->init_from, t->init_from, sizeof meta->init_from);
     snprintf(meta->best_of, sizeof meta->best_of, "%s", trainer_metric(t)->word.word);
     meta->classes = mem_text(t->classes);
@@ -229,6 +230,17 @@ static void take_evaluations(Trainer *t, const CheckpointMeta *meta)
     t->hook_stop = meta->hook_stop;
 }
 
+/* Of what is evaluated or predicted by a model; who trains on has compared more. */
+static Status check_ids(const Trainer *t, const CheckpointMeta *meta, const char *path)
+{
+    if (data_ids_fit(data_set_ids(&t->train_set), meta->data_ids)) return OK;
+    return fail(ERR_DATA,
+                "%s: its ids (below %llu; 0: any) are by another vocabulary than those that %s was "
+                "trained on (below %llu): set data.train to the data set that it was trained on",
+                t->train_set.path, (unsigned long long)t->train_set.id_rows, path,
+                (unsigned long long)meta->data_ids.rows);
+}
+
 Status train_load(Trainer *t, const char *path, bool params_only)
 {
     Phase outer = phase_enter(PHASE_CHECKPOINT);
@@ -244,6 +256,7 @@ Status train_load(Trainer *t, const char *path, bool params_only)
         st = checkpoint_load(t->world, path, &meta, &io);
         sparse_io_set_end(live.sparse);
     }
+    if (st == OK && params_only) st = status_agree(t->world, check_ids(t, &meta, path));
     t->copied = false;
     if (st == OK) {
         executor_settle(t->executor);

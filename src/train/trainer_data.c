@@ -25,6 +25,18 @@ Status train_take_set(DataSet *set, const DataSet *train)
     if (set->fields != train->fields)
         return fail(ERR_DATA, "%s: samples have %lld fields of ids, but those of %s have %lld",
                     set->path, (long long)set->fields, train->path, (long long)train->fields);
+    bool words_only_here = set->id_words && !train->id_words && !train->id_rows;
+    if (words_only_here || !data_ids_fit(data_set_ids(set), data_set_ids(train)))
+        return fail(ERR_DATA,
+                    "%s: its ids (below %llu; 0: any) are by another vocabulary than those of %s "
+                    "(below %llu); import both in one call (--test-files), so that they share it",
+                    set->path, (unsigned long long)set->id_rows, train->path,
+                    (unsigned long long)train->id_rows);
+    if (set->id_rows == 0 && train->id_rows > 0)
+        return fail(ERR_DATA,
+                    "%s: may have any ids (no attribute id_rows), but those of %s are below %llu; "
+                    "import or make both alike",
+                    set->path, train->path, (unsigned long long)train->id_rows);
     set->has_stats = train->has_stats;
     set->stats_count = train->stats_count;
     memcpy(set->mean, train->mean, sizeof set->mean);

@@ -85,6 +85,7 @@ static inline CheckpointMeta fixture_meta(int64_t step)
                             .stop_bad = 1,
                             .hook_stop = 1,
                             .classes = classes,
+                            .data_ids = {330, UINT64_MAX, 3},
                             .input = {.channels = 3,
                                       .height = 8,
                                       .width = 9,

@@ -43,6 +43,7 @@ static void whole(void)
     CU_ASSERT_EQUAL(file.count, FIXTURE_COUNT);
     CU_ASSERT_STRING_EQUAL(meta.config, want.config);
     CU_ASSERT_STRING_EQUAL(meta.data_train, want.data_train);
+    CU_ASSERT(memcmp(&meta.data_ids, &want.data_ids, sizeof want.data_ids) == 0);
     for (int i = 0; i < FIXTURE_COUNT; ++i) {
         const StoredTensor *t = stored_find(&file, fixture_tensor[i].path);
         CU_ASSERT(t && t->has_hash && shape_equal(t->shape, fixture_tensor[i].shape));

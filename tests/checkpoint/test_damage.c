@@ -100,7 +100,8 @@ static bool meta_equal(const CheckpointMeta *a, const CheckpointMeta *b)
            memcmp(&a->input, &b->input, sizeof a->input) == 0 && a->classes &&
            strcmp(a->classes, b->classes) == 0 && strcmp(a->config, b->config) == 0 &&
            strcmp(a->grid, b->grid) == 0 && strcmp(a->data_train, b->data_train) == 0 &&
-           strcmp(a->data_test, b->data_test) == 0;
+           strcmp(a->data_test, b->data_test) == 0 &&
+           memcmp(&a->data_ids, &b->data_ids, sizeof a->data_ids) == 0;
 }
 
 /* One byte altered: an error that names the file, or (padding) the right values; never a crash,

@@ -5,9 +5,8 @@
 . "$(dirname "$0")/common.bash"
 awk 'BEGIN { srand(5); for (i = 0; i < 203; ++i) { x = int(rand() * 40); print x "," (rand() * 60 < x ? 1 : 0) "," i % 7 } }' >a.csv
 printf 'header: false\ncolumns:\n  x: {type: number, scale: [0, 40]}\n  y: label\n  f: category\n' >a.yaml
-check 0 'wrote a.h5' "$WEFT" data import csv a.csv --schema a.yaml -o a.h5
 grep ',1,' a.csv >ones.csv
-check 0 'wrote ones.h5' "$WEFT" data import csv ones.csv --schema a.yaml -o ones.h5
+check 0 'wrote ones.h5' "$WEFT" data import csv a.csv --schema a.yaml -o a.h5 --test ones.h5 --test-files ones.csv
 cat >one.yaml <<'YAML'
 model: {layers: [dense: {width: 1}]}
 data:  {train: a.h5, test: a.h5}

@@ -35,5 +35,42 @@ check 65 'a.csv: line 1: the header has no column age' csv a.csv --schema header
 sed 's/age: .*/age: {type: numbr}/' "$adult/adult.yaml" >typo.yaml
 check 78 'typo.yaml:9:15: expected one of: ignore, label, number, category' csv a.csv --schema typo.yaml -o no.h5
 check 66 'missing.yaml' csv a.csv --schema missing.yaml -o no.h5
+
+# what a layer has too little room for is named: films of four genres
+mkdir ml
+for i in $(seq 40); do printf '%d\t%d\t%d\t%d\n' "$i" $((i % 2 + 1)) $((i % 5 + 1)) "$i"; done >ml/u.data
+printf '1|A|d||u|1|1|1|1%s\n2|B|d||u|1|0|0|0%s\n' "$(printf '|0%.0s' $(seq 15))" "$(printf '|0%.0s' $(seq 15))" >ml/u.item
+check 0 'wrote ml.h5' "$WEFT" data import movielens ml -o ml.h5
+cat >concat.yaml <<'Y'
+model: {layers: [bag: {width: 2, mode: concat, ids: 3}, dense: {width: 1}]}
+data: {train: ml.h5}
+train: {epochs: 1, batch: 20, threads: 1, loss: sigmoid}
+Y
+check 65 'layer bag, mode concat: a sample has 4 ids in field 2, and `ids` of the layer is 3: raise it in model.layers' "$WEFT" train concat.yaml
+
+# the input is not written over, by any of its names
+ln a.csv same.csv
+cp a.csv before.csv
+for out in a.csv same.csv; do check 64 "$out: is one of the files that are imported" csv a.csv --schema raw.yaml -o "$out" --force; done
+check 64 'same.csv: is one of the files' csv b.csv --schema raw.yaml -o no.h5 --test same.csv --test-files a.csv --force
+check 64 'joined.h5: is one of the files' "$WEFT" data import hdf5 joined.h5 --x /dense -o joined.h5 --force
+check 64 'a.csv: is one of the files' "$WEFT" data import text a.csv -o a.csv --force
+check 64 'a.csv: is one of the files' "$WEFT" data import idx b.csv a.csv -o a.csv --force
+check 64 'a.csv: is one of the files' "$WEFT" data import cifar a.csv -o a.csv --force
+check 64 'ml/u.data: is one of the files' "$WEFT" data import movielens ml/u.data -o ml/u.data --force
+holds 'it is as it was' cmp a.csv before.csv
+
+# a signal leaves nothing behind, and what was there stays
+cp joined.h5 before.h5
+for _ in $(seq 30); do cat a.csv b.csv; done >long.csv
+for sig in TERM HUP; do
+    "$WEFT" data import csv long.csv --schema raw.yaml -o joined.h5 --test no.h5 --force --threads 1 >out 2>&1 &
+    job=$!
+    while kill -0 $job 2>/dev/null && ! { [ -e joined.h5.part ] && [ -e no.h5.part ]; }; do sleep 0.02; done
+    kill -$sig $job || true
+    code=0; wait $job || code=$?
+    holds "it ends by the signal, not with $code" test $code = $((128 + $(kill -l $sig)))
+    holds 'the earlier file is whole' cmp joined.h5 before.h5
+done
 holds 'nothing is left half written' test -z "$(ls no.h5* ./*.part 2>/dev/null)"
 finish

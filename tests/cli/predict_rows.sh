@@ -59,6 +59,24 @@ check 65 'fewer.h5: samples have 1 fields of ids, but those of train.h5 have 2' 
 check 65 'fewer.h5: samples have 1 fields of ids, but those of train.h5 have 2' "$WEFT" eval job.yaml data.test=fewer.h5
 check 0 'wrote more.h5' "$WEFT" data import csv rows.csv --schema rows.yaml -o more.h5 --threads 1
 check 65 'more.h5: is not the data set that the checkpoint was trained on' predict test.csv data.train=more.h5
+# ids of another vocabulary: as many, but of other words; more; in a list
+head -60 rows.csv | sed 's/word 0/word new/' >own.csv
+check 0 'wrote own.h5' "$WEFT" data import csv own.csv --schema rows.yaml -o own.h5 --threads 1
+other='own.h5: its ids (below 60; 0: any) are by another vocabulary than those of train.h5 (below 60); import both in one call'
+check 65 "$other" predict own.h5
+check 65 "$other" "$WEFT" eval job.yaml data.test=own.h5
+check 65 "$other" "$WEFT" train job.yaml run.name=other data.test=own.h5
+holds 'nothing was trained' test ! -e runs/other
+check 65 'their vocabularies differ' "$WEFT" train job.yaml run.name=other 'data.train=[train.h5, own.h5]'
+check 65 'own.h5: its ids (below 60; 0: any) are by another vocabulary than those that runs/job/' "$WEFT" eval job.yaml data.train=own.h5 data.test=own.h5
+check 0 'wrote few.h5' "$WEFT" data import csv test.csv --schema rows.yaml -o few.h5 --threads 1
+check 65 'few.h5: its ids (below 61; 0: any) are by another vocabulary than those of train.h5 (below 60)' "$WEFT" eval job.yaml data.test=few.h5
+# hashes have none
+sed 's/ids: sorted/hash: 20/' rows.yaml >hash.yaml
+for set in train test; do check 0 'wrote' "$WEFT" data import csv $set.csv --schema hash.yaml -o hash-$set.h5 --threads 1; done
+check 0 'done after' "$WEFT" train job.yaml run.name=hash data.train=hash-train.h5 data.test=hash-test.h5
+check 0 'loss' "$WEFT" eval job.yaml run.name=hash data.train=hash-train.h5 data.test=hash-test.h5
+check 65 'hash-test.h5: its ids (below 70; 0: any)' "$WEFT" eval job.yaml data.test=hash-test.h5
 check 0 'wrote clicks.h5' "$WEFT" data make criteo-like -o clicks.h5 --samples 20 --threads 1
 check 65 'clicks.h5: samples are' predict clicks.h5
 finish

@@ -6,7 +6,7 @@
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 check 0 'wrote grow.h5' "$WEFT" data make criteo-like -o grow.h5 --samples 192 --test test.h5 --test-samples 40 --threads 1
-check 0 'wrote small.h5' "$WEFT" data make criteo-like -o small.h5 --samples 192 --rows 300 --threads 1
+check 0 'wrote small.h5' "$WEFT" data make criteo-like -o small.h5 --samples 192 --rows 300 --test small-test.h5 --test-samples 40 --threads 1
 cat >job.yaml <<'Y'
 run: {seed: 1}
 model: {name: wide_deep, width: 4, hidden: [8]}
@@ -41,7 +41,7 @@ grids() {
 # (6 replicas take 2 of 8 micro-batches each, so that some have none)
 grids -- 2 '4 grid.pp=2' '7 grid.servers=1' '4 grid.servers=2 grid.zero=1'
 grids model.name=dlrm 'model.bottom=[6]' optim.name=adam optim.clip=0.5 train.micro_batch=4 -- '3 grid.zero=1' '6 grid.servers=3' '3 grid.pp=2 grid.servers=1'
-grids model.name=deepfm optim.name=sgd 'optim.groups=[{roles: table, name: adagrad_row, lr: 0.05}]' optim.clip=0.5 data.train=small.h5 -- '4 grid.servers=2' 2
+grids model.name=deepfm optim.name=sgd 'optim.groups=[{roles: table, name: adagrad_row, lr: 0.05}]' optim.clip=0.5 data.train=small.h5 data.test=small-test.h5 -- '4 grid.servers=2' 2
 
 # ---- a table is what a dense layer is to samples that are each one of five words ----
 awk 'BEGIN { srand(3); for (i = 0; i < 96; ++i) { c = int(rand() * 5); printf "%d,k%d", rand() < 0.3 + c / 9, c; for (k = 0; k < 5; ++k) printf ",%d", k == c; print "" } }' >words.csv
@@ -152,8 +152,11 @@ holds 'nothing was written' test ! -e runs/refused
 ids=$("$WEFT" data info small.h5 | sed -n 's/^  ids .* at byte \([0-9]*\)$/\1/p')
 cp small.h5 beyond.h5
 printf '\377' | dd of=beyond.h5 bs=1 seek=$((ids + 7)) conv=notrunc 2>/dev/null
-check 65 'beyond.h5: sample 0, field 0: its id is 18374686479671' mpi 3 train job.yaml data.train=beyond.h5 grid.servers=1 run.name=beyond
-check 65 'beyond.h5: sample 0, field 0' mpi 2 train job.yaml data.train=beyond.h5 run.name=beyond
+check 65 'beyond.h5: sample 0, field 0: its id is 18374686479671' mpi 3 train job.yaml data.train=beyond.h5 data.test=small-test.h5 grid.servers=1 run.name=beyond
+check 65 'beyond.h5: sample 0, field 0' mpi 2 train job.yaml data.train=beyond.h5 data.test=small-test.h5 run.name=beyond
+sed 's/^model:.*/model: {layers: [bag: {width: 2, vocab: 50}, dense: {width: 1}]}/' job.yaml >narrow.yaml
+check 65 'but it has rows for ids below 50 only' "$WEFT" train narrow.yaml run.name=beyond
+check 65 'test.h5: may have any ids (no attribute id_rows), but those of small.h5 are below 300' "$WEFT" train job.yaml data.train=small.h5 run.name=beyond
 
 # ---- ranks that die ----
 sed 's/steps: 4/steps: 100000000/' job.yaml >endless.yaml

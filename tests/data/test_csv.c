@@ -265,8 +265,10 @@ static void bad_files(void)
         {"c,d,y,b,a,e\nr,b,no,0,1,\nr,b,no,1x,1,\n", "line 3, column 4 (b): '1x' is no number"},
         {"c,d,y,b,a,e\nr,b,no,0,nan,\n", "column 5 (a): 'nan' is no number"},
         {"c,d,y,b,a,e\nr,b,no,0,1e99,\n", "column 5 (a): the number is too large"},
+        {"c,d,y,b,a,e\nr,b,no,0,1e400,\n", "line 2, column 5 (a): '1e400' is out of range"},
+        {"c,d,y,b,a,e\nr,b,no,-1e400,1,\n", "column 4 (b): '-1e400' is out of range"},
     };
-    const char *out = in_scratch("bad.h5");
+    char *out = mem_text(in_scratch("bad.h5"));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
         CHECK_FAILS(import(plain, put_text("bad.csv", bad[i].text), NULL, 2, out, NULL), ERR_DATA,
                     bad[i].message);
@@ -279,6 +281,7 @@ static void bad_files(void)
     const char *packed = put_text("cut.csv.gz", bad[0].text);
     CU_ASSERT_EQUAL(truncate(packed, 20), 0);
     CHECK_FAILS(import(plain, packed, NULL, 1, out, NULL), ERR_DATA, "truncated");
+    mem_free(&out);
 }
 
 /* Values, lines and quotes without an end take no memory to speak of. */
@@ -328,7 +331,22 @@ static void bad_schemas(void)
         {"columns: {y: label, y: number}\n", "this column comes twice: y"},
         {"columns: {y: label, a: {type: number, fill: x}}\n", "1:45: expected a number"},
         {"columns: {y: label, a/b: number}\n", "no name of a column"},
-        {"columns: {y: label, a: {type: category, hash: 1}}\n", "whole number of at least 2"},
+        {"columns: {y: label, a: {type: category, hash: 1}}\n", "whole number from 2 to 90"},
+        {"columns: {y: label, a: {type: category, hash: 99999999999999999999}}\n",
+         "1:47: expected a whole number from 2 to 9007199254740992"},
+        {"columns: {y: label, a: {type: number, fill: 1e400}}\n",
+         "1:45: the number is out of range"},
+        {"columns: {y: label, a: {type: category, hash: 10, ids: sorted}}\n",
+         "schema.yaml:1:24: `ids` and `hash` each say"},
+        {"columns: {y: label, a: {type: category, ids: hex, hash: 10}}\n", "`ids` and `hash` each"},
+        {"columns: {y: label, a: {type: category, ids: first, hash: 10}}\n",
+         "`ids` and `hash` each"},
+        {"columns: {y: label, a: {type: category, hash: 10, least: 2}}\n",
+         "1:51: `least` is for voc"},
+        {"columns: {y: label, a: {type: category, least: 3, ids: hex}}\n",
+         "`least` is for vocabul"},
+        {"hash: 9\ncolumns: {y: label, a: {type: category, least: 3}}\n", "2:41: `least` is for"},
+        {"columns: {y: label, a: {type: category, ids: first}}\nhash: 9\n", "ids of all fields"},
         {"hash: 9\ncolumns: {y: label, a: {type: category, hash: 5}}\n", "ids of all fields"},
         {"columns: {y: {type: label, at: 2}}\n", "`at` is for files without a header"},
         {"header: false\ncolumns: {y: {type: label, at: 2}, a: {type: number, at: 2}}\n",
@@ -336,13 +354,15 @@ static void bad_schemas(void)
         {"separator: ab\ncolumns: {y: label}\n", "expected one byte"},
         {"columns: [y]\n", "expected columns"},
     };
-    const char *file = put_text("some.csv", "y\n1\n"), *out = in_scratch("schema.h5");
+    char *file = mem_text(put_text("some.csv", "y\n1\n")), *out = mem_text(in_scratch("schema.h5"));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
         CHECK_FAILS(import(bad[i].text, file, NULL, 1, out, NULL), ERR_CONFIG, bad[i].message);
         CU_ASSERT_FALSE(left(out));
     }
     CHECK_FAILS(import("header: false\ncolumns: {a: number, y: label}\n", file, NULL, 1, out, NULL),
                 ERR_DATA, "line 1: its first record has 1 values, but the schema's column y");
+    mem_free(&file);
+    mem_free(&out);
 }
 
 TEST_MAIN("csv", {"values", values}, {"forms", forms}, {"views", views}, {"two sets", two_sets},

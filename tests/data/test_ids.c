@@ -186,6 +186,10 @@ static void broken(void)
     CHECK_FAILS(data_set_open(&set, NULL, flat("falls.h5", N, 0, 20, 0)), ERR_DATA, what);
     CHECK_OK(data_set_open(&set, NULL, flat("falls-later.h5", N, 0, 20, 12)));
     CHECK_FAILS(data_set_check(&set, 0), ERR_DATA, what);
+    const char *last = "sample 56, field 2: /sparse_offset";
+    CHECK_FAILS(data_set_open(&set, NULL, flat("last.h5", N, 0, N * F, 0)), ERR_DATA, last);
+    CHECK_OK(data_set_open(&set, NULL, flat("last-later.h5", N, 0, N * F, 12)));
+    CHECK_FAILS(data_set_check(&set, 0), ERR_DATA, last);
     CHECK_OK(data_set_open(&set, NULL, flat("most.h5", N, 0, -1, 2)));
     CHECK_FAILS(data_set_check(&set, 0), ERR_DATA, "more than id_most (2)");
     CHECK_FAILS(data_set_open(&set, NULL, flat("huge.h5", N, 0, -1, 1 << 30)), ERR_DATA,
@@ -196,6 +200,21 @@ static void broken(void)
     h5_put(file, (H5Array){"sparse", H5T_STD_U64LE, H5T_NATIVE_UINT64, 2, {2, F}, {0}, 0, ids});
     H5Fclose(file);
     CHECK_FAILS(data_set_open(&set, NULL, path), ERR_DATA, "/sparse is 2x3 of uint64");
+}
+
+/* Bags without ids are good, but not all of them. */
+static void no_ids(void)
+{
+    DataSet set;
+    const char *path = in_scratch("no-ids.h5");
+    hid_t file = table_new(path, N, 0);
+    uint64_t offset[N * F + 1] = {0};
+    h5_put(file, (H5Array){"sparse", H5T_STD_U64LE, H5T_NATIVE_UINT64, 1, {0}, {0}, 0, NULL});
+    h5_put(file,
+           (H5Array){
+               "sparse_offset", H5T_STD_U64LE, H5T_NATIVE_UINT64, 1, {N * F + 1}, {0}, 0, offset});
+    H5Fclose(file);
+    CHECK_FAILS(data_set_open(&set, NULL, path), ERR_DATA, "no-ids.h5: /sparse holds no ids");
 }
 
 static void fingerprint(void)
@@ -228,5 +247,5 @@ static void printed(void)
 }
 
 TEST_MAIN("ids", {"one a field", one_a_field}, {"bags", bags}, {"several files", several_files},
-          {"out of range", out_of_range}, {"broken", broken}, {"fingerprint", fingerprint},
-          {"printed", printed})
+          {"out of range", out_of_range}, {"broken", broken}, {"no ids", no_ids},
+          {"fingerprint", fingerprint}, {"printed", printed})

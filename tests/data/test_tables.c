@@ -125,7 +125,21 @@ static void criteo(void)
     rows_free(&r);
     put(path, "1\t2\t3\n");
     CHECK_FAILS(run("data import criteo", path, "-o", out, "--force", NULL), ERR_DATA,
-                "its first record has 3 values");
+                "line 1: its first record has 3 values, but Criteo's have a label, 13 integers");
+    const char *const number[][2] = {{"1.5", "line 2, column 2 (I1): '1.5' is no whole number"},
+                                     {"99999999999999999999", "column 2 (I1): '99999999999999999"},
+                                     {"1e400", "(I1): '1e400' is out of range"}};
+    for (int i = 0; i < 3; ++i) {
+        f = fopen(path, "w");
+        for (int row = 0; row < 2; ++row) {
+            fprintf(f, "1\t%s", row ? number[i][0] : "-2");
+            for (int c = 1; c < NUMBERS + FIELDS; ++c) fputc('\t', f);
+            fputc('\n', f);
+        }
+        fclose(f);
+        CHECK_FAILS(run("data import criteo", path, "-o", out, "--force", NULL), ERR_DATA,
+                    number[i][1]);
+    }
 }
 
 static void movielens(void)

@@ -55,9 +55,10 @@ static void ids_of(const BagTask *t, int64_t n, int64_t b, int32_t *from, int32_
     *to = first[t->spec->bag_together ? t->spec->bag_fields : 1];
     if (t->spec->bag_mode == BAG_CONCAT && *to - *from > t->spec->bag_ids)
         die_as(ERR_DATA,
-               "bag: sample %lld of a micro-batch has %d ids in a field, there is room for "
-               "%d: raise ids",
-               (long long)n, *to - *from, t->spec->bag_ids);
+               "layer bag, mode concat: a sample has %d ids in field %lld, and `ids` of the layer "
+               "is %d: raise it in model.layers, or take fewer ids into the data (it is number "
+               "%lld of its micro-batch)",
+               *to - *from, (long long)(t->spec->bag_first + b), t->spec->bag_ids, (long long)n);
 }
 
 static const float *row_of(const BagTask *t, int32_t id)
