@@ -233,14 +233,18 @@ void world_tell_wait(WorldTold *told)
 
 bool world_awaits(const World *world, int rank, double patience_s)
 {
+    /* of one look, however long it took: the process may have been stopped in it */
+    const double most_s = 1;
     Pause pause = {0};
     int there = 0, other = 0;
-    for (double waited = 0; waited < patience_s;) {
+    for (double waited = 0, looked = clock_s(); waited < patience_s;) {
         MPI_CHECK(MPI_Iprobe(rank, TAG_TELL, world->comm, &there, MPI_STATUS_IGNORE));
         if (there) return true;
         MPI_CHECK(MPI_Iprobe(MPI_ANY_SOURCE, TAG_TELL, world->comm, &other, MPI_STATUS_IGNORE));
         pause_a_little(&pause);
-        waited = other ? waited + (double)pause.ns * 1e-9 : 0;
+        const double now = clock_s(), took = now - looked;
+        waited = other ? waited + (took < most_s ? took : most_s) : 0;
+        looked = now;
     }
     return false;
 }
