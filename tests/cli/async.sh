@@ -39,6 +39,8 @@ same 400 uneven even
 losses() { sed -n 's/.*"loss": *\([0-9.]*\).*/\1/p' "runs/$1/metrics.jsonl" | cut -c1-6; } # RUN
 own=(job.yaml optim.name=sgd optim.lr=1e-9 train.steps=4 train.log_every=1)
 for mode in sync geo async; do check 0 'done after' mpi 3 train "${own[@]}" run.name=own-$mode grid.mode=$mode; done
+# geo_steps is the file's, for another mode
+check 0 'this run is complete' mpi 3 train "${own[@]}" run.name=own-sync grid.mode=sync
 holds 'four losses' test "$(losses own-async | wc -l)" = 4
 holds "a rank's own losses" test "$(losses own-async)" = "$(losses own-geo)"
 holds "not the batch's" test "$(losses own-async)" != "$(losses own-sync)"
@@ -51,6 +53,8 @@ check 0 'loss' "$WEFT" eval job.yaml run.name=one
 check 78 '2 ranks that compute and 1 servers, now there are 1 and 1' mpi 2 train --replay order1 job.yaml run.name=bad
 check 66 'none/server-0.order' mpi 3 train --replay none job.yaml run.name=bad
 check 64 'order1/server-0.order is there already' mpi 3 train job.yaml run.name=bad run.order_log=order1
+check 78 'run.replay is given twice' mpi 3 train --replay order1 job.yaml run.name=bad run.replay=order2
+check 78 'run.order_log is set, too' mpi 3 train --replay order1 job.yaml run.name=bad run.order_log=order9
 check 78 'grid.mode: async alone' mpi 3 train --replay order1 job.yaml run.name=bad grid.mode=sync
 check 78 'sgd with momentum cannot' mpi 3 train job.yaml run.name=bad optim.name=sgd optim.momentum=0.9 'optim.groups=[{roles: table, name: sgd, momentum: 0, lr: 0.1}]'
 check 78 'optim.clip' mpi 3 train job.yaml run.name=bad optim.clip=1
