@@ -72,9 +72,11 @@ typedef struct TablesPlan {
     size_t limit_bytes;
 } TablesPlan;
 
-/* *tables NULL where there are no tables here. Owner: the caller. An error is a server's.
- * Collective on world, with tables_serve on its servers; all agree. */
-Status tables_new(Tables **tables, const TablesPlan *plan);
+/* *tables NULL where there are no tables here. Owner: the caller. Collective on world, with
+ * tables_serve on its servers. */
+void tables_new(Tables **tables, const TablesPlan *plan);
+/* Has a signal asked a server to stop, as far as rank 0 knows? Not collective. */
+bool tables_stop_wanted(Tables *tables);
 /* Servers go home. */
 void tables_free(Tables **tables);
 /* A server's life, from tables_new of those who compute to their tables_free. Collective. */
@@ -85,12 +87,17 @@ typedef struct ServerPlan {
     int servers;
     size_t limit_bytes;
     /* Borrowed: mode async, a folder for the ranks whose requests each server has answered, in
-     * their order, a byte each, two where there are more than 255 ranks: written, or with `replay`
-     * followed, which gives the same bits. NULL: neither. */
+     * their order: written, or with `replay` followed, which gives the same bits. NULL: neither. */
     const char *order;
     bool replay;
 } ServerPlan;
+/* An error is one of the order's. */
 Status tables_serve(const ServerPlan *plan);
+/* Of a run with such an order, before its first step: servers open it. step: steps that have been
+ * made; start: a hash of the parameters; of: on rank 0, what else decides the bits, as config_text.
+ * A file of another run: ERR_USAGE where it is written, ERR_DATA or ERR_CONFIG where it is
+ * followed. Collective; all agree. */
+Status tables_begin(Tables *tables, int64_t step, uint64_t start, const char *of);
 
 /* Micro-batches of `inner`, which is borrowed until tables_forget, with their bags. The first one
  * of a step takes all of the step's out of it, and the last one those of the next step, whose ids
@@ -132,8 +139,9 @@ void tables_dense_pull(Tables *tables, float *params);
 /* A step's gradients: servers update at once, rows and other parameters, in the order in which
  * ranks come. */
 void tables_push(Tables *tables, const float *grads, double lr, double grad_scale);
-/* All ranks have come so far, and servers have done what they were sent. */
-void tables_meet(Tables *tables);
+/* All ranks have come so far, and servers have done what they were sent. step: that many have been
+ * made, and is it the run's last one; -1: before the first. true: a replay stops here. */
+bool tables_meet(Tables *tables, int64_t step, bool last);
 /* Values and state of the other parameters, of rank 0 to servers, or of servers to every rank that
  * asks. state[s] has slot s, where its place is param[i].state[s]; -1: there is none. updates: so
  * many have been made, where a rule counts them. */

@@ -111,8 +111,14 @@ void world_tell_begin(WorldTold *told, const World *world, int rank, const void 
                       size_t bytes);
 void world_tell_wait(WorldTold *told);
 int world_hear(const World *world, int rank, void *data, size_t bytes);
-/* Waits for one of rank's: false where it has not come while another rank's has been waiting for so
- * many seconds, in which this process ran. */
+/* One that world_hear does not hear, whatever it waits for. The next of these, anybody's: false
+ * where none is here and it is not to wait; and with world_hear_all that, or else what world_hear
+ * would. */
+void world_tell_aside(const World *world, int rank, const void *data, size_t bytes);
+bool world_take_aside(const World *world, void *data, size_t bytes, bool waits);
+int world_hear_all(const World *world, int rank, void *data, size_t bytes, bool *aside);
+/* Waits for one of rank's, or one aside: false where none has come while another rank's has been
+ * waiting for so many seconds, in which this process ran. */
 bool world_awaits(const World *world, int rank, double patience_s);
 
 /* How long this process has slept in world_hear and in swaps that sleep. */

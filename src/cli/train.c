@@ -39,13 +39,13 @@ static Status run(int argc, char **argv, const void *options)
     const TrainOptions *o = options;
     Job job;
     if (o->newest) return print_newest(argc, argv);
-    Status status = job_open(&job, argc, argv);
+    Words words = {0};
+    for (int i = 0; i < argc; ++i) words_add(&words, mem_text(argv[i]));
+    if (o->replay) words_add(&words, mem_format("run.replay=%s", o->replay));
+    Status status = job_open(&job, words.count, words.word);
+    words_free(words.word);
     /* again: MPI may have handlers of its own */
     stop_begin();
-    if (status == OK && o->replay) {
-        mem_free(&job.config->run.replay);
-        job.config->run.replay = mem_text(o->replay);
-    }
     if (status == OK) train_take_widths(job.config, &job.world, NULL);
     if (status == OK) status = train_run(job.config, &job.world);
     return job_close(&job, status);

@@ -42,7 +42,7 @@ const Option options[] = {
     {"run.max_time", &kind_duration, AT(run.max_time), "none", NULL,
      .help = "Stop with a checkpoint and exit code 75 once the program has run so long, as 90s, 30m, 12h, 2d, 12:00:00 or 1-12:00:00; the next start counts anew."},
     {"run.order_log", &kind_text, AT(run.order_log), "", "none", LENGTH(1),
-     .help = "grid.mode=async: new folder to which each server writes in which order it has answered ranks, for run.replay."},
+     .help = "grid.mode=async: folder to which each server writes in which order it has answered ranks, for run.replay; a file for each start."},
     {"run.replay", &kind_text, AT(run.replay), "", "none", LENGTH(1),
      .help = "grid.mode=async: folder of run.order_log whose order servers follow, which gives the same bits."},
     {"run.hook", &kind_text, AT(run.hook), "", "none", LENGTH(1),

@@ -5,6 +5,7 @@
 
 #include <libgen.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static ConfigPlace *place_of(const Config *config, const char *key)
@@ -279,6 +280,29 @@ static Status check_grid(Config *config)
     return OK;
 }
 
+/* A number that only some words of grid.mode have a use for. A file may keep it for a mode that the
+ * command line has replaced; what a run has written says the default. */
+static Status check_mode_number(Config *config, const char *key, bool used, const char *modes)
+{
+    const Option *option = &options[option_find(key)];
+    bool usual = *(const int64_t *)option_value(option, config) == atoll(option->fallback);
+    if (used || usual) return OK;
+    bool replaced = place_of(config, "grid.mode")->source > place_of(config, key)->source;
+    return replaced ? drop(config, key)
+                    : config_fail_key(config, key, "only grid.mode: %s has a use for it", modes);
+}
+
+static Status check_mode(Config *config)
+{
+    const char *words = option_words(&options[option_find("grid.mode")]);
+    bool stale = config->grid.mode == words_find(words, "stale");
+    bool borders = config->grid.mode != words_find(words, "sync");
+    TRY(check_mode_number(config, "grid.staleness", stale, "stale"));
+    TRY(check_mode_number(config, "grid.geo_steps", borders, "stale, geo or async"));
+    if (!*config->run.order_log || !*config->run.replay) return OK;
+    return exclude(config, "run.order_log", "run.replay");
+}
+
 Status apply_rules(Config *config)
 {
     TRY(exclude(config, "train.epochs", "train.steps"));
@@ -289,6 +313,7 @@ Status apply_rules(Config *config)
     TRY(check_train(config));
     TRY(check_optim(config));
     TRY(check_grid(config));
+    TRY(check_mode(config));
     TRY(check_loss(config));
     return check_data(config);
 }

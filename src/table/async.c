@@ -115,6 +115,16 @@ static void tell(const Tables *t, int owner, const Say *what)
     world_tell(t->plan.world, t->first_owner + owner, what, sizeof *what);
 }
 
+/* At a border nothing changes, so its requests have no place in the order. */
+static void ask(const Tables *t, int owner, SayKind kind, bool border)
+{
+    Say what = {.kind = kind};
+    if (border)
+        world_tell_aside(t->plan.world, t->first_owner + owner, &what, sizeof what);
+    else
+        tell(t, owner, &what);
+}
+
 static void hear_floats(const Tables *t, int from, float *to, int64_t count)
 {
     (void)world_hear(t->plan.world, from, to, (size_t)count * sizeof *to);
@@ -143,10 +153,10 @@ void async_rows(Tables *t, Flight *f)
     }
 }
 
-void tables_dense_pull(Tables *t, float *params)
+static void dense_pull(Tables *t, float *params, bool border)
 {
     DensePart *d = t->dense;
-    for (int o = 0; o < t->owners; ++o) tell(t, o, &(Say){.kind = SAY_DENSE_PULL});
+    for (int o = 0; o < t->owners; ++o) ask(t, o, SAY_DENSE_PULL, border);
     for (int o = 0; o < t->owners; ++o) {
         hear_floats(t, t->first_owner + o, d->value, d->values[o]);
         for (int i = 0; i < d->count; ++i)
@@ -154,6 +164,11 @@ void tables_dense_pull(Tables *t, float *params)
                 memcpy(params + d->piece[i].offset, d->value + d->piece[i].value,
                        (size_t)d->piece[i].elements * sizeof *params);
     }
+}
+
+void tables_dense_pull(Tables *t, float *params)
+{
+    dense_pull(t, params, false);
 }
 
 static void push_rows(Tables *t, Flight *f, Say numbers)
@@ -188,12 +203,16 @@ void tables_push(Tables *t, const float *grads, double lr, double grad_scale)
     }
 }
 
-void tables_meet(Tables *t)
+bool tables_meet(Tables *t, int64_t step, bool last)
 {
-    char done;
-    for (int o = 0; o < t->owners; ++o) tell(t, o, &(Say){.kind = SAY_MEET});
+    bool stops = false, one;
     for (int o = 0; o < t->owners; ++o)
-        (void)world_hear(t->plan.world, t->first_owner + o, &done, sizeof done);
+        tell(t, o, &(Say){.kind = SAY_MEET, .step = step, .last = last});
+    for (int o = 0; o < t->owners; ++o) {
+        (void)world_hear(t->plan.world, t->first_owner + o, &one, sizeof one);
+        stops = stops || one;
+    }
+    return stops;
 }
 
 /* Between a piece's state, one slot behind the other, and the arenas. */
@@ -232,9 +251,9 @@ void tables_dense_put(Tables *t, const TableDenseState *from)
 void tables_dense_get(Tables *t, const TableDenseState *to)
 {
     DensePart *d = t->dense;
-    tables_dense_pull(t, to->params);
+    dense_pull(t, to->params, true);
     for (int o = 0; o < t->owners; ++o) {
-        tell(t, o, &(Say){.kind = SAY_DENSE_GET});
+        ask(t, o, SAY_DENSE_GET, true);
         hear_floats(t, t->first_owner + o, d->state, d->states[o]);
         for (int i = 0; i < d->count; ++i)
             if (d->piece[i].server == o) move_state(&d->piece[i], d->state, to, true);
@@ -311,7 +330,7 @@ void async_serve(Tables *t, int from, const Say *what)
         t->met = 0;
         for (int a = 0; a < t->askers; ++a) {
             t->met_by[a] = false;
-            world_tell(t->plan.world, a, "", 1);
+            world_tell(t->plan.world, a, &t->stops, sizeof t->stops);
         }
         break;
     default:

@@ -1,10 +1,7 @@
 /* Servers: ranks that own rows and compute nothing. Those who compute tell them once which tables
  * there are; then a server does its half of whatever rank 0 says, and sleeps in between. */
+#include "order.h"
 #include "tables.h"
-
-#include <errno.h>
-#include <string.h>
-#include <sys/stat.h>
 
 /* A table, as it is told. */
 typedef struct Told {
@@ -30,7 +27,7 @@ static void tell_tables(const Tables *t, const int *rule_number, const TableDens
     world_bcast(world, (void *)(uintptr_t)dense, (size_t)dense_count * sizeof *dense, 0);
 }
 
-Status tables_new(Tables **out, const TablesPlan *plan)
+void tables_new(Tables **out, const TablesPlan *plan)
 {
     const Graph *g = plan->graph;
     int first = -1, count = 0;
@@ -40,7 +37,7 @@ Status tables_new(Tables **out, const TablesPlan *plan)
         ++count;
     }
     *out = NULL;
-    if (count == 0) return OK;
+    if (count == 0) return;
     Tables *t = *out = mem_new(sizeof *t);
     t->plan = *plan;
     t->plan.here = NULL;
@@ -49,14 +46,26 @@ Status tables_new(Tables **out, const TablesPlan *plan)
     t->plan.rule = NULL;
     t->plan.config = NULL;
     async_init(t, plan->dense, plan->dense_count, plan->config);
-    if (plan->servers == 0) return OK;
-    tell_tables(t, plan->rule_number + first, plan->dense, plan->dense_count);
-    Status st = status_agree(plan->world, OK);
-    if (st == OK) return OK;
-    /* servers are gone */
-    tables_fini(t);
-    mem_free(out);
-    return st;
+    if (plan->servers > 0)
+        tell_tables(t, plan->rule_number + first, plan->dense, plan->dense_count);
+}
+
+/* What servers have said of stopping; all: waits for every one. */
+static void take_signs(Tables *t, bool all)
+{
+    bool asked;
+    if (t->plan.servers == 0 || t->plan.world->rank > 0) return;
+    while (t->signs < t->owners && world_take_aside(t->plan.world, &asked, sizeof asked, all)) {
+        ++t->signs;
+        t->stop_asked |= asked;
+    }
+}
+
+bool tables_stop_wanted(Tables *t)
+{
+    if (!t) return false;
+    take_signs(t, false);
+    return t->stop_asked;
 }
 
 void tables_free(Tables **tables)
@@ -64,6 +73,7 @@ void tables_free(Tables **tables)
     Tables *t = *tables;
     if (!t) return;
     say(t, (Say){.kind = SAY_END});
+    take_signs(t, true);
     tables_fini(t);
     mem_free(tables);
 }
@@ -93,88 +103,78 @@ static void hear_tables(Tables *t, const Config *config)
     mem_free(&dense);
 }
 
-/* ---- the order of requests ---- */
-
-/* In mode async anybody may be next; with a replay it is who was then. */
-typedef struct Order {
-    FILE *file;
-    char *path;
-    bool replay;
-    int bytes;
-} Order;
+/* ---- serving ---- */
 
 /* for a rank that is next, while another one waits */
 static const double REPLAY_PATIENCE_S = 60;
-static const char ORDER_MAGIC[] = "weft order 1\n";
 
-static Status order_open(Order *order, const ServerPlan *plan, int askers, int number)
+/* Who says what: rank 0, in mode geo anybody, and in mode async with a replay who did then. */
+static int hear_next(Tables *t, Order *order, Say *what)
 {
-    char magic[sizeof ORDER_MAGIC] = "";
-    int32_t shape[2] = {askers, plan->servers}, there[2] = {0};
-    *order = (Order){.replay = plan->replay, .bytes = askers > 255 ? 2 : 1};
-    if (!plan->order) return OK;
-    order->path = mem_format("%s/server-%d.order", plan->order, number);
-    if (!plan->replay && mkdir(plan->order, 0777) != 0 && errno != EEXIST)
-        return fail(ERR_IO, "%s: %s", plan->order, file_error(errno));
-    order->file = fopen(order->path, plan->replay ? "rbe" : "wbxe");
-    if (!order->file && errno == EEXIST)
-        return fail(ERR_USAGE, "%s is there already: name another folder with run.order_log",
-                    order->path);
-    if (!order->file)
-        return fail(plan->replay ? ERR_NOINPUT : ERR_IO, "%s: %s", order->path, file_error(errno));
-    if (!plan->replay) {
-        bool good = fwrite(ORDER_MAGIC, sizeof ORDER_MAGIC, 1, order->file) == 1 &&
-                    fwrite(shape, sizeof shape, 1, order->file) == 1;
-        return good ? OK : fail(ERR_IO, "%s: %s", order->path, file_error(errno));
-    }
-    bool good = fread(magic, sizeof magic, 1, order->file) == 1 &&
-                memcmp(magic, ORDER_MAGIC, sizeof magic) == 0 &&
-                fread(there, sizeof there, 1, order->file) == 1;
-    if (!good) return fail(ERR_DATA, "%s: not an order of requests", order->path);
-    if (memcmp(shape, there, sizeof shape) == 0) return OK;
-    return fail(
-        ERR_CONFIG,
-        "%s: was written with %d ranks that compute and %d servers, now there are %d and %d",
-        order->path, there[0], there[1], shape[0], shape[1]);
-}
-
-/* Whom to hear next; -1: anybody. */
-static int order_next(Order *order)
-{
-    uint16_t rank = 0;
-    if (!order->replay || !order->file) return -1;
-    if (fread(&rank, (size_t)order->bytes, 1, order->file) == 1) return rank;
-    die_as(ERR_DATA, "%s: ends before the run does: it is another run's", order->path);
-}
-
-static void order_add(Order *order, int from)
-{
-    uint16_t rank = (uint16_t)from;
-    if (order->replay || !order->file) return;
-    if (fwrite(&rank, (size_t)order->bytes, 1, order->file) != 1)
-        die_as(ERR_IO, "%s: %s", order->path, file_error(errno));
-}
-
-static void order_close(Order *order)
-{
-    if (order->file && fclose(order->file) != 0) log_warn("%s: %s", order->path, file_error(errno));
-    mem_free(&order->path);
-}
-
-/* One thing that rank 0 says, or in mode geo anybody. false: it was the last. */
-static bool serve_one(Tables *t, Order *order)
-{
-    Say what;
-    int next = table_mode_is_local(t->plan.mode) ? order_next(order) : 0;
+    const World *world = t->plan.world;
+    const int next = order->next;
+    if (t->plan.mode != TABLE_ASYNC)
+        return world_hear(world, table_mode_is_local(t->plan.mode) ? -1 : 0, what, sizeof *what);
     /* it may wait for others, whom the order has behind it */
-    bool wrong = next >= t->askers || (next >= 0 && t->met_by && t->met_by[next]);
-    if (next >= 0 && order->file)
-        wrong = wrong || !world_awaits(t->plan.world, next, REPLAY_PATIENCE_S);
-    if (wrong)
+    bool wrong = next >= t->askers || (next >= 0 && t->met_by[next]);
+    if (wrong || (next >= 0 && !world_awaits(world, next, REPLAY_PATIENCE_S)))
         die_as(ERR_DATA, "%s: not the order of this run: other steps, data or parameters",
                order->path);
-    int from = world_hear(t->plan.world, next, &what, sizeof what);
-    order_add(order, from);
+    bool aside;
+    int from = world_hear_all(world, next, what, sizeof *what, &aside);
+    if (!aside) order_add(order, from);
+    if (what->kind == SAY_MEET && what->step >= 0 && t->met + 1 == t->askers)
+        t->stops = order_border(order, what->step, what->last);
+    return from;
+}
+
+static Status begin_order(Tables *t, const ServerPlan *plan, const Say *what, Order *order)
+{
+    const World *world = t->plan.world;
+    char *of = world_bcast_text(world, NULL);
+    int64_t moved = 0;
+    OrderPlan order_plan = {.folder = plan->order,
+                            .replay = plan->replay,
+                            .askers = t->askers,
+                            .servers = plan->servers,
+                            .number = world->rank - t->first_owner,
+                            .step = what->step,
+                            .start = what->start,
+                            .of = of};
+    Status st = status_agree(world, order_open(order, &order_plan, &moved));
+    world_add(world, &moved, 1);
+    mem_free(&of);
+    return st;
+}
+
+Status tables_begin(Tables *t, int64_t step, uint64_t start, const char *of)
+{
+    const World *world = t->plan.world;
+    int64_t moved = 0;
+    say(t, (Say){.kind = SAY_BEGIN, .step = step, .start = start});
+    char *text = world_bcast_text(world, world->rank == 0 ? mem_text(of) : NULL);
+    mem_free(&text);
+    Status st = status_agree(world, OK);
+    world_add(world, &moved, 1);
+    if (moved > 0)
+        log_warn("run.order_log: %lld file%s of an earlier start %s kept with a number behind the "
+                 "name",
+                 (long long)moved, moved == 1 ? "" : "s", moved == 1 ? "is" : "are");
+    return st;
+}
+
+/* To rank 0: was this server asked to stop? */
+static void give_sign(Tables *t, bool asked)
+{
+    ++t->signs;
+    world_tell_aside(t->plan.world, 0, &asked, sizeof asked);
+}
+
+/* One thing that is said. false: it was the last. *status: what order_open has said. */
+static bool serve_one(Tables *t, const ServerPlan *plan, Order *order, Status *status)
+{
+    Say what;
+    int from = hear_next(t, order, &what);
     if (what.evaluation && !t->evaluation.tables) stream_init(t, &t->evaluation, false);
     TableStream *s = what.evaluation ? &t->evaluation : &t->training;
     Flight *f = &s->flight[what.flight];
@@ -224,6 +224,9 @@ static bool serve_one(Tables *t, Order *order)
     case SAY_PUSH:
         geo_push(t, from, &what);
         break;
+    case SAY_BEGIN:
+        *status = begin_order(t, plan, &what, order);
+        break;
     case SAY_END:
         return false;
     default:
@@ -235,7 +238,8 @@ static bool serve_one(Tables *t, Order *order)
 Status tables_serve(const ServerPlan *plan)
 {
     Tables *t = mem_new(sizeof *t);
-    Order order = {0};
+    Order order = {.next = -1};
+    Status st = OK;
     t->plan = (TablesPlan){.world = plan->world,
                            .servers = plan->servers,
                            .mode = (TableMode)plan->config->grid.mode,
@@ -243,13 +247,13 @@ Status tables_serve(const ServerPlan *plan)
                            .seed = (uint64_t)plan->config->run.seed,
                            .limit_bytes = plan->limit_bytes};
     hear_tables(t, plan->config);
-    Status st = order_open(&order, plan, t->askers, plan->world->rank - t->first_owner);
-    st = status_agree(plan->world, st);
-    while (st == OK && serve_one(t, &order)) continue;
-    order_close(&order);
+    while (serve_one(t, plan, &order, &st))
+        if (t->signs == 0 && stop_wanted()) give_sign(t, true);
+    if (t->signs == 0) give_sign(t, false);
+    Status closed = order_close(&order);
     for (int i = 0; i < t->stores; ++i) mem_free(&t->made[i].name);
     mem_free(&t->made);
     tables_fini(t);
     mem_free(&t);
-    return st;
+    return st == OK ? closed : st;
 }

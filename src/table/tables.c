@@ -106,9 +106,14 @@ int tables_store(const Tables *t, int table)
 
 void say(const Tables *t, Say what)
 {
-    if (t->plan.servers == 0 || t->plan.world->rank > 0) return;
+    const World *world = t->plan.world;
+    if (t->plan.servers == 0 || world->rank > 0) return;
     for (int o = 0; o < t->owners; ++o)
-        world_tell(t->plan.world, t->first_owner + o, &what, sizeof what);
+        /* what ranks have told in mode async before has been answered */
+        if (t->plan.mode == TABLE_ASYNC)
+            world_tell_aside(world, t->first_owner + o, &what, sizeof what);
+        else
+            world_tell(world, t->first_owner + o, &what, sizeof what);
 }
 
 static Say say_of(const TableStream *s, SayKind kind, const Flight *f)

@@ -77,6 +77,10 @@ struct Tables {
     SortedRows sorted;
     int sorted_store;
     double begun_s;
+    /* Of rank 0: servers that have said whether they were asked to stop, which each does once, at
+     * its end at the latest; has one been? Of a server: 1, it has. */
+    int signs;
+    bool stop_asked;
     /* on a server; owned, names, too */
     SparseTable *made;
     /* mode async: the other parameters; on a server also who has come to a meeting, and owners of
@@ -84,6 +88,8 @@ struct Tables {
     struct DensePart *dense;
     bool *met_by;
     int met;
+    /* of a server: a replay has to stop where all meet now */
+    bool stops;
     Owner *now;
     /* mode geo; owned: of who asks, each store's rows as this rank has changed them: a row is its
      * values, then those that it had before */
@@ -125,7 +131,9 @@ typedef enum SayKind {
     SAY_DENSE_PUSH,
     SAY_DENSE_PUT,
     SAY_DENSE_GET,
-    SAY_MEET
+    SAY_MEET,
+    /* mode async: steps follow, whose order is kept or followed */
+    SAY_BEGIN
 } SayKind;
 typedef struct Say {
     SayKind kind;
@@ -135,6 +143,11 @@ typedef struct Say {
     double lr, grad_scale;
     /* SAY_PULL, SAY_PUSH: which bag, how many ids */
     int bag, ids;
+    /* SAY_BEGIN, SAY_MEET: steps that have been made; of a meeting before the first one -1. Is it
+     * the run's last one? And SAY_BEGIN: a hash of the parameters. */
+    int64_t step;
+    bool last;
+    uint64_t start;
 } Say;
 void say(const Tables *tables, Say what);
 

@@ -117,13 +117,17 @@ static void dense_to_servers(Trainer *t)
     TableDenseState of = dense_state(t);
     if (t->world->rank == 0) tables_dense_put(t->tables, &of);
     mem_free(&of.at);
-    tables_meet(t->tables);
+    (void)tables_meet(t->tables, -1, false);
 }
 
 static void dense_from_servers(Trainer *t)
 {
     TableDenseState of = dense_state(t);
-    tables_meet(t->tables);
+    bool last = t->step == t->steps, stops = tables_meet(t->tables, t->step, last);
+    if (stops && !last)
+        log_info("the order of requests stops at step %lld, and so does its replay",
+                 (long long)t->step);
+    t->stop_asked |= stops;
     tables_dense_get(t->tables, &of);
     mem_free(&of.at);
     executor_params_changed(t->executor);

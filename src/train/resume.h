@@ -11,6 +11,10 @@ Status resume_know_data(Trainer *trainer);
  * a configuration with other numbers; ERR_DATA if the training set holds other data than then.
  * After resume_know_data. Not collective. */
 Status resume_check(const Trainer *trainer, const char *path);
+/* What decides the run's bits but for ranks, as config_text: the configuration without keys of
+ * where and how, and what the training set and model.init_from hold. After resume_know_data.
+ * Owner: the caller. */
+char *resume_numbers(const Trainer *trainer);
 /* Was a checkpoint's best metric reached on the test data of this run, as far as both are known?
  * Else they do not compare. */
 bool resume_same_test(const Trainer *trainer, const CheckpointMeta *meta);

@@ -67,6 +67,8 @@ static void neutral(Config *c, const Config *now)
     c->run.name = now->run.name;
     c->run.dir = now->run.dir;
     c->run.fresh = now->run.fresh;
+    c->run.order_log = now->run.order_log;
+    c->run.replay = now->run.replay;
     c->run.trace = now->run.trace;
     c->run.nvtx = now->run.nvtx;
     c->run.max_time = now->run.max_time;
@@ -134,4 +136,26 @@ Status resume_check(const Trainer *t, const char *path)
     config_free(&old);
     checkpoint_meta_fini(&meta);
     return st;
+}
+
+char *resume_numbers(const Trainer *t)
+{
+    const Config *c = t->config;
+    Config *usual = NULL, numbers = *c;
+    if (config_load(&usual, NULL, 0, NULL) != OK) die("%s", fail_message());
+    neutral(&numbers, usual);
+    if (data_fingerprint_known(t->train_data)) neutral_data(&numbers, usual);
+    numbers.grid.mode = c->grid.mode;
+    numbers.grid.geo_steps = c->grid.geo_steps;
+    if (lr_by_evaluations(c)) {
+        numbers.checkpoint.best_metric = c->checkpoint.best_metric;
+        numbers.train.eval_every = c->train.eval_every;
+        numbers.train.auc = c->train.auc;
+    }
+    char *text = config_text(&numbers);
+    char *all = mem_format("%sheld:\n  data.train: %s\n  model.init_from: %s\n", text,
+                           t->train_data, t->init_from);
+    mem_free(&text);
+    config_free(&usual);
+    return all;
 }

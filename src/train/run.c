@@ -180,7 +180,8 @@ Status run_step(Run *r)
     Trainer *t = r->trainer;
     StepResult result;
     if (r->last) die_lost_as(ERR_STOPPED);
-    executor_ask(t->executor, METRIC_STOP, run_time_over(r) || stop_wanted());
+    bool stop = run_time_over(r) || stop_wanted() || tables_stop_wanted(t->tables);
+    executor_ask(t->executor, METRIC_STOP, stop);
     executor_ask(t->executor, METRIC_SAVE, save_wanted(r));
     executor_ask(t->executor, METRIC_WISH, run_hook_asks(r));
     executor_ask(t->executor, METRIC_SAVING, r->save && train_save_busy(r->save));
@@ -216,6 +217,7 @@ static Status run_all(Run *r)
     TRY(run_resume(r));
     bool done = run_complete(r);
     if (!done) TRY(stop_before_steps(r->world));
+    if (!done) TRY(sparse_begin(t));
     Status st =
         r->world->rank == 0 ? observer_new(&r->observer, r->dir.path, t->step, r->goes_on) : OK;
     if (st == OK && r->world->rank == 0) st = run_dir_write_config(&r->dir, r->config);

@@ -1,6 +1,7 @@
 /* Sparse tables of a run: the replicas of a stage share out the rows of the tables that it has. */
 #include "sparse.h"
 
+#include "resume.h"
 #include "tensors.h"
 
 Status sparse_check(const Trainer *t)
@@ -78,10 +79,10 @@ static TableDense *list_dense(const Trainer *t, int *count)
     return dense;
 }
 
-Status sparse_make(Trainer *t)
+void sparse_make(Trainer *t)
 {
     const Graph *g = t->graph;
-    if (g->table_count == 0) return OK;
+    if (g->table_count == 0) return;
     size_t tables = (size_t)g->table_count;
     bool *here = mem_new((size_t)g->node_count * sizeof *here);
     OptimRule *rule = mem_new(tables * sizeof *rule);
@@ -109,11 +110,10 @@ Status sparse_make(Trainer *t)
                      .id_most = t->train_set.id_most,
                      .fields = t->train_set.fields,
                      .limit_bytes = (size_t)t->table_limit};
-    Status st = tables_new(&t->tables, &of);
+    tables_new(&t->tables, &of);
     mem_free(&dense);
     mem_free(&here);
     mem_free(&rule);
-    return status_agree(t->world, st);
 }
 
 void sparse_free(Trainer *t)
@@ -246,6 +246,23 @@ static const char *order_folder(const Config *config)
     if (config->grid.mode != TABLE_ASYNC) return NULL;
     if (*config->run.replay) return config->run.replay;
     return *config->run.order_log ? config->run.order_log : NULL;
+}
+
+Status sparse_begin(Trainer *t)
+{
+    const float *params = executor_params(t->executor);
+    uint64_t hash = 0;
+    if (!order_folder(t->config)) return OK;
+    for (int i = 0; i < t->optim->range_count; ++i) {
+        const OptimRange *range = &t->optim->range[i];
+        const size_t bytes = (size_t)range->elements * sizeof *params;
+        const uint64_t pair[] = {hash, hash_bytes(params + range->offset, bytes)};
+        hash = hash_bytes(pair, sizeof pair);
+    }
+    char *of = t->world->rank == 0 ? resume_numbers(t) : NULL;
+    Status st = tables_begin(t->tables, t->step, hash, of);
+    mem_free(&of);
+    return st;
 }
 
 Status sparse_serve(const Config *config, const World *job)

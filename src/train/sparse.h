@@ -10,8 +10,11 @@ Status sparse_check(const Trainer *t);
 /* What grid.servers may not be for this model and its cut. Likewise, once it is cut. */
 Status sparse_check_servers(const Trainer *t);
 /* Makes t->tables for the tables of this rank's stage; NULL where it has none. Collective, with
- * servers on t->job; all ranks agree. */
-Status sparse_make(Trainer *t);
+ * servers on t->job. */
+void sparse_make(Trainer *t);
+/* Before the first step, with parameters and what data hold known (resume_know_data): servers open
+ * the order of requests where one is kept or followed. Collective; all ranks agree. */
+Status sparse_begin(Trainer *t);
 void sparse_free(Trainer *t);
 /* A server's part of a run: until those who compute are done, or have failed before they began.
  * Collective on job. */

@@ -332,7 +332,8 @@ static Status setup(Trainer *t)
 {
     Status st = setup_ranks(t);
     if (t->servers > 0) st = status_agree(t->job, st);
-    return st == OK ? sparse_make(t) : st;
+    if (st == OK) sparse_make(t);
+    return st;
 }
 
 static Trainer *trainer_begin(const Config *config, const World *world)

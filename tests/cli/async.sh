@@ -23,7 +23,7 @@ same 40 one again
 check 0 'done after' mpi 5 train job.yaml run.name=two grid.servers=2 optim.name=adagrad run.order_log=order2
 check 0 'done after' mpi 5 train --replay order2 job.yaml run.name=again2 grid.servers=2 optim.name=adagrad
 same 40 two again2
-holds 'an order is a byte a request' test "$(stat -c %s order1/server-0.order)" -lt 2000
+holds 'an order is a byte a request' test "$(stat -c %s order1/server-0.order)" -lt 4000
 
 # ranks that stand still now and then
 sed 's/steps: 40,/steps: 400,/' job.yaml >slow.yaml
@@ -34,11 +34,51 @@ holds "a rank that stands still is waited for where all meet (exit $code)" test 
 check 0 'done after' mpi 4 train --replay order3 slow.yaml run.name=even checkpoint.every_steps=200
 same 400 uneven even
 
+# ---- a run in parts ----
+# One start is killed, the next one stops for a signal to its server alone, the third goes on to the end. Each has an order of its
+# own, and the same command with --replay stops where these go on.
+newest() { find "runs/$1/checkpoints" -name 'step-*.h5' 2>/dev/null | sort | tail -n 1 | tr -dc 0-9 | tail -c 9 | head -c 8; } # RUN
+saved() { [ -n "$(newest "$1")" ]; }
+grown() { [ "$(stat -c %s "$1" 2>/dev/null || echo 0)" -gt 1950 ]; }
+server() { rank_pids "$1" 2>/dev/null | sed -n 's/^2 //p'; } # CONFIG
+sed 's/steps: 40,/steps: 200,/' job.yaml >parts.yaml
+part() { mpi 3 train parts.yaml run.name=parts run.order_log=parts; }
+part >killed 2>&1 &
+job=$!
+soon saved parts
+kill -KILL "$(server parts.yaml)"
+holds 'a run is killed' test "$(wait $job && echo 0 || echo $?)" != 0
+first=$(newest parts)
+(soon grown "parts/server-0.step-$first.order"; kill -USR1 "$(server parts.yaml)") &
+check 75 'start the same command again' part
+wait $!
+second=$(newest parts)
+holds "stopped at a border, step $second" test $((10#$second % 10)) = 0 -a $((10#$second)) -gt $((10#$first)) -a $((10#$second)) -lt 200
+check 0 'resuming from' part
+holds 'three orders' test -e parts/server-0.order -a -e "parts/server-0.step-$first.order" -a -e "parts/server-0.step-$second.order"
+again() { mpi 3 train --replay parts parts.yaml run.name=parts2; }
+check 75 "the order of requests stops at step $((10#$first))" again
+check 75 "the order of requests stops at step $((10#$second))" again
+check 0 'resuming from' again
+same 200 parts parts2
+check 0 'resuming from' mpi 3 train --replay parts parts.yaml run.name=parts3 "checkpoint.resume=$(at parts $((10#$second)))"
+same 200 parts parts3
+cp "$(at again 40)" far.h5
+cp "parts/server-0.step-$second.order" parts/server-0.step-00000040.order
+check 65 'begin with the checkpoint that it began with' mpi 3 train --replay parts parts.yaml run.name=bad checkpoint.resume=far.h5
+rm parts/server-0.step-00000040.order
+# from where one has started before: nothing is lost
+rm -f $(find runs/parts/checkpoints -name 'step-*.h5' | sort | sed "1,/$second/d")
+check 0 '1 file of an earlier start is kept' part
+holds 'both orders' test -s "parts/server-0.step-$second.order.1" -a -s "parts/server-0.step-$second.order"
+
 # ---- a step is a rank's own ----
 # with a rate that changes nothing rank 0 has the losses of its own share of each batch, as in mode geo, and not those of the batch
 losses() { sed -n 's/.*"loss": *\([0-9.]*\).*/\1/p' "runs/$1/metrics.jsonl" | cut -c1-6; } # RUN
 own=(job.yaml optim.name=sgd optim.lr=1e-9 train.steps=4 train.log_every=1)
 for mode in sync geo async; do check 0 'done after' mpi 3 train "${own[@]}" run.name=own-$mode grid.mode=$mode; done
+# geo_steps is the file's, for another mode
+check 0 'this run is complete' mpi 3 train "${own[@]}" run.name=own-sync grid.mode=sync
 holds 'four losses' test "$(losses own-async | wc -l)" = 4
 holds "a rank's own losses" test "$(losses own-async)" = "$(losses own-geo)"
 holds "not the batch's" test "$(losses own-async)" != "$(losses own-sync)"
@@ -47,10 +87,27 @@ holds "not the batch's" test "$(losses own-async)" != "$(losses own-sync)"
 check 0 'resuming from' mpi 5 train job.yaml run.name=moved grid.servers=3 "checkpoint.resume=$(at one 20)"
 check 0 'loss' "$WEFT" eval job.yaml run.name=one
 
+# ---- a signal to a server alone ----
+sed 's/steps: 40,/steps: 100000,/' job.yaml >endless.yaml
+for mode in sync stale geo; do
+    (soon test -s runs/signal-$mode/metrics.jsonl; kill -TERM "$(server endless.yaml)") &
+    check 75 'start the same command again' mpi 3 train endless.yaml run.name=signal-$mode grid.mode=$mode optim.name=sgd train.log_every=1
+    wait $!
+done
+
 # ---- what is refused ----
 check 78 '2 ranks that compute and 1 servers, now there are 1 and 1' mpi 2 train --replay order1 job.yaml run.name=bad
 check 66 'none/server-0.order' mpi 3 train --replay none job.yaml run.name=bad
-check 64 'order1/server-0.order is there already' mpi 3 train job.yaml run.name=bad run.order_log=order1
+check 64 'order1/server-0.order is there already, and not of this run' mpi 3 train job.yaml run.name=bad run.order_log=order1 run.seed=2
+check 65 'has `run.seed: 1`, this run `run.seed: 2`' mpi 3 train --replay order1 job.yaml run.name=bad run.seed=2
+check 65 'has `optim.lr: 0.01`, this run `optim.lr: 0.02`' mpi 3 train --replay order1 job.yaml run.name=bad optim.lr=0.02
+check 65 'has `held.data.train: ' mpi 3 train --replay order1 job.yaml run.name=bad data.train=test.h5
+cp -r order1 long && printf '\0\1' >>long/server-0.order
+check 65 'has 2 requests more than this run' mpi 3 train --replay long job.yaml run.name=bad-long
+cp -r order1 short && truncate -s -50 short/server-0.order
+check 65 'ends before the run does' mpi 3 train --replay short job.yaml run.name=bad-short
+check 78 'run.replay is given twice' mpi 3 train --replay order1 job.yaml run.name=bad run.replay=order2
+check 78 'run.order_log is set, too' mpi 3 train --replay order1 job.yaml run.name=bad run.order_log=order9
 check 78 'grid.mode: async alone' mpi 3 train --replay order1 job.yaml run.name=bad grid.mode=sync
 check 78 'sgd with momentum cannot' mpi 3 train job.yaml run.name=bad optim.name=sgd optim.momentum=0.9 'optim.groups=[{roles: table, name: sgd, momentum: 0, lr: 0.1}]'
 check 78 'optim.clip' mpi 3 train job.yaml run.name=bad optim.clip=1

@@ -21,6 +21,12 @@ for verb in train eval plan; do
     check 78 'command line: grid.tp=0: 0 is out of range' "$WEFT" $verb good.yaml grid.tp=0
     check 66 'missing.yaml: cannot open' "$WEFT" $verb missing.yaml
 done
+# what no mode, or another one, has a use for
+check 78 'grid.staleness=3: only grid.mode: stale has a use for it' "$WEFT" train good.yaml grid.staleness=3
+check 78 'grid.staleness=0: only' "$WEFT" train good.yaml grid.staleness=0 grid.mode=geo
+check 78 'grid.geo_steps=3: only grid.mode: stale, geo or async has' "$WEFT" train good.yaml grid.geo_steps=3
+check 66 'none.h5' "$WEFT" train good.yaml grid.geo_steps=100 grid.staleness=1
+check 78 'run.order_log is set, too' "$WEFT" train good.yaml run.order_log=a run.replay=b
 holds 'nothing was written' test ! -e runs
 
 # Before MPI: with -n 2 no mpirun is needed to find the fault, and under a launcher one rank alone tells it.

@@ -102,5 +102,23 @@ static void alone(void)
     world_part_fini(&one);
 }
 
+/* Ranks that wait in MPI take the cores meanwhile: the seconds are the clock's all the same. */
+static void patience(void)
+{
+    const double patience_s = 0.5;
+    char word = 0;
+    if (test_world.rank == 2) world_tell(&test_world, 0, &word, 1);
+    if (test_world.rank == 0) {
+        const double begun_s = clock_s();
+        CU_ASSERT_FALSE(world_awaits(&test_world, 1, patience_s));
+        const double took_s = clock_s() - begun_s;
+        CU_ASSERT(took_s >= patience_s);
+        CU_ASSERT(took_s < 2 * patience_s);
+        CU_ASSERT_TRUE(world_awaits(&test_world, 2, patience_s));
+        CU_ASSERT_EQUAL(world_hear(&test_world, -1, &word, 1), 2);
+    }
+    world_barrier(&test_world);
+}
+
 MPI_TEST_MAIN("sparse swaps", 5, {"swaps in a row", swaps_in_a_row},
-              {"two at a time", two_at_a_time}, {"alone", alone})
+              {"two at a time", two_at_a_time}, {"alone", alone}, {"patience", patience})

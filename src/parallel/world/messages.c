@@ -8,7 +8,7 @@
 #include <time.h>
 
 /* not those of other files of this folder, collect.c; sparse swaps take two in turn */
-enum { TAG_SWAP = 18, TAG_TELL, TAG_SPARSE };
+enum { TAG_SWAP = 18, TAG_TELL, TAG_ASIDE, TAG_SPARSE };
 
 /* What MPI counts a message in. */
 static int message_bytes(size_t bytes)
@@ -218,6 +218,11 @@ void world_tell(const World *world, int rank, const void *data, size_t bytes)
     MPI_CHECK(MPI_Send(data, message_bytes(bytes), MPI_BYTE, rank, TAG_TELL, world->comm));
 }
 
+void world_tell_aside(const World *world, int rank, const void *data, size_t bytes)
+{
+    MPI_CHECK(MPI_Send(data, message_bytes(bytes), MPI_BYTE, rank, TAG_ASIDE, world->comm));
+}
+
 void world_tell_begin(WorldTold *told, const World *world, int rank, const void *data, size_t bytes)
 {
     MPI_CHECK(MPI_Isend(data, message_bytes(bytes), MPI_BYTE, rank, TAG_TELL, world->comm,
@@ -231,30 +236,63 @@ void world_tell_wait(WorldTold *told)
     told->begun = false;
 }
 
+/* Is there one of rank's? */
+static bool is_here(const World *world, int rank, int tag, MPI_Status *status)
+{
+    int there = 0;
+    MPI_CHECK(MPI_Iprobe(rank < 0 ? MPI_ANY_SOURCE : rank, tag, world->comm, &there, status));
+    return there;
+}
+
 bool world_awaits(const World *world, int rank, double patience_s)
 {
+    /* of one look, however long it took: the process may have been stopped in it */
+    const double most_s = 1;
     Pause pause = {0};
-    int there = 0, other = 0;
-    for (double waited = 0; waited < patience_s;) {
-        MPI_CHECK(MPI_Iprobe(rank, TAG_TELL, world->comm, &there, MPI_STATUS_IGNORE));
-        if (there) return true;
-        MPI_CHECK(MPI_Iprobe(MPI_ANY_SOURCE, TAG_TELL, world->comm, &other, MPI_STATUS_IGNORE));
+    for (double waited = 0, looked = clock_s(); waited < patience_s;) {
+        if (is_here(world, rank, TAG_TELL, MPI_STATUS_IGNORE)) return true;
+        if (is_here(world, -1, TAG_ASIDE, MPI_STATUS_IGNORE)) return true;
+        bool other = is_here(world, -1, TAG_TELL, MPI_STATUS_IGNORE);
         pause_a_little(&pause);
-        waited = other ? waited + (double)pause.ns * 1e-9 : 0;
+        const double now = clock_s(), took = now - looked;
+        waited = other ? waited + (took < most_s ? took : most_s) : 0;
+        looked = now;
     }
     return false;
+}
+
+int world_hear_all(const World *world, int rank, void *data, size_t bytes, bool *aside)
+{
+    MPI_Status status;
+    Pause pause = {0};
+    for (;;) {
+        *aside = is_here(world, -1, TAG_ASIDE, &status);
+        if (*aside || is_here(world, rank, TAG_TELL, &status)) break;
+        pause_a_little(&pause);
+    }
+    MPI_CHECK(MPI_Recv(data, message_bytes(bytes), MPI_BYTE, status.MPI_SOURCE,
+                       *aside ? TAG_ASIDE : TAG_TELL, world->comm, MPI_STATUS_IGNORE));
+    return status.MPI_SOURCE;
+}
+
+bool world_take_aside(const World *world, void *data, size_t bytes, bool waits)
+{
+    MPI_Status status;
+    Pause pause = {0};
+    while (!is_here(world, -1, TAG_ASIDE, &status)) {
+        if (!waits) return false;
+        pause_a_little(&pause);
+    }
+    MPI_CHECK(MPI_Recv(data, message_bytes(bytes), MPI_BYTE, status.MPI_SOURCE, TAG_ASIDE,
+                       world->comm, MPI_STATUS_IGNORE));
+    return true;
 }
 
 int world_hear(const World *world, int rank, void *data, size_t bytes)
 {
     MPI_Status status;
     Pause pause = {0};
-    int from = rank < 0 ? MPI_ANY_SOURCE : rank, there = 0;
-    for (;;) {
-        MPI_CHECK(MPI_Iprobe(from, TAG_TELL, world->comm, &there, &status));
-        if (there) break;
-        pause_a_little(&pause);
-    }
+    while (!is_here(world, rank, TAG_TELL, &status)) pause_a_little(&pause);
     MPI_CHECK(MPI_Recv(data, message_bytes(bytes), MPI_BYTE, status.MPI_SOURCE, TAG_TELL,
                        world->comm, MPI_STATUS_IGNORE));
     return status.MPI_SOURCE;

@@ -1,0 +1,213 @@
+/* Orders of requests in files. What is there of an earlier start of the same run is moved aside and
+ * never lost; what is there of another run is not touched. */
+#include "order.h"
+
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What decides the run's bits stands behind it, so many bytes. */
+typedef struct OrderHead {
+    char magic[16];
+    int32_t askers, servers;
+    int64_t step;
+    uint64_t start;
+    int64_t bytes;
+} OrderHead;
+
+static const char ORDER_MAGIC[16] = "weft order 2\n";
+enum { TEXT_MOST = 1 << 24 };
+
+/* Owner: the caller. */
+static char *path_of(const OrderPlan *plan, int64_t step)
+{
+    if (step == 0) return mem_format("%s/server-%d.order", plan->folder, plan->number);
+    return mem_format("%s/server-%d.step-%08lld.order", plan->folder, plan->number,
+                      (long long)step);
+}
+
+/* *text: owned by the caller, NULL where it is not an order. */
+static void read_head(FILE *file, OrderHead *head, char **text)
+{
+    *text = NULL;
+    if (fread(head, sizeof *head, 1, file) != 1) return;
+    if (memcmp(head->magic, ORDER_MAGIC, sizeof head->magic) != 0) return;
+    if (head->bytes < 0 || head->bytes > TEXT_MOST) return;
+    *text = mem_new((size_t)head->bytes + 1);
+    if (fread(*text, 1, (size_t)head->bytes, file) != (size_t)head->bytes) mem_free(text);
+}
+
+/* ---- writing ---- */
+
+/* A file that a start has left which was killed before it had a head is of no use to anybody. */
+static Status move_aside(const Order *order, const char *path, int64_t *moved)
+{
+    OrderHead head;
+    char a[160], b[160], *text, *to = NULL;
+    FILE *file = fopen(path, "rbe");
+    if (!file) return errno == ENOENT ? OK : fail(ERR_IO, "%s: %s", path, file_error(errno));
+    read_head(file, &head, &text);
+    bool empty = fseek(file, 0, SEEK_END) == 0 && ftell(file) == 0;
+    fclose(file);
+    bool same = text && !config_difference(text, order->plan.of, a, b, sizeof a);
+    mem_free(&text);
+    if (empty) return unlink(path) == 0 ? OK : fail(ERR_IO, "%s: %s", path, file_error(errno));
+    if (!same)
+        return fail(ERR_USAGE,
+                    "%s is there already, and not of this run: name another folder with "
+                    "run.order_log",
+                    path);
+    TRY(file_move_aside(path, &to));
+    *moved += to != NULL;
+    mem_free(&to);
+    return OK;
+}
+
+/* Later parts would go on from what this start replaces. */
+static Status make_way(const Order *order, int64_t *moved)
+{
+    const OrderPlan *plan = &order->plan;
+    DIR *folder = opendir(plan->folder);
+    if (!folder) return fail(ERR_IO, "%s: %s", plan->folder, file_error(errno));
+    Status st = move_aside(order, order->path, moved);
+    for (const struct dirent *entry; st == OK && (entry = readdir(folder));) {
+        const char *at = strstr(entry->d_name, ".step-");
+        long long step = at ? atoll(at + strlen(".step-")) : 0;
+        if (step <= plan->step) continue;
+        char *there = mem_format("%s/%s", plan->folder, entry->d_name), *path = path_of(plan, step);
+        if (strcmp(there, path) == 0) st = move_aside(order, path, moved);
+        mem_free(&there);
+        mem_free(&path);
+    }
+    closedir(folder);
+    return st;
+}
+
+static Status begin_file(Order *order, int64_t *moved)
+{
+    const OrderPlan *plan = &order->plan;
+    OrderHead head = {.askers = plan->askers,
+                      .servers = plan->servers,
+                      .step = plan->step,
+                      .start = plan->start,
+                      .bytes = (int64_t)strlen(plan->of)};
+    memcpy(head.magic, ORDER_MAGIC, sizeof head.magic);
+    if (mkdir(plan->folder, 0777) != 0 && errno != EEXIST)
+        return fail(ERR_IO, "%s: %s", plan->folder, file_error(errno));
+    TRY(make_way(order, moved));
+    order->file = fopen(order->path, "wbxe");
+    bool good = order->file && fwrite(&head, sizeof head, 1, order->file) == 1 &&
+                fwrite(plan->of, 1, (size_t)head.bytes, order->file) == (size_t)head.bytes &&
+                fflush(order->file) == 0;
+    return good ? OK : fail(ERR_IO, "%s: %s", order->path, file_error(errno));
+}
+
+/* ---- following ---- */
+
+static void take_next(Order *order)
+{
+    uint16_t rank = 0;
+    order->next = -1;
+    if (order->left > 0 && fread(&rank, (size_t)order->bytes, 1, order->file) == 1)
+        order->next = rank;
+}
+
+static Status compare(const Order *order, const OrderHead *head, const char *text)
+{
+    const OrderPlan *plan = &order->plan;
+    char a[160], b[160];
+    if (head->askers != plan->askers || head->servers != plan->servers)
+        return fail(
+            ERR_CONFIG,
+            "%s: was written with %d ranks that compute and %d servers, now there are %d and %d",
+            order->path, head->askers, head->servers, plan->askers, plan->servers);
+    if (config_difference(text, plan->of, a, b, sizeof a))
+        return fail(ERR_DATA, "%s: is another run's: it has `%s`, this run `%s`", order->path, a,
+                    b);
+    if (head->step == plan->step && head->start == plan->start) return OK;
+    return fail(ERR_DATA,
+                "%s: begins at step %lld with parameters of hash %016llx, this run at step %lld "
+                "with %016llx: begin with the checkpoint that it began with",
+                order->path, (long long)head->step, (unsigned long long)head->start,
+                (long long)plan->step, (unsigned long long)plan->start);
+}
+
+static Status follow_file(Order *order)
+{
+    OrderHead head;
+    char *text;
+    struct stat is;
+    order->file = fopen(order->path, "rbe");
+    if (!order->file || fstat(fileno(order->file), &is) != 0)
+        return fail(ERR_NOINPUT, "%s: %s", order->path, file_error(errno));
+    read_head(order->file, &head, &text);
+    if (!text)
+        return fail(ERR_DATA, "%s: not an order of requests, or another version's", order->path);
+    Status st = compare(order, &head, text);
+    mem_free(&text);
+    order->left = ((int64_t)is.st_size - (int64_t)sizeof head - head.bytes) / order->bytes;
+    take_next(order);
+    return st;
+}
+
+/* ---- both ---- */
+
+Status order_open(Order *order, const OrderPlan *plan, int64_t *moved)
+{
+    *order = (Order){.plan = *plan, .bytes = plan->askers > 255 ? 2 : 1, .next = -1};
+    if (!plan->folder) return OK;
+    order->path = path_of(plan, plan->step);
+    Status st = plan->replay ? follow_file(order) : begin_file(order, moved);
+    order->plan.of = NULL;
+    if (st == OK) return OK;
+    (void)order_close(order);
+    order->next = -1;
+    return st;
+}
+
+void order_add(Order *order, int rank)
+{
+    uint16_t turn = (uint16_t)rank;
+    if (!order->file) return;
+    if (order->plan.replay) {
+        if (order->left-- == 0)
+            die_as(ERR_DATA,
+                   "%s: ends before the run does: its own run was killed there, or this is another "
+                   "one",
+                   order->path);
+        take_next(order);
+    } else if (fwrite(&turn, (size_t)order->bytes, 1, order->file) != 1) {
+        die_as(ERR_IO, "%s: %s", order->path, file_error(errno));
+    }
+}
+
+bool order_border(Order *order, int64_t step, bool last)
+{
+    if (!order->file) return false;
+    if (!order->plan.replay) {
+        /* a run that is killed has what its checkpoints have */
+        if (fflush(order->file) != 0) die_as(ERR_IO, "%s: %s", order->path, file_error(errno));
+        return false;
+    }
+    if (last && order->left > 0)
+        die_as(ERR_DATA, "%s: has %lld requests more than this run: it is another run's",
+               order->path, (long long)order->left);
+    char *path = path_of(&order->plan, step);
+    bool goes_on = access(path, F_OK) == 0;
+    mem_free(&path);
+    return order->left == 0 || goes_on;
+}
+
+Status order_close(Order *order)
+{
+    bool good = !order->file || fclose(order->file) == 0;
+    Status st = good ? OK : fail(ERR_IO, "%s: %s", order->path, file_error(errno));
+    order->file = NULL;
+    mem_free(&order->path);
+    return st;
+}
