@@ -104,11 +104,12 @@ $(BUILD)/obj/%.o: %.c $(PROBE)
 	@mkdir -p $(@D)
 	@echo "  cc   $<"
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(SIZE_FLAGS) -MMD -MP -c -o $@ $<
+# With sanitizers products are half the time of tests that train, unless they are optimised.
 define simd_rule
 $(BUILD)/obj/src/tensor/cpu/simd/%.$(1)$(2).o: src/tensor/cpu/simd/%.c $(PROBE)
 	@mkdir -p $$(@D)
 	@echo "  cc   $$< ($(1)$(2))"
-	$$(Q)$(CC) $(CPPFLAGS_ALL) -DSIMD_ISA=$(1) -DSIMD_$(1) $(CFLAGS_ALL) $(if $(SANITIZE),,-O3) -ffp-contract=fast -fno-signed-zeros \
+	$$(Q)$(CC) $(CPPFLAGS_ALL) -DSIMD_ISA=$(1) -DSIMD_$(1) $(CFLAGS_ALL) $(if $(SANITIZE),$$(if $$(filter dense matrix,$$*),-O2),-O3) -ffp-contract=fast -fno-signed-zeros \
 	    $(SIMD_FLAGS_$(1)) $(3) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach isa,$(SIMD_ISAS),$(eval $(call simd_rule,$(isa),,)) $(eval $(call simd_rule,$(isa),_bf16,-DSIMD_BF16 $(SIMD_BF16_FLAGS_$(isa)))))
