@@ -79,9 +79,9 @@ Status tables_new(Tables **tables, const TablesPlan *plan);
 void tables_free(Tables **tables);
 /* A server's life, from tables_new of those who compute to their tables_free. Collective. */
 typedef struct ServerPlan {
-    /* borrowed */
+    /* borrowed; job: all ranks, of which the world's have to do with these tables */
     const Config *config;
-    const World *world;
+    const World *world, *job;
     int servers;
     size_t limit_bytes;
     /* Borrowed: mode async, a folder for the ranks whose requests each server has answered, in
@@ -91,6 +91,10 @@ typedef struct ServerPlan {
     bool replay;
 } ServerPlan;
 Status tables_serve(const ServerPlan *plan);
+/* Of those who compute, before they call watchdog_new on the job, and then watchdog_free: servers
+ * do the same. Once all have come so far, with nothing under way that they wait for. Not
+ * collective. */
+void tables_watch(Tables *tables);
 
 /* Micro-batches of `inner`, which is borrowed until tables_forget, with their bags. The first one
  * of a step takes all of the step's out of it, and the last one those of the next step, whose ids

@@ -68,6 +68,11 @@ void tables_free(Tables **tables)
     mem_free(tables);
 }
 
+void tables_watch(Tables *t)
+{
+    say(t, (Say){.kind = SAY_WATCH});
+}
+
 static void hear_tables(Tables *t, const Config *config)
 {
     const World *world = t->plan.world;
@@ -161,8 +166,17 @@ static void order_close(Order *order)
     mem_free(&order->path);
 }
 
+static void watch(Tables *t, const ServerPlan *plan)
+{
+    const WatchdogOptions options = {.hang_s = plan->config->train.hang_s};
+    if (t->watchdog)
+        watchdog_free(&t->watchdog);
+    else
+        t->watchdog = watchdog_new(plan->job, &options);
+}
+
 /* One thing that rank 0 says, or in mode geo anybody. false: it was the last. */
-static bool serve_one(Tables *t, Order *order)
+static bool serve_one(Tables *t, const ServerPlan *plan, Order *order)
 {
     Say what;
     int next = table_mode_is_local(t->plan.mode) ? order_next(order) : 0;
@@ -218,6 +232,9 @@ static bool serve_one(Tables *t, Order *order)
         contents_held(t, held);
         mem_free(&held);
         break;
+    case SAY_WATCH:
+        watch(t, plan);
+        break;
     case SAY_PULL:
         geo_pull(t, from, &what);
         break;
@@ -245,7 +262,9 @@ Status tables_serve(const ServerPlan *plan)
     hear_tables(t, plan->config);
     Status st = order_open(&order, plan, t->askers, plan->world->rank - t->first_owner);
     st = status_agree(plan->world, st);
-    while (st == OK && serve_one(t, &order)) continue;
+    beat_serve();
+    beat_mark_plain("what ranks ask", false);
+    while (st == OK && serve_one(t, plan, &order)) continue;
     order_close(&order);
     for (int i = 0; i < t->stores; ++i) mem_free(&t->made[i].name);
     mem_free(&t->made);

@@ -254,6 +254,7 @@ Status sparse_serve(const Config *config, const World *job)
     double limit = memory_limit("").bytes / job->node_size, asked = config->train.memory;
     ServerPlan plan = {.config = config,
                        .world = &world,
+                       .job = job,
                        .servers = (int)config->grid.servers,
                        .order = order_folder(config),
                        .replay = *config->run.replay != 0,
@@ -263,6 +264,26 @@ Status sparse_serve(const Config *config, const World *job)
     Status st = tables_serve(&plan);
     world_part_fini(&world);
     return st;
+}
+
+/* Nobody waits for a server that waits for all. */
+static void tell_of_watch(Trainer *t)
+{
+    if (t->servers == 0) return;
+    world_barrier(t->world);
+    if (t->tables) tables_watch(t->tables);
+}
+
+Watchdog *sparse_watch(Trainer *t, const WatchdogOptions *options)
+{
+    tell_of_watch(t);
+    return watchdog_new(t->servers > 0 ? t->job : t->world, options);
+}
+
+void sparse_watch_end(Trainer *t, Watchdog **watchdog)
+{
+    tell_of_watch(t);
+    watchdog_free(watchdog);
 }
 
 BatchSource sparse_source(Trainer *t)

@@ -30,6 +30,12 @@ typedef struct Pause {
 
 static double slept_s;
 
+/* For the watchdog: ended by beat_mark_again. */
+static void mark_wait(void)
+{
+    beat_mark_plain("messages of other ranks", true);
+}
+
 double world_slept_s(void)
 {
     return slept_s;
@@ -93,13 +99,15 @@ void world_swap_wait(WorldSwap *swap)
 {
     Pause pause = {0};
     int done = 0;
-    while (swap->sleeps && swap->count > 0 && !done) {
+    if (swap->count == 0) return;
+    mark_wait();
+    while (swap->sleeps && !done) {
         MPI_CHECK(MPI_Testall(swap->count, swap->request, &done, MPI_STATUSES_IGNORE));
         if (!done) pause_a_little(&pause);
     }
-    if (swap->count > 0 && !done)
-        MPI_CHECK(MPI_Waitall(swap->count, swap->request, MPI_STATUSES_IGNORE));
+    if (!done) MPI_CHECK(MPI_Waitall(swap->count, swap->request, MPI_STATUSES_IGNORE));
     swap->count = 0;
+    beat_mark_again();
 }
 
 void world_swap(const World *world, const WorldPart *to, const WorldPart *from)
@@ -206,7 +214,9 @@ const WorldPart *world_sparse_wait(WorldSparse *swap)
     if (!swap->begun) return swap->from;
     memset(swap->from, 0, (size_t)swap->world->size * sizeof *swap->from);
     swap->in_bytes = 0;
+    mark_wait();
     sparse_receive_all(swap);
+    beat_mark_again();
     for (int r = 0; r < swap->world->size; ++r)
         if (swap->from[r].bytes > 0) swap->from[r].at = swap->in + (size_t)swap->from[r].at;
     swap->begun = false;
@@ -235,14 +245,16 @@ bool world_awaits(const World *world, int rank, double patience_s)
 {
     Pause pause = {0};
     int there = 0, other = 0;
+    mark_wait();
     for (double waited = 0; waited < patience_s;) {
         MPI_CHECK(MPI_Iprobe(rank, TAG_TELL, world->comm, &there, MPI_STATUS_IGNORE));
-        if (there) return true;
+        if (there) break;
         MPI_CHECK(MPI_Iprobe(MPI_ANY_SOURCE, TAG_TELL, world->comm, &other, MPI_STATUS_IGNORE));
         pause_a_little(&pause);
         waited = other ? waited + (double)pause.ns * 1e-9 : 0;
     }
-    return false;
+    beat_mark_again();
+    return there;
 }
 
 int world_hear(const World *world, int rank, void *data, size_t bytes)
@@ -250,6 +262,7 @@ int world_hear(const World *world, int rank, void *data, size_t bytes)
     MPI_Status status;
     Pause pause = {0};
     int from = rank < 0 ? MPI_ANY_SOURCE : rank, there = 0;
+    mark_wait();
     for (;;) {
         MPI_CHECK(MPI_Iprobe(from, TAG_TELL, world->comm, &there, &status));
         if (there) break;
@@ -257,5 +270,6 @@ int world_hear(const World *world, int rank, void *data, size_t bytes)
     }
     MPI_CHECK(MPI_Recv(data, message_bytes(bytes), MPI_BYTE, status.MPI_SOURCE, TAG_TELL,
                        world->comm, MPI_STATUS_IGNORE));
+    beat_mark_again();
     return status.MPI_SOURCE;
 }
