@@ -66,6 +66,7 @@ holds 'losses and the layer behind it are the same to the bit' test "$(wc -l <ta
 
 # ---- going on with other servers and ranks ----
 ranks 3 moved1 grid.servers=1 checkpoint.every_steps=1
+counted 4 3 grid.servers=1
 ranks 5 moved2 grid.servers=3 checkpoint.every_steps=2 "checkpoint.resume=$(at moved1 1)"
 ranks 2 moved3 checkpoint.every_steps=3 "checkpoint.resume=$(at moved2 2)"
 holds 'it goes on, and does not begin again' grep -q 'resuming from runs/moved2/checkpoints/step-00000002.h5' both
