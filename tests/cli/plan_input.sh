@@ -62,6 +62,9 @@ check 0 '1,000,001 rows x 10, ids hashed, fields 0 to 25' "$WEFT" plan ids.yaml 
 check 0 '475,985 trained parameters, and rows of tables as ids come;' "$WEFT" plan ids.yaml --input 13+26 model.name=dlrm
 check 64 'expected channels x height x width, like 3x224x224, tokens, or numbers and fields of ids' "$WEFT" plan ids.yaml --input 13+
 check 78 'bag needs data with ids, and the data has none' "$WEFT" plan ids.yaml --input 13
+check 0 '' "$WEFT" help
+holds 'the help of model.vocab asks for no 0' sh -c "tr -s ' \n' ' ' <out | grep -qF 'unless all are below; unset: as the data set says'"
+check 78 'model.vocab=0: 0 is out of range: must be at least 1' "$WEFT" plan ids.yaml --input 13+26 model.vocab=0
 check 78 'set train.loss: sigmoid' "$WEFT" plan ids.yaml --input 13+26 model.name=deepfm train.loss=softmax model.classes=2
 check 78 'model.classes=3: is 3, but train.loss sigmoid is of 2' "$WEFT" plan ids.yaml --input 13+26 model.classes=3
 

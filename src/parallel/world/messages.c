@@ -225,7 +225,11 @@ const WorldPart *world_sparse_wait(WorldSparse *swap)
 
 void world_tell(const World *world, int rank, const void *data, size_t bytes)
 {
+    /* smaller ones MPI takes at once */
+    enum { WAITS_BYTES = 1024 };
+    if (bytes >= WAITS_BYTES) mark_wait();
     MPI_CHECK(MPI_Send(data, message_bytes(bytes), MPI_BYTE, rank, TAG_TELL, world->comm));
+    if (bytes >= WAITS_BYTES) beat_mark_again();
 }
 
 void world_tell_begin(WorldTold *told, const World *world, int rank, const void *data, size_t bytes)
