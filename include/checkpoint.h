@@ -232,6 +232,9 @@ Status checkpoint_import(const char *from, const char *out, int64_t *values, con
 /* Parameters and running statistics of a checkpoint, verified, as F32 to a safetensors file, in the
  * names and layouts of its family. Not collective. */
 Status checkpoint_export(const char *from, const char *out, int *tensors, const char **family);
+/* Before either export: ERR_DATA where the checkpoint has sparse tables, which `form`, its word for
+ * the reader, takes none of. Likewise. */
+Status checkpoint_export_check(const char *from, const char *form);
 
 /* Takes channels out of a checkpoint. */
 typedef struct CheckpointShrink {

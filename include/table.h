@@ -20,6 +20,7 @@ static inline int table_owner(int shard, int owners)
 #define TABLE_MODE_WORDS(W)                                                                        \
     W(TABLE_SYNC, "sync") W(TABLE_ASYNC, "async") W(TABLE_GEO, "geo") W(TABLE_STALE, "stale")
 typedef enum TableMode { TABLE_MODE_WORDS(LIST_CONSTANT) } TableMode;
+extern const char *const table_mode_names[];
 /* A rank makes its steps by itself. */
 static inline bool table_mode_is_local(TableMode mode)
 {
@@ -81,9 +82,9 @@ bool tables_stop_wanted(Tables *tables);
 void tables_free(Tables **tables);
 /* A server's life, from tables_new of those who compute to their tables_free. Collective. */
 typedef struct ServerPlan {
-    /* borrowed */
+    /* borrowed; job: all ranks, of which the world's have to do with these tables */
     const Config *config;
-    const World *world;
+    const World *world, *job;
     int servers;
     size_t limit_bytes;
     /* Borrowed: mode async, a folder for the ranks whose requests each server has answered, in
@@ -98,6 +99,10 @@ Status tables_serve(const ServerPlan *plan);
  * A file of another run: ERR_USAGE where it is written, ERR_DATA or ERR_CONFIG where it is
  * followed. Collective; all agree. */
 Status tables_begin(Tables *tables, int64_t step, uint64_t start, const char *of);
+/* Of those who compute, before they call watchdog_new on the job, and then watchdog_free: servers
+ * do the same. Once all have come so far, with nothing under way that they wait for. Not
+ * collective. */
+void tables_watch(Tables *tables);
 
 /* Micro-batches of `inner`, which is borrowed until tables_forget, with their bags. The first one
  * of a step takes all of the step's out of it, and the last one those of the next step, whose ids
@@ -115,6 +120,40 @@ size_t tables_buffer_bytes(int width, int64_t ids, int staleness);
 int table_flights(int staleness);
 /* Micro-batches that a source has out. */
 int tables_held(const TablesPlan *plan);
+
+/* What is sent, for a plan. A bag: its tables and their width; ids of a rank's step, and of its
+ * steps between two borders, at most. */
+typedef struct TableBagSize {
+    int tables, width;
+    int64_t ids, period_ids;
+} TableBagSize;
+typedef struct TableTraffic {
+    TableMode mode;
+    int servers, askers;
+    /* modes sync and stale: each step's gradients have a norm (optim.clip) */
+    bool clips;
+    /* borrowed */
+    const TableBagSize *bag;
+    int bags;
+    /* mode async: tables_dense_sizes */
+    int64_t values, states;
+} TableTraffic;
+/* Between one rank that computes and all owners but itself, of one kind: at most, where ids are
+ * owned evenly. In a step, or at a border. */
+typedef struct TableMessages {
+    const char *what;
+    bool border;
+    int64_t messages;
+    double bytes;
+} TableMessages;
+enum { TABLE_MESSAGES = 8 };
+int tables_messages(const TableTraffic *of, TableMessages out[TABLE_MESSAGES]);
+/* In a step of all ranks, as TablesHeld counts them: at most in mode geo, and in mode async, which
+ * has none where there are no ids. */
+int64_t tables_requests(const TableTraffic *of);
+/* Mode async: floats of all values and of all state that servers have of the other parameters. */
+void tables_dense_sizes(const TableDense *param, int count, const Config *config, int owners,
+                        int64_t *values, int64_t *states);
 
 /* After a step's backward: the gradients go to the owners and are summed. Collective, all that
  * follows, but where it says so. */

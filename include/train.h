@@ -160,8 +160,10 @@ TrainTable train_table(const Trainer *trainer, int table);
 /* Ranks that own rows, and those that ask for them. */
 int train_table_owners(const Trainer *trainer);
 int train_table_askers(const Trainer *trainer);
-/* What a rank may have of rows, of growing tables, too. */
+/* What an owner may have of rows, of growing tables, too. */
 double train_table_limit(const Trainer *trainer);
+/* Mode async: floats of values and state of what servers have beside the tables. Else 0. */
+void train_table_dense(const Trainer *trainer, int64_t *values, int64_t *states);
 /* Do replicas' sums go by messages? */
 bool train_sums_by_mpi(const Trainer *trainer);
 /* Does NCCL join the ranks' GPUs? Before ranks know: would it, with a GPU for each. */

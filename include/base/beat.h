@@ -30,6 +30,8 @@ typedef struct Beat {
      * steps take, 0 before the third */
     _Atomic int64_t step, since_us, usual_us;
     int64_t steps;
+    /* it makes no steps, but does what those who make them ask */
+    bool serves;
     BeatMark mark[BEAT_MARKS];
 } Beat;
 
@@ -40,6 +42,10 @@ void beat_move(Beat *beat);
 void beat_mark(const char *doing, BeatMark of);
 /* Nothing but a name. */
 void beat_mark_plain(const char *doing, bool waits);
+/* Behind a wait: what was marked before it, again. */
+void beat_mark_again(void);
+/* This process makes no steps, but serves those who do. */
+void beat_serve(void);
 /* A step, from its beginning to its end. */
 void beat_step_begin(int64_t step);
 void beat_step_end(void);

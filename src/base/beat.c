@@ -40,6 +40,18 @@ void beat_mark_plain(const char *doing, bool waits)
         (BeatMark){.peer = BEAT_NONE, .chunk = BEAT_NONE, .micro = BEAT_NONE, .waits = waits});
 }
 
+void beat_mark_again(void)
+{
+    uint64_t count = atomic_load_explicit(&beat->count, memory_order_relaxed);
+    BeatMark before = beat->mark[(count - 2) % BEAT_MARKS];
+    if (count >= 2) beat_mark(before.doing, before);
+}
+
+void beat_serve(void)
+{
+    beat->serves = true;
+}
+
 void beat_step_begin(int64_t step)
 {
     atomic_store(&beat->since_us, (int64_t)(clock_s() * 1e6));

@@ -138,6 +138,26 @@ static Status get(void *user, int i, float *plain)
     return OK;
 }
 
+Status checkpoint_export_check(const char *from, const char *form)
+{
+    static const char tables[] = "/tables/";
+    const size_t front = sizeof tables - 1;
+    StoredFile file;
+    Status st = stored_open(&file, from);
+    if (st == OK) st = stored_list(&file);
+    for (int i = 0; st == OK && i < file.count; ++i) {
+        const char *path = file.tensor[i].path;
+        if (strncmp(path, tables, front) != 0) continue;
+        st = fail(ERR_DATA,
+                  "%s: has sparse tables, such as %.*s, which an export as %s takes none of: read "
+                  "them in "
+                  "the file itself, with HDF5",
+                  from, (int)(strrchr(path, '/') - path - (int)front), path + front, form);
+    }
+    stored_close(&file);
+    return st;
+}
+
 Status checkpoint_export(const char *from, const char *out, int *tensors, const char **family)
 {
     Export e = {0};

@@ -31,6 +31,12 @@ static double total_bytes(const StoredFile *file)
 
 /* ---- print ---- */
 
+/* As it is in the file, where ids are of one dimension. */
+static Shape shape_there(const StoredTensor *t)
+{
+    return t->ids ? shape_of(1, t->shape.dim[0], 1, 1, 1) : t->shape;
+}
+
 static void print_text(const StoredFile *file, const CheckpointMeta *meta, FILE *out)
 {
     char shape[64], size[16];
@@ -50,7 +56,7 @@ static void print_text(const StoredFile *file, const CheckpointMeta *meta, FILE 
     if (*meta->init_from) fprintf(out, "  began with %s\n", meta->init_from);
     for (int i = 0; i < file->count; ++i) {
         const StoredTensor *t = &file->tensor[i];
-        fprintf(out, "  %-48s %-16s ", t->path, shape_text(t->shape, shape));
+        fprintf(out, "  %-48s %-16s ", t->path, shape_text(shape_there(t), shape));
         if (t->has_hash)
             fprintf(out, "%016" PRIx64 "\n", t->hash);
         else
@@ -63,8 +69,9 @@ static void print_json_tensor(const StoredTensor *t, Json *json)
 {
     json_object(json, NULL);
     json_text(json, "path", t->path);
+    const Shape shape = shape_there(t);
     json_array(json, "shape");
-    for (int d = 0; d < t->shape.ndim; ++d) json_int(json, NULL, t->shape.dim[d]);
+    for (int d = 0; d < shape.ndim; ++d) json_int(json, NULL, shape.dim[d]);
     json_end(json);
     if (t->has_hash)
         json_format(json, "xxh64", "%016" PRIx64, t->hash);

@@ -64,8 +64,7 @@ static void put_stage(const PlanView *v, int stage, Json *json)
     json_int(json, "stage", stage);
     json_real(json, "cost_share", s->cost_s / v->cost_s);
     put_bytes(json, &s->bytes);
-    json_real(json, "summed_bytes",
-              trainer_shape(v->trainer).dp > 1 ? (double)s->plan->gradient_bytes : 0);
+    json_real(json, "summed_bytes", view_summed_bytes(v, stage));
     json_real(json, "gathered_param_bytes", s->plan->gather.step_elements * sizeof(float));
     json_real(json, "gather_ring_bytes", (double)s->plan->gather.elements * sizeof(float));
     json_int(json, "replica_sums", sums.count);

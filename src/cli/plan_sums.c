@@ -55,13 +55,24 @@ static void add_sum(StepSums *sums, const SumShape *shape, CommWay way, Link lin
     if (one.partners > sums->cost.partners) sums->cost.partners = one.partners;
 }
 
-/* Each bucket is summed once, and its sums or new parameters come back; gradients that are divided
+/* Mode geo: at a border all changes of parameters at once. Else each bucket is summed once, and its
+ * sums or new parameters come back; gradients that are divided
  * go out once a turn. */
 static StepSums step_sums(const PlanView *v, int stage, CommWay way)
 {
     const Plan *plan = v->stage_view[stage].plan;
     bool turns = plan_shards_gradients(plan);
     StepSums sums = {0};
+    if (view_mode(v) == TABLE_GEO) {
+        SumShape shape = {.ranks = plan->shape.dp,
+                          .width = 1,
+                          .arena_elements = plan->param_elements,
+                          .elements = plan->param_elements,
+                          .collect = true,
+                          .spread = true};
+        add_sum(&sums, &shape, way, v->link, 1);
+        return sums;
+    }
     for (int c = 0; c < plan->chunk_count; ++c)
         for (int b = 0; b < plan->chunk[c].buckets.count; ++b) {
             SumShape shape = {.ranks = plan->shape.dp,
@@ -81,6 +92,18 @@ static StepSums step_sums(const PlanView *v, int stage, CommWay way)
             if (back && !shape.spread) add_sum(&sums, &gather, way, v->link, 1);
         }
     return sums;
+}
+
+static bool has_sums(const PlanView *v)
+{
+    return trainer_shape(v->trainer).dp > 1 && view_mode(v) != TABLE_ASYNC;
+}
+
+double view_summed_bytes(const PlanView *v, int stage)
+{
+    const Plan *plan = v->stage_view[stage].plan;
+    if (!has_sums(v)) return 0;
+    return (double)(view_mode(v) == TABLE_GEO ? plan->param_bytes : plan->gradient_bytes);
 }
 
 static CommWay way_of(const PlanView *v)
@@ -111,8 +134,10 @@ static void print_way(const StepSums *sums, const char *name, FILE *out)
 static void print_rule(const PlanView *v, int stage, FILE *out)
 {
     int dp = trainer_shape(v->trainer).dp;
+    const Plan *plan = v->stage_view[stage].plan;
     int64_t from = sum_halving_from(dp);
-    int64_t piece = sum_piece_elements(dp, 1, v->stage_view[stage].plan->micro_grad_elements);
+    int64_t piece = sum_piece_elements(
+        dp, 1, view_mode(v) == TABLE_GEO ? plan->param_elements : plan->micro_grad_elements);
     char bytes[CELL];
     if (way_of(v) != COMM_BY_RULE)
         fprintf(out, "  by grid.sums: ");
@@ -128,18 +153,20 @@ void plan_sums_text(const PlanView *v, FILE *out)
     const Trainer *t = v->trainer;
     int dp = trainer_shape(t).dp, most = largest_stage(v);
     char bytes[CELL];
-    if (dp == 1) return;
+    bool geo = view_mode(v) == TABLE_GEO;
+    if (!has_sums(v)) return;
     StepSums taken = step_sums(v, most, way_of(v)), all = step_sums(v, most, COMM_ALL_TO_ALL),
              halving = step_sums(v, most, COMM_HALVING);
-    fprintf(out, "\ngradients summed over %d replicas: %s in each rank", dp,
-            text_bytes((double)v->stage_view[most].plan->gradient_bytes, bytes));
+    fprintf(out, "\n%s summed over %d replicas%s: %s in each rank",
+            geo ? "changes of parameters" : "gradients", dp, geo ? " at a border" : "",
+            text_bytes(view_summed_bytes(v, most), bytes));
     if (v->stages > 1) fprintf(out, " of stage %d, which has most", most);
     fprintf(out, "; each rank sends and receives %s\n", text_bytes(taken.cost.bytes, bytes));
     fprintf(
         out,
         "  by messages, with a replica a node, %.4g us a message and %.4g GB/s (--link), of the "
-        "rank that has most in a step:\n",
-        1e6 * v->link.latency_s, 1e-9 / v->link.byte_s);
+        "rank that has most %s:\n",
+        1e6 * v->link.latency_s, 1e-9 / v->link.byte_s, geo ? "at a border" : "in a step");
     print_way(&all, "all to all", out);
     print_way(&halving, "halving", out);
     print_rule(v, most, out);
@@ -163,10 +190,11 @@ static void put_way(Json *json, const char *key, const StepSums *sums)
 
 void plan_sums_json(const PlanView *v, int stage, Json *json)
 {
-    if (trainer_shape(v->trainer).dp == 1) return;
+    if (!has_sums(v)) return;
     StepSums taken = step_sums(v, stage, way_of(v)), all = step_sums(v, stage, COMM_ALL_TO_ALL),
              halving = step_sums(v, stage, COMM_HALVING);
     json_object(json, "sums");
+    json_text(json, "at", view_mode(v) == TABLE_GEO ? "border" : "step");
     json_int(json, "count", taken.count);
     json_real(json, "latency_s", v->link.latency_s);
     json_real(json, "byte_s", v->link.byte_s);

@@ -1,7 +1,16 @@
-/* What `weft plan` says of sparse tables: rows, who owns them, messages of a step. */
+/* What `weft plan` says of sparse tables: rows, who owns them, and what is sent for them in a step
+ * and at a border, as the mode has it. */
 #include "plan_view.h"
 
 enum { CELL = 16 };
+
+typedef struct Traffic {
+    TableTraffic of;
+    /* owned */
+    TableBagSize *bag;
+    TableMessages kind[TABLE_MESSAGES];
+    int kinds;
+} Traffic;
 
 /* Ids of a step's samples of a rank, at most, that a bag reads. */
 static int64_t step_ids(const PlanView *v, const SparseTable *table)
@@ -30,19 +39,100 @@ static void print_table(const PlanView *v, int i, FILE *out)
         fprintf(out, "rows as ids come, x %.0f to %.0f bytes\n", view.row_least, view.row_most);
 }
 
+/* Steps between two borders, at most. */
+static int64_t period_steps(const PlanView *v)
+{
+    int64_t steps = trainer_config(v->trainer)->grid.geo_steps;
+    TrainSizes sizes = trainer_sizes(v->trainer);
+    return steps < sizes.steps_per_epoch ? steps : sizes.steps_per_epoch;
+}
+
+/* Tables first .. end - 1 are of one bag, whose rows, where all are known, are all that a period
+ * can change. */
+static TableBagSize bag_size(const PlanView *v, int first, int end)
+{
+    const SparseTable *table = trainer_graph(v->trainer)->table;
+    TableBagSize bag = {.tables = end - first, .width = table[first].width};
+    uint64_t rows = 0;
+    bool known = true;
+    for (int i = first; i < end; ++i) {
+        known = known && table[i].rows > 0;
+        rows += table[i].rows;
+    }
+    bag.ids = step_ids(v, &table[first]);
+    bag.period_ids = period_steps(v) * bag.ids;
+    if (known && rows < (uint64_t)bag.period_ids) bag.period_ids = (int64_t)rows;
+    return bag;
+}
+
+static Traffic traffic_of(const PlanView *v)
+{
+    const Trainer *t = v->trainer;
+    const Config *config = trainer_config(t);
+    const Graph *g = trainer_graph(t);
+    Traffic traffic = {.of = {.mode = view_mode(v),
+                              .servers = (int)config->grid.servers,
+                              .askers = train_table_askers(t),
+                              .clips = config->optim.clip > 0}};
+    traffic.of.bag = traffic.bag = mem_new((size_t)g->table_count * sizeof *traffic.bag);
+    for (int i = 0, end; i < g->table_count; i = end) {
+        for (end = i + 1; end < g->table_count && g->table[end].node == g->table[i].node;) ++end;
+        traffic.bag[traffic.of.bags++] = bag_size(v, i, end);
+    }
+    train_table_dense(t, &traffic.of.values, &traffic.of.states);
+    traffic.kinds = tables_messages(&traffic.of, traffic.kind);
+    return traffic;
+}
+
 /* Bags and not tables have messages. */
 static void print_bag(const PlanView *v, int i, FILE *out)
 {
-    const TrainTable view = train_table(v->trainer, i);
-    int64_t ids = step_ids(v, view.table);
-    char names[CELL], rows[CELL];
-    const char *layer = trainer_graph(v->trainer)->node[view.table->node].name;
+    const SparseTable *table = &trainer_graph(v->trainer)->table[i];
     fprintf(out,
-            "  %s: of a rank in a step at most %lld ids, %s, and as many rows, %s, back and as "
-            "gradients; %.4g %% go to each owner\n",
-            layer, (long long)ids, text_bytes((double)ids * sizeof(uint64_t), names),
-            text_bytes((double)ids * view.width * sizeof(float), rows),
+            "  %s: of a rank in a step at most %lld ids and as many rows; %.4g %% go to each "
+            "owner\n",
+            trainer_graph(v->trainer)->node[table->node].name, (long long)step_ids(v, table),
             100.0 / train_table_owners(v->trainer));
+}
+
+static void print_mode(const PlanView *v, FILE *out)
+{
+    const Trainer *t = v->trainer;
+    const Config *config = trainer_config(t);
+    const int late = table_staleness(config);
+    fprintf(out, "mode %s", table_mode_names[view_mode(v)]);
+    if (view_mode(v) == TABLE_SYNC) fprintf(out, ": owners update at each step");
+    if (view_mode(v) == TABLE_STALE)
+        fprintf(out,
+                ": a step's update is made %d step%s later: of %d steps ids, rows and gradients "
+                "are there at a time",
+                late, late == 1 ? "" : "s", table_flights(late));
+    if (view_mode(v) == TABLE_GEO)
+        fprintf(out, ": each rank makes its steps by itself, and at borders changes are added");
+    if (view_mode(v) == TABLE_ASYNC)
+        fprintf(out, ": servers have all parameters, and update as each rank's gradients come");
+    if (view_mode(v) != TABLE_SYNC)
+        fprintf(out, "; borders every %lld step%s (grid.geo_steps) and at the end of an epoch",
+                (long long)config->grid.geo_steps, config->grid.geo_steps == 1 ? "" : "s");
+    fputc('\n', out);
+}
+
+static void print_kinds(const PlanView *v, FILE *out)
+{
+    Traffic traffic = traffic_of(v);
+    char bytes[CELL];
+    if (traffic.kinds > 0)
+        fprintf(out,
+                "messages between a rank that computes, of %d, and %d owners, at most, where these "
+                "own ids evenly:\n",
+                traffic.of.askers, traffic.of.servers ? traffic.of.servers : traffic.of.askers - 1);
+    for (int i = 0; i < traffic.kinds; ++i) {
+        const TableMessages *kind = &traffic.kind[i];
+        fprintf(out, "  %-12s %-34s %8lld messages, %s\n",
+                kind->border ? "at a border" : "in a step", kind->what, (long long)kind->messages,
+                text_bytes(kind->bytes, bytes));
+    }
+    mem_free(&traffic.bag);
 }
 
 void plan_tables_text(const PlanView *v, FILE *out)
@@ -54,31 +144,41 @@ void plan_tables_text(const PlanView *v, FILE *out)
     if (g->table_count == 0) return;
     fprintf(out, "\nsparse tables on %d %s%s, %d shards, %d for each", owners,
             servers ? "server" : "rank", owners == 1 ? "" : "s", ROW_SHARDS, ROW_SHARDS / owners);
-    if (servers == 0)
-        fprintf(out, "; there is room for %s of rows on a rank",
-                text_bytes(train_table_limit(t), limit));
-    fputc('\n', out);
+    fprintf(out, "; there is room for %s of rows on a %s\n",
+            text_bytes(train_table_limit(t), limit), servers ? "server" : "rank");
     for (int i = 0; i < g->table_count; ++i) print_table(v, i, out);
-    fprintf(
-        out,
-        "messages of a step, each between one of %d that ask and one of %d owners of whose rows "
-        "it has ids: ids, rows, gradients\n",
-        train_table_askers(t), owners);
-    const int late = table_staleness(trainer_config(t));
-    if (late > 0)
-        fprintf(out,
-                "a step's update is made %d step%s later: of %d steps ids, rows and gradients are "
-                "there at a time\n",
-                late, late == 1 ? "" : "s", table_flights(late));
+    print_mode(v, out);
     for (int i = 0; i < g->table_count; ++i)
         if (i == 0 || g->table[i].node != g->table[i - 1].node) print_bag(v, i, out);
+    print_kinds(v, out);
+}
+
+static void put_kinds(const PlanView *v, Json *json)
+{
+    Traffic traffic = traffic_of(v);
+    json_int(json, "table_requests_in_a_step", tables_requests(&traffic.of));
+    json_array(json, "table_messages");
+    for (int i = 0; i < traffic.kinds; ++i) {
+        json_object(json, NULL);
+        json_text(json, "what", traffic.kind[i].what);
+        json_text(json, "at", traffic.kind[i].border ? "border" : "step");
+        json_int(json, "count", traffic.kind[i].messages);
+        json_real(json, "bytes", traffic.kind[i].bytes);
+        json_end(json);
+    }
+    json_end(json);
+    mem_free(&traffic.bag);
 }
 
 void plan_tables_json(const PlanView *v, Json *json)
 {
     const Trainer *t = v->trainer;
     const Graph *g = trainer_graph(t);
+    json_text(json, "mode", table_mode_names[view_mode(v)]);
+    json_int(json, "border_steps",
+             view_mode(v) == TABLE_SYNC ? 0 : trainer_config(t)->grid.geo_steps);
     json_int(json, "table_owners", train_table_owners(t));
+    json_real(json, "table_room_bytes", train_table_limit(t));
     json_int(json, "servers", trainer_config(t)->grid.servers);
     json_int(json, "staleness", table_staleness(trainer_config(t)));
     json_array(json, "tables");
@@ -96,4 +196,5 @@ void plan_tables_json(const PlanView *v, Json *json)
         json_end(json);
     }
     json_end(json);
+    put_kinds(v, json);
 }

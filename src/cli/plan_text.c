@@ -307,6 +307,11 @@ static void print_checks(const PlanView *v, FILE *out)
     if (trainer_shape(t).dp == 1) return;
     if (!train_compares(t, &why_not))
         fprintf(out, "replicas are not compared: %s\n", why_not);
+    else if (every > 0 && view_mode(v) != TABLE_SYNC)
+        fprintf(out,
+                "replicas compare hashes of %s at borders whose step is a multiple of %lld, and "
+                "before each save\n",
+                what, every);
     else if (every > 0)
         fprintf(out, "replicas compare hashes of %s every %lld steps and before each save\n", what,
                 every);

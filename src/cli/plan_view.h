@@ -38,6 +38,11 @@ static inline int view_stage(const PlanView *v, int chunk)
     return schedule_stage(trainer_schedule(v->trainer), chunk);
 }
 
+static inline TableMode view_mode(const PlanView *v)
+{
+    return (TableMode)trainer_config(v->trainer)->grid.mode;
+}
+
 /* Chunk `chunk` of the model, on its stage. */
 static inline const ChunkPlan *view_chunk(const PlanView *v, int chunk)
 {
@@ -64,7 +69,9 @@ void plan_tables_json(const PlanView *view, Json *json);
 #define PLAN_LINK "2,12.5"
 Status view_link(const char *text, Link *link);
 void plan_sums_text(const PlanView *view, FILE *out);
-/* Of a stage. */
+/* What of a stage is summed at a time: gradients of a step, in mode geo what a border's steps have
+ * changed, in mode async nothing. */
+double view_summed_bytes(const PlanView *view, int stage);
 void plan_sums_json(const PlanView *view, int stage, Json *json);
 
 void plan_view_text(const PlanView *view, int columns, FILE *out);

@@ -12,7 +12,7 @@ static void print_type(FILE *out, const Option *o)
     fprintf(out, "%s%s", o->kind == &kind_flags && *words ? "list of " : "", words);
     if (o->kind == &kind_resume && *words) fputc('|', out);
     if (o->kind == &kind_resume || !*words) fputs(o->kind->name, out);
-    if (*option_range(o, range)) fprintf(out, ", %s", range);
+    if (*option_range(o, false, range)) fprintf(out, ", %s", range);
     if (o->unset)
         fprintf(out, "; default: %s", o->unset);
     else

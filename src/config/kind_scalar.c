@@ -33,8 +33,9 @@ static Status range_fail(const Reading *r, const Node *node)
 {
     char range[80];
     const Option *o = r->option;
+    bool high = strtod(node->text, NULL) >= (o->kind == &kind_int ? (double)o->max : o->hi);
     return fail(ERR_CONFIG, "%s is out of range: must be %s%s%s%s", node->text,
-                option_range(o, range), o->unit ? " (" : "", o->unit ? o->unit : "",
+                option_range(o, high, range), o->unit ? " (" : "", o->unit ? o->unit : "",
                 o->unit ? ")" : "");
 }
 

@@ -84,8 +84,9 @@ bool option_in(const Option *option, const char *section);
 void *option_field(const Option *option, Config *config);
 const void *option_value(const Option *option, const Config *config);
 Status option_fallback(const Option *option, Config *config);
-/* The range as text ("at least 1"), into at least 80 chars, returned; "" if there is none. */
-char *option_range(const Option *option, char *out);
+/* The range as text ("at least 1"), into at least 80 chars, returned; "" if there is none. high:
+ * with the upper end, also where it is only the largest number there may be. */
+char *option_range(const Option *option, bool high, char *out);
 
 /* Where a key was set. The same order as options. */
 typedef enum Source { SOURCE_DEFAULT, SOURCE_FILE, SOURCE_COMMAND } Source;

@@ -89,7 +89,7 @@ const Option options[] = {
     {"model.context", &kind_int, AT(model.context), "0", "1024 with model.size, else 256", RANGE(1, MOST),
      .unit = "tokens", .help = "tokens of a sample; a token data set is cut into samples of so many."},
     {"model.vocab", &kind_int, AT(model.vocab), "0", "as the data set says", RANGE(1, MOST), .unit = "tokens",
-     .help = "tokens that the model tells apart; models of ids: rows of a table, which ids share by a hash unless all are below (0: as the data set says, else as many as ids)."},
+     .help = "tokens that the model tells apart; models of ids: rows of a table, which ids share by a hash unless all are below; unset: as the data set says, else as many as ids."},
     {"model.positions", &kind_enum, AT(model.positions), "learned", NULL,
      .help = "how a token's place comes in: a learned vector, or rotated queries and keys."},
     {"model.rotary_base", &kind_real, AT(model.rotary_base), "10000", NULL, .lo = 1, .hi = 1e12,
@@ -362,28 +362,28 @@ Status option_fallback(const Option *option, Config *config)
     return status;
 }
 
-static char *real_range(const Option *o, char *out)
+static char *real_range(const Option *o, bool high, char *out)
 {
     if (o->lo == -INFINITY && o->hi == INFINITY) return out;
     if (o->hi == INFINITY)
         snprintf(out, 80, o->lo_open ? "above %g" : "at least %g", o->lo);
     else if (o->hi == MOST)
-        snprintf(out, 80, "at least %g", o->lo);
+        snprintf(out, 80, high ? "from %.0f to %.0f" : "at least %.0f", o->lo, o->hi);
     else
         snprintf(out, 80, o->hi_open ? "from %g to below %g" : "from %g to %g", o->lo, o->hi);
     return out;
 }
 
-char *option_range(const Option *o, char *out)
+char *option_range(const Option *o, bool high, char *out)
 {
     *out = 0;
     if (o->kind == &kind_real || o->kind == &kind_bytes || o->kind == &kind_reals ||
         o->kind == &kind_ints)
-        return real_range(o, out);
+        return real_range(o, high, out);
     if (o->kind != &kind_int) return out;
     if (o->min == o->max)
         snprintf(out, 80, "only %lld", (long long)o->min);
-    else if (o->max >= MOST)
+    else if (o->max >= MOST && !high)
         snprintf(out, 80, "at least %lld", (long long)o->min);
     else
         snprintf(out, 80, "from %lld to %lld", (long long)o->min, (long long)o->max);

@@ -39,12 +39,12 @@ typedef struct DensePart {
     float *gradient;
 } DensePart;
 
-static void add_pieces(const Tables *t, DensePart *d, int param, const TableDense *of,
+static void add_pieces(DensePart *d, int owners, int param, const TableDense *of,
                        const Config *config)
 {
     for (int64_t at = 0; at < of->elements; at += PIECE) {
         int64_t left = of->elements - at, n = left < PIECE ? left : PIECE;
-        int server = d->count % t->owners;
+        int server = d->count % owners;
         OptimRule rule = optim_rule(config, of->rule_number);
         RowState is = rule.table->row_state(rule.is, (int)n);
         d->piece[d->count++] = (Piece){.offset = of->offset + at,
@@ -64,16 +64,48 @@ static void add_pieces(const Tables *t, DensePart *d, int param, const TableDens
     }
 }
 
-void async_init(Tables *t, const TableDense *param, int count, const Config *config)
+/* Which server has what. */
+static DensePart *dense_new(int owners, const TableDense *param, int count, const Config *config)
 {
-    int64_t pieces = 1, most = 1, states = 1;
-    if (t->plan.mode != TABLE_ASYNC) return;
-    DensePart *d = t->dense = mem_new(sizeof *d);
+    int64_t pieces = 1;
+    DensePart *d = mem_new(sizeof *d);
     for (int i = 0; i < count; ++i) pieces += (param[i].elements + PIECE - 1) / PIECE;
     d->piece = mem_new((size_t)pieces * sizeof *d->piece);
-    d->values = mem_new((size_t)t->owners * sizeof *d->values);
-    d->states = mem_new((size_t)t->owners * sizeof *d->states);
-    for (int i = 0; i < count; ++i) add_pieces(t, d, i, &param[i], config);
+    d->values = mem_new((size_t)owners * sizeof *d->values);
+    d->states = mem_new((size_t)owners * sizeof *d->states);
+    for (int i = 0; i < count; ++i) add_pieces(d, owners, i, &param[i], config);
+    return d;
+}
+
+static void dense_free(DensePart **dense)
+{
+    DensePart *d = *dense;
+    mem_free(&d->piece);
+    mem_free(&d->values);
+    mem_free(&d->states);
+    mem_free(&d->value);
+    mem_free(&d->state);
+    mem_free(&d->gradient);
+    mem_free(dense);
+}
+
+void tables_dense_sizes(const TableDense *param, int count, const Config *config, int owners,
+                        int64_t *values, int64_t *states)
+{
+    DensePart *d = dense_new(owners, param, count, config);
+    *values = *states = 0;
+    for (int o = 0; o < owners; ++o) {
+        *values += d->values[o];
+        *states += d->states[o];
+    }
+    dense_free(&d);
+}
+
+void async_init(Tables *t, const TableDense *param, int count, const Config *config)
+{
+    int64_t most = 1, states = 1;
+    if (t->plan.mode != TABLE_ASYNC) return;
+    DensePart *d = t->dense = dense_new(t->owners, param, count, config);
     for (int o = 0; o < t->owners; ++o) {
         if (d->values[o] > most) most = d->values[o];
         if (d->states[o] > states) states = d->states[o];
@@ -94,18 +126,11 @@ void async_init(Tables *t, const TableDense *param, int count, const Config *con
 
 void async_fini(Tables *t)
 {
-    DensePart *d = t->dense;
-    if (!d) return;
+    if (!t->dense) return;
     for (int b = 0; b < t->bags && t->now; ++b) owner_fini(&t->now[b]);
     mem_free(&t->now);
     mem_free(&t->met_by);
-    mem_free(&d->piece);
-    mem_free(&d->values);
-    mem_free(&d->states);
-    mem_free(&d->value);
-    mem_free(&d->state);
-    mem_free(&d->gradient);
-    mem_free(&t->dense);
+    dense_free(&t->dense);
 }
 
 /* ---- who computes ---- */

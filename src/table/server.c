@@ -78,6 +78,11 @@ void tables_free(Tables **tables)
     mem_free(tables);
 }
 
+void tables_watch(Tables *t)
+{
+    say(t, (Say){.kind = SAY_WATCH});
+}
+
 static void hear_tables(Tables *t, const Config *config)
 {
     const World *world = t->plan.world;
@@ -170,6 +175,15 @@ static void give_sign(Tables *t, bool asked)
     world_tell_aside(t->plan.world, 0, &asked, sizeof asked);
 }
 
+static void watch(Tables *t, const ServerPlan *plan)
+{
+    const WatchdogOptions options = {.hang_s = plan->config->train.hang_s};
+    if (t->watchdog)
+        watchdog_free(&t->watchdog);
+    else
+        t->watchdog = watchdog_new(plan->job, &options);
+}
+
 /* One thing that is said. false: it was the last. *status: what order_open has said. */
 static bool serve_one(Tables *t, const ServerPlan *plan, Order *order, Status *status)
 {
@@ -218,6 +232,9 @@ static bool serve_one(Tables *t, const ServerPlan *plan, Order *order, Status *s
         contents_held(t, held);
         mem_free(&held);
         break;
+    case SAY_WATCH:
+        watch(t, plan);
+        break;
     case SAY_PULL:
         geo_pull(t, from, &what);
         break;
@@ -247,6 +264,8 @@ Status tables_serve(const ServerPlan *plan)
                            .seed = (uint64_t)plan->config->run.seed,
                            .limit_bytes = plan->limit_bytes};
     hear_tables(t, plan->config);
+    beat_serve();
+    beat_mark_plain("what ranks ask", false);
     while (serve_one(t, plan, &order, &st))
         if (t->signs == 0 && stop_wanted()) give_sign(t, true);
     if (t->signs == 0) give_sign(t, false);

@@ -81,8 +81,9 @@ struct Tables {
      * its end at the latest; has one been? Of a server: 1, it has. */
     int signs;
     bool stop_asked;
-    /* on a server; owned, names, too */
+    /* on a server; owned, names, too; and who watches it: owned, NULL: nobody */
     SparseTable *made;
+    Watchdog *watchdog;
     /* mode async: the other parameters; on a server also who has come to a meeting, and owners of
      * one rank's requests, [bags] */
     struct DensePart *dense;
@@ -120,6 +121,8 @@ typedef enum SayKind {
     SAY_COLLECT,
     SAY_PUT,
     SAY_HELD,
+    /* all ranks of the job begin to be watched, or end it */
+    SAY_WATCH,
     SAY_END,
     /* of anybody, and followed by counts of the bag's tables, ids, and deltas of rows */
     SAY_PULL,

@@ -141,7 +141,8 @@ Status memory_fit(Trainer *t)
     }
     if (need.bytes > limit) return refuse_memory(t, need, limit);
     TRY(memory_fits_host(t, need.host));
-    t->table_limit = limit - need.bytes + need.rows;
+    t->table_limit = t->servers > 0 ? sparse_server_limit(t->config, share_of_host(t).bytes)
+                                    : limit - need.bytes + need.rows;
     t->saves_beside = t->config->checkpoint.background && t->graph->table_count == 0 &&
                       need.bytes_beside <= limit && need.host_beside <= share_of_host(t).bytes;
     return OK;

@@ -229,9 +229,9 @@ static Status run_all(Run *r)
     train_make_room(t);
     run_bad_begin(r);
     WatchdogOptions watch = {.hang_s = r->config->train.hang_s, .folder = r->dir.path};
-    Watchdog *watchdog = watchdog_new(r->world, &watch);
+    Watchdog *watchdog = sparse_watch(t, &watch);
     st = loop(r);
-    watchdog_free(&watchdog);
+    sparse_watch_end(t, &watchdog);
     return st;
 }
 

@@ -60,23 +60,32 @@ Status sparse_check_servers(const Trainer *t)
     return one_stage(t);
 }
 
-/* Of mode async: all trained parameters. Owner: the caller. */
+/* Of mode async: all trained parameters, in the order of the optimizer's ranges. Owner: the
+ * caller. */
 static TableDense *list_dense(const Trainer *t, int *count)
 {
-    TableDense *dense = mem_new((size_t)(t->optim->range_count + 1) * sizeof *dense);
+    const Graph *g = t->graph;
+    TableDense *dense = mem_new((size_t)(g->param_count + 1) * sizeof *dense);
     *count = 0;
-    if (sparse_mode(t) != TABLE_ASYNC) return dense;
-    for (int i = 0; i < t->optim->range_count; ++i) {
-        const OptimRange *range = &t->optim->range[i];
-        int param = t->range_param[i];
-        dense[(*count)++] = (TableDense){.offset = range->offset,
-                                         .gradient = t->plan->gradient_offset[param],
-                                         .elements = range->elements,
-                                         .rule_number = t->rule[param],
-                                         .lr_scale = t->lr_scale[param],
-                                         .decay = range->decay};
+    for (int i = 0; i < g->param_count && sparse_mode(t) == TABLE_ASYNC; ++i) {
+        const Param *p = &g->param[i];
+        if (p->info.buffer || p->frozen || p->tied >= 0) continue;
+        dense[(*count)++] = (TableDense){.offset = t->plan->param_offset[i],
+                                         .gradient = t->plan->gradient_offset[i],
+                                         .elements = p->elements,
+                                         .rule_number = t->rule[i],
+                                         .lr_scale = t->lr_scale[i],
+                                         .decay = p->info.decay};
     }
     return dense;
+}
+
+void train_table_dense(const Trainer *t, int64_t *values, int64_t *states)
+{
+    int count;
+    TableDense *dense = list_dense(t, &count);
+    tables_dense_sizes(dense, count, t->config, train_table_owners(t), values, states);
+    mem_free(&dense);
 }
 
 void sparse_make(Trainer *t)
@@ -265,21 +274,48 @@ Status sparse_begin(Trainer *t)
     return st;
 }
 
+double sparse_server_limit(const Config *config, double share_bytes)
+{
+    double asked = config->train.memory;
+    return asked > 0 && asked < share_bytes ? asked : share_bytes;
+}
+
 Status sparse_serve(const Config *config, const World *job)
 {
     World world;
-    double limit = memory_limit("").bytes / job->node_size, asked = config->train.memory;
+    double share = memory_limit("").bytes / job->node_size;
     ServerPlan plan = {.config = config,
                        .world = &world,
+                       .job = job,
                        .servers = (int)config->grid.servers,
                        .order = order_folder(config),
                        .replay = *config->run.replay != 0,
-                       .limit_bytes = (size_t)(asked > 0 && asked < limit ? asked : limit)};
+                       .limit_bytes = (size_t)sparse_server_limit(config, share)};
     TRY(status_agree(job, OK));
     sparse_split(&world, job, true);
     Status st = tables_serve(&plan);
     world_part_fini(&world);
     return st;
+}
+
+/* Nobody waits for a server that waits for all. */
+static void tell_of_watch(Trainer *t)
+{
+    if (t->servers == 0) return;
+    world_barrier(t->world);
+    if (t->tables) tables_watch(t->tables);
+}
+
+Watchdog *sparse_watch(Trainer *t, const WatchdogOptions *options)
+{
+    tell_of_watch(t);
+    return watchdog_new(t->servers > 0 ? t->job : t->world, options);
+}
+
+void sparse_watch_end(Trainer *t, Watchdog **watchdog)
+{
+    tell_of_watch(t);
+    watchdog_free(watchdog);
 }
 
 BatchSource sparse_source(Trainer *t)

@@ -19,6 +19,12 @@ void sparse_free(Trainer *t);
 /* A server's part of a run: until those who compute are done, or have failed before they began.
  * Collective on job. */
 Status sparse_serve(const Config *config, const World *job);
+/* What it may have of rows, of its share of its host's memory. */
+double sparse_server_limit(const Config *config, double share_bytes);
+/* Watches all ranks of the job, servers, too, until sparse_watch_end. Owner: the caller. Both
+ * collective. */
+Watchdog *sparse_watch(Trainer *t, const WatchdogOptions *options);
+void sparse_watch_end(Trainer *t, Watchdog **watchdog);
 /* ERR_CONFIG: so many ranks leave nobody to compute. */
 Status sparse_no_workers(const Config *config, int ranks);
 /* grid.mode. */

@@ -164,7 +164,7 @@ const char *train_captures(const Trainer *t)
 
 bool train_bits_hold(const Trainer *t)
 {
-    if (t->config->train.sync_batch_norm) return false;
+    if (t->config->train.sync_batch_norm || table_mode_is_local(sparse_mode(t))) return false;
     return plan_shards_gradients(t->plan) || tree_is_canonical(t->micros, t->shape.dp);
 }
 
@@ -172,6 +172,12 @@ char *train_bits_limit(const Trainer *t)
 {
     int dp = t->shape.dp;
     if (train_bits_hold(t)) return NULL;
+    if (sparse_mode(t) == TABLE_ASYNC)
+        return mem_text("grid.mode async: these bits hold for one order of requests only, which "
+                        "run.order_log keeps");
+    if (sparse_mode(t) == TABLE_GEO)
+        return mem_format("grid.mode geo: these bits hold for dp=%d and grid.geo_steps=%lld only",
+                          dp, (long long)t->config->grid.geo_steps);
     if (!t->config->train.sync_batch_norm)
         return mem_format("%d micro-batches over %d replicas: each takes %d, not a power of two, "
                           "so these bits hold for dp=%d only",

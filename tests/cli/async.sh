@@ -22,6 +22,7 @@ check 0 'done after' mpi 3 train --replay order1 job.yaml run.name=again
 same 40 one again
 check 0 'done after' mpi 5 train job.yaml run.name=two grid.servers=2 optim.name=adagrad run.order_log=order2
 check 0 'done after' mpi 5 train --replay order2 job.yaml run.name=again2 grid.servers=2 optim.name=adagrad
+counted 40 5 grid.servers=2 optim.name=adagrad
 same 40 two again2
 holds 'an order is a byte a request' test "$(stat -c %s order1/server-0.order)" -lt 4000
 

@@ -47,6 +47,12 @@ rank_pids() {
 mpi() { timeout -k 5 120 mpirun --oversubscribe --bind-to none -n "$1" "$WEFT" "${@:2}"; }
 # at RUN STEP : its checkpoint.
 at() { printf 'runs/%s/checkpoints/step-%08d.h5' "$1" "$2"; }
+# counted STEPS RANKS WORDS... : the run of job.yaml that has just ended has made as many requests of tables as its plan says.
+counted() {
+    local each
+    each=$("$WEFT" plan job.yaml --json --ranks "$2" "${@:3}" | grep -o '"table_requests_in_a_step": [0-9]*' | grep -o '[0-9]*$')
+    holds "$2 ranks ${*:3}: $each requests a step" grep -q "; $(($1 * each)) requests for " both
+}
 # same STEP RUN RUN : their checkpoints of that step have the same bits.
 same() { check 0 'to the bit' "$WEFT" ckpt diff "$(at "$2" "$1")" "$(at "$3" "$1")"; }
 # stop_in_turn JOB CONFIG : waits for a job in the background, the ranks of which (`weft train CONFIG`) stand still in turn until it

@@ -44,4 +44,31 @@ kill -USR1 $all
 code=0; wait $job || code=$?
 holds "and ends as usual, not with $code" [ $code = 75 ]
 holds "without a word about the pause" sh -c '! grep -q "step .* has taken\|stopped by a signal" out'
+
+# Servers, which sleep when nobody asks, are watched as all others are.
+"$WEFT" data make criteo-like -o clicks.h5 --samples 192 --threads 1 >/dev/null
+cat >served.yaml <<Y
+run: {name: served}
+model: {name: wide_deep, width: 4, hidden: [8]}
+data: {train: clicks.h5}
+train: {steps: 1000000, batch: 48, micro_batch: 6, threads: 1, log_every: 10, loss: sigmoid}
+optim: {name: sgd, lr: 0.001}
+checkpoint: {every_s: 1}
+grid: {servers: 1, geo_steps: 10}
+Y
+for mode in sync geo; do
+    rm -rf runs/served
+    timeout -k 5 100 mpirun --oversubscribe --bind-to none -n 3 "$WEFT" train served.yaml grid.mode=$mode >out 2>&1 &
+    job=$!
+    soon sh -c 'ls runs/served/checkpoints/step-*.h5' >/dev/null 2>&1
+    victim=$(rank_pids served.yaml | sed -n 's/^2 //p')
+    kill -STOP "$victim"
+    SECONDS=0 code=0; wait $job || code=$?
+    cat out >both
+    holds "$mode: exit code 75, not $code" [ $code = 75 ]
+    holds "$mode: within seconds, not $SECONDS" [ $SECONDS -lt 40 ]
+    holds "$mode: the stopped server is named" grep -q "rank 2 on $(hostname) (process $victim), a server, has been stopped by a signal for" out
+    holds "$mode: and who waits for it" grep -qE "rank [01] on $(hostname) waits for (messages of other ranks|sums over replicas \([0-9]+\)), step [0-9]+, since [0-9.]+ s" out
+    holds "$mode: what it did last is there" grep -q '^rank 2, process' "runs/served/hang-$(hostname).txt"
+done
 finish

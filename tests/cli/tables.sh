@@ -60,10 +60,13 @@ for of in table dense; do
     { grep -o '"loss":[^,]*' runs/$of/metrics.jsonl; "$WEFT" ckpt info "$(at $of 32)" | grep /params/out; } >$of.bits
 done
 holds 'five rows, as five columns' grep -q '/tables/bag1/rows#0000  *5x3' <("$WEFT" ckpt info "$(at table 32)")
+holds 'their ids are one number each' grep -qE '/tables/bag1/ids#0000 +5 +[0-9a-f]{16}$' <("$WEFT" ckpt info "$(at table 32)")
+holds 'in JSON, too' grep -qF '/tables/bag1/ids#0000","shape":[5],' <("$WEFT" ckpt info --json "$(at table 32)")
 holds 'losses and the layer behind it are the same to the bit' test "$(wc -l <table.bits)" = 34 -a "$(cat table.bits)" = "$(cat dense.bits)"
 
 # ---- going on with other servers and ranks ----
 ranks 3 moved1 grid.servers=1 checkpoint.every_steps=1
+counted 4 3 grid.servers=1
 ranks 5 moved2 grid.servers=3 checkpoint.every_steps=2 "checkpoint.resume=$(at moved1 1)"
 ranks 2 moved3 checkpoint.every_steps=3 "checkpoint.resume=$(at moved2 2)"
 holds 'it goes on, and does not begin again' grep -q 'resuming from runs/moved2/checkpoints/step-00000002.h5' both
@@ -108,6 +111,9 @@ same 5 big big3
 ranks 4 big4 "${big[@]}" "checkpoint.resume=$(at big 4)"
 holds 'no rank has a whole table' grep -qE 'tables: 67382 rows on 4 ranks \(the fullest has 1[67][0-9]{3}, ' both
 same 5 big big4
+check 65 'has sparse tables, such as embedding, which an export as safetensors takes none of' "$WEFT" ckpt export "$(at big 5)" -o big.safetensors
+check 65 'has sparse tables, such as embedding, which an export as ONNX takes none of' "$WEFT" ckpt export "$(at big 5)" --onnx -o big.onnx
+holds 'nothing is written' sh -c '! ls big.safetensors big.onnx 2>/dev/null'
 check 65 'tensor /optim/m/deep.0.weight is missing' mpi 2 train job.yaml optim.name=adam "checkpoint.resume=$(at moved1 1)" run.name=bad
 holds 'state that is missing is no damage' sh -c '! grep damaged both'
 check 65 'table embedding: the checkpoint has a row for id ' mpi 2 train job.yaml model.vocab=50 grid.servers=1 "checkpoint.resume=$(at moved1 1)" run.name=bad

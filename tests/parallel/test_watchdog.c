@@ -107,6 +107,19 @@ static void behind(Rank *r)
     beat_step_end();
 }
 
+/* Rank 2 makes no steps, and is asked for nothing. */
+static void served(Rank *r)
+{
+    if (r->world.rank < 2) {
+        behind(r);
+        return;
+    }
+    beat_serve();
+    beat_mark_plain("what ranks ask", false);
+    beat_mark_plain("messages of other ranks", true);
+    for (int i = 0; i < 6; ++i) world_barrier(&r->world);
+}
+
 static void waits(void)
 {
     waits_for(0);
@@ -202,6 +215,12 @@ static const Case cases[] = {
      300,
      0,
      {"step 6 has taken ", "behind is: rank 1 on ", "is at backward of chunk 2", "rank 0 on "},
+     "error"},
+    {"served",
+     served,
+     300,
+     0,
+     {"step 6 has taken ", "behind is: rank 1 on ", "rank 2 on ", "waits for messages of other"},
      "error"},
     {"hang",
      hang,

@@ -9,8 +9,8 @@ typedef struct RankState {
     int32_t rank, process;
     /* process_state */
     char process_state;
-    /* in a step? */
-    bool stepping;
+    /* in a step? does it serve those that are? */
+    bool stepping, serves;
     /* seconds: in this step, since its newest mark, of a usual step (0: not known yet) */
     double late_s, still_s, usual_s;
     double swapped_bytes;

@@ -63,13 +63,14 @@ static void add_state(const Watchdog *w, char *words, const RankState *state)
     add(words, text);
 }
 
-/* Of those in a step the ones that compute, or that wait: NAMED of them, and how many more. */
+/* Of those in a step, and of servers, the ones that compute, or that wait: NAMED of them, and how
+ * many more. */
 static int add_states(const Watchdog *w, char *words, const RankState *all, int count, bool waits)
 {
     int found = 0;
     char more[32];
     for (int r = 0; r < count; ++r) {
-        if (all[r].newest.waits != waits || !all[r].stepping) continue;
+        if (all[r].newest.waits != waits || !(all[r].stepping || all[r].serves)) continue;
         if (++found <= NAMED) add_state(w, words, &all[r]);
     }
     snprintf(more, sizeof more, "and %d more", found - NAMED);
@@ -164,9 +165,9 @@ static _Noreturn void end_for_rank(Watchdog *w, int local, const char *what, dou
     char words[WORDS] = "", text[RANK_TEXT], why[WORDS + RANK_TEXT + 128];
     const RankState *state = &w->node.state[local];
     add_others(w, words, local);
-    snprintf(why, sizeof why, "rank %d on %s (process %d) %s for %.0f s: it %s%s%s", state->rank,
-             w->host[w->links.node], state->process, what, clock_s() - since_s,
-             mark_text(&state->newest, text), *words ? "; " : "", words);
+    snprintf(why, sizeof why, "rank %d on %s (process %d)%s %s for %.0f s: it %s%s%s", state->rank,
+             w->host[w->links.node], state->process, state->serves ? ", a server," : "", what,
+             clock_s() - since_s, mark_text(&state->newest, text), *words ? "; " : "", words);
     end_job(w, why);
 }
 
@@ -214,7 +215,7 @@ static void check_nodes(Watchdog *w, double now_s)
 
 /* All ranks that are known: of all nodes where their datagrams arrive. */
 typedef struct Overview {
-    int count, stepping;
+    int count, stepping, serving;
     const RankState *state, *latest;
     /* of any */
     double usual_s, still_s;
@@ -229,6 +230,7 @@ static Overview overview(const Watchdog *w)
     for (int r = 0; r < o.count; ++r) {
         const RankState *s = &o.state[r];
         o.stepping += s->stepping;
+        o.serving += s->serves;
         if (!o.latest || s->late_s > o.latest->late_s) o.latest = s;
         if (s->usual_s > o.usual_s) o.usual_s = s->usual_s;
         if (s->still_s < o.still_s) o.still_s = s->still_s;
@@ -265,7 +267,8 @@ static _Noreturn void end_hang(Watchdog *w, const Overview *o)
 static void check_steps(Watchdog *w, double now_s)
 {
     Overview o = overview(w);
-    if (o.stepping < o.count) return;
+    /* of servers alone nobody knows what is due */
+    if (o.stepping == 0 || o.stepping + o.serving < o.count) return;
     if (w->options.hang_s > 0 && o.still_s >= w->options.hang_s) end_hang(w, &o);
     double limit_s = o.usual_s == 0                    ? LATE_UNKNOWN_S
                      : LATE_STEPS * o.usual_s > LATE_S ? LATE_STEPS * o.usual_s
@@ -374,7 +377,9 @@ Watchdog *watchdog_new(const World *world, const WatchdogOptions *options)
     int nodes = count_nodes(w), mine = w->node_of[world->rank];
     learn_hosts(w, nodes);
     w->silence_said = mem_new((size_t)nodes * sizeof *w->silence_said);
-    w->dump = mem_format("%s/hang-%s.txt", options->folder, w->host[mine]);
+    char *folder = world_bcast_text(world, world->rank == 0 ? mem_text(options->folder) : NULL);
+    w->dump = mem_format("%s/hang-%s.txt", folder, w->host[mine]);
+    mem_free(&folder);
     bool shared = node_ranks_init(&w->node, world, mine);
     if (status_agree(world, shared ? OK : ERR_CONFIG) != OK)
         log_warn("the watchdog does not see other ranks of a node: %s", fail_message());

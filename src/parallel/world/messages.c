@@ -30,6 +30,12 @@ typedef struct Pause {
 
 static double slept_s;
 
+/* For the watchdog: ended by beat_mark_again. */
+static void mark_wait(void)
+{
+    beat_mark_plain("messages of other ranks", true);
+}
+
 double world_slept_s(void)
 {
     return slept_s;
@@ -93,13 +99,15 @@ void world_swap_wait(WorldSwap *swap)
 {
     Pause pause = {0};
     int done = 0;
-    while (swap->sleeps && swap->count > 0 && !done) {
+    if (swap->count == 0) return;
+    mark_wait();
+    while (swap->sleeps && !done) {
         MPI_CHECK(MPI_Testall(swap->count, swap->request, &done, MPI_STATUSES_IGNORE));
         if (!done) pause_a_little(&pause);
     }
-    if (swap->count > 0 && !done)
-        MPI_CHECK(MPI_Waitall(swap->count, swap->request, MPI_STATUSES_IGNORE));
+    if (!done) MPI_CHECK(MPI_Waitall(swap->count, swap->request, MPI_STATUSES_IGNORE));
     swap->count = 0;
+    beat_mark_again();
 }
 
 void world_swap(const World *world, const WorldPart *to, const WorldPart *from)
@@ -206,7 +214,9 @@ const WorldPart *world_sparse_wait(WorldSparse *swap)
     if (!swap->begun) return swap->from;
     memset(swap->from, 0, (size_t)swap->world->size * sizeof *swap->from);
     swap->in_bytes = 0;
+    mark_wait();
     sparse_receive_all(swap);
+    beat_mark_again();
     for (int r = 0; r < swap->world->size; ++r)
         if (swap->from[r].bytes > 0) swap->from[r].at = swap->in + (size_t)swap->from[r].at;
     swap->begun = false;
@@ -215,7 +225,11 @@ const WorldPart *world_sparse_wait(WorldSparse *swap)
 
 void world_tell(const World *world, int rank, const void *data, size_t bytes)
 {
+    /* smaller ones MPI takes at once */
+    enum { WAITS_BYTES = 1024 };
+    if (bytes >= WAITS_BYTES) mark_wait();
     MPI_CHECK(MPI_Send(data, message_bytes(bytes), MPI_BYTE, rank, TAG_TELL, world->comm));
+    if (bytes >= WAITS_BYTES) beat_mark_again();
 }
 
 void world_tell_aside(const World *world, int rank, const void *data, size_t bytes)
@@ -249,22 +263,27 @@ bool world_awaits(const World *world, int rank, double patience_s)
     /* of one look, however long it took: the process may have been stopped in it */
     const double most_s = 1;
     Pause pause = {0};
+    bool there = false;
+    mark_wait();
     for (double waited = 0, looked = clock_s(); waited < patience_s;) {
-        if (is_here(world, rank, TAG_TELL, MPI_STATUS_IGNORE)) return true;
-        if (is_here(world, -1, TAG_ASIDE, MPI_STATUS_IGNORE)) return true;
+        there = is_here(world, rank, TAG_TELL, MPI_STATUS_IGNORE) ||
+                is_here(world, -1, TAG_ASIDE, MPI_STATUS_IGNORE);
+        if (there) break;
         bool other = is_here(world, -1, TAG_TELL, MPI_STATUS_IGNORE);
         pause_a_little(&pause);
         const double now = clock_s(), took = now - looked;
         waited = other ? waited + (took < most_s ? took : most_s) : 0;
         looked = now;
     }
-    return false;
+    beat_mark_again();
+    return there;
 }
 
 int world_hear_all(const World *world, int rank, void *data, size_t bytes, bool *aside)
 {
     MPI_Status status;
     Pause pause = {0};
+    mark_wait();
     for (;;) {
         *aside = is_here(world, -1, TAG_ASIDE, &status);
         if (*aside || is_here(world, rank, TAG_TELL, &status)) break;
@@ -272,6 +291,7 @@ int world_hear_all(const World *world, int rank, void *data, size_t bytes, bool 
     }
     MPI_CHECK(MPI_Recv(data, message_bytes(bytes), MPI_BYTE, status.MPI_SOURCE,
                        *aside ? TAG_ASIDE : TAG_TELL, world->comm, MPI_STATUS_IGNORE));
+    beat_mark_again();
     return status.MPI_SOURCE;
 }
 
@@ -279,12 +299,14 @@ bool world_take_aside(const World *world, void *data, size_t bytes, bool waits)
 {
     MPI_Status status;
     Pause pause = {0};
+    if (waits) mark_wait();
     while (!is_here(world, -1, TAG_ASIDE, &status)) {
         if (!waits) return false;
         pause_a_little(&pause);
     }
     MPI_CHECK(MPI_Recv(data, message_bytes(bytes), MPI_BYTE, status.MPI_SOURCE, TAG_ASIDE,
                        world->comm, MPI_STATUS_IGNORE));
+    if (waits) beat_mark_again();
     return true;
 }
 
@@ -292,8 +314,10 @@ int world_hear(const World *world, int rank, void *data, size_t bytes)
 {
     MPI_Status status;
     Pause pause = {0};
+    mark_wait();
     while (!is_here(world, rank, TAG_TELL, &status)) pause_a_little(&pause);
     MPI_CHECK(MPI_Recv(data, message_bytes(bytes), MPI_BYTE, status.MPI_SOURCE, TAG_TELL,
                        world->comm, MPI_STATUS_IGNORE));
+    beat_mark_again();
     return status.MPI_SOURCE;
 }

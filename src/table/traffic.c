@@ -1,0 +1,111 @@
+/* What is sent for tables, counted without sending: of one rank that computes, in a step and at a
+ * border, as stream.c, geo.c and async.c send it. */
+#include "tables.h"
+
+typedef struct Count {
+    TableMessages *out;
+    int count;
+    const TableTraffic *of;
+    /* owners that are other ranks, of which ids go to each alike; the share of ids that are theirs
+     */
+    double others, share;
+    /* of all bags */
+    int64_t tables;
+} Count;
+
+static void add(Count *c, const char *what, bool border, int64_t messages, double bytes)
+{
+    if (messages > 0)
+        c->out[c->count++] =
+            (TableMessages){.what = what, .border = border, .messages = messages, .bytes = bytes};
+}
+
+/* Floats of the rows of all bags; period: of a period's, else of a step's. */
+static double row_bytes(const Count *c, bool period)
+{
+    double floats = 0;
+    for (int b = 0; b < c->of->bags; ++b) {
+        const TableBagSize *bag = &c->of->bag[b];
+        floats += (double)(period ? bag->period_ids : bag->ids) * bag->width;
+    }
+    return c->share * floats * (double)sizeof(float);
+}
+
+static double id_bytes(const Count *c, bool period)
+{
+    double ids = 0;
+    for (int b = 0; b < c->of->bags; ++b)
+        ids += (double)(period ? c->of->bag[b].period_ids : c->of->bag[b].ids);
+    return c->share * ids * (double)sizeof(uint64_t);
+}
+
+static double count_bytes(const Count *c)
+{
+    return c->others * (double)c->tables * (double)sizeof(int32_t);
+}
+
+/* Swaps of all; rank 0 alone says what servers do: IDS, ROWS, GRADIENTS, SQUARES, UPDATE. */
+static void add_stream(Count *c)
+{
+    int64_t others = (int64_t)c->others, swaps = others * c->of->bags;
+    if (c->of->servers) {
+        int64_t says = (c->of->clips ? 5 : 4) * others;
+        add(c, "what rank 0 says", false, says, (double)says * (double)sizeof(Say));
+    }
+    add(c, "ids", false, others, count_bytes(c) + id_bytes(c, false));
+    add(c, "rows back", false, swaps, row_bytes(c, false));
+    add(c, "gradients of rows", false, swaps, row_bytes(c, false));
+}
+
+/* Say, counts and ids, as send_some. */
+static void add_some(Count *c, const char *what, bool border, double more)
+{
+    int64_t each = (int64_t)c->others * c->of->bags;
+    add(c, what, border, (more > 0 ? 4 : 3) * each,
+        (double)each * (double)sizeof(Say) + count_bytes(c) + id_bytes(c, border) + more);
+}
+
+static void add_geo(Count *c)
+{
+    int64_t others = (int64_t)c->others;
+    add_some(c, "ids that are new in the period", false, 0);
+    add(c, "rows back", false, others * c->of->bags, row_bytes(c, false));
+    add_some(c, "changes of rows, with ids", true, row_bytes(c, true));
+    add(c, "answers", true, others, c->others);
+}
+
+static void add_async(Count *c)
+{
+    int64_t others = (int64_t)c->others;
+    const double says = c->others * (double)sizeof(Say);
+    const double values = (double)c->of->values * sizeof(float),
+                 states = (double)c->of->states * sizeof(float);
+    add(c, "questions for parameters", false, others, says);
+    add(c, "parameters back", false, others, values);
+    add_some(c, "ids", false, 0);
+    add(c, "rows back", false, others * c->of->bags, row_bytes(c, false));
+    add_some(c, "gradients of rows, with ids", false, row_bytes(c, false));
+    add(c, "gradients of parameters", false, 2 * others, says + values);
+    add(c, "meeting, and questions", true, 3 * others, 3 * says);
+    add(c, "answers, parameters and state back", true, 3 * others, c->others + values + states);
+}
+
+int tables_messages(const TableTraffic *of, TableMessages out[TABLE_MESSAGES])
+{
+    const int owners = of->servers ? of->servers : of->askers,
+              others = of->servers ? owners : owners - 1;
+    Count c = {.out = out, .of = of, .others = others, .share = (double)others / owners};
+    for (int b = 0; b < of->bags; ++b) c.tables += of->bag[b].tables;
+    if (of->mode == TABLE_GEO)
+        add_geo(&c);
+    else if (of->mode == TABLE_ASYNC)
+        add_async(&c);
+    else
+        add_stream(&c);
+    return c.count;
+}
+
+int64_t tables_requests(const TableTraffic *of)
+{
+    return (int64_t)of->askers * (of->servers ? of->servers : of->askers) * of->bags;
+}
