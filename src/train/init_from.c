@@ -1,7 +1,8 @@
-/* Names decide: "/params/NAME" and "/buffers/NAME" of the file, with a prefix replaced where
- * model.init_rename says so, are the model's tensors of that name. What model.init_fresh names
- * stays as it was initialised, and what of it the file holds is left there. Without init_fresh that
- * is the last layer with parameters, where its size differs: a classifier of other classes. */
+/* Names decide: "/params/NAME", "/buffers/NAME" and blocks of "/tables/NAME" of the file, with a
+ * prefix replaced where model.init_rename says so, are the model's tensors of that name. What
+ * model.init_fresh names stays as it was initialised, and what of it the file holds is left there.
+ * Without init_fresh that is the last layer with parameters, where its size differs: a classifier
+ * of other classes. */
 #include "init_from.h"
 
 #include <string.h>
@@ -15,7 +16,7 @@ typedef struct Match {
     const CheckpointStored *stored;
     int count;
     int *from;
-    /* owned: names of the file's as the model has them; NULL: no value, or of an optimizer */
+    /* owned: names of the file's as the model has them; NULL: of an optimizer */
     char **name;
     /* owned, [count]: it is taken */
     bool *used;
@@ -23,6 +24,13 @@ typedef struct Match {
     const char *last;
     int last_chars;
 } Match;
+
+/* "conv1.weight", of a sparse table "embedding/rows#0000"; NULL: of an optimizer. */
+static const char *leaf_of(const char *path)
+{
+    const char *leaf = checkpoint_leaf(path);
+    return leaf || strncmp(path, "/tables/", 8) != 0 ? leaf : path + 8;
+}
 
 /* Words in a row, the first NAMED of them. */
 typedef struct Words {
@@ -55,20 +63,30 @@ static char *words_end(Words *w)
 /* Is a tensor of that path one of the layer whose name is so many characters of `layer`? */
 static bool of_layer(const char *path, const char *layer, int chars)
 {
-    const char *leaf = checkpoint_leaf(path);
+    const char *leaf = leaf_of(path);
     return param_layer_chars(leaf) == chars && !strncmp(leaf, layer, (size_t)chars);
+}
+
+/* A table goes by its own name. */
+static bool listed(const char *patterns, const char *path)
+{
+    const char *leaf = leaf_of(path), *end = checkpoint_leaf(path) ? NULL : strchr(leaf, '/');
+    char *table = end ? mem_format("%.*s", (int)(end - leaf), leaf) : NULL;
+    bool is = param_listed(patterns, table ? table : leaf);
+    mem_free(&table);
+    return is;
 }
 
 static bool is_fresh(const Match *m, const char *path)
 {
-    if (param_listed(m->config->model.init_fresh, checkpoint_leaf(path))) return true;
+    if (listed(m->config->model.init_fresh, path)) return true;
     return m->last && of_layer(path, m->last, m->last_chars);
 }
 
 /* Owner: the caller. */
 static char *renamed(const Config *config, const char *path)
 {
-    const char *leaf = checkpoint_leaf(path);
+    const char *leaf = leaf_of(path);
     char *copy = mem_text(config->model.init_rename), *rest = copy, *item, *name = NULL;
     while (!name && (item = strsep(&rest, ","))) {
         char *to = strchr(item, ':');
@@ -95,7 +113,7 @@ static void find_last(Match *m)
     for (int i = 0; i < m->io->count; ++i)
         if (!strncmp(m->io->tensor[i].path, "/params/", 8)) last = i;
     if (last < 0) return;
-    const char *leaf = checkpoint_leaf(m->io->tensor[last].path);
+    const char *leaf = leaf_of(m->io->tensor[last].path);
     int chars = param_layer_chars(leaf);
     for (int i = 0; i < m->io->count; ++i) {
         const CheckpointTensor *t = &m->io->tensor[i];
@@ -114,13 +132,13 @@ static void pair(Match *m, Words *missing, Words *sizes, Words *anew)
         int k = find(m, t->path);
         char theirs[64], ours[64];
         if (is_fresh(m, t->path)) {
-            words_add(anew, checkpoint_leaf(t->path));
+            words_add(anew, leaf_of(t->path));
         } else if (k < 0) {
-            words_add(missing, checkpoint_leaf(t->path));
+            words_add(missing, leaf_of(t->path));
         } else if (!shape_equal(m->stored[k].shape, t->shape)) {
             m->used[k] = true;
             char *size =
-                mem_format("%s (%s there, %s here)", checkpoint_leaf(t->path),
+                mem_format("%s (%s there, %s here)", leaf_of(t->path),
                            shape_text(m->stored[k].shape, theirs), shape_text(t->shape, ours));
             words_add(sizes, size);
             mem_free(&size);
@@ -135,7 +153,7 @@ static void find_surplus(const Match *m, Words *surplus)
 {
     for (int k = 0; k < m->count; ++k)
         if (m->name[k] && !m->used[k] && !is_fresh(m, m->name[k]))
-            words_add(surplus, checkpoint_leaf(m->name[k]));
+            words_add(surplus, leaf_of(m->name[k]));
 }
 
 static Status check_patterns(const Match *m)
@@ -144,10 +162,8 @@ static Status check_patterns(const Match *m)
     Status st = OK;
     while (st == OK && (pattern = strsep(&rest, ","))) {
         bool met = !*pattern;
-        for (int i = 0; i < m->io->count && !met; ++i)
-            met = param_listed(pattern, checkpoint_leaf(m->io->tensor[i].path));
-        for (int k = 0; k < m->count && !met; ++k)
-            met = m->name[k] && param_listed(pattern, checkpoint_leaf(m->name[k]));
+        for (int i = 0; i < m->io->count && !met; ++i) met = listed(pattern, m->io->tensor[i].path);
+        for (int k = 0; k < m->count && !met; ++k) met = m->name[k] && listed(pattern, m->name[k]);
         if (!met)
             st = config_fail_key(m->config, "model.init_fresh",
                                  "'%s' matches no layer and no tensor of this model, nor of %s; "
@@ -165,8 +181,7 @@ static void warn_of_prefixes(const Match *m)
     while ((item = strsep(&rest, ","))) {
         bool met = !*item;
         for (int k = 0; k < m->count && !met; ++k)
-            met = m->name[k] &&
-                  !strncmp(checkpoint_leaf(m->stored[k].path), item, strcspn(item, ":"));
+            met = m->name[k] && !strncmp(leaf_of(m->stored[k].path), item, strcspn(item, ":"));
         if (!met)
             log_warn("model.init_rename: no name in %s begins as '%s' says",
                      m->config->model.init_from, item);
@@ -182,10 +197,10 @@ static Status check_names(const Match *m)
     for (int k = 0; st == OK && k < m->count; ++k) {
         int first = m->name[k] ? find(m, m->name[k]) : k;
         if (first != k)
-            st = config_fail_key(
-                m->config, "model.init_rename", "makes one name, %s, of two in %s: %s and %s",
-                checkpoint_leaf(m->name[k]), m->config->model.init_from,
-                checkpoint_leaf(m->stored[first].path), checkpoint_leaf(m->stored[k].path));
+            st = config_fail_key(m->config, "model.init_rename",
+                                 "makes one name, %s, of two in %s: %s and %s", leaf_of(m->name[k]),
+                                 m->config->model.init_from, leaf_of(m->stored[first].path),
+                                 leaf_of(m->stored[k].path));
     }
     return st;
 }
@@ -239,7 +254,7 @@ Status init_match(const Config *config, const CheckpointIo *io, const Checkpoint
     m.name = mem_new(((size_t)count + 1) * sizeof *m.name);
     m.used = mem_new((size_t)count + 1);
     for (int k = 0; k < count; ++k)
-        if (checkpoint_leaf(stored[k].path)) m.name[k] = renamed(config, stored[k].path);
+        if (leaf_of(stored[k].path)) m.name[k] = renamed(config, stored[k].path);
     Status st = check_names(&m);
     if (st == OK) st = check_patterns(&m);
     if (st == OK) st = match_all(&m, anew);

@@ -283,17 +283,24 @@ static Status match_init(void *user, const CheckpointMeta *meta, const Checkpoin
 {
     const Live *live = user;
     Trainer *t = live->list.trainer;
-    const CheckpointIo io = {.tensor = live->list.tensor, .count = live->list.count};
+    const CheckpointIo io = {.tensor = live->sparse ? live->tensor : live->list.tensor,
+                             .count = live->list.count + sparse_io_count(live->sparse)};
     const char *path = t->config->model.init_from;
     char *anew = NULL;
     TRY(init_match(t->config, &io, stored, count, from, &anew));
     int taken = 0;
+    bool rows = false;
     uint64_t hash = 0;
     for (int i = 0; i < io.count; ++i) {
         if (from[i] < 0) continue;
         const uint64_t pair[2] = {hash, stored[from[i]].hash};
         hash = hash_bytes(pair, sizeof pair);
         ++taken;
+        rows = rows || i >= live->list.count;
+    }
+    if (rows && check_ids(t, meta, path) != OK) {
+        mem_free(&anew);
+        return ERR_DATA;
     }
     snprintf(t->init_from, sizeof t->init_from, "%.900s, step %lld, %d tensors, xxh64 %016llx",
              path, (long long)meta->step, taken, (unsigned long long)hash);
@@ -310,11 +317,16 @@ Status train_init_params(Trainer *t)
     Phase outer = phase_enter(PHASE_CHECKPOINT);
     Live live;
     live_init(&live, t, true);
+    Status st = sparse_io_loading(t, path, true, &live.sparse);
     CheckpointIo io = live_io(&live);
     io.params_only = true;
     io.at_once = true;
     io.match = match_init;
-    Status st = checkpoint_load(t->world, path, NULL, &io);
+    if (st == OK) {
+        sparse_io_set_begin(live.sparse);
+        st = checkpoint_load(t->world, path, NULL, &io);
+        sparse_io_set_end(live.sparse);
+    }
     world_bcast(t->world, t->init_from, sizeof t->init_from, 0);
     if (st == OK) executor_params_changed(t->executor);
     t->copied = false;

@@ -56,4 +56,25 @@ check 65 'not a checkpoint' "$WEFT" train net.yaml run.name=none model.init_from
 check 66 'No such file' "$WEFT" train net.yaml run.name=none model.init_from=none.h5
 head -c 3000 $from >cut.h5
 check 65 '' "$WEFT" train net.yaml run.name=none model.init_from=cut.h5
+
+# Rows of a table come along.
+check 0 '' "$WEFT" data make criteo-like -o clicks.h5 --samples 512
+cat >clicks.yaml <<'YAML'
+model: {name: wide_deep, width: 4, hidden: [16]}
+data:  {train: clicks.h5}
+train: {batch: 128, micro_batch: 32, threads: 1, loss: sigmoid, epochs: 1}
+optim: {lr: 0.1}
+YAML
+check 0 '' "$WEFT" train clicks.yaml run.name=clicks
+from=runs/clicks/checkpoints/step-00000004.h5
+clicks() { "$WEFT" train clicks.yaml model.init_from=$from train.steps=1 optim.lr=1e-30 "$@"; }
+check 0 "beginning with $from, step 4, 8 tensors" clicks run.name=rows
+for name in tables/embedding/ids tables/embedding/rows; do
+    tensor $from /$name a && tensor runs/rows/checkpoints/step-00000001.h5 /$name b
+    holds "$name is the source's" cmp -s a b
+done
+check 0 '' clicks -n 3 run.name=rows-3 grid.servers=1
+check 0 'to the bit' "$WEFT" ckpt diff runs/rows/checkpoints/step-00000001.h5 runs/rows-3/checkpoints/step-00000001.h5
+check 0 'anew: embedding/ids#0000, embedding/rows#0000' clicks run.name=anew 'model.init_fresh=[embedding]'
+check 65 'embedding/rows#0000 (' clicks run.name=none model.width=8
 finish
