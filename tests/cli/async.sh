@@ -39,18 +39,25 @@ same 400 uneven even
 # One start is killed, the next one stops for a signal to its server alone, the third goes on to the end. Each has an order of its
 # own, and the same command with --replay stops where these go on.
 newest() { find "runs/$1/checkpoints" -name 'step-*.h5' 2>/dev/null | sort | tail -n 1 | tr -dc 0-9 | tail -c 9 | head -c 8; } # RUN
-saved() { [ -n "$(newest "$1")" ]; }
-grown() { [ "$(stat -c %s "$1" 2>/dev/null || echo 0)" -gt 1950 ]; }
 server() { rank_pids "$1" 2>/dev/null | sed -n 's/^2 //p'; } # CONFIG
-sed 's/steps: 40,/steps: 200,/' job.yaml >parts.yaml
+# At step 30 a start stands still for as long as there is `held`, if there was `hold`.
+cat >hold.sh <<'SH'
+case $(tr -d ' ') in *'"step":30,'*) ;; *) exit 0 ;; esac
+[ -e hold ] || exit 0
+mv hold held
+while [ -e held ]; do sleep 0.05; done
+SH
+sed "s/steps: 40,/steps: 200,/; s/^run: {/&hook: sh hold.sh, hook_on: [epoch], hook_wait: true, /" job.yaml >parts.yaml
 part() { mpi 3 train parts.yaml run.name=parts run.order_log=parts; }
-part >killed 2>&1 &
-job=$!
-soon saved parts
-kill -KILL "$(server parts.yaml)"
-holds 'a run is killed' test "$(wait $job && echo 0 || echo $?)" != 0
+signal_server() { soon test -e held; kill "$1" "$(server parts.yaml)"; rm held; }
+touch hold
+signal_server -KILL &
+holds 'a run is killed' eval '! part >killed 2>&1'
+wait $!
 first=$(newest parts)
-(soon grown "parts/server-0.step-$first.order"; kill -USR1 "$(server parts.yaml)") &
+holds "which has saved at step $first" test "$first" = 00000020
+touch hold
+signal_server -USR1 &
 check 75 'start the same command again' part
 wait $!
 second=$(newest parts)
@@ -64,10 +71,10 @@ check 0 'resuming from' again
 same 200 parts parts2
 check 0 'resuming from' mpi 3 train --replay parts parts.yaml run.name=parts3 "checkpoint.resume=$(at parts $((10#$second)))"
 same 200 parts parts3
-cp "$(at again 40)" far.h5
-cp "parts/server-0.step-$second.order" parts/server-0.step-00000040.order
+cp "$(at parts2 100)" far.h5
+cp "parts/server-0.step-$second.order" parts/server-0.step-00000100.order
 check 65 'begin with the checkpoint that it began with' mpi 3 train --replay parts parts.yaml run.name=bad checkpoint.resume=far.h5
-rm parts/server-0.step-00000040.order
+rm parts/server-0.step-00000100.order
 # from where one has started before: nothing is lost
 rm -f $(find runs/parts/checkpoints -name 'step-*.h5' | sort | sed "1,/$second/d")
 check 0 '1 file of an earlier start is kept' part
