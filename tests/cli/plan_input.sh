@@ -79,7 +79,7 @@ modes() {
     for text in "${@:2}"; do holds "${words[*]}: not $text" sh -c "! grep -qE -- '$text' both"; done
 }
 server='rows on a server$'
-modes grid.mode=sync -- "$server" '^mode sync' 'what rank 0 says +8 messages, 512 B' ' ids +2 messages' 'rows back +2' 'gradients of rows +2' 'gradients summed over 2 replicas' \
+modes grid.mode=sync -- "$server" '^mode sync' 'what rank 0 says +8 messages, 704 B' ' ids +2 messages' 'rows back +2' 'gradients of rows +2' 'gradients summed over 2 replicas' \
     'hashes of parameters and state every 100 steps' not border
 modes grid.mode=stale grid.staleness=3 grid.geo_steps=7 -- "$server" '^mode stale: .* made 3 steps later: of 6 steps.*; borders every 7 steps' 'what rank 0 says +8' \
     'gradients of rows +2' 'gradients summed over 2 replicas' 'at borders whose step is a multiple of 100' not 'steps and before'
