@@ -171,6 +171,9 @@ void hdf5_lock(void);
  * the copy. */
 void hdf5_begin(void);
 void hdf5_unlock(void);
+/* Limits of a process in which HDF5 unpacks so many bytes of a stranger's file, `held` of them at a
+ * time beside its chunks; the rest is the caller's. */
+ApartJob hdf5_unpacking(int64_t bytes, int64_t held);
 /* ERR_DATA, with the command that copies it into one file, where an open HDF5 data set lies outside
  * `file` (both hid_t): behind an external link, in external storage, or in the files of a virtual
  * data set. What is read by its offset would be other bytes. what: its name, for the message. Under

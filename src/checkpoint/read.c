@@ -46,14 +46,6 @@ static Status read_plain(const StoredFile *file, const StoredTensor *tensor, flo
 
 /* ---- what only HDF5 can read ---- */
 
-enum {
-    /* a chunk of 1 GB packed, unpacked, and a row of it; beside the tensor */
-    MEMORY_MB = 4096,
-    /* less is a file that keeps it busy for nothing */
-    SLOWEST_MB_S = 10,
-    SPARE_S = 30
-};
-
 static bool read_values(hid_t set, int64_t count, float *plain)
 {
     hid_t space = set < 0 ? -1 : H5Dget_space(set);
@@ -83,13 +75,9 @@ static Status unpack_apart(const char *path, const char *name, int64_t count, ch
                            size_t *bytes)
 {
     const int64_t whole = count * (int64_t)sizeof(float);
-    const int seconds = SPARE_S + (int)(whole / ((int64_t)SLOWEST_MB_S << 20));
-    const ApartJob job = {.who = "HDF5, in the process that unpacks it,",
-                          .memory_bytes = ((size_t)MEMORY_MB << 20) + (size_t)whole,
-                          .busy_s = seconds,
-                          .clock_s = 10 * seconds,
-                          .answer_bytes = (size_t)whole,
-                          .work = unpack};
+    ApartJob job = hdf5_unpacking(whole, whole);
+    job.answer_bytes = (size_t)whole;
+    job.work = unpack;
     size_t path_bytes = strlen(path) + 1, name_bytes = strlen(name) + 1;
     char *asked = mem_new(sizeof count + path_bytes + name_bytes);
     memcpy(asked, &count, sizeof count);

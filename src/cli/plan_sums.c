@@ -56,8 +56,7 @@ static void add_sum(StepSums *sums, const SumShape *shape, CommWay way, Link lin
 }
 
 /* Mode geo: at a border all changes of parameters at once. Else each bucket is summed once, and its
- * sums or new parameters come back; gradients that are divided
- * go out once a turn. */
+ * sums or new parameters come back; gradients that are divided go out once a turn. */
 static StepSums step_sums(const PlanView *v, int stage, CommWay way)
 {
     const Plan *plan = v->stage_view[stage].plan;

@@ -65,6 +65,22 @@ void hdf5_begin(void)
     apart_begin();
 }
 
+ApartJob hdf5_unpacking(int64_t bytes, int64_t held)
+{
+    enum {
+        /* a chunk of 1 GB packed, unpacked, and a row of it */
+        MEMORY_MB = 4096,
+        /* less is a file that keeps it busy for nothing */
+        SLOWEST_MB_S = 10,
+        SPARE_S = 30
+    };
+    const int seconds = SPARE_S + (int)(bytes / ((int64_t)SLOWEST_MB_S << 20));
+    return (ApartJob){.who = "HDF5, in the process that unpacks it,",
+                      .memory_bytes = ((size_t)MEMORY_MB << 20) + (size_t)held,
+                      .busy_s = seconds,
+                      .clock_s = 10 * seconds};
+}
+
 static herr_t words_of(unsigned n, const H5E_error2_t *error, void *out)
 {
     if (n == 0 && error->desc) snprintf(out, 200, "%s", error->desc);

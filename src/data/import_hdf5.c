@@ -11,14 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-    BLOCK_BYTES = 4 << 20,
-    /* a chunk of 1 GB packed, unpacked, and a row of it */
-    MEMORY_MB = 4096,
-    /* less is a file that keeps it busy for nothing */
-    SLOWEST_MB_S = 10,
-    SPARE_S = 30
-};
+enum { BLOCK_BYTES = 4 << 20 };
 
 /* plain bytes: what the other process is told */
 typedef struct Copy {
@@ -142,17 +135,11 @@ static int64_t array_bytes(const DataArray *a)
 static Status copy_apart(const Copy *copy, int64_t bytes)
 {
     struct stat st;
-    int seconds = SPARE_S + (int)(bytes / ((int64_t)SLOWEST_MB_S << 20));
     if (fstat(copy->file, &st) != 0) return fail(ERR_IO, "%s: %s", copy->ask.path, strerror(errno));
-    ApartJob job = {
-        .who = "HDF5, in the process that unpacks it,",
-        .memory_bytes = (size_t)MEMORY_MB << 20,
-        .busy_s = seconds,
-        .clock_s = 10 * seconds,
-        .answer_bytes = 1 << 16,
-        .file_bytes = (size_t)st.st_size,
-        .work = work,
-    };
+    ApartJob job = hdf5_unpacking(bytes, 0);
+    job.answer_bytes = 1 << 16;
+    job.file_bytes = (size_t)st.st_size;
+    job.work = work;
     char *answer = NULL;
     size_t length;
     Status status = apart_run(&job, copy->ask.path, copy, sizeof *copy, &answer, &length);

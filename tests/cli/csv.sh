@@ -60,17 +60,5 @@ check 64 'a.csv: is one of the files' "$WEFT" data import cifar a.csv -o a.csv -
 check 64 'ml/u.data: is one of the files' "$WEFT" data import movielens ml/u.data -o ml/u.data --force
 holds 'it is as it was' cmp a.csv before.csv
 
-# a signal leaves nothing behind, and what was there stays
-cp joined.h5 before.h5
-for _ in $(seq 30); do cat a.csv b.csv; done >long.csv
-for sig in TERM HUP; do
-    "$WEFT" data import csv long.csv --schema raw.yaml -o joined.h5 --test no.h5 --force --threads 1 >out 2>&1 &
-    job=$!
-    while kill -0 $job 2>/dev/null && ! { [ -e joined.h5.part ] && [ -e no.h5.part ]; }; do sleep 0.02; done
-    kill -$sig $job || true
-    code=0; wait $job || code=$?
-    holds "it ends by the signal, not with $code" test $code = $((128 + $(kill -l $sig)))
-    holds 'the earlier file is whole' cmp joined.h5 before.h5
-done
 holds 'nothing is left half written' test -z "$(ls no.h5* ./*.part 2>/dev/null)"
 finish
