@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { LOOKED_AT = 64 };
+
 static bool is_of_mpi(const char *name)
 {
     static const char *const begins[] = {"vader_segment.", "sm_segment.", "open_mpi.", "nccl-"};
@@ -17,59 +19,81 @@ static bool is_of_mpi(const char *name)
     return false;
 }
 
-/* Is a line of the process's maps about this file? */
-static bool maps(const char *root, const char *process, const char *path)
+/* Files of its user that are no longer being made; used: a process has it mapped. */
+typedef struct Left {
+    char *path[LOOKED_AT];
+    bool used[LOOKED_AT];
+    double bytes[LOOKED_AT];
+    int count;
+} Left;
+
+static void look_at(const char *root, const char *name, Left *left)
+{
+    /* a file that is being made is not mapped yet */
+    enum { YOUNG_S = 60 };
+    struct stat st;
+    char *path = mem_format("%s/dev/shm/%s", root, name);
+    if (left->count < LOOKED_AT && lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+        st.st_uid == geteuid() && time(NULL) - st.st_mtime > YOUNG_S) {
+        left->bytes[left->count] = 512.0 * (double)st.st_blocks;
+        left->path[left->count++] = path;
+    } else {
+        mem_free(&path);
+    }
+}
+
+static void look(const char *root, Left *left)
+{
+    char *name = mem_format("%s/dev/shm", root);
+    DIR *folder = opendir(name);
+    struct dirent *entry;
+    while (folder && (entry = readdir(folder)))
+        if (is_of_mpi(entry->d_name)) look_at(root, entry->d_name, left);
+    if (folder) closedir(folder);
+    mem_free(&name);
+}
+
+/* Which of them does a process have mapped? */
+static void find_mapped(const char *root, const char *process, Left *left)
 {
     char *name = mem_format("%s/proc/%s/maps", root, process), *line = NULL;
     size_t room = 0;
     FILE *file = fopen(name, "re");
-    bool found = false;
-    while (file && !found && getline(&line, &room, file) > 0) found = strstr(line, path) != NULL;
+    while (file && getline(&line, &room, file) > 0)
+        for (int i = 0; i < left->count; ++i)
+            if (strstr(line, left->path[i])) left->used[i] = true;
     if (file) fclose(file);
     free(line);
     mem_free(&name);
-    return found;
 }
 
-static bool in_use(const char *root, const char *path)
+static void find_used(const char *root, Left *left)
 {
     char *name = mem_format("%s/proc", root);
     DIR *folder = opendir(name);
     struct dirent *entry;
-    bool used = false;
-    while (folder && !used && (entry = readdir(folder)))
+    while (folder && (entry = readdir(folder)))
         if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-            used = maps(root, entry->d_name, path);
+            find_mapped(root, entry->d_name, left);
     if (folder) closedir(folder);
     mem_free(&name);
-    return used;
-}
-
-static void look_at(const char *root, const char *name, Stale *stale)
-{
-    /* a file that is being made is not mapped yet */
-    enum { YOUNG_S = 60, LOOKED_AT = 16 };
-    struct stat st;
-    char *path = mem_format("%s/dev/shm/%s", root, name);
-    if (stale->count < LOOKED_AT && lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-        st.st_uid == geteuid() && time(NULL) - st.st_mtime > YOUNG_S && !in_use(root, path)) {
-        if (stale->count == 0) snprintf(stale->name, sizeof stale->name, "%s", path);
-        ++stale->count;
-        stale->bytes += 512.0 * (double)st.st_blocks;
-    }
-    mem_free(&path);
 }
 
 static void measure(Doctor *d, void *mine)
 {
     if (!d->leads) return;
-    char *name = mem_format("%s/dev/shm", d->options->root);
-    DIR *folder = opendir(name);
-    struct dirent *entry;
-    while (folder && (entry = readdir(folder)))
-        if (is_of_mpi(entry->d_name)) look_at(d->options->root, entry->d_name, mine);
-    if (folder) closedir(folder);
-    mem_free(&name);
+    Left left = {0};
+    Stale *stale = mine;
+    look(d->options->root, &left);
+    if (left.count > 0) find_used(d->options->root, &left);
+    for (int i = 0; i < left.count; ++i) {
+        if (!left.used[i]) {
+            if (stale->count == 0) snprintf(stale->name, sizeof stale->name, "%s", left.path[i]);
+            ++stale->count;
+            stale->bytes += left.bytes[i];
+        }
+        mem_free(&left.path[i]);
+    }
 }
 
 static void judge(const Check *check, const Allocation *a, const void *all, Report *report)

@@ -66,8 +66,16 @@ check 78 'cannot make a file: No such file or directory; try: mkdir -p' timeout 
 quota
 
 if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
-    check 78 'a run could not work here: space' timeout 60 unshare --mount sh -c "mount -t tmpfs -o size=40m,nr_inodes=60 few own && mount -t tmpfs -o size=20m small /dev/shm &&
-        touch -d '1 hour ago' /dev/shm/nccl-gone && ulimit -n 300 && exec '$WEFT' doctor --checkpoint-mb 50 own"
+    cat >small <<EOF
+mount -t tmpfs -o size=40m,nr_inodes=60 few own && mount -t tmpfs -o size=20m small /dev/shm && cp '$(command -v sleep)' /dev/shm/nccl-used || exit
+/dev/shm/nccl-used 60 &
+touch -d '1 hour ago' /dev/shm/nccl-gone /dev/shm/nccl-used
+(ulimit -n 300 && '$WEFT' doctor --checkpoint-mb 50 own)
+rc=\$?
+kill \$!
+exit \$rc
+EOF
+    check 78 'a run could not work here: space' timeout 60 unshare --mount sh small
     says warn '/dev/shm +[^ ]+: [0-9.]+ MB free, less than 74.0 MB'
     says warn 'left in /dev/shm +[^ ]+: 1 file of earlier jobs, or more, 0 B, /dev/shm/nccl-gone'
     says warn 'limits +rank 0 on [^ ]+: 300 open files at most, less than 544'
