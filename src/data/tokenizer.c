@@ -124,7 +124,7 @@ static void lay_out(Tokenizer *t, const NamedToken *named, int64_t count)
 Status tokenizer_take(Tokenizer *t, const char *path, const char *place, NamedToken *named,
                       int64_t count)
 {
-    qsort(named, (size_t)count, sizeof *named, by_id);
+    if (count > 0) qsort(named, (size_t)count, sizeof *named, by_id);
     for (int64_t i = 1; i < count; ++i)
         if (named[i].id == named[i - 1].id)
             return fail(ERR_DATA, "%s: %s %lld: number %lld is there twice", path, place,
