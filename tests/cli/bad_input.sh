@@ -114,8 +114,13 @@ for name in tp2 tp2pp2 both; do
     fine "$weft" ckpt check runs/$name/checkpoints/step-00000004.h5
     [ -e runs/$name/checkpoints/best.h5 ] && { bad=$((bad + 1)); echo "$name: best.h5 of an evaluation that failed"; }
 done
-left() { pgrep -f "$weft train.*(job|tp).yaml" >/dev/null; }
-for _ in $(seq 600); do left || break; sleep 0.1; done # mpirun may be gone a moment before its ranks are
-left && { bad=$((bad + 1)); echo "ranks were left running"; pkill -9 -f "$weft train.*(job|tp).yaml"; }
+left() { # the ranks of this test
+    local p
+    for p in $(pgrep -f "$weft train.*(job|tp).yaml"); do
+        case $(readlink "/proc/$p/cwd") in "$dir"*) echo "$p";; esac
+    done
+}
+for _ in $(seq 600); do [ "$(left)" ] || break; sleep 0.1; done # mpirun may be gone a moment before its ranks are
+[ -z "$(left)" ] || { bad=$((bad + 1)); echo "ranks were left running"; kill -9 $(left); }
 echo "bad input: $good passed, $bad failed"
 [ $bad = 0 ]

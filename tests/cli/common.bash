@@ -35,11 +35,18 @@ soon() {
     done
     return 1
 }
+# own PATTERN : the processes of this test's folder whose words match; false: there is none.
+own() {
+    local p found=1
+    for p in $(pgrep -f "$1"); do
+        if [ "/proc/$p/cwd" -ef "$dir" ]; then echo "$p"; found=0; fi
+    done
+    return $found
+}
 # rank_pids CONFIG : of every rank that `weft train CONFIG` has in this test's folder, its number and its process.
 rank_pids() {
     local p
-    for p in $(pgrep -f "^$WEFT train $1"); do
-        [ "$(readlink "/proc/$p/cwd")" = "$dir" ] || continue
+    for p in $(own "^$WEFT train $1"); do
         tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | sed -n "s/^OMPI_COMM_WORLD_RANK=\(.*\)/\1 $p/p"
     done | sort -n
 }

@@ -15,7 +15,7 @@ optim: {name: sgd, lr: 0.01}
 X
 
 # refused TEXT OVERRIDE... : two ranks end with 78 and one message that holds TEXT, by themselves, and leave no process.
-gone() { ! pgrep -f "$WEFT train .*job.yaml" >/dev/null; }
+gone() { ! own "$WEFT train .*job.yaml" >/dev/null; }
 refused() {
     local text=$1
     shift

@@ -61,7 +61,7 @@ for n in 1 2; do
     job=(job.yaml run.name=k$n train.steps=999999 checkpoint.every_s=0)
     "$WEFT" train -n $n "${job[@]}" >log 2>&1 &
     holds 'a first run is under way' until_ eval 'has_lines $run/metrics.jsonl 60 && test -e $run/checkpoints/best.h5'
-    pkill -9 -f "$WEFT train .*run.name=k$n" # all of its ranks
+    kill -9 $(own "$WEFT train .*run.name=k$n") # all of its ranks
     wait $! 2>/dev/null || true
     seen=$(wc -l <$run/metrics.jsonl) best=$(top1 $run/checkpoints/best.h5)
     before=$(files $run)
@@ -101,9 +101,7 @@ trap 'umount "$dir/small"; rm -rf "$dir"' EXIT
 # to SIGNAL : all processes of the run that this test has under way.
 to() {
     local p
-    for p in $(pgrep -f 'run.dir=small/runs'); do
-        if [ "/proc/$p/cwd" -ef . ]; then kill "-$1" "$p" 2>/dev/null || true; fi
-    done
+    for p in $(own 'run.dir=small/runs'); do kill "-$1" "$p" 2>/dev/null || true; done
 }
 # fill: the disk, while no save is under way: what one has would be free again when it fails, and the next would fit.
 fill() {

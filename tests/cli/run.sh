@@ -16,7 +16,7 @@ until_true() {
 # a process of a run's rank RANK, alone without one
 rank_of() { # NAME RANK
     local p
-    for p in $(pgrep -f "^$WEFT train .*run.name=$1( |\$)"); do
+    for p in $(own "^$WEFT train .*run.name=$1( |\$)"); do
         if [ -z "${2:-}" ] || tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$2"; then echo "$p"; return; fi
     done
 }
@@ -228,5 +228,5 @@ until_true grep -q 'start 2: 2 ranks on a,c' err
 until_true grep -q 'resuming from' err
 kill -TERM "$run"
 ends 'stages wait' 75 'stopped as asked'
-holds 'no rank is left' soon eval '! pgrep -f "^$WEFT train lenet.yaml" >/dev/null'
+holds 'no rank is left' soon eval '! own "^$WEFT train lenet.yaml"'
 finish

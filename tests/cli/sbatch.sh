@@ -163,7 +163,7 @@ holds 'the ranks that were asked for' grep -q -- '-n 2)' hosts.sh
 timeout 180 bash hosts.sh run.max_time=2s >parts.log 2>&1 &
 script=$!
 # what runs below the script: mpirun, then its ranks
-ranks() { pgrep -f "^$WEFT train lenet.yaml run.name=$1 "; }
+ranks() { own "^$WEFT train lenet.yaml run.name=$1 "; }
 saved() { ls "runs/$1/checkpoints/"step-*.h5 >/dev/null 2>&1; }
 soon saved parts
 kill -KILL "$(ranks parts | head -n 1)" || true

@@ -165,7 +165,7 @@ unset EMULATE_MODELS
 # a rank that dies while others wait for it: they name it and their GPU, and all end. mpirun stands still until they have: it would
 # end the job first, and ranks write past it.
 named() { grep -q 'GPU [0-9]* (emulated GPU, 0000:[0-9A-F]*:00.0), joined to others by NCCL: rank [01] (process [0-9]*) has ended' said; }
-gone() { ! pgrep -f "$WEFT train job.yaml run.name=dies" >/dev/null; }
+gone() { ! own "$WEFT train job.yaml run.name=dies" >/dev/null; }
 dies() {
     local job victim
     : >said

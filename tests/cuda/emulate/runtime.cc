@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <csetjmp>
 #include <cstdlib>
 #include <map>
 #include <numeric>
@@ -21,13 +20,18 @@ Place thread, block, threads, blocks;
 
 namespace
 {
-const size_t STACK_BYTES = 128 << 10;
+/* No power of two, or all threads' stacks would share a few sets of the processor's caches. */
+const size_t STACK_BYTES = (128 << 10) + 17 * 64;
 
 struct Barrier {
     unsigned alive, waiting, turn;
 };
+/* Of the compiler: a switch between fibers is a few instructions, where the C library's takes twenty times as many. */
+typedef void *Jump[5];
 struct Fiber {
-    jmp_buf at; /* where it goes on: switches by jumps need no system call */
+    Jump at; /* where it goes on */
+    const Barrier *barrier; /* that it waits at, since this turn; or NULL */
+    unsigned turn;
     ucontext_t start;
     char *stack; /* NULL: not started yet; a fiber goes on with the next block's thread */
     Place place;
@@ -36,7 +40,7 @@ struct Fiber {
 Fiber fibers[BLOCK_THREADS];
 Barrier whole, warps[BLOCK_THREADS / WARP_LANES];
 uint64_t bring[2][BLOCK_THREADS]; /* in turn: nobody overwrites what another has not read */
-jmp_buf scheduler;
+Jump scheduler;
 unsigned now;       /* the fiber that runs */
 bool moved, waited; /* since the last look; in this launch */
 bool direct;        /* the thread is no fiber */
@@ -167,31 +171,55 @@ void release_if_full(Barrier *barrier)
     moved = true;
 }
 
-void leave()
+/* In functions of their own of which callers know nothing: a jump must not be where its destination is, and whoever is gone to
+ * in between keeps no register. */
+[[noreturn, gnu::noipa]] void jump(Jump to)
 {
-    if (!_setjmp(fibers[now].at)) _longjmp(scheduler, 1);
+    __builtin_longjmp(to, 1);
 }
 
-void enter(Fiber *f)
+[[gnu::noipa]] void leave()
 {
-    if (_setjmp(scheduler)) return;
-    if (f->stack) _longjmp(f->at, 1);
-    f->stack = static_cast<char *>(malloc(STACK_BYTES));
+    if (!__builtin_setjmp(fibers[now].at)) jump(scheduler);
+}
+
+[[noreturn, gnu::noipa]] void start(Fiber *f)
+{
+    static char *stacks;
+    if (!stacks) {
+        void *all = mmap(nullptr, BLOCK_THREADS * STACK_BYTES, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (all == MAP_FAILED) abort();
+        stacks = static_cast<char *>(all);
+    }
+    f->stack = stacks + size_t(f - fibers) * STACK_BYTES;
     getcontext(&f->start);
     f->start.uc_stack.ss_sp = f->stack;
     f->start.uc_stack.ss_size = STACK_BYTES;
     makecontext(&f->start, fiber_main, 0);
     setcontext(&f->start);
+    abort();
+}
+
+[[gnu::noipa]] void enter(Fiber *f)
+{
+    if (__builtin_setjmp(scheduler)) return;
+    if (f->stack) jump(f->at);
+    start(f);
 }
 
 void wait_at(Barrier *barrier)
 {
-    unsigned turn = barrier->turn;
+    Fiber *f = &fibers[now];
     if (direct) give_up("a barrier that the first block did not come to");
+    f->turn = barrier->turn;
     waited = true;
     ++barrier->waiting;
     release_if_full(barrier);
-    while (barrier->turn == turn) leave();
+    if (barrier->turn != f->turn) return;
+    f->barrier = barrier;
+    leave();
+    f->barrier = nullptr;
 }
 
 void fiber_main()
@@ -217,17 +245,15 @@ void run_block(unsigned count)
     whole = {count, 0, 0};
     for (unsigned w = 0; w * WARP_LANES < count; ++w)
         warps[w] = {std::min<unsigned>(WARP_LANES, count - w * WARP_LANES), 0, 0};
-    for (unsigned i = 0; i < count; ++i) {
-        fibers[i].place = place_of(i);
-        fibers[i].done = false;
-    }
+    for (unsigned i = 0; i < count; ++i) fibers[i].done = false;
     while (whole.alive > 0) {
         moved = false;
         now = 0;
         for (unsigned i = 0; i < count; ++i, now = order.next(now)) {
-            if (fibers[now].done) continue;
-            thread = fibers[now].place;
-            enter(&fibers[now]);
+            Fiber *f = &fibers[now];
+            if (f->done || (f->barrier && f->barrier->turn == f->turn)) continue;
+            thread = f->place;
+            enter(f);
         }
         if (!moved) give_up("its threads wait for each other at different places");
     }
@@ -239,7 +265,7 @@ void run_block_directly(unsigned count)
     direct = true;
     now = 0;
     for (unsigned i = 0; i < count; ++i, now = order.next(now)) {
-        thread = place_of(now);
+        thread = fibers[now].place;
         (*job)();
     }
     direct = false;
@@ -313,6 +339,7 @@ void run(const Launch &launch, const void *kernel, const std::function<void()> &
     take_shared(kernel, launch.shared_bytes);
     threads = {threads_a_block.x, threads_a_block.y, threads_a_block.z};
     blocks = {grid.x, grid.y, grid.z};
+    for (unsigned i = 0; i < count; ++i) fibers[i].place = place_of(i);
     job = &body;
     waited = false;
     order = new_order(count);
