@@ -20,7 +20,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-enum { BEATS = 4 };
+enum { BEATS = 4, BLIND_S = 60 };
 
 struct Lease {
     /* owned */
@@ -40,6 +40,15 @@ static char *path_of(const char *folder, int64_t number)
     return mem_format("%s/owner-%" PRId64, folder, number);
 }
 
+/* 0: no name of a lease. Numbers end far below what a claim could not count on from. */
+static int64_t number_of(const char *name)
+{
+    int64_t number = strncmp(name, "owner-", 6) == 0 ? strtoll(name + 6, NULL, 10) : 0;
+    char same[32];
+    snprintf(same, sizeof same, "owner-%" PRId64, number);
+    return number <= INT64_MAX / 2 && !strcmp(same, name) ? number : 0;
+}
+
 /* The largest number, 0: nobody has been here. */
 static Status newest(const char *folder, int64_t *number)
 {
@@ -47,28 +56,38 @@ static Status newest(const char *folder, int64_t *number)
     *number = 0;
     errno = stream ? 0 : errno;
     for (const struct dirent *item; stream && (errno = 0, item = readdir(stream));) {
-        char *end;
-        if (strncmp(item->d_name, "owner-", 6) != 0) continue;
-        int64_t n = strtoll(item->d_name + 6, &end, 10);
-        if (!*end && n > *number) *number = n;
+        int64_t n = number_of(item->d_name);
+        if (n > *number) *number = n;
     }
     int error = errno;
     if (stream) closedir(stream);
     return error ? fail(ERR_IO, "%s: cannot be listed: %s", folder, strerror(error)) : OK;
 }
 
-/* Opened anew each time, which makes NFS ask its server. False where the file has gone; an empty
- * text is one that is being made. */
-static bool read_text(const char *folder, int64_t number, char *text)
+/* Opened anew each time, which makes NFS ask its server. 0, or errno: ENOENT where the file has
+ * gone. An empty text is one that is being made. No owner makes a link, and what one leads to says
+ * nothing of this folder; a pipe must not be waited for. */
+static int read_text(const char *folder, int64_t number, char *text)
 {
     char *path = path_of(folder, number);
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    ssize_t got = file >= 0 ? pread(file, text, LEASE_TEXT - 1, 0) : -1;
-    bool gone = file < 0 && (errno == ENOENT || errno == ESTALE);
+    struct stat st;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int error = file < 0 || fstat(file, &st) != 0 ? errno : S_ISREG(st.st_mode) ? 0 : EINVAL;
+    ssize_t got = error ? 0 : pread(file, text, LEASE_TEXT - 1, 0);
+    if (got < 0) error = errno;
     if (file >= 0) close(file);
     mem_free(&path);
     text[got > 0 ? got : 0] = 0;
-    return !gone;
+    return error == ESTALE ? ENOENT : error;
+}
+
+static Status unreadable(const char *folder, int64_t number, int error)
+{
+    const char *why = error == EINVAL ? "it is no regular file" : file_error(error);
+    return fail(ERR_IO,
+                "%s/owner-%" PRId64 ": cannot be read: %s; without it nobody can say whether "
+                "another run is using this folder",
+                folder, number, why);
 }
 
 /* 0, or errno. */
@@ -107,7 +126,7 @@ static _Noreturn void die_taken(const Lease *l)
     int64_t number = 0;
     LeaseFacts other;
     if (newest(l->folder, &number) == OK && number > l->number &&
-        read_text(l->folder, number, text) && lease_facts_read(&other, text))
+        read_text(l->folder, number, text) == 0 && lease_facts_read(&other, text))
         lease_facts_say(&other, who);
     die_as(ERR_CONFIG,
            "%s: this run no longer owns the folder: %s was taken over by %s, or removed; it ends "
@@ -154,12 +173,13 @@ static Status begin_thread(Lease *l)
 /* ---- taking ---- */
 
 /* Does the owner give a sign of life? Only the time that passes between two looks that went well
- * counts, and of a look that took long (a server that was away for both) a second. */
+ * counts, and of a look that took long (a server that was away for both) a second. Where none goes
+ * well for a minute, nobody knows. */
 static Status watch(const char *folder, int64_t number, const char *first, const LeaseFacts *owner,
                     LeaseState *state)
 {
     char text[LEASE_TEXT];
-    double need_s = BEATS * owner->beat_s, gap_s = owner->beat_s / 5, seen_s = 0;
+    double need_s = BEATS * owner->beat_s, gap_s = owner->beat_s / 5, seen_s = 0, blind_s = 0;
     if (gap_s > 1) gap_s = 1;
     char who[LEASE_WHO];
     lease_facts_say(owner, who);
@@ -171,10 +191,17 @@ static Status watch(const char *folder, int64_t number, const char *first, const
         double begin_s = clock_s();
         clock_rest(gap_s);
         if (stop_wanted()) return fail(ERR_STOPPED, "stopped before the first step");
-        if (!read_text(folder, number, text)) {
+        int error = read_text(folder, number, text);
+        if (error == ENOENT) {
             *state = LEASE_MOVED;
             return OK;
         }
+        if (error) {
+            blind_s += clock_s() - begin_s;
+            if (blind_s > BLIND_S) return unreadable(folder, number, error);
+            continue;
+        }
+        blind_s = 0;
         if (strcmp(text, first) != 0) {
             LeaseFacts now;
             *state = lease_facts_read(&now, text) && now.ended ? LEASE_GONE : LEASE_ALIVE;
@@ -186,26 +213,15 @@ static Status watch(const char *folder, int64_t number, const char *first, const
     return OK;
 }
 
-/* No owner makes one, and what it leads to says nothing of this folder. */
-static Status refuse_link(const char *folder, int64_t number)
-{
-    struct stat st;
-    char *path = path_of(folder, number);
-    Status status = OK;
-    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
-        status = fail(ERR_IO, "%s: cannot be read: %s", path, file_error(ELOOP));
-    mem_free(&path);
-    return status;
-}
-
 /* What is to be thought of owner-N? */
 static Status judge(Lease *l, int64_t number, LeaseState *state)
 {
     char text[LEASE_TEXT], who[LEASE_WHO];
     LeaseFacts owner;
     *state = LEASE_MOVED;
-    TRY(refuse_link(l->folder, number));
-    if (!read_text(l->folder, number, text)) return OK;
+    int error = read_text(l->folder, number, text);
+    if (error == ENOENT) return OK;
+    if (error) return unreadable(l->folder, number, error);
     if (!lease_facts_read(&owner, text)) owner = (LeaseFacts){.beat_s = l->me.beat_s};
     *state = lease_facts_judge(&owner, &l->me);
     l->follows_own = lease_facts_own(&owner, &l->me);
@@ -255,6 +271,7 @@ static Status take(Lease *l)
         least = 0;
         if (state == LEASE_MOVED) {
             clock_rest(0.05);
+            if (stop_wanted()) return fail(ERR_STOPPED, "stopped before the first step");
             continue;
         }
         TRY(claim(l, number + 1, &mine));
@@ -314,7 +331,7 @@ static bool read_newest(const char *folder, LeaseFacts *owner)
 {
     char text[LEASE_TEXT];
     int64_t number;
-    return newest(folder, &number) == OK && number > 0 && read_text(folder, number, text) &&
+    return newest(folder, &number) == OK && number > 0 && read_text(folder, number, text) == 0 &&
            lease_facts_read(owner, text);
 }
 

@@ -2,6 +2,7 @@
 #include "base.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,13 +19,19 @@ bool program_path(char *path, size_t room)
     return length > 0;
 }
 
+/* Of other users' processes /proc may show nothing (hidepid). */
+static bool is_gone(pid_t process)
+{
+    return kill(process, 0) != 0 && errno == ESRCH;
+}
+
 /* *began: in ticks since the boot. */
 static char read_stat(pid_t process, long long *began)
 {
     char path[64], line[1024], state;
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)process);
     FILE *file = fopen(path, "re");
-    if (!file) return errno == ENOENT || errno == ESRCH ? PROCESS_GONE : PROCESS_UNKNOWN;
+    if (!file) return is_gone(process) ? PROCESS_GONE : PROCESS_UNKNOWN;
     size_t length = fread(line, 1, sizeof line - 1, file);
     fclose(file);
     line[length] = '\0';

@@ -4,7 +4,10 @@
 #include "harness.h"
 
 #include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -168,6 +171,74 @@ static void test_empty(void)
     CU_ASSERT_STRING_EQUAL(newest_path() + strlen(folder), "/owner-8");
 }
 
+/* What lies there is no owner's: nobody waits at it, and nobody is taken for dead. */
+static void test_not_files(void)
+{
+    static const char *const odd[] = {"owner-99999999999999999999999", "owner-9223372036854775807",
+                                      "owner-007", "owner-5 ", "owner-"};
+    char path[256];
+    Lease *lease;
+    empty_folder();
+    snprintf(path, sizeof path, "%s/owner-3", folder);
+    CU_ASSERT_EQUAL(mkfifo(path, 0666), 0);
+    CHECK_FAILS(lease_take(&lease, folder, BEAT_S), ERR_IO, "owner-3: cannot be read");
+    unlink(path);
+    CU_ASSERT_EQUAL(mkdir(path, 0777), 0);
+    CHECK_FAILS(lease_take(&lease, folder, BEAT_S), ERR_IO, "it is no regular file");
+    rmdir(path);
+    CU_ASSERT_EQUAL(symlink("/dev/null", path), 0);
+    CHECK_FAILS(lease_take(&lease, folder, BEAT_S), ERR_IO, "owner-3: cannot be read");
+    unlink(path);
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; ++i) {
+        snprintf(path, sizeof path, "%s/%s", folder, odd[i]);
+        close(open(path, O_WRONLY | O_CREAT, 0666));
+    }
+    CU_ASSERT(take_s() >= 0);
+    CU_ASSERT_STRING_EQUAL(newest_path() + strlen(folder), "/owner-1");
+}
+
+/* Another user's lease that this one may not read says nothing of its owner: it is not followed. */
+static void test_no_permission(void)
+{
+    bool good;
+    empty_folder();
+    chmod(folder, 0777);
+    pid_t first = owner(LONG_S, &good);
+    CU_ASSERT(good);
+    chmod(newest_path(), 0);
+    pid_t second = fork();
+    if (second == 0) {
+        Lease *lease;
+        if (geteuid() == 0 && setuid(65534) != 0) _exit(1);
+        _exit((int)lease_take(&lease, folder, BEAT_S));
+    }
+    CU_ASSERT_EQUAL(ended(second), ERR_IO);
+    kill_owner(first);
+}
+
+/* Where /proc hides other users' processes, one of them is not gone. */
+static void test_hidden(void)
+{
+    enum { HIDDEN = 0, SEEN_AS_GONE, NO_MOUNT };
+    pid_t dead = fork();
+    if (dead == 0) _exit(0);
+    ended(dead);
+    pid_t child = fork();
+    if (child == 0) {
+        if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+            mount("proc", "/proc", "proc", 0, "hidepid=2") != 0 || setgroups(0, NULL) != 0 ||
+            setgid(65534) != 0 || setuid(65534) != 0)
+            _exit(NO_MOUNT);
+        bool good = process_began(getppid()) == -1 && process_began(dead) == 0;
+        _exit(good ? HIDDEN : SEEN_AS_GONE);
+    }
+    int how = ended(child);
+    if (how == NO_MOUNT)
+        printf("skipped: hidden processes: not root, or no mounts here\n");
+    else
+        CU_ASSERT_EQUAL(how, HIDDEN);
+}
+
 /* A dead owner, and some that want to follow it: one does. */
 static void test_one_follows(void)
 {
@@ -294,7 +365,8 @@ TEST_MAIN("lease", {"its folder", test_folder}, {"owners of this host", test_sam
           {"an owner that nobody has buried", test_zombie},
           {"an owner elsewhere that is gone", test_other_host},
           {"an owner elsewhere that lives", test_other_host_alive},
-          {"an owner that said nothing", test_empty}, {"one of several follows", test_one_follows},
-          {"who is followed ends", test_taken_over}, {"starts of weft run", test_starts},
-          {"a job that Slurm has no more", test_slurm}, {"no folder", test_cannot},
-          {"all goes", test_clean})
+          {"an owner that said nothing", test_empty}, {"what is no lease", test_not_files},
+          {"a lease of another user", test_no_permission}, {"hidden processes", test_hidden},
+          {"one of several follows", test_one_follows}, {"who is followed ends", test_taken_over},
+          {"starts of weft run", test_starts}, {"a job that Slurm has no more", test_slurm},
+          {"no folder", test_cannot}, {"all goes", test_clean})
