@@ -117,6 +117,7 @@ static Status begin(Run *r, char *path, bool best, bool last)
     r->saving_step = r->stage_step = r->trainer->step;
     /* a failure is said where lines are written */
     (void)observer_flush(r->observer);
+    if (r->dir.lease) run_dir_mend(&r->dir);
     r->save = train_save_begin(
         r->trainer, &(TrainSaveTo){path, r->saving_both ? r->dir.best : NULL, &hooks, false});
     return last || !r->trainer->saves_beside ? wait(r, last) : OK;

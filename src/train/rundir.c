@@ -56,6 +56,12 @@ Status run_dir_open(RunDir *dir, double beat_s)
     return lease_take(&dir->lease, dir->path, beat_s);
 }
 
+void run_dir_mend(const RunDir *dir)
+{
+    if (mkdir(dir->checkpoints, 0777) == 0)
+        log_warn("%s: was gone, and has been made again", dir->checkpoints);
+}
+
 /* Is this what a run writes: its own files, and with them the folder of checkpoints? */
 static bool is_of_run(const char *name)
 {

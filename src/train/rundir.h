@@ -24,6 +24,9 @@ Status run_dir_earlier(const RunDir *dir, char **path);
 Status run_dir_set_aside(const RunDir *dir);
 /* Writes the resolved configuration, through a temporary file. */
 Status run_dir_write_config(const RunDir *dir, const Config *config);
+/* Makes the folder of checkpoints again where somebody has removed it, or moved it away. What else
+ * is wrong with it whoever writes there will say. */
+void run_dir_mend(const RunDir *dir);
 void run_dir_fini(RunDir *dir);
 /* runs/NAME/checkpoints/step-00001200.h5; owned by the caller. */
 char *run_dir_checkpoint(const RunDir *dir, int64_t step);

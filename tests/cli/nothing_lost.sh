@@ -55,6 +55,18 @@ printf '\377\376' | dd of=runs/moved/checkpoints/best.h5 bs=1 seek=1000000 conv=
 check 0 'it is kept as runs/moved/checkpoints/best.h5.1' timeout 60 "$WEFT" train job.yaml run.name=moved
 check 0 '' "$WEFT" ckpt check runs/moved/checkpoints/best.h5
 
+# ---- the folder of checkpoints is moved away while a run writes there ----
+timeout 120 "$WEFT" train -n 2 job.yaml run.name=away train.steps=999999 checkpoint.every_steps=20 >log 2>&1 &
+child=$!
+saved() { ls runs/away/checkpoints/step-*.h5; } >/dev/null
+holds 'it saves' until_ saved
+mv runs/away/checkpoints away
+holds 'it saves again' until_ saved
+holds 'and says why' grep -q 'warning: runs/away/checkpoints: was gone, and has been made again' log
+kill -TERM "$(pgrep -P $child -f "$WEFT train")"
+rc=0; wait $child || rc=$?
+holds "stopped with a checkpoint ($rc)" test $rc = 75
+
 # ---- killed before the first checkpoint ----
 for n in 1 2; do
     run=runs/k$n
