@@ -65,6 +65,9 @@ const char *file_error(int error);
 /* Renames path to path.1, or the next number that is free; *to: that name, owned by the caller.
  * NULL where there is no such file, or an empty one, which stays. ERR_IO. */
 Status file_move_aside(const char *path, char **to);
+/* May a verb write a file of this name? ERR_USAGE: it is there already and not force, or it is, or
+ * leads to, something other than a file, which nothing replaces. */
+Status file_free_place(const char *path, bool force);
 /* All of a file, and a zero byte; *text: owned by the caller. ERR_NOINPUT: it cannot be opened;
  * ERR_IO: it cannot be read; ERR_DATA: it has more than `most` bytes, and more are not taken from
  * it, for a device may have no end. */

@@ -22,6 +22,8 @@ void text_quote(FILE *out, const char *text);
 /* The shortest of 15, 16 or 17 digits that reads back as the same double; null for NaN and
  * infinities. */
 void text_real(FILE *out, double value);
+/* For printing: printf shows a NaN's sign, which says nothing. */
+double text_unsigned_nan(double value);
 /* The nearest of `count` words to `word` by edit distance, or NULL if none is near. Borrowed from
  * words. */
 const char *text_nearest(const char *word, const char *const *words, int count);

@@ -89,6 +89,18 @@ Status file_move_aside(const char *path, char **to)
     return status;
 }
 
+Status file_free_place(const char *path, bool force)
+{
+    struct stat st;
+    if (lstat(path, &st) != 0) return OK;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return fail(ERR_USAGE, "%s: is already there, and is no file but a %s; choose another name",
+                    path, S_ISDIR(st.st_mode) ? "folder" : "device, pipe or socket");
+    if (force) return OK;
+    return fail(ERR_USAGE, "%s: is already there; choose another name, or replace it with --force",
+                path);
+}
+
 enum { WHOLE_BYTES = 4 << 20, PLACES = 64, PIECE_BYTES = 4 << 10 };
 
 /* Reads until it has them all, or the file ends, which counts as an error: it was longer. */

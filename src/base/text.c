@@ -2,6 +2,7 @@
 #include "base.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 /* longer words have no nearest one */
@@ -46,6 +47,11 @@ const char *text_nearest(const char *word, const char *const *words, int count)
         }
     }
     return nearest;
+}
+
+double text_unsigned_nan(double value)
+{
+    return isnan(value) ? fabs(value) : value;
 }
 
 char *text_bytes(double bytes, char *out)

@@ -270,9 +270,8 @@ Status onnx_write(const char *path, const OnnxFile *file, bool *beside)
     }
     w.plain = mem_new(largest_bytes(w.graph));
     w.turned = mem_new(largest_bytes(w.graph));
-    Status st = *beside && !file->force && access(data, F_OK) == 0
-                    ? fail(ERR_USAGE, "%s: is there already; --force writes over it", data)
-                    : write_files(&w, &f, path, *beside ? data : NULL);
+    Status st = *beside || file->force ? file_free_place(data, file->force) : OK;
+    if (st == OK) st = write_files(&w, &f, path, *beside ? data : NULL);
     if (st == OK && replaces && !*beside) drop_data(data, path);
     frame_fini(&f);
     mem_free(&data);

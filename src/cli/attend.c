@@ -1,7 +1,7 @@
 /* A signal must not end training: mpirun would kill its ranks a second later and exit 1. It is kept
  * from mpirun and goes to the ranks as SIGUSR1, which mpirun and srun pass on, so that they can
  * write their checkpoint. A second SIGINT or SIGTERM ends mpirun; so does the first of any signal
- * to ranks that do not last. */
+ * to ranks that do not last. Ctrl-Z (SIGTSTP) is kept from mpirun, too, and passed on to it. */
 #include "attend.h"
 
 #include <errno.h>
@@ -18,6 +18,9 @@
 static const double SAME_WISH_S = 1;
 /* mpirun ends its other ranks within a second or two of the first death. */
 static const double MPIRUN_ENDS_S = 10;
+/* An mpirun that is late may find SIGTSTP and SIGCONT together, and pass them on in either order:
+ * so long SIGCONT comes again. */
+static const double WAKES_S = 5;
 
 void attend_init(Attend *a)
 {
@@ -25,11 +28,32 @@ void attend_init(Attend *a)
     *a = (Attend){0};
     stop_signals(&set);
     sigaddset(&set, SIGCHLD);
+    struct sigaction now;
+    if (sigaction(SIGTSTP, NULL, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&set, SIGTSTP);
     sigprocmask(SIG_BLOCK, &set, &a->before);
     a->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-/* True where one has come that is no child's end. */
+/* Ctrl-Z: the ranks sleep, on other hosts, too, then this process, until it is told to go on.
+ * mpirun itself stays awake. */
+static void suspend(Attend *a)
+{
+    sigset_t wish;
+    sigemptyset(&wish);
+    sigaddset(&wish, SIGTSTP);
+    if (a->suspends) kill(a->process, SIGTSTP);
+    raise(SIGTSTP);
+    sigprocmask(SIG_UNBLOCK, &wish, NULL);
+    sigprocmask(SIG_BLOCK, &wish, NULL);
+    a->woken_s = clock_s();
+}
+
+static bool is_waking(const Attend *a)
+{
+    return a->suspends && a->woken_s > 0 && clock_s() - a->woken_s < WAKES_S;
+}
+
+/* True where one has come that is a wish to stop. */
 static bool take_signals(Attend *a, bool *end)
 {
     struct signalfd_siginfo info;
@@ -38,7 +62,8 @@ static bool take_signals(Attend *a, bool *end)
     while (read(a->signals, &info, sizeof info) == (ssize_t)sizeof info) {
         int number = (int)info.ssi_signo;
         double now = clock_s();
-        if (number == SIGCHLD) continue;
+        if (number == SIGTSTP) suspend(a);
+        if (number == SIGCHLD || number == SIGTSTP) continue;
         any = true;
         if (!a->first) a->first = number;
         if (number != SIGINT && number != SIGTERM) continue;
@@ -64,11 +89,13 @@ static int wait_for(Attend *a)
     int state;
     while (waitpid(a->process, &state, WNOHANG) != a->process) {
         bool stopping = a->lasts && a->first, lost = a->watch.lost >= 0, end;
-        bool signalled = watch_wait(&a->watch, stopping || lost ? AGAIN_MS : -1);
+        bool again = stopping || lost || is_waking(a);
+        bool signalled = watch_wait(&a->watch, again ? AGAIN_MS : -1);
         if (take_signals(a, &end))
             pass_on(a, end);
         else if (!signalled && stopping)
             pass_on(a, false);
+        if (is_waking(a)) kill(a->process, SIGCONT);
         double now = clock_s();
         if (lost && lost_s <= 0) lost_s = now;
         if (lost && now - lost_s > MPIRUN_ENDS_S)
@@ -124,7 +151,10 @@ Status attend_run(Attend *a, char *const *words, int ranks, bool lasts, int *cod
         attend_fini_run(a);
         return status;
     }
+    /* srun would sleep itself, and its ranks go on */
+    a->suspends = strcmp(words[0], "srun") != 0;
     *code = wait_for(a);
+    a->suspends = false;
     return OK;
 }
 

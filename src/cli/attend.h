@@ -16,6 +16,10 @@ typedef struct Attend {
     double end_s;
     /* One rank without mpirun, which the caller says. */
     bool alone;
+    /* Is a start under way that SIGTSTP is passed on to? When this process last went on after one;
+     * 0: never. */
+    bool suspends;
+    double woken_s;
     /* Of the start under way or the last one: mpirun; a training, which a first signal asks to
      * save. */
     pid_t process;

@@ -74,7 +74,7 @@ static Status run(int argc, char **argv, const void *options)
     const ExportOptions *o = options;
     int tensors = 0;
     const char *family = "";
-    TRY(out_free(o->out, o->force));
+    TRY(file_free_place(o->out, o->force));
     TRY(checkpoint_export_check(argv[0], o->onnx ? "ONNX" : "safetensors"));
     if (o->onnx) return export_onnx(argc, argv, o);
     if (argc > 1) return fail(ERR_USAGE, "weft ckpt export: %s is for --onnx", argv[1]);

@@ -20,7 +20,7 @@ static Status run(int argc, char **argv, const void *options)
     int64_t values = 0;
     const char *family = "";
     (void)argc;
-    TRY(out_free(o->out, o->force));
+    TRY(file_free_place(o->out, o->force));
     TRY(checkpoint_import(argv[0], o->out, &values, &family));
     log_info("wrote %s: %lld parameters, names and layouts of %s", o->out, (long long)values,
              family);

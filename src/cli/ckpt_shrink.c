@@ -172,7 +172,7 @@ static Status run(int argc, char **argv, const void *options)
     Shrunk s = {.flags = options, .from = argv[0]};
     if (s.flags->sparsity >= 1)
         return fail(ERR_USAGE, "--sparsity 1: nothing would be left; from 0 to below 1");
-    TRY(out_free(s.flags->out, s.flags->force));
+    TRY(file_free_place(s.flags->out, s.flags->force));
     Status st = shrink(&s, argc - 1, argv + 1);
     units_free(&s.units);
     graph_free(&s.before);

@@ -37,6 +37,9 @@ static Status run(int argc, char **argv, const void *options)
 {
     const DoctorFlags *o = options;
     const char *folder = argc ? argv[0] : ".";
+    if (!*folder)
+        return fail(ERR_USAGE, "the name of the folder is empty: name the one that runs will write "
+                               "to, or leave it out for the present one");
     if (o->probe) return doctor_probe(o->probe, folder);
     terminal_settle();
     char *versions = version_lines();

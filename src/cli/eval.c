@@ -84,7 +84,8 @@ static void print_figures(const EvalLine *line, FILE *out)
 static void print_text(const Eval *e, FILE *out)
 {
     fprintf(out, "checkpoint  %s\ndata        %s, %lld %s\nloss        %.4f\n", e->checkpoint,
-            e->set->path, (long long)e->line.samples, rows_name(e->line.tokens), e->line.loss);
+            e->set->path, (long long)e->line.samples, rows_name(e->line.tokens),
+            text_unsigned_nan(e->line.loss));
     print_figures(&e->line, out);
     fprintf(out, "time        %.2f s, %.0f %s/s\n", e->line.seconds,
             (double)e->line.samples / fmax(e->line.seconds, 1e-9), rows_name(e->line.tokens));

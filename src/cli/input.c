@@ -102,9 +102,3 @@ Status checkpoint_config(Config **config, const char *from, const char *instead,
     checkpoint_meta_fini(&meta);
     return st;
 }
-
-Status out_free(const char *out, bool force)
-{
-    if (force || access(out, F_OK) != 0) return OK;
-    return fail(ERR_USAGE, "%s: is there already; --force writes over it", out);
-}

@@ -133,8 +133,6 @@ Status open_data(int argc, char **argv, DataSet *set, Config **config);
  * ERR_CONFIG: it holds none, as an imported one. Owner of *config: the caller. */
 Status checkpoint_config(Config **config, const char *from, const char *instead, int count,
                          char **overrides);
-/* ERR_USAGE: out is there already and not force. */
-Status out_free(const char *out, bool force);
 
 void help_verb(FILE *out, const Verb *verb);
 void help_all(FILE *out);

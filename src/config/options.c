@@ -38,7 +38,7 @@ const Option options[] = {
     {"run.dir", &kind_text, AT(run.dir), "runs", NULL, LENGTH(1),
      .help = "Folder that holds the folders of runs."},
     {"run.fresh", &kind_bool, AT(run.fresh), "false", NULL,
-     .help = "Begin anew: what an earlier run left in the folder is moved to earlier-1 (-2, ...) in it; nothing is deleted. A job that Slurm starts again resumes."},
+     .help = "Begin anew: what an earlier run left in the folder is moved to earlier-1 (-2, ...) in it; nothing is deleted. A job that weft run or Slurm starts again resumes."},
     {"run.max_time", &kind_duration, AT(run.max_time), "none", NULL,
      .help = "Stop with a checkpoint and exit code 75 once the program has run so long, as 90s, 30m, 12h, 2d, 12:00:00 or 1-12:00:00; the next start counts anew."},
     {"run.order_log", &kind_text, AT(run.order_log), "", "none", LENGTH(1),
@@ -316,7 +316,7 @@ const Option options[] = {
     {"checkpoint.best_metric", &kind_enum, AT(checkpoint.best_metric), "auto", NULL,
      .help = "Figure of an evaluation by which best.h5, train.early_stop and the plateau schedule go; auto: top1 with train.loss softmax, auc with sigmoid, eval_loss with mse and of tokens."},
     {"checkpoint.resume", &kind_resume, AT(checkpoint.resume), "auto", NULL,
-     .help = "auto: resume from the run's newest good checkpoint; no: refuse a folder with an earlier run; PATH: begin from this file, then as auto."},
+     .help = "auto: resume from the run's newest good checkpoint; no: refuse a folder with an earlier run, but a job that weft run or Slurm starts again resumes; PATH: begin from this file, then as auto."},
 };
 /* clang-format on */
 const int option_count = sizeof options / sizeof options[0];

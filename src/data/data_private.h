@@ -224,9 +224,8 @@ typedef struct PartFile {
 } PartFile;
 /* called under hdf5_lock; negative: it failed */
 typedef herr_t PartPut(void *user, hid_t file);
-/* ERR_USAGE: out is there already and not force. */
-Status part_free_place(const char *out, bool force);
-/* Of a training set and, unless test is NULL, a test set. ERR_USAGE, too: they are one file. */
+/* file_free_place of a training set and, unless test is NULL, a test set. ERR_USAGE, too: they are
+ * one file. */
 Status part_free_places(const char *out, const char *test, bool force);
 /* ERR_USAGE: out, which may be NULL, is one of these files, by whatever name. */
 Status part_no_input(const char *out, const char *const *in, int count);

@@ -124,7 +124,7 @@ static Status find_files(FolderWork *work)
 {
     const FolderImport *import = work->import;
     FolderFiles *files = &work->files;
-    TRY(part_free_place(import->out, import->force));
+    TRY(file_free_place(import->out, import->force));
     TRY(import->list ? folder_list(files, import->dir, import->list)
                      : folder_scan(files, import->dir));
     if (files->count == 0) return fail(ERR_DATA, "%s: holds no pictures", import->dir);

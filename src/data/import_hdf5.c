@@ -172,7 +172,7 @@ Status data_import_hdf5(const char *file, const char *x, const char *y, const ch
 {
     Copy *copy = mem_new(sizeof *copy);
     SetFacts *facts = mem_new(sizeof *facts);
-    Status st = part_free_place(out, force);
+    Status st = file_free_place(out, force);
     if (st == OK) st = part_no_input(out, &file, 1);
     if (st == OK) st = facts_names(&copy->ask, file, x, y);
     if (st == OK) st = facts_ask(&copy->ask, facts);

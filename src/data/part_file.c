@@ -146,19 +146,11 @@ static Status reserve_again(const PartFile *p)
     return reserve(p, (int64_t)st.st_size);
 }
 
-Status part_free_place(const char *out, bool force)
-{
-    struct stat st;
-    if (lstat(out, &st) != 0 || force) return OK;
-    return fail(ERR_USAGE, "%s: is already there; choose another name, or replace it with --force",
-                out);
-}
-
 Status part_free_places(const char *out, const char *test, bool force)
 {
-    TRY(part_free_place(out, force));
+    TRY(file_free_place(out, force));
     if (!test) return OK;
-    TRY(part_free_place(test, force));
+    TRY(file_free_place(test, force));
     if (strcmp(out, test) != 0) return OK;
     return fail(ERR_USAGE, "%s: is named for training and for the test; give two names", out);
 }
@@ -177,7 +169,7 @@ Status part_no_input(const char *out, const char *const *in, int count)
 Status part_new(PartFile *p, const char *out, bool force, int64_t bytes, PartPut *put, void *user)
 {
     *p = (PartFile){.fd = -1};
-    TRY(part_free_place(out, force));
+    TRY(file_free_place(out, force));
     p->out = mem_text(out);
     p->part = mem_format("%s.part", out);
     Status st = part_create(p, bytes);

@@ -87,7 +87,7 @@ static void fields_fill(const TrainLine *line, char field[FIELDS][FIELD_CHARS])
         snprintf(field[FIELD_EPOCH], FIELD_CHARS, "epoch %lld", (long long)line->epoch);
     snprintf(field[FIELD_STEP], FIELD_CHARS, "step %.20s/%.20s", text_count(line->step, a),
              text_count(line->steps, b));
-    snprintf(field[FIELD_LOSS], FIELD_CHARS, "loss %.4f", line->loss);
+    snprintf(field[FIELD_LOSS], FIELD_CHARS, "loss %.4f", text_unsigned_nan(line->loss));
     if (!isnan(line->top1))
         snprintf(field[FIELD_TOP1], FIELD_CHARS, "%s %.1f %%", line->logits ? "accuracy" : "top-1",
                  100 * line->top1);
@@ -179,8 +179,8 @@ void progress_eval(Progress *progress, const EvalLine *line)
 {
     char count[32], figures[EVAL_CHARS];
     progress_break(progress);
-    printf("evaluation after step %lld: loss %.4f%s", (long long)line->step, line->loss,
-           text_eval(line, figures));
+    printf("evaluation after step %lld: loss %.4f%s", (long long)line->step,
+           text_unsigned_nan(line->loss), text_eval(line, figures));
     printf(" (%s %s, %.1f s)\n", text_count(line->samples, count), rows_name(line->tokens),
            line->seconds);
     fflush(stdout);

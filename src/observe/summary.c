@@ -8,7 +8,7 @@ static void print_accuracy(const EvalLine *eval, FILE *out)
     if (eval->samples == 0) return;
     const char *text = text_eval(eval, figures);
     fprintf(out, "  test         %s%sloss %.4f on %s %s\n", *text ? text + 2 : text,
-            *text ? ", " : "", eval->loss, text_count(eval->samples, count),
+            *text ? ", " : "", text_unsigned_nan(eval->loss), text_count(eval->samples, count),
             rows_name(eval->tokens));
 }
 

@@ -92,7 +92,8 @@ void border_end_step(Trainer *t, StepResult *result)
         die_as(ERR_DATA,
                "step %lld: the loss%s is %g; lower optim.lr, or look at the data with `weft data "
                "check`; the newest checkpoint stays as it is",
-               (long long)t->step, t->local ? " of this rank's share" : "", result->bad_loss);
+               (long long)t->step, t->local ? " of this rank's share" : "",
+               text_unsigned_nan(result->bad_loss));
     t->stop_asked |= result->stop_asked;
     t->save_asked |= result->save_asked;
     t->wish_asked |= result->wish_asked;

@@ -174,7 +174,7 @@ static double bad_value(const Look *look, int i)
     table->copy(table->stream(t->backend), host, held->at, (size_t)held->count * sizeof *host);
     table->sync(table->stream(t->backend));
     while (at + 1 < held->count && isfinite(host[at])) ++at;
-    double value = (double)host[at];
+    double value = text_unsigned_nan((double)host[at]);
     mem_free(&host);
     return value;
 }

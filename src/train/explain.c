@@ -73,6 +73,6 @@ Status explain(Trainer *t, const StepResult *result, char text[EXPLAIN_BYTES])
         put(text, 0,
             "but the same step made again, with a loss of %g, has nothing of it: memory or a "
             "processor is at fault",
-            loss);
+            text_unsigned_nan(loss));
     return OK;
 }

@@ -144,7 +144,8 @@ static Status find_bad(Run *r, StepResult *result, RunDue due)
     case BAD_NOTHING:
         return st;
     case BAD_LOSS:
-        return fail(ERR_DATA, "step %lld: the loss is %g", step, result->bad_loss);
+        return fail(ERR_DATA, "step %lld: the loss is %g", step,
+                    text_unsigned_nan(result->bad_loss));
     case BAD_SPIKE:
         return fail(ERR_DATA,
                     "step %lld: the loss is %g, a spike: %g deviations above the last %d losses "

@@ -24,6 +24,19 @@ static Status find_file(const char *path, bool *there)
     return fail(ERR_IO, "%s: cannot be looked for: %s", path, strerror(errno));
 }
 
+/* Has Slurm put this job back into its queue, or weft run started it again? Then what is here is
+ * its own. */
+static bool is_restarted(const Run *r)
+{
+    const char *count = getenv("SLURM_RESTART_COUNT");
+    return (count && atoi(count) > 0) || lease_follows_own(r->dir.lease);
+}
+
+static bool refuses_earlier(const Run *r)
+{
+    return r->config->checkpoint.resume == RESUME_NO && !is_restarted(r);
+}
+
 /* No checkpoint of its own, but perhaps files of a run that died before its first one. They stay:
  * only a better best.h5 replaces one, which must be of this configuration, then. */
 static Status begin_beside(const Run *r, char **path)
@@ -33,7 +46,7 @@ static Status begin_beside(const Run *r, char **path)
     bool best;
     TRY(run_dir_earlier(&r->dir, &earlier));
     Status st = find_file(r->dir.best, &best);
-    if (st == OK && earlier && c->checkpoint.resume == RESUME_NO)
+    if (st == OK && earlier && refuses_earlier(r))
         st = fail(ERR_CONFIG,
                   "%s already holds a run (%s): choose another run.name, or begin anew with "
                   "run.fresh=true",
@@ -46,27 +59,18 @@ static Status begin_beside(const Run *r, char **path)
     return st;
 }
 
-/* Has Slurm put this job back into its queue, or weft run started it again? Then what is here is
- * its own. */
-static bool is_restarted(const Run *r)
-{
-    const char *count = getenv("SLURM_RESTART_COUNT");
-    return (count && atoi(count) > 0) || lease_follows_own(r->dir.lease);
-}
-
 /* On rank 0: which checkpoint to go on from, *path NULL for none. What the run has of its own comes
  * first, so that the same command goes on after a stop, also where it began from a file. verified:
  * the newest one has been found not to load. */
 static Status choose_checkpoint(Run *r, bool verified, char **path)
 {
-    const Config *c = r->config;
     Status st = OK;
     *path = verified ? NULL : checkpoint_newest_unread(r->dir.checkpoints);
     if (!*path) st = checkpoint_newest(r->dir.checkpoints, r->good, path);
     if (st != OK) return nothing_changed(st);
     if (!*path) return begin_beside(r, path);
     r->goes_on = true;
-    if (c->checkpoint.resume == RESUME_NO) {
+    if (refuses_earlier(r)) {
         st = fail(ERR_CONFIG,
                   "%s already holds a run (%s): choose another run.name, or continue with "
                   "checkpoint.resume=auto",

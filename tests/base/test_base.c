@@ -120,6 +120,15 @@ static void test_bytes(void)
     check_bytes(1e300, "999999.0 PB");
 }
 
+static void test_unsigned_nan(void)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%g %g %g", text_unsigned_nan(-(double)NAN),
+             text_unsigned_nan((double)NAN), text_unsigned_nan(-INFINITY));
+    CU_ASSERT_STRING_EQUAL(text, "nan nan -inf");
+    CU_ASSERT_EQUAL(text_unsigned_nan(-1.5), -1.5);
+}
+
 static void say_as_rank_1(void)
 {
     log_init(false);
@@ -263,5 +272,5 @@ static void test_file_describe(void)
 
 TEST_MAIN("base", {"fail", test_fail}, {"memory", test_memory}, {"pages", test_pages},
           {"clock", test_clock}, {"nearest", test_nearest}, {"bytes", test_bytes},
-          {"seconds", test_seconds}, {"log", test_log}, {"die", test_die}, {"colour", test_colour},
-          {"files described", test_file_describe})
+          {"unsigned nan", test_unsigned_nan}, {"seconds", test_seconds}, {"log", test_log},
+          {"die", test_die}, {"colour", test_colour}, {"files described", test_file_describe})

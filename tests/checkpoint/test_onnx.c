@@ -178,7 +178,7 @@ static void beside(void)
     CU_ASSERT(data > 12288 && memmem(all, bytes, own, 300 * 8 * sizeof(float)));
     CU_ASSERT(memmem(all, bytes, own + 12288, 256) != NULL);
     const OnnxModel split = {.input = tokens(6), .most = (int64_t)bytes - 1};
-    CHECK_FAILS(export(GPT2, split, &made), ERR_USAGE, "x.onnx.data: is there already");
+    CHECK_FAILS(export(GPT2, split, &made), ERR_USAGE, "x.onnx.data: is already there");
     OnnxModel over = split;
     over.force = true;
     CHECK_OK(export(GPT2, over, &made));

@@ -20,6 +20,7 @@ done
 holds 'nothing stays in the folder' test -z "$(ls -A own)"
 check 64 'no-such-task' "$WEFT" doctor --probe no-such-task
 check 64 'the folder that runs will write to' timeout 60 "$WEFT" doctor a b
+check 64 'the name of the folder is empty' timeout 60 "$WEFT" doctor ''
 
 # a folder that does not answer, which takes its time
 traced() { timeout 100 strace -f -qq -o /dev/null "$@" "$WEFT" doctor own; }

@@ -75,7 +75,7 @@ if needs_pictures 'pictures of many sizes'; then
     check 0 '' "$WEFT" data import folder photos -o photos.h5 --store encoded
     check 78 'pictures of many sizes' "$WEFT" ckpt export $run --onnx -o no.onnx data.train=photos.h5
 fi
-check 64 'net.onnx: is there already' "$WEFT" ckpt export $run --onnx -o net.onnx
+check 64 'net.onnx: is already there' "$WEFT" ckpt export $run --onnx -o net.onnx
 cp net.onnx old.onnx
 touch old.onnx.data
 check 0 'removed old.onnx.data' "$WEFT" ckpt export $run --onnx -o old.onnx --force
@@ -86,8 +86,8 @@ check 65 'lacks ' "$WEFT" ckpt export net-back.h5 --onnx -o no.onnx --config gpt
 check 78 'tokens have no mean' "$WEFT" ckpt export gpt-back.h5 --onnx -o no.onnx --config gpt.yaml --normalize
 holds 'nothing is left of them' test ! -e no.onnx -a ! -e no.onnx.part
 
-check 64 'net-back.h5: is there already' "$WEFT" ckpt import net.safetensors -o net-back.h5
-check 64 'gpt.safetensors: is there already' "$WEFT" ckpt export net-back.h5 -o gpt.safetensors
+check 64 'net-back.h5: is already there' "$WEFT" ckpt import net.safetensors -o net-back.h5
+check 64 'gpt.safetensors: is already there' "$WEFT" ckpt export net-back.h5 -o gpt.safetensors
 cp net-back.h5 kept
 for bytes in 0 7 40 900; do
     head -c $bytes net.safetensors >cut.safetensors

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Nothing follows a symbolic link for a file that it will write: every file that a run leaves in its folder, and those that
+# Nothing replaces what is no file, and nothing follows a symbolic link for a file that it will write: every file that a run leaves in its folder, and those that
 # verbs write, with a link to a victim planted in its place. The victim stays as it was; weft refuses with a message, or puts
 # its own file where the link was.
 . "$(dirname "$0")/common.bash"
@@ -77,4 +77,24 @@ for kind in there dangling; do
     check 74 "symbolic link" "$WEFT" plan job.yaml --svg plan.svg
     spared plan.svg $kind
 done
+
+# what is no file is not replaced, by whatever name
+mkfifo pipe
+mkdir folder
+ln -s pipe to-pipe
+best=runs/r/checkpoints/best.h5
+for out in pipe folder to-pipe; do
+    check 64 "$out: is already there, and is no file" "$WEFT" data import idx x.idx y.idx -o $out
+    check 64 "$out: is already there, and is no file" "$WEFT" data import idx x.idx y.idx -o $out --force
+    check 64 "$out: is already there, and is no file" "$WEFT" data import hdf5 data.h5 -o $out --force
+    check 64 "$out: is already there, and is no file" "$WEFT" data import folder . -o $out --force
+    check 64 "$out: is already there, and is no file" "$WEFT" data import text job.yaml -o out.h5 --test $out --force
+    check 64 "$out: is already there, and is no file" "$WEFT" ckpt export $best -o $out --force
+    check 64 "$out: is already there, and is no file" "$WEFT" ckpt export $best --onnx -o $out --force
+    check 64 "$out: is already there, and is no file" "$WEFT" ckpt import none.safetensors -o $out --force
+    check 64 "$out: is already there, and is no file" "$WEFT" ckpt shrink $best --method l1 --sparsity .5 -o $out --force
+done
+mkfifo net.onnx.data
+check 64 'net.onnx.data: is already there, and is no file' "$WEFT" ckpt export $best --onnx -o net.onnx --force
+holds 'the pipes, the folder and the link are as they were' [ -p pipe -a -p net.onnx.data -a -d folder -a -L to-pipe ]
 finish

@@ -77,6 +77,7 @@ check 0 '' submit run run.name=anew train.steps=2
 check 0 'is kept in runs/anew/earlier-1' submit run run.name=anew train.steps=3 run.fresh=true
 export SLURM_RESTART_COUNT=1
 check 0 'this run is complete' submit run run.name=anew train.steps=3 run.fresh=true
+check 0 'this run is complete' submit run run.name=anew train.steps=3 checkpoint.resume=no
 unset SLURM_RESTART_COUNT
 : >queue
 check 137 '' submit '0 137' run.name=fresh

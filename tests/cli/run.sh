@@ -99,6 +99,15 @@ kill -TERM "$run"
 ends 'run.fresh' 75 'stopped as asked'
 holds 'moved aside once' test ! -e runs/fresh/earlier-2
 
+# checkpoint.resume=no refuses the run of another start, and not what its own first start has left.
+check 78 'already holds a run' timeout 60 "$WEFT" run -n 2 -- "$WEFT" train lenet.yaml run.name=fresh checkpoint.resume=no
+begin no -n 2 -- checkpoint.resume=no checkpoint.every_steps=3
+until_true another no ''
+kill -KILL "$(rank_of no 1)"
+until_true grep -q 'resuming from runs/no/checkpoints/' err
+kill -TERM "$run"
+ends 'checkpoint.resume=no' 75 'stopped as asked'
+
 # Which ends lead to another start: a stand-in for weft that leaves the checkpoint of a step and ends with a code, as the lines of
 # `plan` say, or, at their end, as the last one.
 mkdir -p runs/fake/checkpoints

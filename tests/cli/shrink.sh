@@ -37,7 +37,7 @@ check 0 'wrote zero.h5' "$WEFT" ckpt shrink "$from" --method fpgm --sparsity 0 -
 check 0 'to the bit' "$WEFT" ckpt diff "$from" zero.h5
 check 0 '    8 -> 4      layer1.0.conv1' shrink -o half.h5
 holds 'parameters are named' grep -q '^parameters  176258 -> 44' both
-check 64 'is there already' shrink -o half.h5
+check 64 'is already there' shrink -o half.h5
 for method in l2 fpgm slim; do
     check 0 '"parameters_left":' "$WEFT" ckpt shrink "$from" --method $method --sparsity .5 -o $method.h5 --json
 done

@@ -59,6 +59,35 @@ until_true grep -q 'resuming from runs/fresh1/checkpoints/' err
 kill -TERM "$run"
 ends 'going on without it' 75 'start the same command again'
 
+# Ctrl-Z: launcher and ranks sleep, longer than a watchdog would stand, and go on together, longer than one needs to speak.
+state() { ps -o stat= -p "$1" | grep -q "^$2"; }
+sleepers=() names='two run lone'
+"$WEFT" train -n 2 lenet.yaml run.name=two >two.log 2>&1 </dev/null & sleepers+=($!)
+"$WEFT" run -n 2 -- "$WEFT" train lenet.yaml run.name=run >run.log 2>&1 </dev/null & sleepers+=($!)
+"$WEFT" run -- "$WEFT" train lenet.yaml run.name=lone >lone.log 2>&1 </dev/null & sleepers+=($!)
+for name in $names; do until_true grep -q 'step 2/' $name.log; done
+ranks=$(for name in $names; do own "^$WEFT train lenet.yaml run.name=$name"; done)
+holds "five ranks: $ranks" test "$(echo "$ranks" | wc -l)" = 5
+kill -TSTP "${sleepers[@]}"
+for p in "${sleepers[@]}" $ranks; do holds "process $p sleeps" until_true state "$p" T; done
+lines=$(cat runs/{two,run,lone}/metrics.jsonl | wc -l)
+sleep 6
+holds 'nothing was trained meanwhile' test "$(cat runs/{two,run,lone}/metrics.jsonl | wc -l)" = "$lines"
+kill -CONT "${sleepers[@]}"
+for p in $ranks; do holds "process $p goes on" until_true state "$p" '[^T]'; done
+sleep 6
+for name in $names; do
+    lines=$(wc -l <runs/$name/metrics.jsonl)
+    holds "$name: it goes on" until_true eval "[ \"\$(wc -l <runs/$name/metrics.jsonl)\" -gt $lines ]"
+done
+kill -TERM "${sleepers[@]}"
+for p in "${sleepers[@]}"; do
+    rc=0
+    wait "$p" || rc=$?
+    holds "suspended, then ended: exit code 75, not $rc" test $rc = 75
+done
+holds "a suspended job is no hang: $(grep -h 'error:\|start 2' {two,run,lone}.log)" test -z "$(grep 'error:\|start 2' {two,run,lone}.log)"
+
 # Under plain mpirun it passes these two on.
 for signal in USR1 USR2; do
     rm -f out err
