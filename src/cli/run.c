@@ -140,11 +140,35 @@ static Status prepare_again(Supervisor *s, int code)
     return supervise_gather(s, true);
 }
 
-static void say_loss(Supervisor *s, int code)
+/* mpirun has started none on this host, for the reason *why (owned): where not even the first ones
+ * can be started another try would end likewise. */
+static Status not_started(const Supervisor *s, char **why)
 {
+    static const char says[] = "the ranks could not be started; mpirun says:";
+    Status status = OK;
+    if (s->start == 1)
+        status = fail(ERR_USAGE, "weft run: %s\n%s", says, *why);
+    else
+        log_error("weft run: start %d: %s\n%s", s->start, says, *why);
+    mem_free(why);
+    return status;
+}
+
+/* What the start has ended with. Where no rank has begun, perhaps none could be started: on this
+ * host mpirun is asked; of other hosts it has said what it knows. */
+static Status say_loss(Supervisor *s, int code)
+{
+    bool begun = attend_begun(&s->attend) || attend_status(code), here = s->hosts.count == 0;
+    char *why = here && !begun ? mpirun_refusal(s->ranks, s->command[0]) : NULL;
+    if (why) return not_started(s, &why);
     char *loss = attend_loss(&s->attend, code);
-    log_error("weft run: start %d: %s", s->start, loss);
+    if (here || begun)
+        log_error("weft run: start %d: %s", s->start, loss);
+    else
+        log_error("weft run: start %d: %s, or none could be started: %s's words above say which",
+                  s->start, loss, s->attend.starter);
     mem_free(&loss);
+    return OK;
 }
 
 /* OK: *again, or the training is done. */
@@ -159,7 +183,7 @@ static Status judge(Supervisor *s, int code, bool *again)
     if (is_final(code))
         return fail((Status)code, "weft run: not started again: exit code %d would come again",
                     code);
-    say_loss(s, code);
+    TRY(say_loss(s, code));
     TRY(prepare_again(s, code));
     *again = true;
     return OK;

@@ -75,6 +75,37 @@ kill -KILL "$(rank_of alone)"
 ends 'a rank alone' 0 'start 2: 1 rank, from step '
 check 0 '' "$WEFT" ckpt diff runs/quiet/$end runs/alone/$end
 
+# Ranks that cannot be started: why, in mpirun's words, and no other try.
+check 64 'could not be started; mpirun says:' timeout 60 "$WEFT" run -n 2 -- "$dir/none" train lenet.yaml run.name=none
+says "$dir/none"
+says_not 'signal'
+says_not 'start 2'
+check 64 "$dir/none cannot be run: No such file" timeout 60 "$WEFT" run -- "$dir/none" train lenet.yaml run.name=none
+# an mpirun that ends with the codes of the file `codes`, a line each time, and says why where it may
+mkdir refusing
+cat >refusing/mpirun <<'SH'
+#!/bin/sh
+echo >>calls
+code=$(sed -n "$(wc -l <calls)p" codes)
+[ "$code" = 0 ] || [ "$OMPI_MCA_orte_execute_quiet" = 1 ] || echo 'there is no room'
+exit "$code"
+SH
+chmod +x refusing/mpirun
+refused() { # CODE TEXT CODES WORDS... : weft with the words
+    rm -f calls
+    printf '%b\n' "$3" >codes
+    check "$1" "$2" env PATH="$dir/refusing:$PATH" timeout 60 "$WEFT" "${@:4}"
+}
+refused 74 'could not be started; mpirun says:' '132\n1' train -n 2 lenet.yaml run.name=none
+says 'there is no room'
+refused 0 'start 2: the ranks could not be started; mpirun says:' '74\n132\n132\n0' run -n 2 -- weft train lenet.yaml run.name=none
+says 'there is no room'
+refused 74 'start 1: a rank was killed by signal 9' '137\n0' run -n 2 --max-restarts 0 -- weft train lenet.yaml run.name=none
+
+# Ranks that end by themselves: none of those that mpirun kills then is called lost.
+check 74 'start 1: the ranks ended with exit code 74' timeout 60 "$WEFT" run -n 2 --max-restarts 0 -- weft train lenet.yaml run.dir=/proc/none
+says_not 'was lost'
+
 # A wish to stop is no loss.
 for signal in TERM INT HUP USR1; do
     begin stop$signal -n 2 --
@@ -169,7 +200,7 @@ cat >bin/mpirun <<SH
 #!/bin/sh
 [ "\$1" = --host ] || exec $mpirun "\$@"
 echo "\$2" >>asked
-for host in \$(echo "\$2" | tr ',' ' '); do [ -e "$PWD/up/\${host%:*}" ] || exit 1; done
+for host in \$(echo "\$2" | tr ',' ' '); do [ -e "$PWD/up/\${host%:*}" ] || exit 255; done
 shift 2
 [ "\$1" != --map-by ] || shift 2
 exec $mpirun --oversubscribe "\$@"
@@ -177,6 +208,12 @@ SH
 chmod +x bin/mpirun
 PATH=$PWD/bin:$PATH
 printf '# three of them\na slots=1\nb:1\nc\n' >three.hosts
+printf 'd\n' >unknown.hosts
+begin unknown --hostfile unknown.hosts --
+until_true grep -q 'too few hosts answer: waiting for them' err
+says "start 1: a rank was lost (mpirun's exit code is 255), or none could be started: mpirun's words above say which"
+kill -TERM "$run"
+ends 'no host answers' 75 'stopped as asked'
 check 64 'have room for 3' "$WEFT" run -n 4 --hostfile three.hosts -- weft train lenet.yaml
 begin hosts --hostfile three.hosts --nnodes 2 -- train.steps=800 checkpoint.every_steps=20
 until_true another hosts ''
