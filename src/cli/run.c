@@ -5,8 +5,6 @@
  * a neighbour. */
 #include "supervise.h"
 
-#include "checkpoint.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -113,7 +111,7 @@ static Status give_up(Supervisor *s, int code, const char *why)
 {
     bool crash = code == ERR_BUG || attend_crashed(&s->attend, code);
     return fail(crash ? ERR_BUG : ERR_IO, "weft run: not started again: %s%s", why,
-                s->step >= 0 ? "; its checkpoints stay" : "");
+                s->any ? "; its checkpoints stay" : "");
 }
 
 /* A signal has come: what the ranks made of it. */
@@ -122,17 +120,29 @@ static Status stopped(Supervisor *s, int code)
     if (code == OK) return OK;
     if (s->attend.ends > 1) return fail((Status)code, "weft run: ended at once, as asked twice");
     if (is_final(code)) return fail((Status)code, "weft run: ended with exit code %d", code);
-    return fail(
-        ERR_STOPPED, "weft run: stopped as asked%s: start the same command again to continue",
-        in_order(s) || s->step < 0 ? "" : "; what came after the newest checkpoint is lost");
+    return fail(ERR_STOPPED,
+                "weft run: stopped as asked%s: start the same command again to continue",
+                in_order(s) || !s->any ? "" : "; what came after the newest checkpoint is lost");
+}
+
+/* What the last start has left, which is progress, or what was there before the first one. Other
+ * files may be damaged, or of another time. */
+static Status look_for_checkpoints(Supervisor *s, bool *progress)
+{
+    int64_t step;
+    TRY(checkpoint_new_step(s->checkpoints, s->seen, &step));
+    *progress = step >= 0;
+    s->any |= *progress;
+    if (*progress && s->start > 0) s->step = step;
+    return OK;
 }
 
 /* After a loss: is another start to be made? The first one comes at once. */
 static Status prepare_again(Supervisor *s, int code)
 {
-    int64_t before = s->step;
-    TRY(checkpoint_last_step(s->checkpoints, &s->step));
-    s->fruitless = s->step > before ? 0 : s->fruitless + 1;
+    bool progress;
+    TRY(look_for_checkpoints(s, &progress));
+    s->fruitless = progress ? 0 : s->fruitless + 1;
     if (s->fruitless >= STUCK)
         return give_up(s, code, "three starts in turn brought no newer checkpoint");
     if (s->start > s->flags->restarts) return give_up(s, code, "--max-restarts is reached");
@@ -191,9 +201,9 @@ static Status judge(Supervisor *s, int code, bool *again)
 
 static Status supervise(Supervisor *s)
 {
-    bool again = true;
+    bool again = true, progress;
     TRY(supervise_gather(s, false));
-    if (!s->config->run.fresh) TRY(checkpoint_last_step(s->checkpoints, &s->step));
+    TRY(look_for_checkpoints(s, &progress));
     while (again) {
         int code = 0;
         TRY(start_once(s, &code));

@@ -130,15 +130,22 @@ kill -TERM "$run"
 ends 'run.fresh' 75 'stopped as asked'
 holds 'moved aside once' test ! -e runs/fresh/earlier-2
 
-# Which ends lead to another start: a stand-in for weft that leaves the checkpoint of a step and ends with a code, as the lines of
-# `plan` say, or, at their end, as the last one.
+# Which ends lead to another start: a stand-in for weft that leaves the checkpoint of a step (0: none, x: a damaged one with a large
+# number) and ends with a code, as the lines of `plan` say, or, at their end, as the last one.
 mkdir -p runs/fake/checkpoints
-cat >fake <<'SH'
+cat >fake <<SH
 #!/bin/sh
+checkpoint=runs/quiet/$end
+SH
+cat >>fake <<'SH'
 echo start >>starts
 line=$(sed -n "$(wc -l <starts)p" plan)
 set -- ${line:-$(tail -n 1 plan)}
-[ "$1" = 0 ] || : >"runs/fake/checkpoints/step-0000000$1.h5"
+case $1 in
+0) ;;
+x) echo x >runs/fake/checkpoints/step-00009999.h5 ;;
+*) cp "$checkpoint" "runs/fake/checkpoints/step-0000000$1.h5" ;;
+esac
 [ "$2" -gt 128 ] && kill -$(($2 - 128)) $$
 exit "$2"
 SH
@@ -163,6 +170,10 @@ starts 70 3 'three starts in turn' '0 139'
 starts 74 3 'three starts in turn' '0 1'
 starts 0 6 'start 6: 1 rank, from step 5' '1 137\n2 74\n3 75\n4 70\n5 139\n5 0'
 starts 74 6 'three starts in turn' '1 137\n0 137\n2 137\n0 137\n0 137\n0 137'
+starts 0 6 'start 6: 1 rank, from step 4' '1 137\nx 137\n2 137\n3 137\n4 137\n0 0' # the damaged one is neither progress nor where it goes on
+says 'start 3: 1 rank, from step 1'
+starts 74 3 'three starts in turn' 'x 137'
+starts 0 5 'start 5: 1 rank, from step 2' '2 137\n1 137\n3 137\n2 137\n0 0' # older than one that has turned out not to load
 starts 74 3 '--max-restarts is reached' '1 137\n2 137\n3 137\n4 0' --max-restarts 2
 starts 74 1 '--max-restarts is reached' '1 137' --max-restarts 0
 printf '0 137\n' >plan
