@@ -37,6 +37,8 @@ static const Flag flags[] = {
 static Status make_log_folder(Supervisor *s)
 {
     char root[PATH_MAX], path[PATH_MAX + 32];
+    /* that of a run around this one is not meant */
+    unsetenv("WEFT_LOG_DIR");
     if (!s->flags->logs) return OK;
     if (mkdir(s->flags->logs, 0777) != 0 && errno != EEXIST)
         return fail(ERR_IO, "--log-dir %s: cannot be made: %s", s->flags->logs, strerror(errno));

@@ -104,6 +104,10 @@ static Status find_hosts(Supervisor *s)
     if (each == 0 && f->ranks > 0 && f->nodes > 0) each = (f->ranks + f->nodes - 1) / f->nodes;
     TRY(hosts_init(&s->hosts, f->hostfile, (int)each));
     if (f->starter >= 0) s->hosts.starter = (Starter)f->starter;
+    if (s->hosts.starter == STARTER_SRUN && s->hosts.count == 0)
+        return fail(ERR_USAGE, "--launcher srun: this is no batch job, and there is no --hostfile: "
+                               "srun needs hosts to start ranks on (salloc, sbatch), mpirun does "
+                               "not");
     return OK;
 }
 

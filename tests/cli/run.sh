@@ -47,6 +47,7 @@ check 64 '-n belongs before the --' "$WEFT" run -- weft train -n 2 lenet.yaml
 check 66 'no.yaml' "$WEFT" run -n 2 -- weft train no.yaml
 check 78 'optim.lrr' "$WEFT" run -n 2 -- weft train lenet.yaml optim.lrr=1
 check 64 'this is no batch job on several hosts' "$WEFT" run --nnodes 2 -- weft train lenet.yaml
+check 64 'srun needs hosts' timeout 20 "$WEFT" run -n 2 --launcher srun -- weft train lenet.yaml
 check 66 'no.hosts' "$WEFT" run --hostfile no.hosts -- weft train lenet.yaml
 printf 'a slots=x\n' >bad.hosts
 check 64 'bad.hosts:1: expected NAME' "$WEFT" run --hostfile bad.hosts -- weft train lenet.yaml
@@ -67,6 +68,9 @@ holds 'what rank 0 says is in its file' grep -q 'resuming from runs/killed/check
 holds 'and nowhere else' test -z "$(grep 'step [0-9]*/' both)"
 holds 'the folder knows that its owner has ended' grep -q '"start":2,.*"ended":true' runs/killed/owner-*
 check 0 'start-3' timeout 60 "$WEFT" run --log-dir logs -- weft train lenet.yaml run.name=killed train.steps=800
+mkdir others
+check 0 'step 2/' env WEFT_LOG_DIR="$dir/others" timeout 60 "$WEFT" run -n 2 -- weft train lenet.yaml run.name=inner train.steps=2
+holds 'nothing is written to the folder of another run' test -z "$(ls others)"
 
 # One rank needs no mpirun.
 begin alone -- train.steps=800 checkpoint.every_steps=20
