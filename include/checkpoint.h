@@ -189,11 +189,12 @@ Status checkpoint_list_blocks(const World *world, const char *path, CheckpointLi
 void checkpoint_list_fini(CheckpointList *list);
 /* Only the attributes. Not collective. */
 Status checkpoint_read_meta(const char *path, CheckpointMeta *meta);
-/* Which files this process has read back as good, as they were then. Owner: the caller. */
+/* Which files this process has read back as good, or seen, as they were then. Owner: the
+ * caller. */
 typedef struct GoodFiles GoodFiles;
 GoodFiles *good_files_new(void);
 void good_files_free(GoodFiles **good);
-/* has just been read back */
+/* has just been read back, or seen */
 void good_files_add(GoodFiles *good, const char *path);
 /* Is path one of them, by this or another name? */
 bool good_files_know(const GoodFiles *good, const char *path);
@@ -206,9 +207,10 @@ Status checkpoint_newest(const char *dir, GoodFiles *good, char **path);
  * where there is none, or its table and attributes are not whole; then checkpoint_newest
  * finds the one to load, or why there is none. Owner: the caller. Not collective. */
 char *checkpoint_newest_unread(const char *dir);
-/* The step of the newest "step-*.h5" in dir, which is not opened; -1: there is none. ERR_IO. Not
+/* The step of the newest "step-*.h5" in dir that is not in seen and opens as a checkpoint (its
+ * tensors are not read); -1: there is none. All that are there are added to seen. ERR_IO. Not
  * collective. */
-Status checkpoint_last_step(const char *dir, int64_t *step);
+Status checkpoint_new_step(const char *dir, GoodFiles *seen, int64_t *step);
 /* Removes what is older than the newest `keep` good step-*.h5 (keep 0: nothing; those not known as
  * good are read), and what saves that died left as *.part. A file that does not load counts for
  * nothing; best.h5 stays. Not collective. */

@@ -100,7 +100,7 @@ Status checkpoint_verify(const char *path, CheckpointMeta *meta)
     return status;
 }
 
-/* a file as it was when it was read back */
+/* a file as it was when it was read back, or seen */
 typedef struct GoodFile {
     dev_t device;
     ino_t inode;
@@ -225,30 +225,39 @@ Status checkpoint_newest(const char *dir, GoodFiles *good, char **path)
     return status;
 }
 
+/* Are its table and attributes whole? */
+static bool opens(const char *path)
+{
+    CheckpointMeta meta = {0};
+    StoredFile file;
+    Status status = stored_open(&file, path);
+    if (status == OK) status = stored_list(&file);
+    if (status == OK) status = stored_meta(&file, &meta);
+    checkpoint_meta_fini(&meta);
+    stored_close(&file);
+    return status == OK;
+}
+
 char *checkpoint_newest_unread(const char *dir)
 {
     FolderList list;
-    CheckpointMeta meta = {0};
-    StoredFile file = {.fd = -1, .id = -1};
-    Status status = folder_list_init(&list, dir);
-    if (status == OK && list.count == 0) status = ERR_NOINPUT;
-    if (status == OK) {
-        status = stored_open(&file, list.entry[0].path);
-        if (status == OK) status = stored_list(&file);
-        if (status == OK) status = stored_meta(&file, &meta);
-        checkpoint_meta_fini(&meta);
-        stored_close(&file);
-    }
-    char *path = status == OK ? mem_text(list.entry[0].path) : NULL;
+    bool good = folder_list_init(&list, dir) == OK && list.count > 0 && opens(list.entry[0].path);
+    char *path = good ? mem_text(list.entry[0].path) : NULL;
     folder_list_fini(&list);
     return path;
 }
 
-Status checkpoint_last_step(const char *dir, int64_t *step)
+Status checkpoint_new_step(const char *dir, GoodFiles *seen, int64_t *step)
 {
     FolderList list;
     Status status = folder_list_init(&list, dir);
-    *step = list.count > 0 ? list.entry[0].step : -1;
+    *step = -1;
+    for (int i = 0; i < list.count; ++i) {
+        const FolderEntry *entry = &list.entry[i];
+        if (*step < 0 && !good_files_know(seen, entry->path) && opens(entry->path))
+            *step = entry->step;
+        good_files_add(seen, entry->path);
+    }
     folder_list_fini(&list);
     return status;
 }

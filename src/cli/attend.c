@@ -132,9 +132,12 @@ static _Noreturn void run_child(const Attend *a, char *const *words)
     become_child();
     restore_signals(&a->before, a->lasts && !a->alone);
     execvp(words[0], words);
-    log_error("the ranks are started by %s, which cannot be run: %s; put your MPI's mpirun in "
-              "PATH, or start the ranks yourself (srun weft ...)",
-              words[0], strerror(errno));
+    if (a->alone)
+        log_error("%s cannot be run: %s", words[0], strerror(errno));
+    else
+        log_error("the ranks are started by %s, which cannot be run: %s; put your MPI's mpirun in "
+                  "PATH, or start the ranks yourself (srun weft ...)",
+                  words[0], strerror(errno));
     _exit(ERR_USAGE);
 }
 
@@ -142,6 +145,7 @@ Status attend_run(Attend *a, char *const *words, int ranks, bool lasts, int *cod
 {
     a->lasts = lasts;
     a->killed = 0;
+    snprintf(a->starter, sizeof a->starter, "%s", words[0]);
     fflush(NULL);
     watch_init(&a->watch, ranks, a->signals);
     a->process = fork();
@@ -176,25 +180,39 @@ bool attend_rest(Attend *a, double seconds)
     }
 }
 
+bool attend_begun(Attend *a)
+{
+    (void)watch_lost(&a->watch);
+    return a->alone || a->watch.met > 0;
+}
+
+/* 128 and a signal, as a shell gives it, and mpirun; numbers beyond are its own. 0: no signal. */
+static int signal_of(int code)
+{
+    return code > 128 && code < 128 + NSIG ? code - 128 : 0;
+}
+
 char *attend_loss(Attend *a, int code)
 {
     const WatchedRank *rank = watch_lost(&a->watch);
     char who[64] = "a rank";
-    int number = code > 128 ? code - 128 : 0;
+    int number = signal_of(code);
+    if (!number && (a->alone || attend_status(code)))
+        return mem_format("the rank%s ended with exit code %d", a->alone ? "" : "s", code);
     if (a->killed && !a->alone)
-        snprintf(who, sizeof who, "mpirun (process %d)", (int)a->process);
+        snprintf(who, sizeof who, "%s (process %d)", a->starter, (int)a->process);
     else if (rank && rank->number >= 0)
         snprintf(who, sizeof who, "rank %d (process %d)", rank->number, (int)rank->process);
     if (number)
         return mem_format("%s was killed by signal %d (%s)%s", who, number, strsignal(number),
                           number == SIGKILL ? ": was memory short? The system's log says" : "");
-    return mem_format("%s was lost (mpirun's exit code is %d)", who, code);
+    return mem_format("%s was lost (%s's exit code is %d)", who, a->starter, code);
 }
 
-bool attend_crashed(const Attend *a, int code)
+bool attend_crashed(Attend *a, int code)
 {
-    int number = code - 128;
-    if (a->killed && !a->alone) return false;
+    int number = signal_of(code);
+    if (!attend_begun(a) || (a->killed && !a->alone)) return false;
     return number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE ||
            number == SIGABRT || number == SIGTRAP || number == SIGSYS;
 }

@@ -26,6 +26,8 @@ typedef struct Attend {
     bool lasts;
     /* by this signal the process ended; 0: by none */
     int killed;
+    /* its name */
+    char starter[16];
     Watch watch;
 } Attend;
 
@@ -39,10 +41,15 @@ Status attend_run(Attend *attend, char *const *words, int ranks, bool lasts, int
 void attend_fini_run(Attend *attend);
 /* Waits without ranks; true: a signal has come. */
 bool attend_rest(Attend *attend, double seconds);
-/* "rank 1 (process 17) was killed by signal 9 (Killed)". Owner: the caller. */
+/* Once they have ended: has any rank on this host begun? */
+bool attend_begun(Attend *attend);
+/* "rank 1 (process 17) was killed by signal 9 (Killed)"; of weft's own exit codes, with which ranks
+ * end by themselves while others are killed for it: "the ranks ended with exit code 74". Owner: the
+ * caller. */
 char *attend_loss(Attend *attend, int code);
-/* Is that a signal that a program brings upon itself? Of an exit code; not of mpirun's own. */
-bool attend_crashed(const Attend *attend, int code);
+/* Is that a signal that a program brings upon itself? Of an exit code; not of mpirun's own, which
+ * may be such a number, too, where no rank has begun. */
+bool attend_crashed(Attend *attend, int code);
 /* Is it an exit code of weft's? */
 bool attend_status(int code);
 /* In a new process: out of reach of the terminal's Ctrl-C, and not outliving its parent. Nobody

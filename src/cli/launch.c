@@ -78,6 +78,27 @@ char **mpirun_words(int ranks, char *const *command)
     return w.word;
 }
 
+char *mpirun_refusal(int ranks, char *program)
+{
+    static const char *const before[] = {"env", "-u", WATCH_VARIABLE,
+                                         "OMPI_MCA_orte_execute_quiet=0",
+                                         "PRTE_MCA_prte_execute_quiet=0"};
+    static const double LIMIT_S = 60;
+    char *command[] = {program, "--version", NULL}, **mpirun = mpirun_words(ranks, command);
+    /* a message's length */
+    char text[4096];
+    Words w = {0};
+    for (size_t i = 0; i < sizeof before / sizeof *before; ++i) words_add(&w, mem_text(before[i]));
+    for (int i = 0; mpirun[i]; ++i) words_add(&w, mem_text(mpirun[i]));
+    int code = command_ask(w.word, LIMIT_S, text, sizeof text);
+    words_free(w.word);
+    words_free(mpirun);
+    if (code == 0 || code == COMMAND_SILENT) return NULL;
+    size_t length = strlen(text);
+    while (length > 0 && text[length - 1] == '\n') text[--length] = 0;
+    return length > 0 ? mem_text(text) : mem_format("nothing (its exit code is %d)", code);
+}
+
 /* This program with the words of main but -n, under mpirun. */
 static char **own_words(int ranks, char *const *words)
 {
@@ -113,6 +134,18 @@ static Status lost(const Ranks *ranks, Attend *a, int code)
     return status;
 }
 
+/* Where mpirun cannot start them: says why. */
+static bool cannot_start(const Ranks *ranks)
+{
+    char path[4096];
+    bool found = program_path(path, sizeof path);
+    char *why = mpirun_refusal(ranks->count, found ? path : ranks->words[0]);
+    if (why) log_error("the ranks could not be started; mpirun says:\n%s", why);
+    bool cannot = why != NULL;
+    mem_free(&why);
+    return cannot;
+}
+
 /* The exit code of a command whose mpirun has ended with `code`. */
 static int judge(const Ranks *ranks, Attend *a, int code)
 {
@@ -130,9 +163,9 @@ static int judge(const Ranks *ranks, Attend *a, int code)
         log_info("stopped before the first step, so nothing is lost: start the same command again");
         return ERR_STOPPED;
     }
-    (void)watch_lost(&a->watch);
-    if (code < 128 && a->watch.met == 0)
-        return code; /* mpirun could not start them, and has said why */
+    if (attend_begun(a)) return lost(ranks, a, code);
+    if (!a->first && cannot_start(ranks)) return ERR_IO;
+    if (code < 128) return code;
     return lost(ranks, a, code);
 }
 

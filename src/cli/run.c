@@ -5,8 +5,6 @@
  * a neighbour. */
 #include "supervise.h"
 
-#include "checkpoint.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -39,6 +37,8 @@ static const Flag flags[] = {
 static Status make_log_folder(Supervisor *s)
 {
     char root[PATH_MAX], path[PATH_MAX + 32];
+    /* that of a run around this one is not meant */
+    unsetenv("WEFT_LOG_DIR");
     if (!s->flags->logs) return OK;
     if (mkdir(s->flags->logs, 0777) != 0 && errno != EEXIST)
         return fail(ERR_IO, "--log-dir %s: cannot be made: %s", s->flags->logs, strerror(errno));
@@ -113,7 +113,7 @@ static Status give_up(Supervisor *s, int code, const char *why)
 {
     bool crash = code == ERR_BUG || attend_crashed(&s->attend, code);
     return fail(crash ? ERR_BUG : ERR_IO, "weft run: not started again: %s%s", why,
-                s->step >= 0 ? "; its checkpoints stay" : "");
+                s->any ? "; its checkpoints stay" : "");
 }
 
 /* A signal has come: what the ranks made of it. */
@@ -122,17 +122,29 @@ static Status stopped(Supervisor *s, int code)
     if (code == OK) return OK;
     if (s->attend.ends > 1) return fail((Status)code, "weft run: ended at once, as asked twice");
     if (is_final(code)) return fail((Status)code, "weft run: ended with exit code %d", code);
-    return fail(
-        ERR_STOPPED, "weft run: stopped as asked%s: start the same command again to continue",
-        in_order(s) || s->step < 0 ? "" : "; what came after the newest checkpoint is lost");
+    return fail(ERR_STOPPED,
+                "weft run: stopped as asked%s: start the same command again to continue",
+                in_order(s) || !s->any ? "" : "; what came after the newest checkpoint is lost");
+}
+
+/* What the last start has left, which is progress, or what was there before the first one. Other
+ * files may be damaged, or of another time. */
+static Status look_for_checkpoints(Supervisor *s, bool *progress)
+{
+    int64_t step;
+    TRY(checkpoint_new_step(s->checkpoints, s->seen, &step));
+    *progress = step >= 0;
+    s->any |= *progress;
+    if (*progress && s->start > 0) s->step = step;
+    return OK;
 }
 
 /* After a loss: is another start to be made? The first one comes at once. */
 static Status prepare_again(Supervisor *s, int code)
 {
-    int64_t before = s->step;
-    TRY(checkpoint_last_step(s->checkpoints, &s->step));
-    s->fruitless = s->step > before ? 0 : s->fruitless + 1;
+    bool progress;
+    TRY(look_for_checkpoints(s, &progress));
+    s->fruitless = progress ? 0 : s->fruitless + 1;
     if (s->fruitless >= STUCK)
         return give_up(s, code, "three starts in turn brought no newer checkpoint");
     if (s->start > s->flags->restarts) return give_up(s, code, "--max-restarts is reached");
@@ -140,11 +152,35 @@ static Status prepare_again(Supervisor *s, int code)
     return supervise_gather(s, true);
 }
 
-static void say_loss(Supervisor *s, int code)
+/* mpirun has started none on this host, for the reason *why (owned): where not even the first ones
+ * can be started another try would end likewise. */
+static Status not_started(const Supervisor *s, char **why)
 {
+    static const char says[] = "the ranks could not be started; mpirun says:";
+    Status status = OK;
+    if (s->start == 1)
+        status = fail(ERR_USAGE, "weft run: %s\n%s", says, *why);
+    else
+        log_error("weft run: start %d: %s\n%s", s->start, says, *why);
+    mem_free(why);
+    return status;
+}
+
+/* What the start has ended with. Where no rank has begun, perhaps none could be started: on this
+ * host mpirun is asked; of other hosts it has said what it knows. */
+static Status say_loss(Supervisor *s, int code)
+{
+    bool begun = attend_begun(&s->attend) || attend_status(code), here = s->hosts.count == 0;
+    char *why = here && !begun ? mpirun_refusal(s->ranks, s->command[0]) : NULL;
+    if (why) return not_started(s, &why);
     char *loss = attend_loss(&s->attend, code);
-    log_error("weft run: start %d: %s", s->start, loss);
+    if (here || begun)
+        log_error("weft run: start %d: %s", s->start, loss);
+    else
+        log_error("weft run: start %d: %s, or none could be started: %s's words above say which",
+                  s->start, loss, s->attend.starter);
     mem_free(&loss);
+    return OK;
 }
 
 /* OK: *again, or the training is done. */
@@ -159,7 +195,7 @@ static Status judge(Supervisor *s, int code, bool *again)
     if (is_final(code))
         return fail((Status)code, "weft run: not started again: exit code %d would come again",
                     code);
-    say_loss(s, code);
+    TRY(say_loss(s, code));
     TRY(prepare_again(s, code));
     *again = true;
     return OK;
@@ -167,9 +203,9 @@ static Status judge(Supervisor *s, int code, bool *again)
 
 static Status supervise(Supervisor *s)
 {
-    bool again = true;
+    bool again = true, progress;
     TRY(supervise_gather(s, false));
-    if (!s->config->run.fresh) TRY(checkpoint_last_step(s->checkpoints, &s->step));
+    TRY(look_for_checkpoints(s, &progress));
     while (again) {
         int code = 0;
         TRY(start_once(s, &code));

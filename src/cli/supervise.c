@@ -4,7 +4,6 @@
  * stay the same more often. */
 #include "supervise.h"
 
-#include "checkpoint.h"
 #include "train.h"
 
 #include <errno.h>
@@ -105,6 +104,10 @@ static Status find_hosts(Supervisor *s)
     if (each == 0 && f->ranks > 0 && f->nodes > 0) each = (f->ranks + f->nodes - 1) / f->nodes;
     TRY(hosts_init(&s->hosts, f->hostfile, (int)each));
     if (f->starter >= 0) s->hosts.starter = (Starter)f->starter;
+    if (s->hosts.starter == STARTER_SRUN && s->hosts.count == 0)
+        return fail(ERR_USAGE, "--launcher srun: this is no batch job, and there is no --hostfile: "
+                               "srun needs hosts to start ranks on (salloc, sbatch), mpirun does "
+                               "not");
     return OK;
 }
 
@@ -127,6 +130,7 @@ Status supervise_init(Supervisor *s, int argc, char **argv)
     s->replica = (int)replica;
     s->folder = mem_format("%s/%s", c->run.dir, c->run.name);
     s->checkpoints = mem_format("%s/checkpoints", s->folder);
+    s->seen = good_files_new();
     lease_new_id(s->id);
     TRY(find_hosts(s));
     TRY(count_ranks(s));
@@ -146,6 +150,7 @@ void supervise_fini(Supervisor *s)
     config_free(&s->config);
     mem_free(&s->folder);
     mem_free(&s->checkpoints);
+    good_files_free(&s->seen);
 }
 
 /* ---- with fewer ---- */

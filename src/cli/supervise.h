@@ -3,6 +3,7 @@
 #define WEFT_CLI_SUPERVISE_H
 
 #include "attend.h"
+#include "checkpoint.h"
 #include "hosts.h"
 #include "private.h"
 
@@ -31,8 +32,11 @@ typedef struct Supervisor {
     int wanted, ranks, replica;
     /* this start, from 1; starts in turn without a newer checkpoint; the last folder of logs */
     int start, fruitless, log_number;
-    /* of the newest checkpoint, -1: none */
+    /* owned: step files that are no progress, for they were there before the start under way */
+    GoodFiles *seen;
+    /* of the newest checkpoint that a start has left, -1: none; is there any, of whichever run? */
     int64_t step;
+    bool any;
 } Supervisor;
 
 /* argv: the words behind --. Reads the configuration and finds the hosts; nothing is started.

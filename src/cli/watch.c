@@ -14,7 +14,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static const char variable[] = "WEFT_LAUNCHER";
 enum { GOODBYE = -1, NOBODY = -1 };
 
 /* ---- the launcher's end ---- */
@@ -48,7 +47,7 @@ void watch_init(Watch *watch, int ranks, int signals)
         listen(watch->listener, ranks) != 0)
         return; /* who died stays unknown */
     look_at(watch, watch->listener, &watch->listener);
-    setenv(variable, name, 1);
+    setenv(WATCH_VARIABLE, name, 1);
 }
 
 /* A rank's number comes with its first message; strangers, other users' processes, are not listened
@@ -126,7 +125,7 @@ static int launcher = -1;
 void watch_enter(int rank)
 {
     struct sockaddr_un address;
-    const char *name = getenv(variable);
+    const char *name = getenv(WATCH_VARIABLE);
     if (!name) return;
     socklen_t length = address_of(&address, name);
     launcher = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

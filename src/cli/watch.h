@@ -6,6 +6,9 @@
 
 #include <sys/types.h>
 
+/* The variable that tells ranks where their launcher listens. */
+#define WATCH_VARIABLE "WEFT_LAUNCHER"
+
 typedef struct WatchedRank {
     /* number: -1 until it has said it */
     int file, number;

@@ -193,6 +193,37 @@ static void test_ungiven(void)
     fixture_clean(folder);
 }
 
+/* Step files that were not there before, or have been replaced; a damaged one is no news. */
+static void test_new_step(void)
+{
+    folder = fixture_folder();
+    GoodFiles *seen = good_files_new();
+    char *damaged = fixture_path(folder, "step-00009999.h5");
+    int64_t step;
+    CHECK_OK(checkpoint_new_step(folder, seen, &step));
+    CU_ASSERT_EQUAL(step, -1);
+    save_step(3);
+    save_step(4);
+    CHECK_OK(checkpoint_new_step(folder, seen, &step));
+    CU_ASSERT_EQUAL(step, 4);
+    fixture_write(damaged, "x", 1);
+    CHECK_OK(checkpoint_new_step(folder, seen, &step));
+    CU_ASSERT_EQUAL(step, -1);
+    save_step(5);
+    save_step(6);
+    CHECK_OK(checkpoint_new_step(folder, seen, &step));
+    CU_ASSERT_EQUAL(step, 6);
+    CHECK_OK(checkpoint_new_step(folder, seen, &step));
+    CU_ASSERT_EQUAL(step, -1);
+    save_step(4);
+    CHECK_OK(checkpoint_new_step(folder, seen, &step));
+    CU_ASSERT_EQUAL(step, 4);
+    CHECK_FAILS(checkpoint_new_step(damaged, seen, &step), ERR_IO, "Not a directory");
+    mem_free(&damaged);
+    good_files_free(&seen);
+    fixture_clean(folder);
+}
+
 static void test_prune(void)
 {
     folder = fixture_folder();
@@ -254,5 +285,5 @@ static void test_prune_torn(void)
 }
 
 TEST_MAIN("folder", {"newest good checkpoint", test_newest}, {"unreadable", test_unreadable},
-          {"reads that fail", test_ungiven}, {"prune", test_prune},
+          {"reads that fail", test_ungiven}, {"new steps", test_new_step}, {"prune", test_prune},
           {"prune among torn files", test_prune_torn})

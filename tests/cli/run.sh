@@ -47,6 +47,7 @@ check 64 '-n belongs before the --' "$WEFT" run -- weft train -n 2 lenet.yaml
 check 66 'no.yaml' "$WEFT" run -n 2 -- weft train no.yaml
 check 78 'optim.lrr' "$WEFT" run -n 2 -- weft train lenet.yaml optim.lrr=1
 check 64 'this is no batch job on several hosts' "$WEFT" run --nnodes 2 -- weft train lenet.yaml
+check 64 'srun needs hosts' timeout 20 "$WEFT" run -n 2 --launcher srun -- weft train lenet.yaml
 check 66 'no.hosts' "$WEFT" run --hostfile no.hosts -- weft train lenet.yaml
 printf 'a slots=x\n' >bad.hosts
 check 64 'bad.hosts:1: expected NAME' "$WEFT" run --hostfile bad.hosts -- weft train lenet.yaml
@@ -67,6 +68,9 @@ holds 'what rank 0 says is in its file' grep -q 'resuming from runs/killed/check
 holds 'and nowhere else' test -z "$(grep 'step [0-9]*/' both)"
 holds 'the folder knows that its owner has ended' grep -q '"start":2,.*"ended":true' runs/killed/owner-*
 check 0 'start-3' timeout 60 "$WEFT" run --log-dir logs -- weft train lenet.yaml run.name=killed train.steps=800
+mkdir others
+check 0 'step 2/' env WEFT_LOG_DIR="$dir/others" timeout 60 "$WEFT" run -n 2 -- weft train lenet.yaml run.name=inner train.steps=2
+holds 'nothing is written to the folder of another run' test -z "$(ls others)"
 
 # One rank needs no mpirun.
 begin alone -- train.steps=800 checkpoint.every_steps=20
@@ -74,6 +78,37 @@ until_true another alone ''
 kill -KILL "$(rank_of alone)"
 ends 'a rank alone' 0 'start 2: 1 rank, from step '
 check 0 '' "$WEFT" ckpt diff runs/quiet/$end runs/alone/$end
+
+# Ranks that cannot be started: why, in mpirun's words, and no other try.
+check 64 'could not be started; mpirun says:' timeout 60 "$WEFT" run -n 2 -- "$dir/none" train lenet.yaml run.name=none
+says "$dir/none"
+says_not 'signal'
+says_not 'start 2'
+check 64 "$dir/none cannot be run: No such file" timeout 60 "$WEFT" run -- "$dir/none" train lenet.yaml run.name=none
+# an mpirun that ends with the codes of the file `codes`, a line each time, and says why where it may
+mkdir refusing
+cat >refusing/mpirun <<'SH'
+#!/bin/sh
+echo >>calls
+code=$(sed -n "$(wc -l <calls)p" codes)
+[ "$code" = 0 ] || [ "$OMPI_MCA_orte_execute_quiet" = 1 ] || echo 'there is no room'
+exit "$code"
+SH
+chmod +x refusing/mpirun
+refused() { # CODE TEXT CODES WORDS... : weft with the words
+    rm -f calls
+    printf '%b\n' "$3" >codes
+    check "$1" "$2" env PATH="$dir/refusing:$PATH" timeout 60 "$WEFT" "${@:4}"
+}
+refused 74 'could not be started; mpirun says:' '132\n1' train -n 2 lenet.yaml run.name=none
+says 'there is no room'
+refused 0 'start 2: the ranks could not be started; mpirun says:' '74\n132\n132\n0' run -n 2 -- weft train lenet.yaml run.name=none
+says 'there is no room'
+refused 74 'start 1: a rank was killed by signal 9' '137\n0' run -n 2 --max-restarts 0 -- weft train lenet.yaml run.name=none
+
+# Ranks that end by themselves: none of those that mpirun kills then is called lost.
+check 74 'start 1: the ranks ended with exit code 74' timeout 60 "$WEFT" run -n 2 --max-restarts 0 -- weft train lenet.yaml run.dir=/proc/none
+says_not 'was lost'
 
 # A wish to stop is no loss.
 for signal in TERM INT HUP USR1; do
@@ -108,15 +143,22 @@ until_true grep -q 'resuming from runs/no/checkpoints/' err
 kill -TERM "$run"
 ends 'checkpoint.resume=no' 75 'stopped as asked'
 
-# Which ends lead to another start: a stand-in for weft that leaves the checkpoint of a step and ends with a code, as the lines of
-# `plan` say, or, at their end, as the last one.
+# Which ends lead to another start: a stand-in for weft that leaves the checkpoint of a step (0: none, x: a damaged one with a large
+# number) and ends with a code, as the lines of `plan` say, or, at their end, as the last one.
 mkdir -p runs/fake/checkpoints
-cat >fake <<'SH'
+cat >fake <<SH
 #!/bin/sh
+checkpoint=runs/quiet/$end
+SH
+cat >>fake <<'SH'
 echo start >>starts
 line=$(sed -n "$(wc -l <starts)p" plan)
 set -- ${line:-$(tail -n 1 plan)}
-[ "$1" = 0 ] || : >"runs/fake/checkpoints/step-0000000$1.h5"
+case $1 in
+0) ;;
+x) echo x >runs/fake/checkpoints/step-00009999.h5 ;;
+*) cp "$checkpoint" "runs/fake/checkpoints/step-0000000$1.h5" ;;
+esac
 [ "$2" -gt 128 ] && kill -$(($2 - 128)) $$
 exit "$2"
 SH
@@ -141,6 +183,10 @@ starts 70 3 'three starts in turn' '0 139'
 starts 74 3 'three starts in turn' '0 1'
 starts 0 6 'start 6: 1 rank, from step 5' '1 137\n2 74\n3 75\n4 70\n5 139\n5 0'
 starts 74 6 'three starts in turn' '1 137\n0 137\n2 137\n0 137\n0 137\n0 137'
+starts 0 6 'start 6: 1 rank, from step 4' '1 137\nx 137\n2 137\n3 137\n4 137\n0 0' # the damaged one is neither progress nor where it goes on
+says 'start 3: 1 rank, from step 1'
+starts 74 3 'three starts in turn' 'x 137'
+starts 0 5 'start 5: 1 rank, from step 2' '2 137\n1 137\n3 137\n2 137\n0 0' # older than one that has turned out not to load
 starts 74 3 '--max-restarts is reached' '1 137\n2 137\n3 137\n4 0' --max-restarts 2
 starts 74 1 '--max-restarts is reached' '1 137' --max-restarts 0
 printf '0 137\n' >plan
@@ -178,7 +224,7 @@ cat >bin/mpirun <<SH
 #!/bin/sh
 [ "\$1" = --host ] || exec $mpirun "\$@"
 echo "\$2" >>asked
-for host in \$(echo "\$2" | tr ',' ' '); do [ -e "$PWD/up/\${host%:*}" ] || exit 1; done
+for host in \$(echo "\$2" | tr ',' ' '); do [ -e "$PWD/up/\${host%:*}" ] || exit 255; done
 shift 2
 [ "\$1" != --map-by ] || shift 2
 exec $mpirun --oversubscribe "\$@"
@@ -186,6 +232,12 @@ SH
 chmod +x bin/mpirun
 PATH=$PWD/bin:$PATH
 printf '# three of them\na slots=1\nb:1\nc\n' >three.hosts
+printf 'd\n' >unknown.hosts
+begin unknown --hostfile unknown.hosts --
+until_true grep -q 'too few hosts answer: waiting for them' err
+says "start 1: a rank was lost (mpirun's exit code is 255), or none could be started: mpirun's words above say which"
+kill -TERM "$run"
+ends 'no host answers' 75 'stopped as asked'
 check 64 'have room for 3' "$WEFT" run -n 4 --hostfile three.hosts -- weft train lenet.yaml
 begin hosts --hostfile three.hosts --nnodes 2 -- train.steps=800 checkpoint.every_steps=20
 until_true another hosts ''
