@@ -65,6 +65,8 @@ const char *file_error(int error);
 /* Renames path to path.1, or the next number that is free; *to: that name, owned by the caller.
  * NULL where there is no such file, or an empty one, which stays. ERR_IO. */
 Status file_move_aside(const char *path, char **to);
+/* A folder and those above it, as mkdir -p; path: not empty. ERR_IO. */
+Status file_make_folders(const char *path);
 /* May a verb write a file of this name? ERR_USAGE: it is there already and not force, or it is, or
  * leads to, something other than a file, which nothing replaces. */
 Status file_free_place(const char *path, bool force);

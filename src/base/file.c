@@ -89,6 +89,23 @@ Status file_move_aside(const char *path, char **to)
     return status;
 }
 
+Status file_make_folders(const char *path)
+{
+    char *copy = mem_text(path);
+    Status st = OK;
+    for (char *at = copy + 1; st == OK; ++at) {
+        char end = *at;
+        if (end != '/' && end != 0) continue;
+        *at = 0;
+        int error = mkdir(copy, 0777) == 0 ? file_sync_entry(copy) : errno == EEXIST ? 0 : errno;
+        if (error) st = fail(ERR_IO, "%s: cannot make this folder: %s", copy, strerror(error));
+        *at = end;
+        if (end == 0) break;
+    }
+    mem_free(&copy);
+    return st;
+}
+
 Status file_free_place(const char *path, bool force)
 {
     struct stat st;

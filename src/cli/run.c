@@ -40,8 +40,9 @@ static Status make_log_folder(Supervisor *s)
     /* that of a run around this one is not meant */
     unsetenv("WEFT_LOG_DIR");
     if (!s->flags->logs) return OK;
-    if (mkdir(s->flags->logs, 0777) != 0 && errno != EEXIST)
-        return fail(ERR_IO, "--log-dir %s: cannot be made: %s", s->flags->logs, strerror(errno));
+    if (!*s->flags->logs) return fail(ERR_USAGE, "--log-dir: the folder's name is empty");
+    if (file_make_folders(s->flags->logs) != OK)
+        return fail(ERR_IO, "--log-dir: %s", fail_message());
     if (!realpath(s->flags->logs, root))
         return fail(ERR_IO, "--log-dir %s: %s", s->flags->logs, strerror(errno));
     for (int k = s->log_number + 1;; ++k) {

@@ -30,24 +30,10 @@ char *run_dir_checkpoint(const RunDir *dir, int64_t step)
     return mem_format("%s/step-%08lld.h5", dir->checkpoints, (long long)step);
 }
 
-/* mkdir -p */
 static Status make_folders(const char *path)
 {
-    char *copy = mem_text(path);
-    Status st = OK;
-    for (char *at = copy + 1; st == OK; ++at) {
-        char end = *at;
-        if (end != '/' && end != 0) continue;
-        *at = 0;
-        int error = mkdir(copy, 0777) == 0 ? file_sync_entry(copy) : errno == EEXIST ? 0 : errno;
-        if (error)
-            st = fail(ERR_IO, "%s: cannot make this folder: %s; choose another run.dir", copy,
-                      strerror(error));
-        *at = end;
-        if (end == 0) break;
-    }
-    mem_free(&copy);
-    return st;
+    Status st = file_make_folders(path);
+    return st == OK ? OK : fail(st, "%s; choose another run.dir", fail_message());
 }
 
 Status run_dir_open(RunDir *dir, double beat_s)

@@ -56,18 +56,18 @@ holds 'nothing was started' test ! -e runs
 # A killed rank: who it was, another start, the same bits as undisturbed; each rank's words in a file.
 check 0 '' timeout 120 "$WEFT" run -n 2 -- weft train lenet.yaml run.name=quiet train.steps=800
 holds 'of one start nothing is said' test -z "$(grep 'weft run' err)"
-begin killed -n 2 --log-dir logs -- train.steps=800 checkpoint.every_steps=20
+begin killed -n 2 --log-dir logs/deep -- train.steps=800 checkpoint.every_steps=20
 until_true another killed ''
 victim=$(rank_of killed 1)
 kill -KILL "$victim"
 ends 'a killed rank' 0 "start 1: rank 1 (process $victim) was killed by signal 9"
 says 'start 2: 2 ranks, from step '
 check 0 '' "$WEFT" ckpt diff runs/quiet/$end runs/killed/$end
-for file in start-1/rank-0 start-1/rank-1 start-2/rank-0 start-2/rank-1; do holds "logs/$file.log" test -e logs/$file.log; done
-holds 'what rank 0 says is in its file' grep -q 'resuming from runs/killed/checkpoints/' logs/start-2/rank-0.log
+for file in start-1/rank-0 start-1/rank-1 start-2/rank-0 start-2/rank-1; do holds "logs/deep/$file.log" test -e logs/deep/$file.log; done
+holds 'what rank 0 says is in its file' grep -q 'resuming from runs/killed/checkpoints/' logs/deep/start-2/rank-0.log
 holds 'and nowhere else' test -z "$(grep 'step [0-9]*/' both)"
 holds 'the folder knows that its owner has ended' grep -q '"start":2,.*"ended":true' runs/killed/owner-*
-check 0 'start-3' timeout 60 "$WEFT" run --log-dir logs -- weft train lenet.yaml run.name=killed train.steps=800
+check 0 'start-3' timeout 60 "$WEFT" run --log-dir logs/deep -- weft train lenet.yaml run.name=killed train.steps=800
 mkdir others
 check 0 'step 2/' env WEFT_LOG_DIR="$dir/others" timeout 60 "$WEFT" run -n 2 -- weft train lenet.yaml run.name=inner train.steps=2
 holds 'nothing is written to the folder of another run' test -z "$(ls others)"
