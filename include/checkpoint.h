@@ -189,20 +189,19 @@ Status checkpoint_list_blocks(const World *world, const char *path, CheckpointLi
 void checkpoint_list_fini(CheckpointList *list);
 /* Only the attributes. Not collective. */
 Status checkpoint_read_meta(const char *path, CheckpointMeta *meta);
-/* Which files this process has read back as good, or seen, as they were then. Owner: the
- * caller. */
-typedef struct GoodFiles GoodFiles;
-GoodFiles *good_files_new(void);
-void good_files_free(GoodFiles **good);
-/* has just been read back, or seen */
-void good_files_add(GoodFiles *good, const char *path);
+/* Files as they were when they were added: those that this process has read back as good, or has
+ * seen. Owner: the caller. */
+typedef struct KnownFiles KnownFiles;
+KnownFiles *known_files_new(void);
+void known_files_free(KnownFiles **known);
+void known_files_add(KnownFiles *known, const char *path);
 /* Is path one of them, by this or another name? */
-bool good_files_know(const GoodFiles *good, const char *path);
+bool known_files_have(const KnownFiles *known, const char *path);
 /* Newest good "step-*.h5" in dir, checksums verified; torn ones are named in a warning and skipped.
  * *path NULL if dir has none; else owned by caller. A folder that cannot be listed, or a file that
  * cannot be read for now: ERR_IO or ERR_NOINPUT; none of several loads: ERR_DATA; the message says
  * which others are good. good may be NULL. Not collective: rank 0 asks and tells the others. */
-Status checkpoint_newest(const char *dir, GoodFiles *good, char **path);
+Status checkpoint_newest(const char *dir, KnownFiles *good, char **path);
 /* The newest "step-*.h5" in dir, whose tensors are not read: checkpoint_load verifies them. NULL
  * where there is none, or its table and attributes are not whole; then checkpoint_newest
  * finds the one to load, or why there is none. Owner: the caller. Not collective. */
@@ -210,11 +209,11 @@ char *checkpoint_newest_unread(const char *dir);
 /* The step of the newest "step-*.h5" in dir that is not in seen and opens as a checkpoint (its
  * tensors are not read); -1: there is none. All that are there are added to seen. ERR_IO. Not
  * collective. */
-Status checkpoint_new_step(const char *dir, GoodFiles *seen, int64_t *step);
+Status checkpoint_new_step(const char *dir, KnownFiles *seen, int64_t *step);
 /* Removes what is older than the newest `keep` good step-*.h5 (keep 0: nothing; those not known as
  * good are read), and what saves that died left as *.part. A file that does not load counts for
  * nothing; best.h5 stays. Not collective. */
-Status checkpoint_prune(const char *dir, int64_t keep, GoodFiles *good);
+Status checkpoint_prune(const char *dir, int64_t keep, KnownFiles *good);
 
 /* The verbs: print attributes and tensors (with hashes); verify checksums; compare two files,
  * *equal false and the first difference printed where they differ. Not collective. */

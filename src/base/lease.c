@@ -172,6 +172,12 @@ static Status begin_thread(Lease *l)
 
 /* ---- taking ---- */
 
+static Status rest(double seconds)
+{
+    clock_rest(seconds);
+    return stop_wanted() ? fail(ERR_STOPPED, "stopped before the first step") : OK;
+}
+
 /* Does the owner give a sign of life? Only the time that passes between two looks that went well
  * counts, and of a look that took long (a server that was away for both) a second. Where none goes
  * well for a minute, nobody knows. */
@@ -189,8 +195,7 @@ static Status watch(const char *folder, int64_t number, const char *first, const
     *state = LEASE_GONE;
     while (seen_s < need_s) {
         double begin_s = clock_s();
-        clock_rest(gap_s);
-        if (stop_wanted()) return fail(ERR_STOPPED, "stopped before the first step");
+        TRY(rest(gap_s));
         int error = read_text(folder, number, text);
         if (error == ENOENT) {
             *state = LEASE_MOVED;
@@ -270,8 +275,7 @@ static Status take(Lease *l)
         if (number > 0) TRY(judge(l, number, &state));
         least = 0;
         if (state == LEASE_MOVED) {
-            clock_rest(0.05);
-            if (stop_wanted()) return fail(ERR_STOPPED, "stopped before the first step");
+            TRY(rest(0.05));
             continue;
         }
         TRY(claim(l, number + 1, &mine));

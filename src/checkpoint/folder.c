@@ -100,70 +100,70 @@ Status checkpoint_verify(const char *path, CheckpointMeta *meta)
     return status;
 }
 
-/* a file as it was when it was read back, or seen */
-typedef struct GoodFile {
+/* a file as it was when it was added */
+typedef struct KnownFile {
     dev_t device;
     ino_t inode;
     off_t bytes;
     struct timespec changed;
-} GoodFile;
-struct GoodFiles {
+} KnownFile;
+struct KnownFiles {
     int count;
     /* owned */
-    GoodFile *file;
+    KnownFile *file;
 };
 
-GoodFiles *good_files_new(void)
+KnownFiles *known_files_new(void)
 {
-    return mem_new(sizeof(GoodFiles));
+    return mem_new(sizeof(KnownFiles));
 }
 
-void good_files_free(GoodFiles **good)
+void known_files_free(KnownFiles **known)
 {
-    if (*good) mem_free(&(*good)->file);
-    mem_free(good);
+    if (*known) mem_free(&(*known)->file);
+    mem_free(known);
 }
 
-static bool good_file_of(const char *path, GoodFile *file)
+static bool known_file_of(const char *path, KnownFile *file)
 {
     struct stat st;
     if (stat(path, &st) != 0) return false;
-    *file = (GoodFile){st.st_dev, st.st_ino, st.st_size, st.st_mtim};
+    *file = (KnownFile){st.st_dev, st.st_ino, st.st_size, st.st_mtim};
     return true;
 }
 
-static bool is_known(const GoodFiles *good, const GoodFile *file)
+static bool is_known(const KnownFiles *known, const KnownFile *file)
 {
-    for (int i = 0; i < good->count; ++i) {
-        const GoodFile *g = &good->file[i];
-        if (g->device == file->device && g->inode == file->inode && g->bytes == file->bytes &&
-            g->changed.tv_sec == file->changed.tv_sec &&
-            g->changed.tv_nsec == file->changed.tv_nsec)
+    for (int i = 0; i < known->count; ++i) {
+        const KnownFile *k = &known->file[i];
+        if (k->device == file->device && k->inode == file->inode && k->bytes == file->bytes &&
+            k->changed.tv_sec == file->changed.tv_sec &&
+            k->changed.tv_nsec == file->changed.tv_nsec)
             return true;
     }
     return false;
 }
 
-void good_files_add(GoodFiles *good, const char *path)
+void known_files_add(KnownFiles *known, const char *path)
 {
-    GoodFile file;
-    if (!good_file_of(path, &file) || is_known(good, &file)) return;
-    good->file = mem_resize(good->file, (size_t)(good->count + 1) * sizeof *good->file);
-    good->file[good->count++] = file;
+    KnownFile file;
+    if (!known_file_of(path, &file) || is_known(known, &file)) return;
+    known->file = mem_resize(known->file, (size_t)(known->count + 1) * sizeof *known->file);
+    known->file[known->count++] = file;
 }
 
-bool good_files_know(const GoodFiles *good, const char *path)
+bool known_files_have(const KnownFiles *known, const char *path)
 {
-    GoodFile file;
-    return good_file_of(path, &file) && is_known(good, &file);
+    KnownFile file;
+    return known_file_of(path, &file) && is_known(known, &file);
 }
 
 /* Verifies what is not known yet. */
-static Status verify_once(GoodFiles *good, const char *path)
+static Status verify_once(KnownFiles *good, const char *path)
 {
-    if (good_files_know(good, path)) return OK;
+    if (known_files_have(good, path)) return OK;
     TRY(checkpoint_verify(path, NULL));
-    good_files_add(good, path);
+    known_files_add(good, path);
     return OK;
 }
 
@@ -192,7 +192,7 @@ static Status name_good(const FolderList *list, Status status, int next)
     return status;
 }
 
-static Status newest_of(const FolderList *list, const char *dir, GoodFiles *good, char **path)
+static Status newest_of(const FolderList *list, const char *dir, KnownFiles *good, char **path)
 {
     for (int i = 0; i < list->count; ++i) {
         Status status = verify_once(good, list->entry[i].path);
@@ -210,10 +210,10 @@ static Status newest_of(const FolderList *list, const char *dir, GoodFiles *good
                      list->count);
 }
 
-Status checkpoint_newest(const char *dir, GoodFiles *good, char **path)
+Status checkpoint_newest(const char *dir, KnownFiles *good, char **path)
 {
     FolderList list;
-    GoodFiles *own = good ? NULL : good_files_new();
+    KnownFiles *own = good ? NULL : known_files_new();
     *path = NULL;
     Status status = folder_list_init(&list, dir);
     if (status != OK)
@@ -221,7 +221,7 @@ Status checkpoint_newest(const char *dir, GoodFiles *good, char **path)
     else
         status = newest_of(&list, dir, good ? good : own, path);
     folder_list_fini(&list);
-    good_files_free(&own);
+    known_files_free(&own);
     return status;
 }
 
@@ -247,16 +247,16 @@ char *checkpoint_newest_unread(const char *dir)
     return path;
 }
 
-Status checkpoint_new_step(const char *dir, GoodFiles *seen, int64_t *step)
+Status checkpoint_new_step(const char *dir, KnownFiles *seen, int64_t *step)
 {
     FolderList list;
     Status status = folder_list_init(&list, dir);
     *step = -1;
     for (int i = 0; i < list.count; ++i) {
         const FolderEntry *entry = &list.entry[i];
-        if (*step < 0 && !good_files_know(seen, entry->path) && opens(entry->path))
+        if (*step < 0 && !known_files_have(seen, entry->path) && opens(entry->path))
             *step = entry->step;
-        good_files_add(seen, entry->path);
+        known_files_add(seen, entry->path);
     }
     folder_list_fini(&list);
     return status;
@@ -270,7 +270,7 @@ static Status remove_old(const char *path)
     return fail(ERR_IO, "%s: cannot remove the old checkpoint: %s", path, strerror(errno));
 }
 
-Status checkpoint_prune(const char *dir, int64_t keep, GoodFiles *good)
+Status checkpoint_prune(const char *dir, int64_t keep, KnownFiles *good)
 {
     FolderList list;
     int64_t kept = 0;

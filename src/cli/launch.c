@@ -96,7 +96,9 @@ char *mpirun_refusal(int ranks, char *program)
     if (code == 0 || code == COMMAND_SILENT) return NULL;
     size_t length = strlen(text);
     while (length > 0 && text[length - 1] == '\n') text[--length] = 0;
-    return length > 0 ? mem_text(text) : mem_format("nothing (its exit code is %d)", code);
+    static const char says[] = "the ranks could not be started; mpirun says:";
+    return length > 0 ? mem_format("%s\n%s", says, text)
+                      : mem_format("%s\nnothing (its exit code is %d)", says, code);
 }
 
 /* This program with the words of main but -n, under mpirun. */
@@ -140,7 +142,7 @@ static bool cannot_start(const Ranks *ranks)
     char path[4096];
     bool found = program_path(path, sizeof path);
     char *why = mpirun_refusal(ranks->count, found ? path : ranks->words[0]);
-    if (why) log_error("the ranks could not be started; mpirun says:\n%s", why);
+    if (why) log_error("%s", why);
     bool cannot = why != NULL;
     mem_free(&why);
     return cannot;

@@ -101,8 +101,9 @@ Status launch_ranks(const Ranks *ranks);
 void launch_prepare(int ranks, int threads);
 /* The command under mpirun, on this host. Release with words_free. */
 char **mpirun_words(int ranks, char *const *command);
-/* What mpirun says where it cannot start so many ranks of the program on this host: they are asked
- * for their version. NULL: it can, or does not end. Owner: the caller. */
+/* "the ranks could not be started; mpirun says: ..." where mpirun cannot start so many of the
+ * program on this host: they are asked for their version. NULL: it can, or does not end. Owner: the
+ * caller. */
 char *mpirun_refusal(int ranks, char *program);
 /* quiet: not its own words on a rank that failed, nor on one that it could not start. */
 void open_mpi_settings(bool quiet);

@@ -157,12 +157,11 @@ static Status prepare_again(Supervisor *s, int code)
  * can be started another try would end likewise. */
 static Status not_started(const Supervisor *s, char **why)
 {
-    static const char says[] = "the ranks could not be started; mpirun says:";
     Status status = OK;
     if (s->start == 1)
-        status = fail(ERR_USAGE, "weft run: %s\n%s", says, *why);
+        status = fail(ERR_USAGE, "weft run: %s", *why);
     else
-        log_error("weft run: start %d: %s\n%s", s->start, says, *why);
+        log_error("weft run: start %d: %s", s->start, *why);
     mem_free(why);
     return status;
 }

@@ -130,7 +130,7 @@ Status supervise_init(Supervisor *s, int argc, char **argv)
     s->replica = (int)replica;
     s->folder = mem_format("%s/%s", c->run.dir, c->run.name);
     s->checkpoints = mem_format("%s/checkpoints", s->folder);
-    s->seen = good_files_new();
+    s->seen = known_files_new();
     lease_new_id(s->id);
     TRY(find_hosts(s));
     TRY(count_ranks(s));
@@ -150,7 +150,7 @@ void supervise_fini(Supervisor *s)
     config_free(&s->config);
     mem_free(&s->folder);
     mem_free(&s->checkpoints);
-    good_files_free(&s->seen);
+    known_files_free(&s->seen);
 }
 
 /* ---- with fewer ---- */

@@ -33,7 +33,7 @@ typedef struct Supervisor {
     /* this start, from 1; starts in turn without a newer checkpoint; the last folder of logs */
     int start, fruitless, log_number;
     /* owned: step files that are no progress, for they were there before the start under way */
-    GoodFiles *seen;
+    KnownFiles *seen;
     /* of the newest checkpoint that a start has left, -1: none; is there any, of whichever run? */
     int64_t step;
     bool any;

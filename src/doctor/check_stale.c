@@ -3,7 +3,6 @@
 #include "figures.h"
 #include "private.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -27,14 +26,16 @@ typedef struct Left {
     int count;
 } Left;
 
-static void look_at(const char *root, const char *name, Left *left)
+static void look_at(const char *root, const char *name, void *all)
 {
     /* a file that is being made is not mapped yet */
     enum { YOUNG_S = 60 };
+    Left *left = all;
     struct stat st;
+    if (!is_of_mpi(name) || left->count == LOOKED_AT) return;
     char *path = mem_format("%s/dev/shm/%s", root, name);
-    if (left->count < LOOKED_AT && lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-        st.st_uid == geteuid() && time(NULL) - st.st_mtime > YOUNG_S) {
+    if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+        time(NULL) - st.st_mtime > YOUNG_S) {
         left->bytes[left->count] = 512.0 * (double)st.st_blocks;
         left->path[left->count++] = path;
     } else {
@@ -42,20 +43,11 @@ static void look_at(const char *root, const char *name, Left *left)
     }
 }
 
-static void look(const char *root, Left *left)
-{
-    char *name = mem_format("%s/dev/shm", root);
-    DIR *folder = opendir(name);
-    struct dirent *entry;
-    while (folder && (entry = readdir(folder)))
-        if (is_of_mpi(entry->d_name)) look_at(root, entry->d_name, left);
-    if (folder) closedir(folder);
-    mem_free(&name);
-}
-
 /* Which of them does a process have mapped? */
-static void find_mapped(const char *root, const char *process, Left *left)
+static void find_mapped(const char *root, const char *process, void *all)
 {
+    if (process[0] < '1' || process[0] > '9') return;
+    Left *left = all;
     char *name = mem_format("%s/proc/%s/maps", root, process), *line = NULL;
     size_t room = 0;
     FILE *file = fopen(name, "re");
@@ -67,25 +59,13 @@ static void find_mapped(const char *root, const char *process, Left *left)
     mem_free(&name);
 }
 
-static void find_used(const char *root, Left *left)
-{
-    char *name = mem_format("%s/proc", root);
-    DIR *folder = opendir(name);
-    struct dirent *entry;
-    while (folder && (entry = readdir(folder)))
-        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-            find_mapped(root, entry->d_name, left);
-    if (folder) closedir(folder);
-    mem_free(&name);
-}
-
 static void measure(Doctor *d, void *mine)
 {
     if (!d->leads) return;
     Left left = {0};
     Stale *stale = mine;
-    look(d->options->root, &left);
-    if (left.count > 0) find_used(d->options->root, &left);
+    doctor_each(d->options->root, "/dev/shm", look_at, &left);
+    if (left.count > 0) doctor_each(d->options->root, "/proc", find_mapped, &left);
     for (int i = 0; i < left.count; ++i) {
         if (!left.used[i]) {
             if (stale->count == 0) snprintf(stale->name, sizeof stale->name, "%s", left.path[i]);

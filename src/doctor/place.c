@@ -30,14 +30,26 @@ double doctor_number(const char *root, const char *path)
     return end == word ? -1 : number;
 }
 
-int doctor_entries(const char *root, const char *path)
+void doctor_each(const char *root, const char *path,
+                 void (*see)(const char *root, const char *name, void *user), void *user)
 {
     char *name = mem_format("%s%s", root, path);
     DIR *folder = opendir(name);
-    int entries = 0;
     for (const struct dirent *item; folder && (item = readdir(folder));)
-        entries += item->d_name[0] != '.';
+        if (item->d_name[0] != '.') see(root, item->d_name, user);
     if (folder) closedir(folder);
     mem_free(&name);
+}
+
+static void count(const char *root, const char *name, void *entries)
+{
+    (void)root, (void)name;
+    ++*(int *)entries;
+}
+
+int doctor_entries(const char *root, const char *path)
+{
+    int entries = 0;
+    doctor_each(root, path, count, &entries);
     return entries;
 }

@@ -47,6 +47,10 @@ void doctor_host(char out[HOST_BYTES]);
 /* root/path's first word, or the number that it begins with; false, -1: cannot be read. */
 bool doctor_word(const char *root, const char *path, char *out, size_t room);
 double doctor_number(const char *root, const char *path);
+/* Calls see for each name in the folder root/path, but hidden ones; for none where it cannot be
+ * read. */
+void doctor_each(const char *root, const char *path,
+                 void (*see)(const char *root, const char *name, void *user), void *user);
 /* Files in the folder root/path; 0: none, or no such folder. */
 int doctor_entries(const char *root, const char *path);
 

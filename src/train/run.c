@@ -301,7 +301,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     /* alike on all ranks: one program */
     if (st == OK && config->run.nvtx) st = nvtx_start();
     r.base_bytes = memory_use().own_bytes;
-    if (world->rank == 0) r.good = good_files_new();
+    if (world->rank == 0) r.good = known_files_new();
     if (st == OK)
         st = trainer_new_with(&r.trainer, config, world, job);
     else if (job)
@@ -321,7 +321,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     train_save_free(&r.save);
     trainer_free(&r.trainer);
     run_dir_fini(&r.dir);
-    good_files_free(&r.good);
+    known_files_free(&r.good);
     mem_free(&r.last);
     mem_free(&r.saving);
     mem_free(&r.ended);

@@ -49,7 +49,7 @@ typedef struct Run {
     Observer *observer;
     RunSummary summary;
     /* owned: what has been read back here; on rank 0 */
-    GoodFiles *good;
+    KnownFiles *good;
     /* newest checkpoint; owned; of which step */
     char *last;
     int64_t last_step;

@@ -91,7 +91,7 @@ static Status read_best(const Run *r, double *metric)
     TRY(find_file(r->dir.best, &there));
     if (!there) return OK;
     /* it may be the checkpoint that has just been loaded, by its other name */
-    bool known = good_files_know(r->good, r->dir.best);
+    bool known = known_files_have(r->good, r->dir.best);
     Status st =
         known ? checkpoint_read_meta(r->dir.best, &meta) : checkpoint_verify(r->dir.best, &meta);
     bool same_test = st == OK && resume_same_test(r->trainer, &meta);
@@ -142,7 +142,7 @@ Status run_resume(Run *r)
         st = load(r, true, &path);
     }
     if (st == OK && path) {
-        if (r->world->rank == 0) good_files_add(r->good, path);
+        if (r->world->rank == 0) known_files_add(r->good, path);
         log_info("resuming from %s", path);
     }
     if (st == OK && !path) st = train_init_params(r->trainer);

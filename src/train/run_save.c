@@ -29,7 +29,7 @@ static void after(void *user)
 {
     Run *r = user;
     if (r->saving_best) return;
-    good_files_add(r->good, r->saving);
+    known_files_add(r->good, r->saving);
     Status st = checkpoint_prune(r->dir.checkpoints, r->config->checkpoint.keep, r->good);
     (void)tolerate(st, &r->prune_failing, "removing old checkpoints");
 }

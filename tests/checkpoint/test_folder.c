@@ -150,10 +150,10 @@ static void test_unreadable(void)
         CHECK_FAILS(checkpoint_newest(folder, NULL, &path), ERR_IO, "cannot be listed");
         CU_ASSERT_PTR_NULL(path);
         if (unreadable == 5) CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "0004.h5 is good"));
-        GoodFiles *good = good_files_new();
+        KnownFiles *good = known_files_new();
         entries = 0;
         CHECK_FAILS(checkpoint_prune(folder, 1, good), ERR_IO, "cannot be listed");
-        good_files_free(&good);
+        known_files_free(&good);
     }
     unreadable = 0;
     CU_ASSERT(is_there("step-00000003.h5"));
@@ -193,34 +193,35 @@ static void test_ungiven(void)
     fixture_clean(folder);
 }
 
+static void check_new(KnownFiles *seen, int64_t expected)
+{
+    int64_t step;
+    CHECK_OK(checkpoint_new_step(folder, seen, &step));
+    CU_ASSERT_EQUAL(step, expected);
+}
+
 /* Step files that were not there before, or have been replaced; a damaged one is no news. */
 static void test_new_step(void)
 {
     folder = fixture_folder();
-    GoodFiles *seen = good_files_new();
+    KnownFiles *seen = known_files_new();
     char *damaged = fixture_path(folder, "step-00009999.h5");
     int64_t step;
-    CHECK_OK(checkpoint_new_step(folder, seen, &step));
-    CU_ASSERT_EQUAL(step, -1);
+    check_new(seen, -1);
     save_step(3);
     save_step(4);
-    CHECK_OK(checkpoint_new_step(folder, seen, &step));
-    CU_ASSERT_EQUAL(step, 4);
+    check_new(seen, 4);
     fixture_write(damaged, "x", 1);
-    CHECK_OK(checkpoint_new_step(folder, seen, &step));
-    CU_ASSERT_EQUAL(step, -1);
+    check_new(seen, -1);
     save_step(5);
     save_step(6);
-    CHECK_OK(checkpoint_new_step(folder, seen, &step));
-    CU_ASSERT_EQUAL(step, 6);
-    CHECK_OK(checkpoint_new_step(folder, seen, &step));
-    CU_ASSERT_EQUAL(step, -1);
+    check_new(seen, 6);
+    check_new(seen, -1);
     save_step(4);
-    CHECK_OK(checkpoint_new_step(folder, seen, &step));
-    CU_ASSERT_EQUAL(step, 4);
+    check_new(seen, 4);
     CHECK_FAILS(checkpoint_new_step(damaged, seen, &step), ERR_IO, "Not a directory");
     mem_free(&damaged);
-    good_files_free(&seen);
+    known_files_free(&seen);
     fixture_clean(folder);
 }
 
@@ -232,7 +233,7 @@ static void test_prune(void)
          *part = fixture_path(folder, "step-00000030.h5.part");
     CHECK_OK(fixture_save(best, 15, 15));
     fixture_write(part, "not done", 8);
-    GoodFiles *good = good_files_new();
+    KnownFiles *good = known_files_new();
     CHECK_OK(checkpoint_prune(folder, 0, good));
     CU_ASSERT(is_there("step-00000005.h5"));
     CHECK_OK(checkpoint_prune(folder, 2, good));
@@ -245,7 +246,7 @@ static void test_prune(void)
     CU_ASSERT(!is_there("step-00000030.h5.part"));
     CHECK_OK(checkpoint_prune(folder, 7, good));
     CU_ASSERT(is_there("step-00000020.h5"));
-    good_files_free(&good);
+    known_files_free(&good);
     mem_free(&best);
     mem_free(&part);
     fixture_clean(folder);
@@ -256,13 +257,13 @@ static void test_prune(void)
 static void test_prune_torn(void)
 {
     folder = fixture_folder();
-    GoodFiles *good = good_files_new();
+    KnownFiles *good = known_files_new();
     char *path = fixture_path(folder, "step-00000008.h5");
     for (int step = 2; step <= 10; step += 2) save_step(step);
     tear("step-00000010.h5", 2500);
     tear("step-00000006.h5", 2500);
     /* as after a save */
-    good_files_add(good, path);
+    known_files_add(good, path);
     CHECK_OK(checkpoint_prune(folder, 1, good));
     CU_ASSERT(is_there("step-00000010.h5"));
     CU_ASSERT(is_there("step-00000008.h5"));
@@ -280,7 +281,7 @@ static void test_prune_torn(void)
     CHECK_OK(checkpoint_prune(folder, 1, good));
     CU_ASSERT(is_there("step-00000004.h5") && is_there("step-00000010.h5"));
     mem_free(&path);
-    good_files_free(&good);
+    known_files_free(&good);
     fixture_clean(folder);
 }
 

@@ -43,7 +43,7 @@ own() {
     done
     return $found
 }
-# rank_pids CONFIG : of every rank that `weft train CONFIG` has in this test's folder, its number and its process.
+# rank_pids WORDS : of every rank that `weft train WORDS` has in this test's folder, its number and its process.
 rank_pids() {
     local p
     for p in $(own "^$WEFT train $1"); do

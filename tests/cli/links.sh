@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Nothing replaces what is no file, and nothing follows a symbolic link for a file that it will write: every file that a run leaves in its folder, and those that
-# verbs write, with a link to a victim planted in its place. The victim stays as it was; weft refuses with a message, or puts
-# its own file where the link was.
+# Nothing replaces what is no file, and nothing follows a symbolic link for a file that it will write: every file that a run
+# leaves in its folder, and those that verbs write, with a link to a victim planted in its place. The victim stays as it was;
+# weft refuses with a message, or puts its own file where the link was.
 . "$(dirname "$0")/common.bash"
 
 { printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; head -c $((60 * 64)) /dev/zero | tr '\0' '\100'; } >x.idx

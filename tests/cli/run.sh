@@ -15,10 +15,8 @@ until_true() {
 }
 # a process of a run's rank RANK, alone without one
 rank_of() { # NAME RANK
-    local p
-    for p in $(own "^$WEFT train .*run.name=$1( |\$)"); do
-        if [ -z "${2:-}" ] || tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$2"; then echo "$p"; return; fi
-    done
+    local words=".*run.name=$1( |\$)"
+    if [ "${2:-}" ]; then rank_pids "$words" | sed -n "s/^$2 //p"; else own "^$WEFT train $words"; fi | head -n 1
 }
 # begin NAME WORDS... -- WORDS... : weft run in the background, its process in $run; words of weft train behind --
 begin() {

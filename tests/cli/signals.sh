@@ -176,7 +176,7 @@ else
 fi
 
 # A rank that is killed: who it was, and 75 where there is a checkpoint.
-ranks_of() { own "^$WEFT train .*run.name=$1( |\$)" | while read -r p; do tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -q '^OMPI_COMM_WORLD_RANK='"$2"'$' && echo "$p"; done; }
+ranks_of() { rank_pids ".*run.name=$1( |\$)" | sed -n "s/^$2 //p"; }
 # killed WHAT NAME SIGNAL CODE TEXT : rank 1 of that run
 killed() {
     local victim

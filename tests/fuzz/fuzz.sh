@@ -13,7 +13,7 @@ bad=0
 # sanitizer marks all that is taken, however much a file asks for.
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:max_allocation_size_mb=1024
 # used: processor time of all that has ended below this shell, in whole seconds (a pipe would ask a shell of its own).
-look() { times >"$folder/times"; used=$(awk 'NR == 2 { gsub(/[ms]/, " "); print int($1 * 60 + $2 + $3 * 60 + $4) }' "$folder/times"); }
+look() { times >"$folder/$target.times"; used=$(awk 'NR == 2 { gsub(/[ms]/, " "); print int($1 * 60 + $2 + $3 * 60 + $4) }' "$folder/$target.times"); }
 for target in "$@"; do
     mkdir -p "$folder/new/$target"
     log=$folder/$target.log rc=0 spent=0 runs=0 more=()

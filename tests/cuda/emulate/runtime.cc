@@ -26,7 +26,7 @@ const size_t STACK_BYTES = (128 << 10) + 17 * 64;
 struct Barrier {
     unsigned alive, waiting, turn;
 };
-/* Of the compiler: a switch between fibers is a few instructions, where the C library's takes twenty times as many. */
+/* Of the compiler: a switch between fibers is a few instructions, and the C library's is many more. */
 typedef void *Jump[5];
 struct Fiber {
     Jump at; /* where it goes on */
