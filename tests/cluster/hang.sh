@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A host whose cable is pulled, and one that dies: the others notice, name it and end, within half a minute, also where mpirun or
 # MPI_Abort would wait. A rank that is stopped on another host is named there, with those here that wait for it.
-# usage: hang.sh     (WEFT=build/weft; needs root; about two minutes)
+# usage: hang.sh     (WEFT=build/weft; needs root; three minutes)
 hosts=2
 . "$(dirname "$0")/cluster.bash"
 make_text
@@ -17,7 +17,10 @@ trains() { [ "$(lines "$1")" -gt 3 ] && ls "runs/$1"/checkpoints/step-*.h5; } >/
 on_host() { "$cluster/hosts.sh" on "$@"; }
 ranks_on() { on_host "$1" "pgrep -f 'weft [t]rain gpt2.yaml'"; }
 nobody_on() { [ -z "$(ranks_on "$1")" ]; }
-start() { across 2 2 slot "$WEFT" train gpt2.yaml run.name="$1" >"$1.out" 2>&1 & job=$!; soon trains "$1"; }
+start() {
+    across 2 2 slot "$WEFT" train gpt2.yaml run.name="$1" >"$1.out" 2>&1 & job=$!
+    soon trains "$1" || { echo "FAILED: $1 does not get going:"; sed 's/^/  | /' "$1.out"; exit 1; }
+}
 # mpirun may stay when a host is gone for it, so its end is not waited for
 named() { soon grep -q "$2" "$1.out"; cp "$1.out" both; }
 stop_mpirun() { pkill -KILL -P $job 2>/dev/null; kill -KILL $job 2>/dev/null; wait $job 2>/dev/null; } || true

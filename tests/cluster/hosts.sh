@@ -78,9 +78,20 @@ link() {
     done
 }
 
+# A cable that was plugged in carries nothing for up to a second: until the switch answers, be it with a refusal.
+mend() {
+    ip link set "port${1#n}" up
+    for _ in $(seq 100); do
+        nsenter -t "$(cat "$state/$1")" --net bash -c "exec 3<>/dev/tcp/$net.254/1" 2>&1 | grep -q refused && return
+        sleep 0.05
+    done
+    echo "hosts.sh: $1 does not reach the switch" >&2
+    exit 70
+}
+
 case ${1:-} in
     cut) [ $# = 2 ] || usage; ip link set "port${2#n}" down;;
-    mend) [ $# = 2 ] || usage; ip link set "port${2#n}" up;;
+    mend) [ $# = 2 ] || usage; mend "$2";;
     kill) [ $# = 2 ] || usage; kill -KILL "$(cat "$state/$2")";;
     on) [ $# -ge 3 ] || usage; shift; on "$@";;
     link) [ $# = 2 ] || [ $# = 3 ] || usage; link "${@:2}";;
