@@ -82,7 +82,7 @@ link() {
 mend() {
     ip link set "port${1#n}" up
     for _ in $(seq 100); do
-        nsenter -t "$(cat "$state/$1")" --net bash -c "exec 3<>/dev/tcp/$net.254/1" 2>&1 | grep -q refused && return
+        nsenter -t "$(cat "$state/$1")" --net env LC_ALL=C bash -c "exec 3<>/dev/tcp/$net.254/1" 2>&1 | grep -q refused && return
         sleep 0.05
     done
     echo "hosts.sh: $1 does not reach the switch" >&2
