@@ -28,13 +28,13 @@ host() {
     wait
 }
 
-# waits for a file that another process makes
-await() { for _ in $(seq 1200); do [ -e "$1" ] && return; sleep 0.05; done; echo "hosts.sh: no $1" >&2; exit 70; }
+# await WHAT COMMAND... : until it succeeds, for a minute or more
+await() { for _ in $(seq 1200); do "${@:2}" && return; sleep 0.05; done; echo "hosts.sh: no $1" >&2; exit 70; }
 
 add_host() {
     local pid
     unshare $spaces "$me" host "$1" &
-    await "$state/n$1.up"
+    await "$state/n$1.up" [ -e "$state/n$1.up" ]
     pid=$(pgrep -P $!)
     echo "$pid" >"$state/n$1"
     ip link add "port$1" type veth peer name eth0 netns "$pid"
@@ -78,16 +78,10 @@ link() {
     done
 }
 
-# A cable that was plugged in carries nothing for up to a second: until the switch answers, be it with a refusal.
-mend() {
-    ip link set "port${1#n}" up
-    for _ in $(seq 100); do
-        nsenter -t "$(cat "$state/$1")" --net env LC_ALL=C bash -c "exec 3<>/dev/tcp/$net.254/1" 2>&1 | grep -q refused && return
-        sleep 0.05
-    done
-    echo "hosts.sh: $1 does not reach the switch" >&2
-    exit 70
-}
+# does the switch answer HOST, be it with a refusal?
+reaches() { nsenter -t "$(cat "$state/$1")" --net env LC_ALL=C bash -c "exec 3<>/dev/tcp/$net.254/1" 2>&1 | grep -q refused; }
+# What begins as soon as a cable is plugged in may find no way yet.
+mend() { ip link set "port${1#n}" up; await "answer of the switch to $1" reaches "$1"; }
 
 case ${1:-} in
     cut) [ $# = 2 ] || usage; ip link set "port${2#n}" down;;
