@@ -40,7 +40,7 @@ same 400 uneven even
 # One start is killed, the next one stops for a signal to its server alone, the third goes on to the end. Each has an order of its
 # own, and the same command with --replay stops where these go on.
 newest() { find "runs/$1/checkpoints" -name 'step-*.h5' 2>/dev/null | sort | tail -n 1 | tr -dc 0-9 | tail -c 9 | head -c 8; } # RUN
-server() { rank_pids "$1" 2>/dev/null | sed -n 's/^2 //p'; } # CONFIG
+server() { rank_pid "$1" 2 2>/dev/null; } # CONFIG
 # At step 30 a start stands still for as long as there is `held`, if there was `hold`.
 cat >hold.sh <<'SH'
 case $(tr -d ' ') in *'"step":30,'*) ;; *) exit 0 ;; esac

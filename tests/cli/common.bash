@@ -50,6 +50,8 @@ rank_pids() {
         tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | sed -n "s/^OMPI_COMM_WORLD_RANK=\(.*\)/\1 $p/p"
     done | sort -n
 }
+# rank_pid WORDS RANK : the process of that one.
+rank_pid() { rank_pids "$1" | sed -n "s/^$2 //p"; }
 # mpi N WORDS... : weft on so many ranks.
 mpi() { timeout -k 5 120 mpirun --oversubscribe --bind-to none -n "$1" "$WEFT" "${@:2}"; }
 # at RUN STEP : its checkpoint.

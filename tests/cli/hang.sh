@@ -20,7 +20,7 @@ start() { timeout -k 5 200 mpirun --oversubscribe --bind-to none -n 4 "$WEFT" tr
 
 start
 soon trains 3
-victim=$(rank_pids job.yaml | sed -n 's/^2 //p')
+victim=$(rank_pid job.yaml 2)
 kill -STOP "$victim"
 code=0; wait $job || code=$?
 cat out >both
@@ -61,7 +61,7 @@ for mode in sync geo; do
     timeout -k 5 100 mpirun --oversubscribe --bind-to none -n 3 "$WEFT" train served.yaml grid.mode=$mode >out 2>&1 &
     job=$!
     soon sh -c 'ls runs/served/checkpoints/step-*.h5' >/dev/null 2>&1
-    victim=$(rank_pids served.yaml | sed -n 's/^2 //p')
+    victim=$(rank_pid served.yaml 2)
     kill -STOP "$victim"
     code=0; wait $job || code=$?
     cat out >both

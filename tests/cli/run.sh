@@ -16,7 +16,7 @@ until_true() {
 # a process of a run's rank RANK, alone without one
 rank_of() { # NAME RANK
     local words=".*run.name=$1( |\$)"
-    if [ "${2:-}" ]; then rank_pids "$words" | sed -n "s/^$2 //p"; else own "^$WEFT train $words"; fi | head -n 1
+    if [ "${2:-}" ]; then rank_pid "$words" "$2"; else own "^$WEFT train $words"; fi | head -n 1
 }
 # begin NAME WORDS... -- WORDS... : weft run in the background, its process in $run; words of weft train behind --
 begin() {

@@ -176,11 +176,11 @@ else
 fi
 
 # A rank that is killed: who it was, and 75 where there is a checkpoint.
-ranks_of() { rank_pids ".*run.name=$1( |\$)" | sed -n "s/^$2 //p"; }
+rank_of() { rank_pid ".*run.name=$1( |\$)" "$2"; }
 # killed WHAT NAME SIGNAL CODE TEXT : rank 1 of that run
 killed() {
     local victim
-    victim=$(ranks_of "$2" 1)
+    victim=$(rank_of "$2" 1)
     kill "-$3" "$victim"
     ends "$1" "$4" "rank 1 (process $victim) was killed by signal"
     holds "$1: $5: $(cat err)" grep -qF -- "$5" err
@@ -193,7 +193,7 @@ done
 begin launcher -n 2 checkpoint.every_steps=3
 until_true eval '[ -n "$(newest launcher)" ]'
 launcher=$(pgrep -P "$run" -x mpirun)
-ranks=$(ranks_of launcher 0; ranks_of launcher 1)
+ranks=$(rank_of launcher 0; rank_of launcher 1)
 kill -KILL "$launcher"
 ends 'mpirun is killed' 75 "mpirun (process $launcher) was killed by signal 9"
 none_of() { local p; for p in $ranks; do ! kill -0 "$p" 2>/dev/null || return 1; done; }

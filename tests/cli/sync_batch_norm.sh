@@ -40,7 +40,7 @@ start() { # TRANSPORT
         train.micro_batch=1 train.steps=1000000 train.log_every=1 >out 2>&1 &
     job=$!
     soon stepped
-    victim=$(rank_pids job.yaml | sed -n 's/^1 //p')
+    victim=$(rank_pid job.yaml 1)
 }
 ended() { # WHAT
     local code=0

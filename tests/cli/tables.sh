@@ -172,7 +172,7 @@ for victim in 1 2; do
     timeout -k 5 120 mpirun --oversubscribe --bind-to none -n 3 "$WEFT" train endless.yaml grid.servers=1 train.log_every=10 "run.name=dies$victim" >out 2>&1 &
     job=$!
     holds 'it trains' soon lines $victim
-    kill -KILL "$(rank_pids endless.yaml | sed -n "s/^$victim //p")"
+    kill -KILL "$(rank_pid endless.yaml "$victim")"
     begun=$SECONDS code=0
     wait $job || code=$?
     holds "rank $victim's death ends the job in seconds, not with $code after $((SECONDS - begun))" test $code != 0 -a $code != 124 -a $((SECONDS - begun)) -lt 30

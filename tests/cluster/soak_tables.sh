@@ -31,7 +31,7 @@ every=$((seconds / 20 > 2 ? seconds / 20 : 2))
 timeout $((3 * seconds + 120)) nice -n 10 mpirun --oversubscribe --bind-to none -n 3 "$WEFT" train job.yaml grid.servers=1 train.memory="${limit}MB" checkpoint.every_s=$every >train.log 2>&1 &
 job=$! begun=$EPOCHREALTIME last=
 newest() { ls runs/soak/checkpoints/step-*.h5 2>/dev/null | tail -n 1; }
-server() { rank_pids job.yaml | sed -n 's/^2 //p'; }
+server() { rank_pid job.yaml 2; }
 rows() { "$WEFT" ckpt info "$1" | awk '$1 ~ "^/tables/.*/ids" { split($2, n, "x"); sum += n[1] } END { print sum }'; }
 : >grown
 while kill -0 $job 2>/dev/null; do
