@@ -47,6 +47,8 @@ typedef struct CheckpointMeta {
     int64_t stop_bad;
     /* run.hook has asked for the run's end */
     int hook_stop;
+    /* a stop has broken off the evaluation after this step */
+    int evaluation_due;
     CheckpointInput input;
     /* of fp16; 0: none */
     double loss_scale;

@@ -217,7 +217,8 @@ void train_step_stats(Trainer *trainer, StepResult *result);
 const char *train_captures(const Trainer *trainer);
 /* One pass over set, every sample once, with running statistics. The same line on every rank, the
  * same bits on every number of ranks. confusion: classes x classes counts, [true][predicted],
- * zeroed by the caller; NULL: not wanted. Collective; all ranks agree. */
+ * zeroed by the caller; NULL: not wanted. ERR_STOPPED: a rank was asked to stop meanwhile.
+ * Collective; all ranks agree. */
 Status train_evaluate(Trainer *trainer, const DataSet *set, EvalLine *line, int64_t *confusion);
 /* EvalLine.auc_kind of its evaluations. */
 const char *train_auc_kind(const Config *config);

@@ -8,6 +8,7 @@ bool meta_put_state(hid_t root, const CheckpointMeta *meta)
 {
     bool good = meta->lr.lr <= 0 || attr_put_real(root, "lr", meta->lr.lr);
     if (meta->hook_stop) good = good && attr_put_int(root, "hook_stop", 1);
+    if (meta->evaluation_due) good = good && attr_put_int(root, "evaluation_due", 1);
     if (meta->evaluations == 0) return good;
     return good && attr_put_int(root, "evaluations", meta->evaluations) &&
            attr_put_real(root, "plateau_best", meta->lr.best) &&
@@ -19,11 +20,14 @@ bool meta_put_state(hid_t root, const CheckpointMeta *meta)
 
 const char *meta_get_state(hid_t root, CheckpointMeta *meta)
 {
-    int64_t stop = 0;
+    int64_t stop = 0, due = 0;
     if (H5Aexists(root, "lr") > 0 && !(attr_real(root, "lr", &meta->lr.lr) && meta->lr.lr > 0))
         return "lr";
     if (H5Aexists(root, "hook_stop") > 0 && !attr_int(root, "hook_stop", &stop)) return "hook_stop";
     meta->hook_stop = stop != 0;
+    if (H5Aexists(root, "evaluation_due") > 0 && !attr_int(root, "evaluation_due", &due))
+        return "evaluation_due";
+    meta->evaluation_due = due != 0;
     if (H5Aexists(root, "evaluations") <= 0) return NULL;
     const struct {
         const char *name;

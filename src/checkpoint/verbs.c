@@ -146,6 +146,7 @@ static void diff_meta(Diff *diff)
                  {"plateau_falls", a->lr.falls, b->lr.falls},
                  {"early_stop_bad", a->stop_bad, b->stop_bad},
                  {"hook_stop", a->hook_stop, b->hook_stop},
+                 {"evaluation_due", a->evaluation_due, b->evaluation_due},
                  {"loss_scale_good", a->loss_scale_good, b->loss_scale_good}};
     for (size_t i = 0; i < sizeof whole / sizeof *whole; ++i) {
         if (whole[i].a == whole[i].b) continue;

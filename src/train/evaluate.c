@@ -80,6 +80,28 @@ static void eval_line(const Trainer *t, EvalPart sum, EvalLine *line)
     line->top5 = top >= 5 ? (double)sum.top5 / (double)sum.rows : NAN;
 }
 
+/* Of the steps that ranks make before they ask each other again. */
+typedef struct Asking {
+    double begin_s;
+    int64_t next;
+} Asking;
+
+/* Is the pass to end here, after `done` steps: for a signal, or as a rank cannot go on? Ranks ask
+ * each other about once a second by rank 0's clock. Collective. */
+static bool ends_here(const Trainer *t, Asking *a, int64_t done, Status st, bool *stop)
+{
+    static const double AGAIN_S = 1;
+    if (done < a->next) return false;
+    double spent_s = clock_s() - a->begin_s;
+    int64_t ahead = spent_s > 0 ? (int64_t)((double)done * AGAIN_S / spent_s) : 0;
+    bool asked = stop_wanted() || tables_stop_wanted(t->tables);
+    int64_t ranks[] = {asked, st != OK, t->world->rank == 0 && ahead > 0 ? ahead - 1 : 0};
+    world_add(t->world, ranks, 3);
+    a->next = done + 1 + ranks[2];
+    *stop = ranks[0] > 0;
+    return *stop || ranks[1] > 0;
+}
+
 Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *confusion)
 {
     Phase outer = phase_enter(PHASE_EVAL);
@@ -90,12 +112,16 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *c
     Status st = eval_data_init(&data, t, set);
     BatchSource source = eval_data_source(&data);
     Evaluation evaluation = {.trainer = t, .part = part, .confusion = confusion};
+    Asking asking = {.begin_s = start};
+    bool stop = false;
     scores_init(&evaluation.scores, t, steps);
-    for (int64_t s = 0; s < steps && st == OK; ++s) {
-        st = executor_evaluate(t->executor, &source, eval_micro, &evaluation);
+    for (int64_t s = 0; s < steps && !ends_here(t, &asking, s, st, &stop); ++s) {
+        if (st == OK) st = executor_evaluate(t->executor, &source, eval_micro, &evaluation);
         if (st != OK && data.status == OK) die_as(st, "%s", fail_message());
     }
     Status read = eval_data_fini(&data);
+    if (st == OK && read == OK && stop)
+        read = fail(ERR_STOPPED, "the evaluation is broken off: asked to stop");
     st = status_agree(t->world, st == OK ? read : st);
     if (st == OK) {
         eval_line(t, eval_join(t, part, local, steps), line);

@@ -145,8 +145,8 @@ static Status look_back(Run *r, RunDue due, double *better)
                  (due.evaluation && run_hook_wants(r, HOOK_EVALUATION));
     if (epoch) run_hook_tell(r, HOOK_EPOCH);
     Status st = due.evaluation ? run_evaluate(r, true, better) : OK;
-    if (due.evaluation && st == OK) run_hook_tell(r, HOOK_EVALUATION);
-    if (waits && r->config->run.hook_wait) run_hook_wait(r);
+    if (due.evaluation && st == OK && !r->stopped) run_hook_tell(r, HOOK_EVALUATION);
+    if (waits && r->config->run.hook_wait && !r->stopped) run_hook_wait(r);
     return st;
 }
 
@@ -166,13 +166,31 @@ static Status between_steps(Run *r, StepResult *result)
     TRY(run_save_go_on(r, result));
     /* an evaluation or a best.h5 that fails costs no training: what is due is saved all the same */
     Status evaluated = look_back(r, due, &better);
-    due.save = due.save || r->save_wished || r->ended;
+    due.save = due.save || r->save_wished || r->ended || r->stopped;
     r->save_wished = false;
-    r->stopped = result->stop_asked && !end && !r->ended;
+    r->stopped = r->stopped || (result->stop_asked && !end && !r->ended);
     if (!isnan(better)) evaluated = run_save_best(r, better, due.save);
     if (due.save) TRY(run_save(r, end || r->stopped || r->ended));
     if (due.evaluation || due.save) r->tick_s = clock_s();
     return evaluated;
+}
+
+/* At the border where this start begins: the evaluation that a stop has broken off, after which the
+ * checkpoint is written again, for it knows of it then; or the result of a run that was finished
+ * before; best.h5, too, where it was lost. */
+static Status evaluate_again(Run *r)
+{
+    Trainer *t = r->trainer;
+    double better = NAN;
+    bool due = t->evaluation_due;
+    t->evaluation_due = false;
+    TRY(run_evaluate(r, due, &better));
+    if (r->stopped) return OK;
+    if (due) run_hook_tell(r, HOOK_EVALUATION);
+    if (due && run_hook_wants(r, HOOK_EVALUATION) && r->config->run.hook_wait) run_hook_wait(r);
+    if (!isnan(better)) TRY(run_save_best(r, better, due));
+    r->save_again = due;
+    return due ? run_save(r, t->step == t->steps || r->ended) : OK;
 }
 
 Status run_step(Run *r)
@@ -196,18 +214,10 @@ Status run_step(Run *r)
 static Status loop(Run *r)
 {
     const Trainer *t = r->trainer;
+    if (t->evaluation_due) TRY(evaluate_again(r));
     r->tick_s = clock_s();
     while (t->step < t->steps && !r->stopped && !r->ended) TRY(run_step(r));
     return OK;
-}
-
-/* The result of a run that was finished before; best.h5, too, where it was lost. */
-static Status evaluate_again(Run *r)
-{
-    double better = NAN;
-    log_info("this run is complete: %lld steps are done", (long long)r->trainer->step);
-    TRY(run_evaluate(r, false, &better));
-    return isnan(better) ? OK : run_save_best(r, better, false);
 }
 
 /* A run that was finished before is evaluated again, so that its result is printed. */
@@ -225,6 +235,7 @@ static Status run_all(Run *r)
     if (r->config->run.trace) trace_start(1 << 20);
     describe(r);
     r->start_s = r->saved_s = clock_s();
+    if (done) log_info("this run is complete: %lld steps are done", (long long)t->step);
     if (done) return evaluate_again(r);
     train_make_room(t);
     run_bad_begin(r);

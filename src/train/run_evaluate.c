@@ -52,13 +52,26 @@ static void count(Run *r, const BestMetric *metric, const EvalLine *line)
     observer_event(r->observer, &event);
 }
 
+static Status break_off(Run *r, bool counts)
+{
+    Trainer *t = r->trainer;
+    r->stopped = true;
+    t->evaluation_due = counts;
+    observer_break(r->observer);
+    log_info("step %lld: the evaluation is broken off, as asked to stop: the next start makes it",
+             (long long)t->step);
+    return OK;
+}
+
 Status run_evaluate(Run *r, bool counts, double *better)
 {
     Trainer *t = r->trainer;
     const BestMetric *metric = trainer_metric(t);
     EvalLine line = {0};
     if (t->test_set.samples == 0) return OK;
-    TRY(train_evaluate(t, &t->test_set, &line, NULL));
+    Status st = train_evaluate(t, &t->test_set, &line, NULL);
+    if (st == ERR_STOPPED) return break_off(r, counts);
+    TRY(st);
     run_time_evaluation(r, line.seconds);
     r->summary.eval = line;
     observer_eval(r->observer, &line);
@@ -82,7 +95,7 @@ bool run_complete(Run *r)
         run_end_early(r, "run.hook asked for it after step %lld", (long long)t->step);
     if (own && early_stop_over(r->config, &t->early)) end_by_evaluations(r);
     if (!own) {
-        t->hook_stop = false;
+        t->hook_stop = t->evaluation_due = false;
         t->early = early_stop();
     }
     return r->ended != NULL;

@@ -132,7 +132,9 @@ Status run_save(Run *r, bool last)
 {
     char *path = run_dir_checkpoint(&r->dir, r->trainer->step);
     Status st = wait(r, last && r->saving && strcmp(path, r->saving) == 0);
-    if (st != OK || (r->last && strcmp(path, r->last) == 0)) {
+    bool there = r->last && strcmp(path, r->last) == 0 && !r->save_again;
+    r->save_again = false;
+    if (st != OK || there) {
         mem_free(&path);
         return st;
     }

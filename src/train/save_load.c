@@ -41,6 +41,7 @@ static void meta_of(const Trainer *t, CheckpointMeta *meta)
                              .stop_best = t->early.best,
                              .stop_bad = t->early.bad,
                              .hook_stop = t->hook_stop,
+                             .evaluation_due = t->evaluation_due,
                              .loss_scale = t->scale.moves ? t->scale.now : 0,
                              .loss_scale_good = t->scale.good,
                              .skipped = t->skipped,
@@ -228,6 +229,7 @@ static void take_evaluations(Trainer *t, const CheckpointMeta *meta)
     t->lr.lr = meta->lr.lr;
     t->early = counted && same ? (EarlyStop){meta->stop_best, meta->stop_bad} : early_stop();
     t->hook_stop = meta->hook_stop;
+    t->evaluation_due = meta->evaluation_due;
 }
 
 /* Of what is evaluated or predicted by a model; who trains on has compared more. */

@@ -255,7 +255,7 @@ void train_restart(Trainer *t)
     t->evaluations = 0;
     t->lr = lr_state();
     t->early = early_stop();
-    t->hook_stop = false;
+    t->hook_stop = t->evaluation_due = false;
     loss_scale_init(&t->scale, t->config);
     loss_window_init(&t->losses, NULL, 0);
 }

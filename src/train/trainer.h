@@ -113,6 +113,8 @@ struct Trainer {
     EarlyStop early;
     /* run.hook has asked for the end */
     bool hook_stop;
+    /* A stop has broken off the evaluation at this border: the next start makes it. */
+    bool evaluation_due;
     /* Checkpoints are written beside training, from a copy: there is memory for it. */
     bool saves_beside;
     /* owned: the copy, once it is needed; NULL: not yet */

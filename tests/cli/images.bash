@@ -1,13 +1,14 @@
 # Sourced before common.bash: images of noise, and lenet on some. What gzip makes of a list of numbers looks random and is the
 # same everywhere.
-# noise_idx COUNT SIDE CLASSES OUT : a data set OUT of COUNT grey squares; COUNT and SIDE below 256. The files noise, images and
-# labels stay, too.
+noises() { while cat noise; do :; done; }
+# noise_idx COUNT SIDE CLASSES OUT : a data set OUT of COUNT grey squares; COUNT below 65536, SIDE below 256. The files noise, images
+# and labels stay, too.
 noise_idx() {
     local count side
-    count=$(printf '\\%o' "$1") side=$(printf '\\%o' "$2")
+    count=$(printf '\\%o\\%o' $(($1 / 256)) $(($1 % 256))) side=$(printf '\\%o' "$2")
     seq 1 60000 | gzip -n9 >noise
-    { printf "\0\0\10\3\0\0\0$count\0\0\0$side\0\0\0$side"; cat noise noise | head -c $(($1 * $2 * $2)); } >images
-    { printf "\0\0\10\1\0\0\0$count"; tr -dc "\\0-\\$(printf %o $(($3 - 1)))" <noise | head -c "$1"; } >labels
+    { printf "\0\0\10\3\0\0$count\0\0\0$side\0\0\0$side"; noises | head -c $(($1 * $2 * $2)); } >images
+    { printf "\0\0\10\1\0\0$count"; noises | tr -dc "\\0-\\$(printf %o $(($3 - 1)))" | head -c "$1"; } >labels
     check 0 wrote "$WEFT" data import idx images labels -o "$4"
 }
 # 200 images of 28x28 in 10 classes.

@@ -142,4 +142,34 @@ moments() {
 check 0 '' train run.name=undisturbed train.steps=600
 moments alone 10
 moments pair 10 -n 2
+
+# A signal in an evaluation, to one rank, told by the hook that the epoch is over: it is broken off, the run saved, and the next start
+# makes the evaluation first. One that came too late, as the machine was busy, is tried again.
+noise_idx 6000 28 10 test.h5
+cat >term.sh <<'SH'
+read -r line
+case $line in *'"step": '"$(cat term 2>/dev/null || echo none)"','*) rm term; kill -TERM $PPID ;; esac
+SH
+evaluated() { sed -n 's/,"seconds".*//; /eval_loss/p' "runs/$1/metrics.jsonl"; }
+epochs() { train run.name="$1" data.test=test.h5 train.epochs=2 train.early_stop=9 optim.lr_schedule=plateau "${@:2}"; }
+broken() { # NAME STEP WORDS... : in the evaluation after that step
+    local tries
+    for tries in 1 2 3 4 5; do
+        rm -rf "runs/$1"
+        echo "$2" >term
+        check 75 'start the same command again to continue' epochs "$1" run.hook='exec sh term.sh' 'run.hook_on=[epoch]' "${@:3}"
+        ! grep -q "^step $2: the evaluation is broken off" both || break
+    done
+    holds "$1: the checkpoint is of that step" test "$(newest "$1")" = "runs/$1/checkpoints/step-$(printf %08d "$2").h5"
+    holds "$1: there is no such evaluation yet" test "$(evaluated "$1" | grep -c "\"step\":$2,")" = 0
+    check 0 'done after' epochs "$1" "${@:3}"
+    check 0 '' "$WEFT" ckpt diff runs/evaluated/checkpoints/step-00000014.h5 "runs/$1/checkpoints/step-00000014.h5"
+    holds "$1: the same evaluations" test "$(evaluated "$1")" = "$(evaluated evaluated)"
+}
+check 0 '' epochs evaluated
+broken early 7
+broken pair_early 7 -n 2 checkpoint.every_epochs=1
+broken stages_early 7 -n 2 grid.pp=2
+holds 'once more, with the evaluation' test "$("$WEFT" ckpt info runs/pair_early/checkpoints/step-00000007.h5 | grep -c evaluation_due)" = 0
+broken end 14
 finish
