@@ -44,14 +44,15 @@ LDLIBS_ALL := $(DEPS_LIBS) $(LDLIBS) -lpthread -lm
 
 # The vector kernels are compiled once for each instruction set and type of activations; the best that this CPU has is taken
 # at start. Sanitizers take twice as long to compile what -O3 unrolls.
-# Where there are wider sets, base is the last resort: it is kept small.
-SIMD_FLAGS_base := $(if $(filter-out base,$(SIMD_ISAS)),-Os)
+# Where there are wider sets, base is the last resort: it is kept small (sanitizers take three times as long to compile that).
+SMALL := $(if $(SANITIZE),-O1,-Os)
+SIMD_FLAGS_base := $(if $(filter-out base,$(SIMD_ISAS)),$(SMALL))
 SIMD_FLAGS_avx2 := -mavx2 -mfma
 SIMD_FLAGS_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 SIMD_BF16_FLAGS_avx512 := -mavx512bf16
 # bf16 is refused where the processor cannot multiply it, so that these do little.
-SIMD_BF16_FLAGS_avx2 := -Os
-SIMD_BF16_FLAGS_base := -Os
+SIMD_BF16_FLAGS_avx2 := $(SMALL)
+SIMD_BF16_FLAGS_base := $(SMALL)
 SIMD_OBJ := $(foreach isa,$(SIMD_ISAS),$(SIMD_SRC:%.c=$(BUILD)/obj/%.$(isa).o) \
     $(SIMD_BF16_SRC:%.c=$(BUILD)/obj/%.$(isa)_bf16.o))
 
@@ -149,16 +150,18 @@ $(BUILD)/emulated/libcudnn.so.%: tests/cuda/emulate/cudnn.cc tests/cuda/emulate/
 	@mkdir -p $(@D)
 	$(Q)$(EMULATED_CXX) -O3 -shared -fPIC -Wl,-soname,$(@F) -o $@ $(filter %.cc,$^)
 
+# What only checks takes a third of the time to compile like this under sanitizers.
+TEST_FLAGS := $(if $(SANITIZE),-O0)
 .SECONDEXPANSION:
 $(BUILD)/tests/%: tests/%.c tests/harness.h $$(call module_libs,$$(firstword $$(subst /, ,$$*)))
 	@mkdir -p $(@D)
 	@echo "  test $<"
-	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -MMD -MP -o $@ $< $(filter %.o,$^) \
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) $(TEST_FLAGS) -MMD -MP -o $@ $< $(filter %.o,$^) \
 	    $(call module_libs,$(firstword $(subst /, ,$*))) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
 $(BUILD)/tests/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c tests/fuzz/fuzz.h $(LIBS)
 	@mkdir -p $(@D)
 	@echo "  test $<"
-	$(Q)$(CC) $(CPPFLAGS_ALL) -Isrc -DFUZZ_TARGET='"$*"' $(CFLAGS_ALL) -MMD -MP -o $@ $< tests/fuzz/replay.c \
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Isrc -DFUZZ_TARGET='"$*"' $(CFLAGS_ALL) $(TEST_FLAGS) -MMD -MP -o $@ $< tests/fuzz/replay.c \
 	    $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL)
 tests-fuzz: $(FUZZ:%=$(BUILD)/tests/fuzz/replay_%)
 	@tests/run.sh $^

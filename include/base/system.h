@@ -42,9 +42,9 @@ enum { PROCESS_GONE = 0, PROCESS_UNKNOWN = '?' };
 char process_state(pid_t process);
 /* When it began, in ticks since the boot; 0: it has ended; -1: the system does not say. */
 int64_t process_began(pid_t process);
-/* Bytes in the lines "key number kB" of a file of /proc, together; -1: it has no such line. key:
- * with its colon. */
-double proc_bytes(const char *path, const char *key);
+/* Bytes in the lines "key number kB" of a file of /proc, together; -1: it has no such line. keys:
+ * each with its colon, "VmSwap:" or "Pss_Anon:Pss_Shmem:". */
+double proc_bytes(const char *path, const char *keys);
 /* Bytes of it that are swapped out; 0 where the system does not say. */
 double process_swapped(pid_t process);
 

@@ -59,16 +59,20 @@ int64_t process_began(pid_t process)
     return state == PROCESS_GONE ? 0 : began;
 }
 
-double proc_bytes(const char *path, const char *key)
+double proc_bytes(const char *path, const char *keys)
 {
     FILE *file = fopen(path, "re");
     if (!file) return -1;
     char line[256];
     double sum = -1, kilobytes;
-    size_t length = strlen(key);
-    while (fgets(line, sizeof line, file))
-        if (strncmp(line, key, length) == 0 && sscanf(line + length, "%lf", &kilobytes) == 1)
-            sum = (sum < 0 ? 0 : sum) + 1024 * kilobytes;
+    while (fgets(line, sizeof line, file)) {
+        size_t length;
+        for (const char *key = keys; *key; key += length) {
+            length = strcspn(key, ":") + 1;
+            if (strncmp(line, key, length) == 0 && sscanf(line + length, "%lf", &kilobytes) == 1)
+                sum = (sum < 0 ? 0 : sum) + 1024 * kilobytes;
+        }
+    }
     fclose(file);
     return sum;
 }

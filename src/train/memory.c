@@ -101,8 +101,7 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
 MemoryUse memory_use(void)
 {
     malloc_trim(0);
-    double private = proc_bytes("/proc/self/smaps_rollup", "Pss_Anon:");
-    double shared = proc_bytes("/proc/self/smaps_rollup", "Pss_Shmem:");
-    return (MemoryUse){.own_bytes = private < 0 || shared < 0 ? -1 : private + shared,
-                       .peak_bytes = proc_bytes("/proc/self/status", "VmHWM:")};
+    /* The kernel walks through all pages for each reading of this file. */
+    double own = proc_bytes("/proc/self/smaps_rollup", "Pss_Anon:Pss_Shmem:");
+    return (MemoryUse){.own_bytes = own, .peak_bytes = proc_bytes("/proc/self/status", "VmHWM:")};
 }
