@@ -345,11 +345,11 @@ bool lease_is(const char *folder, const char *id)
     return read_newest(folder, &owner) && !strcmp(owner.id, id);
 }
 
-bool lease_ended(const char *folder, const char *run, int start)
+LeaseOf lease_of(const char *folder, const char *run, int start)
 {
     LeaseFacts owner;
-    return read_newest(folder, &owner) && owner.ended && !strcmp(owner.run, run) &&
-           owner.start == start;
+    bool taken = read_newest(folder, &owner) && !strcmp(owner.run, run) && owner.start == start;
+    return !taken ? LEASE_NOT_TAKEN : owner.ended ? LEASE_ENDED : LEASE_HELD;
 }
 
 void lease_new_id(char *id)

@@ -1,7 +1,9 @@
 /* A signal must not end training: mpirun would kill its ranks a second later and exit 1. It is kept
  * from mpirun and goes to the ranks as SIGUSR1, which mpirun and srun pass on, so that they can
- * write their checkpoint. A second SIGINT or SIGTERM ends mpirun; so does the first of any signal
- * to ranks that do not last. Ctrl-Z (SIGTSTP) is kept from mpirun, too, and passed on to it. */
+ * write their checkpoint. A second SIGINT or SIGTERM ends mpirun, by SIGHUP, for mpirun is deaf to
+ * both: where a whole job is told to end (systemd, PBS) each of its processes gets one. The first
+ * signal ends ranks that do not last. Ctrl-Z (SIGTSTP) is kept from mpirun, too, and passed on to
+ * it. */
 #include "attend.h"
 
 #include <errno.h>
@@ -74,10 +76,23 @@ static bool take_signals(Attend *a, bool *end)
     return any;
 }
 
+/* mpirun, and not srun nor a rank alone, of ranks that last */
+static bool is_deaf(const Attend *a)
+{
+    return a->lasts && !a->alone && strcmp(a->starter, "mpirun") == 0;
+}
+
+static void end_ranks(const Attend *a)
+{
+    kill(a->process, a->alone ? SIGKILL : is_deaf(a) ? SIGHUP : SIGTERM);
+}
+
 static void pass_on(const Attend *a, bool end)
 {
-    int number = !a->lasts || end ? SIGTERM : SIGUSR1;
-    kill(a->process, a->alone && end ? SIGKILL : number);
+    if (end)
+        end_ranks(a);
+    else
+        kill(a->process, a->lasts ? SIGUSR1 : SIGTERM);
 }
 
 /* A wish to stop is passed on again and again: mpirun and ranks that are only starting may miss it.
@@ -98,8 +113,10 @@ static int wait_for(Attend *a)
         if (is_waking(a)) kill(a->process, SIGCONT);
         double now = clock_s();
         if (lost && lost_s <= 0) lost_s = now;
-        if (lost && now - lost_s > MPIRUN_ENDS_S)
-            kill(a->process, now - lost_s > 2 * MPIRUN_ENDS_S ? SIGKILL : SIGTERM);
+        if (lost && now - lost_s > 2 * MPIRUN_ENDS_S)
+            kill(a->process, SIGKILL);
+        else if (lost && now - lost_s > MPIRUN_ENDS_S)
+            end_ranks(a);
     }
     a->killed = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
     return a->killed ? 128 + a->killed : WEXITSTATUS(state);
@@ -114,23 +131,29 @@ void become_child(void)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
 }
 
-/* Signals as this process found them. But where output that nobody reads is no reason to stop,
- * mpirun must not hear of it either: it has a handler that ends the job, and unblocks all signals
- * for its ranks. */
-static void restore_signals(const sigset_t *before, bool lasts)
+/* Signals as this process found them. But what is no reason to end, as output that nobody reads,
+ * mpirun must not hear of: it has handlers that end the job, and unblocks all signals for its
+ * ranks. */
+static void restore_signals(const Attend *a)
 {
-    sigset_t pipe;
-    sigprocmask(SIG_SETMASK, before, NULL);
+    sigset_t unheard;
+    sigprocmask(SIG_SETMASK, &a->before, NULL);
     stop_end();
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    if (lasts) sigprocmask(SIG_BLOCK, &pipe, NULL);
+    if (!a->lasts || a->alone) return;
+    sigemptyset(&unheard);
+    sigaddset(&unheard, SIGPIPE);
+    if (is_deaf(a)) {
+        sigaddset(&unheard, SIGTERM);
+        sigaddset(&unheard, SIGINT);
+        prctl(PR_SET_PDEATHSIG, SIGHUP);
+    }
+    sigprocmask(SIG_BLOCK, &unheard, NULL);
 }
 
 static _Noreturn void run_child(const Attend *a, char *const *words)
 {
     become_child();
-    restore_signals(&a->before, a->lasts && !a->alone);
+    restore_signals(a);
     execvp(words[0], words);
     if (a->alone)
         log_error("%s cannot be run: %s", words[0], strerror(errno));

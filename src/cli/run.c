@@ -106,7 +106,7 @@ static bool is_final(int code)
 /* Did its ranks end as they wished to? */
 static bool in_order(const Supervisor *s)
 {
-    return lease_ended(s->folder, s->id, s->start);
+    return lease_of(s->folder, s->id, s->start) == LEASE_ENDED;
 }
 
 /* A run that is given up does not ask to be started again. */
@@ -115,17 +115,6 @@ static Status give_up(Supervisor *s, int code, const char *why)
     bool crash = code == ERR_BUG || attend_crashed(&s->attend, code);
     return fail(crash ? ERR_BUG : ERR_IO, "weft run: not started again: %s%s", why,
                 s->any ? "; its checkpoints stay" : "");
-}
-
-/* A signal has come: what the ranks made of it. */
-static Status stopped(Supervisor *s, int code)
-{
-    if (code == OK) return OK;
-    if (s->attend.ends > 1) return fail((Status)code, "weft run: ended at once, as asked twice");
-    if (is_final(code)) return fail((Status)code, "weft run: ended with exit code %d", code);
-    return fail(ERR_STOPPED,
-                "weft run: stopped as asked%s: start the same command again to continue",
-                in_order(s) || !s->any ? "" : "; what came after the newest checkpoint is lost");
 }
 
 /* What the last start has left, which is progress, or what was there before the first one. Other
@@ -138,6 +127,27 @@ static Status look_for_checkpoints(Supervisor *s, bool *progress)
     s->any |= *progress;
     if (*progress && s->start > 0) s->step = step;
     return OK;
+}
+
+/* What the ranks of a start that was asked to stop have not saved. */
+static const char *unsaved(Supervisor *s)
+{
+    bool progress;
+    if (lease_of(s->folder, s->id, s->start) != LEASE_HELD) return "";
+    if (look_for_checkpoints(s, &progress) != OK || !s->any)
+        return "; there is no checkpoint, so all that was computed is lost";
+    return "; what came after the newest checkpoint is lost";
+}
+
+/* A signal has come: what the ranks made of it. */
+static Status stopped(Supervisor *s, int code)
+{
+    if (code == OK) return OK;
+    if (s->attend.ends > 1) return fail((Status)code, "weft run: ended at once, as asked twice");
+    if (is_final(code)) return fail((Status)code, "weft run: ended with exit code %d", code);
+    return fail(ERR_STOPPED,
+                "weft run: stopped as asked%s: start the same command again to continue",
+                unsaved(s));
 }
 
 /* After a loss: is another start to be made? The first one comes at once. */

@@ -130,8 +130,8 @@ bool run_eval_due(const Run *run, int64_t step);
 /* ERR_CONFIG where the configuration goes by evaluations that there are none of. Not collective. */
 Status run_evaluations_check(const Run *run);
 /* Evaluates, says and writes it. counts: for early stopping and the curve, too. *better: the value,
- * as t->best_metric, where best.h5 is to be of it, else it stays. Where a stop breaks it off the run
- * is stopped, and the next start makes it. Collective; all ranks agree. */
+ * as t->best_metric, where best.h5 is to be of it, else it stays. Where a stop breaks it off the
+ * run is stopped, and the next start makes it. Collective; all ranks agree. */
 Status run_evaluate(Run *run, bool counts, double *better);
 /* Has the run ended before, at its last step or early? Collective; all ranks agree. */
 bool run_complete(Run *run);

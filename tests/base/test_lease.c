@@ -298,13 +298,13 @@ static void test_starts(void)
     empty_folder();
     setenv(LEASE_RUN, "0123456789abcdef:3", 1);
     kill_owner(owner(LONG_S, &good));
-    CU_ASSERT_FALSE(lease_ended(folder, "0123456789abcdef", 3));
+    CU_ASSERT_EQUAL(lease_of(folder, "0123456789abcdef", 3), LEASE_HELD);
     alter("place", '!');
     setenv(LEASE_RUN, "0123456789abcdef:4", 1);
     CU_ASSERT(take_s() >= 0);
-    CU_ASSERT(lease_ended(folder, "0123456789abcdef", 4));
-    CU_ASSERT_FALSE(lease_ended(folder, "0123456789abcdef", 3));
-    CU_ASSERT_FALSE(lease_ended(folder, "0123456789abcdee", 4));
+    CU_ASSERT_EQUAL(lease_of(folder, "0123456789abcdef", 4), LEASE_ENDED);
+    CU_ASSERT_EQUAL(lease_of(folder, "0123456789abcdef", 3), LEASE_NOT_TAKEN);
+    CU_ASSERT_EQUAL(lease_of(folder, "0123456789abcdee", 4), LEASE_NOT_TAKEN);
     unsetenv(LEASE_RUN);
 }
 

@@ -121,6 +121,32 @@ begin limit -n 2 -- run.max_time=1s
 ends 'its own time limit' 75 'the training stopped by itself, saved'
 says_not 'start 2'
 
+# Where a whole job is told to end each of its processes is, mpirun first.
+begin all -n 2 -- checkpoint.every_steps=0
+until_true grep -q '^epoch.* step' out
+kill -TERM $(pgrep -P "$run") $(own "^$WEFT train .*run.name=all") "$run"
+ends 'all are told to end' 75 'stopped as asked: start the same command again'
+holds 'saved' test -n "$(newest all)"
+# Killed when it is asked to stop: what that costs is said, whether it saved or not.
+for every in 0 20; do
+    begin lost$every -n 2 -- checkpoint.every_steps=$every
+    until_true eval '[ $every = 0 ] && grep -q "^epoch.* step" out || another lost$every ""'
+    rank=$(rank_of lost$every 1)
+    kill -STOP "$rank"
+    kill -TERM "$run"
+    sleep 0.2
+    kill -KILL "$rank"
+    what=$([ $every = 0 ] && echo 'there is no checkpoint, so all that was computed' || echo 'what came after the newest checkpoint')
+    ends "killed while it stops, $every" 75 "stopped as asked; $what is lost: start"
+done
+# It waits for an owner elsewhere: nothing has been computed.
+mkdir runs/waits
+sed 's/\("place": *"\)[^"]*/\1elsewhere/; s/\("ended": *\)true/\1false/' runs/quiet/owner-1 >runs/waits/owner-1
+begin waits -n 2 --
+until_true grep -q 'looking for signs of life' err
+kill -TERM "$run"
+ends 'stopped before it began' 75 'stopped as asked: start the same command again'
+
 # run.fresh moves what was there aside once, and not what its own first start has left.
 check 0 '' timeout 60 "$WEFT" train lenet.yaml run.name=fresh train.steps=2
 begin fresh -n 2 -- run.fresh=true checkpoint.every_steps=3
