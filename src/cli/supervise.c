@@ -76,6 +76,9 @@ static Status count_ranks(Supervisor *s)
 {
     const RunFlags *f = s->flags;
     int64_t ranks = f->ranks;
+    if (f->nodes > 0 && f->each > 0 && ranks > f->nodes * f->each)
+        return fail(ERR_USAGE, "-n %lld is more than --nnodes %lld times --nproc-per-node %lld",
+                    (long long)ranks, (long long)f->nodes, (long long)f->each);
     if (ranks == 0 && f->nodes > 0 && f->each > 0) ranks = f->nodes * f->each;
     if (ranks == 0) ranks = asked_by_grid(s);
     if (ranks == 0 && s->hosts.count > 0) ranks = room(&s->hosts, (int)f->nodes);
@@ -89,6 +92,9 @@ static Status count_ranks(Supervisor *s)
                     "names them",
                     (long long)f->nodes);
     if (s->hosts.count == 0) return OK;
+    if (f->nodes > s->hosts.count)
+        return fail(ERR_USAGE, "--nnodes %lld, but %s has %d host%s", (long long)f->nodes,
+                    s->hosts.source, s->hosts.count, s->hosts.count == 1 ? "" : "s");
     int most = room(&s->hosts, (int)f->nodes);
     if (s->wanted <= most) return OK;
     return fail(ERR_USAGE,

@@ -156,7 +156,7 @@ static Status take(const Verb *verb, const char *word, const char *next, void *i
     } else {
         if (*seen) return fail(ERR_USAGE, "%s is given twice", f->name);
         *used = value ? 1 : 2;
-        value = value ? value + 1 : next;
+        value = value ? value + 1 : next && strcmp(next, "--") != 0 ? next : NULL;
         if (!value)
             return fail(ERR_USAGE, "%s needs a value, %s: %.*s", f->name, f->value, clause(f),
                         f->help);

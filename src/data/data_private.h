@@ -28,8 +28,11 @@ void element_int32(ElementType type, int32_t *to, const void *from, int64_t n);
 /* The same as ids: all 64 bits, negative ones as their two's complement. to may be where from
  * is. */
 void element_ids(ElementType type, uint64_t *to, const void *from, int64_t n);
-/* Index of the first NaN or infinity among n values, or -1. */
+/* Index of the first NaN or infinity among n values, or double beyond float32, as which it would be
+ * one; or -1. */
 int64_t element_not_finite(ElementType type, const void *from, int64_t n);
+/* What such a value is not, in words. */
+const char *element_finite(ElementType type);
 
 /* ---- HDF5 ---- */
 /* Opens path to read. ERR_NOINPUT: missing, a folder, no permission. ERR_DATA: empty, not HDF5,

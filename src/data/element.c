@@ -148,14 +148,13 @@ void element_row(ElementType type, float *to, int to_step, const void *from, int
  * searching. */
 static bool all_finite(ElementType type, const void *from, int64_t n)
 {
-    float single = 0;
-    double twice = 0;
+    float sum = 0;
     int64_t singles = type == ELEM_F32 ? n : 0, doubles = type == ELEM_F64 ? n : 0;
-#pragma omp simd reduction(+ : single)
-    for (int64_t i = 0; i < singles; ++i) single += 0.0f * ((const float *)from)[i];
-#pragma omp simd reduction(+ : twice)
-    for (int64_t i = 0; i < doubles; ++i) twice += 0.0 * ((const double *)from)[i];
-    return single == 0 && twice == 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < singles; ++i) sum += 0.0f * ((const float *)from)[i];
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < doubles; ++i) sum += 0.0f * (float)((const double *)from)[i];
+    return sum == 0;
 }
 
 void element_ids(ElementType type, uint64_t *to, const void *from, int64_t n)
@@ -169,12 +168,17 @@ void element_ids(ElementType type, uint64_t *to, const void *from, int64_t n)
         to[i] = (uint64_t)element_integer(type, (const char *)from + (size_t)i * bytes);
 }
 
+const char *element_finite(ElementType type)
+{
+    return type == ELEM_F64 ? "a finite number, or beyond what float32 holds" : "a finite number";
+}
+
 int64_t element_not_finite(ElementType type, const void *from, int64_t n)
 {
     if (all_finite(type, from, n)) return -1;
     for (int64_t i = 0; type == ELEM_F32 && i < n; ++i)
         if (!isfinite(((const float *)from)[i])) return i;
     for (int64_t i = 0; type == ELEM_F64 && i < n; ++i)
-        if (!isfinite(((const double *)from)[i])) return i;
+        if (!isfinite((float)((const double *)from)[i])) return i;
     return -1;
 }

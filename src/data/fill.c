@@ -34,9 +34,9 @@ void fill_scratch_fini(FillScratch *scratch)
 static Status not_finite(const Fill *f, const DataArray *array, int64_t sample)
 {
     return fail(ERR_DATA,
-                "%s: sample %lld of %s holds a value that is not a finite number; correct the data "
-                "set, `weft data check` reads all of it",
-                f->set.path, (long long)sample, array->name);
+                "%s: sample %lld of %s holds a value that is not %s; correct the data set, `weft "
+                "data check` reads all of it",
+                f->set.path, (long long)sample, array->name, element_finite(array->type));
 }
 
 /* The ids of row r, for now with room for id_most in each row; id_first[i + 1]: how many place i

@@ -236,11 +236,9 @@ static Status check_x(const DataSet *set, Reader *reader)
         if (st != OK) break;
         int64_t bad = element_not_finite(set->x.type, raw, n * values);
         if (bad >= 0)
-            st = fail(ERR_DATA,
-                      "%s: sample %lld: value %lld of %s is not a finite number; correct the data "
-                      "set",
+            st = fail(ERR_DATA, "%s: sample %lld: value %lld of %s is not %s; correct the data set",
                       set->path, (long long)(at + bad / values), (long long)(bad % values),
-                      set->x.name);
+                      set->x.name, element_finite(set->x.type));
     }
     mem_free(&raw);
     return st;

@@ -47,6 +47,10 @@ check 78 'optim.lrr' "$WEFT" run -n 2 -- weft train lenet.yaml optim.lrr=1
 check 64 'this is no batch job on several hosts' "$WEFT" run --nnodes 2 -- weft train lenet.yaml
 check 64 'srun needs hosts' timeout 20 "$WEFT" run -n 2 --launcher srun -- weft train lenet.yaml
 check 66 'no.hosts' "$WEFT" run --hostfile no.hosts -- weft train lenet.yaml
+printf 'a slots=2\n' >one.host
+check 64 '--nnodes 3, but one.host has 1 host' "$WEFT" run --hostfile one.host --nnodes 3 -- weft train lenet.yaml
+check 64 '-n 3 is more than --nnodes 1 times --nproc-per-node 2' "$WEFT" run -n 3 --nnodes 1 --nproc-per-node 2 -- weft train lenet.yaml
+check 64 '--log-dir needs a value' "$WEFT" run -n 2 --log-dir -- weft train lenet.yaml
 printf 'a slots=x\n' >bad.hosts
 check 64 'bad.hosts:1: expected NAME' "$WEFT" run --hostfile bad.hosts -- weft train lenet.yaml
 holds 'nothing was started' test ! -e runs

@@ -281,15 +281,15 @@ static void errors_come_out(void)
     CHECK_FAILS(loader_new(&l, &set, &c, wrong), ERR_BUG, "impossible plan");
 }
 
-/* A NaN in the samples or the targets ends the run where it would go in, whatever the storage
- * type. */
+/* A NaN in the samples or the targets, or what float32 cannot hold, ends the run where it would go
+ * in, whatever the storage type. */
 static void not_finite(void)
 {
-    double x[24], fine[24] = {0}, y[12];
+    double x[24], large[24], fine[24] = {0}, y[12];
     float single[24];
     const Batch *b;
-    for (int i = 0; i < 24; ++i) single[i] = (float)(x[i] = i % 7), y[i / 2] = i;
-    x[13] = single[13] = NAN, y[9] = INFINITY;
+    for (int i = 0; i < 24; ++i) single[i] = (float)(x[i] = large[i] = i % 7), y[i / 2] = i;
+    x[13] = single[13] = NAN, large[13] = 1e39, y[9] = INFINITY;
     const struct {
         const char *name;
         hid_t type;
@@ -297,8 +297,9 @@ static void not_finite(void)
         const char *says;
     } file[] = {{"nan64.h5", H5T_NATIVE_DOUBLE, x, "nan64.h5: sample 6 of /x"},
                 {"nan32.h5", H5T_NATIVE_FLOAT, single, "nan32.h5: sample 6 of /x"},
+                {"large.h5", H5T_NATIVE_DOUBLE, large, "or beyond what float32 holds"},
                 {"inf.h5", H5T_NATIVE_DOUBLE, fine, "inf.h5: sample 9 of /y"}};
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 4; ++i) {
         DataSet set;
         Config c = config_plain();
         c.train.loss = LOSS_MSE;
@@ -310,7 +311,7 @@ static void not_finite(void)
         CHECK_OK(data_set_open(&set, &c, path));
         Loader *l =
             loader_of(&set, &c, (LoaderPlan){3, 3, 0, 1, 0, 0, 0, false, false, false, 2, NULL, 1});
-        pass_over(l, i < 2 ? 2 : 3);
+        pass_over(l, i < 3 ? 2 : 3);
         CHECK_FAILS(loader_next(l, &b, NULL), ERR_DATA, file[i].says);
         loader_free(&l);
     }

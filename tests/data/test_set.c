@@ -434,6 +434,14 @@ static void label_range(void)
     H5Fclose(file);
     CHECK_OK(data_set_open(&set, NULL, path));
     CHECK_FAILS(data_set_check(&set, 0), ERR_DATA, "sample 1: value 0");
+    double d[6] = {1, 2, 3, 4, -1e39, 6};
+    path = in_scratch("large.h5");
+    file = h5_new(path);
+    h5_put(file, (H5Array){"x", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 2, {3, 2}, {0}, 0, d});
+    h5_put(file, (H5Array){"y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, {3}, {0}, 0, y});
+    H5Fclose(file);
+    CHECK_OK(data_set_open(&set, NULL, path));
+    CHECK_FAILS(data_set_check(&set, 0), ERR_DATA, "beyond what float32 holds");
 }
 
 static void print(void)
