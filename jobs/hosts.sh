@@ -6,18 +6,25 @@
 # each rank said in a file of its own, in a folder with a number. A run that stopped (75: after
 # run.max_time, or a rank was lost) is started again and goes on from its newest checkpoint;
 # one that is complete, or that failed, is not; nor is one that three starts in turn brought
-# no newer checkpoint. SIGTERM, SIGINT and SIGHUP to this script stop the run, saved. The hosts
-# need a shared folder, this one, and ssh between them without a password.
+# no newer checkpoint. SIGTERM, SIGINT and SIGHUP to this script stop the run, saved, and it
+# ends with 75. The hosts need a shared folder, this one, and ssh between them without a
+# password.
 
 weft=${WEFT:-weft}
 hosts=$1
 shift
 name=weft
-mpirun --version 2>&1 | grep -q 'Open MPI' || { echo 'no mpirun of Open MPI is on the PATH' >&2; exit 64; }
+# Asked for before each start and, every second, while mpirun runs.
+stopped='' state='' number=0
+trap stopped=yes TERM INT HUP
+mpirun --version 2>&1 | grep -q 'Open MPI' || [ "$stopped" ] || { echo 'no mpirun of Open MPI is on the PATH' >&2; exit 64; }
 [ -r "$hosts" ] || { echo "$hosts: no such host file; a line of one: NAME slots=RANKS" >&2; exit 66; }
-state=$(mktemp) || exit 74
-logs=$name-logs/$(date +%Y-%m-%d-%H%M%S)-$$
-finish() { rm -f "$state"; exit "$1"; }
+# What the signal has ended, too, is no failure.
+finish() {
+    rm -f "$state"
+    [ -z "$stopped" ] || ! goes_on "$1" || exit 75
+    exit "$1"
+}
 
 # The step of the run's newest checkpoint, 0 where it has none.
 steps() {
@@ -40,35 +47,42 @@ give_up() {
     echo "not started again: three times in turn there was no checkpoint newer than that of step $before" >&2
     finish "$1"
 }
-# Returns where another start may go on: the run stopped (75), a rank, a node or a disk was
-# lost (74), a process was killed (above 128: memory ran out, a node failed, a signal came
-# before weft had begun), the ranks could not be started (1).
+# Another start may go on: the run stopped (75), a rank, a node or a disk was lost (74), a
+# process was killed (above 128: memory ran out, a node failed, a signal came before weft had
+# begun), the ranks could not be started (1).
+goes_on() { case $1 in 1 | 74 | 75 | 129 | 1[3-9]? | 2[0-9][0-9]) ;; *) return 1;; esac; }
+# Returns where another start is to be made.
 judge() {
     local after
-    case $code in 1 | 74 | 75 | 129 | 1[3-9]? | 2[0-9][0-9]) ;; *) finish $code;; esac
-    after=$(steps "$@") || finish $code
-    if [ "$after" -gt "$before" ]; then rm -f "$state"; elif [ $starts -ge 3 ]; then give_up $code; fi
+    goes_on "$code" || finish "$code"
+    after=$(steps "$@") || finish "$code"
+    if [ "$after" -gt "$before" ]; then rm -f "$state"; elif [ $starts -ge 3 ]; then give_up "$code"; fi
 }
 options=(--hostfile "$hosts" --map-by slot --bind-to none)
 # Hosts start with a fresh environment.
 [ -z "${LD_LIBRARY_PATH:-}" ] || options+=(-x LD_LIBRARY_PATH)
 
-# mpirun passes USR1 on, and ends the ranks itself on any other signal: so it has a process
-# group of its own, which a terminal's signals do not reach.
-set -m
-stopped='' mpirun='' number=0
-pass_on() { stopped=yes; [ -z "$mpirun" ] || kill -USR1 "$mpirun" 2>/dev/null; }
-trap pass_on TERM INT HUP
+state=$(mktemp) || finish 74
+logs=$name-logs/$(date +%Y-%m-%d-%H%M%S)-$$
 until [ "$stopped" ]; do
     count_start "$@"
     mkdir -p "$logs/$((number += 1))" || finish 74
+    [ -z "$stopped" ] || break
+    # mpirun passes USR1 on, and ends the ranks itself on any other signal: so it has a
+    # process group of its own, which a terminal's signals do not reach.
+    set -m
     mpirun "${options[@]}" --output-filename "$logs/$number" "$weft" train "$@" </dev/null &
     mpirun=$!
-    # A signal ends the wait, too; what ended meanwhile is waited for once more.
-    while wait $mpirun; code=$?; kill -0 $mpirun 2>/dev/null; do :; done
-    [ -z "$stopped" ] || { wait $mpirun; last=$?; [ $last = 127 ] || code=$last; }
-    mpirun=
+    set +m
+    # What is only starting may miss a signal, or be killed by it.
+    while kill -0 $mpirun 2>/dev/null; do
+        [ -z "$stopped" ] || kill -USR1 $mpirun 2>/dev/null
+        sleep 1 &
+        wait $!
+    done
+    # A signal ends a wait, too.
+    for _ in 1 2; do wait $mpirun; last=$?; [ $last = 127 ] || code=$last; done
     judge "$@"
-    [ "$stopped" ] || [ $code = 75 ] || sleep 5
+    [ "$stopped" ] || [ "$code" = 75 ] || { sleep 5 & wait $!; }
 done
-finish ${code:-75}
+finish 75

@@ -48,14 +48,16 @@ give_up() {
     echo "not started again: three times in turn there was no checkpoint newer than that of step $before" >&2
     finish "$1"
 }
-# Returns where another start may go on: the run stopped (75), a rank, a node or a disk was
-# lost (74), a process was killed (above 128: memory ran out, a node failed, a signal came
-# before weft had begun), the ranks could not be started (1).
+# Another start may go on: the run stopped (75), a rank, a node or a disk was lost (74), a
+# process was killed (above 128: memory ran out, a node failed, a signal came before weft had
+# begun), the ranks could not be started (1).
+goes_on() { case $1 in 1 | 74 | 75 | 129 | 1[3-9]? | 2[0-9][0-9]) ;; *) return 1;; esac; }
+# Returns where another start is to be made.
 judge() {
     local after
-    case $code in 1 | 74 | 75 | 129 | 1[3-9]? | 2[0-9][0-9]) ;; *) finish $code;; esac
-    after=$(steps "$@") || finish $code
-    if [ "$after" -gt "$before" ]; then rm -f "$state"; elif [ $starts -ge 3 ]; then give_up $code; fi
+    goes_on "$code" || finish "$code"
+    after=$(steps "$@") || finish "$code"
+    if [ "$after" -gt "$before" ]; then rm -f "$state"; elif [ $starts -ge 3 ]; then give_up "$code"; fi
 }
 
 # Newer Slurm does not hand --cpus-per-task on to srun. --mpi: `srun --mpi=list` shows what a

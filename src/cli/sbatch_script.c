@@ -32,9 +32,9 @@ static const char why_hosts[] =
     "after\n"
     "# run.max_time, or a rank was lost) is started again and goes on from its newest checkpoint;\n"
     "# one that is complete, or that failed, is not; nor is one that three starts in turn brought\n"
-    "# no newer checkpoint. SIGTERM, SIGINT and SIGHUP to this script stop the run, saved. The "
-    "hosts\n"
-    "# need a shared folder, this one, and ssh between them without a password.\n";
+    "# no newer checkpoint. SIGTERM, SIGINT and SIGHUP to this script stop the run, saved, and it\n"
+    "# ends with 75. The hosts need a shared folder, this one, and ssh between them without a\n"
+    "# password.\n";
 
 static const char count[] =
     "\n"
@@ -60,15 +60,18 @@ static const char count[] =
     "step $before\" >&2\n"
     "    finish \"$1\"\n"
     "}\n"
-    "# Returns where another start may go on: the run stopped (75), a rank, a node or a disk was\n"
-    "# lost (74), a process was killed (above 128: memory ran out, a node failed, a signal came\n"
-    "# before weft had begun), the ranks could not be started (1).\n"
+    "# Another start may go on: the run stopped (75), a rank, a node or a disk was lost (74), a\n"
+    "# process was killed (above 128: memory ran out, a node failed, a signal came before weft "
+    "had\n"
+    "# begun), the ranks could not be started (1).\n"
+    "goes_on() { case $1 in 1 | 74 | 75 | 129 | 1[3-9]? | 2[0-9][0-9]) ;; *) return 1;; esac; }\n"
+    "# Returns where another start is to be made.\n"
     "judge() {\n"
     "    local after\n"
-    "    case $code in 1 | 74 | 75 | 129 | 1[3-9]? | 2[0-9][0-9]) ;; *) finish $code;; esac\n"
-    "    after=$(steps \"$@\") || finish $code\n"
+    "    goes_on \"$code\" || finish \"$code\"\n"
+    "    after=$(steps \"$@\") || finish \"$code\"\n"
     "    if [ \"$after\" -gt \"$before\" ]; then rm -f \"$state\"; elif [ $starts -ge 3 ]; then "
-    "give_up $code; fi\n"
+    "give_up \"$code\"; fi\n"
     "}\n";
 
 static const char finish[] = "finish() { rm -f \"$state\"; exit \"$1\"; }\n";
@@ -129,36 +132,48 @@ static const char next_link[] =
     "exit $code\n";
 
 static const char hosts_begin[] =
-    "mpirun --version 2>&1 | grep -q 'Open MPI' || { echo 'no mpirun of Open MPI is on the PATH' "
-    ">&2; exit 64; }\n"
+    "# Asked for before each start and, every second, while mpirun runs.\n"
+    "stopped='' state='' number=0\n"
+    "trap stopped=yes TERM INT HUP\n"
+    "mpirun --version 2>&1 | grep -q 'Open MPI' || [ \"$stopped\" ] || { echo 'no mpirun of Open "
+    "MPI "
+    "is on the PATH' >&2; exit 64; }\n"
     "[ -r \"$hosts\" ] || { echo \"$hosts: no such host file; a line of one: NAME slots=RANKS\" "
     ">&2; exit 66; }\n"
-    "state=$(mktemp) || exit 74\n"
-    "logs=$name-logs/$(date +%Y-%m-%d-%H%M%S)-$$\n";
+    "# What the signal has ended, too, is no failure.\n"
+    "finish() {\n"
+    "    rm -f \"$state\"\n"
+    "    [ -z \"$stopped\" ] || ! goes_on \"$1\" || exit 75\n"
+    "    exit \"$1\"\n"
+    "}\n";
 
 static const char hosts_loop[] =
     "\n"
-    "# mpirun passes USR1 on, and ends the ranks itself on any other signal: so it has a process\n"
-    "# group of its own, which a terminal's signals do not reach.\n"
-    "set -m\n"
-    "stopped='' mpirun='' number=0\n"
-    "pass_on() { stopped=yes; [ -z \"$mpirun\" ] || kill -USR1 \"$mpirun\" 2>/dev/null; }\n"
-    "trap pass_on TERM INT HUP\n"
+    "state=$(mktemp) || finish 74\n"
+    "logs=$name-logs/$(date +%Y-%m-%d-%H%M%S)-$$\n"
     "until [ \"$stopped\" ]; do\n"
     "    count_start \"$@\"\n"
     "    mkdir -p \"$logs/$((number += 1))\" || finish 74\n"
+    "    [ -z \"$stopped\" ] || break\n"
+    "    # mpirun passes USR1 on, and ends the ranks itself on any other signal: so it has a\n"
+    "    # process group of its own, which a terminal's signals do not reach.\n"
+    "    set -m\n"
     "    mpirun \"${options[@]}\" --output-filename \"$logs/$number\" \"$weft\" train "
-    "\"$@\" "
-    "</dev/null &\n"
+    "\"$@\" </dev/null &\n"
     "    mpirun=$!\n"
-    "    # A signal ends the wait, too; what ended meanwhile is waited for once more.\n"
-    "    while wait $mpirun; code=$?; kill -0 $mpirun 2>/dev/null; do :; done\n"
-    "    [ -z \"$stopped\" ] || { wait $mpirun; last=$?; [ $last = 127 ] || code=$last; }\n"
-    "    mpirun=\n"
+    "    set +m\n"
+    "    # What is only starting may miss a signal, or be killed by it.\n"
+    "    while kill -0 $mpirun 2>/dev/null; do\n"
+    "        [ -z \"$stopped\" ] || kill -USR1 $mpirun 2>/dev/null\n"
+    "        sleep 1 &\n"
+    "        wait $!\n"
+    "    done\n"
+    "    # A signal ends a wait, too.\n"
+    "    for _ in 1 2; do wait $mpirun; last=$?; [ $last = 127 ] || code=$last; done\n"
     "    judge \"$@\"\n"
-    "    [ \"$stopped\" ] || [ $code = 75 ] || sleep 5\n"
+    "    [ \"$stopped\" ] || [ \"$code\" = 75 ] || { sleep 5 & wait $!; }\n"
     "done\n"
-    "finish ${code:-75}\n";
+    "finish 75\n";
 
 /* ---- quotes ---- */
 
@@ -329,7 +344,6 @@ static void put_hosts(const Script *s, FILE *out)
 {
     fprintf(out, "name=%s\n", s->job);
     fputs(hosts_begin, out);
-    fputs(finish, out);
     fputs(count, out);
     fputs("options=(--hostfile \"$hosts\" --map-by slot --bind-to none", out);
     if (s->ranks) fprintf(out, " -n %lld", (long long)s->ranks);

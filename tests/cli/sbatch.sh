@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # weft sbatch: what its scripts say, how they quote, what it refuses; jobs/ has what it writes; hosts.sh runs for real, with
-# mpirun on this machine. tests/cli/requeue.sh has what scripts under Slurm do, tests/cluster/slurm.sh runs them there.
+# mpirun on this machine, and is told to stop at each moment of its start. tests/cli/requeue.sh has what scripts under Slurm do, tests/cluster/slurm.sh runs them there.
 root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$root/tests/cli/images.bash"
 . "$root/tests/cli/common.bash"
@@ -150,6 +150,63 @@ holds 'also where it is not there' test ! -e nowhere
 check 64 'folder' sbatch -o jobs --force
 holds 'nothing is left over' test -z "$(find . -name '*.part')"
 
+# jobs/hosts.sh is told to stop: in turn before each of its commands from the first on where it listens, to the one that waits for
+# mpirun. It ends with 75, and nothing trains to its end. mpirun, weft and sleep are stand-ins.
+mkdir early
+cat >early/mpirun <<'SH'
+#!/bin/sh
+if [ "$1" = --version ]; then
+    [ "$tell" != version ] || { kill -TERM "$script"; kill -TERM $$; }
+    echo 'Open MPI'
+    exit
+fi
+[ "$tell" != deaf ] || { kill -TERM "$script"; exec /bin/sleep 60; }
+told=0
+trap '[ $((told += 1)) -lt 3 ] || exit "$ends"' USR1
+[ "$tell" != start ] || kill -TERM "$script"
+for _ in $(seq "$lasts"); do /bin/sleep 0.1; done
+echo >>trained
+exit "$ends"
+SH
+cat >early/weft <<'SH'
+#!/bin/sh
+[ "$tell" != newest ] || { kill -TERM "$script"; kill -TERM $$; }
+SH
+printf '#!/bin/sh\nexec /bin/sleep 0.1\n' >early/sleep
+cat >early/hook <<'SH'
+export script=$$
+commands=0
+before() {
+    [ $BASH_SUBSHELL = 0 ] && { [ $commands -gt 0 ] || [ -n "$(trap -p TERM)" ]; } || return 0
+    [ $((commands += 1)) = "$tell" ] || return 0
+    echo "$1" >at
+    kill -TERM $$
+}
+set -T
+trap 'before "$BASH_COMMAND"' DEBUG
+SH
+chmod +x early/*
+# told WHEN CODE ENDS LASTS : the script is told then, and ends with CODE; mpirun with ENDS when it is told three times, or after
+# LASTS tenths of a second.
+told() {
+    rm -f at trained
+    check "$2" '' env PATH="$PWD/early:$PATH" WEFT="$PWD/early/weft" BASH_ENV="$PWD/early/hook" tell="$1" ends="${3:-75}" lasts="${4:-600}" \
+        timeout 100 bash "$root/jobs/hosts.sh" hosts lenet.yaml
+}
+echo "localhost slots=2" >hosts
+for ((n = 1; n < 100; ++n)); do
+    told $n 75
+    holds "told before command $n, $(cat at), it does not train on" test ! -e trained
+    case $(cat at) in 'wait $!') break;; esac
+done
+holds "$n moments" test $n -gt 20 -a $n -lt 100
+for moment in version newest deaf start; do told $moment 75; done
+holds 'nothing was trained to its end' test ! -e trained
+told start 0 0
+told start 65 65
+told start 75 1
+told start 75 137
+
 # Hosts without Slurm, for real: a run that stops, and one of which a rank is killed, is started again and goes on, to the bits
 # of one that never stopped.
 if ! mpirun --version 2>&1 | grep -q 'Open MPI'; then echo '  skipped: no mpirun of Open MPI'; finish; exit; fi
@@ -160,7 +217,7 @@ words="train.steps=2400 checkpoint.every_steps=100 train.log_every=100"
 check 0 '' timeout 120 "$WEFT" train lenet.yaml run.name=whole train.threads=1 $words
 check 0 '' sbatch --hosts hosts --nodes 1 --ntasks-per-node 2 run.name=parts $words -o hosts.sh
 holds 'the ranks that were asked for' grep -q -- '-n 2)' hosts.sh
-timeout 180 bash hosts.sh run.max_time=2s >parts.log 2>&1 &
+timeout 600 bash hosts.sh run.max_time=2s >parts.log 2>&1 &
 script=$!
 # what runs below the script: mpirun, then its ranks
 ranks() { own "^$WEFT train lenet.yaml run.name=$1 "; }
