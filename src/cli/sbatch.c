@@ -28,7 +28,8 @@ enum {
     CPUS_MOST = 4096,
     GPUS_MOST = 64,
     LINKS_MOST = 1000,
-    RANKS_MOST = 1 << 20
+    RANKS_MOST = 1 << 20,
+    ARRAY_MOST = 4000000
 };
 /* Of a GPU's rank: its main thread, its loader, NCCL's and CUDA's. */
 enum { GPU_CPUS = 4 };
@@ -88,6 +89,7 @@ static Status check_together(const SbatchOptions *o)
     return OK;
 }
 
+static const char digits[] = "0123456789";
 static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 
 /* A word of one of sbatch's lines. */
@@ -112,16 +114,59 @@ static Status check_more(const char *more)
     return OK;
 }
 
+/* A whole number of MiB, or of what one letter behind it says. */
+static Status check_memory(const char *memory)
+{
+    if (!memory) return OK;
+    size_t n = strspn(memory, digits);
+    if (n > 0 && (!memory[n] || (strchr("KMGTkmgt", memory[n]) && !memory[n + 1]))) return OK;
+    return fail(ERR_USAGE,
+                "--mem %s: expected a size as sbatch has it: 8G, 64000M, 0 for all of a node",
+                memory);
+}
+
+/* One of an array's numbers; moves *at behind it. */
+static bool read_number(const char **at, long least, long *number)
+{
+    if (!**at || !strchr(digits, **at)) return false;
+    char *end;
+    *number = strtol(*at, &end, 10);
+    *at = end;
+    return *number >= least && *number <= ARRAY_MOST;
+}
+
+static bool skip(const char **at, char mark)
+{
+    if (**at != mark) return false;
+    ++*at;
+    return true;
+}
+
+/* N, FIRST-LAST or FIRST-LAST:STEP, several of them between commas, then %LIMIT. */
+static bool is_array(const char *at)
+{
+    long first, number;
+    do {
+        if (!read_number(&at, 0, &first)) return false;
+        if (!skip(&at, '-')) continue;
+        if (!read_number(&at, first, &number)) return false;
+        if (skip(&at, ':') && !read_number(&at, 1, &number)) return false;
+    } while (skip(&at, ','));
+    if (skip(&at, '%') && !read_number(&at, 1, &number)) return false;
+    return !*at;
+}
+
 static Status check_words(const SbatchOptions *o)
 {
     TRY(check_word("--partition", o->partition, "_.,+-"));
     TRY(check_word("--account", o->account, "_.,+@:-"));
     TRY(check_word("--mpi", o->mpi, "_./-"));
-    TRY(check_word("--mem", o->memory, "."));
-    if (o->array && (!*o->array || strspn(o->array, "0123456789,-:%") != strlen(o->array)))
+    TRY(check_memory(o->memory));
+    if (o->array && !is_array(o->array))
         return fail(ERR_USAGE,
-                    "--array %s: expected numbers as sbatch has them: 1-8, 0,3,7, 1-8%%2",
-                    o->array);
+                    "--array %s: expected numbers as sbatch has them, rising and up to %d: 1-8, "
+                    "0,3,7, 0-9:3, 1-8%%2",
+                    o->array, ARRAY_MOST);
     return check_more(o->more);
 }
 
