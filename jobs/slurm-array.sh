@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Trains under Slurm as an array: each task is a run of its own, with its number as its seed
-# and in its name, and goes on by itself when its time is over.
+# and in its name, and goes on by itself when its time is over. With run.name=a they are a-1,
+# a-2, ...; without it they have the name of CONFIG's file in that place.
 #   sbatch jobs/slurm-array.sh CONFIG [key=value ...]   (sbatch's own options come before the script's name)
 # Written by `weft sbatch`.
 # weft asks Slurm when the job ends, and stops before that, as much earlier as its own steps
@@ -28,6 +29,14 @@ weft=${WEFT:-weft}
 task=${SLURM_ARRAY_TASK_ID:?is not set: this is a script for an array}
 name=${1##*/}
 name=${name%.*}
+for word in "$@"; do
+    shift
+    case $word in
+    run.name=*) name=${word#*=};;
+    run.seed=*) echo "$word: each task has its number as its seed: leave run.seed out" >&2; exit 64;;
+    *) set -- "$@" "$word";;
+    esac
+done
 set -- "$@" run.name="$name-$task" run.seed="$task"
 # The number of an array's last task alone is the whole array's.
 job=${SLURM_ARRAY_JOB_ID}_$task

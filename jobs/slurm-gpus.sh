@@ -26,7 +26,12 @@
 # --mem is not said: it is the cluster's default, or what `weft sbatch CONFIG` plans.
 
 weft=${WEFT:-weft}
-set -- "$@" train.device=cuda
+# A word behind the script's name takes the place of one of these that has its key.
+own=(train.device=cuda)
+for word in "${own[@]}"; do
+    for other in "$@"; do [ "${other%%=*}" != "${word%%=*}" ] || continue 2; done
+    set -- "$@" "$word"
+done
 job=$SLURM_JOB_ID
 state=weft-$job.stuck
 finish() { rm -f "$state"; exit "$1"; }

@@ -231,9 +231,13 @@ static void put_title(const Script *s, FILE *out)
                 "last one ended.\n",
                 (long long)s->links);
     else if (s->array)
-        fputs("# Trains under Slurm as an array: each task is a run of its own, with its number as "
-              "its seed\n# and in its name, and goes on by itself when its time is over.\n",
-              out);
+        fprintf(out,
+                "# Trains under Slurm as an array: each task is a run of its own, with its number "
+                "as its seed\n"
+                "# and in its name, and goes on by itself when its time is over. With run.name=a "
+                "they are a-1,\n"
+                "# a-2, ...; without it they have %s in that place.\n",
+                s->any_config ? "the name of CONFIG's file" : "the name below");
     else
         fprintf(out,
                 "# Trains under Slurm on %s%s, and goes on by itself when the job's time is "
@@ -297,6 +301,18 @@ static void put_options(const Script *s, FILE *out)
     put_memory(s, out);
 }
 
+static const char array_words[] =
+    "for word in \"$@\"; do\n"
+    "    shift\n"
+    "    case $word in\n"
+    "    run.name=*) name=${word#*=};;\n"
+    "    run.seed=*) echo \"$word: each task has its number as its seed: leave run.seed out\" >&2; "
+    "exit 64;;\n"
+    "    *) set -- \"$@\" \"$word\";;\n"
+    "    esac\n"
+    "done\n"
+    "set -- \"$@\" run.name=\"$name-$task\" run.seed=\"$task\"\n";
+
 static void put_array(const Script *s, FILE *out)
 {
     fputs("task=${SLURM_ARRAY_TASK_ID:?is not set: this is a script for an array}\n", out);
@@ -307,17 +323,38 @@ static void put_array(const Script *s, FILE *out)
         put_word(out, s->run);
         fputc('\n', out);
     }
-    fputs("set -- \"$@\" run.name=\"$name-$task\" run.seed=\"$task\"\n", out);
+    fputs(array_words, out);
+}
+
+/* key=value words of the script's own. */
+static void put_own(const char *const *word, int words, FILE *out)
+{
+    if (!words) return;
+    fputs("# A word behind the script's name takes the place of one of these that has its key.\n"
+          "own=(",
+          out);
+    for (int i = 0; i < words; ++i) {
+        if (i) fputc(' ', out);
+        put_word(out, word[i]);
+    }
+    fputs(
+        ")\n"
+        "for word in \"${own[@]}\"; do\n"
+        "    for other in \"$@\"; do [ \"${other%%=*}\" != \"${word%%=*}\" ] || continue 2; done\n"
+        "    set -- \"$@\" \"$word\"\n"
+        "done\n",
+        out);
 }
 
 /* Who trains what, and where. "$@": CONFIG and its words from here on. */
 static void put_run(const Script *s, FILE *out)
 {
+    static const char *const gpu_words[] = {"train.device=cuda"};
     if (s->links) fputs("self=$(realpath -- \"$0\") given=(\"$@\")\n", out);
     if (s->any_config) {
         fputs("weft=${WEFT:-weft}\n", out);
         if (s->hosts) fputs("hosts=$1\nshift\n", out);
-        if (s->gpus) fputs("set -- \"$@\" train.device=cuda\n", out);
+        put_own(gpu_words, s->gpus ? 1 : 0, out);
     } else {
         fputs("weft=", out);
         put_word(out, s->weft);
@@ -331,11 +368,8 @@ static void put_run(const Script *s, FILE *out)
         }
         fputs("set -- ", out);
         put_word(out, s->config);
-        for (int i = 0; i < s->words; ++i) {
-            fputc(' ', out);
-            put_word(out, s->word[i]);
-        }
         fputs(" \"$@\"\n", out);
+        put_own(s->word, s->words, out);
     }
     if (s->array) put_array(s, out);
 }

@@ -24,7 +24,7 @@ for line in --job-name=lenet --nodes=2 --ntasks-per-node=3 --cpus-per-task=1 --t
     holds "it says $line" says "#SBATCH $line"
 done
 holds 'bash reads it' bash -n out
-holds 'threads are said, so that no node decides the bits' says "set -- lenet.yaml train.threads=1 \"\$@\""
+holds 'threads are said, so that no node decides the bits' says 'own=(train.threads=1)'
 check 0 '' sbatch grid.dp=4 grid.pp=2 --nodes 4
 holds 'ranks follow from the grid' says '#SBATCH --ntasks-per-node=2'
 check 0 '' sbatch grid.dp=4 grid.pp=2 --ntasks-per-node 4
@@ -33,7 +33,7 @@ check 0 '' sbatch grid.pp=4 --nodes 2
 holds 'the least that holds a replica' says '#SBATCH --ntasks-per-node=2'
 check 0 '' sbatch train.threads=3
 holds 'each thread has a core' says '#SBATCH --cpus-per-task=3'
-holds 'and is said once' says 'set -- lenet.yaml train.threads=3 "$@"'
+holds 'and is said once' says 'own=(train.threads=3)'
 
 # Memory: stages of different size on nodes of their own, by the plan of the same ranks.
 # mem WORDS... : MiB that the script asks for; planned TASKS BYTES
@@ -85,11 +85,11 @@ $PWD
 [$WEFT]
 [train]
 [my 'own' config.yaml]
+[optim.lr=0.5]
 [run.name=my %j \$HOME 'run']
 [data.train=../images.h5]
 [train.steps=2]
 [train.threads=1]
-[optim.lr=0.5]
 TEXT
 holds 'every word arrives as it was' cmp words expected
 check 0 '' "$WEFT" sbatch "my 'own' config.yaml" "run.name=it's 'n" data.train=../images.h5 -o array.sh --array 1-3 --ntasks-per-node 2
@@ -99,6 +99,44 @@ holds 'and runs of its own' grep -qx "\[run.name=it's 'n-2\]" words
 holds 'with seeds of their own' grep -qx '\[run.seed=2\]' words
 holds 'nothing of a name was run' test ! -e owned -a ! -e ../owned
 cd "$dir"
+
+# A word behind the script's name takes the place of the script's own with that key. submit SCRIPT WORDS... : under Slurm, as task 2
+# of an array.
+submit() { env PATH="$dir/bin:$PATH" SLURM_JOB_ID=7 SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=2 bash "$@"; }
+check 0 '' sbatch optim.lr=0.1 "run.name=it's *" -o own.sh
+check 0 '' submit own.sh
+holds 'its own words' grep -qx "\[optim.lr=0.1\]" words
+check 0 '' submit own.sh optim.lr=0.03 train.threads=2 optim.momentum=0.5
+cat >expected <<TEXT
+$PWD
+[$WEFT]
+[train]
+[lenet.yaml]
+[optim.lr=0.03]
+[train.threads=2]
+[optim.momentum=0.5]
+[run.name=it's *]
+TEXT
+holds 'and others in their place' cmp words expected
+check 78 'optim.lr is given twice' submit own.sh optim.lr=0.03 optim.lr=0.04
+check 0 '' sbatch --chain 2 optim.lr=0.1 -o chain.sh
+check 0 '' submit chain.sh optim.lr=0.03
+holds 'in a chain, too' test "$(grep -c '^\[optim.lr=' words)$(grep -cx '\[optim.lr=0.03\]' words)" = 11
+check 0 '' submit "$root/jobs/slurm-gpus.sh" lenet.yaml train.device=cpu
+holds 'GPUs, too' test "$(grep '^\[train.device=' words)" = '[train.device=cpu]'
+# Names of an array's runs: the one that is given, else the script's, else that of CONFIG's file.
+check 0 '' sbatch --array 1-3 run.name=mine optim.lr=0.1 -o many.sh
+name() { grep '^\[run.name=' words; }
+check 0 '' submit many.sh optim.lr=0.03
+holds 'the name of the script' test "$(name)" = '[run.name=mine-2]'
+holds 'and another word' test "$(grep '^\[optim.lr=' words)" = '[optim.lr=0.03]'
+check 0 '' submit many.sh "run.name=it's *"
+holds 'the name that is given' test "$(name)" = "[run.name=it's *-2]"
+check 0 '' submit "$root/jobs/slurm-array.sh" ./lenet.yaml run.dir=many run.name=foo optim.lr=0.3
+holds 'also to any configuration' test "$(name)" = '[run.name=foo-2]'
+check 0 '' submit "$root/jobs/slurm-array.sh" ./lenet.yaml run.dir=many
+holds 'the name of the file' test "$(name)" = '[run.name=lenet-2]'
+check 64 'leave run.seed out' submit many.sh run.seed=4
 
 # Refused before anything is written.
 check 78 'the grid has 4 ranks' sbatch grid.dp=4 --nodes 3 -o no.sh
@@ -141,7 +179,7 @@ else
     holds 'a rank for each' says '#SBATCH --ntasks-per-node=4'
 fi
 check 0 '' sbatch --gpus 4 --nodes 2 --mem 100G
-holds 'GPUs are used' says 'set -- lenet.yaml train.device=cuda "$@"'
+holds 'GPUs are used' says 'own=(train.device=cuda)'
 
 # Files.
 echo mine >file
