@@ -2,7 +2,7 @@
 # Trains under Slurm with servers on nodes of their own: all nodes but the last SERVERS (1) have TASKS (as many as cores; --ntasks-per-node)
 # ranks that compute, and each of the last ones has one server, which so has all of its node's memory for rows.
 #   sbatch jobs/slurm-servers.sh jobs/wide-deep.yaml [key=value ...]      SERVERS=2 sbatch --nodes 6 ...: 4 nodes compute, 2 serve
-# A run that is stopped as the job's time is over ends with 75 and goes back to the queue, as in slurm.sh.
+# What ends a start leads back to the queue as in slurm.sh, the functions of which stand here, too, word for word.
 #SBATCH --job-name=weft
 #SBATCH --nodes=3
 #SBATCH --ntasks-per-node=2
@@ -18,15 +18,55 @@ mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 compute=$((${#nodes[@]} - servers))
 [ "$compute" -gt 0 ] || { echo "$servers servers leave none of ${#nodes[@]} nodes to compute" >&2; exit 64; }
 
+set -- "$@" "grid.servers=$servers"
+job=$SLURM_JOB_ID
+state=weft-$job.stuck
+finish() { rm -f "$state"; exit "$1"; }
+
+# The step of the run's newest checkpoint, 0 where it has none.
+steps() {
+    local path
+    path=$("$weft" train --newest "$@") || return
+    path=${path##*step-}
+    echo $((10#0${path%.h5}))
+}
+# Counts this start. $state: the step that the last starts began at, and how many they were.
+count_start() {
+    local step=none
+    starts=0
+    before=$(steps "$@") || finish $?
+    [ ! -e "$state" ] || read -r step starts <"$state"
+    [ "$step" = "$before" ] || starts=0
+    [ $((starts += 1)) -le 3 ] || give_up 75
+    echo "$before $starts" >"$state"
+}
+give_up() {
+    echo "not started again: three times in turn there was no checkpoint newer than that of step $before" >&2
+    finish "$1"
+}
+# Another start may go on: the run stopped (75), a rank, a node or a disk was lost (74), a
+# process was killed (above 128: memory ran out, a node failed, a signal came before weft had
+# begun), the ranks could not be started (1).
+goes_on() { case $1 in 1 | 74 | 75 | 129 | 1[3-9]? | 2[0-9][0-9]) ;; *) return 1;; esac; }
+# Returns where another start is to be made.
+judge() {
+    local after
+    goes_on "$code" || finish "$code"
+    after=$(steps "$@") || finish "$code"
+    if [ "$after" -gt "$before" ]; then rm -f "$state"; elif [ $starts -ge 3 ]; then give_up "$code"; fi
+}
+
+count_start "$@"
 # One line a rank: servers are the last ranks of a job.
-export SLURM_HOSTFILE=weft-$SLURM_JOB_ID.hosts
+export SLURM_HOSTFILE=weft-$job.hosts
 for ((i = 0; i < compute; ++i)); do for ((k = 0; k < tasks; ++k)); do echo "${nodes[i]}"; done; done >"$SLURM_HOSTFILE"
 for ((i = compute; i < ${#nodes[@]}; ++i)); do echo "${nodes[i]}"; done >>"$SLURM_HOSTFILE"
 ranks=$(wc -l <"$SLURM_HOSTFILE")
 
 export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"
-srun --mpi=pmix --kill-on-bad-exit=1 --distribution=arbitrary --ntasks="$ranks" "$weft" train "$@" "grid.servers=$servers"
+srun --mpi=pmix --kill-on-bad-exit=1 --distribution=arbitrary --ntasks="$ranks" "$weft" train "$@"
 code=$?
 rm -f "$SLURM_HOSTFILE"
-[ $code -ne 75 ] || scontrol requeue "$SLURM_JOB_ID" || echo "the job cannot go back to the queue: submit it again" >&2
+judge "$@"
+scontrol requeue "$job" || echo "the job cannot go back to the queue: submit it again" >&2
 exit $code

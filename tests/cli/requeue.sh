@@ -17,11 +17,13 @@ echo "$*" >>started
 while [ "${1#--}" != "$1" ]; do shift; done
 [ "$step" != run ] || exec "$@"
 [ "$step" != dead ] || kill -KILL $PPID
+[ -z "${SLURM_HOSTFILE:-}" ] || cp "$SLURM_HOSTFILE" placed
 [ "$step" = 0 ] || cp "runs/stock/checkpoints/step-0000000$step.h5" runs/lenet/checkpoints || exit
 exit "$code"
 SH
 cat >bin/scontrol <<'SH'
 #!/bin/sh
+[ "$1" != show ] || exec printf 'n%d\n' 1 2 3
 echo "$*" >>queue
 SH
 cat >bin/sbatch <<'SH'
@@ -110,6 +112,33 @@ job=$jobs/slurm-gpus.sh
 check 78 '' submit '0 78'
 holds 'GPUs are asked for' grep -q 'train.device=cuda$' started
 holds 'and none is hidden' test "$(grep -c 'gpus-per-task' started)$(grep -c '^#SBATCH.*gpus-per-task' "$job")" = 00
+: >queue
+
+# Servers on nodes of their own.
+job=$jobs/slurm-servers.sh
+export SLURM_JOB_NODELIST=n[1-3] SLURM_NTASKS_PER_NODE=2
+: >started; : >queue; rm -f runs/lenet/checkpoints/*
+check 75 '' submit '2 75'
+holds 'ranks on two nodes, the server on the third' test "$(echo $(cat placed))" = 'n1 n1 n2 n2 n3'
+holds 'as its words say' grep -q -- '--ntasks=5 .* train lenet.yaml grid.servers=1$' started
+holds 'a run that stopped goes back to the queue' grep -qx 'requeue 7' queue
+for code in 74 1; do check $code '' submit "0 $code"; done
+holds 'and where a server, a node or a disk was lost' requeued 3
+check 137 'not started again' submit '0 137'
+check 137 '' submit '4 137'
+holds 'three times without progress, not once more' requeued 4
+for code in 0 64 65 66 70 71 78; do check $code '' submit "6 $code"; done
+holds 'nor a run that is done, or that failed' requeued 4
+: >started
+for _ in 1 2 3; do check 137 '' submit dead; done
+check 75 'not started again' submit dead
+holds 'starts that took the script with them count, too' started 3
+SERVERS=2 check 75 '' submit '0 75'
+holds 'two servers' test "$(echo $(cat placed))" = 'n1 n1 n2 n3'
+SERVERS=3 check 64 '3 servers leave none of 3 nodes' submit '0 75'
+rm weft-7.stuck
+holds 'and leaves nothing' test -z "$(find . -maxdepth 1 -name 'weft-7*')"
+unset SLURM_JOB_NODELIST SLURM_NTASKS_PER_NODE
 : >queue
 
 # A chain: four jobs, each behind the one before.

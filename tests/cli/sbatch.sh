@@ -14,6 +14,9 @@ for file in jobs/*.sh "$root"/jobs/*.sh; do
     holds "$file is what weft sbatch writes" cmp "$file" "$root/jobs/${file##*/}"
     holds "bash reads $file" bash -n "$file"
 done
+# The one script that is written by hand has the functions of the others.
+shared() { sed -n '/^job=/,/^# Newer Slurm/p' "$root/jobs/slurm.sh" | sed '$d'; tail -n 3 "$root/jobs/slurm.sh"; }
+holds 'slurm-servers.sh judges a start as slurm.sh does' test -z "$(diff <(shared) "$root/jobs/slurm-servers.sh" | grep '^<')"
 
 says() { grep -qxF -- "$1" out; }
 sbatch() { "$WEFT" sbatch lenet.yaml "$@"; }

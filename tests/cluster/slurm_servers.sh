@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # jobs/slurm-servers.sh under Slurm itself, on three hosts of one machine: servers on nodes of their own, with the bits of a run without
 # Slurm, one server or two; mode async with its order of requests, and its replay under Slurm, to the same bits; and a server that is
-# killed, which ends the job within seconds, as the queue sees.
+# killed, which ends the job's start within seconds: it goes back to the queue, and on.
 # usage: slurm_servers.sh     (WEFT=build/weft; needs root; a minute on two busy cores)
 hosts=3
 . "$(dirname "$0")/slurm.bash"
@@ -36,16 +36,26 @@ check 0 '' submit async 3 1 grid.mode=async run.order_log=order
 check 0 '' submit again 3 1 grid.mode=async run.replay=order
 check 0 'to the bit' "$WEFT" ckpt diff runs/async/$last runs/again/$last
 
-# A server dies. The job fails, and stays so: its exit code is no 75.
+# A server dies: the job goes back to the queue, and on. It waits there for two minutes, where it is not told to start.
+resumed() {
+    grep -q 'resuming from runs/dies' dies.log && return
+    ! is "$id" JobState PENDING || scontrol update jobid="$id" StartTime=now
+    sleep 2
+    return 1
+}
 id=$(SERVERS=1 sbatch --parsable --nodes 3 --ntasks-per-node 1 -o dies.log "$job" clicks.yaml run.name=dies train.steps=1000000 checkpoint.every_steps=50)
 until_true 60 saved runs/dies
 holds 'the last node has the server' test "$("$cluster/hosts.sh" on n3 'pgrep -fc "[w]eft train clicks.yaml"')" -ge 1
 "$cluster/hosts.sh" on n3 'pkill -KILL -f "[w]eft train clicks.yaml"'
 begun=$SECONDS
-until_true 30 is "$id" JobState FAILED || { scontrol show job "$id"; cat dies.log; }
-holds "a dead server ends the job, in $((SECONDS - begun)) s" is "$id" JobState FAILED
+until_true 30 is "$id" Restarts 1 || { scontrol show job "$id"; cat dies.log; }
+holds "a dead server sends the job back to the queue, in $((SECONDS - begun)) s" is "$id" Restarts 1
 until_true 30 idle
 nobody() { [ -z "$("$cluster/hosts.sh" on "$1" 'pgrep -f "[w]eft train clicks.yaml"')" ]; }
 for host in $CLUSTER_HOSTS; do holds "no rank is left on $host" until_true 20 nobody "$host"; done
 holds 'no list of hosts is left' test -z "$(ls weft-*.hosts 2>/dev/null)"
+sleep 2
+holds 'it goes on' until_true 12 resumed
+scancel "$id"
+until_true 30 idle
 finish
