@@ -100,10 +100,11 @@ static Status filters_check(const char *path, const char *name, hid_t create)
         if (H5Zfilter_avail(id) > 0) continue;
         return fail(
             ERR_DATA,
-            "%s: %s is stored with filter %d (%s), which this HDF5 does not have%s; rewrite "
-            "it: h5repack -f NONE OLD NEW, or set HDF5_PLUGIN_PATH to the folder of a "
-            "plugin that you trust",
-            path, name, (int)id, words[0] ? words : "no name", searched);
+            "%s: %s is stored with filter %d (%s), which this HDF5 does not have%s; write it "
+            "without filters where this one is there, such as with the program that made it "
+            "(an h5repack -f NONE that lacks it leaves %s out, and exits with 0), or set "
+            "HDF5_PLUGIN_PATH to the folder of a plugin that you trust",
+            path, name, (int)id, words[0] ? words : "no name", searched, name);
     }
     return OK;
 }

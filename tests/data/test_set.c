@@ -402,7 +402,10 @@ static void missing_filter(void)
     H5Fclose(file);
     DataSet set;
     CHECK_FAILS(data_set_open(&set, NULL, path), ERR_DATA, "filter 511");
-    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "h5repack"));
+    /* h5repack is no way out where it lacks the filter, too: it leaves the data set out */
+    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "write it without filters where this one is"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "leaves /x out"));
+    CU_ASSERT_PTR_NULL(strstr(fail_message(), "OLD NEW"));
 }
 
 static void label_range(void)
