@@ -142,6 +142,8 @@ typedef struct CheckpointIo {
     bool at_once;
 } CheckpointIo;
 
+/* In the message of a save that had no room, for who knows what else takes it. */
+#define CHECKPOINT_MAKE_ROOM "make room there"
 /* Writes path; ranks share the tensors out among themselves by bytes. What was written is read
  * back, from the disk where the kernel allows, before it takes its name. A full disk or any failure
  * leaves earlier files alone, removes the .part, and is ERR_IO on every rank. A tensor with a NaN

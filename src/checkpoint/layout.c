@@ -17,28 +17,46 @@
 
 enum { TENSOR_OVERHEAD_BYTES = 2048, FILE_OVERHEAD_BYTES = 65536 };
 
-/* Free bytes where path is (path or its folder must be there); -1: unknown. */
-static double free_bytes(const char *path)
+/* Of the file system where path is (path or its folder must be there); false: unknown. */
+static bool find_room(const char *path, struct statvfs *fs)
 {
-    struct statvfs fs;
-    if (statvfs(path, &fs) == 0) return (double)fs.f_bavail * (double)fs.f_frsize;
+    if (statvfs(path, fs) == 0) return true;
     char *dir = mem_text(path), *slash = strrchr(dir, '/');
     if (slash) *slash = 0;
-    bool good = statvfs(slash ? dir : ".", &fs) == 0;
+    bool good = statvfs(slash ? dir : ".", fs) == 0;
     mem_free(&dir);
-    return good ? (double)fs.f_bavail * (double)fs.f_frsize : -1;
+    return good;
 }
 
+static double free_bytes(const struct statvfs *fs)
+{
+    return (double)fs->f_bavail * (double)fs->f_frsize;
+}
+
+static const char *cure_of(int error)
+{
+    switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+        return "; " CHECKPOINT_MAKE_ROOM;
+    case EFBIG:
+        return "; raise the limit on the size of files";
+    default:
+        return "";
+    }
+}
+
+/* A file system may be out of files (inodes) before it is out of space; one that has no limit on
+ * them says that it has none. */
 Status write_failed(const char *path, const char *what, int error)
 {
+    struct statvfs fs;
     char space[16] = "unknown space";
-    double bytes = free_bytes(path);
-    if (bytes >= 0) text_bytes(bytes, space);
-    const char *cure = error == ENOSPC || error == EDQUOT || error == EFBIG
-                           ? "; make room there or set checkpoint.keep lower"
-                           : "";
-    return fail(ERR_IO, "%s: %s failed: %s (%s free)%s", path, what, file_error(error), space,
-                cure);
+    bool known = find_room(path, &fs), space_left = known && fs.f_bavail > 0;
+    if (known) text_bytes(free_bytes(&fs), space);
+    bool no_inodes = error == ENOSPC && space_left && fs.f_files > 0 && fs.f_favail == 0;
+    return fail(ERR_IO, "%s: %s failed: %s (%s free%s)%s", path, what, file_error(error), space,
+                no_inodes ? ", but no inodes: it can hold no more files" : "", cure_of(error));
 }
 
 static int64_t file_bytes(const CheckpointMeta *meta, const CheckpointIo *io)
@@ -76,8 +94,8 @@ static Status check_space(const char *part, int64_t bytes)
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         limit.rlim_cur < (rlim_t)bytes)
         return write_failed(part, "keeping to the file size limit (ulimit -f)", EFBIG);
-    double free_there = free_bytes(part);
-    if (free_there >= 0 && free_there < (double)bytes)
+    struct statvfs fs;
+    if (find_room(part, &fs) && free_bytes(&fs) < (double)bytes)
         return write_failed(part, "reserving the file's space", ENOSPC);
     return reserve(part, bytes, O_EXCL);
 }

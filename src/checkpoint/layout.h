@@ -12,7 +12,8 @@ enum { PAGE_BYTES = 4096 };
  * reserved where the file system can, so that a full disk shows here. ERR_IO. On one rank. */
 Status layout_create(const char *part, const CheckpointMeta *meta, const CheckpointIo *io,
                      const uint64_t *hash, int64_t *offset);
-/* ERR_IO: "PATH: WHAT failed: REASON", with the free space of the file system that path is on. */
+/* ERR_IO: "PATH: WHAT failed: REASON", with the free space of the file system that path is on, and
+ * CHECKPOINT_MAKE_ROOM where that is full. */
 Status write_failed(const char *path, const char *what, int error);
 
 #endif

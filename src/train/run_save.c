@@ -44,6 +44,17 @@ static Status tolerate_save(Run *r, Status st, bool best)
                 : tolerate(st, &r->save_failing, "saving checkpoints");
 }
 
+/* Other checkpoints take room, too, where there may be more than one. */
+static Status room_advice(const Run *r, Status st)
+{
+    int64_t keep = r->config->checkpoint.keep;
+    if (keep == 1 || !r->last || !strstr(fail_message(), CHECKPOINT_MAKE_ROOM)) return st;
+    if (keep == 0)
+        return fail(st, "%s, and set checkpoint.keep: all checkpoints are kept", fail_message());
+    return fail(st, "%s, and set checkpoint.keep lower: %lld are kept", fail_message(),
+                (long long)keep);
+}
+
 /* It has not got both names. As it is the run's last, at once again with its own alone. */
 static Status begin_alone(Run *r, Status st)
 {
@@ -60,6 +71,7 @@ static Status ended(Run *r, Status st, bool last)
     run_time_save(r, train_save_seconds(r->save));
     if (st == ERR_DATA)
         st = run_bad_advice(fail(st, "%s at step %lld", fail_message(), (long long)r->saving_step));
+    if (st == ERR_IO) st = room_advice(r, st);
     if ((r->saving_best || both) && !there) r->best_saved = r->best_before;
     r->saving_both = false;
     bool of_best = r->saving_best || (both && !there && strstr(fail_message(), r->dir.best));

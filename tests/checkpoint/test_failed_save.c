@@ -70,6 +70,8 @@ static void test_size_limit(void)
         CU_ASSERT_EQUAL(status, ERR_IO);
         CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), path));
         CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "free"));
+        /* space that is made changes nothing */
+        CU_ASSERT_PTR_NULL(strstr(fail_message(), CHECKPOINT_MAKE_ROOM));
         expect_no_part(path);
         expect_good(path, 1);
     }
@@ -100,12 +102,40 @@ static void test_full_disk(void)
         ++failed;
         CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), path));
         CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "No space left"));
+        CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), CHECKPOINT_MAKE_ROOM));
+        CU_ASSERT_PTR_NULL(strstr(fail_message(), "inodes"));
         expect_no_part(path);
         expect_good(path, 1);
     }
     CU_ASSERT(failed > 0);
     close(fd);
     mem_free(&block);
+    mem_free(&path);
+    mem_free(&fill);
+    CU_ASSERT_EQUAL(umount(folder), 0);
+    fixture_clean(folder);
+}
+
+/* A real file system that has space for more, and cannot hold one more file. */
+static void test_no_inodes(void)
+{
+    const char *folder = fixture_folder();
+    if (mount("tmpfs", folder, "tmpfs", 0, "size=8m,nr_inodes=4") != 0) {
+        fixture_clean(folder);
+        TEST_SKIP("mounting a small tmpfs needs root");
+    }
+    char *path = fixture_path(folder, "step-00000001.h5"), *fill = fixture_path(folder, "fill.");
+    CHECK_OK(fixture_save(path, 1, 1));
+    for (int i = 0; i < 4; ++i) {
+        char *name = mem_format("%s%d", fill, i);
+        int fd = open(name, O_WRONLY | O_CREAT, 0666);
+        if (fd >= 0) close(fd);
+        mem_free(&name);
+    }
+    CHECK_FAILS(fixture_save(path, 1, 2), ERR_IO, "MB free, but no inodes");
+    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), CHECKPOINT_MAKE_ROOM));
+    expect_no_part(path);
+    expect_good(path, 1);
     mem_free(&path);
     mem_free(&fill);
     CU_ASSERT_EQUAL(umount(folder), 0);
@@ -227,4 +257,5 @@ static void test_not_finite(void)
 
 TEST_MAIN("failed_save", {"altered while written", test_altered}, {"not finite", test_not_finite},
           {"no folder", test_no_folder}, {"a limit on file sizes", test_size_limit},
-          {"a full disk", test_full_disk}, {"killed while saving", test_killed})
+          {"a full disk", test_full_disk}, {"no inodes", test_no_inodes},
+          {"killed while saving", test_killed})

@@ -159,4 +159,22 @@ for n in 1 2; do
     holds 'another run is not hurt' test "$before" = "$(files $run/checkpoints)"
     rm -rf small/fill small/runs
 done
+
+# what else would make room is said where it would: other checkpoints, where there may be some
+advice() { # KEEP EARLIER EXPRESSION : checkpoints that are there before (0 or 1), the end of what is said of a save that fails
+    local job=(job.yaml run.name=h run.dir=small/runs checkpoint.every_steps=5)
+    if [ "$2" = 1 ]; then
+        check 0 '' timeout 60 "$WEFT" train "${job[@]}" checkpoint.keep=2
+        rm small/runs/h/checkpoints/step-00000010.h5
+    fi
+    cat /dev/zero >small/fill 2>/dev/null || true
+    truncate -s -64K small/fill # for all but a checkpoint
+    check 74 'No space left' timeout 60 "$WEFT" train "${job[@]}" checkpoint.keep=$1
+    holds "keep=$1 behind $2 checkpoints: $3" grep -qE "reserving the file's space failed: .*; make room there$3\$" both
+    rm -rf small/fill small/runs
+}
+advice 1 1 ''
+advice 0 1 ', and set checkpoint.keep: all checkpoints are kept'
+advice 3 1 ', and set checkpoint.keep lower: 3 are kept'
+advice 3 0 ''
 finish
