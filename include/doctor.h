@@ -1,6 +1,7 @@
 /* doctor: is this allocation fit to train on? A table of checks: each rank measures, rank 0 judges
  * what all have measured, and prints a line for each check: ok, or what is the matter, where, and a
- * command that mends it. No setting is changed, and nothing stays in the folder. */
+ * command that mends it; skip, where nothing could be measured. No setting is changed, and nothing
+ * stays in the folder. */
 #ifndef WEFT_DOCTOR_H
 #define WEFT_DOCTOR_H
 

@@ -64,7 +64,9 @@ const Verb verb_doctor = {
     .more = "`weft doctor` looks at this machine, `srun weft doctor DIR` at an allocation: within "
             "30 s it measures cores, memory, network and the file system of DIR (by default the "
             "present folder), compares hosts with each other, and says of each check ok, or what "
-            "is the matter, where, and what to try. It changes no setting. Exit code 0 also with "
+            "is the matter, where, and what to try; skip: it could not be measured. Of a DIR that "
+            "is not there it looks at the folder in which train would make it. It changes no "
+            "setting. Exit code 0 also with "
             "warnings, 78 where a run could not work.",
     VERB_FLAGS(DoctorFlags, flags),
     .run = run,

@@ -42,6 +42,7 @@ static void read_line(Files *f, const char *line)
                   {"flock_error", offsetof(Files, flock_error)},
                   {"fcntl_error", offsetof(Files, fcntl_error)}};
     char name[NAME_BYTES], value[NAME_BYTES];
+    if (!strncmp(line, "above ", 6)) snprintf(f->above, sizeof f->above, "%s", line + 6);
     if (sscanf(line, "%47s %47s", name, value) != 2) return;
     if (!strcmp(name, "at")) snprintf(f->at, sizeof f->at, "%s", value);
     if (!strcmp(name, "type")) snprintf(f->type, sizeof f->type, "%s", value);
@@ -93,6 +94,10 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
 {
     const Files *f = all;
     report_summary(report, "%s", f->type);
+    if (*f->above)
+        report_summary(report,
+                       "%s; the folder is not there: looked at %s, where train would make it",
+                       f->type, f->above);
     for (int r = 0; r < a->ranks; ++r) {
         int error = f[r].open_error ? f[r].open_error : f[r].write_error;
         if (!f[r].measured) continue;
@@ -100,6 +105,9 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
             report_host(report, SEVERITY_FATAL, r, "df DIR; dmesg | grep -i -e nfs -e lustre",
                         "no answer within %.0f s, at %s", check->threshold,
                         *f[r].at ? f[r].at : "its beginning");
+        else if (f[r].open_error && *f[r].above)
+            report_host(report, SEVERITY_FATAL, r, cure_of(error),
+                        "cannot make the folder in %s: %s", f[r].above, strerror(error));
         else if (error)
             report_host(report, SEVERITY_FATAL, r, cure_of(error), "cannot %s: %s",
                         f[r].open_error ? "make a file" : "write", strerror(error));
@@ -134,16 +142,18 @@ static void judge_space(const Check *check, const Allocation *a, const void *all
     if (least >= 0)
         report_summary(report, "%s free", text_bytes(least, text[0]));
     else
-        report_summary(report, "not measured");
+        report_skip(report, "not measured");
 }
 
 static void judge_inodes(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const Files *f = all;
-    if (has_numbers(f) && f->inodes > 0)
+    if (!has_numbers(f))
+        report_skip(report, "not measured");
+    else if (f->inodes > 0)
         report_summary(report, "%.0f files more", f->free_inodes);
     else
-        report_summary(report, has_numbers(f) ? "no limit" : "not measured");
+        report_summary(report, "no limit");
     for (int r = 0; r < a->ranks; ++r)
         if (has_numbers(&f[r]) && f[r].inodes > 0 && f[r].free_inodes < check->threshold)
             report_host(report, SEVERITY_WARN, r, "df -i DIR; remove small files",
@@ -155,7 +165,11 @@ static void judge_locks(const Check *check, const Allocation *a, const void *all
 {
     const Files *f = all;
     (void)check;
-    report_summary(report, has_numbers(f) ? "flock and fcntl" : "not measured");
+    /* they are tried behind the syncs */
+    if (has_numbers(f) && f->sync_s > 0)
+        report_summary(report, "flock and fcntl");
+    else
+        report_skip(report, "not measured");
     for (int r = 0; r < a->ranks; ++r) {
         if (!has_numbers(&f[r])) continue;
         if (f[r].flock_error)
@@ -179,7 +193,10 @@ static void judge_sync(const Check *check, const Allocation *a, const void *all,
             report_host(report, SEVERITY_WARN, r, "checkpoint.every_s=600; a faster file system",
                         "%.0f ms for each sync: a save has many", 1e3 * f[r].sync_s);
     }
-    report_summary(report, has_numbers(f) ? "%.2g ms" : "not measured", 1e3 * most);
+    if (most > 0)
+        report_summary(report, "%.2g ms", 1e3 * most);
+    else
+        report_skip(report, "not measured");
 }
 
 /* Of numbers at `offset`: slow, or slow beside the other nodes. */
@@ -203,7 +220,7 @@ static void judge_rate(const Check *check, const Allocation *a, const void *all,
         report_summary(report, "%.0f MB/s a node%s", 1e-6 * middle,
                        a->nodes > 1 ? ", all at once" : "");
     else
-        report_summary(report, "not measured");
+        report_skip(report, "not measured");
 }
 
 static void judge_write(const Check *check, const Allocation *a, const void *all, Report *report)
@@ -290,7 +307,10 @@ static void measure_shared(Doctor *d, void *mine)
 static void judge_shared(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const Shared *s = all;
-    report_summary(report, a->nodes == 1 ? "one node" : s->asked ? "by all nodes" : "not measured");
+    if (a->nodes == 1 || s->asked)
+        report_summary(report, a->nodes == 1 ? "one node" : "by all nodes");
+    else
+        report_skip(report, "not measured");
     for (int r = 0; r < a->ranks; ++r)
         if (s[r].asked && !s[r].found)
             report_host(report, SEVERITY_FATAL, r,

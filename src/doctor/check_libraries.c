@@ -170,7 +170,10 @@ static void judge_processor(const Check *check, const Allocation *a, const void 
     const Processor *p = all;
     const char *most = most_common(a, all, sizeof *p, 0);
     (void)check;
-    report_summary(report, "%s", most ? most : "not known");
+    if (most)
+        report_summary(report, "%s", most);
+    else
+        report_skip(report, "not known");
     for (int r = 0; r < a->ranks; ++r)
         if (most && *p[r].model && strcmp(p[r].model, most) != 0)
             report_host(report, SEVERITY_WARN, r, "nodes of one kind (sbatch -C)",

@@ -220,7 +220,10 @@ static void judge_card(const Check *check, const Allocation *a, const void *all,
     for (int r = 0; r < a->ranks; ++r) mtus[r] = n[r].used.mtu;
     mtu = median_of_nodes(a, mtus, sizeof *mtus, 0);
     mem_free(&mtus);
-    report_summary(report, "%s", most ? most : a->nodes > 1 ? "not known" : "one node");
+    if (most || a->nodes == 1)
+        report_summary(report, "%s", most ? most : "one node");
+    else
+        report_skip(report, "not known");
     for (int r = 0; r < a->ranks; ++r) {
         const Card *used = &n[r].used, *fastest = &n[r].fastest;
         if (!*used->name || !place_leads(a, r)) continue;

@@ -156,13 +156,12 @@ static void find_places(Doctor *d, Place *places)
 
 static void print_end(const Report *reports, double begin_s)
 {
-    int fatal = 0, warned = 0, rows = check_count();
-    for (int i = 0; i < rows; ++i) {
-        fatal += report_worst(&reports[i]) == SEVERITY_FATAL;
-        warned += report_worst(&reports[i]) == SEVERITY_WARN;
-    }
-    printf("%d checks in %.1f s: %d ok, %d to look at, %d fatal\n", rows, clock_s() - begin_s,
-           rows - fatal - warned, warned, fatal);
+    int rows = check_count(), with[] = {[SEVERITY_FATAL] = 0};
+    for (int i = 0; i < rows; ++i) ++with[report_worst(&reports[i])];
+    printf("%d checks in %.1f s: %d ok, %d to look at, %d fatal", rows, clock_s() - begin_s,
+           with[SEVERITY_OK], with[SEVERITY_WARN], with[SEVERITY_FATAL]);
+    if (with[SEVERITY_SKIP]) printf(", %d skipped", with[SEVERITY_SKIP]);
+    puts("");
 }
 
 /* Of the first rows. */

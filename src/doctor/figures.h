@@ -124,6 +124,8 @@ typedef struct Files {
     /* this rank measured; the file system answered in time, or was last asked for `at` */
     bool measured, answered;
     char at[NAME_BYTES], type[NAME_BYTES];
+    /* "", or the nearest folder above the one asked for, which is not there */
+    char above[PATH_BYTES];
     double free_bytes, inodes, free_inodes;
     /* errno of making a file, writing it, and locks in both ways */
     int open_error, write_error, flock_error, fcntl_error;

@@ -1,6 +1,7 @@
-/* What is done to a folder, in a process that can be left behind where a file system does not
- * answer. It says what it is about to do before it does it, a line each, "at WHAT", and what it
- * measured, "NAME VALUE". Its file has no name from its beginning on, so nothing stays. */
+/* What is done to a folder, or where it is not there to the nearest one above it, in a process that
+ * can be left behind where a file system does not answer. It says what it is about to do before it
+ * does it, a line each, "at WHAT", and what it measured, "NAME VALUE". Its file has no name from
+ * its beginning on, so nothing stays. */
 #include "private.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
@@ -34,6 +36,27 @@ static const char *type_name(long type)
         if (known[i].type == type) return known[i].name;
     snprintf(other, sizeof other, "type-0x%lx", type);
     return other;
+}
+
+/* The folder, or where that is not there the nearest one above it that is, in which train would
+ * make it (above). A link that leads nowhere is there. Owned. */
+static char *nearest(const char *folder, bool *above)
+{
+    char *path = mem_text(folder);
+    size_t length = strlen(path);
+    struct stat st;
+    while (length > 1 && path[length - 1] == '/') path[--length] = 0;
+    *above = false;
+    while (lstat(path, &st) != 0 && errno == ENOENT && strcmp(path, ".") != 0) {
+        *above = true;
+        while (length > 0 && path[length - 1] != '/') --length;
+        while (length > 1 && path[length - 1] == '/') --length;
+        path[length] = 0;
+        if (length > 0) continue;
+        mem_free(&path);
+        path = mem_text(".");
+    }
+    return path;
 }
 
 /* ---- one folder's speed and room ---- */
@@ -141,17 +164,31 @@ static void try_file(const char *folder)
 static Status measure_files(const char *folder, const char *name)
 {
     (void)name;
-    find_room(folder);
-    try_file(folder);
+    bool above;
+    puts("at lstat");
+    char *at = nearest(folder, &above);
+    if (above) printf("above %s\n", at);
+    find_room(at);
+    try_file(at);
     puts("at end");
+    mem_free(&at);
     return OK;
 }
 
 /* ---- is it one folder for all? ---- */
 
+/* Owned. */
+static char *name_in(const char *folder, const char *name)
+{
+    bool above;
+    char *at = nearest(folder, &above), *path = mem_format("%s/.weft-doctor-%s", at, name);
+    mem_free(&at);
+    return path;
+}
+
 static Status leave(const char *folder, const char *name)
 {
-    char *path = mem_format("%s/.weft-doctor-%s", folder, name);
+    char *path = name_in(folder, name);
     int file = file_create_new(path, O_WRONLY);
     if (file < 0 || write(file, name, strlen(name)) < 0 || fsync(file) != 0)
         puts("left 0");
@@ -165,7 +202,7 @@ static Status leave(const char *folder, const char *name)
 static Status find(const char *folder, const char *name)
 {
     static const double LIMIT_S = 5;
-    char *path = mem_format("%s/.weft-doctor-%s", folder, name);
+    char *path = name_in(folder, name);
     double begin_s = clock_s();
     while (access(path, F_OK) != 0 && clock_s() - begin_s < LIMIT_S) clock_rest(0.05);
     printf("found %d\n", access(path, F_OK) == 0);
@@ -175,7 +212,7 @@ static Status find(const char *folder, const char *name)
 
 static Status remove_file(const char *folder, const char *name)
 {
-    char *path = mem_format("%s/.weft-doctor-%s", folder, name);
+    char *path = name_in(folder, name);
     unlink(path);
     mem_free(&path);
     return OK;

@@ -8,8 +8,10 @@
 
 /* Names in one line, findings of one check. */
 enum { NAMES_MOST = 6, FINDINGS_MOST = 10 };
-static const char *const words[] = {
-    [SEVERITY_OK] = "ok", [SEVERITY_WARN] = "warn", [SEVERITY_FATAL] = "fatal"};
+static const char *const words[] = {[SEVERITY_OK] = "ok",
+                                    [SEVERITY_SKIP] = "skip",
+                                    [SEVERITY_WARN] = "warn",
+                                    [SEVERITY_FATAL] = "fatal"};
 
 void report_summary(Report *report, const char *fmt, ...)
 {
@@ -17,6 +19,12 @@ void report_summary(Report *report, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(report->summary, sizeof report->summary, fmt, args);
     va_end(args);
+}
+
+void report_skip(Report *report, const char *why)
+{
+    report_summary(report, "%s", why);
+    report->skipped = true;
 }
 
 static void add(Report *r, Severity severity, bool of_hosts, int rank, const char *cure,
@@ -60,7 +68,7 @@ void report_rank(Report *report, Severity severity, int rank, const char *cure, 
 
 Severity report_worst(const Report *report)
 {
-    Severity worst = SEVERITY_OK;
+    Severity worst = report->skipped ? SEVERITY_SKIP : SEVERITY_OK;
     for (int i = 0; i < report->findings; ++i)
         if (report->finding[i].severity > worst) worst = report->finding[i].severity;
     return worst;
@@ -96,8 +104,10 @@ static void print_where(FILE *out, const Allocation *a, const Finding *f)
 
 static void print_head(FILE *out, Severity severity, const char *check)
 {
-    static const char *const colours[] = {
-        [SEVERITY_OK] = "\033[32m", [SEVERITY_WARN] = "\033[33m", [SEVERITY_FATAL] = "\033[31m"};
+    static const char *const colours[] = {[SEVERITY_OK] = "\033[32m",
+                                          [SEVERITY_SKIP] = "\033[36m",
+                                          [SEVERITY_WARN] = "\033[33m",
+                                          [SEVERITY_FATAL] = "\033[31m"};
     bool colour = log_colour(out);
     fprintf(out, "%s%-5s%s  %-18s ", colour ? colours[severity] : "", words[severity],
             colour ? "\033[0m" : "", check);
@@ -106,7 +116,7 @@ static void print_head(FILE *out, Severity severity, const char *check)
 void report_print(FILE *out, const char *check, const Allocation *allocation, const Report *report)
 {
     if (report->findings == 0) {
-        print_head(out, SEVERITY_OK, check);
+        print_head(out, report_worst(report), check);
         fprintf(out, "%s\n", report->summary);
     }
     for (int i = 0; i < report->findings && i < FINDINGS_MOST; ++i) {

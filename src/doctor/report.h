@@ -17,7 +17,8 @@ typedef struct Allocation {
     const Place *place;
 } Allocation;
 
-typedef enum Severity { SEVERITY_OK, SEVERITY_WARN, SEVERITY_FATAL } Severity;
+/* SKIP: not measured, so nothing is known */
+typedef enum Severity { SEVERITY_OK, SEVERITY_SKIP, SEVERITY_WARN, SEVERITY_FATAL } Severity;
 
 typedef struct Finding {
     Severity severity;
@@ -30,6 +31,7 @@ typedef struct Finding {
 } Finding;
 typedef struct Report {
     char summary[256];
+    bool skipped;
     /* owned */
     Finding *finding;
     int findings;
@@ -37,6 +39,8 @@ typedef struct Report {
 
 /* What was measured, for the line of a check that has found nothing. */
 void report_summary(Report *report, const char *fmt, ...) BASE_PRINTF(2, 3);
+/* There is nothing to judge, as nothing was measured: "not measured", "not known". */
+void report_skip(Report *report, const char *why);
 /* Where text and cure are those of an earlier finding, the rank joins it. rank -1: it holds for
  * the whole allocation. cure: a command or what else to do; "": there is none. */
 void report_host(Report *report, Severity severity, int rank, const char *cure, const char *fmt,

@@ -59,11 +59,21 @@ quota() {
     local group=/sys/fs/cgroup/weft-doctor-$$ files="cpu.max cgroup.procs" words="30000 100000"
     [ -e /sys/fs/cgroup/cpu ] && group=/sys/fs/cgroup/cpu/weft-doctor-$$ files="cpu.cfs_quota_us tasks" words=30000
     if mkdir "$group" 2>/dev/null && { echo "$words" >"$group/${files% *}"; } 2>/dev/null; then
-        check 78 'control groups allow 0.3 cores for 1 rank' timeout 100 sh -c "echo \$\$ >'$group/${files#* }'; exec '$WEFT' doctor none"
+        check 0 'control groups allow 0.3 cores for 1 rank' timeout 100 sh -c "echo \$\$ >'$group/${files#* }'; exec '$WEFT' doctor none"
     else skipped "processor quota: no control group can be made here"; fi
     rmdir "$group" 2>/dev/null || true
 }
-check 78 'cannot make a file: No such file or directory; try: mkdir -p' timeout 60 "$WEFT" doctor none
+# a folder that is not there: where train would make it, the nearest one above it is looked at
+check 0 'the folder is not there: looked at ., where train would make it' timeout 60 "$WEFT" doctor none
+holds 'and all is measured' grep -qE '^25 checks in [0-9.]+ s: [0-9]+ ok, [0-9]+ to look at, 0 fatal$' both
+check 0 "the folder is not there: looked at $PWD/own, where" timeout 60 "$WEFT" doctor "$PWD/own/a//b/"
+holds 'nothing is made there' test -z "$(ls -A own)" -a ! -e none
+# and one that cannot be made: what is not measured is not well
+ln -s none nowhere
+check 78 'cannot make a file: No such file or directory; try: mkdir -p' timeout 60 "$WEFT" doctor nowhere
+for name in space inodes 'file locks' 'sync time' 'write rate' 'read rate'; do says skip "$name +not measured"; done
+says '25 checks in [0-9.]+ s: [0-9]+ ok, [0-9]+ to look at, 1 fatal,' '6 skipped'
+check 78 '"check": "space", "state": "skip", "measured": "not measured"' timeout 60 "$WEFT" doctor --json nowhere/
 quota
 
 if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
@@ -83,6 +93,7 @@ EOF
     says fatal 'space +[^ ]+: 41.9 MB free, less than one checkpoint of 50.0 MB'
     says warn 'inodes +[^ ]+: 5[0-9] files more, of 60'
     check 78 'cannot make a file: Read-only file system' timeout 60 unshare --mount sh -c "mount -t tmpfs -o ro few own && exec '$WEFT' doctor own"
+    check 78 'cannot make the folder in own: Read-only file system' timeout 60 unshare --mount sh -c "mount -t tmpfs -o ro few own && exec '$WEFT' doctor own/a/b"
 else skipped "mounts: not root, or no spaces of mounts here"; fi
 if [ "$trace" ]; then
     check 0 '' traced -e trace=fsync,flock,pwrite64 -e inject=fsync:delay_enter=60000 -e inject=flock:error=ENOLCK \
