@@ -32,8 +32,10 @@ typedef struct CheckpointInput {
     int64_t turned, bicubic;
 } CheckpointInput;
 typedef struct CheckpointMeta {
-    /* steps done; epoch and step within it to go on with */
-    int64_t step, epoch, data_step;
+    /* steps done; a run resumes there */
+    int64_t step;
+    /* for information: epochs done, and steps of the next one */
+    int64_t epoch, data_step;
     int64_t seed;
     /* NaN: none yet */
     double best_metric;

@@ -40,7 +40,7 @@ const Option options[] = {
     {"run.fresh", &kind_bool, AT(run.fresh), "false", NULL,
      .help = "Begin anew: what an earlier run left in the folder is moved to earlier-1 (-2, ...) in it; nothing is deleted. A job that weft run or Slurm starts again resumes."},
     {"run.max_time", &kind_duration, AT(run.max_time), "none", NULL,
-     .help = "Stop with a checkpoint and exit code 75 once the program has run so long, as 90s, 30m, 12h, 2d, 12:00:00 or 1-12:00:00; the next start counts anew."},
+     .help = "Stop with a checkpoint and exit code 75 once the program has run so long, as 90s, 30m, 12h, 2d, 12:00:00 or 1-12:00:00; the next start counts anew. none or 0: no limit."},
     {"run.order_log", &kind_text, AT(run.order_log), "", "none", LENGTH(1),
      .help = "grid.mode=async: folder to which each server writes in which order it has answered ranks, for run.replay; a file for each start."},
     {"run.replay", &kind_text, AT(run.replay), "", "none", LENGTH(1),

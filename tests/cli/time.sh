@@ -25,8 +25,11 @@ check 75 'start the same command again to continue' train run.name=two run.max_t
 holds 'it ran for two seconds' test $((($(date +%s%N) - begin) / 1000000)) -ge 2000
 holds 'and says so' grep -qE 'has run for ([2-9]|[1-9][0-9]+) s' both
 check 0 'done after' train run.name=long run.max_time=1-00:00:00 train.steps=2
-check 78 "'90' is not a length of time" train run.max_time=90
 holds 'in the resolved configuration' grep -q 'max_time: 86400s' runs/long/config.yaml
+check 78 "'90' is not a length of time" train run.max_time=90
+check 0 'done after' train run.name=endless run.max_time=0 train.steps=2
+holds '0 is none' grep -q 'max_time: none' runs/endless/config.yaml
+check 0 "none or 0: no limit" "$WEFT" train --help
 
 # Slurm. What squeue says is in the file `left`, how often it was asked in `asked`.
 mkdir bin

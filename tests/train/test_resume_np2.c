@@ -2,6 +2,8 @@
  * and on another number of ranks, for every optimizer. */
 #include "tiny_main.h"
 
+#include <hdf5.h>
+
 static char data_path[64];
 
 /* A configuration, owned by the caller. */
@@ -94,6 +96,32 @@ static void test_lamb(void)
     resume("name: lamb, lr: 0.01, weight_decay: 1e-2, clip: 0.5");
 }
 
+/* `step` alone says where to go on: `epoch` and `data_step` are for who reads the file. */
+static void test_step_alone(void)
+{
+    static const char optim[] = "name: sgd, lr: 0.1";
+    static const struct {
+        const char *name;
+        int64_t value;
+    } other[] = {{"epoch", -3}, {"data_step", 1000000000000000}};
+    char *path = mem_format("%s/step.h5", tiny_folder);
+    uint64_t want = part(1, optim, NULL, 11, NULL);
+    part(1, optim, NULL, 5, path);
+    if (tiny_rank == 0) {
+        hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+        for (int i = 0; i < 2; ++i) {
+            hid_t attr = H5Aopen(file, other[i].name, H5P_DEFAULT);
+            CU_ASSERT(H5Awrite(attr, H5T_NATIVE_INT64, &other[i].value) >= 0);
+            H5Aclose(attr);
+        }
+        H5Fclose(file);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    CU_ASSERT_EQUAL(part(1, optim, path, 11, NULL), want);
+    if (tiny_rank == 0) unlink(path);
+    mem_free(&path);
+}
+
 /* A trainer goes back to a checkpoint in the middle of its own steps. */
 static void test_back(void)
 {
@@ -131,4 +159,4 @@ static void prepare(void)
 
 TINY_MAIN("resume", prepare, {"sgd", test_sgd}, {"no momentum", test_no_momentum},
           {"adam", test_adam}, {"lars", test_lars}, {"lamb", test_lamb},
-          {"back in the middle", test_back})
+          {"step alone", test_step_alone}, {"back in the middle", test_back})
