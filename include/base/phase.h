@@ -30,5 +30,7 @@ void phase_watch(void (*entered)(Phase phase));
  * trace (trace.json). */
 void trace_start(int events);
 Status trace_write(const char *path, int rank);
+/* Could it be written there? ERR_IO, as trace_write's. What is there stays as it is. */
+Status trace_check(const char *path);
 
 #endif

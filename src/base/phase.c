@@ -6,8 +6,10 @@
 #include "base/beat.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 const char *const phase_names[PHASE_COUNT] = {PHASES(LIST_NAME)};
 
@@ -121,10 +123,26 @@ static void write_spans(FILE *out, int rank)
     json_end(&json);
 }
 
+static Status cannot_write(const char *path)
+{
+    return fail(ERR_IO, "%s: cannot write the trace: %s", path, file_error(errno));
+}
+
+/* Without O_NONBLOCK a pipe that nobody reads would be waited for. */
+Status trace_check(const char *path)
+{
+    bool there = access(path, F_OK) == 0;
+    int file = file_create(path, O_WRONLY | O_NONBLOCK);
+    if (file < 0) return cannot_write(path);
+    close(file);
+    if (!there) unlink(path);
+    return OK;
+}
+
 Status trace_write(const char *path, int rank)
 {
     FILE *out = file_create_stream(path);
-    if (!out) return fail(ERR_IO, "%s: cannot write the trace: %s", path, file_error(errno));
+    if (!out) return cannot_write(path);
     write_spans(out, rank);
     bool bad = fflush(out) != 0 || ferror(out);
     int error = errno;

@@ -56,7 +56,7 @@ const Option options[] = {
     {"run.heartbeat_s", &kind_real, AT(run.heartbeat_s), "5", NULL, .lo = 0.1, .hi = 600, .unit = "seconds",
      .help = "Time between the signs of life that a run gives in its folder. A start on another host, which cannot ask for its process, takes the folder over after four without one."},
     {"run.trace", &kind_bool, AT(run.trace), "false", NULL,
-     .help = "Write trace.json, a time line for Chrome's or Perfetto's trace viewer."},
+     .help = "Write trace.json, a time line of rank 0 for Chrome's or Perfetto's trace viewer."},
     {"run.nvtx", &kind_bool, AT(run.nvtx), "false", NULL,
      .help = "Name the trace's spans for NVIDIA's profilers, too (NVTX): nsys profile mpirun -n 2 weft train ..."},
 

@@ -228,9 +228,11 @@ static Status run_all(Run *r)
     bool done = run_complete(r);
     if (!done) TRY(stop_before_steps(r->world));
     if (!done) TRY(sparse_begin(t));
-    Status st =
-        r->world->rank == 0 ? observer_new(&r->observer, r->dir.path, t->step, r->goes_on) : OK;
-    if (st == OK && r->world->rank == 0) st = run_dir_write_config(&r->dir, r->config);
+    bool first = r->world->rank == 0;
+    /* it is written behind the last step */
+    Status st = first && r->config->run.trace ? trace_check(r->dir.trace) : OK;
+    if (st == OK && first) st = observer_new(&r->observer, r->dir.path, t->step, r->goes_on);
+    if (st == OK && first) st = run_dir_write_config(&r->dir, r->config);
     TRY(status_agree(r->world, st));
     if (r->config->run.trace) trace_start(1 << 20);
     describe(r);
@@ -283,11 +285,7 @@ static Status finish(Run *r, Status st)
     if (st == OK) run_hook_end(r);
     if (st == OK) measure_memory(r);
     if (st == OK && r->trainer->loader) sparse_report(r->trainer);
-    if (st == OK && r->config->run.trace && r->world->rank == 0) {
-        char *path = mem_format("%s/trace.json", r->dir.path);
-        st = trace_write(path, 0);
-        mem_free(&path);
-    }
+    if (st == OK && r->config->run.trace && r->world->rank == 0) st = trace_write(r->dir.trace, 0);
     if (st != OK || r->world->rank != 0) return st;
     r->summary.dir = r->dir.path;
     r->summary.last = r->last;

@@ -14,6 +14,7 @@ void run_dir_init(RunDir *dir, const Config *config)
     dir->path = mem_format("%s/%s", config->run.dir, config->run.name);
     dir->checkpoints = mem_format("%s/checkpoints", dir->path);
     dir->best = mem_format("%s/best.h5", dir->checkpoints);
+    dir->trace = mem_format("%s/trace.json", dir->path);
     dir->lease = NULL;
 }
 
@@ -23,6 +24,7 @@ void run_dir_fini(RunDir *dir)
     mem_free(&dir->path);
     mem_free(&dir->checkpoints);
     mem_free(&dir->best);
+    mem_free(&dir->trace);
 }
 
 char *run_dir_checkpoint(const RunDir *dir, int64_t step)

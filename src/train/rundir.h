@@ -6,8 +6,8 @@
 #include "config.h"
 
 typedef struct RunDir {
-    /* owned: runs/NAME, runs/NAME/checkpoints, .../best.h5 */
-    char *path, *checkpoints, *best;
+    /* owned: runs/NAME, runs/NAME/checkpoints, .../best.h5; runs/NAME/trace.json */
+    char *path, *checkpoints, *best, *trace;
     /* owned; NULL: not this process's */
     Lease *lease;
 } RunDir;

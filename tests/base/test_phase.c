@@ -3,6 +3,7 @@
 #include "harness.h"
 
 #include <math.h>
+#include <sys/stat.h>
 
 static const double ROUNDING_S = 1e-6;
 
@@ -106,12 +107,41 @@ static void test_trace(void)
     CU_ASSERT_EQUAL(trace_text(0), 0);
 }
 
+static void test_check(void)
+{
+    char folder[] = "/tmp/weft-trace-XXXXXX", path[64], words[8] = "";
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/trace.json", folder);
+    CHECK_OK(trace_check(path));
+    CU_ASSERT_NOT_EQUAL(access(path, F_OK), 0);
+    FILE *out = fopen(path, "w");
+    fputs("words", out);
+    fclose(out);
+    CHECK_OK(trace_check(path));
+    FILE *in = fopen(path, "r");
+    CU_ASSERT_EQUAL(fread(words, 1, 7, in), 5);
+    fclose(in);
+    unlink(path);
+    CU_ASSERT_EQUAL(symlink("elsewhere", path), 0);
+    CHECK_FAILS(trace_check(path), ERR_IO, "cannot write the trace: it is a symbolic link");
+    unlink(path);
+    CU_ASSERT_EQUAL(mkdir(path, 0777), 0);
+    CHECK_FAILS(trace_check(path), ERR_IO, "cannot write the trace: Is a directory");
+    rmdir(path);
+    CU_ASSERT_EQUAL(mkfifo(path, 0666), 0);
+    CHECK_FAILS(trace_check(path), ERR_IO, "cannot write the trace: ");
+    unlink(path);
+    rmdir(folder);
+}
+
 static void test_errors(void)
 {
-    CHECK_FAILS(trace_write("/nowhere/trace.json", 0), ERR_IO, "/nowhere/trace.json");
+    static const char nowhere[] = "/nowhere/trace.json: cannot write the trace: No such file";
+    CHECK_FAILS(trace_write("/nowhere/trace.json", 0), ERR_IO, nowhere);
+    CHECK_FAILS(trace_check("/nowhere/trace.json"), ERR_IO, nowhere);
     if (access("/dev/full", W_OK) != 0) TEST_SKIP("no /dev/full here");
     CHECK_FAILS(trace_write("/dev/full", 0), ERR_IO, "No space left");
 }
 
 TEST_MAIN("phase", {"times", test_times}, {"watch", test_watch}, {"trace", test_trace},
-          {"errors", test_errors})
+          {"check", test_check}, {"errors", test_errors})

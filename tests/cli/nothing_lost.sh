@@ -103,6 +103,20 @@ for n in 1 2; do
     holds 'nothing was moved aside for it' test ! -e $run/metrics.jsonl.2
 done
 
+# ---- a trace that cannot be written: said before the first step, not behind the last one ----
+echo words >precious
+for n in 1 2; do
+    mkdir -p runs/tr$n
+    ln -s "$PWD/precious" runs/tr$n/trace.json
+    check 74 "runs/tr$n/trace.json: cannot write the trace: it is a symbolic link" \
+        timeout 60 "$WEFT" train -n $n job.yaml run.name=tr$n run.trace=true
+    holds 'no step was made' test ! -e runs/tr$n/metrics.jsonl -a -z "$(ls runs/tr$n/checkpoints)"
+    holds 'and nothing was written there' test "$(cat precious)" = words
+    rm runs/tr$n/trace.json
+    check 0 'done after' timeout 60 "$WEFT" train -n $n job.yaml run.name=tr$n run.trace=true
+    holds 'a trace' grep -q traceEvents runs/tr$n/trace.json
+done
+
 # ---- a full disk ----
 mkdir small
 if ! mount -t tmpfs -o size=16m tmpfs small 2>/dev/null; then
