@@ -14,9 +14,11 @@ weft=${WEFT:-weft}
 hosts=$1
 shift
 name=weft
-# Asked for before each start and, every second, while mpirun runs.
-stopped='' state='' number=0
-trap stopped=yes TERM INT HUP
+stopped='' mpirun='' state='' number=0
+# Every second, for what is only starting may miss a signal, or be killed by it.
+tell() { while kill -USR1 "$mpirun" && sleep 1; do :; done >/dev/null 2>&1 & }
+hear() { stopped=yes; [ -z "$mpirun" ] || tell; }
+trap hear TERM INT HUP
 mpirun --version 2>&1 | grep -q 'Open MPI' || [ "$stopped" ] || { echo 'no mpirun of Open MPI is on the PATH' >&2; exit 64; }
 [ -r "$hosts" ] || { echo "$hosts: no such host file; a line of one: NAME slots=RANKS" >&2; exit 66; }
 # What the signal has ended, too, is no failure.
@@ -74,14 +76,11 @@ until [ "$stopped" ]; do
     mpirun "${options[@]}" --output-filename "$logs/$number" "$weft" train "$@" </dev/null &
     mpirun=$!
     set +m
-    # What is only starting may miss a signal, or be killed by it.
-    while kill -0 $mpirun 2>/dev/null; do
-        [ -z "$stopped" ] || kill -USR1 $mpirun 2>/dev/null
-        sleep 1 &
-        wait $!
-    done
-    # A signal ends a wait, too.
-    for _ in 1 2; do wait $mpirun; last=$?; [ $last = 127 ] || code=$last; done
+    [ -z "$stopped" ] || tell
+    # A signal ends the wait, too, perhaps as mpirun ends.
+    while wait $mpirun; code=$?; kill -0 $mpirun 2>/dev/null; do :; done
+    [ -z "$stopped" ] || { wait $mpirun; last=$?; [ $last = 127 ] || code=$last; }
+    mpirun=
     judge "$@"
     [ "$stopped" ] || [ "$code" = 75 ] || { sleep 5 & wait $!; }
 done

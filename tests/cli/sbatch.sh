@@ -248,7 +248,7 @@ echo "localhost slots=2" >hosts
 for ((n = 1; n < 100; ++n)); do
     told $n 75
     holds "told before command $n, $(cat at), it does not train on" test ! -e trained
-    case $(cat at) in 'wait $!') break;; esac
+    case $(cat at) in 'wait $mpirun') break;; esac
 done
 holds "$n moments" test $n -gt 20 -a $n -lt 100
 for moment in version newest deaf start; do told $moment 75; done
@@ -268,7 +268,7 @@ words="train.steps=2400 checkpoint.every_steps=100 train.log_every=100"
 check 0 '' timeout 120 "$WEFT" train lenet.yaml run.name=whole train.threads=1 $words
 check 0 '' sbatch --hosts hosts --nodes 1 --ntasks-per-node 2 run.name=parts $words -o hosts.sh
 holds 'the ranks that were asked for' grep -q -- '-n 2)' hosts.sh
-timeout 600 bash hosts.sh run.max_time=2s >parts.log 2>&1 &
+timeout 180 bash hosts.sh run.max_time=2s >parts.log 2>&1 &
 script=$!
 # what runs below the script: mpirun, then its ranks
 ranks() { own "^$WEFT train lenet.yaml run.name=$1 "; }
