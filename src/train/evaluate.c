@@ -87,10 +87,10 @@ typedef struct Asking {
 } Asking;
 
 /* Is the pass to end here, after `done` steps: for a signal, or as a rank cannot go on? Ranks ask
- * each other about once a second by rank 0's clock. Collective. */
+ * each other every AGAIN_S by rank 0's clock, about. Collective. */
 static bool ends_here(const Trainer *t, Asking *a, int64_t done, Status st, bool *stop)
 {
-    static const double AGAIN_S = 1;
+    static const double AGAIN_S = 0.2;
     if (done < a->next) return false;
     double spent_s = clock_s() - a->begin_s;
     int64_t ahead = spent_s > 0 ? (int64_t)((double)done * AGAIN_S / spent_s) : 0;

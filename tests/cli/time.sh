@@ -146,9 +146,9 @@ check 0 '' train run.name=undisturbed train.steps=600
 moments alone 10
 moments pair 10 -n 2
 
-# A signal in an evaluation, to one rank, told by the hook that the epoch is over: it is broken off, the run saved, and the next start
-# makes the evaluation first. One that came too late, as the machine was busy, is tried again.
-noise_idx 6000 28 10 test.h5
+# A signal in an evaluation, to one rank, by the hook that is told that the epoch is over: it is broken off, the run saved, and the
+# next start makes the evaluation first. Where the hook was slow, and the evaluation over, all is tried again.
+noise_idx 12000 28 10 test.h5
 cat >term.sh <<'SH'
 read -r line
 case $line in *'"step": '"$(cat term 2>/dev/null || echo none)"','*) rm term; kill -TERM $PPID ;; esac
@@ -156,13 +156,17 @@ SH
 evaluated() { sed -n 's/,"seconds".*//; /eval_loss/p' "runs/$1/metrics.jsonl"; }
 epochs() { train run.name="$1" data.test=test.h5 train.epochs=2 train.early_stop=9 optim.lr_schedule=plateau "${@:2}"; }
 broken() { # NAME STEP WORDS... : in the evaluation after that step
-    local tries
-    for tries in 1 2 3 4 5; do
+    local tries rc
+    for tries in $(seq 10); do
         rm -rf "runs/$1"
         echo "$2" >term
-        check 75 'start the same command again to continue' epochs "$1" run.hook='exec sh term.sh' 'run.hook_on=[epoch]' "${@:3}"
+        rc=0
+        epochs "$1" run.hook='exec sh term.sh' 'run.hook_on=[epoch]' "${@:3}" >both 2>&1 </dev/null || rc=$?
         ! grep -q "^step $2: the evaluation is broken off" both || break
     done
+    holds "$1: exit code 75, not $rc: $(tail -n 2 both)" test $rc = 75
+    holds "$1: it is broken off" grep -q "^step $2: the evaluation is broken off" both
+    holds "$1: and says how to go on" grep -q 'start the same command again to continue' both
     holds "$1: the checkpoint is of that step" test "$(newest "$1")" = "runs/$1/checkpoints/step-$(printf %08d "$2").h5"
     holds "$1: there is no such evaluation yet" test "$(evaluated "$1" | grep -c "\"step\":$2,")" = 0
     check 0 'done after' epochs "$1" "${@:3}"
