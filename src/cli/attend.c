@@ -1,7 +1,7 @@
 /* A signal must not end training: mpirun would kill its ranks a second later and exit 1. It is kept
  * from mpirun and goes to the ranks as SIGUSR1, which mpirun and srun pass on, so that they can
- * write their checkpoint. A second SIGINT or SIGTERM ends mpirun, by SIGHUP, for mpirun is deaf to
- * both: where a whole job is told to end (systemd, PBS) each of its processes gets one. The first
+ * write their checkpoint. A second SIGINT or SIGTERM ends mpirun, where all ranks are here by SIGHUP, for it
+ * is deaf to both there: where a whole job is told to end (systemd, PBS) each of its processes gets one. The first
  * signal ends ranks that do not last. Ctrl-Z (SIGTSTP) is kept from mpirun, too, and passed on to
  * it. */
 #include "attend.h"
@@ -76,10 +76,10 @@ static bool take_signals(Attend *a, bool *end)
     return any;
 }
 
-/* mpirun, and not srun nor a rank alone, of ranks that last */
+/* mpirun of ranks that last, all of them on this host */
 static bool is_deaf(const Attend *a)
 {
-    return a->lasts && !a->alone && strcmp(a->starter, "mpirun") == 0;
+    return a->lasts && a->here && !a->alone;
 }
 
 static void end_ranks(const Attend *a)

@@ -188,6 +188,7 @@ Status launch_ranks(const Ranks *ranks)
     launch_prepare(ranks->count, ranks->threads);
     char **out = own_words(ranks->count, ranks->words);
     attend_init(&a);
+    a.here = true;
     Status status = attend_run(&a, out, ranks->count, ranks->checkpoints != NULL, &code);
     words_free(out);
     if (status == OK) _exit(judge(ranks, &a, code));

@@ -88,7 +88,8 @@ static Status start_once(Supervisor *s, int *code)
     TRY(make_log_folder(s));
     announce(s);
     char **words = start_words(s);
-    s->attend.alone = s->ranks == 1 && s->hosts.count == 0;
+    s->attend.here = s->hosts.count == 0;
+    s->attend.alone = s->ranks == 1 && s->attend.here;
     Status status = attend_run(&s->attend, words, s->ranks, true, code);
     words_free(words);
     return status;
