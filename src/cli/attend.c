@@ -1,9 +1,9 @@
 /* A signal must not end training: mpirun would kill its ranks a second later and exit 1. It is kept
  * from mpirun and goes to the ranks as SIGUSR1, which mpirun and srun pass on, so that they can
- * write their checkpoint. A second SIGINT or SIGTERM ends mpirun, where all ranks are here by SIGHUP, for it
- * is deaf to both there: where a whole job is told to end (systemd, PBS) each of its processes gets one. The first
- * signal ends ranks that do not last. Ctrl-Z (SIGTSTP) is kept from mpirun, too, and passed on to
- * it. */
+ * write their checkpoint. A second SIGINT or SIGTERM ends mpirun; where all ranks are here by
+ * SIGHUP, for it is deaf to both there: where a whole job is told to end (systemd, PBS) each of its
+ * processes gets one. The first signal ends ranks that do not last. Ctrl-Z (SIGTSTP) is kept from
+ * mpirun, too, and passed on to it. */
 #include "attend.h"
 
 #include <errno.h>
