@@ -131,6 +131,8 @@ until_true grep -q '^epoch.* step' out
 kill -TERM $(pgrep -P "$run") $(own "^$WEFT train .*run.name=all") "$run"
 ends 'all are told to end' 75 'stopped as asked: start the same command again'
 holds 'saved' test -n "$(newest all)"
+# weft run has taken the SIGTERM that it was sent
+heard() { [ $((0x$(sed -n 's/^ShdPnd:[[:space:]]*//p' "/proc/$run/status") & 0x4000)) = 0 ]; }
 # Killed when it is asked to stop: what that costs is said, whether it saved or not.
 for every in 0 20; do
     begin lost$every -n 2 -- checkpoint.every_steps=$every
@@ -138,7 +140,7 @@ for every in 0 20; do
     rank=$(rank_of lost$every 1)
     kill -STOP "$rank"
     kill -TERM "$run"
-    sleep 0.2
+    until_true heard
     kill -KILL "$rank"
     what=$([ $every = 0 ] && echo 'there is no checkpoint, so all that was computed' || echo 'what came after the newest checkpoint')
     ends "killed while it stops, $every" 75 "stopped as asked; $what is lost: start"
