@@ -53,7 +53,8 @@ login() {
     { echo "127.0.0.1 localhost"; echo "$net.254 login"; for i in $(seq "$n"); do echo "$net.$i n$i"; done; } >/run/hosts.txt
     mount --bind /run/hosts.txt /etc/hosts
     ip link set lo up
-    ip link add switch type bridge
+    # An address of its own: else it has the lowest of its cables, and another one when that host dies, which nobody is told.
+    ip link add switch address 02:00:00:00:00:fe type bridge
     ip addr add "$net.254/24" dev switch
     ip link set switch up
     for i in $(seq "$n"); do add_host "$i"; done

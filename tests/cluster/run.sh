@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # weft run on several hosts of one machine: a host that dies in the middle of a step, first with a spare one, then without: the
 # ranks go on, with the same bits as one rank alone; a host whose cable is pulled, and whose processes live, is left behind, too.
-# usage: run.sh     (WEFT=build/weft; needs root; a minute on two idle cores)
+# usage: run.sh     (WEFT=build/weft; needs root; two minutes on two idle cores)
 hosts=3
 . "$(dirname "$0")/cluster.bash"
 make_images
