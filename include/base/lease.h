@@ -31,8 +31,9 @@ void lease_end(Lease **lease);
 
 /* For others: is the folder's newest lease that one? */
 bool lease_is(const char *folder, const char *id);
-/* Has that start of weft run become the folder's owner, and if so, ended in order? */
-typedef enum LeaseOf { LEASE_NOT_TAKEN, LEASE_HELD, LEASE_ENDED } LeaseOf;
+/* Has that start of weft run become the folder's owner, and if so, ended in order? UNREADABLE: the
+ * file system does not say. */
+typedef enum LeaseOf { LEASE_NOT_TAKEN, LEASE_HELD, LEASE_ENDED, LEASE_UNREADABLE } LeaseOf;
 LeaseOf lease_of(const char *folder, const char *run, int start);
 /* A random name of LEASE_ID bytes. */
 void lease_new_id(char *id);

@@ -49,8 +49,8 @@ static int64_t number_of(const char *name)
     return number <= INT64_MAX / 2 && !strcmp(same, name) ? number : 0;
 }
 
-/* The largest number, 0: nobody has been here. */
-static Status newest(const char *folder, int64_t *number)
+/* The largest number, 0: nobody has been here. 0 or errno. */
+static int find_newest(const char *folder, int64_t *number)
 {
     DIR *stream = opendir(folder);
     *number = 0;
@@ -61,6 +61,12 @@ static Status newest(const char *folder, int64_t *number)
     }
     int error = errno;
     if (stream) closedir(stream);
+    return error;
+}
+
+static Status newest(const char *folder, int64_t *number)
+{
+    int error = find_newest(folder, number);
     return error ? fail(ERR_IO, "%s: cannot be listed: %s", folder, strerror(error)) : OK;
 }
 
@@ -331,25 +337,29 @@ void lease_end(Lease **lease)
 
 /* ---- for others ---- */
 
-static bool read_newest(const char *folder, LeaseFacts *owner)
+/* 0 or errno; ENOENT: there is none. */
+static int read_newest(const char *folder, LeaseFacts *owner)
 {
     char text[LEASE_TEXT];
     int64_t number;
-    return newest(folder, &number) == OK && number > 0 && read_text(folder, number, text) == 0 &&
-           lease_facts_read(owner, text);
+    int error = find_newest(folder, &number);
+    if (!error) error = number == 0 ? ENOENT : read_text(folder, number, text);
+    return error ? error : lease_facts_read(owner, text) ? 0 : EINVAL;
 }
 
 bool lease_is(const char *folder, const char *id)
 {
     LeaseFacts owner;
-    return read_newest(folder, &owner) && !strcmp(owner.id, id);
+    return read_newest(folder, &owner) == 0 && !strcmp(owner.id, id);
 }
 
 LeaseOf lease_of(const char *folder, const char *run, int start)
 {
     LeaseFacts owner;
-    bool taken = read_newest(folder, &owner) && !strcmp(owner.run, run) && owner.start == start;
-    return !taken ? LEASE_NOT_TAKEN : owner.ended ? LEASE_ENDED : LEASE_HELD;
+    int error = read_newest(folder, &owner);
+    if (error) return error == ENOENT ? LEASE_NOT_TAKEN : LEASE_UNREADABLE;
+    if (strcmp(owner.run, run) != 0 || owner.start != start) return LEASE_NOT_TAKEN;
+    return owner.ended ? LEASE_ENDED : LEASE_HELD;
 }
 
 void lease_new_id(char *id)

@@ -161,7 +161,8 @@ static int judge(const Ranks *ranks, Attend *a, int code)
     }
     if (!a->lasts || attend_status(code) || a->ends > 1) return code;
     /* so early that the signal was not caught yet */
-    if (a->first && code == 128 + SIGUSR1) {
+    bool early = code == 128 + SIGTERM || code == 128 + SIGINT;
+    if (a->first && (code == 128 + SIGUSR1 || (early && !attend_begun(a)))) {
         log_info("stopped before the first step, so nothing is lost: start the same command again");
         return ERR_STOPPED;
     }
@@ -188,6 +189,7 @@ Status launch_ranks(const Ranks *ranks)
     launch_prepare(ranks->count, ranks->threads);
     char **out = own_words(ranks->count, ranks->words);
     attend_init(&a);
+    /* in a batch job mpirun may take some elsewhere; it ends them by SIGHUP, too */
     a.here = true;
     Status status = attend_run(&a, out, ranks->count, ranks->checkpoints != NULL, &code);
     words_free(out);

@@ -131,11 +131,12 @@ static Status look_for_checkpoints(Supervisor *s, bool *progress)
 }
 
 /* What the ranks of a start that was asked to stop have not saved. */
-static const char *unsaved(Supervisor *s)
+static const char *unsaved(Supervisor *s, int code)
 {
     bool progress;
-    if (lease_of(s->folder, s->id, s->start) != LEASE_HELD) return "";
-    if (look_for_checkpoints(s, &progress) != OK || !s->any)
+    LeaseOf lease = lease_of(s->folder, s->id, s->start);
+    if (lease == LEASE_NOT_TAKEN || (lease == LEASE_ENDED && code == ERR_STOPPED)) return "";
+    if (look_for_checkpoints(s, &progress) == OK && !s->any)
         return "; there is no checkpoint, so all that was computed is lost";
     return "; what came after the newest checkpoint is lost";
 }
@@ -148,7 +149,7 @@ static Status stopped(Supervisor *s, int code)
     if (is_final(code)) return fail((Status)code, "weft run: ended with exit code %d", code);
     return fail(ERR_STOPPED,
                 "weft run: stopped as asked%s: start the same command again to continue",
-                unsaved(s));
+                unsaved(s, code));
 }
 
 /* After a loss: is another start to be made? The first one comes at once. */

@@ -114,12 +114,14 @@ static Status check_more(const char *more)
     return OK;
 }
 
-/* A whole number of MiB, or of what one letter behind it says. */
+/* A whole number of MiB, or of what one letter behind it says, which a B may follow. */
 static Status check_memory(const char *memory)
 {
     if (!memory) return OK;
     size_t n = strspn(memory, digits);
-    if (n > 0 && (!memory[n] || (strchr("KMGTkmgt", memory[n]) && !memory[n + 1]))) return OK;
+    const char *unit = memory + n;
+    if (*unit && strchr("KMGTkmgt", *unit)) unit += 1 + (unit[1] == 'B' || unit[1] == 'b');
+    if (n > 0 && !*unit) return OK;
     return fail(ERR_USAGE,
                 "--mem %s: expected a size as sbatch has it: 8G, 64000M, 0 for all of a node",
                 memory);

@@ -87,13 +87,16 @@ typedef struct Asking {
 } Asking;
 
 /* Is the pass to end here, after `done` steps: for a signal, or as a rank cannot go on? Ranks ask
- * each other every AGAIN_S by rank 0's clock, about. Collective. */
+ * each other every AGAIN_S by rank 0's clock, about, and first after 1, 2, 4, ... steps: the clock
+ * of one that hands its work on to others goes right only where it has waited for them. Collective.
+ */
 static bool ends_here(const Trainer *t, Asking *a, int64_t done, Status st, bool *stop)
 {
     static const double AGAIN_S = 0.2;
     if (done < a->next) return false;
     double spent_s = clock_s() - a->begin_s;
     int64_t ahead = spent_s > 0 ? (int64_t)((double)done * AGAIN_S / spent_s) : 0;
+    if (ahead > done) ahead = done;
     bool asked = stop_wanted() || tables_stop_wanted(t->tables);
     int64_t ranks[] = {asked, st != OK, t->world->rank == 0 && ahead > 0 ? ahead - 1 : 0};
     world_add(t->world, ranks, 3);

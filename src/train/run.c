@@ -140,13 +140,13 @@ static bool save_due(const Run *r, const StepResult *result)
 static Status look_back(Run *r, RunDue due, double *better)
 {
     const Trainer *t = r->trainer;
-    bool epoch = every(t->step, t->steps_per_epoch);
-    bool waits = (epoch && run_hook_wants(r, HOOK_EPOCH)) ||
-                 (due.evaluation && run_hook_wants(r, HOOK_EVALUATION));
+    bool epoch = every(t->step, t->steps_per_epoch) && run_hook_wants(r, HOOK_EPOCH);
     if (epoch) run_hook_tell(r, HOOK_EPOCH);
     Status st = due.evaluation ? run_evaluate(r, true, better) : OK;
-    if (due.evaluation && st == OK && !r->stopped) run_hook_tell(r, HOOK_EVALUATION);
-    if (waits && r->config->run.hook_wait && !r->stopped) run_hook_wait(r);
+    bool evaluated = due.evaluation && st == OK && !r->stopped;
+    evaluated = evaluated && run_hook_wants(r, HOOK_EVALUATION);
+    if (evaluated) run_hook_tell(r, HOOK_EVALUATION);
+    if ((epoch || evaluated) && r->config->run.hook_wait) run_hook_wait(r);
     return st;
 }
 
@@ -175,9 +175,9 @@ static Status between_steps(Run *r, StepResult *result)
     return evaluated;
 }
 
-/* At the border where this start begins: the evaluation that a stop has broken off, after which the
- * checkpoint is written again, for it knows of it then; or the result of a run that was finished
- * before; best.h5, too, where it was lost. */
+/* At the border of a checkpoint that has been loaded: the evaluation that a stop has broken off,
+ * after which the checkpoint is written again, for it knows of it then; or the result of a run that
+ * was finished before; best.h5, too, where it was lost. */
 static Status evaluate_again(Run *r)
 {
     Trainer *t = r->trainer;
@@ -190,7 +190,10 @@ static Status evaluate_again(Run *r)
     if (due && run_hook_wants(r, HOOK_EVALUATION) && r->config->run.hook_wait) run_hook_wait(r);
     if (!isnan(better)) TRY(run_save_best(r, better, due));
     r->save_again = due;
-    return due ? run_save(r, t->step == t->steps || r->ended) : OK;
+    r->save_wished = false;
+    if (due) TRY(run_save(r, t->step == t->steps || r->ended));
+    r->tick_s = clock_s();
+    return OK;
 }
 
 Status run_step(Run *r)
@@ -214,9 +217,9 @@ Status run_step(Run *r)
 static Status loop(Run *r)
 {
     const Trainer *t = r->trainer;
-    if (t->evaluation_due) TRY(evaluate_again(r));
     r->tick_s = clock_s();
-    while (t->step < t->steps && !r->stopped && !r->ended) TRY(run_step(r));
+    while (!r->stopped && !r->ended && (t->evaluation_due || t->step < t->steps))
+        TRY(t->evaluation_due ? evaluate_again(r) : run_step(r));
     return OK;
 }
 
@@ -231,7 +234,7 @@ static Status run_all(Run *r)
     bool first = r->world->rank == 0;
     /* it is written behind the last step */
     Status st = first && r->config->run.trace ? trace_check(r->dir.trace) : OK;
-    if (st == OK && first) st = observer_new(&r->observer, r->dir.path, t->step, r->goes_on);
+    if (st == OK && first) st = observer_new(&r->observer, r->dir.path, t->step, r->last_own);
     if (st == OK && first) st = run_dir_write_config(&r->dir, r->config);
     TRY(status_agree(r->world, st));
     if (r->config->run.trace) trace_start(1 << 20);

@@ -55,9 +55,8 @@ typedef struct Run {
     int64_t last_step;
     /* metric of best.h5, as t->best_metric; NaN: there is none */
     double best_saved;
-    /* From a checkpoint of its own, and not from the beginning or from another run's; known on rank
-     * 0. */
-    bool goes_on;
+    /* it is one of this run, not another's that this one has begun from (checkpoint.resume=FILE) */
+    bool last_own;
     /* and said so */
     bool save_failing, best_failing, prune_failing, sync_failing;
     /* clock at the beginning, at the last checkpoint */
@@ -111,6 +110,8 @@ enum { RETRY_S = 60 };
 Status run_step(Run *run);
 /* Finds where to begin, and loads it. Collective; all ranks agree. */
 Status run_resume(Run *run);
+/* Loads what is, or becomes, `last`: what has ended another run is no end of this one. Likewise. */
+Status run_load(Run *run, const char *path);
 /* Begins to save a checkpoint, and to remove old ones, once the save before it has ended. A failure
  * is said and tried again later; last: it ends here, and as nothing comes after it, its failure is
  * the run's. Collective; all ranks agree. */

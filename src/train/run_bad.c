@@ -189,7 +189,7 @@ static Status load_state(Run *r)
     Status st = run_save_wait(r);
     if (st != OK && st != ERR_DATA) return st;
     if (r->last) {
-        TRY(train_load(t, r->last, false));
+        TRY(run_load(r, r->last));
     } else {
         train_restart(t);
         TRY(train_init_params(t));

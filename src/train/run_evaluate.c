@@ -84,19 +84,11 @@ Status run_evaluate(Run *r, bool counts, double *better)
     return OK;
 }
 
-/* Another run may begin from such a checkpoint (checkpoint.resume=FILE). */
 bool run_complete(Run *r)
 {
-    Trainer *t = r->trainer;
-    bool own = r->goes_on;
-    world_bcast(r->world, &own, sizeof own, 0);
+    const Trainer *t = r->trainer;
     if (t->step >= t->steps) return true;
-    if (own && t->hook_stop)
-        run_end_early(r, "run.hook asked for it after step %lld", (long long)t->step);
-    if (own && early_stop_over(r->config, &t->early)) end_by_evaluations(r);
-    if (!own) {
-        t->hook_stop = t->evaluation_due = false;
-        t->early = early_stop();
-    }
+    if (t->hook_stop) run_end_early(r, "run.hook asked for it after step %lld", (long long)t->step);
+    if (early_stop_over(r->config, &t->early)) end_by_evaluations(r);
     return r->ended != NULL;
 }

@@ -69,7 +69,7 @@ static Status choose_checkpoint(Run *r, bool verified, char **path)
     if (!*path) st = checkpoint_newest(r->dir.checkpoints, r->good, path);
     if (st != OK) return nothing_changed(st);
     if (!*path) return begin_beside(r, path);
-    r->goes_on = true;
+    r->last_own = true;
     if (refuses_earlier(r)) {
         st = fail(ERR_CONFIG,
                   "%s already holds a run (%s): choose another run.name, or continue with "
@@ -127,7 +127,18 @@ static Status load(Run *r, bool verified, char **path)
         return st;
     }
     *path = world_bcast_text(r->world, *path);
-    return *path ? train_load(r->trainer, *path, false) : OK;
+    world_bcast(r->world, &r->last_own, sizeof r->last_own, 0);
+    return *path ? run_load(r, *path) : OK;
+}
+
+Status run_load(Run *r, const char *path)
+{
+    Trainer *t = r->trainer;
+    TRY(train_load(t, path, false));
+    if (r->last_own) return OK;
+    t->hook_stop = t->evaluation_due = false;
+    t->early = early_stop();
+    return OK;
 }
 
 Status run_resume(Run *r)

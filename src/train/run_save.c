@@ -85,6 +85,7 @@ static Status ended(Run *r, Status st, bool last)
         mem_free(&r->last);
         r->last = r->saving;
         r->last_step = r->saving_step;
+        r->last_own = true;
         r->saving = NULL;
         run_hook_tell(r, HOOK_CHECKPOINT);
     }

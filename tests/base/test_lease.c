@@ -305,6 +305,8 @@ static void test_starts(void)
     CU_ASSERT_EQUAL(lease_of(folder, "0123456789abcdef", 4), LEASE_ENDED);
     CU_ASSERT_EQUAL(lease_of(folder, "0123456789abcdef", 3), LEASE_NOT_TAKEN);
     CU_ASSERT_EQUAL(lease_of(folder, "0123456789abcdee", 4), LEASE_NOT_TAKEN);
+    CU_ASSERT_EQUAL(lease_of("/proc/self/nowhere", "0123456789abcdef", 4), LEASE_NOT_TAKEN);
+    CU_ASSERT_EQUAL(lease_of("/proc/self/stat", "0123456789abcdef", 4), LEASE_UNREADABLE);
     unsetenv(LEASE_RUN);
 }
 

@@ -145,6 +145,13 @@ for every in 0 20; do
     what=$([ $every = 0 ] && echo 'there is no checkpoint, so all that was computed' || echo 'what came after the newest checkpoint')
     ends "killed while it stops, $every" 75 "stopped as asked; $what is lost: start"
 done
+# Its last save fails: that is said, and what it costs.
+begin unsaved -n 2 -- checkpoint.every_steps=20
+until_true another unsaved ''
+mv runs/unsaved/checkpoints runs/unsaved/aside
+: >runs/unsaved/checkpoints
+kill -TERM "$run"
+ends 'its last save fails' 75 'stopped as asked; what came after the newest checkpoint is lost: start'
 # It waits for an owner elsewhere: nothing has been computed.
 mkdir runs/waits
 sed 's/\("place": *"\)[^"]*/\1elsewhere/; s/\("ended": *\)true/\1false/' runs/quiet/owner-1 >runs/waits/owner-1

@@ -53,7 +53,7 @@ got=$(mem --nodes 1 --ntasks-per-node 4 grid.pp=2 $large)
 holds "$got MiB for both stages, $a and $b" near "$got" "$(margin $((2 * a + 2 * b)) 4)"
 check 0 '' sbatch --mem 8G
 holds 'unless it is said' says '#SBATCH --mem=8G'
-for size in 0 4000 64000M 2t; do
+for size in 0 4000 64000M 2t 8GB 640mb; do
     check 0 '' sbatch --mem $size
     holds "also as $size" says "#SBATCH --mem=$size"
 done
@@ -155,7 +155,7 @@ check 64 'expected a length of time' sbatch --time 90 -o no.sh
 check 64 'expected a length of time' sbatch --time 0s -o no.sh
 check 64 'expected numbers' sbatch --array '1-3 --wrap=x' -o no.sh
 for list in 4-1 '' , 1, ,1 1-2-3 1:2 1-4:0 1-4% 1-4%0 1%2,3 -1 4000001 99999999999999999999 '1 2'; do check 64 'expected numbers' sbatch --array "$list" -o no.sh; done
-for size in foo '' G 8.5G 8GG -1 '8 G' 0x8; do check 64 'expected a size' sbatch --mem "$size" -o no.sh; done
+for size in foo '' G B 8.5G 8GG 8B 8GBB -1 '8 G' 0x8; do check 64 'expected a size' sbatch --mem "$size" -o no.sh; done
 check 64 'expected letters' sbatch --partition 'a b' -o no.sh
 check 64 'expected letters' sbatch --account '' -o no.sh
 check 64 'expected options' sbatch --more 'qos=high' -o no.sh

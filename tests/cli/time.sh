@@ -151,17 +151,19 @@ moments pair 10 -n 2
 noise_idx 12000 28 10 test.h5
 cat >term.sh <<'SH'
 read -r line
+case $line in *'"step": 7,'*) cat answer 2>/dev/null ;; esac
 case $line in *'"step": '"$(cat term 2>/dev/null || echo none)"','*) rm term; kill -TERM $PPID ;; esac
 SH
 evaluated() { sed -n 's/,"seconds".*//; /eval_loss/p' "runs/$1/metrics.jsonl"; }
+tells=(run.hook='exec sh term.sh' 'run.hook_on=[epoch]')
 epochs() { train run.name="$1" data.test=test.h5 train.epochs=2 train.early_stop=9 optim.lr_schedule=plateau "${@:2}"; }
-broken() { # NAME STEP WORDS... : in the evaluation after that step
+broken() { # NAME STEP WORDS... : in the evaluation after that step; it ends as the run $as
     local tries rc
     for tries in $(seq 10); do
         rm -rf "runs/$1"
         echo "$2" >term
         rc=0
-        epochs "$1" run.hook='exec sh term.sh' 'run.hook_on=[epoch]' "${@:3}" >both 2>&1 </dev/null || rc=$?
+        epochs "$1" "${tells[@]}" "${@:3}" >both 2>&1 </dev/null || rc=$?
         ! grep -q "^step $2: the evaluation is broken off" both || break
     done
     holds "$1: exit code 75, not $rc: $(tail -n 2 both)" test $rc = 75
@@ -170,13 +172,20 @@ broken() { # NAME STEP WORDS... : in the evaluation after that step
     holds "$1: the checkpoint is of that step" test "$(newest "$1")" = "runs/$1/checkpoints/step-$(printf %08d "$2").h5"
     holds "$1: there is no such evaluation yet" test "$(evaluated "$1" | grep -c "\"step\":$2,")" = 0
     check 0 'done after' epochs "$1" "${@:3}"
-    check 0 '' "$WEFT" ckpt diff runs/evaluated/checkpoints/step-00000014.h5 "runs/$1/checkpoints/step-00000014.h5"
-    holds "$1: the same evaluations" test "$(evaluated "$1")" = "$(evaluated evaluated)"
+    check 0 '' "$WEFT" ckpt diff runs/$as/checkpoints/step-00000014.h5 "runs/$1/checkpoints/step-00000014.h5"
+    holds "$1: the same evaluations" test "$(evaluated "$1")" = "$(evaluated $as)"
 }
 check 0 '' epochs evaluated
+as=evaluated
 broken early 7
 broken pair_early 7 -n 2 checkpoint.every_epochs=1
 broken stages_early 7 -n 2 grid.pp=2
 holds 'once more, with the evaluation' test "$("$WEFT" ckpt info runs/pair_early/checkpoints/step-00000007.h5 | grep -c evaluation_due)" = 0
 broken end 14
+# What the hook asks for at that border is done all the same.
+echo '{"lr": 0.003}' >answer
+check 0 'asks for optim.lr 0.003' epochs answered "${tells[@]}" run.hook_wait=true
+as=answered
+broken answer 7 run.hook_wait=true
+broken pair_answer 7 run.hook_wait=true -n 2
 finish

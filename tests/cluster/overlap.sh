@@ -3,7 +3,7 @@
 # hosts, a rank with one thread on each, resnet18 on small images, one micro-batch a rank. Backward without a limit sets the
 # limit; then rounds in turn: the sum alone, steps without the limit, steps with it. Medians over the steps of all rounds but
 # each run's first two. "waited" is the time between the end of backward and the end of the sum.
-# usage: overlap.sh [ROUNDS [KEY=VALUE ...]]     (default 3; WEFT=build/weft; needs root and two idle cores; a minute and a half)
+# usage: overlap.sh [ROUNDS [KEY=VALUE ...]]     (default 3; WEFT=build/weft; needs root and two idle cores; five minutes)
 # Last line: the share hidden, beside the goal of 80 %. It is a measurement: the exit code is 0 whatever it says. The trace of
 # the last run with the limit is left in TRACE, if that is set.
 hosts=2
