@@ -68,8 +68,8 @@ static Status choose_checkpoint(Run *r, bool verified, char **path)
     *path = verified ? NULL : checkpoint_newest_unread(r->dir.checkpoints);
     if (!*path) st = checkpoint_newest(r->dir.checkpoints, r->good, path);
     if (st != OK) return nothing_changed(st);
+    r->last_own = *path != NULL;
     if (!*path) return begin_beside(r, path);
-    r->last_own = true;
     if (refuses_earlier(r)) {
         st = fail(ERR_CONFIG,
                   "%s already holds a run (%s): choose another run.name, or continue with "
