@@ -133,11 +133,8 @@ static Status load(Run *r, bool verified, char **path)
 
 Status run_load(Run *r, const char *path)
 {
-    Trainer *t = r->trainer;
-    TRY(train_load(t, path, false));
-    if (r->last_own) return OK;
-    t->hook_stop = t->evaluation_due = false;
-    t->early = early_stop();
+    TRY(train_load(r->trainer, path, false));
+    if (!r->last_own) train_forget_end(r->trainer);
     return OK;
 }
 

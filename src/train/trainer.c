@@ -239,6 +239,12 @@ void train_draw_params(Trainer *t)
     executor_params_changed(t->executor);
 }
 
+void train_forget_end(Trainer *t)
+{
+    t->early = early_stop();
+    t->hook_stop = t->evaluation_due = false;
+}
+
 void train_restart(Trainer *t)
 {
     const BackendTable *table = t->backend->table;
@@ -254,8 +260,7 @@ void train_restart(Trainer *t)
     t->best_metric = NAN;
     t->evaluations = 0;
     t->lr = lr_state();
-    t->early = early_stop();
-    t->hook_stop = t->evaluation_due = false;
+    train_forget_end(t);
     loss_scale_init(&t->scale, t->config);
     loss_window_init(&t->losses, NULL, 0);
 }

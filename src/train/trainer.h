@@ -138,6 +138,8 @@ Status trainer_new_with(Trainer **trainer, const Config *config, const World *wo
                         const World *job);
 /* Initial parameters, drawn by run.seed. Collective. */
 void train_draw_params(Trainer *t);
+/* What ended the run before its last step, and the evaluation that is due. Not collective. */
+void train_forget_end(Trainer *t);
 
 /* trainer_data.c. Rank 0 opens the sets, checks them, and tells the others. only: of a dry run,
  * whose data may be others; NULL: a run follows. Collective; all ranks agree. */
