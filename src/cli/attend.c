@@ -133,7 +133,9 @@ void become_child(void)
 
 /* Signals as this process found them. But what is no reason to end, as output that nobody reads,
  * mpirun must not hear of: it has handlers that end the job, and unblocks all signals for its
- * ranks. */
+ * ranks. At its end it puts back what it found for the signal that it passes on, which may come
+ * once more then, and would kill it; while ranks are started it has a handler, so that they do not
+ * inherit this. */
 static void restore_signals(const Attend *a)
 {
     sigset_t unheard;
@@ -142,6 +144,7 @@ static void restore_signals(const Attend *a)
     if (!a->lasts || a->alone) return;
     sigemptyset(&unheard);
     sigaddset(&unheard, SIGPIPE);
+    if (strcmp(a->starter, "srun") != 0) signal(SIGUSR1, SIG_IGN);
     if (is_deaf(a)) {
         sigaddset(&unheard, SIGTERM);
         sigaddset(&unheard, SIGINT);

@@ -121,6 +121,14 @@ for signal in TERM INT HUP USR1; do
     says_not 'start 2'
     holds "$signal: a checkpoint" test -n "$(newest stop$signal)"
 done
+# The wish that comes again finds mpirun at any moment of its end.
+begin again -n 2 --
+until_true grep -q 'step 2/' out
+mpirun=$(pgrep -P "$run")
+kill -TERM "$run"
+while kill -USR1 "$mpirun" 2>/dev/null; do sleep 0.001; done
+ends 'a wish at mpirun'\''s end' 75 'stopped as asked: start the same command again'
+
 begin limit -n 2 -- run.max_time=1s
 ends 'its own time limit' 75 'the training stopped by itself, saved'
 says_not 'start 2'
@@ -279,16 +287,14 @@ check 64 'have room for 3' "$WEFT" run -n 4 --hostfile three.hosts -- weft train
 begin hosts --hostfile three.hosts --nnodes 2 -- train.steps=800 checkpoint.every_steps=20
 until_true another hosts ''
 says 'start 1: 2 ranks on a,b'
-at=$(newest hosts)
 rm up/b
 kill -KILL "$(rank_of hosts 0)"
-until_true another hosts "$at"
-says 'no answer from b'
-says 'start 2: 2 ranks on a,c'
+until_true grep -q 'start 2: 2 ranks on a,c' err
 at=$(newest hosts)
+says 'no answer from b'
+until_true another hosts "$at"
 rm up/c
 kill -KILL "$(rank_of hosts 1)"
-until_true another hosts "$at"
 ends 'hosts are lost' 0 'start 3: 1 rank on a'
 says 'no answer from b,c'
 says '1 of 2 ranks, grid.dp=1'
