@@ -88,14 +88,16 @@ typedef struct Looking {
     atomic_bool *bad;
 } Looking;
 
-/* All that is done with a chunk is done while it is in the cache. Hashes with the chunk's number
- * are added up, so that it does not matter who comes first. */
+/* All that is done with a chunk is done while it is in the cache; without a hash there is one thing
+ * to do, and no chunks. Hashes with the chunk's number are added up, so that it does not matter who
+ * comes first. */
 static void look_at_chunks(const void *args, float *const range[FLAT_RANGES], int64_t n)
 {
     const Looking *l = args;
     uint64_t sum = 0, number = l->first + (uint64_t)(range[0] - l->base) / FLAT_CHUNK;
-    for (int64_t at = 0; at < n; at += FLAT_CHUNK, ++number) {
-        int64_t count = n - at < FLAT_CHUNK ? n - at : FLAT_CHUNK;
+    int64_t most = l->sum ? FLAT_CHUNK : n;
+    for (int64_t at = 0; at < n; at += most, ++number) {
+        int64_t count = n - at < most ? n - at : most;
         if (l->sum) sum += hash_seeded(range[0] + at, (size_t)count * sizeof(float), number);
         bool bad =
             backend_cpu.flat->find_and_copy(range[1] ? range[1] + at : NULL, range[0] + at, count);
