@@ -81,6 +81,11 @@ check 0 'this run is complete' still train.early_stop=2
 check 0 'in 4 evaluations' still train.early_stop=4
 holds 'it has counted on' test -e runs/still/checkpoints/step-00000020.h5
 check 0 '(eval_loss)' "$WEFT" ckpt info runs/still/checkpoints/best.h5
+# One that begins from there has its own end before it, also behind a rollback to there: weights that grow a thousandfold in each step.
+check 65 'it is the data or the model' train other optim.lr=1 optim.weight_decay=1000 optim.momentum=0 train.epochs=8 train.early_stop_delta=0.5 train.early_stop=4 \
+    train.on_bad=rollback checkpoint.resume=runs/still/checkpoints/step-00000020.h5 checkpoint.every_s=0 checkpoint.best=false checkpoint.best_metric=eval_loss
+holds 'it went back to there' grep -q 'going back to step 20, runs/still/' both
+holds 'it had an evaluation each time' [ "$(grep -c '^evaluation after step 24:' both)" = 2 ]
 metric=top5 check 0 'by another checkpoint.best_metric' still train.early_stop=8
 
 # The plateau schedule, across a stop and on two stages.
