@@ -284,5 +284,8 @@ Status train_init_params(Trainer *trainer);
 /* The whole run: resume, steps, evaluations, checkpoints, summary. ERR_STOPPED: a rank was asked to
  * stop (stop_wanted), and it ended early, with a checkpoint of every step made. Collective. */
 Status train_run(const Config *config, const World *world);
+/* What of the command would not go on from what the run has: ", but without run.fresh," behind
+ * "start the same command again"; "": nothing. */
+const char *train_leave_out(const Config *config);
 
 #endif

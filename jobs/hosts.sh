@@ -43,7 +43,7 @@ count_start() {
     [ ! -e "$state" ] || read -r step starts <"$state"
     [ "$step" = "$before" ] || starts=0
     [ $((starts += 1)) -le 3 ] || give_up 75
-    echo "$before $starts" >"$state"
+    echo "$before $starts" >"$state" || { echo "$state: not started without a count of starts" >&2; finish 74; }
 }
 give_up() {
     echo "not started again: three times in turn there was no checkpoint newer than that of step $before" >&2
@@ -66,9 +66,13 @@ options=(--hostfile "$hosts" --map-by slot --bind-to none)
 
 state=$(mktemp) || finish 74
 logs=$name-logs/$(date +%Y-%m-%d-%H%M%S)-$$
+# One run for weft: what run.fresh and checkpoint.resume=no say holds for the first start.
+run=$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')
+options+=(-x WEFT_RUN)
 until [ "$stopped" ]; do
     count_start "$@"
     mkdir -p "$logs/$((number += 1))" || finish 74
+    export WEFT_RUN=$run:$number
     [ -z "$stopped" ] || break
     # mpirun passes USR1 on, and ends the ranks itself on any other signal: so it has a
     # process group of its own, which a terminal's signals do not reach.

@@ -3,8 +3,8 @@
 #   bash jobs/prune.sh CONFIG [key=value ...]
 #   RANKS=1 METHODS="l1" SPARSITY=0.5 ROUND=1 FINETUNE="train.epochs=1 optim.lr=0.02" SLIM=1e-4 TIMES=3
 # METHODS: l1, l2, fpgm, slim; for slim the network is trained a second time, with optim.slim=SLIM. FINETUNE: keys of
-# the second training. Runs are CONFIG's run.name with -whole, -slim, -METHOD behind it; those that are complete are not
-# repeated. images/s are what `weft eval` reaches, the median of TIMES runs, whole and pruned in turn.
+# the second training. Runs are named after CONFIG's file, or by run.name=NAME, with -whole, -slim, -METHOD behind it;
+# those that are complete are not repeated. images/s are what `weft eval` reaches, the median of TIMES runs, whole and pruned in turn.
 set -eu
 weft=${WEFT:-weft} ranks=${RANKS:-1} methods=${METHODS:-l1} sparsity=${SPARSITY:-0.5} times=${TIMES:-3}
 read -ra finetune <<<"${FINETUNE:-train.epochs=1 optim.lr=0.02}"
@@ -16,23 +16,23 @@ run() { # COMMAND...: what it says is shown where it fails
     "$@" >"$log" 2>&1 </dev/null || { local code=$?; cat "$log" >&2; exit "$code"; }
 }
 value() { sed -n 's/.*"'"$1"'": *\([0-9.e+-]*\).*/\1/p' "$log" | head -n 1; } # KEY: of the JSON in the log
-name=$(basename "$config" .yaml) dir=runs
+name=$(basename "$config" .yaml)
 for word in "$@"; do
     case $word in
     run.name=*) name=${word#*=}; continue;;
-    run.dir=*) dir=${word#*=};;
     esac
     keys+=("$word")
 done
 train() { # RUN [key=value ...]: these in place of the same of keys
-    local run=$1 word own words=("run.name=$name-$1")
+    local word own words=("run.name=$name-$1")
     shift
     for word in "${keys[@]}"; do
         for own in "$@"; do [ "${own%%=*}" != "${word%%=*}" ] || continue 2; done
         words+=("$word")
     done
     run "$weft" train -n "$ranks" "$config" "${words[@]}" "$@"
-    path=$("$weft" train "$config" "run.name=$name-$run" "run.dir=$dir" --newest)
+    path=$("$weft" train "$config" "${words[@]}" "$@" --newest)
+    [ "$path" ] || { echo "$name: there is no checkpoint of ${words[0]}" >&2; exit 74; }
 }
 evaluate() { run "$weft" eval "$config" "${keys[@]}" --checkpoint "$1" --json; }
 percent() { value top1 | awk '{ printf "%.2f", 100 * $1 }'; }
@@ -45,7 +45,8 @@ median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 printf '%-8s %9s %9s %9s %22s %26s %17s\n' method 'whole %' 'pruned %' 'tuned %' parameters MACs 'images/s'
 for method in $methods; do
     if [ "$method" = slim ]; then train slim "optim.slim=${SLIM:-1e-4}"; else train whole; fi
-    from=$path small=$dir/$name-$method.h5
+    from=$path
+    small=${from%/*/checkpoints/*}/$name-$method.h5
     evaluate "$from"; before=$(percent)
     run "$weft" ckpt shrink "$from" --method "$method" --sparsity "$sparsity" --round "${ROUND:-1}" -o "$small" --force --json
     sizes=$(printf '%s -> %s' "$(value parameters)" "$(value parameters_left)")

@@ -22,7 +22,9 @@
 # too; --open-mode=append keeps the log then. --cpus-per-task: what train.threads may be.
 # --mem is not said: it is the cluster's default, or what `weft sbatch CONFIG` plans.
 
-self=$(realpath -- "$0") given=("$@")
+self=$(realpath -- "$0") first=
+[ "${1:-}" != --chain ] || { first=$2; shift 2; }
+given=("$@")
 weft=${WEFT:-weft}
 links=4 name=weft
 # The links have it in common.
@@ -30,14 +32,21 @@ state=weft-$(printf '%s\n' "$@" | cksum | cut -d' ' -f1).chain
 if [ -z "${SLURM_JOB_ID:-}" ]; then
     [ -f "$self" ] || { echo "a chain is begun by its file's name: bash FILE" >&2; exit 64; }
     rm -f "$state"
-    dependency=()
+    dependency=() first=() ids=()
     for ((link = 1; link <= links; ++link)); do
-        id=$(sbatch --parsable --job-name="$name-$link-of-$links" "${dependency[@]}" "$self" "${given[@]}") || exit
+        id=$(sbatch --parsable --job-name="$name-$link-of-$links" "${dependency[@]}" "$self" "${first[@]}" "${given[@]}") || exit
         id=${id%%;*}
+        ids+=("$id")
         echo "link $link of $links is job $id"
-        dependency=(--dependency="afterany:$id")
+        dependency=(--dependency="afterany:$id") first=(--chain "${ids[0]}")
     done
+    echo "to cancel all: scancel ${ids[*]}"
     exit
+fi
+# One run for weft: what run.fresh and checkpoint.resume=no say holds for the first link.
+if [[ $SLURM_JOB_NAME == *-of-$links ]]; then
+    link=${SLURM_JOB_NAME%-of-*}
+    export WEFT_RUN=$(printf '%016d:%d' "${first:-$SLURM_JOB_ID}" "${link##*-}")
 fi
 # The links that are left are told, and end at once.
 finish() {
@@ -67,7 +76,7 @@ count_start() {
     [ ! -e "$state" ] || read -r step starts <"$state"
     [ "$step" = "$before" ] || starts=0
     [ $((starts += 1)) -le 3 ] || give_up 75
-    echo "$before $starts" >"$state"
+    echo "$before $starts" >"$state" || { echo "$state: not started without a count of starts" >&2; finish 74; }
 }
 give_up() {
     echo "not started again: three times in turn there was no checkpoint newer than that of step $before" >&2

@@ -42,7 +42,7 @@ count_start() {
     [ ! -e "$state" ] || read -r step starts <"$state"
     [ "$step" = "$before" ] || starts=0
     [ $((starts += 1)) -le 3 ] || give_up 75
-    echo "$before $starts" >"$state"
+    echo "$before $starts" >"$state" || { echo "$state: not started without a count of starts" >&2; finish 74; }
 }
 give_up() {
     echo "not started again: three times in turn there was no checkpoint newer than that of step $before" >&2

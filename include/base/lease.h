@@ -22,7 +22,8 @@ typedef struct Lease Lease;
 Status lease_take(Lease **lease, const char *folder, double beat_s);
 /* What is in nobody else's lease. */
 const char *lease_id(const Lease *lease);
-/* Was the owner before this one an earlier start of the same weft run? */
+/* Was the owner before this one an earlier start of the same weft run, or of the same job, which
+ * went back to its queue? */
 bool lease_follows_own(const Lease *lease);
 /* Dies where the lease was taken over. To be called before what must not be done by two. */
 void lease_hold(const Lease *lease);

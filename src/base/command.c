@@ -55,7 +55,10 @@ static bool of_launcher(const char *variable)
                                         "PRTE_",
                                         "MPI_LOCAL",
                                         "HYDI_",
-                                        "SLURM_STEP_"};
+                                        "SLURM_STEP_",
+                                        "WEFT_LAUNCHER",
+                                        "WEFT_LOG_DIR",
+                                        "WEFT_RUN"};
     for (size_t i = 0; i < sizeof begin / sizeof *begin; ++i)
         if (!strncmp(variable, begin[i], strlen(begin[i]))) return true;
     return false;

@@ -149,22 +149,34 @@ static bool slurm_has_ended(const char *job)
     return code > 0 && strstr(text, "Invalid job id") != NULL;
 }
 
-bool lease_facts_own(const LeaseFacts *o, const LeaseFacts *me)
+static bool is_same_system(const LeaseFacts *o, const LeaseFacts *me)
+{
+    return *o->job && !strcmp(o->system, me->system) && !strcmp(o->cluster, me->cluster);
+}
+
+static bool is_earlier_turn(const LeaseFacts *o, const LeaseFacts *me)
+{
+    return is_same_system(o, me) && !strcmp(o->job, me->job) && o->turn < me->turn;
+}
+
+static bool is_earlier_start(const LeaseFacts *o, const LeaseFacts *me)
 {
     return *o->run && !strcmp(o->run, me->run) && o->start < me->start;
 }
 
+bool lease_facts_own(const LeaseFacts *o, const LeaseFacts *me)
+{
+    return is_earlier_start(o, me) || is_earlier_turn(o, me);
+}
+
 LeaseState lease_facts_judge(const LeaseFacts *o, const LeaseFacts *me)
 {
-    if (o->ended || lease_facts_own(o, me)) return LEASE_GONE;
+    if (o->ended || is_earlier_start(o, me)) return LEASE_GONE;
     if (*o->place && !strcmp(o->place, me->place)) {
         int64_t now = process_began((pid_t)o->process);
         if (now >= 0) return now == o->began ? LEASE_ALIVE : LEASE_GONE;
     }
-    bool same_system =
-        *o->job && !strcmp(o->system, me->system) && !strcmp(o->cluster, me->cluster);
-    if (same_system && !strcmp(o->job, me->job))
-        return o->turn < me->turn ? LEASE_GONE : LEASE_UNKNOWN;
-    if (same_system && slurm_has_ended(o->job)) return LEASE_GONE;
-    return LEASE_UNKNOWN;
+    if (is_earlier_turn(o, me)) return LEASE_GONE;
+    if (!is_same_system(o, me) || !strcmp(o->job, me->job)) return LEASE_UNKNOWN;
+    return slurm_has_ended(o->job) ? LEASE_GONE : LEASE_UNKNOWN;
 }

@@ -14,7 +14,8 @@ typedef struct LeaseFacts {
     /* the batch job ("slurm"), its cluster, which of its starts it is; "": none */
     char system[16], cluster[64], job[32];
     int64_t turn;
-    /* of weft run: who it is, and which of its starts; "": none */
+    /* of weft run, or of a script that starts a run again: who it is, and which of its starts; "":
+     * none */
     char run[LEASE_ID];
     int64_t start;
     char since[32];

@@ -14,8 +14,7 @@ typedef struct Attend {
     /* Signals so far: the first, 0: none; how many wishes to end (SIGINT, SIGTERM). */
     int first, ends;
     double end_s;
-    /* One rank without mpirun; no host is named, so that mpirun starts all ranks here: which the
-     * caller says. */
+    /* One rank without mpirun; mpirun starts all ranks on this host: which the caller says. */
     bool alone, here;
     /* Is a start under way that SIGTSTP is passed on to? When this process last went on after one;
      * 0: never. */

@@ -111,7 +111,7 @@ static Status check_config(const Verb *verb, int argc, char **argv, Ranks *ranks
     Status status = job_check(&config, verb, argc, argv);
     if (config) {
         ranks->threads = (int)config->train.threads;
-        ranks->fresh = config->run.fresh;
+        ranks->leave_out = train_leave_out(config);
         ranks->checkpoints = mem_format("%s/%s/checkpoints", config->run.dir, config->run.name);
     }
     config_free(&config);

@@ -168,6 +168,25 @@ void hosts_settle(const Hosts *h)
     setenv("OMPI_MCA_oob_tcp_keepalive_probes", "5", 0);
 }
 
+/* Does the name, with its domain or without, mean this host? */
+static bool is_this(const char *name)
+{
+    char own[256];
+    if (!strcmp(name, "localhost")) return true;
+    if (gethostname(own, sizeof own) != 0) return false;
+    own[sizeof own - 1] = 0;
+    size_t n = strcspn(name, ".");
+    bool whole = name[n] && own[strcspn(own, ".")];
+    return whole ? !strcmp(name, own) : n == strcspn(own, ".") && !strncmp(name, own, n);
+}
+
+bool hosts_are_here(const Hosts *h)
+{
+    for (int i = 0; i < h->count; ++i)
+        if (h->host[i].ranks > 0 && !is_this(h->host[i].name)) return false;
+    return h->starter == STARTER_MPIRUN;
+}
+
 /* ---- do they answer? ---- */
 
 static int start_question(const Hosts *h, int host, pid_t *child)

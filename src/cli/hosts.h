@@ -35,6 +35,8 @@ void hosts_ask(Hosts *hosts);
 /* Shares so many ranks among the first hosts that answer, `most` of them (0: any number), as far as
  * they have room; returns how many that are. */
 int hosts_share(Hosts *hosts, int ranks, int most);
+/* Have all ranks been given to this host? */
+bool hosts_are_here(const Hosts *hosts);
 /* "n1,n3": those with ranks; those that are lost. Owner: the caller. */
 char *hosts_text(const Hosts *hosts);
 char *hosts_lost_text(const Hosts *hosts);

@@ -124,12 +124,14 @@ static char **own_words(int ranks, char *const *words)
  * but a crash of a rank is a fault of ours. */
 static Status lost(const Ranks *ranks, Attend *a, int code)
 {
-    char *newest = NULL, *loss = attend_loss(a, code);
+    bool asked = a->ends > 1;
+    char *newest = NULL,
+         *loss = asked ? mem_text("ended at once, as asked twice") : attend_loss(a, code);
     if (checkpoint_newest(ranks->checkpoints, NULL, &newest) != OK) log_warn("%s", fail_message());
-    Status status = attend_crashed(a, code) ? ERR_BUG : newest ? ERR_STOPPED : ERR_IO;
+    Status status = attend_crashed(a, code) && !asked ? ERR_BUG : newest ? ERR_STOPPED : ERR_IO;
     log_error("%s; %s%s: start the same command again%s %s", loss,
               newest ? "the newest checkpoint is " : "there is no checkpoint yet",
-              newest ? newest : "", newest && ranks->fresh ? ", but without run.fresh," : "",
+              newest ? newest : "", newest ? ranks->leave_out : "",
               newest ? "to continue" : "to begin anew");
     mem_free(&newest);
     mem_free(&loss);
@@ -159,7 +161,8 @@ static int judge(const Ranks *ranks, Attend *a, int code)
         sigfillset(&all);
         sigprocmask(SIG_UNBLOCK, &all, NULL);
     }
-    if (!a->lasts || attend_status(code) || a->ends > 1) return code;
+    if (!a->lasts || attend_status(code)) return code;
+    if (a->ends > 1) return lost(ranks, a, code);
     /* so early that the signal was not caught yet */
     bool early = code == 128 + SIGTERM || code == 128 + SIGINT;
     if (a->first && (code == 128 + SIGUSR1 || (early && !attend_begun(a)))) {

@@ -81,8 +81,8 @@ typedef struct Ranks {
     int count, threads;
     char **words;
     char *checkpoints;
-    /* run.fresh */
-    bool fresh;
+    /* train_leave_out */
+    const char *leave_out;
 } Ranks;
 /* The words of a command or of a run, each owned; NULL stands behind the last. Begin with {0},
  * release word with words_free. */

@@ -5,6 +5,8 @@
  * a neighbour. */
 #include "supervise.h"
 
+#include "train.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -88,8 +90,8 @@ static Status start_once(Supervisor *s, int *code)
     TRY(make_log_folder(s));
     announce(s);
     char **words = start_words(s);
-    s->attend.here = s->hosts.count == 0;
-    s->attend.alone = s->ranks == 1 && s->attend.here;
+    s->attend.here = s->hosts.count == 0 || hosts_are_here(&s->hosts);
+    s->attend.alone = s->ranks == 1 && s->hosts.count == 0;
     Status status = attend_run(&s->attend, words, s->ranks, true, code);
     words_free(words);
     return status;
@@ -145,11 +147,14 @@ static const char *unsaved(Supervisor *s, int code)
 static Status stopped(Supervisor *s, int code)
 {
     if (code == OK) return OK;
-    if (s->attend.ends > 1) return fail((Status)code, "weft run: ended at once, as asked twice");
+    const char *lost = unsaved(s, code);
+    if (s->attend.ends > 1)
+        return fail(s->any ? ERR_STOPPED : ERR_IO, "weft run: ended at once, as asked twice%s",
+                    lost);
     if (is_final(code)) return fail((Status)code, "weft run: ended with exit code %d", code);
     return fail(ERR_STOPPED,
-                "weft run: stopped as asked%s: start the same command again to continue",
-                unsaved(s, code));
+                "weft run: stopped as asked%s: start the same command again%s to continue", lost,
+                train_leave_out(s->config));
 }
 
 /* After a loss: is another start to be made? The first one comes at once. */
@@ -202,8 +207,10 @@ static Status judge(Supervisor *s, int code, bool *again)
     if (s->attend.first) return stopped(s, code);
     if (code == OK) return OK;
     if (code == ERR_STOPPED && in_order(s))
-        return fail(ERR_STOPPED, "weft run: the training stopped by itself, saved: start the same "
-                                 "command again to continue");
+        return fail(ERR_STOPPED,
+                    "weft run: the training stopped by itself, saved: start the same command "
+                    "again%s to continue",
+                    train_leave_out(s->config));
     if (is_final(code))
         return fail((Status)code, "weft run: not started again: exit code %d would come again",
                     code);

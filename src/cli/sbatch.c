@@ -202,6 +202,10 @@ static int64_t common_divisor(int64_t a, int64_t b)
 static Status share_ranks(const Config *config, Script *s)
 {
     int64_t dp = config->grid.dp, replica = config->grid.pp * config->grid.tp, all = dp * replica;
+    if (config->grid.servers > 0)
+        return config_fail_key(config, "grid.servers",
+                               "weft sbatch plans no servers: jobs/slurm-servers.sh starts them, "
+                               "on nodes of their own");
     if (all > RANKS_MOST || replica > RANKS_MOST)
         return config_fail_key(config, "grid.dp", "%lld ranks are more than weft starts",
                                (long long)(all ? all : replica));

@@ -53,7 +53,8 @@ static const char count[] =
     "    [ ! -e \"$state\" ] || read -r step starts <\"$state\"\n"
     "    [ \"$step\" = \"$before\" ] || starts=0\n"
     "    [ $((starts += 1)) -le 3 ] || give_up 75\n"
-    "    echo \"$before $starts\" >\"$state\"\n"
+    "    echo \"$before $starts\" >\"$state\" || { echo \"$state: not started without a count of "
+    "starts\" >&2; finish 74; }\n"
     "}\n"
     "give_up() {\n"
     "    echo \"not started again: three times in turn there was no checkpoint newer than that of "
@@ -78,6 +79,11 @@ static const char finish[] = "finish() { rm -f \"$state\"; exit \"$1\"; }\n";
 
 /* The links of a chain know each other by what is trained; the last one leaves nothing. */
 static const char finish_chain[] =
+    "# One run for weft: what run.fresh and checkpoint.resume=no say holds for the first link.\n"
+    "if [[ $SLURM_JOB_NAME == *-of-$links ]]; then\n"
+    "    link=${SLURM_JOB_NAME%-of-*}\n"
+    "    export WEFT_RUN=$(printf '%016d:%d' \"${first:-$SLURM_JOB_ID}\" \"${link##*-}\")\n"
+    "fi\n"
     "# The links that are left are told, and end at once.\n"
     "finish() {\n"
     "    if is_last; then rm -f \"$state\"; else echo \"over $1\" >\"$state\"; fi\n"
@@ -97,14 +103,16 @@ static const char submit_chain[] =
     "64; "
     "}\n"
     "    rm -f \"$state\"\n"
-    "    dependency=()\n"
+    "    dependency=() first=() ids=()\n"
     "    for ((link = 1; link <= links; ++link)); do\n"
     "        id=$(sbatch --parsable --job-name=\"$name-$link-of-$links\" \"${dependency[@]}\" "
-    "\"$self\" \"${given[@]}\") || exit\n"
+    "\"$self\" \"${first[@]}\" \"${given[@]}\") || exit\n"
     "        id=${id%%;*}\n"
+    "        ids+=(\"$id\")\n"
     "        echo \"link $link of $links is job $id\"\n"
-    "        dependency=(--dependency=\"afterany:$id\")\n"
+    "        dependency=(--dependency=\"afterany:$id\") first=(--chain \"${ids[0]}\")\n"
     "    done\n"
+    "    echo \"to cancel all: scancel ${ids[*]}\"\n"
     "    exit\n"
     "fi\n";
 
@@ -152,9 +160,13 @@ static const char hosts_loop[] =
     "\n"
     "state=$(mktemp) || finish 74\n"
     "logs=$name-logs/$(date +%Y-%m-%d-%H%M%S)-$$\n"
+    "# One run for weft: what run.fresh and checkpoint.resume=no say holds for the first start.\n"
+    "run=$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')\n"
+    "options+=(-x WEFT_RUN)\n"
     "until [ \"$stopped\" ]; do\n"
     "    count_start \"$@\"\n"
     "    mkdir -p \"$logs/$((number += 1))\" || finish 74\n"
+    "    export WEFT_RUN=$run:$number\n"
     "    [ -z \"$stopped\" ] || break\n"
     "    # mpirun passes USR1 on, and ends the ranks itself on any other signal: so it has a\n"
     "    # process group of its own, which a terminal's signals do not reach.\n"
@@ -348,7 +360,11 @@ static void put_own(const char *const *word, int words, FILE *out)
 static void put_run(const Script *s, FILE *out)
 {
     static const char *const gpu_words[] = {"train.device=cuda"};
-    if (s->links) fputs("self=$(realpath -- \"$0\") given=(\"$@\")\n", out);
+    if (s->links)
+        fputs("self=$(realpath -- \"$0\") first=\n"
+              "[ \"${1:-}\" != --chain ] || { first=$2; shift 2; }\n"
+              "given=(\"$@\")\n",
+              out);
     if (s->any_config) {
         fputs("weft=${WEFT:-weft}\n", out);
         if (s->hosts) fputs("hosts=$1\nshift\n", out);

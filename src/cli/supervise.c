@@ -65,11 +65,22 @@ static int room(Hosts *hosts, int most)
     return hosts_share(hosts, INT32_MAX, most);
 }
 
+static int64_t ranks_of(const Supervisor *s, int64_t replicas)
+{
+    return replicas * s->replica + s->servers;
+}
+
+/* for which so many ranks are enough */
+static int replicas_of(const Supervisor *s, int ranks)
+{
+    return (ranks - s->servers) / s->replica;
+}
+
 /* Ranks that grid asks for, 0: it leaves it open. */
 static int64_t asked_by_grid(const Supervisor *s)
 {
     int64_t dp = s->config->grid.dp;
-    return dp > 0 ? dp * s->replica : 0;
+    return dp > 0 ? ranks_of(s, dp) : 0;
 }
 
 static Status count_ranks(Supervisor *s)
@@ -82,7 +93,7 @@ static Status count_ranks(Supervisor *s)
     if (ranks == 0 && f->nodes > 0 && f->each > 0) ranks = f->nodes * f->each;
     if (ranks == 0) ranks = asked_by_grid(s);
     if (ranks == 0 && s->hosts.count > 0) ranks = room(&s->hosts, (int)f->nodes);
-    if (ranks == 0) ranks = f->each > 0 ? f->each : s->replica;
+    if (ranks == 0) ranks = f->each > 0 ? f->each : ranks_of(s, 1);
     if (ranks > RANKS_MAX)
         return fail(ERR_USAGE, "%lld ranks are more than weft starts", (long long)ranks);
     s->wanted = (int)ranks;
@@ -134,6 +145,7 @@ Status supervise_init(Supervisor *s, int argc, char **argv)
         return config_fail_key(c, "grid.pp", "%lld ranks a replica are more than weft starts",
                                (long long)replica);
     s->replica = (int)replica;
+    s->servers = (int)c->grid.servers;
     s->folder = mem_format("%s/%s", c->run.dir, c->run.name);
     s->checkpoints = mem_format("%s/checkpoints", s->folder);
     s->seen = known_files_new();
@@ -172,7 +184,7 @@ typedef struct Fewer {
 static bool plan(const Supervisor *s, int dp, bool *bits, bool *padded)
 {
     const World alone = {.size = 1, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
-    const DryRun design = {.ranks = dp * s->replica};
+    const DryRun design = {.ranks = (int)ranks_of(s, dp)};
     Trainer *t = NULL;
     s->config->grid.dp = dp;
     bool good = trainer_dry_run(&t, s->config, &alone, &design) == OK;
@@ -187,7 +199,7 @@ static bool plan(const Supervisor *s, int dp, bool *bits, bool *padded)
 static Fewer find_fewer(const Supervisor *s, int most)
 {
     bool all_bits, bits, padded;
-    plan(s, s->wanted / s->replica, &all_bits, &padded);
+    plan(s, replicas_of(s, s->wanted), &all_bits, &padded);
     for (int dp = most; dp > 0; --dp)
         if (plan(s, dp, &bits, &padded) && !padded) return (Fewer){dp, bits && all_bits};
     return (Fewer){0};
@@ -223,31 +235,31 @@ static void say_bits(const Supervisor *s, const Fewer *fewer)
     else if (!fewer->same_bits && s->config->train.sync_batch_norm)
         log_warn("weft run: bits differ from here on from those of %d replicas, over whose "
                  "micro-batches train.sync_batch_norm took statistics",
-                 s->wanted / s->replica);
+                 replicas_of(s, s->wanted));
     else if (!fewer->same_bits)
         log_warn("weft run: bits differ from here on from those of %d replicas: not on both does "
                  "each take a power of two of micro-batches",
-                 s->wanted / s->replica);
+                 replicas_of(s, s->wanted));
     else if (s->config->train.threads == 0)
         log_info("weft run: the bits stay those of %d replicas if each rank has as many threads as "
                  "before, which train.threads would say",
-                 s->wanted / s->replica);
+                 replicas_of(s, s->wanted));
     else
-        log_info("weft run: the bits stay those of %d replicas", s->wanted / s->replica);
+        log_info("weft run: the bits stay those of %d replicas", replicas_of(s, s->wanted));
 }
 
 /* The hosts have room for `have` ranks, fewer than wanted. */
 static Status shrink(Supervisor *s, int have)
 {
     Fewer fewer;
-    TRY(ask_planner(s, have / s->replica, &fewer));
+    TRY(ask_planner(s, replicas_of(s, have), &fewer));
     if (fewer.dp == 0)
         return fail(ERR_CONFIG,
                     "weft run: the %d ranks that the hosts left have room for make no "
                     "grid of this run",
                     have);
     int before = s->ranks;
-    s->ranks = fewer.dp * s->replica;
+    s->ranks = (int)ranks_of(s, fewer.dp);
     hosts_share(&s->hosts, s->ranks, (int)s->flags->nodes);
     set_command(s, s->config->grid.dp > 0 ? fewer.dp : 0);
     if (s->ranks == before) return OK;
@@ -262,8 +274,10 @@ Status supervise_rest(Supervisor *s, int n)
     enum { MOST_S = 60, DOUBLINGS = 6 };
     int seconds = n > DOUBLINGS ? MOST_S : 1 << (n - 1);
     if (!attend_rest(&s->attend, seconds)) return OK;
-    return fail(ERR_STOPPED, "weft run: stopped as asked, between two starts: start the same "
-                             "command again to continue");
+    return fail(ERR_STOPPED,
+                "weft run: stopped as asked, between two starts: start the same command again%s "
+                "to continue",
+                train_leave_out(s->config));
 }
 
 static void say_lost(const Supervisor *s)
@@ -276,6 +290,7 @@ static void say_lost(const Supervisor *s)
 Status supervise_gather(Supervisor *s, bool again)
 {
     double begin_s = clock_s();
+    const int least = (int)ranks_of(s, 1);
     if (s->hosts.count == 0) return OK;
     for (int n = 1;; ++n) {
         if (again) hosts_ask(&s->hosts);
@@ -287,12 +302,12 @@ Status supervise_gather(Supervisor *s, bool again)
             set_command(s, 0);
             return OK;
         }
-        if (have >= s->replica) return shrink(s, have);
+        if (have >= least) return shrink(s, have);
         if (clock_s() - begin_s > WAIT_S)
             return fail(ERR_IO,
                         "weft run: too few hosts answer for %d rank%s: given up after %.0f "
                         "minutes",
-                        s->replica, s->replica == 1 ? "" : "s", WAIT_S / 60);
+                        least, least == 1 ? "" : "s", WAIT_S / 60);
         if (n == 1) log_info("weft run: too few hosts answer: waiting for them");
         TRY(supervise_rest(s, n));
     }

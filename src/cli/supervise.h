@@ -28,8 +28,8 @@ typedef struct Supervisor {
     /* owned: the run's folder and its checkpoints */
     char *folder, *checkpoints;
     char id[LEASE_ID];
-    /* ranks as wanted, and of the next start, and what a replica takes of them */
-    int wanted, ranks, replica;
+    /* ranks as wanted, and of the next start; what a replica takes of them, and which serve */
+    int wanted, ranks, replica, servers;
     /* this start, from 1; starts in turn without a newer checkpoint; the last folder of logs */
     int start, fruitless, log_number;
     /* owned: step files that are no progress, for they were there before the start under way */

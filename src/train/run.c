@@ -340,8 +340,15 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     if (st == OK && r.stopped)
         st = fail(ERR_STOPPED,
                   "stopped early with a checkpoint: start the same command again%s to continue",
-                  config->run.fresh ? ", but without run.fresh," : "");
+                  train_leave_out(config));
     return st;
+}
+
+const char *train_leave_out(const Config *config)
+{
+    return config->run.fresh                        ? ", but without run.fresh,"
+           : config->checkpoint.resume == RESUME_NO ? ", but without checkpoint.resume=no,"
+                                                    : "";
 }
 
 Status train_run(const Config *config, const World *world)

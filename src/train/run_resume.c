@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,12 +23,11 @@ static Status find_file(const char *path, bool *there)
     return fail(ERR_IO, "%s: cannot be looked for: %s", path, strerror(errno));
 }
 
-/* Has Slurm put this job back into its queue, or weft run started it again? Then what is here is
- * its own. */
+/* Has Slurm put this job back into its queue, or weft run or a script started it again? Then what
+ * is here is its own. */
 static bool is_restarted(const Run *r)
 {
-    const char *count = getenv("SLURM_RESTART_COUNT");
-    return (count && atoi(count) > 0) || lease_follows_own(r->dir.lease);
+    return lease_follows_own(r->dir.lease);
 }
 
 static bool refuses_earlier(const Run *r)

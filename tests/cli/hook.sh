@@ -67,6 +67,8 @@ odd 'it has not ended after 0.3 s (run.hook_s), so it was ended' 'echo $$ >pid; 
 # Ended: no process, or one that nobody has asked for its exit code yet.
 gone() { for p in $(cat pid); do ! kill -0 "$p" 2>/dev/null || grep -q 'State:.*Z' "/proc/$p/status" 2>/dev/null || return 1; done; }
 holds 'all that it started is gone' soon gone
+check 0 '' timeout 100 "$WEFT" run --log-dir logs -- "$WEFT" train net.yaml run.name=within train.epochs=1 run.hook='env >environment'
+holds 'it is no rank of weft run' [ "$(grep -cE '^WEFT_(RUN|LAUNCHER|LOG_DIR)=|^OMPI_COMM_WORLD_RANK=' environment)" = 0 ]
 check 0 '' train 'a$(touch hurt)"b' train.epochs=1 run.hook='cat >line'
 holds 'a name is no command' [ ! -e hurt ]
 holds 'a name is text' grep -qF '"run": "a$(touch hurt)\"b"' line

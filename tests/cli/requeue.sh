@@ -79,8 +79,20 @@ check 0 '' submit run run.name=anew train.steps=2
 check 0 'is kept in runs/anew/earlier-1' submit run run.name=anew train.steps=3 run.fresh=true
 export SLURM_RESTART_COUNT=1
 check 0 'this run is complete' submit run run.name=anew train.steps=3 run.fresh=true
+export SLURM_RESTART_COUNT=2
 check 0 'this run is complete' submit run run.name=anew train.steps=3 checkpoint.resume=no
+# Another job, which went back to the queue before it came to the folder.
+export SLURM_JOB_ID=8 SLURM_RESTART_COUNT=1
+check 78 'already holds a run' submit run run.name=anew train.steps=3 checkpoint.resume=no
+check 0 'is kept in runs/anew/earlier-2' submit run run.name=anew train.steps=3 run.fresh=true
+export SLURM_JOB_ID=7
 unset SLURM_RESTART_COUNT
+# Where starts cannot be counted, as on a full disk, none is made: it might be the fourth, and the fifth, ...
+: >queue; : >started
+mkdir weft-7.stuck
+check 74 'weft-7.stuck: not started without a count of starts' submit '0 75'
+holds 'nothing was started, and nothing goes back to the queue' test ! -s started -a ! -s queue
+rmdir weft-7.stuck
 : >queue
 check 137 '' submit '0 137' run.name=fresh
 check 137 '' submit '0 137' run.name=fresh
@@ -146,13 +158,19 @@ job=$jobs/slurm-chain.sh
 check 0 'link 4 of 4 is job 104' env -u SLURM_JOB_ID bash "$job" lenet.yaml 'run.name=a chain'
 cat >expected <<TEXT
 --parsable --job-name=weft-1-of-4 $job lenet.yaml run.name=a chain
---parsable --job-name=weft-2-of-4 --dependency=afterany:101 $job lenet.yaml run.name=a chain
---parsable --job-name=weft-3-of-4 --dependency=afterany:102 $job lenet.yaml run.name=a chain
---parsable --job-name=weft-4-of-4 --dependency=afterany:103 $job lenet.yaml run.name=a chain
+--parsable --job-name=weft-2-of-4 --dependency=afterany:101 $job --chain 101 lenet.yaml run.name=a chain
+--parsable --job-name=weft-3-of-4 --dependency=afterany:102 $job --chain 101 lenet.yaml run.name=a chain
+--parsable --job-name=weft-4-of-4 --dependency=afterany:103 $job --chain 101 lenet.yaml run.name=a chain
 TEXT
 holds 'each link waits for the one before' cmp submitted expected
+holds 'how to cancel them is said' grep -qx 'to cancel all: scancel 101 102 103 104' out
 # link NUMBER PLAN WORDS...
-link() { SLURM_JOB_NAME=weft-$1-of-4 SLURM_JOB_ID=$((100 + $1)) submit "${@:2}"; }
+link() {
+    local first=()
+    [ "$1" = 1 ] || first=(--chain 101)
+    echo "$2" >plan
+    SLURM_JOB_NAME=weft-$1-of-4 SLURM_JOB_ID=$((100 + $1)) bash "$job" "${first[@]}" lenet.yaml "${@:3}"
+}
 begin() { env -u SLURM_JOB_ID bash "$job" lenet.yaml "$@" >/dev/null; rm -f runs/lenet/checkpoints/*; : >started; }
 begin
 check 75 '' link 1 '2 75'
@@ -171,6 +189,14 @@ for i in 2 3 4; do check 65 'nothing is left to do' link $i '0 65'; done
 begin
 for i in 1 2 3; do check 75 '' link $i "$((2 * i)) 75"; done
 check 75 'the run is not complete: submit it again' link 4 '0 75'
+# What holds for the first start holds for the first link.
+for key in run.fresh=true checkpoint.resume=no; do
+    words=(run.name=chained-${key%=*} train.steps=3 run.max_time=0.001s $key)
+    begin "${words[@]}"
+    for i in 1 2; do check 75 '' link $i run "${words[@]}"; done
+    check 0 "resuming from runs/chained-${key%=*}/checkpoints/step-00000002.h5" link 3 run "${words[@]}"
+    check 0 'nothing is left to do' link 4 run "${words[@]}"
+done
 holds 'a chain never goes back to the queue' requeued 0
 holds 'and leaves nothing' test -z "$(find . -maxdepth 1 -name '*.chain')"
 finish

@@ -134,11 +134,17 @@ ends 'its own time limit' 75 'the training stopped by itself, saved'
 says_not 'start 2'
 
 # Where a whole job is told to end each of its processes is, mpirun first.
-begin all -n 2 -- checkpoint.every_steps=0
-until_true grep -q '^epoch.* step' out
-kill -TERM $(pgrep -P "$run") $(own "^$WEFT train .*run.name=all") "$run"
-ends 'all are told to end' 75 'stopped as asked: start the same command again'
-holds 'saved' test -n "$(newest all)"
+# A job of one host has a file of its hosts, too.
+printf 'localhost\n%s\n' "$(hostname)" >here.nodes
+for nodes in '' here.nodes; do
+    [ -z "$nodes" ] || export PBS_NODEFILE=$PWD/here.nodes PBS_JOBID=7
+    begin all$nodes -n 2 -- checkpoint.every_steps=0
+    until_true grep -q '^epoch.* step' out
+    kill -TERM $(pgrep -P "$run") $(own "^$WEFT train .*run.name=all$nodes ") "$run"
+    ends "all are told to end $nodes" 75 'stopped as asked: start the same command again'
+    holds 'saved' test -n "$(newest all$nodes)"
+done
+unset PBS_NODEFILE PBS_JOBID
 # weft run has taken the SIGTERM that it was sent
 heard() { [ $((0x$(sed -n 's/^ShdPnd:[[:space:]]*//p' "/proc/$run/status") & 0x4000)) = 0 ]; }
 # Killed when it is asked to stop: what that costs is said, whether it saved or not.
@@ -176,7 +182,7 @@ until_true another fresh ''
 kill -KILL "$(rank_of fresh 1)"
 until_true grep -q 'resuming from runs/fresh/checkpoints/' err
 kill -TERM "$run"
-ends 'run.fresh' 75 'stopped as asked'
+ends 'run.fresh' 75 'stopped as asked: start the same command again, but without run.fresh, to continue'
 holds 'moved aside once' test ! -e runs/fresh/earlier-2
 
 # checkpoint.resume=no refuses the run of another start, and not what its own first start has left.

@@ -20,6 +20,7 @@ holds 'slurm-servers.sh judges a start as slurm.sh does' test -z "$(diff <(share
 
 says() { grep -qxF -- "$1" out; }
 sbatch() { "$WEFT" sbatch lenet.yaml "$@"; }
+check 78 'grid.servers=1: weft sbatch plans no servers: jobs/slurm-servers.sh' sbatch grid.servers=1
 # By the grid.
 check 0 '' sbatch --nodes 2 --ntasks-per-node 3 --time 36h --partition long --account a1 --more '--qos=high  --mail-type=END'
 for line in --job-name=lenet --nodes=2 --ntasks-per-node=3 --cpus-per-task=1 --time=1-12:00:00 --partition=long --account=a1 --qos=high \
@@ -293,6 +294,11 @@ wait $script || code=$?
 holds "a signal stops it, saved ($code)" test $code = 75
 holds 'and it is not started again' test "$(grep -c 'planned memory per rank' told.log)" = 1
 [ $code = 75 ] || cat told.log
+# What holds for the first start holds for that alone.
+check 0 '' "$WEFT" train lenet.yaml run.name=once train.steps=1
+check 0 'resuming from runs/once/checkpoints/step-00000001.h5' timeout 100 bash "$root/jobs/hosts.sh" hosts lenet.yaml run.name=once train.steps=2 run.max_time=0.001s run.fresh=true
+holds 'moved aside once' test "$(cd runs/once && echo earlier-*)" = earlier-1
+check 0 'resuming from runs/no/checkpoints/step-00000001.h5' timeout 100 bash "$root/jobs/hosts.sh" hosts lenet.yaml run.name=no train.steps=2 run.max_time=0.001s checkpoint.resume=no
 # no progress: whatever is started ends with 75
 cat >bin/useless <<SH
 #!/bin/sh

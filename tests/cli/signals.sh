@@ -88,6 +88,15 @@ for p in "${sleepers[@]}"; do
 done
 holds "a suspended job is no hang: $(grep -h 'error:\|start 2' {two,run,lone}.log)" test -z "$(grep 'error:\|start 2' {two,run,lone}.log)"
 
+# Told twice to end, as its ranks do not answer: what is lost is said.
+begin deaf -n 2
+until_true at_step 2
+kill -STOP $(rank_pids "lenet.yaml run.name=deaf" | cut -d' ' -f2)
+kill -TERM "$run"
+sleep 1.5 # two within a second are one
+kill -TERM "$run"
+ends 'told twice' 74 'ended at once, as asked twice; there is no checkpoint yet: start the same command again to begin anew'
+
 # Under plain mpirun it passes these two on.
 for signal in USR1 USR2; do
     rm -f out err

@@ -77,6 +77,11 @@ grep -o '^loss  *[0-9.]*' both | tail -1 >one
 check 0 'loss' mpi 2 eval job.yaml run.name=1.3
 holds 'evaluated alike on two ranks' grep -qFf one both
 
+# ---- weft run counts them ----
+check 0 'done after' timeout 100 "$WEFT" run -- "$WEFT" train job.yaml run.name=supervised grid.servers=1 grid.dp=2
+same 4 1 supervised
+check 78 'grid.dp is 2 with grid.servers 1, but 2 ranks were started: start 3' mpi 2 train job.yaml run.name=bad grid.servers=1 grid.dp=2
+
 # ---- mode geo: neither servers nor time show ----
 geo=(grid.mode=geo grid.geo_steps=2 optim.name=sgd train.steps=5)
 ranks 3 geo1 "${geo[@]}" grid.servers=1

@@ -11,40 +11,52 @@ static int64_t next_fit(int64_t ranks, int64_t others, int64_t below)
     return d;
 }
 
-/* pp x tp ranks are one replica, and the ranks that were started are no multiple of it. */
+/* Of the ranks that were started, those behind the ones that compute. */
+static const char *with_servers(const Config *config, char text[48])
+{
+    *text = 0;
+    if (config->grid.servers > 0)
+        snprintf(text, 48, " with grid.servers %lld", (long long)config->grid.servers);
+    return text;
+}
+
+/* pp x tp ranks are one replica, and the ranks that compute are no multiple of it. */
 static Status refuse_replica(const Config *config, int64_t pp, int64_t tp, int64_t ranks)
 {
     bool by_tp = pp == 1 || ranks % tp != 0;
     const char *key = by_tp ? "grid.tp" : "grid.pp";
-    int64_t replica = pp * tp, fewer = ranks / replica * replica;
+    int64_t replica = pp * tp, fewer = ranks / replica * replica, servers = config->grid.servers;
     int64_t fit = by_tp ? next_fit(ranks, pp, tp) : next_fit(ranks, tp, pp);
-    char start[64], other[64] = "";
+    char start[64], with[48], other[64] = "";
     if (fewer > 0)
-        snprintf(start, sizeof start, "%lld or %lld", (long long)fewer,
-                 (long long)(fewer + replica));
+        snprintf(start, sizeof start, "%lld or %lld", (long long)(fewer + servers),
+                 (long long)(fewer + replica + servers));
     else
-        snprintf(start, sizeof start, "%lld", (long long)replica);
+        snprintf(start, sizeof start, "%lld", (long long)(replica + servers));
     if (fit > 0) snprintf(other, sizeof other, ", or set %s to %lld", key, (long long)fit);
     return config_fail_key(config, key,
-                           "grid.pp %lld x grid.tp %lld is %lld ranks a replica, but %lld were "
+                           "grid.pp %lld x grid.tp %lld is %lld ranks a replica%s, but %lld were "
                            "started: start %s%s",
-                           (long long)pp, (long long)tp, (long long)replica, (long long)ranks,
-                           start, other);
+                           (long long)pp, (long long)tp, (long long)replica,
+                           with_servers(config, with), (long long)(ranks + servers), start, other);
 }
 
 static Status refuse_dp(const Config *config, int64_t pp, int64_t tp, int64_t ranks)
 {
-    int64_t dp = config->grid.dp, need = dp * pp * tp;
+    int64_t dp = config->grid.dp, need = dp * pp * tp, servers = config->grid.servers;
     const char *other = ranks % (pp * tp) == 0 ? ", or leave grid.dp out" : "";
+    char with[48];
     if (pp * tp == 1)
         return config_fail_key(config, "grid.dp",
-                               "grid.dp is %lld, but %lld ranks were started: start %lld%s",
-                               (long long)dp, (long long)ranks, (long long)need, other);
+                               "grid.dp is %lld%s, but %lld ranks were started: start %lld%s",
+                               (long long)dp, with_servers(config, with),
+                               (long long)(ranks + servers), (long long)(need + servers), other);
     return config_fail_key(config, "grid.dp",
-                           "grid.dp %lld x grid.pp %lld x grid.tp %lld is %lld ranks, but %lld "
+                           "grid.dp %lld x grid.pp %lld x grid.tp %lld is %lld ranks%s, but %lld "
                            "were started: start %lld%s",
                            (long long)dp, (long long)pp, (long long)tp, (long long)need,
-                           (long long)ranks, (long long)need, other);
+                           with_servers(config, with), (long long)(ranks + servers),
+                           (long long)(need + servers), other);
 }
 
 Status grid_shape(GridShape *shape, const Config *config, int ranks)
