@@ -135,15 +135,22 @@ static bool save_due(const Run *r, const StepResult *result)
            result->save_asked || result->stop_asked || t->step == t->steps;
 }
 
+/* Is the hook told at this border that an epoch is over? */
+static bool epoch_told(const Run *r)
+{
+    const Trainer *t = r->trainer;
+    return every(t->step, t->steps_per_epoch) && run_hook_wants(r, HOOK_EPOCH);
+}
+
 /* Evaluation, and what comes of it before anything is saved: a checkpoint of this border knows of
  * it. */
 static Status look_back(Run *r, RunDue due, double *better)
 {
     const Trainer *t = r->trainer;
-    bool epoch = every(t->step, t->steps_per_epoch) && run_hook_wants(r, HOOK_EPOCH);
+    bool epoch = epoch_told(r);
     if (epoch) run_hook_tell(r, HOOK_EPOCH);
     Status st = due.evaluation ? run_evaluate(r, true, better) : OK;
-    bool evaluated = due.evaluation && st == OK && !r->stopped;
+    bool evaluated = due.evaluation && st == OK && !r->stopped && t->test_set.samples > 0;
     evaluated = evaluated && run_hook_wants(r, HOOK_EVALUATION);
     if (evaluated) run_hook_tell(r, HOOK_EVALUATION);
     if ((epoch || evaluated) && r->config->run.hook_wait) run_hook_wait(r);
@@ -157,7 +164,9 @@ static Status between_steps(Run *r, StepResult *result)
     bool end = t->step == t->steps, back = false;
     double better = NAN;
     bool wished = run_hook_hear(r, result);
-    RunDue due = {.evaluation = run_eval_due(r, t->step), .save = wished || save_due(r, result)};
+    RunDue due = {.evaluation = run_eval_due(r, t->step),
+                  .save = wished || save_due(r, result),
+                  .wish = r->config->run.hook_wait && epoch_told(r)};
     if (due.evaluation || due.save) train_step_stats(t, result);
     if (due.save) TRY(run_save_prepare(r));
     TRY(run_judge(r, result, due, &back));
@@ -186,8 +195,9 @@ static Status evaluate_again(Run *r)
     t->evaluation_due = false;
     TRY(run_evaluate(r, due, &better));
     if (r->stopped) return OK;
-    if (due) run_hook_tell(r, HOOK_EVALUATION);
-    if (due && run_hook_wants(r, HOOK_EVALUATION) && r->config->run.hook_wait) run_hook_wait(r);
+    bool evaluated = due && t->test_set.samples > 0 && run_hook_wants(r, HOOK_EVALUATION);
+    if (evaluated) run_hook_tell(r, HOOK_EVALUATION);
+    if (evaluated && r->config->run.hook_wait) run_hook_wait(r);
     if (!isnan(better)) TRY(run_save_best(r, better, due));
     r->save_again = due;
     r->save_wished = false;

@@ -28,7 +28,8 @@ typedef struct StepMark {
 typedef struct RunBad {
     /* steps skipped in turn */
     int in_a_row;
-    /* Of train.on_bad: rollback: owned: what the steps after `first` gave */
+    /* Of train.on_bad: rollback: owned: what the steps after `first` gave, which no checkpoint that
+     * may be gone back to is older than */
     StepMark *mark;
     int64_t first, marks, room;
     /* Steps are made again up to this one; 0: none are. Owned: what was bad. */
@@ -97,9 +98,9 @@ typedef struct Run {
     RunBad bad;
 } Run;
 
-/* What is due after a step. */
+/* What is due after a step; wish: the hook may ask for a save there, before the next one. */
 typedef struct RunDue {
-    bool evaluation, save;
+    bool evaluation, save, wish;
 } RunDue;
 
 /* from a save that failed to the next try */

@@ -79,13 +79,15 @@ static void say_who(const Run *r, const Differs *all)
              named > 1 ? "these nodes" : "the node");
 }
 
-/* The step has been made again. */
+/* The step has been made again, and what it gives now counts from here on. */
 static void compare(Run *r, StepMark mark)
 {
     RunBad *b = &r->bad;
-    const StepMark *then = &b->mark[r->trainer->step - 1 - b->first];
+    StepMark *then = &b->mark[r->trainer->step - 1 - b->first];
     Differs mine = {.hash = mark.hash != then->hash};
     int64_t ranks = !same_mark(&mark, then);
+    *then = mark;
+    if (b->differed) return;
     world_add(r->world, &ranks, 1);
     b->differed = ranks > 0;
     if (!b->differed) return;
@@ -103,7 +105,7 @@ static void mark_step(Run *r, const StepResult *result)
     if (r->config->train.on_bad != ON_BAD_ROLLBACK) return;
     if (b->until == 0)
         keep_mark(b, r->last ? r->last_step : 0, mark);
-    else if (!b->differed)
+    else
         compare(r, mark);
 }
 
@@ -114,7 +116,7 @@ static bool check_due(const Run *r, RunDue due)
     int64_t every = r->config->train.check_every;
     bool now =
         every > 0 && r->trainer->step % every == 0 && border_at(r->trainer, r->trainer->step);
-    return due.evaluation || due.save || now;
+    return due.evaluation || due.save || due.wish || now;
 }
 
 /* A gradient that is not finite has left a state that is not: it is looked at only then. */
@@ -135,11 +137,14 @@ static Status find_bad_state(Run *r, StepResult *result, RunDue due)
 }
 
 /* What is wrong, as fail_message, or OK: with the step's numbers, or with what it has left. A state
- * that is saved is one that all replicas have. */
+ * that is saved is one that all replicas have, also where the step has been passed over and has
+ * left none of its own; what is wrong with that is nothing to pass over. */
 static Status find_bad(Run *r, StepResult *result, RunDue due)
 {
-    Status st = result->bad ? OK : find_bad_state(r, result, due);
+    bool looks = !result->bad || result->skipped;
+    Status st = looks ? find_bad_state(r, result, due) : OK;
     long long step = result->bad_step;
+    if (st != OK && result->skipped) result->bad = BAD_NOTHING;
     switch (result->bad) {
     case BAD_NOTHING:
         return st;
@@ -182,12 +187,9 @@ static Status skip(Run *r, const StepResult *result, const char *words)
     return OK;
 }
 
-/* A save that finds what is bad now, too, is no other fault. */
 static Status load_state(Run *r)
 {
     Trainer *t = r->trainer;
-    Status st = run_save_wait(r);
-    if (st != OK && st != ERR_DATA) return st;
     if (r->last) {
         TRY(run_load(r, r->last));
     } else {
@@ -195,29 +197,35 @@ static Status load_state(Run *r)
         TRY(train_init_params(t));
     }
     observer_free(&r->observer);
-    st = r->world->rank == 0 ? observer_new(&r->observer, r->dir.path, t->step, true) : OK;
+    Status st = r->world->rank == 0 ? observer_new(&r->observer, r->dir.path, t->step, true) : OK;
     TRY(status_agree(r->world, st));
     r->tick_s = clock_s();
     return OK;
 }
 
+/* To the newest checkpoint, be it one that is only being written. A save that finds what is bad
+ * now, too, is no other fault. */
 static Status go_back(Run *r, const StepResult *result, const char *words)
 {
     RunBad *b = &r->bad;
     int64_t bad = result->bad ? result->bad_step : r->trainer->step;
-    bool again = b->from >= 0 && b->from == (r->last ? r->last_step : 0);
+    Status st = run_save_wait(r);
+    if (st != OK && st != ERR_DATA) return st;
+    int64_t to = r->last ? r->last_step : 0;
+    bool again = b->from >= 0 && b->from == to;
     if (again)
         return stop(r, result, words,
                     "; and there is no newer checkpoint than the one that the "
                     "run has gone back to once");
+    observer_break(r->observer);
+    log_warn("%s: going back to step %lld%s%s, and making the steps behind it once more", words,
+             (long long)to, r->last ? ", " : "", r->last ? r->last : "");
     TRY(load_state(r));
-    b->from = r->trainer->step;
+    b->from = to;
     b->until = bad;
     b->differed = false;
     b->what = mem_text(words);
     r->trainer->looks = true;
-    log_warn("%s: going back to step %lld%s%s, and making the steps behind it once more", words,
-             (long long)b->from, r->last ? ", " : "", r->last ? r->last : "");
     return OK;
 }
 
@@ -243,8 +251,7 @@ static void end_replay(Run *r)
                  "at fault; the run goes on",
                  (long long)b->until, b->what);
     b->until = 0;
-    b->marks = 0;
-    b->first = r->trainer->step;
+    b->marks = r->trainer->step - b->first;
     r->trainer->looks = false;
     mem_free(&b->what);
 }

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -136,12 +137,44 @@ Status run_load(Run *r, const char *path)
     return OK;
 }
 
+/* On rank 0: run.fresh moves nothing aside that the run is to begin from, nor anything where that
+ * is not there. */
+static Status check_beginning(const Run *r)
+{
+    const Config *c = r->config;
+    const char *const from[] = {
+        c->checkpoint.resume == RESUME_FILE ? c->checkpoint.resume_path : "", c->model.init_from};
+    Status st = OK;
+    char *folder = realpath(r->dir.path, NULL);
+    size_t n = folder ? strlen(folder) : 0;
+    for (int i = 0; st == OK && i < 2; ++i) {
+        if (!from[i] || !*from[i]) continue;
+        char *path = realpath(from[i], NULL);
+        if (!path)
+            st = fail(ERR_NOINPUT, "%s: cannot be opened: %s", from[i], strerror(errno));
+        else if (folder && !strncmp(path, folder, n) && path[n] == '/')
+            st = fail(ERR_CONFIG,
+                      "%s is in the folder that run.fresh=true moves aside: choose another "
+                      "run.name, or copy the file to another place",
+                      from[i]);
+        free(path);
+    }
+    free(folder);
+    return st;
+}
+
+static Status set_aside(Run *r)
+{
+    TRY(check_beginning(r));
+    return run_dir_set_aside(&r->dir);
+}
+
 Status run_resume(Run *r)
 {
     char *path = NULL;
     bool aside = r->world->rank == 0 && r->config->run.fresh && !is_restarted(r);
     TRY(resume_know_data(r->trainer));
-    TRY(status_agree(r->world, aside ? run_dir_set_aside(&r->dir) : OK));
+    TRY(status_agree(r->world, aside ? set_aside(r) : OK));
     Status st = load(r, false, &path);
     if (st == ERR_DATA && path) {
         mem_free(&path);
@@ -156,5 +189,6 @@ Status run_resume(Run *r)
     mem_free(&r->last);
     r->last = path;
     r->last_step = r->trainer->step;
+    if (r->last) die_lost_as(ERR_STOPPED);
     return st;
 }

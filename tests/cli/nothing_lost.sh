@@ -46,6 +46,12 @@ cp -r runs/r runs/bare
 rm runs/bare/checkpoints/step-*
 truncate -s 2500 runs/bare/checkpoints/best.h5
 check 65 'run.fresh=true keeps this run aside' timeout 60 "$WEFT" train job.yaml run.name=bare
+# Nothing is moved aside that the run is to begin from, nor where that is not there.
+for from in checkpoint.resume model.init_from; do
+    check 78 'is in the folder that run.fresh=true moves aside' timeout 60 "$WEFT" train job.yaml run.fresh=true "$from=$(ls runs/r/checkpoints/step-*.h5 | tail -n 1)"
+    check 66 'nowhere.h5: cannot be opened' timeout 60 "$WEFT" train job.yaml run.fresh=true $from=nowhere.h5
+done
+holds 'all is where it was' test ! -e runs/r/earlier-1
 check 0 'is kept in runs/r/earlier-1' timeout 60 "$WEFT" train job.yaml run.fresh=true
 holds 'nothing that was there is gone' test "$before" = "$(files runs/r/earlier-1)"
 check 0 'equal' "$WEFT" ckpt diff all/checkpoints/step-00000010.h5 runs/r/checkpoints/step-00000010.h5

@@ -185,6 +185,67 @@ static void test_rollback_twice(void)
     says(out.message, "replicas differ in ");
 }
 
+/* Two faults; a save is due while the steps before the first one are made again. */
+static void loud_twice(Run *r)
+{
+    bool repeats = run_repeats(r);
+    r->saved_s = repeats && r->trainer->step == 2 ? -1e6 : clock_s();
+    if (hurt_times == 1) hurt_step = 8;
+    if (!repeats) loud_nan(r);
+}
+
+/* What steps gave is known back to the newest checkpoint, also where the steps have been made again
+ * since: the first one behind it is not taken for other bits. */
+static void test_rollback_later(void)
+{
+    hurt(5, 0, 2);
+    Outcome out = run((Case){"later", good_path, 2,
+                             "train.on_bad=rollback train.check_every=0 train.eval_every=0 "
+                             "checkpoint.every_s=1000 checkpoint.keep=0",
+                             loud_twice});
+    CU_ASSERT_EQUAL(out.status, OK);
+    says(out.said, "going back to step 0, and");
+    says(out.said, "step 6 is good this time");
+    CU_ASSERT(saved("later", 3) || saved("later", 4));
+    says(out.said, saved("later", 3) ? "going back to step 3, " : "going back to step 4, ");
+    says(out.said, "step 9: the second time other bits come from rank 0 on ");
+    says(out.said, "step 9 is good this time");
+}
+
+/* A border's checkpoint is looked at also where its step is passed over. */
+static void test_skipped_border(void)
+{
+    Outcome out = run((Case){"skips", bad_path, 4, "train.on_bad=skip", NULL});
+    const char *at = strstr(out.said, "step ");
+    int step = at ? atoi(at + 5) : 0;
+    CU_ASSERT(step > 0 && step <= 3);
+    char *more =
+        mem_format("train.on_bad=skip train.check_every=0 checkpoint.every_steps=%d", step);
+    hurt(step - 1, 2, 1);
+    out = run((Case){"skipped", bad_path, 4, more, flip_bit});
+    CU_ASSERT(out.status == ERR_DATA && out.step == step && !saved("skipped", step));
+    says(out.message, "replicas differ in /params/dense2.weight: rank 2 on ");
+    mem_free(&more);
+}
+
+static void hide_nan_and_save(Run *r)
+{
+    hide_nan(r);
+    if (r->world->rank == 0 && !r->hook) r->hook = hook_new("echo '{\"save\": true}'", 60);
+}
+
+/* A hook that is waited for may ask for a save at any epoch's end. */
+static void test_wished_border(void)
+{
+    hurt(2, 0, 1);
+    Outcome out = run((Case){"wished", good_path, 2,
+                             "train.check_every=0 train.eval_every=0 run.hook=true "
+                             "run.hook_wait=true run.hook_on=[epoch]",
+                             hide_nan_and_save});
+    CU_ASSERT(out.status == ERR_DATA && out.step == 3 && !saved("wished", 3));
+    says(out.message, "after step 3 /params/dense1.bias holds nan on rank 0, ");
+}
+
 /* Asks, too, at the border where that is found. */
 static void hide_nan_and_ask(Run *r)
 {
@@ -211,4 +272,7 @@ static void test_rollback_wish(void)
 TINY_MAIN("bad memory", prepare, {"hidden in a parameter", test_hidden},
           {"replicas that differ", test_replicas}, {"a state", test_state},
           {"other bits", test_rollback_other}, {"twice", test_rollback_twice},
-          {"a wish while it goes back", test_rollback_wish})
+          {"a wish while it goes back", test_rollback_wish},
+          {"once more, from a later checkpoint", test_rollback_later},
+          {"a border that is passed over", test_skipped_border},
+          {"a border where a save may be wished for", test_wished_border})
