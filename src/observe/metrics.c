@@ -1,7 +1,9 @@
 /* metrics.jsonl: one JSON object a line, a training line or an evaluation line, in the order of
  * steps. A run that resumes at step S first drops what was written after S (those steps come again)
- * and any line torn by a crash; the rest is rewritten to metrics.jsonl.part and renamed, so that a
- * death in between loses nothing. A run that begins anew moves what it finds aside. */
+ * and any line torn by a crash. They are the last ones, so that the file is cut, which needs no
+ * room on the disk; where others stand between them the rest is rewritten to metrics.jsonl.part and
+ * renamed, so that a death in between loses nothing. A run that begins anew moves what it finds
+ * aside. */
 #include "observer.h"
 
 #include <errno.h>
@@ -29,17 +31,20 @@ static bool line_kept(const char *line, size_t bytes, int64_t keep_step)
     return end != at + 7 && step <= keep_step;
 }
 
-/* Copies the lines to keep (out NULL: only counts); returns how many are dropped, -1 on an
- * error. */
-static int64_t lines_copy(FILE *in, FILE *out, int64_t keep_step)
+/* Copies the lines to keep (out NULL: only counts); returns how many are dropped, -1 on an error.
+ * *end: of those to keep, where all that are dropped stand behind them; -1: not so. */
+static int64_t lines_copy(FILE *in, FILE *out, int64_t keep_step, off_t *end)
 {
     char *line = NULL;
     size_t capacity = 0;
     int64_t dropped = 0;
     bool bad = false;
     ssize_t got;
+    *end = 0;
     while (!bad && (got = getline(&line, &capacity, in)) > 0) {
-        if (!line_kept(line, (size_t)got, keep_step))
+        bool kept = line_kept(line, (size_t)got, keep_step);
+        if (kept && *end >= 0) *end = dropped > 0 ? -1 : *end + got;
+        if (!kept)
             ++dropped;
         else if (out)
             bad = fwrite(line, (size_t)got, 1, out) != 1;
@@ -54,7 +59,9 @@ static Status rewrite(FILE *in, const char *path, const char *part, int64_t keep
     FILE *out = file < 0 ? NULL : fdopen(file, "w");
     if (!out) return io_failed("creating", part);
     rewind(in);
-    bool good = lines_copy(in, out, keep_step) >= 0 && fflush(out) == 0 && fsync(fileno(out)) == 0;
+    off_t end;
+    bool good =
+        lines_copy(in, out, keep_step, &end) >= 0 && fflush(out) == 0 && fsync(fileno(out)) == 0;
     int error = errno;
     if (fclose(out) != 0 && good) good = false, error = errno;
     errno = error;
@@ -67,15 +74,26 @@ static Status rewrite(FILE *in, const char *path, const char *part, int64_t keep
     return status;
 }
 
+/* True where it has been done. */
+static bool cut_off(const char *path, off_t end)
+{
+    int file = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    bool good = file >= 0 && ftruncate(file, end) == 0 && fsync(file) == 0;
+    if (file >= 0) close(file);
+    return good;
+}
+
 static Status cut(const char *path, const char *part, int64_t keep_step)
 {
+    off_t end;
     /* it is rewritten: what a link leads to is not */
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     FILE *in = file < 0 ? NULL : fdopen(file, "r");
     if (!in) return errno == ENOENT ? OK : io_failed("reading", path);
-    int64_t dropped = lines_copy(in, NULL, keep_step);
+    int64_t dropped = lines_copy(in, NULL, keep_step, &end);
     Status status = dropped < 0 ? io_failed("reading", path) : OK;
-    if (dropped > 0) status = rewrite(in, path, part, keep_step);
+    if (dropped > 0 && (end < 0 || !cut_off(path, end)))
+        status = rewrite(in, path, part, keep_step);
     fclose(in);
     return status;
 }

@@ -25,7 +25,7 @@ Status append_sync(AppendFile *file);
 Status append_close(AppendFile *file);
 
 /* metrics.jsonl: one JSON object a line. */
-/* Where goes_on, cuts the lines of steps > step and torn ones away (rewritten through
+/* Where goes_on, cuts the lines of steps > step and torn ones away (from between others by way of
  * metrics.jsonl.part); else what another run left there is moved aside as metrics.jsonl.1, or the
  * next number that is free. Then appends. */
 Status metrics_open(AppendFile *metrics, const char *dir, int64_t step, bool goes_on);

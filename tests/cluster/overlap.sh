@@ -38,21 +38,31 @@ sum_alone() {
 median() { sort -g -k "$2,$2" "$1" | awk -v c="$2" '{ v[NR] = $c } END { print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'; }
 
 megabytes=$("$WEFT" plan model.yaml --json 2>/dev/null | tr ',{' '\n\n' | sed -n 's/ *"parameters": //p' | head -n 1 | awk '{ print $1 * 4 / 1e6 }')
-steps first "$@"
-backward=$(median first 1)
-# The sum needs longer than its bytes on the wire: the limit is widened until it takes as long as backward.
-rate=$(awk -v mb="$megabytes" -v s="$backward" 'BEGIN { printf "%.0f", mb * 8 / s }')
+measure() {
+    steps first "$@"
+    backward=$(median first 1)
+    # The sum needs longer than its bytes on the wire: the limit is widened until it takes as long as backward.
+    rate=$(awk -v mb="$megabytes" -v s="$backward" 'BEGIN { printf "%.0f", mb * 8 / s }')
+    for _ in 1 2 3; do
+        "$cluster/hosts.sh" link "${rate}mbit"
+        rate=$(awk -v r="$rate" -v s="$backward" -v alone="$(sum_alone)" 'BEGIN { printf "%.0f", r * alone / s }')
+        "$cluster/hosts.sh" link off
+    done
+    for _ in $(seq "$rounds"); do
+        steps free "$@"
+        "$cluster/hosts.sh" link "${rate}mbit"
+        sum_alone >>alone
+        steps limited "$@"
+        "$cluster/hosts.sh" link off
+    done
+}
+# Other work on the machine while the limit was set, and not behind it, makes it another question: then all is measured again.
+fits() { awk -v a="$(median alone 1)" -v b="$(median free 1)" 'BEGIN { exit !(a < 1.25 * b && b < 1.25 * a) }'; }
 for _ in 1 2 3; do
-    "$cluster/hosts.sh" link "${rate}mbit"
-    rate=$(awk -v r="$rate" -v s="$backward" -v alone="$(sum_alone)" 'BEGIN { printf "%.0f", r * alone / s }')
-    "$cluster/hosts.sh" link off
-done
-for _ in $(seq "$rounds"); do
-    steps free "$@"
-    "$cluster/hosts.sh" link "${rate}mbit"
-    sum_alone >>alone
-    steps limited "$@"
-    "$cluster/hosts.sh" link off
+    rm -f first free limited alone
+    measure "$@"
+    ! fits || break
+    echo "the sum alone took $(median alone 1) s, backward $(median free 1) s: the limit does not fit; once more"
 done
 awk -v mb="$megabytes" -v rate="$rate" -v alone="$(median alone 1)" -v back="$(median free 1)" -v free_wait="$(median free 2)" \
     -v free="$(median free 3)" -v slow_back="$(median limited 1)" -v wait="$(median limited 2)" -v limited="$(median limited 3)" 'BEGIN {

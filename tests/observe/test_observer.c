@@ -6,6 +6,7 @@
 #include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 static char folder[64], path[128];
 
@@ -193,6 +194,27 @@ static void test_torn(void)
     put(zeros, sizeof zeros);
     write_steps(10, 11, 10);
     CU_ASSERT_STRING_EQUAL(content(), good);
+    /* from between others */
+    static const char middle[] =
+        "{\"step\":1,\"loss\":2}\n{\"step\":2,\"lo\n{\"step\":2,\"loss\":2}\n";
+    put(middle, strlen(middle));
+    write_steps(10, 11, 10);
+    CU_ASSERT_STRING_EQUAL(content(), good);
+    end();
+}
+
+/* What is at the end goes where nothing can be written anew, too. */
+static void test_cut_in_place(void)
+{
+    static const char all[] = "{\"step\":1,\"loss\":2}\n{\"step\":7,\"loss\":2}\n{\"step\":8,\"lo";
+    char part[sizeof path + 8];
+    begin();
+    snprintf(part, sizeof part, "%s.part", path);
+    put(all, strlen(all));
+    CU_ASSERT_EQUAL(mkdir(part, 0700), 0);
+    write_steps(2, 11, 10);
+    CU_ASSERT_STRING_EQUAL(content(), "{\"step\":1,\"loss\":2}\n");
+    CU_ASSERT_EQUAL(rmdir(part), 0);
     end();
 }
 
@@ -285,5 +307,6 @@ static void test_summary(void)
 }
 
 TEST_MAIN("observer", {"lines", test_lines}, {"tokens", test_tokens},
-          {"cut on resume", test_resume}, {"torn lines", test_torn}, {"errors", test_errors},
-          {"no observer", test_null}, {"summary", test_summary})
+          {"cut on resume", test_resume}, {"torn lines", test_torn},
+          {"cut in place", test_cut_in_place}, {"errors", test_errors}, {"no observer", test_null},
+          {"summary", test_summary})
