@@ -58,7 +58,7 @@ static bool of_launcher(const char *variable)
                                         "SLURM_STEP_",
                                         "WEFT_LAUNCHER",
                                         "WEFT_LOG_DIR",
-                                        "WEFT_RUN"};
+                                        LEASE_RUN};
     for (size_t i = 0; i < sizeof begin / sizeof *begin; ++i)
         if (!strncmp(variable, begin[i], strlen(begin[i]))) return true;
     return false;

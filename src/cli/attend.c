@@ -82,6 +82,11 @@ static bool is_deaf(const Attend *a)
     return a->lasts && a->here && !a->alone;
 }
 
+static bool is_srun(const Attend *a)
+{
+    return strcmp(a->starter, "srun") == 0;
+}
+
 static void end_ranks(const Attend *a)
 {
     kill(a->process, a->alone ? SIGKILL : is_deaf(a) ? SIGHUP : SIGTERM);
@@ -144,7 +149,7 @@ static void restore_signals(const Attend *a)
     if (!a->lasts || a->alone) return;
     sigemptyset(&unheard);
     sigaddset(&unheard, SIGPIPE);
-    if (strcmp(a->starter, "srun") != 0) signal(SIGUSR1, SIG_IGN);
+    if (!is_srun(a)) signal(SIGUSR1, SIG_IGN);
     if (is_deaf(a)) {
         sigaddset(&unheard, SIGTERM);
         sigaddset(&unheard, SIGINT);
@@ -182,7 +187,7 @@ Status attend_run(Attend *a, char *const *words, int ranks, bool lasts, int *cod
         return status;
     }
     /* srun would sleep itself, and its ranks go on */
-    a->suspends = strcmp(words[0], "srun") != 0;
+    a->suspends = !is_srun(a);
     *code = wait_for(a);
     a->suspends = false;
     return OK;

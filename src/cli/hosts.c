@@ -171,10 +171,9 @@ void hosts_settle(const Hosts *h)
 /* Does the name, with its domain or without, mean this host? */
 static bool is_this(const char *name)
 {
-    char own[256];
+    char own[HOST_BYTES];
     if (!strcmp(name, "localhost")) return true;
-    if (gethostname(own, sizeof own) != 0) return false;
-    own[sizeof own - 1] = 0;
+    host_name(own, sizeof own);
     size_t n = strcspn(name, ".");
     bool whole = name[n] && own[strcspn(own, ".")];
     return whole ? !strcmp(name, own) : n == strcspn(own, ".") && !strncmp(name, own, n);

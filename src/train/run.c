@@ -142,16 +142,20 @@ static bool epoch_told(const Run *r)
     return every(t->step, t->steps_per_epoch) && run_hook_wants(r, HOOK_EPOCH);
 }
 
+/* And of an evaluation here? Without a test set there is none. */
+static bool evaluation_told(const Run *r)
+{
+    return r->trainer->test_set.samples > 0 && run_hook_wants(r, HOOK_EVALUATION);
+}
+
 /* Evaluation, and what comes of it before anything is saved: a checkpoint of this border knows of
  * it. */
 static Status look_back(Run *r, RunDue due, double *better)
 {
-    const Trainer *t = r->trainer;
     bool epoch = epoch_told(r);
     if (epoch) run_hook_tell(r, HOOK_EPOCH);
     Status st = due.evaluation ? run_evaluate(r, true, better) : OK;
-    bool evaluated = due.evaluation && st == OK && !r->stopped && t->test_set.samples > 0;
-    evaluated = evaluated && run_hook_wants(r, HOOK_EVALUATION);
+    bool evaluated = due.evaluation && st == OK && !r->stopped && evaluation_told(r);
     if (evaluated) run_hook_tell(r, HOOK_EVALUATION);
     if ((epoch || evaluated) && r->config->run.hook_wait) run_hook_wait(r);
     return st;
@@ -195,7 +199,7 @@ static Status evaluate_again(Run *r)
     t->evaluation_due = false;
     TRY(run_evaluate(r, due, &better));
     if (r->stopped) return OK;
-    bool evaluated = due && t->test_set.samples > 0 && run_hook_wants(r, HOOK_EVALUATION);
+    bool evaluated = due && evaluation_told(r);
     if (evaluated) run_hook_tell(r, HOOK_EVALUATION);
     if (evaluated && r->config->run.hook_wait) run_hook_wait(r);
     if (!isnan(better)) TRY(run_save_best(r, better, due));
@@ -210,7 +214,6 @@ Status run_step(Run *r)
 {
     Trainer *t = r->trainer;
     StepResult result;
-    if (r->last) die_lost_as(ERR_STOPPED);
     bool stop = run_time_over(r) || stop_wanted() || tables_stop_wanted(t->tables);
     executor_ask(t->executor, METRIC_STOP, stop);
     executor_ask(t->executor, METRIC_SAVE, save_wanted(r));

@@ -111,6 +111,9 @@ enum { RETRY_S = 60 };
 Status run_step(Run *run);
 /* Finds where to begin, and loads it. Collective; all ranks agree. */
 Status run_resume(Run *run);
+/* The newest checkpoint is that one, taken over; NULL: there is none. Where a rank is lost from now
+ * on the run goes on from it. */
+void run_set_last(Run *run, char *path, int64_t step);
 /* Loads what is, or becomes, `last`: what has ended another run is no end of this one. Likewise. */
 Status run_load(Run *run, const char *path);
 /* Begins to save a checkpoint, and to remove old ones, once the save before it has ended. A failure

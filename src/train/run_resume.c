@@ -130,6 +130,14 @@ static Status load(Run *r, bool verified, char **path)
     return *path ? run_load(r, *path) : OK;
 }
 
+void run_set_last(Run *r, char *path, int64_t step)
+{
+    mem_free(&r->last);
+    r->last = path;
+    r->last_step = step;
+    if (path) die_lost_as(ERR_STOPPED);
+}
+
 Status run_load(Run *r, const char *path)
 {
     TRY(train_load(r->trainer, path, false));
@@ -186,9 +194,6 @@ Status run_resume(Run *r)
     }
     if (st == OK && !path) st = train_init_params(r->trainer);
     if (st == OK) st = find_best(r);
-    mem_free(&r->last);
-    r->last = path;
-    r->last_step = r->trainer->step;
-    if (r->last) die_lost_as(ERR_STOPPED);
+    run_set_last(r, path, r->trainer->step);
     return st;
 }

@@ -82,9 +82,7 @@ static Status ended(Run *r, Status st, bool last)
     if (both && !there) r->best_failing = true;
     train_save_free(&r->save);
     if (there && !r->saving_best) {
-        mem_free(&r->last);
-        r->last = r->saving;
-        r->last_step = r->saving_step;
+        run_set_last(r, r->saving, r->saving_step);
         r->last_own = true;
         r->saving = NULL;
         run_hook_tell(r, HOOK_CHECKPOINT);

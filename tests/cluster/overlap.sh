@@ -62,7 +62,7 @@ for _ in 1 2 3; do
     rm -f first free limited alone
     measure "$@"
     ! fits || break
-    echo "the sum alone took $(median alone 1) s, backward $(median free 1) s: the limit does not fit; once more"
+    echo "the sum alone took $(median alone 1) s, backward $(median free 1) s: the limit does not fit"
 done
 awk -v mb="$megabytes" -v rate="$rate" -v alone="$(median alone 1)" -v back="$(median free 1)" -v free_wait="$(median free 2)" \
     -v free="$(median free 3)" -v slow_back="$(median limited 1)" -v wait="$(median limited 2)" -v limited="$(median limited 3)" 'BEGIN {
