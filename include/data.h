@@ -358,9 +358,10 @@ Status data_import_idx(const char *images, const char *labels, const char *const
                        int classes, const char *out, bool force);
 Status data_import_cifar(const char *const *files, int count, bool fine100, const char *out,
                          bool force);
-/* A text file's bytes, or a raw little-endian array of uint16 or uint32 (bits 16, 32) -> tokens.
- * test_share of the end goes to a second file, test_out (NULL: none). vocab 0: 1 + the largest
- * token (256 for text). .gz read directly. */
+/* A text file's bytes, or an array of numbers -> tokens. bits 16, 32 or 64: of a little-endian
+ * array without a header; 0: the file has a header that says it (.npy, llm.c's shards). test_share
+ * of the end goes to a second file, test_out (NULL: none). vocab 0: 1 + the largest token (256 for
+ * text). .gz read directly. ERR_DATA: damaged, of another kind, or not what it is read as. */
 Status data_import_text(const char *file, const char *out, const char *test_out, double test_share,
                         bool force);
 /* The same text through a tokenizer. */

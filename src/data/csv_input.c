@@ -54,18 +54,17 @@ static Status block_fill(Feed *f, CsvBlock *b)
 {
     memcpy(b->text, f->rest, f->rest_bytes);
     b->bytes = f->rest_bytes;
-    int n = gzread(f->packed.gz, b->text + b->bytes, (unsigned)(CSV_BLOCK - b->bytes));
-    TRY(packed_check(&f->packed));
-    b->bytes += (size_t)n;
+    size_t n;
+    TRY(packed_read(&f->packed, b->text + b->bytes, CSV_BLOCK - b->bytes, &n));
+    b->bytes += n;
     f->ended = b->bytes < CSV_BLOCK;
-    f->bytes += n;
+    f->bytes += (int64_t)n;
     return packed_bound(&f->packed, f->at + (int64_t)b->bytes);
 }
 
 static Status file_next(Feed *f)
 {
     TRY(packed_open(&f->packed, f->input->file[f->file].path));
-    gzbuffer(f->packed.gz, 256 << 10);
     f->at = 0;
     f->rest_bytes = 0;
     f->ended = false;
@@ -78,7 +77,7 @@ static Status block_next(Feed *f, CsvBlock *b, bool *got)
     static const char mark[] = "\xef\xbb\xbf";
     *got = false;
     while (f->file < f->input->count) {
-        if (!f->packed.gz) TRY(file_next(f));
+        if (!f->packed.open) TRY(file_next(f));
         b->file = f->file;
         b->at = f->at;
         b->first = f->at == 0;

@@ -71,11 +71,9 @@ static int64_t line_of(const CsvReader *r, int64_t until)
     int64_t line = 1;
     if (packed_open(&file, r->input->file[r->block->file].path) != OK) return 0;
     char *piece = mem_new(PIECE);
-    while (until > 0) {
-        int n = gzread(file.gz, piece, until < PIECE ? (unsigned)until : PIECE);
-        if (n <= 0) break;
-        for (int i = 0; i < n; ++i) line += piece[i] == '\n';
-        until -= n;
+    for (size_t n = 1; until > 0 && n > 0; until -= (int64_t)n) {
+        if (packed_read(&file, piece, until < PIECE ? (size_t)until : PIECE, &n) != OK) break;
+        for (size_t i = 0; i < n; ++i) line += piece[i] == '\n';
     }
     mem_free(&piece);
     packed_close(&file);

@@ -185,20 +185,34 @@ bool map_copy(void *to, const void *from, size_t n);
 void map_guard_install(void);
 
 /* ---- importing: a file as it is, or .gz ---- */
+/* A plain file, or the members of a gzip file one behind the other (RFC 1952). */
 typedef struct PackedFile {
     /* borrowed */
     const char *path;
-    gzFile gz;
-    /* of the file itself */
+    /* size of the file itself */
     int64_t bytes;
+    /* open: packed_close has something to release. packed: the file is gzip. ended: all was read */
+    bool open, packed, ended;
+    int fd;
+    /* owned: bytes of the file, of which stream.avail_in from stream.next_in on wait */
+    uint8_t *in;
+    z_stream stream;
+    /* offset in the file behind what is in `in`; where the present member begins */
+    int64_t read_to, member;
+    bool in_member;
 } PackedFile;
-/* ERR_NOINPUT: not there, or no regular file. Release with packed_close. */
+/* ERR_NOINPUT: not there, or no regular file; ERR_DATA: packed by another program than gzip.
+ * Release with packed_close. */
 Status packed_open(PackedFile *file, const char *path);
 void packed_close(PackedFile *file);
-/* What became of gzread, whose -1 always has an error. ERR_IO; ERR_DATA: damaged or truncated. */
-Status packed_check(const PackedFile *file);
-/* ERR_DATA where so many bytes are out of proportion to a .gz of this size. Call it once something
- * was read from it. */
+/* The next bytes; fewer than `most` only at the end. ERR_IO; ERR_DATA, with the byte of the file:
+ * damaged, truncated, or something other than zeros behind the last member. */
+Status packed_read(PackedFile *file, void *to, size_t most, size_t *got);
+/* The next packed_read begins at the beginning again. */
+Status packed_rewind(PackedFile *file);
+/* All of it, and a zero byte; *text: owned by the caller. ERR_DATA, too: more than `most` bytes. */
+Status packed_text(const char *path, size_t most, char **text, size_t *bytes);
+/* ERR_DATA where so many bytes are out of proportion to a .gz of this size. */
 Status packed_bound(const PackedFile *file, int64_t unpacked);
 
 /* ---- writing ---- */

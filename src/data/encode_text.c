@@ -30,10 +30,10 @@ static Status read_piece(Encoder *e, bool *end)
         e->room = 2 * e->room + PIECE_BYTES;
         e->text = mem_resize(e->text, e->room);
     }
-    int n = gzread(e->in.gz, e->text + e->bytes, PIECE_BYTES);
-    TRY(packed_check(&e->in));
-    e->bytes += (size_t)n;
-    e->made->text_bytes += n;
+    size_t n;
+    TRY(packed_read(&e->in, e->text + e->bytes, PIECE_BYTES, &n));
+    e->bytes += n;
+    e->made->text_bytes += (int64_t)n;
     *end = n == 0;
     return packed_bound(&e->in, e->made->text_bytes);
 }
@@ -83,7 +83,6 @@ Status encode_text(Tokenizer *tokenizer, const char *file, bool special, const c
     *made = (Encoded){.bits = tokenizer_vocab(tokenizer) <= 65536 ? 16 : 32};
     e.made = made;
     TRY(packed_open(&e.in, file));
-    gzbuffer(e.in.gz, PIECE_BYTES / 8);
     e.out = file_create_stream(to);
     Status st =
         e.out ? encode(&e) : fail(ERR_IO, "%s: cannot be written: %s", to, file_error(errno));

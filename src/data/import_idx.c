@@ -13,16 +13,16 @@ typedef struct IdxFile {
 
 static Status idx_fail(const IdxFile *f, const char *what)
 {
-    TRY(packed_check(&f->in));
     return fail(ERR_DATA, "%s: %s; fetch it again", f->in.path, what);
 }
 
-static Status idx_read(const IdxFile *f, void *to, int64_t bytes)
+static Status idx_read(IdxFile *f, void *to, int64_t bytes)
 {
     for (uint8_t *p = to; bytes > 0;) {
-        int n = gzread(f->in.gz, p, (unsigned)(bytes < BLOCK_BYTES ? bytes : BLOCK_BYTES));
-        if (n <= 0) return idx_fail(f, "is truncated: it holds less than its header says");
-        p += n, bytes -= n;
+        size_t n;
+        TRY(packed_read(&f->in, p, (size_t)(bytes < BLOCK_BYTES ? bytes : BLOCK_BYTES), &n));
+        if (n == 0) return idx_fail(f, "is truncated: it holds less than its header says");
+        p += n, bytes -= (int64_t)n;
     }
     return OK;
 }
@@ -32,7 +32,7 @@ static Status idx_bound(const IdxFile *f, int ndim)
 {
     int64_t bytes, each = ndim == 3 ? f->dim[1] * f->dim[2] : 1;
     if (__builtin_mul_overflow(f->dim[0], each, &bytes)) bytes = INT64_MAX;
-    if (gzdirect(f->in.gz) && bytes > f->in.bytes)
+    if (!f->in.packed && bytes > f->in.bytes)
         return idx_fail(f, "is truncated: it holds less than its header says");
     return packed_bound(&f->in, bytes);
 }
@@ -65,11 +65,11 @@ static Status idx_open(IdxFile *f, const char *path, int ndim)
 }
 
 /* Nothing may follow; reading on also makes zlib check the sum at the end. */
-static Status idx_end(const IdxFile *f)
+static Status idx_end(IdxFile *f)
 {
     uint8_t one;
-    int n = gzread(f->in.gz, &one, 1);
-    if (n < 0) return idx_fail(f, "");
+    size_t n;
+    TRY(packed_read(&f->in, &one, 1, &n));
     return n == 0
                ? OK
                : fail(ERR_DATA, "%s: is longer than its header says; fetch it again", f->in.path);
@@ -95,7 +95,7 @@ static Status labels_load(IdxFile *f, int32_t **labels, int64_t *classes)
     return st;
 }
 
-static Status images_copy(const IdxFile *f, ImageWriter *writer, const int32_t *labels)
+static Status images_copy(IdxFile *f, ImageWriter *writer, const int32_t *labels)
 {
     int64_t each = f->dim[1] * f->dim[2];
     int64_t block = BLOCK_BYTES / each < 1 ? 1 : BLOCK_BYTES / each;
@@ -110,7 +110,7 @@ static Status images_copy(const IdxFile *f, ImageWriter *writer, const int32_t *
     return st == OK ? idx_end(f) : st;
 }
 
-static Status convert(const IdxFile *x, const IdxFile *y, const int32_t *labels, int64_t largest,
+static Status convert(IdxFile *x, const IdxFile *y, const int32_t *labels, int64_t largest,
                       const char *const *names, int classes, const char *out, bool force)
 {
     ImageWriter *writer;

@@ -60,7 +60,7 @@ static Status lines_open(Lines *l, const char *path)
 {
     size_t bytes;
     *l = (Lines){.path = path};
-    TRY(file_text(path, TEXT_BYTES, &l->text, &bytes));
+    TRY(packed_text(path, TEXT_BYTES, &l->text, &bytes));
     l->walk = l->text;
     return OK;
 }

@@ -1,13 +1,14 @@
-/* Imports tokens: a text's bytes, or a raw little-endian array of uint16 or uint32 as other
- * tokenizers leave it, plain or .gz. The file is read twice, in pieces, so that it may be larger
- * than memory: once to count it and find the largest token, once to copy. The end may go to a
- * second file, for evaluation. Refuses tokens outside the vocabulary, a size that is no whole
- * number of tokens, and parts too short for one token and the one after it. A text for a tokenizer
+/* Imports tokens: a text's bytes, or an array of numbers as other tokenizers leave it, with a
+ * header that is known (token_file.h) or without one, plain or .gz. The file is read twice, in
+ * pieces, so that it may be larger than memory: once to count it and find the largest token, once
+ * to copy. The end may go to a second file, for evaluation. Refuses files of other kinds, numbers that are not
+ * what they are read as, tokens outside the vocabulary, a size that is no whole number of tokens or
+ * not the header's, and parts too short for one token and the one after it. A text for a tokenizer
  * becomes such an array first, OUT.tokens.part. */
 #include "data_private.h"
 #include "encode_text.h"
+#include "token_file.h"
 
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,10 +17,14 @@ enum { PIECE_BYTES = 1 << 20, PART_LEAST = 2, PARTS = 2 };
 /* the file that is imported */
 typedef struct Source {
     PackedFile in;
-    /* of a token: 1, 2, 4 */
-    int bytes;
+    /* bits of a token as the user says; 0: not said */
+    int bits;
+    TokenFormat format;
     /* owned: PIECE_BYTES */
     uint8_t *buffer;
+    /* a text, or one that was encoded: its values are no evidence */
+    bool text;
+    TokenEvidence evidence;
     /* tokens */
     int64_t count;
     int64_t vocab;
@@ -30,7 +35,7 @@ typedef struct Source {
 /* one file that is written */
 typedef struct TokenPart {
     PartFile part;
-    /* tokens; where their bytes lie */
+    /* tokens; where their bytes lie; bytes of one: 1, 2, 4 */
     int64_t count, offset;
     int bytes;
     int64_t vocab;
@@ -38,67 +43,101 @@ typedef struct TokenPart {
     const char *tokenizer, *tokenizer_hash;
 } TokenPart;
 
+/* Tokens begin behind the header. */
+static Status source_begin(Source *s)
+{
+    size_t n;
+    TRY(packed_rewind(&s->in));
+    return packed_read(&s->in, s->buffer, (size_t)s->format.offset, &n);
+}
+
 static Status source_open(Source *s)
 {
+    size_t n;
     TRY(packed_open(&s->in, s->in.path));
-    gzbuffer(s->in.gz, PIECE_BYTES / 8);
     s->buffer = mem_new(PIECE_BYTES);
-    return OK;
+    TRY(packed_read(&s->in, s->buffer, TOKEN_HEAD_MOST, &n));
+    TRY(token_file_foreign(s->in.path, s->buffer, n, s->in.packed ? INT64_MAX : s->in.bytes));
+    if (s->text)
+        s->format = (TokenFormat){.bytes = s->bits / 8, .count = -1};
+    else
+        TRY(token_format_read(&s->format, s->in.path, s->buffer, n, s->bits));
+    return source_begin(s);
 }
 
 static void source_close(Source *s)
 {
     packed_close(&s->in);
     mem_free(&s->buffer);
+    token_evidence_fini(&s->evidence);
 }
 
 /* The next tokens, at most `most`, into buffer; *count 0 at the end. */
 static Status source_read(Source *s, int64_t most, int64_t *count)
 {
-    int64_t wanted = PIECE_BYTES / s->bytes < most ? PIECE_BYTES / s->bytes : most;
-    int n = gzread(s->in.gz, s->buffer, (unsigned)(wanted * s->bytes));
-    /* a .gz that is cut off shows here only */
-    TRY(packed_check(&s->in));
-    if (n % s->bytes != 0)
+    const int bytes = s->format.bytes;
+    int64_t wanted = PIECE_BYTES / bytes < most ? PIECE_BYTES / bytes : most;
+    size_t n;
+    TRY(packed_read(&s->in, s->buffer, (size_t)(wanted * bytes), &n));
+    if (n % (size_t)bytes != 0)
         return fail(ERR_DATA,
-                    "%s: does not hold a whole number of tokens of %d bits: it is truncated, or "
-                    "--bits is wrong",
-                    s->in.path, 8 * s->bytes);
-    *count = n / s->bytes;
+                    "%s: does not hold a whole number of tokens of %d bits: it is truncated, or %s",
+                    s->in.path, 8 * bytes, s->format.name ? "damaged" : "--bits is wrong");
+    *count = (int64_t)n / bytes;
     return OK;
-}
-
-static int64_t token_at(const Source *s, int64_t i)
-{
-    const uint8_t *p = s->buffer + i * s->bytes;
-    uint32_t v = 0;
-    for (int b = 0; b < s->bytes; ++b) v |= (uint32_t)p[b] << 8 * b;
-    return v;
 }
 
 static Status token_outside(const Source *s, int64_t position, int64_t token, int64_t vocab)
 {
     return fail(ERR_DATA,
-                "%s: token %lld is %lld, but there are %lld in the vocabulary (0 to %lld); correct "
-                "--vocab or --bits",
-                s->in.path, (long long)position, (long long)token, (long long)vocab,
-                (long long)vocab - 1);
+                "%s: token %lld is %s%lld, but there are %lld in the vocabulary (0 to %lld); "
+                "correct --vocab%s",
+                s->in.path, (long long)position, token == INT64_MAX ? "at least " : "",
+                (long long)token, (long long)vocab, (long long)vocab - 1,
+                s->format.name ? "" : " or --bits");
 }
 
-/* Counts the tokens and finds the vocabulary where none is given. */
+/* As many as the header promises, and nothing behind them. */
+static Status source_end(Source *s)
+{
+    size_t n;
+    if (s->format.count < 0) return OK;
+    if (s->count < s->format.count)
+        return fail(ERR_DATA,
+                    "%s: is truncated: its header (%s) promises %lld tokens, and there are %lld; "
+                    "fetch it again",
+                    s->in.path, s->format.name, (long long)s->format.count, (long long)s->count);
+    TRY(packed_read(&s->in, s->buffer, 1, &n));
+    if (n == 0) return OK;
+    return fail(ERR_DATA,
+                "%s: is longer than its header (%s) says, which promises %lld tokens; fetch it "
+                "again",
+                s->in.path, s->format.name, (long long)s->format.count);
+}
+
+/* Counts the tokens and finds the vocabulary where none is given. What the values are is judged
+ * before they are refused one by one, for the reason of all is the better message. */
 static Status source_survey(Source *s)
 {
-    int64_t below = s->vocab > 0 ? s->vocab : INT32_MAX, largest = 0, n;
-    for (;; s->count += n) {
-        TRY(source_read(s, INT64_MAX, &n));
-        if (n == 0) break;
-        TRY(packed_bound(&s->in, (s->count + n) * s->bytes));
+    const int64_t below = s->vocab > 0 ? s->vocab : INT32_MAX;
+    int64_t largest = 0, bad = -1, bad_token = 0, n = 0;
+    do {
+        TRY(source_read(s, s->format.count < 0 ? INT64_MAX : s->format.count - s->count, &n));
+        TRY(packed_bound(&s->in, s->format.offset + (s->count + n) * s->format.bytes));
         for (int64_t i = 0; i < n; ++i) {
-            int64_t v = token_at(s, i);
-            if (v >= below) return token_outside(s, s->count + i, v, below);
+            int64_t v = token_value(&s->format, s->buffer + i * s->format.bytes);
             if (v > largest) largest = v;
+            if (bad >= 0 || (v >= 0 && v < below)) continue;
+            bad = s->count + i;
+            bad_token = v;
         }
-    }
+        if (!s->text && !s->format.name) token_evidence_add(&s->evidence, &s->format, s->buffer, n);
+        s->count += n;
+    } while (n > 0);
+    TRY(source_end(s));
+    if (!s->text && !s->format.name)
+        TRY(token_evidence_judge(&s->evidence, &s->format, s->in.path, s->vocab > 0));
+    if (bad >= 0) return token_outside(s, bad, bad_token, below);
     if (s->vocab == 0) s->vocab = largest + 1;
     return OK;
 }
@@ -120,13 +159,24 @@ static herr_t put_contents(void *user, hid_t file)
     return good ? 0 : -1;
 }
 
-/* As they stand in the source: little-endian there, little-endian here. */
+/* Tokens of any width and byte order -> little-endian ones of p's width, which is no larger. */
+static void tokens_convert(const Source *s, const TokenPart *p, int64_t count)
+{
+    if (!s->format.big_endian && s->format.bytes == p->bytes) return;
+    uint8_t *to = s->buffer;
+    for (int64_t i = 0; i < count; ++i) {
+        int64_t v = token_value(&s->format, s->buffer + i * s->format.bytes);
+        for (int b = 0; b < p->bytes; ++b) *to++ = (uint8_t)(v >> 8 * b);
+    }
+}
+
 static Status part_copy(Source *s, const TokenPart *p)
 {
     for (int64_t at = 0, n; at < p->count; at += n) {
         TRY(source_read(s, p->count - at, &n));
         if (n == 0) return fail(ERR_IO, "%s: became shorter while it was read", s->in.path);
-        TRY(part_write(&p->part, s->buffer, n * s->bytes, p->offset + at * s->bytes));
+        tokens_convert(s, p, n);
+        TRY(part_write(&p->part, s->buffer, n * p->bytes, p->offset + at * p->bytes));
     }
     return OK;
 }
@@ -137,8 +187,8 @@ static Status parts_write(Source *s, TokenPart *part, int parts, const char *con
     Status st = OK;
     int made = 0;
     for (; st == OK && made < parts; made += st == OK)
-        st = part_new(&part[made].part, out[made], force, part[made].count * s->bytes, put_contents,
-                      &part[made]);
+        st = part_new(&part[made].part, out[made], force, part[made].count * part[made].bytes,
+                      put_contents, &part[made]);
     for (int i = 0; st == OK && i < parts; ++i) st = part_copy(s, &part[i]);
     for (int i = 0; i < made; ++i) {
         if (st == OK)
@@ -155,7 +205,7 @@ static Status parts_cut(const Source *s, TokenPart *part, int parts, double test
     part[0].count = parts > 1 ? (int64_t)((double)s->count * (1.0 - test_share)) : s->count;
     part[1].count = s->count - part[0].count;
     for (int i = 0; i < parts; ++i) {
-        part[i].bytes = s->bytes;
+        part[i].bytes = s->format.bytes < 4 ? s->format.bytes : 4;
         part[i].vocab = s->vocab;
         part[i].tokenizer = s->tokenizer;
         part[i].tokenizer_hash = s->tokenizer_hash;
@@ -177,14 +227,6 @@ static Status check_out(const char *const *out, const char *file, double test_sh
     return OK;
 }
 
-/* zlib need not know of an error then. */
-static Status source_rewind_fail(const Source *s)
-{
-    int code = errno;
-    TRY(packed_check(&s->in));
-    return fail(ERR_IO, "%s: cannot be read again: %s", s->in.path, strerror(code));
-}
-
 static Status import(Source *s, const char *const *out, double test_share, bool force)
 {
     TokenPart part[PARTS] = {0};
@@ -193,14 +235,14 @@ static Status import(Source *s, const char *const *out, double test_share, bool 
     TRY(source_open(s));
     TRY(source_survey(s));
     TRY(parts_cut(s, part, parts, test_share));
-    if (gzrewind(s->in.gz) != 0) return source_rewind_fail(s);
+    TRY(source_begin(s));
     return parts_write(s, part, parts, out, force);
 }
 
 Status data_import_text(const char *file, const char *out, const char *test_out, double test_share,
                         bool force)
 {
-    Source s = {.in.path = file, .bytes = 1, .vocab = 256};
+    Source s = {.in.path = file, .bits = 8, .text = true, .vocab = 256};
     Status st = import(&s, (const char *const[]){out, test_out}, test_share, force);
     source_close(&s);
     return st;
@@ -218,7 +260,8 @@ static Status encode_and_import(Tokenizer *t, const char *file, const TextTokens
         log_info("%s: %s of text are %lld tokens, %.1f MB/s", file,
                  text_bytes((double)made.text_bytes, size), (long long)made.tokens,
                  (double)made.text_bytes / 1e6 / (made.seconds + 1e-9));
-        Source s = {.in.path = encoded, .bytes = made.bits / 8, .vocab = tokenizer_vocab(t)};
+        Source s = {
+            .in.path = encoded, .bits = made.bits, .text = true, .vocab = tokenizer_vocab(t)};
         s.tokenizer = how->tokenizer;
         s.tokenizer_hash = tokenizer_hash(t);
         st = import(&s, out, test_share, force);
@@ -250,9 +293,9 @@ Status data_import_encoded(const char *file, const TextTokens *how, const char *
 Status data_import_tokens(const char *file, int bits, int64_t vocab, const char *out,
                           const char *test_out, double test_share, bool force)
 {
-    Source s = {.in.path = file, .bytes = bits / 8, .vocab = vocab};
-    if (bits != 16 && bits != 32)
-        return fail(ERR_USAGE, "tokens of %d bits: 16 and 32 can be read", bits);
+    Source s = {.in.path = file, .bits = bits, .vocab = vocab};
+    if (bits != 0 && bits != 16 && bits != 32 && bits != 64)
+        return fail(ERR_USAGE, "tokens of %d bits: 16, 32 and 64 can be read", bits);
     if (vocab < 0 || vocab > INT32_MAX)
         return fail(ERR_USAGE, "a vocabulary of %lld: at most %d can be used", (long long)vocab,
                     INT32_MAX);
@@ -267,7 +310,7 @@ typedef struct TokenOptions {
     const char *out, *test;
     double test_share;
     bool force;
-    /* tokens only: 0 is 16, 1 is 32 */
+    /* tokens only: 0 is auto, then 16, 32, 64 */
     int bits;
     /* tokens only */
     int64_t vocab;
@@ -306,8 +349,8 @@ static const Flag text_flags[] = {
 };
 static const Flag token_flags[] = {
     OUT_FLAG,
-    {"--bits", FLAG_FIELD(TokenOptions, bits), .value = "16|32", .required = true,
-     .help = "bits of a token in FILE"},
+    {"--bits", FLAG_FIELD(TokenOptions, bits), .value = "auto|16|32|64", .fallback = "auto",
+     .help = "bits of a token in FILE; auto: by its header"},
     {"--vocab", FLAG_FIELD(TokenOptions, vocab), .value = "V", .lo = 1, .hi = INT32_MAX,
      .help = "how many tokens there are; without it 1 + the largest"},
     TEST_FLAGS,
@@ -336,7 +379,7 @@ static Status run_tokens(int argc, char **argv, const void *options)
 {
     const TokenOptions *o = options;
     (void)argc;
-    return wrote(data_import_tokens(argv[0], 16 << o->bits, o->vocab, o->out, o->test,
+    return wrote(data_import_tokens(argv[0], o->bits ? 8 << o->bits : 0, o->vocab, o->out, o->test,
                                     o->test_share, o->force),
                  o);
 }
@@ -358,7 +401,9 @@ const Verb import_tokens = {
     .least = 1,
     .most = 1,
     .expects = "one file, and -o OUT",
-    .help = "a tokenizer's raw little-endian array (.gz too) to a data set of tokens",
+    .help = "a tokenizer's array of numbers (.gz too) to a data set of tokens",
+    .more = "NumPy's .npy files and llm.c's shards say in a header how wide their tokens are; of "
+            "numbers alone, in little-endian order, --bits says it.",
     VERB_FLAGS(TokenOptions, token_flags),
     .run = run_tokens,
 };

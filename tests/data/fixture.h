@@ -8,6 +8,7 @@
 #include "harness.h"
 
 #include <hdf5.h>
+#include <stdarg.h>
 #include <zlib.h>
 
 static char scratch[64];
@@ -157,6 +158,27 @@ static inline const char *images_small(const char *name, int n, int classes, boo
     mem_free(&x);
     mem_free(&y);
     return path;
+}
+
+/* `weft data import NAME ...`: the words and flags up to a NULL go through the importer's row. */
+static inline Status import_run(const char *name, ...)
+{
+    char *word[16], full[64];
+    int count = 0;
+    va_list words;
+    va_start(words, name);
+    while (count < 16 && (word[count] = va_arg(words, char *))) ++count;
+    va_end(words);
+    snprintf(full, sizeof full, "data import %s", name);
+    const Verb *const *importer = importers;
+    while (*importer && strcmp((*importer)->name, full) != 0) ++importer;
+    if (!*importer) return fail(ERR_BUG, "there is no importer %s", name);
+    void *options = mem_new((*importer)->options_bytes + 1);
+    Status status = verb_options_init(*importer, &count, word, options);
+    if (status == OK) status = (*importer)->run(count, word, options);
+    verb_options_fini(*importer, options);
+    mem_free(&options);
+    return status;
 }
 
 #endif

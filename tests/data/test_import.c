@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -389,7 +388,7 @@ static void tokens_bad(void)
     path = token_file("odd.u32", 32, 1000, 2);
     CHECK_FAILS(data_import_tokens(path, 32, 0, out, NULL, 0, false), ERR_DATA,
                 "tokens of 32 bits");
-    CHECK_FAILS(data_import_tokens(good, 8, 0, out, NULL, 0, false), ERR_USAGE, "16 and 32");
+    CHECK_FAILS(data_import_tokens(good, 8, 0, out, NULL, 0, false), ERR_USAGE, "16, 32 and 64");
     CHECK_FAILS(data_import_tokens(good, 16, -1, out, NULL, 0, false), ERR_USAGE, "vocabulary");
     int64_t first = 0;
     while (token(first, 16) < 40000) ++first;
@@ -407,29 +406,8 @@ static void tokens_bad(void)
     fclose(f);
     path = file_put("cut.u16", packed, n / 2);
     CHECK_FAILS(data_import_tokens(path, 16, 0, out, NULL, 0, false), ERR_DATA,
-                "cut.u16: is damaged");
+                "cut.u16: is truncated");
     CU_ASSERT_FALSE(exists(out) || part_exists(out) || exists(test) || part_exists(test));
-}
-
-/* `weft data import NAME ...`: the words and flags up to a NULL go through the importer's row. */
-static Status import_run(const char *name, ...)
-{
-    char *word[16], full[64];
-    int count = 0;
-    va_list words;
-    va_start(words, name);
-    while (count < 16 && (word[count] = va_arg(words, char *))) ++count;
-    va_end(words);
-    snprintf(full, sizeof full, "data import %s", name);
-    const Verb *const *importer = importers;
-    while (*importer && strcmp((*importer)->name, full) != 0) ++importer;
-    if (!*importer) return fail(ERR_BUG, "there is no importer %s", name);
-    void *options = mem_new((*importer)->options_bytes + 1);
-    Status status = verb_options_init(*importer, &count, word, options);
-    if (status == OK) status = (*importer)->run(count, word, options);
-    verb_options_fini(*importer, options);
-    mem_free(&options);
-    return status;
 }
 
 static void by_name(void)

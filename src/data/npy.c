@@ -1,0 +1,154 @@
+/* Reads the header of a .npy file: the magic and a version; the length of a text; the text, which is
+ * a literal of Python's, padded with blanks:
+ *
+ *     {'descr': '<u2', 'fortran_order': False, 'shape': (5000,), }
+ *
+ * Takes just this: three keys, each once, in any order. Nothing is evaluated. Refuses records and
+ * objects (lists as descr), other keys, sizes that cannot be counted, and bytes behind the brace
+ * other than blanks. */
+#include "npy.h"
+
+#include <string.h>
+
+static const char magic[] = "\x93NUMPY";
+
+enum { MAGIC_BYTES = 6, ELEMENT_MOST = 1 << 16 };
+
+/* The header's text as it is read. */
+typedef struct Text {
+    const char *path, *at, *end;
+} Text;
+
+bool npy_begins(const uint8_t *head, size_t bytes)
+{
+    return bytes >= MAGIC_BYTES && memcmp(head, magic, MAGIC_BYTES) == 0;
+}
+
+static Status npy_fail(const char *path, const char *why)
+{
+    return fail(ERR_DATA, "%s: its .npy header %s; save it again with numpy.save", path, why);
+}
+
+static void skip_blanks(Text *t)
+{
+    while (t->at < t->end && (*t->at == ' ' || *t->at == '\n')) ++t->at;
+}
+
+/* Takes `word`, and blanks before it, where it comes next. */
+static bool take(Text *t, const char *word)
+{
+    size_t length = strlen(word);
+    skip_blanks(t);
+    if ((size_t)(t->end - t->at) < length || memcmp(t->at, word, length) != 0) return false;
+    t->at += length;
+    return true;
+}
+
+/* A whole number, below 2^62. */
+static bool take_number(Text *t, int64_t *value)
+{
+    const char *begin = t->at;
+    for (*value = 0; t->at < t->end && *t->at >= '0' && *t->at <= '9'; ++t->at) {
+        if (*value >= INT64_C(1) << 58) return false;
+        *value = 10 * *value + (*t->at - '0');
+    }
+    return t->at > begin && (*begin != '0' || t->at == begin + 1);
+}
+
+/* 'BYTE-ORDER KIND BYTES', between quotes */
+static Status take_type(Text *t, NpyHeader *h)
+{
+    int64_t bytes;
+    if (!take(t, "'")) return npy_fail(t->path, "describes records or objects, not plain numbers");
+    if (t->end - t->at < 3 || !memchr("<>|", *t->at, 3))
+        return npy_fail(t->path, "has a type without a byte order");
+    char order = *t->at++;
+    h->kind = *t->at++;
+    if (!take_number(t, &bytes) || bytes < 1 || bytes > ELEMENT_MOST || !take(t, "'") ||
+        (order == '|' && bytes > 1 && memchr("uifcMmb", h->kind, 7)))
+        return npy_fail(t->path, "has a type that is not understood");
+    h->bytes = (int)bytes;
+    h->big_endian = order == '>';
+    return OK;
+}
+
+/* (5000,) or (50, 100) or () */
+static Status take_shape(Text *t, NpyHeader *h)
+{
+    bool comma = true;
+    if (!take(t, "(")) return npy_fail(t->path, "has no shape");
+    h->elements = 1;
+    while (!take(t, ")")) {
+        int64_t *dim = &h->dim[h->ndim];
+        if (!comma || h->ndim == NPY_DIMS || !take_number(t, dim) ||
+            __builtin_mul_overflow(h->elements, *dim, &h->elements))
+            return npy_fail(t->path, "has a shape that is not understood");
+        ++h->ndim;
+        comma = take(t, ",");
+    }
+    int64_t all;
+    bool tuple = h->ndim != 1 || comma;
+    if (tuple && !__builtin_mul_overflow(h->elements, (int64_t)h->bytes, &all)) return OK;
+    return npy_fail(t->path, "has a shape that is not understood");
+}
+
+enum { TYPE = 1, ORDER = 2, SHAPE = 4, ALL = 7 };
+
+/* One key and its value. The type has to be known before the shape, whose bytes are counted: it is
+ * one byte until then, and header_parse counts once more. */
+static Status take_entry(Text *t, NpyHeader *h, int *seen)
+{
+    int key = take(t, "'descr'")           ? TYPE
+              : take(t, "'fortran_order'") ? ORDER
+              : take(t, "'shape'")         ? SHAPE
+                                           : 0;
+    if (key == 0 || (*seen & key) || !take(t, ":"))
+        return npy_fail(t->path, "has other keys than descr, fortran_order and shape, each once");
+    *seen |= key;
+    skip_blanks(t);
+    if (key == TYPE) return take_type(t, h);
+    if (key == SHAPE) return take_shape(t, h);
+    h->fortran_order = take(t, "True");
+    return h->fortran_order || take(t, "False")
+               ? OK
+               : npy_fail(t->path, "has a fortran_order that is neither True nor False");
+}
+
+static Status header_parse(Text *t, NpyHeader *h)
+{
+    int seen = 0;
+    bool comma = true;
+    int64_t all;
+    if (!take(t, "{")) return npy_fail(t->path, "is no dictionary");
+    while (!take(t, "}")) {
+        if (!comma) return npy_fail(t->path, "is no dictionary");
+        TRY(take_entry(t, h, &seen));
+        comma = take(t, ",");
+    }
+    skip_blanks(t);
+    if (seen != ALL) return npy_fail(t->path, "lacks one of descr, fortran_order and shape");
+    if (t->at < t->end) return npy_fail(t->path, "has something behind its brace");
+    if (__builtin_mul_overflow(h->elements, (int64_t)h->bytes, &all))
+        return npy_fail(t->path, "has a shape that is not understood");
+    return OK;
+}
+
+Status npy_header_read(NpyHeader *header, const char *path, const uint8_t *head, size_t bytes)
+{
+    enum { SHORT_PREFIX = 10, LONG_PREFIX = 12 };
+    *header = (NpyHeader){.bytes = 1};
+    if (bytes < LONG_PREFIX || !npy_begins(head, bytes)) return npy_fail(path, "is truncated");
+    if (head[6] < 1 || head[6] > 3 || head[7] != 0)
+        return fail(ERR_DATA,
+                    "%s: is of .npy version %d.%d, and 1.0, 2.0 and 3.0 can be read; save it again "
+                    "with numpy.save",
+                    path, head[6], head[7]);
+    size_t prefix = head[6] == 1 ? SHORT_PREFIX : LONG_PREFIX, length = head[8] | head[9] << 8;
+    if (head[6] > 1) length |= (size_t)head[10] << 16 | (size_t)head[11] << 24;
+    if (prefix + length > NPY_HEAD_MOST)
+        return npy_fail(path, "is longer than 64 KB, as no array of numbers needs");
+    if (prefix + length > bytes) return npy_fail(path, "is truncated");
+    Text text = {path, (const char *)head + prefix, (const char *)head + prefix + length};
+    header->offset = (int64_t)(prefix + length);
+    return header_parse(&text, header);
+}

@@ -1,0 +1,27 @@
+/* The header of NumPy's .npy files (numpy.lib.format, versions 1.0, 2.0 and 3.0). */
+#ifndef WEFT_DATA_NPY_H
+#define WEFT_DATA_NPY_H
+
+#include "base.h"
+
+enum { NPY_DIMS = 8, NPY_HEAD_MOST = 1 << 16 };
+
+typedef struct NpyHeader {
+    /* bytes before the first element */
+    int64_t offset;
+    /* NumPy's letter of the type: 'u', 'i', 'f', 'b', ... */
+    char kind;
+    /* bytes of an element */
+    int bytes;
+    bool big_endian, fortran_order;
+    int ndim;
+    int64_t dim[NPY_DIMS], elements;
+} NpyHeader;
+
+/* Do these bytes begin a .npy file? */
+bool npy_begins(const uint8_t *head, size_t bytes);
+/* head: the first bytes of the file, NPY_HEAD_MOST of them or all. ERR_DATA, with the path: the
+ * header is damaged, or says more than it may. */
+Status npy_header_read(NpyHeader *header, const char *path, const uint8_t *head, size_t bytes);
+
+#endif
