@@ -230,12 +230,24 @@ Status checkpoint_print(const char *path, FILE *out, bool json);
 Status checkpoint_check(const char *path, FILE *out);
 Status checkpoint_diff(const char *a, const char *b, FILE *out, bool *equal);
 
-/* from: FILE.safetensors, or FILE.safetensors.index.json with its shards: whatever it holds as
- * parameters and running statistics at step 0, at out, which is replaced. Names and layouts are
- * those of the family that the names tell. *values: of parameters; *family: in words. ERR_NOINPUT,
- * ERR_IO; ERR_DATA: what the format does not allow, a tensor that is not of floats, a value that is
- * not finite. Not collective. */
-Status checkpoint_import(const char *from, const char *out, int64_t *values, const char **family);
+/* What is imported, and what came of it. */
+typedef struct CheckpointImport {
+    /* borrowed: FILE.safetensors, FILE.pth, or an .index.json with its shards; the checkpoint to
+     * write, which is replaced */
+    const char *from, *out;
+    /* borrowed: the group of tensors to take out of a .pth ("model"); NULL: the only or the
+     * obvious one */
+    const char *key;
+    /* result: how many values its parameters have */
+    int64_t values;
+    /* result: names and layouts in words; static */
+    const char *family;
+} CheckpointImport;
+/* Writes all parameters and running statistics of a file as a checkpoint of step 0. Names and
+ * layouts are those of the family that the names tell. ERR_NOINPUT, ERR_IO; ERR_DATA: what the
+ * format does not allow, a tensor that is not of floats, a value that is not finite. Not
+ * collective. */
+Status checkpoint_import(CheckpointImport *import);
 /* Parameters and running statistics of a checkpoint, verified, as F32 to a safetensors file, in the
  * names and layouts of its family. Not collective. */
 Status checkpoint_export(const char *from, const char *out, int *tensors, const char **family);

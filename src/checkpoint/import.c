@@ -2,7 +2,8 @@
  * (families.c); whether they fit a model is asked when a run takes them. */
 #include "families.h"
 #include "make.h"
-#include "safetensors.h"
+#include "prefix.h"
+#include "safe_set.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -246,19 +247,20 @@ static Status save(Import *m, const char *out)
     return checkpoint_make(out, &meta, &source);
 }
 
-Status checkpoint_import(const char *from, const char *out, int64_t *values, const char **family)
+Status checkpoint_import(CheckpointImport *import)
 {
     Import m = {0};
-    Status st = safe_open(&m.set, from);
+    Status st = safe_open(&m.set, import->from, import->key);
     if (st == OK) {
+        prefix_strip(&m.set);
         m.family = guess(&m.set);
-        *family = m.family->help;
+        import->family = m.family->help;
         st = prepare(&m);
     }
-    if (st == OK) st = save(&m, out);
-    *values = 0;
+    if (st == OK) st = save(&m, import->out);
+    import->values = 0;
     for (int i = 0; i < m.count; ++i) {
-        if (!strncmp(m.made[i].path, "/params/", 8)) *values += shape_count(m.made[i].shape);
+        if (!strncmp(m.made[i].path, "/params/", 8)) import->values += shape_count(m.made[i].shape);
         mem_free(&m.made[i].path);
     }
     mem_free(&m.made);

@@ -4,32 +4,34 @@
 #include "checkpoint.h"
 
 typedef struct ImportOptions {
-    const char *out;
+    const char *out, *key;
     bool force;
 } ImportOptions;
 
 static const Flag flags[] = {
     {"-o", FLAG_FIELD(ImportOptions, out), .value = "OUT", .required = true,
      .help = "the checkpoint to write"},
+    {"--key", FLAG_FIELD(ImportOptions, key), .value = "NAME",
+     .help =
+         "the entry of a .pth that holds the parameters, where it is not plain: model, ema, ..."},
     {"--force", FLAG_FIELD(ImportOptions, force), .help = "write over a file that is there"},
 };
 
 static Status run(int argc, char **argv, const void *options)
 {
     const ImportOptions *o = options;
-    int64_t values = 0;
-    const char *family = "";
+    CheckpointImport import = {.from = argv[0], .out = o->out, .key = o->key};
     (void)argc;
     TRY(file_free_place(o->out, o->force));
-    TRY(checkpoint_import(argv[0], o->out, &values, &family));
-    log_info("wrote %s: %lld parameters, names and layouts of %s", o->out, (long long)values,
-             family);
+    TRY(checkpoint_import(&import));
+    log_info("wrote %s: %lld parameters, names and layouts of %s", o->out, (long long)import.values,
+             import.family);
     return OK;
 }
 
 const Verb verb_ckpt_import = {
     .name = "ckpt import",
-    .words = "FILE.safetensors",
+    .words = "FILE.safetensors|FILE.pth",
     .least = 1,
     .most = 1,
     .expects = "a file of tensors, or the .index.json of several",

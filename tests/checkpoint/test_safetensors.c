@@ -38,7 +38,7 @@ static void refused(const char *header, size_t bytes, const char *why)
     static const char zeros[64];
     SafeSet set;
     put(header, strlen(header), zeros, bytes);
-    CHECK_FAILS(safe_open(&set, path), ERR_DATA, why);
+    CHECK_FAILS(safe_open(&set, path, NULL), ERR_DATA, why);
     safe_close(&set);
 }
 
@@ -106,15 +106,15 @@ static void bounds(void)
                                   bytes, 1);
         put(header, strlen(header), "", 0);
         if (bytes > 1024)
-            CHECK_FAILS(safe_open(&set, path), ERR_DATA, "longer than 1024 bytes");
+            CHECK_FAILS(safe_open(&set, path, NULL), ERR_DATA, "longer than 1024 bytes");
         else
-            CHECK_OK(safe_open(&set, path));
+            CHECK_OK(safe_open(&set, path, NULL));
         safe_close(&set);
         mem_free(&header);
     }
     char *name = fixture_path(folder, "x.index.json");
     fixture_write(name, index, sizeof index - 1);
-    CHECK_FAILS(safe_open(&set, name), ERR_DATA, "nested more than 16 deep");
+    CHECK_FAILS(safe_open(&set, name, NULL), ERR_DATA, "nested more than 16 deep");
     safe_close(&set);
     mem_free(&name);
     end();
@@ -125,21 +125,21 @@ static void lengths(void)
     SafeSet set;
     begin();
     put(A(""), 100000001, "12345678", 8);
-    CHECK_FAILS(safe_open(&set, path), ERR_DATA, "its header would have 100000001 bytes");
+    CHECK_FAILS(safe_open(&set, path, NULL), ERR_DATA, "its header would have 100000001 bytes");
     safe_close(&set);
     put(A(""), SIZE_MAX, "12345678", 8);
-    CHECK_FAILS(safe_open(&set, path), ERR_DATA, "its header would have");
+    CHECK_FAILS(safe_open(&set, path, NULL), ERR_DATA, "its header would have");
     safe_close(&set);
     put(A(""), 4000, "12345678", 8);
-    CHECK_FAILS(safe_open(&set, path), ERR_DATA, "its header would have");
+    CHECK_FAILS(safe_open(&set, path, NULL), ERR_DATA, "its header would have");
     safe_close(&set);
     FILE *file = fopen(path, "wb");
     if (file) fclose(file);
-    CHECK_FAILS(safe_open(&set, path), ERR_DATA, "too short");
+    CHECK_FAILS(safe_open(&set, path, NULL), ERR_DATA, "too short");
     safe_close(&set);
-    CHECK_FAILS(safe_open(&set, "none.safetensors"), ERR_NOINPUT, "none.safetensors");
+    CHECK_FAILS(safe_open(&set, "none.safetensors", NULL), ERR_NOINPUT, "none.safetensors");
     safe_close(&set);
-    CHECK_FAILS(safe_open(&set, folder), ERR_NOINPUT, "regular");
+    CHECK_FAILS(safe_open(&set, folder, NULL), ERR_NOINPUT, "regular");
     safe_close(&set);
     end();
 }
@@ -157,7 +157,7 @@ static void allowed(void)
     SafeSet set;
     begin();
     put(header, strlen(header), bytes, sizeof bytes);
-    CHECK_OK(safe_open(&set, path));
+    CHECK_OK(safe_open(&set, path, NULL));
     CU_ASSERT_EQUAL_FATAL(set.count, 3);
     CU_ASSERT_PTR_NULL(safe_find(&set, "w"));
     CU_ASSERT_PTR_NOT_NULL_FATAL(safe_find(&set, "a/b"));

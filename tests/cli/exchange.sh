@@ -3,6 +3,7 @@
 # family; a run begins with it; what is no such file is refused, and no file is lost.
 # usage: exchange.sh     (WEFT=build/weft)
 pictures=$PWD/tests/image/pictures
+golden=$PWD/tests/golden/pth
 . "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
 seq 1 3001 >text
@@ -85,6 +86,40 @@ check 64 '--softmax' "$WEFT" ckpt export $run -o no.safetensors --softmax
 check 65 'lacks ' "$WEFT" ckpt export net-back.h5 --onnx -o no.onnx --config gpt.yaml
 check 78 'tokens have no mean' "$WEFT" ckpt export gpt-back.h5 --onnx -o no.onnx --config gpt.yaml --normalize
 holds 'nothing is left of them' test ! -e no.onnx -a ! -e no.onnx.part
+
+# Files of torch.save: the same checkpoint as the same tensors as safetensors give, whatever stands around them.
+check 0 '' "$WEFT" ckpt import "$golden/net.safetensors" -o golden.h5
+tensors() { "$WEFT" ckpt info "$1" | grep -E '/(params|buffers)/'; }
+tensors golden.h5 >golden
+imported() { # FILE TEXT: the file's import says TEXT and has the golden tensors
+    rm -f pth.h5
+    check 0 "$2" "$WEFT" ckpt import "$1" -o pth.h5
+    holds "$1: the golden values" cmp golden <(tensors pth.h5)
+}
+imported "$golden/net.pth" ''
+imported "$golden/ddp.pth" "left out 'module.', with which every name begins"
+imported "$golden/compiled.pth" "left out 'module._orig_mod.', with which every name begins"
+imported "$golden/nested.pth" "took 'model' (9 tensors); also there, for --key: ema (9 tensors)"
+check 65 'choose one with --key: generator (9 tensors), discriminator (9 tensors)' "$WEFT" ckpt import "$golden/two.pth" -o none.h5
+check 64 'there is no such group of tensors; there are generator' "$WEFT" ckpt import "$golden/two.pth" -o none.h5 --key gen
+check 0 "took 'generator'" "$WEFT" ckpt import "$golden/two.pth" -o generator.h5 --key generator
+holds 'the generator is the golden net' cmp golden <(tensors generator.h5)
+check 64 '--key ema: a safetensors file has no groups' "$WEFT" ckpt import net.safetensors -o none.h5 --key ema
+cp "$golden/plain.pth" pytorch_model-00001-of-00002.bin
+cp "$golden/parameters.pth" pytorch_model-00002-of-00002.bin
+echo '{"metadata":{"total_size":1},"weight_map":{"a":"pytorch_model-00001-of-00002.bin","b":"pytorch_model-00001-of-00002.bin","embed":"pytorch_model-00002-of-00002.bin","head":"pytorch_model-00002-of-00002.bin","frozen":"pytorch_model-00002-of-00002.bin"}}' >pytorch_model.bin.index.json
+check 0 '24 parameters' "$WEFT" ckpt import pytorch_model.bin.index.json -o shards.h5
+check 65 'it names posix.system, which tensors do not need and weft does not run' "$WEFT" ckpt import "$golden/evil.pth" -o none.h5
+check 65 "torch.load('$golden/old.pth'" "$WEFT" ckpt import "$golden/old.pth" -o none.h5
+check 65 'tensor count (I64 3) is not of floats' "$WEFT" ckpt import "$golden/whole.pth" -o none.h5
+mkfifo pipe.pth
+check 66 'is not a regular file' timeout 20 "$WEFT" ckpt import pipe.pth -o none.h5
+# A prefix of any word goes, where a known model's names stand behind it; a safetensors header keeps its length.
+job tied '{name: llama, layers: 2, width: 32, heads: 4, kv_heads: 2, ffn: 64, context: 32, tied: true}'
+check 0 '' "$WEFT" ckpt export runs/tied/checkpoints/step-00000003.h5 -o tied.safetensors
+LC_ALL=C sed 's/"model\./"tutor./g' tied.safetensors >tutor.safetensors
+check 0 "left out 'tutor.', with which every name begins" "$WEFT" ckpt import tutor.safetensors -o tutor.h5
+holds 'the same tensors as in the run' cmp <(tensors tutor.h5) <(tensors runs/tied/checkpoints/step-00000003.h5)
 
 check 64 'net-back.h5: is already there' "$WEFT" ckpt import net.safetensors -o net-back.h5
 check 64 'gpt.safetensors: is already there' "$WEFT" ckpt export net-back.h5 -o gpt.safetensors

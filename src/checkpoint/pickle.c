@@ -1,0 +1,442 @@
+/* The machine of Python's pickles (PEP 307, 3154, 574), for what a state_dict needs:
+ *
+ *     bytes -> operation -> stack of values      marks: where a list of arguments began
+ *                              |                 memo:  values that come again, by number
+ *                              v
+ *                      the one that is left is the tree
+ *
+ * An operation that could run code has no function in `operations`. Every length is compared with
+ * what is left, and each operation takes memory in proportion to its own bytes. */
+#include "pickle_machine.h"
+
+#include <string.h>
+
+typedef struct Operation {
+    const char *name;
+    /* argument: for operations that differ in a number only; see the table */
+    Status (*run)(Machine *m, int argument);
+    int argument;
+} Operation;
+
+static Status op_skip(Machine *m, int bytes)
+{
+    const uint8_t *skipped;
+    return machine_bytes(m, (uint64_t)bytes, &skipped);
+}
+
+static Status op_proto(Machine *m, int unused)
+{
+    uint64_t version;
+    (void)unused;
+    TRY(machine_number(m, 1, &version));
+    return version <= 5 ? OK : machine_refuse(m, "a protocol later than 5");
+}
+
+static Status op_mark(Machine *m, int unused)
+{
+    (void)unused;
+    indices_push(&m->marks, m->stack.count);
+    return OK;
+}
+
+/* NONE, empty containers, BINFLOAT: a kind with no more to say. */
+static Status op_plain(Machine *m, int kind)
+{
+    PickleValue *value;
+    return machine_push(m, (PickleKind)kind, &value);
+}
+
+static Status op_float(Machine *m, int bytes)
+{
+    TRY(op_skip(m, bytes));
+    return op_plain(m, PICKLE_OTHER);
+}
+
+static Status op_bool(Machine *m, int truth)
+{
+    PickleValue *value;
+    TRY(machine_push(m, PICKLE_BOOL, &value));
+    value->whole = truth;
+    return OK;
+}
+
+/* BININT has a sign, its shorter forms have none. */
+static Status op_whole(Machine *m, int bytes)
+{
+    uint64_t number = 0;
+    PickleValue *value;
+    TRY(machine_number(m, bytes, &number));
+    TRY(machine_push(m, PICKLE_WHOLE, &value));
+    value->whole = bytes == 4 ? (int64_t)(int32_t)(uint32_t)number : (int64_t)number;
+    return OK;
+}
+
+/* LONG1 and LONG4: a two's complement number of so many bytes. */
+static Status op_long(Machine *m, int bytes_of_length)
+{
+    uint64_t length = 0;
+    const uint8_t *bytes = NULL;
+    PickleValue *value;
+    TRY(machine_number(m, bytes_of_length, &length));
+    TRY(machine_bytes(m, length, &bytes));
+    TRY(machine_push(m, length <= 8 ? PICKLE_WHOLE : PICKLE_OTHER, &value));
+    if (length == 0 || length > 8) return OK;
+    uint64_t number = bytes[length - 1] & 0x80 ? UINT64_MAX : 0;
+    for (int i = (int)length - 1; i >= 0; --i) number = number << 8 | bytes[i];
+    value->whole = (int64_t)number;
+    return OK;
+}
+
+/* Text and bytes of Python 2, whose texts were either. */
+static Status op_text(Machine *m, int bytes_of_length)
+{
+    uint64_t length = 0;
+    const uint8_t *bytes = NULL;
+    PickleValue *value;
+    TRY(machine_number(m, bytes_of_length, &length));
+    TRY(machine_bytes(m, length, &bytes));
+    TRY(machine_push(m, PICKLE_TEXT, &value));
+    value->text = (const char *)bytes;
+    value->bytes = (int64_t)length;
+    return OK;
+}
+
+static Status op_bytes(Machine *m, int bytes_of_length)
+{
+    uint64_t length = 0;
+    const uint8_t *bytes = NULL;
+    TRY(machine_number(m, bytes_of_length, &length));
+    TRY(machine_bytes(m, length, &bytes));
+    return op_plain(m, PICKLE_OTHER);
+}
+
+/* The stack's last `count` values as a tuple. */
+static Status push_tuple(Machine *m, int first)
+{
+    int count = m->stack.count - first;
+    int *item = count ? mem_new((size_t)count * sizeof *item) : NULL;
+    for (int i = 0; i < count; ++i) item[i] = m->stack.at[first + i];
+    m->stack.count = first;
+    PickleValue *value;
+    Status st = machine_push(m, PICKLE_TUPLE, &value);
+    if (st != OK) mem_free(&item);
+    if (st != OK) return st;
+    value->item = item;
+    value->count = value->room = count;
+    return OK;
+}
+
+static Status op_tuple(Machine *m, int count)
+{
+    if (machine_above_mark(m) < count) return machine_refuse(m, "an operation finds no value");
+    return push_tuple(m, m->stack.count - count);
+}
+
+static Status op_tuple_of_mark(Machine *m, int unused)
+{
+    int first = 0;
+    (void)unused;
+    TRY(machine_pop_mark(m, &first));
+    return push_tuple(m, first);
+}
+
+/* APPEND and SETITEM: one value, or a key and a value. */
+static Status op_add(Machine *m, int kind)
+{
+    int count = kind == PICKLE_DICT ? 2 : 1;
+    if (machine_above_mark(m) < count + 1) return machine_refuse(m, "an operation finds no value");
+    return machine_move(m, m->stack.count - count, (PickleKind)kind);
+}
+
+static Status op_add_all(Machine *m, int kind)
+{
+    int first = 0;
+    TRY(machine_pop_mark(m, &first));
+    return machine_move(m, first, (PickleKind)kind);
+}
+
+static Status op_pop(Machine *m, int unused)
+{
+    int value = 0;
+    (void)unused;
+    return machine_pop(m, &value);
+}
+
+static Status op_pop_mark(Machine *m, int unused)
+{
+    int first = 0;
+    (void)unused;
+    TRY(machine_pop_mark(m, &first));
+    m->stack.count = first;
+    return OK;
+}
+
+static Status remember(Machine *m, uint64_t number)
+{
+    if (machine_above_mark(m) < 1) return machine_refuse(m, "an operation finds no value");
+    if (number >= PICKLE_MEMO) return machine_refuse(m, "an absurd number of a memo");
+    while ((uint64_t)m->memo.count <= number) indices_push(&m->memo, -1);
+    m->memo.at[number] = m->stack.at[m->stack.count - 1];
+    return OK;
+}
+
+static Status op_put(Machine *m, int bytes)
+{
+    uint64_t number = 0;
+    TRY(machine_number(m, bytes, &number));
+    return remember(m, number);
+}
+
+static Status op_memoize(Machine *m, int unused)
+{
+    (void)unused;
+    return remember(m, (uint64_t)m->memo.count);
+}
+
+static Status op_get(Machine *m, int bytes)
+{
+    uint64_t number = 0;
+    TRY(machine_number(m, bytes, &number));
+    if (number >= (uint64_t)m->memo.count || m->memo.at[number] < 0)
+        return machine_refuse(m, "a memo that was never filled");
+    indices_push(&m->stack, m->memo.at[number]);
+    return OK;
+}
+
+/* ---- names and calls ---- */
+
+static Status push_name(Machine *m, const char *module, int64_t module_bytes, const char *leaf,
+                        int64_t leaf_bytes)
+{
+    char *full = mem_format("%.*s.%.*s", (int)(module_bytes < 200 ? module_bytes : 200), module,
+                            (int)(leaf_bytes < 200 ? leaf_bytes : 200), leaf);
+    const PickleName *name = m->pickle->names;
+    while (name->name && strcmp(name->name, full) != 0) ++name;
+    PickleValue *value = NULL;
+    Status st = OK;
+    if (name->name) {
+        st = machine_push(m, PICKLE_NAME, &value);
+        if (st == OK) value->name = name;
+    } else {
+        m->pickle->foreign = true;
+        st =
+            machine_refuse(m, "it names %s, which tensors do not need and weft does not run", full);
+    }
+    mem_free(&full);
+    return st;
+}
+
+static Status op_name(Machine *m, int unused)
+{
+    const char *module = NULL, *leaf = NULL;
+    int64_t module_bytes = 0, leaf_bytes = 0;
+    (void)unused;
+    TRY(machine_line(m, &module, &module_bytes));
+    TRY(machine_line(m, &leaf, &leaf_bytes));
+    return push_name(m, module, module_bytes, leaf, leaf_bytes);
+}
+
+static Status op_name_of_stack(Machine *m, int unused)
+{
+    int leaf = 0, module = 0;
+    (void)unused;
+    TRY(machine_pop(m, &leaf));
+    TRY(machine_pop(m, &module));
+    PickleValue l = *machine_value(m, leaf), w = *machine_value(m, module);
+    if (l.kind != PICKLE_TEXT || w.kind != PICKLE_TEXT)
+        return machine_refuse(m, "a name that is no text");
+    return push_name(m, w.text, w.bytes, l.text, l.bytes);
+}
+
+/* OrderedDict([(key, value), ...]) */
+static Status fill_dict(Machine *m, PickleValue *dict, const PickleValue *arguments)
+{
+    if (arguments->count == 0) return OK;
+    const PickleValue *list = machine_value(m, arguments->item[0]);
+    if (list->kind != PICKLE_LIST && list->kind != PICKLE_TUPLE) return OK;
+    m->copied += list->count;
+    if (m->copied > PICKLE_VALUES) return machine_refuse(m, "more values than a state_dict has");
+    for (int i = 0; i < list->count; ++i) {
+        const PickleValue *pair = machine_value(m, list->item[i]);
+        bool good = pair->kind == PICKLE_LIST || pair->kind == PICKLE_TUPLE;
+        if (!good || pair->count != 2) return machine_refuse(m, "a dictionary of other than pairs");
+        pickle_add_item(dict, pair->item[0]);
+        pickle_add_item(dict, pair->item[1]);
+    }
+    return OK;
+}
+
+/* REDUCE and NEWOBJ: a listed name and its arguments become what its row says. */
+static Status op_call(Machine *m, int unused)
+{
+    int arguments = 0, called = 0;
+    PickleValue *value;
+    (void)unused;
+    TRY(machine_pop(m, &arguments));
+    TRY(machine_pop(m, &called));
+    if (machine_value(m, called)->kind != PICKLE_NAME ||
+        machine_value(m, arguments)->kind != PICKLE_TUPLE)
+        return machine_refuse(m, "it calls what is no name");
+    const PickleName *name = machine_value(m, called)->name;
+    switch (name->role) {
+    case PICKLE_MAKES_DICT:
+        TRY(machine_push(m, PICKLE_DICT, &value));
+        return fill_dict(m, value, machine_value(m, arguments));
+    case PICKLE_MAKES_CALL:
+        TRY(machine_push(m, PICKLE_CALL, &value));
+        value->name = name;
+        pickle_add_item(value, arguments);
+        return OK;
+    case PICKLE_MAKES_OTHER:
+        return op_plain(m, PICKLE_OTHER);
+    }
+    return OK;
+}
+
+/* An object's attributes: a dictionary's are of no use (OrderedDict's _metadata), others are not
+ * looked into. */
+static Status op_build(Machine *m, int unused)
+{
+    int state;
+    (void)unused;
+    TRY(machine_pop(m, &state));
+    if (machine_above_mark(m) < 1) return machine_refuse(m, "an operation finds no value");
+    const PickleValue *object = machine_value(m, m->stack.at[m->stack.count - 1]);
+    if (object->kind == PICKLE_DICT || object->kind == PICKLE_OTHER) return OK;
+    return machine_refuse(m, "it gives attributes to what may have none");
+}
+
+static Status op_persistent(Machine *m, int unused)
+{
+    int identifier = 0;
+    PickleValue *value;
+    (void)unused;
+    TRY(machine_pop(m, &identifier));
+    TRY(machine_push(m, PICKLE_PERSISTENT, &value));
+    pickle_add_item(value, identifier);
+    return OK;
+}
+
+static Status op_stop(Machine *m, int unused)
+{
+    (void)unused;
+    if (m->stack.count != 1 || m->marks.count != 0)
+        return machine_refuse(m, "it ends with other than one value");
+    m->pickle->root = m->stack.at[0];
+    m->stopped = true;
+    return OK;
+}
+
+static const Operation operations[256] = {
+    [0x80] = {"PROTO", op_proto, 0},
+    [0x95] = {"FRAME", op_skip, 8},
+    ['('] = {"MARK", op_mark, 0},
+    ['N'] = {"NONE", op_plain, PICKLE_NONE},
+    ['}'] = {"EMPTY_DICT", op_plain, PICKLE_DICT},
+    [']'] = {"EMPTY_LIST", op_plain, PICKLE_LIST},
+    [')'] = {"EMPTY_TUPLE", op_plain, PICKLE_TUPLE},
+    [0x8f] = {"EMPTY_SET", op_plain, PICKLE_OTHER},
+    ['G'] = {"BINFLOAT", op_float, 8},
+    [0x88] = {"NEWTRUE", op_bool, 1},
+    [0x89] = {"NEWFALSE", op_bool, 0},
+    ['K'] = {"BININT1", op_whole, 1},
+    ['M'] = {"BININT2", op_whole, 2},
+    ['J'] = {"BININT", op_whole, 4},
+    [0x8a] = {"LONG1", op_long, 1},
+    [0x8b] = {"LONG4", op_long, 4},
+    ['X'] = {"BINUNICODE", op_text, 4},
+    [0x8c] = {"SHORT_BINUNICODE", op_text, 1},
+    [0x8d] = {"BINUNICODE8", op_text, 8},
+    ['T'] = {"BINSTRING", op_text, 4},
+    ['U'] = {"SHORT_BINSTRING", op_text, 1},
+    ['B'] = {"BINBYTES", op_bytes, 4},
+    ['C'] = {"SHORT_BINBYTES", op_bytes, 1},
+    [0x8e] = {"BINBYTES8", op_bytes, 8},
+    [0x96] = {"BYTEARRAY8", op_bytes, 8},
+    ['t'] = {"TUPLE", op_tuple_of_mark, 0},
+    [0x85] = {"TUPLE1", op_tuple, 1},
+    [0x86] = {"TUPLE2", op_tuple, 2},
+    [0x87] = {"TUPLE3", op_tuple, 3},
+    ['a'] = {"APPEND", op_add, PICKLE_LIST},
+    ['e'] = {"APPENDS", op_add_all, PICKLE_LIST},
+    ['s'] = {"SETITEM", op_add, PICKLE_DICT},
+    ['u'] = {"SETITEMS", op_add_all, PICKLE_DICT},
+    [0x90] = {"ADDITEMS", op_add_all, PICKLE_OTHER},
+    ['0'] = {"POP", op_pop, 0},
+    ['1'] = {"POP_MARK", op_pop_mark, 0},
+    ['q'] = {"BINPUT", op_put, 1},
+    ['r'] = {"LONG_BINPUT", op_put, 4},
+    [0x94] = {"MEMOIZE", op_memoize, 0},
+    ['h'] = {"BINGET", op_get, 1},
+    ['j'] = {"LONG_BINGET", op_get, 4},
+    ['c'] = {"GLOBAL", op_name, 0},
+    [0x93] = {"STACK_GLOBAL", op_name_of_stack, 0},
+    ['R'] = {"REDUCE", op_call, 0},
+    [0x81] = {"NEWOBJ", op_call, 0},
+    ['b'] = {"BUILD", op_build, 0},
+    ['Q'] = {"BINPERSID", op_persistent, 0},
+    ['.'] = {"STOP", op_stop, 0},
+    /* refused, by their names */
+    ['i'] = {"INST", NULL, 0},
+    ['o'] = {"OBJ", NULL, 0},
+    [0x92] = {"NEWOBJ_EX", NULL, 0},
+    [0x82] = {"EXT1", NULL, 0},
+    [0x83] = {"EXT2", NULL, 0},
+    [0x84] = {"EXT4", NULL, 0},
+    ['P'] = {"PERSID", NULL, 0},
+    ['2'] = {"DUP", NULL, 0},
+    ['d'] = {"DICT", NULL, 0},
+    ['l'] = {"LIST", NULL, 0},
+    ['I'] = {"INT", NULL, 0},
+    ['L'] = {"LONG", NULL, 0},
+    ['F'] = {"FLOAT", NULL, 0},
+    ['S'] = {"STRING", NULL, 0},
+    ['V'] = {"UNICODE", NULL, 0},
+    ['g'] = {"GET", NULL, 0},
+    ['p'] = {"PUT", NULL, 0},
+    [0x91] = {"FROZENSET", NULL, 0},
+    [0x97] = {"NEXT_BUFFER", NULL, 0},
+    [0x98] = {"READONLY_BUFFER", NULL, 0},
+};
+
+static Status run(Machine *m)
+{
+    while (!m->stopped) {
+        if (m->at == m->end) return machine_refuse(m, "it ends too early");
+        const Operation *o = &operations[*m->at];
+        if (!o->name) return machine_refuse(m, "no operation of a pickle");
+        if (!o->run) {
+            m->pickle->foreign = true;
+            return machine_refuse(m, "the operation %s, which no state_dict needs", o->name);
+        }
+        ++m->at;
+        TRY(o->run(m, o->argument));
+    }
+    return m->at == m->end ? OK : machine_refuse(m, "something follows its end");
+}
+
+Status pickle_read(Pickle *pickle, const char *path, const PickleName *names, const uint8_t *bytes,
+                   size_t length)
+{
+    *pickle = (Pickle){.path = path, .names = names};
+    Machine m = {.pickle = pickle, .begin = bytes, .at = bytes, .end = bytes + length};
+    Status st = run(&m);
+    mem_free(&m.stack.at);
+    mem_free(&m.marks.at);
+    mem_free(&m.memo.at);
+    return st;
+}
+
+void pickle_fini(Pickle *pickle)
+{
+    for (int i = 0; i < pickle->count; ++i) mem_free(&pickle->value[i].item);
+    mem_free(&pickle->value);
+    pickle->count = 0;
+}
+
+bool pickle_is_text(const PickleValue *value, const char *text)
+{
+    size_t bytes = strlen(text);
+    return value->kind == PICKLE_TEXT && value->bytes == (int64_t)bytes &&
+           !memcmp(value->text, text, bytes);
+}

@@ -1,0 +1,72 @@
+/* A pickle as a tree of values, without running anything: no object is made and nothing is called.
+ * A call stands in the tree as the name of what is called and its arguments, and only names that
+ * the caller lists may stand there. */
+#ifndef WEFT_CHECKPOINT_PICKLE_H
+#define WEFT_CHECKPOINT_PICKLE_H
+
+#include "base.h"
+
+/* Becomes of a call of a listed name: an ordered dictionary, a call in the tree, or a value that
+ * nobody looks into. */
+typedef enum PickleRole { PICKLE_MAKES_DICT = 1, PICKLE_MAKES_CALL, PICKLE_MAKES_OTHER } PickleRole;
+typedef struct PickleName {
+    /* "torch._utils._rebuild_tensor_v2" */
+    const char *name;
+    PickleRole role;
+    /* for the caller */
+    int tag;
+} PickleName;
+
+typedef enum PickleKind {
+    PICKLE_NONE,
+    PICKLE_BOOL,
+    PICKLE_WHOLE,
+    PICKLE_TEXT,
+    PICKLE_TUPLE,
+    PICKLE_LIST,
+    PICKLE_DICT,
+    PICKLE_NAME,
+    PICKLE_CALL,
+    PICKLE_PERSISTENT,
+    /* floats, bytes, sets, large numbers, objects that nobody looks into */
+    PICKLE_OTHER,
+} PickleKind;
+
+/* Values refer to others by their index in Pickle.value. */
+typedef struct PickleValue {
+    PickleKind kind;
+    /* TUPLE, LIST: its values; DICT: keys and values in turn; CALL: arguments (one TUPLE);
+     * PERSISTENT: its identifier. owned */
+    int count, room;
+    int *item;
+    /* WHOLE, BOOL */
+    int64_t whole;
+    /* TEXT: bytes of the pickle, without a zero behind them */
+    const char *text;
+    int64_t bytes;
+    /* NAME, CALL: the row of the caller's list */
+    const PickleName *name;
+} PickleValue;
+
+typedef struct Pickle {
+    /* borrowed; the last row's name is NULL */
+    const char *path;
+    const PickleName *names;
+    int count, room;
+    /* owned */
+    PickleValue *value;
+    int root;
+    /* It was refused for a name or an operation that could run code. */
+    bool foreign;
+} Pickle;
+
+/* Reads a whole pickle of protocol 2 to 5. ERR_DATA: an operation or a name that is not allowed, by
+ * name; what does not end, is nested wrongly, or has more than 2^22 values. bytes is borrowed until
+ * pickle_fini, which releases it in every case. */
+Status pickle_read(Pickle *pickle, const char *path, const PickleName *names, const uint8_t *bytes,
+                   size_t length);
+void pickle_fini(Pickle *pickle);
+/* Does a text have exactly these characters? */
+bool pickle_is_text(const PickleValue *value, const char *text);
+
+#endif

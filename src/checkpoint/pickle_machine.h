@@ -1,0 +1,49 @@
+/* The stack, marks and memo of the machine that reads a pickle, and the arguments behind its
+ * operations. For pickle.c alone. */
+#ifndef WEFT_CHECKPOINT_PICKLE_MACHINE_H
+#define WEFT_CHECKPOINT_PICKLE_MACHINE_H
+
+#include "pickle.h"
+
+enum { PICKLE_VALUES = 1 << 22, PICKLE_MEMO = 1 << 22 };
+
+/* A growing list of indices. */
+typedef struct Indices {
+    int count, room;
+    /* owned */
+    int *at;
+} Indices;
+void indices_push(Indices *list, int value);
+
+typedef struct Machine {
+    /* borrowed: the tree that grows; its bytes, and the next one */
+    Pickle *pickle;
+    const uint8_t *begin, *at, *end;
+    /* values by their index; a mark is a height of the stack */
+    Indices stack, marks, memo;
+    /* items that calls have copied so far */
+    int64_t copied;
+    bool stopped;
+} Machine;
+
+/* ERR_DATA, with the place. */
+Status machine_refuse(const Machine *m, const char *fmt, ...) BASE_PRINTF(2, 3);
+PickleValue *machine_value(const Machine *m, int i);
+/* Pushes a new value. The pointer holds until the next one. */
+Status machine_push(Machine *m, PickleKind kind, PickleValue **value);
+void pickle_add_item(PickleValue *value, int item);
+/* How many values stand above the last mark. */
+int machine_above_mark(const Machine *m);
+/* Takes the topmost value above the last mark. */
+Status machine_pop(Machine *m, int *value);
+/* Forgets the last mark; the values above it begin at *first of the stack. */
+Status machine_pop_mark(Machine *m, int *first);
+/* Moves the values from `first` of the stack on into the container below them. */
+Status machine_move(Machine *m, int first, PickleKind kind);
+
+/* Arguments behind an operation: bytes, a number without sign, a line. */
+Status machine_bytes(Machine *m, uint64_t count, const uint8_t **bytes);
+Status machine_number(Machine *m, int bytes, uint64_t *value);
+Status machine_line(Machine *m, const char **text, int64_t *bytes);
+
+#endif

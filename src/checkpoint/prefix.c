@@ -1,0 +1,77 @@
+/* One prefix before all names: DistributedDataParallel's "module.", torch.compile's "_orig_mod.",
+ * a Lightning module's "model.", or any word behind which a known model's names begin. */
+#include "prefix.h"
+
+#include <string.h>
+
+/* Names that only a model's outermost module has: behind the right prefix one of them is there. */
+static const char *const marks[] = {
+    "layer1.0.conv1.weight",     "features.0.0.weight", "embed_tokens.weight",
+    "model.embed_tokens.weight", "wte.weight",          "transformer.wte.weight"};
+static const char *const wrappers[] = {
+    "module.", "_orig_mod.", "_forward_module.", "_fsdp_wrapped_module.",
+    "model.",  "net.",       "network."};
+
+enum {
+    MARKS = (int)(sizeof marks / sizeof *marks),
+    WRAPPERS = (int)(sizeof wrappers / sizeof *wrappers)
+};
+
+/* Do all names begin with these bytes, and go on? */
+static bool all_begin(const SafeSet *set, const char *prefix, size_t bytes)
+{
+    for (int i = 0; i < set->count; ++i)
+        if (strncmp(set->tensor[i].name, prefix, bytes) != 0 || !set->tensor[i].name[bytes])
+            return false;
+    return set->count > 0;
+}
+
+/* Is a mark there, behind so many bytes of a name? */
+static bool marked(const SafeSet *set, size_t bytes)
+{
+    for (int i = 0; i < set->count; ++i)
+        for (int k = 0; k < MARKS; ++k)
+            if (!strcmp(set->tensor[i].name + bytes, marks[k])) return true;
+    return false;
+}
+
+/* Bytes of the prefix behind which a known model's names begin; 0: there is none. */
+static size_t known_prefix(const SafeSet *set)
+{
+    const char *first = set->tensor[0].name;
+    for (const char *dot = strchr(first, '.'); dot; dot = strchr(dot + 1, '.')) {
+        size_t bytes = (size_t)(dot - first) + 1;
+        if (!all_begin(set, first, bytes)) return 0;
+        if (marked(set, bytes)) return bytes;
+    }
+    return 0;
+}
+
+/* Bytes of all wrappers' words before all names. */
+static size_t wrappers_prefix(const SafeSet *set)
+{
+    const char *first = set->tensor[0].name;
+    size_t bytes = 0;
+    for (int i = 0; i < WRAPPERS; ++i) {
+        size_t more = strlen(wrappers[i]);
+        if (strncmp(first + bytes, wrappers[i], more) != 0 || !all_begin(set, first, bytes + more))
+            continue;
+        bytes += more;
+        i = -1;
+    }
+    return bytes;
+}
+
+void prefix_strip(SafeSet *set)
+{
+    if (set->count == 0 || marked(set, 0)) return;
+    size_t bytes = known_prefix(set);
+    if (bytes == 0) bytes = wrappers_prefix(set);
+    if (bytes == 0) return;
+    log_info("%s: left out '%.*s', with which every name begins", set->path, (int)bytes,
+             set->tensor[0].name);
+    for (int i = 0; i < set->count; ++i) {
+        char *name = set->tensor[i].name;
+        memmove(name, name + bytes, strlen(name + bytes) + 1);
+    }
+}

@@ -1,0 +1,289 @@
+/* The set of tensors that other programs' files hold: opening, shards, finding, and values as
+ * floats. Which format a file has its first bytes tell. */
+#include "safe_set.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SHARDS = 4096, INDEX_BYTES = 64 << 20 };
+
+const SafeFormat *const safe_formats[] = {&safe_format_torch, &safe_format_pickle,
+                                          &safe_format_safetensors};
+const int safe_format_count = (int)(sizeof safe_formats / sizeof *safe_formats);
+
+#define TYPE_ROW(name, bytes, floats) {#name, bytes, floats},
+static const struct {
+    const char *name;
+    int bytes;
+    bool floats;
+} types[] = {SAFE_TYPES(TYPE_ROW)};
+
+bool safe_is_float(const SafeTensor *t)
+{
+    return types[t->type].floats;
+}
+
+const char *safe_type_name(SafeType type)
+{
+    return types[type].name;
+}
+
+int safe_type_bytes(SafeType type)
+{
+    return types[type].bytes;
+}
+
+SafeType safe_type_find(const char *name)
+{
+    int type = 0;
+    while (type < SAFE_TYPE_COUNT && strcmp(types[type].name, name) != 0) ++type;
+    return (SafeType)type;
+}
+
+const char *safe_shape_text(const SafeTensor *t, char text[128])
+{
+    int used = 0;
+    *text = 0;
+    for (int i = 0; i < t->ndim && used < 100; ++i)
+        used += snprintf(text + used, (size_t)(128 - used), "%s%lld", i ? "x" : "",
+                         (long long)t->dim[i]);
+    return text;
+}
+
+SafeTensor *safe_new_tensor(SafeSet *set)
+{
+    if (set->count == SAFE_TENSORS) return NULL;
+    if ((set->count & (set->count - 1)) == 0) {
+        size_t room = set->count ? (size_t)set->count * 2 : 16;
+        set->tensor = mem_resize(set->tensor, room * sizeof *set->tensor);
+    }
+    SafeTensor *t = &set->tensor[set->count++];
+    *t = (SafeTensor){.file = set->files - 1};
+    return t;
+}
+
+Status safe_read_at(const SafeFile *file, void *to, int64_t bytes, int64_t at)
+{
+    for (char *p = to; bytes > 0;) {
+        ssize_t got = pread(file->fd, p, (size_t)bytes, (off_t)at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail(ERR_IO, "%s: reading failed: %s", file->path, strerror(errno));
+        if (got == 0) return fail(ERR_DATA, "%s: is truncated; fetch it again", file->path);
+        p += got, at += got, bytes -= got;
+    }
+    return OK;
+}
+
+/* No writer is waited for, where path is a pipe. */
+static Status open_file(SafeFile *file)
+{
+    struct stat st;
+    file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file->fd < 0 || fstat(file->fd, &st) != 0)
+        return fail(ERR_NOINPUT, "%s: cannot be opened: %s", file->path, strerror(errno));
+    if (!S_ISREG(st.st_mode)) return fail(ERR_NOINPUT, "%s: is not a regular file", file->path);
+    file->bytes = st.st_size;
+    return OK;
+}
+
+/* Takes path. */
+static Status add_file(SafeSet *set, char *path)
+{
+    uint8_t head[SAFE_HEAD];
+    set->file = mem_resize(set->file, (size_t)(set->files + 1) * sizeof *set->file);
+    SafeFile *file = &set->file[set->files++];
+    *file = (SafeFile){.path = path, .fd = -1};
+    TRY(open_file(file));
+    size_t bytes = file->bytes < SAFE_HEAD ? (size_t)file->bytes : SAFE_HEAD;
+    TRY(safe_read_at(file, head, (int64_t)bytes, 0));
+    int i = 0;
+    while (!safe_formats[i]->begins(head, bytes)) ++i;
+    return safe_formats[i]->add(set, file);
+}
+/* ---- shards ---- */
+
+static Status add_shard(SafeSet *set, const char *name)
+{
+    for (int i = 0; i < set->files; ++i) {
+        const char *slash = strrchr(set->file[i].path, '/');
+        if (!strcmp(slash ? slash + 1 : set->file[i].path, name)) return OK;
+    }
+    if (!*name || strchr(name, '/') || *name == '.')
+        return fail(ERR_DATA, "%s: '%s' is no plain name of a shard beside it", set->path, name);
+    if (set->files == SHARDS) return fail(ERR_DATA, "%s: more than %d shards", set->path, SHARDS);
+    char *copy = mem_text(set->path);
+    char *path = mem_format("%s/%s", dirname(copy), name);
+    mem_free(&copy);
+    return add_file(set, path);
+}
+
+/* {tensor: shard}. The shards' own headers say what they hold; how many must agree. */
+static Status scan_map(JsonScan *s, SafeSet *set, int *named)
+{
+    bool more;
+    TRY(json_scan_open(s, '{', &more));
+    while (more) {
+        char *name = NULL, *shard = NULL;
+        TRY(json_scan_key(s, &name));
+        mem_free(&name);
+        TRY(json_scan_text(s, &shard));
+        Status st = add_shard(set, shard);
+        mem_free(&shard);
+        TRY(st);
+        ++*named;
+        TRY(json_scan_more(s, '}', &more));
+    }
+    return OK;
+}
+
+static Status scan_index(JsonScan *s, SafeSet *set)
+{
+    bool more;
+    int named = 0;
+    TRY(json_scan_open(s, '{', &more));
+    while (more) {
+        char *key = NULL;
+        TRY(json_scan_key(s, &key));
+        bool map = strcmp(key, "weight_map") == 0;
+        mem_free(&key);
+        TRY(map ? scan_map(s, set, &named) : json_scan_skip(s));
+        TRY(json_scan_more(s, '}', &more));
+    }
+    TRY(json_scan_end(s));
+    if (named == set->count && named > 0) return OK;
+    return fail(ERR_DATA, "%s: names %d tensors, its shards hold %d", set->path, named, set->count);
+}
+
+static Status add_index(SafeSet *set)
+{
+    char *text = NULL;
+    size_t bytes;
+    TRY(file_text(set->path, INDEX_BYTES, &text, &bytes));
+    JsonScan scan = json_scan(set->path, text, bytes);
+    Status st = scan_index(&scan, set);
+    mem_free(&text);
+    return st;
+}
+
+/* ---- the set ---- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const SafeTensor *)a)->name, ((const SafeTensor *)b)->name);
+}
+
+static int name_of(const void *name, const void *tensor)
+{
+    return strcmp(name, ((const SafeTensor *)tensor)->name);
+}
+
+const SafeTensor *safe_find(const SafeSet *set, const char *name)
+{
+    if (set->count == 0) return NULL;
+    return bsearch(name, set->tensor, (size_t)set->count, sizeof *set->tensor, name_of);
+}
+
+Status safe_open(SafeSet *set, const char *path, const char *key)
+{
+    size_t length = strlen(path);
+    bool index = length > 5 && !strcmp(path + length - 5, ".json");
+    *set = (SafeSet){.path = path, .key = key};
+    TRY(index ? add_index(set) : add_file(set, mem_text(path)));
+    if (set->count == 0) return fail(ERR_DATA, "%s: holds no tensor", path);
+    qsort(set->tensor, (size_t)set->count, sizeof *set->tensor, by_name);
+    for (int i = 1; i < set->count; ++i)
+        if (!strcmp(set->tensor[i].name, set->tensor[i - 1].name))
+            return fail(ERR_DATA, "%s: holds tensor %s twice", path, set->tensor[i].name);
+    return OK;
+}
+
+void safe_close(SafeSet *set)
+{
+    for (int i = 0; i < set->count; ++i) mem_free(&set->tensor[i].name);
+    for (int i = 0; i < set->files; ++i) {
+        if (set->file[i].fd >= 0) close(set->file[i].fd);
+        mem_free(&set->file[i].path);
+    }
+    mem_free(&set->tensor);
+    mem_free(&set->file);
+    set->count = set->files = 0;
+}
+
+/* ---- values ---- */
+
+static float float_of_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* IEEE 754 binary16: 1, 5 and 10 bits. */
+static float float_of_half(uint16_t half)
+{
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31, rest = half & 1023;
+    if (exponent == 31) return float_of_bits(sign | 0x7f800000 | rest << 13);
+    if (exponent > 0) return float_of_bits(sign | (exponent + 112) << 23 | rest << 13);
+    float small = (float)rest * 0x1p-24f;
+    return sign ? -small : small;
+}
+
+static void widen(SafeType type, const void *from, float *to, int64_t n)
+{
+    const uint16_t *half = from;
+    const double *wide = from;
+    for (int64_t i = 0; i < n; ++i)
+        to[i] = type == SAFE_F16    ? float_of_half(half[i])
+                : type == SAFE_BF16 ? float_of_bits((uint32_t)half[i] << 16)
+                                    : (float)wide[i];
+}
+
+/* The n values from byte `at` on, one behind the other. */
+static Status read_floats(const SafeFile *file, SafeType type, int64_t at, int64_t n, float *to)
+{
+    enum { BLOCK = 1 << 16 };
+    int64_t each = types[type].bytes;
+    if (type == SAFE_F32) return safe_read_at(file, to, n * each, at);
+    void *block = mem_new((size_t)(BLOCK * each));
+    Status st = OK;
+    for (int64_t done = 0; st == OK && done < n; done += BLOCK) {
+        int64_t some = n - done < BLOCK ? n - done : BLOCK;
+        st = safe_read_at(file, block, some * each, at + done * each);
+        if (st == OK) widen(type, block, to + done, some);
+    }
+    mem_free(&block);
+    return st;
+}
+
+/* Row-major order out of a stretch of memory in which neighbours lie stride[d] apart. */
+static void gather(const SafeTensor *t, const float *span, float *plain)
+{
+    int64_t index[SAFE_DIMS] = {0}, at = 0;
+    for (int64_t i = 0; i < t->elements; ++i) {
+        plain[i] = span[at];
+        for (int d = t->ndim - 1; d >= 0; --d) {
+            at += t->stride[d];
+            if (++index[d] < t->dim[d]) break;
+            at -= t->stride[d] * t->dim[d];
+            index[d] = 0;
+        }
+    }
+}
+
+Status safe_read(const SafeSet *set, const SafeTensor *t, float *plain)
+{
+    const SafeFile *file = &set->file[t->file];
+    int64_t at = file->data + t->begin;
+    if (!t->strided) return read_floats(file, t->type, at, t->elements, plain);
+    int64_t n = (t->end - t->begin) / types[t->type].bytes;
+    float *span = mem_new((size_t)n * sizeof *span + 1);
+    Status st = read_floats(file, t->type, at, n, span);
+    if (st == OK) gather(t, span, plain);
+    mem_free(&span);
+    return st;
+}

@@ -1,0 +1,100 @@
+/* Tensors in other programs' files, read without running any code: one file, or the shards that an
+ * index names. Each format is one file and one row of safe_formats. No model is known here. */
+#ifndef WEFT_CHECKPOINT_SAFE_SET_H
+#define WEFT_CHECKPOINT_SAFE_SET_H
+
+#include "base.h"
+
+enum { SAFE_DIMS = 8, SAFE_TENSORS = 1 << 20, SAFE_NAME_BYTES = 1024 };
+/* kinds of values: name, bytes of one, can it be read as a float? */
+#define SAFE_TYPES(_)                                                                              \
+    _(BOOL, 1, false)                                                                              \
+    _(U8, 1, false)                                                                                \
+    _(I8, 1, false)                                                                                \
+    _(F8_E4M3, 1, false)                                                                           \
+    _(F8_E5M2, 1, false)                                                                           \
+    _(U16, 2, false)                                                                               \
+    _(I16, 2, false)                                                                               \
+    _(F16, 2, true)                                                                                \
+    _(BF16, 2, true)                                                                               \
+    _(U32, 4, false)                                                                               \
+    _(I32, 4, false)                                                                               \
+    _(F32, 4, true)                                                                                \
+    _(U64, 8, false)                                                                               \
+    _(I64, 8, false)                                                                               \
+    _(F64, 8, true)                                                                                \
+    _(C64, 8, false)
+#define SAFE_CONSTANT(name, bytes, floats) SAFE_##name,
+typedef enum SafeType { SAFE_TYPES(SAFE_CONSTANT) SAFE_TYPE_COUNT } SafeType;
+
+typedef struct SafeTensor {
+    /* owned */
+    char *name;
+    SafeType type;
+    int ndim;
+    int64_t dim[SAFE_DIMS], elements;
+    /* bytes of the file, counted from SafeFile.data: all values lie between them */
+    int64_t begin, end;
+    /* The values are not in row-major order without gaps: stride[d] elements lie between two
+     * neighbours along dimension d. */
+    bool strided;
+    int64_t stride[SAFE_DIMS];
+    /* index of its file in the set */
+    int file;
+} SafeTensor;
+typedef struct SafeFile {
+    /* owned */
+    char *path;
+    int fd;
+    /* where values begin, and how many bytes follow from there */
+    int64_t data, bytes;
+} SafeFile;
+typedef struct SafeSet {
+    /* borrowed: path as the user wrote it; which of a file's groups of tensors is read, NULL: the
+     * only or obvious one */
+    const char *path, *key;
+    int files, count;
+    /* owned, both; tensors sorted by name */
+    SafeFile *file;
+    SafeTensor *tensor;
+} SafeSet;
+
+/* One format of files. */
+typedef struct SafeFormat {
+    /* as people call it, and one line for a table of formats */
+    const char *name, *help;
+    /* Do these first bytes (at most SAFE_HEAD) begin such a file? */
+    bool (*begins)(const uint8_t *head, size_t bytes);
+    /* Adds the tensors of an open file, the last of the set's. ERR_DATA; ERR_IO. */
+    Status (*add)(SafeSet *set, SafeFile *file);
+} SafeFormat;
+enum { SAFE_HEAD = 512 };
+/* The first row that takes a file's first bytes reads it; the last row takes any. */
+extern const SafeFormat *const safe_formats[];
+extern const int safe_format_count;
+extern const SafeFormat safe_format_safetensors, safe_format_torch, safe_format_pickle;
+
+/* path: a file of one of the formats, or an .index.json with its shards beside it. key: see
+ * SafeSet. ERR_NOINPUT; ERR_IO; ERR_DATA for whatever the format does not allow, two tensors of one
+ * name, and what is out of bounds. Release with safe_close in every case. */
+Status safe_open(SafeSet *set, const char *path, const char *key);
+void safe_close(SafeSet *set);
+/* NULL: there is none of that name */
+const SafeTensor *safe_find(const SafeSet *set, const char *name);
+bool safe_is_float(const SafeTensor *tensor);
+const char *safe_type_name(SafeType type);
+int safe_type_bytes(SafeType type);
+/* The type of that name; SAFE_TYPE_COUNT: there is none. */
+SafeType safe_type_find(const char *name);
+/* "3x4"; "" of a single number */
+const char *safe_shape_text(const SafeTensor *tensor, char text[128]);
+/* All of it as floats, in row-major order; f16 and bf16 are widened, f64 rounded. plain: `elements`
+ * of them. ERR_IO. */
+Status safe_read(const SafeSet *set, const SafeTensor *tensor, float *plain);
+
+/* For formats: a new tensor of the set's last file, zeroed; NULL: the set has SAFE_TENSORS. Bytes
+ * `at` ... of a file; ERR_IO, ERR_DATA where it ends before. */
+SafeTensor *safe_new_tensor(SafeSet *set);
+Status safe_read_at(const SafeFile *file, void *to, int64_t bytes, int64_t at);
+
+#endif

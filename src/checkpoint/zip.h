@@ -1,0 +1,40 @@
+/* The directory of a zip file, as torch.save writes it: members that are stored, not compressed,
+ * and zip64. */
+#ifndef WEFT_CHECKPOINT_ZIP_H
+#define WEFT_CHECKPOINT_ZIP_H
+
+#include "safe_set.h"
+
+typedef struct ZipMember {
+    /* owned */
+    char *name;
+    /* its bytes in the file; crc: what they should add up to */
+    int64_t begin, bytes;
+    uint32_t crc;
+    /* compressed or encrypted: it cannot be read */
+    bool packed;
+    /* The bytes add up to crc. */
+    bool checked;
+} ZipMember;
+typedef struct Zip {
+    /* borrowed */
+    const SafeFile *file;
+    int count;
+    /* owned; sorted by name */
+    ZipMember *member;
+} Zip;
+
+/* Reads the directory and every member's own header. ERR_DATA: truncated, spanned; members that
+ * overlap, lie outside the file or have one name; more than 2^21 of them. Release with zip_close in
+ * every case. */
+Status zip_open(Zip *zip, const SafeFile *file);
+void zip_close(Zip *zip);
+/* NULL: there is none of that name */
+ZipMember *zip_find(const Zip *zip, const char *name);
+/* Compares the member's bytes with its checksum, once. ERR_DATA, also where it is packed;
+ * ERR_IO. */
+Status zip_check(const Zip *zip, ZipMember *member);
+/* All of a member's bytes, checked, if they are at most `most`. Owner of *bytes: the caller. */
+Status zip_read(const Zip *zip, ZipMember *member, int64_t most, uint8_t **bytes);
+
+#endif

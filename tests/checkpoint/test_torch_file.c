@@ -1,0 +1,250 @@
+/* Files of torch.save: their tensors have the values that PyTorch put there, however they lie in
+ * their storages; whatever could run code, or says more than the file holds, is refused
+ * (tests/golden/pth, made by tools/golden_pth.py). */
+#include "checkpoint/fixture.h"
+
+#include "checkpoint/safe_set.h"
+
+#include <math.h>
+
+static SafeSet set;
+
+/* Element i of tensor number p, as the tool has it. */
+static float value(int p, int64_t i)
+{
+    return (float)((7 * i + 3 * p) % 11 - 5) / 8;
+}
+
+static void open_golden(const char *leaf, const char *key)
+{
+    char *path = mem_format("tests/golden/pth/%s", leaf);
+    CHECK_OK(safe_open(&set, path, key));
+    set.path = leaf;
+    mem_free(&path);
+}
+
+/* Has the shape ("3x4") and, in row-major order, element index(i) of tensor number p. */
+static void has(const char *name, const char *shape, int p, int64_t (*index)(int64_t))
+{
+    char text[128];
+    const SafeTensor *t = safe_find(&set, name);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(t);
+    CU_ASSERT_STRING_EQUAL(safe_shape_text(t, text), shape);
+    float *plain = mem_new((size_t)t->elements * sizeof *plain);
+    CHECK_OK(safe_read(&set, t, plain));
+    for (int64_t i = 0; i < t->elements; ++i) CU_ASSERT_EQUAL(plain[i], value(p, index(i)));
+    mem_free(&plain);
+}
+
+static int64_t same(int64_t i)
+{
+    return i;
+}
+
+static void two_tensors(const char *leaf)
+{
+    open_golden(leaf, NULL);
+    CU_ASSERT_EQUAL(set.count, 2);
+    has("a", "2x3", 0, same);
+    has("b", "4", 1, same);
+    safe_close(&set);
+}
+
+static void plain(void)
+{
+    two_tensors("plain.pth");
+    /* protocol 4: frames, STACK_GLOBAL, MEMOIZE */
+    two_tensors("dict.pth");
+    two_tensors("zip64.pth");
+}
+
+/* ---- views ---- */
+
+/* base: 4 x 6 */
+static int64_t turned(int64_t i)
+{
+    return i % 4 * 6 + i / 4;
+}
+static int64_t row(int64_t i)
+{
+    return 12 + i;
+}
+static int64_t column(int64_t i)
+{
+    return 6 * i + 1;
+}
+/* rows 1 and 3, columns 0 and 3 */
+static int64_t step(int64_t i)
+{
+    return (1 + 2 * (i / 2)) * 6 + 3 * (i % 2);
+}
+static int64_t offset(int64_t i)
+{
+    return 6 + i;
+}
+/* 4 x 2 x 3 of 2 x 3 x 4 */
+static int64_t permuted(int64_t i)
+{
+    return i / 3 % 2 * 12 + i % 3 * 4 + i / 6;
+}
+static int64_t repeated(int64_t i)
+{
+    return i / 4;
+}
+static int64_t one(int64_t i)
+{
+    return 20 + i;
+}
+
+static void views(void)
+{
+    open_golden("views.pth", NULL);
+    CU_ASSERT_EQUAL(set.count, 10);
+    has("base", "4x6", 0, same);
+    has("turned", "6x4", 0, turned);
+    has("row", "6", 0, row);
+    has("column", "4", 0, column);
+    has("step", "2x2", 0, step);
+    has("offset", "3x6", 0, offset);
+    has("permuted", "4x2x3", 1, permuted);
+    has("repeated", "3x4", 2, repeated);
+    has("one", "1", 0, one);
+    /* the values of a 2x3x2x2 tensor do not depend on how they lie */
+    has("channels_last", "2x3x2x2", 3, same);
+    safe_close(&set);
+}
+
+/* 3 x 2 of 2 x 3 */
+static int64_t turned_types(int64_t i)
+{
+    return i % 2 * 3 + i / 2;
+}
+
+static void types(void)
+{
+    open_golden("types.pth", NULL);
+    has("half", "5", 0, same);
+    has("bf16", "5", 1, same);
+    has("double", "5", 2, same);
+    has("turned", "3x2", 3, turned_types);
+    safe_close(&set);
+    open_golden("parameters.pth", NULL);
+    CU_ASSERT_EQUAL(set.count, 3);
+    has("embed", "3x2", 4, same);
+    has("head", "3x2", 4, same);
+    has("frozen", "2", 5, same);
+    safe_close(&set);
+}
+
+/* ---- which group ---- */
+
+static void refused_with(const char *leaf, const char *key, Status status, const char *why)
+{
+    char *path = mem_format("tests/golden/pth/%s", leaf);
+    CHECK_FAILS(safe_open(&set, path, key), status, why);
+    safe_close(&set);
+    mem_free(&path);
+}
+
+static void groups(void)
+{
+    float zero[36];
+    open_golden("nested.pth", NULL);
+    CU_ASSERT_EQUAL(set.count, 9);
+    has("module.conv2d1.weight", "4x1x3x3", 0, same);
+    has("module.dense1.bias", "3", 7, same);
+    safe_close(&set);
+    open_golden("nested.pth", "ema");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(safe_find(&set, "conv2d1.weight"));
+    CHECK_OK(safe_read(&set, safe_find(&set, "conv2d1.weight"), zero));
+    for (int i = 0; i < 36; ++i) CU_ASSERT_EQUAL(zero[i], 0);
+    safe_close(&set);
+    refused_with("nested.pth", "modle", ERR_USAGE, "there are model (9 tensors), ema (9 tensors)");
+    refused_with("two.pth", NULL, ERR_DATA,
+                 "choose one with --key: generator (9 tensors), discriminator (9 tensors)");
+    open_golden("two.pth", "generator");
+    has("dense1.weight", "3x16", 6, same);
+    safe_close(&set);
+    refused_with("optimizer.pth", NULL, ERR_DATA, "optimizer_state (1 tensor)");
+    open_golden("optimizer.pth", "optimizer_state");
+    has("a", "2x3", 0, same);
+    safe_close(&set);
+}
+
+/* ---- refused ---- */
+
+static void hostile(void)
+{
+    static const char *const file[][2] = {
+        {"evil.pth", "it names posix.system"},
+        {"eval.pth", "it names __builtin__.eval"},
+        {"stack_global.pth", "it names posix.system"},
+        {"inst.pth", "the operation INST"},
+        {"object.pth", "it names __main__.Net"},
+        {"old.pth", "before 1.6"},
+        {"script.pth", "TorchScript"},
+        {"big_endian.pth", "byte order (big)"},
+        {"deflated.pth", "is compressed"},
+        {"lost_storage.pth", "tensor b has a storage that is not in the file"},
+        {"short_storage.pth", "its storage has 6 F32, and the file holds 20 bytes"},
+        {"beyond.pth", "tensor a reaches beyond the end of its storage"},
+        {"huge.pth", "tensor a reaches beyond the end of its storage"},
+        {"negative.pth", "tensor a has no good offset, size or strides"},
+        {"repeated.pth", "tensor a repeats the values of its storage"},
+        {"endless.pth", "it ends too early"},
+        {"no_value.pth", "other than one value"},
+        {"memo.pth", "a memo that was never filled"},
+        {"text.pth", "it ends too early"},
+        {"itself.pth", "holds no dictionary of tensors"},
+    };
+    for (size_t i = 0; i < sizeof file / sizeof *file; ++i)
+        refused_with(file[i][0], NULL, ERR_DATA, file[i][1]);
+    CU_ASSERT(access("weft-was-here", F_OK) != 0);
+}
+
+/* ---- damaged ---- */
+
+/* Is the file at path refused, or does it have plain.pth's values? */
+static bool refused_or_right(const char *path)
+{
+    float a[6];
+    bool good = true;
+    Status st = safe_open(&set, path, NULL);
+    const SafeTensor *t = st == OK ? safe_find(&set, "a") : NULL;
+    if (st == OK && t && t->elements == 6 && safe_read(&set, t, a) == OK)
+        for (int i = 0; i < 6; ++i) good = good && a[i] == value(0, i);
+    else
+        good = st == ERR_DATA || (st == OK && !t);
+    safe_close(&set);
+    return good;
+}
+
+static void damaged(void)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    const char *folder = fixture_folder();
+    char *path = fixture_path(folder, "x.pth");
+    CHECK_OK(file_text("tests/golden/pth/plain.pth", 1 << 20, &text, &bytes));
+    for (size_t n = 0; n < bytes; ++n) {
+        fixture_write(path, text, n);
+        CU_ASSERT_EQUAL(safe_open(&set, path, NULL), ERR_DATA);
+        safe_close(&set);
+    }
+    for (size_t i = 0; i < bytes; ++i)
+        for (int bit = 0; bit < 8; bit += 7) {
+            text[i] = (char)(text[i] ^ 1 << bit);
+            fixture_write(path, text, bytes);
+            CU_ASSERT(refused_or_right(path));
+            text[i] = (char)(text[i] ^ 1 << bit);
+        }
+    fixture_write(path, text, bytes);
+    CHECK_OK(safe_open(&set, path, NULL));
+    safe_close(&set);
+    mem_free(&text);
+    mem_free(&path);
+    fixture_clean(folder);
+}
+
+TEST_MAIN("torch_file", {"plain", plain}, {"views", views}, {"types", types}, {"groups", groups},
+          {"hostile", hostile}, {"damaged", damaged})
