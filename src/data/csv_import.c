@@ -3,14 +3,9 @@
  * kept, so files may be larger than memory; vocabularies are. Whatever depends on an order (the
  * numbers of words, sums) follows that of the blocks, so threads change no byte. */
 #include "csv.h"
+#include "moments.h"
 
-#include <math.h>
 #include <string.h>
-
-/* of one standardised column in one block */
-typedef struct Moments {
-    double count, mean, squares;
-} Moments;
 
 /* Records of files, block by block. */
 typedef struct Part {
@@ -45,35 +40,9 @@ typedef struct Survey {
 
 /* ---- the first pass ---- */
 
-static void moments_add(Moments *m, double shift, double x)
-{
-    double d = x - shift;
-    m->count += 1;
-    m->mean += d;
-    m->squares += d * d;
-}
-
-/* Sums about a shift -> the mean, and squares about it. */
-static void moments_settle(Moments *m, double shift)
-{
-    if (m->count == 0) return;
-    double d = m->mean / m->count;
-    m->squares -= d * m->mean;
-    m->mean = shift + d;
-}
-
-static void moments_join(Moments *m, const Moments *o)
-{
-    double n = m->count + o->count, d = o->mean - m->mean;
-    if (o->count == 0) return;
-    m->mean += d * o->count / n;
-    m->squares += o->squares + d * d * m->count * o->count / n;
-    m->count = n;
-}
-
 /* One value, for one column that sees it. */
 static Status survey_value(const Survey *s, const CsvReader *r, int at, const CsvColumn *c,
-                           CsvVocab *vocab, uint64_t where, Moments *moments, double *shift)
+                           CsvVocab *vocab, uint64_t where, Moments *moments)
 {
     const CsvValue *v = &r->value[at];
     double x;
@@ -82,19 +51,18 @@ static Status survey_value(const Survey *s, const CsvReader *r, int at, const Cs
         return csv_fail(r, v->text, at, "more than %d different values; use `hash`", INT32_MAX);
     if (c->type != CSV_NUMBER || !c->standard) return OK;
     TRY(csv_value_number(r, at, c, &x));
-    if (moments[c->slot].count == 0) shift[c->slot] = x;
-    moments_add(&moments[c->slot], shift[c->slot], x);
+    moments_add(&moments[c->slot], x);
     return OK;
 }
 
 static Status survey_record(const Survey *s, const CsvReader *r, CsvVocab *vocab, uint64_t where,
-                            Moments *moments, double *shift)
+                            Moments *moments)
 {
     const CsvColumn *column = s->import->schema->column;
     const CsvFile *file = &r->input->file[r->block->file];
     for (int i = 0; i < file->width; ++i)
         for (int k = file->column[i]; k >= 0; k = column[k].also)
-            TRY(survey_value(s, r, i, &column[k], vocab, where, moments, shift));
+            TRY(survey_value(s, r, i, &column[k], vocab, where, moments));
     return OK;
 }
 
@@ -130,24 +98,20 @@ static Status survey_block(void *user, int worker, CsvBlock *b)
     int64_t rows = 0, first = s->until < INT64_MAX ? s->part->row[b->number] : 0;
     CsvVocab *vocab = im->is.vocab + (int64_t)worker * im->schema->categories;
     Moments *moments = mem_new((size_t)(numbers + 1) * sizeof *moments);
-    double *shift = mem_new((size_t)(numbers + 1) * sizeof *shift);
     CsvReader r;
     bool got = true;
     Status st = csv_reader_begin(&r, &s->part->input, b);
     if (st == OK && s->count_only && csv_count(&r, &rows)) got = false;
     while (st == OK && got && (st = csv_next(&r, &got)) == OK && got) {
         if (!s->count_only && first + rows < s->until)
-            st = survey_record(s, &r, vocab, (uint64_t)b->number << 32 | (uint64_t)rows, moments,
-                               shift);
+            st = survey_record(s, &r, vocab, (uint64_t)b->number << 32 | (uint64_t)rows, moments);
         ++rows;
     }
     csv_reader_fini(&r);
-    for (int i = 0; i < numbers; ++i) moments_settle(&moments[i], shift[i]);
     pthread_mutex_lock(&im->lock);
     if (st == OK) survey_note(s, b, rows, moments);
     pthread_mutex_unlock(&im->lock);
     mem_free(&moments);
-    mem_free(&shift);
     return st;
 }
 
@@ -205,10 +169,8 @@ static void means_settle(Import *im)
         Moments all = {0};
         for (int64_t b = 0; c->standard && b < p->blocks; ++b)
             moments_join(&all, &p->moments[b * s->numbers + c->slot]);
-        double variance = all.count > 0 ? all.squares / all.count : 0;
-        im->is.mean[c->slot] = all.mean;
-        /* a constant column becomes 0 */
-        im->is.deviation[c->slot] = variance > 1e-12 * all.mean * all.mean ? sqrt(variance) : 1;
+        im->is.mean[c->slot] = moments_mean(&all);
+        im->is.deviation[c->slot] = moments_deviation(&all);
     }
 }
 

@@ -78,13 +78,17 @@ void pixel_sums(const uint8_t *from, int64_t pixels, int step, uint64_t *sum, ui
     }
 }
 
+__extension__ typedef unsigned __int128 Wide;
+
 void pixel_stats(uint64_t sum, uint64_t squares, int64_t pixels, float *mean, float *std)
 {
     *mean = *std = 0;
     if (pixels == 0) return;
-    double n = (double)pixels, m = (double)sum / n, variance = (double)squares / n - m * m;
-    *mean = (float)(m / 255.0);
-    *std = variance > 1e-6 ? (float)(sqrt(variance) / 255.0) : 1.0f;
+    double n = (double)pixels;
+    /* n^2 times the variance, exact in 128 bits: 0 for a constant channel alone */
+    Wide spread = (Wide)pixels * squares - (Wide)sum * sum;
+    *mean = (float)((double)sum / n / 255.0);
+    *std = spread > 0 ? (float)(sqrt((double)spread) / n / 255.0) : 1.0f;
 }
 
 Status image_writer_add(ImageWriter *writer, const uint8_t *images, const int32_t *labels,

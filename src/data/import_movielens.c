@@ -4,6 +4,7 @@
  * would tell the future. In a folder u.user and u.item tell more, if they are there: a user's age,
  * gender and occupation, and a film's genres, of which it may have several. */
 #include "csv.h"
+#include "moments.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -245,15 +246,13 @@ static double age_of(const Movies *m, const Rating *r)
 /* Over the training ratings of users whose age is known. */
 static void age_settle(Movies *m, int64_t rows)
 {
-    double sum = 0, squares = 0, n = 0;
+    Moments age = {0};
     for (int64_t i = 0; m->has_users && i < rows; ++i) {
-        double age = m->user[m->rating[i].user].age;
-        if (isnan(age)) continue;
-        sum += age, squares += age * age, n += 1;
+        double years = m->user[m->rating[i].user].age;
+        if (!isnan(years)) moments_add(&age, years);
     }
-    m->mean = n > 0 ? sum / n : 0;
-    double variance = n > 0 ? squares / n - m->mean * m->mean : 0;
-    m->deviation = variance > 1e-9 ? sqrt(variance) : 1;
+    m->mean = moments_mean(&age);
+    m->deviation = moments_deviation(&age);
 }
 
 /* ids of a rating behind those that are there; ends: of its fields. Returns how many there are. */

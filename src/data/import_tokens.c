@@ -1,10 +1,10 @@
 /* Imports tokens: a text's bytes, or an array of numbers as other tokenizers leave it, with a
  * header that is known (token_file.h) or without one, plain or .gz. The file is read twice, in
  * pieces, so that it may be larger than memory: once to count it and find the largest token, once
- * to copy. The end may go to a second file, for evaluation. Refuses files of other kinds, numbers that are not
- * what they are read as, tokens outside the vocabulary, a size that is no whole number of tokens or
- * not the header's, and parts too short for one token and the one after it. A text for a tokenizer
- * becomes such an array first, OUT.tokens.part. */
+ * to copy. The end may go to a second file, for evaluation. Refuses files of other kinds, numbers
+ * that are not what they are read as, tokens outside the vocabulary, a size that is no whole number
+ * of tokens or not the header's, and parts too short for one token and the one after it. A text for
+ * a tokenizer becomes such an array first, OUT.tokens.part. */
 #include "data_private.h"
 #include "encode_text.h"
 #include "token_file.h"

@@ -1,5 +1,5 @@
-/* Reads the header of a .npy file: the magic and a version; the length of a text; the text, which is
- * a literal of Python's, padded with blanks:
+/* Reads the header of a .npy file: the magic and a version; the length of a text; the text, which
+ * is a literal of Python's, padded with blanks:
  *
  *     {'descr': '<u2', 'fortran_order': False, 'shape': (5000,), }
  *

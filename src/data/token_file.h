@@ -17,8 +17,8 @@ typedef struct TokenFormat {
 
 enum { TOKEN_HEAD_MOST = 1 << 16 };
 
-/* ERR_DATA: these bytes begin a file of a known kind that holds something other than text or tokens.
- * head: the first bytes of it, TOKEN_HEAD_MOST or all; size: of the file. */
+/* ERR_DATA: these bytes begin a file of a known kind that holds something other than text or
+ * tokens. head: the first bytes of it, TOKEN_HEAD_MOST or all; size: of the file. */
 Status token_file_foreign(const char *path, const uint8_t *head, size_t bytes, int64_t size);
 /* By its header, which must agree with bits; without one, by bits: 16, 32 or 64, 0: not said.
  * ERR_DATA, ERR_USAGE. */

@@ -1,0 +1,87 @@
+/* Sums of x - shift and of its square, in pairs of doubles (Dekker 1971; the sum of two doubles and
+ * its error: Knuth, TAOCP 2, 4.2.2). The square of the mean is taken from the mean of squares,
+ * which loses digits where the mean is larger than the deviation: shift is one of the values, so
+ * its square is at most n times the variance, and a pair has digits to spare. */
+#include "moments.h"
+
+#include <math.h>
+
+/* high is the rounded sum, low what that lacks; |a| >= |b|, or a is 0. */
+static Pair pair_of_ordered(double a, double b)
+{
+    double high = a + b;
+    return (Pair){high, b - (high - a)};
+}
+
+static Pair pair_of_sum(double a, double b)
+{
+    double high = a + b, back = high - a;
+    return (Pair){high, (a - (high - back)) + (b - back)};
+}
+
+static Pair pair_add(Pair a, Pair b)
+{
+    Pair high = pair_of_sum(a.high, b.high), low = pair_of_sum(a.low, b.low);
+    high = pair_of_ordered(high.high, high.low + low.high);
+    return pair_of_ordered(high.high, high.low + low.low);
+}
+
+static Pair pair_multiply(Pair a, Pair b)
+{
+    double high = a.high * b.high, low = fma(a.high, b.high, -high);
+    return pair_of_ordered(high, low + (a.high * b.low + a.low * b.high));
+}
+
+static Pair pair_divide(Pair a, double b)
+{
+    double first = a.high / b;
+    Pair back = pair_multiply((Pair){-first, 0}, (Pair){b, 0}), rest = pair_add(a, back);
+    return pair_of_ordered(first, (rest.high + rest.low) / b);
+}
+
+void moments_add(Moments *m, double x)
+{
+    if (m->count == 0) m->shift = m->least = m->most = x;
+    Pair d = pair_of_sum(x, -m->shift);
+    m->count += 1;
+    m->least = fmin(m->least, x);
+    m->most = fmax(m->most, x);
+    m->sum = pair_add(m->sum, d);
+    m->squares = pair_add(m->squares, pair_multiply(d, d));
+}
+
+/* Sum of (x - s)^2 from that of (x - t)^2, with d = t - s: + 2 d sum of (x - t) + n d^2. */
+void moments_join(Moments *m, const Moments *other)
+{
+    if (other->count == 0) return;
+    if (m->count == 0) {
+        *m = *other;
+        return;
+    }
+    Pair n = {other->count, 0}, d = pair_of_sum(other->shift, -m->shift);
+    Pair moved = pair_multiply(n, d), twice = {2 * other->sum.high, 2 * other->sum.low};
+    m->squares = pair_add(m->squares, other->squares);
+    m->squares = pair_add(m->squares, pair_multiply(d, pair_add(twice, moved)));
+    m->sum = pair_add(m->sum, pair_add(other->sum, moved));
+    m->count += other->count;
+    m->least = fmin(m->least, other->least);
+    m->most = fmax(m->most, other->most);
+}
+
+double moments_mean(const Moments *m)
+{
+    if (m->count == 0) return 0;
+    Pair mean = pair_divide(m->sum, m->count);
+    mean = pair_add((Pair){m->shift, 0}, mean);
+    return mean.high + mean.low;
+}
+
+double moments_deviation(const Moments *m)
+{
+    if (m->count == 0 || m->least == m->most) return 1;
+    Pair mean = pair_divide(m->sum, m->count), squares = pair_divide(m->squares, m->count);
+    Pair square = pair_multiply(mean, mean);
+    Pair variance = pair_add(squares, (Pair){-square.high, -square.low});
+    /* squares of differences below 1e-154 are no doubles any more */
+    return variance.high > 0 ? sqrt(variance.high + variance.low) : 1;
+}
