@@ -1,7 +1,8 @@
 /* checkpoint: one HDF5 file per checkpoint that any HDF5 tool reads and any grid loads.
  * /params/<name>, /optim/<slot>/<name>, /buffers/<name>: whole tensors, fp32, in the model's own
  * order; each with an attribute xxh64. Root attributes: format="weft-checkpoint", version, step,
- * epoch, seed, data_step (step within the epoch), config (the resolved text), weft (version),
+ * epoch, data_step and epoch_samples (steps and samples within the epoch), seed, config (the
+ * resolved text), weft (version),
  * best_metric; data_train and data_test (what the data sets held); of fp16 loss_scale,
  * loss_scale_good and skipped; losses (of the last good steps); what evaluations and a hook have
  * left; what a sample is, and the names of classes. Written as NAME.<unique>.part, synced, read
@@ -32,10 +33,13 @@ typedef struct CheckpointInput {
     int64_t turned, bicubic;
 } CheckpointInput;
 typedef struct CheckpointMeta {
-    /* steps done; a run resumes there */
+    /* steps done */
     int64_t step;
-    /* for information: epochs done, and steps of the next one */
-    int64_t epoch, data_step;
+    /* epochs done, and steps and samples of the next one: a run resumes there */
+    int64_t epoch, data_step, epoch_samples;
+    /* samples of an epoch; train.batch of the last step, and of the first one, whose steps the
+     * learning rate's curve counts. 0, all: a file of before these were kept */
+    int64_t samples, batch, schedule_batch;
     int64_t seed;
     /* NaN: none yet */
     double best_metric;

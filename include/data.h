@@ -308,10 +308,12 @@ typedef struct LoaderPlan {
     Backend *backend;
     /* threads; 0: one */
     int workers;
+    /* training, added to the positions of the first epoch: earlier steps had another batch size */
+    int64_t shift;
 } LoaderPlan;
 /* Threads that run ahead; what they give does not depend on how many they are. Position of micro m,
- * row r in step s: s*batch + m*micro_batch + r; positions >= n are padding. An epoch has
- * ceil(n/batch) steps. Training goes on into the next epoch for ever. */
+ * row r in step s: s*batch + m*micro_batch + r (+ shift in the first epoch); positions >= n are
+ * padding. An epoch has ceil(n/batch) steps. Training goes on into the next epoch for ever. */
 typedef struct Loader Loader;
 /* Threads that a loader of this set takes in a rank of so many cores: data.workers, or its
  * default. */

@@ -304,13 +304,20 @@ typedef struct LrState {
 LrState lr_state(void);
 /* optim.lr as it is now */
 double lr_base(const Config *config, const LrState *state);
-/* Where a run stands: the step, 0-based, out of steps; for curves and warm-ups given in epochs. */
+/* Where a run stands. Whole numbers unless the batch size was changed on the way. */
 typedef struct LrSteps {
-    int64_t step, steps, steps_per_epoch;
+    /* the step, 0-based, out of steps */
+    double step, steps;
+    int64_t steps_per_epoch;
+    /* step + data_ahead is the place in the data, of which steps_per_epoch are an epoch */
+    double data_ahead;
 } LrSteps;
 /* Learning rate of that step. Warm-up rises linearly, (step+1)/warmup; the curve runs over what is
  * left. A pure function. */
 double lr_at(const Config *config, const LrState *state, const LrSteps *of);
+/* What the rate does where a run is made longer or shorter, in words: "the cosine stretches to the
+ * new end". Borrowed. */
+const char *lr_longer_text(const Config *config);
 /* Does the rate depend on evaluations? */
 bool lr_by_evaluations(const Config *config);
 /* An evaluation after at->step steps gave that value, of which more (rises) or less is better.

@@ -84,12 +84,21 @@ static bool put_ids(hid_t root, const DataIds *ids)
     return !known || attr_put_array(root, "data_ids", value, 3);
 }
 
+/* How far the epoch is, counted in samples. */
+static bool put_position(hid_t root, const CheckpointMeta *meta)
+{
+    return meta->batch == 0 || (attr_put_int(root, "epoch_samples", meta->epoch_samples) &&
+                                attr_put_int(root, "samples", meta->samples) &&
+                                attr_put_int(root, "batch", meta->batch) &&
+                                attr_put_int(root, "schedule_batch", meta->schedule_batch));
+}
+
 bool meta_put(hid_t root, const CheckpointMeta *meta)
 {
     return attr_put_text(root, "format", CHECKPOINT_FORMAT_NAME) &&
            attr_put_int(root, "version", CHECKPOINT_FORMAT) &&
            attr_put_int(root, "step", meta->step) && attr_put_int(root, "epoch", meta->epoch) &&
-           attr_put_int(root, "data_step", meta->data_step) &&
+           attr_put_int(root, "data_step", meta->data_step) && put_position(root, meta) &&
            attr_put_int(root, "seed", meta->seed) &&
            attr_put_real(root, "best_metric", meta->best_metric) &&
            put_known(root, "best_metric_of", meta->best_of) && put_scale(root, meta) &&
@@ -202,6 +211,26 @@ static void read_ids(hid_t root, DataIds *ids)
     *ids = (DataIds){(uint64_t)value[0], (uint64_t)value[1], (uint64_t)value[2]};
 }
 
+/* The attribute that is missing or cannot be, or NULL. */
+static const char *get_position(hid_t root, CheckpointMeta *meta)
+{
+    if (H5Aexists(root, "batch") <= 0) return NULL;
+    const struct {
+        const char *name;
+        int64_t *value, least;
+    } row[] = {{"batch", &meta->batch, 1},
+               {"schedule_batch", &meta->schedule_batch, 1},
+               {"samples", &meta->samples, 1},
+               {"epoch_samples", &meta->epoch_samples, 0}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; ++i)
+        if (!attr_int(root, row[i].name, row[i].value) || *row[i].value < row[i].least)
+            return row[i].name;
+    if (meta->epoch_samples >= meta->samples) return "epoch_samples";
+    if (meta->epoch < 0 || meta->epoch > meta->step) return "epoch";
+    bool within = meta->data_step > 0 && meta->data_step <= meta->step;
+    return within == (meta->epoch_samples > 0) && meta->data_step >= 0 ? NULL : "data_step";
+}
+
 Status meta_get(hid_t root, const char *path, CheckpointMeta *meta)
 {
     *meta = (CheckpointMeta){.best_metric = NAN, .lr = lr_state(), .stop_best = NAN};
@@ -216,6 +245,7 @@ Status meta_get(hid_t root, const char *path, CheckpointMeta *meta)
     for (size_t i = 0; i < sizeof whole / sizeof *whole && !missing; ++i)
         if (!attr_int(root, whole[i].name, whole[i].value)) missing = whole[i].name;
     if (!missing && meta->step < 0) missing = "step";
+    if (!missing) missing = get_position(root, meta);
     if (!missing && !attr_real(root, "best_metric", &meta->best_metric)) missing = "best_metric";
     bool scaled = !missing && attr_int(root, "skipped", &meta->skipped);
     if (scaled && !attr_int(root, "loss_scale_good", &meta->loss_scale_good))

@@ -41,9 +41,12 @@ static void print_text(const StoredFile *file, const CheckpointMeta *meta, FILE 
 {
     char shape[64], size[16];
     fprintf(out, "%s\n", file->path);
-    fprintf(out, "  step %lld, epoch %lld, step in epoch %lld, seed %lld, grid %s, weft %s",
-            (long long)meta->step, (long long)meta->epoch, (long long)meta->data_step,
-            (long long)meta->seed, meta->grid, meta->version);
+    fprintf(out, "  step %lld, epoch %lld, step in epoch %lld, ", (long long)meta->step,
+            (long long)meta->epoch, (long long)meta->data_step);
+    if (meta->batch > 0)
+        fprintf(out, "%lld of %lld samples, batch %lld, ", (long long)meta->epoch_samples,
+                (long long)meta->samples, (long long)meta->batch);
+    fprintf(out, "seed %lld, grid %s, weft %s", (long long)meta->seed, meta->grid, meta->version);
     if (!isnan(meta->best_metric)) fprintf(out, ", best metric %.6g", meta->best_metric);
     if (!isnan(meta->best_metric) && *meta->best_of) fprintf(out, " (%s)", meta->best_of);
     if (meta->lr.lr > 0) fprintf(out, ", lr %.9g asked for by a hook", meta->lr.lr);
@@ -93,6 +96,12 @@ static void print_json(const StoredFile *file, const CheckpointMeta *meta, FILE 
     json_int(&json, "step", meta->step);
     json_int(&json, "epoch", meta->epoch);
     json_int(&json, "data_step", meta->data_step);
+    if (meta->batch > 0) {
+        json_int(&json, "epoch_samples", meta->epoch_samples);
+        json_int(&json, "samples", meta->samples);
+        json_int(&json, "batch", meta->batch);
+        json_int(&json, "schedule_batch", meta->schedule_batch);
+    }
     json_int(&json, "seed", meta->seed);
     json_text(&json, "grid", meta->grid);
     json_real(&json, "best_metric", meta->best_metric);
@@ -139,6 +148,8 @@ static void diff_meta(Diff *diff)
     } whole[] = {{"step", a->step, b->step},
                  {"epoch", a->epoch, b->epoch},
                  {"data_step", a->data_step, b->data_step},
+                 {"epoch_samples", a->epoch_samples, b->epoch_samples},
+                 {"schedule_batch", a->schedule_batch, b->schedule_batch},
                  {"seed", a->seed, b->seed},
                  {"skipped", a->skipped, b->skipped},
                  {"evaluations", a->evaluations, b->evaluations},

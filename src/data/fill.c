@@ -193,6 +193,12 @@ static int64_t sample_at(const Fill *f, int64_t epoch, int64_t position)
     return sampler_in_chunks(f->set.samples, s->chunk, s->window, seed, epoch, position);
 }
 
+int64_t fill_first(const Fill *fill, int64_t epoch, int64_t step)
+{
+    const LoaderPlan *p = &fill->plan;
+    return step * p->batch + (epoch == p->epoch ? p->shift : 0);
+}
+
 void fill_begin(const Fill *fill, Batch *batch, int64_t epoch, int64_t step, int micro)
 {
     const Fill *f = fill;
@@ -201,7 +207,8 @@ void fill_begin(const Fill *fill, Batch *batch, int64_t epoch, int64_t step, int
     b->epoch = epoch;
     b->step = step;
     b->micro = micro;
-    int64_t first = step * p->batch + micro * p->micro_batch, left = f->set.samples - first;
+    int64_t first = fill_first(f, epoch, step) + micro * p->micro_batch,
+            left = f->set.samples - first;
     if (micro >= p->batch / p->micro_batch) left = 0;
     b->rows = (int)(left < 0 ? 0 : left < p->micro_batch ? left : p->micro_batch);
     pad(f, b);

@@ -33,6 +33,8 @@ typedef struct FillScratch {
 void fill_scratch_init(FillScratch *scratch, const Fill *fill);
 void fill_scratch_fini(FillScratch *scratch);
 
+/* Position in its epoch of a step's first sample. */
+int64_t fill_first(const Fill *fill, int64_t epoch, int64_t step);
 /* Which samples: those of a step's micro-batch; what is beyond them is cleared. */
 void fill_begin(const Fill *fill, Batch *batch, int64_t epoch, int64_t step, int micro);
 /* Rows first .. first + count; on failure *bad is the row. */

@@ -78,7 +78,7 @@ static bool advance(Loader *l)
     const Fill *f = &l->fill;
     if (++l->micro < f->plan.micro_count) return true;
     l->micro = 0;
-    if (++l->step < data_steps_per_epoch(f->set.samples, f->plan.batch)) return true;
+    if (fill_first(f, l->epoch, ++l->step) < f->set.samples) return true;
     l->step = 0;
     ++l->epoch;
     return f->plan.training;
@@ -192,8 +192,10 @@ static Status plan_check(const Loader *l)
     const LoaderPlan *p = &l->fill.plan;
     const Config *c = l->fill.config;
     const DataSet *set = &l->fill.set;
+    const int64_t first = fill_first(&l->fill, p->epoch, p->step);
     if (p->micro_batch < 1 || p->batch % p->micro_batch != 0 || p->micro_count < 1 ||
-        p->slots < 2 || p->micro_first < 0 || p->micro_gap < 0 || p->step < 0 || p->epoch < 0)
+        p->slots < 2 || p->micro_first < 0 || p->micro_gap < 0 || p->step < 0 || p->epoch < 0 ||
+        (p->shift != 0 && (!p->training || first < 0 || first >= set->samples)))
         return fail(ERR_BUG, "loader: impossible plan (batch %lld, micro-batch %lld, %d from %d)",
                     (long long)p->batch, (long long)p->micro_batch, p->micro_count, p->micro_first);
     if (p->training && c->data.augment && !data_kind(set)->augments)
@@ -308,8 +310,9 @@ static Status loader_open(Loader *l)
     TRY(plan_check(l));
     TRY(reader_new_part(&f->reader, &f->set, !p->no_x || data_kind(&f->set)->next_token, !p->no_y));
     int64_t steps = data_steps_per_epoch(f->set.samples, p->batch);
-    l->epoch = p->epoch + (p->training ? p->step / steps : 0);
-    l->step = p->training ? p->step % steps : p->step;
+    bool wraps = p->training && p->shift == 0;
+    l->epoch = p->epoch + (wraps ? p->step / steps : 0);
+    l->step = wraps ? p->step % steps : p->step;
     l->last = !p->training && l->step >= steps;
     f->shuffle = data_shuffle(&f->set, f->config);
     f->resamples = data_resamples(&f->set, f->config);

@@ -14,7 +14,8 @@ static double multistep(const CurveAt *at)
 {
     double lr = at->is->lr;
     for (int i = 0; i < at->is->milestones.count; ++i)
-        if (at->step >= llround(at->is->milestones.value[i] * (double)at->steps_per_epoch))
+        if (at->data_step >=
+            (double)llround(at->is->milestones.value[i] * (double)at->steps_per_epoch))
             lr *= at->is->gamma;
     return lr;
 }
@@ -42,16 +43,24 @@ static double polynomial(const CurveAt *at)
     return between(at, pow(1 - at->done, at->is->power));
 }
 
-static const Curve curve_constant = {{.word = "constant", .help = "stays"}, .rate = constant};
+static const Curve curve_constant = {{.word = "constant", .help = "stays"},
+                                     .longer = "the learning rate stays as it is",
+                                     .rate = constant};
 static const Curve curve_multistep = {
     {.word = "multistep", .help = "falls by gamma at milestones", .uses = "milestones gamma"},
+    .longer = "the learning rate falls at its milestones, as before",
     .rate = multistep};
 static const Curve curve_cosine = {
-    {.word = "cosine", .help = "half a cosine, down to lr_end", .uses = "lr_end"}, .rate = cosine};
+    {.word = "cosine", .help = "half a cosine, down to lr_end", .uses = "lr_end"},
+    .longer = "the cosine stretches to the new end",
+    .rate = cosine};
 static const Curve curve_linear = {
-    {.word = "linear", .help = "a line, down to lr_end", .uses = "lr_end"}, .rate = linear};
+    {.word = "linear", .help = "a line, down to lr_end", .uses = "lr_end"},
+    .longer = "the line stretches to the new end",
+    .rate = linear};
 static const Curve curve_polynomial = {
     {.word = "polynomial", .help = "(what is left)^power, down to lr_end", .uses = "lr_end power"},
+    .longer = "the curve stretches to the new end",
     .rate = polynomial};
 
 /* In the order of the help, the default first. */
@@ -80,6 +89,11 @@ double lr_base(const Config *config, const LrState *state)
     return state->lr > 0 ? state->lr : config->optim.lr;
 }
 
+const char *lr_longer_text(const Config *config)
+{
+    return curves[config->optim.lr_schedule]->longer;
+}
+
 bool lr_by_evaluations(const Config *config)
 {
     return curves[config->optim.lr_schedule]->evaluated != NULL;
@@ -95,7 +109,7 @@ void lr_evaluated(const Config *config, LrState *state, const LrSteps *at, doubl
 {
     const OptimConfig *is = &config->optim;
     const Curve *curve = curves[is->lr_schedule];
-    if (curve->evaluated && at->step >= warmup_steps(is, at->steps_per_epoch))
+    if (curve->evaluated && at->step >= (double)warmup_steps(is, at->steps_per_epoch))
         curve->evaluated(is, state, value, rises);
 }
 
@@ -106,9 +120,9 @@ double lr_at(const Config *config, const LrState *state, const LrSteps *of)
         is.lr_end *= state->lr / is.lr;
         is.lr = state->lr;
     }
-    int64_t warmup = warmup_steps(&is, of->steps_per_epoch), left = of->steps - warmup;
-    if (of->step < warmup) return is.lr * (double)(of->step + 1) / (double)warmup;
-    double done = left > 0 ? (double)(of->step - warmup) / (double)left : 1;
-    CurveAt at = {&is, state, of->step, of->steps_per_epoch, done > 1 ? 1 : done};
+    double warmup = (double)warmup_steps(&is, of->steps_per_epoch), left = of->steps - warmup;
+    if (of->step < warmup) return is.lr * fmin(of->step + 1, warmup) / warmup;
+    double done = left > 0 ? (of->step - warmup) / left : 1;
+    CurveAt at = {&is, state, of->step + of->data_ahead, of->steps_per_epoch, done > 1 ? 1 : done};
     return curves[is.lr_schedule]->rate(&at);
 }

@@ -8,14 +8,17 @@ typedef struct CurveAt {
     const OptimConfig *is;
     /* of the run so far */
     const LrState *state;
-    /* step: since the beginning, warm-up included */
-    int64_t step, steps_per_epoch;
+    /* by the data: steps since the beginning, warm-up included */
+    double data_step;
+    int64_t steps_per_epoch;
     /* 0 at the end of warm-up, 1 after the last step */
     double done;
 } CurveAt;
 
 typedef struct Curve {
     ConfigWord word;
+    /* what the rate does where the run's end is moved */
+    const char *longer;
     /* behind the warm-up */
     double (*rate)(const CurveAt *at);
     /* An evaluation behind the warm-up gave that value, of which more (rises) or less is better.

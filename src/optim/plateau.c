@@ -46,6 +46,7 @@ const Curve curve_plateau = {
     {.word = "plateau",
      .help = "falls by gamma when evaluations become no better",
      .uses = "gamma patience threshold lr_end"},
+    .longer = "the learning rate goes by evaluations, as before",
     .rate = rate,
     .evaluated = evaluated,
     .check = check,

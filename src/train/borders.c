@@ -4,6 +4,7 @@
 
 #include "late_updates.h"
 #include "local_steps.h"
+#include "position.h"
 #include "sparse.h"
 
 static bool has_borders(const Trainer *t)
@@ -65,7 +66,7 @@ Status border_check(const Trainer *t)
 bool border_at(const Trainer *t, int64_t step)
 {
     return !has_borders(t) || step % t->config->grid.geo_steps == 0 ||
-           step % t->steps_per_epoch == 0 || step == t->steps;
+           position_ends_epoch(t, step) || step == t->steps;
 }
 
 void border_begin_step(Trainer *t)

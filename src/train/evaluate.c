@@ -1,5 +1,6 @@
 /* One pass over a data set. */
 #include "eval_data.h"
+#include "position.h"
 #include "scores.h"
 
 #include <math.h>
@@ -134,7 +135,7 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *c
     scores_fini(&evaluation.scores);
     mem_free(&part);
     line->step = t->step;
-    line->epoch = t->step / t->steps_per_epoch;
+    line->epoch = position_after(t, t->step).epoch;
     line->seconds = clock_s() - start;
     phase_enter(outer);
     return st;

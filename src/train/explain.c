@@ -2,6 +2,8 @@
  * not, or whose gradient, as the step made once more shows, and the samples that it had. */
 #include "explain.h"
 
+#include "position.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -28,12 +30,12 @@ static int put_samples(char *text, int used, const int64_t *sample, int count)
 /* Those of a micro-batch of the last step. */
 static int put_micro(const Trainer *t, char *text, int used, int micro)
 {
-    int64_t sample[FAULT_SAMPLES], step = t->step - 1;
-    int64_t n = t->train_set.samples, epoch = step / t->steps_per_epoch;
-    int64_t first = step % t->steps_per_epoch * t->batch + micro * t->micro_batch;
+    int64_t sample[FAULT_SAMPLES], n = t->train_set.samples;
+    Position at = position_after(t, t->step - 1);
+    int64_t first = at.sample + micro * t->micro_batch;
     int count = (int)(n - first < t->micro_batch ? n - first : t->micro_batch);
     for (int i = 0; i < count && i < FAULT_SAMPLES; ++i)
-        sample[i] = sampler_at(n, (uint64_t)t->config->run.seed, epoch, first + i);
+        sample[i] = sampler_at(n, (uint64_t)t->config->run.seed, at.epoch, first + i);
     return put_samples(text, used, sample, count);
 }
 

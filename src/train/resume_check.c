@@ -3,6 +3,8 @@
  * by now. */
 #include "resume.h"
 
+#include "position.h"
+
 #include <string.h>
 
 /* Names of classes, a line each, on rank 0, which writes them. */
@@ -99,6 +101,8 @@ static Status check_config(const Config *old, const Config *config, bool data_kn
 {
     Config same = *old;
     neutral(&same, config);
+    same.train.epochs = config->train.epochs;
+    same.train.steps = config->train.steps;
     if (data_known) neutral_data(&same, config);
     char *x = config_text(&same), *y = config_text(config), a[160], b[160];
     bool differ = config_difference(x, y, a, b, sizeof a);
@@ -132,6 +136,7 @@ Status resume_check(const Trainer *t, const char *path)
         log_info("%s does not say what its data held: data.train must be the same path", path);
     Status st = config_parse(&old, path, meta.config ? meta.config : "", 0, NULL);
     if (st == OK) st = check_config(old, t->config, known, path);
+    if (st == OK) st = position_check_end(t->config, &meta, path);
     if (st == OK && known) st = check_data(t, &meta, path);
     config_free(&old);
     checkpoint_meta_fini(&meta);

@@ -5,6 +5,7 @@
 #include "run.h"
 
 #include "agree.h"
+#include "position.h"
 #include "sparse.h"
 
 #include <math.h>
@@ -23,9 +24,10 @@ static Status stop_before_steps(const World *world)
 bool run_eval_due(const Run *r, int64_t step)
 {
     const Trainer *t = r->trainer;
-    int64_t every = r->config->train.eval_every, epochs = step / t->steps_per_epoch;
-    bool epoch_end = step % t->steps_per_epoch == 0;
-    return step == t->steps || (every > 0 && epoch_end && epochs % every == 0);
+    int64_t every = r->config->train.eval_every;
+    bool epoch_end = position_ends_epoch(t, step);
+    return step == t->steps ||
+           (every > 0 && epoch_end && position_after(t, step).epoch % every == 0);
 }
 
 static const char *plural(int n)
@@ -106,7 +108,7 @@ static void report(Run *r, const StepResult *result)
     }
     TrainLine line = {.step = t->step,
                       .steps = t->steps,
-                      .epoch = (t->step - 1) / t->steps_per_epoch + 1,
+                      .epoch = position_last_epoch(t, t->step),
                       .epochs = r->config->train.epochs,
                       .loss = result->loss,
                       .lr = result->lr,
@@ -130,8 +132,9 @@ static bool every(int64_t step, int64_t steps)
 static bool save_due(const Run *r, const StepResult *result)
 {
     const Trainer *t = r->trainer;
+    Position at = position_after(t, t->step);
     return every(t->step, r->config->checkpoint.every_steps) ||
-           every(t->step, r->config->checkpoint.every_epochs * t->steps_per_epoch) ||
+           (at.sample == 0 && every(at.epoch, r->config->checkpoint.every_epochs)) ||
            result->save_asked || result->stop_asked || t->step == t->steps;
 }
 
@@ -139,7 +142,7 @@ static bool save_due(const Run *r, const StepResult *result)
 static bool epoch_told(const Run *r)
 {
     const Trainer *t = r->trainer;
-    return every(t->step, t->steps_per_epoch) && run_hook_wants(r, HOOK_EPOCH);
+    return position_ends_epoch(t, t->step) && run_hook_wants(r, HOOK_EPOCH);
 }
 
 /* And of an evaluation here? Without a test set there is none. */
@@ -253,7 +256,12 @@ static Status run_all(Run *r)
     if (r->config->run.trace) trace_start(1 << 20);
     describe(r);
     r->start_s = r->saved_s = clock_s();
-    if (done) log_info("this run is complete: %lld steps are done", (long long)t->step);
+    if (done)
+        log_info("this run is complete: %lld steps are done%s%s", (long long)t->step,
+                 r->ended ? "" : "; it goes on with a higher train.",
+                 r->ended                 ? ""
+                 : r->config->train.steps ? "steps"
+                                          : "epochs");
     if (done) return evaluate_again(r);
     train_make_room(t);
     run_bad_begin(r);

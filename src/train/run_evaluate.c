@@ -1,5 +1,6 @@
 /* Evaluations of a run, and what it makes of them: best.h5, a curve that goes by them, early
  * stopping. All ranks have the same figures, so they decide alike. */
+#include "position.h"
 #include "run.h"
 
 #include <math.h>
@@ -35,7 +36,7 @@ static void count(Run *r, const BestMetric *metric, const EvalLine *line)
 {
     Trainer *t = r->trainer;
     const Config *c = r->config;
-    const LrSteps at = {t->step, t->steps, t->steps_per_epoch};
+    const LrSteps at = position_lr(t);
     double value = metric->value(line);
     int64_t falls = t->lr.falls;
     if (c->train.early_stop == 0 && !lr_by_evaluations(c)) return;

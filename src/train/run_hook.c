@@ -1,6 +1,7 @@
 /* A run and its hook: what it is told, and how what it asks for reaches all ranks. Rank 0 alone
  * knows of a wish. That there is one travels with a step's sums; then, between two steps, rank 0
  * tells what it is, so that all ranks do it behind the same step. */
+#include "position.h"
 #include "run.h"
 
 #include <math.h>
@@ -45,7 +46,7 @@ static void put_step(const Run *r, Json *json)
     const int top = made ? loss_info(r->config)->top : 0;
     json_int(json, "step", t->step);
     json_int(json, "steps", t->steps);
-    json_int(json, "epoch", t->step > 0 ? (t->step - 1) / t->steps_per_epoch + 1 : 0);
+    json_int(json, "epoch", position_last_epoch(t, t->step));
     json_real(json, "loss", made ? s->loss : (double)NAN);
     json_real(json, "train_top1", top >= 1 ? s->top1 : (double)NAN);
     json_real(json, "train_top5", top >= 5 ? s->top5 : (double)NAN);
@@ -135,7 +136,7 @@ void run_hook_follow(Run *r)
     if (!changes(r, &wish)) return;
     observer_break(r->observer);
     EventLine line = {.step = t->step,
-                      .epoch = t->step / t->steps_per_epoch,
+                      .epoch = position_after(t, t->step).epoch,
                       .event = "hook",
                       .stop = wish.stop,
                       .save = wish.save,

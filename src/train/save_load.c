@@ -1,6 +1,7 @@
 /* Checkpoints of a Trainer: its tensors as checkpoint.h wants them. */
 #include "init_from.h"
 #include "live.h"
+#include "position.h"
 #include "resume.h"
 #include "save_copy.h"
 #include "sparse.h"
@@ -32,8 +33,6 @@ static void input_of(const DataSet *set, CheckpointMeta *meta)
 static void meta_of(const Trainer *t, CheckpointMeta *meta)
 {
     *meta = (CheckpointMeta){.step = t->step,
-                             .epoch = t->step / t->steps_per_epoch,
-                             .data_step = t->step % t->steps_per_epoch,
                              .seed = t->config->run.seed,
                              .best_metric = t->best_metric,
                              .evaluations = t->evaluations,
@@ -46,6 +45,7 @@ static void meta_of(const Trainer *t, CheckpointMeta *meta)
                              .loss_scale_good = t->scale.good,
                              .skipped = t->skipped,
                              .config = config_text(t->config)};
+    position_put(t, meta);
     meta->version = mem_text(WEFT_VERSION);
     snprintf(meta->grid, sizeof meta->grid, "%dx%dx%d", t->shape.dp, t->shape.pp, t->shape.tp);
     meta->losses = loss_window_list(&t->losses, meta->loss);
@@ -272,6 +272,10 @@ Status train_load(Trainer *t, const char *path, bool params_only)
         take_evaluations(t, &meta);
         memcpy(t->init_from, meta.init_from, sizeof t->init_from);
         executor_params_changed(t->executor);
+        if (params_only)
+            position_show(t, &meta);
+        else
+            st = position_take(t, &meta, path);
     }
     checkpoint_meta_fini(&meta);
     live_fini(&live);

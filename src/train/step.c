@@ -3,6 +3,7 @@
 #include "late_updates.h"
 #include "local_steps.h"
 #include "loss_scale.h"
+#include "position.h"
 #include "sparse.h"
 
 #include <math.h>
@@ -13,6 +14,7 @@
 static Status open_loader(Trainer *t)
 {
     bool turns = plan_shards_gradients(t->plan) || t->config->train.sync_batch_norm;
+    Position at = position_after(t, t->step);
     LoaderPlan plan = {.batch = t->batch,
                        .micro_batch = t->micro_batch,
                        .micro_first = t->grid.dp_rank * (turns ? 1 : t->micros_local),
@@ -20,8 +22,9 @@ static Status open_loader(Trainer *t)
                        .micro_gap = turns ? t->shape.dp - 1 : 0,
                        .no_x = !t->plan->reads_data,
                        .no_y = !t->plan->reads_labels,
-                       .epoch = t->step / t->steps_per_epoch,
-                       .step = t->step % t->steps_per_epoch,
+                       .epoch = at.epoch,
+                       .step = at.step,
+                       .shift = at.sample - at.step * t->batch,
                        .training = true,
                        .slots = train_data_slots(t, t->plan) + sparse_held(t, t->plan),
                        .workers = train_workers(t, &t->train_set),
@@ -30,10 +33,10 @@ static Status open_loader(Trainer *t)
     return loader_new(&t->loader, &t->train_set, t->config, plan);
 }
 
-/* Of the step after so many. The last batch of an epoch may be short. */
+/* Samples of the step after so many. The last batch of an epoch may be short. */
 static int64_t batch_samples(const Trainer *t, int64_t steps)
 {
-    int64_t left = t->train_set.samples - steps % t->steps_per_epoch * t->batch;
+    int64_t left = t->train_set.samples - position_after(t, steps).sample;
     return left < t->batch ? left : t->batch;
 }
 
@@ -199,10 +202,11 @@ Status train_step(Trainer *t, StepResult *result)
     if (first) TRY(status_agree(t->world, open_loader(t)));
     if (first) local_begin(t);
     border_begin_step(t);
-    *result = (StepResult){
-        .logged = first || number == t->steps || number % t->config->train.log_every == 0,
-        .lr = lr_at(t->config, &t->lr, &(LrSteps){t->step, t->steps, t->steps_per_epoch}),
-        .grad_norm = NAN};
+    const LrSteps at = position_lr(t);
+    *result = (StepResult){.logged = first || number == t->steps ||
+                                     number % t->config->train.log_every == 0,
+                           .lr = lr_at(t->config, &t->lr, &at),
+                           .grad_norm = NAN};
     StepOf batch = next_batch(t);
     executor_find_overflow(t->executor, t->looks || t->scale.moves);
     t->copied = false;

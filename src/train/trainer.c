@@ -9,6 +9,7 @@
 #include "schedules.def"
 #include "loss_scale.h"
 #include "optimizer.h"
+#include "position.h"
 #include "save_copy.h"
 #include "sparse.h"
 #include "transport.h"
@@ -257,19 +258,13 @@ void train_restart(Trainer *t)
                               t->optim->slot_elements[s]);
     if (t->tables) tables_clear(t->tables);
     t->step = t->known = t->skipped = t->optim->step = 0;
+    position_init(t);
     t->best_metric = NAN;
     t->evaluations = 0;
     t->lr = lr_state();
     train_forget_end(t);
     loss_scale_init(&t->scale, t->config);
     loss_window_init(&t->losses, NULL, 0);
-}
-
-static void count_steps(Trainer *t)
-{
-    t->steps_per_epoch = data_steps_per_epoch(t->train_set.samples, t->batch);
-    t->steps = t->config->train.steps ? t->config->train.steps
-                                      : t->config->train.epochs * t->steps_per_epoch;
 }
 
 /* All that is decided before memory is taken, for `ranks` ranks, but for recomputation and the
@@ -290,7 +285,7 @@ static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
     TRY(cut_graph(t));
     TRY(sparse_check_servers(t));
     TRY(border_check(t));
-    count_steps(t);
+    position_init(t);
     double grown = memory_use().own_bytes - before, left;
     if (t->backend->table->memory) t->backend->table->memory(t->backend, &grown, &left);
     t->program_bytes = grown > 0 ? (size_t)grown : 0;

@@ -21,6 +21,11 @@ typedef struct LossScale {
     int64_t good;
 } LossScale;
 
+/* A place in the data: epochs done; steps and samples of the next one that are done. */
+typedef struct Position {
+    int64_t epoch, step, sample;
+} Position;
+
 /* Everything one run is made of. */
 struct Trainer {
     /* borrowed */
@@ -98,6 +103,11 @@ struct Trainer {
     int64_t steps_per_epoch, steps;
     /* done */
     int64_t step;
+    /* step and place from which on each step has `batch` samples; batch size of which the learning
+     * rate's curve and warm-up count steps. position.h */
+    int64_t begin_step;
+    Position begin;
+    int64_t schedule_batch;
     LossScale scale;
     /* of all steps so far, those without an update */
     int64_t skipped;

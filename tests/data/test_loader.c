@@ -49,7 +49,8 @@ static void once_each(const DataSet *set, int replicas, int micros, int micro, b
                            false,
                            3,
                            NULL,
-                           1 + (micros + micro) % 3};
+                           1 + (micros + micro) % 3,
+                           0};
         Loader *l = loader_of(set, &c, plan);
         for (int64_t i = 0; l && i < 2 * steps * per_replica; ++i) {
             const Batch *b;
@@ -97,7 +98,7 @@ static void stream(const DataSet *set, const Config *c, int64_t epoch, int64_t s
                    int slots, uint64_t *hash)
 {
     Loader *l = loader_of(
-        set, c, (LoaderPlan){24, 4, 2, 3, 0, epoch, step, true, false, false, slots, NULL, 1});
+        set, c, (LoaderPlan){24, 4, 2, 3, 0, epoch, step, true, false, false, slots, NULL, 1, 0});
     for (int i = 0; l && i < count; ++i) {
         const Batch *b;
         double wait = 0;
@@ -141,7 +142,7 @@ static void evaluation(void)
     int64_t total = 0;
     for (int r = 0; r < 2; ++r) {
         Loader *l = loader_of(
-            &set, &c, (LoaderPlan){16, 4, r * 2, 2, 0, 0, 0, false, false, false, 2, NULL, 1});
+            &set, &c, (LoaderPlan){16, 4, r * 2, 2, 0, 0, 0, false, false, false, 2, NULL, 1, 0});
         const Batch *b;
         int batches = 0;
         for (;; ++batches) {
@@ -176,8 +177,8 @@ static void several_out(void)
     uint64_t hash[ALL] = {0};
     int taken = 0, bad = 0;
     CHECK_OK(data_set_open(&set, &c, images_small("out.h5", 101, 3, false)));
-    Loader *l =
-        loader_of(&set, &c, (LoaderPlan){4, 4, 0, 1, 0, 0, 0, false, false, false, SLOTS, NULL, 1});
+    Loader *l = loader_of(
+        &set, &c, (LoaderPlan){4, 4, 0, 1, 0, 0, 0, false, false, false, SLOTS, NULL, 1, 0});
     for (int back = 0; l && back < ALL; ++back) {
         for (; taken < ALL && taken < back + SLOTS; ++taken) {
             CHECK_OK(loader_next(l, &out[taken], NULL));
@@ -206,8 +207,8 @@ static void parts(void)
         CHECK_OK(data_set_open(&set, &c, images_small("parts.h5", 23, 3, false)));
         if (no_x) set.x.offset += 1 << 20;
         if (no_y) set.y.offset += 1 << 20;
-        Loader *l = loader_of(&set, &c,
-                              (LoaderPlan){8, 4, 1, 1, 0, 0, 0, training, no_x, no_y, 2, NULL, 1});
+        Loader *l = loader_of(
+            &set, &c, (LoaderPlan){8, 4, 1, 1, 0, 0, 0, training, no_x, no_y, 2, NULL, 1, 0});
         for (int64_t step = 0; l && step < 3; ++step) {
             const Batch *b;
             CHECK_OK(loader_next(l, &b, NULL));
@@ -240,7 +241,7 @@ static void targets(void)
     const Batch *b;
     Loader *l = NULL;
     CHECK_OK(data_set_open(&set, &c, path));
-    LoaderPlan plan = {4, 4, 0, 1, 0, 0, 0, true, false, false, 2, NULL, 1};
+    LoaderPlan plan = {4, 4, 0, 1, 0, 0, 0, true, false, false, 2, NULL, 1, 0};
     CHECK_FAILS(loader_new(&l, &set, &c, plan), ERR_DATA, "train.loss");
     CU_ASSERT_PTR_NULL(l);
     c.train.loss = LOSS_MSE;
@@ -269,7 +270,7 @@ static void errors_come_out(void)
     CHECK_OK(data_set_open(&set, &c, images_small("bad.h5", 40, 20, false)));
     set.classes = 13;
     Loader *l =
-        loader_of(&set, &c, (LoaderPlan){4, 4, 0, 1, 0, 0, 0, false, false, false, 2, NULL, 1});
+        loader_of(&set, &c, (LoaderPlan){4, 4, 0, 1, 0, 0, 0, false, false, false, 2, NULL, 1, 0});
     pass_over(l, 3);
     CHECK_FAILS(loader_next(l, &b, NULL), ERR_DATA, "bad.h5: sample 13");
     CU_ASSERT_PTR_NULL(b);
@@ -277,7 +278,7 @@ static void errors_come_out(void)
     loader_free(&l);
     CU_ASSERT_PTR_NULL(l);
     loader_free(&l);
-    LoaderPlan wrong = {5, 4, 0, 1, 0, 0, 0, false, false, false, 2, NULL, 1};
+    LoaderPlan wrong = {5, 4, 0, 1, 0, 0, 0, false, false, false, 2, NULL, 1, 0};
     CHECK_FAILS(loader_new(&l, &set, &c, wrong), ERR_BUG, "impossible plan");
 }
 
@@ -309,8 +310,8 @@ static void not_finite(void)
         h5_put(h5, (H5Array){"y", H5T_NATIVE_DOUBLE, H5T_NATIVE_DOUBLE, 1, {12}, {0}, 0, y});
         H5Fclose(h5);
         CHECK_OK(data_set_open(&set, &c, path));
-        Loader *l =
-            loader_of(&set, &c, (LoaderPlan){3, 3, 0, 1, 0, 0, 0, false, false, false, 2, NULL, 1});
+        Loader *l = loader_of(
+            &set, &c, (LoaderPlan){3, 3, 0, 1, 0, 0, 0, false, false, false, 2, NULL, 1, 0});
         pass_over(l, i < 3 ? 2 : 3);
         CHECK_FAILS(loader_next(l, &b, NULL), ERR_DATA, file[i].says);
         loader_free(&l);
@@ -327,7 +328,7 @@ static void file_shrinks(void)
     const char *path = images_small("gone.h5", 60000, 3, false);
     CHECK_OK(data_set_open(&set, &c, path));
     Loader *l =
-        loader_of(&set, &c, (LoaderPlan){64, 64, 0, 1, 0, 0, 0, true, false, false, 2, NULL, 1});
+        loader_of(&set, &c, (LoaderPlan){64, 64, 0, 1, 0, 0, 0, true, false, false, 2, NULL, 1, 0});
     pass_over(l, 1);
     CU_ASSERT_EQUAL(truncate(path, 4096), 0);
     for (int i = 0; i < 100 && st == OK; ++i) {
@@ -356,7 +357,8 @@ static void stops_any_time(void)
     CHECK_OK(data_set_open(&set, &c, images_small("stop.h5", 500, 3, true)));
     for (int i = 0; i < 60; ++i) {
         Loader *l = loader_of(
-            &set, &c, (LoaderPlan){32, 8, 0, 4, 0, 0, 0, true, false, false, 2 + i % 5, NULL, 1});
+            &set, &c,
+            (LoaderPlan){32, 8, 0, 4, 0, 0, 0, true, false, false, 2 + i % 5, NULL, 1, 0});
         kill(getpid(), SIGUSR1);
         pass_over(l, i % 7);
         if (i % 3 == 0) usleep(300);

@@ -83,8 +83,8 @@ static void types(void)
         CU_ASSERT(set.samples == 22 && set.context == 9 && set.vocab == VOCAB);
         CHECK_OK(data_set_check(&set, 0));
         CHECK_OK(data_set_check_labels(&set));
-        Loader *l =
-            loader_of(&set, &c, (LoaderPlan){8, 8, 0, 1, 0, 0, 0, true, false, false, 2, NULL, 1});
+        Loader *l = loader_of(&set, &c,
+                              (LoaderPlan){8, 8, 0, 1, 0, 0, 0, true, false, false, 2, NULL, 1, 0});
         for (int k = 0; l && k < 6; ++k) {
             const Batch *b;
             CHECK_OK(loader_next(l, &b, NULL));
@@ -102,7 +102,7 @@ static void once_each(const DataSet *set, const Config *c, int replicas, int per
     int64_t steps = data_steps_per_epoch(n, batch);
     int *seen = mem_new((size_t)n * 2 * sizeof *seen), bad = 0;
     for (int r = 0; r < replicas; ++r) {
-        LoaderPlan plan = {batch, micro, r * per, per, 0, 0, 0, true, false, false, 3, NULL, 1};
+        LoaderPlan plan = {batch, micro, r * per, per, 0, 0, 0, true, false, false, 3, NULL, 1, 0};
         Loader *l = loader_of(set, c, plan);
         for (int64_t i = 0; l && i < 2 * steps * per; ++i) {
             const Batch *b;
@@ -148,7 +148,7 @@ static void evaluation(void)
     int64_t next = 0;
     CHECK_OK(data_set_open(&set, &c, tokens_file("eval.h5", H5T_STD_U8LE, 93, VOCAB, 0)));
     Loader *l =
-        loader_of(&set, &c, (LoaderPlan){5, 5, 0, 1, 0, 0, 0, false, false, false, 2, NULL, 1});
+        loader_of(&set, &c, (LoaderPlan){5, 5, 0, 1, 0, 0, 0, false, false, false, 2, NULL, 1, 0});
     for (;;) {
         CHECK_OK(loader_next(l, &b, NULL));
         if (!b) break;
@@ -173,7 +173,7 @@ static void parts(void)
         /* whatever was read would be refused */
         if (no_x && no_y) set.vocab = 1;
         Loader *l =
-            loader_of(&set, &c, (LoaderPlan){8, 4, 1, 1, 0, 0, 0, true, no_x, no_y, 2, NULL, 1});
+            loader_of(&set, &c, (LoaderPlan){8, 4, 1, 1, 0, 0, 0, true, no_x, no_y, 2, NULL, 1, 0});
         for (int64_t step = 0; l && step < 3; ++step) {
             const Batch *b;
             CHECK_OK(loader_next(l, &b, NULL));
@@ -197,7 +197,7 @@ static void long_samples(void)
     const Batch *b;
     CHECK_OK(data_set_open(&set, &c, tokens_file("long.h5", H5T_STD_U32LE, N, VOCAB, 0)));
     Loader *l =
-        loader_of(&set, &c, (LoaderPlan){2, 2, 0, 1, 0, 0, 0, true, false, false, 2, NULL, 1});
+        loader_of(&set, &c, (LoaderPlan){2, 2, 0, 1, 0, 0, 0, true, false, false, 2, NULL, 1, 0});
     for (int i = 0; l && i < 4; ++i) {
         CHECK_OK(loader_next(l, &b, NULL));
         CU_ASSERT_EQUAL(batch_wrong(b, 2, CONTEXT), 0);
@@ -258,7 +258,7 @@ static void own_names(void)
     CHECK_OK(data_set_open(&set, &c, path));
     CU_ASSERT(set.kind == DATA_TOKENS && set.samples == 6 && set.vocab <= VOCAB);
     Loader *l =
-        loader_of(&set, &c, (LoaderPlan){6, 6, 0, 1, 0, 0, 0, true, false, false, 2, NULL, 1});
+        loader_of(&set, &c, (LoaderPlan){6, 6, 0, 1, 0, 0, 0, true, false, false, 2, NULL, 1, 0});
     CHECK_OK(loader_next(l, &b, NULL));
     CU_ASSERT_EQUAL(batch_wrong(b, 6, 6), 0);
     loader_free(&l);
@@ -274,7 +274,7 @@ static void refused(void)
     Config c = config_tokens(5);
     Loader *l = NULL;
     const Batch *b;
-    LoaderPlan plan = {4, 4, 0, 1, 0, 0, 0, false, false, false, 2, NULL, 1};
+    LoaderPlan plan = {4, 4, 0, 1, 0, 0, 0, false, false, false, 2, NULL, 1, 0};
     CHECK_OK(data_set_open(&set, &c, tokens_file("bad.h5", H5T_STD_U16LE, 200, VOCAB, 0)));
     int64_t first = 0;
     char text[80];

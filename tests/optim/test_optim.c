@@ -114,7 +114,7 @@ static void golden_updates(void)
 static double rate_at(const Config *config, int64_t step, int64_t steps, int64_t per_epoch)
 {
     LrState state = lr_state();
-    return lr_at(config, &state, &(LrSteps){step, steps, per_epoch});
+    return lr_at(config, &state, &(LrSteps){step, steps, per_epoch, 0});
 }
 
 static void golden_curves(void)
@@ -178,21 +178,21 @@ static void curve_states(void)
     char a[] = "optim.lr=0.5 optim.lr_schedule=plateau optim.patience=0 optim.warmup_steps=4";
     Config *config = config_of(a);
     LrState state = lr_state();
-    for (int64_t s = 1; s < 4; ++s) lr_evaluated(config, &state, &(LrSteps){s, 10, 2}, 7, false);
+    for (int64_t s = 1; s < 4; ++s) lr_evaluated(config, &state, &(LrSteps){s, 10, 2, 0}, 7, false);
     CU_ASSERT(isnan(state.best) && state.falls == 0);
-    lr_evaluated(config, &state, &(LrSteps){4, 10, 2}, 8, false);
-    CU_ASSERT_EQUAL(lr_at(config, &state, &(LrSteps){4, 10, 2}), 0.5);
-    lr_evaluated(config, &state, &(LrSteps){5, 10, 2}, 8, false);
-    CU_ASSERT_EQUAL(lr_at(config, &state, &(LrSteps){5, 10, 2}), 0.05);
+    lr_evaluated(config, &state, &(LrSteps){4, 10, 2, 0}, 8, false);
+    CU_ASSERT_EQUAL(lr_at(config, &state, &(LrSteps){4, 10, 2, 0}), 0.5);
+    lr_evaluated(config, &state, &(LrSteps){5, 10, 2, 0}, 8, false);
+    CU_ASSERT_EQUAL(lr_at(config, &state, &(LrSteps){5, 10, 2, 0}), 0.05);
     state.lr = 0.25;
-    CU_ASSERT_EQUAL(lr_at(config, &state, &(LrSteps){5, 10, 2}), 0.025);
-    CU_ASSERT_EQUAL(lr_at(config, &state, &(LrSteps){1, 10, 2}), 0.125);
+    CU_ASSERT_EQUAL(lr_at(config, &state, &(LrSteps){5, 10, 2, 0}), 0.025);
+    CU_ASSERT_EQUAL(lr_at(config, &state, &(LrSteps){1, 10, 2, 0}), 0.125);
     config_free(&config);
     char b[] = "optim.lr=0.5 optim.lr_schedule=linear optim.lr_end=0.1";
     config = config_of(b);
     CU_ASSERT_FALSE(lr_by_evaluations(config));
-    CU_ASSERT_DOUBLE_EQUAL(lr_at(config, &state, &(LrSteps){0, 10, 2}), 0.25, 1e-15);
-    CU_ASSERT_DOUBLE_EQUAL(lr_at(config, &state, &(LrSteps){10, 10, 2}), 0.05, 1e-15);
+    CU_ASSERT_DOUBLE_EQUAL(lr_at(config, &state, &(LrSteps){0, 10, 2, 0}), 0.25, 1e-15);
+    CU_ASSERT_DOUBLE_EQUAL(lr_at(config, &state, &(LrSteps){10, 10, 2, 0}), 0.05, 1e-15);
     config_free(&config);
     char c[] = "optim.lr_schedule=plateau optim.gamma=1";
     config = config_of(c);

@@ -1,0 +1,221 @@
+/* The place in the data of each step.
+ *
+ *     epoch 3:  |--5--|--5--|--5--|---10---|---10---|-5-|      train.batch 5, then 10
+ *                           begin ^
+ *
+ * A trainer knows where the steps of its batch size begin: at the first sample of epoch 0, or where
+ * the checkpoint stood that it has loaded. All later positions follow from that.
+ *
+ * The learning rate's curve and warm-up count in steps of the batch size that the run began with
+ * (schedule_batch). A position inside such a step is a fraction of it, so the rate goes on where it
+ * was when the batch size changes. With train.steps the run's length is in steps of any size, and
+ * so is the curve; only milestones, which are epochs, go by the data. */
+#include "position.h"
+
+static int64_t first_epoch_steps(const Trainer *t)
+{
+    return data_steps_per_epoch(t->train_set.samples - t->begin.sample, t->batch);
+}
+
+static void count_steps(Trainer *t)
+{
+    const Config *c = t->config;
+    int64_t more = c->train.epochs - t->begin.epoch - 1;
+    t->steps_per_epoch = data_steps_per_epoch(t->train_set.samples, t->batch);
+    t->steps = t->begin_step;
+    if (c->train.steps)
+        t->steps = c->train.steps;
+    else if (more >= 0)
+        t->steps += first_epoch_steps(t) + more * t->steps_per_epoch;
+}
+
+void position_init(Trainer *t)
+{
+    t->begin = (Position){0};
+    t->begin_step = 0;
+    t->schedule_batch = t->batch;
+    count_steps(t);
+}
+
+Position position_after(const Trainer *t, int64_t steps)
+{
+    int64_t n = steps - t->begin_step, first = first_epoch_steps(t);
+    Position p = t->begin;
+    if (n <= 0) return p;
+    if (n < first) {
+        p.step += n;
+        p.sample += n * t->batch;
+        return p;
+    }
+    n -= first;
+    p.epoch += 1 + n / t->steps_per_epoch;
+    p.step = n % t->steps_per_epoch;
+    p.sample = p.step * t->batch;
+    return p;
+}
+
+bool position_ends_epoch(const Trainer *t, int64_t steps)
+{
+    return position_after(t, steps).sample == 0;
+}
+
+int64_t position_last_epoch(const Trainer *t, int64_t steps)
+{
+    Position p = position_after(t, steps);
+    return p.epoch + (p.sample > 0);
+}
+
+static LrSteps lr_steps(const Trainer *t, const Config *config)
+{
+    Position p = position_after(t, t->step);
+    int64_t unit = t->schedule_batch;
+    int64_t per_epoch = data_steps_per_epoch(t->train_set.samples, unit);
+    double done = (double)(p.epoch * per_epoch) + (double)p.sample / (double)unit;
+    if (config->train.steps == 0)
+        return (LrSteps){.step = done,
+                         .steps = (double)(config->train.epochs * per_epoch),
+                         .steps_per_epoch = per_epoch};
+    return (LrSteps){.step = (double)t->step,
+                     .steps = (double)config->train.steps,
+                     .steps_per_epoch = per_epoch,
+                     .data_ahead = done - (double)t->step};
+}
+
+LrSteps position_lr(const Trainer *t)
+{
+    return lr_steps(t, t->config);
+}
+
+/* ---- checkpoints ---- */
+
+void position_put(const Trainer *t, CheckpointMeta *meta)
+{
+    Position p = position_after(t, t->step);
+    meta->epoch = p.epoch;
+    meta->data_step = p.step;
+    meta->epoch_samples = p.sample;
+    meta->samples = t->train_set.samples;
+    meta->batch = t->batch;
+    meta->schedule_batch = t->schedule_batch;
+}
+
+void position_show(Trainer *t, const CheckpointMeta *meta)
+{
+    t->begin_step = meta->step;
+    t->begin = (Position){.epoch = meta->epoch};
+    count_steps(t);
+}
+
+/* A checkpoint of before positions were counted in samples: all its steps had one batch size. */
+static Status position_of_steps(const Trainer *t, const CheckpointMeta *meta, const Config *old,
+                                Position *p, int64_t *batch)
+{
+    int64_t n = t->train_set.samples;
+    *batch = old ? old->train.batch : 0;
+    if (*batch < 1)
+        return fail(ERR_CONFIG, "its configuration does not say train.batch, so how many samples "
+                                "of its epoch are done is not known");
+    int64_t per_epoch = data_steps_per_epoch(n, *batch);
+    *p =
+        (Position){meta->step / per_epoch, meta->step % per_epoch, meta->step % per_epoch * *batch};
+    return OK;
+}
+
+/* Why the samples of the epoch under way are others, or in another order; NULL: they are not. */
+static const char *other_order(const Trainer *t, const CheckpointMeta *meta, const Config *old)
+{
+    const Config *c = t->config;
+    bool known = data_fingerprint_known(meta->data_train) && data_fingerprint_known(t->train_data);
+    if (known && strcmp(meta->data_train, t->train_data) != 0) return "data.train holds other data";
+    if (meta->samples > 0 && meta->samples != t->train_set.samples)
+        return "data.train has another number of samples";
+    if (meta->seed != c->run.seed) return "run.seed is another";
+    if (old && old->data.shuffle != c->data.shuffle) return "data.shuffle is another";
+    bool tokens = data_kind(&t->train_set)->next_token;
+    if (old && tokens && data_context(old) != data_context(c)) return "model.context is another";
+    return NULL;
+}
+
+static const char *length_text(const Config *c, char text[48])
+{
+    bool steps = c->train.steps > 0;
+    int64_t n = steps ? c->train.steps : c->train.epochs;
+    snprintf(text, 48, "%lld %s%s", (long long)n, steps ? "step" : "epoch", n == 1 ? "" : "s");
+    return text;
+}
+
+static void log_batch(const Trainer *t, int64_t batch)
+{
+    LrSteps at = position_lr(t);
+    log_info("train.batch was %lld and is %lld: goes on in epoch %lld after %lld of its %lld "
+             "samples, %lld steps are left; the learning rate goes on by %s, the next is %.6g",
+             (long long)batch, (long long)t->batch, (long long)t->begin.epoch + 1,
+             (long long)t->begin.sample, (long long)t->train_set.samples,
+             (long long)(t->steps > t->step ? t->steps - t->step : 0),
+             t->config->train.steps ? "steps" : "samples", lr_at(t->config, &t->lr, &at));
+}
+
+static void log_length(const Trainer *t, const Config *old)
+{
+    Config earlier = *t->config;
+    char before[48], now[48];
+    earlier.train.epochs = old->train.epochs;
+    earlier.train.steps = old->train.steps;
+    LrSteps was = lr_steps(t, &earlier), at = position_lr(t);
+    log_info("the run was to end after %s, and ends after %s: %s; the next learning rate is %.6g, "
+             "with the earlier end it would be %.6g",
+             length_text(old, before), length_text(t->config, now), lr_longer_text(t->config),
+             lr_at(t->config, &t->lr, &at), lr_at(&earlier, &t->lr, &was));
+}
+
+static void log_changes(const Trainer *t, const Config *old, int64_t batch, const char *anew)
+{
+    const Config *c = t->config;
+    if (anew)
+        log_info("%s: epoch %lld, which was under way, begins again", anew,
+                 (long long)t->begin.epoch + 1);
+    if (batch != t->batch) log_batch(t, batch);
+    if (old && (old->train.epochs != c->train.epochs || old->train.steps != c->train.steps))
+        log_length(t, old);
+}
+
+Status position_take(Trainer *t, const CheckpointMeta *meta, const char *path)
+{
+    Config *old = NULL;
+    Position p = {meta->epoch, meta->data_step, meta->epoch_samples};
+    int64_t batch = meta->batch;
+    if (config_parse(&old, path, meta->config ? meta->config : "", 0, NULL) != OK) old = NULL;
+    const char *anew = other_order(t, meta, old);
+    Status st = OK;
+    if (batch == 0 && anew) {
+        p = (Position){meta->epoch, meta->data_step, meta->data_step};
+        batch = old ? old->train.batch : t->batch;
+    } else if (batch == 0) {
+        st = position_of_steps(t, meta, old, &p, &batch);
+    }
+    if (st != OK) {
+        config_free(&old);
+        return fail(st, "%s: %s; begin from it with model.init_from", path, fail_message());
+    }
+    if (p.sample == 0) anew = NULL;
+    if (anew) p = (Position){.epoch = p.epoch};
+    t->begin = p;
+    t->begin_step = meta->step;
+    t->schedule_batch = meta->schedule_batch > 0 ? meta->schedule_batch : batch;
+    count_steps(t);
+    log_changes(t, old, batch, anew);
+    config_free(&old);
+    return OK;
+}
+
+Status position_check_end(const Config *c, const CheckpointMeta *meta, const char *path)
+{
+    int64_t epochs = meta->epoch + (meta->data_step > 0);
+    bool steps = c->train.steps > 0;
+    if (steps ? meta->step <= c->train.steps : epochs <= c->train.epochs) return OK;
+    return config_fail_key(c, steps ? "train.steps" : "train.epochs",
+                           "%s has come to %s %lld already: set it no lower, or choose another "
+                           "run.name",
+                           path, steps ? "step" : "epoch",
+                           (long long)(steps ? meta->step : epochs));
+}
