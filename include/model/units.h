@@ -15,6 +15,8 @@ typedef struct UnitGroup {
     /* As many must go from each of so many equal parts of neighbours (grouped convolutions, group
      * norms); 1: any. */
     int parts;
+    /* where parts > 1: a layer that has them */
+    int divider;
     /* None can go. holder: the layer that needs them as they are; -1: the caller asked for it. */
     bool whole;
     int holder;
@@ -73,7 +75,7 @@ typedef struct PruneOptions {
 /* gone[unit]: the int(sparsity x units) of least worth of each group; of channel scales, of all
  * groups together. A score is the sum over the unit's rows in layers that have a weight for it; of
  * equal ones the first goes. Every layer keeps at least one channel. ERR_CONFIG where the method
- * needs channel scales and there are none. */
+ * needs channel scales and there are none, or sparsity is above 0 and no channel goes. */
 Status prune_choose(const Units *units, const PruneOptions *options, bool *gone);
 /* Says the widths that are left in model.widths. */
 void prune_set_widths(const Units *units, const bool *gone, Config *config);

@@ -95,7 +95,11 @@ static void print_layers(const Shrunk *s, const UnitGroup *group)
         printf(" (whole: read by %s)", layer_name(s, group->holder));
     else if (group->whole)
         printf(" (whole: --keep)");
-    if (group->parts > 1 && !group->whole) printf(" (equally in %d parts)", group->parts);
+    if (group->parts > 1 && !group->whole)
+        printf(" (equally in %d parts%s)", group->parts,
+               s->flags->sparsity > 0 && group_left(s, group) == group->count
+                   ? ", of which each would lose less than one"
+                   : "");
     putchar('\n');
 }
 

@@ -41,12 +41,20 @@ static inline const OpInfo *node_info(const Node *node)
     return op_info(node->spec.kind);
 }
 
+/* Each channel is a group of its own, so that it has as many groups as its input has channels: a
+ * depthwise convolution, a group norm of single channels. */
+static inline bool node_groups_single(const Node *node)
+{
+    const OpSpec *s = &node->spec;
+    return node->kind &&
+           (node->kind->channels == CHANNELS_OPEN || node->kind->channels == CHANNELS_KEEP) &&
+           s->groups > 1 && s->groups == s->x[0].shape.dim[1] && s->groups == s->y.shape.dim[1];
+}
+
 /* A convolution of each channel by itself, which has as many as its input. */
 static inline bool node_is_depthwise(const Node *node)
 {
-    const OpSpec *s = &node->spec;
-    return node->kind && node->kind->channels == CHANNELS_OPEN && s->groups > 1 &&
-           s->groups == s->x[0].shape.dim[1] && s->groups == s->y.shape.dim[1];
+    return node_groups_single(node) && node->kind->channels == CHANNELS_OPEN;
 }
 
 /* Has it a number of channels of its own, which no other layer decides? */

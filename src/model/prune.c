@@ -202,6 +202,45 @@ static void leave_one(Choice *c, int node)
     c->gone[best] = false;
 }
 
+/* What could not go, of the largest group that was asked for channels. */
+static Status nothing_goes(const Choice *c)
+{
+    const Units *units = c->units;
+    const UnitGroup *largest = NULL;
+    for (int i = 0; i < units->group_count; ++i) {
+        const UnitGroup *group = &units->group[i];
+        if (group->layer_count == 0 || !is_open(c, group)) continue;
+        if (!largest || group->count > largest->count) largest = group;
+    }
+    if (!largest)
+        return fail(ERR_CONFIG, "no channel can go: other layers, or --keep, need all as they are");
+    const Node *node = units->graph->node;
+    const char *layer = node[largest->layer[0]].name;
+    double least = (double)largest->parts / (double)largest->count;
+    if (largest->parts == largest->count)
+        return fail(ERR_CONFIG,
+                    "no channel goes: %s has %d in %d groups (%s), of which each must keep one",
+                    layer, largest->count, largest->parts, node[largest->divider].name);
+    if (largest->parts > 1)
+        return fail(
+            ERR_CONFIG,
+            "no channel goes: those of %s go equally from %d groups (%s), and --sparsity %g "
+            "of %d channels is fewer than one of each; give at least %g",
+            layer, largest->parts, node[largest->divider].name, c->options->sparsity,
+            largest->count, least);
+    return fail(ERR_CONFIG,
+                "no channel goes: --sparsity %g of the %d channels of %s, the most that any layer "
+                "has, leaves all, or --round %lld does; give at least %g",
+                c->options->sparsity, largest->count, layer, (long long)c->options->round, least);
+}
+
+static bool any_gone(const Units *units, const bool *gone)
+{
+    for (int u = 0; u < units->unit_count; ++u)
+        if (gone[u]) return true;
+    return false;
+}
+
 Status prune_choose(const Units *units, const PruneOptions *options, bool *gone)
 {
     Choice c = {.units = units, .options = options, .gone = gone};
@@ -219,6 +258,7 @@ Status prune_choose(const Units *units, const PruneOptions *options, bool *gone)
         take_group(&c, i);
         for (int k = 0; k < group->layer_count; ++k) leave_one(&c, group->layer[k]);
     }
+    if (st == OK && options->sparsity > 0 && !any_gone(units, gone)) st = nothing_goes(&c);
     mem_free(&c.score);
     mem_free(&c.terms);
     mem_free(&c.fewer);

@@ -269,6 +269,7 @@ static void divide(Units *c, int node, int parts, int by)
     bool same = count == group->count;
     for (int64_t k = 0; same && k < count; ++k) same = unit[k] == group->first + k;
     group->parts = common_multiple(group->parts, parts);
+    group->divider = by;
     if ((same && count % group->parts == 0) || group->whole) return;
     for (int64_t k = 0; k < count; ++k) {
         UnitGroup *one = &c->group[c->group_of[unit[k]]];
@@ -283,7 +284,7 @@ static void divide_all(Units *c)
     for (int i = 0; i < g->node_count; ++i) {
         const Node *node = &g->node[i];
         LayerChannels how = node->kind->channels;
-        if (node->spec.groups < 2 || node_is_depthwise(node)) continue;
+        if (node->spec.groups < 2 || node_groups_single(node)) continue;
         if (how == CHANNELS_OPEN || how == CHANNELS_KEEP) divide(c, i, node->spec.groups, i);
         if (how == CHANNELS_OPEN) divide(c, node->in[0], node->spec.groups, i);
     }

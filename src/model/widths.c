@@ -1,7 +1,7 @@
 /* Layers of other widths than their model says (model.widths). The graph is built as the model says
  * and its shape rules run once more, so that no model has to know of it: what one decides by shapes
  * (a shortcut's projection) it decides by its own. A depthwise convolution has the channels of its
- * input. */
+ * input, and a group norm of single channels as many groups. */
 #include "build.h"
 
 #include <string.h>
@@ -43,14 +43,12 @@ static int64_t width_of(const Config *config, const char *name, int64_t own)
 static Status infer_again(Graph *graph, const Config *config, Node *node)
 {
     LayerParam info[SPEC_PARAMS];
-    bool depthwise = node_is_depthwise(node), opens = node_opens(node);
+    bool single = node_groups_single(node), depthwise = node_is_depthwise(node);
+    bool opens = node_opens(node);
     for (int k = 0; k < node->spec.x_count; ++k) node->spec.x[k] = graph_output(graph, node->in[k]);
-    if (depthwise) {
-        node->spec.groups = (int)node->spec.x[0].shape.dim[1];
-        node->size.width = node->spec.groups;
-    } else if (opens) {
-        node->size.width = width_of(config, node->name, node->size.width);
-    }
+    if (single) node->spec.groups = (int)node->spec.x[0].shape.dim[1];
+    if (depthwise) node->size.width = node->spec.groups;
+    if (opens) node->size.width = width_of(config, node->name, node->size.width);
     Status status = layer_infer(node->kind, &node->spec, &node->size, info);
     if (status == ERR_CONFIG)
         return config_fail_key(config, "model.widths", "layer %s: %s", node->name, fail_message());

@@ -160,6 +160,16 @@ check 0 'each updated by one replica' "$WEFT" plan groups.yaml --ranks 4 grid.ze
 check 0 'updated by each of 4 replicas' "$WEFT" plan groups.yaml --ranks 4
 check 0 'of slices a rank sends and takes' "$WEFT" plan groups.yaml --ranks 2 grid.tp=2
 check 0 '"name": "adamw", "lr": 0.003, "weight_decay": 0, "slots": 2, "names": ["fc1.bias"' "$WEFT" plan groups.yaml --json
+# Every norm's parameters are norms, of whatever kind.
+for norm in batch_norm 'group_norm: {groups: 4}'; do
+    printf 'model: {layers: [conv2d: {channels: 8, kernel: 1}, %s, flatten, dense: {width: 10}]}\n' "$norm" >norms.yaml
+    check 0 'group 1   adamw, lr 0.003, weight_decay 0, 2 numbers of state each; 16 parameters' "$WEFT" plan norms.yaml \
+        --input 1x8x8 model.classes=10 optim.name=adamw 'optim.groups=[{roles: [norm], lr: 3e-3}]'
+done
+printf 'model: {name: llama, layers: 2, width: 16, heads: 2, context: 8, ffn: 24, vocab: 17}\n' >norms.yaml
+# two of 16 in each of two blocks, and one behind them
+check 0 'group 1   adamw, lr 0.003, weight_decay 0, 2 numbers of state each; 80 parameters' "$WEFT" plan norms.yaml --input tokens \
+    optim.name=adamw 'optim.groups=[{roles: norm, lr: 3e-3}]'
 check 78 "'fc9.*' matches no parameter" "$WEFT" plan groups.yaml 'optim.groups=[{match: fc9.*, lr: 1}]'
 check 78 'groups.yaml:4:' "$WEFT" train groups.yaml 'optim.groups=[]'
 check 0 'MB measured' "$WEFT" train groups.yaml

@@ -32,6 +32,23 @@ check 0 '' "$WEFT" train net.yaml run.name=plain optim.slim=0
 check 65 '' "$WEFT" ckpt diff "$from" "$(step plain 4)"
 check 78 'no batch norm' "$WEFT" train lenet.yaml run.name=none optim.slim=1e-4
 
+# A group norm of as many groups as channels: each goes with its group, and every verb takes the file.
+cat >norm.yaml <<'YAML'
+model: {layers: [conv2d: {name: a, channels: 8, kernel: 3}, group_norm: {groups: 8}, relu, conv2d: {name: b, channels: 8, kernel: 1},
+        group_norm: {groups: 2}, relu, global_pool, flatten, dense: {width: 10}]}
+data:  {train: images.h5, test: images.h5}
+train: {steps: 2, batch: 16, micro_batch: 4, threads: 1}
+YAML
+check 0 '' "$WEFT" train norm.yaml run.name=norm
+check 0 '    8 -> 6      a' "$WEFT" ckpt shrink "$(step norm 2)" --method l1 --sparsity .25 -o norm.h5
+holds 'of two groups one each' grep -q '    8 -> 6      b (equally in 2 parts)' out
+check 0 '    8 -> 7      a' "$WEFT" ckpt shrink "$(step norm 2)" --method l1 --sparsity .2 -o fewer.h5
+holds 'and of two groups none' grep -q '    8 -> 8      b (equally in 2 parts, of which each would lose less than one)' out
+check 0 'top-1' "$WEFT" eval norm.yaml --checkpoint norm.h5
+check 0 '' "$WEFT" train norm.yaml run.name=norm-on model.init_from=norm.h5
+check 0 '    6 -> 3      a' "$WEFT" ckpt shrink norm.h5 --method l2 --sparsity .5 -o norm2.h5
+check 78 'no channel goes: --sparsity 0.1 of the 8 channels of' "$WEFT" ckpt shrink "$(step norm 2)" --method l1 --sparsity .1 -o no.h5
+
 # Nothing goes: the same bytes. Half: the table, the numbers, the widths.
 check 0 'wrote zero.h5' "$WEFT" ckpt shrink "$from" --method fpgm --sparsity 0 -o zero.h5
 check 0 'to the bit' "$WEFT" ckpt diff "$from" zero.h5

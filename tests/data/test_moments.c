@@ -1,5 +1,6 @@
 /* Means and deviations beside those of whole numbers, whose sums are exact: large means, tiny and
- * huge values, an outlier first or last, constants; by blocks; through the imports that use them. */
+ * huge values, an outlier first or last, constants; by blocks; through the imports that use them.
+ */
 #include "fixture.h"
 
 #include "data/data_private.h"

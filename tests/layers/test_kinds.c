@@ -60,6 +60,27 @@ static void list(void)
     CU_ASSERT_PTR_NULL(layer_kind("conv3d"));
 }
 
+/* A parameter of one number a channel that begins at 1 scales what was normalised: kinds with one
+ * are norms, and no others. */
+static void norms(void)
+{
+    const LayerKind *kind;
+    int count = 0;
+    for (int i = 0; (kind = layer_kind_at(i)); ++i) {
+        bool scales = false;
+        Layer l = layer_of(kind->name, shape_of(4, 2, 64, 8, 8));
+        Layer flat = layer_of(kind->name, shape_of(2, 2, 64, 1, 1));
+        l.size.width = flat.size.width = 8;
+        Layer *one = infer(&l) == OK ? &l : infer(&flat) == OK ? &flat : NULL;
+        for (int k = 0; one && k < one->spec.w_count; ++k)
+            scales = scales || (one->param[k].init == INIT_ONE && !one->param[k].buffer);
+        CU_ASSERT_EQUAL(op_info(kind->op)->normalizes, scales);
+        if (op_info(kind->op)->normalizes != scales) printf("  %s\n", kind->name);
+        count += scales;
+    }
+    CU_ASSERT(count >= 4);
+}
+
 /* Every attribute that a kind names is one that layer_attr knows: never the "not in the table"
  * fault. */
 static void attrs_known(void)
@@ -410,6 +431,7 @@ static void rows(void)
     CU_ASSERT(row[0] == 0 && row[1] == 0 && other[0] == 1 && other[1] == 1);
 }
 
-TEST_MAIN("layer kinds", {"list", list}, {"attributes known", attrs_known}, {"attributes", attrs},
-          {"bad attributes", bad_attrs}, {"shapes", shapes}, {"bad shapes", bad_shapes},
-          {"bad rows", bad_rows}, {"initial values", initial_values}, {"rows", rows})
+TEST_MAIN("layer kinds", {"list", list}, {"norms", norms}, {"attributes known", attrs_known},
+          {"attributes", attrs}, {"bad attributes", bad_attrs}, {"shapes", shapes},
+          {"bad shapes", bad_shapes}, {"bad rows", bad_rows}, {"initial values", initial_values},
+          {"rows", rows})

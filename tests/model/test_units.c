@@ -206,6 +206,56 @@ static void parts(void)
     case_free(&c);
 }
 
+/* A group norm: a channel that is a group can go; of larger groups as many of each, and where that
+ * is none of any, and nothing else goes, the message says so. */
+static void normed(void)
+{
+    static const char *const text =
+        "model: {layers: [conv2d: {name: a, channels: 8, kernel: 1}, group_norm: {name: n, groups: "
+        "%d}, relu, global_pool, flatten, dense: {width: 10}]}";
+    static const struct {
+        int groups, parts, left;
+        double sparsity;
+        const char *why;
+    } want[] = {{8, 1, 7, .2, NULL},
+                {8, 1, 4, .5, NULL},
+                {8, 1, 1, .99, NULL},
+                {1, 1, 7, .2, NULL},
+                {4, 4, 4, .5, NULL},
+                {2, 2, 6, .25, NULL},
+                {4, 4, 8, .4, "equally from 4 groups (n), and --sparsity 0.4 of 8 channels is"},
+                {8, 1, 8, .1, "of the 8 channels of a, the most that any layer has"}};
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; ++i) {
+        char config[256];
+        snprintf(config, sizeof config, text, want[i].groups);
+        Case c = case_of(config, images(1, 3, 4), 10, NULL);
+        CU_ASSERT_EQUAL(group_of(&c, "a")->parts, want[i].parts);
+        if (want[i].why) {
+            const PruneOptions options = {.method = &prune_methods[PRUNE_L1],
+                                          .sparsity = want[i].sparsity,
+                                          .round = 1,
+                                          .get = get_nothing};
+            CHECK_FAILS(prune_choose(c.units, &options, c.gone), ERR_CONFIG, want[i].why);
+        } else {
+            shrink(&c, want[i].sparsity, 1);
+            CU_ASSERT_EQUAL(left_of(&c, "a"), want[i].left);
+            int norm = layer_of(c.after, "n");
+            int groups = want[i].groups == 8 ? want[i].left : want[i].groups;
+            CU_ASSERT_EQUAL(c.after->node[norm].spec.groups, groups);
+        }
+        case_free(&c);
+    }
+    Case c = case_of("model: {layers: [conv2d: {name: a, channels: 4, kernel: 1}, conv2d: {name: b,"
+                     " channels: 8, kernel: 1, groups: 4}, conv2d: {name: c, channels: 8, kernel: "
+                     "1, groups: 8}, flatten, dense: {width: 10}]}",
+                     images(1, 3, 1), 10, "b");
+    const PruneOptions options = {
+        .method = &prune_methods[PRUNE_L1], .sparsity = .5, .round = 1, .get = get_nothing};
+    CHECK_FAILS(prune_choose(c.units, &options, c.gone), ERR_CONFIG,
+                "a has 4 in 4 groups (b), of which each must keep one");
+    case_free(&c);
+}
+
 /* Side by side, summed with another one, flattened. */
 static void concatenated(void)
 {
@@ -315,5 +365,6 @@ static void width_errors(void)
 
 TEST_MAIN("units", {"parameters and multiply-adds of the table", table},
           {"groups of the zoo", groups}, {"gpt2 and llama", gpt}, {"grouped convolutions", parts},
-          {"concat, sum, flatten", concatenated}, {"kept and rounded", kept}, {"scores", scores},
-          {"slim", slim}, {"widths that cannot be", width_errors})
+          {"group norms", normed}, {"concat, sum, flatten", concatenated},
+          {"kept and rounded", kept}, {"scores", scores}, {"slim", slim},
+          {"widths that cannot be", width_errors})

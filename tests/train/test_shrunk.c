@@ -189,6 +189,11 @@ static void lists(void)
           "3, groups: 4}, batch_norm, relu, conv2d: {channels: 9, kernel: 1, groups: 3}, "
           "global_pool, flatten, dense: {width: 10}]}",
           images(3, 10), CLASSES, PRUNE_FPGM);
+    check("model: {layers: [conv2d: {channels: 8, kernel: 3}, group_norm: {groups: 8}, relu, "
+          "conv2d: {channels: 12, kernel: 3, groups: 4}, batch_norm, conv2d: {channels: 9, kernel: "
+          "1}, group_norm: {groups: 9}, relu, conv2d: {channels: 6, kernel: 1}, global_pool, "
+          "flatten, dense: {width: 10}]}",
+          images(3, 10), CLASSES, PRUNE_L1);
     check("model: {name: lenet}", images(1, 12), CLASSES, PRUNE_L2);
     check("model: {name: mlp, hidden: [20, 10]}", images(1, 6), CLASSES, PRUNE_L1);
 }

@@ -33,6 +33,7 @@ const OpInfo info_group_norm = {
     .check = group_norm_check,
     .acts = 1u << ACT_RELU | 1u << ACT_RELU6,
     .two_passes = true,
+    .normalizes = true,
 };
 
 static Status group_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])

@@ -8,7 +8,7 @@
 enum { PARTS = 32 };
 
 /* y = x / sqrt(mean(x^2) + eps) * w0 over the last dimension (Zhang & Sennrich 2019) */
-const OpInfo info_rms_norm = {.name = "rms_norm", .token_wise = true};
+const OpInfo info_rms_norm = {.name = "rms_norm", .token_wise = true, .normalizes = true};
 
 typedef struct LayerNorm {
     /* rows: of all samples */
