@@ -192,7 +192,7 @@ const Option options[] = {
     {"train.auc", &kind_enum, AT(train.auc), "exact", NULL,
      .help = "area under the ROC curve of evaluations: of all pairs, for which rank 0 takes 16 bytes a sample, or of 4,096 buckets of probabilities."},
     {"train.label_smoothing", &kind_real, AT(train.label_smoothing), "0", NULL, SHARE,
-     .help = "share of the target spread over all classes."},
+     .help = "share of the target spread over all classes, in training; evaluations take labels as they are."},
     {"train.threads", &kind_int, AT(train.threads), "0", "the least share of the cores that a rank has", RANGE(1, 1024),
      .help = "CPU threads of each rank; part of the numbers, so fix it to compare bits."},
     {"train.eval_every", &kind_int, AT(train.eval_every), "1", NULL, RANGE(0, MOST), .unit = "epochs",

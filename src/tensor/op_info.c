@@ -243,8 +243,8 @@ const OpInfo info_attention = {
 };
 
 /* x logits (N,K) or (N,T,K), labels int32 -> y (rows, LOSS_COLUMNS): loss, how many logits beat the
- * true one (0: right; < 5: in the top five), the arg max. Label smoothing as in Szegedy et al.
- * 2016: target (1-s) at the label + s/K everywhere. */
+ * true one (0: right; < 5: in the top five), the arg max. Label smoothing, in training alone, as in
+ * Szegedy et al. 2016: target (1-s) at the label + s/K everywhere. */
 const OpInfo info_softmax_loss = {
     .name = "softmax_loss",
     .split = SPLIT_CLASSES,

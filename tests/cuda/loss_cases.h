@@ -65,14 +65,16 @@ static void loss_compare(Rig *apart, Rig *over, const LossCase *c)
     fill(logits, shape_count(c->x), 4);
     loss_give(apart, logits, c);
     loss_give(over, logits, c);
-    /* leaves the logits alone */
-    over->run.training = false;
+    /* an evaluation leaves the logits alone, and smooths no labels */
+    apart->run.training = over->run.training = false;
     rig_forward(apart);
     rig_forward(over);
     CU_ASSERT_TRUE(loss_same(apart, a->y, b->y, y_bytes));
     CU_ASSERT_TRUE(loss_same(apart, a->x[0], b->x[0], x_bytes));
+    apart->run.training = over->run.training = true;
+    rig_forward(apart);
+    CU_ASSERT_EQUAL(loss_same(apart, a->y, b->y, y_bytes), !*c->attrs);
     rig_backward(apart, NULL);
-    over->run.training = true;
     rig_poison(over);
     /* all of it, on a GPU */
     rig_forward(over);

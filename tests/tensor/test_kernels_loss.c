@@ -69,6 +69,34 @@ static void test_softmax_mixed(void)
     rig_close(&r);
 }
 
+/* In an evaluation labels are not smoothed: -log softmax at the label, in double. */
+static void test_softmax_evaluated(void)
+{
+    enum { N = 4, K = 6 };
+    const int32_t label[N] = {5, 0, 3, 3};
+    OpSpec s = {.kind = OP_SOFTMAX_LOSS,
+                .smoothing = 0.3f,
+                .x_count = 1,
+                .x = {plain(2, N, K, 1, 1)},
+                .y = plain(2, N, LOSS_COLUMNS, 1, 1)};
+    Rig r = rig_of(s, 1);
+    float logits[N * K];
+    for (int i = 0; i < N * K; ++i) logits[i] = (float)((i / K * 5 + i % K * 3) % 13 - 6) / 3;
+    for (int training = 0; training < 2; ++training) {
+        r.run.training = training;
+        float *y = loss_of(&r, logits, N * K, label);
+        for (int i = 0; i < N; ++i) {
+            double sum = 0, plain_loss, all = 0;
+            for (int k = 0; k < K; ++k) sum += exp((double)logits[i * K + k]);
+            for (int k = 0; k < K; ++k) all += log(sum) - (double)logits[i * K + k];
+            plain_loss = log(sum) - (double)logits[i * K + label[i]];
+            CU_ASSERT_DOUBLE_EQUAL(y[i * LOSS_COLUMNS],
+                                   training ? 0.7 * plain_loss + 0.3 * all / K : plain_loss, 2e-6);
+        }
+    }
+    rig_close(&r);
+}
+
 static void test_softmax_vocabulary(void)
 {
     enum { K = 50257 };
@@ -103,4 +131,5 @@ static void test_softmax_vocabulary(void)
 
 TEST_MAIN("loss kernels", {"softmax edges", test_softmax_edges},
           {"softmax of mixed labels", test_softmax_mixed},
+          {"softmax in an evaluation", test_softmax_evaluated},
           {"softmax over a vocabulary", test_softmax_vocabulary})

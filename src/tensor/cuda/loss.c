@@ -49,11 +49,19 @@ static LossRun loss_run(const Op *op, const OpRun *run)
     };
 }
 
+/* An evaluation asks what the model says of the labels as they are. */
+static LossRun forward_run(const Op *op, const OpRun *run)
+{
+    LossRun loss = loss_run(op, run);
+    if (!run->training) loss.smoothing = 0;
+    return loss;
+}
+
 static void sliced_forward(Op *op, const OpRun *run)
 {
     const Exchange *x = run->exchange;
     LossSlices s = {
-        .loss = loss_run(op, run), .ranks = op->spec.slice.ranks, .truth = run->workspace};
+        .loss = forward_run(op, run), .ranks = op->spec.slice.ranks, .truth = run->workspace};
     Slices truths = {.runs = 1, .items = s.ranks, .unit = s.loss.rows, .type = DTYPE_F32},
            parts = truths;
     parts.unit *= LOSS_PART;
@@ -75,7 +83,7 @@ static bool at_once(const Op *op, const OpRun *run)
 
 static void softmax_forward(Op *op, const OpRun *run)
 {
-    LossRun loss = loss_run(op, run);
+    LossRun loss = forward_run(op, run);
     if (op->spec.slice.ranks) {
         sliced_forward(op, run);
         return;
