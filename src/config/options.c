@@ -253,7 +253,7 @@ const Option options[] = {
     {"optim.lr_schedule", &kind_enum, AT(optim.lr_schedule), "constant", NULL,
      .help = "Curve of the learning rate."},
     {"optim.lr_end", &kind_real, AT(optim.lr_end), "0", NULL, REAL_FROM(0),
-     .help = "learning rate at the end; the least one."},
+     .help = "learning rate that a curve leads to: that of the step that would follow the last; of plateau the least one."},
     {"optim.power", &kind_real, AT(optim.power), "1", NULL, REAL_ABOVE(0),
      .help = "exponent."},
     {"optim.gamma", &kind_real, AT(optim.gamma), "0.1", NULL, REAL_ABOVE(0),

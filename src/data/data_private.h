@@ -39,7 +39,7 @@ const char *element_finite(ElementType type);
  * truncated. */
 Status h5_open(hid_t *file, const char *path);
 /* Opens data set `name`; where it is missing the message lists what is there and which key names
- * it. */
+ * it. key NULL: none does, for weft's own sets have it by this name. */
 Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name, const char *key);
 bool h5_has(hid_t file, const char *name);
 /* Root attributes. Of a text, of `room` bytes with its zero: the first, where there are several;

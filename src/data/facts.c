@@ -225,7 +225,7 @@ static Status format_read(const Reading *r)
 static Status encoded_array(const Reading *r, DataArray *a, const char *name, ElementType type,
                             int64_t rows)
 {
-    TRY(array_find(r, a, name, "data.x"));
+    TRY(array_find(r, a, name, NULL));
     if (a->ndim == 1 && a->type == type && a->offset >= 0 && (rows == 0 || a->dim[0] == rows))
         return OK;
     return fail(ERR_DATA,
@@ -277,7 +277,7 @@ static uint64_t begins_hash(const Reading *r)
     uint64_t hash = 0;
     hid_t dataset = -1;
     if (!h5_has(r->file, "/field_first") ||
-        h5_dataset(&dataset, r->file, r->ask->path, "/field_first", "data.x") != OK)
+        h5_dataset(&dataset, r->file, r->ask->path, "/field_first", NULL) != OK)
         return 0;
     hid_t space = H5Dget_space(dataset), type = H5Dget_type(dataset);
     hssize_t count = H5Sget_simple_extent_npoints(space);
@@ -305,8 +305,8 @@ static Status ids_find(const Reading *r)
     TRY(h5_attr_text(r->file, r->ask->path, "vocabulary_hash", words, sizeof words));
     facts->id_words = strtoull(words, NULL, 16);
     facts->id_begins = begins_hash(r);
-    TRY(array_find(r, &facts->ids, "/sparse", "data.x"));
-    return facts->ids.ndim == 1 ? array_find(r, &facts->id_first, "/sparse_offset", "data.x") : OK;
+    TRY(array_find(r, &facts->ids, "/sparse", NULL));
+    return facts->ids.ndim == 1 ? array_find(r, &facts->id_first, "/sparse_offset", NULL) : OK;
 }
 
 static Status x_find(const Reading *r)
@@ -322,13 +322,20 @@ static Status x_find(const Reading *r)
     }
     if (strcmp(store, "encoded") == 0) return encoded_find(r);
     if (r->facts->weft) TRY(ids_find(r));
-    return array_find(r, &r->facts->x, own ? kind->array : r->ask->x, "data.x");
+    return own ? array_find(r, &r->facts->x, kind->array, NULL)
+               : array_find(r, &r->facts->x, r->ask->x, "data.x");
 }
 
 static Status y_find(const Reading *r)
 {
     const DataArray *x = &r->facts->x;
     if (x->ndim == 1 && !element_is_float(x->type) && !r->facts->encoded) return OK;
+    if (x->ndim == 2 && !element_is_float(x->type) && !r->facts->weft &&
+        !h5_has(r->file, r->ask->y))
+        return fail(ERR_DATA,
+                    "%s: %s has rows of integers, and there are no labels %s for them: name those "
+                    "with data.y; of tokens, store all rows one behind the other (N)",
+                    r->ask->path, x->name, r->ask->y);
     return array_find(r, &r->facts->y, r->ask->y, "data.y");
 }
 

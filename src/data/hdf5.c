@@ -185,6 +185,22 @@ static herr_t list_name(hid_t object, const char *name, const H5O_info_t *info, 
     return 0;
 }
 
+/* What to do where there is no array of this name. */
+static Status name_fail(const char *path, const char *name, const NameList *list, const char *key)
+{
+    const char *more = list->total > list->listed ? ", ..." : "";
+    if (!key)
+        return fail(ERR_DATA,
+                    "%s: holds no data set %s, which a weft data set of its kind has; there is "
+                    "%s%s; import it again",
+                    path, name, list->text, more);
+    if (list->total == 1)
+        return fail(ERR_DATA, "%s: holds no data set %s; there is %s alone; name it: %s=%s", path,
+                    name, list->text, key, list->text);
+    return fail(ERR_DATA, "%s: holds no data set %s; there is %s%s; name the right one: %s=/NAME",
+                path, name, list->text, more, key);
+}
+
 Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name, const char *key)
 {
     bool elsewhere;
@@ -198,8 +214,7 @@ Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name
     if (list.total == 0)
         return fail(ERR_DATA, "%s: holds no data set %s, nor any other; name another file", path,
                     name);
-    return fail(ERR_DATA, "%s: holds no data set %s; there is %s%s; name the right one with %s",
-                path, name, list.text, list.total > list.listed ? ", ..." : "", key);
+    return name_fail(path, name, &list, key);
 }
 
 Status hdf5_in_one_file(int64_t file, int64_t dataset, const char *path, const char *what)

@@ -17,6 +17,8 @@ enum { PIECE_BYTES = 1 << 20, PART_LEAST = 2, PARTS = 2 };
 /* the file that is imported */
 typedef struct Source {
     PackedFile in;
+    /* borrowed: the file as the user knows it */
+    const char *name;
     /* bits of a token as the user says; 0: not said */
     int bits;
     TokenFormat format;
@@ -210,8 +212,10 @@ static Status parts_cut(const Source *s, TokenPart *part, int parts, double test
         part[i].tokenizer = s->tokenizer;
         part[i].tokenizer_hash = s->tokenizer_hash;
         if (part[i].count < PART_LEAST)
-            return fail(ERR_DATA, "%s: tokens in it: %lld, for %s: %lld; at least %d are needed",
-                        s->in.path, (long long)s->count, i ? "the test file" : "training",
+            return fail(ERR_DATA,
+                        "%s: tokens in it: %lld, for %s: %lld; at least %d are needed, one and the "
+                        "one after it",
+                        s->name, (long long)s->count, i ? "the test file" : "training",
                         (long long)part[i].count, PART_LEAST);
     }
     return OK;
@@ -242,7 +246,7 @@ static Status import(Source *s, const char *const *out, double test_share, bool 
 Status data_import_text(const char *file, const char *out, const char *test_out, double test_share,
                         bool force)
 {
-    Source s = {.in.path = file, .bits = 8, .text = true, .vocab = 256};
+    Source s = {.in.path = file, .name = file, .bits = 8, .text = true, .vocab = 256};
     Status st = import(&s, (const char *const[]){out, test_out}, test_share, force);
     source_close(&s);
     return st;
@@ -260,8 +264,11 @@ static Status encode_and_import(Tokenizer *t, const char *file, const TextTokens
         log_info("%s: %s of text are %lld tokens, %.1f MB/s", file,
                  text_bytes((double)made.text_bytes, size), (long long)made.tokens,
                  (double)made.text_bytes / 1e6 / (made.seconds + 1e-9));
-        Source s = {
-            .in.path = encoded, .bits = made.bits, .text = true, .vocab = tokenizer_vocab(t)};
+        Source s = {.in.path = encoded,
+                    .name = file,
+                    .bits = made.bits,
+                    .text = true,
+                    .vocab = tokenizer_vocab(t)};
         s.tokenizer = how->tokenizer;
         s.tokenizer_hash = tokenizer_hash(t);
         st = import(&s, out, test_share, force);
@@ -293,7 +300,7 @@ Status data_import_encoded(const char *file, const TextTokens *how, const char *
 Status data_import_tokens(const char *file, int bits, int64_t vocab, const char *out,
                           const char *test_out, double test_share, bool force)
 {
-    Source s = {.in.path = file, .bits = bits, .vocab = vocab};
+    Source s = {.in.path = file, .name = file, .bits = bits, .vocab = vocab};
     if (bits != 0 && bits != 16 && bits != 32 && bits != 64)
         return fail(ERR_USAGE, "tokens of %d bits: 16, 32 and 64 can be read", bits);
     if (vocab < 0 || vocab > INT32_MAX)

@@ -75,9 +75,9 @@ static Status x_shape(Opening *o)
     if (data_kind(set)->next_token) return OK;
     if (x->ndim < 2 || (o->facts->weft && set->kind != (x->ndim == 2 ? DATA_TABLE : DATA_IMAGE)))
         return fail(ERR_DATA,
-                    "%s: %s has the shape %s; images are (N,C,H,W), (N,H,W,C) or (N,H,W), vectors "
-                    "(N,D), tokens integers (N); name another with data.x",
-                    set->path, x->name, dims_text(x, dims));
+                    "%s: %s (%s) has the shape %s; images are (N,C,H,W), (N,H,W,C) or (N,H,W), "
+                    "vectors (N,D), tokens integers (N); name another with data.x",
+                    set->path, x->name, element_name(x->type), dims_text(x, dims));
     set->kind = x->ndim == 2 ? DATA_TABLE : DATA_IMAGE;
     if (last && o->facts->weft && x->ndim == 4)
         return config_fail_key(o->config, "data.layout",

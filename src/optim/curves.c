@@ -20,7 +20,8 @@ static double multistep(const CurveAt *at)
     return lr;
 }
 
-/* left: 1 at the end of warm-up, 0 after the last step. */
+/* left: 1 at the first step behind the warm-up, 0 at the one that would follow the last: of n steps
+ * the last has 1/n of the way to go, as with PyTorch's CosineAnnealingLR(T_max=n) and its kin. */
 static double between(const CurveAt *at, double left)
 {
     return at->is->lr_end + (at->is->lr - at->is->lr_end) * left;
@@ -51,15 +52,15 @@ static const Curve curve_multistep = {
     .longer = "the learning rate falls at its milestones, as before",
     .rate = multistep};
 static const Curve curve_cosine = {
-    {.word = "cosine", .help = "half a cosine, down to lr_end", .uses = "lr_end"},
+    {.word = "cosine", .help = "half a cosine towards lr_end", .uses = "lr_end"},
     .longer = "the cosine stretches to the new end",
     .rate = cosine};
 static const Curve curve_linear = {
-    {.word = "linear", .help = "a line, down to lr_end", .uses = "lr_end"},
+    {.word = "linear", .help = "a line towards lr_end", .uses = "lr_end"},
     .longer = "the line stretches to the new end",
     .rate = linear};
 static const Curve curve_polynomial = {
-    {.word = "polynomial", .help = "(what is left)^power, down to lr_end", .uses = "lr_end power"},
+    {.word = "polynomial", .help = "(what is left)^power, towards lr_end", .uses = "lr_end power"},
     .longer = "the curve stretches to the new end",
     .rate = polynomial};
 

@@ -18,6 +18,10 @@ check 0 "$hash" "$WEFT" data info other.h5
 holds 'the same tokens' test "$(tokens other.h5)" = "$(tokens train.h5)"
 check 0 '' "$WEFT" data import text text --tokenizer small --special -o special.h5
 check 0 '' "$WEFT" data import text text --tokenizer small -o all.h5
+printf it >short
+check 65 'short: tokens in it: 1, for training: 1; at least 2 are needed, one and the one after it' \
+    "$WEFT" data import text short --tokenizer small -o no.h5
+holds 'nothing is left of it' test -z "$(ls no.h5* 2>/dev/null)"
 holds 'an end of text is one token' test "$(tokens special.h5)" -lt "$(tokens all.h5)"
 
 cat >job.yaml <<'YAML'

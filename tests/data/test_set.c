@@ -367,6 +367,8 @@ static void wrong_contents(void)
     static const struct {
         const char *x, *y, *text;
     } wrong[] = {{"pixels", "y", "there is /deep, /none, /row"},
+                 {"pixels", "y", "name the right one: data.x=/NAME"},
+                 {"wide", "labels", "of tokens, store all rows one behind the other"},
                  {"x", "labels", "data.y"},
                  {"row", "y", "shape 4;"},
                  {"deep", "y", "5 dimensions"},

@@ -327,7 +327,36 @@ static void print(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "vocab     97"));
 }
 
+/* A stranger's array of tokens is asked for by the whole setting; in weft's own set, whose array no
+ * key names, it is missing. */
+static void array_names(void)
+{
+    Config c = config_tokens(4);
+    DataSet set;
+    int32_t token[40] = {1, 2, 3};
+    const H5Array a = {"tokens", H5T_STD_U16LE, H5T_NATIVE_INT32, 1, {40}, {0}, 0, token};
+    const char *path = in_scratch("theirs.h5");
+    hid_t file = h5_new(path);
+    h5_put(file, a);
+    H5Fclose(file);
+    CHECK_FAILS(data_set_open(&set, &c, path), ERR_DATA, "alone; name it: data.x=/tokens");
+    c.data.x = (char *)"/tokens";
+    CHECK_OK(data_set_open(&set, &c, path));
+    CU_ASSERT_EQUAL(set.x.dim[0], 40);
+    c.data.x = (char *)"/x";
+    file = h5_new(path);
+    h5_put(file, (H5Array){"ids", H5T_STD_U16LE, H5T_NATIVE_INT32, 1, {40}, {0}, 0, token});
+    h5_put_word(file, "format", "weft-data");
+    h5_put_word(file, "kind", "tokens");
+    h5_put_int(file, "version", 1);
+    H5Fclose(file);
+    CHECK_FAILS(data_set_open(&set, &c, path), ERR_DATA,
+                "holds no data set /tokens, which a weft data set of its kind has; there is /ids");
+    CU_ASSERT_PTR_NULL(strstr(fail_message(), "data.x"));
+}
+
 TEST_MAIN("tokens", {"types and byte orders", types}, {"every window once", every_window_once},
           {"evaluation", evaluation}, {"without x, without y", parts},
           {"long samples", long_samples}, {"context and vocabulary", sizes},
-          {"own names", own_names}, {"refused", refused}, {"print", print})
+          {"own names", own_names}, {"refused", refused}, {"print", print},
+          {"names of arrays", array_names})

@@ -200,9 +200,15 @@ static void curve_states(void)
     config_free(&config);
 }
 
-/* Past the last step, and a warm-up as long as the run. */
+/* Past the last step, and a warm-up as long as the run; the last step's rate as the manual has it,
+ * which is that of PyTorch's CosineAnnealingLR(T_max=30, eta_min=0.001) at its step 29. */
 static void curve_ends(void)
 {
+    char last[] = "optim.lr=0.1 optim.lr_schedule=cosine optim.lr_end=0.001";
+    Config *manual = config_of(last);
+    CU_ASSERT_DOUBLE_EQUAL(rate_at(manual, 29, 30, 5), 0.0012711661792704665, 1e-15);
+    CU_ASSERT_DOUBLE_EQUAL(rate_at(manual, 0, 30, 5), 0.1, 1e-15);
+    config_free(&manual);
     char a[] = "optim.lr=0.5 optim.lr_schedule=cosine optim.lr_end=0.1";
     Config *config = config_of(a);
     CU_ASSERT_DOUBLE_EQUAL(rate_at(config, 10, 10, 5), 0.1, 1e-12);
