@@ -8,10 +8,11 @@
 #
 # usage: bench/gpu.sh [lenet] [lenet-compiled] [resnet50] [gpt2] [kernels] >report.md     none: all of them
 #   PEER="python3 bench/peer_gpu.py"  PyTorch's side; PEER= leaves it out, and no ratio is known
-#   ROUNDS=3   BATCHES="32 64" (gpt2's micro-batches)   LIMIT=300 (seconds of one measurement)
-#   SETTINGS="compile max-autotune"  PyTorch's, for gpt2 and resnet50
+#   ROUNDS=3   BATCHES=32 (gpt2's micro-batches: "32 64" tries both)   LIMIT=300 (seconds of one measurement)
+#   SETTINGS=compile  PyTorch's, for gpt2 and resnet50; "compile max-autotune" tries both, and takes minutes more
 #   WEFT=build/weft, or a bundle's where only that is there; CUDA's libraries it may find in PyTorch's packages
 #   CHECK="make check-cuda"  what must pass first, or the report says so; a bundle's own test program; CHECK=true skips it
+#   CHECK_LIMIT=600  seconds that it may take
 #   KEEP=FOLDER  every measurement's line of JSON is added to FOLDER/lines as it comes, what failed to FOLDER/failed
 #   REHEARSE=1  tiny models, weft on the emulated GPU (make build/emulated/weft), PyTorch on the CPU: does this script work?
 # Exit 77: no GPU, or no PyTorch that sees it; nothing was measured.
@@ -35,14 +36,15 @@ if [ -z "$rehearse" ]; then
     [ -z "$peer" ] || ${peer%% *} -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null ||
         lacks "${peer%% *} has no PyTorch that sees the GPU (PEER= measures weft alone)"
     if [ -n "$peer" ] && ! "$weft" --version | grep -q '^cuDNN.*running'; then
-        LD_LIBRARY_PATH=$(${peer%% *} -c 'import glob, sysconfig; print(":".join(glob.glob(sysconfig.get_path("purelib") + "/nvidia/*/lib")))'):${LD_LIBRARY_PATH:-}
+        . tools/bundle/cuda_packages.sh
+        LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$(PYTHON=${peer%% *} cuda_packages cuDNN)
         export LD_LIBRARY_PATH
     fi
-    $check >"$keep/check" 2>&1 || { failed="FAILED, so the figures below mean little: "; tail -n 30 "$keep/check" >&2; say "bench/gpu.sh: $check failed"; }
+    timeout -k 5 "${CHECK_LIMIT:-600}" $check >"$keep/check" 2>&1 || { failed="FAILED, so the figures below mean little: "; tail -n 30 "$keep/check" >&2; say "bench/gpu.sh: $check failed"; }
 fi
 
 # ---- what is measured: a workload's fixed words, and one line for each setting of a side ----
-batches=${BATCHES:-32 64} settings=${SETTINGS:-compile max-autotune}
+batches=${BATCHES:-32} settings=${SETTINGS:-compile}
 workload() { # NAME -> weft_words, peer_words, goal, unit, weft_settings, peer_settings
     local b s
     weft_settings=() peer_settings=()
@@ -91,7 +93,7 @@ shrink() { # NAME: the same at a size that a CPU does in seconds
 # ---- one measurement: its line of JSON, or nothing and the reason on standard error ----
 attempt() { # COMMAND...
     say "  $*"
-    timeout "$limit" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || {
+    timeout -k 5 "$limit" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || {
         say "    failed: $(grep . "$tmp/err" | tail -n 1)"
         { echo "$*"; cat "$tmp/err"; } >>"$keep/failed"
     }

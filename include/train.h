@@ -146,6 +146,10 @@ typedef struct TrainBytes {
     size_t host;
 } TrainBytes;
 TrainBytes train_bytes(const Trainer *trainer, const Plan *plan);
+/* Bytes that libraries, kernels and recorded graphs have taken of the device since the graph was
+ * planned, beside what the plan counts. Right for a rank whose device nobody else uses; NaN where
+ * memory is the host's. */
+double trainer_device_beside(const Trainer *trainer);
 /* A sparse table of the model, as a plan shows it. */
 typedef struct TrainTable {
     /* borrowed */

@@ -69,7 +69,9 @@ put_programs() {
     cp "$program" "$new/libexec/weft"
     cp "$mpirun" "$new/libexec/mpirun"
     cp "$orted" "$new/libexec/orted"
-    cp "$here/bundle/env.sh" "$new/env.sh"
+    cp "$here/bundle/env.sh" "$here/bundle/cuda_packages.sh" "$new"
+    # the names that the program gives the loader when it needs a GPU
+    grep -aoE 'lib(cublasLt|cudnn|nccl)\.so\.[0-9]+' "$program" | sort -u >"$new/cuda_libraries" || true
     cp "$root/LICENSE" "$new"
     cp "$root"/jobs/*.yaml "$root"/jobs/*.sh "$new/jobs"
     cp "$root/tests/run.sh" "$new/tests"
@@ -113,6 +115,7 @@ put_licences() { # as Debian keeps them, those of several packages once
             for have in "$new"/licences/*; do if cmp -s "$copyright" "$have"; then other=$have; fi; done
             if [ -n "$other" ]; then mv "$other" "$other+$p"; else cp -L "$copyright" "$new/licences/$p"; fi
         done
+    gzip -9n "$new"/licences/*
 }
 
 glibc_needed() {
@@ -125,8 +128,9 @@ weft $(cat "$root/VERSION"), to be copied anywhere: $(uname -m), Linux, glibc $g
     bin/weft --version          what it finds on this machine
     bin/weft train -n 2 JOB     jobs/ has some; bin/mpirun is Open MPI $("$mpirun" --version | sed -n '1s/.* //p') over shared memory and TCP
     ./check                     the tests that came along; without a GPU that of CUDA says so and is skipped
-For GPUs the machine needs NVIDIA's driver, and cuBLAS, cuDNN and NCCL in \$LD_LIBRARY_PATH or \$CUDA_HOME/lib64
-(default /usr/local/cuda): see the versions that --version asks for.
+For GPUs the machine needs NVIDIA's driver, and cuBLAS, cuDNN and NCCL in \$LD_LIBRARY_PATH, \$CUDA_HOME/lib64
+(default /usr/local/cuda) or the packages of a Python (\$PYTHON, default python3), as PyTorch brings them: see the
+versions that --version asks for.
 TEXT
 }
 

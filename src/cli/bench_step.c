@@ -20,7 +20,10 @@ typedef struct StepBench {
     double data_share,
         sum_share;    /* of the steps' time: the host waits for data, the compute stream for sums */
     double sum_waits; /* how often the stream waited for a sum, a step */
-    double memory_mb, device_mb; /* device_mb: NaN where there is none */
+    double memory_mb;
+    /* taken of the ranks' devices, planned there, and what libraries and graphs have beside it;
+     * NaN: no device with memory of its own */
+    double device_mb, device_planned_mb, device_beside_mb;
     double bubble; /* share of the stages' time in which they wait for each other; NaN: not known */
 } StepBench;
 
@@ -161,6 +164,8 @@ static void print_json(const Trainer *t, const StepBench *b)
     json_fixed(&json, "sum_waits", 1, b->sum_waits);
     json_fixed(&json, "memory_mb", 0, b->memory_mb);
     json_real(&json, "device_mb", b->device_mb);
+    json_real(&json, "device_planned_mb", b->device_planned_mb);
+    json_real(&json, "device_beside_mb", b->device_beside_mb);
     json_real(&json, "bubble", b->bubble);
     json_end(&json);
 }
@@ -180,20 +185,27 @@ static void print_text(const Trainer *t, const StepBench *b)
            b->product.flops * 1e-12, (long long)b->product.size, (long long)b->product.size,
            (long long)b->product.size, b->flops / b->product.flops, b->data_share, b->sum_share,
            b->memory_mb);
-    if (!isnan(b->device_mb)) printf(", of their GPUs %.0f MB", b->device_mb);
+    if (!isnan(b->device_mb))
+        printf(", of their GPUs %.0f MB (%.0f planned; libraries and graphs %.0f more)",
+               b->device_mb, b->device_planned_mb, b->device_beside_mb);
     if (shape.pp > 1 && !isnan(b->bubble))
         printf("; bubble %.4f (%s)", b->bubble, trainer_schedule(t)->name);
     printf("\n");
 }
 
-/* What all ranks have taken of their GPUs' memory, MB. */
-static double device_memory(const Trainer *t)
+/* Of all ranks' GPUs. */
+static void measure_device(const Trainer *t, StepBench *bench)
 {
     Backend *backend = trainer_backend(t);
+    const World *world = trainer_world(t);
     double taken = 0, left;
-    if (!backend->table->memory) return (double)NAN;
+    bench->device_mb = bench->device_planned_mb = bench->device_beside_mb = (double)NAN;
+    if (!backend->table->memory) return;
     backend->table->memory(backend, &taken, &left);
-    return round(bench_sum_ranks(trainer_world(t), taken) * 1e-6);
+    double planned = (double)train_bytes(t, trainer_plan(t)).all;
+    bench->device_mb = round(bench_sum_ranks(world, taken) * 1e-6);
+    bench->device_planned_mb = round(bench_sum_ranks(world, planned) * 1e-6);
+    bench->device_beside_mb = round(bench_sum_ranks(world, trainer_device_beside(t)) * 1e-6);
 }
 
 static Status measure(const Config *config, const World *world, StepBench *bench)
@@ -204,7 +216,7 @@ static Status measure(const Config *config, const World *world, StepBench *bench
     Status st = time_steps(t, bench);
     bench->memory_mb =
         bench_sum_ranks(world, proc_bytes("/proc/self/status", "VmHWM:") / (1 << 20));
-    bench->device_mb = device_memory(t);
+    measure_device(t, bench);
     bench->rows_per_s = (double)(sizes.batch * sizes.rows_per_sample) / bench->median_s;
     bench->flops = micro_flops(t) * sizes.micros / bench->median_s;
     if (st == OK) st = bench_product(&bench->product, trainer_backend(t), world);

@@ -286,8 +286,8 @@ static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
     TRY(sparse_check_servers(t));
     TRY(border_check(t));
     position_init(t);
-    double grown = memory_use().own_bytes - before, left;
-    if (t->backend->table->memory) t->backend->table->memory(t->backend, &grown, &left);
+    double grown = memory_use().own_bytes - before;
+    if (t->backend->table->memory) t->backend->table->memory(t->backend, &grown, &t->device_free);
     t->program_bytes = grown > 0 ? (size_t)grown : 0;
     return OK;
 }

@@ -133,6 +133,8 @@ struct Trainer {
     bool copied, copy_lent;
     /* by which this process has grown from data set to schedule */
     size_t program_bytes;
+    /* free on the device at that time; unused where memory is the host's */
+    double device_free;
     /* for the loader's next micro-batch, so far */
     double data_wait_s;
     /* the optimizer's part of a step, where it can be replayed */

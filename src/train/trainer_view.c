@@ -1,6 +1,8 @@
 /* What verbs ask a trainer. */
 #include "trainer.h"
 
+#include <math.h>
+
 const Config *trainer_config(const Trainer *t)
 {
     return t->config;
@@ -90,6 +92,15 @@ TrainSizes trainer_sizes(const Trainer *t)
 double trainer_data_wait_s(const Trainer *t)
 {
     return t->data_wait_s;
+}
+
+double trainer_device_beside(const Trainer *t)
+{
+    const BackendTable *table = t->backend->table;
+    double taken, left;
+    if (!table->memory) return (double)NAN;
+    table->memory(t->backend, &taken, &left);
+    return t->device_free - left - (taken - (double)t->program_bytes);
 }
 
 bool trainer_watch_sums(Trainer *t, Stopwatch *waits)

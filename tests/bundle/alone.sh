@@ -41,7 +41,9 @@ YAML
     check 0 '' "$WEFT" ckpt diff runs/one/checkpoints/step-00000006.h5 runs/two/checkpoints/step-00000006.h5
     check 0 '' "$WEFT" ckpt diff runs/one/checkpoints/step-00000006.h5 runs/three/checkpoints/step-00000006.h5
     check 78 'train.device: cuda, but ' "$WEFT" train a.yaml train.device=cuda run.name=four
-    if [ -e $there/tests/cuda/test_cuda ]; then check 0 'skipped:' $there/tests/cuda/test_cuda; fi
+    for t in test_cuda test_nccl; do
+        if [ -e $there/tests/cuda/$t ]; then check 0 'skipped:' $there/tests/cuda/$t; fi
+    done
     check 0 '2 passed, 0 failed' $there/check tests/parallel/test_sum_np2 tests/parallel/test_channels_np2
     finish
 }

@@ -1,11 +1,30 @@
 #!/usr/bin/env bash
 # Several ranks with a GPU each, on emulated GPUs and NCCL (tests/cuda/emulate): the bits of one rank on every grid, schedule and
-# transport; GPUs that are shared, hidden or of several models; a rank that dies.
+# transport; GPUs that are shared, hidden or of several models; a rank that dies. The main grids come first.
+#
+# ONE_CARD=PROGRAM gpus.sh: the same with real NCCL by that program (a bundle's bin/weft), whose ranks share the one GPU there is. Cases
+# that only the emulation can make are skipped; UNTIL_S=SECONDS begins no case after that time, and the last line counts what is left.
 CLOCK_TOOL=$(readlink -f "${CLOCK_TOOL:-$(dirname "${WEFT:-build/weft}")/tests/cuda/clock_tool.so}" || true)
-WEFT=$(dirname "${WEFT:-build/weft}")/emulated/weft
+WEFT=${ONE_CARD:-$(dirname "${WEFT:-build/weft}")/emulated/weft}
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../cli/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+left=0
+# emulated WHAT : true where the GPU is emulated; else says what is skipped.
+emulated() {
+    [ -n "${ONE_CARD:-}" ] || return 0
+    echo "  skipped: $1: needs the emulated GPU"
+    return 1
+}
+if [ -n "${ONE_CARD:-}" ]; then
+    export WEFT_TEST_SHARED_GPU=1 PATH=$(dirname "$WEFT"):$PATH # a bundle has its own mpirun
+    # Checks that begin too late are counted, not made.
+    too_late() { [ "$SECONDS" -ge "${UNTIL_S:-100000}" ] && left=$((left + 1)); }
+    eval "made_$(declare -f check)"
+    eval "made_$(declare -f holds)"
+    check() { too_late || { echo "$SECONDS s: ${*:3}"; made_check "$@"; }; }
+    holds() { too_late || made_holds "$@"; }
+fi
 
 { printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; for i in $(seq 3840); do printf "\\$(printf %03o $((i * i % 251)))"; done; } >x.idx
 { printf '\0\0\010\001\0\0\0\074'; for i in $(seq 60); do printf "\\00$((i % 3))"; done; } >y.idx
@@ -27,7 +46,7 @@ train: {steps: 2, batch: 4, micro_batch: 1, threads: 1, device: cuda}
 optim: {name: adamw, lr: 0.01}
 X
 
-ranks() { timeout -k 2 240 mpirun --oversubscribe --bind-to none -n "$@"; }
+ranks() { timeout -k 2 "${RUN_S:-240}" mpirun --oversubscribe --bind-to none -n "$@"; }
 # same RANKS JOB NAME OVERRIDE... : trains, and has the bits of one rank, or, where ranks divide layers, of two.
 same() {
     local n=$1 job=$2 name=$3 one=one last
@@ -35,23 +54,61 @@ same() {
     case $job in gpt.yaml) one=gpt-one ;; bf16.yaml) one=bf16-one ;; fp16.yaml) one=fp16-one ;; tp.yaml) one=tp-two ;; conv.yaml) one=conv-one ;; flat.yaml) one=flat-one ;; norm.yaml) one=norm-one ;; wide.yaml) one=wide-one ;; esac
     check 0 'done after' ranks "$n" "$WEFT" train "$job" run.name="$name" "$@"
     cp both words
-    last=$(cd "runs/$one/checkpoints" && ls | tail -1)
+    last=$(ls "runs/$one/checkpoints" 2>/dev/null | tail -n 1)
     check 0 'to the bit' "$WEFT" ckpt diff "runs/$one/checkpoints/$last" "runs/$name/checkpoints/$last"
 }
+
+# ---- the main grids ----
 
 check 0 'done after' "$WEFT" train job.yaml
 check 0 'done after' "$WEFT" train gpt.yaml
 same 2 job.yaml dp2
 holds 'sums by NCCL' grep -q 'allreduce: nccl' words
-# in rounds of halving: a power of two of GPUs, and three; whole sums, and shards that come back
-for n in 3 4; do for zero in 0 3; do same $n job.yaml halving-$n-$zero grid.sums=halving grid.zero=$zero grid.bucket_mb=0.001; done; done
+same 2 job.yaml pp2-gpipe grid.pp=2 grid.pipeline_schedule=gpipe
+same 4 job.yaml dp2pp2-interleaved grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=3
+# layers that ranks divide, also where what they have is not equal: one rank's losses, and on all grids the bits of two such ranks
+sed 's/gpt-one/tp-one/; s/width: 16, heads: 2/width: 20, heads: 5, dropout: 0.1, positions: rotary/' gpt.yaml >tp.yaml
+losses() { awk -F'[:,]' '/"loss"/ { for (i = 1; i < NF; ++i) if ($i ~ /"loss"/) print $(i + 1) }' "runs/$1/metrics.jsonl"; }
+near() { paste <(losses "$1") <(losses "$2") | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > most) most = d } END { exit !(NR > 0 && most < 2e-5) }'; }
+check 0 'done after' "$WEFT" train tp.yaml train.log_every=1
+check 0 'done after' ranks 2 "$WEFT" train tp.yaml run.name=tp-two grid.tp=2 train.log_every=1
+holds 'the losses of one rank' near tp-one tp-two
+same 2 job.yaml zero3-of-2 grid.zero=3
+for zero in 0 3; do same 3 job.yaml halving-3-$zero grid.sums=halving grid.zero=$zero grid.bucket_mb=0.001; done
+
+# a rank that dies while others wait for it: they name it and their GPU, and all end. mpirun stands still until they have: it would
+# end the job first, and ranks write past it.
+named() { grep -q 'GPU [0-9]* (.*, [0-9A-F:.]*), joined to others by NCCL: rank [01] (process [0-9]*) has ended' said; }
+children() { grep -ls "^PPid:[[:space:]]*$1\$" /proc/[0-9]*/status | cut -d/ -f3 | sort -n; }
+gone() { ! kill -0 "$@" 2>/dev/null; }
+dies() {
+    local job victim ranks start
+    : >said
+    env -u OMPI_MCA_odls_base_sigkill_timeout mpirun --oversubscribe --bind-to none -n 2 bash -c 'exec env "$@" >>said 2>&1' - \
+        ${preload:+LD_PRELOAD="$preload"} "$WEFT" train job.yaml run.name=dies train.steps=1000000 "$@" >both 2>&1 &
+    job=$!
+    soon grep -q 'step 1/' said
+    ranks=$(children "$job") start=$SECONDS
+    victim=$(tail -n 1 <<<"$ranks")
+    kill -STOP "$job" && kill -KILL "$victim"
+    soon named || true
+    kill -CONT "$job"
+    wait "$job" && return 1
+    soon gone $ranks && named || return 1
+    [ -z "${ONE_CARD:-}" ] || { echo "the job ended $((SECONDS - start)) s after a rank was killed"; [ $((SECONDS - start)) -le 10 ]; }
+}
+EMULATE_NETWORK= holds 'a death is named' dies grid.dp=2
+
+# ---- the others ----
+
+# in rounds of halving by a power of two of GPUs: whole sums, and shards that come back
+for zero in 0 3; do same 4 job.yaml halving-4-$zero grid.sums=halving grid.zero=$zero grid.bucket_mb=0.001; done
 # a tensor that is one rank's, and longer than a slice of all shards
 sed 's/: one/: wide-one/; s/hidden: .*/hidden: [60]}/' job.yaml >wide.yaml
 check 0 'done after' "$WEFT" train wide.yaml
 for n in 3 4; do same $n wide.yaml wide-$n grid.sums=halving grid.zero=3; done
-for schedule in gpipe zero-bubble; do same 2 job.yaml pp2-$schedule grid.pp=2 grid.pipeline_schedule=$schedule; done
+same 2 job.yaml pp2-zero-bubble grid.pp=2 grid.pipeline_schedule=zero-bubble
 same 2 job.yaml pp2-interleaved grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=2
-same 4 job.yaml dp2pp2-interleaved grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=3
 sed 's/: one/: bf16-one/; s/device: cuda/&, precision: bf16/' job.yaml >bf16.yaml
 check 0 'done after' "$WEFT" train bf16.yaml
 same 2 bf16.yaml pp2-nothing-back grid.pp=2 'grid.cuts=[fc1]' # no parameter below the cut, so messages back are empty
@@ -94,21 +151,17 @@ same 4 fp16.yaml fp16-zero2-pp2 grid.pp=2 grid.zero=2 grid.bucket_mb=0.001 # rin
 sed 's/gpt-one/graphs-off/; s/steps: 2/steps: 24/; s/device: cuda/&, cuda_graphs: off/' gpt.yaml >off.yaml
 calls() { EMULATE_COUNTS=1 ranks 1 "$@" 2>&1 : -n 1 "$@" | awk '/calls of the host/ { print $1; exit }'; }
 few() { [ "$(calls "$WEFT" train off.yaml run.name="$1" train.cuda_graphs=auto)" -lt $(($(calls "$WEFT" train off.yaml) / 2)) ]; }
-holds 'fewer calls with graphs on two ranks' few graphs-auto
-check 0 'to the bit' "$WEFT" ckpt diff runs/graphs-{off,auto}/checkpoints/step-00000024.h5
+if emulated 'calls of the host are counted'; then
+    holds 'fewer calls with graphs on two ranks' few graphs-auto
+    check 0 'to the bit' "$WEFT" ckpt diff runs/graphs-{off,auto}/checkpoints/step-00000024.h5
+fi
 
 # what is shared out, in files, too: half a run goes on elsewhere
 same 2 job.yaml zero1 grid.zero=1 checkpoint.every_steps=2
 same 4 gpt.yaml gpt-zero2 grid.pp=2 grid.zero=2
 same 4 job.yaml zero3 grid.pp=2 grid.zero=3 checkpoint.resume=runs/zero1/checkpoints/step-00000002.h5
 
-# layers that ranks divide, also where what they have is not equal: one rank's losses, and on all grids the bits of two such ranks
-sed 's/gpt-one/tp-one/; s/width: 16, heads: 2/width: 20, heads: 5, dropout: 0.1, positions: rotary/' gpt.yaml >tp.yaml
-losses() { awk -F'[:,]' '/"loss"/ { for (i = 1; i < NF; ++i) if ($i ~ /"loss"/) print $(i + 1) }' "runs/$1/metrics.jsonl"; }
-near() { paste <(losses "$1") <(losses "$2") | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > most) most = d } END { exit !(NR > 0 && most < 2e-5) }'; }
-check 0 'done after' "$WEFT" train tp.yaml train.log_every=1
-check 0 'done after' ranks 2 "$WEFT" train tp.yaml run.name=tp-two grid.tp=2 train.log_every=1
-holds 'the losses of one rank' near tp-one tp-two
+# layers that ranks divide, by three and where layers are other ones
 check 0 'done after' ranks 3 "$WEFT" train tp.yaml run.name=tp-three grid.tp=3 train.log_every=1
 holds 'the losses of one rank, on three' near tp-one tp-three
 check 0 'done after' ranks 2 "$WEFT" train job.yaml run.name=tp-mlp grid.tp=2 train.log_every=1
@@ -145,44 +198,41 @@ same 2 job.yaml shm grid.transport=shm
 same 4 job.yaml mpi grid.transport=mpi grid.pp=2
 holds 'no word of sharing' test "$(grep -c 'share the GPU' words)" = 0
 export EMULATE_GPUS=1
+# tests may join them by NCCL all the same
+export WEFT_TEST_SHARED_GPU=1
+same 2 job.yaml joined grid.zero=3 grid.transport=nccl
+same 4 job.yaml joined-dp2pp2 grid.pp=2
+holds 'it is said' grep -q 'WEFT_TEST_SHARED_GPU: ranks 0 and 1 share the GPU [0-9A-F:.]*, and NCCL joins them' words
+holds 'NCCL sums' grep -q 'allreduce: nccl' words
+check 0 'NCCL_SOCKET_IFNAME set by environment to lo' ranks 2 env NCCL_DEBUG=INFO "$WEFT" train job.yaml run.name=joined-hosts
+holds 'a host a rank' test "$(grep -o 'NCCL_HOSTID set by environment to weft-rank-[01]' both | sort -u | wc -l)" = 2
+check 78 'by way of host memory cannot be sharded' ranks 1 "$WEFT" train job.yaml run.name=x grid.zero=1 : \
+    -n 1 env WEFT_TEST_SHARED_GPU=0 "$WEFT" train job.yaml run.name=x grid.zero=1
+unset WEFT_TEST_SHARED_GPU
 same 2 tp.yaml tp-shared grid.tp=2
 same 4 job.yaml shared grid.pp=2
 check 78 'by way of host memory cannot be sharded' ranks 2 "$WEFT" train job.yaml run.name=x grid.zero=1
-holds 'why not NCCL' grep -q 'ranks 0 and 1 share the GPU 0000:10:00.0, and NCCL needs one for each rank: sums and messages go through host' words
+holds 'why not NCCL' grep -q 'ranks 0 and 1 share the GPU [0-9A-F:.]*, and NCCL needs one for each rank: sums and messages go through host' words
 holds 'allreduce: host memory' grep -q 'allreduce: host memory' words
-check 78 'ranks 0 and 1 share 0000:10:00.0: start at most' ranks 2 "$WEFT" train job.yaml run.name=x grid.transport=nccl
+check 78 'needs a GPU for each rank, and ranks 0 and 1 share ' ranks 2 "$WEFT" train job.yaml run.name=x grid.transport=nccl
 unset EMULATE_GPUS
 
-# what else ranks may see
-hidden=("$WEFT" train job.yaml run.name=hidden)
-check 0 'show all to each rank' ranks 1 env CUDA_VISIBLE_DEVICES=3 "${hidden[@]}" : -n 1 env CUDA_VISIBLE_DEVICES=5 "${hidden[@]}"
-export EMULATE_MODELS='Model A,Model A,Model A,Model A,Model A,Model A,Model B'
-check 78 'rank 0 has a GPU Model A (2 processors), rank 1 a Model B (2): results on several models have not' ranks 4 "$WEFT" train job.yaml run.name=x
-holds 'one message' test "$(grep -c 'error:' both)" = 1
-check 0 'each step is as slow as the slowest' ranks 4 "$WEFT" train job.yaml run.name=mixed train.reproducible=same_grid
-unset EMULATE_MODELS
+if emulated 'GPUs that are hidden or of several models'; then
+    # what else ranks may see
+    hidden=("$WEFT" train job.yaml run.name=hidden)
+    check 0 'show all to each rank' ranks 1 env CUDA_VISIBLE_DEVICES=3 "${hidden[@]}" : -n 1 env CUDA_VISIBLE_DEVICES=5 "${hidden[@]}"
+    export EMULATE_MODELS='Model A,Model A,Model A,Model A,Model A,Model A,Model B'
+    check 78 'rank 0 has a GPU Model A (2 processors), rank 1 a Model B (2): results on several models have not' ranks 4 "$WEFT" train job.yaml run.name=x
+    holds 'one message' test "$(grep -c 'error:' both)" = 1
+    check 0 'each step is as slow as the slowest' ranks 4 "$WEFT" train job.yaml run.name=mixed train.reproducible=same_grid
+    unset EMULATE_MODELS
+fi
 
-# a rank that dies while others wait for it: they name it and their GPU, and all end. mpirun stands still until they have: it would
-# end the job first, and ranks write past it.
-named() { grep -q 'GPU [0-9]* (emulated GPU, 0000:[0-9A-F]*:00.0), joined to others by NCCL: rank [01] (process [0-9]*) has ended' said; }
-gone() { ! own "$WEFT train job.yaml run.name=dies" >/dev/null; }
-dies() {
-    local job victim
-    : >said
-    env -u OMPI_MCA_odls_base_sigkill_timeout mpirun --oversubscribe --bind-to none -n 2 bash -c 'exec env "$@" >>said 2>&1' - \
-        ${preload:+LD_PRELOAD="$preload"} "$WEFT" train job.yaml run.name=dies train.steps=1000000 "$@" >both 2>&1 &
-    job=$!
-    soon grep -q 'step 1/' said
-    victim=$(pgrep -P "$job" -f run.name=dies | tail -n 1)
-    kill -STOP "$job" && kill -KILL "$victim"
-    soon named || true
-    kill -CONT "$job"
-    wait "$job" && return 1
-    soon gone && named
-}
-EMULATE_NETWORK= holds 'a death is named' dies grid.dp=2
-EMULATE_NETWORK=1 holds 'a death is named, over a network' dies grid.pp=2
-holds 'there is a wall clock to set back' test -f "$CLOCK_TOOL"
-preload=$CLOCK_TOOL EMULATE_NETWORK= holds 'a death is named when the wall clock was set back' dies grid.dp=2
+if emulated 'deaths over a network, and when the clock was set back'; then
+    EMULATE_NETWORK=1 holds 'a death is named, over a network' dies grid.pp=2
+    holds 'there is a wall clock to set back' test -f "$CLOCK_TOOL"
+    preload=$CLOCK_TOOL EMULATE_NETWORK= holds 'a death is named when the wall clock was set back' dies grid.dp=2
+fi
 
+[ -z "${ONE_CARD:-}" ] || echo "$left checks left: the time of $UNTIL_S s was over"
 finish

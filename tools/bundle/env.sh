@@ -1,9 +1,14 @@
 # What the programs of a bundle must find, wherever the folder lies: sourced by its scripts, which set $bundle. CUDA's libraries are
-# looked for where LD_LIBRARY_PATH says, then in $CUDA_HOME (default /usr/local/cuda).
+# looked for where LD_LIBRARY_PATH says, then in $CUDA_HOME (default /usr/local/cuda), then in the packages of a Python.
 case :${PATH-}: in *":$bundle/bin:"*) ;; *) PATH=$bundle/bin:${PATH-/usr/bin:/bin};; esac
 case :${LD_LIBRARY_PATH-}: in
     *":$bundle/lib:"*) ;;
-    *) LD_LIBRARY_PATH=$bundle/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}:${CUDA_HOME:-/usr/local/cuda}/lib64;;
+    *)
+        LD_LIBRARY_PATH=$bundle/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}:${CUDA_HOME:-/usr/local/cuda}/lib64
+        . "$bundle/cuda_packages.sh"
+        cuda_folders=$(cuda_packages $(cat "$bundle/cuda_libraries"))
+        LD_LIBRARY_PATH=$LD_LIBRARY_PATH${cuda_folders:+:$cuda_folders}
+        ;;
 esac
 OPAL_PREFIX=$bundle OPAL_BINDIR=$bundle/bin OPAL_LIBDIR=$bundle/lib OPAL_PKGLIBDIR=$bundle/lib/openmpi
 OPAL_DATADIR=$bundle/share OPAL_PKGDATADIR=$bundle/share/openmpi OPAL_SYSCONFDIR=$bundle/etc

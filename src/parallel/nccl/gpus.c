@@ -1,7 +1,7 @@
 /* Which GPU each rank has, whether NCCL can join them, and the communicators: one of all ranks, its
  * id by broadcast, and those of the grid's replicas and stages split from it. Refuses GPUs of
  * several models where bits are to be those of one rank, and transport nccl where ranks share a
- * GPU. */
+ * GPU, except in tests (WEFT_TEST_SHARED_GPU). */
 #include "nccl.h"
 #include "../world/abort.h"
 
@@ -11,6 +11,8 @@
 #include <time.h>
 
 static const double INIT_LIMIT_S = 120;
+/* 1: ranks of one node that share a GPU are joined by NCCL all the same. For tests. */
+static const char SHARED_GPU[] = "WEFT_TEST_SHARED_GPU";
 
 /* ---- who has which ---- */
 
@@ -21,6 +23,8 @@ typedef struct Gpu {
     /* GPUs that the process may use */
     int visible;
     int processors;
+    /* SHARED_GPU is 1 */
+    bool may_share;
     char bus[32], model[256];
 } Gpu;
 
@@ -35,6 +39,8 @@ static Status gpu_identify(const Backend *backend, Gpu *gpu)
         return fail(ERR_CONFIG, "GPU %d: reading its identity: %s (%s)", device,
                     cudaGetErrorString(error), cudaGetErrorName(error));
     gpu->processors = properties.multiProcessorCount;
+    const char *shared = getenv(SHARED_GPU);
+    gpu->may_share = shared && !strcmp(shared, "1");
     snprintf(gpu->model, sizeof gpu->model, "%s", properties.name);
     return OK;
 }
@@ -93,19 +99,39 @@ static void warn_hidden(const Gpu *gpu, int ranks)
             }
 }
 
-/* *join: false where ranks share a GPU and transport leaves another way open. The same on every
- * rank. */
-static Status judge(const Gpu *gpu, int ranks, int transport, int bits, bool *join)
+/* Tests may join ranks that share a GPU; all ranks must be on one node and have SHARED_GPU. */
+static bool sharing_is_allowed(const Gpu *gpu, int ranks)
+{
+    for (int r = 0; r < ranks; ++r)
+        if (!gpu[r].may_share || gpu[r].node != gpu[0].node) return false;
+    return true;
+}
+
+/* join: false where ranks share a GPU and transport leaves another way open. as_hosts: each rank
+ * poses as a host of its own. */
+typedef struct Verdict {
+    bool join, as_hosts;
+} Verdict;
+
+/* Returns the same on every rank. */
+static Status judge(const Gpu *gpu, int ranks, int transport, int bits, Verdict *verdict)
 {
     int a, b;
-    *join = transport == TRANSPORT_AUTO || transport == TRANSPORT_NCCL;
+    *verdict = (Verdict){.join = transport == TRANSPORT_AUTO || transport == TRANSPORT_NCCL};
     TRY(check_models(gpu, ranks, bits));
-    if (!*join) return OK;
+    if (!verdict->join) return OK;
     if (!find_sharers(gpu, ranks, &a, &b)) {
         warn_hidden(gpu, ranks);
         return OK;
     }
-    *join = false;
+    if (sharing_is_allowed(gpu, ranks)) {
+        log_warn("%s: ranks %d and %d share the GPU %s, and NCCL joins them as if each were a host "
+                 "of its own, through sockets: slow, and for tests only",
+                 SHARED_GPU, a, b, gpu[a].bus);
+        verdict->as_hosts = true;
+        return OK;
+    }
+    verdict->join = false;
     if (transport == TRANSPORT_NCCL)
         return fail(ERR_CONFIG,
                     "grid.transport: nccl needs a GPU for each rank, and ranks %d and %d share %s: "
@@ -256,6 +282,17 @@ static void warn_unordered(void)
         running / 10000, running / 100 % 100);
 }
 
+/* NCCL refuses two ranks of one host on one GPU. Ranks with different NCCL_HOSTID are on different
+ * hosts for it, and lo is the interface by which they reach each other here. NCCL reads both when
+ * its first communicator is made. */
+static void pose_as_host(int rank)
+{
+    char name[32];
+    snprintf(name, sizeof name, "weft-rank-%d", rank);
+    setenv("NCCL_HOSTID", name, 1);
+    setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+}
+
 /* Collective on the grid's world. */
 static Status join(Grid *grid, Backend *backend, int bits, const Gpu *mine)
 {
@@ -283,7 +320,7 @@ static Status join(Grid *grid, Backend *backend, int bits, const Gpu *mine)
 Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits)
 {
     const World *world = grid->world;
-    bool needed = false;
+    Verdict verdict;
     if (backend->table->host_memory || world->size == 1) return OK;
     int *node = world_nodes(world);
     Gpu mine = {.node = node[world->rank]};
@@ -291,10 +328,12 @@ Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits)
     TRY(status_agree(world, gpu_identify(backend, &mine)));
     Gpu *all = mem_new((size_t)world->size * sizeof *all);
     world_gather(world, &mine, sizeof mine, all);
-    Status st = judge(all, world->size, transport, bits, &needed);
+    Status st = judge(all, world->size, transport, bits, &verdict);
     mem_free(&all);
     TRY(status_agree(world, st));
-    return needed ? join(grid, backend, bits, &mine) : OK;
+    if (!verdict.join) return OK;
+    if (verdict.as_hosts) pose_as_host(world->rank);
+    return join(grid, backend, bits, &mine);
 }
 
 void grid_part_gpus(Grid *grid)

@@ -1,8 +1,9 @@
 /* As much of NCCL as weft calls, between processes of one machine, through shared memory. It is the strictest NCCL that its
  * documentation allows: a send is over when all of it has been received, what a group holds moves together and nothing else does,
  * and a stream's earlier work is done before. A communicator that does not block is not to be called while it is in progress. Two
- * ranks on one GPU are refused. Nobody notices a dead peer, as over NVLink, unless EMULATE_NETWORK is set. Who waits for HANG_S
- * has found a dead end: a message, and the end of the process. */
+ * ranks of one host on one GPU are refused; NCCL_HOSTID names another host, and NCCL_DEBUG=INFO says so. Nobody notices a dead peer,
+ * as over NVLink, unless EMULATE_NETWORK or NCCL_HOSTID is set. Who waits for HANG_S has found a dead end: a message, and the end of
+ * the process. */
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -34,7 +35,7 @@ struct Box { /* what one rank sends another */
 struct Region { /* shared by a communicator's ranks; zeroed when made */
     std::atomic<uint32_t> arrived, turn;
     pid_t pid[RANKS];
-    char bus[RANKS][32];
+    char bus[RANKS][32], host[RANKS][64];
     int color[RANKS], key[RANKS];
     Box box[]; /* [from][to] */
 };
@@ -85,6 +86,13 @@ ncclResult_t refuse(ncclResult_t result, const std::string &words)
     return result;
 }
 
+/* A variable's value, or NULL where it is not set or empty. */
+const char *environment(const char *name)
+{
+    const char *text = getenv(name);
+    return text && *text ? text : nullptr;
+}
+
 bool dead(pid_t pid)
 {
     char path[64], line[256] = "";
@@ -102,8 +110,7 @@ bool dead(pid_t pid)
 struct Patience {
     ncclComm_t comm;
     std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
-    const char *set = getenv("EMULATE_NETWORK");
-    bool network = set && *set;
+    bool network = environment("EMULATE_NETWORK") || environment("NCCL_HOSTID");
     explicit Patience(ncclComm_t c) : comm(c) {}
     void renew()
     {
@@ -158,12 +165,17 @@ void join(ncclComm_t comm)
     int device = 0;
     cudaGetDevice(&device);
     cudaDeviceGetPCIBusId(r->bus[comm->rank], sizeof r->bus[0], device);
+    const char *host = environment("NCCL_HOSTID"), *debug = environment("NCCL_DEBUG");
+    snprintf(r->host[comm->rank], sizeof r->host[0], "%s", host ? host : "");
+    for (const char *name : {"NCCL_HOSTID", "NCCL_SOCKET_IFNAME"})
+        if (debug && !strcmp(debug, "INFO") && environment(name))
+            printf("NCCL INFO %s set by environment to %s\n", name, environment(name));
     r->pid[comm->rank] = getpid();
     if (!barrier(comm)) return;
     if (comm->rank == 0) shm_unlink(comm->name.c_str());
     for (int b = 1; b < comm->ranks; ++b)
         for (int a = 0; a < b; ++a)
-            if (strcmp(r->bus[a], r->bus[b]) == 0) {
+            if (strcmp(r->bus[a], r->bus[b]) == 0 && strcmp(r->host[a], r->host[b]) == 0) {
                 comm->words = "Duplicate GPU detected : rank " + std::to_string(a) + " and rank " +
                               std::to_string(b) + " both on CUDA device " + r->bus[a];
                 comm->state = ncclInvalidUsage;

@@ -355,6 +355,7 @@ void run(const Launch &launch, const void *kernel, const std::function<void()> &
 } // namespace emulate
 
 extern "C" {
+size_t emulate_graph_bytes(); /* stream.cc */
 /* What may go wrong with a GPU: EMULATE_DRIVER is the CUDA version of the driver (12040; 0: there is none), EMULATE_OTHERS the
  * bytes of memory that other processes have. */
 static size_t environment(const char *name, size_t otherwise)
@@ -369,7 +370,7 @@ cudaError_t cudaDriverGetVersion(int *version)
 }
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all)
 {
-    size_t taken = emulate::memory_taken + environment("EMULATE_OTHERS", 0);
+    size_t taken = emulate::memory_taken + emulate_graph_bytes() + environment("EMULATE_OTHERS", 0);
     *all = emulate::MEMORY_BYTES;
     *free_bytes = taken < *all ? *all - taken : 0;
     return cudaSuccess;

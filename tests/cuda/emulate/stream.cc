@@ -293,9 +293,17 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     *graph = new CUgraph_st{std::move(nodes)};
     return cudaSuccess;
 }
+/* EMULATE_GRAPH_BYTES: what each graph that can be launched takes of the GPU's memory. */
+static size_t graphs;
+size_t emulate_graph_bytes()
+{
+    const char *text = getenv("EMULATE_GRAPH_BYTES");
+    return text ? graphs * strtoull(text, nullptr, 10) : 0;
+}
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
 {
     REFUSE_IN_CAPTURE();
+    ++graphs;
     *exec = new CUgraphExec_st{std::make_shared<Nodes>(graph->nodes)};
     return cudaSuccess;
 }
@@ -315,6 +323,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
+    --graphs;
     delete exec;
     return cudaSuccess;
 }
