@@ -242,13 +242,26 @@ typedef struct CheckpointImport {
     /* borrowed: the group of tensors to take out of a .pth ("model"); NULL: the only or the
      * obvious one */
     const char *key;
+    /* borrowed: config.json of transformers, which says what model it is; NULL: the one beside
+     * `from`, if there is one */
+    const char *description;
+    /* borrowed: prefixes OLD:NEW of names, the first that fits; patterns of names that are left
+     * out */
+    char *const *rename, *const *drop;
+    int renames, drops;
     /* result: how many values its parameters have */
     int64_t values;
     /* result: names and layouts in words; static */
     const char *family;
+    /* result: the lines of `model:` that the description says; NULL: there is none; owned by the
+     * caller; and the tokens that it was made for */
+    char *model;
+    int64_t context;
 } CheckpointImport;
 /* Writes all parameters and running statistics of a file as a checkpoint of step 0. Names and
- * layouts are those of the family that the names tell. ERR_NOINPUT, ERR_IO; ERR_DATA: what the
+ * layouts are those of the family that the names tell. A description is checked: what changes a
+ * result and is not to be had is ERR_DATA, and so are tensors that are not that model's; its model
+ * becomes the checkpoint's configuration. ERR_NOINPUT, ERR_IO; ERR_DATA: what the
  * format does not allow, a tensor that is not of floats, a value that is not finite. Not
  * collective. */
 Status checkpoint_import(CheckpointImport *import);

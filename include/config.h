@@ -45,6 +45,13 @@ typedef struct ConfigWidths {
     ConfigWidth *item;
 } ConfigWidths;
 
+/* `key: value` pairs as text, for another module to read: model.rope_scaling */
+typedef struct ConfigPairs {
+    int count;
+    /* owned */
+    ConfigAttr *item;
+} ConfigPairs;
+
 /* list of numbers */
 typedef struct ConfigList {
     int count;
@@ -135,7 +142,12 @@ typedef struct Config {
         int64_t kv_heads, ffn;       /* llama; 0: heads; 8/3 of the width */
         double rotary_base, rms_eps; /* llama */
         bool tied;                   /* llama: the head has the embedding's weight */
-        int64_t vocab;               /* 0: as the data set says */
+        /* llama: queries, keys and values have biases; how angles change for longer contexts */
+        bool qkv_bias;
+        ConfigPairs rope_scaling;
+        /* llama: keys that a query meets, 0: all; in which block that begins */
+        int64_t window, window_from;
+        int64_t vocab; /* 0: as the data set says */
         int layer_count;
         /* owned */
         ConfigLayer *layer;

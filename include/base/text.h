@@ -3,6 +3,7 @@
 #define WEFT_BASE_TEXT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 /* Things that have names are one list, #define SIDES(W) W(SIDE_LEFT, "left") W(SIDE_RIGHT,
@@ -27,6 +28,18 @@ double text_unsigned_nan(double value);
 /* The nearest of `count` words to `word` by edit distance, or NULL if none is near. Borrowed from
  * words. */
 const char *text_nearest(const char *word, const char *const *words, int count);
+/* Words with commas between them, of which the first `most` are kept, and "and 3 more". */
+typedef struct TextList {
+    /* the list's own */
+    char *text;
+    size_t bytes;
+    FILE *out;
+    int count, most;
+} TextList;
+void text_list_begin(TextList *list, int most);
+void text_list_add(TextList *list, const char *word);
+/* Ends the list. Owner of the text: the caller. */
+char *text_list_end(TextList *list);
 /* Bytes as people read them ("45.2 MB"), into a buffer of at least 16 chars, which it returns. */
 char *text_bytes(double bytes, char *out);
 /* "1:23" or "2:01:05", into at least 32 chars, which it returns. */

@@ -39,6 +39,32 @@ typedef enum BagMode {
     BAG_CONCAT,
 } BagMode;
 
+/* How rotary angles are changed for sequences longer than those of the first training, with their
+ * names in a config. Speeds are those of rotary_speeds. */
+#define ROTARY_SCALINGS(_)                                                                         \
+    _(DEFAULT, "default")                                                                          \
+    _(LINEAR, "linear")                                                                            \
+    _(DYNAMIC, "dynamic")                                                                          \
+    _(LLAMA3, "llama3")                                                                            \
+    _(YARN, "yarn")
+#define ROTARY_ENTRY(ROTARY, name) ROTARY_##ROTARY,
+typedef enum RotaryType { ROTARY_SCALINGS(ROTARY_ENTRY) } RotaryType;
+#undef ROTARY_ENTRY
+/* The numbers of a scaling; 0: not given. */
+typedef struct RotaryScaling {
+    RotaryType type;
+    /* by how much contexts grow; at least 1 */
+    float factor;
+    /* dynamic, llama3, yarn: tokens of the context of the first training */
+    int original;
+    /* llama3: turns within that context */
+    float low_freq_factor, high_freq_factor;
+    /* yarn: turns, 32 and 1 where not given; what cosines and sines are multiplied by */
+    float beta_fast, beta_slow, attention_factor, mscale, mscale_all_dim;
+    /* yarn: bounds are whole pairs */
+    bool truncate;
+} RotaryScaling;
+
 /* How an exchange changes what the ranks of a tensor group hold. Forward and backward are each
  * other's mirror. */
 typedef enum ExchangeKind {
@@ -93,6 +119,9 @@ typedef struct OpSpec {
     /* of the angles; 0: 10000 */
     float rotary_base;
     bool rotary;
+    RotaryScaling rotary_scaling;
+    /* attention: a query meets so many keys, its own and those before it; 0: all of them */
+    int window;
     TensorSlice slice;
     ExchangeKind exchange;
     /* bag: which of the model's bags it is, from 0; how many of the data's fields it reads, from
@@ -134,6 +163,14 @@ static inline double attention_rotary_base(const OpSpec *spec)
 {
     return spec->rotary_base > 0 ? (double)spec->rotary_base : 10000.0;
 }
+
+/* Turns of a head that is `width` wide: a token at place t has pair i turned by the angle t *
+ * speed[i]; width / 2 of them. length: of the sequence, which the dynamic scaling goes by. Returns
+ * what cosines and sines are multiplied by. Sources: linear, Chen et al. 2023; dynamic and yarn,
+ * Peng et al. 2023, section 3 and appendix A; llama3, Grattafiori et al. 2024 with Meta's code. */
+double rotary_speeds(const OpSpec *spec, int64_t width, int64_t length, double *speed);
+/* Pairs of a query and a key that causal attention over so many tokens has. */
+double attention_pairs(const OpSpec *spec, int64_t length);
 
 /* The spec of an operation that is no layer: `from` in another layout or number format, the same
  * shape. */

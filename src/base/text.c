@@ -77,3 +77,22 @@ char *text_seconds(double seconds, char *out)
         snprintf(out, 32, "%ld:%02ld", s / 60, s % 60);
     return out;
 }
+
+void text_list_begin(TextList *list, int most)
+{
+    *list = (TextList){.most = most};
+    list->out = open_memstream(&list->text, &list->bytes);
+    if (!list->out) die_as(ERR_MEMORY, "out of memory");
+}
+
+void text_list_add(TextList *list, const char *word)
+{
+    if (list->count++ < list->most) fprintf(list->out, "%s%s", list->count > 1 ? ", " : "", word);
+}
+
+char *text_list_end(TextList *list)
+{
+    if (list->count > list->most) fprintf(list->out, " and %d more", list->count - list->most);
+    if (fclose(list->out) != 0) die_as(ERR_MEMORY, "out of memory");
+    return list->text;
+}

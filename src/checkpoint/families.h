@@ -23,8 +23,10 @@ typedef struct Family {
     const char *const *skip, *const *transposed;
     /* .here NULL ends */
     const FamilyPack *pack;
-    /* its head, where it is there, must be that tensor again; NULL: it is one of its own */
+    /* its head, and the tensor that it is where it is tied; NULL: there is no head */
     const char *tied_head, *tied_to;
+    /* the head may be a tensor of its own */
+    bool may_untie;
 } Family;
 extern const Family families[];
 extern const int family_count;

@@ -1,13 +1,19 @@
 /* A checkpoint made of another program's tensors. Which parameters they are the names say
  * (families.c); whether they fit a model is asked when a run takes them. */
-#include "families.h"
+#include "hf_model.h"
 #include "make.h"
 #include "prefix.h"
+#include "rename.h"
 #include "safe_set.h"
 
+#include "model.h"
+
+#include <errno.h>
+#include <libgen.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* One tensor of the checkpoint, and what it is made of. */
 typedef struct Made {
@@ -22,8 +28,16 @@ typedef struct Made {
 } Made;
 
 typedef struct Import {
+    const CheckpointImport *what;
     SafeSet set;
     const Family *family;
+    /* owned: the description's path, NULL: there is none; what it says */
+    char *description;
+    HfModel model;
+    /* owned: the description's model as a whole configuration; NULL: there is none */
+    char *config;
+    /* the head is the embedding: it is left out where it is there */
+    bool tied;
     /* owned, both; made [set.count] at most */
     Made *made;
     CheckpointTensor *tensor;
@@ -90,9 +104,11 @@ static Status take(Import *m, const SafeTensor *t)
     static const char *const statistics[] = {"*.running_mean", "*.running_var", NULL};
     const char *name = without_prefix(m->family, t->name);
     if (family_listed(m->family->skip, name)) return OK;
-    if (m->family->tied_head && !strcmp(name, m->family->tied_head)) return OK;
+    if (m->tied && !strcmp(name, m->family->tied_head)) return OK;
     if (!safe_is_float(t))
-        return refuse(m, t, "is not of floats that weft knows: F16, BF16, F32, F64");
+        return refuse(m, t,
+                      "is not of floats that weft knows: F16, BF16, F32, F64; --drop leaves out "
+                      "what is no parameter");
     if (!*name || strchr(name, '/') || !strcmp(name, ".") || !strcmp(name, ".."))
         return refuse(m, t,
                       "has a name that is none in a checkpoint: empty, '.', '..' or with '/'");
@@ -177,26 +193,155 @@ static Status check_values(const Import *m, const Made *made, const float *plain
     return OK;
 }
 
-/* The head of a family whose head is the embedding may be there once more, and must be the same. */
+/* *equal: the two have the same values. */
+static Status compare(Import *m, const SafeTensor *a, const SafeTensor *b, bool *equal)
+{
+    *equal = a->elements == b->elements && safe_is_float(a) && safe_is_float(b);
+    if (!*equal) return OK;
+    size_t bytes = (size_t)a->elements * sizeof(float);
+    float *x = mem_new(bytes + 1), *y = mem_new(bytes + 1);
+    Status st = safe_read(&m->set, a, x);
+    if (st == OK) st = safe_read(&m->set, b, y);
+    *equal = st == OK && memcmp(x, y, bytes) == 0;
+    mem_free(&x);
+    mem_free(&y);
+    return st;
+}
+
+/* Is the head the embedding? A head that is there must be that again where it is tied; where
+ * nobody says whether it is, one with the embedding's values is. */
 static Status check_head(Import *m)
 {
-    const SafeTensor *own = NULL, *tied = NULL;
-    for (int i = 0; i < m->set.count && m->family->tied_head; ++i) {
-        const char *name = without_prefix(m->family, m->set.tensor[i].name);
-        if (!strcmp(name, m->family->tied_head)) own = &m->set.tensor[i];
-        if (!strcmp(name, m->family->tied_to)) tied = &m->set.tensor[i];
+    const Family *family = m->family;
+    const SafeTensor *head = NULL, *embedding = NULL;
+    bool equal = false;
+    m->tied = family->tied_head && (!family->may_untie || (m->description && m->model.tied));
+    for (int i = 0; i < m->set.count && family->tied_head; ++i) {
+        const char *name = without_prefix(family, m->set.tensor[i].name);
+        if (!strcmp(name, family->tied_head)) head = &m->set.tensor[i];
+        if (!strcmp(name, family->tied_to)) embedding = &m->set.tensor[i];
     }
-    if (!own || !tied) return OK;
-    if (own->elements != tied->elements || !safe_is_float(own))
-        return refuse(m, own, "is not the embedding again: this family's head is tied to it");
-    size_t bytes = (size_t)own->elements * sizeof(float);
-    float *a = mem_new(bytes), *b = mem_new(bytes);
-    Status st = safe_read(&m->set, own, a);
-    if (st == OK) st = safe_read(&m->set, tied, b);
-    if (st == OK && memcmp(a, b, bytes) != 0)
-        st = refuse(m, own, "is not the embedding again: this family's head is tied to it");
-    mem_free(&a);
-    mem_free(&b);
+    if (!head || !embedding || (m->description && !m->tied)) return OK;
+    TRY(compare(m, head, embedding, &equal));
+    if (m->tied && !equal)
+        return refuse(m, head,
+                      m->description ? "is not the embedding again, and the description says "
+                                       "that the two are tied"
+                                     : "is not the embedding again: this family's head is tied to "
+                                       "it");
+    if (!m->tied && equal) {
+        m->tied = true;
+        log_info("%s: %s is %s again: taken as tied (model.tied: true)", m->set.path, head->name,
+                 embedding->name);
+    }
+    return OK;
+}
+
+/* ---- the description beside it ---- */
+
+static Status find_description(Import *m)
+{
+    char *copy = mem_text(m->what->from);
+    char *beside = mem_format("%s/config.json", dirname(copy));
+    mem_free(&copy);
+    if (m->what->description) {
+        m->description = mem_text(m->what->description);
+    } else if (access(beside, F_OK) == 0 || errno != ENOENT) {
+        m->description = mem_text(strncmp(beside, "./", 2) ? beside : beside + 2);
+    }
+    mem_free(&beside);
+    return OK;
+}
+
+/* Families without models of transformers have no such description: one that lies beside by chance
+ * is passed over with a word. */
+static Status describe(Import *m)
+{
+    HfFields fields = {0};
+    TRY(find_description(m));
+    if (!m->description) {
+        if (m->family->mark_there)
+            log_info("%s: no config.json is beside it (--hf-config names one): heads, angles, "
+                     "windows and the like are not checked, they are those of the CONFIG that you "
+                     "use it with",
+                     m->set.path);
+        return OK;
+    }
+    Status st = hf_open(&fields, m->description);
+    const bool other = st == OK && !m->family->mark_there && !hf_model_known(&fields);
+    if (other && !m->what->description) {
+        log_info("%s: is not read: the tensors are not of a model that weft has descriptions of",
+                 m->description);
+        mem_free(&m->description);
+    } else if (st == OK) {
+        st = hf_model_read(&m->model, &fields, m->family);
+    }
+    hf_close(&fields);
+    return st;
+}
+
+/* The tensors must be those of the model that the description says. */
+static Status check_tensors(Import *m, const Graph *graph)
+{
+    enum { NAMED = 20 };
+    TextList missing, sizes, surplus;
+    char a[64], b[64];
+    int found = 0;
+    bool *used = mem_new((size_t)m->count + 1);
+    text_list_begin(&missing, NAMED);
+    text_list_begin(&sizes, NAMED);
+    text_list_begin(&surplus, NAMED);
+    for (int p = 0; p < graph->param_count; ++p) {
+        const Param *param = &graph->param[p];
+        int k = 0;
+        if (param->tied >= 0) continue;
+        while (k < m->count && strcmp(checkpoint_leaf(m->made[k].path), param->name) != 0) ++k;
+        if (k == m->count) {
+            text_list_add(&missing, param->name);
+            continue;
+        }
+        used[k] = true;
+        ++found;
+        if (shape_equal(m->made[k].shape, param->shape)) continue;
+        char *size = mem_format("%s (%s, %s there)", param->name, shape_text(m->made[k].shape, a),
+                                shape_text(param->shape, b));
+        text_list_add(&sizes, size);
+        mem_free(&size);
+    }
+    for (int k = 0; k < m->count; ++k)
+        if (!used[k]) text_list_add(&surplus, checkpoint_leaf(m->made[k].path));
+    const bool wrong = missing.count + sizes.count + surplus.count > 0;
+    char *text[] = {text_list_end(&missing), text_list_end(&sizes), text_list_end(&surplus)};
+    Status st = OK;
+    if (wrong)
+        st = fail(ERR_DATA, "%s: its tensors are not those that %s says%s%s%s%s%s%s", m->set.path,
+                  m->description, *text[0] ? "; missing: " : "", text[0],
+                  *text[1] ? "; of another size: " : "", text[1],
+                  *text[2] ? "; not in that model: " : "", text[2]);
+    for (int i = 0; i < 3; ++i) mem_free(&text[i]);
+    mem_free(&used);
+    return st;
+}
+
+/* The description's model becomes the checkpoint's configuration. */
+static Status check_model(Import *m)
+{
+    Config *config = NULL;
+    Graph *graph = NULL;
+    if (!m->description) return OK;
+    Status st = config_parse(&config, m->description, m->model.text, 0, NULL);
+    if (st == OK)
+        st = graph_build(&graph, config, desc_plain(shape_of(2, 1, 1, 1, 1), DTYPE_I32),
+                         m->model.vocab);
+    if (st == ERR_CONFIG) {
+        char *why = mem_text(fail_message());
+        st = fail(ERR_DATA, "%s: says a model that weft does not have: %s", m->description, why);
+        mem_free(&why);
+    }
+    if (st == OK) st = check_tensors(m, graph);
+    if (st == OK) m->config = config_text(config);
+    graph_free(&graph);
+    config_free(&config);
     return st;
 }
 
@@ -204,6 +349,7 @@ static Status check_head(Import *m)
 static Status prepare(Import *m)
 {
     int64_t largest = 1, largest_made = 1;
+    TRY(check_head(m));
     m->made = mem_new((size_t)m->set.count * sizeof *m->made);
     for (int i = 0; i < m->set.count; ++i) {
         TRY(take(m, &m->set.tensor[i]));
@@ -216,7 +362,7 @@ static Status prepare(Import *m)
         if (shape_count(m->made[i].shape) > largest_made)
             largest_made = shape_count(m->made[i].shape);
     }
-    TRY(check_head(m));
+    TRY(check_model(m));
     m->plain = mem_new((size_t)largest * sizeof *m->plain);
     float *plain = mem_new((size_t)largest_made * sizeof *plain);
     Status st = OK;
@@ -236,7 +382,7 @@ static Status read_tensor(void *user, int i, float *plain)
 
 static Status save(Import *m, const char *out)
 {
-    CheckpointMeta meta = {.best_metric = NAN, .grid = "1x1x1"};
+    CheckpointMeta meta = {.best_metric = NAN, .grid = "1x1x1", .config = m->config};
     m->tensor = mem_new((size_t)m->count * sizeof *m->tensor);
     for (int i = 0; i < m->count; ++i)
         m->tensor[i] = (CheckpointTensor){.path = m->made[i].path, .shape = m->made[i].shape};
@@ -249,20 +395,28 @@ static Status save(Import *m, const char *out)
 
 Status checkpoint_import(CheckpointImport *import)
 {
-    Import m = {0};
+    Import m = {.what = import};
     Status st = safe_open(&m.set, import->from, import->key);
+    if (st == OK) st = safe_rename(&m.set, import->rename, import->renames);
+    if (st == OK) st = safe_drop(&m.set, import->drop, import->drops);
     if (st == OK) {
         prefix_strip(&m.set);
         m.family = guess(&m.set);
         import->family = m.family->help;
-        st = prepare(&m);
+        st = describe(&m);
     }
+    if (st == OK) st = prepare(&m);
     if (st == OK) st = save(&m, import->out);
     import->values = 0;
+    import->context = m.model.context;
+    import->model = st == OK && m.model.text ? mem_text(m.model.text) : NULL;
     for (int i = 0; i < m.count; ++i) {
         if (!strncmp(m.made[i].path, "/params/", 8)) import->values += shape_count(m.made[i].shape);
         mem_free(&m.made[i].path);
     }
+    hf_model_fini(&m.model);
+    mem_free(&m.description);
+    mem_free(&m.config);
     mem_free(&m.made);
     mem_free(&m.tensor);
     mem_free(&m.plain);

@@ -195,10 +195,15 @@ Status safe_open(SafeSet *set, const char *path, const char *key)
     *set = (SafeSet){.path = path, .key = key};
     TRY(index ? add_index(set) : add_file(set, mem_text(path)));
     if (set->count == 0) return fail(ERR_DATA, "%s: holds no tensor", path);
+    return safe_sort(set);
+}
+
+Status safe_sort(SafeSet *set)
+{
     qsort(set->tensor, (size_t)set->count, sizeof *set->tensor, by_name);
     for (int i = 1; i < set->count; ++i)
         if (!strcmp(set->tensor[i].name, set->tensor[i - 1].name))
-            return fail(ERR_DATA, "%s: holds tensor %s twice", path, set->tensor[i].name);
+            return fail(ERR_DATA, "%s: holds tensor %s twice", set->path, set->tensor[i].name);
     return OK;
 }
 

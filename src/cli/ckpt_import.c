@@ -4,7 +4,8 @@
 #include "checkpoint.h"
 
 typedef struct ImportOptions {
-    const char *out, *key;
+    const char *out, *key, *description;
+    FlagList rename, drop;
     bool force;
 } ImportOptions;
 
@@ -14,18 +15,38 @@ static const Flag flags[] = {
     {"--key", FLAG_FIELD(ImportOptions, key), .value = "NAME",
      .help =
          "the entry of a .pth that holds the parameters, where it is not plain: model, ema, ..."},
+    {"--hf-config", FLAG_FIELD(ImportOptions, description), .value = "FILE",
+     .help = "what model it is, as transformers describe it; else config.json beside it"},
+    {"--rename", FLAG_FIELD(ImportOptions, rename), .value = "OLD:NEW,...",
+     .help = "prefixes of names that are replaced, the first that fits; backbone.: takes one away"},
+    {"--drop", FLAG_FIELD(ImportOptions, drop), .value = "GLOB,...",
+     .help = "tensors, by name or pattern, that are left out: buffers that are no parameters"},
     {"--force", FLAG_FIELD(ImportOptions, force), .help = "write over a file that is there"},
 };
 
 static Status run(int argc, char **argv, const void *options)
 {
     const ImportOptions *o = options;
-    CheckpointImport import = {.from = argv[0], .out = o->out, .key = o->key};
+    CheckpointImport import = {.from = argv[0],
+                               .out = o->out,
+                               .key = o->key,
+                               .description = o->description,
+                               .rename = o->rename.word,
+                               .renames = o->rename.count,
+                               .drop = o->drop.word,
+                               .drops = o->drop.count};
     (void)argc;
     TRY(file_free_place(o->out, o->force));
     TRY(checkpoint_import(&import));
     log_info("wrote %s: %lld parameters, names and layouts of %s", o->out, (long long)import.values,
              import.family);
+    if (import.model) {
+        printf("%s", import.model);
+        log_info("these lines are the model of your CONFIG; it was made for contexts of up to %lld "
+                 "tokens (model.context)",
+                 (long long)import.context);
+    }
+    mem_free(&import.model);
     return OK;
 }
 

@@ -85,7 +85,6 @@ static void list_free(FlagList *list)
 
 static Status set_list(const Flag *f, const char *text, FlagList *list)
 {
-    list_free(list);
     for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         int length = (int)strcspn(at, ",");
         list->word = mem_resize(list->word, (size_t)(list->count + 1) * sizeof *list->word);
@@ -154,7 +153,8 @@ static Status take(const Verb *verb, const char *word, const char *next, void *i
     if (f->kind == FLAG_SWITCH) {
         if (value) return fail(ERR_USAGE, "%s takes no value", f->name);
     } else {
-        if (*seen) return fail(ERR_USAGE, "%s is given twice", f->name);
+        if (*seen && f->kind != FLAG_LIST) return fail(ERR_USAGE, "%s is given twice", f->name);
+        if (!*seen && f->kind == FLAG_LIST) list_free(field_of(f, into));
         *used = value ? 1 : 2;
         value = value ? value + 1 : next && strcmp(next, "--") != 0 ? next : NULL;
         if (!value)

@@ -3,7 +3,72 @@
  * dense layers before and after it are the projections. */
 #include "kinds.h"
 
-static const char *const attrs[] = {"heads", "kv_heads", "rotary", "rotary_base", NULL};
+static const char *const attrs[] = {"heads",
+                                    "kv_heads",
+                                    "window",
+                                    "rotary",
+                                    "rotary_base",
+                                    "rope_type",
+                                    "rope_factor",
+                                    "rope_original_max_position_embeddings",
+                                    "rope_low_freq_factor",
+                                    "rope_high_freq_factor",
+                                    "rope_beta_fast",
+                                    "rope_beta_slow",
+                                    "rope_attention_factor",
+                                    "rope_mscale",
+                                    "rope_mscale_all_dim",
+                                    "rope_truncate",
+                                    NULL};
+
+static void defaults(OpSpec *spec, LayerSize *size)
+{
+    (void)size;
+    spec->rotary_scaling.truncate = true;
+}
+
+/* What a scaling needs and has a use for, by its type. */
+static Status check_scaling(const OpSpec *spec)
+{
+#define NAME(ROTARY, name) name,
+    static const char *const names[] = {ROTARY_SCALINGS(NAME)};
+#undef NAME
+    enum { DYNAMIC = 1 << ROTARY_DYNAMIC, LLAMA3 = 1 << ROTARY_LLAMA3, YARN = 1 << ROTARY_YARN };
+    const RotaryScaling *r = &spec->rotary_scaling;
+    const struct {
+        const char *name;
+        bool set;
+        /* types that need it, and that take it */
+        int need, take;
+    } all[] = {
+        {"factor", r->factor > 0, ~1, ~1},
+        {"original_max_position_embeddings", r->original > 0, DYNAMIC | LLAMA3 | YARN,
+         DYNAMIC | LLAMA3 | YARN},
+        {"low_freq_factor", r->low_freq_factor > 0, LLAMA3, LLAMA3},
+        {"high_freq_factor", r->high_freq_factor > 0, LLAMA3, LLAMA3},
+        {"beta_fast", r->beta_fast > 0, 0, YARN},
+        {"beta_slow", r->beta_slow > 0, 0, YARN},
+        {"attention_factor", r->attention_factor > 0, 0, YARN},
+        {"mscale", r->mscale > 0, 0, YARN},
+        {"mscale_all_dim", r->mscale_all_dim > 0, 0, YARN},
+        {"truncate", !r->truncate, 0, YARN},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; ++i) {
+        if (all[i].set && !(all[i].take >> r->type & 1))
+            return fail(ERR_CONFIG, "attention: rope_type %s has no use for rope_%s",
+                        names[r->type], all[i].name);
+        if (!all[i].set && all[i].need >> r->type & 1)
+            return fail(ERR_CONFIG, "attention: rope_type %s needs rope_%s", names[r->type],
+                        all[i].name);
+    }
+    if (r->type != ROTARY_DEFAULT && !spec->rotary)
+        return fail(ERR_CONFIG, "attention: rope_type needs rotary: true");
+    if (r->type == ROTARY_LLAMA3 && r->low_freq_factor >= r->high_freq_factor)
+        return fail(ERR_CONFIG,
+                    "attention: rope_low_freq_factor (%g) must be below rope_high_freq_factor (%g)",
+                    (double)r->low_freq_factor, (double)r->high_freq_factor);
+    return OK;
+}
 
 /* *width: a head's. Of heads + 2 kv_heads there is one after the other. */
 static Status head_width(const OpSpec *spec, int64_t *width)
@@ -44,6 +109,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
                     (long long)width);
     if (spec->rotary_base > 0 && !spec->rotary)
         return fail(ERR_CONFIG, "attention: rotary_base needs rotary: true");
+    TRY(check_scaling(spec));
     spec->y = desc_plain(shape_of(3, x.dim[0], x.dim[1], spec->heads * width, 1), DTYPE_F32);
     return OK;
 }
@@ -55,6 +121,7 @@ const LayerKind kind_attention = {
     .inputs = 1,
     .channels = CHANNELS_WHOLE,
     .help = "causal self-attention on queries, keys and values",
+    .defaults = defaults,
     .infer = infer,
     .onnx = attention_onnx,
 };

@@ -5,10 +5,12 @@
 
 #include <math.h>
 
-/* Which keys a query sees, (T,T): the layers of a model have it in common. */
+/* Which keys a query sees, (T,T): layers with the same window have it in common. */
 static OnnxValue causal_mask(const OnnxLayer *l)
 {
-    static const char key[] = "causal";
+    const int window = l->spec->window;
+    char key[32] = "causal";
+    if (window > 0) snprintf(key, sizeof key, "causal/%d", window);
     OnnxValue known = onnx_known(l, key);
     if (known != ONNX_NONE) return known;
     const OnnxLayer own = onnx_shared(l, key);
@@ -17,8 +19,13 @@ static OnnxValue causal_mask(const OnnxLayer *l)
     OnnxValue count = onnx_add(&own, "Squeeze", "length", onnx_length(l), onnx_vector(l, 0));
     OnnxValue place = onnx_add(&own, "Range", "places", zero, count, one);
     OnnxValue query = onnx_add(&own, "Unsqueeze", "queries", place, onnx_vector(l, 1));
-    OnnxValue mask = onnx_add(&own, "GreaterOrEqual", NULL, query, place);
-    return onnx_share(l, key, mask);
+    if (window == 0)
+        return onnx_share(l, key, onnx_add(&own, "GreaterOrEqual", NULL, query, place));
+    OnnxValue past = onnx_add(&own, "GreaterOrEqual", "past", query, place);
+    OnnxValue far = onnx_whole(l, 0, (const int64_t[]){window});
+    OnnxValue near = onnx_add(&own, "Sub", "distance", query, place);
+    near = onnx_add(&own, "Less", "near", near, far);
+    return onnx_share(l, key, onnx_add(&own, "And", NULL, past, near));
 }
 
 /* (T,W): each angle twice, for the halves of a head. */
@@ -26,17 +33,25 @@ static OnnxValue angles(const OnnxLayer *l, const char *what, double (*of)(doubl
 {
     const int64_t context = l->spec->x[0].shape.dim[1];
     const double base = attention_rotary_base(l->spec);
+    double *speed = mem_new((size_t)(width / 2) * sizeof *speed);
+    const double gain = rotary_speeds(l->spec, width, context, speed);
+    const uint64_t hash = hash_bytes(speed, (size_t)(width / 2) * sizeof *speed);
     char key[96], rows[112];
-    snprintf(key, sizeof key, "rotary/%s/%lld/%.9g", what, (long long)width, base);
+    int used = snprintf(key, sizeof key, "rotary/%s/%lld/%.9g", what, (long long)width, base);
+    if (l->spec->rotary_scaling.type != ROTARY_DEFAULT)
+        snprintf(key + used, sizeof key - (size_t)used, "/%.9g/%016llx", gain,
+                 (unsigned long long)hash);
     snprintf(rows, sizeof rows, "%s/rows", key);
     OnnxValue known = onnx_known(l, rows);
-    if (known != ONNX_NONE) return known;
+    if (known != ONNX_NONE) {
+        mem_free(&speed);
+        return known;
+    }
     float *value = mem_new((size_t)(context * width) * sizeof *value);
     for (int64_t t = 0; t < context; ++t)
-        for (int64_t i = 0; i < width; ++i) {
-            double speed = pow(base, -2.0 * (double)(i % (width / 2)) / (double)width);
-            value[t * width + i] = (float)of((double)t * speed);
-        }
+        for (int64_t i = 0; i < width; ++i)
+            value[t * width + i] = (float)(gain * of((double)t * speed[i % (width / 2)]));
+    mem_free(&speed);
     const OnnxLayer own = onnx_shared(l, key);
     OnnxValue table = onnx_table(l, key, context, width, value), zero = onnx_vector(l, 0);
     return onnx_share(l, rows, onnx_add(&own, "Slice", "rows", table, zero, onnx_length(l), zero));

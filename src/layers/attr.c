@@ -50,6 +50,9 @@ static const AttrWord mode_words[] = {
     {"sum", BAG_SUM}, {"mean", BAG_MEAN}, {"concat", BAG_CONCAT}, {NULL, 0}};
 static const AttrWord tables_words[] = {
     {"shared", TABLES_SHARED}, {"each", TABLES_EACH}, {NULL, 0}};
+#define ROTARY_ROW(ROTARY, name) {name, ROTARY_##ROTARY},
+static const AttrWord rotary_words[] = {ROTARY_SCALINGS(ROTARY_ROW){NULL, 0}};
+_Static_assert(sizeof(RotaryType) == sizeof(int), "words are written as int");
 _Static_assert(sizeof(Init) == sizeof(int) && sizeof(BagMode) == sizeof(int) &&
                    sizeof(TableUse) == sizeof(int),
                "words are written as int");
@@ -70,6 +73,23 @@ static const Attr table[] = {
     {"kv_heads", ATTR_INT, IN_SPEC(kv_heads), .low = 1, .high = 1048576},
     {"rotary", ATTR_BOOL, IN_SPEC(rotary)},
     {"rotary_base", ATTR_FLOAT, IN_SPEC(rotary_base), .low = 1, .high = 1e12},
+    {"rope_type", ATTR_WORD, IN_SPEC(rotary_scaling.type), .words = rotary_words},
+    {"rope_factor", ATTR_FLOAT, IN_SPEC(rotary_scaling.factor), .low = 1, .high = 1e6},
+    {"rope_original_max_position_embeddings", ATTR_INT, IN_SPEC(rotary_scaling.original), .low = 1,
+     .high = 2147483647},
+    {"rope_low_freq_factor", ATTR_FLOAT, IN_SPEC(rotary_scaling.low_freq_factor), .low = 1e-6,
+     .high = 1e6},
+    {"rope_high_freq_factor", ATTR_FLOAT, IN_SPEC(rotary_scaling.high_freq_factor), .low = 1e-6,
+     .high = 1e6},
+    {"rope_beta_fast", ATTR_FLOAT, IN_SPEC(rotary_scaling.beta_fast), .low = 1e-6, .high = 1e6},
+    {"rope_beta_slow", ATTR_FLOAT, IN_SPEC(rotary_scaling.beta_slow), .low = 1e-6, .high = 1e6},
+    {"rope_attention_factor", ATTR_FLOAT, IN_SPEC(rotary_scaling.attention_factor), .low = 1e-6,
+     .high = 1e6},
+    {"rope_mscale", ATTR_FLOAT, IN_SPEC(rotary_scaling.mscale), .low = 1e-6, .high = 1e6},
+    {"rope_mscale_all_dim", ATTR_FLOAT, IN_SPEC(rotary_scaling.mscale_all_dim), .low = 1e-6,
+     .high = 1e6},
+    {"rope_truncate", ATTR_BOOL, IN_SPEC(rotary_scaling.truncate)},
+    {"window", ATTR_INT, IN_SPEC(window), .low = 1, .high = 2147483647},
     {"eps", ATTR_FLOAT, IN_SPEC(eps), .low = 1e-12, .high = 1},
     {"momentum", ATTR_FLOAT, IN_SPEC(momentum), .low = 0, .high = 1},
     {"p", ATTR_FLOAT, IN_SPEC(drop), .low = 0, .high = 1, .below_high = true},
@@ -92,7 +112,7 @@ static const Attr *attr_find(const char *name)
 
 static Status unknown_attr(const LayerKind *kind, const char *key)
 {
-    char list[256] = "";
+    char list[512] = "";
     int count = 0;
     for (; kind->attrs && kind->attrs[count]; ++count) {
         size_t used = strlen(list);

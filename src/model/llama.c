@@ -1,6 +1,6 @@
 /* llama (Touvron et al. 2023): pre-norm blocks of causal attention with rotary positions, perhaps
  * fewer heads of keys and values than of queries (Ainslie et al. 2023), and of a gated feed-forward
- * (Shazeer 2020); rms_norm, no biases, a head with a weight of its own or the embedding's. Queries,
+ * (Shazeer 2020); rms_norm, no biases but perhaps those of queries, keys and values, a head with a weight of its own or the embedding's. Queries,
  * keys and values are one projection, and so are the gate and what it lets through. Names are those
  * of Hugging Face's models, where projections are packed (qkv_proj, gate_up_proj), weights out x
  * in. Initialisers as gpt2's here: N(0, 0.02^2), N(0, 0.02^2 / 2L) where a projection ends in the
@@ -8,6 +8,7 @@
 #include "build.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { NAME_CHARS = 64, FFN_STEP = 64 };
 
@@ -48,6 +49,8 @@ static Status llama_of(Llama *m, Graph *graph, const Config *config)
     if (m->heads % m->kv_heads != 0)
         return fail(ERR_CONFIG, "llama: model.kv_heads (%lld) must divide model.heads (%lld)",
                     (long long)m->kv_heads, (long long)m->heads);
+    if (config->model.window_from > 0 && config->model.window == 0)
+        return fail(ERR_CONFIG, "llama: model.window_from needs model.window");
     return OK;
 }
 
@@ -66,11 +69,11 @@ static int normalize(const Llama *m, const char *name, int x)
 }
 
 /* x (N,T,in) -> (N,T,width) */
-static int project(const Llama *m, const char *name, int x, int64_t width, double std)
+static int project(const Llama *m, const char *name, int x, int64_t width, bool bias, double std)
 {
     char w[ZOO_NUMBER], s[ZOO_NUMBER];
-    return graph_add(m->graph, "dense", name, &x, 1, "width", zoo_number(width, w), "bias", "false",
-                     "init", "normal", "init_std", zoo_real(std, s), NULL);
+    return graph_add(m->graph, "dense", name, &x, 1, "width", zoo_number(width, w), "bias",
+                     bias ? "true" : "false", "init", "normal", "init_std", zoo_real(std, s), NULL);
 }
 
 /* The end of both halves of a block: dropout, where it is asked for, and the sum with the residual
@@ -89,17 +92,58 @@ static double last_std(const Llama *m)
     return INIT_STD / sqrt(2 * (double)m->depth);
 }
 
+/* Attributes of attention by model.rope_scaling: its keys with rope_ before them. */
+static Status scale_rotary(const Llama *m, Draft *draft)
+{
+    const ConfigPairs *pairs = &m->config->model.rope_scaling;
+    bool typed = pairs->count == 0;
+    for (int i = 0; i < pairs->count; ++i) {
+        const ConfigAttr *pair = &pairs->item[i];
+        const bool type = strcmp(pair->key, "rope_type") == 0 || strcmp(pair->key, "type") == 0;
+        char *key = type ? mem_text("rope_type") : mem_format("rope_%s", pair->key);
+        Status st = layer_attr(draft->kind, &draft->spec, &draft->size, key, pair->value);
+        mem_free(&key);
+        TRY(st);
+        typed = typed || type;
+    }
+    return typed ? OK : fail(ERR_CONFIG, "model.rope_scaling needs rope_type");
+}
+
+static Status add_attention(const Llama *m, int64_t block, const char *name, int x, int *y)
+{
+    char heads[ZOO_NUMBER], kv_heads[ZOO_NUMBER], base[ZOO_NUMBER], window[ZOO_NUMBER];
+    const bool all = m->config->model.window == 0 || block < m->config->model.window_from;
+    const char *const pairs[][2] = {
+        {"heads", zoo_number(m->heads, heads)},
+        {"kv_heads", zoo_number(m->kv_heads, kv_heads)},
+        {"rotary", "true"},
+        {"rotary_base", zoo_real(m->config->model.rotary_base, base)},
+        {all ? NULL : "window", zoo_number(m->config->model.window, window)}};
+    Draft draft;
+    TRY(draft_begin(m->graph, &draft, layer_kind("attention"), name, &x, 1));
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; ++i)
+        if (pairs[i][0])
+            TRY(layer_attr(draft.kind, &draft.spec, &draft.size, pairs[i][0], pairs[i][1]));
+    TRY(scale_rotary(m, &draft));
+    return draft_finish(m->graph, &draft, y);
+}
+
 static int attend(const Llama *m, int64_t block, int x)
 {
-    char name[NAME_CHARS], heads[ZOO_NUMBER], kv_heads[ZOO_NUMBER], base[ZOO_NUMBER];
+    char name[NAME_CHARS];
     const int64_t packed = m->width / m->heads * (m->heads + 2 * m->kv_heads);
     int y = normalize(m, block_name(block, "input_layernorm", name), x);
-    y = project(m, block_name(block, "self_attn.qkv_proj", name), y, packed, INIT_STD);
-    y = graph_add(m->graph, "attention", block_name(block, "self_attn", name), &y, 1, "heads",
-                  zoo_number(m->heads, heads), "kv_heads", zoo_number(m->kv_heads, kv_heads),
-                  "rotary", "true", "rotary_base", zoo_real(m->config->model.rotary_base, base),
-                  NULL);
-    y = project(m, block_name(block, "self_attn.o_proj", name), y, m->width, last_std(m));
+    y = project(m, block_name(block, "self_attn.qkv_proj", name), y, packed,
+                m->config->model.qkv_bias, INIT_STD);
+    if (y == GRAPH_FAILED) return y;
+    Status status = add_attention(m, block, block_name(block, "self_attn", name), y, &y);
+    if (status != OK) {
+        char *why = mem_text(fail_message());
+        fail(status, "layer %s: %s", name, why);
+        mem_free(&why);
+        return GRAPH_FAILED;
+    }
+    y = project(m, block_name(block, "self_attn.o_proj", name), y, m->width, false, last_std(m));
     return rejoin(m, block, "self_attn", x, y);
 }
 
@@ -107,9 +151,9 @@ static int think(const Llama *m, int64_t block, int x)
 {
     char name[NAME_CHARS];
     int y = normalize(m, block_name(block, "post_attention_layernorm", name), x);
-    y = project(m, block_name(block, "mlp.gate_up_proj", name), y, 2 * m->ffn, INIT_STD);
+    y = project(m, block_name(block, "mlp.gate_up_proj", name), y, 2 * m->ffn, false, INIT_STD);
     y = graph_add(m->graph, "swiglu", block_name(block, "mlp.act", name), &y, 1, NULL);
-    y = project(m, block_name(block, "mlp.down_proj", name), y, m->width, last_std(m));
+    y = project(m, block_name(block, "mlp.down_proj", name), y, m->width, false, last_std(m));
     return rejoin(m, block, "mlp", x, y);
 }
 
@@ -131,7 +175,7 @@ static int build(Graph *graph, const Config *config)
     for (int64_t block = 0; block < m.depth && x != GRAPH_FAILED; ++block)
         x = think(&m, block, attend(&m, block, x));
     x = normalize(&m, "norm", x);
-    x = project(&m, "lm_head", x, graph->classes, INIT_STD);
+    x = project(&m, "lm_head", x, graph->classes, false, INIT_STD);
     if (!config->model.tied || x == GRAPH_FAILED) return x;
     return graph_tie(graph, x, 0, "embed_tokens.weight") == OK ? x : GRAPH_FAILED;
 }
@@ -139,7 +183,9 @@ static int build(Graph *graph, const Config *config)
 const ZooEntry zoo_llama = {
     .name = "llama",
     .help = "Touvron et al. 2023: model.layers (blocks), width, heads, kv_heads, ffn, rotary_base, "
-            "rms_eps, tied; model.dropout is 0 unless set, and never on attention",
-    .uses = "blocks width heads kv_heads ffn rotary_base rms_eps tied context vocab",
+            "rope_scaling, window, window_from, qkv_bias, rms_eps, tied; model.dropout is 0 unless "
+            "set, and never on attention",
+    .uses = "blocks width heads kv_heads ffn rotary_base rope_scaling window window_from qkv_bias "
+            "rms_eps tied context vocab",
     .build = build,
 };

@@ -124,10 +124,11 @@ static double product_macs(const OpSpec *s)
     return (double)shape_count(s->y.shape) * (double)(shape_count(w) / w.dim[0]);
 }
 
-/* Each of T queries meets the keys and values up to its own place: T (T + 1) / 2 pairs. */
+/* Each query meets keys and values, which are two products of a head's width. */
 static double attention_macs(const OpSpec *s)
 {
-    return (double)shape_count(s->y.shape) * (double)(s->y.shape.dim[1] + 1);
+    return 2 * (double)(s->y.shape.dim[0] * s->y.shape.dim[2]) *
+           attention_pairs(s, s->y.shape.dim[1]);
 }
 
 /* ---- the rows ---- */
@@ -233,7 +234,8 @@ const OpInfo info_positions = {
  * first (Su et al. 2021, halves form). Keeps a number per (N, head, T), never a T x T matrix (Dao
  * et al. 2022, "FlashAttention"). With kv_heads (Ainslie et al. 2023, "GQA") keys and values have
  * so many heads only, each for heads / kv_heads neighbouring heads of queries: x (N,T,C + 2
- * kv_heads C/heads). */
+ * kv_heads C/heads). With a window (Beltagy et al. 2020; Jiang et al. 2023, "Mistral 7B") a query
+ * meets its own key and the window - 1 before it. */
 const OpInfo info_attention = {
     .name = "attention",
     .check = attention_check,

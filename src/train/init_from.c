@@ -32,34 +32,6 @@ static const char *leaf_of(const char *path)
     return leaf || strncmp(path, "/tables/", 8) != 0 ? leaf : path + 8;
 }
 
-/* Words in a row, the first NAMED of them. */
-typedef struct Words {
-    char *text;
-    size_t bytes;
-    FILE *out;
-    int count;
-} Words;
-
-static void words_begin(Words *w)
-{
-    *w = (Words){0};
-    w->out = open_memstream(&w->text, &w->bytes);
-    if (!w->out) die_as(ERR_MEMORY, "out of memory");
-}
-
-static void words_add(Words *w, const char *word)
-{
-    if (w->count++ < NAMED) fprintf(w->out, "%s%s", w->count > 1 ? ", " : "", word);
-}
-
-/* Owner: the caller. */
-static char *words_end(Words *w)
-{
-    if (w->count > NAMED) fprintf(w->out, " and %d more", w->count - NAMED);
-    if (fclose(w->out) != 0) die_as(ERR_MEMORY, "out of memory");
-    return w->text;
-}
-
 /* Is a tensor of that path one of the layer whose name is so many characters of `layer`? */
 static bool of_layer(const char *path, const char *layer, int chars)
 {
@@ -125,22 +97,22 @@ static void find_last(Match *m)
     }
 }
 
-static void pair(Match *m, Words *missing, Words *sizes, Words *anew)
+static void pair(Match *m, TextList *missing, TextList *sizes, TextList *anew)
 {
     for (int i = 0; i < m->io->count; ++i) {
         const CheckpointTensor *t = &m->io->tensor[i];
         int k = find(m, t->path);
         char theirs[64], ours[64];
         if (is_fresh(m, t->path)) {
-            words_add(anew, leaf_of(t->path));
+            text_list_add(anew, leaf_of(t->path));
         } else if (k < 0) {
-            words_add(missing, leaf_of(t->path));
+            text_list_add(missing, leaf_of(t->path));
         } else if (!shape_equal(m->stored[k].shape, t->shape)) {
             m->used[k] = true;
             char *size =
                 mem_format("%s (%s there, %s here)", leaf_of(t->path),
                            shape_text(m->stored[k].shape, theirs), shape_text(t->shape, ours));
-            words_add(sizes, size);
+            text_list_add(sizes, size);
             mem_free(&size);
         } else {
             m->used[k] = true;
@@ -149,11 +121,11 @@ static void pair(Match *m, Words *missing, Words *sizes, Words *anew)
     }
 }
 
-static void find_surplus(const Match *m, Words *surplus)
+static void find_surplus(const Match *m, TextList *surplus)
 {
     for (int k = 0; k < m->count; ++k)
         if (m->name[k] && !m->used[k] && !is_fresh(m, m->name[k]))
-            words_add(surplus, leaf_of(m->name[k]));
+            text_list_add(surplus, leaf_of(m->name[k]));
 }
 
 static Status check_patterns(const Match *m)
@@ -206,22 +178,22 @@ static Status check_names(const Match *m)
 }
 
 /* ", missing in it: a, b", or nothing. */
-static void say(FILE *out, const char *what, Words *words)
+static void say(FILE *out, const char *what, TextList *words)
 {
     int count = words->count;
-    char *text = words_end(words);
+    char *text = text_list_end(words);
     if (count) fprintf(out, "; %s: %s", what, text);
     mem_free(&text);
 }
 
 static Status match_all(Match *m, char **anew)
 {
-    Words missing, sizes, surplus, fresh, all;
-    words_begin(&missing);
-    words_begin(&sizes);
-    words_begin(&surplus);
-    words_begin(&fresh);
-    words_begin(&all);
+    TextList missing, sizes, surplus, fresh, all;
+    text_list_begin(&missing, NAMED);
+    text_list_begin(&sizes, NAMED);
+    text_list_begin(&surplus, NAMED);
+    text_list_begin(&fresh, NAMED);
+    text_list_begin(&all, NAMED);
     find_last(m);
     pair(m, &missing, &sizes, &fresh);
     find_surplus(m, &surplus);
@@ -229,8 +201,8 @@ static Status match_all(Match *m, char **anew)
     say(all.out, "missing there", &missing);
     say(all.out, "of another size", &sizes);
     say(all.out, "not in this model", &surplus);
-    *anew = words_end(&fresh);
-    char *why = words_end(&all);
+    *anew = text_list_end(&fresh);
+    char *why = text_list_end(&all);
     Status st = OK;
     if (wrong)
         st = fail(ERR_DATA,

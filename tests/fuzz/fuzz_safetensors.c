@@ -26,5 +26,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     CheckpointImport import = {.from = fuzz_file(data + 1, size - 1), .out = fuzz_out()};
     fuzz_took(checkpoint_import(&import));
+    mem_free(&import.model);
     return 0;
 }

@@ -13,6 +13,8 @@ typedef struct Shapes {
     double scale;
     /* 0: heads */
     int kv_heads;
+    /* 0: none */
+    int window;
 } Shapes;
 
 static int64_t keys_of(const Shapes *s)
@@ -33,6 +35,7 @@ static OpSpec spec_of(const Shapes *s)
                    .heads = s->heads,
                    .kv_heads = s->kv_heads,
                    .rotary = s->rotary,
+                   .window = s->window,
                    .x_count = 1,
                    .need_dx = {true}};
     spec.x[0] = desc_plain(shape_of(3, s->n, s->t, row_of(s), 1), DTYPE_F32);
@@ -42,7 +45,7 @@ static OpSpec spec_of(const Shapes *s)
 
 /* One head's rows, each `width` doubles: turned queries and keys, values; and their gradients. */
 typedef struct Head {
-    int64_t t, width;
+    int64_t t, width, window;
     double *q, *k, *v, *dq, *dk, *dv, *y;
 } Head;
 
@@ -79,14 +82,15 @@ static void query(const Head *h, int64_t t, const double *dy)
     const int64_t w = h->width;
     const double scale = 1 / sqrt((double)w);
     double *p = zeros(t + 1), top = -INFINITY, total = 0;
-    for (int64_t s = 0; s <= t; ++s) {
+    const int64_t first = h->window > 0 && t >= h->window ? t - h->window + 1 : 0;
+    for (int64_t s = first; s <= t; ++s) {
         p[s] = scale * dot(h->q + t * w, h->k + s * w, w);
         top = fmax(top, p[s]);
     }
-    for (int64_t s = 0; s <= t; ++s) total += p[s] = exp(p[s] - top);
-    for (int64_t s = 0; s <= t; ++s) add_scaled(h->y + t * w, p[s] /= total, h->v + s * w, w);
+    for (int64_t s = first; s <= t; ++s) total += p[s] = exp(p[s] - top);
+    for (int64_t s = first; s <= t; ++s) add_scaled(h->y + t * w, p[s] /= total, h->v + s * w, w);
     double delta = dot(dy, h->y + t * w, w);
-    for (int64_t s = 0; s <= t; ++s) {
+    for (int64_t s = first; s <= t; ++s) {
         double ds = scale * p[s] * (dot(dy, h->v + s * w, w) - delta);
         add_scaled(h->dv + s * w, p[s], dy, w);
         add_scaled(h->dq + t * w, ds, h->k + s * w, w);
@@ -113,7 +117,8 @@ static void head_run(const Shapes *s, int head, double *x, double *dy, double *y
     const int64_t t = s->t, w = s->width, c = (int64_t)s->heads * w, n = t * w, row = row_of(s);
     const int64_t q = head * w, k = c + head * keys_of(s) / s->heads * w, v = k + keys_of(s) * w;
     double *all = zeros(8 * n), *grad = all + 7 * n;
-    Head h = {t, w, all, all + n, all + 2 * n, all + 3 * n, all + 4 * n, all + 5 * n, all + 6 * n};
+    Head h = {t,           w,           s->window,   all,         all + n,
+              all + 2 * n, all + 3 * n, all + 4 * n, all + 5 * n, all + 6 * n};
     part(&h, h.q, x + q, row, false);
     part(&h, h.k, x + k, row, false);
     part(&h, h.v, x + v, row, false);
@@ -176,8 +181,9 @@ static void near(const char *what, const Shapes *s, const float *got, const doub
     }
     const double tolerance = 4e-6 * fmax(1, s->scale * s->scale);
     if (!(worst <= tolerance * top))
-        printf("  %s of %dx%d, %d heads (%d of keys) of %d, %s: off by %g of %g\n", what, s->n,
-               s->t, s->heads, (int)keys_of(s), s->width, simd_table(DTYPE_F32)->name, worst, top);
+        printf("  %s of %dx%d, %d heads (%d of keys) of %d, window %d, %s: off by %g of %g\n", what,
+               s->n, s->t, s->heads, (int)keys_of(s), s->width, s->window,
+               simd_table(DTYPE_F32)->name, worst, top);
     CU_ASSERT(worst <= tolerance * top);
 }
 
@@ -193,12 +199,15 @@ static void run(Rig *r, const Shapes *s, const Truth *truth, int threads)
 }
 
 static const Shapes shapes[] = {
-    {1, 64, 1, 64, 1, false, 1, 0},  {2, 65, 2, 32, 2, true, 1, 0},
-    {1, 200, 1, 80, 1, true, 1, 0},  {3, 130, 1, 24, 2, false, 1, 0},
-    {1, 129, 2, 7, 1, false, 1, 0},  {1, 100, 1, 130, 1, true, 1, 0},
-    {1, 150, 1, 64, 1, false, 8, 0}, {1, 193, 3, 48, 1, false, 1, 0},
-    {1, 130, 4, 32, 1, true, 1, 2},  {2, 150, 3, 20, 2, true, 1, 1},
-    {2, 64, 6, 16, 1, false, 1, 3},
+    {1, 64, 1, 64, 1, false, 1, 0, 0},   {2, 65, 2, 32, 2, true, 1, 0, 0},
+    {1, 200, 1, 80, 1, true, 1, 0, 0},   {3, 130, 1, 24, 2, false, 1, 0, 0},
+    {1, 129, 2, 7, 1, false, 1, 0, 0},   {1, 100, 1, 130, 1, true, 1, 0, 0},
+    {1, 150, 1, 64, 1, false, 8, 0, 0},  {1, 193, 3, 48, 1, false, 1, 0, 0},
+    {1, 130, 4, 32, 1, true, 1, 2, 0},   {2, 150, 3, 20, 2, true, 1, 1, 0},
+    {2, 64, 6, 16, 1, false, 1, 3, 0},   {1, 130, 2, 16, 1, true, 1, 0, 1},
+    {2, 150, 1, 24, 2, true, 1, 0, 20},  {1, 200, 2, 16, 1, false, 1, 1, 64},
+    {1, 193, 1, 32, 1, true, 8, 0, 65},  {1, 260, 3, 20, 1, true, 1, 1, 70},
+    {1, 130, 1, 7, 1, false, 1, 0, 129}, {1, 70, 1, 16, 1, true, 1, 0, 200},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -243,7 +252,7 @@ static void test_threads(void)
 /* A later place never moves an earlier output. */
 static void test_causal(void)
 {
-    const Shapes s = {1, 70, 1, 16, 1, true, 1, 0};
+    const Shapes s = {1, 70, 1, 16, 1, true, 1, 0, 0};
     const int64_t places[] = {15, 16, 63, 64, 69};
     Truth truth = truth_new(&s);
     Rig before = {0};
@@ -267,7 +276,7 @@ static void test_causal(void)
 
 static void test_bad_specs(void)
 {
-    const Shapes s = {1, 4, 2, 8, 1, false, 1, 0};
+    const Shapes s = {1, 4, 2, 8, 1, false, 1, 0, 0};
     Backend *backend;
     Op *op;
     Desc preferred[SPEC_INPUTS];

@@ -310,6 +310,13 @@ static OpSpec shared_keys(int64_t length, int width, int kv_heads, bool rotary)
     return s;
 }
 
+static OpSpec windowed(int64_t length, int width, int window)
+{
+    OpSpec s = attention(length, width, true);
+    s.window = window;
+    return s;
+}
+
 static OpSpec loss(OpKind kind, int64_t width)
 {
     return one(kind, plain(2, 5, width, 1, 1), plain(2, 5, LOSS_COLUMNS, 1, 1));
@@ -373,6 +380,8 @@ static const Case *cases(int *count)
     CASE("attention, odd", attention(70, 20, true));
     CASE("attention, shared keys", shared_keys(150, 32, 2, false));
     CASE("attention, one head of keys", shared_keys(70, 20, 1, true));
+    CASE("attention, window", windowed(150, 32, 20));
+    CASE("attention, window of tiles", windowed(200, 20, 65));
     CASE("softmax_loss", loss(OP_SOFTMAX_LOSS, 3001));
     CASE("mse_loss", loss(OP_MSE_LOSS, 40));
     CASE("sigmoid_loss", loss(OP_SIGMOID_LOSS, 1));

@@ -132,7 +132,8 @@ static void attend(const Case *c, const double *q, const double *key, const doub
 {
     int64_t stride = c->spec.x[0].shape.dim[2], width = c->spec.y.shape.dim[2] / c->spec.heads;
     double weight[16], total = 0;
-    for (int64_t s = 0; s <= t; ++s) {
+    const int64_t first = c->spec.window > 0 && t >= c->spec.window ? t - c->spec.window + 1 : 0;
+    for (int64_t s = first; s <= t; ++s) {
         double score = 0;
         for (int64_t i = 0; i < width; ++i) score += turned(c, q, t, i) * turned(c, key, s, i);
         weight[s] = exp(score / sqrt((double)width));
@@ -140,7 +141,7 @@ static void attend(const Case *c, const double *q, const double *key, const doub
     }
     for (int64_t i = 0; i < width; ++i) {
         y[i] = 0;
-        for (int64_t s = 0; s <= t; ++s) y[i] += weight[s] / total * value[s * stride + i];
+        for (int64_t s = first; s <= t; ++s) y[i] += weight[s] / total * value[s * stride + i];
     }
 }
 
@@ -303,10 +304,12 @@ static void test_attention(void)
         int n, t, heads, kv_heads, width, rows;
         bool rotary;
         float base;
-    } table[] = {
-        {3, 7, 1, 0, 32, 2, false, 0}, {1, 5, 2, 0, 64, 1, true, 0},   {2, 3, 1, 0, 80, 1, true, 0},
-        {2, 5, 3, 0, 5, 2, false, 0},  {2, 9, 2, 0, 16, 2, true, 0},   {1, 1, 1, 0, 8, 1, false, 0},
-        {2, 5, 4, 2, 8, 2, false, 0},  {2, 6, 3, 1, 16, 1, true, 500}, {1, 4, 6, 3, 6, 1, true, 0}};
+        int window;
+    } table[] = {{3, 7, 1, 0, 32, 2, false, 0, 0}, {1, 5, 2, 0, 64, 1, true, 0, 0},
+                 {2, 3, 1, 0, 80, 1, true, 0, 0},  {2, 5, 3, 0, 5, 2, false, 0, 0},
+                 {2, 9, 2, 0, 16, 2, true, 0, 0},  {1, 1, 1, 0, 8, 1, false, 0, 0},
+                 {2, 5, 4, 2, 8, 2, false, 0, 0},  {2, 6, 3, 1, 16, 1, true, 500, 0},
+                 {1, 4, 6, 3, 6, 1, true, 0, 0},   {2, 9, 2, 1, 8, 2, true, 0, 4}};
     for (size_t i = 0; i < sizeof table / sizeof *table; ++i) {
         int64_t c = (int64_t)table[i].heads * table[i].width;
         int64_t keys = table[i].kv_heads ? table[i].kv_heads : table[i].heads;
@@ -316,6 +319,7 @@ static void test_attention(void)
                               .kv_heads = table[i].kv_heads,
                               .rotary = table[i].rotary,
                               .rotary_base = table[i].base,
+                              .window = table[i].window,
                               .x_count = 1,
                               .x = {plain(3, table[i].n, table[i].t, row, 1)},
                               .y = plain(3, table[i].n, table[i].t, c, 1)},

@@ -15,6 +15,8 @@ typedef struct Attention {
     int64_t samples, length, width, tiles;
     /* group: heads of queries for one of keys */
     int64_t heads, kv_heads, group;
+    /* keys that a query meets; 0: all up to its own */
+    int64_t window;
     /* of the tensors' rows */
     int64_t x_width, y_width;
     /* floats a thread */
@@ -32,25 +34,25 @@ typedef struct AttentionTask {
     int64_t items;
 } AttentionTask;
 
-/* Angles of the positions (Su et al. 2021). */
-static void angles_new(Attention *a, double base)
+/* Angles of the positions. */
+static void angles_new(Attention *a, const OpSpec *spec)
 {
     int64_t half = a->width / 2;
+    double *speed = mem_new((size_t)half * sizeof *speed);
+    const double gain = rotary_speeds(spec, a->width, a->length, speed);
     a->cosine = mem_new((size_t)(a->length * half) * sizeof *a->cosine);
     a->sine = mem_new((size_t)(a->length * half) * sizeof *a->sine);
-    for (int64_t i = 0; i < half; ++i) {
-        double speed = pow(base, -2.0 * (double)i / (double)a->width);
+    for (int64_t i = 0; i < half; ++i)
         for (int64_t t = 0; t < a->length; ++t) {
-            a->cosine[t * half + i] = (float)cos((double)t * speed);
-            a->sine[t * half + i] = (float)sin((double)t * speed);
+            a->cosine[t * half + i] = (float)(gain * cos((double)t * speed[i]));
+            a->sine[t * half + i] = (float)(gain * sin((double)t * speed[i]));
         }
-    }
+    mem_free(&speed);
 }
 
 static void plan_sizes(Op *op, const Attention *a)
 {
-    double pairs =
-        (double)(a->samples * a->heads) * (double)a->length * (double)(a->length + 1) / 2;
+    double pairs = (double)(a->samples * a->heads) * attention_pairs(&op->spec, a->length);
     op->saved_bytes = (size_t)(a->samples * a->heads * a->length) * sizeof(float);
     op->workspace_bytes = (size_t)(a->threads * a->scratch) * sizeof(float);
     op->needs_x[0] = op->needs_y = true;
@@ -69,6 +71,7 @@ static Status attention_plan(Op *op, Desc preferred[SPEC_INPUTS])
     a->heads = s->heads;
     a->kv_heads = attention_kv_heads(s);
     a->group = a->heads / a->kv_heads;
+    a->window = s->window > 0 && s->window < a->length ? s->window : 0;
     a->x_width = s->x[0].shape.dim[2];
     a->y_width = s->y.shape.dim[2];
     a->width = a->y_width / s->heads;
@@ -76,7 +79,7 @@ static Status attention_plan(Op *op, Desc preferred[SPEC_INPUTS])
     a->type = s->y.dtype;
     a->scratch = attention_scratch(a->length, a->width, a->type);
     a->threads = op->backend->options.threads;
-    if (s->rotary) angles_new(a, attention_rotary_base(s));
+    if (s->rotary) angles_new(a, s);
     plan_sizes(op, a);
     return OK;
 }
@@ -117,6 +120,7 @@ static AttentionHead head_at(const AttentionTask *t, int64_t sample, int64_t hea
                            .length = a->length,
                            .width = a->width,
                            .group = a->group,
+                           .window = a->window,
                            .scale = 1.0f / sqrtf((float)a->width)};
 }
 

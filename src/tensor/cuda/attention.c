@@ -69,8 +69,13 @@ static Status attention_plan(Op *op, Desc preferred[SPEC_INPUTS])
         return fail(ERR_CONFIG,
                     "cuda: attention has rotary_base %d only, not %g: use train.device=cpu",
                     (int)ROTARY_BASE, attention_rotary_base(s));
+    if (s->rotary_scaling.type != ROTARY_DEFAULT)
+        return fail(ERR_CONFIG, "cuda: attention has no rope_type but default: use "
+                                "train.device=cpu");
+    if (s->window > 0)
+        return fail(ERR_CONFIG, "cuda: attention has no window: use train.device=cpu");
     TRY(choose(op));
-    double pairs = (double)(samples * s->heads) * (double)length * (double)(length + 1) / 2;
+    double pairs = (double)(samples * s->heads) * attention_pairs(s, length);
     op->saved_bytes = (size_t)(samples * s->heads * length) * sizeof(float);
     const Room room = room_of(op);
     op->workspace_bytes = room.dots + room.turned + room.cudnn;

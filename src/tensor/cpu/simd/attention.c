@@ -7,13 +7,38 @@
  * once. */
 #include "attention_tile.h"
 
+/* Below every score, and its difference to one is a number. */
+static const float LOWEST = -1e30f;
+
 /* ---- forward ---- */
 
-/* The group of the diagonal itself. */
+/* What a query does not meet: keys behind it, in the group of the diagonal itself, and keys that
+ * its window has left behind. */
 static void mask(const Work *w)
 {
     for (int64_t key = 0; w->diagonal && key < padded(w->keys); ++key)
         for (int64_t q = first_query(w, key); q < key; ++q) w->p[key * TILE + q] = -INFINITY;
+    if (w->window == 0 || w->ahead + TILE <= w->window) return;
+    for (int64_t key = 0; key < padded(w->keys); ++key) {
+        const int64_t last = key + w->window - w->ahead, group = first_query(w, key);
+        for (int64_t q = last > group ? last : group; q < padded(w->queries); ++q)
+            w->p[key * TILE + q] = -INFINITY;
+    }
+}
+
+/* The first tile of keys that a tile of queries meets, and the last tile of queries that meet a
+ * tile of keys. */
+SIMD_INLINE int64_t first_keys(const AttentionHead *h, int64_t tile)
+{
+    const int64_t key = tile * TILE - h->window + 1;
+    return h->window > 0 && key > 0 ? key / TILE : 0;
+}
+
+SIMD_INLINE int64_t last_queries(const AttentionHead *h, int64_t tile)
+{
+    const int64_t last = (h->length + TILE - 1) / TILE - 1;
+    const int64_t met = (tile * TILE + TILE - 1 + h->window - 1) / TILE;
+    return h->window > 0 && met < last ? met : last;
 }
 
 /* Scores in p become exponentials around the new maximum; total and shrink follow. */
@@ -59,11 +84,12 @@ static void take_queries(const AttentionHead *h, Work *w, int64_t tile)
     transpose(w->q, padded(w->queries), w->wide / CELL, w->q_t);
 }
 
-/* The pair is this tile of keys with the queries taken. */
-static void take_keys(const AttentionHead *h, Work *w, int64_t tile, bool diagonal)
+/* The pair is this tile of keys with that of queries. */
+static void take_pair(const AttentionHead *h, Work *w, int64_t keys, int64_t queries)
 {
-    w->keys = rows_of(h, tile);
-    w->diagonal = diagonal;
+    w->keys = rows_of(h, keys);
+    w->diagonal = keys == queries;
+    w->ahead = (queries - keys) * TILE;
 }
 
 /* What forward reads next. A head's last tile is its first item and meets all keys for the first
@@ -89,18 +115,20 @@ void SIMD_NAME(attention_forward)(const AttentionHead *h, int64_t tile, float *s
     Work w = work_of(h, scratch);
     take_queries(h, &w, tile);
     for (int64_t q = 0; q < TILE; ++q) {
-        w.top[q] = -INFINITY;
+        /* with a window a query may meet no key of a tile, and the largest must stay a number */
+        w.top[q] = w.window > 0 ? LOWEST : -INFINITY;
         w.total[q] = 0.0f;
     }
-    for (int64_t j = 0; j <= tile; ++j) {
-        take_keys(h, &w, j, j == tile);
+    const int64_t first = first_keys(h, tile);
+    for (int64_t j = first; j <= tile; ++j) {
+        take_pair(h, &w, j, tile);
         fetch_forward(h, tile, j);
         const Rows v = rows_to_braid(h, &w, h->v, j, false, w.v);
         scores(&w, rows_at(h, &w, h->k, j, h->cosine, w.k), w.q_t, w.p);
         mask(&w);
         soften(&w);
-        if (j > 0) scale_rows(&w, w.sum, w.shrink);
-        sum_keys(&w, w.p, braid(v, padded(w.keys), w.wide, w.k_braid), w.sum, j > 0);
+        if (j > first) scale_rows(&w, w.sum, w.shrink);
+        sum_keys(&w, w.p, braid(v, padded(w.keys), w.wide, w.k_braid), w.sum, j > first);
     }
     for (int64_t q = 0; q < w.queries; ++q) {
         int64_t at = tile * TILE + q;
@@ -219,11 +247,12 @@ static void grad_tile(const AttentionHead *h, Work *w, int64_t tile, bool all)
 {
     take_gradient(h, w, tile);
     if (all) fetch_backward(h, tile + 1);
-    for (int64_t j = 0; j <= tile; ++j) {
-        take_keys(h, w, j, j == tile);
+    const int64_t first = first_keys(h, tile);
+    for (int64_t j = first; j <= tile; ++j) {
+        take_pair(h, w, j, tile);
         const Rows k = rows_to_braid(h, w, h->k, j, h->cosine, w->k);
         probabilities(w, k, rows_at(h, w, h->v, j, false, w->v));
-        sum_keys(w, w->ds, braid(k, padded(w->keys), w->wide, w->k_braid), w->sum, j > 0);
+        sum_keys(w, w->ds, braid(k, padded(w->keys), w->wide, w->k_braid), w->sum, j > first);
         if (all) grad_keys(w, j);
     }
     finish_queries(h, w, tile);
@@ -262,16 +291,16 @@ void SIMD_NAME(attention_grad_queries)(const AttentionHead *h, int64_t tile, flo
 void SIMD_NAME(attention_grad_keys)(const AttentionHead *h, int64_t tile, float *scratch)
 {
     Work w = work_of(h, scratch);
-    const int64_t tiles = (h->length + TILE - 1) / TILE;
-    take_keys(h, &w, tile, true);
+    const int64_t last = last_queries(h, tile);
+    take_pair(h, &w, tile, tile);
     const Rows k = rows_at(h, &w, h->k, tile, h->cosine, w.k);
     const Rows v = rows_at(h, &w, h->v, tile, false, w.v);
     for (int64_t g = 0; g < h->group; ++g) {
         const AttentionHead head = head_of(h, g);
         w.later = g > 0;
-        for (int64_t i = tile; i < tiles; ++i) {
+        for (int64_t i = tile; i <= last; ++i) {
             take_gradient(&head, &w, i);
-            w.diagonal = i == tile;
+            take_pair(h, &w, tile, i);
             probabilities(&w, k, v);
             grad_keys(&w, tile);
         }

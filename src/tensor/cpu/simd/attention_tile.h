@@ -34,6 +34,9 @@ typedef struct Work {
     /* real rows of this pair of tiles */
     int64_t queries, keys;
     bool diagonal;
+    /* places from a key of this pair to the query of the same row; from the window's length on a
+     * query does not meet a key; 0: there is no window */
+    int64_t ahead, window;
     /* not the first head of the group: its shares of dk and dv are added */
     bool later;
 } Work;
@@ -53,7 +56,7 @@ SIMD_INLINE void *take(float **scratch, int64_t count)
 
 static Work work_of(const AttentionHead *h, float *scratch)
 {
-    Work w = {.width = h->width, .wide = padded(h->width)};
+    Work w = {.width = h->width, .wide = padded(h->width), .window = h->window};
     const int64_t tile = TILE * w.wide, cells = tile / CELL, all = (h->length + TILE - 1) / TILE;
     Elem **const rows[] = {&w.q, &w.dy, &w.k, &w.v};
     Cell **const other[] = {&w.q_t, &w.dy_t, &w.q_braid, &w.dy_braid, &w.k_braid};

@@ -1,0 +1,161 @@
+#include "hf_fields.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+enum { DESCRIPTION_BYTES = 16 << 20, DEEPEST = 8 };
+
+static void skip_blanks(JsonScan *s)
+{
+    while (s->at < s->end && strchr(" \t\r\n", *s->at) && *s->at) ++s->at;
+}
+
+/* Takes name. */
+static HfField *add(HfFields *f, char *name, HfKind kind, char *value)
+{
+    if ((f->count & (f->count - 1)) == 0) {
+        size_t room = f->count ? (size_t)f->count * 2 : 16;
+        f->field = mem_resize(f->field, room * sizeof *f->field);
+    }
+    f->field[f->count] = (HfField){.name = name, .value = value, .kind = kind};
+    return &f->field[f->count++];
+}
+
+/* A number, true, false, null, or a list as it stands; *kind: which. */
+static Status scan_plain(JsonScan *s, HfKind *kind, char **value)
+{
+    const char *begin = s->at;
+    TRY(json_scan_skip(s));
+    *value = mem_format("%.*s", (int)(s->at - begin), begin);
+    const bool truth = strcmp(*value, "true") == 0 || strcmp(*value, "false") == 0;
+    *kind = **value == '['                ? HF_LIST
+            : truth                       ? HF_BOOL
+            : strcmp(*value, "null") == 0 ? HF_NULL
+                                          : HF_NUMBER;
+    if (*kind != HF_NUMBER) return OK;
+    double number;
+    JsonScan again = json_scan(s->path, *value, strlen(*value));
+    Status st = json_scan_real(&again, &number);
+    if (st != OK) {
+        s->at = begin;
+        mem_free(value);
+        return json_scan_fail(s, "a value is wanted here");
+    }
+    return OK;
+}
+
+/* A list of texts becomes "a,b". */
+static void join_texts(HfField *field)
+{
+    char *to = field->value;
+    if (field->kind != HF_LIST || strpbrk(field->value, "{\\")) return;
+    for (const char *from = field->value; *from; ++from)
+        if (!strchr("[]\" \t\r\n", *from)) *to++ = *from;
+    *to = 0;
+}
+
+static Status scan_object(JsonScan *s, HfFields *f, const char *prefix, int depth, int *members);
+
+/* Takes name. */
+static Status scan_value(JsonScan *s, HfFields *f, char *name, int depth)
+{
+    HfKind kind = HF_TEXT;
+    char *value = NULL;
+    Status st;
+    skip_blanks(s);
+    const char next = s->at < s->end ? *s->at : 0;
+    if (next == '{') {
+        const int own = f->count;
+        int members = 0;
+        add(f, name, HF_OBJECT, NULL);
+        char *prefix = mem_format("%s.", name);
+        st = scan_object(s, f, prefix, depth + 1, &members);
+        mem_free(&prefix);
+        f->field[own].value = mem_text(members ? "{...}" : "{}");
+        return st;
+    }
+    st = next == '"' ? json_scan_text(s, &value) : scan_plain(s, &kind, &value);
+    if (st != OK)
+        mem_free(&name);
+    else
+        join_texts(add(f, name, kind, value));
+    return st;
+}
+
+static Status scan_object(JsonScan *s, HfFields *f, const char *prefix, int depth, int *members)
+{
+    bool more;
+    if (depth == DEEPEST) return json_scan_fail(s, "nested more than %d deep", DEEPEST);
+    TRY(json_scan_open(s, '{', &more));
+    while (more) {
+        char *key = NULL;
+        TRY(json_scan_key(s, &key));
+        char *name = mem_format("%s%s", prefix, key);
+        mem_free(&key);
+        ++*members;
+        TRY(scan_value(s, f, name, depth));
+        TRY(json_scan_more(s, '}', &more));
+    }
+    return OK;
+}
+
+static Status check_unique(const HfFields *f)
+{
+    for (int i = 0; i < f->count; ++i)
+        for (int k = 0; k < i && !strchr(f->field[i].name, '.'); ++k)
+            if (strcmp(f->field[i].name, f->field[k].name) == 0)
+                return fail(ERR_DATA, "%s: %s is there twice", f->path, f->field[i].name);
+    return OK;
+}
+
+Status hf_open(HfFields *f, const char *path)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    int members = 0;
+    *f = (HfFields){.path = path};
+    TRY(file_text(path, DESCRIPTION_BYTES, &text, &bytes));
+    JsonScan scan = json_scan(path, text, bytes);
+    Status st = scan_object(&scan, f, "", 0, &members);
+    if (st == OK) st = json_scan_end(&scan);
+    if (st == OK) st = check_unique(f);
+    mem_free(&text);
+    return st;
+}
+
+void hf_close(HfFields *f)
+{
+    for (int i = 0; i < f->count; ++i) {
+        mem_free(&f->field[i].name);
+        mem_free(&f->field[i].value);
+    }
+    mem_free(&f->field);
+    f->count = 0;
+}
+
+const HfField *hf_find(HfFields *f, const char *name)
+{
+    for (int i = 0; i < f->count; ++i) {
+        if (strcmp(f->field[i].name, name) != 0) continue;
+        f->field[i].known = true;
+        return &f->field[i];
+    }
+    return NULL;
+}
+
+const HfField *hf_value(HfFields *f, const char *name)
+{
+    const HfField *field = hf_find(f, name);
+    const bool empty = field && field->kind == HF_OBJECT && strcmp(field->value, "{}") == 0;
+    return !field || empty || field->kind == HF_NULL ? NULL : field;
+}
+
+Status hf_refuse(const HfFields *f, const HfField *field, const char *fmt, ...)
+{
+    char why[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(why, sizeof why, fmt, args);
+    va_end(args);
+    return fail(ERR_DATA, "%s: %s is %.80s: %s", f->path, field->name, field->value, why);
+}

@@ -1,0 +1,41 @@
+/* Which model a description of Hugging Face's says (config.json beside the tensors), as weft's own
+ * configuration. */
+#ifndef WEFT_CHECKPOINT_HF_MODEL_H
+#define WEFT_CHECKPOINT_HF_MODEL_H
+
+#include "families.h"
+#include "hf_fields.h"
+
+/* What is read out of a description. Counts are 0 and numbers NaN where nothing is said. */
+typedef struct HfModel {
+    int64_t layers, width, heads, kv_heads, head_width, ffn, context, vocab;
+    int64_t window, window_from;
+    double rotary_base, rms_eps;
+    bool tied, qkv_bias;
+    /* owned: "{rope_type: ...}"; NULL: none */
+    char *rope_scaling;
+    /* as weft's configuration names it */
+    const char *name;
+    /* owned: the lines of `model:`, to be pasted */
+    char *text;
+} HfModel;
+
+/* Reads and checks all fields: ERR_DATA that names the first one which changes a result and is not
+ * to be had here. Fields that nobody knows are named in one line. family: of the tensors. Release
+ * with hf_model_fini in every case. */
+Status hf_model_read(HfModel *model, HfFields *fields, const Family *family);
+void hf_model_fini(HfModel *model);
+/* Does the description say a model of a family that is known here? */
+bool hf_model_known(HfFields *fields);
+
+/* model.rope_scaling, from rope_scaling or rope_parameters, and the base of the angles. */
+Status hf_rope_read(HfModel *model, HfFields *fields);
+/* The window in which blocks, from sliding_window and what goes with it. */
+Status hf_window_read(HfModel *model, HfFields *fields, const char *type);
+/* A finite number; ERR_DATA where the field is none. */
+Status hf_number(const HfFields *fields, const HfField *field, double *value);
+/* A whole number from 0 on. */
+Status hf_count(const HfFields *fields, const HfField *field, int64_t *value);
+Status hf_bool(const HfFields *fields, const HfField *field, bool *value);
+
+#endif

@@ -1,0 +1,184 @@
+/* Rotary scaling and sliding windows of a description, in all its spellings: rope_theta and
+ * rope_scaling with type or rope_type; rope_parameters, which has both. */
+#include "hf_model.h"
+
+#include <string.h>
+
+/* Members of rope_scaling that a type reads, in weft's order; needed: without them it is no such
+ * scaling. */
+typedef struct Scaling {
+    const char *type;
+    struct {
+        const char *name;
+        bool needed;
+    } member[9];
+} Scaling;
+
+static const char ORIGINAL[] = "original_max_position_embeddings";
+
+static const Scaling scalings[] = {
+    {"linear", {{"factor", true}}},
+    {"dynamic", {{"factor", true}}},
+    {"llama3", {{"factor", true}, {"low_freq_factor", true}, {"high_freq_factor", true}}},
+    {"yarn",
+     {{"factor", true},
+      {"beta_fast", false},
+      {"beta_slow", false},
+      {"attention_factor", false},
+      {"mscale", false},
+      {"mscale_all_dim", false},
+      {"truncate", false}}},
+};
+
+/* A member of rope_scaling or rope_parameters, whichever `object` is; NULL: not there, or null. */
+static const HfField *member(HfFields *f, const HfField *object, const char *name)
+{
+    if (!object) return NULL;
+    char *path = mem_format("%s.%s", object->name, name);
+    const HfField *field = hf_value(f, path);
+    mem_free(&path);
+    return field;
+}
+
+static Status find_object(HfFields *f, const HfField **object)
+{
+    const HfField *old = hf_value(f, "rope_scaling"), *new = hf_value(f, "rope_parameters");
+    *object = old ? old : new;
+    if (old && new) return hf_refuse(f, old, "rope_parameters is there, too: keep one of the two");
+    if (*object && (*object)->kind != HF_OBJECT)
+        return hf_refuse(f, *object, "an object is wanted");
+    for (int i = 0; *object && i < f->count; ++i) {
+        const size_t chars = strlen((*object)->name);
+        if (f->field[i].kind == HF_OBJECT &&
+            strncmp(f->field[i].name, (*object)->name, chars) == 0 &&
+            f->field[i].name[chars] == '.')
+            return hf_refuse(f, &f->field[i], "weft turns the heads of all blocks alike");
+    }
+    return OK;
+}
+
+static Status read_base(HfModel *m, HfFields *f, const HfField *object)
+{
+    const HfField *inner = member(f, object, "rope_theta"), *outer = hf_value(f, "rope_theta");
+    m->rotary_base = 10000;
+    if (inner || outer) TRY(hf_number(f, inner ? inner : outer, &m->rotary_base));
+    if (m->rotary_base < 1 || m->rotary_base > 1e12)
+        return hf_refuse(f, inner ? inner : outer, "from 1 to 1e12 is wanted");
+    const HfField *part = member(f, object, "partial_rotary_factor");
+    double share = 1;
+    if (part) TRY(hf_number(f, part, &share));
+    return share == 1 ? OK : hf_refuse(f, part, "weft turns whole heads");
+}
+
+/* The context of the first training: dynamic always goes by max_position_embeddings; of the others
+ * a field outside of the object comes first. */
+static Status read_original(const HfModel *m, HfFields *f, const HfField *object, const char *type,
+                            int64_t *original)
+{
+    const HfField *inner = member(f, object, ORIGINAL), *outer = hf_value(f, ORIGINAL);
+    *original = m->context;
+    if (strcmp(type, "dynamic") == 0 || (!inner && !outer)) return OK;
+    TRY(hf_count(f, outer ? outer : inner, original));
+    return *original > 0 ? OK : hf_refuse(f, outer ? outer : inner, "at least 1 is wanted");
+}
+
+static Status put_members(HfModel *m, HfFields *f, const HfField *object, const Scaling *s,
+                          FILE *out)
+{
+    int64_t original;
+    TRY(read_original(m, f, object, s->type, &original));
+    fprintf(out, "{rope_type: %s", s->type);
+    for (int i = 0; s->member[i].name; ++i) {
+        const HfField *field = member(f, object, s->member[i].name);
+        double number;
+        if (!field && i == 0 && strcmp(s->type, "yarn") == 0 && original != m->context) {
+            fprintf(out, ", factor: %.17g", (double)m->context / (double)original);
+            continue;
+        }
+        if (!field && s->member[i].needed)
+            return hf_refuse(f, object, "%s needs %s", s->type, s->member[i].name);
+        if (!field) continue;
+        if (field->kind != HF_BOOL) TRY(hf_number(f, field, &number));
+        if (strcmp(s->member[i].name, "factor") == 0 && number < 1)
+            return hf_refuse(f, field, "at least 1 is wanted");
+        /* 0 stands for the default there */
+        if (field->kind == HF_NUMBER && number == 0) continue;
+        fprintf(out, ", %s: %s", s->member[i].name, field->value);
+    }
+    if (strcmp(s->type, "linear") != 0) fprintf(out, ", %s: %lld", ORIGINAL, (long long)original);
+    fputc('}', out);
+    return OK;
+}
+
+Status hf_rope_read(HfModel *m, HfFields *f)
+{
+    const HfField *object;
+    TRY(find_object(f, &object));
+    TRY(read_base(m, f, object));
+    const HfField *type = member(f, object, "rope_type");
+    if (!type) type = member(f, object, "type");
+    (void)member(f, object, "finetuned");
+    if (!object || !type || strcmp(type->value, "default") == 0) {
+        (void)hf_find(f, ORIGINAL);
+        if (object && !type && member(f, object, "factor"))
+            return hf_refuse(f, object, "it has a factor and no rope_type");
+        return OK;
+    }
+    const Scaling *s = scalings;
+    const Scaling *end = scalings + sizeof scalings / sizeof *scalings;
+    while (s < end && strcmp(s->type, type->value) != 0) ++s;
+    if (s == end) return hf_refuse(f, type, "weft has default, linear, dynamic, llama3 and yarn");
+    size_t bytes = 0;
+    FILE *out = open_memstream(&m->rope_scaling, &bytes);
+    if (!out) die_as(ERR_MEMORY, "out of memory");
+    Status st = put_members(m, f, object, s, out);
+    if (fclose(out) != 0) die_as(ERR_MEMORY, "out of memory");
+    return st;
+}
+
+/* ---- windows ---- */
+
+/* full, ..., full, sliding, ..., sliding: *from is the first block with a window. */
+static Status read_layer_types(const HfModel *m, HfFields *f, const HfField *list, int64_t *from)
+{
+    static const char full[] = "full_attention", sliding[] = "sliding_attention";
+    int64_t count = 0;
+    bool fits = list->kind == HF_LIST;
+    *from = m->layers;
+    for (const char *at = list->value; fits && *at; ++count) {
+        const size_t chars = strcspn(at, ",");
+        const bool slides = chars == sizeof sliding - 1 && strncmp(at, sliding, chars) == 0;
+        fits = slides || (chars == sizeof full - 1 && strncmp(at, full, chars) == 0);
+        if (slides && *from == m->layers) *from = count;
+        fits = fits && (slides || *from == m->layers);
+        at += chars + (at[chars] == ',');
+    }
+    if (fits && count == m->layers) return OK;
+    return hf_refuse(f, list, "weft has blocks of %s and behind them blocks of %s, %lld in all",
+                     full, sliding, (long long)m->layers);
+}
+
+Status hf_window_read(HfModel *m, HfFields *f, const char *type)
+{
+    const bool qwen2 = strcmp(type, "qwen2") == 0, llama = strcmp(type, "llama") == 0;
+    const HfField *window = hf_find(f, "sliding_window"), *use = hf_value(f, "use_sliding_window");
+    const HfField *first = hf_value(f, "max_window_layers"), *list = hf_value(f, "layer_types");
+    bool used = !qwen2 && !llama;
+    int64_t from = qwen2 ? 28 : 0, said = m->layers;
+    if (use) TRY(hf_bool(f, use, &used));
+    if (use && !qwen2 && !used && window && window->kind != HF_NULL)
+        return hf_refuse(f, use, "%s has the window of sliding_window", type);
+    m->window = llama ? 0 : 4096;
+    if (window && window->kind != HF_NULL && !llama) TRY(hf_count(f, window, &m->window));
+    if (!used || (window && window->kind == HF_NULL)) m->window = 0;
+    if (first && qwen2) TRY(hf_count(f, first, &from));
+    if (list) TRY(read_layer_types(m, f, list, &said));
+    if (list && said < m->layers && m->window == 0)
+        return hf_refuse(f, list, "and there is no sliding_window in use");
+    if (list && !qwen2 && m->window > 0 && said > 0)
+        return hf_refuse(f, list, "%s has the window in all blocks", type);
+    if (list && qwen2) from = said;
+    if (m->window == 0 || from >= m->layers) m->window = from = 0;
+    m->window_from = from;
+    return OK;
+}

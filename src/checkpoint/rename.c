@@ -1,0 +1,52 @@
+#include "rename.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+Status safe_rename(SafeSet *set, char *const *rename, int count)
+{
+    for (int k = 0; k < count; ++k)
+        if (!strchr(rename[k], ':'))
+            return fail(ERR_USAGE, "--rename %s: expected OLD:NEW, such as backbone.:", rename[k]);
+    bool *met = mem_new((size_t)count + 1);
+    for (int i = 0; i < set->count; ++i) {
+        SafeTensor *t = &set->tensor[i];
+        for (int k = 0; k < count; ++k) {
+            const char *from = rename[k];
+            const size_t chars = strcspn(from, ":");
+            if (strncmp(t->name, from, chars) != 0) continue;
+            char *name = mem_format("%s%s", from + chars + 1, t->name + chars);
+            mem_free(&t->name);
+            t->name = name;
+            met[k] = true;
+            break;
+        }
+    }
+    Status st = OK;
+    for (int k = 0; st == OK && k < count; ++k)
+        if (!met[k])
+            st = fail(ERR_DATA, "%s: no tensor's name begins as --rename %s says", set->path,
+                      rename[k]);
+    mem_free(&met);
+    return st == OK && count ? safe_sort(set) : st;
+}
+
+Status safe_drop(SafeSet *set, char *const *pattern, int count)
+{
+    for (int k = 0; k < count; ++k) {
+        int left = 0;
+        for (int i = 0; i < set->count; ++i) {
+            SafeTensor *t = &set->tensor[i];
+            if (fnmatch(pattern[k], t->name, 0) == 0)
+                mem_free(&t->name);
+            else
+                set->tensor[left++] = *t;
+        }
+        const bool met = left < set->count;
+        set->count = left;
+        if (!met)
+            return fail(ERR_DATA, "%s: holds no tensor whose name fits --drop %s", set->path,
+                        pattern[k]);
+    }
+    return set->count > 0 ? OK : fail(ERR_DATA, "%s: --drop leaves no tensor", set->path);
+}

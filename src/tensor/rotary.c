@@ -1,0 +1,90 @@
+/* Rotary angles (Su et al. 2021) and how they are changed for longer contexts. All in double
+ * precision; the formulas are those of the papers and of Hugging Face's transformers, which models
+ * are published with. */
+#include "tensor/op_spec.h"
+
+#include <math.h>
+
+static const double TURN = 6.283185307179586476925;
+
+/* The base that makes the slowest pair turn as far over `length` tokens as it did over the first
+ * context. */
+static double dynamic_base(const OpSpec *spec, int64_t width, int64_t length)
+{
+    const RotaryScaling *r = &spec->rotary_scaling;
+    const double base = attention_rotary_base(spec), factor = (double)r->factor;
+    const double tokens = (double)(length > r->original ? length : r->original);
+    if (width <= 2) return base;
+    return base *
+           pow(factor * tokens / r->original - (factor - 1), (double)width / (double)(width - 2));
+}
+
+/* Fast pairs stay, slow ones are slowed down, those between the two are mixed. */
+static double llama3_speed(const RotaryScaling *r, double speed)
+{
+    const double low = (double)r->low_freq_factor, high = (double)r->high_freq_factor;
+    const double turns = r->original * speed / TURN;
+    if (turns > high) return speed;
+    if (turns < low) return speed / (double)r->factor;
+    const double share = (turns - low) / (high - low);
+    return (1 - share) * speed / (double)r->factor + share * speed;
+}
+
+/* The pair that makes so many turns within the first context, as a real number. */
+static double yarn_pair(const OpSpec *spec, int64_t width, double turns)
+{
+    return (double)width * log(spec->rotary_scaling.original / (turns * TURN)) /
+           (2 * log(attention_rotary_base(spec)));
+}
+
+static void yarn_speeds(const OpSpec *spec, int64_t width, double *speed)
+{
+    const RotaryScaling *r = &spec->rotary_scaling;
+    double low = yarn_pair(spec, width, r->beta_fast > 0 ? (double)r->beta_fast : 32);
+    double high = yarn_pair(spec, width, r->beta_slow > 0 ? (double)r->beta_slow : 1);
+    if (r->truncate) low = floor(low), high = ceil(high);
+    low = fmax(low, 0);
+    high = fmin(high, (double)(width - 1));
+    if (low == high) high += 0.001;
+    for (int64_t i = 0; i < width / 2; ++i) {
+        const double share = fmin(fmax(((double)i - low) / (high - low), 0), 1);
+        speed[i] = speed[i] / (double)r->factor * share + speed[i] * (1 - share);
+    }
+}
+
+static double yarn_gain(double factor, double scale)
+{
+    return factor <= 1 ? 1 : 0.1 * scale * log(factor) + 1;
+}
+
+/* Section 3.4: it stands for the temperature of attention. */
+static double yarn_attention(const RotaryScaling *r)
+{
+    const double factor = (double)r->factor;
+    if (r->attention_factor > 0) return (double)r->attention_factor;
+    if (r->mscale > 0 && r->mscale_all_dim > 0)
+        return yarn_gain(factor, (double)r->mscale) / yarn_gain(factor, (double)r->mscale_all_dim);
+    return yarn_gain(factor, 1);
+}
+
+double rotary_speeds(const OpSpec *spec, int64_t width, int64_t length, double *speed)
+{
+    const RotaryScaling *r = &spec->rotary_scaling;
+    const double base =
+        r->type == ROTARY_DYNAMIC ? dynamic_base(spec, width, length) : attention_rotary_base(spec);
+    for (int64_t i = 0; i < width / 2; ++i) {
+        speed[i] = pow(base, -2.0 * (double)i / (double)width);
+        if (r->type == ROTARY_LINEAR) speed[i] /= (double)r->factor;
+        if (r->type == ROTARY_LLAMA3) speed[i] = llama3_speed(r, speed[i]);
+    }
+    if (r->type != ROTARY_YARN) return 1;
+    yarn_speeds(spec, width, speed);
+    return yarn_attention(r);
+}
+
+double attention_pairs(const OpSpec *spec, int64_t length)
+{
+    const double tokens = (double)length, window = (double)spec->window;
+    if (spec->window == 0 || spec->window >= length) return tokens * (tokens + 1) / 2;
+    return window * (window + 1) / 2 + (tokens - window) * window;
+}

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# What a model of Hugging Face's is, config.json says: the loss of each case is transformers' own (tools/golden_hf.py), what is not
+# to be had is refused by name, and tensors that are not that model's are, too.
+# usage: hf_config.sh     (WEFT=build/weft)
+golden=$PWD/tests/golden/hf
+. "$(dirname "$0")/common.bash"
+seq 1 400 >text
+check 0 '' "$WEFT" data import text text -o text.h5
+# near A B: two losses are the same to 1e-5.
+near() { awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; exit !(a != "" && b != "" && d < 1e-5 * b && -d < 1e-5 * b) }'; }
+loss() { sed -n 's/.*"eval_loss": \([^,]*\),.*/\1/p' out; }
+# config CONTEXT: a CONFIG of the lines of `model:` that the import has printed.
+config() {
+    grep -v '^  context:' model
+    printf '  context: %s\ndata: {train: text.h5, test: text.h5}\ntrain: {steps: 2, batch: 4, micro_batch: 2, threads: 1}\noptim: {name: adam, lr: 0.001}\n' "$1"
+}
+
+while read -r name kin context want; do
+    [ "$name" = '#' ] && continue
+    mkdir "$name"
+    cp "$golden/$kin.safetensors" "$name/model.safetensors"
+    cp "$golden/$name.json" "$name/config.json"
+    check 0 'parameters, names and layouts of Hugging Face' "$WEFT" ckpt import "$name/model.safetensors" -o "$name.h5"
+    cp out model
+    config "$context" >"$name.yaml"
+    check 0 '"eval_loss"' "$WEFT" eval "$name.yaml" --checkpoint "$name.h5" --json
+    holds "$name: transformers has $want, weft $(loss)" near "$(loss)" "$want"
+    check 0 'wrote' "$WEFT" ckpt export "$name.h5" --onnx -o "$name.onnx" --input tokens model.context="$context"
+    check 0 'wrote' "$WEFT" ckpt export "$name.h5" -o "$name.safetensors"
+    holds "$name: what goes out is what came in" test "$(wc -c <"$name.safetensors")" -gt 10000
+done <"$golden/losses.txt"
+
+# Training goes through scaled angles, windows and biases, with the same bits on every grid, and generation, too.
+for name in yarn window qwen2_window; do
+    check 0 '' "$WEFT" train "$name.yaml" run.name="$name" model.init_from="$name.h5"
+    for grid in "grid.dp=2" "grid.pp=2"; do
+        check 0 '' "$WEFT" train -n 2 "$name.yaml" run.name="$name-$grid" $grid model.init_from="$name.h5"
+        check 0 'to the bit' "$WEFT" ckpt diff "$(at "$name" 2)" "$(at "$name-$grid" 2)"
+    done
+    check 0 '' "$WEFT" generate "$name.yaml" --checkpoint "$name.h5" --prompt 12 --tokens 4
+done
+
+# What the description says and weft does not have is refused by name, and nothing is written.
+# refused TEXT SED: plain's description with a change.
+refused() {
+    sed "$2" "$golden/plain.json" >plain/other.json
+    check 65 "$1" "$WEFT" ckpt import plain/model.safetensors -o no.h5 --hf-config plain/other.json
+}
+refused 'hidden_act is gelu' 's/^ "use_cache": true,/ "hidden_act": "gelu",/'
+refused 'attention_bias is true' 's/^ "use_cache": true,/ "attention_bias": true,/'
+refused 'mlp_bias is true' 's/^ "use_cache": true,/ "mlp_bias": true,/'
+refused 'head_dim is 16' 's/^ "use_cache": true,/ "head_dim": 16,/'
+refused 'sliding_window is 20' 's/^ "use_cache": true,/ "sliding_window": 20,/'
+refused 'quantization_config is {...}' 's/^ "use_cache": true,/ "quantization_config": {"bits": 4},/'
+refused 'attn_logit_softcapping is 50.0' 's/^ "use_cache": true,/ "attn_logit_softcapping": 50.0,/'
+refused 'partial_rotary_factor is 0.5' 's/^ "use_cache": true,/ "partial_rotary_factor": 0.5,/'
+refused 'model_type is gemma' 's/"model_type": "llama"/"model_type": "gemma"/'
+refused 'architectures is LlamaForSequenceClassification' 's/LlamaForCausalLM/LlamaForSequenceClassification/'
+refused 'rope_scaling.rope_type is longrope' 's/"rope_scaling": null/"rope_scaling": {"rope_type": "longrope", "factor": 2}/'
+refused 'llama3 needs factor' 's/"rope_scaling": null/"rope_scaling": {"rope_type": "llama3"}/'
+refused 'rope_scaling.sliding_attention is {...}' 's/"rope_scaling": null/"rope_scaling": {"sliding_attention": {"rope_theta": 1}}/'
+refused 'is there twice' 's/^ "use_cache": true,/ "rope_theta": 10, "rope_theta": 10,/'
+refused 'byte ' 's/^ "use_cache": true,/ "use_cache": true/'
+refused 'its 3 heads do not divide' 's/"num_attention_heads": 2/"num_attention_heads": 3/'
+refused 'of another size: ' 's/"hidden_size": 16/"hidden_size": 32/'
+refused 'missing: ' 's/"num_hidden_layers": 2/"num_hidden_layers": 3/'
+refused 'not in that model: layers.1.' 's/"num_hidden_layers": 2/"num_hidden_layers": 1/'
+refused 'qkv_proj.weight (32x16, 48x16 there)' 's/"num_key_value_heads": 1/"num_key_value_heads": 2/'
+refused 'vocab' 's/"vocab_size": 256/"vocab_size": 0/'
+holds 'nothing is written' test ! -e no.h5
+check 65 'but the tensors have the names of' "$WEFT" ckpt import gpt2/model.safetensors -o no.h5 --hf-config plain/config.json
+check 65 'not in that model: layers.0.self_attn.qkv_proj.bias' "$WEFT" ckpt import qwen2/model.safetensors -o no.h5 --hf-config plain/config.json
+check 65 'layer_types is sliding_attention,full_attention' "$WEFT" ckpt import qwen2/model.safetensors -o no.h5 --hf-config <(sed 's/full_attention/x/; s/sliding_attention/full_attention/; s/"x"/"sliding_attention"/' qwen2_layers/config.json)
+check 66 'none.json' "$WEFT" ckpt import plain/model.safetensors -o no.h5 --hf-config none.json
+for own in 's/"n_head": 4/"n_head": 4, "n_inner": 32/=n_inner is 32' 's/"n_head": 4/"n_head": 4, "layer_norm_epsilon": 1e-6/=layer_norm_epsilon is 1e-6' \
+    's/"n_head": 4/"n_head": 4, "scale_attn_by_inverse_layer_idx": true/=scale_attn_by_inverse_layer_idx is true' \
+    's/"n_head": 4/"n_head": 4, "activation_function": "gelu"/=activation_function is gelu' 's/"n_positions": 96/"n_positions": 64/=wpe.weight (96x16, 64x16 there)'; do
+    sed "${own%=*}" gpt2/config.json >gpt2/other.json
+    check 65 "${own##*=}" "$WEFT" ckpt import gpt2/model.safetensors -o no.h5 --hf-config gpt2/other.json
+done
+
+# Fields that nobody knows are named; those that change nothing are not.
+sed 's/^ "use_cache": true,/ "use_cache": true, "rope_scaling_x": 1, "colour": "blue", "bos_token_id": 1,/' plain/config.json >plain/other.json
+check 0 'taken to change nothing: rope_scaling_x, colour' "$WEFT" ckpt import plain/model.safetensors -o named.h5 --hf-config plain/other.json
+holds 'nothing else is named' test "$(grep -c bos_token_id both)" = 0
+check 0 'no config.json is beside it' "$WEFT" ckpt import qwen2.safetensors -o bare.h5
+
+finish
