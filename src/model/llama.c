@@ -1,10 +1,11 @@
 /* llama (Touvron et al. 2023): pre-norm blocks of causal attention with rotary positions, perhaps
- * fewer heads of keys and values than of queries (Ainslie et al. 2023), and of a gated feed-forward
- * (Shazeer 2020); rms_norm, no biases but perhaps those of queries, keys and values, a head with a weight of its own or the embedding's. Queries,
- * keys and values are one projection, and so are the gate and what it lets through. Names are those
- * of Hugging Face's models, where projections are packed (qkv_proj, gate_up_proj), weights out x
- * in. Initialisers as gpt2's here: N(0, 0.02^2), N(0, 0.02^2 / 2L) where a projection ends in the
- * residual stream. The vocabulary is graph->classes. */
+ * fewer heads of keys and values than of queries (Ainslie et al. 2023), and of a gated
+ * feed-forward (Shazeer 2020); rms_norm, no biases but perhaps those of queries, keys and values, a
+ * head with a weight of its own or the embedding's. Queries, keys and values are one projection,
+ * and so are the gate and what it lets through. Names are those of Hugging Face's models, where
+ * projections are packed (qkv_proj, gate_up_proj), weights out x in. Initialisers as gpt2's here:
+ * N(0, 0.02^2), N(0, 0.02^2 / 2L) where a projection ends in the residual stream. The vocabulary
+ * is graph->classes. */
 #include "build.h"
 
 #include <math.h>
