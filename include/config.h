@@ -289,6 +289,9 @@ bool word_uses(ConfigWord word, const char *leaf);
 /* Which words the modules have, before anything is parsed. lists is borrowed for good. Of a key
  * without words only the default is known. Again: those of the same keys are replaced. */
 void config_use_words(const ConfigWords *lists, int count);
+/* A check that a later module has of the keys, made when all are read: what it finds is said with
+ * all else that is wrong. NULL: none. */
+void config_use_check(Status (*check)(const Config *config));
 
 /* Reads path and applies `count` overrides ("train.batch=64") over it, then the defaults and the
  * rules across keys. path may be NULL (defaults and overrides only). On error *config is released

@@ -217,6 +217,11 @@ typedef struct ZooEntry {
 } ZooEntry;
 /* NULL-terminated */
 extern const ZooEntry *const zoo[];
+/* NULL: the zoo has no such model. */
+const ZooEntry *zoo_find(const char *name);
+/* ERR_CONFIG where model.name is a name that the zoo does not have; the message says the place, and
+ * which names may be meant. OK where there is none, or a list of layers. */
+Status zoo_check(const Config *config);
 
 /* The words of model.stem, which resnets have, of model.positions, which gpt2 has; those of
  * model.name are the zoo's; */

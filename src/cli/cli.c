@@ -2,6 +2,8 @@
  * threads, runs it, prints what failed. */
 #include "private.h"
 
+#include "config/foreign.h"
+
 #include "train.h"
 #include "watch.h"
 
@@ -93,7 +95,12 @@ static Status unknown_verb(int argc, char **argv)
         status = fail(ERR_USAGE, "missing command after weft %s", group);
     } else {
         const char *near = text_nearest(argv[used], list, count), *space = *group ? " " : "";
-        if (near)
+        const ForeignWord *foreign = *group ? NULL : foreign_find(FOREIGN_VERB, argv[used]);
+        if (foreign)
+            status =
+                fail(ERR_USAGE, "unknown command: weft %s; that is weft %s here%s%s", argv[used],
+                     foreign->here, foreign->note ? ": " : "", foreign->note ? foreign->note : "");
+        else if (near)
             status = fail(ERR_USAGE, "unknown command: weft %s%s%s; did you mean weft %s%s%s?",
                           group, space, argv[used], group, space, near);
         else

@@ -21,22 +21,8 @@ static Status load(Config **config, int argc, char **argv)
 
 static Status check_model(const Config *config)
 {
-    enum { MODELS_MAX = 64 };
-    const char *names[MODELS_MAX] = {0};
-    int count = 0;
-    if (config->model.layer_count) return OK;
-    if (!*config->model.name)
-        return config_fail_key(config, "model.name", "no model: set model.name, or model.layers");
-    for (const ZooEntry *const *z = zoo; *z && count < MODELS_MAX; ++z) {
-        names[count++] = (*z)->name;
-        if (!strcmp((*z)->name, config->model.name)) return OK;
-    }
-    const char *near = text_nearest(config->model.name, names, count);
-    if (near)
-        return config_fail_key(config, "model.name", "there is no model '%s'; did you mean '%s'?",
-                               config->model.name, near);
-    return config_fail_key(config, "model.name", "there is no model '%s'; `weft help` lists all",
-                           config->model.name);
+    if (config->model.layer_count || *config->model.name) return zoo_check(config);
+    return config_fail_key(config, "model.name", "no model: set model.name, or model.layers");
 }
 
 Status job_check(Config **config, const Verb *verb, int argc, char **argv)

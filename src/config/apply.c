@@ -1,8 +1,34 @@
 /* A tree of nodes, then the words of the command line, into a Config. Every key is set at most once
  * a source. */
+#include "config/foreign.h"
 #include "option.h"
 
 #include <string.h>
+
+/* ---- faults ---- */
+
+void faults_add(Faults *faults, Status status)
+{
+    if (status == OK) return;
+    const char *why = fail_message();
+    size_t room = sizeof faults->text - faults->used;
+    if (faults->count++ == 0) faults->status = status;
+    if (faults->count > FAULTS_SHOWN || strlen(why) + 2 > room) return;
+    faults->used += (size_t)snprintf(faults->text + faults->used, room, "%s%s",
+                                     faults->shown++ ? "\n" : "", why);
+}
+
+Status faults_end(const Faults *faults)
+{
+    int more = faults->count - faults->shown;
+    if (faults->count == 0) return OK;
+    if (more == 0) return fail(faults->status, "%s", faults->text);
+    return fail(faults->status, "%s\nand %d more", faults->text, more);
+}
+
+/* ---- keys ---- */
+
+enum { OPTIONS_MOST = 192 };
 
 /* Puts "name:line:column: key: " before the message of a reading that failed. */
 static Status at_node(const Config *config, const Node *node, const char *key)
@@ -21,19 +47,27 @@ static int nearest_section(const char *word)
     return -1;
 }
 
+/* The first option with that last word, but of this section (NULL: of any). */
+static const Option *option_elsewhere(const char *section, const char *word)
+{
+    for (int i = 0; i < option_count; ++i)
+        if (!(section && option_in(&options[i], section)) &&
+            !strcmp(option_leaf(&options[i]), word))
+            return &options[i];
+    return NULL;
+}
+
 /* The option with the nearest last word: in a section, or anywhere where section is NULL. */
 static const Option *nearest_option(const char *section, const char *word)
 {
-    const char *leaf[128] = {0};
-    const Option *option[128] = {0};
+    const char *leaf[OPTIONS_MOST] = {0};
+    const Option *option[OPTIONS_MOST] = {0};
     int count = 0;
-    for (int i = 0; i < option_count && count < 128; ++i) {
+    for (int i = 0; i < option_count && count < OPTIONS_MOST; ++i) {
         if (section && !option_in(&options[i], section)) continue;
         option[count] = &options[i];
         leaf[count++] = option_leaf(&options[i]);
     }
-    for (int i = 0; i < count; ++i)
-        if (!strcmp(leaf[i], word)) return option[i];
     const char *nearest = text_nearest(word, leaf, count);
     for (int i = 0; i < count; ++i)
         if (nearest == leaf[i]) return option[i];
@@ -43,26 +77,51 @@ static const Option *nearest_option(const char *section, const char *word)
 /* Without a place: the caller adds it. */
 static Status unknown_key(const char *section, const char *word)
 {
-    const Option *near = nearest_option(section, word);
-    if (near)
-        return fail(ERR_CONFIG, "unknown key '%s' in %s; did you mean '%s'?", word, section,
-                    option_leaf(near));
-    near = nearest_option(NULL, word);
+    const Option *near = option_elsewhere(section, word);
+    char *foreign = near ? NULL : foreign_text(FOREIGN_KEY, word);
+    if (foreign) {
+        fail(ERR_CONFIG, "unknown key '%s' in %s: %s", word, section, foreign);
+        mem_free(&foreign);
+        return ERR_CONFIG;
+    }
+    if (!near) {
+        near = nearest_option(section, word);
+        if (near)
+            return fail(ERR_CONFIG, "unknown key '%s' in %s; did you mean '%s'?", word, section,
+                        option_leaf(near));
+        near = nearest_option(NULL, word);
+    }
     if (near)
         return fail(ERR_CONFIG, "unknown key '%s' in %s; did you mean '%s'?", word, section,
                     near->key);
     return fail(ERR_CONFIG, "unknown key '%s' in %s; `weft help` lists all", word, section);
 }
 
-static Status unknown_section(const char *word)
+/* "train.batch: ..." as a key, and sections and keys of other programs. */
+static Status known_elsewhere(const char *word)
 {
-    int section = nearest_section(word), whole = option_find(word);
+    int whole = option_find(word);
     if (whole >= 0)
         return fail(ERR_CONFIG, "'%s' as a key of its own; in a file write %.*s: {%s: ...}", word,
                     (int)strcspn(word, "."), word, option_leaf(&options[whole]));
+    const Option *option = option_elsewhere(NULL, word);
+    if (option)
+        return fail(ERR_CONFIG, "unknown section '%s'; did you mean '%s'?", word, option->key);
+    char *foreign = foreign_text(FOREIGN_SECTION, word);
+    if (!foreign) foreign = foreign_text(FOREIGN_KEY, word);
+    if (!foreign) return OK;
+    fail(ERR_CONFIG, "unknown section '%s': %s", word, foreign);
+    mem_free(&foreign);
+    return ERR_CONFIG;
+}
+
+static Status unknown_section(const char *word)
+{
+    int section = nearest_section(word);
     if (section >= 0 && strcmp(word, sections[section].name) == 0)
         return fail(ERR_CONFIG, "'%s' is a section: name a key of it, as in %s.KEY=VALUE", word,
                     word);
+    TRY(known_elsewhere(word));
     if (section >= 0)
         return fail(ERR_CONFIG, "unknown section '%s'; did you mean '%s'?", word,
                     sections[section].name);
@@ -103,39 +162,60 @@ static int find_section(const char *word)
     return -1;
 }
 
-static Status apply_section(Config *config, const char *section, const Node *node)
+/* "model: resnet18" for {name: resnet18}, "grid: 4", ... */
+static Status no_section(const Config *config, const char *section, const Node *node)
 {
-    if (node->kind != NODE_MAP) {
+    char *name = mem_format("%s.name", section);
+    if (node->kind == NODE_SCALAR && !node_is_null(node) && option_find(name) >= 0)
+        fail(ERR_CONFIG, "expected keys, not a single value; write %s: {name: %s}", section,
+             node->text);
+    else
         fail(ERR_CONFIG, "expected keys, one per line and indented, not %s",
              node_is_null(node) ? "nothing" : node_kind_name(node));
-        return at_node(config, node, section);
+    mem_free(&name);
+    return at_node(config, node, section);
+}
+
+static void apply_section(Config *config, const char *section, const Node *node, Faults *faults)
+{
+    if (node->kind != NODE_MAP) {
+        faults_add(faults, no_section(config, section, node));
+        return;
     }
     for (int i = 0; i < node->count; ++i)
-        TRY(apply_pair(config, section, node->key[i], node->item[i]));
+        faults_add(faults, apply_pair(config, section, node->key[i], node->item[i]));
+}
+
+static Status check_section(const Config *config, const Node *key, int section, int *line)
+{
+    if (section < 0) {
+        unknown_section(key->text);
+        return fail(ERR_CONFIG, "%s:%d:%d: %s", config->path, key->line, key->column,
+                    fail_message());
+    }
+    if (line[section])
+        return fail(ERR_CONFIG, "%s:%d:%d: section '%s' is there already, in line %d", config->path,
+                    key->line, key->column, key->text, line[section]);
+    line[section] = key->line;
     return OK;
 }
 
-Status apply_tree(Config *config, const Node *root)
+void apply_tree(Config *config, const Node *root, Faults *faults)
 {
     int line[16] = {0};
-    if (root->kind != NODE_MAP)
-        return fail(ERR_CONFIG, "%s:%d:%d: expected sections (run:, model:, ...), not %s",
-                    config->path, root->line, root->column, node_kind_name(root));
+    if (root->kind != NODE_MAP) {
+        faults_add(faults,
+                   fail(ERR_CONFIG, "%s:%d:%d: expected sections (run:, model:, ...), not %s",
+                        config->path, root->line, root->column, node_kind_name(root)));
+        return;
+    }
     for (int i = 0; i < root->count; ++i) {
         const Node *key = root->key[i];
         int s = find_section(key->text);
-        if (s < 0) {
-            unknown_section(key->text);
-            return fail(ERR_CONFIG, "%s:%d:%d: %s", config->path, key->line, key->column,
-                        fail_message());
-        }
-        if (line[s])
-            return fail(ERR_CONFIG, "%s:%d:%d: section '%s' is there already, in line %d",
-                        config->path, key->line, key->column, key->text, line[s]);
-        line[s] = key->line;
-        TRY(apply_section(config, sections[s].name, root->item[i]));
+        Status status = check_section(config, key, s, line);
+        faults_add(faults, status);
+        if (status == OK) apply_section(config, sections[s].name, root->item[i], faults);
     }
-    return OK;
 }
 
 static Status unknown_override(const char *key)

@@ -36,6 +36,13 @@ static Status read_file(const char *path, char **text, size_t *length)
     return status;
 }
 
+static Status (*later_check)(const Config *config);
+
+void config_use_check(Status (*check)(const Config *config))
+{
+    later_check = check;
+}
+
 static Status config_new(Config **config, const char *name)
 {
     *config = mem_new(sizeof **config);
@@ -48,14 +55,16 @@ static Status config_new(Config **config, const char *name)
 static Status fill(Config *config, const char *text, size_t length, int count,
                    char *const *overrides)
 {
+    Faults faults = {0};
     if (text) {
         Node *root = NULL;
         TRY(yaml_parse(&root, config->path, text, length));
-        Status status = apply_tree(config, root);
+        apply_tree(config, root, &faults);
         node_free(&root);
-        TRY(status);
     }
-    for (int i = 0; i < count; ++i) TRY(apply_override(config, overrides[i]));
+    for (int i = 0; i < count; ++i) faults_add(&faults, apply_override(config, overrides[i]));
+    faults_add(&faults, later_check ? later_check(config) : OK);
+    TRY(faults_end(&faults));
     return apply_rules(config);
 }
 

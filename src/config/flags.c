@@ -1,5 +1,6 @@
 /* Flags of verbs, by their rows: defaults, parsing, ranges and messages. Here is the one parser of
  * whole numbers that the command line has. */
+#include "config/foreign.h"
 #include "option.h"
 
 #include <ctype.h>
@@ -126,6 +127,23 @@ static Status set_fallback(const Flag *f, void *field)
 
 /* ---- words ---- */
 
+/* A key of the configuration that was written as an option, --lr 0.1, or what another program calls
+ * so; NULL: neither. Owner: the caller. */
+static char *meant_by(const Verb *verb, const char *word)
+{
+    const char *name = word + strspn(word, "-");
+    bool config = verb->traits & VERB_CONFIG;
+    for (int i = 0; config && i < option_count; ++i)
+        if (!strcmp(options[i].key, name) || foreign_same(option_leaf(&options[i]), name))
+            return mem_format("keys stand behind the configuration: %s=VALUE", options[i].key);
+    char *text = foreign_text(FOREIGN_OPTION, name);
+    const ForeignWord *key = text || !config ? NULL : foreign_find(FOREIGN_KEY, name);
+    if (key && key->here && option_find(key->here) >= 0)
+        return mem_format("write %s=VALUE behind the configuration%s%s", key->here,
+                          key->note ? ": " : "", key->note ? key->note : "");
+    return key ? foreign_text(FOREIGN_KEY, name) : text;
+}
+
 static Status unknown(const Verb *verb, const char *word)
 {
     const char **names = mem_new((size_t)(verb->flag_count + 1) * sizeof *names);
@@ -134,8 +152,16 @@ static Status unknown(const Verb *verb, const char *word)
     mem_free(&names);
     if (!strcmp(word, "-n"))
         return fail(ERR_USAGE, "weft %s starts no ranks: leave -n out", verb->name);
-    if (near) return fail(ERR_USAGE, "unknown option %s; did you mean %s?", word, near);
-    return fail(ERR_USAGE, "unknown option %s; --help lists all", word);
+    char *foreign = meant_by(verb, word);
+    const ForeignWord *row = foreign_find(FOREIGN_OPTION, word);
+    if (near && (!foreign || (row && !row->here))) {
+        mem_free(&foreign);
+        return fail(ERR_USAGE, "unknown option %s; did you mean %s?", word, near);
+    }
+    if (!foreign) return fail(ERR_USAGE, "unknown option %s; --help lists all", word);
+    fail(ERR_USAGE, "unknown option %s: %s", word, foreign);
+    mem_free(&foreign);
+    return ERR_USAGE;
 }
 
 /* Takes word (and, where it has a value, the next one); *used: how many words. */

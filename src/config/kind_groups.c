@@ -2,6 +2,7 @@
  * itself what is other for them. A group's keys are read, checked and printed by the rows of the
  * option table that are `grouped`. Refuses an entry that chooses nothing, an unknown key, and a
  * constant that the group's rule has no use for. */
+#include "config/foreign.h"
 #include "option.h"
 
 #include <math.h>
@@ -70,7 +71,7 @@ static Status read_roles(Reading *r, OptimGroup *group, const Node *node)
         const Node *one = node->kind == NODE_LIST ? node->item[i] : node;
         TRY(read_text(r, one));
         int role = words_find(words, one->text);
-        if (role < 0) return words_fail(words, one->text);
+        if (role < 0) return words_fail(group_roles.key, words, one->text);
         group->roles |= 1 << role;
     }
     return group->roles ? OK : fail(ERR_CONFIG, "roles is an empty list");
@@ -84,6 +85,12 @@ static Status unknown_key(const char *key)
         return fail(ERR_CONFIG, "lr_factor has another name now: write lr_scale");
     for (int i = 0; i < option_count && count < 64; ++i)
         if (options[i].grouped) name[count++] = option_leaf(&options[i]);
+    char *foreign = foreign_text(FOREIGN_KEY, key);
+    if (foreign) {
+        fail(ERR_CONFIG, "a group has no key '%s': %s", key, foreign);
+        mem_free(&foreign);
+        return ERR_CONFIG;
+    }
     const char *near = text_nearest(key, name, count);
     if (near) return fail(ERR_CONFIG, "a group has no key '%s'; did you mean '%s'?", key, near);
     return fail(ERR_CONFIG,

@@ -23,7 +23,7 @@ static Status flags_read(Reading *r, void *field, const Node *node)
         TRY(read_text(r, node->item[i]));
         const char *word = node->item[i]->text;
         int bit = words_find(option_words(r->option), word);
-        if (bit < 0) return words_fail(option_words(r->option), word);
+        if (bit < 0) return words_fail(r->option->key, option_words(r->option), word);
         if (bits & 1 << bit) return fail(ERR_CONFIG, "'%s' is in the list already", word);
         bits |= 1 << bit;
     }

@@ -1,6 +1,7 @@
 /* Kinds of single values: whole and real numbers, sizes, true|false, text, one word of several,
  * checkpoint.resume, grid.pipeline_schedule. A number is the whole word or an error: no 32x, no 1e3
  * for a whole number, no nan, nothing rounded. */
+#include "config/foreign.h"
 #include "option.h"
 #include "schedules.def"
 
@@ -253,7 +254,7 @@ static Status enum_read(Reading *r, void *field, const Node *node)
     TRY(need_scalar(r, node));
     int i = words_find(words, node->text);
     if (!*words && !strcmp(node->text, r->option->fallback)) i = 0;
-    if (i < 0) return words_fail(words, node->text);
+    if (i < 0) return words_fail(r->option->key, words, node->text);
     *(int *)field = i;
     return OK;
 }
@@ -265,11 +266,12 @@ static void enum_print(FILE *out, const Option *o, const Config *config)
     fputs(*words ? words_at(words, *(const int *)option_value(o, config), word) : o->fallback, out);
 }
 
-static Status neither(const char *words, const char *text)
+static Status neither(const char *key, const char *words, const char *text)
 {
-    char *all = words_text(words);
-    Status status =
-        fail(ERR_CONFIG, "'%s' is neither %s nor the path of a checkpoint file", text, all);
+    char *all = words_text(words), *foreign = foreign_text(key, text);
+    Status status = fail(ERR_CONFIG, "'%s' is neither %s nor the path of a checkpoint file%s%s",
+                         text, all, foreign ? ": " : "", foreign ? foreign : "");
+    mem_free(&foreign);
     mem_free(&all);
     return status;
 }
@@ -281,7 +283,8 @@ static Status resume_read(Reading *r, void *field, const Node *node)
     const char *words = option_words(r->option);
     TRY(read_text(r, node));
     bool is_path = strpbrk(node->text, "/.");
-    if (!is_path && *words && words_find(words, node->text) < 0) return neither(words, node->text);
+    if (!is_path && *words && words_find(words, node->text) < 0)
+        return neither(r->option->key, words, node->text);
     if (!is_path) TRY(enum_read(r, field, node));
     mem_free(path);
     if (is_path) *path = mem_text(node->text);

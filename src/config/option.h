@@ -120,8 +120,9 @@ char *words_at(const char *words, int i, char *out);
 int words_find(const char *words, const char *word);
 /* "a, b, c"; owner: the caller */
 char *words_text(const char *words);
-/* "'sdg' is none of sgd, adam; did you mean sgd?" as fail(ERR_CONFIG). */
-Status words_fail(const char *words, const char *word);
+/* "'sdg' is none of sgd, adam; did you mean sgd?" as fail(ERR_CONFIG). key: the one that takes
+ * these words. */
+Status words_fail(const char *key, const char *words, const char *word);
 
 /* Scalars of lists go by the same rules as single ones. */
 Status read_whole(Reading *reading, const Node *node, int64_t *value);
@@ -134,7 +135,22 @@ void print_text(FILE *out, const char *text);
 void print_roff(FILE *out, const char *text);
 
 /* apply.c, rules.c */
-Status apply_tree(Config *config, const Node *root);
+/* What is wrong with a file and the words of the command line: all of it is said at once. */
+enum { FAULTS_SHOWN = 20, FAULTS_BYTES = 3800 };
+typedef struct Faults {
+    int count, shown;
+    size_t used;
+    /* the first one's */
+    Status status;
+    /* messages, a line each */
+    char text[FAULTS_BYTES];
+} Faults;
+/* Takes the last failure's message, where status is not OK. */
+void faults_add(Faults *faults, Status status);
+/* OK, or one failure with all messages. */
+Status faults_end(const Faults *faults);
+
+void apply_tree(Config *config, const Node *root, Faults *faults);
 Status apply_override(Config *config, const char *word);
 Status apply_rules(Config *config);
 

@@ -1,5 +1,6 @@
 /* Lists of words, "a|b|c": count, find, pick, and the message for a word that is none of them.
  * Those of the option table, and those that modules have said. */
+#include "config/foreign.h"
 #include "option.h"
 
 #include <string.h>
@@ -184,17 +185,31 @@ char *words_text(const char *words)
     return text;
 }
 
-Status words_fail(const char *words, const char *word)
+/* The word that differs from this one in case and separators only; NULL: there is none. */
+static const char *same_word(const char *word, const char *const *words, int count)
+{
+    for (int i = 0; i < count; ++i)
+        if (foreign_same(word, words[i])) return words[i];
+    return NULL;
+}
+
+Status words_fail(const char *key, const char *words, const char *word)
 {
     if (!*words) return fail(ERR_BUG, "'%s': nobody has said which words there are", word);
     char text[WORDS_MAX][WORD_BYTES], *all = words_text(words);
     const char *each[WORDS_MAX];
     int count = words_count(words);
     for (int i = 0; i < count; ++i) each[i] = words_at(words, i, text[i]);
-    const char *nearest = text_nearest(word, each, count);
-    Status status =
-        nearest ? fail(ERR_CONFIG, "'%s' is none of: %s; did you mean '%s'?", word, all, nearest)
-                : fail(ERR_CONFIG, "'%s' is none of: %s", word, all);
+    const char *nearest = same_word(word, each, count);
+    char *foreign = nearest ? NULL : foreign_text(key, word);
+    if (!nearest && !foreign) nearest = text_nearest(word, each, count);
+    if (foreign)
+        fail(ERR_CONFIG, "'%s' is none of: %s; %s", word, all, foreign);
+    else if (nearest)
+        fail(ERR_CONFIG, "'%s' is none of: %s; did you mean '%s'?", word, all, nearest);
+    else
+        fail(ERR_CONFIG, "'%s' is none of: %s", word, all);
+    mem_free(&foreign);
     mem_free(&all);
-    return status;
+    return ERR_CONFIG;
 }

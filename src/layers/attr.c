@@ -2,6 +2,8 @@
  * text, from a config's layers list or from the zoo; the callers add the place to the messages. */
 #include "kinds.h"
 
+#include "config/foreign.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -117,6 +119,12 @@ static Status unknown_attr(const LayerKind *kind, const char *key)
     for (; kind->attrs && kind->attrs[count]; ++count) {
         size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s%s", count ? ", " : "", kind->attrs[count]);
+    }
+    char *foreign = foreign_text(FOREIGN_ATTR, key);
+    if (foreign) {
+        fail(ERR_CONFIG, "%s takes no attribute '%s': %s", kind->name, key, foreign);
+        mem_free(&foreign);
+        return ERR_CONFIG;
     }
     if (!count) return fail(ERR_CONFIG, "%s takes no attribute '%s'", kind->name, key);
     const char *near = text_nearest(key, kind->attrs, count);

@@ -22,25 +22,6 @@ static Status place_fail(const Config *config, Status status)
     return status;
 }
 
-static Status unknown_model(const Config *config)
-{
-    enum { MAX = 64 };
-    const char *names[MAX];
-    char list[512] = "";
-    int count = 0;
-    for (; zoo[count] && count < MAX; ++count) {
-        size_t used = strlen(list);
-        names[count] = zoo[count]->name;
-        snprintf(list + used, sizeof list - used, "%s%s", count ? ", " : "", names[count]);
-    }
-    const char *near = text_nearest(config->model.name, names, count);
-    if (near)
-        return config_fail_key(config, "model.name", "there is no model '%s'; did you mean '%s'?",
-                               config->model.name, near);
-    return config_fail_key(config, "model.name", "there is no model '%s'; there are %s",
-                           config->model.name, list);
-}
-
 /* "gpt2, llama": the models that have a use for a key. Owner: the caller. */
 static char *users_of(const char *leaf)
 {
@@ -101,15 +82,13 @@ static Status check_keys(const Config *config)
 static Status add_zoo(Graph *graph, const Config *config, int *logits)
 {
     const char *name = config->model.name;
-    int i = 0;
     if (!name || !*name)
         return config_fail_key(config, "model.name", "no model: set model.name, or model.layers");
-    while (zoo[i] && strcmp(zoo[i]->name, name) != 0) ++i;
-    if (!zoo[i]) return unknown_model(config);
+    TRY(zoo_check(config));
     if (config->model.stem == STEM_SMALL && strncmp(name, "resnet", 6) != 0)
         return config_fail_key(config, "model.stem",
                                "%s has one stem only; model.stem is for resnet*", name);
-    *logits = zoo[i]->build(graph, config);
+    *logits = zoo_find(name)->build(graph, config);
     return *logits == GRAPH_FAILED ? place_fail(config, ERR_CONFIG) : OK;
 }
 

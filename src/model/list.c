@@ -3,6 +3,8 @@
  * name is the kind and a number, counted per kind: conv2d1. */
 #include "build.h"
 
+#include "config/foreign.h"
+
 #include <ctype.h>
 #include <string.h>
 
@@ -38,6 +40,16 @@ static Status entry_kind(const Config *config, ListEntry *entry)
                            "%s is added by itself: choose it with train.loss and leave it out here",
                            l->kind);
     if (entry->kind) return OK;
+    for (int i = 0; i < count; ++i)
+        if (foreign_same(l->kind, names[i]))
+            return config_fail(config, l->line, l->column,
+                               "there is no layer '%s'; did you mean '%s'?", l->kind, names[i]);
+    char *foreign = foreign_text(FOREIGN_LAYER, l->kind);
+    if (foreign) {
+        config_fail(config, l->line, l->column, "there is no layer '%s': %s", l->kind, foreign);
+        mem_free(&foreign);
+        return ERR_CONFIG;
+    }
     const char *near = text_nearest(l->kind, names, count);
     if (near)
         return config_fail(config, l->line, l->column, "there is no layer '%s'; did you mean '%s'?",

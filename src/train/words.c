@@ -28,4 +28,5 @@ void train_use_words(void)
     config_use_words(pipeline_words, PIPELINE_WORDS);
     config_use_words(table_words, TABLE_WORDS);
     config_use_words(train_words, TRAIN_WORDS);
+    config_use_check(zoo_check);
 }

@@ -21,6 +21,57 @@ for verb in train eval plan; do
     check 78 'command line: grid.tp=0: 0 is out of range' "$WEFT" $verb good.yaml grid.tp=0
     check 66 'missing.yaml: cannot open' "$WEFT" $verb missing.yaml
 done
+# Words of other programs name what stands for them here; all that is wrong is said at once.
+cat >foreign.yaml <<'YAML'
+model: {name: resnet, pretrained: true}
+data: {train: none.h5, batch_size: 32}
+train: {learning_rate: 0.1, amp: true, loss: CELoss, max_epochs: 3}
+optim: {scheduler: cosine, warmup: 5, lr_schedule: CosineAnnealingLR}
+optimizer: {name: sgd}
+save_every: 5
+lr: 0.1
+YAML
+check 78 'foreign.yaml:1:23: unknown key '\''pretrained'\'' in model: that is model.init_from here' "$WEFT" train foreign.yaml
+while read -r text; do
+    holds "among all that is wrong: $text" grep -qF -- "$text" both
+done <<'TEXTS'
+foreign.yaml:1:9: model.name: there is no model 'resnet'; did you mean one of resnet18, resnet34, resnet50, resnet101?
+foreign.yaml:2:24: unknown key 'batch_size' in data: that is train.batch here: samples of a step, over all ranks together
+foreign.yaml:3:9: unknown key 'learning_rate' in train: that is optim.lr here
+foreign.yaml:3:29: unknown key 'amp' in train: that is train.precision here
+foreign.yaml:3:46: train.loss: 'CELoss' is none of: softmax, mse, sigmoid; that is softmax here
+foreign.yaml:3:54: unknown key 'max_epochs' in train: that is train.epochs here
+foreign.yaml:4:9: unknown key 'scheduler' in optim: that is optim.lr_schedule here
+foreign.yaml:4:28: unknown key 'warmup' in optim: that is optim.warmup_steps here: or optim.warmup_epochs
+that is cosine here: with optim.warmup_steps and optim.lr_end
+foreign.yaml:5:1: unknown section 'optimizer': that is optim here
+foreign.yaml:6:1: unknown section 'save_every': that is checkpoint.every_steps here
+foreign.yaml:7:1: unknown section 'lr'; did you mean 'optim.lr'?
+TEXTS
+holds 'each of the thirteen on a line' test "$(grep -c foreign.yaml both)" = 13
+{ echo 'train:'; seq -f '  bogus%g: 1' 30; } >many.yaml
+check 78 "unknown key 'bogus20' in train" "$WEFT" train many.yaml
+holds 'twenty at most, and how many more' test "$(grep -c bogus both) $(tail -1 both)" = '20 and 10 more'
+check 78 "command line: finetune=x: unknown section 'finetune': that is model.init_from here" "$WEFT" train good.yaml bs=3 finetune=x
+holds 'all words of the command line' grep -qF 'bs=3: unknown section '\''bs'\'': that is train.batch here' both
+printf 'model: resnet18\ndata: {train: none.h5}\n' >short.yaml
+check 78 'short.yaml:1:8: model: expected keys, not a single value; write model: {name: resnet18}' "$WEFT" train short.yaml
+model_named() { # NAME TEXT
+    check 78 "there is no model '$1'$2" "$WEFT" plan good.yaml model.name="$1"
+}
+model_named resnet '; did you mean one of resnet18, resnet34, resnet50, resnet101?'
+model_named resnet152 '; did you mean one of resnet18'
+model_named ResNet-50 "; did you mean 'resnet50'?"
+model_named mistral-7b ': that is llama here'
+model_named alexnet ': `weft help` lists the models'
+model_named xyzzy '; there are mlp, lenet'
+printf 'model: {classes: 3, layers: [Conv2d: {channels: 3, kernel: 3}]}\ndata: {train: none.h5}\n' >layer.yaml
+check 78 "there is no layer 'Conv2d'; did you mean 'conv2d'?" "$WEFT" plan layer.yaml --input 3x8x8
+printf 'model: {classes: 3, layers: [flatten, Linear: {width: 3}]}\ndata: {train: none.h5}\n' >layer.yaml
+check 78 "there is no layer 'Linear': that is dense here" "$WEFT" plan layer.yaml --input 3x8x8
+printf 'model: {classes: 3, layers: [conv2d: {out_channels: 3}]}\ndata: {train: none.h5}\n' >layer.yaml
+check 78 "conv2d takes no attribute 'out_channels': that is channels here" "$WEFT" plan layer.yaml --input 3x8x8
+
 # what no mode, or another one, has a use for
 check 78 'grid.staleness=3: only grid.mode: stale has a use for it' "$WEFT" train good.yaml grid.staleness=3
 check 78 'grid.staleness=0: only' "$WEFT" train good.yaml grid.staleness=0 grid.mode=geo

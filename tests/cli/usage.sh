@@ -49,6 +49,14 @@ check 64 'number of ranks' "$WEFT" train -n two a.yaml
 check 64 'number of ranks' "$WEFT" train -n 0 a.yaml
 check 64 'number of ranks' "$WEFT" train a.yaml -n
 check 64 'given twice' "$WEFT" train -n 2 -n 3 a.yaml
+check 64 'unknown option --gpus: that is weft train -n here' "$WEFT" train --gpus 4 a.yaml
+check 64 'unknown option --nproc-per-node: that is weft train -n here' "$WEFT" train --nproc-per-node=4 a.yaml
+check 64 'unknown option --epochs: keys stand behind the configuration: train.epochs=VALUE' "$WEFT" train a.yaml --epochs 3
+check 64 'unknown option --batch-size: write train.batch=VALUE behind the configuration' "$WEFT" train a.yaml --batch-size 3
+check 64 'unknown option --master_addr: MPI numbers the ranks' "$WEFT" train a.yaml --master_addr x
+check 64 'unknown option --config: the configuration is the first word' "$WEFT" train --config a.yaml
+check 64 'unknown command: weft fit; that is weft train here' "$WEFT" fit a.yaml
+check 64 'unknown command: weft evaluate; that is weft eval here' "$WEFT" evaluate a.yaml
 check 66 'no-such.h5' "$WEFT" data info no-such.h5
 check 66 'no-such.h5' "$WEFT" data check no-such.h5
 check 66 'no-such.h5' "$WEFT" ckpt info no-such.h5

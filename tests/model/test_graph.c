@@ -98,8 +98,8 @@ static void zoo_names(void)
 
 static void zoo_errors(void)
 {
-    expect_error("model: {name: resnet19}", images(2, 3, 32), 10, "did you mean 'resnet1");
-    expect_error("model: {name: transformer}", images(2, 3, 32), 10, "mobilenet_v2");
+    expect_error("model: {name: resnet19}", images(2, 3, 32), 10, "did you mean one of resnet18");
+    expect_error("model: {name: xyzzy}", images(2, 3, 32), 10, "mobilenet_v2");
     expect_error("run: {seed: 1}", images(2, 3, 32), 10, "set model.name");
     expect_error("model:\n  name: lenet\n  stem: small\n", images(2, 1, 28), 10, "test.yaml:3:");
     expect_error("model: {name: lenet}", images(2, 1, 28), 0, "set model.classes");
