@@ -169,6 +169,8 @@ typedef struct Config {
         char *x, *y;
         /* DataLayout of x in the file */
         int layout;
+        /* the label of class 0 */
+        int64_t label_base;
         /* AUGMENT_ bits (data.h) */
         int augment;
         int64_t crop_pad, cutout_size;
@@ -308,6 +310,9 @@ Status config_fail(const Config *config, int line, int column, const char *fmt, 
 /* ERR_CONFIG that names a key ("train.batch") and where it was set. */
 Status config_fail_key(const Config *config, const char *key, const char *fmt, ...)
     BASE_PRINTF(3, 4);
+
+/* Does the file or the command line set this key? */
+bool config_says(const Config *config, const char *key);
 
 /* The whole configuration as resolved, as YAML that config_load reads back to an equal Config. Text
  * owned by caller. */

@@ -40,6 +40,7 @@ extern const ConfigWords data_words[DATA_WORDS];
 /* ids that a sample may have */
 enum { DATA_IDS_MOST = 1 << 20 };
 enum { DATA_CHANNELS = 64, DATA_PATH = 1024, DATA_TOKENIZER = 256 };
+const char *element_name(ElementType type);
 /* one HDF5 data set, as the ranks read it */
 typedef struct DataArray {
     char name[256];
@@ -59,13 +60,23 @@ typedef struct DataArray {
 typedef struct DataPlace {
     int64_t rows, offset, chunk_rows;
 } DataPlace;
+/* Classes that a file's labels stand for: entries of DataSet.class_of; count 0: a label is its
+ * class. */
+typedef struct LabelMap {
+    int first, count;
+} LabelMap;
 typedef struct DataFile {
     char path[DATA_PATH];
     /* of the set, the number of this file's first sample; and how many it has */
     int64_t first, samples;
     DataPlace x, y, index, orient, ids, id_first;
+    LabelMap map;
+    /* classes that the file names; 0: none */
+    int64_t named;
 } DataFile;
 enum { DATA_FILES = 64 };
+/* entries of DataSet.class_of, and the entry that is no class */
+enum { DATA_LABELS = 1 << 15, DATA_NO_CLASS = UINT16_MAX };
 /* What a table's ids stand for: they are below rows, 0: any; hashes of where each field's begin and
  * of the vocabularies' words, 0: not known. */
 typedef struct DataIds {
@@ -96,6 +107,11 @@ typedef struct DataSet {
     bool channels_last;
     /* 1 + the largest label, or the classes attribute; 0: float targets */
     int64_t classes;
+    /* Classes that the file names, 0: none. A label is its class after label_base is taken off and
+     * map, or with several files each file's, is applied. */
+    int64_t named, label_base;
+    LabelMap map;
+    uint16_t class_of[DATA_LABELS];
     /* float targets: K */
     int64_t target_width;
     bool has_stats;
@@ -144,9 +160,24 @@ void data_set_file(const DataSet *set, int i, DataSet *file);
 DataIds data_set_ids(const DataSet *set);
 /* Do ids of a set mean what they mean to a model of the other's, as far as it is known? */
 bool data_ids_fit(DataIds set, DataIds model);
-/* Reads all labels once: each must be in 0..classes-1. Nothing to do for tokens and targets. */
+/* Which classes have samples. */
+enum { DATA_CLASSES_SEEN = 1 << 16 };
+typedef struct LabelUse {
+    /* the least and the largest class with samples, and the largest one below that, -1: none */
+    int64_t least, most, second;
+    /* how many classes have samples, of those below DATA_CLASSES_SEEN; and a bit for each */
+    int64_t count;
+    uint64_t seen[DATA_CLASSES_SEEN / 64];
+} LabelUse;
+/* Reads all labels once: each must be of a class. Nothing to do for tokens and targets. */
 Status data_set_check_labels(const DataSet *set);
-/* Reads everything once: truncation, labels out of 0..classes-1, NaN. classes 0: the set's own. */
+/* The same; *use says which classes have samples: of tokens and targets none. */
+Status data_set_count_labels(const DataSet *set, LabelUse *use);
+/* What is odd about the labels of a set whose classes have no names and are not counted by
+ * model.classes, with the key or command that changes it: no label 0, or one far above the others.
+ * NULL: nothing. Owner: the caller. */
+char *data_set_odd_labels(const DataSet *set, const Config *config, const LabelUse *use);
+/* Reads everything once: truncation, labels of no class, NaN. classes 0: the set's own. */
 Status data_set_check(const DataSet *set, int64_t classes);
 /* What a set holds, wherever it lies, whatever its arrays are called and however they are stored:
  * the same text for the same shapes, types and values, as "200x1x28x28 uint8, labels 200 int32,
@@ -163,6 +194,8 @@ Status data_set_sized(const DataSet *set, const Config *config);
 /* of one micro-batch */
 Shape data_set_shape(const DataSet *set, int64_t micro_batch);
 
+/* Does the file begin as HDF5 does? */
+bool data_is_hdf5(const char *path);
 /* HDF5 itself is not safe to call from two threads, and a loader's thread may be reading a
  * compressed file through it: whoever calls HDF5 holds this lock (recursive). Also switches HDF5's
  * own error printing off for this thread. */
@@ -346,6 +379,24 @@ Status class_names_read_of(ClassNames *names, const char *path, const char *list
  * byte whatever it is. Control characters in it become '?'. */
 void class_names_take(ClassNames *names, char *text, size_t bytes, char end);
 void class_names_free(ClassNames *names);
+/* The names of a set's classes: of several files the first one's, and behind them the names that
+ * only later files have. Release with class_names_free. ERR_DATA: a file has one name twice. */
+Status data_set_class_names(const DataSet *set, ClassNames *names);
+/* Labels of set, whose classes are `own`, become those of the classes that `whose` names ("a.h5"),
+ * by name, where one of the two lists has all names of the other; *line says so, or is NULL where
+ * the lists are equal. No sample may then be of a class that is only in own: data_set_check_labels.
+ * ERR_DATA with the first names that differ where each list has a name that the other lacks. Lists
+ * that are empty, or count 0, 1, 2, ..., name nothing, and nothing changes. Owner of *line: the
+ * caller. */
+Status data_set_use_classes(DataSet *set, const ClassNames *own, const ClassNames *classes,
+                            const char *whose, char **line);
+/* all grows by the names of more that it lacks, in their order, where one of the two lists has all
+ * names of the other. */
+void class_names_join(ClassNames *all, const ClassNames *more);
+/* Do they only count 0, 1, 2, ...? Importers write such lists where they know no names. */
+bool class_names_count(const ClassNames *names);
+/* The names, a line each. Owner: the caller. */
+char *class_names_lines(const ClassNames *names);
 /* A class's name, or its number, written there. */
 const char *class_name(const ClassNames *names, int64_t i, char number[24]);
 
@@ -377,14 +428,21 @@ Status data_import_encoded(const char *file, const TextTokens *how, const char *
                            const char *test_out, double test_share, bool force);
 Status data_import_tokens(const char *file, int bits, int64_t vocab, const char *out,
                           const char *test_out, double test_share, bool force);
+/* Samples with this label are left out; and how many they were. */
+typedef struct LabelDrop {
+    int64_t label, count;
+} LabelDrop;
 /* Any HDF5 file with a data set at x and y (tokens: x) -> plain arrays, unpacked in a process of
- * its own: nothing may have called apart_begin. */
-Status data_import_hdf5(const char *file, const char *x, const char *y, const char *out,
-                        bool force);
+ * its own: nothing may have called apart_begin. drop NULL: all samples stay. */
+Status data_import_hdf5(const char *file, const char *x, const char *y, const char *out, bool force,
+                        LabelDrop *drop);
 /* Pictures in folders -> (N,3,S,S) of uint8, or the files' bytes as they are. */
 typedef struct FolderImport {
     /* list NULL: sub-folders of dir are the classes */
     const char *dir, *list, *out;
+    /* a data set whose classes these are, in its order, or a text with a name a line; NULL: they
+     * are sorted. A class without pictures stays one. */
+    const char *classes;
     bool encoded, orient, skip_broken, allow_empty, force;
     /* decoded: the square's side, and how it is resized */
     int side;

@@ -61,9 +61,10 @@ typedef struct StepResult {
  * the caller. Collective; all ranks agree. */
 Status trainer_new(Trainer **trainer, const Config *config, const World *world);
 /* The same without parameters: train_load is called next, or train_init_params. samples, borrowed
- * for the call: what the caller's own are, where it computes without data sets; NULL: with them. */
+ * for the call: what the caller's own are, where it computes without data sets; NULL: with them.
+ * checkpoint, likewise: what train_load will be given, whose classes labels then are. */
 Status trainer_new_to_load(Trainer **trainer, const Config *config, const World *world,
-                           const DataSet *samples);
+                           const DataSet *samples, const char *checkpoint);
 /* Collective. */
 void trainer_free(Trainer **trainer);
 typedef struct DryRun {
@@ -108,6 +109,8 @@ const ParamUpdate *trainer_updates(const Trainer *trainer);
 const DataSet *trainer_train_set(const Trainer *trainer);
 /* Without samples where there is none. */
 const DataSet *trainer_test_set(const Trainer *trainer);
+/* On rank 0: names of the classes, a line each; NULL: there are none. */
+const char *trainer_classes(const Trainer *trainer);
 GridShape trainer_shape(const Trainer *trainer);
 /* How much a step is, and how many there are. */
 typedef struct TrainSizes {
@@ -253,6 +256,9 @@ int64_t train_shares(const Trainer *trainer);
 /* Makes another set one for a model of train's samples, scaled as they are. ERR_DATA that names the
  * set where its samples are others. */
 Status train_take_set(DataSet *set, const DataSet *train);
+/* The same, for a model to be evaluated on it: targets, too, are alike, and train's buffers have
+ * room for the test set's ids. */
+Status train_take_test_set(DataSet *test, DataSet *train);
 /* As checkpoint_save and checkpoint_load, tensor by tensor at once: after an error another file is
  * to be loaded, or the trainer freed. After a load the next step is the one after the checkpoint's;
  * params_only: without the optimizer's state, for evaluation. Collective; all ranks agree. */

@@ -37,6 +37,29 @@ static Shape shape_there(const StoredTensor *t)
     return t->ids ? shape_of(1, t->shape.dim[0], 1, 1, 1) : t->shape;
 }
 
+/* "4 classes: cat, dog, eel, ...": as many as fit into a line. */
+static void print_classes(const char *classes, FILE *out)
+{
+    enum { LINE = 80 };
+    int64_t count = 1;
+    int used = 0;
+    for (const char *c = classes; *c; ++c) count += *c == '\n';
+    fprintf(out, "  %lld classes:", (long long)count);
+    for (const char *name = classes; name && *name; ++name) {
+        int length = (int)strcspn(name, "\n");
+        bool last = !name[length];
+        used += length + 2;
+        if (used > LINE) {
+            fprintf(out, " ...");
+            break;
+        }
+        fprintf(out, " %.*s%s", length, name, last ? "" : ",");
+        name += length;
+        if (last) break;
+    }
+    fputc('\n', out);
+}
+
 static void print_text(const StoredFile *file, const CheckpointMeta *meta, FILE *out)
 {
     char shape[64], size[16];
@@ -57,6 +80,7 @@ static void print_text(const StoredFile *file, const CheckpointMeta *meta, FILE 
     if (*meta->data_train) fprintf(out, "  trained on %s\n", meta->data_train);
     if (*meta->data_test) fprintf(out, "  tested on  %s\n", meta->data_test);
     if (*meta->init_from) fprintf(out, "  began with %s\n", meta->init_from);
+    if (meta->classes) print_classes(meta->classes, out);
     for (int i = 0; i < file->count; ++i) {
         const StoredTensor *t = &file->tensor[i];
         fprintf(out, "  %-48s %-16s ", t->path, shape_text(shape_there(t), shape));
@@ -88,6 +112,16 @@ static const char *or_null(const char *text)
     return *text ? text : NULL;
 }
 
+static void put_classes(const char *classes, Json *json)
+{
+    ClassNames names;
+    class_names_take(&names, mem_text(classes), strlen(classes) + 1, '\n');
+    json_array(json, "classes");
+    for (int64_t i = 0; i < names.count; ++i) json_text(json, NULL, names.name[i]);
+    json_end(json);
+    class_names_free(&names);
+}
+
 static void print_json(const StoredFile *file, const CheckpointMeta *meta, FILE *out)
 {
     Json json = json_to(out, false);
@@ -110,6 +144,7 @@ static void print_json(const StoredFile *file, const CheckpointMeta *meta, FILE 
     json_text(&json, "data_train", or_null(meta->data_train));
     json_text(&json, "data_test", or_null(meta->data_test));
     json_text(&json, "init_from", or_null(meta->init_from));
+    if (meta->classes) put_classes(meta->classes, &json);
     json_array(&json, "tensors");
     for (int i = 0; i < file->count; ++i) print_json_tensor(&file->tensor[i], &json);
     json_end(&json);

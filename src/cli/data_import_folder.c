@@ -9,7 +9,7 @@
 #define LINE_S   10.0
 
 typedef struct FolderOptions {
-    const char *out, *list;
+    const char *out, *list, *classes;
     int64_t ranks, side, threads;
     int store, broken;
     bool bicubic, orient, allow_empty, force;
@@ -30,6 +30,9 @@ static const Flag flags[] = {
      .help = "resize by bicubic filter, not bilinear; both are antialiased"},
     {"--list", FLAG_FIELD(FolderOptions, list), .value = "FILE",
      .help = "lines of path,label instead of a folder for each class; paths from DIR on"},
+    {"--classes", FLAG_FIELD(FolderOptions, classes), .value = "FILE|DATASET",
+     .help = "the classes and their order: those of a data set, or a text with a name a line; one "
+             "without pictures stays a class, a folder that is none of them is an error"},
     {"--broken", FLAG_FIELD(FolderOptions, broken), .value = "error|skip", .fallback = "error",
      .help = "what to do about files that are no pictures; both name them"},
     {"--orient", FLAG_FIELD(FolderOptions, orient),
@@ -94,6 +97,7 @@ static Status import_on(World *world, const FolderOptions *o, const char *dir)
     FolderImport import = {
         .dir = dir,
         .list = o->list,
+        .classes = o->classes,
         .out = o->out,
         .encoded = o->store == STORE_ENCODED,
         .orient = o->orient,
@@ -119,6 +123,8 @@ static Status run(int argc, char **argv, const void *options)
                     "--short %lld: --store encoded keeps the files as they are; leave "
                     "--short out, and resize in training (data.resize)",
                     (long long)o->side);
+    /* names are read in a process of its own, which comes before MPI */
+    if (o->classes && launch_rank() == 0) hdf5_begin();
     if (launched()) terminal_settle();
     TRY(world_init(&world, NULL, NULL));
     Status status = import_on(&world, o, argv[0]);

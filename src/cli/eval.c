@@ -5,6 +5,7 @@
 #include "train.h"
 
 #include <math.h>
+#include <string.h>
 
 /* more classes: the worst confusions only */
 enum { MATRIX_CLASSES = 20, WORST_COUNT = 10 };
@@ -142,7 +143,11 @@ static Status evaluate(Trainer *trainer, Eval *e)
     }
     TRY(train_evaluate(trainer, trainer_test_set(trainer), &e->line, e->confusion));
     if (trainer_world(trainer)->rank > 0) return OK;
-    if (e->confusion) TRY(class_names_read(&e->names, e->set->path));
+    const char *classes = e->confusion ? trainer_classes(trainer) : NULL;
+    if (classes)
+        class_names_take(&e->names, mem_text(classes), strlen(classes) + 1, '\n');
+    else if (e->confusion)
+        TRY(data_set_class_names(e->set, &e->names));
     if (e->json)
         print_json(e, stdout);
     else
@@ -173,7 +178,7 @@ static Status run_job(const Job *job, const EvalOptions *o)
     TRY(job_checkpoint(job, o->checkpoint, &path));
     e.checkpoint = path;
     train_take_widths(job->config, &job->world, path);
-    Status status = trainer_new_to_load(&trainer, job->config, &job->world, NULL);
+    Status status = trainer_new_to_load(&trainer, job->config, &job->world, NULL, path);
     if (status == OK) status = evaluate(trainer, &e);
     trainer_free(&trainer);
     mem_free(&e.confusion);

@@ -158,7 +158,7 @@ static Status run_job(const Job *job, const Request *r)
     train_take_widths(job->config, &job->world, path);
     job_alone(job->config, 1);
     mem_free(&job->config->data.test);
-    Status status = trainer_new_to_load(&trainer, job->config, &job->world, NULL);
+    Status status = trainer_new_to_load(&trainer, job->config, &job->world, NULL, path);
     if (status == OK) status = generate(trainer, path, r);
     trainer_free(&trainer);
     mem_free(&path);

@@ -56,6 +56,20 @@ static Status apply_keys(Predict *p, const Config *config, const char *path)
                            (long long)set->height, (long long)set->width);
 }
 
+/* The model's classes are in the order of the checkpoint, where that has names. */
+static Status take_names(Predict *p, const char *path)
+{
+    ClassNames own;
+    char *line = NULL;
+    TRY(data_set_class_names(&p->set, &own));
+    Status st = data_set_use_classes(&p->set, &own, &p->names, path, &line);
+    if (line) log_info("%s", line);
+    if (p->names.count == 0) class_names_join(&p->names, &own);
+    class_names_free(&own);
+    mem_free(&line);
+    return st;
+}
+
 /* An imported file, or one of an earlier weft, does not know its samples: the data set does. */
 static Status take_data(Predict *p, const Config *config, const char *path)
 {
@@ -65,8 +79,7 @@ static Status take_data(Predict *p, const Config *config, const char *path)
                     "trained on with data.train",
                     path);
     TRY(data_set_open(&p->set, config, config->data.train));
-    TRY(class_names_read(&p->names, p->set.path));
-    if (!data_kind(&p->set)->next_token) return OK;
+    if (!data_kind(&p->set)->next_token) return take_names(p, path);
     return config_fail_key(config, "data.train",
                            "%s holds tokens, and predict takes pictures or rows of a table",
                            p->set.path);
@@ -78,11 +91,9 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
     TRY(checkpoint_read_meta(path, &meta));
     bool known = meta.input.channels > 0;
     memcpy(p->data_train, meta.data_train, sizeof p->data_train);
-    if (known) {
-        take_input(p, &meta.input);
-        if (meta.classes) class_names_take(&p->names, meta.classes, strlen(meta.classes) + 1, '\n');
-        meta.classes = NULL;
-    }
+    if (known) take_input(p, &meta.input);
+    if (meta.classes) class_names_take(&p->names, meta.classes, strlen(meta.classes) + 1, '\n');
+    meta.classes = NULL;
     checkpoint_meta_fini(&meta);
     TRY(known ? apply_keys(p, config, path) : take_data(p, config, path));
     if (loss_info(config)->of_targets)
@@ -157,7 +168,7 @@ static Status predict(Predict *p, const Job *job, const char *path, int count, c
     if (pictures && p->options->schema)
         return fail(ERR_USAGE, "--schema says what text is, but %s takes pictures", path);
     if (!pictures) TRY(predict_rows_check(p, job->config, count, files));
-    TRY(trainer_new_to_load(&p->trainer, job->config, &job->world, &p->set));
+    TRY(trainer_new_to_load(&p->trainer, job->config, &job->world, &p->set, path));
     TRY(train_load(p->trainer, path, true));
     p->share = mem_new((size_t)(p->together * train_shares(p->trainer)) * sizeof *p->share);
     return pictures ? predict_pictures(p, count, files) : predict_rows(p, count, files);

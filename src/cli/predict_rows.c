@@ -11,16 +11,6 @@ typedef struct Rows {
     int64_t row;
 } Rows;
 
-static bool is_hdf5(const char *path)
-{
-    char head[8] = "";
-    FILE *file = fopen(path, "re");
-    bool is =
-        file && fread(head, sizeof head, 1, file) == 1 && !memcmp(head, "\x89HDF\r\n\x1a\n", 8);
-    if (file) fclose(file);
-    return is;
-}
-
 static Status open_rows(DataSet *set, const Config *config, const char *path, const DataSet *like)
 {
     TRY(data_set_open(set, config, path));
@@ -33,7 +23,7 @@ Status predict_rows_check(Predict *p, const Config *config, int count, char *con
     DataSet *set = mem_new(sizeof *set);
     Status st = OK;
     for (int i = 0; i < count && st == OK; ++i) {
-        if (!is_hdf5(paths[i])) continue;
+        if (!data_is_hdf5(paths[i])) continue;
         st = open_rows(set, config, paths[i], &p->set);
         if (st == OK && set->id_most > p->set.id_most) p->set.id_most = set->id_most;
     }
@@ -124,7 +114,7 @@ Status predict_rows(Predict *p, int count, char *const *paths)
     Status st = OK;
     for (int i = 0; i < count && st == OK; ++i) {
         Rows rows = {.of = p, .path = paths[i]};
-        if (!is_hdf5(paths[i])) {
+        if (!data_is_hdf5(paths[i])) {
             st = read_text(&rows, &text);
             continue;
         }

@@ -137,6 +137,12 @@ Status config_fail_key(const Config *config, const char *key, const char *fmt, .
                 text);
 }
 
+bool config_says(const Config *config, const char *key)
+{
+    int i = option_find(key);
+    return i >= 0 && config->place && config->place[i].source != SOURCE_DEFAULT;
+}
+
 static char *value_text(const Option *option, const Config *config)
 {
     char *text = NULL;

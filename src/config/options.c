@@ -127,6 +127,8 @@ const Option options[] = {
      .help = "Name of the labels' or targets' data set inside the files."},
     {"data.layout", &kind_enum, AT(data.layout), "nchw", NULL,
      .help = "Order of the dimensions of data.x: channels first or last."},
+    {"data.label_base", &kind_int, AT(data.label_base), "0", NULL, RANGE(0, MOST),
+     .help = "The label of the first class: 1 where labels count from 1."},
     {"data.augment", &kind_flags, AT(data.augment), "[]", NULL,
      .help = "Random changes to training images: mirror, shifted crop, a square blanked."},
     {"data.crop_pad", &kind_int, AT(data.crop_pad), "4", NULL, RANGE(0, 1024), .unit = "pixels",

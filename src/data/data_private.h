@@ -11,7 +11,6 @@
 
 /* ---- element types ---- */
 size_t element_bytes(ElementType type);
-const char *element_name(ElementType type);
 /* HDF5's type in memory; borrowed */
 hid_t element_native(ElementType type);
 bool element_is_float(ElementType type);
@@ -168,8 +167,20 @@ Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y);
 Status token_fail(const DataSet *set, int64_t position, int64_t token);
 /* Reads all tokens: each must be in the vocabulary. */
 Status tokens_check(const DataSet *set);
+/* Reads all labels, or tokens: each must be of a class (in the vocabulary). use: which there are. */
+Status integers_scan(const DataSet *set, LabelUse *use);
 /* ERR_DATA: this sample's label is not among the set's classes. */
 Status label_fail(const DataSet *set, int64_t sample, int64_t label);
+/* The class that a label in the file stands for; outside 0..classes-1 where it stands for none. */
+static inline int64_t label_class(const DataSet *set, int64_t label)
+{
+    int64_t i;
+    if (__builtin_sub_overflow(label, set->label_base, &i) || i < 0) return -1;
+    if (set->map.count == 0) return i;
+    if (i >= set->map.count) return -1;
+    uint16_t class = set->class_of[set->map.first + i];
+    return class == DATA_NO_CLASS ? -1 : class;
+}
 /* "60000x1x28x28" into out, of DIMS_TEXT bytes; returns out. */
 enum { DIMS_TEXT = 120 };
 const char *dims_text(const DataArray *array, char *out);
@@ -232,6 +243,12 @@ herr_t h5_put_classes(hid_t file, const char *const *name, int64_t count);
 herr_t h5_put_names(hid_t file, const char *list, const char *const *name, int64_t count);
 /* How many there are; 0: none that can be read. */
 int64_t h5_class_count(hid_t file);
+/* class_map.c: ERR_DATA: a name is there twice in the list of the file `path`. */
+Status class_names_check(const ClassNames *names, const char *path);
+/* While a list of files is opened: other->map becomes that of its labels into the classes `all` of
+ * set, which grow by those that only other names; *joined: names have decided. ERR_DATA as
+ * data_set_use_classes. */
+Status files_join_classes(DataSet *set, ClassNames *all, DataSet *other, bool *joined);
 
 /* OUT.part, on its way to become OUT */
 typedef struct PartFile {

@@ -342,8 +342,8 @@ static Status y_find(const Reading *r)
 static Status classes_find(const Reading *r)
 {
     SetFacts *facts = r->facts;
-    facts->classes = h5_class_count(r->file);
-    if (facts->classes == 0) h5_attr_integer(r->file, "classes", &facts->classes);
+    facts->classes = facts->names = h5_class_count(r->file);
+    if (facts->names == 0) h5_attr_integer(r->file, "classes", &facts->classes);
     return OK;
 }
 
@@ -446,7 +446,7 @@ Status facts_check(const FactsAsk *ask, SetFacts *facts)
 {
     bool good = facts->parts >= 0 && facts->parts <= FACTS_PARTS &&
                 (facts->status != OK || facts->parts == FACTS_PARTS) &&
-                (unsigned)facts->kind < DATA_KINDS && facts->means >= 0 &&
+                (unsigned)facts->kind < DATA_KINDS && facts->names >= 0 && facts->means >= 0 &&
                 facts->means <= DATA_CHANNELS && facts->stds >= 0 && facts->stds <= DATA_CHANNELS;
     const bool *truth[] = {&facts->weft, &facts->encoded, &facts->oriented, &facts->turned,
                            &facts->bicubic};

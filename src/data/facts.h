@@ -36,6 +36,8 @@ typedef struct SetFacts {
     DataArray x, y, index, orient;
     /* root attributes; 0: not there */
     int64_t classes, vocab;
+    /* names of classes that can be read */
+    int64_t names;
     char tokenizer[DATA_TOKENIZER], tokenizer_hash[32];
     int means, stds;
     float mean[DATA_CHANNELS], std[DATA_CHANNELS];

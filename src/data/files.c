@@ -1,6 +1,6 @@
 /* Several files as one set: data.train: [a.h5, b.h5]. Samples are numbered through, in the order of
- * the list. All but how many there are and how they are stored must be alike; mean and deviation
- * are the first file's. Tokens are refused: a sample would have to end where a file does. */
+ * the list. All but how many there are, how they are stored and the order of their classes must be
+ * alike; mean and deviation are the first file's. Tokens are refused: a sample would have to end where a file does. */
 #include "data_private.h"
 
 #include <string.h>
@@ -30,6 +30,8 @@ void data_set_file(const DataSet *set, int i, DataSet *file)
     place_put(&file->orient, &f->orient);
     place_put(&file->ids, &f->ids);
     place_put(&file->id_first, &f->id_first);
+    file->map = f->map;
+    file->named = f->named;
 }
 
 int files_find(const DataSet *set, int64_t sample)
@@ -81,7 +83,16 @@ static Status files_alike(const DataSet *set, const DataSet *other)
                     other->path, (long long)other->fields, (unsigned long long)other->id_rows,
                     set->path, (long long)set->fields, (unsigned long long)set->id_rows);
     if (set->oriented != other->oriented) return differs(set, other, "its pictures' orientations");
-    if (set->classes == other->classes) return OK;
+    return OK;
+}
+
+/* Classes go by their names, and by their number where a file names none. */
+static Status join_classes(DataSet *set, DataSet *other, ClassNames *names)
+{
+    if (other->classes == 0) return OK;
+    bool joined = false;
+    TRY(files_join_classes(set, names, other, &joined));
+    if (joined || set->classes == other->classes) return OK;
     return fail(ERR_DATA,
                 "%s: has %lld classes, %s has %lld: they cannot be one set, unless model.classes "
                 "says how many there are",
@@ -98,6 +109,8 @@ static void files_add(DataSet *set, const DataSet *other)
     DataFile *f = &set->file[set->file_count++];
     memcpy(f->path, other->path, sizeof f->path);
     f->samples = other->samples;
+    f->map = other->map;
+    f->named = other->named;
     f->x = place_of(&other->x);
     f->y = place_of(&other->y);
     f->index = place_of(&other->index);
@@ -119,7 +132,8 @@ static void files_add(DataSet *set, const DataSet *other)
     if (other->x.offset < 0) set->x.offset = -1;
 }
 
-static Status file_open(DataSet *set, const Config *config, const char *path, DataSet *other)
+static Status file_open(DataSet *set, const Config *config, const char *path, DataSet *other,
+                        ClassNames *names)
 {
     bool first = set->file_count == 0;
     TRY(data_set_open_file(first ? set : other, config, path));
@@ -130,6 +144,7 @@ static Status file_open(DataSet *set, const Config *config, const char *path, Da
                     "texts as one file",
                     path);
     if (!first) TRY(files_alike(set, other));
+    if (!first) TRY(join_classes(set, other, names));
     files_add(set, other);
     return OK;
 }
@@ -138,14 +153,16 @@ Status files_open(DataSet *set, const Config *config, const char *paths)
 {
     char *rest = mem_text(paths), *walk = rest, *path;
     DataSet *other = mem_new(sizeof *other);
+    ClassNames names = {0};
     Status st = OK;
     set->file_count = 0;
     while (st == OK && (path = strsep(&walk, "\n"))) {
         if (set->file_count == DATA_FILES)
             st = fail(ERR_CONFIG, "a list of more than %d files cannot be one set", DATA_FILES);
         else
-            st = file_open(set, config, path, other);
+            st = file_open(set, config, path, other, &names);
     }
+    class_names_free(&names);
     mem_free(&other);
     mem_free(&rest);
     return st;

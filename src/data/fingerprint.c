@@ -1,7 +1,7 @@
 /* Which data set is this? Its shapes and types, and XXH3 (Collet) of its values: a run that goes on
  * must see the samples that it has seen, wherever they lie by now. Rule 1, which a change of what
  * is hashed must give another number; in this order:
- *   labels   all of them; targets, too, up to 64 MB, and of more as of the samples
+ *   labels   all of them, as classes; targets, too, up to 64 MB, and of more as of the samples
  *   samples  4,096 of them, spread evenly from the first to the last, or all where there are no
  *            more: of each the first 16 KB, so that no more than 64 MB are read
  *   tokens   the first and last MB and 4,096 runs of 1,024 spread evenly, or all where that is no
@@ -28,6 +28,8 @@ enum {
 #define RULE "xxh3-1 "
 
 typedef struct Digest {
+    /* whose labels the array is; NULL: it is none, or labels are their classes */
+    const DataSet *labels;
     /* owned */
     XXH3_state_t *state;
     /* owned: of one array, as its x */
@@ -37,6 +39,17 @@ typedef struct Digest {
     uint8_t *piece;
 } Digest;
 
+/* Labels become their classes, in the type that they are stored in. */
+static void labels_to_classes(const Digest *d, int64_t count)
+{
+    size_t bytes = (size_t)d->array->sample_bytes;
+    for (int64_t i = 0; i < count; ++i) {
+        uint8_t *at = d->piece + (size_t)i * bytes;
+        int64_t class = label_class(d->labels, element_integer(d->array->type, at));
+        memcpy(at, &class, bytes);
+    }
+}
+
 /* Rows first .. first + count, all of their bytes. */
 static Status add_rows(Digest *d, int64_t first, int64_t count)
 {
@@ -44,6 +57,7 @@ static Status add_rows(Digest *d, int64_t first, int64_t count)
     for (int64_t end = first + count; first < end; first += most) {
         int64_t n = end - first < most ? end - first : most;
         TRY(reader_get_run(d->reader, first, n, d->piece));
+        if (d->labels) labels_to_classes(d, n);
         XXH3_64bits_update(d->state, d->piece, (size_t)(n * each));
     }
     return OK;
@@ -84,7 +98,9 @@ static Status add_array(XXH3_state_t *state, const DataSet *set, const DataArray
     bool y = array != &set->x && !ids;
     bool all = y && (array != &set->y || set->target_width == 0 ||
                      array->dim[0] <= TARGET_BYTES / array->sample_bytes);
+    bool other = set->map.count > 0 || set->label_base != 0;
     Digest d = {.state = state, .array = array};
+    if (array == &set->y && set->target_width == 0 && other) d.labels = set;
     TRY(reader_new_array(&d.reader, set, array));
     int64_t each = array->sample_bytes;
     d.piece = mem_new((size_t)(each < PIECE_BYTES ? PIECE_BYTES : each));

@@ -41,6 +41,9 @@ Status folder_scan(FolderFiles *files, const char *dir);
 Status folder_list(FolderFiles *files, const char *dir, const char *list);
 /* The same of a text. */
 Status folder_list_text(FolderFiles *files, const char *dir, const char *list, char *text);
+/* The classes become those of the file `path` in its order (FolderImport.classes). ERR_NOINPUT;
+ * ERR_DATA: a class that was found is not there. */
+Status folder_classes(FolderFiles *files, const char *path);
 /* ERR_DATA: a class without pictures. left_out: of each file, does it not
  * count? NULL: all do. */
 Status files_check_classes(const FolderFiles *files, const uint8_t *left_out);

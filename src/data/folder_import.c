@@ -128,6 +128,7 @@ static Status find_files(FolderWork *work)
     TRY(import->list ? folder_list(files, import->dir, import->list)
                      : folder_scan(files, import->dir));
     if (files->count == 0) return fail(ERR_DATA, "%s: holds no pictures", import->dir);
+    if (import->classes) return folder_classes(files, import->classes);
     return import->allow_empty ? OK : files_check_classes(files, NULL);
 }
 
@@ -273,7 +274,8 @@ static Status judge_broken(const FolderWork *work, Contents *c)
     if (c->samples == 0)
         return fail(ERR_DATA, "%s: none of %lld files can be used", work->import->dir,
                     (long long)work->files.count);
-    return work->import->allow_empty ? OK : files_check_classes(&work->files, c->left_out);
+    bool may_be_empty = work->import->allow_empty || work->import->classes;
+    return may_be_empty ? OK : files_check_classes(&work->files, c->left_out);
 }
 
 /* Moves what stands behind broken ones down. What the journal says goes first: places are no longer

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -95,6 +96,58 @@ const char *h5_words(void)
     return words;
 }
 
+bool data_is_hdf5(const char *path)
+{
+    static const char begins[] = "\x89HDF\r\n\x1a\n";
+    char head[sizeof begins - 1] = "";
+    /* a pipe does not hold this up, and has nothing to be read at a place */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool is = fd >= 0 && pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
+              !memcmp(head, begins, sizeof head);
+    if (fd >= 0) close(fd);
+    return is;
+}
+
+/* What makes a data set of a file whose name ends so; NULL: nothing that is known. */
+static const char *import_for(const char *path)
+{
+    static const char by_python[] = "write its arrays with h5py, as docs/formats.md shows";
+    static const char unpack[] = "unpack it, and use `weft data import folder`";
+    static const struct {
+        const char *ends, *cure;
+    } row[] = {
+        {".csv", "use `weft data import csv`"},
+        {".tsv", "use `weft data import csv`"},
+        {"-ubyte", "use `weft data import idx`"},
+        {".idx", "use `weft data import idx`"},
+        {".txt", "use `weft data import text`"},
+        {".bin", "use `weft data import cifar` or `weft data import tokens`"},
+        {".jpg", "use `weft data import folder` on the folder of its class's folder"},
+        {".jpeg", "use `weft data import folder` on the folder of its class's folder"},
+        {".png", "use `weft data import folder` on the folder of its class's folder"},
+        {".webp", "use `weft data import folder` on the folder of its class's folder"},
+        {".zip", unpack},
+        {".tar", unpack},
+        {".tgz", unpack},
+        {".npy", by_python},
+        {".npz", by_python},
+        {".pt", by_python},
+        {".pth", by_python},
+        {".pkl", by_python},
+        {".mat", by_python},
+        {".parquet", by_python},
+        {".arrow", by_python},
+        {".tfrecord", by_python},
+    };
+    size_t length = strlen(path);
+    if (length > 3 && strcmp(path + length - 3, ".gz") == 0) length -= 3;
+    for (size_t i = 0; i < sizeof row / sizeof *row; ++i) {
+        size_t n = strlen(row[i].ends);
+        if (length > n && strncasecmp(path + length - n, row[i].ends, n) == 0) return row[i].cure;
+    }
+    return NULL;
+}
+
 /* Is it a file at all, and may it be read? */
 static Status file_look(const char *path)
 {
@@ -111,7 +164,10 @@ static Status file_look(const char *path)
     close(fd);
     if (rc != 0) return fail(ERR_IO, "%s: %s", path, strerror(errno));
     if (S_ISDIR(st.st_mode))
-        return fail(ERR_NOINPUT, "%s: is a folder; name an HDF5 file in it", path);
+        return fail(ERR_NOINPUT,
+                    "%s: is a folder; name an HDF5 file in it, or make one of a folder of pictures "
+                    "with `weft data import folder %s -o FILE.h5`",
+                    path, path);
     if (!S_ISREG(st.st_mode))
         return fail(ERR_NOINPUT, "%s: is not a regular file; name an HDF5 file", path);
     if (st.st_size == 0)
@@ -131,6 +187,8 @@ Status h5_open(hid_t *file, const char *path)
     const char *words = *file < 0 ? h5_words() : "";
     H5Pclose(access);
     if (*file >= 0) return OK;
+    const char *cure = data_is_hdf5(path) ? NULL : import_for(path);
+    if (cure) return fail(ERR_DATA, "%s: is not an HDF5 file; %s", path, cure);
     if (strstr(words, "signature") || strstr(words, "superblock"))
         return fail(ERR_DATA,
                     "%s: is not an HDF5 file; convert it with `weft data import`, or check the "

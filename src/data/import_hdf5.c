@@ -7,6 +7,7 @@
 #include "data_private.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,6 +22,9 @@ typedef struct Copy {
     bool alone;
     int file;
     int64_t x_offset, y_offset;
+    /* samples with this label are left out, and `rows` stay */
+    bool drops;
+    int64_t drop_label, rows;
 } Copy;
 
 /* what is laid out */
@@ -44,7 +48,20 @@ static Status write_rows(const Copy *copy, const uint8_t *from, int64_t bytes, i
     return OK;
 }
 
-static Status copy_rows(const Copy *copy, Reader *reader, const DataArray *a, int64_t offset)
+/* Moves the rows that stay together; how many they are. left_out NULL: all stay. */
+static int64_t close_gaps(uint8_t *rows, int64_t bytes, const bool *left_out, int64_t n)
+{
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; ++i) {
+        if (left_out && left_out[i]) continue;
+        if (kept != i) memcpy(rows + kept * bytes, rows + i * bytes, (size_t)bytes);
+        ++kept;
+    }
+    return kept;
+}
+
+static Status copy_rows(const Copy *copy, Reader *reader, const DataArray *a, int64_t offset,
+                        const bool *left_out)
 {
     int64_t most = a->sample_bytes < BLOCK_BYTES ? BLOCK_BYTES / a->sample_bytes : 1;
     uint8_t *rows = mem_new((size_t)(most * a->sample_bytes));
@@ -52,40 +69,92 @@ static Status copy_rows(const Copy *copy, Reader *reader, const DataArray *a, in
     for (int64_t at = 0; st == OK && at < a->dim[0]; at += most) {
         int64_t n = a->dim[0] - at < most ? a->dim[0] - at : most;
         st = reader_get_run(reader, at, n, rows);
-        if (st == OK)
-            st = write_rows(copy, rows, n * a->sample_bytes, offset + at * a->sample_bytes);
+        int64_t kept = close_gaps(rows, a->sample_bytes, left_out ? left_out + at : NULL, n);
+        if (st == OK) st = write_rows(copy, rows, kept * a->sample_bytes, offset);
+        offset += kept * a->sample_bytes;
     }
     mem_free(&rows);
     return st;
 }
 
-static Status copy_array(const Copy *copy, const DataArray *a, int64_t offset)
+/* A reader of an array's rows, whatever they are. */
+static Status rows_reader(Reader **reader, const Copy *copy, const DataArray *a)
 {
-    /* as rows, whatever they are */
-    DataSet set = {.kind = DATA_TABLE, .samples = a->dim[0], .x = *a};
+    DataSet *set = mem_new(sizeof *set);
+    *set = (DataSet){.kind = DATA_TABLE, .samples = a->dim[0], .x = *a};
+    snprintf(set->path, sizeof set->path, "%s", copy->ask.path);
+    Status st = reader_new_part(reader, set, true, false);
+    mem_free(&set);
+    return st;
+}
+
+static Status copy_array(const Copy *copy, const DataArray *a, int64_t offset, const bool *left_out)
+{
     Reader *reader;
-    snprintf(set.path, sizeof set.path, "%s", copy->ask.path);
-    Status st = reader_new_part(&reader, &set, true, false);
-    if (st == OK) st = copy_rows(copy, reader, a, offset);
+    TRY(rows_reader(&reader, copy, a));
+    Status st = copy_rows(copy, reader, a, offset, left_out);
     reader_free(&reader);
     return st;
+}
+
+/* left_out[i]: sample i has the label that is dropped; returns in *rows how many have not. */
+static Status find_dropped(const Copy *copy, bool *left_out, int64_t *rows)
+{
+    enum { PIECE = 1 << 16 };
+    Reader *reader;
+    const DataArray *y = &copy->y;
+    size_t bytes = element_bytes(y->type);
+    TRY(rows_reader(&reader, copy, y));
+    uint8_t *piece = mem_new(PIECE * bytes);
+    Status st = OK;
+    *rows = 0;
+    for (int64_t at = 0; st == OK && at < y->dim[0]; at += PIECE) {
+        int64_t n = y->dim[0] - at < PIECE ? y->dim[0] - at : PIECE;
+        st = reader_get_run(reader, at, n, piece);
+        for (int64_t i = 0; st == OK && i < n; ++i) {
+            int64_t label = element_integer(y->type, piece + (size_t)i * bytes);
+            left_out[at + i] = label == copy->drop_label;
+            *rows += !left_out[at + i];
+        }
+    }
+    mem_free(&piece);
+    reader_free(&reader);
+    return st;
+}
+
+/* How many samples stay, as the answer. */
+static void count_work(const void *asked, size_t asked_bytes, FILE *answer)
+{
+    const Copy *copy = asked;
+    (void)asked_bytes;
+    int64_t rows;
+    bool *left_out = mem_new((size_t)copy->y.dim[0]);
+    if (find_dropped(copy, left_out, &rows) == OK)
+        fprintf(answer, "%lld", (long long)rows);
+    else
+        fprintf(answer, "-%s", fail_message());
 }
 
 static void work(const void *asked, size_t asked_bytes, FILE *answer)
 {
     const Copy *copy = asked;
     (void)asked_bytes;
-    Status st = copy_array(copy, &copy->x, copy->x_offset);
-    if (st == OK && !copy->alone) st = copy_array(copy, &copy->y, copy->y_offset);
+    int64_t rows;
+    bool *left_out = copy->drops ? mem_new((size_t)copy->y.dim[0]) : NULL;
+    Status st = copy->drops ? find_dropped(copy, left_out, &rows) : OK;
+    if (st == OK) st = copy_array(copy, &copy->x, copy->x_offset, left_out);
+    if (st == OK && !copy->alone) st = copy_array(copy, &copy->y, copy->y_offset, left_out);
     if (st != OK) fprintf(answer, "%s", fail_message());
 }
 
 /* ---- this one ---- */
 
-static herr_t put_array(hid_t file, const char *name, const DataArray *a, int64_t *offset)
+static herr_t put_array(hid_t file, const char *name, const DataArray *a, const Copy *copy,
+                        int64_t *offset)
 {
     hsize_t dim[SHAPE_DIMS];
     for (int i = 0; i < a->ndim; ++i) dim[i] = (hsize_t)a->dim[i];
+    if (copy->drops) dim[0] = (hsize_t)copy->rows;
     return h5_put_array(file, name, element_native(a->type), a->ndim, dim, offset);
 }
 
@@ -122,8 +191,8 @@ static herr_t lay_out(void *user, hid_t file)
     Copy *copy = layout->copy;
     const char *x = layout->facts->weft ? data_kind_of(layout->facts->kind)->array : "/x";
     bool good = put_attributes(file, layout->facts, layout->names) &&
-                put_array(file, x, &copy->x, &copy->x_offset) >= 0 &&
-                (copy->alone || put_array(file, "/y", &copy->y, &copy->y_offset) >= 0);
+                put_array(file, x, &copy->x, copy, &copy->x_offset) >= 0 &&
+                (copy->alone || put_array(file, "/y", &copy->y, copy, &copy->y_offset) >= 0);
     return good ? 0 : -1;
 }
 
@@ -148,6 +217,32 @@ static Status copy_apart(const Copy *copy, int64_t bytes)
     return status;
 }
 
+/* How many samples stay: counted apart, as the values are unpacked for it. */
+static Status count_rows(Copy *copy)
+{
+    const DataArray *y = &copy->y;
+    char *answer = NULL;
+    size_t length;
+    if (!copy->drops) return OK;
+    if (copy->alone || element_is_float(y->type) || y->sample_bytes > 8 ||
+        y->dim[0] != copy->x.dim[0])
+        return fail(ERR_DATA, "%s: has no label for each sample at %s, so none can be dropped",
+                    copy->ask.path, copy->ask.y);
+    ApartJob job = hdf5_unpacking(array_bytes(y), y->dim[0]);
+    job.answer_bytes = 1 << 16;
+    job.work = count_work;
+    TRY(apart_run(&job, copy->ask.path, copy, sizeof *copy, &answer, &length));
+    Status st = *answer == '-' ? fail(ERR_DATA, "%s", answer + 1) : OK;
+    copy->rows = st == OK ? strtoll(answer, NULL, 10) : 0;
+    mem_free(&answer);
+    if (st == OK && (copy->rows < 0 || copy->rows > y->dim[0]))
+        st = fail(ERR_DATA, "%s: what HDF5 found in it cannot be", copy->ask.path);
+    if (st == OK && copy->rows == 0)
+        st = fail(ERR_DATA, "%s: all samples have the label %lld, so nothing stays", copy->ask.path,
+                  (long long)copy->drop_label);
+    return st;
+}
+
 static Status import(const SetFacts *facts, const ClassNames *names, Copy *copy, const char *out,
                      bool force)
 {
@@ -160,6 +255,10 @@ static Status import(const SetFacts *facts, const ClassNames *names, Copy *copy,
     int64_t bytes = array_bytes(&copy->x);
     if (!copy->alone && __builtin_add_overflow(bytes, array_bytes(&copy->y), &bytes))
         return fail(ERR_DATA, "%s: claims an impossible size", copy->ask.path);
+    if (copy->drops && facts->encoded)
+        return fail(ERR_DATA, "%s: holds pictures as files: make it again without those samples",
+                    copy->ask.path);
+    TRY(count_rows(copy));
     TRY(part_new(&part, out, force, bytes, lay_out, &layout));
     copy->file = part.fd;
     Status st = copy_apart(copy, bytes);
@@ -168,9 +267,12 @@ static Status import(const SetFacts *facts, const ClassNames *names, Copy *copy,
     return st;
 }
 
-Status data_import_hdf5(const char *file, const char *x, const char *y, const char *out, bool force)
+Status data_import_hdf5(const char *file, const char *x, const char *y, const char *out, bool force,
+                        LabelDrop *drop)
 {
     Copy *copy = mem_new(sizeof *copy);
+    copy->drops = drop != NULL;
+    copy->drop_label = drop ? drop->label : 0;
     SetFacts *facts = mem_new(sizeof *facts);
     Status st = file_free_place(out, force);
     if (st == OK) st = part_no_input(out, &file, 1);
@@ -179,6 +281,7 @@ Status data_import_hdf5(const char *file, const char *x, const char *y, const ch
     ClassNames names = {0};
     if (st == OK) st = class_names_read(&names, file);
     if (st == OK) st = import(facts, &names, copy, out, force);
+    if (st == OK && drop) drop->count = copy->y.dim[0] - copy->rows;
     class_names_free(&names);
     mem_free(&facts);
     mem_free(&copy);
@@ -188,7 +291,7 @@ Status data_import_hdf5(const char *file, const char *x, const char *y, const ch
 /* ---- the verb ---- */
 
 typedef struct Hdf5Options {
-    const char *out, *x, *y;
+    const char *out, *x, *y, *drop;
     bool force;
 } Hdf5Options;
 
@@ -199,6 +302,8 @@ static const Flag flags[] = {
      .help = "where the samples lie in FILE"},
     {"--y", FLAG_FIELD(Hdf5Options, y), .value = "NAME", .fallback = "/y",
      .help = "where the labels or targets lie in FILE"},
+    {"--drop-label", FLAG_FIELD(Hdf5Options, drop), .value = "LABEL",
+     .help = "leave out the samples with this label, such as 255 or -1 for none"},
     {"--force", FLAG_FIELD(Hdf5Options, force), .help = "write over a file that is there"},
 };
 
@@ -206,8 +311,18 @@ static Status run(int argc, char **argv, const void *options)
 {
     const Hdf5Options *o = options;
     (void)argc;
-    TRY(data_import_hdf5(argv[0], o->x, o->y, o->out, o->force));
-    log_info("wrote %s", o->out);
+    LabelDrop drop = {0, 0};
+    char *end = NULL;
+    errno = 0;
+    if (o->drop) drop.label = strtoll(o->drop, &end, 10);
+    if (o->drop && (end == o->drop || *end || errno))
+        return fail(ERR_USAGE, "--drop-label %s: expected a whole number", o->drop);
+    TRY(data_import_hdf5(argv[0], o->x, o->y, o->out, o->force, o->drop ? &drop : NULL));
+    if (o->drop)
+        log_info("wrote %s: %lld samples with the label %lld are left out", o->out,
+                 (long long)drop.count, (long long)drop.label);
+    else
+        log_info("wrote %s", o->out);
     return OK;
 }
 

@@ -298,20 +298,6 @@ Status token_fail(const DataSet *set, int64_t position, int64_t token)
                 (long long)set->vocab, (long long)set->vocab - 1);
 }
 
-Status label_fail(const DataSet *set, int64_t sample, int64_t label)
-{
-    if (label < 0)
-        return fail(ERR_DATA,
-                    "%s: sample %lld: its label in %s is %lld; labels begin at 0: correct the data "
-                    "set",
-                    set->path, (long long)sample, set->y.name, (long long)label);
-    return fail(ERR_DATA,
-                "%s: sample %lld: its label in %s is %lld, but there are %lld classes (0 to %lld); "
-                "correct the data set or model.classes",
-                set->path, (long long)sample, set->y.name, (long long)label,
-                (long long)set->classes, (long long)set->classes - 1);
-}
-
 static Status y_read(const Reader *r, int64_t sample, int32_t *label, float *target)
 {
     const DataArray *y = &r->set.y;
@@ -325,8 +311,9 @@ static Status y_read(const Reader *r, int64_t sample, int32_t *label, float *tar
     int64_t v = st == OK && label ? element_integer(y->type, raw) : 0;
     if (raw != (uint8_t *)&one) mem_free(&raw);
     if (st != OK || !label) return st;
-    if (v < 0 || v >= r->set.classes) return label_fail(&r->set, sample, v);
-    *label = (int32_t)v;
+    int64_t class = label_class(&r->set, v);
+    if (class < 0 || class >= r->set.classes) return label_fail(&r->set, sample, v);
+    *label = (int32_t)class;
     return OK;
 }
 

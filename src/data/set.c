@@ -55,6 +55,27 @@ static Status facts_find(const Opening *o)
     return facts_ask(&ask, o->facts);
 }
 
+static bool like_channels(int64_t n)
+{
+    return n == 1 || n == 3 || n == 4;
+}
+
+/* Pictures of 32 x 32 x 3 are no 32 channels of 32 x 3 pixels, unless somebody says so. */
+static Status layout_known(const Opening *o)
+{
+    const DataArray *x = &o->facts->x;
+    char dims[DIMS_TEXT];
+    if (!like_channels(x->dim[3]) || like_channels(x->dim[1])) return OK;
+    if (o->config && (o->set->channels_last || config_says(o->config, "data.layout"))) return OK;
+    return fail(ERR_DATA,
+                "%s: %s has the shape %s, which may be %lld channels of %lldx%lld pixels or "
+                "%lldx%lld pixels of %lld channels: set data.layout to nchw for the first, to nhwc "
+                "for the second",
+                o->set->path, x->name, dims_text(x, dims), (long long)x->dim[1],
+                (long long)x->dim[2], (long long)x->dim[3], (long long)x->dim[1],
+                (long long)x->dim[2], (long long)x->dim[3]);
+}
+
 /* x's dimensions -> channels, height, width. */
 static Status x_shape(Opening *o)
 {
@@ -84,6 +105,7 @@ static Status x_shape(Opening *o)
                                "%s is a weft data set, which is always nchw; remove data.layout",
                                set->path);
     set->channels_last = last && x->ndim == 4;
+    if (x->ndim == 4 && !o->facts->weft) TRY(layout_known(o));
     if (x->ndim != 3) set->channels = x->dim[set->channels_last ? 3 : 1];
     if (x->ndim == 2) return OK;
     set->height = x->dim[x->ndim == 3 || set->channels_last ? 1 : 2];
@@ -113,53 +135,29 @@ static Status y_shape(Opening *o)
     return OK;
 }
 
-/* Reads all labels, or tokens, of one file in pieces: each must lie in 0..classes-1 (vocab-1).
- * *largest grows; it may be NULL. */
-static Status file_scan(const DataSet *set, int64_t *largest)
+/* Names that only count say nothing of labels that begin above 0. */
+static Status named_find(const Opening *o, int64_t *named)
 {
-    enum { PIECE = 1 << 16 };
-    Reader *reader;
-    bool tokens = data_kind(set)->next_token;
-    const DataArray *array = tokens ? &set->x : &set->y;
-    int64_t most = 0, below = tokens ? set->vocab : set->classes, total = array->dim[0];
-    size_t bytes = element_bytes(array->type);
-    TRY(reader_new_array(&reader, set, array));
-    uint8_t *piece = mem_new(PIECE * bytes);
-    Status st = OK;
-    for (int64_t at = 0; st == OK && at < total; at += PIECE) {
-        int64_t n = total - at < PIECE ? total - at : PIECE;
-        st = reader_get_run(reader, at, n, piece);
-        for (int64_t i = 0; st == OK && i < n; ++i) {
-            int64_t v = element_integer(array->type, piece + (size_t)i * bytes);
-            if (v < 0 || v >= below)
-                st = tokens ? token_fail(set, at + i, v) : label_fail(set, at + i, v);
-            if (v > most) most = v;
-        }
-    }
-    mem_free(&piece);
-    reader_free(&reader);
-    if (largest && most > *largest) *largest = most;
-    return st;
-}
-
-static Status integers_scan(const DataSet *set, int64_t *largest)
-{
-    DataSet *file = mem_new(sizeof *file);
-    Status st = set->file_count ? OK : file_scan(set, largest);
-    for (int i = 0; st == OK && i < set->file_count; ++i) {
-        data_set_file(set, i, file);
-        st = file_scan(file, largest);
-    }
-    mem_free(&file);
-    return st;
+    ClassNames names;
+    *named = o->facts->classes;
+    if (o->set->label_base == 0) return OK;
+    *named = o->facts->names;
+    if (*named == 0) return OK;
+    TRY(class_names_read(&names, o->set->path));
+    if (class_names_count(&names)) *named = 0;
+    class_names_free(&names);
+    return OK;
 }
 
 static Status classes_find(Opening *o)
 {
     DataSet *set = o->set;
-    int64_t named = o->facts->classes, asked = o->config ? o->config->model.classes : 0;
+    int64_t named, asked = o->config ? o->config->model.classes : 0;
     TRY(part_there(o, FACTS_CLASSES));
     if (set->target_width > 0) return OK;
+    set->named = o->facts->names;
+    set->label_base = o->config ? o->config->data.label_base : 0;
+    TRY(named_find(o, &named));
     if (named < 0 || named >= INT32_MAX)
         return fail(ERR_DATA, "%s: root attribute classes is %lld", set->path, (long long)named);
     if (asked > 0 && named > asked)
@@ -169,11 +167,12 @@ static Status classes_find(Opening *o)
                                set->path, (long long)named, (long long)asked, (long long)named);
     set->classes = asked > 0 ? asked : named;
     if (set->classes > 0) return OK;
-    int64_t largest = 0;
+    LabelUse *use = mem_new(sizeof *use);
     set->classes = INT32_MAX;
-    TRY(integers_scan(set, &largest));
-    set->classes = largest + 1;
-    return OK;
+    Status st = integers_scan(set, use);
+    set->classes = use->most + 1;
+    mem_free(&use);
+    return st;
 }
 
 /* How many tokens there are: as the file or the config says; bytes have 256; else 1 + the
@@ -181,7 +180,7 @@ static Status classes_find(Opening *o)
 static Status vocab_find(Opening *o)
 {
     DataSet *set = o->set;
-    int64_t named = o->facts->vocab, asked = o->config ? o->config->model.vocab : 0, largest = 0;
+    int64_t named = o->facts->vocab, asked = o->config ? o->config->model.vocab : 0;
     if (named < 0 || named > INT32_MAX)
         return fail(ERR_DATA, "%s: root attribute vocab is %lld", set->path, (long long)named);
     if (asked > 0 && named > asked)
@@ -191,9 +190,11 @@ static Status vocab_find(Opening *o)
                                set->path, (long long)named, (long long)asked, (long long)named);
     set->vocab = asked > 0 ? asked : named > 0 ? named : set->x.type == ELEM_U8 ? 256 : INT32_MAX;
     if (set->vocab < INT32_MAX) return OK;
-    TRY(integers_scan(set, &largest));
-    set->vocab = largest + 1;
-    return OK;
+    LabelUse *use = mem_new(sizeof *use);
+    Status st = integers_scan(set, use);
+    set->vocab = use->most + 1;
+    mem_free(&use);
+    return st;
 }
 
 int64_t data_context(const Config *config)
@@ -246,6 +247,12 @@ static Status stats_find(Opening *o)
     bool good = means == stds && means <= DATA_CHANNELS && (means == 1 || means == set->channels);
     for (int i = 0; good && i < means; ++i)
         good = isfinite(set->mean[i]) && isfinite(set->std[i]) && set->std[i] > 0;
+    if (!good && own && !data_kind(set)->augments)
+        return config_fail_key(c, c->data.mean.count ? "data.mean" : "data.std",
+                               "%s is a table of %lld columns, not a set of pictures, and data.mean "
+                               "has %d values: name pictures, or give a table one value for all "
+                               "columns or one for each (at most %d)",
+                               set->path, (long long)set->channels, means, DATA_CHANNELS);
     if (!good && own)
         return config_fail_key(c, c->data.mean.count ? "data.mean" : "data.std",
                                "data.mean and data.std need one value each, or one for each of the "
@@ -371,15 +378,4 @@ Status data_set_open(DataSet *set, const Config *config, const char *path)
         return fail(ERR_CONFIG, "no data set is named; set data.train (and data.test)");
     return strchr(path, '\n') ? files_open(set, config, path)
                               : data_set_open_file(set, config, path);
-}
-
-Status data_set_check_labels(const DataSet *set)
-{
-    if (data_kind(set)->next_token || set->target_width > 0) return OK;
-    return integers_scan(set, NULL);
-}
-
-Status tokens_check(const DataSet *set)
-{
-    return integers_scan(set, NULL);
 }

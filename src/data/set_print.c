@@ -215,7 +215,7 @@ static void print_text(const DataSet *set, const ClassNames *names, FILE *out)
 Status data_set_print(const DataSet *set, FILE *out, bool json)
 {
     ClassNames names = {0};
-    if (set->classes > 0 && !data_kind(set)->next_token) TRY(class_names_read(&names, set->path));
+    if (set->classes > 0 && !data_kind(set)->next_token) TRY(data_set_class_names(set, &names));
     if (json)
         print_json(set, &names, out);
     else

@@ -7,29 +7,9 @@
 
 #include <string.h>
 
-/* Names of classes, a line each, on rank 0, which writes them. */
-static Status know_classes(Trainer *t)
-{
-    ClassNames names = {0};
-    size_t bytes;
-    if (t->train_set.classes == 0 || data_kind(&t->train_set)->next_token) return OK;
-    TRY(class_names_read(&names, t->train_set.path));
-    if (names.count > 0) {
-        mem_free(&t->classes);
-        FILE *out = open_memstream(&t->classes, &bytes);
-        if (!out) die("out of memory for the names of classes");
-        for (int64_t i = 0; i < names.count; ++i)
-            fprintf(out, "%s%s", i ? "\n" : "", names.name[i]);
-        fclose(out);
-    }
-    class_names_free(&names);
-    return OK;
-}
-
 Status resume_know_data(Trainer *t)
 {
-    Status st = t->world->rank == 0 ? know_classes(t) : OK;
-    if (t->world->rank == 0 && st == OK) st = data_set_fingerprint(&t->train_set, t->train_data);
+    Status st = t->world->rank == 0 ? data_set_fingerprint(&t->train_set, t->train_data) : OK;
     if (t->world->rank == 0 && st == OK && t->test_set.samples > 0)
         st = data_set_fingerprint(&t->test_set, t->test_data);
     TRY(status_agree(t->world, st));

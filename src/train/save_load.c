@@ -1,4 +1,5 @@
 /* Checkpoints of a Trainer: its tensors as checkpoint.h wants them. */
+#include "classes.h"
 #include "init_from.h"
 #include "live.h"
 #include "position.h"
@@ -259,6 +260,10 @@ Status train_load(Trainer *t, const char *path, bool params_only)
         sparse_io_set_end(live.sparse);
     }
     if (st == OK && params_only) st = status_agree(t->world, check_ids(t, &meta, path));
+    if (st == OK) {
+        bool first = t->world->rank == 0;
+        st = status_agree(t->world, first ? classes_check_loaded(t, &meta, path) : OK);
+    }
     t->copied = false;
     if (st == OK) {
         executor_settle(t->executor);

@@ -373,10 +373,11 @@ Status trainer_new(Trainer **out, const Config *config, const World *world)
 }
 
 Status trainer_new_to_load(Trainer **out, const Config *config, const World *world,
-                           const DataSet *samples)
+                           const DataSet *samples, const char *checkpoint)
 {
     Trainer *t = trainer_begin(config, world);
     t->samples = samples;
+    t->checkpoint = checkpoint;
     return trainer_make(out, t);
 }
 

@@ -36,6 +36,9 @@ struct Trainer {
     DataSet train_set, test_set;
     /* Borrowed while it is made: what samples are, in place of data sets; NULL: they are opened. */
     const DataSet *samples;
+    /* Borrowed while it is made: the checkpoint that train_load will be given; NULL: a run's own,
+     * or none. */
+    const char *checkpoint;
     /* "": a run has not asked */
     char train_data[DATA_FINGERPRINT], test_data[DATA_FINGERPRINT];
     /* as CheckpointMeta's; classes: owned, on rank 0, NULL: not known */

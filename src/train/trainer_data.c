@@ -1,25 +1,17 @@
 /* The data sets of a trainer, and what they ask of its model. */
-#include "trainer.h"
+#include "classes.h"
 
 #include <string.h>
-
-/* Rank 0 opens; the others get plain bytes. */
-static Status open_set(const World *world, const Config *config, const char *path, DataSet *set)
-{
-    Status st = world->rank == 0 ? data_set_open(set, config, path) : OK;
-    if (st == OK && world->rank == 0) st = data_set_sized(set, config);
-    if (world->rank == 0 && st == OK) st = data_set_check_labels(set);
-    TRY(status_agree(world, st));
-    world_bcast(world, set, sizeof *set, 0);
-    return OK;
-}
 
 /* Scaled and normalised as the training samples are, never by statistics of its own. */
 Status train_take_set(DataSet *set, const DataSet *train)
 {
     char ta[64], tb[64];
     Shape a = data_set_shape(train, 1), b = data_set_shape(set, 1);
-    if (set->kind != train->kind || !shape_equal(a, b))
+    if (set->kind != train->kind)
+        return fail(ERR_DATA, "%s: holds samples of kind %s, but %s of kind %s", set->path,
+                    data_kind(set)->name, train->path, data_kind(train)->name);
+    if (!shape_equal(a, b))
         return fail(ERR_DATA, "%s: samples are %s, but those of %s are %s", set->path,
                     shape_text(b, tb), train->path, shape_text(a, ta));
     if (set->fields != train->fields)
@@ -37,6 +29,13 @@ Status train_take_set(DataSet *set, const DataSet *train)
                     "%s: may have any ids (no attribute id_rows), but those of %s are below %llu; "
                     "import or make both alike",
                     set->path, train->path, (unsigned long long)train->id_rows);
+    if (set->scale != train->scale)
+        return fail(ERR_DATA,
+                    "%s: its samples are %s and multiplied by %.6g, but those of %s are %s and "
+                    "multiplied by %.6g, so the same numbers would not mean the same: store both "
+                    "in one type, or set data.scale to one factor for both",
+                    set->path, element_name(set->x.type), (double)set->scale, train->path,
+                    element_name(train->x.type), (double)train->scale);
     set->has_stats = train->has_stats;
     set->stats_count = train->stats_count;
     memcpy(set->mean, train->mean, sizeof set->mean);
@@ -44,8 +43,8 @@ Status train_take_set(DataSet *set, const DataSet *train)
     return OK;
 }
 
-/* It is compared with what a model of the training set gives, whose buffers hold its ids, too. */
-static Status take_test_set(DataSet *test, DataSet *train)
+
+Status train_take_test_set(DataSet *test, DataSet *train)
 {
     TRY(train_take_set(test, train));
     if (test->id_most > train->id_most) train->id_most = test->id_most;
@@ -53,6 +52,23 @@ static Status take_test_set(DataSet *test, DataSet *train)
     return fail(ERR_DATA, "%s: %lld target numbers a sample, but %s has %lld (0: class labels)",
                 test->path, (long long)test->target_width, train->path,
                 (long long)train->target_width);
+}
+
+static Status open_set(const Config *config, const char *path, DataSet *set)
+{
+    TRY(data_set_open(set, config, path));
+    return data_set_sized(set, config);
+}
+
+/* On rank 0. */
+static Status open_sets(Trainer *t)
+{
+    const Config *c = t->config;
+    TRY(open_set(c, c->data.train, &t->train_set));
+    if (c->data.test) TRY(open_set(c, c->data.test, &t->test_set));
+    if (c->data.test) TRY(train_take_test_set(&t->test_set, &t->train_set));
+    TRY(classes_fit(t));
+    return classes_check_labels(t);
 }
 
 Status trainer_open_data(Trainer *t, const DryRun *only)
@@ -65,10 +81,10 @@ Status trainer_open_data(Trainer *t, const DryRun *only)
     }
     if (!c->data.train)
         return config_fail_key(c, "data.train", "no training data: set data.train to an HDF5 file");
-    TRY(open_set(t->world, c, c->data.train, &t->train_set));
-    if (!c->data.test) return OK;
-    TRY(open_set(t->world, c, c->data.test, &t->test_set));
-    return take_test_set(&t->test_set, &t->train_set);
+    TRY(status_agree(t->world, t->world->rank == 0 ? open_sets(t) : OK));
+    world_bcast(t->world, &t->train_set, sizeof t->train_set, 0);
+    if (c->data.test) world_bcast(t->world, &t->test_set, sizeof t->test_set, 0);
+    return OK;
 }
 
 /* A loss of one output has its two classes in that. */

@@ -68,6 +68,11 @@ const DataSet *trainer_test_set(const Trainer *t)
     return &t->test_set;
 }
 
+const char *trainer_classes(const Trainer *t)
+{
+    return t->classes;
+}
+
 const BestMetric *trainer_metric(const Trainer *t)
 {
     return best_metric(t->config, data_kind(&t->train_set)->next_token);

@@ -192,7 +192,7 @@ static void thousands_of_long_names(void)
     mem_free(&text);
     /* by way of HDF5, too */
     const char *again = in_scratch("many_again.h5");
-    CHECK_OK(data_import_hdf5(out, "/x", "/y", again, true));
+    CHECK_OK(data_import_hdf5(out, "/x", "/y", again, true, NULL));
     CU_ASSERT_TRUE(class_is(again, CLASSES - 1, name));
 }
 

@@ -41,21 +41,21 @@ static void hdf5(void)
     h5_put_floats(file, "std", (float[]){0.5f}, 1);
     h5_put_int(file, "classes", 9);
     H5Fclose(file);
-    CHECK_OK(data_import_hdf5(path, "/x", "/y", out, false));
+    CHECK_OK(data_import_hdf5(path, "/x", "/y", out, false, NULL));
     CHECK_OK(data_set_open(&from, NULL, path));
     CHECK_OK(data_set_open(&to, NULL, out));
     CU_ASSERT(from.x.offset < 0 && to.x.offset > 0 && to.y.offset > 0);
     CU_ASSERT_EQUAL(to.classes, 9);
     CU_ASSERT(to.has_stats && to.mean[0] == 0.25f && to.std[0] == 0.5f);
     same_values(&from, &to);
-    CHECK_FAILS(data_import_hdf5(path, "/x", "/y", out, false), ERR_USAGE, "already there");
-    CHECK_FAILS(data_import_hdf5(path, "/no", "/y", out, true), ERR_DATA, "holds no data set /no");
-    CHECK_FAILS(data_import_hdf5(in_scratch("nix"), "/x", "/y", out, true), ERR_NOINPUT, "nix");
+    CHECK_FAILS(data_import_hdf5(path, "/x", "/y", out, false, NULL), ERR_USAGE, "already there");
+    CHECK_FAILS(data_import_hdf5(path, "/no", "/y", out, true, NULL), ERR_DATA, "holds no data set /no");
+    CHECK_FAILS(data_import_hdf5(in_scratch("nix"), "/x", "/y", out, true, NULL), ERR_NOINPUT, "nix");
     CHECK_OK(data_set_check(&to, 0));
     /* a data set of weft's own stays one; values of foreign byte order become native */
     const char *own = in_scratch("own.h5");
     CHECK_OK(data_import_random(own, shape_of(4, (int64_t)1, 2, 3, 4), 4, N, 1));
-    CHECK_OK(data_import_hdf5(own, "/x", "/y", out, true));
+    CHECK_OK(data_import_hdf5(own, "/x", "/y", out, true, NULL));
     CHECK_OK(data_set_open(&from, NULL, own));
     CHECK_OK(data_set_open(&to, NULL, out));
     CU_ASSERT_EQUAL(to.kind, DATA_IMAGE);
@@ -69,7 +69,7 @@ static void hdf5(void)
     h5_put(file, (H5Array){"a", H5T_STD_I16BE, H5T_NATIVE_INT16, 2, {N, 2}, {0}, 0, big});
     h5_put(file, (H5Array){"b", H5T_STD_I32BE, H5T_NATIVE_INT32, 1, {N}, {0}, 0, label});
     H5Fclose(file);
-    CHECK_OK(data_import_hdf5(path, "/a", "/b", out, true));
+    CHECK_OK(data_import_hdf5(path, "/a", "/b", out, true, NULL));
     CHECK_OK(data_set_open(&to, NULL, out));
     CU_ASSERT(to.x.offset > 0 && !to.x.big_endian);
     Config c = config_plain();
@@ -101,7 +101,7 @@ static void hdf5_bad(void)
     H5Pclose(create);
     h5_put(file, (H5Array){"y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, {8}, {0}, 0, y});
     H5Fclose(file);
-    CHECK_FAILS(data_import_hdf5(path, "/x", "/y", out, false), ERR_DATA, "torn.h5: sample 0");
+    CHECK_FAILS(data_import_hdf5(path, "/x", "/y", out, false, NULL), ERR_DATA, "torn.h5: sample 0");
     CU_ASSERT_FALSE(exists(out));
     CU_ASSERT_FALSE(exists(part));
 }

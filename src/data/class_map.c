@@ -1,0 +1,338 @@
+/* Which class a label stands for, where two lists of names meet: of several files, of a training
+ * and a test set, of a set and a checkpoint. Names decide, not numbers, where one list has all
+ * names of the other. Lists that only count (0, 1, 2, ...), which importers write where they know
+ * no names, are lists like others as long as they fit; else they name nothing. */
+#include "data_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- lists of names ---- */
+
+typedef struct Place {
+    const char *name;
+    int64_t i;
+} Place;
+
+static int by_name(const void *a, const void *b)
+{
+    const Place *left = a, *right = b;
+    int order = strcmp(left->name, right->name);
+    return order ? order : (left->i > right->i) - (left->i < right->i);
+}
+
+/* Owner: the caller. */
+static Place *names_sorted(const ClassNames *names)
+{
+    Place *place = mem_new((size_t)(names->count + 1) * sizeof *place);
+    for (int64_t i = 0; i < names->count; ++i) place[i] = (Place){names->name[i], i};
+    qsort(place, (size_t)names->count, sizeof *place, by_name);
+    return place;
+}
+
+Status class_names_check(const ClassNames *names, const char *path)
+{
+    Place *place = names_sorted(names);
+    Status st = OK;
+    for (int64_t i = 1; st == OK && i < names->count; ++i)
+        if (strcmp(place[i].name, place[i - 1].name) == 0)
+            st = fail(ERR_DATA,
+                      "%s: classes %lld and %lld are both named '%.80s', so labels cannot go by "
+                      "names; name each class once",
+                      path, (long long)place[i - 1].i, (long long)place[i].i, place[i].name);
+    mem_free(&place);
+    return st;
+}
+
+bool class_names_count(const ClassNames *names)
+{
+    char number[24];
+    for (int64_t i = 0; i < names->count; ++i) {
+        snprintf(number, sizeof number, "%lld", (long long)i);
+        if (strcmp(names->name[i], number) != 0) return false;
+    }
+    return true;
+}
+
+static ClassNames names_new(const char *const *name, int64_t count)
+{
+    ClassNames names;
+    size_t bytes = 0, used = 0;
+    for (int64_t i = 0; i < count; ++i) bytes += strlen(name[i]) + 1;
+    char *text = mem_new(bytes + 1);
+    for (int64_t i = 0; i < count; ++i) {
+        size_t n = strlen(name[i]) + 1;
+        memcpy(text + used, name[i], n);
+        used += n;
+    }
+    class_names_take(&names, text, bytes, 0);
+    return names;
+}
+
+/* The first `least` names are left out. */
+static void names_drop(ClassNames *names, int64_t least)
+{
+    int64_t drop = least < names->count ? least : names->count;
+    ClassNames rest = names_new((const char *const *)names->name + drop, names->count - drop);
+    class_names_free(names);
+    *names = rest;
+}
+
+char *class_names_lines(const ClassNames *names)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) die_as(ERR_MEMORY, "out of memory for the names of classes");
+    for (int64_t i = 0; i < names->count; ++i) fprintf(out, "%s%s", i ? "\n" : "", names->name[i]);
+    if (fclose(out) != 0) die_as(ERR_MEMORY, "out of memory for the names of classes");
+    return text;
+}
+
+/* ---- how two lists fit ---- */
+
+typedef struct Fit {
+    /* owned: of each name of the one list its place in the other; -1: it is not there */
+    int64_t *to;
+    /* the first name of each list that the other lacks, and how many there are; -1: none */
+    int64_t unknown, missing, unknowns, missings;
+    /* each name of the one list has the same place in the other */
+    bool in_place;
+} Fit;
+
+static void fit_find(Fit *fit, const ClassNames *own, const ClassNames *classes)
+{
+    Place *place = names_sorted(classes);
+    bool *met = mem_new((size_t)classes->count + 1);
+    *fit = (Fit){.unknown = -1, .missing = -1, .in_place = true};
+    fit->to = mem_new((size_t)(own->count + 1) * sizeof *fit->to);
+    for (int64_t i = 0; i < own->count; ++i) {
+        int64_t low = 0, high = classes->count;
+        while (low < high) {
+            int64_t middle = (low + high) / 2;
+            if (strcmp(place[middle].name, own->name[i]) < 0)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        bool there = low < classes->count && strcmp(place[low].name, own->name[i]) == 0;
+        fit->to[i] = there ? place[low].i : -1;
+        if (there) met[place[low].i] = true;
+        if (!there && fit->unknowns++ == 0) fit->unknown = i;
+        fit->in_place = fit->in_place && fit->to[i] == i;
+    }
+    for (int64_t i = 0; i < classes->count; ++i)
+        if (!met[i] && fit->missings++ == 0) fit->missing = i;
+    mem_free(&met);
+    mem_free(&place);
+}
+
+static Status fit_fail(const Fit *fit, const char *path, const ClassNames *own, const char *whose,
+                       const ClassNames *classes)
+{
+    return fail(ERR_DATA,
+                "%s: its classes are not those of %s: '%.80s' (class %lld) is not there, and "
+                "'%.80s' (class %lld there) is not here; labels go by name only where one of the "
+                "two has all names of the other: give the classes one set of names",
+                path, whose, own->name[fit->unknown], (long long)fit->unknown,
+                classes->name[fit->missing], (long long)fit->missing);
+}
+
+/* Neither has all names of the other. */
+static bool fit_none(const Fit *fit)
+{
+    return fit->unknowns > 0 && fit->missings > 0;
+}
+
+/* What the two lists are to each other. Owner: the caller. */
+static char *fit_line(const Fit *fit, const char *path, const ClassNames *own, const char *whose,
+                      const ClassNames *classes)
+{
+    if (fit->unknowns > 0)
+        return mem_format("%s: labels go by the names of classes: %s has %lld of its %lld, not "
+                          "'%.80s', which no sample may be",
+                          path, whose, (long long)(own->count - fit->unknowns),
+                          (long long)own->count, own->name[fit->unknown]);
+    if (fit->missings > 0)
+        return mem_format("%s: labels go by the names of classes: it has %lld of the %lld classes "
+                          "of %s, not '%.80s'",
+                          path, (long long)own->count, (long long)classes->count, whose,
+                          classes->name[fit->missing]);
+    return mem_format("%s: labels go by the names of classes, which are in another order than "
+                      "those of %s",
+                      path, whose);
+}
+
+/* ---- maps ---- */
+
+static Status map_put(DataSet *set, LabelMap *map, const uint16_t *class, int64_t count)
+{
+    int used = 0;
+    for (int i = 0; i < set->file_count; ++i) {
+        const LabelMap *m = &set->file[i].map;
+        if (m->count == count && memcmp(set->class_of + m->first, class, (size_t)count * 2) == 0) {
+            *map = *m;
+            return OK;
+        }
+        if (m->first + m->count > used) used = m->first + m->count;
+    }
+    if (count > DATA_LABELS - used)
+        return fail(ERR_DATA,
+                    "%s: labels of more than %d classes cannot be brought into another order; make "
+                    "the files with one order of classes (`weft data import folder --classes`)",
+                    set->path, DATA_LABELS);
+    *map = (LabelMap){used, (int)count};
+    memcpy(set->class_of + used, class, (size_t)count * sizeof *class);
+    return OK;
+}
+
+/* A map of labels to classes of which to[] says where they go. before.count 0: labels are their
+ * classes. Owner: the caller. */
+static uint16_t *map_follow(const DataSet *set, LabelMap before, const Fit *fit, int64_t count)
+{
+    int64_t n = before.count > 0 ? before.count : count;
+    uint16_t *class = mem_new((size_t)(n + 1) * sizeof *class);
+    for (int64_t i = 0; i < n; ++i) {
+        int64_t at = before.count > 0 ? set->class_of[before.first + i] : i;
+        int64_t to = at < count ? fit->to[at] : -1;
+        class[i] = to < 0 || to >= DATA_NO_CLASS ? DATA_NO_CLASS : (uint16_t)to;
+    }
+    return class;
+}
+
+static Status maps_follow(DataSet *set, const Fit *fit, int64_t count)
+{
+    DataSet *old = mem_new(sizeof *old);
+    int maps = set->file_count ? set->file_count : 1;
+    Status st = OK;
+    *old = *set;
+    for (int i = 0; i < set->file_count; ++i) set->file[i].map = (LabelMap){0, 0};
+    for (int i = 0; st == OK && i < maps; ++i) {
+        LabelMap before = set->file_count ? old->file[i].map : old->map;
+        uint16_t *class = map_follow(old, before, fit, count);
+        st = map_put(set, set->file_count ? &set->file[i].map : &set->map, class,
+                     before.count > 0 ? before.count : count);
+        mem_free(&class);
+    }
+    mem_free(&old);
+    return st;
+}
+
+Status data_set_use_classes(DataSet *set, const ClassNames *own, const ClassNames *classes,
+                            const char *whose, char **line)
+{
+    Fit fit;
+    Status st = OK;
+    *line = NULL;
+    if (own->count == 0 || classes->count == 0) return OK;
+    fit_find(&fit, own, classes);
+    bool numbers = class_names_count(own) || class_names_count(classes);
+    if (fit_none(&fit)) {
+        if (!numbers) st = fit_fail(&fit, set->path, own, whose, classes);
+        mem_free(&fit.to);
+        return st;
+    }
+    if (!fit.in_place) st = maps_follow(set, &fit, own->count);
+    if (st == OK && (!fit.in_place || fit.missings > 0)) {
+        *line = fit_line(&fit, set->path, own, whose, classes);
+        int64_t least = set->classes > own->count ? set->classes : 0;
+        set->classes = classes->count > least ? classes->count : least;
+    }
+    mem_free(&fit.to);
+    return st;
+}
+
+/* ---- the files of a list ---- */
+
+/* As the file has them; without the numbers below label_base where names are numbers. */
+static Status names_of_file(ClassNames *names, const DataSet *file)
+{
+    *names = (ClassNames){0};
+    if (file->named == 0) return OK;
+    TRY(class_names_read(names, file->path));
+    Status st = class_names_check(names, file->path);
+    if (st == OK && file->label_base > 0 && class_names_count(names))
+        names_drop(names, file->label_base);
+    if (st != OK) class_names_free(names);
+    return st;
+}
+
+/* Owner of fit->to: the caller. */
+static void names_add(ClassNames *all, const ClassNames *more, const Fit *fit)
+{
+    const char **name = mem_new((size_t)(all->count + more->count + 1) * sizeof *name);
+    int64_t count = 0;
+    for (; count < all->count; ++count) name[count] = all->name[count];
+    for (int64_t i = 0; i < more->count; ++i)
+        if (fit->to[i] < 0) {
+            fit->to[i] = count;
+            name[count++] = more->name[i];
+        }
+    ClassNames joined = names_new(name, count);
+    mem_free(&name);
+    class_names_free(all);
+    *all = joined;
+}
+
+static bool in_place(const Fit *fit, int64_t count)
+{
+    for (int64_t i = 0; i < count; ++i)
+        if (fit->to[i] != i) return false;
+    return true;
+}
+
+void class_names_join(ClassNames *all, const ClassNames *more)
+{
+    Fit fit;
+    fit_find(&fit, more, all);
+    if (!fit_none(&fit)) names_add(all, more, &fit);
+    mem_free(&fit.to);
+}
+
+Status files_join_classes(DataSet *set, ClassNames *all, DataSet *other, bool *joined)
+{
+    ClassNames own;
+    Fit fit;
+    if (set->named == 0 || other->named == 0) return OK;
+    if (all->count == 0) TRY(names_of_file(all, set));
+    TRY(names_of_file(&own, other));
+    fit_find(&fit, &own, all);
+    bool numbers = class_names_count(&own) || class_names_count(all);
+    Status st = OK;
+    if (fit_none(&fit)) {
+        if (!numbers) st = fit_fail(&fit, other->path, &own, set->path, all);
+    } else {
+        bool equal = fit.in_place && fit.missings == 0;
+        names_add(all, &own, &fit);
+        if (!in_place(&fit, own.count)) {
+            uint16_t *class = map_follow(set, (LabelMap){0, 0}, &fit, own.count);
+            st = map_put(set, &other->map, class, own.count);
+            mem_free(&class);
+        }
+        *joined = st == OK;
+        if (set->classes < all->count) set->classes = all->count;
+        if (st == OK && !equal)
+            log_info("%s: labels go by the names of classes: with those of %s there are %lld",
+                     other->path, set->path, (long long)all->count);
+    }
+    mem_free(&fit.to);
+    class_names_free(&own);
+    return st;
+}
+
+Status data_set_class_names(const DataSet *set, ClassNames *names)
+{
+    DataSet *file = mem_new(sizeof *file);
+    Status st = set->file_count ? OK : names_of_file(names, set);
+    if (set->file_count) *names = (ClassNames){0};
+    for (int i = 0; st == OK && i < set->file_count; ++i) {
+        ClassNames more;
+        data_set_file(set, i, file);
+        st = names_of_file(&more, file);
+        if (st == OK) class_names_join(names, &more);
+        if (st == OK) class_names_free(&more);
+    }
+    if (st != OK) class_names_free(names);
+    mem_free(&file);
+    return st;
+}

@@ -1,0 +1,165 @@
+/* Reads all labels of a set, or all tokens: is each of a class, which classes have samples, and
+ * what is odd about them. Labels that count from 1, or one label for "none" far above the others,
+ * are not mended here: a line says which key or command does it. */
+#include "data_private.h"
+
+/* Adds a class, or a token, to what is known. */
+static void use_add(LabelUse *use, int64_t class)
+{
+    if (class < DATA_CLASSES_SEEN) {
+        uint64_t *word = &use->seen[class / 64], bit = UINT64_C(1) << class % 64;
+        use->count += (*word & bit) == 0;
+        *word |= bit;
+    }
+    if (use->least < 0 || class < use->least) use->least = class;
+    if (class > use->most) {
+        use->second = use->most;
+        use->most = class;
+    } else if (class > use->second && class < use->most) {
+        use->second = class;
+    }
+}
+
+/* The labels, or tokens, of one file in pieces. */
+static Status file_scan(const DataSet *set, LabelUse *use)
+{
+    enum { PIECE = 1 << 16 };
+    Reader *reader;
+    bool tokens = data_kind(set)->next_token;
+    const DataArray *array = tokens ? &set->x : &set->y;
+    int64_t below = tokens ? set->vocab : set->classes, total = array->dim[0], last = -1;
+    size_t bytes = element_bytes(array->type);
+    TRY(reader_new_array(&reader, set, array));
+    uint8_t *piece = mem_new(PIECE * bytes);
+    Status st = OK;
+    for (int64_t at = 0; st == OK && at < total; at += PIECE) {
+        int64_t n = total - at < PIECE ? total - at : PIECE;
+        st = reader_get_run(reader, at, n, piece);
+        for (int64_t i = 0; st == OK && i < n; ++i) {
+            int64_t v = element_integer(array->type, piece + (size_t)i * bytes);
+            int64_t class = tokens ? v : label_class(set, v);
+            if (class < 0 || class >= below)
+                st = tokens ? token_fail(set, at + i, v) : label_fail(set, at + i, v);
+            else if (class != last)
+                use_add(use, class);
+            last = class;
+        }
+    }
+    mem_free(&piece);
+    reader_free(&reader);
+    return st;
+}
+
+Status integers_scan(const DataSet *set, LabelUse *use)
+{
+    DataSet *file = mem_new(sizeof *file);
+    *use = (LabelUse){.least = -1, .most = -1, .second = -1};
+    Status st = set->file_count ? OK : file_scan(set, use);
+    for (int i = 0; st == OK && i < set->file_count; ++i) {
+        data_set_file(set, i, file);
+        st = file_scan(file, use);
+    }
+    mem_free(&file);
+    return st;
+}
+
+Status data_set_count_labels(const DataSet *set, LabelUse *use)
+{
+    *use = (LabelUse){.least = -1, .most = -1, .second = -1};
+    if (data_kind(set)->next_token || set->target_width > 0) return OK;
+    return integers_scan(set, use);
+}
+
+Status data_set_check_labels(const DataSet *set)
+{
+    LabelUse *use = mem_new(sizeof *use);
+    Status st = data_set_count_labels(set, use);
+    mem_free(&use);
+    return st;
+}
+
+Status tokens_check(const DataSet *set)
+{
+    LabelUse *use = mem_new(sizeof *use);
+    Status st = integers_scan(set, use);
+    mem_free(&use);
+    return st;
+}
+
+/* ---- what a message says ---- */
+
+/* The name that the file has for a label that stands for no class; false: it has none. */
+static bool unknown_name(const DataSet *set, int64_t label, char *name, size_t room)
+{
+    ClassNames names = {0};
+    int64_t i = label - set->label_base;
+    bool known = set->map.count > 0 && i < set->map.count &&
+                 class_names_read(&names, set->path) == OK && i < names.count;
+    if (known) snprintf(name, room, "%s", names.name[i]);
+    class_names_free(&names);
+    return known;
+}
+
+Status label_fail(const DataSet *set, int64_t sample, int64_t label)
+{
+    char name[81], cure[160] = "";
+    if (label < set->label_base)
+        return fail(ERR_DATA,
+                    "%s: sample %lld: its label in %s is %lld; labels begin at %lld%s: correct the "
+                    "data set, or leave those samples out with `weft data import hdf5 "
+                    "--drop-label %lld`",
+                    set->path, (long long)sample, set->y.name, (long long)label,
+                    (long long)set->label_base, set->label_base ? " (data.label_base)" : "",
+                    (long long)label);
+    if (unknown_name(set, label, name, sizeof name))
+        return fail(ERR_DATA,
+                    "%s: sample %lld is of the class '%s' (label %lld), which the model does not "
+                    "have: leave those samples out, or train with that class",
+                    set->path, (long long)sample, name, (long long)label);
+    if (label - set->label_base == set->classes)
+        snprintf(cure, sizeof cure, "; where labels count from %lld, set data.label_base to that",
+                 (long long)set->label_base + 1);
+    else if (label >= 0)
+        snprintf(cure, sizeof cure,
+                 "; where it says 'no label', leave those samples out with `weft data import hdf5 "
+                 "--drop-label %lld`",
+                 (long long)label);
+    return fail(ERR_DATA,
+                "%s: sample %lld: its label in %s is %lld, but there are %lld classes (%lld to "
+                "%lld); correct the data set or model.classes%s",
+                set->path, (long long)sample, set->y.name, (long long)label,
+                (long long)set->classes, (long long)set->label_base,
+                (long long)(set->label_base + set->classes - 1), cure);
+}
+
+/* Do names, or the user, say how many classes there are? */
+static bool classes_said(const DataSet *set, const Config *config)
+{
+    ClassNames names = {0};
+    if (config && config->model.classes > 0) return true;
+    if (set->named == 0 || class_names_read(&names, set->path) != OK) return false;
+    bool said = !class_names_count(&names);
+    class_names_free(&names);
+    return said;
+}
+
+char *data_set_odd_labels(const DataSet *set, const Config *config, const LabelUse *use)
+{
+    int64_t base = set->label_base, most = use->most + base;
+    bool alone = use->second >= 0 && use->most - use->second > 1 &&
+                 (use->most - use->second > use->count || most == UINT8_MAX);
+    if (use->most < 0 || (use->least == 0 && !alone) || classes_said(set, config)) return NULL;
+    if (use->least > 0 && !alone)
+        return mem_format("%s: labels are %lld to %lld, so %lld of %lld classes have no sample: "
+                          "where labels count from %lld, set data.label_base: %lld",
+                          set->path, (long long)(use->least + base), (long long)most,
+                          (long long)(set->classes - use->count), (long long)set->classes,
+                          (long long)(use->least + base), (long long)(use->least + base));
+    return mem_format("%s: labels are %lld to %lld, and %lld, so %lld of %lld classes have no "
+                      "sample: where %lld says 'no label', leave those samples out with `weft data "
+                      "import hdf5 --drop-label %lld`%s",
+                      set->path, (long long)(use->least + base), (long long)(use->second + base),
+                      (long long)most, (long long)(set->classes - use->count),
+                      (long long)set->classes, (long long)most, (long long)most,
+                      use->least > 0 ? ", and set data.label_base" : "");
+}

@@ -1,0 +1,221 @@
+/* What labels stand for: the classes of the checkpoint that is loaded, in its order, else those of
+ * the training set. Labels of the training set and of the test set go by the names of classes; a
+ * checkpoint's names are compared once more when it is loaded. */
+#include "classes.h"
+
+#include "checkpoint.h"
+
+#include <string.h>
+
+/* Lists of names that meet, and where each is from. */
+typedef struct Lists {
+    ClassNames train, test, model;
+    /* borrowed: whose `model` is */
+    const char *whose;
+    /* owned: the checkpoint, or NULL; is it only what parameters begin with? */
+    char *source;
+    bool begins;
+} Lists;
+
+/* What this trainer is going to load, as far as can be known before it is made. Owner: the
+ * caller. */
+static char *find_source(const Trainer *t, bool *begins)
+{
+    const Config *c = t->config;
+    const char *resume = c->checkpoint.resume == RESUME_FILE ? c->checkpoint.resume_path : NULL;
+    const char *init = c->model.init_from;
+    *begins = false;
+    if (t->checkpoint) return mem_text(t->checkpoint);
+    char *dir = mem_format("%s/%s/checkpoints", c->run.dir, c->run.name);
+    char *path = c->run.fresh ? NULL : checkpoint_newest_unread(dir);
+    mem_free(&dir);
+    if (path) return path;
+    if (resume && *resume) return mem_text(resume);
+    *begins = init && *init;
+    return *begins ? mem_text(init) : NULL;
+}
+
+/* A file that cannot be read is named when it is loaded. */
+static void read_source(Lists *l, int64_t *classes)
+{
+    CheckpointMeta meta = {0};
+    if (!l->source || checkpoint_read_meta(l->source, &meta) != OK) return;
+    if (meta.classes)
+        class_names_take(&l->model, mem_text(meta.classes), strlen(meta.classes) + 1, '\n');
+    *classes = meta.input.classes > l->model.count ? meta.input.classes : l->model.count;
+    checkpoint_meta_fini(&meta);
+}
+
+static void say(char **line)
+{
+    if (*line) log_info("%s", *line);
+    mem_free(line);
+}
+
+/* The first class of two lists that is another; -1: none. */
+static int64_t first_difference(const ClassNames *a, const ClassNames *b)
+{
+    for (int64_t i = 0; i < a->count && i < b->count; ++i)
+        if (strcmp(a->name[i], b->name[i]) != 0) return i;
+    return -1;
+}
+
+/* What a run begins with may be of other classes: with another number of them the classifier begins
+ * anew, and with the same number a line says so. */
+static Status take_beginning(Trainer *t, Lists *l, int64_t classes, char **line)
+{
+    const int64_t asked = t->config->model.classes, now = t->train_set.classes;
+    int64_t i = first_difference(&l->model, &l->train);
+    bool same_number = classes == (asked ? asked : now);
+    Status st = OK;
+    if (same_number)
+        st = data_set_use_classes(&t->train_set, &l->train, &l->model, l->source, line);
+    if (st == ERR_DATA && i >= 0)
+        log_info("model.init_from: class %lld is '%.80s' in %s and '%.80s' in %s, which have as "
+                 "many classes: what was learnt for the one begins the other",
+                 (long long)i, l->model.name[i], l->source, l->train.name[i], t->train_set.path);
+    if (!same_number || st == ERR_DATA) class_names_free(&l->model);
+    return st == ERR_DATA ? OK : st;
+}
+
+/* l->model become the names that labels go by. */
+static Status choose_names(Trainer *t, Lists *l)
+{
+    int64_t classes = 0;
+    char *line = NULL;
+    l->source = find_source(t, &l->begins);
+    read_source(l, &classes);
+    Status st = OK;
+    if (l->model.count > 0 && l->begins)
+        st = take_beginning(t, l, classes, &line);
+    else if (l->model.count > 0)
+        st = data_set_use_classes(&t->train_set, &l->train, &l->model, l->source, &line);
+    say(&line);
+    l->whose = l->model.count > 0 ? l->source : t->train_set.path;
+    if (l->model.count == 0) class_names_join(&l->model, &l->train);
+    return st;
+}
+
+/* With room in model.classes the classes that only the test set has are outputs, too. */
+static void add_test_names(const Trainer *t, Lists *l)
+{
+    ClassNames all = {0};
+    class_names_join(&all, &l->model);
+    class_names_join(&all, &l->test);
+    if (all.count <= t->config->model.classes && l->model.count > 0) {
+        ClassNames less = l->model;
+        l->model = all;
+        all = less;
+    }
+    class_names_free(&all);
+}
+
+static Status fit_names(Trainer *t, Lists *l)
+{
+    char *line = NULL;
+    TRY(choose_names(t, l));
+    if (l->test.count > 0) add_test_names(t, l);
+    TRY(data_set_use_classes(&t->test_set, &l->test, &l->model, l->whose, &line));
+    say(&line);
+    mem_free(&t->classes);
+    if (l->model.count > 0) t->classes = class_names_lines(&l->model);
+    return OK;
+}
+
+Status classes_fit(Trainer *t)
+{
+    Lists l = {0};
+    if (t->train_set.classes == 0 || data_kind(&t->train_set)->next_token) return OK;
+    Status st = data_set_class_names(&t->train_set, &l.train);
+    if (st == OK && t->test_set.samples > 0) st = data_set_class_names(&t->test_set, &l.test);
+    if (st == OK && (l.train.count > 0 || l.test.count > 0)) st = fit_names(t, &l);
+    class_names_free(&l.train);
+    class_names_free(&l.test);
+    class_names_free(&l.model);
+    mem_free(&l.source);
+    return st;
+}
+
+/* ---- odd labels ---- */
+
+/* The first class of which only the test set has samples; -1: none. */
+static int64_t only_in_test(const LabelUse *train, const LabelUse *test)
+{
+    for (int i = 0; i < DATA_CLASSES_SEEN / 64; ++i) {
+        uint64_t only = test->seen[i] & ~train->seen[i];
+        if (only) return (int64_t)i * 64 + __builtin_ctzll(only);
+    }
+    return -1;
+}
+
+static void warn_of_labels(const Trainer *t, const LabelUse *train, const LabelUse *test)
+{
+    char *odd = data_set_odd_labels(&t->train_set, t->config, train);
+    if (odd) log_warn("%s", odd);
+    mem_free(&odd);
+    int64_t only = t->test_set.samples > 0 ? only_in_test(train, test) : -1;
+    if (only >= 0)
+        log_warn("%s: has samples of class %lld, of which %s has none: the model does not learn it",
+                 t->test_set.path, (long long)only, t->train_set.path);
+}
+
+Status classes_check_labels(Trainer *t)
+{
+    LabelUse *train = mem_new(sizeof *train), *test = mem_new(sizeof *test);
+    Status st = data_set_count_labels(&t->train_set, train);
+    if (st == OK && t->test_set.samples > 0) st = data_set_count_labels(&t->test_set, test);
+    if (st == OK) warn_of_labels(t, train, test);
+    mem_free(&train);
+    mem_free(&test);
+    return st;
+}
+
+/* ---- what is loaded ---- */
+
+/* Names were compared when the data sets were opened, if this is the file that was expected then. */
+static Status check_names(const Trainer *t, const CheckpointMeta *meta, const char *path)
+{
+    ClassNames now, then;
+    Status st = OK;
+    if (!t->classes || !meta->classes || strcmp(t->classes, meta->classes) == 0) return OK;
+    class_names_take(&now, mem_text(t->classes), strlen(t->classes) + 1, '\n');
+    class_names_take(&then, mem_text(meta->classes), strlen(meta->classes) + 1, '\n');
+    int64_t i = first_difference(&now, &then);
+    if (i >= 0 && !class_names_count(&now) && !class_names_count(&then))
+        st = fail(ERR_DATA,
+                  "%s: class %lld is '%.80s' there, but '%.80s' by the labels of %s: name the data "
+                  "that it was trained on",
+                  path, (long long)i, then.name[i], now.name[i], t->train_set.path);
+    class_names_free(&now);
+    class_names_free(&then);
+    return st;
+}
+
+/* What the type of the samples meant: uint8 is divided by 255 unless data.scale says another
+ * factor. 0: not known. */
+static float scale_then(const CheckpointMeta *meta)
+{
+    const char *type = strchr(meta->data_train, ' ');
+    if (meta->input.channels > 0) return meta->input.scale;
+    if (!data_fingerprint_known(meta->data_train) || !type) return 0;
+    return strncmp(type, " uint8,", 7) == 0 ? 1.0F / 255 : 1.0F;
+}
+
+static Status check_scale(const Trainer *t, const CheckpointMeta *meta, const char *path)
+{
+    const DataSet *set = &t->train_set;
+    float then = scale_then(meta);
+    if (data_kind(set)->next_token || t->config->data.scale != 0) return OK;
+    if (then == 0 || then == set->scale) return OK;
+    return fail(ERR_DATA,
+                "%s: its samples are multiplied by %.6g, as their type is %s, but %s was trained "
+                "on samples that were multiplied by %.6g: name data of the type that it was trained "
+                "on, or set data.scale to the factor that these samples need",
+                set->path, (double)set->scale, element_name(set->x.type), path, (double)then);
+}
+
+Status classes_check_loaded(const Trainer *t, const CheckpointMeta *meta, const char *path)
+{
+    TRY(check_names(t, meta, path));
+    return check_scale(t, meta, path);
+}

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# Labels go by the names of classes, wherever two lists of names meet: training and test set, lists of files, a checkpoint to go on
+# from, to evaluate, to predict by and to begin with. Pictures are of one grey each, so that a model which tells all greys of the
+# training set apart has a confusion matrix that is known beforehand. And types, layouts and labels that mean something else.
+# usage: class_names.sh     (WEFT=build/weft)
+. "$(dirname "$0")/common.bash"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
+# idx OUT CLASSES GREY:LABEL:COUNT... : a data set of pictures of 8x8 of one grey each, in this order; CLASSES "": numbers.
+idx() {
+    local out=$1 classes=$2 total=0 part grey label count
+    shift 2
+    for part; do total=$((total + ${part##*:})); done
+    local size
+    size=$(printf '\\%o\\%o' $((total / 256)) $((total % 256)))
+    printf "\0\0\10\3\0\0$size\0\0\0\10\0\0\0\10" >images
+    printf "\0\0\10\1\0\0$size" >labels
+    for part; do
+        IFS=: read -r grey label count <<<"$part"
+        head -c $((count * 64)) /dev/zero | tr '\0' "\\$(printf %o "$grey")" >>images
+        head -c "$count" /dev/zero | tr '\0' "\\$(printf %o "$label")" >>labels
+    done
+    "$WEFT" data import idx images labels -o "$out" --force ${classes:+--classes "$classes"} >/dev/null 2>&1
+}
+# cat 20, dog 90, eel 160, fox 230
+idx train.h5 cat,dog,eel,fox 20:0:24 90:1:24 160:2:24 230:3:24
+idx test.h5 cat,eel,fox 20:0:10 160:1:7 230:1:3 230:2:10   # no dog; three eels look like foxes
+idx turned.h5 fox,eel,dog,cat 230:0:10 160:1:10 90:2:10 20:3:5 90:3:5
+idx more.h5 ant,cat,dog,eel,fox 20:1:10 90:2:10 160:3:10 230:4:10
+idx ants.h5 ant,cat,dog,eel,fox 20:1:10 90:0:1
+idx wolf.h5 cat,wolf,eel,fox 20:0:10
+cat >a.yaml <<'YAML'
+model: {name: mlp, hidden: [32]}
+data: {train: train.h5, test: test.h5}
+train: {epochs: 60, batch: 32, micro_batch: 32, threads: 1, log_every: 1000, eval_every: 0}
+optim: {name: adam, lr: 0.01}
+YAML
+train() { timeout 100 "$WEFT" train a.yaml "$@"; }
+evaluate() { timeout 100 "$WEFT" eval a.yaml run.name=a "$@"; }
+check 0 'top-1 90.00 %' train run.name=a
+holds 'a line says so' grep -qF "test.h5: labels go by the names of classes: it has 3 of the 4 classes of train.h5, not 'dog'" both
+check 0 'top-1       100.00 %' evaluate data.test=train.h5
+holds 'nothing is said of equal lists' sh -c '! grep -q "go by the names" both'
+check 0 'top-1       90.00 %' evaluate
+holds 'the eels that look like foxes' grep -qE '^ 2 eel +0 +0 +7 +3$' out
+holds 'a class without samples is a row' grep -qE '^ 1 dog +0 +0 +0 +0$' out
+check 0 '"classes": ["cat", "dog", "eel", "fox"]' evaluate --json
+check 0 'top-1       87.50 %' evaluate data.test=turned.h5
+holds 'cats that look like dogs' grep -qE '^ 0 cat +5 +5 +0 +0$' out
+check 0 "which no sample may be" evaluate data.test=more.h5
+holds 'all of them' grep -qF 'top-1       100.00 %' out
+check 65 "sample 10 is of the class 'ant' (label 0), which the model does not have" evaluate data.test=ants.h5
+check 65 "'wolf' (class 1) is not there, and 'dog' (class 1 there) is not here" evaluate data.test=wolf.h5
+check 65 "'wolf' (class 1) is not there" train run.name=b data.test=wolf.h5
+holds 'on two ranks as on one' sh -c 'timeout 100 "$0" eval -n 2 a.yaml run.name=a data.test=turned.h5 2>/dev/null | grep -qF "87.50 %"' "$WEFT"
+check 0 '4 classes: cat, dog, eel, fox' "$WEFT" ckpt info runs/a/checkpoints/best.h5
+check 0 'classes' h5dump -a classes runs/a/checkpoints/best.h5
+
+# Lists of files: the first one's order, and the order of the run for the test set.
+check 0 'top-1 100.00 %' train run.name=list 'data.train=[turned.h5,train.h5]' data.test=more.h5 train.epochs=90
+check 0 '4 classes: fox, eel, dog, cat' "$WEFT" ckpt info runs/list/checkpoints/best.h5
+check 65 "wolf.h5: its classes are not those of train.h5" train run.name=c 'data.train=[train.h5,wolf.h5]'
+
+# A checkpoint's order counts, whatever the data are by now: of evaluations, and of runs that go on from it.
+check 0 'top-1       90.00 %' evaluate data.train=turned.h5
+check 65 "its classes are not those of runs/a/checkpoints" evaluate data.train=wolf.h5
+last=$(ls runs/a/checkpoints/step-*.h5)
+check 0 "turned.h5: labels go by the names of classes, which are in another order than those of $last" \
+    train run.name=from checkpoint.resume="$last" data.train=turned.h5 data.test=train.h5 train.epochs=130 optim.lr=1e-9
+holds 'it goes on from what it has learnt' grep -qF 'top-1 100.00 %' both
+check 0 '4 classes: cat, dog, eel, fox' "$WEFT" ckpt info "$(ls runs/from/checkpoints/step-*.h5 | tail -1)"
+check 65 "its classes are not those of $last" train run.name=none checkpoint.resume="$last" data.train=wolf.h5 data.test=wolf.h5
+
+# The same path: the same samples by another numbering are the same data; other names are other data.
+cp train.h5 kept.h5
+idx train.h5 dog,cat,fox,eel 20:1:24 90:0:24 160:3:24 230:2:24
+check 0 'this run is complete' train run.name=a
+holds 'the result, too' grep -qF 'top-1 90.00 %' both
+idx train.h5 dog,cat,fox,eel 20:0:24 90:1:24 160:2:24 230:3:24
+check 65 'holds other data than this run was trained on' train run.name=a
+cp kept.h5 train.h5
+
+# Beginning with parameters: the same classes in another order, others of the same number, another number.
+check 0 'top-1 100.00 %' train run.name=begun model.init_from="$last" data.train=turned.h5 data.test=train.h5 train.epochs=1 optim.lr=1e-9
+check 0 "class 1 is 'dog' in $last and 'wolf' in wolf.h5" train run.name=wolf model.init_from="$last" data.train=wolf.h5 data.test=wolf.h5 train.epochs=1
+holds 'the data'"'"'s names' sh -c '"$0" ckpt info runs/wolf/checkpoints/best.h5 | grep -q "cat, wolf, eel, fox"' "$WEFT"
+check 0 'begins anew' train run.name=less model.init_from="$last" data.train=test.h5 data.test=test.h5 train.epochs=1
+holds 'no names are compared' sh -c '! grep -qE "go by the names|class 1 is" both'
+
+# Two sets, before anything is trained.
+check 0 "it has 3 of the 4 classes of train.h5, not 'dog'" "$WEFT" data check train.h5 test.h5
+holds 'they go together' grep -qF 'train.h5 and test.h5 go together' out
+check 65 "sample 10 is of the class 'ant'" "$WEFT" data check train.h5 ants.h5
+check 65 "'wolf' (class 1) is not there" "$WEFT" data check train.h5 wolf.h5
+
+# Labels that count from 1: a warning with the cure, which has the right number of classes.
+idx letters.h5 '' 20:1:24 90:2:24 160:3:24
+odd="letters.h5: labels are 1 to 3, so 1 of 4 classes have no sample: where labels count from 1, set data.label_base: 1"
+check 0 "$odd" "$WEFT" data check letters.h5
+check 0 "$odd" train run.name=letters data.train=letters.h5 data.test=letters.h5 train.steps=1 train.epochs=0
+check 0 'top-1 100.00 %' train run.name=base data.train=letters.h5 data.test=letters.h5 data.label_base=1
+check 0 '3 classes: 1, 2, 3' "$WEFT" ckpt info runs/base/checkpoints/best.h5
+idx void.h5 '' 20:0:24 90:1:24 160:255:24
+check 0 'void.h5: labels are 0 to 1, and 255, so 253 of 256 classes have no sample' "$WEFT" data check void.h5
+check 0 '24 samples with the label 255 are left out' "$WEFT" data import hdf5 void.h5 -o kept.h5 --drop-label 255 --force
+check 0 'kept.h5: good, 48 samples' "$WEFT" data check kept.h5
+
+# A folder, and files of other programs, point to what imports them.
+mkdir -p photos/cat
+check 66 'weft data import folder photos -o FILE.h5' "$WEFT" data info photos
+for f in a.csv:csv a.txt:text a.npz:h5py t10k-labels-idx1-ubyte.gz:idx; do
+    echo some words >"${f%%:*}"
+    check 65 "${f##*:}" "$WEFT" data info "${f%%:*}"
+done
+finish
