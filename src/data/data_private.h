@@ -167,7 +167,8 @@ Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y);
 Status token_fail(const DataSet *set, int64_t position, int64_t token);
 /* Reads all tokens: each must be in the vocabulary. */
 Status tokens_check(const DataSet *set);
-/* Reads all labels, or tokens: each must be of a class (in the vocabulary). use: which there are. */
+/* Reads all labels, or tokens: each must be of a class, or in the vocabulary. *use says which there
+ * are. */
 Status integers_scan(const DataSet *set, LabelUse *use);
 /* ERR_DATA: this sample's label is not among the set's classes. */
 Status label_fail(const DataSet *set, int64_t sample, int64_t label);

@@ -1,6 +1,7 @@
 /* Several files as one set: data.train: [a.h5, b.h5]. Samples are numbered through, in the order of
  * the list. All but how many there are, how they are stored and the order of their classes must be
- * alike; mean and deviation are the first file's. Tokens are refused: a sample would have to end where a file does. */
+ * alike; mean and deviation are the first file's. Tokens are refused: a sample would have to end
+ * where a file does. */
 #include "data_private.h"
 
 #include <string.h>

@@ -112,6 +112,8 @@ bool data_is_hdf5(const char *path)
 static const char *import_for(const char *path)
 {
     static const char by_python[] = "write its arrays with h5py, as docs/formats.md shows";
+    static const char parameters[] = "a model's parameters are for `weft ckpt import`, arrays for "
+                                     "h5py, as docs/formats.md shows";
     static const char unpack[] = "unpack it, and use `weft data import folder`";
     static const struct {
         const char *ends, *cure;
@@ -131,8 +133,9 @@ static const char *import_for(const char *path)
         {".tgz", unpack},
         {".npy", by_python},
         {".npz", by_python},
-        {".pt", by_python},
-        {".pth", by_python},
+        {".pt", parameters},
+        {".pth", parameters},
+        {".safetensors", parameters},
         {".pkl", by_python},
         {".mat", by_python},
         {".parquet", by_python},

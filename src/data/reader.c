@@ -313,7 +313,7 @@ static Status y_read(const Reader *r, int64_t sample, int32_t *label, float *tar
     if (st != OK || !label) return st;
     int64_t class = label_class(&r->set, v);
     if (class < 0 || class >= r->set.classes) return label_fail(&r->set, sample, v);
-    *label = (int32_t)class;
+    *label = (int32_t) class;
     return OK;
 }
 

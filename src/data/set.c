@@ -248,11 +248,12 @@ static Status stats_find(Opening *o)
     for (int i = 0; good && i < means; ++i)
         good = isfinite(set->mean[i]) && isfinite(set->std[i]) && set->std[i] > 0;
     if (!good && own && !data_kind(set)->augments)
-        return config_fail_key(c, c->data.mean.count ? "data.mean" : "data.std",
-                               "%s is a table of %lld columns, not a set of pictures, and data.mean "
-                               "has %d values: name pictures, or give a table one value for all "
-                               "columns or one for each (at most %d)",
-                               set->path, (long long)set->channels, means, DATA_CHANNELS);
+        return config_fail_key(
+            c, c->data.mean.count ? "data.mean" : "data.std",
+            "%s is a table of %lld columns, not a set of pictures, and data.mean "
+            "has %d values: name pictures, or give a table one value for all "
+            "columns or one for each (at most %d)",
+            set->path, (long long)set->channels, means, DATA_CHANNELS);
     if (!good && own)
         return config_fail_key(c, c->data.mean.count ? "data.mean" : "data.std",
                                "data.mean and data.std need one value each, or one for each of the "

@@ -172,7 +172,8 @@ Status classes_check_labels(Trainer *t)
 
 /* ---- what is loaded ---- */
 
-/* Names were compared when the data sets were opened, if this is the file that was expected then. */
+/* Names were compared when the data sets were opened, if this is the file that was expected
+ * then. */
 static Status check_names(const Trainer *t, const CheckpointMeta *meta, const char *path)
 {
     ClassNames now, then;
@@ -207,11 +208,12 @@ static Status check_scale(const Trainer *t, const CheckpointMeta *meta, const ch
     float then = scale_then(meta);
     if (data_kind(set)->next_token || t->config->data.scale != 0) return OK;
     if (then == 0 || then == set->scale) return OK;
-    return fail(ERR_DATA,
-                "%s: its samples are multiplied by %.6g, as their type is %s, but %s was trained "
-                "on samples that were multiplied by %.6g: name data of the type that it was trained "
-                "on, or set data.scale to the factor that these samples need",
-                set->path, (double)set->scale, element_name(set->x.type), path, (double)then);
+    return fail(
+        ERR_DATA,
+        "%s: its samples are multiplied by %.6g, as their type is %s, but %s was trained "
+        "on samples that were multiplied by %.6g: name data of the type that it was trained "
+        "on, or set data.scale to the factor that these samples need",
+        set->path, (double)set->scale, element_name(set->x.type), path, (double)then);
 }
 
 Status classes_check_loaded(const Trainer *t, const CheckpointMeta *meta, const char *path)

@@ -43,7 +43,6 @@ Status train_take_set(DataSet *set, const DataSet *train)
     return OK;
 }
 
-
 Status train_take_test_set(DataSet *test, DataSet *train)
 {
     TRY(train_take_set(test, train));

@@ -35,6 +35,26 @@ check 0 "c.h5: good, 5 samples" "$WEFT" data check c.h5
 check 0 "x_bytes" "$WEFT" data info c.h5
 holds "what was kept is gone" test ! -e c.h5.part -a ! -e c.h5.part.journal
 
+# Classes in the order of a list or of another data set: one without pictures stays one, a folder that is none is an error.
+mkdir -p less/dog less/empty
+cp "$pictures"/plain.jpg less/dog
+printf 'eel\r\ndog\n\ncat\nempty\n' >names.txt
+check 0 "1 pictures of 4 classes" "$WEFT" data import folder less -o less.h5 --classes names.txt
+check 0 '"class_names": ["eel", "dog", "cat", "empty"], "class_counts": [0, 1, 0, 0]' "$WEFT" data info --json less.h5
+check 0 "5 pictures of 2 classes" "$WEFT" data import folder photos -o d.h5 --classes a.h5 --broken skip
+check 0 '"class_names": ["cat", "dog"], "class_counts": [3, 2]' "$WEFT" data info --json d.h5
+check 0 "5 pictures of 4 classes" timeout 100 "$WEFT" data import folder -n 2 photos -o e.h5 --classes less.h5 --broken skip
+check 0 '"class_counts": [0, 2, 3, 0]' "$WEFT" data info --json e.h5
+check 65 "class 'empty' is not among the 2 classes of a.h5" "$WEFT" data import folder less -o f.h5 --classes a.h5
+printf 'cat/plain.jpg,dog\ndog/cmyk.jpg,yak\n' >list.csv
+check 65 "class 'yak' is not among the 4 classes of names.txt" "$WEFT" data import folder photos -o f.h5 --list list.csv --classes names.txt
+printf 'cat/plain.jpg,2\ndog/cmyk.jpg,1\n' >list.csv
+check 0 "2 pictures of 4 classes" "$WEFT" data import folder photos -o f.h5 --list list.csv --classes names.txt
+check 0 '"class_counts": [0, 1, 1, 0]' "$WEFT" data info --json f.h5
+printf 'dog\ncat\ndog\n' >twice.txt
+check 65 "classes 0 and 2 are both named 'dog'" "$WEFT" data import folder less -o g.h5 --classes twice.txt
+check 66 "nowhere.txt" "$WEFT" data import folder less -o g.h5 --classes nowhere.txt
+
 # 2,600 pictures in eleven blocks: on one rank, on three with two threads each, and stopped in the middle.
 for i in $(seq 1 2600); do
     case $((i % 4)) in 0) p=plain.jpg;; 1) p=interlaced.png;; 2) p=exif$((i % 8 + 1)).jpg;; 3) p=alpha.webp;; esac

@@ -123,8 +123,8 @@ static void names_that_do_not_fit(void)
     CU_ASSERT_PTR_NULL(line);
     CU_ASSERT_TRUE(labels_read(&set, 3, (int32_t[]){0, 1, 2}));
     /* but digits without the first one are names */
-    static const char *const digits[] = {"0", "1", "2", "3", NULL},
-                             *const no_zero[] = {"1", "2", "3", NULL};
+    static const char *const digits[] = {"0", "1", "2", "3", NULL}, *const no_zero[] = {"1", "2",
+                                                                                        "3", NULL};
     const char *all = set_of("digits.h5", 4, (int32_t[]){0, 1, 2, 3}, digits);
     CHECK_OK(use(&set, set_of("one.h5", 3, (int32_t[]){0, 1, 2}, no_zero), all, &line));
     CU_ASSERT_TRUE(labels_read(&set, 3, (int32_t[]){1, 2, 3}));
@@ -136,8 +136,8 @@ static void files_of_a_list(void)
     static DataSet set;
     char *line, one[DATA_FINGERPRINT], two[DATA_FINGERPRINT];
     ClassNames names;
-    const char *a = set_of("a.h5", 3, (int32_t[]){0, 1, 2},
-                           (const char *const[]){"fox", "cat", "eel", NULL});
+    const char *a =
+        set_of("a.h5", 3, (int32_t[]){0, 1, 2}, (const char *const[]){"fox", "cat", "eel", NULL});
     const char *b = set_of("b.h5", 4, (int32_t[]){0, 1, 2, 3}, animals);
     const char *c = set_of("c.h5", 2, (int32_t[]){0, 1}, (const char *const[]){"eel", "dog", NULL});
     char *list = mem_format("%s\n%s\n%s", a, b, c);

@@ -49,8 +49,10 @@ static void hdf5(void)
     CU_ASSERT(to.has_stats && to.mean[0] == 0.25f && to.std[0] == 0.5f);
     same_values(&from, &to);
     CHECK_FAILS(data_import_hdf5(path, "/x", "/y", out, false, NULL), ERR_USAGE, "already there");
-    CHECK_FAILS(data_import_hdf5(path, "/no", "/y", out, true, NULL), ERR_DATA, "holds no data set /no");
-    CHECK_FAILS(data_import_hdf5(in_scratch("nix"), "/x", "/y", out, true, NULL), ERR_NOINPUT, "nix");
+    CHECK_FAILS(data_import_hdf5(path, "/no", "/y", out, true, NULL), ERR_DATA,
+                "holds no data set /no");
+    CHECK_FAILS(data_import_hdf5(in_scratch("nix"), "/x", "/y", out, true, NULL), ERR_NOINPUT,
+                "nix");
     CHECK_OK(data_set_check(&to, 0));
     /* a data set of weft's own stays one; values of foreign byte order become native */
     const char *own = in_scratch("own.h5");
@@ -101,7 +103,8 @@ static void hdf5_bad(void)
     H5Pclose(create);
     h5_put(file, (H5Array){"y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, {8}, {0}, 0, y});
     H5Fclose(file);
-    CHECK_FAILS(data_import_hdf5(path, "/x", "/y", out, false, NULL), ERR_DATA, "torn.h5: sample 0");
+    CHECK_FAILS(data_import_hdf5(path, "/x", "/y", out, false, NULL), ERR_DATA,
+                "torn.h5: sample 0");
     CU_ASSERT_FALSE(exists(out));
     CU_ASSERT_FALSE(exists(part));
 }

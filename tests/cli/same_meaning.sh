@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Numbers of two files that do not mean the same, though their shapes fit: types that imply other scales, channels that come last,
+# a table in the place of pictures. What is accepted gives the same figures as the file whose meaning is certain.
+# usage: same_meaning.sh     (WEFT=build/weft; needs h5import)
+. "$(dirname "$0")/common.bash"
+command -v h5import >/dev/null || { echo "  skipped: all of this: there is no h5import"; exit 0; }
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
+# values COUNT BYTES : the bytes (as printf has them), so many times.
+values() { for _ in $(seq "$1"); do printf "$2"; done; }
+# whole OUT TYPE SIZE DIMS : x.bin and labels as a file that is not weft's.
+whole() { rm -f "$1"; h5import x.bin -dims "$4" -path x -type "$2" -size "$3" y.bin -dims 16 -path y -type UIN -size 8 -o "$1"; }
+for _ in 1 2 3 4; do printf '\0\1\2\3'; done >y.bin
+# sixteen pictures of 20, 90, 160 and 230, as three types
+for _ in 1 2 3 4; do values 64 '\24'; values 64 '\132'; values 64 '\240'; values 64 '\346'; done >x.bin
+whole u8.h5 UIN 8 16,1,8,8
+for _ in 1 2 3 4; do values 64 '\24\0'; values 64 '\132\0'; values 64 '\240\0'; values 64 '\346\0'; done >x.bin
+whole i16.h5 IN 16 16,1,8,8
+for _ in 1 2 3 4; do values 64 '\0\0\240\101'; values 64 '\0\0\264\102'; values 64 '\0\0\40\103'; values 64 '\0\0\146\103'; done >x.bin
+whole f32.h5 FP 32 16,1,8,8
+whole rows_f32.h5 FP 32 16,64
+cat >a.yaml <<'YAML'
+model: {name: mlp, hidden: [8]}
+data: {train: u8.h5, test: u8.h5}
+train: {epochs: 4, batch: 8, micro_batch: 8, threads: 1, log_every: 1000, eval_every: 0}
+optim: {lr: 0.01}
+YAML
+train() { timeout 100 "$WEFT" train a.yaml "$@"; }
+evaluate() { timeout 100 "$WEFT" eval a.yaml run.name=a "$@"; }
+check 0 'evaluation after step 8' train run.name=a
+check 0 'top-1' evaluate
+loss=$(grep '^loss' out)
+unlike="f32.h5: its samples are float32 and multiplied by 1, but those of u8.h5 are uint8 and multiplied by 0.00392157"
+check 65 "$unlike" train run.name=b data.test=f32.h5
+check 65 "$unlike" evaluate data.test=f32.h5
+check 65 "set data.scale to one factor for both" "$WEFT" data check u8.h5 f32.h5
+check 65 "of float32, those of u8.h5" train run.name=b 'data.train=[u8.h5,f32.h5]'
+check 0 "$loss" evaluate data.test=f32.h5 data.scale=0.00392156862745098
+check 0 "$loss" evaluate data.train=f32.h5 data.test=f32.h5 data.scale=0.00392156862745098
+then='was trained on samples that were multiplied by 0.00392157'
+check 65 "$then" evaluate data.train=f32.h5 data.test=f32.h5
+check 65 "$then" train run.name=b data.train=f32.h5 data.test=f32.h5 "checkpoint.resume=$(at a 8)"
+check 0 '' "$WEFT" data check f32.h5 i16.h5
+check 0 'evaluation' train run.name=c data.train=f32.h5 data.test=i16.h5
+# tables, too; and rows to predict
+for _ in 1 2 3 4; do values 64 '\24'; values 64 '\132'; values 64 '\240'; values 64 '\346'; done >x.bin
+whole rows_u8.h5 UIN 8 16,64
+check 0 '' train run.name=rows data.train=rows_u8.h5 data.test=rows_u8.h5
+check 65 'rows_f32.h5: its samples are float32' "$WEFT" predict a.yaml run.name=rows data.train=rows_u8.h5 rows_f32.h5
+check 65 "$then" "$WEFT" predict a.yaml run.name=rows data.train=rows_f32.h5 rows_f32.h5
+check 0 'rows_u8.h5' "$WEFT" predict a.yaml run.name=rows data.train=rows_u8.h5 rows_u8.h5 --json
+check 65 'rows_u8.h5: holds samples of kind table, but u8.h5 of kind image' train run.name=b data.test=rows_u8.h5
+check 78 'rows_u8.h5 is a table of 64 columns, not a set of pictures, and data.mean has 3 values' \
+    train run.name=b data.test=rows_u8.h5 'data.mean=[0.4,0.5,0.6]' 'data.std=[1,1,1]' data.train=rows_u8.h5
+
+# Channels that come last: nobody guesses. 16 pictures of 8 x 8 x 3.
+for _ in 1 2 3; do cat x.bin; done >y3 && mv y3 x.bin
+whole last.h5 UIN 8 16,8,8,3
+guess='/x has the shape 16x8x8x3, which may be 8 channels of 8x3 pixels or 8x8 pixels of 3 channels: set data.layout'
+check 65 "$guess" "$WEFT" data info last.h5
+check 65 "$guess" "$WEFT" data check last.h5
+check 65 "$guess" train run.name=b data.train=last.h5 data.test=last.h5
+check 65 "$guess" evaluate data.test=last.h5
+check 0 '8 channels, 8 x 3 pixels, NCHW' "$WEFT" data info last.h5 data.layout=nchw
+check 0 '3 channels, 8 x 8 pixels, NHWC' "$WEFT" data info last.h5 data.layout=nhwc
+check 0 'evaluation' train run.name=d data.train=last.h5 data.test=last.h5 data.layout=nhwc
+whole first.h5 UIN 8 16,3,8,8
+check 0 '3 channels, 8 x 8 pixels, NCHW' "$WEFT" data info first.h5
+whole four.h5 UIN 8 16,4,16,3
+check 0 '4 channels, 16 x 3 pixels, NCHW' "$WEFT" data info four.h5
+check 0 '' "$WEFT" plan a.yaml --input 32x8x3 model.classes=4
+finish
