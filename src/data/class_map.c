@@ -165,6 +165,14 @@ static char *fit_line(const Fit *fit, const char *path, const ClassNames *own, c
 
 /* ---- maps ---- */
 
+static Status too_many(const DataSet *set)
+{
+    return fail(ERR_DATA,
+                "%s: labels of more than %d classes cannot be brought into another order; make the "
+                "files with one order of classes (`weft data import folder --classes`)",
+                set->path, DATA_LABELS);
+}
+
 static Status map_put(DataSet *set, LabelMap *map, const uint16_t *class, int64_t count)
 {
     int used = 0;
@@ -176,11 +184,7 @@ static Status map_put(DataSet *set, LabelMap *map, const uint16_t *class, int64_
         }
         if (m->first + m->count > used) used = m->first + m->count;
     }
-    if (count > DATA_LABELS - used)
-        return fail(ERR_DATA,
-                    "%s: labels of more than %d classes cannot be brought into another order; make "
-                    "the files with one order of classes (`weft data import folder --classes`)",
-                    set->path, DATA_LABELS);
+    if (count > DATA_LABELS - used) return too_many(set);
     *map = (LabelMap){used, (int)count};
     memcpy(set->class_of + used, class, (size_t)count * sizeof *class);
     return OK;
@@ -232,7 +236,8 @@ Status data_set_use_classes(DataSet *set, const ClassNames *own, const ClassName
         mem_free(&fit.to);
         return st;
     }
-    if (!fit.in_place) st = maps_follow(set, &fit, own->count);
+    if (!fit.in_place)
+        st = classes->count < DATA_NO_CLASS ? maps_follow(set, &fit, own->count) : too_many(set);
     if (st == OK && (!fit.in_place || fit.missings > 0)) {
         *line = fit_line(&fit, set->path, own, whose, classes);
         int64_t least = set->classes > own->count ? set->classes : 0;
@@ -304,7 +309,9 @@ Status files_join_classes(DataSet *set, ClassNames *all, DataSet *other, bool *j
     } else {
         bool equal = fit.in_place && fit.missings == 0;
         names_add(all, &own, &fit);
-        if (!in_place(&fit, own.count)) {
+        if (!in_place(&fit, own.count) && all->count >= DATA_NO_CLASS) {
+            st = too_many(other);
+        } else if (!in_place(&fit, own.count)) {
             uint16_t *class = map_follow(set, (LabelMap){0, 0}, &fit, own.count);
             st = map_put(set, &other->map, class, own.count);
             mem_free(&class);

@@ -114,6 +114,8 @@ static const char *import_for(const char *path)
     static const char by_python[] = "write its arrays with h5py, as docs/formats.md shows";
     static const char parameters[] = "a model's parameters are for `weft ckpt import`, arrays for "
                                      "h5py, as docs/formats.md shows";
+    static const char pictures[] =
+        "`weft data import folder DIR` makes one of pictures in DIR, where each folder is a class";
     static const char unpack[] = "unpack it, and use `weft data import folder`";
     static const struct {
         const char *ends, *cure;
@@ -124,10 +126,10 @@ static const char *import_for(const char *path)
         {".idx", "use `weft data import idx`"},
         {".txt", "use `weft data import text`"},
         {".bin", "use `weft data import cifar` or `weft data import tokens`"},
-        {".jpg", "use `weft data import folder` on the folder of its class's folder"},
-        {".jpeg", "use `weft data import folder` on the folder of its class's folder"},
-        {".png", "use `weft data import folder` on the folder of its class's folder"},
-        {".webp", "use `weft data import folder` on the folder of its class's folder"},
+        {".jpg", pictures},
+        {".jpeg", pictures},
+        {".png", pictures},
+        {".webp", pictures},
         {".zip", unpack},
         {".tar", unpack},
         {".tgz", unpack},

@@ -125,9 +125,11 @@ static Status count_outputs(const Config *c, const DataSet *set, const DataSet *
         return config_fail_key(c, "model.classes", "%s has %lld classes, the model only %lld",
                                set->path, (long long)own, (long long)*outputs);
     if (test->classes > *outputs)
-        return fail(ERR_DATA, "%s: has %lld classes, but %s only %lld: set model.classes to %lld",
-                    test->path, (long long)test->classes, set->path, (long long)own,
-                    (long long)test->classes);
+        return fail(ERR_DATA,
+                    "%s: has labels up to %lld, but %s only up to %lld: set model.classes to %lld, "
+                    "or, where its labels do not count from the same number, make both alike",
+                    test->path, (long long)(test->label_base + test->classes - 1), set->path,
+                    (long long)(set->label_base + own - 1), (long long)test->classes);
     return OK;
 }
 
