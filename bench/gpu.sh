@@ -159,7 +159,7 @@ machine() {
     if [ -n "$rehearse" ]; then echo "REHEARSAL: tiny models, weft on the emulated GPU, PyTorch on the CPU. No figure here means anything."
     else
         nvidia-smi --query-gpu=name,driver_version,memory.total,power.limit,clocks.max.sm --format=csv,noheader
-        echo "\`$check\`: ${failed:-}$(grep -E 'passed, .* failed|skipped' "$keep/check" | tail -n 1)"
+        echo "\`$check\`: ${failed:-}$(grep -E 'passed, .* failed|skipped' "$keep/check" | paste -sd ';')"
     fi
     echo
     "$weft" --version | sed 's/^/    /'

@@ -12,7 +12,7 @@
 #                    or .lease/before.tgz, an archive of before (make lease LEASE=.lease/before.tgz, elsewhere)
 #      WORKLOAD=gpt2|resnet50|lenet
 #
-#   OUT=out           everything is written there, at most 8 files of 16 MiB at most
+#   OUT=FOLDER        everything is written there, at most 8 files of 16 MiB at most; an empty folder (default: a new one in out/)
 #   STAGE_S=540       seconds of the whole stage, unpacking included; what does not fit is left out, and said
 #   LIMIT=SECONDS     an upper bound on each command's own time limit
 #   REHEARSE=1        on the emulated GPU (make build/emulated/weft build/tests/cuda/test_cuda_emulated
@@ -21,20 +21,22 @@
 set -u
 cd "$(dirname "$0")/.." || exit 70
 here=$PWD
-rehearse=${REHEARSE:-} OUT=${OUT:-out} stage_s=${STAGE_S:-540} limit=${LIMIT:-100000} workload=${WORKLOAD:-gpt2}
+rehearse=${REHEARSE:-} stage_s=${STAGE_S:-540} limit=${LIMIT:-100000} workload=${WORKLOAD:-gpt2}
 file_bytes=${FILE_BYTES:-16000000} last_stage=6
-mkdir -p "$OUT" && OUT=$(cd "$OUT" && pwd) || exit 74
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 
 stop() { echo "bench/lease.sh: $2" >&2; exit "$1"; }
 ran() { awk -F'|' '$5 ~ /^ *[0-9]+ *$/ { print $5 + 0 }' bench/results/leases.md 2>/dev/null; } # the stages that have a row
-first_left() { # STAGE...: the first one of them that did not run; the last one comes again and again
+first_left() { # STAGE...: the first stage without a row, when these have one; the last stage comes again and again
     local s
     for ((s = 1; s < last_stage; s++)); do ran | cat - <(printf '%s\n' "$@") | grep -qx "$s" || break; done
     echo "$s"
 }
 stage=${1:-$(first_left)}
 case $stage in [1-6]) ;; *) sed -n '2,/^set -u/s/^# \{0,1\}//p' "$0" | sed '$d' >&2; exit 64;; esac
+OUT=${OUT:-out/stage$stage-$(date +%m%d-%H%M%S)}
+mkdir -p "$OUT" && OUT=$(cd "$OUT" && pwd) || exit 74
+[ -z "$(ls -A "$OUT")" ] || stop 64 "OUT=$OUT is not empty: name another folder, as what lies there would be packed"
 log=$OUT/stage$stage.log
 work=$(mktemp -d)
 : >"$log"
@@ -127,6 +129,7 @@ summary() {
     say "$what"
     say "The row for bench/results/leases.md:"
     say "| $(date +%F) | $card | ${driver# } | $stage | $what |"
+    say "What came back is in $OUT."
     say "Next: $(if [ $passed -lt ${#names[@]} ]; then echo "mend what failed; then "; fi)bench/lease.sh $(first_left "$stage")"
     [ "$passed" = "${#names[@]}" ] && [ "$passed" -gt 0 ]
 }
@@ -205,11 +208,12 @@ stage_1() {
     run "all tests, large models" 150 "$test_cuda" ${other:-full} $((RANDOM + 1))
 }
 stage_2() {
-    local parts="losses slices sums squares updates layouts" all=operations
-    [ -z "$rehearse" ] || parts=squares all=squares
-    run "what a user does" 220 env WEFT="$weft" tests/cuda/card.sh
+    local parts="losses slices sums squares updates layouts" all=operations seconds=220
+    [ -z "$rehearse" ] || parts=squares all=squares seconds=480
+    run "what a user does" $seconds env WEFT="$weft" tests/cuda/card.sh
     sanitize memcheck 150 $all
     for part in $parts; do sanitize racecheck 40 $part; done
+    sanitize racecheck 150 $all
 }
 stage_3() {
     beside_pytorch 390 lenet gpt2
@@ -229,7 +233,7 @@ stage_5() {
     run "ranks that share the GPU" $((until + 70)) env ONE_CARD="$weft" UNTIL_S=$until RUN_S=60 NCCL_DEBUG=WARN tests/cuda/gpus.sh
     for n in 1 2; do
         step_words lenet
-        to_file lines "lenet on $n ranks, through host memory" 30 "$weft" bench step -n $n $words train.device=cuda --json
+        to_file lines "lenet on $n ranks, through host memory" 30 "$weft" bench step -n $n ${words/--steps 5000/--steps 500} train.device=cuda --json
     done
 }
 stage_6() {
@@ -273,5 +277,6 @@ else
 fi
 trap finish EXIT
 [ -n "$rehearse" ] || run "the machine" 20 nvidia-smi
+say "the program: $(cat "$work/after/bundle/COMMIT" 2>/dev/null || echo 'of this working tree')"
 run "weft and its libraries" 30 "$weft" --version
 "stage_$stage"

@@ -64,6 +64,8 @@ check 0 'done after' "$WEFT" train job.yaml
 check 0 'done after' "$WEFT" train gpt.yaml
 same 2 job.yaml dp2
 holds 'sums by NCCL' grep -q 'allreduce: nccl' words
+WEFT_TEST_SHARED_GPU= EMULATE_GPUS=1 same 2 job.yaml dp2-host
+holds 'sums through host memory' grep -q 'allreduce: host memory' words
 same 2 job.yaml pp2-gpipe grid.pp=2 grid.pipeline_schedule=gpipe
 same 4 job.yaml dp2pp2-interleaved grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=3
 # layers that ranks divide, also where what they have is not equal: one rank's losses, and on all grids the bits of two such ranks

@@ -60,7 +60,7 @@ rows() { # STAGE... : bench/results/leases.md has a row of each
 }
 lease() { rm -rf "$FAKES"/{calls,hung} back; OUT=$dir/back "$dir/tree/bench/lease.sh" "$@"; }
 called() { grep -qF -- "$1" "$FAKES/calls"; }
-told() { grep -qE -- "$1" back/stage*.log; }
+logged() { grep -qE -- "$1" back/stage*.log; }
 
 # ---- what it needs ----
 rows
@@ -70,6 +70,8 @@ check 66 'no .lease/weft.tgz: make lease builds it' lease
 tar -czf tree/.lease/weft.tgz bundle
 check 64 'usage: bench/lease.sh [STAGE]' lease 7
 check 64 'stage 6 compares two builds or settings' lease 6
+mkdir mine && : >mine/file
+check 64 'is not empty: name another folder' env OUT="$dir/mine" tree/bench/lease.sh 1
 
 # ---- which stage, and what is said ----
 check 0 '9 of 9 passed' lease
@@ -78,17 +80,17 @@ holds 'the operations' called 'test_cuda operations '
 holds 'the large models' called 'test_cuda full '
 holds 'two seeds' test "$(grep -c '^test_cuda operations' fakes/calls)" = 2
 holds 'three rates' test "$(grep -c tokens_per_s back/lines)" = 3
-holds 'a row to add' told "^[|] $(date +%F) [|] Pretended H100 [|] 580.1 [|] 1 [|] 9 of 9 passed [|]$"
-holds 'what comes next' told '^Next: bench/lease.sh 2$'
+holds 'a row to add' logged "^[|] $(date +%F) [|] Pretended H100 [|] 580.1 [|] 1 [|] 9 of 9 passed [|]$"
+holds 'what comes next' logged '^Next: bench/lease.sh 2$'
 rows 1
-check 0 '10 of 10 passed' lease
-holds 'then stage 2' told '^Next: bench/lease.sh 3$'
+check 0 '11 of 11 passed' lease
+holds 'then stage 2' logged '^Next: bench/lease.sh 3$'
 holds 'memcheck' called 'sanitizer --tool memcheck'
 holds 'racecheck' called 'sanitizer --tool racecheck'
 holds 'what a user does' called "card $(sed -n 's/.*env WEFT=\([^ ]*\) tests.*/\1/p' back/stage2.log)"
 rows 1 2 4
 check 0 'passed' lease
-holds 'stage 3 by its row that is missing' told '^Next: bench/lease.sh 5$'
+holds 'stage 3 by its row that is missing' logged '^Next: bench/lease.sh 5$'
 holds 'lenet and gpt2' called 'gpu lenet gpt2'
 holds 'kernels' grep -q 'kernel,ms' back/kernels.csv
 rows 1 2 3 4
@@ -98,7 +100,7 @@ holds 'ranks through host memory' called 'bench step -n 2 '
 rows 1 2 3 4 5
 AFTER='RATE=200 train.threads=3' check 0 'after / before 2.0000' lease
 holds 'one call with the key' test "$(grep -c 'train.threads=3' fakes/calls)" = 1
-holds 'the next one is a cure, too' told '^Next: bench/lease.sh 6$'
+holds 'the next one is a cure, too' logged '^Next: bench/lease.sh 6$'
 rm -f tree/.lease/before.tgz
 sed -i 's/RATE:-100/RATE:-50/' bundle/bin/weft && tar -czf tree/.lease/before.tgz bundle
 check 0 'after / before 2.0000' lease 6
@@ -107,13 +109,13 @@ rm tree/.lease/before.tgz
 # ---- what goes wrong ----
 rows
 BREAK=operations check 1 '7 of 9 passed; operations, seed' lease 1
-holds 'mend it' told '^Next: mend what failed; then bench/lease.sh 2$'
+holds 'mend it' logged '^Next: mend what failed; then bench/lease.sh 2$'
 BLIND=full check 1 'all tests, large models: FAILED, exit 77' lease 1
 HANG=operations LIMIT=2 check 1 'ENDED after 2 s, its time limit' lease 1
-holds 'the others ran' told '^8 of 9 passed; operations, seed [0-9]*: ENDED after 2 s'
+holds 'the others ran' logged '^8 of 9 passed; operations, seed [0-9]*: ENDED after 2 s'
 holds 'and nothing goes on' test -z "$(grep -ls 'sleep.987[.]65' /proc/[0-9]*/cmdline)"
 NAP=2 STAGE_S=8 check 1 "left out: the stage's 8 s are over" lease 1
-holds 'what was left out is in the row' told '^[|] .* [|] 1 [|] [2-3] of 9 passed; .*left out'
+holds 'what was left out is in the row' logged '^[|] .* [|] 1 [|] [2-3] of 9 passed; .*left out'
 broken_off() {
     rm -rf back
     NAP=100 OUT=$dir/back "$dir/tree/bench/lease.sh" 1 >said 2>&1 &
