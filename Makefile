@@ -271,6 +271,9 @@ check-format:    ## is all C laid out so?
 	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' | xargs clang-format --dry-run -Werror
 	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' '*.cuh' | grep -v '^src/config/options.c$$' | xargs awk \
 	    'length > 100 { print FILENAME ":" FNR ": longer than 100 columns"; bad = 1 } END { exit bad }'
+doc-tables: $(BUILD)/weft ## the pages of docs/ that are made of the program's tables, after a row was added
+	@tools/docs/tables.sh $< docs
+.PHONY: doc-tables
 docs: $(BUILD)/weft       ## the pages, the man page and include/*.h as HTML: build/docs/html (needs doxygen)
 	@tools/docs/docs.sh $< $(BUILD)/docs
 clean:           ## remove what was built

@@ -265,6 +265,10 @@ typedef struct CheckpointImport {
  * format does not allow, a tensor that is not of floats, a value that is not finite. Not
  * collective. */
 Status checkpoint_import(CheckpointImport *import);
+/* The name of format i of other programs' files, or of family i of models in them, and what it is,
+ * in words; NULL: there are no more. */
+const char *checkpoint_format_name(int i, const char **help);
+const char *checkpoint_family_name(int i, const char **help);
 /* Parameters and running statistics of a checkpoint, verified, as F32 to a safetensors file, in the
  * names and layouts of its family. Not collective. */
 Status checkpoint_export(const char *from, const char *out, int *tensors, const char **family);

@@ -438,6 +438,9 @@ void print_wrapped(FILE *out, int column, const char *text);
 /* Out of the table of keys: the help of all keys, a man page in roff (verbs_roff is inserted under
  * COMMANDS). With the verbs: a completion script for bash. */
 void config_help(FILE *out);
+/* Tables as lines "TABLE<tab>ROW<tab>MEANING": every key ("key"), and the words of each key that
+ * takes words (the key). */
+void config_tables(FILE *out);
 void config_man(FILE *out, const char *verbs_roff);
 void config_completion(FILE *out, const Verb *const *verbs, int count);
 

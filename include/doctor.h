@@ -27,6 +27,9 @@ typedef struct DoctorOptions {
  * ended. OK also with warnings; ERR_CONFIG: a run could not work here. Collective. */
 Status doctor_run(const DoctorOptions *options);
 
+/* The name of check i, and what its threshold is, in words; NULL: there are no more. */
+const char *doctor_check_name(int i, const char **what);
+
 /* A part of the checks on files, in a process of its own: file systems may answer never. task:
  * "files:NAME", "leave:NAME", "find:NAME", "remove:NAME". Prints what it measures to stdout as it
  * goes. ERR_USAGE: no such task. */

@@ -423,3 +423,17 @@ Status checkpoint_import(CheckpointImport *import)
     safe_close(&m.set);
     return st;
 }
+
+const char *checkpoint_format_name(int i, const char **help)
+{
+    if (i >= safe_format_count) return NULL;
+    *help = safe_formats[i]->help;
+    return safe_formats[i]->name;
+}
+
+const char *checkpoint_family_name(int i, const char **help)
+{
+    if (i >= family_count) return NULL;
+    *help = families[i].help;
+    return families[i].name;
+}

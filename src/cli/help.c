@@ -1,6 +1,8 @@
 /* Help, the man page, completion, versions. */
 #include "private.h"
 
+#include "checkpoint.h"
+#include "doctor.h"
 #include "layers.h"
 #include "tensor.h"
 
@@ -105,14 +107,35 @@ static void print_layers(FILE *out)
     }
 }
 
+/* Whatever can be added to the program, a row a line: "TABLE<tab>ROW<tab>MEANING". The manual's
+ * pages are made of it, and compared with it. */
+static void print_tables(FILE *out)
+{
+    const LayerKind *kind;
+    const char *name, *help;
+    for (int i = 0; i < verb_count(); ++i)
+        fprintf(out, "verb\t%s\t%s\n", verb_at(i)->name, verb_at(i)->help);
+    for (int i = 0; (name = doctor_check_name(i, &help)); ++i)
+        fprintf(out, "check\t%s\t%s\n", name, help);
+    for (int i = 0; (name = checkpoint_format_name(i, &help)); ++i)
+        fprintf(out, "format\t%s\t%s\n", name, help);
+    for (int i = 0; (name = checkpoint_family_name(i, &help)); ++i)
+        fprintf(out, "family\t%s\t%s\n", name, help);
+    for (int i = 0; (kind = layer_kind_at(i)); ++i)
+        fprintf(out, "layer\t%s\t%s\n", kind->name, kind->help);
+    config_tables(out);
+}
+
 typedef struct HelpOptions {
-    bool man, completion, layers;
+    bool man, completion, layers, tables;
 } HelpOptions;
 
 static const Flag flags[] = {
     {"--man", FLAG_FIELD(HelpOptions, man), .help = "the manual page, in roff"},
     {"--layers", FLAG_FIELD(HelpOptions, layers),
      .help = "the kinds of layer and their attributes"},
+    {"--tables", FLAG_FIELD(HelpOptions, tables),
+     .help = "verbs, layers, keys and their words, checks and formats: a line each, with tabs"},
     {"--completion", FLAG_FIELD(HelpOptions, completion), .help = "a completion script for bash"},
 };
 
@@ -123,7 +146,8 @@ static Status run(int argc, char **argv, const void *options)
     if (o->man) print_man(stdout);
     if (o->completion) print_completion(stdout);
     if (o->layers) print_layers(stdout);
-    if (o->man || o->completion || o->layers) return OK;
+    if (o->tables) print_tables(stdout);
+    if (o->man || o->completion || o->layers || o->tables) return OK;
     help_all(stdout);
     fprintf(stdout, "\nKeys of a configuration:\n\n");
     config_help(stdout);

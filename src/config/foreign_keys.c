@@ -28,7 +28,7 @@ const ForeignWord foreign_keys[] = {
         "project|results_dir|save_path|save_folder|output_path|checkpoint_dir|"
         "ckpt_dir|tensorboard_dir|exp_dir",
         "run.dir", "a run lives in run.dir/run.name, its checkpoints too"),
-    KEY("experiment_name|exp_name|run_name|experiment|job_name|exp|exp_id", "run.name", NULL),
+    KEY("experiment_name|flag|exp_name|run_name|experiment|job_name|exp|exp_id", "run.name", NULL),
     KEY("time_limit|max_duration|max_hours|timeout|walltime|max_wall_time|"
         "exit_duration_in_mins",
         "run.max_time", NULL),
@@ -40,7 +40,7 @@ const ForeignWord foreign_keys[] = {
         "TensorBoard events and metrics.jsonl are always written; run.hook may pass them on"),
     /* ---- model ---- */
     KEY("arch|model_name|backbone|network|net|model_type|architecture|model_arch|"
-        "model_name_or_path|encoder",
+        "model_name_or_path|encoder|net_type",
         "model.name", NULL),
     KEY("num_classes|n_classes|nb_classes|num_class|nc|num_labels|output_dim", "model.classes",
         NULL),
@@ -75,7 +75,7 @@ const ForeignWord foreign_keys[] = {
     KEY("position_embedding_type|pos_emb|position_embeddings|pos_embedding|rope|"
         "rotary",
         "model.positions", NULL),
-    KEY("pretrained|finetune|fine_tune|finetuning|init_checkpoint|weights|"
+    KEY("pretrained|finetune|model_file|fine_tune|finetuning|init_checkpoint|weights|"
         "pretrained_path|load_weights|initial_checkpoint|pretrained_model|"
         "pretrained_weights|finetune_from|start_from|init_weights|"
         "pretrained_model_name_or_path|load_pretrained|checkpoint_to_load|"
@@ -118,8 +118,8 @@ const ForeignWord foreign_keys[] = {
         "data.center_crop"),
     KEY("crop_size|train_crop_size", "data.random_resized_crop", NULL),
     KEY("val_crop_size|crop_pct|test_crop_size", "data.center_crop", NULL),
-    KEY("image_mean|normalize_mean|pixel_mean|img_mean", "data.mean", NULL),
-    KEY("image_std|normalize_std|pixel_std|img_std", "data.std", NULL),
+    KEY("image_mean|rgb_mean|normalize_mean|pixel_mean|img_mean", "data.mean", NULL),
+    KEY("image_std|rgb_std|normalize_std|pixel_std|img_std", "data.std", NULL),
     KEY("normalization|normalise|standardize|do_normalize", "data.normalize", NULL),
     KEY("rescale_factor|rescale", "data.scale", NULL),
     KEY("interpolation|train_interpolation|resample", "data.filter", NULL),
@@ -238,7 +238,7 @@ const ForeignWord foreign_keys[] = {
         "lr_warmup_steps|warm_up|n_warmup_steps|warmup_updates|warmup_ratio|"
         "warmup_proportion|warmup_num_steps|lr_warmup_samples",
         "optim.warmup_steps", "or optim.warmup_epochs"),
-    KEY("lr_warmup_epochs|num_warmup_epochs|warm_epochs|warmup_epoch|"
+    KEY("num_warn_up|num_warm_up|lr_warmup_epochs|num_warmup_epochs|warm_epochs|warmup_epoch|"
         "lr_warmup_fraction",
         "optim.warmup_epochs", NULL),
     KEY("wd|l2_reg|l2_regularization|decay|weight_decay_rate|l2_penalty|"

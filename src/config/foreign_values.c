@@ -228,7 +228,7 @@ const ForeignWord foreign_values[] = {
     ATTR("out_channels|filters|num_filters|n_filters|out|num_output_channels|"
          "out_planes|planes",
          "channels", NULL),
-    ATTR("kernel_size|ksize|k|filter_size|pool_size|window", "kernel", NULL),
+    ATTR("kernel_size|ksize|k|filter_size|pool_size", "kernel", NULL),
     ATTR("strides|s|step", "stride", NULL),
     ATTR("padding|pads|zero_padding", "pad", NULL),
     ATTR("out_features|units|num_output|output_dim|size|hidden|n_out|embedding_dim|"

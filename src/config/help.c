@@ -53,6 +53,26 @@ void config_help(FILE *out)
     }
 }
 
+static void print_word_rows(FILE *out, const Option *o)
+{
+    char word[64];
+    const char *words = option_words(o);
+    for (int i = 0; i < words_count(words); ++i) {
+        const char *help = option_word(o, i).help;
+        fprintf(out, "%s\t%s\t%s\n", o->key, words_at(words, i, word), help ? help : "");
+    }
+}
+
+void config_tables(FILE *out)
+{
+    for (int i = 0; i < option_count; ++i) {
+        char *help = option_help(&options[i]);
+        fprintf(out, "key\t%s\t%s\n", options[i].key, help);
+        mem_free(&help);
+        print_word_rows(out, &options[i]);
+    }
+}
+
 /* roff's own characters, and a plain minus instead of a hyphen; between words a line may break. */
 void print_roff(FILE *out, const char *text)
 {

@@ -54,6 +54,13 @@ const Check *check_at(int i)
     return checks[i];
 }
 
+const char *doctor_check_name(int i, const char **what)
+{
+    if (i >= check_count()) return NULL;
+    *what = checks[i]->what;
+    return checks[i]->name;
+}
+
 /* ---- the deadline ---- */
 
 static const double START_LIMIT_S = 10, ALL_LIMIT_S = 30;

@@ -70,6 +70,7 @@ check 64 'between commas is empty' "$WEFT" data import idx a b -o c --classes a,
 check 0 'adam, adamw, adagrad, adagrad_row, lamb: added' "$WEFT" help
 check 0 'muon: 0.95' "$WEFT" help
 check 0 'conv2d          2-d convolution' "$WEFT" help --layers
+check 0 "$(printf 'optim.name\tmuon\t')" "$WEFT" help --tables
 check 0 '' "$WEFT" help
 holds 'help fits 100 columns' test "$(awk 'length > 100' out | wc -l)" = 0
 holds 'modules have said the words of all keys' test "$(grep -cE '^ +(WORD|list of WORD|\[WORD, \.\.\.\]|PATH);' out)" = 0

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# The pages of docs/ that are made of the program's own tables: commands.md and tables.md.
+# usage: tables.sh WEFT FOLDER      (make doc-tables writes docs/; tests/cli/doc_tables.sh compares)
+set -eu
+weft=$1 folder=$2
+rows=$(mktemp)
+trap 'rm -f "$rows"' EXIT
+"$weft" help --tables >"$rows"
+
+# rows_of TABLE FORMAT : a line of a Markdown table for each row; NAME and HELP stand for the two.
+rows_of() {
+    awk -F'\t' -v table="$1" -v form="$2" '
+        $1 == table {
+            line = form; help = $3
+            gsub(/\|/, "\\|", help); gsub(/&/, "\\\\&", help)
+            gsub(/NAME/, $2, line); gsub(/HELP/, help, line); print line
+        }' "$rows"
+}
+# section TITLE TABLE PAGE WHAT : a heading and a table; PAGE says more.
+section() {
+    printf '\n## %s\n\n' "$1"
+    [ -z "$3" ] || printf 'More: [%s](%s.md).\n\n' "$3" "$3"
+    printf '| %s | |\n|---|---|\n' "$4"
+    rows_of "$2" '| `NAME` | HELP |'
+}
+
+{
+    cat <<'TEXT'
+# Commands, checks and formats
+
+    $ weft --help            the commands; weft VERB --help says more of one
+    $ weft help              all keys of a configuration
+    $ weft help --tables     what this page and its neighbour are made of
+
+The program's own tables, as `make doc-tables` writes them. [Tables](tables.md) has layers, rules,
+curves, models and schedules.
+
+## Commands
+
+| command | |
+|---|---|
+TEXT
+    rows_of verb '| `weft NAME` | HELP |'
+    section 'Checks of weft doctor' check doctor check
+    section 'Files of tensors that weft ckpt import reads' format exchange format
+    section 'Families of names in such files' family exchange family
+} >"$folder/commands.md"
+{
+    cat <<'TEXT'
+# Layers, rules, curves, models, schedules
+
+    $ weft help --layers                     layers with their attributes
+    $ weft help --tables | grep '^layer'     what this page is made of
+
+The program's own tables, as `make doc-tables` writes them. The title of a section is the key that
+takes its rows as values. [Commands](commands.md) has verbs, checks and formats.
+TEXT
+    section '`model.layers`: kinds of layer' layer layers layer
+    section '`model.name`: models' model.name models model
+    section '`train.loss`' train.loss models loss
+    section '`optim.name`: update rules' optim.name optimizers rule
+    section '`optim.lr_schedule`: curves' optim.lr_schedule optimizers curve
+    section '`grid.pipeline_schedule`' grid.pipeline_schedule pipelines schedule
+    section '`grid.mode`: sparse tables' grid.mode servers mode
+    section '`data.augment`' data.augment augmentation change
+} >"$folder/tables.md"
