@@ -92,6 +92,7 @@ const PickleName torch_names[] = {
     OTHER("__builtin__.list"),
     OTHER("__builtin__.dict"),
     OTHER("__builtin__.bool"),
+    OTHER("__builtin__.complex"),
     OTHER("__builtin__.bytearray"),
     OTHER("builtins.set"),
     OTHER("builtins.int"),
@@ -99,6 +100,7 @@ const PickleName torch_names[] = {
     OTHER("builtins.list"),
     OTHER("builtins.dict"),
     OTHER("builtins.bool"),
+    OTHER("builtins.complex"),
     OTHER("builtins.bytearray"),
     {NULL, 0, 0},
 };
