@@ -64,6 +64,13 @@ Status observer_flush(Observer *observer);
 /* What has been flushed, to the disk; by any thread. */
 Status observer_sync(Observer *observer);
 
+/* dir/log.txt takes all that this process says from now on, and what log_copy_begin has kept,
+ * behind a line that says when the start was, and after which step it begins. At most 16 MB; then
+ * log.txt.1 is the older part. ERR_IO: it cannot be opened. One at a time; open until the next one,
+ * or log_file_close. */
+Status log_file_open(const char *dir, int64_t step);
+void log_file_close(void);
+
 typedef struct RunSummary {
     /* best: path of best.h5 or NULL */
     const char *dir, *best;

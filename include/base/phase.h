@@ -22,6 +22,10 @@ typedef enum Phase { PHASES(LIST_CONSTANT) PHASE_COUNT } Phase;
 extern const char *const phase_names[PHASE_COUNT];
 /* returns the phase before, for nesting */
 Phase phase_enter(Phase phase);
+/* Until phase_whole_end all time counts as this phase, whatever is entered meanwhile, which the
+ * trace and who watches see all the same. Returns the phase before. Not nested. */
+Phase phase_whole_begin(Phase phase);
+void phase_whole_end(Phase before);
 /* seconds so far */
 double phase_s(Phase phase);
 /* From now on `entered` is told every phase as it begins; NULL: nobody is. */

@@ -3,12 +3,26 @@
  * mix. */
 #include "base.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* a message of status.c and its prefix */
 enum { LINE_BYTES = 4608 };
+
+/* what is kept before it is known where it goes */
+enum { COPY_BYTES = 64 << 10 };
+
+static struct {
+    pthread_mutex_t lock;
+    bool keeps;
+    /* owned */
+    char *text;
+    size_t bytes;
+    void (*take)(void *user, const char *text, size_t bytes);
+    void *user;
+} copies = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool speaking = true;
 static char context[256];
@@ -33,6 +47,43 @@ bool log_redraws(FILE *stream)
     return isatty(fileno(stream)) && !(term && strcmp(term, "dumb") == 0);
 }
 
+static void copy_kept(const char *text, size_t bytes)
+{
+    if (copies.bytes + bytes > COPY_BYTES) return;
+    copies.text = mem_resize(copies.text, copies.bytes + bytes + 1);
+    memcpy(copies.text + copies.bytes, text, bytes);
+    copies.bytes += bytes;
+}
+
+void log_copy(const char *text)
+{
+    size_t bytes = strlen(text);
+    pthread_mutex_lock(&copies.lock);
+    if (copies.take)
+        copies.take(copies.user, text, bytes);
+    else if (copies.keeps)
+        copy_kept(text, bytes);
+    pthread_mutex_unlock(&copies.lock);
+}
+
+void log_copy_begin(void)
+{
+    log_copy_to(NULL, NULL);
+    copies.keeps = true;
+}
+
+void log_copy_to(void (*take)(void *user, const char *text, size_t bytes), void *user)
+{
+    pthread_mutex_lock(&copies.lock);
+    copies.keeps = false;
+    copies.take = take;
+    copies.user = user;
+    if (take && copies.bytes > 0) take(user, copies.text, copies.bytes);
+    mem_free(&copies.text);
+    copies.bytes = 0;
+    pthread_mutex_unlock(&copies.lock);
+}
+
 static void say(const char *prefix, const char *colour, const char *fmt, va_list args)
     BASE_PRINTF(3, 0);
 
@@ -46,6 +97,9 @@ static void say(const char *prefix, const char *colour, const char *fmt, va_list
     else
         fprintf(stderr, "%s%s\n", prefix, text);
     fflush(stderr);
+    char line[LINE_BYTES + 32];
+    snprintf(line, sizeof line, "%s%s\n", prefix, text);
+    log_copy(line);
 }
 
 void log_info(const char *fmt, ...)

@@ -21,6 +21,9 @@ typedef struct Span {
 static struct {
     bool running;
     Phase now;
+    /* time counts as `whole`, whatever `now` is */
+    bool is_whole;
+    Phase whole;
     double since_s;
     double total_s[PHASE_COUNT];
     /* NULL: nobody watches */
@@ -35,12 +38,18 @@ static struct {
     double to_wall_s;
 } ring;
 
+/* The phase that the present time counts as. */
+static Phase counted(void)
+{
+    return phases.is_whole ? phases.whole : phases.now;
+}
+
 Phase phase_enter(Phase phase)
 {
     double now_s = clock_s();
     Phase before = phases.now;
     if (phases.running) {
-        phases.total_s[before] += now_s - phases.since_s;
+        phases.total_s[counted()] += now_s - phases.since_s;
         if (ring.span)
             ring.span[ring.pushed++ % ring.capacity] = (Span){phases.since_s, now_s, before};
     }
@@ -52,6 +61,20 @@ Phase phase_enter(Phase phase)
     return before;
 }
 
+Phase phase_whole_begin(Phase phase)
+{
+    Phase before = phase_enter(phase);
+    phases.is_whole = true;
+    phases.whole = phase;
+    return before;
+}
+
+void phase_whole_end(Phase before)
+{
+    phase_enter(before);
+    phases.is_whole = false;
+}
+
 void phase_watch(void (*entered)(Phase phase))
 {
     phases.entered = entered;
@@ -59,7 +82,7 @@ void phase_watch(void (*entered)(Phase phase))
 
 double phase_s(Phase phase)
 {
-    double open_s = phases.running && phase == phases.now ? clock_s() - phases.since_s : 0;
+    double open_s = phases.running && phase == counted() ? clock_s() - phases.since_s : 0;
     return phases.total_s[phase] + open_s;
 }
 

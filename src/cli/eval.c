@@ -7,13 +7,20 @@
 #include <math.h>
 #include <string.h>
 
+/* Of one class: samples of it, samples that were taken for it, and those that are both; shares of
+ * either, NaN of none. */
+typedef struct ClassFigures {
+    int64_t count, predicted, hits;
+    double recall, precision;
+} ClassFigures;
+
 /* more classes: the worst confusions only */
-enum { MATRIX_CLASSES = 20, WORST_COUNT = 10 };
+enum { MATRIX_CLASSES = 20, WORST_COUNT = 10, NAME_COLUMNS = 13 };
 
 typedef struct Eval {
     /* of this rank */
     const char *checkpoint;
-    bool json;
+    bool json, per_class;
     EvalLine line;
     /* [true][predicted]; NULL for regression */
     int64_t classes, *confusion;
@@ -22,16 +29,68 @@ typedef struct Eval {
     ClassNames names;
 } Eval;
 
-static void print_matrix(const Eval *e, FILE *out)
+/* A class's name, cut or filled up to its columns. */
+static void put_name(const Eval *e, int64_t class, FILE *out)
 {
     char number[24];
-    fprintf(out, "\nconfusion: a row is the true class, a column what was predicted\n%16s", "");
-    for (int64_t c = 0; c < e->classes; ++c) fprintf(out, " %6lld", (long long)c);
+    const char *name = class_name(&e->names, class, number);
+    char *fit = mem_new(strlen(name) + 4 * NAME_COLUMNS + 1);
+    fputs(utf8_fit(name, NAME_COLUMNS, fit), out);
+    mem_free(&fit);
+}
+
+static ClassFigures figures_of(const Eval *e, int64_t class)
+{
+    ClassFigures f = {.hits = e->confusion[class * e->classes + class]};
+    for (int64_t other = 0; other < e->classes; ++other) {
+        f.count += e->confusion[class * e->classes + other];
+        f.predicted += e->confusion[other * e->classes + class];
+    }
+    f.recall = f.count > 0 ? (double)f.hits / (double)f.count : NAN;
+    f.precision = f.predicted > 0 ? (double)f.hits / (double)f.predicted : NAN;
+    return f;
+}
+
+static void put_share(double share, FILE *out)
+{
+    if (isnan(share))
+        fprintf(out, " %11s", "-");
+    else
+        fprintf(out, " %9.2f %%", 100 * share);
+}
+
+static void print_classes(const Eval *e, FILE *out)
+{
+    fprintf(out, "\n%*s %9s %11s %11s %11s\n", NAME_COLUMNS + 6, "class", "samples", "predicted",
+            "recall", "precision");
+    for (int64_t c = 0; c < e->classes; ++c) {
+        ClassFigures f = figures_of(e, c);
+        fprintf(out, "%5lld ", (long long)c);
+        put_name(e, c, out);
+        fprintf(out, " %9lld %11lld", (long long)f.count, (long long)f.predicted);
+        put_share(f.recall, out);
+        put_share(f.precision, out);
+        fputc('\n', out);
+    }
+}
+
+static void print_matrix(const Eval *e, FILE *out)
+{
+    enum { LEAST_COLUMNS = 6 };
+    int64_t largest = 0;
+    for (int64_t i = 0; i < e->classes * e->classes; ++i)
+        if (e->confusion[i] > largest) largest = e->confusion[i];
+    int columns = snprintf(NULL, 0, "%lld", (long long)largest);
+    if (columns < LEAST_COLUMNS) columns = LEAST_COLUMNS;
+    fprintf(out, "\nconfusion: a row is the true class, a column what was predicted\n%*s",
+            NAME_COLUMNS + 3, "");
+    for (int64_t c = 0; c < e->classes; ++c) fprintf(out, " %*lld", columns, (long long)c);
     fputc('\n', out);
     for (int64_t r = 0; r < e->classes; ++r) {
-        fprintf(out, "%2lld %-13.13s", (long long)r, class_name(&e->names, r, number));
+        fprintf(out, "%2lld ", (long long)r);
+        put_name(e, r, out);
         for (int64_t c = 0; c < e->classes; ++c)
-            fprintf(out, " %6lld", (long long)e->confusion[r * e->classes + c]);
+            fprintf(out, " %*lld", columns, (long long)e->confusion[r * e->classes + c]);
         fputc('\n', out);
     }
 }
@@ -91,6 +150,7 @@ static void print_text(const Eval *e, FILE *out)
     fprintf(out, "time        %.2f s, %.0f %s/s\n", e->line.seconds,
             (double)e->line.samples / fmax(e->line.seconds, 1e-9), rows_name(e->line.tokens));
     if (!e->confusion) return;
+    if (e->per_class) print_classes(e, out);
     if (e->classes <= MATRIX_CLASSES)
         print_matrix(e, out);
     else
@@ -114,6 +174,23 @@ static void put_confusion(const Eval *e, Json *json)
     json_end(json);
 }
 
+static void put_classes(const Eval *e, Json *json)
+{
+    char number[24];
+    json_array(json, "per_class");
+    for (int64_t c = 0; c < e->classes; ++c) {
+        ClassFigures f = figures_of(e, c);
+        json_object(json, NULL);
+        json_text(json, "class", class_name(&e->names, c, number));
+        json_int(json, "samples", f.count);
+        json_int(json, "predicted", f.predicted);
+        json_real(json, "recall", f.recall);
+        json_real(json, "precision", f.precision);
+        json_end(json);
+    }
+    json_end(json);
+}
+
 static void print_json(const Eval *e, FILE *out)
 {
     Json json = json_to(out, true);
@@ -127,6 +204,7 @@ static void print_json(const Eval *e, FILE *out)
     eval_put_logits(&e->line, &json);
     json_real(&json, "seconds", e->line.seconds);
     if (e->confusion) put_confusion(e, &json);
+    if (e->per_class) put_classes(e, &json);
     json_end(&json);
 }
 
@@ -136,8 +214,12 @@ static Status evaluate(Trainer *trainer, Eval *e)
     if (trainer_test_set(trainer)->samples == 0)
         return config_fail_key(config, "data.test", "no test data: set data.test to an HDF5 file");
     e->set = trainer_test_set(trainer);
+    bool labelled = loss_info(config)->best_class && !data_kind(e->set)->next_token;
+    if (e->per_class && !labelled)
+        return fail(ERR_USAGE, "--per-class: this model gives no sample a class of several; it is "
+                               "for train.loss: softmax on labels");
     TRY(train_load(trainer, e->checkpoint, true));
-    if (loss_info(config)->best_class && !data_kind(e->set)->next_token) {
+    if (labelled) {
         e->classes = trainer_graph(trainer)->classes;
         e->confusion = mem_new((size_t)(e->classes * e->classes) * sizeof *e->confusion);
     }
@@ -158,12 +240,14 @@ static Status evaluate(Trainer *trainer, Eval *e)
 typedef struct EvalOptions {
     int64_t ranks;
     const char *checkpoint;
-    bool json;
+    bool json, per_class;
 } EvalOptions;
 
 static const Flag flags[] = {
     FLAG_RANKS(EvalOptions),
     FLAG_CHECKPOINT(EvalOptions),
+    {"--per-class", FLAG_FIELD(EvalOptions, per_class),
+     .help = "samples, recall (the class's accuracy) and precision of each class, too"},
     {"--json", FLAG_FIELD(EvalOptions, json), .help = "one JSON object"},
 };
 
@@ -171,7 +255,7 @@ static Status run_job(const Job *job, const EvalOptions *o)
 {
     Trainer *trainer = NULL;
     char *path = NULL;
-    Eval e = {.json = o->json};
+    Eval e = {.json = o->json, .per_class = o->per_class};
     /* the grid that trained need not be the one that evaluates */
     job->config->grid.dp = 0;
     job_serverless(job->config);

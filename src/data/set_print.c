@@ -146,7 +146,9 @@ static void labels_text(const DataSet *set, const ClassNames *names, FILE *out)
     int64_t *count = class_counts(set);
     fprintf(out, "  %-9s %lld\n", "classes", (long long)set->classes);
     for (int64_t i = 0; i < set->classes && (count || i < names->count); ++i) {
-        fprintf(out, "    %5lld  %-20s", (long long)i, i < names->count ? names->name[i] : "");
+        const char *name = i < names->count ? names->name[i] : "";
+        int blanks = 20 - utf8_columns(name);
+        fprintf(out, "    %5lld  %s%*s", (long long)i, name, blanks > 0 ? blanks : 0, "");
         if (count) fprintf(out, " %9lld samples", (long long)count[i]);
         fputc('\n', out);
     }

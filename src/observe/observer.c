@@ -4,6 +4,7 @@
 #include "observer.h"
 
 #include <math.h>
+#include <string.h>
 
 #define FLUSH_S 1.0
 
@@ -91,6 +92,9 @@ void observer_train(Observer *observer, const TrainLine *line, bool log_now)
     if (!observer) return;
     progress_train(&observer->progress, line, log_now);
     if (!log_now) return;
+    char text[PROGRESS_CHARS + 1];
+    progress_text(line, PROGRESS_CHARS, false, text);
+    log_copy(strcat(text, "\n"));
     metrics_train(&observer->metrics, line);
     scalar(observer, "train/loss", line->step, line->loss);
     scalar(observer, "train/lr", line->step, line->lr);

@@ -179,9 +179,12 @@ void progress_eval(Progress *progress, const EvalLine *line)
 {
     char count[32], figures[EVAL_CHARS];
     progress_break(progress);
-    printf("evaluation after step %lld: loss %.4f%s", (long long)line->step,
-           text_unsigned_nan(line->loss), text_eval(line, figures));
-    printf(" (%s %s, %.1f s)\n", text_count(line->samples, count), rows_name(line->tokens),
-           line->seconds);
+    char *text =
+        mem_format("evaluation after step %lld: loss %.4f%s (%s %s, %.1f s)\n",
+                   (long long)line->step, text_unsigned_nan(line->loss), text_eval(line, figures),
+                   text_count(line->samples, count), rows_name(line->tokens), line->seconds);
+    fputs(text, stdout);
     fflush(stdout);
+    log_copy(text);
+    mem_free(&text);
 }

@@ -2,6 +2,8 @@
  * files are. */
 #include "observer.h"
 
+#include <stdlib.h>
+
 static void print_accuracy(const EvalLine *eval, FILE *out)
 {
     char count[32], figures[EVAL_CHARS];
@@ -41,7 +43,7 @@ static void print_memory(const RunSummary *s, FILE *out)
             text_bytes(s->peak_bytes, peak));
 }
 
-void observer_summary(const RunSummary *summary, FILE *out)
+static void print_all(const RunSummary *summary, FILE *out)
 {
     char rate[32], time[32];
     fprintf(out, "%s after %.1f s", summary->stopped ? "stopped early" : "done", summary->seconds);
@@ -54,10 +56,23 @@ void observer_summary(const RunSummary *summary, FILE *out)
     print_memory(summary, out);
     if (summary->last) fprintf(out, "  checkpoint   %s\n", summary->last);
     if (summary->best) fprintf(out, "  best         %s\n", summary->best);
-    fprintf(out, "  metrics      %s/metrics.jsonl\n", summary->dir);
+    fprintf(out, "  metrics      %s/metrics.jsonl, and %s/log.txt\n", summary->dir, summary->dir);
     fprintf(out, "  look         tensorboard --logdir %s\n", summary->dir);
     if (summary->stopped)
         fprintf(out, "  continue     start the same command again%s\n",
                 summary->fresh ? ", but without run.fresh" : "");
+}
+
+void observer_summary(const RunSummary *summary, FILE *out)
+{
+    char *text;
+    size_t bytes;
+    FILE *all = open_memstream(&text, &bytes);
+    if (!all) die("out of memory for the summary");
+    print_all(summary, all);
+    fclose(all);
+    fputs(text, out);
     fflush(out);
+    log_copy(text);
+    free(text);
 }

@@ -108,7 +108,7 @@ static bool ends_here(const Trainer *t, Asking *a, int64_t done, Status st, bool
 
 Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *confusion)
 {
-    Phase outer = phase_enter(PHASE_EVAL);
+    Phase outer = phase_whole_begin(PHASE_EVAL);
     double start = clock_s();
     int64_t steps = data_steps_per_epoch(set->samples, t->batch), local = steps * t->micros_local;
     EvalPart *part = mem_new((size_t)local * sizeof *part);
@@ -137,6 +137,6 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *c
     line->step = t->step;
     line->epoch = position_after(t, t->step).epoch;
     line->seconds = clock_s() - start;
-    phase_enter(outer);
+    phase_whole_end(outer);
     return st;
 }

@@ -5,6 +5,7 @@
 #include "run.h"
 
 #include "agree.h"
+#include "places.h"
 #include "position.h"
 #include "sparse.h"
 
@@ -62,6 +63,9 @@ static void describe(const Run *r)
              (long long)params, part, beside, (long long)(fixed ? fixed : t->graph->classes),
              tokens ? "different tokens" : "classes", (long long)t->train_set.samples, length,
              (long long)t->batch, (long long)t->micro_batch);
+    char *places = train_places(t);
+    if (places) log_info("%s", places);
+    mem_free(&places);
     if (t->backend->table->record_begin) log_info("CUDA graphs: %s", train_captures(t));
     log_info("%d rank%s%s x %d thread%s on %s%s, allreduce: %s; planned memory per rank: %s; %lld "
              "steps, %lld per epoch",
@@ -251,6 +255,7 @@ static Status run_all(Run *r)
     /* it is written behind the last step */
     Status st = first && r->config->run.trace ? trace_check(r->dir.trace) : OK;
     if (st == OK && first) st = observer_new(&r->observer, r->dir.path, t->step, r->last_own);
+    if (st == OK && first) st = log_file_open(r->dir.path, t->step);
     if (st == OK && first) st = run_dir_write_config(&r->dir, r->config);
     TRY(status_agree(r->world, st));
     if (r->config->run.trace) trace_start(1 << 20);
@@ -328,6 +333,7 @@ static Status finish(Run *r, Status st)
 static Status run_ranks(const Config *config, const World *world, const World *job)
 {
     Run r = {.config = config, .world = world};
+    if (world->rank == 0) log_copy_begin();
     run_dir_init(&r.dir, config);
     run_time_begin(&r);
     Status st = stop_before_steps(world);

@@ -54,7 +54,8 @@ void run_dir_mend(const RunDir *dir)
 static bool is_of_run(const char *name)
 {
     static const char *const names[] = {"config.yaml", "trace.json", "checkpoints"};
-    static const char *const beginnings[] = {"metrics.jsonl", "events.out.tfevents.", "hang-"};
+    static const char *const beginnings[] = {"metrics.jsonl", "events.out.tfevents.", "hang-",
+                                             "log.txt"};
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
         if (!strcmp(name, names[i])) return true;
     for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; ++i)

@@ -39,6 +39,33 @@ static void test_times(void)
     CU_ASSERT_EQUAL(phase_s(PHASE_DATA), before[PHASE_DATA]);
 }
 
+/* All of an evaluation counts as one, forward passes, too; who watches sees them. */
+static void test_whole(void)
+{
+    double before[PHASE_COUNT];
+    phase_enter(PHASE_OTHER);
+    for (int i = 0; i < PHASE_COUNT; ++i) before[i] = phase_s((Phase)i);
+    CU_ASSERT_EQUAL(phase_whole_begin(PHASE_EVAL), PHASE_OTHER);
+    spend(0.005);
+    CU_ASSERT_EQUAL(phase_enter(PHASE_FORWARD), PHASE_EVAL);
+    spend(0.02);
+    CU_ASSERT_EQUAL(phase_enter(PHASE_DATA), PHASE_FORWARD);
+    spend(0.005);
+    /* still open */
+    CU_ASSERT(phase_s(PHASE_EVAL) - before[PHASE_EVAL] >= 0.03);
+    phase_enter(PHASE_EVAL);
+    phase_whole_end(PHASE_OTHER);
+    double evaluated_s = phase_s(PHASE_EVAL) - before[PHASE_EVAL];
+    CU_ASSERT(evaluated_s >= 0.03);
+    CU_ASSERT_EQUAL(phase_s(PHASE_FORWARD), before[PHASE_FORWARD]);
+    CU_ASSERT_EQUAL(phase_s(PHASE_DATA), before[PHASE_DATA]);
+    phase_enter(PHASE_FORWARD);
+    spend(0.005);
+    phase_enter(PHASE_OTHER);
+    CU_ASSERT(phase_s(PHASE_FORWARD) - before[PHASE_FORWARD] >= 0.005);
+    CU_ASSERT_EQUAL(phase_s(PHASE_EVAL) - before[PHASE_EVAL], evaluated_s);
+}
+
 static Phase told[8];
 static int told_count;
 
@@ -143,5 +170,5 @@ static void test_errors(void)
     CHECK_FAILS(trace_write("/dev/full", 0), ERR_IO, "No space left");
 }
 
-TEST_MAIN("phase", {"times", test_times}, {"watch", test_watch}, {"trace", test_trace},
-          {"check", test_check}, {"errors", test_errors})
+TEST_MAIN("phase", {"times", test_times}, {"whole", test_whole}, {"watch", test_watch},
+          {"trace", test_trace}, {"check", test_check}, {"errors", test_errors})

@@ -1,0 +1,68 @@
+/* How wide a text is on a terminal. */
+#include "base.h"
+
+#include "width_table.h"
+
+#include <string.h>
+
+static int columns_of(uint32_t c)
+{
+    int low = 0, high = (int)(sizeof width_ranges / sizeof *width_ranges) - 1;
+    while (low <= high) {
+        int middle = (low + high) / 2;
+        if (c < width_ranges[middle].first)
+            high = middle - 1;
+        else if (c > width_ranges[middle].last)
+            low = middle + 1;
+        else
+            return width_ranges[middle].columns;
+    }
+    return 1;
+}
+
+/* The next character: its bytes, and its columns. A control character has one, and *shown false. */
+static int next_of(const unsigned char *text, int *columns, bool *shown)
+{
+    static const uint32_t lead[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    int bytes = utf8_bytes(text);
+    *columns = 1;
+    *shown = bytes > 0;
+    if (bytes == 0) return 1;
+    uint32_t c = text[0] & lead[bytes];
+    for (int i = 1; i < bytes; ++i) c = c << 6 | (text[i] & 0x3f);
+    *shown = c >= ' ' && c != 0x7f && !(c >= 0x80 && c < 0xa0);
+    if (*shown) *columns = columns_of(c);
+    return bytes;
+}
+
+int utf8_columns(const char *text)
+{
+    int all = 0, columns;
+    bool shown;
+    for (const unsigned char *at = (const unsigned char *)text; *at;) {
+        at += next_of(at, &columns, &shown);
+        all += columns;
+    }
+    return all;
+}
+
+char *utf8_fit(const char *text, int columns, char *out)
+{
+    char *to = out;
+    int used = 0, more;
+    bool shown;
+    for (const unsigned char *at = (const unsigned char *)text; *at;) {
+        int bytes = next_of(at, &more, &shown);
+        if (used + more > columns) break;
+        used += more;
+        if (shown)
+            memcpy(to, at, (size_t)bytes);
+        else
+            *to = '?';
+        to += shown ? bytes : 1;
+        at += bytes;
+    }
+    for (; used < columns; ++used) *to++ = ' ';
+    *to = 0;
+    return out;
+}

@@ -1,0 +1,104 @@
+/* Where the ranks of a run are, for its first lines: hosts, and of each its ranks and the cores or
+ * GPUs that they have. A core that several ranks may use counts once. */
+#include "places.h"
+
+#include <math.h>
+#include <string.h>
+
+/* more are counted only */
+enum { HOSTS_SHOWN = 8 };
+
+/* One rank's part: the first of a node says the node's ranks and cores. */
+typedef struct Seat {
+    char host[HOST_BYTES], gpu[64], bus[32];
+    int ranks, cores;
+} Seat;
+
+/* Cores that any rank of this node may use, within what its control groups allow. Collective on the
+ * node's ranks. */
+static int node_cores(const World *world)
+{
+    char core[MASK_CPUS] = {0};
+    World node;
+    int count = 0;
+    ThreadsLimits limits = threads_limits("", core);
+    int64_t *used = mem_new(MASK_CPUS * sizeof *used);
+    for (int i = 0; i < MASK_CPUS; ++i) used[i] = core[i];
+    world_node(&node, world);
+    world_add(&node, used, MASK_CPUS);
+    world_part_fini(&node);
+    for (int i = 0; i < MASK_CPUS; ++i) count += used[i] > 0;
+    mem_free(&used);
+    return limits.quota > 0 && limits.quota < count ? (int)ceil(limits.quota) : count;
+}
+
+static Seat seat_of(const Trainer *t)
+{
+    const World *world = t->world;
+    Seat seat = {.ranks = world->node_rank == 0 ? world->node_size : 0};
+    GpuFacts gpu;
+    host_name(seat.host, sizeof seat.host);
+    seat.cores = node_cores(world);
+    if (t->backend->table == &backend_cpu || !cuda_device_facts(world->node_rank, &gpu))
+        return seat;
+    snprintf(seat.gpu, sizeof seat.gpu, "%s", gpu.model);
+    snprintf(seat.bus, sizeof seat.bus, "%s", gpu.bus);
+    return seat;
+}
+
+/* GPUs of the host of seat `first`: ranks may share one. */
+static int host_gpus(const Seat *seat, int count, int first)
+{
+    int gpus = 0;
+    for (int i = first; i < count; ++i) {
+        bool known = !*seat[i].gpu || strcmp(seat[i].host, seat[first].host) != 0;
+        for (int k = first; k < i && !known; ++k)
+            known = !strcmp(seat[k].host, seat[i].host) && !strcmp(seat[k].bus, seat[i].bus);
+        gpus += !known;
+    }
+    return gpus;
+}
+
+static const char *plural(int count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static void print_host(FILE *out, const Seat *seat, int count, int i)
+{
+    const Seat *s = &seat[i];
+    int gpus = host_gpus(seat, count, i);
+    fprintf(out, "%s (%d rank%s, %d core%s", s->host, s->ranks, plural(s->ranks), s->cores,
+            plural(s->cores));
+    if (gpus > 0) fprintf(out, ", %d GPU%s: %s", gpus, plural(gpus), s->gpu);
+    fputc(')', out);
+}
+
+static char *places_text(const Seat *seat, int count)
+{
+    char *text;
+    size_t bytes;
+    int hosts = 0, shown = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) die("out of memory for the list of hosts");
+    for (int i = 0; i < count; ++i) hosts += seat[i].ranks > 0;
+    fprintf(out, "%d rank%s on %d host%s: ", count, plural(count), hosts, plural(hosts));
+    for (int i = 0; i < count && shown < HOSTS_SHOWN; ++i) {
+        if (seat[i].ranks == 0) continue;
+        if (shown++ > 0) fputs(", ", out);
+        print_host(out, seat, count, i);
+    }
+    if (hosts > shown) fprintf(out, " and %d more", hosts - shown);
+    fclose(out);
+    return text;
+}
+
+char *train_places(const Trainer *trainer)
+{
+    const World *world = trainer->world;
+    Seat mine = seat_of(trainer), *all = mem_new((size_t)world->size * sizeof *all);
+    world_gather(world, &mine, sizeof mine, all);
+    char *text = world->rank == 0 ? places_text(all, world->size) : NULL;
+    mem_free(&all);
+    return text;
+}

@@ -1,0 +1,11 @@
+/* Where the ranks of a run are. */
+#ifndef WEFT_TRAIN_PLACES_H
+#define WEFT_TRAIN_PLACES_H
+
+#include "trainer.h"
+
+/* "4 ranks on 2 hosts: node1 (2 ranks, 16 cores), node2 (2 ranks, 16 cores)", with GPUs where they
+ * compute; on rank 0, NULL on others. Owner: the caller. Collective. */
+char *train_places(const Trainer *trainer);
+
+#endif
