@@ -58,7 +58,7 @@ static void print_word_rows(FILE *out, const Option *o)
     char word[64];
     const char *words = option_words(o);
     for (int i = 0; i < words_count(words); ++i) {
-        const char *help = option_word(o, i).help;
+        const char *help = o->word_help ? o->word_help[i] : option_word(o, i).help;
         fprintf(out, "%s\t%s\t%s\n", o->key, words_at(words, i, word), help ? help : "");
     }
 }

@@ -54,6 +54,8 @@ struct Option {
     /* kind_enum, kind_flags: "a|b|c", numbered from 0 (flags: a bit each); NULL: see
      * option_words */
     const char *words;
+    /* one line for each of `words`; NULL: there is no more to say of them */
+    const char *const *word_help;
     /* an entry of optim.groups may say it, too */
     bool grouped;
     /* of a rule: the words of optim.name say which of them have a use for it */

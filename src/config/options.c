@@ -27,7 +27,10 @@ const int section_count = sizeof sections / sizeof sections[0];
 
 /* The words of grid.pipeline_schedule, each behind a |, and what they are. */
 #define SCHEDULE_WORD(id, name, word, least, usual, most, help) "|" word
+#define SCHEDULE_LINE(id, name, word, least, usual, most, help) help,
 #define SCHEDULE_HELP(id, name, word, least, usual, most, help) "; " word ": " help
+
+static const char *const schedule_lines[] = {SCHEDULES(SCHEDULE_LINE)};
 
 /* clang-format off */
 const Option options[] = {
@@ -296,7 +299,7 @@ const Option options[] = {
     {"grid.zero", &kind_enum, AT(grid.zero), "0", NULL,
      .help = "What replicas divide: 0 nothing, 1 optimizer state, 2 and gradients, 3 and parameters."},
     {"grid.pipeline_schedule", &kind_schedule, AT(grid.pipeline_schedule), "1f1b", NULL,
-     .words = &SCHEDULES(SCHEDULE_WORD)[1],
+     .words = &SCHEDULES(SCHEDULE_WORD)[1], .word_help = schedule_lines,
      .help = "Order of a stage's work on the micro-batches; the result is the same to the bit" SCHEDULES(SCHEDULE_HELP) "."},
     {"grid.chunks", &kind_int, AT(grid.chunks), "0", "what the schedule has as a rule, 1 or 2", RANGE(1, 1024),
      .help = "Pieces of the model that each stage holds; as many as grid.pipeline_schedule takes."},

@@ -78,7 +78,10 @@ _Static_assert(sizeof infos / sizeof *infos == LOSSES, "a row for each loss");
 
 static ConfigWord loss_word(int i)
 {
-    return i < LOSSES ? words[i] : (ConfigWord){0};
+    if (i >= LOSSES) return (ConfigWord){0};
+    ConfigWord word = words[i];
+    word.help = layer_kind(infos[i].layer)->help;
+    return word;
 }
 
 const LossInfo *loss_info(const Config *config)

@@ -9,6 +9,7 @@ docs=${DOCS:-$here}/docs
 "$here/tools/docs/tables.sh" "$WEFT" .
 for page in commands tables; do
     holds "docs/$page.md is what the program gives: make doc-tables" cmp "$page.md" "$docs/$page.md"
+    holds "each row of $page.md has its meaning" test -z "$(grep '|  |$' "$page.md")"
 done
 
 "$WEFT" help --tables >rows

@@ -61,6 +61,4 @@ TEXT
     section '`optim.name`: update rules' optim.name optimizers rule
     section '`optim.lr_schedule`: curves' optim.lr_schedule optimizers curve
     section '`grid.pipeline_schedule`' grid.pipeline_schedule pipelines schedule
-    section '`grid.mode`: sparse tables' grid.mode servers mode
-    section '`data.augment`' data.augment augmentation change
 } >"$folder/tables.md"
