@@ -74,7 +74,7 @@ module_libs = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call upto,$(1),$(MO
 TEST_SRC := $(sort $(foreach m,$(MODULES),$(wildcard tests/$(m)/test_*.c)))
 # The emulated GPU changes stacks and guards its own memory: sanitizers leave it out, and CUDA with it (make asan).
 # Those two take longest, so they start first. LEAVE_OUT: patterns of programs.
-TEST_BIN := $(filter-out $(LEAVE_OUT),$(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/test_cuda_emulated $(BUILD)/tests/cuda/test_cuda_plans)) $(TEST_SRC:tests/%.c=$(BUILD)/tests/%))
+TEST_BIN := $(filter-out $(LEAVE_OUT),$(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),$(addprefix $(BUILD)/tests/cuda/,test_cuda_emulated test_cuda_plans test_nccl_emulated))) $(TEST_SRC:tests/%.c=$(BUILD)/tests/%))
 # Each with all files of its corpus, once (make fuzz goes on from them).
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 TEST_BIN += $(FUZZ:%=$(BUILD)/tests/fuzz/replay_%)
@@ -185,8 +185,8 @@ fuzz: $(FUZZ:%=$(BUILD)/fuzz/fuzz_%)   ## clang: an hour of a core for each targ
 $(BUILD)/tests/train/test_reference: $(BUILD)/obj/tests/reference/forward.o
 $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/config/test_*.c)): $(BUILD)/obj/tests/config/words.o
 
-# Every kernel and the whole training path on a GPU against the CPU; links all modules.
-$(BUILD)/tests/cuda/test_cuda: tests/cuda/test_cuda.c $(wildcard tests/cuda/*.h) tests/harness.h tests/op_rig.h $(LIBS)
+# Every kernel and the whole training path on a GPU against the CPU, and NCCL by itself; they link all modules.
+$(addprefix $(BUILD)/tests/cuda/,test_cuda test_nccl): $(BUILD)/tests/cuda/%: tests/cuda/%.c $(wildcard tests/cuda/*.h) tests/harness.h tests/op_rig.h $(LIBS)
 	@mkdir -p $(@D)
 	@echo "  test $<"
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -MMD -MP -o $@ $< $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
@@ -196,14 +196,15 @@ $(BUILD)/tests/cuda/nvtx_tool.so: tests/cuda/nvtx_tool.c $(PROBE)
 $(BUILD)/tests/cuda/clock_tool.so: tests/cuda/clock_tool.c tests/wall_clock.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) -D_GNU_SOURCE -Itests -std=c17 $(WARN) $(WERROR) -shared -fPIC -o $@ $<
-check-cuda: $(BUILD)/tests/cuda/test_cuda   ## compare the CUDA backend with the CPU's, where there is a GPU
+check-cuda: $(addprefix $(BUILD)/tests/cuda/,test_cuda test_nccl)   ## compare the CUDA backend with the CPU's, and try NCCL, where there is a GPU
 	@$< full $$(date +%s)
+	@$(word 2,$^)
 check-cuda-sanitizer: $(BUILD)/tests/cuda/test_cuda   ## its operations under compute-sanitizer, where there is a GPU
 	@tests/cuda/sanitizer.sh $<
 
 EMULATED_LINK = $(EMULATED_OBJ) $(call reverse,$(LIBS)) -Wl,--no-as-needed $(EMULATED_LIBS) -Wl,--as-needed \
     -Wl,-rpath,$(abspath $(BUILD)/emulated) $(LDFLAGS_ALL) $(LDLIBS_ALL)
-$(BUILD)/tests/cuda/test_cuda_emulated: tests/cuda/test_cuda.c $(wildcard tests/cuda/*.h) tests/harness.h tests/op_rig.h $$(EMULATED_OBJ) $$(EMULATED_LIBS) $(LIBS)
+$(addprefix $(BUILD)/tests/cuda/,test_cuda_emulated test_nccl_emulated): $(BUILD)/tests/cuda/%_emulated: tests/cuda/%.c $(wildcard tests/cuda/*.h) tests/harness.h tests/op_rig.h $$(EMULATED_OBJ) $$(EMULATED_LIBS) $(LIBS)
 	@mkdir -p $(@D)
 	@echo "  test $< (emulated)"
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -MMD -MP -o $@ $< $(EMULATED_LINK) -lcunit
@@ -224,7 +225,7 @@ check-cuda-emulated: $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/test_cuda
 
 # A folder that runs where nothing is installed. One program is weft and its tests, so that kernels and HDF5 are in it once.
 BUNDLE ?= $(BUILD)/bundle
-BUNDLE_TESTS := $(sort $(wildcard tests/parallel/test_*_np*.c)) $(if $(filter 1,$(HAVE_CUDA)),tests/cuda/test_cuda.c)
+BUNDLE_TESTS := $(sort $(wildcard tests/parallel/test_*_np*.c)) $(if $(filter 1,$(HAVE_CUDA)),tests/cuda/test_cuda.c tests/cuda/test_nccl.c)
 BUNDLE_OBJ := $(BUNDLE_TESTS:%.c=$(BUILD)/programs/%.o) $(BUILD)/programs/tools/bundle/programs.o
 main_of = $(subst /,_,$(1))_main
 $(BUILD)/programs/programs.h: Makefile $(BUNDLE_TESTS)
@@ -246,10 +247,17 @@ $(BUILD)/programs/weft: $(BUNDLE_OBJ) $(LIBS) tools/bundle/archives.sh
 	$(Q)CC="$(CC)" tools/bundle/archives.sh $(BUILD)/programs/lib "$(filter -L%,$(DEPS_LIBS))" $(BUNDLE_ARCHIVES)
 	$(Q)$(LINK) -o $@ $(BUNDLE_OBJ) $(call reverse,$(LIBS)) $(LDFLAGS_ALL) -Wl,-z,pack-relative-relocs -L$(BUILD)/programs/lib \
 	    $(call in_bundle,$(DEPS_LIBS) -lcunit) $(LDLIBS) -lpthread -lm
-$(BUNDLE)/SIZES: $(BUILD)/programs/weft tools/bundle.sh tools/bundle/env.sh tests/run.sh $(wildcard jobs/*)
+$(BUNDLE)/SIZES: $(BUILD)/programs/weft tools/bundle.sh tools/bundle/env.sh tools/bundle/cuda_packages.sh tests/run.sh $(wildcard jobs/*)
 	@tools/bundle.sh $< $(BUNDLE) $(BUILD)/programs/lib $(BUNDLE_TESTS:.c=)
 bundle: $(BUNDLE)/SIZES   ## a folder that runs where neither MPI nor HDF5 nor oneDNN is: build/bundle (BUNDLE= names another)
 	@cat $<
+# As one file, which travels with the working tree to a GPU that is borrowed: bench/lease.sh unpacks it there.
+LEASE ?= .lease/weft.tgz
+lease: $(BUNDLE)/SIZES   ## the bundle as an archive for bench/lease.sh: .lease/weft.tgz (LEASE= names another)
+	@mkdir -p $(dir $(LEASE))
+	@{ git describe --always --dirty 2>/dev/null || cat VERSION; } >$(BUNDLE)/COMMIT
+	@tar -C $(BUNDLE) --transform 's,^\.,bundle,' -czf $(LEASE) . && ls -l $(LEASE)
+.PHONY: lease
 check-bundle: $(BUNDLE)/SIZES   ## does it run where nothing else is?
 	@BUNDLE=$(BUNDLE) tests/run.sh $(TEST_BUNDLE)
 
@@ -291,7 +299,7 @@ $(BUILD)/bench/slow_messages.so: bench/slow_messages.c $(PROBE)
 
 # What else make check runs, but not with sanitizers. A bundle is made of Open MPI 4.
 CHECKED_BUNDLE := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_OPEN_MPI_4)),$(TEST_BUNDLE)))
-CHECKED_CUDA := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),tests/cuda/refusals.sh tests/cuda/devices.sh tests/cuda/gpus.sh))
+CHECKED_CUDA := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),tests/cuda/refusals.sh tests/cuda/devices.sh tests/cuda/gpus.sh tests/cuda/lease.sh))
 tests: $(BUILD)/weft $(BUILD)/bench/sums_simulate $(TEST_BIN) $(NVTX_TOOL) $(CLOCK_TOOL) $(if $(CHECKED_BUNDLE),$(BUNDLE)/SIZES) $(if $(CHECKED_CUDA),$(BUILD)/emulated/weft)
 test: deps       ## build and run every test
 	@$(MAKE) --no-print-directory -j$(NPROC) tests
