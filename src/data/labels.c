@@ -114,8 +114,9 @@ Status label_fail(const DataSet *set, int64_t sample, int64_t label)
     if (unknown_name(set, label, name, sizeof name))
         return fail(ERR_DATA,
                     "%s: sample %lld is of the class '%s' (label %lld), which the model does not "
-                    "have: leave those samples out, or train with that class",
-                    set->path, (long long)sample, name, (long long)label);
+                    "have: leave those samples out (`weft data import hdf5 --drop-label %lld`), or "
+                    "train with that class",
+                    set->path, (long long)sample, name, (long long)label, (long long)label);
     if (label - set->label_base == set->classes)
         snprintf(cure, sizeof cure, "; where labels count from %lld, set data.label_base to that",
                  (long long)set->label_base + 1);

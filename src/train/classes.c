@@ -150,7 +150,10 @@ static int64_t only_in_test(const LabelUse *train, const LabelUse *test)
 
 static void warn_of_labels(const Trainer *t, const LabelUse *train, const LabelUse *test)
 {
+    /* a test set may lack classes, but more of them than training has are as odd as there */
+    bool more = t->test_set.samples > 0 && t->test_set.classes > t->train_set.classes;
     char *odd = data_set_odd_labels(&t->train_set, t->config, train);
+    if (!odd && more) odd = data_set_odd_labels(&t->test_set, t->config, test);
     if (odd) log_warn("%s", odd);
     mem_free(&odd);
     int64_t only = t->test_set.samples > 0 ? only_in_test(train, test) : -1;

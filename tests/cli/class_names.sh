@@ -86,6 +86,24 @@ holds 'the data'"'"'s names' sh -c '"$0" ckpt info runs/wolf/checkpoints/best.h5
 check 0 'begins anew' train run.name=less model.init_from="$last" data.train=test.h5 data.test=test.h5 train.epochs=1
 holds 'no names are compared' sh -c '! grep -qE "go by the names|class 1 is" both'
 
+# Rows of a table, whose two answers another import numbers the other way round: figures, confusions and predicted names are the same.
+seq 1 200 | awk '{ print $1 % 2 ? "yes" : "no", ($1 % 2 ? 1 : -1) * (1 + $1 % 7) }' OFS=, >rows.csv
+for pair in yes:no no:yes; do
+    printf 'header: false\ncolumns: {answer: {type: label, one: %s, zero: %s}, n: number}\n' "${pair%:*}" "${pair#*:}" >schema.yaml
+    check 0 wrote "$WEFT" data import csv rows.csv --schema schema.yaml -o "${pair%:*}.h5"
+done
+rows() { timeout 100 "$WEFT" "$1" a.yaml run.name=rows "${@:2}"; }
+check 0 'top-1 100.00 %' rows train data.train=yes.h5 data.test=yes.h5 train.epochs=20
+for test in yes no; do
+    check 0 'top-1       100.00 %' rows eval data.train=yes.h5 data.test=$test.h5
+    grep -E '^ [01] |^loss' out >"$test.seen"
+    check 0 '' rows predict data.train=$test.h5 yes.h5 --top 1
+    cut -d' ' -f2 out >"$test.names"
+done
+holds 'the same loss and confusions' cmp yes.seen no.seen
+holds 'the same names of predictions' cmp yes.names no.names
+holds 'which are the right ones' sh -c 'cut -d, -f1 rows.csv | cmp - yes.names'
+
 # Two sets, before anything is trained.
 check 0 "it has 3 of the 4 classes of train.h5, not 'dog'" "$WEFT" data check train.h5 test.h5
 holds 'they go together' grep -qF 'train.h5 and test.h5 go together' out
@@ -101,6 +119,8 @@ check 0 'top-1 100.00 %' train run.name=base data.train=letters.h5 data.test=let
 check 0 '3 classes: 1, 2, 3' "$WEFT" ckpt info runs/base/checkpoints/best.h5
 idx void.h5 '' 20:0:24 90:1:24 160:255:24
 check 0 'void.h5: labels are 0 to 1, and 255, so 253 of 256 classes have no sample' "$WEFT" data check void.h5
+idx plain.h5 '' 20:0:24 90:1:24
+check 65 'void.h5: sample 48 is of the class' train run.name=void data.train=plain.h5 data.test=void.h5
 check 0 '24 samples with the label 255 are left out' "$WEFT" data import hdf5 void.h5 -o kept.h5 --drop-label 255 --force
 check 0 'kept.h5: good, 48 samples' "$WEFT" data check kept.h5
 
