@@ -185,12 +185,25 @@ static void duration_print(FILE *out, const Option *o, const Config *config)
     fputs(seconds > 0 ? "s" : "none", out);
 }
 
+/* What YAML 1.1, Python and others write. */
+static Status bool_fail(const char *text)
+{
+    static const char *const yes[] = {"true", "yes", "on", "y", "1"};
+    static const char *const no[] = {"false", "no", "off", "n", "0"};
+    for (int i = 0; i < 5; ++i) {
+        bool is_yes = !strcasecmp(text, yes[i]), is_no = !strcasecmp(text, no[i]);
+        if (is_yes || is_no)
+            return fail(ERR_CONFIG, "'%s' is neither true nor false: write %s", text,
+                        is_yes ? "true" : "false");
+    }
+    return fail(ERR_CONFIG, "'%s' is neither true nor false", text);
+}
+
 static Status bool_read(Reading *r, void *field, const Node *node)
 {
     TRY(need_plain(r, node));
     bool yes = !strcmp(node->text, "true");
-    if (!yes && strcmp(node->text, "false") != 0)
-        return fail(ERR_CONFIG, "'%s' is neither true nor false", node->text);
+    if (!yes && strcmp(node->text, "false") != 0) return bool_fail(node->text);
     *(bool *)field = yes;
     return OK;
 }
