@@ -74,7 +74,7 @@ module_libs = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call upto,$(1),$(MO
 TEST_SRC := $(sort $(foreach m,$(MODULES),$(wildcard tests/$(m)/test_*.c)))
 # The emulated GPU changes stacks and guards its own memory: sanitizers leave it out, and CUDA with it (make asan).
 # Those two take longest, so they start first. LEAVE_OUT: patterns of programs.
-TEST_BIN := $(filter-out $(LEAVE_OUT),$(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),$(addprefix $(BUILD)/tests/cuda/,test_cuda_emulated test_cuda_plans test_nccl_emulated))) $(TEST_SRC:tests/%.c=$(BUILD)/tests/%))
+TEST_BIN := $(filter-out $(LEAVE_OUT),$(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),$(addprefix $(BUILD)/tests/cuda/,test_cuda_emulated test_cuda_plans test_nccl_emulated test_limits))) $(TEST_SRC:tests/%.c=$(BUILD)/tests/%))
 # Each with all files of its corpus, once (make fuzz goes on from them).
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 TEST_BIN += $(FUZZ:%=$(BUILD)/tests/fuzz/replay_%)
@@ -124,6 +124,8 @@ $(BUILD)/obj/%.cu.o: %.cu $(PROBE)
 # there before the backend asks the loader for cuBLASLt and cuDNN.
 EMULATED_CXX = g++ -std=c++17 -O2 -g -fno-strict-aliasing -Wall -Wno-unknown-pragmas -Wno-sign-compare \
     -Iinclude -Isrc/tensor/cuda -Itests/cuda/emulate $(DEPS_CPPFLAGS) -MMD -MP
+# Kernels end where an address is not as aligned as its type, as on a GPU.
+EMULATED_KERNEL = $(EMULATED_CXX) -fsanitize=alignment -fno-sanitize-recover=alignment -include tests/cuda/emulate/kernel.h
 EMULATED_OBJ = $(CUDA_CU:%.cu=$(BUILD)/emulated/%.o) $(addprefix $(BUILD)/emulated/,runtime.o stream.o devices.o)
 EMULATED_H = tests/cuda/emulate/kernel.h tests/cuda/emulate/queue.h
 EMULATED_LIBS = $(BUILD)/emulated/libcublasLt.so.$(CUBLAS_MAJOR) $(BUILD)/emulated/libcudnn.so.$(CUDNN_MAJOR) $(BUILD)/emulated/libnccl.so.2
@@ -136,10 +138,13 @@ $(BUILD)/emulated/%.o: %.cu $(EMULATED_H) $(CUDA_CUH:%=$(BUILD)/emulated/%) $(PR
 	@mkdir -p $(@D)
 	@echo "  emulate $<"
 	$(Q)$(EMULATE) $< >$(@:.o=.cc)
-	$(Q)$(EMULATED_CXX) -include tests/cuda/emulate/kernel.h -c -o $@ $(@:.o=.cc)
+	$(Q)$(EMULATED_KERNEL) -c -o $@ $(@:.o=.cc)
 $(addprefix $(BUILD)/emulated/,runtime.o stream.o devices.o): $(BUILD)/emulated/%.o: tests/cuda/emulate/%.cc $(EMULATED_H) $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(EMULATED_CXX) -c -o $@ $<
+$(BUILD)/emulated/limits.o: tests/cuda/emulate/limits.cc $(EMULATED_H) $(PROBE)
+	@mkdir -p $(@D)
+	$(Q)$(EMULATED_KERNEL) -c -o $@ $<
 $(BUILD)/emulated/libcublasLt.so.%: tests/cuda/emulate/cublaslt.cc $(EMULATED_H) $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(EMULATED_CXX) -O3 -shared -fPIC -Wl,-soname,$(@F) -o $@ $<
@@ -208,6 +213,10 @@ $(addprefix $(BUILD)/tests/cuda/,test_cuda_emulated test_nccl_emulated): $(BUILD
 	@mkdir -p $(@D)
 	@echo "  test $< (emulated)"
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -MMD -MP -o $@ $< $(EMULATED_LINK) -lcunit
+$(BUILD)/tests/cuda/test_limits: tests/cuda/test_limits.c tests/harness.h $$(EMULATED_OBJ) $(BUILD)/emulated/limits.o $$(EMULATED_LIBS) $(LIBS)
+	@mkdir -p $(@D)
+	@echo "  test $<"
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) -MMD -MP -o $@ $< $(BUILD)/emulated/limits.o $(EMULATED_LINK) -lcunit
 # Needs the real cuDNN and no GPU: a driver that only lets it finish its plans.
 $(BUILD)/emulated/driver/libcuda.so.1: tests/cuda/emulate/driver.c
 	@mkdir -p $(@D)

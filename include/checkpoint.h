@@ -5,8 +5,8 @@
  * resolved text), weft (version),
  * best_metric; data_train and data_test (what the data sets held); of fp16 loss_scale,
  * loss_scale_good and skipped; losses (of the last good steps); what evaluations and a hook have
- * left; what a sample is, and the names of classes. Written as NAME.<unique>.part, synced, read
- * back, renamed: a .part is never loaded. */
+ * left; what a sample is, and the names of classes; algorithms (of cuBLASLt and cuDNN). Written as
+ * NAME.<unique>.part, synced, read back, renamed: a .part is never loaded. */
 #ifndef WEFT_CHECKPOINT_H
 #define WEFT_CHECKPOINT_H
 
@@ -67,6 +67,9 @@ typedef struct CheckpointMeta {
     char *config, *version;
     /* likewise: names of classes, a line each, in their order; NULL: there are none */
     char *classes;
+    /* likewise: the record of algorithms of train.cuda_tune (tensor/algorithm_record.h); NULL: the
+     * libraries' own first choice, or a run on CPUs */
+    char *algorithms;
     /* "2x1x1" */
     char grid[32];
     /* "": not known, or none */

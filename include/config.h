@@ -203,7 +203,9 @@ typedef struct Config {
         int precision, reproducible, device,
             loss;        /* Precision, Reproducible, DeviceKind, LossName */
         int cuda_graphs; /* GraphsKind */
-        int cpu;         /* CpuSet */
+        /* "off", "time", or a file with a record of algorithms */
+        char *cuda_tune;
+        int cpu; /* CpuSet */
         double label_smoothing;
         /* fp16: the first one, a power of two */
         double loss_scale;

@@ -229,6 +229,9 @@ struct Optim {
     double *sums;
     /* owned, likewise: as chunk */
     int64_t *first_chunk;
+    /* owned, likewise: chunks of the gradients that are here; their sums go to partial */
+    FlatChunk *grad_chunk;
+    int64_t grad_chunk_count;
 };
 
 /* ranges are copied. Owner: the caller. */

@@ -142,6 +142,9 @@ typedef struct TrainBytes {
     /* Of sparse tables: what a step's ids and rows lie in, and this rank's rows, all that there can
      * be where that is known. */
     size_t tables;
+    /* On a device, beside `all`: what libraries and the driver will take there and nobody can plan;
+     * else 0. */
+    size_t reserved;
     /* The copy that checkpoints are written from; 0: saving blocks. Always the host's. */
     size_t checkpoint;
     /* Beside a device: the loader's micro-batches, slices and messages that go this way, and that
@@ -149,6 +152,8 @@ typedef struct TrainBytes {
     size_t host;
 } TrainBytes;
 TrainBytes train_bytes(const Trainer *trainer, const Plan *plan);
+/* What TrainBytes.reserved is kept for; borrowed */
+const char *train_reserved_for(const Trainer *trainer);
 /* Bytes that libraries, kernels and recorded graphs have taken of the device since the graph was
  * planned, beside what the plan counts. Right for a rank whose device nobody else uses; NaN where
  * memory is the host's. */
@@ -222,6 +227,9 @@ void train_restart(Trainer *trainer);
 void train_step_stats(Trainer *trainer, StepResult *result);
 /* What of a step is recorded and replayed, or why nothing is, in words. */
 const char *train_captures(const Trainer *trainer);
+/* The algorithms that train.cuda_tune has chosen or read; NULL where it is off, on CPUs, and where
+ * a plan without a GPU cannot know them. Borrowed */
+const AlgorithmRecord *train_algorithms(const Trainer *trainer);
 /* One pass over set, every sample once, with running statistics. The same line on every rank, the
  * same bits on every number of ranks. confusion: classes x classes counts, [true][predicted],
  * zeroed by the caller; NULL: not wanted. ERR_STOPPED: a rank was asked to stop meanwhile.

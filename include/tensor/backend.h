@@ -2,6 +2,7 @@
 #ifndef WEFT_TENSOR_BACKEND_H
 #define WEFT_TENSOR_BACKEND_H
 
+#include "tensor/algorithm_record.h"
 #include "tensor/flat.h"
 #include "tensor/op.h"
 #include "tensor/op_info.h"
@@ -24,6 +25,11 @@ typedef struct BackendOptions {
     const char *gpu;
     /* captures are recorded and replayed, where the backend can */
     bool replay;
+    /* Recorded algorithms of the maker's libraries, which operations take where they have their
+     * shape. Borrowed as long as the backend; NULL: the libraries' own first choice */
+    AlgorithmRecord *record;
+    /* Shapes that the record lacks are timed when they are planned, and added to it. */
+    bool times_algorithms;
 } BackendOptions;
 
 typedef struct Recording Recording;
@@ -60,6 +66,10 @@ typedef struct BackendTable {
     void *(*stream_handle)(Stream *s);
     /* Host or device on either side. */
     void (*copy)(Stream *s, void *to, const void *from, size_t bytes);
+    /* Copies `rows` rows of `bytes` bytes within the backend's memory; rows begin to_pitch and
+     * from_pitch bytes apart, of any size. NULL in host memory */
+    void (*copy_rows)(Stream *s, void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                      size_t bytes, size_t rows);
     /* the host waits */
     void (*sync)(Stream *s);
     Event *(*event_new)(Backend *b);

@@ -44,6 +44,12 @@ enum { FLAT_RANGES = 4 };
 typedef void (*ElementBody)(const void *args, float *const range[FLAT_RANGES], int64_t n);
 /* elements a partial norm covers, from each tensor's own start */
 enum { FLAT_CHUNK = 4096 };
+/* A chunk of a tensor: `elements` of them (FLAT_CHUNK at most) at `offset` of an arena. */
+typedef struct FlatChunk {
+    int64_t offset, elements;
+    /* index of its sum in the output */
+    int64_t sum;
+} FlatChunk;
 /* bytes that put takes at most */
 enum { FLAT_PUT = 64 };
 /* What loss_sums counts: the losses' sum, lines, right ones, those among the top five, and that
@@ -75,6 +81,10 @@ typedef struct FlatTable {
     /* out[i] = sum of squares of chunk i (FLAT_CHUNK elements), ceil(n/FLAT_CHUNK) of them, same
      * bits however x lies */
     void (*squares)(Stream *s, double *out, const float *x, int64_t n);
+    /* out[chunk[i].sum] = sum of squares of chunk i of the arena x, the same bits as squares gives;
+     * one launch for all of them. chunk: the backend's memory */
+    void (*chunk_squares)(Stream *s, double *out, const float *x, const FlatChunk *chunk,
+                          int64_t count);
     /* SGD as PyTorch's: g += wd w; m = momentum m + g (first: m = g); w -= lr (nesterov ? g +
      * momentum m : m) */
     void (*sgd)(Stream *s, const SgdArgs *a, float *w, const float *g, float *m, int64_t n);

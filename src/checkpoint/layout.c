@@ -62,7 +62,8 @@ Status write_failed(const char *path, const char *what, int error)
 static int64_t file_bytes(const CheckpointMeta *meta, const CheckpointIo *io)
 {
     int64_t bytes = FILE_OVERHEAD_BYTES + (meta->config ? (int64_t)strlen(meta->config) : 0) +
-                    (meta->classes ? (int64_t)strlen(meta->classes) : 0);
+                    (meta->classes ? (int64_t)strlen(meta->classes) : 0) +
+                    (meta->algorithms ? (int64_t)strlen(meta->algorithms) : 0);
     for (int i = 0; i < io->count; ++i) {
         int64_t own = shape_count(io->tensor[i].shape) * (int64_t)sizeof(float);
         bytes += TENSOR_OVERHEAD_BYTES + own + (own >= PAGE_BYTES ? PAGE_BYTES : 0);

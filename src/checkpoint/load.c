@@ -121,11 +121,13 @@ static void share_table(const Load *load, CheckpointMeta *meta)
     for (int i = 0; i < load->io->count && load->io->match; ++i)
         load->name[i] = world_bcast_text(world, load->name[i]);
     char *config = meta->config, *version = meta->version, *classes = meta->classes;
+    char *algorithms = meta->algorithms;
     world_bcast(world, meta, sizeof *meta, 0);
     /* pointers are each rank's own */
     meta->config = world_bcast_text(world, config);
     meta->version = world_bcast_text(world, version);
     meta->classes = world_bcast_text(world, classes);
+    meta->algorithms = world_bcast_text(world, algorithms);
 }
 
 Status load_read(Load *load, int i, float *plain)

@@ -49,6 +49,7 @@ bool meta_put_input(hid_t root, const CheckpointMeta *meta)
 {
     const CheckpointInput *is = &meta->input;
     bool good = !meta->classes || attr_put_text(root, "classes", meta->classes);
+    good = good && (!meta->algorithms || attr_put_text(root, "algorithms", meta->algorithms));
     if (is->channels == 0) return good;
     return good && attr_put_int(root, "channels", is->channels) &&
            attr_put_int(root, "height", is->height) && attr_put_int(root, "width", is->width) &&
@@ -67,6 +68,8 @@ const char *meta_get_input(hid_t root, CheckpointMeta *meta)
     int scales, means, stds;
     meta->classes = attr_text(root, "classes");
     if (H5Aexists(root, "classes") > 0 && !meta->classes) return "classes";
+    meta->algorithms = attr_text(root, "algorithms");
+    if (H5Aexists(root, "algorithms") > 0 && !meta->algorithms) return "algorithms";
     if (H5Aexists(root, "channels") <= 0) return NULL;
     const struct {
         const char *name;

@@ -133,6 +133,7 @@ static void take_meta(Answer *a, CheckpointMeta *meta)
     meta->config = take_text(a, true);
     meta->version = take_text(a, false);
     meta->classes = take_text(a, true);
+    meta->algorithms = take_text(a, true);
     a->good = a->good && meta->config && meta->version && meta->step >= 0;
     a->good = a->good && meta->input.stats >= 0 && meta->input.stats <= DATA_CHANNELS;
     a->good = a->good && meta->losses >= 0 && meta->losses <= CHECKPOINT_LOSSES;
@@ -233,6 +234,7 @@ Status stored_meta(const StoredFile *file, CheckpointMeta *meta)
     meta->config = mem_text(file->meta.config);
     meta->version = mem_text(file->meta.version);
     meta->classes = mem_text(file->meta.classes);
+    meta->algorithms = mem_text(file->meta.algorithms);
     return OK;
 }
 

@@ -308,6 +308,7 @@ static void put_meta(FILE *out, const CheckpointMeta *meta)
     put_text(out, meta->config);
     put_text(out, meta->version);
     put_text(out, meta->classes);
+    put_text(out, meta->algorithms);
 }
 
 /* A later part does not depend on an earlier one but for the first. */

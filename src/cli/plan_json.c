@@ -15,6 +15,7 @@ static void put_bytes(Json *json, const TrainBytes *b)
     json_int(json, "table_bytes", (int64_t)b->tables);
     json_int(json, "program_bytes", (int64_t)b->program);
     json_int(json, "checkpoint_bytes", (int64_t)b->checkpoint);
+    json_int(json, "reserved_bytes", (int64_t)b->reserved);
     json_int(json, "host_bytes", (int64_t)b->host);
     json_int(json, "bytes", (int64_t)b->all);
 }
@@ -132,6 +133,21 @@ static void put_layer(const PlanView *v, int chunk, const Node *node, Json *json
     json_end(json);
 }
 
+static void put_algorithms(const PlanView *v, Json *json)
+{
+    const AlgorithmRecord *r = train_algorithms(v->trainer);
+    if (!r) return;
+    json_text(json, "algorithms_gpu", algorithm_record_gpu(r));
+    json_text(json, "algorithms_libraries", algorithm_record_libraries(r));
+    json_object(json, "algorithms");
+    for (int i = 0; i < algorithm_record_count(r); ++i) {
+        const char *key, *algorithm;
+        algorithm_record_entry(r, i, &key, &algorithm);
+        json_text(json, key, algorithm);
+    }
+    json_end(json);
+}
+
 static void put_layers(const PlanView *v, Json *json)
 {
     const Trainer *t = v->trainer;
@@ -184,6 +200,7 @@ void plan_view_json(const PlanView *v, FILE *out)
     put_messages(v, &json);
     plan_update_json(v, &json);
     if (graph->table_count > 0) plan_tables_json(v, &json);
+    put_algorithms(v, &json);
     put_layers(v, &json);
     json_end(&json);
 }

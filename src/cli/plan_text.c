@@ -138,10 +138,35 @@ static void print_memory(const PlanView *v, FILE *out)
         fprintf(out, "%s\n", v->stages > ROWS_ALL && s == v->heaviest ? "  the largest" : "");
     }
     if (gpu)
+        fprintf(out, "  and %s of the GPU's memory, kept free for %s\n",
+                text_bytes((double)v->stage_view[v->heaviest].bytes.reserved, cell),
+                train_reserved_for(v->trainer));
+    if (gpu)
         fprintf(out, "  and %s of the host's memory: batches, slices and messages on their way\n",
                 text_bytes((double)v->stage_view[v->heaviest].bytes.host, cell));
     if (v->stage_view[v->heaviest].bytes.checkpoint == 0)
         fprintf(out, "  no copy to write checkpoints from: training waits while one is written\n");
+}
+
+static void print_algorithms(const PlanView *v, FILE *out)
+{
+    const char *tune = trainer_config(v->trainer)->train.cuda_tune;
+    const AlgorithmRecord *r = train_algorithms(v->trainer);
+    if (trainer_backend(v->trainer)->table != &backend_cuda) return;
+    fprintf(out, "\nalgorithms of cuBLASLt and cuDNN (train.cuda_tune: %s): ", tune);
+    if (!r) {
+        fprintf(out, "%s\n",
+                strcmp(tune, "time") == 0 ? "timed before the first step"
+                                          : "the libraries' own first choice");
+        return;
+    }
+    fprintf(out, "%d, chosen on %s\n  with %s\n", algorithm_record_count(r),
+            algorithm_record_gpu(r), algorithm_record_libraries(r));
+    for (int i = 0; i < algorithm_record_count(r); ++i) {
+        const char *key, *algorithm;
+        algorithm_record_entry(r, i, &key, &algorithm);
+        fprintf(out, "  %s = %s\n", key, algorithm);
+    }
 }
 
 /* ---- messages ---- */
@@ -352,6 +377,7 @@ void plan_view_text(const PlanView *v, int columns, FILE *out)
     print_stages(v, out);
     plan_update_text(v, out);
     print_memory(v, out);
+    print_algorithms(v, out);
     if (v->stages == 1 || v->stage >= 0) {
         fputc('\n', out);
         plan_print(v->stage_view[v->stage < 0 ? 0 : v->stage].plan, out);

@@ -240,6 +240,16 @@ static Status run_all(Trials *all, Verification *v)
     return verdict;
 }
 
+/* Runs that time algorithms by themselves may choose differently, whatever their grids. */
+static Status check_tune(const Config *config)
+{
+    if (config->train.device != DEVICE_CUDA || strcmp(config->train.cuda_tune, "time") != 0)
+        return OK;
+    return config_fail_key(config, "train.cuda_tune",
+                           "each of the runs that are compared would time algorithms anew: name a "
+                           "record (runs/NAME/algorithms.txt of a run with time), or take off");
+}
+
 /* A folder beside run.dir: there is room for runs, and other nodes see it, too. */
 static Status make_folder(Verification *v)
 {
@@ -248,7 +258,10 @@ static Status make_folder(Verification *v)
     size_t length = strlen(config->run.dir);
     while (length > 1 && config->run.dir[length - 1] == '/') --length;
     v->dir = mem_format("%.*s.verify-XXXXXX", (int)length, config->run.dir);
+    Status tuned = check_tune(config);
     config_free(&config);
+    if (tuned != OK) mem_free(&v->dir);
+    TRY(tuned);
     if (mkdtemp(v->dir)) return OK;
     Status status = fail(ERR_IO, "%s: this folder cannot be made: %s; choose another run.dir",
                          v->dir, strerror(errno));

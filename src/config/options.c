@@ -200,6 +200,8 @@ const Option options[] = {
      .help = "Instructions that CPU kernels use, which changes bits; auto: the most that all ranks have (or WEFT_CPU)."},
     {"train.cuda_graphs", &kind_enum, AT(train.cuda_graphs), "auto", NULL,
      .help = "On GPUs, a step's work is recorded once and replayed; the same bits without."},
+    {"train.cuda_tune", &kind_text, AT(train.cuda_tune), "off", NULL, LENGTH(1),
+     .help = "Algorithms of cuBLASLt and cuDNN on GPUs: off, their own first choice; time, the fastest as timed once before the first step; or a FILE that such a run has written. They change bits, so checkpoints hold them."},
     {"train.loss", &kind_enum, AT(train.loss), "softmax", NULL,
      .help = "Softmax cross-entropy on labels, mean squared error on float targets, or cross-entropy of one logit on labels 0 and 1."},
     {"train.auc", &kind_enum, AT(train.auc), "exact", NULL,

@@ -148,6 +148,37 @@ static size_t now_bytes(const Optim *optim)
     return (size_t)optim->rule_count * sizeof *optim->now;
 }
 
+static size_t grad_chunk_bytes(const Optim *optim)
+{
+    return (size_t)optim->grad_chunk_count * sizeof *optim->grad_chunk;
+}
+
+/* The table of all pieces' chunks, with which one launch measures the whole gradient. */
+static void make_grad_chunks(Optim *optim)
+{
+    Backend *b = optim->backend;
+    Stream *s = b->table->stream(b);
+    FlatChunk *chunk = mem_new((size_t)(optim->chunks + 1) * sizeof *chunk);
+    int64_t count = 0;
+    for (int i = 0; i < optim->range_count; ++i) {
+        const OptimPiece *p = &optim->piece[i];
+        int64_t sum = optim->chunk[i] + (p->offset - optim->range[i].offset) / FLAT_CHUNK;
+        for (int64_t at = 0; at < p->elements; at += FLAT_CHUNK) {
+            int64_t left = p->elements - at;
+            chunk[count++] = (FlatChunk){.offset = p->gradient + at,
+                                         .elements = left < FLAT_CHUNK ? left : FLAT_CHUNK,
+                                         .sum = sum++};
+        }
+    }
+    optim->grad_chunk_count = count;
+    if (count > 0) {
+        optim->grad_chunk = b->table->alloc(b, grad_chunk_bytes(optim));
+        b->table->copy(s, optim->grad_chunk, chunk, grad_chunk_bytes(optim));
+        b->table->sync(s);
+    }
+    mem_free(&chunk);
+}
+
 static void make_sums(Optim *optim)
 {
     Backend *b = optim->backend;
@@ -157,6 +188,7 @@ static void make_sums(Optim *optim)
     b->table->copy(s, optim->first_chunk, optim->chunk, first_bytes(optim));
     b->table->sync(s);
     if (b->table->record_begin) optim->now = b->table->alloc(b, now_bytes(optim));
+    make_grad_chunks(optim);
 }
 
 static void free_sums(Optim *optim)
@@ -165,6 +197,7 @@ static void free_sums(Optim *optim)
     b->table->release(b, optim->sums, sums_bytes(optim));
     b->table->release(b, optim->first_chunk, first_bytes(optim));
     if (optim->now) b->table->release(b, optim->now, now_bytes(optim));
+    if (optim->grad_chunk) b->table->release(b, optim->grad_chunk, grad_chunk_bytes(optim));
 }
 
 /* For the tensor here that needs most. */

@@ -42,9 +42,10 @@ static double sum_squares(const Optim *optim, int set, int range)
 
 static void measure_gradients(Optim *optim, const float *grads)
 {
-    for (int i = 0; i < optim->range_count; ++i)
-        if (optim->piece[i].elements > 0)
-            optim_squares(optim, 0, &optim->piece[i], grads + optim->piece[i].gradient);
+    const BackendTable *table = optim->backend->table;
+    if (optim->grad_chunk_count > 0)
+        table->flat->chunk_squares(table->stream(optim->backend), optim->partial, grads,
+                                   optim->grad_chunk, optim->grad_chunk_count);
 }
 
 /* The same sums of whole ranges for optim_clip and for the host. */

@@ -52,6 +52,7 @@ static void tell_variables(const Trainer *t, char *out)
                                         "DNNL_DEFAULT_FPMATH_MODE",
                                         "NVIDIA_TF32_OVERRIDE",
                                         "CUBLAS_WORKSPACE_CONFIG",
+                                        "WEFT_ATTENTION_SCRATCH",
                                         "NCCL_ALGO",
                                         "NCCL_PROTO",
                                         "GLIBC_TUNABLES"};

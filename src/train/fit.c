@@ -70,23 +70,25 @@ static double memory_of_rank(const Trainer *t)
 typedef struct Need {
     /* host: of any stage, beside its device */
     double bytes, fixed, host;
-    /* of bytes: rows of sparse tables */
-    double rows;
+    /* of bytes: rows of sparse tables; what is kept free on a device */
+    double rows, reserved;
     /* with a copy to write checkpoints from */
     double bytes_beside, host_beside;
 } Need;
-/* A device's free memory is what is left beside its libraries' (b.program); a host's is all that a
- * rank may have. */
+/* A device's free memory is what is left beside its libraries' (b.program), of which a part is kept
+ * for what they take later; a host's is all that a rank may have. */
 static void need_of(const Trainer *t, const Plan *plan, Need *need)
 {
     TrainBytes b = train_bytes(t, plan);
     double beside = t->backend->table->memory ? (double)b.program : 0;
-    double bytes = (double)b.all - beside;
+    double bytes = (double)b.all + (double)b.reserved - beside;
     if (bytes > need->bytes) {
         need->bytes = bytes;
         need->rows = (double)sparse_row_bytes(t, plan);
-        need->fixed =
-            (double)(b.params + b.gradients + b.state + b.cache + b.program + b.tables) - beside;
+        need->reserved = (double)b.reserved;
+        need->fixed = (double)(b.params + b.gradients + b.state + b.cache + b.program + b.tables +
+                               b.reserved) -
+                      beside;
     }
     double room = (double)save_copy_bytes(t, plan);
     bool device = t->backend->table->memory != NULL;
@@ -109,21 +111,24 @@ static Status largest_stage(const Trainer *t, Need *need)
 
 static Status refuse_memory(const Trainer *t, Need need, double limit)
 {
-    char wanted[16], have[16], fit[64] = "", where[640] = "";
+    char wanted[16], have[16], fit[64] = "", where[640] = "", kept[16], reserve[128] = "";
     const Config *c = t->config;
     const BackendTable *table = t->backend->table;
     if (limit != c->train.memory && table->memory)
         snprintf(where, sizeof where, " (%s)", table->memory_text(t->backend));
     else if (limit != c->train.memory)
         snprintf(where, sizeof where, "%s", share_of_host(t).why);
+    if (need.reserved > 0)
+        snprintf(reserve, sizeof reserve, " (%s of it for %s)", text_bytes(need.reserved, kept),
+                 train_reserved_for(t));
     int64_t most =
         (int64_t)((double)t->micro_batch * (limit - need.fixed) / (need.bytes - need.fixed));
     if (most > 0)
         snprintf(fit, sizeof fit, "train.micro_batch of at most about %lld, ", (long long)most);
     return config_fail_key(
         c, "train.memory",
-        "a rank needs %s, and may use %s%s: %s%smore stages (grid.pp)%s would do",
-        text_bytes(need.bytes, wanted), text_bytes(limit, have), where, fit,
+        "a rank needs %s%s, and may use %s%s: %s%smore stages (grid.pp)%s would do",
+        text_bytes(need.bytes, wanted), reserve, text_bytes(limit, have), where, fit,
         t->recompute ? "" : "grid.recompute=block, ",
         table->memory ? " or a GPU that nobody else fills" : " or fewer ranks on a node");
 }

@@ -10,6 +10,11 @@
 #include <malloc.h>
 #include <string.h>
 
+/* CUDA graphs, kernels that the driver loads when they are first called, and NCCL's buffers take a
+ * GPU's memory after the plan has been judged. How much has not been measured on a GPU yet; until
+ * then this much is left free for them. */
+static const size_t DEVICE_RESERVE_BYTES = (size_t)3 << 29;
+
 int train_data_slots(const Trainer *t, const Plan *plan)
 {
     int ahead = t->backend->table->host_memory ? 0 : DATA_AHEAD;
@@ -69,6 +74,13 @@ static size_t program_bytes(const Trainer *t, const Plan *plan)
     return bytes;
 }
 
+const char *train_reserved_for(const Trainer *t)
+{
+    bool several = t->shape.dp * t->shape.pp * t->shape.tp > 1;
+    return several && train_joined(t) ? "CUDA graphs, kernels and NCCL's buffers"
+                                      : "CUDA graphs and kernels";
+}
+
 TrainBytes train_bytes(const Trainer *t, const Plan *plan)
 {
     /* A device holds the micro-batches that it works on, and what is copied meanwhile; the loader's
@@ -93,6 +105,7 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
                         .data = data,
                         .program = program,
                         .checkpoint = room,
+                        .reserved = device ? DEVICE_RESERVE_BYTES : 0,
                         .host = device ? loader + plan->staged_bytes + room : 0,
                         .all = plan_bytes(plan) - plan->message_bytes + messages + data + program +
                                tables + late + (device ? 0 : room)};

@@ -1,6 +1,7 @@
 /* May this run go on from that checkpoint? What would change its numbers must be as it was: the
  * configuration, but for keys of where and how, and what the training set holds, wherever it lies
  * by now. */
+#include "algorithms.h"
 #include "resume.h"
 
 #include "position.h"
@@ -29,6 +30,14 @@ bool resume_same_best(const Trainer *t, const CheckpointMeta *meta)
     return !*meta->best_of || !strcmp(meta->best_of, trainer_metric(t)->word.word);
 }
 
+/* Does one of them take its algorithms on GPUs from a record, and the other the libraries' first
+ * choice? Records themselves are compared by algorithms_check. */
+static bool tunes_differently(const Config *a, const Config *b)
+{
+    bool gpus = a->train.device == DEVICE_CUDA && b->train.device == DEVICE_CUDA;
+    return gpus && !strcmp(a->train.cuda_tune, "off") != !strcmp(b->train.cuda_tune, "off");
+}
+
 /* Keys that do not change the numbers: where and how a run is done, what it says, and what it does
  * where they are bad; evaluations, too, where the curve does not go by them. */
 static void neutral(Config *c, const Config *now)
@@ -55,6 +64,7 @@ static void neutral(Config *c, const Config *now)
     c->run.nvtx = now->run.nvtx;
     c->run.max_time = now->run.max_time;
     c->train.hang_s = now->train.hang_s;
+    if (!tunes_differently(c, now)) c->train.cuda_tune = now->train.cuda_tune;
     c->train.device = now->train.device;
     c->train.cuda_graphs = now->train.cuda_graphs;
     c->train.log_every = now->train.log_every;
@@ -118,6 +128,7 @@ Status resume_check(const Trainer *t, const char *path)
     if (st == OK) st = check_config(old, t->config, known, path);
     if (st == OK) st = position_check_end(t->config, &meta, path);
     if (st == OK && known) st = check_data(t, &meta, path);
+    if (st == OK) st = algorithms_check(t, &meta, path);
     config_free(&old);
     checkpoint_meta_fini(&meta);
     return st;

@@ -257,6 +257,7 @@ static Status run_all(Run *r)
     if (st == OK && first) st = observer_new(&r->observer, r->dir.path, t->step, r->last_own);
     if (st == OK && first) st = log_file_open(r->dir.path, t->step);
     if (st == OK && first) st = run_dir_write_config(&r->dir, r->config);
+    if (st == OK && first && t->algorithms) st = run_dir_write_algorithms(&r->dir, t->algorithms);
     TRY(status_agree(r->world, st));
     if (r->config->run.trace) trace_start(1 << 20);
     describe(r);

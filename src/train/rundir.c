@@ -53,7 +53,8 @@ void run_dir_mend(const RunDir *dir)
 /* Is this what a run writes: its own files, and with them the folder of checkpoints? */
 static bool is_of_run(const char *name)
 {
-    static const char *const names[] = {"config.yaml", "trace.json", "checkpoints"};
+    static const char *const names[] = {"config.yaml", "algorithms.txt", "trace.json",
+                                        "checkpoints"};
     static const char *const beginnings[] = {"metrics.jsonl", "events.out.tfevents.", "hang-",
                                              "log.txt"};
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
@@ -137,10 +138,10 @@ Status run_dir_set_aside(const RunDir *dir)
     return st;
 }
 
-Status run_dir_write_config(const RunDir *dir, const Config *config)
+/* Through a temporary file. */
+static Status write_text(const RunDir *dir, const char *leaf, const char *text)
 {
-    char *name = mem_format("%s/config.yaml", dir->path), *part = mem_format("%s.part", name),
-         *text = config_text(config);
+    char *name = mem_format("%s/%s", dir->path, leaf), *part = mem_format("%s.part", name);
     int opened = file_create_new(part, O_WRONLY);
     FILE *file = opened < 0 ? NULL : fdopen(opened, "w");
     bool good = file && fputs(text, file) >= 0;
@@ -151,6 +152,21 @@ Status run_dir_write_config(const RunDir *dir, const Config *config)
     if (!good && file) unlink(part);
     mem_free(&name);
     mem_free(&part);
+    return st;
+}
+
+Status run_dir_write_config(const RunDir *dir, const Config *config)
+{
+    char *text = config_text(config);
+    Status st = write_text(dir, "config.yaml", text);
+    mem_free(&text);
+    return st;
+}
+
+Status run_dir_write_algorithms(const RunDir *dir, const AlgorithmRecord *record)
+{
+    char *text = algorithm_record_text(record);
+    Status st = write_text(dir, "algorithms.txt", text);
     mem_free(&text);
     return st;
 }

@@ -4,6 +4,7 @@
 #define WEFT_TRAIN_RUNDIR_H
 
 #include "config.h"
+#include "tensor.h"
 
 typedef struct RunDir {
     /* owned: runs/NAME, runs/NAME/checkpoints, .../best.h5; runs/NAME/trace.json */
@@ -24,6 +25,8 @@ Status run_dir_earlier(const RunDir *dir, char **path);
 Status run_dir_set_aside(const RunDir *dir);
 /* Writes the resolved configuration, through a temporary file. */
 Status run_dir_write_config(const RunDir *dir, const Config *config);
+/* The same for the record of algorithms (train.cuda_tune), algorithms.txt. */
+Status run_dir_write_algorithms(const RunDir *dir, const AlgorithmRecord *record);
 /* Makes the folder of checkpoints again where somebody has removed it, or moved it away. What else
  * is wrong with it whoever writes there will say. */
 void run_dir_mend(const RunDir *dir);

@@ -56,6 +56,7 @@ static void meta_of(const Trainer *t, CheckpointMeta *meta)
     memcpy(meta->init_from, t->init_from, sizeof meta->init_from);
     snprintf(meta->best_of, sizeof meta->best_of, "%s", trainer_metric(t)->word.word);
     meta->classes = mem_text(t->classes);
+    if (t->algorithms) meta->algorithms = algorithm_record_text(t->algorithms);
     input_of(&t->train_set, meta);
 }
 

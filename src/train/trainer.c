@@ -2,6 +2,7 @@
  * parameters. Everything that can be wrong with the input is found here, by one rank, and known to
  * all before anything is written. */
 #include "agree.h"
+#include "algorithms.h"
 #include "fit.h"
 #include "borders.h"
 #include "late_updates.h"
@@ -78,15 +79,20 @@ static Status open_backend(Trainer *t, const DryRun *only)
     return backend_open(&t->backend, table, options);
 }
 
-static Status build_graph(Trainer *t)
+static Status make_graph(Trainer *t)
 {
     const Config *c = t->config;
     TRY(train_model(&t->graph, c, &t->train_set, &t->test_set, t->micro_batch));
     int tp = t->shape.tp;
     if (tp > 1) TRY(graph_split(&t->graph, c, t->world->rank % tp, tp));
     if (c->train.sync_batch_norm) TRY(graph_sync(t->graph, c, t->shape.dp));
-    TRY(graph_fuse(t->graph, t->backend->table));
-    TRY(graph_plan(t->graph, t->backend));
+    return graph_fuse(t->graph, t->backend->table);
+}
+
+static Status build_graph(Trainer *t)
+{
+    TRY(status_agree(t->world, make_graph(t)));
+    TRY(algorithms_plan(t));
     int64_t lines = shape_count(t->graph->node[t->graph->loss].spec.y.shape) / LOSS_COLUMNS;
     t->rows_per_sample = lines / t->micro_batch;
     return OK;
@@ -276,8 +282,9 @@ static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
     TRY(grid_shape(&t->shape, t->config, ranks));
     cut_batch(t);
     TRY(trainer_open_data(t, only));
-    TRY(open_backend(t, only));
-    TRY(transport_check(t));
+    TRY(status_agree(t->world, open_backend(t, only)));
+    TRY(algorithms_find(t, only));
+    TRY(status_agree(t->world, transport_check(t)));
     TRY(build_graph(t));
     TRY(sparse_check(t));
     TRY(train_assign_rules(t));
@@ -367,7 +374,9 @@ static Status trainer_make(Trainer **out, Trainer *t)
 
 Status trainer_new(Trainer **out, const Config *config, const World *world)
 {
-    TRY(trainer_make(out, trainer_begin(config, world)));
+    Trainer *t = trainer_begin(config, world);
+    t->tunes = true;
+    TRY(trainer_make(out, t));
     train_draw_params(*out);
     return OK;
 }
@@ -384,6 +393,7 @@ Status trainer_new_to_load(Trainer **out, const Config *config, const World *wor
 Status trainer_new_with(Trainer **out, const Config *config, const World *world, const World *job)
 {
     Trainer *t = trainer_begin(config, world);
+    t->tunes = true;
     t->job = job;
     t->servers = job ? job->size - world->size : 0;
     return trainer_make(out, t);
@@ -422,6 +432,7 @@ void trainer_free(Trainer **trainer)
     graph_free(&t->graph);
     if (t->grid_ready) grid_fini(&t->grid);
     if (t->backend) backend_close(&t->backend);
+    algorithm_record_free(&t->algorithms);
     mem_free(&t->first);
     mem_free(&t->block);
     mem_free(trainer);

@@ -33,6 +33,12 @@ struct Trainer {
     /* borrowed */
     const World *world;
     Backend *backend;
+    /* owned: of train.cuda_tune; NULL: the libraries' own first choice. Entries that it had before
+     * the graph was planned */
+    AlgorithmRecord *algorithms;
+    int recorded;
+    /* it may time algorithms: steps follow */
+    bool tunes;
     DataSet train_set, test_set;
     /* Borrowed while it is made: what samples are, in place of data sets; NULL: they are opened. */
     const DataSet *samples;

@@ -6,6 +6,9 @@
 
 enum { ARRAYS = 4, ELEMENTS = 3 * FLAT_CHUNK + 77 };
 
+/* Of the emulated runtime: the calls of the host, and those that wait until a stream is empty. */
+void emulate_counts(long *all, long *empty) __attribute__((weak));
+
 typedef struct Arrays {
     /* owned */
     float *host[ARRAYS], *device[ARRAYS];
@@ -84,6 +87,113 @@ static void test_flat_squares(void)
         CU_ASSERT_DOUBLE_EQUAL(got[i], expected[i], allowed.elementwise.fp32 * expected[i]);
     rig_release(&rig, device, sizeof got);
     arrays_check(&a, "squares", allowed.exact);
+}
+
+/* Chunks of tensors that begin anywhere, in one launch: the bits that each tensor has alone. */
+static void test_flat_chunks(void)
+{
+    static const struct {
+        int64_t offset, elements;
+    } tensor[] = {{0, 4100}, {4104, 3}, {4109, 4096}, {8207, 4097}};
+    enum { TENSORS = 4, CHUNKS = 6 };
+    Rig rig = {.backend = gpu};
+    FlatChunk chunk[CHUNKS], *device_chunk = rig_alloc(&rig, sizeof chunk);
+    double alone[CHUNKS], got[CHUNKS], host[CHUNKS];
+    double *device[2] = {rig_alloc(&rig, sizeof got), rig_alloc(&rig, sizeof got)};
+    Stream *s = gpu->table->stream(gpu);
+    int count = 0;
+    Arrays a;
+    arrays_new(&a);
+    for (int t = 0; t < TENSORS; ++t) {
+        gpu->table->flat->squares(s, device[0] + count, a.device[0] + tensor[t].offset,
+                                  tensor[t].elements);
+        for (int64_t at = 0; at < tensor[t].elements; at += FLAT_CHUNK) {
+            int64_t left = tensor[t].elements - at;
+            chunk[count] =
+                (FlatChunk){tensor[t].offset + at, left < FLAT_CHUNK ? left : FLAT_CHUNK, count};
+            ++count;
+        }
+    }
+    CU_ASSERT_EQUAL_FATAL(count, CHUNKS);
+    rig_copy(&rig, device_chunk, chunk, sizeof chunk);
+    gpu->table->flat->chunk_squares(s, device[1], a.device[0], device_chunk, CHUNKS);
+    cpu->table->flat->chunk_squares(cpu->table->stream(cpu), host, a.host[0], chunk, CHUNKS);
+    rig_copy(&rig, alone, device[0], sizeof alone);
+    rig_copy(&rig, got, device[1], sizeof got);
+    CU_ASSERT_EQUAL(memcmp(got, alone, sizeof got), 0);
+    for (int i = 0; i < CHUNKS; ++i)
+        CU_ASSERT_DOUBLE_EQUAL(got[i], host[i], allowed.elementwise.fp32 * host[i]);
+    for (int i = 0; i < 2; ++i) rig_release(&rig, device[i], sizeof got);
+    rig_release(&rig, device_chunk, sizeof chunk);
+    arrays_check(&a, "squares", allowed.exact);
+}
+
+/* The host's calls for the norm of a gradient of so many tensors. */
+static long norm_calls(int tensors)
+{
+    enum { ELEMENTS_OF_ONE = 64 };
+    Rig rig = {.backend = gpu};
+    Optim *optim = NULL;
+    Config *config = NULL;
+    OptimRange *range = mem_new((size_t)tensors * sizeof *range);
+    double *squares = mem_new((size_t)tensors * sizeof *squares);
+    size_t bytes = (size_t)tensors * ELEMENTS_OF_ONE * sizeof(float);
+    float *host = mem_new(bytes), *grads = rig_alloc(&rig, bytes);
+    long calls[2] = {0}, waits;
+    for (int i = 0; i < tensors; ++i)
+        range[i] = (OptimRange){.offset = i * ELEMENTS_OF_ONE, .elements = ELEMENTS_OF_ONE};
+    for (int i = 0; i < tensors * ELEMENTS_OF_ONE; ++i) host[i] = (float)(1 + i / ELEMENTS_OF_ONE);
+    rig_copy(&rig, grads, host, bytes);
+    CHECK_OK(config_parse(&config, "test", "data: {train: x.h5}\noptim: {name: sgd}\n", 0, NULL));
+    CHECK_OK(optim_new(&optim, config, gpu, range, tensors, tensors * ELEMENTS_OF_ONE));
+    if (emulate_counts) emulate_counts(&calls[0], &waits);
+    optim_grad_squares(optim, grads, squares);
+    if (emulate_counts) emulate_counts(&calls[1], &waits);
+    for (int i = 0; i < tensors; ++i)
+        CU_ASSERT_EQUAL(squares[i], ELEMENTS_OF_ONE * (1.0 + i) * (1.0 + i));
+    optim_free(&optim);
+    config_free(&config);
+    rig_release(&rig, grads, bytes);
+    mem_free(&host);
+    mem_free(&squares);
+    mem_free(&range);
+    return calls[1] - calls[0];
+}
+
+/* However many tensors there are, their gradient's norm takes as many launches. */
+static void test_flat_norm(void)
+{
+    long few = norm_calls(2), many = norm_calls(148);
+    if (emulate_counts) printf("  %ld calls for the norm of 148 tensors\n", many);
+    CU_ASSERT_EQUAL(few, many);
+}
+
+/* Rows whose pitch is small, of which one or both have no gaps, and 2 GiB. */
+static void test_copy_rows(void)
+{
+    const size_t far = (size_t)1 << 31, width = 48;
+    const struct {
+        size_t to_pitch, from_pitch, rows;
+    } cases[] = {{48, 48, 5}, {64, 48, 5}, {48, 64, 5}, {80, 64, 3}, {48, far, 2}, {far, 48, 1}};
+    Rig rig = {.backend = gpu};
+    Stream *s = gpu->table->stream(gpu);
+    char *from = rig_alloc(&rig, far + width), *to = rig_alloc(&rig, 512);
+    char sent[512], got[512], expected[512];
+    for (size_t i = 0; i < sizeof sent; ++i) sent[i] = (char)(i * 7 + 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        memset(expected, 0x55, sizeof expected);
+        rig_copy(&rig, to, expected, sizeof expected);
+        for (size_t r = 0; r < cases[i].rows; ++r) {
+            rig_copy(&rig, from + r * cases[i].from_pitch, sent + r * width, width);
+            memcpy(expected + r * cases[i].to_pitch, sent + r * width, width);
+        }
+        gpu->table->copy_rows(s, to, cases[i].to_pitch, from, cases[i].from_pitch, width,
+                              cases[i].rows);
+        rig_copy(&rig, got, to, sizeof got);
+        CU_ASSERT_EQUAL(memcmp(got, expected, sizeof got), 0);
+    }
+    rig_release(&rig, to, 512);
+    rig_release(&rig, from, far + width);
 }
 
 static void test_flat_updates(void)

@@ -180,6 +180,7 @@ check 0 'done after' "$WEFT" train bare.yaml train.log_every=1
 check 0 'done after' "$WEFT" train bare.yaml run.name=bare-cpu train.log_every=1 train.device=cpu
 holds 'the losses of the CPU' near bare bare-cpu
 
+EMULATE_PITCH=4 same 2 tp.yaml tp-far grid.tp=2 # rows too far apart for copies of several
 same 4 tp.yaml tp-dp2 grid.tp=2 grid.dp=2
 same 4 tp.yaml tp-pp2 grid.tp=2 grid.pp=2
 same 2 tp.yaml tp-shm grid.tp=2 grid.transport=shm

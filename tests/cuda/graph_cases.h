@@ -4,6 +4,7 @@
 #ifndef WEFT_TEST_CUDA_GRAPH_CASES_H
 #define WEFT_TEST_CUDA_GRAPH_CASES_H
 
+#include "flat_cases.h"
 #include "model_cases.h"
 
 #define MUST(call)                                                                                 \
@@ -12,10 +13,6 @@
         if (must_st_ != OK) printf("  %s:%d: %s\n", __FILE__, __LINE__, fail_message());           \
         CU_ASSERT_EQUAL_FATAL(must_st_, OK);                                                       \
     } while (0)
-
-/* Of the emulated runtime: the host's calls, and those of them that wait until a stream is
- * empty. */
-void emulate_counts(long *all, long *empty) __attribute__((weak));
 
 typedef struct GraphCase {
     /* keys of model and optim */

@@ -20,6 +20,7 @@
 #include "residual_cases.h"
 #include "resume_cases.h"
 #include "slice_cases.h"
+#include "sort_cases.h"
 #include "train.h"
 
 static void test_ops(void)
@@ -236,6 +237,11 @@ int main(int argc, char **argv)
                                           {"slices", test_slices},
                                           {"sums", test_flat_sums},
                                           {"squares", test_flat_squares},
+                                          {"squares of chunks", test_flat_chunks},
+                                          {"a gradient's norm", test_flat_norm},
+                                          {"rows", test_copy_rows},
+                                          {"the order of tokens", test_sort},
+                                          {"scratch of an order", test_sort_scratch},
                                           {"updates", test_flat_updates},
                                           {"streams", test_streams},
                                           {"models without sums", test_residual_models},
@@ -246,7 +252,7 @@ int main(int argc, char **argv)
                                           {"graphs", test_graphs},
                                           {"tf32", test_tf32},
                                           {"a step that overflows", test_overflow}};
-    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 15 };
+    enum { ALL = sizeof present / sizeof *present, OPERATIONS = 20 };
     const char *why = NULL;
     HarnessTest chosen[ALL];
     Wanted wanted = {0};

@@ -3,8 +3,6 @@
  * out, or unpacked when it has come. */
 #include "nccl.h"
 
-#include <cuda_runtime_api.h>
-
 /* of a tensor */
 enum { PIECE_BYTES = 16 << 20, PART_ALIGN = 256 };
 
@@ -74,12 +72,8 @@ static size_t bytes_of(const Part *part)
 
 static void move(const Lane *lane, Part to, Part from)
 {
-    cudaStream_t stream = lane->gpus->backend->table->stream_handle(lane->gpus->stream);
-    if (bytes_of(&to) == 0) return;
-    cudaError_t error = cudaMemcpy2DAsync(to.at, to.pitch, from.at, from.pitch, from.bytes,
-                                          from.runs, cudaMemcpyDeviceToDevice, stream);
-    if (error != cudaSuccess)
-        die("cudaMemcpy2DAsync: %s (%s)", cudaGetErrorString(error), cudaGetErrorName(error));
+    lane->gpus->backend->table->copy_rows(lane->gpus->stream, to.at, to.pitch, from.at, from.pitch,
+                                          from.bytes, from.runs);
 }
 
 /* Where a part is that is sent, or received: in its place, or, where that has gaps, packed. */

@@ -14,6 +14,8 @@ typedef struct FlatTask {
     Bf16 *half;
     const Bf16 *half_a, *half_b;
     double *sums;
+    /* chunk_squares' */
+    const FlatChunk *chunk;
     float alpha, beta;
     int64_t n;
 } FlatTask;
@@ -99,6 +101,21 @@ static void flat_squares(Stream *s, double *out, const float *x, int64_t n)
 {
     (void)s;
     flat_run(squares_body, (FlatTask){.sums = out, .a = x, .n = n});
+}
+
+static void chunk_squares_body(const void *task, int64_t begin, int64_t end)
+{
+    const FlatTask *t = task;
+    for (const FlatChunk *c = t->chunk + begin; c < t->chunk + end; ++c)
+        t->sums[c->sum] = simd_table(DTYPE_F32)->squares(t->a + c->offset, c->elements);
+}
+
+static void flat_chunk_squares(Stream *s, double *out, const float *x, const FlatChunk *chunk,
+                               int64_t count)
+{
+    const FlatTask task = {.sums = out, .a = x, .chunk = chunk};
+    (void)s;
+    work_run(chunk_squares_body, &task, count, count * FLAT_CHUNK);
 }
 
 /* Threads that find one write the same. */
@@ -276,6 +293,7 @@ const FlatTable cpu_flat = {
     .find_and_copy = flat_find_and_copy,
     .scale_add = flat_scale_add,
     .squares = flat_squares,
+    .chunk_squares = flat_chunk_squares,
     .sgd = flat_sgd,
     .adam = flat_adam,
     .adam_direction = flat_adam_direction,

@@ -3,6 +3,7 @@
  * returns. Products of fp32 are true fp32 unless TF32 is asked for. Refused at open: no driver, no
  * such GPU, one older than the kernels. */
 #include "cuda.h"
+#include "cudnn_attention.h"
 #include "cuda_kernels.h"
 #include "tensor/op_list.h"
 
@@ -86,7 +87,9 @@ static Status cuda_open(Backend *backend, BackendOptions options)
     CudaState *state = mem_new(sizeof *state);
     backend->impl = state;
     state->tf32 = options.tf32;
-    Status st = open_state(state, options);
+    state->options = &backend->options;
+    Status st = fused_read_scratch();
+    if (st == OK) st = open_state(state, options);
     if (st == OK) {
         backend->options.device = state->device;
         backend->options.gpu = state->name;
@@ -181,6 +184,13 @@ static void *cuda_stream_handle(Stream *stream)
 static void cuda_copy(Stream *stream, void *to, const void *from, size_t bytes)
 {
     CUDA_CALL(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream->handle));
+}
+
+static void copy_rows(Stream *stream, void *to, size_t to_pitch, const void *from,
+                      size_t from_pitch, size_t bytes, size_t rows)
+{
+    cuda_copy_rows(stream->handle, (CudaRows){to, to_pitch},
+                   (CudaRows){(char *)(uintptr_t)from, from_pitch}, bytes, rows);
 }
 
 static void cuda_sync(Stream *stream)
@@ -296,6 +306,7 @@ const BackendTable backend_cuda = {
     .stream_free = cuda_stream_free,
     .stream_handle = cuda_stream_handle,
     .copy = cuda_copy,
+    .copy_rows = copy_rows,
     .sync = cuda_sync,
     .event_new = cuda_event_new,
     .event_record = cuda_event_record,

@@ -18,14 +18,12 @@ static void concat_copy(const Op *op, const OpRun *run, bool back)
     size_t whole = desc_bytes(s->y) / rows;
     for (int i = 0; i < s->x_count; ++i) {
         size_t width = (size_t)shape_count(s->x[i].shape) * size / rows;
-        char *joined = (char *)(back ? run->dy : run->y) + at;
-        const char *y = joined;
-        if (back && run->dx[i])
-            CUDA_CALL(cudaMemcpy2DAsync(run->dx[i], width, y, whole, width, rows, cudaMemcpyDefault,
-                                        cuda_stream(op)));
+        CudaRows joined = {(char *)(back ? run->dy : run->y) + at, whole};
+        void *part = back ? run->dx[i] : (void *)(uintptr_t)run->x[i];
+        if (back && part)
+            cuda_copy_rows(cuda_stream(op), (CudaRows){part, width}, joined, width, rows);
         else if (!back)
-            CUDA_CALL(cudaMemcpy2DAsync(joined, whole, run->x[i], width, width, rows,
-                                        cudaMemcpyDefault, cuda_stream(op)));
+            cuda_copy_rows(cuda_stream(op), joined, (CudaRows){part, width}, width, rows);
         at += width;
     }
 }

@@ -21,6 +21,7 @@ static const LibrarySymbol symbols[] = {
     {"cublasLtMatmulAlgoGetHeuristic", offsetof(CublasLt, heuristic)},
     {"cublasLtMatmulAlgoCapGetAttribute", offsetof(CublasLt, algorithm_cap)},
     {"cublasLtMatmulAlgoConfigGetAttribute", offsetof(CublasLt, algorithm_config)},
+    {"cublasLtMatmulAlgoCheck", offsetof(CublasLt, algorithm_check)},
     {"cublasLtMatmul", offsetof(CublasLt, matmul)},
     {"cublasLtGetVersion", offsetof(CublasLt, get_version)},
     {"cublasLtGetStatusString", offsetof(CublasLt, status_string)},

@@ -22,6 +22,8 @@ typedef struct GpuCard GpuCard;
 typedef struct KeptPlan KeptPlan;
 
 typedef struct CudaState {
+    /* the backend's; borrowed */
+    const BackendOptions *options;
     /* -1: operations are planned for `card`, which is not here */
     int device;
     /* NULL where device is one */
@@ -66,6 +68,7 @@ typedef struct CublasLt {
     __typeof__(cublasLtMatmulAlgoGetHeuristic) *heuristic;
     __typeof__(cublasLtMatmulAlgoCapGetAttribute) *algorithm_cap;
     __typeof__(cublasLtMatmulAlgoConfigGetAttribute) *algorithm_config;
+    __typeof__(cublasLtMatmulAlgoCheck) *algorithm_check;
     __typeof__(cublasLtMatmul) *matmul;
     __typeof__(cublasLtGetVersion) *get_version;
     __typeof__(cublasLtGetStatusString) *status_string;
@@ -104,6 +107,13 @@ double card_memory_bytes(const GpuCard *card);
 int card_capability(const GpuCard *card);
 /* As cuDNN takes it. Owner: the caller. */
 Status card_describe(const GpuCard *card, cudnnBackendDescriptor_t *device);
+/* copy_rows.c: `rows` rows of `bytes` bytes, of which each begins `pitch` bytes behind the one
+ * before; any pitch, also where it is larger than CUDA's copies of rows take */
+typedef struct CudaRows {
+    char *at;
+    size_t pitch;
+} CudaRows;
+void cuda_copy_rows(cudaStream_t stream, CudaRows to, CudaRows from, size_t bytes, size_t rows);
 /* "", or that a graph is being recorded, which some calls do not allow, and the cure. */
 const char *cuda_recording(void);
 void cuda_record_begin(Stream *stream);

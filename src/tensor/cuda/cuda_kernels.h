@@ -67,6 +67,8 @@ typedef struct SlicesRun {
 } SlicesRun;
 cudaError_t launch_add_slices(cudaStream_t stream, SlicesRun run);
 cudaError_t launch_squares(cudaStream_t stream, double *out, const float *x, int64_t n);
+cudaError_t launch_chunk_squares(cudaStream_t stream, double *out, const float *x,
+                                 const FlatChunk *chunk, int64_t count);
 cudaError_t launch_find_overflow(cudaStream_t stream, float *found, const float *x, int64_t n);
 cudaError_t launch_sgd(cudaStream_t stream, SgdArgs a, float *w, const float *g, float *m,
                        int64_t n);
@@ -119,9 +121,27 @@ cudaError_t launch_add_row(cudaStream_t stream, AddRowRun run);
 cudaError_t launch_column_sum(cudaStream_t stream, DType type, float *out, float *partial,
                               const void *dy, int64_t rows, int64_t columns, int64_t stride);
 
+/* The gradient of an embedding sorts its tokens by digits of 8 bits: tiles of so many tokens, a
+ * block each; at most 512 of them, whose digits one block adds up. */
+enum { CUDA_SORT_DIGITS = 256, CUDA_SORT_TILE = 1024, CUDA_SORT_BLOCKS = 512 };
+static inline int64_t cuda_sort_tile(int64_t tokens)
+{
+    int64_t tile = (tokens + CUDA_SORT_BLOCKS - 1) / CUDA_SORT_BLOCKS;
+    if (tile < CUDA_SORT_TILE) tile = CUDA_SORT_TILE;
+    return (tile + CUDA_THREADS - 1) / CUDA_THREADS * CUDA_THREADS;
+}
+/* Numbers of EmbeddingRun's scratch, of which a run may sort fewer tokens. */
+static inline int64_t cuda_sort_scratch(int64_t tokens)
+{
+    int64_t blocks = (tokens + CUDA_SORT_TILE - 1) / CUDA_SORT_TILE;
+    if (blocks > CUDA_SORT_BLOCKS) blocks = CUDA_SORT_BLOCKS;
+    return 2 * tokens + blocks * CUDA_SORT_DIGITS;
+}
+
 /* embedding.cu: y[i] = w[tokens[i]], zeros from `real` tokens on and for rows that other ranks have
  * (rows first .. first + rows of the vocabulary are here); dw: a row's sum over its tokens, in an
- * order that the tokens decide, zero where it has none. order: scratch, `count` long */
+ * order that the tokens decide, zero where it has none. order: scratch, cuda_sort_scratch(count)
+ * numbers; backward leaves the sorted tokens' indices at its beginning */
 typedef struct EmbeddingRun {
     DType type;
     const int32_t *tokens;

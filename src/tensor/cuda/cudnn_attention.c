@@ -5,17 +5,36 @@
 #include "cudnn_attention.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum {
     WIDTH_STEP = 8,
-    /* a group's, at most, if it can be */
-    SCRATCH_BYTES = 1 << 30,
     /* sums of a group begin at 16 bytes */
     ROW_STEP = 4,
     TILE_QUERIES = 64,
     TILE_KEYS = 128,
     SCRATCH_BASE = 256,
 };
+
+/* Of a group's scratch at most, where that can be; WEFT_ATTENTION_SCRATCH says another size. */
+static size_t scratch_most = (size_t)1 << 30;
+
+Status fused_read_scratch(void)
+{
+    enum { MIB_MOST = 1 << 16 };
+    const char *text = getenv("WEFT_ATTENTION_SCRATCH");
+    char *end = NULL;
+    if (!text) return OK;
+    long mib = strtol(text, &end, 10);
+    if (end == text || *end || mib < 1 || mib > MIB_MOST)
+        return fail(
+            ERR_CONFIG,
+            "the environment says WEFT_ATTENTION_SCRATCH=%s: expected MiB from 1 to %d, for "
+            "the gradients of attention's scores; without it they are 1024",
+            text, MIB_MOST);
+    scratch_most = (size_t)mib << 20;
+    return OK;
+}
 
 /* ---- the tensors ---- */
 enum {
@@ -309,7 +328,7 @@ int64_t fused_group(AttentionShape s)
         bool whole = group.samples == s.samples,
              aligned = group.samples * s.heads * s.length % ROW_STEP == 0;
         if (s.samples % group.samples == 0 && (whole || aligned) &&
-            fused_scratch_bytes(group) <= SCRATCH_BYTES)
+            fused_scratch_bytes(group) <= scratch_most)
             return group.samples;
     }
     return s.heads * s.length % ROW_STEP == 0 ? 1 : s.samples;
@@ -318,7 +337,7 @@ int64_t fused_group(AttentionShape s)
 static void find_plans(FusedAttention *f, CudaState *state, AttentionShape shape)
 {
     if (cuda_is_there(state)) {
-        if (!fused_init(f, shape, (DnnTarget){.handle = state->dnn})) fused_fini(f);
+        if (!fused_init(f, shape, cudnn_target(state))) fused_fini(f);
     } else {
         *f = (FusedAttention){.shape = shape,
                               .backward.workspace_bytes = fused_scratch_bytes(shape)};

@@ -33,6 +33,8 @@ enum {
 bool fused_init(FusedAttention *f, AttentionShape shape, DnnTarget target);
 void fused_fini(FusedAttention *f);
 
+/* Reads WEFT_ATTENTION_SCRATCH; ERR_CONFIG where it says no size. */
+Status fused_read_scratch(void);
 /* What a run's workspace takes, before there is a plan. */
 size_t fused_scratch_bytes(AttentionShape shape);
 /* How many of the samples a run takes: all, or so few that its scratch is bearable. A divisor of

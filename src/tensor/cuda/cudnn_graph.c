@@ -2,6 +2,7 @@
  * first call that fails decides; the rest do nothing. What a plan was made from lives as long as
  * it. */
 #include "cudnn_graph.h"
+#include "timing.h"
 
 #include <string.h>
 
@@ -55,6 +56,13 @@ static void set_part(Maker *m, cudnnBackendDescriptor_t of, cudnnBackendAttribut
 static void finalize(Maker *m, cudnnBackendDescriptor_t made)
 {
     if (m->status == CUDNN_STATUS_SUCCESS) m->status = cudnn.descriptor_finalize(made);
+}
+
+static void get(Maker *m, cudnnBackendDescriptor_t from, cudnnBackendAttributeName_t name,
+                cudnnBackendAttributeType_t type, int64_t most, int64_t *count, void *value)
+{
+    if (m->status == CUDNN_STATUS_SUCCESS)
+        m->status = cudnn.descriptor_get(from, name, type, most, count, value);
 }
 
 static cudnnBackendDescriptor_t make_tensor(Maker *m, const DnnTensor *t, int64_t uid)
@@ -277,21 +285,52 @@ static bool make_plan(Maker *m, cudnnBackendDescriptor_t config, DnnTarget targe
     return true;
 }
 
-bool dnn_plan(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, char why[256])
+/* "engine 3, knobs 2=1 5=0": what makes a configuration another one. */
+static bool engine_text(Maker *m, cudnnBackendDescriptor_t config, char text[DNN_ENGINE_TEXT])
 {
-    /* What it thinks fast, then what works for most. */
-    static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
+    enum { KNOBS = 64 };
+    cudnnBackendDescriptor_t engine = make(m, CUDNN_BACKEND_ENGINE_DESCRIPTOR), knob[KNOBS];
+    int64_t index = 0, count = 0, value = 0, one;
+    cudnnBackendKnobType_t type;
+    for (int i = 0; i < KNOBS; ++i) knob[i] = make(m, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    get(m, config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &one, &engine);
+    get(m, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &one, &index);
+    get(m, config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, KNOBS, &count,
+        knob);
+    int at = snprintf(text, DNN_ENGINE_TEXT, "engine %lld%s", (long long)index,
+                      count > 0 ? ", knobs" : "");
+    for (int64_t i = 0; i < count && i < KNOBS; ++i) {
+        get(m, knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &one, &type);
+        get(m, knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &one, &value);
+        if (m->status != CUDNN_STATUS_SUCCESS || at >= DNN_ENGINE_TEXT) return false;
+        at += snprintf(text + at, (size_t)(DNN_ENGINE_TEXT - at), " %d=%lld", (int)type,
+                       (long long)value);
+    }
+    return m->status == CUDNN_STATUS_SUCCESS && at < DNN_ENGINE_TEXT;
+}
+
+/* What it thinks fast, then what works for most. */
+static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
+enum { MODES = sizeof modes / sizeof *modes };
+
+bool dnn_make(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, const char *engine,
+              char why[256])
+{
     *plan = (DnnPlan){0};
     Maker m = {.plan = plan};
     int64_t seen = 0;
+    bool keeps = engine || (target.state && cuda_record(target.state));
     cudnnBackendDescriptor_t described = make_graph(&m, graph, target);
-    for (int k = 0; k < 2 && described; ++k) {
+    for (int k = 0; k < MODES && described; ++k) {
         cudnnBackendDescriptor_t config[CONFIGS];
         m.status = CUDNN_STATUS_SUCCESS;
         int64_t count = propose(&m, described, target, modes[k], config);
         for (int64_t i = 0; i < count; ++i) {
             m.status = CUDNN_STATUS_SUCCESS;
-            if (is_allowed(&m, graph, config[i]) && make_plan(&m, config[i], target)) return true;
+            if (!is_allowed(&m, graph, config[i])) continue;
+            if (keeps && !engine_text(&m, config[i], plan->engine)) continue;
+            if (engine && strcmp(engine, plan->engine) != 0) continue;
+            if (make_plan(&m, config[i], target)) return true;
         }
         seen += count;
     }
@@ -301,6 +340,38 @@ bool dnn_plan(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, char why[2
     else
         cudnn.last_error(why, 256);
     return false;
+}
+
+static bool is_known(const DnnCandidate *candidate, int count, const char *engine)
+{
+    for (int i = 0; i < count; ++i)
+        if (strcmp(candidate[i].engine, engine) == 0) return true;
+    return false;
+}
+
+int dnn_candidates(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, DnnCandidate *candidate,
+                   int most)
+{
+    *plan = (DnnPlan){0};
+    Maker m = {.plan = plan};
+    int found = 0;
+    cudnnBackendDescriptor_t described = make_graph(&m, graph, target);
+    for (int k = 0; k < MODES && described; ++k) {
+        cudnnBackendDescriptor_t config[CONFIGS];
+        m.status = CUDNN_STATUS_SUCCESS;
+        int64_t count = propose(&m, described, target, modes[k], config);
+        for (int64_t i = 0; i < count && found < most; ++i) {
+            DnnCandidate *next = &candidate[found];
+            m.status = CUDNN_STATUS_SUCCESS;
+            if (!is_allowed(&m, graph, config[i]) || !engine_text(&m, config[i], next->engine) ||
+                is_known(candidate, found, next->engine) || !make_plan(&m, config[i], target))
+                continue;
+            next->plan = plan->plan;
+            next->workspace_bytes = plan->workspace_bytes;
+            ++found;
+        }
+    }
+    return found;
 }
 
 void dnn_fini(DnnPlan *plan)
@@ -313,8 +384,8 @@ void dnn_fini(DnnPlan *plan)
 
 /* The pack of pointers is a host object of a microsecond; cuDNN takes no new pointers in a
  * finalized one. */
-void dnn_run(const DnnPlan *plan, cudnnHandle_t handle, int count, const int64_t *uid, void **at,
-             void *workspace)
+cudnnStatus_t dnn_execute(cudnnBackendDescriptor_t plan, cudnnHandle_t handle, int count,
+                          const int64_t *uid, void **at, void *workspace)
 {
     cudnnBackendDescriptor_t pack;
     CUDNN_CALL(cudnn.descriptor_create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack));
@@ -325,6 +396,13 @@ void dnn_run(const DnnPlan *plan, cudnnHandle_t handle, int count, const int64_t
     CUDNN_CALL(cudnn.descriptor_set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
                                     &workspace));
     CUDNN_CALL(cudnn.descriptor_finalize(pack));
-    CUDNN_CALL(cudnn.execute(handle, plan->plan, pack));
+    cudnnStatus_t status = cudnn.execute(handle, plan, pack);
     CUDNN_CALL(cudnn.descriptor_destroy(pack));
+    return status;
+}
+
+void dnn_run(const DnnPlan *plan, cudnnHandle_t handle, int count, const int64_t *uid, void **at,
+             void *workspace)
+{
+    cudnn_check(dnn_execute(plan->plan, handle, count, uid, at, workspace), "cudnnBackendExecute");
 }

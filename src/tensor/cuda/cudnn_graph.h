@@ -63,26 +63,52 @@ typedef struct DnnTarget {
     cudnnHandle_t handle;
     /* where handle is NULL */
     cudnnBackendDescriptor_t device;
+    /* has the record of algorithms, if there is one; NULL: cuDNN's first choice */
+    CudaState *state;
 } DnnTarget;
 
-static inline DnnTarget cudnn_target(const CudaState *state)
+static inline DnnTarget cudnn_target(CudaState *state)
 {
-    return (DnnTarget){state->dnn, state->described};
+    return (DnnTarget){state->dnn, state->described, state};
 }
 
+/* room for an engine's text */
+enum { DNN_ENGINE_TEXT = 400 };
 typedef struct DnnPlan {
     /* owned: all that plan was made from, and it */
     cudnnBackendDescriptor_t plan, *made;
     int made_count, made_room;
     size_t workspace_bytes;
+    /* the engine and its knobs: "engine 3, knobs 2=1 5=0"; "" where no record is kept */
+    char engine[DNN_ENGINE_TEXT];
 } DnnPlan;
 
-/* The first of cuDNN's plans, fastest first, that works and is not marked as rounding partial sums
+/* The recorded one of cuDNN's plans, or the fastest by time, where the target's state has a record;
+ * else the first, fastest first, that works and is not marked as rounding partial sums
  * or as repeating no bits (cuDNN 9.19 does not mark sums by atomics in attention: there the graph
  * must leave it no choice). False where it has none: why says so. Takes about a second where cuDNN
  * compiles the kernel. Release with dnn_fini in either case. */
 bool dnn_plan(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, char why[256]);
 void dnn_fini(DnnPlan *plan);
+
+/* For dnn_plan. The first plan that works and repeats its bits, or, of those, the one of this
+ * engine. */
+bool dnn_make(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, const char *engine,
+              char why[256]);
+/* A plan that works and repeats its bits. */
+typedef struct DnnCandidate {
+    /* borrowed from a DnnPlan's list */
+    cudnnBackendDescriptor_t plan;
+    size_t workspace_bytes;
+    char engine[DNN_ENGINE_TEXT];
+} DnnCandidate;
+/* As many as there are, `most` of them, in cuDNN's order; what they are made from is plan's until
+ * dnn_fini. */
+int dnn_candidates(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, DnnCandidate *candidate,
+                   int most);
+/* Queues a candidate, as dnn_run does a plan. */
+cudnnStatus_t dnn_execute(cudnnBackendDescriptor_t plan, cudnnHandle_t handle, int count,
+                          const int64_t *uid, void **at, void *workspace);
 
 /* The state's own of this graph, made on the first call. Borrowed. NULL where there is none: why
  * says so. */

@@ -11,7 +11,7 @@ static Status embedding_plan(Op *op, Desc preferred[SPEC_INPUTS])
         return fail(ERR_CONFIG, "cuda: embedding of more than %d tokens a micro-batch", INT_MAX);
     s->y = cuda_desc(op, s->y.shape);
     op->w_elements[0] = shape_count(s->w[0]);
-    op->workspace_bytes = (size_t)shape_count(s->x[0].shape) * sizeof(int32_t);
+    op->workspace_bytes = (size_t)cuda_sort_scratch(shape_count(s->x[0].shape)) * sizeof(int32_t);
     op->needs_x[0] = true;
     op->weight_later = true;
     return OK;

@@ -1,9 +1,10 @@
-/* Rows of a table by token, with their gradients. The gradient sorts the tokens by their rows,
- * keeping their order, so that a row's are neighbours: one block sums them, in an order that the
+/* Rows of a table by token, with their gradients. The gradient sorts the tokens, keeping the order
+ * of equal ones, so that those of a row are neighbours: one block sums them, in an order that the
  * tokens decide. */
 #include "columns.cuh"
 
-enum { BATCH = 4 };
+enum { BATCH = 4, DIGIT_BITS = 8, DIGITS = CUDA_SORT_DIGITS };
+static_assert((int)DIGITS == 1 << DIGIT_BITS && (int)DIGITS == (int)THREADS, "a thread a digit");
 
 /* Rows: tokens. */
 template <class T, int E, bool PACKS> static __global__ void gather_kernel(EmbeddingRun run)
@@ -33,34 +34,143 @@ template <class T, int E, bool PACKS> static __global__ void gather_kernel(Embed
         });
 }
 
-/* order[place] = i: a token's place is the number of smaller ones, and of equal ones before it. A
- * block has WARP tokens, one a lane; its warps take turns at all tokens, WARP at a time. */
-static __global__ void order_kernel(EmbeddingRun run)
+/* ---- the order of tokens: a stable radix sort ----
+ *
+ * A pass sorts by one digit of the tokens, lowest digit first, and keeps the order of equal ones:
+ *
+ *     count_digits     counts[block][digit]: how many of the block's tile have the digit
+ *     place_digits     counts[block][digit] becomes the place of the first of them
+ *     move_tokens      each token's index goes to its place
+ */
+
+typedef struct SortPass {
+    const int32_t *tokens, *from;
+    int32_t *to, *counts;
+    int64_t count, tile;
+    uint32_t vocab;
+    int shift;
+} SortPass;
+
+/* from NULL: tokens in the order in which they lie. */
+static __device__ __forceinline__ int32_t token_index(const SortPass &pass, int64_t i)
 {
-    __shared__ int32_t window[WARPS][WARP];
-    __shared__ int32_t counts[WARPS][WARP];
-    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, place = 0;
-    int64_t mine = (int64_t)blockIdx.x * WARP, i = mine + lane;
-    int32_t token = i < run.real ? run.tokens[i] : 0;
-    for (int64_t first = warp * WARP; first < run.real; first += THREADS) {
-        int count = run.real - first < WARP ? (int)(run.real - first) : (int)WARP;
-        window[warp][lane] = lane < count ? run.tokens[first + lane] : 0;
-        __syncwarp();
-        if (first < mine)
-            for (int k = 0; k < WARP; ++k) place += window[warp][k] <= token;
-        else if (first > mine && count == WARP)
-            for (int k = 0; k < WARP; ++k) place += window[warp][k] < token;
-        else
-            for (int k = 0; k < count; ++k)
-                place +=
-                    first == mine && k < lane ? window[warp][k] <= token : window[warp][k] < token;
-        __syncwarp();
-    }
-    counts[warp][lane] = place;
+    return pass.from ? pass.from[i] : (int32_t)i;
+}
+
+/* Tokens outside the vocabulary come behind all others. */
+static __device__ __forceinline__ int digit_of(const SortPass &pass, int32_t index)
+{
+    uint32_t token = (uint32_t)pass.tokens[index];
+    if (token > pass.vocab) token = pass.vocab;
+    return (int)(token >> pass.shift & (DIGITS - 1));
+}
+
+static __device__ __forceinline__ int64_t tile_end(const SortPass &pass)
+{
+    int64_t end = ((int64_t)blockIdx.x + 1) * pass.tile;
+    return end < pass.count ? end : pass.count;
+}
+
+static __global__ void count_digits_kernel(SortPass pass)
+{
+    __shared__ int32_t counts[DIGITS];
+    counts[threadIdx.x] = 0;
     __syncthreads();
-    if (warp != 0 || i >= run.real) return;
-    for (int w = 1; w < WARPS; ++w) place += counts[w][lane];
-    run.order[place] = (int32_t)i;
+    in_batches<BATCH>(
+        blockIdx.x * pass.tile + threadIdx.x, tile_end(pass), THREADS,
+        [&](int64_t i) { return digit_of(pass, token_index(pass, i)); },
+        [&](int64_t, int digit) { atomicAdd(&counts[digit], 1); });
+    __syncthreads();
+    pass.counts[(int64_t)blockIdx.x * DIGITS + threadIdx.x] = counts[threadIdx.x];
+}
+
+/* One block; a thread a digit. */
+static __global__ void place_digits_kernel(int32_t *counts, int64_t blocks)
+{
+    enum { LOADS = 16 };
+    __shared__ int32_t totals[DIGITS];
+    int digit = threadIdx.x;
+    int32_t total = 0, place = 0;
+    auto load = [&](int64_t b) { return counts[b * DIGITS + digit]; };
+    in_batches<LOADS>((int64_t)0, blocks, 1, load, [&](int64_t, int32_t n) { total += n; });
+    totals[digit] = total;
+    for (int step = 1; step < DIGITS; step *= 2) {
+        __syncthreads();
+        int32_t before = digit >= step ? totals[digit - step] : 0;
+        __syncthreads();
+        totals[digit] += before;
+    }
+    place = totals[digit] - total;
+    in_batches<LOADS>((int64_t)0, blocks, 1, load, [&](int64_t b, int32_t n) {
+        counts[b * DIGITS + digit] = place;
+        place += n;
+    });
+}
+
+/* The warp's lanes that have the same number of so many bits. */
+static __device__ __forceinline__ uint32_t lanes_alike(int number)
+{
+    uint32_t alike = EVERY_LANE;
+#pragma unroll
+    for (int bit = 0; bit <= DIGIT_BITS; ++bit) {
+        uint32_t set = __ballot_sync(EVERY_LANE, number >> bit & 1);
+        alike &= number >> bit & 1 ? set : ~set;
+    }
+    return alike;
+}
+
+static __global__ void move_tokens_kernel(SortPass pass)
+{
+    __shared__ int32_t next[DIGITS], warps[WARPS][DIGITS];
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    int64_t end = tile_end(pass);
+    next[threadIdx.x] = pass.counts[(int64_t)blockIdx.x * DIGITS + threadIdx.x];
+    for (int64_t first = blockIdx.x * pass.tile; first < end; first += THREADS) {
+        bool there = first + threadIdx.x < end;
+        int32_t index = there ? token_index(pass, first + threadIdx.x) : 0;
+        int digit = there ? digit_of(pass, index) : (int)DIGITS;
+        uint32_t alike = lanes_alike(digit);
+        int before = __popc(alike & ((1u << lane) - 1));
+#pragma unroll
+        for (int w = 0; w < WARPS; ++w) warps[w][threadIdx.x] = 0;
+        __syncthreads();
+        if (there && before == 0) warps[warp][digit] = __popc(alike);
+        __syncthreads();
+        int32_t place = next[threadIdx.x];
+#pragma unroll
+        for (int w = 0; w < WARPS; ++w) {
+            int32_t n = warps[w][threadIdx.x];
+            warps[w][threadIdx.x] = place;
+            place += n;
+        }
+        next[threadIdx.x] = place;
+        __syncthreads();
+        if (there) pass.to[warps[warp][digit] + before] = index;
+        __syncthreads();
+    }
+}
+
+/* order[place] = i, sorted by token and then by i. */
+static void sort_tokens(cudaStream_t stream, const EmbeddingRun &run)
+{
+    int passes = 1;
+    while (run.vocab >> passes * DIGIT_BITS > 0) ++passes;
+    int32_t *spare = run.order + run.count;
+    SortPass pass = {};
+    pass.tokens = run.tokens;
+    pass.counts = spare + run.count;
+    pass.count = run.real;
+    pass.tile = cuda_sort_tile(run.real);
+    pass.vocab = (uint32_t)run.vocab;
+    unsigned blocks = blocks_for(run.real, pass.tile);
+    for (int p = 0; p < passes; ++p) {
+        pass.shift = p * DIGIT_BITS;
+        pass.to = (passes - p) % 2 ? run.order : spare;
+        count_digits_kernel<<<blocks, THREADS, 0, stream>>>(pass);
+        place_digits_kernel<<<1, THREADS, 0, stream>>>(pass.counts, blocks);
+        move_tokens_kernel<<<blocks, THREADS, 0, stream>>>(pass);
+        pass.from = pass.to;
+    }
 }
 
 /* Grid: places, columns. The block at a token's first place sums them all: thread row y takes every
@@ -118,7 +228,7 @@ cudaError_t launch_embedding_backward(cudaStream_t stream, EmbeddingRun run)
     dim3 grid((unsigned)run.real, on.grid.x);
     cudaError_t error = launch_fill(stream, run.dw, 0, run.rows * run.width);
     if (error != cudaSuccess || run.real == 0) return error;
-    order_kernel<<<blocks_for(run.real, WARP), THREADS, 0, stream>>>(run);
+    sort_tokens(stream, run);
 #define KERNEL(T, N, P) sum_kernel<T, N, P><<<grid, on.threads, 0, stream>>>(run)
     TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH

@@ -44,6 +44,12 @@ static void flat_squares(Stream *s, double *out, const float *x, int64_t n)
     cuda_check(launch_squares(s->handle, out, x, n), "kernel squares");
 }
 
+static void flat_chunk_squares(Stream *s, double *out, const float *x, const FlatChunk *chunk,
+                               int64_t count)
+{
+    cuda_check(launch_chunk_squares(s->handle, out, x, chunk, count), "kernel chunk_squares");
+}
+
 static void flat_sgd(Stream *s, const SgdArgs *a, float *w, const float *g, float *m, int64_t n)
 {
     cuda_check(launch_sgd(s->handle, *a, w, g, m, n), "kernel sgd");
@@ -93,6 +99,7 @@ const FlatTable cuda_flat = {
     .scale_add = flat_scale_add,
     .add_slices = flat_add_slices,
     .squares = flat_squares,
+    .chunk_squares = flat_chunk_squares,
     .sgd = flat_sgd,
     .adam = flat_adam,
     .adam_direction = flat_adam_direction,

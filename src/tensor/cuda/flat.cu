@@ -32,33 +32,53 @@ struct ScaleAdd {
 
 enum { E = PACK(float) };
 
-/* f(number) for this thread's numbers of the block's FLAT_CHUNK, in order. */
+/* f(number) for this thread's numbers of a block's chunk x of `count` elements, in order. */
 template <bool PACKS, class F>
-static __device__ __forceinline__ void each_of_chunk(const float *x, int64_t n, F f)
+static __device__ __forceinline__ void each_of_chunk(const float *x, int64_t count, F f)
 {
-    int64_t first = (int64_t)blockIdx.x * FLAT_CHUNK;
-    int64_t count = n - first < FLAT_CHUNK ? n - first : FLAT_CHUNK;
     in_batches<FLAT_CHUNK / THREADS / E>(
-        threadIdx.x, count / E, THREADS,
-        [&](int64_t i) { return read<E, PACKS>(x + first + i * E); },
+        threadIdx.x, count / E, THREADS, [&](int64_t i) { return read<E, PACKS>(x + i * E); },
         [&](int64_t, const Pack<float, E> &v) {
             for (int k = 0; k < E; ++k) f(v[k]);
         });
     int64_t rest = count / E * E + threadIdx.x;
-    if (rest < count) f(x[first + rest]);
+    if (rest < count) f(x[rest]);
 }
 
-template <bool PACKS> static __global__ void squares_kernel(double *out, const float *x, int64_t n)
+/* The block's chunk of a range of n elements. */
+static __device__ __forceinline__ FlatChunk chunk_of_range(int64_t n)
+{
+    int64_t first = (int64_t)blockIdx.x * FLAT_CHUNK, left = n - first;
+    return {first, left < FLAT_CHUNK ? left : (int64_t)FLAT_CHUNK, (int64_t)blockIdx.x};
+}
+
+template <bool PACKS>
+static __device__ __forceinline__ void sum_chunk(double *out, const float *x, FlatChunk chunk)
 {
     __shared__ double part[THREADS];
     double sum = 0;
-    each_of_chunk<PACKS>(x, n, [&](float v) { sum += (double)v * v; });
+    each_of_chunk<PACKS>(x + chunk.offset, chunk.elements, [&](float v) { sum += (double)v * v; });
     part[threadIdx.x] = sum;
     for (int half = THREADS / 2; half > 0; half /= 2) {
         __syncthreads();
         if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
     }
-    if (threadIdx.x == 0) out[blockIdx.x] = part[0];
+    if (threadIdx.x == 0) out[chunk.sum] = part[0];
+}
+
+template <bool PACKS> static __global__ void squares_kernel(double *out, const float *x, int64_t n)
+{
+    sum_chunk<PACKS>(out, x, chunk_of_range(n));
+}
+
+/* A block a chunk: chunks of one arena need not begin alike. */
+static __global__ void chunk_squares_kernel(double *out, const float *x, const FlatChunk *chunk)
+{
+    const FlatChunk mine = chunk[blockIdx.x];
+    if ((uintptr_t)(x + mine.offset) % PACK_BYTES == 0)
+        sum_chunk<true>(out, x, mine);
+    else
+        sum_chunk<false>(out, x, mine);
 }
 
 /* What is another number at every step, from where it is kept. */
@@ -85,7 +105,9 @@ template <bool PACKS>
 static __global__ void find_overflow_kernel(float *found, const float *x, int64_t n)
 {
     bool all = true;
-    each_of_chunk<PACKS>(x, n, [&](float v) { all = all && fabsf(v) <= FLT_MAX; });
+    const FlatChunk chunk = chunk_of_range(n);
+    each_of_chunk<PACKS>(x + chunk.offset, chunk.elements,
+                         [&](float v) { all = all && fabsf(v) <= FLT_MAX; });
     if (!all) *found = 1;
 }
 
@@ -227,6 +249,13 @@ cudaError_t launch_squares(cudaStream_t stream, double *out, const float *x, int
         squares_kernel<true><<<blocks, THREADS, 0, stream>>>(out, x, n);
     else if (n > 0)
         squares_kernel<false><<<blocks, THREADS, 0, stream>>>(out, x, n);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_chunk_squares(cudaStream_t stream, double *out, const float *x,
+                                 const FlatChunk *chunk, int64_t count)
+{
+    if (count > 0) chunk_squares_kernel<<<(unsigned)count, THREADS, 0, stream>>>(out, x, chunk);
     return cudaGetLastError();
 }
 

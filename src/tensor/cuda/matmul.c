@@ -1,6 +1,8 @@
 /* Products by cuBLASLt: descriptions, the choice of an algorithm, the call. */
 #include "matmul.h"
+#include "timing.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static cudaDataType_t data_type(DType type)
@@ -111,11 +113,17 @@ static bool will_do(const MatmulSpec *spec, const cublasLtMatmulHeuristicResult_
            !(spec->out != DTYPE_F32 && sums_in_output(&result->algo));
 }
 
-/* The fastest that will do, by cuBLASLt's own estimate. It is not asked for with beta, which comes
- * with a run. */
-static cublasStatus_t choose(Matmul *matmul, CudaState *state, const MatmulSpec *spec)
+enum { CHOICES = 8 };
+typedef struct Choices {
+    cublasLtMatmulAlgo_t algorithm[CHOICES];
+    int count;
+} Choices;
+
+/* Those that will do, fastest first by cuBLASLt's own estimate. It is not asked for with beta,
+ * which comes with a run. */
+static cublasStatus_t propose(const Matmul *matmul, const CudaState *state, const MatmulSpec *spec,
+                              Choices *choices)
 {
-    enum { CHOICES = 8 };
     static const cublasLtMatmulPreferenceAttributes_t aligned[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
@@ -134,12 +142,158 @@ static cublasStatus_t choose(Matmul *matmul, CudaState *state, const MatmulSpec 
                            preference, CHOICES, result, &found);
     CUBLAS_CALL(cublaslt.preference_destroy(preference));
     if (status != CUBLAS_STATUS_SUCCESS) return status;
+    *choices = (Choices){0};
     for (int i = 0; i < found; ++i)
-        if (will_do(spec, &result[i])) {
-            matmul->algorithm = result[i].algo;
-            return CUBLAS_STATUS_SUCCESS;
-        }
-    return CUBLAS_STATUS_NOT_SUPPORTED;
+        if (will_do(spec, &result[i])) choices->algorithm[choices->count++] = result[i].algo;
+    return choices->count > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+/* ---- the record of algorithms ---- */
+
+/* All that an algorithm is chosen for. */
+static void key_of(char key[160], const CudaState *state, const MatmulSpec *s)
+{
+    static const char *const epilogue[] = {
+        [MATMUL_PLAIN] = "plain",         [MATMUL_RELU] = "relu",
+        [MATMUL_GELU] = "gelu",           [MATMUL_GELU_SLOPE] = "gelu_slope",
+        [MATMUL_BIAS] = "bias",           [MATMUL_BIAS_RELU] = "bias_relu",
+        [MATMUL_BIAS_GELU] = "bias_gelu", [MATMUL_SUM_B] = "sum_b",
+    };
+    bool tf32 = state->tf32 && s->in == DTYPE_F32;
+    snprintf(key, 160, "cublaslt %s>%s %c%c %dx%dx%d ld %d,%d,%d %s%s",
+             tf32 ? "tf32" : dtype_name(s->in), dtype_name(s->out), s->turn_a ? 't' : 'n',
+             s->turn_b ? 't' : 'n', s->m, s->n, s->k, s->lda, s->ldb, s->ldd, epilogue[s->epilogue],
+             s->adds ? " adds" : "");
+}
+
+enum { ALGORITHM_WORDS = sizeof(cublasLtMatmulAlgo_t) / sizeof(uint64_t), ALGORITHM_TEXT = 160 };
+_Static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof((cublasLtMatmulAlgo_t *)0)->data &&
+                   ALGORITHM_WORDS * 17 < ALGORITHM_TEXT,
+               "an algorithm is words, and their text has room");
+
+/* Its words in hexadecimal: cuBLASLt allows an algorithm to be kept and used again by the same
+ * version. */
+static void algorithm_text(char text[ALGORITHM_TEXT], const cublasLtMatmulAlgo_t *algorithm)
+{
+    size_t at = 0;
+    for (int i = 0; i < ALGORITHM_WORDS; ++i)
+        at += (size_t)snprintf(text + at, ALGORITHM_TEXT - at, "%s%" PRIx64, i ? "." : "",
+                               algorithm->data[i]);
+}
+
+static bool algorithm_read(cublasLtMatmulAlgo_t *algorithm, const char *text)
+{
+    for (int i = 0; i < ALGORITHM_WORDS; ++i) {
+        int used = 0;
+        uint64_t word;
+        if (sscanf(text, "%16" SCNx64 "%n", &word, &used) != 1) return false;
+        algorithm->data[i] = word;
+        text += used;
+        if (i + 1 < ALGORITHM_WORDS && *text++ != '.') return false;
+    }
+    return !*text;
+}
+
+/* What the record says, where cuBLASLt still takes it and it repeats its bits. */
+static bool take_recorded(Matmul *matmul, const CudaState *state, const MatmulSpec *spec,
+                          const char *text)
+{
+    cublasLtMatmulHeuristicResult_t result = {0};
+    cublasLtMatmulAlgo_t algorithm;
+    if (!algorithm_read(&algorithm, text)) return false;
+    cublasStatus_t status = cublaslt.algorithm_check(
+        state->blas, matmul->desc, matmul->a, matmul->b, matmul->d, matmul->d, &algorithm, &result);
+    result.algo = algorithm;
+    if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > CUDA_BLAS_WORKSPACE_BYTES ||
+        !will_do(spec, &result))
+        return false;
+    matmul->algorithm = algorithm;
+    return true;
+}
+
+/* ---- timing ---- */
+
+typedef struct Trial {
+    Matmul *matmul;
+    CudaState *state;
+    const Choices *choices;
+    MatmulRun run;
+} Trial;
+
+static cublasStatus_t queue(const Matmul *matmul, const CudaState *state, const MatmulRun *run)
+{
+    const float one = 1, beta = run->c ? 1 : 0;
+    return cublaslt.matmul(state->blas, matmul->desc, &one, run->a, matmul->a, run->b, matmul->b,
+                           &beta, run->c ? run->c : run->d, matmul->d, run->d, matmul->d,
+                           &matmul->algorithm, state->blas_workspace, CUDA_BLAS_WORKSPACE_BYTES,
+                           state->compute.handle);
+}
+
+static void point_epilogue(const Matmul *matmul, const MatmulRun *run)
+{
+    if (run->bias)
+        attribute(matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &run->bias, sizeof run->bias);
+    if (run->aux)
+        attribute(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &run->aux, sizeof run->aux);
+}
+
+static bool try_choice(void *user, int i)
+{
+    Trial *trial = user;
+    trial->matmul->algorithm = trial->choices->algorithm[i];
+    return queue(trial->matmul, trial->state, &trial->run) == CUBLAS_STATUS_SUCCESS;
+}
+
+/* The fastest choice; the first where the GPU has no memory to time them in. */
+static int time_choices(Matmul *matmul, CudaState *state, const MatmulSpec *s,
+                        const Choices *choices)
+{
+    enum { A, B, C, D, BIAS, AUX, BUFFERS };
+    size_t in = dtype_bytes(s->in), out = dtype_bytes(s->out);
+    size_t d = (size_t)s->ldd * (size_t)s->n * out;
+    const size_t bytes[BUFFERS] = {
+        [A] = (size_t)s->lda * (size_t)(s->turn_a ? s->m : s->k) * in,
+        [B] = (size_t)s->ldb * (size_t)(s->turn_b ? s->k : s->n) * in,
+        [C] = s->adds ? d : 0,
+        [D] = d,
+        [BIAS] = has_bias(s->epilogue) ? (size_t)(s->m > s->n ? s->m : s->n) * out : 0,
+        [AUX] = has_aux(s->epilogue) ? d : 0,
+    };
+    TimedMemory memory;
+    if (!timed_memory_init(&memory, state, bytes, BUFFERS)) {
+        log_warn("train.cuda_tune: the GPU has no memory to time the products of %s, %d x %d x %d: "
+                 "cuBLASLt's first choice is taken",
+                 s->name, s->m, s->n, s->k);
+        return 0;
+    }
+    void **at = memory.at;
+    Trial trial = {.matmul = matmul, .state = state, .choices = choices};
+    trial.run = (MatmulRun){.a = at[A], .b = at[B], .c = bytes[C] ? at[C] : NULL, .d = at[D]};
+    if (bytes[BIAS]) trial.run.bias = at[BIAS];
+    if (bytes[AUX]) trial.run.aux = at[AUX];
+    point_epilogue(matmul, &trial.run);
+    int fastest = timed_fastest(state, choices->count, try_choice, &trial);
+    timed_memory_fini(&memory);
+    return fastest;
+}
+
+/* The recorded algorithm, else the fastest one by time, else by cuBLASLt's estimate. */
+static cublasStatus_t choose(Matmul *matmul, CudaState *state, const MatmulSpec *spec)
+{
+    char key[160], text[ALGORITHM_TEXT];
+    Choices choices;
+    AlgorithmRecord *record = cuda_record(state);
+    key_of(key, state, spec);
+    const char *recorded = record ? algorithm_record_find(record, key) : NULL;
+    if (recorded && take_recorded(matmul, state, spec, recorded)) return CUBLAS_STATUS_SUCCESS;
+    if (recorded) algorithm_record_reject(record, key);
+    cublasStatus_t status = propose(matmul, state, spec, &choices);
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    int which = cuda_times(state) && !recorded ? time_choices(matmul, state, spec, &choices) : 0;
+    matmul->algorithm = choices.algorithm[which];
+    algorithm_text(text, &matmul->algorithm);
+    if (record && !recorded) algorithm_record_set(record, key, text);
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 static cublasStatus_t plan(Matmul *matmul, CudaState *state, const MatmulSpec *spec)
@@ -169,14 +323,8 @@ bool matmul_try(Matmul *matmul, CudaState *state, const MatmulSpec *spec)
 
 void matmul_run(const Matmul *matmul, CudaState *state, MatmulRun run)
 {
-    const float one = 1, beta = run.c ? 1 : 0;
-    if (run.bias) attribute(matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &run.bias, sizeof run.bias);
-    if (run.aux)
-        attribute(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &run.aux, sizeof run.aux);
-    CUBLAS_CALL(cublaslt.matmul(state->blas, matmul->desc, &one, run.a, matmul->a, run.b, matmul->b,
-                                &beta, run.c ? run.c : run.d, matmul->d, run.d, matmul->d,
-                                &matmul->algorithm, state->blas_workspace,
-                                CUDA_BLAS_WORKSPACE_BYTES, state->compute.handle));
+    point_epilogue(matmul, &run);
+    cublas_check(queue(matmul, state, &run), "cublasLtMatmul");
 }
 
 void matmul_free(Matmul *matmul)

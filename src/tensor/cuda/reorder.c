@@ -55,8 +55,8 @@ static void copy_rows(const Op *op, Desc from_desc, Desc to_desc, const void *fr
     size_t width = (size_t)to_desc.shape.dim[to_desc.shape.ndim - 1] * size;
     cudaStream_t stream = cuda_stream(op);
     if (to_row > width) CUDA_CALL(cudaMemsetAsync(to, 0, desc_bytes(to_desc), stream));
-    CUDA_CALL(cudaMemcpy2DAsync(to, to_row, from, from_row, width, desc_bytes(to_desc) / to_row,
-                                cudaMemcpyDeviceToDevice, stream));
+    cuda_copy_rows(stream, (CudaRows){to, to_row}, (CudaRows){(char *)(uintptr_t)from, from_row},
+                   width, desc_bytes(to_desc) / to_row);
 }
 
 static void reorder(const Op *op, Desc from_desc, Desc to_desc, const void *from, void *to)

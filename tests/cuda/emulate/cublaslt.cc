@@ -127,14 +127,14 @@ bool alike(const Layout &c, const Layout &d)
     return c.type == d.type && c.rows == d.rows && c.columns == d.columns;
 }
 /* In the order in which they are offered. The first keeps what it has of a sum in d between slices of k, where columns are not
- * aligned; the second wants c to be d; the third does not, but has aligned columns only. */
-enum Algorithm { IN_SLICES, IN_PLACE, OUT_OF_PLACE };
+ * aligned; the second wants c to be d; the third does not, but has aligned columns only; the last one adds from the end. */
+enum Algorithm { IN_SLICES, IN_PLACE, OUT_OF_PLACE, REVERSED, ALGORITHMS };
 const uint64_t SLICES = 4;
 bool offers(Algorithm algorithm, const Layout &c, const Layout &d)
 {
     size_t size = d.type == CUDA_R_32F ? 4 : 2;
     bool even = c.stride * size % 16 == 0 && d.stride * size % 16 == 0;
-    return algorithm == IN_PLACE || even == (algorithm == OUT_OF_PLACE);
+    return algorithm == IN_PLACE || algorithm == REVERSED || even == (algorithm == OUT_OF_PLACE);
 }
 
 /* What is added is added in fp32, and all rounded once. */
@@ -167,7 +167,8 @@ void multiply(const Desc &m, const void *a, const Layout &la, const void *b, con
             float sum = 0;
             const float *x = &left[i * inner], *y = &right[j * inner];
             for (uint64_t k = 0; k < inner; ++k) {
-                sum += x[k] * y[k];
+                uint64_t term = how == REVERSED ? inner - 1 - k : k;
+                sum += x[term] * y[term];
                 if (how == IN_SLICES && (k + 1) * SLICES % inner < SLICES) sum = rounded(sum, to.type);
             }
             sum += added.at(int64_t(i), int64_t(j));
@@ -275,7 +276,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
         !alike(lc, ld) || wanted < 1)
         return CUBLAS_STATUS_INVALID_VALUE;
     if (!good_epilogue(m, lb, ld)) return CUBLAS_STATUS_NOT_SUPPORTED;
-    for (Algorithm each : {IN_SLICES, IN_PLACE, OUT_OF_PLACE}) {
+    for (Algorithm each : {IN_SLICES, IN_PLACE, OUT_OF_PLACE, REVERSED}) {
         if (*found == wanted || !offers(each, lc, ld)) continue;
         result[*found] = {};
         result[*found].algo.data[0] = each;
@@ -324,12 +325,29 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t of, const v
     if (!alike(added.layout, to) || (c == d && added.layout.stride != to.stride) ||
         (added.beta != 0 && !aligned(c)))
         return CUBLAS_STATUS_INVALID_VALUE;
-    emulate::enqueue(stream, [=] { multiply(m, a, la, b, lb, added, d, to, how); });
+    emulate::enqueue(stream, [=] {
+        multiply(m, a, la, b, lb, added, d, to, how);
+        emulate::spend_time_of(how);
+    });
     return CUBLAS_STATUS_SUCCESS;
 }
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t,
+                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t *algorithm,
+                                       cublasLtMatmulHeuristicResult_t *result)
+{
+    if (algorithm->data[0] >= ALGORITHMS) return CUBLAS_STATUS_INVALID_VALUE;
+    if (!offers(Algorithm(algorithm->data[0]), layout(c), layout(d))) return CUBLAS_STATUS_NOT_SUPPORTED;
+    *result = {};
+    result->algo = *algorithm;
+    result->state = CUBLAS_STATUS_SUCCESS;
+    return CUBLAS_STATUS_SUCCESS;
+}
+/* EMULATE_CUBLASLT: another version's number. */
 size_t cublasLtGetVersion(void)
 {
-    return 0;
+    return emulate::environment("EMULATE_CUBLASLT", 0);
 }
 const char *cublasLtGetStatusString(cublasStatus_t)
 {

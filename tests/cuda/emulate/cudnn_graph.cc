@@ -122,7 +122,11 @@ const Descriptor *graph_of(const Descriptor *plan)
 
 /* What it proposes, fastest first: one that does not repeat its bits, one that does and is rough, one on tensor cores, which read of
  * a float what a TF32 holds, and one without them. */
-enum { ANYHOW, ROUGH, REPEATS, WHOLE, ENGINES };
+enum { ANYHOW, ROUGH, REPEATS, WHOLE };
+/* Its configurations: each of them, and the last two with another knob. */
+const struct { int64_t engine, knob; } configs[] = {{ANYHOW, 0},  {ROUGH, 0},   {REPEATS, 0},
+                                                    {WHOLE, 0},   {REPEATS, 1}, {WHOLE, 1}};
+enum { CONFIGS = sizeof configs / sizeof *configs };
 float read_by(int64_t engine, float value)
 {
     const int lost = engine == ROUGH ? 18 : 13; /* bits */
@@ -232,9 +236,15 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
     if (!d->final) return refuse("read before finalize", CUDNN_STATUS_NOT_INITIALIZED);
     auto parts = static_cast<Descriptor **>(out);
     switch (name) {
-    case CUDNN_ATTR_ENGINEHEUR_RESULTS: /* see ENGINES */
-        for (int64_t i = 0; i < ENGINES && i < asked; ++i) {
-            parts[i]->put<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, {i});
+    case CUDNN_ATTR_ENGINEHEUR_RESULTS:
+        for (int64_t i = 0; i < CONFIGS && i < asked; ++i) {
+            parts[i]->put<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64,
+                                   {configs[i].engine});
+            parts[i]->put<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64,
+                                   {configs[i].knob});
+            parts[i]->put<int>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE,
+                               {CUDNN_KNOB_TYPE_TILE_SIZE});
+            parts[i]->number = i;
             parts[i]->put<const void *>(CUDNN_ATTR_ENGINE_OPERATION_GRAPH,
                                         CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                         {d->part(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH)});
@@ -242,8 +252,9 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
                                         {parts[i]});
             parts[i]->final = true;
         }
-        *count = ENGINES;
+        *count = CONFIGS;
         return CUDNN_STATUS_SUCCESS;
+    case CUDNN_ATTR_ENGINECFG_KNOB_CHOICES:
     case CUDNN_ATTR_ENGINECFG_ENGINE:
         parts[0]->has = d->has;
         parts[0]->final = true;
@@ -282,22 +293,24 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
             if (!t.is_virtual && !t.is_value && uintptr_t(at[t.uid]) % 16 != 0)
                 return refuse("a pointer is not aligned");
     /* Numbers are read now, memory when the work runs. */
-    std::map<int64_t, float> number;
+    std::map<int64_t, float> value;
     for (const Operation &op : all)
         for (const Tensor &t : op.in)
-            if (t.is_value) number[t.uid] = *static_cast<const float *>(at.at(t.uid));
+            if (t.is_value) value[t.uid] = *static_cast<const float *>(at.at(t.uid));
+    size_t number = size_t(plan->part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)->number);
     int64_t engine = plan->part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)
                          ->part(CUDNN_ATTR_ENGINECFG_ENGINE)
                          ->at<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
     void *workspace = pack->at<void *>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
     size_t bytes = size_t(plan->at<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
     emulate::enqueue(handle->stream, [=]() mutable {
-        for (auto &n : number) at[n.first] = &n.second;
+        for (auto &v : value) at[v.first] = &v.second;
         if (execute(all, at, engine) != CUDNN_STATUS_SUCCESS) {
             fprintf(stderr, "emulated cuDNN: %s\n", last_error);
             abort();
         }
         memset(workspace, 0xFF, bytes);
+        spend_time_of(number);
     });
     return CUDNN_STATUS_SUCCESS;
 }

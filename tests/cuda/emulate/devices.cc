@@ -1,5 +1,8 @@
 /* Which GPUs an emulated machine has. EMULATE_GPUS: how many (8); EMULATE_MODELS: their names, in order, by commas (the last one's for
  * those behind it). CUDA_VISIBLE_DEVICES hides some, as it would. */
+#include "queue.h"
+
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -84,6 +87,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
     properties->major = 9;
     properties->multiProcessorCount = 2;
     properties->totalGlobalMem = size_t(8) << 30;
+    properties->memPitch = emulate::environment("EMULATE_PITCH", INT32_MAX);
     return cudaSuccess;
 }
 /* An H100's. */
@@ -95,6 +99,8 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr what, int dev
         *value = 228 << 10;
     else if (what == cudaDevAttrReservedSharedMemoryPerBlock)
         *value = 1 << 10;
+    else if (what == cudaDevAttrMaxPitch)
+        *value = int(emulate::environment("EMULATE_PITCH", INT32_MAX));
     else
         return cudaErrorInvalidValue;
     return cudaSuccess;

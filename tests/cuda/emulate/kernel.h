@@ -52,8 +52,10 @@ inline Launch launch(dim3 grid, dim3 threads, size_t shared_bytes, cudaStream_t 
     return {grid, threads, shared_bytes, stream};
 }
 
+/* Would a GPU take this launch? If not, cudaGetLastError says why, and nothing is queued. */
+bool takes_launch(const Launch &launch, const void *kernel);
 /* Runs body once for each thread of each block. */
-void run(const Launch &launch, const void *kernel, const std::function<void()> &body);
+void run(const Launch &launch, const std::function<void()> &body);
 void *shared_memory();
 void block_barrier();
 /* The same, and how many threads bring true. */
@@ -78,8 +80,9 @@ template <class... P> struct Kernel {
     void (*kernel)(P...);
     void operator()(P... arguments) const
     {
+        if (!takes_launch(launch, (const void *)kernel)) return;
         enqueue(launch.stream, [=, launch = launch, kernel = kernel] {
-            run(launch, (const void *)kernel, [&] { kernel(arguments...); });
+            run(launch, [&] { kernel(arguments...); });
         });
     }
 };
@@ -113,6 +116,23 @@ template <class T> static inline T __shfl_xor_sync(unsigned, T value, int mask)
 template <class T> static inline T __shfl_sync(unsigned, T value, int source)
 {
     return emulate::from_lane(value, (unsigned)source);
+}
+static inline uint32_t __ballot_sync(unsigned, int mine)
+{
+    const uint64_t *all = emulate::exchange(mine != 0);
+    uint32_t lanes = 0;
+    for (unsigned i = 0; i < emulate::WARP_LANES; ++i) lanes |= uint32_t(all[i]) << i;
+    return lanes;
+}
+static inline int __popc(unsigned bits)
+{
+    return __builtin_popcount(bits);
+}
+static inline int atomicAdd(int *at, int value)
+{
+    int before = *at;
+    *at += value;
+    return before;
 }
 static inline float rsqrtf(float x)
 {

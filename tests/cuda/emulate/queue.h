@@ -12,6 +12,11 @@ namespace emulate
  * node; the GPU's memory can be touched by it. What a call takes by value it must hold by value. */
 void enqueue(cudaStream_t stream, std::function<void()> work);
 
+/* A number that the environment gives, or another where it gives none. */
+size_t environment(const char *name, size_t otherwise);
+/* Within work: the stream has taken so long, as its timers say. Algorithm i of a library takes
+ * 100 ms times digit i of EMULATE_TIMES. */
+void spend_time_of(size_t algorithm);
 bool on_device(const void *memory);
 void window_open();
 void window_close();

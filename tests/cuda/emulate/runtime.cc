@@ -12,6 +12,7 @@
 #include <random>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <utility>
 #include <vector>
 
 namespace emulate
@@ -137,16 +138,12 @@ Order order; /* of a block's threads */
 const size_t SHARED_BYTES = 227 << 10, UNASKED_BYTES = 48 << 10;
 std::map<const void *, size_t> asked; /* by cudaFuncSetAttribute, a kernel each */
 char *shared;                         /* this launch's */
+cudaError_t last_error;               /* of a launch that was refused */
 
 /* It ends where nobody can write, and what it holds at first is NaN. */
-void take_shared(const void *kernel, size_t bytes)
+void take_shared(size_t bytes)
 {
     static char *end;
-    auto found = asked.find(kernel);
-    if (bytes > (found == asked.end() ? UNASKED_BYTES : found->second)) {
-        fprintf(stderr, "emulated GPU: a kernel may not have %zu bytes of shared memory unasked\n", bytes);
-        abort();
-    }
     if (!end) {
         size_t room = round_up(SHARED_BYTES, PAGE_BYTES);
         void *all = mmap(nullptr, room + PAGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -330,13 +327,29 @@ void *shared_memory()
     return shared;
 }
 
-void run(const Launch &launch, const void *kernel, const std::function<void()> &body)
+/* What every GPU of compute capability 3.0 to 9.0 allows, and an H100's shared memory. */
+bool takes_launch(const Launch &launch, const void *kernel)
+{
+    auto within = [](dim3 d, size_t x, size_t y, size_t z) {
+        return d.x > 0 && d.y > 0 && d.z > 0 && d.x <= x && d.y <= y && d.z <= z;
+    };
+    dim3 t = launch.threads;
+    auto found = asked.find(kernel);
+    if (!within(launch.grid, INT32_MAX, 65535, 65535) || !within(t, 1024, 1024, 64) ||
+        size_t(t.x) * t.y * t.z > BLOCK_THREADS)
+        last_error = cudaErrorInvalidConfiguration;
+    else if (launch.shared_bytes > (found == asked.end() ? UNASKED_BYTES : found->second))
+        last_error = cudaErrorInvalidValue;
+    else
+        return true;
+    return false;
+}
+
+void run(const Launch &launch, const std::function<void()> &body)
 {
     dim3 grid = launch.grid, threads_a_block = launch.threads;
     unsigned count = threads_a_block.x * threads_a_block.y * threads_a_block.z;
-    if (count == 0 || count > BLOCK_THREADS || grid.x == 0 || grid.y > 65535 || grid.z > 65535)
-        give_up("no GPU takes such a launch");
-    take_shared(kernel, launch.shared_bytes);
+    take_shared(launch.shared_bytes);
     threads = {threads_a_block.x, threads_a_block.y, threads_a_block.z};
     blocks = {grid.x, grid.y, grid.z};
     for (unsigned i = 0; i < count; ++i) fibers[i].place = place_of(i);
@@ -354,15 +367,18 @@ void run(const Launch &launch, const void *kernel, const std::function<void()> &
 }
 } // namespace emulate
 
-extern "C" {
-size_t emulate_graph_bytes(); /* stream.cc */
-/* What may go wrong with a GPU: EMULATE_DRIVER is the CUDA version of the driver (12040; 0: there is none), EMULATE_OTHERS the
- * bytes of memory that other processes have. */
-static size_t environment(const char *name, size_t otherwise)
+size_t emulate::environment(const char *name, size_t otherwise)
 {
     const char *text = getenv(name);
     return text ? strtoull(text, nullptr, 10) : otherwise;
 }
+
+using emulate::environment;
+
+extern "C" {
+size_t emulate_graph_bytes(); /* stream.cc */
+/* What may go wrong with a GPU: EMULATE_DRIVER is the CUDA version of the driver (12040; 0: there is none), EMULATE_OTHERS the
+ * bytes of memory that other processes have. EMULATE_PITCH: most bytes between the rows of one copy (stream.cc). */
 cudaError_t cudaDriverGetVersion(int *version)
 {
     *version = int(environment("EMULATE_DRIVER", CUDART_VERSION));
@@ -420,14 +436,31 @@ cudaError_t cudaRuntimeGetVersion(int *version)
 }
 cudaError_t cudaGetLastError()
 {
-    return cudaSuccess;
+    return std::exchange(emulate::last_error, cudaSuccess);
 }
-const char *cudaGetErrorString(cudaError_t)
+const char *cudaGetErrorString(cudaError_t error)
 {
-    return "emulated";
+    return error == cudaErrorInvalidConfiguration ? "invalid configuration argument"
+           : error == cudaErrorInvalidValue       ? "invalid argument"
+           : error == cudaErrorInvalidPitchValue  ? "invalid pitch argument"
+                                                  : "emulated";
 }
 const char *cudaGetErrorName(cudaError_t)
 {
     return "emulated";
+}
+/* Kernels are compiled with -fsanitize=alignment: where a GPU would fault, they call this. What the
+ * compiler gives begins with the file, the line and the column. */
+[[noreturn]] void __ubsan_handle_type_mismatch_v1_abort(void *at, void *address);
+[[noreturn]] void __ubsan_handle_type_mismatch_v1_abort(void *at, void *address)
+{
+    struct Place {
+        const char *file;
+        uint32_t line, column;
+    };
+    const Place *place = static_cast<const Place *>(at);
+    fprintf(stderr, "emulated kernel: a misaligned address, %p, %s:%u, block %u, thread %u\n", address,
+            place->file, place->line, emulate::block.x, emulate::thread.x);
+    abort();
 }
 }

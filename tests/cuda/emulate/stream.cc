@@ -37,6 +37,7 @@ std::vector<Host> pinned;
 cudaStream_t captured; /* one at a time */
 bool lost;             /* its capture */
 Nodes nodes;
+Clock::duration simulated; /* that algorithms have taken so far */
 long calls, waits; /* of the host; waits for all that a stream has */
 
 void run_until(Queue &q, uint64_t place)
@@ -108,6 +109,13 @@ void finish_all()
     for (QueueAt &q : queues) run_until(*q, q->queued);
 }
 
+void spend_time_of(size_t algorithm)
+{
+    const char *digits = getenv("EMULATE_TIMES");
+    if (digits && algorithm < strlen(digits))
+        simulated += std::chrono::milliseconds(100 * (digits[algorithm] - '0'));
+}
+
 bool recording()
 {
     return captured != nullptr;
@@ -175,7 +183,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     ++calls;
     auto at = std::make_shared<Clock::time_point>();
-    if (event->timed) emulate::enqueue(stream, [at] { *at = Clock::now(); });
+    if (event->timed) emulate::enqueue(stream, [at] { *at = Clock::now() + simulated; });
     *event = {stream->queue, stream->queue->queued, stream == captured, event->timed, at};
     return cudaSuccess;
 }
@@ -262,7 +270,10 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                               size_t width, size_t height, cudaMemcpyKind, cudaStream_t stream)
 {
+    size_t pitch = emulate::environment("EMULATE_PITCH", INT32_MAX);
     if (!emulate::on_device(to) || !emulate::on_device(from)) return cudaErrorNotSupported;
+    if (to_pitch > pitch || from_pitch > pitch) return cudaErrorInvalidPitchValue;
+    if (width > to_pitch || width > from_pitch) return cudaErrorInvalidPitchValue;
     emulate::enqueue(stream, [=] {
         for (size_t i = 0; i < height; ++i)
             memmove(static_cast<char *>(to) + i * to_pitch,

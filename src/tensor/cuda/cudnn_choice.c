@@ -1,0 +1,182 @@
+/* Which engine serves a graph of cuDNN's: the recorded one, the fastest by time, or cuDNN's first
+ * choice. */
+#include "cudnn_graph.h"
+#include "timing.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    /* plans that are timed: cuDNN compiles some for seconds */
+    CANDIDATES = 6,
+    KEY_TEXT = 240,
+};
+/* Of a candidate's workspace; one more needs no more than cuDNN's first choice. */
+static const size_t WORKSPACE_MOST = (size_t)256 << 20;
+
+/* ---- a graph's key ---- */
+
+static uint64_t hash_node(const DnnNode *n, uint64_t before)
+{
+    const int64_t number[] = {(int64_t)before, n->kind,   n->mode,  n->y,   n->in[0],
+                              n->in[1],        n->in[2],  n->axis,  n->add, n->stride[0],
+                              n->stride[1],    n->pad[0], n->pad[1]};
+    return hash_bytes(number, sizeof number);
+}
+
+static uint64_t hash_tensor(const DnnTensor *t, uint64_t before)
+{
+    const int64_t number[] = {(int64_t)before, t->type,      t->place,    t->dim[0],
+                              t->dim[1],       t->dim[2],    t->dim[3],   t->stride[0],
+                              t->stride[1],    t->stride[2], t->stride[3]};
+    return hash_bytes(number, sizeof number);
+}
+
+static const char *number_name(cudnnDataType_t type)
+{
+    return type == CUDNN_DATA_BFLOAT16 ? "bf16" : type == CUDNN_DATA_HALF ? "fp16" : "fp32";
+}
+
+/* Which tensors the graph's operations touch, their numbers in order; how many. */
+static int used_tensors(const DnnGraph *graph, int64_t uid[TIMED_BUFFERS])
+{
+    int count = 0;
+    for (int t = 1; t < graph->tensors; ++t) {
+        bool used = false;
+        for (int n = 0; n < graph->nodes; ++n) {
+            const DnnNode *node = &graph->node[n];
+            used = used || node->y == t;
+            for (int i = 0; i < 3; ++i) used = used || node->in[i] == t;
+        }
+        if (used && graph->tensor[t].place != DNN_VIRTUAL && count < TIMED_BUFFERS)
+            uid[count++] = t;
+    }
+    return count;
+}
+
+/* "cudnn conv bf16 32x64x56x56 64x64x3x3 32x64x56x56 1 of 1f..": the first operation, what its
+ * inputs and its output look like, how many operations there are, and a hash of all. */
+static void key_of(char key[KEY_TEXT], const DnnGraph *graph)
+{
+    static const char *const kind[] = {
+        [DNN_POINTWISE] = "pointwise",    [DNN_MATMUL] = "matmul", [DNN_REDUCE] = "reduce",
+        [DNN_RESHAPE] = "reshape",        [DNN_CONV] = "conv",     [DNN_CONV_DATA] = "conv_data",
+        [DNN_CONV_WEIGHT] = "conv_weight"};
+    const DnnNode *first = &graph->node[0];
+    const int tensor[] = {first->in[0], first->in[1], first->y};
+    uint64_t hash = graph->whole;
+    for (int i = 1; i < graph->tensors; ++i) hash = hash_tensor(&graph->tensor[i], hash);
+    for (int i = 0; i < graph->nodes; ++i) hash = hash_node(&graph->node[i], hash);
+    int at = snprintf(key, KEY_TEXT, "cudnn %s %s", kind[first->kind],
+                      number_name(graph->tensor[first->in[0]].type));
+    for (size_t i = 0; i < sizeof tensor / sizeof *tensor; ++i) {
+        const int64_t *d = graph->tensor[tensor[i]].dim;
+        at += snprintf(key + at, (size_t)(KEY_TEXT - at),
+                       " %" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64, d[0], d[1], d[2], d[3]);
+    }
+    snprintf(key + at, (size_t)(KEY_TEXT - at), " %d of %016" PRIx64, graph->nodes, hash);
+}
+
+/* ---- timing ---- */
+
+static size_t tensor_bytes(const DnnTensor *t)
+{
+    int64_t last = 0;
+    for (int d = 0; d < 4; ++d) last += (t->dim[d] - 1) * t->stride[d];
+    size_t size = t->type == CUDNN_DATA_BFLOAT16 || t->type == CUDNN_DATA_HALF ? 2 : 4;
+    return (size_t)(last + 1) * size;
+}
+
+typedef struct Trial {
+    const CudaState *state;
+    const DnnCandidate *candidate;
+    int count;
+    int64_t uid[TIMED_BUFFERS];
+    void *at[TIMED_BUFFERS];
+    void *workspace;
+} Trial;
+
+static bool try_candidate(void *user, int i)
+{
+    Trial *trial = user;
+    return dnn_execute(trial->candidate[i].plan, trial->state->dnn, trial->count, trial->uid,
+                       trial->at, trial->workspace) == CUDNN_STATUS_SUCCESS;
+}
+
+/* Leaves out candidates that need too much workspace; how many are left. */
+static int bearable(DnnCandidate *candidate, int count, size_t *workspace)
+{
+    int left = 0;
+    size_t most = count > 0 ? candidate[0].workspace_bytes : 0;
+    if (most < WORKSPACE_MOST) most = WORKSPACE_MOST;
+    *workspace = 0;
+    for (int i = 0; i < count; ++i) {
+        if (candidate[i].workspace_bytes > most) continue;
+        if (candidate[i].workspace_bytes > *workspace) *workspace = candidate[i].workspace_bytes;
+        candidate[left++] = candidate[i];
+    }
+    return left;
+}
+
+/* The number of the fastest candidate; 0 where the GPU has no memory to time them in. */
+static int time_candidates(CudaState *state, const DnnGraph *graph, const DnnCandidate *candidate,
+                           int count, size_t workspace)
+{
+    static float one = 1;
+    size_t bytes[TIMED_BUFFERS];
+    TimedMemory memory;
+    Trial trial = {.state = state, .candidate = candidate};
+    trial.count = used_tensors(graph, trial.uid);
+    if (count < 2 || trial.count >= TIMED_BUFFERS) return 0;
+    for (int i = 0; i < trial.count; ++i) {
+        const DnnTensor *t = &graph->tensor[trial.uid[i]];
+        bytes[i] = t->place == DNN_VALUE ? 0 : tensor_bytes(t);
+    }
+    bytes[trial.count] = workspace;
+    if (!timed_memory_init(&memory, state, bytes, trial.count + 1)) {
+        log_warn("train.cuda_tune: the GPU has no memory to time a graph of cuDNN's: its first "
+                 "choice is taken");
+        return 0;
+    }
+    for (int i = 0; i < trial.count; ++i)
+        trial.at[i] = graph->tensor[trial.uid[i]].place == DNN_VALUE ? (void *)&one : memory.at[i];
+    trial.workspace = memory.at[trial.count];
+    int fastest = timed_fastest(state, count, try_candidate, &trial);
+    timed_memory_fini(&memory);
+    return fastest;
+}
+
+/* The fastest engine; false where cuDNN has none. */
+static bool fastest_engine(const DnnGraph *graph, DnnTarget target, char engine[DNN_ENGINE_TEXT])
+{
+    DnnPlan all;
+    DnnCandidate *candidate = mem_new(CANDIDATES * sizeof *candidate);
+    size_t workspace;
+    int count = dnn_candidates(&all, graph, target, candidate, CANDIDATES);
+    count = bearable(candidate, count, &workspace);
+    if (count > 0) {
+        int fastest = time_candidates(target.state, graph, candidate, count, workspace);
+        snprintf(engine, DNN_ENGINE_TEXT, "%s", candidate[fastest].engine);
+    }
+    dnn_fini(&all);
+    mem_free(&candidate);
+    return count > 0;
+}
+
+bool dnn_plan(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, char why[256])
+{
+    char key[KEY_TEXT], engine[DNN_ENGINE_TEXT];
+    AlgorithmRecord *record = target.state ? cuda_record(target.state) : NULL;
+    if (!record) return dnn_make(plan, graph, target, NULL, why);
+    key_of(key, graph);
+    const char *recorded = algorithm_record_find(record, key);
+    if (recorded) {
+        if (dnn_make(plan, graph, target, recorded, why)) return true;
+        algorithm_record_reject(record, key);
+        dnn_fini(plan);
+    }
+    bool timed = !recorded && cuda_times(target.state) && fastest_engine(graph, target, engine);
+    bool made = dnn_make(plan, graph, target, timed ? engine : NULL, why);
+    if (made && !recorded) algorithm_record_set(record, key, plan->engine);
+    return made;
+}

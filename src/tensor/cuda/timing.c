@@ -1,0 +1,88 @@
+/* Times a library's algorithms: each runs once to be loaded, then ROUNDS times RUNS in a row, of
+ * which the fastest round counts. */
+#include "timing.h"
+
+enum { ROUNDS = 3, RUNS = 10, BUFFER_ALIGN = 256 };
+/* of every byte: small positive numbers in fp32, bf16 and fp16 */
+enum { FILL_BYTE = 0x3c };
+
+AlgorithmRecord *cuda_record(const CudaState *state)
+{
+    return state->options ? state->options->record : NULL;
+}
+
+bool cuda_times(const CudaState *state)
+{
+    return cuda_record(state) && state->options->times_algorithms && cuda_is_there(state);
+}
+
+static size_t up_to_alignment(size_t bytes)
+{
+    return (bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
+}
+
+bool timed_memory_init(TimedMemory *memory, const CudaState *state, const size_t *bytes, int count)
+{
+    size_t all = 0, at = 0;
+    *memory = (TimedMemory){0};
+    if (count > TIMED_BUFFERS) die("a shape with %d buffers to time", count);
+    for (int i = 0; i < count; ++i) all += up_to_alignment(bytes[i]);
+    if (all == 0) return true;
+    cudaError_t error = cudaMalloc(&memory->all, all);
+    if (error == cudaErrorMemoryAllocation) {
+        cudaGetLastError();
+        return false;
+    }
+    cuda_check(error, "cudaMalloc");
+    CUDA_CALL(cudaMemsetAsync(memory->all, FILL_BYTE, all, state->compute.handle));
+    for (int i = 0; i < count; at += up_to_alignment(bytes[i++]))
+        memory->at[i] = (char *)memory->all + at;
+    return true;
+}
+
+void timed_memory_fini(TimedMemory *memory)
+{
+    if (memory->all) CUDA_CALL(cudaFree(memory->all));
+    *memory = (TimedMemory){0};
+}
+
+/* Milliseconds of the fastest round; negative where the library refuses the candidate. */
+static double time_candidate(CudaState *state, cudaEvent_t from, cudaEvent_t to,
+                             bool (*run)(void *user, int i), void *user, int i)
+{
+    cudaStream_t stream = state->compute.handle;
+    double best = -1;
+    if (!run(user, i)) return -1;
+    for (int round = 0; round < ROUNDS; ++round) {
+        float ms = 0;
+        CUDA_CALL(cudaEventRecord(from, stream));
+        for (int k = 0; k < RUNS; ++k)
+            if (!run(user, i)) return -1;
+        CUDA_CALL(cudaEventRecord(to, stream));
+        CUDA_CALL(cudaEventSynchronize(to));
+        CUDA_CALL(cudaEventElapsedTime(&ms, from, to));
+        if (best < 0 || (double)ms < best) best = (double)ms;
+    }
+    return best;
+}
+
+int timed_fastest(CudaState *state, int count, bool (*run)(void *user, int i), void *user)
+{
+    cudaEvent_t from, to;
+    int fastest = 0;
+    if (count < 2) return 0;
+    CUDA_CALL(cudaEventCreateWithFlags(&from, cudaEventDefault));
+    CUDA_CALL(cudaEventCreateWithFlags(&to, cudaEventDefault));
+    double first = time_candidate(state, from, to, run, user, 0), best = first;
+    for (int i = 1; i < count; ++i) {
+        double ms = time_candidate(state, from, to, run, user, i);
+        if (ms < 0 || (best >= 0 && ms >= best)) continue;
+        if (first >= 0 && ms > (1 - TIMED_GAIN) * first) continue;
+        best = ms;
+        fastest = i;
+    }
+    CUDA_CALL(cudaStreamSynchronize(state->compute.handle));
+    CUDA_CALL(cudaEventDestroy(to));
+    CUDA_CALL(cudaEventDestroy(from));
+    return fastest;
+}

@@ -1,0 +1,261 @@
+/* The record of algorithms of a run on GPUs:
+ *
+ *     train.cuda_tune   record
+ *     off               none: the libraries' own first choice
+ *     time              the newest checkpoint's, which a resumed run goes by; else a new one
+ *     FILE              the file's
+ *
+ * Shapes that are in no record are timed (time) or take the libraries' first choice (FILE), and
+ * are added. A rank plans all of the model's shapes whatever its stage, so rank 0 has those of all
+ * ranks but for slices of layers that a tensor group divides. */
+#include "algorithms.h"
+
+#include "rundir.h"
+
+#include <string.h>
+
+/* What an HDF5 attribute holds, with some room; a word of a library's versions */
+enum { RECORD_BYTES = 60000, LIBRARIES_TEXT = 320 };
+
+static bool by_time(const Trainer *t)
+{
+    return strcmp(t->config->train.cuda_tune, "time") == 0;
+}
+
+static bool keeps_bits(const Trainer *t)
+{
+    return t->config->train.reproducible == REPRODUCIBLE_ANY_GRID;
+}
+
+/* A record's text, and where it is from. */
+typedef struct Source {
+    /* owned; NULL: there is none */
+    char *text, *from;
+    /* of this run's own checkpoint */
+    bool own;
+} Source;
+
+static void source_fini(Source *s)
+{
+    mem_free(&s->text);
+    mem_free(&s->from);
+}
+
+/* ---- where a record is from ---- */
+
+static Status read_checkpoint(const char *path, Source *s)
+{
+    CheckpointMeta meta = {0};
+    TRY(checkpoint_read_meta(path, &meta));
+    if (meta.algorithms) {
+        s->text = mem_text(meta.algorithms);
+        s->from = mem_text(path);
+    }
+    checkpoint_meta_fini(&meta);
+    return OK;
+}
+
+/* Of the run's newest checkpoint, or of the one that it begins from. What is wrong with them is
+ * said where they are loaded. */
+static void read_run(const Trainer *t, Source *s)
+{
+    const Config *c = t->config;
+    RunDir dir;
+    run_dir_init(&dir, c);
+    char *newest = checkpoint_newest_unread(dir.checkpoints);
+    if (!newest && checkpoint_newest(dir.checkpoints, NULL, &newest) != OK) newest = NULL;
+    s->own = newest && !c->run.fresh;
+    if (newest)
+        (void)read_checkpoint(newest, s);
+    else if (c->checkpoint.resume == RESUME_FILE)
+        (void)read_checkpoint(c->checkpoint.resume_path, s);
+    mem_free(&newest);
+    run_dir_fini(&dir);
+}
+
+static Status read_file(const Trainer *t, Source *s)
+{
+    const char *path = t->config->train.cuda_tune;
+    size_t bytes;
+    Status st = file_text(path, RECORD_BYTES, &s->text, &bytes);
+    if (st != OK) {
+        char *why = mem_text(fail_message());
+        st = config_fail_key(t->config, "train.cuda_tune",
+                             "%s: expected off, time or a file that a run with time has written "
+                             "(runs/NAME/algorithms.txt)",
+                             why);
+        mem_free(&why);
+        return st;
+    }
+    s->from = mem_text(path);
+    return OK;
+}
+
+/* ---- is it of this machine? ---- */
+
+static Status other_machine(const Trainer *t, const AlgorithmRecord *r, const char *from,
+                            const char *libraries, const char *cure)
+{
+    return config_fail_key(t->config, "train.cuda_tune",
+                           "%s holds algorithms for %s with %s; this is %s with %s, which may add "
+                           "in another order: %s",
+                           from, algorithm_record_gpu(r), algorithm_record_libraries(r),
+                           t->backend->options.gpu, libraries, cure);
+}
+
+/* Keeps the record where it is of this GPU's model and these libraries. One that nothing depends on
+ * is made anew. */
+static Status check_machine(Trainer *t, const Source *s, const char *libraries)
+{
+    const AlgorithmRecord *r = t->algorithms;
+    if (strcmp(algorithm_record_gpu(r), t->backend->options.gpu) == 0 &&
+        strcmp(algorithm_record_libraries(r), libraries) == 0)
+        return OK;
+    if (!by_time(t))
+        return other_machine(t, r, s->from, libraries, "train.cuda_tune=time makes a record here");
+    if (s->own && keeps_bits(t) && t->tunes)
+        return other_machine(t, r, s->from, libraries,
+                             "go on where it was, or choose another run.name, which with "
+                             "checkpoint.resume=FILE begins from there and times them here");
+    if (t->world->rank == 0)
+        log_warn("%s holds algorithms for %s with %s: they are chosen anew for %s with %s", s->from,
+                 algorithm_record_gpu(r), algorithm_record_libraries(r), t->backend->options.gpu,
+                 libraries);
+    algorithm_record_free(&t->algorithms);
+    return OK;
+}
+
+static Status take_record(Trainer *t, const Source *s, bool dry)
+{
+    char libraries[LIBRARIES_TEXT];
+    backend_libraries(t->backend, libraries, sizeof libraries);
+    if (s->text) TRY(algorithm_record_read(&t->algorithms, s->text, s->from));
+    /* a plan without a GPU only shows it */
+    if (t->backend->options.device < 0) return OK;
+    if (t->algorithms) TRY(check_machine(t, s, libraries));
+    t->recorded = t->algorithms ? algorithm_record_count(t->algorithms) : 0;
+    if (t->recorded > 0 && !dry && t->world->rank == 0)
+        log_info("train.cuda_tune: %d algorithms as %s has them", t->recorded, s->from);
+    if (!t->algorithms && t->tunes && !dry)
+        t->algorithms = algorithm_record_new(t->backend->options.gpu, libraries);
+    return OK;
+}
+
+Status algorithms_find(Trainer *t, const DryRun *only)
+{
+    Source source = {0};
+    Status st = OK;
+    if (t->backend->table != &backend_cuda || !strcmp(t->config->train.cuda_tune, "off")) return OK;
+    if (t->world->rank == 0 && by_time(t)) read_run(t, &source);
+    if (t->world->rank == 0 && !by_time(t)) st = read_file(t, &source);
+    st = status_agree(t->world, st);
+    if (st == OK) {
+        source.text = world_bcast_text(t->world, source.text);
+        source.from = world_bcast_text(t->world, source.from);
+        world_bcast(t->world, &source.own, sizeof source.own, 0);
+        st = status_agree(t->world, take_record(t, &source, only != NULL));
+    }
+    source_fini(&source);
+    return st;
+}
+
+/* ---- planning ---- */
+
+/* The record of rank `from`, on all ranks. */
+static Status share_record(Trainer *t, int from)
+{
+    bool mine = t->world->rank == from;
+    char *text = mine ? algorithm_record_text(t->algorithms) : NULL;
+    int64_t bytes = mine ? (int64_t)strlen(text) + 1 : 0;
+    AlgorithmRecord *theirs = NULL;
+    world_bcast(t->world, &bytes, sizeof bytes, from);
+    if (!mine) text = mem_new((size_t)bytes);
+    world_bcast(t->world, text, (size_t)bytes, from);
+    Status st = mine ? OK : algorithm_record_read(&theirs, text, "another rank's record");
+    if (theirs) algorithm_record_merge(t->algorithms, theirs);
+    algorithm_record_free(&theirs);
+    mem_free(&text);
+    return status_agree(t->world, st);
+}
+
+static Status plan_recorded(Trainer *t)
+{
+    TRY(graph_plan(t->graph, t->backend));
+    const char *key = algorithm_record_rejected(t->algorithms);
+    if (key)
+        return config_fail_key(t->config, "train.cuda_tune",
+                               "the library does not take the recorded algorithm of '%s': the "
+                               "record was changed, or is of another library; "
+                               "train.cuda_tune=time in a new run makes one",
+                               key);
+    return OK;
+}
+
+static Status check_size(const Trainer *t)
+{
+    char *text = algorithm_record_text(t->algorithms);
+    size_t bytes = strlen(text);
+    mem_free(&text);
+    if (bytes <= RECORD_BYTES) return OK;
+    return config_fail_key(t->config, "train.cuda_tune",
+                           "the record of %d algorithms takes %zu bytes, and a checkpoint holds "
+                           "%d: train.cuda_tune=off needs none",
+                           algorithm_record_count(t->algorithms), bytes, (int)RECORD_BYTES);
+}
+
+Status algorithms_plan(Trainer *t)
+{
+    if (!t->algorithms || t->backend->options.device < 0) return graph_plan(t->graph, t->backend);
+    const World *world = t->world;
+    const double begun = clock_s();
+    /* a dry run is one rank, whatever its grid */
+    int turns = world->size < t->shape.tp ? world->size : t->shape.tp;
+    t->backend->options.record = t->algorithms;
+    t->backend->options.times_algorithms = by_time(t) && t->tunes;
+    for (int turn = 0; turn < turns; ++turn) {
+        TRY(status_agree(world, world->rank == turn ? plan_recorded(t) : OK));
+        TRY(share_record(t, turn));
+    }
+    TRY(status_agree(world, world->rank < turns ? OK : plan_recorded(t)));
+    int added = algorithm_record_count(t->algorithms) - t->recorded;
+    if (added > 0 && world->rank == 0)
+        log_info("train.cuda_tune: %d algorithms %s, in %.1f s", added,
+                 t->backend->options.times_algorithms
+                     ? "timed"
+                     : "that the record lacks: the libraries' first choice",
+                 clock_s() - begun);
+    return status_agree(world, check_size(t));
+}
+
+/* ---- resuming ---- */
+
+static Status compare(const Trainer *t, const AlgorithmRecord *old, const char *path)
+{
+    for (int i = 0; i < algorithm_record_count(old); ++i) {
+        const char *key, *algorithm;
+        algorithm_record_entry(old, i, &key, &algorithm);
+        const char *now = algorithm_record_find(t->algorithms, key);
+        if (now && strcmp(now, algorithm) != 0)
+            return config_fail_key(
+                t->config, "train.cuda_tune",
+                "%s was trained with '%s' for '%s', and this run takes '%s': train.cuda_tune=time "
+                "takes what the checkpoint says; else choose another run.name",
+                path, algorithm, key, now);
+    }
+    return OK;
+}
+
+Status algorithms_check(const Trainer *t, const CheckpointMeta *meta, const char *path)
+{
+    AlgorithmRecord *old;
+    if (!t->algorithms || !meta->algorithms || !keeps_bits(t)) return OK;
+    TRY(algorithm_record_read(&old, meta->algorithms, path));
+    Status st = compare(t, old, path);
+    algorithm_record_free(&old);
+    return st;
+}
+
+const AlgorithmRecord *train_algorithms(const Trainer *t)
+{
+    return t->algorithms;
+}
