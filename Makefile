@@ -308,7 +308,7 @@ $(BUILD)/bench/slow_messages.so: bench/slow_messages.c $(PROBE)
 
 # What else make check runs, but not with sanitizers. A bundle is made of Open MPI 4.
 CHECKED_BUNDLE := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_OPEN_MPI_4)),$(TEST_BUNDLE)))
-CHECKED_CUDA := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),tests/cuda/refusals.sh tests/cuda/devices.sh tests/cuda/gpus.sh tests/cuda/lease.sh))
+CHECKED_CUDA := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),tests/cuda/refusals.sh tests/cuda/tune.sh tests/cuda/devices.sh tests/cuda/gpus.sh tests/cuda/lease.sh))
 tests: $(BUILD)/weft $(BUILD)/bench/sums_simulate $(TEST_BIN) $(NVTX_TOOL) $(CLOCK_TOOL) $(if $(CHECKED_BUNDLE),$(BUNDLE)/SIZES) $(if $(CHECKED_CUDA),$(BUILD)/emulated/weft)
 test: deps       ## build and run every test
 	@$(MAKE) --no-print-directory -j$(NPROC) tests

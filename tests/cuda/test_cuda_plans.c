@@ -143,6 +143,82 @@ static void test_convs(void)
     }
 }
 
+/* A convolution of resnet50's: 3x3 on 56 x 56 pixels. */
+static const DnnTensor conv_tensors[] = {
+    {0},
+    {CUDNN_DATA_BFLOAT16, DNN_MEMORY, {64, 64, 56, 56}, {200704, 1, 3584, 64}},
+    {CUDNN_DATA_BFLOAT16, DNN_MEMORY, {64, 64, 3, 3}, {576, 1, 192, 64}},
+    {CUDNN_DATA_BFLOAT16, DNN_MEMORY, {64, 64, 56, 56}, {200704, 1, 3584, 64}},
+};
+static const DnnNode conv_node = {
+    .kind = DNN_CONV, .y = 3, .in = {1, 2}, .stride = {1, 1}, .pad = {1, 1}};
+static const DnnGraph conv_graph = {
+    .tensor = conv_tensors, .tensors = 4, .node = &conv_node, .nodes = 1};
+
+/* Several engines, each of another text, and each found again by its text. */
+static void check_engines(CudaState *state)
+{
+    enum { MOST = 6 };
+    DnnCandidate candidate[MOST];
+    DnnPlan all, one;
+    char why[256] = "";
+    int count = dnn_candidates(&all, &conv_graph, cudnn_target(state), candidate, MOST);
+    CU_ASSERT(count > 1);
+    for (int i = 0; i < count; ++i) {
+        printf("  %s, workspace %zu bytes\n", candidate[i].engine, candidate[i].workspace_bytes);
+        for (int k = 0; k < i; ++k)
+            CU_ASSERT_STRING_NOT_EQUAL(candidate[i].engine, candidate[k].engine);
+        bool made = dnn_make(&one, &conv_graph, cudnn_target(state), candidate[i].engine, why);
+        CU_ASSERT_TRUE(made);
+        if (!made) printf("  %s\n", why);
+        CU_ASSERT_EQUAL(one.workspace_bytes, candidate[i].workspace_bytes);
+        dnn_fini(&one);
+    }
+    CU_ASSERT_FALSE(dnn_make(&one, &conv_graph, cudnn_target(state), "engine 9999", why));
+    dnn_fini(&one);
+    dnn_fini(&all);
+}
+
+/* The first choice is recorded; another engine that the record names is taken. */
+static void check_record(CudaState *state, AlgorithmRecord *record)
+{
+    const char *key, *engine;
+    char why[256] = "", second[DNN_ENGINE_TEXT];
+    DnnCandidate candidate[2];
+    DnnPlan plan;
+    CU_ASSERT_TRUE(dnn_plan(&plan, &conv_graph, cudnn_target(state), why));
+    CU_ASSERT_EQUAL_FATAL(algorithm_record_count(record), 1);
+    algorithm_record_entry(record, 0, &key, &engine);
+    CU_ASSERT_STRING_EQUAL(engine, plan.engine);
+    dnn_fini(&plan);
+    CU_ASSERT_EQUAL(dnn_candidates(&plan, &conv_graph, cudnn_target(state), candidate, 2), 2);
+    memcpy(second, candidate[1].engine, sizeof second);
+    dnn_fini(&plan);
+    algorithm_record_set(record, key, second);
+    CU_ASSERT_TRUE(dnn_plan(&plan, &conv_graph, cudnn_target(state), why));
+    CU_ASSERT_STRING_EQUAL(plan.engine, second);
+    CU_ASSERT_PTR_NULL(algorithm_record_rejected(record));
+    dnn_fini(&plan);
+    algorithm_record_set(record, key, "engine 9999");
+    CU_ASSERT_TRUE(dnn_plan(&plan, &conv_graph, cudnn_target(state), why));
+    CU_ASSERT_STRING_EQUAL(algorithm_record_rejected(record), key);
+    dnn_fini(&plan);
+}
+
+static void test_engines(void)
+{
+    CudaState state;
+    AlgorithmRecord *record = algorithm_record_new("H200", "cuDNN");
+    const BackendOptions options = {.record = record};
+    if (ready(&state, "h200")) {
+        check_engines(&state);
+        state.options = &options;
+        check_record(&state, record);
+        cudnn_close(&state);
+    }
+    algorithm_record_free(&record);
+}
+
 /* Groups divide the samples, and their scratch is bearable. */
 static void test_groups(void)
 {
@@ -157,4 +233,5 @@ static void test_groups(void)
 
 TEST_MAIN("cuda plans", {"attention's graphs have plans on an H200", test_shapes},
           {"and on other cards", test_cards}, {"widths that have none", test_widths},
-          {"groups of samples", test_groups}, {"the zoo's convolutions have plans", test_convs})
+          {"groups of samples", test_groups}, {"engines by their text", test_engines},
+          {"the zoo's convolutions have plans", test_convs})
