@@ -8,8 +8,8 @@
 #   3  gpt2, lenet   beside PyTorch; milliseconds of each kernel
 #   4  resnet50      beside PyTorch; memory-bound kernels beside a device copy
 #   5  NCCL          by itself; ranks that share the GPU, through host memory and by NCCL
-#   6  a cure        before, after, before; then the operations. AFTER="NAME=VALUE key=value ...": environment and keys of after;
-#                    or .lease/before.tgz, an archive of before (make lease LEASE=.lease/before.tgz, elsewhere)
+#   6  a cure        before, after, before; then the operations. AFTER="NAME=VALUE key=value ...": environment and keys of after, as
+#                    AFTER=WEFT_ATTENTION_SCRATCH=256; or .lease/before.tgz, an archive of before (make lease LEASE=.lease/before.tgz, elsewhere)
 #      WORKLOAD=gpt2|resnet50|lenet
 #
 #   OUT=FOLDER        everything is written there, at most 8 files of 16 MiB at most; an empty folder (default: a new one in out/)
