@@ -91,6 +91,22 @@ static Status open_file(SafeFile *file)
     return OK;
 }
 
+bool safe_begins(const char *path)
+{
+    int error = errno;
+    uint8_t head[SAFE_HEAD];
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool plain = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    ssize_t bytes = plain ? pread(fd, head, sizeof head, 0) : 0;
+    bool found = bytes > 8 && head[8] == '{';
+    for (int i = 0; i < safe_format_count - 1 && bytes > 0; ++i)
+        found = found || safe_formats[i]->begins(head, (size_t)bytes);
+    if (fd >= 0) close(fd);
+    errno = error;
+    return found;
+}
+
 /* Takes path. */
 static Status add_file(SafeSet *set, char *path)
 {

@@ -4,6 +4,8 @@
  * left alone. Refuses tensors that are not floats, of other than 1 to 4 dimensions, in another
  * file, or out of proportion to this one. */
 #include "table.h"
+
+#include "safe_set.h"
 #include "meta.h"
 
 #include <errno.h>
@@ -33,8 +35,10 @@ static Status hdf5_status(const StoredFile *file, Status status)
 static Status open_hdf5(StoredFile *file)
 {
     if (H5Fis_hdf5(file->path) <= 0)
-        return fail(ERR_DATA, "%s: not an HDF5 file, so not a checkpoint (or damaged at its start)",
-                    file->path);
+        return fail(ERR_DATA, "%s: not an HDF5 file, so not a checkpoint (%s)", file->path,
+                    safe_begins(file->path)
+                        ? "another program's tensors: `weft ckpt import` makes one of them"
+                        : "or damaged at its start");
     hid_t access = file_access();
     file->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
     H5Pclose(access);
