@@ -188,8 +188,10 @@ const ForeignWord foreign_keys[] = {
     KEY("deterministic|cudnn_deterministic|use_deterministic_algorithms|"
         "deterministic_mode",
         "train.reproducible", "always so: the same bits on every grid"),
-    KEY("cudnn_benchmark|benchmark|allow_tf32|matmul_precision", NULL,
-        "kernels are chosen by shape; train.precision: tf32 allows that"),
+    KEY("cudnn_benchmark|benchmark|autotune|max_autotune", "train.cuda_tune",
+        "time times algorithms once before the first step"),
+    KEY("allow_tf32|matmul_precision|float32_matmul_precision", "train.precision",
+        "tf32 allows that"),
     KEY("compile|torch_compile|torchcompile|jit|xla|use_jit|torchscript|dynamo", NULL,
         "nothing is to be set: the whole step is planned before it runs"),
     KEY("find_unused_parameters|static_graph|broadcast_buffers|"
