@@ -216,6 +216,8 @@ typedef struct PackedFile {
 /* ERR_NOINPUT: not there, or no regular file; ERR_DATA: packed by another program than gzip.
  * Release with packed_close. */
 Status packed_open(PackedFile *file, const char *path);
+/* The same of a file of weft's own, which is plain whatever it begins with. */
+Status packed_open_plain(PackedFile *file, const char *path);
 void packed_close(PackedFile *file);
 /* The next bytes; fewer than `most` only at the end. ERR_IO; ERR_DATA, with the byte of the file:
  * damaged, truncated, or something other than zeros behind the last member. */

@@ -3,6 +3,7 @@
 #include "encode_text.h"
 
 #include "data_private.h"
+#include "token_file.h"
 
 #include <errno.h>
 #include <string.h>
@@ -57,8 +58,12 @@ static Status write_tokens(Encoder *e)
 
 static Status encode(Encoder *e)
 {
-    for (bool end = false; !end;) {
+    for (bool first = true, end = false; !end; first = false) {
         TRY(read_piece(e, &end));
+        if (first)
+            TRY(token_file_foreign(e->in.path, (const uint8_t *)e->text,
+                                   e->bytes < TOKEN_HEAD_MOST ? e->bytes : TOKEN_HEAD_MOST,
+                                   e->in.packed ? INT64_MAX : e->in.bytes));
         size_t done = e->bytes;
         if (end)
             tokenizer_encode(e->tokenizer, e->text, e->bytes, e->special, &e->list);

@@ -56,10 +56,11 @@ static Status source_begin(Source *s)
 static Status source_open(Source *s)
 {
     size_t n;
-    TRY(packed_open(&s->in, s->in.path));
+    TRY(s->tokenizer ? packed_open_plain(&s->in, s->in.path) : packed_open(&s->in, s->in.path));
     s->buffer = mem_new(PIECE_BYTES);
     TRY(packed_read(&s->in, s->buffer, TOKEN_HEAD_MOST, &n));
-    TRY(token_file_foreign(s->in.path, s->buffer, n, s->in.packed ? INT64_MAX : s->in.bytes));
+    if (!s->tokenizer)
+        TRY(token_file_foreign(s->in.path, s->buffer, n, s->in.packed ? INT64_MAX : s->in.bytes));
     if (s->text)
         s->format = (TokenFormat){.bytes = s->bits / 8, .count = -1};
     else

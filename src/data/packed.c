@@ -73,7 +73,7 @@ static Status check_packer(const PackedFile *file)
                 file->path);
 }
 
-Status packed_open(PackedFile *file, const char *path)
+Status packed_open_plain(PackedFile *file, const char *path)
 {
     struct stat st;
     *file = (PackedFile){.path = path};
@@ -87,6 +87,12 @@ Status packed_open(PackedFile *file, const char *path)
     file->open = true;
     file->in = mem_new(IN_BYTES);
     if (inflateInit2(&file->stream, GZIP_ONLY) != Z_OK) die("out of memory for zlib");
+    return OK;
+}
+
+Status packed_open(PackedFile *file, const char *path)
+{
+    TRY(packed_open_plain(file, path));
     Status status = refill(file);
     file->packed = status == OK && begins_member(file);
     if (status == OK && !file->packed) status = check_packer(file);

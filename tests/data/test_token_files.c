@@ -254,6 +254,11 @@ static void foreign(void)
         CHECK_FAILS(data_import_tokens(path, 16, 0, out, NULL, 0, true), ERR_DATA, file[i].why);
         CHECK_FAILS(data_import_text(path, out, NULL, 0, true), ERR_DATA, file[i].why);
     }
+    /* through a tokenizer, too */
+    uint8_t hdf5[64] = "\x89HDF\r\n\x1a\n";
+    const TextTokens how = {.tokenizer = "tests/golden/tokenizer"};
+    CHECK_FAILS(data_import_encoded(file_put("h", hdf5, sizeof hdf5), &how, out, NULL, 0, true),
+                ERR_DATA, "an HDF5 file");
     uint8_t tar[512] = "tokens.bin";
     memcpy(tar + 257, "ustar", 5);
     CHECK_FAILS(data_import_tokens(file_put("t", tar, sizeof tar), 16, 0, out, NULL, 0, true),
