@@ -200,6 +200,11 @@ typedef struct CheckpointList {
 } CheckpointList;
 Status checkpoint_list_blocks(const World *world, const char *path, CheckpointList *list);
 void checkpoint_list_fini(CheckpointList *list);
+/* Does the configuration in the file compute the same with its tensors as config does? model: of
+ * config, for its data and classes; it may be fused and sliced. A file without a configuration has
+ * nothing to compare. ERR_DATA names all layers that differ, up to a bound. Not collective. */
+Status checkpoint_same_model(const char *path, const CheckpointMeta *meta, const Config *config,
+                             const Graph *model);
 /* Only the attributes. Not collective. */
 Status checkpoint_read_meta(const char *path, CheckpointMeta *meta);
 /* Files as they were when they were added: those that this process has read back as good, or has

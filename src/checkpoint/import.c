@@ -1,12 +1,11 @@
 /* A checkpoint made of another program's tensors. Which parameters they are the names say
  * (families.c); whether they fit a model is asked when a run takes them. */
+#include "fit.h"
 #include "hf_model.h"
 #include "make.h"
 #include "prefix.h"
 #include "rename.h"
 #include "safe_set.h"
-
-#include "model.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -283,43 +282,28 @@ static Status describe(Import *m)
 /* The tensors must be those of the model that the description says. */
 static Status check_tensors(Import *m, const Graph *graph)
 {
-    enum { NAMED = 20 };
-    TextList missing, sizes, surplus;
-    char a[64], b[64];
-    int found = 0;
+    Fit fit;
     bool *used = mem_new((size_t)m->count + 1);
-    text_list_begin(&missing, NAMED);
-    text_list_begin(&sizes, NAMED);
-    text_list_begin(&surplus, NAMED);
+    fit_begin(&fit);
     for (int p = 0; p < graph->param_count; ++p) {
         const Param *param = &graph->param[p];
         int k = 0;
         if (param->tied >= 0) continue;
         while (k < m->count && strcmp(checkpoint_leaf(m->made[k].path), param->name) != 0) ++k;
         if (k == m->count) {
-            text_list_add(&missing, param->name);
+            fit_missing(&fit, param->name);
             continue;
         }
         used[k] = true;
-        ++found;
-        if (shape_equal(m->made[k].shape, param->shape)) continue;
-        char *size = mem_format("%s (%s, %s there)", param->name, shape_text(m->made[k].shape, a),
-                                shape_text(param->shape, b));
-        text_list_add(&sizes, size);
-        mem_free(&size);
+        if (!shape_equal(m->made[k].shape, param->shape))
+            fit_size(&fit, param->name, m->made[k].shape, param->shape);
     }
     for (int k = 0; k < m->count; ++k)
-        if (!used[k]) text_list_add(&surplus, checkpoint_leaf(m->made[k].path));
-    const bool wrong = missing.count + sizes.count + surplus.count > 0;
-    char *text[] = {text_list_end(&missing), text_list_end(&sizes), text_list_end(&surplus)};
-    Status st = OK;
-    if (wrong)
-        st = fail(ERR_DATA, "%s: its tensors are not those that %s says%s%s%s%s%s%s", m->set.path,
-                  m->description, *text[0] ? "; missing: " : "", text[0],
-                  *text[1] ? "; of another size: " : "", text[1],
-                  *text[2] ? "; not in that model: " : "", text[2]);
-    for (int i = 0; i < 3; ++i) mem_free(&text[i]);
+        if (!used[k]) fit_surplus(&fit, m->made[k].path);
     mem_free(&used);
+    char *why = mem_format("its tensors are not those of the model that %s says", m->description);
+    Status st = fit_end(&fit, m->set.path, why);
+    mem_free(&why);
     return st;
 }
 

@@ -4,61 +4,58 @@
  * (share.c). Where the caller does not take tensors at once, the same ranks verify all tensors
  * before that. */
 #include "load.h"
+#include "fit.h"
 #include "owners.h"
 
 #include <string.h>
-
-static Status other_shape(const Load *load, const CheckpointTensor *mine, Shape theirs)
-{
-    char a[64], b[64];
-    return fail(ERR_DATA,
-                "%s: tensor %s is %s there, %s in this model: a checkpoint of another model",
-                load->file.path, mine->path, shape_text(theirs, a), shape_text(mine->shape, b));
-}
 
 static void take(Load *load, int i, const StoredTensor *t)
 {
     load->location[i] = (Location){t->offset, t->has_hash, t->hash};
 }
 
-static Status match(Load *load, int i, bool *used)
+static bool is_state(const char *path)
+{
+    return strncmp(path, "/optim/", 7) == 0;
+}
+
+/* Tensors that are alike are taken; others are named in `fit`, or in `state` where they are an
+ * optimizer's. */
+static void match(Load *load, int i, bool *used, Fit *fit, Fit *state)
 {
     const StoredFile *file = &load->file;
     const CheckpointTensor *mine = &load->io->tensor[i];
     const StoredTensor *t = stored_find(file, mine->path);
-    if (!t && strncmp(mine->path, "/optim/", 7) == 0)
-        return fail(ERR_DATA,
-                    "%s: tensor %s is missing: its optimizer was another one (optim.name, "
-                    "optim.groups or model.freeze; `weft ckpt info` shows what state it holds)",
-                    file->path, mine->path);
+    Fit *to = is_state(mine->path) ? state : fit;
+    if (t) used[t - file->tensor] = true;
     if (!t)
-        return fail(ERR_DATA,
-                    "%s: tensor %s is missing: a checkpoint of another model or optimizer",
-                    file->path, mine->path);
-    if (!shape_equal(t->shape, mine->shape)) return other_shape(load, mine, t->shape);
-    used[t - file->tensor] = true;
-    take(load, i, t);
-    return OK;
+        fit_missing(to, mine->path);
+    else if (!shape_equal(t->shape, mine->shape))
+        fit_size(to, mine->path, t->shape, mine->shape);
+    else
+        take(load, i, t);
 }
 
 static Status match_all(Load *load, bool *used)
 {
     const StoredFile *file = &load->file;
-    for (int i = 0; i < load->io->count; ++i) TRY(match(load, i, used));
+    Fit fit, state;
+    fit_begin(&fit);
+    fit_begin(&state);
+    for (int i = 0; i < load->io->count; ++i) match(load, i, used, &fit, &state);
     for (int i = 0; i < file->count; ++i) {
         const char *path = file->tensor[i].path;
-        if (used[i] || (load->io->params_only && strncmp(path, "/optim/", 7) == 0)) continue;
-        if (strncmp(path, "/optim/", 7) == 0)
-            return fail(ERR_DATA,
-                        "%s: tensor %s is no state of this optimizer: the one that wrote it was "
-                        "another one (optim.name, optim.groups or model.freeze)",
-                        file->path, path);
-        return fail(
-            ERR_DATA,
-            "%s: tensor %s is not in this model: a checkpoint of another model or optimizer",
-            file->path, path);
+        if (used[i] || (load->io->params_only && is_state(path))) continue;
+        fit_surplus(is_state(path) ? &state : &fit, path);
     }
-    return OK;
+    const bool params = fit_count(&fit) > 0;
+    /* the message of the parameters is the last one, where there are two */
+    Status status = fit_end(&state, file->path,
+                            "its optimizer was another one (optim.name, optim.groups or "
+                            "model.freeze; `weft ckpt info` shows what state it holds)");
+    if (params) return fit_end(&fit, file->path, "is of another model, and does not fit this one");
+    (void)fit_end(&fit, file->path, "");
+    return status;
 }
 
 /* As the caller says. */

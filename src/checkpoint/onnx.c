@@ -1,6 +1,7 @@
 /* A checkpoint as an ONNX model: the graph of its configuration, of which every layer adds its
  * nodes (LayerKind.onnx), with the file's parameters. Sequences may have any length up to the
  * model's context, but where a layer turns them into vectors. */
+#include "fit.h"
 #include "layers/onnx.h"
 #include "onnx_file.h"
 #include "stored.h"
@@ -24,35 +25,36 @@ typedef struct OnnxExport {
 
 /* ---- which model ---- */
 
-/* Are these the tensors of the file, all of them and no others? */
-static Status check_params(const OnnxExport *e, const Graph *graph)
+/* Are these the tensors of the file, all of them and no others? *misfits: how many are not. */
+static Status check_params(const OnnxExport *e, const Graph *graph, int *misfits)
 {
-    char a[64], b[64];
-    int there = 0, own = 0;
-    for (int i = 0; i < e->file.count; ++i)
-        there += checkpoint_leaf(e->file.tensor[i].path) != NULL;
+    Fit fit;
+    fit_begin(&fit);
+    bool *used = mem_new((size_t)e->file.count + 1);
     for (int i = 0; i < graph->param_count; ++i) {
         const Param *p = &graph->param[i];
         if (p->tied >= 0) continue;
         const StoredTensor *t = stored_param(&e->file, p);
-        ++own;
-        if (!t)
-            return fail(ERR_DATA, "%s: lacks %s, which the model of its configuration has",
-                        e->file.path, p->name);
-        if (!shape_equal(t->shape, p->shape))
-            return fail(ERR_DATA, "%s: its %s is %s, the model's %s", e->file.path, p->name,
-                        shape_text(t->shape, a), shape_text(p->shape, b));
+        if (!t) {
+            fit_missing(&fit, p->name);
+            continue;
+        }
+        used[t - e->file.tensor] = true;
+        if (!shape_equal(t->shape, p->shape)) fit_size(&fit, p->name, t->shape, p->shape);
     }
-    if (own == there) return OK;
-    return fail(ERR_DATA, "%s: has %d tensors, the model of its configuration %d", e->file.path,
-                there, own);
+    for (int i = 0; i < e->file.count; ++i)
+        if (!used[i] && checkpoint_leaf(e->file.tensor[i].path))
+            fit_surplus(&fit, e->file.tensor[i].path);
+    mem_free(&used);
+    *misfits = fit_count(&fit);
+    return fit_end(&fit, e->file.path, "does not fit the model of its configuration");
 }
 
-static Status try_classes(OnnxExport *e, int64_t classes)
+static Status try_classes(OnnxExport *e, int64_t classes, int *misfits)
 {
     graph_free(&e->graph);
     TRY(graph_build(&e->graph, e->model->config, e->model->input, classes));
-    return check_params(e, e->graph);
+    return check_params(e, e->graph, misfits);
 }
 
 static int falling(const void *a, const void *b)
@@ -62,18 +64,31 @@ static int falling(const void *a, const void *b)
 }
 
 /* The configuration may leave the number of classes, or of tokens, to the data: it is a length of
- * one of the file's tensors, that with which the model has them all. */
+ * one of the file's tensors, that with which the model has them all. Where there is none, the
+ * message is that of the nearest. */
 static Status find_classes(OnnxExport *e)
 {
     const Config *c = e->model->config;
-    if (c->model.classes > 0) return try_classes(e, c->model.classes);
-    if (c->model.vocab > 0) return try_classes(e, c->model.vocab);
+    int misfits, least = INT32_MAX;
+    if (c->model.classes > 0) return try_classes(e, c->model.classes, &misfits);
+    if (c->model.vocab > 0) return try_classes(e, c->model.vocab, &misfits);
     int64_t *length = mem_new((size_t)(e->file.count + 1) * sizeof *length);
+    char *why = mem_format("%s: holds no parameter", e->file.path);
     for (int i = 0; i < e->file.count; ++i) length[i] = e->file.tensor[i].shape.dim[0];
     qsort(length, (size_t)e->file.count, sizeof *length, falling);
-    Status st = fail(ERR_DATA, "%s: holds no parameter", e->file.path);
-    for (int i = 0; st != OK && i < e->file.count; ++i)
-        if (i == 0 || length[i] != length[i - 1]) st = try_classes(e, length[i]);
+    Status st = ERR_DATA, worst = ERR_DATA;
+    for (int i = 0; st != OK && i < e->file.count; ++i) {
+        if (i > 0 && length[i] == length[i - 1]) continue;
+        misfits = INT32_MAX - 1;
+        st = try_classes(e, length[i], &misfits);
+        if (st == OK || misfits >= least) continue;
+        least = misfits;
+        worst = st;
+        mem_free(&why);
+        why = mem_text(fail_message());
+    }
+    if (st != OK) st = fail(worst, "%s", why);
+    mem_free(&why);
     mem_free(&length);
     return st;
 }
@@ -228,6 +243,7 @@ static Status export(OnnxExport *e, const char *out, OnnxExported *made)
     file.most = e->model->most > 0 ? e->model->most : ONNX_MOST_BYTES;
     TRY(check_wishes(e->model));
     TRY(find_classes(e));
+    TRY(checkpoint_same_model(e->file.path, &e->file.meta, e->model->config, e->graph));
     TRY(add_layers(e, &file));
     add_texts(e);
     file.text_count = e->text_count;

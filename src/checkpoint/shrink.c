@@ -1,5 +1,6 @@
 /* A checkpoint without some of its model's channels: every tensor that is a parameter, its running
  * statistic or the optimizer's state of one loses the rows and columns that the parameter loses. */
+#include "fit.h"
 #include "make.h"
 #include "stored.h"
 
@@ -37,25 +38,22 @@ static int find_param(const Graph *g, const char *name)
 /* Which parameter each tensor is of, and that all of the model's are there. */
 static Status match(Shrink *s)
 {
-    char a[64], b[64];
+    Fit fit;
     const Graph *g = s->what->units->graph;
+    fit_begin(&fit);
     s->param = mem_new((size_t)(s->file.count + 1) * sizeof *s->param);
     for (int i = 0; i < s->file.count; ++i) {
         const StoredTensor *t = &s->file.tensor[i];
         int p = s->param[i] = find_param(g, param_name(t->path));
         if (p < 0)
-            return fail(ERR_DATA, "%s: tensor %s is not in the model of its configuration",
-                        s->file.path, t->path);
-        if (!shape_equal(t->shape, g->param[p].shape))
-            return fail(ERR_DATA, "%s: tensor %s is %s, in the model of its configuration %s",
-                        s->file.path, t->path, shape_text(t->shape, a),
-                        shape_text(g->param[p].shape, b));
+            fit_surplus(&fit, t->path);
+        else if (!shape_equal(t->shape, g->param[p].shape))
+            fit_size(&fit, t->path, t->shape, g->param[p].shape);
     }
     for (int p = 0; p < g->param_count; ++p)
         if (g->param[p].tied < 0 && !stored_param(&s->file, &g->param[p]))
-            return fail(ERR_DATA, "%s: tensor %s of the model is missing", s->file.path,
-                        g->param[p].name);
-    return OK;
+            fit_missing(&fit, g->param[p].name);
+    return fit_end(&fit, s->file.path, "does not fit the model of its configuration");
 }
 
 static Status get_param(void *user, int param, float *plain)
@@ -120,6 +118,7 @@ static Status shrink(Shrink *s, Config *config, bool *gone, Graph **after)
     TRY(stored_list(&s->file));
     TRY(stored_meta(&s->file, &s->meta));
     TRY(match(s));
+    TRY(checkpoint_same_model(s->file.path, &s->meta, config, c->graph));
     TRY(prune_choose(c, &options, gone));
     for (int u = 0; u < c->unit_count; ++u) s->gone_any = s->gone_any || gone[u];
     prune_set_widths(c, gone, config);

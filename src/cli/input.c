@@ -5,6 +5,7 @@
 
 #include "checkpoint.h"
 #include "model.h"
+#include "train.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -92,7 +93,12 @@ Status checkpoint_config(Config **config, const char *from, const char *instead,
                          char **overrides)
 {
     CheckpointMeta meta = {0};
-    if (instead) return config_load(config, instead, count, overrides);
+    if (instead) {
+        const World alone = world_alone();
+        TRY(config_load(config, instead, count, overrides));
+        train_take_widths(*config, &alone, from);
+        return OK;
+    }
     TRY(checkpoint_read_meta(from, &meta));
     Status st = *meta.config ? config_parse(config, from, meta.config, count, overrides)
                              : fail(ERR_CONFIG,

@@ -99,7 +99,7 @@ const Option options[] = {
      .help = "base of the angles that queries and keys are rotated by."},
     {"model.rope_scaling", &kind_pairs, AT(model.rope_scaling), "{}", "none",
      .help = "how the angles change for contexts longer than those of the first training, with the words of Hugging Face's config.json: {rope_type: llama3, factor: 8, low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 8192}; types: linear, dynamic, llama3, yarn."},
-    {"model.window", &kind_int, AT(model.window), "0", "all of them", RANGE(1, INT32_MAX), .unit = "tokens",
+    {"model.window", &kind_int, AT(model.window), "0", "all of them", RANGE(0, INT32_MAX), .unit = "tokens",
      .help = "keys that a query meets: its own and those before it (sliding window)."},
     {"model.window_from", &kind_int, AT(model.window_from), "0", NULL, RANGE(0, MOST),
      .help = "block from which on model.window holds, counted from 0."},

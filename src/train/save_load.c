@@ -245,6 +245,16 @@ static Status check_ids(const Trainer *t, const CheckpointMeta *meta, const char
                 (unsigned long long)meta->data_ids.rows);
 }
 
+/* On rank 0: what must be alike beside the tensors. Who trains on has compared the whole
+ * configuration. */
+static Status check_meaning(const Trainer *t, const CheckpointMeta *meta, const char *path,
+                            bool params_only)
+{
+    TRY(classes_check_loaded(t, meta, path));
+    if (!params_only) return OK;
+    return checkpoint_same_model(path, meta, t->config, graph_whole(t->graph));
+}
+
 Status train_load(Trainer *t, const char *path, bool params_only)
 {
     Phase outer = phase_enter(PHASE_CHECKPOINT);
@@ -263,7 +273,7 @@ Status train_load(Trainer *t, const char *path, bool params_only)
     if (st == OK && params_only) st = status_agree(t->world, check_ids(t, &meta, path));
     if (st == OK) {
         bool first = t->world->rank == 0;
-        st = status_agree(t->world, first ? classes_check_loaded(t, &meta, path) : OK);
+        st = status_agree(t->world, first ? check_meaning(t, &meta, path, params_only) : OK);
     }
     t->copied = false;
     if (st == OK) {
@@ -300,6 +310,9 @@ static Status match_init(void *user, const CheckpointMeta *meta, const Checkpoin
     const char *path = t->config->model.init_from;
     char *anew = NULL;
     TRY(init_match(t->config, &io, stored, count, from, &anew));
+    /* what is trained on may be meant to change: longer contexts, another activation */
+    if (checkpoint_same_model(path, meta, t->config, graph_whole(t->graph)) != OK)
+        log_warn("%s; the run trains it as it is here", fail_message());
     int taken = 0;
     bool rows = false;
     uint64_t hash = 0;

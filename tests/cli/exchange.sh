@@ -83,7 +83,7 @@ check 0 'removed old.onnx.data' "$WEFT" ckpt export $run --onnx -o old.onnx --fo
 holds 'values of an older export do not stay' test ! -e old.onnx.data
 check 64 'is for --onnx' "$WEFT" ckpt export $run -o no.safetensors data.train=none.h5
 check 64 '--softmax' "$WEFT" ckpt export $run -o no.safetensors --softmax
-check 65 'lacks ' "$WEFT" ckpt export net-back.h5 --onnx -o no.onnx --config gpt.yaml
+check 65 'missing there: ' "$WEFT" ckpt export net-back.h5 --onnx -o no.onnx --config gpt.yaml
 check 78 'tokens have no mean' "$WEFT" ckpt export gpt-back.h5 --onnx -o no.onnx --config gpt.yaml --normalize
 holds 'nothing is left of them' test ! -e no.onnx -a ! -e no.onnx.part
 

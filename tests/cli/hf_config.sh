@@ -63,18 +63,18 @@ refused 'is there twice' 's/^ "use_cache": true,/ "rope_theta": 10, "rope_theta"
 refused 'byte ' 's/^ "use_cache": true,/ "use_cache": true/'
 refused 'its 3 heads do not divide' 's/"num_attention_heads": 2/"num_attention_heads": 3/'
 refused 'of another size: ' 's/"hidden_size": 16/"hidden_size": 32/'
-refused 'missing: ' 's/"num_hidden_layers": 2/"num_hidden_layers": 3/'
-refused 'not in that model: layers.1.' 's/"num_hidden_layers": 2/"num_hidden_layers": 1/'
-refused 'qkv_proj.weight (32x16, 48x16 there)' 's/"num_key_value_heads": 1/"num_key_value_heads": 2/'
+refused 'missing there: ' 's/"num_hidden_layers": 2/"num_hidden_layers": 3/'
+refused 'not in this model: layers.1.' 's/"num_hidden_layers": 2/"num_hidden_layers": 1/'
+refused 'qkv_proj.weight (32x16 there, 48x16 here)' 's/"num_key_value_heads": 1/"num_key_value_heads": 2/'
 refused 'vocab' 's/"vocab_size": 256/"vocab_size": 0/'
 holds 'nothing is written' test ! -e no.h5
 check 65 'but the tensors have the names of' "$WEFT" ckpt import gpt2/model.safetensors -o no.h5 --hf-config plain/config.json
-check 65 'not in that model: layers.0.self_attn.qkv_proj.bias' "$WEFT" ckpt import qwen2/model.safetensors -o no.h5 --hf-config plain/config.json
+check 65 'not in this model: layers.0.self_attn.qkv_proj.bias' "$WEFT" ckpt import qwen2/model.safetensors -o no.h5 --hf-config plain/config.json
 check 65 'layer_types is sliding_attention,full_attention' "$WEFT" ckpt import qwen2/model.safetensors -o no.h5 --hf-config <(sed 's/full_attention/x/; s/sliding_attention/full_attention/; s/"x"/"sliding_attention"/' qwen2_layers/config.json)
 check 66 'none.json' "$WEFT" ckpt import plain/model.safetensors -o no.h5 --hf-config none.json
 for own in 's/"n_head": 4/"n_head": 4, "n_inner": 32/=n_inner is 32' 's/"n_head": 4/"n_head": 4, "layer_norm_epsilon": 1e-6/=layer_norm_epsilon is 1e-6' \
     's/"n_head": 4/"n_head": 4, "scale_attn_by_inverse_layer_idx": true/=scale_attn_by_inverse_layer_idx is true' \
-    's/"n_head": 4/"n_head": 4, "activation_function": "gelu"/=activation_function is gelu' 's/"n_positions": 96/"n_positions": 64/=wpe.weight (96x16, 64x16 there)'; do
+    's/"n_head": 4/"n_head": 4, "activation_function": "gelu"/=activation_function is gelu' 's/"n_positions": 96/"n_positions": 64/=wpe.weight (96x16 there, 64x16 here)'; do
     sed "${own%=*}" gpt2/config.json >gpt2/other.json
     check 65 "${own##*=}" "$WEFT" ckpt import gpt2/model.safetensors -o no.h5 --hf-config gpt2/other.json
 done
@@ -85,4 +85,60 @@ check 0 'taken to change nothing: rope_scaling_x, colour' "$WEFT" ckpt import pl
 holds 'nothing else is named' test "$(grep -c bos_token_id both)" = 0
 check 0 'no config.json is beside it' "$WEFT" ckpt import qwen2.safetensors -o bare.h5
 
+# Evaluated with other heads, angles, windows or eps than its description says: the same shapes, another loss.
+differs() { # CASE TEXT WORDS...
+    check 65 "$2" "$WEFT" eval "$1.yaml" --checkpoint "$1.h5" "${@:3}"
+}
+differs plain 'rotary_base of layers.0.self_attn is 10000 here and 100 there' model.rotary_base=10000
+differs plain 'eps of layers.0.input_layernorm is' model.rms_eps=1e-6
+differs window 'window of layers.0.self_attn is 0 here and 20 there' model.window=0
+differs llama3 'rope_type of layers.0.self_attn is 0 here and 3 there' 'model.rope_scaling={}'
+differs gpt2 'heads of h.0.attn is 2 here and 4 there' model.heads=2
+check 65 'heads of h.0.attn is 2 here and 4 there' "$WEFT" ckpt export gpt2.h5 --onnx -o no.onnx --config gpt2.yaml model.heads=2
+check 65 'heads of h.0.attn is 2 here and 4 there' "$WEFT" ckpt shrink gpt2.h5 --method l1 --sparsity .5 -o no.h5 --config gpt2.yaml model.heads=2
+check 65 'heads of h.0.attn is 2 here and 4 there' "$WEFT" generate gpt2.yaml --checkpoint gpt2.h5 --prompt 1 --tokens 2 model.heads=2
+check 0 'heads of h.1.attn is 2 here and 4 there; the run trains it as it is here' "$WEFT" train gpt2.yaml run.name=other model.init_from=gpt2.h5 model.heads=2
+holds 'nothing is written' test ! -e no.onnx -a ! -e no.h5
+
+# Window, biases and scaling have the same bits on every grid, and divided by heads the same losses (sums have another order).
+cat >grids.yaml <<'YAML'
+model: {name: llama, layers: 2, width: 32, heads: 4, kv_heads: 2, ffn: 48, context: 96, window: 20, window_from: 1, qkv_bias: true,
+        rope_scaling: {rope_type: yarn, factor: 4, original_max_position_embeddings: 32}}
+data: {train: text.h5, test: text.h5}
+train: {steps: 2, batch: 4, micro_batch: 2, threads: 1}
+YAML
+check 0 '' "$WEFT" verify grids.yaml --grids 1x1x1,2x1x1,1x2x1
+check 65 'the losses are the same' "$WEFT" verify grids.yaml --grids 1x1x1,1x1x2
+check 78 'model.window_from needs model.window' "$WEFT" plan grids.yaml --input tokens model.vocab=256 model.window=0
+
+# Names: prefixes and buffers of integers. A file of two tensors, written here.
+tensors() { # HEADER BYTES: a safetensors file with that header and so many zeros
+    local n=${#1} i
+    for i in 0 8 16 24 32 40 48 56; do printf "\\x$(printf %02x $((n >> i & 255)))"; done
+    printf %s "$1"
+    head -c "$2" /dev/zero
+}
+tensors '{"net.fc.weight":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"net.ids":{"dtype":"I64","shape":[2],"data_offsets":[24,40]}}' 40 >two.safetensors
+check 65 'ids (I64 2) is not of floats that weft knows: F16, BF16, F32, F64; --drop leaves out' "$WEFT" ckpt import two.safetensors -o two.h5
+check 65 "no tensor's name begins as --rename x:y says" "$WEFT" ckpt import two.safetensors -o two.h5 --rename x:y
+check 65 '--drop buffers.*' "$WEFT" ckpt import two.safetensors -o two.h5 --drop 'buffers.*'
+check 64 'expected OLD:NEW' "$WEFT" ckpt import two.safetensors -o two.h5 --rename net.
+check 0 'wrote two.h5: 6 parameters' "$WEFT" ckpt import two.safetensors -o two.h5 --drop '*.ids' --rename net.:body.
+check 0 '/params/body.fc.weight' "$WEFT" ckpt info two.h5
+check 0 'wrote two.h5: 6 parameters' "$WEFT" ckpt import two.safetensors -o two.h5 --force --rename net.fc:head --rename net.ids:ids --drop ids
+
+# A tied model whose file holds another head; its last bytes are the embedding's, or the head's.
+bytes=$(wc -c <plain/model.safetensors)
+at_head=$(head -c 4000 plain/model.safetensors | grep -ao '"lm_head.weight":{[^}]*"data_offsets":\[[0-9]*' | grep -o '[0-9]*$')
+header=$(od -An -tu8 -N8 plain/model.safetensors | tr -d ' ')
+cp plain/model.safetensors plain/other.safetensors
+printf '\x01\x02' | dd of=plain/other.safetensors bs=1 seek=$((8 + header + at_head)) conv=notrunc 2>/dev/null
+holds 'the head is within the file' test "$((8 + header + at_head))" -lt "$bytes"
+check 65 'lm_head.weight (F16 256x16) is not the embedding again' "$WEFT" ckpt import plain/other.safetensors -o no.h5
+sed 's/"tie_word_embeddings": true/"tie_word_embeddings": false/' plain/config.json >plain/untied.json
+check 0 'wrote untied.h5' "$WEFT" ckpt import plain/other.safetensors -o untied.h5 --hf-config plain/untied.json
+holds 'it has a head of its own' sh -c "$WEFT ckpt info untied.h5 | grep -q /params/lm_head.weight"
+mkdir bare
+cp plain/model.safetensors bare
+check 0 'taken as tied (model.tied: true)' "$WEFT" ckpt import bare/model.safetensors -o bare-tied.h5
 finish

@@ -98,6 +98,17 @@ check 0 '' "$WEFT" ckpt import net.safetensors -o bare.h5
 check 78 'holds no configuration' "$WEFT" ckpt shrink bare.h5 --method l1 --sparsity .5 -o none.h5
 check 0 'wrote' "$WEFT" ckpt shrink bare.h5 --config net.yaml --method l1 --sparsity .5 -o less.h5
 check 0 'model.widths are those of less.h5' "$WEFT" eval net.yaml --checkpoint less.h5
+# With the user's own file every verb takes the widths of the checkpoint.
+check 0 'model.widths are those of half.h5: 20 layers' "$WEFT" ckpt export half.h5 --onnx -o half.onnx --config net.yaml
+check 0 '' "$WEFT" ckpt export half.h5 --onnx -o half-own.onnx
+holds 'the same model' cmp half.onnx half-own.onnx
+check 0 'model.widths are those of half.h5: 20 layers' "$WEFT" ckpt shrink half.h5 --method l1 --sparsity .5 -o quarter-own.h5 --config net.yaml
+check 0 '' "$WEFT" ckpt shrink half.h5 --method l1 --sparsity .5 -o quarter-plain.h5
+check 0 'to the bit' "$WEFT" ckpt diff quarter-own.h5 quarter-plain.h5
+check 65 'of another size: ' "$WEFT" ckpt export half.h5 --onnx -o none.onnx --config net.yaml 'model.widths={conv1: 8}'
+# All that does not fit is named, up to a bound.
+check 65 'layer1.0.conv1.weight (4x4x3x3 there, 8x8x3x3 here)' "$WEFT" eval net.yaml --checkpoint half.h5 'model.widths={conv1: 8}'
+holds 'and how many more there are' grep -qE ' and [0-9]+ more' both
 check 0 '' "$WEFT" train lenet.yaml
 check 78 'this model has none' "$WEFT" ckpt shrink "$(step lenet 1)" --method slim --sparsity .5 -o none.h5
 holds 'no file is left of what failed' test ! -e none.h5

@@ -1,0 +1,22 @@
+/* All tensors of a file that are not those of a model, in one message. */
+#ifndef WEFT_CHECKPOINT_FIT_H
+#define WEFT_CHECKPOINT_FIT_H
+
+#include "model.h"
+
+typedef struct Fit {
+    TextList missing, sizes, surplus;
+} Fit;
+void fit_begin(Fit *fit);
+/* Each is named by its path, without "/params/" and "/buffers/". */
+void fit_missing(Fit *fit, const char *path);
+/* there: in the file; here: in the model */
+void fit_size(Fit *fit, const char *path, Shape there, Shape here);
+void fit_surplus(Fit *fit, const char *path);
+/* How many have been named. */
+int fit_count(const Fit *fit);
+/* Ends it. ERR_DATA where there is one: "PATH: WHY; missing there: a, b; of another size: c (3
+ * there, 4 here); not in this model: d". */
+Status fit_end(Fit *fit, const char *path, const char *why);
+
+#endif
