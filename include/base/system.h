@@ -52,15 +52,23 @@ double process_swapped(pid_t process);
  * a file system cannot sync a folder (EINVAL) and orders renames itself, nor where a folder may be
  * written but not read (EACCES). */
 int file_sync_entry(const char *path);
+/* Opens a file that anybody may have made, and never waits for the other end of a pipe. flags:
+ * O_RDONLY, O_WRONLY or O_RDWR, and O_NOFOLLOW. -1 and errno; EISDIR: it is a folder; ENXIO: a
+ * pipe, a socket or a device. file_error has words for all of them. */
+int file_open(const char *path, int flags);
+/* A stream to read such a file from its beginning; NULL and errno. A pipe without a name, which a
+ * shell gives by /dev/stdin or <(command), is read to its end. */
+FILE *file_open_stream(const char *path);
 /* Opens a file to write it, made with mode 0666 where it is not there; a symbolic link of that name
- * is not followed: ELOOP. flags: O_WRONLY and the like. -1 and errno. */
+ * is not followed: ELOOP. flags: O_WRONLY and the like. A character device (/dev/null) is taken; a
+ * pipe, a socket or a disk is not: ENXIO. -1 and errno. */
 int file_create(const char *path, int flags);
 /* The same, after removing what has that name (of a link: the link), and refusing what has it all
  * the same. */
 int file_create_new(const char *path, int flags);
 /* A stream to write a file from its beginning; NULL and errno. */
 FILE *file_create_stream(const char *path);
-/* strerror's words, and of a link what to do. */
+/* strerror's words, or plainer ones: what a link, a folder or a pipe is, and what to do. */
 const char *file_error(int error);
 /* Renames path to path.1, or the next number that is free; *to: that name, owned by the caller.
  * NULL where there is no such file, or an empty one, which stays. ERR_IO. */
@@ -70,9 +78,9 @@ Status file_make_folders(const char *path);
 /* May a verb write a file of this name? ERR_USAGE: it is there already and not force, or it is, or
  * leads to, something other than a file, which nothing replaces. */
 Status file_free_place(const char *path, bool force);
-/* All of a file, and a zero byte; *text: owned by the caller. ERR_NOINPUT: it cannot be opened;
- * ERR_IO: it cannot be read; ERR_DATA: it has more than `most` bytes, and more are not taken from
- * it, for a device may have no end. */
+/* All of a file (file_open_stream), and a zero byte; *text: owned by the caller. ERR_NOINPUT: it
+ * cannot be opened; ERR_IO: it cannot be read; ERR_DATA: it has more than `most` bytes, and more
+ * are not taken from it, for a pipe may have no end. */
 Status file_text(const char *path, size_t most, char **text, size_t *bytes);
 /* What a file holds, to compare it with another host's of that name: "7840 bytes with hash
  * 0123456789abcdef". Of one above 4 MB 64 pieces of 4 KB are hashed, spread evenly. "no file to

@@ -18,9 +18,56 @@ int file_sync_entry(const char *path)
     return error == EINVAL || error == EACCES ? 0 : error;
 }
 
+/* A pipe that has no name in any folder: the kernel calls it "pipe:[4711]". */
+static bool is_unnamed_pipe(int fd)
+{
+    char link[64], name[8] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    return readlink(link, name, sizeof name - 1) > 0 && strncmp(name, "pipe:[", 6) == 0;
+}
+
+/* Kinds of files that may be opened besides plain ones */
+typedef enum OtherKind { NO_OTHER, UNNAMED_PIPE, CHARACTER_DEVICE } OtherKind;
+
+static int check_kind(int fd, OtherKind other)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0) return errno;
+    if (S_ISREG(st.st_mode)) return 0;
+    if (S_ISDIR(st.st_mode)) return EISDIR;
+    if (other == UNNAMED_PIPE && S_ISFIFO(st.st_mode) && is_unnamed_pipe(fd)) return 0;
+    return other == CHARACTER_DEVICE && S_ISCHR(st.st_mode) ? 0 : ENXIO;
+}
+
+/* O_NONBLOCK is for open() only: a pipe that is taken is waited for. */
+static int open_kind(const char *path, int flags, OtherKind other)
+{
+    int fd = open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+    if (fd < 0) return -1;
+    int error = check_kind(fd, other);
+    if (!error && other != NO_OTHER && fcntl(fd, F_SETFL, flags & O_APPEND) != 0) error = errno;
+    if (!error) return fd;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+int file_open(const char *path, int flags)
+{
+    return open_kind(path, flags, NO_OTHER);
+}
+
+FILE *file_open_stream(const char *path)
+{
+    int file = open_kind(path, O_RDONLY, UNNAMED_PIPE);
+    FILE *stream = file < 0 ? NULL : fdopen(file, "r");
+    if (file >= 0 && !stream) close(file);
+    return stream;
+}
+
 int file_create(const char *path, int flags)
 {
-    return open(path, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    return open_kind(path, flags | O_CREAT | O_NOFOLLOW, CHARACTER_DEVICE);
 }
 
 int file_create_new(const char *path, int flags)
@@ -39,8 +86,16 @@ FILE *file_create_stream(const char *path)
 
 const char *file_error(int error)
 {
-    if (error != ELOOP) return strerror(error);
-    return "it is a symbolic link, which is not followed to write a file: remove it";
+    switch (error) {
+    case ELOOP:
+        return "it is a symbolic link, which is not followed to write a file: remove it";
+    case EISDIR:
+        return "it is a folder, not a file";
+    case ENXIO:
+        return "it is a pipe, a socket or a device, not a plain file";
+    default:
+        return strerror(error);
+    }
 }
 
 static int read_stream(FILE *in, size_t most, char **text, size_t *bytes)
@@ -57,13 +112,11 @@ static int read_stream(FILE *in, size_t most, char **text, size_t *bytes)
 
 Status file_text(const char *path, size_t most, char **text, size_t *bytes)
 {
-    struct stat st;
-    FILE *in = fopen(path, "re");
+    FILE *in = file_open_stream(path);
     *text = NULL;
     *bytes = 0;
-    if (!in) return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, strerror(errno));
-    bool folder = fstat(fileno(in), &st) == 0 && S_ISDIR(st.st_mode);
-    int error = folder ? EISDIR : read_stream(in, most, text, bytes);
+    if (!in) return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, file_error(errno));
+    int error = read_stream(in, most, text, bytes);
     fclose(in);
     if (!error && *bytes <= most) return OK;
     mem_free(text);
@@ -152,13 +205,12 @@ void file_describe(const char *path, char *out, size_t room)
 {
     struct stat stat;
     uint64_t hash = 0;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = file_open(path, O_RDONLY);
     int error = file < 0 || fstat(file, &stat) != 0 ? errno : 0;
-    if (!error && !S_ISREG(stat.st_mode)) error = EINVAL;
     if (!error) error = hash_file(file, stat.st_size, &hash);
     if (file >= 0) close(file);
     if (error)
-        snprintf(out, room, "no file to read (%s)", strerror(error));
+        snprintf(out, room, "no file to read (%s)", file_error(error));
     else
         snprintf(out, room, "%lld bytes with hash %016llx", (long long)stat.st_size,
                  (unsigned long long)hash);

@@ -14,7 +14,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <sys/stat.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -72,13 +71,12 @@ static Status newest(const char *folder, int64_t *number)
 
 /* Opened anew each time, which makes NFS ask its server. 0, or errno: ENOENT where the file has
  * gone. An empty text is one that is being made. No owner makes a link, and what one leads to says
- * nothing of this folder; a pipe must not be waited for. */
+ * nothing of this folder. */
 static int read_text(const char *folder, int64_t number, char *text)
 {
     char *path = path_of(folder, number);
-    struct stat st;
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    int error = file < 0 || fstat(file, &st) != 0 ? errno : S_ISREG(st.st_mode) ? 0 : EINVAL;
+    int file = file_open(path, O_RDONLY | O_NOFOLLOW);
+    int error = file < 0 ? errno : 0;
     ssize_t got = error ? 0 : pread(file, text, LEASE_TEXT - 1, 0);
     if (got < 0) error = errno;
     if (file >= 0) close(file);
@@ -89,11 +87,10 @@ static int read_text(const char *folder, int64_t number, char *text)
 
 static Status unreadable(const char *folder, int64_t number, int error)
 {
-    const char *why = error == EINVAL ? "it is no regular file" : file_error(error);
     return fail(ERR_IO,
                 "%s/owner-%" PRId64 ": cannot be read: %s; without it nobody can say whether "
                 "another run is using this folder",
-                folder, number, why);
+                folder, number, file_error(error));
 }
 
 /* 0, or errno. */
@@ -103,7 +100,8 @@ static int write_text(Lease *l, int flags, bool ended)
     l->me.beat = ++l->beat;
     l->me.ended = ended;
     lease_facts_write(&l->me, text);
-    int file = open(l->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, 0666);
+    int file = flags & O_CREAT ? file_create(l->path, O_WRONLY | flags)
+                               : file_open(l->path, O_WRONLY | O_NOFOLLOW);
     if (file < 0) return errno;
     int error = pwrite(file, text, sizeof text, 0) == (ssize_t)sizeof text ? 0 : errno;
     if (close(file) != 0 && !error) error = errno;

@@ -151,11 +151,10 @@ static Status cannot_write(const char *path)
     return fail(ERR_IO, "%s: cannot write the trace: %s", path, file_error(errno));
 }
 
-/* Without O_NONBLOCK a pipe that nobody reads would be waited for. */
 Status trace_check(const char *path)
 {
     bool there = access(path, F_OK) == 0;
-    int file = file_create(path, O_WRONLY | O_NONBLOCK);
+    int file = file_create(path, O_WRONLY);
     if (file < 0) return cannot_write(path);
     close(file);
     if (!there) unlink(path);

@@ -79,14 +79,12 @@ Status safe_read_at(const SafeFile *file, void *to, int64_t bytes, int64_t at)
     return OK;
 }
 
-/* No writer is waited for, where path is a pipe. */
 static Status open_file(SafeFile *file)
 {
     struct stat st;
-    file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    file->fd = file_open(file->path, O_RDONLY);
     if (file->fd < 0 || fstat(file->fd, &st) != 0)
-        return fail(ERR_NOINPUT, "%s: cannot be opened: %s", file->path, strerror(errno));
-    if (!S_ISREG(st.st_mode)) return fail(ERR_NOINPUT, "%s: is not a regular file", file->path);
+        return fail(ERR_NOINPUT, "%s: cannot be opened: %s", file->path, file_error(errno));
     file->bytes = st.st_size;
     return OK;
 }

@@ -157,7 +157,7 @@ static Status publish(Save *save)
     const CheckpointHooks *hooks = &save->io->hooks;
     if (save->world->rank != 0) return OK;
     if (hooks->before) hooks->before(hooks->user);
-    int fd = open(save->part, O_WRONLY | O_NOFOLLOW | O_CLOEXEC), error = 0;
+    int fd = file_open(save->part, O_WRONLY | O_NOFOLLOW), error = 0;
     if (fd < 0 || fsync(fd) != 0) error = errno;
     if (fd >= 0 && close(fd) != 0 && !error) error = errno;
     if (error) return write_failed(save->part, "syncing", error);

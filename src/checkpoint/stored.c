@@ -32,10 +32,9 @@ Status stored_open_plain(StoredFile *file, const char *path)
 {
     struct stat st;
     *file = (StoredFile){.path = path, .id = -1};
-    file->fd = open(path, O_RDONLY | O_CLOEXEC);
+    file->fd = file_open(path, O_RDONLY);
     if (file->fd < 0 || fstat(file->fd, &st) != 0)
-        return fail(ERR_NOINPUT, "%s: cannot open the checkpoint: %s", path, strerror(errno));
-    if (!S_ISREG(st.st_mode)) return fail(ERR_NOINPUT, "%s: not a file; name a checkpoint", path);
+        return fail(ERR_NOINPUT, "%s: cannot open the checkpoint: %s", path, file_error(errno));
     if (st.st_size == 0)
         return fail(ERR_DATA, "%s: the file is empty; use an older checkpoint", path);
     file->bytes = st.st_size;

@@ -45,7 +45,7 @@ void save_visit(const Save *save, SaveVisit visit, void *user)
 Status save_open(const Save *save, int flags, int *fd)
 {
     struct stat st;
-    *fd = open(save->part, flags | O_NOFOLLOW | O_CLOEXEC);
+    *fd = file_open(save->part, flags | O_NOFOLLOW);
     if (*fd < 0) return write_failed(save->part, "opening the file", errno);
     int error = fstat(*fd, &st) == 0 ? 0 : errno;
     if (!error && st.st_ino == save->inode) return OK;
@@ -264,8 +264,7 @@ Status save_copy_file(const char *from, const char *to)
 {
     enum { COPY_BYTES = 1 << 20 };
     char *bytes = mem_new(COPY_BYTES);
-    int in = open(from, O_RDONLY | O_NOFOLLOW | O_CLOEXEC),
-        out = file_create(to, O_WRONLY | O_EXCL);
+    int in = file_open(from, O_RDONLY | O_NOFOLLOW), out = file_create(to, O_WRONLY | O_EXCL);
     int error = in < 0 || out < 0 ? errno : 0;
     for (int64_t at = 0; !error;) {
         ssize_t got = pread(in, bytes, COPY_BYTES, (off_t)at);

@@ -219,9 +219,9 @@ static void keep_words(int rank)
     const char *folder = getenv("WEFT_LOG_DIR");
     if (!folder || !getenv(LEASE_RUN)) return;
     char *path = mem_format("%s/rank-%d.log", folder, rank);
-    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+    int file = file_create(path, O_WRONLY | O_APPEND);
     if (file < 0 || dup2(file, STDOUT_FILENO) < 0 || dup2(file, STDERR_FILENO) < 0)
-        log_error("%s: cannot be written: %s", path, strerror(errno));
+        log_error("%s: cannot be written: %s", path, file_error(errno));
     if (file > STDERR_FILENO) close(file);
     setvbuf(stdout, NULL, _IOLBF, 0);
     mem_free(&path);

@@ -62,8 +62,8 @@ static Status read_file(Hosts *h, const char *path)
 {
     char line[1024];
     int number = 0;
-    FILE *file = fopen(path, "re");
-    if (!file) return fail(ERR_NOINPUT, "%s: cannot be read: %s", path, strerror(errno));
+    FILE *file = file_open_stream(path);
+    if (!file) return fail(ERR_NOINPUT, "%s: cannot be read: %s", path, file_error(errno));
     Status status = OK;
     while (status == OK && fgets(line, sizeof line, file))
         status = add_line(h, path, ++number, line);
@@ -75,8 +75,8 @@ static Status read_file(Hosts *h, const char *path)
 static Status read_slots(Hosts *h, const char *path)
 {
     char line[1024];
-    FILE *file = fopen(path, "re");
-    if (!file) return fail(ERR_NOINPUT, "%s: cannot be read: %s", path, strerror(errno));
+    FILE *file = file_open_stream(path);
+    if (!file) return fail(ERR_NOINPUT, "%s: cannot be read: %s", path, file_error(errno));
     while (fgets(line, sizeof line, file)) add_words(h, line);
     fclose(file);
     return OK;

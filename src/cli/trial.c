@@ -92,7 +92,7 @@ static char *log_lines(const char *path, const char *what)
 {
     char line[1024], *text = NULL;
     size_t bytes;
-    FILE *file = fopen(path, "re"), *out = open_memstream(&text, &bytes);
+    FILE *file = file_open_stream(path), *out = open_memstream(&text, &bytes);
     if (!out) die_as(ERR_MEMORY, "out of memory");
     while (file && fgets(line, sizeof line, file))
         if (strstr(line, what)) fprintf(out, "  | %s", line);
@@ -116,7 +116,7 @@ static Status read_losses(Trial *t, const char *path, int steps)
     char line[4096];
     int count = 0;
     t->loss = mem_new((size_t)(steps + 1) * sizeof *t->loss);
-    FILE *file = fopen(path, "re");
+    FILE *file = file_open_stream(path);
     if (!file) return fail(ERR_NOINPUT, "%s: cannot be read: %s", path, strerror(errno));
     while (count < steps && fgets(line, sizeof line, file)) {
         const char *at = strstr(line, key);

@@ -2,17 +2,14 @@
 #include "option.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* bytes; no configuration is larger */
 enum { FILE_MAX = 16 << 20 };
 
 static Status read_open_file(FILE *file, const char *path, char **text, size_t *length)
 {
-    struct stat info;
-    if (fstat(fileno(file), &info) != 0 || S_ISDIR(info.st_mode))
-        return fail(ERR_NOINPUT, "%s: is a folder, not a configuration file", path);
     size_t size = 0;
     do {
         size += 65536;
@@ -27,10 +24,16 @@ static Status read_open_file(FILE *file, const char *path, char **text, size_t *
 
 static Status read_file(const char *path, char **text, size_t *length)
 {
-    FILE *file = fopen(path, "r");
+    int opened = file_open(path, O_RDONLY);
+    FILE *file = opened < 0 ? NULL : fdopen(opened, "r");
+    if (!file && errno == ENXIO)
+        return fail(ERR_NOINPUT,
+                    "%s: %s: a configuration is read more than once, by each rank too; save it in "
+                    "a file",
+                    path, file_error(errno));
     if (!file)
         return fail(ERR_NOINPUT, "%s: cannot open the configuration file: %s", path,
-                    strerror(errno));
+                    file_error(errno));
     Status status = read_open_file(file, path, text, length);
     fclose(file);
     return status;

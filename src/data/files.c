@@ -133,8 +133,8 @@ static void files_add(DataSet *set, const DataSet *other)
     if (other->x.offset < 0) set->x.offset = -1;
 }
 
-static Status file_open(DataSet *set, const Config *config, const char *path, DataSet *other,
-                        ClassNames *names)
+static Status open_one(DataSet *set, const Config *config, const char *path, DataSet *other,
+                       ClassNames *names)
 {
     bool first = set->file_count == 0;
     TRY(data_set_open_file(first ? set : other, config, path));
@@ -161,7 +161,7 @@ Status files_open(DataSet *set, const Config *config, const char *paths)
         if (set->file_count == DATA_FILES)
             st = fail(ERR_CONFIG, "a list of more than %d files cannot be one set", DATA_FILES);
         else
-            st = file_open(set, config, path, other, &names);
+            st = open_one(set, config, path, other, &names);
     }
     class_names_free(&names);
     mem_free(&other);

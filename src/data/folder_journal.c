@@ -42,16 +42,17 @@ static uint64_t record_check(const FolderRecord *record)
     return XXH3_64bits(&record->key, sizeof *record - sizeof record->check);
 }
 
-static Status open_as(FolderWork *work, int flags)
+static Status open_as(FolderWork *work, bool first)
 {
-    work->journal_fd = open(work->journal, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0666);
+    work->journal_fd =
+        first ? file_create(work->journal, O_RDWR) : file_open(work->journal, O_RDWR | O_NOFOLLOW);
     if (work->journal_fd >= 0) return OK;
     return fail(ERR_IO, "%s: cannot be written: %s", work->journal, file_error(errno));
 }
 
 Status journal_open(FolderWork *work, bool first)
 {
-    TRY(open_as(work, first ? O_CREAT : 0));
+    TRY(open_as(work, first));
     if (first && flock(work->journal_fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return fail(ERR_USAGE, "%s: another import is writing %s; wait for it, or end it",
                     work->journal, work->import->out);

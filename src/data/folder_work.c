@@ -87,8 +87,8 @@ static Status read_picture(Hand *hand, const char *path, const FolderFile *file)
         hand->bytes_room = (size_t)file->bytes + (size_t)file->bytes / 2 + 1;
         hand->bytes = mem_new(hand->bytes_room);
     }
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return fail(ERR_DATA, "%s: cannot be opened: %s", path, strerror(errno));
+    int fd = file_open(path, O_RDONLY);
+    if (fd < 0) return fail(ERR_DATA, "%s: cannot be opened: %s", path, file_error(errno));
     int64_t have = 0;
     ssize_t n;
     /* one byte more would be a longer file */

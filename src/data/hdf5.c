@@ -101,7 +101,7 @@ bool data_is_hdf5(const char *path)
     static const char begins[] = "\x89HDF\r\n\x1a\n";
     char head[sizeof begins - 1] = "";
     /* a pipe does not hold this up, and has nothing to be read at a place */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = file_open(path, O_RDONLY);
     bool is = fd >= 0 && pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
               !memcmp(head, begins, sizeof head);
     if (fd >= 0) close(fd);
@@ -157,24 +157,24 @@ static const char *import_for(const char *path)
 static Status file_look(const char *path)
 {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = file_open(path, O_RDONLY);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return fail(ERR_NOINPUT,
                     "%s: no such file; check the path, or make a data set with `weft data import`",
                     path);
+    if (fd < 0 && errno == EISDIR)
+        return fail(ERR_NOINPUT,
+                    "%s: is a folder; name an HDF5 file in it, or make one of a folder of pictures "
+                    "with `weft data import folder %s -o FILE.h5`",
+                    path, path);
+    if (fd < 0 && errno == ENXIO)
+        return fail(ERR_NOINPUT, "%s: %s; name an HDF5 file", path, file_error(errno));
     if (fd < 0)
         return fail(ERR_NOINPUT, "%s: cannot be opened: %s; check its permissions", path,
                     strerror(errno));
     int rc = fstat(fd, &st);
     close(fd);
     if (rc != 0) return fail(ERR_IO, "%s: %s", path, strerror(errno));
-    if (S_ISDIR(st.st_mode))
-        return fail(ERR_NOINPUT,
-                    "%s: is a folder; name an HDF5 file in it, or make one of a folder of pictures "
-                    "with `weft data import folder %s -o FILE.h5`",
-                    path, path);
-    if (!S_ISREG(st.st_mode))
-        return fail(ERR_NOINPUT, "%s: is not a regular file; name an HDF5 file", path);
     if (st.st_size == 0)
         return fail(ERR_DATA, "%s: is empty (0 bytes); make or copy the data set again", path);
     return OK;

@@ -85,8 +85,8 @@ static Status block_split(const char *path, Format f, const uint8_t *raw, int64_
 
 static Status file_copy(const char *path, Format f, int64_t records, ImageWriter *writer)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, strerror(errno));
+    int fd = file_open(path, O_RDONLY);
+    if (fd < 0) return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, file_error(errno));
     size_t record = (size_t)(f.head + PIXELS);
     uint8_t *raw = mem_new(BLOCK * record), *images = mem_new((size_t)BLOCK * PIXELS);
     int32_t labels[BLOCK];

@@ -77,11 +77,11 @@ Status packed_open_plain(PackedFile *file, const char *path)
 {
     struct stat st;
     *file = (PackedFile){.path = path};
-    file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file->fd < 0) return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, strerror(errno));
-    if (fstat(file->fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        close(file->fd);
-        return fail(ERR_NOINPUT, "%s: is not a file; save what a pipe or a device gives", path);
+    file->fd = file_open(path, O_RDONLY);
+    if (file->fd < 0 || fstat(file->fd, &st) != 0) {
+        Status status = fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, file_error(errno));
+        if (file->fd >= 0) close(file->fd);
+        return status;
     }
     file->bytes = (int64_t)st.st_size;
     file->open = true;

@@ -216,7 +216,7 @@ Status part_take(const PartFile *p, int from_fd, int64_t from, int64_t end, int6
 Status part_join(PartFile *p, const char *out)
 {
     *p = (PartFile){.out = mem_text(out), .part = mem_format("%s.part", out), .fd = -1};
-    p->fd = open(p->part, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    p->fd = file_open(p->part, O_RDWR | O_NOFOLLOW);
     Status st = p->fd < 0 ? part_failed(p, file_error(errno)) : OK;
     if (st != OK) part_leave(p);
     return st;
@@ -238,7 +238,7 @@ Status part_open(PartFile *p, const char *out, bool keep, int64_t bytes)
 static Status take_frame(const PartFile *p, const char *frame, int64_t at, int64_t bytes)
 {
     struct stat st;
-    int fd = open(frame, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = file_open(frame, O_RDONLY | O_NOFOLLOW);
     Status status = OK;
     if (fd < 0 || fstat(fd, &st) != 0) status = part_failed(p, strerror(errno));
     if (status == OK) status = part_take(p, fd, 0, at, 0);

@@ -189,9 +189,9 @@ static Status encoded_open(Reader *r)
 
 static Status reader_open(Reader *r, bool x, bool y)
 {
-    r->fd = open(r->set.path, O_RDONLY | O_CLOEXEC);
+    r->fd = file_open(r->set.path, O_RDONLY);
     if (r->fd < 0)
-        return fail(ERR_NOINPUT, "%s: cannot be opened: %s", r->set.path, strerror(errno));
+        return fail(ERR_NOINPUT, "%s: cannot be opened: %s", r->set.path, file_error(errno));
     if (x && r->set.encoded) {
         TRY(encoded_open(r));
     } else if (x) {

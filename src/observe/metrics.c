@@ -77,7 +77,7 @@ static Status rewrite(FILE *in, const char *path, const char *part, int64_t keep
 /* True where it has been done. */
 static bool cut_off(const char *path, off_t end)
 {
-    int file = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    int file = file_open(path, O_WRONLY | O_NOFOLLOW);
     bool good = file >= 0 && ftruncate(file, end) == 0 && fsync(file) == 0;
     if (file >= 0) close(file);
     return good;
@@ -87,7 +87,7 @@ static Status cut(const char *path, const char *part, int64_t keep_step)
 {
     off_t end;
     /* it is rewritten: what a link leads to is not */
-    int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    int file = file_open(path, O_RDONLY | O_NOFOLLOW);
     FILE *in = file < 0 ? NULL : fdopen(file, "r");
     if (!in) return errno == ENOENT ? OK : io_failed("reading", path);
     int64_t dropped = lines_copy(in, NULL, keep_step, &end);

@@ -49,7 +49,7 @@ static Status move_aside(const Order *order, const char *path, int64_t *moved)
 {
     OrderHead head;
     char a[160], b[160], *text, *to = NULL;
-    FILE *file = fopen(path, "rbe");
+    FILE *file = file_open_stream(path);
     if (!file) return errno == ENOENT ? OK : fail(ERR_IO, "%s: %s", path, file_error(errno));
     read_head(file, &head, &text);
     bool empty = fseek(file, 0, SEEK_END) == 0 && ftell(file) == 0;
@@ -142,7 +142,7 @@ static Status follow_file(Order *order)
     OrderHead head;
     char *text;
     struct stat is;
-    order->file = fopen(order->path, "rbe");
+    order->file = file_open_stream(order->path);
     if (!order->file || fstat(fileno(order->file), &is) != 0)
         return fail(ERR_NOINPUT, "%s: %s", order->path, file_error(errno));
     read_head(order->file, &head, &text);

@@ -264,7 +264,7 @@ static void test_file_describe(void)
     describe(path, large + 1, 5000, b);
     CU_ASSERT_STRING_NOT_EQUAL(a, b);
     file_describe("/tmp", b, sizeof b);
-    CU_ASSERT_STRING_EQUAL(b, "no file to read (Invalid argument)");
+    CU_ASSERT_STRING_EQUAL(b, "no file to read (it is a folder, not a file)");
     unlink(path);
     file_describe(path, b, sizeof b);
     CU_ASSERT_STRING_EQUAL(b, "no file to read (No such file or directory)");

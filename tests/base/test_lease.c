@@ -184,7 +184,7 @@ static void test_not_files(void)
     CHECK_FAILS(lease_take(&lease, folder, BEAT_S), ERR_IO, "owner-3: cannot be read");
     unlink(path);
     CU_ASSERT_EQUAL(mkdir(path, 0777), 0);
-    CHECK_FAILS(lease_take(&lease, folder, BEAT_S), ERR_IO, "it is no regular file");
+    CHECK_FAILS(lease_take(&lease, folder, BEAT_S), ERR_IO, "it is a folder");
     rmdir(path);
     CU_ASSERT_EQUAL(symlink("/dev/null", path), 0);
     CHECK_FAILS(lease_take(&lease, folder, BEAT_S), ERR_IO, "owner-3: cannot be read");

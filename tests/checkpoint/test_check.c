@@ -123,7 +123,7 @@ static void test_no_file(void)
     char *path = fixture_path(folder, "step-00000010.h5");
     CU_ASSERT_EQUAL(mkdir(path, 0700), 0);
     EXPECT(ERR_DATA, "1 of 2 checkpoints is not good",
-           "@/step-00000010.h5: bad: not a file; name a checkpoint",
+           "@/step-00000010.h5: bad: cannot open the checkpoint: it is a folder, not a file",
            "@/step-00000009.h5: good: step 9",
            "@: a run does not resume: step-00000010.h5 cannot be read");
     mem_free(&path);

@@ -254,7 +254,7 @@ static void bad_files(void)
     const char *path = in_scratch("no-such.h5");
     CHECK_FAILS(data_set_open(&set, &c, path), ERR_NOINPUT, "no-such.h5: no such file");
     CHECK_FAILS(data_set_open(&set, &c, scratch), ERR_NOINPUT, "is a folder");
-    CHECK_FAILS(data_set_open(&set, &c, "/dev/null"), ERR_NOINPUT, "not a regular file");
+    CHECK_FAILS(data_set_open(&set, &c, "/dev/null"), ERR_NOINPUT, "not a plain file");
     CHECK_FAILS(data_set_open(&set, &c, ""), ERR_CONFIG, "data.train");
     write_bytes(path = in_scratch("empty.h5"), "", 0);
     CHECK_FAILS(data_set_open(&set, &c, path), ERR_DATA, "is empty");

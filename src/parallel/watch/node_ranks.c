@@ -123,7 +123,7 @@ static void write_rank(FILE *out, const NodeRanks *node, int rank, double now_s)
 
 Status node_ranks_write(const NodeRanks *node, const char *path)
 {
-    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    int file = file_create(path, O_WRONLY | O_TRUNC);
     FILE *out = file < 0 ? NULL : fdopen(file, "w");
     if (!out) return fail(ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
     double now_s = clock_s();
