@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { BEATS = 4, BLIND_S = 60 };
@@ -25,6 +26,9 @@ struct Lease {
     /* owned */
     char *folder, *path;
     int64_t number, beat;
+    /* the folder, when it was taken */
+    dev_t device;
+    ino_t inode;
     LeaseFacts me;
     bool follows_own, complained, stop;
     pthread_t thread;
@@ -117,6 +121,14 @@ static void remove_number(const char *folder, int64_t number)
 
 /* ---- holding ---- */
 
+/* Does its path lead to another folder than the one that was taken, or to none? */
+static bool folder_moved(const Lease *l)
+{
+    struct stat st;
+    if (stat(l->folder, &st) != 0) return errno == ENOENT || errno == ENOTDIR;
+    return st.st_ino != l->inode || st.st_dev != l->device;
+}
+
 static bool taken(const Lease *l)
 {
     int64_t number;
@@ -126,6 +138,11 @@ static bool taken(const Lease *l)
 
 static _Noreturn void die_taken(const Lease *l)
 {
+    if (folder_moved(l))
+        die_as(ERR_IO,
+               "%s: the run's folder has been renamed, replaced or removed: the run ends here and "
+               "writes nothing more; put it back, and start the same command again to continue",
+               l->folder);
     char text[LEASE_TEXT] = "", who[LEASE_WHO] = "somebody";
     int64_t number = 0;
     LeaseFacts other;
@@ -140,7 +157,7 @@ static _Noreturn void die_taken(const Lease *l)
 
 void lease_hold(const Lease *l)
 {
-    if (taken(l)) die_taken(l);
+    if (folder_moved(l) || taken(l)) die_taken(l);
 }
 
 /* A sign of life that cannot be written (a full disk) is no end: whoever follows is noticed all the
@@ -298,6 +315,10 @@ Status lease_take(Lease **lease, const char *folder, double beat_s)
     l->folder = mem_text(folder);
     lease_facts_mine(&l->me, beat_s);
     Status status = take(l);
+    struct stat st;
+    if (status == OK && stat(folder, &st) != 0)
+        status = fail(ERR_IO, "%s: cannot be looked at: %s", folder, strerror(errno));
+    if (status == OK) l->device = st.st_dev, l->inode = st.st_ino;
     if (status == OK) status = begin_thread(l);
     if (status == OK) return OK;
     mem_free(&l->folder);

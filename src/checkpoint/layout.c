@@ -140,29 +140,33 @@ static void set_fini(SetOf *set)
     mem_free(&set->rows);
 }
 
-static bool put_hashes(hid_t object, const SetOf *set, const uint64_t *hash)
+static bool put_hashes(hid_t object, const SetOf *set, const uint64_t *hash, uint64_t bound)
 {
-    char text[HASH_CHARS];
+    if (!attr_put_hash(object, "bound_xxh64", bound)) return false;
     if (set->blocks > 0)
         return attr_put_array(object, "block_rows", set->rows, set->blocks) &&
                attr_put_array(object, "block_xxh64", (const int64_t *)hash, set->blocks);
-    snprintf(text, sizeof text, "%016" PRIx64, *hash);
-    return attr_put_text(object, "xxh64", text);
+    return attr_put_hash(object, "xxh64", *hash);
 }
 
 static bool put_set(hid_t file, const Recipe *recipe, const CheckpointTensor *t, const SetOf *of,
                     const uint64_t *hash)
 {
     hsize_t dim[SHAPE_DIMS];
+    int64_t shape[SHAPE_DIMS];
     int ndim = t->ids ? 1 : t->shape.ndim;
-    for (int i = 0; i < ndim; ++i) dim[i] = (hsize_t)t->shape.dim[i];
-    if (of->blocks > 0) dim[0] = (hsize_t)of->all;
+    for (int i = 0; i < ndim; ++i) {
+        shape[i] = i == 0 && of->blocks > 0 ? of->all : t->shape.dim[i];
+        dim[i] = (hsize_t)shape[i];
+    }
+    uint64_t bound =
+        checksum_bind(of->path, t->ids, ndim, shape, hash, of->blocks > 0 ? of->blocks : 1);
     hid_t space = H5Screate_simple(ndim, dim, NULL);
     hid_t type = t->ids ? H5T_STD_U64LE : H5T_IEEE_F32LE;
     hid_t set = space < 0 ? -1
                           : H5Dcreate2(file, of->path, type, space, recipe->link, recipe->create,
                                        H5P_DEFAULT);
-    bool good = set >= 0 && put_hashes(set, of, hash);
+    bool good = set >= 0 && put_hashes(set, of, hash, bound);
     if (set >= 0) H5Dclose(set);
     if (space >= 0) H5Sclose(space);
     return good;

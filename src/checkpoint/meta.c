@@ -3,7 +3,9 @@
  * rewritten them. */
 #include "meta.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { TEXT_BYTES_MAX = 16 << 20 };
@@ -37,6 +39,36 @@ static bool put_space(hid_t object, const char *name, hid_t space, hid_t stored,
     if (attr >= 0 && H5Aclose(attr) < 0) good = false;
     H5Sclose(space);
     return good;
+}
+
+bool attr_put_hash(hid_t object, const char *name, uint64_t hash)
+{
+    char text[HASH_CHARS];
+    snprintf(text, sizeof text, "%016" PRIx64, hash);
+    return attr_put_text(object, name, text);
+}
+
+bool attr_hash(hid_t object, const char *name, uint64_t *hash, bool *there)
+{
+    char *text = attr_text(object, name), *end = NULL;
+    *there = text != NULL;
+    if (!text) return true;
+    *hash = strtoull(text, &end, 16);
+    bool good = strlen(text) == HASH_CHARS - 1 && *end == 0;
+    mem_free(&text);
+    return good;
+}
+
+uint64_t checksum_bind(const char *path, bool ids, int ndim, const int64_t *dim,
+                       const uint64_t *hash, int hashes)
+{
+    const char *type = ids ? "u64" : "f32";
+    HashPieces *pieces = hash_begin();
+    hash_add(pieces, path, strlen(path) + 1);
+    hash_add(pieces, type, strlen(type) + 1);
+    hash_add(pieces, dim, (size_t)ndim * sizeof *dim);
+    hash_add(pieces, hash, (size_t)hashes * sizeof *hash);
+    return hash_end(&pieces);
 }
 
 bool attr_put_int(hid_t object, const char *name, int64_t value)

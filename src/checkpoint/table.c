@@ -135,13 +135,24 @@ static Status check_chunk(const Walk *walk, hid_t set, const char *path)
 
 static Status read_hash(const Walk *walk, hid_t set, StoredTensor *t)
 {
-    char *text = attr_text(set, "xxh64"), *end = NULL;
-    t->has_hash = text != NULL;
-    if (!text) return OK;
-    t->hash = strtoull(text, &end, 16);
-    bool good = strlen(text) == HASH_CHARS - 1 && *end == 0;
-    mem_free(&text);
+    bool good = attr_hash(set, "xxh64", &t->hash, &t->has_hash);
     return good ? OK : bad_tensor(walk, t->path, "has a damaged checksum");
+}
+
+/* Are its checksums those of a tensor of this name, shape and type? Files of earlier versions, and
+ * of other programs, do not say. */
+static Status check_bound(const Walk *walk, hid_t set, const StoredTensor *t, const uint64_t *hash,
+                          int hashes)
+{
+    uint64_t bound = 0;
+    bool there, good = attr_hash(set, "bound_xxh64", &bound, &there);
+    if (good && !there) return OK;
+    uint64_t own =
+        checksum_bind(t->path, t->ids, t->ids ? 1 : t->shape.ndim, t->shape.dim, hash, hashes);
+    if (good && bound == own) return OK;
+    return bad_tensor(walk, t->path,
+                      "has the checksum of another name, shape or type: tensors were exchanged, "
+                      "renamed or damaged");
 }
 
 /* Blocks of rows, each with a checksum of its own, in place of the data set that has just been
@@ -154,7 +165,16 @@ static Status add_blocks(const Walk *walk, hid_t set)
     int count = 0, hashes = 0;
     bool good = attr_array(set, "block_rows", BLOCKS_MAX, &rows, &count) &&
                 attr_array(set, "block_xxh64", BLOCKS_MAX, &hash, &hashes);
-    if (good && count == 0 && hashes == 0) return OK;
+    if (good && count == 0 && hashes == 0)
+        return whole.has_hash ? check_bound(walk, set, &whole, &whole.hash, 1) : OK;
+    if (good && hashes > 0) {
+        Status status = check_bound(walk, set, &whole, (const uint64_t *)hash, hashes);
+        if (status != OK) {
+            mem_free(&rows);
+            mem_free(&hash);
+            return status;
+        }
+    }
     good = good && count == hashes && whole.offset >= 0 && file->count + count < TENSORS_MAX;
     for (int i = 0; i < count && good; ++i) {
         good = rows[i] >= 0 && rows[i] <= left;

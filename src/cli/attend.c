@@ -20,6 +20,8 @@
 static const double SAME_WISH_S = 1;
 /* mpirun ends its other ranks within a second or two of the first death. */
 static const double MPIRUN_ENDS_S = 10;
+/* So long after a first signal ranks that have not made a step may take to end by themselves. */
+static const double EARLY_S = 1;
 /* An mpirun that is late may find SIGTSTP and SIGCONT together, and pass them on in either order:
  * so long SIGCONT comes again. */
 static const double WAKES_S = 5;
@@ -67,6 +69,7 @@ static bool take_signals(Attend *a, bool *end)
         if (number == SIGTSTP) suspend(a);
         if (number == SIGCHLD || number == SIGTSTP) continue;
         any = true;
+        if (!a->first) a->first_s = now;
         if (!a->first) a->first = number;
         if (number != SIGINT && number != SIGTERM) continue;
         if (a->ends > 0 && now - a->end_s <= SAME_WISH_S) continue;
@@ -100,29 +103,44 @@ static void pass_on(const Attend *a, bool end)
         kill(a->process, a->lasts ? SIGUSR1 : SIGTERM);
 }
 
+/* Ranks of a training that have not all begun their first step: one that is stopped, or hangs, is
+ * found, and a wish to stop needs no save. */
+static void attend_start(Attend *a)
+{
+    if (!a->why) a->why = starting_look(&a->starting, &a->watch, a->process);
+    bool asked = a->first && clock_s() - a->first_s > EARLY_S;
+    if (asked && a->watch.met > 0 && !starting_has_stepped(&a->watch)) end_ranks(a);
+}
+
 /* A wish to stop is passed on again and again: mpirun and ranks that are only starting may miss it.
  * An mpirun that has lost a rank and does not end is ended. */
 static int wait_for(Attend *a)
 {
-    enum { AGAIN_MS = 1000 };
+    enum { AGAIN_MS = 1000, START_MS = 500 };
     double lost_s = 0;
     int state;
     while (waitpid(a->process, &state, WNOHANG) != a->process) {
-        bool stopping = a->lasts && a->first, lost = a->watch.lost >= 0, end;
+        bool stopping = a->lasts && a->first, lost = a->watch.lost >= 0 || a->why, end;
         bool again = stopping || lost || is_waking(a);
-        bool signalled = watch_wait(&a->watch, again ? AGAIN_MS : -1);
+        bool starts = a->lasts && !starting_is_over(&a->watch);
+        bool signalled = watch_wait(&a->watch, starts ? START_MS : again ? AGAIN_MS : -1);
         if (take_signals(a, &end))
             pass_on(a, end);
         else if (!signalled && stopping)
             pass_on(a, false);
+        if (starts) attend_start(a);
         if (is_waking(a)) kill(a->process, SIGCONT);
         double now = clock_s();
+        if (!lost) lost_s = 0;
         if (lost && lost_s <= 0) lost_s = now;
         if (lost && now - lost_s > 2 * MPIRUN_ENDS_S)
             kill(a->process, SIGKILL);
         else if (lost && now - lost_s > MPIRUN_ENDS_S)
             end_ranks(a);
     }
+    Status status;
+    /* mpirun itself may fail once its ranks are done */
+    if (watch_all_left(&a->watch, &status)) return (int)status;
     a->killed = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
     return a->killed ? 128 + a->killed : WEXITSTATUS(state);
 }
@@ -176,9 +194,11 @@ Status attend_run(Attend *a, char *const *words, int ranks, bool lasts, int *cod
 {
     a->lasts = lasts;
     a->killed = 0;
+    mem_free(&a->why);
     snprintf(a->starter, sizeof a->starter, "%s", words[0]);
     fflush(NULL);
     watch_init(&a->watch, ranks, a->signals);
+    starting_init(&a->starting, a->hang_s);
     a->process = fork();
     if (a->process == 0) run_child(a, words);
     if (a->process < 0) {
@@ -195,6 +215,7 @@ Status attend_run(Attend *a, char *const *words, int ranks, bool lasts, int *cod
 
 void attend_fini_run(Attend *a)
 {
+    starting_fini(&a->starting);
     watch_fini(&a->watch);
 }
 
@@ -217,6 +238,22 @@ bool attend_begun(Attend *a)
     return a->alone || a->watch.met > 0;
 }
 
+bool attend_stopped_early(Attend *a)
+{
+    (void)watch_lost(&a->watch);
+    return a->lasts && !a->why && (a->first || a->watch.stops) && a->watch.met > 0 &&
+           !starting_has_stepped(&a->watch);
+}
+
+bool attend_may_be_refused(Attend *a, int code)
+{
+    (void)watch_lost(&a->watch);
+    if (attend_status(code) || (code >= 128 && code != 128 + SIGBUS)) return false;
+    for (int i = 0; i < a->watch.met; ++i)
+        if (a->watch.rank[i].stage > START_MPI) return false;
+    return !a->first && !a->alone && !a->killed && !a->why;
+}
+
 /* 128 and a signal, as a shell gives it, and mpirun; numbers beyond are its own. 0: no signal. */
 static int signal_of(int code)
 {
@@ -228,6 +265,7 @@ char *attend_loss(Attend *a, int code)
     const WatchedRank *rank = watch_lost(&a->watch);
     char who[64] = "a rank";
     int number = signal_of(code);
+    if (a->why) return mem_text(a->why);
     if (!number && (a->alone || attend_status(code)))
         return mem_format("the rank%s ended with exit code %d", a->alone ? "" : "s", code);
     if (a->killed && !a->alone)
@@ -243,7 +281,7 @@ char *attend_loss(Attend *a, int code)
 bool attend_crashed(Attend *a, int code)
 {
     int number = signal_of(code);
-    if (!attend_begun(a) || (a->killed && !a->alone)) return false;
+    if (a->why || !attend_begun(a) || (a->killed && !a->alone)) return false;
     return number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE ||
            number == SIGABRT || number == SIGTRAP || number == SIGSYS;
 }

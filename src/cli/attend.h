@@ -3,7 +3,7 @@
 #ifndef WEFT_CLI_ATTEND_H
 #define WEFT_CLI_ATTEND_H
 
-#include "watch.h"
+#include "starting.h"
 
 #include <signal.h>
 
@@ -11,9 +11,11 @@ typedef struct Attend {
     /* the file of signals, blocked since attend_init, and those blocked before */
     int signals;
     sigset_t before;
-    /* Signals so far: the first, 0: none; how many wishes to end (SIGINT, SIGTERM). */
+    /* Signals so far: the first, 0: none, and when; how many wishes to end (SIGINT, SIGTERM). */
     int first, ends;
-    double end_s;
+    double first_s, end_s;
+    /* train.hang_s: how long ranks may start without getting on; set by the caller */
+    double hang_s;
     /* One rank without mpirun; mpirun starts all ranks on this host: which the caller says. */
     bool alone, here;
     /* Is a start under way that SIGTSTP is passed on to? When this process last went on after one;
@@ -26,6 +28,9 @@ typedef struct Attend {
     bool lasts;
     /* by this signal the process ended; 0: by none */
     int killed;
+    /* Of ranks that were ended while they started, owned: why; NULL: none were. */
+    char *why;
+    Starting starting;
     /* its name */
     char starter[16];
     Watch watch;
@@ -43,6 +48,12 @@ void attend_fini_run(Attend *attend);
 bool attend_rest(Attend *attend, double seconds);
 /* Once they have ended: has any rank on this host begun? */
 bool attend_begun(Attend *attend);
+/* Of an exit code: perhaps mpirun could not start them, or MPI not connect them? None that is known
+ * has come through MPI_Init, and nothing was killed (but by SIGBUS, of a full /dev/shm). */
+bool attend_may_be_refused(Attend *attend, int code);
+/* Was the start, or a rank of it, asked to stop before the first step, as far as ranks of this host
+ * tell? */
+bool attend_stopped_early(Attend *attend);
 /* "rank 1 (process 17) was killed by signal 9 (Killed)"; of weft's own exit codes, with which ranks
  * end by themselves while others are killed for it: "the ranks ended with exit code 74". Owner: the
  * caller. */

@@ -118,6 +118,7 @@ static Status check_config(const Verb *verb, int argc, char **argv, Ranks *ranks
     Status status = job_check(&config, verb, argc, argv);
     if (config) {
         ranks->threads = (int)config->train.threads;
+        ranks->hang_s = config->train.hang_s;
         ranks->leave_out = train_leave_out(config);
         ranks->checkpoints = mem_format("%s/%s/checkpoints", config->run.dir, config->run.name);
     }
@@ -247,6 +248,6 @@ int cli_main(int argc, char **argv)
     Status status = check_output(run(argc - 1, argv + 1, words), lasts);
     report(status, rank);
     mem_free(&words);
-    watch_leave();
+    watch_leave(status);
     return status;
 }

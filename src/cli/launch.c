@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,27 +79,56 @@ char **mpirun_words(int ranks, char *const *command)
     return w.word;
 }
 
+/* Does the question end by itself, or by a full /dev/shm, with a code that is not weft's own? */
+static bool is_refusal(int code)
+{
+    return code != COMMAND_SILENT && (code < 128 || code == 128 + SIGBUS) && !attend_status(code);
+}
+
+/* "; /dev/shm on this host has 1.0 MB free, ..." where that is little, else "". Owned. */
+static char *shm_advice(int ranks)
+{
+    static const double RANK_BYTES = 8 << 20;
+    struct statvfs fs;
+    char free_bytes[16], need[16];
+    if (statvfs("/dev/shm", &fs) != 0) return mem_text("");
+    double left = (double)fs.f_bavail * (double)fs.f_frsize;
+    if (left >= ranks * RANK_BYTES) return mem_text("");
+    return mem_format("\n/dev/shm, through which ranks of a host talk, has %s free here, and %d "
+                      "ranks want %s: docker run --shm-size=1g, or mount -o remount,size=1g "
+                      "/dev/shm; `weft doctor` checks it",
+                      text_bytes(left, free_bytes), ranks, text_bytes(ranks * RANK_BYTES, need));
+}
+
+/* The question is a training without a CONFIG: it comes through MPI_Init, says what is missing, and
+ * ends with a code of weft's own. */
 char *mpirun_refusal(int ranks, char *program)
 {
     static const char *const before[] = {"env", "-u", WATCH_VARIABLE,
                                          "OMPI_MCA_orte_execute_quiet=0",
                                          "PRTE_MCA_prte_execute_quiet=0"};
     static const double LIMIT_S = 60;
-    char *command[] = {program, "--version", NULL}, **mpirun = mpirun_words(ranks, command);
+    char *command[] = {program, "train", NULL}, **mpirun = mpirun_words(ranks, command);
     /* a message's length */
     char text[4096];
     Words w = {0};
     for (size_t i = 0; i < sizeof before / sizeof *before; ++i) words_add(&w, mem_text(before[i]));
     for (int i = 0; mpirun[i]; ++i) words_add(&w, mem_text(mpirun[i]));
-    int code = command_ask(w.word, LIMIT_S, text, sizeof text);
+    int code = 1;
+    /* Twice: somebody may be killing processes. */
+    for (int tries = 0; tries < 2 && is_refusal(code); ++tries)
+        code = command_ask(w.word, LIMIT_S, text, sizeof text);
     words_free(w.word);
     words_free(mpirun);
-    if (code == 0 || code == COMMAND_SILENT) return NULL;
+    if (!is_refusal(code)) return NULL;
     size_t length = strlen(text);
     while (length > 0 && text[length - 1] == '\n') text[--length] = 0;
     static const char says[] = "the ranks could not be started; mpirun says:";
-    return length > 0 ? mem_format("%s\n%s", says, text)
-                      : mem_format("%s\nnothing (its exit code is %d)", says, code);
+    char *advice = shm_advice(ranks),
+         *why = length > 0 ? mem_format("%s\n%s%s", says, text, advice)
+                           : mem_format("%s\nnothing (its exit code is %d)%s", says, code, advice);
+    mem_free(&advice);
+    return why;
 }
 
 /* This program with the words of main but -n, under mpirun. */
@@ -161,18 +191,22 @@ static int judge(const Ranks *ranks, Attend *a, int code)
         sigfillset(&all);
         sigprocmask(SIG_UNBLOCK, &all, NULL);
     }
-    if (!a->lasts || attend_status(code)) return code;
+    if (attend_may_be_refused(a, code) && cannot_start(ranks)) return ERR_IO;
+    if (!a->lasts || (attend_status(code) && code != ERR_STOPPED)) return code;
+    if (a->ends <= 1 && attend_stopped_early(a)) {
+        log_info("%s", STOPPED_BEFORE_STEPS);
+        return ERR_STOPPED;
+    }
+    if (attend_status(code)) return code;
     if (a->ends > 1) return lost(ranks, a, code);
     /* so early that the signal was not caught yet */
     bool early = code == 128 + SIGTERM || code == 128 + SIGINT;
     if (a->first && (code == 128 + SIGUSR1 || (early && !attend_begun(a)))) {
-        log_info("stopped before the first step, so nothing is lost: start the same command again");
+        log_info("%s", STOPPED_BEFORE_STEPS);
         return ERR_STOPPED;
     }
-    if (attend_begun(a)) return lost(ranks, a, code);
-    if (!a->first && cannot_start(ranks)) return ERR_IO;
-    if (code < 128) return code;
-    return lost(ranks, a, code);
+    if (attend_begun(a) || code >= 128) return lost(ranks, a, code);
+    return code;
 }
 
 void launch_prepare(int ranks, int threads)
@@ -192,6 +226,7 @@ Status launch_ranks(const Ranks *ranks)
     launch_prepare(ranks->count, ranks->threads);
     char **out = own_words(ranks->count, ranks->words);
     attend_init(&a);
+    a.hang_s = ranks->hang_s;
     /* in a batch job mpirun may take some elsewhere; it ends them by SIGHUP, too */
     a.here = true;
     Status status = attend_run(&a, out, ranks->count, ranks->checkpoints != NULL, &code);

@@ -79,6 +79,8 @@ bool launched(void);
  * Borrowed. */
 typedef struct Ranks {
     int count, threads;
+    /* train.hang_s */
+    double hang_s;
     char **words;
     char *checkpoints;
     /* train_leave_out */

@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Starts in turn without a newer checkpoint, after which another one would end likewise. */
 enum { STUCK = 3 };
@@ -137,7 +138,9 @@ static const char *unsaved(Supervisor *s, int code)
 {
     bool progress;
     LeaseOf lease = lease_of(s->folder, s->id, s->start);
-    if (lease == LEASE_NOT_TAKEN || (lease == LEASE_ENDED && code == ERR_STOPPED)) return "";
+    if (attend_stopped_early(&s->attend) || lease == LEASE_NOT_TAKEN ||
+        (lease == LEASE_ENDED && code == ERR_STOPPED))
+        return "";
     if (look_for_checkpoints(s, &progress) == OK && !s->any)
         return "; there is no checkpoint, so all that was computed is lost";
     return "; what came after the newest checkpoint is lost";
@@ -161,6 +164,8 @@ static Status stopped(Supervisor *s, int code)
 static Status prepare_again(Supervisor *s, int code)
 {
     bool progress;
+    if (access(s->folder, F_OK) != 0 && errno == ENOENT && starting_has_stepped(&s->attend.watch))
+        return give_up(s, code, "the run's folder has been renamed or removed");
     TRY(look_for_checkpoints(s, &progress));
     s->fruitless = progress ? 0 : s->fruitless + 1;
     if (s->fruitless >= STUCK)
@@ -188,7 +193,9 @@ static Status not_started(const Supervisor *s, char **why)
 static Status say_loss(Supervisor *s, int code)
 {
     bool begun = attend_begun(&s->attend) || attend_status(code), here = s->hosts.count == 0;
-    char *why = here && !begun ? mpirun_refusal(s->ranks, s->command[0]) : NULL;
+    char *why = here && attend_may_be_refused(&s->attend, code)
+                    ? mpirun_refusal(s->ranks, s->command[0])
+                    : NULL;
     if (why) return not_started(s, &why);
     char *loss = attend_loss(&s->attend, code);
     if (here || begun)
@@ -206,6 +213,7 @@ static Status judge(Supervisor *s, int code, bool *again)
     *again = false;
     if (s->attend.first) return stopped(s, code);
     if (code == OK) return OK;
+    if (attend_stopped_early(&s->attend)) return stopped(s, code);
     if (code == ERR_STOPPED && in_order(s))
         return fail(ERR_STOPPED,
                     "weft run: the training stopped by itself, saved: start the same command "
@@ -245,6 +253,7 @@ static Status run(int argc, char **argv, const void *options)
     Status status = supervise_init(&s, argc, argv);
     if (status == OK) {
         attend_init(&s.attend);
+        s.attend.hang_s = s.config->train.hang_s;
         status = supervise(&s);
     }
     supervise_fini(&s);

@@ -1,7 +1,12 @@
 /* weft train: the whole run. */
 #include "private.h"
+#include "watch.h"
 
 #include "train.h"
+
+#include "base/start.h"
+
+#include <unistd.h>
 
 /* What a script that starts runs again wants to know: how far has this one come? */
 static Status print_newest(int argc, char **argv)
@@ -34,11 +39,22 @@ static const Flag flags[] = {
      .help = "prints the run's newest checkpoint, where it has one, and trains nothing"},
 };
 
+/* mpirun ends a job with its first process that fails, so the others let rank 0 speak. */
+static void stop_at_once(void)
+{
+    bool said = watch_tell_stop();
+    if (!said && launch_rank() > 0) sleep(1);
+    if (!said && launch_rank() == 0) log_info("%s", STOPPED_BEFORE_STEPS);
+    _exit(ERR_STOPPED);
+}
+
 static Status run(int argc, char **argv, const void *options)
 {
+    static const StartCalls start = {.reach = watch_tell, .stop = stop_at_once};
     const TrainOptions *o = options;
     Job job;
     if (o->newest) return print_newest(argc, argv);
+    start_begin(&start);
     Words words = {0};
     for (int i = 0; i < argc; ++i) words_add(&words, mem_text(argv[i]));
     if (o->replay) words_add(&words, mem_format("run.replay=%s", o->replay));
@@ -48,6 +64,7 @@ static Status run(int argc, char **argv, const void *options)
     stop_begin();
     if (status == OK) train_take_widths(job.config, &job.world, NULL);
     if (status == OK) status = train_run(job.config, &job.world);
+    start_end();
     return job_close(&job, status);
 }
 

@@ -14,7 +14,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { GOODBYE = -1, NOBODY = -1 };
+enum { NOBODY = -1 };
+/* What a rank says besides its number; STAGE - s: it has reached stage s; GOODBYE - s: it ends with
+ * status s. */
+enum { STOPS = -2, STAGE = -16, GOODBYE = -1024 };
 
 /* ---- the launcher's end ---- */
 
@@ -50,7 +53,8 @@ void watch_init(Watch *watch, int ranks, int signals)
     setenv(WATCH_VARIABLE, name, 1);
 }
 
-/* A rank's number comes with its first message; strangers, other users' processes, are not listened
+/* A rank comes again where it has executed itself once more (threads_settle). Its number comes with
+ * its first message; strangers, other users' processes, are not listened
  * to. */
 static void meet(Watch *watch)
 {
@@ -59,12 +63,18 @@ static void meet(Watch *watch)
     socklen_t bytes = sizeof peer;
     if (file < 0) return;
     bool known = getsockopt(file, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0;
-    if (!known || peer.uid != geteuid() || watch->met == watch->ranks) {
+    int place = 0;
+    while (place < watch->met && watch->rank[place].process != peer.pid) ++place;
+    if (!known || peer.uid != geteuid() || place == watch->ranks) {
         close(file);
         return;
     }
-    WatchedRank *rank = &watch->rank[watch->met++];
+    if (watch->lost == place) watch->lost = NOBODY;
+    if (place == watch->met) ++watch->met;
+    WatchedRank *rank = &watch->rank[place];
+    if (rank->file > 0) close(rank->file);
     *rank = (WatchedRank){.file = file, .process = peer.pid, .number = NOBODY};
+    watch->told_s = clock_s();
     look_at(watch, file, rank);
 }
 
@@ -72,10 +82,15 @@ static void hear(Watch *watch, WatchedRank *rank)
 {
     int said;
     if (recv(rank->file, &said, sizeof said, 0) == (ssize_t)sizeof said) {
-        if (said == GOODBYE)
-            rank->left = true;
-        else
-            rank->number = said;
+        watch->told_s = clock_s();
+        rank->left = rank->left || said <= GOODBYE || said == STOPS;
+        if (said >= 0) rank->number = said;
+        /* mpirun ends those that a lost one leaves behind */
+        watch->stops = watch->stops || (said == STOPS && watch->lost == NOBODY);
+        if (said <= GOODBYE)
+            rank->status = (Status)(GOODBYE - said);
+        else if (said <= STAGE)
+            rank->stage = (StartStage)(STAGE - said);
         return;
     }
     /* which also ends looking at it */
@@ -101,6 +116,17 @@ bool watch_wait(Watch *watch, int limit_ms)
             hear(watch, of);
     }
     return signalled;
+}
+
+bool watch_all_left(Watch *watch, Status *status)
+{
+    bool all = watch->met == watch->ranks && !watch_lost(watch) && !watch->stops;
+    *status = OK;
+    for (int i = 0; i < watch->met; ++i) {
+        all = all && watch->rank[i].left;
+        if (watch->rank[i].status > *status) *status = watch->rank[i].status;
+    }
+    return all;
 }
 
 const WatchedRank *watch_lost(Watch *watch)
@@ -136,11 +162,26 @@ void watch_enter(int rank)
     launcher = -1;
 }
 
-void watch_leave(void)
+static bool tell(int word)
 {
-    int word = GOODBYE;
+    return launcher >= 0 &&
+           send(launcher, &word, sizeof word, MSG_NOSIGNAL) == (ssize_t)sizeof word;
+}
+
+void watch_tell(StartStage stage)
+{
+    (void)tell(STAGE - (int)stage);
+}
+
+bool watch_tell_stop(void)
+{
+    return tell(STOPS);
+}
+
+void watch_leave(Status status)
+{
     if (launcher < 0) return;
-    (void)!send(launcher, &word, sizeof word, MSG_NOSIGNAL);
+    (void)tell(GOODBYE - (int)status);
     close(launcher);
     launcher = -1;
 }

@@ -6,6 +6,8 @@
 
 static const double ELEMENTS_MAX =
     1099511627776.0; /* 2^40 in one tensor: beyond it is a typing error */
+/* in one model: planning takes time that grows with the square of their number */
+enum { NODES_MAX = 16384 };
 
 Desc graph_output(const Graph *graph, int node)
 {
@@ -34,6 +36,11 @@ Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, cons
                    const int *in, int in_count)
 {
     *draft = (Draft){.kind = kind, .name = name};
+    if (graph->node_count >= NODES_MAX)
+        return fail(ERR_CONFIG,
+                    "the model has more than %d layers, the most that can be planned: make it "
+                    "shallower",
+                    NODES_MAX);
     if (graph_name_taken(graph, name))
         return fail(ERR_CONFIG, "two layers have the name '%s'", name);
     TRY(layer_begin(kind, &draft->spec, &draft->size));

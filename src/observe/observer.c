@@ -44,6 +44,10 @@ void observer_free(Observer **at)
     Observer *observer = *at;
     if (!observer) return;
     progress_break(&observer->progress);
+    if (append_flush(&observer->metrics) != OK)
+        log_warn("%s; these lines are not in it:\n%.*s", fail_message(),
+                 (int)observer->metrics.bytes, observer->metrics.data);
+    observer->metrics.bytes = 0;
     Status events = append_close(&observer->events);
     Status metrics = append_close(&observer->metrics);
     if (events != OK || metrics != OK) log_warn("%s", fail_message());
@@ -55,6 +59,18 @@ static void scalar(Observer *observer, const char *tag, int64_t step, double val
     if (!isnan(value)) event_file_scalar(&observer->events, tag, step, wall_s(), (float)value);
 }
 
+static void say_changed(Observer *observer, AppendFile *file)
+{
+    if (!file->rewritten && !file->moved) return;
+    progress_break(&observer->progress);
+    if (file->rewritten)
+        log_warn("%s: was removed or renamed, and has been written again from its beginning",
+                 file->path);
+    else
+        log_warn("%s: has been replaced by another file, and goes on in that one", file->path);
+    file->rewritten = file->moved = false;
+}
+
 Status observer_flush(Observer *observer)
 {
     if (!observer) return OK;
@@ -62,6 +78,8 @@ Status observer_flush(Observer *observer)
     Status events = append_flush(&observer->events);
     /* whose message comes first */
     Status metrics = append_flush(&observer->metrics);
+    say_changed(observer, &observer->events);
+    say_changed(observer, &observer->metrics);
     return metrics != OK ? metrics : events;
 }
 

@@ -13,11 +13,15 @@ typedef struct AppendFile {
     /* owned: what waits */
     char *data;
     size_t bytes;
+    /* what a flush has found, to be said once: its name led nowhere, so that all of it was written
+     * again, or to another file, in which it goes on */
+    bool rewritten, moved;
 } AppendFile;
 /* flags: open's, beside those for appending. Where it failed there is nothing to close, and errno
  * says why. All fail with ERR_IO, and lose nothing. */
 Status append_open(AppendFile *file, const char *path, int flags);
 void append_put(AppendFile *file, const void *data, size_t bytes);
+/* A file that has been removed or renamed is written again under its name, from its first byte. */
 Status append_flush(AppendFile *file);
 /* What has been flushed, to the disk; by any thread. */
 Status append_sync(AppendFile *file);

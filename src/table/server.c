@@ -3,6 +3,8 @@
 #include "order.h"
 #include "tables.h"
 
+#include "base/start.h"
+
 /* A table, as it is told. */
 typedef struct Told {
     SparseTable table;
@@ -182,6 +184,7 @@ static void watch(Tables *t, const ServerPlan *plan)
         watchdog_free(&t->watchdog);
     else
         t->watchdog = watchdog_new(plan->job, &options);
+    start_end();
 }
 
 /* One thing that is said. false: it was the last. *status: what order_open has said. */

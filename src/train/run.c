@@ -9,6 +9,8 @@
 #include "position.h"
 #include "sparse.h"
 
+#include "base/start.h"
+
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -217,6 +219,15 @@ static Status evaluate_again(Run *r)
     return OK;
 }
 
+/* Somebody may rename the folder, or another run take it, at any time. */
+static void hold_folder(Run *r)
+{
+    static const double EVERY_S = 1;
+    if (!r->dir.lease || clock_s() - r->held_s < EVERY_S) return;
+    r->held_s = clock_s();
+    lease_hold(r->dir.lease);
+}
+
 Status run_step(Run *r)
 {
     Trainer *t = r->trainer;
@@ -231,6 +242,7 @@ Status run_step(Run *r)
     beat_step_end();
     r->lr = result.lr;
     report(r, &result);
+    hold_folder(r);
     return between_steps(r, &result);
 }
 
@@ -268,11 +280,15 @@ static Status run_all(Run *r)
                  r->ended                 ? ""
                  : r->config->train.steps ? "steps"
                                           : "epochs");
-    if (done) return evaluate_again(r);
+    if (done) {
+        start_end();
+        return evaluate_again(r);
+    }
     train_make_room(t);
     run_bad_begin(r);
     WatchdogOptions watch = {.hang_s = r->config->train.hang_s, .folder = r->dir.path};
     Watchdog *watchdog = sparse_watch(t, &watch);
+    start_end();
     st = loop(r);
     sparse_watch_end(t, &watchdog);
     return st;
@@ -304,6 +320,20 @@ static void measure_memory(Run *r)
     mem_free(&all);
 }
 
+/* The last lines: nobody writes them later, so a disk that is full gets some time. */
+static Status flush_lines(const Run *r)
+{
+    static const double WAIT_S = 10;
+    double end_s = clock_s() + WAIT_S;
+    Status st = observer_flush(r->observer);
+    if (st != OK) log_warn("%s; trying again for %.0f s", fail_message(), WAIT_S);
+    while (st != OK && clock_s() < end_s) {
+        clock_rest(0.5);
+        st = observer_flush(r->observer);
+    }
+    return st;
+}
+
 static Status finish(Run *r, Status st)
 {
     char *why = mem_text(st == OK ? "" : fail_message());
@@ -311,7 +341,7 @@ static Status finish(Run *r, Status st)
     st = st == OK ? saved : fail(st, "%s", why);
     mem_free(&why);
     observer_break(r->observer);
-    st = status_agree(r->world, st == OK ? observer_flush(r->observer) : st);
+    st = status_agree(r->world, st == OK ? flush_lines(r) : st);
     if (st == OK) run_hook_end(r);
     if (st == OK) measure_memory(r);
     if (st == OK && r->trainer->loader) sparse_report(r->trainer);

@@ -153,7 +153,7 @@ static void test_check(void)
     CHECK_FAILS(trace_check(path), ERR_IO, "cannot write the trace: it is a symbolic link");
     unlink(path);
     CU_ASSERT_EQUAL(mkdir(path, 0777), 0);
-    CHECK_FAILS(trace_check(path), ERR_IO, "cannot write the trace: Is a directory");
+    CHECK_FAILS(trace_check(path), ERR_IO, "cannot write the trace: it is a folder");
     rmdir(path);
     CU_ASSERT_EQUAL(mkfifo(path, 0666), 0);
     CHECK_FAILS(trace_check(path), ERR_IO, "cannot write the trace: ");

@@ -203,6 +203,47 @@ static void test_altered(void)
     end();
 }
 
+static const char first_moment[] = "/optim/m/conv1.weight";
+static const char second_moment[] = "/optim/v/conv1.weight";
+
+static void exchange(hid_t file)
+{
+    CU_ASSERT(H5Lmove(file, first_moment, file, "/optim/other", 0, 0) >= 0);
+    CU_ASSERT(H5Lmove(file, second_moment, file, first_moment, 0, 0) >= 0);
+    CU_ASSERT(H5Lmove(file, "/optim/other", file, second_moment, 0, 0) >= 0);
+}
+
+static void forget_bound(hid_t file, const char *tensor)
+{
+    hid_t set = H5Dopen2(file, tensor, 0);
+    CU_ASSERT(H5Adelete(set, "bound_xxh64") >= 0);
+    H5Dclose(set);
+}
+
+/* Tensors with the right bytes and checksums under each other's names, or under a new one. A file
+ * of an earlier version has checksums of bytes alone, and still loads. */
+static void test_exchanged(void)
+{
+    static const char text[] = "has the checksum of another name, shape or type";
+    begin();
+    hid_t file = open_copy();
+    exchange(file);
+    H5Fclose(file);
+    refused(ERR_DATA, text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "conv1.weight"));
+    file = open_copy();
+    CU_ASSERT(H5Lmove(file, "/params/fc.bias", file, "/params/fc.shift", 0, 0) >= 0);
+    H5Fclose(file);
+    refused(ERR_DATA, text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "/params/fc.shift"));
+    file = open_copy();
+    for (int i = 0; i < FIXTURE_COUNT; ++i) forget_bound(file, fixture_tensor[i].path);
+    H5Fclose(file);
+    CHECK_OK(fixture_load(bad, f, NULL));
+    CU_ASSERT(fixture_holds(f, 0));
+    end();
+}
+
 /* The last message ends with a command: what that makes of bad.h5 loads, with the values of salt
  * 0. */
 static void cure_works(void)
@@ -294,5 +335,6 @@ TEST_MAIN("damage", {"truncated anywhere", test_truncated},
           {"missing, empty, text, other HDF5", test_not_a_checkpoint},
           {"a flipped bit in a tensor", test_flip_in_data}, {"flipped bits anywhere", test_flips},
           {"another model", test_other_model}, {"altered through HDF5", test_altered},
+          {"tensors under other names", test_exchanged},
           {"a tensor in another file", test_external_link},
           {"a tensor stored in other files", test_other_storage})

@@ -116,7 +116,7 @@ check 65 'so not a checkpoint (another program'\''s tensors: `weft ckpt import` 
 check 65 '`weft ckpt import` makes one of them' "$WEFT" train net.yaml run.name=no model.init_from="$golden/net.safetensors"
 check 65 'or damaged at its start' "$WEFT" ckpt info text
 mkfifo pipe.pth
-check 66 'is not a regular file' timeout 20 "$WEFT" ckpt import pipe.pth -o none.h5
+check 66 'not a plain file' timeout 20 "$WEFT" ckpt import pipe.pth -o none.h5
 # A prefix of any word goes, where a known model's names stand behind it; a safetensors header keeps its length.
 job tied '{name: llama, layers: 2, width: 32, heads: 4, kv_heads: 2, ffn: 64, context: 32, tied: true}'
 check 0 '' "$WEFT" ckpt export runs/tied/checkpoints/step-00000003.h5 -o tied.safetensors

@@ -6,6 +6,8 @@
 #include "mpi_check.h"
 #include "abort.h"
 
+#include "base/start.h"
+
 #include <limits.h>
 #include <string.h>
 
@@ -86,10 +88,12 @@ Status world_init(World *world, int *argc, char ***argv)
     }
     launcher_tune_mpi(&launcher);
     int provided = MPI_THREAD_SINGLE;
+    start_reach(START_MPI);
     leaks_ignore_begin();
     int code = MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided);
     leaks_ignore_end();
     mpi_check(code, "MPI_Init_thread");
+    start_reach(START_NODE);
     world->comm = MPI_COMM_WORLD;
     MPI_CHECK(MPI_Comm_set_errhandler(world->comm, MPI_ERRORS_RETURN));
     MPI_CHECK(MPI_Comm_rank(world->comm, &world->rank));
@@ -97,6 +101,7 @@ Status world_init(World *world, int *argc, char ***argv)
     log_init(world->rank == 0);
     world_context(world, "");
     init_node(world);
+    start_reach(START_SET_UP);
     if (launcher.size > 0 && world->size != launcher.size)
         return fail(ERR_CONFIG,
                     "%s started %d processes, but MPI counts %d: weft was built with another MPI "

@@ -1,0 +1,54 @@
+/* A thread asks ten times a second for wishes to stop: signals are blocked in the threads that
+ * compute (stop.c), and a handler could not end what they are in the middle of. */
+#include "base/start.h"
+#include "base.h"
+
+#include <pthread.h>
+
+static const double LOOK_S = 0.1;
+
+static struct {
+    const StartCalls *calls;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    pthread_t thread;
+    bool running, over;
+} start = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void *listen_run(void *of)
+{
+    (void)of;
+    pthread_mutex_lock(&start.lock);
+    while (!start.over) {
+        if (stop_wanted()) start.calls->stop();
+        cond_wait_for(&start.wake, &start.lock, LOOK_S);
+    }
+    pthread_mutex_unlock(&start.lock);
+    return NULL;
+}
+
+void start_begin(const StartCalls *calls)
+{
+    start.calls = calls;
+    start.over = false;
+    cond_init(&start.wake);
+    start.running = thread_begin(&start.thread, listen_run, NULL) == 0;
+}
+
+void start_reach(StartStage stage)
+{
+    if (start.calls) start.calls->reach(stage);
+}
+
+void start_end(void)
+{
+    if (!start.calls) return;
+    pthread_mutex_lock(&start.lock);
+    start.over = true;
+    pthread_cond_signal(&start.wake);
+    pthread_mutex_unlock(&start.lock);
+    if (start.running) pthread_join(start.thread, NULL);
+    pthread_cond_destroy(&start.wake);
+    start.calls->reach(START_DONE);
+    start.calls = NULL;
+}

@@ -1,0 +1,235 @@
+/* From their start to their first step nobody but their launcher looks at ranks: MPI waits for one
+ * that is stopped for ever, and the ranks' own watchdog begins later. The launcher knows them by
+ * what they tell it (watch.h), and those that have not come so far as mpirun's children. One that
+ * is stopped by a signal while others are not, and ranks that do not get on for train.hang_s, are
+ * named and killed; then mpirun ends the others. A rank gets on where it tells a stage, reads,
+ * writes, or touches memory for the first time. */
+#include "starting.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* as the watchdog of ranks: a pause so long between two looks means that this process slept */
+static const double LOOK_S = 0.5, STOPPED_S = 4, ASLEEP_S = 3;
+enum { NAMED = 8 };
+
+void starting_init(Starting *s, double hang_s)
+{
+    *s = (Starting){.hang_s = hang_s, .looked_s = clock_s(), .going_s = clock_s()};
+}
+
+void starting_fini(Starting *s)
+{
+    mem_free(&s->rank);
+}
+
+bool starting_is_over(const Watch *watch)
+{
+    for (int i = 0; i < watch->met; ++i)
+        if (watch->rank[i].file >= 0 && watch->rank[i].stage != START_DONE) return false;
+    return watch->met > 0;
+}
+
+bool starting_has_stepped(const Watch *watch)
+{
+    for (int i = 0; i < watch->met; ++i)
+        if (watch->rank[i].stage == START_DONE) return true;
+    return false;
+}
+
+/* ---- who they are ---- */
+
+/* All of a small file of /proc, cut to `room`; bytes, or 0. */
+static size_t read_proc(pid_t process, const char *name, char *text, size_t room)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)process, name);
+    FILE *file = fopen(path, "re");
+    size_t bytes = file ? fread(text, 1, room - 1, file) : 0;
+    if (file) fclose(file);
+    text[bytes] = 0;
+    return bytes;
+}
+
+/* Fields of /proc/PID/stat behind the name in brackets. */
+static const char *stat_fields(pid_t process, char *text, size_t room)
+{
+    read_proc(process, "stat", text, room);
+    const char *end = strrchr(text, ')');
+    return end ? end + 1 : "";
+}
+
+static bool is_child(pid_t process, pid_t parent)
+{
+    char text[1024];
+    int its_parent;
+    return sscanf(stat_fields(process, text, sizeof text), " %*c %d", &its_parent) == 1 &&
+           its_parent == (int)parent;
+}
+
+/* The number that Open MPI gives a rank in its environment; -1: none. */
+static int number_of(pid_t process)
+{
+    static const char key[] = "OMPI_COMM_WORLD_RANK=";
+    enum { ROOM = 128 << 10 };
+    char *text = mem_new(ROOM);
+    size_t bytes = read_proc(process, "environ", text, ROOM);
+    int number = -1;
+    for (const char *at = text; at < text + bytes; at += strlen(at) + 1)
+        if (!strncmp(at, key, sizeof key - 1)) number = atoi(at + sizeof key - 1);
+    mem_free(&text);
+    return number;
+}
+
+static bool is_met(const Watch *watch, pid_t process)
+{
+    for (int i = 0; i < watch->met; ++i)
+        if (watch->rank[i].process == process) return true;
+    return false;
+}
+
+static void add(Starting *s, StartingRank rank)
+{
+    s->rank = mem_resize(s->rank, (size_t)(s->count + 1) * sizeof *s->rank);
+    s->rank[s->count++] = rank;
+}
+
+/* mpirun's children that have not come yet */
+static void add_children(Starting *s, const Watch *watch, pid_t starter)
+{
+    DIR *folder = opendir("/proc");
+    for (const struct dirent *entry; folder && (entry = readdir(folder));) {
+        pid_t process = (pid_t)atoi(entry->d_name);
+        if (process <= 0 || is_met(watch, process) || !is_child(process, starter)) continue;
+        int number = number_of(process);
+        if (number >= 0) add(s, (StartingRank){process, number, START_PROGRAM, 0});
+    }
+    if (folder) closedir(folder);
+}
+
+/* Those that live; before: the ones of the last look. */
+static void find_ranks(Starting *s, const Watch *watch, pid_t starter)
+{
+    StartingRank *before = s->rank;
+    int count = s->count;
+    s->rank = NULL;
+    s->count = 0;
+    for (int i = 0; i < watch->met; ++i) {
+        const WatchedRank *r = &watch->rank[i];
+        if (r->file >= 0 && !r->left) add(s, (StartingRank){r->process, r->number, r->stage, 0});
+    }
+    if (watch->met < watch->ranks) add_children(s, watch, starter);
+    for (int i = 0; i < s->count; ++i)
+        for (int k = 0; k < count; ++k)
+            if (before[k].process == s->rank[i].process) s->rank[i].stopped_s = before[k].stopped_s;
+    mem_free(&before);
+}
+
+/* ---- how they are ---- */
+
+/* Bytes read and written, and pages touched; -1: the system does not say. */
+static double work_of(pid_t process)
+{
+    char text[1024];
+    unsigned long long read = 0, written = 0, from_disk = 0, minor = 0, major = 0;
+    const char *at = read_proc(process, "io", text, sizeof text) ? text : NULL;
+    const char *disk = at ? strstr(at, "read_bytes:") : NULL;
+    if (!disk || sscanf(at, "rchar: %llu wchar: %llu", &read, &written) != 2 ||
+        sscanf(disk, "read_bytes: %llu", &from_disk) != 1)
+        return -1;
+    at = stat_fields(process, text, sizeof text);
+    if (sscanf(at, " %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu", &minor, &major) != 2) return -1;
+    return (double)read + (double)written + (double)from_disk + (double)minor + (double)major;
+}
+
+static bool gets_on(Starting *s, const Watch *watch)
+{
+    double sum = 0;
+    bool known = s->count > 0;
+    for (int i = 0; i < s->count && known; ++i) {
+        double work = work_of(s->rank[i].process);
+        known = work >= 0;
+        sum += work;
+    }
+    bool on = !known || sum != s->work || watch->told_s > s->going_s;
+    s->work = sum;
+    return on;
+}
+
+/* Which are stopped, since when; all at once are a job that is suspended as a whole. */
+static bool any_stopped(Starting *s, double now_s)
+{
+    int stopped = 0;
+    bool long_ago = false;
+    for (int i = 0; i < s->count; ++i) {
+        StartingRank *r = &s->rank[i];
+        bool is = process_state(r->process) == 'T';
+        r->stopped_s = !is ? 0 : r->stopped_s > 0 ? r->stopped_s : now_s;
+        stopped += is;
+        long_ago = long_ago || (is && now_s - r->stopped_s >= STOPPED_S);
+    }
+    if (stopped < s->count) return long_ago;
+    for (int i = 0; i < s->count; ++i) s->rank[i].stopped_s = 0;
+    return false;
+}
+
+/* ---- what is said ---- */
+
+static char *state_text(const StartingRank *r)
+{
+    static const char *const at[] = {
+        [START_PROGRAM] = "has not come to MPI_Init",
+        [START_MPI] = "is in MPI_Init",
+        [START_NODE] = "looks for the other ranks of its host",
+        [START_SET_UP] = "sets the training up",
+        [START_DONE] = "waits for its first step",
+    };
+    char host[256], rank[32] = "a rank";
+    host_name(host, sizeof host);
+    if (r->number >= 0) snprintf(rank, sizeof rank, "rank %d", r->number);
+    return mem_format("%s on %s (process %d) %s%s", rank, host, (int)r->process,
+                      r->stopped_s > 0 ? "is stopped by a signal: it " : "", at[r->stage]);
+}
+
+/* "what: rank 1 on n1 (process 17) is in MPI_Init; ..." of the ranks that are stopped, or of all,
+ * which are killed. */
+static char *kill_ranks(const Starting *s, const char *what, bool stopped)
+{
+    char *text = mem_text(what);
+    int named = 0;
+    for (int i = 0; i < s->count; ++i) {
+        const StartingRank *r = &s->rank[i];
+        if (stopped && r->stopped_s == 0) continue;
+        if (++named <= NAMED) {
+            char *state = state_text(r),
+                 *longer = mem_format("%s%s %s", text, named > 1 ? ";" : ":", state);
+            mem_free(&state);
+            mem_free(&text);
+            text = longer;
+        }
+        kill(r->process, SIGKILL);
+    }
+    if (named <= NAMED) return text;
+    char *longer = mem_format("%s; and %d more", text, named - NAMED);
+    mem_free(&text);
+    return longer;
+}
+
+char *starting_look(Starting *s, const Watch *watch, pid_t starter)
+{
+    double now_s = clock_s(), pause_s = now_s - s->looked_s;
+    char what[128];
+    if (pause_s < LOOK_S) return NULL;
+    s->looked_s = now_s;
+    find_ranks(s, watch, starter);
+    if (pause_s > ASLEEP_S)
+        for (int i = 0; i < s->count; ++i) s->rank[i].stopped_s = 0;
+    if (gets_on(s, watch) || pause_s > ASLEEP_S) s->going_s = now_s;
+    if (any_stopped(s, now_s)) return kill_ranks(s, "while ranks start", true);
+    if (s->hang_s <= 0 || s->count == 0 || now_s - s->going_s < s->hang_s) return NULL;
+    snprintf(what, sizeof what, "while ranks start none has gone on for %.0f s (train.hang_s)",
+             now_s - s->going_s);
+    return kill_ranks(s, what, false);
+}

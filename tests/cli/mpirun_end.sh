@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# What mpirun itself has to say: that it cannot connect ranks, a failure of its own once they are done, and that it was killed.
+. "$(dirname "$0")/common.bash"
+
+{ printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; head -c $((60 * 64)) "$WEFT"; } >x.idx
+{ printf '\0\0\010\001\0\0\0\074'; for i in $(seq 60); do printf "\\00$((i % 3))"; done; } >y.idx
+check 0 '' "$WEFT" data import idx x.idx y.idx -o data.h5
+cat >job.yaml <<'X'
+run: {name: r}
+model: {name: mlp, hidden: [8]}
+data: {train: data.h5}
+train: {steps: 4, batch: 12, micro_batch: 6, threads: 1}
+X
+real=$(command -v mpirun)
+mkdir bin
+# mpirun LINES : what takes mpirun's place.
+mpirun_is() { printf '#!/bin/bash\n%s\n' "$1" >bin/mpirun; chmod +x bin/mpirun; }
+with() { PATH=$dir/bin:$PATH timeout 120 "$@"; }
+
+# It fails at its end, as it was seen to under load: the run is done all the same.
+mpirun_is "'$real' \"\$@\"; rc=\$?; echo 'mpirun: something of its own'; [ \$rc = 0 ] && exit 1; exit \$rc"
+check 0 'the same to the bit' with "$WEFT" verify job.yaml --steps 2 --grids 1x1x1,2x1x1
+check 0 '' with "$WEFT" train -n 2 job.yaml run.name=end
+check 0 '' with "$WEFT" run -n 2 -- weft train job.yaml run.name=end2
+holds 'no start is made again' test "$(grep -c 'start 2' both)" = 0
+# It fails before: the run has failed, and what was printed is kept.
+mpirun_is 'echo "mpirun: cannot do anything"; exit 1'
+check 70 'exit code 1' with "$WEFT" verify job.yaml --steps 2 --grids 1x1x1,2x1x1
+holds "mpirun's words are kept" grep -q 'mpirun: cannot do anything' both
+check 74 'mpirun: cannot do anything' with "$WEFT" train -n 2 job.yaml run.name=none
+holds 'the same command would not help' test "$(grep -c 'start the same command' both)" = 0
+check 64 'mpirun: cannot do anything' with "$WEFT" run -n 2 -- weft train job.yaml run.name=none
+
+# It is killed, and so is what is started next: that says nothing of whether ranks can be started.
+for kills in 1 2; do
+    rm -rf runs/killed
+    check 0 '' timeout 60 "$WEFT" train job.yaml run.name=killed train.steps=2
+    echo 0 >count
+    mpirun_is "n=\$(cat '$dir/count'); echo \$((n + 1)) >'$dir/count'; [ \$n -lt $kills ] && kill -KILL \$\$; exec '$real' \"\$@\""
+    check 0 '' with "$WEFT" run -n 2 -- weft train job.yaml run.name=killed train.steps=2
+done
+
+# Ranks that die in MPI_Init.
+if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
+    small() { timeout 120 unshare -m bash -c 'mount -t tmpfs -o size=1m tmpfs /dev/shm && "$@"' - "$@"; }
+    check 74 '/dev/shm, through which ranks of a host talk, has 1.0 MB free' small "$WEFT" train -n 2 job.yaml run.name=small
+    holds "mpirun's words are passed on" grep -q 'MPI_INIT has failed' both
+    holds 'the same command would not help' test "$(grep -c 'start the same command' both)" = 0
+    check 64 '/dev/shm, through which' small "$WEFT" run -n 2 -- weft train job.yaml run.name=small
+    check 74 '/dev/shm, through which' small "$WEFT" eval -n 2 job.yaml --checkpoint "$(at killed 2)" data.test=data.h5
+else
+    echo '  skipped: no file system can be mounted here, so /dev/shm stays large'
+fi
+finish

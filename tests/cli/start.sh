@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# From the start of ranks to their first step: one that is stopped is named and ends the job, a wish to stop ends all at once,
+# ranks that do not get on have a time limit, and a configuration may not ask for planning without end.
+. "$(dirname "$0")/common.bash"
+set -m # SIGINT is not ignored by what runs in the background
+
+{ printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; head -c $((60 * 64)) "$WEFT"; } >x.idx
+{ printf '\0\0\010\001\0\0\0\074'; for i in $(seq 60); do printf "\\00$((i % 3))"; done; } >y.idx
+check 0 '' "$WEFT" data import idx x.idx y.idx -o data.h5
+cat >job.yaml <<'X'
+run: {name: r}
+model: {name: mlp, hidden: [8]}
+data: {train: data.h5}
+train: {steps: 40, batch: 12, micro_batch: 2, threads: 1}
+X
+# stop_first WORDS RANK : stops that rank of a start as soon as its process is there; its process is in victim.
+stop_first() {
+    local n
+    victim=
+    for n in $(seq 3000); do
+        victim=$(rank_pid "$1" "$2") || true
+        if [ -n "$victim" ]; then kill -STOP "$victim" && return 0; fi
+    done
+    return 1
+}
+# ended LIMIT : waits for the job in the background; its exit code is in rc, the seconds that it took from now in took.
+ended() {
+    local begin=$SECONDS
+    rc=0
+    while kill -0 "$job" 2>/dev/null && [ $((SECONDS - begin)) -lt "$1" ]; do sleep 0.1; done
+    kill -KILL "$job" 2>/dev/null && echo "still there after $1 s"
+    wait "$job" || rc=$?
+    took=$((SECONDS - begin))
+}
+none_left() { ! own "^$WEFT train $1" >/dev/null; }
+
+for rank in 0 1 2; do
+    timeout 120 "$WEFT" train -n 3 job.yaml run.name=stopped$rank >out 2>&1 </dev/null &
+    job=$!
+    holds 'a rank was stopped' stop_first job.yaml $rank
+    ended 60
+    holds "a stopped rank ends the start: 74, not $rc" test $rc = 74
+    holds "within seconds, not $took" test $took -lt 40
+    grep -Eq "error: while ranks start: rank $rank on .* \(process $victim\) is stopped by a signal: it .*(MPI_Init|host|training|step)" out && passed=$((passed + 1)) ||
+        { grep -q "rank $rank .*has been stopped by a signal" out && echo '  it came late, and the watchdog has named it' && passed=$((passed + 1)); } ||
+        { failed=$((failed + 1)); echo 'FAILED: the stopped rank is named'; cat out; }
+    holds 'no rank is left' soon none_left job.yaml
+done
+
+# A wish to stop does not wait for it.
+timeout 120 "$WEFT" train -n 3 job.yaml run.name=asked >out 2>&1 </dev/null &
+job=$!
+holds 'a rank was stopped' stop_first job.yaml 1
+sleep 1
+launcher=$(own "^$WEFT train -n 3 job.yaml run.name=asked" | head -n 1)
+kill -TERM "$launcher"
+ended 60
+holds "SIGTERM ends a start with a stopped rank: 75, not $rc" test $rc = 75
+holds "in a moment, not $took s" test $took -lt 30
+holds 'it says that nothing is lost' grep -q 'stopped before the first step, so nothing is lost' out
+holds 'once' test "$(grep -c 'stopped before the first step' out)" = 1
+holds 'no rank is left' soon none_left job.yaml
+
+# weft run starts again.
+timeout 120 "$WEFT" run -n 2 -- weft train job.yaml run.name=again >out 2>&1 </dev/null &
+job=$!
+holds 'a rank was stopped' stop_first job.yaml 1
+ended 100
+holds "weft run goes on behind a start that was stopped ($rc)" test $rc = 0
+holds 'the stopped rank is named' grep -Eq "start 1: .*rank 1 on .*\(process $victim\).*stopped by a signal" out
+holds 'there was another start' grep -q 'start 2: 2 ranks' out
+
+# All of them: train.hang_s counts.
+timeout 120 "$WEFT" train -n 2 job.yaml run.name=all train.hang_s=6 >out 2>&1 </dev/null &
+job=$!
+holds 'a rank was stopped' stop_first job.yaml 0
+holds 'a rank was stopped' stop_first job.yaml 1
+ended 100
+holds "ranks that do not get on are ended: 74, not $rc" test $rc = 74
+holds 'and named' grep -q 'while ranks start.* (train.hang_s): rank' out || cat out
+
+# One process: a model that takes long to plan.
+layers() { printf 'run: {name: deep}\nmodel:\n  layers: [flatten, %s dense: {width: 3}]\ndata: {train: data.h5}\ntrain: {steps: 2, batch: 12, threads: 1}\n' "$(yes 'relu,' | head -n "$1" | tr '\n' ' ')"; }
+layers 16000 >deep.yaml
+layers 300000 >deeper.yaml
+begin=$SECONDS
+check 78 'more than 16384 layers' timeout 60 "$WEFT" train deeper.yaml
+check 78 'more than 16384 layers' timeout 60 "$WEFT" plan deeper.yaml
+check 78 '16384' timeout 60 "$WEFT" train job.yaml model.hidden="[$(yes 8, | head -n 20000 | tr -d '\n') 8]"
+holds "they are refused soon, not after $((SECONDS - begin)) s" test $((SECONDS - begin)) -lt 60
+for signal in TERM INT; do
+    "$WEFT" train deep.yaml >out 2>&1 </dev/null &
+    job=$!
+    sleep 1
+    kill -$signal $job
+    ended 20
+    holds "SIG$signal ends the set-up: 75, not $rc" test $rc = 75
+    holds "at once, not after $took s" test $took -lt 4
+    holds 'and says so' grep -q 'stopped before the first step, so nothing is lost' out
+done
+# A supervisor takes it for a stop, whoever was told.
+timeout 120 "$WEFT" run -n 1 -- weft train deep.yaml >out 2>&1 </dev/null &
+job=$!
+soon own "^$WEFT train deep.yaml" >pids
+sleep 1
+kill -TERM "$(head -n 1 pids)"
+ended 30
+holds "weft run ends with 75, not $rc" test $rc = 75
+holds 'without another start' test "$(grep -c 'start 2' out)" = 0
+finish
