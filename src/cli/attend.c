@@ -248,7 +248,8 @@ bool attend_stopped_early(Attend *a)
 bool attend_may_be_refused(Attend *a, int code)
 {
     (void)watch_lost(&a->watch);
-    if (attend_status(code) || (code >= 128 && code != 128 + SIGBUS)) return false;
+    bool killed = code >= 128 && code != 128 + SIGBUS;
+    if (attend_status(code) || (killed && a->watch.met > 0)) return false;
     for (int i = 0; i < a->watch.met; ++i)
         if (a->watch.rank[i].stage > START_MPI) return false;
     return !a->first && !a->alone && !a->killed && !a->why;

@@ -79,10 +79,12 @@ char **mpirun_words(int ranks, char *const *command)
     return w.word;
 }
 
-/* Does the question end by itself, or by a full /dev/shm, with a code that is not weft's own? */
+/* Does the question end by itself, with a code that is not weft's own? mpirun's own may be beyond
+ * 128, too. */
 static bool is_refusal(int code)
 {
-    return code != COMMAND_SILENT && (code < 128 || code == 128 + SIGBUS) && !attend_status(code);
+    bool killed = code == 128 + SIGKILL || code == 128 + SIGTERM;
+    return code != COMMAND_SILENT && !killed && !attend_status(code);
 }
 
 /* "; /dev/shm on this host has 1.0 MB free, ..." where that is little, else "". Owned. */
