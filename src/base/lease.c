@@ -121,7 +121,8 @@ static void remove_number(const char *folder, int64_t number)
 
 /* ---- holding ---- */
 
-/* Does its path lead to another folder than the one that was taken, or to none? */
+/* Where its file is gone: does its path lead to another folder than the one that was taken, or to
+ * none? */
 static bool folder_moved(const Lease *l)
 {
     struct stat st;
@@ -157,7 +158,7 @@ static _Noreturn void die_taken(const Lease *l)
 
 void lease_hold(const Lease *l)
 {
-    if (folder_moved(l) || taken(l)) die_taken(l);
+    if (taken(l)) die_taken(l);
 }
 
 /* A sign of life that cannot be written (a full disk) is no end: whoever follows is noticed all the

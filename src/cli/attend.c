@@ -217,6 +217,7 @@ void attend_fini_run(Attend *a)
 {
     starting_fini(&a->starting);
     watch_fini(&a->watch);
+    mem_free(&a->why);
 }
 
 bool attend_rest(Attend *a, double seconds)
