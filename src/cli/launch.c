@@ -261,7 +261,8 @@ static _Noreturn void run_child(const Launch *l)
     become_child();
     int log = file_create(l->log, O_WRONLY | O_TRUNC);
     if (log >= 0 && dup2(log, STDOUT_FILENO) >= 0) dup2(log, STDERR_FILENO);
-    if (is_open_mpi()) open_mpi_settings(!in_batch_job());
+    /* The log is shown where the ranks fail, with mpirun's own words. */
+    if (is_open_mpi()) open_mpi_settings(false);
     threads_export(l->ranks, l->threads);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

@@ -47,6 +47,8 @@ if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
     holds "mpirun's words are passed on" grep -q 'MPI_INIT has failed' both
     holds 'the same command would not help' test "$(grep -c 'start the same command' both)" = 0
     check 64 '/dev/shm, through which' small "$WEFT" run -n 2 -- weft train job.yaml run.name=small
+    check 70 'what it printed is above' small "$WEFT" verify job.yaml --steps 2 --grids 1x1x1,2x1x1
+    holds "mpirun's words are above" grep -q 'MPI_INIT has failed' both
     check 74 '/dev/shm, through which' small "$WEFT" eval -n 2 job.yaml --checkpoint "$(at killed 2)" data.test=data.h5
 else
     echo '  skipped: no file system can be mounted here, so /dev/shm stays large'

@@ -107,4 +107,11 @@ kill -TERM "$(head -n 1 pids)"
 ended 30
 holds "weft run ends with 75, not $rc" test $rc = 75
 holds 'without another start' test "$(grep -c 'start 2' out)" = 0
+# A rank alone that executes itself once more, for OpenMP's waiting, is not lost.
+env -u OMP_NUM_THREADS "$WEFT" run -- weft train job.yaml run.name=threads train.threads=2 train.steps=100000000 >out 2>&1 </dev/null &
+job=$!
+sleep 13
+kill -TERM $job
+ended 30
+holds "it is not ended before it is told to ($rc)" test $rc = 75 -a "$(grep -c 'error:\|start 2' out)" = 0
 finish
