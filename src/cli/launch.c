@@ -79,8 +79,8 @@ char **mpirun_words(int ranks, char *const *command)
     return w.word;
 }
 
-/* Does the question end by itself, with a code that is not weft's own? mpirun's own may be beyond
- * 128, too. */
+/* Does the question end by itself, with a code that is not weft's own? One that somebody has killed
+ * says nothing. mpirun's own codes may be beyond 128, too. */
 static bool is_refusal(int code)
 {
     bool killed = code == 128 + SIGKILL || code == 128 + SIGTERM;
@@ -116,10 +116,7 @@ char *mpirun_refusal(int ranks, char *program)
     Words w = {0};
     for (size_t i = 0; i < sizeof before / sizeof *before; ++i) words_add(&w, mem_text(before[i]));
     for (int i = 0; mpirun[i]; ++i) words_add(&w, mem_text(mpirun[i]));
-    int code = 1;
-    /* Twice: somebody may be killing processes. */
-    for (int tries = 0; tries < 2 && is_refusal(code); ++tries)
-        code = command_ask(w.word, LIMIT_S, text, sizeof text);
+    int code = command_ask(w.word, LIMIT_S, text, sizeof text);
     words_free(w.word);
     words_free(mpirun);
     if (!is_refusal(code)) return NULL;
