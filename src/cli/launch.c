@@ -192,7 +192,7 @@ static int judge(const Ranks *ranks, Attend *a, int code)
     }
     if (attend_may_be_refused(a, code) && cannot_start(ranks)) return ERR_IO;
     if (!a->lasts || (attend_status(code) && code != ERR_STOPPED)) return code;
-    if (a->ends <= 1 && attend_stopped_early(a)) {
+    if (a->ends <= 1 && (a->first || code == ERR_STOPPED) && attend_stopped_early(a)) {
         log_info("%s", STOPPED_BEFORE_STEPS);
         return ERR_STOPPED;
     }

@@ -213,7 +213,7 @@ static Status judge(Supervisor *s, int code, bool *again)
     *again = false;
     if (s->attend.first) return stopped(s, code);
     if (code == OK) return OK;
-    if (attend_stopped_early(&s->attend)) return stopped(s, code);
+    if (code == ERR_STOPPED && attend_stopped_early(&s->attend)) return stopped(s, code);
     if (code == ERR_STOPPED && in_order(s))
         return fail(ERR_STOPPED,
                     "weft run: the training stopped by itself, saved: start the same command "
