@@ -390,6 +390,8 @@ typedef struct StepOf {
     float scale;
     /* of the global batch, that hold a sample */
     int micros;
+    /* the last of them holds one sample only */
+    bool last_single;
 } StepOf;
 /* The schedule's tasks for one step: micro-batches from the source, forward, backward, messages;
  * each bucket's sum over the replicas begins when it is full. On a device all of it is queued, and

@@ -68,7 +68,7 @@ typedef struct OpRun {
     /* In the op's stored order; for refresh, forward and backward_data, else anything. */
     const float *w[SPEC_PARAMS];
     /* Like w; written by backward_weight. For running statistics: this micro-batch's mean and
-     * (unbiased) variance. */
+     * (unbiased) variance; zeros for both where they are over one number. */
     float *dw[SPEC_PARAMS];
     /* saved_bytes: written by forward, read by backward of the same micro-batch */
     void *saved;

@@ -21,6 +21,11 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
         return fail(ERR_CONFIG,
                     "group_norm: groups (%d) must divide the channels (%lld): set groups",
                     spec->groups, (long long)x.dim[1]);
+    if (x.dim[1] == spec->groups && x.dim[2] * x.dim[3] == 1)
+        return fail(ERR_CONFIG,
+                    "group_norm: a group holds one number, over which it gives its bias whatever "
+                    "the input: set fewer groups than the %lld channels",
+                    (long long)x.dim[1]);
     spec->y = desc_plain(x, DTYPE_F32);
     spec->w_count = 2;
     for (int i = 0; i < 2; ++i) spec->w[i] = shape_of(1, x.dim[1], 1, 1, 1);

@@ -41,6 +41,9 @@ static Status layer_norm_infer(OpSpec *spec, const LayerSize *size, LayerParam p
     (void)size;
     TRY(need_floats(spec, "layer_norm", 2, 3, "(N,C) or (N,T,C)"));
     Shape x = spec->x[0].shape;
+    if (x.dim[x.ndim - 1] == 1)
+        return fail(ERR_CONFIG, "layer_norm got one column, and over one number it gives its bias "
+                                "whatever the input: make the layer in front of it wider");
     spec->y = desc_plain(x, DTYPE_F32);
     spec->w_count = 2;
     for (int i = 0; i < 2; ++i) spec->w[i] = shape_of(1, x.dim[x.ndim - 1], 1, 1, 1);

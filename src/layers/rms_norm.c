@@ -16,6 +16,9 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     (void)size;
     TRY(need_floats(spec, "rms_norm", 2, 3, "(N,C) or (N,T,C)"));
     Shape x = spec->x[0].shape;
+    if (x.dim[x.ndim - 1] == 1)
+        return fail(ERR_CONFIG, "rms_norm got one column, and of one number it keeps the sign "
+                                "alone: make the layer in front of it wider");
     spec->y = desc_plain(x, DTYPE_F32);
     spec->w_count = 1;
     spec->w[0] = shape_of(1, x.dim[x.ndim - 1], 1, 1, 1);

@@ -40,6 +40,12 @@ static int64_t batch_samples(const Trainer *t, int64_t steps)
     return left < t->batch ? left : t->batch;
 }
 
+/* Has the last micro-batch of so many samples one? */
+static bool ends_single(const Trainer *t, int64_t samples)
+{
+    return samples > 0 && (samples - 1) % t->micro_batch == 0;
+}
+
 static StepOf next_batch(const Trainer *t)
 {
     int64_t samples = batch_samples(t, t->step);
@@ -48,11 +54,13 @@ static StepOf next_batch(const Trainer *t)
         samples = local_samples(t, samples, &micros);
         return (StepOf){.step = (uint64_t)t->step,
                         .scale = samples > 0 ? 1 / (float)(samples * t->rows_per_sample) : 0,
-                        .micros = micros};
+                        .micros = micros,
+                        .last_single = ends_single(t, samples)};
     }
     return (StepOf){.step = (uint64_t)t->step,
                     .scale = (float)t->scale.now / (float)(samples * t->rows_per_sample),
-                    .micros = (int)((samples + t->micro_batch - 1) / t->micro_batch)};
+                    .micros = (int)((samples + t->micro_batch - 1) / t->micro_batch),
+                    .last_single = ends_single(t, samples)};
 }
 
 /* Are all gradients here, and their norm where the update reads it? Those of a scaled loss are the

@@ -273,6 +273,43 @@ void train_restart(Trainer *t)
     loss_window_init(&t->losses, NULL, 0);
 }
 
+/* The micro-batch to write where the present one is too small. */
+static int64_t larger_micro_batch(const Trainer *t)
+{
+    int64_t usual = default_micro_batch(t->batch);
+    return usual > 1 ? usual : t->batch;
+}
+
+/* A batch norm over one number gives its bias, whatever the input, and nothing in front of it is
+ * trained. A short micro-batch at an epoch's end may be so, but not all of them. */
+static Status check_statistics(const Trainer *t)
+{
+    const Config *c = t->config;
+    const Graph *g = t->graph;
+    int64_t n = t->train_set.samples, rows = n > 0 && n < t->micro_batch ? n : t->micro_batch;
+    for (int i = 0; i < g->node_count; ++i) {
+        const OpSpec *s = &g->node[i].spec;
+        const Shape x = s->x[0].shape;
+        if (!op_info(s->kind)->syncs || s->fixed_stats || rows > 1) continue;
+        if (shape_count(x) > x.dim[0] * x.dim[1] || (s->synced && t->shape.dp > 1)) continue;
+        const char *why = "it normalises each channel over one number, so its output does not "
+                          "depend on its input, and nothing in front of it is trained";
+        if (t->micro_batch > 1)
+            return config_fail_key(c, "data.train", "%s has one sample, too few for layer %s: %s",
+                                   t->train_set.path, g->node[i].name, why);
+        if (t->batch == 1)
+            return config_fail_key(c, "train.batch",
+                                   "is 1, too few samples for layer %s: %s; set train.batch and "
+                                   "train.micro_batch to 2 or more, or use layer_norm",
+                                   g->node[i].name, why);
+        return config_fail_key(c, "train.micro_batch",
+                               "is 1, too few samples for layer %s: %s; set it to %lld, or use "
+                               "layer_norm",
+                               g->node[i].name, why, (long long)larger_micro_batch(t));
+    }
+    return OK;
+}
+
 /* All that is decided before memory is taken, for `ranks` ranks, but for recomputation and the
  * plan. */
 /* only: NULL where a run follows. */
@@ -286,6 +323,7 @@ static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
     TRY(algorithms_find(t, only));
     TRY(status_agree(t->world, transport_check(t)));
     TRY(build_graph(t));
+    if (t->trains) TRY(check_statistics(t));
     TRY(sparse_check(t));
     TRY(train_assign_rules(t));
     TRY(make_schedule(t));
@@ -349,9 +387,10 @@ static Status setup(Trainer *t)
     return st;
 }
 
-static Trainer *trainer_begin(const Config *config, const World *world)
+static Trainer *trainer_begin(const Config *config, const World *world, bool trains)
 {
     Trainer *t = mem_new(sizeof *t);
+    t->trains = trains;
     t->config = config;
     t->world = world;
     t->best_metric = NAN;
@@ -374,7 +413,7 @@ static Status trainer_make(Trainer **out, Trainer *t)
 
 Status trainer_new(Trainer **out, const Config *config, const World *world)
 {
-    Trainer *t = trainer_begin(config, world);
+    Trainer *t = trainer_begin(config, world, true);
     t->tunes = true;
     TRY(trainer_make(out, t));
     train_draw_params(*out);
@@ -384,7 +423,7 @@ Status trainer_new(Trainer **out, const Config *config, const World *world)
 Status trainer_new_to_load(Trainer **out, const Config *config, const World *world,
                            const DataSet *samples, const char *checkpoint)
 {
-    Trainer *t = trainer_begin(config, world);
+    Trainer *t = trainer_begin(config, world, false);
     t->samples = samples;
     t->checkpoint = checkpoint;
     return trainer_make(out, t);
@@ -392,7 +431,7 @@ Status trainer_new_to_load(Trainer **out, const Config *config, const World *wor
 
 Status trainer_new_with(Trainer **out, const Config *config, const World *world, const World *job)
 {
-    Trainer *t = trainer_begin(config, world);
+    Trainer *t = trainer_begin(config, world, true);
     t->tunes = true;
     t->job = job;
     t->servers = job ? job->size - world->size : 0;
@@ -401,7 +440,7 @@ Status trainer_new_with(Trainer **out, const Config *config, const World *world,
 
 Status trainer_dry_run(Trainer **out, const Config *config, const World *world, const DryRun *only)
 {
-    Trainer *t = trainer_begin(config, world);
+    Trainer *t = trainer_begin(config, world, true);
     t->servers = (int)config->grid.servers;
     Status st = only->ranks > t->servers ? OK : sparse_no_workers(config, only->ranks);
     if (st == OK) st = plan_dry(t, only->ranks - t->servers, only);

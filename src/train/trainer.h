@@ -97,6 +97,8 @@ struct Trainer {
     /* of modes with borders: what a rank was asked to do since the last one */
     bool stop_asked, save_asked, wish_asked;
     Loader *loader;
+    /* it is made for steps, not for evaluation alone */
+    bool trains;
     /* global samples; samples a micro-batch */
     int64_t batch, micro_batch;
     /* M and ceil(M/dp) */

@@ -5,9 +5,21 @@
 
 typedef struct Moving {
     Executor *e;
-    /* that the sums are of */
-    float micros;
+    const StepOf *of;
 } Moving;
+
+/* Micro-batches whose statistics the sums of a batch norm hold. One of a single number per channel
+ * has no variance: the operation gives zeros for it, and it does not count. With synced statistics
+ * the last one is alone where no other replica has a sample in the same turn. */
+static int counted_micros(const Moving *m, const OpSpec *spec)
+{
+    const Shape x = spec->x[0].shape;
+    const StepOf *of = m->of;
+    int micros = of->micros > 0 ? of->micros : 1;
+    bool one = of->last_single && shape_count(x) == x.dim[0] * x.dim[1];
+    bool alone = !spec->synced || (micros - 1) % m->e->context.plan->shape.dp == 0;
+    return one && alone ? micros - 1 : micros;
+}
 
 /* running = (1 - momentum) running + momentum * mean of the micro-batches' values. */
 static void move_statistics(void *user)
@@ -20,11 +32,13 @@ static void move_statistics(void *user)
         int64_t at = c->plan->param_offset[i], first, count;
         if (!p->info.buffer || p->frozen || at < 0) continue;
         plan_shard(c->plan, i, c->grid->dp_rank, &first, &count);
-        if (count == 0) continue;
-        float momentum = g->node[p->node].spec.momentum;
+        const OpSpec *spec = &g->node[p->node].spec;
+        int micros = counted_micros(m, spec);
+        if (count == 0 || micros == 0) continue;
+        float momentum = spec->momentum;
         float *value =
             m->e->params.params + plan_local_offset(c->plan, at + first, c->grid->dp_rank);
-        c->backend->table->flat->scale_add(c->stream, value, momentum / m->micros,
+        c->backend->table->flat->scale_add(c->stream, value, momentum / (float)micros,
                                            grad_sum(&m->e->gradients, at + first), 1 - momentum,
                                            count);
     }
@@ -42,8 +56,8 @@ static bool has_statistics(const Plan *plan)
 void executor_move_statistics(Executor *e, const StepOf *of)
 {
     const Plan *plan = e->context.plan;
-    Moving moving = {e, of->micros > 0 ? (float)of->micros : 1};
-    bool whole = of->micros == plan->schedule->shape.micros * plan->shape.dp;
+    Moving moving = {e, of};
+    bool whole = of->micros == plan->schedule->shape.micros * plan->shape.dp && !of->last_single;
     Phase outer = phase_enter(PHASE_SUM);
     if (has_statistics(plan) && whole)
         capture_run(&e->captures.statistics, e->context.backend, move_statistics, &moving);

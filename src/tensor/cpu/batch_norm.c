@@ -23,8 +23,8 @@
 /* parts x groups, about */
 enum { ITEMS = 32 };
 enum { SAVED_MEAN, SAVED_REST, SAVED_INVERSE, SAVED_VARIANCE, SAVED_DY, SAVED_DY_X, SAVED };
-/* Where synced: means of dy and dy xhat over all replicas. */
-enum { SAVED_MEAN_DY = SAVED, SAVED_MEAN_DY_X, SAVED_SYNCED };
+/* Where synced: means of dy and dy xhat over all replicas, and of how many numbers all are. */
+enum { SAVED_MEAN_DY = SAVED, SAVED_MEAN_DY_X, SAVED_NUMBERS, SAVED_SYNCED };
 
 /* Before the bits of act. */
 static int64_t saved_floats(const Op *op)
@@ -90,6 +90,7 @@ static void stats_finish(const NormTask *t, int64_t g)
         saved[SAVED_MEAN * b->padded + c] = (float)mean;
         saved[SAVED_REST * b->padded + c] = (float)(mean - (double)(float)mean);
         saved[SAVED_INVERSE * b->padded + c] = (float)inverse;
+        if (t->total) saved[SAVED_NUMBERS * b->padded + c] = (float)n;
         if (c >= b->v.channels) {
             norm_coef_set(t, 0, c, (double[COEFS]){0.0});
             continue;
@@ -294,15 +295,21 @@ static void batch_norm_backward_begin(Op *op, const OpRun *run)
         batch_norm_run(&t);
 }
 
+/* One number per channel has no variance: running statistics get zeros instead (executor). */
 static void batch_norm_backward_weight(Op *op, const OpRun *run)
 {
     const NormPlan *b = op->impl;
     const float *saved = run->saved;
     size_t bytes = (size_t)b->v.channels * sizeof(float);
+    double n = op->spec.synced ? (double)saved[SAVED_NUMBERS * b->padded]
+                               : (double)run->rows * (double)b->v.hw;
     memcpy(run->dw[0], saved + SAVED_DY_X * b->padded, bytes);
     memcpy(run->dw[1], saved + SAVED_DY * b->padded, bytes);
-    memcpy(run->dw[2], saved + SAVED_MEAN * b->padded, bytes);
     memcpy(run->dw[3], saved + SAVED_VARIANCE * b->padded, bytes);
+    if (n > 1.0)
+        memcpy(run->dw[2], saved + SAVED_MEAN * b->padded, bytes);
+    else
+        memset(run->dw[2], 0, bytes);
 }
 
 static void batch_norm_backward_data(Op *op, const OpRun *run)

@@ -150,7 +150,8 @@ static __global__ void grad_finish_kernel(BatchNormRun run, int64_t parts)
     run.saved.dy_x[c] = (float)(sum[1] * run.saved.inverse[c]);
 }
 
-/* Of scale, shift, running mean and running variance: one launch, where copies would be four. */
+/* Of scale, shift, running mean and running variance: one launch, where copies would be four. A
+ * source that is NULL gives zeros. */
 struct NormWeights {
     float *to[4];
     const float *from[4];
@@ -160,7 +161,7 @@ static __global__ void weights_kernel(NormWeights all, int64_t channels)
     int64_t c = element();
     if (c >= channels) return;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) all.to[i][c] = all.from[i][c];
+    for (int i = 0; i < 4; ++i) all.to[i][c] = all.from[i] ? all.from[i][c] : 0;
 }
 
 /* dx = scale inverse (dy - mean(dy) - hat mean(dy hat)), hat = (x - mean) inverse. ACT: what dy has
@@ -281,7 +282,9 @@ cudaError_t launch_batch_norm_sums(cudaStream_t stream, BatchNormRun run)
 cudaError_t launch_batch_norm_weights(cudaStream_t stream, BatchNormRun run, float *const dw[4])
 {
     const BatchNormSaved &s = run.saved;
-    NormWeights all = {{dw[0], dw[1], dw[2], dw[3]}, {s.dy_x, s.dy, s.mean, s.variance}};
+    /* one number per channel has no variance: running statistics get zeros instead (executor) */
+    const float *mean = run.real > 1 ? s.mean : NULL;
+    NormWeights all = {{dw[0], dw[1], dw[2], dw[3]}, {s.dy_x, s.dy, mean, s.variance}};
     weights_kernel<<<blocks_for(run.channels, THREADS), THREADS, 0, stream>>>(all, run.channels);
     return cudaGetLastError();
 }
