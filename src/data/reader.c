@@ -68,16 +68,27 @@ static Status read_hdf5(const Reader *r, const Source *s, int64_t first, int64_t
                 r->set.path, (long long)first, s->array->name, words);
 }
 
+/* The file system failed, or the file became shorter since it was opened. */
+static Status read_fail(const Reader *r, const Source *s, int64_t first, const char *why)
+{
+    struct stat is;
+    const int64_t end = s->array->offset + s->array->dim[0] * s->array->sample_bytes;
+    if (fstat(r->fd, &is) == 0 && (int64_t)is.st_size < end)
+        return fail(ERR_DATA,
+                    "%s: sample %lld of %s: the file became shorter while it was being read, it "
+                    "has %lld bytes; make or copy it again",
+                    r->set.path, (long long)first, s->array->name, (long long)is.st_size);
+    return fail(ERR_IO, "%s: reading sample %lld of %s failed: %s", r->set.path, (long long)first,
+                s->array->name, why);
+}
+
 static Status read_file(const Reader *r, const Source *s, int64_t first, size_t left, void *to)
 {
     off_t at = (off_t)(s->array->offset + first * s->array->sample_bytes);
     for (uint8_t *p = to; left > 0;) {
         ssize_t n = pread(r->fd, p, left, at);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0)
-            return fail(ERR_IO, "%s: reading sample %lld of %s at byte %lld failed: %s",
-                        r->set.path, (long long)first, s->array->name, (long long)at,
-                        n < 0 ? strerror(errno) : "the file became shorter; make it again");
+        if (n <= 0) return read_fail(r, s, first, n < 0 ? strerror(errno) : "it gave no bytes");
         p += n, at += n, left -= (size_t)n;
     }
     return OK;
@@ -92,10 +103,7 @@ static Status source_read_head(const Reader *r, const Source *s, int64_t first, 
                     (long long)(first + count - 1), (long long)s->array->dim[0]);
     if (s->first) {
         if (map_copy(to, s->first + first * s->array->sample_bytes, (size_t)bytes)) return OK;
-        return fail(ERR_IO,
-                    "%s: sample %lld of %s: the file became shorter or its file system failed "
-                    "while it was being read; make or copy it again",
-                    r->set.path, (long long)first, s->array->name);
+        return read_fail(r, s, first, "its mapped bytes cannot be had");
     }
     if (s->dataset >= 0) return read_hdf5(r, s, first, count, to);
     return read_file(r, s, first, (size_t)bytes, to);

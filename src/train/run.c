@@ -170,6 +170,12 @@ static Status look_back(Run *r, RunDue due, double *better)
     return st;
 }
 
+/* Rank 0 looks for all, before anything is evaluated or saved as of these data. */
+static Status check_data(const Run *r)
+{
+    return status_agree(r->world, r->data ? data_watch_check(r->data, r->dir.checkpoints) : OK);
+}
+
 /* After the step: what is due. Every rank comes to the same answers. */
 static Status between_steps(Run *r, StepResult *result)
 {
@@ -184,6 +190,7 @@ static Status between_steps(Run *r, StepResult *result)
     if (due.save) TRY(run_save_prepare(r));
     TRY(run_judge(r, result, due, &back));
     if (back) return OK;
+    if (due.evaluation || due.save || position_ends_epoch(t, t->step)) TRY(check_data(r));
     run_hook_follow(r);
     TRY(run_save_go_on(r, result));
     /* an evaluation or a best.h5 that fails costs no training: what is due is saved all the same */
@@ -259,6 +266,7 @@ static Status loop(Run *r)
 static Status run_all(Run *r)
 {
     Trainer *t = r->trainer;
+    if (r->world->rank == 0) r->data = data_watch_new(t);
     TRY(run_resume(r));
     bool done = run_complete(r);
     if (!done) TRY(stop_before_steps(r->world));
@@ -388,6 +396,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     run_time_end(&r);
     run_bad_end(&r);
     observer_free(&r.observer);
+    data_watch_free(&r.data);
     train_save_free(&r.save);
     trainer_free(&r.trainer);
     run_dir_fini(&r.dir);

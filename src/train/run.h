@@ -3,6 +3,7 @@
 #ifndef WEFT_TRAIN_RUN_H
 #define WEFT_TRAIN_RUN_H
 
+#include "data_watch.h"
 #include "hook.h"
 #include "job_end.h"
 #include "rundir.h"
@@ -48,6 +49,7 @@ typedef struct Run {
     RunDir dir;
     /* NULL but on rank 0 */
     Observer *observer;
+    DataWatch *data;
     RunSummary summary;
     /* owned: what has been read back here; on rank 0 */
     KnownFiles *good;

@@ -304,7 +304,7 @@ static void shrinks(void)
     CHECK_OK(reader_get(reader, 49999, x, &y, NULL));
     CU_ASSERT_EQUAL(truncate(path, 8192), 0);
     for (int i = 0; i < 3; ++i)
-        CHECK_FAILS(reader_get(reader, 49999 - i, x, &y, NULL), ERR_IO, "sample 4999");
+        CHECK_FAILS(reader_get(reader, 49999 - i, x, &y, NULL), ERR_DATA, "sample 4999");
     reader_free(&reader);
     path = images_small("after.h5", 10, 3, false);
     CHECK_OK(data_set_open(&set, &c, path));
@@ -336,7 +336,7 @@ static void big_samples(void)
         CU_ASSERT_EQUAL(label, s);
     }
     CU_ASSERT_EQUAL(truncate(path, set.x.offset + 100), 0);
-    CHECK_FAILS(reader_get(reader, N - 1, raw, NULL, NULL), ERR_IO, "became shorter");
+    CHECK_FAILS(reader_get(reader, N - 1, raw, NULL, NULL), ERR_DATA, "became shorter");
     reader_free(&reader);
     mem_free(&x);
     mem_free(&raw);

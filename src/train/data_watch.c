@@ -1,0 +1,141 @@
+/* Files of data sets under a run. A changed size, time or inode is only a reason to look: the
+ * fingerprint, taken again as at the start, says whether the data are others. A file that is gone
+ * costs nothing, for the loader has it open; it is compared when it is there again. */
+#include "data_watch.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct Watched {
+    /* borrowed from the trainer */
+    const char *path;
+    struct stat was;
+    /* said to be gone */
+    bool gone;
+} Watched;
+
+typedef struct WatchedSet {
+    const DataSet *set;
+    const char *fingerprint;
+    int first, count;
+} WatchedSet;
+
+struct DataWatch {
+    WatchedSet set[2];
+    int sets;
+    /* owned */
+    Watched *file;
+};
+
+static void watch_file(Watched *f, const char *path)
+{
+    f->path = path;
+    f->gone = stat(path, &f->was) != 0;
+}
+
+static void watch_set(DataWatch *w, const DataSet *set, const char *fingerprint)
+{
+    int first = w->sets ? w->set[0].count : 0, count = set->file_count ? set->file_count : 1;
+    w->set[w->sets++] = (WatchedSet){set, fingerprint, first, count};
+    for (int i = 0; i < count; ++i)
+        watch_file(&w->file[first + i], set->file_count ? set->file[i].path : set->path);
+}
+
+DataWatch *data_watch_new(const Trainer *t)
+{
+    DataWatch *w = mem_new(sizeof *w);
+    w->file = mem_new(2 * DATA_FILES * sizeof *w->file);
+    watch_set(w, &t->train_set, t->train_data);
+    if (t->test_set.samples > 0) watch_set(w, &t->test_set, t->test_data);
+    return w;
+}
+
+void data_watch_free(DataWatch **watch)
+{
+    if (*watch) mem_free(&(*watch)->file);
+    mem_free(watch);
+}
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+/* What differs, in words; NULL: nothing. */
+static const char *difference(const struct stat *was, const struct stat *is, char text[128])
+{
+    if (is->st_size != was->st_size)
+        snprintf(text, 128, "it has %lld bytes, it had %lld", (long long)is->st_size,
+                 (long long)was->st_size);
+    else if (is->st_ino != was->st_ino || is->st_dev != was->st_dev)
+        snprintf(text, 128, "another file has taken its name");
+    else if (!same_time(&is->st_mtim, &was->st_mtim))
+        snprintf(text, 128, "it was written to");
+    else if (!same_time(&is->st_ctim, &was->st_ctim))
+        snprintf(text, 128, "its inode was changed");
+    else
+        return NULL;
+    return text;
+}
+
+/* Is the file there and other than before? */
+static bool file_changed(Watched *f, struct stat *is, char text[128])
+{
+    if (stat(f->path, is) == 0) {
+        f->gone = false;
+        return difference(&f->was, is, text) != NULL;
+    }
+    if (!f->gone)
+        log_warn("%s: is gone (%s); training goes on with what is open, but a start needs it",
+                 f->path, strerror(errno));
+    f->gone = true;
+    return false;
+}
+
+static Status changed(const WatchedSet *s, const Watched *f, const char *what, const char *now,
+                      const char *checkpoints)
+{
+    return fail(
+        ERR_DATA,
+        "%s: was changed while this run trained on it: %s; %s, it was %s; nothing was saved "
+        "since. What is in %s was trained on the data of before: put them back and start "
+        "the same command again, or choose another run.name",
+        f->path, what, now, s->fingerprint, checkpoints);
+}
+
+static Status check_set(const DataWatch *w, const WatchedSet *s, const char *checkpoints)
+{
+    char text[DATA_FINGERPRINT], what[128], other[128];
+    struct stat is[DATA_FILES];
+    int found = -1;
+    for (int i = 0; i < s->count; ++i)
+        if (file_changed(&w->file[s->first + i], &is[i], found < 0 ? what : other) && found < 0)
+            found = i;
+    if (found < 0) return OK;
+    Status st = data_set_fingerprint(s->set, text);
+    const Watched *f = &w->file[s->first + found];
+    if (st == ERR_IO) return st;
+    if (st != OK) {
+        char *why = mem_text(fail_message());
+        st = changed(s, f, what, why, checkpoints);
+        mem_free(&why);
+        return st;
+    }
+    if (strcmp(text, s->fingerprint) != 0) {
+        char *now = mem_format("it is %s", text);
+        st = changed(s, f, what, now, checkpoints);
+        mem_free(&now);
+        return st;
+    }
+    log_info("%s: was touched (%s), and holds the same data", f->path, what);
+    for (int i = 0; i < s->count; ++i)
+        if (!w->file[s->first + i].gone) w->file[s->first + i].was = is[i];
+    return OK;
+}
+
+Status data_watch_check(DataWatch *w, const char *checkpoints)
+{
+    for (int i = 0; i < w->sets; ++i) TRY(check_set(w, &w->set[i], checkpoints));
+    return OK;
+}

@@ -1,0 +1,19 @@
+/* Notices that files of the data sets are changed while a run trains on them. */
+#ifndef WEFT_TRAIN_DATA_WATCH_H
+#define WEFT_TRAIN_DATA_WATCH_H
+
+#include "trainer.h"
+
+typedef struct DataWatch DataWatch;
+
+/* Takes size, times and inode of all files, before their fingerprints are taken. On rank 0 only.
+ * Owner: the caller. */
+DataWatch *data_watch_new(const Trainer *t);
+void data_watch_free(DataWatch **watch);
+/* Compares the files with what they were. A file that was touched, replaced or removed is said once,
+ * and the run goes on as long as the set's fingerprint is the same. ERR_DATA that names the file
+ * and what changed: the set holds other data. checkpoints: the run's folder of them. On rank 0
+ * only. */
+Status data_watch_check(DataWatch *watch, const char *checkpoints);
+
+#endif

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Data sets that are changed under a run: what holds other data ends it with 65 and the checkpoint of before; what is only
+# touched, replaced by the same, or gone, does not.
+. "$(dirname "$0")/common.bash"
+
+images() { # FIRST_BYTE OUT : 200 images of 4x4, two classes
+    { printf '\0\0\010\003\0\0\0\310\0\0\0\004\0\0\0\004'; tail -c "+$1" "$WEFT" | head -c 3200; } >x.idx
+    { printf '\0\0\010\001\0\0\0\310'; for i in $(seq 200); do printf "\\00$((i % 2))"; done; } >y.idx
+    check 0 '' "$WEFT" data import idx x.idx y.idx -o "$2"
+}
+images 1000 one.h5
+images 9000 two.h5
+images 20000 three.h5
+cat >job.yaml <<'X'
+run: {name: r}
+model: {name: mlp, hidden: [16]}
+data: {train: a.h5, test: c.h5}
+train: {epochs: 1000000, batch: 20, micro_batch: 10, log_every: 1000, eval_every: 1000000, threads: 1}
+optim: {lr: 0.01}
+checkpoint: {every_s: 0.5, keep: 2}
+X
+begin() { # RANKS WORDS... : a run in the background that has a checkpoint
+    local n=$1
+    shift
+    rm -rf runs
+    cp one.h5 a.h5; cp two.h5 b.h5; cp three.h5 c.h5
+    timeout -k 5 100 "$WEFT" train -n "$n" job.yaml "$@" >log 2>&1 &
+    pid=$!
+    soon compgen -G 'runs/r/checkpoints/step-*.h5' >/dev/null
+}
+said() { grep -qF -- "$1" log; }
+ends() { # CODE TEXT
+    local rc=0
+    wait $pid || rc=$?
+    holds "exit code $1, not $rc: $2" test "$rc" = "$1"
+    holds "the log says: $2" said "$2"
+    said "$2" || sed 's/^/  | /' log
+}
+stops() { kill -TERM $pid; ends 75 'stopped early with a checkpoint'; }
+newest() { ls runs/r/checkpoints/step-*.h5 | tail -n 1; }
+blank() { # FILE : all pixels become 0, at the place where they are
+    local at
+    at=$("$WEFT" data info "$1" | sed -n 's/^ *x .*at byte \([0-9]*\).*/\1/p')
+    head -c 3200 /dev/zero | dd of="$1" bs=1 seek="$at" conv=notrunc status=none
+}
+
+# ---- in place ----
+begin 1
+sum=$("$WEFT" ckpt info --json "$(newest)" | grep -o '"data_train":"[^"]*"')
+blank a.h5
+ends 65 'a.h5: was changed while this run trained on it: it was written to; it is 200x1x4x4 uint8'
+holds 'it says what is left' said 'What is in runs/r/checkpoints was trained on the data of before'
+holds 'it is of the old data' test "$sum" = "$("$WEFT" ckpt info --json "$(newest)" | grep -o '"data_train":"[^"]*"')"
+before=$(newest)
+check 65 'holds other data than this run was trained on' timeout 60 "$WEFT" train job.yaml
+cp one.h5 a.h5
+timeout 60 "$WEFT" train job.yaml >log 2>&1 & pid=$!
+soon said "resuming from $before"
+sleep 0.5; stops
+
+# ---- touched, replaced by the same, gone and there again ----
+begin 2
+touch a.h5; soon said 'a.h5: was touched (it was written to), and holds the same data'
+chmod 600 c.h5; soon said 'c.h5: was touched (its inode was changed)'
+cp one.h5 new.h5; mv new.h5 a.h5; soon said 'a.h5: was touched (another file has taken its name)'
+mv a.h5 away.h5; soon said 'a.h5: is gone (No such file or directory); training goes on'
+mv away.h5 a.h5; sleep 0.5
+holds 'it is said once' test "$(grep -c 'is gone' log)" = 1
+stops
+
+# ---- replaced by others, shorter, one of several, the test set; two ranks ----
+begin 2; cp two.h5 new.h5; mv new.h5 a.h5
+ends 65 'a.h5: was changed while this run trained on it: another file has taken its name'
+begin 1; truncate -s 4500 a.h5
+ends 65 'a.h5: was changed while this run trained on it: it has 4500 bytes'
+begin 1 'data.train=[a.h5, b.h5]'; blank b.h5
+ends 65 'b.h5: was changed while this run trained on it'
+begin 2; blank c.h5
+ends 65 'c.h5: was changed while this run trained on it'
+holds 'a checkpoint is left' "$WEFT" ckpt check runs/r
+
+finish
