@@ -181,7 +181,7 @@ const Option options[] = {
      .help = "Optimizer steps, instead of train.epochs."},
     {"train.batch", &kind_int, AT(train.batch), "128", NULL, RANGE(1, MOST), .unit = "samples",
      .help = "Samples in one step, over all ranks."},
-    {"train.micro_batch", &kind_int, AT(train.micro_batch), "0", "train.batch's largest divisor up to 32",
+    {"train.micro_batch", &kind_int, AT(train.micro_batch), "0", "train.batch's largest divisor up to 32; in grid.mode geo and async up to a rank's share",
      RANGE(1, MOST), .unit = "samples",
      .help = "Samples in one pass through the model; must divide train.batch."},
     {"train.sync_batch_norm", &kind_bool, AT(train.sync_batch_norm), "false", NULL,

@@ -38,10 +38,13 @@ static Status check_train(Config *config)
 {
     int64_t batch = config->train.batch, micro = config->train.micro_batch;
     if (config->train.epochs == 0 && config->train.steps == 0) config->train.epochs = 1;
-    if (micro && batch % micro)
+    if (micro && batch % micro) {
+        int64_t fit = micro < batch ? micro : batch;
+        while (batch % fit) --fit;
         return config_fail_key(config, "train.micro_batch",
-                               "%lld does not divide train.batch (%lld): choose a divisor",
-                               (long long)micro, (long long)batch);
+                               "%lld does not divide train.batch (%lld): choose a divisor, as %lld",
+                               (long long)micro, (long long)batch, (long long)fit);
+    }
     int exponent;
     if (frexp(config->train.loss_scale, &exponent) != 0.5)
         return config_fail_key(

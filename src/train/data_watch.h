@@ -10,9 +10,9 @@ typedef struct DataWatch DataWatch;
  * Owner: the caller. */
 DataWatch *data_watch_new(const Trainer *t);
 void data_watch_free(DataWatch **watch);
-/* Compares the files with what they were. A file that was touched, replaced or removed is said once,
- * and the run goes on as long as the set's fingerprint is the same. ERR_DATA that names the file
- * and what changed: the set holds other data. checkpoints: the run's folder of them. On rank 0
+/* Compares the files with what they were. A file that was touched, replaced or removed is logged
+ * once, and the run goes on as long as the set's fingerprint is the same. ERR_DATA that names the
+ * file and what changed: the set holds other data. checkpoints: the run's folder of them. On rank 0
  * only. */
 Status data_watch_check(DataWatch *watch, const char *checkpoints);
 

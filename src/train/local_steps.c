@@ -71,11 +71,18 @@ static Status check_geo_rules(const Trainer *t)
 
 Status local_check(const Trainer *t)
 {
+    int64_t fit = train_fitting_micro_batch(t);
+    if (fit == 0)
+        return config_fail_key(t->config, "train.batch",
+                               "is %lld, but each of %d ranks needs a sample of each batch: set it "
+                               "to %d or more, or start %lld ranks that train",
+                               (long long)t->batch, t->shape.dp, t->shape.dp, (long long)t->batch);
     if (t->micros < t->shape.dp)
         return config_fail_key(t->config, "train.micro_batch",
-                               "%d micro-batches of a batch do not give each of %d ranks one: make "
-                               "it smaller",
-                               t->micros, t->shape.dp);
+                               "is %lld, so a batch of %lld has %d for %d ranks, each of which "
+                               "needs one: set it to %lld",
+                               (long long)t->micro_batch, (long long)t->batch, t->micros,
+                               t->shape.dp, (long long)fit);
     return t->config->grid.mode == TABLE_GEO ? check_geo_rules(t) : check_async_rules(t);
 }
 

@@ -13,7 +13,7 @@
  * depend on grid.zero. */
 static Status open_loader(Trainer *t)
 {
-    bool turns = plan_shards_gradients(t->plan) || t->config->train.sync_batch_norm;
+    bool turns = train_takes_turns(t);
     Position at = position_after(t, t->step);
     LoaderPlan plan = {.batch = t->batch,
                        .micro_batch = t->micro_batch,

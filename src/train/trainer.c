@@ -17,21 +17,35 @@
 
 #include <math.h>
 
-/* The micro-batch is part of the numbers, so it must not depend on the grid: the largest divisor of
- * the batch up to 32. */
-static int64_t default_micro_batch(int64_t batch)
+/* The largest divisor of the batch up to `most` that leaves so many micro-batches, or more; 0:
+ * there is none. */
+static int64_t divisor_of_batch(int64_t batch, int64_t most, int64_t micros)
 {
-    int64_t best = 1;
-    for (int64_t d = 1; d <= 32; ++d)
-        if (batch % d == 0) best = d;
-    return best;
+    for (int64_t d = most < batch ? most : batch; d > 0; --d)
+        if (batch % d == 0 && batch / d >= micros) return d;
+    return 0;
+}
+
+/* The micro-batch is part of the numbers, so it does not depend on the grid where bits are promised
+ * for any: the largest divisor of the batch up to 32. In modes geo and async ranks are part of the
+ * numbers, too, and each gets a micro-batch where the batch has so many samples. */
+static int64_t default_micro_batch(const Trainer *t)
+{
+    int replicas = table_mode_is_local(sparse_mode(t)) ? t->shape.dp : 1;
+    int64_t best = divisor_of_batch(t->batch, 32, replicas);
+    return best > 0 ? best : 1;
+}
+
+int64_t train_fitting_micro_batch(const Trainer *t)
+{
+    return divisor_of_batch(t->batch, t->batch, t->shape.dp);
 }
 
 static void cut_batch(Trainer *t)
 {
     const Config *c = t->config;
     t->batch = c->train.batch;
-    t->micro_batch = c->train.micro_batch ? c->train.micro_batch : default_micro_batch(t->batch);
+    t->micro_batch = c->train.micro_batch ? c->train.micro_batch : default_micro_batch(t);
     t->micros = (int)(t->batch / t->micro_batch);
     t->micros_local = micros_a_replica(t->micros, t->shape.dp);
 }
@@ -198,17 +212,29 @@ char *train_bits_limit(const Trainer *t)
                       dp, dp == 1 ? "" : "es", dp, with);
 }
 
+bool train_takes_turns(const Trainer *t)
+{
+    return plan_shards_gradients(t->plan) || t->config->train.sync_batch_norm;
+}
+
 char *train_padding(const Trainer *t)
 {
     int64_t all = (int64_t)t->micros_local * t->shape.dp, fit = t->micro_batch;
     if (all == t->micros) return NULL;
     while (fit > 0 && (t->batch % fit != 0 || t->batch / fit % t->shape.dp != 0)) --fit;
+    char idle[64] = "";
+    int at_work =
+        train_takes_turns(t) ? t->micros : (t->micros + t->micros_local - 1) / t->micros_local;
+    int without = t->shape.dp - at_work;
+    if (without > 0)
+        snprintf(idle, sizeof idle, "; %d replica%s nothing to do", without,
+                 without == 1 ? " has" : "s have");
     return mem_format(
         "%d micro-batch%s over %d replicas: each takes %d, so %lld of %lld are padding; %s=%lld "
-        "would leave none",
+        "would leave none%s",
         t->micros, t->micros == 1 ? "" : "es", t->shape.dp, t->micros_local,
         (long long)(all - t->micros), (long long)all, fit > 0 ? "train.micro_batch" : "train.batch",
-        (long long)(fit > 0 ? fit : all * t->micro_batch));
+        (long long)(fit > 0 ? fit : all * t->micro_batch), idle);
 }
 
 bool train_owns(const Trainer *t, int param)
@@ -276,7 +302,7 @@ void train_restart(Trainer *t)
 /* The micro-batch to write where the present one is too small. */
 static int64_t larger_micro_batch(const Trainer *t)
 {
-    int64_t usual = default_micro_batch(t->batch);
+    int64_t usual = default_micro_batch(t);
     return usual > 1 ? usual : t->batch;
 }
 

@@ -159,6 +159,10 @@ struct Trainer {
  * behind them, which learn whether it has worked (sparse_serve); NULL: there are none. */
 Status trainer_new_with(Trainer **trainer, const Config *config, const World *world,
                         const World *job);
+/* Do replicas' micro-batches take turns? Else each has a block of them. */
+bool train_takes_turns(const Trainer *t);
+/* The largest micro-batch of which the batch has one for each replica; 0: it has fewer samples. */
+int64_t train_fitting_micro_batch(const Trainer *t);
 /* Initial parameters, drawn by run.seed. Collective. */
 void train_draw_params(Trainer *t);
 /* What ended the run before its last step, and the evaluation that is due. Not collective. */

@@ -121,5 +121,15 @@ check 78 'grid.mode: async alone' mpi 3 train --replay order1 job.yaml run.name=
 check 78 'sgd with momentum cannot' mpi 3 train job.yaml run.name=bad optim.name=sgd optim.momentum=0.9 'optim.groups=[{roles: table, name: sgd, momentum: 0, lr: 0.1}]'
 check 78 'optim.clip' mpi 3 train job.yaml run.name=bad optim.clip=1
 check 78 'checkpoint.every_steps' mpi 3 train job.yaml run.name=bad checkpoint.every_steps=7
+# without a micro-batch each rank gets one; else the number is given
+sed 's/batch: 48, micro_batch: 6, /batch: 10, /; s/steps: 40/steps: 4/' job.yaml >ten.yaml
+for mode in geo async; do
+    words=(grid.mode=$mode grid.geo_steps=4 checkpoint.every_steps=4 optim.name=sgd optim.momentum=0)
+    check 0 'batch 10 in micro-batches of 5' mpi 3 train ten.yaml "${words[@]}" run.name=ten-$mode
+    check 0 'in micro-batches of 2' mpi 4 train ten.yaml "${words[@]}" run.name=four-$mode
+    check 78 'is 10, so a batch of 10 has 1 for 2 ranks, each of which needs one: set it to 5' mpi 3 train ten.yaml "${words[@]}" run.name=ten-$mode train.micro_batch=10
+    check 78 'train.batch=1: is 1, but each of 2 ranks needs a sample of each batch: set it to 2 or more' mpi 3 train ten.yaml "${words[@]}" run.name=ten-$mode train.batch=1
+done
+check 0 'in micro-batches of 10' mpi 3 train ten.yaml run.name=ten-sync grid.mode=sync checkpoint.every_steps=4
 check 78 'needs servers' mpi 3 train job.yaml run.name=bad grid.servers=0
 finish

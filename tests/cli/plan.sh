@@ -120,7 +120,14 @@ check 64 '--ranks needs a value' "$WEFT" plan a.yaml --ranks
 check 64 '--ranks 4 or 6 would do' "$WEFT" plan a.yaml --ranks 5 grid.pp=2
 check 64 '--ranks 4 would do' "$WEFT" plan a.yaml --ranks 3 grid.pp=4
 check 64 'there are stages 0 to 1' "$WEFT" plan a.yaml grid.pp=2 --stage 2
-check 0 '8 micro-batches over 64 replicas: each takes 1, so 56 of 64 are padding; train.batch=256 would leave none' "$WEFT" plan a.yaml --ranks 64
+check 0 '8 micro-batches over 64 replicas: each takes 1, so 56 of 64 are padding; train.batch=256 would leave none; 56 replicas have nothing to do' "$WEFT" plan a.yaml --ranks 64
+# a batch of one default micro-batch, over two ranks; five in blocks of two and in turns, over four
+check 0 '1 micro-batch over 2 replicas: each takes 1, so 1 of 2 are padding; train.micro_batch=16 would leave none; 1 replica has nothing to do' \
+    "$WEFT" plan a.yaml --ranks 2 train.batch=32 train.micro_batch=32
+check 0 'train.batch=48 would leave none; 1 replica has nothing to do' "$WEFT" plan a.yaml --ranks 4 train.batch=30 train.micro_batch=6
+check 0 'so 3 of 8 are padding' "$WEFT" plan a.yaml --ranks 4 train.batch=30 train.micro_batch=6 grid.zero=2
+holds 'in turns each has some' test "$(grep -c 'nothing to do' both)" = 0
+check 78 '7 does not divide train.batch (30): choose a divisor, as 6' "$WEFT" plan a.yaml train.batch=30 train.micro_batch=7
 check 0 'these bits hold for dp=3 only' "$WEFT" plan a.yaml --ranks 3
 is micro_batches_of_padding 1 --ranks 3
 is micro_batches_of_padding 0 --ranks 4
