@@ -188,9 +188,11 @@ static Status between_steps(Run *r, StepResult *result)
                   .wish = r->config->run.hook_wait && epoch_told(r)};
     if (due.evaluation || due.save) train_step_stats(t, result);
     if (due.save) TRY(run_save_prepare(r));
+    bool epoch_end = position_ends_epoch(t, t->step);
+    /* a bad step may be the data's fault */
+    if (result->bad || due.evaluation || due.save || epoch_end) TRY(check_data(r));
     TRY(run_judge(r, result, due, &back));
     if (back) return OK;
-    if (due.evaluation || due.save || position_ends_epoch(t, t->step)) TRY(check_data(r));
     run_hook_follow(r);
     TRY(run_save_go_on(r, result));
     /* an evaluation or a best.h5 that fails costs no training: what is due is saved all the same */
