@@ -242,7 +242,7 @@ Status checkpoint_print(const char *path, FILE *out, bool json);
 Status checkpoint_check(const char *path, FILE *out);
 Status checkpoint_diff(const char *a, const char *b, FILE *out, bool *equal);
 
-/* What is imported, and what came of it. */
+/* Arguments and results of an import. */
 typedef struct CheckpointImport {
     /* borrowed: FILE.safetensors, FILE.pth, or an .index.json with its shards; the checkpoint to
      * write, which is replaced */
@@ -257,7 +257,7 @@ typedef struct CheckpointImport {
      * out */
     char *const *rename, *const *drop;
     int renames, drops;
-    /* result: how many values its parameters have */
+    /* result: number of values in the parameters */
     int64_t values;
     /* result: names and layouts in words; static */
     const char *family;
@@ -273,8 +273,8 @@ typedef struct CheckpointImport {
  * format does not allow, a tensor that is not of floats, a value that is not finite. Not
  * collective. */
 Status checkpoint_import(CheckpointImport *import);
-/* The name of format i of other programs' files, or of family i of models in them, and what it is,
- * in words; NULL: there are no more. */
+/* Name of format i of other programs' files, or of model family i in them; *help: its description.
+ * NULL: there are no more. */
 const char *checkpoint_format_name(int i, const char **help);
 const char *checkpoint_family_name(int i, const char **help);
 /* Parameters and running statistics of a checkpoint, verified, as F32 to a safetensors file, in the

@@ -142,10 +142,12 @@ typedef struct Config {
         int64_t kv_heads, ffn;       /* llama; 0: heads; 8/3 of the width */
         double rotary_base, rms_eps; /* llama */
         bool tied;                   /* llama: the head has the embedding's weight */
-        /* llama: queries, keys and values have biases; how angles change for longer contexts */
+        /* llama; qkv_bias: queries, keys and values have biases; rope_scaling: scaling of rotary
+         * angles for longer contexts */
         bool qkv_bias;
         ConfigPairs rope_scaling;
-        /* llama: keys that a query meets, 0: all; in which block that begins */
+        /* llama; window: number of keys that a query attends to, 0: all; window_from: first block
+         * with it */
         int64_t window, window_from;
         int64_t vocab; /* 0: as the data set says */
         int layer_count;
@@ -293,8 +295,8 @@ bool word_uses(ConfigWord word, const char *leaf);
 /* Which words the modules have, before anything is parsed. lists is borrowed for good. Of a key
  * without words only the default is known. Again: those of the same keys are replaced. */
 void config_use_words(const ConfigWords *lists, int count);
-/* A check that a later module has of the keys, made when all are read: what it finds is said with
- * all else that is wrong. NULL: none. */
+/* Adds a later module's check of the keys, which runs when all are read; its error is reported with
+ * all other errors. NULL: there is none. */
 void config_use_check(Status (*check)(const Config *config));
 
 /* Reads path and applies `count` overrides ("train.batch=64") over it, then the defaults and the

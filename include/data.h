@@ -60,8 +60,8 @@ typedef struct DataArray {
 typedef struct DataPlace {
     int64_t rows, offset, chunk_rows;
 } DataPlace;
-/* Classes that a file's labels stand for: entries of DataSet.class_of; count 0: a label is its
- * class. */
+/* Map from a file's labels to classes: a range of entries of DataSet.class_of; count 0: a label is
+ * its class. */
 typedef struct LabelMap {
     int first, count;
 } LabelMap;
@@ -71,11 +71,11 @@ typedef struct DataFile {
     int64_t first, samples;
     DataPlace x, y, index, orient, ids, id_first;
     LabelMap map;
-    /* classes that the file names; 0: none */
+    /* number of classes that the file names; 0: none */
     int64_t named;
 } DataFile;
 enum { DATA_FILES = 64 };
-/* entries of DataSet.class_of, and the entry that is no class */
+/* number of entries of DataSet.class_of; value of an entry that stands for no class */
 enum { DATA_LABELS = 1 << 15, DATA_NO_CLASS = UINT16_MAX };
 /* What a table's ids stand for: they are below rows, 0: any; hashes of where each field's begin and
  * of the vocabularies' words, 0: not known. */
@@ -160,22 +160,23 @@ void data_set_file(const DataSet *set, int i, DataSet *file);
 DataIds data_set_ids(const DataSet *set);
 /* Do ids of a set mean what they mean to a model of the other's, as far as it is known? */
 bool data_ids_fit(DataIds set, DataIds model);
-/* Which classes have samples. */
+/* Classes that have samples, by the labels of a data set. */
 enum { DATA_CLASSES_SEEN = 1 << 16 };
 typedef struct LabelUse {
     /* the least and the largest class with samples, and the largest one below that, -1: none */
     int64_t least, most, second;
-    /* how many classes have samples, of those below DATA_CLASSES_SEEN; and a bit for each */
+    /* number of classes below DATA_CLASSES_SEEN that have samples, and a bit for each of them */
     int64_t count;
     uint64_t seen[DATA_CLASSES_SEEN / 64];
 } LabelUse;
 /* Reads all labels once: each must be of a class. Nothing to do for tokens and targets. */
 Status data_set_check_labels(const DataSet *set);
-/* The same; *use says which classes have samples: of tokens and targets none. */
+/* data_set_check_labels that also sets *use to the classes that have samples; tokens and targets
+ * have none. */
 Status data_set_count_labels(const DataSet *set, LabelUse *use);
-/* What is odd about the labels of a set whose classes have no names and are not counted by
- * model.classes, with the key or command that changes it: no label 0, or one far above the others.
- * NULL: nothing. Owner: the caller. */
+/* A warning about odd labels (no label 0, or one far above the others) of a set whose classes have
+ * no names and are not counted by model.classes, with the key or command that changes it. NULL:
+ * nothing is odd. Owner: the caller. */
 char *data_set_odd_labels(const DataSet *set, const Config *config, const LabelUse *use);
 /* Reads everything once: truncation, labels of no class, NaN. classes 0: the set's own. */
 Status data_set_check(const DataSet *set, int64_t classes);
@@ -390,10 +391,11 @@ Status data_set_class_names(const DataSet *set, ClassNames *names);
  * caller. */
 Status data_set_use_classes(DataSet *set, const ClassNames *own, const ClassNames *classes,
                             const char *whose, char **line);
-/* all grows by the names of more that it lacks, in their order, where one of the two lists has all
+/* Adds the names of more that all lacks to all, in their order, where one of the two lists has all
  * names of the other. */
 void class_names_join(ClassNames *all, const ClassNames *more);
-/* Do they only count 0, 1, 2, ...? Importers write such lists where they know no names. */
+/* Are the names only the numbers 0, 1, 2, ...? Importers write such lists where they know no
+ * names. */
 bool class_names_count(const ClassNames *names);
 /* The names, a line each. Owner: the caller. */
 char *class_names_lines(const ClassNames *names);
@@ -428,7 +430,7 @@ Status data_import_encoded(const char *file, const TextTokens *how, const char *
                            const char *test_out, double test_share, bool force);
 Status data_import_tokens(const char *file, int bits, int64_t vocab, const char *out,
                           const char *test_out, double test_share, bool force);
-/* Samples with this label are left out; and how many they were. */
+/* Samples to leave out: those with this label; count: their number, a result. */
 typedef struct LabelDrop {
     int64_t label, count;
 } LabelDrop;
@@ -440,8 +442,8 @@ Status data_import_hdf5(const char *file, const char *x, const char *y, const ch
 typedef struct FolderImport {
     /* list NULL: sub-folders of dir are the classes */
     const char *dir, *list, *out;
-    /* a data set whose classes these are, in its order, or a text with a name a line; NULL: they
-     * are sorted. A class without pictures stays one. */
+    /* file with the classes: a data set, in its order, or a text with a name a line; NULL: they are
+     * sorted. A class without pictures stays one. */
     const char *classes;
     bool encoded, orient, skip_broken, allow_empty, force;
     /* decoded: the square's side, and how it is resized */

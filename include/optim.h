@@ -229,7 +229,8 @@ struct Optim {
     double *sums;
     /* owned, likewise: as chunk */
     int64_t *first_chunk;
-    /* owned, likewise: chunks of the gradients that are here; their sums go to partial */
+    /* owned, likewise: chunks of the gradients that this rank has; their sums of squares go to
+     * partial */
     FlatChunk *grad_chunk;
     int64_t grad_chunk_count;
 };
@@ -307,7 +308,8 @@ typedef struct LrState {
 LrState lr_state(void);
 /* optim.lr as it is now */
 double lr_base(const Config *config, const LrState *state);
-/* Where a run stands. Whole numbers unless the batch size was changed on the way. */
+/* Position of a run on its learning rate's curve. step and steps are whole numbers unless the batch
+ * size was changed on the way. */
 typedef struct LrSteps {
     /* the step, 0-based, out of steps */
     double step, steps;
@@ -318,7 +320,7 @@ typedef struct LrSteps {
 /* Learning rate of that step. Warm-up rises linearly, (step+1)/warmup; the curve runs over what is
  * left. A pure function. */
 double lr_at(const Config *config, const LrState *state, const LrSteps *of);
-/* What the rate does where a run is made longer or shorter, in words: "the cosine stretches to the
+/* Effect on the rate where a run is made longer or shorter, in words: "the cosine stretches to the
  * new end". Borrowed. */
 const char *lr_longer_text(const Config *config);
 /* Does the rate depend on evaluations? */

@@ -390,7 +390,7 @@ typedef struct StepOf {
     float scale;
     /* of the global batch, that hold a sample */
     int micros;
-    /* the last of them holds one sample only */
+    /* true where the last of these micro-batches holds one sample only */
     bool last_single;
 } StepOf;
 /* The schedule's tasks for one step: micro-batches from the source, forward, backward, messages;

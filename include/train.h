@@ -109,7 +109,7 @@ const ParamUpdate *trainer_updates(const Trainer *trainer);
 const DataSet *trainer_train_set(const Trainer *trainer);
 /* Without samples where there is none. */
 const DataSet *trainer_test_set(const Trainer *trainer);
-/* On rank 0: names of the classes, a line each; NULL: there are none. */
+/* Names of the classes on rank 0, a line each; NULL: there are none. */
 const char *trainer_classes(const Trainer *trainer);
 GridShape trainer_shape(const Trainer *trainer);
 /* How much a step is, and how many there are. */
@@ -142,8 +142,8 @@ typedef struct TrainBytes {
     /* Of sparse tables: what a step's ids and rows lie in, and this rank's rows, all that there can
      * be where that is known. */
     size_t tables;
-    /* On a device, beside `all`: what libraries and the driver will take there and nobody can plan;
-     * else 0. */
+    /* Bytes of a device beside `all`, kept free for what libraries and the driver will take and
+     * nobody can plan; 0 without a device. */
     size_t reserved;
     /* The copy that checkpoints are written from; 0: saving blocks. Always the host's. */
     size_t checkpoint;
@@ -152,7 +152,7 @@ typedef struct TrainBytes {
     size_t host;
 } TrainBytes;
 TrainBytes train_bytes(const Trainer *trainer, const Plan *plan);
-/* What TrainBytes.reserved is kept for; borrowed */
+/* Purpose of TrainBytes.reserved, in words. Borrowed */
 const char *train_reserved_for(const Trainer *trainer);
 /* Bytes that libraries, kernels and recorded graphs have taken of the device since the graph was
  * planned, beside what the plan counts. Right for a rank whose device nobody else uses; NaN where
@@ -264,7 +264,7 @@ int64_t train_shares(const Trainer *trainer);
 /* Makes another set one for a model of train's samples, scaled as they are. ERR_DATA that names the
  * set where its samples are others. */
 Status train_take_set(DataSet *set, const DataSet *train);
-/* The same, for a model to be evaluated on it: targets, too, are alike, and train's buffers have
+/* train_take_set for a set to evaluate on: its targets are alike, too, and train's buffers have
  * room for the test set's ids. */
 Status train_take_test_set(DataSet *test, DataSet *train);
 /* As checkpoint_save and checkpoint_load, tensor by tensor at once: after an error another file is

@@ -22,8 +22,8 @@ typedef enum Phase { PHASES(LIST_CONSTANT) PHASE_COUNT } Phase;
 extern const char *const phase_names[PHASE_COUNT];
 /* returns the phase before, for nesting */
 Phase phase_enter(Phase phase);
-/* Until phase_whole_end all time counts as this phase, whatever is entered meanwhile, which the
- * trace and who watches see all the same. Returns the phase before. Not nested. */
+/* Counts all time until phase_whole_end as this phase, even where others are entered meanwhile; the
+ * trace and phase_watch still see those. Returns the phase before. Not nested. */
 Phase phase_whole_begin(Phase phase);
 void phase_whole_end(Phase before);
 /* seconds so far */

@@ -5,8 +5,8 @@
 #ifndef WEFT_BASE_START_H
 #define WEFT_BASE_START_H
 
-/* How far a rank is. MPI: MPI_Init is called; NODE: it has returned, and the ranks of a host find
- * each other; SET_UP: everything else before the first step; DONE: the first step begins. */
+/* Stage of a rank's start. MPI: MPI_Init is called; NODE: it has returned, and the ranks of a host
+ * find each other; SET_UP: everything else before the first step; DONE: the first step begins. */
 typedef enum StartStage {
     START_PROGRAM,
     START_MPI,
@@ -16,16 +16,19 @@ typedef enum StartStage {
 } StartStage;
 
 typedef struct StartCalls {
-    /* hears of each stage that is reached */
+    /* called with each stage that is reached */
     void (*reach)(StartStage stage);
-    /* ends the process: a wish to stop has come. On a thread of its own. Does not return. */
+    /* called on a thread of its own when a request to stop arrives; ends the process and does not
+     * return */
     void (*stop)(void);
 } StartCalls;
 
-/* After stop_begin. calls: borrowed until start_end. Without it the other two do nothing. */
+/* Called after stop_begin. calls: borrowed until start_end. start_reach and start_end do nothing
+ * without it. */
 void start_begin(const StartCalls *calls);
 void start_reach(StartStage stage);
-/* The first step begins, or there is none: from now on wishes to stop are heard between steps. */
+/* Called when the first step begins, or where there is none: requests to stop are noticed between
+ * steps from then on. */
 void start_end(void);
 
 #endif

@@ -69,12 +69,12 @@ void log_init(bool speak);
 void log_info(const char *fmt, ...) BASE_PRINTF(1, 2);
 void log_warn(const char *fmt, ...) BASE_PRINTF(1, 2);
 void log_error(const char *fmt, ...) BASE_PRINTF(1, 2);
-/* A second place for all that is said: log_copy_begin keeps it, up to 64 KB, until log_copy_to says
- * where it goes. take: lines as they are without colour, with their line breaks; by any thread, one
- * at a time; it may say nothing itself. NULL: nowhere from then on. */
+/* A copy of all messages: log_copy_begin keeps up to 64 KB of them until log_copy_to names their
+ * receiver. take: called with whole lines, without colour, with their line breaks, by any thread,
+ * one at a time; it must not log anything itself. NULL: messages are not copied from then on. */
 void log_copy_begin(void);
 void log_copy_to(void (*take)(void *user, const char *text, size_t bytes), void *user);
-/* For the second place alone: what goes to stdout otherwise. */
+/* Gives text to the receiver of log_copy_to only; the caller prints it on stdout itself. */
 void log_copy(const char *text);
 bool log_colour(FILE *stream);
 /* May a line be drawn again with '\r'? On a terminal, unless TERM is "dumb". */

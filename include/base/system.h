@@ -56,15 +56,15 @@ int file_sync_entry(const char *path);
  * O_RDONLY, O_WRONLY or O_RDWR, and O_NOFOLLOW. -1 and errno; EISDIR: it is a folder; ENXIO: a
  * pipe, a socket or a device. file_error has words for all of them. */
 int file_open(const char *path, int flags);
-/* A stream to read such a file from its beginning; NULL and errno. A pipe without a name, which a
- * shell gives by /dev/stdin or <(command), is read to its end. */
+/* A stream to read a file, or a pipe without a name (which a shell gives by /dev/stdin or
+ * <(command)), from its beginning to its end; NULL and errno. */
 FILE *file_open_stream(const char *path);
 /* Opens a file to write it, made with mode 0666 where it is not there; a symbolic link of that name
  * is not followed: ELOOP. flags: O_WRONLY and the like. A character device (/dev/null) is taken; a
  * pipe, a socket or a disk is not: ENXIO. -1 and errno. */
 int file_create(const char *path, int flags);
-/* The same, after removing what has that name (of a link: the link), and refusing what has it all
- * the same. */
+/* file_create after removing what has that name (of a link: the link); refuses a name that is still
+ * taken then. */
 int file_create_new(const char *path, int flags);
 /* A stream to write a file from its beginning; NULL and errno. */
 FILE *file_create_stream(const char *path);

@@ -6,8 +6,9 @@
 
 #include "base.h"
 
-/* Where a word stands: a key or a section of a configuration, an option or a verb of the command
- * line, a layer of model.layers or one of its attributes; else a key whose value it is. */
+/* Places where a word can stand: a key or a section of a configuration, an option or a verb of the
+ * command line, a layer of model.layers or one of its attributes. Any other place is the name of
+ * the key whose value the word is. */
 #define FOREIGN_KEY     "key"
 #define FOREIGN_SECTION "section"
 #define FOREIGN_OPTION  "option"
@@ -20,8 +21,8 @@ typedef struct ForeignWord {
     /* "batch_size|bs"; case, '-', '_', '.' and blanks do not count; "vgg*" stands for all words
      * that begin so */
     const char *words;
-    /* the word here: a key, a section, "weft train -n", a verb, a layer, an attribute, a value;
-     * NULL: there is none */
+    /* weft's word: a key, a section, "weft train -n", a verb, a layer, an attribute, a value; NULL:
+     * there is none */
     const char *here;
     /* further words for the reader; NULL: none */
     const char *note;
@@ -29,7 +30,7 @@ typedef struct ForeignWord {
 /* The table's two halves: keys and sections, all else. The last row's where is NULL. */
 extern const ForeignWord foreign_keys[], foreign_values[];
 
-/* NULL: the table has no such word there. */
+/* The row of that word at that place; NULL: the table has none. */
 const ForeignWord *foreign_find(const char *where, const char *word);
 /* "that is train.batch here: samples of a step", or the note where there is no such word here, as
  * the end of a message; NULL: the table has no

@@ -12,10 +12,10 @@
 typedef struct UnitGroup {
     /* units first .. first + count - 1 */
     int first, count;
-    /* As many must go from each of so many equal parts of neighbours (grouped convolutions, group
-     * norms); 1: any. */
+    /* Number of equal parts of neighbouring channels that must lose as many each (grouped
+     * convolutions, group norms); 1: there is no such rule. */
     int parts;
-    /* where parts > 1: a layer that has them */
+    /* a layer with these parts; only set where parts > 1 */
     int divider;
     /* None can go. holder: the layer that needs them as they are; -1: the caller asked for it. */
     bool whole;

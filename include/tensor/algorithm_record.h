@@ -19,14 +19,15 @@ AlgorithmRecord *algorithm_record_new(const char *gpu, const char *libraries);
 void algorithm_record_free(AlgorithmRecord **record);
 /* Reads a text. ERR_DATA with `from` and the line where it is no such text. Owner: the caller */
 Status algorithm_record_read(AlgorithmRecord **record, const char *text, const char *from);
-/* Its entries are sorted by key: equal records have equal texts. Owner: the caller (mem_free) */
+/* The record as text, sorted by key, so that equal records have equal texts. Owner: the caller
+ * (mem_free) */
 char *algorithm_record_text(const AlgorithmRecord *record);
 const char *algorithm_record_gpu(const AlgorithmRecord *record);
 const char *algorithm_record_libraries(const AlgorithmRecord *record);
 int algorithm_record_count(const AlgorithmRecord *record);
 /* The algorithm of a key, NULL where there is none. Borrowed until the next entry is added. */
 const char *algorithm_record_find(const AlgorithmRecord *record, const char *key);
-/* An entry of the key is replaced. Neither text has a line's end; the key has no " = ". */
+/* Adds or replaces the entry of a key. Neither text has a line's end; the key has no " = ". */
 void algorithm_record_set(AlgorithmRecord *record, const char *key, const char *algorithm);
 /* Number i of the sorted entries. Borrowed */
 void algorithm_record_entry(const AlgorithmRecord *record, int i, const char **key,

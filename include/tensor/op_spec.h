@@ -39,8 +39,8 @@ typedef enum BagMode {
     BAG_CONCAT,
 } BagMode;
 
-/* How rotary angles are changed for sequences longer than those of the first training, with their
- * names in a config. Speeds are those of rotary_speeds. */
+/* Scalings of rotary angles for contexts longer than the original one of the model, with their
+ * names in a configuration. rotary_speeds computes the speeds of the angles. */
 #define ROTARY_SCALINGS(_)                                                                         \
     _(DEFAULT, "default")                                                                          \
     _(LINEAR, "linear")                                                                            \
@@ -53,15 +53,16 @@ typedef enum RotaryType { ROTARY_SCALINGS(ROTARY_ENTRY) } RotaryType;
 /* The numbers of a scaling; 0: not given. */
 typedef struct RotaryScaling {
     RotaryType type;
-    /* by how much contexts grow; at least 1 */
+    /* ratio of the longest context to the original one; at least 1 */
     float factor;
-    /* dynamic, llama3, yarn: tokens of the context of the first training */
+    /* dynamic, llama3, yarn: tokens of the original context */
     int original;
-    /* llama3: turns within that context */
+    /* llama3: bounds, in turns within the original context */
     float low_freq_factor, high_freq_factor;
-    /* yarn: turns, 32 and 1 where not given; what cosines and sines are multiplied by */
+    /* yarn: bounds in turns, 32 and 1 where not given; numbers that give the factor on cosines and
+     * sines */
     float beta_fast, beta_slow, attention_factor, mscale, mscale_all_dim;
-    /* yarn: bounds are whole pairs */
+    /* yarn: bounds are rounded to whole pairs */
     bool truncate;
 } RotaryScaling;
 
@@ -120,7 +121,8 @@ typedef struct OpSpec {
     float rotary_base;
     bool rotary;
     RotaryScaling rotary_scaling;
-    /* attention: a query meets so many keys, its own and those before it; 0: all of them */
+    /* attention: number of keys that a query attends to, its own and those before it; 0: all of
+     * them */
     int window;
     TensorSlice slice;
     ExchangeKind exchange;
@@ -164,12 +166,13 @@ static inline double attention_rotary_base(const OpSpec *spec)
     return spec->rotary_base > 0 ? (double)spec->rotary_base : 10000.0;
 }
 
-/* Turns of a head that is `width` wide: a token at place t has pair i turned by the angle t *
- * speed[i]; width / 2 of them. length: of the sequence, which the dynamic scaling goes by. Returns
- * what cosines and sines are multiplied by. Sources: linear, Chen et al. 2023; dynamic and yarn,
- * Peng et al. 2023, section 3 and appendix A; llama3, Grattafiori et al. 2024 with Meta's code. */
+/* Angular speeds of rotary embedding for a head that is `width` wide: pair i of a token at place t
+ * is turned by the angle t * speed[i]; width / 2 pairs. length: of the sequence, by which the
+ * dynamic scaling goes. Returns the factor on cosines and sines. Sources: linear, Chen et al. 2023;
+ * dynamic and yarn, Peng et al. 2023, section 3 and appendix A; llama3, Grattafiori et al. 2024
+ * with Meta's code. */
 double rotary_speeds(const OpSpec *spec, int64_t width, int64_t length, double *speed);
-/* Pairs of a query and a key that causal attention over so many tokens has. */
+/* Number of pairs of a query and a key that causal attention over `length` tokens has. */
 double attention_pairs(const OpSpec *spec, int64_t length);
 
 /* The spec of an operation that is no layer: `from` in another layout or number format, the same

@@ -26,7 +26,7 @@ struct Lease {
     /* owned */
     char *folder, *path;
     int64_t number, beat;
-    /* the folder, when it was taken */
+    /* device and inode of the folder when the lease was taken */
     dev_t device;
     ino_t inode;
     LeaseFacts me;
@@ -121,8 +121,8 @@ static void remove_number(const char *folder, int64_t number)
 
 /* ---- holding ---- */
 
-/* Where its file is gone: does its path lead to another folder than the one that was taken, or to
- * none? */
+/* Does the folder's path lead to another folder than the one that was taken, or to none? Asked once
+ * the lease's file is gone. */
 static bool folder_moved(const Lease *l)
 {
     struct stat st;

@@ -11,7 +11,7 @@
 /* a message of status.c and its prefix */
 enum { LINE_BYTES = 4608 };
 
-/* what is kept before it is known where it goes */
+/* most bytes of messages that are kept until log_copy_to names a receiver */
 enum { COPY_BYTES = 64 << 10 };
 
 static struct {

@@ -21,7 +21,7 @@ typedef struct Span {
 static struct {
     bool running;
     Phase now;
-    /* time counts as `whole`, whatever `now` is */
+    /* is_whole: time counts as the phase `whole`, whatever `now` is */
     bool is_whole;
     Phase whole;
     double since_s;
@@ -38,7 +38,7 @@ static struct {
     double to_wall_s;
 } ring;
 
-/* The phase that the present time counts as. */
+/* The phase to which the time now is added. */
 static Phase counted(void)
 {
     return phases.is_whole ? phases.whole : phases.now;

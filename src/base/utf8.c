@@ -1,4 +1,4 @@
-/* How wide a text is on a terminal. */
+/* Width of a text on a terminal, in columns. */
 #include "base.h"
 
 #include "width_table.h"
@@ -20,7 +20,8 @@ static int columns_of(uint32_t c)
     return 1;
 }
 
-/* The next character: its bytes, and its columns. A control character has one, and *shown false. */
+/* The next character: number of its bytes, and of its columns. A control character takes one
+ * column, and *shown is false. */
 static int next_of(const unsigned char *text, int *columns, bool *shown)
 {
     static const uint32_t lead[] = {0, 0x7f, 0x1f, 0x0f, 0x07};

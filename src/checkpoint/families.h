@@ -23,9 +23,9 @@ typedef struct Family {
     const char *const *skip, *const *transposed;
     /* .here NULL ends */
     const FamilyPack *pack;
-    /* its head, and the tensor that it is where it is tied; NULL: there is no head */
+    /* the head's tensor, and the tensor that it equals where it is tied; NULL: there is no head */
     const char *tied_head, *tied_to;
-    /* the head may be a tensor of its own */
+    /* true where the head may be a tensor of its own */
     bool may_untie;
 } Family;
 extern const Family families[];

@@ -1,4 +1,4 @@
-/* All tensors of a file that are not those of a model, in one message. */
+/* All tensors of a file that do not fit those of a model, in one message. */
 #ifndef WEFT_CHECKPOINT_FIT_H
 #define WEFT_CHECKPOINT_FIT_H
 
@@ -10,13 +10,13 @@ typedef struct Fit {
 void fit_begin(Fit *fit);
 /* Each is named by its path, without "/params/" and "/buffers/". */
 void fit_missing(Fit *fit, const char *path);
-/* there: in the file; here: in the model */
+/* there: shape in the file; here: shape in the model */
 void fit_size(Fit *fit, const char *path, Shape there, Shape here);
 void fit_surplus(Fit *fit, const char *path);
-/* How many have been named. */
+/* Number of tensors that have been named. */
 int fit_count(const Fit *fit);
-/* Ends it. ERR_DATA where there is one: "PATH: WHY; missing there: a, b; of another size: c (3
- * there, 4 here); not in this model: d". */
+/* Ends the message. ERR_DATA where a tensor has been named: "PATH: WHY; missing there: a, b; of
+ * another size: c (3 there, 4 here); not in this model: d". */
 Status fit_end(Fit *fit, const char *path, const char *why);
 
 #endif

@@ -21,7 +21,7 @@ static HfField *add(HfFields *f, char *name, HfKind kind, char *value)
     return &f->field[f->count++];
 }
 
-/* A number, true, false, null, or a list as it stands; *kind: which. */
+/* Reads a number, true, false, null, or a list as it stands; *kind: which of them it is. */
 static Status scan_plain(JsonScan *s, HfKind *kind, char **value)
 {
     const char *begin = s->at;

@@ -11,7 +11,7 @@ typedef struct HfField {
      * list's items between commas; of an object "{}" where it is empty, else "{...}" */
     char *name, *value;
     HfKind kind;
-    /* somebody has asked for it */
+    /* hf_find has been called for this field */
     bool known;
 } HfField;
 typedef struct HfFields {
@@ -22,13 +22,13 @@ typedef struct HfFields {
     HfField *field;
 } HfFields;
 
-/* ERR_NOINPUT, ERR_IO; ERR_DATA: no JSON, a field that is there twice. Release with hf_close in
- * every case. */
+/* Reads a description. ERR_NOINPUT, ERR_IO; ERR_DATA: no JSON, or a field that is there twice.
+ * Release with hf_close in every case. */
 Status hf_open(HfFields *fields, const char *path);
 void hf_close(HfFields *fields);
 /* The field of that name, which is known from now on; NULL: it is not there. */
 const HfField *hf_find(HfFields *fields, const char *name);
-/* The same, and NULL where its value is null or an empty object. */
+/* hf_find that also returns NULL where the value is null or an empty object. */
 const HfField *hf_value(HfFields *fields, const char *name);
 /* ERR_DATA that names the description, the field and its value: "config.json: hidden_act is gelu:
  * why". */

@@ -9,7 +9,8 @@
 enum { LLAMA = 1, MISTRAL = 2, QWEN2 = 4, KIN = 7, GPT2 = 8, ALL = 15 };
 
 typedef struct HfType {
-    /* model_type, family and model here, architectures that have these tensors */
+    /* model_type of the description; weft's family and model; architectures that have these
+     * tensors */
     const char *type, *family, *name, *architectures;
     int bit;
 } HfType;
@@ -37,9 +38,9 @@ typedef struct HfRow {
     int types;
     HfUse use;
     const char *values;
-    /* of HfModel */
+    /* offset of the field in HfModel */
     size_t offset;
-    /* where it is absent, by type */
+    /* value that stands for an absent field, one for each model type */
     const char *fallback[TYPES];
 } HfRow;
 
@@ -228,7 +229,7 @@ Status hf_bool(const HfFields *f, const HfField *field, bool *value)
 
 /* ---- which model it is ---- */
 
-/* Is word one of "a|b|c"? Numbers are compared by what they are. */
+/* Is the field's value one of "a|b|c"? Numbers are compared by value. */
 static bool is_one_of(const HfField *field, const char *values)
 {
     const size_t length = strlen(field->value);

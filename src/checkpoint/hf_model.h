@@ -1,4 +1,4 @@
-/* Which model a description of Hugging Face's says (config.json beside the tensors), as weft's own
+/* Translates a model description of Hugging Face's (config.json beside the tensors) to weft's own
  * configuration. */
 #ifndef WEFT_CHECKPOINT_HF_MODEL_H
 #define WEFT_CHECKPOINT_HF_MODEL_H
@@ -6,7 +6,8 @@
 #include "families.h"
 #include "hf_fields.h"
 
-/* What is read out of a description. Counts are 0 and numbers NaN where nothing is said. */
+/* Numbers read from a description. Counts are 0 and real numbers NaN where the description does not
+ * give them. */
 typedef struct HfModel {
     int64_t layers, width, heads, kv_heads, head_width, ffn, context, vocab;
     int64_t window, window_from;
@@ -14,7 +15,7 @@ typedef struct HfModel {
     bool tied, qkv_bias;
     /* owned: "{rope_type: ...}"; NULL: none */
     char *rope_scaling;
-    /* as weft's configuration names it */
+    /* model.name of weft's configuration */
     const char *name;
     /* owned: the lines of `model:`, to be pasted */
     char *text;
@@ -25,16 +26,17 @@ typedef struct HfModel {
  * with hf_model_fini in every case. */
 Status hf_model_read(HfModel *model, HfFields *fields, const Family *family);
 void hf_model_fini(HfModel *model);
-/* Does the description say a model of a family that is known here? */
+/* True where the description is of a model family that weft knows. */
 bool hf_model_known(HfFields *fields);
 
-/* model.rope_scaling, from rope_scaling or rope_parameters, and the base of the angles. */
+/* Reads model.rope_scaling, from rope_scaling or rope_parameters, and the base of the angles. */
 Status hf_rope_read(HfModel *model, HfFields *fields);
-/* The window in which blocks, from sliding_window and what goes with it. */
+/* Reads the attention window and the first block that has it, from sliding_window and the fields
+ * that qualify it. */
 Status hf_window_read(HfModel *model, HfFields *fields, const char *type);
-/* A finite number; ERR_DATA where the field is none. */
+/* Reads a finite number; ERR_DATA where the field is none. */
 Status hf_number(const HfFields *fields, const HfField *field, double *value);
-/* A whole number from 0 on. */
+/* Reads a whole number of at least 0; ERR_DATA where the field is none. */
 Status hf_count(const HfFields *fields, const HfField *field, int64_t *value);
 Status hf_bool(const HfFields *fields, const HfField *field, bool *value);
 

@@ -70,8 +70,8 @@ static Status read_base(HfModel *m, HfFields *f, const HfField *object)
     return share == 1 ? OK : hf_refuse(f, part, "weft turns whole heads");
 }
 
-/* The context of the first training: dynamic always goes by max_position_embeddings; of the others
- * a field outside of the object comes first. */
+/* Reads the original context length: dynamic always goes by max_position_embeddings; for the other
+ * types a field outside of the object comes first. */
 static Status read_original(const HfModel *m, HfFields *f, const HfField *object, const char *type,
                             int64_t *original)
 {
@@ -101,7 +101,7 @@ static Status put_members(HfModel *m, HfFields *f, const HfField *object, const 
         if (field->kind != HF_BOOL) TRY(hf_number(f, field, &number));
         if (strcmp(s->member[i].name, "factor") == 0 && number < 1)
             return hf_refuse(f, field, "at least 1 is wanted");
-        /* 0 stands for the default there */
+        /* in such a description 0 stands for the default */
         if (field->kind == HF_NUMBER && number == 0) continue;
         fprintf(out, ", %s: %s", s->member[i].name, field->value);
     }

@@ -35,7 +35,7 @@ typedef struct Import {
     HfModel model;
     /* owned: the description's model as a whole configuration; NULL: there is none */
     char *config;
-    /* the head is the embedding: it is left out where it is there */
+    /* true where the head is the embedding: a head in the file is left out */
     bool tied;
     /* owned, both; made [set.count] at most */
     Made *made;
@@ -207,8 +207,8 @@ static Status compare(Import *m, const SafeTensor *a, const SafeTensor *b, bool 
     return st;
 }
 
-/* Is the head the embedding? A head that is there must be that again where it is tied; where
- * nobody says whether it is, one with the embedding's values is. */
+/* Finds out whether the head is tied to the embedding. Where it is, a head in the file must have
+ * the embedding's values; where nothing says so, a head with the embedding's values is tied. */
 static Status check_head(Import *m)
 {
     const Family *family = m->family;

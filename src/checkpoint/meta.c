@@ -117,7 +117,7 @@ static bool put_ids(hid_t root, const DataIds *ids)
     return !known || attr_put_array(root, "data_ids", value, 3);
 }
 
-/* How far the epoch is, counted in samples. */
+/* Writes the progress of the epoch, counted in samples. */
 static bool put_position(hid_t root, const CheckpointMeta *meta)
 {
     return meta->batch == 0 || (attr_put_int(root, "epoch_samples", meta->epoch_samples) &&

@@ -13,7 +13,7 @@
 
 typedef struct Operation {
     const char *name;
-    /* argument: for operations that differ in a number only; see the table */
+    /* argument: a number by which operations with the same function differ; see the table */
     Status (*run)(Machine *m, int argument);
     int argument;
 } Operation;
@@ -39,7 +39,7 @@ static Status op_mark(Machine *m, int unused)
     return OK;
 }
 
-/* NONE, empty containers, BINFLOAT: a kind with no more to say. */
+/* Pushes a value that has only a kind: NONE, an empty container, BINFLOAT. */
 static Status op_plain(Machine *m, int kind)
 {
     PickleValue *value;
@@ -376,7 +376,7 @@ static const Operation operations[256] = {
     ['b'] = {"BUILD", op_build, 0},
     ['Q'] = {"BINPERSID", op_persistent, 0},
     ['.'] = {"STOP", op_stop, 0},
-    /* refused, by their names */
+    /* operations that are refused, with their names */
     ['i'] = {"INST", NULL, 0},
     ['o'] = {"OBJ", NULL, 0},
     [0x92] = {"NEWOBJ_EX", NULL, 0},

@@ -6,14 +6,14 @@
 
 #include "base.h"
 
-/* Becomes of a call of a listed name: an ordered dictionary, a call in the tree, or a value that
+/* Result of a call of a listed name: an ordered dictionary, a call in the tree, or a value that
  * nobody looks into. */
 typedef enum PickleRole { PICKLE_MAKES_DICT = 1, PICKLE_MAKES_CALL, PICKLE_MAKES_OTHER } PickleRole;
 typedef struct PickleName {
     /* "torch._utils._rebuild_tensor_v2" */
     const char *name;
     PickleRole role;
-    /* for the caller */
+    /* the caller's own number for the name; pickle_read does not use it */
     int tag;
 } PickleName;
 
@@ -56,7 +56,7 @@ typedef struct Pickle {
     /* owned */
     PickleValue *value;
     int root;
-    /* It was refused for a name or an operation that could run code. */
+    /* true where the pickle was refused for a name or an operation that could run code */
     bool foreign;
 } Pickle;
 

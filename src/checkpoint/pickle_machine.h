@@ -16,7 +16,7 @@ typedef struct Indices {
 void indices_push(Indices *list, int value);
 
 typedef struct Machine {
-    /* borrowed: the tree that grows; its bytes, and the next one */
+    /* borrowed: the tree that is built; the bytes of the pickle, and the next one to read */
     Pickle *pickle;
     const uint8_t *begin, *at, *end;
     /* values by their index; a mark is a height of the stack */
@@ -26,13 +26,13 @@ typedef struct Machine {
     bool stopped;
 } Machine;
 
-/* ERR_DATA, with the place. */
+/* Fails with ERR_DATA and the position in the pickle. */
 Status machine_refuse(const Machine *m, const char *fmt, ...) BASE_PRINTF(2, 3);
 PickleValue *machine_value(const Machine *m, int i);
 /* Pushes a new value. The pointer holds until the next one. */
 Status machine_push(Machine *m, PickleKind kind, PickleValue **value);
 void pickle_add_item(PickleValue *value, int item);
-/* How many values stand above the last mark. */
+/* Number of values above the last mark. */
 int machine_above_mark(const Machine *m);
 /* Takes the topmost value above the last mark. */
 Status machine_pop(Machine *m, int *value);

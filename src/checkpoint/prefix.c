@@ -17,7 +17,7 @@ enum {
     WRAPPERS = (int)(sizeof wrappers / sizeof *wrappers)
 };
 
-/* Do all names begin with these bytes, and go on? */
+/* Do all names begin with these bytes, and have more behind them? */
 static bool all_begin(const SafeSet *set, const char *prefix, size_t bytes)
 {
     for (int i = 0; i < set->count; ++i)
@@ -26,7 +26,7 @@ static bool all_begin(const SafeSet *set, const char *prefix, size_t bytes)
     return set->count > 0;
 }
 
-/* Is a mark there, behind so many bytes of a name? */
+/* Is any name, without its first `bytes` bytes, one of the marks? */
 static bool marked(const SafeSet *set, size_t bytes)
 {
     for (int i = 0; i < set->count; ++i)

@@ -4,8 +4,8 @@
 
 #include "safe_set.h"
 
-/* Takes away what a wrapper has put before every name ("module.", or whatever leaves the names of a
- * known model), and says so. */
+/* Removes the prefix that a wrapper has put before every name ("module.", or whatever leaves the
+ * names of a known model), and logs it. */
 void prefix_strip(SafeSet *set);
 
 #endif

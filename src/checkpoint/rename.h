@@ -4,10 +4,11 @@
 
 #include "safe_set.h"
 
-/* Prefixes OLD:NEW, of which the first that fits a name counts. ERR_USAGE: no colon; ERR_DATA: one
- * fits no name, or two tensors get the same one. */
+/* Renames tensors by prefixes OLD:NEW, of which the first that fits a name counts. ERR_USAGE: no
+ * colon; ERR_DATA: one fits no name, or two tensors get the same one. */
 Status safe_rename(SafeSet *set, char *const *rename, int count);
-/* ERR_DATA: a pattern fits no name, or all of them are left out. */
+/* Removes the tensors whose names fit a pattern. ERR_DATA: a pattern fits no name, or all tensors
+ * are removed. */
 Status safe_drop(SafeSet *set, char *const *pattern, int count);
 
 #endif

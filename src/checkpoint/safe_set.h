@@ -6,7 +6,7 @@
 #include "base.h"
 
 enum { SAFE_DIMS = 8, SAFE_TENSORS = 1 << 20, SAFE_NAME_BYTES = 1024 };
-/* kinds of values: name, bytes of one, can it be read as a float? */
+/* element types: name, bytes of an element, and whether it can be read as a float */
 #define SAFE_TYPES(_)                                                                              \
     _(BOOL, 1, false)                                                                              \
     _(U8, 1, false)                                                                                \
@@ -33,7 +33,7 @@ typedef struct SafeTensor {
     SafeType type;
     int ndim;
     int64_t dim[SAFE_DIMS], elements;
-    /* bytes of the file, counted from SafeFile.data: all values lie between them */
+    /* range of bytes that holds all values, counted from SafeFile.data */
     int64_t begin, end;
     /* The values are not in row-major order without gaps: stride[d] elements lie between two
      * neighbours along dimension d. */
@@ -46,7 +46,7 @@ typedef struct SafeFile {
     /* owned */
     char *path;
     int fd;
-    /* where values begin, and how many bytes follow from there */
+    /* offset in the file at which values begin, and the number of bytes from there to its end */
     int64_t data, bytes;
 } SafeFile;
 typedef struct SafeSet {
@@ -61,7 +61,7 @@ typedef struct SafeSet {
 
 /* One format of files. */
 typedef struct SafeFormat {
-    /* as people call it, and one line for a table of formats */
+    /* common name of the format, and its line in a table of formats */
     const char *name, *help;
     /* Do these first bytes (at most SAFE_HEAD) begin such a file? */
     bool (*begins)(const uint8_t *head, size_t bytes);
@@ -83,21 +83,22 @@ void safe_close(SafeSet *set);
 bool safe_begins(const char *path);
 /* Puts tensors in order again whose names have been changed; ERR_DATA where two have one name. */
 Status safe_sort(SafeSet *set);
-/* NULL: there is none of that name */
+/* The tensor of that name, borrowed; NULL: there is none. */
 const SafeTensor *safe_find(const SafeSet *set, const char *name);
 bool safe_is_float(const SafeTensor *tensor);
 const char *safe_type_name(SafeType type);
 int safe_type_bytes(SafeType type);
 /* The type of that name; SAFE_TYPE_COUNT: there is none. */
 SafeType safe_type_find(const char *name);
-/* "3x4"; "" of a single number */
+/* The shape as text: "3x4"; "" for a single number. */
 const char *safe_shape_text(const SafeTensor *tensor, char text[128]);
-/* All of it as floats, in row-major order; f16 and bf16 are widened, f64 rounded. plain: `elements`
- * of them. ERR_IO. */
+/* Reads all values as floats, in row-major order; f16 and bf16 are widened, f64 rounded. plain:
+ * room for `elements` floats. ERR_IO. */
 Status safe_read(const SafeSet *set, const SafeTensor *tensor, float *plain);
 
-/* For formats: a new tensor of the set's last file, zeroed; NULL: the set has SAFE_TENSORS. Bytes
- * `at` ... of a file; ERR_IO, ERR_DATA where it ends before. */
+/* Functions for the formats. safe_new_tensor adds a zeroed tensor to the set's last file; NULL: the
+ * set has SAFE_TENSORS. safe_read_at reads `bytes` bytes at offset `at` of a file; ERR_IO; ERR_DATA
+ * where the file ends before. */
 SafeTensor *safe_new_tensor(SafeSet *set);
 Status safe_read_at(const SafeFile *file, void *to, int64_t bytes, int64_t at);
 

@@ -9,7 +9,7 @@
 
 enum { NAMED = 20 };
 
-/* What a layer computes by, beside its tensors: its attributes. */
+/* Attributes that change what a layer computes with the same tensors. */
 #define FIELDS(_)                                                                                  \
     _(heads, s->heads)                                                                             \
     _(kv_heads, attention_kv_heads(s))                                                             \

@@ -32,7 +32,7 @@ typedef struct Group {
     int dict, tensors;
 } Group;
 typedef struct Groups {
-    /* only dictionaries with a weight count; else any with a tensor */
+    /* true: only dictionaries with a weight count as groups; false: all with a tensor */
     bool weights;
     int count;
     Group group[GROUPS];

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* tags of torch_names: a type's number, and what has it */
+/* Tags of torch_names: the number of an element type, and the kind of object that has it. */
 enum {
     TAG_TYPE = 0x0ff,
     TAG_STORAGE = 0x100,
@@ -66,7 +66,7 @@ const PickleName torch_names[] = {
     DTYPE("complex64", C64),
     DTYPE("float8_e4m3fn", F8_E4M3),
     DTYPE("float8_e5m2", F8_E5M2),
-    /* values beside the tensors, which nobody looks into */
+    /* objects beside the tensors, which nobody looks into */
     OTHER("torch.Tensor"),
     OTHER("torch.nn.parameter.Parameter"),
     OTHER("torch.nn.parameter.Buffer"),
@@ -249,7 +249,8 @@ static bool is_lazy(const TorchFile *torch, const TorchCall *call)
     return false;
 }
 
-/* How many elements there are, and how many of the storage they lie among; false: too many. */
+/* Number of elements of the tensor, and *span: number of elements of the storage from its first to
+ * its last; false: too many. */
 static bool measure(SafeTensor *t, int64_t *span)
 {
     int64_t last = 0, step;

@@ -1,4 +1,5 @@
-/* Tensors in a file of torch.save: which calls of its pickle make one, and where its values lie. */
+/* Tensors in a file of torch.save: the calls of its pickle that make one, and the place of its
+ * values. */
 #ifndef WEFT_CHECKPOINT_TORCH_TENSOR_H
 #define WEFT_CHECKPOINT_TORCH_TENSOR_H
 
@@ -13,7 +14,7 @@ typedef struct TorchFile {
     Pickle pickle;
     /* owned: the folder in the zip that holds everything ("archive") */
     char *folder;
-    /* values that the tensors taken so far have, or cover in their storages */
+    /* number of values that the tensors taken so far have, or cover in their storages */
     int64_t values;
 } TorchFile;
 
@@ -28,7 +29,7 @@ typedef struct TorchCall {
 
 /* Is the value a tensor? *call: what makes it, behind wrappers such as torch.nn.Parameter. */
 bool torch_tensor_call(const TorchFile *torch, int value, TorchCall *call);
-/* Does it have other than one value, of floats? Counters, losses and random states do not. */
+/* Does the tensor have floats, and not exactly one? Counters, losses and random states do not. */
 bool torch_tensor_is_weight(const TorchFile *torch, const TorchCall *call);
 /* Type, shape, strides and place of the values, within the bounds of the storage; the storage's
  * checksum is compared. t->name is there. ERR_DATA; ERR_IO. */

@@ -99,7 +99,7 @@ static Status find_end(const Zip *zip, Directory *d)
 
 /* ---- the directory ---- */
 
-/* What an entry of the directory says, before it is believed. */
+/* Fields of an entry of the directory, before they are checked. */
 typedef struct Entry {
     uint64_t flags, method, packed, bytes, local;
     uint32_t crc;

@@ -8,12 +8,12 @@
 typedef struct ZipMember {
     /* owned */
     char *name;
-    /* its bytes in the file; crc: what they should add up to */
+    /* offset in the file and number of the member's bytes; crc: the checksum that they must have */
     int64_t begin, bytes;
     uint32_t crc;
-    /* compressed or encrypted: it cannot be read */
+    /* true where the member is compressed or encrypted, so that it cannot be read */
     bool packed;
-    /* The bytes add up to crc. */
+    /* true once the bytes have been found to match crc */
     bool checked;
 } ZipMember;
 typedef struct Zip {
@@ -29,7 +29,7 @@ typedef struct Zip {
  * every case. */
 Status zip_open(Zip *zip, const SafeFile *file);
 void zip_close(Zip *zip);
-/* NULL: there is none of that name */
+/* The member of that name, borrowed; NULL: there is none. */
 ZipMember *zip_find(const Zip *zip, const char *name);
 /* Compares the member's bytes with its checksum, once. ERR_DATA, also where it is packed;
  * ERR_IO. */

@@ -20,10 +20,10 @@
 static const double SAME_WISH_S = 1;
 /* mpirun ends its other ranks within a second or two of the first death. */
 static const double MPIRUN_ENDS_S = 10;
-/* So long after a first signal ranks that have not made a step may take to end by themselves. */
+/* Seconds that ranks which have not made a step get to end by themselves after a first signal. */
 static const double EARLY_S = 1;
-/* An mpirun that is late may find SIGTSTP and SIGCONT together, and pass them on in either order:
- * so long SIGCONT comes again. */
+/* Seconds for which SIGCONT is sent again: an mpirun that is late may find SIGTSTP and SIGCONT
+ * together, and pass them on in either order. */
 static const double WAKES_S = 5;
 
 void attend_init(Attend *a)

@@ -11,24 +11,26 @@ typedef struct Attend {
     /* the file of signals, blocked since attend_init, and those blocked before */
     int signals;
     sigset_t before;
-    /* Signals so far: the first, 0: none, and when; how many wishes to end (SIGINT, SIGTERM). */
+    /* Signals so far. first: the first one, 0: none; first_s: time of it; ends: number of requests
+     * to end (SIGINT, SIGTERM); end_s: time of the last of these. */
     int first, ends;
     double first_s, end_s;
-    /* train.hang_s: how long ranks may start without getting on; set by the caller */
+    /* train.hang_s: seconds that a start may go on without progress; set by the caller */
     double hang_s;
-    /* One rank without mpirun; mpirun starts all ranks on this host: which the caller says. */
+    /* Set by the caller. alone: one rank without mpirun; here: mpirun starts all ranks on this
+     * host. */
     bool alone, here;
     /* Is a start under way that SIGTSTP is passed on to? When this process last went on after one;
      * 0: never. */
     bool suspends;
     double woken_s;
-    /* Of the start under way or the last one: mpirun; a training, which a first signal asks to
-     * save. */
+    /* process: mpirun of the current or last start; lasts: it is a training, which a first signal
+     * asks to save. */
     pid_t process;
     bool lasts;
-    /* by this signal the process ended; 0: by none */
+    /* signal that ended the process; 0: none */
     int killed;
-    /* Of ranks that were ended while they started, owned: why; NULL: none were. */
+    /* owned: reason for which ranks were ended during their start; NULL: none were */
     char *why;
     Starting starting;
     /* its name */
@@ -48,8 +50,9 @@ void attend_fini_run(Attend *attend);
 bool attend_rest(Attend *attend, double seconds);
 /* Once they have ended: has any rank on this host begun? */
 bool attend_begun(Attend *attend);
-/* Of an exit code: perhaps mpirun could not start them, or MPI not connect them? None that is known
- * has come through MPI_Init, and nothing was killed (but by SIGBUS, of a full /dev/shm). */
+/* May the exit code mean that mpirun could not start the ranks, or MPI not connect them? False once
+ * a known rank has come through MPI_Init, or something was killed (but by SIGBUS, which a full
+ * /dev/shm causes). */
 bool attend_may_be_refused(Attend *attend, int code);
 /* Was the start, or a rank of it, asked to stop before the first step, as far as ranks of this host
  * tell? */
@@ -58,8 +61,8 @@ bool attend_stopped_early(Attend *attend);
  * end by themselves while others are killed for it: "the ranks ended with exit code 74". Owner: the
  * caller. */
 char *attend_loss(Attend *attend, int code);
-/* Is that a signal that a program brings upon itself? Of an exit code; not of mpirun's own, which
- * may be such a number, too, where no rank has begun. */
+/* Does the exit code stand for a signal that a program causes itself, such as SIGSEGV? False for
+ * mpirun's own codes, which may be such a number where no rank has begun. */
 bool attend_crashed(Attend *attend, int code);
 /* Is it an exit code of weft's? */
 bool attend_status(int code);

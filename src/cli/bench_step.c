@@ -21,8 +21,8 @@ typedef struct StepBench {
         sum_share;    /* of the steps' time: the host waits for data, the compute stream for sums */
     double sum_waits; /* how often the stream waited for a sum, a step */
     double memory_mb;
-    /* taken of the ranks' devices, planned there, and what libraries and graphs have beside it;
-     * NaN: no device with memory of its own */
+    /* memory of the ranks' devices in MB: taken, planned, and taken by libraries and graphs beside
+     * the plan; NaN: no device with memory of its own */
     double device_mb, device_planned_mb, device_beside_mb;
     double bubble; /* share of the stages' time in which they wait for each other; NaN: not known */
 } StepBench;
@@ -193,7 +193,7 @@ static void print_text(const Trainer *t, const StepBench *b)
     printf("\n");
 }
 
-/* Of all ranks' GPUs. */
+/* Measures the memory of all ranks' GPUs together, in MB: taken, planned, and beside the plan. */
 static void measure_device(const Trainer *t, StepBench *bench)
 {
     Backend *backend = trainer_backend(t);

@@ -29,7 +29,8 @@ static Status check_one(Checked *c, const Config *config, const char *path)
     return OK;
 }
 
-/* Names, then what samples are; and a sample of a class that only the second set has. */
+/* Compares two sets: their samples, names of classes, and classes of which only the second set has
+ * samples. */
 static Status check_both(Checked *first, Checked *second)
 {
     char *line = NULL;

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Of one class: samples of it, samples that were taken for it, and those that are both; shares of
- * either, NaN of none. */
+/* Figures of one class: samples of it (count), samples that were taken for it (predicted), and
+ * those that are both (hits); recall and precision are hits as a share of either, NaN of none. */
 typedef struct ClassFigures {
     int64_t count, predicted, hits;
     double recall, precision;

@@ -1,9 +1,9 @@
-/* From their start to their first step nobody but their launcher looks at ranks: MPI waits for one
- * that is stopped for ever, and the ranks' own watchdog begins later. The launcher knows them by
- * what they tell it (watch.h), and those that have not come so far as mpirun's children. One that
- * is stopped by a signal while others are not, and ranks that do not get on for train.hang_s, are
- * named and killed; then mpirun ends the others. A rank gets on where it tells a stage, reads,
- * writes, or touches memory for the first time. */
+/* The launcher's watch over ranks between their start and their first step. Nobody else looks at
+ * them then: MPI waits for ever for a rank that is stopped, and the ranks' own watchdog begins
+ * later. The launcher knows ranks by what they tell it (watch.h), and those that have told nothing
+ * yet as mpirun's children. A rank that is stopped by a signal while others are not, and ranks
+ * without progress for train.hang_s, are named and killed; then mpirun ends the others. Progress of
+ * a rank is telling a stage, reading, writing, or touching memory for the first time. */
 #include "starting.h"
 
 #include <dirent.h>
@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* as the watchdog of ranks: a pause so long between two looks means that this process slept */
+/* Seconds between two looks; seconds until a stopped rank is reported; seconds between two looks
+ * that mean that this process slept, as in the ranks' watchdog. */
 static const double LOOK_S = 0.5, STOPPED_S = 4, ASLEEP_S = 3;
 enum { NAMED = 8 };
 
@@ -96,7 +97,7 @@ static void add(Starting *s, StartingRank rank)
     s->rank[s->count++] = rank;
 }
 
-/* mpirun's children that have not come yet */
+/* Adds mpirun's children that have not connected yet. */
 static void add_children(Starting *s, const Watch *watch, pid_t starter)
 {
     DIR *folder = opendir("/proc");
@@ -109,7 +110,7 @@ static void add_children(Starting *s, const Watch *watch, pid_t starter)
     if (folder) closedir(folder);
 }
 
-/* Those that live; before: the ones of the last look. */
+/* Lists the ranks that live; before: the list of the last look, from which stopped_s is kept. */
 static void find_ranks(Starting *s, const Watch *watch, pid_t starter)
 {
     StartingRank *before = s->rank;
@@ -158,7 +159,8 @@ static bool gets_on(Starting *s, const Watch *watch)
     return on;
 }
 
-/* Which are stopped, since when; all at once are a job that is suspended as a whole. */
+/* Notes since when ranks have been stopped. Has one of them been for STOPPED_S? If all are stopped,
+ * the whole job is suspended, and none counts. */
 static bool any_stopped(Starting *s, double now_s)
 {
     int stopped = 0;

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 enum { NOBODY = -1 };
-/* What a rank says besides its number; STAGE - s: it has reached stage s; GOODBYE - s: it ends with
- * status s. */
+/* Messages of a rank besides its number; STAGE - s: it has reached stage s; GOODBYE - s: it ends
+ * with status s. */
 enum { STOPS = -2, STAGE = -16, GOODBYE = -1024 };
 
 /* ---- the launcher's end ---- */

@@ -1,4 +1,4 @@
-/* How `weft VERB -n N` learns which of its ranks died. */
+/* Connections from ranks to `weft VERB -n N`, by which it learns which of them died. */
 #ifndef WEFT_CLI_WATCH_H
 #define WEFT_CLI_WATCH_H
 
@@ -16,20 +16,20 @@ typedef struct WatchedRank {
     /* number: -1 until it has said it */
     int file, number;
     pid_t process;
-    /* the last that it has told */
+    /* last stage that the rank has told */
     StartStage stage;
-    /* has said goodbye, and what it ends with */
+    /* left: the rank has announced its end; status: the status that it ends with */
     bool left;
     Status status;
 } WatchedRank;
 typedef struct Watch {
     /* lost: in rank, or -1 */
     int poll, listener, signals, ranks, met, lost;
-    /* A rank has stopped before its first step, and not for another that was lost. */
+    /* true where a rank has stopped before its first step, and not because another was lost */
     bool stops;
-    /* when a rank has come or told a stage last; 0: never */
+    /* time at which a rank last connected or told a stage; 0: never */
     double told_s;
-    /* owned: those that came */
+    /* owned: ranks that have connected */
     WatchedRank *rank;
 } Watch;
 /* signals: a file that can be read when there is a signal (signalfd); borrowed. Sets a variable for
@@ -38,18 +38,19 @@ void watch_init(Watch *watch, int ranks, int signals);
 void watch_fini(Watch *watch);
 /* Waits for signals and ranks, at most limit_ms (-1: for ever). Are there signals? */
 bool watch_wait(Watch *watch, int limit_ms);
-/* Once all ranks have ended: did every one say so before, and with what, the worst of them? */
+/* Did every rank announce its end? *status: the worst status among them. Called once all ranks have
+ * ended. */
 bool watch_all_left(Watch *watch, Status *status);
 /* Once all ranks have ended: the first that did without a goodbye, or NULL. */
 const WatchedRank *watch_lost(Watch *watch);
 
-/* In a rank, which may have been started by something else: then nothing happens. */
+/* Functions for a rank. They do nothing where no launcher listens. */
 void watch_enter(int rank);
 void watch_tell(StartStage stage);
-/* It stops before its first step, as it was asked to. True where a launcher hears it, and tells the
- * user. */
+/* Tells the launcher that this rank stops before its first step, as requested. True where a
+ * launcher hears it, which then tells the user. */
 bool watch_tell_stop(void);
-/* It ends by itself, with this exit code. */
+/* Tells the launcher that this rank ends by itself, with this exit code. */
 void watch_leave(Status status);
 
 #endif

@@ -26,7 +26,7 @@ bool foreign_same(const char *a, const char *b)
     return normalise(a, strlen(a), x) && normalise(b, strlen(b), y) && !strcmp(x, y);
 }
 
-/* Is it one of "a|b*|c"? */
+/* Is the word one of "a|b*|c"? */
 static bool among(const char *words, const char *word)
 {
     char one[WORD_BYTES];

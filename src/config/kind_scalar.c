@@ -185,7 +185,8 @@ static void duration_print(FILE *out, const Option *o, const Config *config)
     fputs(seconds > 0 ? "s" : "none", out);
 }
 
-/* What YAML 1.1, Python and others write. */
+/* Fails. Words that YAML 1.1, Python and others have for true and false get the right word in the
+ * message. */
 static Status bool_fail(const char *text)
 {
     static const char *const yes[] = {"true", "yes", "on", "y", "1"};

@@ -137,14 +137,14 @@ void print_text(FILE *out, const char *text);
 void print_roff(FILE *out, const char *text);
 
 /* apply.c, rules.c */
-/* What is wrong with a file and the words of the command line: all of it is said at once. */
+/* All errors of a file and of the command line, which are reported together. */
 enum { FAULTS_SHOWN = 20, FAULTS_BYTES = 3800 };
 typedef struct Faults {
     int count, shown;
     size_t used;
-    /* the first one's */
+    /* status of the first error */
     Status status;
-    /* messages, a line each */
+    /* messages of the errors, a line each */
     char text[FAULTS_BYTES];
 } Faults;
 /* Takes the last failure's message, where status is not OK. */

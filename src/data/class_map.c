@@ -1,7 +1,7 @@
-/* Which class a label stands for, where two lists of names meet: of several files, of a training
- * and a test set, of a set and a checkpoint. Names decide, not numbers, where one list has all
- * names of the other. Lists that only count (0, 1, 2, ...), which importers write where they know
- * no names, are lists like others as long as they fit; else they name nothing. */
+/* Finds the class that a label stands for where two lists of names meet: those of several files, of
+ * a training and a test set, or of a set and a checkpoint. Names decide, not numbers, where one
+ * list has all names of the other. Lists that only count (0, 1, 2, ...), which importers write
+ * where they know no names, are lists like others as long as they fit; else they name nothing. */
 #include "data_private.h"
 
 #include <stdlib.h>
@@ -144,7 +144,7 @@ static bool fit_none(const Fit *fit)
     return fit->unknowns > 0 && fit->missings > 0;
 }
 
-/* What the two lists are to each other. Owner: the caller. */
+/* One line on how the names of the two lists differ. Owner: the caller. */
 static char *fit_line(const Fit *fit, const char *path, const ClassNames *own, const char *whose,
                       const ClassNames *classes)
 {
@@ -249,7 +249,8 @@ Status data_set_use_classes(DataSet *set, const ClassNames *own, const ClassName
 
 /* ---- the files of a list ---- */
 
-/* As the file has them; without the numbers below label_base where names are numbers. */
+/* Reads the names of the file's classes; where names are numbers, those below label_base are left
+ * out. */
 static Status names_of_file(ClassNames *names, const DataSet *file)
 {
     *names = (ClassNames){0};

@@ -167,8 +167,8 @@ Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y);
 Status token_fail(const DataSet *set, int64_t position, int64_t token);
 /* Reads all tokens: each must be in the vocabulary. */
 Status tokens_check(const DataSet *set);
-/* Reads all labels, or tokens: each must be of a class, or in the vocabulary. *use says which there
- * are. */
+/* Reads all labels, or tokens: each must be of a class, or in the vocabulary. *use: those that
+ * occur. */
 Status integers_scan(const DataSet *set, LabelUse *use);
 /* ERR_DATA: this sample's label is not among the set's classes. */
 Status label_fail(const DataSet *set, int64_t sample, int64_t label);
@@ -206,7 +206,8 @@ typedef struct PackedFile {
     /* open: packed_close has something to release. packed: the file is gzip. ended: all was read */
     bool open, packed, ended;
     int fd;
-    /* owned: bytes of the file, of which stream.avail_in from stream.next_in on wait */
+    /* owned: bytes read from the file; stream.avail_in of them, from stream.next_in on, are still
+     * to be unpacked */
     uint8_t *in;
     z_stream stream;
     /* offset in the file behind what is in `in`; where the present member begins */
@@ -216,7 +217,7 @@ typedef struct PackedFile {
 /* ERR_NOINPUT: not there, or no regular file; ERR_DATA: packed by another program than gzip.
  * Release with packed_close. */
 Status packed_open(PackedFile *file, const char *path);
-/* The same of a file of weft's own, which is plain whatever it begins with. */
+/* packed_open for a file of weft's own, which is plain whatever its first bytes are. */
 Status packed_open_plain(PackedFile *file, const char *path);
 void packed_close(PackedFile *file);
 /* The next bytes; fewer than `most` only at the end. ERR_IO; ERR_DATA, with the byte of the file:
@@ -224,7 +225,8 @@ void packed_close(PackedFile *file);
 Status packed_read(PackedFile *file, void *to, size_t most, size_t *got);
 /* The next packed_read begins at the beginning again. */
 Status packed_rewind(PackedFile *file);
-/* All of it, and a zero byte; *text: owned by the caller. ERR_DATA, too: more than `most` bytes. */
+/* Reads a whole file into *text, with a zero byte behind it; owned by the caller. ERR_DATA also
+ * where it has more than `most` bytes. */
 Status packed_text(const char *path, size_t most, char **text, size_t *bytes);
 /* ERR_DATA where so many bytes are out of proportion to a .gz of this size. */
 Status packed_bound(const PackedFile *file, int64_t unpacked);

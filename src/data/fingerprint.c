@@ -28,11 +28,12 @@ enum {
 #define RULE "xxh3-1 "
 
 typedef struct Digest {
-    /* whose labels the array is; NULL: it is none, or labels are their classes */
+    /* the set whose labels the array holds; NULL: the array holds no labels, or labels are their
+     * classes */
     const DataSet *labels;
     /* owned */
     XXH3_state_t *state;
-    /* owned: of one array, as its x */
+    /* owned: reads one array as if it were x */
     Reader *reader;
     const DataArray *array;
     /* owned: PIECE_BYTES, or one sample where that is more */

@@ -108,7 +108,7 @@ bool data_is_hdf5(const char *path)
     return is;
 }
 
-/* What makes a data set of a file whose name ends so; NULL: nothing that is known. */
+/* Advice on making a data set of a file, by the end of its name; NULL: none is known. */
 static const char *import_for(const char *path)
 {
     static const char by_python[] = "write its arrays with h5py, as docs/formats.md shows";
@@ -248,7 +248,7 @@ static herr_t list_name(hid_t object, const char *name, const H5O_info_t *info, 
     return 0;
 }
 
-/* What to do where there is no array of this name. */
+/* Fails where the file has no array of this name, with the arrays that it has and what to do. */
 static Status name_fail(const char *path, const char *name, const NameList *list, const char *key)
 {
     const char *more = list->total > list->listed ? ", ..." : "";

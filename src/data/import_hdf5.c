@@ -48,7 +48,7 @@ static Status write_rows(const Copy *copy, const uint8_t *from, int64_t bytes, i
     return OK;
 }
 
-/* Moves the rows that stay together; how many they are. left_out NULL: all stay. */
+/* Moves the rows that stay together and returns their number. left_out NULL: all stay. */
 static int64_t close_gaps(uint8_t *rows, int64_t bytes, const bool *left_out, int64_t n)
 {
     int64_t kept = 0;
@@ -122,7 +122,7 @@ static Status find_dropped(const Copy *copy, bool *left_out, int64_t *rows)
     return st;
 }
 
-/* How many samples stay, as the answer. */
+/* Answers with the number of samples that stay, or with '-' and a message. */
 static void count_work(const void *asked, size_t asked_bytes, FILE *answer)
 {
     const Copy *copy = asked;
@@ -217,7 +217,7 @@ static Status copy_apart(const Copy *copy, int64_t bytes)
     return status;
 }
 
-/* How many samples stay: counted apart, as the values are unpacked for it. */
+/* Counts the samples that stay in a separate process, because the values are unpacked for it. */
 static Status count_rows(Copy *copy)
 {
     const DataArray *y = &copy->y;

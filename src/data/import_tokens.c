@@ -17,14 +17,14 @@ enum { PIECE_BYTES = 1 << 20, PART_LEAST = 2, PARTS = 2 };
 /* the file that is imported */
 typedef struct Source {
     PackedFile in;
-    /* borrowed: the file as the user knows it */
+    /* borrowed: path of the file as the user gave it */
     const char *name;
-    /* bits of a token as the user says; 0: not said */
+    /* bits of a token as the user gave them; 0: not given */
     int bits;
     TokenFormat format;
     /* owned: PIECE_BYTES */
     uint8_t *buffer;
-    /* a text, or one that was encoded: its values are no evidence */
+    /* true for a text, or one that was encoded: its values are no evidence */
     bool text;
     TokenEvidence evidence;
     /* tokens */
@@ -37,7 +37,7 @@ typedef struct Source {
 /* one file that is written */
 typedef struct TokenPart {
     PartFile part;
-    /* tokens; where their bytes lie; bytes of one: 1, 2, 4 */
+    /* number of tokens; offset of their bytes; bytes of a token: 1, 2, 4 */
     int64_t count, offset;
     int bytes;
     int64_t vocab;
@@ -100,7 +100,7 @@ static Status token_outside(const Source *s, int64_t position, int64_t token, in
                 s->format.name ? "" : " or --bits");
 }
 
-/* As many as the header promises, and nothing behind them. */
+/* Checks that there are as many tokens as the header promises, and nothing behind them. */
 static Status source_end(Source *s)
 {
     size_t n;

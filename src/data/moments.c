@@ -82,6 +82,6 @@ double moments_deviation(const Moments *m)
     Pair mean = pair_divide(m->sum, m->count), squares = pair_divide(m->squares, m->count);
     Pair square = pair_multiply(mean, mean);
     Pair variance = pair_add(squares, (Pair){-square.high, -square.low});
-    /* squares of differences below 1e-154 are no doubles any more */
+    /* squares of differences below 1e-154 underflow */
     return variance.high > 0 ? sqrt(variance.high + variance.low) : 1;
 }

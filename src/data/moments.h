@@ -10,12 +10,12 @@ typedef struct Pair {
 /* Sums about the first value, so that a large mean costs no digits. All zero: no value yet. */
 typedef struct Moments {
     double count, shift, least, most;
-    /* of x - shift, and of its square */
+    /* sums of x - shift, and of its square */
     Pair sum, squares;
 } Moments;
 
 void moments_add(Moments *m, double x);
-/* The same bits for the same parts in the same order. */
+/* Adds the values of `other`: the same bits for the same parts in the same order. */
 void moments_join(Moments *m, const Moments *other);
 double moments_mean(const Moments *m);
 /* Root of the mean square about the mean, as numpy.std's. 1 where all values are the same, which

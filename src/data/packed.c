@@ -13,10 +13,10 @@
 
 enum { SMALL_BYTES = 64 << 20, TIMES = 100, IN_BYTES = 128 << 10, GZIP_ONLY = 15 + 16 };
 
-/* How a file of another packer begins, and what unpacks it. */
+/* First bytes of files of other packers, and the command that unpacks them. */
 static const struct Packer {
     const char *name, *magic;
-    /* bytes of magic; where they lie in the file */
+    /* number of bytes of magic, and their offset in the file */
     size_t bytes, at;
     const char *command;
 } packers[] = {

@@ -11,7 +11,7 @@
 
 enum {
     IDS = 1 << 16,
-    /* tokens that are enough to judge zeros by, and to judge small numbers by */
+    /* number of tokens from which zeros are judged; number from which small values are judged */
     FEW = 16,
     MANY = 128,
     /* the high half of an id of a vocabulary of up to 262,144 */
@@ -74,7 +74,7 @@ static Status judge_fail(const TokenFormat *format, const char *path, const char
                 path, 8 * format->bytes, seen, advice);
 }
 
-/* Wider numbers, of which each fills two places. */
+/* Fails where the values look like numbers of twice the width, each of which fills two places. */
 static Status judge_halves(const TokenEvidence *e, const TokenFormat *format, const char *path)
 {
     static const char big[] = "they look like wider numbers in big-endian byte order: write them "
@@ -95,7 +95,8 @@ static Status judge_halves(const TokenEvidence *e, const TokenFormat *format, co
     return OK;
 }
 
-/* Would all different ids have a low byte of at most `most`, if it took values up to `range`? */
+/* Is it likely to be chance that the low bytes of all distinct ids are at most `most`, if they took
+ * values up to `range`? */
 static bool is_chance(const TokenEvidence *e, int most, int range)
 {
     return (double)e->distinct * log((most + 1.0) / (range + 1.0)) > log(chance);
@@ -118,7 +119,7 @@ static Status judge_bytes(const TokenEvidence *e, const TokenFormat *format, con
                       "they look like 8 bits: give --vocab where they are 16");
 }
 
-/* Narrower numbers, or those of another byte order, are too large. */
+/* Fails where the values are too large, as narrower numbers or those of another byte order are. */
 static Status judge_size(const TokenEvidence *e, const TokenFormat *format, const char *path)
 {
     uint64_t largest = e->largest[0] > e->largest[1] ? e->largest[0] : e->largest[1];

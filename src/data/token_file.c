@@ -1,6 +1,6 @@
-/* What a file of tokens begins with. Headers that are known are read: llm.c's shards, which
- * modded-nanogpt has, too, and NumPy's .npy. Files of other known kinds are refused by name. The
- * rest is numbers alone. */
+/* Recognises files of tokens by their first bytes. Headers that are known are read: llm.c's shards,
+ * which modded-nanogpt has, too, and NumPy's .npy. Files of other known kinds are refused by name.
+ * The rest is numbers alone. */
 #include "token_file.h"
 
 #include "npy.h"
@@ -20,7 +20,7 @@ static const struct Shard {
 
 static const struct Foreign {
     const char *magic;
-    /* bytes of magic; where they lie in the file */
+    /* number of bytes of magic, and their offset in the file */
     size_t bytes, at;
     const char *name, *advice;
 } foreign[] = {

@@ -1,4 +1,4 @@
-/* How the tokens of a file are stored: what its header says, or what its values tell of it. */
+/* Format of the tokens in a file, by its header; without one it is checked against the values. */
 #ifndef WEFT_DATA_TOKEN_FILE_H
 #define WEFT_DATA_TOKEN_FILE_H
 
@@ -11,7 +11,7 @@ typedef struct TokenFormat {
     int64_t offset;
     int bytes;
     bool big_endian, is_signed;
-    /* tokens by the header; -1: as many as there are */
+    /* number of tokens by the header; -1: as many as there are */
     int64_t count;
 } TokenFormat;
 
@@ -20,17 +20,17 @@ enum { TOKEN_HEAD_MOST = 1 << 16 };
 /* ERR_DATA: these bytes begin a file of a known kind that holds something other than text or
  * tokens. head: the first bytes of it, TOKEN_HEAD_MOST or all; size: of the file. */
 Status token_file_foreign(const char *path, const uint8_t *head, size_t bytes, int64_t size);
-/* By its header, which must agree with bits; without one, by bits: 16, 32 or 64, 0: not said.
- * ERR_DATA, ERR_USAGE. */
+/* Takes the format from the header, which must agree with bits; without one, from bits: 16, 32 or
+ * 64, 0: not given. ERR_DATA, ERR_USAGE. */
 Status token_format_read(TokenFormat *format, const char *path, const uint8_t *head, size_t bytes,
                          int bits);
 /* The token at p. INT64_MAX: it is larger than that. */
 int64_t token_value(const TokenFormat *format, const uint8_t *p);
 
-/* What the values of a file without a header tell of their width and byte order. */
+/* Evidence for the width and byte order of tokens, from the values of a file without a header. */
 typedef struct TokenEvidence {
     int64_t count;
-    /* by place, even and odd: the largest as the file is read, and with its bytes the other way */
+    /* largest value at even and at odd places: as the file is read, and with its bytes swapped */
     uint64_t largest[2], swapped[2];
     /* a token other than 0 came at a place that is no multiple of four */
     bool between_fourths;
@@ -43,7 +43,7 @@ typedef struct TokenEvidence {
 } TokenEvidence;
 void token_evidence_add(TokenEvidence *e, const TokenFormat *format, const uint8_t *p,
                         int64_t count);
-/* ERR_DATA: they are not what they are read as. has_vocab: their number is said. */
+/* ERR_DATA: the values contradict the format. has_vocab: the size of the vocabulary is given. */
 Status token_evidence_judge(const TokenEvidence *e, const TokenFormat *format, const char *path,
                             bool has_vocab);
 void token_evidence_fini(TokenEvidence *e);

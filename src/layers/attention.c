@@ -27,7 +27,8 @@ static void defaults(OpSpec *spec, LayerSize *size)
     spec->rotary_scaling.truncate = true;
 }
 
-/* What a scaling needs and has a use for, by its type. */
+/* Checks that all numbers that the scaling's type needs are set, and none that it has no use
+ * for. */
 static Status check_scaling(const OpSpec *spec)
 {
 #define NAME(ROTARY, name) name,
@@ -38,7 +39,7 @@ static Status check_scaling(const OpSpec *spec)
     const struct {
         const char *name;
         bool set;
-        /* types that need it, and that take it */
+        /* bits of the types that need the number, and of those that take it */
         int need, take;
     } all[] = {
         {"factor", r->factor > 0, ~1, ~1},

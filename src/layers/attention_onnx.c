@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* Which keys a query sees, (T,T): layers with the same window have it in common. */
+/* Mask of the keys that a query sees, (T,T); layers with the same window share it. */
 static OnnxValue causal_mask(const OnnxLayer *l)
 {
     const int window = l->spec->window;

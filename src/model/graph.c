@@ -6,7 +6,7 @@
 
 static const double ELEMENTS_MAX =
     1099511627776.0; /* 2^40 in one tensor: beyond it is a typing error */
-/* in one model: planning takes time that grows with the square of their number */
+/* most nodes of one model: planning takes time that grows with the square of their number */
 enum { NODES_MAX = 16384 };
 
 Desc graph_output(const Graph *graph, int node)

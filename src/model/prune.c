@@ -202,7 +202,8 @@ static void leave_one(Choice *c, int node)
     c->gone[best] = false;
 }
 
-/* What could not go, of the largest group that was asked for channels. */
+/* Fails where no channel can go; the message names the largest group that was asked for
+ * channels. */
 static Status nothing_goes(const Choice *c)
 {
     const Units *units = c->units;

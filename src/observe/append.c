@@ -60,8 +60,8 @@ static int copy_file(int from, int to)
     return error;
 }
 
-/* Its name leads nowhere (again), or to another file. The number of the open file stays: another
- * thread may be syncing it. */
+/* Opens the path again, which leads nowhere (again) or to another file. The number of the open file
+ * stays: another thread may be syncing it. */
 static Status open_name(AppendFile *file, bool again)
 {
     int fd = file_create(file->path, O_RDWR | O_APPEND | (again ? O_EXCL : 0));

@@ -5,16 +5,17 @@
 
 #include "observe.h"
 
-/* What has been put and not been written is kept until a flush can write it. */
+/* A file that is only appended to. Data that could not be written is kept until a flush can write
+ * it. */
 typedef struct AppendFile {
     /* owned; NULL: closed */
     char *path;
     int fd;
-    /* owned: what waits */
+    /* owned: bytes that have been put and not been written yet */
     char *data;
     size_t bytes;
-    /* what a flush has found, to be said once: its name led nowhere, so that all of it was written
-     * again, or to another file, in which it goes on */
+    /* Findings of a flush, to be reported once. rewritten: the path led nowhere, so that all of the
+     * file was written again; moved: the path led to another file, to which lines are appended. */
     bool rewritten, moved;
 } AppendFile;
 /* flags: open's, beside those for appending. Where it failed there is nothing to close, and errno

@@ -8,7 +8,7 @@ typedef struct CurveAt {
     const OptimConfig *is;
     /* of the run so far */
     const LrState *state;
-    /* by the data: steps since the beginning, warm-up included */
+    /* steps since the beginning, counted by the data, warm-up included */
     double data_step;
     int64_t steps_per_epoch;
     /* 0 at the end of warm-up, 1 after the last step */
@@ -17,9 +17,9 @@ typedef struct CurveAt {
 
 typedef struct Curve {
     ConfigWord word;
-    /* what the rate does where the run's end is moved */
+    /* effect on the rate where the run's end is moved, in words */
     const char *longer;
-    /* behind the warm-up */
+    /* rate after the warm-up */
     double (*rate)(const CurveAt *at);
     /* An evaluation behind the warm-up gave that value, of which more (rises) or less is better.
      * NULL: the curve does not go by evaluations. */

@@ -14,7 +14,8 @@
 
 #include <string.h>
 
-/* What an HDF5 attribute holds, with some room; a word of a library's versions */
+/* most bytes of a record, which an HDF5 attribute holds with some room; bytes for the libraries'
+ * versions */
 enum { RECORD_BYTES = 60000, LIBRARIES_TEXT = 320 };
 
 static bool by_time(const Trainer *t)
@@ -31,7 +32,7 @@ static bool keeps_bits(const Trainer *t)
 typedef struct Source {
     /* owned; NULL: there is none */
     char *text, *from;
-    /* of this run's own checkpoint */
+    /* true where the record is from this run's own checkpoint */
     bool own;
 } Source;
 
@@ -55,8 +56,8 @@ static Status read_checkpoint(const char *path, Source *s)
     return OK;
 }
 
-/* Of the run's newest checkpoint, or of the one that it begins from. What is wrong with them is
- * said where they are loaded. */
+/* Reads the record of the run's newest checkpoint, or of the one that the run begins from. Errors
+ * in them are reported where they are loaded. */
 static void read_run(const Trainer *t, Source *s)
 {
     const Config *c = t->config;

@@ -1,4 +1,4 @@
-/* What labels stand for: the classes of the checkpoint that is loaded, in its order, else those of
+/* Matches labels to classes: those of the checkpoint that is loaded, in its order, else those of
  * the training set. Labels of the training set and of the test set go by the names of classes; a
  * checkpoint's names are compared once more when it is loaded. */
 #include "classes.h"
@@ -10,15 +10,15 @@
 /* Lists of names that meet, and where each is from. */
 typedef struct Lists {
     ClassNames train, test, model;
-    /* borrowed: whose `model` is */
+    /* borrowed: path of the file that `model` is from */
     const char *whose;
     /* owned: the checkpoint, or NULL; is it only what parameters begin with? */
     char *source;
     bool begins;
 } Lists;
 
-/* What this trainer is going to load, as far as can be known before it is made. Owner: the
- * caller. */
+/* Path of the checkpoint that this trainer is going to load, as far as can be known before the
+ * trainer is made. *begins: only the parameters begin with it. Owner: the caller. */
 static char *find_source(const Trainer *t, bool *begins)
 {
     const Config *c = t->config;
@@ -60,8 +60,8 @@ static int64_t first_difference(const ClassNames *a, const ClassNames *b)
     return -1;
 }
 
-/* What a run begins with may be of other classes: with another number of them the classifier begins
- * anew, and with the same number a line says so. */
+/* Matches classes with those of the checkpoint in model.init_from, which may be others: with
+ * another number of them the classifier begins anew, and with the same number a line says so. */
 static Status take_beginning(Trainer *t, Lists *l, int64_t classes, char **line)
 {
     const int64_t asked = t->config->model.classes, now = t->train_set.classes;
@@ -96,7 +96,8 @@ static Status choose_names(Trainer *t, Lists *l)
     return st;
 }
 
-/* With room in model.classes the classes that only the test set has are outputs, too. */
+/* Adds the classes that only the test set has to the outputs, if model.classes has room for
+ * them. */
 static void add_test_names(const Trainer *t, Lists *l)
 {
     ClassNames all = {0};
@@ -195,8 +196,8 @@ static Status check_names(const Trainer *t, const CheckpointMeta *meta, const ch
     return st;
 }
 
-/* What the type of the samples meant: uint8 is divided by 255 unless data.scale says another
- * factor. 0: not known. */
+/* Factor on the samples that a checkpoint was trained with, from their type: uint8 is divided by
+ * 255 unless data.scale says another factor. 0: not known. */
 static float scale_then(const CheckpointMeta *meta)
 {
     const char *type = strchr(meta->data_train, ' ');

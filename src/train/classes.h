@@ -1,4 +1,4 @@
-/* What classes.c says to the rest of the module. On rank 0, all. */
+/* Functions of classes.c for the rest of the module, all of which run on rank 0. */
 #ifndef WEFT_TRAIN_CLASSES_H
 #define WEFT_TRAIN_CLASSES_H
 

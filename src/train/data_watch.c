@@ -11,7 +11,7 @@ typedef struct Watched {
     /* borrowed from the trainer */
     const char *path;
     struct stat was;
-    /* said to be gone */
+    /* true once the file has been reported as gone */
     bool gone;
 } Watched;
 
@@ -62,7 +62,7 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-/* What differs, in words; NULL: nothing. */
+/* Difference between a file's former and present state, in words; NULL: there is none. */
 static const char *difference(const struct stat *was, const struct stat *is, char text[128])
 {
     if (is->st_size != was->st_size)
@@ -79,7 +79,7 @@ static const char *difference(const struct stat *was, const struct stat *is, cha
     return text;
 }
 
-/* Is the file there and other than before? */
+/* Is the file there and different from before? */
 static bool file_changed(Watched *f, struct stat *is, char text[128])
 {
     if (stat(f->path, is) == 0) {

@@ -66,11 +66,12 @@ static double memory_of_rank(const Trainer *t)
     return asked > 0 && (asked < limit || !backend->table->memory) ? asked : limit;
 }
 
-/* What the stage that needs most needs, and what of that does not depend on the micro-batch. */
+/* Memory that the stage with the largest need takes, in bytes, and the part of it that does not
+ * depend on the micro-batch. */
 typedef struct Need {
     /* host: of any stage, beside its device */
     double bytes, fixed, host;
-    /* of bytes: rows of sparse tables; what is kept free on a device */
+    /* parts of `bytes`: rows of sparse tables; what is kept free on a device */
     double rows, reserved;
     /* with a copy to write checkpoints from */
     double bytes_beside, host_beside;

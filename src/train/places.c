@@ -1,11 +1,11 @@
-/* Where the ranks of a run are, for its first lines: hosts, and of each its ranks and the cores or
- * GPUs that they have. A core that several ranks may use counts once. */
+/* Lists the hosts of a run for its first lines, each with its ranks and the cores or GPUs that they
+ * have. A core that several ranks may use counts once. */
 #include "places.h"
 
 #include <math.h>
 #include <string.h>
 
-/* more are counted only */
+/* hosts that are named; further ones are only counted */
 enum { HOSTS_SHOWN = 8 };
 
 /* One rank's part: the first of a node says the node's ranks and cores. */

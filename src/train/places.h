@@ -1,4 +1,4 @@
-/* Where the ranks of a run are. */
+/* Hosts, cores and GPUs of a run's ranks. */
 #ifndef WEFT_TRAIN_PLACES_H
 #define WEFT_TRAIN_PLACES_H
 

@@ -13,7 +13,7 @@ Position position_after(const Trainer *t, int64_t steps);
 bool position_ends_epoch(const Trainer *t, int64_t steps);
 /* 1-based epoch of the last of `steps` steps; 0 where none was made. */
 int64_t position_last_epoch(const Trainer *t, int64_t steps);
-/* Where the next step stands on the learning rate's curve. */
+/* Position of the next step on the learning rate's curve. */
 LrSteps position_lr(const Trainer *t);
 
 void position_put(const Trainer *t, CheckpointMeta *meta);

@@ -189,7 +189,7 @@ static Status between_steps(Run *r, StepResult *result)
     if (due.evaluation || due.save) train_step_stats(t, result);
     if (due.save) TRY(run_save_prepare(r));
     bool epoch_end = position_ends_epoch(t, t->step);
-    /* a bad step may be the data's fault */
+    /* changed data files may have caused a bad step, so they are checked first */
     if (result->bad || due.evaluation || due.save || epoch_end) TRY(check_data(r));
     TRY(run_judge(r, result, due, &back));
     if (back) return OK;

@@ -83,7 +83,7 @@ typedef struct Run {
     double steady_rows, steady_s;
     /* clock at the last step's end */
     double tick_s;
-    /* when rank 0 looked last whether the folder is still its own */
+    /* time at which rank 0 last checked that the run's folder is still its own */
     double held_s;
     /* this process's memory before the trainer was made */
     double base_bytes;

@@ -245,8 +245,8 @@ static Status check_ids(const Trainer *t, const CheckpointMeta *meta, const char
                 (unsigned long long)meta->data_ids.rows);
 }
 
-/* On rank 0: what must be alike beside the tensors. Who trains on has compared the whole
- * configuration. */
+/* Checks on rank 0 all that must be alike beside the tensors. A run that trains on has compared the
+ * whole configuration. */
 static Status check_meaning(const Trainer *t, const CheckpointMeta *meta, const char *path,
                             bool params_only)
 {
@@ -310,7 +310,8 @@ static Status match_init(void *user, const CheckpointMeta *meta, const Checkpoin
     const char *path = t->config->model.init_from;
     char *anew = NULL;
     TRY(init_match(t->config, &io, stored, count, from, &anew));
-    /* what is trained on may be meant to change: longer contexts, another activation */
+    /* a model that is trained further may have been changed on purpose: longer contexts, another
+     * activation */
     if (checkpoint_same_model(path, meta, t->config, graph_whole(t->graph)) != OK)
         log_warn("%s; the run trains it as it is here", fail_message());
     int taken = 0;

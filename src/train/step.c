@@ -33,14 +33,15 @@ static Status open_loader(Trainer *t)
     return loader_new(&t->loader, &t->train_set, t->config, plan);
 }
 
-/* Samples of the step after so many. The last batch of an epoch may be short. */
+/* Number of samples of the step that follows `steps` steps. The last batch of an epoch may be
+ * short. */
 static int64_t batch_samples(const Trainer *t, int64_t steps)
 {
     int64_t left = t->train_set.samples - position_after(t, steps).sample;
     return left < t->batch ? left : t->batch;
 }
 
-/* Has the last micro-batch of so many samples one? */
+/* Does the last micro-batch of a batch of `samples` samples hold a single one? */
 static bool ends_single(const Trainer *t, int64_t samples)
 {
     return samples > 0 && (samples - 1) % t->micro_batch == 0;

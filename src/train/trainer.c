@@ -299,7 +299,7 @@ void train_restart(Trainer *t)
     loss_window_init(&t->losses, NULL, 0);
 }
 
-/* The micro-batch to write where the present one is too small. */
+/* Value of train.micro_batch to suggest where the present one is too small. */
 static int64_t larger_micro_batch(const Trainer *t)
 {
     int64_t usual = default_micro_batch(t);

@@ -33,11 +33,11 @@ struct Trainer {
     /* borrowed */
     const World *world;
     Backend *backend;
-    /* owned: of train.cuda_tune; NULL: the libraries' own first choice. Entries that it had before
-     * the graph was planned */
+    /* owned: record of algorithms of train.cuda_tune; NULL: the libraries' own first choice.
+     * recorded: number of entries that it had before the graph was planned. */
     AlgorithmRecord *algorithms;
     int recorded;
-    /* it may time algorithms: steps follow */
+    /* true where steps follow, so that algorithms may be timed */
     bool tunes;
     DataSet train_set, test_set;
     /* Borrowed while it is made: what samples are, in place of data sets; NULL: they are opened. */
@@ -97,7 +97,7 @@ struct Trainer {
     /* of modes with borders: what a rank was asked to do since the last one */
     bool stop_asked, save_asked, wish_asked;
     Loader *loader;
-    /* it is made for steps, not for evaluation alone */
+    /* true where the trainer is made for steps, not for evaluation alone */
     bool trains;
     /* global samples; samples a micro-batch */
     int64_t batch, micro_batch;

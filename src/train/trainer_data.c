@@ -59,7 +59,7 @@ static Status open_set(const Config *config, const char *path, DataSet *set)
     return data_set_sized(set, config);
 }
 
-/* On rank 0. */
+/* Opens the training and test sets and matches their classes. Only rank 0 calls it. */
 static Status open_sets(Trainer *t)
 {
     const Config *c = t->config;

@@ -6,7 +6,8 @@
 
 enum { ARRAYS = 4, ELEMENTS = 3 * FLAT_CHUNK + 77 };
 
-/* Of the emulated runtime: the calls of the host, and those that wait until a stream is empty. */
+/* Counts of the emulated runtime: calls of the host, and those of them that wait until a stream is
+ * empty. */
 void emulate_counts(long *all, long *empty) __attribute__((weak));
 
 typedef struct Arrays {

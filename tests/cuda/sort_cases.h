@@ -8,7 +8,7 @@
 
 typedef struct SortCase {
     int64_t count, real, vocab;
-    /* tokens are below; the vocabulary is larger where few of it are met */
+    /* bound on the tokens; the vocabulary is larger where a case has few of its tokens */
     int64_t below;
 } SortCase;
 

@@ -59,7 +59,8 @@ static void test_shared_memory(void)
     CU_ASSERT_EQUAL(launch(one, one, (227 << 10) + 1), cudaErrorInvalidValue);
 }
 
-/* How a process ends that reads four floats so many bytes into a block of memory; what it says. */
+/* Wait status of a child process that reads four floats at byte `bytes` of a block of memory; said:
+ * what it writes to stderr. */
 static int read_at(size_t bytes, char *said, size_t room)
 {
     int pipes[2], status = 0;

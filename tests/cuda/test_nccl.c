@@ -26,7 +26,7 @@ typedef struct Line {
 } Line;
 
 static pid_t peer;
-/* this process writes, the peer reads; and the other way */
+/* pipes to the peer and back */
 static int to_peer[2], from_peer[2];
 
 static void nap(void)
@@ -93,7 +93,7 @@ static bool line_close(Line *line, bool aborts)
     return cudaFree(line->to) == cudaSuccess && closed;
 }
 
-/* from = first, first + 1, ... and to = -1. */
+/* Sets from to first, first + 1, ... and to to -1. */
 static bool line_fill(Line *line, float first)
 {
     float *host = mem_new(FLOATS * sizeof *host);
@@ -133,7 +133,7 @@ static ncclResult_t receive_from(Line *line, int from, int floats)
     return nccl.recv(line->to, (size_t)floats * 4, ncclUint8, from, line->comm, line->stream);
 }
 
-/* As one group: floats out to one rank, and as many in from another. */
+/* Sends floats to one rank and receives as many from another, as one group. */
 static bool swap(Line *line, int to, int from, int floats)
 {
     ncclResult_t sent, received;
@@ -231,7 +231,7 @@ static void pose_as_host(int rank)
     setenv("NCCL_SOCKET_IFNAME", "lo", 0);
 }
 
-/* What both do first: messages of two lengths cross, and a sum. */
+/* First exchange of the two processes: messages of two lengths, then an all-reduce. */
 static bool meet(Line *line, int rank)
 {
     int other = 1 - rank;

@@ -122,7 +122,7 @@ static void names_that_do_not_fit(void)
     CHECK_OK(use(&set, set_of("numbers.h5", 3, (int32_t[]){0, 1, 2}, numbers), train, &line));
     CU_ASSERT_PTR_NULL(line);
     CU_ASSERT_TRUE(labels_read(&set, 3, (int32_t[]){0, 1, 2}));
-    /* but digits without the first one are names */
+    /* numbers that do not begin with 0 are names */
     static const char *const digits[] = {"0", "1", "2", "3", NULL}, *const no_zero[] = {"1", "2",
                                                                                         "3", NULL};
     const char *all = set_of("digits.h5", 4, (int32_t[]){0, 1, 2, 3}, digits);
@@ -151,7 +151,7 @@ static void files_of_a_list(void)
     CU_ASSERT_STRING_EQUAL(names.name[3], "dog");
     class_names_free(&names);
     CHECK_OK(data_set_check(&set, 0));
-    /* and all of it by another list */
+    /* the same files with the classes of set b */
     CHECK_OK(use(&set, list, b, &line));
     CU_ASSERT_TRUE(labels_read(&set, 9, (int32_t[]){3, 0, 2, 0, 1, 2, 3, 2, 1}));
     mem_free(&line);
@@ -167,7 +167,7 @@ static void files_of_a_list(void)
     mem_free(&list);
 }
 
-/* What a set holds does not depend on the order in which its file numbers classes. */
+/* The fingerprint of a set does not depend on the order in which its file numbers classes. */
 static void fingerprints(void)
 {
     static DataSet set;

@@ -51,7 +51,7 @@ static void magnitudes(void)
             for (int64_t i = 0; i < COUNT; ++i) {
                 double x = (bases[b] + (double)whole_of(i)) * scales[s];
                 moments_add(&all, x);
-                /* the last block has none */
+                /* the last block stays empty */
                 moments_add(&block[i * (BLOCKS - 1) / COUNT], x);
             }
             for (int i = 0; i < BLOCKS; ++i) moments_join(&joined, &block[i]);
@@ -87,7 +87,7 @@ static void constants(void)
         moments_join(&m, &other);
         CU_ASSERT(moments_mean(&m) == same[c] && moments_deviation(&m) == 1);
     }
-    /* neighbours are no constant */
+    /* two neighbouring doubles are not taken for a constant */
     Moments m = {0};
     for (int i = 0; i < COUNT; ++i) moments_add(&m, i % 2 ? 1e9 : nextafter(1e9, INFINITY));
     CU_ASSERT(near(moments_deviation(&m), (nextafter(1e9, INFINITY) - 1e9) / 2));

@@ -1,5 +1,5 @@
-/* What importers do with gzip files of several members: good ones are read to the last, zeros may
- * follow, anything else and every cut is refused with the byte where it is. */
+/* Importing gzip files of several members: good ones are read to the last, zeros may follow,
+ * anything else and every cut is refused with the byte where it is. */
 #include "fixture.h"
 
 #include <unistd.h>

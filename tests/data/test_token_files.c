@@ -64,7 +64,8 @@ static int64_t llama_token(int64_t i)
     return token_of(i, 128256);
 }
 
-/* What NumPy wrote: any width and byte order, versions 1 and 3, rows; the type is the header's. */
+/* Files that NumPy wrote are read: any width and byte order, versions 1 and 3, rows; the type is
+ * the header's. */
 static void npy_read(void)
 {
     static const struct {

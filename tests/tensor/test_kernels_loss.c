@@ -69,7 +69,7 @@ static void test_softmax_mixed(void)
     rig_close(&r);
 }
 
-/* In an evaluation labels are not smoothed: -log softmax at the label, in double. */
+/* Evaluations do not smooth labels: -log softmax at the label, in double. */
 static void test_softmax_evaluated(void)
 {
     enum { N = 4, K = 6 };

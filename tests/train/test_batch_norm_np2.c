@@ -136,7 +136,7 @@ static void refuse(int samples, int ranks, const char *layers, const char *train
         else
             CHECK_OK(trainer_new(&t, config, &sub));
         trainer_free(&t);
-        /* its evaluation is by running statistics, with any micro-batch */
+        /* evaluating it uses running statistics and accepts any micro-batch */
         if (text && !strncmp(layers, "batch_norm", 10))
             CHECK_OK(trainer_new_to_load(&t, config, &sub, NULL, NULL));
         trainer_free(&t);

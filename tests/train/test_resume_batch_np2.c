@@ -117,7 +117,7 @@ static void change_batch(int ranks, int batch, int warmup)
             CU_ASSERT_DOUBLE_EQUAL(lr, want, 1e-12);
         }
         CU_ASSERT_EQUAL(not_once(seen, 2), 0);
-        /* and once more, one step into epoch 4 */
+        /* a further run of one step, into epoch 4 */
         train_to(&job, job.t->step + 1, path);
     }
     job_close(&job);
@@ -242,7 +242,7 @@ static void test_steps(void)
     mem_free(&path);
 }
 
-/* With other data the epoch that was under way begins again; the number of epochs stays. */
+/* A run resumed with other data begins its current epoch again; the number of epochs stays. */
 static void test_other_data(void)
 {
     char *path = mem_format("%s/other.h5", tiny_folder);

@@ -15,7 +15,7 @@ typedef struct Attention {
     int64_t samples, length, width, tiles;
     /* group: heads of queries for one of keys */
     int64_t heads, kv_heads, group;
-    /* keys that a query meets; 0: all up to its own */
+    /* number of keys that a query attends to; 0: all up to its own */
     int64_t window;
     /* of the tensors' rows */
     int64_t x_width, y_width;
@@ -34,7 +34,7 @@ typedef struct AttentionTask {
     int64_t items;
 } AttentionTask;
 
-/* Angles of the positions. */
+/* Makes the tables of cosines and sines of the rotary angles. */
 static void angles_new(Attention *a, const OpSpec *spec)
 {
     int64_t half = a->width / 2;

@@ -23,7 +23,8 @@
 /* parts x groups, about */
 enum { ITEMS = 32 };
 enum { SAVED_MEAN, SAVED_REST, SAVED_INVERSE, SAVED_VARIANCE, SAVED_DY, SAVED_DY_X, SAVED };
-/* Where synced: means of dy and dy xhat over all replicas, and of how many numbers all are. */
+/* Saved rows of a synced norm: means of dy and of dy * xhat over all replicas, and how many numbers
+ * these average. */
 enum { SAVED_MEAN_DY = SAVED, SAVED_MEAN_DY_X, SAVED_NUMBERS, SAVED_SYNCED };
 
 /* Before the bits of act. */

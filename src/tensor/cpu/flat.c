@@ -14,7 +14,7 @@ typedef struct FlatTask {
     Bf16 *half;
     const Bf16 *half_a, *half_b;
     double *sums;
-    /* chunk_squares' */
+    /* chunks of chunk_squares */
     const FlatChunk *chunk;
     float alpha, beta;
     int64_t n;

@@ -73,7 +73,7 @@ int64_t other_at(const LossTask *t, int64_t row)
 void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *known, float other)
 {
     const float share = t->run->label_share;
-    /* an evaluation asks what the model says of the labels as they are */
+    /* labels are smoothed in training only */
     const float smooth = t->run->training ? t->op->spec.smoothing : 0.0f;
     const float k = (float)t->l->classes;
     float *y = (float *)t->run->y + row * LOSS_COLUMNS, *lse = (float *)t->run->saved + row;

@@ -150,8 +150,8 @@ static __global__ void grad_finish_kernel(BatchNormRun run, int64_t parts)
     run.saved.dy_x[c] = (float)(sum[1] * run.saved.inverse[c]);
 }
 
-/* Of scale, shift, running mean and running variance: one launch, where copies would be four. A
- * source that is NULL gives zeros. */
+/* Copies of scale, shift, running mean and running variance: one launch, where copies would be
+ * four. A source that is NULL gives zeros. */
 struct NormWeights {
     float *to[4];
     const float *from[4];

@@ -130,7 +130,8 @@ static inline int64_t cuda_sort_tile(int64_t tokens)
     if (tile < CUDA_SORT_TILE) tile = CUDA_SORT_TILE;
     return (tile + CUDA_THREADS - 1) / CUDA_THREADS * CUDA_THREADS;
 }
-/* Numbers of EmbeddingRun's scratch, of which a run may sort fewer tokens. */
+/* Number of int32 elements of EmbeddingRun's scratch; a run may sort fewer tokens than it has room
+ * for. */
 static inline int64_t cuda_sort_scratch(int64_t tokens)
 {
     int64_t blocks = (tokens + CUDA_SORT_TILE - 1) / CUDA_SORT_TILE;

@@ -16,7 +16,8 @@ enum {
     SCRATCH_BASE = 256,
 };
 
-/* Of a group's scratch at most, where that can be; WEFT_ATTENTION_SCRATCH says another size. */
+/* Most bytes of a group's scratch, where a group can be that small; WEFT_ATTENTION_SCRATCH sets
+ * another size. */
 static size_t scratch_most = (size_t)1 << 30;
 
 Status fused_read_scratch(void)

@@ -1,4 +1,4 @@
-/* Which engine serves a graph of cuDNN's: the recorded one, the fastest by time, or cuDNN's first
+/* Chooses the engine of cuDNN for a graph: the recorded one, the fastest by time, or cuDNN's first
  * choice. */
 #include "cudnn_graph.h"
 #include "timing.h"
@@ -7,11 +7,11 @@
 #include <string.h>
 
 enum {
-    /* plans that are timed: cuDNN compiles some for seconds */
+    /* most plans that are timed for a graph: cuDNN compiles some for seconds */
     CANDIDATES = 6,
     KEY_TEXT = 240,
 };
-/* Of a candidate's workspace; one more needs no more than cuDNN's first choice. */
+/* Most bytes of a candidate's workspace, unless cuDNN's first choice needs more. */
 static const size_t WORKSPACE_MOST = (size_t)256 << 20;
 
 /* ---- a graph's key ---- */
@@ -37,7 +37,8 @@ static const char *number_name(cudnnDataType_t type)
     return type == CUDNN_DATA_BFLOAT16 ? "bf16" : type == CUDNN_DATA_HALF ? "fp16" : "fp32";
 }
 
-/* Which tensors the graph's operations touch, their numbers in order; how many. */
+/* Lists the numbers of the tensors that the graph's operations touch, in order, and returns their
+ * count. */
 static int used_tensors(const DnnGraph *graph, int64_t uid[TIMED_BUFFERS])
 {
     int count = 0;
@@ -103,7 +104,7 @@ static bool try_candidate(void *user, int i)
                        trial->at, trial->workspace) == CUDNN_STATUS_SUCCESS;
 }
 
-/* Leaves out candidates that need too much workspace; how many are left. */
+/* Leaves out candidates that need too much workspace and returns the number of the others. */
 static int bearable(DnnCandidate *candidate, int count, size_t *workspace)
 {
     int left = 0;

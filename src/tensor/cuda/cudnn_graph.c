@@ -309,7 +309,8 @@ static bool engine_text(Maker *m, cudnnBackendDescriptor_t config, char text[DNN
     return m->status == CUDNN_STATUS_SUCCESS && at < DNN_ENGINE_TEXT;
 }
 
-/* What it thinks fast, then what works for most. */
+/* cuDNN's heuristics in the order in which they are asked: plans that it thinks fast, then plans
+ * that work for most graphs. */
 static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
 enum { MODES = sizeof modes / sizeof *modes };
 

@@ -57,11 +57,11 @@ typedef struct DnnGraph {
     bool whole;
 } DnnGraph;
 
-/* For whom: this handle's GPU, or one that is only described (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR).
- * Borrowed. */
+/* GPU that plans are made for: the handle's, or one that is only described
+ * (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR). Borrowed. */
 typedef struct DnnTarget {
     cudnnHandle_t handle;
-    /* where handle is NULL */
+    /* the described GPU, where handle is NULL */
     cudnnBackendDescriptor_t device;
     /* has the record of algorithms, if there is one; NULL: cuDNN's first choice */
     CudaState *state;
@@ -91,8 +91,8 @@ typedef struct DnnPlan {
 bool dnn_plan(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, char why[256]);
 void dnn_fini(DnnPlan *plan);
 
-/* For dnn_plan. The first plan that works and repeats its bits, or, of those, the one of this
- * engine. */
+/* Helper of dnn_plan: makes the first plan that works and repeats its bits, or, where engine is
+ * given, the plan of that engine. */
 bool dnn_make(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, const char *engine,
               char why[256]);
 /* A plan that works and repeats its bits. */
@@ -102,8 +102,8 @@ typedef struct DnnCandidate {
     size_t workspace_bytes;
     char engine[DNN_ENGINE_TEXT];
 } DnnCandidate;
-/* As many as there are, `most` of them, in cuDNN's order; what they are made from is plan's until
- * dnn_fini. */
+/* Lists at most `most` candidates in cuDNN's order and returns their number; plan owns what they
+ * are made from until dnn_fini. */
 int dnn_candidates(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, DnnCandidate *candidate,
                    int most);
 /* Queues a candidate, as dnn_run does a plan. */

@@ -51,7 +51,7 @@ typedef struct SortPass {
     int shift;
 } SortPass;
 
-/* from NULL: tokens in the order in which they lie. */
+/* Index of the token at place i; pass.from NULL: tokens are in their original order. */
 static __device__ __forceinline__ int32_t token_index(const SortPass &pass, int64_t i)
 {
     return pass.from ? pass.from[i] : (int32_t)i;
@@ -84,7 +84,7 @@ static __global__ void count_digits_kernel(SortPass pass)
     pass.counts[(int64_t)blockIdx.x * DIGITS + threadIdx.x] = counts[threadIdx.x];
 }
 
-/* One block; a thread a digit. */
+/* Runs as one block with a thread for each digit. */
 static __global__ void place_digits_kernel(int32_t *counts, int64_t blocks)
 {
     enum { LOADS = 16 };
@@ -107,7 +107,7 @@ static __global__ void place_digits_kernel(int32_t *counts, int64_t blocks)
     });
 }
 
-/* The warp's lanes that have the same number of so many bits. */
+/* Mask of the warp's lanes that have the same number of DIGIT_BITS + 1 bits. */
 static __device__ __forceinline__ uint32_t lanes_alike(int number)
 {
     uint32_t alike = EVERY_LANE;

@@ -49,7 +49,7 @@ static LossRun loss_run(const Op *op, const OpRun *run)
     };
 }
 
-/* An evaluation asks what the model says of the labels as they are. */
+/* Labels are smoothed in training only. */
 static LossRun forward_run(const Op *op, const OpRun *run)
 {
     LossRun loss = loss_run(op, run);

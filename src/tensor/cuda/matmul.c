@@ -119,8 +119,8 @@ typedef struct Choices {
     int count;
 } Choices;
 
-/* Those that will do, fastest first by cuBLASLt's own estimate. It is not asked for with beta,
- * which comes with a run. */
+/* Lists the algorithms that will do, fastest first by cuBLASLt's own estimate, which does not know
+ * beta: that comes with a run. */
 static cublasStatus_t propose(const Matmul *matmul, const CudaState *state, const MatmulSpec *spec,
                               Choices *choices)
 {
@@ -171,8 +171,8 @@ _Static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof((cublasLtMatmulAlgo_t *)0)
                    ALGORITHM_WORDS * 17 < ALGORITHM_TEXT,
                "an algorithm is words, and their text has room");
 
-/* Its words in hexadecimal: cuBLASLt allows an algorithm to be kept and used again by the same
- * version. */
+/* Writes an algorithm's words in hexadecimal: cuBLASLt allows an algorithm to be kept and used
+ * again by the same version. */
 static void algorithm_text(char text[ALGORITHM_TEXT], const cublasLtMatmulAlgo_t *algorithm)
 {
     size_t at = 0;
@@ -194,7 +194,7 @@ static bool algorithm_read(cublasLtMatmulAlgo_t *algorithm, const char *text)
     return !*text;
 }
 
-/* What the record says, where cuBLASLt still takes it and it repeats its bits. */
+/* Takes the recorded algorithm if cuBLASLt still accepts it and it repeats its bits. */
 static bool take_recorded(Matmul *matmul, const CudaState *state, const MatmulSpec *spec,
                           const char *text)
 {

@@ -3,7 +3,7 @@
 #include "timing.h"
 
 enum { ROUNDS = 3, RUNS = 10, BUFFER_ALIGN = 256 };
-/* of every byte: small positive numbers in fp32, bf16 and fp16 */
+/* value of every byte of the timed buffers: small positive numbers in fp32, bf16 and fp16 */
 enum { FILL_BYTE = 0x3c };
 
 AlgorithmRecord *cuda_record(const CudaState *state)

@@ -1,4 +1,4 @@
-/* Which of a library's algorithms is the fastest on this GPU: asked once for each shape, when it is
+/* Finds the fastest of a library's algorithms on this GPU: each shape is timed once, when it is
  * planned (BackendOptions.times_algorithms). */
 #ifndef WEFT_CUDA_TIMING_H
 #define WEFT_CUDA_TIMING_H

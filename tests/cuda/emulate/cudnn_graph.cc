@@ -120,10 +120,10 @@ const Descriptor *graph_of(const Descriptor *plan)
         ->part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
 }
 
-/* What it proposes, fastest first: one that does not repeat its bits, one that does and is rough, one on tensor cores, which read of
- * a float what a TF32 holds, and one without them. */
+/* Engines that are proposed, fastest first: one that does not repeat its bits, one that does and is
+ * rough, one on tensor cores, which reads of a float what a TF32 holds, and one without them. */
 enum { ANYHOW, ROUGH, REPEATS, WHOLE };
-/* Its configurations: each of them, and the last two with another knob. */
+/* Engine configurations: each engine, and the last two once more with another knob. */
 const struct { int64_t engine, knob; } configs[] = {{ANYHOW, 0},  {ROUGH, 0},   {REPEATS, 0},
                                                     {WHOLE, 0},   {REPEATS, 1}, {WHOLE, 1}};
 enum { CONFIGS = sizeof configs / sizeof *configs };

@@ -23,7 +23,7 @@ struct Attribute {
 struct Descriptor {
     cudnnBackendDescriptorType_t type;
     bool final = false;
-    int64_t number = 0; /* of a configuration among those proposed */
+    int64_t number = 0; /* index of a configuration among those proposed */
     std::map<int, Attribute> has;
 
     template <class T> T at(int name, int64_t i = 0) const

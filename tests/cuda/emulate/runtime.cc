@@ -138,9 +138,9 @@ Order order; /* of a block's threads */
 const size_t SHARED_BYTES = 227 << 10, UNASKED_BYTES = 48 << 10;
 std::map<const void *, size_t> asked; /* by cudaFuncSetAttribute, a kernel each */
 char *shared;                         /* this launch's */
-cudaError_t last_error;               /* of a launch that was refused */
+cudaError_t last_error;               /* error of a launch that was refused */
 
-/* It ends where nobody can write, and what it holds at first is NaN. */
+/* Takes shared memory that ends where nobody can write and holds NaN at first. */
 void take_shared(size_t bytes)
 {
     static char *end;
@@ -327,7 +327,8 @@ void *shared_memory()
     return shared;
 }
 
-/* What every GPU of compute capability 3.0 to 9.0 allows, and an H100's shared memory. */
+/* Checks a launch against the limits of all GPUs of compute capability 3.0 to 9.0 and an H100's
+ * shared memory. */
 bool takes_launch(const Launch &launch, const void *kernel)
 {
     auto within = [](dim3 d, size_t x, size_t y, size_t z) {
@@ -377,8 +378,9 @@ using emulate::environment;
 
 extern "C" {
 size_t emulate_graph_bytes(); /* stream.cc */
-/* What may go wrong with a GPU: EMULATE_DRIVER is the CUDA version of the driver (12040; 0: there is none), EMULATE_OTHERS the
- * bytes of memory that other processes have. EMULATE_PITCH: most bytes between the rows of one copy (stream.cc). */
+/* Faults of a GPU that a test can ask for. EMULATE_DRIVER: CUDA version of the driver (12040; 0:
+ * there is none). EMULATE_OTHERS: bytes of memory that other processes have. EMULATE_PITCH: most
+ * bytes between the rows of one copy (stream.cc). */
 cudaError_t cudaDriverGetVersion(int *version)
 {
     *version = int(environment("EMULATE_DRIVER", CUDART_VERSION));

@@ -37,7 +37,7 @@ std::vector<Host> pinned;
 cudaStream_t captured; /* one at a time */
 bool lost;             /* its capture */
 Nodes nodes;
-Clock::duration simulated; /* that algorithms have taken so far */
+Clock::duration simulated; /* time that algorithms have taken so far */
 long calls, waits; /* of the host; waits for all that a stream has */
 
 void run_until(Queue &q, uint64_t place)

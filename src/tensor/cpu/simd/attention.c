@@ -7,13 +7,13 @@
  * once. */
 #include "attention_tile.h"
 
-/* Below every score, and its difference to one is a number. */
+/* A value below every score, whose difference to a score is finite. */
 static const float LOWEST = -1e30f;
 
 /* ---- forward ---- */
 
-/* What a query does not meet: keys behind it, in the group of the diagonal itself, and keys that
- * its window has left behind. */
+/* Masks the keys that a query does not attend to: those behind it, in the group of the diagonal
+ * itself, and those that its window has left behind. */
 static void mask(const Work *w)
 {
     for (int64_t key = 0; w->diagonal && key < padded(w->keys); ++key)
@@ -115,7 +115,7 @@ void SIMD_NAME(attention_forward)(const AttentionHead *h, int64_t tile, float *s
     Work w = work_of(h, scratch);
     take_queries(h, &w, tile);
     for (int64_t q = 0; q < TILE; ++q) {
-        /* with a window a query may meet no key of a tile, and the largest must stay a number */
+        /* a windowed query may attend to no key of a tile, and the maximum must stay finite */
         w.top[q] = w.window > 0 ? LOWEST : -INFINITY;
         w.total[q] = 0.0f;
     }

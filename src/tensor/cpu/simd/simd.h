@@ -108,7 +108,7 @@ typedef struct AttentionHead {
     const float *cosine,
         *sine; /* [length][width / 2]: the positions' angles; NULL: rows are not turned */
     int64_t stride, y_stride, length, width, group;
-    /* keys that a query meets, its own the last of them; 0: all up to its own */
+    /* number of keys that a query attends to, its own the last of them; 0: all up to its own */
     int64_t window;
     /* of the scores */
     float scale;
