@@ -61,7 +61,7 @@ static Status read_input(const Shrunk *s, DataSet *set)
 
 static Status build(Shrunk *s)
 {
-    static const DataSet none;
+    const DataSet none = {0};
     DataSet set;
     const FlagList *keep = &s->flags->keep;
     TRY(read_input(s, &set));

@@ -139,7 +139,7 @@ static void lengths(void)
     safe_close(&set);
     CHECK_FAILS(safe_open(&set, "none.safetensors", NULL), ERR_NOINPUT, "none.safetensors");
     safe_close(&set);
-    CHECK_FAILS(safe_open(&set, folder, NULL), ERR_NOINPUT, "regular");
+    CHECK_FAILS(safe_open(&set, folder, NULL), ERR_NOINPUT, "folder, not a file");
     safe_close(&set);
     end();
 }

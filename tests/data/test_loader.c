@@ -335,7 +335,7 @@ static void file_shrinks(void)
         st = loader_next(l, &b, NULL);
         if (st == OK) loader_release(l);
     }
-    CU_ASSERT_EQUAL(st, ERR_IO);
+    CU_ASSERT_EQUAL(st, ERR_DATA);
     CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "gone.h5"));
     loader_free(&l);
 }
