@@ -52,10 +52,12 @@ static Status use(DataSet *test, const char *path, const char *train, char **lin
     *line = NULL;
     TRY(data_set_open(&set, NULL, train));
     TRY(data_set_class_names(&set, &classes));
-    TRY(data_set_open(test, NULL, path));
-    TRY(data_set_class_names(test, &own));
-    Status st = data_set_use_classes(test, &own, &classes, train, line);
-    class_names_free(&own);
+    Status st = data_set_open(test, NULL, path);
+    if (st == OK) st = data_set_class_names(test, &own);
+    if (st == OK) {
+        st = data_set_use_classes(test, &own, &classes, train, line);
+        class_names_free(&own);
+    }
     class_names_free(&classes);
     return st;
 }
