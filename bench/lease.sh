@@ -271,7 +271,7 @@ if [ -n "$rehearse" ]; then
     for program in "$weft" "$test_cuda" "$test_nccl"; do [ -x "$program" ] || stop 66 "no $program (make ${program#"$here"/})"; done
 else
     nvidia-smi -L 2>/dev/null | grep -q '^GPU' || stop 77 "no NVIDIA GPU here (nvidia-smi -L)"
-    [ -f $archive ] || stop 66 "no $archive: make lease builds it, and it travels with the repository"
+    [ -f $archive ] || stop 66 "no $archive: make lease builds it where weft is developed; copy it here"
     unpack $archive after
     weft=$work/after/bundle/bin/weft test_cuda=$work/after/bundle/tests/cuda/test_cuda test_nccl=$work/after/bundle/tests/cuda/test_nccl
 fi

@@ -167,7 +167,7 @@ static bool put_set(hid_t file, const Recipe *recipe, const CheckpointTensor *t,
                           : H5Dcreate2(file, of->path, type, space, recipe->link, recipe->create,
                                        H5P_DEFAULT);
     bool good = set >= 0 && put_hashes(set, of, hash, bound);
-    if (set >= 0) H5Dclose(set);
+    if (set >= 0 && H5Dclose(set) < 0) good = false;
     if (space >= 0) H5Sclose(space);
     return good;
 }

@@ -49,17 +49,18 @@ herr_t h5_put_array(hid_t file, const char *name, hid_t type, int ndim, const hs
     hid_t dataset = H5Dcreate2(file, name, type, space, H5P_DEFAULT, create, H5P_DEFAULT);
     haddr_t at = dataset < 0 ? HADDR_UNDEF : H5Dget_offset(dataset);
     *offset = (int64_t)at;
-    if (dataset >= 0) H5Dclose(dataset);
+    bool closed = dataset >= 0 && H5Dclose(dataset) >= 0;
     H5Sclose(space);
     H5Pclose(create);
-    return at == HADDR_UNDEF ? -1 : 0;
+    return closed && at != HADDR_UNDEF ? 0 : -1;
 }
 
 herr_t h5_fill_array(hid_t file, const char *name, hid_t type, const void *from)
 {
     hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
     herr_t rc = dataset < 0 ? -1 : H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, from);
-    if (dataset >= 0) H5Dclose(dataset);
+    /* HDF5 keeps small arrays in memory and writes them here. */
+    if (dataset >= 0 && H5Dclose(dataset) < 0) rc = -1;
     return rc;
 }
 

@@ -26,9 +26,12 @@ broken() {
     rc=0
     timeout -k 1 60 strace -f -qq -o trace -e "trace=$1" -e "inject=$1:error=$2:when=$3" "${@:4}" >out 2>&1 </dev/null || rc=$?
 }
-# each CALL MOST CODES WHAT COMMAND... : the 1st to MOST-th call fails; the exit code is among CODES.
+# each CALL MOST CODES WHAT COMMAND... : the 1st to MOST-th call fails; the exit code is among CODES. An import that ends with 0 has
+# written the bytes of one that nothing disturbs.
 each() {
     local n
+    rm -f new.h5*
+    case $4 in data*) "${@:5}" >out 2>&1 && mv new.h5 whole.h5 ;; esac
     for n in $(seq "$2"); do
         rm -rf new.h5* runs/new
         broken "$1" $([ $((n % 2)) = 1 ] && echo ENOSPC || echo EIO) "$n" "${@:5}"
@@ -38,6 +41,7 @@ each() {
         *) failed=$((failed + 1)); echo "FAILED: $1 number $n of $4: exit code $rc"; sed 's/^/  | /' out ;;
         esac
         if [ $rc != 0 ] && ! grep -q 'error:' out; then failed=$((failed + 1)); echo "FAILED: $1 number $n of $4: no message"; fi
+        case $rc$4 in 0data*) cmp new.h5 whole.h5 || { failed=$((failed + 1)); echo "FAILED: $1 number $n of $4: other bytes, exit code 0"; } ;; esac
         if [ -e new.h5 ] && [ "$4" != train ]; then "$WEFT" "${check[@]}" new.h5 >out 2>&1 || { failed=$((failed + 1)); echo "FAILED: $1 number $n of $4: a torn file"; }; fi
     done
     holds "$1 of $4 was met" test "$n" -gt 1
@@ -45,6 +49,9 @@ each() {
 check=(data check)
 each ftruncate 4 '74' 'data import idx' "$WEFT" data import idx x.idx y.idx -o new.h5
 each pwrite64 12 '0 74' 'data import idx' "$WEFT" data import idx x.idx y.idx -o new.h5
+printf 'columns:\n  y: label\n  t: number\n  c: category\n' >schema.yaml
+{ echo y,t,c; for i in $(seq 40); do echo "$((i % 2)),$i,w$i"; done; } >rows.csv
+each pwrite64 12 '0 74' 'data import csv' "$WEFT" data import csv rows.csv --schema schema.yaml -o new.h5
 each fsync 3 '74' 'data import idx' "$WEFT" data import idx x.idx y.idx -o new.h5
 each ftruncate 4 '74' 'data import text' "$WEFT" data import text job.yaml -o new.h5
 each ftruncate 4 '74' 'data import hdf5' "$WEFT" data import hdf5 data.h5 -o new.h5
