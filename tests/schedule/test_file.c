@@ -125,7 +125,8 @@ static void test_bad(void)
     Schedule *s;
     CHECK_FAILS(schedule_new(&s, SCHEDULE_FILE, "/nowhere/s.csv", two), ERR_NOINPUT,
                 "/nowhere/s.csv: cannot be opened");
-    CHECK_FAILS(schedule_new(&s, SCHEDULE_FILE, "/", two), ERR_NOINPUT, "/: cannot be opened: it is a folder");
+    CHECK_FAILS(schedule_new(&s, SCHEDULE_FILE, "/", two), ERR_NOINPUT,
+                "/: cannot be opened: it is a folder");
     CHECK_FAILS(schedule_new(&s, SCHEDULE_FILE, NULL, two), ERR_CONFIG, "no path");
 }
 
