@@ -1,5 +1,5 @@
 /* The start of a process that trains: from its beginning to its first step. Nothing is computed yet
- * that could be saved, so a wish to stop (stop_wanted) ends it at once, whatever it is doing; and
+ * that could be saved, so a stop request (stop_wanted) ends it at once, whatever it is doing; and
  * whoever started it is told how far it is, for nobody else looks at ranks before their first
  * step (parallel.h, Watchdog). Not collective; from the thread that trains. */
 #ifndef WEFT_BASE_START_H

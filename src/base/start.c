@@ -1,4 +1,4 @@
-/* A thread asks ten times a second for wishes to stop: signals are blocked in the threads that
+/* A thread looks ten times a second for stop requests: signals are blocked in the threads that
  * compute (stop.c), and a handler could not end what they are in the middle of. */
 #include "base/start.h"
 #include "base.h"

@@ -79,7 +79,7 @@ extern const SafeFormat safe_format_safetensors, safe_format_torch, safe_format_
  * name, and what is out of bounds. Release with safe_close in every case. */
 Status safe_open(SafeSet *set, const char *path, const char *key);
 void safe_close(SafeSet *set);
-/* Does the file begin as one of these formats do? Leaves errno alone. */
+/* Does the file begin like one of the known formats? Leaves errno alone. */
 bool safe_begins(const char *path);
 /* Puts tensors in order again whose names have been changed; ERR_DATA where two have one name. */
 Status safe_sort(SafeSet *set);

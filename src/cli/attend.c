@@ -104,7 +104,7 @@ static void pass_on(const Attend *a, bool end)
 }
 
 /* Ranks of a training that have not all begun their first step: one that is stopped, or hangs, is
- * found, and a wish to stop needs no save. */
+ * found, and a stop request needs no save. */
 static void attend_start(Attend *a)
 {
     if (!a->why) a->why = starting_look(&a->starting, &a->watch, a->process);

@@ -170,7 +170,7 @@ static Status look_back(Run *r, RunDue due, double *better)
     return st;
 }
 
-/* Rank 0 looks for all, before anything is evaluated or saved as of these data. */
+/* Rank 0 checks the data files for all ranks, before a step on them is evaluated or saved. */
 static Status check_data(const Run *r)
 {
     return status_agree(r->world, r->data ? data_watch_check(r->data, r->dir.checkpoints) : OK);
