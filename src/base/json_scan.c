@@ -9,7 +9,11 @@ enum { TEXT_BYTES = 1024, DEPTH = 16, NUMBER_CHARS = 127 };
 
 JsonScan json_scan(const char *path, const char *text, size_t bytes)
 {
-    return (JsonScan){path, text, text, text + bytes};
+    static const char mark[] = "\xef\xbb\xbf";
+    const size_t chars = sizeof mark - 1;
+    /* UTF-8's byte order mark is no part of the text */
+    const bool marked = bytes >= chars && memcmp(text, mark, chars) == 0;
+    return (JsonScan){path, text, text + (marked ? chars : 0), text + bytes};
 }
 
 Status json_scan_fail(const JsonScan *s, const char *fmt, ...)

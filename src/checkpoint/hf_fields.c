@@ -116,7 +116,10 @@ Status hf_open(HfFields *f, const char *path)
     *f = (HfFields){.path = path};
     TRY(file_text(path, DESCRIPTION_BYTES, &text, &bytes));
     JsonScan scan = json_scan(path, text, bytes);
-    Status st = scan_object(&scan, f, "", 0, &members);
+    const bool wide =
+        bytes > 1 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0);
+    Status st = wide ? fail(ERR_DATA, "%s: is UTF-16: save it as UTF-8", path)
+                     : scan_object(&scan, f, "", 0, &members);
     if (st == OK) st = json_scan_end(&scan);
     if (st == OK) st = check_unique(f);
     mem_free(&text);
@@ -158,4 +161,25 @@ Status hf_refuse(const HfFields *f, const HfField *field, const char *fmt, ...)
     vsnprintf(why, sizeof why, fmt, args);
     va_end(args);
     return fail(ERR_DATA, "%s: %s is %.80s: %s", f->path, field->name, field->value, why);
+}
+
+/* The value with the quotes or brackets that hf_open has taken away. */
+static char *written(const HfField *field)
+{
+    if (field->kind == HF_TEXT) return mem_format("\"%.80s\"", field->value);
+    if (field->kind == HF_LIST && *field->value != '[') return mem_format("[%.80s]", field->value);
+    return mem_format("%.80s", field->value);
+}
+
+Status hf_check_kind(const HfFields *f, const HfField *field, HfKind kind)
+{
+    static const char *const names[] = {"null",   "true or false", "a number",
+                                        "a text", "a list",        "an object"};
+    if (field->kind == kind) return OK;
+    char *value = written(field);
+    const char *is = field->kind == HF_BOOL ? "a truth value" : names[field->kind];
+    Status st = fail(ERR_DATA, "%s: %s is %s, %s: expected %s", f->path, field->name, value, is,
+                     names[kind]);
+    mem_free(&value);
+    return st;
 }

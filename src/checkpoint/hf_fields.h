@@ -34,5 +34,8 @@ const HfField *hf_value(HfFields *fields, const char *name);
  * why". */
 Status hf_refuse(const HfFields *fields, const HfField *field, const char *fmt, ...)
     BASE_PRINTF(3, 4);
+/* OK where the field is of that kind; else ERR_DATA that names its value, its kind and the expected
+ * kind. */
+Status hf_check_kind(const HfFields *fields, const HfField *field, HfKind kind);
 
 #endif

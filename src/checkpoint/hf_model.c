@@ -77,12 +77,10 @@ static const HfRow rows[] = {
     OWN(KIN, "rope_scaling"),
     OWN(KIN, "rope_parameters"),
     OWN(KIN, "original_max_position_embeddings"),
-    OWN(MISTRAL | QWEN2, "sliding_window"),
-    OWN(MISTRAL | QWEN2, "use_sliding_window"),
+    OWN(KIN, "sliding_window"),
+    OWN(KIN, "use_sliding_window"),
     OWN(KIN, "max_window_layers"),
     OWN(KIN, "layer_types"),
-    ONLY(LLAMA, "sliding_window", "null"),
-    ONLY(LLAMA, "use_sliding_window", "false"),
     ONLY(KIN, "hidden_act", "silu|swish"),
     ONLY(GPT2, "activation_function", "gelu_new|gelu_pytorch_tanh|gelu_fast"),
     ONLY(GPT2, "layer_norm_epsilon", "1e-5"),
@@ -206,7 +204,7 @@ static const char *const neutral[] = {"attention_dropout",
 Status hf_number(const HfFields *f, const HfField *field, double *value)
 {
     *value = 0;
-    if (field->kind != HF_NUMBER) return hf_refuse(f, field, "a number is wanted");
+    TRY(hf_check_kind(f, field, HF_NUMBER));
     *value = strtod(field->value, NULL);
     return OK;
 }
@@ -224,7 +222,7 @@ Status hf_count(const HfFields *f, const HfField *field, int64_t *value)
 Status hf_bool(const HfFields *f, const HfField *field, bool *value)
 {
     *value = strcmp(field->value, "true") == 0;
-    return field->kind == HF_BOOL ? OK : hf_refuse(f, field, "true or false is wanted");
+    return hf_check_kind(f, field, HF_BOOL);
 }
 
 /* ---- which model it is ---- */
@@ -262,6 +260,8 @@ static Status read_type(HfFields *f, const Family *family, const HfType **type)
 {
     static const char known[] = "weft has llama, mistral, qwen2 and gpt2";
     const HfField *said = hf_value(f, "model_type"), *classes = hf_value(f, "architectures");
+    if (said) TRY(hf_check_kind(f, said, HF_TEXT));
+    if (classes) TRY(hf_check_kind(f, classes, HF_LIST));
     *type = find_type(f);
     if (!said && !classes)
         return fail(ERR_DATA, "%s: says neither model_type nor architectures: %s", f->path, known);
@@ -317,6 +317,24 @@ static Status read_rows(HfModel *m, HfFields *f, const HfType *type)
     return OK;
 }
 
+/* The kind of a value that is one of "a|b|c". */
+static HfKind kind_of(const char *values)
+{
+    if (strcmp(values, "true") == 0 || strcmp(values, "false") == 0) return HF_BOOL;
+    return strspn(values, "+-.0123456789eE|") == strlen(values) ? HF_NUMBER : HF_TEXT;
+}
+
+/* "null" as the values stands for a field that weft has nothing of, whatever its value is. */
+static Status check_values(HfFields *f, const HfType *type, const HfRow *row, const HfField *field)
+{
+    const bool none = strcmp(row->values, "null") == 0;
+    if (none ? !hf_value(f, field->name) : field->kind == HF_NULL) return OK;
+    if (!none) TRY(hf_check_kind(f, field, kind_of(row->values)));
+    if (!none && is_one_of(field, row->values)) return OK;
+    return hf_refuse(f, field, "%s here has only %s", type->type,
+                     none ? "none of it" : row->values);
+}
+
 static Status check_only(HfFields *f, const HfType *type)
 {
     for (int i = 0; i < f->count; ++i) {
@@ -325,9 +343,7 @@ static Status check_only(HfFields *f, const HfType *type)
         const HfRow *row = find_row(field->name, type);
         field->known = row || family_listed(neutral, field->name);
         if (!row) continue;
-        if (row->use == USE_ONLY && hf_value(f, field->name) && !is_one_of(field, row->values))
-            return hf_refuse(f, field, "%s here has only %s", type->type,
-                             strcmp(row->values, "null") == 0 ? "none of it" : row->values);
+        if (row->use == USE_ONLY) TRY(check_values(f, type, row, field));
     }
     return OK;
 }

@@ -45,8 +45,7 @@ static Status find_object(HfFields *f, const HfField **object)
     const HfField *old = hf_value(f, "rope_scaling"), *new = hf_value(f, "rope_parameters");
     *object = old ? old : new;
     if (old && new) return hf_refuse(f, old, "rope_parameters is there, too: keep one of the two");
-    if (*object && (*object)->kind != HF_OBJECT)
-        return hf_refuse(f, *object, "an object is wanted");
+    if (*object) TRY(hf_check_kind(f, *object, HF_OBJECT));
     for (int i = 0; *object && i < f->count; ++i) {
         const size_t chars = strlen((*object)->name);
         if (f->field[i].kind == HF_OBJECT &&
@@ -90,7 +89,8 @@ static Status put_members(HfModel *m, HfFields *f, const HfField *object, const 
     fprintf(out, "{rope_type: %s", s->type);
     for (int i = 0; s->member[i].name; ++i) {
         const HfField *field = member(f, object, s->member[i].name);
-        double number;
+        double number = 1;
+        const bool truth = strcmp(s->member[i].name, "truncate") == 0;
         if (!field && i == 0 && strcmp(s->type, "yarn") == 0 && original != m->context) {
             fprintf(out, ", factor: %.17g", (double)m->context / (double)original);
             continue;
@@ -98,11 +98,11 @@ static Status put_members(HfModel *m, HfFields *f, const HfField *object, const 
         if (!field && s->member[i].needed)
             return hf_refuse(f, object, "%s needs %s", s->type, s->member[i].name);
         if (!field) continue;
-        if (field->kind != HF_BOOL) TRY(hf_number(f, field, &number));
+        TRY(truth ? hf_check_kind(f, field, HF_BOOL) : hf_number(f, field, &number));
         if (strcmp(s->member[i].name, "factor") == 0 && number < 1)
             return hf_refuse(f, field, "at least 1 is wanted");
         /* in such a description 0 stands for the default */
-        if (field->kind == HF_NUMBER && number == 0) continue;
+        if (number == 0) continue;
         fprintf(out, ", %s: %s", s->member[i].name, field->value);
     }
     if (strcmp(s->type, "linear") != 0) fprintf(out, ", %s: %lld", ORIGINAL, (long long)original);
@@ -110,13 +110,24 @@ static Status put_members(HfModel *m, HfFields *f, const HfField *object, const 
     return OK;
 }
 
+/* Reads rope_type, or its old name type: where both are there, they agree. *type NULL: neither. */
+static Status read_rope_type(HfFields *f, const HfField *object, const HfField **type)
+{
+    const HfField *new = member(f, object, "rope_type"), *old = member(f, object, "type");
+    *type = new ? new : old;
+    if (new) TRY(hf_check_kind(f, new, HF_TEXT));
+    if (old) TRY(hf_check_kind(f, old, HF_TEXT));
+    if (!new || !old || strcmp(new->value, old->value) == 0) return OK;
+    return hf_refuse(f, old, "%s is %s: keep the one that the model was trained with", new->name,
+                     new->value);
+}
+
 Status hf_rope_read(HfModel *m, HfFields *f)
 {
-    const HfField *object;
+    const HfField *object, *type;
     TRY(find_object(f, &object));
     TRY(read_base(m, f, object));
-    const HfField *type = member(f, object, "rope_type");
-    if (!type) type = member(f, object, "type");
+    TRY(read_rope_type(f, object, &type));
     (void)member(f, object, "finetuned");
     if (!object || !type || strcmp(type->value, "default") == 0) {
         (void)hf_find(f, ORIGINAL);
@@ -143,7 +154,8 @@ static Status read_layer_types(const HfModel *m, HfFields *f, const HfField *lis
 {
     static const char full[] = "full_attention", sliding[] = "sliding_attention";
     int64_t count = 0;
-    bool fits = list->kind == HF_LIST;
+    bool fits = true;
+    TRY(hf_check_kind(f, list, HF_LIST));
     *from = m->layers;
     for (const char *at = list->value; fits && *at; ++count) {
         const size_t chars = strcspn(at, ",");
@@ -158,19 +170,33 @@ static Status read_layer_types(const HfModel *m, HfFields *f, const HfField *lis
                      full, sliding, (long long)m->layers);
 }
 
-Status hf_window_read(HfModel *m, HfFields *f, const char *type)
+/* Reads the window's size; 0: none. Where the size is given as 0, transformers masks all keys, and
+ * its loss is NaN: other programs mean no window. */
+static Status read_size(HfModel *m, HfFields *f, const char *type)
 {
     const bool qwen2 = strcmp(type, "qwen2") == 0, llama = strcmp(type, "llama") == 0;
-    const HfField *window = hf_find(f, "sliding_window"), *use = hf_value(f, "use_sliding_window");
-    const HfField *first = hf_value(f, "max_window_layers"), *list = hf_value(f, "layer_types");
+    const HfField *size = hf_find(f, "sliding_window"), *use = hf_value(f, "use_sliding_window");
+    const bool counted = size && size->kind != HF_NULL;
     bool used = !qwen2 && !llama;
-    int64_t from = qwen2 ? 28 : 0, said = m->layers;
+    m->window = llama || size ? 0 : 4096;
+    if (counted) TRY(hf_count(f, size, &m->window));
     if (use) TRY(hf_bool(f, use, &used));
-    if (use && !qwen2 && !used && window && window->kind != HF_NULL)
-        return hf_refuse(f, use, "%s has the window of sliding_window", type);
-    m->window = llama ? 0 : 4096;
-    if (window && window->kind != HF_NULL && !llama) TRY(hf_count(f, window, &m->window));
-    if (!used || (window && window->kind == HF_NULL)) m->window = 0;
+    if (llama && used) return hf_refuse(f, use, "llama has no window");
+    if (llama && m->window > 0 && !use) return hf_refuse(f, size, "llama has no window");
+    if (!llama && !qwen2 && !used && m->window > 0)
+        return hf_refuse(f, use, "%s has the window of sliding_window, or of 4096 tokens", type);
+    if (used && counted && m->window == 0)
+        log_warn("%s: sliding_window is 0, which stands for no window here, as null does", f->path);
+    if (!used) m->window = 0;
+    return OK;
+}
+
+Status hf_window_read(HfModel *m, HfFields *f, const char *type)
+{
+    const bool qwen2 = strcmp(type, "qwen2") == 0;
+    const HfField *first = hf_value(f, "max_window_layers"), *list = hf_value(f, "layer_types");
+    int64_t from = qwen2 ? 28 : 0, said = m->layers;
+    TRY(read_size(m, f, type));
     if (first && qwen2) TRY(hf_count(f, first, &from));
     if (list) TRY(read_layer_types(m, f, list, &said));
     if (list && said < m->layers && m->window == 0)

@@ -59,6 +59,51 @@ refused 'architectures is LlamaForSequenceClassification' 's/LlamaForCausalLM/Ll
 refused 'rope_scaling.rope_type is longrope' 's/"rope_scaling": null/"rope_scaling": {"rope_type": "longrope", "factor": 2}/'
 refused 'llama3 needs factor' 's/"rope_scaling": null/"rope_scaling": {"rope_type": "llama3"}/'
 refused 'rope_scaling.sliding_attention is {...}' 's/"rope_scaling": null/"rope_scaling": {"sliding_attention": {"rope_theta": 1}}/'
+# The old name of rope_type beside the new one: they agree.
+scaled=$(sed 's/"type": "linear"/"type": "linear", "rope_type": "linear"/' linear/config.json)
+check 0 'rope_scaling: {rope_type: linear, factor: 4' "$WEFT" ckpt import linear/model.safetensors -o both.h5 --hf-config <(printf %s "$scaled")
+holds 'neither name is unknown' test "$(grep -c 'not known' both)" = 0
+refused 'rope_scaling.type is dynamic: rope_scaling.rope_type is linear' 's/"rope_scaling": null/"rope_scaling": {"rope_type": "linear", "type": "dynamic", "factor": 2}/'
+# A window of 0 tokens is none, as null is, and so is one that is not used.
+same_model() { # TEXT CASE SED: the description with a change gives the model of plain
+    sed "$3" "$golden/$2.json" >plain/other.json
+    check 0 "$1" "$WEFT" ckpt import "$2/model.safetensors" -o same.h5 --force --hf-config plain/other.json
+    holds "$2 and $3: the same model as without" sh -c "grep -v 'these lines' out | grep -v 'wrote' >said; grep -v 'these lines' $2.model | grep -v wrote | diff - said"
+}
+"$WEFT" ckpt import plain/model.safetensors -o same.h5 >plain.model
+"$WEFT" ckpt import window_none/model.safetensors -o same.h5 --force >window_none.model
+"$WEFT" ckpt import qwen2/model.safetensors -o same.h5 --force >qwen2.model
+same_model 'wrote' plain 's/^ "use_cache": true,/ "sliding_window": 0,/'
+same_model 'wrote' plain 's/^ "use_cache": true,/ "sliding_window": 4096, "use_sliding_window": false,/'
+same_model 'sliding_window is 0, which stands for no window' window_none 's/"sliding_window": null/"sliding_window": 0/'
+same_model 'wrote' window_none 's/"sliding_window": null/"sliding_window": 0, "use_sliding_window": false/'
+same_model 'wrote' qwen2 's/"sliding_window": 20/"sliding_window": 0/'
+same_model 'wrote' plain "$(printf '1s/^/\xef\xbb\xbf/')"
+refused 'use_sliding_window is true: llama has no window' 's/^ "use_cache": true,/ "use_sliding_window": true,/'
+check 65 'use_sliding_window is false: mistral has the window of sliding_window' "$WEFT" ckpt import window/model.safetensors -o no.h5 --hf-config <(sed 's/"sliding_window": 20/"use_sliding_window": false/' window/config.json)
+check 65 'is UTF-16: save it as UTF-8' "$WEFT" ckpt import plain/model.safetensors -o no.h5 --hf-config <(printf '\xff\xfe{\0')
+# Values of another kind are named with the kind that is expected.
+while IFS='|' read -r field text; do
+    refused "$text" "s/^ \"use_cache\": true,/ $field,/"
+done <<'KINDS'
+"attention_bias": "false"|attention_bias is "false", a text: expected true or false
+"attention_bias": 0|attention_bias is 0, a number: expected true or false
+"attention_bias": [false]|attention_bias is [false], a list: expected true or false
+"attention_bias": {}|attention_bias is {}, an object: expected true or false
+"use_sliding_window": "true"|use_sliding_window is "true", a text: expected true or false
+"hidden_act": ["silu"]|hidden_act is [silu], a list: expected a text
+"hidden_act": true|hidden_act is true, a truth value: expected a text
+"sliding_window": "0"|sliding_window is "0", a text: expected a number
+"partial_rotary_factor": "1"|partial_rotary_factor is "1", a text: expected a number
+"layer_types": "full_attention"|layer_types is "full_attention", a text: expected a list
+KINDS
+refused 'tie_word_embeddings is "true", a text: expected true or false' 's/"tie_word_embeddings": true/"tie_word_embeddings": "true"/'
+refused 'hidden_size is "16", a text: expected a number' 's/"hidden_size": 16/"hidden_size": "16"/'
+refused 'model_type is [llama], a list: expected a text' 's/"model_type": "llama"/"model_type": ["llama"]/'
+for kind in '"rope_type": ["linear"]=rope_type is [linear], a list: expected a text' '"rope_type": "yarn", "factor": true=factor is true, a truth value: expected a number' \
+    '"rope_type": "yarn", "factor": 2, "truncate": "false"=truncate is "false", a text: expected true or false'; do
+    refused "rope_scaling.${kind##*=}" "s/\"rope_scaling\": null/\"rope_scaling\": {${kind%=*}}/"
+done
 refused 'is there twice' 's/^ "use_cache": true,/ "rope_theta": 10, "rope_theta": 10,/'
 refused 'byte ' 's/^ "use_cache": true,/ "use_cache": true/'
 refused 'its 3 heads do not divide' 's/"num_attention_heads": 2/"num_attention_heads": 3/'
