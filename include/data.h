@@ -178,6 +178,13 @@ Status data_set_count_labels(const DataSet *set, LabelUse *use);
  * no names and are not counted by model.classes, with the key or command that changes it. NULL:
  * nothing is odd. Owner: the caller. */
 char *data_set_odd_labels(const DataSet *set, const Config *config, const LabelUse *use);
+/* Values of up to 256 samples, spread evenly, times the set's scale; values 0: there are none, or
+ * samples are tokens or encoded. ERR_IO. */
+typedef struct DataRange {
+    int64_t values;
+    double least, most, mean, deviation;
+} DataRange;
+Status data_set_range(const DataSet *set, DataRange *range);
 /* Reads everything once: truncation, labels of no class, NaN. classes 0: the set's own. */
 Status data_set_check(const DataSet *set, int64_t classes);
 /* What a set holds, wherever it lies, whatever its arrays are called and however they are stored:
@@ -187,6 +194,9 @@ Status data_set_check(const DataSet *set, int64_t classes);
  * collective. */
 enum { DATA_FINGERPRINT = 256 };
 Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT]);
+/* data_set_fingerprint of the bytes that the files have now, in a process of its own: HDF5 keeps
+ * parts of a file that a reader has open. ERR_IO, too, where no process can be made. */
+Status data_set_fingerprint_anew(const DataSet *set, char text[DATA_FINGERPRINT]);
 /* Was this text made by the rule that this weft knows? Others cannot be compared. */
 bool data_fingerprint_known(const char *text);
 Status data_set_print(const DataSet *set, FILE *out, bool json);

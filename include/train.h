@@ -267,6 +267,10 @@ Status train_take_set(DataSet *set, const DataSet *train);
 /* train_take_set for a set to evaluate on: its targets are alike, too, and train's buffers have
  * room for the test set's ids. */
 Status train_take_test_set(DataSet *test, DataSet *train);
+/* Mean and deviation of the set become those of a checkpoint's samples, where the file keeps them
+ * and keys of the configuration do not say others; a line says which it is. */
+void train_take_stats(DataSet *set, const Config *config, const CheckpointInput *is,
+                      const char *path);
 /* As checkpoint_save and checkpoint_load, tensor by tensor at once: after an error another file is
  * to be loaded, or the trainer freed. After a load the next step is the one after the checkpoint's;
  * params_only: without the optimizer's state, for evaluation. Collective; all ranks agree. */

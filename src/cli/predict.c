@@ -43,13 +43,41 @@ static void take_input(Predict *p, const CheckpointInput *is)
     memcpy(p->set.std, is->std, sizeof p->set.std);
 }
 
-/* What the configuration says of samples counts, as where a data set is opened. */
-static Status apply_keys(Predict *p, const Config *config, const char *path)
+/* Does the fingerprint of a data set say that its samples are uint8, or nothing of their type? */
+static bool trained_on_bytes(const char *fingerprint)
+{
+    const char *type = strchr(fingerprint, ' ');
+    return !type || !data_fingerprint_known(fingerprint) || strncmp(type, " uint8,", 7) == 0;
+}
+
+/* What the configuration says of samples counts, as where a data set is opened, unless the model
+ * was trained on others. */
+static Status apply_keys(Predict *p, const Config *config, const CheckpointInput *is,
+                         const char *path)
 {
     DataSet *set = &p->set;
     int64_t crop = config->data.center_crop;
-    if (!config->data.normalize) set->has_stats = false, set->stats_count = 0;
     if (config->data.scale != 0) set->scale = (float)config->data.scale;
+    if (config->data.scale == 0 && !trained_on_bytes(p->data_train))
+        return fail(ERR_DATA,
+                    "%s was trained on samples that were no bytes (%s), and pictures are 0 to 255: "
+                    "set data.scale to the factor that makes them alike, such as 0.00392157 where "
+                    "those were 0 to 1, or 1 where they were 0 to 255",
+                    path, p->data_train);
+    const int means = config->data.mean.count;
+    if (means != config->data.std.count || (means > 1 && means != set->channels))
+        return config_fail_key(config, means ? "data.mean" : "data.std",
+                               "data.mean and data.std need one value each, or one for each of the "
+                               "%lld channels that %s takes",
+                               (long long)set->channels, path);
+    if (!config->data.normalize) set->stats_count = 0;
+    for (int i = 0; config->data.normalize && i < means; ++i) {
+        set->mean[i] = (float)config->data.mean.value[i];
+        set->std[i] = (float)config->data.std.value[i];
+        set->stats_count = means;
+    }
+    set->has_stats = set->stats_count > 0;
+    train_take_stats(set, config, is, path);
     if (!crop || (crop == set->height && crop == set->width)) return OK;
     return config_fail_key(config, "data.center_crop",
                            "is %lld, but the model in %s takes %lldx%lld", (long long)crop, path,
@@ -95,7 +123,7 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
     if (meta.classes) class_names_take(&p->names, meta.classes, strlen(meta.classes) + 1, '\n');
     meta.classes = NULL;
     checkpoint_meta_fini(&meta);
-    TRY(known ? apply_keys(p, config, path) : take_data(p, config, path));
+    TRY(known ? apply_keys(p, config, &meta.input, path) : take_data(p, config, path));
     if (loss_info(config)->of_targets)
         return config_fail_key(config, "train.loss", "has no classes to predict");
     if (!data_kind(&p->set)->augments) return OK;

@@ -161,6 +161,51 @@ Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT])
     return OK;
 }
 
+/* ---- in a process of its own ---- */
+
+typedef struct Fingerprinted {
+    Status status;
+    /* the fingerprint, or the message of the failure */
+    char text[4096];
+} Fingerprinted;
+
+/* The process is a copy, and HDF5 may hold the file's former bytes in it: closing the library drops
+ * them. */
+static void fingerprint_anew(const void *asked, size_t asked_bytes, FILE *answer)
+{
+    Fingerprinted *f = mem_new(sizeof *f);
+    (void)asked_bytes;
+    hdf5_lock();
+    H5close();
+    hdf5_unlock();
+    f->status = data_set_fingerprint(asked, f->text);
+    if (f->status != OK) snprintf(f->text, sizeof f->text, "%s", fail_message());
+    fwrite(f, sizeof *f, 1, answer);
+}
+
+Status data_set_fingerprint_anew(const DataSet *set, char text[DATA_FINGERPRINT])
+{
+    const DataArray *array[] = {&set->x,      &set->y,   &set->index,
+                                &set->orient, &set->ids, &set->id_first};
+    int64_t total = 0;
+    char *answer;
+    size_t bytes;
+    for (size_t i = 0; i < sizeof array / sizeof *array; ++i)
+        if (array[i]->ndim) total += array[i]->dim[0] * array[i]->sample_bytes;
+    /* contiguous arrays are mapped whole */
+    ApartJob job = hdf5_unpacking(total, total);
+    job.answer_bytes = sizeof(Fingerprinted);
+    job.work = fingerprint_anew;
+    TRY(apart_run(&job, set->path, set, sizeof *set, &answer, &bytes));
+    const Fingerprinted *f = (const void *)answer;
+    bool whole = bytes == sizeof *f;
+    Status st = whole ? f->status : fail(ERR_DATA, "%s: HDF5 gave no answer", set->path);
+    if (st == OK) snprintf(text, DATA_FINGERPRINT, "%.*s", DATA_FINGERPRINT - 1, f->text);
+    if (whole && st != OK) fail(st, "%.*s", (int)sizeof f->text - 1, f->text);
+    mem_free(&answer);
+    return st;
+}
+
 bool data_fingerprint_known(const char *text)
 {
     return strstr(text, ", " RULE) != NULL;

@@ -178,7 +178,7 @@ Status classes_check_labels(Trainer *t)
 
 /* Names were compared when the data sets were opened, if this is the file that was expected
  * then. */
-static Status check_names(const Trainer *t, const CheckpointMeta *meta, const char *path)
+Status classes_check_loaded(const Trainer *t, const CheckpointMeta *meta, const char *path)
 {
     ClassNames now, then;
     Status st = OK;
@@ -194,34 +194,4 @@ static Status check_names(const Trainer *t, const CheckpointMeta *meta, const ch
     class_names_free(&now);
     class_names_free(&then);
     return st;
-}
-
-/* Factor on the samples that a checkpoint was trained with, from their type: uint8 is divided by
- * 255 unless data.scale says another factor. 0: not known. */
-static float scale_then(const CheckpointMeta *meta)
-{
-    const char *type = strchr(meta->data_train, ' ');
-    if (meta->input.channels > 0) return meta->input.scale;
-    if (!data_fingerprint_known(meta->data_train) || !type) return 0;
-    return strncmp(type, " uint8,", 7) == 0 ? 1.0F / 255 : 1.0F;
-}
-
-static Status check_scale(const Trainer *t, const CheckpointMeta *meta, const char *path)
-{
-    const DataSet *set = &t->train_set;
-    float then = scale_then(meta);
-    if (data_kind(set)->next_token || t->config->data.scale != 0) return OK;
-    if (then == 0 || then == set->scale) return OK;
-    return fail(
-        ERR_DATA,
-        "%s: its samples are multiplied by %.6g, as their type is %s, but %s was trained "
-        "on samples that were multiplied by %.6g: name data of the type that it was trained "
-        "on, or set data.scale to the factor that these samples need",
-        set->path, (double)set->scale, element_name(set->x.type), path, (double)then);
-}
-
-Status classes_check_loaded(const Trainer *t, const CheckpointMeta *meta, const char *path)
-{
-    TRY(check_names(t, meta, path));
-    return check_scale(t, meta, path);
 }

@@ -1,5 +1,5 @@
 /* Files of data sets under a run. A changed size, time or inode is only a reason to look: the
- * fingerprint, taken again as at the start, says whether the data are others. A file that is gone
+ * fingerprint of what the file holds now says whether the data are others. A file that is gone
  * costs nothing, for the loader has it open; it is compared when it is there again. */
 #include "data_watch.h"
 
@@ -113,7 +113,7 @@ static Status check_set(const DataWatch *w, const WatchedSet *s, const char *che
         if (file_changed(&w->file[s->first + i], &is[i], found < 0 ? what : other) && found < 0)
             found = i;
     if (found < 0) return OK;
-    Status st = data_set_fingerprint(s->set, text);
+    Status st = data_set_fingerprint_anew(s->set, text);
     const Watched *f = &w->file[s->first + found];
     if (st == ERR_IO) return st;
     if (st != OK) {

@@ -5,6 +5,7 @@
 #include "position.h"
 #include "resume.h"
 #include "save_copy.h"
+#include "scaling.h"
 #include "sparse.h"
 
 #include <math.h>
@@ -251,6 +252,7 @@ static Status check_meaning(const Trainer *t, const CheckpointMeta *meta, const 
                             bool params_only)
 {
     TRY(classes_check_loaded(t, meta, path));
+    TRY(scaling_check(t, meta, path));
     if (!params_only) return OK;
     return checkpoint_same_model(path, meta, t->config, graph_whole(t->graph));
 }
@@ -314,6 +316,7 @@ static Status match_init(void *user, const CheckpointMeta *meta, const Checkpoin
      * activation */
     if (checkpoint_same_model(path, meta, t->config, graph_whole(t->graph)) != OK)
         log_warn("%s; the run trains it as it is here", fail_message());
+    scaling_log_difference(t, meta, path);
     int taken = 0;
     bool rows = false;
     uint64_t hash = 0;

@@ -1,5 +1,6 @@
 /* The data sets of a trainer, and what they ask of its model. */
 #include "classes.h"
+#include "scaling.h"
 
 #include <string.h>
 
@@ -66,6 +67,7 @@ static Status open_sets(Trainer *t)
     TRY(open_set(c, c->data.train, &t->train_set));
     if (c->data.test) TRY(open_set(c, c->data.test, &t->test_set));
     if (c->data.test) TRY(train_take_test_set(&t->test_set, &t->train_set));
+    scaling_take(t);
     TRY(classes_fit(t));
     return classes_check_labels(t);
 }

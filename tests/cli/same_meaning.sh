@@ -2,6 +2,7 @@
 # Numbers of two files that do not mean the same, though their shapes fit: types that imply other scales, channels that come last,
 # a table in the place of pictures. What is accepted gives the same figures as the file whose meaning is certain.
 # usage: same_meaning.sh     (WEFT=build/weft; needs h5import)
+pictures=$(cd "$(dirname "$0")/../image/pictures" && pwd)
 . "$(dirname "$0")/common.bash"
 command -v h5import >/dev/null || { echo "  skipped: all of this: there is no h5import"; exit 0; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
@@ -39,18 +40,62 @@ check 0 "$loss" evaluate data.train=f32.h5 data.test=f32.h5 data.scale=0.0039215
 then='was trained on samples that were multiplied by 0.00392157'
 check 65 "$then" evaluate data.train=f32.h5 data.test=f32.h5
 check 65 "$then" train run.name=b data.train=f32.h5 data.test=f32.h5 "checkpoint.resume=$(at a 8)"
+# data.scale says how numbers become alike, and is compared where they are known
+as='(uint8) are multiplied by 1, as data.scale says'
+check 65 "u8.h5: its samples $as, but $(at a 8) was trained on samples that were multiplied by 0.00392157, of type uint8" evaluate \
+    "--checkpoint=$(at a 8)" data.scale=1
+check 65 "$as" train run.name=b data.scale=1 "checkpoint.resume=$(at a 8)"
+check 65 'its samples are 20 to 230 after data.scale' evaluate data.train=f32.h5 data.test=f32.h5 data.scale=1
+check 0 'is data.scale right?' evaluate data.train=f32.h5 data.test=f32.h5 data.scale=0.00001
+check 0 "model.init_from: u8.h5: its samples $as" train run.name=i1 data.scale=1 "model.init_from=$(at a 8)"
+check 0 'model.init_from: f32.h5: its samples (float32) are multiplied by 1, but' train run.name=i2 data.train=f32.h5 data.test=f32.h5 \
+    "model.init_from=$(at a 8)"
+check 0 'beginning with' train run.name=i3 "model.init_from=$(at a 8)"
+holds 'nothing is said of one scale' sh -c '! grep -q "model.init_from: u8" both'
+check 0 '' train run.name=f data.train=f32.h5 data.test=f32.h5
+check 65 '(float32) are multiplied by 0.5, as data.scale says' "$WEFT" eval a.yaml run.name=f data.train=f32.h5 data.test=f32.h5 data.scale=0.5
+check 0 '' train run.name=half data.scale=0.5
+check 0 '' "$WEFT" eval a.yaml run.name=half data.scale=0.5
 check 0 '' "$WEFT" data check f32.h5 i16.h5
 check 0 'evaluation' train run.name=c data.train=f32.h5 data.test=i16.h5
+# a picture is bytes: a model of other numbers needs to be told
+check 65 'runs/f/checkpoints/best.h5 was trained on samples that were no bytes (16x1x8x8 float32' "$WEFT" predict a.yaml run.name=f "$pictures/grey.png"
+check 0 'grey.png: ' "$WEFT" predict a.yaml run.name=f "$pictures/grey.png" data.scale=1
 # tables, too; and rows to predict
 for _ in 1 2 3 4; do values 64 '\24'; values 64 '\132'; values 64 '\240'; values 64 '\346'; done >x.bin
 whole rows_u8.h5 UIN 8 16,64
 check 0 '' train run.name=rows data.train=rows_u8.h5 data.test=rows_u8.h5
 check 65 'rows_f32.h5: its samples are float32' "$WEFT" predict a.yaml run.name=rows data.train=rows_u8.h5 rows_f32.h5
 check 65 "$then" "$WEFT" predict a.yaml run.name=rows data.train=rows_f32.h5 rows_f32.h5
+check 65 "$as" "$WEFT" predict a.yaml run.name=rows data.train=rows_u8.h5 rows_u8.h5 data.scale=1
+check 0 '' train run.name=rows_half data.train=rows_u8.h5 data.test=rows_u8.h5 data.scale=0.5
+check 65 'multiplied by 0.00392157, but' "$WEFT" predict a.yaml run.name=rows_half data.train=rows_u8.h5 rows_u8.h5
 check 0 'rows_u8.h5' "$WEFT" predict a.yaml run.name=rows data.train=rows_u8.h5 rows_u8.h5 --json
 check 65 'rows_u8.h5: holds samples of kind table, but u8.h5 of kind image' train run.name=b data.test=rows_u8.h5
 check 78 'rows_u8.h5 is a table of 64 columns, not a set of pictures, and data.mean has 3 values' \
     train run.name=b data.test=rows_u8.h5 'data.mean=[0.4,0.5,0.6]' 'data.std=[1,1,1]' data.train=rows_u8.h5
+
+# Mean and deviation of the checkpoint count, whatever data.train holds by now: the same figures, and keys that say others are refused.
+idx() { printf '\0\0\10\3\0\0\0\20\0\0\0\10\0\0\0\10' >images; cat x.bin >>images; "$WEFT" data import idx images labels -o "$1" >/dev/null 2>&1; }
+{ printf '\0\0\10\1\0\0\0\20'; cat y.bin; } >labels
+idx own.h5
+cp x.bin kept.bin
+for _ in 1 2 3 4; do values 64 '\1'; values 64 '\2'; values 64 '\3'; values 64 '\4'; done >x.bin
+idx dark.h5
+mv kept.bin x.bin
+check 0 '' train run.name=own data.train=own.h5 data.test=own.h5
+own() { timeout 100 "$WEFT" eval a.yaml run.name=own data.test=own.h5 "$@"; }
+check 0 '' own data.train=own.h5
+loss=$(grep '^loss' out)
+check 0 "$loss" own data.train=dark.h5
+by='by mean 0.490196 and deviation 0.306911'
+holds 'a line says so' grep -qF "dark.h5: samples are normalised $by, as those that runs/own/checkpoints/best.h5 was trained on, not by mean 0.0098" both
+said="as the keys of data say, but those that runs/own/checkpoints/best.h5 was trained on $by"
+check 0 "normalised without mean and deviation, $said" own data.train=own.h5 data.normalize=false
+check 0 "normalised by mean 0.5 and deviation 0.3, $said" own data.train=own.h5 'data.mean=[0.5]' 'data.std=[0.3]'
+check 0 '' own data.train=own.h5 "data.mean=[$(h5dump -m %.9g -a mean own.h5 | sed -n 's/.*(0): //p')]" "data.std=[$(h5dump -m %.9g -a std own.h5 | sed -n 's/.*(0): //p')]"
+holds 'nothing is said of the same' sh -c '! grep -q normalised both'
+check 0 'own.h5 are not normalised' train run.name=plain data.train=own.h5 data.test=own.h5 data.normalize=false model.init_from="$(at own 8)"
 
 # Channels that come last: nobody guesses. 16 pictures of 8 x 8 x 3.
 for _ in 1 2 3; do cat x.bin; done >y3 && mv y3 x.bin

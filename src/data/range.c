@@ -1,0 +1,54 @@
+/* The values of a set's samples as a model gets them before mean and deviation: least, largest,
+ * mean and deviation over samples spread evenly. Two sets of one type may hold other numbers: 0 to
+ * 1 and 0 to 255. */
+#include "data_private.h"
+
+#include <math.h>
+
+enum { RANGE_SAMPLES = 256, RANGE_VALUES = 1 << 16 };
+
+static void range_add(DataRange *range, double *sum, double *squares, const float *value,
+                      int64_t count)
+{
+    for (int64_t i = 0; i < count; ++i) {
+        double v = (double)value[i];
+        if (!isfinite(v)) continue;
+        if (range->values == 0) range->least = range->most = v;
+        range->least = fmin(range->least, v);
+        range->most = fmax(range->most, v);
+        *sum += v;
+        *squares += v * v;
+        ++range->values;
+    }
+}
+
+Status data_set_range(const DataSet *set, DataRange *range)
+{
+    Reader *reader;
+    double sum = 0, squares = 0;
+    const size_t bytes = element_bytes(set->x.type);
+    *range = (DataRange){0};
+    if (set->encoded || data_kind(set)->next_token) return OK;
+    int64_t all = set->x.sample_bytes / (int64_t)bytes;
+    int64_t each = all < RANGE_VALUES ? all : RANGE_VALUES;
+    TRY(reader_new(&reader, set));
+    uint8_t *raw = mem_new((size_t)set->x.sample_bytes);
+    float *value = mem_new((size_t)each * sizeof *value);
+    int64_t count = set->samples < RANGE_SAMPLES ? set->samples : RANGE_SAMPLES;
+    Status st = OK;
+    for (int64_t i = 0; st == OK && i < count; ++i) {
+        int64_t sample =
+            count > 1 ? (int64_t)((double)i * (double)(set->samples - 1) / (double)(count - 1)) : 0;
+        st = reader_get(reader, sample, raw, NULL, NULL);
+        if (st != OK) break;
+        element_row(set->x.type, value, 1, raw, 1, each, set->scale, 0.0F);
+        range_add(range, &sum, &squares, value, each);
+    }
+    mem_free(&value);
+    mem_free(&raw);
+    reader_free(&reader);
+    if (range->values == 0) return st;
+    range->mean = sum / (double)range->values;
+    range->deviation = sqrt(fmax(0, squares / (double)range->values - range->mean * range->mean));
+    return st;
+}

@@ -1,0 +1,172 @@
+/* Compares how raw values become what a model takes, (value * factor - mean) / deviation, for the
+ * model in a checkpoint and for this run. The same factor means the same only for the same numbers:
+ * uint8 is 0 to 255, but the range of other types is not known from a checkpoint. */
+#include "scaling.h"
+
+#include <math.h>
+#include <string.h>
+
+/* How a checkpoint's samples were scaled; factor 0: not known. */
+typedef struct Scaling {
+    float factor;
+    bool type_known;
+    ElementType type;
+} Scaling;
+
+/* A table's checkpoint has the factor in its configuration only. */
+static float factor_of(const CheckpointMeta *meta, const Scaling *s, const char *path)
+{
+    Config *then = NULL;
+    double scale = 0;
+    if (meta->input.channels > 0) return meta->input.scale;
+    if (!s->type_known) return 0;
+    if (meta->config && config_parse(&then, path, meta->config, 0, NULL) == OK)
+        scale = then->data.scale;
+    config_free(&then);
+    return scale != 0 ? (float)scale : s->type == ELEM_U8 ? 1.0F / 255 : 1.0F;
+}
+
+static Scaling scaling_of(const CheckpointMeta *meta, const char *path)
+{
+    Scaling s = {0};
+    const char *type = strchr(meta->data_train, ' ');
+    for (int i = ELEM_U8; type && data_fingerprint_known(meta->data_train) && i <= ELEM_F64; ++i) {
+        const char *name = element_name((ElementType)i);
+        size_t chars = strlen(name);
+        if (strncmp(type + 1, name, chars) != 0 || type[1 + chars] != ',') continue;
+        s.type = (ElementType)i;
+        s.type_known = true;
+    }
+    s.factor = factor_of(meta, &s, path);
+    return s;
+}
+
+static Status factor_fail(const DataSet *set, const Scaling *then, const char *path, bool said)
+{
+    return fail(ERR_DATA,
+                "%s: its samples (%s) are multiplied by %.6g%s, but %s was trained on samples that "
+                "were multiplied by %.6g%s%s: name data of the type that it was trained on, or set "
+                "data.scale to the factor that these samples need",
+                set->path, element_name(set->x.type), (double)set->scale,
+                said ? ", as data.scale says" : "", path, (double)then->factor,
+                then->type_known ? ", of type " : "",
+                then->type_known ? element_name(then->type) : "");
+}
+
+/* The samples are of another type than uint8, which the model was trained on, and data.scale says
+ * how they become alike: are they, by their values? */
+static Status check_range(const DataSet *set, const Scaling *then, const char *path)
+{
+    DataRange range;
+    const double most = 255 * (double)then->factor;
+    TRY(data_set_range(set, &range));
+    if (range.values == 0 || most <= 0) return OK;
+    if (range.most > 1.01 * most || range.least < -0.01 * most)
+        return fail(ERR_DATA,
+                    "%s: its samples are %.6g to %.6g after data.scale, but %s was trained on "
+                    "uint8 that became 0 to %.6g: set data.scale to the factor that makes them "
+                    "alike",
+                    set->path, range.least, range.most, path, most);
+    if (range.most < most / 64)
+        log_warn("%s: its samples are %.6g to %.6g after data.scale, and %s was trained on uint8 "
+                 "that became 0 to %.6g: is data.scale right?",
+                 set->path, range.least, range.most, path, most);
+    return OK;
+}
+
+/* Numbers that are not uint8 may be others in two files, so that each needs a factor of its own;
+ * the same file needs the same one. */
+static Status check_factor(const Trainer *t, const CheckpointMeta *meta, const Scaling *then,
+                           const char *path)
+{
+    const DataSet *set = &t->train_set;
+    char now[DATA_FINGERPRINT];
+    if (set->x.type == ELEM_U8 || t->samples) return factor_fail(set, then, path, true);
+    TRY(data_set_fingerprint(set, now));
+    if (strcmp(now, meta->data_train) == 0) return factor_fail(set, then, path, true);
+    log_warn("%s: its samples (%s) are multiplied by %.6g, as data.scale says, and those that %s "
+             "was trained on were multiplied by %.6g",
+             set->path, element_name(set->x.type), (double)set->scale, path, (double)then->factor);
+    return OK;
+}
+
+Status scaling_check(const Trainer *t, const CheckpointMeta *meta, const char *path)
+{
+    const DataSet *set = &t->train_set;
+    const bool said = t->config->data.scale != 0;
+    if (data_kind(set)->next_token) return OK;
+    Scaling then = scaling_of(meta, path);
+    if (then.factor == 0) return OK;
+    if (then.type_known && then.type != set->x.type && said)
+        return then.type == ELEM_U8 && !t->samples ? check_range(set, &then, path) : OK;
+    if (then.factor == set->scale) return OK;
+    if (!said || !then.type_known) return factor_fail(set, &then, path, said);
+    return check_factor(t, meta, &then, path);
+}
+
+void scaling_log_difference(const Trainer *t, const CheckpointMeta *meta, const char *path)
+{
+    const DataSet *set = &t->train_set;
+    const CheckpointInput *is = &meta->input;
+    if (scaling_check(t, meta, path) != OK) {
+        log_warn("model.init_from: %s", fail_message());
+        return;
+    }
+    if (is->channels == 0 || set->has_stats == (is->stats > 0)) return;
+    log_warn("model.init_from: %s was trained on samples that were %snormalised by a mean and a "
+             "deviation, and those of %s are %snormalised",
+             path, is->stats > 0 ? "" : "not ", set->path, set->has_stats ? "" : "not ");
+}
+
+/* ---- mean and deviation ---- */
+
+static void stats_text(char text[64], int count, const float *mean, const float *std)
+{
+    if (count == 0)
+        snprintf(text, 64, "without mean and deviation");
+    else
+        snprintf(text, 64, "by mean %.6g%s and deviation %.6g%s", (double)mean[0],
+                 count > 1 ? ", ..." : "", (double)std[0], count > 1 ? ", ..." : "");
+}
+
+void train_take_stats(DataSet *set, const Config *config, const CheckpointInput *is,
+                      const char *path)
+{
+    const size_t bytes = (size_t)is->stats * sizeof *is->mean;
+    const bool said =
+        !config->data.normalize || config->data.mean.count > 0 || config->data.std.count > 0;
+    char now[64], then[64];
+    if (is->channels == 0 || is->channels != set->channels) return;
+    if (set->stats_count == is->stats && memcmp(set->mean, is->mean, bytes) == 0 &&
+        memcmp(set->std, is->std, bytes) == 0)
+        return;
+    stats_text(now, set->stats_count, set->mean, set->std);
+    stats_text(then, is->stats, is->mean, is->std);
+    if (said) {
+        log_warn("samples are normalised %s, as the keys of data say, but those that %s was "
+                 "trained on %s",
+                 now, path, then);
+        return;
+    }
+    log_info("%s: samples are normalised %s, as those that %s was trained on, not %s", set->path,
+             then, path, now);
+    set->stats_count = is->stats;
+    set->has_stats = is->stats > 0;
+    memcpy(set->mean, is->mean, sizeof set->mean);
+    memcpy(set->std, is->std, sizeof set->std);
+}
+
+/* A file that cannot be read is named when it is loaded. */
+void scaling_take(Trainer *t)
+{
+    CheckpointMeta meta = {0};
+    DataSet *train = &t->train_set, *test = &t->test_set;
+    if (!t->checkpoint || checkpoint_read_meta(t->checkpoint, &meta) != OK) return;
+    train_take_stats(train, t->config, &meta.input, t->checkpoint);
+    checkpoint_meta_fini(&meta);
+    if (test->samples == 0) return;
+    test->has_stats = train->has_stats;
+    test->stats_count = train->stats_count;
+    memcpy(test->mean, train->mean, sizeof test->mean);
+    memcpy(test->std, train->std, sizeof test->std);
+}
