@@ -7,11 +7,13 @@
 #include "base.h"
 
 /* Places where a word can stand: a key or a section of a configuration, an option or a verb of the
- * command line, a layer of model.layers or one of its attributes. Any other place is the name of
- * the key whose value the word is. */
+ * command line, a layer of model.layers or one of its attributes. A flag is an option of the verbs
+ * that have a flag of the same meaning. Any other place is the key whose value the word is, or the
+ * words of a command ("data import") that the word follows. */
 #define FOREIGN_KEY     "key"
 #define FOREIGN_SECTION "section"
 #define FOREIGN_OPTION  "option"
+#define FOREIGN_FLAG    "flag"
 #define FOREIGN_VERB    "verb"
 #define FOREIGN_LAYER   "layer"
 #define FOREIGN_ATTR    "attribute"

@@ -9,6 +9,8 @@ void fit_begin(Fit *fit)
     text_list_begin(&fit->missing, NAMED);
     text_list_begin(&fit->sizes, NAMED);
     text_list_begin(&fit->surplus, NAMED);
+    fit->narrower = true;
+    fit->narrow = NULL;
 }
 
 static const char *name_of(const char *path)
@@ -29,6 +31,12 @@ void fit_size(Fit *fit, const char *path, Shape there, Shape here)
                             shape_text(here, b));
     text_list_add(&fit->sizes, text);
     mem_free(&text);
+    for (int d = 0; d < SHAPE_DIMS; ++d)
+        if (there.ndim != here.ndim || (d < here.ndim && there.dim[d] > here.dim[d]))
+            fit->narrower = false;
+    const char *name = name_of(path), *weight = strstr(name, ".weight");
+    if (fit->narrow || !weight || there.ndim < 2 || there.dim[0] >= here.dim[0]) return;
+    fit->narrow = mem_format("%.*s: %lld", (int)(weight - name), name, (long long)there.dim[0]);
 }
 
 void fit_surplus(Fit *fit, const char *path)
@@ -46,10 +54,18 @@ Status fit_end(Fit *fit, const char *path, const char *why)
     const bool wrong = fit_count(fit) > 0;
     char *text[] = {text_list_end(&fit->missing), text_list_end(&fit->sizes),
                     text_list_end(&fit->surplus)};
+    const bool shrunk = fit->narrow && fit->narrower && !*text[0] && !*text[2];
+    char *cure = shrunk ? mem_format("; a model that weft ckpt shrink has made needs model.widths: "
+                                     "{%s, ...}, the first number of each weight there (weft ckpt "
+                                     "info)",
+                                     fit->narrow)
+                        : mem_text("");
     if (wrong)
-        fail(ERR_DATA, "%s: %s%s%s%s%s%s%s", path, why, *text[0] ? "; missing there: " : "",
+        fail(ERR_DATA, "%s: %s%s%s%s%s%s%s%s", path, why, *text[0] ? "; missing there: " : "",
              text[0], *text[1] ? "; of another size: " : "", text[1],
-             *text[2] ? "; not in this model: " : "", text[2]);
+             *text[2] ? "; not in this model: " : "", text[2], cure);
     for (int i = 0; i < 3; ++i) mem_free(&text[i]);
+    mem_free(&fit->narrow);
+    mem_free(&cure);
     return wrong ? ERR_DATA : OK;
 }

@@ -167,6 +167,8 @@ static Status shrink(Shrunk *s, int count, char **overrides)
                                    .sparsity = f->sparsity,
                                    .round = f->round};
     TRY(checkpoint_shrink(&what, s->config, s->gone, &s->after));
+    if (f->sparsity == 0)
+        log_info("--sparsity 0 takes no channel away: %s is the same model as %s", f->out, s->from);
     (f->json ? print_json : print_text)(s);
     return OK;
 }

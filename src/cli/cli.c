@@ -79,6 +79,17 @@ static int next_words(const char *group, char (*word)[32])
     return count;
 }
 
+/* The command of weft that another program calls so, behind the words of a group; NULL: there is
+ * none. Owner: the caller. */
+static char *verb_meant(const char *group, const char *word)
+{
+    const ForeignWord *row = foreign_find(*group ? group : FOREIGN_VERB, word);
+    if (!row) return NULL;
+    if (!row->here) return mem_text(row->note);
+    return mem_format("that is weft %s here%s%s", row->here, row->note ? ": " : "",
+                      row->note ? row->note : "");
+}
+
 static Status unknown_verb(int argc, char **argv)
 {
     char word[64][32];
@@ -95,17 +106,17 @@ static Status unknown_verb(int argc, char **argv)
         status = fail(ERR_USAGE, "missing command after weft %s", group);
     } else {
         const char *near = text_nearest(argv[used], list, count), *space = *group ? " " : "";
-        const ForeignWord *foreign = *group ? NULL : foreign_find(FOREIGN_VERB, argv[used]);
-        if (foreign)
-            status =
-                fail(ERR_USAGE, "unknown command: weft %s; that is weft %s here%s%s", argv[used],
-                     foreign->here, foreign->note ? ": " : "", foreign->note ? foreign->note : "");
+        char *meant = verb_meant(group, argv[used]);
+        if (meant)
+            status = fail(ERR_USAGE, "unknown command: weft %s%s%s; %s", group, space, argv[used],
+                          meant);
         else if (near)
             status = fail(ERR_USAGE, "unknown command: weft %s%s%s; did you mean weft %s%s%s?",
                           group, space, argv[used], group, space, near);
         else
             status = fail(ERR_USAGE, "unknown command: weft %s%s%s; `weft --help` lists all", group,
                           space, argv[used]);
+        mem_free(&meant);
     }
     mem_free(&group);
     return status;

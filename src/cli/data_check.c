@@ -67,6 +67,8 @@ static Status run(int argc, char **argv, const void *options)
     Config *config = NULL;
     (void)options;
     int count = argc > 1 && !strchr(argv[1], '=') ? 2 : 1;
+    if (argc > 2 && count == 2 && !strchr(argv[2], '='))
+        return fail(ERR_USAGE, "%s: expected one data file, or two", argv[2]);
     TRY(config_load(&config, NULL, argc - count, argv + count));
     Status st = check_files(config, argv, count);
     config_free(&config);

@@ -74,11 +74,14 @@ static const Option *nearest_option(const char *section, const char *word)
     return NULL;
 }
 
-/* Without a place: the caller adds it. */
+/* Without a place: the caller adds it. A word may mean another key in this section than in others:
+ * the table has "train.patience". */
 static Status unknown_key(const char *section, const char *word)
 {
-    const Option *near = option_elsewhere(section, word);
-    char *foreign = near ? NULL : foreign_text(FOREIGN_KEY, word);
+    char *whole = mem_format("%s.%s", section, word), *foreign = foreign_text(FOREIGN_KEY, whole);
+    const Option *near = foreign ? NULL : option_elsewhere(section, word);
+    mem_free(&whole);
+    if (!near && !foreign) foreign = foreign_text(FOREIGN_KEY, word);
     if (foreign) {
         fail(ERR_CONFIG, "unknown key '%s' in %s: %s", word, section, foreign);
         mem_free(&foreign);
@@ -118,9 +121,6 @@ static Status known_elsewhere(const char *word)
 static Status unknown_section(const char *word)
 {
     int section = nearest_section(word);
-    if (section >= 0 && strcmp(word, sections[section].name) == 0)
-        return fail(ERR_CONFIG, "'%s' is a section: name a key of it, as in %s.KEY=VALUE", word,
-                    word);
     TRY(known_elsewhere(word));
     if (section >= 0)
         return fail(ERR_CONFIG, "unknown section '%s'; did you mean '%s'?", word,
@@ -162,24 +162,44 @@ static int find_section(const char *word)
     return -1;
 }
 
-/* "model: resnet18" for {name: resnet18}, "grid: 4", ... */
-static Status no_section(const Config *config, const char *section, const Node *node)
+/* The key that a value stands for which is written as a whole section, "model: resnet18"; NULL:
+ * none. */
+static const Option *main_option(const char *section)
 {
-    char *name = mem_format("%s.name", section);
-    if (node->kind == NODE_SCALAR && !node_is_null(node) && option_find(name) >= 0)
-        fail(ERR_CONFIG, "expected keys, not a single value; write %s: {name: %s}", section,
-             node->text);
+    static const char *const keys[] = {"name", "train"};
+    int found = -1;
+    for (int i = 0; i < 2 && found < 0; ++i) {
+        char *name = mem_format("%s.%s", section, keys[i]);
+        found = option_find(name);
+        mem_free(&name);
+    }
+    return found < 0 ? NULL : &options[found];
+}
+
+static Status no_section(const Config *config, const char *section, const Node *node,
+                         const Option *meant)
+{
+    if (meant)
+        fail(ERR_CONFIG, "expected keys, not a single value; write %s: {%s: %s}", section,
+             option_leaf(meant), node->text);
     else
         fail(ERR_CONFIG, "expected keys, one per line and indented, not %s",
              node_is_null(node) ? "nothing" : node_kind_name(node));
-    mem_free(&name);
     return at_node(config, node, section);
 }
 
 static void apply_section(Config *config, const char *section, const Node *node, Faults *faults)
 {
     if (node->kind != NODE_MAP) {
-        faults_add(faults, no_section(config, section, node));
+        const bool single = node->kind == NODE_SCALAR && !node_is_null(node);
+        const Option *meant = single ? main_option(section) : NULL;
+        faults_add(faults, no_section(config, section, node, meant));
+        if (!meant) return;
+        /* the value is checked, too */
+        const Node key = {.line = node->line,
+                          .column = node->column,
+                          .text = (char *)(uintptr_t)option_leaf(meant)};
+        faults_add(faults, apply_pair(config, section, &key, node));
         return;
     }
     for (int i = 0; i < node->count; ++i)
@@ -259,9 +279,27 @@ static Status override_value(Config *config, int i, const char *text)
     return status;
 }
 
+static Status override_pair(Config *config, const char *key, const char *word);
+
+/* model=resnet18: the value is checked, too. */
+static Status override_section(Config *config, const char *section, const char *word)
+{
+    const Option *meant = main_option(section);
+    if (!meant)
+        return fail(ERR_CONFIG, "'%s' is a section: name a key of it, as in %s.KEY=VALUE", section,
+                    section);
+    Status status = override_pair(config, meant->key, word);
+    char *why = mem_text(status == OK ? "" : fail_message());
+    fail(ERR_CONFIG, "'%s' is a section: write %s%s%s%s", section, meant->key, strchr(word, '='),
+         *why ? ": " : "", why);
+    mem_free(&why);
+    return ERR_CONFIG;
+}
+
 static Status override_pair(Config *config, const char *key, const char *word)
 {
     int i = option_find(key);
+    if (find_section(key) >= 0) return override_section(config, key, word);
     if (i < 0) return unknown_override(key);
     ConfigPlace *place = &config->place[i];
     if (place->source == SOURCE_COMMAND) return fail(ERR_CONFIG, "%s is given twice", key);

@@ -8,6 +8,10 @@
 /* bytes; no configuration is larger */
 enum { FILE_MAX = 16 << 20 };
 
+/* of keys in TOML and INI */
+static const char WORD_CHARS[] =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+
 static Status read_open_file(FILE *file, const char *path, char **text, size_t *length)
 {
     size_t size = 0;
@@ -19,6 +23,7 @@ static Status read_open_file(FILE *file, const char *path, char **text, size_t *
         *length += fread(*text + *length, 1, size - *length, file);
     } while (*length == size);
     if (ferror(file)) return fail(ERR_IO, "%s: %s", path, strerror(errno));
+    (*text)[*length] = 0;
     return OK;
 }
 
@@ -55,15 +60,51 @@ static Status config_new(Config **config, const char *name)
     return OK;
 }
 
+/* The number of the first line that is written as in TOML or INI, "[train]" or "batch = 64", before
+ * any that is YAML; 0: there is none. */
+static int line_of_toml(const char *text)
+{
+    int line = 1;
+    for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n', ++line) {
+        const char *word = at + strspn(at, " \t");
+        if (strchr("#;\r\n", *word)) continue;
+        const bool section = *word == '[';
+        const char *end = word + section + strspn(word + section, WORD_CHARS);
+        end += section && *end == ']';
+        const char *behind = end + strspn(end, " \t");
+        if (section && end[-1] == ']' && strchr("#\r\n", *behind)) return line;
+        return !section && end > word && *behind == '=' ? line : 0;
+    }
+    return 0;
+}
+
+/* A file that holds something else than YAML, where its reading failed or gave no sections. */
+static Status other_format(const Config *config, const char *text, size_t length, Status status)
+{
+    static const char hdf5[] = "\x89HDF";
+    const int line = line_of_toml(text);
+    if (length > 4 && memcmp(text, hdf5, 4) == 0)
+        return fail(ERR_CONFIG, "%s: is an HDF5 file, where a configuration is expected",
+                    config->path);
+    if (line == 0) return status;
+    return fail(
+        ERR_CONFIG,
+        "%s:%d:1: looks like TOML or INI; a configuration is YAML, as in train: {batch: 64}",
+        config->path, line);
+}
+
 static Status fill(Config *config, const char *text, size_t length, int count,
                    char *const *overrides)
 {
     Faults faults = {0};
     if (text) {
         Node *root = NULL;
-        TRY(yaml_parse(&root, config->path, text, length));
-        apply_tree(config, root, &faults);
+        Status status = yaml_parse(&root, config->path, text, length);
+        if (status != OK || root->kind != NODE_MAP)
+            status = other_format(config, text, length, status);
+        if (status == OK) apply_tree(config, root, &faults);
         node_free(&root);
+        TRY(status);
     }
     for (int i = 0; i < count; ++i) faults_add(&faults, apply_override(config, overrides[i]));
     faults_add(&faults, later_check ? later_check(config) : OK);

@@ -127,40 +127,77 @@ static Status set_fallback(const Flag *f, void *field)
 
 /* ---- words ---- */
 
-/* A key of the configuration that was written as an option, --lr 0.1, or what another program calls
- * so; NULL: neither. Owner: the caller. */
-static char *meant_by(const Verb *verb, const char *word)
+/* -b */
+static bool is_letter(const char *word)
 {
-    const char *name = word + strspn(word, "-");
-    bool config = verb->traits & VERB_CONFIG;
-    for (int i = 0; config && i < option_count; ++i)
-        if (!strcmp(options[i].key, name) || foreign_same(option_leaf(&options[i]), name))
-            return mem_format("keys stand behind the configuration: %s=VALUE", options[i].key);
-    char *text = foreign_text(FOREIGN_OPTION, name);
-    const ForeignWord *key = text || !config ? NULL : foreign_find(FOREIGN_KEY, name);
-    if (key && key->here && option_find(key->here) >= 0)
-        return mem_format("write %s=VALUE behind the configuration%s%s", key->here,
-                          key->note ? ": " : "", key->note ? key->note : "");
-    return key ? foreign_text(FOREIGN_KEY, name) : text;
+    return word[0] == '-' && word[1] != '-' && word[1] && !word[2];
 }
 
-static Status unknown(const Verb *verb, const char *word)
+/* Words for a key of the configuration that was written as an option, --lr 0.1, or that another
+ * program calls so; NULL: there is none. Owner: the caller. */
+static char *key_meant(const Verb *verb, const char *word)
 {
+    const char *name = word + strspn(word, "-");
+    const ForeignWord *row = foreign_find(FOREIGN_KEY, name);
+    const char *key = row ? row->here : NULL, *note = row ? row->note : NULL;
+    for (int i = 0; !is_letter(word) && i < option_count; ++i)
+        if (!strcmp(options[i].key, name) || foreign_same(option_leaf(&options[i]), name)) {
+            key = options[i].key;
+            if (verb->traits & VERB_CONFIG)
+                return mem_format("keys stand behind the configuration: %s=VALUE", key);
+            note = NULL;
+            break;
+        }
+    if (!key || option_find(key) < 0) return row ? foreign_text(FOREIGN_KEY, name) : NULL;
+    return mem_format(verb->traits & VERB_CONFIG
+                          ? "write %s=VALUE behind the configuration%s%s"
+                          : "write %s=VALUE behind the CONFIG of weft train%s%s",
+                      key, note ? ": " : "", note ? note : "");
+}
+
+/* Words for the flag of this verb, or the option of another, that another program calls so; NULL:
+ * there is none. Owner: the caller. */
+static char *option_meant(const Verb *verb, const char *word)
+{
+    const char *name = word + strspn(word, "-");
+    const ForeignWord *flag = foreign_find(FOREIGN_FLAG, name);
+    if (flag && flag_find(verb, flag->here)) return foreign_text(FOREIGN_FLAG, name);
+    return foreign_text(FOREIGN_OPTION, name);
+}
+
+/* -n2, -oFILE: NULL, or the flag. */
+static const Flag *with_value(const Verb *verb, const char *word)
+{
+    const char name[] = {word[0], word[1], 0};
+    const Flag *flag = flag_find(verb, name);
+    return flag && flag->kind != FLAG_SWITCH && word[2] ? flag : NULL;
+}
+
+static Status unknown(const Verb *verb, const char *text)
+{
+    /* -b32 */
+    const bool joined = text[1] != '-' && isdigit((unsigned char)text[2]);
+    char *word = mem_format("%.*s", joined ? 2 : (int)strlen(text), text);
     const char **names = mem_new((size_t)(verb->flag_count + 1) * sizeof *names);
     for (int i = 0; i < verb->flag_count; ++i) names[i] = verb->flag[i].name;
-    const char *near = text_nearest(word, names, verb->flag_count);
+    const char *near = is_letter(word) ? NULL : text_nearest(word, names, verb->flag_count);
+    char *meant = option_meant(verb, word);
+    const Flag *flag = joined || !meant ? with_value(verb, text) : NULL;
+    if (!meant && !flag && (!near || verb->traits & VERB_CONFIG)) meant = key_meant(verb, word);
+    if (!strcmp(text, "-n"))
+        fail(ERR_USAGE, "weft %s starts no ranks: leave -n out", verb->name);
+    else if (flag)
+        fail(ERR_USAGE, "unknown option %s; a value is a word of its own: %s %s", text, flag->name,
+             text + 2);
+    else if (meant)
+        fail(ERR_USAGE, "unknown option %s: %s", text, meant);
+    else if (near)
+        fail(ERR_USAGE, "unknown option %s; did you mean %s?", text, near);
+    else
+        fail(ERR_USAGE, "unknown option %s; --help lists all", text);
     mem_free(&names);
-    if (!strcmp(word, "-n"))
-        return fail(ERR_USAGE, "weft %s starts no ranks: leave -n out", verb->name);
-    char *foreign = meant_by(verb, word);
-    const ForeignWord *row = foreign_find(FOREIGN_OPTION, word);
-    if (near && (!foreign || (row && !row->here))) {
-        mem_free(&foreign);
-        return fail(ERR_USAGE, "unknown option %s; did you mean %s?", word, near);
-    }
-    if (!foreign) return fail(ERR_USAGE, "unknown option %s; --help lists all", word);
-    fail(ERR_USAGE, "unknown option %s: %s", word, foreign);
-    mem_free(&foreign);
+    mem_free(&meant);
+    mem_free(&word);
     return ERR_USAGE;
 }
 
@@ -191,20 +228,30 @@ static Status take(const Verb *verb, const char *word, const char *next, void *i
     return set(f, value, field_of(f, into));
 }
 
+static bool is_number(const char *word)
+{
+    char *end;
+    (void)strtod(word, &end);
+    return end != word && !*end;
+}
+
+/* All that is wrong is reported at once. A number below 0 behind an unknown option is its value. */
 static Status take_all(const Verb *verb, int *argc, char **argv, void *into, bool *given)
 {
+    Faults faults = {0};
     int left = 0, i = 0;
     while (i < *argc && strcmp(argv[i], "--") != 0) {
         int used = 1;
-        if (argv[i][0] != '-' || !argv[i][1])
+        if (argv[i][0] != '-' || !argv[i][1] || (faults.count && is_number(argv[i])))
             argv[left++] = argv[i];
         else
-            TRY(take(verb, argv[i], i + 1 < *argc ? argv[i + 1] : NULL, into, given, &used));
+            faults_add(&faults,
+                       take(verb, argv[i], i + 1 < *argc ? argv[i + 1] : NULL, into, given, &used));
         i += used;
     }
     for (++i; i < *argc; ++i) argv[left++] = argv[i];
     *argc = left;
-    return OK;
+    return faults_end(&faults);
 }
 
 static Status check(const Verb *verb, int argc, const bool *given)

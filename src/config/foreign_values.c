@@ -20,10 +20,16 @@
     {                                                                                              \
         FOREIGN_OPTION, words, here, note                                                          \
     }
+#define FLAG(words, here, note)                                                                    \
+    {                                                                                              \
+        FOREIGN_FLAG, words, here, note                                                            \
+    }
 #define VERB(words, here, note)                                                                    \
     {                                                                                              \
         FOREIGN_VERB, words, here, note                                                            \
     }
+
+#define NO_SUCH "it has no counterpart here"
 
 const ForeignWord foreign_values[] = {
     /* ---- values ---- */
@@ -45,7 +51,7 @@ const ForeignWord foreign_values[] = {
     VALUE("train.loss",
           "focal*|l1*|mae|huber*|smoothl1*|hinge*|kl*|ctc*|triplet*|contrastive*|"
           "cosine*|dice*|iou*",
-          NULL, "the losses are softmax, mse and sigmoid"),
+          NULL, NO_SUCH),
     VALUE("train.precision",
           "amp|mixed|mixed_precision|auto|true|o1|o2|16|half|float16|16_mixed|"
           "mixed_float16|fp16_mixed|f16|float16_mixed",
@@ -55,8 +61,7 @@ const ForeignWord foreign_values[] = {
     VALUE("train.precision",
           "float32|float|32|single|full|fp32_true|32_true|f32|o0|false|none|highest", "fp32", NULL),
     VALUE("train.precision", "tensorfloat32|tfloat32|high|tf32_mixed", "tf32", NULL),
-    VALUE("train.precision", "float64|double|64|fp64|fp8*|int8|8bit|4bit|float8*", NULL,
-          "there are fp32, bf16, fp16 and tf32"),
+    VALUE("train.precision", "float64|double|64|fp64|fp8*|int8|8bit|4bit|float8*", NULL, NO_SUCH),
     VALUE("train.device", "gpu|gpus|nvidia|cuda:*", "cuda", "each rank takes a GPU of its own"),
     VALUE("train.device", "cpus|cpu:0|host|x86", "cpu", NULL),
     VALUE("train.device", "mps|tpu*|rocm|hip|xpu|npu*|amd|metal|xla", NULL,
@@ -79,7 +84,7 @@ const ForeignWord foreign_values[] = {
     VALUE("optim.name",
           "rmsprop*|adadelta|adamax|nadam*|radam|adafactor|sophia*|shampoo|soap|lbfgs|"
           "rprop|asgd|prodigy|adabelief|lookahead|ranger*",
-          NULL, "there are sgd, adam, adamw, adagrad, ftrl, lars, lamb, lion and muon"),
+          NULL, NO_SUCH),
     VALUE("optim.lr_schedule",
           "CosineAnnealingLR|cosine_annealing|cos|cosine_with_warmup|cosine_decay|"
           "CosineLRScheduler|cosine_schedule|CosineAnnealing|warmup_cosine|"
@@ -104,9 +109,7 @@ const ForeignWord foreign_values[] = {
           "ExponentialLR|exp|exponential*|OneCycle*|CyclicLR|cyclic|inverse_sqrt*|inv*|"
           "noam|rsqrt|cosine_restarts|CosineAnnealingWarmRestarts|sgdr|wsd|"
           "cosine_with_restarts|LambdaLR",
-          NULL,
-          "the curves are constant, multistep, cosine, linear, polynomial and plateau; run.hook "
-          "may set any rate"),
+          NULL, "run.hook may set any rate"),
     VALUE("grid.zero",
           "full_shard|zero3|stage3|fsdp|stage_3|zero_3|ZeRO-3|FullyShardedDataParallel", "3", NULL),
     VALUE("grid.zero", "shard_grad_op|zero2|stage2|stage_2|zero_2", "2", NULL),
@@ -132,8 +135,7 @@ const ForeignWord foreign_values[] = {
           "eval_loss", NULL),
     VALUE("checkpoint.best_metric", "auroc|roc_auc|val_auc|auc_roc", "auc", NULL),
     VALUE("checkpoint.best_metric", "acc5|top5_acc|val_acc5|prec5|top5_accuracy", "top5", NULL),
-    VALUE("checkpoint.best_metric", "map|map50|f1|bleu|iou|miou|rmse|mae", NULL,
-          "there are eval_loss, top1, top5 and auc"),
+    VALUE("checkpoint.best_metric", "map|map50|f1|bleu|iou|miou|rmse|mae", NULL, NO_SUCH),
     VALUE("checkpoint.resume", "true|latest|last|yes|must|allow|must_resume", "auto", NULL),
     VALUE("checkpoint.resume", "false|none|never|off|null", "no", NULL),
     VALUE("data.layout", "channels_first|chw|bchw|NCDHW|torch", "nchw", NULL),
@@ -153,11 +155,10 @@ const ForeignWord foreign_values[] = {
     VALUE("data.augment",
           "randaugment|randaug|autoaugment|augmix|trivialaugment*|mosaic|vflip|rotate|"
           "rotation|random_rotation|affine|normalize|totensor|resize",
-          NULL, "the changes are flip, crop, cutout and the other keys of data"),
+          NULL, "other keys of data have more: `weft help` lists them"),
     VALUE("data.filter", "linear|bilinear_interpolation|2", "bilinear", NULL),
     VALUE("data.filter", "cubic|3", "bicubic", NULL),
-    VALUE("data.filter", "nearest|lanczos|area|box|hamming|random", NULL,
-          "there are bilinear and bicubic"),
+    VALUE("data.filter", "nearest|lanczos|area|box|hamming|random", NULL, NO_SUCH),
     VALUE("data.shuffle", "true|yes|random|on|global", "full", NULL),
     VALUE("data.shuffle", "buffer|window|local", "chunks", NULL),
     VALUE("data.shuffle", "false|none|no|off|sequential", NULL,
@@ -175,6 +176,8 @@ const ForeignWord foreign_values[] = {
           "mistral*|qwen*|vicuna|codellama|tinyllama|smollm*|yi|LlamaForCausalLM|"
           "alpaca|deepseek*|baichuan*|internlm*",
           "llama", "its blocks, with keys of your own: model.layers, width, heads, ..."),
+    VALUE("model.name", "gpt2_medium|gpt2_large|gpt2_xl|gpt2_124m", "gpt2",
+          "with model.size: 124m, 355m, 774m or 1558m"),
     VALUE("model.name",
           "gpt|gpt_2|gpt3|gpt2_small|gpt2lmheadmodel|nanogpt|gptneo*|transformer|"
           "decoder",
@@ -254,29 +257,137 @@ const ForeignWord foreign_values[] = {
            "num_processes|devices|nproc|ranks|ngpus|num_workers_mpi|n_gpus|num_ranks|p|"
            "c_gpus|num_proc",
            "weft train -n", "the number of ranks, each with a GPU where there are some"),
-    OPTION("nnodes|num_nodes|nodes|num_machines|machines", "weft run --nnodes",
+    OPTION("nnodes|num_nodes|nodes|num_machines|machines|n", "weft run --nnodes",
            "or `weft sbatch --nodes`"),
-    OPTION("hosts|hostfile|machinefile|host|hostlist|nodelist|host_file", "weft run --hostfile",
-           NULL),
-    OPTION("max_restarts|restarts|elastic|requeue", "weft run --max-restarts", NULL),
-    OPTION("node_rank|master_addr|master_port|rdzv_endpoint|rdzv_backend|rdzv_id|"
-           "standalone|local_rank|rank|rdzv_conf|start_method|dist_url|machine_rank|"
-           "main_process_port|main_process_ip",
+    OPTION("hosts|hostfile|machinefile|host|hostlist|nodelist|host_file|deepspeed_hostfile|"
+           "machine_file|h|w",
+           "weft run --hostfile", NULL),
+    OPTION("include|exclude|num_hosts|include_hosts", "weft run --hostfile",
+           "the file's lines are the hosts to take"),
+    OPTION("max_restarts|restarts|elastic|requeue|elastic_training|enable_recovery",
+           "weft run --max-restarts", NULL),
+    OPTION("log_dir|redirects|tee|logs_specs|local_ranks_filter|output_filename|"
+           "enable_each_rank_log|tag_output",
+           "weft run --log-dir", "a file for each rank"),
+    OPTION("node_rank|master_addr|master_port|rdzv_*|"
+           "standalone|local_rank|rank|start_method|dist_url|machine_rank|"
+           "main_process_*|local_addr|same_network|role|no_local_rank|no_ssh|save_pid|use_env|"
+           "dist_init_method|multi_gpu|use_deepspeed|use_fsdp|use_megatron_lm",
            NULL, "MPI numbers the ranks and connects them: leave it out"),
-    OPTION("bind_to|map_by|oversubscribe|allow_run_as_root|mca|x|report_bindings", NULL,
-           "that is mpirun's: mpirun OPTIONS weft train CONFIG"),
+    OPTION("bind_to|map_by|rank_by|rankfile|oversubscribe|nooversubscribe|allow_run_as_root|mca|"
+           "gmca|x|"
+           "report_bindings|display_map|display_allocation|use_hwthread_cpus|npernode|pernode|ppr|"
+           "ppn|wdir|cpu_set|cpu_list|genv|env|envall|iface|prefix|tune|bind_cores_to_rank|"
+           "bind_core_list|numa_binding|launcher_args|timestamp_output|stdin|do_not_launch|xterm|"
+           "path|app",
+           NULL, "that is mpirun's: mpirun OPTIONS weft train CONFIG"),
+    OPTION("module|m|no_python|run_path|python|script|training_script", NULL,
+           "there is no script: the configuration is the first word"),
+    OPTION("monitor_interval|ddp_timeout|distributed_timeout*|dist_timeout|nccl_timeout",
+           "weft train", "with train.hang_s=SECONDS"),
     OPTION("config|config_file|cfg|c|config_path|config_name|yaml|conf|f|"
            "deepspeed_config|config_dir",
            NULL, "the configuration is the first word: weft train CONFIG"),
     OPTION("set|override|overrides|o_key|opts|options", NULL,
            "write key=value behind the configuration"),
     OPTION("dry_run|test_only|check|validate_only", "weft plan", NULL),
-    OPTION("evaluate|eval|eval_only|test|validate", "weft eval", NULL),
-    OPTION("partition|account|qos|time|gres|gpus_per_node|ntasks_per_node|cpus_per_task|"
-           "mem|constraint",
+    OPTION("evaluate|eval|eval_only|test|validate|do_eval|e", "weft eval",
+           "data to evaluate on are data.test=FILE"),
+    OPTION("do_train|train", NULL, "weft train does: leave it out"),
+    OPTION("do_predict|predict|infer", "weft predict", NULL),
+    OPTION("patience", NULL,
+           "train.early_stop=N ends a run, and optim.patience=N lowers its rate, after N "
+           "evaluations without a better one"),
+    OPTION("partition|account|qos|time|gres|gpus_per_node|gpus_per_task|ntasks_per_node|"
+           "cpus_per_task|mem|mem_per_*|constraint|exclusive|array|dependency|mail_*|"
+           "reservation|signal|chdir|begin|parsable|kill_on_bad_exit|cpu_bind|gpu_bind|hint|"
+           "threads_per_core|distribution|error|comment|label|unbuffered|wait|wckey|licenses|a|g",
            "weft sbatch", "it has Slurm's options"),
-    OPTION("verbose|debug|quiet|v|log_level|loglevel", NULL,
-           "there is one way of printing; metrics.jsonl has more"),
+    OPTION("verbose|debug|quiet|v|vv|q|log_level*|loglevel|verbosity|silent|disable_tqdm|"
+           "no_progress|progress_bar|log_on_each_node|wall_clock_breakdown",
+           NULL, "there is one log level; train.log_every says how often, metrics.jsonl has more"),
+    OPTION("export|onnx|to_onnx|export_onnx|save_onnx|torchscript_out", "weft ckpt export", NULL),
+    OPTION("prune|quantize|compress_model|sparsify", "weft ckpt shrink", NULL),
+    OPTION("launcher|deepspeed_multinode_launcher|mpi", "weft run --launcher", NULL),
+    OPTION("dummy|synthetic|fake_data|dummy_data|random_data", "weft bench step",
+           "it needs no data with --input"),
+    OPTION("help|usage|h_all|man", NULL, "--help"),
+    OPTION("version", NULL, "weft --version"),
+    OPTION("top_p|min_p|nucleus|typical_p|repetition_penalty|num_beams|beam_size|do_sample|"
+           "beams|no_repeat_ngram_size|num_return_sequences|stop|frequency_penalty",
+           NULL, "weft generate samples by --temperature and --top-k; there is no other way"),
+    OPTION("push_to_hub|hub_*|trust_remote_code|model_revision|revision|token|auth_token|"
+           "download|dataset_download",
+           NULL, "weft loads and sends nothing over the network"),
+    /* ---- flags of verbs ---- */
+    FLAG("weights|ckpt|ckpt_path|checkpoint_path|model|model_path|load|load_from|resume|"
+         "pretrained|model_name_or_path|ckpt_file|checkpoint_file|load_checkpoint|model_file|"
+         "resume_from|resume_from_checkpoint|init_checkpoint|pth|load_dir|checkpoint_dir|"
+         "from_checkpoint|restore|best|pretrained_model|load_weights|snapshot|initial_checkpoint|"
+         "state_dict|load_model|trained_model|ckpt_dir|m",
+         "--checkpoint", NULL),
+    FLAG("max_new_tokens|max_tokens|n_predict|length|num_tokens|max_length|n_tokens|"
+         "max_gen_len|tokens_to_generate|out_seq_length|num_samples_tokens|max_len|num_predict|"
+         "steps|genlen",
+         "--tokens", NULL),
+    FLAG("temp|t", "--temperature", NULL),
+    FLAG("k|topk|top_k_sampling", "--top-k", NULL),
+    FLAG("text|input_text|query|start|input_prompt|p|message", "--prompt", NULL),
+    FLAG("tokenizer_name|tokenizer_model|tokenizer_path|tokenizer_file|tokenizer_type|vocab_file|"
+         "encoding|merge_file|bpe",
+         "--tokenizer", NULL),
+    FLAG("out|output|out_file|output_file|outfile|save_to|dest|destination|output_path|out_path|"
+         "output_dir|out_dir|output_prefix|to|target|save_path|save_dir|outdir|save",
+         "-o", NULL),
+    FLAG("sep|separator|delimiter|delim|field_separator|header|no_header|columns|names|usecols|"
+         "quotechar|label_column|target_column|d|has_header|skiprows|label",
+         "--schema", "the file of columns says it: separator, header, columns"),
+    FLAG("overwrite|f|replace|overwrite_output_dir|exist_ok|clobber|yes|y_all|overwrite_cache",
+         "--force", NULL),
+    FLAG("num_workers|workers|jobs|j|nproc|num_proc|preprocessing_num_workers|n_jobs|processes|"
+         "n_threads|num_threads|nthreads",
+         "--threads", NULL),
+    FLAG("size|resize|image_size|img_size|imgsz|resolution|short_side|input_size|max_size",
+         "--short", "pixels of the shorter side"),
+    FLAG("val_split|test_size|validation_split|test_split|val_size|val_ratio|test_ratio|split|"
+         "validation_split_percentage|val_share|test_fraction|val_fraction",
+         "--test-share", NULL),
+    FLAG("vocab_size|n_vocab|padded_vocab_size", "--vocab", NULL),
+    FLAG("class_names|class_map|class_file|label_names|labels|names_file|id2label|classes_file",
+         "--classes", NULL),
+    FLAG("bit|token_dtype|dtype|word_size", "--bits", NULL),
+    FLAG("amount|ratio|pruning_ratio|prune_ratio|fraction|share|rate|compression", "--sparsity",
+         NULL),
+    FLAG("criterion|importance|pruning_method|strategy|norm|algorithm", "--method", NULL),
+    FLAG("hf_config_file|config_file|c|cfg|config_json|model_config", "--config", NULL),
+    FLAG("format|output_format|as_json|j_output", "--json", NULL),
+    FLAG("opset|opset_version|to_onnx|onnx_file", "--onnx", NULL),
+    FLAG("input_shape|shape|image_shape|in_shape", "--input", NULL),
+    FLAG("iters|iterations|num_iters|num_steps|n_iters|max_steps", "--steps", NULL),
+    FLAG("repeat|runs|trials|num_runs|rounds", "--repeats", NULL),
+    FLAG("warmup_iters|warmup_steps|num_warmup", "--warmup", NULL),
+    FLAG("num_samples|n_samples|max_samples|max_train_samples|limit|n_sample", "--samples", NULL),
+    FLAG("num_rows|n_rows|nrows", "--rows", NULL),
+    FLAG("random_state|random_seed|s|rng_seed", "--seed", NULL),
+    FLAG("exclude_tensors|ignore|skip_tensors|ignore_keys|exclude_keys", "--drop", NULL),
+    FLAG("map|prefix|strip_prefix|key_mapping|rename_keys|remove_prefix", "--rename", NULL),
+    VERB("import|import_data|read|ingest|load_data", "data import folder",
+         "or another of weft data import --help; weights go through weft ckpt import"),
+    VERB("info|inspect|show|ls|list|stat|head", "data info", "of a checkpoint: weft ckpt info"),
+    VERB("check|lint|verify_data|fsck", "data check",
+         "of a checkpoint: weft ckpt check; of a configuration: weft plan"),
+    VERB("diff|cmp", "ckpt diff", NULL),
+    VERB("download|get|fetch|pull|dataset", NULL,
+         "weft loads nothing over the network: datasets/ has scripts that do"),
+    VERB("config|init|new|create|template", NULL,
+         "jobs/ has configurations to begin with, and weft help lists all keys"),
+    VERB("version|v|ver", NULL, "weft --version prints it"),
+    VERB("tune|sweep|search|hpo|hyperopt|optuna|autotune", NULL,
+         "there is no search over keys: start one run for each set of them"),
+    VERB("tokenize|tokenizer|encode|train_tokenizer", "data import text", "with --tokenizer"),
+    VERB("kill|cancel|stop|ps|status|top|logs|log|tail", NULL,
+         "a signal (SIGTERM) stops a run with a checkpoint; its folder has log.txt and "
+         "metrics.jsonl"),
     VERB("fit|training|pretrain|finetune|fine_tune|resume|continue|learn|train_net|"
          "main|restart",
          "train", NULL),
@@ -296,5 +407,57 @@ const ForeignWord foreign_values[] = {
     VERB("preprocess|prepare|prepare_data|preprocess_data|build_dataset|make_dataset",
          "data import folder", "or another of weft data import --help"),
     VERB("compare|reproduce|determinism", "verify", NULL),
+    /* ---- commands of two words ---- */
+    {"data import",
+     "imagefolder|image_folder|images|image|dir|directory|imagenet|pictures|jpg|jpeg|png|webp|"
+     "photos|img|folders|classification",
+     "data import folder", NULL},
+    {"data import", "mnist|fashion_mnist|fashion|emnist|kmnist|ubyte|idx3|qmnist",
+     "data import idx", NULL},
+    {"data import", "cifar10|cifar100|cifar_10|cifar_100", "data import cifar", NULL},
+    {"data import", "tsv|table|tabular|titanic|adult|txt_table|pandas|dataframe", "data import csv",
+     NULL},
+    {"data import",
+     "txt|corpus|wikitext|shakespeare|openwebtext|books|char|bytes|enwik8|tinystories|plain",
+     "data import text", NULL},
+    {"data import", "bin|token|fineweb|llmc|memmap|ids", "data import tokens", NULL},
+    {"data import", "h5|hdf|h5py|hdf5_file", "data import hdf5", NULL},
+    {"data import", "ml_1m|ml_20m|ml_25m|ml_100k|ml_latest|ratings", "data import movielens", NULL},
+    {"data import", "kaggle|criteo_1tb|click_logs|dac|ctr", "data import criteo", NULL},
+    {"data import", "npz|npy|numpy|mat|pt|pth|pickle|pkl|torch|zarr|array|arrays", NULL,
+     "write the arrays with h5py and read them with weft data import hdf5; a .npy of tokens is "
+     "read by weft data import tokens"},
+    {"data import",
+     "json|jsonl|ndjson|parquet|arrow|feather|orc|excel|xlsx|xls|sql|sqlite|libsvm|svmlight|avro|"
+     "yaml|xml",
+     NULL,
+     "write it as CSV (weft data import csv), or texts as plain files (weft data import text)"},
+    {"data import",
+     "tfrecord|tfrecords|lmdb|webdataset|wds|recordio|ffcv|mds|tar|zip|beton|hub|hf|huggingface|"
+     "datasets|tfds|torchvision|coco|voc|yolo|s3|url|http|https",
+     NULL,
+     "unpack it: weft reads folders of pictures (import folder), CSV, texts, tokens and HDF5"},
+    {"data", "show|ls|list|inspect|stats|stat|head|summary|describe|view|print|dump|shape",
+     "data info", NULL},
+    {"data", "verify|validate|test|lint|fsck|scan|audit|diff|compare", "data check", NULL},
+    {"data", "convert|load|create|prepare|build|make|preprocess|read|ingest|add|pack|export",
+     "data import folder", "or another of weft data import --help"},
+    {"data", "download|get|fetch|pull", NULL,
+     "weft loads nothing over the network: datasets/ has scripts that do"},
+    {"ckpt",
+     "convert|load|from_pretrained|from_torch|from_hf|pth|safetensors|hf|torch|add|read|in|"
+     "import_weights|migrate",
+     "ckpt import", "to another program's format: weft ckpt export"},
+    {"ckpt", "save|onnx|to_*|write|out|dump|convert_to_onnx", "ckpt export", NULL},
+    {"ckpt", "prune|slim|compress|sparsify|quantize|reduce", "ckpt shrink", NULL},
+    {"ckpt", "compare|cmp|same|equal", "ckpt diff", NULL},
+    {"ckpt", "show|ls|list|inspect|print|summary|keys|describe|stat|head|view", "ckpt info", NULL},
+    {"ckpt", "verify|validate|test|fsck|scrub|lint", "ckpt check", NULL},
+    {"bench", "all_reduce|nccl|comms|network|collectives|mpi|bandwidth|latency|osu|communication",
+     "bench comm", NULL},
+    {"bench", "disk|storage|files|loader|data|read|write|fio|dataloader|input", "bench io", NULL},
+    {"bench", "train|model|speed|throughput|training|run|forward|all|e2e", "bench step", NULL},
+    {"bench", "gemm|matmul|ops|op|flops|kernel|conv|attention|compute|gpu|cpu", "bench kernels",
+     NULL},
     {NULL, NULL, NULL, NULL},
 };

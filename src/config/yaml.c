@@ -38,6 +38,13 @@ static Status event_fail(const Parser *p, const char *what)
     return place_fail(p, line_of(&p->event), column_of(&p->event), what);
 }
 
+/* Is there a tab among the blanks that the line, from 1, begins with? */
+static bool tab_indents(const char *text, int line)
+{
+    while (--line > 0 && (text = strchr(text, '\n'))) ++text;
+    return text && memchr(text, '\t', strspn(text, " \t"));
+}
+
 /* The reader of libyaml gives an offset only, the scanner and the parser give marks. */
 static Status syntax_fail(const Parser *p)
 {
@@ -53,6 +60,9 @@ static Status syntax_fail(const Parser *p)
     if (p->yaml.context && strstr(p->yaml.context, "alias") && p->yaml.error == YAML_SCANNER_ERROR)
         return fail(ERR_CONFIG, "%s:%d:%d: YAML: %s (%s): a text that begins with * wants quotes",
                     p->name, line, column, problem, p->yaml.context);
+    if (tab_indents(p->text, line))
+        return fail(ERR_CONFIG, "%s:%d:1: a tab indents this line: YAML takes blanks only", p->name,
+                    line);
     if (p->yaml.context && p->yaml.error != YAML_READER_ERROR)
         return fail(ERR_CONFIG, "%s:%d:%d: YAML: %s (%s)", p->name, line, column, problem,
                     p->yaml.context);

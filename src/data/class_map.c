@@ -149,15 +149,16 @@ static char *fit_line(const Fit *fit, const char *path, const ClassNames *own, c
                       const ClassNames *classes)
 {
     if (fit->unknowns > 0)
-        return mem_format("%s: labels go by the names of classes: %s has %lld of its %lld, not "
-                          "'%.80s', which no sample may be",
+        return mem_format("%s: labels go by the names of classes: %s has %lld of its %lld classes "
+                          "and lacks '%.80s'%s, which no sample may be",
                           path, whose, (long long)(own->count - fit->unknowns),
-                          (long long)own->count, own->name[fit->unknown]);
+                          (long long)own->count, own->name[fit->unknown],
+                          fit->unknowns > 1 ? " and others" : "");
     if (fit->missings > 0)
         return mem_format("%s: labels go by the names of classes: it has %lld of the %lld classes "
-                          "of %s, not '%.80s'",
+                          "of %s and lacks '%.80s'%s",
                           path, (long long)own->count, (long long)classes->count, whose,
-                          classes->name[fit->missing]);
+                          classes->name[fit->missing], fit->missings > 1 ? " and others" : "");
     return mem_format("%s: labels go by the names of classes, which are in another order than "
                       "those of %s",
                       path, whose);

@@ -60,13 +60,15 @@ static Status unknown(const Config *config)
     char *family = family_text(name), *all = family_text(NULL);
     char *foreign = foreign_text("model.name", name);
     if (!near && !*family && !foreign) near = nearest_name(name, false);
+    const bool several = strchr(family, ',') != NULL;
     const char *before = "; there are ", *what = all, *after = "";
     if (near)
         before = "; did you mean '", what = near, after = "'?";
     else if (foreign)
         before = ": ", what = foreign;
     else if (*family)
-        before = "; did you mean one of ", what = family, after = "?";
+        before = several ? "; did you mean one of " : "; did you mean '", what = family,
+        after = several ? "?" : "'?";
     config_fail_key(config, "model.name", "there is no model '%s'%s%s%s", name, before, what,
                     after);
     mem_free(&foreign);

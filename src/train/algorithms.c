@@ -146,7 +146,11 @@ Status algorithms_find(Trainer *t, const DryRun *only)
 {
     Source source = {0};
     Status st = OK;
-    if (t->backend->table != &backend_cuda || !strcmp(t->config->train.cuda_tune, "off")) return OK;
+    if (!strcmp(t->config->train.cuda_tune, "off")) return OK;
+    if (t->backend->table != &backend_cuda) {
+        log_warn("train.cuda_tune=%s does nothing on CPUs", t->config->train.cuda_tune);
+        return OK;
+    }
     if (t->world->rank == 0 && by_time(t)) read_run(t, &source);
     if (t->world->rank == 0 && !by_time(t)) st = read_file(t, &source);
     st = status_agree(t->world, st);

@@ -56,10 +56,37 @@ check 78 "command line: finetune=x: unknown section 'finetune': that is model.in
 holds 'all words of the command line' grep -qF 'bs=3: unknown section '\''bs'\'': that is train.batch here' both
 printf 'model: resnet18\ndata: {train: none.h5}\n' >short.yaml
 check 78 'short.yaml:1:8: model: expected keys, not a single value; write model: {name: resnet18}' "$WEFT" train short.yaml
+printf 'model: resnet34d\ndata: x.h5\noptim: rmsprop\ngrid: 4\n' >short.yaml
+check 78 'short.yaml:1:8: model: expected keys, not a single value; write model: {name: resnet34d}' "$WEFT" train short.yaml
+for text in 'write data: {train: x.h5}' "optim.name: 'rmsprop' is none of: sgd, adam" '4:7: grid: expected keys, one per line' \
+    "there is no model 'resnet34d'; did you mean one of resnet18, resnet34"; do
+    holds "values are checked, too: $text" grep -qF "$text" both
+done
+check 78 "command line: model=resnet18: 'model' is a section: write model.name=resnet18" "$WEFT" train bare.yaml model=resnet18
+check 78 "command line: model=resnet34d: there is no model 'resnet34d'; did you mean one of" "$WEFT" train bare.yaml model=resnet34d
+check 78 "'optim' is a section: write optim.name=rmsprop: 'rmsprop' is none of" "$WEFT" train good.yaml optim=rmsprop
+check 78 "'grid' is a section: name a key of it, as in grid.KEY=VALUE" "$WEFT" train good.yaml grid=4
+check 78 "unknown key 'patience' in train: that is train.early_stop here" "$WEFT" train good.yaml train.patience=3
+check 78 "'rmsprop' is none of: sgd, adam, adamw, adagrad, adagrad_row, ftrl, lars, lamb, lion, muon; it has no counterpart here" "$WEFT" train good.yaml optim.name=rmsprop
+# What is no YAML is named: tabs, TOML, INI, HDF5.
+printf 'model: {name: lenet}\ntrain:\n\tbatch: 3\n' >tab.yaml
+check 78 'tab.yaml:3:1: a tab indents this line: YAML takes blanks only' "$WEFT" train tab.yaml
+printf 'train:\n  batch: 3\n \tsteps: 3\n' >tab.yaml
+check 78 'tab.yaml:3:1: a tab indents this line' "$WEFT" train tab.yaml
+printf '# a job\n\n[train]\nbatch = 3\n' >job.toml
+check 78 'job.toml:3:1: looks like TOML or INI; a configuration is YAML, as in train: {batch: 64}' "$WEFT" train job.toml
+printf 'batch = 3\nlr = 0.1\n' >job.ini
+check 78 'job.ini:1:1: looks like TOML or INI' "$WEFT" train job.ini
+printf '[train, model]\n' >list.yaml
+check 78 'list.yaml:1:1: expected sections (run:, model:, ...), not a list' "$WEFT" train list.yaml
+printf '\x89HDF\r\n\x1a\n' >net.h5
+check 78 'net.h5: is an HDF5 file, where a configuration is expected' "$WEFT" eval net.h5
 model_named() { # NAME TEXT
     check 78 "there is no model '$1'$2" "$WEFT" plan good.yaml model.name="$1"
 }
 model_named resnet '; did you mean one of resnet18, resnet34, resnet50, resnet101?'
+model_named llama2 "; did you mean 'llama'?"
+model_named gpt2-xl ': that is gpt2 here: with model.size'
 model_named resnet152 '; did you mean one of resnet18'
 model_named ResNet-50 "; did you mean 'resnet50'?"
 model_named mistral-7b ': that is llama here'

@@ -30,6 +30,8 @@ if [ "$best" != avx512 ]; then
 fi
 
 check 0 '' train 1 run.name=auto
+check 0 'train.cuda_tune=gone.txt does nothing on CPUs' train 1 run.name=tuned train.cuda_tune=gone.txt
+check 0 'to the bit' params auto tuned
 for set in $sets; do
     check 0 "CPU kernels: $set (this processor has $best)" env WEFT_CPU=$set "$WEFT" --version
     check 0 "on cpu ($set), allreduce" train 1 run.name=$set train.cpu=$set

@@ -50,7 +50,7 @@ check 0 '    6 -> 3      a' "$WEFT" ckpt shrink norm.h5 --method l2 --sparsity .
 check 78 'no channel goes: --sparsity 0.1 of the 8 channels of' "$WEFT" ckpt shrink "$(step norm 2)" --method l1 --sparsity .1 -o no.h5
 
 # Nothing goes: the same bytes. Half: the table, the numbers, the widths.
-check 0 'wrote zero.h5' "$WEFT" ckpt shrink "$from" --method fpgm --sparsity 0 -o zero.h5
+check 0 '--sparsity 0 takes no channel away: zero.h5 is the same model as' "$WEFT" ckpt shrink "$from" --method fpgm --sparsity 0 -o zero.h5
 check 0 'to the bit' "$WEFT" ckpt diff "$from" zero.h5
 check 0 '    8 -> 4      layer1.0.conv1' shrink -o half.h5
 holds 'parameters are named' grep -q '^parameters  176258 -> 44' both
@@ -106,6 +106,14 @@ check 0 'model.widths are those of half.h5: 20 layers' "$WEFT" ckpt shrink half.
 check 0 '' "$WEFT" ckpt shrink half.h5 --method l1 --sparsity .5 -o quarter-plain.h5
 check 0 'to the bit' "$WEFT" ckpt diff quarter-own.h5 quarter-plain.h5
 check 65 'of another size: ' "$WEFT" ckpt export half.h5 --onnx -o none.onnx --config net.yaml 'model.widths={conv1: 8}'
+# Tensors that have been at another program's without their configuration: the key with the widths is named.
+check 0 '' "$WEFT" ckpt export half.h5 -o half.safetensors
+check 0 '' "$WEFT" ckpt import half.safetensors -o half-bare.h5
+check 65 'needs model.widths: {conv1: 4, ...}, the first number of each weight there' "$WEFT" eval net.yaml --checkpoint half-bare.h5
+widths=$("$WEFT" ckpt info half-bare.h5 | sed -n 's|^ */params/\([^ ]*\)\.weight *\([0-9]*\)x[0-9]*x.*|\1: \2|p' | paste -sd,)
+check 0 'top-1' "$WEFT" eval net.yaml --checkpoint half-bare.h5 "model.widths={$widths}"
+check 65 'of another size: ' "$WEFT" eval net.yaml --checkpoint "$from" model.width=4
+holds 'wider tensors are not called shrunk' test "$(grep -c model.widths both)" = 0
 # All that does not fit is named, up to a bound.
 check 65 'layer1.0.conv1.weight (4x4x3x3 there, 8x8x3x3 here)' "$WEFT" eval net.yaml --checkpoint half.h5 'model.widths={conv1: 8}'
 holds 'and how many more there are' grep -qE ' and [0-9]+ more' both
