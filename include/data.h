@@ -71,7 +71,7 @@ typedef struct DataFile {
     int64_t first, samples;
     DataPlace x, y, index, orient, ids, id_first;
     LabelMap map;
-    /* number of classes that the file names; 0: none */
+    /* number of classes that the file itself has; 0: not said */
     int64_t named;
 } DataFile;
 enum { DATA_FILES = 64 };
@@ -107,8 +107,9 @@ typedef struct DataSet {
     bool channels_last;
     /* 1 + the largest label, or the classes attribute; 0: float targets */
     int64_t classes;
-    /* Classes that the file names, 0: none. A label is its class after label_base is taken off and
-     * map, or with several files each file's, is applied. */
+    /* Number of classes by the file's own list or count, 0: not said; no label goes beyond it. A
+     * label is its class after label_base is taken off and map, or with several files each file's,
+     * is applied. */
     int64_t named, label_base;
     LabelMap map;
     uint16_t class_of[DATA_LABELS];
@@ -396,9 +397,9 @@ Status data_set_class_names(const DataSet *set, ClassNames *names);
 /* Labels of set, whose classes are `own`, become those of the classes that `whose` names ("a.h5"),
  * by name, where one of the two lists has all names of the other; *line says so, or is NULL where
  * the lists are equal. No sample may then be of a class that is only in own: data_set_check_labels.
- * ERR_DATA with the first names that differ where each list has a name that the other lacks. Lists
- * that are empty, or count 0, 1, 2, ..., name nothing, and nothing changes. Owner of *line: the
- * caller. */
+ * ERR_DATA with the first names that differ where each list has a name that the other lacks. A list
+ * that is empty, or counts 0, 1, 2, ... and does not fit, names nothing: labels stay as they are,
+ * and *line says so, or is NULL where neither names anything. Owner of *line: the caller. */
 Status data_set_use_classes(DataSet *set, const ClassNames *own, const ClassNames *classes,
                             const char *whose, char **line);
 /* Adds the names of more that all lacks to all, in their order, where one of the two lists has all

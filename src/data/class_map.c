@@ -1,7 +1,8 @@
 /* Finds the class that a label stands for where two lists of names meet: those of several files, of
  * a training and a test set, or of a set and a checkpoint. Names decide, not numbers, where one
  * list has all names of the other. Lists that only count (0, 1, 2, ...), which importers write
- * where they know no names, are lists like others as long as they fit; else they name nothing. */
+ * where they know no names, are lists like others as long as they fit; else they name nothing, as a
+ * list that is missing: then labels are taken by their numbers, and a line says so. */
 #include "data_private.h"
 
 #include <stdlib.h>
@@ -164,6 +165,28 @@ static char *fit_line(const Fit *fit, const char *path, const ClassNames *own, c
                       path, whose);
 }
 
+/* The list names classes: it is there, and does more than count. */
+static bool names_classes(const ClassNames *names)
+{
+    return names->count > 0 && !class_names_count(names);
+}
+
+/* One line on labels that are taken by their numbers, as one of the lists names no classes; NULL:
+ * neither does. Owner: the caller. */
+static char *numbers_line(const char *path, const ClassNames *own, const char *whose,
+                          const ClassNames *classes)
+{
+    if (names_classes(classes))
+        return mem_format("%s: names no classes, so its labels are taken by their numbers: 0 is "
+                          "'%.80s', as in %s",
+                          path, classes->name[0], whose);
+    if (names_classes(own))
+        return mem_format("%s: its labels are taken by their numbers, as %s names no classes: 0 is "
+                          "'%.80s' here",
+                          path, whose, own->name[0]);
+    return NULL;
+}
+
 /* ---- maps ---- */
 
 static Status too_many(const DataSet *set)
@@ -229,11 +252,16 @@ Status data_set_use_classes(DataSet *set, const ClassNames *own, const ClassName
     Fit fit;
     Status st = OK;
     *line = NULL;
-    if (own->count == 0 || classes->count == 0) return OK;
+    if (own->count == 0 || classes->count == 0) {
+        *line = numbers_line(set->path, own, whose, classes);
+        return OK;
+    }
     fit_find(&fit, own, classes);
-    bool numbers = class_names_count(own) || class_names_count(classes);
     if (fit_none(&fit)) {
-        if (!numbers) st = fit_fail(&fit, set->path, own, whose, classes);
+        if (names_classes(own) && names_classes(classes))
+            st = fit_fail(&fit, set->path, own, whose, classes);
+        else
+            *line = numbers_line(set->path, own, whose, classes);
         mem_free(&fit.to);
         return st;
     }
@@ -296,37 +324,85 @@ void class_names_join(ClassNames *all, const ClassNames *more)
     mem_free(&fit.to);
 }
 
+/* Names of classes in place of numbers. */
+static void names_replace(ClassNames *all, ClassNames *more)
+{
+    class_names_free(all);
+    *all = *more;
+    *more = (ClassNames){0};
+}
+
+/* One of the two names no classes: those of the other are those of both, by number. *joined: it has
+ * as many names as the set without has classes. */
+static void files_join_numbers(DataSet *set, ClassNames *all, const DataSet *other, ClassNames *own,
+                               bool *joined)
+{
+    char *line = numbers_line(other->path, own, set->path, all);
+    const int64_t names = names_classes(own) ? own->count : all->count;
+    const int64_t unnamed = names_classes(own) ? set->classes : other->classes;
+    *joined = unnamed <= names && (names_classes(own) || names_classes(all));
+    if (*joined && set->classes < names) set->classes = names;
+    if (line) log_info("%s", line);
+    mem_free(&line);
+    if (names_classes(own)) names_replace(all, own);
+}
+
+/* By name: classes that only `own` has come behind the others. */
+static Status files_join_names(DataSet *set, ClassNames *all, DataSet *other, const ClassNames *own,
+                               Fit *fit)
+{
+    bool equal = fit->in_place && fit->missings == 0;
+    names_add(all, own, fit);
+    if (!in_place(fit, own->count)) {
+        if (all->count >= DATA_NO_CLASS) return too_many(other);
+        uint16_t *class = map_follow(set, (LabelMap){0, 0}, fit, own->count);
+        Status st = map_put(set, &other->map, class, own->count);
+        mem_free(&class);
+        TRY(st);
+    }
+    if (set->classes < all->count) set->classes = all->count;
+    if (!equal)
+        log_info("%s: labels go by the names of classes: with those of %s there are %lld",
+                 other->path, set->path, (long long)all->count);
+    return OK;
+}
+
 Status files_join_classes(DataSet *set, ClassNames *all, DataSet *other, bool *joined)
 {
     ClassNames own;
-    Fit fit;
-    if (set->named == 0 || other->named == 0) return OK;
-    if (all->count == 0) TRY(names_of_file(all, set));
-    TRY(names_of_file(&own, other));
-    fit_find(&fit, &own, all);
-    bool numbers = class_names_count(&own) || class_names_count(all);
+    Fit fit = {0};
     Status st = OK;
-    if (fit_none(&fit)) {
-        if (!numbers) st = fit_fail(&fit, other->path, &own, set->path, all);
-    } else {
-        bool equal = fit.in_place && fit.missings == 0;
-        names_add(all, &own, &fit);
-        if (!in_place(&fit, own.count) && all->count >= DATA_NO_CLASS) {
-            st = too_many(other);
-        } else if (!in_place(&fit, own.count)) {
-            uint16_t *class = map_follow(set, (LabelMap){0, 0}, &fit, own.count);
-            st = map_put(set, &other->map, class, own.count);
-            mem_free(&class);
-        }
+    if (set->file_count == 1) TRY(names_of_file(all, set));
+    TRY(names_of_file(&own, other));
+    if (own.count == 0 || all->count == 0) {
+        files_join_numbers(set, all, other, &own, joined);
+        class_names_free(&own);
+        return OK;
+    }
+    fit_find(&fit, &own, all);
+    if (!fit_none(&fit)) {
+        st = files_join_names(set, all, other, &own, &fit);
         *joined = st == OK;
-        if (set->classes < all->count) set->classes = all->count;
-        if (st == OK && !equal)
-            log_info("%s: labels go by the names of classes: with those of %s there are %lld",
-                     other->path, set->path, (long long)all->count);
+    } else if (names_classes(&own) && names_classes(all)) {
+        st = fit_fail(&fit, other->path, &own, set->path, all);
+    } else {
+        files_join_numbers(set, all, other, &own, joined);
     }
     mem_free(&fit.to);
     class_names_free(&own);
     return st;
+}
+
+/* Adds what a file of a list names to `all`, as files_join_classes does. */
+static void names_join_file(ClassNames *all, ClassNames *more)
+{
+    Fit fit;
+    fit_find(&fit, more, all);
+    if (!fit_none(&fit))
+        names_add(all, more, &fit);
+    else if (names_classes(more) && !names_classes(all))
+        names_replace(all, more);
+    mem_free(&fit.to);
 }
 
 Status data_set_class_names(const DataSet *set, ClassNames *names)
@@ -338,7 +414,7 @@ Status data_set_class_names(const DataSet *set, ClassNames *names)
         ClassNames more;
         data_set_file(set, i, file);
         st = names_of_file(&more, file);
-        if (st == OK) class_names_join(names, &more);
+        if (st == OK) names_join_file(names, &more);
         if (st == OK) class_names_free(&more);
     }
     if (st != OK) class_names_free(names);

@@ -17,6 +17,8 @@ bool element_is_float(ElementType type);
 /* One value at p, in this machine's byte order. Unsigned values above INT64_MAX become
  * INT64_MAX. */
 int64_t element_integer(ElementType type, const void *p);
+/* The value in decimal digits, whatever its size; returns text. */
+char *element_integer_text(ElementType type, const void *p, char text[24]);
 /* to[i * to_step] = from[i * from_step] * a + b for i < n; to_step is 1 or -1. */
 void element_row(ElementType type, float *to, int to_step, const void *from, int64_t from_step,
                  int64_t n, float a, float b);
@@ -163,20 +165,22 @@ void mix_labels(const Batch *batch);
 Status reader_new_array(Reader **reader, const DataSet *set, const DataArray *array);
 /* A reader of x (and ids) or y alone, where the other is not wanted. */
 Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y);
-/* ERR_DATA: the token at this position of x is not in the set's vocabulary. */
-Status token_fail(const DataSet *set, int64_t position, int64_t token);
+/* ERR_DATA: the token at this position of x, stored at raw, is not in the set's vocabulary. */
+Status token_fail(const DataSet *set, int64_t position, const void *raw);
 /* Reads all tokens: each must be in the vocabulary. */
 Status tokens_check(const DataSet *set);
 /* Reads all labels, or tokens: each must be of a class, or in the vocabulary. *use: those that
  * occur. */
 Status integers_scan(const DataSet *set, LabelUse *use);
-/* ERR_DATA: this sample's label is not among the set's classes. */
-Status label_fail(const DataSet *set, int64_t sample, int64_t label);
-/* The class that a label in the file stands for; outside 0..classes-1 where it stands for none. */
+/* ERR_DATA: this sample's label, stored at raw, is not among the set's classes. */
+Status label_fail(const DataSet *set, int64_t sample, const void *raw);
+/* The class that a label in the file stands for; outside 0..classes-1 where it stands for none, as
+ * one beyond the classes that the file itself has. */
 static inline int64_t label_class(const DataSet *set, int64_t label)
 {
     int64_t i;
     if (__builtin_sub_overflow(label, set->label_base, &i) || i < 0) return -1;
+    if (set->named > 0 && i >= set->named) return -1;
     if (set->map.count == 0) return i;
     if (i >= set->map.count) return -1;
     uint16_t class = set->class_of[set->map.first + i];

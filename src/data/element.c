@@ -67,6 +67,16 @@ int64_t element_integer(ElementType type, const void *p)
     die("element type %d", (int)type);
 }
 
+char *element_integer_text(ElementType type, const void *p, char text[24])
+{
+    uint64_t large = type == ELEM_U64 ? *(const uint64_t *)p : 0;
+    if (large > INT64_MAX)
+        snprintf(text, 24, "%llu", (unsigned long long)large);
+    else
+        snprintf(text, 24, "%lld", (long long)element_integer(type, p));
+    return text;
+}
+
 /* An unsigned comparison finds values below 0, too. */
 #define X(e, T, native)                                                                            \
     static bool outside_##e(const T *from, int64_t n, uint64_t below)                              \

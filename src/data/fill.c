@@ -97,9 +97,7 @@ static Status row_tokens(const Fill *f, FillScratch *s, Batch *b, int64_t r)
     if (!b->tokens && !b->labels) return OK;
     TRY(reader_get_run(f->reader, first, count, s->raw));
     int64_t bad = element_outside(x->type, s->raw, count, f->set.vocab);
-    if (bad >= 0)
-        return token_fail(&f->set, first + bad,
-                          element_integer(x->type, s->raw + bad * x->sample_bytes));
+    if (bad >= 0) return token_fail(&f->set, first + bad, s->raw + bad * x->sample_bytes);
     if (b->tokens) element_int32(x->type, b->tokens + r * context, s->raw, context);
     if (b->labels) element_int32(x->type, b->labels + r * context, label, context);
     return OK;

@@ -36,10 +36,11 @@ static Status file_scan(const DataSet *set, LabelUse *use)
         int64_t n = total - at < PIECE ? total - at : PIECE;
         st = reader_get_run(reader, at, n, piece);
         for (int64_t i = 0; st == OK && i < n; ++i) {
-            int64_t v = element_integer(array->type, piece + (size_t)i * bytes);
+            const uint8_t *raw = piece + (size_t)i * bytes;
+            int64_t v = element_integer(array->type, raw);
             int64_t class = tokens ? v : label_class(set, v);
             if (class < 0 || class >= below)
-                st = tokens ? token_fail(set, at + i, v) : label_fail(set, at + i, v);
+                st = tokens ? token_fail(set, at + i, raw) : label_fail(set, at + i, raw);
             else if (class != last)
                 use_add(use, class);
             last = class;
@@ -100,37 +101,66 @@ static bool unknown_name(const DataSet *set, int64_t label, char *name, size_t r
     return known;
 }
 
-Status label_fail(const DataSet *set, int64_t sample, int64_t label)
+/* Labels that other programs write for samples without one. */
+static bool stands_for_none(int64_t label)
 {
-    char name[81], cure[160] = "";
+    return label < 0 || label == UINT8_MAX || label == UINT16_MAX;
+}
+
+/* A label above all classes: those that the file has itself, else those of the run. */
+static Status large_label_fail(const DataSet *set, int64_t sample, int64_t label, const char *text)
+{
+    char cure[160] = "";
+    bool own = set->named > 0 && label - set->label_base >= set->named;
+    const int64_t count = own ? set->named : set->classes, next = set->label_base + count;
+    if (count == INT32_MAX)
+        return fail(ERR_DATA,
+                    "%s: sample %lld: its label in %s is %s, and labels are below %d: correct the "
+                    "data set, or name its labels with data.y",
+                    set->path, (long long)sample, set->y.name, text, INT32_MAX);
+    if (label == next)
+        snprintf(cure, sizeof cure, "; where labels count from %lld, set data.label_base to that",
+                 (long long)set->label_base + 1);
+    else if (stands_for_none(label))
+        snprintf(cure, sizeof cure,
+                 "; where it says 'no label', leave those samples out with `weft data import hdf5 "
+                 "--drop-label %s`",
+                 text);
+    return fail(ERR_DATA,
+                "%s: sample %lld: its label in %s is %s, but %s %lld classes (%lld to "
+                "%lld); correct %s%s",
+                set->path, (long long)sample, set->y.name, text,
+                own ? "the file itself has" : "there are", (long long)count,
+                (long long)set->label_base, (long long)next - 1,
+                own ? "its labels or its list of classes" : "the data set or model.classes", cure);
+}
+
+Status label_fail(const DataSet *set, int64_t sample, const void *raw)
+{
+    char name[81], text[24];
+    const int64_t label = element_integer(set->y.type, raw);
+    element_integer_text(set->y.type, raw, text);
+    if (label < set->label_base && !stands_for_none(label))
+        return fail(ERR_DATA,
+                    "%s: sample %lld: its label in %s is %lld; labels begin at %lld "
+                    "(data.label_base): correct the data set, or that key",
+                    set->path, (long long)sample, set->y.name, (long long)label,
+                    (long long)set->label_base);
     if (label < set->label_base)
         return fail(ERR_DATA,
                     "%s: sample %lld: its label in %s is %lld; labels begin at %lld%s: correct the "
-                    "data set, or leave those samples out with `weft data import hdf5 "
-                    "--drop-label %lld`",
+                    "data set, or, where it says 'no label', leave those samples out with `weft "
+                    "data import hdf5 --drop-label %lld`",
                     set->path, (long long)sample, set->y.name, (long long)label,
                     (long long)set->label_base, set->label_base ? " (data.label_base)" : "",
                     (long long)label);
-    if (unknown_name(set, label, name, sizeof name))
-        return fail(ERR_DATA,
-                    "%s: sample %lld is of the class '%s' (label %lld), which the model does not "
-                    "have: leave those samples out (`weft data import hdf5 --drop-label %lld`), or "
-                    "train with that class",
-                    set->path, (long long)sample, name, (long long)label, (long long)label);
-    if (label - set->label_base == set->classes)
-        snprintf(cure, sizeof cure, "; where labels count from %lld, set data.label_base to that",
-                 (long long)set->label_base + 1);
-    else if (label >= 0)
-        snprintf(cure, sizeof cure,
-                 "; where it says 'no label', leave those samples out with `weft data import hdf5 "
-                 "--drop-label %lld`",
-                 (long long)label);
+    if (!unknown_name(set, label, name, sizeof name))
+        return large_label_fail(set, sample, label, text);
     return fail(ERR_DATA,
-                "%s: sample %lld: its label in %s is %lld, but there are %lld classes (%lld to "
-                "%lld); correct the data set or model.classes%s",
-                set->path, (long long)sample, set->y.name, (long long)label,
-                (long long)set->classes, (long long)set->label_base,
-                (long long)(set->label_base + set->classes - 1), cure);
+                "%s: sample %lld is of the class '%s' (label %lld), which the model does not have: "
+                "leave those samples out (`weft data import hdf5 --drop-label %lld`), or train "
+                "with that class",
+                set->path, (long long)sample, name, (long long)label, (long long)label);
 }
 
 /* Do names, or the user, say how many classes there are? */
@@ -144,13 +174,44 @@ static bool classes_said(const DataSet *set, const Config *config)
     return said;
 }
 
+/* "0, 10, 20, 30": the labels that occur, as far as they are few. */
+static char *labels_text(const LabelUse *use, int64_t base)
+{
+    enum { SHOWN = 8 };
+    TextList list;
+    text_list_begin(&list, SHOWN);
+    for (int64_t i = 0; i < DATA_CLASSES_SEEN; ++i) {
+        char number[24];
+        if (!(use->seen[i / 64] >> i % 64 & 1)) continue;
+        snprintf(number, sizeof number, "%lld", (long long)(i + base));
+        text_list_add(&list, number);
+    }
+    return text_list_end(&list);
+}
+
+/* Most classes have no sample, and no single label explains that. */
+static char *gaps_text(const DataSet *set, const LabelUse *use)
+{
+    char *labels = labels_text(use, set->label_base);
+    char *line = mem_format("%s: its labels are %s: %lld of %lld classes have no sample. Where "
+                            "labels are no numbers of classes, number them anew, 0 to %lld",
+                            set->path, labels, (long long)(set->classes - use->count),
+                            (long long)set->classes, (long long)use->count - 1);
+    mem_free(&labels);
+    return line;
+}
+
 char *data_set_odd_labels(const DataSet *set, const Config *config, const LabelUse *use)
 {
     int64_t base = set->label_base, most = use->most + base;
-    bool alone = use->second >= 0 && use->most - use->second > 1 &&
-                 (use->most - use->second > use->count || most == UINT8_MAX);
-    if (use->most < 0 || (use->least == 0 && !alone) || classes_said(set, config)) return NULL;
-    if (use->least > 0 && !alone)
+    bool alone = use->second >= 0 && use->most - use->second > 1 && stands_for_none(most);
+    if (use->most < 0 || classes_said(set, config)) return NULL;
+    /* all labels, or all but the largest, follow one another */
+    bool dense = use->count == use->most - use->least + 1;
+    bool dense_below = alone && use->count == use->second - use->least + 2;
+    if (!dense && !dense_below && 2 * use->count < use->most + 1) return gaps_text(set, use);
+    if (use->least == 0 && !dense_below) return NULL;
+    if (!dense_below)
         return mem_format("%s: labels are %lld to %lld, so %lld of %lld classes have no sample: "
                           "where labels count from %lld, set data.label_base: %lld",
                           set->path, (long long)(use->least + base), (long long)most,

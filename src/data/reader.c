@@ -297,13 +297,15 @@ void reader_free(Reader **reader)
     mem_free(reader);
 }
 
-Status token_fail(const DataSet *set, int64_t position, int64_t token)
+Status token_fail(const DataSet *set, int64_t position, const void *raw)
 {
+    char token[24];
     return fail(ERR_DATA,
-                "%s: token %lld of %s is %lld, but there are %lld in the vocabulary (0 to %lld); "
+                "%s: token %lld of %s is %s, but there are %lld in the vocabulary (0 to %lld); "
                 "correct the data set or model.vocab",
-                set->path, (long long)position, set->x.name, (long long)token,
-                (long long)set->vocab, (long long)set->vocab - 1);
+                set->path, (long long)position, set->x.name,
+                element_integer_text(set->x.type, raw, token), (long long)set->vocab,
+                (long long)set->vocab - 1);
 }
 
 static Status y_read(const Reader *r, int64_t sample, int32_t *label, float *target)
@@ -316,13 +318,13 @@ static Status y_read(const Reader *r, int64_t sample, int32_t *label, float *tar
     Status st = source_read(r, &r->y, sample, 1, raw);
     if (st == OK && target)
         element_row(y->type, target, 1, raw, 1, r->set.target_width, 1.0f, 0.0f);
-    int64_t v = st == OK && label ? element_integer(y->type, raw) : 0;
+    if (st == OK && label) {
+        int64_t class = label_class(&r->set, element_integer(y->type, raw));
+        if (class < 0 || class >= r->set.classes) st = label_fail(&r->set, sample, raw);
+        *label = (int32_t) class;
+    }
     if (raw != (uint8_t *)&one) mem_free(&raw);
-    if (st != OK || !label) return st;
-    int64_t class = label_class(&r->set, v);
-    if (class < 0 || class >= r->set.classes) return label_fail(&r->set, sample, v);
-    *label = (int32_t) class;
-    return OK;
+    return st;
 }
 
 Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float *target)

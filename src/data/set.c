@@ -155,11 +155,11 @@ static Status classes_find(Opening *o)
     int64_t named, asked = o->config ? o->config->model.classes : 0;
     TRY(part_there(o, FACTS_CLASSES));
     if (set->target_width > 0) return OK;
-    set->named = o->facts->names;
     set->label_base = o->config ? o->config->data.label_base : 0;
     TRY(named_find(o, &named));
     if (named < 0 || named >= INT32_MAX)
         return fail(ERR_DATA, "%s: root attribute classes is %lld", set->path, (long long)named);
+    set->named = o->facts->classes > 0 ? o->facts->classes : 0;
     if (asked > 0 && named > asked)
         return config_fail_key(o->config, "model.classes",
                                "%s has %lld classes, model.classes is %lld; remove it, or make it "

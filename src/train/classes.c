@@ -36,14 +36,15 @@ static char *find_source(const Trainer *t, bool *begins)
 }
 
 /* A file that cannot be read is named when it is loaded. */
-static void read_source(Lists *l, int64_t *classes)
+static bool read_source(Lists *l, int64_t *classes)
 {
     CheckpointMeta meta = {0};
-    if (!l->source || checkpoint_read_meta(l->source, &meta) != OK) return;
+    if (!l->source || checkpoint_read_meta(l->source, &meta) != OK) return false;
     if (meta.classes)
         class_names_take(&l->model, mem_text(meta.classes), strlen(meta.classes) + 1, '\n');
     *classes = meta.input.classes > l->model.count ? meta.input.classes : l->model.count;
     checkpoint_meta_fini(&meta);
+    return true;
 }
 
 static void say(char **line)
@@ -61,12 +62,14 @@ static int64_t first_difference(const ClassNames *a, const ClassNames *b)
 }
 
 /* Matches classes with those of the checkpoint in model.init_from, which may be others: with
- * another number of them the classifier begins anew, and with the same number a line says so. */
+ * another number of them the classifier begins anew, and with the same number a line says so. Data
+ * that name no classes do not get its names. */
 static Status take_beginning(Trainer *t, Lists *l, int64_t classes, char **line)
 {
     const int64_t asked = t->config->model.classes, now = t->train_set.classes;
     int64_t i = first_difference(&l->model, &l->train);
-    bool same_number = classes == (asked ? asked : now);
+    bool same_number = classes == (asked ? asked : now) &&
+                       (!class_names_count(&l->train) || class_names_count(&l->model));
     Status st = OK;
     if (same_number)
         st = data_set_use_classes(&t->train_set, &l->train, &l->model, l->source, line);
@@ -84,11 +87,11 @@ static Status choose_names(Trainer *t, Lists *l)
     int64_t classes = 0;
     char *line = NULL;
     l->source = find_source(t, &l->begins);
-    read_source(l, &classes);
+    bool read = read_source(l, &classes);
     Status st = OK;
     if (l->model.count > 0 && l->begins)
         st = take_beginning(t, l, classes, &line);
-    else if (l->model.count > 0)
+    else if (read && !l->begins)
         st = data_set_use_classes(&t->train_set, &l->train, &l->model, l->source, &line);
     say(&line);
     l->whose = l->model.count > 0 ? l->source : t->train_set.path;
@@ -116,7 +119,8 @@ static Status fit_names(Trainer *t, Lists *l)
     char *line = NULL;
     TRY(choose_names(t, l));
     if (l->test.count > 0) add_test_names(t, l);
-    TRY(data_set_use_classes(&t->test_set, &l->test, &l->model, l->whose, &line));
+    if (t->test_set.samples > 0)
+        TRY(data_set_use_classes(&t->test_set, &l->test, &l->model, l->whose, &line));
     say(&line);
     mem_free(&t->classes);
     if (l->model.count > 0) t->classes = class_names_lines(&l->model);
@@ -129,7 +133,7 @@ Status classes_fit(Trainer *t)
     if (t->train_set.classes == 0 || data_kind(&t->train_set)->next_token) return OK;
     Status st = data_set_class_names(&t->train_set, &l.train);
     if (st == OK && t->test_set.samples > 0) st = data_set_class_names(&t->test_set, &l.test);
-    if (st == OK && (l.train.count > 0 || l.test.count > 0)) st = fit_names(t, &l);
+    if (st == OK) st = fit_names(t, &l);
     class_names_free(&l.train);
     class_names_free(&l.test);
     class_names_free(&l.model);

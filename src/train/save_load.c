@@ -253,7 +253,10 @@ static Status check_meaning(const Trainer *t, const CheckpointMeta *meta, const 
 {
     TRY(classes_check_loaded(t, meta, path));
     TRY(scaling_check(t, meta, path));
-    if (!params_only) return OK;
+    if (!params_only) {
+        scaling_log_stats(t, meta, path);
+        return OK;
+    }
     return checkpoint_same_model(path, meta, t->config, graph_whole(t->graph));
 }
 

@@ -104,20 +104,6 @@ Status scaling_check(const Trainer *t, const CheckpointMeta *meta, const char *p
     return check_factor(t, meta, &then, path);
 }
 
-void scaling_log_difference(const Trainer *t, const CheckpointMeta *meta, const char *path)
-{
-    const DataSet *set = &t->train_set;
-    const CheckpointInput *is = &meta->input;
-    if (scaling_check(t, meta, path) != OK) {
-        log_warn("model.init_from: %s", fail_message());
-        return;
-    }
-    if (is->channels == 0 || set->has_stats == (is->stats > 0)) return;
-    log_warn("model.init_from: %s was trained on samples that were %snormalised by a mean and a "
-             "deviation, and those of %s are %snormalised",
-             path, is->stats > 0 ? "" : "not ", set->path, set->has_stats ? "" : "not ");
-}
-
 /* ---- mean and deviation ---- */
 
 static void stats_text(char text[64], int count, const float *mean, const float *std)
@@ -129,17 +115,21 @@ static void stats_text(char text[64], int count, const float *mean, const float 
                  count > 1 ? ", ..." : "", (double)std[0], count > 1 ? ", ..." : "");
 }
 
+static bool same_stats(const DataSet *set, const CheckpointInput *is)
+{
+    const size_t bytes = (size_t)is->stats * sizeof *is->mean;
+    return set->stats_count == is->stats && memcmp(set->mean, is->mean, bytes) == 0 &&
+           memcmp(set->std, is->std, bytes) == 0;
+}
+
 void train_take_stats(DataSet *set, const Config *config, const CheckpointInput *is,
                       const char *path)
 {
-    const size_t bytes = (size_t)is->stats * sizeof *is->mean;
     const bool said =
         !config->data.normalize || config->data.mean.count > 0 || config->data.std.count > 0;
     char now[64], then[64];
     if (is->channels == 0 || is->channels != set->channels) return;
-    if (set->stats_count == is->stats && memcmp(set->mean, is->mean, bytes) == 0 &&
-        memcmp(set->std, is->std, bytes) == 0)
-        return;
+    if (same_stats(set, is)) return;
     stats_text(now, set->stats_count, set->mean, set->std);
     stats_text(then, is->stats, is->mean, is->std);
     if (said) {
@@ -154,6 +144,25 @@ void train_take_stats(DataSet *set, const Config *config, const CheckpointInput 
     set->has_stats = is->stats > 0;
     memcpy(set->mean, is->mean, sizeof set->mean);
     memcpy(set->std, is->std, sizeof set->std);
+}
+
+void scaling_log_stats(const Trainer *t, const CheckpointMeta *meta, const char *path)
+{
+    const DataSet *set = &t->train_set;
+    char now[64], then[64];
+    if (meta->input.channels == 0 || same_stats(set, &meta->input)) return;
+    stats_text(now, set->stats_count, set->mean, set->std);
+    stats_text(then, meta->input.stats, meta->input.mean, meta->input.std);
+    log_info("%s: samples are normalised %s, those that %s was trained on were %s", set->path, now,
+             path, then);
+}
+
+void scaling_log_difference(const Trainer *t, const CheckpointMeta *meta, const char *path)
+{
+    if (scaling_check(t, meta, path) != OK)
+        log_warn("model.init_from: %s", fail_message());
+    else if (t->train_set.has_stats != (meta->input.stats > 0))
+        scaling_log_stats(t, meta, path);
 }
 
 /* A file that cannot be read is named when it is loaded. */

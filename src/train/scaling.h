@@ -9,6 +9,8 @@
 void scaling_take(Trainer *t);
 /* ERR_DATA: raw values become other numbers for this run than for the model in the file. */
 Status scaling_check(const Trainer *t, const CheckpointMeta *meta, const char *path);
+/* Logs in one line that this run's mean and deviation are others. */
+void scaling_log_stats(const Trainer *t, const CheckpointMeta *meta, const char *path);
 /* Logs in one line what scaling_check refuses, and normalisation on one side only: a run that
  * begins with the parameters of a file may scale otherwise. */
 void scaling_log_difference(const Trainer *t, const CheckpointMeta *meta, const char *path);

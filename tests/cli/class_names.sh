@@ -3,6 +3,7 @@
 # from, to evaluate, to predict by and to begin with. Pictures are of one grey each, so that a model which tells all greys of the
 # training set apart has a confusion matrix that is known beforehand. And types, layouts and labels that mean something else.
 # usage: class_names.sh     (WEFT=build/weft)
+pictures=$(cd "$(dirname "$0")/../image/pictures" && pwd)
 . "$(dirname "$0")/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
 # idx OUT CLASSES GREY:LABEL:COUNT... : a data set of pictures of 8x8 of one grey each, in this order; CLASSES "": numbers.
@@ -85,6 +86,34 @@ check 0 "class 1 is 'dog' in $last and 'wolf' in wolf.h5" train run.name=wolf mo
 holds 'the data'"'"'s names' sh -c '"$0" ckpt info runs/wolf/checkpoints/best.h5 | grep -q "cat, wolf, eel, fox"' "$WEFT"
 check 0 'begins anew' train run.name=less model.init_from="$last" data.train=test.h5 data.test=test.h5 train.epochs=1
 holds 'no names are compared' sh -c '! grep -qE "go by the names|class 1 is" both'
+
+# Names on one side only: labels go by number, and one line says so. Labels beyond a file's own list are refused by all.
+idx bare.h5 '' 20:0:10 90:1:10 160:2:10 230:3:10
+check 0 "bare.h5: names no classes, so its labels are taken by their numbers: 0 is 'cat', as in runs/a/checkpoints/" evaluate data.test=bare.h5
+holds 'by number they are the same' grep -qF 'top-1       100.00 %' out
+check 0 "train.h5: its labels are taken by their numbers, as bare.h5 names no classes: 0 is 'cat' here" train run.name=bare data.train=bare.h5 data.test=train.h5 train.epochs=1
+check 0 "as bare.h5 names no classes: 0 is 'cat' here" "$WEFT" data check bare.h5 train.h5
+idx ebb.h5 eel,fox,cat,dog 160:0:24 230:1:24 20:2:24 90:3:24
+check 0 'top-1 100.00 %' train run.name=mixed 'data.train=[bare.h5,train.h5,ebb.h5]' data.test=ebb.h5
+holds 'one line of the file without names' [ "$(grep -c 'names no classes' both)" = 1 ]
+check 0 '4 classes: cat, dog, eel, fox' "$WEFT" ckpt info runs/mixed/checkpoints/best.h5
+# A checkpoint without names, as older ones are: of data that have none.
+idx train.h5 cat,dog,eel,fox 20:0:24 90:1:24 160:2:24 230:3:24
+if command -v h5import >/dev/null; then
+tail -c +17 images >x.bin; tail -c +9 labels >y.bin
+h5import x.bin -dims 96,1,8,8 -path x -type UIN -size 8 y.bin -dims 96 -path y -type UIN -size 8 -o nameless.h5
+check 0 'top-1 100.00 %' train run.name=nameless data.train=nameless.h5 data.test=nameless.h5
+cp runs/nameless/checkpoints/best.h5 older.h5
+check 0 '' "$WEFT" ckpt info older.h5
+holds 'a checkpoint without names' sh -c '! grep -q "4 classes" out'
+older="train.h5: its labels are taken by their numbers, as older.h5 names no classes: 0 is 'cat' here"
+check 0 "$older" evaluate data.test=train.h5 --checkpoint older.h5
+holds 'it says it once' [ "$(grep -c 'taken by their numbers' both)" = 1 ]
+holds 'and evaluates' grep -qF 'top-1       100.00 %' out
+check 0 "$older" train run.name=older checkpoint.resume=older.h5 train.epochs=130 optim.lr=1e-9
+holds 'mean and deviation are new, and said' grep -qF 'those that older.h5 was trained on were without mean and deviation' both
+check 0 'older.h5 names no classes: their numbers are printed' "$WEFT" predict a.yaml --checkpoint older.h5 data.train=train.h5 "$pictures/grey.png" --top 4
+else echo '  skipped: a checkpoint without names: there is no h5import'; fi
 
 # Rows of a table, whose two answers another import numbers the other way round: figures, confusions and predicted names are the same.
 seq 1 200 | awk '{ print $1 % 2 ? "yes" : "no", ($1 % 2 ? 1 : -1) * (1 + $1 % 7) }' OFS=, >rows.csv

@@ -95,7 +95,9 @@ check 0 "normalised without mean and deviation, $said" own data.train=own.h5 dat
 check 0 "normalised by mean 0.5 and deviation 0.3, $said" own data.train=own.h5 'data.mean=[0.5]' 'data.std=[0.3]'
 check 0 '' own data.train=own.h5 "data.mean=[$(h5dump -m %.9g -a mean own.h5 | sed -n 's/.*(0): //p')]" "data.std=[$(h5dump -m %.9g -a std own.h5 | sed -n 's/.*(0): //p')]"
 holds 'nothing is said of the same' sh -c '! grep -q normalised both'
-check 0 'own.h5 are not normalised' train run.name=plain data.train=own.h5 data.test=own.h5 data.normalize=false model.init_from="$(at own 8)"
+check 0 'own.h5: samples are normalised without mean' train run.name=plain data.train=own.h5 data.test=own.h5 data.normalize=false model.init_from="$(at own 8)"
+check 0 "dark.h5: samples are normalised by mean 0.00980392 and deviation 0.00438445, those that $(at own 8) was trained on were $by" \
+    train run.name=on data.train=dark.h5 data.test=own.h5 checkpoint.resume="$(at own 8)" train.epochs=5
 
 # Channels that come last: nobody guesses. 16 pictures of 8 x 8 x 3.
 for _ in 1 2 3; do cat x.bin; done >y3 && mv y3 x.bin

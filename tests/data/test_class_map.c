@@ -117,13 +117,23 @@ static void names_that_do_not_fit(void)
     static const char *const twice[] = {"cat", "eel", "cat", NULL};
     CHECK_FAILS(use(&set, set_of("twice.h5", 2, (int32_t[]){0, 1}, twice), train, &line), ERR_DATA,
                 "classes 0 and 2 are both named 'cat'");
-    /* a file without names, or with numbers alone, is taken by its numbers */
+    /* a file without names, or with numbers alone, is taken by its numbers, and a line says so */
     static const char *const numbers[] = {"0", "1", "2", NULL};
-    CHECK_OK(use(&set, set_of("bare.h5", 2, (int32_t[]){0, 1}, NULL), train, &line));
-    CU_ASSERT_PTR_NULL(line);
-    CHECK_OK(use(&set, set_of("numbers.h5", 3, (int32_t[]){0, 1, 2}, numbers), train, &line));
-    CU_ASSERT_PTR_NULL(line);
+    const char *bare = set_of("bare.h5", 2, (int32_t[]){0, 1}, NULL);
+    CHECK_OK(use(&set, bare, train, &line));
+    CU_ASSERT_TRUE(line && strstr(line, "bare.h5: names no classes, so its labels are taken by "
+                                        "their numbers: 0 is 'cat', as in "));
+    mem_free(&line);
+    const char *counted = set_of("numbers.h5", 3, (int32_t[]){0, 1, 2}, numbers);
+    CHECK_OK(use(&set, counted, train, &line));
+    CU_ASSERT_TRUE(line && strstr(line, "numbers.h5: names no classes"));
+    mem_free(&line);
     CU_ASSERT_TRUE(labels_read(&set, 3, (int32_t[]){0, 1, 2}));
+    CHECK_OK(use(&set, train, counted, &line));
+    CU_ASSERT_TRUE(line && strstr(line, "numbers.h5 names no classes: 0 is 'cat' here"));
+    mem_free(&line);
+    CHECK_OK(use(&set, bare, counted, &line));
+    CU_ASSERT_PTR_NULL(line);
     /* numbers that do not begin with 0 are names */
     static const char *const digits[] = {"0", "1", "2", "3", NULL}, *const no_zero[] = {"1", "2",
                                                                                         "3", NULL};
@@ -167,6 +177,110 @@ static void files_of_a_list(void)
     list = mem_format("%s\n%s", a, d);
     CHECK_FAILS(data_set_open(&set, NULL, list), ERR_DATA, "'yak' (class 1) is not there");
     mem_free(&list);
+}
+
+/* Opens these files as one set, checks labels and the first class's name. */
+static void check_list(const char *const *file, int n, const int32_t *label, const char *first)
+{
+    static DataSet set;
+    char *list = mem_text(file[0]);
+    ClassNames names;
+    for (int i = 1; file[i]; ++i) {
+        char *more = mem_format("%s\n%s", list, file[i]);
+        mem_free(&list);
+        list = more;
+    }
+    CHECK_OK(data_set_open(&set, NULL, list));
+    CU_ASSERT_TRUE(labels_read(&set, n, label));
+    CHECK_OK(data_set_class_names(&set, &names));
+    CU_ASSERT_TRUE(names.count > 0 && strcmp(names.name[0], first) == 0);
+    class_names_free(&names);
+    mem_free(&list);
+}
+
+/* Names of one file are those of files that name none, wherever they stand in the list. */
+static void names_of_some_files(void)
+{
+    static DataSet set;
+    static const char *const numbers[] = {"0", "1", "2", NULL},
+                             *const names[] = {"cat", "dog", "eel", NULL},
+                             *const turned[] = {"eel", "cat", "dog", NULL};
+    const char *count = set_of("lc.h5", 3, (int32_t[]){0, 1, 2}, numbers);
+    const char *bare = set_of("lb.h5", 3, (int32_t[]){2, 1, 0}, NULL);
+    const char *named = set_of("ln.h5", 3, (int32_t[]){0, 1, 2}, names);
+    const char *other = set_of("lo.h5", 3, (int32_t[]){0, 1, 2}, turned);
+    const int32_t right[] = {0, 1, 2, 0, 1, 2, 2, 0, 1};
+    check_list((const char *const[]){count, named, other, NULL}, 9, right, "cat");
+    check_list((const char *const[]){named, count, other, NULL}, 9, right, "cat");
+    check_list((const char *const[]){bare, named, other, NULL}, 9,
+               (int32_t[]){2, 1, 0, 0, 1, 2, 2, 0, 1}, "cat");
+    check_list((const char *const[]){named, bare, other, NULL}, 9,
+               (int32_t[]){0, 1, 2, 2, 1, 0, 2, 0, 1}, "cat");
+    check_list((const char *const[]){count, bare, NULL}, 6, (int32_t[]){0, 1, 2, 2, 1, 0}, "0");
+    /* labels 0 to 3 have no names among three */
+    const char *four = set_of("l4.h5", 4, (int32_t[]){0, 1, 2, 3}, NULL);
+    char *list = mem_format("%s\n%s", named, four);
+    CHECK_FAILS(data_set_open(&set, NULL, list), ERR_DATA, "l4.h5: has 4 classes");
+    mem_free(&list);
+    list = mem_format("%s\n%s", four, named);
+    CHECK_FAILS(data_set_open(&set, NULL, list), ERR_DATA, "ln.h5: has 3 classes");
+    mem_free(&list);
+}
+
+/* A file's own list of classes bounds its labels, however many classes the model has. */
+static void labels_beyond_the_names(void)
+{
+    static DataSet set, list;
+    Config c = config_plain();
+    const char *path = set_of("beyond.h5", 5, (int32_t[]){0, 1, 4, 2, 3}, animals);
+    const char *good = set_of("within.h5", 2, (int32_t[]){0, 3}, animals);
+    const char *what = "beyond.h5: sample 2: its label in /y is 4, but the file itself has 4 "
+                       "classes (0 to 3)";
+    c.model.classes = 10;
+    CHECK_OK(data_set_open(&set, &c, path));
+    CHECK_FAILS(data_set_check_labels(&set), ERR_DATA, what);
+    CHECK_FAILS(data_set_check(&set, 10), ERR_DATA, what);
+    char *both = mem_format("%s\n%s", good, path);
+    CHECK_OK(data_set_open(&list, &c, both));
+    CHECK_FAILS(data_set_check_labels(&list), ERR_DATA, what);
+    mem_free(&both);
+    c.model.classes = 0;
+    CHECK_OK(data_set_open(&set, &c, path));
+    CHECK_FAILS(data_set_check_labels(&set), ERR_DATA, what);
+}
+
+/* Most of the classes are empty: the labels that occur are named, and nothing is to be left out. */
+static void sparse_labels(void)
+{
+    static DataSet set;
+    static LabelUse used;
+    CHECK_OK(data_set_open(&set, NULL, set_of("tens.h5", 5, (int32_t[]){0, 10, 30, 20, 10}, NULL)));
+    CHECK_OK(data_set_count_labels(&set, &used));
+    char *odd = data_set_odd_labels(&set, NULL, &used);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(odd);
+    CU_ASSERT_PTR_NOT_NULL(strstr(odd, "its labels are 0, 10, 20, 30: 27 of 31 classes have no"));
+    CU_ASSERT_PTR_NULL(strstr(odd, "drop"));
+    mem_free(&odd);
+    Config c = config_plain();
+    c.model.classes = 4;
+    CHECK_OK(data_set_open(&set, &c, set_of("tens.h5", 4, (int32_t[]){0, 10, 20, 30}, NULL)));
+    CHECK_FAILS(data_set_check_labels(&set), ERR_DATA, "its label in /y is 10, but there are 4");
+    CU_ASSERT_PTR_NULL(strstr(fail_message(), "drop"));
+}
+
+static void labels_of_64_bits(void)
+{
+    static DataSet set;
+    const char *path = in_scratch("large.h5");
+    const float x[4] = {1, 2, 3, 4};
+    const uint64_t y[2] = {0, UINT64_C(9223372036854775818)};
+    hid_t file = h5_new(path);
+    h5_put(file, (H5Array){"x", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 2, {2, 2}, {0}, 0, x});
+    h5_put(file, (H5Array){"y", H5T_STD_U64LE, H5T_NATIVE_UINT64, 1, {2}, {0}, 0, y});
+    H5Fclose(file);
+    CHECK_FAILS(
+        data_set_open(&set, NULL, path), ERR_DATA,
+        "sample 1: its label in /y is 9223372036854775818, and labels are below 2147483647");
 }
 
 /* The fingerprint of a set does not depend on the order in which its file numbers classes. */
@@ -263,5 +377,7 @@ static void a_label_for_none(void)
 TEST_MAIN("class_map", {"a subset, in another order", a_subset_in_another_order},
           {"a class that training has not", a_class_that_training_has_not},
           {"names that do not fit", names_that_do_not_fit}, {"files of a list", files_of_a_list},
-          {"fingerprints", fingerprints}, {"labels from 1", labels_that_begin_above_0},
-          {"a label for none", a_label_for_none})
+          {"names of some files", names_of_some_files},
+          {"labels beyond the names", labels_beyond_the_names}, {"sparse labels", sparse_labels},
+          {"labels of 64 bits", labels_of_64_bits}, {"fingerprints", fingerprints},
+          {"labels from 1", labels_that_begin_above_0}, {"a label for none", a_label_for_none})
