@@ -108,8 +108,8 @@ typedef struct CheckpointStored {
     Shape shape;
     uint64_t hash;
 } CheckpointStored;
-/* What somebody else does on rank 0 just before a new file takes its name, and once it has it: by
- * the thread that works beside training. May be NULL. */
+/* Called on rank 0 before each file is made or renamed, and once the last one has its name, by the
+ * thread that works beside training. May be NULL. */
 typedef struct CheckpointHooks {
     void *user;
     void (*before)(void *user), (*after)(void *user);
@@ -230,8 +230,9 @@ char *checkpoint_newest_unread(const char *dir);
 Status checkpoint_new_step(const char *dir, KnownFiles *seen, int64_t *step);
 /* Removes what is older than the newest `keep` good step-*.h5 (keep 0: nothing; those not known as
  * good are read), and what saves that died left as *.part. A file that does not load counts for
- * nothing; best.h5 stays. Not collective. */
-Status checkpoint_prune(const char *dir, int64_t keep, KnownFiles *good);
+ * nothing; best.h5 stays. saved: a file that has just been saved, and is one of those to keep
+ * whatever its number; NULL: none. Not collective. */
+Status checkpoint_prune(const char *dir, int64_t keep, KnownFiles *good, const char *saved);
 
 /* The verbs: print attributes and tensors (with hashes); verify checksums; compare two files,
  * *equal false and the first difference printed where they differ. Not collective. */

@@ -47,8 +47,11 @@ const char *rows_name(bool tokens);
 
 /* dir: the run's folder, must exist. Appends to dir/metrics.jsonl: where the run goes on, after
  * cutting the lines of steps > step, else to a new file, and an earlier one is kept as
- * metrics.jsonl.1 (.2, ...). Starts a new events.out.tfevents file there. Owner: the caller. */
-Status observer_new(Observer **observer, const char *dir, int64_t step, bool goes_on);
+ * metrics.jsonl.1 (.2, ...). Starts a new events.out.tfevents file there. lease: borrowed, the
+ * folder's, asked before a file is opened again; NULL: nobody else writes there. Owner: the
+ * caller. */
+Status observer_new(Observer **observer, const char *dir, const Lease *lease, int64_t step,
+                    bool goes_on);
 void observer_free(Observer **observer);
 /* A terminal: one line, rewritten at most ten times a second. Otherwise plain lines, one each time
  * log_now is set. A line of metrics and events each time log_now is set. */
@@ -58,18 +61,25 @@ void observer_eval(Observer *observer, const EvalLine *line);
 void observer_event(Observer *observer, const EventLine *line);
 /* Ends the progress line so that other text can follow. */
 void observer_break(Observer *observer);
-/* Writes what waits in memory; the two above do it too, once a second and at evaluations, and warn
- * once where it fails: lines then wait for the next time. ERR_IO, and nothing is lost. */
+/* Writes what waits in memory, because a write before it failed, and looks for files that were
+ * removed, replaced or cut short, which it reports. The functions above do it, too, once a second
+ * and at evaluations, and warn once where it fails. ERR_IO, and nothing is lost. */
 Status observer_flush(Observer *observer);
 /* What has been flushed, to the disk; by any thread. */
 Status observer_sync(Observer *observer);
 
 /* dir/log.txt takes all that this process says from now on, and what log_copy_begin has kept,
  * behind a line that says when the start was, and after which step it begins. At most 16 MB; then
- * log.txt.1 is the older part. ERR_IO: it cannot be opened. One at a time; open until the next one,
- * or log_file_close. */
-Status log_file_open(const char *dir, int64_t step);
+ * log.txt.1 is the older part. A file that is removed or renamed meanwhile is written again. lease:
+ * as in observer_new, borrowed until log_file_pin. ERR_IO: it cannot be opened. One at a time;
+ * open until the next one, or log_file_close. */
+Status log_file_open(const char *dir, const Lease *lease, int64_t step);
+/* From now on the file that is open is written to, whatever becomes of its name. */
+void log_file_pin(void);
 void log_file_close(void);
+/* Warns, once each, of what happened to the file since the last call: removed, replaced, cut short,
+ * or it cannot be written. */
+void log_file_report(void);
 
 typedef struct RunSummary {
     /* best: path of best.h5 or NULL */

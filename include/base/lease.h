@@ -25,7 +25,11 @@ const char *lease_id(const Lease *lease);
 /* Was the owner before this one an earlier start of the same weft run, or of the same job, which
  * went back to its queue? */
 bool lease_follows_own(const Lease *lease);
-/* Dies where the lease was taken over. To be called before what must not be done by two. */
+/* Is this process still the owner? False where the folder was renamed, replaced or removed, or the
+ * lease in it is another's or gone. NULL: true. Leaves no message. */
+bool lease_holds(const Lease *lease);
+/* Dies where it is not. Called before what two owners must not do: making, renaming or removing a
+ * file of the folder. */
 void lease_hold(const Lease *lease);
 /* Says in the folder that it has ended in order; the file stays. NULL: nothing. */
 void lease_end(Lease **lease);

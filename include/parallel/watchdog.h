@@ -10,8 +10,9 @@ typedef struct WatchdogOptions {
     /* without a mark of any rank in a step, the job ends; 0: never */
     double hang_s;
     /* Borrowed, rank 0's counts: where what the ranks did last is written when the job ends
-     * (hang-HOST.txt). */
-    const char *folder;
+     * (hang-HOST.txt), unless the folder's lease has another id than owner by then. NULL: whatever
+     * lease it has. */
+    const char *folder, *owner;
 } WatchdogOptions;
 /* Watches what all ranks mark (base.h, Beat), by memory that a node's ranks share and by datagrams
  * between nodes. A rank that is stopped or dead, or a node that is silent, is named with what it

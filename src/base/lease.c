@@ -26,7 +26,8 @@ struct Lease {
     /* owned */
     char *folder, *path;
     int64_t number, beat;
-    /* device and inode of the folder when the lease was taken */
+    /* the folder that was taken, kept open: no other one gets its inode meanwhile */
+    int opened;
     dev_t device;
     ino_t inode;
     LeaseFacts me;
@@ -97,17 +98,27 @@ static Status unreadable(const char *folder, int64_t number, int error)
                 folder, number, file_error(error));
 }
 
-/* 0, or errno. */
+static bool is_of_other(const Lease *l, const char *text)
+{
+    LeaseFacts owner;
+    return lease_facts_read(&owner, text) && strcmp(owner.id, l->me.id) != 0;
+}
+
+/* 0, or errno; ESTALE: the file is another owner's. */
 static int write_text(Lease *l, int flags, bool ended)
 {
-    char text[LEASE_TEXT];
+    char text[LEASE_TEXT], found[LEASE_TEXT];
+    bool creates = flags & O_CREAT;
     l->me.beat = ++l->beat;
     l->me.ended = ended;
     lease_facts_write(&l->me, text);
-    int file = flags & O_CREAT ? file_create(l->path, O_WRONLY | flags)
-                               : file_open(l->path, O_WRONLY | O_NOFOLLOW);
+    int file =
+        creates ? file_create(l->path, O_WRONLY | flags) : file_open(l->path, O_RDWR | O_NOFOLLOW);
     if (file < 0) return errno;
-    int error = pwrite(file, text, sizeof text, 0) == (ssize_t)sizeof text ? 0 : errno;
+    ssize_t got = creates ? 0 : pread(file, found, sizeof found - 1, 0);
+    found[got > 0 ? got : 0] = 0;
+    int error = is_of_other(l, found) ? ESTALE : 0;
+    if (!error && pwrite(file, text, sizeof text, 0) != (ssize_t)sizeof text) error = errno;
     if (close(file) != 0 && !error) error = errno;
     return error;
 }
@@ -121,8 +132,7 @@ static void remove_number(const char *folder, int64_t number)
 
 /* ---- holding ---- */
 
-/* Does the folder's path lead to another folder than the one that was taken, or to none? Asked once
- * the lease's file is gone. */
+/* Does the folder's path lead to another folder than the one that was taken, or to none? */
 static bool folder_moved(const Lease *l)
 {
     struct stat st;
@@ -130,11 +140,16 @@ static bool folder_moved(const Lease *l)
     return st.st_ino != l->inode || st.st_dev != l->device;
 }
 
-static bool taken(const Lease *l)
+/* A file system that does not answer says nothing of an owner. */
+bool lease_holds(const Lease *l)
 {
+    char text[LEASE_TEXT];
     int64_t number;
-    return access(l->path, F_OK) != 0 ? errno == ENOENT || errno == ESTALE
-                                      : newest(l->folder, &number) == OK && number > l->number;
+    if (!l) return true;
+    if (folder_moved(l)) return false;
+    int error = read_text(l->folder, l->number, text);
+    if (error == ENOENT || (!error && is_of_other(l, text))) return false;
+    return find_newest(l->folder, &number) != 0 || number <= l->number;
 }
 
 static _Noreturn void die_taken(const Lease *l)
@@ -147,8 +162,8 @@ static _Noreturn void die_taken(const Lease *l)
     char text[LEASE_TEXT] = "", who[LEASE_WHO] = "somebody";
     int64_t number = 0;
     LeaseFacts other;
-    if (newest(l->folder, &number) == OK && number > l->number &&
-        read_text(l->folder, number, text) == 0 && lease_facts_read(&other, text))
+    if (find_newest(l->folder, &number) == 0 && read_text(l->folder, number, text) == 0 &&
+        is_of_other(l, text) && lease_facts_read(&other, text))
         lease_facts_say(&other, who);
     die_as(ERR_CONFIG,
            "%s: this run no longer owns the folder: %s was taken over by %s, or removed; it ends "
@@ -158,7 +173,7 @@ static _Noreturn void die_taken(const Lease *l)
 
 void lease_hold(const Lease *l)
 {
-    if (taken(l)) die_taken(l);
+    if (!lease_holds(l)) die_taken(l);
 }
 
 /* A sign of life that cannot be written (a full disk) is no end: whoever follows is noticed all the
@@ -310,21 +325,34 @@ static Status take(Lease *l)
     }
 }
 
+static Status open_folder(Lease *l)
+{
+    struct stat st;
+    l->opened = open(l->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (l->opened < 0 || fstat(l->opened, &st) != 0)
+        return fail(ERR_IO, "%s: cannot be listed: %s", l->folder, strerror(errno));
+    l->device = st.st_dev, l->inode = st.st_ino;
+    return OK;
+}
+
+static void lease_free(Lease **lease)
+{
+    Lease *l = *lease;
+    if (l->opened >= 0) close(l->opened);
+    mem_free(&l->folder);
+    mem_free(&l->path);
+    mem_free(lease);
+}
+
 Status lease_take(Lease **lease, const char *folder, double beat_s)
 {
     Lease *l = *lease = mem_new(sizeof *l);
     l->folder = mem_text(folder);
     lease_facts_mine(&l->me, beat_s);
-    Status status = take(l);
-    struct stat st;
-    if (status == OK && stat(folder, &st) != 0)
-        status = fail(ERR_IO, "%s: cannot be looked at: %s", folder, strerror(errno));
-    if (status == OK) l->device = st.st_dev, l->inode = st.st_ino;
+    Status status = open_folder(l);
+    if (status == OK) status = take(l);
     if (status == OK) status = begin_thread(l);
-    if (status == OK) return OK;
-    mem_free(&l->folder);
-    mem_free(&l->path);
-    mem_free(lease);
+    if (status != OK) lease_free(lease);
     return status;
 }
 
@@ -347,12 +375,10 @@ void lease_end(Lease **lease)
     pthread_cond_signal(&l->wake);
     pthread_mutex_unlock(&l->lock);
     pthread_join(l->thread, NULL);
-    if (!taken(l)) write_text(l, 0, true);
+    if (lease_holds(l)) write_text(l, 0, true);
     pthread_cond_destroy(&l->wake);
     pthread_mutex_destroy(&l->lock);
-    mem_free(&l->folder);
-    mem_free(&l->path);
-    mem_free(lease);
+    lease_free(lease);
 }
 
 /* ---- for others ---- */

@@ -270,17 +270,19 @@ static Status remove_old(const char *path)
     return fail(ERR_IO, "%s: cannot remove the old checkpoint: %s", path, strerror(errno));
 }
 
-Status checkpoint_prune(const char *dir, int64_t keep, KnownFiles *good)
+Status checkpoint_prune(const char *dir, int64_t keep, KnownFiles *good, const char *saved)
 {
     FolderList list;
-    int64_t kept = 0;
+    int64_t kept = saved != NULL;
     Status status = folder_list_init(&list, dir);
     for (int i = 0; i < list.part_count && status == OK; ++i) status = remove_old(list.part[i]);
     for (int i = 0; i < list.count && status == OK && keep > 0; ++i) {
+        const char *path = list.entry[i].path;
+        if (saved && !strcmp(path, saved)) continue;
         if (kept == keep)
-            status = remove_old(list.entry[i].path);
+            status = remove_old(path);
         else
-            kept += verify_once(good, list.entry[i].path) == OK;
+            kept += verify_once(good, path) == OK;
     }
     folder_list_fini(&list);
     return status;

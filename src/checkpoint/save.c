@@ -121,19 +121,27 @@ static Status hash_tensors(Save *save)
     return hashing.status;
 }
 
+static void call_before(const Save *save)
+{
+    const CheckpointHooks *hooks = &save->io->hooks;
+    if (hooks->before) hooks->before(hooks->user);
+}
+
 /* Rank 0 lays the file out. */
 static Status lay_out(Save *save)
 {
     struct stat st;
     if (save->world->rank != 0) return OK;
+    call_before(save);
     TRY(layout_create(save->part, save->meta, save->io, save->hash, save->offset));
     if (lstat(save->part, &st) != 0) return write_failed(save->part, "finding the file", errno);
     save->inode = st.st_ino;
     return OK;
 }
 
-static Status rename_to(const char *part, const char *path)
+static Status rename_to(const Save *save, const char *part, const char *path)
 {
+    call_before(save);
     if (rename(part, path) != 0) return write_failed(path, "renaming to it", errno);
     int error = file_sync_entry(path);
     return error ? write_failed(path, "syncing its folder", error) : OK;
@@ -145,7 +153,7 @@ static Status publish_also(const Save *save, const char *also)
 {
     char *part = part_name(also);
     Status status = save_copy_file(save->part, part);
-    if (status == OK) status = rename_to(part, also);
+    if (status == OK) status = rename_to(save, part, also);
     if (status != OK) unlink(part);
     mem_free(&part);
     return status;
@@ -156,13 +164,13 @@ static Status publish(Save *save)
 {
     const CheckpointHooks *hooks = &save->io->hooks;
     if (save->world->rank != 0) return OK;
-    if (hooks->before) hooks->before(hooks->user);
+    call_before(save);
     int fd = file_open(save->part, O_WRONLY | O_NOFOLLOW), error = 0;
     if (fd < 0 || fsync(fd) != 0) error = errno;
     if (fd >= 0 && close(fd) != 0 && !error) error = errno;
     if (error) return write_failed(save->part, "syncing", error);
     if (save->io->also) TRY(publish_also(save, save->io->also));
-    TRY(rename_to(save->part, save->path));
+    TRY(rename_to(save, save->part, save->path));
     if (hooks->after) hooks->after(hooks->user);
     return OK;
 }

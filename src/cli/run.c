@@ -164,8 +164,10 @@ static Status stopped(Supervisor *s, int code)
 static Status prepare_again(Supervisor *s, int code)
 {
     bool progress;
-    if (access(s->folder, F_OK) != 0 && errno == ENOENT && starting_has_stepped(&s->attend.watch))
-        return give_up(s, code, "the run's folder has been renamed or removed");
+    if (starting_has_stepped(&s->attend.watch) &&
+        lease_of(s->folder, s->id, s->start) == LEASE_NOT_TAKEN)
+        return give_up(s, code,
+                       "the run's folder has been renamed or removed, or is another run's");
     TRY(look_for_checkpoints(s, &progress));
     s->fruitless = progress ? 0 : s->fruitless + 1;
     if (s->fruitless >= STUCK)

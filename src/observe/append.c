@@ -1,19 +1,27 @@
-/* A file that only grows, and that somebody may remove, rename or replace meanwhile. What could not
- * be written yet is in memory: a full disk leaves no hole, for the next flush goes on where the
- * last one stopped, in the middle of a record, too. */
+/* A file that only grows, and that somebody may remove, rename, replace or cut short meanwhile. What
+ * could not be written yet is in memory: a full disk leaves no hole, for the next flush goes on
+ * where the last one stopped, in the middle of a record, too. */
 #include "observer.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-Status append_open(AppendFile *file, const char *path, int flags)
+static int64_t size_of(int fd)
 {
-    *file = (AppendFile){.fd = file_create(path, O_RDWR | O_APPEND | flags)};
+    struct stat st;
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (int64_t)st.st_size : -1;
+}
+
+Status append_open(AppendFile *file, const char *path, int flags, const Lease *lease)
+{
+    *file = (AppendFile){.fd = file_create(path, O_RDWR | O_APPEND | flags), .lease = lease};
     if (file->fd >= 0) {
         file->path = mem_text(path);
+        file->size = size_of(file->fd);
         return OK;
     }
     int error = errno;
@@ -41,8 +49,7 @@ static int write_bytes(int fd, const char *data, size_t bytes, size_t *done)
     return 0;
 }
 
-/* All of a file to the end of another. 0 or errno. */
-static int copy_file(int from, int to)
+int append_copy(int from, int to)
 {
     enum { PIECE = 1 << 16 };
     char *piece = mem_new(PIECE);
@@ -60,12 +67,71 @@ static int copy_file(int from, int to)
     return error;
 }
 
+enum { TAIL = 4096 };
+
+/* Makes a file of lines end behind a whole one: a torn line would swallow the next. 0 or errno. */
+static int end_line(int fd, int64_t size)
+{
+    char tail[TAIL];
+    int64_t from = size > TAIL ? size - TAIL : 0;
+    ssize_t got = pread(fd, tail, (size_t)(size - from), from);
+    if (got < 0) return errno;
+    if (got == 0 || tail[got - 1] == '\n') return 0;
+    size_t done;
+    if (tail[got - 1] == '}') return write_bytes(fd, "\n", 1, &done);
+    while (got > 0 && tail[got - 1] != '\n') --got;
+    return (got > 0 || from == 0) && ftruncate(fd, from + got) != 0 ? errno : 0;
+}
+
+/* The step of a line; -1: it has none. */
+static int64_t step_of(const char *line)
+{
+    static const char key[] = "{\"step\":";
+    return strncmp(line, key, sizeof key - 1) == 0 ? strtoll(line + sizeof key - 1, NULL, 10) : -1;
+}
+
+/* The step of a file's last whole line. */
+static int64_t last_step(int fd)
+{
+    char tail[TAIL + 1];
+    int64_t size = size_of(fd), from = size > TAIL ? size - TAIL : 0;
+    ssize_t got = pread(fd, tail, (size_t)(size - from), from);
+    if (got <= 0 || tail[got - 1] != '\n') return -1;
+    tail[got - 1] = 0;
+    const char *line = strrchr(tail, '\n');
+    return step_of(line ? line + 1 : tail);
+}
+
+/* Whoever replaced a file by an altered copy did not see the lines that came while he wrote it. 0
+ * or errno. */
+static int carry_over(int from, int to)
+{
+    char *line = NULL;
+    size_t room = 0, done;
+    int64_t known = last_step(to);
+    int own = known < 0 ? -1 : dup(from), error = 0;
+    FILE *in = own < 0 ? NULL : fdopen(own, "r");
+    if (in) rewind(in);
+    for (ssize_t got; in && !error && (got = getline(&line, &room, in)) > 0;)
+        if (step_of(line) > known && line[got - 1] == '\n')
+            error = write_bytes(to, line, (size_t)got, &done);
+    if (in)
+        fclose(in);
+    else if (own >= 0)
+        close(own);
+    free(line);
+    return error;
+}
+
 /* Opens the path again, which leads nowhere (again) or to another file. The number of the open file
  * stays: another thread may be syncing it. */
 static Status open_name(AppendFile *file, bool again)
 {
+    lease_hold(file->lease);
     int fd = file_create(file->path, O_RDWR | O_APPEND | (again ? O_EXCL : 0));
-    int error = fd < 0 ? errno : again ? copy_file(file->fd, fd) : 0;
+    int error = fd < 0 ? errno : again ? append_copy(file->fd, fd) : 0;
+    if (!error && !again && file->lines) error = end_line(fd, size_of(fd));
+    if (!error && !again && file->lines) error = carry_over(file->fd, fd);
     if (!error && dup3(fd, file->fd, O_CLOEXEC) < 0) error = errno;
     if (fd >= 0) close(fd);
     if (error && fd >= 0 && again) unlink(file->path);
@@ -74,6 +140,7 @@ static Status open_name(AppendFile *file, bool again)
                     again ? "removed" : "replaced", file_error(error));
     file->rewritten = file->rewritten || again;
     file->moved = file->moved || !again;
+    file->size = size_of(file->fd);
     return OK;
 }
 
@@ -87,15 +154,51 @@ static Status check_name(AppendFile *file)
     return same ? OK : open_name(file, false);
 }
 
-Status append_flush(AppendFile *file)
+/* The rest of a record whose beginning has been cut off is of no use. */
+static void drop_partial(AppendFile *file)
+{
+    const char *end = file->partial && file->lines ? memchr(file->data, '\n', file->bytes) : NULL;
+    size_t drop = end ? (size_t)(end - file->data) + 1 : file->partial ? file->bytes : 0;
+    file->bytes -= drop;
+    if (drop > 0) memmove(file->data, file->data + drop, file->bytes);
+    file->partial = false;
+}
+
+/* Where another process has cut the file short only its size tells. */
+static Status check_size(AppendFile *file)
+{
+    int64_t size = size_of(file->fd);
+    if (size < 0) return OK;
+    if (size < file->size) {
+        file->lost_of = file->size;
+        file->lost = file->size - size;
+        drop_partial(file);
+        int error = file->lines ? end_line(file->fd, size) : 0;
+        size = size_of(file->fd);
+        if (error) return fail(ERR_IO, "%s: writing failed: %s", file->path, strerror(error));
+    }
+    file->size = size;
+    return OK;
+}
+
+Status append_write(AppendFile *file)
 {
     size_t done = 0;
-    TRY(check_name(file));
+    TRY(check_size(file));
+    if (file->lost > 0 && !file->lines) return OK;
     int error = write_bytes(file->fd, file->data, file->bytes, &done);
     file->bytes -= done;
+    file->partial = file->bytes > 0 && (done > 0 || file->partial);
     if (done > 0) memmove(file->data, file->data + done, file->bytes);
+    file->size += (int64_t)done;
     if (!error) return OK;
     return fail(ERR_IO, "%s: writing failed: %s", file->path, strerror(error));
+}
+
+Status append_flush(AppendFile *file)
+{
+    TRY(check_name(file));
+    return append_write(file);
 }
 
 Status append_sync(AppendFile *file)

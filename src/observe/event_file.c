@@ -37,7 +37,7 @@ static void put_record(AppendFile *events, Proto *event)
 
 /* Opens a name that nobody has: runs started within one second by one process take the next
  * second's name. */
-static Status open_new(AppendFile *events, const char *dir)
+static Status open_new(AppendFile *events, const char *dir, const Lease *lease)
 {
     char host[256];
     host_name(host, sizeof host);
@@ -45,7 +45,7 @@ static Status open_new(AppendFile *events, const char *dir)
     for (long try = 0; try < NAME_TRIES; ++try) {
         char *path = mem_format("%s/events.out.tfevents.%010ld.%s.%ld.weft", dir,
                                 (long)wall_s() + try, host, (long)getpid());
-        status = append_open(events, path, O_EXCL);
+        status = append_open(events, path, O_EXCL, lease);
         bool taken = status != OK && errno == EEXIST;
         mem_free(&path);
         if (!taken) break;
@@ -53,9 +53,9 @@ static Status open_new(AppendFile *events, const char *dir)
     return status;
 }
 
-Status event_file_open(AppendFile *events, const char *dir)
+Status event_file_open(AppendFile *events, const char *dir, const Lease *lease)
 {
-    TRY(open_new(events, dir));
+    TRY(open_new(events, dir, lease));
     Proto event = {0};
     proto_double(&event, 1, wall_s());
     proto_text(&event, 3, "brain.Event:2");

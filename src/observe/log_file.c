@@ -1,11 +1,13 @@
 /* log.txt in a run's folder: what rank 0 says of the run, as it is said, behind what earlier starts
  * have said. A line goes out in one write, by whatever thread says it. The file is bounded: where
  * it would grow beyond LIMIT_BYTES it becomes log.txt.1, in place of an older one. What a full disk
- * does not take is counted, and said once there is room. */
+ * does not take is counted, and said once there is room. Before a line the name and the size are
+ * checked: a file that has been removed or renamed is written again. */
 #include "observer.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -19,27 +21,63 @@ static struct {
     char *path;
     int fd;
     int64_t bytes, lost;
+    /* borrowed; NULL: nobody else writes in the folder */
+    const Lease *lease;
 } file = {.fd = -1};
 
-static int open_end(void)
+/* What has happened to it, for log_file_report: under the lock nothing may be logged. */
+typedef enum News { REWRITTEN = 1, REPLACED = 2, CUT = 4, NOT_OPENED = 8 } News;
+static _Atomic unsigned news;
+static atomic_bool pinned;
+
+/* 0, or errno, and the file that was open stays so. */
+static int open_end(int flags)
 {
     struct stat st;
-    file.fd = file_create(file.path, O_WRONLY | O_APPEND | O_NONBLOCK);
-    if (file.fd < 0) return errno;
-    bool regular = fstat(file.fd, &st) == 0 && S_ISREG(st.st_mode);
-    file.bytes = regular ? (int64_t)st.st_size : 0;
-    if (regular) return 0;
-    close(file.fd);
-    file.fd = -1;
-    return EINVAL;
+    int fd = file_create(file.path, O_RDWR | O_APPEND | flags);
+    if (fd < 0) return errno;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return ENXIO;
+    }
+    if (flags & O_EXCL && file.fd >= 0) (void)append_copy(file.fd, fd);
+    if (file.fd >= 0) close(file.fd);
+    file.fd = fd;
+    file.bytes = fstat(fd, &st) == 0 ? (int64_t)st.st_size : 0;
+    return 0;
+}
+
+/* In a folder that has become another run's no file is opened. */
+static void open_again(bool gone)
+{
+    if (!lease_holds(file.lease)) return;
+    int error = open_end(gone ? O_EXCL : 0);
+    atomic_fetch_or(&news, error ? NOT_OPENED : gone ? REWRITTEN : REPLACED);
+}
+
+static void check_name(void)
+{
+    struct stat is, named;
+    if (atomic_load(&pinned) || file.fd < 0 || fstat(file.fd, &is) != 0) return;
+    if (lstat(file.path, &named) != 0) {
+        if (errno == ENOENT || errno == ESTALE) open_again(true);
+        return;
+    }
+    if (is.st_ino != named.st_ino || is.st_dev != named.st_dev) {
+        open_again(false);
+        return;
+    }
+    if (is.st_size < file.bytes) atomic_fetch_or(&news, CUT);
+    file.bytes = (int64_t)is.st_size;
 }
 
 static void rotate(void)
 {
     char *older = mem_format("%s.1", file.path);
-    if (rename(file.path, older) == 0) {
+    if (lease_holds(file.lease) && rename(file.path, older) == 0) {
         close(file.fd);
-        open_end();
+        file.fd = -1;
+        open_end(0);
     }
     mem_free(&older);
 }
@@ -55,7 +93,8 @@ static void take(void *user, const char *text, size_t bytes)
 {
     char line[HEAD_BYTES];
     (void)user;
-    if (file.bytes + (int64_t)bytes > LIMIT_BYTES) rotate();
+    check_name();
+    if (!atomic_load(&pinned) && file.bytes + (int64_t)bytes > LIMIT_BYTES) rotate();
     if (file.lost > 0) {
         int n = snprintf(line, sizeof line, "\n(%lld lines could not be written here)\n",
                          (long long)file.lost);
@@ -77,18 +116,18 @@ static void release(void)
     mem_free(&file.path);
 }
 
-Status log_file_open(const char *dir, int64_t step)
+Status log_file_open(const char *dir, const Lease *lease, int64_t step)
 {
     char head[HEAD_BYTES], now[64], host[HOST_BYTES];
     time_t seconds = time(NULL);
     struct tm local;
     release();
     file.path = mem_format("%s/log.txt", dir);
-    int error = open_end();
+    file.lease = lease;
+    atomic_store(&pinned, false);
+    int error = open_end(0);
     if (error) {
-        Status status =
-            fail(ERR_IO, "%s: opening failed: %s", file.path,
-                 error == EINVAL ? "it is a pipe or a device: remove it" : file_error(error));
+        Status status = fail(ERR_IO, "%s: opening failed: %s", file.path, file_error(error));
         mem_free(&file.path);
         return status;
     }
@@ -101,8 +140,34 @@ Status log_file_open(const char *dir, int64_t step)
     return OK;
 }
 
+void log_file_pin(void)
+{
+    atomic_store(&pinned, true);
+}
+
 void log_file_close(void)
 {
     log_copy_to(NULL, NULL);
     release();
+}
+
+void log_file_report(void)
+{
+    static const struct {
+        News news;
+        const char *words;
+    } all[] = {
+        {REWRITTEN, "was removed or renamed, and has been written again from its beginning"},
+        {REPLACED, "has been replaced by another file, and goes on in that one"},
+        {CUT, "was cut short: earlier lines are lost; later ones are appended to what is left"},
+        {NOT_OPENED, "was removed, renamed or replaced, and cannot be opened again: later lines "
+                     "are lost"},
+    };
+    static bool unopened;
+    unsigned now = atomic_exchange(&news, 0);
+    if (unopened) now &= ~(unsigned)NOT_OPENED;
+    if (now & (REWRITTEN | REPLACED)) unopened = false;
+    if (now & NOT_OPENED) unopened = true;
+    for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
+        if (now & all[i].news) log_warn("%s: %s", file.path, all[i].words);
 }

@@ -108,14 +108,16 @@ static Status move_aside(const char *path)
     return OK;
 }
 
-Status metrics_open(AppendFile *metrics, const char *dir, int64_t step, bool goes_on)
+Status metrics_open(AppendFile *metrics, const char *dir, const Lease *lease, int64_t step,
+                    bool goes_on)
 {
     char *path = mem_format("%s/metrics.jsonl", dir), *part = mem_format("%s.part", path);
     /* a start that died in the middle of this left it */
     unlink(part);
     Status status = goes_on ? cut(path, part, step) : move_aside(path);
     mem_free(&part);
-    if (status == OK) status = append_open(metrics, path, 0);
+    if (status == OK) status = append_open(metrics, path, 0, lease);
+    metrics->lines = true;
     mem_free(&path);
     return status;
 }

@@ -1,6 +1,6 @@
 /* The observer: hands each line to the progress line, to metrics.jsonl and to TensorBoard's events.
- * Files are flushed at most once a second (and at every evaluation), so that a step is not held up
- * by the file system. */
+ * A line is written as it comes, so that none is lost where the process is killed; once a second
+ * (and at every evaluation) the names of the files are checked, too. */
 #include "observer.h"
 
 #include <math.h>
@@ -11,16 +11,24 @@
 struct Observer {
     AppendFile metrics, events;
     Progress progress;
+    /* owned; borrowed */
+    char *dir;
+    const Lease *lease;
+    /* step of the newest line; of the newest one that is in the file */
+    int64_t step, written;
     double flushed_s;
     /* the last flush could not write, and this has been said */
     bool failing;
 };
 
-Status observer_new(Observer **out, const char *dir, int64_t step, bool goes_on)
+Status observer_new(Observer **out, const char *dir, const Lease *lease, int64_t step, bool goes_on)
 {
     Observer *observer = mem_new(sizeof *observer);
-    Status status = metrics_open(&observer->metrics, dir, step, goes_on);
-    if (status == OK) status = event_file_open(&observer->events, dir);
+    Status status = metrics_open(&observer->metrics, dir, lease, step, goes_on);
+    if (status == OK) status = event_file_open(&observer->events, dir, lease);
+    observer->dir = mem_text(dir);
+    observer->lease = lease;
+    observer->step = observer->written = step;
     if (status == OK) {
         event_file_session(&observer->events, step + 1);
         status = append_flush(&observer->events);
@@ -32,6 +40,7 @@ Status observer_new(Observer **out, const char *dir, int64_t step, bool goes_on)
         char *why = mem_text(fail_message());
         (void)append_close(&observer->events);
         (void)append_close(&observer->metrics);
+        mem_free(&observer->dir);
         mem_free(out);
         fail(status, "%s", why);
         mem_free(&why);
@@ -51,6 +60,7 @@ void observer_free(Observer **at)
     Status events = append_close(&observer->events);
     Status metrics = append_close(&observer->metrics);
     if (events != OK || metrics != OK) log_warn("%s", fail_message());
+    mem_free(&observer->dir);
     mem_free(at);
 }
 
@@ -59,28 +69,68 @@ static void scalar(Observer *observer, const char *tag, int64_t step, double val
     if (!isnan(value)) event_file_scalar(&observer->events, tag, step, wall_s(), (float)value);
 }
 
-static void say_changed(Observer *observer, AppendFile *file)
+/* Events go on in another file, for readers stop at a torn record. */
+static Status renew_events(Observer *observer)
 {
-    if (!file->rewritten && !file->moved) return;
-    progress_break(&observer->progress);
+    AppendFile next, *events = &observer->events;
+    if (events->lost == 0) return OK;
+    TRY(event_file_open(&next, observer->dir, observer->lease));
+    append_put(&next, events->data, events->bytes);
+    log_warn("%s: was cut short: its last %lld of %lld bytes are lost; events go on in %s",
+             events->path, (long long)events->lost, (long long)events->lost_of, next.path);
+    events->bytes = 0;
+    (void)append_close(events);
+    *events = next;
+    return append_flush(events);
+}
+
+static void say_changed(AppendFile *file)
+{
     if (file->rewritten)
         log_warn("%s: was removed or renamed, and has been written again from its beginning",
                  file->path);
-    else
+    if (file->moved)
         log_warn("%s: has been replaced by another file, and goes on in that one", file->path);
     file->rewritten = file->moved = false;
+}
+
+static void say_cut(AppendFile *metrics, int64_t step)
+{
+    if (metrics->lost == 0) return;
+    log_warn(
+        "%s: was cut short: its last %lld of %lld bytes are lost, lines up to step %lld; later "
+        "lines are appended to what is left",
+        metrics->path, (long long)metrics->lost, (long long)metrics->lost_of, (long long)step);
+    metrics->lost = 0;
+}
+
+static void report_changes(Observer *observer)
+{
+    const AppendFile *m = &observer->metrics, *e = &observer->events;
+    if (m->rewritten || m->moved || m->lost || e->rewritten || e->moved || e->lost)
+        progress_break(&observer->progress);
+    say_changed(&observer->events);
+    say_changed(&observer->metrics);
+    say_cut(&observer->metrics, observer->written);
+}
+
+static Status write_files(Observer *observer, Status (*write)(AppendFile *file))
+{
+    Status events = write(&observer->events);
+    /* whose message comes first */
+    Status metrics = write(&observer->metrics);
+    report_changes(observer);
+    if (metrics == OK) observer->written = observer->step;
+    if (events == OK && metrics == OK) events = renew_events(observer);
+    return metrics != OK ? metrics : events;
 }
 
 Status observer_flush(Observer *observer)
 {
     if (!observer) return OK;
     observer->flushed_s = clock_s();
-    Status events = append_flush(&observer->events);
-    /* whose message comes first */
-    Status metrics = append_flush(&observer->metrics);
-    say_changed(observer, &observer->events);
-    say_changed(observer, &observer->metrics);
-    return metrics != OK ? metrics : events;
+    log_file_report();
+    return write_files(observer, append_flush);
 }
 
 Status observer_sync(Observer *observer)
@@ -114,6 +164,7 @@ void observer_train(Observer *observer, const TrainLine *line, bool log_now)
     progress_text(line, PROGRESS_CHARS, false, text);
     log_copy(strcat(text, "\n"));
     metrics_train(&observer->metrics, line);
+    observer->step = line->step;
     scalar(observer, "train/loss", line->step, line->loss);
     scalar(observer, "train/lr", line->step, line->lr);
     scalar(observer, line->tokens ? "train/tokens_per_s" : "train/samples_per_s", line->step,
@@ -121,7 +172,11 @@ void observer_train(Observer *observer, const TrainLine *line, bool log_now)
     scalar(observer, "train/grad_norm", line->step, line->grad_norm);
     scalar(observer, "train/top1", line->step, line->top1);
     scalar(observer, "train/top5", line->step, line->top5);
-    if (clock_s() - observer->flushed_s >= FLUSH_S) flush_or_wait(observer);
+    /* a failure is reported by the next flush */
+    if (clock_s() - observer->flushed_s >= FLUSH_S)
+        flush_or_wait(observer);
+    else
+        (void)write_files(observer, append_write);
 }
 
 void observer_eval(Observer *observer, const EvalLine *line)

@@ -11,29 +11,46 @@ typedef struct AppendFile {
     /* owned; NULL: closed */
     char *path;
     int fd;
-    /* owned: bytes that have been put and not been written yet */
+    /* borrowed; asked before the path is opened again; NULL: nobody else writes there */
+    const Lease *lease;
+    /* owned: bytes that have been put and not been written yet; partial: they begin in the middle
+     * of a record */
     char *data;
     size_t bytes;
-    /* Findings of a flush, to be reported once. rewritten: the path led nowhere, so that all of the
-     * file was written again; moved: the path led to another file, to which lines are appended. */
+    bool partial;
+    /* its records are lines */
+    bool lines;
+    /* size of the file after the last write */
+    int64_t size;
+    /* Findings, to be reported once. rewritten: the path led nowhere, so that all of the file was
+     * written again; moved: the path led to another file, to which lines are appended; lost: so
+     * many of the last lost_of bytes have been cut off. */
     bool rewritten, moved;
+    int64_t lost, lost_of;
 } AppendFile;
 /* flags: open's, beside those for appending. Where it failed there is nothing to close, and errno
  * says why. All fail with ERR_IO, and lose nothing. */
-Status append_open(AppendFile *file, const char *path, int flags);
+Status append_open(AppendFile *file, const char *path, int flags, const Lease *lease);
 void append_put(AppendFile *file, const void *data, size_t bytes);
-/* A file that has been removed or renamed is written again under its name, from its first byte. */
+/* Writes what has been put. A file of other records than lines is not written to behind a cut, at
+ * which readers of it stop. */
+Status append_write(AppendFile *file);
+/* The same once the name has been checked: a file that has been removed or renamed is written again
+ * under its name, from its first byte. */
 Status append_flush(AppendFile *file);
 /* What has been flushed, to the disk; by any thread. */
 Status append_sync(AppendFile *file);
 /* Flushes; what cannot be written even now is lost. */
 Status append_close(AppendFile *file);
+/* Appends all of a file to another one. 0 or errno. */
+int append_copy(int from, int to);
 
 /* metrics.jsonl: one JSON object a line. */
 /* Where goes_on, cuts the lines of steps > step and torn ones away (from between others by way of
  * metrics.jsonl.part); else what another run left there is moved aside as metrics.jsonl.1, or the
  * next number that is free. Then appends. */
-Status metrics_open(AppendFile *metrics, const char *dir, int64_t step, bool goes_on);
+Status metrics_open(AppendFile *metrics, const char *dir, const Lease *lease, int64_t step,
+                    bool goes_on);
 void metrics_train(AppendFile *metrics, const TrainLine *line);
 void metrics_eval(AppendFile *metrics, const EvalLine *line);
 void metrics_event(AppendFile *metrics, const EventLine *line);
@@ -57,7 +74,7 @@ void progress_text(const TrainLine *line, int width, bool colour, char *out);
 
 /* TensorBoard's event files: TFRecord framing (length, masked CRC32C) around Event protocol
  * buffers. */
-Status event_file_open(AppendFile *events, const char *dir);
+Status event_file_open(AppendFile *events, const char *dir, const Lease *lease);
 /* Tells TensorBoard that this file goes on from first_step: what older files hold from there on is
  * hidden. */
 void event_file_session(AppendFile *events, int64_t first_step);

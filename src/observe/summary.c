@@ -3,6 +3,7 @@
 #include "observer.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 static void print_accuracy(const EvalLine *eval, FILE *out)
 {
@@ -56,7 +57,12 @@ static void print_all(const RunSummary *summary, FILE *out)
     print_memory(summary, out);
     if (summary->last) fprintf(out, "  checkpoint   %s\n", summary->last);
     if (summary->best) fprintf(out, "  best         %s\n", summary->best);
-    fprintf(out, "  metrics      %s/metrics.jsonl, and %s/log.txt\n", summary->dir, summary->dir);
+    fprintf(out, "  metrics      %s/metrics.jsonl", summary->dir);
+    char *log = mem_format("%s/log.txt", summary->dir);
+    struct stat st;
+    if (lstat(log, &st) == 0 && S_ISREG(st.st_mode)) fprintf(out, ", and %s", log);
+    mem_free(&log);
+    fputc('\n', out);
     fprintf(out, "  look         tensorboard --logdir %s\n", summary->dir);
     if (summary->stopped)
         fprintf(out, "  continue     start the same command again%s\n",
@@ -69,6 +75,8 @@ void observer_summary(const RunSummary *summary, FILE *out)
     size_t bytes;
     FILE *all = open_memstream(&text, &bytes);
     if (!all) die("out of memory for the summary");
+    /* what was removed comes back before its name is printed */
+    log_copy("");
     print_all(summary, all);
     fclose(all);
     fputs(text, out);

@@ -250,8 +250,8 @@ Status run_step(Run *r)
     TRY(train_step(t, &result));
     beat_step_end();
     r->lr = result.lr;
-    report(r, &result);
     hold_folder(r);
+    report(r, &result);
     return between_steps(r, &result);
 }
 
@@ -276,8 +276,9 @@ static Status run_all(Run *r)
     bool first = r->world->rank == 0;
     /* it is written behind the last step */
     Status st = first && r->config->run.trace ? trace_check(r->dir.trace) : OK;
-    if (st == OK && first) st = observer_new(&r->observer, r->dir.path, t->step, r->last_own);
-    if (st == OK && first) st = log_file_open(r->dir.path, t->step);
+    if (st == OK && first)
+        st = observer_new(&r->observer, r->dir.path, r->dir.lease, t->step, r->last_own);
+    if (st == OK && first) st = log_file_open(r->dir.path, r->dir.lease, t->step);
     if (st == OK && first) st = run_dir_write_config(&r->dir, r->config);
     if (st == OK && first && t->algorithms) st = run_dir_write_algorithms(&r->dir, t->algorithms);
     TRY(status_agree(r->world, st));
@@ -296,7 +297,9 @@ static Status run_all(Run *r)
     }
     train_make_room(t);
     run_bad_begin(r);
-    WatchdogOptions watch = {.hang_s = r->config->train.hang_s, .folder = r->dir.path};
+    WatchdogOptions watch = {.hang_s = r->config->train.hang_s,
+                             .folder = r->dir.path,
+                             .owner = first ? lease_id(r->dir.lease) : NULL};
     Watchdog *watchdog = sparse_watch(t, &watch);
     start_end();
     st = loop(r);
@@ -355,6 +358,7 @@ static Status finish(Run *r, Status st)
     if (st == OK) run_hook_end(r);
     if (st == OK) measure_memory(r);
     if (st == OK && r->trainer->loader) sparse_report(r->trainer);
+    lease_hold(r->dir.lease);
     if (st == OK && r->config->run.trace && r->world->rank == 0) st = trace_write(r->dir.trace, 0);
     if (st != OK || r->world->rank != 0) return st;
     r->summary.dir = r->dir.path;
@@ -401,6 +405,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     data_watch_free(&r.data);
     train_save_free(&r.save);
     trainer_free(&r.trainer);
+    log_file_pin();
     run_dir_fini(&r.dir);
     known_files_free(&r.good);
     mem_free(&r.last);

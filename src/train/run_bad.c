@@ -197,7 +197,9 @@ static Status load_state(Run *r)
         TRY(train_init_params(t));
     }
     observer_free(&r->observer);
-    Status st = r->world->rank == 0 ? observer_new(&r->observer, r->dir.path, t->step, true) : OK;
+    Status st = OK;
+    if (r->world->rank == 0)
+        st = observer_new(&r->observer, r->dir.path, r->dir.lease, t->step, true);
     TRY(status_agree(r->world, st));
     r->tick_s = clock_s();
     return OK;

@@ -15,8 +15,8 @@ static Status tolerate(Status st, bool *failing, const char *what)
     return st == ERR_IO ? OK : st;
 }
 
-/* Nobody else's run gets a file of this one. Lines up to a checkpoint's step are on the disk before
- * it makes them history. */
+/* A folder that has become another run's gets no file of this one. Lines up to a checkpoint's step
+ * are on the disk before it makes them history. */
 static void before(void *user)
 {
     Run *r = user;
@@ -30,7 +30,9 @@ static void after(void *user)
     Run *r = user;
     if (r->saving_best) return;
     known_files_add(r->good, r->saving);
-    Status st = checkpoint_prune(r->dir.checkpoints, r->config->checkpoint.keep, r->good);
+    lease_hold(r->dir.lease);
+    Status st =
+        checkpoint_prune(r->dir.checkpoints, r->config->checkpoint.keep, r->good, r->saving);
     (void)tolerate(st, &r->prune_failing, "removing old checkpoints");
 }
 
@@ -128,6 +130,7 @@ static Status begin(Run *r, char *path, bool best, bool last)
     r->saving_step = r->stage_step = r->trainer->step;
     /* a failure is said where lines are written */
     (void)observer_flush(r->observer);
+    lease_hold(r->dir.lease);
     if (r->dir.lease) run_dir_mend(&r->dir);
     r->save = train_save_begin(
         r->trainer, &(TrainSaveTo){path, r->saving_both ? r->dir.best : NULL, &hooks, false});

@@ -343,6 +343,50 @@ static void test_slurm(void)
     unsetenv("SLURM_JOB_ID");
 }
 
+static char *file_content(const char *path)
+{
+    static char text[2048];
+    memset(text, 0, sizeof text);
+    int file = open(path, O_RDONLY);
+    CU_ASSERT(read(file, text, sizeof text - 1) > 0);
+    close(file);
+    return text;
+}
+
+/* An owner whose folder is renamed, or whose file is replaced by one of the same number, ends and
+ * leaves the other's file as it is. */
+static void test_same_number(bool renamed)
+{
+    char aside[400], path[300], before[2048];
+    bool good;
+    empty_folder();
+    pid_t child = owner(BEAT_S, &good);
+    CU_ASSERT(good);
+    snprintf(path, sizeof path, "%s", newest_path());
+    snprintf(aside, sizeof aside, "%s.aside", renamed ? folder : path);
+    /* between two of its beats */
+    kill(child, SIGSTOP);
+    CU_ASSERT_EQUAL(rename(renamed ? folder : path, aside), 0);
+    if (renamed) CU_ASSERT_EQUAL(mkdir(folder, 0777), 0);
+    pid_t other = owner(LONG_S, &good);
+    CU_ASSERT(good);
+    CU_ASSERT_STRING_EQUAL(newest_path(), path);
+    snprintf(before, sizeof before, "%s", file_content(path));
+    kill(child, SIGCONT);
+    CU_ASSERT_EQUAL(ended(child), renamed ? ERR_IO : ERR_CONFIG);
+    CU_ASSERT_STRING_EQUAL(file_content(path), before);
+    kill_owner(other);
+    char command[700];
+    snprintf(command, sizeof command, "rm -r %s", aside);
+    CU_ASSERT_EQUAL(system(command), 0);
+}
+
+static void test_renamed(void)
+{
+    test_same_number(true);
+    test_same_number(false);
+}
+
 static void test_cannot(void)
 {
     Lease *lease;
@@ -371,4 +415,5 @@ TEST_MAIN("lease", {"its folder", test_folder}, {"owners of this host", test_sam
           {"a lease of another user", test_no_permission}, {"hidden processes", test_hidden},
           {"one of several follows", test_one_follows}, {"who is followed ends", test_taken_over},
           {"starts of weft run", test_starts}, {"a job that Slurm has no more", test_slurm},
-          {"no folder", test_cannot}, {"all goes", test_clean})
+          {"another lease of the same number", test_renamed}, {"no folder", test_cannot},
+          {"all goes", test_clean})

@@ -152,7 +152,7 @@ static void test_unreadable(void)
         if (unreadable == 5) CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "0004.h5 is good"));
         KnownFiles *good = known_files_new();
         entries = 0;
-        CHECK_FAILS(checkpoint_prune(folder, 1, good), ERR_IO, "cannot be listed");
+        CHECK_FAILS(checkpoint_prune(folder, 1, good, NULL), ERR_IO, "cannot be listed");
         known_files_free(&good);
     }
     unreadable = 0;
@@ -234,9 +234,9 @@ static void test_prune(void)
     CHECK_OK(fixture_save(best, 15, 15));
     fixture_write(part, "not done", 8);
     KnownFiles *good = known_files_new();
-    CHECK_OK(checkpoint_prune(folder, 0, good));
+    CHECK_OK(checkpoint_prune(folder, 0, good, NULL));
     CU_ASSERT(is_there("step-00000005.h5"));
-    CHECK_OK(checkpoint_prune(folder, 2, good));
+    CHECK_OK(checkpoint_prune(folder, 2, good, NULL));
     CU_ASSERT(!is_there("step-00000005.h5"));
     CU_ASSERT(!is_there("step-00000010.h5"));
     CU_ASSERT(!is_there("step-00000015.h5"));
@@ -244,7 +244,7 @@ static void test_prune(void)
     CU_ASSERT(is_there("step-00000025.h5"));
     CU_ASSERT(is_there("best.h5"));
     CU_ASSERT(!is_there("step-00000030.h5.part"));
-    CHECK_OK(checkpoint_prune(folder, 7, good));
+    CHECK_OK(checkpoint_prune(folder, 7, good, NULL));
     CU_ASSERT(is_there("step-00000020.h5"));
     known_files_free(&good);
     mem_free(&best);
@@ -264,7 +264,7 @@ static void test_prune_torn(void)
     tear("step-00000006.h5", 2500);
     /* as after a save */
     known_files_add(good, path);
-    CHECK_OK(checkpoint_prune(folder, 1, good));
+    CHECK_OK(checkpoint_prune(folder, 1, good, NULL));
     CU_ASSERT(is_there("step-00000010.h5"));
     CU_ASSERT(is_there("step-00000008.h5"));
     CU_ASSERT(!is_there("step-00000006.h5") && !is_there("step-00000004.h5"));
@@ -272,19 +272,37 @@ static void test_prune_torn(void)
     tear("step-00000008.h5", 2500);
     save_step(4);
     save_step(2);
-    CHECK_OK(checkpoint_prune(folder, 1, good));
+    CHECK_OK(checkpoint_prune(folder, 1, good, NULL));
     CU_ASSERT(is_there("step-00000008.h5"));
     expect_newest("step-00000004.h5");
     CU_ASSERT(!is_there("step-00000002.h5"));
     tear("step-00000004.h5", 2500);
     /* none is good: none goes */
-    CHECK_OK(checkpoint_prune(folder, 1, good));
+    CHECK_OK(checkpoint_prune(folder, 1, good, NULL));
     CU_ASSERT(is_there("step-00000004.h5") && is_there("step-00000010.h5"));
     mem_free(&path);
     known_files_free(&good);
     fixture_clean(folder);
 }
 
+/* What has just been saved stays among files of higher steps, and is one of those that are kept. */
+static void test_prune_saved(void)
+{
+    folder = fixture_folder();
+    KnownFiles *good = known_files_new();
+    char *saved = fixture_path(folder, "step-00000004.h5");
+    for (int step = 2; step <= 10; step += 2) save_step(step);
+    CHECK_OK(checkpoint_prune(folder, 2, good, saved));
+    CU_ASSERT(is_there("step-00000004.h5") && is_there("step-00000010.h5"));
+    CU_ASSERT(!is_there("step-00000008.h5") && !is_there("step-00000006.h5"));
+    CU_ASSERT(!is_there("step-00000002.h5"));
+    CHECK_OK(checkpoint_prune(folder, 1, good, saved));
+    CU_ASSERT(is_there("step-00000004.h5") && !is_there("step-00000010.h5"));
+    mem_free(&saved);
+    known_files_free(&good);
+    fixture_clean(folder);
+}
+
 TEST_MAIN("folder", {"newest good checkpoint", test_newest}, {"unreadable", test_unreadable},
           {"reads that fail", test_ungiven}, {"new steps", test_new_step}, {"prune", test_prune},
-          {"prune among torn files", test_prune_torn})
+          {"prune among torn files", test_prune_torn}, {"prune behind a save", test_prune_saved})

@@ -189,7 +189,7 @@ static void test_records(void)
     static Event event[300];
     begin();
     AppendFile file;
-    CHECK_OK(event_file_open(&file, folder));
+    CHECK_OK(event_file_open(&file, folder, NULL));
     event_file_session(&file, 500);
     for (int i = 0; i < 200; ++i)
         event_file_scalar(&file, i % 2 ? "train/loss" : "eval/top1", (int64_t)i * i * i * 1000,
@@ -221,13 +221,13 @@ static void test_name(void)
     char name[300], ending[64];
     begin();
     AppendFile a, b;
-    CHECK_OK(event_file_open(&a, folder));
+    CHECK_OK(event_file_open(&a, folder, NULL));
     CU_ASSERT_EQUAL(files(name), 1);
     CU_ASSERT_EQUAL(strncmp(name, "events.out.tfevents.", 20), 0);
     CU_ASSERT_EQUAL(strspn(name + 20, "0123456789"), 10);
     snprintf(ending, sizeof ending, ".%ld.weft", (long)getpid());
     CU_ASSERT_STRING_EQUAL(name + strlen(name) - strlen(ending), ending);
-    CHECK_OK(event_file_open(&b, folder));
+    CHECK_OK(event_file_open(&b, folder, NULL));
     CU_ASSERT_EQUAL(files(NULL), 2);
     CHECK_OK(append_close(&a));
     CHECK_OK(append_close(&b));
@@ -243,7 +243,7 @@ static void test_full_disk(void)
     struct rlimit old, low;
     begin();
     AppendFile file;
-    CHECK_OK(event_file_open(&file, folder));
+    CHECK_OK(event_file_open(&file, folder, NULL));
     getrlimit(RLIMIT_FSIZE, &old);
     signal(SIGXFSZ, SIG_IGN);
     int failures = 0;
@@ -269,7 +269,7 @@ static void test_errors(void)
 {
     begin();
     AppendFile file;
-    CHECK_FAILS(event_file_open(&file, "/nowhere/at/all"), ERR_IO, "/nowhere/at/all");
+    CHECK_FAILS(event_file_open(&file, "/nowhere/at/all", NULL), ERR_IO, "/nowhere/at/all");
     CU_ASSERT_PTR_NULL(file.path);
     end();
 }

@@ -69,7 +69,7 @@ static void test_lines(void)
 {
     begin();
     Observer *observer = NULL;
-    CHECK_OK(observer_new(&observer, folder, 0, false));
+    CHECK_OK(observer_new(&observer, folder, NULL, 0, false));
     TrainLine line = line_of(5);
     observer_train(observer, &line, true);
     line.step = 6;
@@ -115,7 +115,7 @@ static void test_tokens(void)
 {
     begin();
     Observer *observer = NULL;
-    CHECK_OK(observer_new(&observer, folder, 0, false));
+    CHECK_OK(observer_new(&observer, folder, NULL, 0, false));
     TrainLine line = line_of(5);
     EvalLine eval = {.step = 5, .epoch = 1, .samples = 640, .loss = 2, .top1 = NAN, .top5 = NAN};
     line.tokens = eval.tokens = true;
@@ -133,7 +133,7 @@ static void test_tokens(void)
 static void write_steps(int64_t keep, int64_t first, int64_t last)
 {
     Observer *observer = NULL;
-    CHECK_OK(observer_new(&observer, folder, keep, keep > 0));
+    CHECK_OK(observer_new(&observer, folder, NULL, keep, keep > 0));
     for (int64_t step = first; step <= last; ++step) {
         TrainLine line = line_of(step);
         observer_train(observer, &line, true);
@@ -222,16 +222,17 @@ static void test_errors(void)
 {
     begin();
     Observer *observer = NULL;
-    CHECK_FAILS(observer_new(&observer, "/nowhere/at/all", 0, false), ERR_IO, "/nowhere/at/all");
+    CHECK_FAILS(observer_new(&observer, "/nowhere/at/all", NULL, 0, false), ERR_IO,
+                "/nowhere/at/all");
     CU_ASSERT_PTR_NULL(observer);
-    CHECK_OK(observer_new(&observer, folder, 0, false));
+    CHECK_OK(observer_new(&observer, folder, NULL, 0, false));
     struct rlimit old, low;
     getrlimit(RLIMIT_FSIZE, &old);
     low = (struct rlimit){0, old.rlim_max};
     TrainLine line = line_of(1);
-    observer_train(observer, &line, true);
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &low);
+    observer_train(observer, &line, true);
     Status status = observer_flush(observer);
     setrlimit(RLIMIT_FSIZE, &old);
     CU_ASSERT_EQUAL(status, ERR_IO);
@@ -244,6 +245,52 @@ static void test_errors(void)
     CHECK_OK(observer_sync(observer));
     CU_ASSERT_EQUAL(lines(content()), 2);
     CU_ASSERT_PTR_NOT_NULL(strstr(content(), "{\"step\":1,"));
+    observer_free(&observer);
+    end();
+}
+
+static void train_lines(Observer *observer, int64_t first, int64_t last)
+{
+    for (int64_t step = first; step <= last; ++step) {
+        TrainLine line = line_of(step);
+        observer_train(observer, &line, true);
+    }
+}
+
+/* Lines are in the file as soon as they are given, also behind a cut in the middle of one, and
+ * those that came while somebody replaced the file by an altered copy. */
+static void test_changed(void)
+{
+    char copy[160], text[8192];
+    begin();
+    Observer *observer = NULL;
+    CHECK_OK(observer_new(&observer, folder, NULL, 0, false));
+    train_lines(observer, 1, 3);
+    CU_ASSERT_EQUAL(lines(content()), 3);
+    snprintf(text, sizeof text, "%s", content());
+    long line_bytes = strchr(text, '\n') + 1 - text;
+    CU_ASSERT_EQUAL(truncate(path, line_bytes + 10), 0);
+    train_lines(observer, 4, 5);
+    CU_ASSERT_EQUAL(lines(content()), 3);
+    CU_ASSERT_EQUAL(strncmp(content(), text, (size_t)line_bytes), 0);
+    CU_ASSERT_EQUAL(strncmp(content() + line_bytes, "{\"step\":4,", 10), 0);
+    /* a whole line but for its end */
+    CU_ASSERT_EQUAL(truncate(path, line_bytes - 1), 0);
+    train_lines(observer, 6, 6);
+    CU_ASSERT_EQUAL(strncmp(content(), text, (size_t)line_bytes), 0);
+    CU_ASSERT_EQUAL(strncmp(content() + line_bytes, "{\"step\":6,", 10), 0);
+    snprintf(copy, sizeof copy, "%s.copy", path);
+    FILE *out = fopen(copy, "w");
+    fputs("{\"step\":1,\"loss\":7}\n", out);
+    fclose(out);
+    train_lines(observer, 7, 8);
+    CU_ASSERT_EQUAL(rename(copy, path), 0);
+    CHECK_OK(observer_flush(observer));
+    train_lines(observer, 9, 9);
+    CU_ASSERT_EQUAL(lines(content()), 5);
+    CU_ASSERT_EQUAL(strncmp(content(), "{\"step\":1,\"loss\":7}\n{\"step\":6,", 30), 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(content(), "\n{\"step\":8,"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(content(), "\n{\"step\":9,"));
     observer_free(&observer);
     end();
 }
@@ -308,5 +355,6 @@ static void test_summary(void)
 
 TEST_MAIN("observer", {"lines", test_lines}, {"tokens", test_tokens},
           {"cut on resume", test_resume}, {"torn lines", test_torn},
-          {"cut in place", test_cut_in_place}, {"errors", test_errors}, {"no observer", test_null},
+          {"cut in place", test_cut_in_place}, {"errors", test_errors},
+          {"changed by others", test_changed}, {"no observer", test_null},
           {"summary", test_summary})

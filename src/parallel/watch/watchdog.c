@@ -34,7 +34,8 @@ struct Watchdog {
     RankState *rank;
     int *node_of;
     char (*host)[HOST_BYTES];
-    char *dump;
+    /* owned: the run's folder and the id of its lease, "": none; where ranks' last marks go */
+    char *folder, *owner, *dump;
     double looked_s;
     /* the step that was late last, when that is said again, after what pause */
     int64_t late_step;
@@ -101,7 +102,11 @@ typedef struct Dump {
 static void *dump_run(void *of)
 {
     Dump *dump = of;
-    Status st = node_ranks_write(&dump->watchdog->node, dump->watchdog->dump);
+    const Watchdog *w = dump->watchdog;
+    bool owned = !*w->owner || lease_is(w->folder, w->owner);
+    Status st = owned
+                    ? node_ranks_write(&w->node, w->dump)
+                    : fail(ERR_IO, "%s: not written: the folder is no longer this run's", w->dump);
     if (st != OK) log_error("%s", fail_message());
     pthread_mutex_lock(&dump->lock);
     dump->over = true;
@@ -377,9 +382,11 @@ Watchdog *watchdog_new(const World *world, const WatchdogOptions *options)
     int nodes = count_nodes(w), mine = w->node_of[world->rank];
     learn_hosts(w, nodes);
     w->silence_said = mem_new((size_t)nodes * sizeof *w->silence_said);
-    char *folder = world_bcast_text(world, world->rank == 0 ? mem_text(options->folder) : NULL);
-    w->dump = mem_format("%s/hang-%s.txt", folder, w->host[mine]);
-    mem_free(&folder);
+    bool first = world->rank == 0;
+    w->folder = world_bcast_text(world, first ? mem_text(options->folder) : NULL);
+    w->owner =
+        world_bcast_text(world, first ? mem_text(options->owner ? options->owner : "") : NULL);
+    w->dump = mem_format("%s/hang-%s.txt", w->folder, w->host[mine]);
     bool shared = node_ranks_init(&w->node, world, mine);
     if (status_agree(world, shared ? OK : ERR_CONFIG) != OK)
         log_warn("the watchdog does not see other ranks of a node: %s", fail_message());
@@ -412,6 +419,8 @@ void watchdog_free(Watchdog **watchdog)
     mem_free(&w->node_of);
     mem_free(&w->host);
     mem_free(&w->silence_said);
+    mem_free(&w->folder);
+    mem_free(&w->owner);
     mem_free(&w->dump);
     mem_free(watchdog);
 }
