@@ -1,6 +1,6 @@
-/* A file that only grows, and that somebody may remove, rename, replace or cut short meanwhile. What
- * could not be written yet is in memory: a full disk leaves no hole, for the next flush goes on
- * where the last one stopped, in the middle of a record, too. */
+/* A file that only grows, and that somebody may remove, rename, replace or cut short meanwhile.
+ * What could not be written yet is in memory: a full disk leaves no hole, for the next flush goes
+ * on where the last one stopped, in the middle of a record, too. */
 #include "observer.h"
 
 #include <errno.h>
