@@ -10,7 +10,7 @@
 #   PEER="python3 bench/peer_gpu.py"  PyTorch's side; PEER= leaves it out, and no ratio is known
 #   ROUNDS=3   BATCHES=32 (gpt2's micro-batches: "32 64" tries both)   LIMIT=300 (seconds of one measurement)
 #   SETTINGS=compile  PyTorch's, for gpt2 and resnet50; "compile max-autotune" tries both, and takes minutes more
-#   WEFT=build/weft, or a bundle's where only that is there; CUDA's libraries it may find in PyTorch's packages
+#   WEFT=build/weft, or a bundle's where only that is there; it runs with the cuBLAS and cuDNN of PyTorch's packages, as PyTorch does
 #   CHECK="make check-cuda"  what must pass first, or the report says so; a bundle's own test program; CHECK=true skips it
 #   CHECK_LIMIT=600  seconds that it may take
 #   KEEP=FOLDER  every measurement's line of JSON is added to FOLDER/lines as it comes, what failed to FOLDER/failed
@@ -35,10 +35,10 @@ if [ -z "$rehearse" ]; then
     nvidia-smi -L >"$tmp/gpus" 2>&1 && grep -q '^GPU' "$tmp/gpus" || lacks "no NVIDIA GPU here (nvidia-smi -L)"
     [ -z "$peer" ] || ${peer%% *} -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null ||
         lacks "${peer%% *} has no PyTorch that sees the GPU (PEER= measures weft alone)"
-    if [ -n "$peer" ] && ! "$weft" --version | grep -q '^cuDNN.*running'; then
+    if [ -n "$peer" ]; then # both sides run PyTorch's cuBLAS and cuDNN
         . tools/bundle/cuda_packages.sh
-        LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$(PYTHON=${peer%% *} cuda_packages cuDNN)
-        export LD_LIBRARY_PATH
+        packages=$(PYTHON=${peer%% *} cuda_package_folders)
+        export LD_LIBRARY_PATH=$packages${packages:+${LD_LIBRARY_PATH:+:}}${LD_LIBRARY_PATH-}
     fi
     timeout -k 5 "${CHECK_LIMIT:-600}" $check >"$keep/check" 2>&1 || { failed="FAILED, so the figures below mean little: "; tail -n 30 "$keep/check" >&2; say "bench/gpu.sh: $check failed"; }
 fi

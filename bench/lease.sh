@@ -192,7 +192,7 @@ sanitize() { # TOOL SECONDS WORDS OF test_cuda...
     local tool=$1 seconds=$2
     shift 2
     tool compute-sanitizer || { names+=("$tool of $*"); ends+=("left out: no compute-sanitizer"); return; }
-    run "$tool of $*" "$seconds" ${found:+"$found" --tool "$tool" --error-exitcode 9 --print-limit 20} "$test_cuda" "$@"
+    run "$tool of $*" "$seconds" ${found:+tests/cuda/sanitizer.sh} "$test_cuda" ${found:+"$tool"} "$@"
 }
 
 # ---- the stages ----
@@ -276,6 +276,10 @@ else
     weft=$work/after/bundle/bin/weft test_cuda=$work/after/bundle/tests/cuda/test_cuda test_nccl=$work/after/bundle/tests/cuda/test_nccl
 fi
 trap finish EXIT
+# PyTorch's libraries first, where there is a PyTorch: both sides run the same cuBLAS and cuDNN
+. tools/bundle/cuda_packages.sh
+packages=$(cuda_package_folders)
+[ -n "$rehearse" ] || export LD_LIBRARY_PATH=$packages${packages:+${LD_LIBRARY_PATH:+:}}${LD_LIBRARY_PATH-}
 [ -n "$rehearse" ] || run "the machine" 20 nvidia-smi
 say "the program: $(cat "$work/after/bundle/COMMIT" 2>/dev/null || echo 'of this working tree')"
 run "weft and its libraries" 30 "$weft" --version

@@ -16,6 +16,8 @@ static void test_attention(void)
     } cases[] = {
         {"heads=3", 5, 33, 3, 32, 3, "cuDNN's fused kernels"},
         {"heads=2", 2, 129, 2, 64, 0, "cuDNN's fused kernels"},
+        {"heads=2", 3, 128, 2, 64, 1, "cuDNN's fused kernels"},
+        {"heads=2 rotary=true", 2, 256, 2, 64, 0, "cuDNN's fused kernels"},
         {"heads=1", 2, 45, 1, 128, 1, "cuDNN's fused kernels"},
         {"heads=1", 2, 1, 1, 64, 0, "cuDNN's fused kernels"},
         {"heads=2 rotary=true", 3, 37, 2, 16, 2, "cuDNN's fused kernels"},

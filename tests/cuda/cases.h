@@ -30,7 +30,8 @@ static const struct {
     Bound long_product;
     /* which rounds the factors of its products */
     Bound attention;
-    /* the same, times the slope at an input that was rounded, too */
+    /* the same, times the slope at an input that was rounded, too; cuBLASLt's slope in fp32 was up
+     * to 6.2e-6 away on an H200 (cuBLASLt 13.1), seeds 1, 11 and 22487 */
     Bound gelu_product;
     /* transforms of images and filters lose some bits; rounded before and after the bias */
     Bound conv;
@@ -49,7 +50,7 @@ static const struct {
              .product = {2e-6, 1.5},
              .long_product = {8e-6, 1.5},
              .attention = {2e-6, 3},
-             .gelu_product = {2e-6, 2.5},
+             .gelu_product = {1e-5, 2.5},
              .conv = {2e-5, 3},
              .exchange = {2e-6, 2.5},
              .loss = 1e-4,

@@ -3,8 +3,10 @@
 # stage keeps to its seconds, that at most 8 files come back, what is said at the end. And where a bundle looks for CUDA's libraries.
 root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$root/tests/cli/common.bash"
-mkdir -p tree/bench/results tree/tests/cuda tree/.lease bundle/bin bundle/tests/cuda tools fakes
+mkdir -p tree/bench/results tree/tests/cuda tree/tools/bundle tree/.lease bundle/bin bundle/tests/cuda tools fakes
 cp "$root"/bench/lease.sh tree/bench
+cp "$root"/tests/cuda/sanitizer.sh tree/tests/cuda
+cp "$root"/tools/bundle/cuda_packages.sh tree/tools/bundle
 export PATH=$dir/tools:$PATH NAP=0 FAKES=$dir/fakes
 
 # ---- a machine with a GPU, and a bundle ----
@@ -87,6 +89,19 @@ check 0 '11 of 11 passed' lease
 holds 'then stage 2' logged '^Next: bench/lease.sh 3$'
 holds 'memcheck' called 'sanitizer --tool memcheck'
 holds 'racecheck' called 'sanitizer --tool racecheck'
+# races that the sanitizer reports: cuBLASLt's are shown, weft's fail
+races() { pretend "$1" <<X
+echo '========= Error: Race reported between Read access at $2+0xb30'
+echo '=========     and Write access at $2+0x2fb0 [48 hazards]'
+exit 9
+X
+}
+races tools/racing 'nvjet_sm90_tss_32x64_64x16_2x1_v_bz_splitK_NTN'
+mkdir -p racing && mv tools/racing racing/compute-sanitizer
+check 0 "1 races inside kernels of libraries, none in weft's" env PATH="$dir/racing:$PATH" "$root/tests/cuda/sanitizer.sh" bundle/tests/cuda/test_cuda racecheck
+check 1 'failed: memcheck' env PATH="$dir/racing:$PATH" "$root/tests/cuda/sanitizer.sh" bundle/tests/cuda/test_cuda memcheck
+races racing/compute-sanitizer 'void <unnamed>::row_sums<float>(float *)'
+check 1 'failed: racecheck' env PATH="$dir/racing:$PATH" "$root/tests/cuda/sanitizer.sh" bundle/tests/cuda/test_cuda racecheck
 holds 'what a user does' called "card $(sed -n 's/.*env WEFT=\([^ ]*\) tests.*/\1/p' back/stage2.log)"
 rows 1 2 4
 check 0 'passed' lease

@@ -9,13 +9,17 @@ cuda_has() ( # NAME
     done
     "$(command -v ldconfig || echo /sbin/ldconfig)" -p 2>/dev/null | grep -qF "$1 "
 )
-# Prints FOLDER:FOLDER..., or nothing where all the libraries are found without. PYTHON: whose packages (python3).
+# Prints the packages' folders, FOLDER:FOLDER..., or nothing. PYTHON: whose packages (python3).
+cuda_package_folders() {
+    "${PYTHON:-python3}" -c 'import glob, sysconfig
+paths = sysconfig.get_paths()
+print(":".join(f for p in sorted({paths["purelib"], paths["platlib"]}) for f in sorted(glob.glob(p + "/nvidia/*/lib"))))' 2>/dev/null
+}
+# The same, but nothing where all the libraries are found without them.
 cuda_packages() ( # LIBRARY...
     for library in "$@"; do
         if cuda_has "$library"; then continue; fi
-        "${PYTHON:-python3}" -c 'import glob, sysconfig
-paths = sysconfig.get_paths()
-print(":".join(f for p in sorted({paths["purelib"], paths["platlib"]}) for f in sorted(glob.glob(p + "/nvidia/*/lib"))))' 2>/dev/null
+        cuda_package_folders
         exit 0
     done
 )

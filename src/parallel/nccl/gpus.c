@@ -147,18 +147,25 @@ static Status judge(const Gpu *gpu, int ranks, int transport, int bits, Verdict 
 
 /* ---- communicators ---- */
 
-/* At set-up: waits until comm is no longer in progress; a rank that never comes is a message. */
-static Status await(ncclComm_t comm, ncclResult_t result, const char *call, int ranks)
+/* Waits, at set-up, until comm is no longer in progress and, where child is given, NCCL has set
+ * it: NCCL 2.28.9 says that the parent is done before its thread sets the child. A rank that never
+ * comes is a message. */
+static Status await(ncclComm_t comm, ncclResult_t result, const char *call, int ranks,
+                    ncclComm_t *child)
 {
     const struct timespec nap = {.tv_nsec = 1000000};
     double start = clock_s();
-    while (result == ncclInProgress && clock_s() - start < INIT_LIMIT_S) {
+    bool made = !child;
+    for (;;) {
+        if (result == ncclSuccess && !made) made = __atomic_load_n(child, __ATOMIC_ACQUIRE) != NULL;
+        if ((result == ncclSuccess && made) || clock_s() - start >= INIT_LIMIT_S) break;
+        if (result != ncclSuccess && result != ncclInProgress) break;
         nanosleep(&nap, NULL);
         ncclResult_t asked = nccl.comm_async_error(comm, &result);
         if (asked != ncclSuccess) result = asked;
     }
-    if (result == ncclSuccess) return OK;
-    if (result == ncclInProgress)
+    if (result == ncclSuccess && made) return OK;
+    if (result == ncclSuccess || result == ncclInProgress)
         return fail(
             ERR_CONFIG,
             "NCCL: the %d ranks did not find each other in %.0f s; NCCL_DEBUG=INFO says why", ranks,
@@ -196,20 +203,19 @@ static Status connect(ncclComm_t *comm, const World *world)
     TRY(status_agree(world, make_id(world, &id)));
     world_bcast(world, &id, sizeof id, 0);
     ncclResult_t result = nccl.comm_init(comm, world->size, id, world->rank, &config);
-    Status st = await(*comm, result, "ncclCommInitRankConfig", world->size);
+    Status st = await(*comm, result, "ncclCommInitRankConfig", world->size, NULL);
     return keep(comm, status_agree(world, st));
 }
 
-/* The part of parent's ranks that have one color. Its pointer is there once the parent is done.
- * Collective on parent. */
+/* Makes the communicator of the parent's ranks that have one color. Collective on parent. */
 static Status split(ncclComm_t *comm, const Grid *grid, const World *part, int color)
 {
     ncclComm_t parent = grid->gpus[0]->comm;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     ncclResult_t result = nccl.comm_split(parent, color, part->rank, comm, &config);
-    Status st = await(parent, result, "ncclCommSplit", grid->world->size);
-    if (st == OK) st = await(*comm, ncclInProgress, "ncclCommSplit", part->size);
+    Status st = await(parent, result, "ncclCommSplit", grid->world->size, comm);
+    if (st == OK) st = await(*comm, ncclInProgress, "ncclCommSplit", part->size, NULL);
     return keep(comm, status_agree(grid->world, st));
 }
 

@@ -295,6 +295,9 @@ static bool takes_version(FusedAttention *f)
     size_t version = cudnn.get_version();
     if (version >= FUSED_OLDEST) return true;
     snprintf(f->why_not, sizeof f->why_not, "version %zu is older than %d", version, FUSED_OLDEST);
+    log_warn("cuDNN %zu is older than %d: attention over %lld tokens runs on weft's own kernels, "
+             "several times slower; put a newer libcudnn.so first in LD_LIBRARY_PATH",
+             version, FUSED_OLDEST, (long long)f->shape.length);
     return false;
 }
 

@@ -25,9 +25,9 @@ struct FusedAttention {
     char why_not[256], words[320];
 };
 
-enum {
-    FUSED_OLDEST = 91600
-}; /* cuDNN; before: wrong gradients where the length is no multiple of 128 */
+/* Oldest version of cuDNN (cudnnGetVersion) that computes attention here: the gradients of older
+ * ones are wrong where the length is no multiple of 128. */
+enum { FUSED_OLDEST = 91600 };
 /* Plans for a shape. False where cuDNN has none: f->why_not says why. Release with fused_fini in
  * either case. */
 bool fused_init(FusedAttention *f, AttentionShape shape, DnnTarget target);

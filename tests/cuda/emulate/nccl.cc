@@ -377,7 +377,7 @@ void split(ncclComm_t parent, int color, int key, ncclComm_t *out, bool blocking
     ncclComm_t comm = comm_new(name, ranks, rank, blocking);
     comm->state = ncclInProgress;
     join(comm);
-    *out = comm;
+    __atomic_store_n(out, comm, __ATOMIC_RELEASE);
 }
 
 void release(ncclComm_t comm)
@@ -440,7 +440,14 @@ ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t *ou
     *out = nullptr;
     bool blocking = config && config->blocking != NCCL_CONFIG_UNDEF_INT ? config->blocking != 0
                                                                        : parent->blocking;
-    return work_on(parent, [=] { split(parent, color, key, out, blocking); });
+    if (parent->blocking) return work_on(parent, [=] { split(parent, color, key, out, blocking); });
+    /* As NCCL 2.28.9 does: the parent is not in progress while the child is made. */
+    if (parent->worker.joinable()) parent->worker.join();
+    parent->worker = std::thread([=] {
+        usleep(5000);
+        split(parent, color, key, out, blocking);
+    });
+    return ncclInProgress;
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 {
