@@ -294,6 +294,19 @@ static void bad_shapes(void)
     CHECK_FAILS(infer(&l), ERR_CONFIG, "put flatten before it");
     l = layer_of("group_norm", shape_of(4, 2, 48, 4, 4));
     CHECK_FAILS(infer(&l), ERR_CONFIG, "groups (32) must divide the channels (48)");
+    /* a group of one number: as many groups as channels, over one pixel */
+    l = layer_of("group_norm", shape_of(4, 2, 48, 1, 1));
+    CHECK_OK(set(&l, "groups", "48"));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "a group holds one number");
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "set fewer groups than the 48 channels");
+    CHECK_OK(set(&l, "groups", "24"));
+    CHECK_OK(infer(&l));
+    l = layer_of("group_norm", shape_of(4, 2, 48, 1, 2));
+    CHECK_OK(set(&l, "groups", "48"));
+    CHECK_OK(infer(&l));
+    l = layer_of("group_norm", shape_of(4, 1, 1, 1, 1));
+    CHECK_OK(set(&l, "groups", "1"));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "a group holds one number");
     l = layer_of("group_norm", shape_of(3, 2, 5, 48, 1));
     CHECK_FAILS(infer(&l), ERR_CONFIG, "needs images");
     l = layer_of("rms_norm", shape_of(4, 2, 5, 4, 4));
