@@ -162,7 +162,10 @@ static char *option_meant(const Verb *verb, const char *word)
     const char *name = word + strspn(word, "-");
     const ForeignWord *flag = foreign_find(FOREIGN_FLAG, name);
     if (flag && flag_find(verb, flag->here)) return foreign_text(FOREIGN_FLAG, name);
-    return foreign_text(FOREIGN_OPTION, name);
+    /* no verb is told to use itself */
+    const ForeignWord *option = foreign_find(FOREIGN_OPTION, name);
+    const char *other = option && option->here ? option->here + strlen("weft ") : "";
+    return strcmp(other, verb->name) ? foreign_text(FOREIGN_OPTION, name) : NULL;
 }
 
 /* -n2, -oFILE: NULL, or the flag. */

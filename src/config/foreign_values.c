@@ -107,7 +107,7 @@ const ForeignWord foreign_values[] = {
           "ConstantLR|none|fixed|constant_with_warmup|false|WarmupLR|const|null", "constant", NULL),
     VALUE("optim.lr_schedule",
           "ExponentialLR|exp|exponential*|OneCycle*|CyclicLR|cyclic|inverse_sqrt*|inv*|"
-          "noam|rsqrt|cosine_restarts|CosineAnnealingWarmRestarts|sgdr|wsd|"
+          "noam|rsqrt|cosine_restart*|CosineAnnealingWarmRestarts|sgdr|wsd|"
           "cosine_with_restarts|LambdaLR",
           NULL, "run.hook may set any rate"),
     VALUE("grid.zero",
@@ -311,7 +311,10 @@ const ForeignWord foreign_values[] = {
     OPTION("launcher|deepspeed_multinode_launcher|mpi", "weft run --launcher", NULL),
     OPTION("dummy|synthetic|fake_data|dummy_data|random_data", "weft bench step",
            "it needs no data with --input"),
-    OPTION("help|usage|h_all|man", NULL, "--help"),
+    OPTION("image|images|source|input_image|input_file|img|picture|pictures|files", NULL,
+           "weft predict takes files as words behind the configuration"),
+    OPTION("usage|man|longhelp|full_help|help_all", NULL,
+           "--help lists all options, weft help all keys"),
     OPTION("version", NULL, "weft --version"),
     OPTION("top_p|min_p|nucleus|typical_p|repetition_penalty|num_beams|beam_size|do_sample|"
            "beams|no_repeat_ngram_size|num_return_sequences|stop|frequency_penalty",
@@ -320,6 +323,16 @@ const ForeignWord foreign_values[] = {
            "download|dataset_download",
            NULL, "weft loads and sends nothing over the network"),
     /* ---- flags of verbs ---- */
+    FLAG("n|num_nodes|num_machines|nnodes", "--nodes", NULL),
+    FLAG("c|cores|cpus", "--cpus-per-task", NULL),
+    FLAG("qos|constraint|exclusive|dependency|mail_*|reservation|signal|chdir|begin|mem_per_*|"
+         "kill_on_bad_exit|cpu_bind|gpu_bind|hint|threads_per_core|distribution|comment|licenses|"
+         "error|nodelist|exclude|requeue",
+         "--more", "as in --more '--qos=long --constraint=ib'"),
+    FLAG("p|queue", "--partition", NULL),
+    FLAG("t|walltime|time_limit", "--time", NULL),
+    FLAG("a|project", "--account", NULL),
+    FLAG("gpus_per_node|gres|gpus_per_task|num_gpus", "--gpus", NULL),
     FLAG("weights|ckpt|ckpt_path|checkpoint_path|model|model_path|load|load_from|resume|"
          "pretrained|model_name_or_path|ckpt_file|checkpoint_file|load_checkpoint|model_file|"
          "resume_from|resume_from_checkpoint|init_checkpoint|pth|load_dir|checkpoint_dir|"
@@ -330,9 +343,9 @@ const ForeignWord foreign_values[] = {
          "max_gen_len|tokens_to_generate|out_seq_length|num_samples_tokens|max_len|num_predict|"
          "steps|genlen",
          "--tokens", NULL),
-    FLAG("temp|t", "--temperature", NULL),
+    FLAG("temp", "--temperature", NULL),
     FLAG("k|topk|top_k_sampling", "--top-k", NULL),
-    FLAG("text|input_text|query|start|input_prompt|p|message", "--prompt", NULL),
+    FLAG("text|input_text|query|start|input_prompt|message", "--prompt", NULL),
     FLAG("tokenizer_name|tokenizer_model|tokenizer_path|tokenizer_file|tokenizer_type|vocab_file|"
          "encoding|merge_file|bpe",
          "--tokenizer", NULL),
@@ -359,9 +372,10 @@ const ForeignWord foreign_values[] = {
     FLAG("amount|ratio|pruning_ratio|prune_ratio|fraction|share|rate|compression", "--sparsity",
          NULL),
     FLAG("criterion|importance|pruning_method|strategy|norm|algorithm", "--method", NULL),
-    FLAG("hf_config_file|config_file|c|cfg|config_json|model_config", "--config", NULL),
-    FLAG("format|output_format|as_json|j_output", "--json", NULL),
-    FLAG("opset|opset_version|to_onnx|onnx_file", "--onnx", NULL),
+    FLAG("hf_config_file|config_file|cfg|config_json|model_config", "--config", NULL),
+    FLAG("output_format|as_json", "--json", NULL),
+    FLAG("opset|opset_version|to_onnx|onnx_file|format", "--onnx",
+         "without it the file is safetensors"),
     FLAG("input_shape|shape|image_shape|in_shape", "--input", NULL),
     FLAG("iters|iterations|num_iters|num_steps|n_iters|max_steps", "--steps", NULL),
     FLAG("repeat|runs|trials|num_runs|rounds", "--repeats", NULL),

@@ -97,6 +97,11 @@ data import npz a|unknown command: weft data import npz; write the arrays with h
 data import mnist a|unknown command: weft data import mnist; that is weft data import idx here
 ckpt convert a|unknown command: weft ckpt convert; that is weft ckpt import here
 ckpt prune a|unknown command: weft ckpt prune; that is weft ckpt shrink here
+sbatch a.yaml -N 2|unknown option -N: that is --nodes here
+sbatch a.yaml -p gpu|unknown option -p: that is --partition here
+sbatch a.yaml --qos=long|unknown option --qos: that is --more here: as in --more '--qos=long --constraint=ib'
+ckpt export x.h5 --format onnx|unknown option --format: that is --onnx here
+predict a.yaml --image x.png|unknown option --image: weft predict takes files as words behind the configuration
 info a|unknown command: weft info; that is weft data info here
 -V|unknown command: weft -V; weft --version prints it
 data check a b c|c: expected one data file, or two
