@@ -19,7 +19,7 @@ static const BadCase syntax_cases[] = {
     {"- run\n", NULL, 1, 1, "not a list"},
     {"run: {name: a\n", NULL, 2, 1, "YAML"},
     {"run:\n  name: 'a\n", NULL, 3, 1, "quoted scalar"},
-    {"run:\n\tname: a\n", NULL, 2, 1, "cannot start any token"},
+    {"run:\n\tname: a\n", NULL, 2, 1, "a tab indents this line"},
     {"run:\n  name: a\n seed: 1\n", NULL, 3, 2, "YAML"},
     {"run:\n  name: a: b\n", NULL, 2, 10, "mapping values are not allowed"},
     {"run: {name: a]\n", NULL, 1, 14, "YAML"},
