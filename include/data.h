@@ -186,6 +186,16 @@ typedef struct DataRange {
     double least, most, mean, deviation;
 } DataRange;
 Status data_set_range(const DataSet *set, DataRange *range);
+/* Are values of two sets of one kind alike by their ranges, or those of the files of one set by the
+ * first file's? *line says how they differ, or is NULL. Owner of *line: the caller. */
+Status data_ranges_compare(const DataSet *set, const DataSet *like, char **line);
+Status data_files_compare(const DataSet *set, char **line);
+/* A line where labels of a set are 1, 2, ... and those of the other one 0, 1, ..., and both go by
+ * number; NULL: they are alike. Owner: the caller. */
+char *data_labels_shifted(const DataSet *set, const LabelUse *use, const DataSet *like,
+                          const LabelUse *like_use);
+/* The same of the files of a set, beside its first one. Owner of *line: the caller. */
+Status data_files_shifted(const DataSet *set, char **line);
 /* Reads everything once: truncation, labels of no class, NaN. classes 0: the set's own. */
 Status data_set_check(const DataSet *set, int64_t classes);
 /* What a set holds, wherever it lies, whatever its arrays are called and however they are stored:

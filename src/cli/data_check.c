@@ -24,26 +24,63 @@ static Status check_one(Checked *c, const Config *config, const char *path)
         char *odd = data_set_odd_labels(set, config, c->use);
         if (odd) log_warn("%s", odd);
         mem_free(&odd);
+        char *shifted;
+        TRY(data_files_shifted(set, &shifted));
+        if (shifted) log_warn("%s", shifted);
+        mem_free(&shifted);
     }
+    char *differ;
+    TRY(data_files_compare(set, &differ));
+    if (differ) log_warn("%s", differ);
+    mem_free(&differ);
     printf("%s: good, %lld samples\n", path, (long long)set->samples);
     return OK;
 }
 
-/* Compares two sets: their samples, names of classes, and classes of which only the second set has
- * samples. */
-static Status check_both(Checked *first, Checked *second)
+static void print_line(char *line)
 {
-    char *line = NULL;
-    TRY(train_take_test_set(second->set, first->set));
-    TRY(data_set_use_classes(second->set, &second->names, &first->names, first->set->path, &line));
     if (line) printf("%s\n", line);
     mem_free(&line);
+}
+
+/* Labels of the second set: does the model of the first one have their classes? */
+static Status check_labels(const Checked *first, const Checked *second)
+{
+    const DataSet *train = first->set, *test = second->set;
+    if (test->classes > train->classes)
+        return fail(ERR_DATA,
+                    "%s: has labels up to %lld, but %s only up to %lld: the model needs "
+                    "model.classes %lld, or, where their labels do not count from the same number, "
+                    "make both alike",
+                    test->path, (long long)(test->label_base + test->classes - 1), train->path,
+                    (long long)(train->label_base + train->classes - 1), (long long)test->classes);
+    if (data_kind(train)->next_token || train->classes == 0) return OK;
+    print_line(data_labels_shifted(test, second->use, train, first->use));
+    return OK;
+}
+
+/* Compares two sets: their samples and values, names of classes, and classes of which only the
+ * second set has samples. */
+static Status check_both(Checked *first, Checked *second)
+{
+    const char *train = first->set->path, *test = second->set->path;
+    char *line = NULL, *differ = NULL;
+    TRY(train_take_test_set(second->set, first->set));
+    TRY(data_set_use_classes(second->set, &second->names, &first->names, train, &line));
+    print_line(line);
     TRY(data_set_check_labels(second->set));
-    printf("%s and %s go together: samples, types and scales are alike%s\n", first->set->path,
-           second->set->path,
-           first->names.count == 0 || second->names.count == 0
-               ? ", and classes have no names to compare"
-               : ", and so are the names of classes");
+    TRY(check_labels(first, second));
+    TRY(data_ranges_compare(second->set, first->set, &differ));
+    if (differ)
+        printf("%s\n%s and %s have samples of one shape and type, but not of one range\n", differ,
+               train, test);
+    else
+        printf("%s and %s go together: samples, types, scales and ranges of values are alike%s\n",
+               train, test,
+               class_names_count(&first->names) || class_names_count(&second->names)
+                   ? ", and classes have no names to compare"
+                   : ", and so are the names of classes");
+    mem_free(&differ);
     return OK;
 }
 
@@ -81,8 +118,9 @@ const Verb verb_data_check = {
     .least = 1,
     .expects = "a data file, or two",
     .help = "reads a data set through and checks every label or token; of two, do they go together",
-    .more = "TEST is a set to evaluate a model on that learns FILE: kinds, shapes, types, scales "
-            "and the names of classes are compared. Keys of section data, as data.x=/name, say how "
+    .more = "TEST is a set to evaluate a model on that learns FILE: kinds, shapes, types, scales, "
+            "ranges of values, labels and the names of classes are compared. Keys of section data, "
+            "as data.x=/name, say how "
             "the files name and order their arrays.",
     .run = run,
 };

@@ -174,6 +174,8 @@ Status tokens_check(const DataSet *set);
 Status integers_scan(const DataSet *set, LabelUse *use);
 /* ERR_DATA: this sample's label, stored at raw, is not among the set's classes. */
 Status label_fail(const DataSet *set, int64_t sample, const void *raw);
+/* Warns of odd labels in a data set that an import has written. */
+void data_import_warn_of_labels(const char *out);
 /* The class that a label in the file stands for; outside 0..classes-1 where it stands for none, as
  * one beyond the classes that the file itself has. */
 static inline int64_t label_class(const DataSet *set, int64_t label)

@@ -323,6 +323,7 @@ static Status run(int argc, char **argv, const void *options)
                  (long long)drop.count, (long long)drop.label);
     else
         log_info("wrote %s", o->out);
+    data_import_warn_of_labels(o->out);
     return OK;
 }
 

@@ -176,6 +176,7 @@ static Status run(int argc, char **argv, const void *options)
     TRY(data_import_idx(argv[0], argv[1], (const char *const *)o->classes.word, o->classes.count,
                         o->out, o->force));
     log_info("wrote %s", o->out);
+    data_import_warn_of_labels(o->out);
     return OK;
 }
 

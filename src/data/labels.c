@@ -89,7 +89,8 @@ Status tokens_check(const DataSet *set)
 
 /* ---- what a message says ---- */
 
-/* The name that the file has for a label that stands for no class; false: it has none. */
+/* The name that the file has for a label that stands for no class; false: it has none, or the
+ * number is the name. */
 static bool unknown_name(const DataSet *set, int64_t label, char *name, size_t room)
 {
     ClassNames names = {0};
@@ -97,6 +98,7 @@ static bool unknown_name(const DataSet *set, int64_t label, char *name, size_t r
     bool known = set->map.count > 0 && i < set->map.count &&
                  class_names_read(&names, set->path) == OK && i < names.count;
     if (known) snprintf(name, room, "%s", names.name[i]);
+    known = known && !class_names_count(&names);
     class_names_free(&names);
     return known;
 }
@@ -224,4 +226,63 @@ char *data_set_odd_labels(const DataSet *set, const Config *config, const LabelU
                       (long long)most, (long long)(set->classes - use->count),
                       (long long)set->classes, (long long)most, (long long)most,
                       use->least > 0 ? ", and set data.label_base" : "");
+}
+
+/* Do labels of both sets go by number? */
+static bool by_number(const DataSet *a, const DataSet *b)
+{
+    ClassNames names[2] = {{0}, {0}};
+    bool numbers = data_set_class_names(a, &names[0]) != OK ||
+                   data_set_class_names(b, &names[1]) != OK || class_names_count(&names[0]) ||
+                   class_names_count(&names[1]);
+    class_names_free(&names[0]);
+    class_names_free(&names[1]);
+    return numbers;
+}
+
+char *data_labels_shifted(const DataSet *set, const LabelUse *use, const DataSet *like,
+                          const LabelUse *like_use)
+{
+    const int64_t base = set->label_base;
+    if (like_use->least != 0 || use->least != 1 || !by_number(set, like)) return NULL;
+    return mem_format("%s: labels are %lld to %lld, and those of %s are %lld to %lld: if the first "
+                      "count from %lld, every sample is taken for the class behind its own: number "
+                      "both from %lld",
+                      set->path, (long long)(use->least + base), (long long)(use->most + base),
+                      like->path, (long long)(like_use->least + base),
+                      (long long)(like_use->most + base), (long long)(base + 1), (long long)base);
+}
+
+Status data_files_shifted(const DataSet *set, char **line)
+{
+    DataSet *first = mem_new(sizeof *first), *file = mem_new(sizeof *file);
+    LabelUse *use = mem_new(2 * sizeof *use);
+    Status st = OK;
+    *line = NULL;
+    if (set->file_count) data_set_file(set, 0, first);
+    if (set->file_count) st = data_set_count_labels(first, &use[0]);
+    for (int i = 1; st == OK && !*line && i < set->file_count; ++i) {
+        data_set_file(set, i, file);
+        st = data_set_count_labels(file, &use[1]);
+        if (st == OK) *line = data_labels_shifted(file, &use[1], first, &use[0]);
+    }
+    mem_free(&use);
+    mem_free(&first);
+    mem_free(&file);
+    return st;
+}
+
+/* What cannot be read is named when it is used. */
+void data_import_warn_of_labels(const char *out)
+{
+    DataSet *set = mem_new(sizeof *set);
+    LabelUse *use = mem_new(sizeof *use);
+    char *odd = NULL;
+    if (data_set_open(set, NULL, out) == OK && !data_kind(set)->next_token && set->classes > 0 &&
+        data_set_count_labels(set, use) == OK)
+        odd = data_set_odd_labels(set, NULL, use);
+    if (odd) log_warn("%s", odd);
+    mem_free(&odd);
+    mem_free(&use);
+    mem_free(&set);
 }

@@ -1,10 +1,15 @@
 /* Sums of x - shift and of its square, in pairs of doubles (Dekker 1971; the sum of two doubles and
  * its error: Knuth, TAOCP 2, 4.2.2). The square of the mean is taken from the mean of squares,
  * which loses digits where the mean is larger than the deviation: shift is one of the values, so
- * its square is at most n times the variance, and a pair has digits to spare. */
+ * its square is at most n times the variance, and a pair has digits to spare. Differences whose
+ * squares would not be doubles are first multiplied by a power of 2. */
 #include "moments.h"
 
 #include <math.h>
+#include <stdbool.h>
+
+/* Squares and products of numbers from 2^-RANGE to 2^RANGE are doubles, their errors, too. */
+enum { RANGE = 400 };
 
 /* high is the rounded sum, low what that lacks; |a| >= |b|, or a is 0. */
 static Pair pair_of_ordered(double a, double b)
@@ -39,10 +44,46 @@ static Pair pair_divide(Pair a, double b)
     return pair_of_ordered(first, (rest.high + rest.low) / b);
 }
 
+/* Exponent that sums of differences as large as this one are kept by: 0 where that will do. */
+static int exponent_for(double difference)
+{
+    int exponent = isfinite(difference) ? ilogb(difference) : 1024;
+    return exponent >= -RANGE && exponent <= RANGE ? 0 : exponent;
+}
+
+static Pair pair_scaled(Pair a, int exponent)
+{
+    return exponent == 0 ? a : (Pair){ldexp(a.high, exponent), ldexp(a.low, exponent)};
+}
+
+/* Sums that become too small to be doubles do not count beside what comes. */
+static void moments_scale(Moments *m, int exponent)
+{
+    m->sum = pair_scaled(m->sum, m->exponent - exponent);
+    m->squares = pair_scaled(m->squares, 2 * (m->exponent - exponent));
+    m->exponent = exponent;
+}
+
+static bool moments_spread(const Moments *m)
+{
+    return m->least != m->most;
+}
+
+/* x - shift by the exponent of the sums. */
+static Pair difference(double x, double shift, int exponent)
+{
+    if (exponent == 0) return pair_of_sum(x, -shift);
+    return pair_of_sum(ldexp(x, -exponent), -ldexp(shift, -exponent));
+}
+
 void moments_add(Moments *m, double x)
 {
     if (m->count == 0) m->shift = m->least = m->most = x;
-    Pair d = pair_of_sum(x, -m->shift);
+    if (x != m->shift) {
+        int exponent = exponent_for(x - m->shift);
+        if (!moments_spread(m) || exponent > m->exponent + RANGE) moments_scale(m, exponent);
+    }
+    Pair d = difference(x, m->shift, m->exponent);
     m->count += 1;
     m->least = fmin(m->least, x);
     m->most = fmax(m->most, x);
@@ -50,28 +91,44 @@ void moments_add(Moments *m, double x)
     m->squares = pair_add(m->squares, pair_multiply(d, d));
 }
 
-/* Sum of (x - s)^2 from that of (x - t)^2, with d = t - s: + 2 d sum of (x - t) + n d^2. */
-void moments_join(Moments *m, const Moments *other)
+/* The exponent for the sums of both, whose shifts may lie further apart than their values. */
+static int exponent_of_both(const Moments *m, const Moments *other)
 {
-    if (other->count == 0) return;
+    bool known = moments_spread(m), apart = m->shift != other->shift;
+    int exponent = m->exponent;
+    if (moments_spread(other) && (!known || other->exponent > exponent))
+        exponent = other->exponent, known = true;
+    int between = apart ? exponent_for(other->shift - m->shift) : exponent;
+    if (apart && (!known || between > exponent + RANGE)) exponent = between;
+    return exponent;
+}
+
+/* Sum of (x - s)^2 from that of (x - t)^2, with d = t - s: + 2 d sum of (x - t) + n d^2. */
+void moments_join(Moments *m, const Moments *more)
+{
+    Moments other = *more;
+    if (other.count == 0) return;
     if (m->count == 0) {
-        *m = *other;
+        *m = other;
         return;
     }
-    Pair n = {other->count, 0}, d = pair_of_sum(other->shift, -m->shift);
-    Pair moved = pair_multiply(n, d), twice = {2 * other->sum.high, 2 * other->sum.low};
-    m->squares = pair_add(m->squares, other->squares);
+    int exponent = exponent_of_both(m, &other);
+    moments_scale(m, exponent);
+    moments_scale(&other, exponent);
+    Pair n = {other.count, 0}, d = difference(other.shift, m->shift, exponent);
+    Pair moved = pair_multiply(n, d), twice = {2 * other.sum.high, 2 * other.sum.low};
+    m->squares = pair_add(m->squares, other.squares);
     m->squares = pair_add(m->squares, pair_multiply(d, pair_add(twice, moved)));
-    m->sum = pair_add(m->sum, pair_add(other->sum, moved));
-    m->count += other->count;
-    m->least = fmin(m->least, other->least);
-    m->most = fmax(m->most, other->most);
+    m->sum = pair_add(m->sum, pair_add(other.sum, moved));
+    m->count += other.count;
+    m->least = fmin(m->least, other.least);
+    m->most = fmax(m->most, other.most);
 }
 
 double moments_mean(const Moments *m)
 {
     if (m->count == 0) return 0;
-    Pair mean = pair_divide(m->sum, m->count);
+    Pair mean = pair_scaled(pair_divide(m->sum, m->count), m->exponent);
     mean = pair_add((Pair){m->shift, 0}, mean);
     return mean.high + mean.low;
 }
@@ -82,6 +139,5 @@ double moments_deviation(const Moments *m)
     Pair mean = pair_divide(m->sum, m->count), squares = pair_divide(m->squares, m->count);
     Pair square = pair_multiply(mean, mean);
     Pair variance = pair_add(squares, (Pair){-square.high, -square.low});
-    /* squares of differences below 1e-154 underflow */
-    return variance.high > 0 ? sqrt(variance.high + variance.low) : 1;
+    return variance.high > 0 ? ldexp(sqrt(variance.high + variance.low), m->exponent) : 1;
 }

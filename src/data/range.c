@@ -52,3 +52,44 @@ Status data_set_range(const DataSet *set, DataRange *range)
     range->deviation = sqrt(fmax(0, squares / (double)range->values - range->mean * range->mean));
     return st;
 }
+
+/* Pictures fill their range, so its ends say more than mean and deviation; columns of tables have
+ * outliers. */
+static bool ranges_alike(const DataRange *a, const DataRange *b, bool pictures)
+{
+    const double ends = 0.25, spread = 8, shift = 4;
+    double width = fmax(a->most, b->most) - fmin(a->least, b->least);
+    double less = fmin(a->deviation, b->deviation), more = fmax(a->deviation, b->deviation);
+    if (pictures)
+        return fabs(a->least - b->least) <= ends * width && fabs(a->most - b->most) <= ends * width;
+    return more <= spread * less && fabs(a->mean - b->mean) <= shift * more;
+}
+
+Status data_ranges_compare(const DataSet *set, const DataSet *like, char **line)
+{
+    DataRange a, b;
+    *line = NULL;
+    TRY(data_set_range(set, &a));
+    TRY(data_set_range(like, &b));
+    if (a.values == 0 || b.values == 0 || ranges_alike(&a, &b, data_kind(set)->augments)) return OK;
+    *line = mem_format("%s: its values are %.6g to %.6g, mean %.6g, and those of %s are %.6g to "
+                       "%.6g, mean %.6g: if the same numbers do not mean the same in both, store "
+                       "them at one scale",
+                       set->path, a.least, a.most, a.mean, like->path, b.least, b.most, b.mean);
+    return OK;
+}
+
+Status data_files_compare(const DataSet *set, char **line)
+{
+    DataSet *first = mem_new(sizeof *first), *file = mem_new(sizeof *file);
+    Status st = OK;
+    *line = NULL;
+    if (set->file_count) data_set_file(set, 0, first);
+    for (int i = 1; st == OK && !*line && i < set->file_count; ++i) {
+        data_set_file(set, i, file);
+        st = data_ranges_compare(file, first, line);
+    }
+    mem_free(&first);
+    mem_free(&file);
+    return st;
+}

@@ -153,18 +153,32 @@ static int64_t only_in_test(const LabelUse *train, const LabelUse *test)
     return -1;
 }
 
-static void warn_of_labels(const Trainer *t, const LabelUse *train, const LabelUse *test)
+static void warn_line(char *line)
 {
+    if (line) log_warn("%s", line);
+    mem_free(&line);
+}
+
+static Status warn_of_labels(const Trainer *t, const LabelUse *train, const LabelUse *test)
+{
+    char *line;
+    const bool tested = t->test_set.samples > 0;
     /* a test set may lack classes, but more of them than training has are as odd as there */
-    bool more = t->test_set.samples > 0 && t->test_set.classes > t->train_set.classes;
+    bool more = tested && t->test_set.classes > t->train_set.classes;
     char *odd = data_set_odd_labels(&t->train_set, t->config, train);
     if (!odd && more) odd = data_set_odd_labels(&t->test_set, t->config, test);
-    if (odd) log_warn("%s", odd);
-    mem_free(&odd);
-    int64_t only = t->test_set.samples > 0 ? only_in_test(train, test) : -1;
+    warn_line(odd);
+    TRY(data_files_shifted(&t->train_set, &line));
+    warn_line(line);
+    if (!tested) return OK;
+    TRY(data_files_shifted(&t->test_set, &line));
+    warn_line(line);
+    warn_line(data_labels_shifted(&t->test_set, test, &t->train_set, train));
+    int64_t only = only_in_test(train, test);
     if (only >= 0)
         log_warn("%s: has samples of class %lld, of which %s has none: the model does not learn it",
                  t->test_set.path, (long long)only, t->train_set.path);
+    return OK;
 }
 
 Status classes_check_labels(Trainer *t)
@@ -172,7 +186,8 @@ Status classes_check_labels(Trainer *t)
     LabelUse *train = mem_new(sizeof *train), *test = mem_new(sizeof *test);
     Status st = data_set_count_labels(&t->train_set, train);
     if (st == OK && t->test_set.samples > 0) st = data_set_count_labels(&t->test_set, test);
-    if (st == OK) warn_of_labels(t, train, test);
+    if (st == OK && t->train_set.classes > 0 && !data_kind(&t->train_set)->next_token)
+        st = warn_of_labels(t, train, test);
     mem_free(&train);
     mem_free(&test);
     return st;

@@ -68,6 +68,7 @@ static Status open_sets(Trainer *t)
     if (c->data.test) TRY(open_set(c, c->data.test, &t->test_set));
     if (c->data.test) TRY(train_take_test_set(&t->test_set, &t->train_set));
     scaling_take(t);
+    TRY(scaling_compare_sets(t));
     TRY(classes_fit(t));
     return classes_check_labels(t);
 }

@@ -149,9 +149,24 @@ check 0 '3 classes: 1, 2, 3' "$WEFT" ckpt info runs/base/checkpoints/best.h5
 idx void.h5 '' 20:0:24 90:1:24 160:255:24
 check 0 'void.h5: labels are 0 to 1, and 255, so 253 of 256 classes have no sample' "$WEFT" data check void.h5
 idx plain.h5 '' 20:0:24 90:1:24
-check 65 'void.h5: sample 48 is of the class' train run.name=void data.train=plain.h5 data.test=void.h5
+check 65 'void.h5: sample 48: its label in /y is 255, but there are 2 classes (0 to 1)' train run.name=void data.train=plain.h5 data.test=void.h5
 check 0 '24 samples with the label 255 are left out' "$WEFT" data import hdf5 void.h5 -o kept.h5 --drop-label 255 --force
 check 0 'kept.h5: good, 48 samples' "$WEFT" data check kept.h5
+
+idx late.h5 '' 20:1:10 90:2:10
+holds 'the import says so' sh -c '"$0" data import idx images labels -o x.h5 2>&1 | grep -qF "x.h5: labels are 1 to 2, so 1 of 3 classes have no sample: where labels count from 1, set data.label_base: 1"' "$WEFT"
+idx three.h5 '' 20:0:24 90:1:24 160:2:24
+shifted='late.h5: labels are 1 to 2, and those of three.h5 are 0 to 2: if the first count from 1, every sample is taken for the class behind its own'
+check 0 "$shifted" train run.name=late data.train=three.h5 data.test=late.h5 train.epochs=1
+check 0 "$shifted" train run.name=late2 'data.train=[three.h5,late.h5]' data.test=three.h5 train.epochs=1
+check 0 "$shifted" "$WEFT" data check three.h5 late.h5
+idx onward.h5 '' 20:1:10 90:2:10 160:3:10
+check 65 'onward.h5: sample 20: its label in /y is 3, but there are 3 classes (0 to 2); correct the data set or model.classes; where labels count from 1' "$WEFT" data check three.h5 onward.h5
+check 65 'onward.h5: sample 20: its label in /y is 3, but there are 3 classes (0 to 2); correct the data set or model.classes; where labels count from 1' train run.name=late3 data.train=three.h5 data.test=onward.h5
+check 0 'test.h5: labels go by the names' train run.name=by_name data.test=test.h5 train.epochs=1
+idx nocat.h5 cat,dog,eel,fox 90:1:10 160:2:10
+check 0 '' train run.name=by_name2 data.test=nocat.h5 train.epochs=1
+holds 'nothing is shifted by name' sh -c '! grep -q "count from" both'
 
 # A folder, and files of other programs, point to what imports them.
 mkdir -p photos/cat

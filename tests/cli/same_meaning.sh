@@ -58,6 +58,18 @@ check 0 '' train run.name=half data.scale=0.5
 check 0 '' "$WEFT" eval a.yaml run.name=half data.scale=0.5
 check 0 '' "$WEFT" data check f32.h5 i16.h5
 check 0 'evaluation' train run.name=c data.train=f32.h5 data.test=i16.h5
+# the same type, other ranges: 0 to 1 beside 20 to 230
+for _ in 1 2 3 4; do values 64 '\0\0\0\0'; values 64 '\0\0\200\76'; values 64 '\0\0\0\77'; values 64 '\0\0\200\77'; done >x.bin
+whole unit.h5 FP 32 16,1,8,8
+differ='unit.h5: its values are 0 to 1, mean 0.4375, and those of f32.h5 are 20 to 230, mean 125'
+check 0 "$differ" "$WEFT" data check f32.h5 unit.h5
+holds 'they do not go together' sh -c '! grep -q "go together" out'
+check 0 "$differ" train run.name=r1 data.train=f32.h5 data.test=unit.h5
+check 0 "$differ" train run.name=r2 'data.train=[f32.h5,unit.h5]' data.test=f32.h5
+check 0 "$differ" "$WEFT" eval a.yaml run.name=f data.train=f32.h5 data.test=unit.h5
+check 0 'f32.h5 and i16.h5 go together: samples, types, scales and ranges of values are alike, and classes have no names' "$WEFT" data check f32.h5 i16.h5
+whole unit_rows.h5 FP 32 16,64
+check 0 'unit_rows.h5: its values are 0 to 1' "$WEFT" data check rows_f32.h5 unit_rows.h5
 # a picture is bytes: a model of other numbers needs to be told
 check 65 'runs/f/checkpoints/best.h5 was trained on samples that were no bytes (16x1x8x8 float32' "$WEFT" predict a.yaml run.name=f "$pictures/grey.png"
 check 0 'grey.png: ' "$WEFT" predict a.yaml run.name=f "$pictures/grey.png" data.scale=1

@@ -44,7 +44,7 @@ static bool near(double x, double right)
 static void magnitudes(void)
 {
     static const double bases[] = {0, 1.7e9, -2460000, 0x1p50, -0x1p52};
-    static const double scales[] = {1, 0x1p-100, 0x1p100};
+    static const double scales[] = {1, 0x1p-100, 0x1p100, 0x1p-700, 0x1p-1000, 0x1p900};
     for (size_t b = 0; b < sizeof bases / sizeof *bases; ++b)
         for (size_t s = 0; s < sizeof scales / sizeof *scales; ++s) {
             Moments all = {0}, block[BLOCKS] = {{0}}, joined = {0};
@@ -74,6 +74,34 @@ static void outliers(void)
                 moments_add(&m, i == place * COUNT / 2 ? far[f] : 0);
             CU_ASSERT(near(moments_deviation(&m), fabs(far[f]) * sqrt(COUNT) / (COUNT + 1)));
         }
+}
+
+/* Values of all magnitudes in one column, the smallest first; the largest alone count. */
+static void from_tiny_to_huge(void)
+{
+    static const double size[] = {0x1p-1070, 1e-200, 1, 1e200};
+    Moments all = {0}, block[4] = {{0}};
+    for (int s = 0; s < 4; ++s) {
+        for (int i = 0; i < COUNT; ++i) {
+            double x = i % 2 ? size[s] : -size[s];
+            moments_add(&all, x);
+            moments_add(&block[s], x);
+        }
+        CU_ASSERT(near(moments_deviation(&block[s]), size[s]));
+        double right = size[s] / sqrt(s + 1);
+        CU_ASSERT(near(moments_deviation(&all), right));
+        if (s > 0) moments_join(&block[s], &block[s - 1]);
+        CU_ASSERT(near(moments_deviation(&block[s]), right));
+    }
+    /* two blocks of constants that differ by little, and the largest doubles */
+    Moments a = {0}, b = {0}, wide = {0};
+    moments_add(&a, 1e-200);
+    moments_add(&b, 3e-200);
+    moments_join(&a, &b);
+    CU_ASSERT(near(moments_deviation(&a), 1e-200) && near(moments_mean(&a), 2e-200));
+    moments_add(&wide, -DBL_MAX);
+    moments_add(&wide, DBL_MAX);
+    CU_ASSERT(near(moments_deviation(&wide), DBL_MAX));
 }
 
 static void constants(void)
@@ -112,7 +140,7 @@ static void columns(void)
     const char *schema = in_scratch("s.yaml"), *text = in_scratch("t.csv");
     const char *out = in_scratch("t.h5");
     const double right[COLUMNS] = {whole_deviation(COUNT), whole_deviation(COUNT) / 1024,
-                                   whole_deviation(COUNT) * 1e-30, 1, 1};
+                                   whole_deviation(COUNT) * 1e-200, 1, 1};
     FILE *f = fopen(schema, "w");
     fprintf(f, "columns:\n  y: label\n");
     for (int c = 0; c < COLUMNS; ++c) fprintf(f, "  c%d: {type: number, scale: standard}\n", c);
@@ -120,7 +148,7 @@ static void columns(void)
     f = fopen(text, "w");
     fprintf(f, "y,c0,c1,c2,c3,c4\n");
     for (int64_t i = 0; i < COUNT; ++i)
-        fprintf(f, "%d,%lld,%.10f,%llde-30,1000000000.1,1e-30\n", (int)(i % 2),
+        fprintf(f, "%d,%lld,%.10f,%llde-200,1000000000.1,1e-30\n", (int)(i % 2),
                 (long long)(1700000000 + whole_of(i)), 2460000 + (double)whole_of(i) / 1024,
                 (long long)whole_of(i));
     fclose(f);
@@ -172,5 +200,6 @@ static void pixels(void)
     }
 }
 
-TEST_MAIN("moments", {"magnitudes", magnitudes}, {"outliers", outliers}, {"constants", constants},
+TEST_MAIN("moments", {"magnitudes", magnitudes}, {"outliers", outliers},
+          {"from tiny to huge", from_tiny_to_huge}, {"constants", constants},
           {"columns of a table", columns}, {"ages of users", ages}, {"pixels", pixels})
