@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Checks the maps src/MODULE/README.md (and of folders in it that have one): at most 60 lines; every source file of the folder is named
+# once, those of folders with a map of their own by that map; no file is named that is not there. Modules without a map are listed in
+# tools/maps_left, which only gets shorter.
+set -u
+cd "$(dirname "$0")/.." || exit 70
+failed=0
+wrong() { echo "$*"; failed=1; }
+# The names in backquotes at the beginning of the map's lines "* `file.c, file.h`: ...", as paths.
+named() { # MAP
+    sed -n 's/^\* `\([^`]*\)`.*/\1/p' "$1" | tr ',' '\n' | sed 's/^ *//; s/ *$//' | sed "s#^#$(dirname "$1")/#"
+}
+sources() { # FOLDER: its files without those of folders that have a map
+    git ls-files -co --exclude-standard "$1/*.c" "$1/*.h" "$1/*.cu" "$1/*.cuh" | while read -r f; do
+        d=$(dirname "$f")
+        while [ "$d" != "$1" ] && [ ! -f "$d/README.md" ]; do d=$(dirname "$d"); done
+        [ "$d" = "$1" ] && echo "$f"
+    done
+}
+while read -r folder; do
+    map=$folder/README.md
+    if [ ! -f "$map" ]; then
+        grep -qx "$folder" tools/maps_left || wrong "$map: is missing"
+        continue
+    fi
+    ! grep -qx "$folder" tools/maps_left || wrong "tools/maps_left: $folder has a map"
+    [ "$(wc -l <"$map")" -le 60 ] || wrong "$map: more than 60 lines"
+    while read -r f; do wrong "$map: $f is named twice"; done < <(named "$map" | sort | uniq -d)
+    while read -r f; do wrong "$map: does not name $f"; done < <(comm -23 <(sources "$folder" | sort) <(named "$map" | sort -u))
+    while read -r f; do wrong "$map: names $f, which is not there"; done < <(comm -13 <(sources "$folder" | sort) <(named "$map" | sort -u))
+done < <({ find src -mindepth 1 -maxdepth 1 -type d; find src -mindepth 3 -name README.md -printf '%h\n'; } | sort)
+[ $failed = 1 ] || echo "check-maps: every file is on its map"
+exit $failed

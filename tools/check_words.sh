@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Checks the English of the code's comments: none begins with a word of a clipped sentence ("Of step t"), and none has a word that
+# docs/glossary.md lists as not to be used. The folders that are still to be rewritten are counted in tools/words_left, a folder and its
+# number a line: more than that fails, and so does a number that is too high. Folders that are not listed there must have none.
+# usage: check_words.sh [--left | FOLDER...]      --left: prints tools/words_left as it should be; FOLDER: prints what is left there
+set -u
+cd "$(dirname "$0")/.." || exit 70
+first='of|to|as|likewise|so many|what|whose'
+words=$(sed -n '/^## Words not to use/,$s/^| \([^|]*[^| ]\) *| .*/\1/p' docs/glossary.md | grep -vE '^(word|-+)$' | sed 's/, /|/g' | paste -sd'|')
+[ -n "$words" ] || { echo "docs/glossary.md: no list under \"Words not to use\""; exit 1; }
+
+comments() { # FILE... : a line for each comment, FILE:LINE: TEXT
+    awk '
+    function put() { gsub(/[ \t*]+/, " ", text); sub(/^ /, "", text); print FILENAME ":" line ": " text; text = "" }
+    FNR == 1 { inside = 0 }
+    {
+        rest = $0
+        while (1) {
+            if (!inside) {
+                gsub(/"([^"\\]|\\.)*"/, "\"\"", rest)
+                i = index(rest, "/*"); j = index(rest, "//")
+                if (j && (!i || j < i)) { text = substr(rest, j + 2); line = FNR; put(); break }
+                if (!i) break
+                rest = substr(rest, i + 2); inside = 1; line = FNR; text = ""
+            }
+            k = index(rest, "*/")
+            if (!k) { text = text " " rest; break }
+            text = text substr(rest, 1, k - 1); rest = substr(rest, k + 2); inside = 0; put()
+        }
+    }' "$@"
+}
+bad_comments() { # FOLDER: its comments that are to be rewritten
+    local files
+    mapfile -t files < <(git ls-files -co --exclude-standard "$1/*.c" "$1/*.h" "$1/*.cu" "$1/*.cuh" "$1/*.cc")
+    [ ${#files[@]} -eq 0 ] || comments "${files[@]}" | grep -iE "^[^ ]+: (($first)\b|.*\b($words)\b)"
+}
+folders() { { echo include; echo bench; find src tests -mindepth 1 -maxdepth 1 -type d; } | sort; }
+if [ "${1:-}" = --left ]; then
+    while read -r folder; do
+        found=$(bad_comments "$folder" | wc -l)
+        [ "$found" = 0 ] || echo "$folder $found"
+    done < <(folders)
+    exit 0
+elif [ $# -gt 0 ]; then
+    for folder in "$@"; do bad_comments "$folder"; done
+    exit 0
+fi
+failed=0 sum=0
+while read -r folder; do
+    left=$(awk -v f="$folder" '$1 == f { print $2 }' tools/words_left)
+    found=$(bad_comments "$folder" | wc -l)
+    sum=$((sum + found))
+    if [ "$found" -gt "${left:-0}" ]; then
+        echo "$folder: $found comments are to be rewritten, ${left:-0} were left: tools/check_words.sh $folder"
+        failed=1
+    elif [ "$found" -lt "${left:-0}" ]; then
+        echo "$folder: $found comments are left, tools/words_left says $left: tools/check_words.sh --left >tools/words_left"
+        failed=1
+    fi
+done < <(folders)
+echo "check-words: $sum comments are left to be rewritten"
+exit $failed
