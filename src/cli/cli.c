@@ -7,6 +7,7 @@
 #include "train.h"
 #include "watch.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -79,11 +80,16 @@ static int next_words(const char *group, char (*word)[32])
     return count;
 }
 
-/* The command of weft that another program calls so, behind the words of a group; NULL: there is
- * none. Owner: the caller. */
+/* The command of weft that another program calls so, behind the words of a group; an option or a
+ * configuration where a command is expected; NULL: none of them. Owner: the caller. */
 static char *verb_meant(const char *group, const char *word)
 {
     const ForeignWord *row = foreign_find(*group ? group : FOREIGN_VERB, word);
+    const char *end = strrchr(word, '.');
+    if (*word == '-' && tolower((unsigned char)word[strspn(word, "-")]) != 'v')
+        return mem_text("options stand behind the command, as in weft train CONFIG -n 2");
+    if (end && (!strcmp(end, ".yaml") || !strcmp(end, ".yml")))
+        return mem_format("a configuration stands behind the command, as in weft train %s", word);
     if (!row) return NULL;
     if (!row->here) return mem_text(row->note);
     return mem_format("that is weft %s here%s%s", row->here, row->note ? ": " : "",

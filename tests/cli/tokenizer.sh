@@ -16,6 +16,10 @@ gzip -k text
 check 0 'wrote other-test.h5' "$WEFT" data import text text.gz --tokenizer small/ranks.tiktoken -o other.h5 --test other-test.h5
 check 0 "$hash" "$WEFT" data info other.h5
 holds 'the same tokens' test "$(tokens other.h5)" = "$(tokens train.h5)"
+cp -r small marked
+{ printf '\xef\xbb\xbf'; cat small/vocab.json; } >marked/vocab.json
+check 0 '' "$WEFT" data import text text --tokenizer marked -o marked.h5 --test marked-test.h5
+check 0 "$hash" "$WEFT" data info marked.h5
 check 0 '' "$WEFT" data import text text --tokenizer small --special -o special.h5
 check 0 '' "$WEFT" data import text text --tokenizer small -o all.h5
 printf it >short
