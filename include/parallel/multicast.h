@@ -1,10 +1,10 @@
-/* One rank's bytes to some others, along a binary tree of them.
+/* Sends one rank's bytes to some others, along a binary tree.
  *
- *     nodes   a a a  b b b b  c c         0 sends to 1 and 3: those behind it are cut in two at the
- *     ranks   0 1 2  3 4 5 6  7 8         border between nodes that is next to their middle
+ *     nodes   a a a  b b b b  c c         0 sends to 1 and 3: the ranks behind it are cut in two at
+ *     ranks   0 1 2  3 4 5 6  7 8         the change of node that is nearest to their middle
  *
  *             0 -> 1 -> 2
- *               -> 3 -> 4 -> 5            a node is entered once; within it the rest is halved
+ *               -> 3 -> 4 -> 5            each node is entered once; inside it the rest is halved
  *                         -> 6
  *                    -> 7 -> 8
  */
@@ -16,15 +16,17 @@
 typedef struct MulticastPlace {
     /* ranks of the world; -1: none */
     int parent, child[2];
-    /* steps from the root to the last member, about */
+    /* approximate number of hops from the root to the last member */
     int levels;
 } MulticastPlace;
 
-/* Of each rank the first rank of its node. Owner: the caller. Collective. */
+/* Returns, for each rank, the first rank of its node: int[world->size]. The caller owns it.
+ * Collective. */
 int *world_nodes(const World *world);
-/* Where one of the members stands. member: ranks of the world, the root first, those of its node
- * next, the others node by node; node: of each rank of the world, as world_nodes gives it. A pure
- * function: about 2 log2(count) steps lie between the root and the last member, at most. */
+/* The parent and children of `rank`, one of the members, in the tree. member: ranks of the world,
+ * the root first, then the other ranks of its node, then the rest node by node. node: the first
+ * rank of each rank's node, as world_nodes returns it. A pure function. At most about 2 log2(count)
+ * hops lie between the root and the last member. */
 MulticastPlace multicast_place(const int *member, int count, const int *node, int rank);
 enum { MULTICAST_PIECES = 4 };
 typedef struct Multicast {
@@ -32,13 +34,14 @@ typedef struct Multicast {
     MulticastPlace place;
     char *data;
     size_t bytes;
-    /* of a piece each, in turn: from the parent, to the children */
+    /* requests of one piece each, used in turn: from the parent, and to the children */
     MPI_Request in[MULTICAST_PIECES], out[MULTICAST_PIECES][2];
 } Multicast;
-/* The root's data to all members, in pieces that are passed on while others come: each rank sends
- * at most twice what it receives. After begin all of it is here, and may be read; it may be changed
- * after wait, when it has gone on, too. Collective on the members, both, who begin and wait in the
- * same order; any number of bytes. world and data are borrowed until wait. */
+/* Sends the root's data to all members, in pieces that are passed on while later ones arrive: each
+ * rank sends at most twice the bytes that it receives. After begin all of data has arrived and may
+ * be read; after wait it has been passed on, too, and may be changed. Any number of bytes. world
+ * and data are borrowed until wait. Both are collective on the members, who call them in the same
+ * order. */
 void multicast_begin(Multicast *multicast, const World *world, MulticastPlace place, void *data,
                      size_t bytes);
 void multicast_wait(Multicast *multicast);

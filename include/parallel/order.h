@@ -6,62 +6,62 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Cuts [0, elements) into ranges of about bucket_bytes whose bounds are tensor bounds, last tensor
- * first (the order in which backward finishes them). */
+/* Gradient buckets: [0, elements) cut into ranges of about bucket_bytes each at tensor boundaries,
+ * the last tensor first, which is the order in which backward finishes them. */
 typedef struct Buckets {
     int count;
-    /* owned */
+    /* first element and number of elements of each bucket, [count]; owned */
     int64_t *offset, *elements;
-    /* owned; bucket b is whole once this tensor's gradient is */
+    /* lowest tensor of each bucket, [count]: the bucket is complete once this tensor's gradient is;
+     * owned */
     int *first_tensor;
 } Buckets;
 void buckets_init(Buckets *buckets, const int64_t *tensor_offset, int tensors, int64_t elements,
                   size_t bucket_bytes);
 void buckets_fini(Buckets *buckets);
 
-/* How a range is cut among ranks, a shard each, in their order. Shards without elements are not
- * kept, so that where ranks are many the memory is that of the shards and not of the ranks. */
+/* A range cut into one shard per rank, in rank order. Empty shards are not stored, so memory grows
+ * with the number of shards and not with the number of ranks. */
 typedef struct Bounds {
     int ranks, count;
-    /* owned: whose the shards are, ascending */
+    /* rank of each stored shard, ascending, [count]; owned */
     int *rank;
-    /* owned, [count + 1]: where they begin, and where the last one ends */
+    /* first element of each stored shard, and the end of the last one, [count + 1]; owned */
     int64_t *begin;
 } Bounds;
-/* bound: ranks + 1 entries, which never fall; rank r's shard is from bound[r] to bound[r + 1]. */
+/* bound: [ranks + 1], ascending or equal; rank r's shard is [bound[r], bound[r + 1]). */
 void bounds_init(Bounds *bounds, const int64_t *bound, int ranks);
 void bounds_fini(Bounds *bounds);
-/* The number of the first shard that is kept whose rank is no lower. */
+/* Index of the first stored shard whose rank is not below `rank`. */
 int bounds_find(const Bounds *bounds, int rank);
-/* Is that the rank's? If not, the rank's is empty. */
+/* True if the stored shard with index `shard` is rank's; false: rank's shard is empty. */
 bool bounds_has(const Bounds *bounds, int shard, int rank);
-/* Where the rank's shard begins; rank = ranks: where all end. */
+/* First element of the rank's shard; with rank = ranks the end of the whole range. */
 int64_t bounds_at(const Bounds *bounds, int rank);
 int64_t bounds_length(const Bounds *bounds, int rank);
 int64_t bounds_longest(const Bounds *bounds);
 
-/* Partial sums of micro-batches inside a rank: a stack of equal arenas (a binary counter), so that
- * k micro-batches end as the fixed tree's sum of k, in arena 0. tree_levels(k) arenas serve: 1 for
- * k = 1, else ceil(log2(k)) + 1. */
+/* The sum over the micro-batches of a rank: a stack of equal arenas (a binary counter) in which k
+ * micro-batches end as the fixed tree's sum, in arena 0. tree_levels(k) is the number of arenas
+ * needed: 1 for k = 1, else ceil(log2(k)) + 1. */
 int tree_levels(int micros);
 typedef struct TreeStep {
-    /* the arena that this micro-batch's gradient goes to */
+    /* arena into which this micro-batch's gradient is written */
     int write;
-    /* then, in order: arena[to] = arena[to] + arena[to + 1] */
+    /* additions that follow, in order: arena[to] = arena[to] + arena[to + 1] */
     int join_count;
     int to[32];
 } TreeStep;
-/* What micro-batch `micro` (0-based, local) of `micros` does. After the last one the whole sum is
- * in arena 0. */
+/* The step for micro-batch `micro` (0-based, on this rank) of `micros`. After the last one the
+ * whole sum is in arena 0. */
 TreeStep tree_step(int micro, int micros);
-/* Arenas that the tree of pushes * each leaves needs between pushes, where each push brings `each`
- * of them at once. */
+/* Arenas that a tree of pushes * each leaves needs between pushes; each push adds `each` leaves. */
 int tree_levels_between(int pushes, int each);
-/* Of `micros_global` micro-batches, as many as each of dp replicas takes: where they do not come
- * out even, those from number micros_global on are padding. They have no samples and add -0, so a
- * tree whose last leaves they are is the tree without. */
+/* Micro-batches per replica, where dp replicas share micros_global of them. If they do not divide
+ * evenly, those numbered micros_global and above are padding: they have no samples and add -0, so
+ * they do not change the sum. */
 int micros_a_replica(int micros_global, int dp);
-/* True where the sum over dp such blocks is the same tree for every such grid. */
+/* True where every such grid adds micros_global micro-batches by the same tree. */
 bool tree_is_canonical(int micros_global, int dp);
 
 #endif

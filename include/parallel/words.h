@@ -1,16 +1,17 @@
-/* The words of the keys that say how ranks talk, and what their sums promise. */
+/* Words of the configuration keys that choose a transport, a way of summing, and which sums have
+ * the same bits. */
 #ifndef WEFT_PARALLEL_WORDS_H
 #define WEFT_PARALLEL_WORDS_H
 
 #include "config.h"
 #include "parallel/sums.h"
 
-/* grid.transport */
+/* values of grid.transport */
 #define TRANSPORT_WORDS(W)                                                                         \
     W(TRANSPORT_AUTO, "auto")                                                                      \
     W(TRANSPORT_SHM, "shm") W(TRANSPORT_MPI, "mpi") W(TRANSPORT_NCCL, "nccl")
 typedef enum Transport { TRANSPORT_WORDS(LIST_CONSTANT) } Transport;
-/* train.reproducible: on which grids sums have the same bits */
+/* values of train.reproducible: on which grids sums have the same bits */
 #define REPRODUCIBLE_WORDS(W)                                                                      \
     W(REPRODUCIBLE_ANY_GRID, "any_grid") W(REPRODUCIBLE_SAME_GRID, "same_grid")
 typedef enum Reproducible { REPRODUCIBLE_WORDS(LIST_CONSTANT) } Reproducible;

@@ -6,61 +6,61 @@
 
 #include <mpi.h>
 
-/* All ranks. Started alone (no mpirun, no srun around), MPI is never initialised: size 1, comm
- * MPI_COMM_NULL. */
+/* A set of ranks. In a process that no launcher started (no mpirun, no srun), MPI is never
+ * initialised: size 1, comm MPI_COMM_NULL. */
 typedef struct World {
     int rank, size;
-    /* among the ranks of this node */
+    /* rank and size among the ranks of this node */
     int node_rank, node_size;
     bool one_node;
-    /* MPI_COMM_WORLD, or MPI_COMM_NULL */
+    /* MPI_COMM_WORLD or that of a part; MPI_COMM_NULL: one rank, which calls no MPI */
     MPI_Comm comm;
-    /* owned */
+    /* communicator of this node's ranks; owned */
     MPI_Comm node;
-    /* what joins these ranks' GPUs, borrowed from a Grid; NULL: nothing */
+    /* NCCL communicator that joins these ranks' GPUs, borrowed from a Grid; NULL: none */
     struct Gpus *gpus;
 } World;
 
-/* This process by itself, whatever surrounds it: needs no world_fini. */
+/* A world of this process alone, whatever launched it; needs no world_fini. */
 World world_alone(void);
-/* True if a launcher's environment surrounds this process; before MPI_Init. *local_size: ranks on
- * this node as the launcher says, 1 if it does not. */
+/* True if a launcher's environment surrounds this process. Call before MPI_Init. *local_size: the
+ * launcher's number of ranks on this node, 1 if unknown. */
 bool world_launched(int *local_size);
-/* Collective on all started processes, both. */
+/* Both are collective on all started processes. */
 Status world_init(World *world, int *argc, char ***argv);
 void world_fini(World *world);
-/* All ranks learn the worst status and leave with it; the message of the lowest rank that has it
- * becomes every rank's fail_message (with "rank R: " before it, R its number in the job, where R >
- * 0). Collective. */
+/* Returns the worst status of all ranks on every rank; the message of the lowest rank that has it
+ * becomes every rank's fail_message, prefixed by "rank R: ", R being its number in the job, where R
+ * > 0. Collective. */
 Status status_agree(const World *world, Status mine);
-/* The least of all ranks' numbers. Collective. */
+/* Minimum of all ranks' numbers. Collective. */
 int world_least(const World *world, int mine);
-/* Element by element the sum over all ranks, in place. Whole numbers, so that no order of adding is
- * seen in the bits. Two messages a round and log2(ranks) rounds, and no memory that grows with
- * ranks: where a gather would be summed, this. Collective; counts above 2^31 work. */
+/* Sums data over all ranks, element by element, in place. Integers, so the order of additions
+ * cannot change the bits. Takes log2(ranks) rounds of two messages and no memory that grows with
+ * the ranks; use it instead of summing a gather. Collective; counts above 2^31 work. */
 void world_add(const World *world, int64_t *data, int64_t count);
-/* The same of floating-point numbers, each of which one rank has and the others leave zero: other
- * sums would have the bits of MPI's order. */
+/* The same for floating-point numbers of which one rank has each and the others have zero: other
+ * sums would depend on MPI's order of additions. */
 void world_merge(const World *world, double *data, int64_t count);
-/* data of rank root to all. Collective; counts above 2^31 work. */
+/* Broadcasts data from rank root. Collective; counts above 2^31 work. */
 void world_bcast(const World *world, void *data, size_t bytes, int root);
 /* Collective. */
 void world_barrier(const World *world);
-/* Rank 0's text, or NULL, to all: on rank 0 `mine` itself. Owner: the caller. Collective. */
+/* Broadcasts rank 0's text, which may be NULL. Returns `mine` on rank 0 and a copy elsewhere, which
+ * the caller owns. Collective. */
 char *world_bcast_text(const World *world, char *mine);
-/* out[rank * bytes...] on every rank. Collective. */
+/* Gathers `bytes` bytes of each rank into out[rank * bytes...] on every rank. Collective. */
 void world_gather(const World *world, const void *mine, size_t bytes, void *out);
-/* Every rank's part, bytes[r] of rank r, one behind the other in out on rank root, which is large
- * enough for them; out is untouched elsewhere. mine may not lie in out. Collective; counts above
- * 2^31 work. */
+/* Gathers every rank's part, bytes[r] of rank r, one after the other into out on rank root; out is
+ * untouched elsewhere. mine must not lie in out. Collective; counts above 2^31 work. */
 void world_collect(const World *world, const void *mine, const size_t *bytes, int root, void *out);
-/* The same in two halves: mine and out stay as they are until the end of wait. Several may be under
- * way, begun in the same order by all ranks, of which each is the root of one at most, and waits
- * for that one first. Owner: the caller. world is borrowed. */
+/* world_collect in two halves; mine and out must not be touched until wait returns. Several may be
+ * in flight, begun in the same order by all ranks; each rank is the root of at most one of them and
+ * waits for that one first. The caller owns the result; world is borrowed. */
 typedef struct WorldCollect WorldCollect;
 WorldCollect *world_collect_begin(const World *world, const void *mine, const size_t *bytes,
                                   int root, void *out);
-/* Is this rank its root? */
+/* True if this rank is the root. */
 bool world_collect_here(const WorldCollect *collect);
 void world_collect_wait(WorldCollect **collect);
 
@@ -69,40 +69,44 @@ typedef struct WorldPart {
     void *at;
     size_t bytes;
 } WorldPart;
-/* Each rank sends every other rank r what to[r] is, and receives from[r]; own entries are passed
- * over. Fewer than 2^31 bytes each. Collective. */
+/* Each rank sends to[r] to every other rank r and receives from[r] from it; a rank's entry for
+ * itself is ignored. Fewer than 2^31 bytes each. Collective. */
 void world_swap(const World *world, const WorldPart *to, const WorldPart *from);
 
-/* The same in two halves, over and over: requests of one swap. What is sent and received may not be
- * touched in between. Swaps of a world are begun in the same order by all. */
+/* world_swap in two halves, which can be repeated. The memory sent and received must not be touched
+ * in between. All ranks begin the swaps of a world in the same order. */
 typedef struct WorldSwap WorldSwap;
-/* Owner: the caller; world is borrowed. sleeps: who waits leaves its core to others. */
+/* The caller owns the result; world is borrowed. sleeps: while it waits, the rank sleeps between
+ * polls and leaves its core to others. */
 WorldSwap *world_swap_new(const World *world, bool sleeps);
 void world_swap_free(WorldSwap **swap);
-/* Collective, both; nothing to do for a world of one rank. */
+/* Both are collective; nothing to do for a world of one rank. */
 void world_swap_begin(WorldSwap *swap, const WorldPart *to, const WorldPart *from);
 void world_swap_wait(WorldSwap *swap);
 
-/* A swap in two halves in which only who sends knows to whom and how much: a rank sends nothing to
- * most, and no message says so (Hoefler, Siebert, Lumsdaine, "Scalable communication protocols for
- * dynamic sparse data exchange", PPoPP 2010, the one with a barrier that does not block). */
+/* A swap in two halves in which only the sender knows the receivers and sizes: a rank sends nothing
+ * to most others, and no message announces that (Hoefler, Siebert, Lumsdaine, "Scalable
+ * communication protocols for dynamic sparse data exchange", PPoPP 2010, the protocol with a
+ * nonblocking barrier). */
 typedef struct WorldSparse WorldSparse;
-/* As world_swap_new; the world gets one more communicator with the first swap. */
+/* Arguments as in world_swap_new. The first swap duplicates the world's communicator. */
 WorldSparse *world_sparse_new(const World *world, bool sleeps);
 /* Collective. */
 void world_sparse_free(WorldSparse **swap);
-/* to[size]: fewer than 2^31 bytes each; own entry and empty ones are passed over. What is sent may
- * not be touched until it has been waited for. Messages are received by the wait alone. Collective,
- * both. */
+/* Begins to send to[size], fewer than 2^31 bytes each; this rank's entry and empty ones are ignored. The memory
+ * sent must not be touched until world_sparse_wait, which alone receives messages. Both are
+ * collective. */
 void world_sparse_begin(WorldSparse *swap, const WorldPart *to);
-/* What has come, from[size], no bytes from who sent none: the swap's until the next wait. */
+/* Returns the messages received, [size], with no bytes where a rank sent none. They belong to the
+ * swap and stay valid until its next wait. */
 const WorldPart *world_sparse_wait(WorldSparse *swap);
 
-/* A short message, of fewer than 2^31 bytes, and from whom it comes: rank -1: anybody. Who waits
- * for one sleeps, up to a millisecond at a time. Not collective. */
+/* Sends and receives short messages of fewer than 2^31 bytes. world_hear returns the sender; rank
+ * -1 means any rank. A rank that waits sleeps between polls, up to half a millisecond at a time.
+ * Not collective. */
 void world_tell(const World *world, int rank, const void *data, size_t bytes);
-/* The same, but it does not wait until the message is taken: data stays as it is until the end of
- * world_tell_wait, which does nothing where none was begun (zeros). */
+/* world_tell without waiting for the message to be taken: data must stay unchanged until
+ * world_tell_wait returns, which does nothing for a zeroed WorldTold. */
 typedef struct WorldTold {
     bool begun;
     MPI_Request request;
@@ -111,26 +115,30 @@ void world_tell_begin(WorldTold *told, const World *world, int rank, const void 
                       size_t bytes);
 void world_tell_wait(WorldTold *told);
 int world_hear(const World *world, int rank, void *data, size_t bytes);
-/* One that world_hear does not hear, whatever it waits for. The next of these, anybody's: false
- * where none is here and it is not to wait; and with world_hear_all that, or else what world_hear
- * would. */
+/* Messages aside travel on a tag of their own, which world_hear does not receive. world_take_aside
+ * receives the next one from any rank; it returns false where there is none and waits is false.
+ * world_hear_all receives the next message aside, or else the one that world_hear would; *aside
+ * says which. */
 void world_tell_aside(const World *world, int rank, const void *data, size_t bytes);
 bool world_take_aside(const World *world, void *data, size_t bytes, bool waits);
 int world_hear_all(const World *world, int rank, void *data, size_t bytes, bool *aside);
-/* Waits for one of rank's, or one aside: false where none has come while another rank's has been
- * waiting for so many seconds, in which this process ran. */
+/* Waits for a message of `rank` or a message aside. Returns false if neither has come although
+ * another rank's message has been waiting for patience_s seconds; time in which this process did
+ * not run is not counted. */
 bool world_awaits(const World *world, int rank, double patience_s);
 
-/* How long this process has slept in world_hear and in swaps that sleep. */
+/* Seconds that this process has slept in world_hear and in swaps that sleep. */
 double world_slept_s(void);
 
-/* Each of world's ranks as a rank of the job. Owner: the caller. Collective. */
+/* Returns the number in the job of each of world's ranks, int[world->size]. The caller owns it.
+ * Collective. */
 int *world_job_ranks(const World *world);
-/* The ranks that gave the same color, in the order of world, as a world of their own; of size 1 it
- * has no communicator and calls no MPI. Release with world_part_fini. All collective, on world and
- * on part. */
+/* Makes a world of the ranks that pass the same color, in the order of world; with one rank it has
+ * no communicator and calls no MPI. Release with world_part_fini. Collective on world;
+ * world_part_fini on part. */
 Status world_split(World *part, const World *world, int color);
-/* Likewise the ranks of this rank's node. */
+/* Makes a world of the ranks of this rank's node. Release with world_part_fini. Collective on
+ * world. */
 void world_node(World *node, const World *world);
 void world_part_fini(World *part);
 
