@@ -1,8 +1,8 @@
-/* tensor: shapes and what lies in memory, operations, and the backends that hold memory and
- * compute. An operation is named in OpInfo, asked for by an OpSpec, planned once by a backend as an
- * Op, and then run with pointers only. Buffers own, everything else points. The operations'
- * constants (OP_DENSE) are in tensor/op_list.h: only tensor and layers name them, all others ask
- * OpInfo's flags. */
+/* tensor: shapes and memory layouts, operations, and the backends that hold memory and compute. An
+ * operation has a row of facts (OpInfo), a request for fixed shapes (OpSpec) that a backend plans
+ * once as an Op, and runs that take pointers only. Buffers own memory, everything else points into
+ * it. The operations' constants (OP_DENSE) are in tensor/op_list.h, which only tensor and layers
+ * include; other modules read the flags of OpInfo. */
 #ifndef WEFT_TENSOR_H
 #define WEFT_TENSOR_H
 

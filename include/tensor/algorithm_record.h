@@ -1,6 +1,5 @@
-/* A record of the algorithms that a GPU's libraries take: one text for each shape. Algorithms add
- * in different orders, so a run's bits depend on its record. It is written as text, a line an
- * entry:
+/* A record of the algorithms that a GPU's libraries use: one text for each shape. Algorithms add in
+ * different orders, so the bits of a run depend on its record. The text has one line per entry:
  *
  *     weft-algorithms 1
  *     gpu NVIDIA H100 80GB HBM3
@@ -14,29 +13,31 @@
 
 typedef struct AlgorithmRecord AlgorithmRecord;
 
-/* An empty record for a GPU's model and its libraries' versions. Owner: the caller */
+/* Makes an empty record for a GPU's model and its libraries' versions. Owner: the caller. */
 AlgorithmRecord *algorithm_record_new(const char *gpu, const char *libraries);
 void algorithm_record_free(AlgorithmRecord **record);
-/* Reads a text. ERR_DATA with `from` and the line where it is no such text. Owner: the caller */
+/* Parses a record's text. ERR_DATA names `from` and the line where the text is malformed. Owner of
+ * *record: the caller. */
 Status algorithm_record_read(AlgorithmRecord **record, const char *text, const char *from);
-/* The record as text, sorted by key, so that equal records have equal texts. Owner: the caller
- * (mem_free) */
+/* The record as text, sorted by key: equal records have equal texts. Owner: the caller
+ * (mem_free). */
 char *algorithm_record_text(const AlgorithmRecord *record);
 const char *algorithm_record_gpu(const AlgorithmRecord *record);
 const char *algorithm_record_libraries(const AlgorithmRecord *record);
 int algorithm_record_count(const AlgorithmRecord *record);
-/* The algorithm of a key, NULL where there is none. Borrowed until the next entry is added. */
+/* The algorithm of a key, or NULL. Borrowed until the next entry is added. */
 const char *algorithm_record_find(const AlgorithmRecord *record, const char *key);
-/* Adds or replaces the entry of a key. Neither text has a line's end; the key has no " = ". */
+/* Adds or replaces the entry of a key. Neither text contains a newline; the key contains no " =
+ * ". */
 void algorithm_record_set(AlgorithmRecord *record, const char *key, const char *algorithm);
-/* Number i of the sorted entries. Borrowed */
+/* Entry i in the order of keys. Both texts are borrowed. */
 void algorithm_record_entry(const AlgorithmRecord *record, int i, const char **key,
                             const char **algorithm);
-/* Notes that the library does not take the recorded algorithm of a key: the run must not go on. */
+/* Notes that the library rejects the recorded algorithm of a key: the run must not go on. */
 void algorithm_record_reject(AlgorithmRecord *record, const char *key);
-/* The first key so noted, NULL: none. Borrowed */
+/* The key of the first rejected entry, or NULL. Borrowed. */
 const char *algorithm_record_rejected(const AlgorithmRecord *record);
-/* Adds the entries of `from` that `record` lacks. */
+/* Adds the entries of `from` whose keys `record` lacks. */
 void algorithm_record_merge(AlgorithmRecord *record, const AlgorithmRecord *from);
 
 #endif

@@ -4,114 +4,120 @@
 
 #include "tensor/shape.h"
 
-/* a CPU backend has one, and works at once; a GPU queues */
+/* A queue of a backend's work. A CPU backend has one and runs each call at once; a GPU has several
+ * and runs calls later, in order. */
 typedef struct Stream Stream;
 
-/* What of an update is another number at every step: see StepNumbers. */
+/* The numbers of an update that change from step to step, in the backend's memory: a recorded step
+ * reads them when it is replayed. */
 typedef struct UpdateNumbers {
     float lr, grad_scale, correct1, correct2;
 } UpdateNumbers;
 typedef struct SgdArgs {
     float lr, momentum, weight_decay, grad_scale;
     bool nesterov, first;
-    /* Those hold in place of lr and grad_scale; NULL, as where nothing is recorded: these. */
+    /* values that replace lr and grad_scale, in the backend's memory; NULL: the fields above are
+     * used */
     const UpdateNumbers *now;
 } SgdArgs;
 typedef struct AdamArgs {
     float lr, beta1, beta2, eps, weight_decay, grad_scale;
-    /* 1 - beta^t */
+    /* bias corrections, 1 - beta1^t and 1 - beta2^t */
     float correct1, correct2;
-    /* AdamW */
+    /* weight decay is decoupled from the gradient (AdamW) */
     bool decoupled;
-    /* as SgdArgs', the corrections, too */
+    /* values that replace lr, grad_scale and both corrections; NULL: the fields above are used */
     const UpdateNumbers *now;
 } AdamArgs;
-/* out[m][n] = the sum over k of a[m][k] b[k][n], or b[n][k] where b_transposed. Rows begin `_row`
- * floats apart; m and n are multiples of MATRIX_PAD. out is neither a's nor b's memory. */
+/* out[m][n] = sum over k of a[m][k] b[k][n], or of a[m][k] b[n][k] if b_transposed. Rows begin
+ * out_row, a_row and b_row floats apart; m and n are multiples of MATRIX_PAD. out overlaps neither
+ * a nor b. */
 typedef struct MatrixProduct {
     float *out;
     const float *a, *b;
     int64_t m, n, k, out_row, a_row, b_row;
     bool b_transposed;
-    /* out is, to the bit, as of a matrix with itself: half of it is computed */
+    /* The product is symmetric to the bit, as a matrix times its transpose is: only one half of out
+     * is computed, the other is copied. */
     bool symmetric;
 } MatrixProduct;
 enum { MATRIX_PAD = 16 };
-/* of memory that an ElementBody sees, at most */
+/* memory ranges that an ElementBody gets, at most */
 enum { FLAT_RANGES = 4 };
-/* What a rule does to elements 0 .. n - 1 of each range: each by itself, so that it does not matter
- * where ranges are cut. */
+/* Applies a rule to elements 0 .. n - 1 of each range. Each element is independent of the others,
+ * so the cuts between calls do not change the result. */
 typedef void (*ElementBody)(const void *args, float *const range[FLAT_RANGES], int64_t n);
-/* elements a partial norm covers, from each tensor's own start */
+/* elements in one partial sum of squares, counted from the start of each tensor */
 enum { FLAT_CHUNK = 4096 };
-/* A chunk of a tensor: `elements` of them (FLAT_CHUNK at most) at `offset` of an arena. */
+/* A piece of one tensor: `elements` floats (FLAT_CHUNK at most) at `offset` of an arena. */
 typedef struct FlatChunk {
     int64_t offset, elements;
-    /* index of its sum in the output */
+    /* index of this chunk's sum in the output */
     int64_t sum;
 } FlatChunk;
-/* bytes that put takes at most */
+/* bytes that FlatTable.put copies at most */
 enum { FLAT_PUT = 64 };
-/* What loss_sums counts: the losses' sum, lines, right ones, those among the top five, and that
- * there are any. */
+/* Indices of what loss_sums writes: the sum of the losses, the number of lines, lines whose label
+ * is the likeliest class, lines whose label is among the five likeliest, and 1 if there is any
+ * line. */
 enum { LOSS_SUM, LOSS_LINES, LOSS_TOP1, LOSS_TOP5, LOSS_ANY, LOSS_SUMS };
 
-/* Elementwise work on flat ranges of fp32, device pointers. */
+/* Operations on flat ranges of fp32; all pointers are into the backend's memory. */
 typedef struct FlatTable {
-    /* -0 is another value than 0 */
+    /* to[0 .. n - 1] = value, with its sign bit: -0 and 0 differ */
     void (*fill)(Stream *s, float *to, float value, int64_t n);
-    void (*add)(Stream *s, float *out, const float *a, const float *b,
-                int64_t n); /* out may be a or b */
-    /* The same in bf16 and fp16, for gradients of activations; NULL where the backend lacks the
-     * type. */
+    /* out = a + b; out may be a or b */
+    void (*add)(Stream *s, float *out, const float *a, const float *b, int64_t n);
+    /* add in bf16 and fp16, for gradients of activations; NULL where the backend lacks the type */
     void (*add_bf16)(Stream *s, Bf16 *out, const Bf16 *a, const Bf16 *b, int64_t n);
     void (*add_f16)(Stream *s, F16 *out, const F16 *a, const F16 *b, int64_t n);
-    /* *found = 1 where an element of x is infinite or no number; else it stays. */
+    /* Sets *found to 1 if an element of x is infinite or NaN, else leaves it unchanged. */
     void (*find_overflow)(Stream *s, float *found, const float *x, int64_t n);
-    /* The same by the calling thread alone, as a part of what each does; to: where they are copied
-     * meanwhile, or NULL. NULL as each */
+    /* Returns whether an element of x is infinite or NaN. Runs on the calling thread, inside a body
+     * of `each`; copies x to `to` in the same pass unless `to` is NULL. NULL where `each` is
+     * NULL. */
     bool (*find_and_copy)(float *to, const float *x, int64_t n);
-    void (*scale_add)(Stream *s, float *y, float alpha, const float *x, float beta,
-                      int64_t n); /* y = alpha x + beta y */
-    /* out[n] = the sum of `count` slices of so many elements of `type`, `stride` of them apart, in
-     * their order in fp32, rounded once. out may be one of them. NULL in host memory, where slices
-     * are added as they come */
+    /* y = alpha x + beta y */
+    void (*scale_add)(Stream *s, float *y, float alpha, const float *x, float beta, int64_t n);
+    /* out[n] = the sum of `count` slices of n elements of `type`, which begin `stride` elements
+     * apart. Slices are added in order, in fp32, and rounded once. out may be one of the slices.
+     * NULL in host memory, where each slice is added when it arrives. */
     void (*add_slices)(Stream *s, DType type, void *out, const void *slices, int count,
                        int64_t stride, int64_t n);
-    /* out[i] = sum of squares of chunk i (FLAT_CHUNK elements), ceil(n/FLAT_CHUNK) of them, same
-     * bits however x lies */
+    /* out[i] = sum of squares of chunk i, ceil(n / FLAT_CHUNK) chunks of FLAT_CHUNK elements. The
+     * bits do not depend on the alignment of x. */
     void (*squares)(Stream *s, double *out, const float *x, int64_t n);
-    /* out[chunk[i].sum] = sum of squares of chunk i of the arena x, the same bits as squares gives;
-     * one launch for all of them. chunk: the backend's memory */
+    /* out[chunk[i].sum] = sum of squares of chunk i of the arena x, bit-equal to `squares`, in one
+     * launch. chunk is in the backend's memory. */
     void (*chunk_squares)(Stream *s, double *out, const float *x, const FlatChunk *chunk,
                           int64_t count);
-    /* SGD as PyTorch's: g += wd w; m = momentum m + g (first: m = g); w -= lr (nesterov ? g +
-     * momentum m : m) */
+    /* SGD with PyTorch's formula: g += wd w; m = momentum m + g (first: m = g); w -= lr (nesterov ?
+     * g + momentum m : m) */
     void (*sgd)(Stream *s, const SgdArgs *a, float *w, const float *g, float *m, int64_t n);
-    /* Adam, AdamW as PyTorch's (Kingma & Ba 2015; Loshchilov & Hutter 2019) */
+    /* Adam and AdamW with PyTorch's formulas (Kingma & Ba 2015; Loshchilov & Hutter 2019) */
     void (*adam)(Stream *s, const AdamArgs *a, float *w, const float *g, float *m, float *v,
                  int64_t n);
-    /* LAMB's direction (You et al. 2020): updates m, v; u = mhat/(sqrt(vhat)+eps) + wd w */
+    /* LAMB's direction (You et al. 2020): updates m and v; u = mhat / (sqrt(vhat) + eps) + wd w */
     void (*adam_direction)(Stream *s, const AdamArgs *a, float *u, const float *w, const float *g,
                            float *m, float *v, int64_t n);
-    /* *to = the bytes at from, host memory, which is read before the call returns, and the host
-     * does not wait */
+    /* Copies `bytes` from host memory to the backend's memory. `from` is read before the call
+     * returns, and the host does not wait. */
     void (*put)(Stream *s, void *to, const void *from, size_t bytes);
-    /* out[LOSS_SUMS], of a loss's y (lines, LOSS_COLUMNS); lines added in double, in an order that
-     * their number decides */
+    /* Sums a loss's y (lines, LOSS_COLUMNS) into out[LOSS_SUMS]. Lines are added in double, in an
+     * order that depends on their number only. */
     void (*loss_sums)(Stream *s, float *out, const float *columns, int64_t lines);
-    /* out[i] = sum of x[first[i]] .. x[first[i + 1] - 1], in an order that their number decides;
-     * first: count + 1 of them */
+    /* out[i] = sum of x[first[i]] .. x[first[i + 1] - 1], in an order that depends on the number of
+     * terms only. first has count + 1 entries. */
     void (*range_sums)(Stream *s, double *out, const double *x, const int64_t *first, int count);
-    /* *grad_scale = limit / norm where that is less than 1, else 1. norm: root of the sum of count
-     * squares, in order. A backend that records has it */
+    /* *grad_scale = limit / norm if that is less than 1, else 1; norm is the root of the sum of
+     * `count` squares, added in order. Every backend that records has this slot. */
     void (*clip)(Stream *s, float *grad_scale, const double *squares, int count, double limit);
-    /* body on parts of so many ranges of n elements, in parallel. NULL in memory that is not the
-     * host's */
+    /* Runs body on parts of n elements of up to FLAT_RANGES ranges, in parallel. NULL if the memory
+     * is not the host's. */
     void (*each)(Stream *s, ElementBody body, const void *args, float *const range[FLAT_RANGES],
                  int64_t n);
-    /* The order of each sum is the shapes' alone: the same bits on any number of threads. NULL as
-     * each */
+    /* Computes p. The order of each sum depends on the shapes only: the bits are equal for any
+     * number of threads. NULL where `each` is NULL. */
     void (*matrix_product)(Stream *s, const MatrixProduct *p);
 } FlatTable;
 

@@ -1,137 +1,144 @@
-/* An operation on one backend: planned once for fixed shapes, then run with pointers only: no
- * allocation, no shape logic in a step. Not collective, but for an operation that talks to other
- * ranks (OpInfo.talks) by its Exchange, or to the other replicas (OpSpec.synced). */
+/* An operation on one backend: planned once for fixed shapes, then run with pointers only, so that
+ * a step has no allocation and no shape logic. Not collective, except for an operation that talks
+ * to other ranks through its Exchange (OpInfo.talks) or to the other replicas (OpSpec.synced). */
 #ifndef WEFT_TENSOR_OP_H
 #define WEFT_TENSOR_OP_H
 
 #include "tensor/op_spec.h"
 
-/* The ranks that hold the slices of one tensor, for operations that need the others'. Calls are
- * collective on them, the same in the same order, on the backend's memory; what they do is queued
- * on its compute stream. */
+/* The ranks that hold the slices of one tensor, for operations that need the other slices. All of
+ * them make the same calls in the same order, on the backend's memory; the work is queued on the
+ * compute stream. Collective on these ranks. */
 typedef struct Exchange Exchange;
 struct Exchange {
     int rank, size;
     void *user;
     void (*gather)(const Exchange *x, Slices s, const void *mine, void *whole);
-    /* mine = this rank's slice of the sum of every rank's whole: added in the ranks' order in fp32,
+    /* mine = this rank's slice of the sum of all ranks' `whole`, added in rank order in fp32 and
      * rounded once */
     void (*reduce)(const Exchange *x, Slices s, const void *whole, void *mine);
 };
 
-/* The replicas, each at work on a micro-batch, for operations that take their statistics over all
- * of these (OpSpec.synced). Calls are collective on them, the same in the same order. */
+/* The replicas, each working on one micro-batch, for operations with statistics over all of them
+ * (OpSpec.synced). All replicas make the same calls in the same order. Collective on the
+ * replicas. */
 typedef struct Replicas Replicas;
 struct Replicas {
     int size;
     void *user;
-    /* sums becomes every replica's sum, added by the tree of their numbers; host memory */
+    /* Replaces sums[count] by the sum over all replicas, added in the tree order of their numbers.
+     * Host memory. */
     void (*sum)(const Replicas *r, double *sums, int64_t count);
 };
 
-/* What queued work reads when it runs, in the backend's memory, so that work that is recorded once
+/* Numbers that queued work reads when it runs, in the backend's memory: work that is recorded once
  * serves every step. */
 typedef struct StepNumbers {
-    /* of the dropout */
+    /* step number that seeds dropout */
     uint64_t step;
-    /* as OpRun's */
+    /* OpRun.loss_scale of this step */
     float loss_scale;
 } StepNumbers;
 
-/* What a bag has of one micro-batch (N samples): the rows that its ids stand for, and where their
- * gradients go. Host memory. Field f of sample n, f from 0 among the bag's own fields, has the ids
- * number first[n * fields + f] .. first[n * fields + f + 1] - 1, of which number i is for row
- * row[i]. Rows are numbered 0 .. rows - 1 by the order in which ids first come; only those of
- * samples below OpRun.rows come. */
+/* One bag's ids of one micro-batch (N samples): the rows that the ids stand for, and the place for
+ * their gradients. Host memory. Field f of sample n, f from 0 among the bag's own fields, has the
+ * ids numbered first[n * fields + f] .. first[n * fields + f + 1] - 1; id number i stands for row
+ * row[i]. Rows are numbered 0 .. rows - 1 in the order in which their ids first appear. Samples
+ * from OpRun.rows on are padding and have no ids. */
 typedef struct BagRun {
     const int32_t *first, *row;
     int rows;
-    /* row r is value[at[r] * width ..]; */
+    /* values of the rows: row r is value[at[r] * width ..] */
     const float *value;
     const int32_t *at;
-    /* and its gradient, which backward_weight writes, grad[r * width ..]: the sum over its ids in
-     * their order, of all rows; NULL: it is not wanted */
+    /* Gradients of the rows, float[rows * width], written by backward_weight: row r's is the sum
+     * over its ids in their order. NULL: not wanted. */
     float *grad;
 } BagRun;
 
-/* What one run of an operation touches: pointers into arenas, all on the backend's device.
- * Gradients of inputs are written, and added to only with dx_add. */
+/* The memory and the numbers of one run of an operation: pointers into arenas, all on the backend's
+ * device. Gradients of inputs are overwritten, and added to only with dx_add. */
 typedef struct OpRun {
     const void *x[SPEC_INPUTS];
     void *y;
-    /* may be overwritten by backward_begin */
+    /* gradient of y; backward_begin may overwrite it */
     void *dy;
-    /* NULL where need_dx is false */
+    /* gradients of the inputs; NULL where need_dx is false */
     void *dx[SPEC_INPUTS];
-    /* dx[0] has what x[0]'s other readers gave, and is added to (op->dx_adds) */
+    /* dx[0] already contains the gradient from other readers of x[0]: add to it (needs
+     * op->dx_adds) */
     bool dx_add;
-    /* In the op's stored order; for refresh, forward and backward_data, else anything. */
+    /* Parameters in the op's stored order, valid in refresh, forward and backward_data; undefined
+     * in other calls. */
     const float *w[SPEC_PARAMS];
-    /* Like w; written by backward_weight. For running statistics: this micro-batch's mean and
-     * (unbiased) variance; zeros for both where they are over one number. */
+    /* Gradients in the same order, written by backward_weight. The entries of running statistics
+     * get this micro-batch's mean and (unbiased) variance, or zeros if they are over a single
+     * number. */
     float *dw[SPEC_PARAMS];
-    /* saved_bytes: written by forward, read by backward of the same micro-batch */
+    /* saved_bytes that forward writes and the same micro-batch's backward reads */
     void *saved;
-    /* x_act: what x[0]'s producer has written there */
+    /* spec.x_act: the `saved` memory of x[0]'s producer */
     const void *x_saved;
-    /* cache_bytes: other forms of w, written by refresh */
+    /* cache_bytes with other forms of w, written by refresh */
     void *cache;
-    /* workspace_bytes: scratch within one call */
+    /* workspace_bytes of scratch, valid within one call */
     void *workspace;
-    /* where slices are exchanged */
+    /* tensor-group ranks; set if the operation exchanges slices */
     const Exchange *exchange;
-    /* where spec.synced */
+    /* replicas; set if spec.synced */
     const Replicas *replicas;
-    /* bags: those of the micro-batch, by OpSpec.bag */
+    /* the micro-batch's bags, indexed by OpSpec.bag */
     const BagRun *bag;
-    /* losses */
+    /* losses: class of each row, int32[rows of x] */
     const int32_t *labels;
-    /* softmax_loss: loss = label_share * that of labels + (1 - label_share) * that of these; NULL:
-     * of labels alone. The CPU's only */
+    /* softmax_loss: second labels; loss = label_share * loss(labels) + (1 - label_share) *
+     * loss(labels_other). NULL: labels alone. CPU only. */
     const int32_t *labels_other;
     float label_share;
     const float *targets;
-    /* dropout: id of each of the N samples */
+    /* dropout: id of each sample, int64[N] */
     const int64_t *sample;
-    /* dropout */
+    /* dropout: seed of the run and number of the step */
     uint64_t seed, step;
-    /* samples that are real: the first `rows` of N. The rest is padding: x is finite there, and dy
-     * is 0, so that only what takes statistics must leave it out */
+    /* Number of real samples, which come first among the N. The others are padding: their x is
+     * finite and their dy is 0, so only operations that take statistics must leave them out. */
     int rows;
-    /* dx of a loss = d(loss_scale * sum over rows)/dx; padded rows get 0 */
+    /* a loss writes dx = d(loss_scale * sum over rows) / dx; padded rows get 0 */
     float loss_scale;
     bool training;
-    /* those hold in place of step and loss_scale; NULL: these hold */
+    /* values that replace step and loss_scale; NULL: the fields above are used */
     const StepNumbers *numbers;
 } OpRun;
 
 typedef struct Backend Backend;
 typedef struct Op Op;
 
-/* One operation on one backend. NULL slots mean "nothing to do" but for plan and forward. */
+/* The functions of one operation on one backend. A NULL slot means "nothing to do", except for plan
+ * and forward, which are required. */
 typedef struct OpTable {
     const char *name;
-    /* Chooses layouts and kernels by spec alone. On entry op->spec is set with x[] as the producers
-     * give them. It may set spec.y's layout, and *preferred (in: x[0..]; an entry may be changed to
-     * a layout this op would rather have: the planner then inserts a reorder and calls plan again
-     * with that x). Fills the sizes in Op. */
+    /* Chooses layouts and kernels from the spec alone. On entry op->spec has the x[] that the
+     * producers give. It may set the layout of spec.y, and may change entries of preferred (on
+     * entry x[0..]) to layouts that this operation runs faster on: the planner then inserts a
+     * reorder and calls plan again with the new x. Fills the sizes in Op. */
     Status (*plan)(Op *op, Desc preferred[SPEC_INPUTS]);
-    /* After the parameters changed, or came into memory again. */
+    /* Makes `cache` from w; called after the parameters changed or were read into memory again. */
     void (*refresh)(Op *op, const OpRun *run);
     void (*forward)(Op *op, const OpRun *run);
-    /* May change dy in place where spec.act is not ACT_NONE (the fused activation's mask). */
+    /* May change dy in place if spec.act is not ACT_NONE (applies the mask of the fused
+     * activation). */
     void (*backward_begin)(Op *op, const OpRun *run);
-    /* Writes dx[]; where not weight_later, perhaps dw[], too, if there is a dx[0], in place of
-     * backward_weight: then dw[] is memory, also where spec.frozen. */
+    /* Writes dx[]. Unless weight_later is set, it may also write dw[] in place of backward_weight
+     * if there is a dx[0]; dw[] is then valid memory even if spec.frozen. */
     void (*backward_data)(Op *op, const OpRun *run);
-    /* writes dw[]; not run where spec.frozen, which an operation may plan by */
+    /* Writes dw[]. Not called if spec.frozen, and an operation may rely on that when it plans. */
     void (*backward_weight)(Op *op, const OpRun *run);
-    /* Host pointers. NULL: the stored order is the plain one. unpack may be called by any thread,
-     * while others compute. */
+    /* Convert parameter i between plain and stored order; host pointers. NULL: the stored order is
+     * the plain one. Any thread may call unpack while others compute. */
     void (*pack)(Op *op, int i, const float *plain, float *stored);
     void (*unpack)(Op *op, int i, const float *stored, float *plain);
-    /* Where there is pack: is the stored order of parameter i the plain one all the same? NULL: it
-     * is not known. */
+    /* Whether the stored order of parameter i equals the plain one although there is an unpack.
+     * NULL: not known. */
     bool (*stored_plain)(const Op *op, int i);
     /* releases impl */
     void (*free)(Op *op);
@@ -142,42 +149,41 @@ struct Op {
     /* borrowed */
     Backend *backend;
     OpSpec spec;
-    /* the backend's own, released by table->free */
+    /* private data of the backend, released by table->free */
     void *impl;
     /* stored floats of each parameter, padding included */
     int64_t w_elements[SPEC_PARAMS];
     size_t saved_bytes, cache_bytes, workspace_bytes;
-    /* spec.synced: so many numbers are summed over the replicas in forward, as many in
-     * backward_begin */
+    /* spec.synced: doubles summed over the replicas in forward, and as many in backward_begin */
     int64_t synced_sums;
-    /* about what pack and unpack make for themselves and keep */
+    /* approximate bytes that pack and unpack allocate and keep */
     size_t packing_bytes;
-    /* backward reads them */
+    /* inputs and output that backward reads */
     bool needs_x[SPEC_INPUTS], needs_y;
-    /* y may be x[0]'s memory */
+    /* y may share the memory of x[0] */
     bool y_inplace;
-    /* dx[0] may be dy's memory */
+    /* dx[0] may share the memory of dy */
     bool dx_inplace;
-    /* the gradient may be added to what is in dx[0] */
+    /* supports OpRun.dx_add */
     bool dx_adds;
-    /* dx[i] IS dy (after backward_begin): nothing is written */
+    /* dx[i] is dy itself (after backward_begin): nothing is written */
     bool dx_alias[SPEC_INPUTS];
-    /* y IS x[0]: nothing is written (flatten) */
+    /* y is x[0] itself: nothing is written (flatten) */
     bool y_alias;
-    /* dx[0] may be x[0]'s memory, where nobody else reads x[0] after forward (softmax_loss): it may
-     * hold either from there on, for forward of a run that is `training` may write dx[0] already,
-     * and backward_data then does not. loss_scale and `numbers` must hold at forward, and stay for
-     * backward. */
+    /* dx[0] may share the memory of x[0] if no other operation reads x[0] after forward
+     * (softmax_loss). From then on the memory may contain either: in a run with `training` set,
+     * forward may write dx[0], and backward_data then does nothing. loss_scale and `numbers` must
+     * be valid in forward and equal in backward. */
     bool dx_over_x;
     /* backward_weight may run long after backward_data: it reads x and dy only */
     bool weight_later;
-    /* of one run, multiply and add counted as two */
+    /* operations of one run; a multiply-add counts as two */
     double flops_forward, flops_backward;
-    /* whose, in words, where there was a choice; else NULL. The backend's */
+    /* name of the kernels' maker where there was a choice, else NULL; borrowed from the backend */
     const char *kernels;
 };
 
-/* Plans one operation. ERR_CONFIG names the operation where the backend lacks it. Owner: the
+/* Plans one operation. ERR_CONFIG names the operation if the backend lacks it. Owner: the
  * caller. */
 Status op_new(Op **op, Backend *backend, const OpSpec *spec, Desc preferred[SPEC_INPUTS]);
 void op_free(Op **op);
@@ -186,10 +192,10 @@ void op_forward(Op *op, const OpRun *run);
 void op_backward_begin(Op *op, const OpRun *run);
 void op_backward_data(Op *op, const OpRun *run);
 void op_backward_weight(Op *op, const OpRun *run);
-/* Parameter i between the model's own order and the op's stored order; host pointers. */
+/* Convert parameter i between the model's order and the op's stored order; host pointers. */
 void op_pack(Op *op, int i, const float *plain, float *stored);
 void op_unpack(Op *op, int i, const float *stored, float *plain);
-/* Is the stored order known to be the model's own? */
+/* Whether the stored order of parameter i is known to be the model's own. */
 bool op_stored_plain(const Op *op, int i);
 
 #endif

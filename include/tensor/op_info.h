@@ -1,113 +1,116 @@
-/* What an operation is, for all who route data to it, fuse, divide or measure it: one const row,
- * whatever the backend. */
+/* Facts about each operation that hold on every backend, for modules that route data to it, fuse,
+ * split or measure it. One const row per operation. */
 #ifndef WEFT_TENSOR_OP_INFO_H
 #define WEFT_TENSOR_OP_INFO_H
 
 #include "tensor/op_spec.h"
 
-/* How tensor parallelism divides it among the ranks of a group (graph_split). */
+/* How tensor parallelism divides an operation among the ranks of a group (graph_split). */
 typedef enum OpSplit {
     SPLIT_NEVER,
-    /* a product with w[out,in]: by its outputs, or, giving a part of a sum, by its inputs */
+    /* a product with w[out,in]: by its outputs, or by its inputs, which gives partial sums */
     SPLIT_PRODUCT,
     /* queries, keys and values side by side: by heads of keys */
     SPLIT_HEADS,
-    /* two halves of the last dimension side by side, to one: each half alike */
+    /* reads two halves of the last dimension and writes one: each half is cut the same way */
     SPLIT_HALVES,
-    /* each element of the last dimension by itself: on whatever slice it is given */
+    /* works on each element of the last dimension independently: on any slice */
     SPLIT_ELEMENTS,
-    /* by the rows of its table, giving a part of a sum */
+    /* by rows of its table; each rank gives a partial sum */
     SPLIT_ROWS,
     /* by the logits that it reads */
     SPLIT_CLASSES,
 } OpSplit;
 
-/* What it is to a neighbour (graph_fuse). */
+/* How an operation may be fused with a neighbour (graph_fuse). */
 typedef enum OpFuse {
     FUSE_NEVER,
-    /* nothing but spec.act of its input: may become its producer's act */
+    /* applies spec.act and nothing else: may become the act of its producer */
     FUSE_ACT,
     /* a sum: may become the residual of one of its producers */
     FUSE_ADD,
-    /* a relu of its input may be one of its output instead, where spec.pool is POOL_MAX */
+    /* relu of its input equals relu of its output if spec.pool is POOL_MAX: the two may be
+     * swapped */
     FUSE_MAX,
 } OpFuse;
 
-/* Whether it adds spec.residual itself. */
+/* Whether an operation adds spec.residual itself. */
 typedef enum OpResidual {
     RESIDUAL_NEVER,
     RESIDUAL_ALWAYS,
-    /* where BackendTable.adds_to_dense */
+    /* only if BackendTable.adds_to_dense */
     RESIDUAL_BY_BACKEND,
 } OpResidual;
 
-/* Whether it talks to the other ranks of a tensor group, by OpRun.exchange. */
+/* Whether an operation talks to the other ranks of its tensor group through OpRun.exchange. */
 typedef enum OpTalks { TALKS_NEVER, TALKS_IF_SLICED, TALKS_ALWAYS } OpTalks;
 
 enum { OP_MOST = 64 };
 
 typedef struct OpInfo {
     const char *name;
-    /* Shapes and sizes that every backend needs alike. NULL: there is nothing beyond what all
-     * operations need. Errors name the operation. */
+    /* Checks shapes and sizes that every backend requires. NULL: no requirement beyond those of all
+     * operations. Errors name the operation. */
     Status (*check)(const OpSpec *spec);
-    /* Multiply-adds of forward, of one micro-batch. NULL: memory bounds it, and they do not
-     * count. */
+    /* Multiply-adds of forward for one micro-batch. NULL: the operation is memory-bound and its
+     * arithmetic is not counted. */
     double (*macs)(const OpSpec *spec);
-    /* how macs counts, where that is not plain; else NULL */
+    /* how macs counts where that is not obvious, else NULL */
     const char *macs_note;
     OpSplit split;
     OpFuse fuse;
     OpResidual residual;
     OpTalks talks;
-    /* Activations that it can apply to its output: a bit for each, 1u << ACT_RELU. gelu only where
-     * BackendTable.fuses_gelu, and never on top of a residual. */
+    /* Activations that the operation can apply to its output: bit 1u << ACT_RELU and so on. gelu
+     * works only if BackendTable.fuses_gelu, and never after a residual. */
     unsigned acts;
-    /* spec.x_act */
+    /* supports spec.x_act */
     bool takes_x_act;
-    /* of (N,T,C): each of the T on its own, so that a slice of them will do */
+    /* treats each of the T tokens of (N,T,C) independently: runs on any slice of them */
     bool token_wise;
-    /* what it does to a slice depends on spec.slice */
+    /* its result on a slice depends on spec.slice */
     bool reads_slice;
-    /* Can store w in its plain order, so that another operation may have the same. */
+    /* can store w in plain order, so that another operation can share it */
     bool plain_weight;
-    /* Reads one row of w for each of its output's rows, not all of w. */
+    /* reads one row of w for each row of its output, not all of w */
     bool looks_up;
-    /* Forward and backward go over their input twice: for sums, then for the result. */
+    /* forward and backward read their input twice: for sums, then for the result */
     bool two_passes;
-    /* spec.synced */
+    /* supports spec.synced */
     bool syncs;
-    /* Its parameters scale and shift what it has normalised; w is a table of vectors. */
+    /* normalizes: its parameters scale and shift normalised values; is_table: w is a table of
+     * vectors */
     bool normalizes, is_table;
-    /* OpRun.labels: a loss */
+    /* reads OpRun.labels: a loss */
     bool reads_labels;
-    /* OpRun.targets: a loss */
+    /* reads OpRun.targets: a loss */
     bool reads_targets;
-    /* OpRun.sample */
+    /* reads OpRun.sample */
     bool reads_samples;
-    /* OpRun.bag: of its input, which is the data, it reads how many samples there are, and it has
-     * sparse tables instead of parameters, whose rows backward_weight writes the gradients of */
+    /* Reads OpRun.bag. Its input is the data, used only for the number of samples; it has rows of
+     * sparse tables instead of parameters, and backward_weight writes their gradients. */
     bool reads_ids;
-    /* It is also a layer, of its name, without attributes or parameters: of so many inputs of one
-     * shape, and with an output of that, each channel by itself. 0: it is not, and a LayerKind says
-     * how a layer asks for it. */
+    /* The operation is also a layer of the same name, without attributes or parameters, with this
+     * many inputs of one shape and an output of that shape; each channel is independent. 0: it is
+     * no layer by itself, and a LayerKind makes it. */
     int layer_inputs;
-    /* one line */
+    /* help text of that layer, one line */
     const char *layer_help;
-    /* what such a layer is in ONNX: "Add"; NULL: nothing */
+    /* ONNX operator of that layer ("Add"); NULL: none */
     const char *layer_onnx;
 } OpInfo;
 
-/* kind: from 1 on. NULL where there is no such operation. */
+/* The row of an operation, kind from 1 on; NULL if there is no such operation. */
 const OpInfo *op_info(OpKind kind);
-/* Does it give results to be summed up, from labels or targets? */
+/* Whether the operation computes a loss, from labels or targets. */
 static inline bool op_is_loss(const OpInfo *info)
 {
     return info->reads_labels || info->reads_targets;
 }
-/* Does running it wait for other ranks? */
+/* Whether running the operation waits for other ranks. */
 bool op_asks_ranks(const OpSpec *spec);
-/* Has it parameters, or rows of tables? Of which some are trained, where not spec.frozen. */
+/* Whether the operation has parameters or table rows; some of them are trained unless
+ * spec.frozen. */
 static inline bool op_has_values(const OpSpec *spec)
 {
     return spec->w_count > 0 || op_info(spec->kind)->reads_ids;

@@ -1,7 +1,7 @@
-/* The operations: constant, name, and which backends have it. Another one is a file in
- * src/tensor/cpu with its OpInfo and its OpTable, info_NAME and cpu_NAME, and one row here; the CPU
- * has them all, CUDA those that are EVERYWHERE (cuda_NAME). Only tensor and layers include this
- * (make check-includes): whoever else wants to know something of an operation asks its OpInfo. */
+/* The list of operations: constant, name, and backends that have it. A new operation is one file in
+ * src/tensor/cpu with its OpInfo and OpTable, info_NAME and cpu_NAME, and one row here. The CPU
+ * backend has all of them, CUDA those marked EVERYWHERE (cuda_NAME). Only tensor and layers may
+ * include this file (make check-includes); other modules read OpInfo. */
 #ifndef WEFT_TENSOR_OP_LIST_H
 #define WEFT_TENSOR_OP_LIST_H
 
@@ -37,7 +37,7 @@
 /* clang-format on */
 
 #define OP_CONSTANT(OP, name, where) OP_##OP,
-/* OP_NONE: a row that does not say */
+/* OP_NONE marks a row that does not name its operation */
 enum { OP_NONE, OPERATIONS(OP_CONSTANT) OP_KINDS };
 #undef OP_CONSTANT
 _Static_assert((int)OP_KINDS <= (int)OP_MOST, "OP_MOST operations fit BackendTable.op");

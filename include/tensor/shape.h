@@ -1,5 +1,5 @@
-/* Shapes of tensors, their number formats, how they lie in memory, and the slices that ranks have
- * of them. Letters: N micro-batch, C channels, H W image, T sequence, K classes. */
+/* Shapes of tensors, their number formats, memory layouts, and the slices that ranks have of them.
+ * Letters: N micro-batch, C channels, H W image, T sequence, K classes. */
 #ifndef WEFT_TENSOR_SHAPE_H
 #define WEFT_TENSOR_SHAPE_H
 
@@ -11,7 +11,7 @@ enum { SHAPE_DIMS = 4 };
 /* dim[0] is the micro-batch; images (N,C,H,W), sequences (N,T,C), vectors (N,C). */
 typedef struct Shape {
     int ndim;
-    /* unused ones are 1 */
+    /* extents; dimensions from ndim on are 1 */
     int64_t dim[SHAPE_DIMS];
 } Shape;
 #define DTYPES(_)                                                                                  \
@@ -22,23 +22,22 @@ typedef struct Shape {
 #define DTYPE_ENTRY(TYPE, name, bytes) DTYPE_##TYPE,
 typedef enum DType { DTYPES(DTYPE_ENTRY) } DType;
 #undef DTYPE_ENTRY
-/* of one element */
+/* bytes of one element */
 size_t dtype_bytes(DType type);
 const char *dtype_name(DType type);
 
 Shape shape_of(int ndim, int64_t d0, int64_t d1, int64_t d2, int64_t d3);
 int64_t shape_count(Shape shape);
 bool shape_equal(Shape a, Shape b);
-/* "8x64x28x28", into at least 64 chars, returned */
+/* Writes "8x64x28x28" to out, at least 64 chars; returns out. */
 char *shape_text(Shape shape, char *out);
 
-/* How an activation lies in memory: its channels (dim[1] of a 4-d shape) in blocks of `block`,
- * memory order [N][ceil(C/block)][H][W][block], zero-padded. block 1 is plain NCHW; block C is
- * channels-last; 8 and 16 are what vector units like. Everything but 4-d shapes is row-major, its
- * rows (the last dimension) zero-padded to whole blocks: what tensor cores like of a width that is
- * not even. flat: a (N, C*H*W) view whose memory is still the 4-d `image` in its blocked order
- * (flatten moves nothing; dense reads it as it lies). flat is false for all others, and image
- * unused. */
+/* How an activation lies in memory. A 4-d shape has its channels (dim[1]) in blocks of `block`, in
+ * the order [N][ceil(C/block)][H][W][block], zero-padded: block 1 is plain NCHW, block C is
+ * channels-last, and 8 and 16 suit vector units. All other shapes are row-major, with each row (the
+ * last dimension) zero-padded to whole blocks, which suits tensor cores if the width is odd. flat:
+ * a (N, C*H*W) view of memory that still has the blocked order of the 4-d `image`: flatten moves
+ * nothing, and dense reads that order. flat is false for all other tensors, and image is unused. */
 typedef struct Desc {
     Shape shape;
     DType dtype;
@@ -46,8 +45,8 @@ typedef struct Desc {
     bool flat;
     Shape image;
 } Desc;
-/* bf16 is the upper half of a float. Rounding is to nearest, ties to even, denormals too; a NaN
- * stays one. */
+/* bf16 is the upper half of a float. Rounds to nearest, ties to even, denormals included; NaN stays
+ * NaN. */
 typedef struct Bf16 {
     uint16_t bits;
 } Bf16;
@@ -67,8 +66,8 @@ static inline Bf16 bf16_of(float value)
     return (Bf16){(uint16_t)((nan ? quiet : rounded) >> 16)};
 }
 
-/* fp16 as IEEE 754 has it; half.c. Rounding is to nearest, ties to even; what is too large becomes
- * infinite. */
+/* IEEE 754 half precision (half.c). Rounds to nearest, ties to even; values that are too large
+ * become infinite. */
 typedef struct F16 {
     uint16_t bits;
 } F16;
@@ -77,30 +76,29 @@ F16 f16_of(float value);
 
 Desc desc_plain(Shape shape, DType dtype);
 bool desc_equal(Desc a, Desc b);
-/* Row-major in memory without padding (a flat view of a block-1 image is). */
+/* Whether the memory is row-major without padding (a flat view of a block-1 image is). */
 bool desc_is_plain(Desc d);
-/* elements from a row to the next; not of images */
+/* elements from one row to the next; not for images */
 int64_t desc_row(Desc d);
-/* in memory, padding included */
+/* elements in memory, padding included */
 int64_t desc_elements(Desc d);
 size_t desc_bytes(Desc d);
 
-/* ---- slices: tensor parallelism ---- */
-/* A dimension of `items` is cut among ranks in order: rank r has items slice_first(items, ranks, r)
- * up to slice_first(items, ranks, r + 1), the first ones one more where it does not go up
- * evenly. */
+/* Cuts a dimension of `items` among ranks in order: rank r has items slice_first(items, ranks, r)
+ * up to slice_first(items, ranks, r + 1). The first ranks have one more if the division leaves a
+ * rest. */
 int64_t slice_first(int64_t items, int ranks, int rank);
 /* One rank's part of one dimension of a tensor; ranks 0: the tensor is whole. */
 typedef struct TensorSlice {
     int dim, rank, ranks;
-    /* items */
+    /* first item and number of items of this rank; items of the whole dimension */
     int64_t first, count, whole;
 } TensorSlice;
-/* A tensor as `runs` equal runs one behind the other, each of `items` items of `unit` elements, of
- * which every rank has its slice of each run, packed. */
+/* A tensor as `runs` equal runs one behind the other, each of `items` items of `unit` elements.
+ * Every rank has its slice of each run, packed. */
 typedef struct Slices {
     int64_t runs, items, unit;
-    /* fp32 or bf16; on GPUs fp16, too */
+    /* element type: fp32 or bf16; on GPUs also fp16 */
     DType type;
 } Slices;
 /* bytes of a rank's slice of one run */

@@ -1,10 +1,10 @@
-/* The words of the keys that say what computes, and in which numbers. */
+/* Values of the configuration keys that choose the device and the number formats. */
 #ifndef WEFT_TENSOR_WORDS_H
 #define WEFT_TENSOR_WORDS_H
 
 #include "config.h"
 
-/* train.precision: of activations and products */
+/* train.precision: type of activations and products */
 #define PRECISION_WORDS(W)                                                                         \
     W(PRECISION_FP32, "fp32")                                                                      \
     W(PRECISION_BF16, "bf16") W(PRECISION_FP16, "fp16") W(PRECISION_TF32, "tf32")
@@ -12,11 +12,11 @@ typedef enum Precision { PRECISION_WORDS(LIST_CONSTANT) } Precision;
 /* train.device */
 #define DEVICE_WORDS(W) W(DEVICE_AUTO, "auto") W(DEVICE_CPU, "cpu") W(DEVICE_CUDA, "cuda")
 typedef enum DeviceKind { DEVICE_WORDS(LIST_CONSTANT) } DeviceKind;
-/* train.cuda_graphs: are captures replayed? */
+/* train.cuda_graphs: whether captures are replayed */
 #define GRAPHS_WORDS(W) W(GRAPHS_AUTO, "auto") W(GRAPHS_OFF, "off")
 typedef enum GraphsKind { GRAPHS_WORDS(LIST_CONSTANT) } GraphsKind;
 
-/* and those of train.cpu, CPU_WORDS of base */
+/* these three and train.cpu, whose words are CPU_WORDS of base */
 enum { TENSOR_WORDS = 4 };
 extern const ConfigWords tensor_words[TENSOR_WORDS];
 

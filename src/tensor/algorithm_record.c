@@ -47,7 +47,7 @@ void algorithm_record_free(AlgorithmRecord **record)
     mem_free(record);
 }
 
-/* The first entry whose key is not smaller. */
+/* The index of the first entry whose key is not smaller. */
 static int place_of(const AlgorithmRecord *record, const char *key)
 {
     int from = 0, to = record->count;
@@ -146,7 +146,7 @@ char *algorithm_record_text(const AlgorithmRecord *record)
 
 /* ---- reading ---- */
 
-/* The next line, its end cut off; NULL behind the last. */
+/* Cuts off and returns the next line; NULL at the end. */
 static char *next_line(char **rest)
 {
     char *line = *rest;

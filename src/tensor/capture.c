@@ -1,8 +1,8 @@
-/* Work that is queued once and replayed, and host memory that copies reach by themselves: what a
- * backend may lack is decided here. */
+/* Captures, and host memory for asynchronous copies: fallbacks for backends that lack these
+ * slots. */
 #include "tensor.h"
 
-/* NULL where it cannot be recorded. */
+/* Records work; returns NULL, and turns replay off, if it cannot be recorded. */
 static Recording *record(Backend *backend, void (*work)(void *user), void *user)
 {
     const BackendTable *t = backend->table;

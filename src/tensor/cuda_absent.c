@@ -1,5 +1,5 @@
-/* What stands in for the CUDA backend in a build without CUDA: opening it says so. The Makefile
- * links this file or cuda/, never both. */
+/* Stands in for the CUDA backend in a build without CUDA: opening it fails with that message. The
+ * Makefile links this file or cuda/, never both. */
 #include "tensor.h"
 
 static Status absent_open(Backend *backend, BackendOptions options)

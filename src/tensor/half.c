@@ -1,4 +1,4 @@
-/* fp16 on the host, where it is only read and written: nothing is computed in it. */
+/* fp16 on the host: conversions only, no arithmetic. */
 #include "tensor.h"
 
 #include <math.h>
@@ -16,8 +16,8 @@ float f16_value(F16 x)
     return x.bits & 0x8000 ? -value : value;
 }
 
-/* Rounds by adding half a unit of the last place that stays; a carry moves the exponent as it
- * should. */
+/* Rounds by adding half a unit in the last place; a carry increments the exponent, which is
+ * right. */
 F16 f16_of(float value)
 {
     uint32_t bits;
@@ -25,9 +25,9 @@ F16 f16_of(float value)
     uint32_t sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu, half;
     if (size > 0x7f800000u)
         half = 0x7e00u;
-    else if (size >= 0x477ff000u) /* 65520 */
+    else if (size >= 0x477ff000u) /* 65520 and above round to infinity */
         half = 0x7c00u;
-    else if (size < 0x38800000u) /* 2^-14: a multiple of 2^-24 */
+    else if (size < 0x38800000u) /* below 2^-14: denormal, a multiple of 2^-24 */
         half = (uint32_t)rintf(ldexpf(fabsf(value), F16_BIAS - 1 + F16_FRACTION));
     else
         half = (size + 0xfffu + (size >> 13 & 1u) - (112u << 23)) >> 13;

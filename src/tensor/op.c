@@ -1,10 +1,11 @@
-/* The front of the tensor module: opens backends, and checks and forwards every operation to its
- * backend's typed slots. A NULL slot means "nothing to do", but for plan and forward. */
+/* The front of the tensor module: opens backends, checks every operation's request, and forwards
+ * calls to the backend's typed slots. A NULL slot means "nothing to do", except for plan and
+ * forward. */
 #include "tensor.h"
 
 #include <string.h>
 
-/* What the kind of backend has; its own open may know more. */
+/* Checks what this kind of backend supports at all; its own open may refuse more. */
 static Status check_precision(const BackendTable *table, BackendOptions options)
 {
     const char *name = options.tf32 ? "tf32" : options.precision == DTYPE_F16 ? "fp16" : "bf16";
@@ -44,7 +45,7 @@ void backend_close(Backend **backend)
     mem_free(backend);
 }
 
-/* Sizes that every operation needs, whatever it is. */
+/* Checks tensor counts and shapes, which must be valid for every operation. */
 static Status tensors_check(const OpSpec *spec, const char *name)
 {
     char text[64];

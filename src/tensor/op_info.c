@@ -1,6 +1,5 @@
-/* The rows of the operations: what each one computes, what must hold of its sizes whatever the
- * backend, and what others need to know of it. An operation that is added has its row in its own
- * file. */
+/* The row of each operation: what it computes, which sizes it accepts on every backend, and the
+ * facts that other modules need. A new operation has its row in its own file. */
 #include "tensor.h"
 #include "tensor/op_list.h"
 
@@ -39,9 +38,9 @@ OpSpec reorder_spec(Desc from, Desc to)
     return (OpSpec){.kind = OP_REORDER, .x_count = 1, .x = {from}, .y = to};
 }
 
-/* ---- what must hold ---- */
+/* ---- checks of sizes ---- */
 
-/* Those whose gradient needs their output alone. */
+/* Allows the activations whose gradient can be computed from their output alone. */
 static Status fused_check(const OpSpec *s)
 {
     if (s->act == ACT_NONE || s->act == ACT_RELU || s->act == ACT_RELU6) return OK;
@@ -115,16 +114,17 @@ static Status positions_check(const OpSpec *s)
                 shape_text(w, a), shape_text(x, b));
 }
 
-/* ---- what they cost ---- */
+/* ---- costs ---- */
 
-/* Every element of the output is a dot product of as many terms as the weight has per output. */
+/* Each element of the output is a dot product with as many terms as the weight has per output. */
 static double product_macs(const OpSpec *s)
 {
     Shape w = s->w[0];
     return (double)shape_count(s->y.shape) * (double)(shape_count(w) / w.dim[0]);
 }
 
-/* Each query meets keys and values, which are two products of a head's width. */
+/* Each pair of a query and a key costs two products of a head's width: one with the key, one with
+ * the value. */
 static double attention_macs(const OpSpec *s)
 {
     return 2 * (double)(s->y.shape.dim[0] * s->y.shape.dim[2]) *
@@ -153,9 +153,9 @@ const OpInfo info_conv2d = {
     .acts = RELU,
 };
 
-/* y = act(norm_C(x) * w0[C] + w1[C] (+ x[1] if residual)); w2, w3: running mean and variance. (N,C)
- * and (N,C,H,W). Statistics over the first `rows` samples only; where synced, over those of all
- * replicas. */
+/* y = act(norm_C(x) * w0[C] + w1[C] (+ x[1] if residual)); w2, w3: running mean and variance. x is
+ * (N,C) or (N,C,H,W). Statistics are over the first `rows` samples only, and if synced over those
+ * of all replicas. */
 const OpInfo info_batch_norm = {
     .name = "batch_norm",
     .check = fused_check,
@@ -166,7 +166,7 @@ const OpInfo info_batch_norm = {
     .normalizes = true,
 };
 
-/* Over the last dimension; w0 scale, w1 shift. */
+/* Normalises over the last dimension; w0 scale, w1 shift. */
 const OpInfo info_layer_norm = {.name = "layer_norm", .token_wise = true, .normalizes = true};
 
 /* y = act(x). */
@@ -177,8 +177,8 @@ const OpInfo info_activation = {
     .token_wise = true,
 };
 
-/* Maximum, average (kernel, stride, pad); global average -> (N,C,1,1). y = relu(pool(x)) with act
- * ACT_RELU. */
+/* Maximum or average (kernel, stride, pad), or global average -> (N,C,1,1). y = relu(pool(x)) with
+ * act ACT_RELU. */
 const OpInfo info_pool = {.name = "pool", .check = pool_check, .fuse = FUSE_MAX};
 
 /* y = act(x0 + x1). */
@@ -193,14 +193,14 @@ const OpInfo info_add = {
     .layer_onnx = "Add",
 };
 
-/* Along the channels (dim 1). */
+/* Concatenates inputs along the channels (dim 1). */
 const OpInfo info_concat = {.name = "concat"};
 
-/* (N, ...) -> (N, product of the rest), the same memory. */
+/* (N, ...) -> (N, product of the rest), in the same memory. */
 const OpInfo info_flatten = {.name = "flatten"};
 
-/* y = x * keep / (1-p); the mask is computed again from (key, sample id, element of the plain
- * order). */
+/* y = x * keep / (1-p). The mask is not stored: it is computed again from (key, sample id, index of
+ * the element in plain order). */
 const OpInfo info_dropout = {
     .name = "dropout",
     .check = dropout_check,
@@ -229,13 +229,13 @@ const OpInfo info_positions = {
     .plain_weight = true,
 };
 
-/* x (N,T,3C): queries, keys, values side by side, each `heads` heads of C/heads -> y (N,T,C).
- * Causal, scores scaled by 1/sqrt(C/heads). rotary: queries and keys are turned by their position
- * first (Su et al. 2021, halves form). Keeps a number per (N, head, T), never a T x T matrix (Dao
- * et al. 2022, "FlashAttention"). With kv_heads (Ainslie et al. 2023, "GQA") keys and values have
- * so many heads only, each for heads / kv_heads neighbouring heads of queries: x (N,T,C + 2
- * kv_heads C/heads). With a window (Beltagy et al. 2020; Jiang et al. 2023, "Mistral 7B") a query
- * meets its own key and the window - 1 before it. */
+/* Causal self-attention. x (N,T,3C) has queries, keys and values side by side, each `heads` heads
+ * of C/heads -> y (N,T,C). Scores are scaled by 1/sqrt(C/heads). rotary: queries and keys are first
+ * turned by their position (Su et al. 2021, halves form). Keeps one number per (N, head, T), never
+ * a T x T matrix (Dao et al. 2022, "FlashAttention"). kv_heads (Ainslie et al. 2023, "GQA"): keys
+ * and values have that many heads, each shared by heads / kv_heads neighbouring heads of queries: x
+ * (N,T,C + 2 kv_heads C/heads). window (Beltagy et al. 2020; Jiang et al. 2023, "Mistral 7B"): a
+ * query attends to its own key and the window - 1 before it. */
 const OpInfo info_attention = {
     .name = "attention",
     .check = attention_check,
@@ -244,9 +244,9 @@ const OpInfo info_attention = {
     .split = SPLIT_HEADS,
 };
 
-/* x logits (N,K) or (N,T,K), labels int32 -> y (rows, LOSS_COLUMNS): loss, how many logits beat the
- * true one (0: right; < 5: in the top five), the arg max. Label smoothing, in training alone, as in
- * Szegedy et al. 2016: target (1-s) at the label + s/K everywhere. */
+/* x logits (N,K) or (N,T,K), labels int32 -> y (rows, LOSS_COLUMNS): loss, number of logits above
+ * the true one (0: right; < 5: in the top five), arg max. Label smoothing s, only in training, as
+ * in Szegedy et al. 2016: target (1-s) at the label + s/K everywhere. */
 const OpInfo info_softmax_loss = {
     .name = "softmax_loss",
     .split = SPLIT_CLASSES,
@@ -254,11 +254,12 @@ const OpInfo info_softmax_loss = {
     .reads_labels = true,
 };
 
-/* x (N,K), targets float (N,K): loss = mean over K of squared error; the other two columns 0. */
+/* x (N,K), targets float (N,K): loss = mean over K of the squared error; the other two columns are
+ * 0. */
 const OpInfo info_mse_loss = {.name = "mse_loss", .reads_targets = true};
 
-/* The same shape, another layout or number format. */
+/* The same values in another layout or number format. */
 const OpInfo info_reorder = {.name = "reorder"};
 
-/* Between the ranks of a tensor group: see ExchangeKind. */
+/* Sums, slices or gathers over the ranks of a tensor group: see ExchangeKind. */
 const OpInfo info_exchange = {.name = "exchange", .talks = TALKS_ALWAYS};

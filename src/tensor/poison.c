@@ -1,7 +1,8 @@
-/* The poison backend (tests): the CPU backend, but everything an operation is about to write is NaN
- * first, padding included, so that what it leaves unwritten, or reads before writing, shows. 0xff
- * bytes are NaN in float and double and -1 in integers. Buffers shared on purpose (in place,
- * aliases) are left alone. Weights are NULL where nobody may read them. */
+/* The poison backend (tests): the CPU backend, but it fills memory with NaN before an operation
+ * writes it, padding included. Elements that the operation leaves unwritten, or reads before
+ * writing, then show up as NaN. The fill is 0xff bytes: NaN in float and double, -1 in integers.
+ * Buffers that are shared on purpose (in place, aliases) are left alone. Weights are NULL in calls
+ * that may not read them. */
 #include "tensor.h"
 #include "tensor/op_list.h"
 #include "cpu/cpu.h"

@@ -1,14 +1,14 @@
-/* Rotary angles (Su et al. 2021) and how they are changed for longer contexts. All in double
- * precision; the formulas are those of the papers and of Hugging Face's transformers, which models
- * are published with. */
+/* Rotary angles (Su et al. 2021) and their scalings for longer contexts, all in double precision.
+ * The formulas are those of the papers and of Hugging Face's transformers, with which models are
+ * published. */
 #include "tensor/op_spec.h"
 
 #include <math.h>
 
 static const double TURN = 6.283185307179586476925;
 
-/* The base that makes the slowest pair turn as far over `length` tokens as it did over the first
- * context. */
+/* The base with which the slowest pair turns as far over `length` tokens as it did over the
+ * original context. */
 static double dynamic_base(const OpSpec *spec, int64_t width, int64_t length)
 {
     const RotaryScaling *r = &spec->rotary_scaling;
@@ -19,7 +19,7 @@ static double dynamic_base(const OpSpec *spec, int64_t width, int64_t length)
            pow(factor * tokens / r->original - (factor - 1), (double)width / (double)(width - 2));
 }
 
-/* Fast pairs stay, slow ones are slowed down, those between the two are mixed. */
+/* Keeps the speed of fast pairs, divides that of slow ones by the factor, and blends in between. */
 static double llama3_speed(const RotaryScaling *r, double speed)
 {
     const double low = (double)r->low_freq_factor, high = (double)r->high_freq_factor;
@@ -30,7 +30,7 @@ static double llama3_speed(const RotaryScaling *r, double speed)
     return (1 - share) * speed / (double)r->factor + share * speed;
 }
 
-/* The pair that makes so many turns within the first context, as a real number. */
+/* The pair that makes `turns` turns within the original context, as a real number. */
 static double yarn_pair(const OpSpec *spec, int64_t width, double turns)
 {
     return (double)width * log(spec->rotary_scaling.original / (turns * TURN)) /
@@ -57,7 +57,7 @@ static double yarn_gain(double factor, double scale)
     return factor <= 1 ? 1 : 0.1 * scale * log(factor) + 1;
 }
 
-/* Section 3.4: it stands for the temperature of attention. */
+/* The factor on cosines and sines, which acts as a temperature of attention (section 3.4). */
 static double yarn_attention(const RotaryScaling *r)
 {
     const double factor = (double)r->factor;

@@ -1,14 +1,14 @@
-/* Rows by id. The index has a place for a row at the low bits of the mix of its id, or the next
- * that is free after it:
+/* Rows by id: an index that maps an id to a row number, and slabs of rows. An id's place in the
+ * index is given by the low bits of row_mix(table, id), or is the next free place after that:
  *
  *     mix  [shard: 12 bits | ............ | tag: 32 bits]
  *     place[tag mod places]  {tag, number + 1}  ->  slab[number / rows]  {id, floats} {id, ..
  *
- * A place has the low half of the mix, from which follows where it belongs, so that neither growth
- * nor removal reads a row; the id itself is in front of the row, which is read anyway. Zeros are
- * free places: memory comes so. What is removed leaves no mark: those behind it move up. Growth
- * makes a new index and nothing else. A look-up waits for memory twice, for the place and for the
- * row, so that many are on their way at once. */
+ * A place stores the low half of the mix, which gives its first choice of place: growth and removal
+ * read no row. The id stands in front of the row, which a look-up reads anyway. A free place is all
+ * zeros, as new memory is. Removal leaves no tombstone: later entries of the run move up. Growth
+ * makes a new index and moves no row. A look-up waits for memory twice, for the place and for the
+ * row, so many look-ups are overlapped by prefetching. */
 #include "tensor.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #define ALWAYS_INLINE __attribute__((always_inline))
 
 typedef struct Place {
-    /* row: its number + 1; 0: free */
+    /* number of the row + 1; 0: the place is free */
     uint32_t tag, row;
 } Place;
 
@@ -27,14 +27,14 @@ enum {
     HUGE_PAGE = 2 << 20,
     SLAB_BYTES = 32 << 20,
     LINE = 64,
-    /* a page */
+    /* one page */
     PLACES_LEAST = PAGE / (int)sizeof(Place),
-    /* look-ups between asking for a place and reading it, and again for the row */
+    /* look-ups between the prefetch of a place and its use, and again between that and the row */
     AHEAD = ROW_AHEAD,
-    /* lines of a row that are asked for; what follows comes by itself */
+    /* cache lines of a row that are prefetched; the hardware prefetches the rest */
     ROW_LINES = 8,
 };
-/* Places are found by a tag. */
+/* A tag has 32 bits, and the index is addressed by tags. */
 static const int64_t PLACES_MOST = (int64_t)1 << 32;
 
 struct RowStore {
@@ -43,8 +43,8 @@ struct RowStore {
     size_t limit, stride, slab_bytes;
     Place *place;
     uint64_t mask;
-    /* rows; numbers given so far; number + 1 of the last row that was removed, in whose id is that
-     * of the one before, ..; how many those are */
+    /* rows in the store; row numbers given out so far; head of the free list: number + 1 of the row
+     * that was removed last, whose id field has the previous one's; length of the free list */
     int64_t count, numbers, spare, spares;
     char **slab;
     int64_t slabs, slab_rows;
@@ -52,7 +52,7 @@ struct RowStore {
     uint64_t inverse;
 };
 
-/* ---- what it takes ---- */
+/* ---- memory needed ---- */
 
 static int64_t rows_most(int64_t places)
 {
@@ -71,13 +71,14 @@ static size_t stride_of(int floats)
     return sizeof(uint64_t) + (size_t)floats * sizeof(float);
 }
 
-/* Of a slab, which a row fits into twice. */
+/* Rows per slab; a slab has room for two rows at least. */
 static int64_t slab_rows_of(size_t stride)
 {
     return stride > SLAB_BYTES / 2 ? 2 : (int64_t)(SLAB_BYTES / stride);
 }
 
-/* Of slabs, of which only what has had a row is in memory: huge pages after the first. */
+/* Bytes of slabs in memory with that many rows. Only pages that a row has touched count: 4 KiB
+ * pages in a small store, huge pages beyond that. */
 static size_t slabs_bytes(int64_t rows, size_t stride)
 {
     int64_t each = slab_rows_of(stride);
@@ -97,7 +98,7 @@ size_t row_store_bytes(const RowStore *store)
     return index_bytes((int64_t)store->mask + 1) + slabs_bytes(store->numbers, store->stride);
 }
 
-/* The last growth has two indices, and rows for the smaller one. */
+/* During the last growth there are two indices, and slabs with the rows of the smaller one. */
 size_t row_store_bytes_of(int64_t rows, int floats)
 {
     size_t stride = stride_of(floats);
@@ -146,7 +147,7 @@ int64_t row_store_count(const RowStore *store)
     return store->count;
 }
 
-/* A small table takes no huge page. */
+/* Adds a slab. The first one uses no huge pages, so that a small table stays small. */
 static void add_slab(RowStore *s)
 {
     s->slab = mem_resize(s->slab, (size_t)(s->slabs + 1) * sizeof *s->slab);
@@ -155,7 +156,8 @@ static void add_slab(RowStore *s)
     s->slab[s->slabs++] = slab;
 }
 
-/* In the order of places: what lay side by side goes to two runs, each side by side. */
+/* Moves entries in the order of places: neighbours in the old index go to two runs of neighbours in
+ * the new one, which is sequential access. */
 static void grow_index(RowStore *s, int64_t places)
 {
     Place *old = s->place;
@@ -193,14 +195,14 @@ static uint64_t id_of(const char *row)
     return id;
 }
 
-/* From p on: the first place that is free or has the tag. */
+/* The first place from p on that is free or has the tag. */
 static uint64_t next_match(const RowStore *s, uint64_t p, uint32_t tag)
 {
     while (s->place[p].row && s->place[p].tag != tag) p = (p + 1) & s->mask;
     return p;
 }
 
-/* The place of an id, or the free one where it would be. */
+/* The place of an id, or the free place where it would be inserted. */
 static uint64_t place_of(const RowStore *s, uint64_t id)
 {
     uint32_t tag = (uint32_t)row_mix(s->table, id);
@@ -210,7 +212,8 @@ static uint64_t place_of(const RowStore *s, uint64_t id)
     return p;
 }
 
-/* Inline: a call of what does nothing but ask would be left out as one without effect. */
+/* Inline: the compiler would drop a call of a function that only prefetches, as it has no
+ * effect. */
 ALWAYS_INLINE static inline void ask_for_place(const RowStore *s, uint64_t id)
 {
     __builtin_prefetch(&s->place[row_mix(s->table, id) & s->mask], 0, 3);
@@ -224,7 +227,7 @@ ALWAYS_INLINE static inline void ask_for_row(const RowStore *s, const char *row)
     __builtin_prefetch(end - 1, 1, 3);
 }
 
-/* What is most probably the row, for its tag is the id's. */
+/* The row that has the id's tag, which is almost always the id's row; starts its prefetch. */
 static char *guess(const RowStore *s, uint64_t id)
 {
     uint32_t tag = (uint32_t)row_mix(s->table, id);
@@ -266,7 +269,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How many ids those without a row are. */
+/* The number of distinct ids among the `missing` ids without a row. */
 static int64_t distinct(const uint64_t *id, float *const *at, int64_t count, int64_t missing)
 {
     uint64_t *sorted = mem_new((size_t)missing * sizeof *sorted);
@@ -279,7 +282,7 @@ static int64_t distinct(const uint64_t *id, float *const *at, int64_t count, int
     return different;
 }
 
-/* What it takes at most while so many rows are added. */
+/* The most bytes that the store takes while that many rows are added. */
 static size_t bytes_with(const RowStore *s, int64_t more)
 {
     int64_t places = (int64_t)s->mask + 1, wanted = places_for(s->count + more);
@@ -313,7 +316,8 @@ static Status no_room(const RowStore *s, int64_t more)
                 text_bytes((double)bytes_with(s, more), wants));
 }
 
-/* Ids that come twice are counted where it matters only. */
+/* Grows the index for the missing ids, or fails at the limit. Duplicates are counted only when that
+ * may change the outcome. */
 static Status make_room(RowStore *s, const uint64_t *id, float *const *at, int64_t count,
                         int64_t missing)
 {
@@ -388,7 +392,7 @@ void row_store_remove(RowStore *store, uint64_t id)
     ++store->spares;
     --store->count;
     for (uint64_t p = (hole + 1) & mask; store->place[p].row; p = (p + 1) & mask) {
-        /* one that belongs behind the hole stays */
+        /* an entry whose own place lies behind the hole stays */
         if (((p - store->place[p].tag) & mask) < ((p - hole) & mask)) continue;
         store->place[hole] = store->place[p];
         hole = p;

@@ -1,4 +1,4 @@
-/* Shapes and how activations lie in memory. Pure functions on values. */
+/* Shapes, memory layouts and slices. Pure functions on values. */
 #include "tensor.h"
 
 #include <inttypes.h>
@@ -50,7 +50,7 @@ bool desc_equal(Desc a, Desc b)
     return a.block == b.block;
 }
 
-/* The image whose memory d is, or d's own shape. */
+/* The shape in which d's memory is laid out: the image's if d is a flat view. */
 static Shape memory_shape(Desc d)
 {
     return d.flat ? d.image : d.shape;

@@ -1,7 +1,8 @@
-/* exchange: between layers that every rank of a tensor group computes alike, or for its slice of
- * the sequence, and layers of which each rank has a part (Shoeybi et al. 2019, "Megatron-LM", f and
- * g; Korthikanti et al. 2022, g-bar). The bias of a layer whose outputs are summed over the ranks
- * is the exchange's, once; each backend adds it in its own way. */
+/* exchange: converts between layers that all ranks of a tensor group compute alike, or for their
+ * slice of the sequence, and layers that are divided among the ranks (Shoeybi et al. 2019,
+ * "Megatron-LM", f and g; Korthikanti et al. 2022, g-bar). If a layer's outputs are summed over the
+ * ranks, its bias belongs to the exchange, so that it is added once; each backend adds it in its
+ * own way. */
 #include "sliced.h"
 
 static bool cuts_sequence(const OpSpec *s)

@@ -1,30 +1,30 @@
-/* What operations on slices are whatever the backend: which slices an exchange moves and when, and
- * which elements of a whole sample a slice's are. */
+/* Operations on slices, the parts that all backends share: which slices an exchange moves and when,
+ * and where a slice's elements lie in the whole sample. */
 #ifndef WEFT_TENSOR_SLICED_H
 #define WEFT_TENSOR_SLICED_H
 
 #include "tensor.h"
 
-/* What an exchange keeps in impl. */
+/* The plan of an exchange, in Op.impl. */
 typedef struct Swap {
     ExchangeKind kind;
-    /* what is summed and cut, or put together */
+    /* the tensor that is summed and cut, or gathered */
     Slices divided;
-    /* of y */
+    /* shape of y: shape_count / width, last dimension */
     int64_t rows, width;
 } Swap;
 
-/* y: its layout, without padding, and x[0]'s, too. Sets spec.y, impl and op's sizes; ERR_BUG where
- * the shapes do not fit. */
+/* Plans an exchange. y: its layout, without padding; x[0] has the same. Sets spec.y, impl and the
+ * sizes of op. ERR_BUG if the shapes do not fit. */
 Status exchange_plan(Op *op, Desc y);
 void exchange_free(Op *op);
-/* y, all but the bias; dx, which needs nothing else. */
+/* Compute y without the bias, and dx. */
 void exchange_forward(const Op *op, const OpRun *run);
 void exchange_backward_data(Op *op, const OpRun *run);
 
-/* Element i of a sample of y is number i / run * stride + first + i % run of the whole sample. A
- * slice is of a plain tensor's sequence, or of its last dimension; without one, run is the
- * sample. */
+/* Maps the elements of a slice to the whole sample: element i of a sample of y is element i / run *
+ * stride + first + i % run of the whole. The slice is of a plain tensor's sequence or of its last
+ * dimension; without a slice, run is the sample. */
 typedef struct SampleSlice {
     int64_t run, stride, first;
 } SampleSlice;

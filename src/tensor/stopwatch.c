@@ -1,4 +1,4 @@
-/* A stopwatch: pairs of the backend's timers, kept for the next laps when it is cleared. */
+/* A stopwatch: pairs of the backend's timers, which are reused after stopwatch_clear. */
 #include "tensor.h"
 
 typedef struct Lap {

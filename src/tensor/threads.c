@@ -1,4 +1,4 @@
-/* How many threads one rank may run: the cores of its affinity mask and of its cgroup's quota (v2
+/* How many threads a rank may run: the cores of its affinity mask and of its cgroup's quota (v2
  * cpu.max, v1 cpu.cfs_quota_us), divided by the ranks that share them. Hardware threads of one core
  * count once. */
 #include "tensor.h"
@@ -23,8 +23,8 @@ int threads_core_of(int cpu)
     return first >= 0 && first < MASK_CPUS ? first : cpu;
 }
 
-/* Counts the cores in the mask of a process (0: this one), and marks them in seen, of MASK_CPUS
- * bytes; *cpus: its hardware threads. 0 where the mask cannot be read. */
+/* Counts the cores in the mask of a process (0: this one) and marks them in seen[MASK_CPUS]. Sets
+ * *cpus to the number of its hardware threads. Returns 0 if the mask cannot be read. */
 static int mark_cores(pid_t pid, char *seen, int *cpus)
 {
     size_t bytes = CPU_ALLOC_SIZE(MASK_CPUS);
@@ -52,7 +52,8 @@ static int mask_cores(pid_t pid)
     return count;
 }
 
-/* The first `count` numbers of a file; "max" reads as -1. False where they are not there. */
+/* Reads the first `count` numbers of a file; "max" reads as -1. Returns false if there are
+ * fewer. */
 static bool read_numbers(const char *path, double *number, int count)
 {
     char word[32];
@@ -65,7 +66,7 @@ static bool read_numbers(const char *path, double *number, int count)
     return got == count;
 }
 
-/* Cores one group's own files allow; 0 for no limit. */
+/* Cores that one group's own files allow; 0: no limit. */
 static double group_cores(const char *folder, bool v2)
 {
     char path[PATH_ROOM + 32];
@@ -99,11 +100,11 @@ static double group_waited(const char *folder, bool v2)
 }
 
 typedef struct GroupFigures {
-    /* the tightest limit, 0 for none; the longest wait */
+    /* tightest limit in cores, 0: none; longest wait in seconds */
     double cores, waited_s;
 } GroupFigures;
 
-/* Of all groups from root/group up to root. group is cut short on the way. */
+/* Adds the figures of all groups from root/group up to root. Cuts group short on the way. */
 static void climb(const char *root, char *group, bool v2, GroupFigures *figures)
 {
     char folder[PATH_ROOM];
@@ -118,7 +119,7 @@ static void climb(const char *root, char *group, bool v2, GroupFigures *figures)
     }
 }
 
-/* True if one of the comma-separated controllers is "cpu". */
+/* Whether one of the comma-separated controllers is "cpu". */
 static bool has_cpu(char *controllers)
 {
     char *rest = NULL;
@@ -156,8 +157,9 @@ int threads_quota(const char *proc_file, const char *root)
     return least == 0 ? 0 : least < 1 ? 1 : (int)least;
 }
 
-/* A launcher that binds gives each rank a part of its own mask: ranks * mine / outer of them share
- * one part. Where mine is all the launcher has, all ranks share it. */
+/* Cores for each rank. A launcher that binds gives each rank a part of its own mask, so that ranks
+ * * mine / outer of them share one part. If mine is the launcher's whole mask, all ranks share
+ * it. */
 int threads_divide(int mine, int outer, int quota, int ranks)
 {
     if (ranks < 1) ranks = 1;

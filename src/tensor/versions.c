@@ -1,4 +1,4 @@
-/* What the tensor module was built with and runs on. */
+/* Versions that the tensor module was built with and runs on. */
 #include "tensor.h"
 #include "cpu/dnnl.h"
 
@@ -27,7 +27,8 @@ void backend_instructions(const Backend *backend, char *out, size_t room)
                  dnnl_isa(o->precision == DTYPE_F32));
 }
 
-/* CUDA's own line counts GPUs: the lines behind it. */
+/* The CUDA libraries on one line: all lines of cuda_versions except the first, which counts
+ * GPUs. */
 static void cuda_libraries(char *out, size_t room)
 {
     char *text = NULL;

@@ -1,4 +1,4 @@
-/* The words of the keys that say what computes, and in which numbers. */
+/* Values of the configuration keys that choose the device and the number formats. */
 #include "tensor/words.h"
 
 const ConfigWords tensor_words[TENSOR_WORDS] = {
