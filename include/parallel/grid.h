@@ -30,10 +30,11 @@ Status grid_shape(GridShape *shape, const Config *config, int ranks);
 /* Collective on world; every rank returns the same Status. Release with grid_fini (collective). */
 Status grid_init(Grid *grid, const World *world, GridShape shape);
 /* Joins the GPUs of all ranks by NCCL, for the sums and messages of grid's worlds. Does nothing for
- * one rank or in host memory, and with transport shm or mpi, which go through host memory. So does
- * auto, with a warning, where ranks share a GPU, which NCCL cannot serve. GPUs of several models,
- * whose sums differ, are ERR_CONFIG under REPRODUCIBLE_ANY_GRID and a warning otherwise. Collective
- * on grid->world; every rank returns the same Status. grid_fini releases it. */
+ * one rank or in host memory. With transport shm or mpi nothing is joined, and data go through host
+ * memory; the same with auto, and a warning, where ranks share a GPU, which NCCL cannot serve (with
+ * nccl that is ERR_CONFIG). GPUs of several models, whose results differ, are ERR_CONFIG under
+ * REPRODUCIBLE_ANY_GRID and a warning otherwise. Collective on grid->world; every rank returns the
+ * same Status. grid_fini releases it. */
 Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits);
 void grid_fini(Grid *grid);
 

@@ -1,7 +1,7 @@
-/* Channels: which transport serves each pair of ranks, the checks that both have in common, and how
- * a rank waits. Refuses as a fault of ours: lists that differ between ranks, channels from a rank
- * to itself, calls for the other end or without a slot or a message, channels freed with messages
- * under way. */
+/* Channels: chooses the transport for each pair of ranks, makes the checks that all transports
+ * share, and decides how a rank waits. Dies, as these are bugs, if lists differ between ranks, a
+ * channel leads from a rank to itself, a call is made on the wrong end or without a slot or a
+ * message, or channels are freed with messages in flight. */
 #include "mpi/channel_mpi.h"
 #include "nccl/channel_nccl.h"
 #include "shm/channel_shm.h"
@@ -11,20 +11,21 @@
 #include <time.h>
 
 /* A waiting rank spins for SPIN_S, yields until YIELD_S, and then sleeps an eighth of the time
- * waited so far, at most NAP_S; where messages go by MPI, which progresses only where it is called,
- * MPI_NAP_S. Every CHECK_S it looks whether its peers live. */
+ * waited so far, at most NAP_S; at most MPI_NAP_S where messages go by MPI, which progresses only
+ * inside its calls. Every CHECK_S it checks whether its peers live. */
 static const double SPIN_S = 5e-6, YIELD_S = 50e-6, NAP_S = 1e-3, MPI_NAP_S = 1e-4, CHECK_S = 0.1;
 
 struct Channels {
     /* borrowed */
     const World *world;
     int count;
-    /* owned */
+    /* [count]; owned */
     Channel *channel;
-    /* owned; job_rank[r] of world's rank r */
+    /* number in the job of each of world's ranks, [world->size]; owned */
     int *job_rank;
     PipeNode pipes;
-    /* owned: its tags are ours alone; MPI_COMM_NULL where all channels are pipes */
+    /* duplicate of world's communicator, so that tags are not shared; owned; MPI_COMM_NULL where no
+     * channel uses MPI */
     MPI_Comm comm;
     double checked_s;
 };
@@ -66,7 +67,7 @@ static Status check_transport(const World *world, int transport)
     return transport == TRANSPORT_SHM ? shm_segment_needs_one_node(world) : OK;
 }
 
-/* Where a rank is: its node's first rank, and its own rank on the node. */
+/* Location of a rank: the first rank of its node, and its rank on the node. */
 typedef struct Location {
     int node, rank;
 } Location;
@@ -92,7 +93,7 @@ static void fill_channel(Channel *channel, const ChannelSpec *spec, const World 
                                              : END_ELSEWHERE;
 }
 
-/* How many channels before this one join the same two ranks the same way. */
+/* Number of channels before channel i from the same sender to the same receiver. */
 static int count_twins(const Channel *channel, int i)
 {
     int twins = 0;

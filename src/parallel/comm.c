@@ -1,5 +1,5 @@
-/* Communicators: which transport serves, and the calls that are the same for all of them. The
- * transport of a single rank, self, has nothing to do. */
+/* Communicators: chooses the transport, and makes the calls that are the same for all of them. Also
+ * has comm_self, the transport of a single rank, which has nothing to sum. */
 #include "mpi/node_group.h"
 #include "order/tree_sum.h"
 #include "shm/shm_segment.h"
@@ -8,7 +8,7 @@
 #include <sched.h>
 #include <time.h>
 
-/* A waiting rank yields between polls for so long, and then sleeps between them. */
+/* A waiting rank yields between polls for POLL_YIELD_S, and then sleeps between them. */
 static const double POLL_YIELD_S = 5e-3;
 static const long POLL_SLEEP_NS = 50 * 1000;
 
@@ -94,13 +94,14 @@ int comm_group_width(const World *world, int transport)
 
 int comm_transport(int transport, bool one_node, bool host_memory)
 {
-    /* the way through host memory has no shared segments either */
+    /* device memory staged through the host does not use shared segments either */
     if (!host_memory) return TRANSPORT_NCCL;
     if (transport != TRANSPORT_AUTO) return transport;
     return one_node ? TRANSPORT_SHM : TRANSPORT_MPI;
 }
 
-/* Sums of a device's memory: by NCCL, or by way of the host's. */
+/* Chooses for device memory: NCCL where the GPUs are joined, otherwise staging through host
+ * memory. */
 static Status choose_device(Comm *comm)
 {
     bool joined = comm->world->gpus != NULL;
@@ -196,7 +197,8 @@ void comm_allreduce_begin(Comm *comm, int64_t offset, int64_t count)
     comm->table->sum_begin(comm, offset, count);
 }
 
-/* Bounds of other ranks, that fall, or that leave the arena would be another rank's memory. */
+/* Dies if bounds are for another number of ranks, descend, or leave the arena: they would reach
+ * other memory. */
 static void check_bounds(const Comm *comm, const char *what, const Bounds *b, int64_t shift,
                          int64_t end)
 {
@@ -239,7 +241,7 @@ int64_t comm_push_begin(Comm *comm, const CommPush *push)
 
 static bool wait_for(Comm *comm, bool (*wait)(Comm *, int64_t), int64_t number)
 {
-    /* none was begun, and the transport may have none */
+    /* none was begun; the table's wait may then be NULL */
     if (number == 0) return true;
     if (comm->waits) stopwatch_start(comm->waits);
     bool done = wait(comm, number);
@@ -262,7 +264,7 @@ void comm_progress(Comm *comm)
     if (comm->table->progress) comm->table->progress(comm);
 }
 
-/* Polls, and leaves the core to others: first by yielding, after a while by sleeping. */
+/* Polls until nothing is in flight, yielding at first and sleeping later. */
 static void wait_polling(Comm *comm, double start)
 {
     while (!comm->table->progress(comm)) {

@@ -1,6 +1,6 @@
-/* comm_staged: sums of a GPU's memory by way of the host's, where NCCL cannot serve or is not
- * wanted: every range is copied to host memory, summed there by the transport that ranks without
- * GPUs would use, and copied back. The host waits for the copies. */
+/* comm_staged: sums of GPU memory through host memory, where NCCL cannot serve or is not wanted.
+ * Every range is copied to host memory, summed there by the transport that ranks without GPUs would
+ * use, and copied back. The host waits for the copies. */
 #include "transport/comm_table.h"
 
 typedef struct Range {
@@ -8,11 +8,11 @@ typedef struct Range {
 } Range;
 
 typedef struct Staged {
-    /* owned */
+    /* backend of the host; owned */
     Backend *host;
-    /* owned: in host memory, as large */
+    /* communicator with an arena of the same size in host memory; owned */
     Comm *inner;
-    /* owned: begun, not copied back yet */
+    /* ranges begun and not yet copied back; owned */
     Range *range;
     int range_count, range_capacity;
 } Staged;
@@ -43,7 +43,7 @@ static Status staged_open(Comm *comm, Backend *backend, size_t arena_bytes)
     return st;
 }
 
-/* Between the arenas; the host waits. */
+/* Copies a range between the two arenas and waits for it. */
 static void copy(const Comm *comm, Range range, bool to_host)
 {
     const Staged *s = comm->impl;

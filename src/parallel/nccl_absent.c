@@ -1,5 +1,5 @@
-/* What stands in for NCCL in a build without CUDA: opening it says so. The Makefile links this file
- * or cuda/, never both. */
+/* Replaces src/parallel/nccl in a build without CUDA: opening comm_nccl fails with a message. The
+ * Makefile links either this file or that folder. */
 #include "nccl/channel_nccl.h"
 #include "transport/comm_table.h"
 #include "world/abort.h"
@@ -21,7 +21,7 @@ Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits)
     (void)backend;
     (void)transport;
     (void)bits;
-    /* all memory is the host's */
+    /* all memory is host memory */
     return OK;
 }
 

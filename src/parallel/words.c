@@ -1,4 +1,5 @@
-/* The words of the keys that say how ranks talk, and what their sums promise. */
+/* Words of the configuration keys that choose a transport, a way of summing, and which sums have
+ * the same bits. */
 #include "parallel/words.h"
 
 const ConfigWords parallel_words[PARALLEL_WORDS] = {

@@ -1,6 +1,6 @@
-/* Bounds of which only those are kept that some rank's shard begins at. An entry is looked for from
- * where it would be if those were evenly spread, as they nearly are: a bucket is cut evenly, in
- * steps that are longer than a shard where ranks are many. */
+/* Bounds of shards, of which only those that are not empty are stored. A search starts where the
+ * entry would be if the shards were evenly spread over the ranks, which they nearly are: a bucket
+ * is cut evenly, in steps longer than a shard where ranks are many. */
 #include "parallel.h"
 
 void bounds_init(Bounds *bounds, const int64_t *bound, int ranks)

@@ -1,10 +1,10 @@
-/* Gradient buckets: which ranges of the gradient arena are summed together. Tensors are taken from
- * the last to the first, as backward finishes them, and never cut. What lies after the last tensor
- * belongs to the first bucket, what lies before the first tensor to the last one. */
+/* Gradient buckets: the ranges of the gradient arena that are summed together. Tensors are taken
+ * from the last to the first, as backward finishes them, and are never cut. Elements after the last
+ * tensor belong to the first bucket, elements before the first tensor to the last one. */
 #include "parallel.h"
 
-/* True if a bucket of `have` bytes is nearer to `want` without the next tensor of `more` bytes than
- * with it. */
+/* True if a bucket of `have` bytes is closer to the size `want` without the next tensor, of `more`
+ * bytes, than with it. */
 static bool full_enough(size_t have, size_t more, size_t want)
 {
     if (have >= want) return true;

@@ -1,24 +1,26 @@
-/* How a range of an arena is cut among ranks, a shard each: at given bounds, or evenly. */
+/* How a range of an arena is cut among ranks, one shard each: at given bounds, or evenly. */
 #ifndef WEFT_PARALLEL_CUT_H
 #define WEFT_PARALLEL_CUT_H
 
 #include "parallel/order.h"
 
-/* Border `part` (0..parts) of [offset, offset + count) cut in `parts` slices that begin on 64 bytes
- * of an arena that does; slices of small ranges may be empty. */
+/* First element of slice `part` (0..parts) of [offset, offset + count) when it is cut into `parts`
+ * even slices. Slices begin on multiples of 16 floats (64 bytes) of the arena; slices of small
+ * ranges may be empty. */
 int64_t slice_bound(int64_t offset, int64_t count, int parts, int part);
 
-/* How a range is cut among ranks: at given bounds, which may begin before and end behind it, or,
- * where there are none, evenly as slice_bound does. */
+/* A range of an arena and its cut among ranks: at given bounds, which may begin before the range
+ * and end behind it, or evenly by slice_bound. */
 typedef struct Cut {
     int64_t offset, count;
-    /* borrowed; NULL: even */
+    /* borrowed; NULL: an even cut */
     const Bounds *bounds;
 } Cut;
-/* All of what they cut. */
+/* The cut of the whole range that the bounds cover. */
 Cut cut_at(const Bounds *bounds);
 int64_t cut_bound(const Cut *cut, int parts, int part);
-/* Elements of the longest part; at given bounds, of all that they cut. */
+/* Elements of the longest part. With given bounds, of all shards, including any outside the
+ * range. */
 int64_t cut_longest(const Cut *cut, int parts);
 
 #endif

@@ -1,4 +1,4 @@
-/* Who exchanges which slices with whom; no messages here. */
+/* Plans which slices each rank exchanges with which peers; sends no messages itself. */
 #include "halving.h"
 
 #include "base.h"
@@ -13,7 +13,7 @@ typedef struct Block {
     int first, size;
 } Block;
 
-/* The block of 2^level neighbours that starts at `first`; size 0: there is none. */
+/* The block of 2^level neighbours that starts at `first`; size 0: it does not exist. */
 static Block block_from(int first, int level, int ranks)
 {
     int left = ranks > first ? ranks - first : 0;
@@ -31,8 +31,9 @@ int halving_rounds(int ranks)
     return ranks > 1 ? 32 - __builtin_clz((unsigned)ranks - 1) : 0;
 }
 
-/* Of numbers 0 to whole - 1, a power of two, those that a block of `size` ranks keeps as number
- * `kept`: they end in its bits, as many as tell it from another one's. */
+/* Number of slices in 0 .. whole - 1 (whole is a power of two) that member `kept` of a block of
+ * `size` ranks keeps: those whose lowest bits equal `kept`, compared in as many bits as distinguish
+ * it from the other members. */
 static int kept_of_whole(int whole, int size, int kept)
 {
     int bits = floor_log2(size);
@@ -55,7 +56,7 @@ int halving_sends(int rank, int ranks)
     return sends;
 }
 
-/* To spread it sends once in each round in which its block meets another. */
+/* When spreading, a rank sends one message in each round in which its block has a neighbour. */
 static int spread_sends(int rank, int ranks)
 {
     int sends = 0;
@@ -74,8 +75,9 @@ int halving_most_sent(int ranks, bool collect, bool spread)
     return most;
 }
 
-/* Down the chain of last blocks: a whole one of 2^level, and what is left of it, `rest`. Of the
- * rest's ranks those with a partner of the same number, and those behind them, differ. */
+/* Follows the chain of incomplete last blocks: a whole block of 2^level ranks, and the `rest` ranks
+ * behind it. Two members of the rest that have the same lowest bits share their slices, so each
+ * sends half as many messages in that round as a member that has no such counterpart. */
 int halving_most_sends(int ranks)
 {
     int level = floor_log2(ranks), rest = ranks - (1 << level), outer = 0;
@@ -103,7 +105,7 @@ int64_t halving_all_sends(int ranks)
     return sends;
 }
 
-/* Places are slices' numbers with their bits the other way round, those that are there. */
+/* Sorts the existing slices by their numbers with reversed bits. */
 static void order_slices(Halving *h)
 {
     int bits = halving_rounds(h->ranks), place = 0;
@@ -116,14 +118,14 @@ static void order_slices(Halving *h)
     }
 }
 
-/* A message grows by the slice at `place`. */
+/* Extends a message by the slice at `place`. */
 static void grow(HalvingMessage *message, int peer, int place)
 {
     if (message->begin == message->end) *message = (HalvingMessage){peer, place, place};
     message->end = place + 1;
 }
 
-/* The round in which mine and theirs become one. */
+/* Plans the round in which the blocks mine and theirs are joined. */
 static void plan_round(Halving *h, int rank, Block mine, Block theirs)
 {
     Block both = {mine.first < theirs.first ? mine.first : theirs.first, mine.size + theirs.size};
@@ -149,7 +151,7 @@ Halving *halving_new(int rank, int ranks)
     h->round = mem_new((size_t)(levels + 1) * sizeof *h->round);
     h->slice = mem_new((size_t)ranks * sizeof *h->slice);
     h->place = mem_new((size_t)ranks * sizeof *h->place);
-    /* each slice but the own one goes at most once */
+    /* each slice but the one that the rank keeps is sent at most once */
     h->sent = mem_new((size_t)ranks * sizeof *h->sent);
     order_slices(h);
     for (int level = 0; level < levels; ++level) {

@@ -1,74 +1,77 @@
-/* Recursive halving and doubling: a sum in log2 rounds, by the tree (tree_sum.h), for any number of
- * ranks (Rabenseifner 2004; Thakur, Rabenseifner, Gropp 2005, section 3, for powers of two).
+/* Recursive halving and doubling: a sum in log2(ranks) rounds, in the tree's order (tree_sum.h),
+ * for any number of ranks (Rabenseifner 2004; Thakur, Rabenseifner, Gropp 2005, section 3, for
+ * powers of two).
  *
- * A piece has a slice a rank. The tree's nodes of level q are blocks of 2^q neighbours, the last
- * one of fewer. A block's ranks have its sum, a part of the slices each, and in round q a block and
- * its neighbour, if it has one, become one: each rank keeps those of its slices that are its own
- * in the joined block, sends the others to who keeps them there, and adds what comes.
+ * A piece is cut into one slice per rank. The tree's nodes of level q are blocks of 2^q
+ * neighbouring ranks; the last block may have fewer. The ranks of a block share its sum, each with
+ * a part of the slices. In round q a block and its neighbour, if it has one, are joined: each rank
+ * keeps some of its slices, sends the others to the ranks that keep them in the joined block, and
+ * adds what it receives.
  *
- *     collect   round 0   with r ^ 1: half of the slices go there, half come and are added
+ *     collect   round 0   with r ^ 1: half of the slices are sent, half are received and added
  *               round 1   with r ^ 2: a quarter, sums of two ranks each
- *               ..        at the end a rank has its own slice, summed
- *     spread    the same rounds back: what is summed doubles
+ *               ..        at the end each rank has one slice, summed over all ranks
+ *     spread    the same rounds backwards: the summed part doubles each time
  *
- * In a block of c ranks slice t is kept by the one whose number there is t without its highest
- * bits, as many as make it less than c. So every slice is sent by a rank at most once on the way
- * out, and all ranks together move as many bytes as all to all would. Of a power of two each rank
- * has one message a round and as many bytes as the others; of other numbers some ranks get, and
- * send back, up to half more than the mean, and others less. A block
- * of b ranks that joins a whole one of 2^q sends 2^q / b messages a rank (2^q + 1 ranks: the last
- * one sends 2^q; every other one q + 1 at most).
+ * In a block of c ranks, slice t is kept by the rank whose number in the block is t without its
+ * highest bits, as many as bring it below c. Therefore a rank sends each slice at most once while
+ * collecting, and all ranks together move as many bytes as all to all would. With a power of two of
+ * ranks, each has one message per round and the same number of bytes; with other numbers some ranks
+ * receive, and send back, up to half more than the mean, and others less. A block of b ranks that
+ * is joined with a whole one of 2^q sends 2^q / b messages per rank (with 2^q + 1 ranks the last
+ * one sends 2^q, every other one at most q + 1).
  *
- * Slices lie in an order in which those of each message are neighbours: by their bits, the lowest
- * first. Private to the transports. */
+ * Slices are stored in an order in which those of each message are adjacent: by their reversed
+ * bits, the lowest bit first. Private to the transports. */
 #ifndef WEFT_PARALLEL_HALVING_H
 #define WEFT_PARALLEL_HALVING_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Between this rank and another: the slices at places [begin, end). */
+/* A message between this rank and `peer`: the slices at places [begin, end). */
 typedef struct HalvingMessage {
     int peer, begin, end;
 } HalvingMessage;
 
-/* Of the way to collect. To spread, what was received is sent, and what was sent received. */
+/* One round of collecting. Spreading plays it backwards: what was received is sent, and what was
+ * sent is received. */
 typedef struct HalvingRound {
     HalvingMessage received;
-    /* borrowed: sends of them, none where all that the rank has is its own */
+    /* messages sent, [sends]; none where the rank keeps all of its slices; borrowed from Halving */
     const HalvingMessage *sent;
     int sends;
-    /* this rank's block is the first of the two: its sum is added to, not added */
+    /* true: this rank's block is the lower of the two, so its sum is the left operand */
     bool first;
 } HalvingRound;
 
-/* What a rank does: plan data, O(ranks) of memory (16 KB a thousand). */
+/* All messages of one rank, as data; O(ranks) of memory (16 KB per thousand ranks). */
 typedef struct Halving {
     int ranks;
-    /* Rounds in which this rank's block meets another: log2 of ranks, rounded up, at most. */
+    /* rounds in which this rank's block has a neighbour; at most log2(ranks), rounded up */
     int rounds;
-    /* owned */
+    /* [rounds]; owned */
     HalvingRound *round;
-    /* owned: the slice at each place, and the place of each slice */
+    /* slice at each place, and place of each slice, [ranks]; owned */
     int *slice, *place;
-    /* owned: all messages that are sent, one after the other */
+    /* all messages sent, one round after the other; owned */
     HalvingMessage *sent;
     int sent_count;
 } Halving;
 Halving *halving_new(int rank, int ranks);
-/* Rounds of the rank that has most: log2 of ranks, rounded up. */
+/* Rounds of the rank that has most: log2(ranks), rounded up. */
 int halving_rounds(int ranks);
-/* Messages that a rank sends to collect, and receives where it spreads; it has as many partners at
- * least. O(log ranks). */
+/* Messages that a rank sends to collect, which is also the number that it receives to spread. The
+ * rank has at least as many partners. O(log ranks). */
 int halving_sends(int rank, int ranks);
-/* Messages that the rank with most of them sends: to collect, to spread, or both. O(ranks log
- * ranks). */
+/* Messages that the busiest rank sends: to collect, to spread, or both. O(ranks log ranks). */
 int halving_most_sent(int ranks, bool collect, bool spread);
-/* halving_sends of the rank that has most, and of all ranks together. O(log ranks). */
+/* halving_sends of the busiest rank, and its sum over all ranks. O(log ranks). */
 int halving_most_sends(int ranks);
 int64_t halving_all_sends(int ranks);
-/* The next run of neighbours of a message that is left, slices *first to *last: where the cut is
- * even all of it lies together, else one slice. False: none is left. */
+/* Takes the next contiguous run of a message, slices *first to *last: all that is left where the
+ * cut is even (its slices are contiguous), otherwise one slice. Returns false if nothing is
+ * left. */
 static inline bool halving_next(const Halving *h, HalvingMessage *left, bool even, int *first,
                                 int *last)
 {
@@ -78,7 +81,7 @@ static inline bool halving_next(const Halving *h, HalvingMessage *left, bool eve
     *last = h->slice[left->begin - 1];
     return true;
 }
-/* May be of NULL. */
+/* *halving may be NULL. */
 void halving_free(Halving **halving);
 
 #endif

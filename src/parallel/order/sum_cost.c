@@ -1,10 +1,10 @@
-/* What sums by messages cost, and the way that costs less. The pieces that it counts are those that
- * move (src/parallel/mpi). */
+/* The cost of sums by messages, and the choice of the cheaper way. It counts the same pieces that
+ * src/parallel/mpi moves. */
 #include "halving.h"
 #include "parallel/sums.h"
 
-/* Floats of a piece of a rail, about: small enough that pieces overlap and memory is bounded, and
- * no smaller than what is worth its messages. */
+/* Floats of a piece per rail, about: small enough that pieces overlap and memory is bounded, and at
+ * least enough to be worth its messages. */
 enum { PIECE = 1 << 19, PIECE_LEAST = 1 << 16, LINE_FLOATS = 16 };
 
 int sum_pieces_in_flight(int width, int64_t arena_elements)
@@ -13,7 +13,7 @@ int sum_pieces_in_flight(int width, int64_t arena_elements)
     return pieces < 1 ? 1 : pieces > SUM_PIECES_IN_FLIGHT ? SUM_PIECES_IN_FLIGHT : (int)pieces;
 }
 
-/* Bounds of slices move up to their cache line. */
+/* Bounds of slices are rounded up to a cache line. */
 int64_t sum_slice_elements(int ranks, int width, int64_t arena_elements)
 {
     int64_t most = (int64_t)PIECE * width;
@@ -25,7 +25,7 @@ int64_t sum_slice_elements(int ranks, int width, int64_t arena_elements)
 int64_t sum_piece_elements(int ranks, int width, int64_t arena_elements)
 {
     int64_t slice = sum_slice_elements(ranks, width, arena_elements);
-    /* slices are longer than even by a line at most */
+    /* a slice exceeds an even share by a line at most */
     return (slice > LINE_FLOATS + 1 ? slice - LINE_FLOATS : 1) * ranks;
 }
 
@@ -48,7 +48,7 @@ static Load load_of(CommWay way, int rail)
                   (double)halving_all_sends(rail) / rail};
 }
 
-/* In thirds of a latency. */
+/* Waiting time of one phase, in thirds of a link's latency. */
 static double waits_of(Load load, double pieces)
 {
     return 2 * load.rounds + pieces * (load.most + load.mean) / 2;
@@ -64,7 +64,7 @@ static int64_t parts_of(int64_t all, int64_t part)
     return (all + part - 1) / part;
 }
 
-/* Pieces of slices, and of ranges. */
+/* Number of pieces that are slices, and of pieces that are ranges. */
 static int64_t slices_of(const SumShape *s)
 {
     return parts_of(s->longest, sum_slice_elements(s->ranks, s->width, s->arena_elements));
@@ -109,7 +109,7 @@ SumCost sum_cost(const SumShape *shape, CommWay way, Link link)
 int64_t sum_halving_from(int rail)
 {
     Load halving = load_of(COMM_HALVING, rail), all = load_of(COMM_ALL_TO_ALL, rail);
-    /* waits of both are lines: where they meet */
+    /* both waits are linear in the number of pieces: find where the lines cross */
     double saved =
         (waits_of(all, 1) - waits_of(all, 0)) - (waits_of(halving, 1) - waits_of(halving, 0));
     double more = waits_of(halving, 0) - waits_of(all, 0);

@@ -1,7 +1,7 @@
 /* The sum over micro-batches inside a rank: a binary counter of partial sums. Full subtrees of 2^j
- * micro-batches lie on a stack, biggest first; a new one joins its neighbour as long as both have
- * the same size, and what is left at the end joins from the top of the stack down. That is the tree
- * in which neighbours 2i and 2i+1 join and an odd one moves up. */
+ * micro-batches lie on a stack, the biggest first; a new one is added to its neighbour as long as
+ * both have the same size, and at the end the rest is added from the top of the stack down. This is
+ * the tree in which neighbours 2i and 2i+1 are added and an odd last one moves up a level. */
 #include "parallel.h"
 
 int tree_levels(int micros)
@@ -14,8 +14,8 @@ int tree_levels(int micros)
 TreeStep tree_step(int micro, int micros)
 {
     TreeStep step = {.write = __builtin_popcount((unsigned)micro)};
-    /* As many joins as micro has trailing ones: the carries of the counter; at the end down to
-     * arena 0. */
+    /* The number of trailing ones of micro (the carries of the counter); after the last micro-batch
+     * all additions down to arena 0. */
     int joins = micro == micros - 1 ? step.write : __builtin_ctz(~(unsigned)micro);
     for (int top = step.write; step.join_count < joins; --top) step.to[step.join_count++] = top - 1;
     return step;

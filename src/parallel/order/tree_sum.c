@@ -1,7 +1,7 @@
-/* Sums blocks that stay in the first-level cache: a stack of partial sums as in tree.c, one block a
- * level. Two ranks, the commonest case and bound by memory alone, have a loop of their own. Built
- * for two widths of vectors, of which the one that the CPU has is taken: both add the same numbers
- * in the same order. */
+/* Sums blocks that fit in the first-level cache, with a stack of partial sums as in tree.c, one
+ * block per level. Two ranks, the most common case and limited by memory bandwidth, have a loop
+ * without the stack. The loops are compiled for two vector widths, and the CPU's is chosen at run
+ * time: both add the same numbers in the same order. */
 #include "tree_sum.h"
 #include "cut.h"
 
@@ -9,38 +9,38 @@
 
 #include <string.h>
 
-/* floats; 2^31 leaves */
+/* BLOCK: floats; LEVELS: enough for 2^31 leaves */
 enum { BLOCK = 512, LEVELS = 32 };
 /* fewer are summed by one thread */
 enum { PARALLEL_ELEMENTS = 1 << 17 };
 
-/* Inlined into a function for each width, so that it takes that one's instructions. */
+/* Inlined into one function per vector width, so that it is compiled for that width. */
 #define INLINE static inline __attribute__((always_inline))
 
-/* to may be a. */
+/* `to` may equal a. */
 INLINE void add_two(float *to, const float *a, const float *b, int n)
 {
 #pragma omp simd
     for (int k = 0; k < n; ++k) to[k] = a[k] + b[k];
 }
 
-/* Both arenas of two ranks at once: every element is read and written once. */
+/* Sums both arenas of two ranks at once: every element is read and written once. */
 INLINE void sum_pair(float *restrict a, float *restrict b, int64_t n)
 {
 #pragma omp simd
     for (int64_t k = 0; k < n; ++k) a[k] = b[k] = a[k] + b[k];
 }
 
-/* One arena of two ranks: out may be one of them. */
+/* Sums two ranks into one arena; out may be a or b. */
 INLINE void sum_pair_once(float *out, const float *a, const float *b, int64_t n)
 {
 #pragma omp simd
     for (int64_t k = 0; k < n; ++k) out[k] = a[k] + b[k];
 }
 
-/* One block of a tree that grows by `ins` leaves, the first of which is number `first`. part[k] is
- * the partial sum on the stack's level k, wherever it lies: in a leaf, in an arena, or in own[k],
- * where sums are made. */
+/* Adds leaves `first` .. first + ins - 1 to one block of a tree. part[k] points to the partial sum
+ * on level k of the stack, which lies in a leaf, in an arena, or in own[k], where new sums are
+ * written. */
 INLINE void grow(const float **part, float (*own)[BLOCK], const float *const *in, int ins,
                  int64_t at, int first, int leaves, int n)
 {

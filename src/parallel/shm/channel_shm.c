@@ -1,14 +1,15 @@
-/* Channels in shared memory. A pipe lies in its receiver's segment: two counters, each on its own
- * cache line and written by one side alone, and the slots. No locks: the sender's release of `sent`
- * publishes a message, the receiver's of `released` frees its slot. Each rank has a bell that its
- * peers ring after either, so that it can sleep on one word whatever it waits for. */
+/* Channels in shared memory. A pipe lies in its receiver's segment: two counters, each on a
+ * separate cache line and written by one side only, followed by the slots. There are no locks: the
+ * sender's release store of `sent` publishes a message, the receiver's of `released` frees its
+ * slot. Each rank also has a bell, which its peers ring after either, so that it can sleep on one
+ * word whatever it waits for. */
 #include "channel_shm.h"
 #include "futex.h"
 
 #include <stdalign.h>
 #include <stdatomic.h>
 
-/* counters wrap */
+/* Messages sent and released so far; both counters wrap. */
 typedef struct Pipe {
     alignas(64) _Atomic uint32_t sent;
     alignas(64) _Atomic uint32_t released;
@@ -73,8 +74,8 @@ const ChannelTable channel_pipe = {
     .close = pipe_close,
 };
 
-/* A walk over the list, the same on all ranks: each pipe's offset in its receiver's segment, behind
- * its bell. */
+/* Computes each pipe's offset in its receiver's segment, behind the bell, and the bytes of each
+ * segment. All ranks walk the same list and get the same result. Returns the number of pipes. */
 static int lay_out(const Channel *channel, int count, const int *node_rank, size_t *offset,
                    size_t *bytes, int ranks)
 {
@@ -131,6 +132,6 @@ void pipes_sleep(PipeNode *pipes, double limit_s)
     uint32_t rung = atomic_load_explicit(&pipes->bell->rung, memory_order_acquire);
     if (rung == pipes->heard)
         futex_sleep(&pipes->bell->rung, &pipes->bell->sleepers, rung, limit_s);
-    else /* it may have rung after the caller looked */
+    else /* it may have been rung after the caller looked */
         pipes->heard = rung;
 }

@@ -1,4 +1,4 @@
-/* Channels as pipes in memory that a node's ranks share. */
+/* Channels as pipes in memory shared by a node's ranks. */
 #ifndef WEFT_PARALLEL_CHANNEL_SHM_H
 #define WEFT_PARALLEL_CHANNEL_SHM_H
 
@@ -7,22 +7,22 @@
 
 extern const ChannelTable channel_pipe;
 
-/* What all pipes of a node's ranks lie in. Without pipes nothing is shared, and bell is NULL. */
+/* The memory of all pipes of a node's ranks. Without pipes nothing is shared, and bell is NULL. */
 typedef struct PipeNode {
     ShmSegment shared;
-    /* of this rank; borrowed from shared */
+    /* bell of this rank; borrowed from shared */
     struct Bell *bell;
-    /* the bell when this rank last went to look what has come */
+    /* value of the bell when this rank last looked for messages */
     uint32_t heard;
 } PipeNode;
-/* Opens this rank's ends of the channels whose table is channel_pipe. node: the ranks of this node
- * as a world; node_rank[r]: rank r's rank there, or -1. Collective on node; not OK: there is
+/* Opens this rank's ends of the channels whose table is channel_pipe. node: a world of the ranks of
+ * this node; node_rank[r]: rank r's rank in it, or -1. Collective on node. On error there is
  * nothing to release. */
 Status pipes_open(PipeNode *pipes, const World *node, const int *node_rank, Channel *channel,
                   int count);
 void pipes_close(PipeNode *pipes);
-/* Sleeps until a peer has sent or released anything since the last call, at most limit_s (below
- * 1). */
+/* Sleeps until a peer has sent or released a message since the last call, at most limit_s (below 1
+ * second). */
 void pipes_sleep(PipeNode *pipes, double limit_s);
 
 #endif

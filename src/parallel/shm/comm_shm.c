@@ -1,15 +1,15 @@
-/* Ordered sums between the ranks of one node. Every rank's arena lies in memory that all of them
- * map, so a sum needs no messages: once all ranks have posted a range, it is read from all arenas
- * and the result written to all of them, each byte once, as in a memcpy.
+/* comm_shm: ordered sums between the ranks of one node. Every rank's arena lies in memory that all
+ * of them map, so a sum needs no messages: once all ranks have posted a range, it is read from all
+ * arenas and the result is written to all of them, each byte once, as in a memcpy.
  *
- * A range is cut in one shard per rank, and a shard in tickets (shm_sum.c). Between layers
- * (comm_progress) a rank does the tickets of its own shard that are due; a rank that waits does
- * everybody's, so a fast rank spares a slow one the work. Who sums an element does not change its
- * bits.
+ * A range is cut into one shard per rank, and a shard into tickets (shm_sum.c). Between layers
+ * (comm_progress) a rank does the tickets of its shard that are due; a rank in comm_wait does
+ * everybody's, so a fast rank relieves a slow one. The bits do not depend on which rank sums an
+ * element.
  *
- * A push is read from all arenas, too, by each rank for its own shard (shm_push.c): the partial
- * sums that it goes to are that rank's memory alone. Parameters lie in one segment that all ranks
- * map, so gathering them is only waiting until every rank has begun to. */
+ * A push is read from all arenas, too, by each rank for its shard (shm_push.c); the partial sums
+ * are in memory of that rank only. Parameters lie in one segment that all ranks map, so an
+ * all-gather only waits until every rank has begun it. */
 #include "comm_shm.h"
 #include "futex.h"
 
@@ -53,7 +53,7 @@ static void shm_close(Comm *comm)
     comm->arena = comm->params = NULL;
 }
 
-/* Rank 0's segment serves all; the others' are as small as may be. */
+/* Rank 0's segment serves all ranks; the others' segments are as small as possible. */
 static Status shm_params_open(Comm *comm, size_t bytes)
 {
     Shm *shm = comm->impl;
@@ -89,8 +89,8 @@ static void shm_gather_begin(Comm *comm, const Bounds *bounds, int64_t shift)
     futex_wake(&mine->gathers, &mine->sleepers);
 }
 
-/* The first rank that has not begun all-gather `number`, or -1. Acquires what the others have
- * written. */
+/* Returns the first rank that has not begun all-gather `number`, or -1. Acquires what the ranks
+ * before it have written. */
 static int find_gathering(const Shm *shm, int size, uint32_t number)
 {
     for (int r = 0; r < size; ++r)

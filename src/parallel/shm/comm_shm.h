@@ -1,5 +1,4 @@
-/* What the ranks of a node that sum in shared memory know of each other, and the parts of comm_shm:
- * sums, pushes, all-gathers. */
+/* State of comm_shm in and outside shared memory, and its parts: sums, pushes, all-gathers. */
 #ifndef WEFT_PARALLEL_COMM_SHM_H
 #define WEFT_PARALLEL_COMM_SHM_H
 
@@ -10,75 +9,76 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 
-/* One rank's counters, in shared memory behind its arena. They only grow, and wrap; each on a cache
- * line of its own. All ranks begin everything in the same order, so counters say all. */
+/* One rank's counters, in shared memory behind its arena, each on a separate cache line. They only
+ * grow, and wrap. All ranks begin all operations in the same order, so counters suffice. */
 typedef struct Control {
-    /* sums this rank has begun */
+    /* sums that this rank has begun */
     alignas(64) _Atomic uint32_t posted;
-    /* tickets of this rank's shard that somebody took, and has done */
+    /* tickets of this rank's shard that a rank has claimed, and those that are done */
     alignas(64) _Atomic uint32_t claimed;
     alignas(64) _Atomic uint32_t finished;
-    /* all-gathers this rank has begun */
+    /* all-gathers that this rank has begun */
     alignas(64) _Atomic uint32_t gathers;
-    /* pushes this rank has begun, and has added its shard of to its partial sums */
+    /* pushes that this rank has begun, and those whose leaves it has added to its partial sums */
     alignas(64) _Atomic uint32_t pushed;
     alignas(64) _Atomic uint32_t taken;
-    /* ranks in futex wait on any of these but claimed */
+    /* ranks in futex wait on any of these words except claimed */
     alignas(64) _Atomic uint32_t sleepers;
 } Control;
 
-/* A sum in flight. All shards have as many tickets; some may be empty. */
+/* A sum in flight. All shards have the same number of tickets; some tickets may be empty. */
 typedef struct Sum {
     Cut cut;
-    /* else to the shard's rank */
+    /* true: all ranks get the sum; false: only the shard's rank */
     bool to_all;
     uint32_t number, first_ticket, tickets;
 } Sum;
 
 typedef struct Shm {
     ShmSegment shared;
-    /* owned arrays: every rank's */
+    /* arena and counters of every rank, [size]; the arrays are owned */
     float **arena;
     Control **control;
-    /* owned: in flight, oldest first */
+    /* sums in flight, oldest first; owned */
     Sum *sum;
     int sum_count, sum_capacity;
-    /* sums begun here */
+    /* number of sums that this rank has begun */
     uint32_t begun;
-    /* of each shard: of all sums begun here, and of all that all ranks have begun */
+    /* tickets per shard: of all sums that this rank has begun, and of those that every rank has
+     * begun */
     uint32_t tickets, due;
-    /* owned: begun here and not taken, oldest first, from push_first to push_end */
+    /* pushes begun here and not yet added, oldest first, from push_first to push_end; owned */
     CommPush *push;
     int push_first, push_end, push_capacity;
-    /* when this rank last looked whether its peers live */
+    /* time of the last check whether peers live (clock_s) */
     double checked_s;
-    /* segment[0] is everybody's; count 0: none */
+    /* segment[0] has everybody's parameters; count 0: none */
     ShmSegment params;
 } Shm;
 
-/* a is before b, for counters that wrap. */
+/* True if a is before b, for counters that wrap. */
 static inline bool before(uint32_t a, uint32_t b)
 {
     return (int32_t)(a - b) < 0;
 }
 
-/* Longest sleeps: of a rank that waits until all is done, looking so often whether its peers live;
- * of one that waits a little. */
+/* Longest sleep of a rank that waits until all is done, which is also the interval between checks
+ * whether its peers live; and of one that waits only a little. */
 static const double SHM_SLEEP_S = 0.1, SHM_SHORT_SLEEP_S = 1e-3;
-/* Until *word, one of control's, is no longer `seen`, or for a while: about sleep_s. Ends the job
- * where a peer has ended. */
+/* Waits until *word, one of control's, is no longer `seen`, for about sleep_s at most. Ends the job
+ * if a peer's process has ended. */
 void shm_sleep_on(const Comm *comm, Control *control, _Atomic uint32_t *word, uint32_t seen,
                   double sleep_s);
 
 void shm_sum_begin(Comm *comm, int64_t offset, int64_t count);
 void shm_reduce_begin(Comm *comm, const Bounds *bounds);
-/* Does the tickets of this rank's shard that are due. True: no sum is in flight. */
+/* Does the tickets of this rank's shard that are due. Returns true if no sum is in flight. */
 bool shm_sums_progress(Comm *comm);
-/* Does everybody's tickets, until no sum is in flight. */
+/* Does everybody's tickets until no sum is in flight. */
 void shm_sums_wait(Comm *comm);
 
 void shm_push_begin(Comm *comm, const CommPush *push);
-/* Takes what all ranks have begun. True: nobody has a push in flight. */
+/* Adds the pushes that all ranks have begun. Returns true if no rank has a push in flight. */
 bool shm_pushes_progress(Comm *comm);
 bool shm_push_wait(Comm *comm, int64_t number);
 

@@ -1,5 +1,5 @@
-/* Pushes in shared memory: once all ranks have begun one, each rank reads its shard from all arenas
- * into its own partial sums, one push after the other. */
+/* Pushes in shared memory: once all ranks have begun a push, each rank reads its shard from all
+ * arenas and adds it to its partial sums, one push after the other. */
 #include "comm_shm.h"
 #include "futex.h"
 #include "../order/tree_sum.h"
@@ -18,8 +18,8 @@ void shm_push_begin(Comm *comm, const CommPush *push)
     futex_wake(&mine->pushed, &mine->sleepers);
 }
 
-/* The first rank that has not begun, or not taken, push `number`, or -1. Acquires what the others
- * have written. */
+/* Returns the first rank that has not begun (or, with taken, not added) push `number`, or -1.
+ * Acquires what the ranks before it have written. */
 static int find_before(const Shm *shm, int size, bool taken, uint32_t number)
 {
     for (int r = 0; r < size; ++r) {
@@ -44,16 +44,15 @@ static void take_push(Comm *comm, const CommPush *push)
     tree_push(&leaves, bounds_length(push->bounds, comm->rank), comm->backend->options.threads);
 }
 
-/* Number of the oldest push that is not taken here; one more than was begun, where there is
- * none. */
+/* Number of the oldest push not yet added here; one more than the pushes begun if there is none. */
 static uint32_t oldest_push(const Comm *comm)
 {
     const Shm *shm = comm->impl;
     return (uint32_t)(comm->pushes + 1 - (shm->push_end - shm->push_first));
 }
 
-/* Takes what all ranks have begun. Returns the first rank that has not begun the oldest one left
- * here, or -1. */
+/* Adds the pushes that all ranks have begun. Returns the first rank that has not begun the oldest
+ * one left here, or -1. */
 static int take_pushes(Comm *comm)
 {
     Shm *shm = comm->impl;

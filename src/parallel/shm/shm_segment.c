@@ -1,7 +1,7 @@
-/* Shared segments out of memfd_create: unlike files in /dev/shm they have no name to clean up and
- * no limit of a mount (64 MB in many containers). A peer opens /proc/PID/fd/N, and checks by device
- * and inode that it got the file meant. Pages are reserved when made, so that a lack of memory is
- * an error message and not SIGBUS in a step. */
+/* Shared segments made by memfd_create: unlike files in /dev/shm they need no name to clean up and
+ * are not limited by the size of a mount (64 MB in many containers). A peer opens /proc/PID/fd/N
+ * and checks by device and inode that it is the right file. All pages are reserved at once, so that
+ * a lack of memory is an error message now and not SIGBUS in a step. */
 #include "shm_segment.h"
 #include "../world/mpi_check.h"
 
@@ -19,7 +19,7 @@
 #endif
 static const size_t HUGE_BYTES = (size_t)2 << 20, PAGE_BYTES = 4096, LINE_BYTES = 64;
 
-/* How a peer finds a segment. */
+/* Location of a segment, for the peers that map it. */
 typedef struct Handle {
     int64_t process, file, device, inode, job_rank;
 } Handle;
@@ -33,7 +33,7 @@ static Status refuse(const char *what, int error)
         what, strerror(error));
 }
 
-/* Maps file at a huge-page bound. NULL where refused, errno says why. */
+/* Maps file at a huge-page boundary. Returns NULL with errno set if the system refuses. */
 static char *map_file(int file, size_t bytes)
 {
     char *wide = mmap(NULL, bytes + HUGE_BYTES, PROT_NONE,
@@ -54,21 +54,20 @@ static char *map_file(int file, size_t bytes)
     return base;
 }
 
-/* Huge pages where the kernel gives them at once: start takes a tenth of the time that faults of
- * small pages take, and sums are faster. Only a wish: what it does not cover is reserved in small
- * pages. */
+/* Asks for huge pages: start-up takes a tenth of the time of small-page faults, and sums are
+ * faster. It is only a hint; the rest is reserved in small pages. */
 static void wish_huge(char *base, size_t bytes)
 {
     size_t whole = bytes / HUGE_BYTES * HUGE_BYTES;
     if (whole == 0) return;
     madvise(base, whole, MADV_HUGEPAGE);
-    /* The kernel collapses no range without any page. */
+    /* The kernel collapses only ranges that have a page. */
     for (size_t at = 0; at < whole; at += HUGE_BYTES) ((volatile char *)base)[at] = 0;
     madvise(base, whole, MADV_COLLAPSE);
 }
 
-/* Shared memory is granted until the kernel kills somebody for it; so ask first whether all
- * segments fit. */
+/* Checks that all segments fit. The kernel grants shared memory beyond what exists and later kills
+ * a process for it. */
 static Status check_memory(const char *what, double bytes)
 {
     double available = proc_bytes("/proc/meminfo", "MemAvailable:");
@@ -83,7 +82,7 @@ static Status check_memory(const char *what, double bytes)
         what, text_bytes(bytes, need), text_bytes(available, have));
 }
 
-/* Makes this rank's segment. On error *file may be open and *base mapped: the caller releases
+/* Makes this rank's segment. On error *file may be open and *base mapped; the caller releases
  * both. */
 static Status make_segment(char **base, int *file, size_t bytes)
 {
@@ -136,14 +135,14 @@ static Status map_peers(ShmSegment *shared, const World *world, const Handle *ha
     return OK;
 }
 
-/* The last line of a segment: the code that its rank ends the job with, or 0. */
+/* The word in the last cache line of a segment: the code with which its rank ends the job, or 0. */
 static _Atomic uint32_t *farewell_of(const ShmSegment *shared, int rank)
 {
     return (_Atomic uint32_t *)(shared->segment[rank] + shared->bytes[rank] - LINE_BYTES);
 }
 
-/* Of all ranks of the node: where world is a part of them, the other parts are about to need as
- * much. */
+/* Bytes of the segments of all ranks of the node: where world is a part of them, the other parts
+ * are about to need as much. */
 static double node_bytes(const ShmSegment *shared, const World *world)
 {
     double sum = 0;
@@ -153,7 +152,8 @@ static double node_bytes(const ShmSegment *shared, const World *world)
     return local > world->size ? sum / world->size * local : sum;
 }
 
-/* Every rank's segment, whose sizes are known. *file is for the caller to close, also on error. */
+/* Makes and maps every rank's segment; shared->bytes is set. The caller closes *file, also on
+ * error. */
 static Status make_and_map(ShmSegment *shared, const World *world, const char *what, int *file)
 {
     TRY(status_agree(world, check_memory(what, node_bytes(shared, world))));
@@ -164,7 +164,7 @@ static Status make_and_map(ShmSegment *shared, const World *world, const char *w
     if (world->comm != MPI_COMM_NULL) MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &job_rank));
     own.job_rank = job_rank;
     world_gather(world, &own, sizeof own, handle);
-    /* Nobody closes before all have opened: the agreement is the barrier. */
+    /* No rank closes its file before all have opened it: the agreement is the barrier. */
     Status status = status_agree(world, map_peers(shared, world, handle));
     mem_free(&handle);
     return status;
@@ -227,7 +227,7 @@ void shm_segment_check_peers(const ShmSegment *shared, const char *doing)
     for (int r = 0; r < shared->count; ++r) {
         if (shm_segment_alive(shared, r)) continue;
         uint32_t farewell = shm_segment_farewell(shared, r);
-        /* it has said why */
+        /* it has already printed why */
         if (farewell != 0)
             world_abort((int)farewell);
         else

@@ -3,17 +3,17 @@
  *     range     | shard of rank 0 | shard of rank 1 | ...
  *     tickets   | 0 | 1 | 2 | 3 ..| 0 | 1 | 2 | 3 ..|
  *
- * All ranks have the range in their arenas; a ticket is TICKET elements of it. Once all ranks have
- * posted a range its tickets are due. Whoever claims one reads its elements from all arenas and
- * writes their sum to all of them, or to the shard's rank. Claims are a counter a shard, in shared
- * memory. */
+ * A ticket is TICKET elements of a range, which lies in the arenas of all ranks. The tickets of a
+ * range are due once all ranks have posted it. The rank that claims a ticket reads its elements
+ * from all arenas and writes their sum to all arenas, or to that of the shard's rank. Tickets are
+ * claimed by a counter per shard in shared memory. */
 #include "comm_shm.h"
 #include "futex.h"
 #include "../order/tree_sum.h"
 
 /* elements; 256 KiB of each arena */
 enum { TICKET = 1 << 16 };
-/* fewer than this many are not worth waking threads for */
+/* fewer tickets are not worth waking threads for */
 enum { PARALLEL_TICKETS = 4 };
 
 static void post(Comm *comm, Cut cut, bool to_all)
@@ -45,8 +45,7 @@ void shm_reduce_begin(Comm *comm, const Bounds *bounds)
     post(comm, cut_at(bounds), false);
 }
 
-/* Brings shm->due up to date. Returns the first rank that has not yet posted all that this one has,
- * or -1. */
+/* Updates shm->due. Returns the first rank that has posted less than this one, or -1. */
 static int find_due(Shm *shm, int size)
 {
     uint32_t posted = shm->begun;
@@ -90,7 +89,7 @@ static void do_ticket(Shm *shm, int size, int shard, uint32_t ticket)
     futex_wake(&owner->finished, &owner->sleepers);
 }
 
-/* Does what is due and unclaimed of the shards first .. first + shards (modulo the ranks). */
+/* Does the due and unclaimed tickets of shards first .. first + shards - 1 (modulo the ranks). */
 static void work(Comm *comm, int first, int shards)
 {
     Shm *shm = comm->impl;
@@ -102,7 +101,7 @@ static void work(Comm *comm, int first, int shards)
     }
     if (open == 0) return;
     int threads = open < PARALLEL_TICKETS ? 1 : comm->backend->options.threads;
-    /* where the compiler knows no OpenMP */
+    /* used by the pragma; ignored by compilers without OpenMP */
     (void)threads;
 #pragma omp parallel num_threads(threads) if (threads > 1)
     for (int i = 0; i < shards; ++i) {
@@ -112,8 +111,8 @@ static void work(Comm *comm, int first, int shards)
     }
 }
 
-/* The first rank whose shard of all sums begun here is not finished, or -1. Acquires the results of
- * the finished. */
+/* Returns the first rank whose shard is not finished for all sums begun here, or -1. Acquires the
+ * results of the ranks before it. */
 static int find_unfinished(Shm *shm, int size)
 {
     for (int r = 0; r < size; ++r)

@@ -1,5 +1,5 @@
-/* A channel's transports, as the table in channels.c sees them: pipes in memory that a node's ranks
- * share, MPI's messages, and NCCL between GPUs. */
+/* The interface between channels.c and a channel's transports: pipes in memory shared by a node's
+ * ranks, MPI messages, and NCCL between GPUs. */
 #ifndef WEFT_PARALLEL_CHANNEL_H
 #define WEFT_PARALLEL_CHANNEL_H
 
@@ -8,8 +8,8 @@
 typedef enum ChannelEnd { END_ELSEWHERE, END_SENDER, END_RECEIVER } ChannelEnd;
 typedef struct Channel Channel;
 
-/* Both sides' calls are for the next message in order; slot and message return NULL where it has to
- * wait. */
+/* Functions of a transport. Each acts on the next message in order; slot and message return NULL
+ * where the caller has to wait. */
 typedef struct ChannelTable {
     void *(*slot)(Channel *channel);
     void (*send)(Channel *channel);
@@ -17,22 +17,22 @@ typedef struct ChannelTable {
     void (*release)(Channel *channel);
     /* NULL: nothing to do */
     void (*progress)(Channel *channel);
-    /* nothing is under way any more */
+    /* called when no message is in flight */
     void (*close)(Channel *channel);
 } ChannelTable;
 
 struct Channel {
     ChannelSpec spec;
     const ChannelTable *table;
-    /* this rank's */
+    /* the end that this rank is */
     ChannelEnd end;
-    /* the next message's slot, */
+    /* index of the next message's slot */
     int at;
-    /* of these: spec.depth of spec.bytes each; NULL where this rank is no end */
+    /* spec.depth slots of spec.bytes each; NULL where this rank is no end */
     char *slots;
-    /* messages sent, or released, here so far; wraps */
+    /* messages that this rank has sent or released so far; wraps */
     uint32_t passed;
-    /* owned by the transport; NULL where this rank is no end */
+    /* the transport's state, owned by it; NULL where this rank is no end */
     void *impl;
 };
 
@@ -41,7 +41,7 @@ static inline void *channel_at(const Channel *channel)
     return channel->slots + (size_t)channel->at * channel->spec.bytes;
 }
 
-/* After a send or a release. */
+/* Moves on to the next message after a send or a release. */
 static inline void channel_step(Channel *channel)
 {
     ++channel->passed;

@@ -1,4 +1,4 @@
-/* Parameters of a communicator in each rank's own memory. */
+/* Parameters of a communicator in memory of each rank, not shared. */
 #include "comm_table.h"
 
 Status comm_params_own(Comm *comm, size_t bytes)

@@ -1,35 +1,37 @@
-/* What a communicator's transport provides (comm.c chooses one), and parameters in each rank's own
- * memory, for the transports whose ranks have none in common. */
+/* The functions that a communicator's transport provides (comm.c chooses one), and parameters in
+ * memory of each rank, for the transports that do not share them. */
 #ifndef WEFT_PARALLEL_COMM_TABLE_H
 #define WEFT_PARALLEL_COMM_TABLE_H
 
 #include "parallel.h"
 
 struct CommTable {
-    /* as comm_name has it */
+    /* returned by comm_name */
     const char *name;
     /* Sets comm->arena and comm->impl. Collective. */
     Status (*open)(Comm *comm, Backend *backend, size_t arena_bytes);
     void (*close)(Comm *comm);
     void (*sum_begin)(Comm *comm, int64_t offset, int64_t count);
-    /* NULL, as the five that follow: the transport cannot shard (comm_staged). Sets comm->params,
-     * comm->params_shared. */
+    /* Sets comm->params and comm->params_shared. This and the five functions that follow are NULL
+     * where the transport cannot shard (comm_staged). */
     Status (*params_open)(Comm *comm, size_t bytes);
     void (*reduce_begin)(Comm *comm, const Bounds *bounds);
     void (*gather_begin)(Comm *comm, const Bounds *bounds, int64_t shift);
     bool (*gather_wait)(Comm *comm, int64_t number);
     void (*push_begin)(Comm *comm, const CommPush *push);
     bool (*push_wait)(Comm *comm, int64_t number);
-    /* true: nothing is in flight. NULL: all progresses by itself, and wait is there */
+    /* Returns true if nothing is in flight. NULL: everything progresses by itself, and wait is
+     * set. */
     bool (*progress)(Comm *comm);
-    /* Until nothing is; where work is queued, the compute stream waits and not the host; where a
-     * thread of its own moves messages, this one sleeps. NULL: comm_wait polls progress */
+    /* Waits until nothing is in flight. Where work is queued on a stream, the compute stream waits
+     * instead of the host; where a progress thread moves messages, this one sleeps. NULL: comm_wait
+     * polls progress. */
     void (*wait)(Comm *comm);
 };
 
-/* params_open, from the backend's memory. */
+/* A params_open that allocates from the backend's memory. */
 Status comm_params_own(Comm *comm, size_t bytes);
-/* Releases them; nothing where there are none. */
+/* Releases comm->params if comm_params_own allocated them. */
 void comm_params_release(Comm *comm);
 
 #endif

@@ -1,5 +1,5 @@
-/* The end of a job that cannot go on: what is left for peers to find, and what is done where
- * MPI_Abort hangs, as it does where a host is gone. */
+/* Ends a job that cannot go on: leaves the exit code for the peers, and ends the processes itself
+ * where MPI_Abort hangs, as it does where a host is dead. */
 #include "abort.h"
 
 #include <signal.h>
@@ -9,7 +9,7 @@
 
 enum { PATIENCE_S = 5 };
 
-/* borrowed */
+/* linked list; borrowed */
 static Farewell *farewells;
 
 void world_farewell_add(Farewell *farewell)

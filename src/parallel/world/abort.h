@@ -1,4 +1,4 @@
-/* How a rank ends the job: where it stands, and what it leaves for its peers to find. */
+/* How a rank ends the whole job, and how its peers learn why. */
 #ifndef WEFT_PARALLEL_ABORT_H
 #define WEFT_PARALLEL_ABORT_H
 
@@ -6,26 +6,26 @@
 
 #include <sys/types.h>
 
-/* A word of memory where this rank leaves its exit code once it has said why it ends the job, so
- * that its peers need not complain of its death. There may be many: it leaves the code in all of
- * them. Both borrowed until removed. */
+/* A word of shared memory in which this rank leaves its exit code after it has printed why it ends
+ * the job, so that its peers need not report its death. There may be several: the code is written
+ * to all of them. Farewell and code are borrowed until removed. */
 typedef struct Farewell {
     _Atomic uint32_t *code;
     struct Farewell *next;
 } Farewell;
 void world_farewell_add(Farewell *farewell);
 void world_farewell_remove(Farewell *farewell);
-/* Leaves the farewells and ends the whole job, whatever part of it this rank is working with. Where
- * MPI_Abort has not ended this process after five seconds, it ends by itself. */
+/* Writes code to all farewells and ends the whole job, whichever part of the world this rank works
+ * with. If MPI_Abort has not ended this process after five seconds, it exits by itself. */
 void world_abort(int code);
-/* And then kills this process of the node, too: one that is stopped, or waits for a rank that is
- * gone. */
+/* Makes world_abort also kill this process of the node at that point: one that is stopped, or that
+ * waits for a dead rank. */
 void world_abort_kills(pid_t process);
 
-/* nccl/gpus.c: releases what grid_join_gpus has made, if it has. Collective on the grid's world. */
+/* Releases what grid_join_gpus made, if anything (nccl/gpus.c). Collective on grid->world. */
 void grid_part_gpus(Grid *grid);
 
-/* Says in the messages of die where this rank stands: "rank 3 of 8 (dp 1, pp 0, tp 1) on node07";
+/* Sets the place of this rank that die prints: "rank 3 of 8 (dp 1, pp 0, tp 1) on node07".
  * coordinates: "" or " (dp 1, pp 0, tp 1)". */
 void world_context(const World *world, const char *coordinates);
 

@@ -1,24 +1,25 @@
-/* What all ranks know of each other: parts of many sizes, brought to one of them, tensor by tensor
- * where memory is short, so that nothing is buffered; and their ranks in the job. */
+/* Gathers parts of different sizes on one rank, piece by piece and without a buffer, for callers
+ * that are short of memory; and the ranks' numbers in the job. */
 #include "mpi_check.h"
 #include "parallel.h"
 
 #include <string.h>
 
-/* MPI counts in int */
+/* MPI counts are ints */
 static const size_t PIECE_BYTES = (size_t)1 << 30;
-/* A root has at most so many receives on their way: enough to hide latency, and no flood of
- * thousands of ranks' messages. */
+/* Receives that a root has posted at a time: enough to hide latency without a flood of messages
+ * from thousands of ranks. */
 enum { TAG_COLLECT = 17, RECEIVES = 16 };
 
 struct WorldCollect {
     /* borrowed */
     const World *world;
-    /* Owned: what is on its way. */
+    /* sends or receives in flight; owned */
     MPI_Request *request;
     int count;
-    /* On the root alone: where its own part comes from and goes to; the part that is received next,
-     * where it goes, and how much of it has been asked for; bytes owned. */
+    /* Used on the root only. mine and own: source and destination of the root's part; from, at and
+     * done: the rank whose part is received next, its destination, and the bytes of it already
+     * requested; bytes: size of each rank's part, [size], owned */
     const void *mine;
     char *own, *at;
     size_t *bytes, done;
@@ -38,7 +39,7 @@ static void send_part(WorldCollect *c, const char *part, size_t bytes, int root)
                             c->world->comm, &c->request[c->count++]));
 }
 
-/* The next piece; false: all have been asked for. */
+/* Posts the receive of the next piece. Returns false if all have been posted. */
 static bool receive_next(WorldCollect *c, MPI_Request *request)
 {
     const World *world = c->world;

@@ -1,6 +1,5 @@
-/* The process grid: which shape the ranks make, and where each rank stands in it. Its worlds along
- * one coordinate are parts of the world, so transports see nothing of the grid. Refuses shapes that
- * do not use every rank. */
+/* The process grid: its shape, and the place of each rank in it. The ranks along one coordinate
+ * form a World, so transports need not know the grid. Refuses shapes that do not use every rank. */
 #include "abort.h"
 
 /* The largest d < below with ranks % (d * others) == 0, or 0. */
@@ -11,7 +10,7 @@ static int64_t next_fit(int64_t ranks, int64_t others, int64_t below)
     return d;
 }
 
-/* Of the ranks that were started, those behind the ones that compute. */
+/* Text that mentions the servers among the ranks started, or "". Returns text. */
 static const char *with_servers(const Config *config, char text[48])
 {
     *text = 0;
@@ -20,7 +19,7 @@ static const char *with_servers(const Config *config, char text[48])
     return text;
 }
 
-/* pp x tp ranks are one replica, and the ranks that compute are no multiple of it. */
+/* A replica is pp x tp ranks, and the number of computing ranks is no multiple of it. */
 static Status refuse_replica(const Config *config, int64_t pp, int64_t tp, int64_t ranks)
 {
     bool by_tp = pp == 1 || ranks % tp != 0;
@@ -94,7 +93,7 @@ Status grid_init(Grid *grid, const World *world, GridShape shape)
 
 void grid_fini(Grid *grid)
 {
-    /* never made */
+    /* was never initialised */
     if (!grid->world) return;
     grid_part_gpus(grid);
     world_part_fini(&grid->tp_world);

@@ -1,6 +1,6 @@
-/* Reads the variables that Open MPI, MPICH's and Intel's Hydra, PMIx servers and Slurm leave in the
+/* Reads the variables that Open MPI, MPICH's and Intel's Hydra, PMIx servers and Slurm set in the
  * environment of every process they start. Slurm's job-wide variables (SLURM_NTASKS, SLURM_PROCID)
- * also stand in a batch script that starts weft alone, so only those of a step count. */
+ * are also set in a batch script that starts weft alone, so only those of a job step count. */
 #include "launcher.h"
 
 #include <limits.h>
@@ -18,7 +18,7 @@ static int env_count(const char *name)
     return end == text || value < 1 || value > INT_MAX ? 0 : (int)value;
 }
 
-/* Slurm's list of tasks per node, "4(x2),3": the entry of node `node`, or 0. */
+/* The entry of node `node` in Slurm's list of tasks per node, "4(x2),3", or 0. */
 static int slurm_tasks_on(const char *list, long node)
 {
     while (list && *list) {
@@ -40,7 +40,7 @@ static Launcher find_slurm(void)
     const char *node = getenv("SLURM_NODEID");
     found.local_size =
         slurm_tasks_on(getenv("SLURM_STEP_TASKS_PER_NODE"), node ? strtol(node, NULL, 10) : 0);
-    /* A step of one task is a shell on a node (srun --pty), or a run of one rank: alone either
+    /* A step of one task is a shell on a node (srun --pty) or a run of one rank: no launcher either
      * way. */
     if (found.size == 1) found.name = NULL;
     return found;
@@ -52,7 +52,7 @@ Launcher launcher_find(void)
         return (Launcher){.name = "mpirun",
                           .size = env_count("OMPI_COMM_WORLD_SIZE"),
                           .local_size = env_count("OMPI_COMM_WORLD_LOCAL_SIZE")};
-    /* Hydra may use srun to start its own daemons: then the step counts nodes, and PMI_SIZE the
+    /* Hydra may use srun to start its own daemons; then the step counts nodes and PMI_SIZE counts
      * ranks. */
     int pmi_size = env_count("PMI_SIZE"), step_size = env_count("SLURM_STEP_NUM_TASKS");
     if (step_size && (!pmi_size || pmi_size == step_size)) return find_slurm();
@@ -72,8 +72,8 @@ void launcher_tune_mpi(const Launcher *launcher)
     if (!number) return;
     /* A waiting rank must not starve its neighbour's loader thread. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-    /* Between two nodes all goes over one TCP connection otherwise, and what a message needs to
-     * begin and to end waits there behind others' bytes. */
+    /* With one TCP connection between two nodes, the short messages that begin and end a transfer
+     * wait behind the bytes of other transfers. */
     setenv("OMPI_MCA_btl_tcp_links", "2", 0);
     if (launcher->size == 0 || launcher->local_size != launcher->size) return;
     bool before_5 = strtol(number + strlen("Open MPI v"), NULL, 10) < 5;

@@ -1,6 +1,6 @@
-/* Keeps the leak checker (AddressSanitizer builds; nothing elsewhere) on our own leaks: MPI never
- * frees some of what MPI_Init allocates, and MPI_Finalize unloads plugins with memory that they
- * still hold, which nobody can tell from ours afterwards. */
+/* Limits the leak checker (AddressSanitizer builds; does nothing elsewhere) to weft's leaks: MPI
+ * never frees some of what MPI_Init allocates, and MPI_Finalize unloads plugins that still have
+ * memory allocated, which cannot be distinguished from weft's leaks afterwards. */
 #ifndef WEFT_PARALLEL_LEAKS_H
 #define WEFT_PARALLEL_LEAKS_H
 

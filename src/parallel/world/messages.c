@@ -1,5 +1,6 @@
-/* Messages between two ranks, and swaps of many at a time, for work that goes on while they are on
- * their way, and for ranks that wait for long and leave their core to others meanwhile. */
+/* Messages between two ranks, and swaps between all ranks. They can be begun and waited for
+ * separately, so that computation overlaps them, and a rank that waits for long can sleep and leave
+ * its core to others. */
 #include "mpi_check.h"
 #include "parallel.h"
 
@@ -7,10 +8,10 @@
 #include <string.h>
 #include <time.h>
 
-/* not those of other files of this folder, collect.c; sparse swaps take two in turn */
+/* distinct from collect.c's tag; sparse swaps alternate between two, TAG_SPARSE and the next */
 enum { TAG_SWAP = 18, TAG_TELL, TAG_ASIDE, TAG_SPARSE };
 
-/* What MPI counts a message in. */
+/* bytes as the int in which MPI counts; dies if it does not fit. */
 static int message_bytes(size_t bytes)
 {
     if (bytes > INT_MAX)
@@ -21,8 +22,8 @@ static int message_bytes(size_t bytes)
     return (int)bytes;
 }
 
-/* MPI polls without a pause, and takes a core from those who compute: who waits for long sleeps
- * between two looks, longer and longer. */
+/* Back-off of a waiting rank. MPI polls without a pause and takes a core from computing ranks;
+ * therefore a rank that waits for long sleeps between polls, longer and longer. */
 typedef struct Pause {
     int looks;
     long ns;
@@ -30,7 +31,7 @@ typedef struct Pause {
 
 static double slept_s;
 
-/* For the watchdog: ended by beat_mark_again. */
+/* Tells the watchdog that this rank waits; beat_mark_again ends the wait. */
 static void mark_wait(void)
 {
     beat_mark_plain("messages of other ranks", true);
@@ -56,7 +57,7 @@ static void pause_a_little(Pause *pause)
 struct WorldSwap {
     const World *world;
     bool sleeps;
-    /* owned: room for one message to and one from each rank */
+    /* room for one send and one receive per rank, [2 * size]; owned */
     MPI_Request *request;
     int count;
 };
@@ -118,21 +119,22 @@ void world_swap(const World *world, const WorldPart *to, const WorldPart *from)
     world_swap_free(&swap);
 }
 
-/* ---- where only who sends knows ---- */
+/* ---- sparse swaps ---- */
 
-/* Who sends waits until all is received, then goes to a barrier; whoever has passed that has
- * received all of its own. One rank may then begin the next swap while another one still looks for
- * messages of this one: tags differ. */
+/* State of a sparse swap. A rank enters the barrier once its sends, which are synchronous, have all
+ * been received; a rank that has passed the barrier has therefore received everything sent to it. A
+ * rank may begin the next swap while another still probes for messages of this one, so consecutive
+ * swaps use different tags. */
 struct WorldSparse {
     const World *world;
     bool sleeps, begun;
-    /* owned, made by the first swap: nobody else's barriers */
+    /* duplicate of world's communicator, for the barriers; made by the first swap; owned */
     MPI_Comm comm;
     int tag;
-    /* owned: [size] */
+    /* [size]; owned */
     MPI_Request *request;
     int sends;
-    /* owned: what has come, one message behind the other, and where, [size] */
+    /* messages received, one after the other, and the part from each rank, [size]; owned */
     char *in;
     size_t in_bytes, in_room;
     WorldPart *from;
@@ -173,7 +175,8 @@ void world_sparse_begin(WorldSparse *swap, const WorldPart *to)
     }
 }
 
-/* A message that is there, if any is. Its place is an offset until all have come: `in` may move. */
+/* Receives one message, if one has arrived. Until all have arrived, from[].at is an offset into
+ * `in`, which may be reallocated. */
 static bool sparse_receive(WorldSparse *swap)
 {
     MPI_Message message;
@@ -225,7 +228,7 @@ const WorldPart *world_sparse_wait(WorldSparse *swap)
 
 void world_tell(const World *world, int rank, const void *data, size_t bytes)
 {
-    /* smaller ones MPI takes at once */
+    /* MPI buffers smaller ones, so that the send does not wait */
     enum { WAITS_BYTES = 1024 };
     if (bytes >= WAITS_BYTES) mark_wait();
     MPI_CHECK(MPI_Send(data, message_bytes(bytes), MPI_BYTE, rank, TAG_TELL, world->comm));
@@ -250,7 +253,7 @@ void world_tell_wait(WorldTold *told)
     told->begun = false;
 }
 
-/* Is there one of rank's? */
+/* True if a message of `rank` with this tag has arrived; rank -1: of any rank. */
 static bool is_here(const World *world, int rank, int tag, MPI_Status *status)
 {
     int there = 0;
@@ -260,7 +263,7 @@ static bool is_here(const World *world, int rank, int tag, MPI_Status *status)
 
 bool world_awaits(const World *world, int rank, double patience_s)
 {
-    /* of one look, however long it took: the process may have been stopped in it */
+    /* the most that one poll counts, however long it took: the process may have been stopped */
     const double most_s = 1;
     Pause pause = {0};
     bool there = false;

@@ -1,6 +1,6 @@
-/* One way to call MPI: a failed call cannot be mended inside a step, so it dies with the call's
- * text and the library's own words. World sets MPI_ERRORS_RETURN, so that MPI leaves the words to
- * us. */
+/* The way to call MPI: a failed call cannot be repaired inside a step, so MPI_CHECK dies with the
+ * call's text and the library's error message. world_init sets MPI_ERRORS_RETURN, so that MPI
+ * returns errors instead of aborting. */
 #ifndef WEFT_PARALLEL_MPI_CHECK_H
 #define WEFT_PARALLEL_MPI_CHECK_H
 
@@ -10,7 +10,7 @@
 
 #define MPI_CHECK(call) mpi_check((call), #call)
 
-/* Dies where code is not MPI_SUCCESS; call is its source text. */
+/* Dies unless code is MPI_SUCCESS. call: source text of the call. */
 void mpi_check(int code, const char *call);
 
 #endif

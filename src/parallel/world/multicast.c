@@ -1,9 +1,9 @@
-/* One rank's bytes to some others: the tree, and pieces on their way along it. Pieces are received
- * while those before them go on to the children. */
+/* One rank's bytes to some others: the tree, and the pieces that move along it. Later pieces are
+ * received while earlier ones are passed on to the children. */
 #include "mpi_check.h"
 #include "parallel.h"
 
-/* not those of other files of this folder */
+/* distinct from the tags of the other files of this folder */
 enum { TAG_MULTICAST = 24 };
 
 int *world_nodes(const World *world)
@@ -25,8 +25,9 @@ static int node_at(const Members *m, int at)
     return m->node[m->rank[at]];
 }
 
-/* Where those behind `root` are cut in two, each with a child of root's in front. What lies on one
- * node that is not root's stays together, so that its bytes come to it once. */
+/* Returns where the members behind `root` are cut in two; the first member of each part is a child
+ * of root. All members on one node other than root's stay in one part, so that the bytes enter the
+ * node once. */
 static int cut(const Members *m, int root, int end)
 {
     int first = root + 1, middle = first + (end - first + 1) / 2;
@@ -61,8 +62,8 @@ MulticastPlace multicast_place(const int *member, int count, const int *node, in
 
 /* ---- bytes ---- */
 
-/* 4 MB where the tree is low, and messages are what costs; 80 KB between 16,384 ranks, so that a
- * tensor of some MB fills it early. */
+/* 4 MB where the tree is low and the number of messages matters most; 80 KB between 16,384 ranks,
+ * so that a tensor of a few MB keeps all levels busy early. */
 static size_t piece_bytes(const Multicast *m)
 {
     return ((size_t)16 << 20) / (size_t)(m->place.levels * m->place.levels);
@@ -85,7 +86,7 @@ static void receive_begin(Multicast *m, size_t piece)
 static void send_begin(Multicast *m, size_t piece)
 {
     MPI_Request *out = m->out[piece % MULTICAST_PIECES];
-    /* those of an earlier piece */
+    /* the requests of an earlier piece */
     MPI_CHECK(MPI_Waitall(2, out, MPI_STATUSES_IGNORE));
     for (int c = 0; c < 2; ++c)
         if (m->place.child[c] >= 0)

@@ -1,6 +1,7 @@
 /* The world of ranks: MPI's start and end, and the few collectives that set-up needs. A process
- * that no launcher started never calls MPI. Refuses a world that the launcher and MPI count
- * differently: that is a launcher of another MPI, and every process would believe to be rank 0. */
+ * that no launcher started never calls MPI. Refuses a world whose size differs between the launcher
+ * and MPI: then the launcher belongs to another MPI, and every process would believe to be rank
+ * 0. */
 #include "launcher.h"
 #include "leaks.h"
 #include "mpi_check.h"
@@ -17,7 +18,7 @@ static const size_t PIECE_BYTES = (size_t)1 << 30;
 static const World ALONE = {
     .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
 
-/* Is it what the call asked for that MPI refuses, and not what became of a message? */
+/* True for errors in the call itself (its arguments), false for those of a message or a peer. */
 static bool is_call_wrong(int class)
 {
     static const int asked[] = {
@@ -161,7 +162,7 @@ void world_part_fini(World *part)
 Status status_agree(const World *world, Status mine)
 {
     if (world->comm == MPI_COMM_NULL) return mine;
-    /* The worst code wins, and among the ranks that have it the lowest. */
+    /* The worst code wins; among the ranks that have it, the lowest rank. */
     int64_t vote = ((int64_t)mine << 32) | (INT_MAX - world->rank), worst = 0;
     MPI_CHECK(MPI_Allreduce(&vote, &worst, 1, MPI_INT64_T, MPI_MAX, world->comm));
     Status status = (Status)(worst >> 32);
@@ -171,7 +172,7 @@ Status status_agree(const World *world, Status mine)
     if (world->rank == root) {
         int job_rank = 0;
         MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &job_rank));
-        /* by a part of the world */
+        /* already named in an agreement of a part of the world */
         bool named = strncmp(fail_message(), "rank ", 5) == 0;
         if (job_rank > 0 && !named)
             snprintf(text, sizeof text, "rank %d: %s", job_rank, fail_message());
@@ -214,7 +215,7 @@ int world_least(const World *world, int mine)
     return least;
 }
 
-/* Numbers of 8 bytes, in place. */
+/* Sums integers or doubles, 8 bytes each, in place. */
 static void sum(const World *world, void *data, int64_t count, MPI_Datatype type)
 {
     const int64_t most = (int64_t)(PIECE_BYTES / sizeof(int64_t));
