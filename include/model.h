@@ -86,14 +86,25 @@ typedef struct GraphIds {
     uint64_t rows;
 } GraphIds;
 
+/* Nodes by their names: open addressing. Each place holds a node's number + 1; 0: it is empty. */
+typedef struct NodeNames {
+    /* owned */
+    int *place;
+    /* a power of two, at least twice as many as there are names; 0: none was added */
+    int places, count;
+} NodeNames;
+
 typedef struct Graph {
     int node_count, param_count;
+    /* nodes and parameters that there is memory for */
+    int node_room, param_room;
     /* bags, and their tables in the order of bags, then fields */
     int bag_count, table_count;
     /* owned */
     SparseTable *table;
     /* owned */
     Node *node;
+    NodeNames names;
     /* owned */
     Param *param;
     /* one micro-batch of data */
@@ -191,9 +202,10 @@ double graph_forward_macs(
  * dense+add(+relu) where `table` says so. Names, parameters and results stay. Decided on the whole
  * graph. */
 Status graph_fuse(Graph *graph, const BackendTable *table);
-/* Would a boundary in front of node `boundary` part a dense from the one that has its act's slope
- * (OpSpec.x_act)? Neither a chunk nor a block that is recomputed begins there. */
-bool graph_parts_act(const Graph *graph, int boundary);
+/* parts[i]: would a boundary in front of node i part a dense from the one that has its act's slope
+ * (OpSpec.x_act)? Neither a chunk nor a block that is recomputed begins there. parts has node_count
+ * + 1 entries. */
+void graph_parts_act(const Graph *graph, bool *parts);
 /* Plans every node's op, puts in reorders where a node wishes another layout, fills offsets in the
  * parameter table. */
 Status graph_plan(Graph *graph, Backend *backend);

@@ -123,6 +123,8 @@ typedef struct ChunkPlan {
     Buckets buckets;
     /* owned, one a bucket: backward's first node that writes to it */
     int *opens;
+    /* owned: the buckets by their offset in the gradient arena, lowest first */
+    int *bucket_order;
     /* its first bucket carries the metrics */
     bool metrics;
     /* Where replicas shard, one a bucket; NULL: they do not. All owned: how it is cut; and where
@@ -252,6 +254,8 @@ typedef struct Plan {
     int channel_depth;
     /* Zero; ZERO_NONE for one replica */
     int zero;
+    /* Owned, one a parameter: one of those that are tied to it is of another stage. */
+    bool *tied_across;
     /* Owned, one a parameter: how the bucket that has its value is cut, borrowed from its
      * ChunkPlan; NULL: of another stage, frozen, or nothing is sharded. */
     const Bounds **param_shard;

@@ -20,6 +20,13 @@ Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, cons
 /* Runs the shape rule and appends the node and its parameters. *index: the node's. */
 Status draft_finish(Graph *graph, Draft *draft, int *index);
 
+/* names.c: the first of the nodes with this name, or GRAPH_FAILED; adding node `index`; all of a
+ * graph's nodes anew, after they were moved. */
+int names_find(const NodeNames *names, const Node *node, const char *name);
+void names_add(NodeNames *names, const Node *node, int index);
+void names_fini(NodeNames *names);
+void graph_name_nodes(Graph *graph);
+
 /* node's index; GRAPH_FAILED if none */
 int graph_find(const Graph *graph, const char *name);
 bool graph_name_taken(const Graph *graph, const char *name);

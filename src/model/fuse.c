@@ -146,6 +146,7 @@ static void compact(Fuser *f)
     g->logits = now[resolve(f, g->logits)];
     g->loss = now[g->loss];
     g->node_count = count;
+    graph_name_nodes(g);
     mem_free(&now);
 }
 

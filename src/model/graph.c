@@ -6,8 +6,9 @@
 
 static const double ELEMENTS_MAX =
     1099511627776.0; /* 2^40 in one tensor: beyond it is a typing error */
-/* most nodes of one model: planning takes time that grows with the square of their number */
-enum { NODES_MAX = 16384 };
+/* Most nodes of one model. Each takes 5 to 40 KB before the plan can say whether all of it fits in
+ * memory: a list that is longer by mistake is refused before it takes gigabytes. */
+enum { NODES_MAX = 65536 };
 
 Desc graph_output(const Graph *graph, int node)
 {
@@ -22,9 +23,7 @@ int64_t graph_channels(const Graph *graph, int node)
 
 int graph_find(const Graph *graph, const char *name)
 {
-    for (int i = 0; i < graph->node_count; ++i)
-        if (strcmp(graph->node[i].name, name) == 0) return i;
-    return GRAPH_FAILED;
+    return names_find(&graph->names, graph->node, name);
 }
 
 bool graph_name_taken(const Graph *graph, const char *name)
@@ -79,8 +78,10 @@ static Status check_sizes(const OpSpec *spec)
 static void add_params(Graph *graph, Node *node, int index, const LayerParam info[SPEC_PARAMS])
 {
     int count = graph->param_count + node->spec.w_count;
-    if (node->spec.w_count)
-        graph->param = mem_resize(graph->param, (size_t)count * sizeof *graph->param);
+    if (count > graph->param_room) {
+        graph->param_room = 2 * count;
+        graph->param = mem_resize(graph->param, (size_t)graph->param_room * sizeof *graph->param);
+    }
     for (int i = 0; i < node->spec.w_count; ++i) {
         node->param[i] = graph->param_count;
         graph->param[graph->param_count++] = (Param){
@@ -123,7 +124,10 @@ Status draft_finish(Graph *graph, Draft *draft, int *index)
     TRY(check_sizes(&draft->spec));
     draft->spec.seed_name = hash_text(draft->name);
     int i = graph->node_count;
-    graph->node = mem_resize(graph->node, (size_t)(i + 1) * sizeof *graph->node);
+    if (i == graph->node_room) {
+        graph->node_room = 2 * i + 16;
+        graph->node = mem_resize(graph->node, (size_t)graph->node_room * sizeof *graph->node);
+    }
     Node *node = &graph->node[i];
     *node = (Node){.name = mem_text(draft->name),
                    .kind = draft->kind,
@@ -131,6 +135,7 @@ Status draft_finish(Graph *graph, Draft *draft, int *index)
                    .spec = draft->spec};
     memcpy(node->in, draft->in, sizeof node->in);
     graph->node_count = i + 1;
+    names_add(&graph->names, graph->node, i);
     add_params(graph, node, i, info);
     if (node_info(node)->reads_ids) add_tables(graph, node, i);
     *index = i;
@@ -177,6 +182,7 @@ void graph_free(Graph **graph)
     for (int i = 0; i < g->param_count; ++i) mem_free(&g->param[i].name);
     for (int i = 0; i < g->table_count; ++i) mem_free(&g->table[i].name);
     mem_free(&g->table);
+    names_fini(&g->names);
     mem_free(&g->node);
     mem_free(&g->param);
     mem_free(graph);
@@ -208,7 +214,7 @@ bool node_trains(const Graph *graph, const Node *node)
         const Param *p = &graph->param[node->param[k]];
         if (!p->info.buffer && !p->frozen) return true;
     }
-    for (int k = 0; k < graph->table_count; ++k)
+    for (int k = 0; node_info(node)->reads_ids && k < graph->table_count; ++k)
         if (&graph->node[graph->table[k].node] == node && !graph->table[k].frozen) return true;
     return false;
 }
@@ -222,7 +228,7 @@ void graph_need_dx(Graph *graph)
         node->spec.frozen = op_has_values(&node->spec);
         for (int k = 0; k < node->spec.w_count; ++k)
             node->spec.frozen = node->spec.frozen && graph->param[node->param[k]].frozen;
-        for (int k = 0; k < graph->table_count; ++k)
+        for (int k = 0; node_info(node)->reads_ids && k < graph->table_count; ++k)
             if (graph->table[k].node == i && !graph->table[k].frozen) node->spec.frozen = false;
         wanted[i] = node_trains(graph, node);
         for (int k = 0; k < node->spec.x_count; ++k) {
@@ -234,11 +240,16 @@ void graph_need_dx(Graph *graph)
     find_shared(graph);
 }
 
-bool graph_parts_act(const Graph *graph, int boundary)
+void graph_parts_act(const Graph *graph, bool *parts)
 {
-    for (int i = boundary; i < graph->node_count; ++i)
-        if (graph->node[i].spec.x_act != ACT_NONE && graph->node[i].in[0] < boundary) return true;
-    return false;
+    memset(parts, 0, (size_t)(graph->node_count + 1) * sizeof *parts);
+    /* lowest node that a layer from node i on needs beside it */
+    int lowest = graph->node_count;
+    for (int i = graph->node_count - 1; i >= 0; --i) {
+        const Node *node = &graph->node[i];
+        if (node->spec.x_act != ACT_NONE && node->in[0] < lowest) lowest = node->in[0];
+        parts[i] = lowest < i;
+    }
 }
 
 const Graph *graph_whole(const Graph *graph)

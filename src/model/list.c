@@ -8,6 +8,11 @@
 #include <ctype.h>
 #include <string.h>
 
+/* Layers of one kind so far, and the highest number that one of them has in its default name. */
+typedef struct KindCount {
+    int layers, number;
+} KindCount;
+
 typedef struct ListEntry {
     /* borrowed */
     const ConfigLayer *layer;
@@ -133,16 +138,17 @@ static Status read_inputs(const Graph *graph, const Config *config, const ListEn
     return status;
 }
 
-/* conv2d1, conv2d2, ...: owned by the caller. */
-static char *default_name(const Graph *graph, const LayerKind *kind)
+/* conv2d1, conv2d2, ...: owned by the caller. A name that is taken stays so, so that numbers up to
+ * the last one are not tried again. */
+static char *default_name(const Graph *graph, const LayerKind *kind, KindCount *count)
 {
-    int number = 1;
-    for (int i = 0; i < graph->node_count; ++i) number += graph->node[i].kind == kind;
-    char *name = mem_format("%s%d", kind->name, number);
+    int number = count->layers > count->number ? count->layers : count->number;
+    char *name = mem_format("%s%d", kind->name, ++number);
     while (graph_name_taken(graph, name)) {
         mem_free(&name);
         name = mem_format("%s%d", kind->name, ++number);
     }
+    count->number = number;
     return name;
 }
 
@@ -166,12 +172,17 @@ static Status entry_build(Graph *graph, const Config *config, const ListEntry *e
     return status == OK ? OK : attr_fail(config, &here, status);
 }
 
-static Status entry_add(Graph *graph, const Config *config, const ConfigLayer *layer)
+/* counts: one a kind, in the order of layer_kind_at */
+static Status entry_add(Graph *graph, const Config *config, const ConfigLayer *layer,
+                        KindCount *counts)
 {
     ListEntry entry;
     TRY(entry_read(config, layer, &entry));
-    char *name = entry.name ? mem_text(entry.name->value) : default_name(graph, entry.kind);
+    KindCount *count = counts;
+    for (int i = 0; layer_kind_at(i) != entry.kind; ++i) ++count;
+    char *name = entry.name ? mem_text(entry.name->value) : default_name(graph, entry.kind, count);
     Status status = entry_build(graph, config, &entry, name);
+    ++count->layers;
     mem_free(&name);
     return status;
 }
@@ -192,8 +203,14 @@ static Status check_uses(const Graph *graph, const Config *config)
 
 Status graph_add_list(Graph *graph, const Config *config, int *logits)
 {
-    for (int i = 0; i < config->model.layer_count; ++i)
-        TRY(entry_add(graph, config, &config->model.layer[i]));
+    int kinds = 0;
+    while (layer_kind_at(kinds)) ++kinds;
+    KindCount *counts = mem_new((size_t)kinds * sizeof *counts);
+    Status status = OK;
+    for (int i = 0; i < config->model.layer_count && status == OK; ++i)
+        status = entry_add(graph, config, &config->model.layer[i], counts);
+    mem_free(&counts);
+    TRY(status);
     *logits = graph->node_count - 1;
     return check_uses(graph, config);
 }

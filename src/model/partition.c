@@ -67,32 +67,33 @@ double node_cost(const Node *node)
     return roof_s(op->flops_forward, forward) + (trains ? roof_s(op->flops_backward, backward) : 0);
 }
 
-/* The node is the data, or its memory. */
-static bool is_data(const Graph *g, int node)
-{
-    while (node != NODE_INPUT && g->node[node].op->y_alias) node = g->node[node].in[0];
-    return node == NODE_INPUT;
-}
-
 /* closed[i]: no boundary before node i. crossing_bytes[i]: bytes over a boundary there. Both have
  * node_count + 1 entries. */
 static void survey(const Graph *g, bool *closed, int64_t *crossing_bytes)
 {
-    int *last = mem_new((size_t)(g->node_count + 1) * sizeof *last);
+    size_t n = (size_t)g->node_count + 1;
+    int *last = mem_new(n * sizeof *last);
+    /* data[i + 1]: node i is the data, or its memory; [0] is the data itself */
+    bool *data = mem_new(n * sizeof *data);
+    /* last reader of what may not cross a boundary */
+    int reach = 0;
+    data[0] = true;
     for (int i = 0; i < g->node_count; ++i)
         for (int k = 0; k < g->node[i].spec.x_count; ++k)
             if (g->node[i].in[k] != NODE_INPUT) last[g->node[i].in[k]] = i;
+    graph_parts_act(g, closed);
     for (int i = 0; i < g->node_count; ++i) {
-        bool stays = is_data(g, i) || i >= g->logits;
-        for (int boundary = i + 1; stays && boundary <= last[i]; ++boundary)
-            closed[boundary] = true;
+        data[i + 1] = g->node[i].op->y_alias && data[g->node[i].in[0] - NODE_INPUT];
+        bool stays = data[i + 1] || i >= g->logits;
+        if (stays && last[i] > reach) reach = last[i];
+        if (i + 1 <= reach) closed[i + 1] = true;
         if (stays || last[i] <= i) continue;
         crossing_bytes[i + 1] += (int64_t)desc_bytes(g->node[i].spec.y);
         crossing_bytes[last[i] + 1] -= (int64_t)desc_bytes(g->node[i].spec.y);
     }
     for (int i = 1; i <= g->node_count; ++i) crossing_bytes[i] += crossing_bytes[i - 1];
-    for (int i = 0; i < g->node_count; ++i) closed[i] |= graph_parts_act(g, i);
     mem_free(&last);
+    mem_free(&data);
 }
 
 static void cutter_init(Cutter *c)
@@ -174,11 +175,12 @@ static bool better(Way a, Way b)
     return a.spread < b.spread;
 }
 
-/* The best way to cut up to place `to` with one more chunk than `before`'s ways have. */
-static Way extend(const Cutter *c, const Way *before, int to, double limit)
+/* The best way to cut up to place `to` with one more chunk than `before`'s ways have, which end at
+ * places low to high. */
+static Way extend(const Cutter *c, const Way *before, int low, int high, int to, double limit)
 {
     Way best = {.bytes = -1};
-    for (int i = to - 1; i >= 0; --i) {
+    for (int i = to - 1 < high ? to - 1 : high; i >= low; --i) {
         double cost = chunk_cost(c, i, to);
         if (cost > limit) break;
         if (before[i].bytes < 0) continue;
@@ -188,19 +190,37 @@ static Way extend(const Cutter *c, const Way *before, int to, double limit)
     return best;
 }
 
+/* low[part], high[part]: the lowest and the highest place where that chunk may end, so that no chunk
+ * costs more than limit. */
+static void find_ends(const Cutter *c, double limit, int *low, int *high)
+{
+    low[c->parts] = c->places;
+    for (int part = c->parts; part > 0; --part) {
+        int i = low[part] - 1;
+        while (i > 0 && chunk_cost(c, i - 1, low[part]) <= limit) --i;
+        low[part - 1] = i > part - 1 ? i : part - 1;
+    }
+    high[0] = 0;
+    for (int part = 1; part <= c->parts; ++part) {
+        int to = high[part - 1] + 1, most = c->places - (c->parts - part);
+        while (to < most && chunk_cost(c, high[part - 1], to + 1) <= limit) ++to;
+        high[part] = to;
+    }
+}
+
 /* Among the cuts whose costliest chunk costs no more than the best one's, the fewest bytes; then
  * the evenest. */
 static void cut_by_cost(const Cutter *c, int *first)
 {
-    size_t row = (size_t)c->places + 1;
+    size_t row = (size_t)c->places + 1, ends = (size_t)c->parts + 1;
     double limit = bottleneck(c);
-    Way *way = mem_new((size_t)(c->parts + 1) * row * sizeof *way);
-    for (int i = 1; i <= c->places; ++i) way[i].bytes = -1;
-    for (int part = 1; part <= c->parts; ++part) {
-        Way *now = way + (size_t)part * row;
-        for (int to = 0; to <= c->places; ++to)
-            now[to] = to < part ? (Way){.bytes = -1} : extend(c, now - row, to, limit);
-    }
+    Way *way = mem_new(ends * row * sizeof *way);
+    int *low = mem_new(ends * sizeof *low), *high = mem_new(ends * sizeof *high);
+    find_ends(c, limit, low, high);
+    for (int part = 1; part <= c->parts; ++part)
+        for (int to = low[part]; to <= high[part]; ++to)
+            way[(size_t)part * row + (size_t)to] =
+                extend(c, way + (size_t)(part - 1) * row, low[part - 1], high[part - 1], to, limit);
     int at = c->places;
     first[c->parts] = c->graph->node_count;
     for (int part = c->parts; part > 0; --part) {
@@ -208,6 +228,8 @@ static void cut_by_cost(const Cutter *c, int *first)
         first[part - 1] = c->at[at];
     }
     mem_free(&way);
+    mem_free(&low);
+    mem_free(&high);
 }
 
 /* ---- by names ---- */

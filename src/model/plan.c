@@ -14,7 +14,11 @@ typedef struct Planner {
     Backend *backend;
     /* owned: planned nodes and reorders */
     Node *node;
+    NodeNames names;
     int count, capacity;
+    /* owned; the newest reorder of node i's output, [0] of the data, and for a reorder the one of
+     * the same output before it; each as its number + 1, 0: there is none */
+    int *reorder, *earlier;
 } Planner;
 
 static Node *push(Planner *p, Node node)
@@ -22,8 +26,15 @@ static Node *push(Planner *p, Node node)
     if (p->count == p->capacity) {
         p->capacity = p->capacity ? 2 * p->capacity : 64;
         p->node = mem_resize(p->node, (size_t)p->capacity * sizeof *p->node);
+        p->reorder = mem_resize(p->reorder, (size_t)(p->capacity + 1) * sizeof *p->reorder);
+        p->earlier = mem_resize(p->earlier, (size_t)p->capacity * sizeof *p->earlier);
     }
+    int *newest = &p->reorder[node.in[0] - NODE_INPUT];
+    p->earlier[p->count] = node.kind ? 0 : *newest;
+    if (!node.kind) *newest = p->count + 1;
+    p->reorder[p->count + 1] = 0;
     p->node[p->count] = node;
+    names_add(&p->names, p->node, p->count);
     return &p->node[p->count++];
 }
 
@@ -55,11 +66,9 @@ static char *reorder_name(const Planner *p, int producer, Desc preferred)
     char *first =
         mem_format("%s.%s", name_of(p, producer), layout ? how : dtype_name(preferred.dtype));
     char *name = mem_text(first);
-    for (int i = 0, more = 2; i < p->count; ++i) {
-        if (strcmp(p->node[i].name, name) != 0) continue;
+    for (int more = 2; names_find(&p->names, p->node, name) != GRAPH_FAILED; ++more) {
         mem_free(&name);
-        name = mem_format("%s_%d", first, more++);
-        i = -1;
+        name = mem_format("%s_%d", first, more);
     }
     mem_free(&first);
     return name;
@@ -69,10 +78,9 @@ static char *reorder_name(const Planner *p, int producer, Desc preferred)
  * one. */
 static Status reorder_for(Planner *p, int producer, Desc preferred, bool need_dx, int *index)
 {
-    for (int i = 0; i < p->count; ++i)
-        if (!p->node[i].kind && p->node[i].in[0] == producer &&
-            desc_equal(p->node[i].spec.y, preferred)) {
-            *index = i;
+    for (int i = p->reorder[producer - NODE_INPUT]; i > 0; i = p->earlier[i - 1])
+        if (desc_equal(p->node[i - 1].spec.y, preferred)) {
+            *index = i - 1;
             return OK;
         }
     Node node = {.name = reorder_name(p, producer, preferred), .in = {producer}};
@@ -159,15 +167,20 @@ static Status place_params(Graph *g)
 
 Status graph_plan(Graph *graph, Backend *backend)
 {
-    Planner p = {.graph = graph, .backend = backend};
     int done;
     for (int i = 0; i < graph->node_count; ++i)
         if (graph->node[i].op) return fail(ERR_BUG, "graph_plan was called twice");
+    Planner p = {.graph = graph, .backend = backend, .reorder = mem_new(sizeof *p.reorder)};
     Status status = plan_nodes(&p, &done);
     /* After a failure the rest follows unplanned, so that graph_free finds every node once. */
     for (; done < graph->node_count; ++done) push(&p, graph->node[done]);
+    mem_free(&p.reorder);
+    mem_free(&p.earlier);
     mem_free(&graph->node);
+    names_fini(&graph->names);
     graph->node = p.node;
+    graph->names = p.names;
     graph->node_count = p.count;
+    graph->node_room = p.capacity;
     return status == OK ? place_params(graph) : status;
 }

@@ -56,7 +56,7 @@ static char *trained_text(const Graph *graph, const Node *node, char *out)
         if (!p->info.buffer && p->tied < 0) n += shape_count(p->shape);
     }
     bool grows = false;
-    for (int i = 0; i < graph->table_count; ++i) {
+    for (int i = 0; node_info(node)->reads_ids && i < graph->table_count; ++i) {
         const SparseTable *t = &graph->table[i];
         if (&graph->node[t->node] != node) continue;
         n += (int64_t)t->rows * t->width;
@@ -79,15 +79,15 @@ static int params_width(const Graph *graph)
     return still ? FROZEN : PLAIN;
 }
 
-static void print_node(const Graph *graph, const Node *node, int name_width, const char *mark,
-                       FILE *out)
+static void print_node(const Graph *graph, const Node *node, int name_width, int count_width,
+                       const char *mark, FILE *out)
 {
     char kind[CELL], shape[CELL], layout[CELL], count[CELL], flops[CELL] = "";
     double macs = node_macs(node) / (double)graph->input.shape.dim[0];
     if (macs > 0) snprintf(flops, sizeof flops, "%.2f", 2e-6 * macs);
     fprintf(out, "%-*s  %-20s  %-16s  %-19s  %*s  %10s%s%s\n", name_width, node->name,
             kind_text(node, kind), shape_text(node->spec.y.shape, shape), layout_text(node, layout),
-            params_width(graph), trained_text(graph, node, count), flops, mark ? "  " : "",
+            count_width, trained_text(graph, node, count), flops, mark ? "  " : "",
             mark ? mark : "");
 }
 
@@ -147,14 +147,13 @@ void graph_print(const Graph *graph, FILE *out)
 
 void graph_print_marked(const Graph *graph, const char *title, const char *const *mark, FILE *out)
 {
-    int width = (int)strlen("layer");
+    int width = (int)strlen("layer"), count_width = params_width(graph);
     for (int i = 0; i < graph->node_count; ++i)
         if ((int)strlen(graph->node[i].name) > width) width = (int)strlen(graph->node[i].name);
     fprintf(out, "%-*s  %-20s  %-16s  %-19s  %*s  %10s%s%s\n", width, "layer", "kind", "output",
-            "layout", params_width(graph), "parameters", "MFLOP", mark ? "  " : "",
-            mark ? title : "");
+            "layout", count_width, "parameters", "MFLOP", mark ? "  " : "", mark ? title : "");
     for (int i = 0; i < graph->node_count; ++i)
-        print_node(graph, &graph->node[i], width, mark ? mark[i] : NULL, out);
+        print_node(graph, &graph->node[i], width, count_width, mark ? mark[i] : NULL, out);
     const char *note = NULL;
     for (int i = 0; i < graph->node_count && !note; ++i)
         note = node_info(&graph->node[i])->macs_note;

@@ -236,7 +236,10 @@ static Node *push(Splitter *s, Node node)
 {
     Graph *to = s->to;
     for (int k = 0; k < node.spec.x_count; ++k) node.spec.x[k] = graph_output(to, node.in[k]);
-    to->node = mem_resize(to->node, (size_t)(to->node_count + 1) * sizeof *to->node);
+    if (to->node_count == to->node_room) {
+        to->node_room = 2 * to->node_count + 16;
+        to->node = mem_resize(to->node, (size_t)to->node_room * sizeof *to->node);
+    }
     to->node[to->node_count] = node;
     return &to->node[to->node_count++];
 }
@@ -412,6 +415,7 @@ static void make_graph(Splitter *s)
     }
     to->logits = s->now[from->logits];
     to->loss = s->now[from->loss];
+    graph_name_nodes(to);
     graph_need_dx(to);
 }
 

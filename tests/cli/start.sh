@@ -79,20 +79,32 @@ ended 100
 holds "ranks that do not get on are ended: 74, not $rc" test $rc = 74
 holds 'and named' grep -q 'while ranks start.* (train.hang_s): rank' out || cat out
 
-# One process: a model that takes long to plan.
+# stop_in_setup PROCESS : stops it as soon as it handles SIGTERM, which is long before the first step of a deep model.
+stop_in_setup() {
+    local caught=
+    until [ -n "$caught" ] && ((16#$caught >> 14 & 1)); do
+        caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null) || return 1
+    done
+    kill -STOP "$1"
+}
+
+# One process: a model that takes a moment to plan.
 layers() { printf 'run: {name: deep}\nmodel:\n  layers: [flatten, %s dense: {width: 3}]\ndata: {train: data.h5}\ntrain: {steps: 2, batch: 12, threads: 1}\n' "$(yes 'relu,' | head -n "$1" | tr '\n' ' ')"; }
-layers 16000 >deep.yaml
+layers 60000 >deep.yaml
 layers 300000 >deeper.yaml
 begin=$SECONDS
-check 78 'more than 16384 layers' timeout 60 "$WEFT" train deeper.yaml
-check 78 'more than 16384 layers' timeout 60 "$WEFT" plan deeper.yaml
-check 78 '16384' timeout 60 "$WEFT" train job.yaml model.hidden="[$(yes 8, | head -n 20000 | tr -d '\n') 8]"
+printf 'run: {name: wide}\nmodel: {name: mlp, hidden: [%s 8]}\ndata: {train: data.h5}\n' "$(yes 8, | head -n 70000 | tr -d '\n')" >hidden.yaml
+check 78 'more than 65536 layers' timeout 60 "$WEFT" train deeper.yaml
+check 78 'more than 65536 layers' timeout 60 "$WEFT" plan deeper.yaml
+check 78 '65536' timeout 60 "$WEFT" train hidden.yaml
+check 0 'relu60000 ' timeout 60 "$WEFT" plan deep.yaml
 holds "they are refused soon, not after $((SECONDS - begin)) s" test $((SECONDS - begin)) -lt 60
 for signal in TERM INT; do
     "$WEFT" train deep.yaml >out 2>&1 </dev/null &
     job=$!
-    sleep 1
+    holds 'set-up has begun' stop_in_setup $job
     kill -$signal $job
+    kill -CONT $job
     ended 20
     holds "SIG$signal ends the set-up: 75, not $rc" test $rc = 75
     holds "at once, not after $took s" test $took -lt 4
@@ -102,8 +114,10 @@ done
 timeout 120 "$WEFT" run -n 1 -- weft train deep.yaml >out 2>&1 </dev/null &
 job=$!
 soon own "^$WEFT train deep.yaml" >pids
-sleep 1
-kill -TERM "$(head -n 1 pids)"
+rank=$(head -n 1 pids)
+holds 'set-up has begun' stop_in_setup "$rank"
+kill -TERM "$rank"
+kill -CONT "$rank"
 ended 30
 holds "weft run ends with 75, not $rc" test $rc = 75
 holds 'without another start' test "$(grep -c 'start 2' out)" = 0

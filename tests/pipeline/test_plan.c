@@ -3,6 +3,9 @@
 #include "draft.h"
 #include "plain.h"
 
+#include <math.h>
+#include <time.h>
+
 enum { GRAPHS = 200 };
 
 static const int schedules[] = {SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_ZERO_BUBBLE};
@@ -115,8 +118,99 @@ static void test_poison(void)
     run_graphs(&backend_poison);
 }
 
+/* A list of n layers of one kind behind a dense one; "sum": dense layers with an add around each.
+ * Owner: the caller, who frees it as the C library does. */
+static char *deep_model(const char *kind, int n)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    fprintf(out, "model: {layers: [flatten, dense: {width: 8, name: s0}");
+    for (int i = 1; i <= n; ++i) {
+        if (strcmp(kind, "sum") != 0)
+            fprintf(out, ", %s", kind);
+        else if (i % 2)
+            fprintf(out, ", dense: {width: 8, name: d%d}", i);
+        else
+            fprintf(out, ", add: {input: [d%d, s%d], name: s%d}", i - 1, i - 2, i);
+    }
+    fprintf(out, ", dense: {width: %d}]}\n", CLASSES);
+    fclose(out);
+    return text;
+}
+
+/* From the model's text to the plans of two stages. */
+static void plan_deep(Fixture *f)
+{
+    int first[3];
+    ScheduleReport report;
+    CHECK_OK(open_graph(f));
+    CHECK_OK(make_schedule(f));
+    CHECK_OK(schedule_simulate(f->schedule, NULL, &report));
+    CHECK_OK(graph_partition(f->graph, f->config, 2, first));
+    int *block = f->how.recompute ? graph_blocks(f->graph, first, 2) : NULL;
+    for (int stage = 0; stage < 2; ++stage) {
+        PlanOptions options = {.shape = {2, 2, 1},
+                               .stage = stage,
+                               .schedule = f->schedule,
+                               .channel_depth = report.depth,
+                               .first = first,
+                               .bucket_bytes = 256,
+                               .state_slots = 1,
+                               .zero = ZERO_STATE,
+                               .block = block};
+        CHECK_OK(plan_new(&f->plan, f->graph, &options));
+        plan_free(&f->plan);
+    }
+    mem_free(&block);
+    schedule_report_fini(&report);
+}
+
+/* Seconds of this process's own processor time, the least of several tries, so that other processes
+ * do not count. */
+static double planning_s(const char *kind, int n, bool recompute)
+{
+    enum { TRIES = 3 };
+    double least = INFINITY;
+    char *text = deep_model(kind, n);
+    for (int i = 0; i < TRIES; ++i) {
+        Fixture f = {.how = {.model = text,
+                             .table = &backend_cpu,
+                             .side = SIDE,
+                             .shape = {.stages = 2, .chunks = 1, .micros = 4},
+                             .schedule = SCHEDULE_1F1B,
+                             .recompute = recompute}};
+        struct timespec from, to;
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+        plan_deep(&f);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+        double s = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+        least = s < least ? s : least;
+        f.how.shape.micros = 0;
+        fixture_close(&f);
+    }
+    free(text);
+    return least;
+}
+
+/* Four times the layers take about four times as long; with a loop over all layers for each layer
+ * it is up to sixteen times. */
+static void test_deep(void)
+{
+    enum { LAYERS = 2500, TIMES = 4, MOST = 8 };
+    static const char *const kinds[] = {"relu", "dense: {width: 8}", "sum"};
+    for (int i = 0; i < 6; ++i) {
+        double few = planning_s(kinds[i / 2], LAYERS, i % 2);
+        double many = planning_s(kinds[i / 2], TIMES * LAYERS, i % 2);
+        CU_ASSERT(many < MOST * few);
+        if (many >= MOST * few || getenv("WEFT_TEST_VERBOSE"))
+            printf("  %s: %d layers take %.4f s, %d of them %.4f s\n", kinds[i / 2], LAYERS, few,
+                   TIMES * LAYERS, many);
+    }
+}
+
 TEST_MAIN("plan", {"special graphs", test_special},
           {"random graphs, same bits as a plain interpreter", test_cpu},
           {"random graphs in poisoned memory", test_poison},
           {"several chunks on one stage", test_chunks},
-          {"their inputs are not copied", test_no_copy})
+          {"their inputs are not copied", test_no_copy}, {"time to plan deep models", test_deep})

@@ -7,19 +7,8 @@
 /* bytes inside a block, as a multiple of what crosses its end */
 enum { WORTH = 4 };
 
-/* The bytes of the only tensor that crosses the boundary in front of node `boundary`, or 0 where
- * several do, or what a layer before it saves. */
-static size_t boundary_bytes_single(const Graph *graph, int boundary)
-{
-    Message message;
-    if (graph_parts_act(graph, boundary)) return 0;
-    boundary_activations(&message, graph, boundary);
-    size_t bytes = message.count == 1 ? message.bytes : 0;
-    mem_free(&message.tensor);
-    return bytes;
-}
-
-static void find_blocks(const Graph *graph, int first, int last, int *block)
+/* single: as boundary_singles gives it */
+static void find_blocks(const Graph *graph, int first, int last, const size_t *single, int *block)
 {
     int begin = first, number = 0;
     size_t inside = 0;
@@ -27,7 +16,7 @@ static void find_blocks(const Graph *graph, int first, int last, int *block)
         const Op *op = graph->node[i].op;
         block[i] = -1;
         inside += desc_bytes(op->spec.y) + op->saved_bytes;
-        size_t crosses = i + 1 < graph->loss ? boundary_bytes_single(graph, i + 1) : 0;
+        size_t crosses = i + 1 < graph->loss ? single[i + 1] : 0;
         if (crosses == 0 || inside < WORTH * crosses) continue;
         for (int k = begin; k <= i; ++k) block[k] = number;
         ++number;
@@ -39,6 +28,8 @@ static void find_blocks(const Graph *graph, int first, int last, int *block)
 int *graph_blocks(const Graph *graph, const int *first, int chunks)
 {
     int *block = mem_new((size_t)graph->node_count * sizeof *block);
-    for (int c = 0; c < chunks; ++c) find_blocks(graph, first[c], first[c + 1], block);
+    size_t *single = boundary_singles(graph);
+    for (int c = 0; c < chunks; ++c) find_blocks(graph, first[c], first[c + 1], single, block);
+    mem_free(&single);
     return block;
 }

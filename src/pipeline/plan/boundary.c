@@ -5,6 +5,11 @@
 
 enum { MESSAGE_ALIGN = 64 };
 
+static size_t padded(size_t bytes)
+{
+    return (bytes + MESSAGE_ALIGN - 1) / MESSAGE_ALIGN * MESSAGE_ALIGN;
+}
+
 static void message_add(Message *message, const Graph *graph, int node)
 {
     size_t bytes = desc_bytes(graph->node[node].op->spec.y);
@@ -12,7 +17,7 @@ static void message_add(Message *message, const Graph *graph, int node)
         mem_resize(message->tensor, (size_t)(message->count + 1) * sizeof *message->tensor);
     message->tensor[message->count++] =
         (BoundaryTensor){.node = node, .offset = OFFSET_NONE, .at = message->bytes, .bytes = bytes};
-    message->bytes += (bytes + MESSAGE_ALIGN - 1) / MESSAGE_ALIGN * MESSAGE_ALIGN;
+    message->bytes += padded(bytes);
 }
 
 static void cross(Message *message, const Graph *graph, int boundary, bool gradients)
@@ -38,4 +43,34 @@ void boundary_activations(Message *message, const Graph *graph, int boundary)
 void boundary_gradients(Message *message, const Graph *graph, int boundary)
 {
     cross(message, graph, boundary, true);
+}
+
+size_t *boundary_singles(const Graph *graph)
+{
+    size_t n = (size_t)graph->node_count + 1, *bytes = mem_new(n * sizeof *bytes);
+    int *count = mem_new(n * sizeof *count), *last = mem_new(n * sizeof *last);
+    bool *parts = mem_new(n * sizeof *parts);
+    for (int i = 0; i < graph->node_count; ++i)
+        for (int k = 0; k < graph->node[i].spec.x_count; ++k)
+            if (graph->node[i].in[k] >= 0) last[graph->node[i].in[k]] = i;
+    /* first what comes and goes at each boundary, then the sums */
+    for (int i = 0; i < graph->node_count; ++i) {
+        if (last[i] == 0) continue;
+        size_t more = padded(desc_bytes(graph->node[i].op->spec.y));
+        ++count[i + 1];
+        --count[last[i] + 1];
+        bytes[i + 1] += more;
+        bytes[last[i] + 1] -= more;
+    }
+    graph_parts_act(graph, parts);
+    for (size_t i = 1; i < n; ++i) {
+        count[i] += count[i - 1];
+        bytes[i] += bytes[i - 1];
+    }
+    for (size_t i = 0; i < n; ++i)
+        if (count[i] != 1 || parts[i]) bytes[i] = 0;
+    mem_free(&count);
+    mem_free(&last);
+    mem_free(&parts);
+    return bytes;
 }

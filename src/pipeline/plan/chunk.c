@@ -4,6 +4,8 @@
  * nothing: a graph that was planned can be run. */
 #include "chunk.h"
 
+#include <stdlib.h>
+
 static void push(Planner *p, Action action)
 {
     ActionList *list = &p->chunk->pass[p->pass];
@@ -44,50 +46,55 @@ bool planner_owns(const Planner *p, int node)
 
 /* ---- forward ---- */
 
-/* What a run may look at: the storages of outputs, and the nodes whose runs read them. */
-typedef struct Scope {
-    const int *value;
-    /* nodes; readers behind `to` take other storages */
-    int from, to;
-} Scope;
-
-/* Does s hold what a block up to node i reads from before it? Then it must stay as it is until the
- * block has run again. */
-static bool enters_block(const Planner *p, int s, int i)
+/* A node's output lies in storage s. last: as Planner.reader or reader_again. */
+static void output_lies(Planner *p, int node, int s, const int *last)
 {
-    int first = p->chunk->first;
-    for (int c = first; c <= i; ++c) {
-        const Node *node = &p->graph->node[c];
-        int block = p->block[c - first];
-        for (int k = 0; block >= 0 && k < node->spec.x_count; ++k) {
-            int in = node->in[k];
-            if (in >= 0 && p->value[in] == s &&
-                !(planner_owns(p, in) && p->block[in - first] == block))
-                return true;
-        }
-    }
-    return false;
+    if (s >= 0 && last[node] > p->storage[s].reader) p->storage[s].reader = last[node];
 }
 
-/* May node i write its output over its first input's memory? Only if nobody reads any tensor there
- * later; never over the data, which is not ours. */
-static bool inplace_allowed(const Planner *p, Scope scope, int i)
+/* Storages as the node's later readers and writers must leave them, now that its run is planned. */
+static void note_run(Planner *p, const RunStorage *run)
 {
-    const Graph *g = p->graph;
-    const Op *op = g->node[i].op;
-    int s = g->node[i].in[0] >= 0 ? scope.value[g->node[i].in[0]] : STORAGE_NONE;
-    if (!op->y_inplace || planner_reads_x(p, i, 0) || s < 0 || p->storage[s].before) return false;
-    if (desc_bytes(op->spec.x[0]) != desc_bytes(op->spec.y) || enters_block(p, s, i)) return false;
-    for (int v = scope.from; v < i; ++v)
-        if (scope.value[v] == s && planner_reads_y(p, v)) return false;
-    for (int c = scope.from; c < scope.to; ++c) {
-        const Node *user = &g->node[c];
-        for (int k = 0; k < user->spec.x_count; ++k) {
-            if (user->in[k] < 0 || user->in[k] >= i || scope.value[user->in[k]] != s) continue;
-            if (c > i || planner_reads_x(p, c, k) || (c == i && k > 0)) return false;
-        }
+    const int i = run->node;
+    const bool back = run == planner_back_run(p, i);
+    for (int k = 0; k < p->graph->node[i].spec.x_count; ++k) {
+        if (run->x[k] < 0) continue;
+        Storage *s = &p->storage[run->x[k]];
+        const bool reads = planner_reads_x(p, i, k);
+        s->stays |= reads;
+        if (back && reads && i < s->back_first) s->back_first = i;
+        if (back && i > s->input_last) s->input_last = i;
     }
-    return true;
+    if (run->y < 0 || !planner_reads_y(p, i)) return;
+    Storage *y = &p->storage[run->y];
+    y->stays = true;
+    if (back && i < y->back_first) y->back_first = i;
+}
+
+/* What a block reads from before it must stay as it is until the block has run again. */
+static void note_block_inputs(Planner *p, int i)
+{
+    const Node *node = &p->graph->node[i];
+    int first = p->chunk->first, block = p->block[i - first];
+    for (int k = 0; block >= 0 && k < node->spec.x_count; ++k) {
+        int in = node->in[k];
+        if (in < 0 || p->value[in] < 0 || (planner_owns(p, in) && p->block[in - first] == block))
+            continue;
+        p->storage[p->value[in]].stays = true;
+    }
+}
+
+/* May node i write its output over its first input's memory, storage s? Only if nobody reads any
+ * tensor there later; never over the data, which is not ours. */
+static bool inplace_allowed(const Planner *p, const RunStorage *run)
+{
+    const int i = run->node, s = run->x[0];
+    const Op *op = p->graph->node[i].op;
+    if (!op->y_inplace || planner_reads_x(p, i, 0) || s < 0 || p->storage[s].before) return false;
+    if (desc_bytes(op->spec.x[0]) != desc_bytes(op->spec.y)) return false;
+    for (int k = 1; k < op->spec.x_count; ++k)
+        if (run->x[k] == s) return false;
+    return !p->storage[s].stays && p->storage[s].reader <= i;
 }
 
 /* Storages of a run's forward, whose inputs are in run->x already. */
@@ -105,46 +112,55 @@ static void make_outputs(Planner *p, RunStorage *run, bool inplace)
 static void plan_forward(Planner *p, int i)
 {
     const Node *node = &p->graph->node[i];
-    Scope scope = {p->value, p->chunk->first, p->graph->node_count};
     RunStorage *run = run_of(p, i);
     for (int k = 0; k < node->spec.x_count; ++k)
         run->x[k] = node->in[k] >= 0 ? p->value[node->in[k]] : STORAGE_INPUT;
-    make_outputs(p, run, inplace_allowed(p, scope, i));
+    note_block_inputs(p, i);
+    make_outputs(p, run, inplace_allowed(p, run));
     p->value[i] = run->y;
+    output_lies(p, i, run->y, p->reader);
+    note_run(p, run);
     push(p, (Action){.kind = ACTION_FORWARD, .index = i - p->chunk->first});
 }
 
 /* ---- forward once more, before the backward of a block ---- */
 
-/* Does the backward of a block's nodes up to `to` need node i to run again? */
-static bool runs_again(const Planner *p, int i, int to, const bool *again)
+/* again[i - from]: must node i of a block run again for the backward of the block's nodes? */
+static void find_again(Planner *p, int from, int to, bool *again)
 {
     const Graph *g = p->graph;
-    bool back = planner_goes_back(p, i) || planner_moves(p, i);
-    if ((back && g->node[i].op->saved_bytes > 0) || planner_reads_y(p, i)) return true;
-    for (int c = i + 1; c < to; ++c)
-        for (int k = 0; k < g->node[c].spec.x_count; ++k)
-            if (g->node[c].in[k] == i && (again[c] || planner_reads_x(p, c, k))) return true;
-    return false;
+    for (int i = from; i < to; ++i) p->reader_again[i] = NO_NODE;
+    for (int i = to - 1; i >= from; --i) {
+        bool back = planner_goes_back(p, i) || planner_moves(p, i);
+        if ((back && g->node[i].op->saved_bytes > 0) || planner_reads_y(p, i))
+            again[i - from] = true;
+        for (int k = 0; k < g->node[i].spec.x_count; ++k) {
+            int in = g->node[i].in[k];
+            if (in < from) continue;
+            if (again[i - from] || planner_reads_x(p, i, k)) again[in - from] = true;
+            if (p->reader_again[in] == NO_NODE) p->reader_again[in] = i;
+        }
+    }
 }
 
 static void plan_again(Planner *p, int from, int to)
 {
     const Graph *g = p->graph;
-    bool *again = mem_new((size_t)g->node_count * sizeof *again);
-    for (int i = to - 1; i >= from; --i) again[i] = runs_again(p, i, to, again);
+    bool *again = mem_new((size_t)(to - from) * sizeof *again);
+    find_again(p, from, to, again);
     for (int i = from; i < to; ++i) {
         RunStorage *run = planner_back_run(p, i);
         for (int k = 0; k < g->node[i].spec.x_count; ++k) {
             int in = g->node[i].in[k];
             run->x[k] = in < 0 ? STORAGE_INPUT : in >= from ? p->again[in] : p->value[in];
         }
-        if (!again[i]) continue;
-        Scope scope = {p->again, from, to};
-        int in = g->node[i].in[0];
-        make_outputs(p, run, in >= from && inplace_allowed(p, scope, i));
-        p->again[i] = run->y;
-        push(p, (Action){.kind = ACTION_FORWARD, .index = back_index(p, i)});
+        if (again[i - from]) {
+            make_outputs(p, run, g->node[i].in[0] >= from && inplace_allowed(p, run));
+            p->again[i] = run->y;
+            output_lies(p, i, run->y, p->reader_again);
+            push(p, (Action){.kind = ACTION_FORWARD, .index = back_index(p, i)});
+        }
+        note_run(p, run);
     }
     mem_free(&again);
 }
@@ -285,10 +301,20 @@ static void begin_block(Planner *p, int i)
     plan_again(p, first + from, i + 1);
 }
 
-static void open_buckets(Planner *p, int node)
+/* Buckets by the node that opens them, last nodes first. */
+static int by_opening(const void *a, const void *b)
 {
-    for (int b = 0; b < p->chunk->buckets.count; ++b)
-        if (p->chunk->opens[b] == node) push(p, (Action){.kind = ACTION_OPEN, .index = b});
+    const Opening *x = a, *y = b;
+    if (x->node != y->node) return x->node < y->node ? 1 : -1;
+    return x->bucket - y->bucket;
+}
+
+static void sort_openings(Planner *p)
+{
+    const ChunkPlan *c = p->chunk;
+    p->opening = mem_new((size_t)(c->buckets.count + 1) * sizeof *p->opening);
+    for (int b = 0; b < c->buckets.count; ++b) p->opening[b] = (Opening){c->opens[b], b};
+    qsort(p->opening, (size_t)c->buckets.count, sizeof *p->opening, by_opening);
 }
 
 /* Backward in reverse order; a bucket is whole once the node of its first tensor has been
@@ -297,9 +323,10 @@ static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool bucket
 {
     const Graph *g = p->graph;
     const Buckets *b = &p->chunk->buckets;
-    int bucket = 0;
+    int bucket = 0, opened = 0;
     for (int i = p->chunk->last - 1; i >= p->chunk->first; --i) {
-        if (buckets) open_buckets(p, i);
+        for (; buckets && opened < b->count && p->opening[opened].node >= i; ++opened)
+            push(p, (Action){.kind = ACTION_OPEN, .index = p->opening[opened].bucket});
         if (plan == plan_backward) begin_block(p, i);
         plan(p, i);
         for (; buckets && bucket < b->count; ++bucket) {
@@ -374,6 +401,10 @@ static void list_passes(Planner *p)
     const Graph *g = p->graph;
     bool meets = schedule_meets(p->schedule, c->chunk);
     arrive(p, &c->activations_in, p->value, false);
+    for (int i = 0; i < c->activations_in.count; ++i) {
+        int node = c->activations_in.tensor[i].node;
+        output_lies(p, node, p->value[node], p->reader);
+    }
     if (p->before) read_before(p);
     for (int i = c->first; i < c->last; ++i) plan_forward(p, i);
     if (planner_owns(p, g->logits)) storage_use(p, p->value[g->logits]);
@@ -438,6 +469,19 @@ static RunStorage run_none(int node)
     return run;
 }
 
+static void find_readers(Planner *p)
+{
+    const ChunkPlan *c = p->chunk;
+    for (int i = 0; i < p->graph->node_count; ++i) p->reader[i] = NO_NODE;
+    for (int i = 0; i < p->graph->node_count; ++i) {
+        const Node *node = &p->graph->node[i];
+        for (int k = 0; i >= c->first && i < c->last && k < node->spec.x_count; ++k)
+            p->reader_before[i - c->first][k] = node->in[k] < 0 ? NO_NODE : p->reader[node->in[k]];
+        for (int k = 0; k < node->spec.x_count; ++k)
+            if (node->in[k] >= 0) p->reader[node->in[k]] = i;
+    }
+}
+
 /* block: one a node of the graph; NULL: none is recomputed. */
 static void planner_init(Planner *p, const int *block)
 {
@@ -454,6 +498,11 @@ static void planner_init(Planner *p, const int *block)
         p->run[i] = p->run[own + i] = run_none(p->chunk->first + i);
         p->block[i] = block ? block[p->chunk->first + i] : -1;
     }
+    p->reader = mem_new(nodes * sizeof *p->reader);
+    p->reader_again = mem_new(nodes * sizeof *p->reader_again);
+    p->reader_before = mem_new((size_t)(own + 1) * sizeof *p->reader_before);
+    find_readers(p);
+    sort_openings(p);
     planner_leave_blocks(p);
 }
 
@@ -489,6 +538,10 @@ Status chunk_plan(ChunkPlan *c, const ChunkPlan *before, const Graph *graph,
     mem_free(&p.again);
     mem_free(&p.borrows);
     mem_free(&p.block);
+    mem_free(&p.reader);
+    mem_free(&p.reader_again);
+    mem_free(&p.reader_before);
+    mem_free(&p.opening);
     if (message_whole(&c->activations_in) && message_whole(&c->activations_out) &&
         message_whole(&c->gradients_in) && message_whole(&c->gradients_out))
         return OK;

@@ -5,6 +5,8 @@
 
 #include "plan.h"
 
+#include <limits.h>
+
 enum { STORAGE_NONE = -1, STORAGE_INPUT = -2 /* the data itself */, NO_NODE = -1 };
 
 typedef struct Storage {
@@ -17,6 +19,14 @@ typedef struct Storage {
     bool before;
     /* the chunk behind reads it there */
     bool shown;
+    /* Its content is needed once more, by a node's backward or by a block that is computed again:
+     * no output may be written over it. */
+    bool stays;
+    /* the last node whose forward reads it; NO_NODE: none */
+    int reader;
+    /* Of the runs that backward belongs to: the first node whose backward reads it, INT_MAX: none;
+     * and the last one that has it as an input, NO_NODE: none. */
+    int back_first, input_last;
     int64_t offset;
 } Storage;
 
@@ -25,6 +35,11 @@ typedef struct RunStorage {
     int node, x[SPEC_INPUTS], y, dy, saved, x_saved, dx[SPEC_INPUTS], dw[SPEC_PARAMS];
     bool dx_add, dw_waits;
 } RunStorage;
+
+/* From which node on backward writes to a bucket. */
+typedef struct Opening {
+    int node, bucket;
+} Opening;
 
 typedef struct Planner {
     /* borrowed */
@@ -47,6 +62,13 @@ typedef struct Planner {
     RunStorage *run;
     /* owned, one a node of the chunk: number of the block that is recomputed with it, or -1 */
     int *block;
+    /* owned, one a node: the last one that reads its output, NO_NODE: none; among those of its
+     * block, where it is computed again */
+    int *reader, *reader_again;
+    /* owned, one a node of the chunk and an input: the node before it that reads the same output */
+    int (*reader_before)[SPEC_INPUTS];
+    /* owned, one a bucket: in backward's order */
+    Opening *opening;
     /* boundary: the tick at which the pass ends */
     int tick, boundary[PASSES];
     Pass pass;
@@ -60,6 +82,16 @@ void storage_use(Planner *p, int storage);
 /* sets kept_bytes and scratch_bytes, too */
 void storages_lay(Planner *p);
 int64_t storage_offset(const Planner *p, int storage);
+
+/* places.c: what lies where at which ticks. */
+typedef struct PlaceTree PlaceTree;
+/* for ticks 0 to ticks - 1. Owner: the caller */
+PlaceTree *place_tree_new(int ticks);
+void place_tree_free(PlaceTree **tree);
+/* first, last: ticks, both included; span: bytes */
+void place_tree_add(PlaceTree *tree, int first, int last, Span span);
+/* The lowest place from `from` on for `bytes` that meets nothing at ticks first to last. */
+int64_t place_tree_lowest(const PlaceTree *tree, int first, int last, int64_t from, int64_t bytes);
 
 /* chunk.c */
 /* in the chunk */

@@ -11,32 +11,32 @@
 
 /* ---- what is read, and when ---- */
 
+/* Buckets with parameters, and which of them holds which parameter. */
 static void find_buckets(Plan *plan)
 {
+    const Graph *g = plan->graph;
     GatherPlan *f = &plan->gather;
     size_t most = 1;
     for (int k = 0; k < plan->chunk_count; ++k) most += (size_t)plan->chunk[k].buckets.count;
     f->bucket = mem_new(most * sizeof *f->bucket);
+    f->bucket_of = mem_new((size_t)(g->param_count + 1) * sizeof *f->bucket_of);
+    for (int i = 0; i < g->param_count; ++i) f->bucket_of[i] = -1;
     for (int k = 0; k < plan->chunk_count; ++k) {
         const ChunkPlan *c = &plan->chunk[k];
-        for (int b = 0; b < c->buckets.count; ++b)
-            if (bucket_has_params(plan, c, b))
-                f->bucket[f->count++] = (ParamBucket){.offset = c->buckets.offset[b],
-                                                      .elements = c->buckets.elements[b],
-                                                      .shard = &c->shard[b]};
-    }
-}
-
-static void find_params(Plan *plan)
-{
-    GatherPlan *f = &plan->gather;
-    f->bucket_of = mem_new((size_t)(plan->graph->param_count + 1) * sizeof *f->bucket_of);
-    for (int i = 0; i < plan->graph->param_count; ++i) {
-        int64_t at = plan->param_offset[i];
-        f->bucket_of[i] = -1;
-        for (int b = 0; b < f->count && at >= 0 && !plan->graph->param[i].frozen; ++b)
-            if (at >= f->bucket[b].offset && at < f->bucket[b].offset + f->bucket[b].elements)
-                f->bucket_of[i] = b;
+        int *number = mem_new((size_t)(c->buckets.count + 1) * sizeof *number), bucket;
+        for (int b = 0; b < c->buckets.count; ++b) {
+            number[b] = -1;
+            if (!bucket_has_params(plan, c, b)) continue;
+            number[b] = f->count;
+            f->bucket[f->count++] = (ParamBucket){.offset = c->buckets.offset[b],
+                                                  .elements = c->buckets.elements[b],
+                                                  .shard = &c->shard[b]};
+        }
+        for (int i = 0; i < g->param_count; ++i)
+            if (!g->param[i].frozen && plan->param_offset[i] >= 0 &&
+                plan_bucket_at(plan, plan->param_offset[i], &bucket) == c)
+                f->bucket_of[i] = number[bucket];
+        mem_free(&number);
     }
 }
 
@@ -333,7 +333,6 @@ static void count_step(Plan *plan)
 Status plan_gather(Plan *plan)
 {
     find_buckets(plan);
-    find_params(plan);
     for (int k = 0; k < plan->chunk_count; ++k) mark_chunk(plan, &plan->chunk[k]);
     place_caches(plan, false);
     TRY(place_buckets(plan));

@@ -7,20 +7,15 @@
  * forward: this chunk, the one before, whose it may be, or the weights' half of the one behind. */
 static bool over_x(const Planner *p, int i, int k)
 {
-    const Graph *g = p->graph;
-    const Node *node = &g->node[i];
+    const Node *node = &p->graph->node[i];
     int s = planner_back_run(p, i)->x[k];
     if (!node->op->dx_over_x || k > 0 || s < 0 || planner_waits(p, i) ||
         !planner_owns(p, node->in[k]))
         return false;
-    if (p->storage[s].before || (p->schedule->split && p->storage[s].shown)) return false;
-    for (int v = p->chunk->first; v < i; ++v)
-        if (planner_back_run(p, v)->y == s && planner_reads_y(p, v)) return false;
-    for (int c = p->chunk->first; c < p->chunk->last; ++c)
-        for (int j = 0; j < g->node[c].spec.x_count; ++j)
-            if (c != i && planner_back_run(p, c)->x[j] == s && (c > i || planner_reads_x(p, c, j)))
-                return false;
-    return desc_bytes(g->node[node->in[k]].op->spec.y) <= p->storage[s].bytes;
+    const Storage *x = &p->storage[s];
+    if (x->before || (p->schedule->split && x->shown)) return false;
+    if (x->back_first < i || x->input_last > i) return false;
+    return desc_bytes(p->graph->node[node->in[k]].op->spec.y) <= x->bytes;
 }
 
 /* May it take dy's? Not where dy is borrowed, and is to become another node's gradient. */
@@ -35,13 +30,6 @@ static bool over_dy(const Planner *p, int i, int k)
     return desc_bytes(p->graph->node[node->in[k]].op->spec.y) <= p->storage[own].bytes;
 }
 
-static bool reads(const Node *node, int v)
-{
-    for (int k = 0; k < node->spec.x_count; ++k)
-        if (node->in[k] == v) return true;
-    return false;
-}
-
 /* dy becomes the gradient of node `early`. May it be the gradient of `late` until that one's
  * backward, which comes first? Not where anybody changes it meanwhile: late's readers, early's, of
  * which late must not be one, or late itself. */
@@ -50,8 +38,9 @@ static bool may_lend(const Planner *p, int i, int early, int late)
     const Node *node = p->graph->node;
     if (!planner_owns(p, late) || planner_waits(p, late)) return false;
     if (node[late].op->table->backward_begin && node[late].spec.act != ACT_NONE) return false;
-    for (int c = late; c < i; ++c)
-        if (reads(&node[c], late) || reads(&node[c], early)) return false;
+    const int *before = p->reader_before[i - p->chunk->first];
+    for (int k = 0; k < node[i].spec.x_count; ++k)
+        if ((node[i].in[k] == early || node[i].in[k] == late) && before[k] >= late) return false;
     return true;
 }
 

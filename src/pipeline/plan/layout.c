@@ -12,7 +12,12 @@ int storage_new(Planner *p, size_t bytes)
         p->storage_capacity = p->storage_capacity ? 2 * p->storage_capacity : 64;
         p->storage = mem_resize(p->storage, (size_t)p->storage_capacity * sizeof *p->storage);
     }
-    p->storage[p->storage_count] = (Storage){.bytes = place_align(bytes), .first = -1, .last = -1};
+    p->storage[p->storage_count] = (Storage){.bytes = place_align(bytes),
+                                             .first = -1,
+                                             .last = -1,
+                                             .reader = NO_NODE,
+                                             .back_first = INT_MAX,
+                                             .input_last = NO_NODE};
     return p->storage_count++;
 }
 
@@ -31,27 +36,19 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : 1;
 }
 
-static bool meet(const Storage *a, const Storage *b)
+/* The lowest place from `from` on where s meets none of those placed already. */
+static int64_t first_fit(const PlaceTree *placed, const Storage *s, int64_t from)
 {
-    return a->first <= b->last && b->first <= a->last;
+    return place_tree_lowest(placed, s->first + 1, s->last + 1, from, (int64_t)s->bytes);
 }
 
-/* The lowest place from `from` on where s meets none of those placed already. */
-static int64_t first_fit(Storage *const *placed, int count, const Storage *s, int64_t from)
+/* Ticks of the tree begin at 1: storages that nobody uses have tick -1. */
+static int64_t place(PlaceTree *placed, Storage *s, int64_t at)
 {
-    int64_t at = from;
-    for (bool moved = true; moved;) {
-        moved = false;
-        for (int j = 0; j < count; ++j) {
-            const Storage *o = placed[j];
-            if (meet(o, s) && at < o->offset + (int64_t)o->bytes &&
-                o->offset < at + (int64_t)s->bytes) {
-                at = o->offset + (int64_t)o->bytes;
-                moved = true;
-            }
-        }
-    }
-    return at;
+    int64_t end = at + (int64_t)s->bytes;
+    s->offset = at;
+    place_tree_add(placed, s->first + 1, s->last + 1, (Span){at, end});
+    return end;
 }
 
 static bool crosses_pass(const Planner *p, const Storage *s)
@@ -65,7 +62,7 @@ void storages_lay(Planner *p)
 {
     Storage **order = mem_new((size_t)(p->storage_count + 1) * sizeof *order);
     int64_t kept = 0, top = 0;
-    int placed = 0, count = 0;
+    int count = 0;
     bool one = p->chunk->slots == 1 && p->schedule->shape.chunks == 1;
     for (int i = 0; i < p->storage_count; ++i) {
         if (p->storage[i].before) continue;
@@ -74,27 +71,23 @@ void storages_lay(Planner *p)
         ++count;
     }
     qsort(order, (size_t)count, sizeof *order, by_size);
-    Storage **done = mem_new((size_t)(p->storage_count + 1) * sizeof *done);
+    PlaceTree *placed = place_tree_new(p->tick + 2);
     for (int i = 0; i < count; ++i) {
         if (!order[i]->kept) continue;
-        order[i]->offset = first_fit(done, placed, order[i], 0);
-        done[placed++] = order[i];
-        int64_t end = order[i]->offset + (int64_t)order[i]->bytes;
+        int64_t end = place(placed, order[i], first_fit(placed, order[i], 0));
         kept = end > kept ? end : kept;
     }
     for (int i = 0; i < count; ++i) {
         if (order[i]->kept) continue;
-        order[i]->offset = first_fit(done, placed, order[i], 0);
-        if (order[i]->offset + (int64_t)order[i]->bytes > kept)
-            order[i]->offset = first_fit(done, placed, order[i], kept);
-        done[placed++] = order[i];
-        int64_t end = order[i]->offset + (int64_t)order[i]->bytes;
+        int64_t at = first_fit(placed, order[i], 0);
+        if (at + (int64_t)order[i]->bytes > kept) at = first_fit(placed, order[i], kept);
+        int64_t end = place(placed, order[i], at);
         top = end > top ? end : top;
     }
     p->chunk->kept_bytes = (size_t)kept;
     p->chunk->scratch_bytes = (size_t)(top > kept ? top - kept : 0);
     mem_free(&order);
-    mem_free(&done);
+    place_tree_free(&placed);
 }
 
 int64_t storage_offset(const Planner *p, int storage)

@@ -3,6 +3,7 @@
  * measured, nothing is allocated for the run. */
 #include "plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const ConfigWords pipeline_words[PIPELINE_WORDS] = {
@@ -57,6 +58,16 @@ static void place_params(Plan *plan)
         end += align_floats(p->elements);
     }
     plan->gradient_elements = end;
+}
+
+static void find_tied_across(Plan *plan)
+{
+    const Graph *g = plan->graph;
+    plan->tied_across = mem_new((size_t)(g->param_count + 1) * sizeof *plan->tied_across);
+    for (int i = 0; i < g->param_count; ++i) {
+        const Param *p = &g->param[i];
+        if (!chunk_of(plan, p->node)) plan->tied_across[p->tied >= 0 ? p->tied : i] = true;
+    }
 }
 
 /* ---- buckets ---- */
@@ -159,24 +170,66 @@ static void plan_buckets(const Plan *plan, ChunkPlan *c, size_t bucket_bytes)
     mem_free(&param);
 }
 
-/* Backward's order: bucket b of a chunk is written from this node on, down to the one of its first
- * tensor. */
-static int opening_node(const Plan *plan, const ChunkPlan *c, int b)
+typedef struct BucketPlace {
+    int64_t offset;
+    int bucket;
+} BucketPlace;
+
+static int by_offset(const void *a, const void *b)
 {
-    const Graph *g = plan->graph;
-    int64_t begin = c->buckets.offset[b], end = begin + c->buckets.elements[b];
-    int node = -1;
-    for (int i = 0; i < g->param_count; ++i)
-        if (plan->gradient_offset[i] >= begin && plan->gradient_offset[i] < end &&
-            g->param[i].node > node)
-            node = g->param[i].node;
-    return node < 0 ? c->last - 1 : node;
+    const BucketPlace *x = a, *y = b;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
+static void order_buckets(ChunkPlan *c)
+{
+    const Buckets *b = &c->buckets;
+    BucketPlace *place = mem_new((size_t)(b->count + 1) * sizeof *place);
+    for (int i = 0; i < b->count; ++i) place[i] = (BucketPlace){b->offset[i], i};
+    qsort(place, (size_t)b->count, sizeof *place, by_offset);
+    c->bucket_order = mem_new((size_t)(b->count + 1) * sizeof *c->bucket_order);
+    for (int i = 0; i < b->count; ++i) c->bucket_order[i] = place[i].bucket;
+    mem_free(&place);
+}
+
+/* The chunk's bucket that holds place `at` of the gradients, or -1. */
+static int bucket_at(const ChunkPlan *c, int64_t at)
+{
+    const Buckets *b = &c->buckets;
+    int low = 0;
+    for (int high = b->count; low < high;) {
+        int middle = low + (high - low) / 2;
+        if (b->offset[c->bucket_order[middle]] <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    int bucket = low > 0 ? c->bucket_order[low - 1] : -1;
+    return bucket >= 0 && at < b->offset[bucket] + b->elements[bucket] ? bucket : -1;
+}
+
+const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket)
+{
+    for (int k = 0; k < plan->chunk_count; ++k) {
+        *bucket = bucket_at(&plan->chunk[k], at);
+        if (*bucket >= 0) return &plan->chunk[k];
+    }
+    return NULL;
+}
+
+/* Backward's order: a bucket of a chunk is written from this node on, down to the one of its first
+ * tensor. */
 static void find_openings(const Plan *plan, ChunkPlan *c)
 {
+    const Graph *g = plan->graph;
     c->opens = mem_new((size_t)(c->buckets.count + 1) * sizeof *c->opens);
-    for (int b = 0; b < c->buckets.count; ++b) c->opens[b] = opening_node(plan, c, b);
+    for (int b = 0; b < c->buckets.count; ++b) c->opens[b] = -1;
+    for (int i = 0; i < g->param_count; ++i) {
+        int b = bucket_at(c, plan->gradient_offset[i]);
+        if (b >= 0 && g->param[i].node > c->opens[b]) c->opens[b] = g->param[i].node;
+    }
+    for (int b = 0; b < c->buckets.count; ++b)
+        if (c->opens[b] < 0) c->opens[b] = c->last - 1;
 }
 
 /* ---- memory ---- */
@@ -297,11 +350,13 @@ Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
     }
     plan_slots(plan);
     place_params(plan);
+    find_tied_across(plan);
     find_readers(plan);
     bool apart = tasks_apart(schedule, o->stage);
     Status st = OK;
     for (int k = 0; k < chunks && st == OK; ++k) {
         plan_buckets(plan, &plan->chunk[k], o->bucket_bytes);
+        order_buckets(&plan->chunk[k]);
         find_openings(plan, &plan->chunk[k]);
         bool meets = schedule_meets(schedule, plan->chunk[k].chunk - 1);
         st = chunk_plan(&plan->chunk[k], meets ? &plan->chunk[k - 1] : NULL, graph, schedule, apart,
@@ -325,6 +380,7 @@ static void chunk_fini(ChunkPlan *c)
     for (int pass = 0; pass < PASSES; ++pass) mem_free(&c->pass[pass].action);
     mem_free(&c->run);
     mem_free(&c->opens);
+    mem_free(&c->bucket_order);
     for (int b = 0; b < c->buckets.count; ++b) {
         if (c->shard) bounds_fini(&c->shard[b]);
         if (c->shard_offset) mem_free(&c->shard_offset[b]);
@@ -350,6 +406,7 @@ void plan_free(Plan **out)
     mem_free(&plan->micro_grad_offset);
     mem_free(&plan->weight_offset);
     mem_free(&plan->param_shard);
+    mem_free(&plan->tied_across);
     mem_free(&plan->gather.bucket);
     mem_free(&plan->gather.bucket_of);
     mem_free(&plan->cache);

@@ -27,6 +27,9 @@ Status chunk_plan(ChunkPlan *chunk, const ChunkPlan *before, const Graph *graph,
 /* boundary.c: the messages over the boundary in front of node `boundary`; places are not set. */
 void boundary_activations(Message *message, const Graph *graph, int boundary);
 void boundary_gradients(Message *message, const Graph *graph, int boundary);
+/* For each boundary: the bytes of its message of activations where that is a single tensor, and no
+ * layer behind the boundary needs what one before it saves; else 0. Owner: the caller. */
+size_t *boundary_singles(const Graph *graph);
 
 /* ring.c: where backward writes gradients, and where their sums lie; once buckets, and shares, are
  * known. */
@@ -79,7 +82,7 @@ size_t shard_elements(const Plan *plan, int dp_rank);
 int64_t shard_weight(const Plan *plan, int param);
 /* A bucket, with the parameters in it that have a value of their own on this stage, by number. */
 typedef struct BucketParams {
-    /* owned */
+    /* borrowed */
     int *param;
     int count;
     /* of the parameters; where the bucket lies */
@@ -91,10 +94,11 @@ bool plan_tied_across(const Plan *plan, int param);
 /* Shards a value with a parameter of this stage whose it is. */
 bool param_shares_memory(const Plan *plan, int param);
 
-/* whole.c: where updates want whole tensors. whole_cut: the boundaries of a bucket, and what the
- * replicas have by now (load); false: cut it as where none are wanted. Bytes are of the rank that
- * has most. */
+/* whole.c: where updates want whole tensors. whole_cut, only where any is wanted: the boundaries of
+ * a bucket, and what the replicas have by now (load); false: cut it as where none are wanted. Bytes
+ * are of the rank that has most. */
 bool whole_wanted(const Plan *plan, int param);
+bool whole_any_wanted(const Plan *plan);
 bool whole_cut(const Plan *plan, const BucketParams *bucket, int64_t *load, int64_t *boundary);
 size_t whole_state_bytes(const Plan *plan);
 

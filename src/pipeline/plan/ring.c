@@ -42,9 +42,9 @@ static void plan_ring(Plan *plan, ChunkPlan *c)
     c->ring = mem_new((size_t)(buckets->count + 1) * sizeof *c->ring);
     for (int b = 0; b < buckets->count; ++b) {
         int count = 0;
-        for (int a = 0; a < b; ++a)
-            if (apart(plan, c, a, b))
-                taken[count++] = (Span){c->ring[a], c->ring[a] + buckets->elements[a]};
+        /* buckets leave in their order, so that all before one that has left have, too */
+        for (int a = b - 1; a >= 0 && apart(plan, c, a, b); --a)
+            taken[count++] = (Span){c->ring[a], c->ring[a] + buckets->elements[a]};
         c->ring[b] = place_lowest(taken, count, buckets->elements[b]);
         int64_t end = c->ring[b] + buckets->elements[b];
         plan->micro_grad_elements =

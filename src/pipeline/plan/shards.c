@@ -29,17 +29,35 @@ int64_t shard_weight(const Plan *plan, int param)
     return p->cut.parts > 0 ? align_floats(param_slice_count(plan->graph, param, 0)) : padded(p);
 }
 
-static BucketParams bucket_params(const Plan *plan, const Buckets *buckets, int b)
+/* The parameters that have a value of their own here, and a gradient, by their offset. Owner: the
+ * caller. */
+static int *params_here(const Plan *plan, int *count)
+{
+    int *param = mem_new((size_t)(plan->graph->param_count + 1) * sizeof *param);
+    *count = 0;
+    for (int i = 0; i < plan->graph->param_count; ++i)
+        if (owns_value(plan, i)) param[(*count)++] = i;
+    return param;
+}
+
+/* param: as params_here gives them, borrowed */
+static BucketParams bucket_params(const Plan *plan, const Buckets *buckets, int b, int *param,
+                                  int count)
 {
     BucketParams bucket = {.begin = buckets->offset[b],
                            .end = buckets->offset[b] + buckets->elements[b]};
-    bucket.param = mem_new((size_t)(plan->graph->param_count + 1) * sizeof *bucket.param);
-    for (int i = 0; i < plan->graph->param_count; ++i) {
-        int64_t at = plan->param_offset[i];
-        if (!owns_value(plan, i) || at < bucket.begin || at >= bucket.end) continue;
-        bucket.param[bucket.count++] = i;
-        bucket.weight += shard_weight(plan, i);
+    int low = 0;
+    for (int high = count; low < high;) {
+        int middle = low + (high - low) / 2;
+        if (plan->param_offset[param[middle]] < bucket.begin)
+            low = middle + 1;
+        else
+            high = middle;
     }
+    bucket.param = param + low;
+    while (low + bucket.count < count &&
+           plan->param_offset[bucket.param[bucket.count]] < bucket.end)
+        bucket.weight += shard_weight(plan, bucket.param[bucket.count++]);
     return bucket;
 }
 
@@ -126,54 +144,29 @@ static bool is_tied(const Plan *plan, const Buckets *buckets, int b)
     return buckets->offset[b] > plan->metrics_offset;
 }
 
-static bool on_stage(const Plan *plan, int node)
-{
-    for (int k = 0; k < plan->chunk_count; ++k)
-        if (node >= plan->chunk[k].first && node < plan->chunk[k].last) return true;
-    return false;
-}
-
 bool plan_tied_across(const Plan *plan, int param)
 {
-    const Graph *g = plan->graph;
-    int own = g->param[param].tied >= 0 ? g->param[param].tied : param;
-    for (int i = 0; i < g->param_count; ++i)
-        if ((i == own || g->param[i].tied == own) && !on_stage(plan, g->param[i].node)) return true;
-    return false;
-}
-
-const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket)
-{
-    for (int k = 0; k < plan->chunk_count; ++k) {
-        const Buckets *b = &plan->chunk[k].buckets;
-        for (*bucket = 0; *bucket < b->count; ++*bucket)
-            if (at >= b->offset[*bucket] && at < b->offset[*bucket] + b->elements[*bucket])
-                return &plan->chunk[k];
-    }
-    return NULL;
-}
-
-/* load: of each replica, where whole tensors are wanted; number: the bucket's, in the stage */
-static void cut_own(const Plan *plan, const Buckets *buckets, int b, int number, int64_t *load,
-                    int64_t *boundary)
-{
-    BucketParams bucket = bucket_params(plan, buckets, b);
-    if (!whole_cut(plan, &bucket, load, boundary)) cut_bucket(plan, &bucket, number, boundary);
-    mem_free(&bucket.param);
+    const Param *p = &plan->graph->param[param];
+    return plan->tied_across[p->tied >= 0 ? p->tied : param];
 }
 
 void plan_shards(Plan *plan)
 {
     const Graph *g = plan->graph;
+    const bool whole = whole_any_wanted(plan);
     int dp = plan->shape.dp, number = 0;
     int64_t *load = mem_new((size_t)dp * sizeof *load);
     int64_t *boundary = mem_new((size_t)(dp + 1) * sizeof *boundary);
+    int count, *param = params_here(plan, &count);
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];
         c->shard = mem_new((size_t)(c->buckets.count + 1) * sizeof *c->shard);
         for (int b = 0; b < c->buckets.count; ++b) {
             if (is_tied(plan, &c->buckets, b)) continue;
-            cut_own(plan, &c->buckets, b, number++, load, boundary);
+            BucketParams bucket = bucket_params(plan, &c->buckets, b, param, count);
+            if (!whole || !whole_cut(plan, &bucket, load, boundary))
+                cut_bucket(plan, &bucket, number, boundary);
+            ++number;
             bounds_init(&c->shard[b], boundary, dp);
         }
     }
@@ -187,6 +180,7 @@ void plan_shards(Plan *plan)
     }
     mem_free(&load);
     mem_free(&boundary);
+    mem_free(&param);
     plan->param_shard = mem_new((size_t)(g->param_count + 1) * sizeof *plan->param_shard);
     for (int i = 0; i < g->param_count; ++i)
         if (plan->param_offset[i] >= 0 && !g->param[i].frozen)

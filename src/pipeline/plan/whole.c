@@ -11,7 +11,7 @@ bool whole_wanted(const Plan *plan, int param)
     return plan->updates && plan->updates[param].whole;
 }
 
-static bool any_wanted(const Plan *plan)
+bool whole_any_wanted(const Plan *plan)
 {
     for (int i = 0; i < plan->graph->param_count; ++i)
         if (whole_wanted(plan, i)) return true;
@@ -54,7 +54,7 @@ bool whole_cut(const Plan *plan, const BucketParams *bucket, int64_t *load, int6
 {
     int dp = plan->shape.dp;
     int64_t weight = bucket->weight, below = 0, last = 0;
-    if (!any_wanted(plan) || weight == 0) return false;
+    if (weight == 0) return false;
     if (plan_tied_across(plan, bucket->param[0])) {
         if (!whole_wanted(plan, bucket->param[0])) return false;
         cut_across(plan, bucket, boundary);

@@ -1,0 +1,138 @@
+/* The lowest free place in memory for what is alive from one tick to another. A binary tree over the
+ * ticks: what is alive lies in the nodes that divide its life, so that looking for a place asks as
+ * many nodes as the tree is deep, not all that was placed before. A node keeps the union of spans,
+ * and spans that touch are one: storages that lie side by side cost as much as one.
+ *
+ *     ticks   0 1 2 3 4 5 6 7        a storage of ticks 2 to 7 is across [2 3] and [4 7],
+ *             [      0 7     ]       and inside [0 7] and [0 3]
+ *             [0 3]     [4 7]
+ *             [01][23]  [45][67] */
+#include "chunk.h"
+
+#include <string.h>
+
+/* sorted; no two touch */
+typedef struct SpanSet {
+    /* owned */
+    Span *span;
+    int count, room;
+} SpanSet;
+
+struct PlaceTree {
+    /* a power of two */
+    int ticks;
+    /* owned, one a node of the tree, [1] is the root: of storages that live through all ticks of the
+     * node and not through its parent's, and of those that live in some of its ticks */
+    SpanSet *across, *inside;
+};
+
+/* Sets of the nodes on the way of one question: at most four a level. */
+enum { SETS_MOST = 4 * 32 };
+typedef struct Question {
+    int first, last, count;
+    const SpanSet *set[SETS_MOST];
+} Question;
+
+/* The first span that ends at `end` or behind it. */
+static int find_span(const SpanSet *set, int64_t end)
+{
+    int low = 0, high = set->count;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (set->span[middle].end < end)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void add_span(SpanSet *set, Span span)
+{
+    int from = find_span(set, span.begin), to = from;
+    for (; to < set->count && set->span[to].begin <= span.end; ++to) {
+        if (set->span[to].begin < span.begin) span.begin = set->span[to].begin;
+        if (set->span[to].end > span.end) span.end = set->span[to].end;
+    }
+    if (from == to && set->count == set->room) {
+        set->room = set->room ? 2 * set->room : 2;
+        set->span = mem_resize(set->span, (size_t)set->room * sizeof *set->span);
+    }
+    memmove(set->span + from + 1, set->span + to, (size_t)(set->count - to) * sizeof *set->span);
+    set->span[from] = span;
+    set->count += from + 1 - to;
+}
+
+PlaceTree *place_tree_new(int ticks)
+{
+    PlaceTree *tree = mem_new(sizeof *tree);
+    for (tree->ticks = 1; tree->ticks < ticks;) tree->ticks *= 2;
+    tree->across = mem_new(2 * (size_t)tree->ticks * sizeof *tree->across);
+    tree->inside = mem_new(2 * (size_t)tree->ticks * sizeof *tree->inside);
+    return tree;
+}
+
+void place_tree_free(PlaceTree **tree)
+{
+    for (int i = 0; i < 2 * (*tree)->ticks; ++i) {
+        mem_free(&(*tree)->across[i].span);
+        mem_free(&(*tree)->inside[i].span);
+    }
+    mem_free(&(*tree)->across);
+    mem_free(&(*tree)->inside);
+    mem_free(tree);
+}
+
+/* node: of the tree, with ticks low to low + ticks - 1 */
+static void add_below(PlaceTree *tree, int node, int low, int ticks, int first, int last, Span span)
+{
+    if (last < low || first >= low + ticks) return;
+    if (first <= low && last >= low + ticks - 1) {
+        add_span(&tree->across[node], span);
+        return;
+    }
+    add_span(&tree->inside[node], span);
+    add_below(tree, 2 * node, low, ticks / 2, first, last, span);
+    add_below(tree, 2 * node + 1, low + ticks / 2, ticks / 2, first, last, span);
+}
+
+void place_tree_add(PlaceTree *tree, int first, int last, Span span)
+{
+    add_below(tree, 1, 0, tree->ticks, first, last, span);
+}
+
+static void ask(Question *q, const SpanSet *set)
+{
+    if (set->count > 0) q->set[q->count++] = set;
+}
+
+static void ask_below(const PlaceTree *tree, Question *q, int node, int low, int ticks)
+{
+    if (q->last < low || q->first >= low + ticks) return;
+    ask(q, &tree->across[node]);
+    if (q->first <= low && q->last >= low + ticks - 1) {
+        ask(q, &tree->inside[node]);
+        return;
+    }
+    ask_below(tree, q, 2 * node, low, ticks / 2);
+    ask_below(tree, q, 2 * node + 1, low + ticks / 2, ticks / 2);
+}
+
+int64_t place_tree_lowest(const PlaceTree *tree, int first, int last, int64_t from, int64_t bytes)
+{
+    Question q = {.first = first, .last = last};
+    int64_t at = from;
+    ask_below(tree, &q, 1, 0, tree->ticks);
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int i = 0; i < q.count; ++i) {
+            const SpanSet *set = q.set[i];
+            for (int k = find_span(set, at + 1); k < set->count && set->span[k].begin < at + bytes;
+                 ++k) {
+                at = set->span[k].end;
+                moved = true;
+            }
+        }
+    }
+    return at;
+}
