@@ -2,7 +2,7 @@
 # A GPU that is borrowed for a few minutes: one call runs one stage of what weft has to show on it. The machine needs CUDA's
 # libraries (those of a PyTorch will do) and this repository with the archive that `make lease` has built (.lease/weft.tgz).
 #
-# usage: bench/lease.sh [STAGE]      without STAGE: the first one that bench/results/leases.md has no row of
+# usage: bench/lease.sh [STAGE]      without STAGE: the first one without a row in bench/results/leases.md that says "N of N passed"
 #   1  right?        every operation against the CPU's, twice with random seeds; models; first rates
 #   2  safe?         compute-sanitizer; what a user does, on the GPU and on the CPU; the largest micro-batch; memory beside the plan
 #   3  gpt2, lenet   beside PyTorch; milliseconds of each kernel
@@ -26,8 +26,14 @@ file_bytes=${FILE_BYTES:-16000000} last_stage=6
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 
 stop() { echo "bench/lease.sh: $2" >&2; exit "$1"; }
-ran() { awk -F'|' '$5 ~ /^ *[0-9]+ *$/ { print $5 + 0 }' bench/results/leases.md 2>/dev/null; } # the stages that have a row
-first_left() { # STAGE...: the first stage without a row, when these have one; the last stage comes again and again
+# The stages with a row by which all commands passed: "9 of 9 passed".
+ran() {
+    awk -F'|' '$5 ~ /^ *[0-9]+ *$/ && match($6, /[0-9]+ of [0-9]+ passed/) {
+        split(substr($6, RSTART, RLENGTH), word, " ")
+        if (word[1] + 0 > 0 && word[1] + 0 == word[3] + 0) print $5 + 0
+    }' bench/results/leases.md 2>/dev/null
+}
+first_left() { # STAGE...: the first stage that has not passed, when these have; the last stage comes again and again
     local s
     for ((s = 1; s < last_stage; s++)); do ran | cat - <(printf '%s\n' "$@") | grep -qx "$s" || break; done
     echo "$s"
@@ -130,8 +136,12 @@ summary() {
     say "The row for bench/results/leases.md:"
     say "| $(date +%F) | $card | ${driver# } | $stage | $what |"
     say "What came back is in $OUT."
-    say "Next: $(if [ $passed -lt ${#names[@]} ]; then echo "mend what failed; then "; fi)bench/lease.sh $(first_left "$stage")"
-    [ "$passed" = "${#names[@]}" ] && [ "$passed" -gt 0 ]
+    if [ "$passed" = "${#names[@]}" ] && [ "$passed" -gt 0 ]; then
+        say "Next: bench/lease.sh $(first_left "$stage")"
+        return 0
+    fi
+    say "Next: mend what failed; then bench/lease.sh $stage"
+    return 1
 }
 finish() {
     local rc=0 pids

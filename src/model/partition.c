@@ -190,8 +190,8 @@ static Way extend(const Cutter *c, const Way *before, int low, int high, int to,
     return best;
 }
 
-/* low[part], high[part]: the lowest and the highest place where that chunk may end, so that no chunk
- * costs more than limit. */
+/* low[part], high[part]: the lowest and the highest place where that chunk may end, so that no
+ * chunk costs more than limit. */
 static void find_ends(const Cutter *c, double limit, int *low, int *high)
 {
     low[c->parts] = c->places;

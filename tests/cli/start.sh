@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # From the start of ranks to their first step: one that is stopped is named and ends the job, a wish to stop ends all at once,
-# ranks that do not get on have a time limit, and a configuration may not ask for planning without end.
+# ranks that do not get on have a time limit, and a configuration may not ask for layers without end.
 . "$(dirname "$0")/common.bash"
 set -m # SIGINT is not ignored by what runs in the background
 

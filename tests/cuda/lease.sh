@@ -55,9 +55,14 @@ X
 pretend tools/ncu <<'X'
 echo 'kernel,ms'
 X
-rows() { # STAGE... : bench/results/leases.md has a row of each
+rows() { # STAGE[=TEXT]... : bench/results/leases.md has a row of each; all passed where no text is given
+    local s text
     printf '| date | card | driver | stage | what came of it |\n|---|---|---|---|---|\n' >tree/bench/results/leases.md
-    for s in "$@"; do echo "| 2026-11-30 | some card | 580 | $s | 7 of 7 passed |" >>tree/bench/results/leases.md; done
+    for s in "$@"; do
+        text='7 of 7 passed'
+        case $s in *=*) text=${s#*=} ;; esac
+        echo "| 2026-11-30 | some card | 580 | ${s%%=*} | $text |" >>tree/bench/results/leases.md
+    done
     printf '\n| 9 | of another table |\n' >>tree/bench/results/leases.md
 }
 lease() { rm -rf "$FAKES"/{calls,hung} back; OUT=$dir/back "$dir/tree/bench/lease.sh" "$@"; }
@@ -103,6 +108,18 @@ check 1 'failed: memcheck' env PATH="$dir/racing:$PATH" "$root/tests/cuda/saniti
 races racing/compute-sanitizer 'void <unnamed>::row_sums<float>(float *)'
 check 1 'failed: racecheck' env PATH="$dir/racing:$PATH" "$root/tests/cuda/sanitizer.sh" bundle/tests/cuda/test_cuda racecheck
 holds 'what a user does' called "card $(sed -n 's/.*env WEFT=\([^ ]*\) tests.*/\1/p' back/stage2.log)"
+# A stage comes again until all of it has passed.
+for text in '3 of 8 passed; memcheck: FAILED, exit 9, 3 s' '17 of 7 passed' '0 of 0 passed' 'broken off'; do
+    rows 1="$text" 2 3 4 5
+    check 0 '9 of 9 passed' lease
+    holds "a row that says '$text' is not the last word on stage 1" logged '^Next: bench/lease.sh 6$'
+done
+rows 1='3 of 8 passed; memcheck: FAILED' 1 2
+check 0 'passed' lease
+holds 'a later row is' test -s back/stage3.log
+rows 1 2='10 of 11 passed; racecheck: left out' 3='8 of 8 passed'
+check 0 '9 of 9 passed' lease 1
+holds 'the next stage is one that has not passed' logged '^Next: bench/lease.sh 2$'
 rows 1 2 4
 check 0 'passed' lease
 holds 'stage 3 by its row that is missing' logged '^Next: bench/lease.sh 5$'
@@ -124,7 +141,7 @@ rm tree/.lease/before.tgz
 # ---- what goes wrong ----
 rows
 BREAK=operations check 1 '7 of 9 passed; operations, seed' lease 1
-holds 'mend it' logged '^Next: mend what failed; then bench/lease.sh 2$'
+holds 'mend it, and run it again' logged '^Next: mend what failed; then bench/lease.sh 1$'
 BLIND=full check 1 'all tests, large models: FAILED, exit 77' lease 1
 HANG=operations LIMIT=2 check 1 'ENDED after 2 s, its time limit' lease 1
 holds 'the others ran' logged '^8 of 9 passed; operations, seed [0-9]*: ENDED after 2 s'

@@ -46,57 +46,6 @@ bool planner_owns(const Planner *p, int node)
 
 /* ---- forward ---- */
 
-/* A node's output lies in storage s. last: as Planner.reader or reader_again. */
-static void output_lies(Planner *p, int node, int s, const int *last)
-{
-    if (s >= 0 && last[node] > p->storage[s].reader) p->storage[s].reader = last[node];
-}
-
-/* Storages as the node's later readers and writers must leave them, now that its run is planned. */
-static void note_run(Planner *p, const RunStorage *run)
-{
-    const int i = run->node;
-    const bool back = run == planner_back_run(p, i);
-    for (int k = 0; k < p->graph->node[i].spec.x_count; ++k) {
-        if (run->x[k] < 0) continue;
-        Storage *s = &p->storage[run->x[k]];
-        const bool reads = planner_reads_x(p, i, k);
-        s->stays |= reads;
-        if (back && reads && i < s->back_first) s->back_first = i;
-        if (back && i > s->input_last) s->input_last = i;
-    }
-    if (run->y < 0 || !planner_reads_y(p, i)) return;
-    Storage *y = &p->storage[run->y];
-    y->stays = true;
-    if (back && i < y->back_first) y->back_first = i;
-}
-
-/* What a block reads from before it must stay as it is until the block has run again. */
-static void note_block_inputs(Planner *p, int i)
-{
-    const Node *node = &p->graph->node[i];
-    int first = p->chunk->first, block = p->block[i - first];
-    for (int k = 0; block >= 0 && k < node->spec.x_count; ++k) {
-        int in = node->in[k];
-        if (in < 0 || p->value[in] < 0 || (planner_owns(p, in) && p->block[in - first] == block))
-            continue;
-        p->storage[p->value[in]].stays = true;
-    }
-}
-
-/* May node i write its output over its first input's memory, storage s? Only if nobody reads any
- * tensor there later; never over the data, which is not ours. */
-static bool inplace_allowed(const Planner *p, const RunStorage *run)
-{
-    const int i = run->node, s = run->x[0];
-    const Op *op = p->graph->node[i].op;
-    if (!op->y_inplace || planner_reads_x(p, i, 0) || s < 0 || p->storage[s].before) return false;
-    if (desc_bytes(op->spec.x[0]) != desc_bytes(op->spec.y)) return false;
-    for (int k = 1; k < op->spec.x_count; ++k)
-        if (run->x[k] == s) return false;
-    return !p->storage[s].stays && p->storage[s].reader <= i;
-}
-
 /* Storages of a run's forward, whose inputs are in run->x already. */
 static void make_outputs(Planner *p, RunStorage *run, bool inplace)
 {
@@ -115,11 +64,11 @@ static void plan_forward(Planner *p, int i)
     RunStorage *run = run_of(p, i);
     for (int k = 0; k < node->spec.x_count; ++k)
         run->x[k] = node->in[k] >= 0 ? p->value[node->in[k]] : STORAGE_INPUT;
-    note_block_inputs(p, i);
+    inplace_block_inputs(p, i);
     make_outputs(p, run, inplace_allowed(p, run));
     p->value[i] = run->y;
-    output_lies(p, i, run->y, p->reader);
-    note_run(p, run);
+    inplace_output(p, i, run->y, p->reader);
+    inplace_run(p, run);
     push(p, (Action){.kind = ACTION_FORWARD, .index = i - p->chunk->first});
 }
 
@@ -157,10 +106,10 @@ static void plan_again(Planner *p, int from, int to)
         if (again[i - from]) {
             make_outputs(p, run, g->node[i].in[0] >= from && inplace_allowed(p, run));
             p->again[i] = run->y;
-            output_lies(p, i, run->y, p->reader_again);
+            inplace_output(p, i, run->y, p->reader_again);
             push(p, (Action){.kind = ACTION_FORWARD, .index = back_index(p, i)});
         }
-        note_run(p, run);
+        inplace_run(p, run);
     }
     mem_free(&again);
 }
@@ -403,7 +352,7 @@ static void list_passes(Planner *p)
     arrive(p, &c->activations_in, p->value, false);
     for (int i = 0; i < c->activations_in.count; ++i) {
         int node = c->activations_in.tensor[i].node;
-        output_lies(p, node, p->value[node], p->reader);
+        inplace_output(p, node, p->value[node], p->reader);
     }
     if (p->before) read_before(p);
     for (int i = c->first; i < c->last; ++i) plan_forward(p, i);
@@ -469,19 +418,6 @@ static RunStorage run_none(int node)
     return run;
 }
 
-static void find_readers(Planner *p)
-{
-    const ChunkPlan *c = p->chunk;
-    for (int i = 0; i < p->graph->node_count; ++i) p->reader[i] = NO_NODE;
-    for (int i = 0; i < p->graph->node_count; ++i) {
-        const Node *node = &p->graph->node[i];
-        for (int k = 0; i >= c->first && i < c->last && k < node->spec.x_count; ++k)
-            p->reader_before[i - c->first][k] = node->in[k] < 0 ? NO_NODE : p->reader[node->in[k]];
-        for (int k = 0; k < node->spec.x_count; ++k)
-            if (node->in[k] >= 0) p->reader[node->in[k]] = i;
-    }
-}
-
 /* block: one a node of the graph; NULL: none is recomputed. */
 static void planner_init(Planner *p, const int *block)
 {
@@ -501,7 +437,7 @@ static void planner_init(Planner *p, const int *block)
     p->reader = mem_new(nodes * sizeof *p->reader);
     p->reader_again = mem_new(nodes * sizeof *p->reader_again);
     p->reader_before = mem_new((size_t)(own + 1) * sizeof *p->reader_before);
-    find_readers(p);
+    inplace_readers(p);
     sort_openings(p);
     planner_leave_blocks(p);
 }

@@ -110,6 +110,19 @@ bool planner_reads_y(const Planner *p, int node);
 /* Blocks that have no part in backward are not computed again. */
 void planner_leave_blocks(Planner *p);
 
+/* inplace.c. Fills reader and reader_before. */
+void inplace_readers(Planner *p);
+/* A node's output lies in a storage. last: Planner.reader or reader_again. */
+void inplace_output(Planner *p, int node, int storage, const int *last);
+/* Before node i's forward: what its block reads from before it must stay as it is until the block
+ * has run again. */
+void inplace_block_inputs(Planner *p, int i);
+/* May a run write its output over its first input's memory? Only if nobody reads any tensor there
+ * later; never over the data, which is not ours. */
+bool inplace_allowed(const Planner *p, const RunStorage *run);
+/* Behind that: what the run's backward will read. */
+void inplace_run(Planner *p, const RunStorage *run);
+
 /* gradient.c: where node i's backward leaves what it gives its inputs, now that its dy is known.
  * to_add[k]: what must be added to the gradient of input k afterwards, or be copied where it has
  * none yet; STORAGE_NONE: nothing. */

@@ -1,7 +1,7 @@
-/* The lowest free place in memory for what is alive from one tick to another. A binary tree over the
- * ticks: what is alive lies in the nodes that divide its life, so that looking for a place asks as
- * many nodes as the tree is deep, not all that was placed before. A node keeps the union of spans,
- * and spans that touch are one: storages that lie side by side cost as much as one.
+/* The lowest free place in memory for what is alive from one tick to another. A binary tree over
+ * the ticks: what is alive lies in the nodes that divide its life, so that looking for a place asks
+ * as many nodes as the tree is deep, not all that was placed before. A node keeps the union of
+ * spans, and spans that touch are one: storages side by side cost as much as one.
  *
  *     ticks   0 1 2 3 4 5 6 7        a storage of ticks 2 to 7 is across [2 3] and [4 7],
  *             [      0 7     ]       and inside [0 7] and [0 3]
@@ -21,8 +21,8 @@ typedef struct SpanSet {
 struct PlaceTree {
     /* a power of two */
     int ticks;
-    /* owned, one a node of the tree, [1] is the root: of storages that live through all ticks of the
-     * node and not through its parent's, and of those that live in some of its ticks */
+    /* owned, one a node of the tree, [1] is the root: of storages that live through all ticks of
+     * the node and not through its parent's, and of those that live in some of its ticks */
     SpanSet *across, *inside;
 };
 
