@@ -8,9 +8,9 @@
 #define GELU_SCALE 0.7978845608028654f /* sqrt(2 / pi) */
 #define GELU_CUBIC 0.044715f
 
-/* (1 + tanh(x / 2)) / 2 by the fast exponential and quotient, to a few units of the last place: the
- * exact ones would make the kernel wait for arithmetic, not for memory. 0 and 1 at the ends,
- * however large x is. */
+/* (1 + tanh(x / 2)) / 2 by the fast exponential and division, accurate to a few units in the last
+ * place: with the exact ones the kernel would wait for arithmetic, not for memory. Gives 0 and 1 at
+ * the ends, however large x is. */
 static __device__ __forceinline__ float sigmoid(float x)
 {
     return __fdividef(1, 1 + __expf(-x));
@@ -25,7 +25,7 @@ template <Act ACT> static __device__ __forceinline__ float act_value(float x)
     return x;
 }
 
-/* at: y for relu and relu6, x for the others */
+/* Derivative. at: y for relu and relu6, x for the others. */
 template <Act ACT> static __device__ __forceinline__ float act_slope(float at)
 {
     if (ACT == ACT_RELU) return at > 0 ? 1 : 0;

@@ -1,5 +1,5 @@
-/* activation: one kernel each way. relu and relu6 need only their output for the gradient, gelu and
- * silu their input. */
+/* activation: one kernel forward, one backward. The gradient of relu and relu6 needs only their
+ * output, that of gelu and silu their input. */
 #include "cuda.h"
 
 static bool act_reads_y(Act act)

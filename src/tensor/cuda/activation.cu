@@ -1,4 +1,5 @@
-/* Activations, forward and backward, sums of activations, and activations as another type. */
+/* Elementwise kernels: activations, their gradients, sums with an activation, and conversions
+ * between number formats. */
 #include "act.cuh"
 #include "map.cuh"
 

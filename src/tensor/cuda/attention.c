@@ -1,15 +1,16 @@
-/* attention, causal: in bf16 and fp16 by cuDNN's fused kernels where it has them for the shape,
- * else by one of ours. Rotary angles lie in the cache, which refresh fills; a kernel turns queries
- * and keys by them first. */
+/* attention, causal. In bf16 and fp16 cuDNN's fused kernels compute it where cuDNN has them for the
+ * shape, else weft's own kernels. With rotary positions, refresh writes the angles to the cache,
+ * and a kernel rotates queries and keys first. */
 #include "cudnn_attention.h"
 
 #include <math.h>
 
-enum { ROOM_STEP = 256, ROTARY_BASE = 10000 /* attention.cu's */ };
+/* ROTARY_BASE: the base in attention.cu */
+enum { ROOM_STEP = 256, ROTARY_BASE = 10000 };
 
-/* What lies in the workspace, in this order. */
+/* Sizes of the parts of the workspace, in this order. */
 typedef struct Room {
-    /* bytes */
+    /* in bytes */
     size_t dots, turned, cudnn;
 } Room;
 
@@ -32,7 +33,7 @@ static Room room_of(const Op *op)
                   .cudnn = fused ? fused_workspace_bytes(fused) : 0};
 }
 
-/* impl becomes cuDNN's plans where it has some. */
+/* Sets op->kernels, and op->impl to cuDNN's plans where it has some. */
 static Status choose(Op *op)
 {
     const OpSpec *s = &op->spec;
@@ -115,7 +116,7 @@ static void attention_refresh(Op *op, const OpRun *run)
         "kernel attention_angles");
 }
 
-/* The output of padded samples; they come last. */
+/* Zeroes the output of padded samples, which come last. */
 static void zero_samples(const Op *op, const OpRun *run, void *out, Desc desc)
 {
     size_t sample = desc_bytes(desc) / (size_t)desc.shape.dim[0], real = (size_t)run->rows;

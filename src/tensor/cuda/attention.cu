@@ -1,16 +1,18 @@
-/* Causal attention in tiles (Dao et al. 2022, "FlashAttention"; 2023, "FlashAttention-2"), in fp32
- * on what it loads. A row (a query forward and for dq, a key for dk and dv) belongs to SPLIT
- * neighbouring lanes, each of which has SPAN of its columns in registers; the other side's rows
- * pass by in shared memory, TILE at a time. Every row's sums run in one order, so the bits are the
- * same each time. Rotary positions (Su et al. 2021): queries and keys are turned before, from a
- * table of angles, and their gradients back. */
+/* Causal attention in tiles (Dao et al. 2022, "FlashAttention"; 2023, "FlashAttention-2"), computed
+ * in fp32. A row (a query in forward and for dq, a key for dk and dv) belongs to SPLIT neighbouring
+ * lanes; each has SPAN of its columns in registers. The rows of the other side pass through shared
+ * memory, TILE at a time. All sums of a row have one fixed order, so the bits are the same each
+ * time. With rotary positions (Su et al. 2021) queries and keys are rotated before, by a table of
+ * angles, and their gradients are rotated back. */
 #include "elem.cuh"
 
-enum { SPAN = 32, GAP = 4, TILE = 32, LANES = 128, SCORES = 8 /* of a row, in registers */ };
+/* SCORES: scores of a row that a lane has in registers at a time */
+enum { SPAN = 32, GAP = 4, TILE = 32, LANES = 128, SCORES = 8 };
 
 static_assert(TILE % SCORES == 0, "whole groups of scores");
 
-/* A tile of rows, spans apart from each other so that lanes of a row meet other banks. */
+/* A tile of rows in shared memory. Spans are GAP floats apart, so that the lanes of a row use
+ * different banks. */
 template <int SPLIT> struct Rows {
     float at[TILE][SPLIT * (SPAN + GAP)];
 };
@@ -37,7 +39,7 @@ static __device__ __forceinline__ void load_span(const AttentionRun &run, float 
     for (int c = 0; c < SPAN; ++c) out[c] = c < columns ? value_of(from[c]) : 0;
 }
 
-/* The product of two rows, on every lane of the row. */
+/* Product of two rows, on every lane of the row. */
 template <int SPLIT>
 static __device__ __forceinline__ float dot(const float *mine, const float *row)
 {
@@ -67,7 +69,7 @@ static __device__ __forceinline__ void store_span(const AttentionRun &run, T *he
         if (c < columns) set(to + c, from[c] * scale);
 }
 
-/* Where a block works: grid (tiles of rows, heads, samples). */
+/* Addresses of the head that a block computes. Grid: tiles of rows, heads, samples. */
 template <class T> struct Head {
     const T *q, *k, *v, *y, *dy;
     T *dq, *dk, *dv, *out;
@@ -102,7 +104,7 @@ template <class T, int SPLIT> static __global__ void forward_kernel(AttentionRun
     __shared__ Rows<SPLIT> keys, values;
     const int QUERIES = LANES / SPLIT, part = threadIdx.x % SPLIT;
     Head<T> head(run);
-    /* The longest first. */
+    /* The last queries have the most keys and start first. */
     int64_t first = (int64_t)(gridDim.x - 1 - blockIdx.x) * QUERIES,
             t = first + threadIdx.x / SPLIT;
     float q[SPAN], sum[SPAN] = {0}, largest = -INFINITY, total = 0;
@@ -140,7 +142,7 @@ template <class T, int SPLIT> static __global__ void forward_kernel(AttentionRun
     if (part == 0) head.log_sum[t] = largest + logf(total);
 }
 
-/* dots[t] = sum over columns of dy y: a warp a row. */
+/* dots[t] = the sum over columns of dy * y. One warp for each row. */
 template <class T> static __global__ void dots_kernel(AttentionRun run)
 {
     int64_t row = warp_row();
@@ -219,8 +221,8 @@ template <class T, int SPLIT> static __global__ void keys_kernel(AttentionRun ru
     store_span(run, head.dv, head.stride, t, part, dv, 1);
 }
 
-/* Queries and keys, turned, as `parts` sets of heads a row; way -1: gradients of turned ones, back.
- * May be in place. A thread a pair. */
+/* Rotates queries and keys. `to` has `parts` sets of heads in a row. way -1: rotates gradients
+ * back. `to` may be `from`. One thread for each pair. */
 template <class T>
 static __global__ void turn_kernel(AttentionRun run, const T *from, T *to, int64_t parts, float way)
 {
@@ -244,7 +246,8 @@ static __global__ void angles_kernel(float *angles, int64_t length, int64_t half
     angles[2 * i + 1] = (float)sin(angle);
 }
 
-enum { SAMPLES = 65535 /* a grid has in its third direction */ };
+/* most samples of a launch: the limit of a grid's third dimension */
+enum { SAMPLES = 65535 };
 
 static dim3 grid_of(const AttentionRun &run, int split)
 {
@@ -268,7 +271,7 @@ template <class T, int SPLIT> static void run_backward(cudaStream_t stream, Atte
     }
 }
 
-/* The least number of lanes that hold a row. */
+/* Runs f with the fewest lanes for a row that can hold it. */
 #define SPLIT_SWITCH(T, run, f)                                                                    \
     ((run).width <= SPAN       ? f<T, 1>(stream, run)                                              \
      : (run).width <= 2 * SPAN ? f<T, 2>(stream, run)                                              \

@@ -1,7 +1,7 @@
-/* backend_cuda: one GPU, one compute stream. Work is queued and the host goes on; copies are
- * ordered on the stream, and with ordinary host memory the host's side is free again when the call
- * returns. Products of fp32 are true fp32 unless TF32 is asked for. Refused at open: no driver, no
- * such GPU, one older than the kernels. */
+/* backend_cuda: one GPU with one compute stream. Work is queued and the host goes on. Copies are
+ * ordered on the stream; with ordinary host memory the call returns once the host's side may be
+ * used again. Products of fp32 round their factors only where TF32 is asked for. Open refuses a
+ * machine without a driver, a GPU that is not there and one older than the kernels. */
 #include "cuda.h"
 #include "cudnn_attention.h"
 #include "cuda_kernels.h"
@@ -11,9 +11,9 @@
 
 enum { OLDEST_MAJOR = 8 };
 
-/* number: the rank's among those of its node, whose ranks take the GPUs in the order of the bus. A
- * launcher may show each rank its own GPU alone, and then every number is GPU 0; ranks beyond the
- * GPUs share one. */
+/* Takes the GPU for the rank with this number on its node: ranks take GPUs in the order of the PCI
+ * bus, and ranks beyond the number of GPUs share one. A launcher may show each rank only its own
+ * GPU; then every number means GPU 0. */
 static Status choose_device(CudaState *state, int number)
 {
     const char *why;
@@ -56,7 +56,7 @@ static Status open_state(CudaState *state, BackendOptions options)
         TRY(card_find(&state->card, options.gpu));
         snprintf(state->name, sizeof state->name, "%s", card_name(state->card));
         state->capability = card_capability(state->card);
-        /* what a run would take */
+        /* counts the workspace that a run would allocate */
         state->taken_bytes = CUDA_BLAS_WORKSPACE_BYTES;
         return OK;
     }
@@ -116,7 +116,7 @@ static void *cuda_alloc(Backend *backend, size_t bytes)
     cuda_check(error, "cudaMalloc");
     state->taken_bytes += bytes;
     CUDA_CALL(cudaMemsetAsync(memory, 0, bytes, state->compute.handle));
-    /* other streams may use it, too */
+    /* Other streams may use the memory at once: it must be zero by then. */
     CUDA_CALL(cudaStreamSynchronize(state->compute.handle));
     return memory;
 }
@@ -239,7 +239,7 @@ static void cuda_event_free(Event **event)
     mem_free(event);
 }
 
-/* The whole process's: any stream's copies reach it. */
+/* Portable: copies on any stream and from any thread can use this memory. */
 static void *cuda_host_alloc(Backend *backend, size_t bytes)
 {
     char text[16];
@@ -279,7 +279,8 @@ bool cuda_inputs(const Op *op, Desc preferred[SPEC_INPUTS])
     return granted;
 }
 
-/* Of those that CUDA has; NULL stays where an operation is on the CPU only. */
+/* Operations that the CUDA backend has; the others are on the CPU only, and their entries stay
+ * NULL. */
 #define DECLARE_EVERYWHERE(name) extern const OpTable cuda_##name;
 #define DECLARE_CPU_ONLY(name)
 #define ENTRY_EVERYWHERE(OP, name) [OP_##OP] = &cuda_##name,

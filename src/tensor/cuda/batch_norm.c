@@ -1,5 +1,6 @@
-/* batch_norm with fused residual and relu or relu6. backward_begin takes the sums, from which dw
- * and dx then come; with a residual it masks dy in place, which becomes the residual's gradient. */
+/* batch_norm with fused residual and relu or relu6. backward_begin computes the sums from which dw
+ * and dx follow; with a residual it also multiplies dy in place by the activation's derivative,
+ * which makes it the residual's gradient. */
 #include "cuda.h"
 
 enum { SAVED = 7 };

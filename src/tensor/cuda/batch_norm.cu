@@ -1,11 +1,14 @@
-/* Batch norm over the rows of a (rows, channels) matrix: an image's pixels, channels last. Sums are
- * joined in double. */
+/* Batch norm over the rows of a (rows, channels) matrix: the pixels of channels-last images. Parts
+ * of sums are joined in double. */
 #include "act.cuh"
 #include "columns.cuh"
 
-enum { BATCH = 4, RESIDENT = 2 /* blocks a processor: all of cuda_sum_parts at once */ };
+/* RESIDENT: blocks that run on a processor at a time, so that all cuda_sum_parts blocks run at
+ * once */
+enum { BATCH = 4, RESIDENT = 2 };
 
-/* Around the first row's value, so that a large mean costs no digits. */
+/* Sums of x and its square, both relative to the first row, so that a large mean costs no
+ * digits. */
 template <class T, int E, bool PACKS>
 static __global__ void __launch_bounds__(THREADS, RESIDENT) statistics_kernel(BatchNormRun run)
 {
@@ -25,8 +28,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) statistics_kernel(Ba
         });
 }
 
-/* What outputs, and the slope of their activation, are computed from. Backward has no
- * parameters. */
+/* Saves the scale and shift of a channel, since backward has no access to the parameters. */
 static __device__ __forceinline__ void save_normal(const BatchNormRun &run, int64_t c)
 {
     run.saved.factor[c] = run.scale[c] * run.saved.inverse[c];
@@ -57,7 +59,7 @@ static __global__ void running_kernel(BatchNormRun run)
     save_normal(run, c);
 }
 
-/* What a thread needs of its columns to compute their outputs, before residual and activation. */
+/* Numbers of a thread's columns that give their outputs before residual and activation. */
 template <int E> struct Normal {
     float mean[E], factor[E], shift[E];
     template <bool PACKS>
@@ -106,9 +108,10 @@ template <class T, int E> struct GradPacks {
     Pack<T, E> dy, x, y;
 };
 
-/* sum of dy, and of dy (x - mean), dy times the activation's slope. STORES: dy becomes that in
- * place, as the residual's gradient, and the slope is y's; else the slope is computed from x again,
- * here and in grad_kernel, so neither y is read nor dy written. */
+/* Sums of dy and of dy (x - mean), where dy is multiplied by the activation's slope. STORES: the
+ * slope is computed from y, and the product is stored in dy as the residual's gradient. Else the
+ * slope is computed from x again, here and in grad_kernel, so that y is not read and dy not
+ * written. */
 template <class T, int E, bool PACKS, Act ACT, bool STORES>
 static __global__ void __launch_bounds__(THREADS, RESIDENT) grad_sums_kernel(BatchNormRun run)
 {
@@ -150,8 +153,8 @@ static __global__ void grad_finish_kernel(BatchNormRun run, int64_t parts)
     run.saved.dy_x[c] = (float)(sum[1] * run.saved.inverse[c]);
 }
 
-/* Copies of scale, shift, running mean and running variance: one launch, where copies would be
- * four. A source that is NULL gives zeros. */
+/* Copies four arrays in one launch: gradients of scale and shift, mean and variance. A NULL source
+ * gives zeros. */
 struct NormWeights {
     float *to[4];
     const float *from[4];
@@ -164,8 +167,8 @@ static __global__ void weights_kernel(NormWeights all, int64_t channels)
     for (int i = 0; i < 4; ++i) all.to[i][c] = all.from[i] ? all.from[i][c] : 0;
 }
 
-/* dx = scale inverse (dy - mean(dy) - hat mean(dy hat)), hat = (x - mean) inverse. ACT: what dy has
- * still to be masked by. */
+/* dx = scale inverse (dy - mean(dy) - hat mean(dy hat)), where hat = (x - mean) inverse. ACT:
+ * activation whose slope dy is still to be multiplied by. */
 template <class T, int E, bool PACKS, Act ACT>
 static __global__ void __launch_bounds__(THREADS, 3) grad_kernel(BatchNormRun run)
 {
@@ -282,7 +285,8 @@ cudaError_t launch_batch_norm_sums(cudaStream_t stream, BatchNormRun run)
 cudaError_t launch_batch_norm_weights(cudaStream_t stream, BatchNormRun run, float *const dw[4])
 {
     const BatchNormSaved &s = run.saved;
-    /* one number per channel has no variance: running statistics get zeros instead (executor) */
+    /* One number per channel has no variance: the executor expects zeros for both running
+     * statistics. */
     const float *mean = run.real > 1 ? s.mean : NULL;
     NormWeights all = {{dw[0], dw[1], dw[2], dw[3]}, {s.dy_x, s.dy, mean, s.variance}};
     weights_kernel<<<blocks_for(run.channels, THREADS), THREADS, 0, stream>>>(all, run.channels);

@@ -1,5 +1,5 @@
-/* GPUs that plans can be made for where they are not: what cuDNN wants to know of each, in the form
- * that it writes itself. */
+/* GPUs that plans can be made for on a machine without them. Each is described to cuDNN by the JSON
+ * text that cuDNN itself writes for a GPU. */
 #include "cudnn_graph.h"
 
 #include <string.h>

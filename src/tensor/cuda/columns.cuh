@@ -1,8 +1,8 @@
-/* Matrices (rows, columns) whose work goes by columns. A thread has E neighbouring columns and goes
- * down the rows, so that what belongs to a column is read once, and no element's place costs a
- * division. Sums over rows: parts of the rows, a cut by shape alone; in a part thread row y adds
- * rows y, y + blockDim.y, ..., then the thread rows are added in order, and then the parts,
- * JOIN_ROWS at a time. */
+/* Work by columns on matrices (rows, columns). A thread has E neighbouring columns and goes down
+ * the rows: it reads what belongs to a column once, and no element needs a division. A sum over
+ * rows has parts, which depend on the shape alone. In each part thread row y adds rows y, y +
+ * blockDim.y, ...; then the thread rows are added in order, and at last the parts, JOIN_ROWS at a
+ * time. */
 #ifndef WEFT_COLUMNS_CUH
 #define WEFT_COLUMNS_CUH
 
@@ -10,8 +10,9 @@
 
 enum {
     JOIN_ROWS = 32,
-    /* What is left over they do in turn. Twelve for each of a large GPU's processors: two, three,
-     * four or six at a time, none is left alone at the end. */
+    /* most blocks of a launch; they loop over the rows. Twelve for each of a large GPU's 132
+     * processors: a processor that runs two, three, four or six at a time has no incomplete
+     * round */
     MAP_BLOCKS = 1584
 };
 
@@ -19,7 +20,7 @@ struct Columns {
     dim3 grid, threads;
 };
 
-/* E columns a thread, `batch` rows at a time. */
+/* Grid for E columns a thread and `batch` rows at a time. */
 static inline Columns over_rows(int64_t rows, int64_t columns, int elements, int batch)
 {
     CudaTile tile = cuda_tile(columns, elements);
@@ -36,13 +37,13 @@ static inline Columns over_parts(int64_t columns, int elements, int64_t parts)
             dim3((unsigned)tile.packs, (unsigned)tile.rows)};
 }
 
-/* This thread's first column; beyond the last for some at the end. */
+/* This thread's first column; some threads at the end are beyond the last column. */
 template <int E> static __device__ __forceinline__ int64_t first_column()
 {
     return ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * E;
 }
 
-/* in_batches over this thread's rows. */
+/* Runs in_batches over this thread's rows. */
 template <int U, class Load, class Finish>
 static __device__ __forceinline__ void each_row(int64_t rows, Load load, Finish finish)
 {
@@ -61,8 +62,8 @@ static __device__ __forceinline__ void sum_batch(S (&sum)[K][E], int64_t first, 
     for (int i = 0; i < K * E; ++i) sum[i / E][i % E] += some[i / E][i % E];
 }
 
-/* A block's sums in order, thread row by thread row, to its part. tile: of columns, blockDim.x
- * threads of them. partial: (parts, K, columns). All threads call it. */
+/* Adds a block's sums in the order of its thread rows and stores them as one part. tile: which
+ * blockDim.x threads of columns. partial: (parts, K, columns). All threads of the block call it. */
 template <class S, int K, int E>
 static __device__ __forceinline__ void store_part(S *partial, int64_t part, int64_t tile,
                                                   int64_t columns, const S (&sum)[K][E])
@@ -83,8 +84,9 @@ static __device__ __forceinline__ void store_part(S *partial, int64_t part, int6
     }
 }
 
-/* K sums a column: load(row) of U rows at once, then add(row, loaded, sum) adds to sum[k][element],
- * floats that are added to S after each batch. partial: (parts, K, columns). */
+/* Adds K sums for each column. load(row) is called for U rows before add(row, loaded, sum), which
+ * adds to the floats sum[k][element]; they are added to numbers of type S after each batch.
+ * partial: (parts, K, columns). */
 template <class S, int K, int E, int U, class Load, class Add>
 static __device__ __forceinline__ void sum_part(S *partial, int64_t rows, int64_t columns,
                                                 Load load, Add add)
@@ -105,7 +107,8 @@ static inline dim3 join_threads()
     return dim3(WARP, JOIN_ROWS);
 }
 
-/* A thread column a column. True for the thread that then has the column's sums over all parts. */
+/* Adds a column's parts, one column for each x of the block. Returns true in the one thread that
+ * then has the column's sums. */
 template <class S, int K>
 static __device__ __forceinline__ bool join_parts(const S *partial, int64_t parts, int64_t columns,
                                                   int64_t column, S sum[K])

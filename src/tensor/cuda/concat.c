@@ -1,4 +1,4 @@
-/* concat along the channels, the fastest of an image: copies of rows. */
+/* concat along the channels, which are contiguous in a channels-last image: copies of rows. */
 #include "cuda.h"
 
 static Status concat_plan(Op *op, Desc preferred[SPEC_INPUTS])
@@ -8,7 +8,8 @@ static Status concat_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-/* Rows of y are the inputs' rows one behind the other: pixels of an image, samples else. */
+/* Each row of y is the inputs' rows one behind the other. A row is a pixel of an image, or a sample
+ * of other tensors. */
 static void concat_copy(const Op *op, const OpRun *run, bool back)
 {
     const OpSpec *s = &op->spec;

@@ -1,27 +1,27 @@
-/* conv2d by cuDNN's graphs, channels last, by engines that repeat their bits. Weights are stored as
- * [O][R][S][C / groups]. In bf16 and fp16 their copy in that type lies in the cache, and cuDNN's
- * gradient of the weights is made fp32 (it has no engine that gives fp32). In fp32 the bias, and
- * relu behind it, are part of the convolution where cuDNN has a plan for that; else kernels of ours
- * add them, and the plan says so. In 16 bits they always do. */
+/* conv2d by cuDNN's graphs, channels last, with deterministic engines. Weights are stored as
+ * [O][R][S][C / groups]. In bf16 and fp16 the cache has a copy of them in that type, and the weight
+ * gradient of cuDNN is converted to fp32, since it has no engine that writes fp32. In fp32 the bias
+ * and relu are part of the convolution where cuDNN has such a plan; else, and always in 16 bits,
+ * weft's own kernels add the bias and apply the activation. op->kernels says so in fp32. */
 #include "cudnn_graph.h"
 
-/* of a graph; their gradients lie like them */
+/* tensors of every graph; gradients have the same layouts */
 enum { X = 1, W, Y, TENSORS };
-/* of the forward graph with bias and relu */
+/* more tensors of the forward graph with bias and relu */
 enum { BIAS = TENSORS, PRODUCT, SUM, BIASED_TENSORS };
 
 typedef struct Conv {
-    /* Borrowed; NULL: not needed. more: data that is added */
+    /* plans for y, dx, dx added to what is there, and dw; borrowed; NULL: not needed */
     const DnnPlan *forward, *data, *more, *weight;
-    /* forward adds the bias, and is the activation */
+    /* `forward` also adds the bias and applies relu */
     bool biased;
-    /* of the workspace, for cuDNN; what is ours lies behind it */
+    /* bytes at the start of the workspace that cuDNN uses; scratch of weft's kernels follows */
     size_t room;
     int64_t weights;
 } Conv;
 
 typedef struct ConvShape {
-    /* N C H W -> N O P Q */
+    /* x is N C H W, y is N O P Q; g groups, windows of r x s */
     int64_t n, c, h, w, o, p, q;
     int64_t g, r, s;
 } ConvShape;
@@ -45,7 +45,7 @@ static bool is_half(const Op *op)
     return op->spec.y.dtype != DTYPE_F32;
 }
 
-/* Those of a graph, in its order. */
+/* Describes the three tensors of a graph. */
 static void describe(DnnTensor tensor[TENSORS], const Op *op)
 {
     const OpSpec *s = &op->spec;
@@ -56,14 +56,14 @@ static void describe(DnnTensor tensor[TENSORS], const Op *op)
     tensor[Y] = channels_last(type, n.n, n.o, n.p, n.q);
 }
 
-/* No tensor cores for fp32. */
+/* True where engines with tensor cores are left out: fp32 without TF32. */
 static bool is_whole(const Op *op)
 {
     return !is_half(op) && !cuda_state(op)->tf32;
 }
 
-/* The convolution, its bias and relu as one. In 16-bit types cuDNN would compile that for a second
- * and more, for each shape. */
+/* Plans the convolution with its bias and relu in one graph; NULL where cuDNN has none. Not in
+ * 16-bit types: cuDNN would compile a kernel for each shape, for a second or more. */
 static const DnnPlan *plan_biased(const Op *op)
 {
     char why[256];
@@ -103,7 +103,7 @@ static Status plan_graph(const DnnPlan **plan, const Op *op, DnnKind kind, bool 
     const OpSpec *s = &op->spec;
     DnnTensor tensor[TENSORS];
     describe(tensor, op);
-    /* y, in */
+    /* output, then inputs of each kind */
     static const int ends[][3] = {
         [DNN_CONV] = {Y, X, W}, [DNN_CONV_DATA] = {X, Y, W}, [DNN_CONV_WEIGHT] = {W, X, Y}};
     const DnnNode node = {.kind = kind,
@@ -177,7 +177,7 @@ static Status conv_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-/* Weights lie as images do, channels last. */
+/* Weights are stored channels last, as images are. */
 static void permute(const Op *op, int i, float *to, const float *from, bool to_stored)
 {
     const ConvShape n = conv_shape(&op->spec);

@@ -1,5 +1,5 @@
-/* Copies of rows within the GPU's memory. CUDA copies rows at once where they begin less than
- * cudaDevAttrMaxPitch (2 GiB) apart; what has no gaps is one copy of any size, and the few rows
+/* Copies rows within the GPU's memory. CUDA copies all rows in one call where they begin less than
+ * cudaDevAttrMaxPitch (2 GiB) apart. Rows without gaps are one copy of any size, and the few rows
  * that lie further apart are copied one by one. */
 #include "cuda.h"
 

@@ -1,4 +1,5 @@
-/* Binds cuBLASLt at run time. Linking it would add 80 ms to the start of every run, on CPUs too. */
+/* Binds cuBLASLt at run time. Linking it would add 80 ms to the start of every run, also on
+ * CPUs. */
 #include "cuda.h"
 
 CublasLt cublaslt;

@@ -1,6 +1,6 @@
-/* The CUDA backend's private header: its state, its checks, its operations. One thread makes every
- * call. Images lie channels last, all other activations plain; the memory of every pointer in an
- * OpRun is the device's. */
+/* The CUDA backend's private header: its state, its error checks and the helpers that its
+ * operations share. One thread makes every call. Images are stored channels last, all other
+ * activations in plain order. Every pointer in an OpRun is device memory. */
 #ifndef WEFT_TENSOR_CUDA_H
 #define WEFT_TENSOR_CUDA_H
 
@@ -17,43 +17,43 @@ struct Event {
     cudaEvent_t handle;
 };
 
-/* card.c */
+/* A GPU that plans can be made for without having it: card.c */
 typedef struct GpuCard GpuCard;
 typedef struct KeptPlan KeptPlan;
 
 typedef struct CudaState {
-    /* the backend's; borrowed */
+    /* options of the backend; borrowed */
     const BackendOptions *options;
-    /* -1: operations are planned for `card`, which is not here */
+    /* ordinal of the GPU; -1: operations are only planned, for `card` */
     int device;
-    /* NULL where device is one */
+    /* the GPU that operations are planned for; NULL where device is an ordinal */
     const GpuCard *card;
-    /* "NVIDIA A100-SXM4-80GB" */
+    /* model name of the GPU: "NVIDIA A100-SXM4-80GB" */
     char name[256];
-    /* compute capability, 8 of 8.0 */
+    /* major number of the compute capability: 8 for 8.0 */
     int capability;
-    /* in products and convolutions of fp32 */
+    /* products and convolutions of fp32 may use TF32 */
     bool tf32;
     Stream compute;
-    /* by alloc, and for cuBLAS */
+    /* device memory taken by alloc and by cuBLASLt's workspace */
     size_t taken_bytes;
     /* bytes of shared memory in which softmax_loss may keep a row */
     int64_t row_room;
     cublasLtHandle_t blas;
-    /* owned */
+    /* workspace of cuBLASLt, CUDA_BLAS_WORKSPACE_BYTES; owned */
     void *blas_workspace;
-    /* bound to compute; NULL before the first operation that wants it */
+    /* bound to the compute stream; NULL until the first operation that needs cuDNN */
     cudnnHandle_t dnn;
-    /* instead, for cuDNN: the card; owned */
+    /* description of `card` for cuDNN, in place of dnn; owned */
     cudnnBackendDescriptor_t described;
-    /* cudnn_attention.h; owned */
+    /* list of attention's plans (cudnn_attention.h); owned */
     struct FusedAttention *attention;
-    /* cudnn_kept.c; owned */
+    /* list of cuDNN's plans, one for each graph (cudnn_kept.c); owned */
     KeptPlan *kept;
 } CudaState;
 
-/* cuBLASLt, bound when the first backend opens: a run on CPUs does not wait for its 600 MB to be
- * mapped. */
+/* Functions of cuBLASLt, bound when the first backend opens: a run on CPUs does not wait until its
+ * 600 MB are mapped. */
 typedef struct CublasLt {
     __typeof__(cublasLtCreate) *create;
     __typeof__(cublasLtDestroy) *destroy;
@@ -77,7 +77,7 @@ extern CublasLt cublaslt;
 enum { CUDA_BLAS_WORKSPACE_BYTES = 32 << 20 };
 Status cublaslt_load(void);
 
-/* cuDNN, bound when the first operation that wants it is planned. */
+/* Functions of cuDNN, bound when the first operation that needs it is planned. */
 typedef struct Cudnn {
     __typeof__(cudnnCreate) *create;
     __typeof__(cudnnDestroy) *destroy;
@@ -94,40 +94,44 @@ typedef struct Cudnn {
 } Cudnn;
 extern Cudnn cudnn;
 Status cudnn_load(void);
-/* The GPU's handle, or the card's description, made on the first call. */
+/* Makes the GPU's cuDNN handle or the card's description on the first call; later calls do
+ * nothing. */
 Status cudnn_open(CudaState *state);
 void cudnn_close(CudaState *state);
 void cudnn_check(cudnnStatus_t status, const char *call);
 #define CUDNN_CALL(call) cudnn_check((call), #call)
 
-/* The card of that word ("h100"), by default the first; ERR_USAGE with those there are. */
+/* Finds the card with this name ("h100"), or the first card for NULL. ERR_USAGE lists the known
+ * names. */
 Status card_find(const GpuCard **card, const char *word);
 const char *card_name(const GpuCard *card);
 double card_memory_bytes(const GpuCard *card);
 int card_capability(const GpuCard *card);
-/* As cuDNN takes it. Owner: the caller. */
+/* Makes the descriptor that cuDNN's heuristics take in place of a GPU. Owner: the caller. */
 Status card_describe(const GpuCard *card, cudnnBackendDescriptor_t *device);
-/* copy_rows.c: `rows` rows of `bytes` bytes, of which each begins `pitch` bytes behind the one
- * before; any pitch, also where it is larger than CUDA's copies of rows take */
+/* Copies `rows` rows of `bytes` bytes; each begins `pitch` bytes behind the one before. Any pitch
+ * is allowed, also one that CUDA's copies of rows refuse (copy_rows.c). */
 typedef struct CudaRows {
     char *at;
     size_t pitch;
 } CudaRows;
 void cuda_copy_rows(cudaStream_t stream, CudaRows to, CudaRows from, size_t bytes, size_t rows);
-/* "", or that a graph is being recorded, which some calls do not allow, and the cure. */
+/* Returns "", or text that a CUDA graph is being recorded and how to turn that off: some calls fail
+ * during a recording. */
 const char *cuda_recording(void);
 void cuda_record_begin(Stream *stream);
 Recording *cuda_record_end(Stream *stream, const char **why);
 void cuda_replay(Recording *recording, Stream *stream);
 void cuda_recording_free(Recording **recording);
 
-/* The GPU that is number `number` of `count` in the order of the PCI bus. */
+/* Ordinal of GPU `number` of `count` in the order of the PCI bus. */
 int cuda_device_at(int number, int count);
-/* Inside a step: anything but success is die() with the call and CUDA's own words. */
+/* For calls inside a step: any error is die() with the call and CUDA's own words. */
 void cuda_check(cudaError_t error, const char *call);
-/* The same at an edge: ERR_CONFIG, with this node's name, the GPU, what was tried and the cure. */
+/* For calls at set-up: any error is ERR_CONFIG with the node's name, the GPU, `what` was tried and
+ * a remedy. */
 Status cuda_edge(cudaError_t error, const char *what, int device);
-/* this host's name */
+/* Name of this host. */
 const char *cuda_node(void);
 void cublas_check(cublasStatus_t status, const char *call);
 #define CUDA_CALL(call)   cuda_check((call), #call)
@@ -146,24 +150,25 @@ static inline cudaStream_t cuda_stream(const Op *op)
     return cuda_state(op)->compute.handle;
 }
 
-/* An activation in the backend's precision: images channels last, all else plain. */
+/* An activation in the backend's precision: images channels last, all others plain. */
 static inline Desc cuda_desc(const Op *op, Shape shape)
 {
     Desc d = desc_plain(shape, op->backend->options.precision);
     if (shape.ndim == 4) d.block = (int)shape.dim[1];
     return d;
 }
-/* Rows begin where tensor cores like them to, in 16-bit types, where that costs next to nothing. */
+/* Pads rows to whole blocks, as tensor cores prefer, in 16-bit types where the padding costs next
+ * to nothing. */
 enum { ROW_BLOCK = 64, WIDE_ROW = 1024 };
 static inline bool cuda_rows_padded(DType type, int64_t width)
 {
     return dtype_bytes(type) == 2 && width % 8 != 0 && width >= WIDE_ROW;
 }
 
-/* For every plan: true where all inputs are such, or plain integers; else *preferred asks for such,
- * and the planner comes again. */
+/* Called by every plan: returns true where all inputs have cuda_desc's layout or are plain
+ * integers. Else it writes the wanted layouts to `preferred`, and the planner calls plan again. */
 bool cuda_inputs(const Op *op, Desc preferred[SPEC_INPUTS]);
-/* Host memory: (samples, channels, pixels) to channels last, or back. */
+/* Reorders host memory from (samples, channels, pixels) to channels last, or back. */
 void cuda_permute(float *to, const float *from, int64_t samples, int64_t channels, int64_t pixels,
                   bool to_last);
 

@@ -1,20 +1,20 @@
-/* Launchers of the CUDA kernels, as the C files call them. Each queues one kernel on `stream` and
- * returns the launch's error; n = 0 queues nothing. All pointers are device memory. Every kernel
- * gives the same bits each time: no floating point atomics, and sums in an order that depends on
- * the shape alone. */
+/* Launchers of the CUDA kernels, as the C files call them. Each queues its kernels on `stream` and
+ * returns the error of the launch; n = 0 queues nothing. All pointers are device memory unless a
+ * comment says otherwise. Every kernel gives the same bits each time: none adds floating-point
+ * numbers by atomics, and the order of sums depends on the shape alone. */
 #ifndef WEFT_CUDA_KERNELS_H
 #define WEFT_CUDA_KERNELS_H
 
 #include <cuda_runtime_api.h>
 
 #ifdef __cplusplus
-#define _Noreturn [[noreturn]] /* the public headers are C17 */
+#define _Noreturn [[noreturn]] /* C++ lacks _Noreturn, and the public headers are C17. */
 extern "C" {
 #endif
 #include "tensor.h"
 
-/* How a block lies on (rows, columns): `packs` threads side by side with so many elements each,
- * `rows` threads deep; `across` blocks take all columns. */
+/* How one block covers a matrix (rows, columns): `packs` threads side by side with some elements
+ * each, `rows` threads deep; `across` such blocks cover all columns. */
 typedef struct CudaTile {
     int64_t packs, rows, across;
 } CudaTile;
@@ -26,15 +26,15 @@ static inline CudaTile cuda_tile(int64_t columns, int elements)
     packs = (packs + across - 1) / across;
     return (CudaTile){packs, CUDA_THREADS / packs, across};
 }
-/* Elements of `type` that one access of a thread moves in rows `stride` elements long: one, where
- * packs would not fit them. */
+/* Number of elements that one access of a thread moves in rows that begin `stride` elements apart:
+ * 16 bytes of them, or one where rows would not stay aligned. */
 static inline int cuda_pack(DType type, int64_t stride)
 {
     int most = 16 / (int)dtype_bytes(type);
     return stride % most == 0 ? most : 1;
 }
-/* Sums over rows are taken in so many parts: two blocks for each of a large GPU's processors, of at
- * least CUDA_SUM_ROWS rows a thread. */
+/* Number of parts that a sum over rows is divided into: two blocks for each of a large GPU's 132
+ * processors, but at least CUDA_SUM_ROWS rows a thread. */
 static inline int64_t cuda_sum_parts(DType type, int64_t rows, int64_t columns)
 {
     CudaTile tile = cuda_tile(columns, cuda_pack(type, columns));
@@ -43,7 +43,7 @@ static inline int64_t cuda_sum_parts(DType type, int64_t rows, int64_t columns)
     return parts > 1 ? parts : 1;
 }
 
-/* Those of a sum whose rows are also written: of at least CUDA_SUM_ROWS rows a block, so that few
+/* The same for a pass that also writes its rows: at least CUDA_SUM_ROWS rows a block, so that few
  * rows fill a GPU, too. */
 static inline int64_t cuda_row_parts(int64_t rows)
 {
@@ -52,7 +52,7 @@ static inline int64_t cuda_row_parts(int64_t rows)
     return parts > 1 ? parts : 1;
 }
 
-/* flat.cu: see FlatTable */
+/* flat.cu: see FlatTable. */
 cudaError_t launch_fill(cudaStream_t stream, float *to, float value, int64_t n);
 cudaError_t launch_add(cudaStream_t stream, float *out, const float *a, const float *b, int64_t n);
 cudaError_t launch_scale_add(cudaStream_t stream, float *y, float alpha, const float *x, float beta,
@@ -62,7 +62,7 @@ typedef struct SlicesRun {
     void *out;
     const void *slices;
     int count;
-    /* elements */
+    /* distance between slices and length of each, in elements */
     int64_t stride, n;
 } SlicesRun;
 cudaError_t launch_add_slices(cudaStream_t stream, SlicesRun run);
@@ -75,7 +75,7 @@ cudaError_t launch_sgd(cudaStream_t stream, SgdArgs a, float *w, const float *g,
 
 typedef struct AdamRun {
     AdamArgs args;
-    /* false: out is w, updated; true: out takes LAMB's direction */
+    /* false: out is w and is updated; true: out receives LAMB's direction */
     bool direction;
     float *out;
     const float *w, *g;
@@ -84,7 +84,7 @@ typedef struct AdamRun {
 } AdamRun;
 cudaError_t launch_adam(cudaStream_t stream, AdamRun run);
 
-/* numbers.cu: see FlatTable. from is host memory, read before the call returns */
+/* numbers.cu: see FlatTable. launch_put reads `from`, host memory, before it returns. */
 cudaError_t launch_put(cudaStream_t stream, void *to, const void *from, size_t bytes);
 cudaError_t launch_loss_sums(cudaStream_t stream, float *out, const float *columns, int64_t lines);
 cudaError_t launch_range_sums(cudaStream_t stream, double *out, const double *x,
@@ -92,9 +92,10 @@ cudaError_t launch_range_sums(cudaStream_t stream, double *out, const double *x,
 cudaError_t launch_clip(cudaStream_t stream, float *grad_scale, const double *squares, int count,
                         double limit);
 
-/* activation.cu: y = act(x); dx = dy * act'(.), where `at` is y for relu and relu6, and x for gelu
- * and silu. y = act(a + b). In place allowed. to = from as another type. Activations are of `type`:
- * fp32, bf16 or fp16. */
+/* activation.cu. launch_activation: y = act(x). launch_activation_backward: dx = dy * act'(at),
+ * where `at` is y for relu and relu6, and x for gelu and silu. launch_add_act: y = act(a + b).
+ * launch_convert: `to` is `from` in another type. Outputs may be inputs' memory. `type` is fp32,
+ * bf16 or fp16. */
 cudaError_t launch_activation(cudaStream_t stream, DType type, Act act, void *y, const void *x,
                               int64_t n);
 cudaError_t launch_activation_backward(cudaStream_t stream, DType type, Act act, void *dx,
@@ -104,8 +105,8 @@ cudaError_t launch_add_act(cudaStream_t stream, DType type, Act act, void *y, co
 cudaError_t launch_convert(cudaStream_t stream, DType to_type, void *to, DType from_type,
                            const void *from, int64_t n);
 
-/* dense.cu. Row vectors: y[r] = act(x[r] + row) for the first `real` of `rows` rows, zeros behind
- * them. y may be x. */
+/* dense.cu. Adds a row vector such as a bias: y[r] = act(x[r] + row) for the first `real` of `rows`
+ * rows, zeros in the others. y may be x. */
 typedef struct AddRowRun {
     DType type;
     Act act;
@@ -115,14 +116,15 @@ typedef struct AddRowRun {
     int64_t rows, real, columns;
 } AddRowRun;
 cudaError_t launch_add_row(cudaStream_t stream, AddRowRun run);
-/* out[columns] = sum of dy (rows, columns) over rows, `stride` elements from a row to the next; by
- * cuda_sum_parts(type, rows, stride) parts, for which partial has so many x columns floats (none
- * where it is one part). */
+/* out[columns] = the sum of dy (rows, columns) over its rows, which begin `stride` elements apart.
+ * The sum has cuda_sum_parts(type, rows, stride) parts; if there are several, `partial` is scratch
+ * of parts x columns floats. */
 cudaError_t launch_column_sum(cudaStream_t stream, DType type, float *out, float *partial,
                               const void *dy, int64_t rows, int64_t columns, int64_t stride);
 
-/* The gradient of an embedding sorts its tokens by digits of 8 bits: tiles of so many tokens, a
- * block each; at most 512 of them, whose digits one block adds up. */
+/* An embedding's gradient sorts its tokens by digits of 8 bits. Each block sorts a tile of at least
+ * CUDA_SORT_TILE tokens; there are at most CUDA_SORT_BLOCKS tiles, because one block adds up the
+ * counts of all. */
 enum { CUDA_SORT_DIGITS = 256, CUDA_SORT_TILE = 1024, CUDA_SORT_BLOCKS = 512 };
 static inline int64_t cuda_sort_tile(int64_t tokens)
 {
@@ -130,8 +132,7 @@ static inline int64_t cuda_sort_tile(int64_t tokens)
     if (tile < CUDA_SORT_TILE) tile = CUDA_SORT_TILE;
     return (tile + CUDA_THREADS - 1) / CUDA_THREADS * CUDA_THREADS;
 }
-/* Number of int32 elements of EmbeddingRun's scratch; a run may sort fewer tokens than it has room
- * for. */
+/* Number of int32 elements of EmbeddingRun.order for up to `tokens` tokens. */
 static inline int64_t cuda_sort_scratch(int64_t tokens)
 {
     int64_t blocks = (tokens + CUDA_SORT_TILE - 1) / CUDA_SORT_TILE;
@@ -139,10 +140,11 @@ static inline int64_t cuda_sort_scratch(int64_t tokens)
     return 2 * tokens + blocks * CUDA_SORT_DIGITS;
 }
 
-/* embedding.cu: y[i] = w[tokens[i]], zeros from `real` tokens on and for rows that other ranks have
- * (rows first .. first + rows of the vocabulary are here); dw: a row's sum over its tokens, in an
- * order that the tokens decide, zero where it has none. order: scratch, cuda_sort_scratch(count)
- * numbers; backward leaves the sorted tokens' indices at its beginning */
+/* embedding.cu. Forward: y[i] = w[tokens[i]], zeros from token `real` on and for tokens whose rows
+ * other ranks have: w holds rows first .. first + rows of the vocabulary. Backward: each row of dw
+ * is the sum of dy over its tokens, in an order that the tokens decide; zero for a row without
+ * tokens. order: scratch of cuda_sort_scratch(count) numbers; backward leaves the indices of the
+ * sorted tokens at its beginning. */
 typedef struct EmbeddingRun {
     DType type;
     const int32_t *tokens;
@@ -151,16 +153,16 @@ typedef struct EmbeddingRun {
     const void *dy;
     float *dw;
     int32_t *order;
-    /* tokens, those of real samples, columns */
+    /* number of tokens, of tokens of real samples, of columns */
     int64_t count, real, width;
     int64_t first, rows, vocab;
 } EmbeddingRun;
 cudaError_t launch_embedding(cudaStream_t stream, EmbeddingRun run);
 cudaError_t launch_embedding_backward(cudaStream_t stream, EmbeddingRun run);
 
-/* layer_norm.cu: saved[row] = mean, inverse deviation; partial has cuda_row_parts(rows) x 2 x width
- * floats. backward: dx (unless it is NULL), to which with `add` the gradient is added, and dscale,
- * dshift. */
+/* layer_norm.cu. saved[row]: mean and inverse deviation. partial: scratch of cuda_row_parts(rows) x
+ * 2 x width floats. Backward writes dscale, dshift and, unless it is NULL, dx; with `add` the
+ * gradient is added to what dx holds. */
 typedef struct LayerNormRun {
     DType type;
     const void *x, *dy;
@@ -174,19 +176,19 @@ typedef struct LayerNormRun {
 cudaError_t launch_layer_norm(cudaStream_t stream, LayerNormRun run);
 cudaError_t launch_layer_norm_backward(cudaStream_t stream, LayerNormRun run);
 
-/* dropout.cu: to = from * (drawn ? scale : 0), an image's channels last or a sample as it lies
- * (channels 1, pixels all). What is drawn is of element i / run * stride + first + i % run of the
- * whole sample. */
+/* dropout.cu: to = from * (kept ? scale : 0), for a channels-last image or a sample in plain order
+ * (channels 1, pixels all). Element i of the slice is element i / run * stride + first + i % run of
+ * the whole sample, which its random number depends on. */
 typedef struct DropoutRun {
     DType type;
     const void *from;
     void *to;
-    /* ids */
+    /* ids of the samples */
     const int64_t *sample;
     uint64_t seed, step, name;
-    /* or NULL: step holds */
+    /* source of the step, read when the kernel runs; NULL: `step` is used */
     const StepNumbers *numbers;
-    /* RNG_DROPOUT; drawn where 24 random bits are at least cut */
+    /* purpose: RNG_DROPOUT. cut: an element is kept where its 24 random bits are at least this. */
     uint32_t purpose, cut;
     float scale;
     int64_t samples, sample_elements, channels, pixels;
@@ -194,35 +196,37 @@ typedef struct DropoutRun {
 } DropoutRun;
 cudaError_t launch_dropout(cudaStream_t stream, DropoutRun run);
 
-/* attention.cu: see info_attention; samples from `real` on are not touched. angles: cosine, sine of
- * position t and pair i at 2 (t half + i). turned: [samples, length, 2, heads, width], queries and
- * keys turned by them, in the place of x's. Both NULL without rotary positions. Heads of at most
- * ATTENTION_WIDTH columns. dots: scratch of backward, as long as log_sum. */
+/* attention.cu: causal attention, see info_attention; samples from `real` on are not touched. Heads
+ * have at most ATTENTION_WIDTH columns. With rotary positions, `angles` holds cosine and sine for
+ * position t and pair i at 2 (t half + i), and `turned`, [samples, length, 2, heads, width], the
+ * rotated queries and keys that are read in place of x's; both are NULL without. dots: scratch of
+ * backward, like log_sum. */
 enum { ATTENTION_WIDTH = 128 };
 typedef struct AttentionRun {
     DType type;
     const void *x, *dy;
     void *y, *dx, *turned;
     const float *angles;
-    /* [samples, heads, length] */
+    /* log_sum: log of the sum of a query's exponentials; dots: product of its rows of dy and y.
+     * [samples, heads, length] */
     float *log_sum, *dots;
     float scale;
-    /* width: of a head */
+    /* width: columns of a head */
     int64_t real, length, heads, width;
-    /* sample of a launch; not the caller's to set */
+    /* first sample of a launch; set by the launchers */
     int64_t first;
 } AttentionRun;
 cudaError_t launch_attention_angles(cudaStream_t stream, float *angles, int64_t length,
                                     int64_t half);
 cudaError_t launch_attention(cudaStream_t stream, AttentionRun run);
-/* dx of queries and keys is that of turned ones, where there are. */
+/* With `turned`, dx of queries and keys is the gradient of the rotated ones. */
 cudaError_t launch_attention_backward(cudaStream_t stream, AttentionRun run);
-/* Fills `turned`. */
+/* Writes the rotated queries and keys to `turned`. */
 cudaError_t launch_attention_turn(cudaStream_t stream, AttentionRun run);
-/* dx of turned queries and keys becomes x's, in place. */
+/* Turns dx of the rotated queries and keys into that of x's, in place. */
 cudaError_t launch_attention_turn_back(cudaStream_t stream, AttentionRun run);
 
-/* reorder.cu: to = from, of which channels lie last or not, as another type */
+/* reorder.cu: copies `from` to `to`, each channels last or plain, and converts the type. */
 typedef struct ReorderRun {
     DType from_type, to_type;
     const void *from;
@@ -232,9 +236,9 @@ typedef struct ReorderRun {
 } ReorderRun;
 cudaError_t launch_reorder(cudaStream_t stream, ReorderRun run);
 
-/* pool.cu: channels last; x (samples, h, w, channels) -> y (samples, p, q, channels). place: of
- * each maximum in its window, or POOL_CUT where relu has cut it off; NULL: averages over real
- * pixels. dy as relu has left it. */
+/* pool.cu, channels last: x (samples, h, w, channels) -> y (samples, p, q, channels). place: index
+ * of each maximum in its window, or POOL_CUT where relu has cut it off; NULL: the outputs are
+ * averages over real pixels. Backward expects dy multiplied by relu's derivative. */
 typedef struct PoolRun {
     DType type;
     const void *x, *dy;
@@ -247,22 +251,22 @@ typedef struct PoolRun {
 cudaError_t launch_pool(cudaStream_t stream, PoolRun run);
 cudaError_t launch_pool_backward(cudaStream_t stream, PoolRun run);
 
-/* batch_norm.cu: over x (rows, channels), of which `real` rows count and the others give 0; act:
- * none, relu, relu6. launch_batch_norm writes mean, inverse and variance (unbiased; not without
- * training), launch_batch_norm_sums dy and dy_x: the gradients of shift and scale. With a residual
- * and an activation it reads y and multiplies dy by the derivative, in place. partial:
- * cuda_sum_parts(type, rows, channels) x 2 x channels. y = act((x - mean) inverse scale + shift +
- * residual). */
+/* batch_norm.cu: y = act((x - mean) inverse scale + shift + residual) over x (rows, channels),
+ * where act is none, relu or relu6. The first `real` rows count, the others give 0.
+ * launch_batch_norm writes saved.mean, .inverse and, in training, .variance (unbiased).
+ * launch_batch_norm_sums writes .dy and .dy_x, the gradients of shift and scale; with a residual
+ * and an activation it reads y and multiplies dy by the activation's derivative, in place. partial:
+ * scratch of cuda_sum_parts(type, rows, channels) x 2 x channels doubles. */
 typedef struct BatchNormSaved {
     float *mean, *inverse, *variance, *dy, *dy_x;
-    /* scale inverse, and shift: backward has no parameters */
+    /* factor: scale * inverse; shift: a copy, since backward has no parameters */
     float *factor, *shift;
 } BatchNormSaved;
 typedef struct BatchNormRun {
     DType type;
     Act act;
     bool training;
-    /* residual: or NULL */
+    /* residual: NULL if there is none */
     const void *x, *residual;
     void *y, *dy, *dx;
     const float *scale, *shift, *running_mean, *running_variance;
@@ -274,48 +278,51 @@ typedef struct BatchNormRun {
 cudaError_t launch_batch_norm(cudaStream_t stream, BatchNormRun run);
 cudaError_t launch_batch_norm_sums(cudaStream_t stream, BatchNormRun run);
 cudaError_t launch_batch_norm_data(cudaStream_t stream, BatchNormRun run);
-/* dw: of scale, shift, running mean and variance, `channels` of each, from what is saved. */
+/* Copies the gradients of scale and shift and the batch's mean and variance from `saved` to
+ * dw[0..3], `channels` numbers each. */
 cudaError_t launch_batch_norm_weights(cudaStream_t stream, BatchNormRun run, float *const dw[4]);
 
-/* loss.cu: x (rows, width), its rows `stride` elements apart; rows beyond `real` get zero columns
- * and zero gradients, and so do a row's elements beyond its width. softmax: they are logits first
- * .. first + width of `classes` */
+/* loss.cu: x (rows, width), whose rows begin `stride` elements apart. Rows from `real` on get zero
+ * columns and zero gradients, and so does each row's padding. For softmax_loss the columns of x are
+ * logits first .. first + width of `classes`. */
 typedef struct LossRun {
     DType type;
     const void *x;
     const int32_t *labels;
     const float *targets;
-    /* forward: (rows, LOSS_COLUMNS) */
+    /* output of forward: (rows, LOSS_COLUMNS) */
     float *columns;
-    /* softmax: (rows), log of the sum of exponentials; forward writes, backward reads */
+    /* softmax_loss: log of the sum of a row's exponentials (rows); forward writes it, backward
+     * reads it */
     float *log_sum;
-    /* like x; may be x. launch_softmax_loss writes it, too, where it is not NULL */
+    /* layout of x, and may be x; launch_softmax_loss writes the gradient, too, unless it is NULL */
     void *dx;
     float smoothing, scale;
-    /* or NULL: scale holds */
+    /* source of the loss scale, read when the kernel runs; NULL: `scale` is used */
     const StepNumbers *numbers;
     int64_t rows, real, width, stride, first, classes;
-    /* cuda_softmax_room's */
+    /* bytes of shared memory for a row, from cuda_softmax_room */
     int64_t room;
 } LossRun;
-/* Bytes in which softmax_loss may keep a row in shared memory on GPU `device`. */
+/* Writes how many bytes of a row softmax_loss may keep in shared memory on GPU `device`. */
 cudaError_t cuda_softmax_room(int device, int64_t *bytes);
 cudaError_t launch_softmax_loss(cudaStream_t stream, LossRun run);
 cudaError_t launch_softmax_loss_backward(cudaStream_t stream, LossRun run);
 cudaError_t launch_mse_loss(cudaStream_t stream, LossRun run);
 cudaError_t launch_mse_loss_backward(cudaStream_t stream, LossRun run);
 
-/* softmax_sliced.cu: softmax_loss where each of `ranks` ranks has a slice of every row. What one
- * brings is gathered, rank by rank, into what all have: first `truth`, the label's logit, or 0
- * where it is another's; then `part`, LOSS_PART numbers that are known of its slice. merge gives
- * columns and log_sum, the same bits on all ranks. Of rows beyond `real` nothing is brought. */
+/* softmax_sliced.cu: softmax_loss where each of `ranks` ranks has a slice of every row. Each rank's
+ * results are gathered, rank by rank, into an array that all ranks have: first `truth`, the label's
+ * logit, or 0 where another rank has it; then `part`, the LOSS_PART numbers that describe the
+ * slice. launch_softmax_merge writes columns and log_sum, the same bits on all ranks. Nothing is
+ * computed for rows from `real` on. */
 enum { LOSS_PART = 5 };
 typedef struct LossSlices {
     LossRun loss;
     int ranks;
-    /* (rows), (ranks, rows) */
+    /* this rank's (rows), all ranks' (ranks, rows) */
     float *truth, *truths;
-    /* (rows, LOSS_PART), (ranks, rows, LOSS_PART) */
+    /* this rank's (rows, LOSS_PART), all ranks' (ranks, rows, LOSS_PART) */
     float *part, *parts;
 } LossSlices;
 cudaError_t launch_softmax_truth(cudaStream_t stream, LossSlices run);

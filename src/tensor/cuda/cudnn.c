@@ -1,4 +1,4 @@
-/* Binds cuDNN at run time, as cublaslt.c binds cuBLASLt. */
+/* Binds cuDNN at run time, in the same way as cublaslt.c binds cuBLASLt. */
 #include "cudnn_attention.h"
 
 Cudnn cudnn;

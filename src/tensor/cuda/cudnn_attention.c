@@ -1,7 +1,7 @@
-/* Attention as the graphs of operations that cuDNN knows to be attention (its "SDPA" patterns, Dao
- * et al. 2023) and fuses. The backward one is the form whose dq is a product of stored score
- * gradients, not a sum by atomics: it repeats its bits, and its workspace has a T x T matrix of
- * them for each head, of a group of samples at a time. */
+/* Attention as graphs of operations that cuDNN recognises as attention (its "SDPA" patterns, Dao et
+ * al. 2023) and fuses. The backward graph takes the form whose dq is a product of stored score
+ * gradients, not a sum by atomics: so it gives the same bits each time, and its workspace holds a T
+ * x T matrix of them for each head, for one group of samples at a time. */
 #include "cudnn_attention.h"
 
 #include <math.h>
@@ -9,14 +9,14 @@
 
 enum {
     WIDTH_STEP = 8,
-    /* sums of a group begin at 16 bytes */
+    /* log_sum and dots of a group begin at multiples of this many floats: 16 bytes */
     ROW_STEP = 4,
     TILE_QUERIES = 64,
     TILE_KEYS = 128,
     SCRATCH_BASE = 256,
 };
 
-/* Most bytes of a group's scratch, where a group can be that small; WEFT_ATTENTION_SCRATCH sets
+/* Most bytes of a group's scratch, where a group can be that small. WEFT_ATTENTION_SCRATCH sets
  * another size. */
 static size_t scratch_most = (size_t)1 << 30;
 
@@ -40,7 +40,7 @@ Status fused_read_scratch(void)
 /* ---- the tensors ---- */
 enum {
     NONE,
-    /* in memory */
+    /* in memory; names with _T have rows and columns exchanged */
     Q,
     K_T,
     V,
@@ -50,15 +50,15 @@ enum {
     DQ,
     DK,
     DV,
-    /* of a row's exponentials */
+    /* log of the sum of a row's exponentials */
     LOG_SUM,
-    /* of rows of dy and y */
+    /* product of each row of dy with its row of y */
     DOTS,
-    /* numbers */
+    /* single numbers from the host: factor of the scores, minus infinity, 1 */
     SCALE,
     LEAST,
     ONE,
-    /* between operations: forward */
+    /* passed between operations of the forward graph */
     RAW,
     SCORES,
     QUERY_AT,
@@ -71,7 +71,7 @@ enum {
     TOTAL,
     LOG_TOTAL,
     SHARES,
-    /* backward, which begins with RAW and SCORES, too */
+    /* passed between operations of the backward graph, which has RAW to CAUSAL, too */
     DY_Y,
     DY_Y_SUM,
     BELOW_SUM,
@@ -86,8 +86,9 @@ enum {
     TENSORS
 };
 
-/* [samples, heads, rows, columns] of: a head's rows in x or among the turned; in x; in y; scores; a
- * number a row; one number. _T: rows and columns change places. */
+/* Dimensions are [samples, heads, rows, columns], exchanged in names with _T. In order: a head's
+ * queries or keys in x or in `turned`; a head's values in x, or gradients in dx; a head's part of
+ * y; scores of all pairs; one number a row; one number. */
 typedef enum Layout {
     IN_QK,
     IN_QK_T,
@@ -100,7 +101,7 @@ typedef enum Layout {
     NUMBER,
 } Layout;
 
-/* HALF: bf16 or fp16, as the shape says. */
+/* HALF: bf16 or fp16, as the shape says; WHOLE: fp32. */
 typedef enum Type { HALF, WHOLE, INDICES, TRUTHS } Type;
 typedef struct Role {
     Layout layout;
@@ -108,7 +109,7 @@ typedef struct Role {
     Type type;
 } Role;
 
-/* a number of such a type: none is looked at here */
+/* An element of 2 bytes, for pointer arithmetic only. */
 typedef uint16_t Half;
 
 static const Role roles[TENSORS] = {
@@ -318,7 +319,8 @@ static int64_t up_to(int64_t count, int64_t step)
     return (count + step - 1) / step * step;
 }
 
-/* Score gradients in 16 bits, in whole tiles: what cuDNN 9.19 takes for all shapes of its test. */
+/* Score gradients in 16 bits, padded to whole tiles: the size that cuDNN 9.19 needs for every
+ * tested shape. */
 size_t fused_scratch_bytes(AttentionShape s)
 {
     int64_t pairs = up_to(s.length, TILE_QUERIES) * up_to(s.length, TILE_KEYS);
@@ -387,7 +389,7 @@ size_t fused_workspace_bytes(const FusedAttention *f)
 /* ---- runs ---- */
 static const float least = -INFINITY, one = 1;
 
-/* The run of the group that begins at a sample. */
+/* The part of `run` that belongs to the group whose first sample is `first`. */
 static AttentionRun group_at(AttentionRun run, int64_t first)
 {
     int64_t y = first * run.length * run.heads * run.width, row = first * run.heads * run.length;
@@ -401,7 +403,7 @@ static AttentionRun group_at(AttentionRun run, int64_t first)
     return run;
 }
 
-/* Where the tensors of one group are. */
+/* Fills in the addresses of the tensors of one group. */
 static void place(void *at[TENSORS], const AttentionRun *run)
 {
     const int64_t columns = run->heads * run->width;

@@ -1,54 +1,54 @@
 /* Causal attention by cuDNN's fused kernels, forward and backward, in bf16 or fp16 with fp32 sums,
- * by plans that repeat their bits. */
+ * by plans that give the same bits each time. */
 #ifndef WEFT_TENSOR_CUDNN_ATTENTION_H
 #define WEFT_TENSOR_CUDNN_ATTENTION_H
 
 #include "cudnn_graph.h"
 
-/* A run of samples whose heads are `width` wide. turned: queries and keys do not lie in x but in
- * AttentionRun's `turned`. */
+/* Shape of attention over `samples` samples with heads of `width` columns. turned: queries and keys
+ * are read from AttentionRun's `turned`, not from x. */
 typedef struct AttentionShape {
     int64_t samples, length, heads, width;
-    /* fp16: else it is of bf16 */
+    /* fp16: the type is fp16; else it is bf16 */
     bool turned, fp16;
 } AttentionShape;
 
 typedef struct FusedAttention FusedAttention;
 struct FusedAttention {
-    /* of one run of the plans */
+    /* shape of one run of the plans: a group of samples */
     AttentionShape shape;
     DnnPlan forward, backward;
-    /* of the state's; owned */
+    /* next entry of CudaState's list; owned */
     FusedAttention *next;
     bool serves;
-    /* words: for Op's `kernels` */
+    /* why_not: reason where `serves` is false; words: text for Op's `kernels` */
     char why_not[256], words[320];
 };
 
-/* Oldest version of cuDNN (cudnnGetVersion) that computes attention here: the gradients of older
- * ones are wrong where the length is no multiple of 128. */
+/* Oldest version of cuDNN (cudnnGetVersion) whose attention is used: gradients of older ones are
+ * wrong where the length is no multiple of 128. */
 enum { FUSED_OLDEST = 91600 };
-/* Plans for a shape. False where cuDNN has none: f->why_not says why. Release with fused_fini in
- * either case. */
+/* Makes the plans for a shape. Returns false with the reason in f->why_not where cuDNN has none.
+ * Release with fused_fini in either case. */
 bool fused_init(FusedAttention *f, AttentionShape shape, DnnTarget target);
 void fused_fini(FusedAttention *f);
 
-/* Reads WEFT_ATTENTION_SCRATCH; ERR_CONFIG where it says no size. */
+/* Reads WEFT_ATTENTION_SCRATCH; ERR_CONFIG where its value is no valid size. */
 Status fused_read_scratch(void);
-/* What a run's workspace takes, before there is a plan. */
+/* Bytes of a run's workspace, as far as they are known before there is a plan. */
 size_t fused_scratch_bytes(AttentionShape shape);
-/* How many of the samples a run takes: all, or so few that its scratch is bearable. A divisor of
- * shape.samples. */
+/* Number of samples that one run takes, a divisor of shape.samples: all, or the most whose scratch
+ * is within the limit. */
 int64_t fused_group(AttentionShape shape);
 
-/* The state's own for this shape, made on the first call; many operations have the same. Without a
- * GPU it has no plans, and says what they would take. Borrowed. */
+/* Returns the backend's entry for this shape, made on the first call; operations of the same shape
+ * share it. Without a GPU it has no plans, only their expected workspace. Borrowed. */
 const FusedAttention *fused_attention(CudaState *state, AttentionShape shape);
 void fused_close(CudaState *state);
 size_t fused_workspace_bytes(const FusedAttention *f);
 
-/* Queues the groups that hold run.real samples, of each all samples: those that are padding come
- * out as anything. */
+/* Queues one run for each group with samples below run.real. Such a group is computed whole: the
+ * results of its padded samples are undefined. */
 void fused_forward(const CudaState *state, const FusedAttention *f, AttentionRun run,
                    void *workspace);
 void fused_backward(const CudaState *state, const FusedAttention *f, AttentionRun run,

@@ -1,5 +1,5 @@
-/* Chooses the engine of cuDNN for a graph: the recorded one, the fastest by time, or cuDNN's first
- * choice. */
+/* Chooses cuDNN's engine for a graph: the recorded one, else the fastest by time, else cuDNN's
+ * first choice. Only a backend with a record of algorithms records and times. */
 #include "cudnn_graph.h"
 #include "timing.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    /* most plans that are timed for a graph: cuDNN compiles some for seconds */
+    /* most plans that are timed for a graph, since cuDNN needs seconds to compile some */
     CANDIDATES = 6,
     KEY_TEXT = 240,
 };
@@ -37,8 +37,8 @@ static const char *number_name(cudnnDataType_t type)
     return type == CUDNN_DATA_BFLOAT16 ? "bf16" : type == CUDNN_DATA_HALF ? "fp16" : "fp32";
 }
 
-/* Lists the numbers of the tensors that the graph's operations touch, in order, and returns their
- * count. */
+/* Writes the numbers of the tensors in memory that the graph's operations use to `uid`, in order,
+ * and returns how many there are. */
 static int used_tensors(const DnnGraph *graph, int64_t uid[TIMED_BUFFERS])
 {
     int count = 0;
@@ -55,8 +55,9 @@ static int used_tensors(const DnnGraph *graph, int64_t uid[TIMED_BUFFERS])
     return count;
 }
 
-/* "cudnn conv bf16 32x64x56x56 64x64x3x3 32x64x56x56 1 of 1f..": the first operation, what its
- * inputs and its output look like, how many operations there are, and a hash of all. */
+/* Writes the graph's key in the record of algorithms: "cudnn conv bf16 32x64x56x56 64x64x3x3
+ * 32x64x56x56 1 of 1f..": the first operation, the sizes of its inputs and output, the number of
+ * operations, and a hash of all. */
 static void key_of(char key[KEY_TEXT], const DnnGraph *graph)
 {
     static const char *const kind[] = {
@@ -104,7 +105,8 @@ static bool try_candidate(void *user, int i)
                        trial->at, trial->workspace) == CUDNN_STATUS_SUCCESS;
 }
 
-/* Leaves out candidates that need too much workspace and returns the number of the others. */
+/* Removes candidates that need too much workspace and returns how many are left. *workspace: the
+ * most that one of these needs. */
 static int bearable(DnnCandidate *candidate, int count, size_t *workspace)
 {
     int left = 0;
@@ -119,7 +121,7 @@ static int bearable(DnnCandidate *candidate, int count, size_t *workspace)
     return left;
 }
 
-/* The number of the fastest candidate; 0 where the GPU has no memory to time them in. */
+/* Returns the index of the fastest candidate; 0 where the GPU lacks the memory to time them. */
 static int time_candidates(CudaState *state, const DnnGraph *graph, const DnnCandidate *candidate,
                            int count, size_t workspace)
 {
@@ -147,7 +149,7 @@ static int time_candidates(CudaState *state, const DnnGraph *graph, const DnnCan
     return fastest;
 }
 
-/* The fastest engine; false where cuDNN has none. */
+/* Writes the fastest engine to `engine`; returns false where cuDNN has none. */
 static bool fastest_engine(const DnnGraph *graph, DnnTarget target, char engine[DNN_ENGINE_TEXT])
 {
     DnnPlan all;

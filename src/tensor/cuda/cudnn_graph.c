@@ -1,6 +1,6 @@
-/* cuDNN's graphs by its backend descriptors: each is made, given its attributes and finalized. The
- * first call that fails decides; the rest do nothing. What a plan was made from lives as long as
- * it. */
+/* Builds cuDNN's graphs from its backend descriptors: each is created, given its attributes and
+ * finalized. After the first call that fails the others do nothing, and its status stays. The
+ * descriptors that a plan was made from live as long as the plan. */
 #include "cudnn_graph.h"
 #include "timing.h"
 
@@ -17,7 +17,7 @@ cudnnDataType_t dnn_number(DType type)
 
 typedef struct Maker {
     DnnPlan *plan;
-    /* of the first call that failed */
+    /* status of the first call that failed */
     cudnnStatus_t status;
 } Maker;
 
@@ -81,8 +81,8 @@ static cudnnBackendDescriptor_t make_tensor(Maker *m, const DnnTensor *t, int64_
     return d;
 }
 
-/* How each kind of operation is described: the operation, what it does, and the attributes'
- * names. */
+/* cuDNN's names for each kind of operation: the descriptor of the operation, the inner descriptor
+ * with its settings, and their attributes. */
 typedef struct KindNames {
     cudnnBackendDescriptorType_t operation, inner;
     cudnnBackendAttributeName_t inner_slot, precision, mode, alpha, beta, y, in[3];
@@ -152,7 +152,7 @@ static bool is_conv(const DnnNode *n)
     return n->kind >= DNN_CONV;
 }
 
-/* A convolution of images, without dilation. */
+/* Sets the attributes of a 2-d convolution without dilation. */
 static void set_conv(Maker *m, cudnnBackendDescriptor_t d, const DnnNode *n)
 {
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
@@ -165,7 +165,7 @@ static void set_conv(Maker *m, cudnnBackendDescriptor_t d, const DnnNode *n)
     set_many(m, d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, n->pad);
 }
 
-/* What the operation does, in fp32 but for comparisons. */
+/* Makes the inner descriptor of an operation. It computes in fp32; comparisons give booleans. */
 static cudnnBackendDescriptor_t make_inner(Maker *m, const DnnNode *n, cudnnDataType_t y_type)
 {
     const KindNames *names = &kind_names[n->kind];
@@ -216,7 +216,7 @@ static cudnnBackendDescriptor_t make_graph(Maker *m, const DnnGraph *graph, DnnT
     return d;
 }
 
-/* cuDNN's proposals, fastest first; how many. */
+/* Writes cuDNN's proposals to `config`, fastest first, and returns how many there are. */
 static int64_t propose(Maker *m, cudnnBackendDescriptor_t graph, DnnTarget target,
                        cudnnBackendHeurMode_t mode, cudnnBackendDescriptor_t config[CONFIGS])
 {
@@ -233,7 +233,8 @@ static int64_t propose(Maker *m, cudnnBackendDescriptor_t graph, DnnTarget targe
     return m->status == CUDNN_STATUS_SUCCESS ? count : 0;
 }
 
-/* Engines that repeat no bits or round partial sums to a half type are for nobody. */
+/* True for properties that weft never accepts (nondeterministic sums, partial sums rounded to a
+ * half type) and, with `whole`, for tensor cores and rounded inputs. */
 static bool is_barred(cudnnBackendNumericalNote_t note, bool whole)
 {
     switch (note) {
@@ -285,7 +286,8 @@ static bool make_plan(Maker *m, cudnnBackendDescriptor_t config, DnnTarget targe
     return true;
 }
 
-/* "engine 3, knobs 2=1 5=0": what makes a configuration another one. */
+/* Writes what identifies a configuration: "engine 3, knobs 2=1 5=0". Returns false where it cannot
+ * be read. */
 static bool engine_text(Maker *m, cudnnBackendDescriptor_t config, char text[DNN_ENGINE_TEXT])
 {
     enum { KNOBS = 64 };
@@ -309,7 +311,7 @@ static bool engine_text(Maker *m, cudnnBackendDescriptor_t config, char text[DNN
     return m->status == CUDNN_STATUS_SUCCESS && at < DNN_ENGINE_TEXT;
 }
 
-/* cuDNN's heuristics in the order in which they are asked: plans that it thinks fast, then plans
+/* cuDNN's heuristics in the order of their use: first the plans that it thinks fast, then plans
  * that work for most graphs. */
 static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
 enum { MODES = sizeof modes / sizeof *modes };
@@ -383,8 +385,8 @@ void dnn_fini(DnnPlan *plan)
     *plan = (DnnPlan){0};
 }
 
-/* The pack of pointers is a host object of a microsecond; cuDNN takes no new pointers in a
- * finalized one. */
+/* Makes a variant pack for each run: it is a host object that costs a microsecond, and a finalized
+ * one takes no new pointers. */
 cudnnStatus_t dnn_execute(cudnnBackendDescriptor_t plan, cudnnHandle_t handle, int count,
                           const int64_t *uid, void **at, void *workspace)
 {

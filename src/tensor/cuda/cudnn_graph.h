@@ -1,24 +1,25 @@
-/* A computation that cuDNN fuses into few kernels, from two tables: its tensors, of four dimensions
- * each, and what is done to them. Tensor 0 is none. */
+/* A computation that cuDNN fuses into few kernels, described by two tables: tensors of four
+ * dimensions each, and the operations (nodes) on them. Tensor number 0 stands for "none".
+ * cudnn_choice.c chooses cuDNN's engine for a graph. */
 #ifndef WEFT_TENSOR_CUDNN_GRAPH_H
 #define WEFT_TENSOR_CUDNN_GRAPH_H
 
 #include "cuda.h"
 
-/* as cuDNN calls it */
+/* cuDNN's name for a number format. */
 cudnnDataType_t dnn_number(DType type);
 
 typedef enum DnnPlace {
-    /* between two operations; never in memory */
+    /* passed between two operations inside a kernel; never in memory */
     DNN_VIRTUAL,
     DNN_MEMORY,
-    /* one number, which the host gives with each run */
+    /* a single number, which the host gives with each run */
     DNN_VALUE,
 } DnnPlace;
 typedef struct DnnTensor {
     cudnnDataType_t type;
     DnnPlace place;
-    /* elements */
+    /* sizes and strides in elements */
     int64_t dim[4], stride[4];
 } DnnTensor;
 
@@ -27,43 +28,43 @@ typedef enum DnnKind {
     DNN_MATMUL,
     DNN_REDUCE,
     DNN_RESHAPE,
-    /* y = conv(x, w): tensors are NCHW and OIHW, however they lie; groups are C over w's I */
+    /* y = conv(x, w): dimensions are NCHW and OIHW in any memory order; groups = C / I */
     DNN_CONV,
-    /* dx = .(dy, w) */
+    /* dx from (dy, w) */
     DNN_CONV_DATA,
-    /* dw = .(x, dy) */
+    /* dw from (x, dy) */
     DNN_CONV_WEIGHT,
 } DnnKind;
 typedef struct DnnNode {
     DnnKind kind;
-    /* pointwise: cudnnPointwiseMode_t; reduce: cudnnReduceTensorOp_t */
+    /* pointwise: a cudnnPointwiseMode_t; reduce: a cudnnReduceTensorOp_t */
     int mode;
-    /* tensors */
+    /* numbers of the output and input tensors */
     int y, in[3];
-    /* of generated indices */
+    /* dimension whose indices are generated (CUDNN_POINTWISE_GEN_INDEX) */
     int axis;
-    /* of a convolution's height and width */
+    /* convolution: along height and width */
     int64_t stride[2], pad[2];
-    /* a convolution: to what y has */
+    /* convolution: the result is added to what y holds */
     bool add;
 } DnnNode;
 
 typedef struct DnnGraph {
-    /* [0] is not looked at */
+    /* entry 0 is not read */
     const DnnTensor *tensor;
     const DnnNode *node;
     int tensors, nodes;
-    /* numbers are not rounded on the way: no tensor cores for fp32 */
+    /* fp32 factors are not rounded: engines that use tensor cores for fp32 are left out */
     bool whole;
 } DnnGraph;
 
-/* GPU that plans are made for: the handle's, or one that is only described
- * (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR). Borrowed. */
+/* GPU that plans are made for: the one of `handle`, or one that is only described
+ * (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR). All fields are borrowed. */
 typedef struct DnnTarget {
     cudnnHandle_t handle;
-    /* the described GPU, where handle is NULL */
+    /* the described GPU; used where handle is NULL */
     cudnnBackendDescriptor_t device;
-    /* has the record of algorithms, if there is one; NULL: cuDNN's first choice */
+    /* backend whose options may have a record of algorithms; NULL: cuDNN's first choice is taken */
     CudaState *state;
 } DnnTarget;
 
@@ -72,51 +73,53 @@ static inline DnnTarget cudnn_target(CudaState *state)
     return (DnnTarget){state->dnn, state->described, state};
 }
 
-/* room for an engine's text */
+/* bytes for the text of an engine */
 enum { DNN_ENGINE_TEXT = 400 };
 typedef struct DnnPlan {
-    /* owned: all that plan was made from, and it */
+    /* the execution plan and all descriptors that it was made from, itself included; owned */
     cudnnBackendDescriptor_t plan, *made;
     int made_count, made_room;
     size_t workspace_bytes;
-    /* the engine and its knobs: "engine 3, knobs 2=1 5=0"; "" where no record is kept */
+    /* the engine and its knobs: "engine 3, knobs 2=1 5=0"; "" where no record of algorithms is
+     * kept */
     char engine[DNN_ENGINE_TEXT];
 } DnnPlan;
 
-/* The recorded one of cuDNN's plans, or the fastest by time, where the target's state has a record;
- * else the first, fastest first, that works and is not marked as rounding partial sums
- * or as repeating no bits (cuDNN 9.19 does not mark sums by atomics in attention: there the graph
- * must leave it no choice). False where it has none: why says so. Takes about a second where cuDNN
- * compiles the kernel. Release with dnn_fini in either case. */
+/* Makes a plan. With a record of algorithms in target.state it takes the recorded engine or the
+ * fastest by time; else the first of cuDNN's proposals that works and is not marked as
+ * nondeterministic or as rounding partial sums. (cuDNN 9.19 does not mark sums by atomics in
+ * attention: there the graph must leave it no choice.) Returns false with the reason in `why` where
+ * cuDNN has no plan. Takes about a second where cuDNN compiles the kernel. Release with dnn_fini in
+ * either case. */
 bool dnn_plan(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, char why[256]);
 void dnn_fini(DnnPlan *plan);
 
-/* Helper of dnn_plan: makes the first plan that works and repeats its bits, or, where engine is
- * given, the plan of that engine. */
+/* Part of dnn_plan: makes the first plan that works and is deterministic, or, unless engine is
+ * NULL, the plan of that engine. */
 bool dnn_make(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, const char *engine,
               char why[256]);
-/* A plan that works and repeats its bits. */
+/* A plan that works and is deterministic. */
 typedef struct DnnCandidate {
-    /* borrowed from a DnnPlan's list */
+    /* borrowed from the DnnPlan that dnn_candidates filled */
     cudnnBackendDescriptor_t plan;
     size_t workspace_bytes;
     char engine[DNN_ENGINE_TEXT];
 } DnnCandidate;
-/* Lists at most `most` candidates in cuDNN's order and returns their number; plan owns what they
- * are made from until dnn_fini. */
+/* Lists at most `most` candidates in cuDNN's order and returns how many it found. `plan` owns their
+ * descriptors until dnn_fini. */
 int dnn_candidates(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, DnnCandidate *candidate,
                    int most);
-/* Queues a candidate, as dnn_run does a plan. */
+/* Queues a candidate like dnn_run, but returns cuDNN's status. */
 cudnnStatus_t dnn_execute(cudnnBackendDescriptor_t plan, cudnnHandle_t handle, int count,
                           const int64_t *uid, void **at, void *workspace);
 
-/* The state's own of this graph, made on the first call. Borrowed. NULL where there is none: why
- * says so. */
+/* Returns the backend's plan for this graph, made on the first call. Borrowed. NULL where cuDNN has
+ * none, with the reason in `why`. */
 const DnnPlan *dnn_kept(CudaState *state, const DnnGraph *graph, char why[256]);
 void dnn_close(CudaState *state);
 
-/* Queues it. uid[i]: the tensor that at[i] points to, on the device or, for a value, on the
- * host. */
+/* Queues a plan on the handle's stream. at[i] is where tensor uid[i] is: device memory, or host
+ * memory for a DNN_VALUE. */
 void dnn_run(const DnnPlan *plan, cudnnHandle_t handle, int count, const int64_t *uid, void **at,
              void *workspace);
 

@@ -1,15 +1,15 @@
-/* Plans that a backend keeps: convolutions of one shape share them. cuDNN takes milliseconds for
- * one, and seconds where it compiles it. */
+/* List of the cuDNN plans of one backend, shared by operations with the same graph. cuDNN takes
+ * milliseconds to make a plan, and seconds where it compiles one. */
 #include "cudnn_graph.h"
 
 #include <string.h>
 
 struct KeptPlan {
-    /* its tables are owned */
+    /* key of this entry; its two tables are owned */
     DnnGraph graph;
     DnnPlan plan;
     bool works;
-    /* it does not */
+    /* reason why cuDNN has no plan; set where `works` is false */
     char why[256];
     KeptPlan *next;
 };

@@ -1,8 +1,9 @@
-/* dense: three matrix products. R: rows (N, or N*T), I: inputs, O: outputs, P: those with the
- * padding of y's rows. In bf16 and fp16 the weights' copy in that type lies in the cache, the bias
- * behind it, both with zeros up to P; gradients of parameters are fp32. Bias, relu, gelu and the
- * bias gradient are epilogues of the products, and the residual is what the first one adds to;
- * where cuBLASLt lacks one for the shape it is a kernel of its own, and the plan says so. */
+/* dense: three matrix products by cuBLASLt. R: rows (N, or N*T), I: inputs, O: outputs, P: outputs
+ * including the padding of y's rows. In bf16 and fp16 the products read copies of the weights and,
+ * behind them, the bias in the cache, both with zeros up to P; gradients of parameters are fp32.
+ * Bias, relu, gelu and the bias gradient are epilogues of the products, and the first product adds
+ * to the residual. What cuBLASLt cannot do for a shape is done by a separate kernel, and
+ * op->kernels says so. */
 #include "matmul.h"
 
 #include <limits.h>
@@ -11,15 +12,16 @@
 enum { AUX_COLUMNS = 8 };
 
 typedef struct Dense {
-    /* rest: the last weights, of padded rows */
+    /* rest: gradient of the last weights, if y's rows are padded and O is no multiple of 8 */
     Matmul forward, data, weight, rest;
-    /* What has kernels of its own. Gelu: the product goes to `saved`, and y is made of it. Add: act
-     * comes after it. */
+    /* Work that a separate kernel does: gelu (the product goes to `saved`, and y is computed from
+     * it), the residual's sum and then the activation, gelu's slope in backward, the bias
+     * gradient. */
     bool gelu_apart, add_apart, slope_apart, sum_apart;
 } Dense;
 typedef struct DenseSize {
     int rows, in, out, padded;
-    /* outputs whose weights' gradient is one product */
+    /* number of outputs whose weight gradient is one product; the others' is `rest` */
     int even;
 } DenseSize;
 
@@ -31,7 +33,7 @@ static DenseSize dense_size(const Op *op)
     return (DenseSize){(int)rows, (int)w->dim[1], out, padded, padded > out ? out / 8 * 8 : out};
 }
 
-/* Two bytes a number: products read copies of the parameters in the same type. */
+/* True in bf16 and fp16, where products read copies of the parameters in that type. */
 static bool is_half(const Op *op)
 {
     return op->spec.y.dtype != DTYPE_F32;
@@ -42,16 +44,16 @@ static bool has_bias(const Op *op)
     return op->spec.w_count > 1;
 }
 
-/* Of 16-bit types cuBLASLt 13.1 has products with the bias gradient in fp32 of the Ampere
- * generation alone (docs/decisions/0032-dense-epilogues.md). */
+/* True where the weight product also sums the bias gradient. For 16-bit inputs, cuBLASLt 13.1 can
+ * sum it in fp32 on the Ampere generation only (docs/decisions/0032-dense-epilogues.md). */
 static bool sums_with_product(const Op *op)
 {
     enum { NEWER = 9 };
     return has_bias(op) && !(is_half(op) && cuda_state(op)->capability >= NEWER);
 }
 
-/* y^T [P,R] = w [P,I] x^T [I,R] (+ residual^T [P,R]). cuBLASLt wants the matrix of gelu's inputs to
- * have columns of a multiple of 8. */
+/* y^T [P,R] = w [P,I] x^T [I,R] (+ residual^T [P,R]). cuBLASLt wants a multiple of 8 as the column
+ * length of the matrix with gelu's inputs. */
 static Status plan_forward(Op *op, Dense *d)
 {
     DenseSize n = dense_size(op);
@@ -85,7 +87,8 @@ static Status plan_forward(Op *op, Dense *d)
     return matmul_plan(&d->forward, cuda_state(op), &spec);
 }
 
-/* dx^T [I,R] = w^T [I,P] dy^T [P,R], and the slope of a gelu that is passed on */
+/* dx^T [I,R] = w^T [I,P] dy^T [P,R], times gelu's slope where this operation computes it for the
+ * one before (x_act) */
 static Status plan_data(Op *op, Dense *d)
 {
     DenseSize n = dense_size(op);
@@ -138,7 +141,7 @@ static Status plan_products(Op *op, Dense *d)
     return plan_weight(op, d);
 }
 
-/* Bytes: of the bias in the cache. */
+/* Offset of the bias in the cache, in bytes. */
 static size_t bias_at(const Op *op)
 {
     DenseSize n = dense_size(op);
@@ -182,14 +185,15 @@ static Desc output_of(const Op *op)
     return y;
 }
 
-/* Is x an image with its channels last? Then the columns of the weights lie so, too. */
+/* True where x is a flat view of an image in its channels-last order. The columns of the stored
+ * weights are then in that order, too. */
 static bool takes_image(const Op *op)
 {
     const Desc *x = &op->spec.x[0];
     return x->flat && x->dtype == op->spec.y.dtype && !op->spec.plain_weight;
 }
 
-/* As cuda_inputs; the residual's rows are y's. */
+/* Like cuda_inputs, but accepts a flat channels-last image and wants the residual in y's layout. */
 static bool inputs_fit(const Op *op, Desc preferred[SPEC_INPUTS])
 {
     const OpSpec *spec = &op->spec;
@@ -241,7 +245,7 @@ static void dense_unpack(Op *op, int i, const float *stored, float *plain)
     permute(op, i, plain, stored, false);
 }
 
-/* Zeros behind it, up to `room` elements. */
+/* Converts n numbers and writes zeros behind them, up to `room` elements. */
 static void convert_padded(const Op *op, void *to, const float *from, int64_t n, int64_t room)
 {
     DType type = op->spec.y.dtype;
@@ -272,7 +276,7 @@ static void *bias_of(const Op *op, const OpRun *run)
     return is_half(op) ? (char *)run->cache + bias_at(op) : (void *)(uintptr_t)run->w[1];
 }
 
-/* What the product has left to do. */
+/* Queues what the product could not do: the sum with the residual, gelu or relu6. */
 static void finish_forward(const Op *op, const OpRun *run)
 {
     const Dense *d = op->impl;

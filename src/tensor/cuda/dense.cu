@@ -1,5 +1,5 @@
-/* Row vectors, such as biases: added to every row, with an activation; and their gradients, sums
- * over rows. */
+/* Row vectors such as biases: a kernel that adds one to every row, with an activation, and one that
+ * sums rows for the gradient. */
 #include "act.cuh"
 #include "columns.cuh"
 
@@ -59,7 +59,7 @@ cudaError_t launch_add_row(cudaStream_t stream, AddRowRun run)
     return cudaGetLastError();
 }
 
-/* A row's padding may be read with its last pack: it is zero. */
+/* Reads may include the padding of a row with its last pack: the padding is zero. */
 cudaError_t launch_column_sum(cudaStream_t stream, DType type, float *out, float *partial,
                               const void *dy, int64_t rows, int64_t columns, int64_t stride)
 {

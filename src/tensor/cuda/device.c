@@ -1,5 +1,5 @@
-/* Which GPUs there are, and why there are none or one cannot be had. Asking needs no backend, and
- * no GPU. */
+/* Finds the GPUs of this machine and explains why there are none or why one cannot be used. Needs
+ * neither a backend nor a GPU. */
 #include "cuda.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ const char *cuda_node(void)
     return name;
 }
 
-/* At an edge: what to do about it. */
+/* Says what a user can do about an error at set-up. */
 static const char *cure_of(cudaError_t error)
 {
     switch (error) {
@@ -40,7 +40,7 @@ Status cuda_edge(cudaError_t error, const char *what, int device)
                 cudaGetErrorString(error), cudaGetErrorName(error), cure_of(error));
 }
 
-/* "13.0" out of 13000 */
+/* 13000 becomes "13.0". */
 static char *version_text(int version, char out[16])
 {
     snprintf(out, 16, "%d.%d", version / 1000, version % 1000 / 10);
@@ -73,7 +73,7 @@ int cuda_device_count(const char **why)
     int count = 0;
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess) {
-        /* or the next kernel launch would report it */
+        /* clears the error, which the next kernel launch would report */
         cudaGetLastError();
         count = 0;
     }
@@ -81,7 +81,8 @@ int cuda_device_count(const char **why)
     return count;
 }
 
-/* Does GPU a come before b on the bus? Where that cannot be asked, CUDA's own order serves. */
+/* Does GPU a come before GPU b on the PCI bus? Where the bus cannot be read, CUDA's own order
+ * decides. */
 static bool comes_before(int a, int b)
 {
     char bus_a[32] = "", bus_b[32] = "";

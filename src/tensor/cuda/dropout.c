@@ -1,4 +1,4 @@
-/* dropout: one kernel, the same for the gradient. */
+/* dropout: the same kernel computes the output and the gradient. */
 #include "../sliced.h"
 #include "cuda.h"
 

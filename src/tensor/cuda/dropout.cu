@@ -1,9 +1,10 @@
-/* Dropout. The mask is a function of (seed, step, node, sample id, element in the plain order), by
- * the numbers that the CPU draws: Philox4x32-10 (Salmon et al. 2011) with a key that is itself
- * drawn, and XXH64 of the node's and the sample's name. */
+/* Dropout. The mask is a function of (seed, step, node, sample id, element in the plain order) and
+ * is the same as on the CPU: numbers of Philox4x32-10 (Salmon et al. 2011), whose key is itself
+ * drawn from the hash (XXH64) of node and sample. */
 #include "elem.cuh"
 
-enum { BATCH = 4, SAMPLES = 65535 /* a grid has in its second direction */ };
+/* SAMPLES: most samples of a launch's grid, the limit of its second dimension */
+enum { BATCH = 4, SAMPLES = 65535 };
 
 static __device__ __forceinline__ void philox(uint32_t k0, uint32_t k1, uint32_t c[4])
 {
@@ -39,7 +40,7 @@ static __device__ uint64_t hash_words(uint64_t a, uint64_t b)
     return hash ^ hash >> 32;
 }
 
-/* Philox's key for a sample: a block's threads get what its first finds out. */
+/* Philox's key for a sample: the first thread of a block computes it for all. */
 static __device__ __forceinline__ void sample_key(const DropoutRun &run, int64_t sample,
                                                   uint32_t key[2])
 {
@@ -61,14 +62,14 @@ static __device__ __forceinline__ void sample_key(const DropoutRun &run, int64_t
     key[1] = shared[1];
 }
 
-/* Without an address that would have to be memory's. */
+/* Element k of four, selected without an address, so that the array stays in registers. */
 static __device__ __forceinline__ float element_of(const float of[4], int64_t k)
 {
     float low = k % 2 ? of[1] : of[0], high = k % 2 ? of[3] : of[2];
     return k < 2 ? low : high;
 }
 
-/* What elements 4 quad .. 4 quad + 4 of a sample are multiplied by. */
+/* Factors for elements 4 quad .. 4 quad + 3 of a sample. */
 static __device__ __forceinline__ void draw(const DropoutRun &run, const uint32_t key[2],
                                             int64_t quad, float scale[4])
 {
@@ -78,8 +79,8 @@ static __device__ __forceinline__ void draw(const DropoutRun &run, const uint32_
     for (int k = 0; k < 4; ++k) scale[k] = (drawn[k] >> 8) >= run.cut ? run.scale : 0;
 }
 
-/* Which element of the whole sample element i is. CUT: the slice is of many runs; else it is one
- * piece, and nothing is divided. */
+/* Number in the whole sample of element i. CUT: the slice has several runs; else it is one piece,
+ * which needs no division. */
 template <bool CUT>
 static __device__ __forceinline__ int64_t number_of(const DropoutRun &run, int64_t i)
 {
@@ -87,8 +88,8 @@ static __device__ __forceinline__ int64_t number_of(const DropoutRun &run, int64
     return i / run.run * run.stride + run.first + i % run.run;
 }
 
-/* Samples as they lie, in whole packs of numbers that begin at a multiple of 4. Grid: packs,
- * samples. */
+/* For samples in plain order whose packs have random numbers that begin at a multiple of 4. Grid:
+ * packs, samples. */
 template <class T, bool CUT>
 static __global__ void __launch_bounds__(THREADS, 4) straight_kernel(DropoutRun run)
 {
@@ -114,7 +115,8 @@ static __global__ void __launch_bounds__(THREADS, 4) straight_kernel(DropoutRun 
     }
 }
 
-/* Any other: a thread four elements at a time, whose numbers may be of several draws. */
+/* For all other cases. Each thread has four elements at a time, whose random numbers may come from
+ * two draws. */
 template <class T, bool CUT> static __global__ void quad_kernel(DropoutRun run)
 {
     int64_t step = (int64_t)gridDim.x * THREADS;
@@ -125,7 +127,7 @@ template <class T, bool CUT> static __global__ void quad_kernel(DropoutRun run)
         sample_key(run, sample, key);
         for (int64_t quad = element(); quad * 4 < run.sample_elements; quad += step) {
             float scale[4];
-            /* of the plain order */
+            /* channel and pixel of element 4 quad in the plain order */
             int64_t c = quad * 4 / run.pixels, p = quad * 4 % run.pixels;
             int64_t drawn = -1;
             for (int k = 0; k < 4 && quad * 4 + k < run.sample_elements; ++k) {

@@ -1,5 +1,6 @@
-/* Elements of activations, fp32, bf16 or fp16, read as floats and rounded where they are stored; in
- * packs of sixteen bytes where they lie so; sums over a warp and a block in a fixed order. */
+/* Access to activations in fp32, bf16 or fp16: they are read as floats and rounded when they are
+ * stored, in packs of 16 bytes where addresses allow it. Also warp_sum, which adds in a fixed
+ * order. */
 #ifndef WEFT_ELEM_CUH
 #define WEFT_ELEM_CUH
 
@@ -37,11 +38,11 @@ static __device__ __forceinline__ void set(__half *to, float value)
     *to = __float2half_rn(value);
 }
 
-/* of one access; a thread has on their way */
+/* bytes of one access; bytes that a thread has in flight */
 enum { PACK_BYTES = 16, BATCH_BYTES = 64 };
 
-/* E elements as they lie, E = PACK(T) of them where one access is to move them. They stay words
- * until they are asked for: to take them apart would be to wait for them. */
+/* E elements as they are in memory; E = PACK(T) if one access is to move them. They stay packed in
+ * words until they are read, because unpacking would wait for the load. */
 #define PACK(T) (PACK_BYTES / (int)sizeof(T))
 constexpr int pack_alignment(int bytes)
 {
@@ -72,14 +73,14 @@ template <class T, int E> struct TwoPacks {
     Pack<T, E> a, b;
 };
 
-/* Can all these be read and written in packs? Asked at launch: a range may begin anywhere. */
+/* Are all these addresses aligned to packs? Checked at launch, since a range may begin anywhere. */
 static inline bool in_packs(const void *a, const void *b = nullptr, const void *c = nullptr,
                             const void *d = nullptr)
 {
     return ((uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d) % PACK_BYTES == 0;
 }
 
-/* A block asks for all of a row before it waits for what it has to know first. */
+/* Prefetches a whole row into the L2 cache, for a block that must first wait for another number. */
 template <class T> static __device__ __forceinline__ void prefetch_row(const T *row, int64_t width)
 {
 #ifdef __CUDA_ARCH__
@@ -91,7 +92,7 @@ template <class T> static __device__ __forceinline__ void prefetch_row(const T *
 #endif
 }
 
-/* PACKS: the addresses are such; false: the same elements one by one. */
+/* Reads E elements. PACKS: `from` is aligned, and one access moves them; false: one by one. */
 template <int E, bool PACKS, class T>
 static __device__ __forceinline__ Pack<T, E> read(const T *from)
 {
@@ -105,8 +106,8 @@ static __device__ __forceinline__ Pack<T, E> read(const T *from)
     return pack;
 }
 
-/* Sixteen bytes at once: of words that it has put together itself nvcc makes four stores in some
- * kernels. */
+/* Stores 16 bytes at once. From words that it has put together itself, nvcc makes four stores in
+ * some kernels. */
 template <class P> static __device__ __forceinline__ void store(P *to, const P &pack)
 {
 #ifdef __CUDA_ARCH__
@@ -169,7 +170,7 @@ static __device__ __forceinline__ float warp_sum(float v)
     return v;
 }
 
-/* Runs LAUNCH(T) for the type of the elements. */
+/* Runs LAUNCH(T) with the C++ type of the elements. */
 #define TYPE_SWITCH(type, LAUNCH)                                                                  \
     do {                                                                                           \
         if ((type) == DTYPE_BF16) {                                                                \
@@ -181,8 +182,8 @@ static __device__ __forceinline__ float warp_sum(float v)
         }                                                                                          \
     } while (0)
 
-/* Runs KERNEL(T, elements a thread, PACKS) as the launcher's `wide` (see cuda_pack) and `packs`
- * say. */
+/* Runs KERNEL(T, elements a thread, PACKS) for the launcher's variables `wide` (see cuda_pack) and
+ * `packs`. */
 #define WIDE_OR_ONE(KERNEL, T)                                                                     \
     if (wide > 1 && packs)                                                                         \
         KERNEL(T, PACK(T), true);                                                                  \

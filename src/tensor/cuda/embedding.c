@@ -1,4 +1,4 @@
-/* embedding: rows of a table, by token. */
+/* embedding: row token of a table for each token. */
 #include "cuda.h"
 
 #include <limits.h>

@@ -1,12 +1,12 @@
-/* Rows of a table by token, with their gradients. The gradient sorts the tokens, keeping the order
- * of equal ones, so that those of a row are neighbours: one block sums them, in an order that the
- * tokens decide. */
+/* Rows of a table by token, and their gradients. The gradient sorts the tokens, keeping the order
+ * of equal ones, so that all tokens of a row are neighbours. One block then adds them up, in an
+ * order that the tokens decide. */
 #include "columns.cuh"
 
 enum { BATCH = 4, DIGIT_BITS = 8, DIGITS = CUDA_SORT_DIGITS };
 static_assert((int)DIGITS == 1 << DIGIT_BITS && (int)DIGITS == (int)THREADS, "a thread a digit");
 
-/* Rows: tokens. */
+/* Copies a row of the table for each token. */
 template <class T, int E, bool PACKS> static __global__ void gather_kernel(EmbeddingRun run)
 {
     int64_t c = first_column<E>(), width = run.width;
@@ -29,7 +29,8 @@ template <class T, int E, bool PACKS> static __global__ void gather_kernel(Embed
 #pragma unroll
             for (int k = 0; k < E; ++k)
                 out[k] =
-                    valid ? v[k] : nanf(""); /* one outside the vocabulary makes the loss NaN */
+                    /* A token outside the vocabulary makes the loss NaN. */
+                    valid ? v[k] : nanf("");
             write<E, PACKS>(y + i * width, out);
         });
 }
@@ -57,7 +58,7 @@ static __device__ __forceinline__ int32_t token_index(const SortPass &pass, int6
     return pass.from ? pass.from[i] : (int32_t)i;
 }
 
-/* Tokens outside the vocabulary come behind all others. */
+/* Tokens outside the vocabulary are sorted behind all others. */
 static __device__ __forceinline__ int digit_of(const SortPass &pass, int32_t index)
 {
     uint32_t token = (uint32_t)pass.tokens[index];
@@ -173,8 +174,9 @@ static void sort_tokens(cudaStream_t stream, const EmbeddingRun &run)
     }
 }
 
-/* Grid: places, columns. The block at a token's first place sums them all: thread row y takes every
- * blockDim.y-th, then the thread rows are added in order. */
+/* Grid: places in the sorted order, columns. The block at the first place of a token adds up all
+ * gradients of that token: thread row y takes every blockDim.y-th of them, then the thread rows are
+ * added in order. */
 template <class T, int E, bool PACKS> static __global__ void sum_kernel(EmbeddingRun run)
 {
     __shared__ float shared[E][THREADS];

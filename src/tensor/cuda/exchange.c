@@ -1,4 +1,4 @@
-/* exchange (sliced.h), with its bias. */
+/* exchange: moves slices between the ranks of a tensor group (sliced.h) and adds the bias. */
 #include "../sliced.h"
 #include "cuda.h"
 

@@ -1,4 +1,4 @@
-/* Flat ranges on the GPU: the table's functions queue one kernel each. */
+/* Table of elementwise work on flat ranges for the GPU. Each function queues one kernel. */
 #include "cuda.h"
 
 static void flat_fill(Stream *s, float *to, float value, int64_t n)

@@ -1,8 +1,9 @@
-/* Elementwise work on flat ranges: sums, update rules, partial norms. Where an element is among its
- * range's packs depends on the grid, so products and sums of updates are contracted as written here
- * and not as the compiler likes. A partial norm covers FLAT_CHUNK elements, by one block: thread t
- * adds packs t, t + THREADS, ... in double, then a tree over the threads, in an order that does not
- * depend on where the range lies. */
+/* Elementwise work on flat ranges: sums, update rules, partial norms. Whether an element is
+ * processed in a pack or alone depends on the grid. So update rules use explicit fused
+ * multiply-adds: the compiler's own choice could differ between the two. A partial norm covers
+ * FLAT_CHUNK elements and is computed by one block: thread t adds packs t, t + THREADS, ... in
+ * double, then a tree adds the threads' sums, in an order that does not depend on where the range
+ * lies. */
 #include "map.cuh"
 
 #include <cfloat>
@@ -32,7 +33,7 @@ struct ScaleAdd {
 
 enum { E = PACK(float) };
 
-/* f(number) for this thread's numbers of a block's chunk x of `count` elements, in order. */
+/* Calls f(number) for this thread's numbers of a chunk x of `count` elements, in order. */
 template <bool PACKS, class F>
 static __device__ __forceinline__ void each_of_chunk(const float *x, int64_t count, F f)
 {
@@ -45,7 +46,7 @@ static __device__ __forceinline__ void each_of_chunk(const float *x, int64_t cou
     if (rest < count) f(x[rest]);
 }
 
-/* The block's chunk of a range of n elements. */
+/* The chunk of a range of n elements that this block computes. */
 static __device__ __forceinline__ FlatChunk chunk_of_range(int64_t n)
 {
     int64_t first = (int64_t)blockIdx.x * FLAT_CHUNK, left = n - first;
@@ -71,7 +72,8 @@ template <bool PACKS> static __global__ void squares_kernel(double *out, const f
     sum_chunk<PACKS>(out, x, chunk_of_range(n));
 }
 
-/* A block a chunk: chunks of one arena need not begin alike. */
+/* One block for each chunk. Alignment is checked here, since it differs between chunks of one
+ * arena. */
 static __global__ void chunk_squares_kernel(double *out, const float *x, const FlatChunk *chunk)
 {
     const FlatChunk mine = chunk[blockIdx.x];
@@ -81,7 +83,8 @@ static __global__ void chunk_squares_kernel(double *out, const float *x, const F
         sum_chunk<false>(out, x, mine);
 }
 
-/* What is another number at every step, from where it is kept. */
+/* Replaces the numbers that change at every step by those in the backend's memory, unless `now` is
+ * NULL. */
 static __device__ __forceinline__ SgdArgs now(SgdArgs a)
 {
     if (!a.now) return a;
@@ -100,7 +103,7 @@ static __device__ __forceinline__ AdamArgs now(AdamArgs a)
     return a;
 }
 
-/* Whoever finds one writes the same. */
+/* Several threads may write *found: all write 1. */
 template <bool PACKS>
 static __global__ void find_overflow_kernel(float *found, const float *x, int64_t n)
 {
@@ -140,7 +143,8 @@ template <int COUNT> static __device__ __forceinline__ void sgd_at(const SgdRun 
     write<COUNT, true>(run.w + i, w);
 }
 
-/* A thread COUNT elements, and the first ones of all what is left, an element each. */
+/* Each thread updates COUNT elements, and the first threads also one each of the elements that are
+ * left over. */
 template <int COUNT> static __global__ void sgd_kernel(SgdRun run)
 {
     int64_t i = element();
@@ -182,7 +186,7 @@ template <int COUNT> static __global__ void adam_kernel(AdamRun run)
     if (i < run.n % COUNT) adam_at<1>(run, run.n / COUNT * COUNT + i);
 }
 
-/* COUNT elements of all slices, one slice's after the other's. */
+/* Adds COUNT elements of all slices, slice by slice in order. */
 template <class T, int COUNT>
 static __device__ __forceinline__ void add_slices_at(const SlicesRun &run, int64_t i)
 {

@@ -1,4 +1,4 @@
-/* flatten: moves nothing; an image stays as it lies. */
+/* flatten: changes the shape and moves no data; an image keeps its layout. */
 #include "cuda.h"
 
 static Status flatten_plan(Op *op, Desc preferred[SPEC_INPUTS])
@@ -21,7 +21,7 @@ static Status flatten_plan(Op *op, Desc preferred[SPEC_INPUTS])
 
 static void flatten_forward(Op *op, const OpRun *run)
 {
-    /* y is x */
+    /* y and x are the same memory. */
     (void)op;
     (void)run;
 }

@@ -1,6 +1,6 @@
-/* How kernels are laid out: THREADS to a block, a thread an element or a warp a row; and how a
- * thread goes over what is its own: in batches, for a GPU is fast when many bytes are on their way
- * at once. */
+/* The common layout of kernels: THREADS threads in a block, an element for each thread or a row for
+ * each warp. A thread works through its elements in batches, since a GPU is fast when many bytes
+ * are in flight at once. */
 #ifndef WEFT_LAUNCH_CUH
 #define WEFT_LAUNCH_CUH
 
@@ -19,7 +19,7 @@ static __device__ __forceinline__ int64_t element()
     return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
 }
 
-/* Of a kernel with a warp a row. */
+/* The row of this thread's warp, in a kernel with one row for each warp. */
 static __device__ __forceinline__ int64_t warp_row()
 {
     return (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
@@ -38,8 +38,8 @@ static __device__ __forceinline__ void batch(int64_t first, int64_t last, int64_
         if (ALL || first + u * step < last) finish(first + u * step, loaded[u]);
 }
 
-/* Every step-th i of first .. last, U at a time: load(i) of all before finish(i, what load gave) of
- * any, which may store. */
+/* Runs load and then finish(i, what load(i) returned) for every step-th i in first .. last - 1, in
+ * batches of U: all loads of a batch come before its first finish, which may store. */
 template <int U, class Load, class Finish>
 static __device__ __forceinline__ void in_batches(int64_t first, int64_t last, int64_t step,
                                                   Load load, Finish finish)

@@ -1,4 +1,5 @@
-/* layer_norm over the last dimension. */
+/* layer_norm over the last dimension. One launch computes dx and the parameters' gradients, since
+ * both read x and dy. */
 #include "cuda.h"
 
 static Status layer_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
@@ -49,12 +50,13 @@ static void layer_norm_backward(Op *op, const OpRun *run)
                "kernel layer_norm_backward");
 }
 
-/* Reads x and dy once for both halves. */
+/* Writes dw, too. */
 static void layer_norm_backward_data(Op *op, const OpRun *run)
 {
     if (run->dx[0]) layer_norm_backward(op, run);
 }
 
+/* Only where no dx is wanted: else backward_data has written dw. */
 static void layer_norm_backward_weight(Op *op, const OpRun *run)
 {
     if (!run->dx[0]) layer_norm_backward(op, run);

@@ -1,11 +1,12 @@
-/* Layer norm over the last dimension. Threads side by side have a row, thread rows several; a row
- * is held in registers where it fits (HELD packs a thread; 0: it is read again, from the cache).
- * The parameters' gradients are sums over rows. */
+/* Layer norm over the last dimension. A row belongs to threads side by side, and a block has
+ * several rows. Threads hold their part of a row in registers, HELD packs each, where it fits; with
+ * HELD 0 they read it again, from the cache. The parameters' gradients are sums over rows. */
 #include "columns.cuh"
 
-enum { HELD_MOST = 3 /* packs, beside which a thread has sums of theirs */ };
+/* most packs of a row that a thread of the backward kernel holds, since it also holds their sums */
+enum { HELD_MOST = 3 };
 
-/* f(k, c): this thread's packs of a row, the k-th at column c. */
+/* Calls f(k, c) for this thread's packs of a row: the k-th begins at column c. */
 template <int E, int HELD, class F> static __device__ __forceinline__ void each_pack(int width, F f)
 {
     int c = threadIdx.x * E, step = blockDim.x * E;
@@ -18,7 +19,7 @@ template <int E, int HELD, class F> static __device__ __forceinline__ void each_
     }
 }
 
-/* A row, or this thread's part of it. NULL: there is none. */
+/* This thread's part of a row. A NULL matrix makes an empty one. */
 template <class T, int E, bool PACKS, int HELD> struct Row {
     const T *from;
     Pack<T, E> held[HELD > 0 ? HELD : 1] = {};
@@ -78,8 +79,8 @@ static __global__ void forward_kernel(LayerNormRun run)
     }
 }
 
-/* Two sums over the threads of a row, on each of them. All threads of a block call it; turn: 0 and
- * 1 by turns, for some may still read what they came to the last time. */
+/* Adds a and b over the threads of a row; each of them gets both sums. All threads of a block call
+ * it. turn: 0 and 1 alternately, since some threads may still read the sums of the call before. */
 static __device__ __forceinline__ void row_sums(float *a, float *b, int turn)
 {
     __shared__ float2 of[2][WARPS];
@@ -96,14 +97,14 @@ static __device__ __forceinline__ void row_sums(float *a, float *b, int turn)
     }
 }
 
-/* A row's backward: g = dy scale, n = (x - mean) inverse, and what of them all its columns
- * share. */
+/* Numbers of one row for its backward pass. With n = (x - mean) inverse and g = dy scale: */
 struct RowGradient {
-    /* means of g and of g n */
+    /* mean of x, inverse deviation, mean of g, mean of g n */
     float mean, inverse, g, gn;
 };
 
-/* dx = inverse (g - mean(g) - n mean(g n)), and the sums' terms, of a part of the rows. */
+/* dx = inverse (g - mean(g) - n mean(g n)) for one part of the rows; with SUMS also that part's
+ * sums for dscale and dshift. */
 template <class T, int E, bool PACKS, int HELD, bool SUMS>
 static __global__ void __launch_bounds__(THREADS, 2) backward_kernel(LayerNormRun run)
 {
@@ -206,13 +207,13 @@ static bool rows_in_packs(const LayerNormRun &run)
     return in_packs(run.x, run.dy, run.y, run.dx) && in_packs(run.scale, run.shift);
 }
 
-/* Threads of a block: so many of a row side by side, and as many rows as that leaves. */
+/* Shape of a block: `across` threads side by side for a row, and as many rows as fit. */
 static dim3 row_threads(int64_t across)
 {
     return dim3((unsigned)across, (unsigned)(THREADS / across));
 }
 
-/* Runs KERNEL(T, elements a pack, PACKS, packs a lane holds). */
+/* Runs KERNEL(T, elements of a pack, PACKS, packs that a lane holds). */
 #define HELD_SWITCH(T)                                                                             \
     int64_t lane_packs = blocks_for(run.width, WARP * PACK(T));                                    \
     if (wide == 1)                                                                                 \
@@ -243,7 +244,7 @@ cudaError_t launch_layer_norm(cudaStream_t stream, LayerNormRun run)
     return cudaGetLastError();
 }
 
-/* The parameters' gradients alone, in parts. */
+/* Sums the parameters' gradients in parts, without dx. */
 static void queue_parts(cudaStream_t stream, const LayerNormRun &run, int wide, bool packs)
 {
     Columns on = over_parts(run.width, wide, cuda_row_parts(run.rows));
@@ -254,7 +255,7 @@ static void queue_parts(cudaStream_t stream, const LayerNormRun &run, int wide, 
 #undef KERNEL
 }
 
-/* Threads that have a row side by side where they can hold it together; 0: it is too wide. */
+/* Number of threads that hold a row together; 0: it is too wide. */
 static int64_t across_held(const LayerNormRun &run, int wide)
 {
     int64_t across = WARP;
@@ -262,7 +263,7 @@ static int64_t across_held(const LayerNormRun &run, int wide)
     return run.width > across * wide * HELD_MOST ? 0 : across;
 }
 
-/* Both gradients in one pass over x and dy. */
+/* Computes dx and the parts of the parameters' gradients in one pass over x and dy. */
 static void queue_held(cudaStream_t stream, const LayerNormRun &run, int64_t across)
 {
     unsigned parts = (unsigned)cuda_row_parts(run.rows);

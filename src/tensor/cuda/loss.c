@@ -1,6 +1,7 @@
-/* softmax_loss and mse_loss: columns of per-sample results forward, the gradient of the scaled sum
- * backward, or at once, where it takes the logits' place. Where each rank of a tensor group has a
- * slice of the logits, forward brings together what they know of theirs. */
+/* softmax_loss and mse_loss. Forward writes columns of per-sample results, backward the gradient of
+ * the scaled sum. Where the gradient replaces the logits in memory, softmax_loss computes it in
+ * forward already. Where each rank of a tensor group has a slice of the logits, forward gathers
+ * their partial results. */
 #include "cuda.h"
 #include "tensor/op_list.h"
 
@@ -22,7 +23,7 @@ static Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-/* (N,K): a row a sample; (N,T,K): T rows a sample. */
+/* x of shape (N,K) has one row for each sample, (N,T,K) T rows. */
 static LossRun loss_run(const Op *op, const OpRun *run)
 {
     const Shape *x = &op->spec.x[0].shape;
@@ -49,7 +50,7 @@ static LossRun loss_run(const Op *op, const OpRun *run)
     };
 }
 
-/* Labels are smoothed in training only. */
+/* Like loss_run, but smooths labels in training only. */
 static LossRun forward_run(const Op *op, const OpRun *run)
 {
     LossRun loss = loss_run(op, run);
@@ -75,7 +76,7 @@ static void sliced_forward(Op *op, const OpRun *run)
     cuda_check(launch_softmax_merge(cuda_stream(op), s), "kernel softmax_merge");
 }
 
-/* Forward writes dx over the logits while it has them at hand, and nothing is left for backward. */
+/* True where forward writes dx over the logits; then backward has nothing to do. */
 static bool at_once(const Op *op, const OpRun *run)
 {
     return run->training && run->dx[0] && run->dx[0] == run->x[0] && !op->spec.slice.ranks;

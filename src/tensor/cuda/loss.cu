@@ -1,16 +1,17 @@
-/* Softmax cross-entropy with label smoothing, and mean squared error: a block a row, of one warp or
- * ROW_THREADS. */
+/* Softmax cross-entropy with label smoothing, and mean squared error. For softmax a block of one
+ * warp or of ROW_THREADS threads has a row. */
 #include "loss.cuh"
 
-enum { KEPT_BATCH = 2 /* shared memory answers soon */ };
+/* packs in a batch from shared memory, which answers fast */
+enum { KEPT_BATCH = 2 };
 
 static __device__ __forceinline__ float scale_of(const LossRun &run)
 {
     return run.numbers ? run.numbers->loss_scale : run.scale;
 }
 
-/* What a row's gradient takes besides its logits. label: its column, which is perhaps another
- * slice's */
+/* Numbers of a row that its gradient needs besides the logits. label: the label's column relative
+ * to this slice, perhaps outside it. */
 struct Gradient {
     float log_sum, scale, off, on;
     int64_t label;
@@ -22,7 +23,7 @@ static __device__ __forceinline__ Gradient gradient_of(const LossRun &run, int64
     return {0, scale_of(run), off, off + (1 - run.smoothing), run.labels[row] - run.first};
 }
 
-/* E gradients from column k on; zeros beyond the width. */
+/* Writes E gradients from column k on; zeros beyond the width. */
 template <int E, bool PACKS, class T>
 static __device__ __forceinline__ void write_gradient(const LossRun &run, T *dx, int64_t k,
                                                       const Pack<T, E> &v, const Gradient &of)
@@ -40,7 +41,8 @@ static __device__ __forceinline__ void write_gradient(const LossRun &run, T *dx,
     write<E, PACKS>(dx + k, out);
 }
 
-/* of(i): pack i of the row's logits, which dx may overwrite; U of them at a time. */
+/* Writes the gradient of a row. of(i) returns pack i of its logits, which dx may overwrite; U packs
+ * are read at a time. */
 template <int U, class T, int E, bool PACKS, class Of>
 static __device__ __forceinline__ void row_gradient(const LossRun &run, int64_t row,
                                                     const Gradient &gradient, Of of)
@@ -59,9 +61,9 @@ static __device__ __forceinline__ void zero_row(const LossRun &run, int64_t row)
         write_zeros<E, PACKS>(dx + i * E);
 }
 
-/* Where there is a dx, the gradient, too: the row's first `keeps` packs stay in shared memory
- * between the two passes; what there is no room for is read again, and is in the L2 cache. Every
- * thread has read what it needs of x before any writes dx. */
+/* Loss and, unless dx is NULL, the gradient. The first `keeps` packs of the row stay in shared
+ * memory between the two passes; the others are read again, from the L2 cache. Every thread has
+ * read all it needs of x before any thread writes dx. */
 template <class T, int E, bool PACKS> ROW_KERNEL softmax_kernel(LossRun run, int64_t keeps)
 {
     extern __shared__ uint4 shared[];
@@ -75,7 +77,7 @@ template <class T, int E, bool PACKS> ROW_KERNEL softmax_kernel(LossRun run, int
     }
     const T *x = (const T *)run.x + row * run.stride;
     prefetch_row(x, run.width);
-    /* one out of range makes the loss NaN */
+    /* A label out of range makes the loss NaN. */
     int32_t label = run.labels[row];
     bool valid = label >= 0 && label < run.width;
     float logit = valid ? value_of(x[label]) : nanf("");
@@ -107,7 +109,7 @@ template <class T, int E, bool PACKS> ROW_KERNEL softmax_backward_kernel(LossRun
                                      [&](int64_t i) { return read<E, PACKS>(x + i * E); });
 }
 
-/* A warp a row. */
+/* One warp for each row. */
 template <class T> static __global__ void mse_kernel(LossRun run)
 {
     int lane = threadIdx.x % WARP;
@@ -138,7 +140,8 @@ template <class T> static __global__ void mse_backward_kernel(LossRun run)
     }
 }
 
-enum { OWN_BYTES = 1024 /* of shared memory, at most, for a block's own variables */ };
+/* most bytes of shared memory for a block's other variables */
+enum { OWN_BYTES = 1024 };
 
 cudaError_t cuda_softmax_room(int device, int64_t *bytes)
 {
@@ -151,7 +154,7 @@ cudaError_t cuda_softmax_room(int device, int64_t *bytes)
     return st;
 }
 
-/* More shared memory than a kernel has unasked. */
+/* Allows a kernel more than the 48 KiB of shared memory that every kernel may use. */
 static cudaError_t allow_shared(const void *kernel, int64_t bytes)
 {
     enum { UNASKED_BYTES = 48 << 10 };

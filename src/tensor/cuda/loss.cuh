@@ -1,5 +1,6 @@
-/* What softmax_loss knows of a row of logits, after one pass over it by a block of one warp or
- * ROW_THREADS; of whole rows (loss.cu) and of one rank's slices of them (softmax_sliced.cu). */
+/* One pass over a row of logits by a block of one warp or of ROW_THREADS threads, and the numbers
+ * that softmax_loss takes from it. For whole rows (loss.cu) and for the slices of one rank
+ * (softmax_sliced.cu). */
 #ifndef WEFT_LOSS_CUH
 #define WEFT_LOSS_CUH
 
@@ -8,10 +9,10 @@
 
 enum {
     BATCH = 4,
-    /* columns that one warp takes */
+    /* rows of up to this many columns are read by one warp */
     NARROW = 1024,
     ROW_THREADS = 512,
-    /* a processor's registers and shared memory are for so many wide rows */
+    /* blocks for wide rows that a processor has registers and shared memory for */
     ROW_BLOCKS = 2
 };
 #define ROW_KERNEL static __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
@@ -21,7 +22,7 @@ static unsigned row_threads(const LossRun &run)
     return run.width <= NARROW ? (unsigned)WARP : (unsigned)ROW_THREADS;
 }
 
-/* The largest value and the lowest index that holds it, on every lane. */
+/* Finds the largest value of a warp and the lowest index that has it, on every lane. */
 static __device__ __forceinline__ void warp_max(float *value, int64_t *at)
 {
     for (int step = WARP / 2; step > 0; step /= 2) {
@@ -34,8 +35,9 @@ static __device__ __forceinline__ void warp_max(float *value, int64_t *at)
     }
 }
 
-/* What is known of some of a row's logits: the largest, where (its first element, or that of its
- * pack), sum of exp(logit - best), how many beat the label, sum. */
+/* Summary of some of a row's logits: best, the largest; at, the column of the first one that is
+ * best, or of its pack; exps, the sum of exp(logit - best); beaten, how many rank before the label;
+ * sum, of the logits. */
 struct Logits {
     float best, exps, sum;
     int beaten;
@@ -57,7 +59,7 @@ static __device__ __forceinline__ Logits no_logits(int64_t width)
     return {-FLT_MAX, 0, 0, 0, width};
 }
 
-/* A warp's together, on every lane. */
+/* Joins the summaries of a warp's lanes, on every lane. */
 static __device__ __forceinline__ Logits warp_join(const Logits &mine)
 {
     Logits all = mine;
@@ -68,7 +70,7 @@ static __device__ __forceinline__ Logits warp_join(const Logits &mine)
     return all;
 }
 
-/* A block's together, in its first warp. */
+/* Joins the summaries of a block's threads, in its first warp. */
 static __device__ __forceinline__ Logits join(const Logits &mine, int64_t width)
 {
     __shared__ Logits of[ROW_THREADS / WARP];
@@ -80,8 +82,8 @@ static __device__ __forceinline__ Logits join(const Logits &mine, int64_t width)
     return warp_join(threadIdx.x < blockDim.x / WARP ? of[threadIdx.x] : no_logits(width));
 }
 
-/* What logits are compared with: the label's column, which need not be here, its logit, and the
- * next smaller number. */
+/* The label's column, which may be in another rank's slice, its logit, and the next smaller float,
+ * for comparisons. */
 struct Truth {
     int64_t label;
     float logit, below;
@@ -93,9 +95,9 @@ static __device__ __forceinline__ Truth truth_of(const LossRun &run, int64_t row
     return {run.labels[row] - run.first, logit, nextafterf(logit, -INFINITY), run.smoothing != 0};
 }
 
-/* Of N logits from column k on, those that are larger than the label's, or equal and earlier; a
- * label that is NaN is beaten by all. Before the label to be equal is to be larger than the next
- * smaller number. */
+/* Counts those of N logits from column k on that rank before the label: larger logits, and equal
+ * ones in an earlier column. All rank before a label that is NaN. In earlier columns, "larger or
+ * equal" is tested as "larger than the next smaller float". */
 template <int N, class Value>
 static __device__ __forceinline__ int count_beaten(int64_t k, Truth truth, Value value)
 {
@@ -111,7 +113,8 @@ static __device__ __forceinline__ int count_beaten(int64_t k, Truth truth, Value
     return count;
 }
 
-/* N logits from column k on. The sum of exponentials shrinks where a larger one comes. */
+/* Adds N logits from column k on. The sum of exponentials is scaled down when a larger logit
+ * comes. */
 template <int N, class Value>
 static __device__ __forceinline__ void add_logits(Logits *of, int64_t k, Truth truth, Value value)
 {
@@ -128,8 +131,8 @@ static __device__ __forceinline__ void add_logits(Logits *of, int64_t k, Truth t
         for (int e = 0; e < N; ++e) of->sum += value(e);
 }
 
-/* One row's, in thread 0; keep(i, pack) is given every whole pack, by the thread that has read it.
- * What `at` then is: the largest logit's column, or 0 where all are NaN. */
+/* Summary of a row, in thread 0. keep(i, pack) is called for every whole pack, by the thread that
+ * has read it. `at` becomes the column of the first largest logit, or 0 if all are NaN. */
 template <class T, int E, bool PACKS, class Keep>
 static __device__ __forceinline__ Logits row_logits(const LossRun &run, const T *x, Truth truth,
                                                     Keep keep)
@@ -157,7 +160,7 @@ static __device__ __forceinline__ Logits row_logits(const LossRun &run, const T 
     return all;
 }
 
-/* A row's results: columns and log_sum, which is returned. */
+/* Writes the row's columns and log_sum; returns log_sum. */
 static __device__ __forceinline__ float store_row(const LossRun &run, int64_t row,
                                                   const Logits &all, float truth)
 {

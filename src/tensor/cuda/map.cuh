@@ -4,7 +4,7 @@
 
 #include "elem.cuh"
 
-/* E elements a thread; so many times that BATCH_BYTES are read, at most 4. */
+/* E elements at a time, in a batch of up to 4 so that a thread has BATCH_BYTES in flight. */
 template <class F, class FROM, int E> struct MapSize {
     enum {
         BYTES = E * (int)sizeof(FROM) * (F::INPUTS > 1 ? 2 : 1),
@@ -14,7 +14,7 @@ template <class F, class FROM, int E> struct MapSize {
     };
 };
 
-/* F::INPUTS (0, 1, 2) of a and b are read. `to` may be one of them. */
+/* Reads F::INPUTS (0, 1 or 2) of a and b. `to` may be one of them. */
 template <class F, class TO, class FROM, int E>
 static __global__ void map_kernel(F f, TO *to, const FROM *a, const FROM *b, int64_t n)
 {

@@ -1,4 +1,4 @@
-/* Products by cuBLASLt: descriptions, the choice of an algorithm, the call. */
+/* Products by cuBLASLt: how they are described, which algorithm is chosen, and the call. */
 #include "matmul.h"
 #include "timing.h"
 
@@ -37,8 +37,8 @@ static void attribute(const Matmul *matmul, cublasLtMatmulDescAttributes_t which
     CUBLAS_CALL(cublaslt.desc_set(matmul->desc, which, value, bytes));
 }
 
-/* An algorithm is chosen for pointers that are there, and aligned as they are: these are as little
- * as ours ever will be. */
+/* cuBLASLt chooses an algorithm by the alignment of the pointers that it is shown. These are
+ * aligned to MATMUL_ALIGN bytes and no more, the least that any run has. */
 static void describe_epilogue(const Matmul *matmul, const CudaState *state, const MatmulSpec *s)
 {
     const char *some = (const char *)state->blas_workspace + MATMUL_ALIGN;
@@ -78,7 +78,7 @@ static void prefer(cublasLtMatmulPreference_t preference,
     CUBLAS_CALL(cublaslt.preference_set(preference, which, value, bytes));
 }
 
-/* Can it add a c that is not d? */
+/* True where the algorithm can add a c that is not d's memory. */
 static bool adds_apart(const cublasLtMatmulAlgo_t *algorithm)
 {
     int32_t can = 0;
@@ -98,8 +98,8 @@ static uint32_t configured(const cublasLtMatmulAlgo_t *algorithm,
     return status == CUBLAS_STATUS_SUCCESS ? value : 0;
 }
 
-/* Are partial sums rounded to d's type between slices of k? With no scheme at all some kernels keep
- * the running sum in d itself, which the mask of schemes does not leave out. */
+/* True where partial sums of slices of k are rounded to d's type. Without a reduction scheme some
+ * kernels keep the running sum in d itself, and the mask of schemes does not leave those out. */
 static bool sums_in_output(const cublasLtMatmulAlgo_t *algorithm)
 {
     return configured(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM) > 1 &&
@@ -119,8 +119,8 @@ typedef struct Choices {
     int count;
 } Choices;
 
-/* Lists the algorithms that will do, fastest first by cuBLASLt's own estimate, which does not know
- * beta: that comes with a run. */
+/* Lists the suitable algorithms, fastest first by cuBLASLt's own estimate. The estimate does not
+ * know beta, which is an argument of the run. */
 static cublasStatus_t propose(const Matmul *matmul, const CudaState *state, const MatmulSpec *spec,
                               Choices *choices)
 {
@@ -150,7 +150,7 @@ static cublasStatus_t propose(const Matmul *matmul, const CudaState *state, cons
 
 /* ---- the record of algorithms ---- */
 
-/* All that an algorithm is chosen for. */
+/* Writes a text of everything that the choice of an algorithm depends on. */
 static void key_of(char key[160], const CudaState *state, const MatmulSpec *s)
 {
     static const char *const epilogue[] = {
@@ -171,8 +171,8 @@ _Static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof((cublasLtMatmulAlgo_t *)0)
                    ALGORITHM_WORDS * 17 < ALGORITHM_TEXT,
                "an algorithm is words, and their text has room");
 
-/* Writes an algorithm's words in hexadecimal: cuBLASLt allows an algorithm to be kept and used
- * again by the same version. */
+/* Writes an algorithm as hexadecimal words. cuBLASLt allows the same version to use a stored
+ * algorithm again. */
 static void algorithm_text(char text[ALGORITHM_TEXT], const cublasLtMatmulAlgo_t *algorithm)
 {
     size_t at = 0;
@@ -194,7 +194,7 @@ static bool algorithm_read(cublasLtMatmulAlgo_t *algorithm, const char *text)
     return !*text;
 }
 
-/* Takes the recorded algorithm if cuBLASLt still accepts it and it repeats its bits. */
+/* Takes the recorded algorithm if cuBLASLt still accepts it and it is suitable. */
 static bool take_recorded(Matmul *matmul, const CudaState *state, const MatmulSpec *spec,
                           const char *text)
 {
@@ -244,7 +244,7 @@ static bool try_choice(void *user, int i)
     return queue(trial->matmul, trial->state, &trial->run) == CUBLAS_STATUS_SUCCESS;
 }
 
-/* The fastest choice; the first where the GPU has no memory to time them in. */
+/* Returns the index of the fastest choice; 0 where the GPU lacks the memory to time them. */
 static int time_choices(Matmul *matmul, CudaState *state, const MatmulSpec *s,
                         const Choices *choices)
 {
@@ -277,7 +277,8 @@ static int time_choices(Matmul *matmul, CudaState *state, const MatmulSpec *s,
     return fastest;
 }
 
-/* The recorded algorithm, else the fastest one by time, else by cuBLASLt's estimate. */
+/* Chooses the recorded algorithm, else the fastest by time, else the first by cuBLASLt's
+ * estimate. */
 static cublasStatus_t choose(Matmul *matmul, CudaState *state, const MatmulSpec *spec)
 {
     char key[160], text[ALGORITHM_TEXT];

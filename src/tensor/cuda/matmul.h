@@ -1,13 +1,13 @@
-/* One matrix product by cuBLASLt, planned for its shape, with what is done to d on the way out (the
- * epilogue). cuBLAS counts columns first, so a row-major a[r,c] is its c x r matrix. Algorithms
+/* One matrix product by cuBLASLt, planned for its shape, with an epilogue: work on d before it is
+ * written. cuBLAS matrices are column-major, so a row-major a[r,c] is its c x r matrix. Algorithms
  * whose sums have no fixed order are left out: the same product has the same bits each time. */
 #ifndef WEFT_CUDA_MATMUL_H
 #define WEFT_CUDA_MATMUL_H
 
 #include "cuda.h"
 
-/* MATMUL_BIAS_RELU and so on: d = act(a b + c + bias[m]). MATMUL_(BIAS_)GELU also write act's input
- * to aux, d's like. */
+/* Names such as MATMUL_BIAS_RELU mean d = act(a b + c + bias[m]). MATMUL_GELU and MATMUL_BIAS_GELU
+ * also write gelu's input to aux, in d's layout. */
 typedef enum MatmulEpilogue {
     MATMUL_PLAIN,
     MATMUL_RELU,
@@ -21,36 +21,37 @@ typedef enum MatmulEpilogue {
     MATMUL_SUM_B,
 } MatmulEpilogue;
 typedef struct MatmulSpec {
-    /* for messages */
+    /* name of the product in messages */
     const char *name;
     bool turn_a, turn_b;
     int m, n, k;
     int lda, ldb, ldd;
-    /* of a and b; of d, bias and aux */
+    /* in: type of a and b; out: type of d, bias and aux */
     DType in, out;
     MatmulEpilogue epilogue;
-    /* runs have a c */
+    /* c is added to the product */
     bool adds;
 } MatmulSpec;
 typedef struct Matmul {
-    /* owned, as the layouts */
+    /* owned, like the layouts */
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t a, b, d;
     cublasLtMatmulAlgo_t algorithm;
 } Matmul;
 enum { MATMUL_ALIGN = 16 };
-/* Pointers of a run, MATMUL_ALIGN bytes aligned; bias and aux where the epilogue has them. c: d's
- * like in other memory, NULL where the spec does not add one. */
+/* Pointers of one run, aligned to MATMUL_ALIGN bytes. bias and aux: set if the epilogue has them.
+ * c: like d but in other memory; NULL unless the spec says `adds`. */
 typedef struct MatmulRun {
     const void *a, *b, *c;
     void *d, *bias, *aux;
 } MatmulRun;
 
-/* d[m,n] = a[m,k] b[k,n] (+ c[m,n]), as cuBLAS sees them; turned ones are k x m, n x k in memory.
- * On error nothing is held. */
+/* Plans d[m,n] = a[m,k] b[k,n] (+ c[m,n]), in cuBLAS's order; with turn_a or turn_b that matrix is
+ * transposed in memory. ERR_CONFIG where cuBLASLt has no algorithm; then there is nothing to free.
+ * Release with matmul_free. */
 Status matmul_plan(Matmul *matmul, CudaState *state, const MatmulSpec *spec);
-/* The same; false where cuBLASLt does not have it with this epilogue, or c: then nothing is
- * held. */
+/* Like matmul_plan, but returns false where cuBLASLt lacks the product with this epilogue or with
+ * c; then there is nothing to free. */
 bool matmul_try(Matmul *matmul, CudaState *state, const MatmulSpec *spec);
 void matmul_run(const Matmul *matmul, CudaState *state, MatmulRun run);
 void matmul_free(Matmul *matmul);

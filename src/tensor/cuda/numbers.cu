@@ -1,10 +1,11 @@
-/* Small numbers that stay on the GPU: a step's own, a loss's sums, norms. So the host need not wait
- * for any of them. Sums are in double: thread t adds elements t, t + THREADS, ..., then a tree over
- * the threads. */
+/* Small numbers that stay on the GPU, so that the host need not wait for them: a step's numbers,
+ * sums of a loss, norms. Sums are in double: thread t adds elements t, t + THREADS, ..., then a
+ * tree adds the threads' sums. */
 #include "cuda_kernels.h"
 #include "launch.cuh"
 
-/* A launch's arguments are taken at the call: a copy would need host memory that stays as it is. */
+/* The bytes travel as an argument of the launch, which is copied at the call. A memory copy would
+ * need host memory that stays unchanged. */
 struct Bytes {
     unsigned char at[FLAT_PUT];
 };
@@ -15,7 +16,7 @@ static __global__ void put_kernel(unsigned char *to, Bytes from, int n)
     if (i < n) to[i] = from.at[i];
 }
 
-/* On thread 0: what all threads bring. */
+/* Returns the sum over a block's threads, on thread 0. */
 static __device__ double block_sum(double mine)
 {
     __shared__ double part[THREADS];
@@ -31,7 +32,8 @@ static __device__ double block_sum(double mine)
 static __global__ void loss_sums_kernel(float *out, const float *columns, int64_t lines)
 {
     double loss = 0, top1 = 0, top5 = 0;
-#pragma unroll 8 /* one block waits for memory: many loads at a time */
+/* one block waits for memory: many loads in flight */
+#pragma unroll 8
     for (int64_t i = threadIdx.x; i < lines; i += THREADS) {
         const float *line = columns + i * LOSS_COLUMNS;
         loss += line[0];
@@ -58,7 +60,7 @@ static __global__ void range_sums_kernel(double *out, const double *x, const int
     if (threadIdx.x == 0) out[blockIdx.x] = sum;
 }
 
-/* One thread, and as many squares as there are tensors. */
+/* Runs as one thread: there are only as many squares as tensors. */
 static __global__ void clip_kernel(float *grad_scale, const double *squares, int count,
                                    double limit)
 {

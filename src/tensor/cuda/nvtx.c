@@ -1,5 +1,5 @@
-/* Phases as NVTX ranges, which NVIDIA's profilers show beside the kernels. With no profiler
- * attached a range is two calls that return at once. */
+/* Shows weft's phases as NVTX ranges next to the kernels in NVIDIA's profilers. With no profiler
+ * attached a range costs two calls that return at once. */
 #include "tensor.h"
 
 #include <nvtx3/nvToolsExt.h>
@@ -12,7 +12,7 @@ static void enter(Phase phase)
 
 Status nvtx_start(void)
 {
-    /* until the first phase that is told */
+    /* This range lasts until the first change of phase is reported. */
     nvtxRangePushA(phase_names[PHASE_OTHER]);
     phase_watch(enter);
     return OK;

@@ -1,4 +1,4 @@
-/* pool, of images that lie channels last. */
+/* pool: maximum and average pooling of channels-last images. */
 #include "cuda.h"
 
 static Status pool_plan(Op *op, Desc preferred[SPEC_INPUTS])

@@ -1,11 +1,11 @@
-/* Pooling, channels last: a block a line of the image that it writes, a thread a pixel's E
- * channels. */
+/* Pooling, channels last: each block writes one line of an image, each thread E channels of a pixel
+ * at a time. */
 #include "elem.cuh"
 
 enum { BATCH = 3 };
 
-/* Rows low .. high, columns first .. right of real pixels under a window whose corner is (top,
- * left). */
+/* Window whose corner is (top, left), and its real pixels: rows low .. high - 1, columns first ..
+ * right - 1. */
 struct Window {
     int top, left, low, high, first, right;
 };
@@ -22,7 +22,7 @@ static __device__ __forceinline__ Window window_at(const PoolRun &run, int p, in
     return v;
 }
 
-/* f(column, channel) for what this thread has of the block's line. */
+/* Calls f(column, channel) for this thread's pixels and channels of the block's line. */
 template <int E, class F>
 static __device__ __forceinline__ void each_of_line(int columns, int64_t channels, F f)
 {
@@ -31,7 +31,7 @@ static __device__ __forceinline__ void each_of_line(int columns, int64_t channel
         f((int)(i / packs), (int64_t)(i % packs) * E);
 }
 
-/* f(h, w, pack) for the window's pixels, in order. */
+/* Calls f(h, w, pack) for the window's real pixels, in order. */
 template <int E, bool PACKS, class T, class F>
 static __device__ __forceinline__ void each_pixel(const PoolRun &run, const Window &v,
                                                   const T *image, F f)
@@ -61,7 +61,7 @@ template <class T, int E, bool PACKS> static __global__ void max_kernel(PoolRun 
             int here = (h - v.top) * run.kernel[1] + w - v.left;
 #pragma unroll
             for (int k = 0; k < E; ++k) {
-                /* a NaN stays */
+                /* A NaN replaces any value before it. */
                 bool larger = x[k] > best[k] || x[k] != x[k];
                 best[k] = larger ? x[k] : best[k];
                 place[k] = larger ? here : place[k];
@@ -101,7 +101,7 @@ template <class T, int E, bool PACKS> static __global__ void average_kernel(Pool
     });
 }
 
-/* A pixel of x takes from every window that holds it, in order. */
+/* Gradient of x: each pixel adds up its part of every window that covers it, in order. */
 template <class T, int E, bool PACKS, bool MAX> static __global__ void grad_kernel(PoolRun run)
 {
     unsigned n = blockIdx.x / run.h, row = blockIdx.x % run.h;

@@ -1,5 +1,5 @@
-/* positions: a sample is a row, of length x width columns; those of the table from the first
- * position on are added to each. */
+/* positions: adds rows of a table of positions to a sequence. A sample counts as one row of length
+ * x width columns; the table's rows from the slice's first position on are added to it. */
 #include "cuda.h"
 
 static int64_t sample_elements(const Op *op)

@@ -1,9 +1,9 @@
-/* CUDA graphs: what is queued on a stream is captured and launched as one. A capture is of this
- * thread alone, which may meanwhile neither wait nor take memory. */
+/* Records CUDA graphs: work queued on a stream is captured and later launched as one. The capture
+ * is local to this thread, which may neither wait nor allocate device memory while it records. */
 #include "cuda.h"
 
 struct Recording {
-    /* owned */
+    /* instantiated graph; owned */
     cudaGraphExec_t graph;
 };
 
@@ -30,7 +30,7 @@ Recording *cuda_record_end(Stream *stream, const char **why)
     if (error == cudaSuccess) error = cudaGraphInstantiate(&ready, graph, 0);
     if (graph) CUDA_CALL(cudaGraphDestroy(graph));
     if (error != cudaSuccess) {
-        /* or the next kernel launch would report it */
+        /* clears the error, which the next kernel launch would report */
         cudaGetLastError();
         *why = cudaGetErrorString(error);
         return NULL;

@@ -1,5 +1,5 @@
-/* reorder: images between plain and channels last, rows with padding or without, and number
- * formats. */
+/* reorder: converts tensors between plain and channels-last images, between rows with and without
+ * padding, and between number formats. */
 #include "cuda.h"
 
 void cuda_permute(float *to, const float *from, int64_t samples, int64_t channels, int64_t pixels,
@@ -17,7 +17,7 @@ void cuda_permute(float *to, const float *from, int64_t samples, int64_t channel
             }
 }
 
-/* The plain order of a flat view is that of the plain image. */
+/* The shape that decides the order: a flat view of an image has the order of the image. */
 static Shape image_of(Desc d)
 {
     return d.flat ? d.image : d.shape;
@@ -47,7 +47,7 @@ static Status reorder_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-/* The padding of what is written is zero. */
+/* Copies rows between padded and plain form; padding in the output becomes zero. */
 static void copy_rows(const Op *op, Desc from_desc, Desc to_desc, const void *from, void *to)
 {
     size_t size = dtype_bytes(to_desc.dtype), to_row = (size_t)desc_row(to_desc) * size,

@@ -1,23 +1,23 @@
-/* Images with channels last from plain ones and back: each sample is a matrix that is turned,
- * through tiles in shared memory, so that both sides are touched in the order of their memory; or,
- * of data's few channels, in registers. */
+/* Converts images between channels last and plain. Each sample is a matrix that is transposed,
+ * through tiles in shared memory, so that both sides are accessed in memory order; images of 2 to 4
+ * channels, as data sets have them, are transposed in registers. */
 #include "elem.cuh"
 
 enum {
     TILE = 2048,
     TILE_ROOM = 3072,
     EACH = TILE / THREADS,
-    /* a grid has in its second direction */
+    /* most samples of a launch's grid: the limit of its second dimension */
     SAMPLES = 65535
 };
 
-/* to (columns, rows) = from (rows, columns), both of every sample; a tile has 1 << high rows and 1
- * << wide columns. */
+/* Transposes every sample: to (columns, rows) = from (rows, columns). A tile has 1 << high rows and
+ * 1 << wide columns. */
 typedef struct TurnRun {
     const void *from;
     void *to;
     int64_t samples, rows, columns;
-    /* stride: between a tile's rows, so that no two lanes ask one bank */
+    /* floats between a tile's rows in shared memory, chosen so that no two lanes use one bank */
     int high, wide, stride;
     unsigned across;
 } TurnRun;
@@ -72,15 +72,15 @@ static TurnRun turn_of(const ReorderRun &run)
     t.columns = run.from_last ? run.channels : run.pixels;
     t.high = bits_for(t.rows, WARP_BITS);
     t.wide = bits_for(t.columns, TILE_BITS - t.high);
-    /* more rows than there are, perhaps: then the tile is not full */
+    /* The tile may have more rows than the matrix; then it is not full. */
     t.high = TILE_BITS - t.wide;
     t.stride = (1 << t.wide) + (t.high < WARP_BITS ? WARP >> t.high : 1);
     t.across = blocks_for(t.columns, 1 << t.wide);
     return t;
 }
 
-/* Channels last: E pixels of each plane are E * CHANNELS elements side by side. A thread has E, of
- * every sample. */
+/* fp32 planes to channels last: E pixels of all planes are E * CHANNELS contiguous elements. Each
+ * thread has E pixels of every sample. */
 template <int CHANNELS, int E, class TO>
 static __global__ void __launch_bounds__(THREADS, 4)
     planes_kernel(TO *to, const float *from, int64_t samples, int64_t pixels)

@@ -1,10 +1,10 @@
 /* softmax_loss where each rank of a tensor group has a slice of every row of logits (Shoeybi et al.
- * 2019, section 3). The label's logit goes round first: with it, one pass over the slice finds all
- * that is to be known of it, how many logits beat the label's included. What is known goes round,
- * and every rank takes it together in the ranks' order. */
+ * 2019, section 3). First the ranks gather the label's logit. Then one pass over a slice finds all
+ * that is needed of it, including how many logits rank before the label. The ranks gather these
+ * summaries, and every rank joins them in the order of the ranks. */
 #include "loss.cuh"
 
-/* A thread a row. */
+/* Copies the label's logit where this slice has it. One thread for each row. */
 template <class T> static __global__ void truth_kernel(LossSlices run)
 {
     const LossRun &loss = run.loss;
@@ -15,7 +15,8 @@ template <class T> static __global__ void truth_kernel(LossSlices run)
     run.truth[row] = here ? value_of(((const T *)loss.x)[row * loss.stride + label]) : 0;
 }
 
-/* All ranks' but one are 0. A label out of range makes the loss NaN. */
+/* The label's logit: the sum over the ranks, all but one of which give 0. NaN for a label out of
+ * range. */
 static __device__ __forceinline__ float truth_at(const LossSlices &run, int64_t row)
 {
     int32_t label = run.loss.labels[row];
@@ -24,7 +25,7 @@ static __device__ __forceinline__ float truth_at(const LossSlices &run, int64_t 
     return label >= 0 && label < run.loss.classes ? truth : nanf("");
 }
 
-/* Whole numbers as floats are exact up to 2^24. */
+/* Writes a summary as floats, which are exact for integers up to 2^24. */
 static __device__ __forceinline__ void put_part(float *out, const Logits &of, int64_t first)
 {
     out[0] = of.best;
@@ -49,7 +50,7 @@ template <class T, int E, bool PACKS> ROW_KERNEL part_kernel(LossSlices run)
     if (threadIdx.x == 0) put_part(run.part + row * LOSS_PART, all, loss.first);
 }
 
-/* A thread a row. */
+/* Joins the ranks' summaries and writes the results. One thread for each row. */
 static __global__ void merge_kernel(LossSlices run)
 {
     const LossRun &loss = run.loss;

@@ -1,9 +1,9 @@
-/* Times a library's algorithms: each runs once to be loaded, then ROUNDS times RUNS in a row, of
- * which the fastest round counts. */
+/* Times a library's algorithms. Each runs once to be loaded, then ROUNDS times RUNS in a row; its
+ * fastest round counts. */
 #include "timing.h"
 
 enum { ROUNDS = 3, RUNS = 10, BUFFER_ALIGN = 256 };
-/* value of every byte of the timed buffers: small positive numbers in fp32, bf16 and fp16 */
+/* Every byte of the timed buffers: gives small positive numbers in fp32, bf16 and fp16. */
 enum { FILL_BYTE = 0x3c };
 
 AlgorithmRecord *cuda_record(const CudaState *state)
@@ -46,7 +46,8 @@ void timed_memory_fini(TimedMemory *memory)
     *memory = (TimedMemory){0};
 }
 
-/* Milliseconds of the fastest round; negative where the library refuses the candidate. */
+/* Returns the milliseconds of the fastest round, or a negative number where the library refuses the
+ * candidate. */
 static double time_candidate(CudaState *state, cudaEvent_t from, cudaEvent_t to,
                              bool (*run)(void *user, int i), void *user, int i)
 {

@@ -1,5 +1,5 @@
-/* What the CUDA backend was built with and runs on. Libraries are bound to be asked; one that is
- * not there is said so. */
+/* Prints which CUDA, cuBLASLt and cuDNN weft was built with and which it runs on. Binds the
+ * libraries in order to ask them; a missing one is reported as such. */
 #include "cuda.h"
 
 static void print_cuda(FILE *out)
