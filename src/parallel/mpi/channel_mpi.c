@@ -1,8 +1,8 @@
-/* Channels by MPI's messages, for ranks on different nodes. Both ends have `depth` slots: the
- * receiver posts a receive into each before anything can come, so nothing is copied, and the
- * sender's slots are free again once MPI has done with them. Synchronous sends keep a sender from
- * running further ahead than the slots of both ends. Counts stay below 2^31: a longer message goes
- * in pieces. */
+/* Channels by MPI messages, for ranks on different nodes. Both ends have `depth` slots. The
+ * receiver posts a receive into each slot before a message can arrive, so nothing is copied; the
+ * sender's slots are free again when MPI has finished the send. Synchronous sends keep a sender
+ * from running further ahead than the slots of both ends. MPI counts stay below 2^31: longer
+ * messages are sent in pieces. */
 #include "channel_mpi.h"
 #include "../world/mpi_check.h"
 #include "pump.h"
@@ -13,13 +13,14 @@ typedef struct MpiEnd {
     /* borrowed */
     MPI_Comm comm;
     int peer, tag, pieces;
-    /* owned: `pieces` for each slot; MPI_REQUEST_NULL where nothing is under way */
+    /* requests of each slot, [depth * pieces]; MPI_REQUEST_NULL where nothing is in flight;
+     * owned */
     MPI_Request *request;
-    /* of all slots */
+    /* bytes of all slots */
     size_t bytes;
 } MpiEnd;
 
-/* Begins the message of the slot `at`: a send, or a receive. */
+/* Begins the send or receive of slot `at`. */
 static void begin(Channel *channel, int at)
 {
     MpiEnd *end = channel->impl;
@@ -36,7 +37,7 @@ static void begin(Channel *channel, int at)
     }
 }
 
-/* The next message's slot, or NULL while MPI is busy with it. */
+/* The next message's slot, or NULL while MPI still uses it. */
 static void *settled(Channel *channel)
 {
     const MpiEnd *end = channel->impl;
@@ -65,7 +66,7 @@ static void progress(Channel *channel)
 {
     const MpiEnd *end = channel->impl;
     int done = 0;
-    /* then they move already */
+    /* another thread calls MPI, which moves these messages, too */
     if (!mpi_try_lock()) return;
     MPI_CHECK(
         MPI_Testall(end->pieces * channel->spec.depth, end->request, &done, MPI_STATUSES_IGNORE));
@@ -87,8 +88,8 @@ void channel_mpi_open(Channel *channel, MPI_Comm comm, int tag)
     for (int i = 0; i < depth && channel->end == END_RECEIVER; ++i) begin(channel, i);
 }
 
-/* All messages have been received, so sends end and receives that are still posted wait for
- * nothing. */
+/* Closes an end. All messages have been received, so sends complete, and receives still posted are
+ * cancelled. */
 static void close_end(Channel *channel)
 {
     MpiEnd *end = channel->impl;

@@ -1,4 +1,4 @@
-/* Channels by MPI's messages. */
+/* Channels by MPI messages. */
 #ifndef WEFT_PARALLEL_CHANNEL_MPI_H
 #define WEFT_PARALLEL_CHANNEL_MPI_H
 
@@ -6,8 +6,8 @@
 
 extern const ChannelTable channel_mpi;
 
-/* An end of channel whose table is channel_mpi. tag: the channel's own between its two ranks; comm
- * is borrowed. */
+/* Opens this rank's end of a channel whose table is channel_mpi. tag: distinguishes the channel
+ * from others between the same two ranks; comm is borrowed. */
 void channel_mpi_open(Channel *channel, MPI_Comm comm, int tag);
 
 #endif

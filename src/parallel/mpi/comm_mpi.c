@@ -1,36 +1,37 @@
-/* Ordered sums by messages, for ranks on several nodes. A range is cut in one shard per rank, and
- * moves in pieces, which have a slice of every shard; or, by halving and at given bounds, of the
- * shards that lie there (sum_by_slices). Two phases a piece: every rank sends each
- * peer that peer's slice and sums its own slice from all of them, in tree order; then it sends the
- * sum to all. The bytes on the wire are those of a ring, and the order is ours. Where a rank alone
- * gets the sums of its shard the second phase is left out; gathering parameters is the second phase
- * alone. A push is the first phase with another sum; its pieces are summed in the order in which
- * they were begun. Between many ranks both phases go in rounds instead (order/halving.h).
+/* comm_mpi and comm_nodes: ordered sums by messages, for ranks on several nodes. A range is cut
+ * into one shard per rank and moves in pieces, each a slice of every shard (or, by halving and at
+ * given bounds, the shards of a consecutive range; see sum_by_slices). A piece has two phases.
+ * Collect: every rank sends each peer that peer's slice and sums its slice from all of them, in
+ * tree order. Spread: it sends the sum to all. The bytes on the wire are those of a ring, but in a
+ * fixed order of additions. A reduce-scatter is only the first phase, an all-gather only the
+ * second. A push is the first phase with another sum, and its pieces are summed in the order in
+ * which they were begun. Between many ranks both phases go in rounds instead (order/halving.h).
  *
- * Ranks of a node join in groups first (node_group.h; comm_mpi's groups are of one rank,
- * comm_nodes' as wide as the nodes allow). A rank's peers are then the ranks of its own number in
- * the other groups, its rail: it is in charge of the slices of all ranks of its rail, sums them
- * over its group in shared memory before the messages, and copies to its group what they bring. So
- * each byte crosses the network once a group, and a rank has as many peers as there are groups.
+ * Ranks of a node first join in groups (node_group.h; of one rank in comm_mpi, as wide as the nodes
+ * allow in comm_nodes). A rank's peers are the ranks of the same number in the other groups, its
+ * rail. A rank handles the slices of all ranks of its rail: it sums them over its group in shared
+ * memory before the messages, and copies to its group what the messages bring. So each byte crosses
+ * the network once per group, and a rank has as many peers as there are other groups.
  *
- * A few pieces are in flight at a time, each in a slot with its own staging memory, so that memory
- * is bounded whatever the range and counts stay far below 2^31. A thread (pump.h) moves pieces on
- * and sums them, while the layers compute. */
+ * A few pieces are in flight at a time, each in a slot with staging memory, so memory is bounded
+ * for any range and MPI counts stay far below 2^31. A progress thread (progress_thread.h) moves and
+ * sums the pieces while the layers compute. */
 #include "pieces.h"
 #include "../world/mpi_check.h"
 
 #include <sched.h>
 #include <string.h>
 
-/* A waiting rank looks itself for so long, and then leaves it to the pump; a push's looks after
- * other messages after WAIT_S. */
+/* A waiting rank polls for LOOK_S and then leaves the work to the progress thread, checking every
+ * WAIT_S. */
 static const double LOOK_S = 2e-4, WAIT_S = 1e-3;
-/* between two looks whether the group's ranks live */
+/* interval between checks whether the group's ranks live */
 static const double CHECK_S = 0.1;
 
 static PumpPoll poll(void *of);
 
-/* A slice of each rank; where there is nothing to halve, of the other one. */
+/* Staging memory of one slot: a slice per rank of the rail; with two ranks, where nothing is
+ * halved, one slice of the other. */
 static size_t slot_bytes(int ranks, int width, int64_t elements)
 {
     int rail = ranks / width, slices = rail - (rail <= 2);
@@ -67,7 +68,7 @@ static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
     for (int i = 0; i < m->slots; ++i) {
         Slot *slot = &m->slot[i];
         slot->staging = mem_pages_new(m->staging_bytes);
-        /* taken now, as planned, whatever is in flight later */
+        /* touches the pages now, so that memory use does not depend on what is in flight later */
         memset(slot->staging, 0, m->staging_bytes);
         slot->in = mem_new((peers + 1) * sizeof(float *));
         slot->request = mem_new(2 * peers * sizeof(MPI_Request));
@@ -114,7 +115,7 @@ static void mpi_close(Comm *comm)
     comm->arena = comm->params = NULL;
 }
 
-/* How it goes. */
+/* Decides how the range moves. */
 static void find_way(const Comm *comm, Range *range)
 {
     const Messages *m = comm->impl;
@@ -144,7 +145,7 @@ static void begin(Comm *comm, Range range)
     m->range[m->range_count++] = range;
     if (!range.collect) m->gathers = range.number;
     node_group_mark(&m->group, MARK_BEGUN, m->begun);
-    /* a group's sums are the pump's work */
+    /* sums inside a group are left to the progress thread */
     if (m->group.size == 1) poll(comm);
     pump_wake(m->pump);
     mpi_unlock();
@@ -187,14 +188,15 @@ static void mpi_push_begin(Comm *comm, const CommPush *push)
                         .number = comm->pushes});
 }
 
-/* Has all of the group begun the oldest range that is left? */
+/* True if all ranks of the group have begun the oldest range that is left. */
 static bool can_start(const Messages *m)
 {
     return m->range_first < m->range_count &&
            m->range[m->range_first].id <= node_group_least(&m->group, MARK_BEGUN);
 }
 
-/* All that was begun up to this number is done here, or all all-gathers. */
+/* The largest number up to which everything begun (or, with gathers, every all-gather) is done on
+ * this rank. */
 static int64_t done_up_to(const Messages *m, bool gathers)
 {
     int64_t done = gathers ? m->gathers : m->begun;
@@ -205,13 +207,14 @@ static int64_t done_up_to(const Messages *m, bool gathers)
         if (!open || (gathers && range->collect)) continue;
         int64_t number = gathers ? range->number : range->id;
         if (number <= done) done = number - 1;
-        /* they lie in order */
+        /* the ranges behind are newer */
         if (i >= m->slots) break;
     }
     return done;
 }
 
-/* Tells the group how far this rank is, and learns how far all are. Did they come further? */
+/* Publishes to the group how far this rank is, and reads how far all are. Returns true if that has
+ * changed. */
 static bool exchange_marks(Messages *m)
 {
     bool moved = false;
@@ -227,7 +230,7 @@ static bool exchange_marks(Messages *m)
     return moved;
 }
 
-/* One look at all slots. */
+/* Polls all slots once. */
 static PumpPoll poll(void *of)
 {
     Comm *comm = of;
@@ -242,7 +245,7 @@ static PumpPoll poll(void *of)
     return m->seen[MARK_FINISHED] >= m->begun ? PUMP_IDLE : moved ? PUMP_MOVED : PUMP_WAITING;
 }
 
-/* Sleeps until a poll has moved something, or for a while. */
+/* Sleeps until a poll of the progress thread has moved something, WAIT_S at most. */
 static void sleep_a_little(Messages *m)
 {
     pump_wait(m->pump, WAIT_S);

@@ -1,12 +1,12 @@
-/* Groups of ranks of one node: which ranks make one, and their memory. */
+/* Groups of ranks of one node: their width and their memory. */
 #include "node_group.h"
 #include "../world/mpi_check.h"
 
 #include <stdatomic.h>
 
-/* The ranks of a node follow each other from `first` on: groups may be as wide as the largest power
- * of two that divides both where they begin and how many they are. Nodes may differ; the narrowest
- * decides. */
+/* The ranks of a node are consecutive, `first` being the lowest: groups may be as wide as the
+ * largest power of two that divides both first and the number of ranks. The node with the narrowest
+ * groups decides for all. */
 int node_group_width(const World *world)
 {
     if (world->comm == MPI_COMM_NULL || world->node == MPI_COMM_NULL) return 1;

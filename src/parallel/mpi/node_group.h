@@ -1,9 +1,9 @@
-/* The ranks of one node that sum in shared memory before messages leave it, and what each of them
- * tells the others.
+/* The ranks of one node that sum in shared memory before messages leave it, and the progress that
+ * each of them publishes to the others.
  *
- * A group is `size` ranks that follow each other, a power of two, and begins at a multiple of it:
- * their sum is then a subtree of the tree of all ranks, and the tree of the groups' sums is the
- * rest of it. */
+ * A group is `size` consecutive ranks, a power of two, and begins at a multiple of it. Its sum is
+ * therefore a subtree of the tree of all ranks, and the groups' sums are added by the rest of that
+ * tree. */
 #ifndef WEFT_PARALLEL_NODE_GROUP_H
 #define WEFT_PARALLEL_NODE_GROUP_H
 
@@ -11,16 +11,17 @@
 
 #include <stdalign.h>
 
-/* How far a rank has come. Marks only grow. Whoever has seen that something is finished sees the
- * other marks at least as far: that mark is set last, and read before the two behind it. */
+/* Counters of one rank's progress, which only grow. A rank that sees something finished also sees
+ * the other counters at least that far, because MARK_FINISHED is written last and read before the
+ * two that follow it. */
 typedef enum NodeMark {
-    /* sums, pushes and all-gathers that it has begun */
+    /* sums, pushes and all-gathers that the rank has begun */
     MARK_BEGUN,
-    /* all of them up to this one are done on this rank, */
+    /* all of them up to this one are done on the rank */
     MARK_FINISHED,
-    /* and so are all pushes, */
+    /* all pushes up to this one are done on the rank */
     MARK_PUSHED,
-    /* and all all-gathers up to this one */
+    /* all all-gathers up to this one are done on the rank */
     MARK_GATHERED,
     MARKS
 } NodeMark;
@@ -30,31 +31,32 @@ typedef struct NodeMarks {
 
 typedef struct NodeGroup {
     int size, rank;
-    /* owned arrays: each rank's; params NULL before node_group_params */
+    /* each rank's arena and parameters, [size]; params is NULL before node_group_params; the arrays
+     * are owned */
     float **arena, **params;
-    /* owned array: each rank's */
+    /* each rank's marks, [size]; the array is owned */
     NodeMarks **marks;
-    /* owned: the group, where it has more ranks than one */
+    /* world of the group; owned; unused for one rank */
     World world;
-    /* owned: the arenas with the marks, and the parameters; of several ranks */
+    /* segments with the arenas and marks, and with the parameters; owned; unused for one rank */
     ShmSegment shared[2];
-    /* of one */
+    /* marks of a group of one rank */
     NodeMarks own;
 } NodeGroup;
 
-/* The widest groups that world's ranks on nodes allow. Collective. */
+/* The widest groups that the placement of world's ranks on nodes allows. Collective. */
 int node_group_width(const World *world);
-/* An arena of so many bytes for each of `width` ranks; where that is 1, arena[0] is the caller's to
- * set. ERR_CONFIG as shm_segment_init, the same on every rank of the group only, and then there is
- * nothing to release. group may not move. Collective on world. */
+/* Makes the groups, with an arena of arena_bytes for each of `width` ranks; for width 1 the caller
+ * sets arena[0]. Errors as from shm_segment_init, the same on every rank of one group only; then
+ * there is nothing to release. group must not move. Collective on world. */
 Status node_group_init(NodeGroup *group, const World *world, int width, size_t arena_bytes);
-/* The same for parameters, of a group that has an arena. Collective. */
+/* Makes the memory of parameters for a group that has its arenas. Collective. */
 Status node_group_params(NodeGroup *group, size_t bytes);
 /* Collective. */
 void node_group_fini(NodeGroup *group);
-/* Sets a mark of this rank: what it has written before, others see who see the mark. */
+/* Sets a mark of this rank. A rank that reads the mark sees what this rank wrote before. */
 void node_group_mark(NodeGroup *group, NodeMark mark, int64_t value);
-/* The least of all ranks' marks. */
+/* Minimum of all ranks' marks. */
 int64_t node_group_least(const NodeGroup *group, NodeMark mark);
 
 #endif

@@ -1,5 +1,5 @@
-/* The two phases of a piece, on its rail, and before and after them the sum and the copies inside
- * the group. A phase is one round in which all meet all, or halving's rounds. */
+/* The two phases of a piece on its rail, preceded by the sum and followed by the copies inside the
+ * group. A phase is one round in which all ranks exchange messages, or the rounds of halving. */
 #include "pieces.h"
 #include "../world/mpi_check.h"
 
@@ -8,15 +8,16 @@
 /* tags stay below the 32767 that every MPI allows */
 enum { TAG_PIECES = 1 << 13 };
 
-/* The slice of a piece that is the shard of the rail's rank number `rail_rank`, in the arena or the
- * parameters. */
+/* The part of a piece that lies in one rank's shard: position in the arena or the parameters, and
+ * number of elements. */
 typedef struct Slice {
     int64_t at;
     int count;
 } Slice;
 
-/* Which part of a cut that is. Where it is ours to say, a rail's parts lie together, in an order in
- * which those of a message of halving do, too. */
+/* Index in the cut of the part of the rail's rank rail_rank. In an even cut, which we may order
+ * freely, the parts of a rail are adjacent and in the order of halving's places, so that those of a
+ * message are adjacent, too. */
 static int part_of(const Messages *m, const Range *range, int rail_rank)
 {
     if (range->cut.bounds) return rail_rank * m->group.size + m->group.rank;
@@ -58,8 +59,8 @@ static void receive(const Messages *m, Slot *slot, float *into, int count, int f
                             &slot->request[slot->request_count++]));
 }
 
-/* The slices of the rail's ranks, which no other rank of the group has: summed over the group
- * before the messages, or handed out to it after them. */
+/* Sums the slices of all ranks of the rail over the group (before the messages), or copies them to
+ * the group (after). No other rank of the group has these slices. */
 static void join_group(Comm *comm, const Slot *slot, bool before)
 {
     const Messages *m = comm->impl;
@@ -74,11 +75,11 @@ static void join_group(Comm *comm, const Slot *slot, bool before)
     }
 }
 
-/* ---- all with all ---- */
+/* ---- all to all ---- */
 
-/* To collect, every rank sends each peer that peer's slice and takes its own from all; to spread,
- * it sends its own to all and takes theirs. Every rank starts with its neighbour above, so that not
- * all send to the first one first. */
+/* Begins the messages of one phase. To collect, every rank sends each peer that peer's slice and
+ * receives its slice from all; to spread, it sends its sum to all and receives theirs. Every rank
+ * starts with its neighbour above, so that not all send to the same rank first. */
 static void start_all(Comm *comm, Slot *slot, int tag)
 {
     const Messages *m = comm->impl;
@@ -104,12 +105,13 @@ static void start_all(Comm *comm, Slot *slot, int tag)
 
 /* ---- halving ---- */
 
-/* The slices of a message of halving that are left: those of an even cut are one. */
+/* The slices of a halving message that have not been visited; in an even cut they are one
+ * contiguous slice. */
 typedef struct Block {
     const Comm *comm;
     const Slot *slot;
     HalvingMessage left;
-    /* of given bounds: the next shard to look at */
+    /* with given bounds: the next shard to look at */
     int shard;
 } Block;
 
@@ -118,7 +120,8 @@ static Block block_of(const Comm *comm, const Slot *slot, HalvingMessage message
     return (Block){comm, slot, message, slot->shard};
 }
 
-/* Is the shard's owner on this rail, at a place of the message? *rank: on the rail. */
+/* True if the shard's owner is on this rail, at a place in the message. *rank: the owner's number
+ * on the rail. */
 static bool owner_in(const Block *block, int shard, int *rank)
 {
     const Messages *m = block->comm->impl;
@@ -157,7 +160,7 @@ static int block_count(Block block)
     return count;
 }
 
-/* Where a block lies in one piece: in the arena, or NULL. */
+/* Address of a block that is contiguous in the arena, otherwise NULL. */
 static float *block_whole(Block block)
 {
     Slice slice, other;
@@ -175,7 +178,7 @@ static void block_pack(Block block, float *to)
     }
 }
 
-/* Puts what has come. */
+/* Copies a received block to its place. */
 static void block_unpack(Block block, const float *from)
 {
     Slice slice;
@@ -186,7 +189,7 @@ static void block_unpack(Block block, const float *from)
     }
 }
 
-/* Adds what has come; the sum has the lower ranks' first. */
+/* Adds a received block; the lower ranks' sum is the left operand. */
 static void block_add(Block block, const float *from, bool mine_first)
 {
     Slice slice;
@@ -198,8 +201,8 @@ static void block_add(Block block, const float *from, bool mine_first)
     }
 }
 
-/* What a block is sent from or received into where it lies in many places: the staging memory, in
- * which a round's blocks lie one behind the other. Returns where the next one does. */
+/* Sends a block from the arena, or packed in the staging memory where it is not contiguous. Returns
+ * the staging memory for the round's next block. */
 static float *send_block(Comm *comm, Slot *slot, HalvingMessage message, int tag, float *staging)
 {
     Block block = block_of(comm, slot, message);
@@ -210,7 +213,7 @@ static float *send_block(Comm *comm, Slot *slot, HalvingMessage message, int tag
     return staging + count;
 }
 
-/* What is added goes to the staging memory first. */
+/* Receives a block; one that is to be added always goes to the staging memory. */
 static float *receive_block(Comm *comm, Slot *slot, HalvingMessage message, int tag, float *staging)
 {
     Block block = block_of(comm, slot, message);
@@ -270,7 +273,8 @@ static void start_phase(Comm *comm, Slot *slot, SlotState phase)
     start_messages(comm, slot);
 }
 
-/* What has come is taken. Is there another round of this phase? Its messages are begun. */
+/* Processes the messages received. Returns true if the phase has another round, whose messages have
+ * been begun. */
 static bool next_round(Comm *comm, Slot *slot)
 {
     const Messages *m = comm->impl;
@@ -285,8 +289,8 @@ static bool next_round(Comm *comm, Slot *slot)
 
 /* ---- sums ---- */
 
-/* A group's sum is one leaf of what is left of the tree, and so is that of a power of two of ranks
- * once halving has made it. */
+/* Adds the collected slice to the push's partial sums. A group's sum is one leaf of the remaining
+ * tree; after halving, the sum of all ranks (a power of two) is one leaf. */
 static void push_slice(const Comm *comm, const Slot *slot)
 {
     const Messages *m = comm->impl;
@@ -313,7 +317,8 @@ static void sum_slice(const Comm *comm, const Slot *slot)
     tree_sum(&out, 1, slot->in, m->rail_size, 0, mine.count);
 }
 
-/* Is an older piece of a push still to come? The sums of a tree are made in one order. */
+/* True if an older piece of a push is still collecting: the sums of a tree are made in one
+ * order. */
 static bool comes_early(const Messages *m, const Slot *slot)
 {
     for (int i = 0; i < m->slots && slot->range.push.level; ++i) {
@@ -325,7 +330,7 @@ static bool comes_early(const Messages *m, const Slot *slot)
     return false;
 }
 
-/* What has been collected is summed, but by halving, which has summed it on the way. */
+/* Sums the collected slices; halving has already summed them on the way. */
 static void finish_collect(Comm *comm, Slot *slot)
 {
     Messages *m = comm->impl;
@@ -363,7 +368,7 @@ bool piece_advance(Comm *comm, Slot *slot)
     return moved;
 }
 
-/* The shards that have something in the slot's cut, and behind them no other. */
+/* Finds the shards that overlap the slot's cut: slot->shard up to slot->shard_end. */
 static void find_shards(Range *range, Slot *slot)
 {
     const Cut *cut = &slot->range.cut;
@@ -377,7 +382,7 @@ static void find_shards(Range *range, Slot *slot)
         ++slot->shard_end;
 }
 
-/* The next piece of the oldest range: a slice of every shard, or a range that is cut by itself. */
+/* Cuts the next piece off the oldest operation: a slice of every shard, or a consecutive range. */
 static void cut_piece(const Comm *comm, Messages *m, Slot *slot)
 {
     Range *range = &m->range[m->range_first];

@@ -1,5 +1,5 @@
-/* Pieces of sums, pushes and all-gathers that move by messages: a slot each, a few in flight.
- * Private to the transports by messages (comm_mpi.c), whose lock is held in all calls. */
+/* Pieces of sums, pushes and all-gathers that move by messages, each in a slot, a few in flight.
+ * Private to comm_mpi.c; mpi_lock is locked in all calls. */
 #ifndef WEFT_PARALLEL_PIECES_H
 #define WEFT_PARALLEL_PIECES_H
 
@@ -13,91 +13,94 @@
 
 typedef enum SlotState { SLOT_IDLE, SLOT_COLLECT, SLOT_SPREAD } SlotState;
 
-/* What was begun. */
+/* An operation that was begun. */
 typedef struct Range {
-    /* of the group's ranks, the arena or the parameters; borrowed */
+    /* arena or parameters of each of the group's ranks; borrowed */
     float *const *base;
-    /* bounds count from there on */
+    /* distance of the data behind the bounds, in elements */
     int64_t shift;
     Cut cut;
-    /* phases that it has; in rounds of halving, or each rank with each other one at once */
+    /* phases of the operation; halves: in rounds of halving, otherwise with all peers at once */
     bool collect, spread, halves;
-    /* pieces are the next slices of all shards; else ranges that follow each other */
+    /* true: pieces are the next slices of all shards; false: consecutive ranges */
     bool slices;
-    /* elements that are in pieces: of every shard, or of the range */
+    /* elements already given to pieces: of every shard, or of the range */
     int64_t done;
-    /* of given bounds: no shard before this one has anything left */
+    /* with given bounds: no shard before this one has anything left */
     int shard;
-    /* level NULL: it is none */
+    /* the push; level NULL: the operation is no push */
     CommPush push;
-    /* number among all that was begun, from 1 on */
+    /* number among all operations begun, from 1 on */
     int64_t id;
-    /* the push's, or the all-gather's */
+    /* number of the push or of the all-gather */
     int64_t number;
 } Range;
 
 /* One piece in flight. */
 typedef struct Slot {
     SlotState state;
-    /* done: where in the shards this piece begins; the cut is the piece's own where that is a
-     * range */
+    /* the operation. done: offset of the piece in every shard; where pieces are ranges, cut is that
+     * of the piece */
     Range range;
-    /* of given bounds: the shards with something in the piece, up to the last one */
+    /* with given bounds: range of shards that may have something in the piece */
     int shard, shard_end;
-    /* number of it */
+    /* number of the piece */
     uint32_t piece;
-    /* of its range */
+    /* true: the last piece of its operation */
     bool last;
-    /* of halving: the next to end */
+    /* current round of halving */
     int round;
-    /* all of the phase's messages have come */
+    /* all messages of the phase have been received */
     bool taken;
-    /* owned: my slice from each peer, slice elements apart; of halving what comes in a round and
-     * what goes, where that is in many places */
+    /* slices received from each peer, Messages.slice elements each; with halving, messages received
+     * and sent in a round that are not contiguous in the arena; owned */
     float *staging;
-    /* owned array: my slice of each rank of the rail, in rank order */
+    /* this rank's slice of each rank of the rail, in rank order; the array is owned */
     const float **in;
-    /* owned: one send and one receive per peer */
+    /* one send and one receive per peer; owned */
     MPI_Request *request;
     int request_count;
 } Slot;
 
 typedef struct Messages {
     NodeGroup group;
-    /* owned: the rail; its tags are ours alone */
+    /* communicator of the rail, whose tags are not shared; owned */
     MPI_Comm comm;
-    /* ranks of the rail, that is, groups; this rank's number among them */
+    /* number of ranks of the rail, which is the number of groups, and this rank's number among
+     * them */
     int rail_size, rail_rank;
-    /* elements, at most; of a piece that is a range, and of one that is cut at given bounds */
+    /* upper limits of elements: of a slice, of a piece of an even cut, of a piece that is a range
+     * at given bounds */
     int64_t slice, even, uneven;
     /* owned */
     Halving *halving;
-    /* of a slot */
+    /* staging memory of one slot */
     size_t staging_bytes;
-    /* pieces in flight: the first `slots` of them */
+    /* pieces in flight, in the first `slots` slots */
     Slot slot[SUM_PIECES_IN_FLIGHT];
     int slots;
-    /* owned: begun, not yet wholly in slots; oldest first, from range_first */
+    /* operations begun and not yet wholly in slots, oldest first, from range_first to range_count;
+     * owned */
     Range *range;
     int range_first, range_count, range_capacity;
-    /* started so far */
+    /* pieces started so far */
     uint32_t pieces;
-    /* ranges */
+    /* operations begun */
     int64_t begun;
-    /* all-gathers begun */
+    /* number of the last all-gather begun */
     int64_t gathers;
-    /* pushes done here */
+    /* number of the last push done here */
     int64_t pushed;
-    /* the least of the group's marks at the last poll */
+    /* minimum of the group's marks at the last poll */
     int64_t seen[MARKS];
     double checked_s;
-    /* owned: mpi_lock guards all of this but comm, slice and pump */
+    /* owned; mpi_lock guards all fields except comm, slice and this one */
     Pump *pump;
 } Messages;
 
-/* The next piece of the oldest range into a slot that is idle. */
+/* Starts the next piece of the oldest operation in a slot that is idle. */
 void piece_start(Comm *comm, Slot *slot);
-/* Moves a slot on as far as its messages allow. Did it move? */
+/* Advances a slot as far as its messages allow. Returns true if it moved. */
 bool piece_advance(Comm *comm, Slot *slot);
 
 #endif

@@ -1,5 +1,5 @@
-/* The thread behind pump.h, a wish to end, and polls; and the lock, one for the process as MPI
- * is. */
+/* The progress thread, and the lock around MPI, of which there is one per process because MPI is
+ * global. */
 #include "pump.h"
 
 #include <pthread.h>
@@ -8,9 +8,9 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-/* Between two looks: doubled while nothing comes. */
+/* Pause between two polls: doubled while nothing arrives. */
 static const long LOOK_NS = 20 * 1000, LONGEST_LOOK_NS = 80 * 1000;
-/* The kernel's own is as long as the sleep. */
+/* The kernel's default slack is about as long as the pause. */
 static const unsigned long TIMER_SLACK_NS = 1;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -24,7 +24,7 @@ struct Pump {
     bool awake, end;
 };
 
-/* Returns how long the next pause is to be. */
+/* Pauses as the result of a poll demands, and returns the length of the next pause. */
 static long pause_after(PumpPoll result, long sleep_ns)
 {
     if (result != PUMP_WAITING) {

@@ -1,35 +1,36 @@
-/* A thread that moves messages on while the others compute. MPI moves most of a message only inside
- * its calls (large ones need an answer before they begin), so a sum that is begun between two
- * layers would stand still until the next one ends. The thread sleeps while there is nothing in
- * flight, and between looks while there is.
+/* A progress thread: it moves messages while the other threads compute. MPI moves most of a message
+ * only inside its calls (large messages need an answer before they start), so a sum begun between
+ * two layers would otherwise stand still until the next layer ends. The thread sleeps while nothing
+ * is in flight, and between polls while something is.
  *
- * One thread at a time calls MPI (MPI_THREAD_SERIALIZED): between mpi_lock and mpi_unlock, wherever
- * a pump may be awake. That lock also guards what a pump and its owner both use. */
+ * Only one thread at a time may call MPI (MPI_THREAD_SERIALIZED): every call is between mpi_lock
+ * and mpi_unlock wherever a progress thread may be awake. The lock also guards the data that the
+ * thread shares with the communicator. */
 #ifndef WEFT_PARALLEL_PUMP_H
 #define WEFT_PARALLEL_PUMP_H
 
 #include "base.h"
 
 typedef enum PumpPoll {
-    /* nothing is in flight: sleep until pump_wake */
+    /* nothing is in flight: sleep until woken */
     PUMP_IDLE,
-    /* nothing came: look again soon */
+    /* nothing arrived: poll again soon */
     PUMP_WAITING,
-    /* something came: look again at once */
+    /* something arrived: poll again at once */
     PUMP_MOVED,
 } PumpPoll;
 typedef struct Pump Pump;
-/* poll(of) is called with the lock held. */
+/* Starts the thread, which calls poll(of) with mpi_lock locked. */
 Pump *pump_new(PumpPoll (*poll)(void *of), void *of);
-/* Waits for a poll to end, not for what is in flight. */
+/* Ends the thread after its current poll; does not wait for what is in flight. */
 void pump_free(Pump **pump);
-/* with the lock held: there is something in flight now */
+/* Called with mpi_lock locked when something is in flight now. */
 void pump_wake(Pump *pump);
-/* Sleeps, with the lock held before and after, until a poll has moved something, or for limit_s. */
+/* Sleeps until a poll has moved something, limit_s at most. mpi_lock is locked before and after. */
 void pump_wait(Pump *pump, double limit_s);
 
 void mpi_lock(void);
-/* false: another thread is at work, so whoever has other work need not wait */
+/* Returns false if another thread has the lock: MPI then progresses without the caller. */
 bool mpi_try_lock(void);
 void mpi_unlock(void);
 
