@@ -1,7 +1,7 @@
-/* Channels between GPUs. Both ends have `depth` slots in their GPU's memory. A message moves when
- * both ranks say so (channel_nccl_move), on the communicator's one stream; the compute stream fills
- * and empties slots. Each slot has two events: the compute stream is done with it, and the message
- * has moved. No end waits on the host, but where NCCL makes it wait. */
+/* Channels between GPUs. Both ends have `depth` slots in their GPU's memory. The compute stream
+ * fills and empties slots; a message moves when both ranks call channel_nccl_move, on the
+ * communicator's stream. Each slot has two events: the compute stream has finished with it, and its
+ * message has moved. The host never waits, except inside NCCL's calls. */
 #include "channel_nccl.h"
 #include "nccl.h"
 
@@ -9,13 +9,14 @@ typedef struct NcclEnd {
     /* borrowed */
     const Gpus *gpus;
     int peer;
-    /* owned, one a slot; waiting for one that was never recorded is nothing */
+    /* events of each slot, [depth]; a wait for an event that was never recorded returns at once;
+     * owned */
     Event **computed, **moved;
-    /* messages that have moved or are moving; wraps */
+    /* messages whose move has been queued; wraps */
     uint32_t begun;
-    /* and of those whose event is recorded */
+    /* messages whose moved event has been recorded; wraps */
     uint32_t recorded;
-    /* slots of the next ones */
+    /* slots of the next message to move, and of the next event to record */
     int begun_at, recorded_at;
 } NcclEnd;
 
@@ -34,7 +35,7 @@ static int next_slot(const Channel *channel, int at)
     return at + 1 == channel->spec.depth ? 0 : at + 1;
 }
 
-/* The compute stream may use the next slot once its last message has moved. */
+/* Lets the compute stream use the next slot once its previous message has moved. */
 static void *slot_after_move(Channel *channel)
 {
     const NcclEnd *end = channel->impl;
@@ -55,7 +56,7 @@ static const void *message(Channel *channel)
     return end->begun == channel->passed ? NULL : slot_after_move(channel);
 }
 
-/* A slot has been filled, or emptied. */
+/* Records that the compute stream has filled or emptied the slot. */
 static void step(Channel *channel)
 {
     const NcclEnd *end = channel->impl;
@@ -85,7 +86,7 @@ static void record_moves(Channel *channel)
     }
 }
 
-/* A sender's messages are there, and a receiver's slots are free. */
+/* True if a sender has a message to move, or a receiver a free slot. */
 static bool may_move(const Channel *channel)
 {
     const NcclEnd *end = channel->impl;
@@ -108,7 +109,7 @@ void channel_nccl_move(Channel *channel, const int *which, int count)
     for (int i = 0; i < count; ++i) record_moves(&channel[which[i]]);
 }
 
-/* Of a message without bytes a slot is one nevertheless. */
+/* A slot of a message without bytes must still be allocated. */
 static size_t slots_bytes(const Channel *channel)
 {
     size_t bytes = (size_t)channel->spec.depth * channel->spec.bytes;

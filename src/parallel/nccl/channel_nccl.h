@@ -1,5 +1,4 @@
-/* Channels between GPUs that NCCL joins; in a build without CUDA nccl_absent.c stands in for
- * them. */
+/* Channels between GPUs that NCCL joins; in a build without CUDA nccl_absent.c replaces them. */
 #ifndef WEFT_PARALLEL_CHANNEL_NCCL_H
 #define WEFT_PARALLEL_CHANNEL_NCCL_H
 
@@ -7,9 +6,10 @@
 
 extern const ChannelTable channel_nccl;
 
-/* An end of channel whose table is channel_nccl; gpus, of the channels' world, is borrowed. */
+/* Opens this rank's end of a channel whose table is channel_nccl. gpus are those of the channels'
+ * world; borrowed. */
 void channel_nccl_open(Channel *channel, const struct Gpus *gpus);
-/* As channels_move. */
+/* Implements channels_move for channels of this table. */
 void channel_nccl_move(Channel *channel, const int *which, int count);
 
 #endif

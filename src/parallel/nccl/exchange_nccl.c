@@ -1,30 +1,32 @@
-/* Slices between the GPUs of a tensor group. A tensor goes in pieces, of which every rank has a
- * part: some whole runs, or bytes of one run. A part that lies in several runs is packed on its way
- * out, or unpacked when it has come. */
+/* The exchange of slices between the GPUs of a tensor-parallel group. A tensor is exchanged in
+ * pieces, each with one part per rank: several whole runs, or some bytes of one run (Slices in
+ * tensor.h). A part that is not contiguous in the tensor is packed before it is sent or unpacked
+ * after it is received. */
 #include "nccl.h"
 
-/* of a tensor */
+/* bytes of a tensor that one piece covers; alignment of parts in the staging memory, in bytes */
 enum { PIECE_BYTES = 16 << 20, PART_ALIGN = 256 };
 
 typedef struct Lane {
     Exchange face;
     /* borrowed */
     const Gpus *gpus;
-    /* a part's, at most */
+    /* capacity for one part */
     size_t part_bytes;
-    /* owned: parts of all ranks, in their order; out lies behind in */
+    /* staging memory for the parts of all ranks, in rank order; out is the second half of in's
+     * allocation; owned */
     char *in, *out;
 } Lane;
 
 typedef struct Piece {
     const Slices *s;
-    /* from this run on, so many */
+    /* first run of the piece, and number of runs */
     int64_t run, runs;
-    /* and of each rank's slice of a run */
+    /* first byte, and number of bytes, within each rank's slice of a run */
     size_t begin, bytes;
 } Piece;
 
-/* A rank's part of a piece: `runs` of so many bytes, `pitch` from one to the next. */
+/* A rank's part of a piece: `runs` runs of `bytes` bytes, one every `pitch` bytes. */
 typedef struct Part {
     char *at;
     size_t bytes, pitch, runs;
@@ -48,7 +50,7 @@ static Part part_of_whole(const Piece *p, int ranks, int rank, const void *whole
                   .runs = (size_t)p->runs};
 }
 
-/* Without gaps: a piece has whole runs, or bytes of one. */
+/* The same part without gaps. */
 static Part packed_at(char *at, Part like)
 {
     return (Part){.at = at, .bytes = like.bytes, .pitch = like.bytes, .runs = like.runs};
@@ -76,7 +78,8 @@ static void move(const Lane *lane, Part to, Part from)
                                           from.bytes, from.runs);
 }
 
-/* Where a part is that is sent, or received: in its place, or, where that has gaps, packed. */
+/* The memory that a part is sent from or received into: in the tensor, or in the staging memory if it has
+ * gaps there. */
 static Part through(const Lane *lane, char *packed, Part part, int rank)
 {
     return is_packed(&part) ? part : packed_at(packed + (size_t)rank * lane->part_bytes, part);
@@ -126,7 +129,8 @@ static void reduce_piece(const Lane *lane, const Piece *p, const void *whole, vo
                                                  (int64_t)(bytes_of(&own) / element));
 }
 
-/* Whole runs where their parts fit, else bytes of one. False: there are no more. */
+/* Moves on to the next piece: whole runs if their parts fit, otherwise bytes of one run. Returns
+ * false if there are no more. */
 static bool next_piece(const Lane *lane, Piece *p)
 {
     size_t most = slices_run(p->s, lane->face.size, 0);
@@ -158,7 +162,7 @@ static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
     phase_enter(outer);
 }
 
-/* Slices need not be equal: the largest is less than two even parts. */
+/* Slices need not be equal: the largest is smaller than two even parts. */
 static size_t part_capacity(int ranks, size_t most)
 {
     size_t piece = most < PIECE_BYTES ? most : PIECE_BYTES;

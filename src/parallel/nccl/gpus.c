@@ -1,7 +1,7 @@
-/* Which GPU each rank has, whether NCCL can join them, and the communicators: one of all ranks, its
- * id by broadcast, and those of the grid's replicas and stages split from it. Refuses GPUs of
- * several models where bits are to be those of one rank, and transport nccl where ranks share a
- * GPU, except in tests (WEFT_TEST_SHARED_GPU). */
+/* Finds out which GPU each rank has and whether NCCL can join them, and makes the communicators:
+ * one of all ranks, its id sent by broadcast, and those of the grid's replicas, stages and
+ * tensor-parallel groups, split from it. Refuses GPUs of several models where bits must be those of
+ * one rank, and transport nccl where ranks share a GPU, except in tests (WEFT_TEST_SHARED_GPU). */
 #include "nccl.h"
 #include "../world/abort.h"
 
@@ -11,19 +11,19 @@
 #include <time.h>
 
 static const double INIT_LIMIT_S = 120;
-/* 1: ranks of one node that share a GPU are joined by NCCL all the same. For tests. */
+/* Environment variable; "1": NCCL joins ranks of one node even if they share a GPU. For tests. */
 static const char SHARED_GPU[] = "WEFT_TEST_SHARED_GPU";
 
-/* ---- who has which ---- */
+/* ---- identities ---- */
 
-/* plain bytes: gathered from all ranks */
+/* One rank's GPU; plain bytes, gathered from all ranks. */
 typedef struct Gpu {
-    /* the first rank there */
+    /* first rank of the node */
     int node;
-    /* GPUs that the process may use */
+    /* number of GPUs that the process may use */
     int visible;
     int processors;
-    /* SHARED_GPU is 1 */
+    /* SHARED_GPU is "1" */
     bool may_share;
     char bus[32], model[256];
 } Gpu;
@@ -54,7 +54,7 @@ static int other_model(const Gpu *gpu, int ranks)
     return -1;
 }
 
-/* Sums of products come out otherwise on another model. */
+/* Refuses, or warns of, GPUs of several models: matrix products may have other bits on each. */
 static Status check_models(const Gpu *gpu, int ranks, int bits)
 {
     int r = other_model(gpu, ranks);
@@ -74,7 +74,7 @@ static Status check_models(const Gpu *gpu, int ranks, int bits)
     return st;
 }
 
-/* Finds two ranks with one GPU. */
+/* Finds two ranks that share a GPU. */
 static bool find_sharers(const Gpu *gpu, int ranks, int *a, int *b)
 {
     for (*b = 1; *b < ranks; ++*b)
@@ -83,7 +83,8 @@ static bool find_sharers(const Gpu *gpu, int ranks, int *a, int *b)
     return false;
 }
 
-/* A launcher that shows each rank its own GPU alone hides those that NCCL would reach directly. */
+/* Warns if the launcher shows each rank only one GPU, which hides those that NCCL could reach
+ * directly. */
 static void warn_hidden(const Gpu *gpu, int ranks)
 {
     for (int b = 1; b < ranks; ++b)
@@ -99,7 +100,8 @@ static void warn_hidden(const Gpu *gpu, int ranks)
             }
 }
 
-/* Tests may join ranks that share a GPU; all ranks must be on one node and have SHARED_GPU. */
+/* True in tests that may join ranks which share a GPU: all ranks are on one node and have
+ * SHARED_GPU. */
 static bool sharing_is_allowed(const Gpu *gpu, int ranks)
 {
     for (int r = 0; r < ranks; ++r)
@@ -107,13 +109,13 @@ static bool sharing_is_allowed(const Gpu *gpu, int ranks)
     return true;
 }
 
-/* join: false where ranks share a GPU and transport leaves another way open. as_hosts: each rank
- * poses as a host of its own. */
+/* join: false where data go through host memory. as_hosts: each rank presents itself to NCCL as a
+ * separate host. */
 typedef struct Verdict {
     bool join, as_hosts;
 } Verdict;
 
-/* Returns the same on every rank. */
+/* Decides whether NCCL joins the GPUs. Returns the same on every rank. */
 static Status judge(const Gpu *gpu, int ranks, int transport, int bits, Verdict *verdict)
 {
     int a, b;
@@ -147,9 +149,9 @@ static Status judge(const Gpu *gpu, int ranks, int transport, int bits, Verdict 
 
 /* ---- communicators ---- */
 
-/* Waits, at set-up, until comm is no longer in progress and, where child is given, NCCL has set
- * it: NCCL 2.28.9 says that the parent is done before its thread sets the child. A rank that never
- * comes is a message. */
+/* Waits, at set-up, until comm is no longer in progress and, if child is given, NCCL has set it:
+ * NCCL 2.28.9 reports the parent as done before its thread sets the child. If a rank does not
+ * arrive in INIT_LIMIT_S, returns ERR_CONFIG. */
 static Status await(ncclComm_t comm, ncclResult_t result, const char *call, int ranks,
                     ncclComm_t *child)
 {
@@ -183,8 +185,8 @@ static Status make_id(const World *world, ncclUniqueId *id)
                 nccl.error_string(result), nccl.last_error(NULL));
 }
 
-/* A communicator that some rank could not make is aborted: finalizing waits for others. st: what
- * all agree on. */
+/* Aborts the communicator if a rank could not make it, since finalizing would wait for the others.
+ * st: the status on which all ranks agree; returned. */
 static Status keep(ncclComm_t *comm, Status st)
 {
     if (st != OK && *comm) {
@@ -194,7 +196,7 @@ static Status keep(ncclComm_t *comm, Status st)
     return st;
 }
 
-/* Collective. */
+/* Makes the communicator of all ranks. Collective. */
 static Status connect(ncclComm_t *comm, const World *world)
 {
     ncclUniqueId id = {0};
@@ -229,7 +231,7 @@ static Gpus *gpus_new(Backend *backend, int bits, bool on_compute_stream)
     return gpus;
 }
 
-/* NULL watch: nothing. */
+/* *watch may be NULL. */
 static void watch_free(NcclWatch **watch)
 {
     if (!*watch) return;
@@ -275,8 +277,8 @@ static Status watch_new(Grid *grid, const Gpu *mine)
     return status_agree(world, nccl_watch_start(watch));
 }
 
-/* NCCL_LAUNCH_ORDER_IMPLICIT: a GPU begins several communicators' work in the order in which the
- * host has issued it. */
+/* NCCL_LAUNCH_ORDER_IMPLICIT, which newer versions support, makes a GPU start the work of several
+ * communicators in the order in which the host issued it. */
 static void warn_unordered(void)
 {
     int running = 0;
@@ -288,9 +290,9 @@ static void warn_unordered(void)
         running / 10000, running / 100 % 100);
 }
 
-/* NCCL refuses two ranks of one host on one GPU. Ranks with different NCCL_HOSTID are on different
- * hosts for it, and lo is the interface by which they reach each other here. NCCL reads both when
- * its first communicator is made. */
+/* Makes NCCL accept several ranks of one host on one GPU, which it otherwise refuses. It takes
+ * ranks with different NCCL_HOSTID for different hosts, and they reach each other here over the
+ * interface lo. NCCL reads both variables when its first communicator is made. */
 static void pose_as_host(int rank)
 {
     char name[32];
@@ -314,7 +316,7 @@ static Status join(Grid *grid, Backend *backend, int bits, const Gpu *mine)
     grid->gpus[0] = gpus_new(backend, bits, false);
     TRY(connect(&grid->gpus[0]->comm, grid->world));
     for (int i = 1; i < WATCH_COMMS; ++i) {
-        /* and so it is on every rank */
+        /* the same on every rank */
         if (part[i]->size == 1) continue;
         grid->gpus[i] = gpus_new(backend, bits, part[i] == &grid->tp_world);
         TRY(split(&grid->gpus[i]->comm, grid, part[i], color[i]));
@@ -348,7 +350,7 @@ void grid_part_gpus(Grid *grid)
     watch_free(&grid->gpus[0]->watch);
     for (int i = 1; i < WATCH_COMMS; ++i)
         if (grid->gpus[i]) grid->gpus[i]->watch = NULL;
-    /* nobody ends while another watches */
+    /* no rank destroys its communicators while another still watches them */
     world_barrier(grid->world);
     for (int i = WATCH_COMMS - 1; i >= 0; --i) gpus_free(&grid->gpus[i]);
     grid->dp_world.gpus = grid->pp_world.gpus = grid->tp_world.gpus = NULL;

@@ -1,11 +1,11 @@
-/* comm_nccl: sums between GPUs. The ordered one cuts a range in one shard a rank; shards travel to
- * their rank by grouped sends, are added there in the tree's order, and travel back: the bytes of a
- * ring, the bits of the tree. Where any order does, NCCL's own all-reduce serves. Where a rank
- * alone gets the sums of its shard the way back is left out; gathering parameters is the way back
- * alone; a push adds what comes to the tree's partial sums. Between many ranks the ways out and
- * back go in rounds of halving, a group of sends each (halving.h). All of it is queued on the
- * communicator's stream, which waits for the compute stream where something begins; waiting makes
- * the compute stream wait in turn, never the host. */
+/* comm_nccl: sums between GPUs. An ordered sum cuts a range into one shard per rank: shards are
+ * sent to their rank by grouped sends, added there in the tree's order, and sent back. It moves the
+ * bytes of a ring and has the bits of the tree. Where any order is allowed, NCCL's all-reduce is
+ * used. A reduce-scatter leaves out the way back, an all-gather is only the way back, and a push
+ * adds what arrives to the tree's partial sums. Between many ranks both ways go in rounds of
+ * halving, one group of sends each (halving.h). All work is queued on the communicator's stream,
+ * which first waits for the compute stream; comm_wait makes the compute stream wait in turn, never
+ * the host. */
 #include "nccl.h"
 #include "../order/cut.h"
 #include "../order/halving.h"
@@ -14,23 +14,23 @@
 
 #include <cuda_runtime_api.h>
 
-/* A longer range is summed in pieces of so many elements, each with a slice of every shard: the
- * scratch stays 32 MB. */
+/* Longer ranges are summed in pieces of this many elements, each with a slice of every shard, so
+ * that the scratch memory stays at 32 MB. */
 static const int64_t PIECE_ELEMENTS = 8 << 20;
-/* shards begin on 16 floats */
+/* all in floats, except LEVELS; shards begin on multiples of LINE_FLOATS */
 enum { SLICE_ALIGN_FLOATS = 32, SLICE_SLACK = 64, LINE_FLOATS = 16, LEVELS = 33 };
 
 typedef struct NcclState {
     /* owned */
     Event *computed, *summed;
-    /* owned: a slice from each other rank */
+    /* one slice from each other rank; owned */
     float *scratch;
     /* owned */
     Halving *halving;
-    /* all but pushes */
+    /* true: sums and all-gathers go by halving; pushes never do */
     bool halves;
     size_t scratch_bytes;
-    /* a slice's, at most */
+    /* capacity for one slice */
     int64_t slice_elements;
     bool in_flight;
 } NcclState;
@@ -58,7 +58,8 @@ size_t comm_nccl_scratch(int ranks, int64_t elements)
     return (size_t)slice_capacity(ranks, elements) * (size_t)(ranks - 1) * sizeof(float);
 }
 
-/* Pieces come one after the other, so that each is a sum by itself. */
+/* True if a single piece goes by halving. Pieces follow each other on one stream, so each is costed
+ * as a sum of one piece. */
 static bool halves_alone(const Comm *comm)
 {
     const SumShape piece = {
@@ -98,11 +99,12 @@ static void nccl_close(Comm *comm)
 
 /* ---- pieces ---- */
 
-/* What moves: shards of a range of the arena or the parameters. */
+/* The data that an operation moves: a range of the arena or the parameters, and its cut into
+ * shards. */
 typedef struct Range {
     float *base;
     Cut cut;
-    /* of pieces: the next slices of all shards, not all of the cut */
+    /* true: pieces are the next slices of all shards; false: a piece is the whole cut */
     bool slices;
 } Range;
 
@@ -111,8 +113,8 @@ typedef struct Slice {
     int64_t elements;
 } Slice;
 
-/* The part of rank's shard that belongs to the piece `done` elements behind the shard's beginning.
- * Where it is ours to say, shards lie in the order of halving's places. */
+/* The part of rank's shard in the piece that begins `done` elements into each shard. In an even
+ * cut, which we may order freely, shards lie in the order of halving's places. */
 static Slice slice_of(const Comm *comm, const Range *range, int64_t done, int rank)
 {
     const NcclState *state = comm->impl;
@@ -128,7 +130,8 @@ static size_t bytes_of(Slice slice)
     return (size_t)slice.elements * sizeof(float);
 }
 
-/* Where rank `peer`'s part of my slice lies: my own in its place, the others' in the scratch. */
+/* Address of rank `peer`'s part of my slice: in the arena for this rank, in the scratch memory for
+ * others. */
 static float *part_of(const Comm *comm, Slice mine, int peer)
 {
     const NcclState *state = comm->impl;
@@ -136,7 +139,8 @@ static float *part_of(const Comm *comm, Slice mine, int peer)
     return state->scratch + state->slice_elements * (peer < comm->rank ? peer : peer - 1);
 }
 
-/* SCATTER: every rank gets all parts of its slice. GATHER: every rank's slice goes to all. */
+/* SCATTER: every rank receives all parts of its slice. GATHER: every rank's slice is sent to
+ * all. */
 typedef enum Direction { SCATTER, GATHER } Direction;
 static void exchange(const Comm *comm, const Range *range, int64_t done, Direction direction)
 {
@@ -157,8 +161,8 @@ static void exchange(const Comm *comm, const Range *range, int64_t done, Directi
 
 /* ---- halving ---- */
 
-/* Slices of a message of halving, one after the other. An even cut is one piece, and its slices at
- * places that follow lie together: they are one. */
+/* The slices of a halving message that have not been visited. In an even cut, slices at consecutive
+ * places are contiguous and count as one. */
 typedef struct Block {
     const Comm *comm;
     const Range *range;
@@ -178,7 +182,8 @@ static bool next_slice(Block *block, Slice *slice)
     return true;
 }
 
-/* Sent from its place, or received there; to be added it is received in the scratch. */
+/* Sends a block from its place or receives it there; with scratch, receives it into the scratch
+ * memory for a later addition. */
 static void move_block(Block block, bool sends, float *scratch)
 {
     const Gpus *gpus = gpus_of(block.comm);
@@ -193,7 +198,7 @@ static void move_block(Block block, bool sends, float *scratch)
     }
 }
 
-/* What is in the scratch; the sum has the lower ranks' first. */
+/* Adds the block in the scratch memory; the lower ranks' sum is the left operand. */
 static void add_block(Block block, bool mine_first)
 {
     const Comm *comm = block.comm;
@@ -228,8 +233,8 @@ static void halve(const Comm *comm, const Range *range, int64_t done, Direction 
 
 /* ---- sums ---- */
 
-/* The ranks' parts join the partial sums part[0..] as leaves number `first` on of so many; sums are
- * made where the parts lie. */
+/* Adds the ranks' parts, as leaves `first` and following of `leaves`, to the partial sums part[].
+ * Sums are made where the parts lie. */
 static void grow(const Comm *comm, float **part, Slice mine, int first, int leaves)
 {
     for (int rank = 0; rank < comm->size; ++rank) {
@@ -248,7 +253,7 @@ static void settle_part(const Comm *comm, float *to, const float *part, Slice mi
     if (part != to) comm->backend->table->copy(stream_of(comm), to, part, bytes_of(mine));
 }
 
-/* The sum ends in the slice's own place. */
+/* Sums the ranks' parts into this rank's slice. */
 static void add_in_order(const Comm *comm, const Range *range, int64_t done)
 {
     Slice mine = slice_of(comm, range, done, comm->rank);
@@ -258,7 +263,7 @@ static void add_in_order(const Comm *comm, const Range *range, int64_t done)
     settle_part(comm, mine.at, part[0], mine);
 }
 
-/* The ranks' parts are the next leaves of a tree whose partial sums are kept. */
+/* Adds the ranks' parts as the next leaves of the push's tree, whose partial sums are kept. */
 static void add_to_tree(const Comm *comm, const Range *range, int64_t done, const CommPush *push)
 {
     Slice mine = slice_of(comm, range, done, comm->rank);
@@ -272,7 +277,7 @@ static void add_to_tree(const Comm *comm, const Range *range, int64_t done, cons
         settle_part(comm, push->level[k] + push->at + done, part[k], mine);
 }
 
-/* ---- what ranks begin, and wait for ---- */
+/* ---- operations ---- */
 
 static void begin(const Comm *comm)
 {
@@ -292,11 +297,11 @@ static void end(const Comm *comm)
 typedef struct Work {
     Range range;
     bool sum, spread;
-    /* NULL: none */
+    /* the push, or NULL */
     const CommPush *push;
 } Work;
 
-/* One piece; of an even cut it is all of the range. */
+/* Queues one piece; in an even cut that is all of range. */
 static void queue_piece(const Comm *comm, const Work *work, const Range *range, int64_t done)
 {
     const NcclState *state = comm->impl;
@@ -308,9 +313,10 @@ static void queue_piece(const Comm *comm, const Work *work, const Range *range, 
     if (work->spread) move(comm, range, done, GATHER);
 }
 
-/* What halving receives in a round may be all of a range at given bounds; of slices, and of an even
- * cut, whose slices are longer than even by a line at most, there is room for all from the start.
- * Of pieces of either kind those that are fewer. */
+/* Queues an operation in pieces. The scratch memory has room for all slices of a piece, whether
+ * pieces are slices of shards at given bounds or even cuts, whose slices exceed an even share by a
+ * line at most. With ranges at given bounds, one round of halving may receive all of the range, so
+ * the range is limited to the scratch memory. Chooses the kind with fewer pieces. */
 static void queue(const Comm *comm, const Work *work)
 {
     const NcclState *state = comm->impl;
@@ -385,7 +391,7 @@ static void nccl_wait(Comm *comm)
     state->in_flight = false;
 }
 
-/* A send is over when its peer has it, so what is over here is over there. */
+/* A send is complete when its peer has the data, so what is complete here is complete there. */
 static bool nccl_collective_wait(Comm *comm, int64_t number)
 {
     (void)number;

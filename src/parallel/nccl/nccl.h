@@ -1,5 +1,6 @@
-/* NCCL, bound when the first communicator opens (linking it would slow down the start of runs that
- * never use it); the GPUs that it joins, and what watches them. */
+/* NCCL, the GPUs that it joins, and the thread that watches them. The library is bound when the
+ * first communicator opens, because linking it would slow down the start of runs that never use
+ * it. */
 #ifndef WEFT_PARALLEL_NCCL_H
 #define WEFT_PARALLEL_NCCL_H
 
@@ -28,16 +29,16 @@ typedef struct Nccl {
 extern Nccl nccl;
 Status nccl_load(void);
 
-/* A thread that looks a few times a second whether the communicators have failed, and whether the
- * processes of this node's ranks live: over NVLink NCCL does not notice that they do not, and the
- * host may wait for a stream that will never end. Either ends the job. */
+/* A thread that checks a few times per second whether the communicators have failed, and whether
+ * the processes of this node's ranks live. Over NVLink NCCL does not notice a dead process, and the
+ * host may wait for a stream that never ends. Either ends the job. */
 enum { WATCH_COMMS = 4 };
 typedef struct NcclWatch {
     /* borrowed; NULL: none */
     ncclComm_t comm[WATCH_COMMS];
-    /* this rank's, for messages */
+    /* description of this rank's GPU, for messages */
     char gpu[128];
-    /* owned: this node's ranks, if there are several */
+    /* segment of this node's ranks, if there are several; owned */
     ShmSegment node;
     bool has_node;
     pthread_t thread;
@@ -45,36 +46,35 @@ typedef struct NcclWatch {
     pthread_cond_t wake;
     bool running, stop;
 } NcclWatch;
-/* All but watch->node is set. Not collective. */
+/* Starts the thread; all fields but node have been set. Not collective. */
 Status nccl_watch_start(NcclWatch *watch);
 void nccl_watch_stop(NcclWatch *watch);
-/* Ends the job: names this GPU, and the dead rank if there is one on this node. watch may be
- * NULL. */
+/* Ends the job with a message that names this GPU, and the dead rank if there is one on this node.
+ * watch may be NULL. */
 _Noreturn void nccl_failed(const NcclWatch *watch, ncclResult_t result, const char *words,
                            const char *call);
 
-/* The ranks of a world, joined by a communicator that does not block. What goes over it is queued
- * on its one stream: one of its own, or, where what comes is waited for at once, the compute
- * stream. */
+/* The ranks of a world, joined by a nonblocking communicator. Its work is queued on one stream: a
+ * separate one or, where results are needed at once, the compute stream. */
 typedef struct Gpus {
     ncclComm_t comm;
     /* borrowed */
     Backend *backend;
-    /* own: the same, owned, or NULL */
+    /* the stream in use; own: the same if it is a separate one, owned, otherwise NULL */
     Stream *stream, *own;
-    /* sums need not be the tree's */
+    /* true: sums need not follow the tree */
     bool any_order;
-    /* of all ranks' Gpus, which own it; NULL before it is there */
+    /* shared by all Gpus of a Grid; owned by the Gpus of all ranks; NULL before it is made */
     NcclWatch *watch;
 } Gpus;
-/* Inside a step: anything but success is die(). A call may still be in progress; it must be over
- * before the next one. */
+/* Waits until a call is complete, and ends the job if it failed. Calls on a communicator must be
+ * completed one after the other. */
 void nccl_settle(const Gpus *gpus, ncclResult_t result, const char *call);
-/* In a group a call is only noted down. */
+/* Checks the result of a call inside a group, which NCCL only records. */
 void nccl_noted(const Gpus *gpus, ncclResult_t result, const char *call);
 void nccl_group_begin(const Gpus *gpus);
 void nccl_group_end(const Gpus *gpus);
-/* bytes may be 0: nothing. Between group_begin and group_end. */
+/* Between nccl_group_begin and nccl_group_end. With 0 bytes they do nothing. */
 void nccl_send(const Gpus *gpus, const void *from, size_t bytes, int peer);
 void nccl_receive(const Gpus *gpus, void *to, size_t bytes, int peer);
 

@@ -1,5 +1,5 @@
-/* NCCL's calls inside a step: a communicator that does not block is waited for by asking it, and a
- * failed call ends the job. */
+/* NCCL's calls inside a step: polls a nonblocking communicator until a call is complete, and ends
+ * the job if a call fails. */
 #include "nccl.h"
 
 #include <sched.h>

@@ -1,5 +1,5 @@
-/* The thread that notices a communicator's asynchronous errors and peers that have ended. It calls
- * no MPI, but for the abort that ends the job. */
+/* A thread that notices asynchronous errors of the communicators and peers whose process has ended.
+ * It calls no MPI except for the abort that ends the job. */
 #include "nccl.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static void check_peers(const NcclWatch *watch)
 
 void nccl_failed(const NcclWatch *watch, ncclResult_t result, const char *words, const char *call)
 {
-    /* a dead one is named */
+    /* ends the job here if a peer is dead, naming it */
     if (watch) check_peers(watch);
     const char *gpu = watch ? watch->gpu : "NCCL", *what = nccl.error_string(result);
     if (result == ncclInvalidArgument || result == ncclInvalidUsage)

@@ -1,6 +1,6 @@
-/* UDP between nodes. The first node's leader does not know which of its addresses the others reach
- * it by, so they try one after the other until it answers; it answers where a datagram came
- * from. */
+/* UDP between nodes. The first node's watchdog does not know by which of its addresses the others
+ * can reach it, so they try one after the other until it answers; it answers to the address that a
+ * datagram came from. */
 #include "node_links.h"
 
 #include <ifaddrs.h>
@@ -12,11 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A datagram's largest payload; what a socket is asked to hold, of which the kernel gives what it
- * likes; and how many datagrams of a kilobyte it holds by all means (Linux's default is 208 KB, of
- * which each takes 2.3). */
+/* DATAGRAM_BYTES: payload limit of a datagram. SOCKET_BYTES: receive buffer that is requested; the
+ * kernel may grant less. SOCKET_HOLDS: datagrams of a kilobyte that fit in any case (Linux's
+ * default buffer is 208 KB, and each takes 2.3). */
 enum { DATAGRAM_BYTES = 65000, SOCKET_BYTES = 4 << 20, SOCKET_HOLDS = 64 };
-/* To the first node, of all nodes together: a twentieth of a core at 10 us each. */
+/* Datagrams per second to the first node, of all nodes together: a twentieth of a core at 10 us
+ * each. */
 static const double TOLD_A_SECOND = 4096;
 static const double END_S = 1;
 
@@ -76,7 +77,7 @@ static int list_addresses(struct sockaddr_storage *out, int family)
     return count;
 }
 
-/* Any address, any port. *port: which it got. -1: none. */
+/* Opens a socket on any address and any port; *port receives the port. Returns -1 on failure. */
 static int open_socket(int family, in_port_t *port)
 {
     struct sockaddr_storage own = {.ss_family = (sa_family_t)family};
@@ -94,7 +95,7 @@ static int open_socket(int family, in_port_t *port)
     return file;
 }
 
-/* What the first node's leader tells the others at the start. */
+/* The addresses of the first node's watchdog, broadcast at the start. */
 typedef struct Meeting {
     uint64_t token;
     int32_t count, family;
@@ -140,7 +141,7 @@ void node_links_fini(NodeLinks *links)
     mem_free(&links->link);
 }
 
-/* False: not now. */
+/* Returns false if the socket's buffer is full for now. */
 static bool send_to(const NodeLinks *links, const struct sockaddr_storage *to, const News *news,
                     const RankState *state)
 {
@@ -162,7 +163,7 @@ static News news_of(const NodeLinks *links, NewsKind kind)
 void node_links_tell(NodeLinks *links, double now_s, const RankState *state, int count)
 {
     if (links->socket < 0 || links->node == 0) return;
-    /* looks come a little early, or late */
+    /* looks are not exactly periodic */
     if (now_s - links->told_s < node_links_period_s(links->nodes) - LOOK_S / 2) return;
     links->told_s = now_s;
     News news = news_of(links, NEWS_STATES);

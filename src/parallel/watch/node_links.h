@@ -1,9 +1,9 @@
-/* Datagrams between a watchdog's nodes: each node's first rank tells the first node's what its
- * ranks are at, and is answered. Lost datagrams are no error, but all of them come to one socket,
- * which holds some hundreds: so each node speaks once a period, nodes one after the other and not
- * all at once, and the first node's takes what has come after a pause in which few come.
+/* Datagrams between the watchdogs of different nodes: the first rank of each node sends the state
+ * of its ranks to the first node's, which answers. Losing a datagram is no error. All of them
+ * arrive at one socket, which holds a few hundred; therefore each node sends once per period, nodes
+ * one after the other, and the first node's watchdog reads after pauses in which only a few arrive.
  *
- *      node 0        hears  |  hears  |  hears  |  hears  |  hears  | ...
+ *      node 0        reads  |  reads  |  reads  |  reads  |  reads  | ...
  *      nodes 1..           1 2       3 4       5 6       1 2       3 4
  *                          |<----------- period ---------->|
  */
@@ -15,50 +15,52 @@
 #include <sys/socket.h>
 
 typedef struct NodeLink {
-    /* where its datagrams come from, length 0: none came yet */
+    /* source address of the node's datagrams; length 0: none has arrived yet */
     struct sockaddr_storage from;
     socklen_t length;
-    /* when the last came, by clock_s */
+    /* arrival of the last datagram, by clock_s */
     double heard_s;
 } NodeLink;
 
 enum { LINK_ADDRESSES = 8 };
-/* Between two looks at a node's ranks, in seconds. */
+/* Seconds between two looks at a node's ranks. */
 #define LOOK_S 0.5
 
 typedef struct NodeLinks {
-    /* -1: there is none */
+    /* -1: none */
     int socket;
     int node, nodes;
-    /* that a stranger's datagram does not have */
+    /* identifies this run's datagrams */
     uint64_t token;
-    /* of the first node, in turn until it answers */
+    /* addresses of the first node's watchdog, tried in turn until it answers */
     struct sockaddr_storage first[LINK_ADDRESSES];
     socklen_t length;
     int first_count, tried;
-    /* when it spoke last, by clock_s */
+    /* time of the last datagram sent, by clock_s */
     double told_s;
-    /* owned; link[0] on other nodes, link[1..] on the first */
+    /* on other nodes link[0], the first node; on the first node link[1..], the others; owned */
     NodeLink *link;
-    /* a node has said that the job ends, with this code; 0: none */
+    /* exit code with which another node's watchdog ends the job; 0: none */
     int end_code;
 } NodeLinks;
 
-/* How often a node speaks: at each of its looks, which are LOOK_S apart, or where there are so many
- * nodes that the first one's would do little else, at one of several; when in the period it does;
- * after what pause the first node's hears. Seconds. */
+/* Seconds. period: the interval at which a node sends, which is LOOK_S, or a multiple of it where
+ * the nodes are so many that the first one would do little else than read. phase: when in the
+ * period a node sends. pause: how long the first node waits between two reads. */
 double node_links_period_s(int nodes);
 double node_links_phase_s(int node, int nodes);
 double node_links_pause_s(int nodes);
 
-/* On a node's first rank (speaks) with a socket; elsewhere with none. Collective on world. */
+/* Opens a socket on a node's first rank (speaks); elsewhere none. Collective on world. */
 void node_links_init(NodeLinks *links, const World *world, bool speaks, int node, int nodes);
 void node_links_fini(NodeLinks *links);
-/* Tells what these ranks are at, once a period; on the first node nothing. now_s: of clock_s. */
+/* Sends the state of these ranks, once per period; does nothing on the first node. now_s: by
+ * clock_s. */
 void node_links_tell(NodeLinks *links, double now_s, const RankState *state, int count);
-/* Takes what has come; on the first node other nodes' states go to all[rank], of `ranks`. */
+/* Reads all datagrams that have arrived; on the first node other nodes' states go to all[rank] (of
+ * `ranks`). */
 void node_links_hear(NodeLinks *links, RankState *all, int ranks);
-/* The job ends: tells all that are known, for a second at most. */
+/* Announces to all known nodes that the job ends with this code; takes a second at most. */
 void node_links_end(NodeLinks *links, int code);
 
 #endif

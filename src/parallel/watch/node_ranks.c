@@ -1,4 +1,4 @@
-/* Beats in shared memory, and what /proc says of the processes that write them. */
+/* The ranks' marks in shared memory, and the state of their processes in /proc. */
 #include "node_ranks.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* The ranks of this node, each with its marks in memory that all of them share. */
+/* The ranks of this node, whose marks lie in memory that all of them share. */
 #ifndef WEFT_PARALLEL_NODE_RANKS_H
 #define WEFT_PARALLEL_NODE_RANKS_H
 
@@ -7,35 +7,35 @@
 #include "../shm/shm_segment.h"
 
 typedef struct RankTimes {
-    /* clock_s when that was first seen, 0 where it is not so */
+    /* clock_s when the condition was first seen; 0: it does not hold */
     double stopped_s, gone_s;
 } RankTimes;
 
 typedef struct NodeRanks {
     World world;
-    /* of none where memory cannot be shared */
+    /* has no segments where memory cannot be shared */
     ShmSegment shared;
-    /* known here; which of them this one is */
+    /* number of ranks known here, and the index of this one */
     int count, mine;
-    /* owned, all: of each */
+    /* for each rank, [count]; the arrays are owned */
     Beat **beat;
     RankState *state;
     RankTimes *times;
-    /* nothing counts that was before: the process, or the job, was asleep, or another rank
-     * looked */
+    /* clock_s; earlier times do not count, because this process or the whole job was suspended, or
+     * because another rank watched */
     double awake_s;
 } NodeRanks;
 
-/* color: the same on a node's ranks, another on each node. From then on this rank marks in shared
- * memory. Where there is none (false: fail_message), it knows of itself alone. Collective on
- * world, both. */
+/* Puts this rank's marks into shared memory. color: the same on the ranks of a node, different on
+ * each node. Returns false with a fail_message if memory cannot be shared; the watchdog then knows
+ * this rank only. Both are collective on world. */
 bool node_ranks_init(NodeRanks *node, const World *world, int color);
 void node_ranks_fini(NodeRanks *node);
-/* Which rank looks at all the others: the first that is neither stopped nor gone. */
+/* The rank that watches all the others: the first that is neither stopped nor dead. */
 int node_ranks_first(const NodeRanks *node);
-/* Fills state and times. */
+/* Fills state and times. now_s: by clock_s. */
 void node_ranks_look(NodeRanks *node, double now_s);
-/* What all of them did last. ERR_IO. */
+/* Writes the last marks of all ranks to path. ERR_IO. */
 Status node_ranks_write(const NodeRanks *node, const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a rank is at, in words. */
+/* Describes a rank's state in words. */
 #include "rank_state.h"
 
 static const double SWAPPED_BYTES = 1 << 20;

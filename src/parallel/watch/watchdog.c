@@ -1,5 +1,6 @@
-/* The watchdog's thread. It calls no MPI, but for the abort that ends the job. The first rank of a
- * node that is well looks at all ranks there; rank 0's, which hears of all nodes, at all ranks. */
+/* The watchdog's thread. It calls no MPI except for the abort that ends the job. On each node the
+ * first rank that is neither stopped nor dead watches all ranks of the node; rank 0's, which
+ * receives the states of all nodes, watches all ranks. */
 #include "node_links.h"
 #include "node_ranks.h"
 
@@ -8,19 +9,20 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A pause so long between two looks means that this process was asleep itself. */
+/* A longer pause between two looks means that this process was suspended. */
 static const double ASLEEP_S = 3;
-/* A rank is stopped so long before the job ends; one that is gone, so that whoever else noticed can
- * say why; */
+/* Time that a rank must be stopped, or dead, before the job ends; in the latter case another rank
+ * that noticed can print the reason first. */
 static const double STOPPED_S = 4, GONE_S = 2;
-/* a node is silent so long, and for so many of the periods in which it speaks, before it is named,
- * and before the job ends. */
+/* Time, and number of sending periods, that a node must be silent before it is named, and before
+ * the job ends. */
 static const double SILENT_S = 5, SILENT_PERIODS = 3, SILENT_END_S = 20, SILENT_END_PERIODS = 6;
-/* A step is late after so many usual ones, and so long at least; or so long where none is known. */
+/* A step is late after LATE_STEPS usual steps, and LATE_S at least; after LATE_UNKNOWN_S if the
+ * usual time is unknown. */
 static const double LATE_STEPS = 3, LATE_S = 5, LATE_UNKNOWN_S = 30;
 static const double DUMP_S = 2;
-/* The one that ends the job lets other nodes' watchdogs write what their ranks did last; those wait
- * for its abort, longer. */
+/* The watchdog that ends the job first lets those of other nodes write what their ranks did last;
+ * they wait longer than that for its abort. */
 enum { OTHERS_S = 2, ABORT_S = 7 };
 
 enum { WORDS = 2048, NAMED = 8 };
@@ -30,17 +32,19 @@ struct Watchdog {
     const World *world;
     NodeRanks node;
     NodeLinks links;
-    /* owned: of all ranks, by their number in the job; of all nodes */
+    /* [world->size] and [nodes]: state of each rank, by number in the job; node of each rank; host
+     * name of each node; owned */
     RankState *rank;
     int *node_of;
     char (*host)[HOST_BYTES];
-    /* owned: the run's folder and the id of its lease, "": none; where ranks' last marks go */
+    /* the run's folder, the id of its lease ("": any), and the file for the ranks' last marks;
+     * owned */
     char *folder, *owner, *dump;
     double looked_s;
-    /* the step that was late last, when that is said again, after what pause */
+    /* the step last reported as late, the time of its next report, and the interval after that */
     int64_t late_step;
     double say_s, pause_s;
-    /* owned: has the node's silence been said? */
+    /* whether each node has been reported as silent, [nodes]; owned */
     bool *silence_said;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -48,7 +52,7 @@ struct Watchdog {
     bool running, stop;
 };
 
-/* ---- words ---- */
+/* ---- messages ---- */
 
 static void add(char *words, const char *text)
 {
@@ -64,8 +68,8 @@ static void add_state(const Watchdog *w, char *words, const RankState *state)
     add(words, text);
 }
 
-/* Of those in a step, and of servers, the ones that compute, or that wait: NAMED of them, and how
- * many more. */
+/* Adds the states of ranks in a step and of servers, those that wait or those that do not: NAMED of
+ * them, and the number of the rest. Returns their number. */
 static int add_states(const Watchdog *w, char *words, const RankState *all, int count, bool waits)
 {
     int found = 0;
@@ -79,7 +83,8 @@ static int add_states(const Watchdog *w, char *words, const RankState *all, int 
     return found;
 }
 
-/* The node's other ranks, between two steps, too: a save waits for all of them. */
+/* Adds the states of the node's other ranks, also those between two steps, since a save waits for
+ * all of them. */
 static void add_others(const Watchdog *w, char *words, int local)
 {
     char more[32];
@@ -115,7 +120,8 @@ static void *dump_run(void *of)
     return NULL;
 }
 
-/* The file system may be what hangs, so nobody waits for it long. */
+/* Writes the ranks' last marks in a thread, and gives up after DUMP_S, since the file system may be
+ * what hangs. */
 static void write_dump(const Watchdog *w)
 {
     static Dump dump;
@@ -146,7 +152,7 @@ static _Noreturn void end_job(Watchdog *w, const char *why)
     die_lost("%s; what each rank did last is in %s", why, w->dump);
 }
 
-/* Another node's leader says why. */
+/* Ends this process after another node's watchdog has announced the end and reports the reason. */
 static _Noreturn void end_with_others(Watchdog *w)
 {
     int code = w->links.end_code;
@@ -157,7 +163,7 @@ static _Noreturn void end_with_others(Watchdog *w)
     _exit(code);
 }
 
-/* ---- what is wrong ---- */
+/* ---- checks ---- */
 
 static bool is_over(double since_s, double awake_s, double now_s, double limit_s)
 {
@@ -185,7 +191,7 @@ static void check_processes(Watchdog *w, double now_s)
             end_for_rank(w, r, "has been stopped by a signal", times->stopped_s);
         if (!is_over(times->gone_s, awake_s, now_s, GONE_S)) continue;
         int code = (int)shm_segment_farewell(&w->node.shared, r);
-        /* it has said why */
+        /* it has already printed why */
         if (code != 0) {
             prepare_end(w);
             world_abort(code);
@@ -195,7 +201,8 @@ static void check_processes(Watchdog *w, double now_s)
     }
 }
 
-/* Nodes that have never been heard are not watched: nothing may get through to them. */
+/* Nodes from which nothing has ever arrived are not checked: the network may block all
+ * datagrams. */
 static void check_nodes(Watchdog *w, double now_s)
 {
     NodeLinks *links = &w->links;
@@ -218,11 +225,13 @@ static void check_nodes(Watchdog *w, double now_s)
     }
 }
 
-/* All ranks that are known: of all nodes where their datagrams arrive. */
+/* All known ranks: of all nodes on the first node, if it receives datagrams, otherwise of this
+ * node. */
 typedef struct Overview {
     int count, stepping, serving;
     const RankState *state, *latest;
-    /* of any */
+    /* usual_s: the longest usual step of any rank; still_s: the shortest time since a mark of any
+     * rank */
     double usual_s, still_s;
 } Overview;
 
@@ -268,11 +277,12 @@ static _Noreturn void end_hang(Watchdog *w, const Overview *o)
     end_job(w, why);
 }
 
-/* A rank that is between two steps, to save or to evaluate, may keep the others waiting. */
+/* Checks steps only while all ranks are in a step: one that saves or evaluates between two steps
+ * may keep the others waiting. */
 static void check_steps(Watchdog *w, double now_s)
 {
     Overview o = overview(w);
-    /* of servers alone nobody knows what is due */
+    /* if only servers remain, it is unknown what is due */
     if (o.stepping == 0 || o.stepping + o.serving < o.count) return;
     if (w->options.hang_s > 0 && o.still_s >= w->options.hang_s) end_hang(w, &o);
     double limit_s = o.usual_s == 0                    ? LATE_UNKNOWN_S
@@ -298,7 +308,7 @@ static void look(Watchdog *w)
     if (now_s - w->looked_s > ASLEEP_S) w->node.awake_s = now_s;
     w->looked_s = now_s;
     if (node_ranks_first(&w->node) != w->node.mine) {
-        /* another rank looks, and what this one saw before that is old */
+        /* another rank watches, and what this one saw before is out of date */
         w->node.awake_s = now_s;
         return;
     }
@@ -312,7 +322,7 @@ static void look(Watchdog *w)
     if (w->links.node == 0 || w->links.socket < 0) check_steps(w, now_s);
 }
 
-/* Sleeps, but for what other nodes tell the first one's meanwhile. */
+/* Sleeps; the first node reads other nodes' datagrams in between. */
 static void rest(Watchdog *w, double seconds)
 {
     bool hears = w->links.node == 0 && w->links.socket >= 0;
@@ -324,7 +334,7 @@ static void rest(Watchdog *w, double seconds)
     }
 }
 
-/* All begin at the same time, and look one node after the other. */
+/* All start at the same time, and the nodes look one after the other. */
 static void *watch_run(void *of)
 {
     Watchdog *w = of;
@@ -351,7 +361,7 @@ static void start(Watchdog *w)
 
 /* ---- set-up ---- */
 
-/* A node's number is how many have their first rank before it has. */
+/* Numbers the nodes by their first ranks. Returns their number. */
 static int count_nodes(Watchdog *w)
 {
     int *first = world_nodes(w->world), nodes = 0;
@@ -411,7 +421,7 @@ void watchdog_free(Watchdog **watchdog)
     }
     pthread_cond_destroy(&w->wake);
     pthread_mutex_destroy(&w->lock);
-    /* nobody looks at this rank's memory any more */
+    /* no rank reads this rank's memory any more */
     world_barrier(w->world);
     node_ranks_fini(&w->node);
     node_links_fini(&w->links);
