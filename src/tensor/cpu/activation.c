@@ -1,12 +1,12 @@
-/* activation. relu and relu6 need only their output for the gradient, so y may take x's place; gelu
- * and silu need x. */
+/* activation. relu and relu6 compute their gradient from the output, so y may share x's memory;
+ * gelu and silu need x. */
 #include "view.h"
 
 typedef struct ActTask {
     Act act;
     DType type;
     void *out;
-    /* b: backward's x or y */
+    /* a: x, or dy in backward; b: x or y, backward only */
     const void *a, *b;
     int64_t n;
 } ActTask;

@@ -21,7 +21,8 @@ static Status add_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-/* bf16 is rounded once, whatever the number of inputs: n at most ITEM elements from `from` on. */
+/* Adds n elements (ITEM at most) from `from` on in fp32, so that bf16 is rounded once for any
+ * number of inputs. */
 static void add_rounded_once(const AddTask *t, int64_t from, int64_t n)
 {
     const OpSpec *s = &t->op->spec;

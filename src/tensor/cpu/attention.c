@@ -1,8 +1,8 @@
-/* attention, causal. Forward keeps one log-sum-exp a query; backward computes the probabilities
- * again, tile by tile. An item of work is one head's tile of queries, or a whole head where there
- * are enough of them in backward: each item is computed by one thread in a fixed order, so that any
- * number of threads gives the same bits. Sums into dk and dv run in the same order either way:
- * heads of queries that share a head of keys one after the other. */
+/* Causal attention. Forward saves one log-sum-exp per query; backward computes the probabilities
+ * again, tile by tile. A work item is one head's tile of queries, or in backward a whole head if
+ * there are enough of them. One thread computes an item in a fixed order, so that any number of
+ * threads gives the same bits. Sums into dk and dv have the same order either way: query heads that
+ * share a key head are added one after the other. */
 #include "view.h"
 
 #include <math.h>
@@ -13,17 +13,17 @@ enum { HEADS_A_THREAD = 4 };
 
 typedef struct Attention {
     int64_t samples, length, width, tiles;
-    /* group: heads of queries for one of keys */
+    /* heads of queries, heads of keys and values, and query heads per key head */
     int64_t heads, kv_heads, group;
     /* number of keys that a query attends to; 0: all up to its own */
     int64_t window;
-    /* of the tensors' rows */
+    /* elements per row of x and of y */
     int64_t x_width, y_width;
-    /* floats a thread */
+    /* floats of scratch per thread */
     int64_t scratch;
     DType type;
     int threads;
-    /* owned, [length][width / 2]; NULL without rotary */
+    /* float[length][width / 2], owned; NULL without rotary */
     float *cosine, *sine;
 } Attention;
 
@@ -93,7 +93,8 @@ static void attention_free(Op *op)
     mem_free(&op->impl);
 }
 
-/* A head of queries, with those behind it that have its keys and values. */
+/* The tensors of a query head; the query heads after it that share its keys and values follow in
+ * memory. */
 static AttentionHead head_at(const AttentionTask *t, int64_t sample, int64_t head)
 {
     const Attention *a = t->a;
@@ -124,7 +125,8 @@ static AttentionHead head_at(const AttentionTask *t, int64_t sample, int64_t hea
                            .scale = 1.0f / sqrtf((float)a->width)};
 }
 
-/* Items go to whoever is free: which thread computes one changes nothing. */
+/* Runs all items. Threads take items dynamically: the result does not depend on which thread
+ * computes which. */
 static void attention_run(const AttentionTask *t)
 {
 #pragma omp parallel for schedule(dynamic) num_threads(t->a->threads) if (t->a->threads > 1)
@@ -135,13 +137,13 @@ static void attention_run(const AttentionTask *t)
 static void forward_item(const AttentionTask *t, int64_t item, float *scratch)
 {
     const Attention *a = t->a;
-    /* the longest first */
+    /* the tiles with the most keys first */
     int64_t tile = a->tiles - 1 - item % a->tiles;
     AttentionHead h = head_at(t, item / a->tiles / a->heads, item / a->tiles % a->heads);
     simd_table(a->type)->attention_forward(&h, tile, scratch);
 }
 
-/* The output of padded samples; they come last. */
+/* Zeroes the output of padded samples, which come last. */
 static void zero_samples(const Attention *a, const OpRun *run, void *out, int64_t width)
 {
     int64_t sample = a->length * width;
@@ -179,7 +181,7 @@ static void keys_item(const AttentionTask *t, int64_t item, float *scratch)
     simd_table(a->type)->attention_grad_keys(&h, item % a->tiles, scratch);
 }
 
-/* Whole heads of keys where the threads share them out well; else by tiles, which computes the
+/* Computes whole key heads per item if that balances the threads; else tiles, which computes the
  * scores twice. */
 static void attention_backward_data(Op *op, const OpRun *run)
 {

@@ -1,6 +1,6 @@
-/* The CPU backend: memory from the C library, one stream that works at once, operations on oneDNN
- * and own kernels. OpenMP's number of threads belongs to the calling thread: run operations on the
- * thread that opened the backend. */
+/* The CPU backend: memory from the operating system, one stream that runs calls at once, operations
+ * on oneDNN and on weft's own kernels. OpenMP's number of threads belongs to the calling thread, so
+ * operations must run on the thread that opened the backend. */
 #include "cpu.h"
 #include "dnnl.h"
 #include "simd/simd.h"

@@ -1,17 +1,17 @@
-/* bag: the rows that a sample's ids stand for, added, averaged or side by side, field by field. A
- * gradient's row is written by the first id that it has and added to by the others, in their order:
- * threads divide the rows among themselves, so that any number of them gives the same bits. */
+/* bag: adds or averages the rows of a sample's ids field by field, or puts them side by side. A
+ * row's gradient is written by the first id that refers to it and added to by later ones in order.
+ * Threads divide the rows, so that any number of threads gives the same bits. */
 #include "view.h"
 
 #include <string.h>
 
 const OpInfo info_bag = {.name = "bag", .reads_ids = true};
 
-/* columns at a time; parts of the rows that threads take */
+/* columns that are summed at a time; parts of the rows that threads share */
 enum { COLUMNS = 128, PARTS = 64 };
 
 typedef struct Bag {
-    /* bags of a sample: one a field, or one */
+    /* bags per sample, one per field or one for all fields; elements of y per bag */
     int64_t samples, bags, width;
     DType type;
 } Bag;
@@ -47,7 +47,7 @@ static BagTask task_of(Op *op, const OpRun *run)
     return (BagTask){&op->spec, op->impl, run, &run->bag[op->spec.bag]};
 }
 
-/* Bag b of sample n has the ids from .. to - 1. */
+/* Bag b of sample n has the ids *from .. *to - 1. */
 static void ids_of(const BagTask *t, int64_t n, int64_t b, int32_t *from, int32_t *to)
 {
     const int32_t *first = t->ids->first + n * t->spec->bag_fields + b;
@@ -114,8 +114,8 @@ static void bag_forward(Op *op, const OpRun *run)
     work_run(forward_body, &t, t.bag->samples, shape_count(op->spec.y.shape));
 }
 
-/* The gradient of one id's row, from its bag's dy: written where it is the row's first. share: 1,
- * or of how many ids dy is the mean's. */
+/* Adds one id's gradient to its row, or writes it if the id is the row's first. share: number of
+ * ids that a mean is over, else 1. */
 static void add_row(const BagTask *t, float *grad, const void *dy, bool is_first, int share)
 {
     const SimdTable *simd = simd_table(t->bag->type);
@@ -133,7 +133,7 @@ static void add_row(const BagTask *t, float *grad, const void *dy, bool is_first
     }
 }
 
-/* begin, end: of the parts; row r is in part r % PARTS. */
+/* begin, end: parts; row r is in part r % PARTS */
 static void backward_body(const void *task, int64_t begin, int64_t end)
 {
     const BagTask *t = task;

@@ -1,33 +1,33 @@
-/* batch_norm with fused residual and relu or relu6. It touches x twice in forward (statistics,
- * result) and twice in backward (sums, dx). Sums are taken in parts, a cut of the samples by shape
- * alone, and joined in order, so that any number of threads gives the same bits. Where there are
- * channel groups enough, a thread takes one group through both passes, backwards the second time,
- * while it is in its cache. backward_begin takes the sums, and masks dy in place where it is the
- * residual's gradient; dw and dx then come from `saved`. Where act cut is kept as a bit a float, so
- * that backward reads neither y nor writes dy for it. With fixed statistics forward is
- * evaluation's, dx is dy times a constant of the channel, and nothing but those bits is kept.
+/* batch_norm with fused residual and relu or relu6. Forward reads x twice (statistics, result), and
+ * so does backward (sums, dx). The samples are cut into parts by shape alone, and the parts' sums
+ * are joined in order, so that any number of threads gives the same bits. If there are enough
+ * channel groups, a thread runs one group through both passes, the second in reverse order, while
+ * the group is in its cache. backward_begin computes the sums, and masks dy in place if dy is also
+ * the residual's gradient; dw and dx then come from `saved`. One bit per element says whether act
+ * cut it, so that backward neither reads y nor writes dy. With fixed statistics forward is the same
+ * as in evaluation, dx is dy times a constant per channel, and only those bits are saved.
  *
- * Synced, the sums of all replicas' micro-batches are joined between the two passes:
+ * If synced, the sums of all replicas' micro-batches are joined between the two passes:
  *
  *     forward          x: sums --- + --- all x: mean, variance ---> y
  *     backward_begin   dy: sums -- + --- all dy: means ----------> saved, for dx
  *                            \---------------------------------> saved, for dw
  *
- * dw is this micro-batch's alone: those of all replicas are added up with all other gradients. */
+ * dw is over this micro-batch alone: it is summed over the replicas with all other gradients. */
 #include "norm_pass.h"
 
 #include <math.h>
 #include <omp.h>
 #include <string.h>
 
-/* parts x groups, about */
+/* parts x groups, approximately */
 enum { ITEMS = 32 };
 enum { SAVED_MEAN, SAVED_REST, SAVED_INVERSE, SAVED_VARIANCE, SAVED_DY, SAVED_DY_X, SAVED };
-/* Saved rows of a synced norm: means of dy and of dy * xhat over all replicas, and how many numbers
- * these average. */
+/* Further rows of `saved` if synced: means of dy and of dy * xhat over all replicas, and the count
+ * of numbers in these means. */
 enum { SAVED_MEAN_DY = SAVED, SAVED_MEAN_DY_X, SAVED_NUMBERS, SAVED_SYNCED };
 
-/* Before the bits of act. */
+/* Floats in `saved` before the bits of act. */
 static int64_t saved_floats(const Op *op)
 {
     const NormPlan *b = op->impl;
@@ -50,7 +50,7 @@ static Status batch_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
     bool back = !s->fixed_stats || s->need_dx[0] || (s->residual && s->need_dx[1]);
     op->saved_bytes = (size_t)saved_floats(op) * sizeof(float);
     if (s->act != ACT_NONE && back) op->saved_bytes += norm_keep_bytes(b);
-    /* two a channel, and how many numbers they are of */
+    /* two sums per channel, and the count of numbers */
     if (s->synced) op->synced_sums = 2 * b->padded + 1;
     op->workspace_bytes = norm_workspace_bytes(b, 1) + (size_t)op->synced_sums * sizeof(double);
     op->needs_x[0] = !s->fixed_stats;
@@ -72,7 +72,7 @@ static double sums_total(const NormTask *t, int64_t c, int which)
     return total;
 }
 
-/* Numbers in a channel of this micro-batch. */
+/* The count of numbers in a channel of this micro-batch. */
 static double numbers(const NormTask *t)
 {
     return (double)t->run->rows * (double)t->b->v.hw;
@@ -137,8 +137,8 @@ static void grad_join(const NormTask *t, int64_t g)
     }
 }
 
-/* dx = scale (dy - sum(dy)/n - xhat sum(dy xhat)/n), xhat = (x - mean - rest) inverse, as one line
- * in dy and x. Where synced, means are there already. */
+/* Coefficients of dx = scale (dy - sum(dy)/n - xhat sum(dy xhat)/n), xhat = (x - mean - rest)
+ * inverse, rewritten as linear in dy and x. If synced, saved has means instead of sums. */
 static void grad_coef(const NormTask *t, int64_t g)
 {
     const NormPlan *b = t->b;
@@ -166,7 +166,7 @@ static void zero_coef(const NormTask *t, int64_t g)
         norm_coef_set(t, 0, c, (double[COEFS]){0.0});
 }
 
-/* dx = scale dy, of running statistics. */
+/* Coefficients of dx = scale dy, with running statistics. */
 static void fixed_coef(const NormTask *t, int64_t g)
 {
     const float *const *w = t->run->w;
@@ -177,7 +177,7 @@ static void fixed_coef(const NormTask *t, int64_t g)
     }
 }
 
-/* All passes over a range of groups. */
+/* Runs both passes over a range of groups. */
 static void groups_body(const void *task, int64_t begin, int64_t end)
 {
     const NormTask *t = task;
@@ -206,9 +206,9 @@ static void batch_norm_run(const NormTask *t)
     if (t->map) work_run(norm_map_body, t, b->parts * b->v.groups, elements);
 }
 
-/* ---- over all replicas ---- */
+/* ---- synced: over all replicas ---- */
 
-/* The sums of this micro-batch, in its workspace's last bytes. */
+/* Computes the sums of this micro-batch in the last bytes of the workspace. */
 static void sums_make(NormTask *t)
 {
     const NormPlan *b = t->b;
@@ -263,13 +263,14 @@ static void batch_norm_forward(Op *op, const OpRun *run)
         batch_norm_run(&t);
 }
 
-/* Masks dy, where it is the residual's gradient, too. */
+/* Fixed statistics: masks dy in place if it is also the residual's gradient. The pass also computes
+ * sums, which are not used. */
 static void fixed_begin(Op *op, const OpRun *run)
 {
     NormTask t = task_of(op, run);
     if (!op->spec.residual || op->spec.act == ACT_NONE) return;
     OpRun own = *run;
-    /* the sums are nobody's */
+    /* the kernel needs some x for its sums */
     own.x[0] = run->dy;
     t.run = &own;
     t.sum = norm_grad_sums;
@@ -296,7 +297,9 @@ static void batch_norm_backward_begin(Op *op, const OpRun *run)
         batch_norm_run(&t);
 }
 
-/* One number per channel has no variance: running statistics get zeros instead (executor). */
+/* dw of the scale and shift, and this micro-batch's mean and variance for the running statistics. A
+ * single number per channel has no variance: then both are zero, and the executor does not count
+ * the micro-batch. */
 static void batch_norm_backward_weight(Op *op, const OpRun *run)
 {
     const NormPlan *b = op->impl;
@@ -321,7 +324,7 @@ static void batch_norm_backward_data(Op *op, const OpRun *run)
     t.finish = grad_coef;
     if (op->spec.fixed_stats) {
         own = *run;
-        /* x has no part in it */
+        /* by_x is 0, so x does not matter */
         own.x[0] = run->dy;
         t.run = &own;
         t.finish = fixed_coef;

@@ -1,12 +1,12 @@
-/* concat along the channels: `outer` times a run of each input after the other; whole samples where
- * channels are the slowest (plain, or blocks that the inputs fill), pixels where they are the
- * fastest (channels last). */
+/* concat along the channels: copies, `outer` times, one run of each input. A run is a whole sample
+ * if channels are the slowest dimension (plain, or blocks that the inputs fill), or a pixel if
+ * channels are the fastest (channels-last). */
 #include "view.h"
 
 #include <string.h>
 
 typedef struct Concat {
-    /* elements */
+    /* runs in the output; elements per run of each input; their sum */
     int64_t outer, run[SPEC_INPUTS], total;
 } Concat;
 

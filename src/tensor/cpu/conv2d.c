@@ -1,5 +1,5 @@
-/* conv2d on oneDNN. The layout of x and y and the algorithm are a static rule on the shape
- * (conv_choose): what was measured once, never timed in a run. */
+/* conv2d on oneDNN. The layouts of x and y and the algorithm follow a fixed rule on the shape
+ * (conv_choose), based on measurements; nothing is timed in a run. */
 #include "cpu.h"
 #include "depthwise.h"
 #include "first_conv.h"
@@ -21,20 +21,20 @@ static ConvShape conv_shape(const OpSpec *s)
     return (ConvShape){x[0], x[1], x[2], x[3], y[1], y[2], y[3], s->groups > 1 ? s->groups : 1};
 }
 
-/* Blocks of x and y that suit this shape, and whether Winograd's algorithm does. */
+/* Blocks of x and y, and the algorithms, that suit a shape. */
 typedef struct ConvChoice {
     int x_block, y_block;
     bool winograd;
-    /* the directions that direct kernels of our own suit */
+    /* directions that use weft's own direct kernels */
     bool direct[LINEAR_DIRECTIONS];
 } ConvChoice;
 
-/* The formats of one conv2d, owned. */
+/* The formats of one conv2d; owned. */
 typedef struct ConvFormats {
     Format *x, *y, *b, *any, *dw_any, *plain;
 } ConvFormats;
 
-/* x, y and the kernels' weights are of one type, all else is fp32. */
+/* Makes the formats: x, y and the kernels' weights have `type`, the others are fp32. */
 static ConvFormats formats_new(const OpSpec *s, DType type, const ConvChoice *choice)
 {
     const ConvShape v = conv_shape(s);
@@ -57,8 +57,8 @@ static void formats_free(ConvFormats *f)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) format_free(all[i]);
 }
 
-/* oneDNN's own choice of blocks, for processors that the rule below does not know; 8 where Desc
- * cannot say it. */
+/* Asks oneDNN for its choice of blocks, on processors that the rule in conv_choose does not cover;
+ * 8 if Desc cannot express the choice. */
 static Status conv_ask(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
 {
     Kernel *k = NULL;
@@ -83,7 +83,7 @@ static Status conv_ask(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
     return status;
 }
 
-/* Is the image so small that a row or column of the kernel never lies on it? */
+/* Whether the image is so small that a row or column of the kernel always lies on padding. */
 static bool dead_taps(const OpSpec *s)
 {
     const int64_t *x = s->x[0].shape.dim, *y = s->y.shape.dim;
@@ -99,8 +99,8 @@ static bool dead_taps(const OpSpec *s)
     return false;
 }
 
-/* How many 4x4 tiles the output has, if F(4x4, 3x3) fits this convolution at all, with full channel
- * blocks; else 0. */
+/* The number of 4x4 output tiles if F(4x4, 3x3) fits this convolution with full channel blocks;
+ * else 0. */
 static int64_t winograd_tiles(const OpSpec *s, const ConvShape *v, int lanes)
 {
     enum { TILE = 4 };
@@ -111,9 +111,9 @@ static int64_t winograd_tiles(const OpSpec *s, const ConvShape *v, int lanes)
     return v->n * ((v->p + TILE - 1) / TILE) * ((v->q + TILE - 1) / TILE);
 }
 
-/* Winograd's algorithm takes 0.35 to 0.8 of the direct one's time in all three directions once
- * there is a full group of tiles to pay for transforming the weight, and the output fills half of
- * them. It leaves no exact zero at a tap that meets padding only. */
+/* Whether Winograd's algorithm is faster. It takes 0.35 to 0.8 of the direct algorithm's time in
+ * all three directions once a full group of tiles pays for the transform of the weight and the
+ * output fills half of the tiles. It leaves no exact zero at a tap that always meets padding. */
 static bool winograd_suits(const OpSpec *s, const ConvShape *v, int lanes)
 {
     enum { TILE_PIXELS = 16, FILL_MIN = 2 };
@@ -121,9 +121,9 @@ static bool winograd_suits(const OpSpec *s, const ConvShape *v, int lanes)
     return tiles >= lanes && FILL_MIN * v->n * v->p * v->q >= TILE_PIXELS * tiles && !dead_taps(s);
 }
 
-/* On AVX2 oneDNN has no kernels but products of matrices for one or two channels, and an image is
- * copied for them once a tap. Our own take 0.25 to 0.8 of their time. For three its `jit:avx2` is
- * as good forward, and for dw mostly. */
+/* Chooses direct kernels for a first convolution. For one or two channels on AVX2 oneDNN has only
+ * matrix products, which copy the image once per tap; weft's own kernels take 0.25 to 0.8 of their
+ * time. For three channels oneDNN's `jit:avx2` is as good forward, and mostly for dw. */
 static void first_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvChoice *choice)
 {
     enum { CHANNELS_MOST = 2, TAPS_MIN = 9, LANES_AVX2 = 8 };
@@ -132,9 +132,10 @@ static void first_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvCho
         v->c * s->kernel[0] * s->kernel[1] >= TAPS_MIN;
 }
 
-/* oneDNN's forward and data kernels take up to 6 times as long as our own, mostly 1.2 to 4 times,
- * but for stride 2 forward on AVX2, where they are as good. Its dw is as good, or better, while
- * caches hold x and dy; from memory it takes 1.4 to 2 times as long. */
+/* Chooses direct kernels for a depthwise convolution. oneDNN's forward and data kernels take up to
+ * 6 times as long as weft's own, mostly 1.2 to 4 times, except for stride 2 forward on AVX2, where
+ * they are as good. oneDNN's dw is as good or better while caches hold x and dy; from memory it
+ * takes 1.4 to 2 times as long. */
 static void depthwise_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvChoice *choice)
 {
     enum { CACHED_BYTES = 48 << 20, LANES_512 = 16 };
@@ -151,7 +152,7 @@ static void depthwise_choose(const OpSpec *s, const ConvShape *v, int lanes, Con
 /* Measured on one and two threads at every convolution of lenet, resnet18, resnet50 and
  * mobilenet_v2 (bench/ops_bench.c): direct kernels on channel blocks of a vector's width come
  * within 10 % of the machine's rate, and channels-last is nowhere clearly better. Raw data of few
- * channels is read as it comes: no block of it would be full. */
+ * channels stays plain, because it would not fill a block. */
 static Status conv_choose(const Op *op, ConvChoice *choice)
 {
     enum { FEW_CHANNELS = 3 };
@@ -195,8 +196,8 @@ static Status plan_chosen(Op *op, const ConvChoice *choice, Desc *preferred)
     return status;
 }
 
-/* On blocks oneDNN has fast kernels for nearly all shapes (its AVX2 ones want images no smaller
- * than the kernel), on plain images its matrix products serve any. */
+/* oneDNN has fast kernels on blocks for nearly all shapes (its AVX2 kernels need images no smaller
+ * than the kernel); for the other shapes its matrix products on plain images are used. */
 static Status conv_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;

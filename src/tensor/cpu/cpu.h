@@ -1,6 +1,6 @@
-/* The CPU backend's private header: its operations (one file each) and the vector kernels they
- * call. Operations on oneDNN: dense, conv2d, reorder; everything else is own code under simd/,
- * compiled once per instruction set. */
+/* The CPU backend's private header. Each operation is one file here; dense, conv2d and reorder use
+ * oneDNN, the others call vector kernels under simd/, which are compiled once per instruction
+ * set. */
 #ifndef WEFT_TENSOR_CPU_H
 #define WEFT_TENSOR_CPU_H
 

@@ -1,9 +1,9 @@
-/* dense on oneDNN's inner product. (N,T,in) is N*T rows. A flat view of a blocked image is read as
- * it lies: the inner product is then 4-d, its weight (out, C, H, W), which in plain order is out x
- * (C*H*W). The weight is stored in plain order where another operation has it, too, and where there
- * are many rows: oneDNN's plain product is faster there in both backward directions (fp32, one
- * thread of an EPYC with AVX-512, 1024 rows, 1536 to 384: dw 107 GFLOP/s against 53 in a blocked
- * order, dx 106 against 88), and forward needs no copy in an order of its own. */
+/* dense on oneDNN's inner product. (N,T,in) is N*T rows. A flat view of a blocked image is read in
+ * its blocked order: the inner product is then 4-d with a weight of (out, C, H, W), which in plain
+ * order is out x (C*H*W). The weight is stored in plain order if another operation shares it, and
+ * if there are many rows: there oneDNN's plain product is faster in both backward directions (fp32,
+ * one thread of an EPYC with AVX-512, 1024 rows, 1536 to 384: dw 107 GFLOP/s against 53 in a
+ * blocked order, dx 106 against 88), and forward needs no copy. */
 #include "cpu.h"
 #include "linear.h"
 #include "simd/simd.h"
@@ -11,9 +11,10 @@
 
 enum { PLAIN_ROWS = 256, OWN_ROWS = 16 };
 
-/* Products of our own read what is plain. They are one kernel for few rows, and one for AVX2, whose
- * registers fewer than OWN_ROWS would leave half empty; with many, oneDNN's are faster in a whole
- * step (gpt, AVX2: by a seventh on two threads). */
+/* Whether weft's own products suit: they need plain fp32. One kernel is for few rows on any
+ * processor, the other for AVX2 from OWN_ROWS rows on, as fewer leave half of its registers empty.
+ * With many rows oneDNN's products are faster in a whole step (gpt, AVX2: by a seventh on two
+ * threads). */
 static bool suits_product(const OpSpec *s, int64_t rows, DType type)
 {
     if (type != DTYPE_F32 || (s->x[0].flat && s->x[0].block > 1)) return false;
@@ -22,8 +23,8 @@ static bool suits_product(const OpSpec *s, int64_t rows, DType type)
            rows < PLAIN_ROWS;
 }
 
-/* Rows and inner dimensions of one side, as oneDNN's logical dimensions. Returns how many there
- * are. */
+/* Writes the rows and inner dimensions of x or y as oneDNN's logical dimensions; returns how
+ * many. */
 static int side_dims(Desc d, int64_t dim[FORMAT_DIMS])
 {
     if (d.flat) {
@@ -52,7 +53,7 @@ static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     TRY(dense_check(s));
-    /* every layout of x is read as it lies */
+    /* every layout of x is accepted */
     preferred[0] = in_precision(op, s->x[0]);
     const DType type = s->y.dtype = preferred[0].dtype;
     int64_t x_dim[FORMAT_DIMS], w_dim[FORMAT_DIMS], y_dim[FORMAT_DIMS];

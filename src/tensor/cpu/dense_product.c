@@ -1,4 +1,4 @@
-/* Which product each direction is, and how threads share it (see dense_product.h). */
+/* Maps each direction to a matrix product and divides it among threads (dense_product.h). */
 #include "dense_product.h"
 #include "simd/simd.h"
 
@@ -6,7 +6,7 @@
 
 struct DenseRun {
     DenseSpec spec;
-    /* out is cut into so many parts downwards and across */
+    /* number of parts that out is cut into, in rows and in columns */
     int64_t down, across;
 };
 
@@ -15,7 +15,7 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* Rows and columns of out, and terms of a sum. */
+/* Rows and columns of out, and terms of each sum. */
 static DenseProduct shape_of_product(const DenseSpec *s)
 {
     switch (s->kind) {
@@ -34,8 +34,8 @@ static int64_t part_end(int64_t units, int64_t part, int64_t parts, int64_t unit
     return end < most ? end : most;
 }
 
-/* Cuts that take the fullest thread least: its products, and the elements of a and b that it
- * copies, each as long as sixteen products. */
+/* Chooses the cut with the least work for the fullest thread: its products, and the elements of a
+ * and b that it copies, each counted as sixteen products. */
 static void divide(DenseRun *d, const DenseProduct *p)
 {
     double best = 0;
@@ -104,7 +104,7 @@ static DenseProduct product_of(const DenseSpec *s, void *const data[ROLES])
     return p;
 }
 
-/* The bias' gradient: of a part's rows, which are columns of dy. */
+/* Computes the bias' gradient for a part's rows of dw, which are columns of dy. */
 static void bias_part(const DenseSpec *s, void *const data[ROLES], const DensePart *part)
 {
     simd_table(DTYPE_F32)->dense_columns(data[ROLE_Y], s->rows, s->out, part->row, part->row_end,

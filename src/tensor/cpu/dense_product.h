@@ -1,7 +1,7 @@
-/* A dense layer's products, forward and both gradients: of few rows, and for processors whose
- * vectors have 8 floats, where oneDNN's reach half of what the processor can below some hundred.
- * All is plain and fp32: x [rows][in], the weight [out][in], y [rows][out]. The result of a run
- * depends neither on the number of threads nor on who computes what. */
+/* Matrix products of a dense layer, forward and both gradients, for two cases in which oneDNN is
+ * slow: few rows, and fewer than some hundred rows on AVX2, where oneDNN reaches half of the
+ * processor's rate. All tensors are plain fp32: x [rows][in], weight [out][in], y [rows][out]. The
+ * result depends neither on the number of threads nor on which thread computes which part. */
 #ifndef WEFT_TENSOR_CPU_DENSE_PRODUCT_H
 #define WEFT_TENSOR_CPU_DENSE_PRODUCT_H
 
@@ -10,7 +10,7 @@
 typedef struct DenseRun DenseRun;
 
 typedef struct DenseSpec {
-    /* of a dense layer */
+    /* KERNEL_DENSE_FORWARD, KERNEL_DENSE_DATA or KERNEL_DENSE_WEIGHT */
     KernelKind kind;
     int64_t rows, in, out;
     /* forward: y = max(y, 0) */
@@ -22,7 +22,7 @@ typedef struct DenseSpec {
 DenseRun *dense_product_new(const DenseSpec *spec);
 void dense_product_free(DenseRun **run);
 size_t dense_product_scratch_bytes(const DenseRun *run);
-/* data[role] as kernel_run has it; ROLE_B may be NULL. scratch: at a border of 64 bytes. */
+/* data[role]: pointers as in kernel_run; ROLE_B may be NULL. scratch: aligned to 64 bytes. */
 void dense_product_run(const DenseRun *run, void *const data[ROLES], void *scratch);
 
 #endif

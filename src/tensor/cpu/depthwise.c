@@ -1,5 +1,5 @@
-/* An item is one plane: a sample's block of channels. The weight's gradient is summed by planes,
- * and then over the samples, in order. */
+/* Depthwise convolutions over work items (depthwise.h). An item is one plane: one channel block of
+ * one sample. The weight's gradient is summed per plane, and then over the samples in order. */
 #include "depthwise.h"
 #include "simd/simd.h"
 
@@ -31,7 +31,7 @@ void depthwise_free(Depthwise **depthwise)
     mem_free(depthwise);
 }
 
-/* Of a plane: dw, and db behind it. */
+/* Floats of a plane's partial sums: dw, then db. */
 static int64_t partial(const Depthwise *d)
 {
     return (DEPTHWISE_TAPS + 1) * d->spec.lanes;
@@ -66,7 +66,7 @@ static void item_run(const Depthwise *d, const DepthwisePlane *a, void *const da
         simd->depthwise_weight(a, x, y, dw, dw + DEPTHWISE_TAPS * lanes);
 }
 
-/* n floats of each block, `from` on in its planes' parts, summed over the samples. */
+/* Sums n floats of each block over the samples, from offset `from` of the planes' partial sums. */
 static void join(const Depthwise *d, const float *sums, int64_t from, int64_t n, float *out)
 {
     memset(out, 0, (size_t)(d->blocks * n) * sizeof *out);

@@ -1,9 +1,10 @@
-/* oneDNN's engine, and which of its kernels this processor has. */
+/* oneDNN's engine and versions, and the instruction sets that it uses on this processor. */
 #include "dnnl_api.h"
 
 #include <string.h>
 
-/* oneDNN takes a limit once, before its first kernel. */
+/* Limits oneDNN to the instruction set of train.cpu. oneDNN accepts a limit once, before its first
+ * kernel. */
 static Status hold_isa(void)
 {
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
-/* Where oneDNN 2.x (Debian 12) and 3.x differ: formats, and the descriptions of primitives. Each
- * function is there twice, once in the terms of either C API. */
+/* The calls in which oneDNN 2.x (Debian 12) and 3.x differ: formats, and descriptions of
+ * primitives. Each function is written twice, once per C API. */
 #include "dnnl_api.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Formats: how tensors lie in memory, in oneDNN's words and in ours (Desc). */
+/* Formats: memory layouts as oneDNN describes them, and their conversion to Desc. */
 #include "dnnl_api.h"
 #include "view.h"
 
@@ -56,7 +56,8 @@ int format_block(const Format *format, Shape shape)
     return 0;
 }
 
-/* Where a number lies is a sum over its indices: at[d][k] for index k of dimension d. */
+/* A task that unpacks a tensor. The place of an element is a sum over its indices: at[d][k] for
+ * index k of dimension d. */
 typedef struct Unpack {
     const float *stored;
     float *plain;

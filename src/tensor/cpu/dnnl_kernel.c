@@ -1,9 +1,10 @@
-/* Kernels: oneDNN's primitives, planned, built and run. Scratch memory is always the caller's. */
+/* Kernels: oneDNN's primitives, planned, built and run. Scratch memory always belongs to the
+ * caller. */
 #include "dnnl_api.h"
 
 #include <string.h>
 
-/* Where each role of a kind is found in oneDNN's terms. */
+/* The query and the argument by which oneDNN names each role of a kind. */
 typedef struct RoleName {
     dnnl_query_t query;
     int index, arg;
@@ -134,9 +135,9 @@ static Status kernel_add_arg(Kernel *k, const Format *format, int role, int arg)
     return OK;
 }
 
-/* oneDNN makes the code of its fp32 matrix product, 4 MB of it, when the first one runs: most of it
- * for any shape of more than a row, some where the second factor is transposed. Here that happens
- * before: a step takes no memory, and a plan knows all of it. */
+/* Makes oneDNN generate the code of its fp32 matrix product (4 MB) now. It would do so when the
+ * first product runs: most of it for any shape of more than one row, some if the second factor is
+ * transposed. A step must allocate nothing, and the plan must know all memory. */
 static void make_product(const Kernel *kernel)
 {
     const float a[4] = {0}, b[4] = {0};
@@ -162,8 +163,7 @@ Status kernel_build(Kernel *kernel)
     return kernel_add_arg(kernel, kernel->scratch, ROLES, DNNL_ARG_SCRATCHPAD);
 }
 
-/* A handle is set only when it changes: 2.x writes the padding's zeros again each time one is
- * set. */
+/* Sets a handle only if it changes: oneDNN 2.x writes the padding's zeros again at each change. */
 void kernel_run(Kernel *kernel, void *const data[ROLES], void *scratch)
 {
     if (kernel->own) {

@@ -1,4 +1,4 @@
-/* Kernels of our own behind dnnl.h, where oneDNN has none as good. */
+/* Kernels of weft's own behind dnnl.h, for cases in which oneDNN is slower. */
 #include "dense_product.h"
 #include "depthwise.h"
 #include "dnnl_api.h"
@@ -8,7 +8,7 @@
 
 #include <omp.h>
 
-/* A Kernel with spec's formats, but for the weight's, which is in that order. */
+/* Makes a Kernel with the formats of spec, except that the weight has the order `weight`. */
 static Kernel *own_new(Dnnl *dnnl, const KernelSpec *spec, const OwnTable *table, void *impl,
                        dnnl_format_tag_t weight)
 {
@@ -25,7 +25,7 @@ static Kernel *own_new(Dnnl *dnnl, const KernelSpec *spec, const OwnTable *table
     return k;
 }
 
-/* A module's functions, whose own type stands for impl, as a table. */
+/* Defines module_table, an OwnTable of the module's functions; impl is of type Type. */
 #define OWN_TABLE(module, Type, word)                                                              \
     static size_t module##_bytes(const void *impl)                                                 \
     {                                                                                              \
@@ -55,7 +55,8 @@ int own_lanes(void)
 /* ---- Winograd ---- */
 OWN_TABLE(winograd, Winograd, "winograd")
 
-/* x and y in blocks of a vector, the weight in one order for all three directions. */
+/* Plans a Winograd kernel: x and y are in blocks of a vector, and the weight has one order for all
+ * three directions. */
 static Kernel *winograd_plan(Dnnl *dnnl, const KernelSpec *spec)
 {
     int64_t x[FORMAT_DIMS], w[FORMAT_DIMS];

@@ -1,6 +1,6 @@
-/* dropout. The mask is a function of (seed, step, node, sample id, element in the plain order), so
- * it does not change with layout, micro-batch or rank, and backward draws it again instead of
- * keeping it. */
+/* dropout. The mask is a function of (seed, step, node, sample id, index of the element in plain
+ * order). It therefore does not depend on layout, micro-batch or rank, and backward computes it
+ * again instead of storing it. */
 #include "../sliced.h"
 #include "view.h"
 
@@ -11,7 +11,7 @@ enum { TILE = 128, ITEM = 4096 };
 
 typedef struct Dropout {
     View v;
-    /* of one sample: runs of ITEM elements (block 1) or channel groups */
+    /* work items per sample: runs of ITEM elements (block 1) or channel groups */
     int64_t items;
     SampleSlice slice;
 } Dropout;
@@ -70,8 +70,8 @@ static void plain_item(const DropTask *t, RngKey key, int64_t base, int64_t item
     scale_elements(t, base + from, scale, n);
 }
 
-/* A channel group: up to 16 channels by TILE pixels are drawn in plain order and applied across,
- * at once where a pixel has no more. */
+/* One channel group: the mask of up to 16 channels by TILE pixels is drawn in plain order and
+ * stored transposed; it is applied in one call if a pixel has no more channels. */
 static void blocked_item(const DropTask *t, RngKey key, int64_t base, int64_t g)
 {
     const View *v = &t->d->v;

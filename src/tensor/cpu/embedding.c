@@ -1,12 +1,12 @@
-/* embedding: rows of a table by token. In the gradient every thread owns a slice of the columns and
- * takes the tokens in order, so that any number of threads gives the same bits. */
+/* embedding: looks up rows of a table by token. In the gradient each thread owns a slice of the
+ * columns and adds the tokens in order, so that any number of threads gives the same bits. */
 #include "view.h"
 
 #include <string.h>
 
 typedef struct Embedding {
     int64_t tokens, per_sample, width;
-    /* rows first .. first + rows of the vocabulary's are here */
+    /* this rank has rows first .. first + rows - 1 of the vocabulary's `vocab` */
     int64_t first, rows, vocab;
     DType type;
 } Embedding;
@@ -42,7 +42,7 @@ static void impl_free(Op *op)
     mem_free(&op->impl);
 }
 
-/* The row of w that token i has, or -1: another rank's. */
+/* The row of w for token i, or -1 if another rank has it. */
 static int64_t row_at(const EmbedTask *t, int64_t i)
 {
     int32_t token = ((const int32_t *)t->run->x[0])[i];
@@ -74,7 +74,7 @@ static void embedding_forward(Op *op, const OpRun *run)
     work_run(forward_body, &t, t.e->tokens, t.e->tokens * t.e->width);
 }
 
-/* begin, end: rows of the table. */
+/* begin, end: rows of the table */
 static void zero_body(const void *task, int64_t begin, int64_t end)
 {
     const EmbedTask *t = task;
@@ -82,7 +82,7 @@ static void zero_body(const void *task, int64_t begin, int64_t end)
     memset(t->run->dw[0] + begin * width, 0, (size_t)((end - begin) * width) * sizeof(float));
 }
 
-/* begin, end: sixteenths of columns. */
+/* begin, end: groups of SIMD_LANES columns */
 static void scatter_body(const void *task, int64_t begin, int64_t end)
 {
     const EmbedTask *t = task;

@@ -1,4 +1,4 @@
-/* exchange (sliced.h), with its bias. */
+/* exchange (sliced.h) with its bias. */
 #include "../sliced.h"
 #include "view.h"
 
@@ -37,7 +37,7 @@ static void forward(Op *op, const OpRun *run)
     if (op->spec.w_count) work_run(bias_body, &t, t.w->rows, t.w->rows * t.w->width);
 }
 
-/* begin, end: sixteenths of columns; rows are added in order. */
+/* begin, end: groups of SIMD_LANES columns; rows are added in order */
 static void bias_gradient_body(const void *task, int64_t begin, int64_t end)
 {
     const RowsTask *t = task;

@@ -1,7 +1,7 @@
-/* An image is taken in units of some rows of y. What a unit reads of x is copied to where zeros
- * stand around it, [row][C][column], so that all pixels are alike. The weight's gradient is summed
- * by the pieces that the units are cut into, whatever the number of threads, and then over the
- * pieces, in order. */
+/* A first convolution over work units (first_conv.h). A unit is some rows of y of one image. Its
+ * input is copied to [row][C][column] with zeros around it, so that all pixels are handled alike.
+ * The weight's gradient is summed per piece, a fixed group of units whatever the number of threads,
+ * and then over the pieces in order. */
 #include "first_conv.h"
 #include "simd/simd.h"
 
@@ -10,19 +10,19 @@
 
 enum {
     BLOCK = FIRST_BLOCK,
-    /* of y, that a unit has at least: with 4 blocks of dy half of a core's first cache */
+    /* pixels of y per unit, at least: with 4 blocks of dy this is half of a core's L1 cache */
     PIXELS = 96,
-    /* of dw: what threads can share */
+    /* partial sums of dw, at most, which limits the threads that can share the work */
     PIECES = 32,
-    /* floats */
+    /* floats to which a thread's copy is aligned */
     ALIGN = 16,
 };
 
 struct FirstConvRun {
     FirstConvSpec spec;
-    /* of y; of a unit; of all images */
+    /* rows and columns of y; rows of y per unit; units in all images */
     int64_t p, q, rows, units;
-    /* of the copy that a unit reads: rows, columns, and floats */
+    /* rows and columns of the copy that a unit reads; floats of one thread's copy */
     int64_t in_rows, in_columns, own;
     int64_t taps, pieces, partial;
     int32_t *tap;
@@ -83,7 +83,7 @@ size_t first_conv_scratch_bytes(const FirstConvRun *f)
     return (size_t)(f->pieces * f->partial + f->spec.threads * f->own) * sizeof(float);
 }
 
-/* The row of x, or zeros, that stands `row` rows and `c` channels into a unit's copy. */
+/* Copies row `row` of channel c of an image to `to`, with zeros for padding. */
 static void copy_row(const FirstConvRun *f, const float *image, int64_t c, int64_t row, float *to)
 {
     const FirstConvSpec *s = &f->spec;
@@ -98,7 +98,7 @@ static void copy_row(const FirstConvRun *f, const float *image, int64_t c, int64
     memset(to + end, 0, (size_t)(f->in_columns - end) * sizeof *to);
 }
 
-/* Copies what a unit reads, and says how; *y_at: where its part of y begins. */
+/* Copies a unit's input and describes it for the kernels; *y_at: offset of its part of y. */
 static FirstConv unit_begin(const FirstConvRun *f, const float *x, int64_t unit, float *own,
                             int64_t *y_at)
 {
@@ -137,7 +137,7 @@ static void forward(const FirstConvRun *f, void *const data[ROLES], float *scrat
     }
 }
 
-/* dw, and behind it db, of a piece's units. */
+/* Computes dw, followed by db, over the units of one piece. */
 static void piece_run(const FirstConvRun *f, void *const data[ROLES], int64_t piece, float *own,
                       float *dw)
 {

@@ -1,5 +1,5 @@
-/* Elementwise work on flat ranges: optimizers, sums, squares. Threads take runs of whole chunks;
- * every element and every chunk's sum is the same bits whoever computes it. */
+/* Elementwise work on flat ranges: optimizers, sums, squares. Threads take runs of whole chunks, so
+ * each element and each chunk's sum has the same bits whichever thread computes it. */
 #include "view.h"
 
 #include <math.h>
@@ -7,10 +7,10 @@
 
 typedef struct FlatTask {
     const void *args;
-    /* what each operation says */
+    /* arguments; each operation below fills those that it needs */
     float *p[4];
     const float *a, *b;
-    /* add_bf16's */
+    /* operands of add_bf16 */
     Bf16 *half;
     const Bf16 *half_a, *half_b;
     double *sums;
@@ -118,7 +118,7 @@ static void flat_chunk_squares(Stream *s, double *out, const float *x, const Fla
     work_run(chunk_squares_body, &task, count, count * FLAT_CHUNK);
 }
 
-/* Threads that find one write the same. */
+/* Threads that find an overflow all write the same value. */
 static void overflow_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
@@ -248,8 +248,8 @@ static int64_t tiles(int64_t n, int64_t tile)
     return (n + tile - 1) / tile;
 }
 
-/* Columns of tiles from both ends in turn, so that threads have as much to do where tiles below the
- * diagonal are left out. */
+/* Column k of the tiles in the order first, last, second, last but one, ...: this balances the
+ * threads if tiles below the diagonal are left out. */
 static int64_t column_of(int64_t k, int64_t columns)
 {
     return k % 2 == 0 ? k / 2 : columns - 1 - k / 2;
@@ -269,7 +269,7 @@ static void product_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-/* What lies below the diagonal from above it. */
+/* Copies the elements above the diagonal to their mirror places below it. */
 static void mirror_body(const void *task, int64_t begin, int64_t end)
 {
     const MatrixProduct *p = task;

@@ -1,9 +1,10 @@
-/* fm: the sum of the dot products of all pairs of a row's vectors, by the square of their sum. */
+/* fm: the sum of the dot products of all pairs of a row's vectors, computed from the square of the
+ * vectors' sum. */
 #include "vectors.h"
 
 #include <string.h>
 
-/* columns at a time */
+/* columns that are summed at a time */
 enum { COLUMNS = 128 };
 
 static Status fm_check(const OpSpec *s)
@@ -26,7 +27,7 @@ typedef struct FmTask {
     int64_t vectors, width, real;
     const void *x, *dy;
     void *y, *dx;
-    /* where type is not fp32: (N,C), for x and for dx */
+    /* scratch if type is not fp32: float[N][C] for x and for dx */
     float *own_x, *own_dx;
 } FmTask;
 
@@ -57,8 +58,8 @@ static FmTask task_of(Op *op, const OpRun *run)
                     .own_dx = own ? own + shape_count(s->x[0].shape) : NULL};
 }
 
-/* Of n columns from x on: the sum of all vectors, and the sum over columns of its square less the
- * squares. */
+/* Computes the sum of all vectors in n columns from x on. Returns the sum over these columns of the
+ * squared sum minus the sum of the squares. */
 static double add_vectors(const FmTask *t, const float *x, int64_t n, float *sum)
 {
     float square[COLUMNS] = {0};

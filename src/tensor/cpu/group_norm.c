@@ -1,17 +1,18 @@
-/* group_norm with a fused relu or relu6, by the passes of batch_norm: a part is a sample, and a
- * group's statistics are joined from its channels' sums, so that blocks of channels in memory and
- * groups need not be the same. Where there are samples enough, a thread takes one through all
- * passes, backwards the second time, while it is in its cache. backward_begin takes the sums of
- * each sample and channel; dw and dx then come from `saved`: statistics by sample and group, sums
- * by sample and channel, then a bit an element that act did not cut. */
+/* group_norm with a fused relu or relu6, made of the same passes as batch_norm. A part is a sample,
+ * and a group's statistics are joined from the sums of its channels, so blocks of channels in
+ * memory and groups may differ. If there are enough samples, a thread runs one sample through both
+ * passes, the second in reverse order, while the sample is in its cache. backward_begin computes
+ * the sums of each sample and channel; dw and dx then come from `saved`, which has statistics by
+ * sample and group, sums by sample and channel, and one bit per element that says whether act cut
+ * it. */
 #include "norm_pass.h"
 
 #include <math.h>
 #include <omp.h>
 
-/* rest: what rounding took off the mean */
+/* Statistics of a group in `saved`: STAT_REST is what rounding the mean to float lost. */
 enum { STAT_MEAN, STAT_REST, STAT_INVERSE, STATS };
-/* of dy; of dy xhat */
+/* Sums of a channel in `saved`: of dy, and of dy xhat. */
 enum { SUM_DY, SUM_DY_X, SUMS };
 
 static Status group_norm_check(const OpSpec *s)
@@ -26,8 +27,8 @@ static Status group_norm_check(const OpSpec *s)
     return fail(ERR_BUG, "group_norm: only relu and relu6 can be fused");
 }
 
-/* (N,C,H,W): y = act(norm(x) * w0[C] + w1[C]) over each of `groups` equal groups of neighbouring
- * channels of a sample (Wu & He 2018) */
+/* (N,C,H,W): y = act(norm(x) * w0[C] + w1[C]), normalised over each of `groups` equal groups of
+ * neighbouring channels of a sample (Wu & He 2018). */
 const OpInfo info_group_norm = {
     .name = "group_norm",
     .check = group_norm_check,
@@ -58,7 +59,7 @@ static void impl_free(Op *op)
     mem_free(&op->impl);
 }
 
-/* ---- where what is saved lies ---- */
+/* ---- layout of `saved` ---- */
 
 static float *stats_at(const NormTask *t, int64_t sample, int64_t group)
 {
@@ -84,7 +85,7 @@ static int64_t group_channels(const NormTask *t)
     return t->b->v.channels / t->op->spec.groups;
 }
 
-/* Numbers in a group of a sample. */
+/* The count of numbers in a group of a sample. */
 static double group_size(const NormTask *t)
 {
     return (double)group_channels(t) * (double)t->b->v.hw;
@@ -126,7 +127,7 @@ static void stats_finish(const NormTask *t, int64_t sample)
     padding_coef(t, sample);
 }
 
-/* The means that the sums of dy (x - mean) are taken around. */
+/* Sets the means for the sums of dy (x - mean). */
 static void means_set(const NormTask *t, int64_t sample)
 {
     const int64_t channels = group_channels(t);
@@ -149,8 +150,8 @@ static void grad_finish(const NormTask *t, int64_t sample)
     }
 }
 
-/* dx = inverse (g - mean(g) - xhat mean(g xhat)), g = dy w0, xhat = (x - mean - rest) inverse, as
- * one line in dy and x. */
+/* Coefficients of dx = inverse (g - mean(g) - xhat mean(g xhat)), g = dy w0, xhat = (x - mean -
+ * rest) inverse, rewritten as linear in dy and x. */
 static void grad_coef(const NormTask *t, int64_t sample)
 {
     const int64_t channels = group_channels(t);
@@ -185,7 +186,7 @@ static void finish_real(const NormTask *t, int64_t sample)
     if (t->finish && sample < t->run->rows) t->finish(t, sample);
 }
 
-/* All passes over a range of samples. */
+/* Runs both passes over a range of samples. */
 static void samples_body(const void *task, int64_t begin, int64_t end)
 {
     const NormTask *t = task;
@@ -231,7 +232,7 @@ static void group_norm_backward_begin(Op *op, const OpRun *run)
 static void group_norm_backward_weight(Op *op, const OpRun *run)
 {
     const NormTask t = task_of(op, run);
-    /* scale's, shift's */
+    /* sums for dw of the scale and of the shift */
     static const int sum_of[] = {SUM_DY_X, SUM_DY};
     for (int i = 0; i < 2; ++i)
         for (int64_t c = 0; c < t.b->v.channels; ++c) {

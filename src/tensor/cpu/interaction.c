@@ -1,5 +1,5 @@
-/* interaction: how each two of a row's vectors agree. A row's gradient is of that row alone, so
- * that threads divide the rows. */
+/* interaction: the dot products of all pairs of a row's vectors. Rows are independent, and threads
+ * divide them. */
 #include "vectors.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static double interaction_macs(const OpSpec *s)
 }
 
 /* x (N,n*width): n vectors side by side -> y (N,n(n-1)/2): the dot products of vectors i and j for
- * j < i, in the order of i, then of j (Naumov et al. 2019, "DLRM") */
+ * j < i, ordered by i, then by j (Naumov et al. 2019, "DLRM"). */
 const OpInfo info_interaction = {
     .name = "interaction",
     .check = interaction_check,
@@ -35,7 +35,7 @@ typedef struct InteractionTask {
     int64_t vectors, width, pairs, real;
     const void *x, *dy;
     void *y, *dx;
-    /* where type is not fp32: (N,C) for x and for dx, (N,pairs) for y or dy */
+    /* scratch if type is not fp32: float[N][C] for x and for dx, float[N][pairs] for y or dy */
     float *own_x, *own_dx, *own_pairs;
 } InteractionTask;
 

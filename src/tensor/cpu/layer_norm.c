@@ -1,6 +1,6 @@
-/* layer_norm and rms_norm over the last dimension. Rows are independent in forward and dx; the
- * parameters' gradients are summed in parts, a cut of the rows by shape alone, and joined in
- * order. */
+/* layer_norm and rms_norm over the last dimension. Rows are independent in forward and dx. The
+ * parameters' gradients are summed in parts, which are cut by shape alone, and the parts are added
+ * in order. */
 #include "view.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ enum { PARTS = 32 };
 const OpInfo info_rms_norm = {.name = "rms_norm", .token_wise = true, .normalizes = true};
 
 typedef struct LayerNorm {
-    /* rows: of all samples */
+    /* samples; rows of all samples; elements per row; parts of the rows */
     int64_t n, rows, width, parts;
 } LayerNorm;
 
@@ -21,7 +21,7 @@ typedef struct LayerNormTask {
     const LayerNorm *b;
     /* rows of real samples */
     int64_t real;
-    /* [parts][2][width]; rms_norm has the first of the two only */
+    /* float[parts][2][width]: sums for the scale and the shift; rms_norm uses the first only */
     float *partial;
     void (*forward)(LayerNormRow *row);
     void (*grad)(const LayerNormRow *row);

@@ -1,5 +1,5 @@
-/* The common part of dense and conv2d (see linear.h). Weight gradients leave in the stored order;
- * where oneDNN has only a reference kernel for that, they are computed in its own order in the
+/* The common part of dense and conv2d (linear.h). Weight gradients are written in the stored order.
+ * If oneDNN has only a reference kernel for that order, they are computed in oneDNN's order in the
  * workspace and reordered. */
 #include "linear.h"
 #include "view.h"
@@ -9,21 +9,21 @@
 enum { ALIGN_BYTES = 64 };
 
 typedef struct Linear {
-    /* data: NULL if nobody wants dx */
+    /* the three directions; data is NULL if dx is not needed */
     Kernel *forward, *data, *weight;
-    /* Reorders; NULL where the kernel takes the stored order. The first two fill run->cache, the
-     * third ends in dw. */
+    /* Reorders, NULL if the kernel takes the stored order. The first two write run->cache, the
+     * third writes dw. */
     Kernel *forward_copy, *data_copy, *weight_copy;
-    /* the data kernel reads the forward kernel's copy */
+    /* the data kernel reads the forward kernel's copy of the weight */
     bool data_shares;
-    /* made when first called; NULL while unused, or where stored is plain */
+    /* made at the first call; NULL before that, or if the stored order is plain */
     Kernel *pack;
     Format *stored, *plain;
-    /* of the data kernel's weight in the cache */
+    /* byte offset of the data kernel's weight in the cache */
     size_t data_at;
-    /* of the kernel's dw in the workspace; scratch is in front of it */
+    /* byte offset of the kernel's dw in the workspace, after the scratch */
     size_t weight_at;
-    /* as LinearSpec has it */
+    /* LinearSpec.dead_taps */
     bool dead_taps;
 } Linear;
 
@@ -32,7 +32,7 @@ static size_t aligned(size_t bytes)
     return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 }
 
-/* A reorder from one order of the weight to another, or NULL if they are one. */
+/* Makes a reorder between two orders of the weight, or NULL if they are equal. */
 static Status copy_new(Kernel **kernel, Dnnl *dnnl, const Format *from, const Format *to)
 {
     *kernel = NULL;
@@ -62,8 +62,8 @@ static KernelSpec kernel_spec(const LinearSpec *s, int direction, const Kernel *
     };
 }
 
-/* Sets the stored order: that of the kernel which uses the weight as it is stored, if it is one
- * that others understand. */
+/* Sets the stored order: that of the kernel that uses the fp32 weight or gradient directly, if it
+ * is a mere permutation; else plain. */
 static Status plan_stored(Linear *l, Dnnl *dnnl, const LinearSpec *s)
 {
     Kernel *gradient = NULL;
@@ -100,7 +100,8 @@ static Status plan_data(Linear *l, Dnnl *dnnl, const LinearSpec *s)
     return l->data_shares ? OK : copy_new(&l->data_copy, dnnl, l->stored, w);
 }
 
-/* The stored order where oneDNN has the same kernel for it as for its own choice of order. */
+/* Plans the weight kernel for the stored order if oneDNN has the same implementation for it as for
+ * its preferred order; else for its preferred order, with a reorder. */
 static Status plan_weight(Linear *l, Dnnl *dnnl, const LinearSpec *s)
 {
     KernelSpec k = kernel_spec(s, LINEAR_WEIGHT, l->forward);
@@ -126,8 +127,9 @@ static size_t scratch_bytes(const Kernel *k)
     return k ? aligned(kernel_scratch_bytes(k)) : 0;
 }
 
-/* What oneDNN keeps of a weight's reorder, for packing: two for each of mobilenet_v2's 54 weights
- * took 0.8 and 1.2 MB of heap and code (smaps before and after). Weights of one shape share it. */
+/* Memory that oneDNN keeps for the reorder that packs a weight: two for each of mobilenet_v2's 54
+ * weights took 0.8 and 1.2 MB of heap and code (smaps before and after). Weights of one shape share
+ * it. */
 enum { PACKING_BYTES = 18 << 10 };
 
 static void plan_sizes(Op *op, Linear *l)
@@ -184,13 +186,13 @@ void linear_refresh(Op *op, const OpRun *run)
         copy_run(l->data_copy, run->w[0], (char *)run->cache + l->data_at, run->workspace);
 }
 
-/* oneDNN takes all pointers as writable; it only reads x and w. */
+/* oneDNN's pointers are all writable; it only reads x and w. */
 static void *writable(const void *p)
 {
     return (void *)(uintptr_t)p;
 }
 
-/* The weight as the data kernel reads it. */
+/* The weight in the data kernel's order. */
 static void *data_weight(const Linear *l, const OpRun *run)
 {
     if (l->data_shares) return run->cache;
@@ -244,8 +246,8 @@ void linear_backward_weight(Op *op, const OpRun *run)
     if (l->weight_copy) copy_run(l->weight_copy, dw, run->dw[0], run->workspace);
 }
 
-/* Packing is for set-up and checkpoints: it makes its reorder, and its scratch, when first
- * asked. */
+/* Packs or unpacks a weight, for set-up and checkpoints: the reorder and its scratch are made at
+ * the first call. */
 static void pack_run(Op *op, Kernel **kernel, const Format *from, const Format *to,
                      const float *src, float *dst)
 {

@@ -1,39 +1,41 @@
-/* What dense and conv2d share: three kernels (forward, backward data, backward weight) around one
- * stored order of the weight, and the reorders between what the kernels want. In fp32 the stored
- * order is the forward kernel's; the backward kernels use it too where oneDNN is as good with it.
- * Otherwise `refresh` makes their copy once a step. In bf16 the two kernels that read the weight
- * get such a copy anyway, and the stored order is that of the gradient, which is fp32. */
+/* The common part of dense and conv2d: three kernels (forward, backward data, backward weight)
+ * around one stored order of the weight, and reorders to the orders that the kernels need. In fp32
+ * the stored order is the forward kernel's. The backward kernels use it, too, if oneDNN is as fast
+ * with it; otherwise `refresh` makes a copy in their order once per step. In bf16 the two kernels
+ * that read the weight get a bf16 copy anyway, and the stored order is that of the fp32
+ * gradient. */
 #ifndef WEFT_TENSOR_CPU_LINEAR_H
 #define WEFT_TENSOR_CPU_LINEAR_H
 
 #include "dnnl.h"
 
-/* The order of a kind's three KernelKinds, too. */
+/* Directions, in the order of a layer kind's three KernelKinds. */
 enum { LINEAR_FORWARD, LINEAR_DATA, LINEAR_WEIGHT, LINEAR_DIRECTIONS };
 
 typedef struct LinearSpec {
-    /* KERNEL_CONV_FORWARD or KERNEL_DENSE_FORWARD; backward kinds follow it */
+    /* KERNEL_CONV_FORWARD or KERNEL_DENSE_FORWARD; the backward kinds follow it in KernelKind */
     KernelKind forward;
-    /* borrowed; b NULL: no bias */
+    /* formats of x, y and bias, borrowed; b NULL: no bias */
     const Format *x, *y, *b;
-    /* borrowed: of the kernels' type, and fp32 */
+    /* formats of the weight in the kernels' type and of its fp32 gradient, borrowed; `any` or
+     * fixed */
     const Format *w_any, *dw_any;
-    /* borrowed: fp32 */
+    /* plain format of the fp32 weight, borrowed */
     const Format *w_plain;
     int stride[2], pad[2];
-    /* convolutions: by our own kernels (winograd.h) */
+    /* convolutions: use Winograd kernels (winograd.h) */
     bool winograd;
-    /* as KernelSpec has them */
+    /* KernelSpec.direct for each direction; KernelSpec.product */
     bool direct[LINEAR_DIRECTIONS], product;
-    /* Some of the weight meets padding only. oneDNN 2.6 in bf16 leaves that part of its sums
-     * unwritten: they begin as zero. */
+    /* Some taps of the weight only ever meet padding. oneDNN 2.6 in bf16 does not write their sums,
+     * so these are zeroed first. */
     bool dead_taps;
 } LinearSpec;
 
-/* Fills op->impl and op's sizes. ERR_CONFIG where oneDNN has no kernel or the fused activation is
- * not ReLU. */
+/* Fills op->impl and the sizes of op. ERR_CONFIG if oneDNN has no kernel or the fused activation is
+ * not relu. */
 Status linear_plan(Op *op, const LinearSpec *spec);
-/* Is one of its kernels oneDNN's reference, hundreds of times slower than the others? */
+/* Whether one of the kernels is oneDNN's reference, which is hundreds of times slower. */
 bool linear_is_reference(const Op *op);
 void linear_refresh(Op *op, const OpRun *run);
 void linear_forward(Op *op, const OpRun *run);
@@ -44,8 +46,8 @@ void linear_pack(Op *op, int i, const float *plain, float *stored);
 bool linear_stored_plain(const Op *op, int i);
 void linear_unpack(Op *op, int i, const float *stored, float *plain);
 void linear_free(Op *op);
-/* oneDNN's implementations: "forward, data, weight; copies", into out of at least 256 chars,
- * returned. */
+/* Writes the names of the implementations, "forward, data, weight; copies", to out, at least 256
+ * chars; returns out. */
 char *linear_text(const Op *op, char *out);
 
 #endif

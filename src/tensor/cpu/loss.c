@@ -1,5 +1,5 @@
-/* Losses: one row of LOSS_COLUMNS results per sample (per token). softmax_loss keeps each row's
- * log-sum-exp, so that its gradient is one pass. Rows of padded samples give 0. */
+/* Losses: one row of LOSS_COLUMNS results per sample (or per token). softmax_loss saves each row's
+ * log-sum-exp, so its gradient needs one pass. Rows of padded samples give 0. */
 #include "loss.h"
 
 #include <string.h>
@@ -48,7 +48,7 @@ LossTask loss_task(Op *op, const OpRun *run)
 
 void loss_run(WorkBody body, const LossTask *t)
 {
-    /* an exp is worth a few floats */
+    /* an exp costs about as much as touching four floats */
     work_run(body, t, t->l->rows, 4 * t->l->rows * t->l->width);
 }
 
@@ -110,7 +110,8 @@ static void softmax_forward(Op *op, const OpRun *run)
         loss_run(softmax_body, &t);
 }
 
-/* A label of another rank's is nowhere here. */
+/* The gradient's arguments for one row. A label in another rank's slice contributes nothing
+ * here. */
 static SoftmaxGrad grad_of(const LossTask *t, int64_t row)
 {
     const float smooth = t->op->spec.smoothing, scale = t->run->loss_scale;

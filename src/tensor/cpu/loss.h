@@ -1,5 +1,5 @@
-/* What the files of the losses share: loss.c, sigmoid_loss.c, and softmax_sliced.c for logits of
- * which each rank has a slice. */
+/* The common part of the losses: loss.c, sigmoid_loss.c, and softmax_sliced.c for logits that are
+ * divided among ranks. */
 #ifndef WEFT_TENSOR_CPU_LOSS_H
 #define WEFT_TENSOR_CPU_LOSS_H
 
@@ -7,9 +7,9 @@
 
 typedef struct Loss {
     int64_t rows, per_sample, width;
-    /* the logits here are first .. first + width of so many */
+    /* this rank's logits are classes first .. first + width - 1 of `classes` */
     int64_t first, classes;
-    /* of the logits and their gradient */
+    /* type of the logits and of their gradient */
     DType type;
 } Loss;
 
@@ -25,12 +25,12 @@ static inline const void *logits_at(const LossTask *t, int64_t row)
     return element_at(t->run->x[0], row * t->l->width, t->l->type);
 }
 
-/* What every loss plans; its task; its end. */
+/* Plan, task and release for every loss. */
 Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS]);
 LossTask loss_task(Op *op, const OpRun *run);
 void loss_free(Op *op);
 
-/* Is a place in the slice of each row that this rank has? */
+/* Whether an index into a row is in this rank's slice. */
 static inline bool is_here(const LossTask *t, int64_t place)
 {
     return place >= 0 && place < t->l->width;
@@ -44,14 +44,15 @@ static inline float logit_at(const LossTask *t, int64_t row, int64_t place)
 
 /* The row's label, checked. */
 int64_t label_at(const LossTask *t, int64_t row);
-/* The other label of mixed rows, checked; where rows are not mixed, the label. */
+/* The second label of a mixed row, checked; the label if rows are not mixed. */
 int64_t other_at(const LossTask *t, int64_t row);
 void loss_run(WorkBody body, const LossTask *t);
 
-/* Of one row: y and the log-sum-exp, from what is known of its logits, and the other label's. */
+/* Computes y and the log-sum-exp of one row from the statistics of its logits and from `other`, the
+ * logit of the second label. */
 void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *known, float other);
 
-/* softmax_sliced.c */
+/* in softmax_sliced.c */
 size_t softmax_sliced_workspace(const Loss *l, int ranks);
 void softmax_sliced_forward(const LossTask *t);
 

@@ -1,10 +1,10 @@
-/* The passes that batch_norm and group_norm are made of. */
+/* The passes of batch_norm and group_norm. */
 #include "norm_pass.h"
 
 NormPlan norm_plan(Desc x)
 {
     NormPlan b = {.v = view_of(x), .type = x.dtype};
-    /* (N,C): one pixel, channels last */
+    /* (N,C): one pixel, channels-last */
     if (x.shape.ndim != 4) {
         b.v.block = (int)b.v.channels;
         b.v.plane = b.v.channels;
@@ -39,15 +39,15 @@ NormTask norm_task(const Op *op, const OpRun *run, const NormPlan *b, int64_t co
     return t;
 }
 
-/* ---- a part of the samples, block by block ---- */
+/* ---- one part of the samples, block by block ---- */
 
-/* The memory of group g in some samples: `count` pieces of `length` elements, `step` apart, and of
- * the bits. */
+/* The memory of group g in some samples: `count` pieces of `length` elements, `step` apart, and the
+ * words of their bits, from `word` on, word_step apart. */
 typedef struct Span {
     int64_t from, count, step, length, word, word_step;
 } Span;
 
-/* A piece as the kernels take it: rows, and a tail row of fewer lanes (0: none). */
+/* One piece as rows for the kernels, plus a tail row of fewer lanes (tail 0: none). */
 typedef struct Piece {
     int64_t from, word, rows, tail_from, tail_word;
     int tail;
@@ -103,8 +103,8 @@ static void zero_padded(const NormTask *t, int64_t part, int64_t g, void *p)
         elements_zero(element_out(p, s.from + i * s.step, t->b->type), s.length, t->b->type);
 }
 
-/* Where the kernels add the sums of (part, g): in place, or, where rows hold several pixels, in
- * `wide` first. */
+/* The sums of (part, g). The kernels add to them directly, or, if rows hold several pixels, to
+ * `wide`, which sums_fold then adds up per channel. */
 static double *sums_at(const NormTask *t, int64_t part, int64_t g, int which)
 {
     return t->sums + (2 * part + which) * t->b->padded + g * t->b->v.block;
@@ -118,7 +118,7 @@ static void sums_fold(const NormPlan *b, const double wide[SIMD_LANES], double *
 
 /* ---- coefficients ---- */
 
-/* One of block g by lane of a kernel's row. */
+/* A coefficient of block g for each lane of a kernel's row. */
 static const float *coef_at(const NormTask *t, int which, int64_t part, int64_t g,
                             float wide[SIMD_LANES])
 {

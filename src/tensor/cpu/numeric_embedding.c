@@ -1,5 +1,5 @@
-/* numeric_embedding: a vector for each number of a row, scaled by the number. In the gradient of w
- * every thread owns vectors and takes the rows in order, so that any number of threads gives the
+/* numeric_embedding: one vector per number of a row, scaled by that number. In the gradient of w
+ * each thread owns some vectors and adds the rows in order, so that any number of threads gives the
  * same bits. */
 #include "vectors.h"
 
@@ -19,7 +19,7 @@ typedef struct NumericTask {
     const float *w;
     void *y, *dx;
     float *dw;
-    /* where type is not fp32: (N,D) for x and for dx, (N,D*width) for y or dy */
+    /* scratch if type is not fp32: float[N][D] for x and for dx, float[N][D*width] for y or dy */
     float *own_x, *own_dx, *own_y;
 } NumericTask;
 
@@ -95,7 +95,7 @@ static void numeric_backward_data(Op *op, const OpRun *run)
     if (t.dx) work_run(data_body, &t, t.rows, shape_count(op->spec.y.shape));
 }
 
-/* begin, end: numbers of a row. */
+/* begin, end: indices of numbers in a row */
 static void weight_body(const void *task, int64_t begin, int64_t end)
 {
     const NumericTask *t = task;

@@ -1,13 +1,13 @@
-/* Pooling, in the layout of its input; planes (a sample's channel group) are the items of work. max
- * keeps the place of each maximum in a byte. A fused relu costs max nothing: a maximum that it cuts
- * off has no place. */
+/* Pooling in the layout of its input. Work items are planes (one channel group of one sample). max
+ * saves the position of each maximum in a byte. A fused relu is free for max: a maximum that relu
+ * cuts off is saved as POOL_CUT. */
 #include "view.h"
 
 typedef struct Pool {
     PoolPlane plane;
     View x, y;
     DType type;
-    /* owned: the lists that plane points into */
+    /* window ranges that plane points into; owned */
     int *windows;
 } Pool;
 
@@ -17,13 +17,13 @@ typedef struct PoolTask {
     const OpRun *run;
 } PoolTask;
 
-/* The windows that hold each of `size` pixels. */
+/* For each of `size` pixels, the first and the last window that contains it. */
 static void windows_list(int *low, int *high, int size, int out, const OpSpec *s, int d)
 {
     for (int i = 0; i < size; ++i) {
         int last = (i + s->pad[d]) / s->stride[d];
-        int first =
-            i + s->pad[d] - s->kernel[d] + s->stride[d]; /* floor((first - 1) / stride) + 1 */
+        /* the first window is floor((i + pad - kernel) / stride) + 1 */
+        int first = i + s->pad[d] - s->kernel[d] + s->stride[d];
         low[i] = first < s->stride[d] ? 0 : first / s->stride[d];
         high[i] = last < out ? last : out - 1;
     }
@@ -52,7 +52,8 @@ static void plane_fill(Pool *p, const OpSpec *s)
     l->col_high = list + l->w;
 }
 
-/* Max and average give the same bits by vectors of any width. */
+/* The kernels of the vector width that is faster for these planes; max and average give the same
+ * bits with any width. */
 static const SimdTable *table_of(const Pool *p)
 {
     enum { WIDE = 16 };

@@ -1,13 +1,13 @@
-/* positions: adds row t of a table to place t of every sequence. Its gradient sums the samples in
- * order, each row of the table by one thread; rows of places that x does not have get 0. */
+/* positions: adds row t of a table to token t of every sequence. In the gradient each row of the
+ * table is summed over the samples in order, by one thread; rows beyond the sequence get 0. */
 #include "view.h"
 
 #include <string.h>
 
 typedef struct Positions {
-    /* rows: of the table */
+    /* samples of x, tokens per sequence, rows and width of the table */
     int64_t samples, length, rows, width;
-    /* place in the sequence of x's first */
+    /* position of x's first token in the whole sequence */
     int64_t first;
     DType type;
 } Positions;

@@ -1,11 +1,11 @@
-/* reorder: the same tensor in another layout, or as another type of number. spec.y is given by
- * whoever asks for it; backward goes back. A flattened image is still an image here: its plain
- * order is that of the plain image. */
+/* reorder: copies a tensor to another layout or number format. Whoever makes the spec sets spec.y;
+ * backward converts back. A flattened image counts as an image: its plain order is that of the
+ * plain image. */
 #include "linear.h"
 #include "view.h"
 
 typedef struct Reorder {
-    /* both NULL where the layout stays */
+    /* both NULL if the layouts are equal: only the number format changes */
     Kernel *forward, *data;
 } Reorder;
 

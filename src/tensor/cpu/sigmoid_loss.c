@@ -1,12 +1,12 @@
-/* sigmoid_loss: cross-entropy of the sigmoid of one logit a sample, in a form that no logit makes
+/* sigmoid_loss: cross-entropy of the sigmoid of one logit per sample, in a form that cannot
  * overflow. Rows of padded samples give 0. */
 #include "loss.h"
 
 #include <math.h>
 #include <string.h>
 
-/* x logits (N,1), labels int32, 0 or 1 -> y (N, LOSS_COLUMNS): loss, 0 where the sigmoid is on the
- * label's side of a half (a half itself is 1's) else 1, the logit. */
+/* x logits (N,1), labels int32, 0 or 1 -> y (N, LOSS_COLUMNS): the loss; 0 if the prediction is
+ * right (logit >= 0 predicts 1), else 1; the logit. */
 const OpInfo info_sigmoid_loss = {.name = "sigmoid_loss", .reads_labels = true};
 
 static float label_of(const LossTask *t, int64_t row)

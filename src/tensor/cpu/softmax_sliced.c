@@ -1,19 +1,20 @@
-/* softmax_loss where each rank of a tensor group has a slice of every row of logits: what each
- * knows of its slice is exchanged, a few numbers a row, and merged in the ranks' order, so that all
- * have the same results (Shoeybi et al. 2019, section 3). Two rounds: how many logits beat the true
- * one can be counted only where its value is known. */
+/* softmax_loss when each rank of a tensor group has a slice of every row of logits. The ranks
+ * exchange a few numbers per row about their slices and merge them in rank order, so that all get
+ * the same results (Shoeybi et al. 2019, section 3). There are two rounds: the logits above the
+ * true one can be counted only after its value is known. */
 #include "loss.h"
 
 #include <math.h>
 
-/* What a rank knows of a row. As floats: class numbers are exact up to 2^24. */
+/* What one rank finds in its slice of a row, as floats: class numbers are exact up to 2^24. */
 typedef struct Known {
-    /* truth, other: 0 where the label is another rank's */
+    /* truth, other: logits of the two labels, 0 if the label is in another rank's slice; top,
+     * argmax: the largest logit and its class */
     float lse, sum, truth, other, top, argmax;
 } Known;
 enum { KNOWN = sizeof(Known) / sizeof(float) };
 
-/* The parts of the workspace: this rank's, then those of all ranks. */
+/* The parts of the workspace: this rank's values, then those of all ranks. */
 typedef struct Table {
     Known *known, *all_known;
     float *label_rank, *all_label_ranks;
@@ -39,7 +40,7 @@ static Table table_of(const LossTask *t)
     return table;
 }
 
-/* The label's place in this rank's slice, or outside of it. */
+/* The label's index in this rank's slice; out of range if another rank has it. */
 static int64_t place_at(const LossTask *t, int64_t row)
 {
     return label_at(t, row) - t->l->first;
@@ -66,7 +67,7 @@ static void know_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-/* Which rank has a class. */
+/* The rank whose slice has a class. */
 static int rank_of(const LossTask *t, int64_t class)
 {
     const TensorSlice *cut = &t->op->spec.slice;
@@ -75,7 +76,7 @@ static int rank_of(const LossTask *t, int64_t class)
     return rank;
 }
 
-/* All but the count of logits that beat the true one. */
+/* Merges the ranks' values of a row, without label_rank. */
 static SoftmaxRow merge(const SlicedTask *s, int64_t row)
 {
     const LossTask *t = s->loss;

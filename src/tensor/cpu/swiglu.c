@@ -1,9 +1,9 @@
-/* swiglu, row by row: the two halves of a row of x become one row of y. */
+/* swiglu: the two halves of a row of x become one row of y. */
 #include "view.h"
 
 typedef struct SwigluTask {
     DType type;
-    /* of a row of y */
+    /* elements per row of y */
     int64_t width;
     void *out;
     /* dy: backward only */
@@ -21,8 +21,8 @@ static Status swiglu_check(const OpSpec *s)
                 shape_text(s->x[0].shape, a), shape_text(s->y.shape, b));
 }
 
-/* x (N,2F) or (N,T,2F): a gate and what it lets through, side by side -> y = silu(gate) * through,
- * (N,F) or (N,T,F) (Shazeer 2020) */
+/* x (N,2F) or (N,T,2F): gate and value side by side -> y = silu(gate) * value, (N,F) or (N,T,F)
+ * (Shazeer 2020). */
 const OpInfo info_swiglu = {
     .name = "swiglu",
     .check = swiglu_check,

@@ -1,11 +1,12 @@
-/* Rows of activations as floats, for operations on vectors that lie side by side in a row of (N,C):
- * of fp32 where they lie, of other types in scratch that has as many floats for each row. */
+/* Rows of activations as floats, for operations on vectors that lie side by side in a row of (N,C).
+ * fp32 rows are used in place; other types are converted in scratch, which has as many floats per
+ * row. */
 #ifndef WEFT_TENSOR_VECTORS_H
 #define WEFT_TENSOR_VECTORS_H
 
 #include "view.h"
 
-/* Row r of n numbers, to read. */
+/* Row r of n numbers, for reading. */
 static inline const float *row_floats(const void *p, int64_t r, int64_t n, DType type,
                                       float *scratch)
 {
@@ -15,7 +16,7 @@ static inline const float *row_floats(const void *p, int64_t r, int64_t n, DType
     return scratch + r * n;
 }
 
-/* Row r of n numbers, to be written; row_close brings it to where it lies. */
+/* Row r of n numbers, for writing; row_close converts it into p. */
 static inline float *row_open(void *p, int64_t r, int64_t n, DType type, float *scratch)
 {
     return type == DTYPE_F32 ? (float *)p + r * n : scratch + r * n;
@@ -26,7 +27,7 @@ static inline void row_close(void *p, int64_t r, int64_t n, DType type, const fl
     if (type != DTYPE_F32) simd_table(type)->from_floats(element_out(p, r * n, type), row, n);
 }
 
-/* A dot product; eight sums side by side, so that the compiler may take a vector for them. */
+/* A dot product with eight partial sums, so that the compiler can use a vector. */
 static inline float vectors_dot(const float *a, const float *b, int64_t n)
 {
     enum { SUMS = 8 };

@@ -1,10 +1,9 @@
-/* Views of memory, the sharing of work between OpenMP's threads, and the mask of a fused
- * activation. */
+/* Views of memory, work sharing between OpenMP's threads, and the mask of a fused activation. */
 #include "view.h"
 
 #include <omp.h>
 
-/* below this a parallel region costs more than it gives */
+/* with fewer elements a parallel region costs more than it saves */
 enum { SERIAL_ELEMENTS = 20000 };
 
 View view_of(Desc d)

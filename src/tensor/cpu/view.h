@@ -1,7 +1,7 @@
-/* How the CPU's own operations see memory, and how they share out work. A View is
- * [n][groups][hw][block]: images in their blocked layout; (N,C) and (N,T,C) as one row of plain
- * elements per sample: groups and channels are C or T C, hw and block are 1. Work is cut into items
- * whose results do not depend on which thread takes them. */
+/* Memory views and work sharing for the CPU's own operations. A View is [n][groups][hw][block].
+ * Images have their blocked layout; (N,C) and (N,T,C) are one row of plain elements per sample:
+ * groups and channels are C or T * C, hw and block are 1. Work is cut into items whose results do
+ * not depend on which thread computes them. */
 #ifndef WEFT_TENSOR_VIEW_H
 #define WEFT_TENSOR_VIEW_H
 
@@ -11,18 +11,18 @@
 typedef struct View {
     int64_t n, channels, groups, hw;
     int block;
-    /* elements: hw * block, groups * plane */
+    /* elements of a plane, hw * block, and of a sample, groups * plane */
     int64_t plane, sample;
 } View;
 
 View view_of(Desc d);
-/* Channels of group g: block, or what is left in the last one. The lanes behind them are padding,
- * which is 0 in every tensor. */
+/* Channels of group g: block, or the rest in the last group. The other lanes are padding, which is
+ * 0 in every tensor. */
 int view_lanes(const View *v, int64_t g);
 
-/* d in the type that the backend computes in, where it holds numbers at all (tokens stay). */
+/* d with the type that the backend computes in; int32 tensors (tokens) stay as they are. */
 Desc in_precision(const Op *op, Desc d);
-/* Element i of an activation of that type. */
+/* The address of element i of an activation of that type. */
 static inline const void *element_at(const void *p, int64_t i, DType type)
 {
     return (const char *)p + (size_t)i * dtype_bytes(type);
@@ -36,19 +36,19 @@ static inline void elements_zero(void *p, int64_t n, DType type)
     memset(p, 0, (size_t)n * dtype_bytes(type));
 }
 
-/* Runs body on [begin, end) parts of [0, count), in parallel where `elements` touched are worth
- * it. */
+/* Runs body on parts [begin, end) of [0, count): in parallel if the number of `elements` touched is
+ * worth it. */
 typedef void (*WorkBody)(const void *task, int64_t begin, int64_t end);
 void work_run(WorkBody body, const void *task, int64_t count, int64_t elements);
 
-/* An operation on equal tensors wants one layout: the first blocked one among its inputs, plain
- * where two are flattened images of different shapes. */
+/* The common layout for an operation on equal tensors: the first blocked layout among its inputs,
+ * or plain if two of them are flattened images of different shapes. */
 Desc layout_common(const OpSpec *spec);
-/* d's shape in plain order. */
+/* d in plain order. */
 Desc layout_plain(Desc d);
 
-/* dy = 0 where act was cut, by the output, which is like `like`. For backward_begin of fused relu
- * and relu6. */
+/* Sets dy to 0 where act cut its input, judged by the output y; both have the layout `like`. Used
+ * in backward_begin of fused relu and relu6. */
 void mask_gradient(Act act, void *dy, const void *y, Desc like);
 
 #endif

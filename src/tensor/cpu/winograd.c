@@ -4,9 +4,9 @@
  *                    its kernels -> U, V U -> M, M -> y
  *   weight           patches -> V, tiles of dy -> Z;   for a panel of dw: V^T Z -> D, D -> dw
  *
- * Kernels are transformed in each run: that costs a few percent of the products and saves four
- * times the weight's memory. What a thread computes for itself (U, M, D) lies in its own scratch.
- * The data's gradient is the convolution of dy with the turned kernel. */
+ * The weight is transformed again in each run: that costs a few percent of the products and saves
+ * four times the weight's memory. Each thread has its own scratch for U, M and D. The data's
+ * gradient is the convolution of dy with the rotated kernel. */
 #include "winograd.h"
 #include "simd/simd.h"
 
@@ -17,17 +17,18 @@ enum {
     KERNEL = 3,
     TAPS = KERNEL * KERNEL,
     LANES_MOST = 16,
-    /* tiles that one item transforms, and that one product takes where it takes all channels */
+    /* tiles that one item transforms, and tiles per product if the product covers all channels */
     TILES = 48,
-    /* channels whose kernels, for one panel, a core's own cache holds */
+    /* input channels of one product: the transformed kernels of a panel then fit a core's own
+     * cache */
     DEPTH = 64,
-    /* tiles of a pass: no sum of dw is a longer chain */
+    /* tiles per pass at most; this also bounds the length of the sums of dw */
     TILES_MOST = 512,
-    /* channels that one product of dw takes */
+    /* channels of one product of dw */
     ROWS = 64,
-    /* of V and Z: what shared caches hold */
+    /* bytes of V, and of Z, in a pass: they fit a shared cache */
     BYTES = 3 << 20,
-    /* floats between slices, so that they do not meet in one set of a cache */
+    /* extra floats between slices, so that slices do not map to the same set of a cache */
     SKEW = 16,
 };
 
@@ -35,22 +36,25 @@ struct Winograd {
     KernelKind kind;
     bool relu;
     int threads;
-    /* a vector's floats: the channels of a block */
+    /* floats in a vector, which is the channels of a block */
     int lanes;
-    /* in: of which patches are taken; out: of which tiles are written, or read for dw */
+    /* in: image whose patches are transformed; out: image whose tiles are written, or read for
+     * dw */
     WinogradImage in, out;
     int64_t samples;
-    /* tiles of a pass */
+    /* tiles per pass */
     int64_t step;
-    /* forward: blocks of in and tiles that one product takes */
+    /* forward: blocks of input channels, and tiles, of one product */
     int64_t depth, tiles;
-    /* items of the products: panels of out's blocks, and parts of the tiles or of in's blocks */
+    /* work items of the products: panels of out's blocks, times parts of the tiles or of in's
+     * blocks */
     int64_t panels, parts;
-    /* floats from slice to slice, and of all that threads share; of a thread's own */
+    /* scratch in floats: from one slice of V or Z to the next; all that threads share; one thread's
+     * own */
     int64_t v_slice, z_slice, shared, own;
 };
 
-/* One pass of one run. */
+/* One pass of a run: `items` calls of item for the tiles first .. first + count - 1. */
 typedef struct Pass {
     const Winograd *w;
     const float *x, *weight, *bias;
@@ -75,7 +79,7 @@ static void image_init(WinogradImage *im, int64_t blocks, int64_t h, int64_t w)
     *im = (WinogradImage){.blocks = blocks, .h = h, .w = w};
 }
 
-/* As many tiles a pass as fit BYTES, passes of one size. */
+/* Chooses the tiles per pass: as many as fit BYTES, in passes of equal size. */
 static void plan_passes(Winograd *w)
 {
     const bool weight = w->kind == KERNEL_CONV_WEIGHT;
@@ -137,7 +141,7 @@ size_t winograd_scratch_bytes(const Winograd *w)
     return (size_t)(w->shared + w->threads * w->own) * sizeof(float);
 }
 
-/* Each thread takes neighbouring items, in order. */
+/* Runs all items of a pass; each thread gets consecutive items in order. */
 static void pass_run(const Pass *p)
 {
     const Winograd *w = p->w;
@@ -151,7 +155,7 @@ static void pass_run(const Pass *p)
     }
 }
 
-/* ---- transforms of what a pass reads: an item is some tiles of a block ---- */
+/* ---- transforms of the input: an item is up to TILES tiles of one block ---- */
 static int64_t pieces(const Pass *p)
 {
     return ceil_div(p->count, TILES);
@@ -180,7 +184,8 @@ static int64_t panel_first(const Winograd *w, int64_t panel)
     return w->out.blocks * panel / w->panels;
 }
 
-/* The kernels of a panel of out's blocks and a part of in's: rows are in's channels. */
+/* Transforms the kernels of a panel of out's blocks and of in's blocks [from, to) to u; its rows
+ * are in's channels. */
 static void kernels(const Pass *p, int64_t panel, int64_t from, int64_t to, float *u, int64_t slice)
 {
     const Winograd *w = p->w;
@@ -197,8 +202,8 @@ static void kernels(const Pass *p, int64_t panel, int64_t from, int64_t to, floa
         }
 }
 
-/* y of a panel of blocks for `rows` tiles from the pass's tile t on. Kernels that a cache holds at
- * once stay in u for the next ones. */
+/* Computes y of a panel for `rows` tiles from the pass's tile t on. If u has room for all of the
+ * panel's kernels, they are transformed only when `fresh` is set, and reused for later tiles. */
 static void forward_tiles(const Pass *p, int64_t panel, int64_t t, int64_t rows, bool fresh,
                           float *u)
 {
@@ -241,8 +246,8 @@ static void forward_item(const Pass *p, int64_t item, float *own)
         forward_tiles(p, panel, t, end - t < w->tiles ? end - t : w->tiles, t == begin, own);
 }
 
-/* A panel of dw's blocks of o for one part of its blocks of c; what later passes find is added
- * to. */
+/* Computes dw of a panel of o blocks and a part of the c blocks; passes after the first add to
+ * it. */
 static void weight_item(const Pass *p, int64_t item, float *own)
 {
     const Winograd *w = p->w;
@@ -274,7 +279,7 @@ static void weight_item(const Pass *p, int64_t item, float *own)
                                 p->first > 0);
 }
 
-/* db of one block: sums of each plane, joined in double. */
+/* Computes db of one block: the sums of each plane, added in double. */
 static void bias_item(const Pass *p, int64_t item, float *own)
 {
     const WinogradImage *im = &p->w->out;

@@ -1,7 +1,7 @@
 /* A 3x3 convolution of stride 1 by Winograd's algorithm (simd/winograd.h), forward and both
- * gradients, on AVX2 and AVX-512. With L the floats of a vector, images lie in channel blocks of L,
- * the weight as [O/L][C/L][3][3][L of C][L of O], fp32 all. The result of a run depends neither on
- * the number of threads nor on who computes what. */
+ * gradients, on AVX2 and AVX-512. With L floats per vector, images are in channel blocks of L and
+ * the weight is [O/L][C/L][3][3][L of C][L of O]; all is fp32. The result depends neither on the
+ * number of threads nor on which thread computes which part. */
 #ifndef WEFT_TENSOR_CPU_WINOGRAD_H
 #define WEFT_TENSOR_CPU_WINOGRAD_H
 
@@ -10,9 +10,9 @@
 typedef struct Winograd Winograd;
 
 typedef struct WinogradSpec {
-    /* of a convolution */
+    /* KERNEL_CONV_FORWARD, KERNEL_CONV_DATA or KERNEL_CONV_WEIGHT */
     KernelKind kind;
-    /* N C H W and O; C and O multiples of L. pad 0 or 1: rows, columns */
+    /* N C H W and O; C and O are multiples of L. pad: rows, columns; 0 or 1 */
     int64_t n, c, h, w, o, pad[2];
     /* forward: y = max(y, 0) */
     bool relu;
@@ -22,9 +22,9 @@ typedef struct WinogradSpec {
 /* Owner: the caller. */
 Winograd *winograd_new(const WinogradSpec *spec);
 void winograd_free(Winograd **winograd);
-/* Of one run, whatever it computes in. */
+/* Bytes of scratch for one run, whatever the instruction set. */
 size_t winograd_scratch_bytes(const Winograd *winograd);
-/* data[role] as kernel_run has it; ROLE_B may be NULL. scratch: at a border of 64 bytes. */
+/* data[role]: pointers as in kernel_run; ROLE_B may be NULL. scratch: aligned to 64 bytes. */
 void winograd_run(const Winograd *winograd, void *const data[ROLES], void *scratch);
 
 #endif
