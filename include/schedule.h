@@ -1,11 +1,12 @@
-/* schedule: who does what when in a pipeline, as lists of actions from pure functions; their
- * simulation and their picture. A list can be printed, timed and proved free of dead ends before a
- * rank starts. No MPI, no model. Nothing is collective. The model is cut into chunks 0 ..
- * stages*chunks-1 in node order, and every stage has `chunks` of them. Which ones is the schedule's
- * to say (schedule_stage): as a rule chunk c is on stage c % stages, so a micro-batch goes round
- * the stages `chunks` times; V-shaped schedules turn back at the last stage. Where two chunks in a
- * row are on one stage no message passes between them. Every stage does a chunk's backward passes
- * in the order of the micro-batches. */
+/* schedule: which stage of a pipeline does which task when, as lists of tasks made by pure
+ * functions, with their simulation and picture. A list can be printed, timed and proved free of
+ * deadlock before a rank starts. No MPI, no model; nothing is collective.
+ *
+ * The model is cut into chunks 0 .. stages * chunks - 1 in node order, and every stage has `chunks`
+ * of them. The schedule decides which ones (schedule_stage): usually chunk c is on stage c %
+ * stages, so a micro-batch passes through the stages `chunks` times; V-shaped schedules turn back
+ * at the last stage. Between consecutive chunks on one stage there is no message. Every stage does
+ * a chunk's backward passes in the order of the micro-batches. */
 #ifndef WEFT_SCHEDULE_H
 #define WEFT_SCHEDULE_H
 
@@ -13,11 +14,11 @@
 
 typedef enum TaskKind {
     TASK_FORWARD,
-    /* both halves at once */
+    /* the whole backward pass */
     TASK_BACKWARD,
-    /* the gradient for the chunk before; its weights' gradients wait in memory, */
+    /* the half that makes the gradients of the chunk's inputs */
     TASK_BACKWARD_DATA,
-    /* until this one */
+    /* the half that makes the gradients of the chunk's weights, at any later time */
     TASK_BACKWARD_WEIGHT,
     /* the chunk's outputs, to the stage of chunk + 1 */
     TASK_SEND_FORWARD,
@@ -29,38 +30,38 @@ typedef enum TaskKind {
     TASK_RECEIVE_BACKWARD,
     TASK_KINDS
 } TaskKind;
-/* "forward", ... as in schedule files */
+/* Names in schedule files: "forward", ... */
 extern const char *const task_names[TASK_KINDS];
 
 typedef struct Task {
     TaskKind kind;
-    /* of the whole model; of this replica's micro-batches, 0-based */
+    /* chunk of the whole model; micro-batch of this replica, 0-based */
     int chunk, micro;
 } Task;
 
 typedef struct ScheduleShape {
-    /* chunks: of one stage */
+    /* chunks: chunks per stage; micros: micro-batches of one replica */
     int stages, chunks, micros;
 } ScheduleShape;
 typedef struct Schedule {
     ScheduleShape shape;
-    /* borrowed, constant: "gpipe", "1f1b", ..., "file", "forward" */
+    /* "gpipe", "1f1b", ..., "file", "forward"; borrowed, constant */
     const char *name;
-    /* backward in two halves: then no list has a whole one */
+    /* true: every backward pass is in two halves, and no list has a TASK_BACKWARD */
     bool split;
-    /* owned, one a chunk of the model: its stage, */
+    /* stage of each chunk of the model, [stages * chunks]; owned */
     int *stage_of;
-    /* and its number among that stage's chunks */
+    /* index of each chunk among its stage's chunks, [stages * chunks]; owned */
     int *local_of;
-    /* owned (stages, chunks): the other way round, rising on each stage */
+    /* chunks of each stage in ascending order, [stages][chunks]; owned */
     int *chunk_at;
-    /* owned: tasks of each stage */
+    /* number of tasks of each stage, [stages]; owned */
     int *count;
-    /* owned, and each list */
+    /* tasks of each stage, [stages][count]; owned, as is each list */
     Task **task;
 } Schedule;
 
-/* The stage that has a chunk; the chunk's number there; the chunk that has number `local` on a
+/* The stage of a chunk; the chunk's index on that stage; the chunk with index `local` on a
  * stage. */
 static inline int schedule_stage(const Schedule *schedule, int chunk)
 {
@@ -74,13 +75,13 @@ static inline int schedule_chunk(const Schedule *schedule, int stage, int local)
 {
     return schedule->chunk_at[stage * schedule->shape.chunks + local];
 }
-/* of the model */
+/* Number of chunks of the model. */
 static inline int schedule_chunks(const Schedule *schedule)
 {
     return schedule->shape.stages * schedule->shape.chunks;
 }
-/* Between this chunk and the next: is there a boundary at all, and does a stage meet itself there,
- * so that no message passes? chunk may be -1 or the last one. */
+/* True if this chunk and the next are on one stage, with no message in between (meets), or on two
+ * (crosses). Both are false if chunk is -1 or the last one. */
 static inline bool schedule_meets(const Schedule *schedule, int chunk)
 {
     return chunk >= 0 && chunk + 1 < schedule_chunks(schedule) &&
@@ -92,71 +93,72 @@ static inline bool schedule_crosses(const Schedule *schedule, int chunk)
            schedule->stage_of[chunk] != schedule->stage_of[chunk + 1];
 }
 
-/* The lists of all stages, messages included. kind: SCHEDULE_1F1B, ... (schedules.def); its file in
- * src/schedule says where it comes from and what it promises. From a file, path is a CSV: a head
- * line `stage,task,chunk,micro`, then rows in the order of each stage. Without any send or receive
- * row, messages are put in: receives just before, sends just after the work. A line
- * `stages,0,1,1,0` before the head says which stage has chunk 0, 1, ...; without it chunk c is on
- * stage c % stages. ERR_CONFIG where kind and shape do not fit or a file's row is wrong, with
- * file:line. Owner: the caller. */
+/* Makes the lists of all stages, with messages. kind: SCHEDULE_1F1B, ... (schedules.def); the file
+ * of a kind in src/schedule names its source and its properties. SCHEDULE_FILE reads the CSV file
+ * path: a head line `stage,task,chunk,micro`, then rows in the order of each stage. If no row is a
+ * send or a receive, messages are inserted: receives just before the work, sends just after. A line
+ * `stages,0,1,1,0` before the head gives the stage of chunks 0, 1, ...; without it chunk c is on
+ * stage c % stages. ERR_CONFIG if kind and shape do not fit or a row is wrong, with file:line.
+ * Release with schedule_free. */
 Status schedule_new(Schedule **schedule, int kind, const char *path, ScheduleShape shape);
-/* Only forwards, for evaluation; at most `stages` micro-batches are under way at a time, and
- * channels need not hold more than 2 messages. stage_of: borrowed for the call, one a chunk: its
- * stage; NULL: chunk % stages. */
+/* Makes a schedule of forward passes only, for evaluation: at most `stages` micro-batches are in
+ * flight, and no channel needs more than 2 slots. stage_of: stage of each chunk, borrowed for the
+ * call; NULL: chunk % stages. */
 Status schedule_forward(Schedule **schedule, ScheduleShape shape, const int *stage_of);
 void schedule_free(Schedule **schedule);
 
-/* Costs in any unit of time, for the simulation: one per chunk, or all 1:1:1 with free messages
- * where `chunk` is NULL. */
+/* Costs of a chunk for the simulation, in any unit of time. Without costs a forward and each half of a backward take 1 and
+ * messages take 0. */
 typedef struct TaskCost {
-    /* a whole backward is the sum of the two */
+    /* a whole backward pass is the sum of its two halves */
     double forward, backward_data, backward_weight;
-    /* from this chunk to the next, on the wire; the sender does not wait for it */
+    /* time on the wire from this chunk to the next, for which the sender does not wait */
     double message;
 } TaskCost;
-/* one task on the clock */
+/* Start and end of one task. */
 typedef struct ScheduleSpan {
     double start, end;
 } ScheduleSpan;
 typedef struct ScheduleReport {
-    /* bubble: share of stages x makespan in which a stage does no work */
+    /* bubble: share of stages * makespan in which a stage does no work */
     double makespan, bubble;
-    /* owned, one a chunk of the model: micro-batches whose forward is done and last backward half
-     * is not */
+    /* the most live micro-batches of each chunk of the model, which are those whose forward is done
+     * and whose last backward half is not; owned */
     int *live;
-    /* messages that a channel must hold, at least 2 and as few as run without a dead end */
+    /* slots that every channel needs: at least 2, and the fewest that do not deadlock */
     int depth;
-    /* owned: as schedule->task */
+    /* times of each task, in the same order as schedule->task; owned */
     ScheduleSpan **span;
 } ScheduleReport;
-/* Plays all lists at once. ERR_CONFIG names stage, place in the list and task where something can
- * never happen: a message that nobody sends or takes, work before what it needs, work twice or
- * never, backward passes out of order, stages that wait for each other. cost may be NULL. report
- * may be NULL; release with schedule_report_fini. */
+/* Plays the lists of all stages. ERR_CONFIG, with stage, index in the list and task, for anything
+ * that can never happen: a message that is not sent or not received, work before its inputs, twice
+ * or missing, backward passes out of order, stages that wait for each other. cost: one per chunk,
+ * may be NULL. report may be NULL; release it with schedule_report_fini. */
 Status schedule_simulate(const Schedule *schedule, const TaskCost *cost, ScheduleReport *report);
 void schedule_report_fini(ScheduleReport *report);
 
-/* The order in which messages move where both stages of a channel must say so, as between GPUs: one
- * sequence of work and messages of all stages, as a simulation with `depth` places a channel plays
- * it, and of it what one stage does. So each stage's moves stand at places of its list where no
- * stage that does the same with its own can wait for ever, even if moving a message blocks until
- * the other side moves it, too. What is moved has been sent before and is taken after. */
+/* The order in which one stage moves messages where both ends of a channel must move a message
+ * together, as between GPUs. The simulation of all stages, with `depth` slots per channel, gives
+ * one sequence of work and messages; a stage's moves are its part of that sequence. If every stage
+ * follows its part, no stage waits for ever, even if a move blocks until the other end makes it,
+ * too. A message is sent before it moves and received after. */
 typedef struct Move {
-    /* of the stage's list, before which it comes; the list's count: after the last */
+    /* index in the stage's list of the task before which the move is made; the list's length: after
+     * the last task */
     int task;
-    /* 2 * k for values, 2 * k + 1 for gradients over the k-th boundary at which messages pass */
+    /* 2 * k for values, 2 * k + 1 for gradients, over the k-th boundary at which messages pass */
     int channel;
 } Move;
 typedef struct Moves {
-    /* owned; free it with mem_free */
+    /* owned; release it with mem_free */
     Move *move;
     int count;
 } Moves;
-/* ERR_BUG where the schedule does not run with such a depth. */
+/* ERR_BUG if the schedule does not run with this depth. */
 Status schedule_moves(Moves *moves, const Schedule *schedule, int depth, int stage);
 
-/* The picture: one line a stage, time to the right, at most `columns` wide ("F0 F1 . B0"); and as
- * SVG. */
+/* Draws the simulated schedule: as text with one line per stage, time to the right, at most
+ * `columns` wide ("F0 F1 . B0"); and as SVG. */
 void schedule_print(const Schedule *schedule, const ScheduleReport *report, int columns, FILE *out);
 void schedule_svg(const Schedule *schedule, const ScheduleReport *report, FILE *out);
 

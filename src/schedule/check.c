@@ -1,11 +1,11 @@
-/* Each stage's list by itself: every task once, on its own stage, after what it needs there,
- * backward passes in the order of the micro-batches. What only several lists together show is left
- * to the simulation. */
+/* Checks each stage's list separately: every task once, on its stage, after the tasks of that stage
+ * that it needs, backward passes in the order of the micro-batches. Errors that only several lists
+ * together show are found by the simulation. */
 #include "private.h"
 
 #include <string.h>
 
-/* What is done for one chunk and micro-batch. */
+/* Bits of what has been done for one chunk and micro-batch. */
 enum {
     DID_FORWARD = 1,
     DID_DATA = 2,
@@ -36,12 +36,12 @@ static const TaskKind maker[DID_KINDS] = {
 typedef struct Check {
     const Schedule *schedule;
     int stage;
-    /* owned (chunks of the stage, micros) */
+    /* DID_ bits of each chunk of the stage and micro-batch, [chunks][micros]; owned */
     uint8_t *did;
-    /* Owned, one a chunk of the stage: how many are done, which is the next one's number; how many
-     * are live. */
+    /* per chunk of the stage, [chunks]: backward passes done, weight halves done, live
+     * micro-batches; owned. The first two are also the number of the next micro-batch in order. */
     int *backwards, *weights, *live;
-    /* borrowed, one a chunk of the model: live at most so far */
+    /* the most live micro-batches so far, per chunk of the model; borrowed */
     int *most;
 } Check;
 
@@ -61,7 +61,7 @@ Status task_fail(const Schedule *schedule, int stage, int place, const char *wha
                 task_text(schedule, stage, place, text), what);
 }
 
-/* What there is to do for a chunk: messages only where there is a boundary. */
+/* Bits that a chunk must have at the end; messages only where there is a boundary. */
 static int chunk_duties(const Schedule *s, int chunk)
 {
     bool before = schedule_crosses(s, chunk - 1), after = schedule_crosses(s, chunk);
@@ -77,7 +77,7 @@ static uint8_t *did_at(const Check *c, int chunk, int micro)
     return c->did + local * (size_t)c->schedule->shape.micros + micro;
 }
 
-/* NULL where the task may stand here. */
+/* Returns NULL if the task may be in this stage's list. */
 static const char *place_fault(const Check *c, Task t)
 {
     const ScheduleShape shape = c->schedule->shape;
@@ -92,7 +92,8 @@ static const char *place_fault(const Check *c, Task t)
     return NULL;
 }
 
-/* Of its stage's other chunks one takes inputs and gradients straight, without a message. */
+/* False if the task needs a result of the neighbouring chunk on this stage, which no message
+ * brings, and that result is missing. */
 static bool neighbour_ready(const Check *c, Task t)
 {
     const Schedule *s = c->schedule;

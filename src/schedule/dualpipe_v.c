@@ -1,15 +1,15 @@
-/* dualpipe-v: V-shaped; in its long middle a forward through one chunk stands beside a backward
- * through the other, from both ends of the V (DeepSeek-AI 2024, "DeepSeek-V3 technical report",
- * section 3.2.1, DualPipe; cut in half so that each stage's parameters are there once). The authors
- * run that pair at once, to hide one's messages behind the other's work. Here the passes of a pair
- * follow each other, the backward's gradients leave before its weights' half, and each pass costs
- * what it costs. Where a chunk's forward and both halves of its backward take one unit each and
- * messages none, and there are 2p micro-batches or more: a step takes 6m + p - 1 units, and every
- * stage has 2p + 1 live micro-batches of a chunk. */
+/* dualpipe-v: a V-shaped schedule. In its long middle part a forward through one chunk is paired
+ * with a backward through the other, from both ends of the V (DeepSeek-AI 2024, "DeepSeek-V3
+ * technical report", section 3.2.1, DualPipe; cut in half, so that there is one copy of each
+ * stage's parameters). The authors run a pair at the same time, so that work hides messages. Here
+ * the passes of a pair follow each other, the gradients of a backward are sent before its weight
+ * half, and each pass takes its full time. If a chunk's forward and both halves of its backward
+ * take one unit each, messages take none, and there are 2p micro-batches or more, then a step takes
+ * 6m + p - 1 units, and every stage has 2p + 1 live micro-batches of a chunk. */
 #include "private.h"
 
-/* Of the pairs of backwards near the end, the first half is whole, and the second leaves its
- * weights' halves for the gaps that follow. */
+/* Near the end, the first half of the pairs of backwards are whole; the second half leaves its
+ * weight halves for the gaps that follow. */
 static void order_dualpipe_v(TaskList *list, const Schedule *s, int stage)
 {
     int p = s->shape.stages, down = stage + 1, below = p - down;

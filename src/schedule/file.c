@@ -1,8 +1,8 @@
-/* Schedule files: CSV with the head line `stage,task,chunk,micro` and one task a row, in the order
- * of each stage; blank lines and lines that begin with # are passed over. A line `stages,0,1,1,0`
- * before the head says which stage has chunk 0, 1, ... Refuses other heads, other than four fields,
- * unknown tasks and numbers outside the shape, with file:line. Whether the lists make sense is for
- * the simulation to say. */
+/* Schedule files: CSV with the head line `stage,task,chunk,micro` and one task per row, in the
+ * order of each stage; blank lines and lines that begin with # are ignored. A line `stages,0,1,1,0`
+ * before the head gives the stage of chunks 0, 1, .... Refuses, with file:line, other heads, rows
+ * without four fields, unknown tasks and numbers outside the shape. Whether the lists can run is
+ * checked by the simulation. */
 #include "private.h"
 
 #include <ctype.h>
@@ -19,13 +19,13 @@ typedef struct Reader {
     ScheduleShape shape;
     /* borrowed from the schedule */
     int *stage_of;
-    /* borrowed, one a stage */
+    /* [stages]; borrowed */
     TaskList *list;
     bool head, stages, messages;
 } Reader;
 
-/* Cuts the line at its commas into fields without blanks around them; returns how many there are,
- * at most FIELDS + 1. */
+/* Cuts the line at its commas into fields without surrounding blanks. Returns their number, at most
+ * FIELDS + 1. */
 static int split_fields(char *line, char *field[FIELDS + 1])
 {
     int count = 0;
@@ -119,7 +119,7 @@ static Status check_stages(const Reader *r, int count)
     return OK;
 }
 
-/* The stage of each chunk, behind the word `stages`. */
+/* Reads the line `stages,...`: the stage of each chunk. */
 static Status read_stages(Reader *r, char *line)
 {
     int count = 0, chunks = r->shape.stages * r->shape.chunks, stage;
@@ -145,7 +145,7 @@ static bool begins_stages(const char *line)
     return line[strspn(line, " \t")] == ',';
 }
 
-/* text: cut into its lines. */
+/* Reads all lines of text, which is cut up in the process. */
 static Status read_lines(Reader *r, char *text)
 {
     Status st = OK;

@@ -1,15 +1,16 @@
-/* The forward passes of an evaluation, for any mapping of chunks to stages. On a clock on which
- * every pass takes one unit each stage does, of what it can do, the chunk that is furthest: so a
- * micro-batch that is under way goes before one that is not. No more than `stages` are under way,
- * no channel holds more than 2 messages, and where two chunks in a row are on one stage the second
- * follows before the first has another micro-batch. */
+/* The forward passes of an evaluation, for any mapping of chunks to stages. Time is counted in
+ * units of one pass; in each unit every stage does the last of its chunks that can run, so a
+ * micro-batch in flight has priority over a new one. At most `stages` micro-batches are in flight,
+ * no channel has more than 2 messages, and where two consecutive chunks are on one stage, the
+ * second runs before the first gets another micro-batch. */
 #include "private.h"
 
 #include <string.h>
 
 enum { CHANNEL_PLACES = 2 };
 
-/* done, one a chunk: micro-batches before this unit of time. */
+/* True if the chunk can run in this unit of time. done: micro-batches that each chunk has finished
+ * before it. */
 static bool can_go(const Schedule *s, const int *done, int chunk)
 {
     int last = schedule_chunks(s) - 1;

@@ -1,13 +1,13 @@
-/* interleaved: 1f1b over several chunks a stage (Narayanan et al. 2021, section 2.2), for any
- * number of micro-batches. Where that is more than `stages` and no multiple of it, channels may
- * need more than 2 places. */
+/* interleaved: 1f1b over several chunks per stage (Narayanan et al. 2021, section 2.2), for any
+ * number of micro-batches. If that exceeds `stages` and is no multiple of it, channels may need
+ * more than 2 slots. */
 #include "private.h"
 
-/* Groups of `stages` micro-batches. Where they do not come out even, the groups are larger and not
- * smaller, for a stage waits in a group that is shorter than the way round; the largest come first,
- * so that the forwards that go ahead cover every group. A larger group's outputs come back to stage
- * 0 before it asks for them: channels hold as many more messages as the group has more
- * micro-batches than stages. */
+/* Micro-batches are in groups of about `stages`. If they do not divide evenly, some groups are
+ * larger rather than smaller, since a stage idles in a group shorter than the way round the stages.
+ * The largest groups come first, so that the forwards ahead cover every group. A larger group's
+ * outputs arrive at stage 0 before it needs them; channels need one more slot for each micro-batch
+ * that the group has beyond `stages`. */
 void order_interleaved(TaskList *list, const Schedule *s, int stage)
 {
     ScheduleShape shape = s->shape;

@@ -1,25 +1,25 @@
-/* One sequence of work and messages of all stages, in the order of a clock on which all work takes
- * the same time and messages none: always the task that can begin first. A message moves as soon as
- * it has been sent and has a place. */
+/* Plays all stages as one sequence of work and messages: the task that can begin first is played
+ * next, on a clock on which all work takes the same time and messages take none. A message moves as
+ * soon as it has been sent and a slot is free. */
 #include "private.h"
 
 typedef struct Channel {
     int sent, moved, taken;
-    /* owned, one a place: when its message has moved, or when it was taken */
+    /* per slot, [depth]: time at which its message moved or was received; owned */
     double *there;
 } Channel;
 
 typedef struct Sequence {
     const Schedule *schedule;
-    /* whose moves are kept */
+    /* slots per channel, and the stage for which moves are recorded */
     int depth, stage;
     /* owned */
     Channel *channel;
-    /* owned, one a stage: next task */
+    /* next task of each stage, [stages]; owned */
     int *at;
-    /* owned, one a stage */
+    /* [stages]; owned */
     double *clock;
-    /* owned, one a boundary: how many before it are passed by messages */
+    /* for each boundary, the number of boundaries before it at which messages pass; owned */
     int *number;
     Moves *moves;
     int room;
@@ -63,7 +63,7 @@ static void keep_move(Sequence *q, int channel)
         (Move){.task = q->at[q->stage], .channel = 2 * q->number[channel / 2] + channel % 2};
 }
 
-/* What has been sent moves while there are places. */
+/* Moves the channel's sent messages while slots are free. */
 static void move_all(Sequence *q, int channel, double now)
 {
     Channel *c = &q->channel[channel];

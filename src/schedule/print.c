@@ -1,6 +1,6 @@
-/* The picture as text: one line a stage. Boxes that have room show their task ("F0", "B3", "W3";
- * with several chunks a letter for the chunk of the stage, "F0a"), the others only the letter, as
- * often as they are wide; dots are idle time. */
+/* The picture as text: one line per stage. A box with enough room shows its task ("F0", "B3", "W3";
+ * with several chunks also a letter for the stage's chunk, "F0a"), others repeat the task's letter;
+ * dots are idle time. */
 #include "private.h"
 
 #include <math.h>
@@ -11,11 +11,11 @@ enum { LABEL = 32, COLUMNS_LEAST = 10 };
 typedef struct Picture {
     const Schedule *schedule;
     const ScheduleReport *report;
-    /* characters for the time */
+    /* characters available for the time axis */
     int width;
-    /* characters a unit of time */
+    /* characters per unit of time */
     double scale;
-    /* owned (width + 1) */
+    /* [width + 1]; owned */
     char *line;
 } Picture;
 
@@ -45,7 +45,7 @@ double shortest_work(const Schedule *s, const ScheduleReport *r)
     return shortest;
 }
 
-/* So wide that the shortest task shows its label and a blank, where there is room. */
+/* The scale at which the shortest task shows its label and a blank, or less if there is no room. */
 static double fitting_scale(const Schedule *s, const ScheduleReport *r, int width)
 {
     int widest = 0;
@@ -60,7 +60,7 @@ static double fitting_scale(const Schedule *s, const ScheduleReport *r, int widt
     return wanted < most ? wanted : most;
 }
 
-/* Columns whose middle lies in the span. */
+/* The first column whose middle is not before `time`. */
 static int column_of(const Picture *p, double time)
 {
     int column = (int)ceil(time * p->scale - 0.5 - 1e-9);

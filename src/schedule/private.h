@@ -1,5 +1,5 @@
-/* Inside the schedule module: lists that grow, the form of a kind of schedule, and what is true of
- * a list. */
+/* Shared by the files of the schedule module: growing lists, the form of a kind of schedule, and
+ * properties of lists. */
 #ifndef WEFT_SCHEDULE_PRIVATE_H
 #define WEFT_SCHEDULE_PRIVATE_H
 
@@ -11,57 +11,57 @@ typedef struct TaskList {
     int count, room;
 } TaskList;
 void list_add(TaskList *list, TaskKind kind, int chunk, int micro);
-/* A work task with its messages: receives just before, sends just after. */
+/* Adds a work task with its messages: receives just before it, sends just after. */
 void list_add_work(TaskList *list, const Schedule *schedule, TaskKind kind, int chunk, int micro);
 
-/* What makes a kind of schedule, beside its row in schedules.def. */
+/* The functions that define a kind of schedule, in addition to its row in schedules.def. */
 typedef struct ScheduleForm {
-    /* that has the chunk; NULL: the file says */
+    /* stage of a chunk; NULL: the file decides */
     int (*stage)(ScheduleShape shape, int chunk);
-    /* Appends the tasks of one stage; the schedule's shape and mapping are there. NULL: the file
-     * has them. */
+    /* Appends the tasks of one stage; the schedule's shape and mapping are set. NULL: the lists
+     * come from a file. */
     void (*order)(TaskList *list, const Schedule *schedule, int stage);
-    /* backward in halves; of a file's lists: found there */
+    /* true: backward passes are in halves; for a file it is found in its lists */
     bool split;
 } ScheduleForm;
 
 /* ---- mappings ---- */
-/* round the stages: chunk % stages */
+/* Round the stages: chunk % stages. */
 int stage_round(ScheduleShape shape, int chunk);
-/* down the stages and back: v.c */
+/* Down the stages and back up (v.c). */
 int stage_v(ScheduleShape shape, int chunk);
 
 /* ---- orders ---- */
-/* turns.c: forwards and backwards of a stage each have an order of their own: groups of
- * micro-batches, in a group chunk by chunk. `ahead` forwards come first, then they take turns, then
- * the backwards that are left follow. */
+/* The forwards and the backwards of a stage each have an order: by groups of micro-batches, inside
+ * a group chunk by chunk. The list has `ahead` forwards first, then forwards and backwards in
+ * turns, then the remaining backwards (turns.c). */
 void order_turns(TaskList *list, const Schedule *schedule, int stage, int groups, int64_t ahead);
-/* Micro-batches of group `group` where `groups` share them, the largest first. */
+/* Micro-batches of group `group` if `groups` share them, the largest groups first. */
 int group_size(ScheduleShape shape, int groups, int group);
 void order_interleaved(TaskList *list, const Schedule *schedule, int stage);
 
-/* v.c: `times` times the steps of a pattern, one letter each, on a stage of two chunks. F, f:
- * forward of the next micro-batch through the first and the second one; B, b: backward, data; W:
- * the oldest weights' half that is left. */
+/* `times` repetitions of a pattern of steps on a stage of two chunks, one letter per step. F, f:
+ * forward of the next micro-batch through the first or the second chunk; B, b: the data half of its
+ * backward; W: the oldest weight half that is left. */
 typedef struct SchedulePhase {
     int times;
     const char *steps;
 } SchedulePhase;
-/* The phases of a stage. They may be for more micro-batches than the schedule has, whose tasks are
- * left out. */
+/* Appends the phases of a stage (v.c). They may cover more micro-batches than the schedule has;
+ * tasks of the excess ones are left out. */
 void order_phases(TaskList *list, const Schedule *schedule, int stage, const SchedulePhase *phase,
                   int phases);
 
-/* One list a stage, and stage_of, as the file has them; ERR_CONFIG with file:line. */
+/* Reads a file into one list per stage and schedule->stage_of. ERR_CONFIG with file:line. */
 Status file_read(TaskList *list, const char *path, Schedule *schedule);
-/* forward.c: fills the lists of all stages. */
+/* Fills the lists of all stages (forward.c). */
 void order_forward(TaskList *list, const Schedule *schedule);
 
-/* Every list by itself: each task once, after what it needs on its own stage. Fills live, one a
- * chunk of the model. */
+/* Checks every list separately: each task once, after what it needs on the same stage. live:
+ * receives the most live micro-batches, per chunk of the model. */
 Status schedule_check(const Schedule *schedule, int *live);
 Status task_fail(const Schedule *schedule, int stage, int place, const char *what);
-/* "task 7 of 40 (forward, chunk 2, micro 5)", into TASK_TEXT chars, which it returns. */
+/* Writes "task 7 of 40 (forward, chunk 2, micro 5)" to out, TASK_TEXT chars, and returns it. */
 enum { TASK_TEXT = 96 };
 char *task_text(const Schedule *schedule, int stage, int place, char *out);
 bool schedule_is_forward(const Schedule *schedule);
@@ -72,7 +72,7 @@ static inline bool task_is_message(TaskKind kind)
 {
     return kind >= TASK_SEND_FORWARD;
 }
-/* A message's channel: 2 * b for values, 2 * b + 1 for gradients between chunks b and b + 1. */
+/* Channel of a message: 2 * b for values, 2 * b + 1 for gradients, between chunks b and b + 1. */
 static inline int message_channel(Task t)
 {
     switch (t.kind) {

@@ -1,5 +1,6 @@
-/* Schedules: which stage has which chunk, and the lists of all stages, made by the pure functions
- * of a form. Refuses a shape that a kind cannot have and lists whose length does not fit an int. */
+/* Schedules: the mapping of chunks to stages, and the lists of all stages, made by the pure
+ * functions of a form. Refuses a shape that the kind does not support, and lists whose length does
+ * not fit an int. */
 #include "private.h"
 #include "schedules.def"
 
@@ -18,7 +19,7 @@ SCHEDULES(DECLARE)
 static const struct {
     const ScheduleForm *form;
     const char *word;
-    /* chunks of a stage */
+    /* chunks per stage */
     int least, most;
 } kinds[] = {SCHEDULES(ENTRY)};
 _Static_assert(sizeof kinds / sizeof kinds[0] == SCHEDULE_KINDS, "a row each");
@@ -49,7 +50,8 @@ void list_add_work(TaskList *list, const Schedule *s, TaskKind kind, int chunk, 
     if (!forward && !weight && before) list_add(list, TASK_SEND_BACKWARD, chunk, micro);
 }
 
-/* A list has at most 7 tasks for each chunk and micro-batch, and may grow to twice its length. */
+/* Refuses shapes whose lists would overflow an int: a list has at most 7 tasks per chunk and
+ * micro-batch, and may grow to twice its length. */
 static Status shape_check(const char *name, ScheduleShape shape)
 {
     if (shape.stages < 1 || shape.chunks < 1 || shape.micros < 1)
@@ -84,7 +86,8 @@ static Schedule *schedule_empty(const char *name, ScheduleShape shape)
     return s;
 }
 
-/* From stage_of to its other sides. Every stage must have as many chunks as the others. */
+/* Sets local_of and chunk_at from stage_of. ERR_CONFIG unless every stage has shape.chunks
+ * chunks. */
 static Status set_chunks(Schedule *s)
 {
     ScheduleShape shape = s->shape;
@@ -106,8 +109,8 @@ static bool is_half(TaskKind kind)
     return kind == TASK_BACKWARD_DATA || kind == TASK_BACKWARD_WEIGHT;
 }
 
-/* Takes the list over. Where the schedule is split, a file's whole backward becomes its two halves,
- * one behind the other. */
+/* Moves the list into the schedule. If the schedule is split, a whole backward in a file becomes
+ * its two halves, one after the other. */
 static void set_list(Schedule *s, int stage, TaskList *list)
 {
     TaskList halves = {0};
@@ -133,7 +136,7 @@ static Status fill_from_file(Schedule *s, TaskList *list, const char *path)
     return OK;
 }
 
-/* A form's own lists: backward whole, or, where it is split, in halves. */
+/* Checks that a form's lists have whole backward passes, or only halves if it is split. */
 static Status check_halves(const Schedule *s, const TaskList *list, int stage)
 {
     for (int i = 0; i < list->count; ++i) {

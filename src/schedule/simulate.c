@@ -1,38 +1,38 @@
-/* Plays all lists at once. A stage runs until it waits: for a message, or for a place in a channel.
- * Every channel has one sender and one taker, and both go through their lists in order, so neither
- * the times nor a dead end depend on which stage is played first, and a deeper channel never makes
- * a dead end. */
+/* Plays all lists together. A stage runs until it waits for a message or for a free slot of a
+ * channel. Every channel has one sender and one receiver, and both go through their lists in order;
+ * therefore neither times nor deadlocks depend on which stage is played first, and a deeper channel
+ * never causes a deadlock. */
 #include "private.h"
 
 #include <string.h>
 
 typedef struct Channel {
-    /* messages so far */
+    /* messages sent and received so far */
     int sent, taken;
 } Channel;
-/* one of a channel's `depth`, used in turn */
+/* one of a channel's `depth` slots, which are used in turn */
 typedef struct Place {
     int micro;
-    /* when its message arrives; when it was taken */
+    /* time at which its message arrives, and at which it was received */
     double there, free;
 } Place;
 
 typedef struct Player {
     const Schedule *schedule;
-    /* one a chunk */
+    /* one per chunk */
     const TaskCost *cost;
     int depth;
-    /* owned: two for each boundary between chunks, forward and backward */
+    /* two per boundary between chunks, forward and backward; owned */
     Channel *channel;
-    /* owned (channels, depth) */
+    /* slots, [channels][depth]; owned */
     Place *place;
-    /* owned, one a stage: next task */
+    /* next task of each stage, [stages]; owned */
     int *at;
-    /* owned, one a stage */
+    /* [stages]; owned */
     double *clock;
-    /* owned, one a stage: is it in the queue? */
+    /* whether each stage is in the queue, [stages]; owned */
     bool *ready;
-    /* owned: stages that may be able to go on */
+    /* stages that may be able to continue; owned */
     int *queue, queued;
     /* borrowed from the report */
     ScheduleSpan **span;
@@ -60,7 +60,7 @@ static Status fail_mixed(const Player *p, int stage, Task want, int got)
     return st;
 }
 
-/* *moved: false where the stage must wait. */
+/* Plays a send or a receive. *moved: false if the stage must wait. */
 static Status play_message(Player *p, int stage, Task t, bool *moved)
 {
     int number = message_channel(t);
@@ -110,7 +110,7 @@ static Status play_stage(Player *p, int stage)
     return OK;
 }
 
-/* *done: false at a dead end. */
+/* Plays all stages. *done: false if they deadlock. */
 static Status play(Player *p, int depth, bool *done)
 {
     const ScheduleShape shape = p->schedule->shape;
@@ -132,8 +132,8 @@ static Status play(Player *p, int depth, bool *done)
     return OK;
 }
 
-/* Follows who waits for whom, from a stage that waits, until a stage comes back: that one is in the
- * circle. */
+/* Finds a cycle of stages that wait for each other: follows the waits from a waiting stage until
+ * one is reached for the second time. */
 static Status fail_dead_end(const Player *p)
 {
     const Schedule *s = p->schedule;
@@ -154,7 +154,7 @@ static Status fail_dead_end(const Player *p)
                 task_text(s, peer, p->at[peer], b), stage);
 }
 
-/* The smallest depth >= 2 that runs; the player ends with that one played. */
+/* Finds the smallest depth >= 2 without deadlock. Leaves the player as played with it. */
 static Status find_depth(Player *p, int *depth)
 {
     int low = 2, high = p->schedule->shape.micros > 2 ? p->schedule->shape.micros : 2;
@@ -212,7 +212,7 @@ static void player_fini(Player *p)
     mem_free(&p->queue);
 }
 
-/* A NULL at the end, so that they can be freed without the schedule. */
+/* The array ends with NULL, so that it can be freed without the schedule. */
 static ScheduleSpan **spans_new(const Schedule *s)
 {
     ScheduleSpan **span = mem_new(((size_t)s->shape.stages + 1) * sizeof *span);

@@ -1,21 +1,21 @@
-/* The picture as SVG: one row a stage, time to the right, the micro-batch's number in every box
- * that has room for it; later chunks are paler. Boxes too narrow to see are joined; where the
- * joined ones differ in kind, the box is striped. */
+/* The picture as SVG: one row per stage, time to the right, the micro-batch's number in every box
+ * with room for it; later chunks are paler. Boxes too narrow to see are joined; a joined box of
+ * several kinds is striped. */
 #include "private.h"
 
 enum {
-    /* px: names of the stages */
+    /* px: space for the names of the stages */
     LEFT = 70,
-    /* title and legend */
+    /* px: space for the title and the legend */
     TOP = 64,
-    /* px of time at most */
+    /* px: largest width of the time axis */
     WIDTH = 1400,
-    /* px of the shortest task at most */
+    /* px: largest width of the shortest task */
     UNIT = 30,
     BOTTOM = 16,
-    /* px of a digit */
+    /* px: width of a digit */
     DIGIT = 7,
-    /* px from which on a group of joined boxes is closed */
+    /* px: width at which a group of joined boxes is closed */
     JOINED = 6
 };
 typedef enum Look { LOOK_FORWARD, LOOK_BACKWARD, LOOK_WEIGHT, LOOK_MIXED, LOOK_COUNT } Look;
@@ -27,7 +27,7 @@ typedef struct Box {
     /* px */
     double x0, x1;
     Look look;
-    /* of the stage; -1: joined */
+    /* chunk of the stage, and micro-batch; -1: joined boxes */
     int chunk, micro;
 } Box;
 
@@ -35,12 +35,12 @@ typedef struct Svg {
     const Schedule *schedule;
     const ScheduleReport *report;
     FILE *out;
-    /* px a unit of time */
+    /* px per unit of time */
     double scale;
-    /* px a stage */
+    /* px per stage */
     int row;
     int y;
-    /* not yet written: done with; may still grow. None where x1 <= x0 */
+    /* boxes not yet written: last is complete, group may still grow; empty if x1 <= x0 */
     Box last, group;
 } Svg;
 
@@ -71,7 +71,7 @@ static Look look_of(TaskKind kind)
                                           : LOOK_BACKWARD;
 }
 
-/* Later chunks paler, down to 0.4. */
+/* Later chunks are paler, down to 0.4. */
 static double opacity(const Svg *s, int chunk)
 {
     int chunks = s->schedule->shape.chunks;
@@ -107,7 +107,8 @@ static bool box_is_narrow(Box b)
     return b.x1 - b.x0 < NARROW;
 }
 
-/* Writes the box before, unless this one goes on where it ends and as it looks. */
+/* Ends the current group: extends the last box if the group continues it with the same look,
+ * otherwise writes the last box. */
 static void group_close(Svg *s)
 {
     Box group = s->group;
@@ -120,8 +121,8 @@ static void group_close(Svg *s)
     s->last = group;
 }
 
-/* Narrow boxes that touch are joined into groups of about JOINED px, so that a change of pace still
- * shows. */
+/* Narrow boxes that touch are joined into groups of about JOINED px, so that changes of the pattern
+ * remain visible. */
 static void box_add(Svg *s, Box next)
 {
     Box *group = &s->group;
@@ -208,7 +209,7 @@ void schedule_svg(const Schedule *schedule, const ScheduleReport *report, FILE *
     s.scale = span > 0 ? WIDTH / span : 1;
     if (shortest > 0 && s.scale > UNIT / shortest) s.scale = UNIT / shortest;
     double width = LEFT + span * s.scale + BOTTOM;
-    /* the title and the legend */
+    /* room for the title and the legend */
     if (width < 760) width = 760;
     put_head(&s, width, TOP + stages * s.row + BOTTOM);
     put_legend(&s);

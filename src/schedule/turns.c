@@ -1,14 +1,14 @@
-/* Orders in which the forwards and the backwards of a stage take turns, each in an order of its
- * own: groups of micro-batches, in a group chunk by chunk. */
+/* Orders in which forwards and backwards of a stage take turns. Each of the two goes by groups of
+ * micro-batches, and inside a group chunk by chunk. */
 #include "private.h"
 
-/* Walks the chunks of a stage and the micro-batches. */
+/* A position in the sequence of chunks and micro-batches of a stage. */
 typedef struct Cursor {
     ScheduleShape shape;
     int groups;
-    /* this group: its number, its first micro-batch, how many */
+    /* current group: number, first micro-batch, number of micro-batches */
     int group, first, size;
-    /* chunk of the stage; micro-batch of the group */
+    /* chunk of the stage, and micro-batch of the group */
     int turn, at;
 } Cursor;
 

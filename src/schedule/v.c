@@ -1,6 +1,6 @@
 /* V-shaped schedules: a micro-batch goes down the stages through their first chunks, turns on the
- * last one without a message, and comes back up through their second chunks. So the first stage has
- * the model's begin and its end:
+ * last stage without a message, and comes back up through the second chunks. The first stage
+ * therefore has the model's beginning and its end:
  *
  *     stage 0   chunk 0             chunk 2p-1   loss
  *     stage 1      chunk 1       chunk 2p-2
@@ -22,11 +22,11 @@ typedef struct Walk {
     const Schedule *schedule;
     TaskList *list;
     int stage;
-    /* of each chunk of the stage, so far */
+    /* passes added so far, per chunk of the stage */
     int forwards[2], backwards[2];
-    /* weights' halves in the order of their data halves */
+    /* weight halves in the order of their data halves */
     TaskList left;
-    /* of these, done */
+    /* number of them already added */
     int weights;
 } Walk;
 

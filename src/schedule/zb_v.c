@@ -1,14 +1,15 @@
-/* zb-v: V-shaped, backward in halves (Qi et al. 2023, "Zero bubble pipeline parallelism", section
- * 6, ZB-V; Qi et al. 2024, "Pipeline parallelism with controllable memory", V-ZB). Where a chunk's
- * forward and both halves of its backward take one unit each and messages none, and there are 2p -
- * 1 micro-batches or more: no stage is idle between its first task and its last, a step takes 6m +
- * p - 1 units, and every stage has 2p live micro-batches of a chunk, which are 1f1b's p of a whole
- * stage. With fewer micro-batches stages wait for the way there and back. */
+/* zb-v: a V-shaped schedule with backward in halves (Qi et al. 2023, "Zero bubble pipeline
+ * parallelism", section 6, ZB-V; Qi et al. 2024, "Pipeline parallelism with controllable memory",
+ * V-ZB). If a chunk's forward and both halves of its backward take one unit each, messages take
+ * none, and there are 2p - 1 micro-batches or more, then no stage is idle between its first task
+ * and its last, a step takes 6m + p - 1 units, and every stage has 2p live micro-batches of a
+ * chunk, as much as the p of a whole stage in 1f1b. With fewer micro-batches stages wait for the
+ * way down and back. */
 #include "private.h"
 
-/* As many forwards ahead as the first micro-batch takes to come back; then, at every moment, one
- * pass of each kind and chunk. A backward of the first chunk comes before the next forward through
- * it: so the chunks' most live micro-batches add up to 2p. */
+/* Begins with as many forwards as fit until the first micro-batch comes back, then repeats one pass
+ * of each kind and chunk. A backward of the first chunk comes before the next forward through it,
+ * so that the most live micro-batches of both chunks add up to 2p. */
 static void order_zb_v(TaskList *list, const Schedule *s, int stage)
 {
     int p = s->shape.stages, down = stage, up = p - stage;

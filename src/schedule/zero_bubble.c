@@ -1,10 +1,11 @@
-/* zero-bubble: backward in halves, the weights' half fills the bubble; no stage has more live
- * micro-batches than 1f1b's first (Qi et al. 2023, "Zero bubble pipeline parallelism", ZB-H1). */
+/* zero-bubble: backward in halves, so that weight halves fill the bubble; no stage has more live
+ * micro-batches than the first stage of 1f1b (Qi et al. 2023, "Zero bubble pipeline parallelism",
+ * ZB-H1). */
 #include "private.h"
 
-/* The forwards and the backwards' data halves are those of 1f1b. The weights' half of stage i is i
- * micro-batches late, so a stage holds as many micro-batches as the first, and has work left while
- * the last backwards come down. */
+/* The forwards and the data halves are in the order of 1f1b. The weight half on stage i is delayed
+ * by i micro-batches: each stage then has as many live micro-batches as the first, and work left
+ * while the last backwards come down. */
 static void order_zero_bubble(TaskList *list, const Schedule *s, int stage)
 {
     int micros = s->shape.micros, ahead = s->shape.stages - 1 - stage, forward = 0, weight = 0;
