@@ -1,14 +1,14 @@
-/* Mode async: servers have all parameters, and do what each rank asks as it comes: they answer with
- * the values of now, and update with each gradient at once. Nobody waits for another rank, but
- * where all meet. What a server does follows from the order of requests, and a rank's own requests
- * follow from what it was answered: with the order kept, and followed, a run comes out the same to
- * the bit.
+/* Mode async: servers have all parameters and carry out each worker's requests as they come: they
+ * answer with current values, and update with each gradient at once. No worker waits for another
+ * one, except at sync points. What a server computes follows from the order of requests, and a
+ * worker's requests follow from the answers it got: a run that follows a recorded order gives the
+ * same bits.
  *
- *      rank     pull all -> step -> push -> pull all -> step -> push ->    meet, wait
- *      server   values of now      update   values of now      update     all have met
+ *      worker   pull all -> step -> push -> pull all -> step -> push ->    meet, wait
+ *      server   current values      update  current values      update     all have met
  *
- * A parameter is cut in pieces, which are dealt out to servers in turn; a server has its pieces one
- * behind the other, and each is a row to its rule. */
+ * A dense parameter is cut into pieces, which are dealt out to the servers in turn. A server stores
+ * its pieces one after the other; an update rule treats each as a row. */
 #include "tables.h"
 
 #include <string.h>
@@ -16,9 +16,10 @@
 enum { PIECE = 4096 };
 
 typedef struct Piece {
-    /* in the arenas of who asks; of a server, where its values and its state are */
+    /* offset, gradient: place in a worker's arenas; value, state: place in the arrays of its
+     * server */
     int64_t offset, gradient, elements, value, state;
-    /* its first element among the parameter's */
+    /* first element of the piece within its parameter */
     int64_t first;
     int param, server;
     OptimRule rule;
@@ -31,11 +32,11 @@ typedef struct DensePart {
     int count;
     /* owned */
     Piece *piece;
-    /* of each server: floats of values, and of state; owned */
+    /* number of floats of each server's values and state, [owners]; owned */
     int64_t *values, *states;
-    /* owned: of a server what it has; of who asks room for one server's part */
+    /* server: its values and state; worker: buffers for one server's part. Owned */
     float *value, *state;
-    /* owned: of a server, one rank's gradients */
+    /* server: gradients of one worker; owned */
     float *gradient;
 } DensePart;
 
@@ -64,7 +65,7 @@ static void add_pieces(DensePart *d, int owners, int param, const TableDense *of
     }
 }
 
-/* Which server has what. */
+/* Divides the dense parameters into pieces and deals them out to servers. */
 static DensePart *dense_new(int owners, const TableDense *param, int count, const Config *config)
 {
     int64_t pieces = 1;
@@ -133,14 +134,15 @@ void async_fini(Tables *t)
     dense_free(&t->dense);
 }
 
-/* ---- who computes ---- */
+/* ---- worker ---- */
 
 static void tell(const Tables *t, int owner, const Say *what)
 {
     world_tell(t->plan.world, t->first_owner + owner, what, sizeof *what);
 }
 
-/* At a border nothing changes, so its requests have no place in the order. */
+/* Sends a command without data. At a sync point nothing changes, so such requests have no place in
+ * the order. */
 static void ask(const Tables *t, int owner, SayKind kind, bool border)
 {
     Say what = {.kind = kind};
@@ -160,7 +162,7 @@ static void tell_floats(const Tables *t, int to, const float *from, int64_t coun
     world_tell(t->plan.world, to, from, (size_t)count * sizeof *from);
 }
 
-/* All servers are asked before the first answers. */
+/* Requests the rows of a bag from all servers before it waits for the first answer. */
 void async_rows(Tables *t, Flight *f)
 {
     for (int b = 0; b < t->bags; ++b) {
@@ -240,7 +242,7 @@ bool tables_meet(Tables *t, int64_t step, bool last)
     return stops;
 }
 
-/* Between a piece's state, one slot behind the other, and the arenas. */
+/* Copies a piece's state, one slot after the other, to the arenas (out) or from them. */
 static void move_state(const Piece *p, float *state, const TableDenseState *of, bool out)
 {
     float *at = state + p->state;
@@ -285,7 +287,7 @@ void tables_dense_get(Tables *t, const TableDenseState *to)
     }
 }
 
-/* ---- a server ---- */
+/* ---- server ---- */
 
 static int number_of(const Tables *t)
 {

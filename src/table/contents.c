@@ -1,4 +1,5 @@
-/* What is in the tables, for checkpoints and reports. */
+/* Access to all rows, for checkpoints and reports: counts, collection in sorted order, storing
+ * rows, sizes. */
 #include "tables.h"
 
 #include <stdlib.h>
@@ -43,7 +44,7 @@ static int by_id(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Into their shards first, then each shard by id. */
+/* Sorts rows into their shards, then each shard by id. */
 static void sort_rows(const TableStore *s, const int64_t *first, Entry *entry)
 {
     int64_t *next = mem_new(ROW_SHARDS * sizeof *next), place = 0;
@@ -84,7 +85,7 @@ static void list_rows(Tables *t, int store)
     t->sorted_store = store;
 }
 
-/* Each shard has one owner. Rows may have changed since they were sorted last. */
+/* Counts the rows of each shard. Forgets the sorted rows, which may be out of date. */
 void contents_count(Tables *t, int store)
 {
     int64_t *rows = t->shard_rows + store * ROW_SHARDS;
@@ -107,7 +108,7 @@ void tables_count(Tables *t, int table, int64_t *shard)
     memcpy(shard, t->shard_rows + store * ROW_SHARDS, ROW_SHARDS * sizeof *shard);
 }
 
-/* part.table is a store's number. */
+/* Like tables_collect, but part.table is a store's number. */
 void contents_collect(Tables *t, TablePart part, int root, void *out)
 {
     const World *world = t->plan.world;
@@ -135,7 +136,7 @@ void tables_collect(Tables *t, TablePart part, int root, void *out)
 
 /* ---- into the tables ---- */
 
-/* What goes before ids and rows; count -1: there are no more from this rank. */
+/* Head of a message with ids and rows; count -1: this rank sends no more. */
 typedef struct PutHead {
     int32_t store;
     int64_t count;
@@ -151,7 +152,7 @@ static void put(Tables *t, int store, const uint64_t *id, const float *row, int6
     mem_free(&at);
 }
 
-/* On a server: what anybody sends, until all have no more. */
+/* Server: stores the rows that workers send, until all have ended. */
 void contents_put(Tables *t)
 {
     const World *world = t->plan.world;
@@ -179,7 +180,7 @@ void tables_put_begin(Tables *t)
     say(t, (Say){.kind = SAY_PUT});
 }
 
-/* Those of one owner: this rank, or a server. */
+/* Stores rows of one owner: this rank, or a server, to which they are sent. */
 static void put_to(Tables *t, int owner, int store, const uint64_t *id, const float *row,
                    int64_t count)
 {
@@ -226,7 +227,7 @@ void tables_put_end(Tables *t)
 
 /* ---- reports ---- */
 
-/* held[ranks of the world] */
+/* held[number of ranks in the world] */
 void contents_held(Tables *t, TablesHeld *held)
 {
     TablesHeld mine = {.up_s = clock_s() - t->begun_s, .slept_s = world_slept_s()};

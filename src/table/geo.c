@@ -1,46 +1,47 @@
-/* Mode geo: for a period of steps each rank changes rows of its own, which begin as the servers
- * have them at the period's first step that reads them; at its end it pushes how much each has
- * changed, and a server adds the ranks' changes by the tree of ranks, divided by their number.
- * Servers change nothing in between, and forget nothing: what comes out depends on how many ranks
- * compute and on the period, not on servers or on time.
+/* Mode geo: during a period of steps each worker updates local copies of rows. A copy begins with
+ * the server's values at the first step of the period that reads the row. At the end of the period,
+ * a sync point, each worker pushes the changes of its copies; a server adds the workers' changes by
+ * the tree of ranks, divides them by the number of workers, and adds them to its rows. Servers
+ * change rows only then, so results depend on the number of workers and on the period, not on the
+ * number of servers or on timing.
  *
- *      rank     ask for new rows .. step .. ask .. step ..  push all, wait
- *      server   answers each by itself                     all have pushed: add, go on
+ *      worker   request new rows .. step .. request .. step ..  push all, wait
+ *      server   answers each at once                            all have pushed: add, answer
  *
- * A step's new rows are asked for while the one before is worked on, but across a period's end. */
+ * A step's new rows are requested during the step before, but not across the end of a period. */
 #include "tables.h"
 
 #include "layers.h"
 
 #include <string.h>
 
-/* What a rank has pushed of a bag. */
+/* Changes that one rank has pushed for a bag. */
 typedef struct Pushed {
     int ids;
-    /* owned, all */
+    /* counts by table, ids, changes [ids][width]; owned */
     int32_t *count;
     uint64_t *id;
     float *delta;
 } Pushed;
 
-/* What a server answers a rank for a bag. */
+/* A server's answer to one rank for a bag. */
 typedef struct Answer {
-    /* owned; for so many floats */
+    /* rows, with room for `most` floats; owned */
     float *value;
     int64_t most;
     WorldTold told;
 } Answer;
 
-/* Ids of a bag that are new in the period: owned, their places, by owner, and themselves; count of
- * each owner's table; where each owner's begin. */
+/* A worker's request for the ids of a bag that are new in the period: their places in the lookup,
+ * the ids, counts by (owner, table), and where each owner's ids begin. Owned */
 typedef struct Asked {
     int32_t *place, *count, *begin;
     uint64_t *id;
-    /* [owners] */
+    /* sends in progress, [owners]; owned */
     WorldTold *told;
 } Asked;
 
-/* This rank has changed nothing yet. */
+/* Empties the local rows. */
 static void begin_period(Tables *t)
 {
     for (int i = 0; i < t->stores; ++i) {
@@ -51,7 +52,7 @@ static void begin_period(Tables *t)
 
 void geo_init(Tables *t)
 {
-    /* answers are mode async's, too */
+    /* mode async uses answers, too */
     if (!t->asks && table_mode_is_local(t->plan.mode))
         t->answer = mem_new((size_t)(t->askers * t->bags) * sizeof *t->answer);
     if (t->plan.mode != TABLE_GEO) return;
@@ -106,9 +107,9 @@ void geo_fini(Tables *t)
     mem_free(&t->pushed);
 }
 
-/* ---- who computes ---- */
+/* ---- worker ---- */
 
-/* Ids of a bag for one owner: counts of its tables and all of them. */
+/* Sends a command with a bag's counts and ids for one owner. */
 void send_some(const Tables *t, SayKind kind, int b, int owner, const int32_t *count,
                const uint64_t *id, Say what, WorldTold *told)
 {
@@ -126,7 +127,7 @@ void send_some(const Tables *t, SayKind kind, int b, int owner, const int32_t *c
         world_tell(t->plan.world, rank, id, bytes);
 }
 
-/* This rank's own row of each of the step's ids, by place. */
+/* Finds or adds the local row of each of the step's ids, by place. */
 static void find_local(Tables *t, int b, const Lookup *look, float **at, bool *is_new)
 {
     const Bag *bag = &t->bag[b];
@@ -141,7 +142,7 @@ static void find_local(Tables *t, int b, const Lookup *look, float **at, bool *i
     }
 }
 
-/* Those that are new, which all owners are asked for. */
+/* Requests the new rows from their owners. */
 static void ask(Tables *t, int b, const Lookup *look, const bool *is_new)
 {
     const int tables = t->bag[b].tables;
@@ -175,7 +176,7 @@ void geo_ask(Tables *t, Flight *f)
     }
 }
 
-/* Answers come where the step's sums will be. */
+/* Receives the new rows; look->sum serves as the buffer, since the step's sums come later. */
 static void hear_rows(Tables *t, int b, Lookup *look)
 {
     const int64_t width = t->bag[b].width;
@@ -220,7 +221,7 @@ void geo_update(Tables *t, Flight *f, double lr, double grad_scale)
     }
 }
 
-/* Rows of a bag that an owner has, as this rank has changed them. */
+/* Pushes the changes of all local rows of a bag that one owner has. */
 static void push_to(Tables *t, int b, int owner)
 {
     const Bag *bag = &t->bag[b];
@@ -256,9 +257,9 @@ void tables_exchange(Tables *t)
     begin_period(t);
 }
 
-/* ---- a server ---- */
+/* ---- server ---- */
 
-/* Owner of both: the caller. */
+/* Receives counts and ids of a bag. The caller owns both. */
 static void hear_some(const Tables *t, int from, const Say *what, int32_t **count, uint64_t **id)
 {
     size_t tables = (size_t)t->bag[what->bag].tables, ids = (size_t)what->ids;
@@ -291,7 +292,8 @@ void geo_pull(Tables *t, int from, const Say *what)
     mem_free(&row);
 }
 
-/* All ranks have pushed: their changes are added, as gradients are. */
+/* Called when all workers have pushed: adds their changes to the rows, by the tree of ranks like
+ * gradients. */
 static void end_period(Tables *t)
 {
     contents_changed(t);

@@ -1,4 +1,4 @@
-/* Numbers for ids, and sums by the tree of positions. */
+/* Numbers for (table, id) pairs, and sums over a tree. */
 #include "intern.h"
 
 #include <string.h>

@@ -1,25 +1,27 @@
-/* Numbers distinct (table, id) pairs as they first come, from 0 on. */
+/* Gives distinct (table, id) pairs the numbers 0, 1, ... in the order in which they first occur.
+ * Also join_tree, the sum over a tree with absent leaves. */
 #ifndef WEFT_TABLE_INTERN_H
 #define WEFT_TABLE_INTERN_H
 
 #include "tensor.h"
 
 typedef struct Intern {
-    /* owned: places of a hash table, a power of two; the number that lies there, or -1 */
+    /* hash table: the number at each place, or -1. The number of places is a power of two, mask +
+     * 1. Owned */
     int32_t *place;
     uint64_t mask;
-    /* owned: of each number */
+    /* id and table of each number, [count]; owned */
     uint64_t *id;
     int32_t *table;
     int count;
 } Intern;
 
-/* For at most so many. */
+/* Makes room for at most `most` pairs. */
 void intern_init(Intern *names, int64_t most);
 void intern_fini(Intern *names);
-/* None is known. */
+/* Forgets all pairs. */
 void intern_clear(Intern *names);
-/* mix: row_mix of table and id. */
+/* Returns the pair's number, a new one if needed. mix: row_mix of table and id. */
 static inline int32_t intern_number(Intern *names, int32_t table, uint64_t id, uint64_t mix)
 {
     for (uint64_t at = mix & names->mask;; at = (at + 1) & names->mask) {
@@ -35,9 +37,9 @@ static inline int32_t intern_number(Intern *names, int32_t table, uint64_t id, u
     }
 }
 
-/* Adds up values by the tree of their positions, which rise: those of neighbours 2i and 2i + 1 are
- * joined, level by level, and one without a neighbour moves up. The sum is in value[0]; positions
- * and the other values are spoilt. */
+/* Adds arrays of `width` floats by the tree of their ascending positions: level by level,
+ * neighbours 2i and 2i + 1 are added, and one without a neighbour moves up unchanged. The sum is in
+ * value[0]; positions and the other values are overwritten. */
 void join_tree(int32_t *position, float **value, int count, int width);
 
 #endif

@@ -1,5 +1,6 @@
-/* Ids of micro-batches, each once. One pass over them: a hash table gives each distinct id of the
- * step a number, and a mark says whether this micro-batch has met it. */
+/* Finds the distinct ids of a step's micro-batches in one pass: a hash table gives each distinct id
+ * of the step a number, and a mark for each number says whether the current micro-batch has had
+ * it. */
 #include "lookup.h"
 
 #include <string.h>
@@ -72,7 +73,7 @@ void lookup_fini(Lookup *look)
     mem_free(&look->leaf);
 }
 
-/* An id as its table knows it. */
+/* Returns the table's own id for a given id: the same, or a hash below the number of rows. */
 static uint64_t id_in(const Bag *bag, int table, uint64_t id)
 {
     const SparseTable *t = &bag->of[table];
@@ -85,7 +86,7 @@ static uint64_t id_in(const Bag *bag, int table, uint64_t id)
     return row_mix(bag->hash[table], id) % t->rows;
 }
 
-/* One id of micro-batch i; returns the number of its row there. */
+/* Adds one id to micro-batch i and returns the number of its row there. */
 static int32_t take_id(Lookup *look, int i, int table, uint64_t given, const int16_t *shard_owner)
 {
     const Bag *bag = look->bag;
@@ -157,7 +158,7 @@ BagRun lookup_run(const Lookup *look, int i)
                     .grad = m->grad};
 }
 
-/* Those of each row, in the order of micro-batches, one behind the other. */
+/* Lists the gradients of each place, in the order of micro-batches, one place after the other. */
 static void list_leaves(Lookup *look)
 {
     int rows = look->names.count;
@@ -187,14 +188,14 @@ void lookup_join(Lookup *look)
     }
 }
 
-/* The steps' numbers and values, an evaluation's, and what an owner of as many has. */
+/* Counts the steps in flight, an evaluation, and an owner that gets as many ids. */
 size_t tables_buffer_bytes(int width, int64_t ids, int staleness)
 {
     const size_t numbers = 8 * sizeof(int32_t) + 2 * sizeof(uint64_t) + 2 * sizeof(float *),
                  names = sizeof(uint64_t) + 4 * sizeof(int32_t),
                  row = (size_t)width * sizeof(float);
     size_t step = numbers + names + 3 * row, evaluation = numbers + names + row;
-    /* with messages of ids to and from it */
+    /* numbers, rows and gradients, and the messages of ids to and from the owner */
     size_t owner = 8 * sizeof(uint64_t) + sizeof(float *) + 2 * row;
     return (size_t)ids * ((size_t)table_flights(staleness) * step + evaluation + owner);
 }

@@ -1,5 +1,5 @@
-/* Orders of requests in files. What is there of an earlier start of the same run is moved aside and
- * never lost; what is there of another run is not touched. */
+/* Files with the order of requests. A file of an earlier start of the same run is renamed, never
+ * overwritten; a file of another run is not touched. */
 #include "order.h"
 
 #include "config.h"
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What decides the run's bits stands behind it, so many bytes. */
+/* Head of a file; the text that decides the run's bits follows, `bytes` bytes long. */
 typedef struct OrderHead {
     char magic[16];
     int32_t askers, servers;
@@ -23,7 +23,7 @@ typedef struct OrderHead {
 static const char ORDER_MAGIC[16] = "weft order 2\n";
 enum { TEXT_MOST = 1 << 24 };
 
-/* Owner: the caller. */
+/* Returns the name of the file of a start at `step`. Owner: the caller. */
 static char *path_of(const OrderPlan *plan, int64_t step)
 {
     if (step == 0) return mem_format("%s/server-%d.order", plan->folder, plan->number);
@@ -31,7 +31,7 @@ static char *path_of(const OrderPlan *plan, int64_t step)
                       (long long)step);
 }
 
-/* *text: owned by the caller, NULL where it is not an order. */
+/* *text is owned by the caller; NULL if the file is no order. */
 static void read_head(FILE *file, OrderHead *head, char **text)
 {
     *text = NULL;
@@ -44,7 +44,8 @@ static void read_head(FILE *file, OrderHead *head, char **text)
 
 /* ---- writing ---- */
 
-/* A file that a start has left which was killed before it had a head is of no use to anybody. */
+/* Renames a file of the same run. An empty one is deleted: its start was killed before it wrote the
+ * head. */
 static Status move_aside(const Order *order, const char *path, int64_t *moved)
 {
     OrderHead head;
@@ -68,7 +69,8 @@ static Status move_aside(const Order *order, const char *path, int64_t *moved)
     return OK;
 }
 
-/* Later parts would go on from what this start replaces. */
+/* Renames the file of this start and those of later steps, which would continue what this start
+ * replaces. */
 static Status make_way(const Order *order, int64_t *moved)
 {
     const OrderPlan *plan = &order->plan;
@@ -107,7 +109,7 @@ static Status begin_file(Order *order, int64_t *moved)
     return good ? OK : fail(ERR_IO, "%s: %s", order->path, file_error(errno));
 }
 
-/* ---- following ---- */
+/* ---- replay ---- */
 
 static void take_next(Order *order)
 {
@@ -155,7 +157,7 @@ static Status follow_file(Order *order)
     return st;
 }
 
-/* ---- both ---- */
+/* ---- interface ---- */
 
 Status order_open(Order *order, const OrderPlan *plan, int64_t *moved)
 {
@@ -190,7 +192,8 @@ bool order_border(Order *order, int64_t step, bool last)
 {
     if (!order->file) return false;
     if (!order->plan.replay) {
-        /* a run that is killed has what its checkpoints have */
+        /* A run that is killed is resumed from a checkpoint, so the order is complete up to each
+         * sync point. */
         if (fflush(order->file) != 0) die_as(ERR_IO, "%s: %s", order->path, file_error(errno));
         return false;
     }

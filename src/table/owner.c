@@ -1,6 +1,6 @@
-/* The owner's half of a step: rows for ids, sums of gradients, updates. What a row becomes depends
- * on its id, its gradients and their tree alone, so the order of rows does not matter; only a sum
- * over rows is taken in the order of (shard, id). */
+/* An owner's part of a step: rows for ids, sums of gradients, updates. The new value of a row
+ * depends only on its id, its gradients and their tree, so rows may be handled in any order; only
+ * sums over rows are taken in the order of (shard, id). */
 #include "owner.h"
 
 #include "layers.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* rows that are looked for at once */
+/* rows that are looked up together */
 enum { GROUP = 256 };
 
 void owner_init(Owner *owner, const Bag *bag, TableStore *store, uint64_t seed, int ranks, int own)
@@ -84,7 +84,7 @@ static void first_values(const Owner *owner, int table, uint64_t id, float *out)
     layer_row_init(s->of->init, s->of->scale, owner->seed, s->hash, id, owner->bag->width, out);
 }
 
-/* Ids first .. first + count - 1, of table t. */
+/* Answers ids first .. first + count - 1 of a request, all of table t. */
 static void answer(const Owner *owner, int t, OwnerPart *p, int64_t first, int64_t count)
 {
     int64_t width = owner->bag->width;
@@ -192,8 +192,8 @@ void store_add(TableStore *s, size_t limit_bytes, size_t held_bytes, const uint6
                fail_message());
 }
 
-/* Rows of a table's ids that had none when they were asked for. In mode stale they may have come
- * since, with the update of another step. */
+/* Creates rows for ids that had none when they were requested. In mode stale the update of another
+ * step may have created them since. */
 static void make_rows(Owner *owner, int table)
 {
     TableStore *s = &owner->store[table];

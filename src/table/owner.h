@@ -1,15 +1,16 @@
-/* What an owner has of a bag's tables, and what it does with what the ranks ask of it in one step.
- * No messages here. */
+/* An owner's rows of one bag, and its work on the ranks' requests in one step: answers, sums of
+ * gradients, updates. Sends no messages. */
 #ifndef WEFT_TABLE_OWNER_H
 #define WEFT_TABLE_OWNER_H
 
 #include "lookup.h"
 
-/* Rows of one table, and the rule that updates them. A row is its values, then its state. */
+/* The rows of one table and the rule that updates them. A row is its values, then its optimizer
+ * state. */
 typedef struct TableStore {
-    /* owned */
+    /* NULL on a rank that owns no rows; owned */
     RowStore *rows;
-    /* borrowed */
+    /* the table; borrowed */
     const SparseTable *of;
     OptimRule rule;
     RowState state;
@@ -17,83 +18,87 @@ typedef struct TableStore {
     int floats;
 } TableStore;
 
-/* What one rank asks in a step: ids by table, each once, the rows that answer, the sums of their
- * gradients. Borrowed: [ids], [ids][width]; where this rank asks itself they are its lookup's. */
+/* One rank's request in a step: distinct ids, grouped by table; the values that answer it,
+ * [ids][width]; the sums of their gradients, [ids][width]. The arrays are borrowed from Owner, or
+ * for this rank's own request from its Lookup. */
 typedef struct OwnerPart {
     int32_t ids;
-    /* owned: of each table */
+    /* number of ids of each table of the bag; owned */
     int32_t *count;
     uint64_t *id;
     float *value, *grad;
-    /* the rows themselves; NULL: the id has none yet */
+    /* row of each id; NULL: it does not exist yet */
     float **row;
 } OwnerPart;
 
-/* A row that the step updates. */
+/* One row that the step updates. */
 typedef struct OwnerRow {
     float *row, *grad;
     uint64_t id;
     int32_t table;
-    /* its gradients, by rank: numbers in Owner.next, which ends with -1 */
+    /* list of the row's gradients in the order of ranks: indices of Owner.leaf and .position,
+     * linked by Owner.next; -1 ends it */
     int32_t first, last;
 } OwnerRow;
 
 typedef struct Owner {
-    /* borrowed; store: one a table of the bag */
+    /* borrowed; store: one for each table of the bag */
     const Bag *bag;
     TableStore *store;
     uint64_t seed;
-    /* for all rows of this rank, 0: no limit; what all its tables take now */
+    /* most bytes of all rows of this rank (0: no limit), and a function that returns the bytes in
+     * use, called with `user` */
     size_t limit_bytes;
     size_t (*held_bytes)(const void *user);
     const void *user;
-    /* who ask; which of them this rank is, -1: none */
+    /* number of ranks that send requests; this rank among them, or -1 */
     int ranks, own;
-    /* owned: [ranks] */
+    /* requests, [ranks]; owned */
     OwnerPart *part;
-    /* Owned, what parts point to: for so many ids, of which there may be more in a later step;
-     * values and gradients where they are other ranks'. */
+    /* arrays that requests point to; owned. They have room for `most` ids and grow when a step has
+     * more. value and grad are for the requests of other ranks */
     int64_t most;
     uint64_t *id;
     float *value, *grad, **row;
-    /* owned: the step's rows */
+    /* rows that the step updates, `updates` of them; owned */
     OwnerRow *update;
     int updates;
-    /* so far: times that a rank has asked for rows, and how many */
+    /* since the start: number of requests, and of ids in them */
     int64_t requests, asked;
-    /* owned, for joins */
+    /* scratch of owner_join; owned */
     Intern names;
     int32_t *next, *position;
     float **leaf;
 } Owner;
 
-/* Adds rows, as row_store_add; all tables of a rank, which take held_bytes together, share
- * limit_bytes (0: no limit). Ends the job with ERR_MEMORY where they have no room. */
+/* Adds rows like row_store_add. All tables of a rank together, now held_bytes, may take limit_bytes
+ * (0: no limit); where they have no room the job ends with ERR_MEMORY. */
 void store_add(TableStore *store, size_t limit_bytes, size_t held_bytes, const uint64_t *id,
                int64_t count, float **row, bool *is_new);
-/* One row by the table's rule, unless it is frozen; its state, where the rule has any, is behind
- * its values. */
+/* Updates one row by the table's rule, unless the table is frozen. The rule's state follows the
+ * values in the row. */
 void store_update(const TableStore *store, float *row, const float *grad, double lr,
                   double grad_scale);
 void owner_init(Owner *owner, const Bag *bag, TableStore *store, uint64_t seed, int ranks, int own);
 void owner_fini(Owner *owner);
-/* All counts are there: what parts point to. look: this rank's own, if it asks. Memory grows where
- * there are more ids than ever before. */
+/* Call it when the counts of all requests are set: points the requests to arrays, which grow if
+ * there are more ids than ever before. look: this rank's own request; NULL if it sends none. */
 void owner_fit(Owner *owner, const Lookup *look);
-/* Finds the rows of all parts' ids, and writes their values. */
+/* Finds the rows of all requests and writes their values. */
 void owner_answer(Owner *owner);
-/* The same of one part, which need not be the owner's own. */
+/* The same for one request, which may be in other memory than the owner's. */
 void owner_answer_part(Owner *owner, OwnerPart *part);
-/* Finds the rows alone, of gradients that come without a question. */
+/* Only finds the rows, for gradients that are sent without a request before. */
 void owner_find(Owner *owner);
-/* All gradients are there: one sum for each row, by the tree of ranks. */
+/* Call it when all gradients have arrived: adds them by the tree of ranks, one sum for each row. */
 void owner_join(Owner *owner);
-/* lr of the optimizer; ends the job with ERR_MEMORY where a new row has no room. */
+/* Updates the rows, with lr from the optimizer. Ends the job with ERR_MEMORY where a new row has no
+ * room. */
 void owner_update(Owner *owner, double lr, double grad_scale);
-/* Adds the sums, times factor, to the rows themselves. Likewise. */
+/* Adds each row's sum, times factor, to the row. Ends the job like owner_update. */
 void owner_add(Owner *owner, float factor);
-/* shard[ROW_SHARDS * t + s]: of table t of the bag, the sum of squares of its rows' gradients of
- * shard s, in the order of ids. */
+/* shard[ROW_SHARDS * t + s] gets the sum of squares of the gradients of table t's rows in shard s,
+ * added in the order of ids. */
 void owner_squares(const Owner *owner, double *shard);
 
 #endif

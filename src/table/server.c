@@ -1,17 +1,17 @@
-/* Servers: ranks that own rows and compute nothing. Those who compute tell them once which tables
- * there are; then a server does its half of whatever rank 0 says, and sleeps in between. */
+/* Servers: ranks that own rows and compute nothing. Workers send them the list of tables once; then
+ * a server carries out the commands of rank 0 and of workers, and sleeps in between. */
 #include "order.h"
 #include "tables.h"
 
 #include "base/start.h"
 
-/* A table, as it is told. */
+/* A table as it is sent to servers; its name follows. rule: number of its rule. */
 typedef struct Told {
     SparseTable table;
     int rule;
 } Told;
 
-/* Of all tables that are here, in the order of stores, and of other parameters, to servers.
+/* Sends all tables of this rank, in the order of stores, and the dense parameters to the servers.
  * Collective. */
 static void tell_tables(const Tables *t, const int *rule_number, const TableDense *dense,
                         int dense_count)
@@ -52,7 +52,7 @@ void tables_new(Tables **out, const TablesPlan *plan)
         tell_tables(t, plan->rule_number + first, plan->dense, plan->dense_count);
 }
 
-/* What servers have said of stopping; all: waits for every one. */
+/* Receives the servers' reports of stop signals; all: waits for every server. */
 static void take_signs(Tables *t, bool all)
 {
     bool asked;
@@ -112,17 +112,20 @@ static void hear_tables(Tables *t, const Config *config)
 
 /* ---- serving ---- */
 
-/* for a rank that is next, while another one waits */
+/* how long a replay waits for the next rank in its order while another rank's request has
+ * arrived */
 static const double REPLAY_PATIENCE_S = 60;
 
-/* Who says what: rank 0, in mode geo anybody, and in mode async with a replay who did then. */
+/* Receives the next command and returns its sender: rank 0, in mode geo any rank, in mode async any
+ * rank or, in a replay, the rank that the order has next. */
 static int hear_next(Tables *t, Order *order, Say *what)
 {
     const World *world = t->plan.world;
     const int next = order->next;
     if (t->plan.mode != TABLE_ASYNC)
         return world_hear(world, table_mode_is_local(t->plan.mode) ? -1 : 0, what, sizeof *what);
-    /* it may wait for others, whom the order has behind it */
+    /* The next rank may be waiting for others that come later in the order: then it never sends a
+     * request. */
     bool wrong = next >= t->askers || (next >= 0 && t->met_by[next]);
     if (wrong || (next >= 0 && !world_awaits(world, next, REPLAY_PATIENCE_S)))
         die_as(ERR_DATA, "%s: not the order of this run: other steps, data or parameters",
@@ -170,7 +173,7 @@ Status tables_begin(Tables *t, int64_t step, uint64_t start, const char *of)
     return st;
 }
 
-/* To rank 0: was this server asked to stop? */
+/* Notifies rank 0 whether this server received a stop signal. */
 static void give_sign(Tables *t, bool asked)
 {
     ++t->signs;
@@ -187,7 +190,8 @@ static void watch(Tables *t, const ServerPlan *plan)
     start_end();
 }
 
-/* One thing that is said. false: it was the last. *status: what order_open has said. */
+/* Carries out one command. Returns false if it was the last. *status: the result of opening the
+ * order file. */
 static bool serve_one(Tables *t, const ServerPlan *plan, Order *order, Status *status)
 {
     Say what;

@@ -1,6 +1,6 @@
-/* Steps on their way, and their messages: what who asks and who owns do at the same time, each its
- * half. All ranks begin swaps in the same order; what is begun is waited for where it is needed, or
- * where its memory is next step's. */
+/* Steps in flight and their messages in modes sync and stale. Workers and owners call the same
+ * functions at the same time, and each does its part. All ranks begin swaps in the same order; a
+ * swap is waited for when its data is needed, or when the next step needs its memory. */
 #include "tables.h"
 
 #include <string.h>
@@ -50,7 +50,7 @@ int table_steps_ahead(int staleness)
     return staleness > 0 ? 2 : 1;
 }
 
-/* The step itself, those ahead, those whose updates are to be made. */
+/* The current step, the steps sent ahead, and those with deferred updates. */
 int table_flights(int staleness)
 {
     return 1 + table_steps_ahead(staleness) + staleness;
@@ -104,14 +104,15 @@ static void swap_clear(TableStream *s)
     memset(s->from, 0, ranks * sizeof *s->from);
 }
 
-/* Owner o's part of what an asker has by place, `each` bytes an id. */
+/* Owner o's range of an array by place with `each` bytes an id. */
 static WorldPart slice(const Lookup *look, int o, void *of, size_t each)
 {
     size_t first = (size_t)look->begin[o], end = (size_t)look->begin[o + 1];
     return (WorldPart){(char *)of + first * each, (end - first) * each};
 }
 
-/* A message of ids: how many of each table of this world, then those of each bag. */
+/* Writes a message of ids: the counts of all tables of this rank's bags, then the ids of each bag.
+ * Returns its end. */
 static char *pack_ids(const Tables *t, const Flight *f, int o, char *to)
 {
     for (int b = 0; b < t->bags; ++b) {
@@ -128,7 +129,7 @@ static char *pack_ids(const Tables *t, const Flight *f, int o, char *to)
     return to;
 }
 
-/* To each owner of any. */
+/* Prepares the messages of ids in s->to, one to each other owner that gets any. */
 static void send_ids(TableStream *s, const Flight *f)
 {
     const Tables *t = s->tables;
@@ -150,7 +151,7 @@ static void send_ids(TableStream *s, const Flight *f)
     }
 }
 
-/* Rank a's counts, of all bags: those of bag b. */
+/* Copies the counts of bag b from the messages of all workers to the owner's requests. */
 static void take_counts(const TableStream *s, const Flight *f, int b, const WorldPart *from)
 {
     const Tables *t = s->tables;
@@ -195,7 +196,7 @@ void stream_wait_rows(TableStream *s)
     s->rows_of = NULL;
 }
 
-/* Owners have all of them, and add. */
+/* Waits for the step's gradients; owners add them. */
 static void wait_for_gradients(TableStream *s)
 {
     Flight *f = s->gradients_of;
@@ -206,7 +207,7 @@ static void wait_for_gradients(TableStream *s)
     s->gradients_of = NULL;
 }
 
-/* They are waited for when rows are asked for. */
+/* Sends the ids of a step. stream_rows waits for them. */
 void stream_ids(TableStream *s, Flight *f)
 {
     wait_for_ids(s);
@@ -218,7 +219,7 @@ void stream_ids(TableStream *s, Flight *f)
     world_sparse_begin(s->ids, s->to);
 }
 
-/* Owners write the values of rows, which go on their way to those who asked. */
+/* Owners write the values of the requested rows and send them to the workers. */
 void stream_rows(TableStream *s, Flight *f)
 {
     const Tables *t = s->tables;
@@ -239,7 +240,7 @@ void stream_rows(TableStream *s, Flight *f)
     }
 }
 
-/* The other way round. */
+/* Workers send the sums of gradients to the owners. */
 void stream_gradients(TableStream *s, Flight *f)
 {
     const Tables *t = s->tables;
@@ -274,7 +275,8 @@ void stream_settle(TableStream *s)
     wait_for_gradients(s);
 }
 
-/* out[store]: each shard's sum is made by one rank; they are added in the order of shards. */
+/* out[store] = the sum of squares. The sum of each shard is made by one rank; shards are added in
+ * their order. */
 void stream_squares(TableStream *s, Flight *f, double *out)
 {
     const Tables *t = s->tables;

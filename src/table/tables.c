@@ -1,18 +1,19 @@
-/* Sparse tables of a run. What a step does, from the first micro-batch to the update:
+/* Sparse tables of a run, on workers: micro-batches with rows, and what a step does from the first
+ * micro-batch to the update:
  *
- *     next(0)     ids of all of the step's micro-batches, each once ──> their owners
- *                 rows <── owners            (the ids have come while the step before ran)
+ *     next(0)     distinct ids of all of the step's micro-batches ──> owners
+ *                 rows <── owners            (the ids were sent during the step before)
  *     next(last)  ids of the next step are sent ahead
  *     backward    a gradient for each row of each micro-batch
- *     reduce      their sums, by the tree of micro-batches ──> owners, who add the ranks'
- *     update      owners change rows, and make those that are new
+ *     reduce      sums by the tree of micro-batches ──> owners, who add those of all workers
+ *     update      owners update rows, and create those that are new
  *
- * In mode stale an update is made some steps later, and ids go two steps ahead, so that nobody
- * waits for any of it: while step t is worked on, owners add the gradients of t - 1, make the
- * update of t - staleness, and answer for t + 1.
+ * In mode stale an update is made some steps later, and ids are sent two steps ahead, so that no
+ * rank waits for messages: during step t owners add the gradients of t - 1, make the update of
+ * t - staleness, and answer the requests of t + 1.
  *
- * Every rank is an owner, of a run of shards, or servers are, who do their half of each line when
- * rank 0 says so. Messages are MPI's, from the one thread that computes. */
+ * Owners are either all ranks or the servers, who do their part of each line when rank 0 sends them
+ * a command. Messages are MPI's, sent by the one thread that computes. */
 #include "tables.h"
 
 #include <string.h>
@@ -28,7 +29,7 @@ static void store_init(Tables *t, TableStore *s, const SparseTable *of, const Op
     if (t->owns) s->rows = row_store_new(s->hash, s->floats, t->plan.limit_bytes);
 }
 
-/* Takes the bag whose tables begin with `of`, of which there are `count`. */
+/* Makes the bag whose tables begin at of[0], of at most `count` tables. */
 static void bag_init(Tables *t, const SparseTable *of, int count)
 {
     Bag *bag = &t->bag[t->bags];
@@ -109,7 +110,8 @@ void say(const Tables *t, Say what)
     const World *world = t->plan.world;
     if (t->plan.servers == 0 || world->rank > 0) return;
     for (int o = 0; o < t->owners; ++o)
-        /* what ranks have told in mode async before has been answered */
+        /* In mode async commands have the tag of messages aside, which leaves them out of the order
+         * of requests. They overtake no request: all have been answered. */
         if (t->plan.mode == TABLE_ASYNC)
             world_tell_aside(world, t->first_owner + o, &what, sizeof what);
         else
@@ -122,14 +124,14 @@ static Say say_of(const TableStream *s, SayKind kind, const Flight *f)
         .kind = kind, .evaluation = s == &s->tables->evaluation, .flight = (int)(f - s->flight)};
 }
 
-/* A training step is this rank's own, but its new rows. */
+/* True where a training step is local to the worker except for its new rows. */
 static bool is_local(const TableStream *s)
 {
     return table_mode_is_local(s->tables->plan.mode) && s == &s->tables->training;
 }
 
-/* All of a step's out of the source. A failure is kept until somebody asks for the step: the one
- * before ends as usual, so others are sent no ids. */
+/* Takes all micro-batches of a step from the source. An error is kept until the step begins, so
+ * that the step before ends as usual; other ranks are then sent no ids. */
 static void take_step(TableStream *s, Flight *f, double *wait_s)
 {
     Tables *t = s->tables;
@@ -198,8 +200,8 @@ static Flight *flight_after(const TableStream *s, int steps)
     return &s->flight[(s->now + steps) % s->flights];
 }
 
-/* Mode stale, while a step is worked on: the update that the next one has to see, and the next
- * one's rows. */
+/* Mode stale, while a step is computed: makes the update that the next step has to see, and
+ * requests the next step's rows. */
 static void begin_ahead(TableStream *s, double *wait_s)
 {
     Flight *next = flight_after(s, 1);
@@ -232,7 +234,8 @@ static Status next(void *user, const Batch **batch, double *wait_s)
     bool last = s->given == s->tables->plan.micros;
     for (int i = 1; i <= s->ahead && last; ++i)
         if (!flight_after(s, i)->taken) take_step(s, flight_after(s, i), wait_s);
-    /* in mode geo servers change at borders only */
+    /* Rows on servers change only at sync points, so those of the next step can be requested
+     * now. */
     bool same = s->tables->plan.mode == TABLE_GEO && is_local(s) && !s->tables->border;
     if (last && same && !flight_after(s, 1)->asked) ask_rows(s, flight_after(s, 1));
     return OK;
@@ -255,7 +258,7 @@ BatchSource tables_source(Tables *t, const BatchSource *inner)
     return (BatchSource){.user = &t->training, .next = next, .release = release};
 }
 
-/* What is on its way arrives, for all ranks have sent theirs. */
+/* Messages in progress arrive, since all ranks have sent theirs. */
 void tables_forget(Tables *t)
 {
     TableStream *s = &t->training;

@@ -1,114 +1,117 @@
-/* What sparse tables of a run are made of, for the files of the module. */
+/* Private header of the table module: the state of a rank's sparse tables, commands to servers, and
+ * the functions of each file. */
 #ifndef WEFT_TABLE_TABLES_H
 #define WEFT_TABLE_TABLES_H
 
 #include "owner.h"
 
-/* A step's micro-batches and what their bags ask; on an owner what is asked of it. */
+/* One step in flight: its micro-batches and the lookups of their bags; on an owner also the
+ * requests for its rows. */
 typedef struct Flight {
-    /* Of who asks; owned: [micros], [micros][bags of the graph]; [bags] */
+    /* worker: micro-batches [micros], inputs of bags [micros][bags of the graph], lookups [bags];
+     * owned */
     Batch *batch;
     BagRun *run;
     Lookup *look;
-    /* of an owner; owned: [bags] */
+    /* requests to this owner; owned: [bags] */
     Owner *owner;
-    /* its micro-batches are here, its rows have been asked for; owned: why they are not, where one
-     * failed */
+    /* taken: its micro-batches have been taken; asked: its rows have been requested. status, why:
+     * the error if taking failed; why is owned */
     bool taken, asked;
     Status status;
     char *why;
-    /* what its update was told */
+    /* arguments of its deferred update */
     double lr, grad_scale;
 } Flight;
 
-/* Micro-batches on their way: of training, where the next step's are taken ahead, or of
+/* The steps in flight of training, which takes the next step's micro-batches ahead, or of
  * evaluation. */
 typedef struct TableStream {
-    /* borrowed; NULL: not made */
+    /* borrowed; NULL: this stream has not been made */
     Tables *tables;
     BatchSource inner;
-    /* owned: [flights], steps in turn; the one that is worked on, and how many of its micro-batches
-     * are out */
+    /* owned: [flights], used in turn. now: the current step; given: number of its micro-batches
+     * that the executor has received */
     Flight *flight;
     int flights, now, given;
-    /* ids are sent so many steps ahead */
+    /* number of steps whose ids are sent ahead */
     int ahead;
-    /* updates that are still to be made, and which flight's comes first */
+    /* number of deferred updates, and the flight of the oldest one */
     int pending, oldest;
-    /* ids of all bags; of each bag, rows and gradients: one step's at a time, and whose they are,
-     * while they are on their way; NULL: nobody's */
+    /* Messages in progress: ids of all bags; rows and gradients of each bag, [bags]. ids_of,
+     * rows_of, gradients_of: the flight of the messages in progress; NULL: none. to, from:
+     * [world.size], scratch */
     WorldSparse *ids;
     WorldSwap **rows, **gradients;
     Flight *ids_of, *rows_of, *gradients_of;
     WorldPart *to, *from;
-    /* owned: messages of ids, as they are sent */
+    /* send buffer for ids; owned */
     char *out;
     size_t out_room;
 } TableStream;
 
-/* Rows of a store, sorted by (shard, id); those of shard s are number first[s] .. first[s + 1]
- * - 1. */
+/* Rows of a store sorted by (shard, id); shard s has rows first[s] .. first[s + 1] - 1. */
 typedef struct SortedRows {
     int64_t first[ROW_SHARDS + 1];
-    /* owned, both */
+    /* both owned: [rows] */
     uint64_t *id;
     const float **row;
 } SortedRows;
 
 struct Tables {
     TablesPlan plan;
-    /* Does this rank compute, does it own rows? Ranks 0 .. askers - 1 of the world ask; owners are
-     * from rank first_owner on. */
+    /* asks: this rank is a worker; owns: it owns rows. Workers are ranks 0 .. askers - 1, owners
+     * begin at rank first_owner. */
     bool asks, owns;
     int askers, owners, first_owner;
-    /* owned: bags that are here; their tables' stores, bag by bag: those of bag b from first[b] on
-     */
+    /* owned: this rank's bags, and the stores of their tables; bag b's begin at store[first[b]] */
     Bag *bag;
     TableStore *store;
     int bags, *first, stores;
-    /* of each shard, its owner */
+    /* owner of each shard */
     int16_t owner[ROW_SHARDS];
     TableStream training, evaluation;
-    /* mode stale: no update is left open behind this step */
+    /* mode stale: the current step ends at a sync point and leaves no update deferred */
     bool border;
-    /* owned: rows of each shard of each store, as they were counted last; one store's rows, sorted;
-     * -1: none */
+    /* owned: number of rows in each shard of each store at the last count, [stores][ROW_SHARDS];
+     * the sorted rows of store sorted_store (-1: none) */
     int64_t *shard_rows;
     SortedRows sorted;
     int sorted_store;
     double begun_s;
-    /* Of rank 0: servers that have said whether they were asked to stop, which each does once, at
-     * its end at the latest; has one been? Of a server: 1, it has. */
+    /* rank 0: number of servers that have reported whether they received a stop signal, and whether
+     * one has. Each server reports once, at the latest when it ends. Server: signs is 1 once it has
+     * reported. */
     int signs;
     bool stop_asked;
-    /* on a server; owned, names, too; and who watches it: owned, NULL: nobody */
+    /* server: its tables, with their names, owned; its watchdog, owned, or NULL */
     SparseTable *made;
     Watchdog *watchdog;
-    /* mode async: the other parameters; on a server also who has come to a meeting, and owners of
-     * one rank's requests, [bags] */
+    /* mode async: the dense parameters. Server: which workers wait in tables_meet, and how many;
+     * the owner state of one worker's request, `now`, [bags], owned */
     struct DensePart *dense;
     bool *met_by;
     int met;
-    /* of a server: a replay has to stop where all meet now */
+    /* server: the replay stops at this sync point */
     bool stops;
     Owner *now;
-    /* mode geo; owned: of who asks, each store's rows as this rank has changed them: a row is its
-     * values, then those that it had before */
+    /* worker in mode geo: its local copy of rows in each store; a row is its current values, then
+     * those of the last sync point. Owned */
     RowStore **local;
-    /* [bags]: new rows of the step that was asked for last */
+    /* worker in mode geo: the new rows that were requested last, [bags] */
     struct Asked *asked;
-    /* of a server: [askers][bags], the answers that are on their way, what has been pushed in this
-     * period, and how many ranks have pushed all */
+    /* server: answers being sent, [askers][bags]; in mode geo what each worker has pushed in this
+     * period, and how many workers have pushed everything */
     struct Answer *answer;
     struct Pushed *pushed;
     int pushed_by;
 };
 
-/* Of the graph's table: number of its store; -1: it is not here. */
+/* Returns the store of the graph's table; -1: this rank does not have it. */
 int tables_store(const Tables *tables, int table);
 
-/* What those who compute say to servers, rank 0 for all of them, before all of them and the servers
- * do it. */
+/* Commands to servers. Rank 0 sends one before all workers and servers do their parts of it
+ * together; those "from any worker" are sent by each worker on its own. */
 typedef enum SayKind {
     SAY_IDS,
     SAY_ROWS,
@@ -121,45 +124,47 @@ typedef enum SayKind {
     SAY_COLLECT,
     SAY_PUT,
     SAY_HELD,
-    /* all ranks of the job begin to be watched, or end it */
+    /* all ranks of the job start their watchdogs, or free them */
     SAY_WATCH,
     SAY_END,
-    /* of anybody, and followed by counts of the bag's tables, ids, and deltas of rows */
+    /* rows of a bag, from any worker: request, or push of changes; followed by the counts of the
+     * bag's tables, the ids, and for SAY_PUSH the changes */
     SAY_PULL,
     SAY_PUSH,
-    /* of anybody, mode async: rows' gradients; the other parameters' values, gradients, all that a
-     * server has of them to it or back; and that a rank has come so far */
+    /* mode async, from any worker: gradients of rows; values and gradients of dense parameters;
+     * their values and state to a server or back; a worker waits in tables_meet */
     SAY_PUSH_NOW,
     SAY_DENSE_PULL,
     SAY_DENSE_PUSH,
     SAY_DENSE_PUT,
     SAY_DENSE_GET,
     SAY_MEET,
-    /* mode async: steps follow, whose order is kept or followed */
+    /* mode async: opens the order file before the first step */
     SAY_BEGIN
 } SayKind;
 typedef struct Say {
     SayKind kind;
-    /* which stream and flight it is of; of a part the store, and who gets it */
+    /* evaluation, flight: stream and flight; root: the rank that collects; part.table is a store's
+     * number */
     int evaluation, flight, root;
     TablePart part;
     double lr, grad_scale;
-    /* SAY_PULL, SAY_PUSH: which bag, how many ids */
+    /* SAY_PULL, SAY_PUSH: bag, and number of ids */
     int bag, ids;
-    /* SAY_BEGIN, SAY_MEET: steps that have been made; of a meeting before the first one -1. Is it
-     * the run's last one? And SAY_BEGIN: a hash of the parameters. */
+    /* SAY_BEGIN, SAY_MEET: number of completed steps, -1 before the first; last: it is the run's
+     * last step. start: hash of the parameters (SAY_BEGIN) */
     int64_t step;
     bool last;
     uint64_t start;
 } Say;
 void say(const Tables *tables, Say what);
 
-/* Of who computes and of servers alike. */
+/* Set-up and release, for workers and servers. */
 void tables_init(Tables *tables, const SparseTable *of, int count);
 void tables_fini(Tables *tables);
-/* What rows take on this rank: of a Tables. */
+/* Bytes of all rows on this rank. The argument is a Tables. */
 size_t tables_bytes(const void *tables);
-/* stream.c. Steps whose ids are sent before theirs: */
+/* stream.c. Returns the number of steps whose ids are sent ahead. */
 int table_steps_ahead(int staleness);
 void stream_init(Tables *tables, TableStream *stream, bool gradients);
 void stream_fini(TableStream *stream);
@@ -168,34 +173,37 @@ void stream_rows(TableStream *stream, Flight *flight);
 void stream_wait_rows(TableStream *stream);
 void stream_gradients(TableStream *stream, Flight *flight);
 void stream_squares(TableStream *stream, Flight *flight, double *out);
-/* Of an owner: the rows change. */
+/* Updates the rows on an owner. */
 void stream_update(TableStream *stream, Flight *flight, double lr, double grad_scale);
-/* Whatever is on its way arrives. */
+/* Waits for all messages in progress. */
 void stream_settle(TableStream *stream);
-/* geo.c */
+/* geo.c: mode geo */
 void geo_init(Tables *tables);
 void geo_fini(Tables *tables);
-/* Of who asks: of a step's ids, those that are new in the period go to servers, which do not change
- * in it. Then values for all of them, of this rank's own rows; the step's update of them. */
+/* Worker: geo_ask requests the ids of a step that are new in the period from servers, whose rows do
+ * not change within a period. geo_rows then copies the values of all the step's ids from the
+ * worker's local rows, and geo_update updates these. */
 void geo_ask(Tables *tables, Flight *flight);
 void geo_rows(Tables *tables, Flight *flight);
 void geo_update(Tables *tables, Flight *flight, double lr, double grad_scale);
-/* Of a server: what rank `from` has said. */
+/* Server: carries out a command of worker `from`. */
 void geo_pull(Tables *tables, int from, const Say *what);
 void geo_push(Tables *tables, int from, const Say *what);
-/* told: ids are on their way until it is waited for; NULL: not behind the call. */
+/* Sends a command of this kind with the counts and ids of a bag to one owner. `more` has its other
+ * fields. The ids are being sent until world_tell_wait(told); with told NULL they have left when
+ * the call returns. */
 void send_some(const Tables *tables, SayKind kind, int bag, int owner, const int32_t *count,
                const uint64_t *id, Say more, WorldTold *told);
-/* async.c */
+/* async.c: mode async */
 void async_init(Tables *tables, const TableDense *param, int count, const Config *config);
 void async_fini(Tables *tables);
-/* Of who asks: values for a step's ids. */
+/* Worker: requests the values of a step's ids and waits for them. */
 void async_rows(Tables *tables, Flight *flight);
-/* Of a server: does what rank `from` has said, which is of this mode. */
+/* Server: carries out a command of worker `from` that belongs to mode async. */
 void async_serve(Tables *tables, int from, const Say *what);
-/* contents.c */
+/* contents.c: what checkpoints and reports need of the rows */
 void contents_clear(Tables *tables);
-/* Rows change: what has been sorted is forgotten. */
+/* Call it when rows change: frees the sorted rows. */
 void contents_changed(Tables *tables);
 void contents_count(Tables *tables, int store);
 void contents_collect(Tables *tables, TablePart part, int root, void *out);

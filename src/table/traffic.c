@@ -1,15 +1,15 @@
-/* What is sent for tables, counted without sending: of one rank that computes, in a step and at a
- * border, as stream.c, geo.c and async.c send it. */
+/* Counts the messages of one worker in a step and at a sync point, for `weft plan`, without sending
+ * any. It mirrors what stream.c, geo.c and async.c send. */
 #include "tables.h"
 
 typedef struct Count {
     TableMessages *out;
     int count;
     const TableTraffic *of;
-    /* owners that are other ranks, of which ids go to each alike; the share of ids that are theirs
-     */
+    /* others: number of owners that are other ranks, each of which gets equally many ids; share:
+     * fraction of all ids that they get */
     double others, share;
-    /* of all bags */
+    /* number of tables of all bags */
     int64_t tables;
 } Count;
 
@@ -20,7 +20,8 @@ static void add(Count *c, const char *what, bool border, int64_t messages, doubl
             (TableMessages){.what = what, .border = border, .messages = messages, .bytes = bytes};
 }
 
-/* Floats of the rows of all bags; period: of a period's, else of a step's. */
+/* Bytes of rows of all bags: of those between two sync points if `period` is set, else of a
+ * step's. */
 static double row_bytes(const Count *c, bool period)
 {
     double floats = 0;
@@ -44,7 +45,8 @@ static double count_bytes(const Count *c)
     return c->others * (double)c->tables * (double)sizeof(int32_t);
 }
 
-/* Swaps of all; rank 0 alone says what servers do: IDS, ROWS, GRADIENTS, SQUARES, UPDATE. */
+/* Modes sync and stale: swaps between all workers and owners, and rank 0's commands to servers:
+ * IDS, ROWS, GRADIENTS, SQUARES (if clips is set), UPDATE. */
 static void add_stream(Count *c)
 {
     int64_t others = (int64_t)c->others, swaps = others * c->of->bags;
@@ -57,7 +59,7 @@ static void add_stream(Count *c)
     add(c, "gradients of rows", false, swaps, row_bytes(c, false));
 }
 
-/* Say, counts and ids, as send_some. */
+/* A command, counts and ids, like send_some. */
 static void add_some(Count *c, const char *what, bool border, double more)
 {
     int64_t each = (int64_t)c->others * c->of->bags;

@@ -1,4 +1,4 @@
-/* The words of grid's keys that are about tables. */
+/* Values of the configuration key grid.mode. */
 #include "table.h"
 
 const ConfigWords table_words[TABLE_WORDS] = {
