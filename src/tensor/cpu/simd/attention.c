@@ -1,19 +1,19 @@
-/* Causal attention of one head, tile by tile (Dao et al. 2022, "FlashAttention"): a tile of queries
- * meets the tiles of keys up to its own with a running maximum and sum. Scores lie transposed,
- * [key][query]: a vector holds neighbouring queries, so maxima and sums need no step across lanes,
- * and keys and values are read as they lie. A tile of keys is joined in order of the tiles of
- * queries and the other way round, whoever calls: the bits do not depend on how the work is cut.
- * Shares of dk and dv are summed in place where they are floats, else in scratch, and rounded
+/* Causal attention of one head, tile by tile (Dao et al. 2022, "FlashAttention"). A tile of queries
+ * visits the tiles of keys up to its own with a running maximum and sum. Scores are stored
+ * transposed, [key][query]: a vector holds neighbouring queries, so maxima and sums need no
+ * operation across lanes, and keys and values are read in place. Both the sums over keys and those
+ * over queries run in the order of tiles in every entry point, so the bits do not depend on how the
+ * work is divided. dk and dv are summed in place if they are fp32, else in scratch, and rounded
  * once. */
 #include "attention_tile.h"
 
-/* A value below every score, whose difference to a score is finite. */
+/* A value below every score, with a finite difference to any score. */
 static const float LOWEST = -1e30f;
 
 /* ---- forward ---- */
 
-/* Masks the keys that a query does not attend to: those behind it, in the group of the diagonal
- * itself, and those that its window has left behind. */
+/* Masks keys that a query does not attend to: later ones within a group of the diagonal, and those
+ * that lie before its window. */
 static void mask(const Work *w)
 {
     for (int64_t key = 0; w->diagonal && key < padded(w->keys); ++key)
@@ -26,8 +26,8 @@ static void mask(const Work *w)
     }
 }
 
-/* The first tile of keys that a tile of queries meets, and the last tile of queries that meet a
- * tile of keys. */
+/* The first tile of keys that a tile of queries attends to, and the last tile of queries that
+ * attends to a tile of keys. */
 SIMD_INLINE int64_t first_keys(const AttentionHead *h, int64_t tile)
 {
     const int64_t key = tile * TILE - h->window + 1;
@@ -41,7 +41,8 @@ SIMD_INLINE int64_t last_queries(const AttentionHead *h, int64_t tile)
     return h->window > 0 && met < last ? met : last;
 }
 
-/* Scores in p become exponentials around the new maximum; total and shrink follow. */
+/* Turns the scores in p into exponentials relative to the new maximum, and updates total and
+ * shrink. */
 static void soften(const Work *w)
 {
     const int64_t m = padded(w->keys), n = padded(w->queries);
@@ -76,7 +77,7 @@ static void scale_rows(const Work *w, float *rows, const float *by)
         for (int64_t i = 0; i < w->wide; ++i) rows[q * w->wide + i] *= by[q];
 }
 
-/* Starts a tile of queries: q, turned and scaled, and its transpose. */
+/* Starts a tile of queries: loads q, rotated and scaled, and its transpose. */
 static void take_queries(const AttentionHead *h, Work *w, int64_t tile)
 {
     w->queries = rows_of(h, tile);
@@ -84,7 +85,7 @@ static void take_queries(const AttentionHead *h, Work *w, int64_t tile)
     transpose(w->q, padded(w->queries), w->wide / CELL, w->q_t);
 }
 
-/* The pair is this tile of keys with that of queries. */
+/* Selects the pair of this tile of keys and that tile of queries. */
 static void take_pair(const AttentionHead *h, Work *w, int64_t keys, int64_t queries)
 {
     w->keys = rows_of(h, keys);
@@ -92,8 +93,8 @@ static void take_pair(const AttentionHead *h, Work *w, int64_t keys, int64_t que
     w->ahead = (queries - keys) * TILE;
 }
 
-/* What forward reads next. A head's last tile is its first item and meets all keys for the first
- * time. */
+/* Prefetches the tiles that forward reads next. A head's last tile is its first work item and the
+ * first to visit the keys. */
 SIMD_INLINE void fetch_forward(const AttentionHead *h, int64_t tile, int64_t j)
 {
     const int64_t tiles = (h->length + TILE - 1) / TILE;
@@ -143,7 +144,7 @@ void SIMD_NAME(attention_forward)(const AttentionHead *h, int64_t tile, float *s
 
 /* ---- backward ---- */
 
-/* Starts a tile of queries for the gradient: dy and its transpose, delta = sum of dy y. */
+/* Starts a tile of queries for the gradient: loads dy and its transpose; delta = sum of dy y. */
 static void take_gradient(const AttentionHead *h, Work *w, int64_t tile)
 {
     take_queries(h, w, tile);
@@ -153,7 +154,7 @@ static void take_gradient(const AttentionHead *h, Work *w, int64_t tile)
         int64_t at = tile * TILE + q;
         float sum = 0.0f;
         w->delta[q] = 0.0f;
-        /* beyond the end every probability is 0 */
+        /* every probability of a query beyond the end is 0 */
         w->top[q] = INFINITY;
         if (q >= w->queries) continue;
         const Elem *y = (const Elem *)h->y + at * h->y_stride;
@@ -165,7 +166,8 @@ static void take_gradient(const AttentionHead *h, Work *w, int64_t tile)
     }
 }
 
-/* The pair's probabilities (p) and gradients of its scores (ds), both from what forward kept. */
+/* Computes the pair's probabilities (p) and the gradients of its scores (ds) from what forward
+ * saved. */
 static void probabilities(const Work *w, Rows k, Rows v)
 {
     const int64_t m = padded(w->keys), n = padded(w->queries);
@@ -184,11 +186,11 @@ static void probabilities(const Work *w, Rows k, Rows v)
     }
 }
 
-/* The tile's rows of `to` = or += sum over queries of p rows, at once where the tile and its rows
- * are full. */
+/* Adds the sum over queries of p rows to the tile's rows of `to`, or writes it if this is the first
+ * contribution. Full tiles with full rows need no copy. */
 static void put_keys(const Work *w, int64_t tile, const float *p, const Cell *rows, float *to)
 {
-    /* the first share is the first head's diagonal's */
+    /* the first contribution is from the first head's diagonal */
     const bool add = !w->diagonal || w->later;
     to += tile * TILE * w->key_row;
     if (!ELEM_IS_FLOAT || (w->keys == TILE && w->wide == w->width)) {
@@ -204,7 +206,7 @@ static void put_keys(const Work *w, int64_t tile, const float *p, const Cell *ro
     }
 }
 
-/* dk and dv of tile j get their share of this tile of queries. */
+/* Adds this tile of queries' contribution to dk and dv of tile j. */
 static void grad_keys(const Work *w, int64_t j)
 {
     const int64_t n = padded(w->queries);
@@ -242,7 +244,7 @@ SIMD_INLINE void fetch_backward(const AttentionHead *h, int64_t tile)
     for (int i = 0; i < 2; ++i) fetch_tile(h, narrow[i], h->y_stride, tile);
 }
 
-/* One tile of queries against its keys: dq, and with `all` its share of dk and dv. */
+/* Computes dq of one tile of queries, and with `all` its contribution to dk and dv. */
 static void grad_tile(const AttentionHead *h, Work *w, int64_t tile, bool all)
 {
     take_gradient(h, w, tile);
@@ -258,7 +260,7 @@ static void grad_tile(const AttentionHead *h, Work *w, int64_t tile, bool all)
     finish_queries(h, w, tile);
 }
 
-/* Head i of those that share h's keys and values. */
+/* Query head i of those that share h's keys and values. */
 static AttentionHead head_of(const AttentionHead *h, int64_t i)
 {
     AttentionHead head = *h;

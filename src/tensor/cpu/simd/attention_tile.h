@@ -1,9 +1,8 @@
-/* Tiles of one head of attention, and the three kinds of product of a pair of them; for attention.c
- * alone. Scores, sums and outputs of products are fp32 whatever the type of the tensors. Factors
- * are of that type, so that bf16 probabilities and gradients of scores are rounded once for their
- * products. A product reads cells (product.h), so rows along which is summed are braided: cell i of
- * braid r holds elements i of rows 2r and 2r + 1. Tiles are padded with zeros to 16 rows and 16
- * columns. */
+/* Tiles of one attention head, and the three kinds of product of a pair of tiles; for attention.c
+ * only. Scores, sums and results of products are fp32 for any type of tensors. Factors have the
+ * tensors' type, so bf16 probabilities and gradients of scores are rounded once for their products.
+ * A product reads cells (product.h), so rows that are summed over are braided: cell i of braid r
+ * holds elements i of rows 2r and 2r + 1. Tiles are padded with zeros to 16 rows and 16 columns. */
 #ifndef WEFT_TENSOR_CPU_SIMD_ATTENTION_TILE_H
 #define WEFT_TENSOR_CPU_SIMD_ATTENTION_TILE_H
 
@@ -11,33 +10,34 @@
 
 enum {
     TILE = ATTENTION_TILE,
-    /* rows that the diagonal is followed in */
+    /* rows per step along the diagonal */
     GROUP = SIMD_LANES,
 };
 
-/* The scratch of one thread, cut up. Tiles of rows are [TILE][wide], braided [TILE / CELL][wide],
- * those with _t cells [wide / CELL][TILE]; p and ds are [key][query]; the last four a number per
- * query. Where cells are floats, braids are the rows themselves, and so are p and ds as factors. */
+/* The scratch of one thread, divided into its parts. Tiles of rows are [TILE][wide], braided ones
+ * [TILE / CELL][wide], transposed ones (_t) cells [wide / CELL][TILE]; p and ds are [key][query];
+ * top, total, shrink and delta have one number per query. For fp32 tensors a cell is one float:
+ * braids are the rows themselves, and p and ds are their own factors. */
 typedef struct Work {
     Elem *q, *dy, *k, *v;
-    /* k_braid: of values, too */
+    /* k_braid: used for values, too */
     Cell *q_t, *dy_t, *q_braid, *dy_braid, *k_braid;
-    /* p or ds as factors, cells along queries and along keys */
+    /* p or ds as factors, with cells along queries and along keys */
     Cell *by_query, *by_key;
     float *sum, *rows, *p, *ds, *top, *total, *shrink, *delta;
-    /* sums for all keys of the head: the tensors themselves, or scratch */
+    /* sums for all keys of the head: the tensors themselves (fp32), or scratch */
     float *dk, *dv;
-    /* of dk and dv, in floats */
+    /* floats from one row of dk and dv to the next */
     int64_t key_row;
-    /* of a head; padded to 16 */
+    /* width of a head; padded to 16 */
     int64_t width, wide;
     /* real rows of this pair of tiles */
     int64_t queries, keys;
     bool diagonal;
-    /* places from a key of this pair to the query of the same row; from the window's length on a
-     * query does not meet a key; 0: there is no window */
+    /* distance from a key of this pair to the query in the same row; a query does not attend to
+     * keys at a distance of `window` or more; window 0: no limit */
     int64_t ahead, window;
-    /* not the first head of the group: its shares of dk and dv are added */
+    /* not the first head of the group: it adds to dk and dv */
     bool later;
 } Work;
 
@@ -46,7 +46,7 @@ SIMD_INLINE int64_t padded(int64_t n)
     return (n + GROUP - 1) / GROUP * GROUP;
 }
 
-/* The next `count` floats, or their room for what is as large. */
+/* Takes the next `count` floats of the scratch. */
 SIMD_INLINE void *take(float **scratch, int64_t count)
 {
     float *piece = *scratch;
@@ -83,7 +83,7 @@ SIMD_INLINE int64_t rows_of(const AttentionHead *h, int64_t tile)
     return left < TILE ? left : TILE;
 }
 
-/* One row turned by its position's angles: pairs (i, i + width / 2). sign -1 turns back. */
+/* Rotates one row by its position's angles, in pairs (i, i + width / 2). sign -1 rotates back. */
 SIMD_INLINE void turn(const AttentionHead *h, float *row, int64_t at, float sign)
 {
     const int64_t half = h->width / 2;
@@ -97,10 +97,10 @@ SIMD_INLINE void turn(const AttentionHead *h, float *row, int64_t at, float sign
     }
 }
 
-/* Rows of one head are short and far apart: no hardware fetches them ahead. So the next tile's rows
- * are asked for while a tile is worked on; behind a head's last tile that is the next head's first,
- * whose rows are `width` further on. Nothing is read, so past the last head it may be any
- * memory. */
+/* Prefetches the next tile's rows while a tile is computed: the rows of one head are short and far
+ * apart, so the hardware does not. Behind a head's last tile this is the next head's first one,
+ * whose rows are `width` elements further on. A prefetch may address any memory, as it does past
+ * the last head. */
 SIMD_INLINE void fetch_tile(const AttentionHead *h, const void *tensor, int64_t stride,
                             int64_t tile)
 {
@@ -120,8 +120,8 @@ SIMD_INLINE void copy_row(const Elem *row, int64_t n, Elem *to)
     if (i < n) memcpy(to + i, row + i, (size_t)(n - i) * sizeof *to);
 }
 
-/* A tile of rows, `stride` apart from `from` on, scaled and, with `turned`, turned; zero beyond its
- * real rows. */
+/* Copies a tile of rows, which are `stride` elements apart, scaled and, with `turned`, rotated.
+ * Rows beyond the real ones are zero. */
 static void load(const AttentionHead *h, const Work *w, const void *tensor, int64_t stride,
                  int64_t tile, bool turned, float scale, Elem *to)
 {
@@ -143,20 +143,19 @@ static void load(const AttentionHead *h, const Work *w, const void *tensor, int6
     }
 }
 
-/* Rows where they are; stride in cells. */
+/* Rows in place; stride in cells. */
 typedef struct Rows {
     const Cell *at;
     int64_t stride;
 } Rows;
 
-/* Rows of a loaded tile. */
+/* The rows of a loaded tile. */
 SIMD_INLINE Rows loaded(const Work *w, const Elem *rows)
 {
     return (Rows){(const Cell *)(const void *)rows, w->wide / CELL};
 }
 
-/* A tile of rows that is read once, row by row: as it lies, if it may be, else loaded into
- * `copy`. */
+/* A tile of rows that is read once, row by row: in place if possible, else loaded into `copy`. */
 static Rows rows_at(const AttentionHead *h, const Work *w, const void *from, int64_t tile,
                     bool turned, Elem *copy)
 {
@@ -168,8 +167,8 @@ static Rows rows_at(const AttentionHead *h, const Work *w, const void *from, int
     return loaded(w, copy);
 }
 
-/* The same where rows are read, and braided, too: floats' braids are the rows themselves, and lie
- * close together. */
+/* The same for rows that are read and also braided. For fp32 the rows are always copied: they are
+ * their own braids and should be close together. */
 static Rows rows_to_braid(const AttentionHead *h, const Work *w, const void *from, int64_t tile,
                           bool turned, Elem *copy)
 {
@@ -179,7 +178,7 @@ static Rows rows_to_braid(const AttentionHead *h, const Work *w, const void *fro
 }
 
 #ifdef SIMD_BF16
-/* Rounded and moved to the lower half of each lane. */
+/* Rounded to bf16, in the lower half of each lane. */
 SIMD_INLINE Vu halves_of(Vf v)
 {
     Vh half;
@@ -187,7 +186,7 @@ SIMD_INLINE Vu halves_of(Vf v)
     return __builtin_convertvector(half, Vu);
 }
 
-/* Cells of `wide` elements of neighbouring rows; a multiple of 16 of each. */
+/* Braids `count` rows of `wide` elements, both multiples of 16: cells of neighbouring rows. */
 static const Cell *braid(Rows from, int64_t count, int64_t wide, Cell *to)
 {
     const Elem *rows = (const Elem *)(const void *)from.at;
@@ -235,7 +234,7 @@ static void transpose(const Elem *elems, int64_t rows, int64_t wide, Cell *cells
         }
 }
 
-/* ---- the three kinds of product of a pair of tiles, of the diagonal what is below ---- */
+/* ---- the three kinds of product of a pair of tiles; on the diagonal only the lower part ---- */
 
 /* out[key][query] = sum over the width of rows[key] columns[][query]. */
 static void scores(const Work *w, Rows rows, const Cell *columns, float *out)
@@ -256,7 +255,7 @@ static void scores(const Work *w, Rows rows, const Cell *columns, float *out)
     }
 }
 
-/* The first query that row `key` of p has; on the diagonal, groups left of it are never
+/* The first query that row `key` of p contains; on the diagonal, groups left of it are never
  * computed. */
 SIMD_INLINE int64_t first_query(const Work *w, int64_t key)
 {
@@ -308,8 +307,8 @@ static const Cell *along_keys(const Work *w, const float *p)
 }
 #endif
 
-/* out[key][] (+)= sum over queries of p[key][query] rows[query][]; out's rows are out_row apart,
- * `rows` are braided. */
+/* out[key][] (+)= sum over queries of p[key][query] rows[query][]; out's rows are out_row floats
+ * apart, `rows` are braided. */
 static void sum_queries(const Work *w, const float *p, const Cell *rows, float *out,
                         int64_t out_row, bool add)
 {

@@ -1,16 +1,16 @@
-/* Batch normalisation by lane. Sums run in registers over short runs of rows and then in double;
- * the other passes touch every element once. Rows of 16 lanes are the fast case; wide rows are
- * taken 16 lanes at a time, and a tail of fewer lanes one by one. */
+/* Batch normalisation by lane. Sums run in registers over short runs of rows, then in double; the
+ * other passes touch every element once. Rows of 16 lanes are the fast case; wider rows are
+ * processed 16 lanes at a time, and the remaining lanes one by one. */
 #include "vector.h"
 
 enum {
-    /* rows a float sum covers: keeps its error, and that of the shift, small */
+    /* rows per float sum, few enough to keep its rounding error and the shift's small */
     CHUNK = 128,
-    /* independent sums, to hide the latency of an addition */
+    /* independent sums, which hide the latency of an addition */
     DEPTH = 4 / PARTS,
 };
 
-/* Moves sums around `shift` over `rows` rows to sums around zero. */
+/* Converts sums around `shift` over `rows` rows to sums around zero, and adds them. */
 SIMD_INLINE void join_stats(const float *shift, const float *s1, const float *s2, int64_t rows,
                             int lanes, double *sum, double *square)
 {
@@ -80,7 +80,7 @@ void SIMD_NAME(batch_norm_stats)(const void *values, int64_t rows, int lanes, do
     }
 }
 
-/* Words of keep in a row. */
+/* Words of keep per row. */
 SIMD_INLINE int words_of(int lanes)
 {
     return (lanes + SIMD_LANES - 1) / SIMD_LANES;
@@ -153,7 +153,8 @@ SIMD_INLINE void apply_few(const BatchNormApply *a, int lane, int64_t at, int64_
     if (a->keep) a->keep[word] = (uint16_t)bits;
 }
 
-/* act, and whether there are a residual and bits to keep, are constants in here. */
+/* The loop of batch_norm_apply, compiled for a constant act and for constant presence of residual
+ * and keep. */
 SIMD_INLINE void apply(const BatchNormApply *args, Act act, bool residual, bool keep)
 {
     BatchNormApply a = *args;
@@ -198,7 +199,7 @@ void SIMD_NAME(batch_norm_apply)(const BatchNormApply *a)
         apply_act(a, ACT_NONE);
 }
 
-/* Adds row r of 16 lanes to s1, s2. */
+/* Adds 16 lanes of one row to s1 and s2. */
 SIMD_INLINE void sum_row(const BatchNormSums *a, const Parts *mean, int64_t at, int64_t word,
                          Vf s1[PARTS], Vf s2[PARTS])
 {
@@ -272,7 +273,7 @@ SIMD_INLINE void sums(const BatchNormSums *args, bool keep, bool store)
         int64_t n = a.rows - r < CHUNK ? a.rows - r : CHUNK;
         int l = 0;
         if (a.lanes == SIMD_LANES) {
-            /* a constant from here on */
+            /* a compile-time constant from here on */
             a.lanes = SIMD_LANES;
             sums_16(&a, r, n, 0);
             continue;

@@ -1,13 +1,13 @@
-/* Products of dense layers, for sets whose vectors have 8 floats: blocks of a and b are copied to
- * panels that are read in order (Goto and van de Geijn 2008, section 4), and multiplied with 6 x 2
- * vectors of sums in registers. Where a's rows are contiguous they are read where they lie. */
+/* Products of dense layers, for AVX2: blocks of a and b are copied to panels that are read
+ * sequentially (Goto and van de Geijn 2008, section 4) and multiplied with 6 x 2 vectors of sums in
+ * registers. If a's rows are contiguous, they are read in place. */
 #include "vector.h"
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
 
 enum { WIDE = DENSE_COLUMNS / VECTOR };
 
-/* DENSE_ROWS of a or fewer, and one panel of b. */
+/* Operands of one register block: up to DENSE_ROWS rows of a, and one panel of b. */
 typedef struct Tile {
     const float *a, *b;
     int64_t a_row, a_col, depth, row, column, columns;
@@ -26,7 +26,7 @@ SIMD_INLINE Vf finish(const DenseProduct *p, const Tile *t, Vf sum, const float 
     return t->last && p->relu ? VECTOR_KEEP(old, old > 0) : old;
 }
 
-/* The last columns, fewer than a panel has. */
+/* Stores the last columns, fewer than a panel has. */
 static void store_some(const DenseProduct *p, const Tile *t, const float *sum, float *out)
 {
     for (int64_t c = 0; c < t->columns; ++c) {
@@ -93,7 +93,7 @@ static void multiply_tile(const DenseProduct *p, const Tile *t, int64_t rows)
     }
 }
 
-/* to[k][j] = from[j][k] of 8 x 8. */
+/* to[k][j] = from[j][k] for 8 x 8 floats. */
 SIMD_INLINE void transpose(const float *from, int64_t from_row, float *to, int64_t to_row)
 {
     Vf row[VECTOR], two[VECTOR], four[VECTOR];
@@ -116,7 +116,7 @@ SIMD_INLINE void transpose(const float *from, int64_t from_row, float *to, int64
     }
 }
 
-/* panel[k][j] = from[k * row + j * column], zeros behind the last of `count` columns. */
+/* panel[k][j] = from[k * row + j * column], with zeros from column `count` on. */
 SIMD_INLINE void pack(const float *from, int64_t row, int64_t column, int64_t depth, int64_t count,
                       const int width, float *panel)
 {
@@ -154,7 +154,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* A block of rows times one of columns, whose panels are packed. */
+/* Multiplies a block of rows by a block of columns, whose panels are packed. */
 static void multiply_block(const DenseProduct *p, const DensePart *block, int64_t first,
                            int64_t depth, const float *a_panels, const float *b_panels)
 {

@@ -1,23 +1,23 @@
-/* Products of dense layers of a few rows, as of small micro-batches and of texts that are
- * generated: the weight is read, or its gradient written, once and as it lies, beside what the few
- * rows need in registers. A panel, as dense.c packs, would cost more than the products. */
+/* Products of dense layers with few rows, as in small micro-batches and in generating text. The
+ * weight is read, or its gradient written, once and in place, while the operands of the few rows
+ * stay in registers. Packing a panel, as dense.c does, would cost more than the products. */
 #include "vector.h"
 
-/* vectors of a register block, at most */
+/* vectors per register block, at most */
 enum { WIDE = VECTOR == 16 ? 3 : 2 };
 
-/* Rows of b that are asked for ahead where a walk down its columns reads a cache line of each, as
- * no processor does by itself: 1.25 times as fast on AVX2. Not measured where a block has more
- * lines. */
+/* Rows of b that are prefetched ahead when a loop goes down its columns and reads one cache line of
+ * each row, which no processor prefetches by itself: 1.25 times as fast on AVX2. Not measured for
+ * blocks of more lines. */
 enum { AHEAD = 16 };
 
-/* As many as leave their sums in registers, of which AVX2 has half as many. */
+/* The width in vectors with which the sums stay in registers; AVX2 has half as many as AVX-512. */
 static inline int block_width(int rows)
 {
     return VECTOR == 16 || rows <= 5 ? WIDE : 1;
 }
 
-/* A call of f with `rows` as a constant. */
+/* Calls f with `rows` as a compile-time constant. */
 #define CALL_WITH_ROWS(rows, f, ...)                                                               \
     switch (rows) {                                                                                \
     case 1:                                                                                        \
@@ -45,7 +45,7 @@ static inline int block_width(int rows)
         f(__VA_ARGS__, DENSE_FEW);                                                                 \
     }
 
-/* A part whose rows, or whose sums, are shorter than a vector. */
+/* Computes a part whose rows, or whose sums, are shorter than a vector. */
 static void scalars(const DenseProduct *p, const DensePart *part)
 {
     for (int64_t r = part->row; r < part->row_end; ++r)
@@ -58,7 +58,7 @@ static void scalars(const DenseProduct *p, const DensePart *part)
         }
 }
 
-/* ---- out has few rows, and a row of b is one of out's: the gradient of the input ---- */
+/* ---- out has few rows, and rows of b are contiguous: the gradient of the input ---- */
 
 SIMD_INLINE void rows_block(const DenseProduct *p, int64_t row, int64_t column, const int vectors,
                             const int rows)
@@ -85,8 +85,7 @@ SIMD_INLINE void rows_block(const DenseProduct *p, int64_t row, int64_t column, 
             VECTOR_STORE(p->out + (row + r) * p->n + column + v * VECTOR, sum[r][v]);
 }
 
-/* Where the next vector begins: the last columns, fewer than a vector has, are computed with some
- * of those before them once more, to the same bits. */
+/* The start of the next vector: the last one overlaps the columns before it, with the same bits. */
 SIMD_INLINE int64_t vector_at(int64_t column, int64_t end)
 {
     return column + VECTOR <= end ? column : end - VECTOR;
@@ -102,7 +101,7 @@ SIMD_INLINE void rows_part(const DenseProduct *p, const DensePart *part, const i
     for (; c < end; c += VECTOR) rows_block(p, part->row, vector_at(c, end), 1, rows);
 }
 
-/* ---- out has few rows, and a column of b lies in a row: forward ---- */
+/* ---- out has few rows, and columns of b are contiguous: forward ---- */
 
 static float lanes_sum(Vf v)
 {
@@ -117,7 +116,7 @@ static float lanes_sum(Vf v)
 #endif
 }
 
-/* The last lanes of a vector, as many as are left over; 0 elsewhere. */
+/* Keeps the last `count` lanes of a vector; the others become 0. */
 SIMD_INLINE Vf keep_last(Vf v, int64_t count)
 {
     Vi lane;
@@ -144,7 +143,8 @@ SIMD_INLINE void dots_add(const DenseProduct *p, const float *a, const float *b,
     }
 }
 
-/* Of at least a vector's terms: what is left over is in the last vector of them. */
+/* Computes dot products of at least VECTOR terms; the rest is in the last lanes of one more
+ * vector. */
 SIMD_INLINE void dots_block(const DenseProduct *p, int64_t row, int64_t column, const int columns,
                             const int rows)
 {
@@ -185,7 +185,7 @@ SIMD_INLINE void terms_add(const DenseProduct *p, int64_t row, int64_t column,
     for (int r = 0; r < rows; ++r) VECTOR_STORE(p->out + (row + r) * p->n + column, sum[r]);
 }
 
-/* Two rows of out at a time read b once. */
+/* Computes up to two rows of out at a time, so that b is read once for both. */
 SIMD_INLINE void terms_rows(const DenseProduct *p, int64_t row, const DensePart *part,
                             const int rows, const int terms)
 {
@@ -216,7 +216,7 @@ static void add_bias(const DenseProduct *p, const DensePart *part)
     }
 }
 
-/* Copies of what is given stay in registers, where stores could change the original. */
+/* Works on local copies, which stay in registers, as stores cannot change them. */
 void SIMD_FLOAT_NAME(dense_few)(const DenseProduct *product, const DensePart *given)
 {
     const DenseProduct copy = *product, *p = &copy;
@@ -236,7 +236,7 @@ void SIMD_FLOAT_NAME(dense_few)(const DenseProduct *product, const DensePart *gi
     add_bias(product, given);
 }
 
-/* Adds up DENSE_DEPTH rows at a time. */
+/* Sums DENSE_DEPTH rows at a time. */
 void SIMD_FLOAT_NAME(dense_columns)(const float *x, int64_t rows, int64_t row, int64_t column,
                                     int64_t end, float *sum)
 {

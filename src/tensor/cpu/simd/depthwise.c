@@ -1,10 +1,10 @@
-/* Depthwise 3x3 convolutions of planes of one block of channels, a vector wide. A row above or
- * below the image is a row of zeros; windows that reach beyond its sides have two columns. */
+/* Depthwise 3x3 convolutions of planes of one block of channels, a vector wide. Rows above and
+ * below the image are rows of zeros; windows that extend beyond its sides use two columns. */
 #include "vector.h"
 
 #ifdef __AVX2__
 enum { KERNEL = DEPTHWISE_KERNEL, TAPS = DEPTHWISE_TAPS, PIXELS = 4, PAD = 1 };
-/* pixels: no sum of dw is a longer chain */
+/* pixels per partial sum of dw, approximately, which bounds its rounding error */
 enum { CHAIN = 256 };
 
 SIMD_INLINE Vf load(const float *p)
@@ -14,7 +14,7 @@ SIMD_INLINE Vf load(const float *p)
     return v;
 }
 
-/* The rows that output row p meets, from the column before the image on: it is not read. */
+/* The input rows of output row p, from the column before the image on, which is not read. */
 SIMD_INLINE void rows_of(const DepthwisePlane *a, const float *x, int64_t p, const int stride,
                          const float *row[KERNEL])
 {
@@ -25,14 +25,14 @@ SIMD_INLINE void rows_of(const DepthwisePlane *a, const float *x, int64_t p, con
     }
 }
 
-/* The end of the outputs of a row whose windows do not reach beyond its right side. */
+/* The first output of a row whose window extends beyond the right side. */
 SIMD_INLINE int64_t inner_end(const DepthwisePlane *a, const int stride)
 {
     return a->w < KERNEL - PAD ? 0 : (a->w - (KERNEL - PAD)) / stride + 1;
 }
 
-/* ---- forward, and the data's gradient where rows are not strided ---- */
-/* `pixels` neighbouring outputs from q on; taps: columns from..to of the kernel. */
+/* ---- forward, and the data's gradient with stride 1 ---- */
+/* Computes `pixels` neighbouring outputs from q on, with columns from .. to - 1 of the kernel. */
 SIMD_INLINE void forward_pixels(const float *const row[KERNEL], const Vf w[TAPS], Vf start,
                                 bool relu, int64_t q, float *y, const int stride, const int pixels,
                                 const int from, const int to)
@@ -86,9 +86,9 @@ void SIMD_FLOAT_NAME(depthwise_forward)(const DepthwisePlane *a, const float *x,
         forward(a, x, tap, start, relu, y, 2);
 }
 
-/* ---- the data's gradient ---- */
-/* dx's 2x2 pixels from (2 i, 2 j) on: an even row or column meets the middle tap only, an odd one
- * the two outer taps. */
+/* ---- the data's gradient with stride 2 ---- */
+/* Computes dx's 2x2 pixels from (2 i, 2 j) on. Even rows and columns use the middle tap only, odd
+ * ones the two outer taps. edge: the square may extend beyond the image or beyond dy. */
 SIMD_INLINE void data_square(const DepthwisePlane *a, const float *dy, const Vf w[TAPS], int64_t i,
                              int64_t j, float *dx, const bool edge)
 {
@@ -138,7 +138,7 @@ SIMD_INLINE void weight_pixel(const float *const row[KERNEL], Vf d, int64_t colu
             sum[r * KERNEL + t] += d * load(row[r] + (column + t) * VECTOR);
 }
 
-/* Adds what rows from..to of dy give. */
+/* Adds the contributions of rows from .. to - 1 of dy. */
 SIMD_INLINE void weight_rows(const DepthwisePlane *a, const float *x, const float *dy, int64_t from,
                              int64_t to, Vf dw[TAPS], Vf *db, const int stride)
 {

@@ -1,5 +1,5 @@
-/* What the kernels of depthwise convolutions (depthwise.c) take: planes of one block of channels,
- * [h][w][lanes] and [p][q][lanes], for 3x3 kernels, padded by 1, [3][3][lanes]. */
+/* Arguments of the kernels for depthwise convolutions (depthwise.c): planes of one block of
+ * channels, [h][w][lanes] and [p][q][lanes], with 3x3 kernels [3][3][lanes], padded by 1. */
 #ifndef WEFT_TENSOR_CPU_SIMD_DEPTHWISE_H
 #define WEFT_TENSOR_CPU_SIMD_DEPTHWISE_H
 
@@ -12,7 +12,7 @@ typedef struct DepthwisePlane {
     int64_t h, w, p, q;
     /* 1 or 2 */
     int stride;
-    /* a row of w, of a forward pass's or dw's x, or of a data's dy */
+    /* a row of w pixels of zeros, which stands for rows outside the plane */
     const float *zeros;
 } DepthwisePlane;
 

@@ -1,15 +1,15 @@
-/* The multipliers of dropout, floats whatever the type of activations. */
+/* The multipliers of dropout: floats, whatever the type of activations. */
 #include "vector.h"
 
-/* Philox4x32-10 on VECTOR counters at once, each in the low half of 64 bits; the same numbers as
- * rng_u32 (tests compare them). The high halves hold what is left of products, and no product reads
- * them. */
+/* Philox4x32-10 on VECTOR counters at once, each in the low half of 64 bits; gives the same numbers
+ * as rng_u32 (a test compares them). The high halves contain remains of products, which no product
+ * reads. */
 typedef uint64_t Vl __attribute__((vector_size(VECTOR * 4)));
 typedef int64_t Vm __attribute__((vector_size(VECTOR * 4)));
-/* numbers of a batch: a block of four for each counter */
+/* random numbers per batch: a block of four for each counter */
 enum { BATCH = 4 * VECTOR };
 
-/* One 64-bit lane of each of two vectors in turn: the first half of that, and the second. */
+/* Interleaves the 64-bit lanes of two vectors: the first half of the result, and the second. */
 #if defined(__AVX512F__)
 #define HALVES_FIRST  0, 8, 1, 9, 2, 10, 3, 11
 #define HALVES_SECOND 4, 12, 5, 13, 6, 14, 7, 15
@@ -36,7 +36,7 @@ SIMD_INLINE Vl low_product(Vl a, Vl b)
 
 static const uint64_t places[SIMD_LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
-/* The four words of each block, one block after the other. */
+/* Computes the four words of VECTOR consecutive blocks, in order of blocks. */
 SIMD_INLINE void philox(RngKey key, uint64_t counter, Vi words[4])
 {
     const Vl none = {0}, low = none + 0xffffffffu, by0 = none + 0xD2511F53u,
@@ -71,7 +71,7 @@ SIMD_INLINE void philox(RngKey key, uint64_t counter, Vi words[4])
     }
 }
 
-/* Those of BATCH elements, from a block's first one on. */
+/* Draws the multipliers of BATCH elements, from the first element of a block on. */
 SIMD_INLINE void draw(RngKey key, uint64_t counter, uint32_t cut, float scale, float *out)
 {
     Vi words[4];
@@ -79,7 +79,7 @@ SIMD_INLINE void draw(RngKey key, uint64_t counter, uint32_t cut, float scale, f
     philox(key, counter, words);
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
-        /* 24 bits: no sign */
+        /* 24 bits fit a signed integer */
         Vi number = words[k] >> 8 & 0xffffff;
         Vf drawn = VECTOR_KEEP(kept, number >= (int32_t)cut);
         VECTOR_STORE(out + k * VECTOR, drawn);

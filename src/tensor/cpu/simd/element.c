@@ -1,5 +1,5 @@
-/* Element by element: activations and their gradients, sums, products and conversions. Zero stays
- * zero under every activation, so padded channels need no care. */
+/* Elementwise kernels: activations and their gradients, sums, products and conversions. Every
+ * activation maps zero to zero, so padded channels need no special care. */
 #include "vector.h"
 
 /* gelu's tanh form is x * sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3) (Hendrycks & Gimpel
@@ -74,7 +74,7 @@ void SIMD_NAME(act_grad)(Act act, void *to, const void *from, const void *values
     }
 }
 
-/* The gate first, then what it lets through. */
+/* from: n elements of the gate, then n of the value. */
 void SIMD_NAME(swiglu)(void *restrict to, const void *restrict from, int64_t n)
 {
     Elem *restrict y = to;
@@ -82,8 +82,8 @@ void SIMD_NAME(swiglu)(void *restrict to, const void *restrict from, int64_t n)
     EACH(y, silu_of(value_of(gate[i])) * value_of(through[i]))
 }
 
-/* Asks for what n elements further on will be read or written: a row lies in five places,
- * more than a processor looks ahead of. */
+/* Prefetches n elements AHEAD of `from`. A row of this kernel is in five places, more streams than
+ * a processor prefetches by itself. */
 SIMD_INLINE void fetch_ahead(const Elem *from, int64_t n, bool write)
 {
     enum { AHEAD = 512 };

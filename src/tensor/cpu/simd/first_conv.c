@@ -1,6 +1,6 @@
-/* Convolutions whose input has too few channels for a block, directly: a vector has 8 output
- * channels, and up to 12 sums of 3 pixels, or of 3 taps of dw, by 4 blocks fill AVX2's registers
- * with a factor and a row of the other. */
+/* Direct convolutions whose input has too few channels for a block. A vector has 8 output channels.
+ * Up to 12 sums (3 pixels, or 3 taps of dw, by 4 blocks) fill AVX2's registers, together with a
+ * broadcast factor and vectors of the other one. */
 #include "vector.h"
 
 #ifdef __AVX2__
@@ -49,7 +49,7 @@ SIMD_INLINE void forward_pixels(const FirstConv *f, const float *x, const float 
         }
 }
 
-/* The last pixels of a row are taken with those before them, again. */
+/* The last pixels of a row overlap those before them. */
 SIMD_INLINE void forward_blocks(const FirstConv *f, const float *w, const float *bias, bool relu,
                                 float *y, const int blocks)
 {

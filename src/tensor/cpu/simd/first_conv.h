@@ -1,4 +1,4 @@
-/* What the kernels of first convolutions (first_conv.c) are given: a few rows of one image. */
+/* Arguments of the kernels of first convolutions (first_conv.c): some rows of one image. */
 #ifndef WEFT_TENSOR_CPU_SIMD_FIRST_CONV_H
 #define WEFT_TENSOR_CPU_SIMD_FIRST_CONV_H
 
@@ -7,23 +7,25 @@
 
 enum {
     FIRST_BLOCK = 8,
-    /* taps that one product of dw takes */
+    /* taps in one product of dw */
     FIRST_TAPS = 3,
-    /* pixels that one product of y takes: y has no narrower rows */
+    /* pixels in one product of y: rows of y are at least as wide */
     FIRST_PIXELS = 3,
-    /* blocks of channels that one product takes, at most */
+    /* blocks of channels in one product, at most */
     FIRST_BLOCKS = 4,
 };
 
-/* y[row][q] = sum over taps of x[row * x_row + q * stride + tap] w[tap]. The weight's blocks are
- * [taps][8 of O], y's are `y_block` floats apart, [rows][columns][8 of O] each. */
+/* y[row][q] = sum over taps of x[row * x_row + q * stride + tap] w[tap]. A block of the weight is
+ * [taps][8 of O]; a block of y is [rows][columns][8 of O], and blocks of y are y_block floats
+ * apart. */
 typedef struct FirstConv {
-    /* padded */
+    /* the input with its padding */
     const float *x;
-    /* where each tap lies in x; of `taps`, filled up to a multiple of FIRST_TAPS by any */
+    /* offset of each tap in x, int32[taps rounded up to a multiple of FIRST_TAPS]; the extra
+     * entries may have any valid offset */
     const int32_t *tap;
     int64_t taps, rows, columns, x_row, stride, y_block;
-    /* of O */
+    /* blocks of output channels */
     int64_t blocks;
 } FirstConv;
 

@@ -1,12 +1,12 @@
-/* Optimizer updates and sums on flat ranges. A range may be cut anywhere: every element gets the
- * same bits, whether a vector or the tail behind it computes it. */
+/* Optimizer updates and sums on flat ranges. A range may be cut anywhere: an element gets the same
+ * bits from a vector and from the scalar tail. */
 #include "vector.h"
 
 typedef uint32_t Vw __attribute__((vector_size(VECTOR * 4)));
 
 void SIMD_FLOAT_NAME(scale_add)(float *y, float alpha, const float *x, float beta, int64_t n)
 {
-    /* what y held is not read: it may be anything */
+    /* y is not read, since it may be uninitialised */
     if (beta == 0.0f) {
 #pragma omp simd
         for (int64_t i = 0; i < n; ++i) y[i] = alpha * x[i];
@@ -16,8 +16,8 @@ void SIMD_FLOAT_NAME(scale_add)(float *y, float alpha, const float *x, float bet
     for (int64_t i = 0; i < n; ++i) y[i] = fused(alpha, x[i], beta * y[i]);
 }
 
-/* Sixteen sums by element modulo 16, whatever the instruction set, joined in a fixed order. A
- * float's square is exact in double. */
+/* Sixteen partial sums, by index modulo 16 on every instruction set, added in a fixed order. The
+ * square of a float is exact in double. */
 double SIMD_FLOAT_NAME(squares)(const float *x, int64_t n)
 {
     double lane[SIMD_LANES] = {0};
@@ -31,7 +31,7 @@ double SIMD_FLOAT_NAME(squares)(const float *x, int64_t n)
     return lane[0];
 }
 
-/* An exponent of ones carries into the sign. */
+/* If all bits of the exponent are set, adding 1 to it carries into the sign bit. */
 bool SIMD_FLOAT_NAME(overflow)(const float *x, int64_t n)
 {
     uint32_t any = 0;
@@ -44,7 +44,7 @@ bool SIMD_FLOAT_NAME(overflow)(const float *x, int64_t n)
     return any >> 31;
 }
 
-/* Past the caches: to is at a border of VECTOR floats. */
+/* A non-temporal store; `to` is aligned to a vector. */
 SIMD_INLINE void store_past(float *to, Vf v)
 {
 #if defined(__AVX512F__)
@@ -58,8 +58,8 @@ SIMD_INLINE void store_past(float *to, Vf v)
 #endif
 }
 
-/* Of one long range, for the processor to wait once for what is on its way; it reads ahead by
- * itself only to the end of a page. */
+/* Copies a range in one pass, so that its stores are fenced once. Prefetches a page ahead, because
+ * the processor prefetches only up to the end of a page. */
 bool SIMD_FLOAT_NAME(copy)(float *to, const float *x, int64_t n)
 {
     enum { PAGE = 4096, AHEAD = PAGE / sizeof *x };
@@ -95,7 +95,7 @@ SIMD_INLINE void sgd(SgdArgs a, float *restrict w, const float *restrict g, floa
     }
 }
 
-/* m is not touched, and may be NULL, without momentum. */
+/* Without momentum m is not used and may be NULL. */
 void SIMD_FLOAT_NAME(sgd)(const SgdArgs *a, float *w, const float *g, float *m, int64_t n)
 {
     if (a->momentum == 0.0f) {
@@ -113,7 +113,7 @@ void SIMD_FLOAT_NAME(sgd)(const SgdArgs *a, float *w, const float *g, float *m, 
         sgd(*a, w, g, m, n, false, false);
 }
 
-/* The moments of one element. */
+/* Updates the moments of one element. */
 SIMD_INLINE void moments(const AdamArgs *a, float g, float *m, float *v)
 {
     *m = fused(g - *m, 1.0f - a->beta1, *m);

@@ -1,5 +1,5 @@
-/* Layer normalisation of one row, which stays in the first-level cache between its passes: mean,
- * then squares around it, then the result. */
+/* Layer normalisation of one row, which stays in the L1 cache between its passes: the mean, the
+ * squares around it, the result. */
 #include "vector.h"
 
 void SIMD_NAME(layer_norm_forward)(LayerNormRow *a)
@@ -15,7 +15,7 @@ void SIMD_NAME(layer_norm_forward)(LayerNormRow *a)
 #pragma omp simd reduction(+ : square, rest)
     for (int64_t i = 0; i < n; ++i) {
         float d = value_of(x[i]) - mean;
-        /* what rounding left of the mean */
+        /* corrects the rounding error of the mean */
         rest += d;
         square += d * d;
     }

@@ -1,11 +1,11 @@
-/* Losses of one row. The softmax goes over a row in pieces that stay in the first-level cache, with
- * a running maximum (Milakov & Gimelshein 2018), so that even a vocabulary's row is read from
+/* Losses of one row. The softmax goes over a row in pieces that fit the L1 cache, with a running
+ * maximum (Milakov & Gimelshein 2018), so that even a row as wide as a vocabulary is read from
  * memory once. */
 #include "vector.h"
 
 enum { PIECE = 2048 };
 
-/* The first place of `value` in x, or n. */
+/* The first index of `value` in x, or n. */
 static int64_t place_of(const float *x, int64_t n, float value)
 {
     for (int64_t i = 0; i < n; ++i)
@@ -13,11 +13,11 @@ static int64_t place_of(const float *x, int64_t n, float value)
     return n;
 }
 
-/* The loops over one piece are functions of their own: in a loop over pieces that GCC cuts in two,
- * the second half's inner loops are scalar. */
+/* Loops over one piece are separate functions: inlined, GCC splits the loop over pieces and leaves
+ * the second half's inner loops scalar. */
 #define APART static __attribute__((noinline))
 
-/* The sum of x; *top rises to its maximum. */
+/* Returns the sum of x; raises *top to its maximum. */
 APART float sum_top(const float *x, int64_t n, float *top)
 {
     float high = *top, sum = 0.0f;
@@ -30,8 +30,8 @@ APART float sum_top(const float *x, int64_t n, float *top)
     return sum;
 }
 
-/* Logits that beat the label's: larger, or equal and earlier. A label that is NaN is beaten by
- * all. */
+/* The number of logits above the label's: larger, or equal and earlier. If the label's is NaN, all
+ * count. */
 APART int label_rank_in(const float *x, int64_t n, int64_t first, int label, float truth)
 {
     int label_rank = 0;
@@ -67,7 +67,7 @@ SoftmaxRow SIMD_NAME(softmax)(const void *logits, int64_t n, int label)
             row.argmax = (int)(at + place_of(piece, count, high));
         }
         row.label_rank += label_rank_in(piece, count, at, label, row.truth);
-        /* nothing but -inf so far */
+        /* all logits up to here are -inf */
         const bool masked = top == -INFINITY && plain == plain;
         if (!masked) total += exp_sum(piece, count, top);
         sum += plain;

@@ -1,10 +1,10 @@
-/* One tile of a product of matrices in fp32. Every element is a chain of fused multiply-adds along
- * k, cut at multiples of DEPTH: the same bits whatever the tile it lies in. */
+/* One tile of a product of fp32 matrices. Each element is a chain of fused multiply-adds along k,
+ * cut at multiples of DEPTH, so that its bits do not depend on the tile. */
 #include "product.h"
 
 enum { DEPTH = 256 };
 
-/* panel[k][column]: rows `first` .. first + depth of b, of the tile's columns. */
+/* Copies rows first .. first + depth - 1 of b, in the tile's columns, to panel[k][column]. */
 static void pack(const MatrixProduct *p, const MatrixTile *t, int64_t first, int64_t depth,
                  float *panel)
 {

@@ -1,6 +1,6 @@
-/* Max pooling of one plane. Blocks of channels: a vector is a pixel's lanes. A plain plane (one
- * lane): a vector is as many windows of one row. A maximum's place in the kernel is kept in a
- * byte; of equal ones the first, of NaNs the last. */
+/* Max pooling of one plane. In blocks of channels a vector is the lanes of a pixel; in a plain
+ * plane (one lane) a vector is neighbouring windows of one row. The position of the maximum in the
+ * kernel is stored in a byte: of equal values the first, of NaNs the last. */
 #include "window.h"
 
 SIMD_INLINE void max_store(const PoolPlane *p, Vf best, Vi at, Elem *y, uint8_t *index)
@@ -14,7 +14,7 @@ SIMD_INLINE void max_store(const PoolPlane *p, Vf best, Vi at, Elem *y, uint8_t 
     bytes_store(index, at);
 }
 
-/* A vector of maxima, of any numbers. place: of x in the kernel. */
+/* A vector of maxima, for any values. place: position of x in the kernel. */
 static void max_vector_any(const PoolPlane *p, int rows, int cols, int place, int step, bool behind,
                            const Elem *x, Elem *y, uint8_t *index)
 {
@@ -32,8 +32,8 @@ static void max_vector_any(const PoolPlane *p, int rows, int cols, int place, in
     max_store(p, best, at, y, index);
 }
 
-/* The same of a whole window of `size` x `size` pixels, a constant up to 3: the maximum first, then
- * who has it. A NaN makes their sum one. */
+/* The same for whole windows of `size` x `size` pixels, a compile-time constant up to 3: finds the
+ * maximum, then its position. The sum is NaN if any pixel is; then max_vector_any is called. */
 SIMD_INLINE void max_vector(const PoolPlane *p, int size, int step, bool behind, const Elem *x,
                             Elem *y, uint8_t *index)
 {
@@ -87,11 +87,12 @@ static void max_window(const PoolPlane *p, int i, int j, const Elem *x, Elem *y,
     for (; l < p->lanes; ++l) max_one(p, rows, cols, place, from + l, y + at + l, index + at + l);
 }
 
-/* Whole windows from .. to-1 of one row; x: of the first one. size: the kernel's, a constant. */
+/* Whole windows from .. to - 1 of one row; x is the first window's first pixel. size: the kernel's,
+ * a compile-time constant. */
 SIMD_INLINE void row_of_lanes(const PoolPlane *p, int from, int to, int size, const Elem *x,
                               Elem *y, uint8_t *index)
 {
-    /* the rows that the windows below add to theirs */
+    /* offset of the rows of pixels that the next row of windows adds */
     const int64_t row = (int64_t)p->w * p->lanes, next = (size - 1 + p->stride[0] - 1) * row;
     for (int j = from; j < to; ++j, x += p->stride[1] * p->lanes, y += p->lanes, index += p->lanes)
         for (int l = 0; l < p->lanes; l += VECTOR) {
@@ -100,8 +101,8 @@ SIMD_INLINE void row_of_lanes(const PoolPlane *p, int from, int to, int size, co
         }
 }
 
-/* The same in a plain plane, at least a vector of windows, in steps of 2; the last vector may do
- * some again. plane: its first pixel */
+/* The same in a plain plane with stride 2, for at least VECTOR windows; the last vector may overlap
+ * the one before. plane: the plane's first pixel. */
 SIMD_INLINE void row_of_vectors(const PoolPlane *p, int from, int to, int size, const Elem *plane,
                                 const Elem *x, Elem *y, uint8_t *index)
 {
@@ -120,8 +121,8 @@ SIMD_INLINE void row_of_ones(const PoolPlane *p, int from, int to, int size, con
         for (int l = 0; l < p->lanes; ++l) max_one(p, size, size, 0, x + l, y++, index++);
 }
 
-/* Whole windows of a common size are done by rows, others one by one. size: rows and columns of the
- * kernel, a constant, or 0 */
+/* Computes whole windows row by row and the others one by one. size: rows and columns of the
+ * kernel, a compile-time constant, or 0 for all other kernels. */
 SIMD_INLINE void max_plane(const PoolPlane *p, int size, const Elem *x, Elem *y, uint8_t *index)
 {
     int top, bottom, left, right;
@@ -147,24 +148,25 @@ SIMD_INLINE void max_plane(const PoolPlane *p, int size, const Elem *x, Elem *y,
     }
 }
 
-/* ---- windows of 3 x 3 in steps of 2 ---- */
+/* ---- windows of 3 x 3 with stride 2 ---- */
 
-/* Those of a plain plane share rows of pixels with the ones below. So the largest of three pixels
- * side by side is found once for a row of pixels, and which of them it is; a window's is that of
- * three such rows. Both times it is the first of equal ones. Vectors lie side by side, although the
- * last one may begin before the one before it ends. */
+/* Maxima of three neighbouring pixels for each window of a row of pixels, with their positions. In
+ * a plain plane windows share rows of pixels with the windows below, so these are computed once per
+ * row; a window's maximum is that of three such rows. Both times the first of equal values counts.
+ * Vectors are stored one behind the other, although the last one may overlap the one before it in
+ * the row. */
 enum { THREES = 1024 };
 typedef struct Threes {
     float best[THREES];
     int32_t place[THREES];
-    /* of the window that reaches over the left edge, if one does */
+    /* maximum and position for the window that extends beyond the left edge, if there is one */
     float edge;
     int edge_place;
-    /* there may be a NaN */
+    /* there may be a NaN in the row */
     bool odd;
 } Threes;
 
-/* Of n windows' pixels in a row x, and the one's before them. */
+/* Computes the maxima of n windows in the row x, and those of the window at the left edge. */
 SIMD_INLINE void threes_fill(const PoolPlane *p, int n, const Elem *x, Threes *to)
 {
     const Vi none = {0};
@@ -187,7 +189,8 @@ SIMD_INLINE void threes_fill(const PoolPlane *p, int n, const Elem *x, Threes *t
     to->odd = mask_bits(odd) != 0 || a != a || b != b;
 }
 
-/* The row of windows: n, and the one before them. above: NULL where they begin above the plane */
+/* Joins three rows to a row of windows: n, and the one at the left edge. above: NULL if the windows
+ * begin above the plane. */
 SIMD_INLINE void threes_join(const PoolPlane *p, int n, const Threes *above, const Threes *middle,
                              const Threes *below, Elem *y, uint8_t *index)
 {
@@ -218,7 +221,8 @@ SIMD_INLINE void threes_join(const PoolPlane *p, int n, const Threes *above, con
     }
 }
 
-/* Whole windows of a row begin with number pad[1] then. */
+/* Whether the plane suits max_plane_threes. Whole windows of a row then begin with window
+ * pad[1]. */
 static bool has_threes(const PoolPlane *p)
 {
     int left, right;
@@ -227,8 +231,7 @@ static bool has_threes(const PoolPlane *p)
            p->pad[0] < 2 && p->pad[1] < 2 && right - left >= VECTOR && right - left <= THREES;
 }
 
-/* Windows that reach over the right edge or the bottom, and rows with a NaN, are done one by
- * one. */
+/* Computes windows beyond the right edge or the bottom, and rows with a NaN, one by one. */
 SIMD_INLINE void max_plane_threes(const PoolPlane *p, const Elem *x, Elem *y, uint8_t *index)
 {
     Threes room[3], *above = &room[0], *middle = &room[1], *below = &room[2];
@@ -268,7 +271,7 @@ SIMD_INLINE void max_sizes(const PoolPlane *p, const Elem *x, Elem *y, uint8_t *
 
 void SIMD_NAME(max_pool)(const PoolPlane *plane, const void *in, void *out, uint8_t *index)
 {
-    /* no store can change it */
+    /* a local copy, so that the compiler knows that no store changes it */
     PoolPlane local = *plane;
     if (ELEM_IS_FLOAT && local.lanes == VECTOR) {
         local.lanes = VECTOR;

@@ -1,9 +1,9 @@
-/* The gradient of max pooling of one plane, by the places that max_pool kept. Blocks of channels: a
- * vector is a pixel's lanes. A plain plane: a vector is as many windows, or pairs of pixels, of one
- * row. */
+/* The gradient of max pooling of one plane, from the positions that max_pool stored. In blocks of
+ * channels a vector is the lanes of a pixel; in a plain plane a vector is neighbouring windows, or
+ * pairs of pixels, of one row. */
 #include "window.h"
 
-/* A vector of windows: their dy, and where in the kernel their maxima are. */
+/* A vector of windows: dy, and the position of each maximum in the kernel. */
 typedef struct Maxima {
     Vf dy;
     Vi place;
@@ -27,13 +27,13 @@ SIMD_INLINE void gather_one(const PoolPlane *p, Window w, int first, const Elem 
     *dx = elem_of(sum);
 }
 
-/* dx of one input pixel: dy of those of its rows x cols windows whose maximum it is. dy and index
- * are of the first one, and so is `first`, its place there. */
+/* dx of one input pixel: the sum of dy over those of its rows x cols windows whose maximum it is.
+ * dy and index are at the first of these windows, and `first` is the pixel's position in it. */
 SIMD_INLINE void gather_lanes(const PoolPlane *p, int rows, int cols, int first, const Elem *dy,
                               const uint8_t *index, Elem *dx)
 {
     const int64_t next = (int64_t)p->q * p->lanes;
-    /* the place falls by */
+    /* decrease of the position from one window to the next */
     const int down = p->stride[0] * p->kernel[1], right = p->stride[1];
     int l = 0;
     for (; l + VECTOR <= p->lanes; l += VECTOR) {
@@ -61,15 +61,16 @@ SIMD_INLINE void gather_pixel(const PoolPlane *p, int row, int col, const Elem *
     gather_lanes(p, rows, cols, first, dy + at, index + at, to);
 }
 
-/* Windows of 3 x 3 in steps of 2: a quad of 2 x 2 pixels lies in window (i, j), and some of them in
- * the one to the right, below or across. The first quad begins at pixel 1 - pad. */
+/* Windows of 3 x 3 with stride 2: a quad of 2 x 2 pixels lies in window (i, j), and some of its
+ * pixels also in the windows to the right, below, and diagonally. The first quad begins at pixel 1
+ * - pad. */
 static bool has_quads(const PoolPlane *p)
 {
     bool row = p->lanes == 1 && p->q >= VECTOR;
     return (by_lanes(p) || row) && is_kernel(p, 3) && p->stride[0] == 2 && p->stride[1] == 2;
 }
 
-/* The quad's gradients out of its four windows'. */
+/* Sums the gradients of a quad's four pixels from its four windows. */
 SIMD_INLINE void quad_sums(Maxima here, Maxima right, Maxima below, Maxima across, Vf sum[4])
 {
     sum[0] = keep_at(here.dy, here.place, 4);
@@ -79,7 +80,7 @@ SIMD_INLINE void quad_sums(Maxima here, Maxima right, Maxima below, Maxima acros
              keep_at(below.dy, below.place, 2) + keep_at(across.dy, across.place, 0);
 }
 
-/* `count` quads of a row of windows; more: there is a row below. dx: of the first quad. */
+/* Computes `count` quads of a row of windows; more: there is a row below. dx: the first quad. */
 SIMD_INLINE void quads_of_lanes(const PoolPlane *p, int count, bool more, const Elem *dy,
                                 const uint8_t *index, Elem *dx)
 {
@@ -105,7 +106,8 @@ SIMD_INLINE void quads_of_lanes(const PoolPlane *p, int count, bool more, const 
     }
 }
 
-/* The last vector of a row of windows in a plain plane, but its first: behind it is none. */
+/* The last vector of windows of a row in a plain plane, shifted by one window; the missing one is
+ * 0. */
 SIMD_INLINE Maxima maxima_behind(const PoolPlane *p, const Elem *dy, const uint8_t *index)
 {
     const Maxima last = maxima_at(dy, index, p->q - VECTOR);
@@ -113,7 +115,8 @@ SIMD_INLINE Maxima maxima_behind(const PoolPlane *p, const Elem *dy, const uint8
                     VECTOR_LANES(last.place, (Vi){0}, LANES_NEXT)};
 }
 
-/* As quads_of_lanes, a vector of quads at a time; the last one may do some again. */
+/* quads_of_lanes for a plain plane, a vector of quads at a time; the last may overlap the one
+ * before. */
 SIMD_INLINE void quads_of_row(const PoolPlane *p, int count, bool more, const Elem *dy,
                               const uint8_t *index, Elem *dx)
 {
@@ -147,7 +150,7 @@ static void gather_rows(const PoolPlane *p, int from, int to, const Elem *dy, co
         for (int col = 0; col < p->w; ++col) gather_pixel(p, row, col, dy, index, dx);
 }
 
-/* Quads that lie in the plane as a whole; the pixels around them one by one. */
+/* Computes quads that lie completely in the plane; the pixels around them one by one. */
 SIMD_INLINE void gather_quads(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
 {
     int top = 1 - p->pad[0], left = 1 - p->pad[1];
@@ -174,7 +177,7 @@ SIMD_INLINE void gather_quads(const PoolPlane *p, const Elem *dy, const uint8_t 
     gather_rows(p, top + 2 * rows, p->h, dy, index, dx);
 }
 
-/* One window's lanes of dy, each to the pixel that its maximum is, and 0 to the others. */
+/* Writes each lane of one window's dy to the pixel of its maximum, and 0 to the other pixels. */
 SIMD_INLINE void spread_lanes(const PoolPlane *p, int rows, int cols, int place, const Elem *dy,
                               const uint8_t *index, Elem *dx)
 {
@@ -207,7 +210,7 @@ SIMD_INLINE void spread_window(const PoolPlane *p, int i, int j, const Elem *dy,
         spread_lanes(p, rows, cols, place, dy + at, index + at, to);
 }
 
-/* VECTOR windows of 2 x 2 side by side in one row of a plain plane. */
+/* The same for VECTOR neighbouring windows of 2 x 2 in one row of a plain plane. */
 SIMD_INLINE void spread_pairs(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
 {
     Maxima from = maxima_at(dy, index, 0);
@@ -246,7 +249,7 @@ SIMD_INLINE void max_grad(const PoolPlane *p, const Elem *dy, const uint8_t *ind
 void SIMD_NAME(max_pool_grad)(const PoolPlane *plane, const void *from, const uint8_t *index,
                               void *to)
 {
-    /* no store can change it */
+    /* a local copy, so that the compiler knows that no store changes it */
     PoolPlane local = *plane;
     if (ELEM_IS_FLOAT && local.lanes == VECTOR) {
         local.lanes = VECTOR;

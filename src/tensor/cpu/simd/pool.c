@@ -1,5 +1,5 @@
-/* Pooling of one plane: averages. Windows are taken in the order of the output, by one thread, so
- * sums have one order. */
+/* Average pooling of one plane, and means of rows. One thread computes a plane's windows in the
+ * order of the output, so that sums have a fixed order. */
 #include "window.h"
 
 SIMD_INLINE float share_of(Window w)
@@ -7,7 +7,7 @@ SIMD_INLINE float share_of(Window w)
     return 1.0f / (float)((w.row1 - w.row0) * (w.col1 - w.col0));
 }
 
-/* The mean of rows x cols pixels from x on, in all lanes. step: as load_step's */
+/* The mean of rows x cols pixels from x on, for each lane. step, behind: as in load_step. */
 SIMD_INLINE Vf mean_of(const PoolPlane *p, int rows, int cols, int step, bool behind, const Elem *x)
 {
     Vf sum = {0};
@@ -34,7 +34,8 @@ SIMD_INLINE void avg_window(const PoolPlane *p, int i, int j, const Elem *x, Ele
     }
 }
 
-/* Whole windows of a plain plane's row by vectors; the last may do some again. */
+/* Whole windows from .. to - 1 of a row of a plain plane, in vectors; the last vector may overlap
+ * the one before. */
 SIMD_INLINE void avg_row(const PoolPlane *p, int i, int from, int to, int step, const Elem *x,
                          Elem *y)
 {
@@ -50,7 +51,7 @@ SIMD_INLINE void avg_row(const PoolPlane *p, int i, int from, int to, int step, 
 
 void SIMD_NAME(avg_pool)(const PoolPlane *plane, const void *in, void *out)
 {
-    /* no store can change it */
+    /* a local copy, so that the compiler knows that no store changes it */
     const PoolPlane local = *plane, *p = &local;
     int from, to, step = p->stride[1];
     whole_windows(p, 1, p->w, p->q, &from, &to);
@@ -64,7 +65,7 @@ void SIMD_NAME(avg_pool)(const PoolPlane *plane, const void *in, void *out)
     }
 }
 
-/* One window's dy to its pixels, which are in no other. */
+/* Writes one window's share of dy to its pixels, which no other window contains. */
 SIMD_INLINE void avg_spread(const PoolPlane *p, int i, int j, const Elem *dy, Elem *dx)
 {
     Window w = window_at(p, i, j);
@@ -80,7 +81,7 @@ SIMD_INLINE void avg_spread(const PoolPlane *p, int i, int j, const Elem *dy, El
         }
 }
 
-/* VECTOR windows of 2 x 2 side by side in one row of a plain plane. */
+/* The same for VECTOR neighbouring windows of 2 x 2 in one row of a plain plane. */
 SIMD_INLINE void avg_spread_pairs(const PoolPlane *p, int i, int first, const Elem *dy, Elem *dx)
 {
     Vf each = elems_load(dy + (int64_t)i * p->q + first) * 0.25f;
@@ -112,7 +113,7 @@ SIMD_INLINE void avg_gather(const PoolPlane *p, int row, int col, const Elem *dy
 
 void SIMD_NAME(avg_pool_grad)(const PoolPlane *plane, const void *from, void *to)
 {
-    /* no store can change it */
+    /* a local copy, so that the compiler knows that no store changes it */
     const PoolPlane local = *plane, *p = &local;
     Elem *dx = to;
     int by_pairs = windows_by_pairs(p);
@@ -129,8 +130,8 @@ void SIMD_NAME(avg_pool_grad)(const PoolPlane *plane, const void *from, void *to
     }
 }
 
-/* The mean of `parts` vectors in each of `rows` rows. Sums of few numbers, `chains` of them beside
- * each other, keep large planes exact and do not wait for each other. */
+/* The means of `parts` vectors over `rows` rows. Partial sums over few rows keep large planes
+ * exact, and `chains` independent sums hide the latency of additions. */
 SIMD_INLINE void mean_parts(const Elem *x, int64_t rows, int64_t stride, int parts, int chains,
                             Vf *total)
 {
@@ -148,7 +149,7 @@ SIMD_INLINE void mean_parts(const Elem *x, int64_t rows, int64_t stride, int par
     }
 }
 
-/* A plain plane: a row is a vector, and what is left a part of one. */
+/* The mean of a plain plane: vectors of pixels, and the rest in scalars. */
 static float mean_plain(const Elem *x, int64_t n)
 {
     Vf sum;

@@ -1,13 +1,12 @@
-/* Products of small matrices that lie in the caches, in one register-blocked kernel: out[m][n] (+)=
- * sum over k of a(m,k) b[k][n]. What is read at once is a cell: a float, or two bf16 that follow
- * each other along the sum. Sums are fp32. Built once for each instruction set and type, as
- * vector.h. */
+/* Products of small matrices that fit a cache, with one register-blocked kernel: out[m][n] (+)= sum
+ * over k of a(m,k) b[k][n]. The unit of reading is a cell: a float, or two bf16 that are neighbours
+ * along the sum. Sums are fp32. Compiled once per instruction set and type, like vector.h. */
 #ifndef WEFT_TENSOR_CPU_SIMD_PRODUCT_H
 #define WEFT_TENSOR_CPU_SIMD_PRODUCT_H
 
 #include "vector.h"
 
-/* of the register block: rows, vectors */
+/* rows and vectors of the register block */
 enum { ROWS = 4, WIDE = VECTOR == 16 ? 4 : 2 };
 
 #ifdef SIMD_BF16
@@ -36,8 +35,8 @@ SIMD_INLINE Vf add_product(Vf sum, Cell a, Vcell b)
 #endif
 enum { CELL = sizeof(Cell) / sizeof(Elem) };
 
-/* out[m][n] = or += a(m,k) b[k][n], m a multiple of ROWS, n of 16. a(m,k) = a[m * a_row + k *
- * a_col]. k, a and b count in cells. */
+/* out[m][n] = or += a(m,k) b[k][n], with a(m,k) = a[m * a_row + k * a_col]; m is a multiple of
+ * ROWS, n of 16. k, a and b are in cells. */
 typedef struct Product {
     float *out;
     const Cell *a, *b;

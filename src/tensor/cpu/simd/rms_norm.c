@@ -1,5 +1,5 @@
-/* Root mean square normalisation of one row (Zhang & Sennrich 2019), which stays in the first-level
- * cache between its passes: y = x / sqrt(mean(x^2) + eps) * scale. */
+/* Root mean square normalisation of one row (Zhang & Sennrich 2019), which stays in the L1 cache
+ * between its passes: y = x / sqrt(mean(x^2) + eps) * scale. */
 #include "vector.h"
 
 void SIMD_NAME(rms_norm_forward)(LayerNormRow *a)

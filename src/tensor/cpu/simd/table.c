@@ -1,5 +1,5 @@
-/* This instruction set's table for one type of activations; the base build for fp32 also picks the
- * tables in use, once, by what the CPU says it can do. */
+/* The table of this instruction set for one type of activations. The base build for fp32 also
+ * chooses the tables in use, once, by the CPU's features. */
 #include "vector.h"
 
 extern const SimdTable SIMD_NAME(kernels);

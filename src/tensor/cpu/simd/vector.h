@@ -1,8 +1,8 @@
-/* What the kernels share: the names of this instruction set's functions, its vectors, the type of
- * activations, and exp. Included by the files of this folder only. Vectors are the compilers' own
- * extension, so that sums stay in registers; the rest is plain loops under `omp simd`. Products and
- * sums that could be contracted in two ways are written with fused(), so that a vector and the tail
- * behind it give the same bits. */
+/* Shared by the kernels: names of this instruction set's functions, its vector types, the type of
+ * activations, and exp. Only files of this folder include it. Vectors use the compilers' vector
+ * extension, so that sums stay in registers; other loops are plain loops under `omp simd`. Products
+ * and sums that a compiler could contract in two ways are written with fused(), so that vectors and
+ * the scalar tail give the same bits. */
 #ifndef WEFT_TENSOR_VECTOR_H
 #define WEFT_TENSOR_VECTOR_H
 
@@ -15,7 +15,8 @@
 #endif
 
 #ifdef __clang__
-#pragma clang diagnostic ignored "-Wpass-failed" /* a loop too odd to vectorise is still right */
+/* loops that cannot be vectorised are still correct */
+#pragma clang diagnostic ignored "-Wpass-failed"
 #endif
 
 #define SIMD_PASTE_(name, isa) name##_##isa
@@ -38,7 +39,7 @@ enum { VECTOR = 8 };
 #else
 enum { VECTOR = 4 };
 #endif
-/* registers that hold 16 lanes */
+/* vectors per 16 lanes */
 enum { PARTS = SIMD_LANES / VECTOR };
 typedef float Vf __attribute__((vector_size(VECTOR * 4)));
 typedef int32_t Vi __attribute__((vector_size(VECTOR * 4)));
@@ -46,9 +47,9 @@ typedef uint8_t Vb __attribute__((vector_size(VECTOR)));
 
 #define VECTOR_LOAD(v, p)  memcpy(&(v), (p), sizeof(v))
 #define VECTOR_STORE(p, v) memcpy((p), &(v), sizeof(v))
-#define VECTOR_KEEP(v, m)  ((Vf)((Vi)(v) & (m))) /* 0 where the mask is not set */
+#define VECTOR_KEEP(v, m)  ((Vf)((Vi)(v) & (m))) /* v where mask m is set, else 0 */
 
-/* An element as a float, and a float rounded to one. */
+/* Conversions between an element and a float, with rounding. */
 #ifdef SIMD_BF16
 typedef uint32_t Vu __attribute__((vector_size(VECTOR * 4)));
 typedef uint16_t Vh __attribute__((vector_size(VECTOR * 2)));
@@ -70,7 +71,8 @@ SIMD_INLINE Vf elems_load(const Elem *p)
     return (Vf)(__builtin_convertvector(half, Vu) << 16);
 }
 
-/* As bf16_of. The processor's own rounding takes denormals for zero: those are rounded by hand. */
+/* Rounds as bf16_of does. The processor's instruction takes denormals for zero, so those are
+ * rounded in software. */
 SIMD_INLINE void elems_store(Elem *p, Vf v)
 {
 #ifdef __AVX512BF16__
@@ -110,8 +112,8 @@ SIMD_INLINE void elems_store(Elem *p, Vf v)
 }
 #endif
 
-/* Lanes of two vectors: those with even and with odd numbers; one of each in turn, the first half
- * of that and the second; all but the first, and one more. */
+/* Lanes of two vectors, for VECTOR_LANES: the even ones; the odd ones; the first half and the
+ * second half of both interleaved; both shifted by one lane. */
 #if defined(__AVX512F__)
 #define LANES_EVEN   0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
 #define LANES_ODD    1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
@@ -131,8 +133,8 @@ SIMD_INLINE void elems_store(Elem *p, Vf v)
 #define LANES_SECOND 2, 6, 3, 7
 #define LANES_NEXT   1, 2, 3, 4
 #endif
-/* Lanes of two vectors by their numbers; Places: integers as wide, and as many. gcc has clang's
- * name for it from version 12 on only. */
+/* Selects lanes of two vectors by number. Places: a vector of integers with the same lanes. gcc
+ * knows clang's name for this from version 12 on only. */
 #ifdef __clang__
 #define VECTOR_SHUFFLE(Places, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
@@ -142,8 +144,8 @@ SIMD_INLINE void elems_store(Elem *p, Vf v)
 #define VECTOR_FIRST(a, b)      VECTOR_LANES(a, b, LANES_FIRST)
 #define VECTOR_SECOND(a, b)     VECTOR_LANES(a, b, LANES_SECOND)
 
-/* Lanes with even or with odd numbers of two vectors; by hand, as gcc takes three instructions, two
- * of them slow. */
+/* The even or the odd lanes of two vectors. Intrinsics, because gcc uses three instructions, two of
+ * them slow. */
 SIMD_INLINE Vf alternate(Vf a, Vf b, bool odd)
 {
 #if defined(__AVX2__) && !defined(__AVX512F__)
@@ -155,15 +157,15 @@ SIMD_INLINE Vf alternate(Vf a, Vf b, bool odd)
 #endif
 }
 
-/* Every second element from p on. Where the one before may be read, nothing behind the last is;
- * else one is. */
+/* Loads every second element from p on. Reads one element behind the last one, or if `behind`, the
+ * one before p instead. */
 SIMD_INLINE Vf elems_load_even(const Elem *p, bool behind)
 {
     if (behind) return alternate(elems_load(p - 1), elems_load(p + VECTOR - 1), true);
     return alternate(elems_load(p), elems_load(p + VECTOR), false);
 }
 
-/* The larger of two, the first of equal ones; neither is a NaN. */
+/* The larger of two elements, `first` if they are equal; neither is NaN. */
 SIMD_INLINE Vf larger_of(Vf first, Vf second)
 {
 #if defined(__AVX512F__)
@@ -178,7 +180,7 @@ SIMD_INLINE Vf larger_of(Vf first, Vf second)
 #endif
 }
 
-/* yes where a equals b, else no. */
+/* yes in lanes where a equals b, else no. */
 SIMD_INLINE Vi where_equal(Vf a, Vf b, Vi yes, Vi no)
 {
 #if defined(__AVX512F__)
@@ -193,7 +195,7 @@ SIMD_INLINE Vi where_equal(Vf a, Vf b, Vi yes, Vi no)
 #endif
 }
 
-/* v where `at` is that number, else 0. */
+/* v in lanes where `at` equals number, else 0. */
 SIMD_INLINE Vf keep_at(Vf v, Vi at, int number)
 {
 #if defined(__AVX512F__)
@@ -204,7 +206,7 @@ SIMD_INLINE Vf keep_at(Vf v, Vi at, int number)
 #endif
 }
 
-/* Numbers of 0 to 255 as bytes. */
+/* Stores numbers of 0 to 255 as bytes. */
 SIMD_INLINE void bytes_store(uint8_t *to, Vi v)
 {
 #if defined(__AVX__) && !defined(__AVX512F__)
@@ -218,7 +220,7 @@ SIMD_INLINE void bytes_store(uint8_t *to, Vi v)
 #endif
 }
 
-/* Bytes as numbers of 0 to 255; by hand, as gcc 12 takes them one by one. */
+/* Loads bytes as numbers of 0 to 255. Intrinsics, because gcc 12 loads them one by one. */
 SIMD_INLINE Vi bytes_load(const uint8_t *from)
 {
 #if defined(__AVX512F__)
@@ -232,7 +234,7 @@ SIMD_INLINE Vi bytes_load(const uint8_t *from)
 #endif
 }
 
-/* n floats rounded to elements. */
+/* Rounds n floats to elements. */
 SIMD_INLINE void elems_from(Elem *to, const float *from, int64_t n)
 {
     int64_t i = 0;
@@ -244,8 +246,8 @@ SIMD_INLINE void elems_from(Elem *to, const float *from, int64_t n)
     for (; i < n; ++i) to[i] = elem_of(from[i]);
 }
 
-/* The loop `out[i] = expression` over i < n. What is to be rounded goes through a few floats, so
- * that the compiler makes vectors of the expression, and elems_store rounds them. */
+/* The loop `out[i] = expression` over i < n. For bf16 the results go through a small float buffer,
+ * so that the compiler vectorises the expression and elems_store rounds. */
 enum { EACH_PART = 64 };
 #define EACH(out, expression)                                                                      \
     if (ELEM_IS_FLOAT) {                                                                           \
@@ -265,7 +267,7 @@ enum { EACH_PART = 64 };
         }                                                                                          \
     }
 
-/* Elements as floats: themselves, or in `room`. */
+/* Elements as floats: x itself if they are floats, else converted in `room`. */
 SIMD_INLINE const float *floats_of(const Elem *x, int64_t n, float *room)
 {
     if (ELEM_IS_FLOAT) return (const float *)(const void *)x;
@@ -274,7 +276,7 @@ SIMD_INLINE const float *floats_of(const Elem *x, int64_t n, float *room)
     return room;
 }
 
-/* One bit a lane of a mask, and back. */
+/* Convert a lane mask to one bit per lane, and back. */
 SIMD_INLINE uint32_t mask_bits(Vi mask)
 {
 #if defined(__AVX512DQ__)
@@ -310,8 +312,8 @@ SIMD_INLINE float fused(float a, float b, float c)
 #endif
 }
 
-/* e^x to about 1 ulp for x in [-87.3, 88.3], clamped there (0 below); NaN stays NaN. Cody and
- * Waite's reduction, the polynomial of Cephes (Moshier 1989). */
+/* e^x to about 1 ulp for x in [-87.3, 88.3]; larger x are clamped, smaller ones give 0; NaN stays
+ * NaN. Cody and Waite's reduction, and the polynomial of Cephes (Moshier 1989). */
 SIMD_INLINE float exp_fast(float x)
 {
     float c = x > 88.37f ? 88.37f : x;
@@ -336,8 +338,8 @@ SIMD_INLINE float exp_fast(float x)
     return x < -87.33f ? 0.0f : p * scale;
 }
 
-/* e^x for what elements will hold: where they are bf16 to 2^-18, 0 below -87; NaN stays. 2^n times
- * a minimax polynomial of what is left of x / ln 2. */
+/* e^x with the precision of an element: exp_fast for floats; for bf16 to 2^-18, 0 below -87, NaN
+ * stays NaN. Computes 2^n times a minimax polynomial of the fraction of x / ln 2. */
 SIMD_INLINE float exp_near(float x)
 {
     if (ELEM_IS_FLOAT) return exp_fast(x);
@@ -355,14 +357,14 @@ SIMD_INLINE float exp_near(float x)
     memcpy(&power, &t, 4);
     bits += power << 23;
     memcpy(&p, &bits, 4);
-    /* not by x: a compiler would tie that to the clamp */
+    /* compares n, not x: a compiler would merge a test of x with the clamp */
     return n < -125.5f ? 0.0f : p;
 }
 
 SIMD_INLINE float relu_of(float x)
 {
     return x < 0.0f ? 0.0f : x;
-} /* NaN stays */
+} /* NaN stays NaN */
 
 SIMD_INLINE float clip_of(Act act, float x)
 {

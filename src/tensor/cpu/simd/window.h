@@ -1,12 +1,12 @@
-/* What pooling kernels share: windows, clipped to the plane. Included by pool.c, max_pool.c and
- * max_pool_grad.c only. */
+/* Shared by the pooling kernels: windows, clipped to the plane. Only pool.c, max_pool.c and
+ * max_pool_grad.c include it. */
 #ifndef WEFT_TENSOR_WINDOW_H
 #define WEFT_TENSOR_WINDOW_H
 
 #include "vector.h"
 
 typedef struct Window {
-    /* half open, inside the plane */
+    /* half-open ranges of rows and columns inside the plane */
     int row0, row1, col0, col1;
 } Window;
 
@@ -26,19 +26,19 @@ SIMD_INLINE Window window_at(const PoolPlane *p, int i, int j)
     return w;
 }
 
-/* The windows that hold input pixel (row, col). */
+/* The windows that contain input pixel (row, col). */
 SIMD_INLINE Window windows_of(const PoolPlane *p, int row, int col)
 {
     return (Window){p->row_low[row], p->row_high[row] + 1, p->col_low[col], p->col_high[col] + 1};
 }
 
-/* x[0], x[step], ...: step is 1 or 2; behind: the element before x may be read. */
+/* Loads x[0], x[step], ...; step is 1 or 2. behind: the element before x may be read. */
 SIMD_INLINE Vf load_step(const Elem *x, int step, bool behind)
 {
     return step == 1 ? elems_load(x) : elems_load_even(x, behind);
 }
 
-/* Of `out` windows of a row or column of `in` pixels those that lie in it as a whole. */
+/* The range of the `out` windows along dimension d that lie completely within `in` pixels. */
 SIMD_INLINE void whole_windows(const PoolPlane *p, int d, int in, int out, int *from, int *to)
 {
     *from = (p->pad[d] + p->stride[d] - 1) / p->stride[d];
@@ -47,7 +47,7 @@ SIMD_INLINE void whole_windows(const PoolPlane *p, int d, int in, int out, int *
     if (*from >= *to) *from = *to = out;
 }
 
-/* Do windows lie side by side, so that each pixel is in one at most? */
+/* Whether windows do not overlap, so that each pixel is in one at most. */
 SIMD_INLINE bool apart(const PoolPlane *p)
 {
     return p->stride[0] >= p->kernel[0] && p->stride[1] >= p->kernel[1];
@@ -59,21 +59,21 @@ SIMD_INLINE bool covered(const PoolPlane *p)
            p->pad[1] == 0 && p->p * p->stride[0] == p->h && p->q * p->stride[1] == p->w;
 }
 
-/* Of a plain plane's row of 2 x 2 windows without a gap, so many are done by vectors: all or
- * none. */
+/* The number of windows of a row that vectors process in pairs: all of them on a plain plane with 2
+ * x 2 windows that cover it without gaps, else none. */
 SIMD_INLINE int windows_by_pairs(const PoolPlane *p)
 {
     bool pairs = p->lanes == 1 && p->kernel[0] == 2 && p->kernel[1] == 2 && covered(p);
     return pairs && p->q >= VECTOR ? p->q : 0;
 }
 
-/* Is a pixel whole vectors? */
+/* Whether the lanes of a pixel fill whole vectors. */
 SIMD_INLINE bool by_lanes(const PoolPlane *p)
 {
     return p->lanes >= VECTOR && p->lanes % VECTOR == 0;
 }
 
-/* Where in the kernel of window (i, j) the input pixel (row, col) lies. */
+/* The position of input pixel (row, col) in the kernel of window (i, j). */
 SIMD_INLINE int place_in(const PoolPlane *p, int i, int j, int row, int col)
 {
     int r = row + p->pad[0] - i * p->stride[0], c = col + p->pad[1] - j * p->stride[1];
@@ -85,8 +85,8 @@ SIMD_INLINE bool is_kernel(const PoolPlane *p, int size)
     return p->kernel[0] == size && p->kernel[1] == size;
 }
 
-/* Asks for lanes from l on of two pixels in each of two rows, which are needed soon, a vector of
- * them where planes are plain: other memory is what large images wait for. */
+/* Prefetches lanes from l on of two pixels in each of two rows (of a plain plane: two vectors),
+ * because large images are bound by memory latency. */
 SIMD_INLINE void pixels_fetch(const Elem *x, int64_t row, int lanes, int l, bool write)
 {
     const int line = (int)(64 / sizeof *x), last = lanes > 1 ? 2 * lanes : 2 * VECTOR;

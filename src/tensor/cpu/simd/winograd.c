@@ -1,13 +1,14 @@
 /* Winograd's F(4x4, 3x3) on channel blocks of a vector's width: the transforms of tiles and
- * kernels, and the products between them. Interpolation points 0, +-3/4, +-3/2 and infinity: their
- * transforms are exact in binary, and lose a quarter of what Lavin's 0, +-1, +-2 do. */
+ * kernels, and the products between them. The interpolation points are 0, +-3/4, +-3/2 and
+ * infinity: the transforms are exact in binary and have a quarter of the rounding error of Lavin's
+ * points 0, +-1, +-2. */
 #include "vector.h"
 
 #ifdef __AVX2__
 enum { LANES = VECTOR, TILE = 4, PATCH = 6, TAPS = 3 };
 
-/* Points A and B, and what the polynomial x (x^2 - A^2) (x^2 - B^2) without the factor of a point
- * is there. */
+/* Points A and B with their squares, and the values at 0, A and B of x (x^2 - A^2) (x^2 - B^2)
+ * without the factor of that point. */
 static const float A = 0.75f, B = 1.5f, A2 = 0.5625f, B2 = 2.25f;
 static const float AT_0 = 1.265625f, AT_A = -1.8984375f, AT_B = 7.59375f;
 
@@ -70,7 +71,7 @@ SIMD_INLINE void taps_3(const Vf d[PATCH], Vf out[TAPS])
 }
 
 /* ---- tiles ---- */
-/* A tile's place: its image, its row and column of tiles. */
+/* Position of a tile: its image, and its row and column of tiles. */
 typedef struct Place {
     int64_t image, down, across;
 } Place;
@@ -95,7 +96,7 @@ static int64_t within(int64_t value, int64_t most)
     return value < 0 ? 0 : value < most ? value : most;
 }
 
-/* What the tiles below will read. */
+/* Prefetches pixels for the tiles below. */
 SIMD_INLINE void fetch_below(const WinogradImage *im, const float *plane, int64_t y, int64_t x,
                              const int size)
 {
@@ -105,8 +106,8 @@ SIMD_INLINE void fetch_below(const WinogradImage *im, const float *plane, int64_
             __builtin_prefetch(plane + ((y + size + i) * im->w + x + j) * LANES);
 }
 
-/* `size` x `size` pixels from row y, column x on, as *row floats from a row to the next: where they
- * lie, or in `room` with zeros for what is outside the plane. */
+/* `size` x `size` pixels from row y, column x on: in place, or copied to `room` with zeros outside
+ * the plane. *row: floats from one row to the next. */
 SIMD_INLINE const float *pixels(const WinogradImage *im, const float *plane, int64_t y, int64_t x,
                                 const int size, float *room, int64_t *row)
 {
@@ -223,7 +224,7 @@ void SIMD_FLOAT_NAME(winograd_output)(const WinogradImage *im, int64_t block, in
 }
 
 /* ---- kernels ---- */
-/* In place: shuffles the rows' elements as a deck of cards, once for each doubling of LANES. */
+/* Transposes in place: interleaves the rows' elements like a deck of cards, log2(LANES) times. */
 SIMD_INLINE void transpose(Vf r[LANES])
 {
     for (int size = 1; size < LANES; size *= 2) {
@@ -237,7 +238,7 @@ SIMD_INLINE void transpose(Vf r[LANES])
     }
 }
 
-/* One row of a block's kernels: taps lie LANES * LANES apart. */
+/* Transforms one row of a block's kernels; taps are LANES * LANES floats apart. */
 static void kernel_transform(const float *w, float *u, int64_t slice)
 {
     Vf half[PATCH][TAPS], in[TAPS], line[PATCH];
@@ -299,10 +300,11 @@ void SIMD_FLOAT_NAME(winograd_taps)(const float *d, int64_t slice, int64_t row, 
 }
 
 /* ---- products ---- */
-/* As many sums as registers hold beside a row of b: 12 of 16, 24 of 32. */
+/* Rows of a register block, so that its sums leave room for a row of b: 12 of 16 registers, or 24
+ * of 32. */
 enum { ROWS = LANES / 2 };
 
-/* out[ROWS][vectors] = sum over k of a(row, k) b(k, vector): k in groups of a vector. */
+/* out[ROWS][vectors] = sum over k of a(row, k) b(k, vector), k in groups of LANES. */
 SIMD_INLINE void product(const WinogradProduct *p, const float *a, const float *b, float *out,
                          const int64_t a_row, const int64_t a_col, const int64_t b_row,
                          const int64_t b_vector, const int64_t out_row, const int64_t out_vector,

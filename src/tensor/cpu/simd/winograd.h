@@ -1,44 +1,44 @@
-/* What Winograd's kernels take (simd/winograd.c): F(4x4, 3x3) of Lavin & Gray 2016, "Fast
+/* Arguments of Winograd's kernels (simd/winograd.c): F(4x4, 3x3) of Lavin & Gray 2016, "Fast
  * algorithms for convolutional neural networks", section 4.3, and its two gradients. With d a patch
  * of 6x6 pixels, g a kernel and e a 4x4 tile of the output's gradient:
  *
  *   y  = A^T [(G g G^T) * (B^T d B)] A          * element by element, summed over the channels
  *   dg = G^T [(A e A^T) * (B^T d B)] G          summed over the tiles
  *
- * All is fp32 in blocks of as many channels as a vector has floats, L: 8 or 16. The 36 elements of
- * a transform are its slices, `slice` floats apart; a slice of tiles is [block][tile][L]. */
+ * All tensors are fp32 in blocks of L channels, the floats of a vector: 8 or 16. The 36 elements of
+ * a transform are called slices, `slice` floats apart; a slice of tiles is [block][tile][L]. */
 #ifndef WEFT_TENSOR_CPU_SIMD_WINOGRAD_H
 #define WEFT_TENSOR_CPU_SIMD_WINOGRAD_H
 
 #include "base.h"
 
-/* PANEL: the most blocks that one product writes. */
+/* PANEL: the most blocks of output channels in one product. */
 enum { WINOGRAD_SLICES = 36, WINOGRAD_PANEL = 3 };
 
-/* Images [n][blocks][h][w][L], cut into down x across tiles each. pad: rows and columns of zeros
- * before the image in its first patch. Tiles from `tiles` on are padding: zeros. */
+/* Images [n][blocks][h][w][L], each cut into down x across tiles. pad: rows and columns of zeros
+ * before the image in its first patch. Tiles from `tiles` on are padding and contain zeros. */
 typedef struct WinogradImage {
     int64_t blocks, h, w, down, across, tiles;
     int64_t pad[2];
 } WinogradImage;
 
-/* 36 products of slices. Sums go by groups of L channels or tiles: a slice's tiles are padded to
- * full groups with zeros. */
+/* 36 products, one per slice. Sums run over groups of L channels or tiles; the tiles of a slice are
+ * padded to full groups with zeros. */
 typedef struct WinogradProduct {
     const float *a, *b;
     float *out;
     int64_t a_slice, b_slice, out_slice;
-    /* multiples of L */
+    /* rows of out and terms of each sum; multiples of L */
     int64_t rows, k;
-    /* from a group of k to the next; forward: */
+    /* floats from one group of terms to the next in a */
     int64_t a_group;
-    /* weight: of a, a block of channels to the next */
+    /* weight: floats from one block of channels of a to the next */
     int64_t a_row;
-    /* from a vector to the next: of b (weight) and of out (forward) */
+    /* floats from one vector of columns to the next, in b (weight) and in out (forward) */
     int64_t b_vector, out_vector;
-    /* 1 to WINOGRAD_PANEL */
+    /* vectors of columns, 1 to WINOGRAD_PANEL */
     int vectors;
-    /* to what is in out */
+    /* add to out instead of overwriting it */
     bool add;
 } WinogradProduct;
 
