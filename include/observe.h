@@ -1,6 +1,6 @@
-/* observe: what a person sees and what stays behind: the progress line, metrics.jsonl, TensorBoard
- * events, traces. Rank 0 owns an Observer; other ranks pass NULL, and every function accepts NULL.
- * Not collective. */
+/* observe: reports of a run: the progress line, metrics.jsonl, TensorBoard events, log.txt, the
+ * final summary. Rank 0 owns an Observer; other ranks pass NULL, which every function accepts. Not
+ * collective. */
 #ifndef WEFT_OBSERVE_H
 #define WEFT_OBSERVE_H
 
@@ -8,101 +8,104 @@
 
 typedef struct Observer Observer;
 typedef struct TrainLine {
-    /* step: done so far; epochs 0 where only steps are set */
+    /* step: completed steps; epochs: 0 if the configuration sets only steps */
     int64_t step, steps, epoch, epochs;
-    /* top1, top5 of the training batch; NaN: not known */
+    /* top1, top5: shares on the training batch; NaN: not known */
     double loss, lr, samples_per_s, grad_norm, top1, top5;
-    /* time left; NaN: not known */
+    /* estimated time left in seconds; NaN: not known */
     double left_s;
-    /* of all steps so far, those without an update */
+    /* number of steps so far that made no update */
     int64_t skipped;
-    /* samples_per_s and shares are of tokens; of logits, so that top1 is the accuracy */
+    /* tokens: samples_per_s and shares count tokens; logits: the model has one logit, and top1 is
+     * the accuracy */
     bool tokens, logits;
 } TrainLine;
 typedef struct EvalLine {
     int64_t step, epoch, samples;
-    /* top1, top5: shares, NaN for regression */
+    /* top1, top5: shares; NaN for regression */
     double loss, top1, top5, seconds;
-    /* how auc comes about: "exact", "buckets" (train.auc); NULL: not of logits, there are none of
-     * the three */
+    /* method of the AUC, "exact" or "buckets" (train.auc); NULL: the model has no single logit, and
+     * the next three are not set */
     const char *auc_kind;
-    /* as BinaryFigures; NaN: not defined */
+    /* see BinaryFigures; NaN: not defined */
     double auc, normalized_entropy, calibration;
-    /* samples, loss and shares are of tokens */
+    /* samples, loss and shares count tokens */
     bool tokens;
 } EvalLine;
-/* Something that a run has decided after a step. */
+/* A decision of a run after a step, by its hook or by early stopping. */
 typedef struct EventLine {
     int64_t step, epoch;
-    /* "hook", "early_stop"; why: in words, NULL: it goes without saying */
+    /* event: "hook" or "early_stop"; why: reason in words, or NULL */
     const char *event, *why;
     bool stop, save;
-    /* from now on; 0: as before */
+    /* learning rate from this step on; 0: unchanged */
     double lr;
 } EventLine;
-/* The three figures of logits and what auc is, as four keys; none where there are no logits. */
+/* Writes auc, its method, normalized entropy and calibration as four keys; nothing where auc_kind
+ * is NULL. */
 void eval_put_logits(const EvalLine *line, Json *json);
-/* "tokens" or "samples" */
+/* Returns "tokens" or "samples". */
 const char *rows_name(bool tokens);
 
-/* dir: the run's folder, must exist. Appends to dir/metrics.jsonl: where the run goes on, after
- * cutting the lines of steps > step, else to a new file, and an earlier one is kept as
- * metrics.jsonl.1 (.2, ...). Starts a new events.out.tfevents file there. lease: borrowed, the
- * folder's, asked before a file is opened again; NULL: nobody else writes there. Owner: the
+/* Opens the files of a run's folder `dir`, which must exist. If the run is resumed (goes_on), it
+ * removes the lines of dir/metrics.jsonl with steps > step; else it renames an earlier file to
+ * metrics.jsonl.1 (.2, ...). It starts a new events.out.tfevents file. lease: the folder's, checked
+ * before a file is opened again; borrowed; NULL: no other process writes there. Owner: the
  * caller. */
 Status observer_new(Observer **observer, const char *dir, const Lease *lease, int64_t step,
                     bool goes_on);
 void observer_free(Observer **observer);
-/* A terminal: one line, rewritten at most ten times a second. Otherwise plain lines, one each time
- * log_now is set. A line of metrics and events each time log_now is set. */
+/* Reports a training step. On a terminal it rewrites one line, at most ten times a second.
+ * Otherwise it prints a line if log_now is set. If log_now is set it also writes a line of metrics
+ * and events. */
 void observer_train(Observer *observer, const TrainLine *line, bool log_now);
 void observer_eval(Observer *observer, const EvalLine *line);
-/* A line of metrics. */
+/* Writes a line of metrics. */
 void observer_event(Observer *observer, const EventLine *line);
 /* Ends the progress line so that other text can follow. */
 void observer_break(Observer *observer);
-/* Writes what waits in memory, because a write before it failed, and looks for files that were
- * removed, replaced or cut short, which it reports. The functions above do it, too, once a second
- * and at evaluations, and warn once where it fails. ERR_IO, and nothing is lost. */
+/* Writes what an earlier failed write has left in memory, and reports files that were removed,
+ * replaced or cut short. The functions above do the same once a second and at evaluations, and warn
+ * once where it fails. ERR_IO; the data stays in memory. */
 Status observer_flush(Observer *observer);
-/* What has been flushed, to the disk; by any thread. */
+/* Syncs what has been flushed to the disk. Any thread may call it. */
 Status observer_sync(Observer *observer);
 
-/* dir/log.txt takes all that this process says from now on, and what log_copy_begin has kept,
- * behind a line that says when the start was, and after which step it begins. At most 16 MB; then
- * log.txt.1 is the older part. A file that is removed or renamed meanwhile is written again. lease:
- * as in observer_new, borrowed until log_file_pin. ERR_IO: it cannot be opened. One at a time;
- * open until the next one, or log_file_close. */
+/* Opens dir/log.txt, which gets a copy of all messages of this process from now on and those kept
+ * since log_copy_begin, after a line with the time and the step of this start. At 16 MB it is
+ * renamed to log.txt.1. A file that is removed or renamed meanwhile is written again. lease: as in
+ * observer_new, borrowed until log_file_pin. ERR_IO: the file cannot be opened. Only one file is
+ * open at a time, until the next call or log_file_close. */
 Status log_file_open(const char *dir, const Lease *lease, int64_t step);
-/* From now on the file that is open is written to, whatever becomes of its name. */
+/* Makes later messages go to the open file even if its name is removed or leads to another file. */
 void log_file_pin(void);
 void log_file_close(void);
-/* Warns, once each, of what happened to the file since the last call: removed, replaced, cut short,
- * or it cannot be written. */
+/* Warns, once each, about what happened to the file since the last call: removed, replaced, cut
+ * short, or impossible to write. */
 void log_file_report(void);
 
 typedef struct RunSummary {
-    /* best: path of best.h5 or NULL */
+    /* dir: the run's folder; best: path of best.h5, or NULL */
     const char *dir, *best;
-    /* path of the last checkpoint or NULL */
+    /* path of the last checkpoint, or NULL */
     const char *last;
-    /* samples_per_s: over all steps but the first, without evaluations and saves */
+    /* samples_per_s: over all steps except the first, without evaluations and saves */
     double seconds, samples_per_s;
-    /* that is of tokens */
+    /* samples_per_s counts tokens */
     bool tokens;
-    /* samples 0: none */
+    /* last evaluation; samples 0: there was none */
     EvalLine eval;
-    /* Of the rank that uses most: what the plan says, how much it grew since just before the plan
-     * was made, and the most that the process ever had, libraries included. measured_bytes 0: not
-     * known. */
+    /* Memory of the rank memory_rank, which uses most: planned; growth since just before the plan
+     * was made; peak of the process, libraries included. measured_bytes 0: not known. */
     double planned_bytes, measured_bytes, peak_bytes;
     int memory_rank;
-    /* fresh: by run.fresh, which would begin anew once more */
+    /* stopped: the run can be continued; fresh: it was started with run.fresh, which would start
+     * over once more */
     bool stopped, fresh;
-    /* why it ended before its last step, and is done all the same; NULL: it did not */
+    /* reason for an end before the last step; NULL: it ran to the last step */
     const char *ended;
 } RunSummary;
-/* accuracy, time per phase, where the files are */
+/* Prints the last evaluation, time per phase, memory, and paths of the files. */
 void observer_summary(const RunSummary *summary, FILE *out);
 
 #endif

@@ -1,6 +1,6 @@
-/* A file that only grows, and that somebody may remove, rename, replace or cut short meanwhile.
- * What could not be written yet is in memory: a full disk leaves no hole, for the next flush goes
- * on where the last one stopped, in the middle of a record, too. */
+/* A file that is only appended to, although other processes may remove, rename, replace or truncate
+ * it meanwhile. Data that could not be written stays in memory. So a full disk leaves no gap: the
+ * next flush continues where the last one stopped, even inside a record. */
 #include "observer.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ void append_put(AppendFile *file, const void *data, size_t bytes)
     file->bytes += bytes;
 }
 
-/* 0 or errno; *done: bytes that were written, whatever it is. */
+/* Returns 0 or errno. *done: number of bytes written, also on an error. */
 static int write_bytes(int fd, const char *data, size_t bytes, size_t *done)
 {
     for (*done = 0; *done < bytes;) {
@@ -69,7 +69,8 @@ int append_copy(int from, int to)
 
 enum { TAIL = 4096 };
 
-/* Makes a file of lines end behind a whole one: a torn line would swallow the next. 0 or errno. */
+/* Makes a file of lines end with a whole line, since a torn one would join the next. Returns 0 or
+ * errno. */
 static int end_line(int fd, int64_t size)
 {
     char tail[TAIL];
@@ -83,14 +84,14 @@ static int end_line(int fd, int64_t size)
     return (got > 0 || from == 0) && ftruncate(fd, from + got) != 0 ? errno : 0;
 }
 
-/* The step of a line; -1: it has none. */
+/* Returns the step of a line, or -1 if it has none. */
 static int64_t step_of(const char *line)
 {
     static const char key[] = "{\"step\":";
     return strncmp(line, key, sizeof key - 1) == 0 ? strtoll(line + sizeof key - 1, NULL, 10) : -1;
 }
 
-/* The step of a file's last whole line. */
+/* Returns the step of a file's last whole line, or -1. */
 static int64_t last_step(int fd)
 {
     char tail[TAIL + 1];
@@ -102,8 +103,8 @@ static int64_t last_step(int fd)
     return step_of(line ? line + 1 : tail);
 }
 
-/* Whoever replaced a file by an altered copy did not see the lines that came while he wrote it. 0
- * or errno. */
+/* Appends lines of later steps to a file that has replaced this one: an edited copy lacks the lines
+ * written while it was being edited. Returns 0 or errno. */
 static int carry_over(int from, int to)
 {
     char *line = NULL;
@@ -123,8 +124,8 @@ static int carry_over(int from, int to)
     return error;
 }
 
-/* Opens the path again, which leads nowhere (again) or to another file. The number of the open file
- * stays: another thread may be syncing it. */
+/* Opens the path again: it was removed (again), or leads to another file. The descriptor's number
+ * stays the same, since another thread may be syncing it. */
 static Status open_name(AppendFile *file, bool again)
 {
     lease_hold(file->lease);
@@ -154,7 +155,7 @@ static Status check_name(AppendFile *file)
     return same ? OK : open_name(file, false);
 }
 
-/* The rest of a record whose beginning has been cut off is of no use. */
+/* Drops the rest of a record whose beginning has been cut off. */
 static void drop_partial(AppendFile *file)
 {
     const char *end = file->partial && file->lines ? memchr(file->data, '\n', file->bytes) : NULL;
@@ -164,7 +165,7 @@ static void drop_partial(AppendFile *file)
     file->partial = false;
 }
 
-/* Where another process has cut the file short only its size tells. */
+/* Detects by its size that another process has truncated the file. */
 static Status check_size(AppendFile *file)
 {
     int64_t size = size_of(file->fd);

@@ -1,12 +1,12 @@
-/* Figures of scores for two classes. AUC is (sum over positives of 2 (negatives below) + (equal
- * ones)) / (2 P N): exactly from positives and negatives that are sorted apart and gone through
- * side by side, by buckets from counters. */
+/* Quality of scores for two classes. AUC = (sum over positives of 2 * (negatives below) + (equal
+ * negatives)) / (2 P N). The exact one sorts positives and negatives separately and merges them;
+ * the other one takes counters by buckets. */
 #include "observe/binary.h"
 
 #include <math.h>
 #include <string.h>
 
-/* 2 P N and what is divided by it. */
+/* 2 P N and the numerator exceed 64 bits. */
 __extension__ typedef unsigned __int128 Wide;
 
 const char *auc_word(int auc)
@@ -25,7 +25,7 @@ static double share(Wide twice, int64_t positives, int64_t negatives)
 
 enum { DIGIT_BITS = 11, DIGITS = 3, VALUES = 1 << DIGIT_BITS };
 
-/* In the order of floats; zeros are one number. */
+/* Maps a float to an integer of the same order; both zeros give one number. */
 static uint32_t key_of(float score)
 {
     uint32_t bits;
@@ -34,7 +34,7 @@ static uint32_t key_of(float score)
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-/* Sorts key by digits, the lowest first; the result is in key. */
+/* Radix sort of key, lowest digit first. `other` is scratch. */
 static void sort_keys(uint32_t *key, uint32_t *other, int64_t count)
 {
     uint32_t *const home = key;

@@ -22,7 +22,7 @@ static uint32_t masked_crc(const void *data, size_t bytes)
     return (crc >> 15 | crc << 17) + 0xA282EAD8u;
 }
 
-/* Releases the event. */
+/* Frames the event as a record and releases it. */
 static void put_record(AppendFile *events, Proto *event)
 {
     Proto record = {0};
@@ -35,8 +35,8 @@ static void put_record(AppendFile *events, Proto *event)
     proto_fini(event);
 }
 
-/* Opens a name that nobody has: runs started within one second by one process take the next
- * second's name. */
+/* Opens a new name. If one process starts several runs within a second, the later ones take the
+ * names of the following seconds. */
 static Status open_new(AppendFile *events, const char *dir, const Lease *lease)
 {
     char host[256];

@@ -1,8 +1,8 @@
-/* log.txt in a run's folder: what rank 0 says of the run, as it is said, behind what earlier starts
- * have said. A line goes out in one write, by whatever thread says it. The file is bounded: where
- * it would grow beyond LIMIT_BYTES it becomes log.txt.1, in place of an older one. What a full disk
- * does not take is counted, and said once there is room. Before a line the name and the size are
- * checked: a file that has been removed or renamed is written again. */
+/* log.txt in a run's folder: a copy of rank 0's messages, appended to those of earlier starts. Each
+ * line is one write by the thread that reports it. The file is bounded: at LIMIT_BYTES it becomes
+ * log.txt.1 and replaces an older one. Lines that a full disk does not take are counted, and the
+ * count is written once there is room. Before each line the name and the size are checked: a file
+ * that has been removed or renamed is written again. */
 #include "observer.h"
 
 #include <errno.h>
@@ -15,22 +15,23 @@
 
 enum { LIMIT_BYTES = 16 << 20, HEAD_BYTES = 256 };
 
-/* The file of the run that this process is at, under the lock of log_copy. */
+/* The log file of the current run, protected by the lock of log_copy. */
 static struct {
-    /* owned; NULL: there is none */
+    /* path of the file; owned; NULL: none is open */
     char *path;
     int fd;
     int64_t bytes, lost;
-    /* borrowed; NULL: nobody else writes in the folder */
+    /* borrowed; NULL: no other process writes in the folder */
     const Lease *lease;
 } file = {.fd = -1};
 
-/* What has happened to it, for log_file_report: under the lock nothing may be logged. */
+/* Changes of the file, kept for log_file_report, since nothing may be logged under the lock. */
 typedef enum News { REWRITTEN = 1, REPLACED = 2, CUT = 4, NOT_OPENED = 8 } News;
 static _Atomic unsigned news;
 static atomic_bool pinned;
 
-/* 0, or errno, and the file that was open stays so. */
+/* Opens the path for appending. Returns 0 or errno; on an error the file that was open stays
+ * open. */
 static int open_end(int flags)
 {
     struct stat st;
@@ -47,7 +48,7 @@ static int open_end(int flags)
     return 0;
 }
 
-/* In a folder that has become another run's no file is opened. */
+/* Opens the path again, unless the folder now belongs to another run. */
 static void open_again(bool gone)
 {
     if (!lease_holds(file.lease)) return;
@@ -107,7 +108,7 @@ static void take(void *user, const char *text, size_t bytes)
     if (!put(text, bytes)) ++file.lost;
 }
 
-/* Nobody writes to it any more. */
+/* Closes the file. Called when log_copy no longer passes messages here. */
 static void release(void)
 {
     if (file.fd >= 0) close(file.fd);

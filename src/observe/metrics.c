@@ -1,9 +1,9 @@
-/* metrics.jsonl: one JSON object a line, a training line or an evaluation line, in the order of
- * steps. A run that resumes at step S first drops what was written after S (those steps come again)
- * and any line torn by a crash. They are the last ones, so that the file is cut, which needs no
- * room on the disk; where others stand between them the rest is rewritten to metrics.jsonl.part and
- * renamed, so that a death in between loses nothing. A run that begins anew moves what it finds
- * aside. */
+/* metrics.jsonl: one JSON object a line, for a training step, an evaluation or an event, in the
+ * order of steps. A run that resumes at step S first removes the lines of later steps, which will
+ * come again, and any line torn by a crash. Usually these are the last lines, and the file is
+ * truncated, which needs no room on the disk. If others follow them, the rest is written to
+ * metrics.jsonl.part, which is then renamed, so that a crash loses nothing. A run that starts over
+ * renames an existing file. */
 #include "observer.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static Status io_failed(const char *what, const char *path)
     return fail(ERR_IO, "%s: %s failed: %s", path, what, file_error(errno));
 }
 
-/* A line is kept if it is whole and of a step that counts. */
+/* A line is kept if it is whole and its step is at most keep_step. */
 static bool line_kept(const char *line, size_t bytes, int64_t keep_step)
 {
     if (bytes < 3 || strlen(line) != bytes || line[0] != '{' ||
@@ -31,8 +31,9 @@ static bool line_kept(const char *line, size_t bytes, int64_t keep_step)
     return end != at + 7 && step <= keep_step;
 }
 
-/* Copies the lines to keep (out NULL: only counts); returns how many are dropped, -1 on an error.
- * *end: of those to keep, where all that are dropped stand behind them; -1: not so. */
+/* Copies the lines to keep to `out`, or only counts if it is NULL. Returns the number of dropped
+ * lines, -1 on an error. *end: where the kept lines end if all dropped ones follow them, else
+ * -1. */
 static int64_t lines_copy(FILE *in, FILE *out, int64_t keep_step, off_t *end)
 {
     char *line = NULL;
@@ -74,7 +75,7 @@ static Status rewrite(FILE *in, const char *path, const char *part, int64_t keep
     return status;
 }
 
-/* True where it has been done. */
+/* Truncates the file. Returns false where that failed. */
 static bool cut_off(const char *path, off_t end)
 {
     int file = file_open(path, O_WRONLY | O_NOFOLLOW);
@@ -86,7 +87,8 @@ static bool cut_off(const char *path, off_t end)
 static Status cut(const char *path, const char *part, int64_t keep_step)
 {
     off_t end;
-    /* it is rewritten: what a link leads to is not */
+    /* O_NOFOLLOW: the file is going to be rewritten, which must not happen to the target of a
+     * link. */
     int file = file_open(path, O_RDONLY | O_NOFOLLOW);
     FILE *in = file < 0 ? NULL : fdopen(file, "r");
     if (!in) return errno == ENOENT ? OK : io_failed("reading", path);
@@ -98,7 +100,7 @@ static Status cut(const char *path, const char *part, int64_t keep_step)
     return status;
 }
 
-/* Nothing that an earlier run wrote is lost. */
+/* Renames an earlier run's file, so that nothing is lost. */
 static Status move_aside(const char *path)
 {
     char *to;
@@ -112,7 +114,7 @@ Status metrics_open(AppendFile *metrics, const char *dir, const Lease *lease, in
                     bool goes_on)
 {
     char *path = mem_format("%s/metrics.jsonl", dir), *part = mem_format("%s.part", path);
-    /* a start that died in the middle of this left it */
+    /* left by a start that was killed while it rewrote the file */
     unlink(part);
     Status status = goes_on ? cut(path, part, step) : move_aside(path);
     mem_free(&part);
@@ -122,7 +124,7 @@ Status metrics_open(AppendFile *metrics, const char *dir, const Lease *lease, in
     return status;
 }
 
-/* A line as it is made. */
+/* A line in the making. */
 typedef struct Line {
     Json json;
     char *text;

@@ -1,6 +1,6 @@
-/* The observer: hands each line to the progress line, to metrics.jsonl and to TensorBoard's events.
- * A line is written as it comes, so that none is lost where the process is killed; once a second
- * (and at every evaluation) the names of the files are checked, too. */
+/* Observer: passes each report to the progress line, to metrics.jsonl and to TensorBoard's events.
+ * Lines are written at once, so that none is lost if the process is killed. Once a second, and at
+ * every evaluation, the names of the files are checked, too. */
 #include "observer.h"
 
 #include <math.h>
@@ -11,13 +11,13 @@
 struct Observer {
     AppendFile metrics, events;
     Progress progress;
-    /* owned; borrowed */
+    /* dir: the run's folder, owned; lease: borrowed */
     char *dir;
     const Lease *lease;
-    /* step of the newest line; of the newest one that is in the file */
+    /* step: of the newest line; written: of the newest line that is in the file */
     int64_t step, written;
     double flushed_s;
-    /* the last flush could not write, and this has been said */
+    /* the last flush could not write, and a warning has been printed */
     bool failing;
 };
 
@@ -69,7 +69,7 @@ static void scalar(Observer *observer, const char *tag, int64_t step, double val
     if (!isnan(value)) event_file_scalar(&observer->events, tag, step, wall_s(), (float)value);
 }
 
-/* Events go on in another file, for readers stop at a torn record. */
+/* Continues in a new events file after one was cut short, since readers stop at a torn record. */
 static Status renew_events(Observer *observer)
 {
     AppendFile next, *events = &observer->events;
@@ -117,7 +117,7 @@ static void report_changes(Observer *observer)
 static Status write_files(Observer *observer, Status (*write)(AppendFile *file))
 {
     Status events = write(&observer->events);
-    /* whose message comes first */
+    /* second, so that its message is the one that stays */
     Status metrics = write(&observer->metrics);
     report_changes(observer);
     if (metrics == OK) observer->written = observer->step;
@@ -141,7 +141,7 @@ Status observer_sync(Observer *observer)
     return metrics != OK ? metrics : events;
 }
 
-/* Failing is said when it begins and when it ends. */
+/* Flushes; warns when writing begins to fail and reports when it works again. */
 static void flush_or_wait(Observer *observer)
 {
     bool failed = observer_flush(observer) != OK;
@@ -172,7 +172,7 @@ void observer_train(Observer *observer, const TrainLine *line, bool log_now)
     scalar(observer, "train/grad_norm", line->step, line->grad_norm);
     scalar(observer, "train/top1", line->step, line->top1);
     scalar(observer, "train/top5", line->step, line->top5);
-    /* a failure is reported by the next flush */
+    /* A failure here is reported by the next flush. */
     if (clock_s() - observer->flushed_s >= FLUSH_S)
         flush_or_wait(observer);
     else

@@ -1,6 +1,6 @@
-/* The progress line on stdout: on a terminal one line, rewritten with '\r' and clear-to-end at most
- * ten times a second and never wider than the window; otherwise plain lines. A stdout that cannot
- * be written (a closed pipe) stops nothing: the figures are in metrics.jsonl. */
+/* The progress line on stdout. On a terminal it is one line, rewritten with '\r' and clear-to-end
+ * at most ten times a second and never wider than the window; otherwise plain lines. A stdout that
+ * cannot be written (a closed pipe) does not stop the run: the figures are in metrics.jsonl. */
 #include "observer.h"
 
 #include <math.h>

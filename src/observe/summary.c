@@ -1,5 +1,5 @@
-/* The summary at the end of a run: what was reached, how long it took and on what, and where the
- * files are. */
+/* The summary at the end of a run: last evaluation, time and memory used, and where the files
+ * are. */
 #include "observer.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void print_phases(FILE *out)
     fputc('\n', out);
 }
 
-/* Megabytes also where they are many: the two are to be compared. */
+/* Always in megabytes, so that the two can be compared. */
 static void print_memory(const RunSummary *s, FILE *out)
 {
     char peak[16];
@@ -75,7 +75,7 @@ void observer_summary(const RunSummary *summary, FILE *out)
     size_t bytes;
     FILE *all = open_memstream(&text, &bytes);
     if (!all) die("out of memory for the summary");
-    /* what was removed comes back before its name is printed */
+    /* writes log.txt again if it was removed, before its name is printed */
     log_copy("");
     print_all(summary, all);
     fclose(all);
