@@ -1,7 +1,7 @@
 /* parallel: the world of ranks, the process grid, communicators with ordered sums, channels,
- * gradient buckets. Only this module and those that include it may call MPI. All MPI calls of a rank
- * come from its main thread or from the thread that keeps its sums moving (src/parallel/mpi), one
- * at a time. */
+ * gradient buckets. Only this module and those that include it may call MPI. All MPI calls of a
+ * rank come from its main thread or from the thread that keeps its sums moving (src/parallel/mpi),
+ * one at a time. */
 #ifndef WEFT_PARALLEL_H
 #define WEFT_PARALLEL_H
 

@@ -107,8 +107,8 @@ Status schedule_new(Schedule **schedule, int kind, const char *path, ScheduleSha
 Status schedule_forward(Schedule **schedule, ScheduleShape shape, const int *stage_of);
 void schedule_free(Schedule **schedule);
 
-/* Costs of a chunk for the simulation, in any unit of time. Without costs a forward and each half of a backward take 1 and
- * messages take 0. */
+/* Costs of a chunk for the simulation, in any unit of time. Without costs a forward and each half
+ * of a backward take 1, and messages take 0. */
 typedef struct TaskCost {
     /* a whole backward pass is the sum of its two halves */
     double forward, backward_data, backward_weight;

@@ -93,9 +93,9 @@ typedef struct WorldSparse WorldSparse;
 WorldSparse *world_sparse_new(const World *world, bool sleeps);
 /* Collective. */
 void world_sparse_free(WorldSparse **swap);
-/* Begins to send to[size], fewer than 2^31 bytes each; this rank's entry and empty ones are ignored. The memory
- * sent must not be touched until world_sparse_wait, which alone receives messages. Both are
- * collective. */
+/* Begins to send to[size], fewer than 2^31 bytes each; this rank's entry and empty ones are
+ * ignored. The memory sent must not be touched until world_sparse_wait, which alone receives
+ * messages. Both are collective. */
 void world_sparse_begin(WorldSparse *swap, const WorldPart *to);
 /* Returns the messages received, [size], with no bytes where a rank sent none. They belong to the
  * swap and stay valid until its next wait. */

@@ -1,5 +1,5 @@
-/* Adagrad (Duchi, Hazan & Singer 2011, "Adaptive subgradient methods", figure 1, diagonal), as
- * PyTorch's. */
+/* Adagrad (Duchi, Hazan & Singer 2011, "Adaptive subgradient methods", figure 1, diagonal), as in
+ * PyTorch. */
 #include "rules.h"
 
 #include <math.h>

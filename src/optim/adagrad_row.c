@@ -1,11 +1,12 @@
-/* Adagrad with one sum for each row of a sparse table: of the mean of its gradient's squares (as
- * torchrec's "row-wise Adagrad"; Mudigere et al. 2022, "Software-hardware co-design for fast and
- * scalable training of deep learning recommendation models", section 4). Refuses all else. */
+/* Adagrad with one state value per row of a sparse table: the sum of the mean squares of its
+ * gradients (torchrec's "row-wise Adagrad"; Mudigere et al. 2022, "Software-hardware co-design for
+ * fast and scalable training of deep learning recommendation models", section 4). Refuses other
+ * parameters. */
 #include "rules.h"
 
 #include <math.h>
 
-/* Sums side by side: their order is the width's alone. */
+/* Partial sums for vector lanes; the order of additions depends on the width alone. */
 enum { LANES = 8 };
 
 static float mean_square(const float *restrict w, const float *restrict g, int width, float scale,

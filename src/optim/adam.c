@@ -1,10 +1,10 @@
-/* Adam (Kingma & Ba 2015), as PyTorch's, and what AdamW and LAMB have of it. */
+/* Adam (Kingma & Ba 2015), as in PyTorch, and the parts of it that AdamW and LAMB use. */
 #include "rules.h"
 
 #include <math.h>
 
-/* 1 - beta^step of the betas as the kernels have them: of 0.999, 1 - beta is off by 1e-5 in single
- * precision, which must cancel. */
+/* 1 - beta^step, with beta rounded to float as in the kernels: for 0.999 that makes 1 - beta wrong
+ * by 1e-5, and the error must cancel. */
 static void corrections(const OptimRule *rule, double step, float *first, float *second)
 {
     float beta1 = (float)rule->is->beta1, beta2 = (float)rule->is->beta2;
@@ -54,8 +54,8 @@ RowState adam_row_state(const OptimConfig *is, int width)
     return (RowState){3, {width, width, 1}, {"m", "v", "updates"}};
 }
 
-/* The row's own count says how far its moments are from their start. It is exact to 2^24, where the
- * corrections have long been 1. */
+/* The count of the row's updates gives the corrections. As a float it is exact up to 2^24, where
+ * the corrections have long been 1. */
 void adam_row_step(const OptimRule *rule, const OptimRowArgs *a, bool decoupled)
 {
     float *m = a->state, *v = m + a->width, *count = v + a->width;

@@ -1,4 +1,4 @@
-/* AdamW (Loshchilov & Hutter 2019, "Decoupled weight decay regularization"), as PyTorch's. */
+/* AdamW (Loshchilov & Hutter 2019, "Decoupled weight decay regularization"), as in PyTorch. */
 #include "rules.h"
 
 static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)

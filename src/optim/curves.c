@@ -1,5 +1,5 @@
 /* The learning rate of a step: warm-up, then a curve. A curve is a row: its word, and the rate
- * behind the warm-up. */
+ * after the warm-up. */
 #include "curves.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@ static double constant(const CurveAt *at)
     return at->is->lr;
 }
 
-/* gamma for each milestone behind; milestones are epochs since the beginning. */
+/* Multiplies by gamma for each milestone passed; milestones are in epochs from the beginning. */
 static double multistep(const CurveAt *at)
 {
     double lr = at->is->lr;
@@ -20,8 +20,9 @@ static double multistep(const CurveAt *at)
     return lr;
 }
 
-/* left: 1 at the first step behind the warm-up, 0 at the one that would follow the last: of n steps
- * the last has 1/n of the way to go, as with PyTorch's CosineAnnealingLR(T_max=n) and its kin. */
+/* Interpolates between lr_end and lr. left: 1 at the first step after the warm-up, 0 at the step
+ * after the last: the last of n steps has 1/n of the way left, as in PyTorch's
+ * CosineAnnealingLR(T_max=n). */
 static double between(const CurveAt *at, double left)
 {
     return at->is->lr_end + (at->is->lr - at->is->lr_end) * left;
@@ -64,7 +65,7 @@ static const Curve curve_polynomial = {
     .longer = "the curve stretches to the new end",
     .rate = polynomial};
 
-/* In the order of the help, the default first. */
+/* in the order of the help, the default first */
 static const Curve *const curves[] = {&curve_constant, &curve_multistep,  &curve_cosine,
                                       &curve_linear,   &curve_polynomial, &curve_plateau};
 enum { CURVE_COUNT = sizeof curves / sizeof curves[0] };

@@ -1,4 +1,4 @@
-/* What the files of the curves share: a curve is a row. */
+/* Interface of a learning-rate curve, which is a row in curves.c. */
 #ifndef WEFT_OPTIM_CURVES_H
 #define WEFT_OPTIM_CURVES_H
 
@@ -6,25 +6,25 @@
 
 typedef struct CurveAt {
     const OptimConfig *is;
-    /* of the run so far */
+    /* state of the run so far */
     const LrState *state;
-    /* steps since the beginning, counted by the data, warm-up included */
+    /* position in the data, in steps from the beginning, warm-up included */
     double data_step;
     int64_t steps_per_epoch;
-    /* 0 at the end of warm-up, 1 after the last step */
+    /* fraction of the curve: 0 at the end of warm-up, 1 after the last step */
     double done;
 } CurveAt;
 
 typedef struct Curve {
     ConfigWord word;
-    /* effect on the rate where the run's end is moved, in words */
+    /* effect on the rate if the run's end is moved, in words */
     const char *longer;
     /* rate after the warm-up */
     double (*rate)(const CurveAt *at);
-    /* An evaluation behind the warm-up gave that value, of which more (rises) or less is better.
-     * NULL: the curve does not go by evaluations. */
+    /* Notes the value of an evaluation after the warm-up; rises: larger values are better. NULL:
+     * the curve does not use evaluations. */
     void (*evaluated)(const OptimConfig *is, LrState *state, double value, bool rises);
-    /* ERR_CONFIG where its keys are of no use together; NULL: they always are */
+    /* ERR_CONFIG if the curve's keys contradict each other; NULL: they never do */
     Status (*check)(const Config *config);
 } Curve;
 

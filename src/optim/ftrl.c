@@ -1,11 +1,11 @@
 /* FTRL-Proximal (McMahan et al. 2013, "Ad click prediction: a view from the trenches", algorithm
- * 1), per coordinate: n sums the squares of gradients, z what the weight follows from,
+ * 1), per coordinate. n is the sum of squared gradients, and z determines the weight:
  *
  *     w = 0 where |z| <= l1, else -(z - sign(z) l1) / ((beta + sqrt(n)) / lr + l2).
  *
- * There weights begin at 0, and the rate is one. So that they may begin elsewhere, and the rate
- * change, z is first taken from w, where w is not 0: the same number, but for its rounding, as long
- * as the rate is one. What has no gradient stays. */
+ * In the paper weights begin at 0 and the rate is constant. Here weights may begin elsewhere and
+ * the rate may change, so z is recomputed from w where w is not 0; with a constant rate that gives
+ * the same number except for rounding. An element without a gradient is not changed. */
 #include "rules.h"
 
 #include <math.h>

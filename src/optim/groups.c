@@ -1,5 +1,5 @@
-/* Which rule updates which parameter. Refuses patterns and groups that choose nothing: a name that
- * has been mistyped would train the wrong way in silence. */
+/* Assigns rules to parameters. Refuses patterns and groups that match nothing: a mistyped name
+ * would silently train in the wrong way. */
 #include "rules.h"
 
 #include <fnmatch.h>
@@ -33,7 +33,7 @@ static Status check_pattern(const Config *config, const OptimGroup *group, const
         pattern, count ? tensor[0].name : "none");
 }
 
-/* Patterns match something, and something is left for the group. */
+/* Every pattern must match a tensor, and the group must get at least one. */
 static Status check_group(const Config *config, int g, const OptimTensor *tensor, int count,
                           const int *rule)
 {

@@ -2,7 +2,7 @@
  * algorithm 2). */
 #include "rules.h"
 
-/* u, Adam's direction plus weight decay, stays in the scratch. */
+/* Leaves u, Adam's direction plus weight decay, in the scratch memory. */
 static void measure(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
     Stream *s = optim->backend->table->stream(optim->backend);

@@ -9,8 +9,8 @@ static void measure(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
     optim_squares(optim, 1, piece, a->g);
 }
 
-/* trust |w| / (|g| + wd |w|) for tensors that decay, 1 where a norm is 0 and for biases and
- * norms. */
+/* trust |w| / (|g| + wd |w|) for tensors with weight decay; 1 for the others and where a norm is
+ * 0. */
 static double local_rate(const OptimPiece *piece, const OptimArgs *a)
 {
     const OptimConfig *is = piece->rule->is;
@@ -20,8 +20,8 @@ static double local_rate(const OptimPiece *piece, const OptimArgs *a)
     return is->trust * w_norm / (g_norm + is->weight_decay * w_norm);
 }
 
-/* The paper's momentum holds rates: m = momentum m + lr local (g + wd w); w -= m. That is SGD of
- * rate 1 on a scaled gradient. */
+/* The paper's momentum includes the rate: m = momentum m + lr local (g + wd w); w -= m. That is SGD
+ * with rate 1 on a scaled gradient. */
 static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
     const OptimConfig *is = piece->rule->is;

@@ -1,5 +1,5 @@
 /* Lion (Chen et al. 2023, "Symbolic discovery of optimization algorithms", algorithm 2): every
- * element moves by the rate, in the direction of the sign of an average of momentum and
+ * element moves by the learning rate, in the direction of the sign of an average of momentum and
  * gradient. */
 #include "rules.h"
 

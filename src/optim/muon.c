@@ -1,8 +1,8 @@
 /* Muon (Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks"): the
- * momentum of a weight matrix, made nearly orthogonal by five steps of Newton and Schulz; as
- * PyTorch's, but in fp32. A convolution's weight is the matrix out x rest. Sums of products are in
- * an order that the shape alone decides. Refuses what is no hidden layer's weight: embeddings, the
- * last layer and vectors want another rule. */
+ * momentum of a weight matrix, made nearly orthogonal by five Newton-Schulz steps; as in PyTorch,
+ * but in fp32. A convolution's weight is treated as an (out x rest) matrix. Sums of products are in
+ * an order that depends on the shape alone. Refuses everything but weights of hidden layers:
+ * embeddings, the last layer and vectors need another rule. */
 #include "rules.h"
 
 #include <math.h>
@@ -27,14 +27,15 @@ static int64_t padded(int64_t n)
     return (n + MATRIX_PAD - 1) / MATRIX_PAD * MATRIX_PAD;
 }
 
-/* The iterations are on the shorter side: X is short x long, padded with zeros, which they keep. */
+/* Shape of X: short side x long side, since the iterations are on the shorter side; padded with
+ * zeros, which the iterations preserve. */
 static Matrix short_first(Matrix m)
 {
     bool turned = m.rows > m.columns;
     return (Matrix){padded(turned ? m.columns : m.rows), padded(turned ? m.rows : m.columns)};
 }
 
-/* X and the next one, X X^T and its square. */
+/* Scratch floats for X and its successor, X X^T and its square. */
 static int64_t work_floats(const OptimTensor *tensor)
 {
     Matrix x = short_first(matrix_of(tensor));
@@ -54,14 +55,14 @@ static Status takes(const OptimConfig *is, const OptimTensor *tensor)
                 tensor->name, what[tensor->role], shape_text(tensor->shape, shape));
 }
 
-/* ---- element by element ---- */
+/* ---- elementwise ---- */
 
 typedef struct MuonArgs {
     float lr, shrink, momentum, grad_scale;
     bool nesterov;
 } MuonArgs;
 
-/* range: u, g, m. m moves towards g; u is m, or with Nesterov's form where m would be then. */
+/* range: u, g, m. Moves m towards g; u is m or, with Nesterov's form, m moved once more. */
 static void momentum_body(const void *args, float *const range[FLAT_RANGES], int64_t n)
 {
     const MuonArgs a = *(const MuonArgs *)args;
@@ -96,8 +97,8 @@ static void direction(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
     optim_each(optim, piece, momentum_body, &args, range);
 }
 
-/* "original": Jordan's. "match_rms": the update's mean square is like AdamW's (Liu et al. 2025,
- * "Muon is scalable for LLM training", section 2.2). */
+/* Factor on the learning rate. "original": Jordan's. "match_rms": gives updates a root mean square
+ * like AdamW's (Liu et al. 2025, "Muon is scalable for LLM training", section 2.2). */
 static double adjust(const OptimConfig *is, Matrix m)
 {
     double rows = (double)m.rows, columns = (double)m.columns;
@@ -113,9 +114,9 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
     optim_each(optim, piece, update_body, &args, range);
 }
 
-/* ---- the whole tensor ---- */
+/* ---- whole tensors ---- */
 
-/* Between a matrix in plain order and X, which is turned where the matrix is taller than wide. */
+/* Copies a matrix in plain order to X, transposed if it is taller than wide. */
 static void load(Matrix m, const float *plain, float *x, float scale)
 {
     Matrix s = short_first(m);
@@ -143,7 +144,8 @@ static double norm_of(const float *x, int64_t n)
     return sqrt(sum);
 }
 
-/* X = a X + (b A + c A A) X with A = X X^T. Returns which of the two memories has it. */
+/* Iterates X = a X + (b A + c A A) X with A = X X^T. Returns x or next, whichever has the
+ * result. */
 static float *iterate(const FlatTable *flat, Stream *s, Matrix size, float *x, float *next,
                       float *gram, float *square)
 {

@@ -1,6 +1,6 @@
-/* The optimizer's memory: what is updated here, and where its state lies. Rules that work element
- * by element see neighbouring ranges as one: the padding between tensors is zero in parameters,
- * gradients and state, and stays so. */
+/* The optimizer's memory: the pieces that this rank updates, and the place of their state.
+ * Elementwise rules treat adjacent ranges as one, which is possible because the padding between
+ * tensors is zero in parameters, gradients and state, and stays zero. */
 #include "rules.h"
 
 #include <string.h>
@@ -18,14 +18,14 @@ static int64_t align(int64_t n)
     return (n + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
 }
 
-/* ---- what is updated here, and where its state lies ---- */
+/* ---- pieces and their state ---- */
 
 static bool elementwise(const OptimRule *rule)
 {
     return rule->table->norms == 0 && !rule->table->whole;
 }
 
-/* True where b follows a with nothing but padding between them, and both are treated alike. */
+/* True if b follows a with only padding in between and both are updated alike. */
 static bool joins(const OptimPiece *a, const OptimPiece *b)
 {
     int64_t apart = b->offset - a->offset;
@@ -36,7 +36,7 @@ static bool joins(const OptimPiece *a, const OptimPiece *b)
            (a->decay == b->decay || a->rule->is->weight_decay == 0);
 }
 
-/* The pieces that updates run over: as few as the rule allows. */
+/* Makes the pieces that updates get: as few as the rules permit. */
 static void make_runs(Optim *optim)
 {
     optim->run = mem_new((size_t)(optim->range_count + 1) * sizeof *optim->run);
@@ -51,8 +51,8 @@ static void make_runs(Optim *optim)
     }
 }
 
-/* A piece's state in each arena: as the parameters lie, or, of shares and where rules differ, close
- * together. */
+/* Places a piece's state in each arena: at the parameters' offset or, with shards or different
+ * rules, packed. */
 static void place_state(Optim *optim, OptimPiece *piece, bool packed)
 {
     for (int s = 0; s < piece->rule->slots; ++s) {
@@ -61,8 +61,9 @@ static void place_state(Optim *optim, OptimPiece *piece, bool packed)
     }
 }
 
-/* Measured before the first is updated, shares have scratch side by side (*used: so much so far);
- * what is done one by one has the same. */
+/* Places a piece's scratch memory. With shards all are measured before the first is updated, so
+ * each has a separate place (*used: floats placed so far); otherwise tensors go one by one and
+ * share one place. */
 static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
 {
     const OptimTable *table = piece->rule->table;
@@ -75,7 +76,7 @@ static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
     if (end > optim->scratch_elements) optim->scratch_elements = end;
 }
 
-/* Rule number `rule` with another rate. */
+/* Rule number `rule` with its rate multiplied by lr_scale (0: 1). */
 static const OptimRule *rule_at(Optim *optim, int rule, double lr_scale)
 {
     OptimRule own = optim->rule[rule];
@@ -153,7 +154,7 @@ static size_t grad_chunk_bytes(const Optim *optim)
     return (size_t)optim->grad_chunk_count * sizeof *optim->grad_chunk;
 }
 
-/* The table of all pieces' chunks, with which one launch measures the whole gradient. */
+/* Makes the table of all pieces' chunks, with which one launch measures the whole gradient. */
 static void make_grad_chunks(Optim *optim)
 {
     Backend *b = optim->backend;
@@ -200,7 +201,7 @@ static void free_sums(Optim *optim)
     if (optim->grad_chunk) b->table->release(b, optim->grad_chunk, grad_chunk_bytes(optim));
 }
 
-/* For the tensor here that needs most. */
+/* Floats needed for whole tensors: those of the tensor that needs most. */
 static int64_t whole_elements(const Optim *optim)
 {
     int64_t most = 0;
@@ -226,7 +227,7 @@ static void make_memory(Optim *optim)
     make_sums(optim);
 }
 
-/* ---- making it ---- */
+/* ---- making an optimizer ---- */
 
 static Status check(const OptimRange *range, int count, int rules, int64_t arena_elements,
                     const OptimShard *share)
@@ -245,8 +246,8 @@ static Status check(const OptimRange *range, int count, int rules, int64_t arena
     return OK;
 }
 
-/* A row that lacks a function is a bug; what a rule cannot do on this backend is said under its
- * name. */
+/* Checks a rule's row: a missing function is a bug, and a rule that cannot work on this backend is
+ * a configuration error. */
 static Status check_rule(const Config *config, int number, const Backend *backend)
 {
     const OptimTable *t = optim_rule(config, number).table;
@@ -266,7 +267,7 @@ static Status check_rule(const Config *config, int number, const Backend *backen
                            t->word.word, backend->table->name);
 }
 
-/* A rule that wants whole tensors gets no part of one. */
+/* A rule that needs whole tensors must not get a part of one. */
 static Status check_whole(const Optim *o)
 {
     for (int i = 0; i < o->range_count; ++i) {
@@ -325,7 +326,7 @@ static Status make(Optim **optim, const Config *config, Backend *backend, const 
     take_rules(o);
     if (share) o->share = *share;
     make_pieces(o, arena_elements);
-    /* the pieces say it */
+    /* borrowed arrays, now copied into the pieces */
     o->share.first = o->share.count = NULL;
     o->share.value = o->share.gradient = NULL;
     Status st = check_whole(o);
@@ -362,7 +363,7 @@ void optim_free(Optim **optim)
     free_lists(optim);
 }
 
-/* ---- what it needs ---- */
+/* ---- sizes, and access for the rules ---- */
 
 void optim_use_whole(Optim *optim, OptimWhole whole)
 {

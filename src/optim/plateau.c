@@ -1,6 +1,6 @@
-/* plateau: the rate falls by gamma when evaluations have not become better for a while, down to
- * lr_end. As PyTorch's ReduceLROnPlateau with threshold_mode rel, without cooldown and eps. A pure
- * function of the values of the evaluations, which LrState sums up. */
+/* plateau: the rate falls by gamma, down to lr_end, when evaluations have not improved for a while.
+ * As PyTorch's ReduceLROnPlateau with threshold_mode rel, without cooldown and eps. A pure function
+ * of the evaluations, which LrState summarizes. */
 #include "curves.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static void evaluated(const OptimConfig *is, LrState *state, double value, bool 
     }
 }
 
-/* Multiplied one by one, as they fell. */
+/* Multiplies once per fall, in the same order as they happened. */
 static double rate(const CurveAt *at)
 {
     double lr = at->is->lr;

@@ -1,8 +1,8 @@
-/* The update rules, in the order of the help, the default first. Another one is a file with its
- * row, and one line here. */
+/* The update rules, in the order of the help, the default first. A new rule is a file with its row,
+ * and one line here. */
 #include "rules.h"
 
-/* clang-format off: one a line, a new one above the last */
+/* clang-format off: one per line, a new one above the last */
 #define RULES(_)                                                                                   \
     _(sgd)                                                                                         \
     _(adam)                                                                                        \

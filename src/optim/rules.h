@@ -1,42 +1,44 @@
-/* The optim module's private header: what the files of the rules share. */
+/* Private header of the optim module: functions that the files of the rules share. */
 #ifndef WEFT_OPTIM_RULES_H
 #define WEFT_OPTIM_RULES_H
 
 #include "optim.h"
 
-/* State arena `slot` where piece begins; NULL where its rule holds none. */
+/* Start of the piece in state arena `slot`; NULL if its rule does not use the slot. */
 float *optim_slot(const Optim *optim, int slot, const OptimPiece *piece);
-/* Scratch for piece, which stays between measure, direction and update. */
+/* Scratch memory of the piece, which is kept between measure, direction and update. */
 float *optim_scratch_of(const Optim *optim, const OptimPiece *piece);
-/* The rule's weight decay, or 0 for a piece that does not decay. */
+/* The rule's weight decay, or 0 for a piece without weight decay. */
 float optim_decay(const OptimPiece *piece);
-/* Where queued work reads this step's numbers of the piece's rule, or NULL. */
+/* Numbers of the current update for the piece's rule, in memory that queued work reads; NULL if
+ * work is not recorded. */
 const UpdateNumbers *optim_now(const Optim *optim, const OptimPiece *piece);
-/* From measure: x, as long as piece, is what norm number `set` of its range is of. */
+/* Called by measure: x, as long as the piece, is the vector of norm number `set`. */
 void optim_squares(Optim *optim, int set, const OptimPiece *piece, const float *x);
-/* body on the piece's parameters and what else is given, in order; memory of the host. What is NULL
- * here is NULL in body, too. */
+/* Runs body on the elements of the piece, with the given arrays in order; host memory. An array
+ * that is NULL here is NULL in body, too. */
 void optim_each(const Optim *optim, const OptimPiece *piece, ElementBody body, const void *args,
                 float *const range[FLAT_RANGES]);
 
-/* adam.c. Adam's 1 - beta^t for the step that has begun. */
+/* Adam's 1 - beta^t for the update that has begun (adam.c). */
 void adam_corrections(const Optim *optim, const OptimRule *rule, float *first, float *second);
-/* Adam's numbers for the step that has begun; decoupled: AdamW. */
+/* Adam's numbers for the update that has begun; decoupled: AdamW. */
 AdamArgs adam_args(const Optim *optim, const OptimPiece *piece, const OptimArgs *args,
                    bool decoupled);
-/* A step of Adam or AdamW. */
+/* An update by Adam or AdamW. */
 void adam_step(Optim *optim, const OptimPiece *piece, const OptimArgs *args, bool decoupled);
-/* The same for a row: m, v, and how often it has been updated. */
+/* The same for a row. Its state is m, v and the number of its updates. */
 RowState adam_row_state(const OptimConfig *is, int width);
 void adam_row_step(const OptimRule *rule, const OptimRowArgs *args, bool decoupled);
 
-/* rules.c, curves.c: the word of row i, as ConfigWords wants it. */
+/* The word of row i, for ConfigWords (rules.c, curves.c). */
 ConfigWord optim_rule_word(int i);
-/* "sgd, adam, ...": the rules that can update rows. Owner: the caller. */
+/* "sgd, adam, ...": the rules that can update rows. The caller owns the text. */
 char *optim_row_rules(void);
 ConfigWord optim_curve_word(int i);
 
-/* whole.c: direction, whole, update of one piece; floats that it needs beside what is stored. */
+/* Direction, whole and update for one piece; and the floats that it needs in addition to those
+ * stored (whole.c). */
 void optim_step_whole(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
 int64_t optim_whole_floats(const OptimTable *table, const OptimTensor *tensor);
 

@@ -1,4 +1,4 @@
-/* SGD with momentum, as PyTorch's. */
+/* SGD with momentum, as in PyTorch. */
 #include "rules.h"
 
 static int held(const OptimConfig *is)
@@ -23,7 +23,7 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
                                      piece->elements);
 }
 
-/* Momentum moves rows that no id of the step names. */
+/* Refuses momentum for sparse tables: it would move rows that no id of the step names. */
 static Status takes(const OptimConfig *is, const OptimTensor *tensor)
 {
     if (tensor->role != PARAM_TABLE || is->momentum == 0) return OK;

@@ -1,5 +1,5 @@
-/* optim.slim: what the sum of the gates' absolute values adds to their gradient. Each element by
- * itself, so that it does not matter who has which of them. */
+/* optim.slim: adds the subgradient of the sum of the channel scales' absolute values to their
+ * gradient. Elementwise, so it does not matter how the scales are distributed over ranks. */
 #include "rules.h"
 
 /* range: g, w */

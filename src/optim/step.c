@@ -1,15 +1,15 @@
-/* One step over the ranges, and the gradient's squares. Norms are sums of squares per FLAT_CHUNK of
- * each tensor, added in order on every rank, whoever computed them. All tensors are measured before
- * the first is updated, so that the host waits once, and ranks exchange their chunks' sums once;
- * but tensor by tensor where what is measured lies in a scratch for one (lamb, nothing shared
- * out). */
+/* One update of all pieces, and the squares of the gradient. Norms are sums of squares per
+ * FLAT_CHUNK of each tensor, added in order on every rank, whichever rank computed them. All
+ * tensors are measured before the first is updated, so that the host waits once and ranks exchange
+ * sums once; but tensor by tensor if measured values lie in scratch memory for a single tensor
+ * (lamb without shards). */
 #include "rules.h"
 
 #include <math.h>
 
 /* ---- norms ---- */
 
-/* partial and norms: [set][chunk of all ranges]. */
+/* Layout of partial and norms: [set][chunk of all ranges]. */
 void optim_squares(Optim *optim, int set, const OptimPiece *piece, const float *x)
 {
     int range = (int)(piece - optim->piece);
@@ -19,8 +19,8 @@ void optim_squares(Optim *optim, int set, const OptimPiece *piece, const float *
     optim->backend->table->flat->squares(s, out, x, piece->elements);
 }
 
-/* Brings the sums of ranges first .. last-1 to the host, and, shared out, those of the other
- * ranks. */
+/* Copies the sums of ranges first .. last - 1 to the host and, with shards, gathers those of the
+ * other ranks. */
 static void bring_squares(Optim *optim, int sets, int first, int last)
 {
     const BackendTable *table = optim->backend->table;
@@ -48,7 +48,7 @@ static void measure_gradients(Optim *optim, const float *grads)
                                    optim->grad_chunk, optim->grad_chunk_count);
 }
 
-/* The same sums of whole ranges for optim_clip and for the host. */
+/* Sums the squares of whole ranges in the backend's memory, for optim_clip and for the host. */
 static void sum_gradients(Optim *optim, const float *grads)
 {
     const BackendTable *table = optim->backend->table;
@@ -72,7 +72,7 @@ void optim_grad_squares(Optim *optim, const float *grads, double *out)
     table->sync(s);
 }
 
-/* The update takes its scale from now. */
+/* Possible only where every update reads its gradient scale from optim->now. */
 bool optim_can_clip(const Optim *optim)
 {
     return optim->now && optim->sets == 0 && !optim->any_whole && !optim->share.gather;
@@ -87,9 +87,9 @@ void optim_clip(Optim *optim, const float *grads, double limit)
                           optim->range_count, limit);
 }
 
-/* ---- a step ---- */
+/* ---- an update ---- */
 
-/* What a step has in common for all pieces. */
+/* Arguments of an update that are the same for all pieces. */
 typedef struct Step {
     Optim *optim;
     float *params;
@@ -109,7 +109,8 @@ static bool has_norms(const Optim *optim, int range)
     return optim->piece[range].rule->table->norms > 0;
 }
 
-/* Fills optim->range_squares for ranges first .. last-1: all of them, where others have slices. */
+/* Fills optim->range_squares for ranges first .. last - 1, which must be all ranges if other ranks
+ * have slices. */
 static void sum_ranges(Optim *optim, int first, int last)
 {
     for (int set = 0; set < optim->sets; ++set)
@@ -119,7 +120,7 @@ static void sum_ranges(Optim *optim, int first, int last)
     if (optim->share.join) optim->share.join(optim->share.user, optim->range_squares, optim->sets);
 }
 
-/* Ranges first .. last-1, of which those whose rule has norms are updated. */
+/* Updates those of the ranges first .. last - 1 whose rule has norms. */
 static void step_ranges(const Step *step, int first, int last)
 {
     Optim *optim = step->optim;
@@ -143,7 +144,7 @@ static void step_ranges(const Step *step, int first, int last)
     }
 }
 
-/* All at once, or one by one. */
+/* Updates all pieces with norms: together, or one by one. */
 static void step_norms(const Step *step)
 {
     Optim *optim = step->optim;

@@ -1,6 +1,6 @@
-/* Rules that want whole tensors, and planning for them. What is to be changed is left in the
- * scratch as it is stored here, comes together as one tensor in plain order, is changed, and goes
- * back: so state, gradients and parameters stay where they lie. */
+/* Rules on whole tensors, and their memory for planning. The direction is left in the scratch
+ * memory in the stored layout, assembled as one tensor in plain order, changed, and written back;
+ * state, gradients and parameters stay where they are. */
 #include "rules.h"
 
 #include <string.h>

@@ -78,8 +78,8 @@ static void move(const Lane *lane, Part to, Part from)
                                           from.bytes, from.runs);
 }
 
-/* The memory that a part is sent from or received into: in the tensor, or in the staging memory if it has
- * gaps there. */
+/* The memory that a part is sent from or received into: in the tensor, or in the staging memory if
+ * it has gaps there. */
 static Part through(const Lane *lane, char *packed, Part part, int rank)
 {
     return is_packed(&part) ? part : packed_at(packed + (size_t)rank * lane->part_bytes, part);

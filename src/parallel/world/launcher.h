@@ -1,5 +1,5 @@
-/* Finds out what the environment says about the launcher of this process (mpirun, srun, ...), before MPI is
- * initialised. */
+/* Finds out what the environment says about the launcher of this process (mpirun, srun, ...),
+ * before MPI is initialised. */
 #ifndef WEFT_PARALLEL_LAUNCHER_H
 #define WEFT_PARALLEL_LAUNCHER_H
 
