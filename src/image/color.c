@@ -1,7 +1,7 @@
-/* Changes of colour with Pillow's bytes, written from what its enhancers and its HSV conversion are
- * described to do: a blend is computed in single precision and cut to a whole number (clamped where
- * the factor is above 1); the grey of a pixel is a sum in fixed point; hue, saturation and value
- * are a byte each. */
+/* Colour changes with the same bytes as Pillow, written from the description of its enhancers and
+ * its HSV conversion: a blend is computed in single precision and truncated (clamped if the factor
+ * is above 1); the grey of a pixel is a sum in fixed point; hue, saturation and value have one byte
+ * each. */
 #include "image.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static inline uint8_t grey(const uint8_t *p)
     return (uint8_t)((p[0] * 19595 + p[1] * 38470 + p[2] * 7471 + 0x8000) >> 16);
 }
 
-/* Each byte with the same one: 256 results. */
+/* Blends every byte with the same value: there are 256 results. */
 static void blend_with(Image *image, int with, float factor)
 {
     uint8_t table[256];
@@ -56,7 +56,7 @@ static inline int clip8(int v)
     return v < 0 ? 0 : v > 255 ? 255 : v;
 }
 
-/* Hue and saturation of a pixel whose channels are not all alike. */
+/* Hue and saturation of a pixel whose channels are not all equal. */
 static void to_hsv(const uint8_t *p, int most, int least, int *hue, int *saturation)
 {
     float range = (float)(most - least), s = range / (float)most;

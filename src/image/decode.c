@@ -1,5 +1,5 @@
-/* Pictures from bytes: which format they are is asked of the bytes, and the header is read and its
- * size judged before memory is taken. A picture decodes whole or not at all. */
+/* Decodes pictures from bytes. The format is detected from the first bytes, and the header is read
+ * and its size checked before memory is allocated. A picture decodes completely or not at all. */
 #include "codec.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 typedef struct FormatRow {
     ImageFormat format;
     const char *name;
-    /* what a file begins with; at byte 8: what follows, or NULL */
+    /* bytes at the file's start; bytes at offset 8, or NULL */
     const char *begin, *at_8;
     const ImageCodec *codec;
 } FormatRow;
@@ -38,7 +38,8 @@ Status image_broken(const char *name, const char *format, const char *why)
                 why);
 }
 
-/* What both need first: the format, and a header of a size that can be taken. */
+/* Finds the format and reads the header, for head and decode; fails if the size is not
+ * acceptable. */
 static Status look(const FormatRow **row, ImageHead *head, const void *bytes, size_t count,
                    const char *name)
 {

@@ -1,4 +1,4 @@
-/* The one tag of EXIF data that matters here: 0x0112, how the camera was held. */
+/* Reads EXIF tag 0x0112, the orientation of the camera. */
 #include "codec.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ typedef struct Tiff {
     bool big;
 } Tiff;
 
-/* 0 beyond the end */
+/* Reads a number of `bytes` bytes; 0 beyond the end. */
 static uint32_t number(const Tiff *tiff, size_t at, int bytes)
 {
     uint32_t value = 0;

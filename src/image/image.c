@@ -1,4 +1,4 @@
-/* A picture's memory. */
+/* The memory of a picture. */
 #include "image.h"
 
 void image_resize_room(Image *image, int width, int height)

@@ -1,7 +1,7 @@
-/* JPEG by libjpeg-turbo: the accurate integer transform and smooth upsampling, which give the same
- * pixels on every processor. What ends before its end marker is broken; damage within the data that
- * the library can step over is not seen, as in other readers. Pictures of four channels are taken
- * for Adobe's, whose CMYK is stored inverted. */
+/* JPEG by libjpeg-turbo, with the accurate integer transform and smooth upsampling, which give the
+ * same pixels on every processor. A file that ends before its end marker is refused; damage that
+ * the library can skip is not detected, as in other readers. Pictures of four channels are treated
+ * as Adobe's, whose CMYK is stored inverted. */
 #include "codec.h"
 
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #define TEXT_OF(x)    #x
 #define TEXT_VALUE(x) TEXT_OF(x)
-/* Progressive pictures have about ten; each costs as much as the whole picture. */
+/* Progressive pictures have about ten scans; each costs as much as the whole picture. */
 enum { SCANS_MOST = 500, ROWS = 16, MARGIN = 16 };
 
 typedef struct Jpeg {
@@ -31,7 +31,7 @@ static _Noreturn void leave(j_common_ptr lib)
     longjmp(jpeg->out, 1);
 }
 
-/* Only one warning is the end of it: data that stop. */
+/* Treats one warning as an error: the data end early. */
 static void warn(j_common_ptr lib, int level)
 {
     if (level < 0 && lib->err->msg_code == JWRN_JPEG_EOF) {
@@ -49,7 +49,7 @@ static void count_scans(j_common_ptr lib)
     longjmp(jpeg->out, 1);
 }
 
-/* Up to the header; jpeg->out is set. */
+/* Reads up to the end of the header; jpeg->out must be set. */
 static void begin(Jpeg *jpeg, const uint8_t *bytes, size_t count, bool exif)
 {
     jpeg_create_decompress(&jpeg->lib);
@@ -96,7 +96,7 @@ static unsigned times(unsigned a, unsigned b)
     return ((t >> 8) + t) >> 8;
 }
 
-/* Inverted CMYK -> RGB, as Pillow converts it. */
+/* Converts inverted CMYK to RGB as Pillow does. */
 static void cmyk_row(uint8_t *rgb, const uint8_t *cmyk, int width)
 {
     for (int x = 0; x < width; ++x, rgb += 3, cmyk += 4)
@@ -104,7 +104,7 @@ static void cmyk_row(uint8_t *rgb, const uint8_t *cmyk, int width)
             rgb[c] = (uint8_t)(cmyk[3] - times(255 - (unsigned)cmyk[c], cmyk[3]));
 }
 
-/* As many as the image has, from the next one on. */
+/* Reads as many rows as the image has, from the next one on. */
 static void read_rows(Jpeg *jpeg, Image *image)
 {
     size_t pitch = (size_t)image->width * 3;
@@ -151,8 +151,8 @@ static Status jpeg_decode(ImageDecoder *decoder, Image *image, const uint8_t *by
     return OK;
 }
 
-/* Upsampling looks at a neighbour of each pixel, and at the edge of what is decoded takes the edge
- * for it: so a margin is decoded, too, up to the borders of the picture. */
+/* Adds a margin to `need`, within the picture. Upsampling reads a neighbour of each pixel and
+ * replicates pixels at the edge of the decoded region, so pixels at that edge may differ. */
 static ImageBox with_margin(ImageBox need, int width, int height)
 {
     int x = need.x < MARGIN ? 0 : need.x - MARGIN, y = need.y < MARGIN ? 0 : need.y - MARGIN;
@@ -162,8 +162,8 @@ static ImageBox with_margin(ImageBox need, int width, int height)
     return (ImageBox){x, y, right - x, below - y};
 }
 
-/* Rows above are parsed, not transformed; columns beside them neither; rows below are not even
- * read. */
+/* Decodes a region. Rows above it are parsed but not transformed, nor are columns at its sides;
+ * rows below it are not read. */
 static void read_part(Jpeg *jpeg, Image *image, ImageBox need, ImageBox *part)
 {
     *part = with_margin(need, (int)jpeg->lib.output_width, (int)jpeg->lib.output_height);
@@ -174,7 +174,7 @@ static void read_part(Jpeg *jpeg, Image *image, ImageBox need, ImageBox *part)
         part->width = (int)width;
     }
     if (part->y > 0) jpeg_skip_scanlines(&jpeg->lib, (JDIMENSION)part->y);
-    /* below the need nothing of the margin is wanted: the library itself reads ahead */
+    /* no margin is needed below: the library itself reads ahead */
     part->height = need.y + need.height - part->y;
     image_resize_room(image, part->width, part->height);
     read_rows(jpeg, image);

@@ -1,5 +1,4 @@
-/* What stands in for libjpeg-turbo in a build without it. The Makefile links this file or
- * jpeg.c. */
+/* Replaces jpeg.c in a build without libjpeg-turbo. The Makefile links one of the two. */
 #include "codec.h"
 
 static const char *version(void)

@@ -1,13 +1,13 @@
-/* PNG by libspng. Alpha is dropped, 16 bits a colour keep the higher eight; grey of 16 bits is
- * divided by 257, where Pillow's conversion would be white nearly everywhere. All chunks are read
- * to the last: what misses its end is broken. */
+/* PNG by libspng. Alpha is dropped, and 16 bits per colour keep the higher eight. 16-bit grey is
+ * divided by 257, where Pillow's conversion would be white nearly everywhere. All chunks are read,
+ * so that a file without its end is refused. */
 #include "codec.h"
 
 #include <stdio.h>
 
 #include <spng.h>
 
-/* Ready to read; NULL: out of memory. */
+/* Opens a picture; dies if out of memory. */
 static spng_ctx *open_png(const uint8_t *bytes, size_t count)
 {
     spng_ctx *png = spng_ctx_new(0);

@@ -1,4 +1,4 @@
-/* What stands in for libspng in a build without it. The Makefile links this file or png.c. */
+/* Replaces png.c in a build without libspng. The Makefile links one of the two. */
 #include "codec.h"
 
 static const char *version(void)

@@ -1,9 +1,9 @@
-/* Resampling as Pillow's, to the bit, written from its description: a pass along the rows and
- * one down the columns, each rounded to bytes. The filter widens where the picture shrinks
- * (antialiasing): its support is the kernel's times max(scale, 1), its window lies round (i + 1/2)
- * * scale and is cut at the border; weights add up to one and are rounded to 22 bits. All sums are
- * of integers, so every machine and every form of the loops gives the same bytes. A pass that
- * changes nothing is left out. */
+/* Resampling, equal to Pillow's to the bit, written from its description: a pass along the rows and
+ * a pass down the columns, each rounded to bytes. The filter widens when the picture shrinks
+ * (antialiasing): its support is the kernel's times max(scale, 1), its window is centred at (i +
+ * 1/2) * scale and cut at the edge of the picture; weights add up to one and are rounded to 22
+ * bits. All sums are of integers, so every machine and every version of the loops gives the same
+ * bytes. A pass that changes nothing is left out. */
 #include "resample.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 struct ImageResampler {
     Weights across, down;
-    /* what the first pass gives the second */
+    /* output of the first pass; owned */
     uint8_t *middle;
     size_t middle_bytes;
 };
@@ -57,7 +57,7 @@ static void weights_room(Weights *w, int outputs, int stride)
     memset(w->weight, 0, (size_t)cells * sizeof *w->weight);
 }
 
-/* Cuts the weights of one output into halves. */
+/* Splits the weights of one output into halves. */
 static void weights_split(Weights *w, int output)
 {
     const int32_t *weight = w->weight + (int64_t)output * w->stride;
@@ -71,7 +71,8 @@ static void weights_split(Weights *w, int output)
     }
 }
 
-/* Of inputs values -> `whole`, of which `outputs` are wanted, from `begin` on. */
+/* Sets the weights for resampling `inputs` values to `whole`, for outputs begin .. begin + outputs
+ * - 1. */
 static void weights_set(Weights *w, int inputs, int whole, int begin, int outputs,
                         ImageFilter filter)
 {
@@ -155,13 +156,13 @@ void image_resampler_free(ImageResampler **resampler)
     mem_free(resampler);
 }
 
-/* Where rows of a picture lie. */
+/* Rows of a picture: first pixel, and bytes from one row to the next. */
 typedef struct Rows {
     const uint8_t *pixel;
     size_t step;
 } Rows;
 
-/* Room for what the first pass gives. */
+/* Memory for the output of the first pass. */
 static uint8_t *middle_room(ImageResampler *r, int width, int height)
 {
     size_t bytes = (size_t)width * (size_t)height * 3 + IMAGE_SLACK;
@@ -173,7 +174,7 @@ static uint8_t *middle_room(ImageResampler *r, int width, int height)
     return r->middle;
 }
 
-/* `rows` rows, of as many pixels as the weights are for. */
+/* Resamples `rows` rows to as many pixels as there are weights. */
 static Rows pass_across(const ImageResampler *r, Rows from, int rows, uint8_t *to)
 {
     size_t step = (size_t)r->across.outputs * 3;
@@ -182,7 +183,7 @@ static Rows pass_across(const ImageResampler *r, Rows from, int rows, uint8_t *t
     return (Rows){to, step};
 }
 
-/* Rows of `width` pixels, as many as the weights are for. */
+/* Resamples rows of `width` pixels to as many rows as there are weights. */
 static Rows pass_down(const ImageResampler *r, Rows from, int width, uint8_t *to)
 {
     size_t step = (size_t)width * 3;
@@ -192,16 +193,17 @@ static Rows pass_down(const ImageResampler *r, Rows from, int width, uint8_t *to
     return (Rows){to, step};
 }
 
-/* Pillow 13 begins with the rows where that takes more pixels away, by this measure; its bytes
- * depend on the order, since each pass rounds. Found by comparing both orders with it. */
+/* Whether the pass down the columns comes first, as in Pillow 13 if that removes more pixels by
+ * this measure. The bytes depend on the order, since each pass rounds. Found by comparing both
+ * orders with Pillow. */
 static bool down_first(ImageBox box, int width, int height)
 {
     int narrower = box.width - width, lower = box.height - height;
     return lower > 0 && 2 * (int64_t)narrower < lower;
 }
 
-/* Taps that are counted from the first input that any of them needs; returns it, *count: up to the
- * last. */
+/* Makes `first` relative to the first input that any output needs, and returns that input; *count:
+ * inputs from there to the last one needed. */
 static int weights_trim(Weights *w, int *count)
 {
     int first = w->first[0], last = w->outputs - 1;

@@ -1,6 +1,6 @@
-/* The passes of resampling with AVX2. A product of a byte and a weight of 23 bits and a sign would
- * need a multiplication of 32 bits; instead the weights are cut into halves of 16 bits, for which
- * one instruction multiplies and adds two neighbours: sum = (high << 11) + low, exactly. */
+/* The passes of resampling with AVX2. The product of a byte and a 23-bit weight with a sign would
+ * need 32-bit multiplication. Instead weights are split into 16-bit halves, for which one
+ * instruction multiplies and adds two neighbours: sum = (high << 11) + low, exactly. */
 #include "resample.h"
 
 #if defined(__x86_64__)
@@ -16,7 +16,7 @@ AVX2 static inline __m256i sum_bytes(__m256i low, __m256i high)
                              WEIGHT_BITS);
 }
 
-/* Four sums of 32 bits -> three bytes of a pixel. */
+/* Stores four 32-bit sums as the three bytes of a pixel. */
 AVX2 static inline void pixel_store(uint8_t *to, __m128i sum)
 {
     __m128i words = _mm_packs_epi32(sum, sum);
@@ -26,7 +26,8 @@ AVX2 static inline void pixel_store(uint8_t *to, __m128i sum)
     to[2] = (uint8_t)(bytes >> 16);
 }
 
-/* Two rows at a time, one in each half of a register: r0 r1 g0 g1 b0 b1 0 0 of two neighbours. */
+/* Resamples two rows at a time, one in each half of a register; two neighbouring pixels are
+ * arranged as r0 r1 g0 g1 b0 b1 0 0. */
 AVX2 static void two_rows(const Weights *w, const uint8_t *from, const uint8_t *other, uint8_t *to,
                           uint8_t *to_other)
 {
@@ -62,14 +63,14 @@ AVX2 static void two_rows(const Weights *w, const uint8_t *from, const uint8_t *
 AVX2 void rows_resample_avx2(const Weights *w, const RowPass *pass)
 {
     for (int y = 0; y < pass->rows; y += 2) {
-        /* the last of an odd number of rows is made twice */
+        /* an odd last row is computed twice */
         size_t other = (size_t)(y + 1 < pass->rows ? y + 1 : y);
         two_rows(w, pass->from + (size_t)y * pass->from_step, pass->from + other * pass->from_step,
                  pass->to + (size_t)y * pass->to_step, pass->to + other * pass->to_step);
     }
 }
 
-/* 16 columns: pairs of rows are interleaved, so that the same instruction adds two of them up. */
+/* 16 columns: pairs of rows are interleaved, so that one instruction adds two of them. */
 AVX2 static inline __m128i sixteen(const Weights *w, int output, const uint8_t *from, size_t step)
 {
     const int32_t *low = (const int32_t *)w->low + (int64_t)output * w->stride / 2;
@@ -79,7 +80,7 @@ AVX2 static inline __m128i sixteen(const Weights *w, int output, const uint8_t *
     __m256i high_a = _mm256_setzero_si256(), high_b = high_a;
     int taps = w->taps[output];
     for (int t = 0; t < taps; t += 2, from += 2 * step) {
-        /* an odd tap at the end has a partner of weight zero: itself */
+        /* the last of an odd number of taps is paired with itself, with weight zero */
         const uint8_t *under = t + 1 < taps ? from + step : from;
         __m128i p = _mm_loadu_si128((const __m128i *)from);
         __m128i q = _mm_loadu_si128((const __m128i *)under);

@@ -1,10 +1,10 @@
-/* Turning a picture upright, as its EXIF orientation says. */
+/* Turns a picture upright according to its EXIF orientation. */
 #include "image.h"
 
 #include <string.h>
 
-/* Where an upright picture's pixel (x, y) lies in the stored one: at its first pixel, and a step of
- * so many pixels for each x and each y. */
+/* The position in the stored picture of pixel (x, y) of the upright one, in pixels: first + x *
+ * x_step + y * y_step. */
 typedef struct Walk {
     ptrdiff_t first, x_step, y_step;
 } Walk;

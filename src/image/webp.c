@@ -1,4 +1,4 @@
-/* WebP by libwebp, lossy and lossless. Alpha is dropped. A picture that moves is refused. */
+/* WebP by libwebp, lossy and lossless. Alpha is dropped. Animations are refused. */
 #include "codec.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ static const char *why(VP8StatusCode code)
                                                     : "its data make no sense";
 }
 
-/* The EXIF chunk of the RIFF file. */
+/* The orientation in the EXIF chunk of the RIFF file. */
 static int orientation(const uint8_t *bytes, size_t count)
 {
     for (size_t at = 12; at + 8 <= count;) {

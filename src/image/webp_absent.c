@@ -1,4 +1,4 @@
-/* What stands in for libwebp in a build without it. The Makefile links this file or webp.c. */
+/* Replaces webp.c in a build without libwebp. The Makefile links one of the two. */
 #include "codec.h"
 
 static const char *version(void)
