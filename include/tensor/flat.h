@@ -64,7 +64,7 @@ enum { LOSS_SUM, LOSS_LINES, LOSS_TOP1, LOSS_TOP5, LOSS_ANY, LOSS_SUMS };
 
 /* Operations on flat ranges of fp32; all pointers are into the backend's memory. */
 typedef struct FlatTable {
-    /* to[0 .. n - 1] = value, with its sign bit: -0 and 0 differ */
+    /* Fills to[0 .. n - 1] with value, including its sign bit: -0 and 0 differ. */
     void (*fill)(Stream *s, float *to, float value, int64_t n);
     /* out = a + b; out may be a or b */
     void (*add)(Stream *s, float *out, const float *a, const float *b, int64_t n);

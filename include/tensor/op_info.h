@@ -16,9 +16,9 @@ typedef enum OpSplit {
     SPLIT_HALVES,
     /* works on each element of the last dimension independently: on any slice */
     SPLIT_ELEMENTS,
-    /* by rows of its table; each rank gives a partial sum */
+    /* rows of its table; each rank gives a partial sum */
     SPLIT_ROWS,
-    /* by the logits that it reads */
+    /* the logits that it reads */
     SPLIT_CLASSES,
 } OpSplit;
 
@@ -68,7 +68,7 @@ typedef struct OpInfo {
     bool takes_x_act;
     /* treats each of the T tokens of (N,T,C) independently: runs on any slice of them */
     bool token_wise;
-    /* its result on a slice depends on spec.slice */
+    /* the result on a slice depends on spec.slice */
     bool reads_slice;
     /* can store w in plain order, so that another operation can share it */
     bool plain_weight;

@@ -16,7 +16,7 @@ typedef enum DeviceKind { DEVICE_WORDS(LIST_CONSTANT) } DeviceKind;
 #define GRAPHS_WORDS(W) W(GRAPHS_AUTO, "auto") W(GRAPHS_OFF, "off")
 typedef enum GraphsKind { GRAPHS_WORDS(LIST_CONSTANT) } GraphsKind;
 
-/* these three and train.cpu, whose words are CPU_WORDS of base */
+/* number of keys here: the three above and train.cpu, whose values are CPU_WORDS of base */
 enum { TENSOR_WORDS = 4 };
 extern const ConfigWords tensor_words[TENSOR_WORDS];
 

@@ -42,7 +42,7 @@ static OnnxValue relu6_onnx(const OnnxLayer *l)
     return onnx_add(l, "Clip", NULL, l->x[0], least, most);
 }
 
-/* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); ONNX has it from opset 20 on. */
+/* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); ONNX has this operator from opset 20 on. */
 static OnnxValue gelu_onnx(const OnnxLayer *l)
 {
     OnnxValue x = l->x[0], y = onnx_add(l, "Mul", "square", x, x);

@@ -1,6 +1,6 @@
-/* attention (Vaswani et al. 2017), causal: queries, keys and values side by side (N,T,3C) ->
- * (N,T,C); with kv_heads fewer keys and values (Ainslie et al. 2023). It has no parameters: the
- * dense layers before and after it are the projections. */
+/* attention (Vaswani et al. 2017), causal: queries, keys and values side by side, (N,T,3C) ->
+ * (N,T,C); with kv_heads there are fewer keys and values (Ainslie et al. 2023). It has no
+ * parameters: the dense layers before and after it are the projections. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"heads",
@@ -27,8 +27,7 @@ static void defaults(OpSpec *spec, LayerSize *size)
     spec->rotary_scaling.truncate = true;
 }
 
-/* Checks that all numbers that the scaling's type needs are set, and none that it has no use
- * for. */
+/* Checks that all numbers that the scaling's type needs are set, and no others. */
 static Status check_scaling(const OpSpec *spec)
 {
 #define NAME(ROTARY, name) name,
@@ -39,7 +38,7 @@ static Status check_scaling(const OpSpec *spec)
     const struct {
         const char *name;
         bool set;
-        /* bits of the types that need the number, and of those that take it */
+        /* bits of the types that need the number, and of the types that accept it */
         int need, take;
     } all[] = {
         {"factor", r->factor > 0, ~1, ~1},
@@ -71,7 +70,7 @@ static Status check_scaling(const OpSpec *spec)
     return OK;
 }
 
-/* *width: a head's. Of heads + 2 kv_heads there is one after the other. */
+/* Sets *width, the width of a head: the input has heads + 2 kv_heads of them side by side. */
 static Status head_width(const OpSpec *spec, int64_t *width)
 {
     char text[64];

@@ -1,11 +1,11 @@
-/* attention in ONNX, which has it from opset 23 on. Shapes: N samples, T tokens, H heads of
- * queries, K of keys and values, G = H / K, W a head's width. The first T rows of tables of cosines
- * and sines are taken, which are as long as the model's context. */
+/* attention as ONNX nodes; ONNX has such an operator from opset 23 on. Shapes: N samples, T tokens,
+ * H heads of queries, K heads of keys and values, G = H / K, W width of a head. Tables of cosines
+ * and sines are as long as the model's context; the first T rows are used. */
 #include "kinds.h"
 
 #include <math.h>
 
-/* Mask of the keys that a query sees, (T,T); layers with the same window share it. */
+/* The mask of the keys that each query attends to, (T,T); layers with the same window share it. */
 static OnnxValue causal_mask(const OnnxLayer *l)
 {
     const int window = l->spec->window;
@@ -28,7 +28,7 @@ static OnnxValue causal_mask(const OnnxLayer *l)
     return onnx_share(l, key, onnx_add(&own, "And", NULL, past, near));
 }
 
-/* (T,W): each angle twice, for the halves of a head. */
+/* The table of cosines or sines, (T,W): each angle twice, for both halves of a head. */
 static OnnxValue angles(const OnnxLayer *l, const char *what, double (*of)(double), int64_t width)
 {
     const int64_t context = l->spec->x[0].shape.dim[1];
@@ -57,7 +57,7 @@ static OnnxValue angles(const OnnxLayer *l, const char *what, double (*of)(doubl
     return onnx_share(l, rows, onnx_add(&own, "Slice", "rows", table, zero, onnx_length(l), zero));
 }
 
-/* x cos + (-second half, first half) sin. */
+/* Computes x cos + (-second half, first half) sin. */
 static OnnxValue rotate(const OnnxLayer *l, OnnxValue x, int64_t width)
 {
     OnnxValue cosine = angles(l, "cos", cos, width), sine = angles(l, "sin", sin, width);
@@ -70,7 +70,7 @@ static OnnxValue rotate(const OnnxLayer *l, OnnxValue x, int64_t width)
     return onnx_add(l, "Add", "turned", onnx_add(l, "Mul", "cosine", x, cosine), turned);
 }
 
-/* (N,T,heads W) -> (N,heads,T,W). */
+/* Converts (N,T,heads W) to (N,heads,T,W). */
 static OnnxValue heads_of(const OnnxLayer *l, OnnxValue x, int64_t heads, int64_t width)
 {
     x = onnx_add(l, "Reshape", "apart", x, onnx_vector(l, 0, 0, heads, width));

@@ -1,5 +1,6 @@
-/* Attributes of layers: one table says which field each writes, its type and range. Values come as
- * text, from a config's layers list or from the zoo; the callers add the place to the messages. */
+/* Attributes of layers: one table gives the field, the type and the range of each. Values are text,
+ * from a configuration's list of layers or from the zoo; callers add the place to error
+ * messages. */
 #include "kinds.h"
 
 #include "config/foreign.h"
@@ -20,7 +21,7 @@ typedef enum AttrType {
     ATTR_WORD
 } AttrType;
 
-/* a value of an enum */
+/* One value of an enum. */
 typedef struct AttrWord {
     const char *word;
     int value;
@@ -29,14 +30,14 @@ typedef struct AttrWord {
 typedef struct Attr {
     const char *name;
     AttrType type;
-    /* a field of LayerSize, not of OpSpec */
+    /* the field is in LayerSize, not in OpSpec */
     bool in_size;
-    /* of the field */
+    /* offset of the field */
     size_t offset;
     double low, high;
-    /* high itself is out of range */
+    /* high is excluded from the range */
     bool below_high;
-    /* ATTR_WORD: what there is, up to one without a word */
+    /* ATTR_WORD: the values, up to an entry without a word */
     const AttrWord *words;
 } Attr;
 
@@ -134,7 +135,7 @@ static Status unknown_attr(const LayerKind *kind, const char *key)
     return fail(ERR_CONFIG, "%s takes no attribute '%s'; it takes %s", kind->name, key, list);
 }
 
-/* One whole number from *text on, up to a comma or the end. */
+/* Reads one whole number from *text, up to a comma or the end. */
 static bool read_int(const char **text, long long *out)
 {
     char *end;
@@ -163,7 +164,7 @@ static Status set_int(const Attr *attr, const char *value, int64_t *out)
     return OK;
 }
 
-/* "3" for both directions, or "3,5": height, width. */
+/* Reads "3" for both directions, or "3,5": height, width. */
 static Status set_pair(const Attr *attr, const char *value, int pair[2])
 {
     const char *text = value;

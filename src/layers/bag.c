@@ -1,6 +1,6 @@
-/* bag: the data's ids -> the rows that they have in sparse tables, field by field: (N,
- * fields*width), (N, fields*ids*width) where they lie side by side; of all fields together (N,
- * width). It has no parameters: its tables are the graph's (SparseTable). */
+/* bag: looks up the data's ids in sparse tables, field by field: (N, fields*width); (N,
+ * fields*ids*width) with mode concat; (N, width) if all fields are taken together. It has no
+ * parameters: its tables belong to the graph (SparseTable). */
 #include "kinds.h"
 
 static const char *const attrs[] = {"width", "vocab",    "hashed", "fields", "first_field", "mode",
@@ -9,7 +9,7 @@ static const char *const attrs[] = {"width", "vocab",    "hashed", "fields", "fi
 static void defaults(OpSpec *spec, LayerSize *size)
 {
     (void)spec;
-    /* rows are made in a step: no logarithms */
+    /* rows are initialised during a step, so without logarithms */
     size->init = INIT_UNIFORM;
     size->init_std = 0.01f;
 }

@@ -19,7 +19,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
-/* Nothing, but in training. */
+/* Dropout does nothing in evaluation. */
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     return l->x[0];

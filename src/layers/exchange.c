@@ -1,4 +1,5 @@
-/* exchange: between the ranks of a tensor group. graph_split puts it in and gives it its shapes. */
+/* exchange: converts between whole and divided tensors of a tensor group. graph_split inserts it
+ * and sets its shapes. */
 #include "kinds.h"
 
 const LayerKind layer_exchange = {

@@ -1,5 +1,5 @@
-/* fm: (N,n*width), n vectors side by side -> (N,1), the sum of the dot products of all pairs, which
- * is a factorization machine's second order. */
+/* fm: n vectors side by side, (N,n*width) -> (N,1): the sum of the dot products of all pairs, which
+ * is the second-order term of a factorization machine. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"width", NULL};

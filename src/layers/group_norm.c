@@ -1,5 +1,5 @@
-/* group_norm (Wu & He 2018): each sample's channels in `groups` equal groups of neighbours, with
- * PyTorch's names. */
+/* group_norm (Wu & He 2018): normalises each sample's channels in `groups` equal groups of
+ * neighbours, with PyTorch's names. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"groups", "eps", NULL};
@@ -7,7 +7,7 @@ static const char *const attrs[] = {"groups", "eps", NULL};
 static void defaults(OpSpec *spec, LayerSize *size)
 {
     (void)size;
-    /* the paper's */
+    /* the paper's default */
     spec->groups = 32;
     spec->eps = 1e-5f;
 }
@@ -34,8 +34,8 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
-/* ONNX has it from opset 18 on; here a group is a channel of an instance normalisation, and the
- * model's own scale and shift follow. */
+/* ONNX has this operator from opset 18 on. Here a group is one channel of an instance
+ * normalisation, followed by the model's own scale and shift. */
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     const Shape x = l->spec->x[0].shape;

@@ -8,7 +8,7 @@ typedef struct Fan {
     double in, out;
 } Fan;
 
-/* PyTorch's rule: dimensions after the second are the receptive field; groups do not count in
+/* PyTorch's rule: dimensions after the second are the receptive field; groups do not affect
  * fan_out. */
 static Fan fan_of(Shape w)
 {
@@ -31,7 +31,7 @@ static void fill_uniform(float *out, int64_t n, RngKey key, float bound)
     }
 }
 
-/* Of n numbers the four from 4 * block on, or as many as there are. */
+/* Fills the four numbers of a block, out[4 * block] and on, as far as they are below n. */
 static void normal_block(float *out, int64_t n, RngKey key, int64_t block, float deviation)
 {
     float normal[4];

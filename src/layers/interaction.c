@@ -1,5 +1,5 @@
-/* interaction: (N,n*width), n vectors side by side -> (N,n(n-1)/2), the dot products of all pairs:
- * of the second with the first, of the third with the first and the second, and so on. */
+/* interaction: n vectors side by side, (N,n*width) -> (N,n(n-1)/2): the dot products of all pairs:
+ * the second vector with the first, the third with the first and the second, and so on. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"width", NULL};
@@ -14,7 +14,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
-/* All products of two, of which those of pairs are picked. */
+/* Multiplies all pairs (i, j), and picks those with j < i. */
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     const int64_t width = l->spec->row_width, n = l->spec->x[0].shape.dim[1] / width;

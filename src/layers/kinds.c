@@ -1,5 +1,5 @@
-/* The list of all kinds of layer, and what their shape rules share. Another one is a file with its
- * row, kind_NAME, and one line here. */
+/* The list of all kinds of layer, and checks that their shape rules share. A new kind is a file
+ * with its row, kind_NAME, and one line here. */
 #include "kinds.h"
 
 #include <string.h>

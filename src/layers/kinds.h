@@ -1,28 +1,31 @@
-/* The layers module's private header: the checks that the kinds' shape rules share. */
+/* The layers module's private header: checks and ONNX nodes that several kinds share. */
 #ifndef WEFT_LAYERS_KINDS_H
 #define WEFT_LAYERS_KINDS_H
 
 #include "layers.h"
 #include "tensor/op_list.h"
 
-/* as OpSpec.pad until the shape rule has resolved it: (kernel - 1) / 2 */
+/* value of OpSpec.pad for `pad: same` until the shape rule replaces it by (kernel - 1) / 2 */
 enum { PAD_SAME = -1 };
 
-/* All inputs hold floats of lowest..highest dimensions; `needs` says so in words ("(N,C,H,W)"). */
+/* Checks that all inputs are floats of lowest .. highest dimensions; `needs` is the text for the
+ * message ("(N,C,H,W)"). */
 Status need_floats(const OpSpec *spec, const char *kind, int lowest, int highest,
                    const char *needs);
-/* Kernel given, `same` padding resolved, and the window fits: *out = outputs along both
- * directions. */
+/* Checks that a kernel is given and fits, resolves PAD_SAME, and sets out to the numbers of outputs
+ * along height and width. */
 Status window_infer(OpSpec *spec, const char *kind, int64_t out[2]);
-/* Rows of `least` or more vectors of size->width side by side, which becomes spec->row_width. */
+/* Checks for rows of at least `least` vectors of size->width side by side, and sets
+ * spec->row_width. */
 Status vectors_infer(OpSpec *spec, const LayerSize *size, const char *kind, int least);
-/* Of the last ONNX node: the attributes of spec's window. */
+/* Adds the attributes of spec's window to the last ONNX node. */
 void window_onnx(const OnnxLayer *layer);
-/* of whatever is a convolution */
+/* The ONNX node of any convolution. */
 OnnxValue conv_onnx(const OnnxLayer *layer);
-/* attention's, in a file of its own */
+/* in attention_onnx.c */
 OnnxValue attention_onnx(const OnnxLayer *layer);
-/* The weight (w[0]) and, where size wants it, the bias (w[1], n elements) of dense and conv2d. */
+/* Sets the weight (w[0]) and, if size has a bias, the bias (w[1], n elements) of dense and
+ * conv2d. */
 void weight_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS], Shape weight,
                  int64_t n);
 

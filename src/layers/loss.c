@@ -1,5 +1,6 @@
 /* softmax_loss (cross-entropy with label smoothing), mse_loss and sigmoid_loss (cross-entropy of
- * one logit): (rows, LOSS_COLUMNS) per-sample results. The model ends with one, by train.loss. */
+ * one logit). Each gives (rows, LOSS_COLUMNS) results. A model ends with the one that train.loss
+ * selects. */
 #include "kinds.h"
 
 static const char *const softmax_attrs[] = {"smoothing", NULL};

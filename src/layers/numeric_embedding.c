@@ -1,5 +1,5 @@
-/* numeric_embedding: (N,D) -> (N,D*width), a vector for each number, scaled by the number: what a
- * bag is to ids. */
+/* numeric_embedding: (N,D) -> (N,D*width): one vector per number of a row, scaled by that number.
+ * It does for numbers what bag does for ids. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"width", "init", "init_std", NULL};

@@ -1,10 +1,10 @@
-/* A graph of ONNX nodes that grows: names that are unique, constants that are there once. */
+/* A graph of ONNX nodes under construction: unique names, and constants that are stored once. */
 #include "layers/onnx.h"
 
-/* AttributeProto: fields, and its types */
+/* field numbers of AttributeProto, and its types */
 enum { ATTR_NAME = 1, ATTR_F = 2, ATTR_I = 3, ATTR_INTS = 8, ATTR_TYPE = 20 };
 enum { TYPE_FLOAT = 1, TYPE_INT = 2, TYPE_INTS = 7 };
-/* of a NodeProto */
+/* field numbers of NodeProto */
 enum { NODE_ATTRIBUTE = 5 };
 _Static_assert((int)ONNX_LINKS >= (int)SPEC_INPUTS && (int)ONNX_LINKS >= 1 + (int)SPEC_PARAMS,
                "a node takes all that a layer takes");
@@ -25,7 +25,8 @@ void onnx_graph_fini(OnnxGraph *g)
     mem_free(&g->tensor);
 }
 
-/* A list grows whenever its length is a power of two. */
+/* Makes room for one more element: the list's memory doubles whenever its length is a power of
+ * two. */
 static void *more(void *list, int count, size_t each)
 {
     if (count & (count - 1)) return list;
@@ -90,7 +91,7 @@ OnnxLayer onnx_shared(const OnnxLayer *l, const char *name)
 
 /* ---- nodes ---- */
 
-/* Of LAYER/step, or LAYER. */
+/* Adds a value named LAYER/step, or LAYER. */
 static OnnxValue value_of(const OnnxLayer *l, const char *step)
 {
     char *name = step ? mem_format("%s/%s", l->name, step) : mem_text(l->name);
@@ -168,7 +169,8 @@ static OnnxTensor *add_tensor(OnnxGraph *g, OnnxValue value, OnnxType type, Shap
     return t;
 }
 
-/* The parameter as an initializer; where it is there the other way round, a node turns it. */
+/* The parameter as an initializer. If it exists with swapped dimensions, adds a node that
+ * transposes it. */
 static OnnxValue param_value(const OnnxLayer *l, int slot, bool turned)
 {
     OnnxGraph *g = l->graph;

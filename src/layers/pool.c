@@ -1,4 +1,4 @@
-/* max_pool, avg_pool (over real pixels only) and global_pool (the mean of each channel) over
+/* max_pool, avg_pool (over real pixels only) and global_pool (the mean of each channel) for
  * images. */
 #include "kinds.h"
 
@@ -20,8 +20,8 @@ static void global_defaults(OpSpec *spec, LayerSize *size)
     spec->pool = POOL_GLOBAL_AVG;
 }
 
-/* The stride is the kernel's size where it was not given, and padding at most half of it: each
- * window then holds at least one real pixel. */
+/* The stride defaults to the size of the kernel. Padding is at most half of the kernel, so that
+ * each window contains at least one real pixel. */
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     const char *kind = spec->pool == POOL_MAX ? "max_pool" : "avg_pool";

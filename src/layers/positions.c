@@ -1,5 +1,5 @@
-/* positions: adds a learned vector for each place of a sequence: (N,T,C) -> (N,T,C), from a table
- * of `context` rows. */
+/* positions: adds a learned vector for each position of a sequence, (N,T,C) -> (N,T,C), from a
+ * table of `context` rows. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"context", "init_std", NULL};

@@ -7,7 +7,7 @@ static const char *const attrs[] = {"eps", NULL};
 static void defaults(OpSpec *spec, LayerSize *size)
 {
     (void)size;
-    /* Llama 2's and 3's (Touvron et al. 2023) */
+    /* the value of Llama 2 and 3 (Touvron et al. 2023) */
     spec->eps = 1e-5f;
 }
 
@@ -26,7 +26,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
-/* ONNX has it from opset 23 on. */
+/* ONNX has this operator from opset 23 on. */
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     OnnxValue mean =

@@ -1,5 +1,5 @@
-/* swiglu (Shazeer 2020): a gate and what it lets through, side by side: (N,2F) -> (N,F), (N,T,2F)
- * -> (N,T,F). It has no parameters: one dense layer of 2F outputs before it is both projections. */
+/* swiglu (Shazeer 2020): gate and value side by side, (N,2F) -> (N,F) or (N,T,2F) -> (N,T,F). It
+ * has no parameters: one dense layer of 2F outputs before it makes both. */
 #include "kinds.h"
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* What one rank finds in its slice of a row, as floats: class numbers are exact up to 2^24. */
+/* Findings of one rank about its slice of a row, as floats: class numbers are exact up to 2^24. */
 typedef struct Known {
     /* truth, other: logits of the two labels, 0 if the label is in another rank's slice; top,
      * argmax: the largest logit and its class */

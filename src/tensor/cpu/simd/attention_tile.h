@@ -210,7 +210,7 @@ static const Cell *braid(Rows from, int64_t count, int64_t wide, Cell *to)
 }
 #endif
 
-/* to[wide][TILE] = from[rows][wide] transposed, four by four; in cells. */
+/* Transposes from[rows][wide] into to[wide][TILE], four by four, in cells. */
 static void transpose(const Elem *elems, int64_t rows, int64_t wide, Cell *cells)
 {
     const Cell *from = (const Cell *)(const void *)elems;

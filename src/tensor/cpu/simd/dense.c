@@ -93,7 +93,7 @@ static void multiply_tile(const DenseProduct *p, const Tile *t, int64_t rows)
     }
 }
 
-/* to[k][j] = from[j][k] for 8 x 8 floats. */
+/* Transposes 8 x 8 floats: to[k][j] = from[j][k]. */
 SIMD_INLINE void transpose(const float *from, int64_t from_row, float *to, int64_t to_row)
 {
     Vf row[VECTOR], two[VECTOR], four[VECTOR];

@@ -74,7 +74,7 @@ void SIMD_NAME(act_grad)(Act act, void *to, const void *from, const void *values
     }
 }
 
-/* from: n elements of the gate, then n of the value. */
+/* The input is n elements of the gate, then n of the value. */
 void SIMD_NAME(swiglu)(void *restrict to, const void *restrict from, int64_t n)
 {
     Elem *restrict y = to;

@@ -82,7 +82,7 @@ const SimdTable SIMD_NAME(kernels) = {
 typedef struct Pair {
     CpuSet set;
     const SimdTable *floats, *bf16;
-    /* those with vectors of at most 8 floats */
+    /* tables with vectors of at most 8 floats */
     const SimdTable *narrow_floats, *narrow_bf16;
 } Pair;
 
