@@ -273,6 +273,8 @@ typedef struct ShufflePlan {
     int64_t chunk, window;
 } ShufflePlan;
 ShufflePlan data_shuffle(const DataSet *set, const Config *config);
+/* Sample that training takes at this position of an epoch. */
+int64_t data_sample_at(const DataSet *set, const Config *config, int64_t epoch, int64_t position);
 
 /* Raw sample -> float NCHW, scaled, augmented, normalised, where it keeps its size. Random choices
  * are keyed by (seed, epoch, sample). */

@@ -2,6 +2,7 @@
  * that cannot be mended. Every line goes out in one write, so that lines of several ranks do not
  * mix. */
 #include "base.h"
+#include "base/escape.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -89,15 +90,16 @@ static void say(const char *prefix, const char *colour, const char *fmt, va_list
 
 static void say(const char *prefix, const char *colour, const char *fmt, va_list args)
 {
-    char text[LINE_BYTES];
-    vsnprintf(text, sizeof text, fmt, args);
+    char raw[LINE_BYTES], text[2 * LINE_BYTES];
+    vsnprintf(raw, sizeof raw, fmt, args);
+    text_escape_to(text, sizeof text, raw);
     fflush(stdout);
     if (*colour && log_colour(stderr))
         fprintf(stderr, "%s%s\033[0m%s\n", colour, prefix, text);
     else
         fprintf(stderr, "%s%s\n", prefix, text);
     fflush(stderr);
-    char line[LINE_BYTES + 32];
+    char line[2 * LINE_BYTES + 32];
     snprintf(line, sizeof line, "%s%s\n", prefix, text);
     log_copy(line);
 }

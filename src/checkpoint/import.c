@@ -383,8 +383,8 @@ Status checkpoint_import(CheckpointImport *import)
     Status st = safe_open(&m.set, import->from, import->key);
     if (st == OK) st = safe_rename(&m.set, import->rename, import->renames);
     if (st == OK) st = safe_drop(&m.set, import->drop, import->drops);
+    if (st == OK) st = prefix_strip(&m.set);
     if (st == OK) {
-        prefix_strip(&m.set);
         m.family = guess(&m.set);
         import->family = m.family->help;
         st = describe(&m);

@@ -1,5 +1,7 @@
 /* One prefix before all names: DistributedDataParallel's "module.", torch.compile's "_orig_mod.",
- * a Lightning module's "model.", or any word behind which a known model's names begin. */
+ * a Lightning module's "model.", or any word behind which a known model's names begin. Where only
+ * some names have a wrapper's word, as of a model with one part wrapped, it is left out of those. A
+ * name that would then be there twice is refused. */
 #include "prefix.h"
 
 #include <string.h>
@@ -62,16 +64,53 @@ static size_t wrappers_prefix(const SafeSet *set)
     return bytes;
 }
 
-void prefix_strip(SafeSet *set)
+/* Words that wrappers alone write, anywhere in a name. */
+static const char *const wrapper_words[] = {"module.", "_orig_mod.", "_forward_module.",
+                                            "_fsdp_wrapped_module."};
+enum { WRAPPER_WORDS = (int)(sizeof wrapper_words / sizeof *wrapper_words) };
+
+/* Bytes of wrappers' words before this name. */
+static size_t own_prefix(const char *name)
 {
-    if (set->count == 0 || marked(set, 0)) return;
-    size_t bytes = known_prefix(set);
-    if (bytes == 0) bytes = wrappers_prefix(set);
-    if (bytes == 0) return;
+    size_t bytes = 0;
+    for (int i = 0; i < WRAPPER_WORDS; ++i) {
+        size_t more = strlen(wrapper_words[i]);
+        if (strncmp(name + bytes, wrapper_words[i], more) != 0 || !name[bytes + more]) continue;
+        bytes += more;
+        i = -1;
+    }
+    return bytes;
+}
+
+/* Wrappers' words before some of the names. */
+static Status strip_some(SafeSet *set)
+{
+    const char *word = NULL;
+    int found = 0;
+    for (int i = 0; i < set->count; ++i)
+        if (own_prefix(set->tensor[i].name) > 0 && found++ == 0) word = set->tensor[i].name;
+    if (found == 0) return OK;
+    log_info("%s: left out '%.*s' and the like, with which %d of %d names begin", set->path,
+             (int)own_prefix(word), word, found, set->count);
+    for (int i = 0; i < set->count; ++i) {
+        char *name = set->tensor[i].name;
+        size_t bytes = own_prefix(name);
+        memmove(name, name + bytes, strlen(name + bytes) + 1);
+    }
+    return safe_sort(set);
+}
+
+Status prefix_strip(SafeSet *set)
+{
+    if (set->count == 0) return OK;
+    size_t bytes = marked(set, 0) ? 0 : known_prefix(set);
+    if (bytes == 0 && !marked(set, 0)) bytes = wrappers_prefix(set);
+    if (bytes == 0) return strip_some(set);
     log_info("%s: left out '%.*s', with which every name begins", set->path, (int)bytes,
              set->tensor[0].name);
     for (int i = 0; i < set->count; ++i) {
         char *name = set->tensor[i].name;
         memmove(name, name + bytes, strlen(name + bytes) + 1);
     }
+    return strip_some(set);
 }

@@ -105,6 +105,28 @@ bool safe_begins(const char *path)
     return found;
 }
 
+/* ERR_DATA: a packer's file, with the command that unpacks it. The ninth byte of a safetensors file
+ * is '{', and no packer's. */
+static Status check_packed(const SafeFile *file, const uint8_t *head, size_t bytes)
+{
+    static const struct {
+        const char *name, *magic;
+        size_t bytes;
+        const char *command;
+    } packers[] = {{"gzip", "\x1f\x8b", 2, "gunzip -k"},
+                   {"bzip2", "BZh", 3, "bunzip2 -k"},
+                   {"xz", "\xfd\x37zXZ", 5, "unxz -k"},
+                   {"zstd", "\x28\xb5\x2f\xfd", 4, "unzstd"}};
+    for (size_t i = 0; bytes > 8 && head[8] != '{' && i < sizeof packers / sizeof *packers; ++i)
+        if (!memcmp(head, packers[i].magic, packers[i].bytes))
+            return fail(
+                ERR_DATA,
+                "%s: is packed by %s, and is not unpacked here: run `%s` on it, then import "
+                "the file that comes out (the name may have to end in .gz or the like)",
+                file->path, packers[i].name, packers[i].command);
+    return OK;
+}
+
 /* Takes path. */
 static Status add_file(SafeSet *set, char *path)
 {
@@ -115,6 +137,7 @@ static Status add_file(SafeSet *set, char *path)
     TRY(open_file(file));
     size_t bytes = file->bytes < SAFE_HEAD ? (size_t)file->bytes : SAFE_HEAD;
     TRY(safe_read_at(file, head, (int64_t)bytes, 0));
+    TRY(check_packed(file, head, bytes));
     int i = 0;
     while (!safe_formats[i]->begins(head, bytes)) ++i;
     return safe_formats[i]->add(set, file);

@@ -3,6 +3,7 @@
  * list has all names of the other. Lists that only count (0, 1, 2, ...), which importers write
  * where they know no names, are lists like others as long as they fit; else they name nothing, as a
  * list that is missing: then labels are taken by their numbers, and a line says so. */
+#include "base/escape.h"
 #include "data_private.h"
 
 #include <stdlib.h>
@@ -131,12 +132,17 @@ static void fit_find(Fit *fit, const ClassNames *own, const ClassNames *classes)
 static Status fit_fail(const Fit *fit, const char *path, const ClassNames *own, const char *whose,
                        const ClassNames *classes)
 {
-    return fail(ERR_DATA,
-                "%s: its classes are not those of %s: '%.80s' (class %lld) is not there, and "
-                "'%.80s' (class %lld there) is not here; labels go by name only where one of the "
-                "two has all names of the other: give the classes one set of names",
-                path, whose, own->name[fit->unknown], (long long)fit->unknown,
-                classes->name[fit->missing], (long long)fit->missing);
+    char *here, *there;
+    text_escape_pair(own->name[fit->unknown], classes->name[fit->missing], &here, &there);
+    Status st = fail(
+        ERR_DATA,
+        "%s: its classes are not those of %s: '%.160s' (class %lld) is not there, and '%.160s' "
+        "(class %lld there) is not here; labels go by name only where one of the two has all names "
+        "of the other: give the classes one set of names",
+        path, whose, here, (long long)fit->unknown, there, (long long)fit->missing);
+    mem_free(&here);
+    mem_free(&there);
+    return st;
 }
 
 /* Neither has all names of the other. */

@@ -2,6 +2,7 @@
  * strings, or, where that would not fit (an attribute has at most 64 KB), a data set of that name.
  * Readers take both. They are read when somebody wants them, in a process of its own, for they are
  * HDF5's to parse; of control characters comes '?'. */
+#include "base/escape.h"
 #include "data_private.h"
 
 #include <string.h>
@@ -170,13 +171,37 @@ Status class_names_read_of(ClassNames *names, const char *path, const char *list
     return OK;
 }
 
+/* Names that a terminal would not show as they are become what text_escape makes of them. */
+static void names_escape(ClassNames *names)
+{
+    size_t bytes = 1, used = 0;
+    char **escaped = mem_new((size_t)(names->count + 1) * sizeof *escaped);
+    for (int64_t i = 0; i < names->count; ++i) {
+        escaped[i] = text_escape(names->name[i], false);
+        bytes += strlen(escaped[i]) + 1;
+    }
+    char *text = mem_new(bytes);
+    for (int64_t i = 0; i < names->count; ++i) {
+        size_t length = strlen(escaped[i]) + 1;
+        memcpy(text + used, escaped[i], length);
+        names->name[i] = text + used;
+        used += length;
+        mem_free(&escaped[i]);
+    }
+    mem_free(&escaped);
+    mem_free(&names->text);
+    names->text = text;
+}
+
 void class_names_take(ClassNames *names, char *text, size_t bytes, char end)
 {
     char *begin = text, **name;
+    bool ascii = true;
     *names = (ClassNames){.text = text};
     for (size_t i = 0; i < bytes; ++i) names->count += text[i] == end || i + 1 == bytes;
     name = names->name = mem_new((size_t)(names->count + 1) * sizeof *names->name);
     for (char *at = text; at < text + bytes; ++at) {
+        ascii = ascii && (unsigned char)*at < 0x80;
         if (*at == end || at + 1 == text + bytes) {
             *at = 0;
             *name++ = begin;
@@ -185,6 +210,7 @@ void class_names_take(ClassNames *names, char *text, size_t bytes, char end)
             *at = '?';
         }
     }
+    if (!ascii) names_escape(names);
 }
 
 void class_names_free(ClassNames *names)

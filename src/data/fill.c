@@ -182,13 +182,23 @@ static void pad(const Fill *f, Batch *b)
     for (int64_t r = b->rows; r < f->plan.micro_batch; ++r) b->sample[r] = -1;
 }
 
+static int64_t shuffled(const DataSet *set, const Config *config, ShufflePlan plan, int64_t epoch,
+                        int64_t position)
+{
+    uint64_t seed = (uint64_t)config->run.seed;
+    if (plan.chunk < 1) return sampler_at(set->samples, seed, epoch, position);
+    return sampler_in_chunks(set->samples, plan.chunk, plan.window, seed, epoch, position);
+}
+
 static int64_t sample_at(const Fill *f, int64_t epoch, int64_t position)
 {
-    uint64_t seed = (uint64_t)f->config->run.seed;
-    const ShufflePlan *s = &f->shuffle;
     if (!f->plan.training) return position;
-    if (s->chunk < 1) return sampler_at(f->set.samples, seed, epoch, position);
-    return sampler_in_chunks(f->set.samples, s->chunk, s->window, seed, epoch, position);
+    return shuffled(&f->set, f->config, f->shuffle, epoch, position);
+}
+
+int64_t data_sample_at(const DataSet *set, const Config *config, int64_t epoch, int64_t position)
+{
+    return shuffled(set, config, data_shuffle(set, config), epoch, position);
 }
 
 int64_t fill_first(const Fill *fill, int64_t epoch, int64_t step)

@@ -90,14 +90,19 @@ static Status source_read(Source *s, int64_t most, int64_t *count)
     return OK;
 }
 
-static Status token_outside(const Source *s, int64_t position, int64_t token, int64_t vocab)
+static Status token_outside(const Source *s, int64_t position, int64_t token)
 {
+    const char *least = token == INT64_MAX ? "at least " : "";
+    if (token < 0 || s->vocab == 0)
+        return fail(ERR_DATA, "%s: token %lld is %s%lld, and tokens are 0 to %d: %s", s->in.path,
+                    (long long)position, least, (long long)token, INT32_MAX - 1,
+                    s->format.name ? "the array holds something else, or is damaged"
+                                   : "correct --bits, or the file");
     return fail(ERR_DATA,
                 "%s: token %lld is %s%lld, but there are %lld in the vocabulary (0 to %lld); "
                 "correct --vocab%s",
-                s->in.path, (long long)position, token == INT64_MAX ? "at least " : "",
-                (long long)token, (long long)vocab, (long long)vocab - 1,
-                s->format.name ? "" : " or --bits");
+                s->in.path, (long long)position, least, (long long)token, (long long)s->vocab,
+                (long long)s->vocab - 1, s->format.name ? "" : " or --bits");
 }
 
 /* Checks that there are as many tokens as the header promises, and nothing behind them. */
@@ -140,7 +145,7 @@ static Status source_survey(Source *s)
     TRY(source_end(s));
     if (!s->text && !s->format.name)
         TRY(token_evidence_judge(&s->evidence, &s->format, s->in.path, s->vocab > 0));
-    if (bad >= 0) return token_outside(s, bad, bad_token, below);
+    if (bad >= 0) return token_outside(s, bad, bad_token);
     if (s->vocab == 0) s->vocab = largest + 1;
     return OK;
 }

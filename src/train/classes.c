@@ -3,6 +3,7 @@
  * checkpoint's names are compared once more when it is loaded. */
 #include "classes.h"
 
+#include "base/escape.h"
 #include "checkpoint.h"
 
 #include <string.h>
@@ -73,10 +74,15 @@ static Status take_beginning(Trainer *t, Lists *l, int64_t classes, char **line)
     Status st = OK;
     if (same_number)
         st = data_set_use_classes(&t->train_set, &l->train, &l->model, l->source, line);
-    if (st == ERR_DATA && i >= 0)
-        log_info("model.init_from: class %lld is '%.80s' in %s and '%.80s' in %s, which have as "
+    if (st == ERR_DATA && i >= 0) {
+        char *then, *here;
+        text_escape_pair(l->model.name[i], l->train.name[i], &then, &here);
+        log_info("model.init_from: class %lld is '%.160s' in %s and '%.160s' in %s, which have as "
                  "many classes: what was learnt for the one begins the other",
-                 (long long)i, l->model.name[i], l->source, l->train.name[i], t->train_set.path);
+                 (long long)i, then, l->source, here, t->train_set.path);
+        mem_free(&then);
+        mem_free(&here);
+    }
     if (!same_number || st == ERR_DATA) class_names_free(&l->model);
     return st == ERR_DATA ? OK : st;
 }
@@ -205,11 +211,17 @@ Status classes_check_loaded(const Trainer *t, const CheckpointMeta *meta, const 
     class_names_take(&now, mem_text(t->classes), strlen(t->classes) + 1, '\n');
     class_names_take(&then, mem_text(meta->classes), strlen(meta->classes) + 1, '\n');
     int64_t i = first_difference(&now, &then);
-    if (i >= 0 && !class_names_count(&now) && !class_names_count(&then))
-        st = fail(ERR_DATA,
-                  "%s: class %lld is '%.80s' there, but '%.80s' by the labels of %s: name the data "
-                  "that it was trained on",
-                  path, (long long)i, then.name[i], now.name[i], t->train_set.path);
+    if (i >= 0 && !class_names_count(&now) && !class_names_count(&then)) {
+        char *here, *there;
+        text_escape_pair(now.name[i], then.name[i], &here, &there);
+        st = fail(
+            ERR_DATA,
+            "%s: class %lld is '%.160s' there, but '%.160s' by the labels of %s: name the data "
+            "that it was trained on",
+            path, (long long)i, there, here, t->train_set.path);
+        mem_free(&here);
+        mem_free(&there);
+    }
     class_names_free(&now);
     class_names_free(&then);
     return st;

@@ -35,7 +35,7 @@ static int put_micro(const Trainer *t, char *text, int used, int micro)
     int64_t first = at.sample + micro * t->micro_batch;
     int count = (int)(n - first < t->micro_batch ? n - first : t->micro_batch);
     for (int i = 0; i < count && i < FAULT_SAMPLES; ++i)
-        sample[i] = sampler_at(n, (uint64_t)t->config->run.seed, at.epoch, first + i);
+        sample[i] = data_sample_at(&t->train_set, t->config, at.epoch, first + i);
     return put_samples(text, used, sample, count);
 }
 

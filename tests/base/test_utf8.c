@@ -3,6 +3,8 @@
 #include "base.h"
 #include "harness.h"
 
+#include "base/escape.h"
+
 #include <locale.h>
 #include <stdlib.h>
 #include <wchar.h>
@@ -96,4 +98,54 @@ static void fits(void)
         CU_ASSERT_STRING_EQUAL(utf8_fit(want[i].text, want[i].columns, out), want[i].fit);
 }
 
-TEST_MAIN("utf8", {"columns", columns}, {"as the C library", as_libc}, {"cut and filled", fits})
+/* What may not reach a terminal, each kind once; the rest stays, bytes that are no UTF-8, too. */
+static void escaped(void)
+{
+    static const struct {
+        const char *text, *shown, *ascii;
+    } want[] = {
+        {"plain\tand\nlines", "plain\tand\nlines", "plain\tand\nlines"},
+        {"caf\xc3\xa9", "caf\xc3\xa9", "caf\\u00e9"},
+        {"cafe\xcc\x81", "cafe\xcc\x81", "cafe\\u0301"},
+        {"a\xe2\x80\xae"
+         "b",
+         "a\\u202eb", "a\\u202eb"},
+        {"\xe2\x81\xa6\xe2\x80\x8f\xd8\x9c", "\\u2066\\u200f\\u061c", "\\u2066\\u200f\\u061c"},
+        {"\x1b[31m\x7f\xc2\x9b", "\\u001b[31m\\u007f\\u009b", "\\u001b[31m\\u007f\\u009b"},
+        {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80", "\\U0001f600"},
+        {"\xff"
+         "a",
+         "\xff"
+         "a",
+         "\\xffa"},
+        {"", "", ""},
+    };
+    for (size_t i = 0; i < sizeof want / sizeof *want; ++i) {
+        char *shown = text_escape(want[i].text, false), *ascii = text_escape(want[i].text, true);
+        char to[64], cut[6];
+        CU_ASSERT_STRING_EQUAL(shown, want[i].shown);
+        CU_ASSERT_STRING_EQUAL(ascii, want[i].ascii);
+        text_escape_to(to, sizeof to, want[i].text);
+        CU_ASSERT_STRING_EQUAL(to, want[i].shown);
+        text_escape_to(cut, sizeof cut, want[i].text);
+        CU_ASSERT_EQUAL(strncmp(cut, want[i].shown, strlen(cut)), 0);
+        mem_free(&shown);
+        mem_free(&ascii);
+    }
+    char *x, *y;
+    text_escape_pair("caf\xc3\xa9", "cafe\xcc\x81", &x, &y);
+    CU_ASSERT_STRING_EQUAL(x, "caf\\u00e9");
+    CU_ASSERT_STRING_EQUAL(y, "cafe\\u0301");
+    mem_free(&x);
+    mem_free(&y);
+    text_escape_pair("K\xc3\xa4"
+                     "fer",
+                     "Wolf", &x, &y);
+    CU_ASSERT_STRING_EQUAL(x, "K\xc3\xa4"
+                              "fer");
+    mem_free(&x);
+    mem_free(&y);
+}
+
+TEST_MAIN("utf8", {"escaped", escaped}, {"columns", columns}, {"as the C library", as_libc},
+          {"cut and filled", fits})

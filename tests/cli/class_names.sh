@@ -56,6 +56,18 @@ holds 'on two ranks as on one' sh -c 'timeout 100 "$0" eval -n 2 a.yaml run.name
 check 0 '4 classes: cat, dog, eel, fox' "$WEFT" ckpt info runs/a/checkpoints/best.h5
 check 0 'classes' h5dump -a classes runs/a/checkpoints/best.h5
 
+# Names that look alike, and one that would turn the text around.
+idx nfc.h5 $'cat,caf\u00e9,eel,fox' 20:0:10 90:1:10
+idx nfd.h5 $'cat,cafe\u0301,eel,fox' 20:0:10 90:1:10
+check 65 "'cafe\\u0301' (class 1) is not there, and 'caf\\u00e9' (class 1 there) is not here" "$WEFT" data check nfc.h5 nfd.h5
+idx bidi.h5 $'cat,do\u202eg,eel,fox' 20:0:10 90:1:10
+check 65 "'do\\u202eg' (class 1) is not there" evaluate data.test=bidi.h5
+check 0 'do\u202eg' "$WEFT" data info bidi.h5
+check 0 '' train run.name=bidi data.train=bidi.h5 data.test=bidi.h5 train.epochs=1
+check 0 'do\u202eg' timeout 100 "$WEFT" eval a.yaml run.name=bidi data.train=bidi.h5 data.test=bidi.h5
+check 0 'do\u202eg' "$WEFT" ckpt info runs/bidi/checkpoints/best.h5
+check 66 'no\u202e.h5' "$WEFT" data info $'no\u202e.h5'
+
 # Lists of files: the first one's order, and the order of the run for the test set.
 check 0 'top-1 100.00 %' train run.name=list 'data.train=[turned.h5,train.h5]' data.test=more.h5 train.epochs=90
 check 0 '4 classes: fox, eel, dog, cat' "$WEFT" ckpt info runs/list/checkpoints/best.h5

@@ -137,6 +137,31 @@ static void npy_refused(void)
     CHECK_OK(import_header("{'shape': (4, 1), 'fortran_order': True, 'descr': '<u2'}  \n", 8));
 }
 
+/* A .npy file of four whole numbers of 64 bits, the third of which is `value`. */
+static Status import_value(const char *type, uint64_t value)
+{
+    uint8_t b[10 + 80 + 32] = "\x93NUMPY\1\0";
+    char text[81];
+    int length =
+        snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (4,)}", type);
+    put_number(b + 8, length, 2, false);
+    memcpy(b + 10, text, (size_t)length);
+    put_number(b + 10 + length + 16, (int64_t)value, 8, false);
+    return data_import_tokens(file_put("value.npy", b, (size_t)(10 + length + 32)), 0, 0,
+                              in_scratch("value.h5"), NULL, 0, true);
+}
+
+static void npy_values(void)
+{
+    CHECK_OK(import_value("<i8", 5));
+    CHECK_FAILS(import_value("<i8", (uint64_t)-7), ERR_DATA,
+                "value.npy: token 2 is -7, and tokens are 0 to 2147483646");
+    CHECK_FAILS(import_value("<i8", UINT64_C(1) << 40), ERR_DATA,
+                "value.npy: token 2 is 1099511627776, and tokens are 0 to 2147483646");
+    CHECK_FAILS(import_value("<u8", UINT64_MAX), ERR_DATA, "token 2 is at least 92233720368547758");
+    CU_ASSERT_PTR_NULL(strstr(fail_message(), "--vocab"));
+}
+
 /* The header of llm.c's shards: these three and 253 zeros. */
 static const char *shard_file(const char *name, uint32_t magic, uint32_t version, uint32_t count,
                               int64_t vocab, int bytes, bool big_endian)
@@ -276,5 +301,6 @@ static void foreign(void)
 }
 
 TEST_MAIN("token files", {"NumPy's files", npy_read}, {"bad .npy headers", npy_refused},
-          {"llm.c's shards", shards}, {"widths and byte orders", widths},
-          {"odd and right", odd_and_right}, {"files of other kinds", foreign})
+          {"bad .npy values", npy_values}, {"llm.c's shards", shards},
+          {"widths and byte orders", widths}, {"odd and right", odd_and_right},
+          {"files of other kinds", foreign})
