@@ -1,12 +1,12 @@
-/* Attention by cuDNN and by kernels of ours against the CPU's. */
+/* Attention by cuDNN and by weft's own kernels against the CPU's. */
 #ifndef WEFT_TEST_CUDA_ATTENTION_CASES_H
 #define WEFT_TEST_CUDA_ATTENTION_CASES_H
 
 #include "pairs.h"
 #include "tensor/cuda/cudnn_attention.h"
 
-/* Lengths that are no multiple of a tile, few real samples; by cuDNN, and widths that it does not
- * take. */
+/* Lengths that are no multiple of a tile and few real samples; with cuDNN, and with widths that
+ * cuDNN does not support. */
 static void test_attention(void)
 {
     static const struct {
@@ -42,7 +42,7 @@ static void test_attention(void)
     pair_free(&p);
 }
 
-/* A grid has room for 65,535 samples. An emulated GPU takes 90 s. */
+/* More samples than the 65,535 of one grid. An emulated GPU takes 90 s. */
 static void test_attention_launches(void)
 {
     const OpCase c = {"attention", "heads=1",        1, {3, {65537, 1, 3, 1}}, ACT_NONE,
@@ -53,8 +53,8 @@ static void test_attention_launches(void)
     pair_free(&p);
 }
 
-/* Plans for fewer samples than there are, run for one group after the other; the last has a sample
- * that is padding. */
+/* Runs with plans for a group of samples, one group after the other; the last real group has a
+ * padded sample. */
 static void test_attention_groups(void)
 {
     static const OpCase c = {

@@ -1,5 +1,5 @@
-/* What the tests of the CUDA backend share: what is allowed, the backends, fresh random inputs, and
- * the table of relative errors that the program ends with. */
+/* Shared parts of the CUDA backend's tests: the error bounds, the backends, random inputs, and the
+ * table of relative errors that the program prints at its end. */
 #ifndef WEFT_TEST_CUDA_CASES_H
 #define WEFT_TEST_CUDA_CASES_H
 
@@ -9,41 +9,44 @@
 
 enum { LARGEST = 1 << 19 };
 
-/* Of a tensor: the largest |cuda - cpu|, divided by the largest |cpu|. */
+/* Bound on the relative error of a tensor: the largest |cuda - cpu|, divided by the largest
+ * |cpu|. */
 typedef struct Bound {
     double fp32;
-    /* in a half type, of inputs that it holds: so many times its rounding error */
+    /* bound in bf16 and fp16, for inputs that the type holds exactly, in units of the type's
+     * rounding error */
     double roundings;
 } Bound;
 
-/* All that is allowed, for all files of this folder. */
+/* All bounds, for all files of this folder. */
 static const struct {
-    /* whole numbers */
+    /* results are integers */
     Bound equal;
     /* the same operations in the same order */
     Bound exact;
     /* one element's arithmetic: fused multiply-adds, exp, tanh */
     Bound elementwise;
-    /* sums, in another order */
+    /* sums in another order */
     Bound product;
-    /* of thousands of terms, in any order */
+    /* sums of thousands of terms in any order */
     Bound long_product;
-    /* which rounds the factors of its products */
+    /* attention, which rounds the factors of its products */
     Bound attention;
-    /* the same, times the slope at an input that was rounded, too; cuBLASLt's slope in fp32 was up
-     * to 6.2e-6 away on an H200 (cuBLASLt 13.1), seeds 1, 11 and 22487 */
+    /* a product times gelu's slope at an input that was rounded, too; cuBLASLt's slope in fp32
+     * differed by up to 6.2e-6 on an H200 (cuBLASLt 13.1), seeds 1, 11 and 22487 */
     Bound gelu_product;
-    /* transforms of images and filters lose some bits; rounded before and after the bias */
+    /* convolutions: transforms of images and filters lose some bits; rounded before and after the
+     * bias */
     Bound conv;
-    /* rounded before and after the bias */
+    /* exchanges: rounded before and after the bias */
     Bound exchange;
-    /* of ten training steps: |cuda - cpu| */
+    /* |cuda - cpu| of the loss in ten training steps */
     double loss;
-    /* where batch norm of few samples makes more of a difference */
+    /* the same where batch norm over few samples amplifies differences */
     double deep;
-    /* in bf16, fp16 or tf32 against fp32 */
+    /* the same for bf16, fp16 or tf32 against fp32 */
     double loss_rounded;
-    /* products of factors that TF32 does not hold: of 1 */
+    /* relative error of products whose factors TF32 rounds */
     double tf32;
 } allowed = {.exact = {0, 1},
              .elementwise = {2e-6, 1},
@@ -58,15 +61,15 @@ static const struct {
              .loss_rounded = 5e-2,
              .tf32 = 1e-2};
 
-/* what takes an emulated GPU too long, too */
+/* also run what takes too long on an emulated GPU */
 static bool full;
-/* printed */
+/* seed of all inputs; printed at the start */
 static uint32_t seed;
-/* arrays filled so far: as many before, the same numbers */
+/* number of arrays filled so far, which keys their random numbers */
 static uint64_t draws;
 static Backend *cpu, *gpu, *gpu_bf16, *gpu_fp16, *gpu_tf32;
 
-/* Numbers that bf16 and fp16 hold, too. */
+/* Fills an array with random numbers that bf16 and fp16 hold exactly. */
 static void fill(float *out, int64_t n, float scale)
 {
     RngKey key = rng_key(seed, RNG_TEST, ++draws, 0);
@@ -85,7 +88,7 @@ static void fill_tokens(int32_t *out, int64_t n, int64_t below)
 static const struct {
     DType precision;
     const char *name;
-    /* of one number, relative */
+    /* relative rounding error of one number */
     double rounding;
 } table_type[] = {
     {DTYPE_F32, "fp32", 0x1p-24}, {DTYPE_BF16, "bf16", 0x1p-8}, {DTYPE_F16, "fp16", 0x1p-11}};
@@ -93,7 +96,7 @@ typedef enum Part { PART_Y, PART_DX, PART_DW, PARTS } Part;
 enum { TYPES = sizeof table_type / sizeof *table_type, ROWS = 40 };
 
 static struct {
-    /* borrowed */
+    /* name of the operation; borrowed */
     const char *name;
     /* -1: not measured */
     double bound[TYPES], worst[TYPES][PARTS];
@@ -121,7 +124,8 @@ static int row_of(const char *name)
     return r;
 }
 
-/* NaN counts as infinite, and so does anything where zeros are expected. */
+/* Largest |got - expected| / largest |expected|. A NaN counts as infinite, and so does any
+ * difference where zeros are expected. */
 static double relative_error(const float *got, const float *expected, int64_t n)
 {
     double off = 0, largest = 0;
@@ -133,7 +137,8 @@ static double relative_error(const float *got, const float *expected, int64_t n)
     return off == 0 ? 0 : off / largest;
 }
 
-/* Row `name` of the table; `what` and `tensor` say more where the bound is not kept. */
+/* Compares a tensor and enters its error in row `name` of the table; `what` and `tensor` are
+ * printed if it exceeds the bound. */
 static void compare(const char *name, const Backend *backend, Part part, Bound bound,
                     const char *what, const char *tensor, const float *got, const float *expected,
                     int64_t n)

@@ -1,5 +1,5 @@
-/* The wrong wall clock of tests/wall_clock.h for a whole program: loaded through LD_PRELOAD, it is
- * as if the clock were set back by an hour after each look at it. */
+/* Gives a whole program the wrong wall clock of tests/wall_clock.h. Loaded with LD_PRELOAD, it sets
+ * the clock back by an hour after each reading. */
 #include "wall_clock.h"
 
 __attribute__((constructor)) static void begin(void)

@@ -1,4 +1,4 @@
-/* exchange: on the GPU, in place where it may be, as on the CPU. */
+/* exchange on the GPU, in place where possible, against the CPU. */
 #ifndef WEFT_TEST_CUDA_EXCHANGE_CASES_H
 #define WEFT_TEST_CUDA_EXCHANGE_CASES_H
 

@@ -1,4 +1,4 @@
-/* The flat functions of the CUDA backend against the CPU's, and streams. */
+/* The CUDA backend's flat functions against the CPU's, and its streams. */
 #ifndef WEFT_TEST_CUDA_FLAT_CASES_H
 #define WEFT_TEST_CUDA_FLAT_CASES_H
 
@@ -6,8 +6,8 @@
 
 enum { ARRAYS = 4, ELEMENTS = 3 * FLAT_CHUNK + 77 };
 
-/* Counts of the emulated runtime: calls of the host, and those of them that wait until a stream is
- * empty. */
+/* Counters of the emulated runtime: calls by the host, and calls that wait until a stream is empty.
+ * NULL on a real GPU. */
 void emulate_counts(long *all, long *empty) __attribute__((weak));
 
 typedef struct Arrays {
@@ -22,8 +22,8 @@ static void arrays_new(Arrays *a)
         a->host[i] = mem_new(ELEMENTS * sizeof(float));
         fill(a->host[i], ELEMENTS, 1);
         if (i == 3)
-            for (int k = 0; k < ELEMENTS; ++k)
-                a->host[i][k] = fabsf(a->host[i][k]); /* a second moment */
+            for (int k = 0; k < ELEMENTS; ++k) /* The last array serves as a second moment, which is not negative. */
+                a->host[i][k] = fabsf(a->host[i][k]);
         a->device[i] = rig_alloc(&rig, ELEMENTS * sizeof(float));
         rig_copy(&rig, a->device[i], a->host[i], ELEMENTS * sizeof(float));
     }
@@ -57,7 +57,7 @@ static void test_flat_sums(void)
     }
     arrays_check(&a, "flat add", allowed.exact);
     arrays_new(&a);
-    /* ranges that begin anywhere */
+    /* ranges with any alignment */
     for (int d = 0; d < 2; ++d) {
         float **v = d ? a.device : a.host;
         f[d]->add(s[d], v[0] + 1, v[1] + 2, v[2] + 3, ELEMENTS - 5);
@@ -90,7 +90,8 @@ static void test_flat_squares(void)
     arrays_check(&a, "squares", allowed.exact);
 }
 
-/* Chunks of tensors that begin anywhere, in one launch: the bits that each tensor has alone. */
+/* Squares of chunks of tensors with any alignment, in one launch: the same bits as for each tensor
+ * alone. */
 static void test_flat_chunks(void)
 {
     static const struct {
@@ -129,7 +130,7 @@ static void test_flat_chunks(void)
     arrays_check(&a, "squares", allowed.exact);
 }
 
-/* The host's calls for the norm of a gradient of so many tensors. */
+/* Returns the number of calls by the host for the norm of a gradient of `tensors` tensors. */
 static long norm_calls(int tensors)
 {
     enum { ELEMENTS_OF_ONE = 64 };
@@ -161,7 +162,7 @@ static long norm_calls(int tensors)
     return calls[1] - calls[0];
 }
 
-/* However many tensors there are, their gradient's norm takes as many launches. */
+/* The norm takes the same number of launches for any number of tensors. */
 static void test_flat_norm(void)
 {
     long few = norm_calls(2), many = norm_calls(148);
@@ -169,7 +170,7 @@ static void test_flat_norm(void)
     CU_ASSERT_EQUAL(few, many);
 }
 
-/* Rows whose pitch is small, of which one or both have no gaps, and 2 GiB. */
+/* Copies rows with small pitches, without gaps on one or both sides, and with a pitch of 2 GiB. */
 static void test_copy_rows(void)
 {
     const size_t far = (size_t)1 << 31, width = 48;
@@ -238,7 +239,7 @@ static void test_flat_updates(void)
     }
 }
 
-/* A second stream waits for the first one's event. */
+/* A second stream waits for an event of the first. */
 static void test_streams(void)
 {
     const BackendTable *t = gpu->table;

@@ -1,5 +1,5 @@
-/* A dense whose input is another one's gelu: its product of gradients ends with gelu's slope. On
- * the CPU they are two layers. */
+/* A dense whose input is the gelu of another dense: its gradient product includes gelu's slope. On
+ * the CPU these are two layers. */
 #ifndef WEFT_TEST_CUDA_GELU_CASES_H
 #define WEFT_TEST_CUDA_GELU_CASES_H
 
@@ -8,7 +8,7 @@
 enum { GELU_ROWS = 9, GELU_WIDTH = 40 };
 
 typedef struct GeluCase {
-    /* gelu and dense on the CPU; dense on the GPU */
+    /* before, behind: gelu and dense on the CPU; fused: dense on the GPU */
     Rig before, behind, fused;
     float *h, *x, *given, *got;
 } GeluCase;
@@ -29,7 +29,7 @@ static Status gelu_open(GeluCase *c, Backend *device, int64_t in)
     return OK;
 }
 
-/* The gradient of gelu's input. */
+/* Compares the gradient of gelu's input. */
 static void gelu_compare(GeluCase *c, int64_t in)
 {
     int64_t n = GELU_ROWS * in;
@@ -59,7 +59,7 @@ static void gelu_compare(GeluCase *c, int64_t in)
             "dx", c->got, c->x, n);
 }
 
-/* in: a multiple of 8, for which cuBLASLt has it, or not. */
+/* in: number of inputs; for multiples of 8 cuBLASLt has the slope as an epilogue. */
 static void check_gelu(Backend *device, int64_t in)
 {
     enum { ROOM = 4096 };

@@ -1,6 +1,6 @@
-/* Steps that are recorded and replayed, and steps in which the host waits for nothing, against
- * plain ones: the same bits in every parameter. Where the GPU is emulated, the host's calls and
- * waits are counted, too. */
+/* Steps that are recorded and replayed, and steps in which the host does not wait, against plain
+ * ones: the same bits in every parameter. On an emulated GPU the host's calls and waits are
+ * counted, too. */
 #ifndef WEFT_TEST_CUDA_GRAPH_CASES_H
 #define WEFT_TEST_CUDA_GRAPH_CASES_H
 
@@ -15,25 +15,25 @@
     } while (0)
 
 typedef struct GraphCase {
-    /* keys of model and optim */
+    /* text: keys of model and optim */
     const char *name, *text;
     int batch, micro_batch;
-    /* of its images; 0: it is of tokens */
+    /* side of the images; 0: the data are tokens */
     int side;
     const char *precision;
-    /* of a step that is not logged */
+    /* expected waits of the host in a step that is not logged */
     int lone_waits;
 } GraphCase;
 
 enum { GRAPH_STEPS = 12 };
 
-/* What a run left behind. */
+/* Result of a run. */
 typedef struct Left {
-    /* owned: all parameters */
+    /* all parameters, [count]; owned */
     float *value;
     int64_t count;
     double loss;
-    /* of a step at the end that is not logged */
+    /* calls and waits of the host in a step that is not logged, near the end */
     long calls, waits;
 } Left;
 
@@ -77,7 +77,7 @@ static void take_values(Trainer *t, Left *left)
     table->sync(s);
 }
 
-/* The last but one step is counted. */
+/* Runs to the end and returns the result; counts in the second to last step. */
 static Left leave(Trainer *t, Config *config)
 {
     Left left = {0};
@@ -105,8 +105,8 @@ static Left run_straight(const GraphCase *c, const char *dir, const char *keys)
     return leave(t, config);
 }
 
-/* Stopped after a step and gone on with, in the middle of replaying, and by a trainer that is at
- * another place. */
+/* Saves after step 5, makes two more steps, loads the checkpoint and continues: in the same trainer
+ * (same), which is replaying, or in a new one. */
 static Left run_resumed(const GraphCase *c, const char *dir, const char *keys, bool same)
 {
     Config *config = NULL;
@@ -178,7 +178,7 @@ static void test_graphs(void)
     static const char plain_gpt[] =
         "model: {name: gpt2, layers: 1, width: 32, heads: 2, context: 24, dropout: 0.1}\n"
         "optim: {name: adamw, lr: 0.003}\n";
-    /* 500 images: the last batch of an epoch is short */
+    /* There are 500 images: the last batch of an epoch is short. */
     check_graphs(&(GraphCase){"lenet", lenet, 64, 64, 8, "fp32", 0});
     check_graphs(&(GraphCase){"lenet, 4 micro-batches", lenet, 64, 16, 8, "fp32", 0});
     check_graphs(&(GraphCase){"layers, 3 micro-batches", layers, 60, 20, 8, "fp32", 0});

@@ -1,6 +1,6 @@
-/* softmax_loss that writes the gradient over the logits while it reads them, against the same in
- * two steps: equal bits, for rows that a block keeps whole in shared memory, and for rows that it
- * does not. */
+/* softmax_loss that overwrites the logits with the gradient in forward, against forward and
+ * backward in two steps: equal bits, for rows that a block keeps whole in shared memory and for
+ * longer ones. */
 #ifndef WEFT_TEST_CUDA_LOSS_CASES_H
 #define WEFT_TEST_CUDA_LOSS_CASES_H
 
@@ -10,7 +10,7 @@
 typedef struct LossCase {
     Shape x;
     const char *attrs;
-    /* real ones */
+    /* number of real samples */
     int rows;
 } LossCase;
 
@@ -31,7 +31,7 @@ static Status loss_open(Rig *rig, Backend *device, const LossCase *c, bool over)
     return OK;
 }
 
-/* Two labels of each eight are none: -1, and the width. */
+/* Sets labels, of which two in eight are invalid: -1, and the width. */
 static void loss_give(Rig *rig, const float *logits, const LossCase *c)
 {
     int64_t width = c->x.dim[c->x.ndim - 1], lines = shape_count(c->x) / width;
@@ -65,7 +65,7 @@ static void loss_compare(Rig *apart, Rig *over, const LossCase *c)
     fill(logits, shape_count(c->x), 4);
     loss_give(apart, logits, c);
     loss_give(over, logits, c);
-    /* an evaluation leaves the logits alone, and smooths no labels */
+    /* An evaluation does not change the logits and does not smooth labels. */
     apart->run.training = over->run.training = false;
     rig_forward(apart);
     rig_forward(over);
@@ -76,14 +76,14 @@ static void loss_compare(Rig *apart, Rig *over, const LossCase *c)
     CU_ASSERT_EQUAL(loss_same(apart, a->y, b->y, y_bytes), !*c->attrs);
     rig_backward(apart, NULL);
     rig_poison(over);
-    /* all of it, on a GPU */
+    /* On a GPU, forward computes the whole gradient. */
     rig_forward(over);
     CU_ASSERT_TRUE(loss_same(apart, a->dx[0], b->dx[0], x_bytes));
     rig_backward(over, NULL);
     CU_ASSERT_TRUE(loss_same(apart, a->dx[0], b->dx[0], x_bytes));
     CU_ASSERT_TRUE(loss_same(apart, a->y, b->y, y_bytes));
     CU_ASSERT_TRUE(loss_same(apart, a->saved, b->saved, apart->op->saved_bytes));
-    /* its padding is zeros */
+    /* rig_get_dx checks that padding is zero. */
     rig_get_dx(over, 0, logits);
     mem_free(&logits);
 }
@@ -109,7 +109,8 @@ static void test_losses(void)
         {{3, {3, 4, 51, 1}}, "smoothing=0.1", 2},
         {{2, {9, 2088, 1, 1}}, "smoothing=0.1", 8},
         {{2, {9, 3089, 1, 1}}, "", 9},
-        {{3, {3, 2, 60000, 1}}, "", 2}, /* not kept whole in any type */
+        /* These rows are not kept whole in any type. */
+        {{3, {3, 2, 60000, 1}}, "", 2},
         {{2, {2, 58003, 1, 1}}, "smoothing=0.1", 2},
     };
     for (int d = 0; d < 3; ++d)

@@ -1,5 +1,5 @@
-/* Ten steps of training every model of the zoo on the GPU against the CPU: losses, equal bits of
- * two runs, memory as planned. */
+/* Trains every model of the zoo for ten steps on the GPU and on the CPU: the losses agree, two runs
+ * give the same bits, and memory is as planned. */
 #ifndef WEFT_TEST_CUDA_MODEL_CASES_H
 #define WEFT_TEST_CUDA_MODEL_CASES_H
 
@@ -10,30 +10,30 @@ enum { STEPS = 10, TOKENS = 20000, KINDS = 50, CLASSES = 10, IMAGES = 500 };
 static const World alone = {
     .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
 
-/* A model that is trained on both. */
+/* A model that is trained on both devices. */
 typedef struct Model {
-    /* its keys, and those of optim */
+    /* text: configuration keys of model and optim */
     const char *name, *text;
-    /* on the GPU */
+    /* precision on the GPU */
     const char *precision;
-    /* in two micro-batches; at most STEPS */
+    /* batch: samples in a step, in two micro-batches; steps: at most STEPS */
     int batch, steps;
-    /* of its images in CLASSES classes; 0: it is of tokens of KINDS kinds */
+    /* side of the images, in CLASSES classes; 0: the data are tokens, of KINDS kinds */
     int side;
-    /* of the losses */
+    /* bound on the difference of losses */
     const double *tolerance;
     bool only_full;
 } Model;
 
-/* One of its runs. */
+/* One run of a model. */
 typedef struct Run {
     Config *config;
     Trainer *trainer;
-    /* of the first step's gradient */
+    /* norm of the first step's gradient */
     double norm;
 } Run;
 
-/* A folder of its own with the model's data set. Owner: the caller (folder_remove). */
+/* Makes a new folder with the model's data set. Owner: the caller (folder_remove). */
 static char *folder_new(const Model *m)
 {
     char *dir = mem_text("/tmp/weft-check-cuda-XXXXXX");
@@ -72,14 +72,14 @@ static void folder_remove(char **dir)
     mem_free(dir);
 }
 
-/* The large models take a CPU's single thread minutes. */
+/* Number of threads for large models, which take one CPU thread minutes. */
 static int cores(void)
 {
     long all = sysconf(_SC_NPROCESSORS_ONLN);
     return all > 16 ? 16 : all > 0 ? (int)all : 1;
 }
 
-/* Where it fails, the trainer is NULL. */
+/* If it fails, the trainer is NULL. */
 static Run run_open(const Model *m, const char *dir, const char *device)
 {
     Run run = {0};
@@ -115,7 +115,7 @@ static void run_steps(Run *run, int count, double *loss)
     }
 }
 
-/* What the GPU's memory holds is what the plan says. */
+/* Checks that the memory taken on the GPU is what the plan says. */
 static void check_memory(const Model *m, const Trainer *t)
 {
     double planned = (double)train_bytes(t, t->plan).all, taken = 0, left = 0;
@@ -126,8 +126,8 @@ static void check_memory(const Model *m, const Trainer *t)
     CU_ASSERT(fabs(taken / planned - 1) <= 0.01);
 }
 
-/* Layer norms and convolutions add their gradients themselves to what other readers of their input
- * gave. */
+/* Checks that layer norms and convolutions add their gradient to that of other readers of their
+ * input. */
 static void check_adds(const Trainer *t)
 {
     const Graph *g = t->graph;
@@ -146,7 +146,7 @@ static void check_adds(const Trainer *t)
     }
 }
 
-/* Returns the norm of the first step's gradient. */
+/* Trains and returns the norm of the first step's gradient. */
 static double train_ten(const Model *m, const char *dir, const char *device, double loss[STEPS])
 {
     Run run = run_open(m, dir, device);
@@ -166,7 +166,7 @@ static double largest_difference(const double *a, const double *b, int count)
     return off;
 }
 
-/* As the CPU, and twice with the same bits. */
+/* Trains on the CPU and twice on the GPU: compares losses, norms and bits. */
 static void check_model(const Model *m)
 {
     char *dir = folder_new(m);
@@ -204,9 +204,9 @@ static void check_model(const Model *m)
     "conv2d: {channels: 8, kernel: 3, groups: 8}, batch_norm, dropout: {p: 0.2}, silu, "           \
     "avg_pool: {kernel: 1}, gelu, global_pool, flatten, dense: {width: 10}]}\n"                    \
     "optim: {name: lamb, lr: 0.01}\n"
-/* At random, batch norm of few samples makes steps of any size chaotic: even a CPU disagrees with
- * itself where another instruction set adds in another order. Small steps keep both on one path;
- * the first step's gradient norm is compared, too. */
+/* With random data, batch norm over few samples makes steps of any size chaotic: even a CPU differs
+ * from itself with another instruction set, which adds in another order. Small steps keep both
+ * devices on one path; the first step's gradient norm is compared, too. */
 #define DEEP(name, stem)                                                                           \
     "model: {name: " name stem "}\noptim: {name: sgd, lr: 1e-5, momentum: 0.9}\n"
 #define WIDE                                                                                       \

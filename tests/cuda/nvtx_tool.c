@@ -1,6 +1,6 @@
-/* What a profiler is to a program with NVTX ranges, for tests: loaded through
- * NVTX_INJECTION64_PATH, it counts the ranges of each name and prints "nvtx NAME COUNT" lines to
- * standard error when the process ends, then the depth that was left. */
+/* Stands in for a profiler of NVTX ranges in tests. Loaded through NVTX_INJECTION64_PATH, it counts
+ * the ranges of each name. When the process ends it prints "nvtx NAME COUNT" lines to standard
+ * error, then the depth of ranges that were left open. */
 #include <nvtx3/nvToolsExt.h>
 #include <stdio.h>
 #include <string.h>

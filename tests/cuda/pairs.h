@@ -1,5 +1,6 @@
-/* One operation on the CPU and on the GPU, given the same: outputs and gradients compared, on the
- * GPU twice, with equal bits. All that it has to write is NaN first. */
+/* One operation on the CPU and on the GPU with the same inputs: outputs and gradients are compared,
+ * and the GPU has to give the same bits twice. All memory that an operation has to write is NaN
+ * before. */
 #ifndef WEFT_TEST_CUDA_PAIRS_H
 #define WEFT_TEST_CUDA_PAIRS_H
 
@@ -9,7 +10,7 @@ typedef struct OpCase {
     const char *kind, *attrs;
     int x_count;
     Shape x;
-    /* fused */
+    /* fused activation */
     Act act;
     int rows;
     Bound bound;
@@ -17,17 +18,18 @@ typedef struct OpCase {
 
 typedef struct Pair {
     const OpCase *c;
-    /* its first input has other readers; the CPU's gradient is added here */
+    /* the first input has other readers: the GPU adds its gradient to theirs, and the test adds it
+     * on the CPU */
     bool adds;
-    /* cpu, cuda */
+    /* on the CPU, on the GPU */
     Rig rig[2];
-    /* cpu: behind a dense that has gelu fused on the GPU only */
+    /* gelu on the CPU, for a dense that has it fused on the GPU only */
     Rig act;
-    /* owned, LARGEST floats each */
+    /* owned, [LARGEST] each */
     float *given, *got[2];
-    /* the same: the other readers' gradient */
+    /* gradient of the other readers; owned, [LARGEST] */
     float *before;
-    /* of what the GPU gave */
+    /* hash of the GPU's results */
     uint64_t bits;
     char what[128];
 } Pair;
@@ -128,8 +130,8 @@ static void pair_compare(Pair *p, Part part, Bound bound, const char *tensor, in
     p->bits = hash_bytes(p->got[1], bytes) ^ p->bits * 1099511628211u;
 }
 
-/* A loss beside how many logits beat the label's, and the first of the largest: those are whole
- * numbers. */
+/* Compares the columns of a loss: the loss, and two integers, how many logits are larger than the
+ * label's and which is the largest. */
 static void pair_compare_losses(Pair *p, int64_t lines)
 {
     static const char *const column[LOSS_COLUMNS] = {"loss", "how many are larger", "the largest"};
@@ -164,7 +166,7 @@ static void pair_compare_gradients(Pair *p)
     }
 }
 
-/* Forward and backward on both. Returns a hash of all that the GPU gave. */
+/* Runs forward and backward on both. Returns a hash of the GPU's results. */
 static uint64_t pair_run(Pair *p)
 {
     bool loss = p->rig[0].spec.kind == OP_SOFTMAX_LOSS || p->rig[0].spec.kind == OP_MSE_LOSS;
@@ -198,7 +200,7 @@ static uint64_t pair_run(Pair *p)
     return p->bits;
 }
 
-/* Twice on the same numbers: the same bits. */
+/* Runs twice on the same numbers and compares the bits. */
 static void pair_run_twice(Pair *p)
 {
     uint64_t before = draws, bits = pair_run(p);
@@ -225,7 +227,7 @@ static void pair_free(Pair *p)
     mem_free(&p->given);
 }
 
-/* kernels: whose they must be; "": the library's, all of them; NULL: anybody's. */
+/* kernels: words that op->kernels must contain; "": op->kernels must be NULL; NULL: not checked. */
 static void run_op(Pair *p, const OpCase *c, Backend *device, const char *kernels)
 {
     Status st = pair_open(p, c, device);

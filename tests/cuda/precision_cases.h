@@ -1,5 +1,5 @@
-/* tf32 rounds, and no more than it says; fp16 skips a step that overflows, and resumes with the
- * scale that it had. */
+/* TF32 rounds factors, and by no more than expected; fp16 skips a step that overflows, and resumes
+ * with the saved loss scale. */
 #ifndef WEFT_TEST_CUDA_PRECISION_CASES_H
 #define WEFT_TEST_CUDA_PRECISION_CASES_H
 
@@ -7,7 +7,8 @@
 
 /* ---- tf32 ---- */
 
-/* y of one operation with one input and one weight, of numbers with all their bits. */
+/* Writes y of an operation with one input and one weight, whose numbers use all bits of fp32.
+ * Returns the number of elements. */
 static int64_t run_exact(Backend *backend, const char *kind, const char *attrs, Shape x, float *y)
 {
     Rig rig = {0};
@@ -69,8 +70,8 @@ static void first_weights(Trainer *t, float out[8])
     t->backend->table->sync(s);
 }
 
-/* 2^24 is too much: skipped steps halve it, change nothing else, and do not count for Adam; two
- * good ones double it. */
+/* A scale of 2^24 is too large: each skipped step halves it, changes nothing else, and does not
+ * count for Adam; two good steps double it. */
 static void check_scaling(Trainer *t)
 {
     enum { MOST = 12 };
@@ -101,7 +102,7 @@ static void check_scale_resumed(Trainer *t, const char *dir)
     Trainer *again = NULL;
     StepResult a, b;
     char *path = mem_format("%s/step.h5", dir);
-    /* at twice the scale: skipped, or good */
+    /* with twice the scale, the step may be skipped */
     CHECK_OK(train_step(t, &a));
     CHECK_OK(train_save(t, path));
     CHECK_OK(scaled_trainer(&again, &config, dir));
@@ -114,7 +115,7 @@ static void check_scale_resumed(Trainer *t, const char *dir)
         for (int i = 0; i < 6; ++i) {
             CHECK_OK(train_step(t, &a));
             CHECK_OK(train_step(again, &b));
-            /* to the bit */
+            /* equal to the bit */
             CU_ASSERT_EQUAL(a.loss, b.loss);
             CU_ASSERT_EQUAL(a.skipped, b.skipped);
         }

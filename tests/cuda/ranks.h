@@ -1,6 +1,7 @@
 /* Three ranks of a tensor group in one process, with slices of unequal length, on one backend. They
- * take turns: what each brings to a meeting is kept, and all run again, so that in its second run a
- * rank finds at the first meeting what all have brought, in its third at the second. */
+ * run one after the other, so an exchange is not complete at first: what each rank sends to it is
+ * stored, and all ranks run again. In the second run the first exchange is complete, in the third
+ * the second one, too. */
 #ifndef WEFT_TEST_CUDA_RANKS_H
 #define WEFT_TEST_CUDA_RANKS_H
 
@@ -11,15 +12,15 @@ enum { SLICES = 3, MEETINGS = 2, SLICE_ROOM = 1 << 16 };
 typedef struct Ranks {
     Rig rig[SLICES];
     Exchange face[SLICES];
-    /* owned, SLICE_ROOM each */
+    /* owned, [SLICE_ROOM] each */
     float *x[SLICES], *dy[SLICES], *out[SLICES];
-    /* owned */
+    /* data sent to each exchange by each rank; NULL: not yet; owned */
     char *brought[MEETINGS][SLICES];
-    /* of the rank that runs: the next */
+    /* next exchange of the rank that is running */
     int meeting;
 } Ranks;
 
-/* Between a whole on the host and a rank's packed slice of it. */
+/* Copies a rank's packed slice to the whole (into) or back, on the host. */
 static void slice_move(Slices s, int rank, void *whole, void *mine, bool into)
 {
     size_t unit = (size_t)s.unit * dtype_bytes(s.type);
@@ -43,7 +44,7 @@ static size_t whole_bytes(Slices s)
     return (size_t)(s.runs * s.items * s.unit) * dtype_bytes(s.type);
 }
 
-/* What all ranks have brought to this meeting so far; NULL: not yet. */
+/* Stores the data of this rank's next exchange and returns that of all ranks; NULL: not yet. */
 static char **slices_meet(const Exchange *x, const void *mine, size_t bytes)
 {
     Ranks *all = x->user;
@@ -162,7 +163,7 @@ static TensorSlice rank_slice(int dim, int64_t whole, int rank)
                          .whole = whole};
 }
 
-/* As dense leaves it: rows may be padded. */
+/* The layout of dense's output, whose rows may be padded. */
 static Desc dense_output(const Backend *backend, Shape shape)
 {
     Desc d = desc_plain(shape, backend->options.precision);

@@ -1,6 +1,6 @@
-/* reorder: what comes out, in plain order, is what went in, of images and of flat views of them,
- * channels last or not, and of padded rows; and so are gradients on their way back. Numbers that
- * the types do not hold are rounded once. */
+/* reorder: the output in plain order equals the input, for images and flat views of them, plain and
+ * channels last, and for padded rows; the same for gradients. Numbers that a type cannot hold are
+ * rounded once. */
 #ifndef WEFT_TEST_CUDA_REORDER_CASES_H
 #define WEFT_TEST_CUDA_REORDER_CASES_H
 

@@ -1,21 +1,21 @@
-/* A dense that adds a residual. On the CPU they are two layers. */
+/* A dense that adds a residual. On the CPU these are two layers. */
 #ifndef WEFT_TEST_CUDA_RESIDUAL_CASES_H
 #define WEFT_TEST_CUDA_RESIDUAL_CASES_H
 
 #include "cases.h"
 
 typedef struct ResidualCase {
-    /* of the dense */
+    /* attributes of the dense */
     const char *attrs;
     Shape x;
-    /* of the sum */
+    /* activation after the sum */
     Act act;
-    /* rows of outputs are whole 16 bytes in every type */
+    /* rows of the output are multiples of 16 bytes in every type */
     bool even;
 } ResidualCase;
 
 typedef struct ResidualTest {
-    /* two on the CPU, one on the GPU */
+    /* dense, sum: on the CPU; fused: on the GPU */
     Rig dense, sum, fused;
     float *given, *got, *expected;
 } ResidualTest;
@@ -119,20 +119,22 @@ static void test_residual(void)
         {"width=64", {2, {19, 32, 1, 1}}, ACT_RELU, true},
         {"width=33", {2, {20, 17, 1, 1}}, ACT_NONE, false},
         {"width=33 bias=false", {2, {20, 24, 1, 1}}, ACT_RELU, false},
-        {"width=1027", {3, {3, 7, 40, 1}}, ACT_NONE, false}, /* padded rows in 16 bits */
+        /* This one has padded rows in 16 bits. */
+        {"width=1027", {3, {3, 7, 40, 1}}, ACT_NONE, false},
         {"width=1028 bias=false", {2, {21, 24, 1, 1}}, ACT_RELU, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         check_residual(&cases[i], gpu);
-        /* a product that is rounded before the sum may take it over relu's edge */
+        /* A product that is rounded before the sum may change the sign of the sum, which decides
+         * relu. */
         if (cases[i].act != ACT_NONE && !cases[i].even) continue;
         check_residual(&cases[i], gpu_bf16);
         check_residual(&cases[i], gpu_fp16);
     }
 }
 
-/* How many adds are left of a model that both backends have fused; *nodes: of all kinds, on the CPU
- * and on the GPU. */
+/* Returns the number of add nodes that are left of a model after the CUDA backend's fusion. nodes:
+ * number of all nodes after fusion, on the CPU and on the GPU. */
 static int adds_left(const char *text, Desc input, int nodes[2])
 {
     const BackendTable *table[] = {&backend_cpu, &backend_cuda};
@@ -151,8 +153,8 @@ static int adds_left(const char *text, Desc input, int nodes[2])
     return adds;
 }
 
-/* The residual comes in plain rows, so that a reorder lies between a dense with gelu and the one
- * that has its slope: no stage begins there. */
+/* The residual comes in plain rows, so there is a reorder between a dense with gelu and the one
+ * that computes gelu's slope. No stage may begin there. */
 static void test_residual_reorder(void)
 {
     static const char text[] =
@@ -177,7 +179,7 @@ static void test_residual_reorder(void)
     config_free(&config);
 }
 
-/* A transformer's sums are all gone, and other models are as they were. */
+/* No sum is left in a transformer, and other models do not change. */
 static void test_residual_models(void)
 {
     enum { LAYERS_OF_GPT = 3 };
@@ -187,7 +189,7 @@ static void test_residual_models(void)
     CU_ASSERT_EQUAL(adds_left("model: {name: gpt2, layers: 3, width: 16, heads: 2, context: 8}\n",
                               tokens, nodes),
                     0);
-    /* two sums and gelu */
+    /* two sums and a gelu in each block */
     CU_ASSERT_EQUAL(nodes[0] - nodes[1], LAYERS_OF_GPT * 3);
     CU_ASSERT_EQUAL(adds_left("model: {name: gpt2, layers: 3, width: 16, heads: 2, context: 8, "
                               "dropout: 0.1}\n",

@@ -1,6 +1,6 @@
-/* A checkpoint of one device goes on on the other: every tensor is the same to the bit, and losses
- * are as close as those of runs that never changed. And what a GPU has no memory for is refused
- * before it is taken. */
+/* Training continues on the other device from a checkpoint: every tensor is the same to the bit,
+ * and losses agree as well as those of runs on one device. Also: a model that does not fit the
+ * GPU's memory is refused before any is taken. */
 #ifndef WEFT_TEST_CUDA_RESUME_CASES_H
 #define WEFT_TEST_CUDA_RESUME_CASES_H
 
@@ -19,7 +19,7 @@ static void check_same_tensors(const char *a, const char *b)
     fclose(out);
 }
 
-/* Some steps on one, then as many on both. */
+/* Number of steps on one device before the checkpoint, and on both after it. */
 enum { HALF = 2 };
 static void check_resume(const Model *m, const char *from, const char *to)
 {
@@ -53,7 +53,8 @@ static void test_resume(void)
         for (size_t i = 0; i < sizeof models / sizeof *models; ++i) {
             if (strcmp(models[i].name, one_a_family[k]) != 0) continue;
             bool scaled =
-                strcmp(models[i].precision, "fp16") == 0; /* which a CPU does not go on with */
+                /* A CPU cannot continue a run in fp16. */
+                strcmp(models[i].precision, "fp16") == 0;
             if (scaled || (models[i].only_full && !full)) continue;
             check_resume(&models[i], "cpu", "cuda");
             check_resume(&models[i], "cuda", "cpu");
@@ -62,9 +63,10 @@ static void test_resume(void)
 
 #define FIVE(text) text text text text text
 #define GELUS      FIVE(FIVE("gelu, "))
-enum { TOO_MANY = 32767 }; /* some 200 GB, and products of less than 2^31 numbers */
+/* some 200 GB, while each product has less than 2^31 elements */
+enum { TOO_MANY = 32767 };
 
-/* Is the plan of so large a micro-batch taken? Nothing is allocated. */
+/* Plans a model with so large a micro-batch, without allocating. */
 static Status design(const char *set, long long micro)
 {
     Config *config = NULL;
@@ -83,8 +85,8 @@ static Status design(const char *set, long long micro)
     return st;
 }
 
-/* The refusal names about the largest micro-batch that fits: a little less does, twice as many
- * samples do not. */
+/* The refusal names about the largest micro-batch that fits: slightly less is accepted, twice as
+ * much is not. */
 static void test_memory(void)
 {
     static const char at_most[] = "train.micro_batch of at most about ";
@@ -95,7 +97,7 @@ static void test_memory(void)
     long long most = number ? atoll(number + strlen(at_most)) : 1;
     CU_ASSERT(most > 1);
     printf("  %s\n", fail_message());
-    /* "about" */
+    /* slightly less, because the message says "about" */
     CHECK_OK(design(dir, most - most / 50));
     CHECK_FAILS(design(dir, 2 * most), ERR_CONFIG, at_most);
     folder_remove(&dir);

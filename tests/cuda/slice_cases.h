@@ -1,18 +1,19 @@
-/* Operations of which each rank of a tensor group has a slice: on the GPU as on the CPU, and
- * together what the whole operation gives, to the bit but for the loss, whose sums are in another
- * order. */
+/* Operations of which each rank of a tensor group has a slice: the GPU against the CPU, and all
+ * slices together against the whole operation. These are equal to the bit, except for the loss,
+ * whose sums have another order. */
 #ifndef WEFT_TEST_CUDA_SLICE_CASES_H
 #define WEFT_TEST_CUDA_SLICE_CASES_H
 
 #include "exchange_cases.h"
 
-/* How ranks' tensors make up the whole one. */
+/* How the ranks' tensors form the whole one: as slices, as a sum, or all alike. */
 typedef enum Together { CUT, SUM, SAME } Together;
 
 typedef struct SliceCase {
     const char *name, *kind, *attrs;
     Shape x;
-    /* which is cut; of an embedding, that of its table; rows: real ones, or 0 */
+    /* dim: dimension that is cut (of the table for an embedding); rows: number of real samples, 0:
+     * all */
     int dim, rows;
     Together y, dw;
     Bound bound;
@@ -22,12 +23,12 @@ enum { WHOLE = -1, SLICE_VOCAB = 101 };
 
 typedef struct SliceTest {
     const SliceCase *c;
-    /* on the GPU */
+    /* the whole operation, on the GPU */
     Rig whole;
     Ranks cpu, gpu;
-    /* cut_w: embedding */
+    /* cut_w: slices of an embedding's table */
     Slices cut_x, cut_w;
-    /* owned, SLICE_ROOM each */
+    /* owned, [SLICE_ROOM] each */
     float *given, *got;
 } SliceTest;
 
@@ -89,7 +90,7 @@ static Status slices_open(SliceTest *t, Backend *device)
     return OK;
 }
 
-/* To all rigs of the test. */
+/* Sets sample ids and labels in all rigs. */
 static void slices_set_lines(SliceTest *t, const int64_t *sample, const int32_t *labels,
                              int64_t lines)
 {
@@ -140,8 +141,8 @@ static void slices_give(SliceTest *t)
     if (t->whole.spec.w_count) slices_give_w(t);
 }
 
-/* gpu.out against cpu.out, rank by rank, and what they make up against `got`, the whole
- * operation's. */
+/* Compares gpu.out with cpu.out for each rank, and the ranks' results together with `got`, that of
+ * the whole operation. */
 static void slices_compare(SliceTest *t, Part part, Together how, Slices cut, const char *tensor)
 {
     const SliceCase *c = t->c;
@@ -161,11 +162,12 @@ static void slices_compare(SliceTest *t, Part part, Together how, Slices cut, co
     if (is_loss(c))
         compare(c->name, t->whole.backend, part, c->bound, "slices together", tensor, t->given,
                 t->got, n);
-    else /* to the bit, but that -0 is 0 */
+    /* equal to the bit, except that -0 equals 0 */
+    else
         CU_ASSERT_EQUAL(relative_error(t->given, t->got, n), 0);
 }
 
-/* The whole numbers among a loss's columns. */
+/* Compares the integer columns of a loss, and clears them. */
 static void slices_compare_counts(SliceTest *t, int64_t lines)
 {
     for (int64_t i = 0; i < lines * LOSS_COLUMNS; ++i)
@@ -261,7 +263,7 @@ static void check_slices(const SliceCase *c, Backend *device)
     slices_free(&t);
 }
 
-/* Outside of all ranks' classes: NaN on all of them, and in no other line. */
+/* Labels outside of all classes make the loss NaN on all ranks, only in their own rows. */
 static void check_bad_labels(Backend *device)
 {
     const SliceCase c = {"sliced loss", "softmax_loss",     "", {2, {4, 50, 1, 1}}, 1, 0, SAME,

@@ -1,5 +1,5 @@
-/* The order in which an embedding's gradient adds up the tokens of a row: by token, then by place,
- * as a stable sort on the host has it. */
+/* The order in which an embedding's gradient adds up the tokens of a row: by token, then by
+ * position, like a stable sort on the host. */
 #ifndef WEFT_TEST_CUDA_SORT_CASES_H
 #define WEFT_TEST_CUDA_SORT_CASES_H
 
@@ -8,7 +8,7 @@
 
 typedef struct SortCase {
     int64_t count, real, vocab;
-    /* bound on the tokens; the vocabulary is larger where a case has few of its tokens */
+    /* tokens are below it; less than vocab for a case with many equal tokens */
     int64_t below;
 } SortCase;
 
@@ -32,7 +32,7 @@ static void sorted_order(int32_t *order, const int32_t *token, int64_t count)
     mem_free(&all);
 }
 
-/* Gradients are small whole numbers: every sum of them is exact, in any order. */
+/* Checks the sums. Gradients are small integers, so every sum is exact in any order. */
 static void check_sums(const SortCase *c, const int32_t *token, const float *dy, const float *dw)
 {
     float *sum = mem_new((size_t)c->vocab * sizeof *sum);
@@ -100,14 +100,15 @@ static void test_sort(void)
         {20000, 20000, 50257, 3},
         {4000, 4000, 1 << 24, 1 << 24},
     };
-    /* more than 512 tiles of 1,024, of which fewer tokens than there is scratch for make more */
+    /* The second case has scratch for more than 512 tiles of 1,024 tokens, and sorts one token
+     * less, which makes more tiles, but smaller ones. */
     static const SortCase large[] = {{262144, 262144, 50257, 50257},
                                      {524289, 524288, 128256, 128256}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) check_sort(&cases[i]);
     for (size_t i = 0; full && i < sizeof large / sizeof *large; ++i) check_sort(&large[i]);
 }
 
-/* Whatever part of the tokens is sorted, its tiles' counts fit into the scratch. */
+/* For any number of tokens to sort up to `count`, the counts of all tiles fit in the scratch. */
 static void test_sort_scratch(void)
 {
     for (int64_t count = 1; count < (INT64_C(1) << 31); count += count / 3 + 1)

@@ -1,13 +1,14 @@
 /* The CUDA backend against the CPU's, on random inputs: every operation it has, every flat
- * function, copies and events, ten steps of training every model of the zoo, and going on with the
- * other device's checkpoint. Everything is done twice and gives the same bits. It ends with a table
- * of relative errors. Where there is no GPU it says so, checks that asking for one fails cleanly,
- * and passes. The layers' own tests hold the CPU backend to PyTorch's values.
+ * function, copies and events, ten training steps of every model of the zoo, and resuming from the
+ * other device's checkpoint. Everything runs twice and gives the same bits. A table of relative
+ * errors is printed at the end. Without a GPU it says so, checks that asking for one fails cleanly,
+ * and passes. The layers' own tests compare the CPU backend with PyTorch's values.
  *
- * usage: test_cuda [operations|full] [SEED]
- *     operations: no models (for compute-sanitizer); full: the large models, too; SEED: of the
- * inputs, 1 if
- *     not given: the suite must not fail by chance; `make check-cuda` gives a fresh one */
+ * usage: test_cuda [operations] [full] [SEED] [PART OF A TEST'S NAME]
+ *     operations: no models (for compute-sanitizer)
+ *     full: large models, too
+ *     SEED: of the inputs; 1 if not given, so that the suite never fails by chance; `make
+ *     check-cuda` gives a new one */
 #include "attention_cases.h"
 #include "flat_cases.h"
 #include "gelu_cases.h"
@@ -125,8 +126,8 @@ static void test_ops(void)
     run_ops(cases, sizeof cases / sizeof cases[0], gpu_fp16);
 }
 
-/* Layer norms of wide and narrow rows, in packs and not, one part of the rows and several;
- * convolutions. */
+/* Layer norms with wide and narrow rows, with and without packs, with one part of the rows and
+ * several; convolutions. */
 static void run_adding_ops(Pair *p, Backend *device)
 {
     static const int64_t width[] = {8, 77, 264, 768, 1608, 6144, 6152};
@@ -184,11 +185,11 @@ static void test_absent(void)
     CU_ASSERT_PTR_NULL(backend);
 }
 
-/* What a word of the command line asks for. */
+/* Options from the command line. */
 typedef struct Wanted {
-    /* alone */
+    /* run only operations */
     bool operations;
-    /* of the tests' names; NULL: all */
+    /* part of a test's name; NULL: all tests */
     const char *part;
 } Wanted;
 
@@ -211,7 +212,7 @@ static bool read_words(int argc, char **argv, Wanted *wanted)
     return true;
 }
 
-/* To `chosen`; returns how many. */
+/* Copies the tests whose names contain `part` to `chosen` and returns how many there are. */
 static int choose(const HarnessTest *test, int count, const char *part, HarnessTest *chosen)
 {
     int n = 0;

@@ -1,11 +1,12 @@
-/* The graphs of attention and convolutions before the real cuDNN, for GPUs that are only described:
- * it finds an engine for each that repeats its bits, compiles the kernel and says the workspace.
- * Whether the kernels run, and how fast, only a GPU tells. */
+/* Graphs of attention and convolutions planned by the real cuDNN for GPUs that are only described:
+ * cuDNN finds a deterministic engine for each, compiles the kernel and reports the workspace. Only
+ * a GPU can tell whether the kernels run, and how fast. */
 #include "harness.h"
 #include "tensor/op_list.h"
 #include "tensor/cuda/cudnn_attention.h"
 
-/* Opens cuDNN for a card that is not here. False, and said so: this cuDNN knows none. */
+/* Opens cuDNN for a card that this machine lacks. Prints why and returns false where this cuDNN
+ * cannot. */
 static bool ready(CudaState *state, const char *card)
 {
     *state = (CudaState){.device = -1};
@@ -45,7 +46,7 @@ static void check_plans(const char *card, AttentionShape shape)
 static void test_shapes(void)
 {
     static const AttentionShape shapes[] = {
-        /* gpt2-124m */
+        /* shapes of gpt2-124m */
         {32, 1024, 12, 64, false, false}, {32, 1024, 12, 64, true, false},
         {64, 1024, 12, 64, false, false}, {1, 1024, 25, 64, false, false},
         {3, 1000, 12, 64, false, false},  {8, 17, 3, 8, true, false},
@@ -79,8 +80,7 @@ static void test_widths(void)
     cudnn_close(&state);
 }
 
-/* A convolution as the zoo has them: planned as a run plans it. biased: then all of it is
- * cuDNN's. */
+/* A convolution of the zoo, planned like in a run. */
 typedef struct ConvCase {
     int64_t samples, channels, side, outputs;
     int kernel, stride, groups;
@@ -143,7 +143,7 @@ static void test_convs(void)
     }
 }
 
-/* A convolution of resnet50's: 3x3 on 56 x 56 pixels. */
+/* A convolution of resnet50: 3x3 on 56 x 56 pixels. */
 static const DnnTensor conv_tensors[] = {
     {0},
     {CUDNN_DATA_BFLOAT16, DNN_MEMORY, {64, 64, 56, 56}, {200704, 1, 3584, 64}},
@@ -155,7 +155,8 @@ static const DnnNode conv_node = {
 static const DnnGraph conv_graph = {
     .tensor = conv_tensors, .tensors = 4, .node = &conv_node, .nodes = 1};
 
-/* Several engines, each of another text, and each found again by its text. */
+/* Checks that there are several engines with different texts, and that each is found again by its
+ * text. */
 static void check_engines(CudaState *state)
 {
     enum { MOST = 6 };
@@ -179,7 +180,7 @@ static void check_engines(CudaState *state)
     dnn_fini(&all);
 }
 
-/* The first choice is recorded; another engine that the record names is taken. */
+/* Checks that the first choice is recorded, and that another engine in the record is taken. */
 static void check_record(CudaState *state, AlgorithmRecord *record)
 {
     const char *key, *engine;
@@ -219,7 +220,7 @@ static void test_engines(void)
     algorithm_record_free(&record);
 }
 
-/* Groups divide the samples, and their scratch is bearable. */
+/* Groups divide the samples, and their scratch is within the limit. */
 static void test_groups(void)
 {
     CU_ASSERT_EQUAL(fused_group((AttentionShape){32, 1024, 12, 64, false, false}), 32);
@@ -228,7 +229,8 @@ static void test_groups(void)
     CU_ASSERT_EQUAL(fused_group((AttentionShape){37, 2048, 12, 64, false, false}), 1);
     CU_ASSERT_EQUAL(fused_group((AttentionShape){2, 65536, 12, 64, false, false}), 1);
     CU_ASSERT_EQUAL(fused_group((AttentionShape){6, 9999, 3, 64, false, false}),
-                    6); /* uneven rows */
+                    /* Smaller groups would not begin at 16 bytes. */
+                    6);
 }
 
 TEST_MAIN("cuda plans", {"attention's graphs have plans on an H200", test_shapes},

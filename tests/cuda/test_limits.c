@@ -1,5 +1,5 @@
-/* Does the emulated GPU refuse what a GPU refuses? Grids and blocks that are too large, shared
- * memory that was not asked for, misaligned vectors, rows too far apart for one copy. */
+/* Checks that the emulated GPU refuses what a GPU refuses: grids and blocks that are too large,
+ * shared memory that was not requested, misaligned vectors, rows too far apart for one copy. */
 #include "harness.h"
 
 #include <cuda_runtime_api.h>
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <sys/wait.h>
 
-/* tests/cuda/emulate/limits.cc */
+/* Kernels in tests/cuda/emulate/limits.cc. */
 cudaError_t limits_launch(cudaStream_t stream, struct dim3 grid, struct dim3 threads,
                           size_t shared_bytes);
 cudaError_t limits_ask(int shared_bytes);
@@ -59,8 +59,8 @@ static void test_shared_memory(void)
     CU_ASSERT_EQUAL(launch(one, one, (227 << 10) + 1), cudaErrorInvalidValue);
 }
 
-/* Wait status of a child process that reads four floats at byte `bytes` of a block of memory; said:
- * what it writes to stderr. */
+/* Returns the wait status of a child process that reads four floats at byte `bytes` of a block of
+ * memory; `said` gets its standard error. */
 static int read_at(size_t bytes, char *said, size_t room)
 {
     int pipes[2], status = 0;

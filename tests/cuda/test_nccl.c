@@ -1,10 +1,9 @@
-/* NCCL by itself, without a trainer, for a machine with one GPU: what weft calls, by one rank that
- * talks to itself, and by two processes that share the GPU and pose as two hosts (NCCL_HOSTID),
- * where one waits for a message that never comes and gives up. Where there is no GPU it says so and
- * passes.
+/* The calls of NCCL that weft uses, without a trainer, on a machine with one GPU: by one rank that
+ * sends to itself, and by two processes that share the GPU and pose as two hosts (NCCL_HOSTID), one
+ * of which waits for a message that never comes and aborts. Without a GPU it says so and passes.
  *
- * The second process is forked before CUDA is touched and sleeps until it is told a communicator's
- * id; it ends with 0 when all was right. */
+ * The second process is forked before CUDA is used and waits until it gets a communicator's id; it
+ * exits with 0 if all was right. */
 #include "base.h"
 #include "harness.h"
 #include "parallel/nccl/nccl.h"
@@ -21,12 +20,12 @@ static const double LIMIT_S = 40, PATIENCE_S = 0.5;
 typedef struct Line {
     ncclComm_t comm;
     cudaStream_t stream;
-    /* owned, FLOATS each, on the GPU */
+    /* owned, [FLOATS] each, on the GPU */
     float *from, *to;
 } Line;
 
 static pid_t peer;
-/* pipes to the peer and back */
+/* pipes to the peer and from it */
 static int to_peer[2], from_peer[2];
 
 static void nap(void)
@@ -34,7 +33,7 @@ static void nap(void)
     usleep(1000);
 }
 
-/* Waits until comm is no longer in progress, for LIMIT_S. */
+/* Waits until comm is no longer in progress, at most LIMIT_S. */
 static ncclResult_t settled(ncclComm_t comm, ncclResult_t result)
 {
     for (double start = clock_s(); result == ncclInProgress && clock_s() - start < LIMIT_S; nap()) {
@@ -44,7 +43,7 @@ static ncclResult_t settled(ncclComm_t comm, ncclResult_t result)
     return result;
 }
 
-/* Has NCCL's thread set the communicator? */
+/* True once NCCL's thread has set the communicator. */
 static bool made(ncclComm_t *comm)
 {
     return __atomic_load_n(comm, __ATOMIC_ACQUIRE) != NULL;
@@ -60,7 +59,7 @@ static bool good(ncclComm_t comm, ncclResult_t result, const char *call)
 
 /* ---- a communicator, its stream and memory ---- */
 
-/* All but the communicator. */
+/* Makes everything except the communicator. */
 static bool line_begin(Line *line)
 {
     *line = (Line){0};
@@ -78,7 +77,7 @@ static bool line_open(Line *line, ncclUniqueId id, int ranks, int rank)
     return good(line->comm, result, "ncclCommInitRankConfig");
 }
 
-/* NCCL may go on with it in a thread of its own. */
+/* Aborts; NCCL may finish that in a thread of its own. */
 static bool aborted(Line *line)
 {
     ncclResult_t result = nccl.comm_abort(line->comm);
@@ -86,7 +85,7 @@ static bool aborted(Line *line)
     return result == ncclSuccess || result == ncclInProgress;
 }
 
-/* aborts: instead of finalizing, which waits for other ranks */
+/* aborts: abort instead of finalizing, which would wait for other ranks */
 static bool line_close(Line *line, bool aborts)
 {
     bool closed = true;
@@ -99,7 +98,7 @@ static bool line_close(Line *line, bool aborts)
     return cudaFree(line->to) == cudaSuccess && closed;
 }
 
-/* Sets from to first, first + 1, ... and to to -1. */
+/* Sets `from` to first, first + 1, ... and all of `to` to -1. */
 static bool line_fill(Line *line, float first)
 {
     float *host = mem_new(FLOATS * sizeof *host);
@@ -116,7 +115,7 @@ static bool line_fill(Line *line, float first)
     return filled;
 }
 
-/* to[i] = first + times * i for i < count, and what lies behind is as it was filled. */
+/* True if to[i] = first + times * i for i < count, and the rest of `to` is unchanged. */
 static bool line_holds(Line *line, float first, float times, int count)
 {
     float *host = mem_new(FLOATS * sizeof *host);
@@ -191,7 +190,7 @@ static void test_split(void)
     config.blocking = 0;
     CU_ASSERT_FATAL(open_alone(&line) && line_begin(&part));
     CU_ASSERT_TRUE(good(line.comm, nccl.comm_split(line.comm, 0, 0, &part.comm, &config), "split"));
-    /* NCCL 2.28.9 says that the parent is done before its thread sets the child */
+    /* NCCL 2.28.9 reports that the parent is done before its thread sets the child. */
     for (double start = clock_s(); !made(&part.comm) && clock_s() - start < LIMIT_S;) nap();
     CU_ASSERT_PTR_NOT_NULL_FATAL(part.comm);
     CU_ASSERT_TRUE(good(part.comm, ncclInProgress, "split"));
@@ -204,7 +203,7 @@ static void test_split(void)
     CU_ASSERT_TRUE(line_close(&line, false));
 }
 
-/* Their work is queued in turn and is over on both. */
+/* Work of two communicators, queued alternately, completes on both. */
 static void test_two(void)
 {
     Line line[2];
@@ -230,7 +229,8 @@ static void test_refusal(void)
 
 /* ---- two processes ---- */
 
-/* NCCL refuses two ranks of one host on one GPU; with another NCCL_HOSTID each is a host. */
+/* Makes this process a host of its own (NCCL_HOSTID), since NCCL refuses two ranks of one host on
+ * one GPU. */
 static void pose_as_host(int rank)
 {
     char name[32];
@@ -251,7 +251,8 @@ static bool meet(Line *line, int rank)
     return line_fill(line, (float)rank) && add(line) && line_holds(line, 1, 2, FLOATS);
 }
 
-/* The peer's whole life. It does not send what the other waits for, and ends when that says so. */
+/* Runs the peer. It never sends the message that the other process waits for, and ends when that
+ * process tells it. */
 static int peer_run(void)
 {
     ncclUniqueId id;
@@ -267,7 +268,8 @@ static int peer_run(void)
     return line_close(&line, true) ? 0 : 4;
 }
 
-/* Is the receive over within PATIENCE_S? The communicator may stay in progress, or the stream. */
+/* True if the receive completes within PATIENCE_S. Otherwise the communicator or the stream is
+ * still in progress. */
 static bool receive_is_over(Line *line)
 {
     cudaEvent_t event = NULL;
@@ -315,9 +317,9 @@ static void test_pair(void)
     CU_ASSERT_TRUE(line_close(&line, false));
 }
 
-/* ---- both ---- */
+/* ---- all tests ---- */
 
-/* A peer that nobody needs ends at the end of its pipe. */
+/* Closes the pipe, at whose end a peer that is not used exits. */
 static void peer_release(void)
 {
     close(to_peer[1]);
