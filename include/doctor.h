@@ -1,38 +1,40 @@
-/* doctor: is this allocation fit to train on? A table of checks: each rank measures, rank 0 judges
- * what all have measured, and prints a line for each check: ok, or what is the matter, where, and a
- * command that mends it; skip, where nothing could be measured. No setting is changed, and nothing
- * stays in the folder. */
+/* doctor: checks whether this allocation of machines is fit to train on. It goes through a table of
+ * checks: each rank measures, rank 0 judges what all ranks have measured and prints a line for each
+ * check: ok; a finding with its hosts or ranks and a command to try; or skip, if nothing could be
+ * measured. It changes no setting and leaves no file in the folder. */
 #ifndef WEFT_DOCTOR_H
 #define WEFT_DOCTOR_H
 
 #include "parallel.h"
 
 typedef struct DoctorOptions {
-    /* where runs will write; borrowed like all of these */
+    /* folder that runs will write to; borrowed, as are all strings here */
     const char *folder;
-    /* of one checkpoint: the folder is to have room for three */
+    /* size of one checkpoint in bytes: the folder should have room for three */
     double checkpoint_bytes;
-    /* one object instead of lines */
+    /* print one JSON object instead of lines */
     bool json;
-    /* a line for each version of what this program runs on; lines are compared between ranks */
+    /* text with a line for each version of what this program runs on; ranks compare their lines */
     const char *versions;
-    /* "", or the folder below which /proc and /sys are looked for */
+    /* "", or a folder that stands for / when /proc, /sys and /dev/shm are read */
     const char *root;
-    /* False: one of many tasks that a launcher has started, and not the first of them. What is
-     * wrong with MPI itself is said by the first alone. */
+    /* false in a task that a launcher started and that is not its first: if MPI cannot start, only
+     * the first task prints the finding */
     bool first;
 } DoctorOptions;
 
-/* Starts MPI, does all checks, ends MPI. Within 30 s: who gives no answer is named, and the job
- * ended. OK also with warnings; ERR_CONFIG: a run could not work here. Collective. */
+/* Starts MPI, runs all checks and ends MPI, within 30 s: a rank that gives no answer is named, and
+ * the job is ended. Returns OK even with warnings, and ERR_CONFIG if a run could not work here.
+ * Collective. */
 Status doctor_run(const DoctorOptions *options);
 
-/* The name of check i, and what its threshold is, in words; NULL: there are no more. */
+/* Returns the name of check i and sets *what to the meaning of its threshold; NULL if there is no
+ * check i. Both are static. */
 const char *doctor_check_name(int i, const char **what);
 
-/* A part of the checks on files, in a process of its own: file systems may answer never. task:
- * "files:NAME", "leave:NAME", "find:NAME", "remove:NAME". Prints what it measures to stdout as it
- * goes. ERR_USAGE: no such task. */
+/* Runs one part of the checks on files, in a separate process, because a file system may never
+ * answer. task is "files:NAME", "leave:NAME", "find:NAME" or "remove:NAME". Prints to stdout what
+ * it measures as it goes. ERR_USAGE: there is no such task. */
 Status doctor_probe(const char *task, const char *folder);
 
 #endif

@@ -1,5 +1,5 @@
-/* /sys/class/net/NAME/statistics/tx_bytes, speed (Mbit/s), mtu, operstate; and
- * /sys/class/infiniband/NAME/ports/N/counters/port_xmit_data (in units of 4 bytes), rate ("100
+/* Files read: /sys/class/net/NAME/statistics/tx_bytes, speed (Mbit/s), mtu, operstate; and
+ * /sys/class/infiniband/NAME/ports/1/counters/port_xmit_data (in units of 4 bytes), rate ("100
  * Gb/sec"), state ("4: ACTIVE"). */
 #include "cards.h"
 #include "private.h"

@@ -1,14 +1,14 @@
-/* Network cards as /sys has them: Ethernet and its like, and ports of InfiniBand. */
+/* Network cards as /sys shows them: network interfaces, and InfiniBand ports. */
 #ifndef WEFT_DOCTOR_CARDS_H
 #define WEFT_DOCTOR_CARDS_H
 
 #include "figures.h"
 
 enum { CARDS = 64 };
-/* But the loopback. Returns how many of card were filled. */
+/* Reads all cards except the loopback. Returns the number of entries of card that were filled. */
 int cards_read(const char *root, Card card[CARDS]);
-/* What was sent between two readings: the card with most of it, if that is at least `least` bytes,
- * and the fastest of those that are up. */
+/* Compares two readings. network->used: the card that sent most in between, if that is at least
+ * `least` bytes; network->fastest: the fastest card that is up. */
 void cards_compare(const Card *before, int count_before, const Card *after, int count, double least,
                    Network *network);
 

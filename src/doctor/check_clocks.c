@@ -1,5 +1,5 @@
-/* Clocks: one that is read by a system call costs microseconds each time, and hosts whose wall
- * clocks differ have logs that cannot be compared and file times that lie in the future. */
+/* Clocks. A clock source that needs a system call costs microseconds for each reading. Hosts whose
+ * wall clocks differ write logs that cannot be compared and file times that lie in the future. */
 #include "figures.h"
 #include "private.h"
 
@@ -16,8 +16,8 @@ static double wall_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* A node's clock beside the first node's: at the shortest way there and back the answer lies in the
- * middle (Cristian 1989). */
+/* Measures how far a node's clock is ahead of the first node's, in seconds: in the fastest round
+ * trip, the answer was given at its middle (Cristian 1989). */
 static double ask(MPI_Comm comm, int rank)
 {
     double best_s = INFINITY, ahead_s = 0, theirs;
@@ -74,7 +74,7 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
     int nodes = 0;
     for (int r = 0; r < a->ranks; ++r)
         if (place_leads(a, r)) ahead[nodes++] = clock[r].ahead_s;
-    /* The odd ones are named, also where the first node is one. */
+    /* Compared with the median, deviating nodes are named even if the first node is one of them. */
     if (nodes > 2) middle = median(ahead, nodes);
     for (int r = 0; r < a->ranks; ++r) {
         if (!place_leads(a, r)) continue;

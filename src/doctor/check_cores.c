@@ -1,5 +1,6 @@
-/* Has each thread that a run would start a core of its own? By the masks of all ranks of a node: a
- * launcher that binds two ranks to one core, or each rank to one of many, is not seen by a rank. */
+/* Checks that each thread which a run would start has a core of its own. It joins the affinity
+ * masks of all ranks of a node, because a single rank cannot see that a launcher has bound two
+ * ranks to one core, or all ranks to few of the node's cores. */
 #include "figures.h"
 #include "private.h"
 
@@ -25,7 +26,8 @@ static int count_bits(const unsigned char *core)
     return count;
 }
 
-/* Of the ranks of one node together. */
+/* Sums over the ranks of one node; cores: in the union of their masks; outer: in the launcher's
+ * mask. */
 typedef struct Node {
     int ranks, threads, cores, outer;
 } Node;

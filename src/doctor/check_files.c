@@ -1,5 +1,5 @@
-/* The file system that runs will write to, as each node sees it. A process of its own asks it
- * (probe.c), and is left behind where it gets no answer. */
+/* The file system that runs will write to, as each node sees it. The calls are made in a separate
+ * process (probe.c), which is left behind if it does not answer in time. */
 #include "figures.h"
 #include "private.h"
 
@@ -10,7 +10,8 @@
 
 static const double ASK_LIMIT_S = 6;
 
-/* Starts this program anew; what it printed, and its exit code as command_ask gives it. */
+/* Runs `weft doctor --probe TASK:NAME`. out: what it printed. Returns its exit code as command_ask
+ * does. */
 static int ask(const Doctor *d, const char *task, const char *name, double limit_s, char *out,
                size_t room)
 {
@@ -117,7 +118,7 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
     }
 }
 
-/* Is there anything to say of this rank's numbers? */
+/* True if the probe of this rank has measured something. */
 static bool has_numbers(const Files *f)
 {
     return f->measured && f->answered && !f->open_error;
@@ -165,7 +166,7 @@ static void judge_locks(const Check *check, const Allocation *a, const void *all
 {
     const Files *f = all;
     (void)check;
-    /* they are tried behind the syncs */
+    /* locks are tried after the syncs */
     if (has_numbers(f) && f->sync_s > 0)
         report_summary(report, "flock and fcntl");
     else
@@ -199,7 +200,7 @@ static void judge_sync(const Check *check, const Allocation *a, const void *all,
         report_skip(report, "not measured");
 }
 
-/* Of numbers at `offset`: slow, or slow beside the other nodes. */
+/* Judges the rate at `offset`: below the threshold, or far below the other nodes' median. */
 static void judge_rate(const Check *check, const Allocation *a, const void *all, size_t offset,
                        const char *cure, Report *report)
 {
@@ -275,7 +276,7 @@ const Check check_read = {.name = "read rate",
                           .bytes = sizeof(Files),
                           .judge = judge_read};
 
-/* ---- is it one folder for all? ---- */
+/* ---- whether all nodes see the same folder ---- */
 
 static bool says(const Doctor *d, const char *task, const char *name, const char *expected)
 {

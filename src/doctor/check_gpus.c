@@ -15,7 +15,7 @@ static void measure(Doctor *d, void *mine)
     if (g->visible > 0) g->answers = cuda_device_facts(d->world.node_rank, &g->facts);
 }
 
-/* Of a node: its ranks that have a GPU, and how many GPUs these are. */
+/* Ranks of a node that have a GPU, and the number of different GPUs among them. */
 typedef struct Node {
     int ranks, gpus;
 } Node;

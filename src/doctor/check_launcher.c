@@ -1,5 +1,6 @@
-/* Who started these ranks, and is it what the batch system was asked for? That launcher and MPI
- * count ranks alike is known by the time that ranks measure (doctor.c, refuse). */
+/* Checks that the ranks are those that the batch system was asked for: launched at all, on all
+ * nodes, equally many on each. If launcher and MPI count ranks differently, MPI does not start
+ * (doctor.c, refuse). */
 #include "figures.h"
 #include "private.h"
 

@@ -1,6 +1,6 @@
-/* Do all ranks run the same program on the same libraries? Versions by what they say of themselves,
- * files by their bytes: the same version from another build may round otherwise. And processors by
- * their names. */
+/* Checks that all ranks run the same program on the same libraries. Versions are compared by the
+ * text that libraries report, files by their bytes, since another build of the same version may
+ * round differently. Processors are compared by their model names. */
 #include "figures.h"
 #include "private.h"
 
@@ -25,7 +25,8 @@ static void measure_versions(Doctor *d, void *mine)
              d->options->versions, c_library);
 }
 
-/* By how a line begins; the last row is for all others. */
+/* What a difference means, by the beginning of the line; the last row stands for all other
+ * lines. */
 typedef struct Kind {
     const char *begins;
     Severity severity;
@@ -112,7 +113,8 @@ static const struct LoadedFile *find(const Libraries *libraries, const char *nam
     return NULL;
 }
 
-/* What more than half of those ranks have that have such a file (Boyer and Moore 1981, "MJRTY"). */
+/* Hash of the file that more than half of the ranks with a file of this name have (Boyer and Moore
+ * 1981, "MJRTY"). */
 static uint64_t majority(const Allocation *a, const Libraries *l, const char *name)
 {
     uint64_t hash = 0;

@@ -1,4 +1,4 @@
-/* Limits of a process: open files, and locked memory where cards need it for messages. */
+/* Limits of a process: open files, and locked memory if there are InfiniBand cards. */
 #include "figures.h"
 #include "private.h"
 

@@ -1,4 +1,4 @@
-/* Memory that is left for a rank: of the machine, and within its control groups. */
+/* Memory available to a rank: on the machine, and within its control groups. */
 #include "figures.h"
 #include "private.h"
 
@@ -29,7 +29,7 @@ static void measure(Doctor *d, void *mine)
 
 static void judge(const Check *check, const Allocation *a, const void *all, Report *report)
 {
-    /* of the median: less than that decides what all ranks may have */
+    /* share of the nodes' median; the node with least memory decides what all ranks may use */
     static const double SHARE = 0.8;
     const Memory *m = all;
     double middle = median_of_nodes(a, all, sizeof *m, offsetof(Memory, free_bytes));

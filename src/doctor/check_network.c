@@ -1,9 +1,10 @@
-/* All pairs of nodes, one rank of each, in rounds of pairs that do not meet (a round-robin
- * tournament). Of five nodes, and nobody (-):
+/* Latency and bandwidth between pairs of nodes, one rank each. In a round every node is in one pair
+ * (a round-robin tournament), so a node exchanges one message at a time, and p nodes need p - 1
+ * rounds. With five nodes and an empty place (5, -):
  *     round 0    0-5(-)  1-4  2-3
  *     round 1    1-0     2-5(-)  3-4      ...
- * so a node has one message at a time, and p nodes need p - 1 rounds. Of more than 64 nodes each is
- * paired with 63 others, spread evenly. The best of several messages counts. */
+ * With more than 64 nodes, each is paired with 63 others, spread evenly. The best of several
+ * messages counts. */
 #include "cards.h"
 #include "pairs.h"
 #include "private.h"
@@ -13,7 +14,7 @@
 #include <string.h>
 
 enum { TAG_PAIR = 22, PINGS = 20, LARGE_BYTES = 1 << 20, LARGE_MOST = 8 };
-/* of a node, for all its pairs */
+/* seconds that a node spends on all its pairs */
 static const double BUDGET_S = 6;
 
 int pairs_rounds(int size)
@@ -25,7 +26,7 @@ int pairs_rounds(int size)
 int pairs_peer(int size, int round, int rank)
 {
     int n = size + size % 2, rounds = pairs_rounds(size), peer;
-    /* the rounds that are played, of n - 1 */
+    /* number of this round among all n - 1 rounds of the tournament */
     int turn = (int)((int64_t)round * (n - 1) / rounds);
     if (rank == n - 1)
         peer = (int)((int64_t)turn * (n / 2) % (n - 1));
@@ -46,7 +47,7 @@ static double exchange(MPI_Comm comm, int peer, char *buffer, int bytes)
     return clock_s() - begin_s;
 }
 
-/* Both ends are at it at the same time, so the time of an exchange is that of one way. */
+/* Both ends send at the same time, so the time of an exchange is the time of one direction. */
 static struct Pair measure_pair(MPI_Comm comm, int rank, int peer, char *buffer, double budget_s)
 {
     enum { SMALL_BYTES = 8, WARM = 2 };
@@ -54,7 +55,7 @@ static struct Pair measure_pair(MPI_Comm comm, int rank, int peer, char *buffer,
     for (int i = 0; i < PINGS + WARM; ++i)
         pair.latency_s = fmin(pair.latency_s, exchange(comm, peer, buffer, SMALL_BYTES));
     double best_s = exchange(comm, peer, buffer, LARGE_BYTES);
-    /* how many more: the lower rank's word */
+    /* the lower rank decides how many messages follow */
     double more = fmin(fmax(budget_s / best_s, 1), LARGE_MOST), theirs;
     if (MPI_Sendrecv(&more, 1, MPI_DOUBLE, peer, TAG_PAIR, &theirs, 1, MPI_DOUBLE, peer, TAG_PAIR,
                      comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
@@ -62,7 +63,8 @@ static struct Pair measure_pair(MPI_Comm comm, int rank, int peer, char *buffer,
     if (peer < rank) more = theirs;
     for (int i = 0; i < (int)more; ++i)
         best_s = fmin(best_s, exchange(comm, peer, buffer, LARGE_BYTES));
-    /* What an end has sent may still wait in its own buffers: the slower end saw the link. */
+    /* An end may finish while its data still wait in its own buffers: the slower end saw the
+     * link. */
     double mine[2] = {pair.latency_s, best_s}, other[2];
     if (MPI_Sendrecv(mine, 2, MPI_DOUBLE, peer, TAG_PAIR, other, 2, MPI_DOUBLE, peer, TAG_PAIR,
                      comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
@@ -90,7 +92,7 @@ static void measure(Doctor *d, void *mine)
         pair->rank = ranks[peer];
     }
     int cards_after = cards_read(d->options->root, after);
-    /* of what was sent, the larger part */
+    /* the card that carried the larger part of the bytes */
     cards_compare(before, cards, after, cards_after, (double)LARGE_BYTES * network->peers, network);
     mem_free(&ranks);
     mem_pages_free(buffer, 2 * LARGE_BYTES);
@@ -99,13 +101,14 @@ static void measure(Doctor *d, void *mine)
 
 /* ---- judging ---- */
 
-/* What a figure is good for: the best pair of each node shows the node's own link, as a good link
- * has a good pair with at least one other. Pairs of good nodes show the ways between. */
+/* A figure in which more is better. A node is judged by its best pair: if its own link is good,
+ * then at least one of its pairs is. Pairs between good nodes are judged singly: they show the
+ * paths between nodes. */
 typedef struct Better {
     double (*of)(const struct Pair *pair);
-    /* 1 / seconds, or bytes a second: more is better */
+    /* a node or a pair below this share of the median is reported */
     double bad;
-    /* with what is shown of the two: the figure, or its inverse */
+    /* printf format of the figure and the median; inverse: print the inverse of both */
     const char *text;
     bool inverse;
     const char *cure;
@@ -123,7 +126,7 @@ static void say(char *out, size_t room, const Better *b, double value, double us
     snprintf(out, room, b->text, b->inverse ? 1 / value : value, b->inverse ? 1 / usual : usual);
 }
 
-/* Returns the median of the nodes' best. */
+/* Fills best[rank]. Returns the median of the nodes' best pairs. */
 static double judge_nodes(const Allocation *a, const Network *n, const Better *b, double *best,
                           Report *report)
 {
@@ -161,7 +164,7 @@ static double judge_ways(const Allocation *a, const Network *n, const Better *b,
     return middle;
 }
 
-/* Returns the median of all pairs; 0: there are none. */
+/* Returns the median of all pairs; 0 if there are none. */
 static double judge_pairs(const Allocation *a, const void *all, const Better *better,
                           Report *report)
 {
@@ -211,7 +214,7 @@ static void judge_rate(const Check *check, const Allocation *a, const void *all,
         report_summary(report, "one node");
 }
 
-/* Which card carried it: a faster one that stood still is not used. */
+/* Judges which card carried the messages: if a faster one carried none, it is not in use. */
 static void judge_card(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const Network *n = all;

@@ -1,11 +1,12 @@
-/* Room in /dev/shm, where MPI and NCCL keep what ranks of a node share (weft's own sums use memory
- * without a name). Where it is too small, ranks die of SIGBUS in their first large message. */
+/* Free space in /dev/shm, where MPI and NCCL keep the memory that ranks of a node share (weft's own
+ * sums use memory without a name). If it is too small, ranks die of SIGBUS in their first large
+ * message. */
 #include "figures.h"
 #include "private.h"
 
 #include <sys/statvfs.h>
 
-/* besides what is needed for each rank */
+/* bytes needed on each node, besides the threshold for each rank */
 static const double BASE_BYTES = 64e6;
 
 static void measure(Doctor *d, void *mine)

@@ -1,7 +1,7 @@
-/* Cores and memory at work, on all ranks at the same time, with the threads that a run would start.
- * A core's own speed is work for each second that the thread ran; that it ran only part of the time
- * says that somebody else did. Both are the best of several rounds, so that a moment's disturbance
- * is no finding. */
+/* Speed of cores and memory with all ranks at work at the same time, with the threads that a run
+ * would start. The speed of a core is work per second of the thread's CPU time. If a thread ran for
+ * only part of the time, another process used its core. Speed is the best of several rounds, so
+ * that a short disturbance is no finding. */
 #include "figures.h"
 #include "private.h"
 
@@ -18,7 +18,7 @@ typedef struct Worker {
     pthread_t thread;
     bool started;
     Speed speed;
-    /* triad: of each of three arrays */
+    /* triad: elements of each of the three arrays */
     int64_t count;
     double bytes_per_s;
 } Worker;
@@ -86,7 +86,7 @@ static Speed slowest(const Doctor *d)
     return least;
 }
 
-/* Whoever was slow measures once more, while the others sleep. */
+/* Ranks that were slow measure once more, while the others sleep. */
 static void measure_cores(Doctor *d, void *mine)
 {
     Speed *speed = mine;
@@ -146,7 +146,7 @@ const Check check_core_speed = {
     .judge = judge_cores,
 };
 
-/* ---- the quota of control groups, which the checks before had to get by with ---- */
+/* ---- the processor quota of control groups, over the checks before this one ---- */
 
 static void measure_quota(Doctor *d, void *mine)
 {
@@ -188,7 +188,7 @@ const Check check_quota = {
 
 /* ---- memory ---- */
 
-/* a = b + s c, as in STREAM (McCalpin 1995) */
+/* The triad a = b + s c of STREAM (McCalpin 1995). */
 static void *triad(void *of)
 {
     enum { PASSES = 8 };
@@ -209,8 +209,9 @@ static void *triad(void *of)
     return NULL;
 }
 
-/* Each array of a node is four times its last cache, but at most 128 MB, which a cache of three
- * times that would hold; a rank's arrays take at most an eighth of the memory that it may have. */
+/* Elements of each array of a thread. The arrays of a node are four times its last-level cache, but
+ * at most 128 MB (a cache of 384 MB would hold all three). A rank's arrays take at most an eighth
+ * of the memory that it may use. */
 static int64_t triad_count(const Doctor *d, int threads)
 {
     static const double LEAST_BYTES = 24e6, MOST_BYTES = 128e6;

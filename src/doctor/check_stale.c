@@ -1,5 +1,6 @@
-/* What jobs that died have left in /dev/shm: it takes memory, and a new job's name may be taken.
- * Named, never removed: a process of another container may use it. */
+/* Files that dead jobs have left in /dev/shm: they take memory, and their names may collide with
+ * those of a new job. They are reported and never removed, since a process in another container may
+ * use them. */
 #include "figures.h"
 #include "private.h"
 
@@ -18,7 +19,7 @@ static bool is_of_mpi(const char *name)
     return false;
 }
 
-/* Files of its user that are no longer being made; used: a process has it mapped. */
+/* Files of this user that are older than a minute; used: a process has the file mapped. */
 typedef struct Left {
     char *path[LOOKED_AT];
     bool used[LOOKED_AT];
@@ -28,7 +29,7 @@ typedef struct Left {
 
 static void look_at(const char *root, const char *name, void *all)
 {
-    /* a file that is being made is not mapped yet */
+    /* a file that is being created is not mapped yet */
     enum { YOUNG_S = 60 };
     Left *left = all;
     struct stat st;
@@ -43,7 +44,7 @@ static void look_at(const char *root, const char *name, void *all)
     }
 }
 
-/* Which of them does a process have mapped? */
+/* Marks the files that this process has mapped. */
 static void find_mapped(const char *root, const char *process, void *all)
 {
     if (process[0] < '1' || process[0] > '9') return;

@@ -1,7 +1,7 @@
-/* The table of checks and the way through it:
+/* The table of checks, and the loop over it:
  *     all ranks: measure | rank 0: collect, judge, print | all ranks: the next row
- * Measuring goes on under a deadline. A rank that waits for ever, in MPI or for a disk, would take
- * all others with it: the rank that is at it says so and ends the job. */
+ * Each measurement has a deadline. A rank that waits for ever, in MPI or for a disk, would make all
+ * others wait, so it says at which check it is and ends the job. */
 #include "private.h"
 
 #include "tensor.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* clang-format off: one a line, in the order of what is printed */
+/* clang-format off: one a line, in the order in which they are printed */
 #define CHECKS(_)                                                                                  \
     _(launcher)                                                                                    \
     _(cores)                                                                                       \
@@ -64,7 +64,8 @@ const char *doctor_check_name(int i, const char **what)
 /* ---- the deadline ---- */
 
 static const double START_LIMIT_S = 10, ALL_LIMIT_S = 30;
-/* So that whoever is to blame speaks first: the others' deadline is later. */
+/* The deadline of ranks that only wait for others is later, so that the rank at fault reports
+ * first. */
 static const double WAIT_EXTRA_S = 2;
 
 typedef struct Deadline {
@@ -124,9 +125,9 @@ static void deadline_end(Deadline *d)
     pthread_mutex_destroy(&d->lock);
 }
 
-/* ---- one row after the other ---- */
+/* ---- the loop over the rows ---- */
 
-/* What all ranks measured, on rank 0. */
+/* This rank's struct, its size for each rank, and on rank 0 the structs of all ranks. */
 typedef struct Measured {
     char *mine, *all;
     size_t *bytes;
@@ -147,7 +148,7 @@ static void measure(Doctor *d, const Check *check, Deadline *deadline, Measured 
     world_barrier(world);
 }
 
-/* places: on rank 0 of all ranks. */
+/* Finds the first rank of this rank's node. places: filled on rank 0 with all ranks' places. */
 static void find_places(Doctor *d, Place *places)
 {
     Place mine = {.node_size = d->world.node_size};
@@ -171,7 +172,7 @@ static void print_end(const Report *reports, double begin_s)
     puts("");
 }
 
-/* Of the first rows. */
+/* Prints the first `rows` checks. */
 static void print_json(const Doctor *d, const Allocation *a, const Report *reports, int rows)
 {
     Json json = json_to(stdout, true);
@@ -228,7 +229,7 @@ static Status run_checks(Doctor *d, Deadline *deadline)
     return status_agree(world, status);
 }
 
-/* What a launcher and MPI do not agree on is known before there are ranks to ask. */
+/* Reports that MPI did not start: launcher and MPI do not fit together. There are no ranks yet. */
 static Status refuse(const Doctor *d)
 {
     Report report = {0};

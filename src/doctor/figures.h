@@ -1,5 +1,5 @@
-/* What a rank measures for each check: plain values, which travel to rank 0 as they are. Figures of
- * a node are those of its first rank. */
+/* The structs that ranks measure for the checks. They hold no pointers and are sent to rank 0 as
+ * bytes. If a figure describes a node, only the one of the node's first rank is judged. */
 #ifndef WEFT_DOCTOR_FIGURES_H
 #define WEFT_DOCTOR_FIGURES_H
 
@@ -9,47 +9,47 @@
 enum { NAME_BYTES = 48, MPI_BYTES = 64, PATH_BYTES = 256 };
 
 typedef struct Started {
-    /* by a launcher? */
+    /* a launcher started this process */
     bool launched;
-    /* of the batch job; 0: there is none, or it does not say */
+    /* tasks and nodes of the batch job; 0 if there is no job or it does not say */
     int tasks, nodes;
     char mpi[MPI_BYTES];
 } Started;
 
 typedef struct Cores {
-    /* that a run would start, as threads_share */
+    /* threads that a run would start on this rank (threads_share) */
     int threads;
     ThreadsLimits limits;
-    /* of srun -c; 0: not said */
+    /* CPUs per task that the job asked for (srun -c); 0 if it did not say */
     int asked;
-    /* a bit for each of its mask */
+    /* a bit for each core in the affinity mask */
     unsigned char core[MASK_CPUS / 8];
 } Cores;
 
 typedef struct Memory {
     double limit_bytes, free_bytes;
-    /* the file that sets the limit; "": the machine's own memory */
+    /* path of the file that sets the limit; "" if the limit is the machine's memory */
     char group[PATH_BYTES];
 } Memory;
 
-/* of /dev/shm */
+/* room in /dev/shm */
 typedef struct Room {
     double free_bytes;
     bool known;
 } Room;
 
-/* Files in /dev/shm of jobs that are over, of this user. */
+/* this user's files in /dev/shm that earlier jobs left behind */
 typedef struct Stale {
     int count;
     double bytes;
-    /* one of them */
+    /* path of one of the files */
     char name[PATH_BYTES];
 } Stale;
 
 typedef struct Limits {
-    /* RLIM_INFINITY: a very large number */
+    /* soft limits: open files, bytes of locked memory; no limit is 1e300 */
     double files, locked_bytes;
-    /* cards that need locked memory */
+    /* the node has InfiniBand cards, which need locked memory */
     bool rdma;
 } Limits;
 
@@ -68,10 +68,11 @@ typedef struct Processor {
     char model[CPU_MODEL];
 } Processor;
 
-/* visible: that the process may use; 0, and why. facts: of the one that a run would give it. */
+/* GPUs as this rank sees them. visible: number of devices that CUDA gives this process; if 0, why
+ * says the reason. facts: the GPU that a run would give this rank. */
 typedef struct Gpus {
     int visible;
-    /* the driver knows some; the rank's has answered */
+    /* the driver lists at least one GPU; this rank's GPU answered and facts is filled */
     bool cards, answers;
     char why[PATH_BYTES];
     GpuFacts facts;
@@ -79,32 +80,32 @@ typedef struct Gpus {
 
 typedef struct Clock {
     char source[NAME_BYTES];
-    /* of the wall clock, before that of the first node's */
+    /* seconds by which this node's wall clock is ahead of the first node's */
     double ahead_s;
 } Clock;
 
-/* Of a rank's slowest thread: work for each second that it ran, the part of the time for which it
- * ran, the CPU. */
+/* The slowest thread of a rank: its work per second of CPU time, the share of wall time for which
+ * it ran, and the CPU that it ran on. */
 typedef struct Speed {
     double speed, share;
     int cpu;
 } Speed;
 typedef struct Quota {
-    /* cores; 0: none */
+    /* quota of the control groups in cores; 0 if there is none */
     double cores;
     int mask_cores;
-    /* for which processes waited for the quota, of how long */
+    /* seconds for which the quota stalled processes, within the last of_s seconds */
     double waited_s, of_s;
 } Quota;
 typedef struct Triad {
     double bytes_per_s;
 } Triad;
 
-/* Between this node and others. */
+/* Most pairs that one node measures. */
 enum { PEERS = 63 };
 typedef struct Card {
     char name[NAME_BYTES];
-    /* sent so far, or meanwhile; 0 bytes_per_s: not known */
+    /* bytes sent, since boot or between two readings; link speed, 0 if it is not known */
     double sent, bytes_per_s;
     int mtu;
     bool up;
@@ -112,27 +113,29 @@ typedef struct Card {
 typedef struct Network {
     int peers;
     struct Pair {
-        /* the other node's first rank */
+        /* rank in the job of the other node's first rank */
         int rank;
         double latency_s, bytes_per_s;
     } pair[PEERS];
-    /* The card that sent most of it, "": none did; the fastest one that is up. */
+    /* the card that sent most of the measurement's bytes, name "" if none did; the fastest card
+     * that is up */
     Card used, fastest;
 } Network;
 
 typedef struct Files {
-    /* this rank measured; the file system answered in time, or was last asked for `at` */
+    /* this rank ran the probe; the probe ended in time. at: the call that the probe announced
+     * last */
     bool measured, answered;
     char at[NAME_BYTES], type[NAME_BYTES];
-    /* "", or the nearest folder above the one asked for, which is not there */
+    /* "" if the folder is there, else the nearest folder above it that is */
     char above[PATH_BYTES];
     double free_bytes, inodes, free_inodes;
-    /* errno of making a file, writing it, and locks in both ways */
+    /* errno of creating a file, of writing and reading it, of flock and of fcntl; 0 if it worked */
     int open_error, write_error, flock_error, fcntl_error;
     double sync_s, write_bytes_per_s, read_bytes_per_s;
 } Files;
 typedef struct Shared {
-    /* False: not asked; else whether the first node's file is here */
+    /* asked: the first node has left a file to look for; found: this node sees it */
     bool asked, found;
 } Shared;
 

@@ -1,10 +1,11 @@
-/* Who is measured with whom, and when. */
+/* The pairs of nodes that measure the network with each other, round by round. */
 #ifndef WEFT_DOCTOR_PAIRS_H
 #define WEFT_DOCTOR_PAIRS_H
 
-/* Of size nodes: size - 1, or size where that is odd, but at most PEERS. */
+/* Returns the number of rounds for `size` nodes: size - 1, or size if that is odd, but at most
+ * PEERS. */
 int pairs_rounds(int size);
-/* The other node of a pair; -1: none in this round. */
+/* Returns the node that is paired with node `rank` in this round; -1 if there is none. */
 int pairs_peer(int size, int round, int rank);
 
 #endif

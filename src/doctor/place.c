@@ -1,4 +1,4 @@
-/* What several checks read of a host. */
+/* Reads of files and folders that several checks share. */
 #include "private.h"
 
 #include <dirent.h>

@@ -1,7 +1,7 @@
-/* What is done to a folder, or where it is not there to the nearest one above it, in a process that
- * can be left behind where a file system does not answer. It says what it is about to do before it
- * does it, a line each, "at WHAT", and what it measured, "NAME VALUE". Its file has no name from
- * its beginning on, so nothing stays. */
+/* Tests a folder, or if it does not exist the nearest folder above it, in a process that can be
+ * left behind if the file system does not answer. Before each call it prints "at CALL", and for
+ * each result "NAME VALUE", a line each. Its test file is unlinked as soon as it is open, so
+ * nothing stays. */
 #include "private.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum { PAGE_BYTES = 4096, BLOCK_BYTES = 1 << 20, SYNCS = 20, BLOCKS = 64 };
-/* of each of: syncs, writing, reading */
+/* time limit of each step: syncs, writing, reading */
 static const double STEP_S = 1.2;
 
 static void say(const char *name, double value)
@@ -38,8 +38,9 @@ static const char *type_name(long type)
     return other;
 }
 
-/* The folder, or where that is not there the nearest one above it that is, in which train would
- * make it (above). A link that leads nowhere is there. Owned. */
+/* Returns the folder, or if it does not exist the nearest folder above it that does (*above is then
+ * true): there `weft train` would create it. A dangling symbolic link counts as existing. Owned by
+ * the caller. */
 static char *nearest(const char *folder, bool *above)
 {
     char *path = mem_text(folder);
@@ -59,7 +60,7 @@ static char *nearest(const char *folder, bool *above)
     return path;
 }
 
-/* ---- one folder's speed and room ---- */
+/* ---- the folder's free space and speed ---- */
 
 static void find_room(const char *folder)
 {
@@ -116,7 +117,7 @@ static int try_write(int file, const char *block, int most, int *blocks)
     return 0;
 }
 
-/* Out of the cache, where the file system lets go of it. */
+/* Reads the blocks from the disk, if the file system drops its cached pages when asked to. */
 static int try_read(int file, char *block, int blocks)
 {
     puts("at read");
@@ -131,7 +132,7 @@ static int try_read(int file, char *block, int blocks)
     return 0;
 }
 
-/* At most a quarter of what is free. */
+/* Number of blocks to write: BLOCKS, but at most a quarter of the free space. */
 static int block_count(const char *folder)
 {
     struct statfs fs;
@@ -175,9 +176,9 @@ static Status measure_files(const char *folder, const char *name)
     return OK;
 }
 
-/* ---- is it one folder for all? ---- */
+/* ---- whether all nodes see the same folder ---- */
 
-/* Owned. */
+/* Path of the file that one node leaves and the others look for; owned by the caller. */
 static char *name_in(const char *folder, const char *name)
 {
     bool above;

@@ -1,12 +1,12 @@
-/* Findings: gathered by what they say, so that a thousand hosts with one fault are one line; and
- * what judges compare with, the medians of the allocation. */
+/* Findings are merged by their text, so that one fault on a thousand hosts is one line. Also the
+ * figures that judges compare with: medians and most frequent texts over the allocation. */
 #include "report.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Names in one line, findings of one check. */
+/* most hosts or ranks named in one line; most findings printed for one check */
 enum { NAMES_MOST = 6, FINDINGS_MOST = 10 };
 static const char *const words[] = {[SEVERITY_OK] = "ok",
                                     [SEVERITY_SKIP] = "skip",
@@ -197,7 +197,7 @@ const char *most_common(const Allocation *a, const void *all, size_t bytes, size
     for (int i = 0; i < a->ranks; ++i) {
         const char *text = at + (size_t)i * bytes;
         int count = 0;
-        /* of a text that was counted before, fewer are left than then */
+        /* a text seen before is counted again from here on, which gives fewer than before */
         for (int r = i; *text && r < a->ranks; ++r) count += !strcmp(at + (size_t)r * bytes, text);
         if (count > most) {
             most = count;

@@ -1,48 +1,49 @@
-/* What a judge found: a summary, and findings, each with the ranks or hosts that it holds for. */
+/* What a judge has found: a summary, and findings with the ranks or hosts that each holds for. */
 #ifndef WEFT_DOCTOR_REPORT_H
 #define WEFT_DOCTOR_REPORT_H
 
 #include "base.h"
 
-/* Where a rank is. */
+/* The host and node of a rank. */
 typedef struct Place {
     char host[HOST_BYTES];
-    /* the first rank of its node, which may be the rank itself */
+    /* the first rank of its node, which may be the rank itself; the number of ranks on the node */
     int first, node_size;
 } Place;
 typedef struct Allocation {
     int ranks, nodes;
     double checkpoint_bytes;
-    /* borrowed */
+    /* place of each rank; borrowed */
     const Place *place;
 } Allocation;
 
-/* SKIP: not measured, so nothing is known */
+/* SKIP: nothing was measured, so nothing is known */
 typedef enum Severity { SEVERITY_OK, SEVERITY_SKIP, SEVERITY_WARN, SEVERITY_FATAL } Severity;
 
 typedef struct Finding {
     Severity severity;
-    /* it holds for hosts, not for ranks of them */
+    /* print the host of each rank instead of the rank */
     bool of_hosts;
-    /* owned; cure may be "" */
+    /* owned; cure: a command or other remedy, may be "" */
     char *text, *cure;
-    /* owned; none: for the whole allocation */
+    /* ranks that it holds for; owned; if there are none, it holds for the whole allocation */
     int *rank, ranks;
 } Finding;
 typedef struct Report {
     char summary[256];
     bool skipped;
-    /* owned */
+    /* owned, `findings` of them */
     Finding *finding;
     int findings;
 } Report;
 
-/* What was measured, for the line of a check that has found nothing. */
+/* Sets the text of what was measured, which a check without findings prints. */
 void report_summary(Report *report, const char *fmt, ...) BASE_PRINTF(2, 3);
-/* There is nothing to judge, as nothing was measured: "not measured", "not known". */
+/* Marks the check as skipped, with the reason as summary: "not measured", "not known". */
 void report_skip(Report *report, const char *why);
-/* Where text and cure are those of an earlier finding, the rank joins it. rank -1: it holds for
- * the whole allocation. cure: a command or what else to do; "": there is none. */
+/* Add a finding for a host or a rank. If an earlier finding has the same text and cure, the rank
+ * joins it. rank -1: it holds for the whole allocation. cure: a command or another remedy, or
+ * "". */
 void report_host(Report *report, Severity severity, int rank, const char *cure, const char *fmt,
                  ...) BASE_PRINTF(5, 6);
 void report_rank(Report *report, Severity severity, int rank, const char *cure, const char *fmt,
@@ -52,14 +53,14 @@ void report_print(FILE *out, const char *check, const Allocation *allocation, co
 void report_json(Json *json, const char *check, const Allocation *allocation, const Report *report);
 void report_fini(Report *report);
 
-/* Does a rank speak for its node? */
+/* True if the rank is the first of its node. */
 bool place_leads(const Allocation *allocation, int rank);
-/* The median over the ranks that speak for their nodes of a number that lies `offset` bytes into
- * each rank's figures of `bytes`; 0s are left out. 0: there is none. */
+/* Median of a double that lies `offset` bytes into each struct of `bytes` bytes, over the first
+ * ranks of nodes or over all ranks. Values of 0 are left out; returns 0 if no value is left. */
 double median_of_nodes(const Allocation *allocation, const void *all, size_t bytes, size_t offset);
 double median_of_ranks(const Allocation *allocation, const void *all, size_t bytes, size_t offset);
-/* The text that most ranks have, of those at `offset`, the first of equals; texts "" are no
- * answers. Borrowed; NULL: nobody has one. */
+/* The most frequent text at `offset`, the first of equally frequent ones; "" does not count.
+ * Borrowed from all; NULL if all texts are "". */
 const char *most_common(const Allocation *allocation, const void *all, size_t bytes, size_t offset);
 
 #endif
