@@ -18,7 +18,7 @@ static double wall_s(void)
 
 /* Measures how far a node's clock is ahead of the first node's, in seconds: in the fastest round
  * trip, the answer was given at its middle (Cristian 1989). */
-static double ask(MPI_Comm comm, int rank)
+static double measure_offset(MPI_Comm comm, int rank)
 {
     double best_s = INFINITY, ahead_s = 0, theirs;
     for (int i = 0; i < ROUNDS; ++i) {
@@ -34,7 +34,7 @@ static double ask(MPI_Comm comm, int rank)
     return ahead_s;
 }
 
-static double answer(MPI_Comm comm)
+static double answer_offset(MPI_Comm comm)
 {
     double value;
     for (int i = 0; i < ROUNDS; ++i) {
@@ -54,9 +54,9 @@ static void measure(Doctor *d, void *mine)
                 sizeof clock->source);
     if (!d->leads || d->leaders.size == 1) return;
     if (d->leaders.rank == 0)
-        for (int r = 1; r < d->leaders.size; ++r) ask(d->leaders.comm, r);
+        for (int r = 1; r < d->leaders.size; ++r) measure_offset(d->leaders.comm, r);
     else
-        clock->ahead_s = answer(d->leaders.comm);
+        clock->ahead_s = answer_offset(d->leaders.comm);
 }
 
 static bool is_slow(const char *source)

@@ -32,7 +32,7 @@ typedef struct Node {
     int ranks, threads, cores, outer;
 } Node;
 
-static Node join(const Allocation *a, const Cores *all, int first)
+static Node node_sum(const Allocation *a, const Cores *all, int first)
 {
     Node node = {0};
     unsigned char core[MASK_CPUS / 8] = {0};
@@ -57,7 +57,7 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
                         "the job asked for %d CPUs a task, and the rank may use %d", c[r].asked,
                         c[r].limits.cpus);
         if (!place_leads(a, r)) continue;
-        Node node = join(a, c, r);
+        Node node = node_sum(a, c, r);
         if (r == 0)
             report_summary(report, "%d thread%s on %d core%s of %s", node.threads,
                            node.threads == 1 ? "" : "s", node.cores, node.cores == 1 ? "" : "s",

@@ -12,8 +12,8 @@ static const double ASK_LIMIT_S = 6;
 
 /* Runs `weft doctor --probe TASK:NAME`. out: what it printed. Returns its exit code as command_ask
  * does. */
-static int ask(const Doctor *d, const char *task, const char *name, double limit_s, char *out,
-               size_t room)
+static int run_probe(const Doctor *d, const char *task, const char *name, double limit_s, char *out,
+                     size_t room)
 {
     char *words[] = {"/proc/self/exe", "doctor", "--probe", NULL, (char *)d->options->folder, NULL};
     words[3] = mem_format("%s:%s", task, name);
@@ -60,7 +60,7 @@ static void measure(Doctor *d, void *mine)
     Files *f = mine;
     char text[2048], *rest = NULL;
     if (!d->leads) return;
-    int code = ask(d, "files", "all", ASK_LIMIT_S, text, sizeof text);
+    int code = run_probe(d, "files", "all", ASK_LIMIT_S, text, sizeof text);
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         read_line(f, line);
     f->measured = true;
@@ -278,10 +278,10 @@ const Check check_read = {.name = "read rate",
 
 /* ---- whether all nodes see the same folder ---- */
 
-static bool says(const Doctor *d, const char *task, const char *name, const char *expected)
+static bool probe_prints(const Doctor *d, const char *task, const char *name, const char *expected)
 {
     char text[256];
-    return !d->folder_silent && ask(d, task, name, ASK_LIMIT_S, text, sizeof text) == 0 &&
+    return !d->folder_silent && run_probe(d, task, name, ASK_LIMIT_S, text, sizeof text) == 0 &&
            strstr(text, expected) != NULL;
 }
 
@@ -296,13 +296,14 @@ static void measure_shared(Doctor *d, void *mine)
     if (!d->leads || leaders->size == 1) return;
     if (leaders->rank == 0) {
         lease_new_id(first.name);
-        first.left = says(d, "leave", first.name, "left 1");
+        first.left = probe_prints(d, "leave", first.name, "left 1");
     }
     world_bcast(leaders, &first, sizeof first, 0);
     shared->asked = first.left;
-    shared->found = first.left && (leaders->rank == 0 || says(d, "find", first.name, "found 1"));
+    shared->found =
+        first.left && (leaders->rank == 0 || probe_prints(d, "find", first.name, "found 1"));
     world_barrier(leaders);
-    if (leaders->rank == 0) says(d, "remove", first.name, "");
+    if (leaders->rank == 0) probe_prints(d, "remove", first.name, "");
 }
 
 static void judge_shared(const Check *check, const Allocation *a, const void *all, Report *report)

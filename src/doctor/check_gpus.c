@@ -20,7 +20,7 @@ typedef struct Node {
     int ranks, gpus;
 } Node;
 
-static Node join(const Allocation *a, const Gpus *all, int first)
+static Node node_sum(const Allocation *a, const Gpus *all, int first)
 {
     Node node = {0};
     for (int r = first; r < a->ranks; ++r) {
@@ -36,7 +36,7 @@ static Node join(const Allocation *a, const Gpus *all, int first)
 
 static void judge_node(const Allocation *a, const Gpus *all, int r, Report *report)
 {
-    const Node node = join(a, all, r);
+    const Node node = node_sum(a, all, r);
     if (node.gpus < node.ranks)
         report_host(report, SEVERITY_WARN, r, "a rank for each GPU: srun --ntasks-per-node",
                     "%d ranks share %d GPU%s and take turns", node.ranks, node.gpus,

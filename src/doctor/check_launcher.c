@@ -1,6 +1,6 @@
 /* Checks that the ranks are those that the batch system was asked for: launched at all, on all
  * nodes, equally many on each. If launcher and MPI count ranks differently, MPI does not start
- * (doctor.c, refuse). */
+ * (doctor.c, report_mpi_failure). */
 #include "figures.h"
 #include "private.h"
 

@@ -25,7 +25,7 @@ static void measure_versions(Doctor *d, void *mine)
              d->options->versions, c_library);
 }
 
-/* What a difference means, by the beginning of the line; the last row stands for all other
+/* Severity and remedy of a line that differs, by its beginning; the last row stands for all other
  * lines. */
 typedef struct Kind {
     const char *begins;
@@ -84,9 +84,9 @@ const Check check_versions = {
 
 /* ---- files ---- */
 
-static int add_file(struct dl_phdr_info *info, size_t size, void *of)
+static int add_file(struct dl_phdr_info *info, size_t size, void *arg)
 {
-    Libraries *libraries = of;
+    Libraries *libraries = arg;
     char text[128];
     (void)size;
     bool program = libraries->count == 0;

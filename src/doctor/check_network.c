@@ -104,30 +104,30 @@ static void measure(Doctor *d, void *mine)
 /* A figure in which more is better. A node is judged by its best pair: if its own link is good,
  * then at least one of its pairs is. Pairs between good nodes are judged singly: they show the
  * paths between nodes. */
-typedef struct Better {
-    double (*of)(const struct Pair *pair);
+typedef struct PairFigure {
+    double (*value)(const struct Pair *pair);
     /* a node or a pair below this share of the median is reported */
     double bad;
     /* printf format of the figure and the median; inverse: print the inverse of both */
     const char *text;
     bool inverse;
     const char *cure;
-} Better;
+} PairFigure;
 
-static double best_of(const Network *n, const Better *b)
+static double best_of(const Network *n, const PairFigure *b)
 {
     double best = 0;
-    for (int i = 0; i < n->peers; ++i) best = fmax(best, b->of(&n->pair[i]));
+    for (int i = 0; i < n->peers; ++i) best = fmax(best, b->value(&n->pair[i]));
     return best;
 }
 
-static void say(char *out, size_t room, const Better *b, double value, double usual)
+static void figure_text(char *out, size_t room, const PairFigure *b, double value, double usual)
 {
     snprintf(out, room, b->text, b->inverse ? 1 / value : value, b->inverse ? 1 / usual : usual);
 }
 
 /* Fills best[rank]. Returns the median of the nodes' best pairs. */
-static double judge_nodes(const Allocation *a, const Network *n, const Better *b, double *best,
+static double judge_nodes(const Allocation *a, const Network *n, const PairFigure *b, double *best,
                           Report *report)
 {
     char text[160];
@@ -135,29 +135,29 @@ static double judge_nodes(const Allocation *a, const Network *n, const Better *b
     double usual = median_of_nodes(a, best, sizeof *best, 0);
     for (int r = 0; r < a->ranks; ++r) {
         if (best[r] == 0 || best[r] >= b->bad * usual) continue;
-        say(text, sizeof text, b, best[r], usual);
+        figure_text(text, sizeof text, b, best[r], usual);
         report_host(report, SEVERITY_WARN, r, b->cure, "%s, the median of nodes, at best", text);
     }
     return usual;
 }
 
-static double judge_ways(const Allocation *a, const Network *n, const Better *b, const double *best,
-                         double usual, Report *report)
+static double judge_paths(const Allocation *a, const Network *n, const PairFigure *b,
+                          const double *best, double usual, Report *report)
 {
     char text[160];
     int count = 0;
     double *value = mem_new(((size_t)a->ranks * PEERS + 1) * sizeof *value);
     for (int r = 0; r < a->ranks; ++r)
-        for (int i = 0; i < n[r].peers; ++i) value[count++] = b->of(&n[r].pair[i]);
+        for (int i = 0; i < n[r].peers; ++i) value[count++] = b->value(&n[r].pair[i]);
     double middle = count ? median(value, count) : 0;
     mem_free(&value);
     for (int r = 0; r < a->ranks; ++r)
         for (int i = 0; i < n[r].peers; ++i) {
             int peer = n[r].pair[i].rank;
-            double mine = b->of(&n[r].pair[i]);
+            double mine = b->value(&n[r].pair[i]);
             bool of_bad_node = best[r] < b->bad * usual || best[peer] < b->bad * usual;
             if (r > peer || of_bad_node || mine >= b->bad * middle) continue;
-            say(text, sizeof text, b, mine, middle);
+            figure_text(text, sizeof text, b, mine, middle);
             report_host(report, SEVERITY_WARN, r, b->cure, "with %s: %s, the median of pairs",
                         a->place[peer].host, text);
         }
@@ -165,22 +165,22 @@ static double judge_ways(const Allocation *a, const Network *n, const Better *b,
 }
 
 /* Returns the median of all pairs; 0 if there are none. */
-static double judge_pairs(const Allocation *a, const void *all, const Better *better,
+static double judge_pairs(const Allocation *a, const void *all, const PairFigure *figure,
                           Report *report)
 {
     double *best = mem_new((size_t)a->ranks * sizeof *best);
-    double usual = judge_nodes(a, all, better, best, report);
-    double middle = judge_ways(a, all, better, best, usual, report);
+    double usual = judge_nodes(a, all, figure, best, report);
+    double middle = judge_paths(a, all, figure, best, usual, report);
     mem_free(&best);
     return middle;
 }
 
-static const char *sampled(const Allocation *a)
+static const char *sample_note(const Allocation *a)
 {
     return a->nodes > PEERS + 1 ? ", of 63 pairs for each node" : "";
 }
 
-static double nearness(const struct Pair *pair)
+static double inverse_latency(const struct Pair *pair)
 {
     return 1e-6 / pair->latency_s;
 }
@@ -192,24 +192,24 @@ static double rate(const struct Pair *pair)
 
 static void judge_latency(const Check *check, const Allocation *a, const void *all, Report *report)
 {
-    Better better = {nearness, 1 / check->threshold,
-                     "%.1f us for 8 bytes, more than three times %.1f", true,
-                     "ethtool -S; other jobs on that node; another node (sbatch --exclude)"};
-    double middle = judge_pairs(a, all, &better, report);
+    PairFigure figure = {inverse_latency, 1 / check->threshold,
+                         "%.1f us for 8 bytes, more than three times %.1f", true,
+                         "ethtool -S; other jobs on that node; another node (sbatch --exclude)"};
+    double middle = judge_pairs(a, all, &figure, report);
     if (middle > 0)
-        report_summary(report, "%.1f us between nodes, the median%s", 1 / middle, sampled(a));
+        report_summary(report, "%.1f us between nodes, the median%s", 1 / middle, sample_note(a));
     else
         report_summary(report, "one node");
 }
 
 static void judge_rate(const Check *check, const Allocation *a, const void *all, Report *report)
 {
-    Better better = {rate, check->threshold, "%.0f MB/s, less than 80 %% of %.0f", false,
-                     "cable, card, switch: ethtool, ibstat; another node (sbatch --exclude)"};
-    double middle = judge_pairs(a, all, &better, report);
+    PairFigure figure = {rate, check->threshold, "%.0f MB/s, less than 80 %% of %.0f", false,
+                         "cable, card, switch: ethtool, ibstat; another node (sbatch --exclude)"};
+    double middle = judge_pairs(a, all, &figure, report);
     if (middle > 0)
         report_summary(report, "%.0f MB/s between nodes each way, the median%s", middle,
-                       sampled(a));
+                       sample_note(a));
     else
         report_summary(report, "one node");
 }

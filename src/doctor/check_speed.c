@@ -23,7 +23,7 @@ typedef struct Worker {
     double bytes_per_s;
 } Worker;
 
-static double ran_s(void)
+static double cpu_time_s(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -51,27 +51,27 @@ static int threads_of(const Doctor *d)
 
 /* ---- cores ---- */
 
-static void *compute(void *of)
+static void *compute(void *arg)
 {
-    Worker *w = of;
+    Worker *w = arg;
     float x[BLOCK] = {1};
-    double begin_s = clock_s(), begin_ran_s = ran_s();
+    double begin_s = clock_s(), begin_ran_s = cpu_time_s();
     for (int round = 0; round < ROUNDS; ++round) {
-        double from_s = clock_s(), from_ran_s = ran_s(), blocks = 0;
+        double from_s = clock_s(), from_ran_s = cpu_time_s(), blocks = 0;
         while (clock_s() - from_s < ROUND_S) {
             for (int k = 0; k < 64; ++k)
                 for (int i = 0; i < BLOCK; ++i) x[i] = x[i] * 0.999f + 0.001f;
             __asm__ volatile("" : : "r"(x) : "memory");
             ++blocks;
         }
-        w->speed.speed = fmax(w->speed.speed, blocks / (ran_s() - from_ran_s));
+        w->speed.speed = fmax(w->speed.speed, blocks / (cpu_time_s() - from_ran_s));
     }
-    w->speed.share = (ran_s() - begin_ran_s) / (clock_s() - begin_s);
+    w->speed.share = (cpu_time_s() - begin_ran_s) / (clock_s() - begin_s);
     w->speed.cpu = sched_getcpu();
     return NULL;
 }
 
-static Speed slowest(const Doctor *d)
+static Speed slowest_thread(const Doctor *d)
 {
     int threads = threads_of(d);
     Worker *worker = mem_new((size_t)threads * sizeof *worker);
@@ -90,7 +90,7 @@ static Speed slowest(const Doctor *d)
 static void measure_cores(Doctor *d, void *mine)
 {
     Speed *speed = mine;
-    *speed = slowest(d);
+    *speed = slowest_thread(d);
     Speed *all = mem_new((size_t)d->world.size * sizeof *all);
     world_gather(&d->world, speed, sizeof *speed, all);
     Allocation a = {.ranks = d->world.size};
@@ -106,7 +106,7 @@ static void measure_cores(Doctor *d, void *mine)
     if (again) {
         Doctor alone = *d;
         alone.world.comm = MPI_COMM_NULL;
-        Speed second = slowest(&alone);
+        Speed second = slowest_thread(&alone);
         if (second.speed > speed->speed) *speed = second;
     }
 }
@@ -189,10 +189,10 @@ const Check check_quota = {
 /* ---- memory ---- */
 
 /* The triad a = b + s c of STREAM (McCalpin 1995). */
-static void *triad(void *of)
+static void *triad(void *arg)
 {
     enum { PASSES = 8 };
-    Worker *w = of;
+    Worker *w = arg;
     size_t bytes = (size_t)w->count * sizeof(double);
     double *a = mem_pages_new(3 * bytes), *b = a + w->count, *c = b + w->count;
     for (int64_t i = 0; i < w->count; ++i) {

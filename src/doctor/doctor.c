@@ -68,18 +68,22 @@ static const double START_LIMIT_S = 10, ALL_LIMIT_S = 30;
  * first. */
 static const double WAIT_EXTRA_S = 2;
 
+/* The thread that ends the job if a check takes too long. */
 typedef struct Deadline {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t cond;
+    /* the thread was started; it is to end; this rank has measured and waits for the others */
     bool running, over, waits;
+    /* the check, or the phase of MPI, that is under way */
     const char *at;
+    /* clock_s by which that check, and all checks, must have ended */
     double at_s, all_s;
 } Deadline;
 
-static void *watch(void *of)
+static void *watch(void *arg)
 {
-    Deadline *d = of;
+    Deadline *d = arg;
     pthread_mutex_lock(&d->lock);
     while (!d->over) {
         double left_s = (d->at_s < d->all_s ? d->at_s : d->all_s) - clock_s();
@@ -162,7 +166,7 @@ static void find_places(Doctor *d, Place *places)
     world_gather(&d->world, &mine, sizeof mine, places);
 }
 
-static void print_end(const Report *reports, double begin_s)
+static void print_totals(const Report *reports, double begin_s)
 {
     int rows = check_count(), with[] = {[SEVERITY_FATAL] = 0};
     for (int i = 0; i < rows; ++i) ++with[report_worst(&reports[i])];
@@ -187,7 +191,7 @@ static void print_json(const Doctor *d, const Allocation *a, const Report *repor
     json_end(&json);
 }
 
-static Status conclude(const Report *reports)
+static Status fatal_status(const Report *reports)
 {
     char names[256] = "";
     size_t used = 0;
@@ -217,8 +221,8 @@ static Status run_checks(Doctor *d, Deadline *deadline)
         if (!d->options->json) report_print(stdout, checks[i]->name, &a, &reports[i]);
     }
     if (world->rank == 0 && d->options->json) print_json(d, &a, reports, check_count());
-    if (world->rank == 0 && !d->options->json) print_end(reports, d->begin_s);
-    Status status = conclude(reports);
+    if (world->rank == 0 && !d->options->json) print_totals(reports, d->begin_s);
+    Status status = fatal_status(reports);
     for (int i = 0; i < check_count(); ++i) report_fini(&reports[i]);
     mem_free(&m.mine);
     mem_free(&m.all);
@@ -230,7 +234,7 @@ static Status run_checks(Doctor *d, Deadline *deadline)
 }
 
 /* Reports that MPI did not start: launcher and MPI do not fit together. There are no ranks yet. */
-static Status refuse(const Doctor *d)
+static Status report_mpi_failure(const Doctor *d)
 {
     Report report = {0};
     Place place = {.node_size = 1};
@@ -254,7 +258,7 @@ Status doctor_run(const DoctorOptions *options)
     if (status == OK)
         status = run_checks(&d, &deadline);
     else
-        status = refuse(&d);
+        status = report_mpi_failure(&d);
     deadline_set(&deadline, "the end of MPI", START_LIMIT_S, false);
     world_fini(&d.world);
     deadline_end(&deadline);

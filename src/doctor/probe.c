@@ -17,7 +17,7 @@ enum { PAGE_BYTES = 4096, BLOCK_BYTES = 1 << 20, SYNCS = 20, BLOCKS = 64 };
 /* time limit of each step: syncs, writing, reading */
 static const double STEP_S = 1.2;
 
-static void say(const char *name, double value)
+static void print_number(const char *name, double value)
 {
     printf("%s %.17g\n", name, value);
 }
@@ -41,7 +41,7 @@ static const char *type_name(long type)
 /* Returns the folder, or if it does not exist the nearest folder above it that does (*above is then
  * true): there `weft train` would create it. A dangling symbolic link counts as existing. Owned by
  * the caller. */
-static char *nearest(const char *folder, bool *above)
+static char *nearest_existing(const char *folder, bool *above)
 {
     char *path = mem_text(folder);
     size_t length = strlen(path);
@@ -68,18 +68,18 @@ static void find_room(const char *folder)
     puts("at statfs");
     if (statfs(folder, &fs) != 0) return;
     printf("type %s\n", type_name((long)fs.f_type));
-    say("free_bytes", (double)fs.f_bavail * (double)fs.f_bsize);
-    say("inodes", (double)fs.f_files);
-    say("free_inodes", (double)fs.f_ffree);
+    print_number("free_bytes", (double)fs.f_bavail * (double)fs.f_bsize);
+    print_number("inodes", (double)fs.f_files);
+    print_number("free_inodes", (double)fs.f_ffree);
 }
 
 static int try_locks(int file)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     puts("at flock");
-    say("flock_error", flock(file, LOCK_EX | LOCK_NB) != 0 ? errno : 0);
+    print_number("flock_error", flock(file, LOCK_EX | LOCK_NB) != 0 ? errno : 0);
     puts("at fcntl");
-    say("fcntl_error", fcntl(file, F_SETLK, &lock) != 0 ? errno : 0);
+    print_number("fcntl_error", fcntl(file, F_SETLK, &lock) != 0 ? errno : 0);
     return 0;
 }
 
@@ -100,7 +100,7 @@ static int try_sync(int file, const char *block)
         if (error || fsync(file) != 0) return error ? error : errno;
         took[count++] = clock_s() - from_s;
     }
-    say("sync_s", median(took, count));
+    print_number("sync_s", median(took, count));
     return 0;
 }
 
@@ -113,7 +113,7 @@ static int try_write(int file, const char *block, int most, int *blocks)
         if (error) return error;
     }
     if (fsync(file) != 0) return errno;
-    say("write_bytes_per_s", (double)*blocks * BLOCK_BYTES / (clock_s() - begin_s));
+    print_number("write_bytes_per_s", (double)*blocks * BLOCK_BYTES / (clock_s() - begin_s));
     return 0;
 }
 
@@ -128,7 +128,7 @@ static int try_read(int file, char *block, int blocks)
         ssize_t got = pread(file, block, BLOCK_BYTES, (off_t)done * BLOCK_BYTES);
         if (got != BLOCK_BYTES) return got < 0 ? errno : EIO;
     }
-    say("read_bytes_per_s", (double)done * BLOCK_BYTES / (clock_s() - begin_s));
+    print_number("read_bytes_per_s", (double)done * BLOCK_BYTES / (clock_s() - begin_s));
     return 0;
 }
 
@@ -148,7 +148,7 @@ static void try_file(const char *folder)
     int file = mkostemp(path, O_CLOEXEC), blocks = 0;
     int error = file < 0 ? errno : 0;
     if (file >= 0) unlink(path);
-    say("open_error", error);
+    print_number("open_error", error);
     mem_free(&path);
     if (file < 0) return;
     char *block = mem_new(BLOCK_BYTES);
@@ -157,7 +157,7 @@ static void try_file(const char *folder)
     if (!error) error = try_locks(file);
     if (!error) error = try_write(file, block, block_count(folder), &blocks);
     if (!error) error = try_read(file, block, blocks);
-    say("write_error", error);
+    print_number("write_error", error);
     mem_free(&block);
     close(file);
 }
@@ -167,7 +167,7 @@ static Status measure_files(const char *folder, const char *name)
     (void)name;
     bool above;
     puts("at lstat");
-    char *at = nearest(folder, &above);
+    char *at = nearest_existing(folder, &above);
     if (above) printf("above %s\n", at);
     find_room(at);
     try_file(at);
@@ -179,17 +179,17 @@ static Status measure_files(const char *folder, const char *name)
 /* ---- whether all nodes see the same folder ---- */
 
 /* Path of the file that one node leaves and the others look for; owned by the caller. */
-static char *name_in(const char *folder, const char *name)
+static char *shared_path(const char *folder, const char *name)
 {
     bool above;
-    char *at = nearest(folder, &above), *path = mem_format("%s/.weft-doctor-%s", at, name);
+    char *at = nearest_existing(folder, &above), *path = mem_format("%s/.weft-doctor-%s", at, name);
     mem_free(&at);
     return path;
 }
 
 static Status leave(const char *folder, const char *name)
 {
-    char *path = name_in(folder, name);
+    char *path = shared_path(folder, name);
     int file = file_create_new(path, O_WRONLY);
     if (file < 0 || write(file, name, strlen(name)) < 0 || fsync(file) != 0)
         puts("left 0");
@@ -203,7 +203,7 @@ static Status leave(const char *folder, const char *name)
 static Status find(const char *folder, const char *name)
 {
     static const double LIMIT_S = 5;
-    char *path = name_in(folder, name);
+    char *path = shared_path(folder, name);
     double begin_s = clock_s();
     while (access(path, F_OK) != 0 && clock_s() - begin_s < LIMIT_S) clock_rest(0.05);
     printf("found %d\n", access(path, F_OK) == 0);
@@ -213,7 +213,7 @@ static Status find(const char *folder, const char *name)
 
 static Status remove_file(const char *folder, const char *name)
 {
-    char *path = name_in(folder, name);
+    char *path = shared_path(folder, name);
     unlink(path);
     mem_free(&path);
     return OK;

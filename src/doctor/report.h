@@ -1,4 +1,4 @@
-/* What a judge has found: a summary, and findings with the ranks or hosts that each holds for. */
+/* Findings of a judge: a summary, and for each finding the ranks or hosts that it holds for. */
 #ifndef WEFT_DOCTOR_REPORT_H
 #define WEFT_DOCTOR_REPORT_H
 
