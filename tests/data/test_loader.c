@@ -260,6 +260,32 @@ static void targets(void)
     CHECK_FAILS(loader_new(&l, &set, &c, plan), ERR_CONFIG, "data.augment");
 }
 
+/* data_sample_at names the samples of training, also where chunks are shuffled. */
+static void sample_at_a_position(void)
+{
+    enum { N = 40, BATCH = 8 };
+    DataSet set;
+    Config c = config_plain();
+    const Batch *b;
+    int wrong = 0, others = 0;
+    c.data.shuffle = SHUFFLE_CHUNKS;
+    CHECK_OK(data_set_open(&set, &c, images_small("chunks.h5", N, 20, true)));
+    Loader *l = loader_of(
+        &set, &c, (LoaderPlan){BATCH, BATCH, 0, 1, 0, 0, 0, true, false, false, 2, NULL, 1, 0});
+    for (int64_t at = 0; at < 2 * N; at += BATCH) {
+        CHECK_OK(loader_next(l, &b, NULL));
+        for (int64_t r = 0; r < BATCH; ++r) {
+            int64_t position = (at + r) % N, epoch = at / N;
+            wrong += b->sample[r] != data_sample_at(&set, &c, epoch, position);
+            others += b->sample[r] != sampler_at(N, (uint64_t)c.run.seed, epoch, position);
+        }
+        loader_release(l);
+    }
+    CU_ASSERT_EQUAL(wrong, 0);
+    CU_ASSERT_TRUE(others > 0);
+    loader_free(&l);
+}
+
 /* A bad label in the middle: the good micro-batches before it come first, then the error, again and
  * again. */
 static void errors_come_out(void)
@@ -367,8 +393,9 @@ static void stops_any_time(void)
     CU_ASSERT_EQUAL(in_main, 60);
 }
 
-TEST_MAIN("loader", {"every sample once an epoch", every_sample_once},
-          {"begun in the middle", resume}, {"evaluation", evaluation},
-          {"several are out", several_out}, {"without x, without y", parts}, {"targets", targets},
+TEST_MAIN("loader", {"sample at a position", sample_at_a_position},
+          {"every sample once an epoch", every_sample_once}, {"begun in the middle", resume},
+          {"evaluation", evaluation}, {"several are out", several_out},
+          {"without x, without y", parts}, {"targets", targets},
           {"errors come out", errors_come_out}, {"not finite", not_finite},
           {"the file shrinks", file_shrinks}, {"stops at any time", stops_any_time})
