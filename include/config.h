@@ -1,25 +1,26 @@
-/* config: one YAML file and key=value overrides -> Config, through one option table. Strict: an
- * unknown key, a duplicate, a wrong type or range is ERR_CONFIG with file, line and column, before
- * MPI does anything. The table also makes the help text, the man page, the shell completion and the
- * resolved file. Verbs and their flags are rows of the same kind. Not collective. */
+/* config: makes a Config from a YAML file and key=value overrides, by one table of options. It is
+ * strict: an unknown key, a duplicate, a wrong type or a value out of range is ERR_CONFIG with
+ * file, line and column, before MPI starts. The same table makes the help, the man page, the shell
+ * completion and the resolved configuration. Verbs and their flags are rows, too. Not
+ * collective. */
 #ifndef WEFT_CONFIG_H
 #define WEFT_CONFIG_H
 
 #include "base.h"
 
-/* The words of model.size, W(constant, "word"). They stand here, not with the models, because the
- * length of a sample depends on them, and data, which cuts samples, is a module before model. */
+/* Values of model.size, W(constant, "word"). They are here and not in the model module, because the
+ * module data, which cuts token sets into samples of the model's context, comes before it. */
 #define GPT_WORDS(W)                                                                               \
     W(GPT_OWN, "own")                                                                              \
     W(GPT_124M, "124m") W(GPT_355M, "355m") W(GPT_774M, "774m") W(GPT_1558M, "1558m")
 typedef enum GptSize { GPT_WORDS(LIST_CONSTANT) } GptSize;
-/* checkpoint.resume: in place of a word's number, where the key has a path */
+/* Value of checkpoint.resume if the key has a path instead of a word. */
 enum { RESUME_FILE = -1 };
 
-/* One `key: value` of a layer in model.layers, as text with its place, for the layers module to
- * read. */
+/* One `key: value` of a layer in model.layers, as text with its place; the layers module interprets
+ * it. */
 typedef struct ConfigAttr {
-    /* owned; a flow list [a, b] arrives as "a,b" */
+    /* owned; a list [a, b] is stored as "a,b" */
     char *key, *value;
     int line, column;
 } ConfigAttr;
@@ -33,7 +34,8 @@ typedef struct ConfigLayer {
     ConfigAttr *attr;
 } ConfigLayer;
 
-/* A layer of another width than the model's own. */
+/* One entry of model.widths: the number of channels of a layer, if it is not the model's
+ * default. */
 typedef struct ConfigWidth {
     /* owned */
     char *layer;
@@ -45,33 +47,34 @@ typedef struct ConfigWidths {
     ConfigWidth *item;
 } ConfigWidths;
 
-/* `key: value` pairs as text, for another module to read: model.rope_scaling */
+/* `key: value` pairs as text, which another module interprets: model.rope_scaling. */
 typedef struct ConfigPairs {
     int count;
     /* owned */
     ConfigAttr *item;
 } ConfigPairs;
 
-/* list of numbers */
+/* A list of numbers. */
 typedef struct ConfigList {
     int count;
     /* owned */
     double *value;
 } ConfigList;
 
-/* optim: the rule, its constants, the curve of its rate. name and lr_schedule are rows of the optim
- * module's tables. */
+/* Section optim: the update rule, its constants and the curve of the learning rate. name and
+ * lr_schedule are row numbers in tables of the optim module. */
 typedef struct OptimConfig {
     int name, lr_schedule;
     double lr, momentum, beta1, beta2, eps, weight_decay, clip, trust, lr_end, power, gamma;
-    /* ftrl */
+    /* constants of ftrl */
     double l1, l2, beta;
-    /* of the sign of each batch norm's scale, that is added to its gradient; 0: none */
+    /* factor on the sign of each batch norm's scale, added to the scale's gradient; 0: none */
     double slim;
-    /* plateau: evaluations that are let pass; by which share of the best a value must be better */
+    /* plateau: number of evaluations without improvement before the rate falls; share of the best
+     * value by which another must be better */
     int64_t patience;
     double threshold;
-    /* decay_all: biases and norms decay, too */
+    /* decay_all: weight decay also acts on biases and norms */
     bool nesterov, decay_all;
     /* muon: LrAdjust */
     int lr_adjust;
@@ -79,7 +82,8 @@ typedef struct OptimConfig {
     ConfigList milestones;
     int64_t warmup_steps;
     double warmup_epochs;
-    /* the rate of a tier in parts of the one's behind it; 1: all have the same */
+    /* factor on the learning rate from each depth group to the next one nearer to the data; 1: all
+     * have the same rate */
     double layer_decay;
     int group_count;
     /* owned */
@@ -88,149 +92,164 @@ typedef struct OptimConfig {
 /* One entry of optim.groups: parameters that are updated in another way. */
 typedef struct OptimGroup {
     int match_count;
-    /* owned: patterns on names (fnmatch); none: any name */
+    /* patterns on parameter names (fnmatch), owned; none: any name */
     char **match;
     /* a bit for each ParamRole (optim.h); 0: any */
     int roles;
-    /* on the rate of each step */
+    /* factor on the learning rate of each step; 0: not given */
     double lr_scale;
-    /* resolved: what the group says, else what optim says; it owns nothing */
+    /* all options of the group after groups_resolve: its own, else those of the section optim. It
+     * owns nothing. */
     OptimConfig own;
-    /* a bit for each key of optim that the group gives, by its place in it */
+    /* a bit for each key that the group gives: its index within the section optim */
     uint64_t given;
     int line, column;
 } OptimGroup;
 
-/* A key that takes a word is an int, the word's number: a constant of the enum that its comment
- * names, which is in the header of the module that has the thing. */
+/* All keys by section. A key that takes a word is an int: the constant of the enum that its comment
+ * names, defined in the header of the module to which the key belongs. */
 typedef struct Config {
-    /* of the file, for messages; owned like every char * below */
+    /* path of the file, for messages; owned, as is every char * below */
     char *path;
-    /* where each key was set; owned, the config module's own; may be NULL */
+    /* place where each key was set, in the order of the option table; owned; private to the config
+     * module; may be NULL */
     struct ConfigPlace *place;
     struct {
-        /* a run lives in dir/name */
+        /* the run's folder is dir/name */
         char *name, *dir;
         int64_t seed;
         bool fresh, trace, nvtx, hook_wait;
-        /* a command, "": none; a bit for each HookMoment (train.h), 0: all; what it may take */
+        /* hook: shell command, "": none; hook_on: a bit for each event in run.hook_on's list of
+         * words (train.h), 0: all; hook_s: its time limit in seconds */
         char *hook;
-        /* folders of orders of requests: to be written, to be followed; "" */
+        /* folder to which the order of requests is written; folder from which it is replayed; "":
+         * none */
         char *order_log, *replay;
         int hook_on;
         double hook_s;
-        /* seconds after which it stops; 0: none */
+        /* seconds after which the run stops; 0: no limit */
         double max_time;
-        /* between the owner's signs of life in the folder */
+        /* seconds between the signs of life that the run writes to its folder */
         double heartbeat_s;
     } run;
     struct {
-        /* zoo name; "" where layers are listed */
+        /* name of a model of the zoo; "" if model.layers lists layers */
         char *name;
         /* Stem */
         int stem;
-        /* 0: as the data set says */
+        /* 0: the number that the data set says */
         int64_t classes;
-        /* < 0: the model's own */
+        /* below 0: the model's default */
         double dropout;
-        /* widths: of mlp's, wide_deep's and deepfm's perceptron, of dlrm's top; of its bottom */
+        /* hidden: widths of the perceptron of mlp, wide_deep and deepfm, and of dlrm's top; bottom:
+         * widths of dlrm's bottom */
         ConfigList hidden, bottom;
         /* gpt2: GptSize, Positions */
         int size, positions;
-        int64_t depth, width, heads,
-            context;                 /* gpt2, llama; depth: model.layers: N; 0: as size says */
-        int64_t kv_heads, ffn;       /* llama; 0: heads; 8/3 of the width */
-        double rotary_base, rms_eps; /* llama */
-        bool tied;                   /* llama: the head has the embedding's weight */
-        /* llama; qkv_bias: queries, keys and values have biases; rope_scaling: scaling of rotary
-         * angles for longer contexts */
+        /* gpt2, llama; 0: as model.size says; depth: number of blocks, from model.layers: N */
+        int64_t depth, width, heads, context;
+        /* llama: heads of keys and values, 0: heads; width of the feed-forward layers, 0: 8/3 of
+         * width */
+        int64_t kv_heads, ffn;
+        /* llama */
+        double rotary_base, rms_eps;
+        /* llama: the head uses the embedding's weight */
+        bool tied;
+        /* llama; qkv_bias: queries, keys and values have biases; rope_scaling: how rotary angles
+         * are scaled for longer contexts */
         bool qkv_bias;
         ConfigPairs rope_scaling;
         /* llama; window: number of keys that a query attends to, 0: all; window_from: first block
-         * with it */
+         * to which it applies */
         int64_t window, window_from;
-        int64_t vocab; /* 0: as the data set says */
+        /* 0: the number that the data set says */
+        int64_t vocab;
         int layer_count;
         /* owned */
         ConfigLayer *layer;
-        /* of layers by name, each once */
+        /* channels of layers by name; each layer at most once */
         ConfigWidths widths;
-        /* where its parameters come from; NULL where not set */
+        /* checkpoint from which parameters are taken; NULL if not set */
         char *init_from;
-        /* patterns "a,b" of what begins anew, "": the classifier where its size differs; prefixes
-         * "old:new,..." of the file's names */
+        /* patterns "a,b" of layers or tensors that keep their initial values, "": the classifier if
+         * its size differs; prefixes "old:new,..." that replace those of the file's names */
         char *init_fresh, *init_rename;
-        /* patterns "a,b" of what is not trained; FreezeNorm */
+        /* patterns "a,b" of layers or parameters that are not trained; FreezeNorm */
         char *freeze;
         int freeze_norm;
     } model;
     struct {
-        /* HDF5 files, several with a '\n' between two; NULL where not set */
+        /* HDF5 files, separated by '\n'; NULL if not set */
         char *train, *test;
-        /* data set names inside, default /x and /y */
+        /* names of the data sets in the files; default /x and /y */
         char *x, *y;
         /* DataLayout of x in the file */
         int layout;
-        /* the label of class 0 */
+        /* label of the first class */
         int64_t label_base;
         /* AUGMENT_ bits (data.h) */
         int augment;
         int64_t crop_pad, cutout_size;
-        /* pixels; 0: not done */
+        /* side lengths in pixels; 0: this step is left out */
         int64_t resize, random_resized_crop, random_crop, center_crop;
-        /* of the area, and width by height, of a random resized crop: least and most */
+        /* random resized crop: least and largest share of the area, and of width divided by
+         * height */
         ConfigList crop_scale, crop_ratio;
         /* ImageFilter */
         int filter;
-        /* brightness, contrast, saturation, hue; or none */
+        /* brightness, contrast, saturation and hue, or empty */
         ConfigList color_jitter;
-        /* probability; alpha of a Beta distribution; 0: not done */
+        /* erasing: probability; mixup, cutmix: parameter of the Beta distribution; 0: off */
         double erasing, mixup, cutmix;
-        /* by mean and std below, else by the file's attributes */
+        /* normalize by mean and std below, or by the file's attributes if these are empty */
         bool normalize;
-        /* multiplies raw values first; 0: 1/255 for uint8, else 1 */
+        /* factor on raw values, before normalizing; 0: 1/255 for uint8, else 1 */
         double scale;
         ConfigList mean, std;
         /* DataShuffle */
         int shuffle;
-        /* micro-batches kept ready; threads that fill them, 0: as many as suit */
+        /* prefetch: micro-batches kept ready; workers: threads that fill them, 0: chosen */
         int64_t prefetch, workers;
     } data;
     struct {
-        /* one of them; the other 0 */
+        /* one of them is set, the other is 0 */
         int64_t epochs, steps;
-        /* global samples a step; samples a micro-batch (0: chosen) */
+        /* batch: samples of a step over all ranks; micro_batch: samples of a micro-batch, 0:
+         * chosen */
         int64_t batch, micro_batch;
         bool sync_batch_norm;
-        int precision, reproducible, device,
-            loss;        /* Precision, Reproducible, DeviceKind, LossName */
-        int cuda_graphs; /* GraphsKind */
-        /* "off", "time", or a file with a record of algorithms */
+        /* Precision, Reproducible, DeviceKind, LossName */
+        int precision, reproducible, device, loss;
+        /* GraphsKind */
+        int cuda_graphs;
+        /* "off", "time", or the path of a file that records algorithms */
         char *cuda_tune;
-        int cpu; /* CpuSet */
+        /* CpuSet */
+        int cpu;
         double label_smoothing;
-        /* fp16: the first one, a power of two */
+        /* fp16: the initial scale, a power of two; steps without overflow after which it doubles */
         double loss_scale;
         int64_t loss_scale_steps;
-        /* per rank; 0: the least share of the cores that one has */
+        /* threads of each rank; 0: the smallest number of cores that any rank may use */
         int64_t threads;
         /* epochs between evaluations; 0: only at the end */
         int64_t eval_every;
-        /* evaluations in turn without a better one; 0: it never ends so */
+        /* consecutive evaluations without improvement after which training ends; 0: never */
         int64_t early_stop;
         double early_stop_delta;
         /* Auc */
         int auc;
-        /* steps between metrics lines */
+        /* steps between lines of metrics.jsonl */
         int64_t log_every;
         double hang_s;
-        /* bytes a rank may use; 0: what the machine has */
+        /* bytes that a rank may use; 0: the machine's memory */
         double memory;
         /* OnBad */
         int on_bad;
-        /* deviations above the last losses; 0: no loss is a spike */
+        /* standard deviations above the mean of recent losses from which a loss is a spike; 0:
+         * never */
         double spike;
-        /* steps between comparisons of replicas; 0: none */
+        /* steps between comparisons of the replicas; 0: none */
         int64_t check_every;
     } train;
     OptimConfig optim;
@@ -239,95 +258,100 @@ typedef struct Config {
         int64_t dp;
         /* pipeline stages; tensor-parallel ranks */
         int64_t pp, tp;
-        /* the job's last ranks, which hold rows of sparse tables and compute nothing */
+        /* number of servers: the job's last ranks, which hold rows of sparse tables and compute
+         * nothing */
         int64_t servers;
-        /* TableMode; steps between borders, where it has any; of stale */
+        /* mode: TableMode; geo_steps: steps between sync points; staleness of mode stale, in
+         * steps */
         int mode;
         int64_t geo_steps, staleness;
         /* Zero, ScheduleKind (schedules.def), Recompute */
         int zero, pipeline_schedule, recompute;
-        /* where SCHEDULE_FILE */
+        /* path of the schedule if pipeline_schedule is SCHEDULE_FILE */
         char *schedule_path;
-        /* of each stage, at least 1 */
+        /* chunks of each stage, at least 1 */
         int64_t chunks;
-        /* first layer of each chunk but the first, by name: "a,b"; "": by cost */
+        /* names "a,b" of the first layer of each chunk except the first; "": cut by cost */
         char *cuts;
         /* Transport; CommWay */
         int transport, sums;
-        /* gradient bucket, MB */
+        /* size of a gradient bucket, in MB */
         double bucket_mb;
     } grid;
     struct {
         int64_t every_steps, every_epochs, keep;
         double every_s;
-        /* number of a row of best_metrics (train.h) */
+        /* row number in best_metrics (train.h) */
         int best_metric;
         bool background, best;
         /* ResumeMode */
         int resume;
-        /* where RESUME_FILE */
+        /* path of the checkpoint if resume is RESUME_FILE */
         char *resume_path;
     } checkpoint;
 } Config;
 
-/* A word that a key takes, said by the module that has the thing. */
+/* A word that a key accepts, as defined by the module to which the key belongs. */
 typedef struct ConfigWord {
     /* "adamw" */
     const char *word;
-    /* one line */
+    /* help, one line */
     const char *help;
-    /* keys of the same section that it has a use for: "beta1 beta2 eps"; or NULL */
+    /* keys of the same section that this word uses: "beta1 beta2 eps"; or NULL */
     const char *uses;
-    /* and their defaults where they are others: "momentum=0.95"; or NULL */
+    /* their defaults where they differ from the option table: "momentum=0.95"; or NULL */
     const char *defaults;
 } ConfigWord;
 typedef struct ConfigWords {
-    /* "optim.name"; of a group's roles "optim.groups.roles" */
+    /* the key: "optim.name"; for the roles of a group "optim.groups.roles" */
     const char *key;
-    /* The word that stands for i, the default first; .word NULL behind the last. */
+    /* Returns word i, the default first; after the last one .word is NULL. */
     ConfigWord (*word)(int i);
-    /* Where word is NULL: all of them, "auto|shm|mpi", of which there is no more to say. */
+    /* if word is NULL: all words, "auto|shm|mpi", without help */
     const char *text;
 } ConfigWords;
-/* Has it a use for that key of its section? What nobody has said anything of may have one for
- * all. */
+/* True if the word uses that key of its section. A word without a definition (.word NULL) uses
+ * any. */
 bool word_uses(ConfigWord word, const char *leaf);
-/* Which words the modules have, before anything is parsed. lists is borrowed for good. Of a key
- * without words only the default is known. Again: those of the same keys are replaced. */
+/* Registers the modules' words, before anything is parsed. lists must live as long as the program.
+ * A second list of the same key replaces the first. A key whose words are not registered accepts
+ * only its default. */
 void config_use_words(const ConfigWords *lists, int count);
-/* Adds a later module's check of the keys, which runs when all are read; its error is reported with
- * all other errors. NULL: there is none. */
+/* Sets a check by a module below this one, which runs once all keys are read; its error is reported
+ * together with all others. NULL: no check. */
 void config_use_check(Status (*check)(const Config *config));
 
-/* Reads path and applies `count` overrides ("train.batch=64") over it, then the defaults and the
- * rules across keys. path may be NULL (defaults and overrides only). On error *config is released
- * and NULL. Owner: the caller. */
+/* Reads path, applies `count` overrides ("train.batch=64"), fills in defaults and checks the rules
+ * across keys. path may be NULL (defaults and overrides only). On error *config is released and
+ * NULL. The caller owns *config. */
 Status config_load(Config **config, const char *path, int count, char *const *overrides);
-/* The same from text in memory; name stands for the file in messages. */
+/* Does the same with text in memory; name stands for the file in messages. */
 Status config_parse(Config **config, const char *name, const char *text, int count,
                     char *const *overrides);
 void config_free(Config **config);
-/* ERR_CONFIG with "file:line:column: " before the message, for modules that find a fault in a
- * ConfigAttr or key later. */
+/* Fails with ERR_CONFIG and "file:line:column: " before the message, for modules that find a fault
+ * in a ConfigAttr or key later. */
 Status config_fail(const Config *config, int line, int column, const char *fmt, ...)
     BASE_PRINTF(4, 5);
-/* ERR_CONFIG that names a key ("train.batch") and where it was set. */
+/* Fails with ERR_CONFIG; the message names a key ("train.batch") and where it was set. */
 Status config_fail_key(const Config *config, const char *key, const char *fmt, ...)
     BASE_PRINTF(3, 4);
 
-/* Does the file or the command line set this key? */
+/* True if the file or the command line sets this key. */
 bool config_says(const Config *config, const char *key);
 
-/* The whole configuration as resolved, as YAML that config_load reads back to an equal Config. Text
- * owned by caller. */
+/* Returns the resolved configuration as YAML, which config_load reads back to an equal Config. The
+ * caller owns the text. */
 char *config_text(const Config *config);
-/* Do two such texts differ? Then a and b get the first line that does, as "section.key: value", or
- * "no section.key" where one lacks it, each of room bytes. */
+/* Compares two texts of config_text; returns true if they differ. a and b (room bytes each) then
+ * get the first difference, as "section.key: value", or "no section.key" for a text without the
+ * key. */
 bool config_difference(const char *x, const char *y, char *a, char *b, size_t room);
 
-/* Says the width of a layer, in place of what model.widths says. */
+/* Sets the channels of a layer in model.widths. */
 void config_set_width(Config *config, const char *layer, int64_t channels);
-/* Gives config the model.widths of another one, where it has none of its own. Has it changed? */
+/* Copies model.widths of another configuration, unless config has its own. Returns true if it
+ * copied any. */
 bool config_take_widths(Config *config, const Config *from);
 
 /* ---- verbs and their flags ---- */
@@ -340,10 +364,10 @@ typedef enum FlagKind {
     FLAG_CHOICE,
     FLAG_LIST
 } FlagKind;
-/* words between commas; none is empty */
+/* Words separated by commas; none is empty. */
 typedef struct FlagList {
     int count;
-    /* owned by the options: verb_options_fini */
+    /* owned; released by verb_options_fini */
     char **word;
 } FlagList;
 /* One flag of a verb. Parsing, checks, messages, help, man page and completion are loops over these
@@ -352,24 +376,24 @@ typedef struct Flag {
     /* "--steps", "-o" */
     const char *name;
     FlagKind kind;
-    /* in the verb's options. FLAG_FIELD sets this and the kind */
+    /* offset of the field in the verb's options; FLAG_FIELD sets this and the kind */
     size_t offset;
-    /* stands for the value: "S"; of a choice its words: "cpu|cuda" */
+    /* placeholder of the value in the help: "S"; for a choice its words: "cpu|cuda" */
     const char *value;
-    /* what it is for; messages quote it up to the first ';' */
+    /* help; messages quote it up to the first ';' */
     const char *help;
     /* the default, as a user would write it; NULL: none, see verb_options_init */
     const char *fallback;
-    /* range of numbers; hi at most FLAG_WHOLE_MOST */
+    /* range of a number; hi at most FLAG_WHOLE_MOST */
     double lo, hi;
-    /* lo itself is outside */
+    /* lo itself is out of range */
     bool lo_open;
     bool required;
-    /* the flag without which this one means nothing; NULL: none */
+    /* name of a flag that must be given, too; NULL: none */
     const char *needs;
 } Flag;
-#define FLAG_WHOLE_MOST 0x1p53 /* of a whole number: a double holds all up to this one */
-/* The kind follows from the type of the field, so that they cannot disagree. */
+#define FLAG_WHOLE_MOST 0x1p53 /* a double represents every whole number up to this one */
+/* Derives the kind from the type of the field, so the two cannot disagree. */
 #define FLAG_FIELD(Options, field)                                                                 \
     .kind = _Generic(((Options *)0)->field,                                                        \
         bool: FLAG_SWITCH,                                                                         \
@@ -381,69 +405,74 @@ typedef struct Flag {
     .offset = offsetof(Options, field)
 
 enum {
-    /* the first word is CONFIG, the others are key=value */
+    /* the first word is a configuration file, the others are key=value */
     VERB_CONFIG = 1,
     /* data.train must be set */
     VERB_DATA = 2,
     /* computes with OpenMP */
     VERB_THREADS = 4,
-    /* works for long: a signal asks it to stop (stop_begin), and output that cannot be written is
-     * no reason to fail */
+    /* runs for long: a signal requests it to stop (stop_begin), and failing to write to stdout is
+     * no error */
     VERB_LASTS = 8,
-    /* starts ranks by itself: -n is its own */
+    /* starts the ranks itself, so -n is a flag of its own */
     VERB_STARTS = 16
 };
 /* One verb, or one importer. */
 typedef struct Verb {
     /* "train", "data import idx" */
     const char *name;
-    /* behind the name, beside flags: "CONFIG [key=value ...]"; NULL: none, and run refuses any */
+    /* usage of the words after the name: "CONFIG [key=value ...]"; NULL: the verb takes none */
     const char *words;
-    /* How many words, where `expects` is set; most 0: any number. */
+    /* least and largest number of words, checked if `expects` is set; most 0: no limit */
     int least, most;
-    /* "two checkpoint files"; NULL: the verb checks its words. */
+    /* description of the words for an error message: "two checkpoint files"; NULL: the verb checks
+     * them itself */
     const char *expects;
     /* one line */
     const char *help;
-    /* further lines for `weft NAME --help`; NULL: none */
+    /* further text for `weft NAME --help`; NULL: none */
     const char *more;
-    /* VERB_FLAGS sets these three */
+    /* flags of the verb and size of its options; set by VERB_FLAGS */
     const Flag *flag;
     int flag_count;
     size_t options_bytes;
     /* VERB_ bits */
     int traits;
-    /* The words that are no flags, and the options (a const Options *) that the flags filled. */
+    /* Runs the verb. argv: the words that are no flags; options: the struct that the flags
+     * filled. */
     Status (*run)(int argc, char **argv, const void *options);
 } Verb;
 #define VERB_FLAGS(Options, rows)                                                                  \
     .flag = (rows), .flag_count = sizeof(rows) / sizeof *(rows), .options_bytes = sizeof(Options)
 
-/* Fills options (zeroed, verb->options_bytes) with the defaults and what the words say. The *argc
- * words that are no flags stay, in order; those behind "--" are none. Without a default a number
- * that is not given is below its range: lo - 1, or NaN; a choice is -1, a text NULL, a list empty.
- * Texts are borrowed from argv. ERR_USAGE. Release with verb_options_fini. */
+/* Fills options (zeroed, verb->options_bytes) with defaults and the flags on the command line. The
+ * words that are no flags stay in argv in order, *argc of them; words after "--" are no flags. A
+ * flag that is not given and has no default is below its range if it is a whole number (lo - 1),
+ * NaN, -1 (choice), NULL (text) or an empty list. Texts are borrowed from argv. ERR_USAGE. Release
+ * with verb_options_fini. */
 Status verb_options_init(const Verb *verb, int *argc, char **argv, void *options);
 void verb_options_fini(const Verb *verb, void *options);
-/* The row of a flag, or NULL. */
+/* Returns the row of a flag, or NULL. */
 const Flag *flag_find(const Verb *verb, const char *name);
-/* The whole number that *text begins with, if it is from lo to hi; *text moves behind it. */
+/* Reads the whole number at the beginning of *text and moves *text past it. False if there is none
+ * from lo to hi. */
 bool whole_read(const char **text, int64_t lo, int64_t hi, int64_t *value);
-/* "3x224x224": count whole numbers of at least 1 and nothing else. */
+/* Reads `count` whole numbers of at least 1, separated by x: "3x224x224". False if text is anything
+ * else. */
 bool sizes_read(const char *text, int count, int64_t *size);
 
-/* Usage, meaning and flags of a verb, at most 100 columns wide; the same for the man page. */
+/* Print usage, help and flags of a verb, at most 100 columns wide; and its part of the man page. */
 void verb_print_help(FILE *out, const Verb *verb);
 void verb_print_man(FILE *out, const Verb *verb);
-/* Text from this column on, to column 100; further lines begin at the same column. Ends the
- * line. */
+/* Prints text from this column to column 100, wrapped to further lines that begin at the same
+ * column, and ends the line. */
 void print_wrapped(FILE *out, int column, const char *text);
 
-/* Out of the table of keys: the help of all keys, a man page in roff (verbs_roff is inserted under
- * COMMANDS). With the verbs: a completion script for bash. */
+/* Print, from the table of keys: the help of all keys; a man page in roff, with verbs_roff under
+ * COMMANDS; a completion script for bash, with the verbs. */
 void config_help(FILE *out);
-/* Tables as lines "TABLE<tab>ROW<tab>MEANING": every key ("key"), and the words of each key that
- * takes words (the key). */
+/* Prints lines "TABLE<tab>ROW<tab>MEANING": all keys (table "key"), and for each key that takes
+ * words its words (table: the key). */
 void config_tables(FILE *out);
 void config_man(FILE *out, const char *verbs_roff);
 void config_completion(FILE *out, const Verb *const *verbs, int count);

@@ -1,15 +1,15 @@
 /* Words of other programs (PyTorch, Lightning, Hugging Face, timm, Megatron, DeepSpeed, Keras,
- * torchrun, Slurm, YOLO) and what stands for them here. One table, for messages alone: nothing is
- * taken for anything else. */
+ * torchrun, Slurm, YOLO) and weft's words for them. The table only serves error messages: no
+ * foreign word is accepted as input. */
 #ifndef WEFT_CONFIG_FOREIGN_H
 #define WEFT_CONFIG_FOREIGN_H
 
 #include "base.h"
 
-/* Places where a word can stand: a key or a section of a configuration, an option or a verb of the
- * command line, a layer of model.layers or one of its attributes. A flag is an option of the verbs
- * that have a flag of the same meaning. Any other place is the key whose value the word is, or the
- * words of a command ("data import") that the word follows. */
+/* Places where a word can appear: a key or a section of a configuration, an option or a verb of the
+ * command line, a layer of model.layers or one of its attributes. FOREIGN_FLAG is an option of
+ * those verbs that have a flag of the same meaning. Any other value of `where` is a key, if the
+ * word is its value, or the words of a command ("data import"), if the word follows them. */
 #define FOREIGN_KEY     "key"
 #define FOREIGN_SECTION "section"
 #define FOREIGN_OPTION  "option"
@@ -20,25 +20,24 @@
 
 typedef struct ForeignWord {
     const char *where;
-    /* "batch_size|bs"; case, '-', '_', '.' and blanks do not count; "vgg*" stands for all words
-     * that begin so */
+    /* "batch_size|bs"; case, '-', '_', '.' and blanks are ignored; "vgg*" matches all words with
+     * that beginning */
     const char *words;
     /* weft's word: a key, a section, "weft train -n", a verb, a layer, an attribute, a value; NULL:
-     * there is none */
+     * weft has none */
     const char *here;
-    /* further words for the reader; NULL: none */
+    /* further text for the message; NULL: none */
     const char *note;
 } ForeignWord;
-/* The table's two halves: keys and sections, all else. The last row's where is NULL. */
+/* The two halves of the table: keys and sections; everything else. The last row's where is NULL. */
 extern const ForeignWord foreign_keys[], foreign_values[];
 
-/* The row of that word at that place; NULL: the table has none. */
+/* Returns the row of that word at that place; NULL: there is none. */
 const ForeignWord *foreign_find(const char *where, const char *word);
-/* "that is train.batch here: samples of a step", or the note where there is no such word here, as
- * the end of a message; NULL: the table has no
- * such word. Owner: the caller. */
+/* Returns the end of a message, "that is train.batch here: samples of a step", or the note if weft
+ * has no word for it; NULL: the table has no such word. The caller owns it. */
 char *foreign_text(const char *where, const char *word);
-/* Do two words differ in case, '-', '_', '.' and blanks only? */
+/* True if two words are equal but for case, '-', '_', '.' and blanks. */
 bool foreign_same(const char *a, const char *b);
 
 #endif

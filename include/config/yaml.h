@@ -8,28 +8,28 @@ typedef enum NodeKind { NODE_SCALAR, NODE_LIST, NODE_MAP } NodeKind;
 
 typedef struct Node {
     NodeKind kind;
-    /* scalar; owned */
+    /* text of a scalar; owned */
     char *text;
-    /* scalar in quotes or a block: never a number, never null */
+    /* the scalar is in quotes or a block, so it is neither a number nor null */
     bool quoted;
-    /* from 1; 0 where the text has no lines (command line) */
+    /* counted from 1; 0 if the value is from the command line */
     int line, column;
-    /* list: items; map: pairs */
+    /* number of items of a list, of pairs of a mapping */
     int count;
-    /* owned; key is NULL in lists */
+    /* owned; key is NULL in a list */
     struct Node **key, **item;
 } Node;
 
 /* Reads one document. name stands for the text in messages. Errors are ERR_CONFIG with
  * name:line:column: broken YAML, an empty text, more than one document, anchors, aliases, tags,
- * keys that are not words. Owner: the caller. */
+ * keys that are not scalars. The caller owns *root. */
 Status yaml_parse(Node **root, const char *name, const char *text, size_t length);
-/* A scalar made from a word of the command line, without a place. */
+/* Returns a scalar with the text of a command line's word, without a place. */
 Node *node_word(const char *text);
 void node_free(Node **node);
-/* True for `key:` with nothing behind it, and for null and ~. */
+/* True for a missing value (`key:`), for null and for ~. */
 bool node_is_null(const Node *node);
-/* "a list", ... */
+/* Returns "a list", "a mapping" or "a single value", for messages. */
 const char *node_kind_name(const Node *node);
 
 #endif

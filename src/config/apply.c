@@ -1,11 +1,11 @@
-/* A tree of nodes, then the words of the command line, into a Config. Every key is set at most once
- * a source. */
+/* Applies a configuration file's tree of nodes, then the words of the command line, to a Config.
+ * Each source may set a key only once. Errors name the key that was probably meant. */
 #include "config/foreign.h"
 #include "option.h"
 
 #include <string.h>
 
-/* ---- faults ---- */
+/* ---- collecting errors ---- */
 
 void faults_add(Faults *faults, Status status)
 {
@@ -47,7 +47,8 @@ static int nearest_section(const char *word)
     return -1;
 }
 
-/* The first option with that last word, but of this section (NULL: of any). */
+/* Returns the first option of another section (NULL: of any section) with that last word; NULL:
+ * none. */
 static const Option *option_elsewhere(const char *section, const char *word)
 {
     for (int i = 0; i < option_count; ++i)
@@ -57,7 +58,7 @@ static const Option *option_elsewhere(const char *section, const char *word)
     return NULL;
 }
 
-/* The option with the nearest last word: in a section, or anywhere where section is NULL. */
+/* Returns the option whose last word is nearest: in a section, or in all if section is NULL. */
 static const Option *nearest_option(const char *section, const char *word)
 {
     const char *leaf[OPTIONS_MOST] = {0};
@@ -74,8 +75,8 @@ static const Option *nearest_option(const char *section, const char *word)
     return NULL;
 }
 
-/* Without a place: the caller adds it. A word may mean another key in this section than in others:
- * the table has "train.patience". */
+/* Fails without a place, which the caller adds. A word may mean another key in this section than
+ * elsewhere, so the table of foreign words is searched for "train.patience" first. */
 static Status unknown_key(const char *section, const char *word)
 {
     char *whole = mem_format("%s.%s", section, word), *foreign = foreign_text(FOREIGN_KEY, whole);
@@ -100,7 +101,8 @@ static Status unknown_key(const char *section, const char *word)
     return fail(ERR_CONFIG, "unknown key '%s' in %s; `weft help` lists all", word, section);
 }
 
-/* "train.batch: ..." as a key, and sections and keys of other programs. */
+/* Fails if the unknown section is a full key ("train.batch: ..."), the last word of a key, or a
+ * section or key of another program; returns OK if it is none of these. */
 static Status known_elsewhere(const char *word)
 {
     int whole = option_find(word);
@@ -162,8 +164,8 @@ static int find_section(const char *word)
     return -1;
 }
 
-/* The key that a value stands for which is written as a whole section, "model: resnet18"; NULL:
- * none. */
+/* Returns the key that is probably meant if a whole section is given a single value, "model:
+ * resnet18"; NULL: none. */
 static const Option *main_option(const char *section)
 {
     static const char *const keys[] = {"name", "train"};
@@ -195,7 +197,7 @@ static void apply_section(Config *config, const char *section, const Node *node,
         const Option *meant = single ? main_option(section) : NULL;
         faults_add(faults, no_section(config, section, node, meant));
         if (!meant) return;
-        /* the value is checked, too */
+        /* report errors of the value, too */
         const Node key = {.line = node->line,
                           .column = node->column,
                           .text = (char *)(uintptr_t)option_leaf(meant)};
@@ -249,7 +251,8 @@ static Status unknown_override(const char *key)
     return status;
 }
 
-/* A list is YAML's [a, b]; anything else stands for itself, whatever characters it holds. */
+/* A list or mapping is parsed as YAML; any other text is the value itself, whatever characters it
+ * contains. */
 static Status override_node(const Option *option, const char *text, Node **node)
 {
     *node = NULL;
@@ -281,7 +284,7 @@ static Status override_value(Config *config, int i, const char *text)
 
 static Status override_pair(Config *config, const char *key, const char *word);
 
-/* model=resnet18: the value is checked, too. */
+/* Fails for model=resnet18, and reports an error of the value, too. */
 static Status override_section(Config *config, const char *section, const char *word)
 {
     const Option *meant = main_option(section);

@@ -1,12 +1,11 @@
-/* A completion script for bash, out of the rows of verbs, flags and keys: verbs, verbs of verbs,
- * their flags, YAML files, keys, and the words of flags and keys. It needs nothing but bash
- * itself. */
+/* A completion script for bash, made from the rows of verbs, flags and keys. It completes verbs,
+ * flags, YAML files, keys, and the words of flags and keys, and needs only bash itself. */
 #include "option.h"
 
 #include <string.h>
 
-/* bash breaks words at '=' and ':', so that key=value arrives as three words; the script looks
- * behind the '='. */
+/* bash splits words at '=' and ':', so key=value arrives as three words: the script looks at what
+ * stands before the '='. */
 static const char body[] =
     "_weft() {\n"
     "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} key= words=\n"
@@ -51,14 +50,15 @@ static const char body[] =
     "}\n"
     "complete -o filenames -F _weft weft\n";
 
-/* Do both names begin with these `length` characters and go on with a further word, or end? */
+/* True if both names begin with the same `length` characters and a word of b ends there. */
 static bool same_start(const char *a, const char *b, size_t length)
 {
     return !strncmp(a, b, length) && strcspn(b + length, " ") == 0;
 }
 
-/* The case of one group: the words that follow the first `length` characters of verb i's name, each
- * once, if no earlier verb has the same ones. */
+/* Prints the case for a group of verbs, those whose names begin with the first `length` characters
+ * of verb i's name: the next words of their names, each once. Prints nothing if an earlier verb has
+ * printed the group. */
 static void print_under(FILE *out, const Verb *const *verbs, int count, int i, size_t length)
 {
     const char *group = verbs[i]->name;

@@ -5,10 +5,10 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* bytes; no configuration is larger */
+/* largest size of a configuration file in bytes */
 enum { FILE_MAX = 16 << 20 };
 
-/* of keys in TOML and INI */
+/* characters of keys in TOML and INI */
 static const char WORD_CHARS[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
 
@@ -60,8 +60,8 @@ static Status config_new(Config **config, const char *name)
     return OK;
 }
 
-/* The number of the first line that is written as in TOML or INI, "[train]" or "batch = 64", before
- * any that is YAML; 0: there is none. */
+/* Returns the number of the first line with content, if it is TOML or INI: "[train]" or "batch =
+ * 64"; else 0. */
 static int line_of_toml(const char *text)
 {
     int line = 1;
@@ -78,7 +78,8 @@ static int line_of_toml(const char *text)
     return 0;
 }
 
-/* A file that holds something else than YAML, where its reading failed or gave no sections. */
+/* Fails with a clearer message if the file is HDF5, TOML or INI; else returns status, that of its
+ * reading as YAML. */
 static Status other_format(const Config *config, const char *text, size_t length, Status status)
 {
     static const char hdf5[] = "\x89HDF";
@@ -198,7 +199,8 @@ static char *value_text(const Option *option, const Config *config)
     return text;
 }
 
-/* One option as a line. What only stands for "not set" stays out, for a reader would refuse it. */
+/* Prints one option as a line. A default that means "not set" is left out, because reading it back
+ * would fail. */
 static void print_option(FILE *out, const Option *option, const Config *config,
                          const Config *defaults)
 {

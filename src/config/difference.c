@@ -1,17 +1,18 @@
-/* What two resolved configurations disagree about first: a key whose value differs, or that one of
- * them lacks. */
+/* Finds the first difference of two resolved configurations: a key whose values differ, or that one
+ * of them lacks. */
 #include "config.h"
 
 #include <string.h>
 
 enum { NAME = 64, LINE = 512 };
 
-/* A text read line by line, each as "section.key: value", an entry of a list as "section.key: -
- * value", of a mapping as "section.key.name: value"; a line that is too long is cut. */
+/* Reads a text of config_text line by line. line is "section.key: value"; for an entry of a list
+ * "section.key: - value", of a mapping "section.key.name: value". A line that is too long is
+ * cut. */
 typedef struct Lines {
     const char *rest;
     char section[NAME], key[NAME], line[LINE];
-    /* of a list */
+    /* line is an entry of a list */
     bool entry;
 } Lines;
 
@@ -20,7 +21,7 @@ static int at_most(size_t length, int room)
     return length < (size_t)room ? (int)length : room - 1;
 }
 
-/* Empty line at the end. */
+/* Reads the next line; at the end of the text it is empty. */
 static void next_line(Lines *l)
 {
     size_t indent = strspn(l->rest, " "), length = strcspn(l->rest, "\n");
@@ -43,7 +44,8 @@ static void next_line(Lines *l)
     l->rest += length + (l->rest[length] != 0);
 }
 
-/* What `text` has for the key that `line` begins with, or that it has none. */
+/* Finds the line of `text` for the key that `line` begins with; out: that line, or "no
+ * section.key". */
 static void counterpart(const char *text, const char *line, char *out, size_t room)
 {
     Lines other = {.rest = text};
@@ -56,7 +58,7 @@ static void counterpart(const char *text, const char *line, char *out, size_t ro
         snprintf(out, room, "no %.*s", at_most((size_t)key, NAME), line);
 }
 
-/* Of two lists the first entries that differ, or that one has no such entry. */
+/* Writes the first entries that differ in two lists, or that one list has no further entry. */
 static void differ_entries(const Lines *x, const Lines *y, char *a, char *b, size_t room)
 {
     const Lines *has = x->entry ? x : y;

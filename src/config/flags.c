@@ -1,5 +1,5 @@
-/* Flags of verbs, by their rows: defaults, parsing, ranges and messages. Here is the one parser of
- * whole numbers that the command line has. */
+/* Parses the flags of a verb by its rows: defaults, values, ranges and messages. Also the only
+ * parser of whole numbers on the command line. */
 #include "config/foreign.h"
 #include "option.h"
 
@@ -38,7 +38,7 @@ const Flag *flag_find(const Verb *verb, const char *name)
     return NULL;
 }
 
-/* How much of the help a message quotes. */
+/* Length of the part of the help that messages quote. */
 static int clause(const Flag *f)
 {
     return (int)strcspn(f->help, ";");
@@ -125,16 +125,16 @@ static Status set_fallback(const Flag *f, void *field)
     return OK;
 }
 
-/* ---- words ---- */
+/* ---- unknown options ---- */
 
-/* -b */
+/* True for a short option, -b. */
 static bool is_letter(const char *word)
 {
     return word[0] == '-' && word[1] != '-' && word[1] && !word[2];
 }
 
-/* Words for a key of the configuration that was written as an option, --lr 0.1, or that another
- * program calls so; NULL: there is none. Owner: the caller. */
+/* Returns a hint if an option is really a key of the configuration (--lr 0.1), or another program's
+ * word for one; NULL: it is neither. The caller owns it. */
 static char *key_meant(const Verb *verb, const char *word)
 {
     const char *name = word + strspn(word, "-");
@@ -155,20 +155,20 @@ static char *key_meant(const Verb *verb, const char *word)
                       key, note ? ": " : "", note ? note : "");
 }
 
-/* Words for the flag of this verb, or the option of another, that another program calls so; NULL:
- * there is none. Owner: the caller. */
+/* Returns a hint if an option is another program's word for a flag of this verb or an option of
+ * another verb; NULL: it is neither. The caller owns it. */
 static char *option_meant(const Verb *verb, const char *word)
 {
     const char *name = word + strspn(word, "-");
     const ForeignWord *flag = foreign_find(FOREIGN_FLAG, name);
     if (flag && flag_find(verb, flag->here)) return foreign_text(FOREIGN_FLAG, name);
-    /* no verb is told to use itself */
+    /* a verb is not recommended to itself */
     const ForeignWord *option = foreign_find(FOREIGN_OPTION, name);
     const char *other = option && option->here ? option->here + strlen("weft ") : "";
     return strcmp(other, verb->name) ? foreign_text(FOREIGN_OPTION, name) : NULL;
 }
 
-/* -n2, -oFILE: NULL, or the flag. */
+/* Returns the flag in front of a joined value (-n2, -oFILE), or NULL. */
 static const Flag *with_value(const Verb *verb, const char *word)
 {
     const char name[] = {word[0], word[1], 0};
@@ -178,7 +178,7 @@ static const Flag *with_value(const Verb *verb, const char *word)
 
 static Status unknown(const Verb *verb, const char *text)
 {
-    /* -b32 */
+    /* like -b32 */
     const bool joined = text[1] != '-' && isdigit((unsigned char)text[2]);
     char *word = mem_format("%.*s", joined ? 2 : (int)strlen(text), text);
     const char **names = mem_new((size_t)(verb->flag_count + 1) * sizeof *names);
@@ -204,7 +204,7 @@ static Status unknown(const Verb *verb, const char *text)
     return ERR_USAGE;
 }
 
-/* Takes word (and, where it has a value, the next one); *used: how many words. */
+/* Parses one flag and its value, which may be the next word; *used: number of words parsed. */
 static Status take(const Verb *verb, const char *word, const char *next, void *into, bool *given,
                    int *used)
 {
@@ -238,7 +238,8 @@ static bool is_number(const char *word)
     return end != word && !*end;
 }
 
-/* All that is wrong is reported at once. A number below 0 behind an unknown option is its value. */
+/* Parses all flags and reports all errors together. After an unknown option, a negative number is
+ * taken for its value. */
 static Status take_all(const Verb *verb, int *argc, char **argv, void *into, bool *given)
 {
     Faults faults = {0};

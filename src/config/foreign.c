@@ -1,4 +1,4 @@
-/* Finding another program's word in the table. */
+/* Lookup in the table of other programs' words. */
 #include "config/foreign.h"
 
 #include <ctype.h>
@@ -6,7 +6,8 @@
 
 enum { WORD_BYTES = 64 };
 
-/* Letters and digits in lower case, and a '*', into out; false: too long, or nothing is left. */
+/* Copies the word to out in lower case, without '-', '_', '.' and blanks; false if it is too long
+ * or nothing is left. */
 static bool normalise(const char *word, size_t bytes, char out[WORD_BYTES])
 {
     size_t used = 0;
@@ -26,7 +27,7 @@ bool foreign_same(const char *a, const char *b)
     return normalise(a, strlen(a), x) && normalise(b, strlen(b), y) && !strcmp(x, y);
 }
 
-/* Is the word one of "a|b*|c"? */
+/* True if the word is one of "a|b*|c". */
 static bool among(const char *words, const char *word)
 {
     char one[WORD_BYTES];

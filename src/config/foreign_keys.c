@@ -1,5 +1,5 @@
-/* Other programs' keys and sections. A word is added to a row, or as a row; a test holds that every
- * word here is one that weft knows, and that none of the others is. */
+/* Other programs' keys and sections. Add a word to a row, or a row. A test checks that weft knows
+ * every word on the right side of a row, and none on the left side. */
 #include "config/foreign.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Other programs' values of keys, layers and their attributes, options and verbs: see
+/* Other programs' values of keys, layers and their attributes, options and verbs; see
  * foreign_keys.c. */
 #include "config/foreign.h"
 

@@ -1,10 +1,10 @@
-/* The help of all keys, out of the option table: one line of meaning and one of type, range, unit
- * and default. */
+/* The help of all keys and the man page, made from the option table: for each key one line of
+ * meaning and one of type, range, unit and default. */
 #include "option.h"
 
 enum { HELP_COLUMN = 27 };
 
-/* "INT, at least 1; default 128 samples" */
+/* Prints "INT, at least 1; default: 128 samples". */
 static void print_type(FILE *out, const Option *o)
 {
     char range[80];
@@ -24,7 +24,7 @@ static void print_type(FILE *out, const Option *o)
     mem_free(&own);
 }
 
-/* The same as text; owned by the caller. */
+/* Returns what print_type prints; the caller owns it. */
 static char *type_text(const Option *o)
 {
     char *type = NULL;
@@ -73,7 +73,8 @@ void config_tables(FILE *out)
     }
 }
 
-/* roff's own characters, and a plain minus instead of a hyphen; between words a line may break. */
+/* Escapes roff's own characters, prints a minus instead of a hyphen, and allows a line break after
+ * each |. */
 void print_roff(FILE *out, const char *text)
 {
     for (const char *c = text; *c; ++c) {

@@ -1,7 +1,7 @@
-/* optim.groups: entries that choose parameters by name and role, and say in the keys of optim
- * itself what is other for them. A group's keys are read, checked and printed by the rows of the
- * option table that are `grouped`. Refuses an entry that chooses nothing, an unknown key, and a
- * constant that the group's rule has no use for. */
+/* optim.groups: each entry chooses parameters by name and role, and gives keys of optim other
+ * values for them. These keys are read, checked and printed by the rows of the option table that
+ * are `grouped`. Errors are an entry that chooses nothing, an unknown key, and a constant that the
+ * group's rule does not use. */
 #include "config/foreign.h"
 #include "option.h"
 
@@ -32,7 +32,7 @@ static const Option *grouped_option(const char *leaf)
     return NULL;
 }
 
-/* Where an option of the section optim lies in an OptimConfig. */
+/* Address of an option of section optim within an OptimConfig. */
 static void *field_in(OptimConfig *optim, const Option *option)
 {
     return (char *)optim + (option->offset - offsetof(Config, optim));
@@ -221,7 +221,7 @@ static void groups_print(FILE *out, const Option *o, const Config *config)
     }
 }
 
-/* ---- what a group's rule is, with all of its constants ---- */
+/* ---- resolving: all options of each group ---- */
 
 static Status read_pair(Config *config, OptimConfig *optim, const char *leaf, const char *value,
                         uint64_t given)
@@ -251,7 +251,7 @@ Status optim_defaults(Config *config, OptimConfig *optim, const char *pairs, uin
     return status;
 }
 
-/* The constants that another rule than optim.name has where nothing is said of them. */
+/* Sets all constants to the defaults of the group's rule, which is not optim.name. */
 static Status fresh_constants(Config *config, OptimConfig *own)
 {
     const Option *name = grouped_option("name");
@@ -261,7 +261,7 @@ static Status fresh_constants(Config *config, OptimConfig *own)
     return optim_defaults(config, own, option_word(name, own->name).defaults, 0);
 }
 
-/* Of the keys that the group gives, one that its rule has no use for, or NULL. */
+/* Returns a key that the group gives and its rule does not use, or NULL. */
 static const char *idle_key(const OptimGroup *group, ConfigWord word)
 {
     for (int i = 0; i < option_count; ++i) {

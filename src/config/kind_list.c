@@ -1,4 +1,5 @@
-/* Kinds of lists: words that are a bit each, numbers, names, and the layers of model.layers. */
+/* Kinds of lists: words that are a bit each, numbers, names, files, and the layers of
+ * model.layers. */
 #include "option.h"
 
 #include <math.h>
@@ -99,7 +100,7 @@ static void layers_free(void *field)
     config->model.layer_count = 0;
 }
 
-/* [3, 5] becomes "3,5": what a layer's attribute takes. */
+/* Joins [3, 5] to "3,5", the form in which layers read attributes. */
 static Status join_list(Reading *r, const Node *list, char **text)
 {
     char *joined = mem_text("");
@@ -134,7 +135,7 @@ static Status names_read(Reading *r, void *field, const Node *node)
     return OK;
 }
 
-/* "a,b" as a, b */
+/* Prints "a,b" as a, b. */
 static void print_items(FILE *out, const char *joined)
 {
     char *rest = mem_text(joined), *walk = rest, *item;
@@ -158,7 +159,7 @@ static void names_free(void *field)
     mem_free((char **)field);
 }
 
-/* One file, or [a, b] as lines of a text. */
+/* Reads one file name, or a list of them, stored as lines of one text. */
 static Status files_read(Reading *r, void *field, const Node *node)
 {
     char *joined = NULL;
@@ -224,7 +225,7 @@ static Status read_attr(Reading *r, ConfigLayer *layer, const Node *key, const N
 
 static Status read_attrs(Reading *r, ConfigLayer *layer, const Node *map)
 {
-    /* `- relu:` */
+    /* `- relu:`: a kind without attributes */
     if (node_is_null(map)) return OK;
     r->at = map;
     if (map->kind != NODE_MAP)
@@ -235,7 +236,7 @@ static Status read_attrs(Reading *r, ConfigLayer *layer, const Node *map)
     return OK;
 }
 
-/* `relu`, or a mapping with one key: the kind. */
+/* Reads `relu`, or a mapping whose only key is the kind. */
 static Status read_layer(Reading *r, ConfigLayer *layer, const Node *node)
 {
     const Node *kind = node;
@@ -256,7 +257,7 @@ static Status read_layer(Reading *r, ConfigLayer *layer, const Node *node)
     return node->kind == NODE_MAP ? read_attrs(r, layer, node->item[0]) : OK;
 }
 
-/* A list, or how many blocks a model by name has. */
+/* Reads a list of layers, or the number of blocks of a model by name. */
 static Status layers_read(Reading *r, void *field, const Node *node)
 {
     static const Option blocks = {.kind = &kind_int, .min = 1, .max = 65536};

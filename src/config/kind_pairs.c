@@ -1,5 +1,5 @@
-/* Pairs of a key and a scalar, {rope_type: linear, factor: 4}, whose meaning another module
- * knows. */
+/* Pairs of a key and a scalar, {rope_type: linear, factor: 4}, stored as text for another module to
+ * interpret. */
 #include "option.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-/* Kinds of single values: whole and real numbers, sizes, true|false, text, one word of several,
- * checkpoint.resume, grid.pipeline_schedule. A number is the whole word or an error: no 32x, no 1e3
- * for a whole number, no nan, nothing rounded. */
+/* Kinds of single values: whole and real numbers, sizes, durations, true|false, text, one word of
+ * several, checkpoint.resume, grid.pipeline_schedule. The whole text must be a number, exactly:
+ * 32x, 1e3 for a whole number and nan are errors, and nothing is rounded. */
 #include "config/foreign.h"
 #include "option.h"
 #include "schedules.def"
@@ -21,7 +21,7 @@ static Status need_scalar(Reading *r, const Node *node)
     return OK;
 }
 
-/* Numbers and true|false are not text: in quotes they would be. */
+/* Numbers and true|false must not be in quotes, which would make them text. */
 static Status need_plain(Reading *r, const Node *node)
 {
     TRY(need_scalar(r, node));
@@ -46,7 +46,7 @@ static bool is_whole(const char *text)
     return *digits && digits[strspn(digits, "0123456789")] == 0;
 }
 
-/* -1.5e+3, .5, 5.: what YAML's core schema calls a number, without nan and infinities. */
+/* True for a number of YAML's core schema (-1.5e+3, .5, 5.), except nan and infinities. */
 static bool is_number(const char *text)
 {
     const char *c = text + (*text == '-' || *text == '+');
@@ -104,7 +104,7 @@ static void int_print(FILE *out, const Option *o, const Config *config)
     fprintf(out, "%lld", (long long)*(const int64_t *)option_value(o, config));
 }
 
-/* v, which the node's text stands for, if it is finite and in range. */
+/* Sets *value to v, the value of the node's text, if it is finite and in range. */
 static Status take_real(const Reading *r, const Node *node, double v, double *value)
 {
     const Option *o = r->option;
@@ -133,8 +133,7 @@ static void real_print(FILE *out, const Option *o, const Config *config)
     text_real(out, *(const double *)option_value(o, config));
 }
 
-/* Bytes in one of what the word names ("", "kB", "GiB", ..., in any case); 0 where it names
- * none. */
+/* Returns the bytes of a unit ("", "kB", "GiB", ..., in any case); 0 if it is no unit. */
 static double unit_bytes(const char *word)
 {
     static const char letters[] = "kmgt";
@@ -145,7 +144,7 @@ static double unit_bytes(const char *word)
     return pow(binary ? 1024 : 1000, (double)(letter - letters + 1));
 }
 
-/* A number, or a number and a unit: 8GB, 1.5 GiB. */
+/* Reads a number with or without a unit: 8GB, 1.5 GiB. */
 static Status bytes_read(Reading *r, void *field, const Node *node)
 {
     TRY(need_plain(r, node));
@@ -161,8 +160,9 @@ static Status bytes_read(Reading *r, void *field, const Node *node)
     return take_real(r, node, value * unit_bytes(unit), field);
 }
 
-/* No limit is 0, which "none" says, too. In quotes as well: other YAML tools take 12:00:00 for a
- * number. What lies outside could not be printed without an exponent. */
+/* Reads a length of time; "none" is 0, no limit. Quotes are allowed, because other YAML tools read
+ * 12:00:00 as a number. A value outside 1e-3 to 1e12 s could only be printed with an exponent,
+ * which this does not read back. */
 static Status duration_read(Reading *r, void *field, const Node *node)
 {
     double *seconds = field;
@@ -185,8 +185,8 @@ static void duration_print(FILE *out, const Option *o, const Config *config)
     fputs(seconds > 0 ? "s" : "none", out);
 }
 
-/* Fails. Words that YAML 1.1, Python and others have for true and false get the right word in the
- * message. */
+/* Fails; for words that mean true or false in YAML 1.1, Python and others, the message has the
+ * right word. */
 static Status bool_fail(const char *text)
 {
     static const char *const yes[] = {"true", "yes", "on", "y", "1"};
@@ -238,8 +238,8 @@ static Status text_read(Reading *r, void *field, const Node *node)
     return OK;
 }
 
-/* Plain where nobody can take it for anything else, else in JSON's quotes, which YAML reads the
- * same. */
+/* Prints text plain if it cannot be misread, else in JSON's quotes, which YAML reads the same
+ * way. */
 void print_text(FILE *out, const char *text)
 {
     static const char safe[] =
@@ -290,7 +290,7 @@ static Status neither(const char *key, const char *words, const char *text)
     return status;
 }
 
-/* A word, or a path, which has a '/' or a '.'. */
+/* Reads a word, or a path, which contains a '/' or a '.'. */
 static Status resume_read(Reading *r, void *field, const Node *node)
 {
     char **path = &r->config->checkpoint.resume_path;
@@ -314,14 +314,14 @@ static void resume_print(FILE *out, const Option *o, const Config *config)
         enum_print(out, o, config);
 }
 
-/* The path is the one value that lies outside the option's own field. */
+/* The path is stored outside the option's field. */
 static void resume_free(void *field)
 {
     char *config = (char *)field - offsetof(Config, checkpoint.resume);
     mem_free(&((Config *)(void *)config)->checkpoint.resume_path);
 }
 
-/* A plan of actions from a file, as file:PATH, or a word. */
+/* Reads a word, or file:PATH, a file with a list of actions. */
 static Status schedule_read(Reading *r, void *field, const Node *node)
 {
     static const char file[] = "file:";

@@ -1,5 +1,5 @@
-/* model.widths: of layers by name, how many channels they have, where it is another number than the
- * model's own. */
+/* model.widths: the channels of layers by name, for layers whose width is not the model's
+ * default. */
 #include "option.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* The option table: one entry a key. Parsing, overrides, defaults, the resolved file, help, man
- * page and completion are loops over it; a key lives nowhere else. */
+/* The option table: one entry for each key. Parsing, overrides, defaults, the resolved
+ * configuration, help, man page and completion are loops over it; nothing else lists the keys. */
 #ifndef WEFT_CONFIG_OPTION_H
 #define WEFT_CONFIG_OPTION_H
 
@@ -8,26 +8,26 @@
 
 typedef struct Option Option;
 
-/* One reading of one value. Errors are fail(ERR_CONFIG) without a place; `at` is the node at
- * fault. */
+/* The reading of one value. Errors are fail(ERR_CONFIG) without a place; `at` is the faulty node,
+ * from which the caller adds it. */
 typedef struct Reading {
     const Option *option;
     Config *config;
     const Node *at;
-    /* the table's default: may lie outside the range, where that means "not set" */
+    /* the value is the table's default, which may be out of range if that means "not set" */
     bool fallback;
 } Reading;
 
-/* What a kind of value can do. read replaces what the field holds. */
+/* A kind of value: how it is read, printed and freed. read replaces the value in the field. */
 typedef struct OptionKind {
-    /* as the help shows it: "INT" */
+    /* name in the help: "INT" */
     const char *name;
-    /* written [a, b] */
+    /* written as a YAML list or mapping: [a, b], {a: b} */
     bool list;
     Status (*read)(Reading *reading, void *field, const Node *node);
-    /* as YAML */
+    /* prints the value as YAML */
     void (*print)(FILE *out, const Option *option, const Config *config);
-    /* NULL: owns nothing */
+    /* NULL: the field owns nothing */
     void (*free)(void *field);
 } OptionKind;
 extern const OptionKind kind_int, kind_real, kind_bytes, kind_bool, kind_text, kind_enum,
@@ -40,29 +40,29 @@ struct Option {
     /* "train.batch" */
     const char *key;
     const OptionKind *kind;
-    /* of the field in Config; OPTION_NO_FIELD: checked and dropped */
+    /* offset of the field in Config; OPTION_NO_FIELD: the value is checked and dropped */
     size_t offset;
     /* the default, as a user would write it */
     const char *fallback;
-    /* what the default means where it stands for "not set"; else NULL */
+    /* text for the help if the default means "not set"; else NULL */
     const char *unset;
-    /* kind_int: range. kind_text: least length */
+    /* kind_int: range. kind_text: min is the least length in bytes */
     int64_t min, max;
-    /* kind_real, kind_bytes and items of lists: range */
+    /* range of kind_real, of kind_bytes and of items of lists */
     double lo, hi;
     bool lo_open, hi_open;
-    /* kind_enum, kind_flags: "a|b|c", numbered from 0 (flags: a bit each); NULL: see
+    /* kind_enum, kind_flags: "a|b|c", numbered from 0 (kind_flags: bit numbers); NULL: see
      * option_words */
     const char *words;
-    /* one line for each of `words`; NULL: there is no more to say of them */
+    /* help of each word in `words`, one line each; NULL: see option_word */
     const char *const *word_help;
-    /* an entry of optim.groups may say it, too */
+    /* entries of optim.groups may set it, too */
     bool grouped;
-    /* of a rule: the words of optim.name say which of them have a use for it */
+    /* a constant of update rules: each word of optim.name says whether it uses it */
     bool constant;
     const char *unit;
-    /* one line; that of a key which some words of its section alone have a use for begins with a
-     * small letter: see option_help */
+    /* help, one line; it begins with a small letter if only some words of the section use the key,
+     * because option_help puts these words in front */
     const char *help;
 };
 #define OPTION_NO_FIELD ((size_t)-1)
@@ -72,92 +72,93 @@ typedef struct Section {
 } Section;
 
 extern const Option options[];
-/* of an entry of optim.groups: roles, whose words are a bit each */
+/* the key `roles` of an entry of optim.groups, whose words are a bit each */
 extern const Option group_roles;
 extern const int option_count;
 extern const Section sections[];
 extern const int section_count;
 
-/* index, or -1 */
+/* Returns the index of a key in options, or -1. */
 int option_find(const char *key);
-/* "batch" of "train.batch", and whether an option is of that section. */
+/* The last part of the key, "batch" of "train.batch"; true if the option is in that section. */
 const char *option_leaf(const Option *option);
 bool option_in(const Option *option, const char *section);
 void *option_field(const Option *option, Config *config);
 const void *option_value(const Option *option, const Config *config);
 Status option_fallback(const Option *option, Config *config);
-/* The range as text ("at least 1"), into at least 80 chars, returned; "" if there is none. high:
- * with the upper end, also where it is only the largest number there may be. */
+/* Writes the range as text ("at least 1"), or "" if there is none, into out (at least 80 chars) and
+ * returns it. high: give the upper end even if it is only the largest possible number. */
 char *option_range(const Option *option, bool high, char *out);
 
-/* Where a key was set. The same order as options. */
+/* Source and place of each key's value, in the order of options. */
 typedef enum Source { SOURCE_DEFAULT, SOURCE_FILE, SOURCE_COMMAND } Source;
 typedef struct ConfigPlace {
     Source source;
     int line, column;
-    /* SOURCE_COMMAND: the whole override; owned */
+    /* SOURCE_COMMAND: the whole override, "train.batch=64"; owned */
     char *word;
 } ConfigPlace;
 
-/* Its words: the table's, or those of config_use_words; "" where there are none. */
+/* Returns the option's words: from the table, or those registered by config_use_words; "" if there
+ * are none. */
 const char *option_words(const Option *option);
-/* The word that option's value stands for, as its module has it; .word NULL: there is none, or
- * nobody has said. */
+/* Returns the registered word for that value of the option; .word NULL: it has none, or none is
+ * registered. */
 ConfigWord option_word(const Option *option, int value);
 
-/* The words of option that have a use for that key: "sgd, muon", with `between` as the comma.
- * Owner: the caller. */
+/* Returns the words of option that use that key, joined with `between`: "sgd, muon". The caller
+ * owns it. */
 char *option_users(const Option *option, const char *leaf, const char *between);
-/* Its help behind the words of its section that have a use for it, and their defaults where these
- * are others: "sgd, muon: momentum.", "; muon: 0.95". Owner: the caller. */
+/* Return the option's help after the words of its section that use it, "sgd, muon: momentum."; and
+ * these words' defaults, "; muon: 0.95". The caller owns both. */
 char *option_help(const Option *option);
 char *option_own_defaults(const Option *option);
-/* Sets it to the word's own default, where that has one. */
+/* Sets the option to the word's own default, if it has one. */
 Status option_own_default(const Option *option, Config *config, ConfigWord word);
 
-/* words "a|b|c": how many, number i into out (at least 64 chars, returned), position of a word or
- * -1. */
+/* Words "a|b|c": their number; word i, copied into out (at least 64 chars) and returned; the index
+ * of a word, or -1. */
 int words_count(const char *words);
 char *words_at(const char *words, int i, char *out);
 int words_find(const char *words, const char *word);
-/* "a, b, c"; owner: the caller */
+/* Returns "a, b, c"; the caller owns it. */
 char *words_text(const char *words);
-/* "'sdg' is none of sgd, adam; did you mean sgd?" as fail(ERR_CONFIG). key: the one that takes
+/* Fails with ERR_CONFIG: "'sdg' is none of sgd, adam; did you mean sgd?". key: the key that takes
  * these words. */
 Status words_fail(const char *key, const char *words, const char *word);
 
-/* Scalars of lists go by the same rules as single ones. */
+/* Read one scalar, which may be an item of a list, by the same rules. */
 Status read_whole(Reading *reading, const Node *node, int64_t *value);
 Status read_real(Reading *reading, const Node *node, double *value);
 Status read_text(Reading *reading, const Node *node);
-/* Text as a YAML scalar, quoted where it must be. */
+/* Prints text as a YAML scalar, in quotes if needed. */
 void print_text(FILE *out, const char *text);
 
-/* Text for the man page. */
+/* Prints text for the man page, with roff's own characters escaped. */
 void print_roff(FILE *out, const char *text);
 
-/* apply.c, rules.c */
-/* All errors of a file and of the command line, which are reported together. */
+/* Errors of a file and of the command line, collected to be reported together. */
 enum { FAULTS_SHOWN = 20, FAULTS_BYTES = 3800 };
 typedef struct Faults {
     int count, shown;
     size_t used;
     /* status of the first error */
     Status status;
-    /* messages of the errors, a line each */
+    /* the errors' messages, a line each */
     char text[FAULTS_BYTES];
 } Faults;
-/* Takes the last failure's message, where status is not OK. */
+/* Adds the message of the last failure, unless status is OK. */
 void faults_add(Faults *faults, Status status);
-/* OK, or one failure with all messages. */
+/* Returns OK, or fails once with all messages. */
 Status faults_end(const Faults *faults);
 
 void apply_tree(Config *config, const Node *root, Faults *faults);
 Status apply_override(Config *config, const char *word);
 Status apply_rules(Config *config);
 
-/* kind_groups.c: optim.groups as resolved. Reads `key=value ...` (leaves of optim) into optim, but
- * for the keys of `given`; what a word's defaults are written as. */
+/* Gives each entry of optim.groups the options that it does not set (OptimGroup.own).
+ * optim_defaults reads `pairs`, defaults as "momentum=0.95 nesterov=true", into optim, except for
+ * the keys in `given`. optim_bit is the bit of an option in `given`. */
 Status groups_resolve(Config *config);
 Status optim_defaults(Config *config, OptimConfig *optim, const char *pairs, uint64_t given);
 uint64_t optim_bit(const Option *option);

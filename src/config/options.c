@@ -1,4 +1,4 @@
-/* The option table itself. Order is the order of the help and of the resolved file. */
+/* The option table. Its order is that of the help and of the resolved configuration. */
 #include "option.h"
 #include "schedules.def"
 
@@ -25,7 +25,7 @@ const int section_count = sizeof sections / sizeof sections[0];
 #define LENGTH(a)     .min = a
 #define MOST          2147483647
 
-/* The words of grid.pipeline_schedule, each behind a |, and what they are. */
+/* For each schedule: its word behind a |, its help, and both as a part of the key's help. */
 #define SCHEDULE_WORD(id, name, word, least, usual, most, help) "|" word
 #define SCHEDULE_LINE(id, name, word, least, usual, most, help) help,
 #define SCHEDULE_HELP(id, name, word, least, usual, most, help) "; " word ": " help

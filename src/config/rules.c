@@ -1,5 +1,5 @@
-/* Rules across keys, after all are read. Of two keys that exclude each other, one from the command
- * line replaces the one in the file; two from the same source are an error. */
+/* Rules across keys, checked once all keys are read. If two keys exclude each other, one from the
+ * command line replaces one from the file; two from the same source are an error. */
 #include "option.h"
 #include "schedules.def"
 
@@ -54,7 +54,7 @@ static Status check_train(Config *config)
     return OK;
 }
 
-/* A key of optim that is set, and that the word another key has chosen must have a use for. */
+/* Checks a key that is set: the word that `chooser` has must use it. */
 static Status check_use(const Config *config, const char *chooser, const char *key)
 {
     const Option *by = &options[option_find(chooser)];
@@ -68,7 +68,8 @@ static Status check_use(const Config *config, const char *chooser, const char *k
     return status;
 }
 
-/* Label smoothing, although the loss has no use for it. What a run has written says 0. */
+/* Checks that the loss uses label smoothing, unless it is 0, which is what a resolved configuration
+ * says. */
 static Status check_loss(const Config *config)
 {
     static const char key[] = "train.label_smoothing";
@@ -82,7 +83,7 @@ static Status check_loss(const Config *config)
     return status;
 }
 
-/* What the chosen rule's constants are where nothing is said of them. */
+/* Sets the constants that are not given to the defaults of the chosen update rule. */
 static Status take_defaults(Config *config)
 {
     ConfigWord word = option_word(&options[option_find("optim.name")], config->optim.name);
@@ -99,7 +100,7 @@ static Status check_optim(Config *config)
     const Option *curve = &options[option_find("optim.lr_schedule")];
     ConfigWord word = option_word(curve, config->optim.lr_schedule);
     TRY(take_defaults(config));
-    /* a file may keep those of a rule that the command line has replaced */
+    /* a file may keep constants of the rule that the command line has replaced */
     for (int i = 0; i < option_count; ++i)
         if (options[i].constant && config->place[i].source == SOURCE_COMMAND)
             TRY(check_use(config, "optim.name", options[i].key));
@@ -116,7 +117,7 @@ static Status check_optim(Config *config)
     return groups_resolve(config);
 }
 
-/* least, most */
+/* Checks a range [least, largest]. */
 static Status check_range(const Config *config, const char *key, const ConfigList *list)
 {
     if (list->count == 2 && list->value[0] <= list->value[1]) return OK;
@@ -140,7 +141,7 @@ static Status check_pictures(const Config *config)
     return OK;
 }
 
-/* A file that is not named is NULL. */
+/* Checks section data. A file that is not given becomes NULL. */
 static Status check_data(Config *config)
 {
     if (config->data.train && !*config->data.train) mem_free(&config->data.train);
@@ -154,7 +155,8 @@ static Status check_data(Config *config)
     return check_pictures(config);
 }
 
-/* A run's folder is one name below run.dir. */
+/* Makes a name from the configuration file's name if none is given; a name must be a single folder
+ * below run.dir. */
 static Status check_name(Config *config)
 {
     if (!*config->run.name) {
@@ -173,7 +175,7 @@ static Status check_name(Config *config)
     return OK;
 }
 
-/* What the model has where nothing is said of it. */
+/* Sets the keys of section model that are not given to the model's own defaults. */
 static Status take_model_defaults(Config *config)
 {
     const Option *by = &options[option_find("model.name")];
@@ -186,8 +188,8 @@ static Status take_model_defaults(Config *config)
     return OK;
 }
 
-/* A model by name may say how many blocks it has (model.layers: 12); a list of layers takes the
- * name's place. */
+/* Checks section model. A model by name may have a number of blocks (model.layers: 12); a list of
+ * layers excludes a name. */
 static Status check_model(Config *config)
 {
     if (config->model.layer_count > 0) TRY(exclude(config, "model.name", "model.layers"));
@@ -198,7 +200,8 @@ static Status check_model(Config *config)
     return take_model_defaults(config);
 }
 
-/* A run begins with one file, and what says how belongs to it. */
+/* Checks where a run's parameters come from: from at most one file, and the other keys need that
+ * file. */
 static Status check_init(Config *config)
 {
     const char *item = config->model.init_rename;
@@ -237,13 +240,13 @@ static int64_t count_names(const char *joined)
 #define CHUNKS(id, name, word, least, usual, most, help) {word, least, usual, most},
 static const struct {
     const char *word;
-    /* chunks of a stage */
+    /* numbers of chunks of a stage */
     int least, usual, most;
 } schedules[] = {SCHEDULES(CHUNKS)};
 
 enum { TAKERS = 256 };
 
-/* The schedules that take any number of chunks, into out, which is returned. */
+/* Writes the schedules that take different numbers of chunks into out and returns it. */
 static const char *takers(char out[TAKERS])
 {
     size_t used = 0;
@@ -283,8 +286,8 @@ static Status check_grid(Config *config)
     return OK;
 }
 
-/* A number that only some words of grid.mode have a use for. A file may keep it for a mode that the
- * command line has replaced; what a run has written says the default. */
+/* Checks a number that only some values of grid.mode use. It may be set in a file whose mode the
+ * command line has replaced; a resolved configuration says the default. */
 static Status check_mode_number(Config *config, const char *key, bool used, const char *modes)
 {
     const Option *option = &options[option_find(key)];

@@ -1,4 +1,4 @@
-/* The help of a verb and its part of the man page, out of its rows. Lines of help are at most
+/* The help of a verb and its part of the man page, made from its rows. Lines of help are at most
  * COLUMNS wide. */
 #include "option.h"
 
@@ -6,14 +6,14 @@
 
 enum { COLUMNS = 100, FLAG_COLUMN = 2, FLAG_WIDTH = 24, HELP_COLUMN = 27, USAGE_INDENT = 4 };
 
-/* where the next word goes */
+/* A line being filled with words. */
 typedef struct Line {
     FILE *out;
-    /* indent: where lines after a break begin */
+    /* at: column of the next character; indent: column at which further lines begin */
     int at, indent;
 } Line;
 
-/* One piece that is not broken, behind a space; on a new line where it does not fit. */
+/* Prints a piece of text that is not broken, after a space, or on a new line if it does not fit. */
 static void put(Line *line, const char *text, int length)
 {
     bool fits = line->at == 0 || line->at + 1 + length <= COLUMNS;
@@ -25,7 +25,7 @@ static void put(Line *line, const char *text, int length)
     fwrite(text, 1, (size_t)length, line->out);
 }
 
-/* Of a word; of one that no line holds, what a line does, up to one of its bars. */
+/* Length of the next piece: a word, or if no line can hold that, the part up to a | that fits. */
 static int piece(const Line *line, const char *text)
 {
     int length = (int)strcspn(text, " "), cut = COLUMNS - line->indent - 1;
@@ -49,7 +49,7 @@ void print_wrapped(FILE *out, int column, const char *text)
     fputc('\n', out);
 }
 
-/* "--mb MB", with those that need it behind it in brackets; owned by the caller. */
+/* Returns "--mb MB", followed in brackets by the flags that need it; the caller owns it. */
 static char *flag_text(const Verb *verb, const Flag *f)
 {
     char *text = mem_format("%s%s%s", f->name, f->value ? " " : "", f->value ? f->value : "");
@@ -80,8 +80,8 @@ static void print_usage(FILE *out, const Verb *verb)
     }
 }
 
-/* The help, then range and default: "size of the sum (0.001 to 4096; default 45)". Owned by the
- * caller. */
+/* Returns the help with range and default: "size of the sum (0.001 to 4096; default 45)". The
+ * caller owns it. */
 static char *flag_meaning(const Flag *f)
 {
     char range[80] = "";

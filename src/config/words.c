@@ -1,5 +1,6 @@
-/* Lists of words, "a|b|c": count, find, pick, and the message for a word that is none of them.
- * Those of the option table, and those that modules have said. */
+/* Lists of words, "a|b|c": count, find, pick, and the message for a word that is none of them. Also
+ * the words that modules register for keys, with their help, the keys that they use and their
+ * defaults. */
 #include "config/foreign.h"
 #include "option.h"
 
@@ -7,7 +8,7 @@
 
 enum { WORDS_MAX = 32, WORD_BYTES = 64, LISTS_MAX = 32 };
 
-/* What config_use_words has been told. */
+/* Lists registered by config_use_words, and each one's words joined as "a|b|c". */
 static const ConfigWords *list[LISTS_MAX];
 static char joined[LISTS_MAX][WORDS_MAX * WORD_BYTES];
 static int list_count;
@@ -46,7 +47,7 @@ static int list_of(const Option *option)
     return -1;
 }
 
-/* Of words that are one text there is no more to say. */
+/* Returns word i of a list; a list that is only a text has no more than names. */
 static ConfigWord word_at(const ConfigWords *words, int i)
 {
     return words->word ? words->word(i) : (ConfigWord){0};
@@ -106,7 +107,8 @@ char *option_help(const Option *option)
     return help;
 }
 
-/* "0.95" of "momentum=0.95 nesterov=true", up to the blank; NULL: the word has no other default. */
+/* Finds the word's default of a key: "0.95 nesterov=true" in "momentum=0.95 nesterov=true" (the
+ * value ends at the blank); NULL: the word has none. */
 static const char *default_of(ConfigWord word, const char *leaf)
 {
     size_t length = strlen(leaf);
@@ -185,7 +187,7 @@ char *words_text(const char *words)
     return text;
 }
 
-/* The word that differs from this one in case and separators only; NULL: there is none. */
+/* Returns the word that is equal but for case and separators; NULL: there is none. */
 static const char *same_word(const char *word, const char *const *words, int count)
 {
     for (int i = 0; i < count; ++i)

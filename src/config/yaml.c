@@ -1,6 +1,5 @@
-/* libyaml's events -> Node tree. Refuses what a configuration has no use for (anchors, aliases,
- * tags, several documents) instead of giving it a meaning, and nesting deeper than any key
- * needs. */
+/* Makes a tree of nodes from libyaml's events. Errors are whatever a configuration does not need:
+ * anchors, aliases, tags, several documents, and deep nesting. */
 #include "config/yaml.h"
 
 #include <stdlib.h>
@@ -13,7 +12,7 @@ typedef struct Parser {
     yaml_parser_t yaml;
     /* borrowed */
     const char *name, *text;
-    /* the one being looked at */
+    /* the current event */
     yaml_event_t event;
     /* event must be deleted */
     bool held;
@@ -38,14 +37,15 @@ static Status event_fail(const Parser *p, const char *what)
     return place_fail(p, line_of(&p->event), column_of(&p->event), what);
 }
 
-/* Is there a tab among the blanks that the line, from 1, begins with? */
+/* True if a tab is among the blanks at the beginning of a line, counted from 1. */
 static bool tab_indents(const char *text, int line)
 {
     while (--line > 0 && (text = strchr(text, '\n'))) ++text;
     return text && memchr(text, '\t', strspn(text, " \t"));
 }
 
-/* The reader of libyaml gives an offset only, the scanner and the parser give marks. */
+/* Makes the message of a syntax error. libyaml's reader gives an offset only; its scanner and
+ * parser give line and column. */
 static Status syntax_fail(const Parser *p)
 {
     const char *problem = p->yaml.problem ? p->yaml.problem : "not YAML";
@@ -148,8 +148,8 @@ static Status read_map(Parser *p, Node *map, int depth)
     }
 }
 
-/* The node that begins with the current event. What was read before an error hangs in *out and is
- * freed with it. */
+/* Reads the node that begins with the current event. What was read before an error is in *out and
+ * is freed with it. */
 static Status read_node(Parser *p, Node **out, int depth)
 {
     const yaml_event_t *e = &p->event;
