@@ -102,8 +102,8 @@ static Status unknown_key(const char *section, const char *word)
 }
 
 /* Fails if the unknown section is a full key ("train.batch: ..."), the last word of a key, or a
- * section or key of another program; returns OK if it is none of these. */
-static Status known_elsewhere(const char *word)
+ * section or key of another program; otherwise returns OK. */
+static Status foreign_section_fail(const char *word)
 {
     int whole = option_find(word);
     if (whole >= 0)
@@ -123,7 +123,7 @@ static Status known_elsewhere(const char *word)
 static Status unknown_section(const char *word)
 {
     int section = nearest_section(word);
-    TRY(known_elsewhere(word));
+    TRY(foreign_section_fail(word));
     if (section >= 0)
         return fail(ERR_CONFIG, "unknown section '%s'; did you mean '%s'?", word,
                     sections[section].name);
@@ -166,7 +166,7 @@ static int find_section(const char *word)
 
 /* Returns the key that is probably meant if a whole section is given a single value, "model:
  * resnet18"; NULL: none. */
-static const Option *main_option(const char *section)
+static const Option *implied_option(const char *section)
 {
     static const char *const keys[] = {"name", "train"};
     int found = -1;
@@ -178,8 +178,8 @@ static const Option *main_option(const char *section)
     return found < 0 ? NULL : &options[found];
 }
 
-static Status no_section(const Config *config, const char *section, const Node *node,
-                         const Option *meant)
+static Status single_value_fail(const Config *config, const char *section, const Node *node,
+                                const Option *meant)
 {
     if (meant)
         fail(ERR_CONFIG, "expected keys, not a single value; write %s: {%s: %s}", section,
@@ -194,8 +194,8 @@ static void apply_section(Config *config, const char *section, const Node *node,
 {
     if (node->kind != NODE_MAP) {
         const bool single = node->kind == NODE_SCALAR && !node_is_null(node);
-        const Option *meant = single ? main_option(section) : NULL;
-        faults_add(faults, no_section(config, section, node, meant));
+        const Option *meant = single ? implied_option(section) : NULL;
+        faults_add(faults, single_value_fail(config, section, node, meant));
         if (!meant) return;
         /* report errors of the value, too */
         const Node key = {.line = node->line,
@@ -262,12 +262,12 @@ static Status override_node(const Option *option, const char *text, Node **node)
     return OK;
 }
 
-static void forget_places(Node *node)
+static void clear_places(Node *node)
 {
     node->line = node->column = 0;
     for (int i = 0; i < node->count; ++i) {
-        if (node->key) forget_places(node->key[i]);
-        forget_places(node->item[i]);
+        if (node->key) clear_places(node->key[i]);
+        clear_places(node->item[i]);
     }
 }
 
@@ -275,7 +275,7 @@ static Status override_value(Config *config, int i, const char *text)
 {
     Node *node = NULL;
     TRY(override_node(&options[i], text, &node));
-    forget_places(node);
+    clear_places(node);
     Reading reading = {.option = &options[i], .config = config, .at = node};
     Status status = options[i].kind->read(&reading, option_field(&options[i], config), node);
     node_free(&node);
@@ -287,7 +287,7 @@ static Status override_pair(Config *config, const char *key, const char *word);
 /* Fails for model=resnet18, and reports an error of the value, too. */
 static Status override_section(Config *config, const char *section, const char *word)
 {
-    const Option *meant = main_option(section);
+    const Option *meant = implied_option(section);
     if (!meant)
         return fail(ERR_CONFIG, "'%s' is a section: name a key of it, as in %s.KEY=VALUE", section,
                     section);

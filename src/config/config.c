@@ -44,11 +44,11 @@ static Status read_file(const char *path, char **text, size_t *length)
     return status;
 }
 
-static Status (*later_check)(const Config *config);
+static Status (*module_check)(const Config *config);
 
 void config_use_check(Status (*check)(const Config *config))
 {
-    later_check = check;
+    module_check = check;
 }
 
 static Status config_new(Config **config, const char *name)
@@ -80,7 +80,7 @@ static int line_of_toml(const char *text)
 
 /* Fails with a clearer message if the file is HDF5, TOML or INI; else returns status, that of its
  * reading as YAML. */
-static Status other_format(const Config *config, const char *text, size_t length, Status status)
+static Status format_fail(const Config *config, const char *text, size_t length, Status status)
 {
     static const char hdf5[] = "\x89HDF";
     const int line = line_of_toml(text);
@@ -102,13 +102,13 @@ static Status fill(Config *config, const char *text, size_t length, int count,
         Node *root = NULL;
         Status status = yaml_parse(&root, config->path, text, length);
         if (status != OK || root->kind != NODE_MAP)
-            status = other_format(config, text, length, status);
+            status = format_fail(config, text, length, status);
         if (status == OK) apply_tree(config, root, &faults);
         node_free(&root);
         TRY(status);
     }
     for (int i = 0; i < count; ++i) faults_add(&faults, apply_override(config, overrides[i]));
-    faults_add(&faults, later_check ? later_check(config) : OK);
+    faults_add(&faults, module_check ? module_check(config) : OK);
     TRY(faults_end(&faults));
     return apply_rules(config);
 }

@@ -39,7 +39,7 @@ const Flag *flag_find(const Verb *verb, const char *name)
 }
 
 /* Length of the part of the help that messages quote. */
-static int clause(const Flag *f)
+static int clause_length(const Flag *f)
 {
     return (int)strcspn(f->help, ";");
 }
@@ -56,7 +56,7 @@ static Status set_whole(const Flag *f, const char *text, int64_t *field)
     const char *end = text;
     if (whole_read(&end, (int64_t)f->lo, (int64_t)f->hi, field) && !*end) return OK;
     return fail(ERR_USAGE, "%s %s: expected a whole number from %.0f to %.0f: %.*s", f->name, text,
-                f->lo, f->hi, clause(f), f->help);
+                f->lo, f->hi, clause_length(f), f->help);
 }
 
 static Status set_number(const Flag *f, const char *text, double *field)
@@ -67,14 +67,15 @@ static Status set_number(const Flag *f, const char *text, double *field)
     if (end != text && !*end && above && *field <= f->hi) return OK;
     return fail(ERR_USAGE, "%s %s: expected a number %s %g%s %.10g: %.*s", f->name, text,
                 f->lo_open ? "above" : "from", f->lo, f->lo_open ? ", at most" : " to", f->hi,
-                clause(f), f->help);
+                clause_length(f), f->help);
 }
 
 static Status set_choice(const Flag *f, const char *text, int *field)
 {
     *field = words_find(f->value, text);
     if (*field >= 0) return OK;
-    return fail(ERR_USAGE, "%s %s: expected %s: %.*s", f->name, text, f->value, clause(f), f->help);
+    return fail(ERR_USAGE, "%s %s: expected %s: %.*s", f->name, text, f->value, clause_length(f),
+                f->help);
 }
 
 static void list_free(FlagList *list)
@@ -96,7 +97,7 @@ static Status set_list(const Flag *f, const char *text, FlagList *list)
     return OK;
 }
 
-static Status set(const Flag *f, const char *text, void *field)
+static Status set_value(const Flag *f, const char *text, void *field)
 {
     switch (f->kind) {
     case FLAG_TEXT:
@@ -118,7 +119,7 @@ static Status set(const Flag *f, const char *text, void *field)
 
 static Status set_fallback(const Flag *f, void *field)
 {
-    if (f->fallback) return set(f, f->fallback, field);
+    if (f->fallback) return set_value(f, f->fallback, field);
     if (f->kind == FLAG_WHOLE) *(int64_t *)field = (int64_t)f->lo - 1;
     if (f->kind == FLAG_NUMBER) *(double *)field = (double)NAN;
     if (f->kind == FLAG_CHOICE) *(int *)field = -1;
@@ -135,7 +136,7 @@ static bool is_letter(const char *word)
 
 /* Returns a hint if an option is really a key of the configuration (--lr 0.1), or another program's
  * word for one; NULL: it is neither. The caller owns it. */
-static char *key_meant(const Verb *verb, const char *word)
+static char *key_hint(const Verb *verb, const char *word)
 {
     const char *name = word + strspn(word, "-");
     const ForeignWord *row = foreign_find(FOREIGN_KEY, name);
@@ -157,7 +158,7 @@ static char *key_meant(const Verb *verb, const char *word)
 
 /* Returns a hint if an option is another program's word for a flag of this verb or an option of
  * another verb; NULL: it is neither. The caller owns it. */
-static char *option_meant(const Verb *verb, const char *word)
+static char *option_hint(const Verb *verb, const char *word)
 {
     const char *name = word + strspn(word, "-");
     const ForeignWord *flag = foreign_find(FOREIGN_FLAG, name);
@@ -169,14 +170,14 @@ static char *option_meant(const Verb *verb, const char *word)
 }
 
 /* Returns the flag in front of a joined value (-n2, -oFILE), or NULL. */
-static const Flag *with_value(const Verb *verb, const char *word)
+static const Flag *flag_of_joined(const Verb *verb, const char *word)
 {
     const char name[] = {word[0], word[1], 0};
     const Flag *flag = flag_find(verb, name);
     return flag && flag->kind != FLAG_SWITCH && word[2] ? flag : NULL;
 }
 
-static Status unknown(const Verb *verb, const char *text)
+static Status unknown_flag(const Verb *verb, const char *text)
 {
     /* like -b32 */
     const bool joined = text[1] != '-' && isdigit((unsigned char)text[2]);
@@ -184,9 +185,9 @@ static Status unknown(const Verb *verb, const char *text)
     const char **names = mem_new((size_t)(verb->flag_count + 1) * sizeof *names);
     for (int i = 0; i < verb->flag_count; ++i) names[i] = verb->flag[i].name;
     const char *near = is_letter(word) ? NULL : text_nearest(word, names, verb->flag_count);
-    char *meant = option_meant(verb, word);
-    const Flag *flag = joined || !meant ? with_value(verb, text) : NULL;
-    if (!meant && !flag && (!near || verb->traits & VERB_CONFIG)) meant = key_meant(verb, word);
+    char *meant = option_hint(verb, word);
+    const Flag *flag = joined || !meant ? flag_of_joined(verb, text) : NULL;
+    if (!meant && !flag && (!near || verb->traits & VERB_CONFIG)) meant = key_hint(verb, word);
     if (!strcmp(text, "-n"))
         fail(ERR_USAGE, "weft %s starts no ranks: leave -n out", verb->name);
     else if (flag)
@@ -205,13 +206,13 @@ static Status unknown(const Verb *verb, const char *text)
 }
 
 /* Parses one flag and its value, which may be the next word; *used: number of words parsed. */
-static Status take(const Verb *verb, const char *word, const char *next, void *into, bool *given,
-                   int *used)
+static Status parse_flag(const Verb *verb, const char *word, const char *next, void *into,
+                         bool *given, int *used)
 {
     const char *value = strchr(word, '=');
     char *name = mem_format("%.*s", (int)strcspn(word, "="), word);
     const Flag *f = flag_find(verb, name);
-    Status status = f ? OK : unknown(verb, name);
+    Status status = f ? OK : unknown_flag(verb, name);
     mem_free(&name);
     if (status != OK) return status;
     bool *seen = &given[f - verb->flag];
@@ -224,11 +225,11 @@ static Status take(const Verb *verb, const char *word, const char *next, void *i
         *used = value ? 1 : 2;
         value = value ? value + 1 : next && strcmp(next, "--") != 0 ? next : NULL;
         if (!value)
-            return fail(ERR_USAGE, "%s needs a value, %s: %.*s", f->name, f->value, clause(f),
-                        f->help);
+            return fail(ERR_USAGE, "%s needs a value, %s: %.*s", f->name, f->value,
+                        clause_length(f), f->help);
     }
     *seen = true;
-    return set(f, value, field_of(f, into));
+    return set_value(f, value, field_of(f, into));
 }
 
 static bool is_number(const char *word)
@@ -240,7 +241,7 @@ static bool is_number(const char *word)
 
 /* Parses all flags and reports all errors together. After an unknown option, a negative number is
  * taken for its value. */
-static Status take_all(const Verb *verb, int *argc, char **argv, void *into, bool *given)
+static Status parse_flags(const Verb *verb, int *argc, char **argv, void *into, bool *given)
 {
     Faults faults = {0};
     int left = 0, i = 0;
@@ -249,8 +250,8 @@ static Status take_all(const Verb *verb, int *argc, char **argv, void *into, boo
         if (argv[i][0] != '-' || !argv[i][1] || (faults.count && is_number(argv[i])))
             argv[left++] = argv[i];
         else
-            faults_add(&faults,
-                       take(verb, argv[i], i + 1 < *argc ? argv[i + 1] : NULL, into, given, &used));
+            faults_add(&faults, parse_flag(verb, argv[i], i + 1 < *argc ? argv[i + 1] : NULL, into,
+                                           given, &used));
         i += used;
     }
     for (++i; i < *argc; ++i) argv[left++] = argv[i];
@@ -258,17 +259,18 @@ static Status take_all(const Verb *verb, int *argc, char **argv, void *into, boo
     return faults_end(&faults);
 }
 
-static Status check(const Verb *verb, int argc, const bool *given)
+static Status check_given(const Verb *verb, int argc, const bool *given)
 {
     if (verb->expects && (argc < verb->least || (verb->most && argc > verb->most)))
         return fail(ERR_USAGE, "expected %s; --help says more", verb->expects);
     for (int i = 0; i < verb->flag_count; ++i) {
         const Flag *f = &verb->flag[i], *other = f->needs ? flag_find(verb, f->needs) : NULL;
         if (f->required && !given[i])
-            return fail(ERR_USAGE, "%s %s is missing: %.*s", f->name, f->value, clause(f), f->help);
+            return fail(ERR_USAGE, "%s %s is missing: %.*s", f->name, f->value, clause_length(f),
+                        f->help);
         if (given[i] && other && !given[other - verb->flag])
             return fail(ERR_USAGE, "%s needs %s %s: %.*s", f->name, other->name, other->value,
-                        clause(other), other->help);
+                        clause_length(other), other->help);
     }
     return OK;
 }
@@ -279,8 +281,8 @@ Status verb_options_init(const Verb *verb, int *argc, char **argv, void *into)
     Status status = OK;
     for (int i = 0; status == OK && i < verb->flag_count; ++i)
         status = set_fallback(&verb->flag[i], field_of(&verb->flag[i], into));
-    if (status == OK) status = take_all(verb, argc, argv, into, given);
-    if (status == OK) status = check(verb, *argc, given);
+    if (status == OK) status = parse_flags(verb, argc, argv, into, given);
+    if (status == OK) status = check_given(verb, *argc, given);
     mem_free(&given);
     return status;
 }

@@ -19,7 +19,7 @@ static void print_type(FILE *out, const Option *o)
         fprintf(out, "; default: %s", o->fallback);
     if (o->unit && !o->unset) fprintf(out, " %s", o->unit);
     if (o->unit && o->unset) fprintf(out, "; in %s", o->unit);
-    char *own = option_own_defaults(o);
+    char *own = option_word_defaults(o);
     fputs(own, out);
     mem_free(&own);
 }

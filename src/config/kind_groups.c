@@ -252,7 +252,7 @@ Status optim_defaults(Config *config, OptimConfig *optim, const char *pairs, uin
 }
 
 /* Sets all constants to the defaults of the group's rule, which is not optim.name. */
-static Status fresh_constants(Config *config, OptimConfig *own)
+static Status reset_constants(Config *config, OptimConfig *own)
 {
     const Option *name = grouped_option("name");
     for (int i = 0; i < option_count; ++i)
@@ -262,7 +262,7 @@ static Status fresh_constants(Config *config, OptimConfig *own)
 }
 
 /* Returns a key that the group gives and its rule does not use, or NULL. */
-static const char *idle_key(const OptimGroup *group, ConfigWord word)
+static const char *unused_key(const OptimGroup *group, ConfigWord word)
 {
     for (int i = 0; i < option_count; ++i) {
         const Option *o = &options[i];
@@ -281,17 +281,17 @@ static Status resolve(Config *config, OptimGroup *group)
     own.milestones = (ConfigList){0};
     if (group->given & optim_bit(name) && said.name != own.name) {
         own.name = said.name;
-        TRY(fresh_constants(config, &own));
+        TRY(reset_constants(config, &own));
     }
     if (group->lr_scale > 0) own.lr *= group->lr_scale;
     for (int i = 0; i < option_count; ++i)
         if (options[i].grouped && group->given & optim_bit(&options[i]))
             copy_field(&own, &said, &options[i]);
     ConfigWord word = option_word(name, own.name);
-    const char *idle = idle_key(group, word);
-    if (idle)
+    const char *unused = unused_key(group, word);
+    if (unused)
         return config_fail(config, group->line, group->column,
-                           "optim.groups: %s has no %s: its constants are %s", word.word, idle,
+                           "optim.groups: %s has no %s: its constants are %s", word.word, unused,
                            word.uses ? word.uses : "none");
     if (own.nesterov && own.momentum == 0)
         return config_fail(config, group->line, group->column,

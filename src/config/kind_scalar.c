@@ -105,7 +105,7 @@ static void int_print(FILE *out, const Option *o, const Config *config)
 }
 
 /* Sets *value to v, the value of the node's text, if it is finite and in range. */
-static Status take_real(const Reading *r, const Node *node, double v, double *value)
+static Status check_real(const Reading *r, const Node *node, double v, double *value)
 {
     const Option *o = r->option;
     if (!isfinite(v))
@@ -120,7 +120,7 @@ Status read_real(Reading *r, const Node *node, double *value)
 {
     TRY(need_plain(r, node));
     if (!is_number(node->text)) return fail(ERR_CONFIG, "'%s' is not a number", node->text);
-    return take_real(r, node, strtod(node->text, NULL), value);
+    return check_real(r, node, strtod(node->text, NULL), value);
 }
 
 static Status real_read(Reading *r, void *field, const Node *node)
@@ -157,7 +157,7 @@ static Status bytes_read(Reading *r, void *field, const Node *node)
     if (!good || unit_bytes(unit) == 0)
         return fail(ERR_CONFIG, "'%s' is not a size: write a number of bytes, 500MB, 8GB or 2GiB",
                     node->text);
-    return take_real(r, node, value * unit_bytes(unit), field);
+    return check_real(r, node, value * unit_bytes(unit), field);
 }
 
 /* Reads a length of time; "none" is 0, no limit. Quotes are allowed, because other YAML tools read
@@ -280,7 +280,7 @@ static void enum_print(FILE *out, const Option *o, const Config *config)
     fputs(*words ? words_at(words, *(const int *)option_value(o, config), word) : o->fallback, out);
 }
 
-static Status neither(const char *key, const char *words, const char *text)
+static Status resume_fail(const char *key, const char *words, const char *text)
 {
     char *all = words_text(words), *foreign = foreign_text(key, text);
     Status status = fail(ERR_CONFIG, "'%s' is neither %s nor the path of a checkpoint file%s%s",
@@ -298,7 +298,7 @@ static Status resume_read(Reading *r, void *field, const Node *node)
     TRY(read_text(r, node));
     bool is_path = strpbrk(node->text, "/.");
     if (!is_path && *words && words_find(words, node->text) < 0)
-        return neither(r->option->key, words, node->text);
+        return resume_fail(r->option->key, words, node->text);
     if (!is_path) TRY(enum_read(r, field, node));
     mem_free(path);
     if (is_path) *path = mem_text(node->text);

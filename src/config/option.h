@@ -112,9 +112,9 @@ char *option_users(const Option *option, const char *leaf, const char *between);
 /* Return the option's help after the words of its section that use it, "sgd, muon: momentum."; and
  * these words' defaults, "; muon: 0.95". The caller owns both. */
 char *option_help(const Option *option);
-char *option_own_defaults(const Option *option);
+char *option_word_defaults(const Option *option);
 /* Sets the option to the word's own default, if it has one. */
-Status option_own_default(const Option *option, Config *config, ConfigWord word);
+Status option_set_word_default(const Option *option, Config *config, ConfigWord word);
 
 /* Words "a|b|c": their number; word i, copied into out (at least 64 chars) and returned; the index
  * of a word, or -1. */

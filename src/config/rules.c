@@ -18,7 +18,7 @@ static bool is_set(const Config *config, const char *key)
     return place_of(config, key)->source != SOURCE_DEFAULT;
 }
 
-static Status drop(Config *config, const char *key)
+static Status reset_key(Config *config, const char *key)
 {
     ConfigPlace *place = place_of(config, key);
     mem_free(&place->word);
@@ -31,7 +31,7 @@ static Status exclude(Config *config, const char *a, const char *b)
     Source sa = place_of(config, a)->source, sb = place_of(config, b)->source;
     if (sa == SOURCE_DEFAULT || sb == SOURCE_DEFAULT) return OK;
     if (sa == sb) return config_fail_key(config, b, "%s is set, too: keep one of the two", a);
-    return drop(config, sa < sb ? a : b);
+    return reset_key(config, sa < sb ? a : b);
 }
 
 static Status check_train(Config *config)
@@ -124,7 +124,7 @@ static Status check_range(const Config *config, const char *key, const ConfigLis
     return config_fail_key(config, key, "takes two numbers, the least and the largest");
 }
 
-static Status check_pictures(const Config *config)
+static Status check_images(const Config *config)
 {
     const ConfigList *jitter = &config->data.color_jitter;
     TRY(check_range(config, "data.crop_scale", &config->data.crop_scale));
@@ -152,7 +152,7 @@ static Status check_data(Config *config)
                                mean ? "data.std" : "data.mean");
     if (mean != std)
         return config_fail_key(config, "data.std", "has %d values and data.mean has %d", std, mean);
-    return check_pictures(config);
+    return check_images(config);
 }
 
 /* Makes a name from the configuration file's name if none is given; a name must be a single folder
@@ -184,7 +184,7 @@ static Status take_model_defaults(Config *config)
         if (strcmp(word.word, config->model.name) == 0) break;
     for (int i = 0; i < option_count && word.word; ++i)
         if (option_in(&options[i], "model") && !is_set(config, options[i].key))
-            TRY(option_own_default(&options[i], config, word));
+            TRY(option_set_word_default(&options[i], config, word));
     return OK;
 }
 
@@ -244,31 +244,31 @@ static const struct {
     int least, usual, most;
 } schedules[] = {SCHEDULES(CHUNKS)};
 
-enum { TAKERS = 256 };
+enum { SCHEDULES_BYTES = 256 };
 
 /* Writes the schedules that take different numbers of chunks into out and returns it. */
-static const char *takers(char out[TAKERS])
+static const char *multi_chunk_schedules(char out[SCHEDULES_BYTES])
 {
     size_t used = 0;
     *out = 0;
     for (int i = 0; i < SCHEDULE_KINDS; ++i)
-        if (schedules[i].most > schedules[i].usual && used < TAKERS)
-            used += (size_t)snprintf(out + used, TAKERS - used, "%s%s", used ? ", " : "",
+        if (schedules[i].most > schedules[i].usual && used < SCHEDULES_BYTES)
+            used += (size_t)snprintf(out + used, SCHEDULES_BYTES - used, "%s%s", used ? ", " : "",
                                      schedules[i].word);
     return out;
 }
 
 static Status check_chunks(Config *config)
 {
-    char text[TAKERS];
+    char text[SCHEDULES_BYTES];
     int64_t *chunks = &config->grid.chunks;
     int kind = config->grid.pipeline_schedule;
     if (*chunks == 0) *chunks = schedules[kind].usual;
     if (*chunks >= schedules[kind].least && *chunks <= schedules[kind].most) return OK;
     if (schedules[kind].most == 1)
-        return config_fail_key(config, "grid.chunks",
-                               "%s has 1 chunk a stage, not %lld: %s take more",
-                               schedules[kind].word, (long long)*chunks, takers(text));
+        return config_fail_key(
+            config, "grid.chunks", "%s has 1 chunk a stage, not %lld: %s take more",
+            schedules[kind].word, (long long)*chunks, multi_chunk_schedules(text));
     return config_fail_key(config, "grid.chunks", "%s has %d chunks a stage, not %lld",
                            schedules[kind].word, schedules[kind].usual, (long long)*chunks);
 }
@@ -294,7 +294,7 @@ static Status check_mode_number(Config *config, const char *key, bool used, cons
     bool usual = *(const int64_t *)option_value(option, config) == atoll(option->fallback);
     if (used || usual) return OK;
     bool replaced = place_of(config, "grid.mode")->source > place_of(config, key)->source;
-    return replaced ? drop(config, key)
+    return replaced ? reset_key(config, key)
                     : config_fail_key(config, key, "only grid.mode: %s has a use for it", modes);
 }
 

@@ -14,7 +14,7 @@ typedef struct Line {
 } Line;
 
 /* Prints a piece of text that is not broken, after a space, or on a new line if it does not fit. */
-static void put(Line *line, const char *text, int length)
+static void put_piece(Line *line, const char *text, int length)
 {
     bool fits = line->at == 0 || line->at + 1 + length <= COLUMNS;
     if (!fits)
@@ -26,7 +26,7 @@ static void put(Line *line, const char *text, int length)
 }
 
 /* Length of the next piece: a word, or if no line can hold that, the part up to a | that fits. */
-static int piece(const Line *line, const char *text)
+static int piece_length(const Line *line, const char *text)
 {
     int length = (int)strcspn(text, " "), cut = COLUMNS - line->indent - 1;
     if (length <= cut) return length;
@@ -37,8 +37,8 @@ static int piece(const Line *line, const char *text)
 static void put_words(Line *line, const char *text)
 {
     for (; *text; text += strspn(text, " ")) {
-        int length = piece(line, text);
-        put(line, text, length);
+        int length = piece_length(line, text);
+        put_piece(line, text, length);
         text += length;
     }
 }
@@ -74,7 +74,7 @@ static void print_usage(FILE *out, const Verb *verb)
         if (f->needs) continue;
         char *flag = flag_text(verb, f);
         char *text = f->required ? mem_text(flag) : mem_format("[%s]", flag);
-        put(&line, text, (int)strlen(text));
+        put_piece(&line, text, (int)strlen(text));
         mem_free(&text);
         mem_free(&flag);
     }

@@ -15,7 +15,7 @@ typedef struct Parser {
     /* the current event */
     yaml_event_t event;
     /* event must be deleted */
-    bool held;
+    bool has_event;
 } Parser;
 
 static Status place_fail(const Parser *p, int line, int column, const char *what)
@@ -71,10 +71,10 @@ static Status syntax_fail(const Parser *p)
 
 static Status next_event(Parser *p)
 {
-    if (p->held) yaml_event_delete(&p->event);
-    p->held = false;
+    if (p->has_event) yaml_event_delete(&p->event);
+    p->has_event = false;
     if (!yaml_parser_parse(&p->yaml, &p->event)) return syntax_fail(p);
-    p->held = true;
+    p->has_event = true;
     return OK;
 }
 
@@ -196,7 +196,7 @@ Status yaml_parse(Node **root, const char *name, const char *text, size_t length
     if (!yaml_parser_initialize(&p.yaml)) die_as(ERR_MEMORY, "libyaml: out of memory");
     yaml_parser_set_input_string(&p.yaml, (const unsigned char *)text, length);
     Status status = read_stream(&p, root);
-    if (p.held) yaml_event_delete(&p.event);
+    if (p.has_event) yaml_event_delete(&p.event);
     yaml_parser_delete(&p.yaml);
     if (status != OK) node_free(root);
     return status;

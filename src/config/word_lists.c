@@ -79,7 +79,7 @@ ConfigWord option_word(const Option *option, int value)
     return at >= 0 ? word_at(list[at], value) : (ConfigWord){0};
 }
 
-static char *users_of(const ConfigWords *words, const char *leaf, const char *between)
+static char *words_using(const ConfigWords *words, const char *leaf, const char *between)
 {
     ConfigWord word;
     char *all = mem_text("");
@@ -91,7 +91,7 @@ static char *users_of(const ConfigWords *words, const char *leaf, const char *be
 char *option_users(const Option *option, const char *leaf, const char *between)
 {
     int at = list_of(option);
-    return at >= 0 ? users_of(list[at], leaf, between) : mem_text("");
+    return at >= 0 ? words_using(list[at], leaf, between) : mem_text("");
 }
 
 char *option_help(const Option *option)
@@ -99,7 +99,7 @@ char *option_help(const Option *option)
     char *help = mem_text("");
     for (int i = 0; i < list_count; ++i) {
         if (!same_section(list[i]->key, option->key)) continue;
-        char *users = users_of(list[i], option_leaf(option), ", ");
+        char *users = words_using(list[i], option_leaf(option), ", ");
         if (*users) text_add(&help, users, ": ");
         mem_free(&users);
     }
@@ -117,7 +117,7 @@ static const char *default_of(ConfigWord word, const char *leaf)
     return NULL;
 }
 
-Status option_own_default(const Option *option, Config *config, ConfigWord word)
+Status option_set_word_default(const Option *option, Config *config, ConfigWord word)
 {
     const char *own = default_of(word, option_leaf(option));
     if (!own) return OK;
@@ -129,7 +129,7 @@ Status option_own_default(const Option *option, Config *config, ConfigWord word)
     return status;
 }
 
-char *option_own_defaults(const Option *option)
+char *option_word_defaults(const Option *option)
 {
     char *all = mem_text("");
     for (int i = 0; i < list_count; ++i) {
