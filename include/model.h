@@ -1,104 +1,106 @@
-/* model: a DAG of layer nodes in topological order, built by name from the zoo or from a config's
- * list; the one table of parameters; rewrites that fuse neighbours. Not collective: every rank
- * builds the same graph. */
+/* model: a DAG of layer nodes in topological order, built by name from the zoo or from a
+ * configuration's list of layers; the one table of parameters; rewrites of the graph (fusion,
+ * tensor-parallel slices, planning, cutting). Not collective: every rank builds the same graph. */
 #ifndef WEFT_MODEL_H
 #define WEFT_MODEL_H
 
 #include "layers.h"
 
-/* as a node's input: the data */
+/* stands for the data as a node's input */
 enum { NODE_INPUT = -1 };
-/* tokens of gpt2's sizes that have a name */
+/* vocabulary of the published GPT-2 models */
 enum { GPT2_VOCAB = 50257 };
 
 typedef struct Node {
     /* owned, unique: "layer1.0.conv2" (PyTorch's names in the zoo) */
     char *name;
-    /* borrowed; NULL for a reorder that the planner put in */
+    /* borrowed; NULL for a reorder inserted by graph_plan */
     const LayerKind *kind;
-    /* as asked for, with which its shape rule can run again */
+    /* attributes as given, from which the shape rule can run again */
     LayerSize size;
     OpSpec spec;
-    /* earlier nodes, or NODE_INPUT */
+    /* indexes of earlier nodes, or NODE_INPUT */
     int in[SPEC_INPUTS];
-    /* into Graph.param, spec.w_count of them */
+    /* indexes into Graph.param, spec.w_count of them */
     int param[SPEC_PARAMS];
-    /* owned; NULL until graph_plan */
+    /* the planned operation; owned; NULL until graph_plan */
     Op *op;
 } Node;
 
-/* Which part of a parameter a rank of a tensor group has. Its dimension `dim` is `parts` parts side
- * by side (queries, keys, values), each of `units` units of `unit` rows (heads), cut as slice_first
- * says; the first part's units are `lead` times as large (the heads of queries that share a head of
- * keys). parts 0: it is whole. */
+/* The slice of a parameter that a rank of a tensor group has. Dimension `dim` consists of `parts`
+ * parts side by side (queries, keys, values). A part has `units` units (heads) of `unit` rows; in
+ * the first part a unit has `lead` times as many (all query heads that share a key head). Each
+ * part's units are divided among the ranks by slice_first. parts 0: the parameter is not sliced. */
 typedef struct ParamCut {
     int dim, parts;
     int64_t units, unit, lead;
 } ParamCut;
 
-/* the one table of parameters and running statistics */
+/* One row of the table of parameters and running statistics. */
 typedef struct Param {
     /* owned: "layer1.0.conv2.weight" */
     char *name;
-    /* model's own order, ndim as PyTorch's; of this rank's slice */
+    /* shape on this rank, after slicing, in plain order (dimensions as in PyTorch) */
     Shape shape;
-    /* whose it is: nodes[node].spec.w[slot] */
+    /* the node that uses it, as nodes[node].spec.w[slot] */
     int node, slot;
     LayerParam info;
-    /* an earlier parameter of the same shape whose value this one IS, or -1. It has a gradient of
-     * its own, which is added to that one's at a step's end; nothing else: no value, no state, no
-     * place in a checkpoint */
+    /* index of the earlier parameter whose value it shares, or -1. A tied parameter has a gradient
+     * of its own, which is added to the other's at the end of a step, but no value, optimizer state
+     * or entry in checkpoints. */
     int tied;
     ParamCut cut;
-    /* It stays as it is: no gradient, no state; a running statistic does not move. Of tied ones all
-     * or none are. */
+    /* not trained: it has no gradient and no optimizer state; a running statistic does not change.
+     * Tied parameters are frozen together. */
     bool frozen;
-    /* each rank of a tensor group has a part of its gradient, which is the sum over them */
+    /* each rank of a tensor group has only a part of the gradient, which is the sum over the
+     * ranks */
     bool partial;
-    int64_t offset,
-        elements; /* in the parameter arena, in floats, stored order (after graph_plan); offset is a
-                                  * multiple of 16. The gradient arena has the same offsets */
+    /* position and length in the parameter arena, in floats, as stored; set by graph_plan. offset
+     * is a multiple of 16. The gradient arena has the same offsets. */
+    int64_t offset, elements;
 } Param;
 
 /* A sparse table: rows of a bag, by 64-bit ids. It is no parameter: it has no place in the arenas,
  * and ranks have different rows of it. */
 typedef struct SparseTable {
-    /* owned: its bag's, or "NAME.3" of field 3 where each of the bag's fields has its own */
+    /* the bag's name, or "NAME.3" for field 3 if each field has its own table; owned */
     char *name;
-    /* the bag; its field, from 0 among its own, or -1: all of them */
+    /* the bag's node; the field, counted from 0 within the bag, or -1 for all fields */
     int node, field;
-    /* ids are below it; 0: any id, and there are as many rows as ids */
+    /* number of rows, which ids are below; 0: any id, and a row for each id that comes up */
     uint64_t rows;
-    /* an id is brought below `rows` by a hash, so that ids may share a row; else one beyond it is
-     * ERR_DATA */
+    /* true: a hash maps ids to rows, so ids may share a row; false: an id that is not below `rows`
+     * is ERR_DATA */
     bool hashed;
-    /* numbers of a row */
+    /* values per row */
     int width;
     Init init;
-    /* as LayerParam's; INIT_UNIFORM: U(-scale, scale) */
+    /* meaning as in LayerParam; INIT_UNIFORM: U(-scale, scale) */
     float scale;
     bool frozen;
 } SparseTable;
 
-/* What there is of ids in the data: fields of a sample, 0: none; ids are below rows, 0: any. */
+/* The ids in the data: fields per sample, 0 if there are none; ids are below rows, 0: any. */
 typedef struct GraphIds {
     int64_t fields;
     uint64_t rows;
 } GraphIds;
 
-/* Nodes by their names: open addressing. Each place holds a node's number + 1; 0: it is empty. */
+/* Index of nodes by name: a hash table with open addressing. Each place holds a node's index + 1,
+ * or 0 if it is empty. */
 typedef struct NodeNames {
     /* owned */
     int *place;
-    /* a power of two, at least twice as many as there are names; 0: none was added */
+    /* places: a power of two, at least twice the number of names; 0: no name was added */
     int places, count;
 } NodeNames;
 
 typedef struct Graph {
     int node_count, param_count;
-    /* nodes and parameters that there is memory for */
+    /* allocated nodes and parameters */
     int node_room, param_room;
-    /* bags, and their tables in the order of bags, then fields */
+    /* bags; sparse tables, in the order of bags, then of fields */
     int bag_count, table_count;
     /* owned */
     SparseTable *table;
@@ -107,139 +109,142 @@ typedef struct Graph {
     NodeNames names;
     /* owned */
     Param *param;
-    /* one micro-batch of data */
+    /* description of one micro-batch of data */
     Desc input;
     GraphIds ids;
     int64_t classes;
-    /* floats in the parameter arena, padding included (after graph_plan) */
+    /* floats in the parameter arena, padding included; set by graph_plan */
     int64_t arena_elements;
-    /* index of the loss node, the last one */
+    /* index of the loss node, which is the last */
     int loss;
-    /* the node whose output the loss reads */
+    /* index of the node whose output the loss reads */
     int logits;
-    /* Tensor parallelism: the graph that this one is a rank's slice of, with the same parameters in
-     * the same order, never planned. Owned; NULL and 0 where nothing is divided. */
+    /* Tensor parallelism: the undivided graph of which this one is the slice of `rank` in a group
+     * of `ranks`. It has the same parameters in the same order and is never planned. Owned; NULL
+     * and 0 if the graph is not divided. */
     struct Graph *whole;
     int rank, ranks;
 } Graph;
 
-/* Builds what config names for micro-batches of shape input (int32 (N,T) for token models) and
- * `classes` classes. Errors are ERR_CONFIG with file:line:column. Owner: the caller. */
+/* Builds the model that config describes, for micro-batches of shape input (int32 (N,T) for token
+ * models) and `classes` classes. Errors are ERR_CONFIG with file:line:column. The caller owns
+ * *graph. */
 Status graph_build(Graph **graph, const Config *config, Desc input, int64_t classes);
-/* The same of data that have ids, too. */
+/* Does the same for data with ids. */
 Status graph_build_ids(Graph **graph, const Config *config, Desc input, GraphIds ids,
                        int64_t classes);
-/* frees the ops, too: before the backend is closed */
+/* Frees the graph with its operations; call it before the backend is closed. */
 void graph_free(Graph **graph);
 
-/* instead of a node: it could not be added */
+/* index returned instead of a node's if it could not be added */
 enum { GRAPH_FAILED = -2 };
-/* Zoo files build with it. Attributes come as text pairs, NULL-terminated:
- *
+/* Adds a layer; models of the zoo are built with it. Attributes are pairs of texts,
+ * NULL-terminated:
  *     x = graph_add(g, "conv2d", "conv1", (int[]){x}, 1, "channels", "64", "stride", "2", NULL);
- *
- * Returns the node's index, or GRAPH_FAILED with fail() set; a failed input propagates. */
+ * Returns the node's index, or GRAPH_FAILED with fail() set. If an input is GRAPH_FAILED, so is the
+ * result. */
 int graph_add(Graph *graph, const char *kind, const char *name, const int *in, int in_count, ...);
 
-/* Parameter `slot` of node becomes tied to the earlier parameter `name` (GPT-2's head to its
- * embedding). Both layers then store it in its plain order, which dense, embedding and positions
- * can. ERR_CONFIG where the shapes differ. */
+/* Ties parameter `slot` of node to the earlier parameter `name` (GPT-2's head to its embedding).
+ * Both layers then store it in plain order, which only dense, embedding and positions can do.
+ * ERR_CONFIG if the shapes differ. */
 Status graph_tie(Graph *graph, int node, int slot, const char *name);
 
-/* Does one of the patterns "a,b" (fnmatch) stand for a parameter of that name, or for its layer? */
+/* True if one of the patterns "a,b" (fnmatch) matches the parameter's name or its layer's name. */
 bool param_listed(const char *patterns, const char *name);
-/* Characters of a parameter's name without its last word: its layer's. */
+/* Number of characters of the layer's name in a parameter's name: all before the last dot. */
 int param_layer_chars(const char *name);
-/* Where each parameter stands between data and loss, for optim.layer_decay: tier[i] is 0 for the
- * stem, then one number for each block (names up to their first number: layer1.0, h.3), and the
- * last for the head. Without blocks each layer with parameters is a tier. A tied parameter is what
- * it is tied to. Returns how many there are. */
+/* Sets tier[i] to the depth group of parameter i, for optim.layer_decay: 0 for the stem, then one
+ * for each block (names up to their first number: layer1.0, h.3), the last for the head. Without
+ * blocks, each layer with parameters is a group. A tied parameter is in the group of the one that
+ * it is tied to. Returns the number of groups. */
 int graph_tiers(const Graph *graph, int *tier);
 
-/* Makes *graph the slice of rank `rank` of a tensor group: pairs of dense layers by columns and
- * rows, attention between them by heads, embedding and softmax loss by vocabulary, the rest by the
- * sequence where it can be. After graph_build, before graph_fuse. ERR_CONFIG where nothing, or too
- * little, can be divided. Every rank of the group calls it alike. */
+/* Replaces *graph by the slice of rank `rank` in a tensor group of `ranks`: pairs of dense layers
+ * are divided by columns and rows, attention between them by heads, embedding and softmax loss by
+ * vocabulary, and the rest by the sequence if every layer allows it. Call it after graph_build and
+ * before graph_fuse, on every rank with the same arguments but rank. ERR_CONFIG if nothing, or too
+ * little, can be divided. */
 Status graph_split(Graph **graph, const Config *config, int rank, int ranks);
-/* Layers that can take their statistics over all replicas' micro-batches do so where there are
- * several (OpSpec.synced). Before graph_plan. ERR_CONFIG, under train.sync_batch_norm, where there
- * is no such layer. */
+/* If there are several replicas, lets all layers that can do so take their statistics over the
+ * micro-batches of all replicas (OpSpec.synced). Call it before graph_plan. ERR_CONFIG, naming
+ * train.sync_batch_norm, if there is no such layer. */
 Status graph_sync(Graph *graph, const Config *config, int replicas);
-/* Rank's slice of a parameter in plain order: how many numbers; from the whole one; and back into
- * it. */
+/* A rank's slice of a parameter, in plain order: the number of its values; copy it from the whole
+ * parameter; copy it into the whole parameter. */
 int64_t param_slice_count(const Graph *graph, int param, int rank);
 void param_slice_get(const Graph *graph, int param, int rank, const float *whole, float *mine);
 void param_slice_put(const Graph *graph, int param, int rank, const float *mine, float *whole);
-/* Of the whole model, whatever this rank has of it. */
+/* Returns the undivided graph, which is `graph` itself without tensor parallelism. */
 const Graph *graph_whole(const Graph *graph);
 
-/* Cuts the nodes into `parts` contiguous chunks of which the costliest is as cheap as can be, after
- * graph_plan. first[0..parts]: chunk k is nodes first[k] .. first[k+1]-1, first[0] = 0. Node cost:
- * estimated seconds of forward and backward, from flops and bytes. The data never crosses a
- * boundary: a node whose output is the data's own memory stays with its readers. Nor do the logits:
- * the loss stays with them. Of equal cuts, the one with the fewest bytes over its boundaries. cuts:
- * names of the first layer of each chunk but the first, "a,b", or "". ERR_CONFIG where there are
- * fewer layers than parts or cuts names no layer. A pure function. */
+/* Cuts a planned graph into `parts` contiguous chunks so that the costliest is as cheap as
+ * possible; among such cuts it takes the one with the fewest bytes over its boundaries. Chunk k is
+ * nodes first[k] .. first[k+1]-1 (first[0..parts], first[0] = 0). A node's cost is node_cost. Data
+ * never crosses a boundary: a node whose output is the data's own memory stays with its readers;
+ * nor do the logits: the loss stays with them. grid.cuts may name the first layer of each chunk
+ * except the first. ERR_CONFIG if there are fewer layers than parts or grid.cuts names no layer. A
+ * pure function. */
 Status graph_partition(const Graph *graph, const Config *config, int parts, int *first);
-/* ERR_CONFIG where the model has fewer layers than parts. After graph_plan. A pure function. */
+/* Returns ERR_CONFIG if a planned model has fewer layers than parts. A pure function. */
 Status graph_can_cut(const Graph *graph, const Config *config, int parts);
-/* that estimate */
+/* Returns the estimated seconds of forward and backward, from flops and bytes. */
 double node_cost(const Node *node);
 
-/* Has the node a parameter, or a table, that is trained? */
+/* True if the node has a parameter or a table that is trained. */
 bool node_trains(const Graph *graph, const Node *node);
-/* elements of parameters, and of those that are trained; neither running statistics nor tables
- * count */
+/* Number of elements of all parameters; of those that are trained. Running statistics and tables do
+ * not count. */
 int64_t graph_param_count(const Graph *graph);
 int64_t graph_trained_count(const Graph *graph);
-/* elements of the tables whose rows are known, of those that are trained or of those that are
- * frozen */
+/* Number of elements of the tables with a known number of rows, either the frozen or the trained
+ * ones. */
 int64_t graph_table_values(const Graph *graph, bool frozen);
-double graph_forward_macs(
-    const Graph *graph); /* of conv, dense and attention (its causal half), one sample */
-/* Neighbours that the backend runs as one: batch_norm+relu(6), batch_norm+add+relu,
- * conv/dense+relu, add+relu, relu+max_pool (as max_pool+relu: max and relu commute), dense+gelu and
- * dense+add(+relu) where `table` says so. Names, parameters and results stay. Decided on the whole
- * graph. */
+/* Multiply-adds of forward for one sample: of convolutions, dense layers and attention (its causal
+ * half). */
+double graph_forward_macs(const Graph *graph);
+/* Fuses neighbours that the backend runs as one operation: batch_norm+relu(6), batch_norm+add+relu,
+ * conv/dense+relu, add+relu, relu+max_pool (as max_pool+relu: max and relu commute), and, if
+ * `table` supports it, dense+gelu and dense+add(+relu). Names, parameters and results do not
+ * change. */
 Status graph_fuse(Graph *graph, const BackendTable *table);
-/* parts[i]: would a boundary in front of node i part a dense from the one that has its act's slope
- * (OpSpec.x_act)? Neither a chunk nor a block that is recomputed begins there. parts has node_count
- * + 1 entries. */
+/* Sets parts[i] if a boundary before node i would separate a dense layer from the one that computes
+ * the gradient of its activation (OpSpec.x_act); neither a chunk nor a recomputed block may begin
+ * there. parts has node_count + 1 entries. */
 void graph_parts_act(const Graph *graph, bool *parts);
-/* Plans every node's op, puts in reorders where a node wishes another layout, fills offsets in the
- * parameter table. */
+/* Plans every node's operation, inserts reorders where a node prefers another layout, and sets the
+ * offsets in the parameter table. */
 Status graph_plan(Graph *graph, Backend *backend);
-/* Layers with shapes, parameters and flops, as text. */
+/* Prints the layers with shapes, parameters and flops. */
 void graph_print(const Graph *graph, FILE *out);
-/* The same with a last column: its title, and a text for each node. */
+/* Does the same with a last column: its title, and a text for each node. */
 void graph_print_marked(const Graph *graph, const char *title, const char *const *mark, FILE *out);
-/* Initial values of a parameter in plain order, of this rank's slice. */
+/* Writes the initial values of this rank's slice of a parameter, in plain order. */
 void param_init(const Graph *graph, int param, uint64_t seed, float *plain);
 
 typedef struct ZooEntry {
     const char *name, *help;
-    /* Keys of model that it has a use for, beside those of all models: "width heads"; "blocks":
-     * model.layers as a number. May be NULL. */
+    /* keys of section model that this model uses, besides those of all models: "width heads";
+     * "blocks" stands for model.layers as a number. May be NULL. */
     const char *uses;
-    /* and what they are where nothing is said of them: "width=10 hidden=[400,400]". May be NULL. */
+    /* defaults of the keys in `uses`: "width=10 hidden=[400,400]". May be NULL. */
     const char *defaults;
-    /* Adds layers from the data (NODE_INPUT) to the logits; returns the logits' node or
-     * GRAPH_FAILED. */
+    /* Adds the layers from the data (NODE_INPUT) to the logits. Returns the index of the logits'
+     * node, or GRAPH_FAILED. */
     int (*build)(Graph *graph, const Config *config);
 } ZooEntry;
-/* NULL-terminated */
+/* All models of the zoo, NULL-terminated. */
 extern const ZooEntry *const zoo[];
-/* NULL: the zoo has no such model. */
+/* Returns the model of that name, or NULL. */
 const ZooEntry *zoo_find(const char *name);
-/* ERR_CONFIG where model.name is a name that the zoo does not have; the message says the place, and
- * which names may be meant. OK where there is none, or a list of layers. */
+/* Returns ERR_CONFIG if model.name is not a model of the zoo; the message has its place and similar
+ * names. OK if model.name is empty or model.layers is a list. */
 Status zoo_check(const Config *config);
 
-/* The words of model.stem, which resnets have, of model.positions, which gpt2 has; those of
- * model.name are the zoo's; */
+/* Words of model.stem (for resnets) and of model.positions (for gpt2). */
 #define STEM_WORDS(W)      W(STEM_IMAGENET, "imagenet") W(STEM_SMALL, "small")
 #define POSITIONS_WORDS(W) W(POSITIONS_LEARNED, "learned") W(POSITIONS_ROTARY, "rotary")
-/* and of model.freeze_norm: what of a frozen batch norm stays as it is */
+/* Words of model.freeze_norm: the part of a frozen batch norm that does not change. */
 #define FREEZE_NORM_WORDS(W)                                                                       \
     W(FREEZE_NORM_ALL, "all") W(FREEZE_NORM_AFFINE, "affine") W(FREEZE_NORM_NONE, "none")
 typedef enum Stem { STEM_WORDS(LIST_CONSTANT) } Stem;

@@ -1,26 +1,28 @@
-/* Which channels of a model belong together, and taking some of them out: of a graph alone. Layers
- * say what they do with channels (LayerChannels); nothing here asks for their kind. Of a graph as
- * graph_build leaves it, neither sliced nor fused. Not collective. */
+/* Pruning: finds the channels of a model that can only be removed together, and removes some of
+ * them. All decisions depend on LayerChannels, never on a layer's kind. Works on a graph as
+ * graph_build returns it, neither sliced nor fused. Not collective. */
 #ifndef WEFT_MODEL_UNITS_H
 #define WEFT_MODEL_UNITS_H
 
 #include "model.h"
 
-/* A unit is a set of channels that can only go together: those that meet in a sum, a gate and what
- * it lets through. A group is the units of layers that have a unit in common, in the order of the
- * first of these layers. */
+/* A unit is a set of channels that can only be removed together: those that are added to each
+ * other, or a gate's channel and the one that it scales. A group is all units of layers that share
+ * units, in the order of its first layer. */
 typedef struct UnitGroup {
-    /* units first .. first + count - 1 */
+    /* the group is units first .. first + count - 1 */
     int first, count;
-    /* Number of equal parts of neighbouring channels that must lose as many each (grouped
-     * convolutions, group norms); 1: there is no such rule. */
+    /* number of equal parts of neighbouring channels that must lose the same number of channels
+     * (grouped convolutions, group norms); 1: no such rule */
     int parts;
-    /* a layer with these parts; only set where parts > 1 */
+    /* a layer with these parts; valid only if parts > 1 */
     int divider;
-    /* None can go. holder: the layer that needs them as they are; -1: the caller asked for it. */
+    /* true: no unit can be removed. holder: the layer that needs them all; -1: the caller asked to
+     * keep them. */
     bool whole;
     int holder;
-    /* owned: layers whose channels are opened here, in the graph's order */
+    /* layers whose output channels are introduced in this group, in the order of the graph;
+     * owned */
     int layer_count;
     int *layer;
 } UnitGroup;
@@ -31,53 +33,56 @@ typedef struct Units {
     int unit_count, group_count;
     /* owned */
     UnitGroup *group;
-    /* owned; unit[i + 1][c]: of channel c of node i's output, [0]: of the data */
+    /* unit[i + 1][c]: unit of channel c of node i's output; unit[0]: of the data; owned */
     int **unit;
-    /* owned: of a unit */
+    /* group of each unit; owned */
     int *group_of;
 } Units;
 
-/* keep: `keep_count` patterns (fnmatch) on names of layers whose channels are to stay. ERR_USAGE:
- * one matches none. The graph is borrowed until units_free. Owner: the caller. */
+/* Finds units and groups. keep: `keep_count` patterns (fnmatch) on names of layers whose channels
+ * are all kept; ERR_USAGE if one matches no layer. The graph is borrowed until units_free. The
+ * caller owns *units. */
 Status units_new(Units **units, const Graph *graph, const char *const *keep, int keep_count);
 void units_free(Units **units);
-/* How many of a node's channels stay. gone: one a unit. */
+/* Number of a node's channels that remain. gone: one flag for each unit, true if it is removed. */
 int64_t units_left(const Units *units, int node, const bool *gone);
 
-/* What of a parameter (or of what has its shape) stays: its shape, and its values, in plain
- * order. */
+/* Shape of a parameter after pruning; the values that remain, in plain order. They also apply to
+ * anything with the parameter's shape, such as optimizer state. */
 Shape units_shape(const Units *units, int param, const bool *gone);
 void units_gather(const Units *units, int param, const bool *gone, const float *plain, float *out);
 
-/* How it is judged what a channel is worth, with the word that asks for it. */
+/* Methods that judge a channel's importance, with their words on the command line. */
 #define PRUNE_WORDS(W)                                                                             \
     W(PRUNE_L1, "l1") W(PRUNE_L2, "l2") W(PRUNE_FPGM, "fpgm") W(PRUNE_SLIM, "slim")
 enum { PRUNE_WORDS(LIST_CONSTANT) PRUNE_METHODS };
 typedef struct PruneMethod {
     const char *name;
-    /* Of each row of a layer's weight (rows x columns). NULL: the mean of the unit's channel scales
-     * (LayerParam.channel_scale), and units of all groups are compared with one another. */
+    /* Scores each row of a layer's weight (rows x columns). NULL: the score is the mean of the
+     * unit's channel scales (LayerParam.channel_scale), and units are compared across all
+     * groups. */
     void (*score)(const float *w, int64_t rows, int64_t columns, double *out);
 } PruneMethod;
 extern const PruneMethod prune_methods[PRUNE_METHODS];
 
 typedef struct PruneOptions {
     const PruneMethod *method;
-    /* from 0 to below 1 */
+    /* share of units to remove, from 0 to below 1 */
     double sparsity;
-    /* a group keeps a multiple of it, where it has so many */
+    /* a group keeps a multiple of this number of channels, if it has that many */
     int64_t round;
-    /* fills plain with a parameter's values */
+    /* fills plain with a parameter's values; user is passed through */
     Status (*get)(void *user, int param, float *plain);
     void *user;
 } PruneOptions;
 
-/* gone[unit]: the int(sparsity x units) of least worth of each group; of channel scales, of all
- * groups together. A score is the sum over the unit's rows in layers that have a weight for it; of
- * equal ones the first goes. Every layer keeps at least one channel. ERR_CONFIG where the method
- * needs channel scales and there are none, or sparsity is above 0 and no channel goes. */
+/* Chooses the units to remove: in each group the int(sparsity x units) units with the lowest
+ * scores; by channel scales, over all groups together. A unit's score is the sum over its rows in
+ * all layers that have a weight for it; of equal scores the first unit is removed. Every layer
+ * keeps at least one channel. ERR_CONFIG if the method needs channel scales and there are none, or
+ * if sparsity is above 0 and no channel can be removed. */
 Status prune_choose(const Units *units, const PruneOptions *options, bool *gone);
-/* Says the widths that are left in model.widths. */
+/* Sets model.widths to the channels that remain. */
 void prune_set_widths(const Units *units, const bool *gone, Config *config);
 
 #endif

@@ -1,13 +1,13 @@
-/* From a config to a graph: a zoo model or the config's list of layers, then the loss. Errors carry
- * the place in the config. */
+/* Builds a graph from a configuration: a model of the zoo or the configuration's list of layers,
+ * then the loss. Errors have their place in the configuration. */
 #include "build.h"
 
 #include <string.h>
 
-/* the keys' defaults */
+/* defaults of model.rotary_base and model.rms_eps */
 static const double ROTARY_BASE = 10000, RMS_EPS = 1e-5;
 
-/* Gives the last failure its place: the list's last layer, or the key that names the zoo model. */
+/* Adds a place to the last failure: the list's last layer, or the key that names the model. */
 static Status place_fail(const Config *config, Status status)
 {
     if (status != ERR_CONFIG) return status;
@@ -22,7 +22,7 @@ static Status place_fail(const Config *config, Status status)
     return status;
 }
 
-/* "gpt2, llama": the models that have a use for a key. Owner: the caller. */
+/* Returns the models that use a key, "gpt2, llama"; the caller owns it. */
 static char *users_of(const char *leaf)
 {
     char *all = mem_text("");
@@ -35,14 +35,14 @@ static char *users_of(const char *leaf)
     return all;
 }
 
-/* A key that is for other models and would be without effect here. context and vocab also say how a
- * list of layers is fed. */
+/* Fails if a key is set that only other models use. A list of layers also uses context and vocab,
+ * which say how it is fed. */
 static Status check_keys(const Config *config)
 {
     const bool list = config->model.layer_count > 0;
     const char *name = config->model.name ? config->model.name : "", *uses = NULL;
     const struct {
-        /* as models say it */
+        /* name in ZooEntry.uses */
         const char *leaf;
         bool set;
     } own[] = {{"size", config->model.size != GPT_OWN},
@@ -92,7 +92,7 @@ static Status add_zoo(Graph *graph, const Config *config, int *logits)
     return *logits == GRAPH_FAILED ? place_fail(config, ERR_CONFIG) : OK;
 }
 
-/* The last layer gives one number a class (or a target) for each sample. */
+/* Checks that the last layer gives one number for each class (or target) of each sample. */
 static Status check_logits(const Graph *graph, const Config *config, int logits)
 {
     char text[64];

@@ -1,10 +1,12 @@
-/* The model module's private header: adding nodes one by one, and the passes over a graph. */
+/* Private header of the model module: adding nodes one by one, the passes over a graph, and helpers
+ * of the zoo. */
 #ifndef WEFT_MODEL_BUILD_H
 #define WEFT_MODEL_BUILD_H
 
 #include "model.h"
 
-/* A node before its shape rule has run: attributes are set on spec and size with layer_attr. */
+/* A node whose shape rule has not run yet: its attributes are set on spec and size with
+ * layer_attr. */
 typedef struct Draft {
     const LayerKind *kind;
     /* borrowed */
@@ -17,39 +19,40 @@ typedef struct Draft {
 /* Checks the number of inputs and fills in their shapes and the kind's defaults. */
 Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, const char *name,
                    const int *in, int in_count);
-/* Runs the shape rule and appends the node and its parameters. *index: the node's. */
+/* Runs the shape rule and appends the node and its parameters. *index: the node's index. */
 Status draft_finish(Graph *graph, Draft *draft, int *index);
 
-/* names.c: the first of the nodes with this name, or GRAPH_FAILED; adding node `index`; all of a
- * graph's nodes anew, after they were moved. */
+/* names.c: returns the first node with this name, or GRAPH_FAILED; adds node `index`; frees the
+ * index; builds a graph's index again after its nodes have moved. */
 int names_find(const NodeNames *names, const Node *node, const char *name);
 void names_add(NodeNames *names, const Node *node, int index);
 void names_fini(NodeNames *names);
 void graph_name_nodes(Graph *graph);
 
-/* node's index; GRAPH_FAILED if none */
+/* Returns the node's index, or GRAPH_FAILED. */
 int graph_find(const Graph *graph, const char *name);
 bool graph_name_taken(const Graph *graph, const char *name);
-/* of a node, or of NODE_INPUT */
+/* Description of a node's output, or of the data for NODE_INPUT. */
 Desc graph_output(const Graph *graph, int node);
-/* how many channels that has */
+/* Number of channels of that output. */
 int64_t graph_channels(const Graph *graph, int node);
-/* uses[node]: how many inputs read it */
+/* Sets uses[node] to the number of inputs that read the node's output. */
 void graph_count_uses(const Graph *graph, int *uses);
-/* Freezes what model.freeze names. ERR_CONFIG where a pattern names nothing. */
+/* Freezes the parameters and tables that model.freeze names. ERR_CONFIG if a pattern matches
+ * nothing. */
 Status graph_freeze(Graph *graph, const Config *config);
-/* sets every spec.need_dx and spec.frozen */
+/* Sets need_dx, frozen and x_shared of every node's spec. */
 void graph_need_dx(Graph *graph);
-double node_macs(
-    const Node *node); /* forward's multiply-adds, where OpInfo counts them; one micro-batch */
-/* What its operation is. */
+/* Multiply-adds of forward for one micro-batch; 0 if OpInfo does not count them. */
+double node_macs(const Node *node);
+/* Description of the node's operation. */
 static inline const OpInfo *node_info(const Node *node)
 {
     return op_info(node->spec.kind);
 }
 
-/* Each channel is a group of its own, so that it has as many groups as its input has channels: a
- * depthwise convolution, a group norm of single channels. */
+/* True if each channel is a group of its own and the layer has as many channels as its input: a
+ * depthwise convolution, or a group norm of single channels. */
 static inline bool node_groups_single(const Node *node)
 {
     const OpSpec *s = &node->spec;
@@ -58,40 +61,41 @@ static inline bool node_groups_single(const Node *node)
            s->groups > 1 && s->groups == s->x[0].shape.dim[1] && s->groups == s->y.shape.dim[1];
 }
 
-/* A convolution of each channel by itself, which has as many as its input. */
+/* True for a depthwise convolution with as many channels as its input. */
 static inline bool node_is_depthwise(const Node *node)
 {
     return node_groups_single(node) && node->kind->channels == CHANNELS_OPEN;
 }
 
-/* Has it a number of channels of its own, which no other layer decides? */
+/* True if the layer's own width decides its number of channels, not another layer's. */
 static inline bool node_opens(const Node *node)
 {
     return node->kind && node->kind->channels == CHANNELS_OPEN && !node_is_depthwise(node);
 }
 
-/* Gives the layers that model.widths names their channels, and those behind them the shapes that
- * follow. Which layers there are has been decided by then, of the widths that the model says.
- * ERR_CONFIG: no such layer, or one whose channels another one decides. */
+/* Sets the channels of the layers that model.widths names, and the shapes of all layers after them.
+ * The model has decided by its default widths which layers there are. ERR_CONFIG if there is no
+ * such layer or another layer decides its channels. */
 Status graph_take_widths(Graph *graph, const Config *config);
 
-/* The layers of config->model.layer, one node each, in their order. Errors carry their place. */
+/* Adds the layers of config->model.layer, one node each, in their order. Errors have their place in
+ * the configuration. */
 Status graph_add_list(Graph *graph, const Config *config, int *logits);
 
-/* Zoo: a dropout layer with config's probability, or `own` where it gives none; x itself where that
- * is 0. */
+/* Zoo: adds dropout with config's probability, or with `own` if config gives none; returns x itself
+ * if the probability is 0. */
 int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, double own);
-/* Zoo: a dense layer of weights N(0, 1/fan_in); and one with relu (and model.dropout's, where that
- * is given) for each of the widths: NAME.0, NAME.0.relu and so on. */
+/* Zoo: adds a dense layer with weights N(0, 1/fan_in); adds for each width such a layer with relu
+ * (and dropout if model.dropout is given): NAME.0, NAME.0.relu and so on. */
 int zoo_dense(Graph *graph, const char *name, int x, int64_t width);
 int zoo_hidden(Graph *graph, const Config *config, const char *name, int x,
                const ConfigList *widths);
-/* Zoo: a bag of all of the data's fields, with one more attribute. Its tables have model.vocab
- * rows, which ids share by a hash unless they are known to be below; else as many as
- * there are ids. */
+/* Zoo: adds a bag of all fields of the data, with one more attribute. Its tables have model.vocab
+ * rows, to which ids are hashed unless all are known to be below. Without model.vocab they have a
+ * row for each id that the data can have, or if that is not known for each id that comes up. */
 int zoo_bag(Graph *graph, const Config *config, const char *name, int64_t width, const char *key,
             const char *value);
-/* Numbers as attributes take them. */
+/* Numbers as text, the form in which layers read attributes. */
 enum { ZOO_NUMBER = 32 };
 char *zoo_number(int64_t n, char out[ZOO_NUMBER]);
 char *zoo_real(double value, char out[ZOO_NUMBER]);

@@ -1,6 +1,7 @@
-/* deepfm (Guo et al. 2017): a factorization machine and a perceptron that read the same vectors: of
- * ids, rows of one table for all fields; of dense numbers, one each, scaled by it. In PaddleRec's
- * form, whose first order has rows of 1 in a table of its own. */
+/* deepfm (Guo et al. 2017): a factorization machine and a perceptron read the same vectors. Ids
+ * give rows of one table for all fields; each dense number gives a vector of its own, scaled by the
+ * number. This is PaddleRec's form, in which the first-order term has a separate table of rows of
+ * width 1. */
 #include "build.h"
 
 static int sum(Graph *graph, const char *name, int a, int b)

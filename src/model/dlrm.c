@@ -1,6 +1,7 @@
-/* dlrm (Naumov et al. 2019): a bottom perceptron makes a vector of the dense numbers, each field
- * has a table of its own, and a top perceptron reads the dot products of all pairs of these vectors
- * beside the bottom's. The defaults are those of its form for Kaggle's Criteo set. */
+/* dlrm (Naumov et al. 2019): a bottom perceptron makes a vector of the dense numbers, and each
+ * field of ids has its own table. A top perceptron reads the bottom's vector and the dot products
+ * of all pairs of vectors. The defaults are those of the authors' configuration for Kaggle's Criteo
+ * set. */
 #include "build.h"
 
 static int build(Graph *graph, const Config *config)

@@ -1,7 +1,7 @@
-/* model.freeze: what is not trained, by names, alike on every rank; and tiers, by names, too. A
- * batch norm of which scale and shift are frozen keeps its running statistics and normalises with
- * them in training unless model.freeze_norm says otherwise. Refuses a pattern that names
- * nothing. */
+/* model.freeze: finds by name what is not trained, the same on every rank; also the depth groups of
+ * optim.layer_decay, by name, too. A batch norm whose scale and shift are frozen keeps its running
+ * statistics and normalises with them in training, unless model.freeze_norm says otherwise. A
+ * pattern that matches nothing is ERR_CONFIG. */
 #include "build.h"
 
 #include <ctype.h>
@@ -35,14 +35,14 @@ bool param_listed(const char *patterns, const char *name)
 
 /* ---- freezing ---- */
 
-/* A table goes by its own name, or by its layer's. */
+/* True if the pattern matches the table's name or its layer's. */
 static bool table_fits(const Graph *g, const char *pattern, int table)
 {
     const SparseTable *t = &g->table[table];
     return fnmatch(pattern, t->name, 0) == 0 || fnmatch(pattern, g->node[t->node].name, 0) == 0;
 }
 
-/* Are there any? */
+/* Freezes the tables that the pattern matches; returns true if there are any. */
 static bool freeze_tables(Graph *g, const char *pattern)
 {
     bool any = false;
@@ -92,7 +92,7 @@ static void freeze_norm(Graph *g, Node *node, FreezeNorm norm)
     }
 }
 
-/* One value is trained, or it is not. */
+/* Tied parameters share a value: if one of them is frozen, all are. */
 static void freeze_tied(Graph *g)
 {
     for (int i = 0; i < g->param_count; ++i)
@@ -115,10 +115,10 @@ Status graph_freeze(Graph *g, const Config *config)
     return OK;
 }
 
-/* ---- tiers ---- */
+/* ---- depth groups ---- */
 
-/* Characters of a name up to its first word that is a number: "layer1.0" of "layer1.0.bn1.bias"; 0:
- * it has none. */
+/* Number of characters of a name up to its first word that is a number: "layer1.0" of
+ * "layer1.0.bn1.bias"; 0 if it has none. */
 static int block_chars(const char *name)
 {
     for (const char *word = name; *word;) {
@@ -142,7 +142,8 @@ static bool any_block(const Graph *g)
     return false;
 }
 
-/* What lies between blocks belongs to the one before; behind the last one the head begins. */
+/* Layers between two blocks belong to the block before them; after the last block the head
+ * begins. */
 int graph_tiers(const Graph *g, int *tier)
 {
     bool blocks = any_block(g);

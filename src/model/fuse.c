@@ -1,19 +1,19 @@
-/* Rewrites neighbours that a backend runs as one operation. A node disappears into its producer
- * (or, for relu before max_pool, into its reader) only where it is that one's single reader.
- * Decided on the whole graph. */
+/* Fuses neighbours that a backend runs as one operation. A node is merged into its producer (or a
+ * relu before max_pool into its reader) only if it is the producer's single reader. Decided on the
+ * whole graph. */
 #include "build.h"
 
 #include <string.h>
 
 typedef struct Fuser {
-    /* borrowed, as table */
+    /* both borrowed */
     Graph *graph;
     const BackendTable *table;
-    /* owned: which node now gives node i's output */
+    /* the node that now gives node i's output; owned */
     int *to;
-    /* owned: readers of node i's output */
+    /* number of readers of node i's output; owned */
     int *uses;
-    /* owned: the last one of them */
+    /* last reader of node i's output; owned */
     int *reader;
     /* owned */
     bool *gone;
@@ -36,7 +36,7 @@ static bool is_max_pool(const Node *node)
     return node_info(node)->fuse == FUSE_MAX && node->spec.pool == POOL_MAX;
 }
 
-/* Node i becomes part of `into`, which takes over its readers. */
+/* Merges node i into `into`, which takes over its readers. */
 static void merge(Fuser *f, int i, int into)
 {
     f->to[i] = into;
@@ -45,8 +45,8 @@ static void merge(Fuser *f, int i, int into)
     f->reader[into] = f->reader[i];
 }
 
-/* A gelu between two dense, one right behind the other: the second one's product of gradients ends
- * with it. */
+/* Passes a gelu between two adjacent dense layers to the second one, which computes the gelu's
+ * gradient with its own (OpSpec.x_act). */
 static void pass_act(Fuser *f, int p, int i)
 {
     Node *reader = &f->graph->node[f->reader[i]];
@@ -56,8 +56,8 @@ static void pass_act(Fuser *f, int p, int i)
     f->graph->node[p].spec.act_passed = true;
 }
 
-/* An activation after batch_norm, conv2d, dense or add. A relu that only a max_pool reads is left
- * for that one: there it works on fewer numbers. */
+/* Fuses an activation into batch_norm, conv2d, dense or add. A relu that only a max_pool reads is
+ * left for the pool, where it works on fewer values. */
 static void fuse_act(Fuser *f, int i)
 {
     Node *node = &f->graph->node[i];
@@ -78,8 +78,9 @@ static bool takes_add(const Fuser *f, const Node *node)
            (residual == RESIDUAL_BY_BACKEND && f->table->adds_to_dense);
 }
 
-/* An add of a batch_norm's or a dense's output: that one adds the other input itself. Of two, the
- * later one, so that the other input is there when it runs. */
+/* Fuses an add into the batch_norm or dense layer that gives one of its inputs; that layer adds the
+ * other input. Of two candidates it takes the later one, since the other input must be computed
+ * before it. */
 static void fuse_add(Fuser *f, int i)
 {
     Node *node = &f->graph->node[i];
@@ -94,7 +95,8 @@ static void fuse_add(Fuser *f, int i)
     merge(f, i, b);
 }
 
-/* relu before max_pool: the pool reads past the relu and applies it to its output. */
+/* Fuses a relu into the max_pool after it, which reads the relu's input and applies the relu to its
+ * output. */
 static void fuse_pool(Fuser *f, int i)
 {
     Node *pool = &f->graph->node[i];
@@ -123,7 +125,7 @@ static void fuse_all(Fuser *f)
     }
 }
 
-/* Closes the gaps; every index into the nodes follows. */
+/* Removes the merged nodes and updates every index of a node. */
 static void compact(Fuser *f)
 {
     Graph *g = f->graph;

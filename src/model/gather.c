@@ -1,14 +1,15 @@
-/* What of a parameter stays when channels go: rows by those of the layer's output, columns by those
- * that it reads. */
+/* The part of a parameter that remains after pruning: rows by the layer's output channels, columns
+ * by the channels that it reads. */
 #include "build.h"
 #include "model/units.h"
 
 #include <string.h>
 
-/* Rows of `each` numbers; a row's columns, of `inner` numbers each, are those of its part. */
+/* Layout of a parameter: rows of `columns` columns of `inner` values. Rows form `parts` equal
+ * parts, each of which reads its own part of the input channels. */
 typedef struct Cut {
     int64_t rows, columns, inner, parts;
-    /* borrowed: the unit of each; NULL: all stay */
+    /* unit of each row and column, NULL: all remain; borrowed */
     const int *row, *column;
 } Cut;
 

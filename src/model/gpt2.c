@@ -1,9 +1,9 @@
 /* gpt2 (Radford et al. 2019): pre-norm blocks of causal attention and a gelu mlp four times as
- * wide, and a head that has the embedding's own weight. Names are GPT-2's, weights out x in (its
- * files hold them in x out). Initialisers are the paper's: N(0, 0.02^2), N(0, 0.02^2 / 2L) where a
- * projection ends in the residual stream; positions N(0, 0.02^2), too (OpenAI's code has 0.01
- * there). There is no dropout on the attention's probabilities. The vocabulary is graph->classes;
- * the data's T may be less than the context. */
+ * wide, and a head that shares the embedding's weight. Parameter names are GPT-2's; weights are out
+ * x in (GPT-2's files store in x out). Initialisers are the paper's: N(0, 0.02^2), and N(0, 0.02^2
+ * / 2L) for projections into the residual stream. Positions also have N(0, 0.02^2), where OpenAI's
+ * code has 0.01. Attention probabilities have no dropout. The vocabulary is graph->classes; the
+ * data's T may be less than the context. */
 #include "build.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ typedef struct Gpt2 {
     int64_t depth, width, heads, context;
 } Gpt2;
 
-/* The published size, then the keys that are set. */
+/* Takes the published size, then the keys that are set. */
 static Gpt2 gpt2_of(Graph *graph, const Config *config)
 {
     static const Gpt2 size[] = {
@@ -40,7 +40,7 @@ static Gpt2 gpt2_of(Graph *graph, const Config *config)
     return m;
 }
 
-/* "h.3.mlp.c_fc" */
+/* Returns a name such as "h.3.mlp.c_fc". */
 static char *block_name(int64_t block, const char *part, char out[NAME_CHARS])
 {
     snprintf(out, NAME_CHARS, "h.%lld.%s", (long long)block, part);
@@ -55,8 +55,7 @@ static int project(const Gpt2 *m, const char *name, int x, int64_t width, double
                      "normal", "init_std", zoo_real(std, s), NULL);
 }
 
-/* The end of both halves of a block: a projection to the residual stream, dropout, and the sum with
- * it. */
+/* Ends one half of a block: a projection, dropout, and the sum with the residual stream. */
 static int rejoin(const Gpt2 *m, int64_t block, const char *half, int x, int y)
 {
     char part[NAME_CHARS / 2], name[NAME_CHARS];

@@ -1,13 +1,12 @@
-/* The graph itself: appending nodes with their parameters, looking them up, counting. Inputs always
- * come before their readers, so the order of nodes is a topological one. */
+/* The graph: appending nodes with their parameters, looking them up, counting. Inputs always come
+ * before their readers, so the order of nodes is a topological one. */
 #include "build.h"
 
 #include <string.h>
 
-static const double ELEMENTS_MAX =
-    1099511627776.0; /* 2^40 in one tensor: beyond it is a typing error */
-/* Most nodes of one model. Each takes 5 to 40 KB before the plan can say whether all of it fits in
- * memory: a list that is longer by mistake is refused before it takes gigabytes. */
+static const double ELEMENTS_MAX = 1099511627776.0; /* 2^40; a tensor with more is a typing error */
+/* Most nodes of one model. A node takes 5 to 40 KB even before the plan can check the memory limit,
+ * so a list that is too long by mistake is refused early. */
 enum { NODES_MAX = 65536 };
 
 Desc graph_output(const Graph *graph, int node)
@@ -95,7 +94,7 @@ static void add_params(Graph *graph, Node *node, int index, const LayerParam inf
     }
 }
 
-/* One table of all fields of a bag, or one of each. */
+/* Adds one table for all fields of a bag, or one for each field. */
 static void add_tables(Graph *graph, Node *node, int index)
 {
     const LayerSize *size = &node->size;
@@ -196,7 +195,8 @@ void graph_count_uses(const Graph *graph, int *uses)
             if (graph->node[i].in[k] != NODE_INPUT) ++uses[graph->node[i].in[k]];
 }
 
-/* read: by a later node; [0] is the data. */
+/* Sets x_shared of nodes whose first input is also read by a later node. read[i + 1]: a later node
+ * reads node i's output; read[0]: the data. */
 static void find_shared(Graph *graph)
 {
     bool *read = mem_new((size_t)(graph->node_count + 1) * sizeof *read);
@@ -219,7 +219,7 @@ bool node_trains(const Graph *graph, const Node *node)
     return false;
 }
 
-/* The gradient of an input is wanted where something that trains lies at or above its producer. */
+/* The gradient of an input is needed if its producer, or a node before that, is trained. */
 void graph_need_dx(Graph *graph)
 {
     bool *wanted = mem_new((size_t)(graph->node_count + 1) * sizeof *wanted);
@@ -243,7 +243,7 @@ void graph_need_dx(Graph *graph)
 void graph_parts_act(const Graph *graph, bool *parts)
 {
     memset(parts, 0, (size_t)(graph->node_count + 1) * sizeof *parts);
-    /* lowest node that a layer from node i on needs beside it */
+    /* lowest node that some node from i on needs in its own chunk */
     int lowest = graph->node_count;
     for (int i = graph->node_count - 1; i >= 0; --i) {
         const Node *node = &graph->node[i];

@@ -1,5 +1,5 @@
-/* lenet: two 3x3 convolutions with max-pooling and two dense layers, in the manner of LeCun et al.
- * 1998 with today's relu and max-pooling: 32 and 64 channels, 128 hidden. */
+/* lenet: two 3x3 convolutions with max-pooling (32 and 64 channels) and two dense layers (128
+ * hidden), after LeCun et al. 1998 but with relu and max-pooling. */
 #include "build.h"
 
 static int stage(Graph *graph, int x, int number, const char *channels)

@@ -1,6 +1,6 @@
-/* A config's list of layers: each reads the one before it (what reads ids: the data), or those that
- * its `input:` names ("data" is the data). `name:` names a layer and its parameters; without it the
- * name is the kind and a number, counted per kind: conv2d1. */
+/* Builds a configuration's list of layers. A layer reads the one before it (a layer of ids: the
+ * data), or those that its `input:` names ("data" is the data). `name:` names a layer and its
+ * parameters; the default name is the kind and a number, counted for each kind: conv2d1. */
 #include "build.h"
 
 #include "config/foreign.h"
@@ -8,7 +8,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Layers of one kind so far, and the highest number that one of them has in its default name. */
+/* Number of layers of one kind so far, and the highest number used in a default name. */
 typedef struct KindCount {
     int layers, number;
 } KindCount;
@@ -17,11 +17,11 @@ typedef struct ListEntry {
     /* borrowed */
     const ConfigLayer *layer;
     const LayerKind *kind;
-    /* NULL where not given */
+    /* NULL if not given */
     const ConfigAttr *name, *input;
 } ListEntry;
 
-/* Gives the last failure the place of an attribute. */
+/* Adds the place of an attribute to the last failure. */
 static Status attr_fail(const Config *config, const ConfigAttr *attr, Status status)
 {
     if (status != ERR_CONFIG) return status;
@@ -95,7 +95,7 @@ static Status entry_read(const Config *config, const ConfigLayer *layer, ListEnt
     return OK;
 }
 
-/* One name out of `input: [a, b]`. */
+/* Finds one name of `input: [a, b]`. */
 static Status find_input(const Graph *graph, const Config *config, const ConfigAttr *attr,
                          const char *name, int *in)
 {
@@ -138,8 +138,8 @@ static Status read_inputs(const Graph *graph, const Config *config, const ListEn
     return status;
 }
 
-/* conv2d1, conv2d2, ...: owned by the caller. A name that is taken stays so, so that numbers up to
- * the last one are not tried again. */
+/* Returns the next free name: conv2d1, conv2d2, ...; the caller owns it. Names never become free
+ * again, so the search begins after the highest number used. */
 static char *default_name(const Graph *graph, const LayerKind *kind, KindCount *count)
 {
     int number = count->layers > count->number ? count->layers : count->number;
@@ -172,7 +172,7 @@ static Status entry_build(Graph *graph, const Config *config, const ListEntry *e
     return status == OK ? OK : attr_fail(config, &here, status);
 }
 
-/* counts: one a kind, in the order of layer_kind_at */
+/* Adds one layer. counts: one for each kind, in the order of layer_kind_at. */
 static Status entry_add(Graph *graph, const Config *config, const ConfigLayer *layer,
                         KindCount *counts)
 {
@@ -187,7 +187,7 @@ static Status entry_add(Graph *graph, const Config *config, const ConfigLayer *l
     return status;
 }
 
-/* Layer i of the list is node i here. */
+/* Checks that every layer but the last is read. Layer i of the list is node i. */
 static Status check_uses(const Graph *graph, const Config *config)
 {
     int *uses = mem_new((size_t)graph->node_count * sizeof *uses);

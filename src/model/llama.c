@@ -1,11 +1,11 @@
-/* llama (Touvron et al. 2023): pre-norm blocks of causal attention with rotary positions, perhaps
- * fewer heads of keys and values than of queries (Ainslie et al. 2023), and of a gated
- * feed-forward (Shazeer 2020); rms_norm, no biases but perhaps those of queries, keys and values, a
- * head with a weight of its own or the embedding's. Queries, keys and values are one projection,
- * and so are the gate and what it lets through. Names are those of Hugging Face's models, where
- * projections are packed (qkv_proj, gate_up_proj), weights out x in. Initialisers as gpt2's here:
- * N(0, 0.02^2), N(0, 0.02^2 / 2L) where a projection ends in the residual stream. The vocabulary
- * is graph->classes. */
+/* llama (Touvron et al. 2023): pre-norm blocks of causal attention with rotary positions and a
+ * gated feed-forward (Shazeer 2020), with rms_norm. Keys and values may have fewer heads than
+ * queries (Ainslie et al. 2023). There are no biases, except optionally for queries, keys and
+ * values; the head has its own weight or the embedding's. Queries, keys and values are one
+ * projection, and so are the two halves of the gated layer. Parameter names are those of Hugging
+ * Face's models with packed projections (qkv_proj, gate_up_proj); weights are out x in.
+ * Initialisers are gpt2's: N(0, 0.02^2), and N(0, 0.02^2 / 2L) for projections into the residual
+ * stream. The vocabulary is graph->classes. */
 #include "build.h"
 
 #include <math.h>
@@ -28,8 +28,8 @@ static int64_t chosen(int64_t set, int64_t otherwise)
     return set > 0 ? set : otherwise;
 }
 
-/* 8/3 of the width: with the gate's third matrix as many parameters as four times it has with
- * two. */
+/* 8/3 of the width gives three matrices (one is the gate's) as many parameters as two have with
+ * four times the width. */
 static int64_t usual_ffn(int64_t width)
 {
     return (8 * width / 3 + FFN_STEP - 1) / FFN_STEP * FFN_STEP;
@@ -55,7 +55,7 @@ static Status llama_of(Llama *m, Graph *graph, const Config *config)
     return OK;
 }
 
-/* "layers.3.mlp.down_proj" */
+/* Returns a name such as "layers.3.mlp.down_proj". */
 static char *block_name(int64_t block, const char *part, char out[NAME_CHARS])
 {
     snprintf(out, NAME_CHARS, "layers.%lld.%s", (long long)block, part);
@@ -77,8 +77,7 @@ static int project(const Llama *m, const char *name, int x, int64_t width, bool 
                      bias ? "true" : "false", "init", "normal", "init_std", zoo_real(std, s), NULL);
 }
 
-/* The end of both halves of a block: dropout, where it is asked for, and the sum with the residual
- * stream. */
+/* Ends one half of a block: dropout, if there is any, and the sum with the residual stream. */
 static int rejoin(const Llama *m, int64_t block, const char *half, int x, int y)
 {
     char part[NAME_CHARS / 2], name[NAME_CHARS];
@@ -93,7 +92,7 @@ static double last_std(const Llama *m)
     return INIT_STD / sqrt(2 * (double)m->depth);
 }
 
-/* Attributes of attention by model.rope_scaling: its keys with rope_ before them. */
+/* Sets attention's attributes from model.rope_scaling: its keys with rope_ before them. */
 static Status scale_rotary(const Llama *m, Draft *draft)
 {
     const ConfigPairs *pairs = &m->config->model.rope_scaling;

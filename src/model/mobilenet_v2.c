@@ -8,7 +8,7 @@ typedef struct ConvSpec {
     int channels, kernel, stride, groups;
 } ConvSpec;
 
-/* Convolution, batch norm and, where relu6 is wanted, the activation: names prefix.first, .first+1,
+/* Adds a convolution, a batch norm and, if relu6, the activation, named prefix.first, .first+1,
  * .first+2. */
 static int conv_norm(Graph *g, int x, const char *prefix, int first, ConvSpec c, bool relu6)
 {
@@ -27,7 +27,7 @@ static int conv_norm(Graph *g, int x, const char *prefix, int first, ConvSpec c,
     return graph_add(g, "relu6", name, &x, 1, NULL);
 }
 
-/* One block of expansion t from c_in to c channels. */
+/* Adds one block with expansion t from c_in to c channels. */
 static int block(Graph *g, int x, int index, int t, int c_in, int c, int stride)
 {
     char prefix[NAME_CHARS / 2], part[NAME_CHARS / 2 + 16];
@@ -45,8 +45,8 @@ static int block(Graph *g, int x, int index, int t, int c_in, int c, int stride)
     return graph_add(g, "add", part, (int[]){y, x}, 2, NULL);
 }
 
-/* Channels of the network of width 32 in one of that width: a multiple of 8 that is no less than
- * 9/10 of them, as the authors' own code has it. */
+/* Scales channels of the network of width 32 to another width: to a multiple of 8 that is at least
+ * 9/10 of the exact number, as in the authors' code. */
 static int scaled(int channels, int width)
 {
     const double wanted = (double)channels * width / WIDTH;

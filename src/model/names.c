@@ -1,10 +1,10 @@
-/* Nodes by their names. A model may have many thousands, and each new name is compared with the
- * earlier ones. */
+/* Index of nodes by name. A model may have many thousands of nodes, and each new name is compared
+ * with all earlier ones. */
 #include "build.h"
 
 #include <string.h>
 
-/* The place of the first node with this name, or the empty one where it would be. */
+/* Returns the place of the first node with this name, or the empty place where it belongs. */
 static int place_of(const NodeNames *names, const Node *node, const char *name)
 {
     int at = (int)(hash_text(name) & (uint64_t)(names->places - 1));

@@ -1,9 +1,9 @@
-/* First values of parameters in plain order, and their slices. */
+/* Initial values of parameters in plain order, and copying of tensor-parallel slices. */
 #include "build.h"
 
 #include <string.h>
 
-/* The whole tensor is drawn, so that the numbers do not depend on who has which part. */
+/* The whole tensor is drawn, so the values do not depend on how it is divided among ranks. */
 void param_init(const Graph *graph, int param, uint64_t seed, float *plain)
 {
     const Graph *g = graph_whole(graph);
@@ -19,14 +19,14 @@ void param_init(const Graph *graph, int param, uint64_t seed, float *plain)
     mem_free(&whole);
 }
 
-/* A slice as runs, `parts` of them in each of `outer` rows of the tensor: of parts of `part`
- * numbers, the first one `lead` times as long, each has a run of `count` numbers (lead times as
- * many) from `first` (lead times as far) on. */
+/* A slice of a parameter as runs of adjacent values. The whole parameter has `outer` rows of
+ * `parts` parts with `part` values each; in each part, the slice is a run of `count` values that
+ * begins at value `first`. In the first part all three numbers are `lead` times as large. */
 typedef struct Runs {
     int64_t outer, parts, lead, part, first, count;
 } Runs;
 
-/* where one lies, in numbers */
+/* One run: offset in the whole parameter, offset in the slice, number of values. */
 typedef struct Run {
     int64_t whole, mine, count;
 } Run;
@@ -46,7 +46,7 @@ static Runs runs_of(const Graph *graph, int param, int rank)
     return r;
 }
 
-/* Parts of an outer row, the first one counted as often as it is longer. */
+/* Length of an outer row in parts; the first part counts `lead` times. */
 static int64_t runs_width(const Runs *r)
 {
     return r->parts - 1 + r->lead;

@@ -1,12 +1,12 @@
 /* Cuts a planned graph into contiguous chunks for the stages of a pipeline: by names, or so that
- * the costliest chunk is as cheap as can be, by dynamic programming over the places where it may be
- * cut. Refused are cuts over which the data would have to travel, and one between the logits and
- * the loss. A pure function of the graph: every rank finds the same. */
+ * the costliest chunk is as cheap as possible, by dynamic programming over the possible boundaries.
+ * The data never crosses a boundary, and the logits and the loss stay together. A pure function of
+ * the graph: every rank finds the same cut. */
 #include "build.h"
 
 #include <string.h>
 
-/* What a core of today's CPUs does; a GPU does a hundred times both. Only their ratio matters. */
+/* Speed of a CPU core; a GPU is about a hundred times faster in both. Only their ratio matters. */
 static const double FLOPS_PER_S = 50e9, BYTES_PER_S = 10e9;
 
 typedef struct Cutter {
@@ -14,23 +14,24 @@ typedef struct Cutter {
     const Graph *graph;
     /* borrowed */
     const Config *config;
-    /* chunks wanted; units between neighbouring places, so at[0..places] */
+    /* parts: number of chunks; places: number of the last possible boundary, at[0..places] */
     int parts, places;
-    /* owned: nodes before which may be cut; at[0] = 0, at[places] = node_count */
+    /* nodes before which a boundary is possible, with at[0] = 0 and at[places] = node_count;
+     * owned */
     int *at;
-    /* owned: of all nodes before at[i], seconds */
+    /* cost of all nodes before at[i], in seconds; owned */
     double *cost;
-    /* owned: what crosses a boundary at at[i] */
+    /* bytes that cross a boundary at at[i]; owned */
     int64_t *bytes;
 } Cutter;
 
-/* How good a way is to cut the first nodes into chunks that are cheap enough. */
+/* The best cut of the first nodes into a number of chunks that each cost no more than a limit. */
 typedef struct Way {
-    /* over all boundaries; -1: there is no such way */
+    /* bytes over all boundaries; -1: there is no such cut */
     int64_t bytes;
-    /* sum of the chunks' squared costs */
+    /* sum of the squares of the chunks' costs */
     double spread;
-    /* the last boundary, a place */
+    /* the last boundary, an index into Cutter.at */
     int from;
 } Way;
 
@@ -44,8 +45,8 @@ static double roof_s(double flops, double bytes)
     return larger(flops / FLOPS_PER_S, bytes / BYTES_PER_S);
 }
 
-/* Forward reads x and w and writes y; backward reads dy, what it kept and w, and writes dx and
- * dw. */
+/* Estimates the bytes: forward reads x and w and writes y; backward reads dy, the kept tensors and
+ * w, and writes dx and dw. */
 double node_cost(const Node *node)
 {
     const Op *op = node->op;
@@ -67,15 +68,15 @@ double node_cost(const Node *node)
     return roof_s(op->flops_forward, forward) + (trains ? roof_s(op->flops_backward, backward) : 0);
 }
 
-/* closed[i]: no boundary before node i. crossing_bytes[i]: bytes over a boundary there. Both have
- * node_count + 1 entries. */
+/* Sets closed[i] if there can be no boundary before node i, and crossing_bytes[i] to the bytes that
+ * cross one there. Both have node_count + 1 entries. */
 static void survey(const Graph *g, bool *closed, int64_t *crossing_bytes)
 {
     size_t n = (size_t)g->node_count + 1;
     int *last = mem_new(n * sizeof *last);
-    /* data[i + 1]: node i is the data, or its memory; [0] is the data itself */
+    /* data[i + 1]: node i's output is the data's memory; data[0]: the data itself */
     bool *data = mem_new(n * sizeof *data);
-    /* last reader of what may not cross a boundary */
+    /* last reader so far of an output that may not cross a boundary */
     int reach = 0;
     data[0] = true;
     for (int i = 0; i < g->node_count; ++i)
@@ -115,7 +116,7 @@ static void cutter_init(Cutter *c)
         }
         if (i < g->node_count) cost += node_cost(&g->node[i]);
     }
-    /* the end is one, too */
+    /* the end of the graph was counted, too */
     --c->places;
     mem_free(&closed);
     mem_free(&crossing_bytes);
@@ -133,9 +134,9 @@ static double chunk_cost(const Cutter *c, int from, int to)
     return c->cost[to] - c->cost[from];
 }
 
-/* The best bottleneck of `part` chunks up to place `to`, where before[i] is that of one chunk less
- * up to i. before[] rises with i and the last chunk's cost falls: the best i is where they meet, or
- * the one before. */
+/* Returns the lowest cost of the costliest chunk in a cut of the nodes before at[to] into `part`
+ * chunks; before[i] is that of one chunk less for the nodes before at[i]. before[] rises with i
+ * while the cost of the last chunk falls, so the best i is where they meet or the one before. */
 static double meet(const Cutter *c, const double *before, int part, int to)
 {
     int low = part - 1, high = to - 1;
@@ -175,8 +176,7 @@ static bool better(Way a, Way b)
     return a.spread < b.spread;
 }
 
-/* The best way to cut up to place `to` with one more chunk than `before`'s ways have, which end at
- * places low to high. */
+/* Returns the best cut up to place `to` with one more chunk than the cuts in before[low..high]. */
 static Way extend(const Cutter *c, const Way *before, int low, int high, int to, double limit)
 {
     Way best = {.bytes = -1};
@@ -190,7 +190,7 @@ static Way extend(const Cutter *c, const Way *before, int low, int high, int to,
     return best;
 }
 
-/* low[part], high[part]: the lowest and the highest place where that chunk may end, so that no
+/* Sets low[part] and high[part] to the lowest and highest place where chunk `part` may end, if no
  * chunk costs more than limit. */
 static void find_ends(const Cutter *c, double limit, int *low, int *high)
 {
@@ -208,8 +208,8 @@ static void find_ends(const Cutter *c, double limit, int *low, int *high)
     }
 }
 
-/* Among the cuts whose costliest chunk costs no more than the best one's, the fewest bytes; then
- * the evenest. */
+/* Among the cuts with the lowest cost of the costliest chunk, takes the one with the fewest bytes
+ * over its boundaries, then the most even one. */
 static void cut_by_cost(const Cutter *c, int *first)
 {
     size_t row = (size_t)c->places + 1, ends = (size_t)c->parts + 1;
@@ -248,7 +248,7 @@ static Status no_such_layer(const Cutter *c, const char *name)
     return status;
 }
 
-/* One name: where chunk `part` begins. */
+/* Cuts at one name: chunk `part` begins there. */
 static Status cut_at(const Cutter *c, const char *name, int part, int *first)
 {
     int node = graph_find(c->graph, name), place = 0;

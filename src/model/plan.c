@@ -1,6 +1,6 @@
-/* Plans every node's operation in order. Where an operation would rather read another layout, a
- * reorder node is put before it; readers that want the same layout share one. Then the parameters
- * get their places in the arena. */
+/* Plans every node's operation in order. If an operation prefers another layout of its input, a
+ * reorder node is inserted before it; readers that prefer the same layout share one. Then the
+ * parameters get their offsets in the arena. */
 #include "build.h"
 
 #include <string.h>
@@ -8,16 +8,17 @@
 enum { ALIGN_FLOATS = 16, WISHES_MAX = 4 };
 
 typedef struct Planner {
-    /* borrowed; its nodes move to `node` as they are planned */
+    /* borrowed; its nodes are moved to `node` as they are planned */
     Graph *graph;
     /* borrowed */
     Backend *backend;
-    /* owned: planned nodes and reorders */
+    /* planned nodes and reorders; owned */
     Node *node;
     NodeNames names;
     int count, capacity;
-    /* owned; the newest reorder of node i's output, [0] of the data, and for a reorder the one of
-     * the same output before it; each as its number + 1, 0: there is none */
+    /* Linked lists of the reorders of each output, as node index + 1, 0 at the end; owned.
+     * reorder[i + 1]: newest reorder of node i's output ([0]: of the data); earlier[r]: reorder of
+     * the same output before reorder r. */
     int *reorder, *earlier;
 } Planner;
 
@@ -56,8 +57,8 @@ static Status plan_fail(Status status, const char *name)
     return status;
 }
 
-/* Like "bn1.reorder16" for blocks of 16, "data.bf16" where only the numbers' type changes; a number
- * goes on where one producer's data is wanted in two such ways. */
+/* Returns the name of a reorder: "bn1.reorder16" for blocks of 16, "data.bf16" if only the element
+ * type changes. If that name is taken, a number is added. */
 static char *reorder_name(const Planner *p, int producer, Desc preferred)
 {
     bool layout = preferred.dtype == output_of(p, producer).dtype;
@@ -74,7 +75,7 @@ static char *reorder_name(const Planner *p, int producer, Desc preferred)
     return name;
 }
 
-/* *index: a reorder node that gives producer's output as `preferred`, an earlier one if there is
+/* Sets *index to a reorder node that gives the producer's output as `preferred`; reuses an earlier
  * one. */
 static Status reorder_for(Planner *p, int producer, Desc preferred, bool need_dx, int *index)
 {
@@ -99,7 +100,8 @@ static Status reorder_for(Planner *p, int producer, Desc preferred, bool need_dx
     return OK;
 }
 
-/* Asks for the operation until it takes the layouts it is given. */
+/* Plans a node again with reorders before it until its operation accepts the layouts of its
+ * inputs. */
 static Status plan_node(Planner *p, Node *node)
 {
     for (int round = 0; round < WISHES_MAX; ++round) {
@@ -148,7 +150,8 @@ static Status plan_nodes(Planner *p, int *done)
     return status;
 }
 
-/* A tied parameter lies where the one that it is tied to does. */
+/* Sets the offsets of all parameters. A tied parameter has the offset of the one that it is tied
+ * to. */
 static Status place_params(Graph *g)
 {
     int64_t end = 0;
@@ -172,7 +175,8 @@ Status graph_plan(Graph *graph, Backend *backend)
         if (graph->node[i].op) return fail(ERR_BUG, "graph_plan was called twice");
     Planner p = {.graph = graph, .backend = backend, .reorder = mem_new(sizeof *p.reorder)};
     Status status = plan_nodes(&p, &done);
-    /* After a failure the rest follows unplanned, so that graph_free finds every node once. */
+    /* After a failure the other nodes are moved unplanned, so that graph_free finds every node
+     * once. */
     for (; done < graph->node_count; ++done) push(&p, graph->node[done]);
     mem_free(&p.reorder);
     mem_free(&p.earlier);

@@ -1,4 +1,4 @@
-/* The table of layers that `weft plan` and the start of a run show. */
+/* The table of layers that `weft plan` and the start of a run print. */
 #include "build.h"
 
 #include <string.h>
@@ -44,8 +44,8 @@ static char *grouped(int64_t n, char *out)
     return out;
 }
 
-/* How many numbers of parameters, or of tables, a node has of its own; "tied" for one whose weight
- * is another's; "grows" where ids make its rows; "frozen" where none of its own is trained. */
+/* Number of values in the node's parameters or tables. It also says "tied" if a weight is another
+ * node's, "grows" if a table gets a row for each id, "frozen" if nothing of the node is trained. */
 static char *trained_text(const Graph *graph, const Node *node, char *out)
 {
     int64_t n = 0;
@@ -70,7 +70,7 @@ static char *trained_text(const Graph *graph, const Node *node, char *out)
     return out;
 }
 
-/* Of the column of parameters. */
+/* Width of the column of parameters. */
 static int params_width(const Graph *graph)
 {
     enum { PLAIN = 12, FROZEN = 18 };
@@ -91,7 +91,7 @@ static void print_node(const Graph *graph, const Node *node, int name_width, int
             mark ? mark : "");
 }
 
-/* Each choice of kernels once. */
+/* Prints each choice of kernels once. */
 static void print_kernels(const Graph *graph, FILE *out)
 {
     const char *last = "";
@@ -103,7 +103,7 @@ static void print_kernels(const Graph *graph, FILE *out)
     }
 }
 
-/* A bag's tables have all as many rows. */
+/* Prints the tables, those of one bag together: they have the same number of rows. */
 static void print_tables(const Graph *graph, FILE *out)
 {
     char rows[CELL];
@@ -124,7 +124,8 @@ static void print_tables(const Graph *graph, FILE *out)
     }
 }
 
-/* What is trained, how much of it tables are, and what is not. */
+/* Prints the number of trained parameters, the part of them in tables, and the number of frozen
+ * ones. */
 static void print_counts(const Graph *graph, FILE *out)
 {
     char count[CELL], part[CELL];

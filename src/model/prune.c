@@ -1,5 +1,5 @@
-/* Which units go: scores out of the weights, in double and in a fixed order, then the least of each
- * group; of channel scales the least of all groups. */
+/* Chooses the units to remove: computes scores from the weights, in double and in a fixed order,
+ * then takes the lowest of each group, or with channel scales the lowest of all groups. */
 #include "build.h"
 #include "model/units.h"
 
@@ -9,7 +9,7 @@
 
 /* ---- the methods ---- */
 
-/* Li et al. 2017, "Pruning filters for efficient convnets". */
+/* Sum of absolute values (Li et al. 2017, "Pruning filters for efficient convnets"). */
 static void score_l1(const float *w, int64_t rows, int64_t columns, double *out)
 {
     for (int64_t r = 0; r < rows; ++r)
@@ -26,7 +26,7 @@ static void score_l2(const float *w, int64_t rows, int64_t columns, double *out)
     }
 }
 
-/* Four sums side by side, whose order the length alone decides. */
+/* Four partial sums, so the order of additions depends on the length alone. */
 static double distance(const float *a, const float *b, int64_t n)
 {
     enum { LANES = 4 };
@@ -38,7 +38,8 @@ static double distance(const float *a, const float *b, int64_t n)
     return sqrt((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
-/* He et al. 2019, "Filter pruning via geometric median": how far a filter is from all others. */
+/* Sum of a filter's distances to all others (He et al. 2019, "Filter pruning via geometric
+ * median"). */
 static void score_fpgm(const float *w, int64_t rows, int64_t columns, double *out)
 {
     for (int64_t r = 0; r < rows; ++r)
@@ -63,14 +64,14 @@ typedef struct Choice {
     const Units *units;
     const PruneOptions *options;
     bool *gone;
-    /* owned, one a unit: its score; terms that were added */
+    /* for each unit its score, and the number of terms added to it; owned */
     double *score;
     int64_t *terms;
-    /* owned, one a group: how many of it go */
+    /* for each group the number of units to remove; owned */
     int64_t *fewer;
 } Choice;
 
-/* The scores of one parameter's rows, added to those of their units. */
+/* Adds the scores of one parameter's rows to those of their units. */
 static Status add_rows(Choice *c, int param, const int *unit)
 {
     const Param *p = &c->units->graph->param[param];
@@ -91,7 +92,8 @@ static Status add_rows(Choice *c, int param, const int *unit)
     return st;
 }
 
-/* Layers with a weight for each channel: those that open them, and depthwise convolutions. */
+/* True for a parameter that is scored: the weight of a convolution or dense layer, depthwise ones
+ * included; or with channel scales a batch norm's scale. */
 static bool judged(const Choice *c, int param)
 {
     const Param *p = &c->units->graph->param[param];
@@ -109,9 +111,9 @@ static Status add_scores(Choice *c)
     return OK;
 }
 
-/* ---- how many of each group ---- */
+/* ---- the number to remove from each group ---- */
 
-/* May any of it go? Of channel scales each unit must have one. */
+/* True if units of the group can be removed; every unit must have a score. */
 static bool is_open(const Choice *c, const UnitGroup *group)
 {
     for (int u = group->first; u < group->first + group->count; ++u)
@@ -131,7 +133,7 @@ static int by_score(const void *a, const void *b)
     return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
-/* The units first .. first + count - 1, least worth first. */
+/* Returns units first .. first + count - 1 in rising order of their scores; the caller owns it. */
 static Ranked *rank(const Choice *c, int first, int count)
 {
     Ranked *r = mem_new((size_t)(count + 1) * sizeof *r);
@@ -170,10 +172,10 @@ static Status count_together(Choice *c)
                 c->options->method->name);
 }
 
-/* ---- which ---- */
+/* ---- the units to remove ---- */
 
-/* As many of each part, at least one of it stays, and the group has a multiple of options->round
- * left where it can. */
+/* Removes the same number of units from each part of a group. At least one of each part remains,
+ * and the number that remains is a multiple of options->round if possible. */
 static void take_group(Choice *c, int number)
 {
     const UnitGroup *group = &c->units->group[number];
@@ -189,7 +191,8 @@ static void take_group(Choice *c, int number)
     }
 }
 
-/* A layer of which nothing is left, where it is only a part of its group, gets its best back. */
+/* If no channel of a layer remains, which happens if it is only a part of its group, keeps its best
+ * one. */
 static void leave_one(Choice *c, int node)
 {
     const Units *units = c->units;
@@ -202,8 +205,7 @@ static void leave_one(Choice *c, int node)
     c->gone[best] = false;
 }
 
-/* Fails where no channel can go; the message names the largest group that was asked for
- * channels. */
+/* Fails if no channel can be removed; the message names the largest group that was considered. */
 static Status nothing_goes(const Choice *c)
 {
     const Units *units = c->units;

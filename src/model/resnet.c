@@ -7,7 +7,7 @@ enum { STAGES = 4, NAME_CHARS = 64, WIDTH = 64 };
 
 typedef struct ResNet {
     int blocks[STAGES];
-    /* 1: two 3x3 convolutions a block; 4: 1x1, 3x3, 1x1 */
+    /* 1: a block has two 3x3 convolutions; 4: it has 1x1, 3x3 and 1x1 */
     int expansion;
 } ResNet;
 
@@ -15,8 +15,7 @@ typedef struct ConvSpec {
     int channels, kernel, stride;
 } ConvSpec;
 
-/* Convolution and batch norm, prefix.conv and prefix.bn (names in full), with relu where its name
- * is given. */
+/* Adds a convolution and a batch norm with these names, and a relu if its name is given. */
 static int conv_norm(Graph *g, int x, ConvSpec c, const char *conv, const char *bn,
                      const char *relu)
 {
@@ -30,7 +29,7 @@ static int conv_norm(Graph *g, int x, ConvSpec c, const char *conv, const char *
     return relu ? graph_add(g, "relu", relu, &x, 1, NULL) : x;
 }
 
-/* Convolution `number` of a block: prefix.convN, prefix.bnN, prefix.reluN. */
+/* Adds convolution `number` of a block: prefix.convN, prefix.bnN, prefix.reluN. */
 static int block_conv(Graph *g, int x, const char *prefix, int number, ConvSpec c, bool relu)
 {
     char conv[NAME_CHARS], bn[NAME_CHARS], act[NAME_CHARS];
@@ -40,7 +39,7 @@ static int block_conv(Graph *g, int x, const char *prefix, int number, ConvSpec 
     return conv_norm(g, x, c, conv, bn, relu ? act : NULL);
 }
 
-/* The 1x1 projection on the way around a block, where the shape changes; x itself elsewhere. */
+/* Adds the 1x1 projection around a block if the shape changes; else returns x. */
 static int shortcut(Graph *g, int x, const char *prefix, int channels, int stride)
 {
     char conv[NAME_CHARS], bn[NAME_CHARS];

@@ -1,25 +1,25 @@
 /* Tensor parallelism: one rank's slice of a graph (Shoeybi et al. 2019, "Megatron-LM"; Korthikanti
- * et al. 2022). A dense layer is divided by its outputs and the next one by its inputs, with what
- * lies between (activations, swiglu, dropout, attention by heads) done on the slice; the sum over
- * the ranks comes after the second. Embedding and softmax loss are divided by vocabulary. All else
- * is done by every rank for its slice of the sequence, or, where a layer does not allow that, by
- * every rank alike. Slices need not be equal. Refused are models without such pairs, and ones of
- * which a rank would get nothing. */
+ * et al. 2022). A dense layer is divided by its outputs and the next one by its inputs; layers
+ * between them (activations, swiglu, dropout, attention by heads) work on the slice, and a sum over
+ * the ranks follows the second. Embedding and softmax loss are divided by vocabulary. Every rank
+ * runs all other layers on its slice of the sequence or, if one of them does not allow that, on the
+ * whole. Slices need not be equal. ERR_CONFIG for models without such pairs, or if a rank would get
+ * nothing. */
 #include "build.h"
 
 #include <string.h>
 
 typedef enum Role {
     ROLE_REST,
-    /* dense, by its outputs */
+    /* dense layer divided by its outputs */
     ROLE_COLUMN,
-    /* on a slice of the last dimension */
+    /* works on a slice of the last dimension */
     ROLE_BETWEEN,
-    /* dense, by its inputs: each rank's output is a part of a sum */
+    /* dense layer divided by its inputs; each rank's output is a part of a sum */
     ROLE_ROW,
-    /* embedding, by its rows: likewise */
+    /* embedding divided by rows; each rank's output is a part of a sum */
     ROLE_EMBED,
-    /* dense, by its outputs, which the loss reads so */
+    /* dense layer divided by its outputs, whose slices the loss reads */
     ROLE_HEAD,
     ROLE_LOSS,
 } Role;
@@ -31,16 +31,16 @@ typedef struct Splitter {
     const Config *config;
     Graph *to;
     int rank, ranks;
-    /* what is not divided is done on slices of the sequence */
+    /* undivided layers work on slices of the sequence */
     bool sequence;
-    /* owned; one a node, like the others */
+    /* role of each node; owned, as are all arrays here */
     Role *role;
-    /* owned: what the last dimension is cut in: heads (of keys), or numbers */
+    /* number of units into which a node's last dimension is divided: key heads, or single values */
     int64_t *units;
     int *uses, *reader;
-    /* owned: which node of `to` now gives node i's output */
+    /* the node of `to` that gives node i's output */
     int *now;
-    /* owned: the exchange that gives all of it to divided layers; -1: none yet */
+    /* the exchange node that gives node i's whole output to divided layers; -1: none yet */
     int *entered;
 } Splitter;
 
@@ -52,9 +52,9 @@ static Status refuse(const Splitter *s, const char *layer, const char *what, int
                            s->ranks, layer, (long long)have, what, (long long)have);
 }
 
-/* ---- who does what ---- */
+/* ---- the role of each layer ---- */
 
-/* Does the parameter share its value, either way? *with: the other one's node. */
+/* True if the parameter is tied to another, or another to it; *with: the node of the other one. */
 static bool shares_value(const Graph *g, int param, int *with)
 {
     int other = g->param[param].tied;
@@ -77,19 +77,20 @@ static bool any_shared(const Graph *g, const Node *node)
     return false;
 }
 
-/* What lies between two dense layers, as far as slices have to know. */
+/* The layers between two dense layers, as far as slicing depends on them. */
 typedef struct Between {
-    /* of an attention, those of its keys; 0: there is none */
+    /* number of key heads of an attention; 0: there is none */
     int heads;
-    /* by several heads of queries each */
+    /* several query heads share a key head */
     bool shared;
-    /* a layer that joins two halves */
+    /* there is a layer that combines two halves */
     bool halves;
 } Between;
 
-/* Follows single readers from a dense layer to the next one. Returns that one, or -1. Dropout
- * before attention or swiglu would meet several slices, side by side, and so would one of the two
- * after the other: not followed. */
+/* Follows single readers from a dense layer to the next one and returns it, or -1. It does not pass
+ * dropout before attention or swiglu, nor swiglu after attention or the reverse: the input of the
+ * later layer would on a rank be several slices of the whole side by side, and a TensorSlice
+ * describes only one. */
 static int partner_of(const Splitter *s, int column, Between *between)
 {
     const Graph *g = s->from;
@@ -150,7 +151,7 @@ static Status find_pairs(Splitter *s, int *pairs)
     return OK;
 }
 
-/* Embedding and head by vocabulary; where they share a weight, both or none. */
+/* Divides embedding and head by vocabulary; if they share a weight, both or none. */
 static Status find_vocabulary(Splitter *s)
 {
     const Graph *g = s->from;
@@ -177,7 +178,7 @@ static Status find_vocabulary(Splitter *s)
     return OK;
 }
 
-/* Sequences can be cut where every layer that is not divided works token by token. */
+/* True if the sequence can be divided: every undivided layer works token by token. */
 static bool cuts_sequence(const Splitter *s)
 {
     const Graph *g = s->from;
@@ -244,7 +245,7 @@ static Node *push(Splitter *s, Node node)
     return &to->node[to->node_count++];
 }
 
-/* Behind node `in` of the new graph; width as there, or as w. */
+/* Adds an exchange after node `in` of the new graph. */
 static int add_exchange(Splitter *s, const char *name, const char *how, int in, ExchangeKind kind)
 {
     Node node = {.name = mem_format("%s.%s", name, how), .kind = &layer_exchange, .in = {in}};
@@ -257,8 +258,8 @@ static int add_exchange(Splitter *s, const char *name, const char *how, int in, 
     return s->to->node_count - 1;
 }
 
-/* What node i's input k is in the new graph: for divided layers, through an exchange that all
- * readers share. */
+/* Returns the node of the new graph that gives input k of node i: for divided layers an exchange,
+ * which all readers share. */
 static int input_of(Splitter *s, int i, int k)
 {
     int from = s->from->node[i].in[k];
@@ -281,13 +282,14 @@ static void cut_param(Splitter *s, int param, int dim, ParamCut cut)
     p->shape.dim[dim] = width * slice_of(s, dim, cut.units, cut.unit).count;
 }
 
-/* One part of node i's units. */
+/* The cut of a parameter into one part with node i's units. */
 static ParamCut plain_cut(const Splitter *s, int i)
 {
     return (ParamCut){.parts = 1, .units = s->units[i], .lead = 1};
 }
 
-/* Queries, keys and values are three parts, a gate and what it lets through two. */
+/* The cut of a column layer: three parts for queries, keys and values, two for swiglu's halves,
+ * else one. */
 static ParamCut column_cut(const Splitter *s, int column)
 {
     ParamCut cut = plain_cut(s, column);
@@ -311,7 +313,8 @@ static void split_columns(Splitter *s, int i, Node *node)
     node->spec.y.shape.dim[node->spec.y.shape.ndim - 1] = width;
 }
 
-/* Activations, swiglu and dropout as they find their input; attention with its heads. */
+/* Layers between two dense layers keep the slice of their input; attention gets this rank's
+ * heads. */
 static void split_between(Splitter *s, int i, Node *node)
 {
     Shape x = graph_output(s->to, node->in[0]).shape;
@@ -331,7 +334,7 @@ static void split_between(Splitter *s, int i, Node *node)
     node->spec.y.shape = x;
 }
 
-/* Token by token: layers see a shorter sequence. */
+/* Undivided layers get this rank's slice of the sequence. */
 static void split_rest(Splitter *s, Node *node)
 {
     if (!s->sequence) return;
@@ -341,7 +344,8 @@ static void split_rest(Splitter *s, Node *node)
     for (int k = 0; k < node->spec.w_count; ++k) s->to->param[node->param[k]].partial = true;
 }
 
-/* The exchange that a row layer's or an embedding's sum goes through takes over the bias. */
+/* Adds the exchange that sums a row layer's or an embedding's output; the layer's bias moves to it,
+ * to be added after the sum. */
 static void leave(Splitter *s, int i, int bias)
 {
     int at = add_exchange(s, s->from->node[i].name, s->sequence ? "scatter" : "sum",

@@ -1,4 +1,4 @@
-/* train.sync_batch_norm: layers that take their statistics over all replicas' micro-batches. */
+/* train.sync_batch_norm: layers take their statistics over the micro-batches of all replicas. */
 #include "build.h"
 
 Status graph_sync(Graph *graph, const Config *config, int replicas)
@@ -7,7 +7,7 @@ Status graph_sync(Graph *graph, const Config *config, int replicas)
     for (int i = 0; i < graph->node_count; ++i) {
         OpSpec *spec = &graph->node[i].spec;
         if (!op_info(spec->kind)->syncs) continue;
-        /* statistics that are fixed are not taken */
+        /* fixed statistics are not computed */
         spec->synced = replicas > 1 && !spec->fixed_stats;
         ++found;
     }

@@ -1,10 +1,10 @@
-/* Tied parameters: one value that two layers use, each with a gradient of its own. Only layers that
- * can store their weight in its plain order take part, so that the one stored value serves both. */
+/* Tied parameters: two layers use one value, each with a gradient of its own. Both must be able to
+ * store the weight in plain order, so that one stored value serves both. */
 #include "build.h"
 
 #include <string.h>
 
-/* *index: the parameter of this name among the first `count`. */
+/* Finds the parameter of this name among the first `count`; *index: its index. */
 static Status find_param(const Graph *graph, const char *name, int count, int *index)
 {
     for (*index = 0; *index < count; ++*index)
@@ -18,7 +18,8 @@ static Status find_param(const Graph *graph, const char *name, int count, int *i
     return ERR_CONFIG;
 }
 
-/* "dense, embedding and positions": the layers that can store a parameter in its plain order. */
+/* Returns the layers that can store a parameter in plain order, "dense, embedding and
+ * positions". */
 static char *plain_layers(char *out, size_t room)
 {
     const OpInfo *info, *last = NULL;
@@ -51,7 +52,7 @@ static Status check_pair(const Graph *graph, const Param *param, const Param *to
 Status graph_tie(Graph *graph, int node, int slot, const char *name)
 {
     int to;
-    /* its message stands */
+    /* the error message is set already */
     if (node == GRAPH_FAILED) return ERR_CONFIG;
     if (node < 0 || node >= graph->node_count || slot < 0 || slot >= graph->node[node].spec.w_count)
         return fail(ERR_BUG, "layer %d has no parameter %d to tie to %s", node, slot, name);

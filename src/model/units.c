@@ -1,13 +1,11 @@
-/* Which channels belong together. Every layer that opens channels has elements of its own, one for
- * each; a node's map says which element each channel of its output is:
- *
+/* Finds the channels that can only be removed together. Every layer that introduces channels has
+ * one element for each; a node's map gives the element of each channel of its output:
  *     conv1      0 1 2 3
  *     conv2      4 5 6 7         add(conv1, conv2): 0=4 1=5 2=6 3=7
  *     concat     0 1 2 3 4 5 6 7
- *     flatten    0 0 0 1 1 1 ... of three pixels
- *
- * Elements that are united are a unit. Units of one layer, and whatever units are united with them,
- * are a group. */
+ *     flatten    0 0 0 1 1 1 ... with three pixels
+ * Elements that are united form a unit. The units of one layer, and all units of layers that share
+ * one with it, form a group. */
 #include "build.h"
 #include "model/units.h"
 
@@ -19,9 +17,11 @@ enum { NOBODY = -1 };
 typedef struct Finder {
     Units *to;
     const Graph *graph;
-    /* owned: parents of two forests over elements, of units and of groups; the root is the first */
+    /* Parents in two disjoint-set forests over elements, whose sets are units and groups; the root
+     * is the smallest element; owned. */
     int *unit, *group;
-    /* owned: of a root in the forest of groups: who holds it, +1; 0: nobody, -1: the caller */
+    /* for each root of `group`: index + 1 of the node that needs the group's channels unchanged; 0:
+     * none, -1: the caller; owned */
     int *held;
     int elements;
 } Finder;
@@ -47,7 +47,7 @@ static int *map_of(const Finder *f, int node)
     return f->to->unit[node + 1];
 }
 
-/* New elements, one a channel. */
+/* Adds one new element for each channel. */
 static void open_channels(Finder *f, int node)
 {
     int64_t n = graph_channels(f->graph, node);
@@ -89,7 +89,7 @@ static void concat_map(Finder *f, int node)
     }
 }
 
-/* (N,C,H,W): a channel's pixels are neighbours; (N,T,C): channels are. */
+/* In (N,C,H,W) the pixels of a channel are adjacent, in (N,T,C) the channels of a token. */
 static void flatten_map(Finder *f, int node)
 {
     const int in = f->graph->node[node].in[0];
@@ -140,7 +140,7 @@ static void make_map(Finder *f, int node)
     }
 }
 
-/* ---- what stays as it is ---- */
+/* ---- groups that stay unchanged ---- */
 
 static void hold(Finder *f, int node, int holder)
 {
@@ -174,7 +174,8 @@ static Status hold_asked(Finder *f, const char *const *keep, int keep_count)
     return OK;
 }
 
-/* The data, what layers want whole, and tied parameters with all that they meet. */
+/* Keeps the data, the channels of layers that need them all, and the channels of layers with a tied
+ * parameter. */
 static void hold_given(Finder *f)
 {
     const Graph *g = f->graph;
@@ -190,9 +191,9 @@ static void hold_given(Finder *f)
     }
 }
 
-/* ---- units and groups by number ---- */
+/* ---- numbering units and groups ---- */
 
-/* number[e]: the group of element e, in the order of their first elements. */
+/* Numbers the groups in the order of their first elements; number[e]: the group of element e. */
 static void number_groups(Finder *f, int *number)
 {
     Units *c = f->to;
@@ -260,7 +261,8 @@ static int common_multiple(int a, int b)
     return a / x * b;
 }
 
-/* Node's output has parts: its group must have the very same channels, or it stays whole. */
+/* The node's output has equal parts. If its group does not consist of exactly these channels in
+ * this order, all their groups stay unchanged. */
 static void divide(Units *c, int node, int parts, int by)
 {
     const int *unit = c->unit[node + 1];

@@ -1,7 +1,8 @@
-/* Layers of other widths than their model says (model.widths). The graph is built as the model says
- * and its shape rules run once more, so that no model has to know of it: what one decides by shapes
- * (a shortcut's projection) it decides by its own. A depthwise convolution has the channels of its
- * input, and a group norm of single channels as many groups. */
+/* model.widths: layers with another width than the model's. The graph is built with the model's
+ * widths and its shape rules then run again, so no model has to know about this option. Whatever a
+ * model decides by shapes (a shortcut's projection) depends on its own widths. A depthwise
+ * convolution follows its input's channels, and so does the number of groups of a group norm of
+ * single channels. */
 #include "build.h"
 
 #include <string.h>

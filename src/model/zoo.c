@@ -1,9 +1,9 @@
-/* The models there are by name, and what their files share. */
+/* The table of models by name, and helpers that their files share. */
 #include "build.h"
 
 #include <math.h>
 
-/* one a line, a new one above the last */
+/* one a line; a new one goes above the last */
 #define MODELS(_)                                                                                  \
     _(mlp)                                                                                         \
     _(lenet)                                                                                       \
@@ -96,7 +96,7 @@ int zoo_bag(Graph *graph, const Config *config, const char *name, int64_t width,
     const int64_t own = ids <= INT32_MAX ? (int64_t)ids : 0;
     const int64_t vocab = config->model.vocab > 0 ? config->model.vocab : own;
     const bool hashed = vocab > 0 && (ids == 0 || ids > (uint64_t)vocab);
-    /* without rows the pairs end before vocab */
+    /* NULL ends the list of pairs if there is no vocab */
     return graph_add(graph, "bag", name, (int[]){NODE_INPUT}, 1, "width", zoo_number(width, w), key,
                      value, vocab > 0 ? "vocab" : NULL, zoo_number(vocab, v), "hashed",
                      hashed ? "true" : "false", NULL);

@@ -1,4 +1,4 @@
-/* Names of models: finding one, and what may be meant by a name that the zoo does not have. */
+/* Finds models by name, and suggests names for one that the zoo does not have. */
 #include "config/foreign.h"
 #include "model.h"
 
@@ -12,7 +12,7 @@ const ZooEntry *zoo_find(const char *name)
     return NULL;
 }
 
-/* Letters that a name begins with: "resnet" of "ResNet-152". */
+/* Number of letters at the beginning of a name: "resnet" of "ResNet-152". */
 static size_t stem_bytes(const char *name)
 {
     size_t n = 0;
@@ -26,8 +26,8 @@ static bool same_stem(const char *a, const char *b)
     return n >= 3 && n == stem_bytes(b) && !strncasecmp(a, b, n);
 }
 
-/* "resnet18, resnet34": all models that are of a name's family; name NULL: all there are. Owner:
- * the caller. */
+/* Returns all models of a name's family, "resnet18, resnet34"; all models if name is NULL. The
+ * caller owns it. */
 static char *family_text(const char *name)
 {
     char *all = mem_text("");
@@ -40,8 +40,8 @@ static char *family_text(const char *name)
     return all;
 }
 
-/* The name that differs in separators and case only, or else by a few letters; NULL: there is
- * none. */
+/* Returns the name that is equal but for separators and case (`same`), or that differs in a few
+ * letters; NULL: there is none. */
 static const char *nearest_name(const char *name, bool same)
 {
     enum { MODELS = 64 };
