@@ -20,7 +20,7 @@ tell() { while kill -USR1 "$mpirun" && sleep 1; do :; done >/dev/null 2>&1 & }
 hear() { stopped=yes; [ -z "$mpirun" ] || tell; }
 trap hear TERM INT HUP
 mpirun --version 2>&1 | grep -q 'Open MPI' || [ "$stopped" ] || { echo 'no mpirun of Open MPI is on the PATH' >&2; exit 64; }
-[ -r "$hosts" ] || { echo "$hosts: no such host file; a line of one: NAME slots=RANKS" >&2; exit 66; }
+[ -f "$hosts" ] && [ -r "$hosts" ] || { echo "$hosts: no such host file; it is a plain file, a line of it: NAME slots=RANKS" >&2; exit 66; }
 # What the signal has ended, too, is no failure.
 finish() {
     rm -f "$state"

@@ -15,9 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* One and the same wish often comes twice at once, to the process and to its group (timeout,
- * shells): that is one. */
-static const double SAME_WISH_S = 1;
+/* One stop request often comes twice at once, to the process and to its group (timeout, shells). */
+static const double SAME_REQUEST_S = 1;
 /* mpirun ends its other ranks within a second or two of the first death. */
 static const double MPIRUN_ENDS_S = 10;
 /* Seconds that ranks which have not made a step get to end by themselves after a first signal. */
@@ -42,13 +41,13 @@ void attend_init(Attend *a)
  * mpirun itself stays awake. */
 static void suspend(Attend *a)
 {
-    sigset_t wish;
-    sigemptyset(&wish);
-    sigaddset(&wish, SIGTSTP);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTSTP);
     if (a->suspends) kill(a->process, SIGTSTP);
     raise(SIGTSTP);
-    sigprocmask(SIG_UNBLOCK, &wish, NULL);
-    sigprocmask(SIG_BLOCK, &wish, NULL);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    sigprocmask(SIG_BLOCK, &set, NULL);
     a->woken_s = clock_s();
 }
 
@@ -57,7 +56,7 @@ static bool is_waking(const Attend *a)
     return a->suspends && a->woken_s > 0 && clock_s() - a->woken_s < WAKES_S;
 }
 
-/* True where one has come that is a wish to stop. */
+/* True where one has come that is a stop request. */
 static bool take_signals(Attend *a, bool *end)
 {
     struct signalfd_siginfo info;
@@ -72,9 +71,10 @@ static bool take_signals(Attend *a, bool *end)
         if (!a->first) a->first_s = now;
         if (!a->first) a->first = number;
         if (number != SIGINT && number != SIGTERM) continue;
-        if (a->ends > 0 && now - a->end_s <= SAME_WISH_S) continue;
+        if (a->ends > 0 && now - a->end_s <= SAME_REQUEST_S) continue;
         *end = ++a->ends > 1;
         a->end_s = now;
+        if (a->ends == 2) a->ending_s = now;
     }
     return any;
 }
@@ -90,17 +90,43 @@ static bool is_srun(const Attend *a)
     return strcmp(a->starter, "srun") == 0;
 }
 
-static void end_ranks(const Attend *a)
+/* A process that is stopped (SIGSTOP) receives no signal until it is continued. */
+static void wake_stopped(Attend *a)
 {
-    kill(a->process, a->alone ? SIGKILL : is_deaf(a) ? SIGHUP : SIGTERM);
+    if (process_state(a->process) != 'T') return;
+    if (!a->stopped_said)
+        log_warn("%s (process %d) is stopped by a signal: it is continued, so that it passes "
+                 "signals on",
+                 a->alone ? "the rank" : a->starter, (int)a->process);
+    a->stopped_said = true;
+    kill(a->process, SIGCONT);
 }
 
-static void pass_on(const Attend *a, bool end)
+static void send_signal(Attend *a, int number)
+{
+    kill(a->process, number);
+    wake_stopped(a);
+}
+
+static void end_ranks(Attend *a)
+{
+    send_signal(a, a->alone ? SIGKILL : is_deaf(a) ? SIGHUP : SIGTERM);
+}
+
+/* Ends what has not ended by itself: the process, and ranks of this host, which may be stopped. */
+static void kill_all(const Attend *a)
+{
+    kill(a->process, SIGKILL);
+    for (int i = 0; i < a->watch.met; ++i)
+        if (a->watch.rank[i].file >= 0) kill(a->watch.rank[i].process, SIGKILL);
+}
+
+static void pass_on(Attend *a, bool end)
 {
     if (end)
         end_ranks(a);
     else
-        kill(a->process, a->lasts ? SIGUSR1 : SIGTERM);
+        send_signal(a, a->lasts ? SIGUSR1 : SIGTERM);
 }
 
 /* Ranks of a training that have not all begun their first step: one that is stopped, or hangs, is
@@ -112,31 +138,39 @@ static void attend_start(Attend *a)
     if (asked && a->watch.met > 0 && !starting_has_stepped(&a->watch)) end_ranks(a);
 }
 
-/* A wish to stop is passed on again and again: mpirun and ranks that are only starting may miss it.
- * An mpirun that has lost a rank and does not end is ended. */
+/* An mpirun that has been told to end its ranks, or has lost one, and does not end. */
+static void end_late(Attend *a, double lost_s)
+{
+    double now = clock_s(), lost_for_s = lost_s > 0 ? now - lost_s : 0;
+    if (lost_for_s > 2 * MPIRUN_ENDS_S || (a->ends > 1 && now - a->ending_s > MPIRUN_ENDS_S))
+        kill_all(a);
+    else if (lost_for_s > MPIRUN_ENDS_S)
+        end_ranks(a);
+}
+
+/* A stop request is passed on again and again: mpirun and ranks that are only starting may miss
+ * it. */
 static int wait_for(Attend *a)
 {
     enum { AGAIN_MS = 1000, START_MS = 500 };
     double lost_s = 0;
     int state;
     while (waitpid(a->process, &state, WNOHANG) != a->process) {
-        bool stopping = a->lasts && a->first, lost = a->watch.lost >= 0 || a->why, end;
-        bool again = stopping || lost || is_waking(a);
+        bool lost = a->watch.lost >= 0 || a->why, end;
+        bool again = a->first || lost || is_waking(a);
         bool starts = a->lasts && !starting_is_over(&a->watch);
         bool signalled = watch_wait(&a->watch, starts ? START_MS : again ? AGAIN_MS : -1);
         if (take_signals(a, &end))
             pass_on(a, end);
-        else if (!signalled && stopping)
+        else if (!signalled && a->first && a->lasts && a->ends <= 1)
             pass_on(a, false);
+        else if (!signalled && a->first)
+            /* the same signal again would make mpirun leave ranks behind */
+            wake_stopped(a);
         if (starts) attend_start(a);
         if (is_waking(a)) kill(a->process, SIGCONT);
-        double now = clock_s();
-        if (!lost) lost_s = 0;
-        if (lost && lost_s <= 0) lost_s = now;
-        if (lost && now - lost_s > 2 * MPIRUN_ENDS_S)
-            kill(a->process, SIGKILL);
-        else if (lost && now - lost_s > MPIRUN_ENDS_S)
-            end_ranks(a);
+        lost_s = !lost ? 0 : lost_s > 0 ? lost_s : clock_s();
+        end_late(a, lost_s);
     }
     Status status;
     /* mpirun itself may fail once its ranks are done */
@@ -194,6 +228,7 @@ Status attend_run(Attend *a, char *const *words, int ranks, bool lasts, int *cod
 {
     a->lasts = lasts;
     a->killed = 0;
+    a->stopped_said = false;
     mem_free(&a->why);
     snprintf(a->starter, sizeof a->starter, "%s", words[0]);
     fflush(NULL);

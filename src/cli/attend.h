@@ -12,9 +12,11 @@ typedef struct Attend {
     int signals;
     sigset_t before;
     /* Signals so far. first: the first one, 0: none; first_s: time of it; ends: number of requests
-     * to end (SIGINT, SIGTERM); end_s: time of the last of these. */
+     * to end (SIGINT, SIGTERM); end_s: time of the last of these; ending_s: of the second. */
     int first, ends;
-    double first_s, end_s;
+    double first_s, end_s, ending_s;
+    /* has it been said that the process is stopped? */
+    bool stopped_said;
     /* train.hang_s: seconds that a start may go on without progress; set by the caller */
     double hang_s;
     /* Set by the caller. alone: one rank without mpirun; here: mpirun starts all ranks on this

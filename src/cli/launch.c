@@ -285,6 +285,8 @@ Status launch_wait(const Launch *l, int *code, int *stopped)
         if (sigwait(&watched, &number) != 0 || number == SIGCHLD) continue;
         /* mpirun ends its ranks on SIGTERM; a rank alone would save first */
         kill(child, l->ranks > 1 && !*stopped ? SIGTERM : SIGKILL);
+        /* one that is stopped by a signal takes no other before */
+        kill(child, SIGCONT);
         *stopped = number;
     }
     *code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);

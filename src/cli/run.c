@@ -1,6 +1,6 @@
 /* weft run: starts the ranks of a training, and again after a crash or a lost host, on what is
- * left. What a start ends with decides: the end of training, a fault in what it was given, a wish
- * to stop, or a loss that another start makes good. A rank that says why it ends is believed where
+ * left. What a start ends with decides: the end of training, a fault in what it was given, a stop
+ * request, or a loss that another start makes good. A rank that says why it ends is believed where
  * the folder's owner has ended in order (lease.h): 75 may mean both, stopped as asked and bereft of
  * a neighbour. */
 #include "supervise.h"

@@ -429,6 +429,18 @@ static Status fill(const Config *config, const SbatchOptions *o, int argc, char 
     return plan_memory(w, s);
 }
 
+/* The host file may be written later; what has its name already must be a file that each start can
+ * read. */
+static Status check_hosts(const SbatchOptions *o)
+{
+    if (!o->hosts || o->any_config) return OK;
+    int file = file_open(o->hosts, O_RDONLY);
+    int error = file < 0 ? errno : 0;
+    if (file >= 0) close(file);
+    if (!error || error == ENOENT) return OK;
+    return fail(ERR_NOINPUT, "--hosts %s: cannot be read: %s", o->hosts, file_error(error));
+}
+
 static Status write_script(const Config *config, const SbatchOptions *o, int argc, char **argv)
 {
     Words words = {0};
@@ -468,6 +480,7 @@ static Status run(int argc, char **argv, const void *options)
     if (launched())
         return fail(ERR_USAGE, "weft sbatch starts no ranks: run it without mpirun or srun");
     TRY(check_together(o));
+    TRY(check_hosts(o));
     TRY(check_words(o));
     if (o->out) TRY(check_file(o->out, o->force));
     TRY(job_check(&config, &verb_sbatch, argc, argv));

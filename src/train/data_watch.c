@@ -19,6 +19,8 @@ typedef struct WatchedSet {
     const DataSet *set;
     const char *fingerprint;
     int first, count;
+    /* it is opened again for each evaluation */
+    bool evaluates;
 } WatchedSet;
 
 struct DataWatch {
@@ -34,10 +36,10 @@ static void watch_file(Watched *f, const char *path)
     f->gone = stat(path, &f->was) != 0;
 }
 
-static void watch_set(DataWatch *w, const DataSet *set, const char *fingerprint)
+static void watch_set(DataWatch *w, const DataSet *set, const char *fingerprint, bool evaluates)
 {
     int first = w->sets ? w->set[0].count : 0, count = set->file_count ? set->file_count : 1;
-    w->set[w->sets++] = (WatchedSet){set, fingerprint, first, count};
+    w->set[w->sets++] = (WatchedSet){set, fingerprint, first, count, evaluates};
     for (int i = 0; i < count; ++i)
         watch_file(&w->file[first + i], set->file_count ? set->file[i].path : set->path);
 }
@@ -46,8 +48,8 @@ DataWatch *data_watch_new(const Trainer *t)
 {
     DataWatch *w = mem_new(sizeof *w);
     w->file = mem_new(2 * DATA_FILES * sizeof *w->file);
-    watch_set(w, &t->train_set, t->train_data);
-    if (t->test_set.samples > 0) watch_set(w, &t->test_set, t->test_data);
+    watch_set(w, &t->train_set, t->train_data, false);
+    if (t->test_set.samples > 0) watch_set(w, &t->test_set, t->test_data, true);
     return w;
 }
 
@@ -79,18 +81,25 @@ static const char *difference(const struct stat *was, const struct stat *is, cha
     return text;
 }
 
-/* Is the file there and different from before? */
-static bool file_changed(Watched *f, struct stat *is, char text[128])
+/* 0, or why there is no such file: errno. */
+static int look_at(const char *path, struct stat *is)
 {
-    if (stat(f->path, is) == 0) {
-        f->gone = false;
-        return difference(&f->was, is, text) != NULL;
-    }
-    if (!f->gone)
-        log_warn("%s: is gone (%s); training goes on with what is open, but a start needs it",
-                 f->path, strerror(errno));
-    f->gone = true;
-    return false;
+    if (stat(path, is) != 0) return errno;
+    return S_ISREG(is->st_mode) ? 0 : S_ISDIR(is->st_mode) ? EISDIR : ENXIO;
+}
+
+/* Is the file there and different from before? What is no file under its name leaves the open one
+ * as it was. */
+static bool file_changed(Watched *f, bool evaluates, struct stat *is, char text[128])
+{
+    int error = look_at(f->path, is);
+    if (error && !f->gone)
+        log_warn("%s: is gone (%s); %s", f->path, file_error(error),
+                 evaluates
+                     ? "the next evaluation opens it, and without it the run ends there, saved"
+                     : "training goes on with what is open, but a start needs it");
+    f->gone = error != 0;
+    return !error && difference(&f->was, is, text) != NULL;
 }
 
 static Status changed(const WatchedSet *s, const Watched *f, const char *what, const char *now,
@@ -110,7 +119,8 @@ static Status check_set(const DataWatch *w, const WatchedSet *s, const char *che
     struct stat is[DATA_FILES];
     int found = -1;
     for (int i = 0; i < s->count; ++i)
-        if (file_changed(&w->file[s->first + i], &is[i], found < 0 ? what : other) && found < 0)
+        if (file_changed(&w->file[s->first + i], s->evaluates, &is[i], found < 0 ? what : other) &&
+            found < 0)
             found = i;
     if (found < 0) return OK;
     Status st = data_set_fingerprint_anew(s->set, text);

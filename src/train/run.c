@@ -195,15 +195,19 @@ static Status between_steps(Run *r, StepResult *result)
     if (back) return OK;
     run_hook_follow(r);
     TRY(run_save_go_on(r, result));
-    /* an evaluation or a best.h5 that fails costs no training: what is due is saved all the same */
+    /* an evaluation or a best.h5 that fails costs no training: it is saved all the same */
     Status evaluated = look_back(r, due, &better);
-    due.save = due.save || r->save_wished || r->ended || r->stopped;
-    r->save_wished = false;
     r->stopped = r->stopped || (result->stop_asked && !end && !r->ended);
+    bool last = end || r->stopped || r->ended || evaluated != OK;
+    due.save = due.save || r->save_wished || last;
+    r->save_wished = false;
     if (!isnan(better)) evaluated = run_save_best(r, better, due.save);
-    if (due.save) TRY(run_save(r, end || r->stopped || r->ended));
+    char *why = mem_text(evaluated == OK ? "" : fail_message());
+    Status st = due.save ? run_save(r, last) : OK;
+    if (st == OK && evaluated != OK) st = fail(evaluated, "%s", why);
+    mem_free(&why);
     if (due.evaluation || due.save) r->tick_s = clock_s();
-    return evaluated;
+    return st;
 }
 
 /* At the border of a checkpoint that has been loaded: the evaluation that a stop has broken off,

@@ -53,6 +53,17 @@ static void count(Run *r, const BestMetric *metric, const EvalLine *line)
     observer_event(r->observer, &event);
 }
 
+/* The next start makes it. */
+static Status cannot_evaluate(Run *r, Status st, bool counts)
+{
+    Trainer *t = r->trainer;
+    t->evaluation_due = counts;
+    return fail(st,
+                "the evaluation after step %lld cannot be made: %s; the run is saved: start the "
+                "same command again once that is mended, and it is made first",
+                (long long)t->step, fail_message());
+}
+
 static Status break_off(Run *r, bool counts)
 {
     Trainer *t = r->trainer;
@@ -72,7 +83,7 @@ Status run_evaluate(Run *r, bool counts, double *better)
     if (t->test_set.samples == 0) return OK;
     Status st = train_evaluate(t, &t->test_set, &line, NULL);
     if (st == ERR_STOPPED) return break_off(r, counts);
-    TRY(st);
+    if (st != OK) return cannot_evaluate(r, st, counts);
     run_time_evaluation(r, line.seconds);
     r->summary.eval = line;
     observer_eval(r->observer, &line);

@@ -66,7 +66,27 @@ cp one.h5 new.h5; mv new.h5 a.h5; soon said 'a.h5: was touched (another file has
 mv a.h5 away.h5; soon said 'a.h5: is gone (No such file or directory); training goes on'
 mv away.h5 a.h5; sleep 0.5
 holds 'it is said once' test "$(grep -c 'is gone' log)" = 1
+rm a.h5; mkdir a.h5; soon said 'a.h5: is gone (it is a folder, not a file); training goes on'
 stops
+rmdir a.h5; cp one.h5 a.h5
+
+# ---- the test set is gone: the next evaluation ends the run, saved, and the next start makes it ----
+train() { timeout 60 "$WEFT" train job.yaml train.epochs=40 train.eval_every=10 "$@"; }
+cp three.h5 c.h5
+check 0 '' train run.name=quiet
+evaluations() { grep -o '"step":[0-9]*,.*"eval_loss":[^,]*' runs/$1/metrics.jsonl; }
+holds 'four evaluations' test "$(evaluations quiet | wc -l)" = 4
+for other in true mkdir mkfifo; do
+    rm -rf runs/r once
+    check 66 'the evaluation after step 200 cannot be made: c.h5: cannot be opened: ' train run.hook_wait=true 'run.hook_on=[evaluation]' \
+        run.hook="[ -e once ] || { rm c.h5; $other c.h5; touch once; }"
+    holds 'it is said before' grep -q 'c.h5: is gone (.*); the next evaluation opens it, and without it the run ends there, saved' both
+    holds 'the run is saved' test -e "$(at r 200)"
+    rm -rf c.h5; cp three.h5 c.h5
+    check 0 'resuming from runs/r/checkpoints/step-00000200.h5' train
+    same 400 quiet r
+    holds 'each evaluation is made once' test "$(evaluations r)" = "$(evaluations quiet)"
+done
 
 # ---- replaced by others, shorter, one of several, the test set; two ranks ----
 begin 2; cp two.h5 new.h5; mv new.h5 a.h5

@@ -311,5 +311,9 @@ echo "localhost slots=1" >hosts
 check 75 'not started again: three times' env WEFT="$PWD/bin/useless" timeout 100 bash "$root/jobs/hosts.sh" hosts lenet.yaml run.name=useless
 holds 'three starts, no more' test "$(wc -l <starts)" = 3
 check 66 'no such host file' bash "$root/jobs/hosts.sh" nowhere lenet.yaml
+mkfifo fifo
+check 66 'no such host file' timeout 20 bash "$root/jobs/hosts.sh" fifo lenet.yaml
+for other in fifo . /dev/zero; do check 66 "--hosts $other: cannot be read: it is a" sbatch --hosts $other -o no.sh; done
+holds 'nothing is written' test ! -e no.sh
 holds 'nothing runs on' test -z "$(ranks parts)$(ranks told)"
 finish

@@ -203,6 +203,41 @@ kill -KILL "$launcher"
 ends 'mpirun is killed' 75 "mpirun (process $launcher) was killed by signal 9"
 none_of() { local p; for p in $ranks; do ! kill -0 "$p" 2>/dev/null || return 1; done; }
 holds 'its ranks do not outlive it' until_true none_of
+
+# mpirun is stopped: it is named and continued, and the ranks save. One that does not end, for it is stopped again and again, is killed
+# with its ranks once the request has come twice.
+begin halted -n 2
+until_true at_step 2
+launcher=$(pgrep -P "$run" -x mpirun)
+kill -STOP "$launcher"
+kill -TERM "$run"
+ends 'mpirun is stopped' 75 "mpirun (process $launcher) is stopped by a signal: it is continued"
+holds 'mpirun is stopped: a checkpoint' test -n "$(newest halted)"
+begin frozen -n 2
+until_true at_step 2
+launcher=$(pgrep -P "$run" -x mpirun)
+ranks=$(rank_of frozen 0; rank_of frozen 1)
+holds 'two ranks' test "$(echo $ranks | wc -w)" = 2
+(while kill -STOP "$launcher" $ranks; do :; done 2>/dev/null) & stops=$!
+kill -TERM "$run"
+sleep 1.5
+kill -TERM "$run"
+wanted=74
+rc=0
+wait "$run" || rc=$?
+[ -z "$(newest frozen)" ] || wanted=75
+holds "mpirun is stopped again and again: exit code $wanted, not $rc" test $rc = $wanted
+holds 'it says that it has been ended' grep -q 'ended at once, as asked twice; ' err
+kill "$stops" 2>/dev/null || true
+holds 'nor do its stopped ranks outlive it' until_true none_of
+rm -f out err
+"$WEFT" eval -n 2 early.yaml data.test=images.h5 >out 2>err </dev/null & run=$!
+until_true eval 'launcher=$(pgrep -P "$run" -x mpirun)'
+kill -STOP "$launcher"
+kill -TERM "$run"
+rc=0
+wait "$run" || rc=$?
+holds "SIGTERM ends another verb whose mpirun is stopped: 143, not $rc" test $rc = 143
 begin none -n 2
 until_true at_step 2
 killed 'no checkpoint yet' none KILL 74 'there is no checkpoint yet'

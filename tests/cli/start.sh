@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From the start of ranks to their first step: one that is stopped is named and ends the job, a wish to stop ends all at once,
+# From the start of ranks to their first step: one that is stopped is named and ends the job, a stop request ends all at once,
 # ranks that do not get on have a time limit, and a configuration may not ask for layers without end.
 . "$(dirname "$0")/common.bash"
 set -m # SIGINT is not ignored by what runs in the background
@@ -47,7 +47,7 @@ for rank in 0 1 2; do
     holds 'no rank is left' soon none_left job.yaml
 done
 
-# A wish to stop does not wait for it.
+# A stop request does not wait for it.
 timeout 120 "$WEFT" train -n 3 job.yaml run.name=asked >out 2>&1 </dev/null &
 job=$!
 holds 'a rank was stopped' stop_first job.yaml 1
