@@ -438,7 +438,7 @@ const ForeignWord foreign_values[] = {
     {"data import", "h5|hdf|h5py|hdf5_file", "data import hdf5", NULL},
     {"data import", "ml_1m|ml_20m|ml_25m|ml_100k|ml_latest|ratings", "data import movielens", NULL},
     {"data import", "kaggle|criteo_1tb|click_logs|dac|ctr", "data import criteo", NULL},
-    {"data import", "npz|npy|numpy|mat|pt|pth|pickle|pkl|torch|zarr|array|arrays", NULL,
+    {"data import", "npz|npy*|numpy|mat|pt|pth|pickle|pkl|torch|zarr|array|arrays", NULL,
      "write the arrays with h5py and read them with weft data import hdf5; a .npy of tokens is "
      "read by weft data import tokens"},
     {"data import",
@@ -451,7 +451,7 @@ const ForeignWord foreign_values[] = {
      "datasets|tfds|torchvision|coco|voc|yolo|s3|url|http|https",
      NULL,
      "unpack it: weft reads folders of pictures (import folder), CSV, texts, tokens and HDF5"},
-    {"data", "show|ls|list|inspect|stats|stat|head|summary|describe|view|print|dump|shape",
+    {"data", "show|ls|list|inspect|stats|stat|head*|summary|describe|view|print|dump|shape",
      "data info", NULL},
     {"data", "verify|validate|test|lint|fsck|scan|audit|diff|compare", "data check", NULL},
     {"data", "convert|load|create|prepare|build|make|preprocess|read|ingest|add|pack|export",
