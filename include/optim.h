@@ -150,7 +150,7 @@ struct OptimTable {
     /* names of the slots in checkpoints: "momentum"; "m", "v" */
     const char *slot_name[OPTIM_SLOTS];
     /* slots needed with these constants; NULL: all */
-    int (*held)(const OptimConfig *is);
+    int (*slots_used)(const OptimConfig *is);
     /* measure leaves a result for update in the scratch memory */
     bool scratch;
     /* works in host memory only */
@@ -161,7 +161,7 @@ struct OptimTable {
     /* OK, or ERR_CONFIG with the reason why the rule cannot update this tensor with these
      * constants, without file and line. NULL: it updates any tensor, and tables if row_update is
      * set. */
-    Status (*takes)(const OptimConfig *is, const OptimTensor *tensor);
+    Status (*check_tensor)(const OptimConfig *is, const OptimTensor *tensor);
     /* Passes each vector whose norm is needed to optim_squares. NULL if norms is 0. */
     void (*measure)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
     /* All NULL unless the rule needs whole tensors. x: the tensor in plain order; work: scratch

@@ -13,6 +13,6 @@
 #include "parallel/comm.h"
 #include "parallel/channels.h"
 #include "parallel/watchdog.h"
-#include "parallel/words.h"
+#include "parallel/config_words.h"
 
 #endif

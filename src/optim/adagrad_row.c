@@ -28,7 +28,7 @@ static float mean_square(const float *restrict w, const float *restrict g, int w
     return (low + high) / (float)width;
 }
 
-static Status takes(const OptimConfig *is, const OptimTensor *tensor)
+static Status check_tensor(const OptimConfig *is, const OptimTensor *tensor)
 {
     (void)is;
     if (tensor->role == PARAM_TABLE) return OK;
@@ -61,7 +61,7 @@ const OptimTable optim_adagrad_row = {
              .help = "adagrad with one number for a row, of tables alone",
              .uses = "eps",
              .defaults = "eps=1e-10"},
-    .takes = takes,
+    .check_tensor = check_tensor,
     .row_state = row_state,
     .row_update = row_update,
 };

@@ -24,8 +24,8 @@ static void body(const void *args, float *const range[FLAT_RANGES], int64_t coun
     for (int64_t i = 0; i < count; ++i) {
         float d = g[i] * a.grad_scale + a.weight_decay * w[i], square = d * d;
         float before = sqrtf(n[i]), after = sqrtf(n[i] + square);
-        float held = (a.beta + before) / a.lr + a.l2;
-        float from = w[i] != 0 ? -(w[i] * held + copysignf(a.l1, w[i])) : z[i];
+        float now = (a.beta + before) / a.lr + a.l2;
+        float from = w[i] != 0 ? -(w[i] * now + copysignf(a.l1, w[i])) : z[i];
         float to = from + d - (after - before) / a.lr * w[i];
         float over = fabsf(to) - a.l1;
         float moved = over > 0 ? -copysignf(over, to) / ((a.beta + after) / a.lr + a.l2) : 0;

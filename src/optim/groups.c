@@ -49,11 +49,11 @@ static Status check_group(const Config *config, int g, const OptimTensor *tensor
         g + 1);
 }
 
-static Status takes(const OptimRule *rule, const OptimTensor *tensor)
+static Status check_tensor(const OptimRule *rule, const OptimTensor *tensor)
 {
     const OptimTable *table = rule->table;
     if (tensor->role != PARAM_TABLE || table->row_update)
-        return table->takes ? table->takes(rule->is, tensor) : OK;
+        return table->check_tensor ? table->check_tensor(rule->is, tensor) : OK;
     char *those = optim_row_rules();
     fail(ERR_CONFIG,
          "%s cannot update the rows of a sparse table, and %s is one: put tables into a group of a "
@@ -66,7 +66,7 @@ static Status takes(const OptimRule *rule, const OptimTensor *tensor)
 static Status check_rule(const Config *config, const OptimTensor *tensor, int rule)
 {
     OptimRule of = optim_rule(config, rule);
-    if (takes(&of, tensor) == OK) return OK;
+    if (check_tensor(&of, tensor) == OK) return OK;
     char *why = mem_text(fail_message());
     Status status =
         rule == 0 ? config_fail_key(config, "optim.name", "%s", why)

@@ -42,7 +42,7 @@ static int64_t work_floats(const OptimTensor *tensor)
     return 2 * x.rows * (x.columns + x.rows);
 }
 
-static Status takes(const OptimConfig *is, const OptimTensor *tensor)
+static Status check_tensor(const OptimConfig *is, const OptimTensor *tensor)
 {
     (void)is;
     char shape[64];
@@ -207,7 +207,7 @@ const OptimTable optim_muon = {
     .slots = 1,
     .slot_name = {"muon_momentum"},
     .host = true,
-    .takes = takes,
+    .check_tensor = check_tensor,
     .direction = direction,
     .whole = whole,
     .work_floats = work_floats,

@@ -26,7 +26,7 @@ static bool elementwise(const OptimRule *rule)
 }
 
 /* True if b follows a with only padding in between and both are updated alike. */
-static bool joins(const OptimPiece *a, const OptimPiece *b)
+static bool can_join(const OptimPiece *a, const OptimPiece *b)
 {
     int64_t apart = b->offset - a->offset;
     bool beside = b->offset == align(a->offset + a->elements) && b->value - a->value == apart &&
@@ -44,7 +44,7 @@ static void make_runs(Optim *optim)
         const OptimPiece *piece = &optim->piece[i];
         OptimPiece *last = optim->run_count ? &optim->run[optim->run_count - 1] : NULL;
         if (piece->elements == 0) continue;
-        if (last && joins(last, piece))
+        if (last && can_join(last, piece))
             last->elements = piece->offset + piece->elements - last->offset;
         else
             optim->run[optim->run_count++] = *piece;

@@ -60,7 +60,7 @@ OptimRule optim_rule(const Config *config, int number)
     return (OptimRule){.table = table,
                        .is = is,
                        .rate = is->lr / config->optim.lr,
-                       .slots = table->held ? table->held(is) : table->slots};
+                       .slots = table->slots_used ? table->slots_used(is) : table->slots};
 }
 
 int optim_slots(const Config *config)

@@ -38,7 +38,7 @@ char *optim_row_rules(void);
 ConfigWord optim_curve_word(int i);
 
 /* Direction, whole and update for one piece; and the floats that it needs in addition to those
- * stored (whole.c). */
+ * stored (whole_tensor.c). */
 void optim_step_whole(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
 int64_t optim_whole_floats(const OptimTable *table, const OptimTensor *tensor);
 

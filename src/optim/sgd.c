@@ -1,7 +1,7 @@
 /* SGD with momentum, as in PyTorch. */
 #include "rules.h"
 
-static int held(const OptimConfig *is)
+static int slots_used(const OptimConfig *is)
 {
     return is->momentum == 0 ? 0 : 1;
 }
@@ -24,7 +24,7 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 }
 
 /* Refuses momentum for sparse tables: it would move rows that no id of the step names. */
-static Status takes(const OptimConfig *is, const OptimTensor *tensor)
+static Status check_tensor(const OptimConfig *is, const OptimTensor *tensor)
 {
     if (tensor->role != PARAM_TABLE || is->momentum == 0) return OK;
     return fail(ERR_CONFIG,
@@ -51,8 +51,8 @@ const OptimTable optim_sgd = {
     .word = {.word = "sgd", .help = "gradient descent with momentum", .uses = "momentum nesterov"},
     .slots = 1,
     .slot_name = {"momentum"},
-    .held = held,
-    .takes = takes,
+    .slots_used = slots_used,
+    .check_tensor = check_tensor,
     .update = update,
     .row_state = row_state,
     .row_update = row_update,

@@ -25,7 +25,7 @@ Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits)
     return OK;
 }
 
-void grid_part_gpus(Grid *grid)
+void grid_release_gpus(Grid *grid)
 {
     (void)grid;
 }

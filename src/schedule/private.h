@@ -28,7 +28,7 @@ typedef struct ScheduleForm {
 /* ---- mappings ---- */
 /* Round the stages: chunk % stages. */
 int stage_round(ScheduleShape shape, int chunk);
-/* Down the stages and back up (v.c). */
+/* Down the stages and back up (v_shaped.c). */
 int stage_v(ScheduleShape shape, int chunk);
 
 /* ---- orders ---- */
@@ -47,8 +47,8 @@ typedef struct SchedulePhase {
     int times;
     const char *steps;
 } SchedulePhase;
-/* Appends the phases of a stage (v.c). They may cover more micro-batches than the schedule has;
- * tasks of the excess ones are left out. */
+/* Appends the phases of a stage (v_shaped.c). They may cover more micro-batches than the schedule
+ * has; tasks of the excess ones are left out. */
 void order_phases(TaskList *list, const Schedule *schedule, int stage, const SchedulePhase *phase,
                   int phases);
 

@@ -57,13 +57,13 @@ static void speak(Nodes *n, NodeLinks *links, int k, int64_t step)
     for (int r = 0; r < RANKS_EACH; ++r)
         n->mine[r] = (RankState){.rank = k * RANKS_EACH + r, .newest = {.step = step}};
     links->node = k;
-    links->told_s = 0;
-    node_links_tell(links, BEGIN_S, n->mine, RANKS_EACH);
+    links->sent_s = 0;
+    node_links_send(links, BEGIN_S, n->mine, RANKS_EACH);
 }
 
 static void hear(Nodes *n)
 {
-    node_links_hear(&n->first, n->rank, n->nodes * RANKS_EACH);
+    node_links_receive(&n->first, n->rank, n->nodes * RANKS_EACH);
 }
 
 /* Nodes all of whose ranks are known to be in that step. */
@@ -98,7 +98,7 @@ static void all_are_heard(void)
             CU_ASSERT_EQUAL(known(&n, step), nodes - 1);
         }
         /* and they have been answered */
-        node_links_hear(&n.other, n.rank, 0);
+        node_links_receive(&n.other, n.rank, 0);
         CU_ASSERT(n.other.link[0].length > 0);
         nodes_fini(&n);
     }
@@ -144,7 +144,7 @@ static void once_a_period(void)
         for (double at_s = LOOK_S; at_s <= node_links_period_s(sizes[s]); at_s += LOOK_S) {
             hear(&n);
             CU_ASSERT_EQUAL(n.rank[5 * RANKS_EACH].newest.step, 1);
-            node_links_tell(&n.other, BEGIN_S + at_s, n.mine, RANKS_EACH);
+            node_links_send(&n.other, BEGIN_S + at_s, n.mine, RANKS_EACH);
         }
         hear(&n);
         CU_ASSERT_EQUAL(n.rank[5 * RANKS_EACH].newest.step, 2);
@@ -166,7 +166,7 @@ static void all_hear_the_end(void)
     }
     node_links_end(&n.first, CODE);
     for (int k = 1; k < NODES; ++k) {
-        node_links_hear(&peer[k], n.rank, 0);
+        node_links_receive(&peer[k], n.rank, 0);
         CU_ASSERT_EQUAL(peer[k].end_code, k == DUMB ? 0 : CODE);
         node_links_fini(&peer[k]);
     }

@@ -5,7 +5,7 @@
  * messages are sent in pieces. */
 #include "channel_mpi.h"
 #include "../world/mpi_check.h"
-#include "pump.h"
+#include "progress_thread.h"
 
 static const size_t PIECE_BYTES = (size_t)1 << 30;
 

@@ -28,7 +28,7 @@ static const double LOOK_S = 2e-4, WAIT_S = 1e-3;
 /* interval between checks whether the group's ranks live */
 static const double CHECK_S = 0.1;
 
-static PumpPoll poll(void *of);
+static ProgressPoll poll(void *of);
 
 /* Staging memory of one slot: a slice per rank of the rail; with two ranks, where nothing is
  * halved, one slice of the other. */
@@ -76,7 +76,7 @@ static Status mpi_open(Comm *comm, Backend *backend, size_t arena_bytes)
     if (width == 1) m->group.arena[0] = backend->table->alloc(backend, arena_bytes);
     comm->arena = m->group.arena[m->group.rank];
     comm->impl = m;
-    m->pump = pump_new(poll, comm);
+    m->progress = progress_thread_new(poll, comm);
     return OK;
 }
 
@@ -85,7 +85,7 @@ static Status mpi_params_open(Comm *comm, size_t bytes)
     Messages *m = comm->impl;
     TRY(status_agree(comm->world, node_group_params(&m->group, bytes)));
     if (m->group.size == 1) {
-        TRY(comm_params_own(comm, bytes));
+        TRY(comm_params_alloc(comm, bytes));
         m->group.params[0] = comm->params;
     }
     comm->params = m->group.params[m->group.rank];
@@ -96,7 +96,7 @@ static void mpi_close(Comm *comm)
 {
     Messages *m = comm->impl;
     int width = m->group.size;
-    pump_free(&m->pump);
+    progress_thread_free(&m->progress);
     for (int i = 0; i < m->slots; ++i) {
         mem_pages_free(m->slot[i].staging, m->staging_bytes);
         mem_free(&m->slot[i].in);
@@ -147,7 +147,7 @@ static void begin(Comm *comm, Range range)
     node_group_mark(&m->group, MARK_BEGUN, m->begun);
     /* sums inside a group are left to the progress thread */
     if (m->group.size == 1) poll(comm);
-    pump_wake(m->pump);
+    progress_thread_wake(m->progress);
     mpi_unlock();
 }
 
@@ -231,7 +231,7 @@ static bool exchange_marks(Messages *m)
 }
 
 /* Polls all slots once. */
-static PumpPoll poll(void *of)
+static ProgressPoll poll(void *of)
 {
     Comm *comm = of;
     Messages *m = comm->impl;
@@ -242,13 +242,15 @@ static PumpPoll poll(void *of)
         moved |= piece_advance(comm, slot);
     }
     moved |= exchange_marks(m);
-    return m->seen[MARK_FINISHED] >= m->begun ? PUMP_IDLE : moved ? PUMP_MOVED : PUMP_WAITING;
+    return m->seen[MARK_FINISHED] >= m->begun ? PROGRESS_IDLE
+           : moved                            ? PROGRESS_MOVED
+                                              : PROGRESS_WAITING;
 }
 
 /* Sleeps until a poll of the progress thread has moved something, WAIT_S at most. */
 static void sleep_a_little(Messages *m)
 {
-    pump_wait(m->pump, WAIT_S);
+    progress_thread_wait(m->progress, WAIT_S);
     double now = clock_s();
     if (m->group.size == 1 || now - m->checked_s < CHECK_S) return;
     m->checked_s = now;
@@ -260,7 +262,7 @@ static void mpi_wait(Comm *comm)
     Messages *m = comm->impl;
     double end = clock_s() + LOOK_S;
     mpi_lock();
-    while (poll(comm) != PUMP_IDLE) {
+    while (poll(comm) != PROGRESS_IDLE) {
         if (clock_s() < end) {
             mpi_unlock();
             sched_yield();

@@ -268,7 +268,7 @@ static void start_phase(Comm *comm, Slot *slot, SlotState phase)
 {
     const Messages *m = comm->impl;
     slot->state = phase;
-    slot->taken = false;
+    slot->received = false;
     slot->round = phase == SLOT_SPREAD ? m->halving->rounds - 1 : 0;
     start_messages(comm, slot);
 }
@@ -349,10 +349,10 @@ bool piece_advance(Comm *comm, Slot *slot)
         int done = 0;
         MPI_CHECK(MPI_Testall(slot->request_count, slot->request, &done, MPI_STATUSES_IGNORE));
         if (!done) break;
-        if (!slot->taken) {
+        if (!slot->received) {
             moved = true;
             if (next_round(comm, slot)) continue;
-            slot->taken = true;
+            slot->received = true;
         }
         if (comes_early(m, slot)) break;
         bool sum = slot->state == SLOT_COLLECT;

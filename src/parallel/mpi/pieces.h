@@ -9,7 +9,7 @@
 #include "../transport/comm_table.h"
 #include "node_group.h"
 #include "parallel/sums.h"
-#include "pump.h"
+#include "progress_thread.h"
 
 typedef enum SlotState { SLOT_IDLE, SLOT_COLLECT, SLOT_SPREAD } SlotState;
 
@@ -51,7 +51,7 @@ typedef struct Slot {
     /* current round of halving */
     int round;
     /* all messages of the phase have been received */
-    bool taken;
+    bool received;
     /* slices received from each peer, Messages.slice elements each; with halving, messages received
      * and sent in a round that are not contiguous in the arena; owned */
     float *staging;
@@ -95,7 +95,7 @@ typedef struct Messages {
     int64_t seen[MARKS];
     double checked_s;
     /* owned; mpi_lock guards all fields except comm, slice and this one */
-    Pump *pump;
+    ProgressThread *progress;
 } Messages;
 
 /* Starts the next piece of the oldest operation in a slot that is idle. */

@@ -7,8 +7,8 @@
 /* bytes of a tensor that one piece covers; alignment of parts in the staging memory, in bytes */
 enum { PIECE_BYTES = 16 << 20, PART_ALIGN = 256 };
 
-typedef struct Lane {
-    Exchange face;
+typedef struct GpuExchange {
+    Exchange base;
     /* borrowed */
     const Gpus *gpus;
     /* capacity for one part */
@@ -16,7 +16,7 @@ typedef struct Lane {
     /* staging memory for the parts of all ranks, in rank order; out is the second half of in's
      * allocation; owned */
     char *in, *out;
-} Lane;
+} GpuExchange;
 
 typedef struct Piece {
     const Slices *s;
@@ -72,77 +72,77 @@ static size_t bytes_of(const Part *part)
     return part->bytes * part->runs;
 }
 
-static void move(const Lane *lane, Part to, Part from)
+static void move(const GpuExchange *ex, Part to, Part from)
 {
-    lane->gpus->backend->table->copy_rows(lane->gpus->stream, to.at, to.pitch, from.at, from.pitch,
-                                          from.bytes, from.runs);
+    ex->gpus->backend->table->copy_rows(ex->gpus->stream, to.at, to.pitch, from.at, from.pitch,
+                                        from.bytes, from.runs);
 }
 
 /* The memory that a part is sent from or received into: in the tensor, or in the staging memory if
  * it has gaps there. */
-static Part through(const Lane *lane, char *packed, Part part, int rank)
+static Part through(const GpuExchange *ex, char *packed, Part part, int rank)
 {
-    return is_packed(&part) ? part : packed_at(packed + (size_t)rank * lane->part_bytes, part);
+    return is_packed(&part) ? part : packed_at(packed + (size_t)rank * ex->part_bytes, part);
 }
 
-static void gather_piece(const Lane *lane, const Piece *p, const void *mine, void *whole)
+static void gather_piece(const GpuExchange *ex, const Piece *p, const void *mine, void *whole)
 {
-    const Exchange *x = &lane->face;
+    const Exchange *x = &ex->base;
     Part target = part_of_whole(p, x->size, x->rank, whole);
     Part own = part_of_mine(p, &target, x->size, x->rank, mine);
-    nccl_group_begin(lane->gpus);
+    nccl_group_begin(ex->gpus);
     for (int r = 0; r < x->size; ++r) {
-        Part in = through(lane, lane->in, part_of_whole(p, x->size, r, whole), r);
+        Part in = through(ex, ex->in, part_of_whole(p, x->size, r, whole), r);
         if (r == x->rank) continue;
-        nccl_send(lane->gpus, own.at, bytes_of(&own), r);
-        nccl_receive(lane->gpus, in.at, bytes_of(&in), r);
+        nccl_send(ex->gpus, own.at, bytes_of(&own), r);
+        nccl_receive(ex->gpus, in.at, bytes_of(&in), r);
     }
-    nccl_group_end(lane->gpus);
-    move(lane, target, own);
+    nccl_group_end(ex->gpus);
+    move(ex, target, own);
     for (int r = 0; r < x->size; ++r) {
         Part part = part_of_whole(p, x->size, r, whole);
-        if (r != x->rank && !is_packed(&part)) move(lane, part, through(lane, lane->in, part, r));
+        if (r != x->rank && !is_packed(&part)) move(ex, part, through(ex, ex->in, part, r));
     }
 }
 
-static void reduce_piece(const Lane *lane, const Piece *p, const void *whole, void *mine)
+static void reduce_piece(const GpuExchange *ex, const Piece *p, const void *whole, void *mine)
 {
-    const Exchange *x = &lane->face;
+    const Exchange *x = &ex->base;
     size_t element = dtype_bytes(p->s->type);
     Part own = part_of_whole(p, x->size, x->rank, whole);
     Part sum = part_of_mine(p, &own, x->size, x->rank, mine);
     for (int r = 0; r < x->size; ++r) {
         Part part = part_of_whole(p, x->size, r, whole);
-        if (r != x->rank && !is_packed(&part)) move(lane, through(lane, lane->out, part, r), part);
+        if (r != x->rank && !is_packed(&part)) move(ex, through(ex, ex->out, part, r), part);
     }
-    nccl_group_begin(lane->gpus);
+    nccl_group_begin(ex->gpus);
     for (int r = 0; r < x->size; ++r) {
-        Part out = through(lane, lane->out, part_of_whole(p, x->size, r, whole), r);
+        Part out = through(ex, ex->out, part_of_whole(p, x->size, r, whole), r);
         if (r == x->rank) continue;
-        nccl_send(lane->gpus, out.at, bytes_of(&out), r);
-        nccl_receive(lane->gpus, lane->in + (size_t)r * lane->part_bytes, bytes_of(&own), r);
+        nccl_send(ex->gpus, out.at, bytes_of(&out), r);
+        nccl_receive(ex->gpus, ex->in + (size_t)r * ex->part_bytes, bytes_of(&own), r);
     }
-    nccl_group_end(lane->gpus);
-    move(lane, packed_at(lane->in + (size_t)x->rank * lane->part_bytes, own), own);
-    lane->gpus->backend->table->flat->add_slices(lane->gpus->stream, p->s->type, sum.at, lane->in,
-                                                 x->size, (int64_t)(lane->part_bytes / element),
-                                                 (int64_t)(bytes_of(&own) / element));
+    nccl_group_end(ex->gpus);
+    move(ex, packed_at(ex->in + (size_t)x->rank * ex->part_bytes, own), own);
+    ex->gpus->backend->table->flat->add_slices(ex->gpus->stream, p->s->type, sum.at, ex->in,
+                                               x->size, (int64_t)(ex->part_bytes / element),
+                                               (int64_t)(bytes_of(&own) / element));
 }
 
 /* Moves on to the next piece: whole runs if their parts fit, otherwise bytes of one run. Returns
  * false if there are no more. */
-static bool next_piece(const Lane *lane, Piece *p)
+static bool next_piece(const GpuExchange *ex, Piece *p)
 {
-    size_t most = slices_run(p->s, lane->face.size, 0);
+    size_t most = slices_run(p->s, ex->base.size, 0);
     p->begin += p->bytes;
     if (p->begin >= most) {
         p->run += p->runs;
         p->begin = 0;
     }
     if (most == 0 || p->run >= p->s->runs) return false;
-    int64_t fit = (int64_t)(lane->part_bytes / most), left = p->s->runs - p->run;
+    int64_t fit = (int64_t)(ex->part_bytes / most), left = p->s->runs - p->run;
     p->runs = fit < 1 ? 1 : fit < left ? fit : left;
-    p->bytes = most < lane->part_bytes ? most : lane->part_bytes;
+    p->bytes = most < ex->part_bytes ? most : ex->part_bytes;
     return true;
 }
 
@@ -178,21 +178,21 @@ Exchange *gpu_exchange_new(const World *world, size_t most)
 {
     if (!world->gpus) return NULL;
     const Gpus *gpus = world->gpus;
-    Lane *lane = mem_new(sizeof *lane);
-    *lane = (Lane){.gpus = gpus, .part_bytes = part_capacity(world->size, most)};
-    lane->face = (Exchange){
-        .rank = world->rank, .size = world->size, .user = lane, .gather = gather, .reduce = reduce};
-    lane->in = gpus->backend->table->alloc(gpus->backend, gpu_exchange_bytes(world->size, most));
-    lane->out = lane->in + (size_t)world->size * lane->part_bytes;
-    return &lane->face;
+    GpuExchange *ex = mem_new(sizeof *ex);
+    *ex = (GpuExchange){.gpus = gpus, .part_bytes = part_capacity(world->size, most)};
+    ex->base = (Exchange){
+        .rank = world->rank, .size = world->size, .user = ex, .gather = gather, .reduce = reduce};
+    ex->in = gpus->backend->table->alloc(gpus->backend, gpu_exchange_bytes(world->size, most));
+    ex->out = ex->in + (size_t)world->size * ex->part_bytes;
+    return &ex->base;
 }
 
 void gpu_exchange_free(Exchange **exchange)
 {
-    Lane *lane = (*exchange)->user;
-    Backend *backend = lane->gpus->backend;
-    backend->table->sync(lane->gpus->stream);
-    backend->table->release(backend, lane->in, 2 * (size_t)lane->face.size * lane->part_bytes);
-    mem_free(&lane);
+    GpuExchange *ex = (*exchange)->user;
+    Backend *backend = ex->gpus->backend;
+    backend->table->sync(ex->gpus->stream);
+    backend->table->release(backend, ex->in, 2 * (size_t)ex->base.size * ex->part_bytes);
+    mem_free(&ex);
     *exchange = NULL;
 }

@@ -344,7 +344,7 @@ Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits)
     return join(grid, backend, bits, &mine);
 }
 
-void grid_part_gpus(Grid *grid)
+void grid_release_gpus(Grid *grid)
 {
     if (!grid->gpus[0]) return;
     watch_free(&grid->gpus[0]->watch);

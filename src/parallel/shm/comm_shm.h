@@ -21,7 +21,7 @@ typedef struct Control {
     alignas(64) _Atomic uint32_t gathers;
     /* pushes that this rank has begun, and those whose leaves it has added to its partial sums */
     alignas(64) _Atomic uint32_t pushed;
-    alignas(64) _Atomic uint32_t taken;
+    alignas(64) _Atomic uint32_t added;
     /* ranks in futex wait on any of these words except claimed */
     alignas(64) _Atomic uint32_t sleepers;
 } Control;

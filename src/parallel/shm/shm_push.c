@@ -18,20 +18,20 @@ void shm_push_begin(Comm *comm, const CommPush *push)
     futex_wake(&mine->pushed, &mine->sleepers);
 }
 
-/* Returns the first rank that has not begun (or, with taken, not added) push `number`, or -1.
+/* Returns the first rank that has not begun (or, with added, not added) push `number`, or -1.
  * Acquires what the ranks before it have written. */
-static int find_before(const Shm *shm, int size, bool taken, uint32_t number)
+static int find_before(const Shm *shm, int size, bool added, uint32_t number)
 {
     for (int r = 0; r < size; ++r) {
         const Control *c = shm->control[r];
         uint32_t theirs =
-            atomic_load_explicit(taken ? &c->taken : &c->pushed, memory_order_acquire);
+            atomic_load_explicit(added ? &c->added : &c->pushed, memory_order_acquire);
         if (before(theirs, number)) return r;
     }
     return -1;
 }
 
-static void take_push(Comm *comm, const CommPush *push)
+static void add_push(Comm *comm, const CommPush *push)
 {
     Shm *shm = comm->impl;
     TreePush leaves = {.level = push->level,
@@ -53,7 +53,7 @@ static uint32_t oldest_push(const Comm *comm)
 
 /* Adds the pushes that all ranks have begun. Returns the first rank that has not begun the oldest
  * one left here, or -1. */
-static int take_pushes(Comm *comm)
+static int add_pushes(Comm *comm)
 {
     Shm *shm = comm->impl;
     Control *mine = shm->control[comm->rank];
@@ -61,27 +61,27 @@ static int take_pushes(Comm *comm)
         uint32_t number = oldest_push(comm);
         int late = find_before(shm, comm->size, false, number);
         if (late >= 0) return late;
-        take_push(comm, &shm->push[shm->push_first++]);
-        atomic_store_explicit(&mine->taken, number, memory_order_release);
-        futex_wake(&mine->taken, &mine->sleepers);
+        add_push(comm, &shm->push[shm->push_first++]);
+        atomic_store_explicit(&mine->added, number, memory_order_release);
+        futex_wake(&mine->added, &mine->sleepers);
     }
     return -1;
 }
 
 bool shm_pushes_progress(Comm *comm)
 {
-    return take_pushes(comm) < 0 &&
+    return add_pushes(comm) < 0 &&
            find_before(comm->impl, comm->size, true, (uint32_t)comm->pushes) < 0;
 }
 
 bool shm_push_wait(Comm *comm, int64_t number)
 {
     Shm *shm = comm->impl;
-    int late = take_pushes(comm), slow = find_before(shm, comm->size, true, (uint32_t)number);
+    int late = add_pushes(comm), slow = find_before(shm, comm->size, true, (uint32_t)number);
     if (slow < 0) return true;
     bool mine = slow == comm->rank;
     Control *control = shm->control[mine ? late : slow];
-    _Atomic uint32_t *word = mine ? &control->pushed : &control->taken;
+    _Atomic uint32_t *word = mine ? &control->pushed : &control->added;
     uint32_t seen = atomic_load(word);
     if (before(seen, mine ? oldest_push(comm) : (uint32_t)number))
         shm_sleep_on(comm, control, word, seen, SHM_SHORT_SLEEP_S);

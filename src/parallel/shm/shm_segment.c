@@ -56,7 +56,7 @@ static char *map_file(int file, size_t bytes)
 
 /* Asks for huge pages: start-up takes a tenth of the time of small-page faults, and sums are
  * faster. It is only a hint; the rest is reserved in small pages. */
-static void wish_huge(char *base, size_t bytes)
+static void advise_huge_pages(char *base, size_t bytes)
 {
     size_t whole = bytes / HUGE_BYTES * HUGE_BYTES;
     if (whole == 0) return;
@@ -91,7 +91,7 @@ static Status make_segment(char **base, int *file, size_t bytes)
     if (ftruncate(*file, (off_t)bytes) != 0) return refuse("ftruncate", errno);
     *base = map_file(*file, bytes);
     if (!*base) return refuse("mmap", errno);
-    wish_huge(*base, bytes);
+    advise_huge_pages(*base, bytes);
     int error;
     do error = posix_fallocate(*file, 0, (off_t)bytes);
     while (error == EINTR);
@@ -136,7 +136,7 @@ static Status map_peers(ShmSegment *shared, const World *world, const Handle *ha
 }
 
 /* The word in the last cache line of a segment: the code with which its rank ends the job, or 0. */
-static _Atomic uint32_t *farewell_of(const ShmSegment *shared, int rank)
+static _Atomic uint32_t *exit_code_of(const ShmSegment *shared, int rank)
 {
     return (_Atomic uint32_t *)(shared->segment[rank] + shared->bytes[rank] - LINE_BYTES);
 }
@@ -184,8 +184,8 @@ Status shm_segment_init(ShmSegment *shared, const World *world, size_t bytes, co
     Status status = make_and_map(shared, world, what, &file);
     if (file >= 0) close(file);
     if (status == OK) {
-        shared->farewell.code = farewell_of(shared, world->rank);
-        world_farewell_add(&shared->farewell);
+        shared->exit_notice.code = exit_code_of(shared, world->rank);
+        exit_notice_add(&shared->exit_notice);
     } else
         shm_segment_fini(shared);
     return status;
@@ -193,7 +193,7 @@ Status shm_segment_init(ShmSegment *shared, const World *world, size_t bytes, co
 
 void shm_segment_fini(ShmSegment *shared)
 {
-    world_farewell_remove(&shared->farewell);
+    exit_notice_remove(&shared->exit_notice);
     for (int r = 0; r < shared->count; ++r)
         if (shared->segment[r]) munmap(shared->segment[r], shared->bytes[r]);
     mem_free(&shared->bytes);
@@ -217,19 +217,19 @@ bool shm_segment_alive(const ShmSegment *shared, int rank)
     return process_state(shared->process[rank]) != PROCESS_GONE;
 }
 
-uint32_t shm_segment_farewell(const ShmSegment *shared, int rank)
+uint32_t shm_segment_exit_code(const ShmSegment *shared, int rank)
 {
-    return atomic_load(farewell_of(shared, rank));
+    return atomic_load(exit_code_of(shared, rank));
 }
 
 void shm_segment_check_peers(const ShmSegment *shared, const char *doing)
 {
     for (int r = 0; r < shared->count; ++r) {
         if (shm_segment_alive(shared, r)) continue;
-        uint32_t farewell = shm_segment_farewell(shared, r);
+        uint32_t code = shm_segment_exit_code(shared, r);
         /* it has already printed why */
-        if (farewell != 0)
-            world_abort((int)farewell);
+        if (code != 0)
+            world_abort((int)code);
         else
             die_lost(
                 "%s: rank %d (process %lld) has ended; its own message, or the system's log (was "

@@ -20,7 +20,7 @@ typedef struct ShmSegment {
     pid_t *process;
     /* each rank's number in the job; owned */
     int *job_rank;
-    Farewell farewell;
+    ExitNotice exit_notice;
 } ShmSegment;
 
 /* Makes and maps the segments. bytes: size of this rank's segment. what: its purpose, for messages,
@@ -34,7 +34,7 @@ Status shm_segment_needs_one_node(const World *world);
 /* False if the rank's process has ended (a zombie has). */
 bool shm_segment_alive(const ShmSegment *shared, int rank);
 /* Exit code that the rank left before it ended the job; 0: none. */
-uint32_t shm_segment_farewell(const ShmSegment *shared, int rank);
+uint32_t shm_segment_exit_code(const ShmSegment *shared, int rank);
 /* Ends the job if a rank's process has ended. doing: the activity that waits for it, for the
  * message. Called by a rank that has waited for long. */
 void shm_segment_check_peers(const ShmSegment *shared, const char *doing);

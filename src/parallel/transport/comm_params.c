@@ -1,7 +1,7 @@
 /* Parameters of a communicator in memory of each rank, not shared. */
 #include "comm_table.h"
 
-Status comm_params_own(Comm *comm, size_t bytes)
+Status comm_params_alloc(Comm *comm, size_t bytes)
 {
     comm->params = comm->backend->table->alloc(comm->backend, bytes);
     return OK;

@@ -30,8 +30,8 @@ struct CommTable {
 };
 
 /* A params_open that allocates from the backend's memory. */
-Status comm_params_own(Comm *comm, size_t bytes);
-/* Releases comm->params if comm_params_own allocated them. */
+Status comm_params_alloc(Comm *comm, size_t bytes);
+/* Releases comm->params if comm_params_alloc allocated them. */
 void comm_params_release(Comm *comm);
 
 #endif

@@ -18,7 +18,7 @@
 enum { DATAGRAM_BYTES = 65000, SOCKET_BYTES = 4 << 20, SOCKET_HOLDS = 64 };
 /* Datagrams per second to the first node, of all nodes together: a twentieth of a core at 10 us
  * each. */
-static const double TOLD_A_SECOND = 4096;
+static const double DATAGRAMS_PER_S = 4096;
 static const double END_S = 1;
 
 typedef enum NewsKind { NEWS_STATES, NEWS_ANSWER, NEWS_END } NewsKind;
@@ -31,7 +31,7 @@ enum { STATES_MOST = (DATAGRAM_BYTES - sizeof(News)) / sizeof(RankState) };
 
 double node_links_period_s(int nodes)
 {
-    return LOOK_S * ceil(nodes / (TOLD_A_SECOND * LOOK_S));
+    return LOOK_S * ceil(nodes / (DATAGRAMS_PER_S * LOOK_S));
 }
 
 double node_links_phase_s(int node, int nodes)
@@ -96,41 +96,42 @@ static int open_socket(int family, in_port_t *port)
 }
 
 /* The addresses of the first node's watchdog, broadcast at the start. */
-typedef struct Meeting {
+typedef struct FirstNode {
     uint64_t token;
     int32_t count, family;
     struct sockaddr_storage address[LINK_ADDRESSES];
-} Meeting;
+} FirstNode;
 
-static void open_first(NodeLinks *links, Meeting *meeting)
+static void open_first(NodeLinks *links, FirstNode *first_node)
 {
     in_port_t port = 0;
-    meeting->family = AF_INET;
-    meeting->count = list_addresses(meeting->address, AF_INET);
-    if (meeting->count == 0) {
-        meeting->family = AF_INET6;
-        meeting->count = list_addresses(meeting->address, AF_INET6);
+    first_node->family = AF_INET;
+    first_node->count = list_addresses(first_node->address, AF_INET);
+    if (first_node->count == 0) {
+        first_node->family = AF_INET6;
+        first_node->count = list_addresses(first_node->address, AF_INET6);
     }
-    links->socket = meeting->count > 0 ? open_socket(meeting->family, &port) : -1;
-    if (links->socket < 0) meeting->count = 0;
-    for (int i = 0; i < meeting->count; ++i) set_port(&meeting->address[i], port);
+    links->socket = first_node->count > 0 ? open_socket(first_node->family, &port) : -1;
+    if (links->socket < 0) first_node->count = 0;
+    for (int i = 0; i < first_node->count; ++i) set_port(&first_node->address[i], port);
     uint64_t seed[2] = {(uint64_t)getpid(), (uint64_t)(clock_s() * 1e9)};
-    meeting->token = hash_bytes(seed, sizeof seed);
+    first_node->token = hash_bytes(seed, sizeof seed);
 }
 
 void node_links_init(NodeLinks *links, const World *world, bool speaks, int node, int nodes)
 {
-    Meeting meeting = {0};
+    FirstNode first_node = {0};
     in_port_t port;
     *links = (NodeLinks){.socket = -1, .node = node, .nodes = nodes};
     if (nodes == 1) return;
-    if (world->rank == 0) open_first(links, &meeting);
-    world_bcast(world, &meeting, sizeof meeting, 0);
-    links->token = meeting.token;
-    links->first_count = meeting.count;
-    links->length = length_of(meeting.family);
-    memcpy(links->first, meeting.address, sizeof meeting.address);
-    if (speaks && node > 0 && meeting.count > 0) links->socket = open_socket(meeting.family, &port);
+    if (world->rank == 0) open_first(links, &first_node);
+    world_bcast(world, &first_node, sizeof first_node, 0);
+    links->token = first_node.token;
+    links->first_count = first_node.count;
+    links->length = length_of(first_node.family);
+    memcpy(links->first, first_node.address, sizeof first_node.address);
+    if (speaks && node > 0 && first_node.count > 0)
+        links->socket = open_socket(first_node.family, &port);
     links->link = mem_new((size_t)nodes * sizeof *links->link);
 }
 
@@ -160,12 +161,12 @@ static News news_of(const NodeLinks *links, NewsKind kind)
     return (News){.token = links->token, .kind = kind, .node = links->node};
 }
 
-void node_links_tell(NodeLinks *links, double now_s, const RankState *state, int count)
+void node_links_send(NodeLinks *links, double now_s, const RankState *state, int count)
 {
     if (links->socket < 0 || links->node == 0) return;
     /* looks are not exactly periodic */
-    if (now_s - links->told_s < node_links_period_s(links->nodes) - LOOK_S / 2) return;
-    links->told_s = now_s;
+    if (now_s - links->sent_s < node_links_period_s(links->nodes) - LOOK_S / 2) return;
+    links->sent_s = now_s;
     News news = news_of(links, NEWS_STATES);
     news.count = count < (int)STATES_MOST ? count : (int)STATES_MOST;
     if (links->link[0].length == 0) links->tried = (links->tried + 1) % links->first_count;
@@ -181,13 +182,13 @@ static void keep_states(RankState *all, int ranks, const RankState *state, int c
         }
 }
 
-static void take(NodeLinks *links, const News *news, const RankState *state, size_t bytes,
-                 const struct sockaddr_storage *from, socklen_t length, RankState *all, int ranks)
+static void handle(NodeLinks *links, const News *news, const RankState *state, size_t bytes,
+                   const struct sockaddr_storage *from, socklen_t length, RankState *all, int ranks)
 {
     bool first = links->node == 0;
     if (news->token != links->token || news->node < 0 || news->node >= links->nodes) return;
     NodeLink *link = &links->link[first ? news->node : 0];
-    link->heard_s = clock_s();
+    link->received_s = clock_s();
     link->from = *from;
     link->length = length;
     if (news->kind == NEWS_END) links->end_code = news->code;
@@ -198,7 +199,7 @@ static void take(NodeLinks *links, const News *news, const RankState *state, siz
     (void)send_to(links, from, &answer, NULL);
 }
 
-void node_links_hear(NodeLinks *links, RankState *all, int ranks)
+void node_links_receive(NodeLinks *links, RankState *all, int ranks)
 {
     static _Alignas(RankState) char states[DATAGRAM_BYTES];
     News news;
@@ -211,8 +212,8 @@ void node_links_hear(NodeLinks *links, RankState *all, int ranks)
         ssize_t bytes = recvmsg(links->socket, &message, MSG_DONTWAIT);
         if (bytes < 0) return;
         if ((size_t)bytes < sizeof news) continue;
-        take(links, &news, (const RankState *)(const void *)states, (size_t)bytes - sizeof news,
-             &from, message.msg_namelen, all, ranks);
+        handle(links, &news, (const RankState *)(const void *)states, (size_t)bytes - sizeof news,
+               &from, message.msg_namelen, all, ranks);
     }
 }
 

@@ -19,7 +19,7 @@ typedef struct NodeLink {
     struct sockaddr_storage from;
     socklen_t length;
     /* arrival of the last datagram, by clock_s */
-    double heard_s;
+    double received_s;
 } NodeLink;
 
 enum { LINK_ADDRESSES = 8 };
@@ -37,7 +37,7 @@ typedef struct NodeLinks {
     socklen_t length;
     int first_count, tried;
     /* time of the last datagram sent, by clock_s */
-    double told_s;
+    double sent_s;
     /* on other nodes link[0], the first node; on the first node link[1..], the others; owned */
     NodeLink *link;
     /* exit code with which another node's watchdog ends the job; 0: none */
@@ -56,10 +56,10 @@ void node_links_init(NodeLinks *links, const World *world, bool speaks, int node
 void node_links_fini(NodeLinks *links);
 /* Sends the state of these ranks, once per period; does nothing on the first node. now_s: by
  * clock_s. */
-void node_links_tell(NodeLinks *links, double now_s, const RankState *state, int count);
+void node_links_send(NodeLinks *links, double now_s, const RankState *state, int count);
 /* Reads all datagrams that have arrived; on the first node other nodes' states go to all[rank] (of
  * `ranks`). */
-void node_links_hear(NodeLinks *links, RankState *all, int ranks);
+void node_links_receive(NodeLinks *links, RankState *all, int ranks);
 /* Announces to all known nodes that the job ends with this code; takes a second at most. */
 void node_links_end(NodeLinks *links, int code);
 

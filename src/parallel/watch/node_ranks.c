@@ -99,7 +99,7 @@ static void look_at(const NodeRanks *node, int rank, double now_s)
     state->late_s = state->stepping ? now_s - (since_s > awake_s ? since_s : awake_s) : 0;
     state->still_s = now_s - (marked_s > awake_s ? marked_s : awake_s);
     note(&node->times[rank].stopped_s, is_stopped(state->process_state), now_s);
-    note(&node->times[rank].gone_s, state->process_state == PROCESS_GONE, now_s);
+    note(&node->times[rank].dead_s, state->process_state == PROCESS_GONE, now_s);
 }
 
 void node_ranks_look(NodeRanks *node, double now_s)

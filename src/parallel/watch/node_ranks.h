@@ -8,7 +8,7 @@
 
 typedef struct RankTimes {
     /* clock_s when the condition was first seen; 0: it does not hold */
-    double stopped_s, gone_s;
+    double stopped_s, dead_s;
 } RankTimes;
 
 typedef struct NodeRanks {

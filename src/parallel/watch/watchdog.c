@@ -13,7 +13,7 @@
 static const double ASLEEP_S = 3;
 /* Time that a rank must be stopped, or dead, before the job ends; in the latter case another rank
  * that noticed can print the reason first. */
-static const double STOPPED_S = 4, GONE_S = 2;
+static const double STOPPED_S = 4, DEAD_S = 2;
 /* Time, and number of sending periods, that a node must be silent before it is named, and before
  * the job ends. */
 static const double SILENT_S = 5, SILENT_PERIODS = 3, SILENT_END_S = 20, SILENT_END_PERIODS = 6;
@@ -140,7 +140,7 @@ static void prepare_end(Watchdog *w)
 {
     write_dump(w);
     for (int r = 0; r < w->node.count; ++r)
-        if (r != w->node.mine) world_abort_kills((pid_t)w->node.state[r].process);
+        if (r != w->node.mine) world_abort_also_kill((pid_t)w->node.state[r].process);
 }
 
 static _Noreturn void end_job(Watchdog *w, const char *why)
@@ -189,15 +189,15 @@ static void check_processes(Watchdog *w, double now_s)
         const RankTimes *times = &w->node.times[r];
         if (is_over(times->stopped_s, awake_s, now_s, STOPPED_S))
             end_for_rank(w, r, "has been stopped by a signal", times->stopped_s);
-        if (!is_over(times->gone_s, awake_s, now_s, GONE_S)) continue;
-        int code = (int)shm_segment_farewell(&w->node.shared, r);
+        if (!is_over(times->dead_s, awake_s, now_s, DEAD_S)) continue;
+        int code = (int)shm_segment_exit_code(&w->node.shared, r);
         /* it has already printed why */
         if (code != 0) {
             prepare_end(w);
             world_abort(code);
             _exit(code);
         }
-        end_for_rank(w, r, "has been gone", times->gone_s);
+        end_for_rank(w, r, "has been gone", times->dead_s);
     }
 }
 
@@ -211,7 +211,7 @@ static void check_nodes(Watchdog *w, double now_s)
     double end_s = fmax(SILENT_END_S, SILENT_END_PERIODS * period_s);
     for (int i = 0; links->link && i < links->nodes; ++i) {
         const NodeLink *link = &links->link[i];
-        double since_s = link->heard_s > w->node.awake_s ? link->heard_s : w->node.awake_s;
+        double since_s = link->received_s > w->node.awake_s ? link->received_s : w->node.awake_s;
         double silent_s = now_s - since_s;
         bool said = w->silence_said[i];
         char why[256];
@@ -313,9 +313,9 @@ static void look(Watchdog *w)
         return;
     }
     node_ranks_look(&w->node, now_s);
-    node_links_tell(&w->links, now_s, w->node.state, w->node.count);
+    node_links_send(&w->links, now_s, w->node.state, w->node.count);
     for (int r = 0; r < w->node.count; ++r) w->rank[w->node.state[r].rank] = w->node.state[r];
-    node_links_hear(&w->links, w->rank, w->world->size);
+    node_links_receive(&w->links, w->rank, w->world->size);
     if (w->links.end_code != 0) end_with_others(w);
     check_processes(w, now_s);
     check_nodes(w, now_s);
@@ -325,12 +325,12 @@ static void look(Watchdog *w)
 /* Sleeps; the first node reads other nodes' datagrams in between. */
 static void rest(Watchdog *w, double seconds)
 {
-    bool hears = w->links.node == 0 && w->links.socket >= 0;
-    double pause_s = hears ? node_links_pause_s(w->links.nodes) : LOOK_S,
+    bool receives = w->links.node == 0 && w->links.socket >= 0;
+    double pause_s = receives ? node_links_pause_s(w->links.nodes) : LOOK_S,
            end_s = clock_s() + seconds;
     for (double left_s = seconds; left_s > 0 && !w->stop; left_s = end_s - clock_s()) {
         cond_wait_for(&w->wake, &w->lock, fmin(left_s, pause_s));
-        if (hears) node_links_hear(&w->links, w->rank, w->world->size);
+        if (receives) node_links_receive(&w->links, w->rank, w->world->size);
     }
 }
 

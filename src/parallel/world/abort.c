@@ -10,19 +10,19 @@
 enum { PATIENCE_S = 5 };
 
 /* linked list; borrowed */
-static Farewell *farewells;
+static ExitNotice *notices;
 
-void world_farewell_add(Farewell *farewell)
+void exit_notice_add(ExitNotice *notice)
 {
-    farewell->next = farewells;
-    farewells = farewell;
+    notice->next = notices;
+    notices = notice;
 }
 
-void world_farewell_remove(Farewell *farewell)
+void exit_notice_remove(ExitNotice *notice)
 {
-    Farewell **at = &farewells;
-    while (*at && *at != farewell) at = &(*at)->next;
-    if (*at) *at = farewell->next;
+    ExitNotice **at = &notices;
+    while (*at && *at != notice) at = &(*at)->next;
+    if (*at) *at = notice->next;
 }
 
 typedef struct Doomed {
@@ -31,7 +31,7 @@ typedef struct Doomed {
 } Doomed;
 static Doomed *doomed;
 
-void world_abort_kills(pid_t process)
+void world_abort_also_kill(pid_t process)
 {
     Doomed *one = mem_new(sizeof *one);
     *one = (Doomed){process, doomed};
@@ -49,6 +49,6 @@ void world_abort(int code)
 {
     pthread_t thread;
     thread_begin(&thread, end_by_itself, (void *)(intptr_t)code);
-    for (Farewell *f = farewells; f; f = f->next) atomic_store(f->code, (uint32_t)code);
+    for (ExitNotice *f = notices; f; f = f->next) atomic_store(f->code, (uint32_t)code);
     MPI_Abort(MPI_COMM_WORLD, code);
 }

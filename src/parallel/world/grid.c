@@ -95,7 +95,7 @@ void grid_fini(Grid *grid)
 {
     /* was never initialised */
     if (!grid->world) return;
-    grid_part_gpus(grid);
+    grid_release_gpus(grid);
     world_part_fini(&grid->tp_world);
     world_part_fini(&grid->pp_world);
     world_part_fini(&grid->dp_world);

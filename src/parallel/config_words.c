@@ -1,6 +1,6 @@
 /* Words of the configuration keys that choose a transport, a way of summing, and which sums have
  * the same bits. */
-#include "parallel/words.h"
+#include "parallel/config_words.h"
 
 const ConfigWords parallel_words[PARALLEL_WORDS] = {
     {"grid.transport", .text = LIST_TEXT(TRANSPORT_WORDS)},

@@ -1,6 +1,6 @@
 /* The progress thread, and the lock around MPI, of which there is one per process because MPI is
  * global. */
-#include "pump.h"
+#include "progress_thread.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -15,8 +15,8 @@ static const unsigned long TIMER_SLACK_NS = 1;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-struct Pump {
-    PumpPoll (*poll)(void *of);
+struct ProgressThread {
+    ProgressPoll (*poll)(void *of);
     /* borrowed */
     void *of;
     pthread_t thread;
@@ -25,9 +25,9 @@ struct Pump {
 };
 
 /* Pauses as the result of a poll demands, and returns the length of the next pause. */
-static long pause_after(PumpPoll result, long sleep_ns)
+static long pause_after(ProgressPoll result, long sleep_ns)
 {
-    if (result != PUMP_WAITING) {
+    if (result != PROGRESS_WAITING) {
         sched_yield();
         return LOOK_NS;
     }
@@ -37,18 +37,18 @@ static long pause_after(PumpPoll result, long sleep_ns)
 
 static void *run(void *of)
 {
-    Pump *pump = of;
+    ProgressThread *progress = of;
     prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
     long sleep_ns = LOOK_NS;
     pthread_mutex_lock(&lock);
-    while (!pump->end) {
-        if (!pump->awake) {
-            pthread_cond_wait(&pump->wake, &lock);
+    while (!progress->end) {
+        if (!progress->awake) {
+            pthread_cond_wait(&progress->wake, &lock);
             continue;
         }
-        PumpPoll result = pump->poll(pump->of);
-        pump->awake = result != PUMP_IDLE;
-        if (result != PUMP_WAITING) pthread_cond_broadcast(&pump->moved);
+        ProgressPoll result = progress->poll(progress->of);
+        progress->awake = result != PROGRESS_IDLE;
+        if (result != PROGRESS_WAITING) pthread_cond_broadcast(&progress->moved);
         pthread_mutex_unlock(&lock);
         sleep_ns = pause_after(result, sleep_ns);
         pthread_mutex_lock(&lock);
@@ -57,20 +57,20 @@ static void *run(void *of)
     return NULL;
 }
 
-Pump *pump_new(PumpPoll (*poll)(void *of), void *of)
+ProgressThread *progress_thread_new(ProgressPoll (*poll)(void *of), void *of)
 {
-    Pump *pump = mem_new(sizeof *pump);
-    *pump = (Pump){.poll = poll, .of = of};
-    cond_init(&pump->wake);
-    cond_init(&pump->moved);
-    int error = thread_begin(&pump->thread, run, pump);
+    ProgressThread *progress = mem_new(sizeof *progress);
+    *progress = (ProgressThread){.poll = poll, .of = of};
+    cond_init(&progress->wake);
+    cond_init(&progress->moved);
+    int error = thread_begin(&progress->thread, run, progress);
     if (error) die("cannot start the thread that moves messages: %s", strerror(error));
-    return pump;
+    return progress;
 }
 
-void pump_free(Pump **pump)
+void progress_thread_free(ProgressThread **progress)
 {
-    Pump *p = *pump;
+    ProgressThread *p = *progress;
     pthread_mutex_lock(&lock);
     p->end = true;
     pthread_cond_signal(&p->wake);
@@ -78,7 +78,7 @@ void pump_free(Pump **pump)
     pthread_join(p->thread, NULL);
     pthread_cond_destroy(&p->wake);
     pthread_cond_destroy(&p->moved);
-    mem_free(pump);
+    mem_free(progress);
 }
 
 void mpi_lock(void)
@@ -96,14 +96,14 @@ void mpi_unlock(void)
     pthread_mutex_unlock(&lock);
 }
 
-void pump_wake(Pump *pump)
+void progress_thread_wake(ProgressThread *progress)
 {
-    if (pump->awake) return;
-    pump->awake = true;
-    pthread_cond_signal(&pump->wake);
+    if (progress->awake) return;
+    progress->awake = true;
+    pthread_cond_signal(&progress->wake);
 }
 
-void pump_wait(Pump *pump, double limit_s)
+void progress_thread_wait(ProgressThread *progress, double limit_s)
 {
-    cond_wait_for(&pump->moved, &lock, limit_s);
+    cond_wait_for(&progress->moved, &lock, limit_s);
 }

@@ -6,28 +6,28 @@
  * Only one thread at a time may call MPI (MPI_THREAD_SERIALIZED): every call is between mpi_lock
  * and mpi_unlock wherever a progress thread may be awake. The lock also guards the data that the
  * thread shares with the communicator. */
-#ifndef WEFT_PARALLEL_PUMP_H
-#define WEFT_PARALLEL_PUMP_H
+#ifndef WEFT_PARALLEL_PROGRESS_THREAD_H
+#define WEFT_PARALLEL_PROGRESS_THREAD_H
 
 #include "base.h"
 
-typedef enum PumpPoll {
+typedef enum ProgressPoll {
     /* nothing is in flight: sleep until woken */
-    PUMP_IDLE,
+    PROGRESS_IDLE,
     /* nothing arrived: poll again soon */
-    PUMP_WAITING,
+    PROGRESS_WAITING,
     /* something arrived: poll again at once */
-    PUMP_MOVED,
-} PumpPoll;
-typedef struct Pump Pump;
+    PROGRESS_MOVED,
+} ProgressPoll;
+typedef struct ProgressThread ProgressThread;
 /* Starts the thread, which calls poll(of) with mpi_lock locked. */
-Pump *pump_new(PumpPoll (*poll)(void *of), void *of);
+ProgressThread *progress_thread_new(ProgressPoll (*poll)(void *of), void *of);
 /* Ends the thread after its current poll; does not wait for what is in flight. */
-void pump_free(Pump **pump);
+void progress_thread_free(ProgressThread **progress);
 /* Called with mpi_lock locked when something is in flight now. */
-void pump_wake(Pump *pump);
+void progress_thread_wake(ProgressThread *progress);
 /* Sleeps until a poll has moved something, limit_s at most. mpi_lock is locked before and after. */
-void pump_wait(Pump *pump, double limit_s);
+void progress_thread_wait(ProgressThread *progress, double limit_s);
 
 void mpi_lock(void);
 /* Returns false if another thread has the lock: MPI then progresses without the caller. */

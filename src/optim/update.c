@@ -21,7 +21,7 @@ void optim_squares(Optim *optim, int set, const OptimPiece *piece, const float *
 
 /* Copies the sums of ranges first .. last - 1 to the host and, with shards, gathers those of the
  * other ranks. */
-static void bring_squares(Optim *optim, int sets, int first, int last)
+static void gather_squares(Optim *optim, int sets, int first, int last)
 {
     const BackendTable *table = optim->backend->table;
     Stream *s = table->stream(optim->backend);
@@ -63,7 +63,7 @@ void optim_grad_squares(Optim *optim, const float *grads, double *out)
     Stream *s = table->stream(optim->backend);
     if (optim->share.gather) {
         measure_gradients(optim, grads);
-        bring_squares(optim, 1, 0, optim->range_count);
+        gather_squares(optim, 1, 0, optim->range_count);
         for (int i = 0; i < optim->range_count; ++i) out[i] = sum_squares(optim, 0, i);
         return;
     }
@@ -130,7 +130,7 @@ static void step_ranges(const Step *step, int first, int last)
         if (has_norms(optim, i) && piece->elements > 0)
             piece->rule->table->measure(optim, piece, &args);
     }
-    bring_squares(optim, optim->sets, first, last);
+    gather_squares(optim, optim->sets, first, last);
     sum_ranges(optim, first, last);
     for (int i = first; i < last; ++i) {
         double norm[OPTIM_NORMS];

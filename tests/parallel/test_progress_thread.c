@@ -1,24 +1,24 @@
 /* The thread that moves messages: its owner's waits end when something has moved, or at their
  * limit, whatever the wall clock does. */
 #include "harness.h"
-#include "parallel/mpi/pump.h"
+#include "parallel/mpi/progress_thread.h"
 #include "wall_clock.h"
 
 enum { HOUR_S = 3600, LIMIT_S = 60, TURNS = 20 };
 
-/* With the MPI lock held, as pump.h says. */
+/* With the MPI lock held, as progress_thread.h says. */
 typedef struct Traffic {
     /* that were taken; number of the first that moves something */
     int turns, ready;
     bool moved;
 } Traffic;
 
-static PumpPoll poll(void *of)
+static ProgressPoll poll(void *of)
 {
     Traffic *t = of;
-    if (++t->turns < t->ready) return PUMP_WAITING;
+    if (++t->turns < t->ready) return PROGRESS_WAITING;
     t->moved = true;
-    return t->turns == t->ready ? PUMP_MOVED : PUMP_IDLE;
+    return t->turns == t->ready ? PROGRESS_MOVED : PROGRESS_IDLE;
 }
 
 /* Nothing moves for many turns: each wait ends at its limit, and the next one finds more turns
@@ -26,18 +26,18 @@ static PumpPoll poll(void *of)
 static void wait_many(time_t ahead_s)
 {
     Traffic traffic = {.ready = TURNS};
-    Pump *pump = pump_new(poll, &traffic);
+    ProgressThread *progress = progress_thread_new(poll, &traffic);
     wall_ahead_s = ahead_s;
     alarm(LIMIT_S);
     mpi_lock();
-    pump_wake(pump);
-    while (!traffic.moved) pump_wait(pump, 1e-4);
+    progress_thread_wake(progress);
+    while (!traffic.moved) progress_thread_wait(progress, 1e-4);
     CU_ASSERT(traffic.turns >= TURNS);
     /* idle: at the limit alone */
-    for (int i = 0; i < 3; ++i) pump_wait(pump, 1e-4);
+    for (int i = 0; i < 3; ++i) progress_thread_wait(progress, 1e-4);
     mpi_unlock();
     alarm(0);
-    pump_free(&pump);
+    progress_thread_free(&progress);
     wall_ahead_s = 0;
 }
 
@@ -60,16 +60,17 @@ static void test_set_forward(void)
 static void test_woken(void)
 {
     Traffic traffic = {.ready = 1};
-    Pump *pump = pump_new(poll, &traffic);
+    ProgressThread *progress = progress_thread_new(poll, &traffic);
     alarm(LIMIT_S);
     mpi_lock();
-    pump_wake(pump);
-    while (!traffic.moved) pump_wait(pump, 10.0 * LIMIT_S);
+    progress_thread_wake(progress);
+    while (!traffic.moved) progress_thread_wait(progress, 10.0 * LIMIT_S);
     mpi_unlock();
     alarm(0);
     CU_ASSERT(traffic.moved);
-    pump_free(&pump);
+    progress_thread_free(&progress);
 }
 
-TEST_MAIN("pump", {"right clock", test_right_clock}, {"wall clock set back", test_set_back},
-          {"wall clock set forward", test_set_forward}, {"woken", test_woken})
+TEST_MAIN("progress thread", {"right clock", test_right_clock},
+          {"wall clock set back", test_set_back}, {"wall clock set forward", test_set_forward},
+          {"woken", test_woken})

@@ -1,7 +1,7 @@
 /* Words of the configuration keys that choose a transport, a way of summing, and which sums have
  * the same bits. */
-#ifndef WEFT_PARALLEL_WORDS_H
-#define WEFT_PARALLEL_WORDS_H
+#ifndef WEFT_PARALLEL_CONFIG_WORDS_H
+#define WEFT_PARALLEL_CONFIG_WORDS_H
 
 #include "config.h"
 #include "parallel/sums.h"
