@@ -21,8 +21,8 @@ typedef struct BackendOptions {
     int device;
     /* The backend only plans operations: a GPU backend then opens without a GPU, too. */
     bool dry_run;
-    /* dry_run: GPU to plan for ("h100", "h200", "a100"; borrowed). NULL: this machine's, or the
-     * first of these without one. A GPU backend's open replaces it by the GPU's full name. */
+    /* dry_run: GPU to plan for ("h100", "h200", "a100"; borrowed). NULL: this machine's, or "h100"
+     * if there is none. A GPU backend's open replaces it by the GPU's full name. */
     const char *gpu;
     /* captures are recorded and replayed, if the backend can */
     bool replay;

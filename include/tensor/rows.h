@@ -46,7 +46,7 @@ void row_store_find(const RowStore *store, const uint64_t *id, int64_t count, fl
 Status row_store_add(RowStore *store, const uint64_t *id, int64_t count, float **at, bool *is_new);
 /* Prefetches a row. Call it some ROW_AHEAD rows before the row is used. */
 enum { ROW_AHEAD = 12 };
-void row_store_ask(const RowStore *store, const float *row);
+void row_store_prefetch(const RowStore *store, const float *row);
 /* Iterates over all rows, each once, in no particular order, while none is added or removed.
  * Returns the next row and its id; NULL at the end. *place is 0 before the first call. */
 float *row_store_next(const RowStore *store, int64_t *place, uint64_t *id);

@@ -40,8 +40,8 @@ Status image_broken(const char *name, const char *format, const char *why)
 
 /* Finds the format and reads the header, for head and decode; fails if the size is not
  * acceptable. */
-static Status look(const FormatRow **row, ImageHead *head, const void *bytes, size_t count,
-                   const char *name)
+static Status read_head(const FormatRow **row, ImageHead *head, const void *bytes, size_t count,
+                        const char *name)
 {
     *head = (ImageHead){.orientation = 1};
     *row = find(bytes, count);
@@ -69,7 +69,7 @@ static Status look(const FormatRow **row, ImageHead *head, const void *bytes, si
 Status image_head(ImageHead *head, const void *bytes, size_t count, const char *name)
 {
     const FormatRow *row;
-    return look(&row, head, bytes, count, name);
+    return read_head(&row, head, bytes, count, name);
 }
 
 Status image_decode(ImageDecoder *decoder, Image *image, const void *bytes, size_t count,
@@ -77,7 +77,7 @@ Status image_decode(ImageDecoder *decoder, Image *image, const void *bytes, size
 {
     const FormatRow *row;
     ImageHead head;
-    TRY(look(&row, &head, bytes, count, name));
+    TRY(read_head(&row, &head, bytes, count, name));
     image_resize_room(image, head.width, head.height);
     return row->codec->decode(decoder, image, bytes, count, name);
 }

@@ -24,7 +24,7 @@ typedef struct Jpeg {
     char why[JMSG_LENGTH_MAX];
 } Jpeg;
 
-static _Noreturn void leave(j_common_ptr lib)
+static _Noreturn void on_error(j_common_ptr lib)
 {
     Jpeg *jpeg = lib->client_data;
     lib->err->format_message(lib, jpeg->why);
@@ -32,7 +32,7 @@ static _Noreturn void leave(j_common_ptr lib)
 }
 
 /* Treats one warning as an error: the data end early. */
-static void warn(j_common_ptr lib, int level)
+static void on_warning(j_common_ptr lib, int level)
 {
     if (level < 0 && lib->err->msg_code == JWRN_JPEG_EOF) {
         Jpeg *jpeg = lib->client_data;
@@ -65,8 +65,8 @@ static void prepare(Jpeg *jpeg)
     memset(jpeg, 0, sizeof *jpeg);
     jpeg->lib.err = jpeg_std_error(&jpeg->error);
     jpeg->lib.client_data = jpeg;
-    jpeg->error.error_exit = leave;
-    jpeg->error.emit_message = warn;
+    jpeg->error.error_exit = on_error;
+    jpeg->error.emit_message = on_warning;
 }
 
 static Status jpeg_head(ImageHead *head, const uint8_t *bytes, size_t count, const char *name)

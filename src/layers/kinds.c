@@ -43,7 +43,7 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /* ---- operations that are layers by themselves ---- */
 
-static Status own_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
+static Status op_layer_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     char a[64], b[64];
     const char *name = op_info(spec->kind)->name;
@@ -58,12 +58,12 @@ static Status own_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SP
     return OK;
 }
 
-static OnnxValue own_onnx(const OnnxLayer *l)
+static OnnxValue op_layer_onnx(const OnnxLayer *l)
 {
     return onnx_node(l, op_info(l->spec->kind)->layer_onnx, NULL, l->x, l->spec->x_count);
 }
 
-static const LayerKind *own_kind(OpKind op)
+static const LayerKind *op_layer_kind(OpKind op)
 {
     static LayerKind own[OP_KINDS];
     const OpInfo *info = op_info(op);
@@ -72,8 +72,8 @@ static const LayerKind *own_kind(OpKind op)
                           .inputs = info->layer_inputs,
                           .channels = info->layer_inputs > 1 ? CHANNELS_UNITE : CHANNELS_KEEP,
                           .help = info->layer_help,
-                          .infer = own_infer,
-                          .onnx = info->layer_onnx ? own_onnx : NULL};
+                          .infer = op_layer_infer,
+                          .onnx = info->layer_onnx ? op_layer_onnx : NULL};
     return &own[op];
 }
 
@@ -82,7 +82,7 @@ const LayerKind *layer_kind_at(int i)
     if (i < KINDS) return kinds[i];
     i -= KINDS;
     for (OpKind op = OP_NONE + 1; op < OP_KINDS; ++op)
-        if (op_info(op)->layer_inputs > 0 && i-- == 0) return own_kind(op);
+        if (op_info(op)->layer_inputs > 0 && i-- == 0) return op_layer_kind(op);
     return NULL;
 }
 

@@ -8,7 +8,7 @@
  * read no row. The id stands in front of the row, which a look-up reads anyway. A free place is all
  * zeros, as new memory is. Removal leaves no tombstone: later entries of the run move up. Growth
  * makes a new index and moves no row. A look-up waits for memory twice, for the place and for the
- * row, so many look-ups are overlapped by prefetching. */
+ * row; prefetching overlaps the waits of many look-ups. */
 #include "tensor.h"
 
 #include <stdlib.h>
@@ -214,12 +214,12 @@ static uint64_t place_of(const RowStore *s, uint64_t id)
 
 /* Inline: the compiler would drop a call of a function that only prefetches, as it has no
  * effect. */
-ALWAYS_INLINE static inline void ask_for_place(const RowStore *s, uint64_t id)
+ALWAYS_INLINE static inline void prefetch_place(const RowStore *s, uint64_t id)
 {
     __builtin_prefetch(&s->place[row_mix(s->table, id) & s->mask], 0, 3);
 }
 
-ALWAYS_INLINE static inline void ask_for_row(const RowStore *s, const char *row)
+ALWAYS_INLINE static inline void prefetch_row(const RowStore *s, const char *row)
 {
     const char *end = row + s->stride;
     if (s->stride > ROW_LINES * LINE) end = row + ROW_LINES * LINE;
@@ -228,17 +228,17 @@ ALWAYS_INLINE static inline void ask_for_row(const RowStore *s, const char *row)
 }
 
 /* The row that has the id's tag, which is almost always the id's row; starts its prefetch. */
-static char *guess(const RowStore *s, uint64_t id)
+static char *row_with_tag(const RowStore *s, uint64_t id)
 {
     uint32_t tag = (uint32_t)row_mix(s->table, id);
     uint64_t p = next_match(s, tag & s->mask, tag);
     if (!s->place[p].row) return NULL;
     char *row = row_of(s, s->place[p].row);
-    ask_for_row(s, row);
+    prefetch_row(s, row);
     return row;
 }
 
-static float *make_sure(const RowStore *s, uint64_t id, char *row)
+static float *row_with_id(const RowStore *s, uint64_t id, char *row)
 {
     if (row && id_of(row) != id) {
         uint32_t other = s->place[place_of(s, id)].row;
@@ -252,15 +252,15 @@ void row_store_find(const RowStore *store, const uint64_t *id, int64_t count, fl
     char *row[AHEAD];
     for (int64_t i = 0; i < count + 2 * AHEAD; ++i) {
         int64_t second = i - AHEAD, third = second - AHEAD;
-        if (i < count) ask_for_place(store, id[i]);
-        if (third >= 0) at[third] = make_sure(store, id[third], row[third % AHEAD]);
-        if (second >= 0 && second < count) row[second % AHEAD] = guess(store, id[second]);
+        if (i < count) prefetch_place(store, id[i]);
+        if (third >= 0) at[third] = row_with_id(store, id[third], row[third % AHEAD]);
+        if (second >= 0 && second < count) row[second % AHEAD] = row_with_tag(store, id[second]);
     }
 }
 
-void row_store_ask(const RowStore *store, const float *row)
+void row_store_prefetch(const RowStore *store, const float *row)
 {
-    ask_for_row(store, (const char *)row - sizeof(uint64_t));
+    prefetch_row(store, (const char *)row - sizeof(uint64_t));
 }
 
 static int by_value(const void *a, const void *b)
@@ -355,7 +355,7 @@ Status row_store_add(RowStore *store, const uint64_t *id, int64_t count, float *
     if (missing == 0) return OK;
     TRY(make_room(store, id, at, count, missing));
     for (int64_t i = 0; i < count; ++i) {
-        if (i + AHEAD < count && !at[i + AHEAD]) ask_for_place(store, id[i + AHEAD]);
+        if (i + AHEAD < count && !at[i + AHEAD]) prefetch_place(store, id[i + AHEAD]);
         if (at[i]) continue;
         Place *place = &store->place[place_of(store, id[i])];
         if (!place->row) {
@@ -372,7 +372,7 @@ float *row_store_next(const RowStore *store, int64_t *place, uint64_t *id)
     for (int64_t end = (int64_t)store->mask + 1; *place < end;) {
         int64_t p = (*place)++;
         if (p + AHEAD < end && store->place[p + AHEAD].row)
-            ask_for_row(store, row_of(store, store->place[p + AHEAD].row));
+            prefetch_row(store, row_of(store, store->place[p + AHEAD].row));
         if (!store->place[p].row) continue;
         char *row = row_of(store, store->place[p].row);
         *id = id_of(row);

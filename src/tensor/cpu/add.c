@@ -1,4 +1,5 @@
 /* add: y = act(x0 + x1 + ...), with fused relu or relu6; every dx is dy. */
+#include "mask.h"
 #include "view.h"
 
 typedef struct AddTask {

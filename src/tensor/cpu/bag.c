@@ -139,14 +139,14 @@ static void backward_body(const void *task, int64_t begin, int64_t end)
     const BagTask *t = task;
     const int64_t width = t->spec->row_width;
     const bool concat = t->spec->bag_mode == BAG_CONCAT;
-    int32_t met = 0, from, to;
+    int32_t seen = 0, from, to;
     for (int64_t i = 0; i < t->run->rows * t->bag->bags; ++i) {
         const void *dy = element_at(t->run->dy, i * t->bag->width, t->bag->type);
         ids_of(t, i / t->bag->bags, i % t->bag->bags, &from, &to);
         for (int32_t id = from; id < to; ++id) {
             const int32_t row = t->ids->row[id];
-            const bool is_first = row == met;
-            met += is_first;
+            const bool is_first = row == seen;
+            seen += is_first;
             if (row % PARTS < begin || row % PARTS >= end) continue;
             add_row(t, t->ids->grad + row * width,
                     concat ? element_at(dy, (id - from) * width, t->bag->type) : dy, is_first,

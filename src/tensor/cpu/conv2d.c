@@ -59,7 +59,7 @@ static void formats_free(ConvFormats *f)
 
 /* Asks oneDNN for its choice of blocks, on processors that the rule in conv_choose does not cover;
  * 8 if Desc cannot express the choice. */
-static Status conv_ask(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
+static Status conv_query(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
 {
     Kernel *k = NULL;
     ConvFormats f = formats_new(s, DTYPE_F32, &(ConvChoice){.x_block = 1, .y_block = 1});
@@ -159,7 +159,7 @@ static Status conv_choose(const Op *op, ConvChoice *choice)
     const OpSpec *s = &op->spec;
     const ConvShape v = conv_shape(s);
     int lanes = dnnl_vector_floats();
-    if (lanes == 0) return conv_ask(cpu_dnnl(op->backend), s, choice);
+    if (lanes == 0) return conv_query(cpu_dnnl(op->backend), s, choice);
     choice->x_block = choice->y_block = lanes;
     const bool first = v.c <= FEW_CHANNELS && v.g == 1 && !s->need_dx[0];
     if (first) choice->x_block = 1;

@@ -5,27 +5,27 @@
 
 /* Limits oneDNN to the instruction set of train.cpu. oneDNN accepts a limit once, before its first
  * kernel. */
-static Status hold_isa(void)
+static Status limit_isa(void)
 {
 #if defined(__x86_64__)
     static const dnnl_cpu_isa_t isa[] = {[CPU_BASE] = dnnl_cpu_isa_sse41,
                                          [CPU_AVX2] = dnnl_cpu_isa_avx2,
                                          [CPU_AVX512] = dnnl_cpu_isa_avx512_core_bf16};
-    static CpuSet told = CPU_AUTO;
-    CpuSet held = cpu_held();
-    if (held == told || held == CPU_AUTO) return OK;
-    dnnl_status_t status = dnnl_set_max_cpu_isa(isa[held]);
+    static CpuSet limited = CPU_AUTO;
+    CpuSet limit = cpu_held();
+    if (limit == limited || limit == CPU_AUTO) return OK;
+    dnnl_status_t status = dnnl_set_max_cpu_isa(isa[limit]);
     if (status != dnnl_success)
         return fail(ERR_CONFIG, "train.cpu: %s: oneDNN is at work already, by other instructions",
-                    cpu_name(held));
-    told = held;
+                    cpu_name(limit));
+    limited = limit;
 #endif
     return OK;
 }
 
 Status dnnl_new(Dnnl **dnnl)
 {
-    TRY(hold_isa());
+    TRY(limit_isa());
     *dnnl = mem_new(sizeof **dnnl);
     dnnl_status_t status = dnnl_engine_create(&(*dnnl)->engine, dnnl_cpu, 0);
     if (status == dnnl_success)
@@ -80,13 +80,13 @@ int dnnl_vector_floats(void)
 Status dnnl_bf16_check(void)
 {
     char name[CPU_MODEL];
-    TRY(hold_isa());
-    CpuSet held = cpu_held();
-    if (held != CPU_AUTO && held < CPU_AVX512)
+    TRY(limit_isa());
+    CpuSet limit = cpu_held();
+    if (limit != CPU_AUTO && limit < CPU_AVX512)
         return fail(ERR_CONFIG,
                     "train.precision: bf16 needs AVX512_BF16 or AMX, not instructions held to %s "
                     "(train.cpu, WEFT_CPU)",
-                    cpu_name(held));
+                    cpu_name(limit));
 #if defined(__x86_64__)
     const int wanted = dnnl_cpu_isa_avx512_core_bf16;
     if (((int)dnnl_get_effective_cpu_isa() & wanted) == wanted) return OK;

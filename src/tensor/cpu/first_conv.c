@@ -23,7 +23,7 @@ struct FirstConvRun {
     /* rows and columns of y; rows of y per unit; units in all images */
     int64_t p, q, rows, units;
     /* rows and columns of the copy that a unit reads; floats of one thread's copy */
-    int64_t in_rows, in_columns, own;
+    int64_t in_rows, in_columns, per_thread;
     int64_t taps, pieces, partial;
     int32_t *tap;
 };
@@ -61,7 +61,7 @@ FirstConvRun *first_conv_new(const FirstConvSpec *spec)
     f->units = s->n * ceil_div(f->p, f->rows);
     f->in_rows = (f->rows - 1) * s->stride[0] + s->kernel[0];
     f->in_columns = (f->q - 1) * s->stride[1] + s->kernel[1];
-    f->own = round_up(f->in_rows * f->in_columns * s->c, ALIGN);
+    f->per_thread = round_up(f->in_rows * f->in_columns * s->c, ALIGN);
     f->taps = s->c * s->kernel[0] * s->kernel[1];
     if (s->kind == KERNEL_CONV_WEIGHT) {
         f->pieces = f->units < PIECES ? f->units : PIECES;
@@ -80,7 +80,7 @@ void first_conv_free(FirstConvRun **conv)
 
 size_t first_conv_scratch_bytes(const FirstConvRun *f)
 {
-    return (size_t)(f->pieces * f->partial + f->spec.threads * f->own) * sizeof(float);
+    return (size_t)(f->pieces * f->partial + f->spec.threads * f->per_thread) * sizeof(float);
 }
 
 /* Copies row `row` of channel c of an image to `to`, with zeros for padding. */
@@ -99,7 +99,7 @@ static void copy_row(const FirstConvRun *f, const float *image, int64_t c, int64
 }
 
 /* Copies a unit's input and describes it for the kernels; *y_at: offset of its part of y. */
-static FirstConv unit_begin(const FirstConvRun *f, const float *x, int64_t unit, float *own,
+static FirstConv unit_begin(const FirstConvRun *f, const float *x, int64_t unit, float *copy,
                             int64_t *y_at)
 {
     const FirstConvSpec *s = &f->spec;
@@ -109,9 +109,9 @@ static FirstConv unit_begin(const FirstConvRun *f, const float *x, int64_t unit,
     for (int64_t i = 0; i < in_rows; ++i)
         for (int64_t c = 0; c < s->c; ++c)
             copy_row(f, x + n * s->c * s->h * s->w, c, row * s->stride[0] - s->pad[0] + i,
-                     own + (i * s->c + c) * f->in_columns);
+                     copy + (i * s->c + c) * f->in_columns);
     *y_at = (n * s->o * f->p + row * BLOCK) * f->q;
-    return (FirstConv){.x = own,
+    return (FirstConv){.x = copy,
                        .tap = f->tap,
                        .taps = f->taps,
                        .rows = rows,
@@ -130,7 +130,8 @@ static void forward(const FirstConvRun *f, void *const data[ROLES], float *scrat
         const int64_t end = f->units * (thread + 1) / threads;
         for (int64_t u = f->units * thread / threads; u < end; ++u) {
             int64_t at;
-            const FirstConv unit = unit_begin(f, data[ROLE_X], u, scratch + thread * f->own, &at);
+            const FirstConv unit =
+                unit_begin(f, data[ROLE_X], u, scratch + thread * f->per_thread, &at);
             simd_table(DTYPE_F32)->first_forward(&unit, data[ROLE_W], data[ROLE_B], f->spec.relu,
                                                  (float *)data[ROLE_Y] + at);
         }
@@ -138,7 +139,7 @@ static void forward(const FirstConvRun *f, void *const data[ROLES], float *scrat
 }
 
 /* Computes dw, followed by db, over the units of one piece. */
-static void piece_run(const FirstConvRun *f, void *const data[ROLES], int64_t piece, float *own,
+static void piece_run(const FirstConvRun *f, void *const data[ROLES], int64_t piece, float *copy,
                       float *dw)
 {
     float *db = data[ROLE_B] ? dw + f->taps * f->spec.o : NULL;
@@ -146,7 +147,7 @@ static void piece_run(const FirstConvRun *f, void *const data[ROLES], int64_t pi
     memset(dw, 0, (size_t)f->partial * sizeof *dw);
     for (int64_t u = f->units * piece / f->pieces; u < end; ++u) {
         int64_t at;
-        const FirstConv unit = unit_begin(f, data[ROLE_X], u, own, &at);
+        const FirstConv unit = unit_begin(f, data[ROLE_X], u, copy, &at);
         simd_table(DTYPE_F32)->first_weight(&unit, (const float *)data[ROLE_Y] + at, dw, db);
     }
 }
@@ -160,14 +161,14 @@ static void join(const float *partial, int64_t pieces, int64_t step, int64_t n, 
 
 static void weight(const FirstConvRun *f, void *const data[ROLES], float *scratch)
 {
-    float *own = scratch + f->pieces * f->partial;
+    float *copies = scratch + f->pieces * f->partial;
     const int64_t w_count = f->taps * f->spec.o;
 #pragma omp parallel num_threads(f->spec.threads) if (f->spec.threads > 1)
     {
         const int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
         const int64_t end = f->pieces * (thread + 1) / threads;
         for (int64_t i = f->pieces * thread / threads; i < end; ++i)
-            piece_run(f, data, i, own + thread * f->own, scratch + i * f->partial);
+            piece_run(f, data, i, copies + thread * f->per_thread, scratch + i * f->partial);
     }
     join(scratch, f->pieces, f->partial, w_count, data[ROLE_W]);
     if (data[ROLE_B]) join(scratch + w_count, f->pieces, f->partial, f->spec.o, data[ROLE_B]);

@@ -28,7 +28,7 @@ typedef struct FmTask {
     const void *x, *dy;
     void *y, *dx;
     /* scratch if type is not fp32: float[N][C] for x and for dx */
-    float *own_x, *own_dx;
+    float *scratch_x, *scratch_dx;
 } FmTask;
 
 static Status fm_plan(Op *op, Desc preferred[SPEC_INPUTS])
@@ -45,7 +45,7 @@ static Status fm_plan(Op *op, Desc preferred[SPEC_INPUTS])
 static FmTask task_of(Op *op, const OpRun *run)
 {
     const OpSpec *s = &op->spec;
-    float *own = run->workspace;
+    float *scratch = run->workspace;
     return (FmTask){.type = s->y.dtype,
                     .vectors = s->x[0].shape.dim[1] / s->row_width,
                     .width = s->row_width,
@@ -54,8 +54,8 @@ static FmTask task_of(Op *op, const OpRun *run)
                     .dy = run->dy,
                     .y = run->y,
                     .dx = run->dx[0],
-                    .own_x = own,
-                    .own_dx = own ? own + shape_count(s->x[0].shape) : NULL};
+                    .scratch_x = scratch,
+                    .scratch_dx = scratch ? scratch + shape_count(s->x[0].shape) : NULL};
 }
 
 /* Computes the sum of all vectors in n columns from x on. Returns the sum over these columns of the
@@ -79,7 +79,7 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
     const FmTask *t = task;
     float sum[COLUMNS];
     for (int64_t r = begin; r < end; ++r) {
-        const float *x = row_floats(t->x, r, t->vectors * t->width, t->type, t->own_x);
+        const float *x = row_floats(t->x, r, t->vectors * t->width, t->type, t->scratch_x);
         double twice = 0;
         for (int64_t c = 0; c < t->width; c += COLUMNS) {
             const int64_t n = t->width - c < COLUMNS ? t->width - c : COLUMNS;
@@ -102,8 +102,8 @@ static void backward_body(const void *task, int64_t begin, int64_t end)
     const int64_t columns = t->vectors * t->width;
     float sum[COLUMNS], dy;
     for (int64_t r = begin; r < end; ++r) {
-        const float *x = row_floats(t->x, r, columns, t->type, t->own_x);
-        float *dx = row_open(t->dx, r, columns, t->type, t->own_dx);
+        const float *x = row_floats(t->x, r, columns, t->type, t->scratch_x);
+        float *dx = row_open(t->dx, r, columns, t->type, t->scratch_dx);
         simd_table(t->type)->to_floats(&dy, element_at(t->dy, r, t->type), 1);
         for (int64_t c = 0; c < t->width; c += COLUMNS) {
             const int64_t n = t->width - c < COLUMNS ? t->width - c : COLUMNS;

@@ -36,7 +36,7 @@ typedef struct InteractionTask {
     const void *x, *dy;
     void *y, *dx;
     /* scratch if type is not fp32: float[N][C] for x and for dx, float[N][pairs] for y or dy */
-    float *own_x, *own_dx, *own_pairs;
+    float *scratch_x, *scratch_dx, *scratch_pairs;
 } InteractionTask;
 
 static Status interaction_plan(Op *op, Desc preferred[SPEC_INPUTS])
@@ -57,7 +57,7 @@ static InteractionTask task_of(Op *op, const OpRun *run)
 {
     const OpSpec *s = &op->spec;
     const int64_t columns = s->x[0].shape.dim[1], n = shape_count(s->x[0].shape);
-    float *own = run->workspace;
+    float *scratch = run->workspace;
     return (InteractionTask){.type = s->y.dtype,
                              .vectors = columns / s->row_width,
                              .width = s->row_width,
@@ -67,17 +67,17 @@ static InteractionTask task_of(Op *op, const OpRun *run)
                              .dy = run->dy,
                              .y = run->y,
                              .dx = run->dx[0],
-                             .own_x = own,
-                             .own_dx = own ? own + n : NULL,
-                             .own_pairs = own ? own + 2 * n : NULL};
+                             .scratch_x = scratch,
+                             .scratch_dx = scratch ? scratch + n : NULL,
+                             .scratch_pairs = scratch ? scratch + 2 * n : NULL};
 }
 
 static void forward_body(const void *task, int64_t begin, int64_t end)
 {
     const InteractionTask *t = task;
     for (int64_t r = begin; r < end; ++r) {
-        const float *x = row_floats(t->x, r, t->vectors * t->width, t->type, t->own_x);
-        float *y = row_open(t->y, r, t->pairs, t->type, t->own_pairs), *at = y;
+        const float *x = row_floats(t->x, r, t->vectors * t->width, t->type, t->scratch_x);
+        float *y = row_open(t->y, r, t->pairs, t->type, t->scratch_pairs), *at = y;
         for (int64_t i = 1; i < t->vectors; ++i)
             for (int64_t j = 0; j < i; ++j)
                 *at++ = vectors_dot(x + i * t->width, x + j * t->width, t->width);
@@ -96,9 +96,9 @@ static void backward_body(const void *task, int64_t begin, int64_t end)
     const InteractionTask *t = task;
     const int64_t columns = t->vectors * t->width;
     for (int64_t r = begin; r < end; ++r) {
-        const float *x = row_floats(t->x, r, columns, t->type, t->own_x);
-        const float *dy = row_floats(t->dy, r, t->pairs, t->type, t->own_pairs);
-        float *dx = row_open(t->dx, r, columns, t->type, t->own_dx);
+        const float *x = row_floats(t->x, r, columns, t->type, t->scratch_x);
+        const float *dy = row_floats(t->dy, r, t->pairs, t->type, t->scratch_pairs);
+        float *dx = row_open(t->dx, r, columns, t->type, t->scratch_dx);
         memset(dx, 0, (size_t)columns * sizeof *dx);
         for (int64_t i = 1; i < t->vectors && r < t->real; ++i)
             for (int64_t j = 0; j < i; ++j, ++dy) {

@@ -2,6 +2,7 @@
  * If oneDNN has only a reference kernel for that order, they are computed in oneDNN's order in the
  * workspace and reordered. */
 #include "linear.h"
+#include "mask.h"
 #include "view.h"
 
 #include <string.h>

@@ -118,7 +118,7 @@ static SoftmaxGrad grad_of(const LossTask *t, int64_t row)
     const bool mixed = t->run->labels_other != NULL;
     const float share = mixed ? t->run->label_share : 1.0f;
     int64_t label = label_at(t, row) - t->l->first, other = other_at(t, row) - t->l->first;
-    bool here = is_here(t, label), other_here = mixed && is_here(t, other);
+    bool here = in_slice(t, label), other_here = mixed && in_slice(t, other);
     return (SoftmaxGrad){.x = logits_at(t, row),
                          .dx = element_out(t->run->dx[0], row * t->l->width, t->l->type),
                          .n = t->l->width,

@@ -31,7 +31,7 @@ LossTask loss_task(Op *op, const OpRun *run);
 void loss_free(Op *op);
 
 /* Whether an index into a row is in this rank's slice. */
-static inline bool is_here(const LossTask *t, int64_t place)
+static inline bool in_slice(const LossTask *t, int64_t place)
 {
     return place >= 0 && place < t->l->width;
 }

@@ -20,7 +20,7 @@ typedef struct NumericTask {
     void *y, *dx;
     float *dw;
     /* scratch if type is not fp32: float[N][D] for x and for dx, float[N][D*width] for y or dy */
-    float *own_x, *own_dx, *own_y;
+    float *scratch_x, *scratch_dx, *scratch_y;
 } NumericTask;
 
 static Status numeric_plan(Op *op, Desc preferred[SPEC_INPUTS])
@@ -41,7 +41,7 @@ static NumericTask task_of(Op *op, const OpRun *run)
 {
     const OpSpec *s = &op->spec;
     const int64_t n = shape_count(s->x[0].shape);
-    float *own = run->workspace;
+    float *scratch = run->workspace;
     return (NumericTask){.type = s->y.dtype,
                          .numbers = s->w[0].dim[0],
                          .width = s->w[0].dim[1],
@@ -53,9 +53,9 @@ static NumericTask task_of(Op *op, const OpRun *run)
                          .y = run->y,
                          .dx = run->dx[0],
                          .dw = run->dw[0],
-                         .own_x = own,
-                         .own_dx = own ? own + n : NULL,
-                         .own_y = own ? own + 2 * n : NULL};
+                         .scratch_x = scratch,
+                         .scratch_dx = scratch ? scratch + n : NULL,
+                         .scratch_y = scratch ? scratch + 2 * n : NULL};
 }
 
 static void forward_body(const void *task, int64_t begin, int64_t end)
@@ -63,8 +63,8 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
     const NumericTask *t = task;
     const int64_t columns = t->numbers * t->width;
     for (int64_t r = begin; r < end; ++r) {
-        const float *x = row_floats(t->x, r, t->numbers, t->type, t->own_x);
-        float *y = row_open(t->y, r, columns, t->type, t->own_y);
+        const float *x = row_floats(t->x, r, t->numbers, t->type, t->scratch_x);
+        float *y = row_open(t->y, r, columns, t->type, t->scratch_y);
         for (int64_t i = 0; i < t->numbers; ++i)
             for (int64_t k = i * t->width; k < (i + 1) * t->width; ++k) y[k] = x[i] * t->w[k];
         row_close(t->y, r, columns, t->type, y);
@@ -81,8 +81,8 @@ static void data_body(const void *task, int64_t begin, int64_t end)
 {
     const NumericTask *t = task;
     for (int64_t r = begin; r < end; ++r) {
-        const float *dy = row_floats(t->dy, r, t->numbers * t->width, t->type, t->own_y);
-        float *dx = row_open(t->dx, r, t->numbers, t->type, t->own_dx);
+        const float *dy = row_floats(t->dy, r, t->numbers * t->width, t->type, t->scratch_y);
+        float *dx = row_open(t->dx, r, t->numbers, t->type, t->scratch_dx);
         for (int64_t i = 0; i < t->numbers; ++i)
             dx[i] = vectors_dot(dy + i * t->width, t->w + i * t->width, t->width);
         row_close(t->dx, r, t->numbers, t->type, dx);
@@ -106,7 +106,7 @@ static void weight_body(const void *task, int64_t begin, int64_t end)
             const int64_t at = r * t->numbers + i;
             float x;
             simd_table(t->type)->to_floats(&x, element_at(t->x, at, t->type), 1);
-            vectors_add(t->dw + i * width, x, row_floats(t->dy, at, width, t->type, t->own_y),
+            vectors_add(t->dw + i * width, x, row_floats(t->dy, at, width, t->type, t->scratch_y),
                         width);
         }
 }

@@ -1,6 +1,7 @@
 /* Pooling in the layout of its input. Work items are planes (one channel group of one sample). max
  * saves the position of each maximum in a byte. A fused relu is free for max: a maximum that relu
  * cuts off is saved as POOL_CUT. */
+#include "mask.h"
 #include "view.h"
 
 typedef struct Pool {

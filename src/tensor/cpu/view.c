@@ -1,10 +1,5 @@
-/* Views of memory, work sharing between OpenMP's threads, and the mask of a fused activation. */
+/* Views of memory, and common layouts of the inputs of an operation. */
 #include "view.h"
-
-#include <omp.h>
-
-/* with fewer elements a parallel region costs more than it saves */
-enum { SERIAL_ELEMENTS = 20000 };
 
 View view_of(Desc d)
 {
@@ -27,27 +22,6 @@ int view_lanes(const View *v, int64_t g)
 {
     int64_t left = v->channels - g * v->block;
     return left < v->block ? (int)left : v->block;
-}
-
-void work_run(WorkBody body, const void *task, int64_t count, int64_t elements)
-{
-    if (elements < SERIAL_ELEMENTS || count < 2 || omp_get_max_threads() == 1) {
-        body(task, 0, count);
-        return;
-    }
-#pragma omp parallel
-    {
-        int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
-        int64_t begin = count * thread / threads, end = count * (thread + 1) / threads;
-        if (begin < end) body(task, begin, end);
-    }
-}
-
-int threads_use(int threads)
-{
-    int before = omp_get_max_threads();
-    omp_set_num_threads(threads);
-    return before;
 }
 
 Desc in_precision(const Op *op, Desc d)
@@ -74,27 +48,4 @@ Desc layout_plain(Desc d)
     d.flat = false;
     d.image = (Shape){0};
     return d;
-}
-
-typedef struct Mask {
-    Act act;
-    DType type;
-    void *dy;
-    const void *y;
-    int64_t n;
-} Mask;
-
-enum { MASK_ITEM = 4096 };
-static void mask_body(const void *task, int64_t begin, int64_t end)
-{
-    const Mask *m = task;
-    int64_t from = begin * MASK_ITEM, to = end * MASK_ITEM < m->n ? end * MASK_ITEM : m->n;
-    void *dy = element_out(m->dy, from, m->type);
-    simd_table(m->type)->act_grad(m->act, dy, dy, element_at(m->y, from, m->type), to - from);
-}
-
-void mask_gradient(Act act, void *dy, const void *y, Desc like)
-{
-    Mask m = {act, like.dtype, dy, y, desc_elements(like)};
-    work_run(mask_body, &m, (m.n + MASK_ITEM - 1) / MASK_ITEM, m.n);
 }

@@ -1,12 +1,12 @@
-/* Memory views and work sharing for the CPU's own operations. A View is [n][groups][hw][block].
- * Images have their blocked layout; (N,C) and (N,T,C) are one row of plain elements per sample:
- * groups and channels are C or T * C, hw and block are 1. Work is cut into items whose results do
- * not depend on which thread computes them. */
+/* Memory views for the CPU's own operations. A View is [n][groups][hw][block]. Images have their
+ * blocked layout; (N,C) and (N,T,C) are one row of plain elements per sample: groups and channels
+ * are C or T * C, hw and block are 1. */
 #ifndef WEFT_TENSOR_VIEW_H
 #define WEFT_TENSOR_VIEW_H
 
 #include "cpu.h"
 #include "simd/simd.h"
+#include "work.h"
 
 typedef struct View {
     int64_t n, channels, groups, hw;
@@ -36,19 +36,10 @@ static inline void elements_zero(void *p, int64_t n, DType type)
     memset(p, 0, (size_t)n * dtype_bytes(type));
 }
 
-/* Runs body on parts [begin, end) of [0, count): in parallel if the number of `elements` touched is
- * worth it. */
-typedef void (*WorkBody)(const void *task, int64_t begin, int64_t end);
-void work_run(WorkBody body, const void *task, int64_t count, int64_t elements);
-
 /* The common layout for an operation on equal tensors: the first blocked layout among its inputs,
  * or plain if two of them are flattened images of different shapes. */
 Desc layout_common(const OpSpec *spec);
 /* d in plain order. */
 Desc layout_plain(Desc d);
-
-/* Sets dy to 0 where act cut its input, judged by the output y; both have the layout `like`. Used
- * in backward_begin of fused relu and relu6. */
-void mask_gradient(Act act, void *dy, const void *y, Desc like);
 
 #endif

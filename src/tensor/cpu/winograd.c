@@ -51,7 +51,7 @@ struct Winograd {
     int64_t panels, parts;
     /* scratch in floats: from one slice of V or Z to the next; all that threads share; one thread's
      * own */
-    int64_t v_slice, z_slice, shared, own;
+    int64_t v_slice, z_slice, shared, per_thread;
 };
 
 /* One pass of a run: `items` calls of item for the tiles first .. first + count - 1. */
@@ -60,7 +60,7 @@ typedef struct Pass {
     const float *x, *weight, *bias;
     float *y, *v, *z;
     int64_t first, count;
-    void (*item)(const struct Pass *p, int64_t item, float *own);
+    void (*item)(const struct Pass *p, int64_t item, float *scratch);
     int64_t items;
 } Pass;
 
@@ -100,13 +100,13 @@ static void plan_items(Winograd *w)
     w->panels = ceil_div(w->out.blocks, WINOGRAD_PANEL);
     if (w->kind == KERNEL_CONV_WEIGHT) {
         w->parts = ceil_div(w->in.blocks * w->lanes, ROWS);
-        w->own = WINOGRAD_SLICES * (ROWS * wide + SKEW);
+        w->per_thread = WINOGRAD_SLICES * (ROWS * wide + SKEW);
         return;
     }
     w->parts = w->panels < 2 * w->threads ? w->threads : 1;
     w->depth = w->in.blocks < depth ? w->in.blocks : depth;
     w->tiles = w->depth < w->in.blocks ? w->step : TILES;
-    w->own = WINOGRAD_SLICES * (w->depth * w->lanes * wide + SKEW + w->tiles * wide + SKEW);
+    w->per_thread = WINOGRAD_SLICES * (w->depth * w->lanes * wide + SKEW + w->tiles * wide + SKEW);
 }
 
 Winograd *winograd_new(const WinogradSpec *s)
@@ -138,20 +138,20 @@ void winograd_free(Winograd **winograd)
 
 size_t winograd_scratch_bytes(const Winograd *w)
 {
-    return (size_t)(w->shared + w->threads * w->own) * sizeof(float);
+    return (size_t)(w->shared + w->threads * w->per_thread) * sizeof(float);
 }
 
 /* Runs all items of a pass; each thread gets consecutive items in order. */
 static void pass_run(const Pass *p)
 {
     const Winograd *w = p->w;
-    float *own = p->v + w->shared;
+    float *scratch = p->v + w->shared;
 #pragma omp parallel num_threads(w->threads) if (w->threads > 1)
     {
         int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
         int64_t end = p->items * (thread + 1) / threads;
         for (int64_t i = p->items * thread / threads; i < end; ++i)
-            p->item(p, i, own + thread * w->own);
+            p->item(p, i, scratch + thread * w->per_thread);
     }
 }
 
@@ -161,7 +161,7 @@ static int64_t pieces(const Pass *p)
     return ceil_div(p->count, TILES);
 }
 
-static void input_item(const Pass *p, int64_t item, float *own)
+static void input_item(const Pass *p, int64_t item, float *scratch)
 {
     const Winograd *w = p->w;
     const bool z = item >= w->in.blocks * pieces(p);
@@ -169,7 +169,7 @@ static void input_item(const Pass *p, int64_t item, float *own)
     const int64_t block = item / pieces(p), from = item % pieces(p) * TILES;
     const int64_t count = p->count - from < TILES ? p->count - from : TILES;
     const int64_t at = (block * w->step + from) * w->lanes;
-    (void)own;
+    (void)scratch;
     if (z)
         simd_table(DTYPE_F32)->winograd_gradient(&w->out, block, p->first + from, count, p->y,
                                                  p->z + at, w->z_slice);
@@ -235,7 +235,7 @@ static void forward_tiles(const Pass *p, int64_t panel, int64_t t, int64_t rows,
                               m_slice, p->y, p->bias, w->relu);
 }
 
-static void forward_item(const Pass *p, int64_t item, float *own)
+static void forward_item(const Pass *p, int64_t item, float *scratch)
 {
     const Winograd *w = p->w;
     const int64_t panel = item / w->parts, part = item % w->parts;
@@ -243,12 +243,12 @@ static void forward_item(const Pass *p, int64_t item, float *own)
     const int64_t begin = groups * part / w->parts * w->lanes;
     const int64_t end = groups * (part + 1) / w->parts * w->lanes;
     for (int64_t t = begin; t < end; t += w->tiles)
-        forward_tiles(p, panel, t, end - t < w->tiles ? end - t : w->tiles, t == begin, own);
+        forward_tiles(p, panel, t, end - t < w->tiles ? end - t : w->tiles, t == begin, scratch);
 }
 
 /* Computes dw of a panel of o blocks and a part of the c blocks; passes after the first add to
  * it. */
-static void weight_item(const Pass *p, int64_t item, float *own)
+static void weight_item(const Pass *p, int64_t item, float *scratch)
 {
     const Winograd *w = p->w;
     const int64_t lanes = w->lanes;
@@ -261,7 +261,7 @@ static void weight_item(const Pass *p, int64_t item, float *own)
     const int64_t row = vectors * lanes, slice = ROWS * row + SKEW;
     simd->winograd_weight(&(WinogradProduct){.a = p->v + from * w->step * lanes,
                                              .b = p->z + block * w->step * lanes,
-                                             .out = own,
+                                             .out = scratch,
                                              .a_slice = w->v_slice,
                                              .b_slice = w->z_slice,
                                              .out_slice = slice,
@@ -273,20 +273,20 @@ static void weight_item(const Pass *p, int64_t item, float *own)
                                              .vectors = vectors});
     for (int64_t c = from; c < to; ++c)
         for (int v = 0; v < vectors; ++v)
-            simd->winograd_taps(own + (c - from) * lanes * row + v * lanes, slice, row,
+            simd->winograd_taps(scratch + (c - from) * lanes * row + v * lanes, slice, row,
                                 (float *)(uintptr_t)p->weight +
                                     ((block + v) * w->in.blocks + c) * TAPS * lanes * lanes,
                                 p->first > 0);
 }
 
 /* Computes db of one block: the sums of each plane, added in double. */
-static void bias_item(const Pass *p, int64_t item, float *own)
+static void bias_item(const Pass *p, int64_t item, float *scratch)
 {
     const WinogradImage *im = &p->w->out;
     const int64_t pixels = im->h * im->w;
     const int lanes = p->w->lanes;
     double sum[LANES_MOST] = {0};
-    (void)own;
+    (void)scratch;
     for (int64_t n = 0; n < p->w->samples; ++n) {
         float mean[LANES_MOST];
         simd_table(DTYPE_F32)->mean_rows(p->y + (n * im->blocks + item) * pixels * lanes, pixels,

@@ -43,7 +43,7 @@ SIMD_INLINE int64_t last_queries(const AttentionHead *h, int64_t tile)
 
 /* Turns the scores in p into exponentials relative to the new maximum, and updates total and
  * shrink. */
-static void soften(const Work *w)
+static void exponentials(const Work *w)
 {
     const int64_t m = padded(w->keys), n = padded(w->queries);
     float *restrict top = w->top, *restrict total = w->total, *restrict shrink = w->shrink;
@@ -78,7 +78,7 @@ static void scale_rows(const Work *w, float *rows, const float *by)
 }
 
 /* Starts a tile of queries: loads q, rotated and scaled, and its transpose. */
-static void take_queries(const AttentionHead *h, Work *w, int64_t tile)
+static void start_queries(const AttentionHead *h, Work *w, int64_t tile)
 {
     w->queries = rows_of(h, tile);
     load(h, w, h->q, h->stride, tile, h->cosine, h->scale, w->q);
@@ -86,7 +86,7 @@ static void take_queries(const AttentionHead *h, Work *w, int64_t tile)
 }
 
 /* Selects the pair of this tile of keys and that tile of queries. */
-static void take_pair(const AttentionHead *h, Work *w, int64_t keys, int64_t queries)
+static void set_pair(const AttentionHead *h, Work *w, int64_t keys, int64_t queries)
 {
     w->keys = rows_of(h, keys);
     w->diagonal = keys == queries;
@@ -114,7 +114,7 @@ SIMD_INLINE void fetch_forward(const AttentionHead *h, int64_t tile, int64_t j)
 void SIMD_NAME(attention_forward)(const AttentionHead *h, int64_t tile, float *scratch)
 {
     Work w = work_of(h, scratch);
-    take_queries(h, &w, tile);
+    start_queries(h, &w, tile);
     for (int64_t q = 0; q < TILE; ++q) {
         /* a windowed query may attend to no key of a tile, and the maximum must stay finite */
         w.top[q] = w.window > 0 ? LOWEST : -INFINITY;
@@ -122,12 +122,12 @@ void SIMD_NAME(attention_forward)(const AttentionHead *h, int64_t tile, float *s
     }
     const int64_t first = first_keys(h, tile);
     for (int64_t j = first; j <= tile; ++j) {
-        take_pair(h, &w, j, tile);
+        set_pair(h, &w, j, tile);
         fetch_forward(h, tile, j);
         const Rows v = rows_to_braid(h, &w, h->v, j, false, w.v);
         scores(&w, rows_at(h, &w, h->k, j, h->cosine, w.k), w.q_t, w.p);
         mask(&w);
-        soften(&w);
+        exponentials(&w);
         if (j > first) scale_rows(&w, w.sum, w.shrink);
         sum_keys(&w, w.p, braid(v, padded(w.keys), w.wide, w.k_braid), w.sum, j > first);
     }
@@ -145,9 +145,9 @@ void SIMD_NAME(attention_forward)(const AttentionHead *h, int64_t tile, float *s
 /* ---- backward ---- */
 
 /* Starts a tile of queries for the gradient: loads dy and its transpose; delta = sum of dy y. */
-static void take_gradient(const AttentionHead *h, Work *w, int64_t tile)
+static void start_gradient(const AttentionHead *h, Work *w, int64_t tile)
 {
-    take_queries(h, w, tile);
+    start_queries(h, w, tile);
     load(h, w, h->dy, h->y_stride, tile, false, 1.0f, w->dy);
     transpose(w->dy, padded(w->queries), w->wide / CELL, w->dy_t);
     for (int64_t q = 0; q < padded(w->queries); ++q) {
@@ -247,11 +247,11 @@ SIMD_INLINE void fetch_backward(const AttentionHead *h, int64_t tile)
 /* Computes dq of one tile of queries, and with `all` its contribution to dk and dv. */
 static void grad_tile(const AttentionHead *h, Work *w, int64_t tile, bool all)
 {
-    take_gradient(h, w, tile);
+    start_gradient(h, w, tile);
     if (all) fetch_backward(h, tile + 1);
     const int64_t first = first_keys(h, tile);
     for (int64_t j = first; j <= tile; ++j) {
-        take_pair(h, w, j, tile);
+        set_pair(h, w, j, tile);
         const Rows k = rows_to_braid(h, w, h->k, j, h->cosine, w->k);
         probabilities(w, k, rows_at(h, w, h->v, j, false, w->v));
         sum_keys(w, w->ds, braid(k, padded(w->keys), w->wide, w->k_braid), w->sum, j > first);
@@ -294,15 +294,15 @@ void SIMD_NAME(attention_grad_keys)(const AttentionHead *h, int64_t tile, float 
 {
     Work w = work_of(h, scratch);
     const int64_t last = last_queries(h, tile);
-    take_pair(h, &w, tile, tile);
+    set_pair(h, &w, tile, tile);
     const Rows k = rows_at(h, &w, h->k, tile, h->cosine, w.k);
     const Rows v = rows_at(h, &w, h->v, tile, false, w.v);
     for (int64_t g = 0; g < h->group; ++g) {
         const AttentionHead head = head_of(h, g);
         w.later = g > 0;
         for (int64_t i = tile; i <= last; ++i) {
-            take_gradient(&head, &w, i);
-            take_pair(h, &w, tile, i);
+            start_gradient(&head, &w, i);
+            set_pair(h, &w, tile, i);
             probabilities(&w, k, v);
             grad_keys(&w, tile);
         }

@@ -15,10 +15,10 @@ static int64_t place_of(const float *x, int64_t n, float value)
 
 /* Loops over one piece are separate functions: inlined, GCC splits the loop over pieces and leaves
  * the second half's inner loops scalar. */
-#define APART static __attribute__((noinline))
+#define NOT_INLINED static __attribute__((noinline))
 
 /* Returns the sum of x; raises *top to its maximum. */
-APART float sum_top(const float *x, int64_t n, float *top)
+NOT_INLINED float sum_top(const float *x, int64_t n, float *top)
 {
     float high = *top, sum = 0.0f;
 #pragma omp simd reduction(max : high) reduction(+ : sum)
@@ -32,7 +32,7 @@ APART float sum_top(const float *x, int64_t n, float *top)
 
 /* The number of logits above the label's: larger, or equal and earlier. If the label's is NaN, all
  * count. */
-APART int label_rank_in(const float *x, int64_t n, int64_t first, int label, float truth)
+NOT_INLINED int label_rank_in(const float *x, int64_t n, int64_t first, int label, float truth)
 {
     int label_rank = 0;
     int64_t before = label < first ? 0 : label - first < n ? label - first : n;
@@ -44,7 +44,7 @@ APART int label_rank_in(const float *x, int64_t n, int64_t first, int label, flo
     return label_rank;
 }
 
-APART float exp_sum(const float *x, int64_t n, float top)
+NOT_INLINED float exp_sum(const float *x, int64_t n, float top)
 {
     float sum = 0.0f;
 #pragma omp simd reduction(+ : sum)

@@ -28,7 +28,7 @@ SIMD_INLINE void gather_one(const PoolPlane *p, Window w, int first, const Elem 
 }
 
 /* dx of one input pixel: the sum of dy over those of its rows x cols windows whose maximum it is.
- * dy and index are at the first of these windows, and `first` is the pixel's position in it. */
+ * dy and index point to the first window, and `first` is the pixel's position in it. */
 SIMD_INLINE void gather_lanes(const PoolPlane *p, int rows, int cols, int first, const Elem *dy,
                               const uint8_t *index, Elem *dx)
 {
@@ -225,7 +225,8 @@ SIMD_INLINE void spread_pairs(const PoolPlane *p, const Elem *dy, const uint8_t 
 SIMD_INLINE void spread_plane(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
 {
     int by_pairs = windows_by_pairs(p);
-    if (!covered(p)) memset(dx, 0, sizeof *dx * (size_t)p->h * (size_t)p->w * (size_t)p->lanes);
+    if (!windows_tile_plane(p))
+        memset(dx, 0, sizeof *dx * (size_t)p->h * (size_t)p->w * (size_t)p->lanes);
     for (int i = 0; i < p->p; ++i) {
         for (int j = 0; j < by_pairs; j += VECTOR) {
             int first = j + VECTOR <= by_pairs ? j : by_pairs - VECTOR;
@@ -238,7 +239,7 @@ SIMD_INLINE void spread_plane(const PoolPlane *p, const Elem *dy, const uint8_t 
 
 SIMD_INLINE void max_grad(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
 {
-    if (apart(p))
+    if (windows_disjoint(p))
         spread_plane(p, dy, index, dx);
     else if (has_quads(p))
         gather_quads(p, dy, index, dx);

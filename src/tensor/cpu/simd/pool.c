@@ -117,12 +117,13 @@ void SIMD_NAME(avg_pool_grad)(const PoolPlane *plane, const void *from, void *to
     const PoolPlane local = *plane, *p = &local;
     Elem *dx = to;
     int by_pairs = windows_by_pairs(p);
-    if (!apart(p)) {
+    if (!windows_disjoint(p)) {
         for (int row = 0; row < p->h; ++row)
             for (int col = 0; col < p->w; ++col) avg_gather(p, row, col, from, dx);
         return;
     }
-    if (!covered(p)) memset(dx, 0, sizeof *dx * (size_t)p->h * (size_t)p->w * (size_t)p->lanes);
+    if (!windows_tile_plane(p))
+        memset(dx, 0, sizeof *dx * (size_t)p->h * (size_t)p->w * (size_t)p->lanes);
     for (int i = 0; i < p->p; ++i) {
         for (int j = 0; j < by_pairs; j += VECTOR)
             avg_spread_pairs(p, i, j + VECTOR <= by_pairs ? j : by_pairs - VECTOR, from, dx);

@@ -48,12 +48,12 @@ SIMD_INLINE void whole_windows(const PoolPlane *p, int d, int in, int out, int *
 }
 
 /* Whether windows do not overlap, so that each pixel is in one at most. */
-SIMD_INLINE bool apart(const PoolPlane *p)
+SIMD_INLINE bool windows_disjoint(const PoolPlane *p)
 {
     return p->stride[0] >= p->kernel[0] && p->stride[1] >= p->kernel[1];
 }
 
-SIMD_INLINE bool covered(const PoolPlane *p)
+SIMD_INLINE bool windows_tile_plane(const PoolPlane *p)
 {
     return p->stride[0] == p->kernel[0] && p->stride[1] == p->kernel[1] && p->pad[0] == 0 &&
            p->pad[1] == 0 && p->p * p->stride[0] == p->h && p->q * p->stride[1] == p->w;
@@ -63,7 +63,7 @@ SIMD_INLINE bool covered(const PoolPlane *p)
  * x 2 windows that cover it without gaps, else none. */
 SIMD_INLINE int windows_by_pairs(const PoolPlane *p)
 {
-    bool pairs = p->lanes == 1 && p->kernel[0] == 2 && p->kernel[1] == 2 && covered(p);
+    bool pairs = p->lanes == 1 && p->kernel[0] == 2 && p->kernel[1] == 2 && windows_tile_plane(p);
     return pairs && p->q >= VECTOR ? p->q : 0;
 }
 
