@@ -13,6 +13,6 @@
 #include "tensor/flat.h"
 #include "tensor/backend.h"
 #include "tensor/rows.h"
-#include "tensor/words.h"
+#include "tensor/config_words.h"
 
 #endif

@@ -1,5 +1,5 @@
 /* Values of the configuration keys that choose the device and the number formats. */
-#include "tensor/words.h"
+#include "tensor/config_words.h"
 
 const ConfigWords tensor_words[TENSOR_WORDS] = {
     {"train.precision", .text = LIST_TEXT(PRECISION_WORDS)},

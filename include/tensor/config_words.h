@@ -1,6 +1,6 @@
 /* Values of the configuration keys that choose the device and the number formats. */
-#ifndef WEFT_TENSOR_WORDS_H
-#define WEFT_TENSOR_WORDS_H
+#ifndef WEFT_TENSOR_CONFIG_WORDS_H
+#define WEFT_TENSOR_CONFIG_WORDS_H
 
 #include "config.h"
 
