@@ -79,8 +79,8 @@ const char *comm_name(const Comm *comm);
  * unchanged. */
 int comm_transport(int transport, bool one_node, bool host_memory);
 /* Number of ranks of a node that sum in shared memory before messages leave it: the largest power
- * of two into which every node's ranks divide. 1 unless the transport is auto and world spans
- * several nodes. Collective. */
+ * of two that divides the number of ranks of every node and the rank with which it begins. 1 unless
+ * the transport is auto and world spans several nodes. Collective. */
 int comm_group_width(const World *world, int transport);
 /* Sets the way (grid.sums) of all communicators made from now on; the same on all ranks. */
 void comm_set_way(CommWay way);

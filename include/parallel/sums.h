@@ -30,8 +30,8 @@ typedef struct SumShape {
     int64_t longest;
 } SumShape;
 
-/* Upper limit of the pieces in flight at a time, and their number for an arena, which all of them
- * together do not exceed. */
+/* SUM_PIECES_IN_FLIGHT: the most pieces in flight at a time. sum_pieces_in_flight: their number for
+ * an arena; together they are no larger than the arena. */
 enum { SUM_PIECES_IN_FLIGHT = 16 };
 int sum_pieces_in_flight(int width, int64_t arena_elements);
 /* Floats of one piece of a range that is cut evenly: the part that a group of `width` ranks moves

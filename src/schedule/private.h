@@ -65,7 +65,7 @@ Status task_fail(const Schedule *schedule, int stage, int place, const char *wha
 enum { TASK_TEXT = 96 };
 char *task_text(const Schedule *schedule, int stage, int place, char *out);
 bool schedule_is_forward(const Schedule *schedule);
-/* The time of the shortest work task that takes any; both pictures are scaled by it. */
+/* Time of the shortest work task that does not take 0; both pictures are scaled by it. */
 double shortest_work(const Schedule *s, const ScheduleReport *r);
 
 static inline bool task_is_message(TaskKind kind)

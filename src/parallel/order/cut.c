@@ -1,4 +1,4 @@
-/* Bounds of even slices, and the longest part of a cut. */
+/* The cut of a range among ranks: bounds of the parts, and the longest part. */
 #include "cut.h"
 
 /* floats in 64 bytes */
