@@ -28,11 +28,12 @@ static bool elementwise(const OptimRule *rule)
 /* True if b follows a with only padding in between and both are updated alike. */
 static bool can_join(const OptimPiece *a, const OptimPiece *b)
 {
-    int64_t apart = b->offset - a->offset;
-    bool beside = b->offset == align(a->offset + a->elements) && b->value - a->value == apart &&
-                  b->gradient - a->gradient == apart;
-    for (int s = 0; s < a->rule->slots; ++s) beside = beside && b->state[s] - a->state[s] == apart;
-    return beside && a->rule == b->rule && elementwise(a->rule) &&
+    int64_t distance = b->offset - a->offset;
+    bool adjacent = b->offset == align(a->offset + a->elements) &&
+                    b->value - a->value == distance && b->gradient - a->gradient == distance;
+    for (int s = 0; s < a->rule->slots; ++s)
+        adjacent = adjacent && b->state[s] - a->state[s] == distance;
+    return adjacent && a->rule == b->rule && elementwise(a->rule) &&
            (a->decay == b->decay || a->rule->is->weight_decay == 0);
 }
 

@@ -82,12 +82,12 @@ static void find_locations(const World *world, const World *node, Location *loca
 static void fill_channel(Channel *channel, const ChannelSpec *spec, const World *world,
                          const Location *location, int transport)
 {
-    bool apart = location[spec->from].node != location[spec->to].node;
+    bool other_node = location[spec->from].node != location[spec->to].node;
     bool joined = world->gpus && (transport == TRANSPORT_AUTO || transport == TRANSPORT_NCCL);
     channel->spec = *spec;
-    channel->table = joined                                ? &channel_nccl
-                     : apart || transport == TRANSPORT_MPI ? &channel_mpi
-                                                           : &channel_pipe;
+    channel->table = joined                                     ? &channel_nccl
+                     : other_node || transport == TRANSPORT_MPI ? &channel_mpi
+                                                                : &channel_pipe;
     channel->end = world->rank == spec->from ? END_SENDER
                    : world->rank == spec->to ? END_RECEIVER
                                              : END_ELSEWHERE;

@@ -319,7 +319,7 @@ static void sum_slice(const Comm *comm, const Slot *slot)
 
 /* True if an older piece of a push is still collecting: the sums of a tree are made in one
  * order. */
-static bool comes_early(const Messages *m, const Slot *slot)
+static bool must_wait_for_older(const Messages *m, const Slot *slot)
 {
     for (int i = 0; i < m->slots && slot->range.push.level; ++i) {
         const Slot *other = &m->slot[i];
@@ -354,7 +354,7 @@ bool piece_advance(Comm *comm, Slot *slot)
             if (next_round(comm, slot)) continue;
             slot->received = true;
         }
-        if (comes_early(m, slot)) break;
+        if (must_wait_for_older(m, slot)) break;
         bool sum = slot->state == SLOT_COLLECT;
         moved = true;
         if (sum) finish_collect(comm, slot);
