@@ -38,7 +38,7 @@ void channel_mark(const Channels *channels, int channel, const char *what);
 /* True if the slots lie in the GPU's memory. Their content is then produced and consumed by work
  * queued on the compute stream, and messages move only in channels_move. */
 bool channels_on_device(const Channels *channels);
-/* Moves the next message of each of these channels; this rank is an end of all of them. Messages to
+/* Moves the next message of each given channel; this rank is an end of all of them. Messages to
  * send have been sent (channel_send), and messages to receive have a free slot. The calls of all
  * ranks must follow one common sequence of messages (schedule_moves); then there is no deadlock
  * even where a call blocks until its peers reach theirs. Does nothing where messages move by

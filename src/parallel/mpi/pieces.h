@@ -55,7 +55,8 @@ typedef struct Slot {
     /* slices received from each peer, Messages.slice elements each; with halving, messages received
      * and sent in a round that are not contiguous in the arena; owned */
     float *staging;
-    /* this rank's slice of each rank of the rail, in rank order; the array is owned */
+    /* contribution of each rank of the rail to this rank's slice, in rank order; the array is
+     * owned */
     const float **in;
     /* one send and one receive per peer; owned */
     MPI_Request *request;

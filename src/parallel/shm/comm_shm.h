@@ -22,7 +22,7 @@ typedef struct Control {
     /* pushes that this rank has begun, and those whose leaves it has added to its partial sums */
     alignas(64) _Atomic uint32_t pushed;
     alignas(64) _Atomic uint32_t added;
-    /* ranks in futex wait on any of these words except claimed */
+    /* ranks in futex wait on any word of Control except claimed */
     alignas(64) _Atomic uint32_t sleepers;
 } Control;
 

@@ -45,8 +45,8 @@ typedef struct NodeLinks {
 } NodeLinks;
 
 /* Seconds. period: the interval at which a node sends, which is LOOK_S, or a multiple of it where
- * the nodes are so many that the first one would do little else than read. phase: when in the
- * period a node sends. pause: how long the first node waits between two reads. */
+ * nodes are numerous and the first one would do little else than read. phase: when in the period a
+ * node sends. pause: how long the first node waits between two reads. */
 double node_links_period_s(int nodes);
 double node_links_phase_s(int node, int nodes);
 double node_links_pause_s(int nodes);
@@ -54,7 +54,7 @@ double node_links_pause_s(int nodes);
 /* Opens a socket on a node's first rank (speaks); elsewhere none. Collective on world. */
 void node_links_init(NodeLinks *links, const World *world, bool speaks, int node, int nodes);
 void node_links_fini(NodeLinks *links);
-/* Sends the state of these ranks, once per period; does nothing on the first node. now_s: by
+/* Sends the state of this node's ranks, once per period; does nothing on the first node. now_s: by
  * clock_s. */
 void node_links_send(NodeLinks *links, double now_s, const RankState *state, int count);
 /* Reads all datagrams that have arrived; on the first node other nodes' states go to all[rank] (of
