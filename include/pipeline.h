@@ -1,10 +1,11 @@
-/* pipeline: from a planned graph, a cut and a schedule to what one rank does in a step: memory,
- * messages, lists of actions; and the loop that runs them. A plan is read-only data: it can be
+/* pipeline: plans what one rank does in a step (memory, messages, lists of actions) from a planned
+ * graph, a cut of the model and a schedule, and runs that plan. A plan is read-only data: it can be
  * printed and measured without running, for any stage of any grid. Planning is not collective;
  * running is, over the ranks of the grid. A rank's stage has one or more chunks of the model. A
- * chunk has up to three passes (forward, backward, and the weights' half of backward where the
- * schedule splits it), each a list of actions on nodes. What a pass leaves for a later one lies in
- * a slot, one a micro-batch in flight; the rest in scratch memory that all chunks share. */
+ * chunk has up to three passes (forward, backward, and a separate weight-gradient pass if the
+ * schedule splits backward), each a list of actions on nodes. Tensors that one pass leaves for a
+ * later one lie in a slot, one slot for each micro-batch in flight; all other tensors lie in
+ * scratch memory that all chunks share. */
 #ifndef WEFT_PIPELINE_H
 #define WEFT_PIPELINE_H
 
@@ -13,7 +14,8 @@
 #include "parallel.h"
 #include "schedule.h"
 
-/* The words of grid.zero: what replicas shard, each with all before it; and of grid.recompute. */
+/* Values of grid.zero (what replicas shard; each level includes those before it) and of
+ * grid.recompute. */
 #define ZERO_WORDS(W)                                                                              \
     W(ZERO_NONE, "0") W(ZERO_STATE, "1") W(ZERO_GRADIENTS, "2") W(ZERO_PARAMS, "3")
 #define RECOMPUTE_WORDS(W)                                                                         \
@@ -24,279 +26,291 @@ enum { PIPELINE_WORDS = 2 };
 extern const ConfigWords pipeline_words[PIPELINE_WORDS];
 
 typedef enum ActionKind {
-    /* of run `index` */
+    /* runs the node's forward operation */
     ACTION_FORWARD,
-    /* its backward_begin, _weight (unless it is frozen), _data */
+    /* runs the node's whole backward: backward_begin, backward_weight (unless it is frozen),
+     * backward_data */
     ACTION_BACKWARD,
-    /* without _weight where that can wait */
+    /* runs backward without backward_weight if that can wait for PASS_WEIGHT */
     ACTION_BACKWARD_DATA,
-    /* what has waited; or the gradients in RunOffsets.dw to the arena; or statistics alone, where
-     * no gradient comes so far */
+    /* runs the delayed backward_weight; or copies gradients from RunOffsets.dw to the gradient
+     * arena; or only passes on statistics, for a node that no gradient reaches */
     ACTION_BACKWARD_WEIGHT,
     /* dst = src */
     ACTION_COPY,
-    /* dst += src: a gradient with several consumers, in node order */
+    /* dst += src; sums the gradients from several consumers in node order */
     ACTION_ADD,
-    /* From here on gradients of bucket `index` are written: waits until its memory is free. */
+    /* waits until the memory of bucket `index` is free; later actions write gradients to it */
     ACTION_OPEN,
-    /* The next actions read the parameters of use `index`: waits until they are here, and begins to
-     * gather those that come after (where they are gathered). */
+    /* waits until the parameters of use `index`, which the next actions read, are gathered, and
+     * begins to gather those needed soon after (only if the plan gathers parameters) */
     ACTION_GATHER,
-    /* The joins of this micro-batch for bucket `index`; after the last one the sum begins. Where
-     * gradients are sharded its push begins, with each micro-batch. */
+    /* adds this micro-batch's gradients of bucket `index` to the partial sums; after the last
+     * micro-batch the sum over the replicas begins. With sharded gradients each micro-batch begins
+     * a push. */
     ACTION_BUCKET,
 } ActionKind;
 typedef struct Action {
     ActionKind kind;
-    /* run, bucket, or use */
+    /* index of a run, bucket or parameter use, depending on the kind */
     int index;
-    /* ACTION_COPY, ACTION_ADD: places, elements */
+    /* operands of ACTION_COPY and ACTION_ADD: places (see OFFSET_*) and number of elements */
     int64_t dst, src, count;
-    /* of these */
+    /* element type of dst and src */
     DType type;
 } Action;
 typedef enum Pass { PASS_FORWARD, PASS_BACKWARD, PASS_WEIGHT, PASSES } Pass;
 typedef struct ActionList {
     int count;
-    /* owned */
+    /* actions in order; owned */
     Action *action;
 } ActionList;
 
-/* A place: bytes from the start of the chunk's slot, or, from kept_bytes on, of the scratch memory;
- * from OFFSET_BEFORE on, of the slot that the micro-batch has in the chunk before, on the same
- * stage. OFFSET_INPUT: the data itself. */
+/* A place is a byte offset. Below kept_bytes it counts from the start of the chunk's slot, from
+ * kept_bytes on it lies in scratch memory, and from OFFSET_BEFORE on it lies in the slot that the
+ * same micro-batch has in the previous chunk of the same stage. OFFSET_INPUT stands for the input
+ * data. */
 enum { OFFSET_NONE = -1, OFFSET_INPUT = -2 };
 #define OFFSET_BEFORE ((int64_t)1 << 60)
-/* Where the tensors of one run of a node lie. Tensors that are never alive together share memory. A
- * node runs once, or, in a block that is recomputed, a second time for backward, which then belongs
- * to the second run. */
+/* Places of the tensors of one run of a node. Tensors that are never alive together share memory. A
+ * node runs once; in a recomputed block it may run a second time before backward, and backward then
+ * uses the second run's tensors. */
 typedef struct RunOffsets {
     int node;
     int64_t x[SPEC_INPUTS], y, dy, saved, x_saved, dx[SPEC_INPUTS];
-    /* OFFSET_NONE: in the gradient arena; of a frozen parameter: nowhere, or where an operation may
-     * leave it */
+    /* place of each parameter's gradient. OFFSET_NONE: it is written directly to the gradient
+     * arena, or the parameter is frozen and nothing is written. A frozen parameter has a place if
+     * its operation may write the gradient anyway. */
     int64_t dw[SPEC_PARAMS];
-    /* dw is written with dx, and copied to the arena later */
+    /* true: backward_data writes dw too, and PASS_WEIGHT copies it to the gradient arena */
     bool dw_waits;
-    /* as OpRun's */
+    /* true: dx[0] is added to what is there, see OpRun */
     bool dx_add;
 } RunOffsets;
 
-/* Tensors that cross a boundary between chunks together, as one message. */
+/* One tensor of a message between two chunks. Tensors that cross a boundary together form one
+ * message. */
 typedef struct BoundaryTensor {
-    /* whose output, or output's gradient */
+    /* node whose output, or whose output's gradient, crosses */
     int node;
-    /* in this chunk */
+    /* place in this chunk */
     int64_t offset;
-    /* in the message */
+    /* byte offset in the message, and size */
     size_t at, bytes;
 } BoundaryTensor;
 typedef struct Message {
     int count;
-    /* owned; in node order */
+    /* tensors in node order; owned */
     BoundaryTensor *tensor;
-    /* a multiple of 64 */
+    /* size of the message, a multiple of 64 */
     size_t bytes;
 } Message;
 
-/* Buckets of parameters that a node reads together: numbers in GatherPlan.bucket. */
+/* Buckets of parameters that a node reads together: indices into GatherPlan.bucket. */
 typedef struct ParamUse {
     int count, bucket[SPEC_PARAMS];
 } ParamUse;
 
 typedef struct ChunkPlan {
-    /* of the model */
+    /* index of the chunk in the model */
     int chunk;
-    /* nodes first .. last-1 */
+    /* the chunk has nodes first .. last-1 */
     int first, last;
     ActionList pass[PASSES];
     int run_count;
-    /* owned */
+    /* run_count runs; owned */
     RunOffsets *run;
-    /* from the chunk before, to the one after */
+    /* messages from the previous chunk and to the next one */
     Message activations_in, activations_out;
-    /* from the chunk after, to the one before */
+    /* messages from the next chunk and to the previous one */
     Message gradients_in, gradients_out;
     size_t kept_bytes, scratch_bytes;
     int slots;
-    /* owned; in the order in which they fill */
+    /* gradient buckets in the order in which backward fills them; owned */
     Buckets buckets;
-    /* owned, one a bucket: backward's first node that writes to it */
+    /* first node, in backward's order, that writes to each bucket; int[buckets.count], owned */
     int *opens;
-    /* owned: the buckets by their offset in the gradient arena, lowest first */
+    /* bucket indices sorted by offset in the gradient arena; int[buckets.count], owned */
     int *bucket_order;
-    /* its first bucket carries the metrics */
+    /* the chunk's first bucket carries the step's metrics */
     bool metrics;
-    /* Where replicas shard, one a bucket; NULL: they do not. All owned: how it is cut; and where
-     * they shard gradients, where it begins in the arena that backward writes to, and where the
-     * shards that the cut keeps lie in the arenas of sums of the ranks whose they are. */
+    /* Sharding, one entry for each bucket; owned; NULL if nothing is sharded. shard: the cut among
+     * the replicas. With sharded gradients also ring: the bucket's offset in the arena that
+     * backward writes to, and shard_offset: each shard's offset in the arena of partial sums of the
+     * rank that owns it, in the order of the shards in `shard`. */
     Bounds *shard;
     int64_t *ring, **shard_offset;
-    /* Where parameters are gathered: what the passes read, each from use_first[pass] to
-     * use_first[pass + 1]. Owned */
+    /* Groups of buckets that the passes read, if parameters are gathered: pass p reads use_first[p]
+     * .. use_first[p + 1] - 1. Owned. */
     ParamUse *use;
     int use_first[PASSES + 1];
 } ChunkPlan;
 
-/* Where replicas shard parameters and each has its own memory (zero 3): a rank holds its shard of
- * the parameters; what a pass reads is gathered from all of them, a bucket at a time, to the
- * bucket's place in a ring, and dropped when another one needs that memory. So are the other forms
- * of the bucket's weights, in a ring of their own. */
+/* Gathering of parameters (zero 3, if the replicas have no memory in common). A rank stores only
+ * its shard of the parameters. Before a pass reads a bucket of them, the bucket is gathered from
+ * all replicas into its place in a ring, and it is dropped when another bucket needs that memory.
+ * The repacked forms of the bucket's weights lie in a second ring and are dropped with it. */
 typedef struct ParamBucket {
-    /* among the stage's parameters */
+    /* offset and length among the stage's parameters, in floats */
     int64_t offset, elements;
-    /* borrowed from the chunk */
+    /* how the bucket is cut among the replicas; borrowed from the ChunkPlan */
     const Bounds *shard;
-    /* in the ring of parameters, in floats */
+    /* offset in the ring of parameters, in floats */
     int64_t ring_offset;
-    /* in the ring of other forms, in bytes */
+    /* offset and size in the ring of repacked weights, in bytes */
     int64_t cache, cache_bytes;
 } ParamBucket;
 typedef struct GatherPlan {
-    /* of buckets, of all chunks of the stage */
+    /* number of buckets over all chunks of the stage */
     int count;
-    /* owned */
+    /* buckets; owned */
     ParamBucket *bucket;
-    /* owned, one a parameter: that of its value; -1: on other stages, or frozen */
+    /* bucket that has each parameter's value, or -1 if it is on another stage or frozen;
+     * int[param_count], owned */
     int *bucket_of;
-    /* of the ring of parameters, and behind it, in the same memory, of the frozen ones: all have
-     * them whole */
+    /* size in floats of the ring of parameters, and of the frozen parameters that lie behind it in
+     * the same memory; every replica stores all frozen parameters */
     int64_t elements, frozen;
-    /* that are gathered in a step, */
+    /* floats gathered in a step */
     double step_elements;
-    /* so many buckets in all */
+    /* buckets gathered in a step */
     int64_t step_gathers;
 } GatherPlan;
 
-/* What planning must know of a parameter's update, where parameters differ in that. */
+/* What planning must know of one parameter's update. */
 typedef struct ParamUpdate {
-    /* of state */
+    /* optimizer state slots */
     int slots;
-    /* of a slot's size, where replicas shard */
+    /* the update needs one more slot as scratch if replicas shard */
     bool scratch;
-    /* one replica has it all: gradient, state and value are not cut */
+    /* the parameter is never cut: one replica has its gradient, state and value */
     bool whole;
-    /* Beside its state and one more of it as it is stored, its update takes this, and slices of it:
-     * once, for the one that needs most of each. */
+    /* temporary memory of the update, for the whole tensor and for its slices, in addition to the
+     * state and one copy of the tensor; it is shared, so the plan counts the largest over all
+     * parameters */
     size_t whole_bytes, slice_bytes;
 } ParamUpdate;
 
 typedef struct PlanOptions {
     GridShape shape;
     int stage;
-    /* borrowed; chunks and micros of a replica */
+    /* schedule with its chunks and one replica's micro-batches; borrowed */
     const Schedule *schedule;
-    /* from its simulation */
+    /* entries of each channel between stages, from the schedule's simulation */
     int channel_depth;
-    /* borrowed: nodes where chunks begin, as graph_partition gives them */
+    /* nodes where chunks begin, as graph_partition returns them; borrowed */
     const int *first;
     size_t bucket_bytes;
-    /* the optimizer's, for the sum of memory; */
+    /* optimizer state slots of each parameter, for the memory estimate */
     int state_slots;
-    /* and whether a share needs scratch of a slot's size */
+    /* the optimizer needs one more slot as scratch if its parameters are sharded */
     bool state_scratch;
-    /* one a parameter; borrowed by the plan, in place of those two. NULL: they hold */
+    /* update of each parameter, replaces state_slots and state_scratch; ParamUpdate[param_count],
+     * borrowed by the plan, or NULL */
     const ParamUpdate *updates;
-    /* Zero, of the config. Means nothing for one replica */
+    /* a Zero value; has no effect with one replica */
     int zero;
-    /* NCCL joins the ranks' GPUs; of no account in host memory */
+    /* NCCL connects the ranks' GPUs; has no effect if operations use host memory */
     bool joined;
-    /* ranks that have one parameter arena in common; 0: each has its own */
+    /* ranks that share one parameter arena; 0: each rank has one */
     int param_sharers;
-    /* borrowed for the call, as graph_blocks gives it: activations inside a block are made again
-     * for its backward, not kept. NULL: all are kept */
+    /* block of each node, as graph_blocks returns it: activations inside a block are recomputed for
+     * its backward. NULL: nothing is recomputed. Borrowed for the call. */
     const int *block;
 } PlanOptions;
 
 typedef struct Plan {
     /* borrowed */
     const Graph *graph;
-    /* borrowed; or NULL */
+    /* borrowed, or NULL */
     const ParamUpdate *updates;
     GridShape shape;
     int stage;
     /* borrowed */
     const Schedule *schedule;
-    /* of this stage */
+    /* chunks of this stage */
     int chunk_count;
-    /* owned: nodes where the model's chunks begin, and the end */
+    /* nodes where the model's chunks begin, then the node count; owned */
     int *first;
-    /* owned */
+    /* chunks of this stage; owned */
     ChunkPlan *chunk;
-    /* owned: slot of [local chunk][micro] */
+    /* slot of each [local chunk][micro-batch]; owned */
     int *slot;
-    /* owned: of each micro, its last place in this stage's list */
+    /* index of the last task of each micro-batch in this stage's list; owned */
     int *last_task;
-    /* micro-batches of data held at a time, at most */
+    /* most micro-batches of data in use at once */
     int batches_out;
     bool reads_data, reads_labels;
-    /* Owned, one a parameter: offset of its value here, in floats; -1: on other stages. Those that
-     * are frozen come behind the others. */
+    /* Offset of each parameter's value in this stage's arena, in floats; -1: on another stage.
+     * Frozen parameters come after all others. Owned. */
     int64_t *param_offset;
-    /* Owned: of its gradient. The same but for one that is tied to a parameter of this stage; -1:
-     * it has none, for it is frozen. */
+    /* Offset of each parameter's gradient in the gradient arena. It equals param_offset except for
+     * a parameter tied to another one of this stage; -1: frozen, no gradient. Owned. */
     int64_t *gradient_offset;
-    /* Owned: where backward writes it. The same, but with sharded gradients: in the ring of
-     * buckets. */
+    /* Offset at which backward writes each gradient. It equals gradient_offset, or with sharded
+     * gradients it is an offset in the ring of buckets. Owned. */
     int64_t *micro_grad_offset;
-    /* Owned: where operations read it. The same, but where parameters are gathered: in their
-     * ring. */
+    /* Offset at which operations read each parameter. It equals param_offset, or with gathered
+     * parameters it is an offset in their ring. Owned. */
     int64_t *weight_offset;
-    /* of the arenas */
+    /* sizes of the parameter and gradient arenas, in floats */
     int64_t param_elements, gradient_elements;
-    /* of param_elements, the first: those that are not frozen */
+    /* parameters that are not frozen, at the front of the parameter arena, in floats */
     int64_t trained_elements;
-    /* of the one that backward writes to */
+    /* size of the arena that backward writes to, in floats */
     int64_t micro_grad_elements;
     int64_t metrics_offset;
-    /* owned, one a node: offset in the cache arena */
+    /* offset of each node's repacked weights in the cache arena, in bytes; size_t[node_count],
+     * owned */
     size_t *cache;
     int channel_depth;
-    /* Zero; ZERO_NONE for one replica */
+    /* a Zero value; ZERO_NONE with one replica */
     int zero;
-    /* Owned, one a parameter: one of those that are tied to it is of another stage. */
+    /* true for a parameter that a parameter of another stage is tied to; bool[param_count],
+     * owned */
     bool *tied_across;
-    /* Owned, one a parameter: how the bucket that has its value is cut, borrowed from its
-     * ChunkPlan; NULL: of another stage, frozen, or nothing is sharded. */
+    /* How the bucket that has each parameter's value is cut, borrowed from its ChunkPlan. NULL: the
+     * parameter is on another stage or frozen, or nothing is sharded. The array is owned. */
     const Bounds **param_shard;
-    /* zero 3, and replicas have no memory in common */
+    /* parameters are gathered: zero 3, and replicas have no memory in common */
     bool gathers;
-    /* where it is so */
+    /* only filled if `gathers` */
     GatherPlan gather;
-    /* of one whole arena */
+    /* sizes of a whole parameter arena and a whole gradient arena */
     size_t param_bytes, gradient_bytes;
-    /* arenas of partial sums */
+    /* number of arenas of partial sums */
     size_t sum_levels;
-    /* Of the parameter arena, what counts for one rank; with the ring into which shards are
+    /* This rank's part of the parameter arena, including the ring into which shards are
      * gathered. */
     size_t param_part_bytes;
-    /* All arenas of gradients, and the optimizer's state; where sharded, of the rank that has
-     * most. */
+    /* All gradient arenas, and the optimizer state; if sharded, of the rank with the largest
+     * part. */
     size_t gradient_part_bytes, state_bytes;
     size_t activation_bytes, cache_bytes, workspace_bytes;
-    /* Entries of channels from other stages, and what slices take. */
+    /* Entries of the channels from other stages, and buffers for exchanging slices. */
     size_t message_bytes;
-    /* Entries of channels to other stages, where these are at both ends: MPI, NCCL. */
+    /* Entries of the channels to other stages, for transports that keep them on both ends (MPI,
+     * NCCL). */
     size_t sent_bytes;
-    /* Of the host's memory: through which a GPU's slices and messages go, where it is not
-     * joined. */
+    /* Host memory through which a GPU's slices and messages pass if NCCL does not connect the
+     * GPUs. */
     size_t staged_bytes;
 } Plan;
 
-/* A step's sums over all ranks. They are floats: counts are exact up to 2^24. The first ones are
+/* Sums of a step over all ranks, as floats, so counts are exact up to 2^24. The first ones are
  * FlatTable's loss_sums. */
 enum {
-    /* over the loss's rows: samples, or tokens */
+    /* sum of the loss over its rows (samples or tokens) */
     METRIC_LOSS = LOSS_SUM,
-    /* how many */
+    /* number of rows */
     METRIC_ROWS = LOSS_LINES,
-    /* right ones */
+    /* rows whose label is the likeliest class, and among the five likeliest */
     METRIC_TOP1 = LOSS_TOP1,
     METRIC_TOP5 = LOSS_TOP5,
-    /* micro-batches that held a sample */
+    /* micro-batches that contained a sample */
     METRIC_MICROS = LOSS_ANY,
-    /* ranks that ask all to stop, and to save, that are busy with a save, and that have a wish of a
-     * hook's to tell: see executor_ask */
+    /* ranks that request a stop, ranks that request a checkpoint, ranks that are still writing one,
+     * and ranks with a pending request from a hook; see executor_ask */
     METRIC_STOP,
     METRIC_SAVE,
     METRIC_SAVING,
@@ -305,41 +319,41 @@ enum {
     METRIC_ASKED = METRIC_COUNT - METRIC_STOP,
     METRIC_PAD = 16
 };
-/* The gradient arena: the gradients of this stage's parameters at the offsets of their values, with
- * running statistics' batch values; METRIC_PAD floats of metrics; gradients of tied parameters. All
- * are summed by the same tree. Where gradients are sharded (zero 2) nobody has it whole. Replica
- * r's micro-batch number i is micro-batch i * dp + r of all; backward writes each bucket to its
- * place in a ring, and a push brings it into its owners' partial sums. Where parameters are
- * gathered, a rank's shard of them lies as their sums do. */
+/* The gradient arena holds the gradients of this stage's parameters at the offsets of their values
+ * (for running statistics, the batch values), METRIC_PAD floats of metrics, and the gradients of
+ * tied parameters. All are summed by the same tree. Replica r's micro-batch number i is micro-batch
+ * i * dp + r of the global batch. With sharded gradients (zero 2) no rank stores the whole arena:
+ * backward writes each bucket to its place in a ring, and a push brings it into its owners' partial
+ * sums. With gathered parameters a rank's shard of them has the same layout as its sums. */
 
-/* What is worth to be made again, in the chunks that begin at first[0..chunks]: for each node the
- * number of its block in its chunk, or -1. Decided by sizes: ranks with unequal slices of a model
- * may find different ones, and must take one's. Owner: the caller. */
+/* Chooses the blocks to recompute, in the chunks that begin at first[0..chunks]. Returns for each
+ * node the number of its block in its chunk, or -1. The choice depends on tensor sizes: ranks with
+ * unequal slices of a model may choose differently and must agree on one rank's result. Owner: the
+ * caller. */
 int *graph_blocks(const Graph *graph, const int *first, int chunks);
 
-/* What the stage options->stage of the grid does. Owner: the caller; graph and schedule are
- * borrowed. */
+/* Plans stage options->stage of the grid. Owner: the caller; graph and schedule are borrowed. */
 Status plan_new(Plan **plan, const Graph *graph, const PlanOptions *options);
 void plan_free(Plan **plan);
-/* all of it that this rank touches */
+/* all memory that this rank uses */
 size_t plan_bytes(const Plan *plan);
-/* What of a parameter of this stage replica dp_rank updates: elements *first .. *first + *count,
- * *first a multiple of FLAT_CHUNK; all of it where nothing is sharded. A tied one's are those of
- * what it is tied to. */
+/* The part of a parameter of this stage that replica dp_rank updates: elements *first .. *first +
+ * *count - 1, where *first is a multiple of FLAT_CHUNK; all elements if nothing is sharded. A tied
+ * parameter has the same part as the one that it is tied to. */
 void plan_shard(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count);
-/* Where replica dp_rank has the sum of what lies at place `at` of the gradient arena and is its
- * share, in arena 0. */
+/* Offset, in arena 0 of replica dp_rank's partial sums, of the sum of element `at` of the gradient
+ * arena. The element must lie in that replica's shard. */
 int64_t plan_sum_offset(const Plan *plan, int64_t at, int dp_rank);
-/* of one arena of its sums */
+/* floats in one arena of partial sums of replica dp_rank */
 int64_t plan_sum_elements(const Plan *plan, int dp_rank);
-/* The same of the parameters: where what lies at `at` is in executor_params, and how many are
+/* The same for parameters: the offset of element `at` in executor_params, and the number of floats
  * there. */
 int64_t plan_local_offset(const Plan *plan, int64_t at, int dp_rank);
 int64_t plan_local_elements(const Plan *plan, int dp_rank);
-/* Do replicas shard gradients, so that their micro-batches take turns? */
+/* Returns true if replicas shard gradients, so that their micro-batches take turns. */
 bool plan_shards_gradients(const Plan *plan);
-/* What a rank of the stage sums with the other replicas' for one micro-batch, waiting for each: how
- * many times, and bytes in all. */
+/* Sums over the replicas for one micro-batch that a rank of the stage must wait for: how many, and
+ * bytes in all. */
 typedef struct ReplicaSums {
     int count;
     size_t bytes;
@@ -347,123 +361,126 @@ typedef struct ReplicaSums {
 ReplicaSums plan_replica_sums(const Plan *plan);
 void plan_print(const Plan *plan, FILE *out);
 
-/* A device has memory for so many micro-batches of data beside those that are worked on: they are
- * copied there meanwhile. */
+/* Micro-batches of data that a device has memory for in addition to those in use; they are copied
+ * there in the background. */
 enum { DATA_AHEAD = 1 };
 
-/* The memory a plan runs in, and the loop over its tasks. */
+/* The memory that a plan runs in, and the loop over its tasks. */
 typedef struct Executor Executor;
 typedef struct ExecutorOptions {
     uint64_t seed;
-    /* of the messages between stages */
+    /* transport of the messages between stages */
     int transport;
 } ExecutorOptions;
-/* comm: over grid->dp_world; its arena, of plan->micro_grad_elements, is what backward writes to.
- * Owner: the caller; all arguments are borrowed. Collective on the grid; all ranks agree. */
+/* comm connects the ranks of grid->dp_world; backward writes to its arena of
+ * plan->micro_grad_elements floats. Owner: the caller; all arguments are borrowed. Collective on
+ * the grid; all ranks return the same Status. */
 Status executor_new(Executor **executor, const Plan *plan, const Grid *grid, Backend *backend,
                     Comm *comm, ExecutorOptions options);
 /* Collective. */
 void executor_free(Executor **executor);
-/* The parameter arena; borrowed. Where plan->zero says so it is comm->params: a rank updates its
- * share (plan_shard), and where comm->params_shared, one of the replicas alone sets the rest. Where
- * parameters are gathered it is this rank's shard alone. plan_local_offset says what lies where. */
+/* The parameter arena; borrowed. With plan->zero it is comm->params: a rank updates only its shard
+ * (plan_shard), and with comm->params_shared only one replica sets the rest. With gathered
+ * parameters it holds only this rank's shard. plan_local_offset gives the offsets. */
 float *executor_params(Executor *executor);
-/* What this rank has there of a parameter of its stage: all of it, or where parameters are gathered
- * its share. Borrowed. */
+/* This rank's part of a parameter of its stage in that arena: the whole parameter, or its shard if
+ * parameters are gathered. Borrowed. */
 float *executor_param(Executor *executor, int param);
-/* Sets it from the whole value, stored order, host memory. */
+/* Sets the parameter from its whole value, in stored order, in host memory. */
 void executor_set_param(Executor *executor, int param, const float *stored);
-/* Call after the parameters changed: brings the other replicas' shares, where there are any, or
- * forgets what was gathered. Collective on grid->dp_world. */
+/* Call after the parameters changed: fetches the other replicas' shards if there are any, or drops
+ * gathered parameters. Collective on grid->dp_world. */
 void executor_params_changed(Executor *executor);
-/* Where micro-batches of data come from: a loader, as a rule. */
+/* Source of the micro-batches of data, usually a loader. */
 typedef struct BatchSource {
     void *user;
-    /* as loader_next */
+    /* has the contract of loader_next */
     Status (*next)(void *user, const Batch **batch, double *wait_s);
-    /* as loader_release */
+    /* has the contract of loader_release */
     void (*release)(void *user);
 } BatchSource;
-/* borrowed */
+/* The loader is borrowed. */
 BatchSource loader_source(Loader *loader);
-/* What a step has of its own. */
+/* Values that change from step to step. */
 typedef struct StepOf {
-    /* keys the dropout */
+    /* number of the step, keys the dropout masks */
     uint64_t step;
-    /* 1/(rows of the global batch), times fp16's loss scale */
+    /* 1 / (rows of the global batch), times fp16's loss scale */
     float scale;
-    /* of the global batch, that hold a sample */
+    /* micro-batches of the global batch that contain a sample */
     int micros;
-    /* true where the last of these micro-batches holds one sample only */
+    /* the last of these micro-batches contains one sample only */
     bool last_single;
 } StepOf;
-/* The schedule's tasks for one step: micro-batches from the source, forward, backward, messages;
- * each bucket's sum over the replicas begins when it is full. On a device all of it is queued, and
- * the host goes on: a micro-batch goes back to the source when it has been copied, at a later one
- * or in executor_settle. wait_s: as loader_next has it. The source's errors come out here.
- * Collective. */
+/* Runs the schedule's tasks for one step: takes micro-batches from the source, runs forward and
+ * backward, and exchanges messages; each bucket's sum over the replicas begins when the bucket is
+ * full. On a device all of it is queued and the host goes on: a micro-batch is released to the
+ * source once it has been copied, when a later one is taken or in executor_settle. wait_s: as in
+ * loader_next. Returns the source's errors. Collective. */
 Status executor_forward_backward(Executor *executor, const BatchSource *source, const StepOf *of,
                                  double *wait_s);
-/* The rest of a step: waits for the sums of gradients and adds up what tensor groups and tied
- * parameters have in parts. Collective. */
+/* Finishes the gradients of a step: waits for their sums over the replicas, then adds the partial
+ * gradients of tensor-parallel groups and of tied parameters. Collective. */
 void executor_reduce(Executor *executor);
-/* The step counts: moves the running statistics. */
+/* Updates the running statistics. Call it only for a step that is not skipped. */
 void executor_move_statistics(Executor *executor, const StepOf *of);
-/* From the next step on, does executor_reduce look for gradients that are infinite or no numbers?
- * Then it waits for the step's statistics. */
+/* Sets whether executor_reduce, from the next step on, looks for gradients that are infinite or
+ * NaN. If so, it waits for the step's statistics. */
 void executor_find_overflow(Executor *executor, bool yes);
-/* The METRIC_COUNT sums over all ranks of the last step (behind 0) or the one before (1); waits
- * until they are there. Host, borrowed until the next call of the executor. Collective. */
+/* Returns the METRIC_COUNT sums over all ranks of the last step (behind 0) or the one before (1);
+ * waits until they have arrived. In host memory, borrowed until the next call of the executor.
+ * Collective. */
 const float *executor_metrics(Executor *executor, int behind);
-/* Are the last step's gradients of no use? false where executor_find_overflow has not been said.
- * The same on all ranks. */
+/* Returns true if a gradient of the last step was infinite or NaN; false if executor_find_overflow
+ * is off. The same on all ranks. */
 bool executor_overflowed(const Executor *executor);
-/* From the next step on, takes a hash of what this rank puts into the step's sums: of each tensor's
- * gradient its first values. On a device, which the host would have to wait for, it is 0. */
+/* Sets whether each step, from the next one on, hashes the first values of each gradient tensor
+ * that this rank contributes to the sums. On a device the hash is 0, because the host would have to
+ * wait for it. */
 void executor_hash_steps(Executor *executor, bool yes);
-/* Of the last step. */
+/* Hash of the last step. */
 uint64_t executor_step_hash(const Executor *executor);
-/* What is infinite or no number in a step, and first of all, of what this rank has computed. */
+/* The first infinite or NaN value of a step among those that this rank computed. */
 enum { FAULT_SAMPLES = 8 };
 typedef struct StepFault {
-    /* whose output, or in backward whose input's gradient; -1: nothing */
+    /* node whose output is bad, or in backward whose input's gradient is; -1: nothing was found */
     int node;
-    /* in backward: its parameter whose gradient it is; else -1 */
+    /* in backward, the node's parameter whose gradient is bad; else -1 */
     int param;
     bool backward;
-    /* of all micro-batches; how many samples of it, and the first ones; none for a parameter */
+    /* number of the micro-batch in the global batch, the number of its bad samples and the first
+     * ones; no samples for a parameter */
     int micro, sample_count;
     int64_t sample[FAULT_SAMPLES];
-    /* micro; but of micro-batches that have statistics in common, and so infect each other, the
-     * number that these have among all such */
+    /* equals micro; but if micro-batches share statistics, and so spread a fault among each other,
+     * the number of their group */
     int turn;
-    /* The largest loss of a sample, and whose; -1: the stage has no loss. */
+    /* the largest loss of a sample, and that sample; -1: the stage has no loss */
     double largest;
     int64_t largest_sample;
 } StepFault;
-/* Forward before backward, turns in their order, in a turn a layer before those that read it;
- * nothing comes last. */
+/* Orders faults: forward before backward, then by turn, then in the order in which nodes run; a
+ * StepFault without a fault comes last. */
 bool step_fault_before(const StepFault *a, const StepFault *b);
-/* From the next step on, every number is looked at, and *fault says what was found; slow. NULL:
- * none is. Borrowed until then. */
+/* Checks every computed value from the next step on and writes what is found to *fault; slow. NULL
+ * turns it off. fault is borrowed until then. */
 void executor_probe(Executor *executor, StepFault *fault);
-/* All micro-batches go back to their sources. Before one of these goes. */
+/* Releases all micro-batches to their sources. Call it before a source is freed. */
 void executor_settle(Executor *executor);
-/* Gradient arena 0, summed after executor_reduce, tied ones added; borrowed. plan_sum_offset says
- * what lies where. */
+/* Gradient arena 0: after executor_reduce the sums, tied gradients included; borrowed.
+ * plan_sum_offset gives the offsets. */
 float *executor_grads(Executor *executor);
-/* What a rank has to say to all: from METRIC_STOP on a metric of the coming step counts those who
- * say so, so that all learn it at the same step's end. */
+/* Sets this rank's flag for a metric from METRIC_STOP on. The metric of the coming step counts the
+ * ranks that set it, so all ranks learn it at the end of the same step. */
 void executor_ask(Executor *executor, int metric, bool yes);
-/* Forward only, with running statistics, of as many micro-batches as a step has. On ranks that hold
- * the loss, take is called for each with its per-sample results, columns (rows, LOSS_COLUMNS),
- * host. Collective. */
+/* Runs forward only, with running statistics, on as many micro-batches as a step has. On ranks with
+ * the loss, take is called for each micro-batch with its per-sample results: columns (rows,
+ * LOSS_COLUMNS), in host memory. Collective. */
 Status executor_evaluate(Executor *executor, const BatchSource *source,
                          void (*take)(void *user, const Batch *batch, const float *columns),
                          void *user);
-/* What the loss was made of: the logits of the last micro-batch that executor_evaluate saw, (N,K)
- * or (N,T,K), host, borrowed until the next call of the executor. NULL on ranks without the
- * loss. */
+/* Returns the logits of the last micro-batch that executor_evaluate ran, (N,K) or (N,T,K), in host
+ * memory, borrowed until the next call of the executor. NULL on ranks without the loss. */
 const float *executor_logits(Executor *executor);
 
 #endif
