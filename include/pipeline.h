@@ -177,7 +177,7 @@ typedef struct GatherPlan {
     int64_t step_gathers;
 } GatherPlan;
 
-/* What planning must know of one parameter's update. */
+/* Properties of one parameter's update that planning depends on. */
 typedef struct ParamUpdate {
     /* optimizer state slots */
     int slots;

@@ -1,13 +1,14 @@
-/* Which activations are made again instead of kept. A block begins and ends where a single tensor
- * crosses, and is worth it only if it holds several times that tensor: then that one is kept, and
- * what lies inside is computed twice. The end of the model needs its activations at once and is
- * left alone. Decided by shapes alone. */
+/* Chooses which activations are recomputed instead of kept (Chen et al. 2016). A block begins and
+ * ends where a single tensor crosses, and is chosen only if its tensors are several times as large
+ * as that one: then only that tensor is kept, and the block is computed twice. The end of the model
+ * is never chosen because backward needs its activations at once. The choice depends on shapes
+ * alone. */
 #include "plan.h"
 
-/* bytes inside a block, as a multiple of what crosses its end */
+/* least size of a block's tensors, as a multiple of the tensor that crosses its end */
 enum { WORTH = 4 };
 
-/* single: as boundary_singles gives it */
+/* single: the array that boundary_singles returns */
 static void find_blocks(const Graph *graph, int first, int last, const size_t *single, int *block)
 {
     int begin = first, number = 0;

@@ -1,6 +1,7 @@
-/* What crosses a boundary between chunks: forward, every output that a node behind the boundary
- * reads, a skip connection over several boundaries included; backward, the gradients of those for
- * which somebody wants one. Both sides of a boundary come to the same message by themselves. */
+/* Finds what crosses a boundary between chunks. Forward: every output that a node after the
+ * boundary reads, including skip connections over several boundaries. Backward: the gradients of
+ * those outputs that need one. Both sides of a boundary compute the same message without
+ * communication. */
 #include "plan.h"
 
 enum { MESSAGE_ALIGN = 64 };
@@ -53,7 +54,7 @@ size_t *boundary_singles(const Graph *graph)
     for (int i = 0; i < graph->node_count; ++i)
         for (int k = 0; k < graph->node[i].spec.x_count; ++k)
             if (graph->node[i].in[k] >= 0) last[graph->node[i].in[k]] = i;
-    /* first what comes and goes at each boundary, then the sums */
+    /* first the changes at each boundary, then their running sums */
     for (int i = 0; i < graph->node_count; ++i) {
         if (last[i] == 0) continue;
         size_t more = padded(desc_bytes(graph->node[i].op->spec.y));

@@ -1,7 +1,7 @@
-/* From a chunk of a planned graph to the action lists of its passes. Tensors become storages;
- * aliases and in-place operations share one. Only nodes of the chunk are looked at, and the outputs
- * that cross its boundaries: what a kernel sees is the same however the graph is cut. Refuses
- * nothing: a graph that was planned can be run. */
+/* Turns a chunk of a planned graph into the action lists of its passes. Each tensor becomes a
+ * storage; aliases and in-place operations share one. The planner looks only at the chunk's nodes
+ * and at the outputs that cross its boundaries, so operations compute the same however the graph is
+ * cut. Every planned graph can be run, so nothing is refused here. */
 #include "chunk.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static RunStorage *run_of(const Planner *p, int node)
     return &p->run[node - p->chunk->first];
 }
 
-/* Number of the run that a node's backward belongs to. */
+/* Index of the run that a node's backward uses. */
 static int back_index(const Planner *p, int node)
 {
     int i = node - p->chunk->first;
@@ -46,7 +46,7 @@ bool planner_owns(const Planner *p, int node)
 
 /* ---- forward ---- */
 
-/* Storages of a run's forward, whose inputs are in run->x already. */
+/* Creates the storages that a run's forward writes; run->x is set already. */
 static void make_outputs(Planner *p, RunStorage *run, bool inplace)
 {
     const Op *op = p->graph->node[run->node].op;
@@ -72,9 +72,10 @@ static void plan_forward(Planner *p, int i)
     push(p, (Action){.kind = ACTION_FORWARD, .index = i - p->chunk->first});
 }
 
-/* ---- forward once more, before the backward of a block ---- */
+/* ---- recomputation of a block before its backward ---- */
 
-/* again[i - from]: must node i of a block run again for the backward of the block's nodes? */
+/* Sets again[i - from] if node i of a block must run again for the backward of the block's
+ * nodes. */
 static void find_again(Planner *p, int from, int to, bool *again)
 {
     const Graph *g = p->graph;
@@ -116,7 +117,8 @@ static void plan_again(Planner *p, int from, int to)
 
 /* ---- backward ---- */
 
-/* An action that copies or adds storage src (a reader's contribution) to the gradient of node v. */
+/* Adds an action that copies or adds storage src (one reader's contribution) to the gradient of
+ * node v. */
 static void push_gradient(Planner *p, ActionKind kind, int v, int src)
 {
     Desc y = p->graph->node[v].op->spec.y;
@@ -154,8 +156,8 @@ static void keep_gradient(Planner *p, int i, int k)
     storage_use(p, s);
 }
 
-/* Memory for what nobody wants: the gradient of a frozen parameter that its operation makes with
- * those of others, or may make with dx. */
+/* Gives frozen parameters' gradients a place if the node's operation may compute them together with
+ * others or with dx. Nobody reads them. */
 static void drop_gradients(Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
@@ -164,8 +166,8 @@ static void drop_gradients(Planner *p, int i)
         if (is_frozen(p, i, k)) keep_gradient(p, i, k);
 }
 
-/* Weights' gradients that do not wait are made with the data's, and brought to the arena when their
- * turn comes. */
+/* With a split backward, weight gradients that cannot be delayed are computed together with dx;
+ * this gives them a place from which PASS_WEIGHT copies them to the gradient arena. */
 static void keep_weight_gradients(Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
@@ -176,7 +178,8 @@ static void keep_weight_gradients(Planner *p, int i)
         if (!is_frozen(p, i, k)) keep_gradient(p, i, k);
 }
 
-/* A batch norm in front of all that is trained: forward has left its statistics. */
+/* A batch norm before all trained layers gets no gradient, but its batch statistics, saved by
+ * forward, still update the running ones. */
 static void plan_statistics(Planner *p, int i)
 {
     if (!planner_moves(p, i)) return;
@@ -239,7 +242,7 @@ static void plan_weight(Planner *p, int i)
     push(p, (Action){.kind = ACTION_BACKWARD_WEIGHT, .index = back_index(p, i)});
 }
 
-/* Where node i is the last one of a block that is recomputed, that comes first. */
+/* Plans the recomputation of a block before the backward of the block's last node i. */
 static void begin_block(Planner *p, int i)
 {
     const int *block = p->block;
@@ -250,7 +253,7 @@ static void begin_block(Planner *p, int i)
     plan_again(p, first + from, i + 1);
 }
 
-/* Buckets by the node that opens them, last nodes first. */
+/* Sorts buckets by the node that opens them, last nodes first. */
 static int by_opening(const void *a, const void *b)
 {
     const Opening *x = a, *y = b;
@@ -266,8 +269,7 @@ static void sort_openings(Planner *p)
     qsort(p->opening, (size_t)c->buckets.count, sizeof *p->opening, by_opening);
 }
 
-/* Backward in reverse order; a bucket is whole once the node of its first tensor has been
- * passed. */
+/* Lists the nodes in reverse order. A bucket is complete after the node of its first tensor. */
 static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool buckets)
 {
     const Graph *g = p->graph;
@@ -288,9 +290,9 @@ static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool bucket
 
 /* ---- boundaries ---- */
 
-/* Values arrive before the pass and gradients, too; both leave after it. early, late: other tasks
- * may come between, so they lie in the slot. Where the stage has the chunk behind this one, too, it
- * takes activations when it begins, and brings gradients when it ends. */
+/* Messages arrive before a pass and leave after it. early, late: other tasks may run between the
+ * message and the pass, so its tensors lie in the slot. If the stage also has the next chunk, the
+ * next chunk copies activations when it begins, and copies gradients back when it ends. */
 static void arrive(Planner *p, const Message *message, int *storage, bool early)
 {
     for (int i = 0; i < message->count; ++i) {
@@ -312,8 +314,8 @@ static void leave(Planner *p, const Message *message, const int *storage, bool l
     ++p->tick;
 }
 
-/* What has just arrived is read where the chunk before has it; but for what that one itself reads
- * in the one before. */
+/* The activations that have just arrived are read in the previous chunk's slot, except those that
+ * the previous chunk itself reads in the slot of the one before. */
 static void read_before(Planner *p)
 {
     const Message *in = &p->chunk->activations_in, *out = &p->before->activations_out;
@@ -324,8 +326,7 @@ static void read_before(Planner *p)
     }
 }
 
-/* The chunk behind reads this one's outputs where they lie, and has not done so for the last
- * time. */
+/* The next chunk reads this chunk's outputs in this slot; marks them as still used at this tick. */
 static void show_behind(Planner *p)
 {
     const Message *out = &p->chunk->activations_out;
@@ -342,7 +343,7 @@ static void place_message(const Planner *p, Message *message, const int *storage
         message->tensor[i].offset = storage_offset(p, storage[message->tensor[i].node]);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole chunk ---- */
 
 static void list_passes(Planner *p)
 {
@@ -418,7 +419,7 @@ static RunStorage run_none(int node)
     return run;
 }
 
-/* block: one a node of the graph; NULL: none is recomputed. */
+/* block: for each node of the graph its block, or NULL if nothing is recomputed. */
 static void planner_init(Planner *p, const int *block)
 {
     size_t nodes = (size_t)p->graph->node_count;

@@ -1,5 +1,6 @@
-/* A chunk's planner: its notes while it turns a chunk of a graph into a ChunkPlan. Tensors are
- * storages with a life on one clock, which runs through the chunk's passes. */
+/* State of the planner while it turns one chunk of a graph into a ChunkPlan. Each tensor becomes a
+ * storage that is alive from a first to a last tick; one clock of ticks runs through all of the
+ * chunk's passes, one tick for each action. */
 #ifndef WEFT_PIPELINE_CHUNK_H
 #define WEFT_PIPELINE_CHUNK_H
 
@@ -7,36 +8,35 @@
 
 #include <limits.h>
 
-enum { STORAGE_NONE = -1, STORAGE_INPUT = -2 /* the data itself */, NO_NODE = -1 };
+enum { STORAGE_NONE = -1, STORAGE_INPUT = -2 /* the input data itself */, NO_NODE = -1 };
 
 typedef struct Storage {
     size_t bytes;
-    /* ticks between which its content is needed, both included */
+    /* first and last tick at which the content is needed */
     int first, last;
-    /* lies in the slot */
+    /* true: lies in the slot; false: in scratch memory */
     bool kept;
-    /* lies in the slot of the chunk before, which has placed it */
+    /* lies in the slot of the previous chunk, which has set the place */
     bool before;
-    /* the chunk behind reads it there */
+    /* the next chunk reads it there */
     bool shown;
-    /* Its content is needed once more, by a node's backward or by a block that is computed again:
-     * no output may be written over it. */
+    /* No output may be written over it: a node's backward or a recomputed block reads it again. */
     bool stays;
-    /* the last node whose forward reads it; NO_NODE: none */
+    /* last node whose forward reads it, or NO_NODE */
     int reader;
-    /* Of the runs that backward belongs to: the first node whose backward reads it, INT_MAX: none;
-     * and the last one that has it as an input, NO_NODE: none. */
+    /* Among the runs that backward uses: the first node whose backward reads it, or INT_MAX, and
+     * the last node that has it as an input, or NO_NODE. */
     int back_first, input_last;
     int64_t offset;
 } Storage;
 
-/* as RunOffsets, indices into Planner.storage */
+/* The fields of RunOffsets, as indices into Planner.storage instead of places. */
 typedef struct RunStorage {
     int node, x[SPEC_INPUTS], y, dy, saved, x_saved, dx[SPEC_INPUTS], dw[SPEC_PARAMS];
     bool dx_add, dw_waits;
 } RunStorage;
 
-/* From which node on backward writes to a bucket. */
+/* The first node, in backward's order, that writes to a bucket. */
 typedef struct Opening {
     int node, bucket;
 } Opening;
@@ -46,30 +46,32 @@ typedef struct Planner {
     const Graph *graph;
     const Schedule *schedule;
     ChunkPlan *chunk;
-    /* the chunk before, where this stage has it; else NULL */
+    /* plan of the previous chunk if this stage has it, else NULL; borrowed */
     const ChunkPlan *before;
-    /* messages and work may lie apart in the list: what travels must lie in the slot */
+    /* other tasks may run between a message and the work on it, so tensors of messages lie in
+     * slots */
     bool apart;
     Storage *storage;
     int storage_count, storage_capacity;
-    /* owned, one a node: storage of its output, of that one's gradient */
+    /* storage of each node's output and of its gradient; int[node_count], owned */
     int *value, *gradient;
-    /* owned, one a node: storage of its output when made again */
+    /* storage of each node's recomputed output; int[node_count], owned */
     int *again;
-    /* owned, one a node: another node's gradient lies where its own does, and stays */
+    /* true: the node's gradient shares memory with another node's, which must not change;
+     * bool[node_count], owned */
     bool *borrows;
-    /* owned, two a node of the chunk: the first runs in node order, then the second ones */
+    /* first the chunk's runs in node order, then the second runs of recomputed nodes; owned */
     RunStorage *run;
-    /* owned, one a node of the chunk: number of the block that is recomputed with it, or -1 */
+    /* block that each of the chunk's nodes is recomputed with, or -1; owned */
     int *block;
-    /* owned, one a node: the last one that reads its output, NO_NODE: none; among those of its
-     * block, where it is computed again */
+    /* last node that reads each node's output, or NO_NODE; reader_again counts only nodes of the
+     * same recomputed block; int[node_count], owned */
     int *reader, *reader_again;
-    /* owned, one a node of the chunk and an input: the node before it that reads the same output */
+    /* for each input of the chunk's nodes, the previous node that reads the same output; owned */
     int (*reader_before)[SPEC_INPUTS];
-    /* owned, one a bucket: in backward's order */
+    /* buckets in the order in which backward opens them; owned */
     Opening *opening;
-    /* boundary: the tick at which the pass ends */
+    /* boundary[pass]: tick at which the pass ends */
     int tick, boundary[PASSES];
     Pass pass;
     int room[PASSES];
@@ -77,55 +79,56 @@ typedef struct Planner {
 
 /* layout.c */
 int storage_new(Planner *p, size_t bytes);
-/* now */
+/* marks the storage as used at the current tick */
 void storage_use(Planner *p, int storage);
-/* sets kept_bytes and scratch_bytes, too */
+/* places all storages; sets the chunk's kept_bytes and scratch_bytes */
 void storages_lay(Planner *p);
 int64_t storage_offset(const Planner *p, int storage);
 
-/* places.c: what lies where at which ticks. */
+/* places.c: which bytes are used at which ticks. */
 typedef struct PlaceTree PlaceTree;
 /* for ticks 0 to ticks - 1. Owner: the caller */
 PlaceTree *place_tree_new(int ticks);
 void place_tree_free(PlaceTree **tree);
-/* first, last: ticks, both included; span: bytes */
+/* marks the bytes of span as used from tick first to tick last, both included */
 void place_tree_add(PlaceTree *tree, int first, int last, Span span);
-/* The lowest place from `from` on for `bytes` that meets nothing at ticks first to last. */
+/* Returns the lowest offset >= from at which `bytes` bytes are free from tick first to tick
+ * last. */
 int64_t place_tree_lowest(const PlaceTree *tree, int first, int last, int64_t from, int64_t bytes);
 
 /* chunk.c */
-/* in the chunk */
+/* true if the node is in this chunk */
 bool planner_owns(const Planner *p, int node);
-/* the run that its backward belongs to */
+/* the run whose tensors the node's backward uses */
 RunStorage *planner_back_run(const Planner *p, int node);
-/* the weights' half, for its pass of its own? */
+/* true if the node's backward_weight is delayed to PASS_WEIGHT */
 bool planner_waits(const Planner *p, int node);
-/* trained.c. Has node running statistics that move? */
+/* trained.c. Returns true if the node has running statistics that training updates. */
 bool planner_moves(const Planner *p, int node);
-/* Would a gradient at node go anywhere? */
+/* Returns true if a gradient at the node reaches a trained parameter. */
 bool planner_goes_back(const Planner *p, int node);
-/* Does node's backward, if it has one, read its input k, or its output? */
+/* True if the node's backward runs and reads its input k, or its output. */
 bool planner_reads_x(const Planner *p, int node, int k);
 bool planner_reads_y(const Planner *p, int node);
-/* Blocks that have no part in backward are not computed again. */
+/* Takes blocks without any backward work out of recomputation. */
 void planner_leave_blocks(Planner *p);
 
 /* inplace.c. Fills reader and reader_before. */
 void inplace_readers(Planner *p);
-/* A node's output lies in a storage. last: Planner.reader or reader_again. */
+/* Records that the node's output lies in a storage. last: Planner.reader or reader_again. */
 void inplace_output(Planner *p, int node, int storage, const int *last);
-/* Before node i's forward: what its block reads from before it must stay as it is until the block
- * has run again. */
+/* Call before node i's forward is planned: protects the tensors that i's block reads from outside,
+ * because the block runs again. */
 void inplace_block_inputs(Planner *p, int i);
-/* May a run write its output over its first input's memory? Only if nobody reads any tensor there
- * later; never over the data, which is not ours. */
+/* Returns true if a run may write its output over its first input: nobody reads a tensor there
+ * later, and it is not the input data, which the loader owns. */
 bool inplace_allowed(const Planner *p, const RunStorage *run);
-/* Behind that: what the run's backward will read. */
+/* Call after that: records which tensors the run's backward will read. */
 void inplace_run(Planner *p, const RunStorage *run);
 
-/* gradient.c: where node i's backward leaves what it gives its inputs, now that its dy is known.
- * to_add[k]: what must be added to the gradient of input k afterwards, or be copied where it has
- * none yet; STORAGE_NONE: nothing. */
+/* gradient.c: chooses where node i's backward writes the gradients of i's inputs, once the storage
+ * of its dy is known. Sets to_add[k] to the storage that must be added afterwards to the gradient
+ * of input k, or copied if that input has no gradient yet; STORAGE_NONE: nothing to add. */
 void gradients_route(Planner *p, int i, int to_add[SPEC_INPUTS]);
 
 #endif

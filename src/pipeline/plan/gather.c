@@ -1,17 +1,17 @@
-/* Values that are gathered (zero 3 where replicas have no memory in common; Rajbhandari et al.
- * 2020, section 5.3): which buckets, when, and to where. A pass's list says before which actions
- * others are read. A walk over a schedule's passes then knows, at any use, the buckets that are
- * read now and the next few: they are in memory together, so their places do not meet. What is
- * there stays until another bucket needs its place: what ends a forward pass is there when backward
- * begins. Backward reads weights for the gradients of inputs only, so what has none (an embedding)
- * is not gathered for it. */
+/* Plans the gathering of parameters (zero 3 if replicas have no memory in common; Rajbhandari et
+ * al. 2020, section 5.3): which buckets, when, and where to. Each pass's list marks the actions
+ * from which on other buckets are read. A walk over a schedule's passes gives, at any use, the
+ * buckets that are read now and the next few; these are in memory together, so their places do not
+ * overlap. A bucket stays until another one needs its place, so the buckets that end a forward pass
+ * are still there when backward begins. Backward reads weights only for the gradients of inputs, so
+ * a layer without these (an embedding) is not gathered for it. */
 #include "plan.h"
 
 #include <string.h>
 
 /* ---- what is read, and when ---- */
 
-/* Buckets with parameters, and which of them holds which parameter. */
+/* Numbers the buckets that contain parameters and sets the bucket of each parameter. */
 static void find_buckets(Plan *plan)
 {
     const Graph *g = plan->graph;
@@ -69,7 +69,7 @@ static ParamUse use_of(const Plan *plan, const ChunkPlan *c, const Action *a)
     return use;
 }
 
-/* Puts an action in front of each that reads other buckets than the one before. */
+/* Inserts an ACTION_GATHER before each action that reads other buckets than the previous one. */
 static void mark_pass(const Plan *plan, ChunkPlan *c, ActionList *list, int *uses)
 {
     Action *marked = mem_new((size_t)(2 * list->count + 1) * sizeof *marked);
@@ -128,7 +128,8 @@ static int pass_of(TaskKind kind)
     return pass[kind];
 }
 
-/* The first use from (task, use) on, which then say where it is; NULL: there is none. */
+/* Returns the first use at or after (*task, *use) and sets them to its position; NULL: there is
+ * none. */
 static const ParamUse *seek(const Window *w, int *task, int *use)
 {
     const Schedule *s = w->schedule;
@@ -143,8 +144,8 @@ static const ParamUse *seek(const Window *w, int *task, int *use)
     return NULL;
 }
 
-/* The buckets of the next use, and of so many after it that GATHER_AHEAD others are among them, if
- * there are. */
+/* Returns the buckets of the next use and of the uses after it until GATHER_AHEAD further buckets
+ * are included, or the list ends. */
 static int look_ahead(const Window *w, int bucket[WINDOW_MOST])
 {
     int task = w->task, use = w->use, count = 0, enough = 1;
@@ -161,7 +162,7 @@ static bool meet(int64_t a, int64_t a_length, int64_t b, int64_t b_length)
     return a < b + b_length && b < a + a_length;
 }
 
-/* Drops what lies where bucket b is to come. */
+/* Drops the buckets whose memory bucket b needs. */
 static void make_room(Window *w, int b)
 {
     const ParamBucket *all = w->plan->gather.bucket, *mine = &all[b];
@@ -193,9 +194,9 @@ const ParamUse *window_next(Window *w, int gather[WINDOW_MOST], int *count)
 
 /* ---- places ---- */
 
-/* Buckets that are in memory together with one. */
+/* The buckets that are in memory together with a given one. */
 typedef struct Near {
-    /* owned */
+    /* bucket indices; int[count], owned */
     int count, room, *bucket;
 } Near;
 
@@ -223,7 +224,7 @@ static void find_near(const Plan *plan, const Schedule *schedule, Near *near)
     window_fini(&w);
 }
 
-/* Those before bucket b are placed. */
+/* Places bucket b; those with lower numbers are placed already. */
 static void place_bucket(GatherPlan *f, const Near *near, int b)
 {
     ParamBucket *mine = &f->bucket[b];
@@ -242,7 +243,7 @@ static void place_bucket(GatherPlan *f, const Near *near, int b)
     mem_free(&cache);
 }
 
-/* Places in both rings: for training, and for evaluation, which is forwards only. */
+/* Places the buckets in both rings, for training and for evaluation, which runs forwards only. */
 static Status place_buckets(Plan *plan)
 {
     GatherPlan *f = &plan->gather;
@@ -273,8 +274,8 @@ int gather_bucket_of(const Plan *plan, const Node *node)
     return -1;
 }
 
-/* A node's other forms of its weights go with the bucket of the first one that is gathered. First
- * how many bytes, then where. */
+/* A node's repacked weights belong to the first bucket that is gathered for the node. Called twice:
+ * first it sums the bytes of each bucket, then (placed) it sets offsets. */
 static void place_caches(Plan *plan, bool placed)
 {
     GatherPlan *f = &plan->gather;
@@ -291,7 +292,7 @@ static void place_caches(Plan *plan, bool placed)
     mem_free(&end);
 }
 
-/* What a node keeps none of whose weights is gathered is made once, and stays. */
+/* Repacked weights of a node without gathered weights are made once and stay. */
 static void place_constants(Plan *plan)
 {
     for (int k = 0; k < plan->chunk_count; ++k)

@@ -1,10 +1,11 @@
-/* Where the gradients lie that a node's backward gives its inputs: in memory of their own, or in
- * that of dy, of x, or of what other readers gave before. The first contribution to a node is its
- * gradient; later ones are added in the order of the list. */
+/* Chooses where a node's backward writes the gradients of its inputs: to separate memory, or over
+ * dy, over x, or onto the gradient that other readers have contributed to. The first contribution
+ * to a node becomes its gradient; later ones are added in the order of the list. */
 #include "chunk.h"
 
-/* May the gradient for i's input k take that input's memory? Not where somebody reads it after i's
- * forward: this chunk, the one before, whose it may be, or the weights' half of the one behind. */
+/* Returns true if the gradient of i's input k may be written over that input. It may not if the
+ * input is read after i's forward by this chunk, by the previous chunk (in whose slot it may lie),
+ * or by the next chunk's weight-gradient pass. */
 static bool over_x(const Planner *p, int i, int k)
 {
     const Node *node = &p->graph->node[i];
@@ -18,7 +19,8 @@ static bool over_x(const Planner *p, int i, int k)
     return desc_bytes(p->graph->node[node->in[k]].op->spec.y) <= x->bytes;
 }
 
-/* May it take dy's? Not where dy is borrowed, and is to become another node's gradient. */
+/* Returns true if the gradient of i's input k may be written over dy. It may not if dy is borrowed
+ * and will become another node's gradient. */
 static bool over_dy(const Planner *p, int i, int k)
 {
     const Node *node = &p->graph->node[i];
@@ -30,9 +32,9 @@ static bool over_dy(const Planner *p, int i, int k)
     return desc_bytes(p->graph->node[node->in[k]].op->spec.y) <= p->storage[own].bytes;
 }
 
-/* dy becomes the gradient of node `early`. May it be the gradient of `late` until that one's
- * backward, which comes first? Not where anybody changes it meanwhile: late's readers, early's, of
- * which late must not be one, or late itself. */
+/* dy becomes the gradient of node `early`. Returns true if it may also serve as the gradient of
+ * `late` until late's backward, which runs first. It may not if anything changes it until then:
+ * another reader of late or early (late must not be a reader of early), or late itself. */
 static bool may_lend(const Planner *p, int i, int early, int late)
 {
     const Node *node = p->graph->node;
@@ -44,9 +46,9 @@ static bool may_lend(const Planner *p, int i, int early, int late)
     return true;
 }
 
-/* Makes dy the gradient of v, which has none yet, where that can be: not where dy is borrowed, or
- * the weights' half has yet to read it. *keeper: the input whose gradient it has become already, or
- * NO_NODE; of two the earlier one keeps it. */
+/* Makes dy the gradient of v, which has none yet, and returns true if that is possible. It is not
+ * if dy is borrowed or the weight-gradient pass will read it. *keeper: input of which dy is the
+ * gradient already, or NO_NODE; with two inputs the earlier node keeps it. */
 static bool share_dy(Planner *p, int i, int v, int *keeper)
 {
     if (p->borrows[i] || planner_waits(p, i)) return false;
@@ -62,7 +64,7 @@ static bool share_dy(Planner *p, int i, int v, int *keeper)
     return true;
 }
 
-/* The storage that takes i's gradient for input k. */
+/* Returns the storage to which i's gradient for input k is written. */
 static int written(Planner *p, int i, int k, bool first)
 {
     int v = p->graph->node[i].in[k];

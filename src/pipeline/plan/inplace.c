@@ -1,5 +1,5 @@
-/* Which outputs may be written over a node's input. Storages collect what decides it while the runs
- * are planned, in their order: who still reads what lies there. */
+/* Decides which outputs may be written over their node's first input. While runs are planned in
+ * order, each storage collects who still reads it. */
 #include "chunk.h"
 
 void inplace_readers(Planner *p)

@@ -1,7 +1,7 @@
-/* Storages and where they lie. What a pass leaves for a later one is kept: it lies in the slot of
- * its micro-batch. The rest lies where the slot is free for its life, or else in scratch memory.
- * Placing is first-fit, largest first, among those whose lives meet. With one slot all may lie in
- * it, which packs best. */
+/* Places storages in memory. A storage that one pass leaves for a later one lies in its
+ * micro-batch's slot. Any other lies in a part of the slot that is free during its life, or else in
+ * scratch memory. Placement is first-fit, largest first, among storages that are alive at the same
+ * time. With a single slot all storages may lie in it, which packs best. */
 #include "chunk.h"
 
 #include <stdlib.h>
@@ -36,13 +36,13 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : 1;
 }
 
-/* The lowest place from `from` on where s meets none of those placed already. */
+/* Returns the lowest offset >= from at which s overlaps no placed storage that is alive with it. */
 static int64_t first_fit(const PlaceTree *placed, const Storage *s, int64_t from)
 {
     return place_tree_lowest(placed, s->first + 1, s->last + 1, from, (int64_t)s->bytes);
 }
 
-/* Ticks of the tree begin at 1: storages that nobody uses have tick -1. */
+/* The tree's ticks are shifted by 1 because unused storages have tick -1. */
 static int64_t place(PlaceTree *placed, Storage *s, int64_t at)
 {
     int64_t end = at + (int64_t)s->bytes;

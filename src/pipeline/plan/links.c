@@ -1,5 +1,5 @@
-/* Which channels join the stages of a replica: a pure function of the plan, from which the runtime
- * opens them and the plan counts their memory. */
+/* Lists the channels that join the stages of a replica, as a pure function of the plan. The runtime
+ * opens them, and the plan counts their memory. */
 #include "plan.h"
 
 enum { LINK_ALIGN = 64, TIE_PIECE_BYTES = 1 << 20, TIE_DEPTH = 2 };
@@ -39,8 +39,8 @@ bool plan_ties_stages(const Plan *plan, int param)
            stage_of(plan, all[owner].node) != stage_of(plan, all[param].node);
 }
 
-/* Has an earlier parameter on another stage than its owner's the same owner? Sums go between two
- * stages only. */
+/* Returns true if an earlier parameter of another stage is tied to the same owner: sums of tied
+ * gradients connect two stages only. */
 static bool third_stage(const Plan *plan, int param)
 {
     const Param *all = plan->graph->param;

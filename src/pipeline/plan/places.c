@@ -1,39 +1,40 @@
-/* The lowest free place in memory for what is alive from one tick to another. A binary tree over
- * the ticks: what is alive lies in the nodes that divide its life, so that looking for a place asks
- * as many nodes as the tree is deep, not all that was placed before. A node keeps the union of
- * spans, and spans that touch are one: storages side by side cost as much as one.
+/* Finds the lowest free place in memory for a tensor that is alive from one tick to another. A
+ * binary tree divides the ticks. A tensor is stored at the largest nodes whose ticks lie in its
+ * life, so a search visits a number of nodes proportional to the tree's depth instead of all placed
+ * tensors. A node stores the union of byte spans; adjacent spans are merged.
  *
- *     ticks   0 1 2 3 4 5 6 7        a storage of ticks 2 to 7 is across [2 3] and [4 7],
- *             [      0 7     ]       and inside [0 7] and [0 3]
+ *     ticks   0 1 2 3 4 5 6 7        a tensor of ticks 2 to 7 is in `across` of [2 3] and [4 7],
+ *             [      0 7     ]       and in `inside` of [0 7] and [0 3]
  *             [0 3]     [4 7]
  *             [01][23]  [45][67] */
 #include "chunk.h"
 
 #include <string.h>
 
-/* sorted; no two touch */
+/* A set of bytes as sorted spans, no two of which touch. */
 typedef struct SpanSet {
-    /* owned */
+    /* count spans, with room for `room`; owned */
     Span *span;
     int count, room;
 } SpanSet;
 
 struct PlaceTree {
-    /* a power of two */
+    /* number of ticks, a power of two */
     int ticks;
-    /* owned, one a node of the tree, [1] is the root: of storages that live through all ticks of
-     * the node and not through its parent's, and of those that live in some of its ticks */
+    /* one set for each tree node, node 1 is the root; across: bytes of tensors alive at all ticks
+     * of the node but not of its parent; inside: bytes of tensors alive at some of its ticks only;
+     * owned */
     SpanSet *across, *inside;
 };
 
-/* Sets of the nodes on the way of one question: at most four a level. */
+/* The sets that a search must avoid: at most four for each level of the tree. */
 enum { SETS_MOST = 4 * 32 };
 typedef struct Question {
     int first, last, count;
     const SpanSet *set[SETS_MOST];
 } Question;
 
-/* The first span that ends at `end` or behind it. */
+/* Returns the first span that ends at or after `end`. */
 static int find_span(const SpanSet *set, int64_t end)
 {
     int low = 0, high = set->count;
@@ -83,7 +84,7 @@ void place_tree_free(PlaceTree **tree)
     mem_free(tree);
 }
 
-/* node: of the tree, with ticks low to low + ticks - 1 */
+/* node: tree node with ticks low to low + ticks - 1 */
 static void add_below(PlaceTree *tree, int node, int low, int ticks, int first, int last, Span span)
 {
     if (last < low || first >= low + ticks) return;

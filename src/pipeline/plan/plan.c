@@ -1,6 +1,6 @@
-/* What one stage of a grid does: where its parameters lie, its chunks' passes, slots, buckets, and
- * the bytes of it all. Everything follows from the graph, the cut and the schedule; nothing is
- * measured, nothing is allocated for the run. */
+/* Plans one stage of a grid: offsets of its parameters, its chunks' passes, slots and buckets, and
+ * the bytes of all memory. The plan follows from the graph, the cut and the schedule; nothing is
+ * measured and no memory of the run is allocated. */
 #include "plan.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ const ConfigWords pipeline_words[PIPELINE_WORDS] = {
     {"grid.recompute", .text = LIST_TEXT(RECOMPUTE_WORDS)},
 };
 
-/* The chunk of this stage that holds a node, or NULL. */
+/* Returns the chunk of this stage that has the node, or NULL. */
 static const ChunkPlan *chunk_of(const Plan *plan, int node)
 {
     for (int c = 0; c < plan->chunk_count; ++c)
@@ -25,7 +25,8 @@ bool param_shares_memory(const Plan *plan, int param)
     return p->tied >= 0 && chunk_of(plan, plan->graph->param[p->tied].node);
 }
 
-/* Values of this stage's own, frozen ones or the others, from place `end` on; returns the end. */
+/* Places the values that this stage stores itself (not those shared with a tied parameter), either
+ * frozen ones or trained ones, from offset `end` on. Returns the end. */
 static int64_t place_values(Plan *plan, bool frozen, int64_t end)
 {
     const Graph *g = plan->graph;
@@ -88,8 +89,8 @@ static void bucket_insert(Buckets *b, int at, int64_t offset, int64_t elements, 
     b->first_tensor[at] = tensor;
 }
 
-/* The gradient of a parameter that shares its value is a bucket of its own, among the others by its
- * node. */
+/* Inserts a bucket for the gradient of each parameter that shares its value with another one, in
+ * the order of nodes. */
 static void insert_tied(const Plan *plan, ChunkPlan *c)
 {
     const Graph *g = plan->graph;
@@ -106,8 +107,8 @@ static void insert_tied(const Plan *plan, ChunkPlan *c)
     }
 }
 
-/* Cuts the bucket that holds place `at`, where the parameter `tensor` begins, in two; nothing where
- * it begins there. */
+/* Cuts the bucket that contains offset `at`, where parameter `tensor` begins, in two; does nothing
+ * if a bucket begins there. */
 static void bucket_cut(Buckets *b, int64_t at, int tensor)
 {
     int i = 0;
@@ -118,8 +119,8 @@ static void bucket_cut(Buckets *b, int64_t at, int tensor)
     bucket_insert(b, i, at, upper, tensor);
 }
 
-/* Where shares are cut, a parameter that is tied to one of another stage is a bucket of its own, so
- * that both stages cut it alike. `next` is the parameter behind it in the chunk, or -1. */
+/* With sharding, makes a parameter that is tied to one of another stage a separate bucket, so that
+ * both stages cut it alike. next: the parameter after it in the chunk, or -1. */
 static void cut_apart(const Plan *plan, ChunkPlan *c, int param, int next)
 {
     if (!plan->zero || !plan_tied_across(plan, param)) return;
@@ -127,8 +128,8 @@ static void cut_apart(const Plan *plan, ChunkPlan *c, int param, int next)
     if (next >= 0) bucket_cut(&c->buckets, plan->param_offset[next], next);
 }
 
-/* From weights, of the chunk's `count` parameters with values of their own, to places in the
- * arena. */
+/* Converts buckets of weights (see shard_weight) to ranges of the gradient arena. param: the
+ * chunk's `count` parameters whose values this stage stores. */
 static void place_buckets(const Plan *plan, Buckets *b, const int *param, int count, int64_t end)
 {
     for (int i = 0; i < b->count; ++i) {
@@ -192,7 +193,7 @@ static void order_buckets(ChunkPlan *c)
     mem_free(&place);
 }
 
-/* The chunk's bucket that holds place `at` of the gradients, or -1. */
+/* Returns the chunk's bucket that contains element `at` of the gradient arena, or -1. */
 static int bucket_at(const ChunkPlan *c, int64_t at)
 {
     const Buckets *b = &c->buckets;
@@ -217,8 +218,7 @@ const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket)
     return NULL;
 }
 
-/* Backward's order: a bucket of a chunk is written from this node on, down to the one of its first
- * tensor. */
+/* Finds for each bucket the last node that writes to it, which is the first in backward's order. */
 static void find_openings(const Plan *plan, ChunkPlan *c)
 {
     const Graph *g = plan->graph;
@@ -234,7 +234,7 @@ static void find_openings(const Plan *plan, ChunkPlan *c)
 
 /* ---- memory ---- */
 
-/* Of the rank that has most. */
+/* Bytes of optimizer state of the rank with the most. */
 static size_t state_bytes(const Plan *plan, const PlanOptions *o)
 {
     bool scratch = o->state_scratch && (plan->zero || plan->shape.tp > 1);
@@ -263,8 +263,8 @@ static void sum_gradients(Plan *plan)
             : plan->sum_levels * plan->gradient_bytes;
 }
 
-/* Weights lie where they are read, and their other forms side by side; but for those that are
- * gathered. */
+/* Weights are read where they are stored, and repacked weights lie one after another, unless
+ * parameters are gathered. */
 static Status plan_weights(Plan *plan)
 {
     size_t params = (size_t)(plan->graph->param_count + 1);
@@ -280,8 +280,8 @@ static Status plan_weights(Plan *plan)
     return OK;
 }
 
-/* Whole, or a rank's part of what all have in common; where they are gathered, the largest share,
- * the ring and the frozen ones. */
+/* This rank's bytes of parameters: the whole arena, or its part of a shared arena; with gathering
+ * the largest shard, the ring and the frozen parameters. */
 static size_t param_bytes(const Plan *plan, const PlanOptions *o)
 {
     size_t sharers = plan->zero && o->param_sharers > 1 ? (size_t)o->param_sharers : 1;

@@ -1,5 +1,5 @@
-/* What a stage sums over its replicas while it is at work on a micro-batch: statistics of synced
- * layers. Sums go up a binary tree of the replicas and back down. */
+/* Plans the sums over a stage's replicas within a micro-batch, for statistics of synced layers.
+ * Sums go up a binary tree of the replicas and back down. */
 #include "plan.h"
 
 ReplicaSums plan_replica_sums(const Plan *plan)
@@ -29,7 +29,7 @@ int replica_children(int rank, int size)
     return children;
 }
 
-/* Rank 0 has most children. A rank's channels come from its children, and from its parent. */
+/* Counts the channels of rank 0, which has the most children. */
 void replica_sums_memory(Plan *plan)
 {
     if (plan_replica_sums(plan).count == 0) return;

@@ -1,21 +1,22 @@
-/* Gradients on their way to their sums. As a rule backward writes to the arena of partial sums that
- * the tree names, and nothing is to be planned. Where replicas shard gradients (zero 2), it writes
- * buckets to places of a ring, from where their owners take them while it goes on: so many buckets
- * are in memory as are written or under way at a time, and of the sums a rank's shard. A place is
- * used again in the next pass, so two buckets may overlap where one has left long before the other
- * is written. */
+/* Plans where gradients lie until they are summed. Without sharded gradients, backward writes to
+ * the arena of partial sums that the summation tree names, and there is nothing to plan. With
+ * sharded gradients (zero 2), backward writes buckets to places of a ring, from which their owners
+ * fetch them while backward goes on. Then memory holds only the buckets being written or sent, and
+ * of the sums only this rank's shard. Two buckets may overlap in the ring if one has left long
+ * before the other is written. */
 #include "plan.h"
 
 enum {
     UNDER_WAY = 3
-}; /* buckets that leave while one is written, before a rank has to wait for others */
+}; /* buckets that may be in transit while one is written, before a rank has to wait for others */
 
 bool plan_shards_gradients(const Plan *plan)
 {
     return plan->zero >= ZERO_GRADIENTS;
 }
 
-/* May buckets a < b not lie over each other? a leaves after the node of its first tensor. */
+/* Returns true if buckets a < b must not overlap. Bucket a leaves after the node of its first
+ * tensor. */
 static bool apart(const Plan *plan, const ChunkPlan *c, int a, int b)
 {
     int tensor = c->buckets.first_tensor[a];
@@ -29,7 +30,7 @@ int64_t place_lowest(const Span *taken, int count, int64_t length)
     for (int i = 0; i < count; ++i) {
         if (at >= taken[i].end || taken[i].begin >= at + length) continue;
         at = taken[i].end;
-        /* look at all once more */
+        /* check all spans again */
         i = -1;
     }
     return at;
@@ -42,7 +43,7 @@ static void plan_ring(Plan *plan, ChunkPlan *c)
     c->ring = mem_new((size_t)(buckets->count + 1) * sizeof *c->ring);
     for (int b = 0; b < buckets->count; ++b) {
         int count = 0;
-        /* buckets leave in their order, so that all before one that has left have, too */
+        /* Buckets leave in order: if one has left, all before it have, too. */
         for (int a = b - 1; a >= 0 && apart(plan, c, a, b); --a)
             taken[count++] = (Span){c->ring[a], c->ring[a] + buckets->elements[a]};
         c->ring[b] = place_lowest(taken, count, buckets->elements[b]);
@@ -58,8 +59,8 @@ bool bucket_has_params(const Plan *plan, const ChunkPlan *c, int b)
     return c->buckets.offset[b] < plan->metrics_offset;
 }
 
-/* A rank's shards, one behind the other: those of buckets with parameters of their own, or the
- * rest. end: one a rank. */
+/* Places each rank's shards one after another: either those of buckets with parameters, or the
+ * others. end: float offset after each rank's last shard, int64_t[dp]. */
 static void lay_shards(const Plan *plan, bool params, int64_t *end)
 {
     for (int k = 0; k < plan->chunk_count; ++k) {
@@ -119,7 +120,7 @@ int64_t plan_sum_offset(const Plan *plan, int64_t at, int dp_rank)
     return shard_offset(c, b, dp_rank) + at - bounds_at(&c->shard[b], dp_rank);
 }
 
-/* Of a rank's shards, of all buckets or of those with parameters. */
+/* Sums the lengths of a rank's shards of all buckets, or only of those with parameters. */
 static int64_t shared_elements(const Plan *plan, bool params_only, int dp_rank)
 {
     int64_t sum = 0;

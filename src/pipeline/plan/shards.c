@@ -1,10 +1,10 @@
-/* ZeRO: how a stage's buckets are cut among its replicas (Rajbhandari et al. 2020, section 5.1).
- * A shard begins where a tensor does, or a multiple of FLAT_CHUNK behind, so that the partial
- * norms of a chunk are one rank's. A gradient that is tied to another is cut as that one, so that
- * a rank has both parts of its sum, on this stage or on its own. The metrics are the last
- * replica's, who tells the others. What is frozen is not cut: all have it whole. The ranks of a
- * tensor group cut what each has whole alike, for they add up their parts of its gradient: all
- * cut as if their slices were those of the group's first rank. */
+/* ZeRO: cuts a stage's buckets among its replicas (Rajbhandari et al. 2020, section 5.1). A shard
+ * begins at the start of a tensor or at a multiple of FLAT_CHUNK after it, so that each chunk's
+ * partial norm is computed by one rank. A tied gradient is cut like the one that it is tied to, so
+ * that one rank of each stage has both parts of the sum. The last replica has the metrics and sends
+ * them to the others. Frozen parameters are not cut: all replicas store them. The ranks of a
+ * tensor-parallel group must cut unsliced parameters alike because they add up partial gradients of
+ * them; therefore all of them cut as if they had the slices of the group's first rank. */
 #include "plan.h"
 
 static int64_t padded(const Param *p)
@@ -17,7 +17,8 @@ static int64_t clamp(int64_t n, int64_t least, int64_t most)
     return n < least ? least : n > most ? most : n;
 }
 
-/* Does the parameter have a value of its own on this stage, and a gradient? */
+/* Returns true if this stage stores a value for the parameter (not one shared with a tied
+ * parameter) and trains it. */
 static bool owns_value(const Plan *plan, int param)
 {
     return plan->gradient_offset[param] >= 0 && !param_shares_memory(plan, param);
@@ -29,8 +30,7 @@ int64_t shard_weight(const Plan *plan, int param)
     return p->cut.parts > 0 ? align_floats(param_slice_count(plan->graph, param, 0)) : padded(p);
 }
 
-/* The parameters that have a value of their own here, and a gradient, by their offset. Owner: the
- * caller. */
+/* Returns the parameters for which owns_value is true, in order of offset. Owner: the caller. */
 static int *params_here(const Plan *plan, int *count)
 {
     int *param = mem_new((size_t)(plan->graph->param_count + 1) * sizeof *param);
@@ -40,7 +40,7 @@ static int *params_here(const Plan *plan, int *count)
     return param;
 }
 
-/* param: as params_here gives them, borrowed */
+/* param: the array that params_here returns; borrowed. */
 static BucketParams bucket_params(const Plan *plan, const Buckets *buckets, int b, int *param,
                                   int count)
 {
@@ -61,8 +61,8 @@ static BucketParams bucket_params(const Plan *plan, const Buckets *buckets, int 
     return bucket;
 }
 
-/* The place in a bucket nearest to where so much of its weight lies below, and where a shard may
- * begin; *below: how much does there. */
+/* Returns the offset in a bucket, at which a shard may begin, that is nearest to having `weight`
+ * below it. *below: the weight that does lie below it. */
 int64_t shard_bound(const Plan *plan, const BucketParams *bucket, int64_t weight, int64_t *below)
 {
     *below = 0;
@@ -84,17 +84,18 @@ int64_t shard_bound(const Plan *plan, const BucketParams *bucket, int64_t weight
     return bucket->end;
 }
 
-/* Elements count * part / parts without overflow. */
+/* Returns count * part / parts without overflow. */
 static int64_t even(int64_t count, int parts, int part)
 {
     return count / parts * part + count % parts * part / parts;
 }
 
-/* Where ranks are more than places where a shard may begin, each shard could be of any rank up to
- * the next one that has something. Which it is changes from shard to shard and from bucket to
- * bucket, so that in all of them ranks have about as much as each other, and so have the halves of
- * a bucket that ranks exchange (parallel/order/halving.h). below: the weight of the ranks before,
- * as all of a tensor group count it: what has some there may have no elements here. */
+/* If there are more ranks than places where a shard may begin, several ranks compete for a shard:
+ * the rank that it falls to by weight and the ranks after it that got nothing. Which of them takes
+ * it rotates from shard to shard and from bucket to bucket, so that over all buckets the ranks, and
+ * the halves of a bucket that ranks exchange (parallel/order/halving.h), get about equal amounts.
+ * below: weight before each rank, which all ranks of a tensor-parallel group compute alike, even
+ * where a rank has no elements of it. */
 static void deal_out(int64_t *boundary, const int64_t *below, int dp, int bucket)
 {
     int shard = bucket;
@@ -106,7 +107,7 @@ static void deal_out(int64_t *boundary, const int64_t *below, int dp, int bucket
     }
 }
 
-/* number: the bucket's. One that two stages have must be cut alike by both. */
+/* number: index of the bucket. A bucket that two stages share uses 0, so that both cut it alike. */
 static void cut_bucket(const Plan *plan, const BucketParams *bucket, int number, int64_t *boundary)
 {
     int dp = plan->shape.dp;
@@ -122,7 +123,7 @@ static void cut_bucket(const Plan *plan, const BucketParams *bucket, int number,
     mem_free(&below);
 }
 
-/* How the bucket of this stage that holds place `at` of the gradients is cut, or NULL. */
+/* Returns how the bucket of this stage with element `at` of the gradient arena is cut, or NULL. */
 static const Bounds *shards_at(const Plan *plan, int64_t at)
 {
     int b;

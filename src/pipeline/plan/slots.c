@@ -1,8 +1,9 @@
-/* What a stage's list of tasks says about memory, before anything runs: which slot a micro-batch
- * has in each chunk, how many there are, and how many micro-batches of data are held at a time. */
+/* Derives memory needs from a stage's list of tasks, before anything runs: the slot of each
+ * micro-batch in each chunk, the number of slots, and the most micro-batches of data in use at
+ * once. */
 #include "plan.h"
 
-/* The work that a message belongs to. */
+/* The kind of computation that a message belongs to. */
 static TaskKind work_of(TaskKind kind)
 {
     return kind == TASK_SEND_FORWARD || kind == TASK_RECEIVE_FORWARD ? TASK_FORWARD : TASK_BACKWARD;
@@ -18,7 +19,7 @@ static bool is_message(TaskKind kind)
     return kind >= TASK_SEND_FORWARD;
 }
 
-/* Is `work` what the message m comes before or after? */
+/* Returns true if `work` is the computation that message m comes before or after. */
 static bool belongs(const Task *m, const Task *work)
 {
     bool same = m->chunk == work->chunk && m->micro == work->micro;
@@ -39,8 +40,8 @@ bool tasks_apart(const Schedule *schedule, int stage)
     return false;
 }
 
-/* First and last place in the stage's list where (chunk, micro) occurs, or the next chunk needs
- * what it has left. */
+/* Sets the first and last index in the stage's list of the tasks of each (chunk, micro-batch). The
+ * life of a slot also covers the next chunk's tasks that read from it. */
 static void find_lives(const Plan *plan, int *first, int *last)
 {
     const Schedule *s = plan->schedule;
@@ -58,7 +59,8 @@ static void find_lives(const Plan *plan, int *first, int *last)
                 last[(k - 1) * micros + m] = last[k * micros + m];
 }
 
-/* The lowest slot that is free from the first task of a micro-batch in a chunk to its last. */
+/* Gives each micro-batch the lowest slot that is free from its first task in the chunk to its
+ * last. */
 static void give_slots(Plan *plan, const int *first, const int *last)
 {
     const Schedule *s = plan->schedule;

@@ -1,5 +1,5 @@
-/* What a rank holds for its tensor group: what the ranks owe each other at a step's end, and what
- * slices take on their way. */
+/* Counts a rank's memory for its tensor-parallel group: the floats that the ranks add up at the end
+ * of a step, and the buffers for exchanging slices. */
 #include "plan.h"
 
 bool plan_owes(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count)
@@ -35,7 +35,8 @@ size_t plan_largest_exchange(const Plan *plan, size_t owed)
     return most;
 }
 
-/* A rank's channels, a piece in fp32 and one of its own. */
+/* Bytes of a rank's channel entries and of its buffers: a sum in fp32, which takes two pieces if
+ * the tensor has 16 bits, and a packed piece of its slice. */
 static size_t pieces_bytes(int ranks)
 {
     return (size_t)EXCHANGE_PIECE_BYTES * (3 + EXCHANGE_DEPTH * ((size_t)ranks - 1));

@@ -1,5 +1,5 @@
-/* What backward is for: a gradient goes down to the lowest parameter that is trained, no further. A
- * node without a part in it keeps nothing for it and is not computed again. */
+/* Finds the nodes that take part in backward. Gradients go down to the lowest trained parameter and
+ * no further; a node below it keeps nothing for backward and is not recomputed. */
 #include "chunk.h"
 
 bool planner_moves(const Planner *p, int i)
@@ -12,7 +12,6 @@ bool planner_moves(const Planner *p, int i)
     return false;
 }
 
-/* Would a gradient at node i go anywhere? */
 bool planner_goes_back(const Planner *p, int i)
 {
     const OpSpec *spec = &p->graph->node[i].op->spec;
@@ -31,7 +30,6 @@ bool planner_reads_y(const Planner *p, int i)
     return p->graph->node[i].op->needs_y && planner_goes_back(p, i);
 }
 
-/* A block that has no part in backward is not computed again. */
 void planner_leave_blocks(Planner *p)
 {
     int count = p->chunk->last - p->chunk->first;

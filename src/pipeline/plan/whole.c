@@ -1,9 +1,10 @@
-/* ZeRO where an update wants whole tensors (as ZeRO-1 of "Muon is scalable for LLM training", Liu
- * et al. 2025, section 2.3, but without its gathering): such a tensor is one replica's, gradient,
- * state and all, so that no message is added. The owner is found by filling up: in each bucket the
- * replicas that have least so far get most, in their order, and a border that would cut such a
- * tensor moves to its nearer end. What may be cut is, as in shards.c. Every rank of a tensor group
- * finds the same, for what counts are the slices of the group's first one. */
+/* ZeRO for updates that need whole tensors (like the ZeRO-1 of "Muon is scalable for LLM training",
+ * Liu et al. 2025, section 2.3, but without gathering): one replica has such a tensor's whole
+ * gradient, state and value, so no message is added. Owners are chosen by filling up: in each
+ * bucket, in rank order, the replicas that have least so far get most, and a shard boundary that
+ * would cut such a tensor moves to the tensor's nearer end. Tensors that may be cut are cut as in
+ * shards.c. All ranks of a tensor-parallel group choose alike because they count the slices of the
+ * group's first rank. */
 #include "plan.h"
 
 bool whole_wanted(const Plan *plan, int param)
@@ -18,8 +19,7 @@ bool whole_any_wanted(const Plan *plan)
     return false;
 }
 
-/* quota[r]: so much of `weight` that the replicas that have least so far (load) come as near to
- * each other as they can. */
+/* Sets quota[r] to replica r's part of `weight`, so that the loads become as equal as possible. */
 static void fill_up(const int64_t *load, int dp, int64_t weight, int64_t *quota)
 {
     int64_t low = 0, high = weight;
@@ -41,8 +41,8 @@ static void fill_up(const int64_t *load, int dp, int64_t weight, int64_t *quota)
     quota[dp - 1] += left;
 }
 
-/* A tensor that two stages have, a bucket of its own: both must find the same owner, whatever else
- * they hold. */
+/* Cuts the bucket of a tensor that two stages share: both must choose the same owner, whatever else
+ * they store. */
 static void cut_across(const Plan *plan, const BucketParams *bucket, int64_t *boundary)
 {
     int param = bucket->param[0], tied = plan->graph->param[param].tied;
@@ -90,8 +90,8 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* State close together; scratch side by side where it is sharded, else of the tensor that needs
- * most; and what a whole tensor takes. */
+/* Bytes of a rank's update: its state; scratch, for all its parameters if they are sharded, else
+ * for the largest one; and the temporary memory of whole tensors and slices. */
 static size_t update_bytes(const Plan *plan, int dp_rank)
 {
     size_t state = 0, beside = 0, largest = 0, whole = 0, slices = 0;

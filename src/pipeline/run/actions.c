@@ -1,5 +1,5 @@
-/* A pass's actions on a micro-batch, one by one. Sums leave bucket by bucket while backward still
- * runs; every action lets messages and sums make progress. */
+/* Runs a pass's actions on a micro-batch, one by one. The sum of a bucket begins while backward
+ * still runs; after every action messages and sums make progress. */
 #include "executor.h"
 
 static Op *op_of(const Context *c, const ChunkRun *chunk, int run)
@@ -14,7 +14,7 @@ static void run_backward(Op *op, const OpRun *run)
     op_backward_data(op, run);
 }
 
-/* Gradients of weights that do not wait are in the slot already. */
+/* Returns true if backward_data has left the run's weight gradients in the slot. */
 static bool in_slot(const ChunkRun *chunk, int run)
 {
     return chunk->plan->run[run].dw_waits;
@@ -27,7 +27,7 @@ static void run_backward_data(Op *op, const ChunkRun *chunk, int run, const OpRu
     op_backward_data(op, r);
 }
 
-/* Where parameter k of a run has its gradient in an arena; NULL: it is frozen. */
+/* Address of the gradient of a run's parameter k in an arena; NULL: it is frozen. */
 static float *gradient_of(const Context *c, const ChunkRun *chunk, int run, int k, float *arena)
 {
     const Node *node = &c->plan->graph->node[chunk->plan->run[run].node];
@@ -96,8 +96,8 @@ static void run_action(Executor *e, const ChunkRun *chunk, const Slot *slot, con
     if (e->fault) probe_action(e->fault, c, chunk, slot, a, input_of(&e->input, micro)->batch);
 }
 
-/* A micro-batch without samples has no work; but other replicas may have some at the same time, and
- * wait for this one's part of their statistics, which is nothing. */
+/* Runs an action of a micro-batch without samples. Only synced operations run: other replicas may
+ * have samples in the same turn and wait for this rank's part of the statistics, which is zero. */
 static void run_empty(const Context *c, const ChunkRun *chunk, const Slot *slot, const Action *a)
 {
     bool backward = a->kind == ACTION_BACKWARD || a->kind == ACTION_BACKWARD_DATA;

@@ -1,10 +1,10 @@
-/* Messages between stages: a channel for each boundary and direction, in one order on all ranks
- * (plan/links.c). */
+/* Messages between stages: one channel for each boundary and direction, in the same order on all
+ * ranks (plan/links.c). */
 #include "boundary_links.h"
 
 /* ---- set-up ---- */
 
-/* The chunk of this stage with this number in the model, or NULL. */
+/* Links of the chunk of this stage that has this index in the model, or NULL. */
 static ChunkLinks *chunk_here(const BoundaryLinks *l, int chunk)
 {
     const Plan *plan = l->context->plan;
@@ -60,7 +60,8 @@ static void bind_links(BoundaryLinks *l, const GradSync *sync, const Links *link
     }
 }
 
-/* Nothing goes over a channel without bytes: in front of it nothing is trained. */
+/* Removes the moves of channels for empty messages: no gradients cross a boundary if nothing before
+ * it is trained. */
 static void drop_empty(Moves *moves, const Links *links)
 {
     int count = 0;
@@ -69,7 +70,7 @@ static void drop_empty(Moves *moves, const Links *links)
     moves->count = count;
 }
 
-/* A boundary's channels were added in the order that Move.channel has. */
+/* The channels of boundaries come first in links, in the order of Move.channel. */
 static Status plan_moves(BoundaryLinks *l, const Links *links, const Schedule *evaluation)
 {
     const Plan *plan = l->context->plan;
@@ -124,7 +125,8 @@ void links_move(const BoundaryLinks *l, const Moves *moves, int *next, int task)
     if (count > 0) channels_move(l->channels, channel, count);
 }
 
-/* Places in host memory are the channel's at once; those of a GPU once its stream comes to them. */
+/* Waits until the copies to or from a channel's entry are done, if the entry is in host memory and
+ * the copies were queued on a GPU. */
 static void finish_copies(const BoundaryLinks *l)
 {
     const Context *c = l->context;
@@ -177,7 +179,8 @@ void links_message(const BoundaryLinks *l, const SlotMemory *memory, const Chunk
     phase_enter(outer);
 }
 
-/* But for what is read where it lies. */
+/* Copies a message between two chunks of this stage, except tensors that are read in the other
+ * chunk's slot. */
 static void copy_message(const SlotMemory *memory, MessageEnd from, const Message *out,
                          MessageEnd to, const Message *in)
 {
@@ -203,7 +206,8 @@ void links_copy_gradients(const SlotMemory *memory, MessageEnd from, MessageEnd 
 
 /* ---- tied parameters ---- */
 
-/* Both stages add the same two numbers, so both hold the same sum. */
+/* Adds the other stage's part of a tied gradient. Both stages add the same two numbers, so they get
+ * the same sum. */
 static void tie_exchange(const BoundaryLinks *l, const TieLink *tie)
 {
     const Context *c = l->context;

@@ -1,63 +1,67 @@
-/* What travels between the stages of a replica: activations and gradients over the boundaries of
- * chunks, and, once a step, the gradients of parameters that are tied across stages. */
+/* Transfers between the stages of a replica: activations and gradients over the boundaries of
+ * chunks and, once in a step, the gradients of parameters that are tied across stages. */
 #ifndef WEFT_PIPELINE_BOUNDARY_LINKS_H
 #define WEFT_PIPELINE_BOUNDARY_LINKS_H
 
 #include "grad_sync.h"
 
-/* The channels of a chunk's boundaries; -1 where the model begins or ends, or has one stage
- * only. */
+/* The channels of a chunk's boundaries; -1 at the model's first and last boundary and with one
+ * stage. */
 typedef struct ChunkLinks {
     int activations_in, activations_out, gradients_in, gradients_out;
 } ChunkLinks;
 
-/* A parameter that is tied to one of another stage: their gradients come and go in pieces. */
+/* A parameter that is tied to one of another stage; the two stages exchange its gradients in
+ * pieces. */
 typedef struct TieLink {
-    /* borrowed: of this rank's shard of the gradient, */
+    /* this rank's shard of the gradient's sum, float[elements]; borrowed */
     float *sum;
-    /* so many */
+    /* length of the shard */
     int64_t elements;
-    /* channels */
+    /* channels to and from the other stage */
     int out, in;
-    /* elements of a message, at most */
+    /* most elements in a message */
     int64_t piece;
 } TieLink;
 
 typedef struct BoundaryLinks {
     const Context *context;
-    /* owned; NULL with one stage */
+    /* NULL with one stage; owned */
     Channels *channels;
-    /* owned; one a chunk of this stage */
+    /* channels of each chunk of this stage; owned */
     ChunkLinks *chunk;
-    /* owned: where messages move when told */
+    /* points in the task list at which messages move, for transports that need it
+     * (channels_on_device); owned */
     Moves moves, evaluation_moves;
-    /* owned */
+    /* tie_count ties of this stage; owned */
     TieLink *tie;
     int tie_count;
 } BoundaryLinks;
 
-/* sync is borrowed for good. Sets context->progress.stages. Collective on the grid; every rank
- * returns the same Status. */
+/* Opens the channels and sets context->progress.stages. sync is borrowed until boundary_links_fini.
+ * Collective on the grid; every rank returns the same Status. */
 Status boundary_links_init(BoundaryLinks *links, Context *context, const GradSync *sync,
                            const Schedule *evaluation);
 /* Collective. */
 void boundary_links_fini(BoundaryLinks *links);
-/* The message task of a chunk for the micro-batch in slot: waits for a free place, or for the
- * message. */
+/* Runs a send or receive task of a chunk for the micro-batch in slot: waits for a free entry, or
+ * for the message. */
 void links_message(const BoundaryLinks *links, const SlotMemory *memory, const ChunkRun *chunk,
                    const Slot *slot, TaskKind kind);
-/* One of two chunks of a stage that follow each other, with a micro-batch's slot in it. */
+/* One of two consecutive chunks of a stage, and a micro-batch's slot in it. */
 typedef struct MessageEnd {
     const ChunkRun *chunk;
     const Slot *slot;
 } MessageEnd;
-/* What would be a message were they on two stages: activations go on, gradients back. */
+/* Copies between two chunks of one stage what would be a message between two stages: activations to
+ * the later chunk, gradients to the earlier one. */
 void links_copy_activations(const SlotMemory *memory, MessageEnd from, MessageEnd to);
 void links_copy_gradients(const SlotMemory *memory, MessageEnd from, MessageEnd to);
-/* Task number `task` of a list comes next: the messages that move before it. *next: of moves, from
- * 0 on. */
+/* Moves the messages that are due before task number `task` of a list. *next: index of the next
+ * move; set it to 0 before a list. */
 void links_move(const BoundaryLinks *links, const Moves *moves, int *next, int task);
-/* Adds up the gradients of tied parameters. Collective on the stages. */
+/* Adds up the gradients of tied parameters, within the stage and across stages. Collective on the
+ * stages. */
 void links_sum_ties(const BoundaryLinks *links, const GradSync *sync);
 
 #endif

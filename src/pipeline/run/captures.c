@@ -1,8 +1,8 @@
-/* Captures, found by task and place in the input ring. */
+/* Finds captures by task and by place in the input ring. */
 #include "captures.h"
 
-/* Other forms of parameters that are gathered are made when they are there: not the same work at
- * every step. */
+/* With gathered parameters nothing is captured: weights are repacked when their bucket arrives, so
+ * the work differs from step to step. */
 void captures_init(Captures *c, const Context *context, int places)
 {
     const Plan *plan = context->plan;

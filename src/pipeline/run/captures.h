@@ -1,32 +1,33 @@
-/* Recorded work of a step: what queues the same work at every step, and deals with no other rank,
- * is recorded once and replayed (tensor.h, Capture). */
+/* Captures of a step: work that is the same at every step and does not communicate with other ranks
+ * is captured once and replayed (tensor.h, Capture). */
 #ifndef WEFT_PIPELINE_CAPTURES_H
 #define WEFT_PIPELINE_CAPTURES_H
 
 #include "context.h"
 
 typedef struct CaptureList {
-    /* owned */
+    /* captures of a task in the order in which they run; owned */
     Capture *capture;
     int count;
 } CaptureList;
 
 typedef struct Captures {
     const Context *context;
-    /* of the training list; of the input ring */
+    /* number of tasks of the training list; number of places in the input ring */
     int tasks, places;
-    /* owned: [task][place in the ring]; NULL: nothing is replayed */
+    /* captures of each [task][place in the ring]; NULL: replay is off; owned */
     CaptureList *list;
-    /* of all */
+    /* number of captures in all lists */
     int count;
-    /* that moves the running statistics after a whole batch */
+    /* update of the running statistics after a full batch */
     Capture statistics;
 } Captures;
 
 void captures_init(Captures *captures, const Context *context, int places);
 void captures_fini(Captures *captures);
-/* The one that begins the work with task `task` of the micro-batch in this place of the ring, or
- * follows `number` others there. NULL: there are enough, each with memory of the device's. */
+/* Returns capture `number` of the work that begins with task `task` on a micro-batch in this place
+ * of the ring. Captures use device memory, so their number is limited; NULL: the limit is
+ * reached. */
 Capture *capture_at(Captures *captures, int task, int place, int number);
 
 #endif

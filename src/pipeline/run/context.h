@@ -1,5 +1,5 @@
-/* What every part of the executor knows: the plan and the ranks it runs on. Borrowed, all of it,
- * and the same until the executor goes. */
+/* The plan and the ranks it runs on, known to every part of the executor. All fields are borrowed
+ * and do not change until the executor is freed. */
 #ifndef WEFT_PIPELINE_CONTEXT_H
 #define WEFT_PIPELINE_CONTEXT_H
 
@@ -13,14 +13,14 @@ typedef struct Context {
     Backend *backend;
     /* the backend's compute stream */
     Stream *stream;
-    /* over grid->dp_world */
+    /* connects the ranks of grid->dp_world */
     Comm *comm;
     ExecutorOptions options;
-    /* what goes on while this rank waits */
+    /* communication that makes progress while this rank waits */
     Progress progress;
 } Context;
 
-/* An arena of the backend's memory; NULL for none. Owner: the caller. */
+/* Allocates an arena in the backend's memory; NULL for 0 bytes. Release with context_release. */
 static inline void *context_alloc(const Context *c, size_t bytes)
 {
     return bytes ? c->backend->table->alloc(c->backend, bytes) : NULL;
@@ -36,7 +36,7 @@ static inline void context_copy(const Context *c, void *to, const void *from, si
     c->backend->table->copy(c->stream, to, from, bytes);
 }
 
-/* Does the chunk hold the loss? */
+/* Returns true if the chunk contains the loss. */
 static inline bool context_has_loss(const Context *c, const ChunkPlan *chunk)
 {
     return c->plan->graph->loss >= chunk->first && c->plan->graph->loss < chunk->last;

@@ -1,7 +1,7 @@
-/* Slices between the ranks of a tensor group, as the operations ask for them (tensor.h, Exchange),
- * in host memory. Channels join every two ranks of the group. A slice goes in pieces, so that all
- * ranks write, read and add at the same time; the ranks' parts are added in their order, wherever
- * they come from. */
+/* Exchanges slices between the ranks of a tensor-parallel group in host memory, for operations
+ * (tensor.h, Exchange). A channel joins every two ranks of the group in each direction. Slices are
+ * sent in pieces, so that all ranks write, read and add at the same time. Parts are added in the
+ * order of ranks, whatever the order of arrival. */
 #include "exchange.h"
 
 #include <string.h>
@@ -13,15 +13,15 @@ struct HostExchange {
     /* borrowed */
     const Context *context;
     Channels *channels;
-    /* owned; channels to and from each rank */
+    /* indices of the channels to and from each rank; int[size], owned */
     int *out, *in;
-    /* owned; a piece in fp32 */
+    /* sum of one piece in fp32; owned */
     float *sum;
-    /* owned; a piece of this rank's, packed */
+    /* packed piece of this rank's slice; owned */
     char *own;
 };
 
-/* A slice where it lies: runs of `run` bytes, `stride` apart. */
+/* One rank's slice within a whole tensor: runs of `run` bytes, `stride` bytes apart. */
 typedef struct Part {
     char *base;
     size_t run, stride, bytes;
@@ -38,7 +38,7 @@ static Part part_of(const Slices *s, int size, int rank, const void *whole)
     return p;
 }
 
-/* n bytes from place `at` of the packed slice on: out of the tensor, or into it. */
+/* Copies n bytes, from byte `at` of the packed slice on, out of the tensor or into it. */
 static void part_move(const Part *p, size_t at, size_t n, char *packed, bool into)
 {
     while (n > 0) {
@@ -98,7 +98,7 @@ static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
     phase_enter(outer);
 }
 
-/* sum = x, or sum += x. */
+/* Sets or adds to sum: sum = x for the first part, else sum += x. */
 static void add_floats(float *sum, const float *x, size_t n, bool first)
 {
     if (first)
@@ -135,7 +135,7 @@ static void round_piece(DType type, void *to, const float *sum, size_t n)
     for (size_t i = 0; i < n && type == DTYPE_F16; ++i) f16[i] = f16_of(sum[i]);
 }
 
-/* One piece of every rank, added in their order. */
+/* Adds the piece at byte `at` of every rank, in rank order, into mine. */
 static void sum_piece(HostExchange *g, const Slices *s, const Part *own, size_t at, char *mine)
 {
     const Exchange *x = &g->face;

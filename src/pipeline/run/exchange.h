@@ -1,24 +1,25 @@
-/* Slices between the ranks of a tensor group in host memory, and the same for a GPU's memory by way
- * of the host's. */
+/* Exchange of slices between the ranks of a tensor-parallel group in host memory, and of slices in
+ * GPU memory through host memory. */
 #ifndef WEFT_PIPELINE_EXCHANGE_H
 #define WEFT_PIPELINE_EXCHANGE_H
 
 #include "context.h"
 
-/* Through channels between every two ranks of the group. */
+/* Exchange in host memory, with channels between every two ranks of the group. */
 typedef struct HostExchange HostExchange;
 /* Owner: the caller. Collective on world. */
 Status host_exchange_new(HostExchange **exchange, const Context *context, const World *world);
-/* Collective. NULL: nothing */
+/* Collective. Does nothing for NULL. */
 void host_exchange_free(HostExchange **exchange);
 const Exchange *host_exchange_face(const HostExchange *exchange);
-/* borrowed */
+/* The channels are borrowed. */
 Channels *host_exchange_channels(const HostExchange *exchange);
 
 typedef struct StagedExchange StagedExchange;
-/* most: bytes of the largest tensor. host is borrowed. Owner: the caller. */
+/* Exchange of slices in GPU memory through `host`. most: bytes of the largest tensor. host is
+ * borrowed. Owner: the caller. */
 StagedExchange *staged_exchange_new(const Context *context, const Exchange *host, size_t most);
-/* NULL: nothing */
+/* Does nothing for NULL. */
 void staged_exchange_free(StagedExchange **exchange);
 const Exchange *staged_exchange_face(const StagedExchange *exchange);
 

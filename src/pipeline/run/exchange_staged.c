@@ -1,15 +1,15 @@
-/* Slices of a GPU's memory by way of the host's, where NCCL does not join the ranks: what
- * operations give is copied to host memory, goes through the channels that ranks without GPUs would
- * use, and is copied back. The host waits for it. */
+/* Exchanges slices in GPU memory through host memory, if NCCL does not connect the ranks: a slice
+ * is copied to host memory, sent through the channels that ranks without GPUs use, and copied back.
+ * The host waits for the first copy. */
 #include "exchange.h"
 
 struct StagedExchange {
     Exchange face;
     /* borrowed */
     const Context *context;
-    /* borrowed: exchanges in host memory */
+    /* exchange in host memory; borrowed */
     const Exchange *host;
-    /* owned: room for a tensor each */
+    /* host buffers of `bytes` bytes each, for a slice and for a whole tensor; owned */
     char *mine, *whole;
     size_t bytes;
 };
@@ -24,7 +24,8 @@ static size_t bytes_of_whole(const Slices *s)
     return (size_t)s->runs * slices_run(s, 1, 0);
 }
 
-/* The copy back from before has gone, too. */
+/* Copies to the host and waits. The wait also covers the previous exchange's copy back, which uses
+ * the same buffers. */
 static void bring(const StagedExchange *staged, void *to, const void *from, size_t bytes)
 {
     const Context *c = staged->context;

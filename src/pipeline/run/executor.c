@@ -1,5 +1,5 @@
-/* An executor is made of parts: each is set up once, in the order in which they need one another,
- * and goes in the opposite order. */
+/* Creates and frees the executor's parts. Each is set up after the parts that it needs, and freed
+ * in the opposite order. */
 #include "executor.h"
 
 static Status check(const Context *c)
@@ -14,7 +14,7 @@ static Status check(const Context *c)
     return OK;
 }
 
-/* Micro-batches that are out of the loader at a time, at most. */
+/* Returns the size of the input ring: the most micro-batches that are out of the loader at once. */
 static int input_places(const Executor *e, int evaluation_out)
 {
     const Plan *plan = e->context.plan;

@@ -1,5 +1,5 @@
-/* The executor: its parts, each with a header of its own, and the functions that play a list of
- * tasks on them. */
+/* The executor: its parts, each with its own header, and the functions that run a list of tasks on
+ * them. */
 #ifndef WEFT_PIPELINE_EXECUTOR_H
 #define WEFT_PIPELINE_EXECUTOR_H
 
@@ -19,27 +19,28 @@ struct Executor {
     SlotMemory memory;
     InputRing input;
     BoundaryLinks links;
-    /* owned; NULL for one rank */
+    /* NULL for one rank; owned */
     TensorGroup *group;
-    /* owned; NULL: no synced operation */
+    /* NULL if there is no synced operation; owned */
     ReplicaSum *replicas;
     StepReport report;
     Outputs outputs;
     Captures captures;
-    /* owned: forwards only */
+    /* schedule of forwards only; owned */
     Schedule *evaluation;
-    /* owned: as plan->last_task */
+    /* like plan->last_task, for the evaluation schedule; int[micros], owned */
     int *evaluation_last;
-    /* borrowed: see executor_probe; NULL: nobody looks */
+    /* see executor_probe; NULL: values are not checked; borrowed */
     StepFault *fault;
 };
 
-/* actions.c. A micro-batch's gradients go to its arena. */
+/* actions.c. Points the slot's runs to the gradient arena of the micro-batch. */
 void actions_bind(Executor *e, const ChunkRun *chunk, const Slot *slot, int micro);
 /* Runs actions from .. to-1 of a pass. */
 void actions_run(Executor *e, const ChunkRun *chunk, const Slot *slot, Pass pass, int micro,
                  int from, int to);
-/* Does the action deal with other ranks: begin a sum, wait for one, exchange slices? */
+/* Returns true if the action communicates with other ranks: begins a sum, waits for one, or
+ * exchanges slices. */
 bool action_asks_others(const Context *context, const ChunkRun *chunk, Pass pass, int micro,
                         int action);
 

@@ -1,16 +1,16 @@
-/* Buckets of gradients. As a rule backward writes to the arena that the fixed tree names, joins are
- * made here, and the last micro-batch's join begins the sum over the replicas. Where gradients are
- * sharded (zero 2), backward writes to a ring of buckets, and each micro-batch's push brings them
- * into their owners' partial sums. */
+/* Summation of gradient buckets. Without sharded gradients, backward writes to the arena that the
+ * summation tree names, partial sums are joined here, and the last micro-batch's join begins the
+ * sum over the replicas. With sharded gradients (zero 2), backward writes to a ring of buckets, and
+ * each micro-batch's push brings them into their owners' partial sums. */
 #include "grad_sync.h"
 
-/* Of one arena of partial sums. */
+/* Bytes of one arena of partial sums. */
 static size_t level_bytes(const Context *c)
 {
     return (size_t)plan_sum_elements(c->plan, c->grid->dp_rank) * sizeof(float);
 }
 
-/* The first arena that is owned; those before it are the Comm's. */
+/* Index of the first arena that GradSync owns; those before it are the Comm's. */
 static size_t own_levels(const Plan *plan)
 {
     return plan_shards_gradients(plan) ? 0 : 1;
@@ -50,13 +50,13 @@ float *grad_sum(const GradSync *s, int64_t at)
     return s->level[0] + plan_sum_offset(s->context->plan, at, s->context->grid->dp_rank);
 }
 
-/* Where backward writes the bucket, in its arena. */
+/* Offset of the bucket in the arena that backward writes to. */
 static int64_t bucket_offset(const ChunkPlan *chunk, int bucket)
 {
     return chunk->ring ? chunk->ring[bucket] : chunk->buckets.offset[bucket];
 }
 
-/* Waits for those that lay here before. */
+/* Waits until the buckets that overlap this one in the ring have been sent. */
 static void wait_for_place(const GradSync *s, const ChunkPlan *chunk, int bucket)
 {
     const Plan *plan = s->context->plan;
@@ -73,8 +73,8 @@ static void wait_for_place(const GradSync *s, const ChunkPlan *chunk, int bucket
     collective_wait(&s->context->progress, comm_push_wait, last);
 }
 
-/* A micro-batch without samples must not be seen in the sums: x + -0 is x for every x, while -0 + 0
- * is 0. */
+/* A micro-batch without samples must not change the sums, so it fills the bucket with -0: x + -0 is
+ * x for every x, while -0 + 0 is 0. */
 void bucket_open(const GradSync *s, const ChunkRun *chunk, const Slot *slot, int bucket, int micro,
                  float **metrics)
 {
@@ -88,7 +88,7 @@ void bucket_open(const GradSync *s, const ChunkRun *chunk, const Slot *slot, int
     *metrics = at >= 0 && at < count ? place + at : NULL;
 }
 
-/* What this rank gives: the first of each tensor in the bucket. */
+/* Hashes the first values of each tensor in the bucket, as this rank contributes them. */
 static void bucket_hash(GradSync *s, const ChunkPlan *chunk, int bucket)
 {
     enum { FIRST = 256 };
@@ -103,8 +103,8 @@ static void bucket_hash(GradSync *s, const ChunkPlan *chunk, int bucket)
     }
 }
 
-/* The sum over the replicas begins. Where parameters are sharded a rank needs its own shard of it
- * only. */
+/* Begins the bucket's sum over the replicas. With sharding a rank needs only its shard of the
+ * sum. */
 static void bucket_leave(const Context *c, const ChunkPlan *chunk, int bucket)
 {
     if (chunk->shard)
@@ -128,7 +128,8 @@ static void bucket_join(GradSync *s, const ChunkPlan *chunk, int bucket, int mic
     if (micro == micros - 1) bucket_leave(c, chunk, bucket);
 }
 
-/* The micro-batches of all replicas' turn join their shards' sums. */
+/* Begins a push: the bucket of one micro-batch of each replica is added to the owners' partial
+ * sums. */
 static void bucket_push(GradSync *s, const ChunkPlan *chunk, int bucket, int micro)
 {
     const Context *c = s->context;

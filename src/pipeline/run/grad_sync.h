@@ -1,5 +1,5 @@
-/* Gradients on their way to their sums: the arenas of partial sums, and the buckets that leave
- * while backward still runs. */
+/* Summation of gradients: the arenas of partial sums, and the buckets whose sums begin while
+ * backward still runs. */
 #ifndef WEFT_PIPELINE_GRAD_SYNC_H
 #define WEFT_PIPELINE_GRAD_SYNC_H
 
@@ -7,11 +7,11 @@
 
 typedef struct GradSync {
     const Context *context;
-    /* Arenas of partial sums (tree_step). level[0] is the Comm's where nothing is sharded, the
-     * others are owned. */
+    /* Arenas of partial sums (tree_step). level[0] is the Comm's arena, unless gradients are
+     * sharded; the others are owned. */
     float *level[33];
-    /* owned, one a chunk and bucket: number of its last push, where gradients are sharded (zero
-     * 2) */
+    /* number of each bucket's last push, [chunk][bucket], used with sharded gradients (zero 2);
+     * owned */
     int64_t **pushed;
     /* see executor_hash_steps */
     bool hashes;
@@ -20,17 +20,17 @@ typedef struct GradSync {
 
 void grad_sync_init(GradSync *sync, const Context *context);
 void grad_sync_fini(GradSync *sync);
-/* The arena that backward writes a micro-batch's gradients to. */
+/* Returns the arena that backward writes a micro-batch's gradients to. */
 float *grad_arena(const GradSync *sync, int micro);
-/* Where the sum of what lies at offset `at` of the gradient arena is, on a rank whose share it
- * is. */
+/* Returns the address of the sum of element `at` of the gradient arena, which must lie in this
+ * rank's shard. */
 float *grad_sum(const GradSync *sync, int64_t at);
-/* From here on a micro-batch writes to the bucket. Waits for what lay there before. Where the
- * bucket carries the step's metrics, *metrics is where the micro-batch's belong; else NULL. */
+/* Call before a micro-batch writes to the bucket: waits until the memory is free. Sets *metrics to
+ * the address of the micro-batch's metrics if the bucket carries them, else to NULL. */
 void bucket_open(const GradSync *sync, const ChunkRun *chunk, const Slot *slot, int bucket,
                  int micro, float **metrics);
-/* The micro-batch's gradients in the bucket are complete: they join the partial sums; after the
- * last one the sum over the replicas begins. Collective on the replicas. */
+/* Call when the micro-batch's gradients in the bucket are complete: adds them to the partial sums;
+ * after the last micro-batch the sum over the replicas begins. Collective on the replicas. */
 void bucket_done(GradSync *sync, const ChunkRun *chunk, int bucket, int micro);
 /* Waits for all sums that were begun. Collective on the replicas. */
 void grad_sync_wait(const GradSync *sync);

@@ -1,8 +1,8 @@
-/* Micro-batches of data while they are out of the loader: a ring from the first task that needs one
- * to the last. Data arrives in host memory; a backend with memory of its own gets a copy of it, on
- * a stream of its own: a place's copy waits for the work that read what lay there, the work for its
- * copy, and the host for neither, but for a copy that was begun a whole ring earlier, before the
- * loader may have the memory back. */
+/* The input ring: the micro-batches of data that are out of the loader. Data arrives in host
+ * memory. If the backend has its own memory, each place of the ring has a copy there, made on a
+ * separate stream. The copy waits, on the device, for the work that read the place before, and new
+ * work waits for the copy. The host waits only before it releases a batch to the loader, for a copy
+ * that began a whole ring earlier. */
 #include "input_ring.h"
 
 static Status next_batch(void *user, const Batch **batch, double *wait_s)
@@ -36,8 +36,8 @@ void input_restart(InputRing *ring)
     ring->first = ring->next = 0;
 }
 
-/* Bytes of what a micro-batch has beside its input: one of labels and targets, and the samples'
- * numbers. */
+/* Bytes of a micro-batch's labels, targets and sample numbers, each 0 if no operation reads
+ * them. */
 static size_t labels_bytes(const Plan *plan)
 {
     const Graph *g = plan->graph;
@@ -157,7 +157,7 @@ void input_return(InputRing *ring, const BatchSource *source, const int *last_ta
     }
 }
 
-/* The oldest first. */
+/* Releases the oldest batch first. */
 void input_settle(InputRing *ring)
 {
     input_restart(ring);

@@ -1,4 +1,4 @@
-/* The loss's results, and its input, in host memory. */
+/* Copies the loss's results and its input to host memory. */
 #include "outputs.h"
 
 void outputs_init(Outputs *o, const Context *context)
@@ -16,7 +16,7 @@ void outputs_fini(Outputs *o)
     mem_free(&o->logits);
 }
 
-/* Brings `bytes` to *host, unless they are the host's already. */
+/* Copies `bytes` bytes to *host and waits, or returns `from` if it is host memory already. */
 static const void *host_read(const Context *c, const void *from, void *host, size_t bytes)
 {
     if (c->backend->table->host_memory) return from;
@@ -32,7 +32,7 @@ const float *outputs_columns(const Outputs *o, const SlotMemory *memory, const C
                      (size_t)(rows * o->columns_per_sample) * sizeof *o->columns);
 }
 
-/* From the end, as they may lie in the same place. */
+/* Converts to float, starting at the end because `to` and `from` may be the same memory. */
 static void widen(float *to, const void *from, Desc x)
 {
     int64_t width = x.shape.dim[x.shape.ndim - 1], row = desc_row(x);

@@ -1,4 +1,4 @@
-/* What an evaluation brings to the host: the loss's results for each sample, and its input. */
+/* Results of an evaluation in host memory: the loss's results for each sample, and the logits. */
 #ifndef WEFT_PIPELINE_OUTPUTS_H
 #define WEFT_PIPELINE_OUTPUTS_H
 
@@ -6,18 +6,18 @@
 
 typedef struct Outputs {
     const Context *context;
-    /* owned: the loss's results */
+    /* results of the loss; owned */
     float *columns;
-    /* of these */
+    /* columns of one sample */
     int64_t columns_per_sample;
-    /* owned: its input, as floats; NULL until it is asked for */
+    /* input of the loss as floats, allocated at the first use; owned */
     float *logits;
 } Outputs;
 
 void outputs_init(Outputs *outputs, const Context *context);
 void outputs_fini(Outputs *outputs);
-/* The loss's columns of the micro-batch that has just gone forward in slot, (rows, LOSS_COLUMNS),
- * in host memory. */
+/* Returns the loss's columns, (rows, LOSS_COLUMNS), of the micro-batch that has just gone forward
+ * in slot, in host memory. */
 const float *outputs_columns(const Outputs *outputs, const SlotMemory *memory,
                              const ChunkRun *chunk, const Slot *slot, int64_t rows);
 /* See executor_logits. */

@@ -1,5 +1,5 @@
-/* The arena of parameters, and the gathering of shards (plan/gather.c says which, when and to
- * where). */
+/* The arena of parameters, and the gathering of shards. plan/gather.c plans which buckets are
+ * gathered, when, and where to. */
 #include "param_gather.h"
 
 static size_t local_bytes(const Context *c)
@@ -7,7 +7,7 @@ static size_t local_bytes(const Context *c)
     return (size_t)plan_local_elements(c->plan, c->grid->dp_rank) * sizeof(float);
 }
 
-/* Else they are the Comm's. */
+/* Returns true if the rank allocates its arena; else the arena is the Comm's. */
 static bool own_params(const Plan *plan)
 {
     return !plan->zero || plan->gathers;
@@ -61,7 +61,7 @@ float *param_local(const ParamGather *g, int param, int64_t *first, int64_t *cou
     return g->params + plan_local_offset(plan, plan->param_offset[param] + *first, rank);
 }
 
-/* Everything, after an update, where replicas hold all of it. */
+/* Gathers all parameters after an update, if each replica stores all of them. */
 static void gather_shards(const Context *c)
 {
     const Plan *plan = c->plan;
@@ -84,7 +84,7 @@ void params_changed(ParamGather *g, const SlotMemory *memory)
     for (int c = 0; c < plan->chunk_count; ++c)
         for (int i = 0; i < plan->chunk[c].run_count; ++i) {
             const Node *node = &plan->graph->node[plan->chunk[c].run[i].node];
-            /* once they are here: gather_repack */
+            /* gather_repack repacks gathered weights */
             if (plan->gathers && gather_bucket_of(plan, node) >= 0) continue;
             op_refresh(node->op, &memory->chunk[c].slot[0].run[i]);
         }
@@ -95,7 +95,7 @@ void gather_start(ParamGather *g, const Schedule *schedule)
     if (g->context->plan->gathers) window_start(&g->window, schedule);
 }
 
-/* This rank's shard goes to its place in the bucket, and from there to the others. */
+/* Copies this rank's shard to the bucket's place in the ring and begins to gather the others. */
 static void gather_bucket(ParamGather *g, int b)
 {
     const Context *c = g->context;

@@ -1,7 +1,8 @@
-/* Every output and gradient of a step is looked at as soon as it is written, by the host: slow, for
- * a step that is made again to find what went wrong. Forward passes come before backward passes,
- * micro-batches in their order, so that what is found is a cause rather than a consequence. Where
- * layers are synced, the micro-batches of a turn have a layer's numbers before one has the next. */
+/* Checks every output and gradient of a step on the host as soon as it is written. This is slow,
+ * and meant for a step that is repeated to find out what went wrong. Forward faults sort before
+ * backward faults, and micro-batches in order, so that the fault found is a cause rather than a
+ * consequence. With synced layers all micro-batches of a turn share a layer's statistics, so faults
+ * sort by turn, then by layer. */
 #include "probe.h"
 
 #include <math.h>
@@ -23,7 +24,7 @@ static int turn_of(const Context *c, const Batch *batch)
     return batch->micro;
 }
 
-/* Would this come before what has been found so far? */
+/* Returns true if a fault here would come before the one found so far. */
 static bool earlier(const StepFault *f, const Context *c, bool backward, int node,
                     const Batch *batch)
 {
@@ -32,7 +33,7 @@ static bool earlier(const StepFault *f, const Context *c, bool backward, int nod
     return step_fault_before(&here, f);
 }
 
-/* The bytes in host memory. Owner: the caller. */
+/* Copies `bytes` bytes to host memory. Owner: the caller. */
 static void *host_copy(const Context *c, const void *from, size_t bytes)
 {
     void *host = mem_new(bytes + 1);
@@ -66,7 +67,7 @@ static void found(StepFault *f, const Context *c, bool backward, int node, int p
     f->sample_count = 0;
 }
 
-/* A tensor of the micro-batch: its samples lie one behind the other in every layout. */
+/* Checks a tensor of the micro-batch; its samples lie one after another in every layout. */
 static void look_at_samples(StepFault *f, const Context *c, bool backward, int node,
                             const void *tensor, Desc desc, const Batch *batch)
 {
@@ -98,7 +99,7 @@ static void look_at_weights(StepFault *f, const Context *c, const OpRun *run, in
     }
 }
 
-/* The loss of each sample: the largest so far. */
+/* Updates the largest loss of a sample. */
 static void look_at_losses(StepFault *f, const Context *c, int node, const OpRun *run,
                            const Batch *batch)
 {

@@ -1,4 +1,4 @@
-/* The loops of everyone who waits. */
+/* Loops that wait for messages and sums. */
 #include "progress.h"
 
 static void poll_channels(const Progress *p)

@@ -1,29 +1,29 @@
-/* Waiting without standing still: while a rank waits for one thing, all else that it has begun
- * moves on. A leaf: it knows the communicator and channels, and nothing of who uses them. */
+/* Waiting with progress: while a rank waits for one thing, all other communication that it has
+ * begun moves on. This file knows only the communicator and the channels, not their users. */
 #ifndef WEFT_PIPELINE_PROGRESS_H
 #define WEFT_PIPELINE_PROGRESS_H
 
 #include "parallel.h"
 
-/* borrowed, all */
+/* All fields are borrowed. */
 typedef struct Progress {
     Comm *comm;
-    /* between the stages; NULL: there is one */
+    /* channels between the stages; NULL with one stage */
     Channels *stages;
-    /* between the ranks of a tensor group; NULL: none that must be moved */
+    /* channels between the ranks of a tensor-parallel group; NULL if there are none */
     Channels *group;
-    /* between replicas, for sums of synced operations; NULL: there are none */
+    /* channels between replicas, for sums of synced operations; NULL if there are none */
     Channels *replicas;
 } Progress;
 
-/* Moves on what can be. Cheap. */
+/* Makes progress without waiting. Cheap. */
 void progress_poll(const Progress *progress);
-/* The channel's place for the next message: waits until one is free. */
+/* Returns the channel's entry for the next message; waits until one is free. */
 char *await_slot(const Progress *progress, Channels *channels, int channel);
-/* The channel's oldest message: waits until there is one. */
+/* Returns the channel's oldest message; waits until there is one. */
 const char *await_message(const Progress *progress, Channels *channels, int channel);
-/* Waits for a push or a gathering: wait is comm_push_wait or comm_allgather_wait, number what the
- * beginning returned. */
+/* Waits for a push or a gathering. wait: comm_push_wait or comm_allgather_wait; number: the return
+ * value of its begin function. */
 void collective_wait(const Progress *progress, bool (*wait)(Comm *, int64_t), int64_t number);
 
 #endif

@@ -1,14 +1,13 @@
-/* Sums over the replicas, each at work on a micro-batch, as operations ask for them (tensor.h,
- * Replicas), in host memory. Neighbours 2i and 2i+1 are added, then their sums, an odd one moves
- * up; the whole sum goes back the same way:
+/* Sums over the replicas within a micro-batch, in host memory, for operations (tensor.h, Replicas).
+ * Neighbours 2i and 2i+1 are added, then their sums, and so on; the total goes back the same way.
  *
  *     0 <- 1   2 <- 3   4            r's parent is r without its lowest bit; its children are
  *     0 <----- 2        4            r + 1, r + 2, r + 4, ... below that bit, added in this order
  *     0 <-------------- 4
  *
- * A channel joins each rank and its parent in each direction. Numbers go in pieces of one size.
- * While a rank waits, gradients' sums and other messages move on; replicas of a stage have the same
- * list of tasks, so that they all come to the same sums in the same order. */
+ * A channel joins each rank and its parent in each direction. Numbers are sent in pieces of one
+ * size. While a rank waits, gradient sums and other messages make progress. The replicas of a stage
+ * have the same list of tasks, so they all reach the same sums in the same order. */
 #include "replica_sum.h"
 
 #include <string.h>
@@ -22,7 +21,7 @@ struct ReplicaSum {
     /* owned */
     Channels *channels;
     int children;
-    /* channels from and to child k, from and to the parent; parent's are -1 on rank 0 */
+    /* channels from and to child k, from and to the parent; the parent's are -1 on rank 0 */
     int child_in[LEVELS], child_out[LEVELS], parent_in, parent_out;
 };
 
@@ -74,7 +73,7 @@ static void sum(const Replicas *replicas, double *sums, int64_t count)
 
 /* ---- set-up ---- */
 
-/* Channel 2 (r - 1) is rank r's to its parent, the next one comes back. */
+/* Channel 2 (r - 1) goes from rank r to its parent, the next one back. */
 static Status open_channels(ReplicaSum *s, const World *world, int transport)
 {
     int count = 2 * (world->size - 1), rank = world->rank;

@@ -1,5 +1,5 @@
-/* Slots: a micro-batch only sets what belongs to it (data, labels, the gradient arena it writes);
- * the rest is fixed here. */
+/* Slots. Most pointers of a run are set once, here; only data, labels and the gradient arena change
+ * from micro-batch to micro-batch. */
 #include "slot_memory.h"
 
 void *slot_address(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot, int64_t place)
@@ -28,7 +28,7 @@ const OpRun *slot_loss(const SlotMemory *memory, const ChunkRun *chunk, const Sl
     return &slot->run[memory->context->plan->graph->loss - chunk->plan->first];
 }
 
-/* Fixes everything of a run that no micro-batch changes. */
+/* Sets the fields of a run that do not depend on the micro-batch. */
 static void bind_run(const SlotMemory *m, const ChunkRun *chunk, const Slot *slot, int i,
                      const SlotLinks *links)
 {
@@ -56,7 +56,7 @@ static void bind_run(const SlotMemory *m, const ChunkRun *chunk, const Slot *slo
     }
 }
 
-/* Memory order: the slots of each chunk, then what all share. */
+/* Divides the activation arena into the slots of each chunk, followed by shared scratch memory. */
 static void lay_slots(SlotMemory *m)
 {
     const Plan *plan = m->context->plan;

@@ -1,42 +1,42 @@
-/* Where the tensors of a step lie: the slots of each chunk, one a micro-batch in flight, then the
- * scratch memory that all share. All pointers are computed once. */
+/* Memory for the tensors of a step: the slots of each chunk, one for each micro-batch in flight,
+ * followed by scratch memory that all share. Pointers are computed once. */
 #ifndef WEFT_PIPELINE_SLOT_MEMORY_H
 #define WEFT_PIPELINE_SLOT_MEMORY_H
 
 #include "context.h"
 
-/* The memory of a micro-batch in flight, and what its runs point to. */
+/* The memory of a micro-batch in flight, and the runs that point into it. */
 typedef struct Slot {
-    /* in the activation arena */
+    /* memory in the activation arena */
     char *memory;
-    /* the micro-batch's in the chunk before, where this stage has it */
+    /* the micro-batch's slot memory in the previous chunk, if this stage has that chunk */
     char *before;
-    /* owned; as ChunkPlan.run */
+    /* arguments of each run of the chunk, in the order of ChunkPlan.run; owned */
     OpRun *run;
-    /* no sample in this micro-batch: nothing is computed */
+    /* the micro-batch has no samples, so only synced operations run */
     bool empty;
-    /* METRIC_PAD of the backend's memory, in StepReport.metrics */
+    /* METRIC_PAD floats in StepReport.metrics */
     float *metrics;
 } Slot;
 
 typedef struct ChunkRun {
     const ChunkPlan *plan;
-    /* owned; plan->slots */
+    /* plan->slots slots; owned */
     Slot *slot;
 } ChunkRun;
 
 typedef struct SlotMemory {
     const Context *context;
-    /* owned arenas */
+    /* arenas; owned */
     char *activations, *cache, *workspace;
-    /* in activations */
+    /* start of scratch memory in activations */
     char *scratch;
-    /* owned; plan->chunk_count */
+    /* plan->chunk_count chunks; owned */
     ChunkRun *chunk;
 } SlotMemory;
 
-/* What operations are given beside the memory here: parameters; ways to the tensor group and to the
- * other replicas, or NULL. Borrowed, all. */
+/* Arguments that operations need besides slots: parameters, and exchanges with the tensor-parallel
+ * group and with the other replicas, or NULL. All borrowed. */
 typedef struct SlotLinks {
     float *weights;
     const Exchange *exchange;
@@ -44,15 +44,15 @@ typedef struct SlotLinks {
 } SlotLinks;
 void slot_memory_init(SlotMemory *memory, const Context *context, const SlotLinks *links);
 void slot_memory_fini(SlotMemory *memory);
-/* Where a place of the chunk lies for the micro-batch in slot; NULL for OFFSET_NONE and
- * OFFSET_INPUT. */
+/* Returns the address of a place (pipeline.h, OFFSET_*) for the micro-batch in slot; NULL for
+ * OFFSET_NONE and OFFSET_INPUT. */
 void *slot_address(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot,
                    int64_t place);
-/* The micro-batch has the slot `before` in the chunk before: points the slot's runs to what they
- * read there. */
+/* Points the slot's runs to the tensors that they read in `before`, the same micro-batch's slot in
+ * the previous chunk. */
 void slot_bind_before(const SlotMemory *memory, const ChunkRun *chunk, Slot *slot,
                       const Slot *before);
-/* The run of the loss for the micro-batch in slot; the chunk has the loss. */
+/* Returns the run of the loss for the micro-batch in slot; the chunk must contain the loss. */
 const OpRun *slot_loss(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot);
 
 #endif

@@ -1,4 +1,4 @@
-/* A step and an evaluation, from their beginning to their end. */
+/* A step and an evaluation: forward and backward, reduction, running statistics. */
 #include "tasks.h"
 
 /* ---- running statistics ---- */
@@ -8,9 +8,10 @@ typedef struct Moving {
     const StepOf *of;
 } Moving;
 
-/* Micro-batches whose statistics the sums of a batch norm hold. One of a single number per channel
- * has no variance: the operation gives zeros for it, and it does not count. With synced statistics
- * the last one is alone where no other replica has a sample in the same turn. */
+/* Returns the number of micro-batches in a batch norm's sum of statistics. A micro-batch with a
+ * single value for each channel has no variance; the operation returns zeros for it and it is not
+ * counted. With synced statistics the last micro-batch is such a one only if no other replica has a
+ * sample in the same turn. */
 static int counted_micros(const Moving *m, const OpSpec *spec)
 {
     const Shape x = spec->x[0].shape;
@@ -52,7 +53,7 @@ static bool has_statistics(const Plan *plan)
     return false;
 }
 
-/* A whole batch has the same work at every step. */
+/* A full batch has the same work at every step, so it is captured. */
 void executor_move_statistics(Executor *e, const StepOf *of)
 {
     const Plan *plan = e->context.plan;

@@ -1,9 +1,9 @@
-/* Statistics on their way from the loss to the host, and of all stages put together. */
+/* Moves statistics from the loss to the host and adds those of all stages. */
 #include "step_stats.h"
 
 #include <string.h>
 
-/* StepBlock's overflow, behind the metrics */
+/* index of StepBlock.overflow in the host's copy, after the metrics */
 enum { STAT_OVERFLOW = METRIC_COUNT };
 _Static_assert((int)STAT_OVERFLOW < (int)METRIC_PAD, "the overflow has a place behind the metrics");
 
@@ -71,7 +71,7 @@ void step_report_put(const StepReport *r, const Slot *slot, int micro, float *pl
         context_copy(r->context, place + METRIC_STOP, r->block->asked, sizeof r->block->asked);
 }
 
-/* Where parameters are sharded, the last replica has the sums. */
+/* With sharded parameters the last replica has the sums. */
 float *step_report_sum(const StepReport *r, const GradSync *sync)
 {
     const Plan *plan = r->context->plan;
@@ -79,8 +79,8 @@ float *step_report_sum(const StepReport *r, const GradSync *sync)
     return grad_sum(sync, plan->metrics_offset);
 }
 
-/* Of a step so many before the last one: its statistics in host memory, and the event that they are
- * there. */
+/* Returns the host copy of the statistics of the step `behind` steps before the last one, and the
+ * event that is recorded when they have arrived. */
 static float *stats_of(const StepReport *r, int behind, Event **there)
 {
     int at = (int)((r->steps - 1 - behind) % 2);
@@ -88,8 +88,8 @@ static float *stats_of(const StepReport *r, int behind, Event **there)
     return r->host + (int64_t)at * METRIC_PAD;
 }
 
-/* In what this rank has of the sums. Between tensors there may lie what another bucket left in a
- * ring, a step before. */
+/* Checks the sums in this rank's shard, tensor by tensor: between tensors there may be values that
+ * another bucket left in the ring in an earlier step. */
 static void find_overflow(const StepReport *r, const GradSync *sync)
 {
     const Context *c = r->context;
@@ -105,7 +105,7 @@ static void find_overflow(const StepReport *r, const GradSync *sync)
     }
 }
 
-/* The host's wait for the statistics of a step. */
+/* Waits on the host for the statistics of a step. */
 static const float *stats_await(const StepReport *r, int behind)
 {
     Event *there;
@@ -115,7 +115,8 @@ static const float *stats_await(const StepReport *r, int behind)
     return stats;
 }
 
-/* A rank may have a part of the gradients only. Collective on the grid. */
+/* Returns true if any rank found an overflow; a rank may have only a part of the gradients.
+ * Collective on the grid. */
 static bool anyone_overflowed(const StepReport *r)
 {
     int64_t ranks = stats_await(r, 0)[STAT_OVERFLOW] > 0;
@@ -136,7 +137,8 @@ void step_report_end(StepReport *r, const GradSync *sync)
     r->overflow = finds && anyone_overflowed(r);
 }
 
-/* Only the stage with the loss has statistics, but every stage may ask for something. */
+/* Adds the metrics of all stages: only the stage with the loss has statistics, but every stage may
+ * set a request flag. */
 static void join_stages(StepReport *r)
 {
     const Grid *grid = r->context->grid;

@@ -1,38 +1,39 @@
-/* A step's statistics. They stay in the backend's memory until somebody asks for them, and travel
- * with the gradients: each micro-batch's among its gradients, the step's among their sums. */
+/* Statistics of a step. They stay in the backend's memory until they are read, and are summed with
+ * the gradients: each micro-batch's metrics lie in a bucket of its gradients, the step's metrics in
+ * the bucket's sum. */
 #ifndef WEFT_PIPELINE_STEP_STATS_H
 #define WEFT_PIPELINE_STEP_STATS_H
 
 #include "grad_sync.h"
 #include "input_ring.h"
 
-/* In the backend's memory: what recorded work reads. */
+/* Numbers of the step in the backend's memory, where captured work reads them. */
 typedef struct StepBlock {
     StepNumbers numbers;
-    /* METRIC_STOP and behind: 1 or 0 */
+    /* request flags of this rank, METRIC_STOP and after: 1 or 0 */
     float asked[METRIC_ASKED];
-    /* 1 once a gradient is infinite or no number */
+    /* 1 once a gradient is infinite or NaN */
     float overflow;
 } StepBlock;
 
 typedef struct StepReport {
     const Context *context;
-    /* owned, in the backend's memory */
+    /* in the backend's memory; owned */
     StepBlock *block;
-    /* owned, likewise: the slots', METRIC_PAD each */
+    /* metrics of each slot, METRIC_PAD floats each, in the backend's memory; owned */
     float *metrics;
-    /* of the loss, a sample */
+    /* rows of the loss in one sample */
     int64_t rows_each;
-    /* owned, where copies reach it: those of the last two steps, METRIC_PAD each, of which one is
-     * the overflow */
+    /* statistics of the last two steps, METRIC_PAD floats each, one of which is the overflow flag,
+     * in host memory that copies can reach; owned */
     float *host;
-    /* owned: they are there */
+    /* recorded when a step's statistics have arrived in `host`; owned */
     Event *there[2];
-    /* begun */
+    /* steps begun so far */
     int64_t steps;
-    /* as executor_metrics gave them last */
+    /* result of the last executor_metrics */
     float sums[METRIC_COUNT];
-    /* of the coming step, as StepBlock.asked */
+    /* request flags of the coming step, see StepBlock.asked */
     float asked[METRIC_ASKED];
     /* see executor_find_overflow, executor_overflowed */
     bool finds_overflow, overflow;
@@ -40,20 +41,20 @@ typedef struct StepReport {
 
 void step_report_init(StepReport *report, const Context *context, SlotMemory *memory);
 void step_report_fini(StepReport *report);
-/* Puts the step's numbers, and what is asked, where its work reads them. */
+/* Copies the step's numbers and request flags to the backend's memory. */
 void step_report_begin(StepReport *report, const RunOf *of);
-/* The loss of the micro-batch that has just gone forward in slot; nothing where the chunk has
- * none. */
+/* Sums the loss of the micro-batch that has just gone forward in slot into the slot's metrics; does
+ * nothing if the chunk has no loss. */
 void step_report_take(const StepReport *report, const SlotMemory *memory, const ChunkRun *chunk,
                       Slot *slot, int rows);
-/* The micro-batch's metrics to their place among its gradients. */
+/* Copies the micro-batch's metrics to `place`, among its gradients. */
 void step_report_put(const StepReport *report, const Slot *slot, int micro, float *place);
-/* The step's sums in arena 0; NULL where they are another replica's. */
+/* Returns the step's sums in arena 0; NULL if another replica has them. */
 float *step_report_sum(const StepReport *report, const GradSync *sync);
-/* Looks for overflow, and sends the step's statistics on their way to the host. Collective on the
- * grid where it looks. */
+/* Checks for overflow if that is on, and begins to copy the step's statistics to the host.
+ * Collective on the grid if it checks. */
 void step_report_end(StepReport *report, const GradSync *sync);
-/* See executor_metrics. Collective. */
+/* Implements executor_metrics. Collective. */
 const float *step_report_read(StepReport *report, int behind);
 
 #endif

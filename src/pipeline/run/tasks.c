@@ -1,15 +1,15 @@
-/* A schedule's tasks, one behind the other. What of them queues the same work at every step and
- * deals with no other rank is done in captures (tensor.h), as long as may be. */
+/* Runs a schedule's tasks in order. Work that is the same at every step and does not communicate
+ * with other ranks is captured and replayed (tensor.h), in pieces as long as possible. */
 #include "tasks.h"
 
-/* A task where it is done. */
+/* A task with the memory and the actions that it runs on. */
 typedef struct At {
     const Task *task;
     ChunkRun *chunk;
     Slot *slot;
-    /* of whose actions it is; */
+    /* pass whose actions the task runs */
     Pass pass;
-    /* so many. A message is one action */
+    /* number of actions; a message counts as one */
     int actions;
 } At;
 
@@ -40,7 +40,7 @@ static At task_at(const Executor *e, const Playing *p, int number)
                 .actions = is_message(t) ? 1 : chunk->plan->pass[pass].count};
 }
 
-/* Points to what belongs to the micro-batch. */
+/* Points the task's runs to the data, previous slot and gradient arena of its micro-batch. */
 static void task_bind(Executor *e, const Playing *p, int number)
 {
     At at = task_at(e, p, number);
@@ -64,8 +64,9 @@ static void finish_forward(Executor *e, const Playing *p, const At *at)
                 outputs_columns(&e->outputs, &e->memory, at->chunk, at->slot, batch->rows));
 }
 
-/* Where this stage has the chunk before, too: the forward pass takes what of its outputs is not
- * read there, and after the backward pass their gradients are brought there. */
+/* If this stage also has the previous chunk: before the forward pass, copies the activations that
+ * are not read in the previous chunk's slot; after the backward pass, copies their gradients
+ * back. */
 static void meet_chunk_before(Executor *e, const Playing *p, const At *at)
 {
     int before = at->task->chunk - 1;
@@ -79,7 +80,7 @@ static void meet_chunk_before(Executor *e, const Playing *p, const At *at)
         links_copy_gradients(&e->memory, here, there);
 }
 
-/* Actions from .. to-1 of a task, which is over with its last one. */
+/* Runs actions from .. to-1 of a task; the task ends with its last action. */
 static void play_task(Executor *e, const Playing *p, int number, int from, int to)
 {
     At at = task_at(e, p, number);
@@ -100,7 +101,7 @@ static void play_task(Executor *e, const Playing *p, int number, int from, int t
 
 /* ---- captures ---- */
 
-/* in the list: before this action of this task */
+/* a position in the list: before this action of this task */
 typedef struct Position {
     int task, action;
 } Position;
@@ -117,8 +118,8 @@ static bool asks_others(const Executor *e, const At *at, int action)
            action_asks_others(&e->context, at->chunk, at->pass, at->task->micro, action);
 }
 
-/* The first place from this one on, and before task `end`, where something deals with other ranks;
- * else that task. */
+/* Returns the first position at or after `place`, and before task `end`, whose action communicates
+ * with other ranks; else the position of task `end`. */
 static Position next_boundary(const Executor *e, const Playing *p, Position place, int end)
 {
     for (; place.task < end; place = (Position){place.task + 1, 0}) {
@@ -145,7 +146,8 @@ static void play_section(void *user)
     if (begin < s->to.action) play_task(s->e, s->p, s->to.task, begin, s->to.action);
 }
 
-/* Tasks from .. end-1, of one micro-batch that is full: it has the same work at every step. */
+/* Runs tasks from .. end-1 of one full micro-batch, whose work is the same at every step, in
+ * captures. */
 static void play_captures(Executor *e, const Playing *p, int from, int end)
 {
     const Task *first = &p->schedule->task[e->context.plan->stage][from];
@@ -174,8 +176,8 @@ static bool is_full(const Executor *e, int micro)
     return input_of(&e->input, micro)->batch->rows == e->context.plan->graph->input.shape.dim[0];
 }
 
-/* Messages move between tasks; without, all that is done with a micro-batch at once is one
- * piece. */
+/* With several stages messages move between tasks, so each task runs separately. With one stage,
+ * consecutive tasks of a micro-batch run as one piece. */
 Status tasks_play(Executor *e, const Playing *p)
 {
     const Plan *plan = e->context.plan;

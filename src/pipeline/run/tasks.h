@@ -1,10 +1,10 @@
-/* A schedule's list of tasks, played on this stage. */
+/* Runs a schedule's list of tasks on this stage. */
 #ifndef WEFT_PIPELINE_TASKS_H
 #define WEFT_PIPELINE_TASKS_H
 
 #include "executor.h"
 
-/* A list, and what its tasks work on. */
+/* A list of tasks and their arguments. */
 typedef struct Playing {
     const Schedule *schedule;
     const Moves *moves;
@@ -12,12 +12,12 @@ typedef struct Playing {
     const BatchSource *source;
     double *wait_s;
     RunOf of;
-    /* of an evaluation: see executor_evaluate */
+    /* for evaluations, see executor_evaluate; NULL: results are not read */
     void (*take)(void *user, const Batch *batch, const float *columns);
     void *user;
 } Playing;
 
-/* All of the list's tasks. The source's errors come out here. Collective on the grid. */
+/* Runs all tasks of the list. Returns the source's errors. Collective on the grid. */
 Status tasks_play(Executor *e, const Playing *p);
 
 #endif

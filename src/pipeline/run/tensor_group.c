@@ -1,21 +1,22 @@
-/* The way of slices is NCCL's where it joins the ranks' GPUs, else through host memory. */
+/* The tensor-parallel group of a rank. Slices are exchanged by NCCL if it connects the ranks' GPUs,
+ * else through host memory. */
 #include "tensor_group.h"
 
 #include "exchange.h"
 
 struct TensorGroup {
     const Context *context;
-    /* of one of these */
+    /* the exchange in use, one of the next three; borrowed */
     const Exchange *face;
-    /* owned; NULL: not joined */
+    /* NULL: NCCL does not connect the ranks' GPUs; owned */
     Exchange *gpus;
-    /* owned; NULL: joined */
+    /* NULL: NCCL connects the ranks' GPUs; owned */
     HostExchange *host;
-    /* owned; NULL: operations' memory is the host's */
+    /* NULL: operations use host memory, or NCCL is used; owned */
     StagedExchange *staged;
-    /* floats that ranks add up at a step's end: in the backend's memory, */
+    /* number of floats that the ranks add up at the end of a step */
     int64_t owed;
-    /* owned: those of this rank; its slice of the sums */
+    /* this rank's parts, packed, and its slice of their sums, in the backend's memory; owned */
     float *parts, *slice;
 };
 
@@ -55,10 +56,10 @@ const Exchange *tensor_group_exchange(const TensorGroup *group)
     return group ? group->face : NULL;
 }
 
-/* Which: the ranks of a group must owe each other the same. */
+/* Hash of which elements this rank adds up; it must be the same on all ranks of a group. */
 static uint64_t which_owed(const Context *c)
 {
-    /* so far, parameter, first, count */
+    /* hash so far, parameter, first, count */
     int64_t field[4] = {0};
     for (int i = 0; i < c->plan->graph->param_count; ++i) {
         if (!plan_owes(c->plan, i, c->grid->dp_rank, &field[2], &field[3])) continue;
