@@ -12,7 +12,7 @@ typedef struct Bag {
      * its tables in the graph and their number, 1 for all fields or one for each */
     int number, first_field, fields, table, tables;
     int width;
-    /* of: its first table, borrowed from the graph; hash: of each table's name, owned */
+    /* the bag's first table, borrowed from the graph; hash of each table's name, owned */
     const SparseTable *of;
     uint64_t *hash;
 } Bag;

@@ -106,7 +106,7 @@ static bool try_candidate(void *user, int i)
 }
 
 /* Removes candidates that need too much workspace and returns how many are left. *workspace: the
- * most that one of these needs. */
+ * largest need among the rest. */
 static int bearable(DnnCandidate *candidate, int count, size_t *workspace)
 {
     int left = 0;
