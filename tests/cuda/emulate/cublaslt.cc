@@ -1,5 +1,5 @@
-/* As much of cuBLASLt as the backend calls, by loops over host memory. It believes nothing: what the backend forgets to say is an
- * error. */
+/* The parts of cuBLASLt that the backend calls, as loops over host memory. It assumes nothing: an
+ * attribute that the backend does not set is an error. */
 #include "queue.h"
 
 #include <cstdlib>
@@ -80,7 +80,7 @@ float as_tf32(float x)
     return x;
 }
 
-/* Row-major and not turned: out[r][c]. */
+/* Copies a matrix to row-major order, transposed if needed: out[r][c]. */
 std::vector<float> plain(const void *from, const Layout &l, bool turn, bool tf32)
 {
     uint64_t rows = turn ? l.columns : l.rows, columns = turn ? l.rows : l.columns;
@@ -109,8 +109,8 @@ bool aligned(const void *pointer)
 {
     return pointer && reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
 }
-/* What is documented, and that pointers are there and aligned. Bias gradients of matrices whose columns are not 16 bytes
- * aligned it does not have: somebody must do without. */
+/* Checks what is documented, and that pointers are set and aligned. It has no bias gradient for
+ * matrices whose columns are not aligned to 16 bytes: the backend must do without. */
 bool good_epilogue(const Desc &m, const Layout &b, const Layout &d)
 {
     if (m.epilogue != CUBLASLT_EPILOGUE_DEFAULT && m.epilogue & ~KNOWN) return false;
@@ -121,13 +121,14 @@ bool good_epilogue(const Desc &m, const Layout &b, const Layout &d)
     return !m.has(SUM_B) || b.stride * (b.type == CUDA_R_32F ? 4 : 2) % 16 == 0;
 }
 
-/* Matrices of one product that lie alike, whatever is between their columns. */
+/* True for matrices of the same type and size, whatever their strides. */
 bool alike(const Layout &c, const Layout &d)
 {
     return c.type == d.type && c.rows == d.rows && c.columns == d.columns;
 }
-/* In the order in which they are offered. The first keeps what it has of a sum in d between slices of k, where columns are not
- * aligned; the second wants c to be d; the third does not, but has aligned columns only; the last one adds from the end. */
+/* Algorithms in the order in which they are proposed. The first one rounds the partial sum to d's
+ * type between slices of k, and needs columns that are not aligned; the second one needs c to be d;
+ * the third one does not, but needs aligned columns; the last one adds from the end. */
 enum Algorithm { IN_SLICES, IN_PLACE, OUT_OF_PLACE, REVERSED, ALGORITHMS };
 const uint64_t SLICES = 4;
 bool offers(Algorithm algorithm, const Layout &c, const Layout &d)
@@ -137,7 +138,7 @@ bool offers(Algorithm algorithm, const Layout &c, const Layout &d)
     return algorithm == IN_PLACE || algorithm == REVERSED || even == (algorithm == OUT_OF_PLACE);
 }
 
-/* What is added is added in fp32, and all rounded once. */
+/* The matrix that is added, in fp32, before the result is rounded once. */
 struct Added {
     float beta;
     const void *c;
@@ -344,7 +345,7 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t,
     result->state = CUBLAS_STATUS_SUCCESS;
     return CUBLAS_STATUS_SUCCESS;
 }
-/* EMULATE_CUBLASLT: another version's number. */
+/* EMULATE_CUBLASLT: version number to report. */
 size_t cublasLtGetVersion(void)
 {
     return emulate::environment("EMULATE_CUBLASLT", 0);

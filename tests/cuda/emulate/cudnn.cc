@@ -1,7 +1,7 @@
-/* cuDNN's handle; what it computes is in cudnn_graph.cc. */
+/* cuDNN's handle; graphs are in cudnn_graph.cc. */
 #include <cudnn.h>
 
-struct cudnnContext { /* as cudnn_graph.cc has it */
+struct cudnnContext { /* same definition in cudnn_graph.cc */
     cudaStream_t stream;
 };
 

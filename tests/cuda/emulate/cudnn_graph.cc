@@ -1,6 +1,7 @@
-/* cuDNN's graphs as far as the backend uses them: descriptors that hold attributes. Refused: an attribute missing or set too late,
- * parts not finalized, shapes that do not fit, pointers missing or astray. The first engines it proposes repeat no bits or are rough,
- * and the workspace is written over. */
+/* cuDNN's graphs, as far as the backend uses them: descriptors with attributes. It refuses
+ * attributes that are missing or set too late, parts that are not finalized, shapes that do not
+ * fit, and missing or wrong pointers. The first engines that it proposes are not deterministic or
+ * are inaccurate, and a run overwrites the workspace. */
 #include "cudnn_graph.h"
 #include "queue.h"
 
@@ -8,7 +9,7 @@
 
 #include <cstdio>
 
-struct cudnnContext { /* as cudnn.cc has it */
+struct cudnnContext { /* same definition in cudnn.cc */
     cudaStream_t stream;
 };
 
@@ -35,7 +36,7 @@ size_t size_of(cudnnBackendAttributeType_t type)
     }
 }
 
-/* ---- what must be there ---- */
+/* ---- required attributes ---- */
 const std::map<int, std::vector<int>> required = {
     {CUDNN_BACKEND_TENSOR_DESCRIPTOR,
      {CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT,
@@ -96,7 +97,7 @@ std::vector<Operation> operations(const Descriptor *graph)
         out.emplace_back(graph->part(CUDNN_ATTR_OPERATIONGRAPH_OPS, i));
     return out;
 }
-/* As the real one asks, of heads that its kernels take. */
+/* True for head widths that the real cuDNN's kernels support. */
 bool supported(const std::vector<Operation> &all)
 {
     for (const Operation &op : all)
@@ -120,8 +121,9 @@ const Descriptor *graph_of(const Descriptor *plan)
         ->part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
 }
 
-/* Engines that are proposed, fastest first: one that does not repeat its bits, one that does and is
- * rough, one on tensor cores, which reads of a float what a TF32 holds, and one without them. */
+/* Engines in the order in which they are proposed, fastest first: a nondeterministic one; one that
+ * is deterministic but inaccurate; one that uses tensor cores and rounds floats to TF32; one
+ * without tensor cores. */
 enum { ANYHOW, ROUGH, REPEATS, WHOLE };
 /* Engine configurations: each engine, and the last two once more with another knob. */
 const struct { int64_t engine, knob; } configs[] = {{ANYHOW, 0},  {ROUGH, 0},   {REPEATS, 0},
@@ -129,7 +131,8 @@ const struct { int64_t engine, knob; } configs[] = {{ANYHOW, 0},  {ROUGH, 0},   
 enum { CONFIGS = sizeof configs / sizeof *configs };
 float read_by(int64_t engine, float value)
 {
-    const int lost = engine == ROUGH ? 18 : 13; /* bits */
+    /* bits that are lost */
+    const int lost = engine == ROUGH ? 18 : 13;
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     bits = (bits + (1u << (lost - 1))) >> lost << lost;
@@ -137,7 +140,7 @@ float read_by(int64_t engine, float value)
     return value;
 }
 
-/* Reads all that is given, then runs, then writes: as if fused. */
+/* Reads all inputs, then runs, then writes, like fused kernels. */
 cudnnStatus_t execute(const std::vector<Operation> &all, const std::map<int64_t, void *> &at,
                       int64_t engine)
 {
@@ -292,7 +295,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
         for (const Tensor &t : op.in)
             if (!t.is_virtual && !t.is_value && uintptr_t(at[t.uid]) % 16 != 0)
                 return refuse("a pointer is not aligned");
-    /* Numbers are read now, memory when the work runs. */
+    /* Values are read now, tensors in memory when the work runs. */
     std::map<int64_t, float> value;
     for (const Operation &op : all)
         for (const Tensor &t : op.in)

@@ -1,5 +1,6 @@
-/* What cuDNN's descriptors of tensors and operations say, and an interpreter that does it,
- * operation by operation, in fp32 on host memory, rounding what is said to be bf16 or fp16. */
+/* The contents of cuDNN's descriptors of tensors and operations, and an interpreter that runs the
+ * operations one after the other, in fp32 on host memory, and rounds tensors of type bf16 or
+ * fp16. */
 #ifndef EMULATE_CUDNN_GRAPH_H
 #define EMULATE_CUDNN_GRAPH_H
 
@@ -71,14 +72,14 @@ struct Tensor {
         }
     }
     int64_t count() const { return dim[0] * dim[1] * dim[2] * dim[3]; }
-    /* Where element i of the order of dimensions lies in memory. */
+    /* Position in memory of element i, counted in the order of dimensions. */
     int64_t place(int64_t i) const
     {
         int64_t out = 0;
         for (int d = 3; d >= 0; i /= dim[d--]) out += i % dim[d] * stride[d];
         return out;
     }
-    /* Which element serves as element i of a tensor like y: one for all, along a dimension of 1. */
+    /* Index of the element that is read for element i of y: a dimension of 1 is broadcast. */
     int64_t spread(int64_t i, const Tensor &y) const
     {
         int64_t at[4], out = 0;
@@ -105,7 +106,7 @@ struct Operation {
     cudnnBackendDescriptorType_t type;
     int mode = 0;
     int64_t axis = 0, stride[2] = {1, 1}, pad[2] = {0, 0};
-    /* of a convolution's input's gradient */
+    /* factor of what the gradient of a convolution's input already holds */
     float beta = 0;
     Tensor y;
     std::vector<Tensor> in;
@@ -170,7 +171,7 @@ struct Operation {
                type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ||
                type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR;
     }
-    /* Of a convolution, whichever of them it makes. */
+    /* A convolution's input, or its gradient. */
     const Tensor &image() const
     {
         return type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ? y : in[0];
@@ -184,7 +185,7 @@ struct Operation {
         if (type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR) return y;
         return in[type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR];
     }
-    /* cuDNN has no engine that widens. */
+    /* False where the types differ, since cuDNN has no engine that converts. */
     bool conv_fits() const
     {
         const Tensor &x = image(), &w = weights(), &to = result();
@@ -302,7 +303,7 @@ inline void run_reduction(const Operation &op, const Values &values, std::vector
         to = most ? fmaxf(to, x[i]) : to + x[i];
     }
 }
-/* The same memory by other dimensions and strides. */
+/* Views the same memory with other dimensions and strides. */
 inline void run_reshape(const Operation &op, const Values &values, std::vector<float> &y)
 {
     const std::vector<float> &x = values.at(op.in[0].uid);
@@ -310,8 +311,8 @@ inline void run_reshape(const Operation &op, const Values &values, std::vector<f
     for (size_t i = 0; i < x.size(); ++i) memory[op.in[0].place(int64_t(i))] = x[i];
     for (size_t i = 0; i < y.size(); ++i) y[i] = memory.at(op.y.place(int64_t(i)));
 }
-/* f(x's place, w's place, y's place) for every product of a convolution, in the order of
- * dimensions. */
+/* Calls f(position in x, position in w, position in y) for every product of a convolution, in the
+ * order of dimensions. */
 template <class F> inline void each_product(const Operation &op, F f)
 {
     const int64_t *x = op.image().dim, *w = op.weights().dim, *y = op.result().dim;

@@ -1,5 +1,6 @@
-/* Which GPUs an emulated machine has. EMULATE_GPUS: how many (8); EMULATE_MODELS: their names, in order, by commas (the last one's for
- * those behind it). CUDA_VISIBLE_DEVICES hides some, as it would. */
+/* The GPUs of an emulated machine. EMULATE_GPUS: their number (8); EMULATE_MODELS: their names,
+ * separated by commas (the last one also for all GPUs after it). CUDA_VISIBLE_DEVICES hides some,
+ * as with CUDA. */
 #include "queue.h"
 
 #include <cstdint>
@@ -90,7 +91,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
     properties->memPitch = emulate::environment("EMULATE_PITCH", INT32_MAX);
     return cudaSuccess;
 }
-/* An H100's. */
+/* Values of an H100. */
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr what, int device)
 {
     int number;
@@ -105,7 +106,8 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr what, int dev
         return cudaErrorInvalidValue;
     return cudaSuccess;
 }
-/* CUDA puts the fastest first and the rest in any order: what asks for the bus's must sort. */
+/* The numbers are not in the order of the bus: CUDA puts the fastest GPU first and the rest in any
+ * order. */
 cudaError_t cudaDeviceGetPCIBusId(char *out, int length, int device)
 {
     int number;

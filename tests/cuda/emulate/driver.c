@@ -1,6 +1,6 @@
-/* As much of CUDA's driver as cuDNN asks for to finish a plan for a GPU that is only described:
- * there is no GPU, compiled kernels load, and nothing runs. Without cuda.h, so that what is only
- * refused needs no types. */
+/* The parts of CUDA's driver that cuDNN needs to finish a plan for a GPU that is only described:
+ * there is no GPU, compiled kernels load, and nothing runs. It does not include cuda.h, so that
+ * calls that are only refused need no types. */
 #include <stdlib.h>
 
 enum { DONE = 0, NO_DEVICE = 100, NOT_SUPPORTED = 801 };
@@ -61,7 +61,7 @@ int cuLibraryUnload(void *library)
     return DONE;
 }
 
-/* cuDNN wants to find these. */
+/* cuDNN only looks these up. */
 #define REFUSED(name)                                                                              \
     int name(void);                                                                                \
     int name(void)                                                                                 \

@@ -36,12 +36,12 @@ enum { WARP_LANES = 32, BLOCK_THREADS = 1024 };
 struct Place {
     unsigned x, y, z;
 };
-/* of the fiber that runs */
+/* indices of the running fiber, and sizes */
 extern Place thread, block, threads, blocks;
 
 struct Launch {
     dim3 grid, threads;
-    /* of extern __shared__ T name[]; , which the Makefile turns into T *const name =
+    /* size of extern __shared__ T name[];, which the Makefile turns into T *const name =
      * shared_memory() */
     size_t shared_bytes;
     cudaStream_t stream;
@@ -52,15 +52,16 @@ inline Launch launch(dim3 grid, dim3 threads, size_t shared_bytes, cudaStream_t 
     return {grid, threads, shared_bytes, stream};
 }
 
-/* Would a GPU take this launch? If not, cudaGetLastError says why, and nothing is queued. */
+/* Returns whether a GPU accepts this launch. If not, cudaGetLastError gives the reason, and nothing
+ * is queued. */
 bool takes_launch(const Launch &launch, const void *kernel);
 /* Runs body once for each thread of each block. */
 void run(const Launch &launch, const std::function<void()> &body);
 void *shared_memory();
 void block_barrier();
-/* The same, and how many threads bring true. */
+/* A barrier that returns the number of threads for which `mine` is true. */
 int block_count(bool mine);
-/* All lanes of a warp bring 8 bytes; returns those of all. */
+/* Exchanges 8 bytes of each lane of a warp; returns those of all lanes. */
 const uint64_t *exchange(uint64_t mine);
 unsigned lane();
 
@@ -74,7 +75,7 @@ template <class T> T from_lane(T value, unsigned source)
     return value;
 }
 
-/* Queued, its arguments by value. */
+/* A kernel and its launch; a call queues it with its arguments by value. */
 template <class... P> struct Kernel {
     Launch launch;
     void (*kernel)(P...);

@@ -1,9 +1,10 @@
-/* As much of NCCL as weft calls, between processes of one machine, through shared memory. It is the strictest NCCL that its
- * documentation allows: a send is over when all of it has been received, what a group holds moves together and nothing else does,
- * and a stream's earlier work is done before. A communicator that does not block is not to be called while it is in progress. Two
- * ranks of one host on one GPU are refused; NCCL_HOSTID names another host, and NCCL_DEBUG=INFO says so. Nobody notices a dead peer,
- * as over NVLink, unless EMULATE_NETWORK or NCCL_HOSTID is set. Who waits for HANG_S has found a dead end: a message, and the end of
- * the process. */
+/* The parts of NCCL that weft calls, between processes of one machine through shared memory. It is
+ * the strictest NCCL that the documentation allows: a send completes when all of it has been
+ * received; the operations of a group progress together, and others do not; earlier work of the
+ * stream is done first. A nonblocking communicator must not be called while it is in progress. Two
+ * ranks of one host on one GPU are refused; NCCL_HOSTID names another host, which NCCL_DEBUG=INFO
+ * prints. A dead peer is not noticed, as over NVLink, unless EMULATE_NETWORK or NCCL_HOSTID is set.
+ * A rank that waits for HANG_S prints a message and aborts. */
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -19,17 +20,17 @@
 #include <unistd.h>
 #include <vector>
 
-extern "C" void emulate_window(int open); /* runtime.cc: the GPU's memory can be touched */
+extern "C" void emulate_window(int open); /* runtime.cc: gives access to the GPU's memory */
 
 namespace
 {
 enum { RANKS = 16, CHUNK_BYTES = 256 << 10 };
 const double HANG_S = 60;
 
-struct Box { /* what one rank sends another */
+struct Box { /* the channel from one rank to another */
     std::atomic<uint32_t> full;
     uint64_t total; /* bytes of the whole message */
-    uint64_t bytes; /* of this piece */
+    uint64_t bytes; /* bytes in data */
     char data[CHUNK_BYTES];
 };
 struct Region { /* shared by a communicator's ranks; zeroed when made */
@@ -54,7 +55,7 @@ struct Op {
     bool over, under_way;
 };
 struct AllReduce {
-    std::vector<std::vector<char>> in; /* of every rank */
+    std::vector<std::vector<char>> in; /* contribution of every rank */
     const void *from;
     void *to;
     size_t count;
@@ -106,7 +107,7 @@ bool dead(pid_t pid)
     return state && state[1] == ' ' && (state[2] == 'Z' || state[2] == 'X');
 }
 
-/* One who waits: true while it may go on. */
+/* A waiting rank; wait returns false when it has to give up. */
 struct Patience {
     ncclComm_t comm;
     std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
@@ -158,7 +159,7 @@ Region *map_region(const std::string &name, int ranks)
     return at == MAP_FAILED ? nullptr : static_cast<Region *>(at);
 }
 
-/* All ranks have come, each with a GPU of its own. */
+/* Waits for all ranks and checks that each has a GPU of its own. */
 void join(ncclComm_t comm)
 {
     Region *r = comm->region;
@@ -184,7 +185,8 @@ void join(ncclComm_t comm)
     comm->state = ncclSuccess;
 }
 
-/* Does the work at once, or, for a communicator that does not block, in a thread while its state is "in progress". */
+/* Runs work at once, or for a nonblocking communicator in a thread, while its state is "in
+ * progress". */
 template <class Work> ncclResult_t work_on(ncclComm_t comm, Work work)
 {
     if (comm->worker.joinable()) comm->worker.join();
@@ -212,7 +214,7 @@ bool good_config(const ncclConfig_t *config)
                        config->version == NCCL_VERSION_CODE);
 }
 
-/* A piece of an operation, if its box allows. */
+/* Moves one chunk of an operation, if its box allows. Returns whether it did. */
 bool advance(ncclComm_t comm, Op *op)
 {
     int from = op->send ? comm->rank : op->peer, to = op->send ? op->peer : comm->rank;
@@ -226,7 +228,7 @@ bool advance(ncclComm_t comm, Op *op)
         op->done += box->bytes;
         box->full.store(1, std::memory_order_release);
     } else if (op->send) {
-        op->over = true; /* all has been taken */
+        op->over = true; /* the receiver has taken everything */
     } else if (box->total != op->bytes) {
         comm->words = "rank " + std::to_string(from) + " sends " + std::to_string(box->total) +
                       " bytes where " + std::to_string(op->bytes) + " are received";
@@ -240,7 +242,7 @@ bool advance(ncclComm_t comm, Op *op)
     return true;
 }
 
-/* An operation waits for those before it that go the same way. */
+/* An operation waits for earlier ones with the same peer and direction. */
 bool has_turn(const std::vector<Op> &ops, size_t i)
 {
     for (size_t k = 0; k < i; ++k)
@@ -266,7 +268,7 @@ void move_all(ncclComm_t comm, std::vector<Op> *ops)
     }
 }
 
-/* A ring's order: slice s begins with rank s + 1 and ends with rank s. */
+/* Adds in the order of a ring: slice s begins with rank s + 1 and ends with rank s. */
 void add_all(ncclComm_t comm, const AllReduce &sum)
 {
     size_t ranks = size_t(comm->ranks);
@@ -357,7 +359,7 @@ ncclComm_t comm_new(const std::string &name, int ranks, int rank, bool blocking)
     return comm;
 }
 
-/* Everybody says a color and a key to the parent, and the ranks of one color meet. */
+/* Every rank gives the parent its color and key; the ranks of one color form a communicator. */
 void split(ncclComm_t parent, int color, int key, ncclComm_t *out, bool blocking)
 {
     Region *r = parent->region;
@@ -441,7 +443,7 @@ ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t *ou
     bool blocking = config && config->blocking != NCCL_CONFIG_UNDEF_INT ? config->blocking != 0
                                                                        : parent->blocking;
     if (parent->blocking) return work_on(parent, [=] { split(parent, color, key, out, blocking); });
-    /* As NCCL 2.28.9 does: the parent is not in progress while the child is made. */
+    /* In NCCL 2.28.9, too, the parent is not in progress while the child is made. */
     if (parent->worker.joinable()) parent->worker.join();
     parent->worker = std::thread([=] {
         usleep(5000);

@@ -1,5 +1,5 @@
-/* What the parts of the emulated CUDA share: the GPU's memory, and streams to which the libraries
- * hand their work. */
+/* Shared parts of the emulated CUDA: the GPU's memory, and streams to which the emulated libraries
+ * submit work. */
 #ifndef WEFT_EMULATE_QUEUE_H
 #define WEFT_EMULATE_QUEUE_H
 
@@ -8,22 +8,24 @@
 
 namespace emulate
 {
-/* Counts as one call of the host. The work runs when somebody waits for it, or becomes a graph's
- * node; the GPU's memory can be touched by it. What a call takes by value it must hold by value. */
+/* Queues work on a stream; counts as one call by the host. The work runs when the host waits for
+ * it, or becomes a node of the graph that is being captured. Only work can access the GPU's memory.
+ * It must capture a call's arguments by value. */
 void enqueue(cudaStream_t stream, std::function<void()> work);
 
-/* A number that the environment gives, or another where it gives none. */
+/* Returns the number in an environment variable, or `otherwise` if it is not set. */
 size_t environment(const char *name, size_t otherwise);
-/* Within work: the stream has taken so long, as its timers say. Algorithm i of a library takes
- * 100 ms times digit i of EMULATE_TIMES. */
+/* Called within work: adds to the time that the stream's timers show. Algorithm i of a library
+ * takes 100 ms times digit i of EMULATE_TIMES. */
 void spend_time_of(size_t algorithm);
 bool on_device(const void *memory);
 void window_open();
 void window_close();
-/* until nothing is queued */
+/* waits for all streams */
 void finish_all();
 bool recording();
-/* For a call that CUDA does not allow while a stream is captured: true, and the capture is lost. */
+/* For a call that CUDA refuses while a stream is captured: returns true, and the capture becomes
+ * invalid. */
 bool refused();
 } // namespace emulate
 

@@ -1,6 +1,7 @@
-/* The fibers behind kernel.h, the GPU's memory and its properties; streams are in stream.cc. New memory is filled with NaNs. A GPU's
- * memory cannot be touched but by kernels and by calls that copy: a host that does so dies of SIGSEGV, as it would with a GPU. (A
- * kernel that reads the host's memory is not found out.) So does a kernel that leaves a block of memory. */
+/* The fibers for kernel.h, the GPU's memory and its properties; streams are in stream.cc. New
+ * memory is filled with NaNs. Only kernels and calls that copy can access the GPU's memory: a host
+ * that does dies of SIGSEGV, like a kernel that leaves a block of memory. (A kernel that reads host
+ * memory is not detected.) */
 #include "kernel.h"
 #include "queue.h"
 
@@ -21,30 +22,33 @@ Place thread, block, threads, blocks;
 
 namespace
 {
-/* No power of two, or all threads' stacks would share a few sets of the processor's caches. */
+/* Not a power of two: else the stacks of all threads would share few sets of the processor's
+ * caches. */
 const size_t STACK_BYTES = (128 << 10) + 17 * 64;
 
 struct Barrier {
     unsigned alive, waiting, turn;
 };
-/* Of the compiler: a switch between fibers is a few instructions, and the C library's is many more. */
+/* The compiler's context: switching fibers with it takes a few instructions, many fewer than with
+ * the C library's. */
 typedef void *Jump[5];
 struct Fiber {
-    Jump at; /* where it goes on */
-    const Barrier *barrier; /* that it waits at, since this turn; or NULL */
+    Jump at; /* where the fiber continues */
+    const Barrier *barrier; /* the barrier that it waits at in this turn; NULL: none */
     unsigned turn;
     ucontext_t start;
-    char *stack; /* NULL: not started yet; a fiber goes on with the next block's thread */
+    char *stack; /* NULL: not started yet; a fiber is used again for a thread of the next block */
     Place place;
     bool done;
 };
 Fiber fibers[BLOCK_THREADS];
 Barrier whole, warps[BLOCK_THREADS / WARP_LANES];
-uint64_t bring[2][BLOCK_THREADS]; /* in turn: nobody overwrites what another has not read */
+uint64_t bring[2][BLOCK_THREADS]; /* used alternately, so that no value is overwritten before it is read */
 Jump scheduler;
 unsigned now;       /* the fiber that runs */
-bool moved, waited; /* since the last look; in this launch */
-bool direct;        /* the thread is no fiber */
+/* moved: since the last check; waited: in this launch */
+bool moved, waited;
+bool direct;        /* the thread runs without a fiber */
 const std::function<void()> *job;
 
 void fiber_main();
@@ -53,8 +57,9 @@ void fiber_main();
 
 const size_t MEMORY_BYTES = size_t(4) << 30, PAGE_BYTES = 4096, HUGE_BYTES = 512 * PAGE_BYTES, ALIGN_BYTES = 256;
 
-/* Pages of its own, which nobody can touch outside a window, between two that nobody can touch at all. It ends as near to the
- * second as its alignment allows: what is written around it is seen when it is released. */
+/* Pages that can be accessed only while a window is open, between two that never can. The block
+ * ends as close to the last one as its alignment allows; writes to the rest of its pages are
+ * detected when it is released. */
 struct Block {
     char *pages, *memory, *mapped;
     size_t pages_bytes, bytes, mapped_bytes;
@@ -66,7 +71,7 @@ struct Block {
 };
 std::vector<Block> memory_blocks;
 size_t memory_taken;
-int windows; /* open now */
+int windows; /* number of open windows */
 
 size_t round_up(size_t bytes, size_t to)
 {
@@ -75,7 +80,7 @@ size_t round_up(size_t bytes, size_t to)
 
 char *take_memory(size_t bytes)
 {
-    size_t page = bytes < HUGE_BYTES ? PAGE_BYTES : HUGE_BYTES; /* few pages to protect */
+    size_t page = bytes < HUGE_BYTES ? PAGE_BYTES : HUGE_BYTES; /* huge pages for large blocks, so that there are fewer to protect */
     size_t room = round_up(bytes, ALIGN_BYTES), pages = round_up(room, page);
     size_t all_bytes = pages + 3 * page;
     if (room > MEMORY_BYTES - memory_taken) return nullptr;
@@ -92,7 +97,7 @@ char *take_memory(size_t bytes)
     return memory_blocks.back().memory;
 }
 
-/* False: there is no such memory. */
+/* Returns false if there is no such block. */
 bool release_memory(void *memory)
 {
     auto is = [memory](const Block &b) { return b.memory == memory; };
@@ -113,8 +118,8 @@ bool release_memory(void *memory)
 
 /* ---- blocks and threads ---- */
 
-/* Numbers 0 to count-1, another sequence with each launch: what depends on the order is a race, and shows as other bits of
- * the same work done again. The first number is 0. */
+/* Visits 0 to count - 1, beginning with 0, in another sequence at each launch: a result that
+ * depends on the order is a race, and its bits differ when the same work is done again. */
 struct Order {
     unsigned count, stride;
 
@@ -131,16 +136,16 @@ Order new_order(unsigned count)
     while (std::gcd(stride, count) != 1) ++stride;
     return {count, stride % count};
 }
-Order order; /* of a block's threads */
+Order order; /* order of the threads in a block */
 
-/* ---- shared memory whose size the launch says; an H100's ---- */
+/* ---- dynamic shared memory; sizes of an H100 ---- */
 
 const size_t SHARED_BYTES = 227 << 10, UNASKED_BYTES = 48 << 10;
-std::map<const void *, size_t> asked; /* by cudaFuncSetAttribute, a kernel each */
-char *shared;                         /* this launch's */
+std::map<const void *, size_t> asked; /* sizes set by cudaFuncSetAttribute, for each kernel */
+char *shared;                         /* that of the current launch */
 cudaError_t last_error;               /* error of a launch that was refused */
 
-/* Takes shared memory that ends where nobody can write and holds NaN at first. */
+/* Prepares shared memory, filled with NaN, that ends at a page that cannot be written. */
 void take_shared(size_t bytes)
 {
     static char *end;
@@ -168,8 +173,8 @@ void release_if_full(Barrier *barrier)
     moved = true;
 }
 
-/* In functions of their own of which callers know nothing: a jump must not be where its destination is, and whoever is gone to
- * in between keeps no register. */
+/* Separate functions that the compiler cannot look into: a jump must not be in the function of its
+ * destination, and no register may be kept across a switch. */
 [[noreturn, gnu::noipa]] void jump(Jump to)
 {
     __builtin_longjmp(to, 1);
@@ -256,7 +261,7 @@ void run_block(unsigned count)
     }
 }
 
-/* Threads that never wait need no stack of their own. */
+/* Runs a block whose threads never wait, without a stack for each. */
 void run_block_directly(unsigned count)
 {
     direct = true;
@@ -277,7 +282,7 @@ void block_barrier()
 int block_count(bool mine)
 {
     static int counts[2];
-    int *here = &counts[whole.turn / 2 % 2]; /* in turn, two barriers each */
+    int *here = &counts[whole.turn / 2 % 2]; /* used alternately, two barriers each */
     *here += mine;
     block_barrier();
     int result = *here;
@@ -295,7 +300,7 @@ bool on_device(const void *at)
     return std::any_of(memory_blocks.begin(), memory_blocks.end(), holds);
 }
 
-/* Between the two the memory can be touched. */
+/* The GPU's memory can be accessed between window_open and window_close. */
 void window_open()
 {
     if (windows++ > 0) return;
@@ -378,9 +383,9 @@ using emulate::environment;
 
 extern "C" {
 size_t emulate_graph_bytes(); /* stream.cc */
-/* Faults of a GPU that a test can ask for. EMULATE_DRIVER: CUDA version of the driver (12040; 0:
- * there is none). EMULATE_OTHERS: bytes of memory that other processes have. EMULATE_PITCH: most
- * bytes between the rows of one copy (stream.cc). */
+/* Properties that a test can set. EMULATE_DRIVER: CUDA version of the driver (12040; 0: there is
+ * none). EMULATE_OTHERS: bytes of memory that other processes use. EMULATE_PITCH: most bytes
+ * between the rows of one copy (stream.cc). */
 cudaError_t cudaDriverGetVersion(int *version)
 {
     *version = int(environment("EMULATE_DRIVER", CUDART_VERSION));
@@ -407,7 +412,7 @@ cudaError_t cudaFree(void *memory)
     emulate::finish_all();
     return !memory || emulate::release_memory(memory) ? cudaSuccess : cudaErrorInvalidValue;
 }
-/* For a library's stand-in that works when it is called, and not by emulate::enqueue. */
+/* For an emulated library that works during the call, without emulate::enqueue. */
 void emulate_window(int open)
 {
     if (open && emulate::recording()) {
@@ -451,8 +456,8 @@ const char *cudaGetErrorName(cudaError_t)
 {
     return "emulated";
 }
-/* Kernels are compiled with -fsanitize=alignment: where a GPU would fault, they call this. What the
- * compiler gives begins with the file, the line and the column. */
+/* Kernels are compiled with -fsanitize=alignment and call this where a GPU would fault. The data
+ * from the compiler begin with file, line and column. */
 [[noreturn]] void __ubsan_handle_type_mismatch_v1_abort(void *at, void *address);
 [[noreturn]] void __ubsan_handle_type_mismatch_v1_abort(void *at, void *address)
 {

@@ -1,7 +1,8 @@
-/* Streams, events, graphs and page-locked memory, as late as CUDA allows: what is queued runs when somebody waits for it, and on
- * streams other than the first by turns at once. So a wait that is missing shows as numbers that are not there yet, or not any
- * more. Copies from pageable memory take it at the call, copies to it make the host wait. A capture takes what is queued on its
- * stream and refuses what CUDA refuses; forks to other streams it does not know. */
+/* Streams, events, graphs and page-locked memory that work as late as CUDA allows: work runs when
+ * the host waits for it, and on streams other than the first one sometimes at once. So a missing
+ * wait shows as numbers that are not there yet, or no longer. Copies from pageable memory read it
+ * during the call; copies to it make the host wait. A capture records the work of its stream and
+ * refuses what CUDA refuses; it does not support forks to other streams. */
 #include "queue.h"
 
 #include <algorithm>
@@ -34,11 +35,11 @@ struct Host { /* page-locked */
 };
 std::vector<Host> pinned;
 
-cudaStream_t captured; /* one at a time */
-bool lost;             /* its capture */
+cudaStream_t captured; /* at most one at a time */
+bool lost;             /* its capture is invalid */
 Nodes nodes;
 Clock::duration simulated; /* time that algorithms have taken so far */
-long calls, waits; /* of the host; waits for all that a stream has */
+long calls, waits; /* calls by the host; of these, waits until a stream is empty */
 
 void run_until(Queue &q, uint64_t place)
 {
@@ -52,7 +53,7 @@ void run_until(Queue &q, uint64_t place)
     emulate::window_close();
 }
 
-/* At once or later, by turns that look like chance. */
+/* Decides pseudo-randomly whether work runs at once or later. */
 bool at_once()
 {
     static uint32_t state = 1;
@@ -80,7 +81,7 @@ struct CUevent_st {
     QueueAt queue; /* where it was recorded; NULL: never */
     uint64_t place;
     bool captured, timed;
-    std::shared_ptr<Clock::time_point> at; /* if timed: when it was reached */
+    std::shared_ptr<Clock::time_point> at; /* when it was reached; set if timed */
 };
 struct CUgraph_st {
     Nodes nodes;
@@ -132,14 +133,15 @@ bool refused()
     if (emulate::refused()) return cudaErrorStreamCaptureUnsupported
 
 extern "C" {
-/* For tests: calls of the host that queue or wait, and how many waited until a stream was empty. */
+/* For tests: number of calls by the host that queue or wait, and of those that waited until a
+ * stream was empty. */
 void emulate_counts(long *all, long *empty)
 {
     *all = calls;
     *empty = waits;
 }
 
-/* With EMULATE_COUNTS set, the calls are told at the end. */
+/* Prints the number of calls at the end if EMULATE_COUNTS is set. */
 __attribute__((destructor)) static void tell_counts()
 {
     if (getenv("EMULATE_COUNTS")) fprintf(stderr, "%ld calls of the host\n", calls);
@@ -218,7 +220,7 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
     *ms = std::chrono::duration<float, std::milli>(*to->at - *from->at).count();
     return cudaSuccess;
 }
-/* Who asks again and again comes to the end. */
+/* Repeated queries make progress, so that polling ends. */
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     REFUSE_IN_CAPTURE();
@@ -304,7 +306,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     *graph = new CUgraph_st{std::move(nodes)};
     return cudaSuccess;
 }
-/* EMULATE_GRAPH_BYTES: what each graph that can be launched takes of the GPU's memory. */
+/* EMULATE_GRAPH_BYTES: bytes of GPU memory for each instantiated graph. */
 static size_t graphs;
 size_t emulate_graph_bytes()
 {
