@@ -113,51 +113,51 @@ void async_init(Tables *t, const TableDense *param, int count, const Config *con
     }
     d->value = mem_new((size_t)most * sizeof *d->value);
     d->state = mem_new((size_t)states * sizeof *d->state);
-    if (t->asks) return;
+    if (t->is_worker) return;
     d->gradient = mem_new((size_t)most * sizeof *d->gradient);
-    t->met_by = mem_new((size_t)t->askers * sizeof *t->met_by);
-    t->now = mem_new((size_t)t->bags * sizeof *t->now);
+    t->waits = mem_new((size_t)t->workers * sizeof *t->waits);
+    t->request_owner = mem_new((size_t)t->bags * sizeof *t->request_owner);
     for (int b = 0; b < t->bags; ++b) {
-        owner_init(&t->now[b], &t->bag[b], &t->store[t->first[b]], t->plan.seed, 1, -1);
-        t->now[b].limit_bytes = t->plan.limit_bytes;
-        t->now[b].held_bytes = t->training.flight[0].owner[b].held_bytes;
-        t->now[b].user = t;
+        owner_init(&t->request_owner[b], &t->bag[b], &t->store[t->first[b]], t->plan.seed, 1, -1);
+        t->request_owner[b].limit_bytes = t->plan.limit_bytes;
+        t->request_owner[b].held_bytes = t->training.flight[0].owner[b].held_bytes;
+        t->request_owner[b].user = t;
     }
 }
 
 void async_fini(Tables *t)
 {
     if (!t->dense) return;
-    for (int b = 0; b < t->bags && t->now; ++b) owner_fini(&t->now[b]);
-    mem_free(&t->now);
-    mem_free(&t->met_by);
+    for (int b = 0; b < t->bags && t->request_owner; ++b) owner_fini(&t->request_owner[b]);
+    mem_free(&t->request_owner);
+    mem_free(&t->waits);
     dense_free(&t->dense);
 }
 
 /* ---- worker ---- */
 
-static void tell(const Tables *t, int owner, const Say *what)
+static void send_command(const Tables *t, int owner, const Command *what)
 {
     world_tell(t->plan.world, t->first_owner + owner, what, sizeof *what);
 }
 
 /* Sends a command without data. At a sync point nothing changes, so such requests have no place in
  * the order. */
-static void ask(const Tables *t, int owner, SayKind kind, bool border)
+static void send_request(const Tables *t, int owner, CommandKind kind, bool sync_point)
 {
-    Say what = {.kind = kind};
-    if (border)
+    Command what = {.kind = kind};
+    if (sync_point)
         world_tell_aside(t->plan.world, t->first_owner + owner, &what, sizeof what);
     else
-        tell(t, owner, &what);
+        send_command(t, owner, &what);
 }
 
-static void hear_floats(const Tables *t, int from, float *to, int64_t count)
+static void receive_floats(const Tables *t, int from, float *to, int64_t count)
 {
     (void)world_hear(t->plan.world, from, to, (size_t)count * sizeof *to);
 }
 
-static void tell_floats(const Tables *t, int to, const float *from, int64_t count)
+static void send_floats(const Tables *t, int to, const float *from, int64_t count)
 {
     world_tell(t->plan.world, to, from, (size_t)count * sizeof *from);
 }
@@ -171,21 +171,21 @@ void async_rows(Tables *t, Flight *f)
         int64_t width = t->bag[b].width;
         for (int o = 0; o < t->owners; ++o)
             if (look->begin[o + 1] > look->begin[o])
-                send_some(t, SAY_PULL, b, o, look->count + o * tables, look->id + look->begin[o],
-                          (Say){0}, NULL);
+                send_ids_command(t, COMMAND_PULL, b, o, look->count + o * tables,
+                                 look->id + look->begin[o], (Command){0}, NULL);
         for (int o = 0; o < t->owners; ++o)
             if (look->begin[o + 1] > look->begin[o])
-                hear_floats(t, t->first_owner + o, look->value + look->begin[o] * width,
-                            (look->begin[o + 1] - look->begin[o]) * width);
+                receive_floats(t, t->first_owner + o, look->value + look->begin[o] * width,
+                               (look->begin[o + 1] - look->begin[o]) * width);
     }
 }
 
-static void dense_pull(Tables *t, float *params, bool border)
+static void dense_pull(Tables *t, float *params, bool sync_point)
 {
     DensePart *d = t->dense;
-    for (int o = 0; o < t->owners; ++o) ask(t, o, SAY_DENSE_PULL, border);
+    for (int o = 0; o < t->owners; ++o) send_request(t, o, COMMAND_DENSE_PULL, sync_point);
     for (int o = 0; o < t->owners; ++o) {
-        hear_floats(t, t->first_owner + o, d->value, d->values[o]);
+        receive_floats(t, t->first_owner + o, d->value, d->values[o]);
         for (int i = 0; i < d->count; ++i)
             if (d->piece[i].server == o)
                 memcpy(params + d->piece[i].offset, d->value + d->piece[i].value,
@@ -198,7 +198,7 @@ void tables_dense_pull(Tables *t, float *params)
     dense_pull(t, params, false);
 }
 
-static void push_rows(Tables *t, Flight *f, Say numbers)
+static void push_rows(Tables *t, Flight *f, Command numbers)
 {
     for (int b = 0; b < t->bags; ++b) {
         Lookup *look = &f->look[b];
@@ -206,9 +206,9 @@ static void push_rows(Tables *t, Flight *f, Say numbers)
         int64_t width = t->bag[b].width;
         for (int o = 0; o < t->owners; ++o) {
             if (look->begin[o + 1] == look->begin[o]) continue;
-            send_some(t, SAY_PUSH_NOW, b, o, look->count + o * tables, look->id + look->begin[o],
-                      numbers, NULL);
-            tell_floats(t, t->first_owner + o, look->sum + look->begin[o] * width,
+            send_ids_command(t, COMMAND_PUSH_NOW, b, o, look->count + o * tables,
+                             look->id + look->begin[o], numbers, NULL);
+            send_floats(t, t->first_owner + o, look->sum + look->begin[o] * width,
                         (look->begin[o + 1] - look->begin[o]) * width);
         }
     }
@@ -217,16 +217,16 @@ static void push_rows(Tables *t, Flight *f, Say numbers)
 void tables_push(Tables *t, const float *grads, double lr, double grad_scale)
 {
     DensePart *d = t->dense;
-    Say numbers = {.lr = lr, .grad_scale = grad_scale};
+    Command numbers = {.lr = lr, .grad_scale = grad_scale};
     push_rows(t, &t->training.flight[t->training.now], numbers);
-    numbers.kind = SAY_DENSE_PUSH;
+    numbers.kind = COMMAND_DENSE_PUSH;
     for (int o = 0; o < t->owners; ++o) {
         for (int i = 0; i < d->count; ++i)
             if (d->piece[i].server == o)
                 memcpy(d->value + d->piece[i].value, grads + d->piece[i].gradient,
                        (size_t)d->piece[i].elements * sizeof *grads);
-        tell(t, o, &numbers);
-        tell_floats(t, t->first_owner + o, d->value, d->values[o]);
+        send_command(t, o, &numbers);
+        send_floats(t, t->first_owner + o, d->value, d->values[o]);
     }
 }
 
@@ -234,7 +234,7 @@ bool tables_meet(Tables *t, int64_t step, bool last)
 {
     bool stops = false, one;
     for (int o = 0; o < t->owners; ++o)
-        tell(t, o, &(Say){.kind = SAY_MEET, .step = step, .last = last});
+        send_command(t, o, &(Command){.kind = COMMAND_MEET, .step = step, .last = last});
     for (int o = 0; o < t->owners; ++o) {
         (void)world_hear(t->plan.world, t->first_owner + o, &one, sizeof one);
         stops = stops || one;
@@ -269,9 +269,9 @@ void tables_dense_put(Tables *t, const TableDenseState *from)
                    (size_t)p->elements * sizeof *d->value);
             move_state(p, d->state, from, false);
         }
-        tell(t, o, &(Say){.kind = SAY_DENSE_PUT});
-        tell_floats(t, t->first_owner + o, d->value, d->values[o]);
-        tell_floats(t, t->first_owner + o, d->state, d->states[o]);
+        send_command(t, o, &(Command){.kind = COMMAND_DENSE_PUT});
+        send_floats(t, t->first_owner + o, d->value, d->values[o]);
+        send_floats(t, t->first_owner + o, d->state, d->states[o]);
     }
 }
 
@@ -280,8 +280,8 @@ void tables_dense_get(Tables *t, const TableDenseState *to)
     DensePart *d = t->dense;
     dense_pull(t, to->params, true);
     for (int o = 0; o < t->owners; ++o) {
-        ask(t, o, SAY_DENSE_GET, true);
-        hear_floats(t, t->first_owner + o, d->state, d->states[o]);
+        send_request(t, o, COMMAND_DENSE_GET, true);
+        receive_floats(t, t->first_owner + o, d->state, d->states[o]);
         for (int i = 0; i < d->count; ++i)
             if (d->piece[i].server == o) move_state(&d->piece[i], d->state, to, true);
     }
@@ -294,30 +294,30 @@ static int number_of(const Tables *t)
     return t->plan.world->rank - t->first_owner;
 }
 
-static void update_rows(Tables *t, int from, const Say *what)
+static void update_rows(Tables *t, int from, const Command *what)
 {
     const World *world = t->plan.world;
     const Bag *bag = &t->bag[what->bag];
-    Owner *owner = &t->now[what->bag];
+    Owner *owner = &t->request_owner[what->bag];
     OwnerPart *part = owner->part;
     (void)world_hear(world, from, part->count, (size_t)bag->tables * sizeof *part->count);
     owner_fit(owner, NULL);
     (void)world_hear(world, from, part->id, (size_t)what->ids * sizeof *part->id);
-    hear_floats(t, from, part->grad, (int64_t)what->ids * bag->width);
+    receive_floats(t, from, part->grad, (int64_t)what->ids * bag->width);
     contents_changed(t);
     owner_find(owner);
     owner_join(owner);
     owner_update(owner, what->lr, what->grad_scale);
 }
 
-static void update_dense(Tables *t, int from, const Say *what)
+static void update_dense(Tables *t, int from, const Command *what)
 {
     DensePart *d = t->dense;
-    int own = number_of(t);
-    hear_floats(t, from, d->gradient, d->values[own]);
+    int server = number_of(t);
+    receive_floats(t, from, d->gradient, d->values[server]);
     for (int i = 0; i < d->count; ++i) {
         const Piece *p = &d->piece[i];
-        if (p->server != own) continue;
+        if (p->server != server) continue;
         double rate = p->rule.rate * (p->lr_scale > 0 ? p->lr_scale : 1);
         OptimRowArgs args = {.w = d->value + p->value,
                              .state = d->state + p->state,
@@ -330,34 +330,34 @@ static void update_dense(Tables *t, int from, const Say *what)
     }
 }
 
-void async_serve(Tables *t, int from, const Say *what)
+void async_serve(Tables *t, int from, const Command *what)
 {
     DensePart *d = t->dense;
-    int own = number_of(t);
+    int server = number_of(t);
     switch (what->kind) {
-    case SAY_PUSH_NOW:
+    case COMMAND_PUSH_NOW:
         update_rows(t, from, what);
         break;
-    case SAY_DENSE_PULL:
-        tell_floats(t, from, d->value, d->values[own]);
+    case COMMAND_DENSE_PULL:
+        send_floats(t, from, d->value, d->values[server]);
         break;
-    case SAY_DENSE_PUSH:
+    case COMMAND_DENSE_PUSH:
         update_dense(t, from, what);
         break;
-    case SAY_DENSE_PUT:
-        hear_floats(t, from, d->value, d->values[own]);
-        hear_floats(t, from, d->state, d->states[own]);
+    case COMMAND_DENSE_PUT:
+        receive_floats(t, from, d->value, d->values[server]);
+        receive_floats(t, from, d->state, d->states[server]);
         break;
-    case SAY_DENSE_GET:
-        tell_floats(t, from, d->state, d->states[own]);
+    case COMMAND_DENSE_GET:
+        send_floats(t, from, d->state, d->states[server]);
         break;
-    case SAY_MEET:
-        t->met_by[from] = true;
-        if (++t->met < t->askers) break;
-        t->met = 0;
-        for (int a = 0; a < t->askers; ++a) {
-            t->met_by[a] = false;
-            world_tell(t->plan.world, a, &t->stops, sizeof t->stops);
+    case COMMAND_MEET:
+        t->waits[from] = true;
+        if (++t->waiting < t->workers) break;
+        t->waiting = 0;
+        for (int a = 0; a < t->workers; ++a) {
+            t->waits[a] = false;
+            world_tell(t->plan.world, a, &t->stops_replay, sizeof t->stops_replay);
         }
         break;
     default:

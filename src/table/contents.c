@@ -17,7 +17,7 @@ int tables_floats(const Tables *t, int table)
 
 void contents_clear(Tables *t)
 {
-    for (int i = 0; i < t->stores && t->owns; ++i) {
+    for (int i = 0; i < t->stores && t->is_owner; ++i) {
         TableStore *s = &t->store[i];
         row_store_free(&s->rows);
         s->rows = row_store_new(s->hash, s->floats, t->plan.limit_bytes);
@@ -27,7 +27,7 @@ void contents_clear(Tables *t)
 
 void tables_clear(Tables *t)
 {
-    say(t, (Say){.kind = SAY_CLEAR});
+    command_servers(t, (Command){.kind = COMMAND_CLEAR});
     contents_clear(t);
 }
 
@@ -91,7 +91,7 @@ void contents_count(Tables *t, int store)
     int64_t *rows = t->shard_rows + store * ROW_SHARDS;
     t->sorted_store = -1;
     memset(rows, 0, ROW_SHARDS * sizeof *rows);
-    if (t->owns) {
+    if (t->is_owner) {
         const TableStore *s = &t->store[store];
         int64_t place = 0;
         uint64_t id;
@@ -103,7 +103,7 @@ void contents_count(Tables *t, int store)
 void tables_count(Tables *t, int table, int64_t *shard)
 {
     int store = tables_store(t, table);
-    say(t, (Say){.kind = SAY_COUNT, .part = {.table = store}});
+    command_servers(t, (Command){.kind = COMMAND_COUNT, .part = {.table = store}});
     contents_count(t, store);
     memcpy(shard, t->shard_rows + store * ROW_SHARDS, ROW_SHARDS * sizeof *shard);
 }
@@ -118,9 +118,9 @@ void contents_collect(Tables *t, TablePart part, int root, void *out)
     for (int k = part.first; k < part.end; ++k)
         bytes[t->first_owner + t->owner[k]] += (size_t)rows[k] * row;
     char *mine = mem_new(bytes[world->rank] + 1), *to = mine;
-    if (t->owns && t->sorted_store != part.table) list_rows(t, part.table);
+    if (t->is_owner && t->sorted_store != part.table) list_rows(t, part.table);
     const SortedRows *s = &t->sorted;
-    for (int64_t i = s->first[part.first]; t->owns && i < s->first[part.end]; ++i, to += row)
+    for (int64_t i = s->first[part.first]; t->is_owner && i < s->first[part.end]; ++i, to += row)
         memcpy(to, part.count ? (const void *)(s->row[i] + part.from) : &s->id[i], row);
     world_collect(world, mine, bytes, root, out);
     mem_free(&mine);
@@ -130,7 +130,7 @@ void contents_collect(Tables *t, TablePart part, int root, void *out)
 void tables_collect(Tables *t, TablePart part, int root, void *out)
 {
     part.table = tables_store(t, part.table);
-    say(t, (Say){.kind = SAY_COLLECT, .root = root, .part = part});
+    command_servers(t, (Command){.kind = COMMAND_COLLECT, .root = root, .part = part});
     contents_collect(t, part, root, out);
 }
 
@@ -156,7 +156,7 @@ static void put(Tables *t, int store, const uint64_t *id, const float *row, int6
 void contents_put(Tables *t)
 {
     const World *world = t->plan.world;
-    for (int ended = 0; ended < t->askers;) {
+    for (int ended = 0; ended < t->workers;) {
         PutHead head;
         int from = world_hear(world, -1, &head, sizeof head);
         if (head.count < 0) {
@@ -177,7 +177,7 @@ void contents_put(Tables *t)
 
 void tables_put_begin(Tables *t)
 {
-    say(t, (Say){.kind = SAY_PUT});
+    command_servers(t, (Command){.kind = COMMAND_PUT});
 }
 
 /* Stores rows of one owner: this rank, or a server, to which they are sent. */
@@ -189,7 +189,7 @@ static void put_to(Tables *t, int owner, int store, const uint64_t *id, const fl
     PutHead head = {store, count};
     size_t bytes = (size_t)count * (size_t)t->store[store].floats * sizeof *row;
     if (count == 0) return;
-    if (t->owns) {
+    if (t->is_owner) {
         put(t, store, id, row, count);
         return;
     }
@@ -203,7 +203,7 @@ void tables_put(Tables *t, int table, const uint64_t *id, const float *row, int6
     int store = tables_store(t, table), floats = t->store[store].floats;
     uint64_t *some = mem_new((size_t)(count + 1) * sizeof *some);
     float *rows = mem_new((size_t)(count * floats + 1) * sizeof *rows);
-    int first = t->owns ? t->plan.world->rank : 0, end = t->owns ? first + 1 : t->owners;
+    int first = t->is_owner ? t->plan.world->rank : 0, end = t->is_owner ? first + 1 : t->owners;
     for (int o = first; o < end; ++o) {
         int64_t n = 0;
         for (int64_t i = 0; i < count; ++i) {
@@ -220,7 +220,7 @@ void tables_put(Tables *t, int table, const uint64_t *id, const float *row, int6
 void tables_put_end(Tables *t)
 {
     PutHead end = {.count = -1};
-    for (int o = 0; o < t->owners && !t->owns; ++o)
+    for (int o = 0; o < t->owners && !t->is_owner; ++o)
         world_tell(t->plan.world, t->first_owner + o, &end, sizeof end);
     if (t->plan.servers > 0) world_barrier(t->plan.world);
 }
@@ -231,14 +231,14 @@ void tables_put_end(Tables *t)
 void contents_held(Tables *t, TablesHeld *held)
 {
     TablesHeld mine = {.up_s = clock_s() - t->begun_s, .slept_s = world_slept_s()};
-    for (int i = 0; i < t->stores && t->owns; ++i) {
+    for (int i = 0; i < t->stores && t->is_owner; ++i) {
         mine.rows += row_store_count(t->store[i].rows);
         mine.bytes += row_store_bytes(t->store[i].rows);
     }
-    for (int i = 0; i < t->training.flights && t->owns; ++i)
+    for (int i = 0; i < t->training.flights && t->is_owner; ++i)
         for (int b = 0; b < t->bags; ++b) {
             mine.requests += t->training.flight[i].owner[b].requests;
-            mine.asked += t->training.flight[i].owner[b].asked;
+            mine.asked += t->training.flight[i].owner[b].rows_requested;
         }
     world_gather(t->plan.world, &mine, sizeof mine, held);
 }
@@ -246,7 +246,7 @@ void contents_held(Tables *t, TablesHeld *held)
 int tables_held_by(Tables *t, TablesHeld **held)
 {
     TablesHeld *all = mem_new((size_t)t->plan.world->size * sizeof *all);
-    say(t, (Say){.kind = SAY_HELD});
+    command_servers(t, (Command){.kind = COMMAND_HELD});
     contents_held(t, all);
     memmove(all, all + t->first_owner, (size_t)t->owners * sizeof *all);
     *held = all;

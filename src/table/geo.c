@@ -29,17 +29,17 @@ typedef struct Answer {
     /* rows, with room for `most` floats; owned */
     float *value;
     int64_t most;
-    WorldTold told;
+    WorldTold sending;
 } Answer;
 
 /* A worker's request for the ids of a bag that are new in the period: their places in the lookup,
  * the ids, counts by (owner, table), and where each owner's ids begin. Owned */
-typedef struct Asked {
+typedef struct RowRequest {
     int32_t *place, *count, *begin;
     uint64_t *id;
     /* sends in progress, [owners]; owned */
-    WorldTold *told;
-} Asked;
+    WorldTold *sending;
+} RowRequest;
 
 /* Empties the local rows. */
 static void begin_period(Tables *t)
@@ -53,23 +53,23 @@ static void begin_period(Tables *t)
 void geo_init(Tables *t)
 {
     /* mode async uses answers, too */
-    if (!t->asks && table_mode_is_local(t->plan.mode))
-        t->answer = mem_new((size_t)(t->askers * t->bags) * sizeof *t->answer);
+    if (!t->is_worker && table_mode_is_local(t->plan.mode))
+        t->answer = mem_new((size_t)(t->workers * t->bags) * sizeof *t->answer);
     if (t->plan.mode != TABLE_GEO) return;
-    if (!t->asks) {
-        t->pushed = mem_new((size_t)(t->askers * t->bags) * sizeof *t->pushed);
+    if (!t->is_worker) {
+        t->pushed = mem_new((size_t)(t->workers * t->bags) * sizeof *t->pushed);
         return;
     }
-    t->asked = mem_new((size_t)t->bags * sizeof *t->asked);
+    t->request = mem_new((size_t)t->bags * sizeof *t->request);
     for (int b = 0; b < t->bags; ++b) {
         const Lookup *look = &t->training.flight[0].look[b];
         size_t ids = (size_t)(look->most * look->micros) + 1, owners = (size_t)t->owners;
-        Asked *a = &t->asked[b];
+        RowRequest *a = &t->request[b];
         a->place = mem_new(ids * sizeof *a->place);
         a->id = mem_new(ids * sizeof *a->id);
         a->count = mem_new(owners * (size_t)t->bag[b].tables * sizeof *a->count);
         a->begin = mem_new((owners + 1) * sizeof *a->begin);
-        a->told = mem_new(owners * sizeof *a->told);
+        a->sending = mem_new(owners * sizeof *a->sending);
     }
     t->local = mem_new((size_t)t->stores * sizeof *t->local);
     begin_period(t);
@@ -77,7 +77,7 @@ void geo_init(Tables *t)
 
 static void pushed_clear(Tables *t)
 {
-    for (int i = 0; i < t->askers * t->bags; ++i) {
+    for (int i = 0; i < t->workers * t->bags; ++i) {
         mem_free(&t->pushed[i].count);
         mem_free(&t->pushed[i].id);
         mem_free(&t->pushed[i].delta);
@@ -88,21 +88,21 @@ static void pushed_clear(Tables *t)
 void geo_fini(Tables *t)
 {
     for (int i = 0; i < t->stores && t->local; ++i) row_store_free(&t->local[i]);
-    for (int b = 0; b < t->bags && t->asked; ++b) {
-        Asked *a = &t->asked[b];
+    for (int b = 0; b < t->bags && t->request; ++b) {
+        RowRequest *a = &t->request[b];
         mem_free(&a->place);
         mem_free(&a->id);
         mem_free(&a->count);
         mem_free(&a->begin);
-        mem_free(&a->told);
+        mem_free(&a->sending);
     }
-    for (int i = 0; i < t->askers * t->bags && t->answer; ++i) {
-        world_tell_wait(&t->answer[i].told);
+    for (int i = 0; i < t->workers * t->bags && t->answer; ++i) {
+        world_tell_wait(&t->answer[i].sending);
         mem_free(&t->answer[i].value);
     }
     if (t->pushed) pushed_clear(t);
     mem_free(&t->local);
-    mem_free(&t->asked);
+    mem_free(&t->request);
     mem_free(&t->answer);
     mem_free(&t->pushed);
 }
@@ -110,8 +110,8 @@ void geo_fini(Tables *t)
 /* ---- worker ---- */
 
 /* Sends a command with a bag's counts and ids for one owner. */
-void send_some(const Tables *t, SayKind kind, int b, int owner, const int32_t *count,
-               const uint64_t *id, Say what, WorldTold *told)
+void send_ids_command(const Tables *t, CommandKind kind, int b, int owner, const int32_t *count,
+                      const uint64_t *id, Command what, WorldTold *sending)
 {
     int rank = t->first_owner + owner, tables = t->bag[b].tables;
     what.kind = kind;
@@ -121,8 +121,8 @@ void send_some(const Tables *t, SayKind kind, int b, int owner, const int32_t *c
     world_tell(t->plan.world, rank, &what, sizeof what);
     world_tell(t->plan.world, rank, count, (size_t)tables * sizeof *count);
     size_t bytes = (size_t)what.ids * sizeof *id;
-    if (told)
-        world_tell_begin(told, t->plan.world, rank, id, bytes);
+    if (sending)
+        world_tell_begin(sending, t->plan.world, rank, id, bytes);
     else
         world_tell(t->plan.world, rank, id, bytes);
 }
@@ -143,10 +143,10 @@ static void find_local(Tables *t, int b, const Lookup *look, float **at, bool *i
 }
 
 /* Requests the new rows from their owners. */
-static void ask(Tables *t, int b, const Lookup *look, const bool *is_new)
+static void request_new_rows(Tables *t, int b, const Lookup *look, const bool *is_new)
 {
     const int tables = t->bag[b].tables;
-    Asked *a = &t->asked[b];
+    RowRequest *a = &t->request[b];
     int32_t n = 0, place = 0;
     for (int s = 0; s < t->owners * tables; ++s) {
         if (s % tables == 0) a->begin[s / tables] = n;
@@ -161,36 +161,36 @@ static void ask(Tables *t, int b, const Lookup *look, const bool *is_new)
     a->begin[t->owners] = n;
     for (int o = 0; o < t->owners; ++o)
         if (a->begin[o + 1] > a->begin[o])
-            send_some(t, SAY_PULL, b, o, a->count + o * tables, a->id + a->begin[o], (Say){0},
-                      &a->told[o]);
+            send_ids_command(t, COMMAND_PULL, b, o, a->count + o * tables, a->id + a->begin[o],
+                             (Command){0}, &a->sending[o]);
 }
 
-void geo_ask(Tables *t, Flight *f)
+void geo_request(Tables *t, Flight *f)
 {
     for (int b = 0; b < t->bags; ++b) {
         Lookup *look = &f->look[b];
         bool *is_new = mem_new(((size_t)look->names.count + 1) * sizeof *is_new);
-        find_local(t, b, look, look->own, is_new);
-        ask(t, b, look, is_new);
+        find_local(t, b, look, look->local_row, is_new);
+        request_new_rows(t, b, look, is_new);
         mem_free(&is_new);
     }
 }
 
 /* Receives the new rows; look->sum serves as the buffer, since the step's sums come later. */
-static void hear_rows(Tables *t, int b, Lookup *look)
+static void receive_rows(Tables *t, int b, Lookup *look)
 {
     const int64_t width = t->bag[b].width;
     const size_t row = (size_t)width * sizeof(float);
-    Asked *a = &t->asked[b];
+    RowRequest *a = &t->request[b];
     for (int o = 0; o < t->owners; ++o) {
         const int32_t first = a->begin[o], end = a->begin[o + 1];
         if (end == first) continue;
         (void)world_hear(t->plan.world, t->first_owner + o, look->sum, (size_t)(end - first) * row);
-        world_tell_wait(&a->told[o]);
+        world_tell_wait(&a->sending[o]);
         for (int32_t i = first; i < end; ++i) {
-            float *own = look->own[a->place[i]];
-            memcpy(own, look->sum + (i - first) * width, row);
-            memcpy(own + width, own, row);
+            float *local = look->local_row[a->place[i]];
+            memcpy(local, look->sum + (i - first) * width, row);
+            memcpy(local + width, local, row);
         }
     }
 }
@@ -200,9 +200,9 @@ void geo_rows(Tables *t, Flight *f)
     for (int b = 0; b < t->bags; ++b) {
         Lookup *look = &f->look[b];
         const size_t width = (size_t)t->bag[b].width;
-        hear_rows(t, b, look);
+        receive_rows(t, b, look);
         for (int p = 0; p < look->names.count; ++p)
-            memcpy(look->value + (size_t)p * width, look->own[p], width * sizeof(float));
+            memcpy(look->value + (size_t)p * width, look->local_row[p], width * sizeof(float));
     }
 }
 
@@ -215,8 +215,8 @@ void geo_update(Tables *t, Flight *f, double lr, double grad_scale)
         for (int s = 0; s < t->owners * bag->tables; ++s) {
             const TableStore *store = &t->store[t->first[b] + s % bag->tables];
             for (int32_t end = place + look->count[s]; place < end; ++place)
-                store_update(store, look->own[place], look->sum + (int64_t)place * bag->width, lr,
-                             grad_scale);
+                store_update(store, look->local_row[place], look->sum + (int64_t)place * bag->width,
+                             lr, grad_scale);
         }
     }
 }
@@ -240,7 +240,7 @@ static void push_to(Tables *t, int b, int owner)
             ++count[i];
         }
     }
-    send_some(t, SAY_PUSH, b, owner, count, id, (Say){0}, NULL);
+    send_ids_command(t, COMMAND_PUSH, b, owner, count, id, (Command){0}, NULL);
     world_tell(t->plan.world, t->first_owner + owner, delta, (size_t)(n * width) * sizeof *delta);
     mem_free(&count);
     mem_free(&id);
@@ -260,7 +260,8 @@ void tables_exchange(Tables *t)
 /* ---- server ---- */
 
 /* Receives counts and ids of a bag. The caller owns both. */
-static void hear_some(const Tables *t, int from, const Say *what, int32_t **count, uint64_t **id)
+static void receive_ids(const Tables *t, int from, const Command *what, int32_t **count,
+                        uint64_t **id)
 {
     size_t tables = (size_t)t->bag[what->bag].tables, ids = (size_t)what->ids;
     *count = mem_new(tables * sizeof **count);
@@ -269,14 +270,14 @@ static void hear_some(const Tables *t, int from, const Say *what, int32_t **coun
     (void)world_hear(t->plan.world, from, *id, ids * sizeof **id);
 }
 
-void geo_pull(Tables *t, int from, const Say *what)
+void geo_pull(Tables *t, int from, const Command *what)
 {
     int32_t *count;
     uint64_t *id;
     int64_t width = t->bag[what->bag].width;
-    hear_some(t, from, what, &count, &id);
+    receive_ids(t, from, what, &count, &id);
     Answer *answer = &t->answer[from * t->bags + what->bag];
-    world_tell_wait(&answer->told);
+    world_tell_wait(&answer->sending);
     if (what->ids * width > answer->most) {
         answer->most = what->ids * width;
         answer->value = mem_resize(answer->value, (size_t)answer->most * sizeof *answer->value);
@@ -285,7 +286,7 @@ void geo_pull(Tables *t, int from, const Say *what)
     OwnerPart part = {
         .count = count, .ids = what->ids, .id = id, .value = answer->value, .row = row};
     owner_answer_part(&t->training.flight[0].owner[what->bag], &part);
-    world_tell_begin(&answer->told, t->plan.world, from, answer->value,
+    world_tell_begin(&answer->sending, t->plan.world, from, answer->value,
                      (size_t)(what->ids * width) * sizeof *answer->value);
     mem_free(&count);
     mem_free(&id);
@@ -300,30 +301,30 @@ static void end_period(Tables *t)
     for (int b = 0; b < t->bags; ++b) {
         Owner *owner = &t->training.flight[0].owner[b];
         size_t tables = (size_t)t->bag[b].tables, width = (size_t)t->bag[b].width;
-        for (int a = 0; a < t->askers; ++a)
+        for (int a = 0; a < t->workers; ++a)
             memcpy(owner->part[a].count, t->pushed[a * t->bags + b].count,
                    tables * sizeof *owner->part->count);
         owner_fit(owner, NULL);
-        for (int a = 0; a < t->askers; ++a) {
+        for (int a = 0; a < t->workers; ++a) {
             const Pushed *p = &t->pushed[a * t->bags + b];
             memcpy(owner->part[a].id, p->id, (size_t)p->ids * sizeof *p->id);
             memcpy(owner->part[a].grad, p->delta, (size_t)p->ids * width * sizeof *p->delta);
         }
         owner_find(owner);
         owner_join(owner);
-        owner_add(owner, 1.0f / (float)t->askers);
+        owner_add(owner, 1.0f / (float)t->workers);
     }
     pushed_clear(t);
-    for (int a = 0; a < t->askers; ++a) world_tell(t->plan.world, a, "", 1);
+    for (int a = 0; a < t->workers; ++a) world_tell(t->plan.world, a, "", 1);
 }
 
-void geo_push(Tables *t, int from, const Say *what)
+void geo_push(Tables *t, int from, const Command *what)
 {
     Pushed *p = &t->pushed[from * t->bags + what->bag];
     size_t bytes = (size_t)what->ids * (size_t)t->bag[what->bag].width * sizeof *p->delta;
     p->ids = what->ids;
-    hear_some(t, from, what, &p->count, &p->id);
+    receive_ids(t, from, what, &p->count, &p->id);
     p->delta = mem_new(bytes + 1);
     (void)world_hear(t->plan.world, from, p->delta, bytes);
-    if (what->bag == t->bags - 1 && ++t->pushed_by == t->askers) end_period(t);
+    if (what->bag == t->bags - 1 && ++t->pushed_by == t->workers) end_period(t);
 }

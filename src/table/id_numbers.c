@@ -1,33 +1,33 @@
 /* Numbers for (table, id) pairs, and sums over a tree. */
-#include "intern.h"
+#include "id_numbers.h"
 
 #include <string.h>
 
-void intern_init(Intern *names, int64_t most)
+void id_numbers_init(IdNumbers *names, int64_t most)
 {
     int64_t places = 64;
     while (places < 2 * most) places *= 2;
-    *names = (Intern){.place = mem_new((size_t)places * sizeof *names->place),
-                      .mask = (uint64_t)places - 1,
-                      .id = mem_new((size_t)(most + 1) * sizeof *names->id),
-                      .table = mem_new((size_t)(most + 1) * sizeof *names->table)};
-    intern_clear(names);
+    *names = (IdNumbers){.place = mem_new((size_t)places * sizeof *names->place),
+                         .mask = (uint64_t)places - 1,
+                         .id = mem_new((size_t)(most + 1) * sizeof *names->id),
+                         .table = mem_new((size_t)(most + 1) * sizeof *names->table)};
+    id_numbers_clear(names);
 }
 
-void intern_fini(Intern *names)
+void id_numbers_fini(IdNumbers *names)
 {
     mem_free(&names->place);
     mem_free(&names->id);
     mem_free(&names->table);
 }
 
-void intern_clear(Intern *names)
+void id_numbers_clear(IdNumbers *names)
 {
     memset(names->place, 0xff, (size_t)(names->mask + 1) * sizeof *names->place);
     names->count = 0;
 }
 
-void join_tree(int32_t *position, float **value, int count, int width)
+void sparse_tree_sum(int32_t *position, float **value, int count, int width)
 {
     while (count > 1) {
         int left = 0;

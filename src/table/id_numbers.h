@@ -1,11 +1,11 @@
 /* Gives distinct (table, id) pairs the numbers 0, 1, ... in the order in which they first occur.
- * Also join_tree, the sum over a tree with absent leaves. */
-#ifndef WEFT_TABLE_INTERN_H
-#define WEFT_TABLE_INTERN_H
+ * Also sparse_tree_sum, the sum over a tree with absent leaves. */
+#ifndef WEFT_TABLE_ID_NUMBERS_H
+#define WEFT_TABLE_ID_NUMBERS_H
 
 #include "tensor.h"
 
-typedef struct Intern {
+typedef struct IdNumbers {
     /* hash table: the number at each place, or -1. The number of places is a power of two, mask +
      * 1. Owned */
     int32_t *place;
@@ -14,15 +14,15 @@ typedef struct Intern {
     uint64_t *id;
     int32_t *table;
     int count;
-} Intern;
+} IdNumbers;
 
 /* Makes room for at most `most` pairs. */
-void intern_init(Intern *names, int64_t most);
-void intern_fini(Intern *names);
+void id_numbers_init(IdNumbers *names, int64_t most);
+void id_numbers_fini(IdNumbers *names);
 /* Forgets all pairs. */
-void intern_clear(Intern *names);
+void id_numbers_clear(IdNumbers *names);
 /* Returns the pair's number, a new one if needed. mix: row_mix of table and id. */
-static inline int32_t intern_number(Intern *names, int32_t table, uint64_t id, uint64_t mix)
+static inline int32_t id_numbers_get(IdNumbers *names, int32_t table, uint64_t id, uint64_t mix)
 {
     for (uint64_t at = mix & names->mask;; at = (at + 1) & names->mask) {
         int32_t n = names->place[at];
@@ -40,6 +40,6 @@ static inline int32_t intern_number(Intern *names, int32_t table, uint64_t id, u
 /* Adds arrays of `width` floats by the tree of their ascending positions: level by level,
  * neighbours 2i and 2i + 1 are added, and one without a neighbour moves up unchanged. The sum is in
  * value[0]; positions and the other values are overwritten. */
-void join_tree(int32_t *position, float **value, int count, int width);
+void sparse_tree_sum(int32_t *position, float **value, int count, int width);
 
 #endif

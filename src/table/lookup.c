@@ -28,7 +28,7 @@ void lookup_init(Lookup *look, const Bag *bag, int owners, int micros, int64_t m
                      .begin = mem_new((size_t)(owners + 1) * sizeof *look->begin),
                      .seen = mem_new(step * sizeof *look->seen),
                      .seen_row = mem_new(step * sizeof *look->seen_row)};
-    intern_init(&look->names, all);
+    id_numbers_init(&look->names, all);
     look->value = mem_pages_new(values_bytes(look, all));
     for (int i = 0; i < micros; ++i) {
         LookupMicro *m = &look->micro[i];
@@ -38,7 +38,7 @@ void lookup_init(Lookup *look, const Bag *bag, int owners, int micros, int64_t m
         if (gradients) m->grad = mem_pages_new(values_bytes(look, most));
     }
     if (!gradients) return;
-    look->own = mem_new(step * sizeof *look->own);
+    look->local_row = mem_new(step * sizeof *look->local_row);
     look->sum = mem_pages_new(values_bytes(look, all));
     look->leaf_begin = mem_new((step + 1) * sizeof *look->leaf_begin);
     look->leaf_micro = mem_new(step * sizeof *look->leaf_micro);
@@ -58,7 +58,7 @@ void lookup_fini(Lookup *look)
     }
     mem_pages_free(look->value, values_bytes(look, all));
     if (look->sum) mem_pages_free(look->sum, values_bytes(look, all));
-    intern_fini(&look->names);
+    id_numbers_fini(&look->names);
     mem_free(&look->micro);
     mem_free(&look->place);
     mem_free(&look->owner_of);
@@ -67,7 +67,7 @@ void lookup_fini(Lookup *look)
     mem_free(&look->begin);
     mem_free(&look->seen);
     mem_free(&look->seen_row);
-    mem_free(&look->own);
+    mem_free(&look->local_row);
     mem_free(&look->leaf_begin);
     mem_free(&look->leaf_micro);
     mem_free(&look->leaf);
@@ -93,7 +93,7 @@ static int32_t take_id(Lookup *look, int i, int table, uint64_t given, const int
     LookupMicro *m = &look->micro[i];
     uint64_t id = id_in(bag, table, given), mix = row_mix(bag->hash[table], id);
     int known = look->names.count;
-    int32_t n = intern_number(&look->names, table, id, mix);
+    int32_t n = id_numbers_get(&look->names, table, id, mix);
     if (n == known) {
         look->owner_of[n] = shard_owner[row_shard(mix)];
         look->seen[n] = -1;
@@ -129,7 +129,7 @@ void lookup_take(Lookup *look, const Batch *batch, int fields, const int16_t *sh
 {
     const Bag *bag = look->bag;
     int slices = look->owners * bag->tables;
-    intern_clear(&look->names);
+    id_numbers_clear(&look->names);
     memset(look->count, 0, (size_t)slices * sizeof *look->count);
     for (int i = 0; i < look->micros; ++i) take_micro(look, i, &batch[i], fields, shard_owner);
     int32_t *next = mem_new((size_t)(slices + 1) * sizeof *next);
@@ -183,7 +183,8 @@ void lookup_join(Lookup *look)
     list_leaves(look);
     for (int p = 0; p < look->names.count; ++p) {
         int32_t at = look->leaf_begin[p];
-        join_tree(look->leaf_micro + at, look->leaf + at, look->leaf_begin[p + 1] - at, width);
+        sparse_tree_sum(look->leaf_micro + at, look->leaf + at, look->leaf_begin[p + 1] - at,
+                        width);
         memcpy(look->sum + (int64_t)p * width, look->leaf[at], (size_t)width * sizeof(float));
     }
 }

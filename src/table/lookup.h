@@ -3,7 +3,7 @@
 #ifndef WEFT_TABLE_LOOKUP_H
 #define WEFT_TABLE_LOOKUP_H
 
-#include "intern.h"
+#include "id_numbers.h"
 #include "table.h"
 
 /* A bag; it does not change during a run. */
@@ -33,7 +33,7 @@ typedef struct Lookup {
     const Bag *bag;
     int owners, micros;
     int64_t micro_batch, most;
-    Intern names;
+    IdNumbers names;
     /* [micros]; owned */
     LookupMicro *micro;
     /* Distinct ids of the step have two numberings: a number in the order in which they first occur
@@ -46,7 +46,7 @@ typedef struct Lookup {
     /* rows, and sums of their gradients, by place: [place][width], from mem_pages_new; owned */
     float *value, *sum;
     /* mode geo: the worker's local row for each place; owned */
-    float **own;
+    float **local_row;
     /* for each number, the last micro-batch that has it, and its row there; owned */
     int32_t *seen, *seen_row;
     /* scratch of lookup_join; owned: the gradients of each place, one place after the other, and

@@ -14,7 +14,7 @@
 /* Head of a file; the text that decides the run's bits follows, `bytes` bytes long. */
 typedef struct OrderHead {
     char magic[16];
-    int32_t askers, servers;
+    int32_t workers, servers;
     int64_t step;
     uint64_t start;
     int64_t bytes;
@@ -71,7 +71,7 @@ static Status move_aside(const Order *order, const char *path, int64_t *moved)
 
 /* Renames the file of this start and those of later steps, which would continue what this start
  * replaces. */
-static Status make_way(const Order *order, int64_t *moved)
+static Status move_later_aside(const Order *order, int64_t *moved)
 {
     const OrderPlan *plan = &order->plan;
     DIR *folder = opendir(plan->folder);
@@ -93,7 +93,7 @@ static Status make_way(const Order *order, int64_t *moved)
 static Status begin_file(Order *order, int64_t *moved)
 {
     const OrderPlan *plan = &order->plan;
-    OrderHead head = {.askers = plan->askers,
+    OrderHead head = {.workers = plan->workers,
                       .servers = plan->servers,
                       .step = plan->step,
                       .start = plan->start,
@@ -101,7 +101,7 @@ static Status begin_file(Order *order, int64_t *moved)
     memcpy(head.magic, ORDER_MAGIC, sizeof head.magic);
     if (mkdir(plan->folder, 0777) != 0 && errno != EEXIST)
         return fail(ERR_IO, "%s: %s", plan->folder, file_error(errno));
-    TRY(make_way(order, moved));
+    TRY(move_later_aside(order, moved));
     order->file = fopen(order->path, "wbxe");
     bool good = order->file && fwrite(&head, sizeof head, 1, order->file) == 1 &&
                 fwrite(plan->of, 1, (size_t)head.bytes, order->file) == (size_t)head.bytes &&
@@ -123,11 +123,11 @@ static Status compare(const Order *order, const OrderHead *head, const char *tex
 {
     const OrderPlan *plan = &order->plan;
     char a[160], b[160];
-    if (head->askers != plan->askers || head->servers != plan->servers)
+    if (head->workers != plan->workers || head->servers != plan->servers)
         return fail(
             ERR_CONFIG,
             "%s: was written with %d ranks that compute and %d servers, now there are %d and %d",
-            order->path, head->askers, head->servers, plan->askers, plan->servers);
+            order->path, head->workers, head->servers, plan->workers, plan->servers);
     if (config_difference(text, plan->of, a, b, sizeof a))
         return fail(ERR_DATA, "%s: is another run's: it has `%s`, this run `%s`", order->path, a,
                     b);
@@ -139,7 +139,7 @@ static Status compare(const Order *order, const OrderHead *head, const char *tex
                 (long long)plan->step, (unsigned long long)plan->start);
 }
 
-static Status follow_file(Order *order)
+static Status open_replay(Order *order)
 {
     OrderHead head;
     char *text;
@@ -161,10 +161,10 @@ static Status follow_file(Order *order)
 
 Status order_open(Order *order, const OrderPlan *plan, int64_t *moved)
 {
-    *order = (Order){.plan = *plan, .bytes = plan->askers > 255 ? 2 : 1, .next = -1};
+    *order = (Order){.plan = *plan, .bytes = plan->workers > 255 ? 2 : 1, .next = -1};
     if (!plan->folder) return OK;
     order->path = path_of(plan, plan->step);
-    Status st = plan->replay ? follow_file(order) : begin_file(order, moved);
+    Status st = plan->replay ? open_replay(order) : begin_file(order, moved);
     order->plan.of = NULL;
     if (st == OK) return OK;
     (void)order_close(order);
@@ -188,7 +188,7 @@ void order_add(Order *order, int rank)
     }
 }
 
-bool order_border(Order *order, int64_t step, bool last)
+bool order_sync_point(Order *order, int64_t step, bool last)
 {
     if (!order->file) return false;
     if (!order->plan.replay) {

@@ -15,7 +15,7 @@ typedef struct OrderPlan {
     /* folder of the order files, borrowed; NULL: nothing is written or followed */
     const char *folder;
     bool replay;
-    int askers, servers, number;
+    int workers, servers, number;
     /* first step of this start, and a hash of the parameters there */
     int64_t step;
     uint64_t start;
@@ -46,7 +46,7 @@ void order_add(Order *order, int rank);
 /* Call it when all workers have met at a sync point after `step` steps; last: it ends the run.
  * Returns true where a replay has to stop: the recorded run stopped there, or the file of a later
  * start goes on from there. Ends the job if the run ends before the order. */
-bool order_border(Order *order, int64_t step, bool last);
+bool order_sync_point(Order *order, int64_t step, bool last);
 /* ERR_IO: some of the order may not have been written. */
 Status order_close(Order *order);
 

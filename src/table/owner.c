@@ -11,13 +11,14 @@
 /* rows that are looked up together */
 enum { GROUP = 256 };
 
-void owner_init(Owner *owner, const Bag *bag, TableStore *store, uint64_t seed, int ranks, int own)
+void owner_init(Owner *owner, const Bag *bag, TableStore *store, uint64_t seed, int ranks,
+                int this_rank)
 {
     *owner = (Owner){.bag = bag,
                      .store = store,
                      .seed = seed,
                      .ranks = ranks,
-                     .own = own,
+                     .this_rank = this_rank,
                      .part = mem_new((size_t)ranks * sizeof *owner->part)};
     for (int r = 0; r < ranks; ++r)
         owner->part[r].count = mem_new((size_t)bag->tables * sizeof *owner->part->count);
@@ -35,7 +36,7 @@ void owner_fini(Owner *owner)
     mem_free(&owner->next);
     mem_free(&owner->position);
     mem_free(&owner->leaf);
-    if (owner->names.place) intern_fini(&owner->names);
+    if (owner->names.place) id_numbers_fini(&owner->names);
 }
 
 static void grow(Owner *owner, int64_t ids)
@@ -50,8 +51,8 @@ static void grow(Owner *owner, int64_t ids)
     owner->next = mem_resize(owner->next, most * sizeof *owner->next);
     owner->position = mem_resize(owner->position, most * sizeof *owner->position);
     owner->leaf = mem_resize(owner->leaf, most * sizeof *owner->leaf);
-    if (owner->names.place) intern_fini(&owner->names);
-    intern_init(&owner->names, (int64_t)most);
+    if (owner->names.place) id_numbers_fini(&owner->names);
+    id_numbers_init(&owner->names, (int64_t)most);
 }
 
 void owner_fit(Owner *owner, const Lookup *look)
@@ -66,11 +67,11 @@ void owner_fit(Owner *owner, const Lookup *look)
     if (all > owner->most || !owner->most) grow(owner, all + 1);
     for (int r = 0; r < owner->ranks; ++r) {
         OwnerPart *p = &owner->part[r];
-        bool mine = r == owner->own;
-        int64_t own = mine ? look->begin[r] * width : 0;
+        bool mine = r == owner->this_rank;
+        int64_t first = mine ? look->begin[r] * width : 0;
         p->id = mine ? look->id + look->begin[r] : owner->id + at;
-        p->value = mine ? look->value + own : owner->value + at * width;
-        p->grad = mine ? look->sum + own : owner->grad + at * width;
+        p->value = mine ? look->value + first : owner->value + at * width;
+        p->grad = mine ? look->sum + first : owner->grad + at * width;
         p->row = owner->row + at;
         at += p->ids;
     }
@@ -101,7 +102,7 @@ void owner_answer_part(Owner *owner, OwnerPart *p)
 {
     int64_t at = 0;
     ++owner->requests;
-    owner->asked += p->ids;
+    owner->rows_requested += p->ids;
     for (int t = 0; t < owner->bag->tables; at += p->count[t++])
         for (int64_t i = at; i < at + p->count[t]; i += GROUP) {
             int64_t left = at + p->count[t] - i;
@@ -131,7 +132,7 @@ static OwnerRow *row_of(Owner *owner, int table, const OwnerPart *p, int64_t i)
     uint64_t id = p->id[i];
     int n = owner->ranks == 1
                 ? owner->updates
-                : intern_number(&owner->names, table, id, row_mix(owner->store[table].hash, id));
+                : id_numbers_get(&owner->names, table, id, row_mix(owner->store[table].hash, id));
     if (n == owner->updates) {
         ++owner->updates;
         owner->update[n] =
@@ -164,7 +165,7 @@ void owner_join(Owner *owner)
     int32_t *position = mem_new((size_t)owner->ranks * sizeof *position);
     float **leaf = mem_new((size_t)owner->ranks * sizeof *leaf);
     owner->updates = 0;
-    intern_clear(&owner->names);
+    id_numbers_clear(&owner->names);
     list_gradients(owner);
     for (int u = 0; u < owner->updates; ++u) {
         int count = 0;
@@ -172,7 +173,7 @@ void owner_join(Owner *owner)
             position[count] = owner->position[n];
             leaf[count++] = owner->leaf[n];
         }
-        join_tree(position, leaf, count, owner->bag->width);
+        sparse_tree_sum(position, leaf, count, owner->bag->width);
         owner->update[u].grad = leaf[0];
     }
     mem_free(&position);

@@ -52,7 +52,7 @@ typedef struct Owner {
     size_t (*held_bytes)(const void *user);
     const void *user;
     /* number of ranks that send requests; this rank among them, or -1 */
-    int ranks, own;
+    int ranks, this_rank;
     /* requests, [ranks]; owned */
     OwnerPart *part;
     /* arrays that requests point to; owned. They have room for `most` ids and grow when a step has
@@ -64,9 +64,9 @@ typedef struct Owner {
     OwnerRow *update;
     int updates;
     /* since the start: number of requests, and of ids in them */
-    int64_t requests, asked;
+    int64_t requests, rows_requested;
     /* scratch of owner_join; owned */
-    Intern names;
+    IdNumbers names;
     int32_t *next, *position;
     float **leaf;
 } Owner;
@@ -79,7 +79,8 @@ void store_add(TableStore *store, size_t limit_bytes, size_t held_bytes, const u
  * values in the row. */
 void store_update(const TableStore *store, float *row, const float *grad, double lr,
                   double grad_scale);
-void owner_init(Owner *owner, const Bag *bag, TableStore *store, uint64_t seed, int ranks, int own);
+void owner_init(Owner *owner, const Bag *bag, TableStore *store, uint64_t seed, int ranks,
+                int this_rank);
 void owner_fini(Owner *owner);
 /* Call it when the counts of all requests are set: points the requests to arrays, which grow if
  * there are more ids than ever before. look: this rank's own request; NULL if it sends none. */

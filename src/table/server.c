@@ -6,22 +6,22 @@
 #include "base/start.h"
 
 /* A table as it is sent to servers; its name follows. rule: number of its rule. */
-typedef struct Told {
+typedef struct TableMessage {
     SparseTable table;
     int rule;
-} Told;
+} TableMessage;
 
 /* Sends all tables of this rank, in the order of stores, and the dense parameters to the servers.
  * Collective. */
-static void tell_tables(const Tables *t, const int *rule_number, const TableDense *dense,
+static void send_tables(const Tables *t, const int *rule_number, const TableDense *dense,
                         int dense_count)
 {
     const World *world = t->plan.world;
     int count = t->stores;
     world_bcast(world, &count, sizeof count, 0);
     for (int i = 0; i < count; ++i) {
-        Told told = {*t->store[i].of, rule_number[i]};
-        world_bcast(world, &told, sizeof told, 0);
+        TableMessage message = {*t->store[i].of, rule_number[i]};
+        world_bcast(world, &message, sizeof message, 0);
         char *name = world_bcast_text(world, mem_text(t->store[i].of->name));
         mem_free(&name);
     }
@@ -43,64 +43,65 @@ void tables_new(Tables **out, const TablesPlan *plan)
     Tables *t = *out = mem_new(sizeof *t);
     t->plan = *plan;
     t->plan.here = NULL;
-    t->asks = true;
+    t->is_worker = true;
     tables_init(t, g->table + first, count);
     t->plan.rule = NULL;
     t->plan.config = NULL;
     async_init(t, plan->dense, plan->dense_count, plan->config);
     if (plan->servers > 0)
-        tell_tables(t, plan->rule_number + first, plan->dense, plan->dense_count);
+        send_tables(t, plan->rule_number + first, plan->dense, plan->dense_count);
 }
 
 /* Receives the servers' reports of stop signals; all: waits for every server. */
-static void take_signs(Tables *t, bool all)
+static void receive_stop_reports(Tables *t, bool all)
 {
-    bool asked;
+    bool requested;
     if (t->plan.servers == 0 || t->plan.world->rank > 0) return;
-    while (t->signs < t->owners && world_take_aside(t->plan.world, &asked, sizeof asked, all)) {
-        ++t->signs;
-        t->stop_asked |= asked;
+    while (t->stop_reports < t->owners &&
+           world_take_aside(t->plan.world, &requested, sizeof requested, all)) {
+        ++t->stop_reports;
+        t->stop_requested |= requested;
     }
 }
 
 bool tables_stop_wanted(Tables *t)
 {
     if (!t) return false;
-    take_signs(t, false);
-    return t->stop_asked;
+    receive_stop_reports(t, false);
+    return t->stop_requested;
 }
 
 void tables_free(Tables **tables)
 {
     Tables *t = *tables;
     if (!t) return;
-    say(t, (Say){.kind = SAY_END});
-    take_signs(t, true);
+    command_servers(t, (Command){.kind = COMMAND_END});
+    receive_stop_reports(t, true);
     tables_fini(t);
     mem_free(tables);
 }
 
 void tables_watch(Tables *t)
 {
-    say(t, (Say){.kind = SAY_WATCH});
+    command_servers(t, (Command){.kind = COMMAND_WATCH});
 }
 
-static void hear_tables(Tables *t, const Config *config)
+static void receive_tables(Tables *t, const Config *config)
 {
     const World *world = t->plan.world;
     int count = 0;
     world_bcast(world, &count, sizeof count, 0);
     OptimRule *rule = mem_new((size_t)count * sizeof *rule);
-    t->made = mem_new((size_t)count * sizeof *t->made);
+    t->server_tables = mem_new((size_t)count * sizeof *t->server_tables);
     for (int i = 0; i < count; ++i) {
-        Told told;
-        world_bcast(world, &told, sizeof told, 0);
-        t->made[i] = told.table;
-        t->made[i].name = world_bcast_text(world, NULL);
-        rule[i] = optim_rule(config, told.rule);
+        TableMessage message;
+        world_bcast(world, &message, sizeof message, 0);
+        t->server_tables[i] = message.table;
+        t->server_tables[i].name = world_bcast_text(world, NULL);
+        rule[i] = optim_rule(config, message.rule);
     }
     t->plan.rule = rule;
-    tables_init(t, t->made, count);
+    tables_init(t, t->server_tables, count);
     t->plan.rule = NULL;
     mem_free(&rule);
     world_bcast(world, &count, sizeof count, 0);
@@ -118,7 +119,7 @@ static const double REPLAY_PATIENCE_S = 60;
 
 /* Receives the next command and returns its sender: rank 0, in mode geo any rank, in mode async any
  * rank or, in a replay, the rank that the order has next. */
-static int hear_next(Tables *t, Order *order, Say *what)
+static int next_command(Tables *t, Order *order, Command *what)
 {
     const World *world = t->plan.world;
     const int next = order->next;
@@ -126,26 +127,26 @@ static int hear_next(Tables *t, Order *order, Say *what)
         return world_hear(world, table_mode_is_local(t->plan.mode) ? -1 : 0, what, sizeof *what);
     /* The next rank may be waiting for others that come later in the order: then it never sends a
      * request. */
-    bool wrong = next >= t->askers || (next >= 0 && t->met_by[next]);
+    bool wrong = next >= t->workers || (next >= 0 && t->waits[next]);
     if (wrong || (next >= 0 && !world_awaits(world, next, REPLAY_PATIENCE_S)))
         die_as(ERR_DATA, "%s: not the order of this run: other steps, data or parameters",
                order->path);
     bool aside;
     int from = world_hear_all(world, next, what, sizeof *what, &aside);
     if (!aside) order_add(order, from);
-    if (what->kind == SAY_MEET && what->step >= 0 && t->met + 1 == t->askers)
-        t->stops = order_border(order, what->step, what->last);
+    if (what->kind == COMMAND_MEET && what->step >= 0 && t->waiting + 1 == t->workers)
+        t->stops_replay = order_sync_point(order, what->step, what->last);
     return from;
 }
 
-static Status begin_order(Tables *t, const ServerPlan *plan, const Say *what, Order *order)
+static Status begin_order(Tables *t, const ServerPlan *plan, const Command *what, Order *order)
 {
     const World *world = t->plan.world;
     char *of = world_bcast_text(world, NULL);
     int64_t moved = 0;
     OrderPlan order_plan = {.folder = plan->order,
                             .replay = plan->replay,
-                            .askers = t->askers,
+                            .workers = t->workers,
                             .servers = plan->servers,
                             .number = world->rank - t->first_owner,
                             .step = what->step,
@@ -161,7 +162,7 @@ Status tables_begin(Tables *t, int64_t step, uint64_t start, const char *of)
 {
     const World *world = t->plan.world;
     int64_t moved = 0;
-    say(t, (Say){.kind = SAY_BEGIN, .step = step, .start = start});
+    command_servers(t, (Command){.kind = COMMAND_BEGIN, .step = step, .start = start});
     char *text = world_bcast_text(world, world->rank == 0 ? mem_text(of) : NULL);
     mem_free(&text);
     Status st = status_agree(world, OK);
@@ -174,10 +175,10 @@ Status tables_begin(Tables *t, int64_t step, uint64_t start, const char *of)
 }
 
 /* Notifies rank 0 whether this server received a stop signal. */
-static void give_sign(Tables *t, bool asked)
+static void report_stop(Tables *t, bool requested)
 {
-    ++t->signs;
-    world_tell_aside(t->plan.world, 0, &asked, sizeof asked);
+    ++t->stop_reports;
+    world_tell_aside(t->plan.world, 0, &requested, sizeof requested);
 }
 
 static void watch(Tables *t, const ServerPlan *plan)
@@ -194,64 +195,64 @@ static void watch(Tables *t, const ServerPlan *plan)
  * order file. */
 static bool serve_one(Tables *t, const ServerPlan *plan, Order *order, Status *status)
 {
-    Say what;
-    int from = hear_next(t, order, &what);
+    Command what;
+    int from = next_command(t, order, &what);
     if (what.evaluation && !t->evaluation.tables) stream_init(t, &t->evaluation, false);
     TableStream *s = what.evaluation ? &t->evaluation : &t->training;
     Flight *f = &s->flight[what.flight];
     double *squares;
     TablesHeld *held;
     switch (what.kind) {
-    case SAY_IDS:
+    case COMMAND_IDS:
         stream_ids(s, f);
         break;
-    case SAY_ROWS:
+    case COMMAND_ROWS:
         stream_rows(s, f);
         break;
-    case SAY_GRADIENTS:
+    case COMMAND_GRADIENTS:
         stream_gradients(s, f);
         break;
-    case SAY_SQUARES:
+    case COMMAND_SQUARES:
         squares = mem_new((size_t)t->stores * sizeof *squares);
         stream_squares(s, f, squares);
         mem_free(&squares);
         break;
-    case SAY_UPDATE:
+    case COMMAND_UPDATE:
         stream_update(s, f, what.lr, what.grad_scale);
         break;
-    case SAY_FORGET:
+    case COMMAND_FORGET:
         stream_settle(s);
         break;
-    case SAY_CLEAR:
+    case COMMAND_CLEAR:
         contents_clear(t);
         break;
-    case SAY_COUNT:
+    case COMMAND_COUNT:
         contents_count(t, what.part.table);
         break;
-    case SAY_COLLECT:
+    case COMMAND_COLLECT:
         contents_collect(t, what.part, what.root, NULL);
         break;
-    case SAY_PUT:
+    case COMMAND_PUT:
         contents_put(t);
         break;
-    case SAY_HELD:
+    case COMMAND_HELD:
         held = mem_new((size_t)t->plan.world->size * sizeof *held);
         contents_held(t, held);
         mem_free(&held);
         break;
-    case SAY_WATCH:
+    case COMMAND_WATCH:
         watch(t, plan);
         break;
-    case SAY_PULL:
+    case COMMAND_PULL:
         geo_pull(t, from, &what);
         break;
-    case SAY_PUSH:
+    case COMMAND_PUSH:
         geo_push(t, from, &what);
         break;
-    case SAY_BEGIN:
+    case COMMAND_BEGIN:
         *status = begin_order(t, plan, &what, order);
         break;
-    case SAY_END:
+    case COMMAND_END:
         return false;
     default:
         async_serve(t, from, &what);
@@ -270,15 +271,15 @@ Status tables_serve(const ServerPlan *plan)
                            .staleness = table_staleness(plan->config),
                            .seed = (uint64_t)plan->config->run.seed,
                            .limit_bytes = plan->limit_bytes};
-    hear_tables(t, plan->config);
+    receive_tables(t, plan->config);
     beat_serve();
     beat_mark_plain("what ranks ask", false);
     while (serve_one(t, plan, &order, &st))
-        if (t->signs == 0 && stop_wanted()) give_sign(t, true);
-    if (t->signs == 0) give_sign(t, false);
+        if (t->stop_reports == 0 && stop_wanted()) report_stop(t, true);
+    if (t->stop_reports == 0) report_stop(t, false);
     Status closed = order_close(&order);
-    for (int i = 0; i < t->stores; ++i) mem_free(&t->made[i].name);
-    mem_free(&t->made);
+    for (int i = 0; i < t->stores; ++i) mem_free(&t->server_tables[i].name);
+    mem_free(&t->server_tables);
     tables_fini(t);
     mem_free(&t);
     return st == OK ? closed : st;

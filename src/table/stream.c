@@ -12,20 +12,20 @@ static void flight_init(Tables *t, Flight *f, bool gradients)
     const TablesPlan *p = &t->plan;
     size_t micros = (size_t)p->micros, bags = (size_t)t->bags;
     *f = (Flight){0};
-    if (t->asks) {
+    if (t->is_worker) {
         f->batch = mem_new(micros * sizeof *f->batch);
         f->run = mem_new(micros * (size_t)p->graph->bag_count * sizeof *f->run);
         f->look = mem_new(bags * sizeof *f->look);
     }
-    if (t->owns) f->owner = mem_new(bags * sizeof *f->owner);
+    if (t->is_owner) f->owner = mem_new(bags * sizeof *f->owner);
     for (int b = 0; b < t->bags; ++b) {
         const Bag *bag = &t->bag[b];
-        if (t->asks)
+        if (t->is_worker)
             lookup_init(&f->look[b], bag, t->owners, p->micros, p->micro_batch, p->id_most,
                         gradients);
-        if (!t->owns) continue;
-        owner_init(&f->owner[b], bag, &t->store[t->first[b]], p->seed, t->askers,
-                   t->asks ? p->world->rank : -1);
+        if (!t->is_owner) continue;
+        owner_init(&f->owner[b], bag, &t->store[t->first[b]], p->seed, t->workers,
+                   t->is_worker ? p->world->rank : -1);
         f->owner[b].limit_bytes = p->limit_bytes;
         f->owner[b].held_bytes = tables_bytes;
         f->owner[b].user = t;
@@ -59,12 +59,12 @@ int table_flights(int staleness)
 void stream_init(Tables *t, TableStream *s, bool gradients)
 {
     const World *world = t->plan.world;
-    bool sleeps = !t->asks;
+    bool sleeps = !t->is_worker;
     size_t bags = (size_t)t->bags;
     *s = (TableStream){.tables = t,
                        .flights = gradients ? table_flights(t->plan.staleness) : 1,
                        .ahead = gradients ? table_steps_ahead(t->plan.staleness) : 0,
-                       .given = t->plan.micros,
+                       .handed_out = t->plan.micros,
                        .ids = world_sparse_new(world, sleeps),
                        .rows = mem_new(bags * sizeof *s->rows),
                        .gradients = mem_new(bags * sizeof *s->gradients),
@@ -156,9 +156,9 @@ static void take_counts(const TableStream *s, const Flight *f, int b, const Worl
 {
     const Tables *t = s->tables;
     const size_t tables = (size_t)t->bag[b].tables, bytes = tables * sizeof(int32_t);
-    for (int a = 0; a < t->askers; ++a) {
+    for (int a = 0; a < t->workers; ++a) {
         int32_t *count = f->owner[b].part[a].count;
-        if (t->asks && a == t->plan.world->rank)
+        if (t->is_worker && a == t->plan.world->rank)
             memcpy(count, f->look[b].count + (size_t)a * tables, bytes);
         else if (from[a].bytes > 0)
             memcpy(count, (char *)from[a].at + (size_t)t->first[b] * sizeof *count, bytes);
@@ -178,7 +178,7 @@ static void wait_for_ids(TableStream *s)
         take_counts(s, f, b, from);
         owner_fit(&f->owner[b], f->look ? &f->look[b] : NULL);
     }
-    for (int a = 0; a < t->askers && f->owner; ++a) {
+    for (int a = 0; a < t->workers && f->owner; ++a) {
         if (from[a].bytes == 0) continue;
         const char *id = (char *)from[a].at + (size_t)t->stores * sizeof(int32_t);
         for (int b = 0; b < t->bags; ++b) {
@@ -232,7 +232,7 @@ void stream_rows(TableStream *s, Flight *f)
         size_t row = (size_t)t->bag[b].width * sizeof(float);
         swap_clear(s);
         if (owner) owner_answer(owner);
-        for (int a = 0; a < t->askers && owner; ++a)
+        for (int a = 0; a < t->workers && owner; ++a)
             s->to[a] = (WorldPart){owner->part[a].value, (size_t)owner->part[a].ids * row};
         for (int o = 0; o < t->owners && look; ++o)
             s->from[t->first_owner + o] = slice(look, o, look->value, row);
@@ -254,7 +254,7 @@ void stream_gradients(TableStream *s, Flight *f)
         if (look) lookup_join(look);
         for (int o = 0; o < t->owners && look; ++o)
             s->to[t->first_owner + o] = slice(look, o, look->sum, row);
-        for (int a = 0; a < t->askers && owner; ++a)
+        for (int a = 0; a < t->workers && owner; ++a)
             s->from[a] = (WorldPart){owner->part[a].grad, (size_t)owner->part[a].ids * row};
         world_swap_begin(s->gradients[b], s->to, s->from);
     }

@@ -26,7 +26,7 @@ static void store_init(Tables *t, TableStore *s, const SparseTable *of, const Op
     s->state = rule->table->row_state(rule->is, of->width);
     s->floats = of->width;
     for (int i = 0; i < s->state.slots; ++i) s->floats += s->state.floats[i];
-    if (t->owns) s->rows = row_store_new(s->hash, s->floats, t->plan.limit_bytes);
+    if (t->is_owner) s->rows = row_store_new(s->hash, s->floats, t->plan.limit_bytes);
 }
 
 /* Makes the bag whose tables begin at of[0], of at most `count` tables. */
@@ -35,7 +35,7 @@ static void bag_init(Tables *t, const SparseTable *of, int count)
     Bag *bag = &t->bag[t->bags];
     *bag = (Bag){.width = of->width, .of = of};
     while (bag->tables < count && of[bag->tables].node == of->node) ++bag->tables;
-    if (t->asks) {
+    if (t->is_worker) {
         const OpSpec *spec = &t->plan.graph->node[of->node].spec;
         bag->number = spec->bag;
         bag->first_field = spec->bag_first;
@@ -45,7 +45,7 @@ static void bag_init(Tables *t, const SparseTable *of, int count)
     bag->hash = mem_new((size_t)bag->tables * sizeof *bag->hash);
     t->first[t->bags++] = t->stores;
     for (int i = 0; i < bag->tables; ++i) {
-        int rule = t->asks ? bag->table + i : t->stores;
+        int rule = t->is_worker ? bag->table + i : t->stores;
         bag->hash[i] = hash_text(of[i].name);
         store_init(t, &t->store[t->stores++], &of[i], &t->plan.rule[rule]);
     }
@@ -63,10 +63,10 @@ void tables_init(Tables *t, const SparseTable *of, int count)
 {
     const TablesPlan *p = &t->plan;
     size_t room = (size_t)count + 1;
-    t->owns = p->servers == 0 || !t->asks;
-    t->askers = p->world->size - p->servers;
+    t->is_owner = p->servers == 0 || !t->is_worker;
+    t->workers = p->world->size - p->servers;
     t->owners = p->servers ? p->servers : p->world->size;
-    t->first_owner = p->servers ? t->askers : 0;
+    t->first_owner = p->servers ? t->workers : 0;
     t->sorted_store = -1;
     t->begun_s = clock_s();
     t->bag = mem_new(room * sizeof *t->bag);
@@ -97,15 +97,15 @@ void tables_fini(Tables *t)
 int tables_store(const Tables *t, int table)
 {
     for (int b = 0; t && b < t->bags; ++b) {
-        int own = table - t->bag[b].table;
-        if (own >= 0 && own < t->bag[b].tables) return t->first[b] + own;
+        int index = table - t->bag[b].table;
+        if (index >= 0 && index < t->bag[b].tables) return t->first[b] + index;
     }
     return -1;
 }
 
 /* ---- micro-batches ---- */
 
-void say(const Tables *t, Say what)
+void command_servers(const Tables *t, Command what)
 {
     const World *world = t->plan.world;
     if (t->plan.servers == 0 || world->rank > 0) return;
@@ -118,9 +118,9 @@ void say(const Tables *t, Say what)
             world_tell(world, t->first_owner + o, &what, sizeof what);
 }
 
-static Say say_of(const TableStream *s, SayKind kind, const Flight *f)
+static Command command_for(const TableStream *s, CommandKind kind, const Flight *f)
 {
-    return (Say){
+    return (Command){
         .kind = kind, .evaluation = s == &s->tables->evaluation, .flight = (int)(f - s->flight)};
 }
 
@@ -156,19 +156,19 @@ static void take_step(TableStream *s, Flight *f, double *wait_s)
             f->run[i * bags + t->bag[b].number] = lookup_run(&f->look[b], i);
     }
     if (is_local(s)) return;
-    say(t, say_of(s, SAY_IDS, f));
+    command_servers(t, command_for(s, COMMAND_IDS, f));
     stream_ids(s, f);
 }
 
-static void ask_rows(TableStream *s, Flight *f)
+static void request_rows(TableStream *s, Flight *f)
 {
     Tables *t = s->tables;
-    f->asked = true;
+    f->requested = true;
     if (is_local(s)) {
-        if (t->plan.mode == TABLE_GEO) geo_ask(t, f);
+        if (t->plan.mode == TABLE_GEO) geo_request(t, f);
         return;
     }
-    say(t, say_of(s, SAY_ROWS, f));
+    command_servers(t, command_for(s, COMMAND_ROWS, f));
     stream_rows(s, f);
 }
 
@@ -186,10 +186,10 @@ static void wait_rows(TableStream *s, Flight *f)
 static void update_oldest(TableStream *s)
 {
     Flight *f = &s->flight[s->oldest];
-    Say what = say_of(s, SAY_UPDATE, f);
+    Command what = command_for(s, COMMAND_UPDATE, f);
     what.lr = f->lr;
     what.grad_scale = f->grad_scale;
-    say(s->tables, what);
+    command_servers(s->tables, what);
     stream_update(s, f, f->lr, f->grad_scale);
     s->oldest = (s->oldest + 1) % s->flights;
     --s->pending;
@@ -207,7 +207,7 @@ static void begin_ahead(TableStream *s, double *wait_s)
     Flight *next = flight_after(s, 1);
     if (s->pending == s->tables->plan.staleness) update_oldest(s);
     if (!next->taken) take_step(s, next, wait_s);
-    ask_rows(s, next);
+    request_rows(s, next);
 }
 
 static Status begin_step(TableStream *s, double *wait_s)
@@ -217,27 +217,27 @@ static Status begin_step(TableStream *s, double *wait_s)
     Flight *f = &s->flight[s->now];
     if (!f->taken) take_step(s, f, wait_s);
     f->taken = false;
-    s->given = 0;
+    s->handed_out = 0;
     if (f->status != OK) return fail(f->status, "%s", f->why);
-    if (!f->asked) ask_rows(s, f);
-    f->asked = false;
+    if (!f->requested) request_rows(s, f);
+    f->requested = false;
     wait_rows(s, f);
-    if (t->plan.staleness > 0 && s == &t->training && !t->border) begin_ahead(s, wait_s);
+    if (t->plan.staleness > 0 && s == &t->training && !t->sync_point) begin_ahead(s, wait_s);
     return OK;
 }
 
 static Status next(void *user, const Batch **batch, double *wait_s)
 {
     TableStream *s = user;
-    if (s->given == s->tables->plan.micros) TRY(begin_step(s, wait_s));
-    *batch = &s->flight[s->now].batch[s->given++];
-    bool last = s->given == s->tables->plan.micros;
+    if (s->handed_out == s->tables->plan.micros) TRY(begin_step(s, wait_s));
+    *batch = &s->flight[s->now].batch[s->handed_out++];
+    bool last = s->handed_out == s->tables->plan.micros;
     for (int i = 1; i <= s->ahead && last; ++i)
         if (!flight_after(s, i)->taken) take_step(s, flight_after(s, i), wait_s);
     /* Rows on servers change only at sync points, so those of the next step can be requested
      * now. */
-    bool same = s->tables->plan.mode == TABLE_GEO && is_local(s) && !s->tables->border;
-    if (last && same && !flight_after(s, 1)->asked) ask_rows(s, flight_after(s, 1));
+    bool same = s->tables->plan.mode == TABLE_GEO && is_local(s) && !s->tables->sync_point;
+    if (last && same && !flight_after(s, 1)->requested) request_rows(s, flight_after(s, 1));
     return OK;
 }
 
@@ -262,23 +262,23 @@ BatchSource tables_source(Tables *t, const BatchSource *inner)
 void tables_forget(Tables *t)
 {
     TableStream *s = &t->training;
-    if (!is_local(s)) say(t, (Say){.kind = SAY_FORGET});
+    if (!is_local(s)) command_servers(t, (Command){.kind = COMMAND_FORGET});
     for (int i = 0; i < s->flights && is_local(s); ++i)
-        if (s->flight[i].asked) wait_rows(s, &s->flight[i]);
+        if (s->flight[i].requested) wait_rows(s, &s->flight[i]);
     stream_settle(s);
     s->pending = 0;
     for (int i = 0; i < s->flights; ++i) {
-        s->flight[i].taken = s->flight[i].asked = false;
+        s->flight[i].taken = s->flight[i].requested = false;
         mem_free(&s->flight[i].why);
     }
-    s->given = t->plan.micros;
+    s->handed_out = t->plan.micros;
 }
 
 BatchSource tables_evaluation(Tables *t, const BatchSource *inner)
 {
     if (!t->evaluation.tables) stream_init(t, &t->evaluation, false);
     t->evaluation.inner = *inner;
-    t->evaluation.given = t->plan.micros;
+    t->evaluation.handed_out = t->plan.micros;
     return (BatchSource){.user = &t->evaluation, .next = next, .release = release};
 }
 
@@ -292,7 +292,7 @@ void tables_reduce(Tables *t)
         for (int b = 0; b < t->bags; ++b) lookup_join(&f->look[b]);
         return;
     }
-    say(t, say_of(s, SAY_GRADIENTS, f));
+    command_servers(t, command_for(s, COMMAND_GRADIENTS, f));
     stream_gradients(s, f);
 }
 
@@ -300,14 +300,14 @@ void tables_grad_squares(Tables *t, double *out)
 {
     TableStream *s = &t->training;
     Flight *f = &s->flight[s->now];
-    double *own = mem_new((size_t)t->stores * sizeof *own);
-    say(t, say_of(s, SAY_SQUARES, f));
-    stream_squares(s, f, own);
+    double *square = mem_new((size_t)t->stores * sizeof *square);
+    command_servers(t, command_for(s, COMMAND_SQUARES, f));
+    stream_squares(s, f, square);
     for (int i = 0; i < t->plan.graph->table_count; ++i) {
         int store = tables_store(t, i);
-        out[i] = store < 0 ? 0 : own[store];
+        out[i] = store < 0 ? 0 : square[store];
     }
-    mem_free(&own);
+    mem_free(&square);
 }
 
 void tables_update(Tables *t, double lr, double grad_scale)
@@ -326,7 +326,7 @@ void tables_update(Tables *t, double lr, double grad_scale)
 
 void tables_border(Tables *t, bool border)
 {
-    t->border = border;
+    t->sync_point = border;
 }
 
 void tables_catch_up(Tables *t)

@@ -15,9 +15,9 @@ typedef struct Flight {
     Lookup *look;
     /* requests to this owner; owned: [bags] */
     Owner *owner;
-    /* taken: its micro-batches have been taken; asked: its rows have been requested. status, why:
+    /* taken: its micro-batches have been taken; requested: its rows have been requested. status, why:
      * the error if taking failed; why is owned */
-    bool taken, asked;
+    bool taken, requested;
     Status status;
     char *why;
     /* arguments of its deferred update */
@@ -30,10 +30,10 @@ typedef struct TableStream {
     /* borrowed; NULL: this stream has not been made */
     Tables *tables;
     BatchSource inner;
-    /* owned: [flights], used in turn. now: the current step; given: number of its micro-batches
+    /* owned: [flights], used in turn. now: the current step; handed_out: number of its micro-batches
      * that the executor has received */
     Flight *flight;
-    int flights, now, given;
+    int flights, now, handed_out;
     /* number of steps whose ids are sent ahead */
     int ahead;
     /* number of deferred updates, and the flight of the oldest one */
@@ -60,10 +60,10 @@ typedef struct SortedRows {
 
 struct Tables {
     TablesPlan plan;
-    /* asks: this rank is a worker; owns: it owns rows. Workers are ranks 0 .. askers - 1, owners
+    /* is_worker: this rank computes; is_owner: it owns rows. Workers are ranks 0 .. workers - 1, owners
      * begin at rank first_owner. */
-    bool asks, owns;
-    int askers, owners, first_owner;
+    bool is_worker, is_owner;
+    int workers, owners, first_owner;
     /* owned: this rank's bags, and the stores of their tables; bag b's begin at store[first[b]] */
     Bag *bag;
     TableStore *store;
@@ -72,7 +72,7 @@ struct Tables {
     int16_t owner[ROW_SHARDS];
     TableStream training, evaluation;
     /* mode stale: the current step ends at a sync point and leaves no update deferred */
-    bool border;
+    bool sync_point;
     /* owned: number of rows in each shard of each store at the last count, [stores][ROW_SHARDS];
      * the sorted rows of store sorted_store (-1: none) */
     int64_t *shard_rows;
@@ -80,27 +80,27 @@ struct Tables {
     int sorted_store;
     double begun_s;
     /* rank 0: number of servers that have reported whether they received a stop signal, and whether
-     * one has. Each server reports once, at the latest when it ends. Server: signs is 1 once it has
+     * one has. Each server reports once, at the latest when it ends. Server: stop_reports is 1 once it has
      * reported. */
-    int signs;
-    bool stop_asked;
+    int stop_reports;
+    bool stop_requested;
     /* server: its tables, with their names, owned; its watchdog, owned, or NULL */
-    SparseTable *made;
+    SparseTable *server_tables;
     Watchdog *watchdog;
     /* mode async: the dense parameters. Server: which workers wait in tables_meet, and how many;
      * the owner state of one worker's request, `now`, [bags], owned */
     struct DensePart *dense;
-    bool *met_by;
-    int met;
+    bool *waits;
+    int waiting;
     /* server: the replay stops at this sync point */
-    bool stops;
-    Owner *now;
+    bool stops_replay;
+    Owner *request_owner;
     /* worker in mode geo: its local copy of rows in each store; a row is its current values, then
      * those of the last sync point. Owned */
     RowStore **local;
     /* worker in mode geo: the new rows that were requested last, [bags] */
-    struct Asked *asked;
-    /* server: answers being sent, [askers][bags]; in mode geo what each worker has pushed in this
+    struct RowRequest *request;
+    /* server: answers being sent, [workers][bags]; in mode geo what each worker has pushed in this
      * period, and how many workers have pushed everything */
     struct Answer *answer;
     struct Pushed *pushed;
@@ -112,52 +112,52 @@ int tables_store(const Tables *tables, int table);
 
 /* Commands to servers. Rank 0 sends one before all workers and servers do their parts of it
  * together; those "from any worker" are sent by each worker on its own. */
-typedef enum SayKind {
-    SAY_IDS,
-    SAY_ROWS,
-    SAY_GRADIENTS,
-    SAY_SQUARES,
-    SAY_UPDATE,
-    SAY_FORGET,
-    SAY_CLEAR,
-    SAY_COUNT,
-    SAY_COLLECT,
-    SAY_PUT,
-    SAY_HELD,
+typedef enum CommandKind {
+    COMMAND_IDS,
+    COMMAND_ROWS,
+    COMMAND_GRADIENTS,
+    COMMAND_SQUARES,
+    COMMAND_UPDATE,
+    COMMAND_FORGET,
+    COMMAND_CLEAR,
+    COMMAND_COUNT,
+    COMMAND_COLLECT,
+    COMMAND_PUT,
+    COMMAND_HELD,
     /* all ranks of the job start their watchdogs, or free them */
-    SAY_WATCH,
-    SAY_END,
+    COMMAND_WATCH,
+    COMMAND_END,
     /* rows of a bag, from any worker: request, or push of changes; followed by the counts of the
-     * bag's tables, the ids, and for SAY_PUSH the changes */
-    SAY_PULL,
-    SAY_PUSH,
+     * bag's tables, the ids, and for COMMAND_PUSH the changes */
+    COMMAND_PULL,
+    COMMAND_PUSH,
     /* mode async, from any worker: gradients of rows; values and gradients of dense parameters;
      * their values and state to a server or back; a worker waits in tables_meet */
-    SAY_PUSH_NOW,
-    SAY_DENSE_PULL,
-    SAY_DENSE_PUSH,
-    SAY_DENSE_PUT,
-    SAY_DENSE_GET,
-    SAY_MEET,
+    COMMAND_PUSH_NOW,
+    COMMAND_DENSE_PULL,
+    COMMAND_DENSE_PUSH,
+    COMMAND_DENSE_PUT,
+    COMMAND_DENSE_GET,
+    COMMAND_MEET,
     /* mode async: opens the order file before the first step */
-    SAY_BEGIN
-} SayKind;
-typedef struct Say {
-    SayKind kind;
+    COMMAND_BEGIN
+} CommandKind;
+typedef struct Command {
+    CommandKind kind;
     /* evaluation, flight: stream and flight; root: the rank that collects; part.table is a store's
      * number */
     int evaluation, flight, root;
     TablePart part;
     double lr, grad_scale;
-    /* SAY_PULL, SAY_PUSH: bag, and number of ids */
+    /* COMMAND_PULL, COMMAND_PUSH: bag, and number of ids */
     int bag, ids;
-    /* SAY_BEGIN, SAY_MEET: number of completed steps, -1 before the first; last: it is the run's
-     * last step. start: hash of the parameters (SAY_BEGIN) */
+    /* COMMAND_BEGIN, COMMAND_MEET: number of completed steps, -1 before the first; last: it is the run's
+     * last step. start: hash of the parameters (COMMAND_BEGIN) */
     int64_t step;
     bool last;
     uint64_t start;
-} Say;
-void say(const Tables *tables, Say what);
+} Command;
+void command_servers(const Tables *tables, Command what);
 
 /* Set-up and release, for workers and servers. */
 void tables_init(Tables *tables, const SparseTable *of, int count);
@@ -180,27 +180,27 @@ void stream_settle(TableStream *stream);
 /* geo.c: mode geo */
 void geo_init(Tables *tables);
 void geo_fini(Tables *tables);
-/* Worker: geo_ask requests the ids of a step that are new in the period from servers, whose rows do
+/* Worker: geo_request requests the ids of a step that are new in the period from servers, whose rows do
  * not change within a period. geo_rows then copies the values of all the step's ids from the
  * worker's local rows, and geo_update updates these. */
-void geo_ask(Tables *tables, Flight *flight);
+void geo_request(Tables *tables, Flight *flight);
 void geo_rows(Tables *tables, Flight *flight);
 void geo_update(Tables *tables, Flight *flight, double lr, double grad_scale);
 /* Server: carries out a command of worker `from`. */
-void geo_pull(Tables *tables, int from, const Say *what);
-void geo_push(Tables *tables, int from, const Say *what);
+void geo_pull(Tables *tables, int from, const Command *what);
+void geo_push(Tables *tables, int from, const Command *what);
 /* Sends a command of this kind with the counts and ids of a bag to one owner. `more` has its other
- * fields. The ids are being sent until world_tell_wait(told); with told NULL they have left when
+ * fields. The ids are being sent until world_tell_wait(sending); with sending NULL they have left when
  * the call returns. */
-void send_some(const Tables *tables, SayKind kind, int bag, int owner, const int32_t *count,
-               const uint64_t *id, Say more, WorldTold *told);
+void send_ids_command(const Tables *tables, CommandKind kind, int bag, int owner,
+                      const int32_t *count, const uint64_t *id, Command more, WorldTold *sending);
 /* async.c: mode async */
 void async_init(Tables *tables, const TableDense *param, int count, const Config *config);
 void async_fini(Tables *tables);
 /* Worker: requests the values of a step's ids and waits for them. */
 void async_rows(Tables *tables, Flight *flight);
 /* Server: carries out a command of worker `from` that belongs to mode async. */
-void async_serve(Tables *tables, int from, const Say *what);
+void async_serve(Tables *tables, int from, const Command *what);
 /* contents.c: what checkpoints and reports need of the rows */
 void contents_clear(Tables *tables);
 /* Call it when rows change: frees the sorted rows. */

@@ -13,11 +13,11 @@ typedef struct Count {
     int64_t tables;
 } Count;
 
-static void add(Count *c, const char *what, bool border, int64_t messages, double bytes)
+static void add(Count *c, const char *what, bool sync_point, int64_t messages, double bytes)
 {
     if (messages > 0)
-        c->out[c->count++] =
-            (TableMessages){.what = what, .border = border, .messages = messages, .bytes = bytes};
+        c->out[c->count++] = (TableMessages){
+            .what = what, .border = sync_point, .messages = messages, .bytes = bytes};
 }
 
 /* Bytes of rows of all bags: of those between two sync points if `period` is set, else of a
@@ -52,41 +52,41 @@ static void add_stream(Count *c)
     int64_t others = (int64_t)c->others, swaps = others * c->of->bags;
     if (c->of->servers) {
         int64_t says = (c->of->clips ? 5 : 4) * others;
-        add(c, "what rank 0 says", false, says, (double)says * (double)sizeof(Say));
+        add(c, "what rank 0 says", false, says, (double)says * (double)sizeof(Command));
     }
     add(c, "ids", false, others, count_bytes(c) + id_bytes(c, false));
     add(c, "rows back", false, swaps, row_bytes(c, false));
     add(c, "gradients of rows", false, swaps, row_bytes(c, false));
 }
 
-/* A command, counts and ids, like send_some. */
-static void add_some(Count *c, const char *what, bool border, double more)
+/* A command, counts and ids, like send_ids_command. */
+static void add_ids_command(Count *c, const char *what, bool sync_point, double more)
 {
     int64_t each = (int64_t)c->others * c->of->bags;
-    add(c, what, border, (more > 0 ? 4 : 3) * each,
-        (double)each * (double)sizeof(Say) + count_bytes(c) + id_bytes(c, border) + more);
+    add(c, what, sync_point, (more > 0 ? 4 : 3) * each,
+        (double)each * (double)sizeof(Command) + count_bytes(c) + id_bytes(c, sync_point) + more);
 }
 
 static void add_geo(Count *c)
 {
     int64_t others = (int64_t)c->others;
-    add_some(c, "ids that are new in the period", false, 0);
+    add_ids_command(c, "ids that are new in the period", false, 0);
     add(c, "rows back", false, others * c->of->bags, row_bytes(c, false));
-    add_some(c, "changes of rows, with ids", true, row_bytes(c, true));
+    add_ids_command(c, "changes of rows, with ids", true, row_bytes(c, true));
     add(c, "answers", true, others, c->others);
 }
 
 static void add_async(Count *c)
 {
     int64_t others = (int64_t)c->others;
-    const double says = c->others * (double)sizeof(Say);
+    const double says = c->others * (double)sizeof(Command);
     const double values = (double)c->of->values * sizeof(float),
                  states = (double)c->of->states * sizeof(float);
     add(c, "questions for parameters", false, others, says);
     add(c, "parameters back", false, others, values);
-    add_some(c, "ids", false, 0);
+    add_ids_command(c, "ids", false, 0);
     add(c, "rows back", false, others * c->of->bags, row_bytes(c, false));
-    add_some(c, "gradients of rows, with ids", false, row_bytes(c, false));
+    add_ids_command(c, "gradients of rows, with ids", false, row_bytes(c, false));
     add(c, "gradients of parameters", false, 2 * others, says + values);
     add(c, "meeting, and questions", true, 3 * others, 3 * says);
     add(c, "answers, parameters and state back", true, 3 * others, c->others + values + states);

@@ -1,5 +1,5 @@
 /* Sums of leaves of which any may be absent, against the tree of micro-batches. */
-#include "../../src/table/intern.h"
+#include "../../src/table/id_numbers.h"
 
 #include "harness.h"
 #include "tree_of.h"
@@ -21,7 +21,7 @@ static bool joins_alike(const bool *there, int leaves)
         at[count++] = value[i];
     }
     tree_of(leaf, leaves, TREE_WIDTH, wanted);
-    join_tree(position, at, count, TREE_WIDTH);
+    sparse_tree_sum(position, at, count, TREE_WIDTH);
     return memcmp(at[0], wanted, sizeof wanted) == 0;
 }
 
