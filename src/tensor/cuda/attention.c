@@ -6,13 +6,13 @@
 #include <math.h>
 
 /* ROTARY_BASE: the base in attention.cu */
-enum { ROOM_STEP = 256, ROTARY_BASE = 10000 };
+enum { PART_ALIGN = 256, ROTARY_BASE = 10000 };
 
 /* Sizes of the parts of the workspace, in this order. */
-typedef struct Room {
+typedef struct WorkspaceParts {
     /* in bytes */
     size_t dots, turned, cudnn;
-} Room;
+} WorkspaceParts;
 
 static int64_t head_width(const OpSpec *s)
 {
@@ -21,16 +21,16 @@ static int64_t head_width(const OpSpec *s)
 
 static size_t rounded(size_t bytes)
 {
-    return (bytes + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP;
+    return (bytes + PART_ALIGN - 1) / PART_ALIGN * PART_ALIGN;
 }
 
-static Room room_of(const Op *op)
+static WorkspaceParts workspace_parts(const Op *op)
 {
     const OpSpec *s = &op->spec;
     const FusedAttention *fused = op->impl;
-    return (Room){.dots = rounded(op->saved_bytes),
-                  .turned = s->rotary ? rounded(2 * desc_bytes(s->y)) : 0,
-                  .cudnn = fused ? fused_workspace_bytes(fused) : 0};
+    return (WorkspaceParts){.dots = rounded(op->saved_bytes),
+                            .turned = s->rotary ? rounded(2 * desc_bytes(s->y)) : 0,
+                            .cudnn = fused ? fused_workspace_bytes(fused) : 0};
 }
 
 /* Sets op->kernels, and op->impl to cuDNN's plans where it has some. */
@@ -39,7 +39,7 @@ static Status choose(Op *op)
     const OpSpec *s = &op->spec;
     op->kernels = "weft's own kernels, in fp32";
     if (s->y.dtype == DTYPE_F32) return OK;
-    if (cuda_is_there(cuda_state(op))) TRY(cudnn_open(cuda_state(op)));
+    if (cuda_has_gpu(cuda_state(op))) TRY(cudnn_open(cuda_state(op)));
     const FusedAttention *fused =
         fused_attention(cuda_state(op), (AttentionShape){.samples = s->y.shape.dim[0],
                                                          .length = s->y.shape.dim[1],
@@ -48,7 +48,7 @@ static Status choose(Op *op)
                                                          .turned = s->rotary,
                                                          .fp16 = s->y.dtype == DTYPE_F16});
     op->kernels = fused->words;
-    if (fused->serves) op->impl = (void *)(uintptr_t)fused;
+    if (fused->available) op->impl = (void *)(uintptr_t)fused;
     return OK;
 }
 
@@ -78,8 +78,8 @@ static Status attention_plan(Op *op, Desc preferred[SPEC_INPUTS])
     TRY(choose(op));
     double pairs = (double)(samples * s->heads) * attention_pairs(s, length);
     op->saved_bytes = (size_t)(samples * s->heads * length) * sizeof(float);
-    const Room room = room_of(op);
-    op->workspace_bytes = room.dots + room.turned + room.cudnn;
+    const WorkspaceParts parts = workspace_parts(op);
+    op->workspace_bytes = parts.dots + parts.turned + parts.cudnn;
     op->cache_bytes = s->rotary ? (size_t)(length * width) * sizeof(float) : 0;
     op->needs_x[0] = op->needs_y = true;
     op->flops_forward = 4.0 * pairs * (double)width;
@@ -90,7 +90,7 @@ static Status attention_plan(Op *op, Desc preferred[SPEC_INPUTS])
 static AttentionRun attention_run(const Op *op, const OpRun *run)
 {
     const OpSpec *s = &op->spec;
-    void *turned = (char *)run->workspace + room_of(op).dots;
+    void *turned = (char *)run->workspace + workspace_parts(op).dots;
     return (AttentionRun){.type = s->y.dtype,
                           .x = run->x[0],
                           .dy = run->dy,
@@ -131,10 +131,10 @@ static void turn(const Op *op, AttentionRun run)
     if (op->spec.rotary) cuda_check(launch_attention_turn(cuda_stream(op), run), "kernel turn");
 }
 
-static void *cudnn_room(const Op *op, void *workspace)
+static void *cudnn_workspace(const Op *op, void *workspace)
 {
-    const Room room = room_of(op);
-    return (char *)workspace + room.dots + room.turned;
+    const WorkspaceParts parts = workspace_parts(op);
+    return (char *)workspace + parts.dots + parts.turned;
 }
 
 static void attention_forward(Op *op, const OpRun *run)
@@ -142,7 +142,7 @@ static void attention_forward(Op *op, const OpRun *run)
     const AttentionRun r = attention_run(op, run);
     turn(op, r);
     if (op->impl)
-        fused_forward(cuda_state(op), op->impl, r, cudnn_room(op, run->workspace));
+        fused_forward(cuda_state(op), op->impl, r, cudnn_workspace(op, run->workspace));
     else
         cuda_check(launch_attention(cuda_stream(op), r), "kernel attention");
     zero_samples(op, run, run->y, op->spec.y);
@@ -154,7 +154,7 @@ static void attention_backward_data(Op *op, const OpRun *run)
     if (!run->dx[0]) return;
     turn(op, r);
     if (op->impl)
-        fused_backward(cuda_state(op), op->impl, r, cudnn_room(op, run->workspace));
+        fused_backward(cuda_state(op), op->impl, r, cudnn_workspace(op, run->workspace));
     else
         cuda_check(launch_attention_backward(cuda_stream(op), r), "kernel attention_backward");
     if (op->spec.rotary)

@@ -133,7 +133,7 @@ static void cuda_memory(Backend *backend, double *taken_bytes, double *free_byte
     const CudaState *state = backend->impl;
     size_t left = 0, all = 0;
     *taken_bytes = (double)state->taken_bytes;
-    if (!cuda_is_there(state)) {
+    if (!cuda_has_gpu(state)) {
         *free_bytes = card_memory_bytes(state->card);
         return;
     }
@@ -148,7 +148,7 @@ static const char *cuda_memory_text(Backend *backend)
     size_t left = 0, all = 0;
     char all_text[16];
     *text = 0;
-    if (!cuda_is_there(state)) return text;
+    if (!cuda_has_gpu(state)) return text;
     CUDA_CALL(cudaMemGetInfo(&left, &all));
     snprintf(text, sizeof text,
              "what is free of %s on GPU %d (%s) of node %s; nvidia-smi shows who has the rest",

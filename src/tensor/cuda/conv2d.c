@@ -12,7 +12,7 @@ enum { BIAS = TENSORS, PRODUCT, SUM, BIASED_TENSORS };
 
 typedef struct Conv {
     /* plans for y, dx, dx added to what is there, and dw; borrowed; NULL: not needed */
-    const DnnPlan *forward, *data, *more, *weight;
+    const DnnPlan *forward, *data, *data_added, *weight;
     /* `forward` also adds the bias and applies relu */
     bool biased;
     /* bytes at the start of the workspace that cuDNN uses; scratch of weft's kernels follows */
@@ -57,7 +57,7 @@ static void describe(DnnTensor tensor[TENSORS], const Op *op)
 }
 
 /* True where engines with tensor cores are left out: fp32 without TF32. */
-static bool is_whole(const Op *op)
+static bool full_precision(const Op *op)
 {
     return !is_half(op) && !cuda_state(op)->tf32;
 }
@@ -92,8 +92,8 @@ static const DnnPlan *plan_biased(const Op *op)
                             .tensors = relu ? BIASED_TENSORS : SUM,
                             .node = node,
                             .nodes = relu ? 3 : 2,
-                            .whole = is_whole(op)};
-    return dnn_kept(cuda_state(op), &graph, why);
+                            .full_precision = full_precision(op)};
+    return dnn_shared_plan(cuda_state(op), &graph, why);
 }
 
 static Status plan_graph(const DnnPlan **plan, const Op *op, DnnKind kind, bool add,
@@ -112,9 +112,12 @@ static Status plan_graph(const DnnPlan **plan, const Op *op, DnnKind kind, bool 
                           .stride = {s->stride[0], s->stride[1]},
                           .pad = {s->pad[0], s->pad[1]},
                           .add = add};
-    const DnnGraph graph = {
-        .tensor = tensor, .tensors = TENSORS, .node = &node, .nodes = 1, .whole = is_whole(op)};
-    *plan = dnn_kept(cuda_state(op), &graph, why);
+    const DnnGraph graph = {.tensor = tensor,
+                            .tensors = TENSORS,
+                            .node = &node,
+                            .nodes = 1,
+                            .full_precision = full_precision(op)};
+    *plan = dnn_shared_plan(cuda_state(op), &graph, why);
     if (*plan) return OK;
     return fail(ERR_CONFIG, "cuda: cuDNN has no plan for %s of a conv2d %dx%d on %s: %s", what,
                 s->kernel[0], s->kernel[1], shape_text(s->x[0].shape, text), why);
@@ -127,9 +130,9 @@ static Status plan_graphs(const Op *op, Conv *v)
     v->biased = v->forward != NULL;
     if (!v->biased) TRY(plan_graph(&v->forward, op, DNN_CONV, false, "itself"));
     if (op->spec.need_dx[0]) TRY(plan_graph(&v->data, op, DNN_CONV_DATA, false, data));
-    if (op->dx_adds) TRY(plan_graph(&v->more, op, DNN_CONV_DATA, true, data));
+    if (op->dx_adds) TRY(plan_graph(&v->data_added, op, DNN_CONV_DATA, true, data));
     TRY(plan_graph(&v->weight, op, DNN_CONV_WEIGHT, false, "its weights' gradient"));
-    const DnnPlan *plan[] = {v->forward, v->data, v->more, v->weight};
+    const DnnPlan *plan[] = {v->forward, v->data, v->data_added, v->weight};
     for (size_t i = 0; i < sizeof plan / sizeof *plan; ++i)
         if (plan[i] && plan[i]->workspace_bytes > v->room) v->room = plan[i]->workspace_bytes;
     v->room = (v->room + 255) / 256 * 256;
@@ -240,7 +243,7 @@ static void conv_backward_begin(Op *op, const OpRun *run)
 static void conv_backward_data(Op *op, const OpRun *run)
 {
     const Conv *v = op->impl;
-    const DnnPlan *data = run->dx_add ? v->more : v->data;
+    const DnnPlan *data = run->dx_add ? v->data_added : v->data;
     if (run->dx[0]) run_graph(op, data, run, run->dx[0], weights_of(op, run), run->dy);
 }
 
@@ -248,15 +251,15 @@ static void conv_backward_weight(Op *op, const OpRun *run)
 {
     const Conv *v = op->impl;
     const ConvShape n = conv_shape(&op->spec);
-    void *ours = (char *)run->workspace + v->room, *dw = is_half(op) ? ours : run->dw[0];
+    void *scratch = (char *)run->workspace + v->room, *dw = is_half(op) ? scratch : run->dw[0];
     run_graph(op, v->weight, run, run->x[0], dw, run->dy);
     if (is_half(op))
         cuda_check(launch_convert(cuda_stream(op), DTYPE_F32, run->dw[0], op->spec.y.dtype, dw,
                                   v->weights),
                    "kernel convert");
     if (op->spec.w_count > 1)
-        cuda_check(launch_column_sum(cuda_stream(op), op->spec.y.dtype, run->dw[1], ours, run->dy,
-                                     n.n * n.p * n.q, n.o, n.o),
+        cuda_check(launch_column_sum(cuda_stream(op), op->spec.y.dtype, run->dw[1], scratch,
+                                     run->dy, n.n * n.p * n.q, n.o, n.o),
                    "kernel column_sum");
 }
 

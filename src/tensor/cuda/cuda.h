@@ -19,7 +19,7 @@ struct Event {
 
 /* A GPU that plans can be made for without having it: card.c */
 typedef struct GpuCard GpuCard;
-typedef struct KeptPlan KeptPlan;
+typedef struct SharedPlan SharedPlan;
 
 typedef struct CudaState {
     /* options of the backend; borrowed */
@@ -48,8 +48,8 @@ typedef struct CudaState {
     cudnnBackendDescriptor_t described;
     /* list of attention's plans (cudnn_attention.h); owned */
     struct FusedAttention *attention;
-    /* list of cuDNN's plans, one for each graph (cudnn_kept.c); owned */
-    KeptPlan *kept;
+    /* list of cuDNN's plans, one for each graph (cudnn_plans.c); owned */
+    SharedPlan *plans;
 } CudaState;
 
 /* Functions of cuBLASLt, bound when the first backend opens: a run on CPUs does not wait until its
@@ -141,7 +141,7 @@ static inline CudaState *cuda_state(const Op *op)
 {
     return op->backend->impl;
 }
-static inline bool cuda_is_there(const CudaState *state)
+static inline bool cuda_has_gpu(const CudaState *state)
 {
     return state->device >= 0;
 }

@@ -37,7 +37,7 @@ Status cudnn_load(void)
 Status cudnn_open(CudaState *state)
 {
     if (state->dnn || state->described) return OK;
-    if (!cuda_is_there(state)) return card_describe(state->card, &state->described);
+    if (!cuda_has_gpu(state)) return card_describe(state->card, &state->described);
     TRY(cudnn_load());
     cudnnStatus_t status = cudnn.create(&state->dnn);
     if (status != CUDNN_STATUS_SUCCESS) {
@@ -52,7 +52,7 @@ Status cudnn_open(CudaState *state)
 void cudnn_close(CudaState *state)
 {
     fused_close(state);
-    dnn_close(state);
+    dnn_free_plans(state);
     if (state->dnn) CUDNN_CALL(cudnn.destroy(state->dnn));
     if (state->described) CUDNN_CALL(cudnn.descriptor_destroy(state->described));
     state->dnn = NULL;

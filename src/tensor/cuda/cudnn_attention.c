@@ -18,7 +18,7 @@ enum {
 
 /* Most bytes of a group's scratch, where a group can be that small. WEFT_ATTENTION_SCRATCH sets
  * another size. */
-static size_t scratch_most = (size_t)1 << 30;
+static size_t max_scratch_bytes = (size_t)1 << 30;
 
 Status fused_read_scratch(void)
 {
@@ -33,7 +33,7 @@ Status fused_read_scratch(void)
             "the environment says WEFT_ATTENTION_SCRATCH=%s: expected MiB from 1 to %d, for "
             "the gradients of attention's scores; without it they are 1024",
             text, MIB_MOST);
-    scratch_most = (size_t)mib << 20;
+    max_scratch_bytes = (size_t)mib << 20;
     return OK;
 }
 
@@ -216,13 +216,14 @@ static const DnnNode backward_nodes[] = {
 };
 
 /* ---- plans ---- */
-static void lay(DnnTensor *t, int64_t rows, int64_t columns, int64_t sample, int64_t head,
-                int64_t row, AttentionShape s, bool turned)
+static void set_layout(DnnTensor *t, int64_t rows, int64_t columns, int64_t sample, int64_t head,
+                       int64_t row, AttentionShape s, bool transposed)
 {
-    *t = (DnnTensor){.type = t->type,
-                     .place = t->place,
-                     .dim = {s.samples, s.heads, turned ? columns : rows, turned ? rows : columns},
-                     .stride = {sample, head, turned ? 1 : row, turned ? row : 1}};
+    *t = (DnnTensor){
+        .type = t->type,
+        .place = t->place,
+        .dim = {s.samples, s.heads, transposed ? columns : rows, transposed ? rows : columns},
+        .stride = {sample, head, transposed ? 1 : row, transposed ? row : 1}};
 }
 
 static cudnnDataType_t number_of(Type type, bool fp16)
@@ -239,34 +240,35 @@ static DnnTensor tensor_of(Role role, AttentionShape s)
     DnnTensor t = {.type = number_of(role.type, s.fp16), .place = role.place};
     const int64_t columns = s.heads * s.width, in_x = 3 * columns,
                   in_qk = s.turned ? 2 * columns : in_x, pairs = s.length * s.length;
-    const bool turned = role.layout == IN_QK_T || role.layout == IN_X_T || role.layout == PAIRS_T;
+    const bool transposed =
+        role.layout == IN_QK_T || role.layout == IN_X_T || role.layout == PAIRS_T;
     switch (role.layout) {
     case IN_QK:
     case IN_QK_T:
-        lay(&t, s.length, s.width, s.length * in_qk, s.width, in_qk, s, turned);
+        set_layout(&t, s.length, s.width, s.length * in_qk, s.width, in_qk, s, transposed);
         break;
     case IN_X:
     case IN_X_T:
-        lay(&t, s.length, s.width, s.length * in_x, s.width, in_x, s, turned);
+        set_layout(&t, s.length, s.width, s.length * in_x, s.width, in_x, s, transposed);
         break;
     case IN_Y:
-        lay(&t, s.length, s.width, s.length * columns, s.width, columns, s, false);
+        set_layout(&t, s.length, s.width, s.length * columns, s.width, columns, s, false);
         break;
     case PAIRS:
     case PAIRS_T:
-        lay(&t, s.length, s.length, s.heads * pairs, pairs, s.length, s, turned);
+        set_layout(&t, s.length, s.length, s.heads * pairs, pairs, s.length, s, transposed);
         break;
     case ROWS:
-        lay(&t, s.length, 1, s.heads * s.length, s.length, 1, s, false);
+        set_layout(&t, s.length, 1, s.heads * s.length, s.length, 1, s, false);
         break;
     case NUMBER:
-        lay(&t, 1, 1, 1, 1, 1, (AttentionShape){.samples = 1, .heads = 1}, false);
+        set_layout(&t, 1, 1, 1, 1, 1, (AttentionShape){.samples = 1, .heads = 1}, false);
         break;
     }
     return t;
 }
 
-static bool plans(FusedAttention *f, DnnTarget target)
+static bool make_plans(FusedAttention *f, DnnTarget target)
 {
     DnnTensor tensor[TENSORS];
     for (int i = 1; i < TENSORS; ++i) tensor[i] = tensor_of(roles[i], f->shape);
@@ -305,7 +307,7 @@ static bool takes_version(FusedAttention *f)
 bool fused_init(FusedAttention *f, AttentionShape shape, DnnTarget target)
 {
     *f = (FusedAttention){.shape = shape};
-    return f->serves = takes_version(f) && takes_width(f) && plans(f, target);
+    return f->available = takes_version(f) && takes_width(f) && make_plans(f, target);
 }
 
 void fused_fini(FusedAttention *f)
@@ -314,7 +316,7 @@ void fused_fini(FusedAttention *f)
     dnn_fini(&f->backward);
 }
 
-static int64_t up_to(int64_t count, int64_t step)
+static int64_t round_up(int64_t count, int64_t step)
 {
     return (count + step - 1) / step * step;
 }
@@ -323,7 +325,7 @@ static int64_t up_to(int64_t count, int64_t step)
  * tested shape. */
 size_t fused_scratch_bytes(AttentionShape s)
 {
-    int64_t pairs = up_to(s.length, TILE_QUERIES) * up_to(s.length, TILE_KEYS);
+    int64_t pairs = round_up(s.length, TILE_QUERIES) * round_up(s.length, TILE_KEYS);
     return (size_t)(s.samples * s.heads * pairs) * sizeof(Half) + SCRATCH_BASE;
 }
 
@@ -334,7 +336,7 @@ int64_t fused_group(AttentionShape s)
         bool whole = group.samples == s.samples,
              aligned = group.samples * s.heads * s.length % ROW_STEP == 0;
         if (s.samples % group.samples == 0 && (whole || aligned) &&
-            fused_scratch_bytes(group) <= scratch_most)
+            fused_scratch_bytes(group) <= max_scratch_bytes)
             return group.samples;
     }
     return s.heads * s.length % ROW_STEP == 0 ? 1 : s.samples;
@@ -342,14 +344,14 @@ int64_t fused_group(AttentionShape s)
 
 static void find_plans(FusedAttention *f, CudaState *state, AttentionShape shape)
 {
-    if (cuda_is_there(state)) {
+    if (cuda_has_gpu(state)) {
         if (!fused_init(f, shape, cudnn_target(state))) fused_fini(f);
     } else {
         *f = (FusedAttention){.shape = shape,
                               .backward.workspace_bytes = fused_scratch_bytes(shape)};
-        f->serves = takes_width(f);
+        f->available = takes_width(f);
     }
-    if (f->serves)
+    if (f->available)
         snprintf(f->words, sizeof f->words, "cuDNN's fused kernels");
     else
         snprintf(f->words, sizeof f->words, "weft's own kernels, for cuDNN has none: %s",
@@ -387,7 +389,7 @@ size_t fused_workspace_bytes(const FusedAttention *f)
 }
 
 /* ---- runs ---- */
-static const float least = -INFINITY, one = 1;
+static const float minus_infinity = -INFINITY, one = 1;
 
 /* The part of `run` that belongs to the group whose first sample is `first`. */
 static AttentionRun group_at(AttentionRun run, int64_t first)
@@ -404,7 +406,7 @@ static AttentionRun group_at(AttentionRun run, int64_t first)
 }
 
 /* Fills in the addresses of the tensors of one group. */
-static void place(void *at[TENSORS], const AttentionRun *run)
+static void fill_addresses(void *at[TENSORS], const AttentionRun *run)
 {
     const int64_t columns = run->heads * run->width;
     Half *x = (Half *)(uintptr_t)run->x, *dx = run->dx, *queries = run->turned ? run->turned : x;
@@ -416,7 +418,7 @@ static void place(void *at[TENSORS], const AttentionRun *run)
     at[LOG_SUM] = run->log_sum;
     at[DOTS] = run->dots;
     at[SCALE] = (void *)(uintptr_t)&run->scale;
-    at[LEAST] = (void *)(uintptr_t)&least;
+    at[LEAST] = (void *)(uintptr_t)&minus_infinity;
     at[ONE] = (void *)(uintptr_t)&one;
     if (!dx) return;
     at[DQ] = dx;
@@ -430,7 +432,7 @@ static void run_groups(const CudaState *state, const FusedAttention *f, const Dn
     for (int64_t first = 0; first < all.real; first += f->shape.samples) {
         void *at[TENSORS], *given[TENSORS];
         AttentionRun run = group_at(all, first);
-        place(at, &run);
+        fill_addresses(at, &run);
         for (int i = 0; i < count; ++i) given[i] = at[uid[i]];
         dnn_run(plan, state->dnn, count, uid, given, workspace);
     }

@@ -20,8 +20,8 @@ struct FusedAttention {
     DnnPlan forward, backward;
     /* next entry of CudaState's list; owned */
     FusedAttention *next;
-    bool serves;
-    /* why_not: reason where `serves` is false; words: text for Op's `kernels` */
+    bool available;
+    /* why_not: reason where `available` is false; words: text for Op's `kernels` */
     char why_not[256], words[320];
 };
 

@@ -66,7 +66,7 @@ static void key_of(char key[KEY_TEXT], const DnnGraph *graph)
         [DNN_CONV_WEIGHT] = "conv_weight"};
     const DnnNode *first = &graph->node[0];
     const int tensor[] = {first->in[0], first->in[1], first->y};
-    uint64_t hash = graph->whole;
+    uint64_t hash = graph->full_precision;
     for (int i = 1; i < graph->tensors; ++i) hash = hash_tensor(&graph->tensor[i], hash);
     for (int i = 0; i < graph->nodes; ++i) hash = hash_node(&graph->node[i], hash);
     int at = snprintf(key, KEY_TEXT, "cudnn %s %s", kind[first->kind],
@@ -107,7 +107,7 @@ static bool try_candidate(void *user, int i)
 
 /* Removes candidates that need too much workspace and returns how many are left. *workspace: the
  * largest need among the rest. */
-static int bearable(DnnCandidate *candidate, int count, size_t *workspace)
+static int drop_large_workspaces(DnnCandidate *candidate, int count, size_t *workspace)
 {
     int left = 0;
     size_t most = count > 0 ? candidate[0].workspace_bytes : 0;
@@ -156,7 +156,7 @@ static bool fastest_engine(const DnnGraph *graph, DnnTarget target, char engine[
     DnnCandidate *candidate = mem_new(CANDIDATES * sizeof *candidate);
     size_t workspace;
     int count = dnn_candidates(&all, graph, target, candidate, CANDIDATES);
-    count = bearable(candidate, count, &workspace);
+    count = drop_large_workspaces(candidate, count, &workspace);
     if (count > 0) {
         int fastest = time_candidates(target.state, graph, candidate, count, workspace);
         snprintf(engine, DNN_ENGINE_TEXT, "%s", candidate[fastest].engine);

@@ -234,8 +234,8 @@ static int64_t propose(Maker *m, cudnnBackendDescriptor_t graph, DnnTarget targe
 }
 
 /* True for properties that weft never accepts (nondeterministic sums, partial sums rounded to a
- * half type) and, with `whole`, for tensor cores and rounded inputs. */
-static bool is_barred(cudnnBackendNumericalNote_t note, bool whole)
+ * half type) and, with `full_precision`, for tensor cores and rounded inputs. */
+static bool is_barred(cudnnBackendNumericalNote_t note, bool full_precision)
 {
     switch (note) {
     case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
@@ -243,7 +243,7 @@ static bool is_barred(cudnnBackendNumericalNote_t note, bool whole)
         return true;
     case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
     case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
-        return whole;
+        return full_precision;
     default:
         return false;
     }
@@ -263,7 +263,7 @@ static bool is_allowed(Maker *m, const DnnGraph *graph, cudnnBackendDescriptor_t
                                          &count, note);
     if (m->status != CUDNN_STATUS_SUCCESS) return false;
     for (int64_t i = 0; i < count; ++i)
-        if (is_barred(note[i], graph->whole)) return false;
+        if (is_barred(note[i], graph->full_precision)) return false;
     return true;
 }
 

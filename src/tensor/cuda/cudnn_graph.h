@@ -55,7 +55,7 @@ typedef struct DnnGraph {
     const DnnNode *node;
     int tensors, nodes;
     /* fp32 factors are not rounded: engines that use tensor cores for fp32 are left out */
-    bool whole;
+    bool full_precision;
 } DnnGraph;
 
 /* GPU that plans are made for: the one of `handle`, or one that is only described
@@ -115,8 +115,8 @@ cudnnStatus_t dnn_execute(cudnnBackendDescriptor_t plan, cudnnHandle_t handle, i
 
 /* Returns the backend's plan for this graph, made on the first call. Borrowed. NULL where cuDNN has
  * none, with the reason in `why`. */
-const DnnPlan *dnn_kept(CudaState *state, const DnnGraph *graph, char why[256]);
-void dnn_close(CudaState *state);
+const DnnPlan *dnn_shared_plan(CudaState *state, const DnnGraph *graph, char why[256]);
+void dnn_free_plans(CudaState *state);
 
 /* Queues a plan on the handle's stream. at[i] is where tensor uid[i] is: device memory, or host
  * memory for a DNN_VALUE. */

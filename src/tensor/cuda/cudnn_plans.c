@@ -4,14 +4,14 @@
 
 #include <string.h>
 
-struct KeptPlan {
+struct SharedPlan {
     /* key of this entry; its two tables are owned */
     DnnGraph graph;
     DnnPlan plan;
     bool works;
     /* reason why cuDNN has no plan; set where `works` is false */
     char why[256];
-    KeptPlan *next;
+    SharedPlan *next;
 };
 
 static bool same_tensor(const DnnTensor *a, const DnnTensor *b)
@@ -31,7 +31,8 @@ static bool same_node(const DnnNode *a, const DnnNode *b)
 
 static bool same_graph(const DnnGraph *a, const DnnGraph *b)
 {
-    bool same = a->tensors == b->tensors && a->nodes == b->nodes && a->whole == b->whole;
+    bool same =
+        a->tensors == b->tensors && a->nodes == b->nodes && a->full_precision == b->full_precision;
     for (int i = 1; same && i < a->tensors; ++i) same = same_tensor(&a->tensor[i], &b->tensor[i]);
     for (int i = 0; same && i < a->nodes; ++i) same = same_node(&a->node[i], &b->node[i]);
     return same;
@@ -42,34 +43,34 @@ static void *copied(const void *from, size_t bytes)
     return memcpy(mem_new(bytes), from, bytes);
 }
 
-static KeptPlan *make(CudaState *state, const DnnGraph *graph)
+static SharedPlan *make(CudaState *state, const DnnGraph *graph)
 {
-    KeptPlan *kept = mem_new(sizeof *kept);
-    kept->graph = *graph;
-    kept->graph.tensor = copied(graph->tensor, (size_t)graph->tensors * sizeof *graph->tensor);
-    kept->graph.node = copied(graph->node, (size_t)graph->nodes * sizeof *graph->node);
-    kept->works = dnn_plan(&kept->plan, graph, cudnn_target(state), kept->why);
-    kept->next = state->kept;
-    return state->kept = kept;
+    SharedPlan *shared = mem_new(sizeof *shared);
+    shared->graph = *graph;
+    shared->graph.tensor = copied(graph->tensor, (size_t)graph->tensors * sizeof *graph->tensor);
+    shared->graph.node = copied(graph->node, (size_t)graph->nodes * sizeof *graph->node);
+    shared->works = dnn_plan(&shared->plan, graph, cudnn_target(state), shared->why);
+    shared->next = state->plans;
+    return state->plans = shared;
 }
 
-const DnnPlan *dnn_kept(CudaState *state, const DnnGraph *graph, char why[256])
+const DnnPlan *dnn_shared_plan(CudaState *state, const DnnGraph *graph, char why[256])
 {
-    KeptPlan *kept = state->kept;
-    while (kept && !same_graph(&kept->graph, graph)) kept = kept->next;
-    if (!kept) kept = make(state, graph);
-    if (!kept->works) memcpy(why, kept->why, sizeof kept->why);
-    return kept->works ? &kept->plan : NULL;
+    SharedPlan *shared = state->plans;
+    while (shared && !same_graph(&shared->graph, graph)) shared = shared->next;
+    if (!shared) shared = make(state, graph);
+    if (!shared->works) memcpy(why, shared->why, sizeof shared->why);
+    return shared->works ? &shared->plan : NULL;
 }
 
-void dnn_close(CudaState *state)
+void dnn_free_plans(CudaState *state)
 {
-    while (state->kept) {
-        KeptPlan *kept = state->kept;
-        state->kept = kept->next;
-        dnn_fini(&kept->plan);
-        mem_free(&kept->graph.tensor);
-        mem_free(&kept->graph.node);
-        mem_free(&kept);
+    while (state->plans) {
+        SharedPlan *shared = state->plans;
+        state->plans = shared->next;
+        dnn_fini(&shared->plan);
+        mem_free(&shared->graph.tensor);
+        mem_free(&shared->graph.node);
+        mem_free(&shared);
     }
 }

@@ -17,7 +17,7 @@ typedef struct Dense {
     /* Work that a separate kernel does: gelu (the product goes to `saved`, and y is computed from
      * it), the residual's sum and then the activation, gelu's slope in backward, the bias
      * gradient. */
-    bool gelu_apart, add_apart, slope_apart, sum_apart;
+    bool separate_gelu, separate_add, separate_slope, separate_bias_sum;
 } Dense;
 typedef struct DenseSize {
     int rows, in, out, padded;
@@ -59,7 +59,7 @@ static Status plan_forward(Op *op, Dense *d)
     DenseSize n = dense_size(op);
     bool bias = has_bias(op);
     MatmulSpec spec = {.name = "dense",
-                       .turn_a = true,
+                       .transpose_a = true,
                        .m = n.padded,
                        .n = n.rows,
                        .k = n.in,
@@ -72,7 +72,7 @@ static Status plan_forward(Op *op, Dense *d)
         spec.epilogue = bias ? MATMUL_BIAS_GELU : MATMUL_GELU;
         if (n.padded % AUX_COLUMNS == 0 && matmul_try(&d->forward, cuda_state(op), &spec))
             return OK;
-        d->gelu_apart = true;
+        d->separate_gelu = true;
     }
     bool relu = op->spec.act == ACT_RELU;
     spec.epilogue =
@@ -82,7 +82,7 @@ static Status plan_forward(Op *op, Dense *d)
         if (matmul_try(&d->forward, cuda_state(op), &spec)) return OK;
         spec.adds = false;
         spec.epilogue = bias ? MATMUL_BIAS : MATMUL_PLAIN;
-        d->add_apart = true;
+        d->separate_add = true;
     }
     return matmul_plan(&d->forward, cuda_state(op), &spec);
 }
@@ -105,7 +105,7 @@ static Status plan_data(Op *op, Dense *d)
         spec.epilogue = MATMUL_GELU_SLOPE;
         if (n.in % AUX_COLUMNS == 0 && matmul_try(&d->data, cuda_state(op), &spec)) return OK;
         spec.epilogue = MATMUL_PLAIN;
-        d->slope_apart = true;
+        d->separate_slope = true;
     }
     return matmul_plan(&d->data, cuda_state(op), &spec);
 }
@@ -115,7 +115,7 @@ static Status plan_weight(Op *op, Dense *d)
 {
     DenseSize n = dense_size(op);
     MatmulSpec spec = {.name = "dense's weights",
-                       .turn_b = true,
+                       .transpose_b = true,
                        .m = n.in,
                        .n = n.even,
                        .k = n.rows,
@@ -128,7 +128,7 @@ static Status plan_weight(Op *op, Dense *d)
     bool whole = n.even == n.out;
     if (sums_with_product(op) && whole && matmul_try(&d->weight, cuda_state(op), &spec)) return OK;
     spec.epilogue = MATMUL_PLAIN;
-    d->sum_apart = has_bias(op);
+    d->separate_bias_sum = has_bias(op);
     TRY(matmul_plan(&d->weight, cuda_state(op), &spec));
     spec.n = n.out - n.even;
     return whole ? OK : matmul_plan(&d->rest, cuda_state(op), &spec);
@@ -167,8 +167,9 @@ static void plan_sizes(Op *op, const Dense *d)
         op->cache_bytes = bias_at(op) + (size_t)n.padded * dtype_bytes(op->spec.y.dtype);
     if (gelu) op->saved_bytes = desc_bytes(op->spec.y);
     int64_t parts = cuda_sum_parts(op->spec.y.dtype, n.rows, n.padded);
-    if (d->sum_apart) op->workspace_bytes = (size_t)(parts * n.out) * sizeof(float);
-    op->kernels = kernels[d->add_apart ? 2 : d->gelu_apart][d->slope_apart][d->sum_apart];
+    if (d->separate_bias_sum) op->workspace_bytes = (size_t)(parts * n.out) * sizeof(float);
+    op->kernels =
+        kernels[d->separate_add ? 2 : d->separate_gelu][d->separate_slope][d->separate_bias_sum];
     op->needs_x[0] = !op->spec.frozen;
     op->needs_y = op->spec.act != ACT_NONE && !gelu;
     op->dx_alias[1] = op->spec.residual;
@@ -282,13 +283,13 @@ static void finish_forward(const Op *op, const OpRun *run)
     const Dense *d = op->impl;
     const OpSpec *s = &op->spec;
     int64_t n = desc_elements(s->y);
-    if (d->add_apart)
+    if (d->separate_add)
         cuda_check(
             launch_add_act(cuda_stream(op), s->y.dtype, s->act, run->y, run->y, run->x[1], n),
             "kernel add_act");
-    else if (d->gelu_apart || s->act == ACT_RELU6)
+    else if (d->separate_gelu || s->act == ACT_RELU6)
         cuda_check(launch_activation(cuda_stream(op), s->y.dtype, s->act, run->y,
-                                     d->gelu_apart ? run->saved : run->y, n),
+                                     d->separate_gelu ? run->saved : run->y, n),
                    "kernel activation");
 }
 
@@ -298,8 +299,8 @@ static void dense_forward(Op *op, const OpRun *run)
     const OpSpec *s = &op->spec;
     MatmulRun product = {
         .a = weights_of(op, run), .b = run->x[0], .d = run->y, .bias = bias_of(op, run)};
-    if (s->residual && !d->add_apart) product.c = run->x[1];
-    if (d->gelu_apart)
+    if (s->residual && !d->separate_add) product.c = run->x[1];
+    if (d->separate_gelu)
         product.d = run->saved;
     else if (s->act == ACT_GELU)
         product.aux = run->saved;
@@ -324,9 +325,9 @@ static void dense_backward_data(Op *op, const OpRun *run)
     void *dx = run->dx[0];
     if (!dx) return;
     MatmulRun product = {.a = weights_of(op, run), .b = run->dy, .d = dx};
-    if (s->x_act == ACT_GELU && !d->slope_apart) product.aux = (void *)(uintptr_t)run->x_saved;
+    if (s->x_act == ACT_GELU && !d->separate_slope) product.aux = (void *)(uintptr_t)run->x_saved;
     matmul_run(&d->data, cuda_state(op), product);
-    if (d->slope_apart)
+    if (d->separate_slope)
         cuda_check(launch_activation_backward(cuda_stream(op), s->y.dtype, s->x_act, dx, dx,
                                               run->x_saved, shape_count(s->x[0].shape)),
                    "kernel activation_backward");
@@ -337,14 +338,14 @@ static void dense_backward_weight(Op *op, const OpRun *run)
     const Dense *d = op->impl;
     DenseSize n = dense_size(op);
     MatmulRun product = {.a = run->x[0], .b = run->dy, .d = run->dw[0]};
-    if (has_bias(op) && !d->sum_apart) product.bias = run->dw[1];
+    if (has_bias(op) && !d->separate_bias_sum) product.bias = run->dw[1];
     matmul_run(&d->weight, cuda_state(op), product);
     if (n.even < n.out) {
         product.b = (const char *)run->dy + (size_t)n.even * dtype_bytes(op->spec.y.dtype);
         product.d = run->dw[0] + (int64_t)n.even * n.in;
         matmul_run(&d->rest, cuda_state(op), product);
     }
-    if (d->sum_apart)
+    if (d->separate_bias_sum)
         cuda_check(launch_column_sum(cuda_stream(op), op->spec.y.dtype, run->dw[1], run->workspace,
                                      run->dy, n.rows, n.out, n.padded),
                    "kernel column_sum");

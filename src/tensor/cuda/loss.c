@@ -77,7 +77,7 @@ static void sliced_forward(Op *op, const OpRun *run)
 }
 
 /* True where forward writes dx over the logits; then backward has nothing to do. */
-static bool at_once(const Op *op, const OpRun *run)
+static bool gradient_in_forward(const Op *op, const OpRun *run)
 {
     return run->training && run->dx[0] && run->dx[0] == run->x[0] && !op->spec.slice.ranks;
 }
@@ -89,13 +89,13 @@ static void softmax_forward(Op *op, const OpRun *run)
         sliced_forward(op, run);
         return;
     }
-    if (!at_once(op, run)) loss.dx = NULL;
+    if (!gradient_in_forward(op, run)) loss.dx = NULL;
     cuda_check(launch_softmax_loss(cuda_stream(op), loss), "kernel softmax_loss");
 }
 
 static void softmax_backward(Op *op, const OpRun *run)
 {
-    if (run->dx[0] && !at_once(op, run))
+    if (run->dx[0] && !gradient_in_forward(op, run))
         cuda_check(launch_softmax_loss_backward(cuda_stream(op), loss_run(op, run)),
                    "kernel softmax_loss_backward");
 }

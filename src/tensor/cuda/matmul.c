@@ -55,8 +55,8 @@ static void describe_epilogue(const Matmul *matmul, const CudaState *state, cons
 
 static void describe(Matmul *matmul, const CudaState *state, const MatmulSpec *s)
 {
-    cublasOperation_t a = s->turn_a ? CUBLAS_OP_T : CUBLAS_OP_N,
-                      b = s->turn_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t a = s->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
+                      b = s->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
     bool tf32 = state->tf32 && s->in == DTYPE_F32;
     CUBLAS_CALL(cublaslt.desc_create(
         &matmul->desc, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
@@ -65,10 +65,10 @@ static void describe(Matmul *matmul, const CudaState *state, const MatmulSpec *s
     describe_epilogue(matmul, state, s);
     cudaDataType_t in = data_type(s->in), out = data_type(s->out);
     uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
-    CUBLAS_CALL(
-        cublaslt.layout_create(&matmul->a, in, s->turn_a ? k : m, s->turn_a ? m : k, s->lda));
-    CUBLAS_CALL(
-        cublaslt.layout_create(&matmul->b, in, s->turn_b ? n : k, s->turn_b ? k : n, s->ldb));
+    CUBLAS_CALL(cublaslt.layout_create(&matmul->a, in, s->transpose_a ? k : m,
+                                       s->transpose_a ? m : k, s->lda));
+    CUBLAS_CALL(cublaslt.layout_create(&matmul->b, in, s->transpose_b ? n : k,
+                                       s->transpose_b ? k : n, s->ldb));
     CUBLAS_CALL(cublaslt.layout_create(&matmul->d, out, m, n, s->ldd));
 }
 
@@ -79,7 +79,7 @@ static void prefer(cublasLtMatmulPreference_t preference,
 }
 
 /* True where the algorithm can add a c that is not d's memory. */
-static bool adds_apart(const cublasLtMatmulAlgo_t *algorithm)
+static bool adds_other_c(const cublasLtMatmulAlgo_t *algorithm)
 {
     int32_t can = 0;
     size_t written = 0;
@@ -107,9 +107,10 @@ static bool sums_in_output(const cublasLtMatmulAlgo_t *algorithm)
                CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 }
 
-static bool will_do(const MatmulSpec *spec, const cublasLtMatmulHeuristicResult_t *result)
+static bool is_suitable(const MatmulSpec *spec, const cublasLtMatmulHeuristicResult_t *result)
 {
-    return result->state == CUBLAS_STATUS_SUCCESS && !(spec->adds && !adds_apart(&result->algo)) &&
+    return result->state == CUBLAS_STATUS_SUCCESS &&
+           !(spec->adds && !adds_other_c(&result->algo)) &&
            !(spec->out != DTYPE_F32 && sums_in_output(&result->algo));
 }
 
@@ -144,7 +145,7 @@ static cublasStatus_t propose(const Matmul *matmul, const CudaState *state, cons
     if (status != CUBLAS_STATUS_SUCCESS) return status;
     *choices = (Choices){0};
     for (int i = 0; i < found; ++i)
-        if (will_do(spec, &result[i])) choices->algorithm[choices->count++] = result[i].algo;
+        if (is_suitable(spec, &result[i])) choices->algorithm[choices->count++] = result[i].algo;
     return choices->count > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
@@ -161,9 +162,9 @@ static void key_of(char key[160], const CudaState *state, const MatmulSpec *s)
     };
     bool tf32 = state->tf32 && s->in == DTYPE_F32;
     snprintf(key, 160, "cublaslt %s>%s %c%c %dx%dx%d ld %d,%d,%d %s%s",
-             tf32 ? "tf32" : dtype_name(s->in), dtype_name(s->out), s->turn_a ? 't' : 'n',
-             s->turn_b ? 't' : 'n', s->m, s->n, s->k, s->lda, s->ldb, s->ldd, epilogue[s->epilogue],
-             s->adds ? " adds" : "");
+             tf32 ? "tf32" : dtype_name(s->in), dtype_name(s->out), s->transpose_a ? 't' : 'n',
+             s->transpose_b ? 't' : 'n', s->m, s->n, s->k, s->lda, s->ldb, s->ldd,
+             epilogue[s->epilogue], s->adds ? " adds" : "");
 }
 
 enum { ALGORITHM_WORDS = sizeof(cublasLtMatmulAlgo_t) / sizeof(uint64_t), ALGORITHM_TEXT = 160 };
@@ -205,7 +206,7 @@ static bool take_recorded(Matmul *matmul, const CudaState *state, const MatmulSp
         state->blas, matmul->desc, matmul->a, matmul->b, matmul->d, matmul->d, &algorithm, &result);
     result.algo = algorithm;
     if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > CUDA_BLAS_WORKSPACE_BYTES ||
-        !will_do(spec, &result))
+        !is_suitable(spec, &result))
         return false;
     matmul->algorithm = algorithm;
     return true;
@@ -252,8 +253,8 @@ static int time_choices(Matmul *matmul, CudaState *state, const MatmulSpec *s,
     size_t in = dtype_bytes(s->in), out = dtype_bytes(s->out);
     size_t d = (size_t)s->ldd * (size_t)s->n * out;
     const size_t bytes[BUFFERS] = {
-        [A] = (size_t)s->lda * (size_t)(s->turn_a ? s->m : s->k) * in,
-        [B] = (size_t)s->ldb * (size_t)(s->turn_b ? s->k : s->n) * in,
+        [A] = (size_t)s->lda * (size_t)(s->transpose_a ? s->m : s->k) * in,
+        [B] = (size_t)s->ldb * (size_t)(s->transpose_b ? s->k : s->n) * in,
         [C] = s->adds ? d : 0,
         [D] = d,
         [BIAS] = has_bias(s->epilogue) ? (size_t)(s->m > s->n ? s->m : s->n) * out : 0,
@@ -300,7 +301,7 @@ static cublasStatus_t choose(Matmul *matmul, CudaState *state, const MatmulSpec 
 static cublasStatus_t plan(Matmul *matmul, CudaState *state, const MatmulSpec *spec)
 {
     *matmul = (Matmul){0};
-    if (!cuda_is_there(state)) return CUBLAS_STATUS_SUCCESS;
+    if (!cuda_has_gpu(state)) return CUBLAS_STATUS_SUCCESS;
     describe(matmul, state, spec);
     cublasStatus_t status = choose(matmul, state, spec);
     if (status != CUBLAS_STATUS_SUCCESS) matmul_free(matmul);

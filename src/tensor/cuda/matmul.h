@@ -23,7 +23,7 @@ typedef enum MatmulEpilogue {
 typedef struct MatmulSpec {
     /* name of the product in messages */
     const char *name;
-    bool turn_a, turn_b;
+    bool transpose_a, transpose_b;
     int m, n, k;
     int lda, ldb, ldd;
     /* in: type of a and b; out: type of d, bias and aux */
@@ -46,9 +46,9 @@ typedef struct MatmulRun {
     void *d, *bias, *aux;
 } MatmulRun;
 
-/* Plans d[m,n] = a[m,k] b[k,n] (+ c[m,n]), in cuBLAS's order; with turn_a or turn_b that matrix is
- * transposed in memory. ERR_CONFIG where cuBLASLt has no algorithm; then there is nothing to free.
- * Release with matmul_free. */
+/* Plans d[m,n] = a[m,k] b[k,n] (+ c[m,n]), in cuBLAS's order; with transpose_a or transpose_b that
+ * matrix is transposed in memory. ERR_CONFIG where cuBLASLt has no algorithm; then there is nothing
+ * to free. Release with matmul_free. */
 Status matmul_plan(Matmul *matmul, CudaState *state, const MatmulSpec *spec);
 /* Like matmul_plan, but returns false where cuBLASLt lacks the product with this epilogue or with
  * c; then there is nothing to free. */

@@ -13,7 +13,7 @@ AlgorithmRecord *cuda_record(const CudaState *state)
 
 bool cuda_times(const CudaState *state)
 {
-    return cuda_record(state) && state->options->times_algorithms && cuda_is_there(state);
+    return cuda_record(state) && state->options->times_algorithms && cuda_has_gpu(state);
 }
 
 static size_t up_to_alignment(size_t bytes)

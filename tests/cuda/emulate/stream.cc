@@ -39,7 +39,7 @@ cudaStream_t captured; /* at most one at a time */
 bool lost;             /* its capture is invalid */
 Nodes nodes;
 Clock::duration simulated; /* time that algorithms have taken so far */
-long calls, waits; /* calls by the host; of these, waits until a stream is empty */
+long calls, waits; /* calls by the host; those that wait until a stream is empty */
 
 void run_until(Queue &q, uint64_t place)
 {
