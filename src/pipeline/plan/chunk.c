@@ -76,7 +76,7 @@ static void plan_forward(Planner *p, int i)
 
 /* Sets again[i - from] if node i of a block must run again for the backward of the block's
  * nodes. */
-static void find_again(Planner *p, int from, int to, bool *again)
+static void find_recomputed(Planner *p, int from, int to, bool *again)
 {
     const Graph *g = p->graph;
     for (int i = from; i < to; ++i) p->reader_again[i] = NO_NODE;
@@ -93,11 +93,11 @@ static void find_again(Planner *p, int from, int to, bool *again)
     }
 }
 
-static void plan_again(Planner *p, int from, int to)
+static void plan_recompute(Planner *p, int from, int to)
 {
     const Graph *g = p->graph;
     bool *again = mem_new((size_t)(to - from) * sizeof *again);
-    find_again(p, from, to, again);
+    find_recomputed(p, from, to, again);
     for (int i = from; i < to; ++i) {
         RunStorage *run = planner_back_run(p, i);
         for (int k = 0; k < g->node[i].spec.x_count; ++k) {
@@ -250,7 +250,7 @@ static void begin_block(Planner *p, int i)
     bool last = i + 1 == p->chunk->last || block[at + 1] != block[at];
     if (block[at] < 0 || !last) return;
     while (from > 0 && block[from - 1] == block[at]) --from;
-    plan_again(p, first + from, i + 1);
+    plan_recompute(p, first + from, i + 1);
 }
 
 /* Sorts buckets by the node that opens them, last nodes first. */
@@ -297,7 +297,7 @@ static void arrive(Planner *p, const Message *message, int *storage, bool early)
 {
     for (int i = 0; i < message->count; ++i) {
         int s = storage_new(p, message->tensor[i].bytes);
-        p->storage[s].kept = p->apart || early;
+        p->storage[s].kept = p->messages_wait || early;
         storage[message->tensor[i].node] = s;
         storage_use(p, s);
     }
@@ -308,7 +308,7 @@ static void leave(Planner *p, const Message *message, const int *storage, bool l
 {
     for (int i = 0; i < message->count; ++i) {
         int s = storage[message->tensor[i].node];
-        if ((p->apart || late) && s >= 0) p->storage[s].kept = true;
+        if ((p->messages_wait || late) && s >= 0) p->storage[s].kept = true;
         storage_use(p, s);
     }
     ++p->tick;
@@ -451,10 +451,13 @@ static bool message_whole(const Message *message)
 }
 
 Status chunk_plan(ChunkPlan *c, const ChunkPlan *before, const Graph *graph,
-                  const Schedule *schedule, bool apart, const int *block)
+                  const Schedule *schedule, bool messages_wait, const int *block)
 {
-    Planner p = {
-        .graph = graph, .schedule = schedule, .chunk = c, .before = before, .apart = apart};
+    Planner p = {.graph = graph,
+                 .schedule = schedule,
+                 .chunk = c,
+                 .before = before,
+                 .messages_wait = messages_wait};
     boundary_activations(&c->activations_in, graph, c->first);
     boundary_gradients(&c->gradients_out, graph, c->first);
     boundary_activations(&c->activations_out, graph, c->last);

@@ -50,7 +50,7 @@ typedef struct Planner {
     const ChunkPlan *before;
     /* other tasks may run between a message and the work on it, so tensors of messages lie in
      * slots */
-    bool apart;
+    bool messages_wait;
     Storage *storage;
     int storage_count, storage_capacity;
     /* storage of each node's output and of its gradient; int[node_count], owned */

@@ -157,20 +157,20 @@ static int look_ahead(const Window *w, int bucket[WINDOW_MOST])
     return count;
 }
 
-static bool meet(int64_t a, int64_t a_length, int64_t b, int64_t b_length)
+static bool overlap(int64_t a, int64_t a_length, int64_t b, int64_t b_length)
 {
     return a < b + b_length && b < a + a_length;
 }
 
 /* Drops the buckets whose memory bucket b needs. */
-static void make_room(Window *w, int b)
+static void drop_overlapping(Window *w, int b)
 {
     const ParamBucket *all = w->plan->gather.bucket, *mine = &all[b];
     int kept = 0;
     for (int i = 0; i < w->here_count; ++i) {
         const ParamBucket *other = &all[w->here[i]];
-        if (!meet(mine->ring_offset, mine->elements, other->ring_offset, other->elements) &&
-            !meet(mine->cache, mine->cache_bytes, other->cache, other->cache_bytes))
+        if (!overlap(mine->ring_offset, mine->elements, other->ring_offset, other->elements) &&
+            !overlap(mine->cache, mine->cache_bytes, other->cache, other->cache_bytes))
             w->here[kept++] = w->here[i];
     }
     w->here_count = kept;
@@ -184,7 +184,7 @@ const ParamUse *window_next(Window *w, int gather[WINDOW_MOST], int *count)
     for (int i = 0; i < soon_count; ++i) {
         int here = w->here_count;
         if (add_bucket(w->here, here, soon[i]) == here) continue;
-        make_room(w, soon[i]);
+        drop_overlapping(w, soon[i]);
         w->here_count = add_bucket(w->here, w->here_count, soon[i]);
         gather[(*count)++] = soon[i];
     }
@@ -200,7 +200,7 @@ typedef struct Near {
     int count, room, *bucket;
 } Near;
 
-static void note(Near *near, int b)
+static void near_add(Near *near, int b)
 {
     if (near->count == near->room) {
         near->room = near->room ? 2 * near->room : 8;
@@ -219,7 +219,7 @@ static void find_near(const Plan *plan, const Schedule *schedule, Near *near)
         int count = look_ahead(&w, soon);
         for (int i = 0; i < count; ++i)
             for (int j = 0; j < count; ++j)
-                if (i != j) note(&near[soon[i]], soon[j]);
+                if (i != j) near_add(&near[soon[i]], soon[j]);
     }
     window_fini(&w);
 }

@@ -29,10 +29,10 @@ struct PlaceTree {
 
 /* The sets that a search must avoid: at most four for each level of the tree. */
 enum { SETS_MOST = 4 * 32 };
-typedef struct Question {
+typedef struct Search {
     int first, last, count;
     const SpanSet *set[SETS_MOST];
-} Question;
+} Search;
 
 /* Returns the first span that ends at or after `end`. */
 static int find_span(const SpanSet *set, int64_t end)
@@ -102,28 +102,28 @@ void place_tree_add(PlaceTree *tree, int first, int last, Span span)
     add_below(tree, 1, 0, tree->ticks, first, last, span);
 }
 
-static void ask(Question *q, const SpanSet *set)
+static void search_add(Search *q, const SpanSet *set)
 {
     if (set->count > 0) q->set[q->count++] = set;
 }
 
-static void ask_below(const PlaceTree *tree, Question *q, int node, int low, int ticks)
+static void search_below(const PlaceTree *tree, Search *q, int node, int low, int ticks)
 {
     if (q->last < low || q->first >= low + ticks) return;
-    ask(q, &tree->across[node]);
+    search_add(q, &tree->across[node]);
     if (q->first <= low && q->last >= low + ticks - 1) {
-        ask(q, &tree->inside[node]);
+        search_add(q, &tree->inside[node]);
         return;
     }
-    ask_below(tree, q, 2 * node, low, ticks / 2);
-    ask_below(tree, q, 2 * node + 1, low + ticks / 2, ticks / 2);
+    search_below(tree, q, 2 * node, low, ticks / 2);
+    search_below(tree, q, 2 * node + 1, low + ticks / 2, ticks / 2);
 }
 
 int64_t place_tree_lowest(const PlaceTree *tree, int first, int last, int64_t from, int64_t bytes)
 {
-    Question q = {.first = first, .last = last};
+    Search q = {.first = first, .last = last};
     int64_t at = from;
-    ask_below(tree, &q, 1, 0, tree->ticks);
+    search_below(tree, &q, 1, 0, tree->ticks);
     for (bool moved = true; moved;) {
         moved = false;
         for (int i = 0; i < q.count; ++i) {

@@ -121,7 +121,7 @@ static void bucket_cut(Buckets *b, int64_t at, int tensor)
 
 /* With sharding, makes a parameter that is tied to one of another stage a separate bucket, so that
  * both stages cut it alike. next: the parameter after it in the chunk, or -1. */
-static void cut_apart(const Plan *plan, ChunkPlan *c, int param, int next)
+static void cut_separately(const Plan *plan, ChunkPlan *c, int param, int next)
 {
     if (!plan->zero || !plan_tied_across(plan, param)) return;
     bucket_cut(&c->buckets, plan->param_offset[param], param);
@@ -163,7 +163,8 @@ static void plan_buckets(const Plan *plan, ChunkPlan *c, size_t bucket_bytes)
     }
     buckets_init(&c->buckets, offset, count, weight, bucket_bytes);
     place_buckets(plan, &c->buckets, param, count, end);
-    for (int i = 0; i < count; ++i) cut_apart(plan, c, param[i], i + 1 < count ? param[i + 1] : -1);
+    for (int i = 0; i < count; ++i)
+        cut_separately(plan, c, param[i], i + 1 < count ? param[i + 1] : -1);
     if (c->metrics && plan->zero)
         bucket_insert(&c->buckets, 0, plan->metrics_offset, METRIC_PAD, -1);
     insert_tied(plan, c);
@@ -352,15 +353,15 @@ Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
     place_params(plan);
     find_tied_across(plan);
     find_readers(plan);
-    bool apart = tasks_apart(schedule, o->stage);
+    bool messages_wait = messages_may_wait(schedule, o->stage);
     Status st = OK;
     for (int k = 0; k < chunks && st == OK; ++k) {
         plan_buckets(plan, &plan->chunk[k], o->bucket_bytes);
         order_buckets(&plan->chunk[k]);
         find_openings(plan, &plan->chunk[k]);
         bool meets = schedule_meets(schedule, plan->chunk[k].chunk - 1);
-        st = chunk_plan(&plan->chunk[k], meets ? &plan->chunk[k - 1] : NULL, graph, schedule, apart,
-                        o->block);
+        st = chunk_plan(&plan->chunk[k], meets ? &plan->chunk[k - 1] : NULL, graph, schedule,
+                        messages_wait, o->block);
     }
     if (plan->zero) plan_shards(plan);
     plan_micro_grads(plan);

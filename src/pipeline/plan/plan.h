@@ -23,7 +23,7 @@ static inline int64_t align_floats(int64_t n)
 /* chunk.c: fills a ChunkPlan, whose slots and buckets must be set already. before: plan of the
  * previous chunk if this stage has it, else NULL. */
 Status chunk_plan(ChunkPlan *chunk, const ChunkPlan *before, const Graph *graph,
-                  const Schedule *schedule, bool apart, const int *block);
+                  const Schedule *schedule, bool messages_wait, const int *block);
 
 /* boundary.c: the messages over the boundary in front of node `boundary`, with places not set
  * yet. */
@@ -116,14 +116,14 @@ static inline bool plan_in_host_memory(const Plan *plan)
 
 /* tensor_group.c: what the ranks of a tensor-parallel group add up at the end of a step: the
  * METRIC_ASKED request flags (METRIC_STOP and after), and the gradients of which each rank has only
- * a partial sum. These floats are called owed. */
+ * a partial sum. */
 /* Returns true if replica dp_rank must add up a part of a parameter's gradient over the group, and
  * which elements. */
-bool plan_owes(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count);
-int64_t plan_owed_floats(const Plan *plan, int dp_rank);
-/* Bytes of the largest tensor that the group exchanges. owed: bytes of the floats that it adds
+bool plan_group_part(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count);
+int64_t plan_group_floats(const Plan *plan, int dp_rank);
+/* Bytes of the largest tensor that the group exchanges. summed: bytes of the floats that it adds
  * up. */
-size_t plan_largest_exchange(const Plan *plan, size_t owed);
+size_t plan_largest_exchange(const Plan *plan, size_t summed);
 /* Size of a piece in which slices pass through host memory, and entries of each channel between two
  * ranks. */
 enum { EXCHANGE_PIECE_BYTES = 128 << 10, EXCHANGE_DEPTH = 2 };
@@ -159,9 +159,9 @@ Status links_memory(Plan *plan, bool joined);
 
 /* slots.c: memory that follows from the stage's list of tasks. */
 void plan_slots(Plan *plan);
-bool tasks_apart(const Schedule *schedule, int stage);
+bool messages_may_wait(const Schedule *schedule, int stage);
 /* Fills last_task[micro] with the index of the micro-batch's last task in the stage's list. Returns
  * the most micro-batches of data in use at once. */
-int tasks_hold(const Schedule *schedule, int stage, int *last_task);
+int tasks_batches_out(const Schedule *schedule, int stage, int *last_task);
 
 #endif

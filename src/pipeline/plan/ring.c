@@ -7,7 +7,7 @@
 #include "plan.h"
 
 enum {
-    UNDER_WAY = 3
+    IN_TRANSIT = 3
 }; /* buckets that may be in transit while one is written, before a rank has to wait for others */
 
 bool plan_shards_gradients(const Plan *plan)
@@ -17,11 +17,11 @@ bool plan_shards_gradients(const Plan *plan)
 
 /* Returns true if buckets a < b must not overlap. Bucket a leaves after the node of its first
  * tensor. */
-static bool apart(const Plan *plan, const ChunkPlan *c, int a, int b)
+static bool must_not_overlap(const Plan *plan, const ChunkPlan *c, int a, int b)
 {
     int tensor = c->buckets.first_tensor[a];
     int leaves = tensor < 0 ? c->last - 1 : plan->graph->param[tensor].node;
-    return b - a <= UNDER_WAY || c->opens[b] >= leaves;
+    return b - a <= IN_TRANSIT || c->opens[b] >= leaves;
 }
 
 int64_t place_lowest(const Span *taken, int count, int64_t length)
@@ -44,7 +44,7 @@ static void plan_ring(Plan *plan, ChunkPlan *c)
     for (int b = 0; b < buckets->count; ++b) {
         int count = 0;
         /* Buckets leave in order: if one has left, all before it have, too. */
-        for (int a = b - 1; a >= 0 && apart(plan, c, a, b); --a)
+        for (int a = b - 1; a >= 0 && must_not_overlap(plan, c, a, b); --a)
             taken[count++] = (Span){c->ring[a], c->ring[a] + buckets->elements[a]};
         c->ring[b] = place_lowest(taken, count, buckets->elements[b]);
         int64_t end = c->ring[b] + buckets->elements[b];

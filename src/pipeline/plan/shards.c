@@ -31,7 +31,7 @@ int64_t shard_weight(const Plan *plan, int param)
 }
 
 /* Returns the parameters for which owns_value is true, in order of offset. Owner: the caller. */
-static int *params_here(const Plan *plan, int *count)
+static int *owned_params(const Plan *plan, int *count)
 {
     int *param = mem_new((size_t)(plan->graph->param_count + 1) * sizeof *param);
     *count = 0;
@@ -40,7 +40,7 @@ static int *params_here(const Plan *plan, int *count)
     return param;
 }
 
-/* param: the array that params_here returns; borrowed. */
+/* param: the array that owned_params returns; borrowed. */
 static BucketParams bucket_params(const Plan *plan, const Buckets *buckets, int b, int *param,
                                   int count)
 {
@@ -158,7 +158,7 @@ void plan_shards(Plan *plan)
     int dp = plan->shape.dp, number = 0;
     int64_t *load = mem_new((size_t)dp * sizeof *load);
     int64_t *boundary = mem_new((size_t)(dp + 1) * sizeof *boundary);
-    int count, *param = params_here(plan, &count);
+    int count, *param = owned_params(plan, &count);
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];
         c->shard = mem_new((size_t)(c->buckets.count + 1) * sizeof *c->shard);

@@ -27,7 +27,7 @@ static bool belongs(const Task *m, const Task *work)
     return same && (work->kind == TASK_BACKWARD || work->kind == TASK_BACKWARD_DATA);
 }
 
-bool tasks_apart(const Schedule *schedule, int stage)
+bool messages_may_wait(const Schedule *schedule, int stage)
 {
     const Task *list = schedule->task[stage];
     int count = schedule->count[stage];
@@ -80,7 +80,7 @@ static void give_slots(Plan *plan, const int *first, const int *last)
     mem_free(&owner);
 }
 
-int tasks_hold(const Schedule *s, int stage, int *last_task)
+int tasks_batches_out(const Schedule *s, int stage, int *last_task)
 {
     int most = 0, taken = 0, given = 0;
     for (int i = 0; i < s->count[stage]; ++i) last_task[s->task[stage][i].micro] = i;
@@ -101,7 +101,7 @@ void plan_slots(Plan *plan)
     plan->last_task = mem_new((size_t)(s->shape.micros + 1) * sizeof *plan->last_task);
     find_lives(plan, first, last);
     give_slots(plan, first, last);
-    plan->batches_out = tasks_hold(s, plan->stage, plan->last_task);
+    plan->batches_out = tasks_batches_out(s, plan->stage, plan->last_task);
     mem_free(&first);
     mem_free(&last);
 }

@@ -2,19 +2,19 @@
  * of a step, and the buffers for exchanging slices. */
 #include "plan.h"
 
-bool plan_owes(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count)
+bool plan_group_part(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count)
 {
     if (!plan->graph->param[param].partial || plan->gradient_offset[param] < 0) return false;
     plan_shard(plan, param, dp_rank, first, count);
     return *count > 0;
 }
 
-int64_t plan_owed_floats(const Plan *plan, int dp_rank)
+int64_t plan_group_floats(const Plan *plan, int dp_rank)
 {
-    int64_t owed = METRIC_ASKED, first, count;
+    int64_t summed = METRIC_ASKED, first, count;
     for (int i = 0; i < plan->graph->param_count; ++i)
-        if (plan_owes(plan, i, dp_rank, &first, &count)) owed += count;
-    return owed;
+        if (plan_group_part(plan, i, dp_rank, &first, &count)) summed += count;
+    return summed;
 }
 
 static size_t larger(size_t a, size_t b)
@@ -22,10 +22,10 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-size_t plan_largest_exchange(const Plan *plan, size_t owed)
+size_t plan_largest_exchange(const Plan *plan, size_t summed)
 {
     const Graph *g = plan->graph;
-    size_t most = owed;
+    size_t most = summed;
     for (int i = 0; i < g->node_count; ++i) {
         const Op *op = g->node[i].op;
         if (op_info(op->spec.kind)->talks == TALKS_ALWAYS)
@@ -45,12 +45,12 @@ static size_t pieces_bytes(int ranks)
 void tensor_group_memory(Plan *plan, bool joined)
 {
     int ranks = plan->shape.tp;
-    size_t owed = 0;
+    size_t summed = 0;
     if (ranks == 1) return;
     for (int r = 0; r < plan->shape.dp; ++r)
-        owed = larger(owed, (size_t)plan_owed_floats(plan, r) * sizeof(float));
-    size_t most = plan_largest_exchange(plan, owed);
-    plan->message_bytes += 2 * owed;
+        summed = larger(summed, (size_t)plan_group_floats(plan, r) * sizeof(float));
+    size_t most = plan_largest_exchange(plan, summed);
+    plan->message_bytes += 2 * summed;
     if (plan_in_host_memory(plan))
         plan->message_bytes += pieces_bytes(ranks);
     else if (joined)

@@ -125,8 +125,8 @@ void actions_bind(Executor *e, const ChunkRun *chunk, const Slot *slot, int micr
     }
 }
 
-bool action_asks_others(const Context *context, const ChunkRun *chunk, Pass pass, int micro,
-                        int action)
+bool action_communicates(const Context *context, const ChunkRun *chunk, Pass pass, int micro,
+                         int action)
 {
     const Action *a = &chunk->plan->pass[pass].action[action];
     bool last = micro == context->plan->schedule->shape.micros - 1;
@@ -149,7 +149,7 @@ static void open_bucket(Executor *e, const ChunkRun *chunk, const Slot *slot, in
 {
     float *metrics;
     bucket_open(&e->gradients, chunk, slot, bucket, micro, &metrics);
-    if (metrics) step_report_put(&e->report, slot, micro, metrics);
+    if (metrics) step_report_copy(&e->report, slot, micro, metrics);
 }
 
 void actions_run(Executor *e, const ChunkRun *chunk, const Slot *slot, Pass pass, int micro,

@@ -39,7 +39,8 @@ static Status set_up(Executor *e)
     TRY(status_agree(c->grid->world,
                      schedule_forward(&e->evaluation, shape, c->plan->schedule->stage_of)));
     e->evaluation_last = mem_new((size_t)shape.micros * sizeof *e->evaluation_last);
-    int places = input_places(e, tasks_hold(e->evaluation, c->plan->stage, e->evaluation_last));
+    int places =
+        input_places(e, tasks_batches_out(e->evaluation, c->plan->stage, e->evaluation_last));
     input_ring_init(&e->input, c, places);
     outputs_init(&e->outputs, c);
     captures_init(&e->captures, c, places);

@@ -9,7 +9,7 @@
 #include "param_gather.h"
 #include "probe.h"
 #include "replica_sum.h"
-#include "step_stats.h"
+#include "step_report.h"
 #include "tensor_group.h"
 
 struct Executor {
@@ -41,7 +41,7 @@ void actions_run(Executor *e, const ChunkRun *chunk, const Slot *slot, Pass pass
                  int from, int to);
 /* Returns true if the action communicates with other ranks: begins a sum, waits for one, or
  * exchanges slices. */
-bool action_asks_others(const Context *context, const ChunkRun *chunk, Pass pass, int micro,
-                        int action);
+bool action_communicates(const Context *context, const ChunkRun *chunk, Pass pass, int micro,
+                         int action);
 
 #endif

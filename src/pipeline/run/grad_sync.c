@@ -11,7 +11,7 @@ static size_t level_bytes(const Context *c)
 }
 
 /* Index of the first arena that GradSync owns; those before it are the Comm's. */
-static size_t own_levels(const Plan *plan)
+static size_t first_owned_level(const Plan *plan)
 {
     return plan_shards_gradients(plan) ? 0 : 1;
 }
@@ -22,7 +22,7 @@ void grad_sync_init(GradSync *s, const Context *context)
     *s = (GradSync){.context = context,
                     .level = {context->comm->arena},
                     .pushed = mem_new((size_t)plan->chunk_count * sizeof *s->pushed)};
-    for (size_t k = own_levels(plan); k < plan->sum_levels; ++k)
+    for (size_t k = first_owned_level(plan); k < plan->sum_levels; ++k)
         s->level[k] = context_alloc(context, level_bytes(context));
     for (int c = 0; c < plan->chunk_count; ++c)
         s->pushed[c] = mem_new((size_t)(plan->chunk[c].buckets.count + 1) * sizeof **s->pushed);
@@ -32,7 +32,7 @@ void grad_sync_fini(GradSync *s)
 {
     if (!s->context) return;
     const Plan *plan = s->context->plan;
-    for (size_t k = own_levels(plan); k < plan->sum_levels; ++k)
+    for (size_t k = first_owned_level(plan); k < plan->sum_levels; ++k)
         context_release(s->context, s->level[k], level_bytes(s->context));
     for (int c = 0; c < plan->chunk_count; ++c) mem_free(&s->pushed[c]);
     mem_free(&s->pushed);
@@ -105,7 +105,7 @@ static void bucket_hash(GradSync *s, const ChunkPlan *chunk, int bucket)
 
 /* Begins the bucket's sum over the replicas. With sharding a rank needs only its shard of the
  * sum. */
-static void bucket_leave(const Context *c, const ChunkPlan *chunk, int bucket)
+static void bucket_sum_begin(const Context *c, const ChunkPlan *chunk, int bucket)
 {
     if (chunk->shard)
         comm_reduce_scatter_begin(c->comm, &chunk->shard[bucket]);
@@ -125,7 +125,7 @@ static void bucket_join(GradSync *s, const ChunkPlan *chunk, int bucket, int mic
         c->backend->table->flat->add(c->stream, to, to, s->level[tree.to[j] + 1] + at, count);
     }
     if (s->hashes && micro == micros - 1) bucket_hash(s, chunk, bucket);
-    if (micro == micros - 1) bucket_leave(c, chunk, bucket);
+    if (micro == micros - 1) bucket_sum_begin(c, chunk, bucket);
 }
 
 /* Begins a push: the bucket of one micro-batch of each replica is added to the owners' partial

@@ -8,7 +8,7 @@ static size_t local_bytes(const Context *c)
 }
 
 /* Returns true if the rank allocates its arena; else the arena is the Comm's. */
-static bool own_params(const Plan *plan)
+static bool owns_params(const Plan *plan)
 {
     return !plan->zero || plan->gathers;
 }
@@ -29,7 +29,7 @@ Status param_gather_init(ParamGather *g, const Context *context)
     *g = (ParamGather){.context = context};
     if (plan->zero) TRY(open_params(context));
     g->params =
-        own_params(plan) ? context_alloc(context, local_bytes(context)) : context->comm->params;
+        owns_params(plan) ? context_alloc(context, local_bytes(context)) : context->comm->params;
     g->weights = plan->gathers ? context->comm->params : g->params;
     if (!plan->gathers) return OK;
     window_init(&g->window, plan);
@@ -44,7 +44,7 @@ void param_gather_fini(ParamGather *g)
     window_fini(&g->window);
     mem_free(&g->number);
     mem_free(&g->fresh);
-    if (own_params(g->context->plan))
+    if (owns_params(g->context->plan))
         context_release(g->context, g->params, local_bytes(g->context));
 }
 

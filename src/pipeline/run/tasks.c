@@ -3,7 +3,7 @@
 #include "tasks.h"
 
 /* A task with the memory and the actions that it runs on. */
-typedef struct At {
+typedef struct BoundTask {
     const Task *task;
     ChunkRun *chunk;
     Slot *slot;
@@ -11,7 +11,7 @@ typedef struct At {
     Pass pass;
     /* number of actions; a message counts as one */
     int actions;
-} At;
+} BoundTask;
 
 static bool is_message(const Task *t)
 {
@@ -25,7 +25,7 @@ static Slot *slot_of(const Executor *e, const Playing *p, int chunk, int micro)
     return &e->memory.chunk[local].slot[p->of.training ? e->context.plan->slot[at] : 0];
 }
 
-static At task_at(const Executor *e, const Playing *p, int number)
+static BoundTask task_at(const Executor *e, const Playing *p, int number)
 {
     const Plan *plan = e->context.plan;
     const Task *t = &p->schedule->task[plan->stage][number];
@@ -33,17 +33,17 @@ static At task_at(const Executor *e, const Playing *p, int number)
     Pass pass = t->kind == TASK_FORWARD           ? PASS_FORWARD
                 : t->kind == TASK_BACKWARD_WEIGHT ? PASS_WEIGHT
                                                   : PASS_BACKWARD;
-    return (At){.task = t,
-                .chunk = chunk,
-                .slot = slot_of(e, p, t->chunk, t->micro),
-                .pass = pass,
-                .actions = is_message(t) ? 1 : chunk->plan->pass[pass].count};
+    return (BoundTask){.task = t,
+                       .chunk = chunk,
+                       .slot = slot_of(e, p, t->chunk, t->micro),
+                       .pass = pass,
+                       .actions = is_message(t) ? 1 : chunk->plan->pass[pass].count};
 }
 
 /* Points the task's runs to the data, previous slot and gradient arena of its micro-batch. */
 static void task_bind(Executor *e, const Playing *p, int number)
 {
-    At at = task_at(e, p, number);
+    BoundTask at = task_at(e, p, number);
     Pass filling = e->context.plan->schedule->split ? PASS_WEIGHT : PASS_BACKWARD;
     if (is_message(at.task)) return;
     if (at.pass == PASS_FORWARD && schedule_meets(p->schedule, at.task->chunk - 1))
@@ -54,11 +54,11 @@ static void task_bind(Executor *e, const Playing *p, int number)
     if (at.pass == filling) actions_bind(e, at.chunk, at.slot, at.task->micro);
 }
 
-static void finish_forward(Executor *e, const Playing *p, const At *at)
+static void finish_forward(Executor *e, const Playing *p, const BoundTask *at)
 {
     const Batch *batch = input_of(&e->input, at->task->micro)->batch;
     if (p->of.training)
-        step_report_take(&e->report, &e->memory, at->chunk, at->slot, batch->rows);
+        step_report_loss(&e->report, &e->memory, at->chunk, at->slot, batch->rows);
     else if (context_has_loss(&e->context, at->chunk->plan) && p->take)
         p->take(p->user, batch,
                 outputs_columns(&e->outputs, &e->memory, at->chunk, at->slot, batch->rows));
@@ -67,7 +67,7 @@ static void finish_forward(Executor *e, const Playing *p, const At *at)
 /* If this stage also has the previous chunk: before the forward pass, copies the activations that
  * are not read in the previous chunk's slot; after the backward pass, copies their gradients
  * back. */
-static void meet_chunk_before(Executor *e, const Playing *p, const At *at)
+static void copy_chunk_before(Executor *e, const Playing *p, const BoundTask *at)
 {
     int before = at->task->chunk - 1;
     if (!schedule_meets(p->schedule, before)) return;
@@ -83,7 +83,7 @@ static void meet_chunk_before(Executor *e, const Playing *p, const At *at)
 /* Runs actions from .. to-1 of a task; the task ends with its last action. */
 static void play_task(Executor *e, const Playing *p, int number, int from, int to)
 {
-    At at = task_at(e, p, number);
+    BoundTask at = task_at(e, p, number);
     if (is_message(at.task)) {
         links_message(&e->links, &e->memory, at.chunk, at.slot, at.task->kind);
         return;
@@ -92,9 +92,9 @@ static void play_task(Executor *e, const Playing *p, int number, int from, int t
     Phase outer = phase_enter(at.pass == PASS_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD);
     beat_mark(task_names[at.task->kind],
               (BeatMark){.peer = BEAT_NONE, .chunk = at.task->chunk, .micro = at.task->micro});
-    if (at.pass == PASS_FORWARD && begins) meet_chunk_before(e, p, &at);
+    if (at.pass == PASS_FORWARD && begins) copy_chunk_before(e, p, &at);
     actions_run(e, at.chunk, at.slot, at.pass, at.task->micro, from, to);
-    if (at.pass == PASS_BACKWARD && ends) meet_chunk_before(e, p, &at);
+    if (at.pass == PASS_BACKWARD && ends) copy_chunk_before(e, p, &at);
     phase_enter(outer);
     if (at.pass == PASS_FORWARD && ends) finish_forward(e, p, &at);
 }
@@ -112,10 +112,10 @@ typedef struct Section {
     Position from, to;
 } Section;
 
-static bool asks_others(const Executor *e, const At *at, int action)
+static bool communicates(const Executor *e, const BoundTask *at, int action)
 {
     return is_message(at->task) ||
-           action_asks_others(&e->context, at->chunk, at->pass, at->task->micro, action);
+           action_communicates(&e->context, at->chunk, at->pass, at->task->micro, action);
 }
 
 /* Returns the first position at or after `place`, and before task `end`, whose action communicates
@@ -123,16 +123,16 @@ static bool asks_others(const Executor *e, const At *at, int action)
 static Position next_boundary(const Executor *e, const Playing *p, Position place, int end)
 {
     for (; place.task < end; place = (Position){place.task + 1, 0}) {
-        At at = task_at(e, p, place.task);
+        BoundTask at = task_at(e, p, place.task);
         for (; place.action < at.actions; ++place.action)
-            if (asks_others(e, &at, place.action)) return place;
+            if (communicates(e, &at, place.action)) return place;
     }
     return place;
 }
 
 static Position behind(const Executor *e, const Playing *p, Position place)
 {
-    At at = task_at(e, p, place.task);
+    BoundTask at = task_at(e, p, place.task);
     return place.action + 1 < at.actions ? (Position){place.task, place.action + 1}
                                          : (Position){place.task + 1, 0};
 }

@@ -2,7 +2,7 @@
  * else through host memory. */
 #include "tensor_group.h"
 
-#include "exchange.h"
+#include "slice_exchange.h"
 
 struct TensorGroup {
     const Context *context;
@@ -15,26 +15,26 @@ struct TensorGroup {
     /* NULL: operations use host memory, or NCCL is used; owned */
     StagedExchange *staged;
     /* number of floats that the ranks add up at the end of a step */
-    int64_t owed;
+    int64_t part_floats;
     /* this rank's parts, packed, and its slice of their sums, in the backend's memory; owned */
     float *parts, *slice;
 };
 
-static void owed_copy(const Context *c, float *at, float *packed, int64_t count, bool back)
+static void part_copy(const Context *c, float *at, float *packed, int64_t count, bool back)
 {
     context_copy(c, back ? at : packed, back ? packed : at, (size_t)count * sizeof *at);
 }
 
-static void owed_move(const TensorGroup *g, const GradSync *sync, float *metrics, bool back)
+static void parts_move(const TensorGroup *g, const GradSync *sync, float *metrics, bool back)
 {
     const Context *c = g->context;
     float *packed = g->parts;
     int64_t first, count;
-    if (metrics) owed_copy(c, metrics + METRIC_STOP, packed, METRIC_ASKED, back);
+    if (metrics) part_copy(c, metrics + METRIC_STOP, packed, METRIC_ASKED, back);
     packed += METRIC_ASKED;
     for (int i = 0; i < c->plan->graph->param_count; ++i) {
-        if (!plan_owes(c->plan, i, c->grid->dp_rank, &first, &count)) continue;
-        owed_copy(c, grad_sum(sync, c->plan->gradient_offset[i] + first), packed, count, back);
+        if (!plan_group_part(c->plan, i, c->grid->dp_rank, &first, &count)) continue;
+        part_copy(c, grad_sum(sync, c->plan->gradient_offset[i] + first), packed, count, back);
         packed += count;
     }
 }
@@ -42,11 +42,11 @@ static void owed_move(const TensorGroup *g, const GradSync *sync, float *metrics
 void tensor_group_sum(TensorGroup *g, const GradSync *sync, float *metrics)
 {
     if (!g) return;
-    Slices all = {.runs = 1, .items = g->owed, .unit = 1, .type = DTYPE_F32};
-    owed_move(g, sync, metrics, false);
+    Slices all = {.runs = 1, .items = g->part_floats, .unit = 1, .type = DTYPE_F32};
+    parts_move(g, sync, metrics, false);
     g->face->reduce(g->face, all, g->parts, g->slice);
     g->face->gather(g->face, all, g->slice, g->parts);
-    owed_move(g, sync, metrics, true);
+    parts_move(g, sync, metrics, true);
 }
 
 /* ---- set-up ---- */
@@ -57,22 +57,22 @@ const Exchange *tensor_group_exchange(const TensorGroup *group)
 }
 
 /* Hash of which elements this rank adds up; it must be the same on all ranks of a group. */
-static uint64_t which_owed(const Context *c)
+static uint64_t parts_hash(const Context *c)
 {
     /* hash so far, parameter, first, count */
     int64_t field[4] = {0};
     for (int i = 0; i < c->plan->graph->param_count; ++i) {
-        if (!plan_owes(c->plan, i, c->grid->dp_rank, &field[2], &field[3])) continue;
+        if (!plan_group_part(c->plan, i, c->grid->dp_rank, &field[2], &field[3])) continue;
         field[1] = i;
         field[0] = (int64_t)hash_bytes(field, sizeof field);
     }
     return (uint64_t)field[0];
 }
 
-static Status check_owed(const Context *c)
+static Status check_parts(const Context *c)
 {
     const World *world = &c->grid->tp_world;
-    uint64_t which = which_owed(c);
+    uint64_t which = parts_hash(c);
     uint64_t *all = mem_new((size_t)world->size * sizeof *all);
     world_gather(world, &which, sizeof which, all);
     bool same = true;
@@ -102,10 +102,10 @@ Status tensor_group_new(TensorGroup **group, Context *c)
 {
     *group = NULL;
     if (c->grid->tp_world.size == 1) return OK;
-    TRY(status_agree(c->grid->world, check_owed(c)));
+    TRY(status_agree(c->grid->world, check_parts(c)));
     TensorGroup *g = *group = mem_new(sizeof *g);
-    *g = (TensorGroup){.context = c, .owed = plan_owed_floats(c->plan, c->grid->dp_rank)};
-    size_t bytes = (size_t)g->owed * sizeof(float);
+    *g = (TensorGroup){.context = c, .part_floats = plan_group_floats(c->plan, c->grid->dp_rank)};
+    size_t bytes = (size_t)g->part_floats * sizeof(float);
     g->parts = context_alloc(c, bytes);
     g->slice = context_alloc(c, bytes);
     return open_face(g, c, plan_largest_exchange(c->plan, bytes));
@@ -115,7 +115,7 @@ void tensor_group_free(TensorGroup **group)
 {
     TensorGroup *g = *group;
     if (!g) return;
-    size_t bytes = (size_t)g->owed * sizeof(float);
+    size_t bytes = (size_t)g->part_floats * sizeof(float);
     staged_exchange_free(&g->staged);
     host_exchange_free(&g->host);
     if (g->gpus) gpu_exchange_free(&g->gpus);

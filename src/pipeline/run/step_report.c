@@ -1,5 +1,5 @@
 /* Moves statistics from the loss to the host and adds those of all stages. */
-#include "step_stats.h"
+#include "step_report.h"
 
 #include <string.h>
 
@@ -55,7 +55,7 @@ void step_report_begin(StepReport *r, const RunOf *of)
     ++r->steps;
 }
 
-void step_report_take(const StepReport *r, const SlotMemory *memory, const ChunkRun *chunk,
+void step_report_loss(const StepReport *r, const SlotMemory *memory, const ChunkRun *chunk,
                       Slot *slot, int rows)
 {
     const Context *c = r->context;
@@ -64,7 +64,7 @@ void step_report_take(const StepReport *r, const SlotMemory *memory, const Chunk
                                        rows * r->rows_each);
 }
 
-void step_report_put(const StepReport *r, const Slot *slot, int micro, float *place)
+void step_report_copy(const StepReport *r, const Slot *slot, int micro, float *place)
 {
     context_copy(r->context, place, slot->metrics, METRIC_PAD * sizeof *place);
     if (micro == 0)

@@ -1,7 +1,7 @@
 /* Exchanges slices in GPU memory through host memory, if NCCL does not connect the ranks: a slice
  * is copied to host memory, sent through the channels that ranks without GPUs use, and copied back.
  * The host waits for the first copy. */
-#include "exchange.h"
+#include "slice_exchange.h"
 
 struct StagedExchange {
     Exchange face;

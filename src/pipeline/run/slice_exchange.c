@@ -2,7 +2,7 @@
  * (tensor.h, Exchange). A channel joins every two ranks of the group in each direction. Slices are
  * sent in pieces, so that all ranks write, read and add at the same time. Parts are added in the
  * order of ranks, whatever the order of arrival. */
-#include "exchange.h"
+#include "slice_exchange.h"
 
 #include <string.h>
 

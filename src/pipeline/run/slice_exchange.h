@@ -1,7 +1,7 @@
 /* Exchange of slices between the ranks of a tensor-parallel group in host memory, and of slices in
  * GPU memory through host memory. */
-#ifndef WEFT_PIPELINE_EXCHANGE_H
-#define WEFT_PIPELINE_EXCHANGE_H
+#ifndef WEFT_PIPELINE_SLICE_EXCHANGE_H
+#define WEFT_PIPELINE_SLICE_EXCHANGE_H
 
 #include "context.h"
 

@@ -1,8 +1,8 @@
 /* Statistics of a step. They stay in the backend's memory until they are read, and are summed with
  * the gradients: each micro-batch's metrics lie in a bucket of its gradients, the step's metrics in
  * the bucket's sum. */
-#ifndef WEFT_PIPELINE_STEP_STATS_H
-#define WEFT_PIPELINE_STEP_STATS_H
+#ifndef WEFT_PIPELINE_STEP_REPORT_H
+#define WEFT_PIPELINE_STEP_REPORT_H
 
 #include "grad_sync.h"
 #include "input_ring.h"
@@ -45,10 +45,10 @@ void step_report_fini(StepReport *report);
 void step_report_begin(StepReport *report, const RunOf *of);
 /* Sums the loss of the micro-batch that has just gone forward in slot into the slot's metrics; does
  * nothing if the chunk has no loss. */
-void step_report_take(const StepReport *report, const SlotMemory *memory, const ChunkRun *chunk,
+void step_report_loss(const StepReport *report, const SlotMemory *memory, const ChunkRun *chunk,
                       Slot *slot, int rows);
 /* Copies the micro-batch's metrics to `place`, among its gradients. */
-void step_report_put(const StepReport *report, const Slot *slot, int micro, float *place);
+void step_report_copy(const StepReport *report, const Slot *slot, int micro, float *place);
 /* Returns the step's sums in arena 0; NULL if another replica has them. */
 float *step_report_sum(const StepReport *report, const GradSync *sync);
 /* Checks for overflow if that is on, and begins to copy the step's statistics to the host.
