@@ -23,8 +23,7 @@ static void arrays_new(Arrays *a)
         fill(a->host[i], ELEMENTS, 1);
         /* The last array serves as a second moment, which is not negative. */
         if (i == 3)
-            for (int k = 0; k < ELEMENTS; ++k)
-                a->host[i][k] = fabsf(a->host[i][k]);
+            for (int k = 0; k < ELEMENTS; ++k) a->host[i][k] = fabsf(a->host[i][k]);
         a->device[i] = rig_alloc(&rig, ELEMENTS * sizeof(float));
         rig_copy(&rig, a->device[i], a->host[i], ELEMENTS * sizeof(float));
     }
