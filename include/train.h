@@ -1,5 +1,5 @@
-/* train: builds everything from a Config, and the step. Read train_step and you have read the
- * program. */
+/* train: builds a run from a Config and executes it. Start reading at train_step, which makes one
+ * optimizer step. */
 #ifndef WEFT_TRAIN_H
 #define WEFT_TRAIN_H
 
@@ -9,13 +9,13 @@
 #include "pipeline.h"
 #include "table.h"
 
-/* The words of checkpoint.resume, which takes a path, too (RESUME_FILE). */
+/* Values of checkpoint.resume, which may also be a path (RESUME_FILE). */
 #define RESUME_WORDS(W) W(RESUME_AUTO, "auto") W(RESUME_NO, "no")
 typedef enum ResumeMode { RESUME_WORDS(LIST_CONSTANT) } ResumeMode;
-/* and of train.on_bad */
+/* Values of train.on_bad. */
 #define ON_BAD_WORDS(W) W(ON_BAD_STOP, "stop") W(ON_BAD_SKIP, "skip") W(ON_BAD_ROLLBACK, "rollback")
 typedef enum OnBad { ON_BAD_WORDS(LIST_CONSTANT) } OnBad;
-/* and of run.hook_on, a bit each */
+/* Values of run.hook_on, one bit each. */
 #define HOOK_WORDS(W)                                                                              \
     W(HOOK_EPOCH, "epoch")                                                                         \
     W(HOOK_EVALUATION, "evaluation") W(HOOK_CHECKPOINT, "checkpoint") W(HOOK_END, "end")
@@ -23,100 +23,106 @@ typedef enum HookMoment { HOOK_WORDS(LIST_CONSTANT) HOOK_MOMENTS } HookMoment;
 const char *hook_moment_word(int moment);
 enum { TRAIN_WORDS = 5 };
 extern const ConfigWords train_words[TRAIN_WORDS];
-/* Gives config the words of all modules up to this one. Before anything is parsed; not
+/* Registers the words of this module and all modules below it. Call before anything is parsed. Not
  * collective. */
 void train_use_words(void);
 
-/* Everything one run is made of. */
+/* Everything that belongs to one run. */
 typedef struct Trainer Trainer;
 
-/* What is wrong with a step: its loss is no number or infinite, or far above those before it, or so
- * a gradient. */
+/* Fault of a step: its loss is NaN or infinite, its loss is far above the losses before
+ * it, or a gradient is NaN or infinite. */
 typedef enum Bad { BAD_NOTHING, BAD_LOSS, BAD_SPIKE, BAD_GRADIENT } Bad;
 
 typedef struct StepResult {
-    /* Over the global batch, the same on every rank. On a device loss and shares are those of the
-     * step before, so that the host does not wait, but where the step is logged or in fp16. */
+    /* Over the global batch, the same on every rank. On a device, loss, top1 and top5 are those of
+     * the step before, so that the host does not wait; but they are of this step if it is logged or
+     * in fp16. */
     double loss, top1, top5, lr;
-    /* Likewise; NaN where it is not known, for nobody asked. */
+    /* Norm of the gradient over all ranks; NaN if it was not computed. */
     double grad_norm;
-    /* A gradient overflowed, or the step was known to be bad: nothing was updated. */
+    /* A gradient overflowed, or the step was known to be bad, so nothing was updated. */
     bool skipped;
-    /* Of the steps that have become known by this one; which one, the loss, and what it may be. */
+    /* The first bad step whose statistics arrived during this step: the kind, its number, its loss,
+     * and the largest loss that is no spike. */
     Bad bad;
     int64_t bad_step;
     double bad_loss, most;
-    /* First, last, or train.log_every says so: the step has a line in metrics.jsonl. */
+    /* The step has a line in metrics.jsonl: it is the first, the last, or a multiple of
+     * train.log_every. */
     bool logged;
-    /* Of the steps that have become known by this one: none, one or two. */
+    /* Rows of the loss in the steps whose statistics arrived during this step: none, one or two
+     * steps. */
     int64_t rows;
-    /* Any rank asked, by executor_ask before them. */
+    /* Before one of those steps, some rank requested a stop or a checkpoint, or had a request from
+     * a hook (executor_ask). */
     bool stop_asked, save_asked, wish_asked;
-    /* Was any rank busy with a save when the last step that has become known was begun? */
+    /* When the last of those steps began, some rank was still writing a checkpoint. */
     bool saving;
 } StepResult;
 
 /* Sets everything up to just before the first step: data sets, model, plan, memory, initial
- * parameters. What is wrong with the configuration or the data is found here. NULL on error. Owner:
- * the caller. Collective; all ranks agree. */
+ * parameters. Errors in the configuration and the data are found here. *trainer is NULL on error.
+ * Owner: the caller. Collective; all ranks return the same Status. */
 Status trainer_new(Trainer **trainer, const Config *config, const World *world);
-/* The same without parameters: train_load is called next, or train_init_params. samples, borrowed
- * for the call: what the caller's own are, where it computes without data sets; NULL: with them.
- * checkpoint, likewise: what train_load will be given, whose classes labels then are. */
+/* The same without parameters: call train_load or train_init_params next. samples: describes the
+ * samples of a caller that computes without data sets; NULL: data sets are opened. checkpoint: the
+ * file that train_load will get, which gives labels their classes. Both are borrowed for the
+ * call. */
 Status trainer_new_to_load(Trainer **trainer, const Config *config, const World *world,
                            const DataSet *samples, const char *checkpoint);
 /* Collective. */
 void trainer_free(Trainer **trainer);
 typedef struct DryRun {
     int ranks;
-    /* See BackendOptions. */
+    /* see BackendOptions */
     const char *gpu;
-    /* Borrowed: instead of what the configuration's files hold; may be NULL. */
+    /* used in place of the configuration's files; may be NULL; borrowed */
     const DataSet *data;
 } DryRun;
-/* As trainer_new, but for ranks of which this process is none: everything that is decided before a
- * step, and no memory, communicator or executor. Where there is no GPU, a plan for one is made for
- * a model of GPU that the backend knows. trainer_plan is stage 0's; train_plan_stage makes any
- * stage's. Not collective. */
+/* Plans a run of only->ranks ranks in this process: like trainer_new, but without memory,
+ * communicators or an executor. Without a GPU, a plan for one assumes a GPU model that the backend
+ * knows. trainer_plan returns stage 0's plan; train_plan_stage makes any other. Not collective. */
 Status trainer_dry_run(Trainer **trainer, const Config *config, const World *world,
                        const DryRun *only);
-/* The model of a configuration, for so many samples of train; whole, neither fused nor planned.
- * test: without samples where there is none. Owner: the caller. Not collective. */
+/* Builds the model of a configuration for micro-batches of `samples` samples of the set train:
+ * whole, neither fused nor planned. test has 0 samples if there is no test set. Owner: the caller.
+ * Not collective. */
 Status train_model(Graph **graph, const Config *config, const DataSet *train, const DataSet *test,
                    int64_t samples);
-/* Where config has no model.widths: those of the checkpoint `path`, or, where that is NULL, of the
- * file that the run begins with or has come to; a line says so. A file that cannot be read changes
- * nothing: who loads it says why. Collective. */
+/* If config has no model.widths, takes them from the checkpoint `path` or, if that is NULL, from
+ * the checkpoint that the run resumes or starts from, and logs a line. An unreadable file changes
+ * nothing; it is reported when it is loaded. Collective. */
 void train_take_widths(Config *config, const World *world, const char *path);
-/* ---- what a trainer is made of, for those who print or measure it; borrowed, all ---- */
+/* ---- parts of a trainer, for printing and measuring; all borrowed ---- */
 
 const Config *trainer_config(const Trainer *trainer);
 const World *trainer_world(const Trainer *trainer);
 Backend *trainer_backend(const Trainer *trainer);
-/* The model; with grid.tp this rank's slices of it. */
+/* The model; with grid.tp it has this rank's slices. */
 const Graph *trainer_graph(const Trainer *trainer);
 const Schedule *trainer_schedule(const Trainer *trainer);
-/* Of this rank's stage; of a dry run, of stage 0. */
+/* Plan of this rank's stage; in a dry run, of stage 0. */
 const Plan *trainer_plan(const Trainer *trainer);
-/* Nodes where the chunks of the model begin, and the end: stages * chunks + 1 of them. */
+/* Nodes where the chunks of the model begin, then the node count: stages * chunks + 1 numbers. */
 const int *trainer_cuts(const Trainer *trainer);
 const Optim *trainer_optim(const Trainer *trainer);
-/* One a parameter of the graph: the number of its rule, see optim_assign; a factor on the rate that
- * it has by that; what its update needs. */
+/* For each parameter of the graph: the number of its rule (see optim_assign), the factor on the
+ * learning rate that this rule gives, and the needs of its update. */
 const int *trainer_rules(const Trainer *trainer);
 const double *trainer_lr_scales(const Trainer *trainer);
 const ParamUpdate *trainer_updates(const Trainer *trainer);
 const DataSet *trainer_train_set(const Trainer *trainer);
-/* Without samples where there is none. */
+/* The test set has 0 samples if there is none. */
 const DataSet *trainer_test_set(const Trainer *trainer);
-/* Names of the classes on rank 0, a line each; NULL: there are none. */
+/* Names of the classes, one in a line, on rank 0; NULL: there are none. */
 const char *trainer_classes(const Trainer *trainer);
 GridShape trainer_shape(const Trainer *trainer);
-/* How much a step is, and how many there are. */
+/* Size and number of steps. */
 typedef struct TrainSizes {
-    /* Samples of a step, over all replicas, and of a micro-batch. */
+    /* Samples of a global batch and of a micro-batch. */
     int64_t batch, micro_batch;
-    /* Micro-batches of a step, and of a replica: ceil(micros / dp). */
+    /* Micro-batches of a global batch, and of one replica: ceil(micros / dp). */
     int micros, micros_local;
     /* Rows of the loss in a sample: 1, or the sample's tokens. */
     int64_t rows_per_sample;
@@ -125,189 +131,199 @@ typedef struct TrainSizes {
 TrainSizes trainer_sizes(const Trainer *trainer);
 /* Seconds that this rank has waited for its loader so far. */
 double trainer_data_wait_s(const Trainer *trainer);
-/* From now on the watch counts the compute stream's waits for sums over replicas; NULL: none does.
- * Nothing with one replica. The watch is borrowed until then. Returns whether it counts. */
+/* Counts, from now on, the compute stream's waits for sums over replicas in *waits; NULL turns it
+ * off. waits is borrowed until then. Returns false with one replica, where there is nothing to
+ * count. */
 bool trainer_watch_sums(Trainer *trainer, Stopwatch *waits);
-/* The optimizer's part of a step, with whatever gradients there are: to measure it. Not for rules
- * that need norms, which are collective. */
+/* Runs the optimizer's part of a step on the gradients in memory, to measure it. Not for rules with
+ * norms, whose update is collective. */
 void trainer_update_once(Trainer *trainer, double lr);
 
-/* Owner: the caller, who frees it before the trainer. */
+/* Owner: the caller, who frees the plan before the trainer. */
 Status train_plan_stage(const Trainer *trainer, int stage, Plan **plan);
-/* What one rank that runs a plan holds, by kind, in bytes: the plan's own, the loader's
- * micro-batches, what messages of sums are kept in, and what is there before any of it: the graph
- * with the code and objects of its kernels, as measured. */
+/* Memory of a rank that runs a plan, in bytes by kind. The kinds of the plan; data: micro-batches
+ * of the loader; messages also count the buffers of sums; program: memory measured before any other kind is allocated, which is the graph with the code and objects of its kernels. */
 typedef struct TrainBytes {
     size_t params, gradients, state, activations, cache, workspace, messages, data, program, all;
-    /* Of sparse tables: what a step's ids and rows lie in, and this rank's rows, all that there can
-     * be where that is known. */
+    /* Sparse tables: buffers for the ids and rows of a step, and the rows that this rank owns if
+     * their number is known, assuming that all exist. */
     size_t tables;
-    /* Bytes of a device beside `all`, kept free for what libraries and the driver will take and
-     * nobody can plan; 0 without a device. */
+    /* Bytes of a device, in addition to `all`, that stay free for memory that libraries and the
+     * driver allocate; 0 without a device. */
     size_t reserved;
-    /* The copy that checkpoints are written from; 0: saving blocks. Always the host's. */
+    /* Copy in host memory from which checkpoints are written; 0: training waits for saves. */
     size_t checkpoint;
-    /* Beside a device: the loader's micro-batches, slices and messages that go this way, and that
-     * copy; else 0. */
+    /* With a device, host memory: the loader's micro-batches, slices and messages that pass through
+     * it, and the checkpoint copy; else 0. */
     size_t host;
 } TrainBytes;
 TrainBytes train_bytes(const Trainer *trainer, const Plan *plan);
-/* Purpose of TrainBytes.reserved, in words. Borrowed */
+/* Describes what TrainBytes.reserved is for. Borrowed. */
 const char *train_reserved_for(const Trainer *trainer);
-/* Bytes that libraries, kernels and recorded graphs have taken of the device since the graph was
- * planned, beside what the plan counts. Right for a rank whose device nobody else uses; NaN where
- * memory is the host's. */
+/* Bytes of the device that libraries, kernels and CUDA graphs have allocated since the graph was
+ * planned, in addition to the plan. Correct only if no other process uses the device; NaN if
+ * operations use host memory. */
 double trainer_device_beside(const Trainer *trainer);
-/* A sparse table of the model, as a plan shows it. */
+/* A sparse table of the model, for printing a plan. */
 typedef struct TrainTable {
     /* borrowed */
     const SparseTable *table;
     const OptimTable *rule;
-    /* numbers of a row, of its state; bytes of a row with its place in the index, where there are
-     * many: at least and at most */
+    /* width, state: floats of a row's values and of its optimizer state. row_least, row_most: bytes
+     * of a row with its part of the index, in a large table. */
     int width, state;
     double row_least, row_most;
 } TrainTable;
 TrainTable train_table(const Trainer *trainer, int table);
-/* Ranks that own rows, and those that ask for them. */
+/* Number of ranks that own rows, and of workers that request them. */
 int train_table_owners(const Trainer *trainer);
 int train_table_askers(const Trainer *trainer);
-/* What an owner may have of rows, of growing tables, too. */
+/* Most bytes of rows that an owner may store, including tables that grow. */
 double train_table_limit(const Trainer *trainer);
-/* Mode async: floats of values and state of what servers have beside the tables. Else 0. */
+/* Floats of dense parameters' values and state that servers store in mode async; 0 in other
+ * modes. */
 void train_table_dense(const Trainer *trainer, int64_t *values, int64_t *states);
-/* Do replicas' sums go by messages? */
+/* Returns true if the sums over replicas use MPI messages. */
 bool train_sums_by_mpi(const Trainer *trainer);
-/* Does NCCL join the ranks' GPUs? Before ranks know: would it, with a GPU for each. */
+/* Returns true if NCCL connects the ranks' GPUs; before that is decided, whether it would with one
+ * GPU for each rank. */
 bool train_joined(const Trainer *trainer);
-/* Micro-batches of data that the loader of a rank that runs this plan keeps. */
+/* Number of micro-batches in the loader of a rank that runs this plan. */
 int train_data_slots(const Trainer *trainer, const Plan *plan);
-/* And its threads. */
+/* Number of the loader's threads. */
 int train_workers(const Trainer *trainer, const DataSet *set);
-/* Memory of this process that no file backs, shared memory divided by those who share it, and the
- * most that it ever had, libraries and shared pages included; -1 where the kernel does not say.
- * Heap that is free is given back first. */
+/* Memory of this process without file mappings, with shared memory divided by the number of its
+ * users; and the largest resident size so far, including libraries and shared pages. -1 if the
+ * kernel does not report it. Returns free heap memory to the system first. */
 typedef struct MemoryUse {
     double own_bytes, peak_bytes;
 } MemoryUse;
 MemoryUse memory_use(void);
-/* Have a step's results the same bits on every grid? Else for this number of replicas only. */
+/* Returns true if a step's results have the same bits on every grid; else they have them only for
+ * this number of replicas. */
 bool train_bits_hold(const Trainer *trainer);
-/* Why not, and where they do; NULL: they have. Owner: the caller. */
+/* Explains why not, and for which grids they do; NULL if they do. Owner: the caller. */
 char *train_bits_limit(const Trainer *trainer);
-/* Where replicas cannot share micro-batches evenly: how many are padding, and what would be better.
- * NULL: none are. Owner: the caller. */
+/* If micro-batches do not divide evenly among replicas, tells how many are padding and suggests a
+ * better size; else NULL. Owner: the caller. */
 char *train_padding(const Trainer *trainer);
-/* Does this rank hold a value of the parameter, as its own? A parameter tied to another one here is
- * that one. */
+/* Returns true if this rank stores a value for the parameter that is not shared with a tied
+ * parameter of this stage. */
 bool train_owns(const Trainer *trainer, int param);
-/* Does this rank write parameters that all replicas are to have? Of replicas that share their
- * memory the first one does. */
+/* Returns true if this rank writes parameters that all replicas must have; of replicas that share
+ * their memory only the first one does. */
 bool train_sets_params(const Trainer *trainer);
-/* Norm of the last step's gradient, the same bits on every grid. Collective. */
+/* Returns the norm of the last step's gradient, the same bits on every grid. Collective. */
 double train_grad_norm(Trainer *trainer);
-/* The next optimizer step; the first one opens the loader, which may fail. After that a sample that
- * cannot be read ends the job (die_as). Collective; all ranks agree. */
+/* Makes the next optimizer step. The first call opens the loader, which may fail; after that a
+ * sample that cannot be read ends the job (die_as). Collective; all ranks return the same
+ * Status. */
 Status train_step(Trainer *trainer, StepResult *result);
-/* The passes of the last step once more, with all that they compute looked at; nothing is updated.
- * *fault: the first that all ranks have found; *loss: of this time. Collective; all ranks agree. */
+/* Repeats forward and backward of the last step, checking all computed values; updates nothing.
+ * *fault: the first fault over all ranks; *loss: loss of the repetition. Collective; all ranks
+ * return the same Status. */
 Status train_repeat_step(Trainer *trainer, StepFault *fault, double *loss);
-/* Are all parameters, running statistics and optimizer states finite, and the same on all replicas
- * that have memory of their own? ERR_DATA that names tensor, rank and host where they are not.
- * Collective; all ranks agree. */
+/* Checks that all parameters, running statistics and optimizer states are finite, and the same on
+ * all replicas that have their own memory. Otherwise returns ERR_DATA with a message that names
+ * tensor, rank and host. Collective; all ranks return the same Status. */
 Status train_check(Trainer *trainer);
-/* The same before a save: what is looked at is copied for it at once, where there is a copy that no
- * save is written from now. */
+/* The same before a save: also makes the save's copy in the same pass, if there is one and no
+ * running save uses it. */
 Status train_check_and_copy(Trainer *trainer);
-/* Do replicas have anything that they can compare? Else why not, in words. */
+/* Returns true if replicas store values that can be compared; else sets *why_not to the reason. */
 bool train_compares(const Trainer *trainer, const char **why_not);
-/* As trainer_new_to_load left it: before the first step. Collective. */
+/* Resets the trainer to the state before the first step, as trainer_new_to_load leaves it.
+ * Collective. */
 void train_restart(Trainer *trainer);
-/* Waits for the statistics of the last step, where they are not in result yet. Collective. */
+/* Completes result with the statistics of the last step if they have not arrived yet; waits for
+ * them. Collective. */
 void train_step_stats(Trainer *trainer, StepResult *result);
-/* What of a step is recorded and replayed, or why nothing is, in words. */
+/* Describes which work is captured and replayed, or why none is. */
 const char *train_captures(const Trainer *trainer);
-/* The algorithms that train.cuda_tune has chosen or read; NULL where it is off, on CPUs, and where
- * a plan without a GPU cannot know them. Borrowed */
+/* Algorithms that train.cuda_tune has chosen or read; NULL if that is off, on CPUs, and in a plan
+ * without a GPU. Borrowed. */
 const AlgorithmRecord *train_algorithms(const Trainer *trainer);
-/* One pass over set, every sample once, with running statistics. The same line on every rank, the
- * same bits on every number of ranks. confusion: classes x classes counts, [true][predicted],
- * zeroed by the caller; NULL: not wanted. ERR_STOPPED: a rank was asked to stop meanwhile.
- * Collective; all ranks agree. */
+/* Evaluates every sample of set once, with running statistics. The line is the same on every rank,
+ * and has the same bits on every number of ranks. confusion: counts [true][predicted], classes x
+ * classes, zeroed by the caller; may be NULL. Returns ERR_STOPPED if a rank received a stop request
+ * meanwhile. Collective; all ranks return the same Status. */
 Status train_evaluate(Trainer *trainer, const DataSet *set, EvalLine *line, int64_t *confusion);
-/* EvalLine.auc_kind of its evaluations. */
+/* Value of EvalLine.auc_kind in evaluations of this configuration. */
 const char *train_auc_kind(const Config *config);
-/* A text that goes on: `tokens` new ones behind the prompt. */
+/* Continuation of a text: `tokens` new tokens after the prompt. */
 typedef struct Sampling {
-    /* Borrowed; at least one token. */
+    /* at least one token; borrowed */
     const int32_t *prompt;
     int64_t prompt_count, tokens;
-    /* Logits are divided by it; 0: always the likeliest token. */
+    /* logits are divided by it; 0: always the likeliest token */
     double temperature;
-    /* Only the so many likeliest; 0: all. */
+    /* draw only among this number of likeliest tokens; 0: among all */
     int64_t top_k;
     uint64_t seed;
-    /* Called with each new token. */
+    /* called with each new token */
     void (*take)(void *user, int32_t token);
     void *user;
 } Sampling;
-/* Draws each token from the model's softmax behind the last model.context ones; the same seed, the
- * same tokens. The trainer is alone, its data are tokens, its batch is one sample; its model has
- * the prompt's tokens, and top_k of them. */
+/* Draws each token from the model's softmax after the last model.context tokens; the same seed
+ * gives the same tokens. Requires one rank, data of tokens, a batch of one sample, and a vocabulary
+ * that contains the prompt's tokens and has at least top_k tokens. */
 Status train_generate(Trainer *trainer, const Sampling *sampling);
-/* Shares of a micro-batch's samples, with ids where the set has them and without labels; its arrays
- * have room for a whole one: share, (rows, train_shares), is the softmax of what the model says, or
- * of a loss of one logit what is left and its sigmoid. The trainer is alone, its batch is one
- * micro-batch. ERR_DATA where the model gives no numbers. */
+/* Computes class probabilities for samples, a micro-batch without labels, with ids if the set has
+ * them; its arrays must have room for a full micro-batch. share, (rows, train_shares): softmax of
+ * the outputs, or for a loss of one logit the sigmoid's complement and the sigmoid. Requires one
+ * rank and a batch of one micro-batch. Returns ERR_DATA if an output is not finite. */
 Status train_predict(Trainer *trainer, const Batch *samples, double *share);
 int64_t train_shares(const Trainer *trainer);
-/* Makes another set one for a model of train's samples, scaled as they are. ERR_DATA that names the
- * set where its samples are others. */
+/* Prepares another set for a model of train's samples: checks that the samples have the same form,
+ * and scales them with train's statistics. Returns ERR_DATA with a message that names the set. */
 Status train_take_set(DataSet *set, const DataSet *train);
-/* train_take_set for a set to evaluate on: its targets are alike, too, and train's buffers have
- * room for the test set's ids. */
+/* train_take_set for a set to evaluate on: also checks that the targets have the same form, and
+ * enlarges train's buffers for the test set's ids. */
 Status train_take_test_set(DataSet *test, DataSet *train);
-/* Mean and deviation of the set become those of a checkpoint's samples, where the file keeps them
- * and keys of the configuration do not say others; a line says which it is. */
+/* Sets the data set's mean and deviation to those in a checkpoint, if the file has them and the
+ * configuration does not set others; logs which are used. */
 void train_take_stats(DataSet *set, const Config *config, const CheckpointInput *is,
                       const char *path);
-/* As checkpoint_save and checkpoint_load, tensor by tensor at once: after an error another file is
- * to be loaded, or the trainer freed. After a load the next step is the one after the checkpoint's;
- * params_only: without the optimizer's state, for evaluation. Collective; all ranks agree. */
+/* Saves and loads like checkpoint_save and checkpoint_load. After an error of train_load, load
+ * another file or free the trainer. After a load the next step is the one after the checkpoint's.
+ * params_only: without the optimizer's state, for evaluation. Collective; all ranks return the same
+ * Status. */
 Status train_save(Trainer *trainer, const char *path);
-/* As checkpoint_save_begin and what follows it: beside training, where there is memory for a copy.
- * One at a time. Owner: the caller, who frees it before the trainer. */
+/* A save in the background, like checkpoint_save_begin, from a copy if there is memory for one.
+ * Only one may run. Owner: the caller, who frees it before the trainer. */
 typedef struct TrainSave TrainSave;
 typedef struct TrainSaveTo {
-    /* borrowed for the call; also: a second name (CheckpointIo) or NULL */
+    /* path of the checkpoint, and a second name for the same file (see CheckpointIo) or NULL;
+     * borrowed for the call */
     const char *path, *also;
     /* may be NULL */
     const CheckpointHooks *hooks;
-    /* without a copy */
+    /* save without a copy, so that training waits */
     bool waits;
 } TrainSaveTo;
 TrainSave *train_save_begin(Trainer *trainer, const TrainSaveTo *to);
-/* Where that copy will lie, made and touched before the first save needs it. Collective. */
+/* Allocates and touches the memory of the copy before the first save needs it. Collective. */
 void train_make_room(Trainer *trainer);
 bool train_save_busy(const TrainSave *save);
-/* Is the next call of train_save_next one of those that put whole tensors together, for which no
- * thread is waited? The same on all ranks. */
+/* Returns true if the next call of train_save_next is a collective one that assembles whole
+ * tensors, which does not wait for the background thread. The same on all ranks. */
 bool train_save_collects(const TrainSave *save);
 Status train_save_next(TrainSave *save, bool *done);
-/* What this rank has spent on it so far, beside training or not. */
+/* Seconds that this rank has spent on the save so far, in the background or not. */
 double train_save_seconds(const TrainSave *save);
 void train_save_free(TrainSave **save);
 Status train_load(Trainer *trainer, const char *path, bool params_only);
-/* Initial parameters and running statistics, in place of which come those of model.init_from where
- * it is set. ERR_NOINPUT: no such file; ERR_DATA: not a good checkpoint, or one that does not fit,
- * with all that is missing, left over or of another size; ERR_CONFIG. Collective; all ranks agree.
- */
+/* Draws initial parameters and running statistics, or loads those of model.init_from if that is
+ * set. Returns ERR_NOINPUT if there is no such file; ERR_DATA if it is not a good checkpoint or
+ * does not fit, with a list of all missing, superfluous and differently sized tensors; ERR_CONFIG.
+ * Collective; all ranks return the same Status. */
 Status train_init_params(Trainer *trainer);
-/* The whole run: resume, steps, evaluations, checkpoints, summary. ERR_STOPPED: a rank was asked to
- * stop (stop_wanted), and it ended early, with a checkpoint of every step made. Collective. */
+/* Executes the whole run: resume, steps, evaluations, checkpoints, summary. Returns ERR_STOPPED if
+ * a rank received a stop request (stop_wanted); the run then has a checkpoint of its last step.
+ * Collective. */
 Status train_run(const Config *config, const World *world);
-/* What of the command would not go on from what the run has: ", but without run.fresh," behind
- * "start the same command again"; "": nothing. */
+/* Text for a message that suggests to start the same command again: names the option that would
+ * prevent resuming, as ", but without run.fresh,", or is "". */
 const char *train_leave_out(const Config *config);
 
 #endif

@@ -1,5 +1,5 @@
-/* Modes in which ranks have one state only at borders: what they are not combined with, and what is
- * kept for a border. */
+/* Sync points of the modes geo, async and stale: options that these modes exclude, and requests
+ * that wait for a sync point. */
 #include "borders.h"
 
 #include "late_updates.h"
@@ -12,7 +12,7 @@ static bool has_borders(const Trainer *t)
     return sparse_mode(t) != TABLE_SYNC;
 }
 
-/* ---- what they are not combined with ---- */
+/* ---- options that the modes exclude ---- */
 
 typedef struct Refused {
     bool wrong;
@@ -75,7 +75,7 @@ void border_begin_step(Trainer *t)
     if (has_borders(t) && t->tables) tables_border(t->tables, border_at(t, t->step + 1));
 }
 
-/* What any rank was asked to do since the last border. */
+/* Adds up the requests of all ranks since the last sync point. */
 static void share_asked(Trainer *t, StepResult *result)
 {
     int64_t ranks[] = {t->stop_asked, t->save_asked, t->wish_asked};

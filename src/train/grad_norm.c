@@ -1,10 +1,10 @@
-/* The norm of the gradient, over all ranks. */
+/* Norm of the gradient over all ranks. */
 #include "sparse.h"
 
 #include <math.h>
 
-/* Puts the ranks' slices together: sums of squares in their order. Collective on the tensor
- * group. */
+/* Adds the squares of the slices of each sliced parameter, in the order of ranks. Collective on the
+ * tensor-parallel group. */
 static void join_slices(const Trainer *t, double *mine)
 {
     const World *world = &t->grid.tp_world;
@@ -20,7 +20,7 @@ static void join_slices(const Trainer *t, double *mine)
     mem_free(&all);
 }
 
-/* Each tensor's part is the same on every grid, and so is their order. */
+/* The sums of squares are added tensor by tensor, in the same order on every grid. */
 double train_grad_norm(Trainer *t)
 {
     int params = t->graph->param_count, stages = t->shape.pp;

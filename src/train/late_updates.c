@@ -1,4 +1,4 @@
-/* Gradients of the last steps, which wait for their updates. */
+/* Deferred updates: gradients of the last steps whose update is still due. */
 #include "late_updates.h"
 
 #include "sparse.h"
@@ -8,7 +8,7 @@
 struct LateUpdates {
     int64_t elements;
     int depth, oldest, count;
-    /* owned: [depth], each of elements, and what its update is told */
+    /* ring of `depth` gradient arenas, float[elements] each, and their updates' arguments; owned */
     float **gradient;
     LateUpdate *told;
 };

@@ -1,9 +1,8 @@
-/* Modes geo and async. Between borders a rank's gradients are summed over its own micro-batches
- * only: its communicator is of one rank. At a border, of each parameter: new = old + (sum over
- * ranks of what it has changed) / ranks, the sum by the tree of ranks; tables do the same with the
- * rows that were touched (table/geo.c). In mode async servers have all parameters (table/async.c),
- * and at a border every rank takes them as they are, with their state, for checkpoints and
- * evaluation. */
+/* Modes geo and async. Between sync points a rank sums gradients over its own micro-batches only;
+ * its communicator has one rank. Mode geo, at a sync point, for each parameter: new = old + (sum
+ * over ranks of its changes) / ranks, summed by the tree of ranks; tables do the same with the rows
+ * that changed (table/geo.c). Mode async: servers store all parameters (table/async.c), and at a
+ * sync point every rank copies them, with their state, for checkpoints and evaluation. */
 #include "local_steps.h"
 
 #include "sparse.h"
@@ -11,20 +10,20 @@
 #include <string.h>
 
 struct LocalSteps {
-    /* Over the ranks that compute; its arena has the parameters' changes. NULL: mode async */
+    /* connects the workers; its arena takes the parameters' changes; NULL in mode async; owned */
     Comm *comm;
     int64_t count;
-    /* owned: parameters at the last border */
+    /* parameters at the last sync point, float[count]; owned */
     float *old;
 };
 
-/* ---- what it is not combined with ---- */
+/* ---- rules that cannot be used ---- */
 
-/* Slots of state of a row, or those of them alone that each number of the row has; -1: the rule
- * takes no rows. */
+/* Number of state slots of a row, or (each) only of those with one value for each number of the
+ * row; -1: the rule cannot update rows. */
 static int row_slots(const OptimRule *rule, bool each)
 {
-    /* no rule has so many of anything else */
+    /* a width that no rule uses for anything else */
     enum { WIDTH = 7 };
     int slots = 0;
     if (!rule->table->row_state) return -1;
@@ -33,13 +32,13 @@ static int row_slots(const OptimRule *rule, bool each)
     return slots;
 }
 
-/* A row has no state, but a parameter has. */
+/* Describes the case in which a row has no state but a parameter has. */
 static const char *by_momentum(const OptimRule *rule)
 {
     return row_slots(rule, false) == 0 && rule->slots > 0 ? " with momentum" : "";
 }
 
-/* Servers update pieces of parameters one by one, as they do with rows. */
+/* Checks that rules can update a parameter in pieces, as servers do with rows. */
 static Status check_async_rules(const Trainer *t)
 {
     for (int i = 0; i < t->graph->param_count; ++i) {
@@ -106,7 +105,8 @@ void local_free(Trainer *t)
     mem_free(&t->local);
 }
 
-/* Where the optimizer has the state of what servers hold. Owner of .at: the caller. */
+/* Describes where the optimizer stores the state that servers store in mode async. The caller frees
+ * .at. */
 static TableDenseState dense_state(Trainer *t)
 {
     int64_t(*at)[OPTIM_SLOTS] = mem_new((size_t)(t->optim->range_count + 1) * sizeof *at);
@@ -118,7 +118,8 @@ static TableDenseState dense_state(Trainer *t)
                              .updates = t->optim->step * t->shape.dp};
 }
 
-/* Rank 0's go to servers, once all are there; or to all ranks. */
+/* Sends rank 0's parameters and state to the servers, and waits until all ranks have reached this
+ * point. */
 static void dense_to_servers(Trainer *t)
 {
     TableDenseState of = dense_state(t);

@@ -1,25 +1,27 @@
-/* Modes geo and async (grid.mode): each rank that computes makes steps of its own, on its share of
- * each batch, and at borders all meet. */
+/* Modes geo and async (grid.mode): each worker makes steps alone, on its share of each batch, and
+ * all workers get the same state at sync points. */
 #ifndef WEFT_TRAIN_LOCAL_STEPS_H
 #define WEFT_TRAIN_LOCAL_STEPS_H
 
 #include "trainer.h"
 
-/* Rules of updates that it cannot have: ERR_CONFIG. Not collective. */
+/* Checks the batch and the optimizer rules for these modes: ERR_CONFIG. Not collective. */
 Status local_check(const Trainer *t);
-/* Of a run in this mode, once parameters are there. Collective; all ranks agree. */
+/* Creates t->local in these modes, after the executor. Collective; all ranks return the same
+ * Status. */
 Status local_make(Trainer *t);
 void local_free(Trainer *t);
-/* What parameters are now is what the next change counts from: before the first step, and where
- * they have been loaded. */
+/* Starts from the current parameters. Call before the first step and after a load. */
 void local_begin(Trainer *t);
-/* Before a step: mode async takes the servers' values of now. */
+/* Call before a step: in mode async, copies the servers' current values. */
 void local_begin_step(Trainer *t);
-/* In place of an update: mode async sends the gradients. false: another mode's. */
+/* In mode async, sends the gradients to the servers, which update, and returns true; in other modes
+ * returns false. */
 bool local_update(Trainer *t, const StepOf *batch, double lr, double scale);
-/* The step's samples of this rank, and how many of its micro-batches hold one. */
+/* Returns this rank's number of samples of the step. *micros: its micro-batches that contain a
+ * sample. */
 int64_t local_samples(const Trainer *t, int64_t batch_samples, int *micros);
-/* At a border: all ranks come to have the same. Collective. */
+/* Gives all ranks the same state at a sync point. Collective. */
 void local_join(Trainer *t);
 
 #endif

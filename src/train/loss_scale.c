@@ -1,5 +1,5 @@
-/* Dynamic loss scaling (Micikevicius et al. 2018, "Mixed precision training"): halved where
- * gradients overflow, doubled after many steps in which none has. */
+/* Dynamic loss scaling (Micikevicius et al. 2018, "Mixed precision training"): the factor is halved
+ * after an overflow, and doubled after a number of steps without one. */
 #include "loss_scale.h"
 
 static const double LEAST = 0x1p-24, MOST = 0x1p24;

@@ -1,6 +1,7 @@
-/* A spike is so many standard deviations above the mean of the window's losses, and of their
- * logarithms, too: losses near zero jump by factors, which is no sign of anything. A deviation is
- * at least a 64th of the mean, for losses may have been all but constant. */
+/* Detects loss spikes. A spike lies a given number of standard deviations above the mean of the
+ * window's losses, and also above that of their logarithms: losses near zero jump by large factors
+ * without being bad. A deviation counts as at least 1/64 of the mean, because losses may have been
+ * nearly constant. */
 #include "loss_window.h"
 
 #include <math.h>
@@ -29,7 +30,8 @@ void loss_window_add(LossWindow *w, double loss)
     w->loss[w->count++ % CHECKPOINT_LOSSES] = (float)loss;
 }
 
-/* The mean plus so many deviations; in the order given, for a sum's bits depend on it. */
+/* Returns the mean plus `deviations` standard deviations. Sums are in the given order, on which
+ * their bits depend. */
 static double above(const double *x, double deviations, double least_share)
 {
     double sum = 0, squares = 0;
@@ -40,7 +42,7 @@ static double above(const double *x, double deviations, double least_share)
     return mean + deviations * fmax(deviation, fabs(mean) * least_share);
 }
 
-/* Logarithms are taken of the few losses that need it. */
+/* Logarithms are computed only for a loss that exceeds the first limit. */
 bool loss_window_spike(const LossWindow *w, double deviations, double loss, double *most)
 {
     float kept[CHECKPOINT_LOSSES];

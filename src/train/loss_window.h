@@ -1,4 +1,4 @@
-/* The losses of the last good steps, by which a spike is known. */
+/* A window of the losses of the last good steps, for detecting spikes. */
 #ifndef WEFT_TRAIN_LOSS_WINDOW_H
 #define WEFT_TRAIN_LOSS_WINDOW_H
 
@@ -6,17 +6,17 @@
 
 typedef struct LossWindow {
     float loss[CHECKPOINT_LOSSES];
-    /* that have come so far; the last ones are kept */
+    /* losses added so far; the last CHECKPOINT_LOSSES are kept */
     int64_t count;
 } LossWindow;
 
-/* With so many losses, oldest first. */
+/* Fills the window with `count` losses, oldest first. */
 void loss_window_init(LossWindow *window, const float *loss, int count);
-/* Those that are kept, oldest first; returns how many. */
+/* Copies the kept losses to loss, oldest first; returns their number. */
 int loss_window_list(const LossWindow *window, float *loss);
 void loss_window_add(LossWindow *window, double loss);
-/* Is this loss a spike, and above what? Not while the window is not full, nor with 0 deviations. A
- * function of the losses alone. */
+/* Returns true if this loss is a spike, and sets *most to the limit. Always false while the window
+ * is not full and for deviations <= 0. Depends on the losses alone, so all ranks agree. */
 bool loss_window_spike(const LossWindow *window, double deviations, double loss, double *most);
 
 #endif

@@ -1,16 +1,17 @@
-/* The optimizer of a run: which rule each parameter of the model is updated by, what planning needs
- * to know of that, and how a tensor that a rule wants whole comes together from the ranks of a
- * tensor group. Replicas never cut such a tensor (src/pipeline/plan/whole.c), so that it needs no
- * message between them. */
+/* Sets up the optimizer of a run: which rule updates each parameter, what planning needs to know
+ * about it, and how a tensor that a rule needs whole is assembled from a tensor-parallel group.
+ * Replicas never cut such a tensor (src/pipeline/plan/whole.c), so it needs no message between
+ * them. */
 #include "optimizer.h"
 
 #include "shards.h"
 
 #include <string.h>
 
-/* ---- who updates what ---- */
+/* ---- rules of parameters ---- */
 
-/* Of the whole model. A tied parameter is what it is tied to. */
+/* Role of a parameter of the whole model. A tied parameter has the role of the one that it is tied
+ * to. */
 static ParamRole role_of(const Graph *g, int param)
 {
     int own = g->param[param].tied >= 0 ? g->param[param].tied : param;
@@ -22,7 +23,7 @@ static ParamRole role_of(const Graph *g, int param)
     return p->node == g->logits ? PARAM_HEAD : PARAM_WEIGHT;
 }
 
-/* The parameters that are no other's, in the model's order. */
+/* Lists the parameters that are not tied to another one, in the model's order. */
 static int list_tensors(const Graph *g, OptimTensor *tensor, int *param)
 {
     int count = 0;
@@ -36,7 +37,7 @@ static int list_tensors(const Graph *g, OptimTensor *tensor, int *param)
     return count;
 }
 
-/* Behind them, the sparse tables. */
+/* Lists the sparse tables, which come after the parameters. */
 static void list_tables(const Graph *g, OptimTensor *tensor)
 {
     for (int i = 0; i < g->table_count; ++i) {
@@ -49,8 +50,8 @@ static void list_tables(const Graph *g, OptimTensor *tensor)
     }
 }
 
-/* What a rank of a tensor group needs to put a divided tensor together: its slice, and all of them,
- * as wide as the widest. */
+/* Bytes that a rank needs to assemble a sliced tensor: its slice, and the slices of all ranks, each
+ * as large as the largest. */
 static size_t slices_bytes(const Graph *g, int param)
 {
     if (g->param[param].cut.parts == 0) return 0;
@@ -119,8 +120,8 @@ Status train_assign_rules(Trainer *t)
 
 /* ---- whole tensors ---- */
 
-/* What this rank has of a tensor is its slice, in the layer's own order; all ranks of the group get
- * the whole. */
+/* Assembles a whole tensor in plain order; if it is sliced, from the slices of the tensor-parallel
+ * group. */
 static void whole_get(void *user, int range, const float *stored, float *plain)
 {
     const Trainer *t = user;
@@ -152,7 +153,7 @@ static void whole_put(void *user, int range, const float *plain, float *stored)
     op_pack(g->node[p->node].op, p->slot, plain, stored);
 }
 
-/* For the divided tensor that this rank updates and that needs most. */
+/* Allocates the buffer for the largest sliced tensor that this rank updates. */
 static void make_slices(Trainer *t)
 {
     for (int i = 0; i < t->optim->range_count; ++i) {
@@ -162,7 +163,7 @@ static void make_slices(Trainer *t)
     if (t->slices_bytes > 0) t->slices = mem_pages_new(t->slices_bytes);
 }
 
-/* ---- what this rank holds ---- */
+/* ---- parameters that this rank updates ---- */
 
 static int list_ranges(Trainer *t, OptimRange *range)
 {

@@ -1,13 +1,15 @@
-/* The optimizer of a run: rules of parameters, ranges, whole tensors. */
+/* Set-up of a run's optimizer: rules of parameters, ranges, whole tensors. */
 #ifndef WEFT_TRAIN_OPTIMIZER_H
 #define WEFT_TRAIN_OPTIMIZER_H
 
 #include "trainer.h"
 
-/* Fills t->rule and t->updates from the configuration's groups and the graph, of the whole model,
- * alike on every rank. ERR_CONFIG where groups and parameters do not fit together. */
+/* Fills t->rule, t->table_rule, t->lr_scale and t->updates from the configuration's groups and the
+ * whole model's graph, alike on every rank. Returns ERR_CONFIG if a group matches no parameter or a
+ * rule does not suit one. */
 Status train_assign_rules(Trainer *t);
-/* Makes t->optim for what the plan gives this rank. Not collective; the ranks agree afterwards. */
+/* Creates t->optim for the parameters that the plan gives this rank. Not collective; the ranks
+ * agree afterwards. */
 Status train_make_optimizer(Trainer *t);
 void train_free_optimizer(Trainer *t);
 

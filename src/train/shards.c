@@ -1,5 +1,6 @@
-/* Each chunk's partial norm is computed by one rank; the others leave it zero, and the sum over all
- * is what each of them has. A rank knows of its own shards alone. */
+/* Implements OptimShard. One rank computes the partial norm of each chunk and all others set it to
+ * zero, so the merged array is complete on all ranks. A rank stores only its own shards'
+ * offsets. */
 #include "shards.h"
 
 #include <string.h>
@@ -7,15 +8,15 @@
 struct Shards {
     /* borrowed */
     const Trainer *trainer;
-    /* ranges */
+    /* number of ranges */
     int count;
-    /* owned: this rank's elements of each range, */
+    /* this rank's elements of each range: the first and the number; owned */
     int64_t *first, *elements;
-    /* where its value and its gradient lie, */
+    /* offsets of their values and gradients; owned */
     int64_t *value, *gradient;
-    /* and the first of its chunks, among those of all ranges */
+    /* index of their first chunk among the chunks of all ranges; owned */
     int64_t *chunk;
-    /* of all ranges */
+    /* chunks of all ranges */
     int64_t chunks;
 };
 
@@ -59,7 +60,7 @@ void shards_free(Shards **shares)
     mem_free(shares);
 }
 
-/* Of one set: the chunks that are not this rank's become zero. */
+/* Sets the chunks of other ranks to zero, in one set. */
 static void clear_others(const Shards *s, double *chunk)
 {
     int64_t end = 0;
@@ -70,7 +71,7 @@ static void clear_others(const Shards *s, double *chunk)
     memset(chunk + end, 0, (size_t)(s->chunks - end) * sizeof *chunk);
 }
 
-/* Where nothing is sharded every replica has all chunks. */
+/* Completes the chunks' partial norms. Without sharding every replica has them all. */
 static void gather(void *user, double *chunk, int sets)
 {
     const Shards *s = user;
@@ -79,7 +80,8 @@ static void gather(void *user, double *chunk, int sets)
     world_merge(&s->trainer->grid.dp_world, chunk, sets * s->chunks);
 }
 
-/* In the ranks' order; of a tensor that is not divided every rank has the whole sum. */
+/* Adds the ranks' sums in order. For a parameter that is not sliced, every rank has the whole sum
+ * already. */
 static void join(void *user, double *squares, int sets)
 {
     const Shards *s = user;

@@ -1,5 +1,5 @@
-/* What of the optimizer's ranges a rank updates, and the exchange of partial norms: each replica's
- * shard (ZeRO), and each tensor-parallel rank's slice. */
+/* The part of the optimizer's ranges that this rank updates, and the exchange of partial norms:
+ * with ZeRO among replicas, with slices among the ranks of a tensor-parallel group. */
 #ifndef WEFT_TRAIN_SHARDS_H
 #define WEFT_TRAIN_SHARDS_H
 
@@ -7,10 +7,10 @@
 
 typedef struct Shards Shards;
 
-/* For the ranges of t->range_param, whose parameters' elements range[] gives. Owner: the caller. */
+/* Creates them for the ranges of t->range_param; range[] gives the sizes. Owner: the caller. */
 Shards *shards_new(const Trainer *t, const OptimRange *range, int count);
 void shards_free(Shards **shares);
-/* This rank's; borrowed from shares, which optim's norms need as long as it lives. */
+/* Returns this rank's part; borrowed from shares, which must live as long as the optimizer. */
 OptimShard shards_mine(Shards *shares);
 
 #endif

@@ -1,4 +1,5 @@
-/* Sparse tables of a run: the replicas of a stage share out the rows of the tables that it has. */
+/* The trainer's part of sparse tables: their set-up, memory, servers and report. The replicas of a
+ * stage, or the servers, divide the rows of its tables. */
 #include "sparse.h"
 
 #include "resume.h"
@@ -38,7 +39,8 @@ static bool plan_has(const Plan *plan, int node)
     return false;
 }
 
-/* Of one stage: the ranks that have to do with servers are one world. */
+/* Checks that all tables are in one stage, because the ranks that communicate with servers form a
+ * single world. */
 static Status one_stage(const Trainer *t)
 {
     const Graph *g = t->graph;
@@ -60,8 +62,8 @@ Status sparse_check_servers(const Trainer *t)
     return one_stage(t);
 }
 
-/* Of mode async: all trained parameters, in the order of the optimizer's ranges. Owner: the
- * caller. */
+/* Lists all trained parameters, in the order of the optimizer's ranges, in mode async; none in
+ * other modes. Owner: the caller. */
 static TableDense *list_dense(const Trainer *t, int *count)
 {
     const Graph *g = t->graph;
@@ -128,7 +130,7 @@ void sparse_make(Trainer *t)
 void sparse_free(Trainer *t)
 {
     tables_free(&t->tables);
-    /* made, where there are servers */
+    /* made only if there are servers */
     if (t->table_world.size > 0) world_part_fini(&t->table_world);
 }
 
@@ -147,7 +149,7 @@ TrainTable train_table(const Trainer *t, int table)
     RowState state = sparse_state(t, table);
     TrainTable view = {.table = of, .rule = rule.table, .width = of->width};
     for (int i = 0; i < state.slots; ++i) view.state += state.floats[i];
-    /* an index is full to 0.35 .. 0.7 */
+    /* 12 bytes for each entry of an index that is 35 to 70 % full */
     double row = (double)(view.width + view.state) * sizeof(float);
     view.row_least = row + 12 / 0.7;
     view.row_most = row + 12 / 0.35;
@@ -249,7 +251,7 @@ Status sparse_no_workers(const Config *config, int ranks)
         config->grid.servers == 1 ? "s" : "");
 }
 
-/* NULL: no order is written or followed. */
+/* Returns the folder of the order of requests that is written or replayed, or NULL. */
 static const char *order_folder(const Config *config)
 {
     if (config->grid.mode != TABLE_ASYNC) return NULL;
@@ -298,7 +300,8 @@ Status sparse_serve(const Config *config, const World *job)
     return st;
 }
 
-/* Nobody waits for a server that waits for all. */
+/* Announces to servers that the watchdog starts or ends. The barrier ensures that no worker still
+ * waits for a server when servers enter the collective call. */
 static void tell_of_watch(Trainer *t)
 {
     if (t->servers == 0) return;
@@ -330,7 +333,7 @@ void sparse_close_loader(Trainer *t)
     loader_free(&t->loader);
 }
 
-/* A stage has the sums of its own tables, and zeros for the others'. */
+/* Each stage has the sums of its own tables and zeros for the others. */
 double sparse_grad_squares(Trainer *t)
 {
     int tables = t->graph->table_count, stages = t->shape.pp;

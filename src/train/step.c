@@ -1,4 +1,4 @@
-/* One optimizer step. Read train_step, at the end, first. */
+/* One optimizer step. Start reading at train_step, near the end. */
 #include "borders.h"
 #include "late_updates.h"
 #include "local_steps.h"
@@ -8,9 +8,9 @@
 
 #include <math.h>
 
-/* The loader begins at the step this run has come to. Replicas' micro-batches take turns where
- * gradients are sharded, and where statistics are over those of one turn, so that these do not
- * depend on grid.zero. */
+/* Opens the loader at the step that follows t->step. Each replica takes a block of consecutive
+ * micro-batches, or micro-batches in turn with the other replicas: with sharded gradients, and with
+ * statistics over the micro-batches of a turn, so that these do not depend on grid.zero. */
 static Status open_loader(Trainer *t)
 {
     bool turns = train_takes_turns(t);
@@ -33,15 +33,15 @@ static Status open_loader(Trainer *t)
     return loader_new(&t->loader, &t->train_set, t->config, plan);
 }
 
-/* Number of samples of the step that follows `steps` steps. The last batch of an epoch may be
- * short. */
+/* Returns the number of samples of the step that follows `steps` steps. The last batch of an epoch
+ * may be short. */
 static int64_t batch_samples(const Trainer *t, int64_t steps)
 {
     int64_t left = t->train_set.samples - position_after(t, steps).sample;
     return left < t->batch ? left : t->batch;
 }
 
-/* Does the last micro-batch of a batch of `samples` samples hold a single one? */
+/* Returns true if the last micro-batch of a batch of `samples` samples contains one sample only. */
 static bool ends_single(const Trainer *t, int64_t samples)
 {
     return samples > 0 && (samples - 1) % t->micro_batch == 0;
@@ -64,8 +64,8 @@ static StepOf next_batch(const Trainer *t)
                     .last_single = ends_single(t, samples)};
 }
 
-/* Are all gradients here, and their norm where the update reads it? Those of a scaled loss are the
- * host's to clip. */
+/* Returns true if the update clips gradients itself: this rank has all gradients and the optimizer
+ * can compute their norm on the device. With a moving loss scale the host clips. */
 static bool clips_here(const Trainer *t)
 {
     return t->config->optim.clip > 0 && t->shape.pp == 1 && t->shape.tp == 1 && !t->scale.moves &&
@@ -79,7 +79,8 @@ static void found_bad(StepResult *result, Bad bad, int64_t step)
     result->bad_step = step;
 }
 
-/* By what the update multiplies gradients; and their norm, where somebody wants it. */
+/* Returns the factor with which the update multiplies gradients. Computes their norm if it is
+ * clipped or logged. */
 static double clip(Trainer *t, StepResult *result)
 {
     double most = t->config->optim.clip;
@@ -100,7 +101,8 @@ static void update_work(void *user)
     executor_params_changed(t->executor);
 }
 
-/* With zero it ends with what others have updated: not the same work at every step. */
+/* With grid.zero the update ends with gathering the other replicas' shards, so it is not
+ * captured. */
 static void update_params(Trainer *t, LateUpdate now)
 {
     optim_begin(t->optim, now.lr, now.scale);
@@ -124,7 +126,8 @@ void late_catch_up(Trainer *t)
     if (t->tables) tables_catch_up(t->tables);
 }
 
-/* Of step number t->known. A bad loss is none that others are compared with. */
+/* Judges the loss of step t->known. A bad loss is not added to the window with which later losses
+ * are compared. */
 static void judge_loss(Trainer *t, StepResult *result)
 {
     double loss = t->step_stats.loss, most = INFINITY;
@@ -139,12 +142,12 @@ static void judge_loss(Trainer *t, StepResult *result)
     result->most = most;
 }
 
-/* Of all steps before number `step`. The statistics of a step are read once. */
+/* Reads the statistics of the steps up to number `step` that have not been read yet. */
 static void read_step_stats(Trainer *t, StepResult *result, int64_t step)
 {
     while (t->known < step) {
         const float *metrics = executor_metrics(t->executor, (int)(t->step - ++t->known));
-        /* a rank's share of a short batch */
+        /* a local step whose share of a short batch has no samples on this rank */
         bool empty = t->local && metrics[METRIC_ROWS] < 1;
         if (!empty)
             t->step_stats = (StepStats){
@@ -156,7 +159,7 @@ static void read_step_stats(Trainer *t, StepResult *result, int64_t step)
         result->save_asked |= metrics[METRIC_SAVE] > 0;
         result->wish_asked |= metrics[METRIC_WISH] > 0;
         result->saving = metrics[METRIC_SAVING] > 0;
-        /* those of other ranks, too, whose statistics this one has not */
+        /* in local modes metrics cover this rank only, so rows of all ranks are computed */
         result->rows += t->local ? batch_samples(t, t->known - 1) * t->rows_per_sample
                                  : (int64_t)metrics[METRIC_ROWS];
         if (!empty) judge_loss(t, result);
@@ -171,7 +174,8 @@ void train_step_stats(Trainer *t, StepResult *result)
     read_step_stats(t, result, t->step);
 }
 
-/* The step's gradients are summed: they are good for nothing where they or the loss are bad. */
+/* Judges and applies the gradients, which are summed. A step with a bad loss or a bad gradient is
+ * skipped. */
 static Status apply(Trainer *t, StepResult *result, const StepOf *batch)
 {
     bool overflow = executor_overflowed(t->executor);
@@ -194,7 +198,7 @@ static Status apply(Trainer *t, StepResult *result, const StepOf *batch)
     return OK;
 }
 
-/* The passes of the step after t->step. */
+/* Runs the forward and backward passes of the step after t->step, and reduces the gradients. */
 static void forward_backward(Trainer *t, const StepOf *batch)
 {
     BatchSource source = sparse_source(t);
@@ -228,7 +232,7 @@ Status train_step(Trainer *t, StepResult *result)
     return OK;
 }
 
-/* All ranks look at what they compute, and the first find counts. */
+/* Sets *fault to the first fault, and to the largest loss, that any rank has found. */
 static void join_faults(const Trainer *t, StepFault *fault)
 {
     int ranks = t->world->size;

@@ -1,10 +1,10 @@
-/* The data sets of a trainer, and what they ask of its model. */
+/* The data sets of a trainer, and the numbers of outputs that they require of its model. */
 #include "classes.h"
 #include "scaling.h"
 
 #include <string.h>
 
-/* Scaled and normalised as the training samples are, never by statistics of its own. */
+/* A set is scaled and normalised with the training set's statistics, never with its own. */
 Status train_take_set(DataSet *set, const DataSet *train)
 {
     char ta[64], tb[64];
@@ -89,7 +89,7 @@ Status trainer_open_data(Trainer *t, const DryRun *only)
     return OK;
 }
 
-/* A loss of one output has its two classes in that. */
+/* A loss with a fixed number of outputs, such as one logit for two classes. */
 static Status count_one(const Config *c, const DataSet *set, const DataSet *test, int64_t *outputs)
 {
     const LossInfo *loss = loss_info(c);
@@ -105,7 +105,7 @@ static Status count_one(const Config *c, const DataSet *set, const DataSet *test
                 more->path, (long long)more->classes, loss_name(c));
 }
 
-/* How many outputs the model has: one a class, or one a target number. */
+/* Number of outputs of the model: one for each class or target number. */
 static Status count_outputs(const Config *c, const DataSet *set, const DataSet *test,
                             int64_t *outputs)
 {
@@ -136,7 +136,8 @@ static Status count_outputs(const Config *c, const DataSet *set, const DataSet *
     return OK;
 }
 
-/* Tokens: the vocabulary, as model.vocab, the size's name or the data set says. */
+/* Number of outputs for tokens: the vocabulary's size, from model.vocab, model.size or the data
+ * set. */
 static Status count_tokens(const Config *c, const DataSet *set, const DataSet *test,
                            int64_t *outputs)
 {

@@ -1,4 +1,4 @@
-/* What verbs ask a trainer. */
+/* Accessors to a trainer for verbs. */
 #include "trainer.h"
 
 #include <math.h>
