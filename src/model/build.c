@@ -23,7 +23,7 @@ static Status place_fail(const Config *config, Status status)
 }
 
 /* Returns the models that use a key, "gpt2, llama"; the caller owns it. */
-static char *users_of(const char *leaf)
+static char *models_using(const char *leaf)
 {
     char *all = mem_text("");
     for (int i = 0; zoo[i]; ++i) {
@@ -45,30 +45,30 @@ static Status check_keys(const Config *config)
         /* name in ZooEntry.uses */
         const char *leaf;
         bool set;
-    } own[] = {{"size", config->model.size != GPT_OWN},
-               {"blocks", config->model.depth > 0},
-               {"width", config->model.width > 0},
-               {"heads", config->model.heads > 0},
-               {"kv_heads", config->model.kv_heads > 0},
-               {"ffn", config->model.ffn > 0},
-               {"positions", config->model.positions != POSITIONS_LEARNED},
-               {"rotary_base", config->model.rotary_base != ROTARY_BASE},
-               {"rms_eps", config->model.rms_eps != RMS_EPS},
-               {"rope_scaling", config->model.rope_scaling.count > 0},
-               {"window", config->model.window > 0},
-               {"window_from", config->model.window_from > 0},
-               {"qkv_bias", config->model.qkv_bias},
-               {"tied", config->model.tied},
-               {"bottom", config->model.bottom.count > 0},
-               {"context", config->model.context > 0 && !list},
-               {"vocab", config->model.vocab > 0 && !list}};
+    } keys[] = {{"size", config->model.size != GPT_OWN},
+                {"blocks", config->model.depth > 0},
+                {"width", config->model.width > 0},
+                {"heads", config->model.heads > 0},
+                {"kv_heads", config->model.kv_heads > 0},
+                {"ffn", config->model.ffn > 0},
+                {"positions", config->model.positions != POSITIONS_LEARNED},
+                {"rotary_base", config->model.rotary_base != ROTARY_BASE},
+                {"rms_eps", config->model.rms_eps != RMS_EPS},
+                {"rope_scaling", config->model.rope_scaling.count > 0},
+                {"window", config->model.window > 0},
+                {"window_from", config->model.window_from > 0},
+                {"qkv_bias", config->model.qkv_bias},
+                {"tied", config->model.tied},
+                {"bottom", config->model.bottom.count > 0},
+                {"context", config->model.context > 0 && !list},
+                {"vocab", config->model.vocab > 0 && !list}};
     if (!list && !*name) return OK;
     for (int i = 0; zoo[i] && !list; ++i)
         if (strcmp(zoo[i]->name, name) == 0) uses = zoo[i]->uses;
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; ++i) {
-        const char *leaf = own[i].leaf;
-        if (!own[i].set || word_uses((ConfigWord){.word = name, .uses = uses}, leaf)) continue;
-        char *users = users_of(leaf);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; ++i) {
+        const char *leaf = keys[i].leaf;
+        if (!keys[i].set || word_uses((ConfigWord){.word = name, .uses = uses}, leaf)) continue;
+        char *users = models_using(leaf);
         char *key = mem_format("model.%s", strcmp(leaf, "blocks") == 0 ? "layers" : leaf);
         Status st = config_fail_key(config, key, "%s does not use it; it is for %s",
                                     list ? "a list of layers" : name, users);
@@ -145,7 +145,7 @@ static Status build(Graph *graph, const Config *config)
         TRY(graph_add_list(graph, config, &logits));
     else
         TRY(add_zoo(graph, config, &logits));
-    TRY(graph_take_widths(graph, config));
+    TRY(graph_set_widths(graph, config));
     Status status = add_loss(graph, config, logits);
     if (status != OK) return place_fail(config, status);
     TRY(graph_freeze(graph, config));

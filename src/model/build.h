@@ -22,7 +22,7 @@ Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, cons
 /* Runs the shape rule and appends the node and its parameters. *index: the node's index. */
 Status draft_finish(Graph *graph, Draft *draft, int *index);
 
-/* names.c: returns the first node with this name, or GRAPH_FAILED; adds node `index`; frees the
+/* node_names.c: returns the first node with this name, or GRAPH_FAILED; adds node `index`; frees the
  * index; builds a graph's index again after its nodes have moved. */
 int names_find(const NodeNames *names, const Node *node, const char *name);
 void names_add(NodeNames *names, const Node *node, int index);
@@ -76,7 +76,7 @@ static inline bool node_opens(const Node *node)
 /* Sets the channels of the layers that model.widths names, and the shapes of all layers after them.
  * The model has decided by its default widths which layers there are. ERR_CONFIG if there is no
  * such layer or another layer decides its channels. */
-Status graph_take_widths(Graph *graph, const Config *config);
+Status graph_set_widths(Graph *graph, const Config *config);
 
 /* Adds the layers of config->model.layer, one node each, in their order. Errors have their place in
  * the configuration. */

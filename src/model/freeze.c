@@ -16,7 +16,7 @@ int param_layer_chars(const char *name)
     return (int)(dot ? dot - name : (long)strlen(name));
 }
 
-static bool fits(const char *pattern, const char *name)
+static bool matches(const char *pattern, const char *name)
 {
     char *layer = mem_format("%.*s", param_layer_chars(name), name);
     bool yes = fnmatch(pattern, name, 0) == 0 || fnmatch(pattern, layer, 0) == 0;
@@ -28,7 +28,7 @@ bool param_listed(const char *patterns, const char *name)
 {
     char *copy = mem_text(patterns ? patterns : ""), *rest = copy, *pattern;
     bool yes = false;
-    while (!yes && (pattern = strsep(&rest, ","))) yes = *pattern && fits(pattern, name);
+    while (!yes && (pattern = strsep(&rest, ","))) yes = *pattern && matches(pattern, name);
     mem_free(&copy);
     return yes;
 }
@@ -36,7 +36,7 @@ bool param_listed(const char *patterns, const char *name)
 /* ---- freezing ---- */
 
 /* True if the pattern matches the table's name or its layer's. */
-static bool table_fits(const Graph *g, const char *pattern, int table)
+static bool table_matches(const Graph *g, const char *pattern, int table)
 {
     const SparseTable *t = &g->table[table];
     return fnmatch(pattern, t->name, 0) == 0 || fnmatch(pattern, g->node[t->node].name, 0) == 0;
@@ -47,18 +47,18 @@ static bool freeze_tables(Graph *g, const char *pattern)
 {
     bool any = false;
     for (int i = 0; i < g->table_count; ++i)
-        if (table_fits(g, pattern, i)) any = g->table[i].frozen = true;
+        if (table_matches(g, pattern, i)) any = g->table[i].frozen = true;
     return any;
 }
 
-static Status take_patterns(Graph *g, const Config *config)
+static Status apply_patterns(Graph *g, const Config *config)
 {
     char *copy = mem_text(config->model.freeze), *rest = copy, *pattern;
     Status st = OK;
     while (st == OK && (pattern = strsep(&rest, ","))) {
         bool any = !*pattern || freeze_tables(g, pattern);
         for (int i = 0; i < g->param_count && !any; ++i)
-            any = !g->param[i].info.buffer && fits(pattern, g->param[i].name);
+            any = !g->param[i].info.buffer && matches(pattern, g->param[i].name);
         if (!any)
             st = config_fail_key(config, "model.freeze",
                                  "'%s' matches no layer with parameters and no parameter; "
@@ -105,7 +105,7 @@ Status graph_freeze(Graph *g, const Config *config)
 {
     const char *list = config->model.freeze;
     if (!list || !*list) return OK;
-    TRY(take_patterns(g, config));
+    TRY(apply_patterns(g, config));
     for (int i = 0; i < g->param_count; ++i)
         g->param[i].frozen = !g->param[i].info.buffer && param_listed(list, g->param[i].name);
     for (int i = 0; i < g->node_count; ++i)

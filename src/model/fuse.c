@@ -16,7 +16,7 @@ typedef struct Fuser {
     /* last reader of node i's output; owned */
     int *reader;
     /* owned */
-    bool *gone;
+    bool *merged;
 } Fuser;
 
 static int resolve(const Fuser *f, int node)
@@ -40,7 +40,7 @@ static bool is_max_pool(const Node *node)
 static void merge(Fuser *f, int i, int into)
 {
     f->to[i] = into;
-    f->gone[i] = true;
+    f->merged[i] = true;
     f->uses[into] = f->uses[i];
     f->reader[into] = f->reader[i];
 }
@@ -106,7 +106,7 @@ static void fuse_pool(Fuser *f, int i)
     if (node_info(relu)->fuse != FUSE_ACT || relu->spec.act != ACT_RELU) return;
     pool->spec.act = ACT_RELU;
     pool->in[0] = relu->in[0];
-    f->gone[r] = true;
+    f->merged[r] = true;
     if (relu->in[0] >= 0) f->reader[relu->in[0]] = i;
 }
 
@@ -129,27 +129,27 @@ static void fuse_all(Fuser *f)
 static void compact(Fuser *f)
 {
     Graph *g = f->graph;
-    int *now = mem_new((size_t)g->node_count * sizeof *now);
+    int *new_index = mem_new((size_t)g->node_count * sizeof *new_index);
     int count = 0;
     for (int i = 0; i < g->node_count; ++i) {
-        if (f->gone[i]) {
+        if (f->merged[i]) {
             mem_free(&g->node[i].name);
             continue;
         }
-        now[i] = count;
+        new_index[i] = count;
         g->node[count] = g->node[i];
         for (int k = 0; k < g->node[count].spec.x_count; ++k)
             if (g->node[count].in[k] >= 0)
-                g->node[count].in[k] = now[resolve(f, g->node[count].in[k])];
+                g->node[count].in[k] = new_index[resolve(f, g->node[count].in[k])];
         ++count;
     }
-    for (int i = 0; i < g->param_count; ++i) g->param[i].node = now[g->param[i].node];
-    for (int i = 0; i < g->table_count; ++i) g->table[i].node = now[g->table[i].node];
-    g->logits = now[resolve(f, g->logits)];
-    g->loss = now[g->loss];
+    for (int i = 0; i < g->param_count; ++i) g->param[i].node = new_index[g->param[i].node];
+    for (int i = 0; i < g->table_count; ++i) g->table[i].node = new_index[g->table[i].node];
+    g->logits = new_index[resolve(f, g->logits)];
+    g->loss = new_index[g->loss];
     g->node_count = count;
     graph_name_nodes(g);
-    mem_free(&now);
+    mem_free(&new_index);
 }
 
 Status graph_fuse(Graph *graph, const BackendTable *table)
@@ -162,7 +162,7 @@ Status graph_fuse(Graph *graph, const BackendTable *table)
                .to = mem_new(n * sizeof *f.to),
                .uses = mem_new(n * sizeof *f.uses),
                .reader = mem_new(n * sizeof *f.reader),
-               .gone = mem_new(n * sizeof *f.gone)};
+               .merged = mem_new(n * sizeof *f.merged)};
     graph_count_uses(graph, f.uses);
     for (int i = 0; i < graph->node_count; ++i) {
         f.to[i] = i;
@@ -175,6 +175,6 @@ Status graph_fuse(Graph *graph, const BackendTable *table)
     mem_free(&f.to);
     mem_free(&f.uses);
     mem_free(&f.reader);
-    mem_free(&f.gone);
+    mem_free(&f.merged);
     return OK;
 }

@@ -56,7 +56,7 @@ static int project(const Gpt2 *m, const char *name, int x, int64_t width, double
 }
 
 /* Ends one half of a block: a projection, dropout, and the sum with the residual stream. */
-static int rejoin(const Gpt2 *m, int64_t block, const char *half, int x, int y)
+static int add_residual(const Gpt2 *m, int64_t block, const char *half, int x, int y)
 {
     char part[NAME_CHARS / 2], name[NAME_CHARS];
     snprintf(part, sizeof part, "%s.c_proj", half);
@@ -68,7 +68,7 @@ static int rejoin(const Gpt2 *m, int64_t block, const char *half, int x, int y)
     return graph_add(m->graph, "add", block_name(block, part, name), (int[]){x, y}, 2, NULL);
 }
 
-static int attend(const Gpt2 *m, int64_t block, int x)
+static int self_attention(const Gpt2 *m, int64_t block, int x)
 {
     char name[NAME_CHARS], heads[ZOO_NUMBER];
     bool rotary = m->config->model.positions == POSITIONS_ROTARY;
@@ -76,16 +76,16 @@ static int attend(const Gpt2 *m, int64_t block, int x)
     y = project(m, block_name(block, "attn.c_attn", name), y, 3 * m->width, INIT_STD);
     y = graph_add(m->graph, "attention", block_name(block, "attn", name), &y, 1, "heads",
                   zoo_number(m->heads, heads), "rotary", rotary ? "true" : "false", NULL);
-    return rejoin(m, block, "attn", x, y);
+    return add_residual(m, block, "attn", x, y);
 }
 
-static int think(const Gpt2 *m, int64_t block, int x)
+static int feed_forward(const Gpt2 *m, int64_t block, int x)
 {
     char name[NAME_CHARS];
     int y = graph_add(m->graph, "layer_norm", block_name(block, "ln_2", name), &x, 1, NULL);
     y = project(m, block_name(block, "mlp.c_fc", name), y, 4 * m->width, INIT_STD);
     y = graph_add(m->graph, "gelu", block_name(block, "mlp.act", name), &y, 1, NULL);
-    return rejoin(m, block, "mlp", x, y);
+    return add_residual(m, block, "mlp", x, y);
 }
 
 /* Tokens (N,T) -> (N,T,width). */
@@ -116,7 +116,7 @@ static int build(Graph *graph, const Config *config)
     const Gpt2 m = gpt2_of(graph, config);
     int x = embed(&m);
     for (int64_t block = 0; block < m.depth && x != GRAPH_FAILED; ++block)
-        x = think(&m, block, attend(&m, block, x));
+        x = feed_forward(&m, block, self_attention(&m, block, x));
     return head(&m, x);
 }
 

@@ -23,14 +23,14 @@ typedef struct Llama {
     int64_t depth, width, heads, kv_heads, ffn;
 } Llama;
 
-static int64_t chosen(int64_t set, int64_t otherwise)
+static int64_t set_or(int64_t set, int64_t otherwise)
 {
     return set > 0 ? set : otherwise;
 }
 
 /* 8/3 of the width gives three matrices (one is the gate's) as many parameters as two have with
  * four times the width. */
-static int64_t usual_ffn(int64_t width)
+static int64_t default_ffn(int64_t width)
 {
     return (8 * width / 3 + FFN_STEP - 1) / FFN_STEP * FFN_STEP;
 }
@@ -39,11 +39,11 @@ static Status llama_of(Llama *m, Graph *graph, const Config *config)
 {
     *m = (Llama){.graph = graph,
                  .config = config,
-                 .depth = chosen(config->model.depth, 6),
-                 .width = chosen(config->model.width, 384),
-                 .heads = chosen(config->model.heads, 6)};
-    m->kv_heads = chosen(config->model.kv_heads, m->heads);
-    m->ffn = chosen(config->model.ffn, usual_ffn(m->width));
+                 .depth = set_or(config->model.depth, 6),
+                 .width = set_or(config->model.width, 384),
+                 .heads = set_or(config->model.heads, 6)};
+    m->kv_heads = set_or(config->model.kv_heads, m->heads);
+    m->ffn = set_or(config->model.ffn, default_ffn(m->width));
     if (m->width % m->heads != 0)
         return fail(ERR_CONFIG, "llama: model.heads (%lld) must divide model.width (%lld)",
                     (long long)m->heads, (long long)m->width);
@@ -78,7 +78,7 @@ static int project(const Llama *m, const char *name, int x, int64_t width, bool 
 }
 
 /* Ends one half of a block: dropout, if there is any, and the sum with the residual stream. */
-static int rejoin(const Llama *m, int64_t block, const char *half, int x, int y)
+static int add_residual(const Llama *m, int64_t block, const char *half, int x, int y)
 {
     char part[NAME_CHARS / 2], name[NAME_CHARS];
     snprintf(part, sizeof part, "%s.dropout", half);
@@ -87,7 +87,7 @@ static int rejoin(const Llama *m, int64_t block, const char *half, int x, int y)
     return graph_add(m->graph, "add", block_name(block, part, name), (int[]){x, y}, 2, NULL);
 }
 
-static double last_std(const Llama *m)
+static double residual_std(const Llama *m)
 {
     return INIT_STD / sqrt(2 * (double)m->depth);
 }
@@ -128,7 +128,7 @@ static Status add_attention(const Llama *m, int64_t block, const char *name, int
     return draft_finish(m->graph, &draft, y);
 }
 
-static int attend(const Llama *m, int64_t block, int x)
+static int self_attention(const Llama *m, int64_t block, int x)
 {
     char name[NAME_CHARS];
     const int64_t packed = m->width / m->heads * (m->heads + 2 * m->kv_heads);
@@ -143,18 +143,19 @@ static int attend(const Llama *m, int64_t block, int x)
         mem_free(&why);
         return GRAPH_FAILED;
     }
-    y = project(m, block_name(block, "self_attn.o_proj", name), y, m->width, false, last_std(m));
-    return rejoin(m, block, "self_attn", x, y);
+    y = project(m, block_name(block, "self_attn.o_proj", name), y, m->width, false,
+                residual_std(m));
+    return add_residual(m, block, "self_attn", x, y);
 }
 
-static int think(const Llama *m, int64_t block, int x)
+static int feed_forward(const Llama *m, int64_t block, int x)
 {
     char name[NAME_CHARS];
     int y = normalize(m, block_name(block, "post_attention_layernorm", name), x);
     y = project(m, block_name(block, "mlp.gate_up_proj", name), y, 2 * m->ffn, false, INIT_STD);
     y = graph_add(m->graph, "swiglu", block_name(block, "mlp.act", name), &y, 1, NULL);
-    y = project(m, block_name(block, "mlp.down_proj", name), y, m->width, false, last_std(m));
-    return rejoin(m, block, "mlp", x, y);
+    y = project(m, block_name(block, "mlp.down_proj", name), y, m->width, false, residual_std(m));
+    return add_residual(m, block, "mlp", x, y);
 }
 
 /* Tokens (N,T) -> (N,T,width). */
@@ -173,7 +174,7 @@ static int build(Graph *graph, const Config *config)
     if (llama_of(&m, graph, config) != OK) return GRAPH_FAILED;
     int x = embed(&m);
     for (int64_t block = 0; block < m.depth && x != GRAPH_FAILED; ++block)
-        x = think(&m, block, attend(&m, block, x));
+        x = feed_forward(&m, block, self_attention(&m, block, x));
     x = normalize(&m, "norm", x);
     x = project(&m, "lm_head", x, graph->classes, false, INIT_STD);
     if (!config->model.tied || x == GRAPH_FAILED) return x;

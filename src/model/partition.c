@@ -26,14 +26,14 @@ typedef struct Cutter {
 } Cutter;
 
 /* The best cut of the first nodes into a number of chunks that each cost no more than a limit. */
-typedef struct Way {
+typedef struct PartialCut {
     /* bytes over all boundaries; -1: there is no such cut */
     int64_t bytes;
     /* sum of the squares of the chunks' costs */
     double spread;
     /* the last boundary, an index into Cutter.at */
     int from;
-} Way;
+} PartialCut;
 
 static double larger(double a, double b)
 {
@@ -70,7 +70,7 @@ double node_cost(const Node *node)
 
 /* Sets closed[i] if there can be no boundary before node i, and crossing_bytes[i] to the bytes that
  * cross one there. Both have node_count + 1 entries. */
-static void survey(const Graph *g, bool *closed, int64_t *crossing_bytes)
+static void find_boundaries(const Graph *g, bool *closed, int64_t *crossing_bytes)
 {
     size_t n = (size_t)g->node_count + 1;
     int *last = mem_new(n * sizeof *last);
@@ -106,7 +106,7 @@ static void cutter_init(Cutter *c)
     c->at = mem_new(n * sizeof *c->at);
     c->cost = mem_new(n * sizeof *c->cost);
     c->bytes = mem_new(n * sizeof *c->bytes);
-    survey(g, closed, crossing_bytes);
+    find_boundaries(g, closed, crossing_bytes);
     double cost = 0;
     for (int i = 0; i <= g->node_count; ++i) {
         if (!closed[i]) {
@@ -137,7 +137,7 @@ static double chunk_cost(const Cutter *c, int from, int to)
 /* Returns the lowest cost of the costliest chunk in a cut of the nodes before at[to] into `part`
  * chunks; before[i] is that of one chunk less for the nodes before at[i]. before[] rises with i
  * while the cost of the last chunk falls, so the best i is where they meet or the one before. */
-static double meet(const Cutter *c, const double *before, int part, int to)
+static double best_bottleneck(const Cutter *c, const double *before, int part, int to)
 {
     int low = part - 1, high = to - 1;
     while (low < high) {
@@ -162,7 +162,7 @@ static double bottleneck(const Cutter *c)
         double *swap = before;
         before = now;
         now = swap;
-        for (int to = part; to <= c->places; ++to) now[to] = meet(c, before, part, to);
+        for (int to = part; to <= c->places; ++to) now[to] = best_bottleneck(c, before, part, to);
     }
     double best = now[c->places];
     mem_free(&before);
@@ -170,22 +170,23 @@ static double bottleneck(const Cutter *c)
     return best;
 }
 
-static bool better(Way a, Way b)
+static bool is_better(PartialCut a, PartialCut b)
 {
     if (b.bytes < 0 || a.bytes != b.bytes) return b.bytes < 0 || a.bytes < b.bytes;
     return a.spread < b.spread;
 }
 
 /* Returns the best cut up to place `to` with one more chunk than the cuts in before[low..high]. */
-static Way extend(const Cutter *c, const Way *before, int low, int high, int to, double limit)
+static PartialCut extend(const Cutter *c, const PartialCut *before, int low, int high, int to,
+                         double limit)
 {
-    Way best = {.bytes = -1};
+    PartialCut best = {.bytes = -1};
     for (int i = to - 1 < high ? to - 1 : high; i >= low; --i) {
         double cost = chunk_cost(c, i, to);
         if (cost > limit) break;
         if (before[i].bytes < 0) continue;
-        Way way = {before[i].bytes + c->bytes[i], before[i].spread + cost * cost, i};
-        if (better(way, best)) best = way;
+        PartialCut way = {before[i].bytes + c->bytes[i], before[i].spread + cost * cost, i};
+        if (is_better(way, best)) best = way;
     }
     return best;
 }
@@ -214,7 +215,7 @@ static void cut_by_cost(const Cutter *c, int *first)
 {
     size_t row = (size_t)c->places + 1, ends = (size_t)c->parts + 1;
     double limit = bottleneck(c);
-    Way *way = mem_new(ends * row * sizeof *way);
+    PartialCut *way = mem_new(ends * row * sizeof *way);
     int *low = mem_new(ends * sizeof *low), *high = mem_new(ends * sizeof *high);
     find_ends(c, limit, low, high);
     for (int part = 1; part <= c->parts; ++part)

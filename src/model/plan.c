@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { ALIGN_FLOATS = 16, WISHES_MAX = 4 };
+enum { ALIGN_FLOATS = 16, LAYOUT_ROUNDS_MAX = 4 };
 
 typedef struct Planner {
     /* borrowed; its nodes are moved to `node` as they are planned */
@@ -104,23 +104,23 @@ static Status reorder_for(Planner *p, int producer, Desc preferred, bool need_dx
  * inputs. */
 static Status plan_node(Planner *p, Node *node)
 {
-    for (int round = 0; round < WISHES_MAX; ++round) {
+    for (int round = 0; round < LAYOUT_ROUNDS_MAX; ++round) {
         Desc preferred[SPEC_INPUTS] = {0};
-        bool content = true;
+        bool accepted = true;
         for (int k = 0; k < node->spec.x_count; ++k)
             preferred[k] = node->spec.x[k] = output_of(p, node->in[k]);
         Status status = op_new(&node->op, p->backend, &node->spec, preferred);
         if (status != OK) return plan_fail(status, node->name);
         for (int k = 0; k < node->spec.x_count; ++k) {
             if (desc_equal(preferred[k], node->spec.x[k])) continue;
-            content = false;
+            accepted = false;
             TRY(reorder_for(p, node->in[k], preferred[k], node->spec.need_dx[k], &node->in[k]));
         }
         const Node *from = node->in[0] < 0 ? NULL : &p->node[node->in[0]];
-        if (content && node->spec.x_act != ACT_NONE && !(from && from->spec.act_passed))
+        if (accepted && node->spec.x_act != ACT_NONE && !(from && from->spec.act_passed))
             return fail(ERR_BUG, "layer %s is not behind the one whose activation it has",
                         node->name);
-        if (content) return OK;
+        if (accepted) return OK;
         op_free(&node->op);
     }
     return fail(ERR_BUG, "layer %s is content with no layout", node->name);
@@ -129,24 +129,24 @@ static Status plan_node(Planner *p, Node *node)
 static Status plan_nodes(Planner *p, int *done)
 {
     Graph *g = p->graph;
-    int *now = mem_new((size_t)g->node_count * sizeof *now);
+    int *new_index = mem_new((size_t)g->node_count * sizeof *new_index);
     Status status = OK;
     for (*done = 0; *done < g->node_count && status == OK; ++*done) {
         Node node = g->node[*done];
         for (int k = 0; k < node.spec.x_count; ++k)
-            if (node.in[k] >= 0) node.in[k] = now[node.in[k]];
+            if (node.in[k] >= 0) node.in[k] = new_index[node.in[k]];
         status = plan_node(p, &node);
         if (status == OK) node.spec = node.op->spec;
-        now[*done] = p->count;
+        new_index[*done] = p->count;
         push(p, node);
     }
     if (status == OK) {
-        for (int i = 0; i < g->param_count; ++i) g->param[i].node = now[g->param[i].node];
-        for (int i = 0; i < g->table_count; ++i) g->table[i].node = now[g->table[i].node];
-        g->logits = now[g->logits];
-        g->loss = now[g->loss];
+        for (int i = 0; i < g->param_count; ++i) g->param[i].node = new_index[g->param[i].node];
+        for (int i = 0; i < g->table_count; ++i) g->table[i].node = new_index[g->table[i].node];
+        g->logits = new_index[g->logits];
+        g->loss = new_index[g->loss];
     }
-    mem_free(&now);
+    mem_free(&new_index);
     return status;
 }
 

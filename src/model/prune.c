@@ -68,7 +68,7 @@ typedef struct Choice {
     double *score;
     int64_t *terms;
     /* for each group the number of units to remove; owned */
-    int64_t *fewer;
+    int64_t *removals;
 } Choice;
 
 /* Adds the scores of one parameter's rows to those of their units. */
@@ -94,7 +94,7 @@ static Status add_rows(Choice *c, int param, const int *unit)
 
 /* True for a parameter that is scored: the weight of a convolution or dense layer, depthwise ones
  * included; or with channel scales a batch norm's scale. */
-static bool judged(const Choice *c, int param)
+static bool is_scored(const Choice *c, int param)
 {
     const Param *p = &c->units->graph->param[param];
     if (!c->options->method->score) return p->info.channel_scale;
@@ -105,7 +105,7 @@ static Status add_scores(Choice *c)
 {
     const Units *units = c->units;
     for (int i = 0; i < units->graph->param_count; ++i)
-        if (judged(c, i)) TRY(add_rows(c, i, units->unit[units->graph->param[i].node + 1]));
+        if (is_scored(c, i)) TRY(add_rows(c, i, units->unit[units->graph->param[i].node + 1]));
     for (int u = 0; u < units->unit_count && !c->options->method->score; ++u)
         if (c->terms[u] > 0) c->score[u] /= (double)c->terms[u];
     return OK;
@@ -114,7 +114,7 @@ static Status add_scores(Choice *c)
 /* ---- the number to remove from each group ---- */
 
 /* True if units of the group can be removed; every unit must have a score. */
-static bool is_open(const Choice *c, const UnitGroup *group)
+static bool can_remove(const Choice *c, const UnitGroup *group)
 {
     for (int u = group->first; u < group->first + group->count; ++u)
         if (c->terms[u] == 0) return false;
@@ -146,26 +146,27 @@ static void count_each(Choice *c)
 {
     for (int i = 0; i < c->units->group_count; ++i) {
         const UnitGroup *group = &c->units->group[i];
-        if (is_open(c, group)) c->fewer[i] = (int64_t)((double)group->count * c->options->sparsity);
+        if (can_remove(c, group))
+            c->removals[i] = (int64_t)((double)group->count * c->options->sparsity);
     }
 }
 
 static Status count_together(Choice *c)
 {
     const Units *units = c->units;
-    int64_t all_open = 0, fewer;
+    int64_t all_removable = 0, fewer;
     Ranked *all = rank(c, 0, units->unit_count);
     for (int i = 0; i < units->group_count; ++i)
-        if (is_open(c, &units->group[i])) all_open += units->group[i].count;
-    fewer = (int64_t)((double)all_open * c->options->sparsity);
+        if (can_remove(c, &units->group[i])) all_removable += units->group[i].count;
+    fewer = (int64_t)((double)all_removable * c->options->sparsity);
     for (int k = 0; fewer > 0; ++k) {
         int group = units->group_of[all[k].unit];
-        if (!is_open(c, &units->group[group])) continue;
-        ++c->fewer[group];
+        if (!can_remove(c, &units->group[group])) continue;
+        ++c->removals[group];
         --fewer;
     }
     mem_free(&all);
-    if (all_open > 0) return OK;
+    if (all_removable > 0) return OK;
     return fail(ERR_CONFIG,
                 "%s judges by the scales of batch norms, and this model has none whose channels "
                 "could go: choose another method",
@@ -176,12 +177,12 @@ static Status count_together(Choice *c)
 
 /* Removes the same number of units from each part of a group. At least one of each part remains,
  * and the number that remains is a multiple of options->round if possible. */
-static void take_group(Choice *c, int number)
+static void remove_from_group(Choice *c, int number)
 {
     const UnitGroup *group = &c->units->group[number];
     int64_t parts = group->parts, each = group->count / parts;
-    int64_t left = each - c->fewer[number] / parts;
-    if (c->fewer[number] == 0) return;
+    int64_t left = each - c->removals[number] / parts;
+    if (c->removals[number] == 0) return;
     if (left < 1) left = 1;
     while (left < each && left * parts % c->options->round != 0) ++left;
     for (int64_t p = 0; p < parts; ++p) {
@@ -193,7 +194,7 @@ static void take_group(Choice *c, int number)
 
 /* If no channel of a layer remains, which happens if it is only a part of its group, keeps its best
  * one. */
-static void leave_one(Choice *c, int node)
+static void keep_one(Choice *c, int node)
 {
     const Units *units = c->units;
     const int *unit = units->unit[node + 1];
@@ -206,13 +207,13 @@ static void leave_one(Choice *c, int node)
 }
 
 /* Fails if no channel can be removed; the message names the largest group that was considered. */
-static Status nothing_goes(const Choice *c)
+static Status none_removed_fail(const Choice *c)
 {
     const Units *units = c->units;
     const UnitGroup *largest = NULL;
     for (int i = 0; i < units->group_count; ++i) {
         const UnitGroup *group = &units->group[i];
-        if (group->layer_count == 0 || !is_open(c, group)) continue;
+        if (group->layer_count == 0 || !can_remove(c, group)) continue;
         if (!largest || group->count > largest->count) largest = group;
     }
     if (!largest)
@@ -237,7 +238,7 @@ static Status nothing_goes(const Choice *c)
                 c->options->sparsity, largest->count, layer, (long long)c->options->round, least);
 }
 
-static bool any_gone(const Units *units, const bool *gone)
+static bool any_removed(const Units *units, const bool *gone)
 {
     for (int u = 0; u < units->unit_count; ++u)
         if (gone[u]) return true;
@@ -249,7 +250,7 @@ Status prune_choose(const Units *units, const PruneOptions *options, bool *gone)
     Choice c = {.units = units, .options = options, .gone = gone};
     c.score = mem_new((size_t)(units->unit_count + 1) * sizeof *c.score);
     c.terms = mem_new((size_t)(units->unit_count + 1) * sizeof *c.terms);
-    c.fewer = mem_new((size_t)(units->group_count + 1) * sizeof *c.fewer);
+    c.removals = mem_new((size_t)(units->group_count + 1) * sizeof *c.removals);
     memset(gone, 0, (size_t)units->unit_count * sizeof *gone);
     Status st = add_scores(&c);
     if (st == OK && options->method->score)
@@ -258,13 +259,13 @@ Status prune_choose(const Units *units, const PruneOptions *options, bool *gone)
         st = count_together(&c);
     for (int i = 0; st == OK && i < units->group_count; ++i) {
         const UnitGroup *group = &units->group[i];
-        take_group(&c, i);
-        for (int k = 0; k < group->layer_count; ++k) leave_one(&c, group->layer[k]);
+        remove_from_group(&c, i);
+        for (int k = 0; k < group->layer_count; ++k) keep_one(&c, group->layer[k]);
     }
-    if (st == OK && options->sparsity > 0 && !any_gone(units, gone)) st = nothing_goes(&c);
+    if (st == OK && options->sparsity > 0 && !any_removed(units, gone)) st = none_removed_fail(&c);
     mem_free(&c.score);
     mem_free(&c.terms);
-    mem_free(&c.fewer);
+    mem_free(&c.removals);
     return st;
 }
 

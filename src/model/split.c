@@ -39,12 +39,12 @@ typedef struct Splitter {
     int64_t *units;
     int *uses, *reader;
     /* the node of `to` that gives node i's output */
-    int *now;
+    int *new_index;
     /* the exchange node that gives node i's whole output to divided layers; -1: none yet */
-    int *entered;
+    int *exchanged;
 } Splitter;
 
-static Status refuse(const Splitter *s, const char *layer, const char *what, int64_t have)
+static Status too_few_fail(const Splitter *s, const char *layer, const char *what, int64_t have)
 {
     return config_fail_key(s->config, "grid.tp",
                            "%d ranks cannot divide layer %s, which has %lld %s: set grid.tp to at "
@@ -91,7 +91,7 @@ typedef struct Between {
  * dropout before attention or swiglu, nor swiglu after attention or the reverse: the input of the
  * later layer would on a rank be several slices of the whole side by side, and a TensorSlice
  * describes only one. */
-static int partner_of(const Splitter *s, int column, Between *between)
+static int row_partner(const Splitter *s, int column, Between *between)
 {
     const Graph *g = s->from;
     bool dropped = false;
@@ -115,18 +115,18 @@ static int partner_of(const Splitter *s, int column, Between *between)
     return -1;
 }
 
-static Status pair(Splitter *s, int column, int row, Between between)
+static Status assign_pair(Splitter *s, int column, int row, Between between)
 {
     const Graph *g = s->from;
     const char *name = g->node[column].name;
     int64_t width = g->node[column].spec.w[0].dim[0] / (between.halves ? 2 : 1);
     int64_t units = between.heads > 0 ? between.heads : width;
     if (units < s->ranks)
-        return refuse(s, name,
-                      between.heads == 0 ? "outputs"
-                      : between.shared   ? "kv_heads"
-                                         : "heads",
-                      units);
+        return too_few_fail(s, name,
+                            between.heads == 0 ? "outputs"
+                            : between.shared   ? "kv_heads"
+                                               : "heads",
+                            units);
     for (int i = column; i != row; i = s->reader[i]) {
         s->role[i] = i == column ? ROLE_COLUMN : ROLE_BETWEEN;
         s->units[i] = units;
@@ -143,9 +143,9 @@ static Status find_pairs(Splitter *s, int *pairs)
         int row;
         Between between;
         if (!splits(&g->node[i], SPLIT_PRODUCT) || s->role[i] != ROLE_REST) continue;
-        row = partner_of(s, i, &between);
+        row = row_partner(s, i, &between);
         if (row < 0 || any_shared(g, &g->node[i]) || any_shared(g, &g->node[row])) continue;
-        TRY(pair(s, i, row, between));
+        TRY(assign_pair(s, i, row, between));
         ++*pairs;
     }
     return OK;
@@ -164,14 +164,14 @@ static Status find_vocabulary(Splitter *s)
         if (!splits(node, SPLIT_ROWS)) continue;
         if (shares_value(g, node->param[0], &with) && (with != g->logits || !by_class)) continue;
         if (node->spec.w[0].dim[0] < s->ranks)
-            return refuse(s, node->name, "tokens", node->spec.w[0].dim[0]);
+            return too_few_fail(s, node->name, "tokens", node->spec.w[0].dim[0]);
         s->role[i] = ROLE_EMBED;
         s->units[i] = node->spec.w[0].dim[0];
     }
     int with = -1;
     if (by_class && shares_value(g, head->param[0], &with)) by_class = s->role[with] == ROLE_EMBED;
     if (!by_class) return OK;
-    if (g->classes < s->ranks) return refuse(s, head->name, "outputs", g->classes);
+    if (g->classes < s->ranks) return too_few_fail(s, head->name, "outputs", g->classes);
     s->role[g->logits] = ROLE_HEAD;
     s->role[g->loss] = ROLE_LOSS;
     s->units[g->logits] = s->units[g->loss] = g->classes;
@@ -264,12 +264,12 @@ static int input_of(Splitter *s, int i, int k)
 {
     int from = s->from->node[i].in[k];
     if (from == NODE_INPUT) return NODE_INPUT;
-    if (s->role[i] != ROLE_COLUMN && s->role[i] != ROLE_HEAD) return s->now[from];
-    if (s->entered[from] < 0)
-        s->entered[from] =
+    if (s->role[i] != ROLE_COLUMN && s->role[i] != ROLE_HEAD) return s->new_index[from];
+    if (s->exchanged[from] < 0)
+        s->exchanged[from] =
             add_exchange(s, s->from->node[from].name, s->sequence ? "gather" : "enter",
-                         s->now[from], s->sequence ? EXCHANGE_GATHER : EXCHANGE_ENTER);
-    return s->entered[from];
+                         s->new_index[from], s->sequence ? EXCHANGE_GATHER : EXCHANGE_ENTER);
+    return s->exchanged[from];
 }
 
 static void cut_param(Splitter *s, int param, int dim, ParamCut cut)
@@ -346,11 +346,11 @@ static void split_rest(Splitter *s, Node *node)
 
 /* Adds the exchange that sums a row layer's or an embedding's output; the layer's bias moves to it,
  * to be added after the sum. */
-static void leave(Splitter *s, int i, int bias)
+static void add_sum_exchange(Splitter *s, int i, int bias)
 {
     int at = add_exchange(s, s->from->node[i].name, s->sequence ? "scatter" : "sum",
                           s->to->node_count - 1, s->sequence ? EXCHANGE_SCATTER : EXCHANGE_LEAVE);
-    s->now[i] = at;
+    s->new_index[i] = at;
     if (bias < 0) return;
     Node *node = &s->to->node[at];
     node->spec.w_count = 1;
@@ -392,10 +392,10 @@ static void split_node(Splitter *s, int i)
         split_rest(s, &node);
         break;
     }
-    s->now[i] = s->to->node_count;
-    for (int k = 0; k < node.spec.w_count; ++k) s->to->param[node.param[k]].node = s->now[i];
+    s->new_index[i] = s->to->node_count;
+    for (int k = 0; k < node.spec.w_count; ++k) s->to->param[node.param[k]].node = s->new_index[i];
     push(s, node);
-    if (s->role[i] == ROLE_ROW || s->role[i] == ROLE_EMBED) leave(s, i, bias);
+    if (s->role[i] == ROLE_ROW || s->role[i] == ROLE_EMBED) add_sum_exchange(s, i, bias);
 }
 
 static void make_graph(Splitter *s)
@@ -417,8 +417,8 @@ static void make_graph(Splitter *s)
         const Param *p = &to->param[i];
         to->node[p->node].spec.w[p->slot] = p->shape;
     }
-    to->logits = s->now[from->logits];
-    to->loss = s->now[from->loss];
+    to->logits = s->new_index[from->logits];
+    to->loss = s->new_index[from->loss];
     graph_name_nodes(to);
     graph_need_dx(to);
 }
@@ -432,9 +432,9 @@ Status graph_split(Graph **graph, const Config *config, int rank, int ranks)
     s.units = mem_new(n * sizeof *s.units);
     s.uses = mem_new(n * sizeof *s.uses);
     s.reader = mem_new(n * sizeof *s.reader);
-    s.now = mem_new(n * sizeof *s.now);
-    s.entered = mem_new(n * sizeof *s.entered);
-    for (size_t i = 0; i < n; ++i) s.entered[i] = -1;
+    s.new_index = mem_new(n * sizeof *s.new_index);
+    s.exchanged = mem_new(n * sizeof *s.exchanged);
+    for (size_t i = 0; i < n; ++i) s.exchanged[i] = -1;
     Status st = assign_roles(&s);
     if (st == OK) {
         make_graph(&s);
@@ -445,7 +445,7 @@ Status graph_split(Graph **graph, const Config *config, int rank, int ranks)
     mem_free(&s.units);
     mem_free(&s.uses);
     mem_free(&s.reader);
-    mem_free(&s.now);
-    mem_free(&s.entered);
+    mem_free(&s.new_index);
+    mem_free(&s.exchanged);
     return st;
 }

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static Status no_layer(const Graph *graph, const Config *config, const char *name)
+static Status unknown_layer(const Graph *graph, const Config *config, const char *name)
 {
     const char **names = mem_new((size_t)(graph->node_count + 1) * sizeof *names);
     int count = 0;
@@ -24,7 +24,7 @@ static Status no_layer(const Graph *graph, const Config *config, const char *nam
 static Status check(const Graph *graph, const Config *config, const char *name)
 {
     int i = graph_find(graph, name);
-    if (i == GRAPH_FAILED) return no_layer(graph, config, name);
+    if (i == GRAPH_FAILED) return unknown_layer(graph, config, name);
     const Node *node = &graph->node[i];
     if (node_opens(node)) return OK;
     return config_fail_key(config, "model.widths",
@@ -74,7 +74,7 @@ static Status check_tied(const Graph *graph, const Config *config)
     return OK;
 }
 
-Status graph_take_widths(Graph *graph, const Config *config)
+Status graph_set_widths(Graph *graph, const Config *config)
 {
     const ConfigWidths *widths = &config->model.widths;
     if (widths->count == 0) return OK;

@@ -12,7 +12,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
-enum { NOBODY = -1 };
+enum { CALLER = -1 };
 
 typedef struct Finder {
     Units *to;
@@ -22,7 +22,7 @@ typedef struct Finder {
     int *unit, *group;
     /* for each root of `group`: index + 1 of the node that needs the group's channels unchanged; 0:
      * none, -1: the caller; owned */
-    int *held;
+    int *needed_by;
     int elements;
 } Finder;
 
@@ -142,33 +142,33 @@ static void make_map(Finder *f, int node)
 
 /* ---- groups that stay unchanged ---- */
 
-static void hold(Finder *f, int node, int holder)
+static void keep_group(Finder *f, int node, int holder)
 {
     int64_t count = graph_channels(f->graph, node);
     for (int64_t c = 0; c < count; ++c) {
-        int *held = &f->held[root_of(f->group, map_of(f, node)[c])];
-        if (*held == 0) *held = holder == NOBODY ? -1 : holder + 1;
+        int *needed_by = &f->needed_by[root_of(f->group, map_of(f, node)[c])];
+        if (*needed_by == 0) *needed_by = holder == CALLER ? -1 : holder + 1;
     }
 }
 
-static void hold_all(Finder *f, int node)
+static void keep_layer(Finder *f, int node)
 {
-    hold(f, node, node);
+    keep_group(f, node, node);
     for (int k = 0; k < f->graph->node[node].spec.x_count; ++k)
-        hold(f, f->graph->node[node].in[k], node);
+        keep_group(f, f->graph->node[node].in[k], node);
 }
 
-static Status hold_asked(Finder *f, const char *const *keep, int keep_count)
+static Status keep_asked(Finder *f, const char *const *keep, int keep_count)
 {
     const Graph *g = f->graph;
     for (int k = 0; k < keep_count; ++k) {
-        bool met = false;
+        bool matched = false;
         for (int i = 0; i < g->node_count; ++i) {
             if (fnmatch(keep[k], g->node[i].name, 0) != 0) continue;
-            met = true;
-            hold(f, i, NOBODY);
+            matched = true;
+            keep_group(f, i, CALLER);
         }
-        if (!met)
+        if (!matched)
             return fail(ERR_USAGE, "--keep %s: matches no layer; `weft plan` lists them", keep[k]);
     }
     return OK;
@@ -176,18 +176,18 @@ static Status hold_asked(Finder *f, const char *const *keep, int keep_count)
 
 /* Keeps the data, the channels of layers that need them all, and the channels of layers with a tied
  * parameter. */
-static void hold_given(Finder *f)
+static void keep_required(Finder *f)
 {
     const Graph *g = f->graph;
     for (int i = 0; i < g->node_count; ++i) {
         for (int k = 0; k < g->node[i].spec.x_count; ++k)
-            if (g->node[i].in[k] == NODE_INPUT) hold(f, NODE_INPUT, i);
-        if (g->node[i].kind->channels == CHANNELS_WHOLE) hold_all(f, i);
+            if (g->node[i].in[k] == NODE_INPUT) keep_group(f, NODE_INPUT, i);
+        if (g->node[i].kind->channels == CHANNELS_WHOLE) keep_layer(f, i);
     }
     for (int i = 0; i < g->param_count; ++i) {
         if (g->param[i].tied < 0) continue;
-        hold_all(f, g->param[i].node);
-        hold_all(f, g->param[g->param[i].tied].node);
+        keep_layer(f, g->param[i].node);
+        keep_layer(f, g->param[g->param[i].tied].node);
     }
 }
 
@@ -204,9 +204,9 @@ static void number_groups(Finder *f, int *number)
         int root = root_of(f->group, e);
         UnitGroup *group = &c->group[number[e] = number[root]];
         group->parts = 1;
-        group->whole = f->held[root] != 0;
-        group->holder = f->held[root] - 1;
-        if (f->held[root] < 0) group->holder = NOBODY;
+        group->whole = f->needed_by[root] != 0;
+        group->holder = f->needed_by[root] - 1;
+        if (f->needed_by[root] < 0) group->holder = CALLER;
         if (root_of(f->unit, e) == e) ++group->count;
     }
     for (int i = 1; i < c->group_count; ++i)
@@ -302,9 +302,9 @@ Status units_new(Units **units, const Graph *graph, const char *const *keep, int
         c->unit[i + 1] = mem_new((size_t)graph_channels(graph, i) * sizeof(int));
     open_channels(&f, NODE_INPUT);
     for (int i = 0; i < graph->node_count; ++i) make_map(&f, i);
-    f.held = mem_new((size_t)(f.elements + 1) * sizeof *f.held);
-    hold_given(&f);
-    Status status = hold_asked(&f, keep, keep_count);
+    f.needed_by = mem_new((size_t)(f.elements + 1) * sizeof *f.needed_by);
+    keep_required(&f);
+    Status status = keep_asked(&f, keep, keep_count);
     if (status == OK) {
         number_units(&f);
         list_layers(c);
@@ -312,7 +312,7 @@ Status units_new(Units **units, const Graph *graph, const char *const *keep, int
     }
     mem_free(&f.unit);
     mem_free(&f.group);
-    mem_free(&f.held);
+    mem_free(&f.needed_by);
     if (status != OK) units_free(units);
     return status;
 }

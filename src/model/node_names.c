@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Returns the place of the first node with this name, or the empty place where it belongs. */
-static int place_of(const NodeNames *names, const Node *node, const char *name)
+static int find_place(const NodeNames *names, const Node *node, const char *name)
 {
     int at = (int)(hash_text(name) & (uint64_t)(names->places - 1));
     while (names->place[at] && strcmp(node[names->place[at] - 1].name, name) != 0)
@@ -15,7 +15,7 @@ static int place_of(const NodeNames *names, const Node *node, const char *name)
 
 int names_find(const NodeNames *names, const Node *node, const char *name)
 {
-    int found = names->places ? names->place[place_of(names, node, name)] : 0;
+    int found = names->places ? names->place[find_place(names, node, name)] : 0;
     return found ? found - 1 : GRAPH_FAILED;
 }
 
@@ -26,14 +26,14 @@ static void grow(NodeNames *names, const Node *node)
     names->place = mem_new((size_t)names->places * sizeof *names->place);
     for (int i = 0; i < old.places; ++i)
         if (old.place[i])
-            names->place[place_of(names, node, node[old.place[i] - 1].name)] = old.place[i];
+            names->place[find_place(names, node, node[old.place[i] - 1].name)] = old.place[i];
     mem_free(&(int *){old.place});
 }
 
 void names_add(NodeNames *names, const Node *node, int index)
 {
     if (2 * (names->count + 1) > names->places) grow(names, node);
-    int at = place_of(names, node, node[index].name);
+    int at = find_place(names, node, node[index].name);
     if (names->place[at]) return;
     names->place[at] = index + 1;
     ++names->count;
