@@ -3,8 +3,8 @@
  * distinct id to the owner of its row and receives the row; after backward it sends the sum of the
  * row's gradients to the owner, who updates the row. The owner of a row depends only on its id and
  * the number of owners. A gradient is the sum over the tree of micro-batches and ranks in which
- * those without the id are left out, so results are bit-identical on every grid and with any number
- * of servers. */
+ * those without the id are left out, so in modes sync and stale results have the same bits on every
+ * grid and with any number of servers. */
 #ifndef WEFT_TABLE_H
 #define WEFT_TABLE_H
 
@@ -37,8 +37,8 @@ extern const ConfigWords table_words[TABLE_WORDS];
 
 typedef struct Tables Tables;
 
-/* Mode async, in which servers also have the dense parameters: one parameter. Offsets in elements
- * in the arenas of parameters and of gradients. */
+/* A dense parameter, for mode async, in which servers have these, too. Offsets in elements in the
+ * arenas of parameters and of gradients. */
 typedef struct TableDense {
     int64_t offset, gradient, elements;
     /* number of its rule (optim_rule), and a factor on its learning rate */
@@ -115,9 +115,9 @@ BatchSource tables_source(Tables *tables, const BatchSource *inner);
 /* Returns the micro-batches that were taken to `inner`; call it before `inner` is freed.
  * Collective. */
 void tables_forget(Tables *tables);
-/* The same for evaluation: there are no gradients, and no row is created. An id without a row gets
- * the values with which its row would begin. Workers have the same number of micro-batches as in
- * training. */
+/* Like tables_source, for evaluation: there are no gradients, and no row is created. An id without
+ * a row gets the values with which its row would begin. Workers have the same number of
+ * micro-batches as in training. */
 BatchSource tables_evaluation(Tables *tables, const BatchSource *inner);
 /* Bytes for a bag with rows of `width` floats and steps of `ids` ids, besides the rows
  * themselves. */

@@ -15,8 +15,8 @@ typedef struct Flight {
     Lookup *look;
     /* requests to this owner; owned: [bags] */
     Owner *owner;
-    /* taken: its micro-batches have been taken; requested: its rows have been requested. status, why:
-     * the error if taking failed; why is owned */
+    /* taken: its micro-batches have been taken; requested: its rows have been requested. status,
+     * why: the error if taking failed; why is owned */
     bool taken, requested;
     Status status;
     char *why;
@@ -30,8 +30,8 @@ typedef struct TableStream {
     /* borrowed; NULL: this stream has not been made */
     Tables *tables;
     BatchSource inner;
-    /* owned: [flights], used in turn. now: the current step; handed_out: number of its micro-batches
-     * that the executor has received */
+    /* owned: [flights], used in turn. now: the current step; handed_out: number of its
+     * micro-batches that the executor has received */
     Flight *flight;
     int flights, now, handed_out;
     /* number of steps whose ids are sent ahead */
@@ -60,8 +60,8 @@ typedef struct SortedRows {
 
 struct Tables {
     TablesPlan plan;
-    /* is_worker: this rank computes; is_owner: it owns rows. Workers are ranks 0 .. workers - 1, owners
-     * begin at rank first_owner. */
+    /* is_worker: this rank computes; is_owner: it owns rows. Workers are ranks 0 .. workers - 1,
+     * owners begin at rank first_owner. */
     bool is_worker, is_owner;
     int workers, owners, first_owner;
     /* owned: this rank's bags, and the stores of their tables; bag b's begin at store[first[b]] */
@@ -80,20 +80,20 @@ struct Tables {
     int sorted_store;
     double begun_s;
     /* rank 0: number of servers that have reported whether they received a stop signal, and whether
-     * one has. Each server reports once, at the latest when it ends. Server: stop_reports is 1 once it has
-     * reported. */
+     * one has. Each server reports once, at the latest when it ends. Server: stop_reports is 1 once
+     * it has reported. */
     int stop_reports;
     bool stop_requested;
     /* server: its tables, with their names, owned; its watchdog, owned, or NULL */
     SparseTable *server_tables;
     Watchdog *watchdog;
-    /* mode async: the dense parameters. Server: which workers wait in tables_meet, and how many;
-     * the owner state of one worker's request, `now`, [bags], owned */
+    /* mode async: the dense parameters. Server: which workers wait in tables_meet, and how many */
     struct DensePart *dense;
     bool *waits;
     int waiting;
     /* server: the replay stops at this sync point */
     bool stops_replay;
+    /* server in mode async: owner state for the request of one worker, [bags]; owned */
     Owner *request_owner;
     /* worker in mode geo: its local copy of rows in each store; a row is its current values, then
      * those of the last sync point. Owned */
@@ -113,6 +113,7 @@ int tables_store(const Tables *tables, int table);
 /* Commands to servers. Rank 0 sends one before all workers and servers do their parts of it
  * together; those "from any worker" are sent by each worker on its own. */
 typedef enum CommandKind {
+    /* the functions stream_ids, stream_rows and so on, then those of contents.c */
     COMMAND_IDS,
     COMMAND_ROWS,
     COMMAND_GRADIENTS,
@@ -151,8 +152,8 @@ typedef struct Command {
     double lr, grad_scale;
     /* COMMAND_PULL, COMMAND_PUSH: bag, and number of ids */
     int bag, ids;
-    /* COMMAND_BEGIN, COMMAND_MEET: number of completed steps, -1 before the first; last: it is the run's
-     * last step. start: hash of the parameters (COMMAND_BEGIN) */
+    /* COMMAND_BEGIN, COMMAND_MEET: number of completed steps, -1 before the first; last: it is the
+     * run's last step. start: hash of the parameters (COMMAND_BEGIN) */
     int64_t step;
     bool last;
     uint64_t start;
@@ -180,9 +181,9 @@ void stream_settle(TableStream *stream);
 /* geo.c: mode geo */
 void geo_init(Tables *tables);
 void geo_fini(Tables *tables);
-/* Worker: geo_request requests the ids of a step that are new in the period from servers, whose rows do
- * not change within a period. geo_rows then copies the values of all the step's ids from the
- * worker's local rows, and geo_update updates these. */
+/* Worker: geo_request requests the ids of a step that are new in the period from servers, whose
+ * rows do not change within a period. geo_rows then copies the values of all the step's ids from
+ * the worker's local rows, and geo_update updates these. */
 void geo_request(Tables *tables, Flight *flight);
 void geo_rows(Tables *tables, Flight *flight);
 void geo_update(Tables *tables, Flight *flight, double lr, double grad_scale);
@@ -190,8 +191,8 @@ void geo_update(Tables *tables, Flight *flight, double lr, double grad_scale);
 void geo_pull(Tables *tables, int from, const Command *what);
 void geo_push(Tables *tables, int from, const Command *what);
 /* Sends a command of this kind with the counts and ids of a bag to one owner. `more` has its other
- * fields. The ids are being sent until world_tell_wait(sending); with sending NULL they have left when
- * the call returns. */
+ * fields. The ids are being sent until world_tell_wait(sending); if sending is NULL they have left
+ * when the call returns. */
 void send_ids_command(const Tables *tables, CommandKind kind, int bag, int owner,
                       const int32_t *count, const uint64_t *id, Command more, WorldTold *sending);
 /* async.c: mode async */
