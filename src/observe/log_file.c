@@ -26,8 +26,8 @@ static struct {
 } file = {.fd = -1};
 
 /* Changes of the file, kept for log_file_report, since nothing may be logged under the lock. */
-typedef enum News { REWRITTEN = 1, REPLACED = 2, CUT = 4, NOT_OPENED = 8 } News;
-static _Atomic unsigned news;
+typedef enum Change { REWRITTEN = 1, REPLACED = 2, CUT = 4, NOT_OPENED = 8 } Change;
+static _Atomic unsigned changes;
 static atomic_bool pinned;
 
 /* Opens the path for appending. Returns 0 or errno; on an error the file that was open stays
@@ -53,7 +53,7 @@ static void open_again(bool gone)
 {
     if (!lease_holds(file.lease)) return;
     int error = open_end(gone ? O_EXCL : 0);
-    atomic_fetch_or(&news, error ? NOT_OPENED : gone ? REWRITTEN : REPLACED);
+    atomic_fetch_or(&changes, error ? NOT_OPENED : gone ? REWRITTEN : REPLACED);
 }
 
 static void check_name(void)
@@ -68,7 +68,7 @@ static void check_name(void)
         open_again(false);
         return;
     }
-    if (is.st_size < file.bytes) atomic_fetch_or(&news, CUT);
+    if (is.st_size < file.bytes) atomic_fetch_or(&changes, CUT);
     file.bytes = (int64_t)is.st_size;
 }
 
@@ -90,7 +90,7 @@ static bool put(const char *text, size_t bytes)
     return done == (ssize_t)bytes;
 }
 
-static void take(void *user, const char *text, size_t bytes)
+static void append_line(void *user, const char *text, size_t bytes)
 {
     char line[HEAD_BYTES];
     (void)user;
@@ -136,8 +136,8 @@ Status log_file_open(const char *dir, const Lease *lease, int64_t step)
     host_name(host, sizeof host);
     int n = snprintf(head, sizeof head, "---- %s, weft %s on %s, after step %lld\n", now,
                      WEFT_VERSION, host, (long long)step);
-    take(NULL, head, (size_t)n);
-    log_copy_to(take, NULL);
+    append_line(NULL, head, (size_t)n);
+    log_copy_to(append_line, NULL);
     return OK;
 }
 
@@ -155,7 +155,7 @@ void log_file_close(void)
 void log_file_report(void)
 {
     static const struct {
-        News news;
+        Change change;
         const char *words;
     } all[] = {
         {REWRITTEN, "was removed or renamed, and has been written again from its beginning"},
@@ -165,10 +165,10 @@ void log_file_report(void)
                      "are lost"},
     };
     static bool unopened;
-    unsigned now = atomic_exchange(&news, 0);
+    unsigned now = atomic_exchange(&changes, 0);
     if (unopened) now &= ~(unsigned)NOT_OPENED;
     if (now & (REWRITTEN | REPLACED)) unopened = false;
     if (now & NOT_OPENED) unopened = true;
     for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
-        if (now & all[i].news) log_warn("%s: %s", file.path, all[i].words);
+        if (now & all[i].change) log_warn("%s: %s", file.path, all[i].words);
 }

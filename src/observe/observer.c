@@ -84,7 +84,7 @@ static Status renew_events(Observer *observer)
     return append_flush(events);
 }
 
-static void say_changed(AppendFile *file)
+static void warn_changed(AppendFile *file)
 {
     if (file->rewritten)
         log_warn("%s: was removed or renamed, and has been written again from its beginning",
@@ -94,7 +94,7 @@ static void say_changed(AppendFile *file)
     file->rewritten = file->moved = false;
 }
 
-static void say_cut(AppendFile *metrics, int64_t step)
+static void warn_cut(AppendFile *metrics, int64_t step)
 {
     if (metrics->lost == 0) return;
     log_warn(
@@ -104,14 +104,14 @@ static void say_cut(AppendFile *metrics, int64_t step)
     metrics->lost = 0;
 }
 
-static void report_changes(Observer *observer)
+static void warn_of_changes(Observer *observer)
 {
     const AppendFile *m = &observer->metrics, *e = &observer->events;
     if (m->rewritten || m->moved || m->lost || e->rewritten || e->moved || e->lost)
         progress_break(&observer->progress);
-    say_changed(&observer->events);
-    say_changed(&observer->metrics);
-    say_cut(&observer->metrics, observer->written);
+    warn_changed(&observer->events);
+    warn_changed(&observer->metrics);
+    warn_cut(&observer->metrics, observer->written);
 }
 
 static Status write_files(Observer *observer, Status (*write)(AppendFile *file))
@@ -119,7 +119,7 @@ static Status write_files(Observer *observer, Status (*write)(AppendFile *file))
     Status events = write(&observer->events);
     /* second, so that its message is the one that stays */
     Status metrics = write(&observer->metrics);
-    report_changes(observer);
+    warn_of_changes(observer);
     if (metrics == OK) observer->written = observer->step;
     if (events == OK && metrics == OK) events = renew_events(observer);
     return metrics != OK ? metrics : events;
