@@ -85,7 +85,7 @@ static __global__ void chunk_squares_kernel(double *out, const float *x, const F
 
 /* Replaces the numbers that change at every step by those in the backend's memory, unless `now` is
  * NULL. */
-static __device__ __forceinline__ SgdArgs now(SgdArgs a)
+static __device__ __forceinline__ SgdArgs with_step_numbers(SgdArgs a)
 {
     if (!a.now) return a;
     a.lr = a.now->lr;
@@ -93,7 +93,7 @@ static __device__ __forceinline__ SgdArgs now(SgdArgs a)
     return a;
 }
 
-static __device__ __forceinline__ AdamArgs now(AdamArgs a)
+static __device__ __forceinline__ AdamArgs with_step_numbers(AdamArgs a)
 {
     if (!a.now) return a;
     a.lr = a.now->lr;
@@ -123,7 +123,7 @@ typedef struct SgdRun {
 
 template <int COUNT> static __device__ __forceinline__ void sgd_at(const SgdRun &run, int64_t i)
 {
-    const SgdArgs a = now(run.args);
+    const SgdArgs a = with_step_numbers(run.args);
     float w[COUNT], g[COUNT], m[COUNT];
     bool remembers = a.momentum != 0;
     read_floats<COUNT, true>(w, run.w + i);
@@ -154,7 +154,7 @@ template <int COUNT> static __global__ void sgd_kernel(SgdRun run)
 
 template <int COUNT> static __device__ __forceinline__ void adam_at(const AdamRun &run, int64_t i)
 {
-    const AdamArgs a = now(run.args);
+    const AdamArgs a = with_step_numbers(run.args);
     float w[COUNT], g[COUNT], m[COUNT], v[COUNT], out[COUNT];
     read_floats<COUNT, true>(w, run.w + i);
     read_floats<COUNT, true>(g, run.g + i);

@@ -141,7 +141,7 @@ template <class T> static __global__ void mse_backward_kernel(LossRun run)
 }
 
 /* most bytes of shared memory for a block's other variables */
-enum { OWN_BYTES = 1024 };
+enum { STATIC_BYTES = 1024 };
 
 cudaError_t cuda_softmax_room(int device, int64_t *bytes)
 {
@@ -150,15 +150,15 @@ cudaError_t cuda_softmax_room(int device, int64_t *bytes)
         cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
     if (st == cudaSuccess)
         st = cudaDeviceGetAttribute(&reserved, cudaDevAttrReservedSharedMemoryPerBlock, device);
-    *bytes = all / ROW_BLOCKS - reserved - OWN_BYTES;
+    *bytes = all / ROW_BLOCKS - reserved - STATIC_BYTES;
     return st;
 }
 
 /* Allows a kernel more than the 48 KiB of shared memory that every kernel may use. */
 static cudaError_t allow_shared(const void *kernel, int64_t bytes)
 {
-    enum { UNASKED_BYTES = 48 << 10 };
-    if (bytes + OWN_BYTES <= UNASKED_BYTES) return cudaSuccess;
+    enum { DEFAULT_BYTES = 48 << 10 };
+    if (bytes + STATIC_BYTES <= DEFAULT_BYTES) return cudaSuccess;
     cudaError_t st =
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (st != cudaSuccess) return st;

@@ -44,7 +44,7 @@ struct Logits {
     int64_t at;
 };
 
-static __device__ __forceinline__ void take(Logits *all, const Logits &o)
+static __device__ __forceinline__ void merge_logits(Logits *all, const Logits &o)
 {
     float best = fmaxf(all->best, o.best);
     all->exps = all->exps * expf(all->best - best) + o.exps * expf(o.best - best);

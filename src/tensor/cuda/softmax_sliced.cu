@@ -62,7 +62,7 @@ static __global__ void merge_kernel(LossSlices run)
     }
     Logits all = get_part(run.parts + row * LOSS_PART);
     for (int r = 1; r < run.ranks; ++r)
-        take(&all, get_part(run.parts + (r * loss.rows + row) * LOSS_PART));
+        merge_logits(&all, get_part(run.parts + (r * loss.rows + row) * LOSS_PART));
     store_row(loss, row, all, truth_at(run, row));
 }
 
