@@ -1,7 +1,7 @@
-/* A command is started with its line in a file without a name (memfd), so that no pipe can fill up,
- * and answers into a pipe that is read between steps. It has a process group of its own, which is
- * killed when the command has ended, has taken too long or has said too much. One that hangs in a
- * file system may not even die: it is not waited for, but no other is started before it is gone. */
+/* A command reads its line from an unnamed file (memfd), so that no pipe can fill up, and answers
+ * into a pipe that is read between steps. It has its own process group, which is killed when the
+ * command has ended, has taken too long or has written too much. A command that hangs in a file
+ * system may not even die: it is not waited for, but no other one is started before it is gone. */
 #include "hook.h"
 
 #include <errno.h>
@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 enum { SAID_MOST = 65536 };
-/* for a killed one to go */
+/* time for a killed command to disappear */
 static const double GRAVE_S = 2;
 
 typedef struct Waiting {
-    /* owned; NULL: this moment does not wait */
+    /* line of a notification that waits; NULL: none of this event does; owned */
     char *line;
     int64_t step, order;
 } Waiting;
@@ -28,13 +28,13 @@ struct Hook {
     double limit_s;
     Waiting waiting[HOOK_MOMENTS];
     int64_t told;
-    /* 0: none runs */
+    /* process id; 0: no command runs */
     pid_t child;
-    /* where it answers; -1: closed */
+    /* read end of the pipe for the answer; -1: closed */
     int answer;
     bool killed;
     double began_s, killed_s;
-    /* of the one that runs */
+    /* event and step of the running command, and its answer so far */
     HookMoment moment;
     int64_t step;
     char said[SAID_MOST + 1];
@@ -59,7 +59,7 @@ static void warn(const Hook *h, const char *why)
 
 /* ---- starting ---- */
 
-/* A file that holds the line; -1 and errno. */
+/* Returns a file descriptor with the line, or -1 and errno. */
 static int line_file(const char *line)
 {
     size_t bytes = strlen(line);
@@ -72,7 +72,7 @@ static int line_file(const char *line)
     return -1;
 }
 
-/* 0, or errno */
+/* Returns 0 or errno. */
 static int open_child(Hook *h, const char *line)
 {
     int ends[2], input = line_file(line);
@@ -130,7 +130,7 @@ static void kill_group(Hook *h)
     kill(-h->child, SIGKILL);
 }
 
-/* What it has said so far: at most SAID_MOST bytes, or it says too much. */
+/* Reads the answer so far. Returns false if it is longer than SAID_MOST bytes. */
 static bool read_answer(Hook *h)
 {
     ssize_t got;
@@ -142,8 +142,8 @@ static bool read_answer(Hook *h)
     return h->length < SAID_MOST;
 }
 
-/* It has ended by itself, and all that it has said is here. Its group goes while its number is
- * still its own. */
+/* Evaluates a command that has ended by itself, with its whole answer. The process group is killed
+ * before waitpid, while its number cannot be reused. */
 static void judge(Hook *h)
 {
     char why[96];
@@ -174,8 +174,8 @@ static void give_up(Hook *h, const char *why)
     warn(h, why);
 }
 
-/* The one that runs. Its end is asked for first, so that all of its answer is there when it is
- * read. */
+/* Checks the running command. Its end is checked before its answer is read, so that an ended
+ * command's answer is complete. */
 static void look_at_child(Hook *h)
 {
     char why[96];

@@ -1,5 +1,5 @@
-/* run.hook as processes: one runs at a time, beside training; of each moment that comes meanwhile
- * the newest waits. Rank 0's alone; nothing here stops training. */
+/* Runs the commands of run.hook: one process at a time, in the background. While it runs, the
+ * newest notification of each event waits. Only rank 0 uses this; nothing here stops training. */
 #ifndef WEFT_TRAIN_HOOK_H
 #define WEFT_TRAIN_HOOK_H
 
@@ -7,22 +7,22 @@
 #include "wish.h"
 
 typedef struct Hook Hook;
-/* command: borrowed; it may take limit_s. Owner: the caller. */
+/* command: borrowed; it may run for limit_s seconds. Owner: the caller. */
 Hook *hook_new(const char *command, double limit_s);
-/* What runs is ended, with all that it has started. */
+/* Kills the running command with all processes that it has started. */
 void hook_free(Hook **hook);
-/* Runs the command with that line, at once or when those before it have ended. step: for
+/* Runs the command with that line as its input, at once or after those before it. step: for
  * messages. */
 void hook_tell(Hook *hook, HookMoment moment, int64_t step, const char *line);
-/* Takes what has come since: an answer, an end, the time that is up; then starts what waits. Never
- * waits. What is wrong is a warning. */
+/* Checks for an answer, the command's end or its time limit; then starts the next one. Does not
+ * wait. Errors become warnings. */
 void hook_look(Hook *hook);
-/* Until nothing runs or waits any more. Once one had to be ended, those that wait are passed
- * over. */
+/* Waits until no command runs or is queued. If one had to be killed, the queued ones are
+ * dropped. */
 void hook_wait(Hook *hook);
-/* What the commands have asked for since the last call. */
+/* Takes the requests since the last call; returns true if there is one. */
 bool hook_take(Hook *hook, Wish *wish);
-/* Does one run, or wait? Has one asked for something? */
+/* Return true if a command runs or is queued; if one has made a request. */
 bool hook_busy(const Hook *hook);
 bool hook_asks(const Hook *hook);
 

@@ -1,7 +1,7 @@
 /* A whole run: folder, resume, steps, evaluations, checkpoints, summary. Ranks agree on every
- * decision that rank 0 takes alone: what it finds on disk is broadcast, and what one rank asks for
- * in the middle of the run (to stop, for a signal or as time is up; to save, by the clock) travels
- * with the step's own sums. */
+ * decision that rank 0 makes alone: what it finds on disk is broadcast, and requests of one rank
+ * during the run (to stop, because of a signal or the time; to save, because of the clock) are
+ * added up with the step's sums. */
 #include "run.h"
 
 #include "agree.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Has any rank been asked to stop before a step is made? Collective. */
+/* Returns ERR_STOPPED if a rank received a stop request before the first step. Collective. */
 static Status stop_before_steps(const World *world)
 {
     Status st = status_agree(world, stop_wanted() ? ERR_STOPPED : OK);
@@ -88,7 +88,7 @@ static void describe(const Run *r)
     mem_free(&limit);
 }
 
-/* By rank 0's clock. */
+/* Returns true if a checkpoint is due by rank 0's clock. */
 static bool save_wanted(const Run *r)
 {
     double every = r->config->checkpoint.every_s;
@@ -101,11 +101,11 @@ static void report(Run *r, const StepResult *result)
     const Trainer *t = r->trainer;
     double now = clock_s(), spent = now - r->tick_s;
     double rate = (double)result->rows / (spent > 0 ? spent : 1e-9);
-    /* else it has been queued, and takes its time later */
+    /* without rows the device has only queued the step, and its time counts later */
     if (result->rows > 0) {
         r->tick_s = now;
         run_time_step(r, spent);
-        /* the first step gets everything ready */
+        /* the first step includes warm-up, so it is left out */
         if (r->rate > 0) {
             r->steady_rows += (double)result->rows;
             r->steady_s += spent;
@@ -144,21 +144,21 @@ static bool save_due(const Run *r, const StepResult *result)
            result->save_asked || result->stop_asked || t->step == t->steps;
 }
 
-/* Is the hook told at this border that an epoch is over? */
+/* Returns true if the hook runs after this step because an epoch ends. */
 static bool epoch_told(const Run *r)
 {
     const Trainer *t = r->trainer;
     return position_ends_epoch(t, t->step) && run_hook_wants(r, HOOK_EPOCH);
 }
 
-/* And of an evaluation here? Without a test set there is none. */
+/* Returns true if the hook runs after an evaluation; without a test set there is none. */
 static bool evaluation_told(const Run *r)
 {
     return r->trainer->test_set.samples > 0 && run_hook_wants(r, HOOK_EVALUATION);
 }
 
-/* Evaluation, and what comes of it before anything is saved: a checkpoint of this border knows of
- * it. */
+/* Evaluates and notifies the hook, before a checkpoint of this step is saved, so that the
+ * checkpoint contains the results. */
 static Status look_back(Run *r, RunDue due, double *better)
 {
     bool epoch = epoch_told(r);
@@ -176,7 +176,7 @@ static Status check_data(const Run *r)
     return status_agree(r->world, r->data ? data_watch_check(r->data, r->dir.checkpoints) : OK);
 }
 
-/* After the step: what is due. Every rank comes to the same answers. */
+/* Does the work that is due after a step. Every rank decides alike. */
 static Status between_steps(Run *r, StepResult *result)
 {
     Trainer *t = r->trainer;
@@ -195,7 +195,7 @@ static Status between_steps(Run *r, StepResult *result)
     if (back) return OK;
     run_hook_follow(r);
     TRY(run_save_go_on(r, result));
-    /* an evaluation or a best.h5 that fails costs no training: it is saved all the same */
+    /* if an evaluation or best.h5 fails, the step is saved before the run ends */
     Status evaluated = look_back(r, due, &better);
     r->stopped = r->stopped || (result->stop_asked && !end && !r->ended);
     bool last = end || r->stopped || r->ended || evaluated != OK;
@@ -210,9 +210,9 @@ static Status between_steps(Run *r, StepResult *result)
     return st;
 }
 
-/* At the border of a checkpoint that has been loaded: the evaluation that a stop has broken off,
- * after which the checkpoint is written again, for it knows of it then; or the result of a run that
- * was finished before; best.h5, too, where it was lost. */
+/* Evaluates after a checkpoint has been loaded: repeats an interrupted evaluation and writes the
+ * checkpoint again with its result; or prints the result of a run that was complete, and saves
+ * best.h5 again if it was lost. */
 static Status evaluate_again(Run *r)
 {
     Trainer *t = r->trainer;
@@ -232,7 +232,7 @@ static Status evaluate_again(Run *r)
     return OK;
 }
 
-/* Somebody may rename the folder, or another run take it, at any time. */
+/* Checks regularly that the run's folder has not been renamed or taken by another run. */
 static void hold_folder(Run *r)
 {
     static const double EVERY_S = 1;
@@ -268,7 +268,7 @@ static Status loop(Run *r)
     return OK;
 }
 
-/* A run that was finished before is evaluated again, so that its result is printed. */
+/* Sets up and makes all steps. A run that was complete is evaluated again, to print its result. */
 static Status run_all(Run *r)
 {
     Trainer *t = r->trainer;
@@ -278,7 +278,7 @@ static Status run_all(Run *r)
     if (!done) TRY(stop_before_steps(r->world));
     if (!done) TRY(sparse_begin(t));
     bool first = r->world->rank == 0;
-    /* it is written behind the last step */
+    /* checked now, because the trace is written after the last step */
     Status st = first && r->config->run.trace ? trace_check(r->dir.trace) : OK;
     if (st == OK && first)
         st = observer_new(&r->observer, r->dir.path, r->dir.lease, t->step, r->last_own);
@@ -311,8 +311,8 @@ static Status run_all(Run *r)
     return st;
 }
 
-/* The rank that has grown most since just before its trainer was made, while all that it takes is
- * still there. A run that made no step has not touched it. Collective. */
+/* Finds the rank whose memory has grown most since just before its trainer was made; memory is
+ * still allocated. A run without steps has not touched it, so it is not measured. Collective. */
 static void measure_memory(Run *r)
 {
     struct {
@@ -337,7 +337,8 @@ static void measure_memory(Run *r)
     mem_free(&all);
 }
 
-/* The last lines: nobody writes them later, so a disk that is full gets some time. */
+/* Writes the last lines of the logs. Nobody would write them later, so a full disk gets some
+ * time. */
 static Status flush_lines(const Run *r)
 {
     static const double WAIT_S = 10;
@@ -378,7 +379,7 @@ static Status finish(Run *r, Status st)
     return OK;
 }
 
-/* On the ranks that compute: world; job: with servers, or NULL. */
+/* Runs the ranks that train. world: these ranks; job: all ranks with servers, or NULL. */
 static Status run_ranks(const Config *config, const World *world, const World *job)
 {
     Run r = {.config = config, .world = world};
@@ -386,7 +387,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     run_dir_init(&r.dir, config);
     run_time_begin(&r);
     Status st = stop_before_steps(world);
-    /* alike on all ranks: one program */
+    /* fails or works alike on all ranks, which run the same program */
     if (st == OK && config->run.nvtx) st = nvtx_start();
     r.base_bytes = memory_use().own_bytes;
     if (world->rank == 0) r.good = known_files_new();

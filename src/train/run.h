@@ -1,5 +1,6 @@
-/* A whole run, as its files know it: run.c makes the steps, run_resume.c finds where they begin,
- * run_save.c saves and keeps, run_time.c knows when it has to stop. */
+/* A whole run, shared by its files: run.c makes steps, run_resume.c finds where to begin,
+ * run_save.c writes checkpoints, run_time.c decides when to stop, run_evaluate.c evaluates,
+ * run_bad.c handles bad steps, run_hook.c talks to the hook. */
 #ifndef WEFT_TRAIN_RUN_H
 #define WEFT_TRAIN_RUN_H
 
@@ -9,36 +10,39 @@
 #include "rundir.h"
 #include "trainer.h"
 
-/* What a run takes, in seconds by this rank's clock: how long before an end it must stop. */
+/* Durations in seconds on this rank, from which the run derives how long before a job's end it must
+ * stop. */
 typedef struct RunTime {
-    /* rank 0's */
+    /* end of the batch job; on rank 0 only */
     JobEnd job;
-    /* a step, the slowest of the last ones; the longest save; the longest evaluation, without
-     * the save of best.h5; 0: none yet */
+    /* the slowest of the last steps; the longest save; the longest evaluation without the save of
+     * best.h5; 0: none yet */
     double step_s, save_s, eval_s;
-    /* it stops */
+    /* the run must stop */
     bool over;
 } RunTime;
 
-/* What one step gave: its loss, and what of this rank went into it (executor_step_hash). */
+/* Result of one step, for comparison: its loss, and the hash of this rank's part
+ * (executor_step_hash). */
 typedef struct StepMark {
     uint64_t hash;
     float loss;
 } StepMark;
-/* What a run knows of bad steps. run_bad.c */
+/* State of the handling of bad steps. run_bad.c */
 typedef struct RunBad {
-    /* steps skipped in turn */
+    /* consecutive skipped steps */
     int in_a_row;
-    /* Of train.on_bad: rollback: owned: what the steps after `first` gave, which no checkpoint that
-     * may be gone back to is older than */
+    /* For train.on_bad: rollback: results of the `marks` steps after step `first`, with room for
+     * `room`; owned. No checkpoint to which the run may roll back is older than `first`. */
     StepMark *mark;
     int64_t first, marks, room;
-    /* Steps are made again up to this one; 0: none are. Owned: what was bad. */
+    /* Steps up to this one are repeated after a rollback; 0: no repetition. what: description of
+     * the fault; owned. */
     int64_t until;
     char *what;
-    /* they gave other bits */
+    /* repeated steps gave different bits */
     bool differed;
-    /* step of the state that was gone back to; -1: none has been */
+    /* step of the last state that was rolled back to; -1: none */
     int64_t from;
 } RunBad;
 
@@ -47,139 +51,150 @@ typedef struct Run {
     const Config *config;
     const World *world;
     RunDir dir;
-    /* NULL but on rank 0 */
+    /* on rank 0; NULL on other ranks */
     Observer *observer;
     DataWatch *data;
     RunSummary summary;
-    /* owned: what has been read back here; on rank 0 */
+    /* checkpoints that this process has verified; on rank 0; owned */
     KnownFiles *good;
-    /* newest checkpoint; owned; of which step */
+    /* newest checkpoint (owned; NULL: none) and its step */
     char *last;
     int64_t last_step;
-    /* metric of best.h5, as t->best_metric; NaN: there is none */
+    /* metric of best.h5, in the form of Trainer.best_metric; NaN: there is none */
     double best_saved;
-    /* it is one of this run, not another's that this one has begun from (checkpoint.resume=FILE) */
+    /* `last` was written by this run, not by another one from which it began
+     * (checkpoint.resume=FILE) */
     bool last_own;
-    /* and said so */
+    /* the last attempt failed, which has been logged */
     bool save_failing, best_failing, prune_failing, sync_failing;
-    /* clock at the beginning, at the last checkpoint */
+    /* clock at the beginning and at the last checkpoint */
     double start_s, saved_s;
-    /* The save under way, owned, NULL: none; where it goes, owned; and of which step it is. */
+    /* The running save (NULL: none), its path and the step that it saves. Both owned. */
     TrainSave *save;
     char *saving;
     int64_t saving_step;
-    /* Where its stage began. */
+    /* Step at which the save's current stage began. */
     int64_t stage_step;
-    /* of best.h5 before it; of another save NaN */
+    /* best_saved before the running save of best.h5; saving_best: the running save is of best.h5
+     * alone */
     double best_before;
     bool saving_best;
-    /* the next checkpoint is best.h5, too; so is the one under way */
+    /* best_with: the next checkpoint is also best.h5; saving_both: the running one is */
     bool best_with, saving_both;
-    /* the next checkpoint is written although there is one of its step */
+    /* write the next checkpoint even if there is one of its step */
     bool save_again;
     /* samples/s, smoothed */
     double rate;
-    /* of all steps but the first, without evaluations and saves */
+    /* rows and seconds of all steps but the first, without evaluations and saves */
     double steady_rows, steady_s;
-    /* clock at the last step's end */
+    /* clock at the end of the last step */
     double tick_s;
-    /* time at which rank 0 last checked that the run's folder is still its own */
+    /* time at which rank 0 last checked that the run's folder still belongs to it */
     double held_s;
     /* this process's memory before the trainer was made */
     double base_bytes;
     bool stopped;
-    /* On rank 0; NULL: there is none. */
+    /* on rank 0; NULL: there is none */
     Hook *hook;
-    /* asked for and not yet followed; the same on all ranks */
+    /* hook's request that has not been carried out yet; the same on all ranks */
     Wish wish;
-    /* the last step's learning rate; 0: none was made */
+    /* learning rate of the last step; 0: no step yet */
     double lr;
-    /* a checkpoint is due at this border as somebody has asked for it */
+    /* the hook's request makes a checkpoint due after this step */
     bool save_wished;
-    /* owned: why the run is done before its last step; NULL: it is not */
+    /* reason why the run ends before its last step; NULL: it does not; owned */
     char *ended;
     RunTime time;
     RunBad bad;
 } Run;
 
-/* What is due after a step; wish: the hook may ask for a save there, before the next one. */
+/* Work that is due after a step. wish: the hook runs and may request a save before the next
+ * step. */
 typedef struct RunDue {
     bool evaluation, save, wish;
 } RunDue;
 
-/* from a save that failed to the next try */
+/* seconds from a failed save to the next try */
 enum { RETRY_S = 60 };
 
-/* One step and what is due after it; or back to an earlier one (run_judge). Collective; all ranks
- * agree. */
+/* Makes one step and the work that is due after it, or rolls back (run_judge). Collective; all
+ * ranks return the same Status. */
 Status run_step(Run *run);
-/* Finds where to begin, and loads it. Collective; all ranks agree. */
+/* Chooses where the run begins, and loads it. Collective; all ranks return the same Status. */
 Status run_resume(Run *run);
-/* The newest checkpoint is that one, taken over; NULL: there is none. Where a rank is lost from now
- * on the run goes on from it. */
+/* Sets the newest checkpoint; takes ownership of path; NULL: there is none. If a rank is lost
+ * later, the run can resume from it. */
 void run_set_last(Run *run, char *path, int64_t step);
-/* Loads what is, or becomes, `last`: what has ended another run is no end of this one. Likewise. */
+/* Loads `path`, which is or becomes `last`. If it is another run's, its reason to end is dropped.
+ * Collective; all ranks return the same Status. */
 Status run_load(Run *run, const char *path);
-/* Begins to save a checkpoint, and to remove old ones, once the save before it has ended. A failure
- * is said and tried again later; last: it ends here, and as nothing comes after it, its failure is
- * the run's. Collective; all ranks agree. */
+/* Begins to save a checkpoint, after the running save has ended; then old checkpoints are removed.
+ * A failure is logged and tried again later. last: waits for the save, and its failure is the
+ * run's. Collective; all ranks return the same Status. */
 Status run_save(Run *run, bool last);
-/* Before the step is judged, where a checkpoint is due: the save before it ends, so that its copy
- * is free. Likewise. */
+/* Call before a step after which a checkpoint is due is judged: waits for the running save, so that
+ * its copy is free. Collective; all ranks return the same Status. */
 Status run_save_prepare(Run *run);
-/* Begins to save best.h5, which reached that metric; with: not before the checkpoint that is due at
- * this border, too, whose file it is where the two are the same. Likewise. */
+/* Begins to save best.h5, which reached that metric. with: a checkpoint is due after this step
+ * anyhow; then best.h5 becomes a second name for it if possible. Collective; all ranks return the
+ * same Status. */
 Status run_save_best(Run *run, double metric, bool with);
-/* Between two steps: the save under way goes on where no rank is busy with it. Likewise. */
+/* Call between two steps: continues the running save if no rank is busy with it. Collective; all
+ * ranks return the same Status. */
 Status run_save_go_on(Run *run, const StepResult *result);
-/* Waits for the save under way. Likewise. */
+/* Waits for the running save. Collective; all ranks return the same Status. */
 Status run_save_wait(Run *run);
-/* Is the test set evaluated after that step? */
+/* Returns true if the test set is evaluated after that step. */
 bool run_eval_due(const Run *run, int64_t step);
-/* ERR_CONFIG where the configuration goes by evaluations that there are none of. Not collective. */
+/* Returns ERR_CONFIG if the configuration depends on evaluations that cannot be made. Not
+ * collective. */
 Status run_evaluations_check(const Run *run);
-/* Evaluates, says and writes it. counts: for early stopping and the curve, too. *better: the value,
- * as t->best_metric, where best.h5 is to be of it, else it stays. Where a stop breaks it off the
- * run is stopped, and the next start makes it. Collective; all ranks agree. */
+/* Evaluates the test set, logs and writes the result. counts: the learning rate's curve and early
+ * stopping use it. Sets *better to the metric if best.h5 must be saved with it, else leaves it. On
+ * a stop request the evaluation ends, and the next start repeats it. Collective; all ranks return
+ * the same Status. */
 Status run_evaluate(Run *run, bool counts, double *better);
-/* Has the run ended before, at its last step or early? Collective; all ranks agree. */
+/* Returns true if the run had ended before this start, at its last step or early. Collective. */
 bool run_complete(Run *run);
-/* From a run's first line to its last. Not collective, all of run_time. */
+/* Begin and end the measurement of time for a run. No function of run_time.c is collective. */
 void run_time_begin(Run *run);
 void run_time_end(Run *run);
-/* How long the last one took. */
+/* Record how long the last one took. */
 void run_time_step(Run *run, double seconds);
 void run_time_save(Run *run, double seconds);
 void run_time_evaluation(Run *run, double seconds);
-/* On rank 0, before each step: is it time to stop? It says why, once; false on other ranks. */
+/* Call on rank 0 before each step: returns true if the run must stop now, and logs why once.
+ * Returns false on other ranks. */
 bool run_time_over(Run *run);
-/* The run is done after this step, and says why. On every rank. */
+/* Ends the run after this step, with a reason. Call on every rank. */
 void run_end_early(Run *run, const char *fmt, ...) BASE_PRINTF(2, 3);
-/* From a run's first line to its last, which the hook is told and which waits for it. */
+/* Begin and end the hook's part of a run. The end sends the last event and waits for the hook. */
 void run_hook_begin(Run *run);
 void run_hook_end(Run *run);
-/* Is the hook run at that moment? The same on all ranks. */
+/* Returns true if the hook runs at that event. The same on all ranks. */
 bool run_hook_wants(const Run *run, HookMoment moment);
-/* On rank 0: runs it. Does it ask for something? */
+/* On rank 0: run_hook_tell runs the hook for an event; run_hook_asks returns true if it has a
+ * request. */
 void run_hook_tell(Run *run, HookMoment moment);
 bool run_hook_asks(Run *run);
-/* Between two steps, collective: all ranks hear what it has asked for, where the step says that
- * there is something. Does what they have heard change anything at this border? */
+/* Call between two steps: if the step's result says that the hook has a request, broadcasts it.
+ * Returns true if the request changes anything after this step. Collective. */
 bool run_hook_hear(Run *run, const StepResult *result);
-/* Then, once the step is judged, it is done. What is not followed as the run goes back, or while
- * steps are made again, stays for a later border. Not collective. */
+/* Call after the step has been judged: carries the request out. While steps are repeated the
+ * request waits. Not collective. */
 void run_hook_follow(Run *run);
-/* Waits for it, hears and follows. Collective. */
+/* Waits for the hook, broadcasts its request and carries it out. Collective. */
 void run_hook_wait(Run *run);
-/* After a step, with what is known of it and what is due. Stops, says that the
- * step was skipped, or goes back: *back, the trainer stands at an earlier step. Collective; all
- * ranks agree. */
+/* Handles a bad step, given its result and the work that is due after it: ends the run, skips the
+ * step, or rolls back. *back: the trainer was set to an earlier step. Collective; all ranks return
+ * the same Status. */
 Status run_judge(Run *run, StepResult *result, RunDue due, bool *back);
-/* Are steps made again, this border's and some behind it? They must give the same bits. */
+/* Returns true while steps are repeated up to a later step than this one. They must give the same
+ * bits as before. */
 bool run_repeats(const Run *run);
 void run_bad_begin(Run *run);
 void run_bad_end(Run *run);
-/* ERR_DATA: adds what to do. */
+/* Adds advice to an ERR_DATA message. */
 Status run_bad_advice(Status status);
 
 #endif

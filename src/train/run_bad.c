@@ -1,7 +1,7 @@
-/* What a run does about bad numbers (train.on_bad): it ends and says where they come from; or it
- * passes over the step; or it goes back to the newest checkpoint and makes the steps behind it once
- * more. The same bits again are the data's or the model's doing; other bits are the machine's. All
- * that is decided here is decided by numbers that all ranks have. */
+/* Handles bad steps (train.on_bad): ends the run and explains the fault; or skips the step; or
+ * rolls back to the newest checkpoint and repeats the steps after it. If the repetition gives the
+ * same bits, the data or the model is at fault; otherwise the machine is. All decisions use numbers
+ * that all ranks have. */
 #include "run.h"
 
 #include "explain.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* more would be no training */
+/* more than this many consecutive skips end the run */
 enum { SKIPS_IN_A_ROW = 10 };
 
 Status run_bad_advice(Status st)
@@ -35,14 +35,14 @@ void run_bad_end(Run *r)
     mem_free(&r->bad.what);
 }
 
-/* ---- what steps gave ---- */
+/* ---- results of steps ---- */
 
 static bool same_mark(const StepMark *a, const StepMark *b)
 {
     return a->hash == b->hash && memcmp(&a->loss, &b->loss, sizeof a->loss) == 0;
 }
 
-/* Steps that no rollback will make again are forgotten. */
+/* Stores the result of a step, and drops results of steps that no rollback can repeat. */
 static void keep_mark(RunBad *b, int64_t last_step, StepMark mark)
 {
     int64_t old = last_step - b->first;
@@ -63,7 +63,8 @@ typedef struct Differs {
     char host[HOST_BYTES];
 } Differs;
 
-/* A rank whose own part of the step has other bits, else all that the grid has. */
+/* Names the ranks whose own part of the step has different bits; if there is none, the fault may be
+ * on any rank. */
 static void say_who(const Run *r, const Differs *all)
 {
     char who[512] = "";
@@ -79,7 +80,7 @@ static void say_who(const Run *r, const Differs *all)
              named > 1 ? "these nodes" : "the node");
 }
 
-/* The step has been made again, and what it gives now counts from here on. */
+/* Compares a repeated step with its first result, which the new one replaces. */
 static void compare(Run *r, StepMark mark)
 {
     RunBad *b = &r->bad;
@@ -109,7 +110,7 @@ static void mark_step(Run *r, const StepResult *result)
         compare(r, mark);
 }
 
-/* ---- what is bad ---- */
+/* ---- finding faults ---- */
 
 static bool check_due(const Run *r, RunDue due)
 {
@@ -119,7 +120,8 @@ static bool check_due(const Run *r, RunDue due)
     return due.evaluation || due.save || due.wish || now;
 }
 
-/* A gradient that is not finite has left a state that is not: it is looked at only then. */
+/* Checks the trainer's state if that is due. Only if the state is bad, the gradient is checked: a
+ * gradient that is not finite would explain it. */
 static Status find_bad_state(Run *r, StepResult *result, RunDue due)
 {
     Trainer *t = r->trainer;
@@ -136,9 +138,9 @@ static Status find_bad_state(Run *r, StepResult *result, RunDue due)
     return st;
 }
 
-/* What is wrong, as fail_message, or OK: with the step's numbers, or with what it has left. A state
- * that is saved is one that all replicas have, also where the step has been passed over and has
- * left none of its own; what is wrong with that is nothing to pass over. */
+/* Returns OK, or ERR_DATA with a message about the fault: in the step's numbers, or in the state
+ * that it left. The state is checked even after a skipped step, because all replicas must have the
+ * same before a save; such a fault cannot be skipped. */
 static Status find_bad(Run *r, StepResult *result, RunDue due)
 {
     bool looks = !result->bad || result->skipped;
@@ -163,9 +165,9 @@ static Status find_bad(Run *r, StepResult *result, RunDue due)
     return OK;
 }
 
-/* ---- what is done about it ---- */
+/* ---- reactions ---- */
 
-/* words: what is bad. */
+/* Ends the run. words: description of the fault. */
 static Status stop(Run *r, const StepResult *result, const char *words, const char *more)
 {
     char why[EXPLAIN_BYTES] = "";
@@ -205,8 +207,8 @@ static Status load_state(Run *r)
     return OK;
 }
 
-/* To the newest checkpoint, be it one that is only being written. A save that finds what is bad
- * now, too, is no other fault. */
+/* Rolls back to the newest checkpoint, after waiting for a running save. ERR_DATA of that save is
+ * not reported: it has found the same fault. */
 static Status go_back(Run *r, const StepResult *result, const char *words)
 {
     RunBad *b = &r->bad;
@@ -231,7 +233,7 @@ static Status go_back(Run *r, const StepResult *result, const char *words)
     return OK;
 }
 
-/* The steps are made again, and bad again. */
+/* Ends the run because a repeated step is bad again. */
 static Status bad_again(Run *r, const StepResult *result, const char *words)
 {
     return stop(r, result, words,
@@ -241,7 +243,7 @@ static Status bad_again(Run *r, const StepResult *result, const char *words)
                                   "model, not the machine");
 }
 
-/* All steps up to the bad one have been made again, and none is bad. */
+/* Ends the repetition: all steps up to the bad one have been repeated, and none is bad. */
 static void end_replay(Run *r)
 {
     RunBad *b = &r->bad;

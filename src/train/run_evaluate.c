@@ -1,5 +1,5 @@
-/* Evaluations of a run, and what it makes of them: best.h5, a curve that goes by them, early
- * stopping. All ranks have the same figures, so they decide alike. */
+/* Evaluations of a run and their consequences: best.h5, a learning-rate curve that depends on them,
+ * early stopping. All ranks have the same figures, so they decide alike. */
 #include "position.h"
 #include "run.h"
 
@@ -53,7 +53,7 @@ static void count(Run *r, const BestMetric *metric, const EvalLine *line)
     observer_event(r->observer, &event);
 }
 
-/* The next start makes it. */
+/* Marks the evaluation as due, so that the next start repeats it. */
 static Status cannot_evaluate(Run *r, Status st, bool counts)
 {
     Trainer *t = r->trainer;

@@ -1,6 +1,6 @@
-/* A run and its hook: what it is told, and how what it asks for reaches all ranks. Rank 0 alone
- * knows of a wish. That there is one travels with a step's sums; then, between two steps, rank 0
- * tells what it is, so that all ranks do it behind the same step. */
+/* The hook of a run: the events that it is notified of, and how its requests reach all ranks. Only
+ * rank 0 receives a request. A flag in the step's sums says that there is one; then, between two
+ * steps, rank 0 broadcasts it, so that all ranks carry it out after the same step. */
 #include "position.h"
 #include "run.h"
 
@@ -14,7 +14,7 @@ void run_hook_begin(Run *r)
     if (r->world->rank == 0 && *c->run.hook) r->hook = hook_new(c->run.hook, c->run.hook_s);
 }
 
-/* ---- what it is told ---- */
+/* ---- events ---- */
 
 static void put_evaluation(const Run *r, Json *json)
 {
@@ -37,7 +37,7 @@ static void put_evaluation(const Run *r, Json *json)
     json_real(json, "best", metric->rises ? best : -best);
 }
 
-/* The last step's; NaN, which is null, where none was made. */
+/* Adds the last step's statistics; NaN, written as null, if there was no step. */
 static void put_step(const Run *r, Json *json)
 {
     const Trainer *t = r->trainer;
@@ -54,7 +54,7 @@ static void put_step(const Run *r, Json *json)
     json_real(json, "optim_lr", lr_base(r->config, &t->lr));
 }
 
-/* One line. Owner: the caller, free. */
+/* Returns the event's JSON object as one line. Owner: the caller, with free. */
 static char *line_of(const Run *r, HookMoment moment)
 {
     char *text = NULL;
@@ -92,7 +92,7 @@ void run_hook_tell(Run *r, HookMoment moment)
     free(line);
 }
 
-/* ---- what it asks for ---- */
+/* ---- requests ---- */
 
 bool run_hook_asks(Run *r)
 {
@@ -101,7 +101,7 @@ bool run_hook_asks(Run *r)
     return hook_asks(r->hook);
 }
 
-/* Rank 0's, to all. */
+/* Broadcasts rank 0's request. */
 static void tell_all(Run *r)
 {
     Wish wish = {0};
@@ -151,7 +151,8 @@ void run_hook_follow(Run *r)
         t->hook_stop = true;
         run_end_early(r, "run.hook asked for it after step %lld", (long long)t->step);
     }
-    /* What is to be made again later must be made with the rate that was asked for. */
+    /* Steps that are repeated later must use the requested rate, so it has to be in a
+     * checkpoint. */
     r->save_wished = true;
 }
 

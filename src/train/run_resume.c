@@ -1,5 +1,5 @@
-/* Where a run begins: anew, at its own newest checkpoint, or at a file. Nothing that an earlier
- * start has left is lost. */
+/* Chooses where a run begins: anew, at its newest checkpoint, or at a file. Nothing of an earlier
+ * start is lost. */
 #include "run.h"
 
 #include "resume.h"
@@ -16,7 +16,7 @@ static Status nothing_changed(Status st)
                 fail_message());
 }
 
-/* Is there such a file? That it cannot be looked for is no answer: ERR_IO. */
+/* Sets *there if the file exists; ERR_IO if that cannot be found out. */
 static Status find_file(const char *path, bool *there)
 {
     *there = access(path, F_OK) == 0;
@@ -24,8 +24,8 @@ static Status find_file(const char *path, bool *there)
     return fail(ERR_IO, "%s: cannot be looked for: %s", path, strerror(errno));
 }
 
-/* Has Slurm put this job back into its queue, or weft run or a script started it again? Then what
- * is here is its own. */
+/* Returns true if Slurm has requeued this job, or weft run or a script has restarted it; then the
+ * files in the folder are its own. */
 static bool is_restarted(const Run *r)
 {
     return lease_follows_own(r->dir.lease);
@@ -36,8 +36,9 @@ static bool refuses_earlier(const Run *r)
     return r->config->checkpoint.resume == RESUME_NO && !is_restarted(r);
 }
 
-/* No checkpoint of its own, but perhaps files of a run that died before its first one. They stay:
- * only a better best.h5 replaces one, which must be of this configuration, then. */
+/* Without a checkpoint of its own, the folder may contain files of a run that died before its first
+ * one. They stay: only a better best.h5 replaces an old one, which must then have the same
+ * configuration. */
 static Status begin_beside(const Run *r, char **path)
 {
     const Config *c = r->config;
@@ -58,9 +59,9 @@ static Status begin_beside(const Run *r, char **path)
     return st;
 }
 
-/* On rank 0: which checkpoint to go on from, *path NULL for none. What the run has of its own comes
- * first, so that the same command goes on after a stop, also where it began from a file. verified:
- * the newest one has been found not to load. */
+/* On rank 0: chooses the checkpoint to resume from; *path is NULL for none. The run's own come
+ * first, so the same command continues after a stop even if the run began from a file. verified:
+ * the newest one failed to load, so candidates are verified here. */
 static Status choose_checkpoint(Run *r, bool verified, char **path)
 {
     Status st = OK;
@@ -80,7 +81,8 @@ static Status choose_checkpoint(Run *r, bool verified, char **path)
     return resume_check(r->trainer, *path);
 }
 
-/* On rank 0: what best.h5 has reached; NaN for none. One that is not comparable is kept aside. */
+/* On rank 0: reads the metric of best.h5; NaN for none. A file that is not comparable is moved
+ * aside. */
 static Status read_best(const Run *r, double *metric)
 {
     CheckpointMeta meta = {0};
@@ -89,7 +91,7 @@ static Status read_best(const Run *r, double *metric)
     *metric = NAN;
     TRY(find_file(r->dir.best, &there));
     if (!there) return OK;
-    /* it may be the checkpoint that has just been loaded, by its other name */
+    /* it may be another name of the checkpoint that has just been loaded */
     bool known = known_files_have(r->good, r->dir.best);
     Status st =
         known ? checkpoint_read_meta(r->dir.best, &meta) : checkpoint_verify(r->dir.best, &meta);
@@ -116,7 +118,8 @@ static Status find_best(Run *r)
     return OK;
 }
 
-/* Tensors are verified as they are loaded. *path: NULL where the run begins anew. */
+/* Chooses and loads a checkpoint; tensors are verified as they are loaded. *path: NULL if the run
+ * begins anew. */
 static Status load(Run *r, bool verified, char **path)
 {
     Status st = r->world->rank == 0 ? choose_checkpoint(r, verified, path) : OK;
@@ -145,8 +148,8 @@ Status run_load(Run *r, const char *path)
     return OK;
 }
 
-/* On rank 0: run.fresh moves nothing aside that the run is to begin from, nor anything where that
- * is not there. */
+/* On rank 0: refuses run.fresh if the file to begin from does not exist, or lies in the folder that
+ * would be moved aside. */
 static Status check_beginning(const Run *r)
 {
     const Config *c = r->config;

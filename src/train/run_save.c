@@ -1,11 +1,11 @@
-/* When and how a run saves, and what it keeps. Training outlives a file system that is full or
- * away. */
+/* Decides when and how a run saves, and which checkpoints it keeps. Training survives a file system
+ * that is full or unreachable. */
 #include "run.h"
 
 #include <string.h>
 
-/* Training outlives a file system that is full or away: said when it begins and when it ends, tried
- * again in between. Other errors stay. */
+/* Logs an ERR_IO when it begins and when it ends, and turns it into OK, so that training continues
+ * and the caller tries again. Other errors remain. */
 static Status tolerate(Status st, bool *failing, const char *what)
 {
     if (st == ERR_IO && !*failing)
@@ -15,8 +15,8 @@ static Status tolerate(Status st, bool *failing, const char *what)
     return st == ERR_IO ? OK : st;
 }
 
-/* A folder that has become another run's gets no file of this one. Lines up to a checkpoint's step
- * are on the disk before it makes them history. */
+/* Called before a file is made or renamed. Ends the run if its folder belongs to another one now.
+ * Lines of metrics up to the checkpoint's step must be on disk first. */
 static void before(void *user)
 {
     Run *r = user;
@@ -24,7 +24,7 @@ static void before(void *user)
     (void)tolerate(observer_sync(r->observer), &r->sync_failing, "syncing metrics");
 }
 
-/* What a new checkpoint is good for. Rank 0's disk alone. */
+/* Called after a checkpoint is complete, on rank 0: removes old ones. */
 static void after(void *user)
 {
     Run *r = user;
@@ -36,7 +36,7 @@ static void after(void *user)
     (void)tolerate(st, &r->prune_failing, "removing old checkpoints");
 }
 
-/* ---- the save under way ---- */
+/* ---- the running save ---- */
 
 static Status begin(Run *r, char *path, bool best, bool last);
 
@@ -46,7 +46,7 @@ static Status tolerate_save(Run *r, Status st, bool best)
                 : tolerate(st, &r->save_failing, "saving checkpoints");
 }
 
-/* Other checkpoints take room, too, where there may be more than one. */
+/* Adds advice: fewer kept checkpoints would make room. */
 static Status room_advice(const Run *r, Status st)
 {
     int64_t keep = r->config->checkpoint.keep;
@@ -57,7 +57,8 @@ static Status room_advice(const Run *r, Status st)
                 (long long)keep);
 }
 
-/* It has not got both names. As it is the run's last, at once again with its own alone. */
+/* The run's last save could not create both names; saves again at once under the checkpoint's name
+ * alone. */
 static Status begin_alone(Run *r, Status st)
 {
     char *path = r->saving;
@@ -80,7 +81,7 @@ static Status ended(Run *r, Status st, bool last)
     if (both && last && st == ERR_IO) return begin_alone(r, st);
     if (!last) st = tolerate_save(r, st, of_best);
     if (both && there) (void)tolerate_save(r, OK, true);
-    /* the next time best.h5 is tried alone */
+    /* next time best.h5 is tried alone */
     if (both && !there) r->best_failing = true;
     train_save_free(&r->save);
     if (there && !r->saving_best) {
@@ -101,7 +102,7 @@ static Status next(Run *r, bool last)
     return done ? ended(r, st, last) : OK;
 }
 
-/* last: of the run. */
+/* Continues the save until it ends. last: it is the run's last. */
 static Status wait(Run *r, bool last)
 {
     Status st = OK;
@@ -114,21 +115,22 @@ Status run_save_wait(Run *r)
     return wait(r, false);
 }
 
-/* Pieces of tensors that are put together need no thread's end, nor what a step tells of one. */
+/* Assembling whole tensors goes on at once. Other stages go on when a step after the stage's begin
+ * has reported that no rank is busy. */
 Status run_save_go_on(Run *r, const StepResult *result)
 {
     bool told = r->trainer->known > r->stage_step && !result->saving;
     return r->save && (told || train_save_collects(r->save)) ? next(r, false) : OK;
 }
 
-/* path: taken over. Without a copy training waits. */
+/* Begins a save to path, of which it takes ownership. Waits if there is no copy. */
 static Status begin(Run *r, char *path, bool best, bool last)
 {
     const CheckpointHooks hooks = {r, before, after};
     r->saving = path;
     r->saving_best = best;
     r->saving_step = r->stage_step = r->trainer->step;
-    /* a failure is said where lines are written */
+    /* flushed here, where a failure is logged */
     (void)observer_flush(r->observer);
     lease_hold(r->dir.lease);
     if (r->dir.lease) run_dir_mend(&r->dir);
@@ -159,7 +161,7 @@ Status run_save(Run *r, bool last)
     return begin(r, path, false, last);
 }
 
-/* best.h5 carries its own metric, whatever others the run has seen that could not be saved. */
+/* Writes best.h5 with its own metric, even if a better one was seen but could not be saved. */
 Status run_save_best(Run *r, double metric, bool with)
 {
     Trainer *t = r->trainer;

@@ -1,17 +1,18 @@
-/* When a run stops by itself: run.max_time has passed, or the batch job that it is in is about to
- * end. Then it saves as for a signal. How early is known from the run itself: what comes between
- * the decision and the end of the program is steps, perhaps an evaluation, and saves, and they take
- * as long as they took. Rank 0's decision, which travels with a step's sums. */
+/* Decides when a run stops by itself: run.max_time has passed, or its batch job is about to end.
+ * Then it saves as after a signal. The margin follows from the run: between the decision and the
+ * end of the program come steps, perhaps an evaluation, and saves, which are assumed to take as
+ * long as before. Rank 0 decides, and the decision is added to a step's sums. */
 #include "run.h"
 
 #include <math.h>
 
-/* What a program takes to end, and a job's script after it, and squeue to answer before. */
+/* Time for the program to end, for the job's script after it, and for squeue to answer before
+ * it. */
 static const double END_S = 20;
-/* Of a first save, a slow disk's: bytes/s, written and read back. */
+/* Assumed for the first save, bytes/s written and read back on a slow disk. */
 static const double SAVE_RATE = 50e6;
-/* A step's decision is known at its end, on a device a step later, and the last look was a step
- * ago. */
+/* The decision is known at the end of a step, on a device one step later, and the last check was
+ * one step ago. */
 enum { STEPS_TO_STOP = 3 };
 
 void run_time_begin(Run *r)
@@ -24,7 +25,7 @@ void run_time_end(Run *r)
     if (r->world->rank == 0) job_end_fini(&r->time.job);
 }
 
-/* A step that took long once is forgotten in some hundred. */
+/* A single slow step is forgotten within about a hundred steps. */
 void run_time_step(Run *r, double seconds)
 {
     r->time.step_s = fmax(seconds, 0.98 * r->time.step_s);
@@ -40,7 +41,7 @@ void run_time_evaluation(Run *r, double seconds)
     r->time.eval_s = fmax(r->time.eval_s, seconds);
 }
 
-/* The test set once; before the first one as if its samples were trained on. */
+/* Time for the test set; before the first evaluation its samples count like training samples. */
 static double pass_s(const Run *r)
 {
     const Trainer *t = r->trainer;
@@ -48,7 +49,7 @@ static double pass_s(const Run *r)
     return (double)(t->test_set.samples * t->rows_per_sample) / r->rate;
 }
 
-/* Before the first one by what it writes. */
+/* Time of a save; before the first one it follows from its bytes. */
 static double save_s(const Run *r)
 {
     const Trainer *t = r->trainer;
@@ -57,7 +58,8 @@ static double save_s(const Run *r)
     return values * (1 + optim_slots(t->config)) * sizeof(float) / SAVE_RATE;
 }
 
-/* The end waits for the command that runs, for one of each moment that waits, and for its own. */
+/* At the end the run waits for the running command, for one queued command of each event, and for
+ * the last event's. */
 static double hooks_s(const Run *r)
 {
     if (!r->hook) return 0;
@@ -66,14 +68,14 @@ static double hooks_s(const Run *r)
     return (last + (before > 0 ? before + 1 : 0)) * r->config->run.hook_s;
 }
 
-/* An evaluation, and best.h5 behind it. */
+/* Time of an evaluation and of saving best.h5 after it. */
 static double evaluation_s(const Run *r)
 {
     bool saves = r->config->checkpoint.best && r->trainer->test_set.samples > 0;
     return pass_s(r) + (saves ? save_s(r) : 0);
 }
 
-/* A save that is due anyhow may come in between. */
+/* Time that a stop may need; includes a second save, which may be due anyhow. */
 static double margin(const Run *r)
 {
     bool evaluates = false;

@@ -1,6 +1,6 @@
 /* Sets a run up to just before its first step, in the order data set -> model -> plan -> memory ->
- * parameters. Everything that can be wrong with the input is found here, by one rank, and known to
- * all before anything is written. */
+ * parameters. All errors in the input are found here, by some rank, and all ranks know of them
+ * before anything is written. */
 #include "agree.h"
 #include "algorithms.h"
 #include "fit.h"
@@ -17,8 +17,8 @@
 
 #include <math.h>
 
-/* The largest divisor of the batch up to `most` that leaves so many micro-batches, or more; 0:
- * there is none. */
+/* Returns the largest divisor of the batch up to `most` that gives at least `micros` micro-batches;
+ * 0: there is none. */
 static int64_t divisor_of_batch(int64_t batch, int64_t most, int64_t micros)
 {
     for (int64_t d = most < batch ? most : batch; d > 0; --d)
@@ -26,9 +26,10 @@ static int64_t divisor_of_batch(int64_t batch, int64_t most, int64_t micros)
     return 0;
 }
 
-/* The micro-batch is part of the numbers, so it does not depend on the grid where bits are promised
- * for any: the largest divisor of the batch up to 32. In modes geo and async ranks are part of the
- * numbers, too, and each gets a micro-batch where the batch has so many samples. */
+/* Returns the largest divisor of the batch up to 32. The micro-batch affects results, so it must
+ * not depend on the grid where the same bits are promised for every grid. In modes geo and async
+ * results depend on the grid anyhow, and each rank gets at least one micro-batch if there are
+ * enough samples. */
 static int64_t default_micro_batch(const Trainer *t)
 {
     int replicas = table_mode_is_local(sparse_mode(t)) ? t->shape.dp : 1;
@@ -50,9 +51,9 @@ static void cut_batch(Trainer *t)
     t->micros_local = micros_a_replica(t->micros, t->shape.dp);
 }
 
-/* All ranks compute with the same instructions, or a sum would depend on who takes part: the most
- * that all have. Where one holds itself to a set, or has newer instructions beside it, all are held
- * to one. */
+/* Chooses the best instruction set that all ranks support, because sums must not depend on which
+ * rank adds. Ranks are limited to a named set if one of them is limited by train.cpu, or if they
+ * differ in further instructions. */
 static Status hold_cpu(const Trainer *t)
 {
     CpuSet set = CPU_AUTO;
@@ -114,7 +115,7 @@ static Status build_graph(Trainer *t)
 
 /* ---- stages ---- */
 
-/* A list that cannot work: where it came from. */
+/* Adds the schedule's source to the message for a list of tasks that cannot work. */
 static Status place_schedule(const Trainer *t, Status status)
 {
     if (status != ERR_CONFIG) return status;
@@ -126,7 +127,7 @@ static Status place_schedule(const Trainer *t, Status status)
     return status;
 }
 
-/* One stage needs no chunks: they only cut what it does anyhow. */
+/* With one stage, chunks would only divide its work, so one is used. */
 static Status make_schedule(Trainer *t)
 {
     const Config *c = t->config;
@@ -135,10 +136,10 @@ static Status make_schedule(Trainer *t)
                            .chunks = t->shape.pp > 1 ? (int)c->grid.chunks : 1,
                            .micros = t->micros_local};
     int kind = t->shape.pp > 1 || c->grid.chunks == 1 ? c->grid.pipeline_schedule : SCHEDULE_1F1B;
-    /* before a list is made whose length is the stages' square */
+    /* checked first, because the list's length grows with the square of the stages */
     if (kind != SCHEDULE_FILE) TRY(graph_can_cut(t->graph, c, shape.stages * shape.chunks));
     Status st = schedule_new(&t->schedule, kind, c->grid.schedule_path, shape);
-    /* its message has the file's line */
+    /* its message names the file's line already */
     if (st != OK && kind == SCHEDULE_FILE) return st;
     if (st == OK) st = schedule_simulate(t->schedule, NULL, &report);
     if (st != OK) return place_schedule(t, st);
@@ -174,7 +175,7 @@ Status train_plan_stage(const Trainer *t, int stage, Plan **plan)
     return plan_new(plan, t->graph, &options);
 }
 
-/* ---- what this rank holds ---- */
+/* ---- parameters of this rank ---- */
 
 const char *train_captures(const Trainer *t)
 {
@@ -203,7 +204,7 @@ char *train_bits_limit(const Trainer *t)
         return mem_format("%d micro-batches over %d replicas: each takes %d, not a power of two, "
                           "so these bits hold for dp=%d only",
                           t->micros, dp, t->micros_local, dp);
-    /* their sums add micro-batches in other orders */
+    /* with both, sums add micro-batches in another order */
     const char *with = dp == 1 || t->micros_local == 1  ? ""
                        : plan_shards_gradients(t->plan) ? " with grid.zero 2 or 3"
                                                         : " with grid.zero 0 or 1";
@@ -249,7 +250,7 @@ bool train_sets_params(const Trainer *t)
     return !t->comm->params_shared || t->grid.dp_rank == 0;
 }
 
-/* A parameter that is tied to one of another stage begins as that one does. */
+/* A parameter that is tied to one of another stage gets that one's initial value. */
 static void fill_params(Trainer *t)
 {
     const Graph *g = t->graph;
@@ -299,15 +300,16 @@ void train_restart(Trainer *t)
     loss_window_init(&t->losses, NULL, 0);
 }
 
-/* Value of train.micro_batch to suggest where the present one is too small. */
+/* Returns a value to suggest for train.micro_batch where the present one is too small. */
 static int64_t larger_micro_batch(const Trainer *t)
 {
     int64_t usual = default_micro_batch(t);
     return usual > 1 ? usual : t->batch;
 }
 
-/* A batch norm over one number gives its bias, whatever the input, and nothing in front of it is
- * trained. A short micro-batch at an epoch's end may be so, but not all of them. */
+/* Checks that batch norms have more than one number for each channel. With one number the output is
+ * its bias, whatever the input, and nothing before it is trained. Only the short micro-batch at the
+ * end of an epoch may have one. */
 static Status check_statistics(const Trainer *t)
 {
     const Config *c = t->config;
@@ -336,9 +338,8 @@ static Status check_statistics(const Trainer *t)
     return OK;
 }
 
-/* All that is decided before memory is taken, for `ranks` ranks, but for recomputation and the
- * plan. */
-/* only: NULL where a run follows. */
+/* Decides everything that does not need memory, for `ranks` ranks, except recomputation and the
+ * plan. only: the dry run, or NULL. */
 static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
 {
     double before = memory_use().own_bytes;
@@ -363,9 +364,9 @@ static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
     return OK;
 }
 
-/* Ranks with different slices of the model, or on different machines, may cut it and judge their
- * memory differently: rank 0's cut is everybody's, with the blocks in it, where one recomputes all
- * do, and where one has no memory for a checkpoint's copy none makes one. Collective. */
+/* Makes all ranks decide alike, because ranks with different slices or on different machines may
+ * differ: the cut and the blocks are rank 0's; all recompute if one does; all copy checkpoints only
+ * if each has memory for it. Collective. */
 static Status settle(Trainer *t)
 {
     const World *world = t->world;
@@ -380,7 +381,8 @@ static Status settle(Trainer *t)
     return OK;
 }
 
-/* What every rank does alone is agreed on before the next collective call. */
+/* Sets up this rank. The ranks agree after every step that can fail on one rank, before the next
+ * collective call. */
 static Status setup_ranks(Trainer *t)
 {
     const Config *c = t->config;
@@ -404,7 +406,7 @@ static Status setup_ranks(Trainer *t)
     return status_agree(t->world, local_make(t));
 }
 
-/* Servers wait to hear how it went. */
+/* Servers wait in status_agree for the result. */
 static Status setup(Trainer *t)
 {
     Status st = setup_ranks(t);

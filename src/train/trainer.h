@@ -1,4 +1,4 @@
-/* What a trainer is made of. */
+/* The state of a run. */
 #ifndef WEFT_TRAIN_TRAINER_H
 #define WEFT_TRAIN_TRAINER_H
 
@@ -6,176 +6,187 @@
 #include "loss_window.h"
 #include "train.h"
 
-/* What is known of a step once the device has done it. */
+/* Statistics of a step, known once the device has finished it. */
 typedef struct StepStats {
     double loss, top1, top5;
 } StepStats;
 
-/* fp16's gradients are those of the loss times a power of two, which the update divides by. A step
- * whose gradients overflow all the same changes nothing but this factor. Other precisions: 1. */
+/* Loss scaling of fp16: the loss is multiplied by a power of two, and the update divides the
+ * gradients by it. A step whose gradients overflow changes nothing but this factor. In other
+ * precisions it is 1. */
 typedef struct LossScale {
     bool moves;
-    /* of the next step; of the last one */
+    /* factor of the next step; factor of the last step */
     double now, used;
-    /* steps without overflow since it changed */
+    /* steps without overflow since the factor changed */
     int64_t good;
 } LossScale;
 
-/* A place in the data: epochs done; steps and samples of the next one that are done. */
+/* Position in the data: completed epochs, and completed steps and samples of the current epoch. */
 typedef struct Position {
     int64_t epoch, step, sample;
 } Position;
 
-/* Everything one run is made of. */
+/* Everything that belongs to one run. */
 struct Trainer {
     /* borrowed */
     const Config *config;
-    /* borrowed */
+    /* the ranks that train; borrowed */
     const World *world;
     Backend *backend;
-    /* owned: record of algorithms of train.cuda_tune; NULL: the libraries' own first choice.
-     * recorded: number of entries that it had before the graph was planned. */
+    /* record of algorithms of train.cuda_tune; NULL: the libraries' first choice; owned. recorded:
+     * its number of entries before the graph was planned. */
     AlgorithmRecord *algorithms;
     int recorded;
-    /* true where steps follow, so that algorithms may be timed */
+    /* steps follow, so algorithms may be timed */
     bool tunes;
     DataSet train_set, test_set;
-    /* Borrowed while it is made: what samples are, in place of data sets; NULL: they are opened. */
+    /* Only during set-up: describes samples in place of data sets; NULL: data sets are opened.
+     * Borrowed. */
     const DataSet *samples;
-    /* Borrowed while it is made: the checkpoint that train_load will be given; NULL: a run's own,
-     * or none. */
+    /* Only during set-up: the checkpoint that train_load will get; NULL: the run's own, or none.
+     * Borrowed. */
     const char *checkpoint;
-    /* "": a run has not asked */
+    /* fingerprints of the data sets; "": not computed, which only a run does */
     char train_data[DATA_FINGERPRINT], test_data[DATA_FINGERPRINT];
-    /* as CheckpointMeta's; classes: owned, on rank 0, NULL: not known */
+    /* init_from, classes: like the fields of CheckpointMeta; classes are on rank 0, NULL if not
+     * known; owned */
     char init_from[DATA_PATH + 64];
     char *classes;
     Grid grid;
     Graph *graph;
     Schedule *schedule;
     int channel_depth;
-    /* owned: nodes where the chunks of the model begin, and the end */
+    /* nodes where the model's chunks begin, then the node count; owned */
     int *first;
-    /* owned: graph_blocks */
+    /* result of graph_blocks; owned */
     int *block;
     Plan *plan;
-    /* over grid.dp_world */
+    /* connects the replicas (grid.dp_world); in modes geo and async only this rank */
     Comm *comm;
     Executor *executor;
     Optim *optim;
-    /* owned: of each parameter, see optim_assign */
+    /* rule of each parameter, see optim_assign; owned */
     int *rule;
-    /* owned, likewise: on the rate that its rule gives it */
+    /* factor on each parameter's learning rate; owned */
     double *lr_scale;
-    /* owned: likewise what its update needs */
+    /* needs of each parameter's update; owned */
     ParamUpdate *updates;
-    /* owned: slices of a tensor that is put together; NULL: none is */
+    /* buffer for the slices of a tensor that an update needs whole; NULL: none does; owned */
     float *slices;
     size_t slices_bytes;
-    /* owned: the parameter of each of the optimizer's ranges */
+    /* parameter of each of the optimizer's ranges; owned */
     int *range_param;
-    /* what the replicas shard (grid.zero); NULL: nothing */
+    /* shards of this rank and exchange of partial norms; NULL: nothing is sharded or sliced;
+     * owned */
     struct Shards *shares;
-    /* owned: of each sparse table, see optim_assign; the rows that this rank has, NULL: its stage
-     * has no table */
+    /* rule of each sparse table, see optim_assign; tables of this rank's stage, NULL: it has none;
+     * owned */
     int *table_rule;
     Tables *tables;
-    /* Of a run with grid.servers: all ranks of the job, of which the last ones are servers;
-     * borrowed; NULL, 0: none are. And those that have to do with the tables of this rank's stage.
-     */
+    /* With grid.servers: job is all ranks, of which the last `servers` are servers, and table_world
+     * those that use the tables of this rank's stage. Without: NULL and 0. job is borrowed. */
     const World *job;
     int servers;
     World table_world;
-    /* of this rank, for rows */
+    /* most bytes of rows that this rank may store */
     double table_limit;
-    /* Modes geo and async: owned, NULL in others; and a world of this rank alone, over which its
-     * steps sum. */
+    /* Modes geo and async: state of local steps, owned, NULL in other modes; and a world of this
+     * rank alone, over which its steps are summed. */
     struct LocalSteps *local;
     World alone;
-    /* mode stale: owned, NULL in others */
+    /* mode stale: deferred updates; NULL in other modes; owned */
     struct LateUpdates *late;
-    /* of modes with borders: what a rank was asked to do since the last one */
+    /* requests since the last sync point, in modes other than sync */
     bool stop_asked, save_asked, wish_asked;
     Loader *loader;
-    /* true where the trainer is made for steps, not for evaluation alone */
+    /* the trainer is made for steps, not for evaluation alone */
     bool trains;
-    /* global samples; samples a micro-batch */
+    /* samples of a global batch; samples of a micro-batch */
     int64_t batch, micro_batch;
-    /* M and ceil(M/dp) */
+    /* micro-batches of a global batch, and of one replica: ceil(micros / dp) */
     int micros, micros_local;
-    /* of the loss: 1, or the tokens of a sample */
+    /* rows of the loss in a sample: 1, or its tokens */
     int64_t rows_per_sample;
-    /* activations of blocks are made again in backward */
+    /* activations of blocks are recomputed in backward */
     bool recompute;
-    /* of grid, and of a design, which has none */
+    /* shape of the grid, also in a dry run, which has no grid */
     GridShape shape;
-    /* grid has been made */
+    /* grid has been created */
     bool grid_ready;
     int64_t steps_per_epoch, steps;
-    /* done */
+    /* steps completed */
     int64_t step;
-    /* step and place from which on each step has `batch` samples; batch size of which the learning
-     * rate's curve and warm-up count steps. position.h */
+    /* begin_step, begin: step and position from which on each step has `batch` samples.
+     * schedule_batch: batch size in whose steps the learning rate's curve and warm-up count. See
+     * position.h. */
     int64_t begin_step;
     Position begin;
     int64_t schedule_batch;
     LossScale scale;
-    /* of all steps so far, those without an update */
+    /* steps so far without an update */
     int64_t skipped;
-    /* The host waits for each step's loss, and looks at its gradients, before it updates. */
+    /* waits: the host waits for each step's loss before the update. looks: it also checks the
+     * gradients. */
     bool waits, looks;
     LossWindow losses;
-    /* of the evaluations so far, by checkpoint.best_metric, of which less is better with a minus;
-     * NaN: none yet */
+    /* best value of checkpoint.best_metric so far, negated if less is better; NaN: no evaluation
+     * yet */
     double best_metric;
-    /* evaluations that curve and early stopping have counted, and what they have left */
+    /* evaluations that the learning rate's curve and early stopping have counted, and their
+     * state */
     int64_t evaluations;
     LrState lr;
     EarlyStop early;
-    /* run.hook has asked for the end */
+    /* run.hook has requested the end of the run */
     bool hook_stop;
-    /* A stop has broken off the evaluation at this border: the next start makes it. */
+    /* A stop request has interrupted the evaluation after the last step; the next start repeats
+     * it. */
     bool evaluation_due;
-    /* Checkpoints are written beside training, from a copy: there is memory for it. */
+    /* Checkpoints are written in the background, from a copy for which there is memory. */
     bool saves_beside;
-    /* owned: the copy, once it is needed; NULL: not yet */
+    /* copy for checkpoints; NULL until it is needed; owned */
     struct SaveCopy *copy;
-    /* it is of the present step; a save is written from it now */
+    /* the copy is of the current step; a save is being written from it */
     bool copied, copy_lent;
-    /* by which this process has grown from data set to schedule */
+    /* growth of this process from opening data sets to making the schedule */
     size_t program_bytes;
-    /* free on the device at that time; unused where memory is the host's */
+    /* bytes free on the device at that time; not used if operations use host memory */
     double device_free;
-    /* for the loader's next micro-batch, so far */
+    /* seconds spent waiting for the loader's next micro-batch */
     double data_wait_s;
-    /* the optimizer's part of a step, where it can be replayed */
+    /* the optimizer's part of a step, if it can be captured */
     Capture update;
-    /* steps whose statistics have been read: those of the last one are */
+    /* number of steps whose statistics have been read, and statistics of the last of them */
     int64_t known;
     StepStats step_stats;
 };
 
-/* As trainer_new_to_load, for the ranks of a job that compute; job: all of them, with servers
- * behind them, which learn whether it has worked (sparse_serve); NULL: there are none. */
+/* Like trainer_new_to_load, for the ranks of a job that train. job: all ranks of the job, including
+ * servers, which learn whether set-up worked (sparse_serve); NULL: there are no servers. */
 Status trainer_new_with(Trainer **trainer, const Config *config, const World *world,
                         const World *job);
-/* Do replicas' micro-batches take turns? Else each has a block of them. */
+/* Returns true if replicas take micro-batches in turn; otherwise each takes a block of consecutive
+ * ones. */
 bool train_takes_turns(const Trainer *t);
-/* The largest micro-batch of which the batch has one for each replica; 0: it has fewer samples. */
+/* Returns the largest micro-batch with which each replica gets at least one; 0: the batch has fewer
+ * samples than replicas. */
 int64_t train_fitting_micro_batch(const Trainer *t);
-/* Initial parameters, drawn by run.seed. Collective. */
+/* Draws initial parameters from run.seed. Collective. */
 void train_draw_params(Trainer *t);
-/* What ended the run before its last step, and the evaluation that is due. Not collective. */
+/* Forgets why the run ended before its last step, and an evaluation that is due. Not collective. */
 void train_forget_end(Trainer *t);
 
-/* trainer_data.c. Rank 0 opens the sets, checks them, and tells the others. only: of a dry run,
- * whose data may be others; NULL: a run follows. Collective; all ranks agree. */
+/* trainer_data.c. Rank 0 opens and checks the data sets and broadcasts their description. only: a
+ * dry run, which may bring its own data; NULL: a run follows. Collective; all ranks return the same
+ * Status. */
 Status trainer_open_data(Trainer *t, const DryRun *only);
-/* predict.c. The model's outputs for a batch that is all there is, one row after another; borrowed
- * until the next. ERR_DATA where one of count outputs is no number. */
+/* predict.c. train_logits runs the model on a batch that is the only one, and returns its outputs,
+ * one row after another, borrowed until the next call. logits_check returns ERR_DATA if one of
+ * count outputs is not finite. */
 Status train_logits(Trainer *t, const Batch *batch, const float **logits);
 Status logits_check(const float *logits, int64_t count);
-/* trainer_view.c. The figure of an evaluation that its run goes by. */
+/* trainer_view.c. The metric of evaluations that decides about best.h5. */
 const BestMetric *trainer_metric(const Trainer *t);
 
 #endif

@@ -1,5 +1,5 @@
-/* Reads a hook's answer: an object of three known keys, true or false, a number. Whatever else a
- * program prints is refused, so that a line of its log is never taken for a wish. */
+/* Parses a hook's answer: an object of three known keys with true, false or a number. Any other
+ * output is refused, so that a line of a program's log is never taken for a request. */
 #include "wish.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ void wish_add(Wish *wish, const Wish *later)
 
 enum { QUOTED = 200 };
 
-/* it `what` 'the whole answer', in one line. */
+/* Fails with the message: it `what` 'the whole answer', on one line. */
 static Status wrong(const char *text, const char *what)
 {
     char line[QUOTED + 1];
@@ -35,7 +35,7 @@ static Status wrong(const char *text, const char *what)
     return fail(ERR_DATA, "it %s '%s%s'", what, line, count < length ? "..." : "");
 }
 
-/* Is it one, whatever it says? */
+/* Returns true if the text is a valid JSON object with any content. */
 static bool is_object(JsonScan s, const char *text)
 {
     return text[strspn(text, BLANKS)] == '{' && json_scan_skip(&s) == OK && json_scan_end(&s) == OK;
@@ -61,7 +61,7 @@ static Status read_rate(JsonScan *s, double *value)
     return wrong(s->text, what);
 }
 
-/* One "key": value; each key once. */
+/* Reads one "key": value; each key may occur once. */
 static Status read_entry(JsonScan *s, Wish *w, unsigned *seen)
 {
     static const char *const word[] = {"stop", "save", "lr"};
