@@ -1,4 +1,4 @@
-/* Does the plan fit in the memory that a rank may use? */
+/* Checks whether the plan fits in the memory that a rank may use. */
 #include "fit.h"
 #include "save_copy.h"
 #include "sparse.h"
@@ -6,11 +6,11 @@
 #include <math.h>
 #include <sys/resource.h>
 
-/* What this rank may have of the host's memory, and why no more than that where it is not the
- * machine that ends. */
+/* Host memory that this rank may use, and the reason if something other than the machine's size
+ * limits it. */
 typedef struct HostShare {
     double bytes;
-    /* " (...)" or "" */
+    /* in the form " (...)", or "" */
     char why[640];
 } HostShare;
 
@@ -23,8 +23,8 @@ static void limit_by(HostShare *share, int resource, const char *what)
     snprintf(share->why, sizeof share->why, " (%s)", what);
 }
 
-/* The node's ranks share the machine, and the control group that a batch system or a container has
- * put them in; limits of processes are each rank's own. */
+/* The ranks of a node share the machine and the control group of the batch system or container;
+ * limits of a process are each rank's. */
 static HostShare share_of_host(const Trainer *t)
 {
     MemoryLimit limit = memory_limit("");
@@ -41,8 +41,8 @@ static HostShare share_of_host(const Trainer *t)
     return share;
 }
 
-/* Bytes of batches, slices and messages on their way to a device can be neither moved nor swapped
- * out. */
+/* Checks the pinned host memory of a rank with a GPU: batches, slices and messages, which can be
+ * neither moved nor swapped out. */
 static Status memory_fits_host(const Trainer *t, double bytes)
 {
     char wanted[16], have[16];
@@ -56,8 +56,8 @@ static Status memory_fits_host(const Trainer *t, double bytes)
                            text_bytes(bytes, wanted), text_bytes(share.bytes, have), share.why);
 }
 
-/* Bytes that a rank may use: what config says, or its shard of the machine's, or what is free on
- * its device. */
+/* Returns the bytes that a rank may use: train.memory, or its share of the machine, or the free
+ * memory of its device. */
 static double memory_of_rank(const Trainer *t)
 {
     double limit = share_of_host(t).bytes, taken, asked = t->config->train.memory;
@@ -66,18 +66,19 @@ static double memory_of_rank(const Trainer *t)
     return asked > 0 && (asked < limit || !backend->table->memory) ? asked : limit;
 }
 
-/* Memory that the stage with the largest need takes, in bytes, and the part of it that does not
- * depend on the micro-batch. */
+/* Memory of the stage with the largest need, in bytes; fixed: the part that does not depend on the
+ * micro-batch. */
 typedef struct Need {
-    /* host: of any stage, beside its device */
+    /* host: largest need of host memory of any stage that uses a device */
     double bytes, fixed, host;
-    /* parts of `bytes`: rows of sparse tables; what is kept free on a device */
+    /* parts of `bytes`: rows of sparse tables; memory kept free on a device */
     double rows, reserved;
-    /* with a copy to write checkpoints from */
+    /* the same with a copy from which checkpoints are written */
     double bytes_beside, host_beside;
 } Need;
-/* A device's free memory is what is left beside its libraries' (b.program), of which a part is kept
- * for what they take later; a host's is all that a rank may have. */
+/* Raises need to this plan's. On a device, free memory excludes what libraries use already
+ * (b.program), and some stays reserved for later allocations; on a host, the limit covers
+ * everything. */
 static void need_of(const Trainer *t, const Plan *plan, Need *need)
 {
     TrainBytes b = train_bytes(t, plan);

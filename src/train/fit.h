@@ -1,12 +1,12 @@
-/* What fit.c says to the rest of the module. */
+/* Interface of fit.c. */
 #ifndef WEFT_TRAIN_FIT_H
 #define WEFT_TRAIN_FIT_H
 
 #include "trainer.h"
 
-/* Recomputes (trainer->recompute) where config says so, or where the plan does not fit without. A
- * plan that does not fit in this rank's memory, on its device or on the host, is ERR_CONFIG. Not
- * collective. */
+/* Sets trainer->recompute if the configuration requires recomputation, or if the plan does not fit
+ * without. Returns ERR_CONFIG if the plan does not fit in this rank's memory, on its device or on
+ * the host. Not collective. */
 Status memory_fit(Trainer *trainer);
 
 #endif

@@ -1,5 +1,6 @@
-/* A trainer's tensors where they lie, for a checkpoint that training waits for: into plain order
- * and back, put together where they are in parts, and rows of sparse tables behind them. */
+/* Gets and sets a trainer's tensors in place, for a load, and for a save that training waits for:
+ * converts them to plain order and back, assembles them from parts, and appends the rows of sparse
+ * tables. */
 #include "live.h"
 
 #include <string.h>
@@ -17,7 +18,7 @@ static bool tensor_wanted(void *user, int i)
     return tensors_part(list, i, t->grid.dp_rank) > 0;
 }
 
-/* Into the backend's memory, or out of it. */
+/* Copies into the backend's memory or out of it, and waits. */
 static void copy(const Live *live, void *to, const void *from, size_t bytes)
 {
     Trainer *t = live->list.trainer;
@@ -31,7 +32,8 @@ static size_t bytes_of(const Live *live, int param)
     return (size_t)live->list.trainer->graph->param[param].elements * sizeof(float);
 }
 
-/* A rank waits first for what it collects itself, on which nobody else's waiting depends. */
+/* Waits for all transfers. A rank first waits for what it collects itself, because no other rank's
+ * wait depends on that. */
 static void collects_wait(void *user)
 {
     Live *live = user;
@@ -42,8 +44,8 @@ static void collects_wait(void *user)
     live->collects = 0;
 }
 
-/* The replicas that have a tensor's parts send them to number `writer`. Shards lie in the order of
- * ranks. What goes through memory that the next tensor needs, too, is waited for. */
+/* The replicas that have parts of a tensor send them to replica `writer`. Shards are in the order
+ * of ranks. If the transfer uses a buffer that the next tensor needs, it is waited for. */
 static void collect_parts(Live *live, int i, int writer)
 {
     Trainer *t = live->list.trainer;
@@ -66,7 +68,7 @@ static void collect_parts(Live *live, int i, int writer)
 
 static void get_plain(Live *live, int i, int param, float *plain);
 
-/* The ranks of a tensor group send their slices to number `writer`. */
+/* The ranks of a tensor-parallel group send their slices to its rank `writer`. */
 static void collect_slices(Live *live, int i, int param, int writer)
 {
     Trainer *t = live->list.trainer;
@@ -79,8 +81,8 @@ static void collect_slices(Live *live, int i, int param, int writer)
     mem_free(&bytes);
 }
 
-/* To the one that writes it: in its own column of replicas in each place of the tensor group, then
- * within its group. */
+/* Begins to send a tensor to the rank that writes it: first within each column of replicas (the
+ * same rank of each tensor-parallel group), then within the writer's group. */
 static void collect_begin(void *user, int i, int writer)
 {
     Live *live = user;
@@ -102,7 +104,7 @@ static void collect_begin(void *user, int i, int writer)
         collect_slices(live, i, param, from_stage % tp);
 }
 
-/* What this rank has of tensor i, its parts collected, in plain order. */
+/* Converts this rank's tensor or slice, with its parts collected, to plain order. */
 static void get_plain(Live *live, int i, int param, float *plain)
 {
     const Graph *g = live->list.trainer->graph;
@@ -143,7 +145,8 @@ static void copy_range(const void *args, float *const range[FLAT_RANGES], int64_
     memcpy(range[1], range[0], (size_t)n * sizeof(float));
 }
 
-/* By all threads where nothing changes place: memory may be touched for the first time. */
+/* Packs a parameter; a plain copy uses all threads, because memory may be touched for the first
+ * time. */
 static void pack(const Trainer *t, int param, const float *plain, float *stored)
 {
     const Param *p = &t->graph->param[param];
@@ -156,7 +159,7 @@ static void pack(const Trainer *t, int param, const float *plain, float *stored)
         op_pack(op, p->slot, plain, stored);
 }
 
-/* Memory that may not have been touched yet becomes that of the threads that compute on it. */
+/* Touches memory with the threads that will compute on it, so that it is placed near them. */
 static void touch_range(const void *args, float *const range[FLAT_RANGES], int64_t n)
 {
     (void)args;

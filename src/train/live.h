@@ -1,4 +1,4 @@
-/* The tensors of a trainer as they lie in memory now, as a checkpoint's are given and taken. */
+/* Access to a trainer's tensors in place, to save and load checkpoints. */
 #ifndef WEFT_TRAIN_LIVE_H
 #define WEFT_TRAIN_LIVE_H
 
@@ -7,28 +7,28 @@
 
 typedef struct Live {
     Tensors list;
-    /* copy of a tensor; NULL where the backend's memory is the host's */
+    /* host copy of a tensor; NULL if operations use host memory */
     float *host;
-    /* a tensor whose parts several ranks have; NULL where nothing is sharded */
+    /* buffer for a tensor that is assembled from shards; NULL if nothing is sharded */
     float *whole;
-    /* likewise, of a slice of a tensor that others have too; NULL where tensors are not both */
+    /* the same for a tensor that is also sliced; NULL without sharding or without slices */
     float *column;
-    /* owned: parts that are on their way */
+    /* transfers in progress; owned */
     WorldCollect **collect;
     int collects;
-    /* In plain order, NULL where tensor parallelism divides nothing: this rank's slice of a tensor,
-     * those of the group. */
+    /* this rank's slice of a tensor and the slices of its group, in plain order; NULL without
+     * tensor parallelism */
     float *slice, *slices;
-    /* owned: rows of sparse tables, whose tensors come behind the list's; NULL: there are none */
+    /* rows of sparse tables, which come after the list's tensors; NULL: there are none; owned */
     SparseIo *sparse;
-    /* owned: both, where there are */
+    /* all tensors, if there are rows; owned */
     CheckpointTensor *tensor;
 } Live;
 
-/* Memory for what is on its way. Without rows of tables: a caller sets .sparse. */
+/* Allocates buffers. The caller sets .sparse if there are rows of tables. */
 void live_init(Live *live, Trainer *t, bool params_only);
 void live_fini(Live *live);
-/* Borrowed from live. */
+/* The result borrows from live. */
 CheckpointIo live_io(Live *live);
 
 #endif

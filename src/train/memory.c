@@ -1,8 +1,8 @@
-/* What a run's memory is by plan, and what it is: the two figures that a run's summary puts side by
- * side. The plan counts arenas, the loader's micro-batches and messages. What oneDNN and HDF5 hold
- * for themselves is no function of ours to plan, but it is all there once the graph is planned, on
- * every rank alike, for a rank plans the whole graph: so it is measured then, before the first
- * arena, by a run and by `weft plan`. */
+/* Planned and measured memory of a run, which its summary shows together. The plan counts arenas,
+ * the loader's micro-batches and messages. Memory inside oneDNN and HDF5 cannot be planned, but all
+ * of it is allocated once the graph is planned, alike on every rank, because each rank plans the
+ * whole graph. Therefore a run and `weft plan` measure it then, before the first arena is
+ * allocated. */
 #include "late_updates.h"
 #include "save_copy.h"
 #include "sparse.h"
@@ -10,9 +10,9 @@
 #include <malloc.h>
 #include <string.h>
 
-/* Memory of a GPU that is left free for what is taken after the plan has been judged: CUDA graphs
- * and kernels that the driver loads when they are first called, at most 18 MB on an H200 (gpt2,
- * resnet50, lenet, micro-batches up to 354); NCCL's buffers, which have not been measured. */
+/* GPU memory that stays free for allocations after the plan was checked: CUDA graphs and kernels
+ * that the driver loads at their first call, at most 18 MB on an H200 (gpt2, resnet50, lenet,
+ * micro-batches up to 354); NCCL's buffers, which have not been measured. */
 static const size_t ALONE_RESERVE_BYTES = (size_t)1 << 28, NCCL_RESERVE_BYTES = (size_t)3 << 29;
 
 int train_data_slots(const Trainer *t, const Plan *plan)
@@ -21,7 +21,7 @@ int train_data_slots(const Trainer *t, const Plan *plan)
     return (int)t->config->data.prefetch + plan->batches_out + ahead;
 }
 
-/* One micro-batch in the loader: samples, labels or targets, and the samples' numbers. */
+/* Bytes of one micro-batch in the loader: samples, labels or targets, and the samples' numbers. */
 static size_t batch_bytes(const Trainer *t, const Plan *plan)
 {
     const Graph *g = t->graph;
@@ -34,7 +34,7 @@ static size_t batch_bytes(const Trainer *t, const Plan *plan)
     return bytes;
 }
 
-/* What the loader's threads work in. */
+/* Bytes of the loader's threads. */
 static size_t worker_bytes(const Trainer *t, const Plan *plan)
 {
     const DataSet *set = &t->train_set;
@@ -47,8 +47,8 @@ int train_workers(const Trainer *t, const DataSet *set)
     return data_workers(set, t->config, t->backend->options.threads);
 }
 
-/* In shared memory a channel's places are the receiver's alone. Over MPI and NCCL the sender has as
- * many. */
+/* In shared memory only the receiver stores a channel's entries; with MPI and NCCL the sender does,
+ * too. */
 static size_t sender_bytes(const Trainer *t, const Plan *plan)
 {
     bool both = t->config->grid.transport == TRANSPORT_MPI || !t->backend->table->host_memory;
@@ -64,7 +64,7 @@ static size_t staging_bytes(const Trainer *t, const Plan *plan)
     return comm_mpi_staging(plan->shape.dp, width, plan->micro_grad_elements);
 }
 
-/* Before the first arena, and what this stage's weights bring when they are packed. */
+/* Bytes measured before the first arena, and growth when this stage's weights are packed. */
 static size_t program_bytes(const Trainer *t, const Plan *plan)
 {
     size_t bytes = t->program_bytes;
@@ -92,8 +92,8 @@ const char *train_reserved_for(const Trainer *t)
 
 TrainBytes train_bytes(const Trainer *t, const Plan *plan)
 {
-    /* A device holds the micro-batches that it works on, and what is copied meanwhile; the loader's
-     * are the host's. */
+    /* A device stores the micro-batches in use and those being copied; the loader's are in host
+     * memory. */
     bool device = t->backend->table->memory;
     size_t batch = batch_bytes(t, plan);
     size_t loader = (size_t)train_data_slots(t, plan) * batch + worker_bytes(t, plan);
@@ -123,7 +123,7 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
 MemoryUse memory_use(void)
 {
     malloc_trim(0);
-    /* The kernel walks through all pages for each reading of this file. */
+    /* For each read of this file the kernel walks through all pages. */
     double own = proc_bytes("/proc/self/smaps_rollup", "Pss_Anon:Pss_Shmem:");
     return (MemoryUse){.own_bytes = own, .peak_bytes = proc_bytes("/proc/self/status", "VmHWM:")};
 }

@@ -1,15 +1,15 @@
-/* The place in the data of each step.
+/* The position in the data of each step.
  *
  *     epoch 3:  |--5--|--5--|--5--|---10---|---10---|-5-|      train.batch 5, then 10
  *                           begin ^
  *
- * A trainer knows where the steps of its batch size begin: at the first sample of epoch 0, or where
- * the checkpoint stood that it has loaded. All later positions follow from that.
+ * A trainer knows where the steps of its batch size begin: at the first sample of epoch 0, or at
+ * the position of the checkpoint that it has loaded. All later positions follow from that.
  *
- * The learning rate's curve and warm-up count in steps of the batch size that the run began with
- * (schedule_batch). A position inside such a step is a fraction of it, so the rate goes on where it
- * was when the batch size changes. With train.steps the run's length is in steps of any size, and
- * so is the curve; only milestones, which are epochs, go by the data. */
+ * The learning rate's curve and warm-up count in steps of the batch size with which the run began
+ * (schedule_batch). A position inside such a step is a fraction of it, so the rate is continuous
+ * when the batch size changes. With train.steps the run's length counts steps of any size, and so
+ * does the curve; only milestones, which are epochs, follow the data. */
 #include "position.h"
 
 static int64_t first_epoch_steps(const Trainer *t)
@@ -106,7 +106,8 @@ void position_show(Trainer *t, const CheckpointMeta *meta)
     count_steps(t);
 }
 
-/* A checkpoint of before positions were counted in samples: all its steps had one batch size. */
+/* Computes the position of an old checkpoint that does not count samples; all its steps had one
+ * batch size. */
 static Status position_of_steps(const Trainer *t, const CheckpointMeta *meta, const Config *old,
                                 Position *p, int64_t *batch)
 {
@@ -121,7 +122,7 @@ static Status position_of_steps(const Trainer *t, const CheckpointMeta *meta, co
     return OK;
 }
 
-/* Why the samples of the epoch under way are others, or in another order; NULL: they are not. */
+/* Returns the reason why the current epoch's samples or their order have changed, or NULL. */
 static const char *other_order(const Trainer *t, const CheckpointMeta *meta, const Config *old)
 {
     const Config *c = t->config;

@@ -1,29 +1,32 @@
-/* The place in the data of each step, counted in samples, so that a run may go on with another
- * train.batch. */
+/* The position in the data of each step, counted in samples, so that a run may continue with
+ * another train.batch. */
 #ifndef WEFT_TRAIN_POSITION_H
 #define WEFT_TRAIN_POSITION_H
 
 #include "trainer.h"
 
-/* Sets a trainer to step 0, the first sample of epoch 0, and counts its steps. Not collective. */
+/* Sets a trainer to step 0, the first sample of epoch 0, and computes its number of steps. Not
+ * collective. */
 void position_init(Trainer *t);
-/* Position after `steps` steps in all, not fewer than the loaded checkpoint has. */
+/* Returns the position after `steps` steps in all, which must not be fewer than the loaded
+ * checkpoint has. */
 Position position_after(const Trainer *t, int64_t steps);
-/* Does an epoch end with that step? */
+/* Returns true if an epoch ends with that step. */
 bool position_ends_epoch(const Trainer *t, int64_t steps);
-/* 1-based epoch of the last of `steps` steps; 0 where none was made. */
+/* Returns the 1-based epoch of the last of `steps` steps; 0 if there was none. */
 int64_t position_last_epoch(const Trainer *t, int64_t steps);
-/* Position of the next step on the learning rate's curve. */
+/* Returns the next step's position on the learning rate's curve. */
 LrSteps position_lr(const Trainer *t);
 
 void position_put(const Trainer *t, CheckpointMeta *meta);
-/* Sets the trainer to the position of a loaded checkpoint, and counts its steps anew. An epoch that
- * was begun with other data, or with their samples in another order, begins again. ERR_CONFIG: the
- * checkpoint does not say how many samples were done. Alike on all ranks. */
+/* Sets the trainer to the position of a loaded checkpoint, and computes its number of steps. An
+ * epoch that began with other data, or with samples in another order, starts again. Returns
+ * ERR_CONFIG if the checkpoint does not say how many samples were done. All ranks compute the
+ * same. */
 Status position_take(Trainer *t, const CheckpointMeta *meta, const char *path);
-/* Sets step and epoch to what a checkpoint says, for evaluation. */
+/* Sets step and epoch to a checkpoint's, for evaluation. */
 void position_show(Trainer *t, const CheckpointMeta *meta);
-/* Has the run gone further than train.epochs or train.steps of the configuration? ERR_CONFIG. */
+/* Returns ERR_CONFIG if the run is already past the configuration's train.epochs or train.steps. */
 Status position_check_end(const Config *config, const CheckpointMeta *meta, const char *path);
 
 #endif

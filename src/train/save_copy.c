@@ -1,57 +1,60 @@
-/* A checkpoint's copy. At one border each rank copies what it has as it lies in memory; whole
- * tensors come together at later borders, a piece each, and in plain order by a thread.
+/* Builds a checkpoint's copy. After one step each rank copies its tensors, or parts of them, as
+ * they are stored. After later steps whole tensors are assembled in rounds, a piece each, and a
+ * background thread converts them to plain order.
  *
- *       border      borders         thread        borders        thread
- *       parts  ->   replicas    ->  slices   ->   groups    ->   get
- *       (zero: shards, tp: slices)  in plain order               whole, in plain order
+ *       copy       rounds          thread        rounds        thread
+ *       parts  ->  replicas    ->  slices   ->   groups    ->  get
+ *       (zero: shards, tp: slices)  in plain order             whole, in plain order
  *
- * What one rank sends another is one range of its copy, and what it receives is, too: the tensors
- * that the other one writes, in their order. */
+ * The data that one rank sends to another is one range of its copy, and so is the data that it
+ * receives: the parts of the tensors that the other rank writes, in order. */
 #include "save_copy.h"
 
 #include <string.h>
 
-/* a rank's messages of a border, as a part of what its gradients' sums move in a step: 3 % of a
- * step are allowed, and ranks wait for each other, too; and the least that is worth one */
+/* a rank's messages of a round, as a fraction of what its gradient sums move in a step: 3 % of a
+ * step are allowed, and ranks also wait for each other; and the smallest piece, in floats */
 static const double BORDER = 0.02;
 enum { LEAST_FLOATS = 1024 };
 
-/* What goes to each rank of a group and comes from it, in numbers from the copy's beginning. */
+/* Ranges that are sent to each rank of a group and received from it, in floats from the copy's
+ * beginning. */
 typedef struct Swap {
     const World *world;
-    /* owned, [size] */
+    /* offsets and lengths for each rank, [size]; owned */
     int64_t *to, *to_count, *from, *from_count;
-    /* of a rank's range in one round */
+    /* floats of a range that move in one round */
     int64_t piece;
     int rounds;
 } Swap;
 
 struct SaveCopy {
     Tensors list;
-    /* whose place in the grid */
+    /* replica and tensor-group rank for which the copy is planned */
     int dp_rank, tp_rank;
-    /* owned, [count]: rank that writes a tensor */
+    /* rank that writes each tensor, [count]; owned */
     int *owner;
-    /* owned, [count]: where this rank's part of a tensor is in the copy; -1: not here */
+    /* offset of this rank's part of each tensor in the copy, or -1, [count]; owned */
     int64_t *own;
-    /* owned, [count], each [dp]: likewise all replicas', of a tensor that this one puts together;
-     * else NULL */
+    /* for each tensor that this rank assembles from replicas' shards, the offset of each part,
+     * [count][dp], else NULL; owned */
     int64_t **part;
-    /* owned, [count][tp]: likewise each slice, in plain order */
+    /* offset of each slice in plain order, or -1, [count][tp]; owned */
     int64_t *slice;
-    /* owned, [count]: it lies there in plain order already */
+    /* true once a tensor lies in plain order in the copy, [count]; owned */
     bool *plain;
     Swap swap[SAVE_COPY_LEVELS];
     int64_t floats;
-    /* owned, of so many */
+    /* the copy, float[floats]; owned */
     float *room;
-    /* owned: the largest tensor as it is stored, of those put together or brought in plain order */
+    /* buffer for the largest stored tensor that is assembled or converted to plain order; owned */
     float *whole;
 };
 
-/* ---- who has what ---- */
+/* ---- who has which part ---- */
 
-/* A tensor that nobody else has a part of, and that is stored in plain order, needs none. */
+/* Bytes of the buffer `whole`. A tensor that is neither sharded nor stored in another order does
+ * not need it. */
 static size_t scratch_bytes(const Trainer *t)
 {
     const Graph *g = t->graph;
@@ -74,7 +77,7 @@ static int tp_of(const SaveCopy *c)
     return c->list.trainer->shape.tp;
 }
 
-/* Of the rank that writes tensor i: its replica, its place in the tensor group. */
+/* Replica and tensor-group rank of the rank that writes tensor i. */
 static int writer_dp(const SaveCopy *c, int i)
 {
     return (c->owner[i] - c->list.tensor[i].rank_first) / tp_of(c);
@@ -85,7 +88,7 @@ static int writer_tp(const SaveCopy *c, int i)
     return (c->owner[i] - c->list.tensor[i].rank_first) % tp_of(c);
 }
 
-/* Do the replicas of this place in the tensor group give the tensor to one of them? */
+/* Returns true if this rank's column of replicas sends its parts of the tensor to one of them. */
 static bool is_copied(const SaveCopy *c, int i)
 {
     const Tensors *list = &c->list;
@@ -94,7 +97,8 @@ static bool is_copied(const SaveCopy *c, int i)
     return tensors_sliced(list, i) || writer_tp(c, i) == c->tp_rank;
 }
 
-/* What of it replica `r` gives. Where nobody else has any, there is room for its plain order. */
+/* Floats that replica r contributes to tensor i. For a tensor that is in one part, they include
+ * room for its plain order. */
 static int64_t part_floats(const SaveCopy *c, int i, int r)
 {
     const Tensors *list = &c->list;
@@ -104,7 +108,7 @@ static int64_t part_floats(const SaveCopy *c, int i, int r)
     return whole && plain > count ? plain : count;
 }
 
-/* ---- where it lies ---- */
+/* ---- offsets ---- */
 
 static void swap_init(Swap *s, int size)
 {
@@ -123,7 +127,8 @@ static void swap_fini(Swap *s)
     mem_free(&s->from_count);
 }
 
-/* Parts that replica `from` gives replica `to`, of which this rank is one, lie at c->floats. */
+/* Places, from c->floats on, the parts that replica `from` sends to replica `to`; this rank is one
+ * of the two. Returns their length. */
 static int64_t place_parts(SaveCopy *c, int from, int to)
 {
     int64_t begin = c->floats;
@@ -137,7 +142,7 @@ static int64_t place_parts(SaveCopy *c, int from, int to)
     return c->floats - begin;
 }
 
-/* Likewise slices. */
+/* The same for slices within a tensor-parallel group. */
 static int64_t place_slices(SaveCopy *c, int from, int to)
 {
     int64_t begin = c->floats;
@@ -200,7 +205,8 @@ static void copy_fini(SaveCopy *c)
     tensors_fini(&c->list);
 }
 
-/* What the ranks of column q of the tensor groups have of tensor i: floats[replica][column]. */
+/* Adds to floats[replica][column] what the ranks of column q of the tensor-parallel groups store of
+ * tensor i. */
 static void count_column(const SaveCopy *c, int i, int q, int64_t *floats)
 {
     const Tensors *list = &c->list;
@@ -217,7 +223,8 @@ static void count_column(const SaveCopy *c, int i, int q, int64_t *floats)
     if (q != writer_tp(c, i)) floats[writer * tp + writer_tp(c, i)] += slice;
 }
 
-/* As copy_init places it, of all ranks of a stage at once: there may be thousands. */
+/* Counts the same as copy_init, but for all ranks of a stage at once, of which there may be
+ * thousands. */
 size_t save_copy_bytes(const Trainer *t, const Plan *plan)
 {
     SaveCopy c = {0};
@@ -242,7 +249,8 @@ size_t save_copy_bytes(const Trainer *t, const Plan *plan)
 
 /* ---- rounds ---- */
 
-/* The same pieces on both sides, and as many rounds on all ranks: by the whole model's size. */
+/* Chooses the size of pieces, the same on both sides, from the whole model's size, and the number
+ * of rounds, the same on all ranks. */
 static void plan_rounds(const SaveCopy *c, Swap *s, const World *world)
 {
     const Trainer *t = c->list.trainer;
@@ -360,7 +368,7 @@ void save_copy_begin(SaveCopy *c)
     memset(c->plain, 0, (size_t)c->list.count * sizeof *c->plain);
 }
 
-/* ---- in plain order: a thread's work ---- */
+/* ---- conversion to plain order, in a background thread ---- */
 
 static void unpack(const SaveCopy *c, int i, const float *stored, float *plain)
 {
@@ -369,7 +377,7 @@ static void unpack(const SaveCopy *c, int i, const float *stored, float *plain)
     op_unpack(g->node[p->node].op, p->slot, stored, plain);
 }
 
-/* The parts of all replicas, one behind the other. */
+/* Joins the parts of all replicas, one after another. */
 static const float *join_parts(const SaveCopy *c, int i)
 {
     const int64_t *at = c->part[i];
@@ -401,7 +409,7 @@ static void join_slices(const SaveCopy *c, int i, float *plain)
     for (int r = 0; r < tp_of(c); ++r) param_slice_put(g, param, r, c->room + at[r], plain);
 }
 
-/* A tensor that is this rank's alone becomes plain where it lies. */
+/* Converts a tensor that is in one part to plain order, in place. */
 static const float *plain_in_place(SaveCopy *c, int i)
 {
     const Graph *g = c->list.trainer->graph;

@@ -1,4 +1,4 @@
-/* Checkpoints of a Trainer: its tensors as checkpoint.h wants them. */
+/* Saves and loads checkpoints of a Trainer, through the interface of checkpoint.h. */
 #include "classes.h"
 #include "init_from.h"
 #include "live.h"
@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* What has to be known of samples where there is no data set. */
+/* Describes the samples, for programs that use the checkpoint without a data set. */
 static void input_of(const DataSet *set, CheckpointMeta *meta)
 {
     CheckpointInput *is = &meta->input;
@@ -67,14 +67,15 @@ struct TrainSave {
     Trainer *trainer;
     CheckpointMeta meta;
     CheckpointIo io;
-    /* owned: where it goes, and a second name that it gets or NULL */
+    /* path of the checkpoint, and a second name or NULL; owned */
     char *path, *also;
-    /* of what training waits for */
+    /* the trainer's tensors, if training waits for the save */
     Live live;
-    /* Rounds of the copy: which is next. After them: save, NULL before. */
+    /* Next round of the copy. After the last one `save` writes the file; NULL before. */
     int level, round;
     CheckpointSave *save;
-    /* A thread unpacks slices; and what it and the rounds took. */
+    /* threaded: a thread unpacks slices; busy: it has not finished. seconds: time of the thread and
+     * of the rounds. */
     bool threaded;
     pthread_t thread;
     atomic_bool busy;
@@ -98,7 +99,7 @@ static void unpack_begin(TrainSave *s)
     if (!s->threaded) unpack_slices(s);
 }
 
-/* Past levels that have no more rounds; behind the last one the file is begun. */
+/* Skips levels without rounds left. After the last level, begins to write the file. */
 static void go_on(TrainSave *s)
 {
     SaveCopy *copy = s->trainer->copy;
@@ -220,8 +221,8 @@ static void restore_scale(LossScale *scale, const CheckpointMeta *meta)
     scale->good = meta->loss_scale_good;
 }
 
-/* By another figure, or on other test data, nothing compares; but the curve has gone on by these.
- */
+/* Takes over the state of evaluations. With another metric or other test data old values are not
+ * comparable, but the learning rate's curve has used them, so that state stays. */
 static void take_evaluations(Trainer *t, const CheckpointMeta *meta)
 {
     bool same = resume_same_test(t, meta) && resume_same_best(t, meta);
@@ -235,7 +236,7 @@ static void take_evaluations(Trainer *t, const CheckpointMeta *meta)
     t->evaluation_due = meta->evaluation_due;
 }
 
-/* Of what is evaluated or predicted by a model; who trains on has compared more. */
+/* Checks the vocabulary of ids for evaluation and prediction; a run that trains compares more. */
 static Status check_ids(const Trainer *t, const CheckpointMeta *meta, const char *path)
 {
     if (data_ids_fit(data_set_ids(&t->train_set), meta->data_ids)) return OK;
@@ -246,8 +247,8 @@ static Status check_ids(const Trainer *t, const CheckpointMeta *meta, const char
                 (unsigned long long)meta->data_ids.rows);
 }
 
-/* Checks on rank 0 all that must be alike beside the tensors. A run that trains on has compared the
- * whole configuration. */
+/* On rank 0: checks everything besides tensors that must match. A run that trains has compared the
+ * whole configuration already. */
 static Status check_meaning(const Trainer *t, const CheckpointMeta *meta, const char *path,
                             bool params_only)
 {
@@ -283,7 +284,7 @@ Status train_load(Trainer *t, const char *path, bool params_only)
     t->copied = false;
     if (st == OK) {
         executor_settle(t->executor);
-        /* the next step opens one at the new place */
+        /* the next step opens the loader at the new position */
         sparse_close_loader(t);
         t->step = meta.step;
         t->optim->step = meta.step - meta.skipped;
@@ -304,7 +305,7 @@ Status train_load(Trainer *t, const char *path, bool params_only)
     return st;
 }
 
-/* Where the parameters come from, for the checkpoints of this run. */
+/* Matches tensors for model.init_from, and describes the source for this run's checkpoints. */
 static Status match_init(void *user, const CheckpointMeta *meta, const CheckpointStored *stored,
                          int count, int *from)
 {
@@ -315,7 +316,7 @@ static Status match_init(void *user, const CheckpointMeta *meta, const Checkpoin
     const char *path = t->config->model.init_from;
     char *anew = NULL;
     TRY(init_match(t->config, &io, stored, count, from, &anew));
-    /* a model that is trained further may have been changed on purpose: longer contexts, another
+    /* training may continue with a model that was changed on purpose: longer contexts, another
      * activation */
     if (checkpoint_same_model(path, meta, t->config, graph_whole(t->graph)) != OK)
         log_warn("%s; the run trains it as it is here", fail_message());

@@ -1,8 +1,9 @@
-/* Blocks of rows between tables and checkpoints. A table of N rows has as many blocks as bring each
- * below BLOCK_ROWS rows, a power of two, so that each is some whole shards and the file is the same
- * on every grid. A block lies on one owner or on several; whoever writes it collects it from them.
+/* Moves blocks of rows between tables and checkpoints. The number of blocks of a table is the
+ * smallest power of two with which no block has more than BLOCK_ROWS rows on average, so that each
+ * block is a whole number of shards and the file is the same on every grid. The rows of a block are
+ * on one owner or several; the rank that writes it collects them.
  *
- *     /tables/NAME/ids    (N)            one block behind the other, each by (shard, id)
+ *     /tables/NAME/ids    (N)            block after block, each sorted by (shard, id)
  *     /tables/NAME/rows   (N, width)
  *     /optim/SLOT/tables/NAME   (N, floats of the slot) */
 #include "sparse_io.h"
@@ -14,10 +15,10 @@
 
 enum { BLOCK_ROWS = 1 << 16, PART_IDS = -2, PART_ROWS = -1 };
 
-/* A block of a table that is loaded: what has come of it so far. */
+/* A block that is being loaded: the parts that have arrived. */
 typedef struct Arrival {
     int parts;
-    /* owned, both: ids, whole rows with their state */
+    /* ids and whole rows with their state; owned */
     uint64_t *id;
     float *row;
 } Arrival;
@@ -26,17 +27,17 @@ struct SparseIo {
     /* borrowed */
     Trainer *trainer;
     int count;
-    /* owned: of each tensor its table, its part (PART_IDS, PART_ROWS, or a slot of state), its
-     * block among those of the table, and which of Arrival it is */
+    /* for each tensor: its table, its part (PART_IDS, PART_ROWS, or a slot of state), its block
+     * within the table, and its index in arrivals; owned */
     CheckpointTensor *tensor;
     int *table, *part, *block, *arrival;
-    /* owned: blocks of each table of the graph, and where loaded the tensor of the first one's ids;
-     * rows of each shard of each table */
+    /* blocks of each table; for loading, the tensor with the ids of the table's first block; rows
+     * of each [table][shard]; owned */
     int *blocks, *ids;
     int64_t *shard_rows;
-    /* owned: a whole block */
+    /* buffer for a whole block; owned */
     void *whole;
-    /* owned, where blocks are loaded: without state? */
+    /* for loading: params_only leaves out optimizer state; arrivals are owned */
     bool params_only;
     Arrival *arrivals;
     int arrival_count;
@@ -48,7 +49,7 @@ static int part_floats(const Trainer *t, int table, int part)
     return part == PART_ROWS ? t->graph->table[table].width : sparse_state(t, table).floats[part];
 }
 
-/* Owner: the caller. */
+/* Returns the tensor's path in the file, without its block number. Owner: the caller. */
 static char *part_path(const Trainer *t, int table, int part)
 {
     const char *name = t->graph->table[table].name;
@@ -133,7 +134,8 @@ static int first_rank(const Trainer *t, int table)
     return tensors_stage(t, t->graph->table[table].node) * t->shape.dp;
 }
 
-/* The stage that has the table tells the others. */
+/* Counts the rows of each shard; the stage that has the table broadcasts them. Sets the number of
+ * blocks. */
 static void count_rows(SparseIo *io, int table)
 {
     Trainer *t = io->trainer;
@@ -183,7 +185,7 @@ SparseIo *sparse_io_saving(Trainer *t)
     return io;
 }
 
-/* Floats of a row before the part. */
+/* Offset of the part within a row, in floats. */
 static int part_first(const Trainer *t, int table, int part)
 {
     int floats = 0;
@@ -220,8 +222,8 @@ static Status other_blocks(const char *file, const char *path)
                 file, path);
 }
 
-/* Blocks of a part in the file, as many as of ids; where there are none, one that will be
- * missed. */
+/* Adds a tensor for each block of a part that the file has. If it has none, adds one, which the
+ * loader then reports as missing. All parts must have as many blocks as the ids. */
 static Status add_part(SparseIo *io, const CheckpointList *list, int table, int part,
                        const char *file)
 {
@@ -254,7 +256,7 @@ static Status add_part(SparseIo *io, const CheckpointList *list, int table, int 
     return OK;
 }
 
-/* Blocks of a table hold the same rows in all of its parts. */
+/* Assigns all parts of one block of rows to the same Arrival. */
 static void find_arrivals(SparseIo *io)
 {
     size_t count = (size_t)io->count + 1;
@@ -267,7 +269,7 @@ static void find_arrivals(SparseIo *io)
     }
 }
 
-/* All parts of a table are cut alike. */
+/* Checks that each block has the same number of rows in all parts. */
 static Status check_blocks(const SparseIo *io, const char *path)
 {
     for (int i = 0; i < io->count; ++i) {
@@ -300,7 +302,8 @@ Status sparse_io_loading(Trainer *t, const char *path, bool params_only, SparseI
     return OK;
 }
 
-/* The owners of a block's rows; where these are servers, one of those who compute, in turn. */
+/* Returns true if this rank sets the tensor: it owns rows of the block, or, with servers, it is
+ * this worker's turn. */
 bool sparse_io_wants(const SparseIo *io, int i)
 {
     const Trainer *t = io->trainer;
@@ -313,7 +316,8 @@ bool sparse_io_wants(const SparseIo *io, int i)
     return false;
 }
 
-/* A table of so many rows takes no others, which its ids would never reach. */
+/* Ends the job if an id is not below the table's number of rows, because such a row could never be
+ * used. */
 static void check_ids(const SparseTable *of, const uint64_t *id, int64_t count)
 {
     for (int64_t k = 0; k < count && of->rows > 0; ++k)
@@ -324,7 +328,8 @@ static void check_ids(const SparseTable *of, const uint64_t *id, int64_t count)
                    of->name, (unsigned long long)id[k], (unsigned long long)of->rows);
 }
 
-/* Parts may come in any order; with the last one the rows are whole. */
+/* Stores one part of a block. Parts arrive in any order; when all have, the rows go to the
+ * table. */
 void sparse_io_set(SparseIo *io, int i, const float *plain)
 {
     Trainer *t = io->trainer;

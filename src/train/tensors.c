@@ -1,5 +1,5 @@
-/* Which tensors a checkpoint holds, and where their values are. Nothing here needs memory of a
- * step's, so a design has its list, too. */
+/* Lists a checkpoint's tensors, and finds their values. It needs no memory of a step, so a dry run
+ * can use it. */
 #include "tensors.h"
 
 int tensors_param(const Tensors *list, int i)
@@ -17,7 +17,7 @@ static OptimRule rule_of(const Trainer *t, int param)
     return optim_rule(t->config, t->rule[param]);
 }
 
-/* What the optimizer updates of a trained parameter here. */
+/* The optimizer's piece of a trained parameter on this rank. */
 static const OptimPiece *piece_of(const Trainer *t, int param)
 {
     int range = 0;
