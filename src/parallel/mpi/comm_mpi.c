@@ -102,7 +102,7 @@ static void mpi_close(Comm *comm)
         mem_free(&m->slot[i].in);
         mem_free(&m->slot[i].request);
     }
-    mem_free(&m->range);
+    mem_free(&m->op);
     halving_free(&m->halving);
     MPI_CHECK(MPI_Comm_free(&m->comm));
     if (width == 1) {
@@ -115,35 +115,35 @@ static void mpi_close(Comm *comm)
     comm->arena = comm->params = NULL;
 }
 
-/* Decides how the range moves. */
-static void find_way(const Comm *comm, Range *range)
+/* Decides how the operation moves. */
+static void find_way(const Comm *comm, Operation *op)
 {
     const Messages *m = comm->impl;
-    const Cut *cut = &range->cut;
+    const Cut *cut = &op->cut;
     const SumShape shape = {.ranks = comm->size,
                             .width = m->group.size,
                             .arena_elements = comm->arena_elements,
                             .elements = cut->count,
-                            .push = range->push.level != NULL,
+                            .push = op->push.level != NULL,
                             .longest = cut->bounds ? cut_longest(cut, comm->size) : 0};
     CommWay way = sum_way(&shape, comm->way);
-    range->halves = way == COMM_HALVING;
-    range->slices = sum_by_slices(&shape, way);
+    op->halves = way == COMM_HALVING;
+    op->slices = sum_by_slices(&shape, way);
 }
 
-static void begin(Comm *comm, Range range)
+static void begin(Comm *comm, Operation op)
 {
     Messages *m = comm->impl;
     mpi_lock();
-    if (m->range_first == m->range_count) m->range_first = m->range_count = 0;
-    if (m->range_count == m->range_capacity) {
-        m->range_capacity = m->range_capacity ? 2 * m->range_capacity : 64;
-        m->range = mem_resize(m->range, (size_t)m->range_capacity * sizeof *m->range);
+    if (m->op_first == m->op_count) m->op_first = m->op_count = 0;
+    if (m->op_count == m->op_capacity) {
+        m->op_capacity = m->op_capacity ? 2 * m->op_capacity : 64;
+        m->op = mem_resize(m->op, (size_t)m->op_capacity * sizeof *m->op);
     }
-    range.id = ++m->begun;
-    find_way(comm, &range);
-    m->range[m->range_count++] = range;
-    if (!range.collect) m->gathers = range.number;
+    op.id = ++m->begun;
+    find_way(comm, &op);
+    m->op[m->op_count++] = op;
+    if (!op.collect) m->gathers = op.number;
     node_group_mark(&m->group, MARK_BEGUN, m->begun);
     /* sums inside a group are left to the progress thread */
     if (m->group.size == 1) poll(comm);
@@ -158,41 +158,41 @@ static float *const *arenas(const Comm *comm)
 
 static void mpi_sum_begin(Comm *comm, int64_t offset, int64_t count)
 {
-    begin(comm, (Range){.base = arenas(comm),
-                        .cut = {.offset = offset, .count = count},
-                        .collect = true,
-                        .spread = true});
+    begin(comm, (Operation){.base = arenas(comm),
+                            .cut = {.offset = offset, .count = count},
+                            .collect = true,
+                            .spread = true});
 }
 
 static void mpi_reduce_begin(Comm *comm, const Bounds *bounds)
 {
-    begin(comm, (Range){.base = arenas(comm), .cut = cut_at(bounds), .collect = true});
+    begin(comm, (Operation){.base = arenas(comm), .cut = cut_at(bounds), .collect = true});
 }
 
 static void mpi_gather_begin(Comm *comm, const Bounds *bounds, int64_t shift)
 {
-    begin(comm, (Range){.base = ((const Messages *)comm->impl)->group.params,
-                        .shift = shift,
-                        .cut = cut_at(bounds),
-                        .spread = true,
-                        .number = comm->gathers});
+    begin(comm, (Operation){.base = ((const Messages *)comm->impl)->group.params,
+                            .shift = shift,
+                            .cut = cut_at(bounds),
+                            .spread = true,
+                            .number = comm->gathers});
 }
 
 static void mpi_push_begin(Comm *comm, const CommPush *push)
 {
-    begin(comm, (Range){.base = arenas(comm),
-                        .shift = push->shift,
-                        .cut = cut_at(push->bounds),
-                        .collect = true,
-                        .push = *push,
-                        .number = comm->pushes});
+    begin(comm, (Operation){.base = arenas(comm),
+                            .shift = push->shift,
+                            .cut = cut_at(push->bounds),
+                            .collect = true,
+                            .push = *push,
+                            .number = comm->pushes});
 }
 
-/* True if all ranks of the group have begun the oldest range that is left. */
+/* True if all ranks of the group have begun the oldest operation left. */
 static bool can_start(const Messages *m)
 {
-    return m->range_first < m->range_count &&
-           m->range[m->range_first].id <= node_group_least(&m->group, MARK_BEGUN);
+    return m->op_first < m->op_count &&
+           m->op[m->op_first].id <= node_group_least(&m->group, MARK_BEGUN);
 }
 
 /* The largest number up to which everything begun (or, with gathers, every all-gather) is done on
@@ -200,14 +200,13 @@ static bool can_start(const Messages *m)
 static int64_t done_up_to(const Messages *m, bool gathers)
 {
     int64_t done = gathers ? m->gathers : m->begun;
-    for (int i = 0; i < m->slots + m->range_count - m->range_first; ++i) {
-        const Range *range =
-            i < m->slots ? &m->slot[i].range : &m->range[m->range_first + i - m->slots];
+    for (int i = 0; i < m->slots + m->op_count - m->op_first; ++i) {
+        const Operation *op = i < m->slots ? &m->slot[i].op : &m->op[m->op_first + i - m->slots];
         bool open = i >= m->slots || m->slot[i].state != SLOT_IDLE;
-        if (!open || (gathers && range->collect)) continue;
-        int64_t number = gathers ? range->number : range->id;
+        if (!open || (gathers && op->collect)) continue;
+        int64_t number = gathers ? op->number : op->id;
         if (number <= done) done = number - 1;
-        /* the ranges behind are newer */
+        /* operations behind it are newer */
         if (i >= m->slots) break;
     }
     return done;

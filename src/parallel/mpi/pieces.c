@@ -18,28 +18,28 @@ typedef struct Slice {
 /* Index in the cut of the part of the rail's rank rail_rank. In an even cut, which we may order
  * freely, the parts of a rail are adjacent and in the order of halving's places, so that those of a
  * message are adjacent, too. */
-static int part_of(const Messages *m, const Range *range, int rail_rank)
+static int part_of(const Messages *m, const Operation *op, int rail_rank)
 {
-    if (range->cut.bounds) return rail_rank * m->group.size + m->group.rank;
+    if (op->cut.bounds) return rail_rank * m->group.size + m->group.rank;
     return m->group.rank * m->rail_size + m->halving->place[rail_rank];
 }
 
 static Slice slice_of(const Comm *comm, const Slot *slot, int rail_rank)
 {
     const Messages *m = comm->impl;
-    const Range *range = &slot->range;
-    int part = part_of(m, range, rail_rank);
-    int64_t end = cut_bound(&range->cut, comm->size, part + 1);
-    int64_t begin = cut_bound(&range->cut, comm->size, part) + range->done;
+    const Operation *op = &slot->op;
+    int part = part_of(m, op, rail_rank);
+    int64_t end = cut_bound(&op->cut, comm->size, part + 1);
+    int64_t begin = cut_bound(&op->cut, comm->size, part) + op->done;
     if (begin > end) begin = end;
     int64_t count = end - begin;
-    if (range->slices && count > m->slice) count = m->slice;
-    return (Slice){range->shift + begin, (int)count};
+    if (op->slices && count > m->slice) count = m->slice;
+    return (Slice){op->shift + begin, (int)count};
 }
 
 static float *mine_at(const Messages *m, const Slot *slot, Slice slice)
 {
-    return slot->range.base[m->group.rank] + slice.at;
+    return slot->op.base[m->group.rank] + slice.at;
 }
 
 static void send(Comm *comm, Slot *slot, float *from, int count, int to, int tag)
@@ -64,7 +64,7 @@ static void receive(const Messages *m, Slot *slot, float *into, int count, int f
 static void join_group(Comm *comm, const Slot *slot, bool before)
 {
     const Messages *m = comm->impl;
-    float *const *all = slot->range.base, *const *mine = &all[m->group.rank];
+    float *const *all = slot->op.base, *const *mine = &all[m->group.rank];
     int size = m->group.size;
     if (size == 1) return;
     for (int i = 0; i < m->rail_size; ++i) {
@@ -125,7 +125,7 @@ static Block block_of(const Comm *comm, const Slot *slot, HalvingMessage message
 static bool owner_in(const Block *block, int shard, int *rank)
 {
     const Messages *m = block->comm->impl;
-    int owner = block->slot->range.cut.bounds->rank[shard];
+    int owner = block->slot->op.cut.bounds->rank[shard];
     if (owner % m->group.size != m->group.rank) return false;
     *rank = owner / m->group.size;
     int place = m->halving->place[*rank];
@@ -137,7 +137,7 @@ static bool next_slice(Block *block, Slice *slice)
     const Messages *m = block->comm->impl;
     const Slot *slot = block->slot;
     int first, last;
-    if (!slot->range.cut.bounds) {
+    if (!slot->op.cut.bounds) {
         if (!halving_next(m->halving, &block->left, true, &first, &last)) return false;
         Slice end = slice_of(block->comm, slot, last);
         *slice = slice_of(block->comm, slot, first);
@@ -258,7 +258,7 @@ static void start_messages(Comm *comm, Slot *slot)
 {
     int tag = (int)(slot->piece % TAG_PIECES) * 2 + (slot->state == SLOT_SPREAD);
     slot->request_count = 0;
-    if (slot->range.halves)
+    if (slot->op.halves)
         start_round(comm, slot, tag);
     else
         start_all(comm, slot, tag);
@@ -279,7 +279,7 @@ static bool next_round(Comm *comm, Slot *slot)
 {
     const Messages *m = comm->impl;
     bool collect = slot->state == SLOT_COLLECT;
-    if (!slot->range.halves) return false;
+    if (!slot->op.halves) return false;
     end_round(comm, slot);
     slot->round += collect ? 1 : -1;
     if (slot->round < 0 || slot->round == m->halving->rounds) return false;
@@ -294,12 +294,12 @@ static bool next_round(Comm *comm, Slot *slot)
 static void push_slice(const Comm *comm, const Slot *slot)
 {
     const Messages *m = comm->impl;
-    const CommPush *push = &slot->range.push;
+    const CommPush *push = &slot->op.push;
     Slice mine = slice_of(comm, slot, m->rail_rank);
     const float *sum = mine_at(m, slot, mine);
-    bool summed = slot->range.halves;
+    bool summed = slot->op.halves;
     int ranks = summed ? comm->size : m->group.size;
-    int64_t in_shard = mine.at - slot->range.shift - bounds_at(push->bounds, comm->rank);
+    int64_t in_shard = mine.at - slot->op.shift - bounds_at(push->bounds, comm->rank);
     TreePush leaves = {.level = push->level,
                        .level_at = push->at + in_shard,
                        .in = summed ? &sum : slot->in,
@@ -321,9 +321,9 @@ static void sum_slice(const Comm *comm, const Slot *slot)
  * order. */
 static bool must_wait_for_older(const Messages *m, const Slot *slot)
 {
-    for (int i = 0; i < m->slots && slot->range.push.level; ++i) {
+    for (int i = 0; i < m->slots && slot->op.push.level; ++i) {
         const Slot *other = &m->slot[i];
-        if (other->state == SLOT_COLLECT && other->range.push.level &&
+        if (other->state == SLOT_COLLECT && other->op.push.level &&
             (int32_t)(other->piece - slot->piece) < 0)
             return true;
     }
@@ -334,11 +334,11 @@ static bool must_wait_for_older(const Messages *m, const Slot *slot)
 static void finish_collect(Comm *comm, Slot *slot)
 {
     Messages *m = comm->impl;
-    if (slot->range.push.level)
+    if (slot->op.push.level)
         push_slice(comm, slot);
-    else if (!slot->range.halves)
+    else if (!slot->op.halves)
         sum_slice(comm, slot);
-    if (slot->range.push.level && slot->last) m->pushed = slot->range.number;
+    if (slot->op.push.level && slot->last) m->pushed = slot->op.number;
 }
 
 bool piece_advance(Comm *comm, Slot *slot)
@@ -358,7 +358,7 @@ bool piece_advance(Comm *comm, Slot *slot)
         bool sum = slot->state == SLOT_COLLECT;
         moved = true;
         if (sum) finish_collect(comm, slot);
-        if (sum && slot->range.spread) {
+        if (sum && slot->op.spread) {
             start_phase(comm, slot, SLOT_SPREAD);
         } else {
             if (!sum) join_group(comm, slot, false);
@@ -369,15 +369,15 @@ bool piece_advance(Comm *comm, Slot *slot)
 }
 
 /* Finds the shards that overlap the slot's cut: slot->shard up to slot->shard_end. */
-static void find_shards(Range *range, Slot *slot)
+static void find_shards(Operation *op, Slot *slot)
 {
-    const Cut *cut = &slot->range.cut;
+    const Cut *cut = &slot->op.cut;
     const Bounds *b = cut->bounds;
-    slot->shard = range->shard;
+    slot->shard = op->shard;
     slot->shard_end = b->count;
-    if (range->slices) return;
+    if (op->slices) return;
     while (slot->shard < b->count && b->begin[slot->shard + 1] <= cut->offset) ++slot->shard;
-    range->shard = slot->shard_end = slot->shard;
+    op->shard = slot->shard_end = slot->shard;
     while (slot->shard_end < b->count && b->begin[slot->shard_end] < cut->offset + cut->count)
         ++slot->shard_end;
 }
@@ -385,21 +385,21 @@ static void find_shards(Range *range, Slot *slot)
 /* Cuts the next piece off the oldest operation: a slice of every shard, or a consecutive range. */
 static void cut_piece(const Comm *comm, Messages *m, Slot *slot)
 {
-    Range *range = &m->range[m->range_first];
-    int64_t all = range->cut.count, most = range->cut.bounds ? m->uneven : m->even;
-    slot->range = *range;
-    if (range->slices) {
-        range->done += m->slice;
-        all = cut_longest(&range->cut, comm->size);
+    Operation *op = &m->op[m->op_first];
+    int64_t all = op->cut.count, most = op->cut.bounds ? m->uneven : m->even;
+    slot->op = *op;
+    if (op->slices) {
+        op->done += m->slice;
+        all = cut_longest(&op->cut, comm->size);
     } else {
-        Cut *cut = &slot->range.cut;
-        cut->offset += range->done;
-        cut->count = all - range->done < most ? all - range->done : most;
-        slot->range.done = 0;
-        range->done += cut->count;
+        Cut *cut = &slot->op.cut;
+        cut->offset += op->done;
+        cut->count = all - op->done < most ? all - op->done : most;
+        slot->op.done = 0;
+        op->done += cut->count;
     }
-    if (range->cut.bounds) find_shards(range, slot);
-    slot->last = range->done >= all;
+    if (op->cut.bounds) find_shards(op, slot);
+    slot->last = op->done >= all;
 }
 
 void piece_start(Comm *comm, Slot *slot)
@@ -407,7 +407,7 @@ void piece_start(Comm *comm, Slot *slot)
     Messages *m = comm->impl;
     cut_piece(comm, m, slot);
     slot->piece = m->pieces++;
-    if (slot->last) ++m->range_first;
-    if (slot->range.collect) join_group(comm, slot, true);
-    start_phase(comm, slot, slot->range.collect ? SLOT_COLLECT : SLOT_SPREAD);
+    if (slot->last) ++m->op_first;
+    if (slot->op.collect) join_group(comm, slot, true);
+    start_phase(comm, slot, slot->op.collect ? SLOT_COLLECT : SLOT_SPREAD);
 }

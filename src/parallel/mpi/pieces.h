@@ -14,7 +14,7 @@
 typedef enum SlotState { SLOT_IDLE, SLOT_COLLECT, SLOT_SPREAD } SlotState;
 
 /* An operation that was begun. */
-typedef struct Range {
+typedef struct Operation {
     /* arena or parameters of each of the group's ranks; borrowed */
     float *const *base;
     /* distance of the data behind the bounds, in elements */
@@ -34,14 +34,14 @@ typedef struct Range {
     int64_t id;
     /* number of the push or of the all-gather */
     int64_t number;
-} Range;
+} Operation;
 
 /* One piece in flight. */
 typedef struct Slot {
     SlotState state;
     /* the operation. done: offset of the piece in every shard; where pieces are ranges, cut is that
      * of the piece */
-    Range range;
+    Operation op;
     /* with given bounds: range of shards that may have something in the piece */
     int shard, shard_end;
     /* number of the piece */
@@ -80,10 +80,10 @@ typedef struct Messages {
     /* pieces in flight, in the first `slots` slots */
     Slot slot[SUM_PIECES_IN_FLIGHT];
     int slots;
-    /* operations begun and not yet wholly in slots, oldest first, from range_first to range_count;
+    /* operations begun and not yet wholly in slots, oldest first, from op_first to op_count;
      * owned */
-    Range *range;
-    int range_first, range_count, range_capacity;
+    Operation *op;
+    int op_first, op_count, op_capacity;
     /* pieces started so far */
     uint32_t pieces;
     /* operations begun */
