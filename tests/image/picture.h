@@ -1,10 +1,10 @@
-/* The picture that tools/golden_resize.py computes, too, and its hash. */
+/* The picture that tools/golden_resize.py also computes, and its hash. */
 #ifndef IMAGE_PICTURE_H
 #define IMAGE_PICTURE_H
 
 #include "image.h"
 
-/* Noise; of odd seeds only 0 and 255. */
+/* Noise; for odd seeds only 0 and 255. */
 static inline void picture(Image *image, uint32_t seed, int width, int height)
 {
     image_resize_room(image, width, height);

@@ -1,4 +1,4 @@
-/* The small pictures of tests/image/pictures, and what Pillow decodes them to
+/* The small pictures of tests/image/pictures, and Pillow's decoded pixels
  * (tools/golden_images.py). */
 #ifndef IMAGE_PICTURES_H
 #define IMAGE_PICTURES_H
@@ -11,7 +11,7 @@
 typedef struct Golden {
     char name[64];
     int width, height, orientation;
-    /* owned by golden_load's caller, all of them together: of the first */
+    /* pixels of all pictures are one allocation, which the first one's pointer frees */
     const uint8_t *pixel;
 } Golden;
 
@@ -27,7 +27,7 @@ static inline Bytes bytes_of(const char *path)
     return b;
 }
 
-/* Their number; golden[0].pixel is to be freed. */
+/* Loads the pictures and returns their number; free golden[0].pixel. */
 static inline int golden_load(Golden *golden, int most)
 {
     Bytes pixels = bytes_of(PICTURES "golden.rgb"), lines = bytes_of(PICTURES "golden.txt");
@@ -45,7 +45,7 @@ static inline int golden_load(Golden *golden, int most)
     return count;
 }
 
-/* Does this build lack a decoder? */
+/* Whether this build lacks a decoder. */
 static inline bool pictures_missing(void)
 {
     char versions[200];
@@ -53,7 +53,7 @@ static inline bool pictures_missing(void)
     return strstr(versions, "no lib") != NULL;
 }
 
-/* A program's tests, or, where pictures_missing, that they are skipped. */
+/* Runs a program's tests, or skips them if pictures_missing. */
 static inline int pictures_run(const char *suite, const HarnessTest *tests, int count)
 {
     if (!pictures_missing()) return harness_run(suite, tests, count, 0, NULL);

@@ -1,4 +1,4 @@
-/* Changes of colour against Pillow's bytes (tools/golden_pictures.py wrote them). */
+/* Colour changes against Pillow's bytes (written by tools/golden_pictures.py). */
 #include "harness.h"
 #include "image/picture.h"
 
@@ -32,7 +32,7 @@ static void test_golden(void)
     image_fini(&image);
 }
 
-/* Grey has no hue, and a turn by the whole circle is none. */
+/* Grey has no hue, and a rotation by the whole circle changes nothing. */
 static void test_grey(void)
 {
     Image image = {0};

@@ -1,6 +1,6 @@
-/* Every odd picture of tests/image/pictures decodes to Pillow's pixels, turned or not; each is
- * refused when cut anywhere, and nothing breaks whichever byte is flipped; pictures that claim too
- * much, or are none, are refused by name. */
+/* Every unusual picture of tests/image/pictures decodes to Pillow's pixels, rotated or not. A
+ * truncated picture is refused, flipped bytes do no harm, and pictures that declare too many
+ * pixels, or are none, are refused by name. */
 #include "pictures.h"
 
 static Golden golden[80];
@@ -42,7 +42,7 @@ static void decodes_to_the_golden_pixels(void)
     image_decoder_free(&decoder);
 }
 
-/* Of its own allocation, so that a sanitizer sees what reads beyond the end. */
+/* A copy in its own allocation, so that a sanitizer reports reads beyond the end. */
 static Status decode_part(ImageDecoder *decoder, const char *at, size_t count)
 {
     Image image = {0};
@@ -64,7 +64,7 @@ static void a_cut_picture_is_refused(void)
         Bytes b = bytes_of(path);
         int taken = 0;
         size_t last = 0;
-        /* nobody reads the checksum of a PNG's last chunk, which is empty */
+        /* no reader checks the checksum of a PNG's last chunk, which is empty */
         size_t end = b.count - (strstr(path, ".png") || strstr(path, "png.") ? 4 : 0);
         for (size_t cut = 0; cut < end; cut += cut + 60 < b.count ? 29 : 1)
             if (decode_part(decoder, b.at, cut) != ERR_DATA) ++taken, last = cut;
@@ -123,7 +123,7 @@ static void what_is_no_picture_is_refused_by_name(void)
     image_decoder_free(&decoder);
 }
 
-/* The head of a real file with other sizes in it. */
+/* A real file's header with another size in it. */
 static void one_that_claims_too_much_takes_no_memory(void)
 {
     Image image = {0};
@@ -137,7 +137,7 @@ static void one_that_claims_too_much_takes_no_memory(void)
     CHECK_FAILS(image_decode(decoder, &image, b.at, b.count, "bomb.jpg"), ERR_DATA,
                 "65280x65280 pixels, more than the 178956970");
     mem_free(&b.at);
-    /* 178,956,970 pixels and one row more; a CRC that fits, or libspng says so first */
+    /* 178,956,970 pixels and one more row; with a correct CRC, or libspng reports that first */
     static const uint8_t ihdr[] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\1\0\0\0\1\0\0\x08\2\0\0\0";
     uint8_t png[33];
     uint32_t crc = 0xffffffff;
@@ -155,7 +155,7 @@ static void one_that_claims_too_much_takes_no_memory(void)
     image_decoder_free(&decoder);
 }
 
-/* Two scans are repeated until there are too many. */
+/* Repeats two scans until there are too many. */
 static void a_jpeg_of_a_thousand_scans_is_refused(void)
 {
     ImageDecoder *decoder = image_decoder_new();

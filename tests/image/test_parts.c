@@ -1,5 +1,5 @@
-/* Parts: of a JPEG decoded alone, and of a resampled picture made alone, have the pixels that they
- * have in the whole. */
+/* A part of a JPEG that is decoded alone, and a part of a resampled picture that is computed alone,
+ * have the same pixels as in the whole. */
 #include "harness.h"
 #include "image/picture.h"
 
@@ -22,7 +22,7 @@ static const uint8_t *at(const Image *image, int x, int y)
     return image->pixel + ((size_t)y * (size_t)image->width + (size_t)x) * 3;
 }
 
-/* Rows of `box` of the whole that differ in the part, whose origin is (x, y). */
+/* Counts rows of `box` in the whole that differ from the part, whose origin is (x, y). */
 static int differ(const Image *whole, const Image *part, ImageBox box, int x, int y)
 {
     int bad = 0;

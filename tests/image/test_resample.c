@@ -1,5 +1,5 @@
-/* Resampling against Pillow's bytes (tools/golden_resize.py wrote them), with every set of vector
- * instructions that there is. */
+/* Resampling against Pillow's bytes (written by tools/golden_resize.py), on every instruction
+ * set. */
 #include "harness.h"
 #include "image/picture.h"
 
@@ -31,7 +31,7 @@ static void compare(const Golden *g, const Image *to)
     CU_ASSERT_EQUAL(fnv(to->pixel, n * 3), g->hash);
 }
 
-/* One resampler for all: what it keeps from one size must not reach the next. */
+/* One resampler for all sizes: memory of one size must not affect the next. */
 static void check_all(CpuSet set)
 {
     Image from = {0}, to = {0};

@@ -1,12 +1,12 @@
 /* bag: its output and its rows' gradients against a plain loop over ids, in all modes, on memory
- * poisoned with NaN, in bf16, at several numbers of threads; and what its shape rule refuses. */
+ * filled with NaN, in bf16, with several numbers of threads; refusals of its shape rule. */
 #include "harness.h"
 #include "op_rig.h"
 
 enum { SAMPLES = 7, FIELDS = 3, WIDTH = 150, ROWS = 5, IDS_MOST = 128 };
 
-/* A micro-batch of `rows` samples: field f of sample n has (n + 2 f) % 4 ids, whose rows come again
- * and again and lie anywhere in memory. */
+/* A micro-batch of `rows` samples. Field f of sample n has (n + 2 f) % 4 ids, whose rows repeat and
+ * lie anywhere in memory. */
 typedef struct Ids {
     int32_t first[SAMPLES * FIELDS + 1], row[IDS_MOST], at[ROWS];
     int rows;
@@ -42,8 +42,7 @@ static BagRun ids_run(Ids *ids)
                     .grad = ids->grad};
 }
 
-/* What one id's row is multiplied by, and where it goes in a sample's y; the same of its
- * gradient. */
+/* The factor of one id's row, and its place in a sample's y; the same for its gradient. */
 typedef struct Part {
     int sample, row, at;
     double share;
@@ -79,7 +78,7 @@ static void rig_bag(Rig *rig, Backend *backend, const char *attrs, int samples, 
     rig_memory(rig);
 }
 
-/* Forward and backward; the gradient is left in ids. */
+/* Runs forward and backward; the gradient is left in ids. */
 static void go(Rig *rig, Ids *ids, int rows, float *y, float *dy)
 {
     BagRun bag = ids_run(ids);
@@ -154,7 +153,7 @@ static void test_bf16(void)
     for (int m = 0; m < MODES; ++m) check(&backend_poison, DTYPE_BF16, 1, modes[m], SAMPLES - 2);
 }
 
-/* Enough numbers that threads have work. */
+/* Large enough that several threads get work. */
 static void test_threads(void)
 {
     enum { MANY = 512, WIDE = 64, DISTINCT = 90, COUNT = MANY * 2 * 3 };
@@ -221,7 +220,8 @@ static void test_refused(void)
                 "tables: 'all' is none of shared, each");
 }
 
-/* A function of seed, table, id and column; an id's row begins alike whatever the width. */
+/* Initial values are a function of seed, table, id and column; a row begins with the same values
+ * for any width. */
 static void test_first_values(void)
 {
     const uint64_t table = hash_text("bag1");

@@ -1,14 +1,14 @@
 /* Every layer kind against PyTorch's values (tests/golden/layers, made by tools/golden_layers.py):
- * outputs, gradients of every input and parameter, statistics; on the CPU backend and on the one
- * that poisons memory, with inputs plain and in blocks, in memory of their own and in place. */
+ * outputs, gradients of every input and parameter, statistics; on the CPU backend and on the poison
+ * backend, with plain and blocked inputs, out of place and in place. */
 #include "harness.h"
 #include "op_rig.h"
 
 enum { CASE_TENSORS = 32 };
 
-/* The kinds, each with what y and the gradients may be off, of |got - expected| / max(1,
- * |expected|). A line here is all that a kind's test needs beside its file. Dropout has no golden
- * values: its mask is weft's own (see test_gradients.c). */
+/* The kinds, each with the error allowed for y and for gradients, as |got - expected| / max(1,
+ * |expected|). A new kind needs one line here besides its file. Dropout has no golden values, since
+ * its mask is weft's own (see test_gradients.c). */
 /* clang-format off: one a line, a new one above the last */
 #define GOLDEN(_)                                                                                  \
     _(dense, 5e-6, 5e-6)                                                                           \
@@ -54,9 +54,9 @@ typedef struct Case {
     char name[64], attrs[256];
     Act act;
     bool residual, eval;
-    /* 0: all */
+    /* real rows; 0: all */
     int rows;
-    /* of a flattened x0; ndim 0: none */
+    /* image shape of a flattened x0; ndim 0: not flattened */
     Shape image;
     float loss_scale;
     int count;
@@ -131,7 +131,7 @@ static void read_line(Case *c, char *line)
         read_tensor(c, word, rest);
 }
 
-/* The next case; false at the end of the file. */
+/* Reads the next case; false at the end of the file. */
 static bool case_read(Case *c, FILE *file)
 {
     char *line = NULL;
@@ -219,7 +219,7 @@ static void give(Rig *rig, const Case *c)
     rig->run.loss_scale = c->loss_scale;
 }
 
-/* Running statistics as the trainer moves them, from the micro-batch's own in dw. */
+/* Updates running statistics as the trainer does, from the micro-batch's own in dw. */
 static void check_running(Rig *rig, const Case *c, const char *what, double tolerance)
 {
     for (int i = 2; i < 4; ++i) {
@@ -321,7 +321,7 @@ static void test_every_kind_is_here(void)
     static const char *const names[] = {GOLDEN(NAME) "dropout"};
     const LayerKind *kind;
     for (int k = 0; (kind = layer_kind_at(k)); ++k) {
-        /* what has no input and no parameter: test_bag.c */
+        /* kinds without inputs and parameters are tested in test_bag.c */
         bool here = op_info(kind->op)->reads_ids;
         for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i)
             here = here || strcmp(kind->name, names[i]) == 0;

@@ -1,15 +1,15 @@
-/* Every layer kind's gradients, of every input and every parameter, against central differences of
- * a random projection of its output; and what dropout's mask promises. Kinks (relu, max) are kept
- * away from, so that differences exist. */
+/* Gradients of every layer kind, input and parameter against central differences of a random
+ * projection of the output; and the promises of dropout's mask. Inputs stay away from kinks (relu,
+ * max), so that derivatives exist. */
 #include "harness.h"
 #include "op_rig.h"
 
 typedef enum Fill {
-    /* in [-1, 1) */
+    /* random in [-1, 1) */
     FILL_PLAIN,
-    /* in about [-7, 9), nothing near 0 or 6 */
+    /* random in about [-7, 9), not near 0 or 6 */
     FILL_KINKS,
-    /* no two closer than 4 / count */
+    /* distinct values, at least 4 / count apart */
     FILL_DISTINCT
 } Fill;
 
@@ -19,9 +19,9 @@ typedef struct GradientCase {
     Shape x[3];
     Fill fill;
     bool residual;
-    /* 0: all */
+    /* real rows; 0: all */
     int rows;
-    /* of the difference; of |got - expected| / max(1, |expected|) */
+    /* step of the difference; error allowed, as |got - expected| / max(1, |expected|) */
     double step, tolerance;
 } GradientCase;
 
@@ -166,7 +166,7 @@ typedef struct Variant {
 static const Variant variants[] = {
     {&backend_cpu, 1}, {&backend_cpu, 8}, {&backend_cpu, 16}, {&backend_poison, 8}};
 
-/* All of one case's numbers, in plain order. */
+/* All numbers of one case, in plain order. */
 typedef struct Numbers {
     int64_t y_count, x_count[3], w_count[SPEC_PARAMS];
     /* owned */
@@ -176,7 +176,7 @@ typedef struct Numbers {
 static float made_up(Fill fill, uint32_t seed, int64_t i, int64_t n)
 {
     if (fill == FILL_DISTINCT)
-        return 4.0f * (float)(i * 7919 % n) / (float)n - 2; /* 7919 is prime to every n here */
+        return 4.0f * (float)(i * 7919 % n) / (float)n - 2; /* 7919 is coprime to every n here */
     float v = rig_number(seed, i, fill == FILL_KINKS ? 8 : 1, fill == FILL_KINKS ? 1 : 0);
     if (fill == FILL_KINKS && (fabsf(v) < 0.2f || fabsf(v - 6) < 0.2f)) v += 0.5f;
     return v;
@@ -194,7 +194,7 @@ static bool is_loss(const Rig *rig)
     return op_is_loss(op_info(rig->spec.kind));
 }
 
-/* The projection of a loss is the loss itself; padded samples count for nothing. */
+/* For a loss the projection is the loss itself; padded samples contribute nothing. */
 static void make_projection(Numbers *n, const Rig *rig)
 {
     int64_t samples = rig->spec.x[0].shape.dim[0], real = n->y_count / samples * rig->run.rows;
@@ -273,8 +273,8 @@ static double projected(Rig *rig, Numbers *n)
     return sum;
 }
 
-/* Compares one tensor's gradient, element by element; prints the worst one where it is too far
- * off. */
+/* Compares one tensor's gradient element by element; prints the worst element if the error is too
+ * large. */
 static void check_tensor(Rig *rig, Numbers *n, const GradientCase *c, const char *what,
                          float *value, const float *gradient, int64_t count)
 {
@@ -358,7 +358,7 @@ static void run_case(Backend *backend, const GradientCase *c, int block)
     rig_close(&rig);
 }
 
-/* Operations that are layers by themselves: an image, of more channels than a block, and a
+/* Operations that are layers by themselves, on an image with more channels than a block and on a
  * sequence. */
 static void run_own(Backend *backend, int block)
 {
@@ -404,7 +404,7 @@ static void test_every_kind(void)
 {
     const LayerKind *kind;
     for (int k = 0; (kind = layer_kind_at(k)); ++k) {
-        /* run_own; test_bag.c */
+        /* tested in run_own and test_bag.c */
         bool here = op_info(kind->op)->layer_inputs > 0 || op_info(kind->op)->reads_ids;
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i)
             here = here || strcmp(kind->name, cases[i].kind) == 0;
@@ -417,7 +417,7 @@ static void test_every_kind(void)
 
 enum { CHANNELS = 12, SIDE = 16, PER_SAMPLE = CHANNELS * SIDE * SIDE };
 
-/* y of ones for the given samples; out has samples * PER_SAMPLE elements. */
+/* y for an input of ones and the given samples; out has samples * PER_SAMPLE elements. */
 static void drop(Backend *backend, int block, const int64_t *sample, int samples, uint64_t step,
                  bool training, float *out)
 {
@@ -463,10 +463,10 @@ static void check_mask(Backend *backend)
     /* the layout does not matter */
     drop(backend, 8, four, 4, 1, true, b);
     CU_ASSERT_EQUAL(memcmp(a, b, sizeof a), 0);
-    /* nor the sample's place in the micro-batch */
+    /* the sample's place in the micro-batch does not matter */
     drop(backend, 16, two, 2, 1, true, b);
     CU_ASSERT_EQUAL(memcmp(a + 2 * PER_SAMPLE, b, 2 * PER_SAMPLE * sizeof a[0]), 0);
-    /* another step, another mask */
+    /* another step has another mask */
     drop(backend, 1, four, 4, 2, true, b);
     CU_ASSERT_NOT_EQUAL(memcmp(a, b, sizeof a), 0);
     drop(backend, 1, four, 4, 1, false, b);

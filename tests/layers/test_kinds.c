@@ -1,4 +1,4 @@
-/* Kinds of layer: the list, attributes as text, shape rules and their messages, first values of
+/* Kinds of layer: the list, attributes as text, shape rules and their messages, initial values of
  * parameters. */
 #include "layers.h"
 #include "tensor/op_list.h"
@@ -60,8 +60,8 @@ static void list(void)
     CU_ASSERT_PTR_NULL(layer_kind("conv3d"));
 }
 
-/* A parameter of one number a channel that begins at 1 scales what was normalised: kinds with one
- * are norms, and no others. */
+/* A parameter with one number per channel that starts at 1 scales normalised values: kinds with
+ * such a parameter are norms, and no others. */
 static void norms(void)
 {
     const LayerKind *kind;
@@ -81,8 +81,8 @@ static void norms(void)
     CU_ASSERT(count >= 4);
 }
 
-/* Every attribute that a kind names is one that layer_attr knows: never the "not in the table"
- * fault. */
+/* layer_attr knows every attribute that a kind names: it never reports that one is not in the
+ * table. */
 static void attrs_known(void)
 {
     const LayerKind *kind;
@@ -294,7 +294,7 @@ static void bad_shapes(void)
     CHECK_FAILS(infer(&l), ERR_CONFIG, "put flatten before it");
     l = layer_of("group_norm", shape_of(4, 2, 48, 4, 4));
     CHECK_FAILS(infer(&l), ERR_CONFIG, "groups (32) must divide the channels (48)");
-    /* a group of one number: as many groups as channels, over one pixel */
+    /* a group of one number: as many groups as channels, and one pixel */
     l = layer_of("group_norm", shape_of(4, 2, 48, 1, 1));
     CHECK_OK(set(&l, "groups", "48"));
     CHECK_FAILS(infer(&l), ERR_CONFIG, "a group holds one number");
@@ -316,7 +316,7 @@ static void bad_shapes(void)
     CHECK_FAILS(infer(&l), ERR_CONFIG, "put embedding before it");
 }
 
-/* ---- rows that lack something ---- */
+/* ---- incomplete rows ---- */
 
 static Status forgets_y(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
@@ -324,7 +324,7 @@ static Status forgets_y(OpSpec *spec, const LayerSize *size, LayerParam param[SP
     return OK;
 }
 
-/* As many parameters as size->width says, and one that is set. */
+/* Declares size->width parameters and sets one. */
 static Status forgets_some(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     spec->y = spec->x[0];
@@ -369,7 +369,7 @@ static void bad_rows(void)
     CHECK_FAILS(layer_begin(&bad, &l.spec, &l.size), ERR_BUG, ".op is no operation");
 }
 
-/* ---- first values ---- */
+/* ---- initial values ---- */
 
 typedef struct Moments {
     double mean, deviation, low, high;
@@ -427,7 +427,7 @@ static void initial_values(void)
     CU_ASSERT_DOUBLE_EQUAL(moments(v, N).deviation, 0.01, 0.0003);
 }
 
-/* Numbers of each row are those of its own key, whatever the width; ids of 64 bits. */
+/* Each row has its own key, for any width; ids have 64 bits. */
 static void rows(void)
 {
     enum { ROWS = 2000, WIDTH = 10 };

@@ -1,7 +1,7 @@
-/* One operation that is not a matrix product against a scalar reference in double: the output, and
- * the gradients of each input and parameter against finite differences of that reference. All
- * layouts, instruction sets, thread counts, in place where allowed, fewer rows than samples;
- * padding must stay zero. On the poison backend. */
+/* Compares one operation that is no matrix product with a scalar reference in double: its output,
+ * and the gradients of each input and parameter with finite differences of the reference. Covers
+ * all layouts, instruction sets and thread counts, in-place runs where allowed, and fewer rows than
+ * samples; padding must stay zero. Runs on the poison backend. */
 #ifndef WEFT_TEST_GRADIENT_RIG_H
 #define WEFT_TEST_GRADIENT_RIG_H
 
@@ -13,7 +13,7 @@ struct Case {
     /* x shapes, parameters and y shape in plain order */
     OpSpec spec;
     int rows;
-    /* spec.synced */
+    /* set for spec.synced */
     const Replicas *replicas;
     void (*reference)(const Case *c, double *const x[], double *const w[], double *y);
 };
@@ -42,7 +42,7 @@ static inline double act_reference(Act act, double v)
     return v;
 }
 
-/* ---- what a case should give ---- */
+/* ---- expected values of a case ---- */
 typedef struct Truth {
     double *x[SPEC_INPUTS], *w[SPEC_PARAMS], *y, *dy, *dx[SPEC_INPUTS], *dw[SPEC_PARAMS];
 } Truth;
@@ -53,13 +53,13 @@ static inline bool is_loss(const OpSpec *s)
     return s->kind == OP_SOFTMAX_LOSS || s->kind == OP_MSE_LOSS;
 }
 
-/* Trained parameters: batch_norm's last two are running statistics. */
+/* Number of trained parameters: batch_norm's last two are running statistics. */
 static inline int trained(const OpSpec *s)
 {
     return s->kind == OP_BATCH_NORM ? 2 : s->w_count;
 }
 
-/* The gradients are those of sum(dy * y); for a loss, of scale * sum(loss). */
+/* The function whose gradients are compared: sum(dy * y); for a loss, scale * sum(loss). */
 static inline double objective(const Case *c, const Truth *t, double *y)
 {
     double sum = 0;
@@ -91,7 +91,7 @@ static inline double *values(Shape s, uint64_t what, double scale, double shift)
 {
     double *v = malloc((size_t)shape_count(s) * sizeof *v);
     for (int64_t i = 0; i < shape_count(s); ++i)
-        v[i] = (double)(float)(shift + scale * rig_random(what, i)); /* what a float holds */
+        v[i] = (double)(float)(shift + scale * rig_random(what, i)); /* rounded to a float */
     return v;
 }
 
@@ -133,7 +133,7 @@ static inline void truth_free(Truth *t)
 }
 
 /* ---- one run of a case ---- */
-/* of the largest value; gradients: five times */
+/* tolerance relative to the largest value; five times that for gradients */
 static const double TOLERANCE = 2e-5;
 static inline void near(const char *what, const char *how, const double *got, const double *want,
                         int64_t n, double tolerance)
@@ -158,8 +158,8 @@ static inline void run_case(const Case *c, const Truth *t, int block, int thread
     Backend *backend;
     Op *op;
     CHECK_OK(backend_open(&backend, &backend_poison, (BackendOptions){.threads = threads}));
-    CHECK_OK(
-        op_new(&op, backend, &spec, preferred)); /* as the planner does: first ask what it wishes */
+    /* plans twice like the planner: first for the preferred layouts */
+    CHECK_OK(op_new(&op, backend, &spec, preferred));
     snprintf(how, sizeof how, "kind %d, %s, block %d, %d threads%s", (int)spec.kind,
              simd_table(DTYPE_F32)->name, block, threads, in_place ? ", in place" : "");
     op_free(&op);

@@ -1,6 +1,6 @@
-/* A rig that runs one operation alone: tensors are kept in plain order and in double, and moved
- * into the layout under test and back. Every buffer is its own allocation of the exact size, so
- * that ASAN sees a step over an edge, and the poison backend fills outputs with NaN first. */
+/* A rig that runs one operation alone. Tensors are kept in plain order and in double, and converted
+ * to the layout under test and back. Each buffer is its own allocation of the exact size, so that
+ * ASAN reports accesses beyond its end, and the poison backend fills outputs with NaN first. */
 #ifndef WEFT_TEST_KERNEL_RIG_H
 #define WEFT_TEST_KERNEL_RIG_H
 
@@ -17,18 +17,18 @@ typedef struct Rig {
     Desc preferred[SPEC_INPUTS];
     void *owned[32];
     int owned_count;
-    /* where the op allows it */
+    /* run in place where the op allows it */
     bool in_place;
     DType precision;
 } Rig;
 
-/* Numbers in [-1, 1), the same for the same `what`. */
+/* Random numbers in [-1, 1), a function of `what` and the index. */
 static inline double rig_random(uint64_t what, int64_t i)
 {
     return 2.0 * (double)rng_uniform(rng_key(7, RNG_TEST, what, 0), (uint64_t)i) - 1.0;
 }
 
-/* Aligned as an arena of a backend is, and of the exact size. */
+/* Allocates the exact size, with the alignment of a backend's arena. */
 static inline void *rig_memory(Rig *r, size_t bytes)
 {
     void *p = NULL;
@@ -38,7 +38,7 @@ static inline void *rig_memory(Rig *r, size_t bytes)
     return p;
 }
 
-/* Where element i of d's plain order lies in memory. */
+/* The place in memory of element i of d's plain order. */
 static inline int64_t rig_place(Desc d, int64_t i)
 {
     Shape s = d.flat ? d.image : d.shape;
@@ -54,7 +54,7 @@ static inline void rig_put(Desc d, const double *plain, float *to)
     for (int64_t i = 0; i < shape_count(d.shape); ++i) to[rig_place(d, i)] = (float)plain[i];
 }
 
-/* Back to plain order; also checks that padding is zero. */
+/* Converts to plain order; also checks that padding is zero. */
 static inline void rig_get(Desc d, const float *from, double *plain)
 {
     double inside = 0.0, all = 0.0;
@@ -66,8 +66,8 @@ static inline void rig_get(Desc d, const float *from, double *plain)
     CU_ASSERT_EQUAL(inside, all);
 }
 
-/* Opens op for spec (whose x layouts are set). Every buffer of the run is made; x, w, labels are
- * the caller's to fill. */
+/* Opens op for spec, whose x layouts are set, and allocates all buffers of the run. The caller
+ * fills x, w and labels. */
 static inline void rig_open(Rig *r, const OpSpec *spec, const BackendTable *table, int threads)
 {
     bool in_place = r->in_place;
@@ -115,7 +115,7 @@ static inline void rig_backward(Rig *r)
         if (r->op->dx_alias[i]) r->run.dx[i] = r->run.dy;
 }
 
-/* x in layout `block` (0: channels last); only images have one. */
+/* x in layout `block` (0: channels-last); only images have a choice. */
 static inline Desc rig_desc(Shape s, int block)
 {
     Desc d = desc_plain(s, DTYPE_F32);
@@ -128,7 +128,7 @@ static inline Desc plain(int ndim, int64_t a, int64_t b, int64_t c, int64_t d)
     return desc_plain(shape_of(ndim, a, b, c, d), DTYPE_F32);
 }
 
-/* An open rig of the poison backend, all of whose parameters are 1. Close it. */
+/* Opens a rig of the poison backend with all parameters 1. The caller closes it. */
 static inline Rig rig_of(OpSpec spec, int threads)
 {
     Rig r = {0};

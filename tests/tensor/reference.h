@@ -1,6 +1,5 @@
-/* Naive implementations that the operations are compared with: plain NCHW, double sums, one loop
- * per index. And what tests of operations share: tensors in any layout, running an op's four steps
- * with its arenas. */
+/* Naive implementations for comparison (plain NCHW, double sums, one loop per index), and helpers
+ * of operation tests: tensors in any layout, and running an op's four steps in its own arenas. */
 #ifndef WEFT_TEST_REFERENCE_H
 #define WEFT_TEST_REFERENCE_H
 
@@ -13,14 +12,14 @@
 
 /* ---- tensors in any layout ---- */
 
-/* Where element (n,c,h,w) of a 4-d layout lies, in floats. */
+/* The place of element (n,c,h,w) of a 4-d layout, in floats. */
 static inline int64_t ref_at(Shape s, int block, int64_t n, int64_t c, int64_t h, int64_t w)
 {
     int64_t blocks = (s.dim[1] + block - 1) / block;
     return (((n * blocks + c / block) * s.dim[2] + h) * s.dim[3] + w) * block + c % block;
 }
 
-/* plain (NCHW) to memory in layout d, padding zero; back again with `to_plain`. */
+/* Copies plain NCHW to layout d with zero padding, or with `to_plain` back. */
 static inline void ref_layout(Desc d, float *plain, float *memory, bool to_plain)
 {
     Shape s = d.flat ? d.image : d.shape;
@@ -42,7 +41,7 @@ static inline void ref_layout(Desc d, float *plain, float *memory, bool to_plain
                 }
 }
 
-/* How many of the padded channels' floats are not zero. */
+/* The number of non-zero floats in padded channels. */
 static inline int64_t ref_padding_dirt(Desc d, const float *memory)
 {
     Shape s = d.flat ? d.image : d.shape;
@@ -63,7 +62,7 @@ static inline void ref_random(float *x, int64_t n, uint64_t what)
     for (int64_t i = 0; i < n; ++i) x[i] = 2 * rng_uniform(key, (uint64_t)i) - 1;
 }
 
-/* Largest |a - b| over the largest |b|: one figure for a whole tensor. NaN counts as infinite. */
+/* Largest |a - b| divided by the largest |b|: one error per tensor. NaN counts as infinite. */
 static inline double ref_error(const float *a, const float *b, int64_t n)
 {
     double worst = 0, scale = 1e-30;
@@ -104,7 +103,7 @@ static inline OpSpec ref_conv_spec(const RefConv *v, bool need_dx)
     return s;
 }
 
-/* Calls visit for every product x[xi] * w[wi] of y[yi]. */
+/* Calls visit for each product x[xi] w[wi] of y[yi]. */
 typedef void (*RefVisit)(void *to, int64_t xi, int64_t wi, int64_t yi);
 static inline void ref_conv_visit(const RefConv *v, RefVisit visit, void *to)
 {
@@ -174,21 +173,21 @@ static inline void ref_bias_gradient(const float *dy, float *db, int64_t n, int6
 
 /* ---- running one op ---- */
 
-/* An op with arenas of its own, in host memory. Everything is owned. */
+/* An op with its own arenas in host memory. Everything is owned. */
 typedef struct RefOp {
     Op *op;
     OpRun run;
     float *w[SPEC_PARAMS];
 } RefOp;
 
-/* Always with room to spare, which stays zero unless something is written out of bounds. */
+/* Allocates REF_SPARE_BYTES more, which stay zero unless something writes out of bounds. */
 enum { REF_SPARE_BYTES = 4096 };
 static inline void *ref_memory(size_t bytes)
 {
     return mem_pages_new(bytes + REF_SPARE_BYTES);
 }
 
-/* Plans as the planner does: once more with what the op preferred for. */
+/* Plans like the planner: a second time with the inputs that the op preferred. */
 static inline Status ref_op_new(RefOp *r, Backend *backend, OpSpec *spec)
 {
     Desc preferred[SPEC_INPUTS];
@@ -246,7 +245,7 @@ static inline void ref_op_free(RefOp *r)
     op_free(&r->op);
 }
 
-/* x and w in plain order in, y out; then dy in, dx and dw out. NULL: not wanted. Input 0 only. */
+/* Runs x and w in plain order to y, then dy to dx and dw. NULL: not wanted. Input 0 only. */
 static inline void ref_op_forward(RefOp *r, float *x, float *const w[SPEC_PARAMS], float *y)
 {
     ref_layout(r->op->spec.x[0], x, (float *)(uintptr_t)r->run.x[0], false);

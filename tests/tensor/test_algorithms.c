@@ -1,5 +1,5 @@
-/* The record of algorithms as text: what is written is read back, sorted, whatever the order in
- * which entries came; what is no such text is refused by its line. */
+/* The record of algorithms as text: what is written is read back, sorted for any order of
+ * insertion; malformed texts are refused with the line's number. */
 #include "harness.h"
 #include "tensor.h"
 

@@ -1,7 +1,7 @@
-/* Attention over many tiles against a plain implementation in double, forward and backward: every
- * instruction set, odd lengths and widths of head, with and without rotary positions, padded
- * samples, large scores. And the same bits for any number of threads, which may cut the work by
- * heads or by tiles. (test_gradients.c has small shapes by finite differences,
+/* Attention over many tiles, forward and backward, against a plain implementation in double: every
+ * instruction set, odd lengths and head widths, with and without rotary positions, padded samples,
+ * large scores. The bits are the same for any number of threads, whether the work is cut by heads
+ * or by tiles. (test_gradients.c has small shapes with finite differences,
  * tests/layers/test_golden.c PyTorch's values.) */
 #include "kernel_rig.h"
 #include "tensor/cpu/simd/simd.h"
@@ -9,11 +9,11 @@
 typedef struct Shapes {
     int n, t, heads, width, rows;
     bool rotary;
-    /* of x */
+    /* magnitude of the values of x */
     double scale;
-    /* 0: heads */
+    /* heads of keys and values; 0: equal to heads */
     int kv_heads;
-    /* 0: none */
+    /* keys that a query attends to; 0: all */
     int window;
 } Shapes;
 
@@ -22,7 +22,7 @@ static int64_t keys_of(const Shapes *s)
     return s->kv_heads ? s->kv_heads : s->heads;
 }
 
-/* Of a row of x. */
+/* Elements of a row of x. */
 static int64_t row_of(const Shapes *s)
 {
     return (s->heads + 2 * keys_of(s)) * s->width;
@@ -43,7 +43,8 @@ static OpSpec spec_of(const Shapes *s)
     return spec;
 }
 
-/* One head's rows, each `width` doubles: turned queries and keys, values; and their gradients. */
+/* Rows of one head, each `width` doubles: rotated queries and keys, values, their gradients,
+ * outputs. */
 typedef struct Head {
     int64_t t, width, window;
     double *q, *k, *v, *dq, *dk, *dv, *y;
@@ -76,7 +77,7 @@ static void add_scaled(double *to, double by, const double *from, int64_t n)
     for (int64_t i = 0; i < n; ++i) to[i] += by * from[i];
 }
 
-/* One query's output, and from dy its share of the gradients. */
+/* Computes one query's output, and adds the contribution of its dy to the gradients. */
 static void query(const Head *h, int64_t t, const double *dy)
 {
     const int64_t w = h->width;
@@ -99,8 +100,8 @@ static void query(const Head *h, int64_t t, const double *dy)
     mem_free(&p);
 }
 
-/* Copies rows of one part from a tensor (rows `stride` apart) to a head, or adds them to the
- * tensor's. */
+/* Copies rows, `stride` apart in the tensor, to a head, or with `out` adds the head's rows to the
+ * tensor. */
 static void part(const Head *h, double *rows, double *tensor, int64_t stride, bool out)
 {
     for (int64_t t = 0; t < h->t; ++t)
@@ -111,7 +112,7 @@ static void part(const Head *h, double *rows, double *tensor, int64_t stride, bo
                 rows[t * h->width + i] = tensor[t * stride + i];
 }
 
-/* x and dx: of the sample; dy and y: of the head. */
+/* x and dx belong to the sample, dy and y to the head. */
 static void head_run(const Shapes *s, int head, double *x, double *dy, double *y, double *dx)
 {
     const int64_t t = s->t, w = s->width, c = (int64_t)s->heads * w, n = t * w, row = row_of(s);
@@ -144,7 +145,7 @@ typedef struct Truth {
     double *x, *dy, *y, *dx;
 } Truth;
 
-/* Padded samples have numbers in x and dy, too: nothing of them may show. */
+/* Padded samples have numbers in x and dy, too, which must not affect any result. */
 static Truth truth_new(const Shapes *s)
 {
     int64_t c = (int64_t)s->heads * s->width, per = (int64_t)s->t * c;
@@ -249,7 +250,7 @@ static void test_threads(void)
     }
 }
 
-/* A later place never moves an earlier output. */
+/* A later position never changes an earlier output. */
 static void test_causal(void)
 {
     const Shapes s = {1, 70, 1, 16, 1, true, 1, 0, 0};

@@ -1,6 +1,6 @@
-/* bf16 on the CPU: every operation in bf16 on the poison backend beside the same operation in fp32
- * on the same (rounded) inputs; the same bits with one thread and two; what is refused. Rounding
- * itself is in test_bf16_rounding.c. */
+/* bf16 on the CPU: every operation in bf16 on the poison backend compared with the same operation
+ * in fp32 on the same rounded inputs; the same bits with one thread and two; refusals. Rounding is
+ * tested in test_bf16_rounding.c. */
 #include "kernel_rig.h"
 #include "tensor/cpu/dnnl.h"
 #include "tensor/cpu/simd/simd.h"
@@ -8,13 +8,12 @@
 static const char *const sets[] = {"base", "avx2", "avx512"};
 enum { SETS = sizeof sets / sizeof *sets };
 
-/* ---- operations beside fp32 ---- */
+/* ---- comparison with fp32 ---- */
 
-/* Largest difference allowed, as a part of the largest value. An output is rounded once: half a
- * unit in bf16's last place, which is at most 2^-8 of the value (0.0039), and a little for sums in
- * another order. In backward some read an output that was rounded (attention), or add up rounded
- * dx. Attention rounds the factors of its inner products, too: turned queries and keys,
- * probabilities. */
+/* Largest difference allowed, relative to the largest value. An output is rounded once: half a unit
+ * in bf16's last place, at most 2^-8 of the value (0.0039), plus a little for another order of
+ * sums. In backward some operations read a rounded output (attention) or add rounded dx. Attention
+ * also rounds the factors of its inner products: rotated queries and keys, probabilities. */
 static const double y_off = 0.004, attention_off = 0.012, dx_off = 0.006, dw_off = 0.004;
 
 static bool have_bf16(void)
@@ -29,7 +28,7 @@ static Desc image(int64_t n, int64_t c, int64_t h, int64_t w)
     return rig_desc(shape_of(4, n, c, h, w), 16);
 }
 
-/* The same numbers, which bf16 holds exactly, in the type and layout of d. */
+/* The same numbers, which bf16 represents exactly, in the type and layout of d. */
 static void fill(Desc d, const void *to, uint64_t what, double scale)
 {
     memset((void *)(uintptr_t)to, 0, desc_bytes(d));
@@ -52,7 +51,7 @@ static double number(Desc d, const void *from, int64_t i)
                                           : ((const float *)from)[at]);
 }
 
-/* Opens spec in a precision, fills what it reads, runs it forward and back. */
+/* Opens spec in a precision, fills its inputs, and runs it forward and backward. */
 static void run(Rig *r, OpSpec s, DType precision, int threads)
 {
     static const int32_t label[64] = {1, 2}, two[64] = {1, 0, 0, 1};
@@ -71,7 +70,7 @@ static void run(Rig *r, OpSpec s, DType precision, int threads)
         Desc d = desc_plain(s.w[k], DTYPE_F32);
         float *w = malloc(desc_bytes(d));
         fill(d, w, 20 + (uint64_t)k, 1);
-        /* a variance */
+        /* a variance is positive */
         for (int64_t i = 0; k == 3 && i < shape_count(s.w[k]); ++i) w[i] = 1;
         op_pack(r->op, k, w, (float *)(uintptr_t)r->run.w[k]);
         free(w);
@@ -111,8 +110,8 @@ static void compare_weights(const char *name, const Rig *f, const Rig *h, int k)
     free(got);
 }
 
-/* Not for operations with more than one right answer: the arg max of a pool is checked where inputs
- * have no ties. */
+/* Skips operations with more than one right answer: the arg max of a pool is compared only where
+ * inputs have no ties. */
 static void beside_fp32(const char *name, OpSpec s)
 {
     Rig f, h;
@@ -130,7 +129,7 @@ static void beside_fp32(const char *name, OpSpec s)
     rig_close(&h);
 }
 
-/* All that an operation writes is the same bits with one thread and two. */
+/* All outputs of an operation have the same bits with one thread and two. */
 static void same_bits(const char *name, OpSpec s)
 {
     Rig r[2];
@@ -189,7 +188,7 @@ static OpSpec conv(int64_t c, int64_t o, int groups, int kernel, int stride)
     return s;
 }
 
-/* Of the 3x3 kernel all but the middle lies on padding. */
+/* A 3x3 kernel of which only the middle tap does not lie on padding. */
 static OpSpec conv_of_a_pixel(void)
 {
     OpSpec s = conv(32, 48, 1, 3, 2);
@@ -400,7 +399,7 @@ static void test_beside_fp32(void)
     for (int i = 0; have_bf16() && i < count; ++i) beside_fp32(c[i].name, c[i].spec);
 }
 
-/* Its products have an instruction of their own where AVX512_BF16 is. */
+/* Attention's products have their own instruction with AVX512_BF16. */
 static void test_attention_sets(void)
 {
     const char *best = simd_table(DTYPE_F32)->name;
@@ -422,8 +421,8 @@ static void test_threads(void)
             same_bits(c[i].name, c[i].spec);
 }
 
-/* fp32 data is preferred as bf16, and a reorder brings it there and its gradient back, with a
- * layout or without. */
+/* An op prefers fp32 data as bf16; a reorder converts it and its gradient, with or without a change
+ * of layout. */
 static void test_reorder(void)
 {
     if (!have_bf16()) return;

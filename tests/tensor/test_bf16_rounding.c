@@ -1,12 +1,12 @@
-/* What the CPU rounds to bf16: to the same bits on every instruction set, gelu and sums of
- * gradients included. */
+/* Rounding to bf16 on the CPU gives the same bits on every instruction set, including gelu and sums
+ * of gradients. */
 #include "kernel_rig.h"
 #include "tensor/cpu/simd/simd.h"
 
 /* ---- rounding ---- */
 
-/* By arithmetic: the nearer of the two neighbours, of equally near ones the even. NaN keeps sign
- * and upper bits. */
+/* Rounds by arithmetic: to the nearer of the two neighbours, at a tie to the even one. NaN keeps
+ * its sign and upper bits. */
 static uint16_t slow_bits(float value)
 {
     uint32_t bits;
@@ -20,7 +20,7 @@ static uint16_t slow_bits(float value)
     return (uint16_t)(low + up);
 }
 
-/* Bit patterns of floats: edges first, then whatever comes. */
+/* Bit patterns of floats: edge cases first, then random ones. */
 static float pattern(int64_t i)
 {
     static const uint32_t edge[] = {
@@ -40,7 +40,7 @@ enum { PATTERNS = 100003 };
 static const char *const sets[] = {"base", "avx2", "avx512"};
 enum { SETS = sizeof sets / sizeof *sets };
 
-/* One rounding path against slow_bits. */
+/* Compares one rounding path with slow_bits. */
 static void check_rounding(const char *set, const char *path, const float *x, const Bf16 *y)
 {
     int64_t wrong = 0;
@@ -51,8 +51,8 @@ static void check_rounding(const char *set, const char *path, const float *x, co
     CU_ASSERT_EQUAL(wrong, 0);
 }
 
-/* The loops' rounding (from_floats) and the vectors' (batch_norm_apply, which adds: y = (0 - 0) * 1
- * + shift). */
+/* Rounding in loops (from_floats) and in vectors (batch_norm_apply, which adds: y = (0 - 0) * 1 +
+ * shift). */
 static void check_set(const char *set, const float *x, Bf16 *y)
 {
     const SimdTable *simd = simd_table(DTYPE_BF16);
@@ -107,9 +107,9 @@ static double gelu(double x)
     return x / (1.0 + exp(-1.5957691216057308 * (x + 0.044715 * x * x * x)));
 }
 
-/* gelu of every bf16 but NaN: its shorter exponential may bring a result that lies close to the
- * middle of two neighbours to the other one, and no further, one time in a hundred at most. Below
- * 1e-30 only the size is checked. */
+/* gelu of every bf16 except NaN. Its shorter exponential may move a result near the middle of two
+ * neighbours to the other one, but no further, and at most once in a hundred. Below 1e-30 only the
+ * magnitude is checked. */
 static void check_gelu(const char *set, const Bf16 *x, const Bf16 *y)
 {
     int64_t other = 0, wrong = 0;
@@ -119,7 +119,7 @@ static void check_gelu(const char *set, const Bf16 *x, const Bf16 *y)
             wrong += !isnan(got);
             continue;
         }
-        /* there the largest exponential shows */
+        /* the range where the largest exponential matters */
         if (value < -1e6) continue;
         const double want = gelu(value);
         const int off = (int)y[i].bits - (int)bf16_of((float)want).bits;

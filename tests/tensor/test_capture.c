@@ -1,5 +1,5 @@
-/* Captures on a backend that counts: plain, recorded, replayed; off; and where a recording
- * fails. */
+/* Captures on a backend that counts calls: direct, recorded, replayed, off, and failing to
+ * record. */
 #include "harness.h"
 #include "tensor.h"
 
@@ -53,7 +53,7 @@ static const BackendTable table = {.name = "counting",
                                    .replay = replay,
                                    .recording_free = free_recording};
 
-/* What is done while it is recorded is not done. */
+/* Work that is being recorded does not run. */
 static void work(void *user)
 {
     *(int *)user += !seen.recording;
@@ -73,7 +73,7 @@ static void test_replayed(void)
     capture_drop(&s, &b);
     CU_ASSERT_EQUAL(seen.frees, 1);
     capture_run(&s, &b, work, &done);
-    /* plainly again */
+    /* called directly again */
     CU_ASSERT_EQUAL(done, 2);
     capture_drop(&s, &b);
 }
@@ -87,13 +87,13 @@ static void test_off(void)
     for (int i = 0; i < 5; ++i) capture_run(&s, &b, work, &done);
     CU_ASSERT_EQUAL(done, 5);
     CU_ASSERT_EQUAL(seen.begins, 0);
-    /* does all at once */
+    /* runs everything at once */
     b = (Backend){.table = &backend_cpu, .options = {.replay = true}};
     for (int i = 0; i < 5; ++i) capture_run(&s, &b, work, &done);
     CU_ASSERT_EQUAL(done, 10);
 }
 
-/* Each call does its work once, whatever happens; nobody tries again. */
+/* Each call runs its work once, whatever happens, and no recording is attempted again. */
 static void test_fails(void)
 {
     Backend b = {.table = &table, .options = {.replay = true}};

@@ -1,7 +1,7 @@
-/* Depthwise convolutions against the naive one, in double: every direction on every instruction set
- * that this processor has, both strides, images from one pixel on, bias and relu. What is written
- * is NaN first, scratch, too, and so is what lies around each tensor. Any number of threads gives
- * the same bits. And which convolutions go by it. */
+/* Depthwise convolutions against the naive one in double: every direction on every instruction set
+ * of this processor, both strides, images from one pixel on, bias and relu. Outputs and scratch are
+ * NaN first, and each tensor is surrounded by NaN. Any number of threads gives the same bits. Also
+ * tests which convolutions use these kernels. */
 #include "reference.h"
 
 #include "harness.h"
@@ -9,12 +9,12 @@
 #include "tensor/cpu/linear.h"
 #include "tensor/cpu/simd/simd.h"
 
-/* Of the largest value; what was measured is at most half of it. */
+/* tolerance relative to the largest value, at least twice the measured error */
 static const double bound = 1.5e-6;
 enum { THREADS = 3, OUTPUTS = 4, GUARD = 64, TAPS = DEPTHWISE_TAPS };
 typedef enum Output { OUT_Y, OUT_DX, OUT_DW, OUT_DB } Output;
 
-/* In plain order; what the kernels are given is laid out in direction_run. */
+/* One convolution with its tensors in plain order; direction_run converts them for the kernels. */
 typedef struct Case {
     RefConv v;
     bool relu, bias;
@@ -24,7 +24,7 @@ typedef struct Case {
     float *x, *w, *b, *dy, *want[OUTPUTS];
 } Case;
 
-/* With NaN before and behind it. */
+/* Allocates n floats with NaN before and behind them. */
 static float *guarded(int64_t n)
 {
     float *p = mem_new((size_t)(n + 2 * GUARD) * sizeof *p);
@@ -81,8 +81,8 @@ static Desc blocked(Shape shape, int lanes)
     return d;
 }
 
-/* What a role holds, in plain order, and how its memory is laid out: a weight is seen as an image
- * of 3x3 pixels, a bias as one of a pixel. */
+/* The plain shape and the layout of a role's memory: a weight is treated as an image of 3x3 pixels,
+ * a bias as one of a single pixel. */
 static Desc role_desc(const Case *c, int role)
 {
     switch (role) {
@@ -97,7 +97,7 @@ static Desc role_desc(const Case *c, int role)
     }
 }
 
-/* One direction: out[role] is written, in plain order; NULL where the role is read. */
+/* Runs one direction: out[role] is written in plain order; NULL for roles that are read. */
 static void direction_run(const Case *c, KernelKind kind, int threads, float *const out[ROLES])
 {
     const RefConv *v = &c->v;
@@ -193,7 +193,7 @@ static void sizes(void)
             for (int64_t w = 1; w <= 11; ++w) check(2, 1, h, w, stride, (h + w) % 2, w % 3);
 }
 
-/* Rows and planes of more pixels than one sum of dw has. */
+/* Rows and planes with more pixels than one partial sum of dw covers. */
 static void large(void)
 {
     for (int64_t stride = 1; stride <= 2; ++stride) {
@@ -236,7 +236,7 @@ static void chosen_by(CpuSet set, int64_t lanes)
     backend_close(&backend);
 }
 
-/* oneDNN is held to one set for good. */
+/* oneDNN can be limited to one instruction set per process only. */
 static void chosen(void)
 {
     if (cpu_best() < CPU_AVX2) TEST_SKIP("this processor has no AVX2");

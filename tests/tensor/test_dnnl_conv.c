@@ -1,4 +1,4 @@
-/* conv2d against the naive convolution: odd channels, strides, paddings, kernels, groups, on the
+/* conv2d against the naive convolution: odd channels, strides, paddings, kernels and groups, on the
  * poison backend, so that padding and workspace are NaN first; determinism, packing, refused
  * shapes. */
 #include "reference.h"
@@ -6,7 +6,7 @@
 #include "harness.h"
 #include "tensor/cpu/linear.h"
 
-/* Winograd's transforms lose some bits; direct sums stay near fp32's own rounding. */
+/* Winograd's transforms lose some bits; direct sums have about fp32's own rounding error. */
 enum { KEEP_DX = 1, WITH_BIAS = 2, WITH_RELU = 4, ALL = 7 };
 static const double tolerance = 2e-5;
 
@@ -62,7 +62,8 @@ static void reference(Case *c, const RefConv *v, int flags)
     float *masked = floats(c->y_n);
     ref_conv_run(v, ref_visit_y, c->x, c->w[0], c->ref_y, c->y_n);
     ref_bias(c->ref_y, flags & WITH_BIAS ? c->w[1] : NULL, v->n, v->o, inner, flags & WITH_RELU);
-    /* y's sign near zero may differ: the mask is the op's own, as it is what its backward sees */
+    /* the sign of y near zero may differ, so the mask is the op's own, which its backward uses,
+     * too */
     for (int64_t i = 0; i < c->y_n; ++i)
         masked[i] = flags & WITH_RELU && c->y[i] <= 0 ? 0 : c->dy[i];
     ref_conv_run(v, ref_visit_dx, masked, c->w[0], c->ref_dx, c->x_n);
@@ -90,7 +91,7 @@ static void check_conv(Backend *backend, const RefConv *v, int flags)
     case_init(&c, v);
     CHECK_OK(ref_op_new(&r, backend, &spec));
     if (r.op) {
-        /* the second one finds pointers already set */
+        /* in the second round the kernels have their pointers already */
         for (int round = 0; round < 2; ++round) {
             ref_op_forward(&r, c.x, c.w, c.y);
             CU_ASSERT_EQUAL(ref_padding_dirt(spec.y, r.run.y), 0);
@@ -171,7 +172,7 @@ static void shapes_of_models(void)
     Backend *b = open_backend(&backend_poison, 2);
     /* Winograd */
     check_conv(b, &(RefConv){4, 64, 14, 14, 64, 3, 3, 1, 1, 1, 1, 1}, KEEP_DX);
-    /* in dw only */
+    /* Winograd in dw only */
     check_conv(b, &(RefConv){2, 32, 10, 9, 48, 3, 3, 1, 1, 0, 1, 1}, ALL);
     check_conv(b, &(RefConv){2, 256, 7, 7, 64, 1, 1, 1, 1, 0, 0, 1}, KEEP_DX);
     check_conv(b, &(RefConv){2, 64, 14, 14, 128, 1, 1, 2, 2, 0, 0, 1}, KEEP_DX);
@@ -181,8 +182,8 @@ static void shapes_of_models(void)
     backend_close(&b);
 }
 
-/* Images no larger than the kernel, as the last ones of a deep model on small data: with a fast
- * kernel, too, where oneDNN makes code. */
+/* Images no larger than the kernel, as at the end of a deep model on small data: oneDNN uses a fast
+ * kernel for them, too, if it generates code. */
 static void small_images(void)
 {
     Backend *b = open_backend(&backend_poison, 1), *plain = open_backend(&backend_cpu, 1);
@@ -236,7 +237,7 @@ static void pack_round_trip(void)
         CHECK_OK(ref_op_new(&r, b, &spec));
         CU_ASSERT(r.op->w_elements[0] >= n);
         op_pack(r.op, 0, w, r.w[0]);
-        /* what packing adds is zero */
+        /* packing adds zeros only */
         double sum = 0, packed = 0;
         for (int64_t j = 0; j < n; ++j) sum += fabs((double)w[j]);
         for (int64_t j = 0; j < r.op->w_elements[0]; ++j) packed += fabs((double)r.w[0][j]);

@@ -1,4 +1,4 @@
-/* dense and reorder against naive loops, on the poison backend: vectors, sequences, flat views of
+/* dense and reorder against naive loops on the poison backend: vectors, sequences, flat views of
  * blocked images, packing to out x in, reorders between all layouts and back. */
 #include "reference.h"
 
@@ -19,7 +19,7 @@ static Backend *open_backend(const BackendTable *table)
     return b;
 }
 
-/* A dense layer is a 1x1 convolution of a 1x1 image: the naive one serves both. */
+/* A dense layer is a 1x1 convolution of a 1x1 image, so one naive reference serves both. */
 typedef struct Dense {
     Desc x;
     int64_t rows, in, out;
@@ -105,7 +105,7 @@ static void vectors(void)
     backend_close(&b);
 }
 
-/* Each number of them has code of its own, and vectors of three sizes other columns left over. */
+/* Each number of rows has its own code, and each width of vectors leaves other columns over. */
 static void few_rows(void)
 {
     const CpuSet used = cpu_used();

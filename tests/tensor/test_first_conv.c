@@ -1,8 +1,8 @@
-/* First convolutions against the naive one, in double: forward and the weight's gradient on every
- * instruction set that this processor has, kernels, strides and paddings of several sizes, rows
- * that are no multiple of what a product takes, one unit and several, bias and relu. What is
- * written is NaN first, scratch, too. Any number of threads gives the same bits. And which
- * convolutions go by it. */
+/* First convolutions against the naive one in double: forward and the weight's gradient on every
+ * instruction set of this processor, several kernels, strides and paddings, row widths that are no
+ * multiple of a product's pixels, one unit and several, bias and relu. Outputs and scratch are NaN
+ * first. Any number of threads gives the same bits. Also tests which convolutions use these
+ * kernels. */
 #include "reference.h"
 
 #include "harness.h"
@@ -10,18 +10,18 @@
 #include "tensor/cpu/linear.h"
 #include "tensor/cpu/simd/simd.h"
 
-/* Of the largest value; what was measured is at most half of it. */
+/* tolerance relative to the largest value, at least twice the measured error */
 static const double bound = 1e-6;
 enum { BLOCK = FIRST_BLOCK, THREADS = 3, OUTPUTS = 3 };
 
-/* Plain order; `dy_b` in blocks, `w_b` as the kernels store it. */
+/* One convolution in plain order, except dy_b in blocks and w_b in the kernels' order. */
 typedef struct Case {
     RefConv v;
     bool relu, bias;
     Desc y_desc;
     int64_t x_n, w_n, y_n;
     float *x, *w, *b, *w_b, *dy, *dy_b;
-    /* expected: y, dw, db */
+    /* expected y, dw and db */
     float *want[OUTPUTS];
 } Case;
 
@@ -30,7 +30,7 @@ static float *floats(int64_t n)
     return mem_new((size_t)n * sizeof(float));
 }
 
-/* Between [O][C][R][S] and [O/8][R][S][C][8 of O]. */
+/* Converts between [O][C][R][S] and [O/8][R][S][C][8 of O]. */
 static void weight_layout(const RefConv *v, float *plain, float *stored, bool to_plain)
 {
     const int64_t taps = v->r * v->s;
@@ -75,7 +75,7 @@ static void case_fini(Case *c)
     for (size_t i = 0; i < sizeof all / sizeof *all; ++i) mem_free(all[i]);
 }
 
-/* One direction; what it writes, in plain order, is the caller's: y, or dw and db. */
+/* Runs one direction. The result, in plain order, is owned by the caller: y, or dw and db. */
 static void direction_run(const Case *c, KernelKind kind, int threads, float *out[OUTPUTS])
 {
     const RefConv *v = &c->v;
@@ -163,7 +163,7 @@ static void check(const RefConv *v, bool relu, bool bias)
     case_fini(&c);
 }
 
-/* Rows of 3 to 10 pixels, paddings up to more than the kernel. */
+/* Rows of 3 to 10 pixels, and paddings larger than the kernel. */
 static void edges_and_pads(void)
 {
     for (int64_t pad = 0; pad <= 4; ++pad)
@@ -189,14 +189,14 @@ static void channels(void)
         check(&(RefConv){2, 1, 9, 8, o, 3, 3, 1, 1, 1, 1, 1}, o % 16, o % 24);
 }
 
-/* More units than pieces, of several rows and of one; the last one of an image is shorter. */
+/* More units than pieces, of several rows and of one; the last unit of an image is shorter. */
 static void several_units(void)
 {
     check(&(RefConv){37, 1, 23, 21, 8, 3, 3, 1, 1, 1, 1, 1}, true, true);
     check(&(RefConv){1, 2, 67, 131, 16, 3, 3, 1, 1, 1, 1, 1}, false, true);
 }
 
-/* What conv2d chooses where oneDNN is held to AVX2. */
+/* Checks conv2d's choice when oneDNN is limited to AVX2. */
 static void chosen(void)
 {
     static const struct {

@@ -98,15 +98,15 @@ static void adamw_work(const Flat *f, int64_t from, int64_t n)
     a.decoupled = true;
     f->t->adam(f->s, &a, f->v[0] + from, f->v[1] + from, f->v[2] + from, f->v[3] + from, n);
 }
-/* The direction goes to range 0, whose old values serve as the weights through a copy in range 1's
- * place. */
+/* The direction is written to range 0, whose old values serve as weights through a copy in range
+ * 1. */
 static void lamb_work(const Flat *f, int64_t from, int64_t n)
 {
     f->t->adam_direction(f->s, &ADAM, f->v[0] + from, f->v[1] + from, f->v[1] + from,
                          f->v[2] + from, f->v[3] + from, n);
 }
 
-/* What each gives for one element, in double: v[0..3] in, changed in place. */
+/* The expected result of each operation for one element, in double: changes v[0..3] in place. */
 typedef void (*Scalar)(double v[RANGES]);
 static void add_scalar(double v[])
 {
@@ -248,7 +248,7 @@ static void test_squares(void)
         if (!simd_use(isas[isa])) continue;
         f.t->squares(f.s, sums, f.v[0], N);
         if (isa == 0) memcpy(first, sums, sizeof sums);
-        /* on every instruction set, too */
+        /* the same on every instruction set */
         CU_ASSERT_EQUAL(memcmp(first, sums, sizeof sums), 0);
         for (int c = 0; c < CHUNKS; ++c) {
             double want = 0, one;
@@ -265,7 +265,7 @@ static void test_squares(void)
     close_flat(&f);
 }
 
-/* One number that is none, at any place, and the largest ones that are. */
+/* One element that is infinite or NaN, at any place; and the largest finite numbers. */
 static void test_overflow(void)
 {
     static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
@@ -293,7 +293,7 @@ static void test_overflow(void)
     close_flat(&f);
 }
 
-/* Ranges that begin and end anywhere; what is beside them stays. */
+/* Ranges that begin and end anywhere; elements outside them stay unchanged. */
 static void test_find_and_copy(void)
 {
     enum { ENDS = 40, LENGTH = 100 };
@@ -324,7 +324,7 @@ static void test_overwrite(void)
 {
     Flat f = open_flat(1);
     for (int64_t i = 0; i < N; ++i) f.v[0][i] = NAN;
-    /* beta 0: what y held does not matter */
+    /* with beta 0 the old y is not read */
     f.t->scale_add(f.s, f.v[0], 2.0f, f.v[1], 0.0f, N);
     CU_ASSERT_EQUAL(f.v[0][N - 1], 2.0f * f.v[1][N - 1]);
     f.t->add(f.s, f.v[0], f.v[1], f.v[2], 0);

@@ -1,4 +1,4 @@
-/* Gradients of operations that are neither matrix products nor norms (gradient_rig.h,
+/* Gradients of operations that are neither matrix products nor norms (gradient_rig.h; norms are in
  * test_gradients_norm.c). */
 #include "gradient_rig.h"
 
@@ -59,7 +59,7 @@ static void pool(const Case *c, double *const x[], double *const w[], double *y)
     }
 }
 
-/* Drawn with the scalar generator, one element at a time. */
+/* Draws with the scalar generator, one element at a time. */
 static void dropout(const Case *c, double *const x[], double *const w[], double *y)
 {
     Shape s = c->spec.x[0].shape;
@@ -114,7 +114,7 @@ static void positions(const Case *c, double *const x[], double *const w[], doubl
         y[i] = i / per < c->rows ? x[0][i] + w[0][i % per] : 0;
 }
 
-/* Value `i` of the query or key at place t of a head, turned if the case wants that. */
+/* Value i of the query or key at position t of a head, rotated if the case has rotary. */
 static double turned(const Case *c, const double *head, int64_t t, int64_t i)
 {
     int64_t stride = c->spec.x[0].shape.dim[2], width = c->spec.y.shape.dim[2] / c->spec.heads;
@@ -126,7 +126,7 @@ static double turned(const Case *c, const double *head, int64_t t, int64_t i)
     return i < half ? a * cos(angle) - b * sin(angle) : b * cos(angle) + a * sin(angle);
 }
 
-/* One query: q of the head, its keys from `key` on, values from `value` on. */
+/* Computes one query: q of the head, its keys from `key` on, its values from `value` on. */
 static void attend(const Case *c, const double *q, const double *key, const double *value,
                    int64_t t, double *y)
 {

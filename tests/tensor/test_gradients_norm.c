@@ -74,7 +74,7 @@ static void group_norm(const Case *c, double *const x[], double *const w[], doub
     }
 }
 
-/* Of two replicas with the same micro-batch, whose statistics and gradients are those of one. */
+/* Two replicas with the same micro-batch: statistics and gradients equal those of one. */
 static void add_twin(const Replicas *r, double *sums, int64_t count)
 {
     (void)r;
@@ -157,8 +157,8 @@ static void gn_case(Desc x, int groups, Act act, int rows)
     check(c);
 }
 
-/* Groups smaller than a block, as large, across blocks, and all channels; samples fewer than
- * threads and more. */
+/* Groups smaller than a block, equal to one, across blocks, and of all channels; fewer samples than
+ * threads, and more. */
 static void test_group_norm(void)
 {
     gn_case(plain(4, 3, 20, 3, 2), 5, ACT_NONE, 2);

@@ -1,5 +1,5 @@
-/* fp16 on the host: every value there and back, and rounding; backends without a precision refuse
- * it. */
+/* fp16 on the host: every value is converted there and back, and rounding; backends without a
+ * precision refuse it. */
 #include "tensor.h"
 
 #include "harness.h"
@@ -20,7 +20,7 @@ static void there_and_back(void)
     CU_ASSERT_EQUAL(f16_value((F16){INFINITE - 1}), 65504.0f);
 }
 
-/* Halfway between neighbours to the even one, else to the nearer. */
+/* Rounds to the nearer neighbour, halfway to the even one. */
 static void rounding(void)
 {
     for (uint32_t bits = 0; bits < INFINITE - 1; ++bits) {

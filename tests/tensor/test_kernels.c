@@ -1,6 +1,6 @@
-/* What the general checks of test_gradients do not show: batch_norm far from zero and on odd
- * counts, running statistics, ties, NaN, dropout's statistics and independence of layout and
- * micro-batch, embedding, wishes for layouts, and the same bits with one thread and two. */
+/* Properties that the general checks of test_gradients do not cover: batch_norm far from zero and
+ * on odd counts, running statistics, ties, NaN, dropout's statistics and its independence of layout
+ * and micro-batch, embedding, preferred layouts, and the same bits with one thread and two. */
 #include "kernel_rig.h"
 #include "tensor/cpu/simd/simd.h"
 
@@ -51,7 +51,7 @@ static void test_large_mean(void)
             CU_ASSERT_DOUBLE_EQUAL(r.run.dw[3][c] / unbiased, 1, 1e-5);
         }
         if (!(worst < 2e-5)) printf("  block %d: off by %g\n", blocks[b], worst);
-        /* float means alone would give 5e-4 */
+        /* with float means the error would be 5e-4 */
         CU_ASSERT(worst < 2e-5);
         free(in);
         free(out);
@@ -72,7 +72,7 @@ static void test_bn_few(void)
             CU_ASSERT_EQUAL(((float *)r.run.y)[i], i < 21 * rows ? 1.0f : 0.0f);
         set(x, r.run.dy, 3, 1, 0);
         rig_backward(&r);
-        /* one value has no variance, and no NaN: running statistics get nothing of it */
+        /* one value has no variance and must give no NaN: running statistics get zeros */
         CU_ASSERT_EQUAL(r.run.dw[2][20], 0.0f);
         CU_ASSERT_EQUAL(r.run.dw[3][20], 0.0f);
         for (int64_t i = 0; i < 63; ++i) CU_ASSERT(fabsf(((float *)r.run.dx[0])[i]) < 1e-3f);
@@ -104,7 +104,7 @@ static void test_bn_inference(void)
         double v = (in[i] - (double)(0.1f * (float)c)) / sqrt(0.5 + c + 1e-5) - (double)0.2f;
         CU_ASSERT_DOUBLE_EQUAL(out[i], v > 0 ? v : 0, 1e-5);
     }
-    /* nothing learned */
+    /* statistics are not written */
     CU_ASSERT_EQUAL(r.run.dw[2][3], -7.0f);
     rig_close(&r);
 }
@@ -123,12 +123,12 @@ static void test_pool_ties(void)
     for (int i = 0; i < 256; ++i) ((float *)r.run.x[0])[i] = 5.0f;
     ((float *)r.run.x[0])[15 * 16 + 3] = NAN;
     op_forward(r.op, &r.run);
-    /* NaN is not lost */
+    /* NaN is kept */
     CU_ASSERT(isnan(((float *)r.run.y)[3 * 16 + 3]));
     for (int i = 0; i < 64; ++i) ((float *)r.run.dy)[i] = 1.0f;
     rig_backward(&r);
     const float *dx = r.run.dx[0];
-    /* the first of equals wins */
+    /* the first of equal values wins */
     CU_ASSERT_EQUAL(dx[0], 1.0f);
     CU_ASSERT_EQUAL(dx[16], 0.0f);
     CU_ASSERT_EQUAL(dx[4 * 16], 0.0f);
@@ -136,7 +136,7 @@ static void test_pool_ties(void)
     rig_close(&r);
 }
 
-/* Windows of 3 x 3 in steps of 2 on a plain plane, which vectors do: small whole numbers, zeros of
+/* Windows of 3 x 3 with stride 2 on a plain plane, which vectors compute: small integers, zeros of
  * both signs and one NaN. */
 static void test_pool_plain_ties(void)
 {
@@ -189,11 +189,11 @@ static void test_dropout(void)
         kept += y[i] != 0.0f;
         same += i < 40000 && (y[i] != 0.0f) == (y[40000 + i] != 0.0f);
     }
-    /* five deviations */
+    /* five standard deviations */
     CU_ASSERT(llabs(kept - 140000) < 5 * 205);
     /* samples are independent */
     CU_ASSERT(llabs(same - (int64_t)(0.58 * 40000)) < 500);
-    /* but for equal ids */
+    /* except for equal ids */
     CU_ASSERT_EQUAL(memcmp(y, y + 3 * 40000, 40000 * sizeof *y), 0);
     r.run.training = false;
     op_forward(r.op, &r.run);
@@ -201,7 +201,7 @@ static void test_dropout(void)
     rig_close(&r);
 }
 
-/* The mask of a sample must not depend on its layout, its place in the micro-batch, or flatten
+/* The mask of a sample must not depend on its layout, its place in the micro-batch, or a flatten
  * before it. */
 static void test_dropout_layouts(void)
 {
@@ -259,8 +259,8 @@ static void test_embedding(void)
     }
 }
 
-/* Mixed layouts: add and batch_norm ask for the blocked one, concat for plain, flatten of a blocked
- * image is a view. */
+/* Mixed layouts: add and batch_norm prefer the blocked one, concat the plain one; flatten of a
+ * blocked image is a view. */
 static void test_wishes(void)
 {
     Desc blocked = rig_desc(shape_of(4, 2, 19, 3, 3), 16), flat = plain(4, 2, 19, 3, 3);
@@ -309,7 +309,7 @@ static void test_bad_specs(void)
     backend_close(&backend);
 }
 
-/* Everything that an operation writes, once forward and once back, with 1 and with 2 threads. */
+/* Compares all outputs of one forward and one backward run with 1 and with 2 threads. */
 static void same_bits(OpSpec s)
 {
     static const int32_t label[64] = {1, 2};

@@ -1,4 +1,4 @@
-/* softmax_loss: ties, NaN and infinities, two labels a row against PyTorch, large rows. */
+/* softmax_loss: ties, NaN and infinities, two labels per row against PyTorch, large rows. */
 #include "kernel_rig.h"
 
 static float *loss_of(Rig *r, const float *logits, int64_t k, const int32_t *label)
@@ -18,7 +18,7 @@ static void test_softmax_edges(void)
     Rig r = rig_of(s, 1);
     const int32_t label = 2;
     float *y = loss_of(&r, (float[]){1, 3, 1, 1, 3}, 5, &label);
-    /* two larger, one equal and earlier */
+    /* two are larger, one is equal and earlier */
     CU_ASSERT_EQUAL(y[1], 3.0f);
     /* the first of equal maxima */
     CU_ASSERT_EQUAL(y[2], 1.0f);
@@ -31,7 +31,7 @@ static void test_softmax_edges(void)
     CU_ASSERT_DOUBLE_EQUAL(y[0], log(2), 1e-6);
     y = loss_of(&r, (float[]){0, 0, 1, NAN, 0}, 5, &label);
     CU_ASSERT(isnan(y[0]));
-    /* never right */
+    /* a label of NaN is never right */
     CU_ASSERT(y[1] > 0.0f);
     y = loss_of(&r, (float[]){0, 0, NAN, 0, 0}, 5, &label);
     CU_ASSERT(isnan(y[0]));
@@ -39,8 +39,9 @@ static void test_softmax_edges(void)
     rig_close(&r);
 }
 
-/* Two labels a row, the same one in the second: share * CE(a) + (1 - share) * CE(b) as PyTorch has
- * it in double precision (cross_entropy with label_smoothing=0.1, share 0.3, loss_scale 0.5). */
+/* Two labels per row, equal in the second row: share CE(a) + (1 - share) CE(b), with PyTorch's
+ * values in double precision (cross_entropy with label_smoothing=0.1, share 0.3, loss_scale
+ * 0.5). */
 static void test_softmax_mixed(void)
 {
     enum { N = 3, K = 5 };
@@ -69,7 +70,7 @@ static void test_softmax_mixed(void)
     rig_close(&r);
 }
 
-/* Evaluations do not smooth labels: -log softmax at the label, in double. */
+/* Evaluation does not smooth labels: -log softmax at the label, in double. */
 static void test_softmax_evaluated(void)
 {
     enum { N = 4, K = 6 };
@@ -108,14 +109,14 @@ static void test_softmax_vocabulary(void)
     Rig r = rig_of(s, 2);
     float *logits = malloc(K * sizeof *logits);
     for (int i = 0; i < K; ++i) logits[i] = (float)(10 * rig_random(8, i)) + (float)i * 1e-4f;
-    /* the first piece is masked */
+    /* all logits of the first piece are masked */
     for (int i = 0; i < 3000; ++i) logits[i] = -INFINITY;
     logits[40000] = 20;
     const int32_t label = 30000;
     double sum = 0, top = 20, label_rank = 0;
     for (int i = 0; i < K; ++i) sum += exp(logits[i] - top);
     for (int i = 0; i < K; ++i) label_rank += logits[i] > logits[label];
-    /* with -inf a smoothed loss is inf, as it should */
+    /* with -inf a smoothed loss is inf, which is right */
     r.op->spec.smoothing = 0;
     float *y = loss_of(&r, logits, K, &label);
     CU_ASSERT_DOUBLE_EQUAL(y[0], top + log(sum) - logits[label], 1e-4);

@@ -1,12 +1,12 @@
-/* Products of matrices: values against sums in double, and the same bits on any number of threads
- * and wherever the matrices lie in larger ones. */
+/* Matrix products: values against sums in double, and the same bits for any number of threads and
+ * any place of the matrices in larger ones. */
 #include "kernel_rig.h"
 #include "tensor/cpu/simd/simd.h"
 
 #include <omp.h>
 
 typedef struct Case {
-    /* spare: between the rows of each */
+    /* spare: unused floats between rows */
     int64_t m, n, k, spare;
     bool transposed;
 } Case;
@@ -53,7 +53,7 @@ static void matrices_fini(Matrices *x)
     free(x->out);
 }
 
-/* Relative to the sum of the terms' sizes. */
+/* The error relative to the sum of the terms' magnitudes. */
 static double worst_of(const MatrixProduct *p)
 {
     double worst = 0;
@@ -82,7 +82,7 @@ static void check_case(const FlatTable *flat, Stream *s, const Case *c)
     for (int threads = 2; threads <= 4; ++threads) {
         omp_set_num_threads(threads);
         flat->matrix_product(s, &again.p);
-        /* what lies between the rows, too */
+        /* floats between the rows stay unchanged */
         CU_ASSERT(memcmp(x.out, again.out, bytes) == 0);
     }
     omp_set_num_threads(1);
@@ -105,8 +105,8 @@ static void products(void)
     backend_close(&backend);
 }
 
-/* The columns of a product are the columns of a product with fewer: a tile's place does not
- * show. */
+/* The columns of a product equal those of a product with fewer columns: the place of a tile does
+ * not matter. */
 static void parts(void)
 {
     const Case c = {32, 96, 300, 0, false};
@@ -127,7 +127,7 @@ static void parts(void)
     backend_close(&backend);
 }
 
-/* A matrix with its transpose, and the square of that: half of them is enough, to the bit. */
+/* A matrix times its transpose, and the square of that: computing one half gives the same bits. */
 static void symmetric(void)
 {
     enum { N = 272, K = 300 };

@@ -1,6 +1,6 @@
-/* The poison backend poisons: what an operation leaves unwritten is NaN afterwards, what it shares
- * on purpose is not touched. Sizes are made larger than the operation knows, so that there is
- * something it leaves. */
+/* The poison backend poisons: elements that an operation leaves unwritten are NaN, and memory that
+ * it shares on purpose is untouched. Sizes are set larger than the operation knows, so that
+ * something stays unwritten. */
 #include "reference.h"
 
 #include "harness.h"
@@ -21,8 +21,8 @@ static bool all_zero(const void *p, size_t from, size_t to)
     return to > from;
 }
 
-/* A 4x48 -> 32 dense layer that is said to be one row and EXTRA bytes larger than planned; the
- * memory is (see ref_memory). */
+/* A 4x48 -> 32 dense layer whose sizes are set one row and EXTRA bytes larger than planned; the
+ * memory has that size (see ref_memory). */
 typedef struct Larger {
     Backend *backend;
     RefOp r;
@@ -63,7 +63,7 @@ static void larger_init(Larger *l)
 
 static void larger_fini(Larger *l)
 {
-    /* its own sizes again: ref_op_free releases by them */
+    /* restores the sizes, by which ref_op_free releases memory */
     Op *op = l->r.op;
     op->spec.y.shape.dim[0] = op->spec.x[0].shape.dim[0] = 4;
     op->w_elements[0] -= EXTRA / 4;
@@ -97,7 +97,7 @@ static void outputs(void)
     larger_fini(&l);
 }
 
-/* An alias is dy's memory, still to be read: not a row of it may be touched. */
+/* An alias is the memory of dy, which is still needed: no row of it may change. */
 static void shared_is_kept(void)
 {
     Larger l;
@@ -108,7 +108,7 @@ static void shared_is_kept(void)
     larger_fini(&l);
 }
 
-/* Beyond the batch's rows an operation must not find the last batch's numbers. */
+/* In rows beyond the micro-batch an operation must not see numbers of the previous one. */
 static void twice(void)
 {
     Larger l;
@@ -124,7 +124,7 @@ static void twice(void)
     larger_fini(&l);
 }
 
-/* Fills what a postponed backward_weight must not need. */
+/* Overwrites everything that a postponed backward_weight must not need. */
 static void forget(RefOp *r)
 {
     const OpSpec *s = &r->op->spec;
@@ -161,7 +161,7 @@ static void check_later(Backend *backend, OpSpec spec)
     ref_op_free(&r);
 }
 
-/* Where an operation says weight_later, its dw needs x, dy (after backward_begin) and w only. */
+/* If an operation sets weight_later, its dw needs x, dy (after backward_begin) and w only. */
 static void weight_later(void)
 {
     Backend *backend;

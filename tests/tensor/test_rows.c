@@ -1,12 +1,12 @@
-/* The store of rows against a plain sorted array, with ids that are far apart, side by side, and of
- * one tag; growth from every load; the limit. */
+/* The store of rows against a plain sorted array: ids that are far apart, adjacent, or have the
+ * same tag; growth from every load; the limit. */
 #include "tensor.h"
 
 #include "harness.h"
 
 enum { TABLE = 77, WIDTH = 3 };
 
-/* ---- the plain one ---- */
+/* ---- the plain store ---- */
 
 typedef struct Pair {
     uint64_t id;
@@ -50,7 +50,7 @@ static void plain_remove(Plain *p, uint64_t id)
     memmove(&p->pair[i], &p->pair[i + 1], (size_t)(--p->count - i) * sizeof p->pair[0]);
 }
 
-/* What a row has in it: of its id alone. */
+/* The value of a row's column, a function of its id. */
 static float mark(uint64_t id, int column)
 {
     return (float)(row_mix(1, id) >> 44) + (float)column;
@@ -75,7 +75,8 @@ static bool is_zero(const float *row)
     return true;
 }
 
-/* Each row of the plain one is where it was, with what it had, and there are no others. */
+/* Each row of the plain store is at the same address with the same values, and there are no
+ * others. */
 static void check_same(const RowStore *store, const Plain *plain)
 {
     static uint64_t id[20000];
@@ -96,7 +97,8 @@ static void check_same(const RowStore *store, const Plain *plain)
 
 /* ---- tests ---- */
 
-/* splitmix64's first numbers for seed 0 (its published test), and bits that are everywhere. */
+/* row_mix gives splitmix64's first numbers for seed 0 (its published test), and spreads ids evenly
+ * over the shards. */
 static void mix(void)
 {
     CU_ASSERT_EQUAL(row_mix(0, 0), 0xe220a8397b1dcdafu);
@@ -115,7 +117,7 @@ static void mix(void)
     CU_ASSERT(least > 55 && most < 150);
 }
 
-/* The id whose mix that is. */
+/* The id with that mix. */
 static uint64_t unmix(uint64_t z)
 {
     z = (z ^ z >> 31 ^ z >> 62) * 0x319642b2d24d8ec3u;
@@ -123,8 +125,8 @@ static uint64_t unmix(uint64_t z)
     return (z ^ z >> 30 ^ z >> 60) - 0x9e3779b97f4a7c15u - TABLE;
 }
 
-/* Id number i: mixed kinds, of a few thousand in all. Many have one of two tags, the places of
- * which are the last ones of each index. */
+/* Id number i, of different kinds, some thousands in all. Many have one of two tags whose places
+ * are the last ones of each index. */
 static uint64_t some_id(uint32_t r)
 {
     uint64_t i = r >> 3 & 1023;
@@ -221,7 +223,7 @@ static void ends_of_ids(void)
     row_store_free(&store);
 }
 
-/* One row, and no room for more is made, nor asked of the limit. */
+/* A repeated id gets one row; no room for more is made, and the limit is not exceeded. */
 static void one_id_repeated(void)
 {
     enum { COUNT = 5000 };
@@ -239,7 +241,8 @@ static void one_id_repeated(void)
     row_store_free(&store);
 }
 
-/* From every number of rows of the first index, by one row and by many; pointers hold. */
+/* Grows from every number of rows of the first index, by one row and by many; pointers stay
+ * valid. */
 static void growth(void)
 {
     enum { FIRST = 400, MORE = 900 };
@@ -264,7 +267,7 @@ static void growth(void)
     }
 }
 
-/* Over the border of slabs: rows of 1 MiB. */
+/* Crosses the end of a slab, with rows of 1 MiB. */
 static void slabs(void)
 {
     enum { ROWS = 70, FLOATS = 1 << 18 };
@@ -286,7 +289,7 @@ static void slabs(void)
     row_store_free(&store);
 }
 
-/* What a plan says is enough, whatever the number of rows, and one page less is not. */
+/* The planned bytes are enough for any number of rows, and one page less is not. */
 static void limit(void)
 {
     enum { MOST = 6000, AT_ONCE = 7 };
@@ -313,7 +316,7 @@ static void limit(void)
     }
 }
 
-/* Nothing of a batch is added where not all of it can be; what there is can be found and taken. */
+/* If a batch does not fit, nothing of it is added; present rows are found and can be removed. */
 static void refusal(void)
 {
     enum { ROWS = 300, BATCH = 120 };
@@ -334,7 +337,7 @@ static void refusal(void)
                 "300 rows on this rank, in 12.3 KB of the 12.3 KB that it may take; 110 more");
     check_same(store, &plain);
     CU_ASSERT_EQUAL(row_store_bytes(store), bytes);
-    /* the room of those removed is there again */
+    /* room of removed rows is reused */
     for (int i = 0; i < BATCH; ++i) {
         row_store_remove(store, (uint64_t)i);
         plain_remove(&plain, (uint64_t)i);
@@ -351,7 +354,7 @@ static void refusal(void)
     row_store_free(&store);
 }
 
-/* Criteo's ids in rows of 16 and one number of state: what bench/rows.sh measures. */
+/* Criteo's ids, rows of 16 floats and one number of state: the case of bench/rows.sh. */
 static void size_of_many(void)
 {
     CU_ASSERT(row_store_bytes_of(33762577, 17) < 3400000000u);

@@ -1,4 +1,4 @@
-/* Shapes, layouts, opening backends, and the share of threads, fed with recorded cgroup files. */
+/* Shapes, layouts, opening backends, and the share of threads from recorded cgroup files. */
 #include "reference.h"
 #include "tensor/threads.h"
 
@@ -39,8 +39,8 @@ static void layouts(void)
     CU_ASSERT_EQUAL(desc_elements(last), desc_elements(d));
 }
 
-/* More laps than it has room for at first; each is as long as what lies in it, and none of what
- * lies between. */
+/* Takes more laps than the stopwatch has room for at first; each lap has the time of its own work
+ * only. */
 static void stopwatches(void)
 {
     enum { LAPS = 20 };
@@ -96,8 +96,8 @@ static void backends(void)
     CU_ASSERT_PTR_NULL(b);
 }
 
-/* The name of an operation is its file's and its tables', and its row stands behind its
- * constant. */
+/* The name of an operation equals that of its file and tables, and its row is at its constant's
+ * index. */
 static void one_name(void)
 {
 #define NAME(OP, name, where) [OP_##OP] = #name,
@@ -140,11 +140,11 @@ static void threads_are_divided(void)
 {
     CU_ASSERT_EQUAL(threads_divide(2, 2, 0, 1), 2);
     CU_ASSERT_EQUAL(threads_divide(2, 2, 0, 2), 1);
-    /* never less than one */
+    /* at least one */
     CU_ASSERT_EQUAL(threads_divide(2, 2, 0, 4), 1);
-    /* bound to a core each */
+    /* ranks bound to one core each */
     CU_ASSERT_EQUAL(threads_divide(1, 64, 0, 64), 1);
-    /* bound to a socket each */
+    /* ranks bound to one socket each */
     CU_ASSERT_EQUAL(threads_divide(32, 64, 0, 2), 32);
     CU_ASSERT_EQUAL(threads_divide(32, 64, 0, 4), 16);
     /* taskset, then mpirun */
@@ -185,12 +185,12 @@ static void quotas(void)
     CU_ASSERT_EQUAL(threads_quota(file, root), 0);
     put(root, "job/step/cpu.max", "max 100000\n");
     CU_ASSERT_EQUAL(threads_quota(file, root), 0);
-    /* the parent's limit counts */
+    /* the parent group's limit counts */
     put(root, "job/cpu.max", "350000 100000\n");
     CU_ASSERT_EQUAL(threads_quota(file, root), 3);
     put(root, "job/step/cpu.max", "50000 100000\n");
     CU_ASSERT_EQUAL(threads_quota(file, root), 1);
-    /* v1 */
+    /* cgroup v1 */
     put(root, "self", "4:cpu,cpuacct:/\n3:memory:/job\n");
     put(root, "cpu/cpu.cfs_quota_us", "-1\n");
     put(root, "cpu/cpu.cfs_period_us", "100000\n");

@@ -1,7 +1,7 @@
-/* Winograd's convolution against the naive one, in double: every direction on every instruction set
- * that this processor has, images whose sizes are no multiples of a tile, both paddings, one pass
- * and several, bias and relu. What is written is NaN first, scratch, too. Any number of threads
- * gives the same bits. And which convolutions go by it. */
+/* Winograd's convolution against the naive one in double: every direction on every instruction set
+ * of this processor, image sizes that are no multiple of a tile, both paddings, one pass and
+ * several, bias and relu. Outputs and scratch are NaN first. Any number of threads gives the same
+ * bits. Also tests which convolutions use it. */
 #include "reference.h"
 
 #include "harness.h"
@@ -12,11 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Of the largest value; what was measured is at most half of it. */
+/* tolerance relative to the largest value, at least twice the measured error */
 static const double bound = 5e-6;
 enum { TAPS = 9, THREADS = 3 };
 
-/* Plain order, but for what ends in `_b`, which is in blocks: the inputs, and what is expected. */
+/* One convolution: inputs and expected values in plain order, or in blocks if the name ends in
+ * _b. */
 typedef struct Case {
     /* channels of a block */
     int lanes;
@@ -40,7 +41,7 @@ static Desc blocked(const Case *c, Shape shape)
     return d;
 }
 
-/* Between [O][C][9] and [O/L][C/L][9][L of C][L of O]. */
+/* Converts between [O][C][9] and [O/L][C/L][9][L of C][L of O]. */
 static void weight_layout(const Case *k, float *plain, float *stored, bool to_plain)
 {
     const RefConv *v = &k->v;
@@ -112,7 +113,7 @@ static void near(const Case *c, const char *what, int threads, const float *got,
                (int)v->o, (int)v->pad_h, (int)v->pad_w);
 }
 
-/* One direction. out: which roles are written; they are in plain order when this returns. */
+/* Runs one direction. out: the roles that are written; in plain order on return. */
 static void direction_run(const Case *c, KernelKind kind, int threads, float *out[ROLES])
 {
     const RefConv *v = &c->v;
@@ -192,7 +193,7 @@ static void edges_and_pads(void)
                       (side + pad_h) % 2);
 }
 
-/* Panels of one, two and three blocks, parts of several. */
+/* Panels of one, two and three blocks, and parts of several. */
 static void channels(void)
 {
     for (int64_t blocks = 1; blocks <= 7; ++blocks)
@@ -200,13 +201,13 @@ static void channels(void)
     check(&(RefConv){2, 10, 9, 8, 9, 3, 3, 1, 1, 0, 1, 1}, false);
 }
 
-/* More tiles than one pass takes: the last one is shorter. */
+/* More tiles than one pass has: the last pass is shorter. */
 static void several_passes(void)
 {
     check(&(RefConv){7, 1, 55, 39, 1, 3, 3, 1, 1, 1, 1, 1}, true);
 }
 
-/* Images and channels of vectors of 8; with wider ones both grow. */
+/* Images and channels for vectors of 8 floats; for wider vectors both grow. */
 static const struct {
     RefConv v;
     bool winograd;
@@ -214,10 +215,10 @@ static const struct {
     {{8, 8, 4, 4, 8, 3, 3, 1, 1, 1, 1, 1}, true},
     {{2, 64, 14, 14, 128, 3, 3, 1, 1, 0, 0, 1}, true},
     {{16, 16, 6, 6, 16, 3, 3, 1, 1, 1, 1, 1}, true},
-    /* tiles: too few, too empty */
+    /* too few tiles; tiles that are too empty */
     {{7, 64, 4, 4, 64, 3, 3, 1, 1, 1, 1, 1}, false},
     {{16, 16, 5, 5, 16, 3, 3, 1, 1, 1, 1, 1}, false},
-    /* a row of taps meets padding only */
+    /* a row of taps lies on padding only */
     {{16, 16, 1, 28, 16, 3, 3, 1, 1, 1, 1, 1}, false},
     /* other convolutions, and blocks that are not full */
     {{8, 16, 8, 8, 16, 3, 3, 2, 2, 1, 1, 1}, false},
@@ -227,7 +228,7 @@ static const struct {
     {{8, 12, 8, 8, 16, 3, 3, 1, 1, 1, 1, 1}, false},
 };
 
-/* Is it what conv2d chooses? */
+/* Whether conv2d chooses Winograd. */
 static bool chooses(Backend *backend, RefConv v, bool winograd)
 {
     static const char all[] = "own:winograd, own:winograd, own:winograd";
@@ -245,7 +246,7 @@ static bool chooses(Backend *backend, RefConv v, bool winograd)
     return right;
 }
 
-/* How many choices are wrong where weft and oneDNN are held to that set: in bf16 it is never. */
+/* Number of wrong choices if weft and oneDNN are limited to that set; bf16 never uses Winograd. */
 static int wrong_choices(CpuSet set)
 {
     int wrong = 0;
@@ -266,7 +267,7 @@ static int wrong_choices(CpuSet set)
     return wrong;
 }
 
-/* oneDNN is held to a set once in a process, so each has one. */
+/* oneDNN can be limited once per process, so each set has its own process. */
 static void check_choices(CpuSet set)
 {
     int status = -1;
