@@ -78,7 +78,7 @@ typedef struct OptimConfig {
     bool nesterov, decay_all;
     /* muon: LrAdjust */
     int lr_adjust;
-    /* multistep: epochs */
+    /* multistep: epochs at which the rate falls */
     ConfigList milestones;
     int64_t warmup_steps;
     double warmup_epochs;
@@ -144,7 +144,7 @@ typedef struct Config {
         /* hidden: widths of the perceptron of mlp, wide_deep and deepfm, and of dlrm's top; bottom:
          * widths of dlrm's bottom */
         ConfigList hidden, bottom;
-        /* gpt2: GptSize, Positions */
+        /* gpt2: GptSize; Positions */
         int size, positions;
         /* gpt2, llama; 0: as model.size says; depth: number of blocks, from model.layers: N */
         int64_t depth, width, heads, context;
@@ -417,7 +417,7 @@ enum {
     /* starts the ranks itself, so -n is a flag of its own */
     VERB_STARTS = 16
 };
-/* One verb, or one importer. */
+/* One verb; each importer is a verb, too. */
 typedef struct Verb {
     /* "train", "data import idx" */
     const char *name;

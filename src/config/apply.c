@@ -31,7 +31,7 @@ Status faults_end(const Faults *faults)
 enum { OPTIONS_MOST = 192 };
 
 /* Puts "name:line:column: key: " before the message of a reading that failed. */
-static Status at_node(const Config *config, const Node *node, const char *key)
+static Status node_fail(const Config *config, const Node *node, const char *key)
 {
     return fail(ERR_CONFIG, "%s:%d:%d: %s: %s", config->path, node->line, node->column, key,
                 fail_message());
@@ -136,7 +136,7 @@ static Status read_option(Config *config, int i, const Node *node)
 {
     Reading reading = {.option = &options[i], .config = config, .at = node};
     Status status = options[i].kind->read(&reading, option_field(&options[i], config), node);
-    return status == OK ? OK : at_node(config, reading.at, options[i].key);
+    return status == OK ? OK : node_fail(config, reading.at, options[i].key);
 }
 
 static Status apply_pair(Config *config, const char *section, const Node *key, const Node *value)
@@ -187,7 +187,7 @@ static Status single_value_fail(const Config *config, const char *section, const
     else
         fail(ERR_CONFIG, "expected keys, one per line and indented, not %s",
              node_is_null(node) ? "nothing" : node_kind_name(node));
-    return at_node(config, node, section);
+    return node_fail(config, node, section);
 }
 
 static void apply_section(Config *config, const char *section, const Node *node, Faults *faults)

@@ -43,7 +43,7 @@ struct Check {
 
 int check_count(void);
 const Check *check_at(int i);
-/* Its measuring reads its own threshold, too. */
+/* The measuring function of this check reads the threshold, too. */
 extern const Check check_core_speed;
 
 /* Writes this host's name. */

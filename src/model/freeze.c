@@ -130,7 +130,7 @@ static int block_chars(const char *name)
     return 0;
 }
 
-static bool same(const char *a, int a_chars, const char *b, int b_chars)
+static bool same_chars(const char *a, int a_chars, const char *b, int b_chars)
 {
     return a_chars == b_chars && strncmp(a, b, (size_t)a_chars) == 0;
 }
@@ -152,7 +152,7 @@ int graph_tiers(const Graph *g, int *tier)
     for (int i = 0; i < g->param_count; ++i) {
         const char *name = g->param[i].name;
         int chars = blocks ? block_chars(name) : param_layer_chars(name);
-        if (chars > 0 && !(last && same(name, chars, last, last_chars))) {
+        if (chars > 0 && !(last && same_chars(name, chars, last, last_chars))) {
             if (i > 0) ++now;
             last = name;
             last_chars = chars;

@@ -19,7 +19,7 @@ typedef struct Fuser {
     bool *merged;
 } Fuser;
 
-static int resolve(const Fuser *f, int node)
+static int current_node(const Fuser *f, int node)
 {
     while (node >= 0 && f->to[node] != node) node = f->to[node];
     return node;
@@ -114,7 +114,7 @@ static void fuse_all(Fuser *f)
 {
     for (int i = 0; i < f->graph->node_count; ++i) {
         Node *node = &f->graph->node[i];
-        for (int k = 0; k < node->spec.x_count; ++k) node->in[k] = resolve(f, node->in[k]);
+        for (int k = 0; k < node->spec.x_count; ++k) node->in[k] = current_node(f, node->in[k]);
         OpFuse fuse = node_info(node)->fuse;
         if (fuse == FUSE_ACT)
             fuse_act(f, i);
@@ -140,12 +140,12 @@ static void compact(Fuser *f)
         g->node[count] = g->node[i];
         for (int k = 0; k < g->node[count].spec.x_count; ++k)
             if (g->node[count].in[k] >= 0)
-                g->node[count].in[k] = new_index[resolve(f, g->node[count].in[k])];
+                g->node[count].in[k] = new_index[current_node(f, g->node[count].in[k])];
         ++count;
     }
     for (int i = 0; i < g->param_count; ++i) g->param[i].node = new_index[g->param[i].node];
     for (int i = 0; i < g->table_count; ++i) g->table[i].node = new_index[g->table[i].node];
-    g->logits = new_index[resolve(f, g->logits)];
+    g->logits = new_index[current_node(f, g->logits)];
     g->loss = new_index[g->loss];
     g->node_count = count;
     graph_name_nodes(g);

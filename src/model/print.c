@@ -5,7 +5,7 @@
 
 enum { CELL = 64 };
 
-/* The kind with what was fused into it: "batch_norm+add+relu". */
+/* Writes the kind and what was fused into it: "batch_norm+add+relu". */
 static char *kind_text(const Node *node, char *out)
 {
     const char *act = node_info(node)->fuse != FUSE_ACT ? act_name(node->spec.act) : "";
@@ -31,8 +31,8 @@ static char *layout_text(const Node *node, char *out)
     return out;
 }
 
-/* 11689512 -> "11,689,512". */
-static char *grouped(int64_t n, char *out)
+/* Writes 11689512 as "11,689,512". */
+static char *with_commas(int64_t n, char *out)
 {
     char digits[32];
     size_t length = (size_t)snprintf(digits, sizeof digits, "%lld", (long long)n), o = 0;
@@ -63,7 +63,7 @@ static char *trained_text(const Graph *graph, const Node *node, char *out)
         grows = grows || t->rows == 0;
     }
     *out = '\0';
-    if (n) grouped(n, out);
+    if (n) with_commas(n, out);
     if (grows) strcat(out, "grows");
     if (tied) strcat(out, n ? ", tied" : "tied");
     if (n && !node_trains(graph, node)) strcat(out, " frozen");
@@ -74,9 +74,9 @@ static char *trained_text(const Graph *graph, const Node *node, char *out)
 static int params_width(const Graph *graph)
 {
     enum { PLAIN = 12, FROZEN = 18 };
-    bool still = graph_trained_count(graph) < graph_param_count(graph) ||
-                 graph_table_values(graph, true) > 0;
-    return still ? FROZEN : PLAIN;
+    bool frozen = graph_trained_count(graph) < graph_param_count(graph) ||
+                  graph_table_values(graph, true) > 0;
+    return frozen ? FROZEN : PLAIN;
 }
 
 static void print_node(const Graph *graph, const Node *node, int name_width, int count_width,
@@ -115,7 +115,7 @@ static void print_tables(const Graph *graph, FILE *out)
         fprintf(out, "table%s %s", each ? "s" : "", t->name);
         if (each) fprintf(out, " to .%d", s->bag_fields - 1);
         if (t->rows)
-            fprintf(out, ": %s rows x %d%s", grouped((int64_t)t->rows, rows), t->width,
+            fprintf(out, ": %s rows x %d%s", with_commas((int64_t)t->rows, rows), t->width,
                     t->hashed ? ", ids hashed" : "");
         else
             fprintf(out, ": as many rows as ids x %d", t->width);
@@ -130,15 +130,15 @@ static void print_counts(const Graph *graph, FILE *out)
 {
     char count[CELL], part[CELL];
     int64_t tables = graph_table_values(graph, false),
-            still_tables = graph_table_values(graph, true);
+            frozen_tables = graph_table_values(graph, true);
     int64_t trained = graph_trained_count(graph);
-    int64_t still = graph_param_count(graph) - trained + still_tables;
+    int64_t frozen = graph_param_count(graph) - trained + frozen_tables;
     bool grows = false;
     for (int i = 0; i < graph->table_count; ++i) grows = grows || graph->table[i].rows == 0;
-    fprintf(out, "%s trained parameters", grouped(trained + tables, count));
-    if (tables) fprintf(out, ", %s of them in tables", grouped(tables, part));
+    fprintf(out, "%s trained parameters", with_commas(trained + tables, count));
+    if (tables) fprintf(out, ", %s of them in tables", with_commas(tables, part));
     if (grows) fprintf(out, ", and rows of tables as ids come");
-    if (still) fprintf(out, ", frozen: %s", grouped(still, part));
+    if (frozen) fprintf(out, ", frozen: %s", with_commas(frozen, part));
 }
 
 void graph_print(const Graph *graph, FILE *out)

@@ -121,23 +121,23 @@ static bool can_remove(const Choice *c, const UnitGroup *group)
     return !group->whole;
 }
 
-typedef struct Ranked {
+typedef struct ScoredUnit {
     double score;
     int unit;
-} Ranked;
+} ScoredUnit;
 
 static int by_score(const void *a, const void *b)
 {
-    const Ranked *x = a, *y = b;
+    const ScoredUnit *x = a, *y = b;
     if (x->score != y->score) return x->score < y->score ? -1 : 1;
     return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
 /* Returns units first .. first + count - 1 in rising order of their scores; the caller owns it. */
-static Ranked *rank(const Choice *c, int first, int count)
+static ScoredUnit *sort_by_score(const Choice *c, int first, int count)
 {
-    Ranked *r = mem_new((size_t)(count + 1) * sizeof *r);
-    for (int i = 0; i < count; ++i) r[i] = (Ranked){c->score[first + i], first + i};
+    ScoredUnit *r = mem_new((size_t)(count + 1) * sizeof *r);
+    for (int i = 0; i < count; ++i) r[i] = (ScoredUnit){c->score[first + i], first + i};
     qsort(r, (size_t)count, sizeof *r, by_score);
     return r;
 }
@@ -155,7 +155,7 @@ static Status count_together(Choice *c)
 {
     const Units *units = c->units;
     int64_t all_removable = 0, fewer;
-    Ranked *all = rank(c, 0, units->unit_count);
+    ScoredUnit *all = sort_by_score(c, 0, units->unit_count);
     for (int i = 0; i < units->group_count; ++i)
         if (can_remove(c, &units->group[i])) all_removable += units->group[i].count;
     fewer = (int64_t)((double)all_removable * c->options->sparsity);
@@ -186,7 +186,7 @@ static void remove_from_group(Choice *c, int number)
     if (left < 1) left = 1;
     while (left < each && left * parts % c->options->round != 0) ++left;
     for (int64_t p = 0; p < parts; ++p) {
-        Ranked *r = rank(c, group->first + (int)(p * each), (int)each);
+        ScoredUnit *r = sort_by_score(c, group->first + (int)(p * each), (int)each);
         for (int64_t k = 0; k < each - left; ++k) c->gone[r[k].unit] = true;
         mem_free(&r);
     }

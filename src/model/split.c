@@ -29,6 +29,7 @@ typedef struct Splitter {
     const Graph *from;
     /* borrowed */
     const Config *config;
+    /* the new graph; the caller's once it is complete */
     Graph *to;
     int rank, ranks;
     /* undivided layers work on slices of the sequence */
@@ -37,6 +38,7 @@ typedef struct Splitter {
     Role *role;
     /* number of units into which a node's last dimension is divided: key heads, or single values */
     int64_t *units;
+    /* number of readers of node i's output; the last of them */
     int *uses, *reader;
     /* the node of `to` that gives node i's output */
     int *new_index;

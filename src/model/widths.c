@@ -21,7 +21,7 @@ static Status unknown_layer(const Graph *graph, const Config *config, const char
     return status;
 }
 
-static Status check(const Graph *graph, const Config *config, const char *name)
+static Status check_layer(const Graph *graph, const Config *config, const char *name)
 {
     int i = graph_find(graph, name);
     if (i == GRAPH_FAILED) return unknown_layer(graph, config, name);
@@ -78,7 +78,7 @@ Status graph_set_widths(Graph *graph, const Config *config)
 {
     const ConfigWidths *widths = &config->model.widths;
     if (widths->count == 0) return OK;
-    for (int i = 0; i < widths->count; ++i) TRY(check(graph, config, widths->item[i].layer));
+    for (int i = 0; i < widths->count; ++i) TRY(check_layer(graph, config, widths->item[i].layer));
     for (int i = 0; i < graph->node_count; ++i) TRY(infer_again(graph, config, &graph->node[i]));
     return check_tied(graph, config);
 }

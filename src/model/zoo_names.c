@@ -54,7 +54,7 @@ static const char *nearest_name(const char *name, bool same)
     return same ? NULL : text_nearest(name, names, count);
 }
 
-static Status unknown(const Config *config)
+static Status unknown_model(const Config *config)
 {
     const char *name = config->model.name, *near = nearest_name(name, true);
     char *family = family_text(name), *all = family_text(NULL);
@@ -80,5 +80,5 @@ static Status unknown(const Config *config)
 Status zoo_check(const Config *config)
 {
     const char *name = config->model.name;
-    return config->model.layer_count || !*name || zoo_find(name) ? OK : unknown(config);
+    return config->model.layer_count || !*name || zoo_find(name) ? OK : unknown_model(config);
 }
