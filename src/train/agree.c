@@ -1,7 +1,7 @@
-/* Ranks that differ in what no configuration says: libraries of another version on one node, an
- * old copy of the data on another. Their sums would be nobody's. Rank 0 tells all what it has, as
- * a few short texts, and each compares: a broadcast and a reduction on any number of ranks, and no
- * memory that grows with them. */
+/* Finds differences between ranks that no configuration shows: another library version on one node,
+ * an old copy of the data on another. With such differences sums would be meaningless. Rank 0
+ * broadcasts a few short texts that describe what it uses, and each rank compares them with its
+ * own: one broadcast and one reduction on any number of ranks, in constant memory. */
 #include "agree.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 enum { TEXT_BYTES = 320 };
 
-/* ---- what is compared ---- */
+/* ---- facts that are compared ---- */
 
 static void tell_instructions(const Trainer *t, char *out)
 {
@@ -41,7 +41,7 @@ static void tell_threads(const Trainer *t, char *out)
     snprintf(out, TEXT_BYTES, "%d", t->backend->options.threads);
 }
 
-/* Those by which libraries choose other kernels; their order is the table's. */
+/* Environment variables by which libraries choose other kernels, in a fixed order. */
 static void tell_variables(const Trainer *t, char *out)
 {
     static const char *const names[] = {"ONEDNN_MAX_CPU_ISA",
@@ -74,8 +74,8 @@ static void tell_schedule(const Trainer *t, char *out)
     if (path && t->shape.pp > 1) file_describe(path, out, TEXT_BYTES);
 }
 
-/* Rank 0 has opened it for all; others need it where their stage has the first chunk or the
- * last. */
+/* Returns true if this rank reads data files: rank 0, and the stages with the first or the last
+ * chunk. */
 static bool reads_data(const Trainer *t)
 {
     int stage = t->world->rank / t->shape.tp / t->shape.dp;
@@ -84,7 +84,7 @@ static bool reads_data(const Trainer *t)
            t->schedule->stage_of[last] == stage;
 }
 
-/* Of several files: how many, and a hash of what is said of each. */
+/* Describes a set; of several files, their number and a hash of their descriptions. */
 static void tell_set(const DataSet *set, char *out)
 {
     uint64_t hash = 0;
@@ -114,12 +114,12 @@ static void tell_processor(const Trainer *t, char *out)
     cpu_model(out);
 }
 
-/* A row is one thing. What a rank does not tell ("") is not compared. */
+/* One fact. It is compared if neither rank's text is "". */
 typedef struct Fact {
     const char *what;
     void (*tell)(const Trainer *t, char *out);
     const char *cure;
-    /* a warning will do */
+    /* a difference is only a warning */
     bool mild;
 } Fact;
 static const Fact facts[] = {
@@ -151,7 +151,7 @@ static void tell(const Trainer *t, Told *told)
     for (int i = 0; i < FACTS; ++i) facts[i].tell(t, told->text[i]);
 }
 
-/* The first row, mild or not, that differs; FACTS: none. */
+/* Returns the first fact, among mild or other ones, that differs; FACTS: none. */
 static int first_difference(const Told *mine, const Told *first, bool mild)
 {
     int i = 0;
@@ -162,7 +162,7 @@ static int first_difference(const Told *mine, const Told *first, bool mild)
     return i;
 }
 
-/* Of the first rank with another processor, said by rank 0. */
+/* Logs on rank 0 the first rank that has another processor. */
 static void warn_of_processors(const World *world, const Told *mine, const Told *first)
 {
     Told other;
@@ -199,7 +199,7 @@ Status agree_on_bits(const Trainer *t)
 
 /* ---- the run's folder ---- */
 
-/* What a file system that is slow to tell others may take. */
+/* Seconds that a slow file system may need until another node sees a file. */
 static const double SEE_WAIT_S = 5;
 
 static bool see_lease(const RunDir *dir, const char *id)

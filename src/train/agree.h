@@ -1,16 +1,17 @@
-/* What ranks must have alike before a run begins, beside program and configuration, which the cli
- * has compared. */
+/* Checks that ranks have the same environment before a run begins, in addition to the program and
+ * the configuration, which the cli has compared. */
 #ifndef WEFT_TRAIN_AGREE_H
 #define WEFT_TRAIN_AGREE_H
 
 #include "rundir.h"
 #include "trainer.h"
 
-/* Refuses ranks that would compute other bits than rank 0, or read other data: ERR_CONFIG names the
- * first of them, what it has and what rank 0 has. Processors of another make are said, and no
- * reason to refuse. After the schedule is made. Collective; all ranks agree. */
+/* Returns ERR_CONFIG if a rank would compute other bits than rank 0 or read other data; the message
+ * names the first such rank, its value and rank 0's. Different processors are only logged. Call
+ * after the schedule is made. Collective; all ranks return the same Status. */
 Status agree_on_bits(const Trainer *trainer);
-/* Refuses ranks for which the run's folder is another one than rank 0 has opened. Likewise. */
+/* Returns ERR_CONFIG if a rank sees another folder than the one that rank 0 has opened. Collective;
+ * all ranks return the same Status. */
 Status agree_on_folder(const World *world, const RunDir *dir);
 
 #endif

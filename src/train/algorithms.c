@@ -1,20 +1,20 @@
-/* The record of algorithms of a run on GPUs:
+/* The record of algorithms of a run on GPUs.
  *
  *     train.cuda_tune   record
  *     off               none: the libraries' own first choice
- *     time              the newest checkpoint's, which a resumed run goes by; else a new one
+ *     time              the newest checkpoint's, for a resumed run; else a new one
  *     FILE              the file's
  *
- * Shapes that are in no record are timed (time) or take the libraries' first choice (FILE), and
- * are added. A rank plans all of the model's shapes whatever its stage, so rank 0 has those of all
- * ranks but for slices of layers that a tensor group divides. */
+ * Shapes that are not in the record are timed (time), or get the libraries' first choice (FILE),
+ * and are added to it. A rank plans all shapes of the model, whatever its stage, so rank 0 has the
+ * shapes of all ranks, except those of slices in a tensor-parallel group. */
 #include "algorithms.h"
 
 #include "rundir.h"
 
 #include <string.h>
 
-/* most bytes of a record, which an HDF5 attribute holds with some room; bytes for the libraries'
+/* largest size of a record, which fits in an HDF5 attribute; size of the text of library
  * versions */
 enum { RECORD_BYTES = 60000, LIBRARIES_TEXT = 320 };
 
@@ -28,11 +28,11 @@ static bool keeps_bits(const Trainer *t)
     return t->config->train.reproducible == REPRODUCIBLE_ANY_GRID;
 }
 
-/* A record's text, and where it is from. */
+/* Text of a record, and the file that it comes from. */
 typedef struct Source {
     /* owned; NULL: there is none */
     char *text, *from;
-    /* true where the record is from this run's own checkpoint */
+    /* the record comes from this run's own checkpoint */
     bool own;
 } Source;
 
@@ -42,7 +42,7 @@ static void source_fini(Source *s)
     mem_free(&s->from);
 }
 
-/* ---- where a record is from ---- */
+/* ---- finding the record ---- */
 
 static Status read_checkpoint(const char *path, Source *s)
 {
@@ -57,7 +57,7 @@ static Status read_checkpoint(const char *path, Source *s)
 }
 
 /* Reads the record of the run's newest checkpoint, or of the one that the run begins from. Errors
- * in them are reported where they are loaded. */
+ * in these files are reported when they are loaded. */
 static void read_run(const Trainer *t, Source *s)
 {
     const Config *c = t->config;
@@ -92,7 +92,7 @@ static Status read_file(const Trainer *t, Source *s)
     return OK;
 }
 
-/* ---- is it of this machine? ---- */
+/* ---- comparing the machine ---- */
 
 static Status other_machine(const Trainer *t, const AlgorithmRecord *r, const char *from,
                             const char *libraries, const char *cure)
@@ -104,8 +104,8 @@ static Status other_machine(const Trainer *t, const AlgorithmRecord *r, const ch
                            t->backend->options.gpu, libraries, cure);
 }
 
-/* Keeps the record where it is of this GPU's model and these libraries. One that nothing depends on
- * is made anew. */
+/* Keeps the record if it was made for this GPU model and these libraries. Otherwise drops it, or
+ * refuses it if the run's bits depend on it. */
 static Status check_machine(Trainer *t, const Source *s, const char *libraries)
 {
     const AlgorithmRecord *r = t->algorithms;
@@ -131,7 +131,7 @@ static Status take_record(Trainer *t, const Source *s, bool dry)
     char libraries[LIBRARIES_TEXT];
     backend_libraries(t->backend, libraries, sizeof libraries);
     if (s->text) TRY(algorithm_record_read(&t->algorithms, s->text, s->from));
-    /* a plan without a GPU only shows it */
+    /* a plan without a GPU only shows the record */
     if (t->backend->options.device < 0) return OK;
     if (t->algorithms) TRY(check_machine(t, s, libraries));
     t->recorded = t->algorithms ? algorithm_record_count(t->algorithms) : 0;
@@ -166,7 +166,7 @@ Status algorithms_find(Trainer *t, const DryRun *only)
 
 /* ---- planning ---- */
 
-/* The record of rank `from`, on all ranks. */
+/* Merges the record of rank `from` into all ranks' records. */
 static Status share_record(Trainer *t, int from)
 {
     bool mine = t->world->rank == from;
@@ -213,7 +213,7 @@ Status algorithms_plan(Trainer *t)
     if (!t->algorithms || t->backend->options.device < 0) return graph_plan(t->graph, t->backend);
     const World *world = t->world;
     const double begun = clock_s();
-    /* a dry run is one rank, whatever its grid */
+    /* a dry run has one rank, whatever its grid */
     int turns = world->size < t->shape.tp ? world->size : t->shape.tp;
     t->backend->options.record = t->algorithms;
     t->backend->options.times_algorithms = by_time(t) && t->tunes;

@@ -1,20 +1,20 @@
-/* train.cuda_tune: which algorithms cuBLASLt and cuDNN take, and how ranks and resumed runs come to
- * take the same. */
+/* train.cuda_tune: which algorithms cuBLASLt and cuDNN use, and how all ranks and resumed runs get
+ * the same ones. */
 #ifndef WEFT_TRAIN_ALGORITHMS_H
 #define WEFT_TRAIN_ALGORITHMS_H
 
 #include "trainer.h"
 
-/* Finds the record that the run goes by: the file's, that of the checkpoint that it resumes from,
- * or an empty one. ERR_CONFIG where it is of another GPU or other libraries, and the run must not
- * have others. only: of a dry run, or NULL. Collective; all ranks agree. */
+/* Finds the run's record: the file's, the one in the checkpoint from which it resumes, or an empty
+ * one. Returns ERR_CONFIG if the record was made for another GPU model or other libraries and may
+ * not be replaced. only: the dry run, or NULL. Collective; all ranks return the same Status. */
 Status algorithms_find(Trainer *t, const DryRun *only);
-/* Plans the trainer's graph. Shapes that the record lacks are timed, by rank 0; those that only
- * other ranks of the tensor group have, by the first of these. Then all ranks have one record.
- * Collective; all ranks agree. */
+/* Plans the trainer's graph. Rank 0 times the shapes that the record lacks; shapes that only other
+ * ranks of the tensor-parallel group have are timed by the first of those. Then all ranks have the
+ * same record. Collective; all ranks return the same Status. */
 Status algorithms_plan(Trainer *t);
-/* May the run go on from path, which was trained with meta's record? ERR_CONFIG under any_grid,
- * naming the first shape with another algorithm. Not collective. */
+/* Returns ERR_CONFIG if the run must keep its bits and a shape has another algorithm than in meta,
+ * the metadata of checkpoint path; the message names the first one. Not collective. */
 Status algorithms_check(const Trainer *t, const CheckpointMeta *meta, const char *path);
 
 #endif

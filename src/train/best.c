@@ -1,4 +1,4 @@
-/* The figures that a run may go by (checkpoint.best_metric), and early stopping. */
+/* Metrics of evaluations (checkpoint.best_metric), and early stopping. */
 #include "best.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ static double auc_of(const EvalLine *line)
 }
 
 enum { METRIC_AUTO, METRIC_EVAL_LOSS, METRIC_SHARE, METRIC_BEST5, METRIC_AUC };
-/* The default first. */
+/* The first one is the default. */
 static const BestMetric metrics[] = {
     [METRIC_AUTO] = {.word = {.word = "auto", .help = "top1, auc or eval_loss"}},
     [METRIC_EVAL_LOSS] = {.word = {.word = "eval_loss", .help = "falls"}, .value = loss_of},
@@ -82,7 +82,7 @@ EarlyStop early_stop(void)
     return (EarlyStop){.best = NAN};
 }
 
-/* A value that is no number is never better. */
+/* NaN is never better. */
 void early_stop_count(const Config *config, EarlyStop *stop, double value, bool rises)
 {
     double delta = config->train.early_stop_delta;

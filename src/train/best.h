@@ -1,38 +1,40 @@
-/* By which figure of an evaluation a run goes, and when it has not become better for too long. */
+/* The metric by which a run judges its evaluations, and early stopping when it has not improved for
+ * too long. */
 #ifndef WEFT_TRAIN_BEST_H
 #define WEFT_TRAIN_BEST_H
 
 #include "train.h"
 
-/* A figure of an evaluation: a row of checkpoint.best_metric's words. */
+/* A metric: one value of checkpoint.best_metric. */
 typedef struct BestMetric {
     ConfigWord word;
-    /* more of it is better */
+    /* larger is better */
     bool rises;
-    /* a share of right answers, among so many (LossInfo.top); 0: it is none */
+    /* number of likeliest classes among which the right one counts, see LossInfo.top; 0: not such a
+     * metric */
     int top;
-    /* of logits (LossInfo.logit) */
+    /* needs a loss of logits, see LossInfo.logit */
     bool logit;
-    /* NULL: auto, which stands for another row */
+    /* NULL: auto, which stands for another metric */
     double (*value)(const EvalLine *line);
 } BestMetric;
 ConfigWord best_metric_word(int i);
-/* The row that the configuration names; what auto stands for is known by what the labels are. */
+/* Returns the configured metric; auto is resolved by the loss and the kind of labels. */
 const BestMetric *best_metric(const Config *config, bool tokens);
-/* ERR_CONFIG where that row, train.early_stop or a curve that goes by evaluations has nothing to go
- * by. */
+/* Returns ERR_CONFIG if the metric does not suit the loss, or if train.early_stop or the learning
+ * rate's curve needs evaluations and there is no test set. */
 Status best_check(const Config *config, bool tokens, bool tested);
 
-/* plain bytes */
+/* Plain bytes, so that it can be stored and broadcast. */
 typedef struct EarlyStop {
-    /* NaN: none yet */
+    /* NaN: no evaluation yet */
     double best;
-    /* evaluations since */
+    /* evaluations since the best one */
     int64_t bad;
 } EarlyStop;
 EarlyStop early_stop(void);
 void early_stop_count(const Config *config, EarlyStop *stop, double value, bool rises);
-/* Is it time to end the run? */
+/* Returns true if the run must end. */
 bool early_stop_over(const Config *config, const EarlyStop *stop);
 
 #endif

@@ -1,7 +1,7 @@
-/* A look at parameters, running statistics and optimizer state: are they finite, and do replicas
- * that have memory of their own have the same? Each rank reads what it holds once, hashes it tensor
- * by tensor and tells the others one number. Only where these differ are tensors compared, so that
- * what is named is a tensor and the ranks that are alone with what they have. */
+/* Checks whether parameters, running statistics and optimizer state are finite, and the same on all
+ * replicas that have their own memory. Each rank reads its tensors once, hashes them, and compares
+ * the hashes with its replicas. If they differ, the message names the first tensor and the ranks
+ * that are in the minority. */
 #include "save_copy.h"
 #include "transport.h"
 
@@ -11,26 +11,26 @@
 #include <string.h>
 #include <unistd.h>
 
-/* PART floats are a whole number of chunks */
+/* PART floats are a whole number of chunks. */
 enum { PART = 16 * FLAT_CHUNK, TEXT_BYTES = 512 };
 
-/* What this rank holds of a tensor: of a parameter its value (slot -1) or a slot of its state. */
+/* A tensor that this rank stores: the value of a parameter (slot -1) or a slot of its state. */
 typedef struct Held {
     int param, slot;
     float *at;
     int64_t count;
-    /* every replica has the same, in memory of its own */
+    /* every replica has the same values, in its own memory */
     bool same;
 } Held;
 
 typedef struct Look {
     const Trainer *trainer;
-    /* of them, the first `compared` are the same on all replicas */
+    /* number of tensors; the first `compared` are the same on all replicas */
     int count, compared;
     /* owned */
     Held *held;
     uint64_t *hash;
-    /* first one that is not finite; -1: none */
+    /* first tensor that is not finite; -1: none */
     int not_finite;
 } Look;
 
@@ -46,7 +46,7 @@ bool train_compares(const Trainer *t, const char **why_not)
     return *why_not == NULL;
 }
 
-/* ---- what there is ---- */
+/* ---- listing the tensors ---- */
 
 static void add(Look *look, Held held)
 {
@@ -76,21 +76,21 @@ static void add_state(Look *look, bool same)
                              o->piece[i].elements, same});
 }
 
-/* ---- looking ---- */
+/* ---- checking one tensor ---- */
 
-/* Chunks that threads look at. */
+/* Arguments of the threads that check the chunks of a range. */
 typedef struct Looking {
     const float *base;
-    /* of the first chunk */
+    /* index of the range's first chunk */
     uint64_t first;
-    /* NULL: no hash */
+    /* sum of hashes; NULL: no hash */
     _Atomic uint64_t *sum;
     atomic_bool *bad;
 } Looking;
 
-/* All that is done with a chunk is done while it is in the cache; without a hash there is one thing
- * to do, and no chunks. Hashes with the chunk's number are added up, so that it does not matter who
- * comes first. */
+/* Checks, hashes and copies one chunk at a time, while it is in the cache; without a hash the whole
+ * range is one chunk. The hash of each chunk is seeded with its index and the hashes are added, so
+ * the order of threads does not matter. */
 static void look_at_chunks(const void *args, float *const range[FLAT_RANGES], int64_t n)
 {
     const Looking *l = args;
@@ -106,7 +106,8 @@ static void look_at_chunks(const void *args, float *const range[FLAT_RANGES], in
     if (l->sum) atomic_fetch_add_explicit(l->sum, sum, memory_order_relaxed);
 }
 
-/* Of a device part by part, by way of `part`. to: where a copy goes, or NULL. */
+/* Checks one tensor; a device's is copied to `part` piece by piece. to: address of its copy, or
+ * NULL. Returns true if it is finite. */
 static bool look_at(const Trainer *t, const Held *held, float *part, float *to, uint64_t *hash)
 {
     const BackendTable *table = t->backend->table;
@@ -154,7 +155,7 @@ static void look_fini(Look *look)
     mem_free(&look->hash);
 }
 
-/* As checkpoints name it. */
+/* Returns the tensor's path in checkpoints. Owner: the caller. */
 static char *tensor_name(const Look *look, int i)
 {
     const Trainer *t = look->trainer;
@@ -165,7 +166,7 @@ static char *tensor_name(const Look *look, int i)
     return mem_format("/optim/%s/%s", rule.table->slot_name[held->slot], p->name);
 }
 
-/* The first value that is not finite. */
+/* Returns the first value that is not finite. */
 static double bad_value(const Look *look, int i)
 {
     const Trainer *t = look->trainer;
@@ -181,9 +182,9 @@ static double bad_value(const Look *look, int i)
     return value;
 }
 
-/* ---- what is wrong ---- */
+/* ---- reporting ---- */
 
-/* One rank's words, on all of them. */
+/* Fails on all ranks with the text of rank `from`. */
 static Status fail_all(const Trainer *t, int from, char *text)
 {
     world_bcast(t->world, text, TEXT_BYTES, from);
@@ -208,7 +209,7 @@ static Status check_finite(const Look *look)
     return fail_all(t, from, text);
 }
 
-/* What one replica has of the first tensor in which they differ. */
+/* One replica's hash of the first tensor that differs. */
 typedef struct Side {
     uint64_t hash;
     int rank;
@@ -222,7 +223,7 @@ static int votes(const Side *side, int count, uint64_t hash)
     return n;
 }
 
-/* Those who are alone with what they have; of two replicas nobody knows which it is. */
+/* Names the ranks that differ from the majority; without a majority, names all. */
 static void name_ranks(const Side *side, int count, const char *tensor, char *text)
 {
     int most = 0, used = 0;
@@ -243,7 +244,7 @@ static void name_ranks(const Side *side, int count, const char *tensor, char *te
                        : ": the memory or the processor of one of them is at fault");
 }
 
-/* The first tensor that not all replicas of this rank have alike, else `compared`. */
+/* Returns the first tensor that differs among this rank's replicas, or `compared`. */
 static int first_difference(const Look *look)
 {
     const World *dp = &look->trainer->grid.dp_world;
@@ -257,7 +258,7 @@ static int first_difference(const Look *look)
     return world_least(dp, i);
 }
 
-/* By the replicas of this rank: who has which of tensor i? */
+/* Collects the hashes of tensor i from this rank's replicas and describes the difference. */
 static void say_difference(const Look *look, int i, char *text)
 {
     const Trainer *t = look->trainer;

@@ -1,6 +1,6 @@
-/* Matches labels to classes: those of the checkpoint that is loaded, in its order, else those of
- * the training set. Labels of the training set and of the test set go by the names of classes; a
- * checkpoint's names are compared once more when it is loaded. */
+/* Maps labels to classes: those of the checkpoint that will be loaded, in its order, else those of
+ * the training set. Labels of the training and test sets are matched by the names of classes; a
+ * checkpoint's names are compared again when it is loaded. */
 #include "classes.h"
 
 #include "base/escape.h"
@@ -8,12 +8,12 @@
 
 #include <string.h>
 
-/* Lists of names that meet, and where each is from. */
+/* The lists of names that are matched, and their sources. */
 typedef struct Lists {
     ClassNames train, test, model;
-    /* borrowed: path of the file that `model` is from */
+    /* path of the file that `model` comes from; borrowed */
     const char *whose;
-    /* owned: the checkpoint, or NULL; is it only what parameters begin with? */
+    /* path of the checkpoint (owned), or NULL; begins: only initial parameters come from it */
     char *source;
     bool begins;
 } Lists;
@@ -36,7 +36,7 @@ static char *find_source(const Trainer *t, bool *begins)
     return *begins ? mem_text(init) : NULL;
 }
 
-/* A file that cannot be read is named when it is loaded. */
+/* Reads the checkpoint's names of classes. An unreadable file is reported when it is loaded. */
 static bool read_source(Lists *l, int64_t *classes)
 {
     CheckpointMeta meta = {0};
@@ -54,7 +54,7 @@ static void say(char **line)
     mem_free(line);
 }
 
-/* The first class of two lists that is another; -1: none. */
+/* Returns the first class whose names differ; -1: none. */
 static int64_t first_difference(const ClassNames *a, const ClassNames *b)
 {
     for (int64_t i = 0; i < a->count && i < b->count; ++i)
@@ -62,9 +62,9 @@ static int64_t first_difference(const ClassNames *a, const ClassNames *b)
     return -1;
 }
 
-/* Matches classes with those of the checkpoint in model.init_from, which may be others: with
- * another number of them the classifier begins anew, and with the same number a line says so. Data
- * that name no classes do not get its names. */
+/* Matches classes with those of the checkpoint in model.init_from, which may differ: with another
+ * number of classes the classifier is initialised anew, and with the same number the difference is
+ * logged. Data without names of classes do not get the checkpoint's. */
 static Status take_beginning(Trainer *t, Lists *l, int64_t classes, char **line)
 {
     const int64_t asked = t->config->model.classes, now = t->train_set.classes;
@@ -87,7 +87,7 @@ static Status take_beginning(Trainer *t, Lists *l, int64_t classes, char **line)
     return st == ERR_DATA ? OK : st;
 }
 
-/* l->model become the names that labels go by. */
+/* Sets l->model to the names to which labels are mapped. */
 static Status choose_names(Trainer *t, Lists *l)
 {
     int64_t classes = 0;
@@ -149,7 +149,7 @@ Status classes_fit(Trainer *t)
 
 /* ---- odd labels ---- */
 
-/* The first class of which only the test set has samples; -1: none. */
+/* Returns the first class of which only the test set has samples; -1: none. */
 static int64_t only_in_test(const LabelUse *train, const LabelUse *test)
 {
     for (int i = 0; i < DATA_CLASSES_SEEN / 64; ++i) {
@@ -169,7 +169,7 @@ static Status warn_of_labels(const Trainer *t, const LabelUse *train, const Labe
 {
     char *line;
     const bool tested = t->test_set.samples > 0;
-    /* a test set may lack classes, but more of them than training has are as odd as there */
+    /* a test set may lack classes; it is checked only if it has more than the training set */
     bool more = tested && t->test_set.classes > t->train_set.classes;
     char *odd = data_set_odd_labels(&t->train_set, t->config, train);
     if (!odd && more) odd = data_set_odd_labels(&t->test_set, t->config, test);
@@ -199,9 +199,9 @@ Status classes_check_labels(Trainer *t)
     return st;
 }
 
-/* ---- what is loaded ---- */
+/* ---- checking a loaded checkpoint ---- */
 
-/* Names were compared when the data sets were opened, if this is the file that was expected
+/* Compares the names of classes, which were matched before if this is the file that was expected
  * then. */
 Status classes_check_loaded(const Trainer *t, const CheckpointMeta *meta, const char *path)
 {

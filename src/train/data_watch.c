@@ -1,6 +1,7 @@
-/* Files of data sets under a run. A changed size, time or inode is only a reason to look: the
- * fingerprint of what the file holds now says whether the data are others. A file that is gone
- * costs nothing, for the loader has it open; it is compared when it is there again. */
+/* Watches the files of data sets during a run. A changed size, time or inode is only a reason to
+ * look closer: the fingerprint of the file's contents decides whether the data have changed. A
+ * removed file does no harm, because the loader has it open; it is compared once it exists
+ * again. */
 #include "data_watch.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@ typedef struct Watched {
     /* borrowed from the trainer */
     const char *path;
     struct stat was;
-    /* true once the file has been reported as gone */
+    /* the file has been reported as removed */
     bool gone;
 } Watched;
 
@@ -26,7 +27,7 @@ typedef struct WatchedSet {
 struct DataWatch {
     WatchedSet set[2];
     int sets;
-    /* owned */
+    /* files of all sets; owned */
     Watched *file;
 };
 
@@ -64,7 +65,8 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-/* Difference between a file's former and present state, in words; NULL: there is none. */
+/* Describes the difference between a file's former and present state; returns NULL if there is
+ * none. */
 static const char *difference(const struct stat *was, const struct stat *is, char text[128])
 {
     if (is->st_size != was->st_size)
@@ -81,15 +83,15 @@ static const char *difference(const struct stat *was, const struct stat *is, cha
     return text;
 }
 
-/* 0, or why there is no such file: errno. */
+/* Returns 0, or errno if there is no such regular file. */
 static int look_at(const char *path, struct stat *is)
 {
     if (stat(path, is) != 0) return errno;
     return S_ISREG(is->st_mode) ? 0 : S_ISDIR(is->st_mode) ? EISDIR : ENXIO;
 }
 
-/* Is the file there and different from before? What is no file under its name leaves the open one
- * as it was. */
+/* Returns true if the file exists and differs from its former state. Reports a removed file
+ * once. */
 static bool file_changed(Watched *f, bool evaluates, struct stat *is, char text[128])
 {
     int error = look_at(f->path, is);

@@ -1,8 +1,8 @@
-/* The micro-batches of an evaluation, also where one cannot be read. Within a pass other ranks wait
- * for this one: the stages behind it, those that divide its layers, replicas that gather
- * parameters. So it must come to the pass's end whatever its data are: from an error on it gives
- * micro-batches of zeros, as many rows each as the right ones have, and the error comes out when
- * all ranks have come that far. Where nobody waits the error ends the pass at once. */
+/* Provides the micro-batches of an evaluation, even if one cannot be read. During a pass other
+ * ranks wait for this one: later stages, its tensor-parallel group, replicas that gather
+ * parameters. Therefore it must reach the end of the pass: after an error it provides micro-batches
+ * of zeros with the right number of rows, and reports the error when all ranks have reached the
+ * end. If no rank waits, the error ends the pass at once. */
 #include "eval_data.h"
 
 #include "sparse.h"
@@ -30,7 +30,8 @@ static bool others_wait(const Trainer *t)
     return t->shape.pp > 1 || t->shape.tp > 1 || t->plan->gathers || t->graph->table_count > 0;
 }
 
-/* All arrays of a spare micro-batch are these zeros: room for the longest of them. */
+/* Allocates the zeros that all arrays of spare micro-batches point to, as large as the largest
+ * array. */
 static void zeros_new(EvalData *data)
 {
     const DataSet *set = data->set;
@@ -38,9 +39,9 @@ static void zeros_new(EvalData *data)
     int64_t values = set->channels * set->height * set->width;
     if (values < context) values = context;
     if (values < width) values = width;
-    /* a sample's number */
+    /* room for a sample number of 64 bits */
     if (values < 2) values = 2;
-    /* where each field's ids begin, which are none, and one more */
+    /* room for the bounds of each field's ids, all of which are empty */
     if (values <= set->fields) values = set->fields + 1;
     data->zeros_bytes = (size_t)(data->plan.micro_batch * values) * sizeof(float);
     data->zeros = backend_host_new(data->plan.backend, data->zeros_bytes);
@@ -50,7 +51,8 @@ static void zeros_new(EvalData *data)
     data->spare = mem_new((size_t)left * sizeof *data->spare);
 }
 
-/* Samples in micro-batch number `at` of this rank's, as the loader counts them. */
+/* Returns the number of samples in this rank's micro-batch number `at`, as the loader counts
+ * them. */
 static int rows_of(const EvalData *data, int64_t at)
 {
     const LoaderPlan *p = &data->plan;
@@ -97,7 +99,8 @@ static Status next(void *user, const Batch **batch, double *wait_s)
     return OK;
 }
 
-/* In the order in which they were given: the loader's come first. */
+/* Micro-batches return in the order in which they were provided: the loader's come before spare
+ * ones. */
 static void release(void *user)
 {
     EvalData *data = user;

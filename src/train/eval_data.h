@@ -1,10 +1,10 @@
-/* What eval_data.c says to the rest of the module. */
+/* Interface of eval_data.c. */
 #ifndef WEFT_TRAIN_EVAL_DATA_H
 #define WEFT_TRAIN_EVAL_DATA_H
 
 #include "trainer.h"
 
-/* A rank's micro-batches of one pass over a set. */
+/* This rank's micro-batches of one pass over a set. */
 typedef struct EvalData {
     /* borrowed */
     const Trainer *trainer;
@@ -12,26 +12,27 @@ typedef struct EvalData {
     const DataSet *set;
     LoaderPlan plan;
     Loader *loader;
-    /* micro-batches that the loader gave, that went back to it */
+    /* micro-batches taken from the loader, and returned to it */
     int64_t read, returned;
-    /* of the first one that could not be read */
+    /* Status of the first micro-batch that could not be read */
     Status status;
-    /* owned: why status */
+    /* message of that error; owned */
     char *message;
-    /* owned: what is given from then on, one after the other */
+    /* micro-batches provided after the error, in order; owned */
     Batch *spare;
-    /* how many have been given */
+    /* number of spare micro-batches provided */
     int64_t spares;
-    /* owned: what all of them hold */
+    /* zeros that spare micro-batches point to; owned */
     void *zeros;
     size_t zeros_bytes;
 } EvalData;
-/* Opens the loader. Release with eval_data_fini in every case. Collective; all ranks agree. */
+/* Opens the loader. Release with eval_data_fini, also after an error. Collective; all ranks return
+ * the same Status. */
 Status eval_data_init(EvalData *data, const Trainer *trainer, const DataSet *set);
-/* Borrowed. */
+/* The source borrows from data. */
 BatchSource eval_data_source(EvalData *data);
-/* How the pass went, as this rank knows it; after the last micro-batch went back. Not
- * collective. */
+/* Call after the last micro-batch was returned: releases data and returns this rank's Status of the
+ * pass. Not collective. */
 Status eval_data_fini(EvalData *data);
 
 #endif

@@ -1,13 +1,13 @@
-/* One pass over a data set. */
+/* Evaluates a data set in one pass. */
 #include "eval_data.h"
 #include "position.h"
 #include "scores.h"
 
 #include <math.h>
 
-/* Sums over the samples of this rank's micro-batches. Integers are exact in double; losses are
- * added per micro-batch, and micro-batches by their number, so that the bits do not depend on the
- * ranks. */
+/* Sums over the samples of one micro-batch of this rank. Integers are exact in double. Losses are
+ * added within a micro-batch, and then in the order of micro-batches, so the bits do not depend on
+ * the number of ranks. */
 typedef struct EvalPart {
     double loss;
     int64_t rows, top1, top5;
@@ -15,10 +15,10 @@ typedef struct EvalPart {
 
 typedef struct Evaluation {
     const Trainer *trainer;
-    /* of this rank's micro-batches, in their order */
+    /* sums of this rank's micro-batches, in order */
     EvalPart *part;
     int64_t next;
-    /* NULL: not wanted */
+    /* NULL: not requested */
     int64_t *confusion;
     Scores scores;
 } Evaluation;
@@ -40,7 +40,7 @@ static void eval_micro(void *user, const Batch *batch, const float *columns)
     scores_add(&e->scores, columns, batch->labels, part->rows);
 }
 
-/* In the order of micro-batches over the whole set: step by step, replica by replica. */
+/* Adds in the order of micro-batches over the whole set: step by step, replica by replica. */
 static EvalPart eval_sum(const Trainer *t, const EvalPart *all, int64_t local, int64_t steps)
 {
     EvalPart sum = {.rows = 0};
@@ -56,7 +56,7 @@ static EvalPart eval_sum(const Trainer *t, const EvalPart *all, int64_t local, i
     return sum;
 }
 
-/* Of all replicas: the stage with the loss adds its parts, and tells the others. Collective. */
+/* Adds the parts of all replicas on the stage with the loss, and broadcasts the sum. Collective. */
 static EvalPart eval_join(const Trainer *t, const EvalPart *part, int64_t local, int64_t steps)
 {
     int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
@@ -81,16 +81,16 @@ static void eval_line(const Trainer *t, EvalPart sum, EvalLine *line)
     line->top5 = top >= 5 ? (double)sum.top5 / (double)sum.rows : NAN;
 }
 
-/* Of the steps that ranks make before they ask each other again. */
+/* When ranks next check together whether the pass ends early. */
 typedef struct Asking {
     double begin_s;
     int64_t next;
 } Asking;
 
-/* Is the pass to end here, after `done` steps: for a signal, or as a rank cannot go on? Ranks ask
- * each other every AGAIN_S by rank 0's clock, about, and first after 1, 2, 4, ... steps: the clock
- * of one that hands its work on to others goes right only where it has waited for them. Collective.
- */
+/* Returns true if the pass must end after `done` steps, because of a stop request (*stop) or an
+ * error on a rank. Ranks check together about every AGAIN_S seconds by rank 0's clock, and at first
+ * after 1, 2, 4, ... steps, because the clock of a rank that only queues work is meaningful only
+ * after it has waited for the others. Collective. */
 static bool ends_here(const Trainer *t, Asking *a, int64_t done, Status st, bool *stop)
 {
     static const double AGAIN_S = 0.2;

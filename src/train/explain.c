@@ -1,5 +1,5 @@
-/* Where a bad step comes from: a parameter that is not finite, else the first layer whose output is
- * not, or whose gradient, as the step made once more shows, and the samples that it had. */
+/* Explains a bad step: a parameter that is not finite; else, found by repeating the step, the first
+ * layer whose output or gradient is not finite, and the samples that it had. */
 #include "explain.h"
 
 #include "position.h"
@@ -27,7 +27,7 @@ static int put_samples(char *text, int used, const int64_t *sample, int count)
     return count > shown ? put(text, used, " and %d more", count - shown) : used;
 }
 
-/* Those of a micro-batch of the last step. */
+/* Adds the samples of a micro-batch of the last step. */
 static int put_micro(const Trainer *t, char *text, int used, int micro)
 {
     int64_t sample[FAULT_SAMPLES], n = t->train_set.samples;

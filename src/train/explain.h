@@ -1,4 +1,4 @@
-/* Where a bad step comes from, in words. */
+/* Explanation of a bad step in words. */
 #ifndef WEFT_TRAIN_EXPLAIN_H
 #define WEFT_TRAIN_EXPLAIN_H
 
@@ -6,8 +6,8 @@
 
 enum { EXPLAIN_BYTES = 1024 };
 
-/* Of the last step, which result says is bad, whose data are read once more; the trainer's next
- * step is none. Collective; all ranks agree. */
+/* Explains the last step, which result describes as bad; its data are read again. The trainer
+ * cannot make another step afterwards. Collective; all ranks return the same Status. */
 Status explain(Trainer *trainer, const StepResult *result, char text[EXPLAIN_BYTES]);
 
 #endif

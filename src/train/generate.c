@@ -1,6 +1,6 @@
-/* Text from a trained model of tokens. For each new token the last model.context ones go forward
- * through the whole model, and the logits of the last place decide; what lies behind it in the
- * sample is padding, which a causal model does not look at. */
+/* Generates text with a trained model of tokens. For each new token the last model.context tokens
+ * go forward through the whole model, and the logits of the last one decide. The rest of the sample
+ * is padding, which a causal model ignores. */
 #include "trainer.h"
 
 #include <math.h>
@@ -19,9 +19,9 @@ typedef struct Generator {
     int64_t context, vocab;
     /* one sample; its arrays are owned */
     Batch batch;
-    /* tokens in it */
+    /* tokens in the sample */
     int64_t filled;
-    /* owned; vocab of them */
+    /* all tokens with their logits, Candidate[vocab]; owned */
     Candidate *candidate;
 } Generator;
 
@@ -48,7 +48,7 @@ static void generator_fini(Generator *g)
     mem_free(&g->candidate);
 }
 
-/* The window moves on by one where it is full. */
+/* Appends a token; a full window drops its oldest one. */
 static void append(Generator *g, int32_t token)
 {
     int32_t *window = g->batch.tokens;
@@ -64,7 +64,7 @@ static int likelier(const void *a, const void *b)
     return x->token < y->token ? -1 : 1;
 }
 
-/* The candidates behind the window, the likeliest first. */
+/* Sorts the candidates for the next token, the likeliest first. */
 static Status rank_candidates(Generator *g)
 {
     const float *all;
@@ -81,7 +81,7 @@ static double weight(const Generator *g, int64_t i)
     return exp((double)(g->candidate[i].logit - g->candidate[0].logit) / g->sampling->temperature);
 }
 
-/* Token `number` of the new ones. */
+/* Draws new token number `number`. */
 static int32_t draw(const Generator *g, int64_t number)
 {
     const Sampling *s = g->sampling;
@@ -107,7 +107,7 @@ static Status generate(Generator *g)
     return OK;
 }
 
-/* What the caller has to see to. */
+/* Checks what the caller must ensure. */
 static Status check(const Trainer *t, const Sampling *s)
 {
     int64_t vocab = t->graph->classes;

@@ -1,13 +1,13 @@
-/* Names decide: "/params/NAME", "/buffers/NAME" and blocks of "/tables/NAME" of the file, with a
- * prefix replaced where model.init_rename says so, are the model's tensors of that name. What
- * model.init_fresh names stays as it was initialised, and what of it the file holds is left there.
- * Without init_fresh that is the last layer with parameters, where its size differs: a classifier
- * of other classes. */
+/* Matches the tensors of model.init_from by name: "/params/NAME", "/buffers/NAME" and blocks of
+ * "/tables/NAME" of the file, with prefixes replaced according to model.init_rename, initialise the
+ * model's tensors of that name. Tensors that model.init_fresh names keep their initial values and
+ * are ignored in the file. Without init_fresh this holds for the last layer with parameters if its
+ * size differs: a classifier for other classes. */
 #include "init_from.h"
 
 #include <string.h>
 
-/* that a message names of a kind */
+/* names of each kind listed in a message */
 enum { NAMED = 32 };
 
 typedef struct Match {
@@ -16,30 +16,33 @@ typedef struct Match {
     const CheckpointStored *stored;
     int count;
     int *from;
-    /* owned: names of the file's as the model has them; NULL: of an optimizer */
+    /* names of the file's tensors, renamed; NULL for an optimizer's; char *[count], owned */
     char **name;
-    /* owned, [count]: it is taken */
+    /* the tensor is used; bool[count], owned */
     bool *used;
-    /* the layer that begins anew by its size, as so many characters of "fc.weight"; NULL: none */
+    /* layer that is initialised anew because of its size: the first last_chars characters of a name
+     * such as "fc.weight"; NULL: none */
     const char *last;
     int last_chars;
 } Match;
 
-/* "conv1.weight", of a sparse table "embedding/rows#0000"; NULL: of an optimizer. */
+/* Returns the name in a path: "conv1.weight", or for a sparse table "embedding/rows#0000"; NULL for
+ * an optimizer's. */
 static const char *leaf_of(const char *path)
 {
     const char *leaf = checkpoint_leaf(path);
     return leaf || strncmp(path, "/tables/", 8) != 0 ? leaf : path + 8;
 }
 
-/* Is a tensor of that path one of the layer whose name is so many characters of `layer`? */
+/* Returns true if the tensor belongs to the layer named by the first chars characters of
+ * `layer`. */
 static bool of_layer(const char *path, const char *layer, int chars)
 {
     const char *leaf = leaf_of(path);
     return param_layer_chars(leaf) == chars && !strncmp(leaf, layer, (size_t)chars);
 }
 
-/* A table goes by its own name. */
+/* Returns true if a pattern matches the tensor; a table is matched by its layer's name. */
 static bool listed(const char *patterns, const char *path)
 {
     const char *leaf = leaf_of(path), *end = checkpoint_leaf(path) ? NULL : strchr(leaf, '/');
@@ -55,7 +58,7 @@ static bool is_fresh(const Match *m, const char *path)
     return m->last && of_layer(path, m->last, m->last_chars);
 }
 
-/* Owner: the caller. */
+/* Returns the path with the prefix that model.init_rename replaces. Owner: the caller. */
 static char *renamed(const Config *config, const char *path)
 {
     const char *leaf = leaf_of(path);
@@ -77,7 +80,7 @@ static int find(const Match *m, const char *path)
     return -1;
 }
 
-/* The last layer with parameters, if the file has it in another size. */
+/* Finds the last layer with parameters, if the file has it in another size. */
 static void find_last(Match *m)
 {
     int last = -1;
@@ -146,7 +149,7 @@ static Status check_patterns(const Match *m)
     return st;
 }
 
-/* A prefix that no tensor has may be one of several files'. */
+/* Warns of prefixes that no name has; they may be meant for another file. */
 static void warn_of_prefixes(const Match *m)
 {
     char *copy = mem_text(m->config->model.init_rename), *rest = copy, *item;
@@ -161,7 +164,7 @@ static void warn_of_prefixes(const Match *m)
     mem_free(&copy);
 }
 
-/* No two tensors may get one name. */
+/* Checks that renaming does not give two tensors one name. */
 static Status check_names(const Match *m)
 {
     Status st = OK;
@@ -177,7 +180,7 @@ static Status check_names(const Match *m)
     return st;
 }
 
-/* ", missing in it: a, b", or nothing. */
+/* Appends "; missing there: a, b", or nothing if the list is empty. */
 static void say(FILE *out, const char *what, TextList *words)
 {
     int count = words->count;

@@ -1,13 +1,14 @@
-/* Beginning with what another run has learnt: which tensors of its file are this model's. */
+/* Matching of a checkpoint's tensors with this model's, for model.init_from. */
 #ifndef WEFT_TRAIN_INIT_FROM_H
 #define WEFT_TRAIN_INIT_FROM_H
 
 #include "trainer.h"
 
-/* from[i]: the stored tensor that tensor i of io begins with, -1 for those that begin anew, by
- * model.init_fresh, model.init_rename and names. *anew: these as words, "" for none, owned by the
- * caller. ERR_DATA: what is missing, left over or of another size, all of it in one message;
- * ERR_CONFIG: a pattern of init_fresh that matches nothing. Not collective. */
+/* Sets from[i] to the stored tensor that initialises tensor i of io, or -1 if it is initialised
+ * anew, according to model.init_fresh, model.init_rename and names. *anew: names of the latter, ""
+ * for none; owned by the caller. Returns ERR_DATA with all missing, superfluous and differently
+ * sized tensors in one message; ERR_CONFIG if a pattern of init_fresh matches nothing. Not
+ * collective. */
 Status init_match(const Config *config, const CheckpointIo *io, const CheckpointStored *stored,
                   int count, int *from, char **anew);
 

@@ -1,8 +1,8 @@
-/* Slurm's answer to: how long may this job still run? SLURM_JOB_END_TIME is what it was at the
- * job's start, and older versions do not set it; squeue knows what it is now, for a limit may be
- * moved (scontrol update). It is asked for the time that is left, so that no time zone and no
- * difference between clocks counts. It runs beside the training, and is given up where it does not
- * answer: a busy controller holds up no step. */
+/* Asks Slurm how long the job may still run. SLURM_JOB_END_TIME is the end as of the job's start,
+ * and older versions do not set it; squeue knows the present one, because a limit may be changed
+ * (scontrol update). squeue is asked for the remaining time, so that time zones and differences
+ * between clocks do not matter. It runs in the background and is given up if it does not answer: a
+ * busy controller delays no step. */
 #include "job_end.h"
 
 #include <math.h>
@@ -15,9 +15,9 @@
 /* seconds */
 static const double GIVE_UP = 10, LEAST_GAP = 10, MOST_GAP = 1800, UNKNOWN_GAP = 60;
 
-/* ---- what squeue says ---- */
+/* ---- squeue's answer ---- */
 
-/* "5:03" is minutes and seconds here. word: of at most 63 chars. */
+/* Parses a duration, in which "5:03" means minutes and seconds. word: at most 63 characters. */
 static bool read_left(const char *word, double *left_s)
 {
     if (!strcmp(word, "UNLIMITED")) {
@@ -45,7 +45,7 @@ bool job_end_read(const char *text, const char *job, double *left_s)
 
 /* ---- asking ---- */
 
-/* Once that no answer has come, and why. */
+/* Logs once that no answer has come, and why. */
 static void complain(JobEnd *e, const char *why)
 {
     if (e->complained) return;
@@ -81,7 +81,8 @@ static void log_end(const JobEnd *e)
              text, left);
 }
 
-/* Said where it has become known, or has moved by more than clocks and rounding do. */
+/* Stores the end, and logs it if it is new or has moved by more than clocks and rounding
+ * explain. */
 static void know(JobEnd *e, double end_s)
 {
     enum { MOVED_S = 30 };
@@ -96,14 +97,14 @@ static void know(JobEnd *e, double end_s)
         log_info("job %s has no end any more", e->job);
 }
 
-/* One that hangs in a file system may not even die: it is not waited for. */
+/* Reaps squeue without waiting: if it hangs in a file system, it may not even die. */
 static void bury(JobEnd *e)
 {
     int state;
     if (e->child && waitpid(e->child, &state, WNOHANG) != 0) e->child = 0;
 }
 
-/* The question is over, whether it was answered or not. */
+/* Ends the question, whether it was answered or not. */
 static void settle(JobEnd *e)
 {
     if (e->answer < 0) return;
@@ -113,7 +114,7 @@ static void settle(JobEnd *e)
     bury(e);
 }
 
-/* All that squeue has said. */
+/* Evaluates squeue's whole answer. */
 static void judge(JobEnd *e)
 {
     double left;
@@ -125,10 +126,10 @@ static void judge(JobEnd *e)
     complain(e, *e->text ? e->text : "it says nothing");
 }
 
-/* ---- what a run calls ---- */
+/* ---- interface for a run ---- */
 
-/* As it was at the job's start, in seconds since 1970; 0 where Slurm does not say, or it is over
- * already. */
+/* Returns the end as of the job's start, by the monotonic clock; 0 if Slurm does not say or it has
+ * passed. */
 static double end_in_environment(void)
 {
     const char *text = getenv("SLURM_JOB_END_TIME");

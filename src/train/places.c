@@ -1,21 +1,21 @@
-/* Lists the hosts of a run for its first lines, each with its ranks and the cores or GPUs that they
- * have. A core that several ranks may use counts once. */
+/* Lists the hosts of a run for its first log lines, each with its ranks and their cores or GPUs. A
+ * core that several ranks may use counts once. */
 #include "places.h"
 
 #include <math.h>
 #include <string.h>
 
-/* hosts that are named; further ones are only counted */
+/* hosts that are listed; further ones are only counted */
 enum { HOSTS_SHOWN = 8 };
 
-/* One rank's part: the first of a node says the node's ranks and cores. */
+/* One rank's part; the first rank of a node has the node's ranks and cores. */
 typedef struct Seat {
     char host[HOST_BYTES], gpu[64], bus[32];
     int ranks, cores;
 } Seat;
 
-/* Cores that any rank of this node may use, within what its control groups allow. Collective on the
- * node's ranks. */
+/* Number of cores that any rank of this node may use, within the limits of its control groups.
+ * Collective on the node's ranks. */
 static int node_cores(const World *world)
 {
     char core[MASK_CPUS] = {0};
@@ -46,7 +46,7 @@ static Seat seat_of(const Trainer *t)
     return seat;
 }
 
-/* GPUs of the host of seat `first`: ranks may share one. */
+/* Number of GPUs on the host of seat `first`; ranks may share one. */
 static int host_gpus(const Seat *seat, int count, int first)
 {
     int gpus = 0;

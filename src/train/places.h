@@ -4,8 +4,8 @@
 
 #include "trainer.h"
 
-/* "4 ranks on 2 hosts: node1 (2 ranks, 16 cores), node2 (2 ranks, 16 cores)", with GPUs where they
- * compute; on rank 0, NULL on others. Owner: the caller. Collective. */
+/* Returns a text such as "4 ranks on 2 hosts: node1 (2 ranks, 16 cores), node2 (2 ranks, 16
+ * cores)", with GPUs if they compute; NULL except on rank 0. Owner: the caller. Collective. */
 char *train_places(const Trainer *trainer);
 
 #endif

@@ -1,5 +1,5 @@
-/* What a trained model says of single samples: the softmax of its outputs, or the sigmoid of its
- * one. */
+/* Predictions of a trained model for single samples: the softmax of its outputs, or the sigmoid of
+ * a single logit. */
 #include "sparse.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ Status logits_check(const float *logits, int64_t count)
     return OK;
 }
 
-/* The largest logit is taken off first: no exponential overflows. */
+/* Subtracts the largest logit first, so that no exponential overflows. */
 static void softmax(const float *logit, int64_t classes, double *share)
 {
     double largest = -INFINITY, sum = 0;
@@ -43,7 +43,7 @@ static void softmax(const float *logit, int64_t classes, double *share)
     for (int64_t c = 0; c < classes; ++c) share[c] /= sum;
 }
 
-/* Of 0 and of 1, each without taking the other from one. */
+/* Probabilities of 0 and of 1, each computed directly, because 1 - p loses precision. */
 static void sigmoid(double logit, double share[2])
 {
     share[0] = 1 / (1 + exp(logit));

@@ -1,6 +1,6 @@
-/* May this run go on from that checkpoint? What would change its numbers must be as it was: the
- * configuration, but for keys of where and how, and what the training set holds, wherever it lies
- * by now. */
+/* Checks whether this run may resume from a checkpoint. Everything that affects results must be the
+ * same: the configuration, except keys that only say where and how to run, and the contents of the
+ * training set, wherever its file is now. */
 #include "algorithms.h"
 #include "resume.h"
 
@@ -30,16 +30,17 @@ bool resume_same_best(const Trainer *t, const CheckpointMeta *meta)
     return !*meta->best_of || !strcmp(meta->best_of, trainer_metric(t)->word.word);
 }
 
-/* Does one of them take its algorithms on GPUs from a record, and the other the libraries' first
- * choice? Records themselves are compared by algorithms_check. */
+/* Returns true if only one of them takes algorithms on GPUs from a record. Records themselves are
+ * compared by algorithms_check. */
 static bool tunes_differently(const Config *a, const Config *b)
 {
     bool gpus = a->train.device == DEVICE_CUDA && b->train.device == DEVICE_CUDA;
     return gpus && !strcmp(a->train.cuda_tune, "off") != !strcmp(b->train.cuda_tune, "off");
 }
 
-/* Keys that do not change the numbers: where and how a run is done, what it says, and what it does
- * where they are bad; evaluations, too, where the curve does not go by them. */
+/* Copies the keys that do not affect results from now to c: where and how a run executes, what it
+ * logs, and how it handles bad steps; also evaluations, if the learning rate's curve does not
+ * depend on them. */
 static void neutral(Config *c, const Config *now)
 {
     int best = c->checkpoint.best_metric;
@@ -77,7 +78,7 @@ static void neutral(Config *c, const Config *now)
     c->data.workers = now->data.workers;
 }
 
-/* Nor do these where the data are known by what they are. */
+/* Copies the keys of data files, which do not matter if the data's contents are known. */
 static void neutral_data(Config *c, const Config *now)
 {
     c->data.train = now->data.train;

@@ -1,5 +1,5 @@
-/* A run's folder, which rank 0 owns by a lease (base/lease.h). Refuses a folder that another run is
- * using. */
+/* A run's folder, which belongs to rank 0 through a lease (base/lease.h). Refuses a folder that
+ * another run is using. */
 #include "rundir.h"
 
 #include <dirent.h>
@@ -50,7 +50,7 @@ void run_dir_mend(const RunDir *dir)
         log_warn("%s: was gone, and has been made again", dir->checkpoints);
 }
 
-/* Is this what a run writes: its own files, and with them the folder of checkpoints? */
+/* Returns true if a run writes a file or folder of this name. */
 static bool is_of_run(const char *name)
 {
     static const char *const names[] = {"config.yaml", "algorithms.txt", "trace.json",
@@ -64,8 +64,8 @@ static bool is_of_run(const char *name)
     return false;
 }
 
-/* The next entry of a folder, NULL at its end; *error: errno where it could not be read to its
- * end. */
+/* Returns the next name in a folder, or NULL at its end; *error: errno if it could not be read
+ * completely. */
 static const char *next_name(DIR *stream, int *error)
 {
     errno = 0;
@@ -79,7 +79,7 @@ static Status cannot_list(const char *path, int error)
     return fail(ERR_IO, "%s: cannot be listed: %s", path, strerror(error));
 }
 
-/* The first name in the folder that begins with one of two words, as a path, or NULL. */
+/* Sets *path to the first name in the folder that begins with a or b, or to NULL. */
 static Status find_in(const char *folder, const char *a, const char *b, char **path)
 {
     DIR *stream = opendir(folder);
@@ -138,7 +138,7 @@ Status run_dir_set_aside(const RunDir *dir)
     return st;
 }
 
-/* Through a temporary file. */
+/* Writes the text to a temporary file, which is then renamed. */
 static Status write_text(const RunDir *dir, const char *leaf, const char *text)
 {
     char *name = mem_format("%s/%s", dir->path, leaf), *part = mem_format("%s.part", name);

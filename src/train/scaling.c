@@ -1,19 +1,19 @@
-/* Compares how raw values become what a model takes, (value * factor - mean) / deviation, for the
- * model in a checkpoint and for this run. The same factor means the same only for the same numbers:
- * uint8 is 0 to 255, but the range of other types is not known from a checkpoint. */
+/* Compares how raw values become the model's input, (value * factor - mean) / deviation, for the
+ * model in a checkpoint and for this run. Equal factors mean equal inputs only for equal ranges of
+ * values: uint8 is 0 to 255, but the range of other types is not known from a checkpoint. */
 #include "scaling.h"
 
 #include <math.h>
 #include <string.h>
 
-/* How a checkpoint's samples were scaled; factor 0: not known. */
+/* Scaling of a checkpoint's samples; factor 0: not known. */
 typedef struct Scaling {
     float factor;
     bool type_known;
     ElementType type;
 } Scaling;
 
-/* A table's checkpoint has the factor in its configuration only. */
+/* Returns the factor; a checkpoint trained on tables has it in its configuration only. */
 static float factor_of(const CheckpointMeta *meta, const Scaling *s, const char *path)
 {
     Config *then = NULL;
@@ -53,8 +53,8 @@ static Status factor_fail(const DataSet *set, const Scaling *then, const char *p
                 then->type_known ? element_name(then->type) : "");
 }
 
-/* The samples are of another type than uint8, which the model was trained on, and data.scale says
- * how they become alike: are they, by their values? */
+/* The model was trained on uint8, and the samples are of another type with a factor from
+ * data.scale: checks that their scaled range is similar. */
 static Status check_range(const DataSet *set, const Scaling *then, const char *path)
 {
     DataRange range;
@@ -74,8 +74,8 @@ static Status check_range(const DataSet *set, const Scaling *then, const char *p
     return OK;
 }
 
-/* Numbers that are not uint8 may be others in two files, so that each needs a factor of its own;
- * the same file needs the same one. */
+/* Values other than uint8 may differ between files, so that each needs its own factor; but the same
+ * file needs the same factor. */
 static Status check_factor(const Trainer *t, const CheckpointMeta *meta, const Scaling *then,
                            const char *path)
 {
@@ -165,7 +165,7 @@ void scaling_log_difference(const Trainer *t, const CheckpointMeta *meta, const 
         scaling_log_stats(t, meta, path);
 }
 
-/* A file that cannot be read is named when it is loaded. */
+/* An unreadable file is reported when it is loaded. */
 void scaling_take(Trainer *t)
 {
     CheckpointMeta meta = {0};

@@ -1,7 +1,7 @@
-/* Logits and labels stay with the ranks that have the loss until the pass is over. Then the
- * counters of all are added, and for the exact AUC rank 0 has the logits themselves; those are
- * whole numbers, these are sorted, so that neither the ranks nor their order is seen in the
- * result. */
+/* Collects the logits and labels of an evaluation. They stay on the ranks with the loss until the
+ * pass is over. Then the counters of all ranks are added; for the exact AUC rank 0 also gets all
+ * logits. Counters are integers and logits are sorted, so the result does not depend on the number
+ * or order of ranks. */
 #include "scores.h"
 
 #include <math.h>
@@ -12,7 +12,8 @@ const char *train_auc_kind(const Config *config)
     return loss_info(config)->logit ? auc_word(config->train.auc) : NULL;
 }
 
-/* The ranks that divide a model's layers have the same loss: the first gives it. */
+/* Returns true if this rank collects: it has the loss, and is the first of its tensor-parallel
+ * group, whose ranks all have the same loss. */
 static bool gives(const Trainer *t)
 {
     int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
@@ -48,8 +49,8 @@ void scores_add(Scores *scores, const float *columns, const int32_t *label, int6
     scores->count += rows;
 }
 
-/* What all ranks have, on rank 0, in their order; bytes: of this rank's, then of all. Owner: the
- * caller. */
+/* Gathers the ranks' bytes on rank 0, in order. *bytes: this rank's size, replaced by the size of
+ * all. Owner: the caller. */
 static void *collect(const World *world, const void *mine, size_t *bytes)
 {
     size_t *part = mem_new((size_t)world->size * sizeof *part), all = 0;
@@ -62,7 +63,7 @@ static void *collect(const World *world, const void *mine, size_t *bytes)
     return out;
 }
 
-/* On all ranks. */
+/* Adds the ranks' counters, on all ranks. */
 static BinarySums add_sums(const World *world, const BinarySums *mine)
 {
     BinarySums sum = {.right = 0};

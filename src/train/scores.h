@@ -1,4 +1,4 @@
-/* The logits of an evaluation, and what they are worth: AUC, normalised entropy, calibration. */
+/* Metrics computed from the logits of an evaluation: AUC, normalised entropy, calibration. */
 #ifndef WEFT_TRAIN_SCORES_H
 #define WEFT_TRAIN_SCORES_H
 
@@ -6,21 +6,22 @@
 
 #include "observe/binary.h"
 
-/* Of this rank's rows; NULL where the loss has no logits or another rank gives them. */
+/* Logits, labels and counters of this rank's rows; NULL if the loss has no logits or another rank
+ * collects them. Owned. */
 typedef struct Scores {
-    /* all rows for an exact AUC, else the last micro-batch's */
+    /* the arrays hold all rows, for an exact AUC; else the last micro-batch's */
     bool exact;
     float *logit;
     int32_t *label;
     int64_t count;
     BinarySums *sums;
 } Scores;
-/* steps: of the pass. */
+/* steps: number of steps in the pass. */
 void scores_init(Scores *scores, const Trainer *t, int64_t steps);
 void scores_fini(Scores *scores);
-/* A micro-batch; columns: (rows, LOSS_COLUMNS) of the loss. */
+/* Adds a micro-batch. columns: (rows, LOSS_COLUMNS), results of the loss. */
 void scores_add(Scores *scores, const float *columns, const int32_t *label, int64_t rows);
-/* What all ranks' rows are worth, to every rank's line. Collective on the trainer's world. */
+/* Fills in the metrics over all ranks' rows, on every rank. Collective on the trainer's world. */
 void scores_line(const Scores *scores, const Trainer *t, EvalLine *line);
 
 #endif

@@ -1,6 +1,6 @@
-/* The ways by which ranks' numbers go, as far as the configuration decides them: what a plan asks
- * and a run has. What the machine decides (ranks that share a GPU, several nodes) is found when
- * communicators are made. */
+/* The transports that the configuration allows, known before ranks start, for plans and runs. What
+ * the machine decides (ranks that share a GPU, several nodes) is found when communicators are
+ * made. */
 #include "transport.h"
 
 Status transport_check(const Trainer *t)

@@ -1,11 +1,12 @@
-/* A checkpoint whose layers have other widths than the model says carries them in its
- * configuration: whoever begins with it takes them from there. */
+/* Takes the widths of pruned layers (model.widths) from the configuration in a checkpoint, for a
+ * run or program that uses it. */
 #include "trainer.h"
 
 #include <string.h>
 #include <unistd.h>
 
-/* On rank 0: what a run goes on from or begins with; NULL: nothing. Owner: the caller. */
+/* On rank 0: returns the checkpoint that a run resumes or begins from, or NULL. Owner: the
+ * caller. */
 static char *find_source(const Config *c)
 {
     const char *named = c->model.init_from;
@@ -18,7 +19,8 @@ static char *find_source(const Config *c)
     return path;
 }
 
-/* On rank 0: the configuration in that file, where it has widths; else NULL. Owner: the caller. */
+/* On rank 0: returns the configuration in that file if it has widths, else NULL. Owner: the
+ * caller. */
 static char *read_text(const char *path)
 {
     CheckpointMeta meta = {0};

@@ -1,4 +1,4 @@
-/* The words of training's keys, and of the keys of all modules. */
+/* The words of train's keys, and registration of the words of all modules. */
 #include "best.h"
 
 #include "observe/binary.h"
