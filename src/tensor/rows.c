@@ -38,14 +38,18 @@ enum {
 static const int64_t PLACES_MOST = (int64_t)1 << 32;
 
 struct RowStore {
+    /* hash of the table's name, for row_mix */
     uint64_t table;
     int floats;
+    /* bytes that the store may take, 0: no limit; bytes from one row to the next; bytes of a slab */
     size_t limit, stride, slab_bytes;
+    /* the index, Place[mask + 1]; owned */
     Place *place;
     uint64_t mask;
     /* rows in the store; row numbers given out so far; head of the free list: number + 1 of the row
      * that was removed last, whose id field has the previous one's; length of the free list */
     int64_t count, numbers, spare, spares;
+    /* the slabs, owned; their number; rows per slab */
     char **slab;
     int64_t slabs, slab_rows;
     /* number / slab_rows = number * inverse / 2^64 */

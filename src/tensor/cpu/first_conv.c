@@ -24,7 +24,9 @@ struct FirstConvRun {
     int64_t p, q, rows, units;
     /* rows and columns of the copy that a unit reads; floats of one thread's copy */
     int64_t in_rows, in_columns, per_thread;
+    /* taps of the kernel; pieces that units are grouped into; floats of a piece's dw and db */
     int64_t taps, pieces, partial;
+    /* offset of each tap in the copy; owned */
     int32_t *tap;
 };
 

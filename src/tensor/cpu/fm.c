@@ -24,6 +24,7 @@ const OpInfo info_fm = {.name = "fm", .check = fm_check};
 
 typedef struct FmTask {
     DType type;
+    /* vectors per row, floats per vector; rows of real samples */
     int64_t vectors, width, real;
     const void *x, *dy;
     void *y, *dx;

@@ -32,6 +32,7 @@ const OpInfo info_interaction = {
 
 typedef struct InteractionTask {
     DType type;
+    /* vectors per row, floats per vector, pairs per row; rows of real samples */
     int64_t vectors, width, pairs, real;
     const void *x, *dy;
     void *y, *dx;

@@ -6,6 +6,7 @@
 #include "view.h"
 
 typedef struct Loss {
+    /* rows of logits, rows per sample, and logits per row on this rank */
     int64_t rows, per_sample, width;
     /* this rank's logits are classes first .. first + width - 1 of `classes` */
     int64_t first, classes;
@@ -17,6 +18,7 @@ typedef struct LossTask {
     const Op *op;
     const Loss *l;
     const OpRun *run;
+    /* rows of real samples */
     int64_t real;
 } LossTask;
 

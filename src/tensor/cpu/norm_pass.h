@@ -14,6 +14,7 @@ enum { COEF_MEAN, COEF_X, COEF_SHIFT, COEF_DY, COEFS };
 typedef struct NormPlan {
     /* the tensor; its groups are blocks of channels */
     View v;
+    /* type of x and y */
     DType type;
     /* parts of the samples; channels in memory, padding included */
     int64_t parts, padded;

@@ -14,6 +14,7 @@ const OpInfo info_numeric_embedding = {
 
 typedef struct NumericTask {
     DType type;
+    /* numbers per row, floats per vector; all rows, and those of real samples */
     int64_t numbers, width, rows, real;
     const void *x, *dy;
     const float *w;

@@ -57,7 +57,9 @@ struct Winograd {
 /* One pass of a run: `items` calls of item for the tiles first .. first + count - 1. */
 typedef struct Pass {
     const Winograd *w;
+    /* image of the patches; the weight or dw; the bias or db, NULL: none */
     const float *x, *weight, *bias;
+    /* image of the tiles: written, or for dw the dy that is read; V and Z in the scratch */
     float *y, *v, *z;
     int64_t first, count;
     void (*item)(const struct Pass *p, int64_t item, float *scratch);
