@@ -41,7 +41,7 @@ struct RowStore {
     /* hash of the table's name, for row_mix */
     uint64_t table;
     int floats;
-    /* bytes that the store may take, 0: no limit; bytes from one row to the next; bytes of a slab */
+    /* in bytes: the store's limit, 0: none; from one row to the next; a slab */
     size_t limit, stride, slab_bytes;
     /* the index, Place[mask + 1]; owned */
     Place *place;
