@@ -140,7 +140,9 @@ void graph_free(Graph **graph);
 enum { GRAPH_FAILED = -2 };
 /* Adds a layer; models of the zoo are built with it. Attributes are pairs of texts,
  * NULL-terminated:
+ *
  *     x = graph_add(g, "conv2d", "conv1", (int[]){x}, 1, "channels", "64", "stride", "2", NULL);
+ *
  * Returns the node's index, or GRAPH_FAILED with fail() set. If an input is GRAPH_FAILED, so is the
  * result. */
 int graph_add(Graph *graph, const char *kind, const char *name, const int *in, int in_count, ...);

@@ -1,9 +1,11 @@
 /* Finds the channels that can only be removed together. Every layer that introduces channels has
  * one element for each; a node's map gives the element of each channel of its output:
+ *
  *     conv1      0 1 2 3
  *     conv2      4 5 6 7         add(conv1, conv2): 0=4 1=5 2=6 3=7
  *     concat     0 1 2 3 4 5 6 7
  *     flatten    0 0 0 1 1 1 ... with three pixels
+ *
  * Elements that are united form a unit. The units of one layer, and all units of layers that share
  * one with it, form a group. */
 #include "build.h"
