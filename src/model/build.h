@@ -22,8 +22,8 @@ Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, cons
 /* Runs the shape rule and appends the node and its parameters. *index: the node's index. */
 Status draft_finish(Graph *graph, Draft *draft, int *index);
 
-/* node_names.c: returns the first node with this name, or GRAPH_FAILED; adds node `index`; frees the
- * index; builds a graph's index again after its nodes have moved. */
+/* node_names.c: returns the first node with this name, or GRAPH_FAILED; adds node `index`; frees
+ * the index; builds a graph's index again after its nodes have moved. */
 int names_find(const NodeNames *names, const Node *node, const char *name);
 void names_add(NodeNames *names, const Node *node, int index);
 void names_fini(NodeNames *names);
