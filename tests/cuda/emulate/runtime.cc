@@ -33,7 +33,7 @@ struct Barrier {
  * the C library's. */
 typedef void *Jump[5];
 struct Fiber {
-    Jump at; /* where the fiber continues */
+    Jump at; /* point at which the fiber continues */
     const Barrier *barrier; /* the barrier that it waits at in this turn; NULL: none */
     unsigned turn;
     ucontext_t start;
@@ -142,7 +142,7 @@ Order order; /* order of the threads in a block */
 
 const size_t SHARED_BYTES = 227 << 10, UNASKED_BYTES = 48 << 10;
 std::map<const void *, size_t> asked; /* sizes set by cudaFuncSetAttribute, for each kernel */
-char *shared;                         /* that of the current launch */
+char *shared;                         /* shared memory of the current launch */
 cudaError_t last_error;               /* error of a launch that was refused */
 
 /* Prepares shared memory, filled with NaN, that ends at a page that cannot be written. */

@@ -36,7 +36,7 @@ struct Host { /* page-locked */
 std::vector<Host> pinned;
 
 cudaStream_t captured; /* at most one at a time */
-bool lost;             /* its capture is invalid */
+bool lost;             /* the capture is invalid */
 Nodes nodes;
 Clock::duration simulated; /* time that algorithms have taken so far */
 long calls, waits; /* calls by the host; those that wait until a stream is empty */
@@ -78,7 +78,7 @@ struct CUstream_st {
     QueueAt queue;
 };
 struct CUevent_st {
-    QueueAt queue; /* where it was recorded; NULL: never */
+    QueueAt queue; /* queue in which it was recorded; NULL: never */
     uint64_t place;
     bool captured, timed;
     std::shared_ptr<Clock::time_point> at; /* when it was reached; set if timed */
