@@ -19,8 +19,8 @@ typedef enum OnBad { ON_BAD_WORDS(LIST_CONSTANT) } OnBad;
 #define HOOK_WORDS(W)                                                                              \
     W(HOOK_EPOCH, "epoch")                                                                         \
     W(HOOK_EVALUATION, "evaluation") W(HOOK_CHECKPOINT, "checkpoint") W(HOOK_END, "end")
-typedef enum HookMoment { HOOK_WORDS(LIST_CONSTANT) HOOK_MOMENTS } HookMoment;
-const char *hook_moment_word(int moment);
+typedef enum HookEvent { HOOK_WORDS(LIST_CONSTANT) HOOK_EVENTS } HookEvent;
+const char *hook_event_word(int event);
 enum { TRAIN_WORDS = 5 };
 extern const ConfigWords train_words[TRAIN_WORDS];
 /* Registers the words of this module and all modules below it. Call before anything is parsed. Not
@@ -56,7 +56,7 @@ typedef struct StepResult {
     int64_t rows;
     /* Before one of those steps, some rank requested a stop or a checkpoint, or had a request from
      * a hook (executor_ask). */
-    bool stop_asked, save_asked, wish_asked;
+    bool stop_asked, save_asked, request_asked;
     /* When the last of those steps began, some rank was still writing a checkpoint. */
     bool saving;
 } StepResult;

@@ -18,17 +18,17 @@ enum { TEXT_BYTES = 320 };
 
 /* ---- facts that are compared ---- */
 
-static void tell_instructions(const Trainer *t, char *out)
+static void describe_instructions(const Trainer *t, char *out)
 {
     backend_instructions(t->backend, out, TEXT_BYTES);
 }
 
-static void tell_libraries(const Trainer *t, char *out)
+static void describe_libraries(const Trainer *t, char *out)
 {
     backend_libraries(t->backend, out, TEXT_BYTES);
 }
 
-static void tell_c_library(const Trainer *t, char *out)
+static void describe_c_library(const Trainer *t, char *out)
 {
     (void)t;
 #if defined(__GLIBC__)
@@ -36,13 +36,13 @@ static void tell_c_library(const Trainer *t, char *out)
 #endif
 }
 
-static void tell_threads(const Trainer *t, char *out)
+static void describe_threads(const Trainer *t, char *out)
 {
     snprintf(out, TEXT_BYTES, "%d", t->backend->options.threads);
 }
 
 /* Environment variables by which libraries choose other kernels, in a fixed order. */
-static void tell_variables(const Trainer *t, char *out)
+static void describe_variables(const Trainer *t, char *out)
 {
     static const char *const names[] = {"ONEDNN_MAX_CPU_ISA",
                                         "DNNL_MAX_CPU_ISA",
@@ -68,7 +68,7 @@ static void tell_variables(const Trainer *t, char *out)
     if (used == 0) snprintf(out, TEXT_BYTES, "none");
 }
 
-static void tell_schedule(const Trainer *t, char *out)
+static void describe_schedule(const Trainer *t, char *out)
 {
     const char *path = t->config->grid.schedule_path;
     if (path && t->shape.pp > 1) file_describe(path, out, TEXT_BYTES);
@@ -85,7 +85,7 @@ static bool reads_data(const Trainer *t)
 }
 
 /* Describes a set; of several files, their number and a hash of their descriptions. */
-static void tell_set(const DataSet *set, char *out)
+static void describe_set(const DataSet *set, char *out)
 {
     uint64_t hash = 0;
     if (!set->file_count) file_describe(set->path, out, TEXT_BYTES);
@@ -98,17 +98,17 @@ static void tell_set(const DataSet *set, char *out)
                  (unsigned long long)hash);
 }
 
-static void tell_train(const Trainer *t, char *out)
+static void describe_train(const Trainer *t, char *out)
 {
-    if (reads_data(t)) tell_set(&t->train_set, out);
+    if (reads_data(t)) describe_set(&t->train_set, out);
 }
 
-static void tell_test(const Trainer *t, char *out)
+static void describe_test(const Trainer *t, char *out)
 {
-    if (t->test_set.samples > 0 && reads_data(t)) tell_set(&t->test_set, out);
+    if (t->test_set.samples > 0 && reads_data(t)) describe_set(&t->test_set, out);
 }
 
-static void tell_processor(const Trainer *t, char *out)
+static void describe_processor(const Trainer *t, char *out)
 {
     (void)t;
     cpu_model(out);
@@ -117,42 +117,42 @@ static void tell_processor(const Trainer *t, char *out)
 /* One fact. It is compared if neither rank's text is "". */
 typedef struct Fact {
     const char *what;
-    void (*tell)(const Trainer *t, char *out);
+    void (*describe)(const Trainer *t, char *out);
     const char *cure;
     /* a difference is only a warning */
     bool mild;
 } Fact;
 static const Fact facts[] = {
-    {"train.cpu", tell_instructions,
+    {"train.cpu", describe_instructions,
      "name one in train.cpu that all processors have, or run on nodes of one kind", false},
-    {"libraries", tell_libraries, "install one version on all nodes", false},
-    {"the C library", tell_c_library, "run on nodes with one version", false},
-    {"train.threads", tell_threads, "set train.threads", false},
-    {"variables", tell_variables, "give all ranks the same environment", false},
-    {"grid.pipeline_schedule's file", tell_schedule, "give all ranks the same file", false},
-    {"data.train's file", tell_train, "copy one file to all nodes, or name one that all share",
+    {"libraries", describe_libraries, "install one version on all nodes", false},
+    {"the C library", describe_c_library, "run on nodes with one version", false},
+    {"train.threads", describe_threads, "set train.threads", false},
+    {"variables", describe_variables, "give all ranks the same environment", false},
+    {"grid.pipeline_schedule's file", describe_schedule, "give all ranks the same file", false},
+    {"data.train's file", describe_train, "copy one file to all nodes, or name one that all share",
      false},
-    {"data.test's file", tell_test, "copy one file to all nodes, or name one that all share",
+    {"data.test's file", describe_test, "copy one file to all nodes, or name one that all share",
      false},
-    {"a processor", tell_processor, "", true},
+    {"a processor", describe_processor, "", true},
 };
 enum { FACTS = sizeof facts / sizeof *facts };
 
-typedef struct Told {
+typedef struct Description {
     char host[HOST_BYTES], text[FACTS][TEXT_BYTES];
-} Told;
+} Description;
 
 /* ---- comparing ---- */
 
-static void tell(const Trainer *t, Told *told)
+static void describe(const Trainer *t, Description *own)
 {
-    memset(told, 0, sizeof *told);
-    host_name(told->host, sizeof told->host);
-    for (int i = 0; i < FACTS; ++i) facts[i].tell(t, told->text[i]);
+    memset(own, 0, sizeof *own);
+    host_name(own->host, sizeof own->host);
+    for (int i = 0; i < FACTS; ++i) facts[i].describe(t, own->text[i]);
 }
 
 /* Returns the first fact, among mild or other ones, that differs; FACTS: none. */
-static int first_difference(const Told *mine, const Told *first, bool mild)
+static int first_difference(const Description *mine, const Description *first, bool mild)
 {
     int i = 0;
     for (; i < FACTS; ++i)
@@ -163,9 +163,10 @@ static int first_difference(const Told *mine, const Told *first, bool mild)
 }
 
 /* Logs on rank 0 the first rank that has another processor. */
-static void warn_of_processors(const World *world, const Told *mine, const Told *first)
+static void warn_of_processors(const World *world, const Description *mine,
+                               const Description *first)
 {
-    Told other;
+    Description other;
     int i = first_difference(mine, first, true);
     int rank = world_least(world, i < FACTS ? world->rank : INT_MAX);
     if (rank == INT_MAX) return;
@@ -183,8 +184,8 @@ Status agree_on_bits(const Trainer *t)
 {
     const World *world = t->world;
     if (world->size == 1) return OK;
-    Told mine, first;
-    tell(t, &mine);
+    Description mine, first;
+    describe(t, &mine);
     first = mine;
     world_bcast(world, &first, sizeof first, 0);
     int i = first_difference(&mine, &first, false);

@@ -20,7 +20,7 @@ Status eval_data_init(EvalData *data, const Trainer *t, const DataSet *set)
                               .no_y = !t->plan->reads_labels,
                               .workers = train_workers(t, set),
                               .slots = (int)t->config->data.prefetch + t->shape.pp + DATA_AHEAD +
-                                       sparse_held(t, t->plan),
+                                       sparse_batches_out(t, t->plan),
                               .backend = t->backend};
     return status_agree(t->world, loader_new(&data->loader, set, t->config, data->plan));
 }

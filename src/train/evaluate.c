@@ -82,16 +82,16 @@ static void eval_line(const Trainer *t, EvalPart sum, EvalLine *line)
 }
 
 /* When ranks next check together whether the pass ends early. */
-typedef struct Asking {
+typedef struct StopCheck {
     double begin_s;
     int64_t next;
-} Asking;
+} StopCheck;
 
 /* Returns true if the pass must end after `done` steps, because of a stop request (*stop) or an
  * error on a rank. Ranks check together about every AGAIN_S seconds by rank 0's clock, and at first
  * after 1, 2, 4, ... steps, because the clock of a rank that only queues work is meaningful only
  * after it has waited for the others. Collective. */
-static bool ends_here(const Trainer *t, Asking *a, int64_t done, Status st, bool *stop)
+static bool ends_here(const Trainer *t, StopCheck *a, int64_t done, Status st, bool *stop)
 {
     static const double AGAIN_S = 0.2;
     if (done < a->next) return false;
@@ -116,10 +116,10 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *c
     Status st = eval_data_init(&data, t, set);
     BatchSource source = eval_data_source(&data);
     Evaluation evaluation = {.trainer = t, .part = part, .confusion = confusion};
-    Asking asking = {.begin_s = start};
+    StopCheck stop_check = {.begin_s = start};
     bool stop = false;
     scores_init(&evaluation.scores, t, steps);
-    for (int64_t s = 0; s < steps && !ends_here(t, &asking, s, st, &stop); ++s) {
+    for (int64_t s = 0; s < steps && !ends_here(t, &stop_check, s, st, &stop); ++s) {
         if (st == OK) st = executor_evaluate(t->executor, &source, eval_micro, &evaluation);
         if (st != OK && data.status == OK) die_as(st, "%s", fail_message());
     }

@@ -74,7 +74,7 @@ typedef struct Need {
     /* parts of `bytes`: rows of sparse tables; memory kept free on a device */
     double rows, reserved;
     /* the same with a copy from which checkpoints are written */
-    double bytes_beside, host_beside;
+    double bytes_with_copy, host_with_copy;
 } Need;
 /* Raises need to this plan's. On a device, free memory excludes what libraries use already
  * (b.program), and some stays reserved for later allocations; on a host, the limit covers
@@ -95,8 +95,8 @@ static void need_of(const Trainer *t, const Plan *plan, Need *need)
     double room = (double)save_copy_bytes(t, plan);
     bool device = t->backend->table->memory != NULL;
     need->host = fmax(need->host, (double)b.host);
-    need->host_beside = fmax(need->host_beside, (double)b.host + (device ? room : 0));
-    need->bytes_beside = fmax(need->bytes_beside, bytes + (device ? 0 : room));
+    need->host_with_copy = fmax(need->host_with_copy, (double)b.host + (device ? room : 0));
+    need->bytes_with_copy = fmax(need->bytes_with_copy, bytes + (device ? 0 : room));
 }
 
 static Status largest_stage(const Trainer *t, Need *need)
@@ -137,12 +137,12 @@ static Status refuse_memory(const Trainer *t, Need need, double limit)
 
 Status memory_fit(Trainer *t)
 {
-    int wish = t->config->grid.recompute;
+    int mode = t->config->grid.recompute;
     double limit = memory_of_rank(t);
     Need need;
-    t->recompute = wish == RECOMPUTE_BLOCK;
+    t->recompute = mode == RECOMPUTE_BLOCK;
     TRY(largest_stage(t, &need));
-    if (wish == RECOMPUTE_AUTO && need.bytes > limit) {
+    if (mode == RECOMPUTE_AUTO && need.bytes > limit) {
         t->recompute = true;
         TRY(largest_stage(t, &need));
     }
@@ -151,6 +151,7 @@ Status memory_fit(Trainer *t)
     t->table_limit = t->servers > 0 ? sparse_server_limit(t->config, share_of_host(t).bytes)
                                     : limit - need.bytes + need.rows;
     t->saves_beside = t->config->checkpoint.background && t->graph->table_count == 0 &&
-                      need.bytes_beside <= limit && need.host_beside <= share_of_host(t).bytes;
+                      need.bytes_with_copy <= limit &&
+                      need.host_with_copy <= share_of_host(t).bytes;
     return OK;
 }

@@ -26,7 +26,7 @@ struct Hook {
     /* borrowed */
     const char *command;
     double limit_s;
-    Waiting waiting[HOOK_MOMENTS];
+    Waiting waiting[HOOK_EVENTS];
     int64_t told;
     /* process id; 0: no command runs */
     pid_t child;
@@ -35,7 +35,7 @@ struct Hook {
     bool killed;
     double began_s, killed_s;
     /* event and step of the running command, and its answer so far */
-    HookMoment moment;
+    HookEvent event;
     int64_t step;
     char said[SAID_MOST + 1];
     size_t length;
@@ -53,7 +53,7 @@ Hook *hook_new(const char *command, double limit_s)
 
 static void warn(const Hook *h, const char *why)
 {
-    log_warn("run.hook (%s, step %lld): %s; training goes on", hook_moment_word((int)h->moment),
+    log_warn("run.hook (%s, step %lld): %s; training goes on", hook_event_word((int)h->event),
              (long long)h->step, why);
 }
 
@@ -94,12 +94,12 @@ static int open_child(Hook *h, const char *line)
 static void start(Hook *h)
 {
     int next = -1;
-    for (int m = 0; m < HOOK_MOMENTS; ++m)
+    for (int m = 0; m < HOOK_EVENTS; ++m)
         if (h->waiting[m].line && (next < 0 || h->waiting[m].order < h->waiting[next].order))
             next = m;
     if (next < 0 || h->child) return;
     Waiting *w = &h->waiting[next];
-    h->moment = (HookMoment)next;
+    h->event = (HookEvent)next;
     h->step = w->step;
     h->length = 0;
     h->killed = false;
@@ -111,9 +111,9 @@ static void start(Hook *h)
     warn(h, strerror(error));
 }
 
-void hook_tell(Hook *h, HookMoment moment, int64_t step, const char *line)
+void hook_tell(Hook *h, HookEvent event, int64_t step, const char *line)
 {
-    Waiting *w = &h->waiting[moment];
+    Waiting *w = &h->waiting[event];
     mem_free(&w->line);
     *w = (Waiting){mem_text(line), step, h->told++};
     hook_look(h);
@@ -204,10 +204,10 @@ void hook_look(Hook *h)
 
 static void pass_over(Hook *h)
 {
-    for (int m = 0; m < HOOK_MOMENTS; ++m) {
+    for (int m = 0; m < HOOK_EVENTS; ++m) {
         if (!h->waiting[m].line) continue;
         log_warn("run.hook (%s, step %lld): passed over, as the one before it did not end",
-                 hook_moment_word(m), (long long)h->waiting[m].step);
+                 hook_event_word(m), (long long)h->waiting[m].step);
         mem_free(&h->waiting[m].line);
     }
 }
@@ -228,7 +228,7 @@ void hook_free(Hook **hook)
     if (!h) return;
     if (h->child) kill_group(h);
     if (h->child) (void)waitpid(h->child, NULL, WNOHANG);
-    for (int m = 0; m < HOOK_MOMENTS; ++m) mem_free(&h->waiting[m].line);
+    for (int m = 0; m < HOOK_EVENTS; ++m) mem_free(&h->waiting[m].line);
     mem_free(hook);
 }
 
@@ -243,7 +243,7 @@ bool hook_take(Hook *h, Wish *wish)
 
 bool hook_busy(const Hook *h)
 {
-    for (int m = 0; m < HOOK_MOMENTS; ++m)
+    for (int m = 0; m < HOOK_EVENTS; ++m)
         if (h->waiting[m].line) return true;
     return h->child != 0;
 }

@@ -13,7 +13,7 @@ Hook *hook_new(const char *command, double limit_s);
 void hook_free(Hook **hook);
 /* Runs the command with that line as its input, at once or after those before it. step: for
  * messages. */
-void hook_tell(Hook *hook, HookMoment moment, int64_t step, const char *line);
+void hook_tell(Hook *hook, HookEvent event, int64_t step, const char *line);
 /* Checks for an answer, the command's end or its time limit; then starts the next one. Does not
  * wait. Errors become warnings. */
 void hook_look(Hook *hook);

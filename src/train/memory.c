@@ -3,7 +3,7 @@
  * of it is allocated once the graph is planned, alike on every rank, because each rank plans the
  * whole graph. Therefore a run and `weft plan` measure it then, before the first arena is
  * allocated. */
-#include "late_updates.h"
+#include "deferred_updates.h"
 #include "save_copy.h"
 #include "sparse.h"
 
@@ -102,10 +102,10 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
     size_t messages = plan->message_bytes + sender_bytes(t, plan) + staging_bytes(t, plan);
     size_t room = t->saves_beside ? save_copy_bytes(t, plan) : 0;
     size_t tables = sparse_buffer_bytes(t, plan) + sparse_row_bytes(t, plan);
-    size_t late = late_bytes(t, plan);
+    size_t deferred = deferred_updates_bytes(t, plan);
     return (TrainBytes){.tables = tables,
                         .params = plan->param_part_bytes,
-                        .gradients = plan->gradient_part_bytes + late,
+                        .gradients = plan->gradient_part_bytes + deferred,
                         .state = plan->state_bytes,
                         .activations = plan->activation_bytes,
                         .cache = plan->cache_bytes,
@@ -117,7 +117,7 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
                         .reserved = reserved_bytes(t),
                         .host = device ? loader + plan->staged_bytes + room : 0,
                         .all = plan_bytes(plan) - plan->message_bytes + messages + data + program +
-                               tables + late + (device ? 0 : room)};
+                               tables + deferred + (device ? 0 : room)};
 }
 
 MemoryUse memory_use(void)

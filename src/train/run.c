@@ -5,7 +5,7 @@
 #include "run.h"
 
 #include "agree.h"
-#include "places.h"
+#include "host_list.h"
 #include "position.h"
 #include "sparse.h"
 
@@ -65,7 +65,7 @@ static void describe(const Run *r)
              (long long)params, part, beside, (long long)(fixed ? fixed : t->graph->classes),
              tokens ? "different tokens" : "classes", (long long)t->train_set.samples, length,
              (long long)t->batch, (long long)t->micro_batch);
-    char *places = train_places(t);
+    char *places = train_host_list(t);
     if (places) log_info("%s", places);
     mem_free(&places);
     if (t->backend->table->record_begin) log_info("CUDA graphs: %s", train_captures(t));
@@ -145,27 +145,27 @@ static bool save_due(const Run *r, const StepResult *result)
 }
 
 /* Returns true if the hook runs after this step because an epoch ends. */
-static bool epoch_told(const Run *r)
+static bool notifies_of_epoch(const Run *r)
 {
     const Trainer *t = r->trainer;
     return position_ends_epoch(t, t->step) && run_hook_wants(r, HOOK_EPOCH);
 }
 
 /* Returns true if the hook runs after an evaluation; without a test set there is none. */
-static bool evaluation_told(const Run *r)
+static bool notifies_of_evaluation(const Run *r)
 {
     return r->trainer->test_set.samples > 0 && run_hook_wants(r, HOOK_EVALUATION);
 }
 
 /* Evaluates and notifies the hook, before a checkpoint of this step is saved, so that the
  * checkpoint contains the results. */
-static Status look_back(Run *r, RunDue due, double *better)
+static Status evaluate_and_notify(Run *r, RunDue due, double *better)
 {
-    bool epoch = epoch_told(r);
-    if (epoch) run_hook_tell(r, HOOK_EPOCH);
+    bool epoch = notifies_of_epoch(r);
+    if (epoch) run_hook_notify(r, HOOK_EPOCH);
     Status st = due.evaluation ? run_evaluate(r, true, better) : OK;
-    bool evaluated = due.evaluation && st == OK && !r->stopped && evaluation_told(r);
-    if (evaluated) run_hook_tell(r, HOOK_EVALUATION);
+    bool evaluated = due.evaluation && st == OK && !r->stopped && notifies_of_evaluation(r);
+    if (evaluated) run_hook_notify(r, HOOK_EVALUATION);
     if ((epoch || evaluated) && r->config->run.hook_wait) run_hook_wait(r);
     return st;
 }
@@ -182,10 +182,10 @@ static Status between_steps(Run *r, StepResult *result)
     Trainer *t = r->trainer;
     bool end = t->step == t->steps, back = false;
     double better = NAN;
-    bool wished = run_hook_hear(r, result);
+    bool requested = run_hook_receive(r, result);
     RunDue due = {.evaluation = run_eval_due(r, t->step),
-                  .save = wished || save_due(r, result),
-                  .wish = r->config->run.hook_wait && epoch_told(r)};
+                  .save = requested || save_due(r, result),
+                  .request = r->config->run.hook_wait && notifies_of_epoch(r)};
     if (due.evaluation || due.save) train_step_stats(t, result);
     if (due.save) TRY(run_save_prepare(r));
     bool epoch_end = position_ends_epoch(t, t->step);
@@ -193,14 +193,14 @@ static Status between_steps(Run *r, StepResult *result)
     if (result->bad || due.evaluation || due.save || epoch_end) TRY(check_data(r));
     TRY(run_judge(r, result, due, &back));
     if (back) return OK;
-    run_hook_follow(r);
+    run_hook_carry_out(r);
     TRY(run_save_go_on(r, result));
     /* if an evaluation or best.h5 fails, the step is saved before the run ends */
-    Status evaluated = look_back(r, due, &better);
+    Status evaluated = evaluate_and_notify(r, due, &better);
     r->stopped = r->stopped || (result->stop_asked && !end && !r->ended);
     bool last = end || r->stopped || r->ended || evaluated != OK;
-    due.save = due.save || r->save_wished || last;
-    r->save_wished = false;
+    due.save = due.save || r->save_requested || last;
+    r->save_requested = false;
     if (!isnan(better)) evaluated = run_save_best(r, better, due.save);
     char *why = mem_text(evaluated == OK ? "" : fail_message());
     Status st = due.save ? run_save(r, last) : OK;
@@ -221,23 +221,23 @@ static Status evaluate_again(Run *r)
     t->evaluation_due = false;
     TRY(run_evaluate(r, due, &better));
     if (r->stopped) return OK;
-    bool evaluated = due && evaluation_told(r);
-    if (evaluated) run_hook_tell(r, HOOK_EVALUATION);
+    bool evaluated = due && notifies_of_evaluation(r);
+    if (evaluated) run_hook_notify(r, HOOK_EVALUATION);
     if (evaluated && r->config->run.hook_wait) run_hook_wait(r);
     if (!isnan(better)) TRY(run_save_best(r, better, due));
     r->save_again = due;
-    r->save_wished = false;
+    r->save_requested = false;
     if (due) TRY(run_save(r, t->step == t->steps || r->ended));
     r->tick_s = clock_s();
     return OK;
 }
 
 /* Checks regularly that the run's folder has not been renamed or taken by another run. */
-static void hold_folder(Run *r)
+static void check_folder(Run *r)
 {
     static const double EVERY_S = 1;
-    if (!r->dir.lease || clock_s() - r->held_s < EVERY_S) return;
-    r->held_s = clock_s();
+    if (!r->dir.lease || clock_s() - r->folder_checked_s < EVERY_S) return;
+    r->folder_checked_s = clock_s();
     lease_hold(r->dir.lease);
 }
 
@@ -248,13 +248,13 @@ Status run_step(Run *r)
     bool stop = run_time_over(r) || stop_wanted() || tables_stop_wanted(t->tables);
     executor_ask(t->executor, METRIC_STOP, stop);
     executor_ask(t->executor, METRIC_SAVE, save_wanted(r));
-    executor_ask(t->executor, METRIC_WISH, run_hook_asks(r));
+    executor_ask(t->executor, METRIC_REQUEST, run_hook_has_request(r));
     executor_ask(t->executor, METRIC_SAVING, r->save && train_save_busy(r->save));
     beat_step_begin(t->step + 1);
     TRY(train_step(t, &result));
     beat_step_end();
     r->lr = result.lr;
-    hold_folder(r);
+    check_folder(r);
     report(r, &result);
     return between_steps(r, &result);
 }
@@ -390,7 +390,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     /* fails or works alike on all ranks, which run the same program */
     if (st == OK && config->run.nvtx) st = nvtx_start();
     r.base_bytes = memory_use().own_bytes;
-    if (world->rank == 0) r.good = known_files_new();
+    if (world->rank == 0) r.verified = known_files_new();
     if (st == OK)
         st = trainer_new_with(&r.trainer, config, world, job);
     else if (job)
@@ -412,7 +412,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     trainer_free(&r.trainer);
     log_file_pin();
     run_dir_fini(&r.dir);
-    known_files_free(&r.good);
+    known_files_free(&r.verified);
     mem_free(&r.last);
     mem_free(&r.saving);
     mem_free(&r.ended);

@@ -56,7 +56,7 @@ typedef struct Run {
     DataWatch *data;
     RunSummary summary;
     /* checkpoints that this process has verified; on rank 0; owned */
-    KnownFiles *good;
+    KnownFiles *verified;
     /* newest checkpoint (owned; NULL: none) and its step */
     char *last;
     int64_t last_step;
@@ -90,28 +90,28 @@ typedef struct Run {
     /* clock at the end of the last step */
     double tick_s;
     /* time at which rank 0 last checked that the run's folder still belongs to it */
-    double held_s;
+    double folder_checked_s;
     /* this process's memory before the trainer was made */
     double base_bytes;
     bool stopped;
     /* on rank 0; NULL: there is none */
     Hook *hook;
     /* hook's request that has not been carried out yet; the same on all ranks */
-    Wish wish;
+    Wish request;
     /* learning rate of the last step; 0: no step yet */
     double lr;
     /* the hook's request makes a checkpoint due after this step */
-    bool save_wished;
+    bool save_requested;
     /* reason why the run ends before its last step; NULL: it does not; owned */
     char *ended;
     RunTime time;
     RunBad bad;
 } Run;
 
-/* Work that is due after a step. wish: the hook runs and may request a save before the next
+/* Work that is due after a step. request: the hook runs and may request a save before the next
  * step. */
 typedef struct RunDue {
-    bool evaluation, save, wish;
+    bool evaluation, save, request;
 } RunDue;
 
 /* seconds from a failed save to the next try */
@@ -172,17 +172,17 @@ void run_end_early(Run *run, const char *fmt, ...) BASE_PRINTF(2, 3);
 void run_hook_begin(Run *run);
 void run_hook_end(Run *run);
 /* Returns true if the hook runs at that event. The same on all ranks. */
-bool run_hook_wants(const Run *run, HookMoment moment);
-/* On rank 0: run_hook_tell runs the hook for an event; run_hook_asks returns true if it has a
+bool run_hook_wants(const Run *run, HookEvent event);
+/* On rank 0: run_hook_notify runs the hook for an event; run_hook_has_request returns true if it has a
  * request. */
-void run_hook_tell(Run *run, HookMoment moment);
-bool run_hook_asks(Run *run);
+void run_hook_notify(Run *run, HookEvent event);
+bool run_hook_has_request(Run *run);
 /* Call between two steps: if the step's result says that the hook has a request, broadcasts it.
  * Returns true if the request changes anything after this step. Collective. */
-bool run_hook_hear(Run *run, const StepResult *result);
+bool run_hook_receive(Run *run, const StepResult *result);
 /* Call after the step has been judged: carries the request out. While steps are repeated the
  * request waits. Not collective. */
-void run_hook_follow(Run *run);
+void run_hook_carry_out(Run *run);
 /* Waits for the hook, broadcasts its request and carries it out. Collective. */
 void run_hook_wait(Run *run);
 /* Handles a bad step, given its result and the work that is due after it: ends the run, skips the

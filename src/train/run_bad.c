@@ -5,7 +5,7 @@
 #include "run.h"
 
 #include "explain.h"
-#include "borders.h"
+#include "sync_points.h"
 
 #include <math.h>
 #include <string.h>
@@ -116,8 +116,8 @@ static bool check_due(const Run *r, RunDue due)
 {
     int64_t every = r->config->train.check_every;
     bool now =
-        every > 0 && r->trainer->step % every == 0 && border_at(r->trainer, r->trainer->step);
-    return due.evaluation || due.save || due.wish || now;
+        every > 0 && r->trainer->step % every == 0 && sync_point_at(r->trainer, r->trainer->step);
+    return due.evaluation || due.save || due.request || now;
 }
 
 /* Checks the trainer's state if that is due. Only if the state is bad, the gradient is checked: a

@@ -55,7 +55,7 @@ static void put_step(const Run *r, Json *json)
 }
 
 /* Returns the event's JSON object as one line. Owner: the caller, with free. */
-static char *line_of(const Run *r, HookMoment moment)
+static char *line_of(const Run *r, HookEvent event)
 {
     char *text = NULL;
     size_t bytes;
@@ -65,36 +65,36 @@ static char *line_of(const Run *r, HookMoment moment)
     json_object(&json, NULL);
     json_text(&json, "run", r->config->run.name);
     json_text(&json, "dir", r->dir.path);
-    json_text(&json, "moment", hook_moment_word((int)moment));
+    json_text(&json, "moment", hook_event_word((int)event));
     put_step(r, &json);
     put_evaluation(r, &json);
     json_text(&json, "checkpoint", r->last);
     json_text(&json, "best_checkpoint", access(r->dir.best, R_OK) == 0 ? r->dir.best : NULL);
-    if (moment == HOOK_END)
+    if (event == HOOK_END)
         json_text(&json, "ended", r->stopped ? "stopped" : r->ended ? "early" : "done");
     json_end(&json);
     fclose(out);
     return text;
 }
 
-bool run_hook_wants(const Run *r, HookMoment moment)
+bool run_hook_wants(const Run *r, HookEvent event)
 {
     const Config *c = r->config;
-    return *c->run.hook && (!c->run.hook_on || c->run.hook_on & 1 << moment);
+    return *c->run.hook && (!c->run.hook_on || c->run.hook_on & 1 << event);
 }
 
-void run_hook_tell(Run *r, HookMoment moment)
+void run_hook_notify(Run *r, HookEvent event)
 {
-    if (!r->hook || !run_hook_wants(r, moment)) return;
-    char *line = line_of(r, moment);
+    if (!r->hook || !run_hook_wants(r, event)) return;
+    char *line = line_of(r, event);
     observer_break(r->observer);
-    hook_tell(r->hook, moment, r->trainer->step, line);
+    hook_tell(r->hook, event, r->trainer->step, line);
     free(line);
 }
 
 /* ---- requests ---- */
 
-bool run_hook_asks(Run *r)
+bool run_hook_has_request(Run *r)
 {
     if (!r->hook) return false;
     hook_look(r->hook);
@@ -102,12 +102,12 @@ bool run_hook_asks(Run *r)
 }
 
 /* Broadcasts rank 0's request. */
-static void tell_all(Run *r)
+static void broadcast_request(Run *r)
 {
     Wish wish = {0};
     if (r->hook) (void)hook_take(r->hook, &wish);
     world_bcast(r->world, &wish, sizeof wish, 0);
-    wish_add(&r->wish, &wish);
+    wish_add(&r->request, &wish);
 }
 
 static bool moves_lr(const Run *r, const Wish *wish)
@@ -120,19 +120,19 @@ static bool changes(const Run *r, const Wish *wish)
     return wish->stop || wish->save || moves_lr(r, wish);
 }
 
-bool run_hook_hear(Run *r, const StepResult *result)
+bool run_hook_receive(Run *r, const StepResult *result)
 {
-    if (result->wish_asked) tell_all(r);
-    return changes(r, &r->wish) && !run_repeats(r);
+    if (result->request_asked) broadcast_request(r);
+    return changes(r, &r->request) && !run_repeats(r);
 }
 
-void run_hook_follow(Run *r)
+void run_hook_carry_out(Run *r)
 {
     Trainer *t = r->trainer;
     if (run_repeats(r)) return;
-    const Wish wish = r->wish;
+    const Wish wish = r->request;
     bool moves = moves_lr(r, &wish);
-    r->wish = (Wish){0};
+    r->request = (Wish){0};
     if (!changes(r, &wish)) return;
     observer_break(r->observer);
     EventLine line = {.step = t->step,
@@ -153,14 +153,14 @@ void run_hook_follow(Run *r)
     }
     /* Steps that are repeated later must use the requested rate, so it has to be in a
      * checkpoint. */
-    r->save_wished = true;
+    r->save_requested = true;
 }
 
 void run_hook_wait(Run *r)
 {
     if (r->hook) hook_wait(r->hook);
-    tell_all(r);
-    run_hook_follow(r);
+    broadcast_request(r);
+    run_hook_carry_out(r);
 }
 
 void run_hook_end(Run *r)
@@ -169,7 +169,7 @@ void run_hook_end(Run *r)
     if (!r->hook) return;
     observer_break(r->observer);
     hook_wait(r->hook);
-    run_hook_tell(r, HOOK_END);
+    run_hook_notify(r, HOOK_END);
     hook_wait(r->hook);
     if (hook_take(r->hook, &wish))
         log_info("run.hook asks for something after the last step, which comes too late");

@@ -39,7 +39,7 @@ static bool refuses_earlier(const Run *r)
 /* Without a checkpoint of its own, the folder may contain files of a run that died before its first
  * one. They stay: only a better best.h5 replaces an old one, which must then have the same
  * configuration. */
-static Status begin_beside(const Run *r, char **path)
+static Status begin_without_checkpoint(const Run *r, char **path)
 {
     const Config *c = r->config;
     char *earlier = NULL;
@@ -60,16 +60,16 @@ static Status begin_beside(const Run *r, char **path)
 }
 
 /* On rank 0: chooses the checkpoint to resume from; *path is NULL for none. The run's own come
- * first, so the same command continues after a stop even if the run began from a file. verified:
- * the newest one failed to load, so candidates are verified here. */
-static Status choose_checkpoint(Run *r, bool verified, char **path)
+ * first, so the same command continues after a stop even if the run began from a file.
+ * newest_failed: the newest one failed to load, so candidates are verified here. */
+static Status choose_checkpoint(Run *r, bool newest_failed, char **path)
 {
     Status st = OK;
-    *path = verified ? NULL : checkpoint_newest_unread(r->dir.checkpoints);
-    if (!*path) st = checkpoint_newest(r->dir.checkpoints, r->good, path);
+    *path = newest_failed ? NULL : checkpoint_newest_unread(r->dir.checkpoints);
+    if (!*path) st = checkpoint_newest(r->dir.checkpoints, r->verified, path);
     if (st != OK) return nothing_changed(st);
     r->last_own = *path != NULL;
-    if (!*path) return begin_beside(r, path);
+    if (!*path) return begin_without_checkpoint(r, path);
     if (refuses_earlier(r)) {
         st = fail(ERR_CONFIG,
                   "%s already holds a run (%s): choose another run.name, or continue with "
@@ -92,7 +92,7 @@ static Status read_best(const Run *r, double *metric)
     TRY(find_file(r->dir.best, &there));
     if (!there) return OK;
     /* it may be another name of the checkpoint that has just been loaded */
-    bool known = known_files_have(r->good, r->dir.best);
+    bool known = known_files_have(r->verified, r->dir.best);
     Status st =
         known ? checkpoint_read_meta(r->dir.best, &meta) : checkpoint_verify(r->dir.best, &meta);
     bool same_test = st == OK && resume_same_test(r->trainer, &meta);
@@ -120,9 +120,9 @@ static Status find_best(Run *r)
 
 /* Chooses and loads a checkpoint; tensors are verified as they are loaded. *path: NULL if the run
  * begins anew. */
-static Status load(Run *r, bool verified, char **path)
+static Status load(Run *r, bool newest_failed, char **path)
 {
-    Status st = r->world->rank == 0 ? choose_checkpoint(r, verified, path) : OK;
+    Status st = r->world->rank == 0 ? choose_checkpoint(r, newest_failed, path) : OK;
     st = status_agree(r->world, st);
     if (st != OK) {
         mem_free(path);
@@ -192,7 +192,7 @@ Status run_resume(Run *r)
         st = load(r, true, &path);
     }
     if (st == OK && path) {
-        if (r->world->rank == 0) known_files_add(r->good, path);
+        if (r->world->rank == 0) known_files_add(r->verified, path);
         log_info("resuming from %s", path);
     }
     if (st == OK && !path) st = train_init_params(r->trainer);

@@ -29,10 +29,10 @@ static void after(void *user)
 {
     Run *r = user;
     if (r->saving_best) return;
-    known_files_add(r->good, r->saving);
+    known_files_add(r->verified, r->saving);
     lease_hold(r->dir.lease);
     Status st =
-        checkpoint_prune(r->dir.checkpoints, r->config->checkpoint.keep, r->good, r->saving);
+        checkpoint_prune(r->dir.checkpoints, r->config->checkpoint.keep, r->verified, r->saving);
     (void)tolerate(st, &r->prune_failing, "removing old checkpoints");
 }
 
@@ -88,7 +88,7 @@ static Status ended(Run *r, Status st, bool last)
         run_set_last(r, r->saving, r->saving_step);
         r->last_own = true;
         r->saving = NULL;
-        run_hook_tell(r, HOOK_CHECKPOINT);
+        run_hook_notify(r, HOOK_CHECKPOINT);
     }
     mem_free(&r->saving);
     return st;
@@ -119,8 +119,8 @@ Status run_save_wait(Run *r)
  * has reported that no rank is busy. */
 Status run_save_go_on(Run *r, const StepResult *result)
 {
-    bool told = r->trainer->known > r->stage_step && !result->saving;
-    return r->save && (told || train_save_collects(r->save)) ? next(r, false) : OK;
+    bool reported = r->trainer->known > r->stage_step && !result->saving;
+    return r->save && (reported || train_save_collects(r->save)) ? next(r, false) : OK;
 }
 
 /* Begins a save to path, of which it takes ownership. Waits if there is no copy. */

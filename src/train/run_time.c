@@ -64,7 +64,7 @@ static double hooks_s(const Run *r)
 {
     if (!r->hook) return 0;
     int last = run_hook_wants(r, HOOK_END), before = 0;
-    for (int m = 0; m < HOOK_END; ++m) before += run_hook_wants(r, (HookMoment)m);
+    for (int m = 0; m < HOOK_END; ++m) before += run_hook_wants(r, (HookEvent)m);
     return (last + (before > 0 ? before + 1 : 0)) * r->config->run.hook_s;
 }
 

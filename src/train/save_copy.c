@@ -14,7 +14,7 @@
 
 /* a rank's messages of a round, as a fraction of what its gradient sums move in a step: 3 % of a
  * step are allowed, and ranks also wait for each other; and the smallest piece, in floats */
-static const double BORDER = 0.02;
+static const double ROUND_SHARE = 0.02;
 enum { LEAST_FLOATS = 1024 };
 
 /* Ranges that are sent to each rank of a group and received from it, in floats from the copy's
@@ -257,7 +257,7 @@ static void plan_rounds(const SaveCopy *c, Swap *s, const World *world)
     int64_t own = graph_param_count(graph_whole(t->graph)) / (t->shape.pp * t->shape.tp);
     int64_t most = 0;
     s->world = world;
-    s->piece = (int64_t)(2 * BORDER * (double)own) / (world->size > 1 ? world->size - 1 : 1);
+    s->piece = (int64_t)(2 * ROUND_SHARE * (double)own) / (world->size > 1 ? world->size - 1 : 1);
     if (s->piece < LEAST_FLOATS) s->piece = LEAST_FLOATS;
     for (int r = 0; r < world->size; ++r) {
         if (r == world->rank) continue;

@@ -14,7 +14,7 @@ const char *train_auc_kind(const Config *config)
 
 /* Returns true if this rank collects: it has the loss, and is the first of its tensor-parallel
  * group, whose ranks all have the same loss. */
-static bool gives(const Trainer *t)
+static bool collects_scores(const Trainer *t)
 {
     int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
     return loss_info(t->config)->logit && t->grid.pp_rank == stage && t->grid.tp_rank == 0;
@@ -24,7 +24,7 @@ void scores_init(Scores *scores, const Trainer *t, int64_t steps)
 {
     int64_t micro = t->micro_batch * t->rows_per_sample;
     *scores = (Scores){.exact = t->config->train.auc == AUC_EXACT};
-    if (!gives(t)) return;
+    if (!collects_scores(t)) return;
     size_t rows = (size_t)(scores->exact ? steps * t->micros_local * micro : micro);
     scores->logit = mem_new(rows * sizeof *scores->logit);
     scores->label = mem_new(rows * sizeof *scores->label);

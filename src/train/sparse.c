@@ -25,7 +25,7 @@ Status sparse_check(const Trainer *t)
     return OK;
 }
 
-int sparse_held(const Trainer *t, const Plan *plan)
+int sparse_batches_out(const Trainer *t, const Plan *plan)
 {
     bool here = plan->reads_data && t->graph->table_count > 0;
     TablesPlan of = {.micros = t->micros_local, .staleness = table_staleness(t->config)};
@@ -302,7 +302,7 @@ Status sparse_serve(const Config *config, const World *job)
 
 /* Announces to servers that the watchdog starts or ends. The barrier ensures that no worker still
  * waits for a server when servers enter the collective call. */
-static void tell_of_watch(Trainer *t)
+static void announce_watchdog(Trainer *t)
 {
     if (t->servers == 0) return;
     world_barrier(t->world);
@@ -311,13 +311,13 @@ static void tell_of_watch(Trainer *t)
 
 Watchdog *sparse_watch(Trainer *t, const WatchdogOptions *options)
 {
-    tell_of_watch(t);
+    announce_watchdog(t);
     return watchdog_new(t->servers > 0 ? t->job : t->world, options);
 }
 
 void sparse_watch_end(Trainer *t, Watchdog **watchdog)
 {
-    tell_of_watch(t);
+    announce_watchdog(t);
     watchdog_free(watchdog);
 }
 

@@ -34,7 +34,7 @@ TableMode sparse_mode(const Trainer *t);
 /* Splits off the ranks of the job that use tables. Collective on job. */
 void sparse_split(World *part, const World *job, bool has_tables);
 /* Micro-batches that must be out of the loader at once for tables, in addition to data.prefetch. */
-int sparse_held(const Trainer *t, const Plan *plan);
+int sparse_batches_out(const Trainer *t, const Plan *plan);
 /* Returns the source of the loader's micro-batches; with tables, it adds the rows of their ids. */
 BatchSource sparse_source(Trainer *t);
 /* Closes the loader; its micro-batches become invalid. */

@@ -4,8 +4,8 @@
 #include "agree.h"
 #include "algorithms.h"
 #include "fit.h"
-#include "borders.h"
-#include "late_updates.h"
+#include "sync_points.h"
+#include "deferred_updates.h"
 #include "local_steps.h"
 #include "schedules.def"
 #include "loss_scale.h"
@@ -60,9 +60,10 @@ static Status hold_cpu(const Trainer *t)
     TRY(status_agree(t->world, cpu_choose((CpuSet)t->config->train.cpu, &set)));
     CpuSet own = set == CPU_AUTO ? cpu_best() : set;
     int number = (int)(cpu_features() >> 1);
-    int wish = set == CPU_AUTO ? number : -1 - number;
+    int number_or_set = set == CPU_AUTO ? number : -1 - number;
     CpuSet least = (CpuSet)world_least(t->world, (int)own);
-    int lowest = world_least(t->world, wish), highest = -world_least(t->world, -wish);
+    int lowest = world_least(t->world, number_or_set),
+        highest = -world_least(t->world, -number_or_set);
     cpu_hold(lowest == highest && set == CPU_AUTO ? CPU_AUTO : least);
     return OK;
 }
@@ -356,7 +357,7 @@ static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
     TRY(make_schedule(t));
     TRY(cut_graph(t));
     TRY(sparse_check_servers(t));
-    TRY(border_check(t));
+    TRY(sync_point_check(t));
     position_init(t);
     double grown = memory_use().own_bytes - before;
     if (t->backend->table->memory) t->backend->table->memory(t->backend, &grown, &t->device_free);
@@ -402,7 +403,7 @@ static Status setup_ranks(Trainer *t)
     ExecutorOptions options = {.seed = (uint64_t)c->run.seed, .transport = c->grid.transport};
     TRY(executor_new(&t->executor, t->plan, &t->grid, t->backend, t->comm, options));
     TRY(status_agree(t->world, train_make_optimizer(t)));
-    late_make(t);
+    deferred_updates_make(t);
     return status_agree(t->world, local_make(t));
 }
 
@@ -488,7 +489,7 @@ void trainer_free(Trainer **trainer)
     sparse_close_loader(t);
     sparse_free(t);
     local_free(t);
-    late_free(t);
+    deferred_updates_free(t);
     mem_free(&t->classes);
     train_free_optimizer(t);
     save_copy_free(&t->copy);

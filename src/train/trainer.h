@@ -96,9 +96,9 @@ struct Trainer {
     struct LocalSteps *local;
     World alone;
     /* mode stale: deferred updates; NULL in other modes; owned */
-    struct LateUpdates *late;
+    struct DeferredUpdates *deferred;
     /* requests since the last sync point, in modes other than sync */
-    bool stop_asked, save_asked, wish_asked;
+    bool stop_asked, save_asked, request_asked;
     Loader *loader;
     /* the trainer is made for steps, not for evaluation alone */
     bool trains;

@@ -12,7 +12,7 @@ typedef struct Wish {
     double lr;
 } Wish;
 bool wish_any(const Wish *wish);
-/* Merges a later request into wish. */
+/* Merges a later request into the first one. */
 void wish_add(Wish *wish, const Wish *later);
 /* Parses {"stop": true, "save": true, "lr": 0.01}: any of the keys, each at most once; blank text
  * is no request. Returns ERR_DATA with a message about the text, without its place. */

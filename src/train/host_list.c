@@ -1,6 +1,6 @@
 /* Lists the hosts of a run for its first log lines, each with its ranks and their cores or GPUs. A
  * core that several ranks may use counts once. */
-#include "places.h"
+#include "host_list.h"
 
 #include <math.h>
 #include <string.h>
@@ -9,10 +9,10 @@
 enum { HOSTS_SHOWN = 8 };
 
 /* One rank's part; the first rank of a node has the node's ranks and cores. */
-typedef struct Seat {
+typedef struct RankHost {
     char host[HOST_BYTES], gpu[64], bus[32];
     int ranks, cores;
-} Seat;
+} RankHost;
 
 /* Number of cores that any rank of this node may use, within the limits of its control groups.
  * Collective on the node's ranks. */
@@ -32,10 +32,10 @@ static int node_cores(const World *world)
     return limits.quota > 0 && limits.quota < count ? (int)ceil(limits.quota) : count;
 }
 
-static Seat seat_of(const Trainer *t)
+static RankHost seat_of(const Trainer *t)
 {
     const World *world = t->world;
-    Seat seat = {.ranks = world->node_rank == 0 ? world->node_size : 0};
+    RankHost seat = {.ranks = world->node_rank == 0 ? world->node_size : 0};
     GpuFacts gpu;
     host_name(seat.host, sizeof seat.host);
     seat.cores = node_cores(world);
@@ -47,7 +47,7 @@ static Seat seat_of(const Trainer *t)
 }
 
 /* Number of GPUs on the host of seat `first`; ranks may share one. */
-static int host_gpus(const Seat *seat, int count, int first)
+static int host_gpus(const RankHost *seat, int count, int first)
 {
     int gpus = 0;
     for (int i = first; i < count; ++i) {
@@ -64,9 +64,9 @@ static const char *plural(int count)
     return count == 1 ? "" : "s";
 }
 
-static void print_host(FILE *out, const Seat *seat, int count, int i)
+static void print_host(FILE *out, const RankHost *seat, int count, int i)
 {
-    const Seat *s = &seat[i];
+    const RankHost *s = &seat[i];
     int gpus = host_gpus(seat, count, i);
     fprintf(out, "%s (%d rank%s, %d core%s", s->host, s->ranks, plural(s->ranks), s->cores,
             plural(s->cores));
@@ -74,7 +74,7 @@ static void print_host(FILE *out, const Seat *seat, int count, int i)
     fputc(')', out);
 }
 
-static char *places_text(const Seat *seat, int count)
+static char *places_text(const RankHost *seat, int count)
 {
     char *text;
     size_t bytes;
@@ -93,10 +93,10 @@ static char *places_text(const Seat *seat, int count)
     return text;
 }
 
-char *train_places(const Trainer *trainer)
+char *train_host_list(const Trainer *trainer)
 {
     const World *world = trainer->world;
-    Seat mine = seat_of(trainer), *all = mem_new((size_t)world->size * sizeof *all);
+    RankHost mine = seat_of(trainer), *all = mem_new((size_t)world->size * sizeof *all);
     world_gather(world, &mine, sizeof mine, all);
     char *text = world->rank == 0 ? places_text(all, world->size) : NULL;
     mem_free(&all);

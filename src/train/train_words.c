@@ -3,10 +3,10 @@
 
 #include "observe/binary.h"
 
-const char *hook_moment_word(int moment)
+const char *hook_event_word(int event)
 {
     static const char *const word[] = {HOOK_WORDS(LIST_NAME)};
-    return word[moment];
+    return word[event];
 }
 
 const ConfigWords train_words[TRAIN_WORDS] = {

@@ -15,24 +15,24 @@
 enum { PART = 16 * FLAT_CHUNK, TEXT_BYTES = 512 };
 
 /* A tensor that this rank stores: the value of a parameter (slot -1) or a slot of its state. */
-typedef struct Held {
+typedef struct StateTensor {
     int param, slot;
     float *at;
     int64_t count;
     /* every replica has the same values, in its own memory */
     bool same;
-} Held;
+} StateTensor;
 
-typedef struct Look {
+typedef struct StateCheck {
     const Trainer *trainer;
     /* number of tensors; the first `compared` are the same on all replicas */
     int count, compared;
     /* owned */
-    Held *held;
+    StateTensor *tensor;
     uint64_t *hash;
     /* first tensor that is not finite; -1: none */
     int not_finite;
-} Look;
+} StateCheck;
 
 bool train_compares(const Trainer *t, const char **why_not)
 {
@@ -48,52 +48,52 @@ bool train_compares(const Trainer *t, const char **why_not)
 
 /* ---- listing the tensors ---- */
 
-static void add(Look *look, Held held)
+static void add(StateCheck *state, StateTensor tensor)
 {
-    if (held.count == 0) return;
-    look->held[look->count++] = held;
-    if (held.same) look->compared = look->count;
+    if (tensor.count == 0) return;
+    state->tensor[state->count++] = tensor;
+    if (tensor.same) state->compared = state->count;
 }
 
-static void add_values(Look *look, bool same)
+static void add_values(StateCheck *state, bool same)
 {
-    const Trainer *t = look->trainer;
+    const Trainer *t = state->trainer;
     for (int i = 0; i < t->graph->param_count; ++i) {
         int64_t first = 0, count = t->graph->param[i].elements;
         if (!train_owns(t, i)) continue;
         if (t->plan->gathers) plan_shard(t->plan, i, t->grid.dp_rank, &first, &count);
-        add(look, (Held){i, -1, executor_param(t->executor, i), count, same});
+        add(state, (StateTensor){i, -1, executor_param(t->executor, i), count, same});
     }
 }
 
-static void add_state(Look *look, bool same)
+static void add_state(StateCheck *state, bool same)
 {
-    const Trainer *t = look->trainer;
+    const Trainer *t = state->trainer;
     const Optim *o = t->optim;
     for (int i = 0; i < o->range_count; ++i)
         for (int s = 0; s < o->piece[i].rule->slots; ++s)
-            add(look, (Held){t->range_param[i], s, o->state[s] + o->piece[i].state[s],
-                             o->piece[i].elements, same});
+            add(state, (StateTensor){t->range_param[i], s, o->state[s] + o->piece[i].state[s],
+                                     o->piece[i].elements, same});
 }
 
 /* ---- checking one tensor ---- */
 
 /* Arguments of the threads that check the chunks of a range. */
-typedef struct Looking {
+typedef struct ChunkCheck {
     const float *base;
     /* index of the range's first chunk */
     uint64_t first;
     /* sum of hashes; NULL: no hash */
     _Atomic uint64_t *sum;
     atomic_bool *bad;
-} Looking;
+} ChunkCheck;
 
 /* Checks, hashes and copies one chunk at a time, while it is in the cache; without a hash the whole
  * range is one chunk. The hash of each chunk is seeded with its index and the hashes are added, so
  * the order of threads does not matter. */
-static void look_at_chunks(const void *args, float *const range[FLAT_RANGES], int64_t n)
+static void check_chunks(const void *args, float *const range[FLAT_RANGES], int64_t n)
 {
-    const Looking *l = args;
+    const ChunkCheck *l = args;
     uint64_t sum = 0, number = l->first + (uint64_t)(range[0] - l->base) / FLAT_CHUNK;
     int64_t most = l->sum ? FLAT_CHUNK : n;
     for (int64_t at = 0; at < n; at += most, ++number) {
@@ -108,75 +108,77 @@ static void look_at_chunks(const void *args, float *const range[FLAT_RANGES], in
 
 /* Checks one tensor; a device's is copied to `part` piece by piece. to: address of its copy, or
  * NULL. Returns true if it is finite. */
-static bool look_at(const Trainer *t, const Held *held, float *part, float *to, uint64_t *hash)
+static bool check_tensor(const Trainer *t, const StateTensor *tensor, float *part, float *to,
+                         uint64_t *hash)
 {
     const BackendTable *table = t->backend->table;
     _Atomic uint64_t sum = 0;
     atomic_bool bad = false;
-    int64_t step = table->host_memory ? held->count : PART;
-    for (int64_t at = 0; at < held->count; at += step) {
-        int64_t n = held->count - at < step ? held->count - at : step;
-        float *x = held->at + at;
+    int64_t step = table->host_memory ? tensor->count : PART;
+    for (int64_t at = 0; at < tensor->count; at += step) {
+        int64_t n = tensor->count - at < step ? tensor->count - at : step;
+        float *x = tensor->at + at;
         if (!table->host_memory) {
             table->copy(table->stream(t->backend), part, x, (size_t)n * sizeof *part);
             table->sync(table->stream(t->backend));
             x = part;
         }
-        Looking looking = {x, (uint64_t)(at / FLAT_CHUNK), held->same ? &sum : NULL, &bad};
-        backend_cpu.flat->each(NULL, look_at_chunks, &looking,
+        ChunkCheck chunks = {x, (uint64_t)(at / FLAT_CHUNK), tensor->same ? &sum : NULL, &bad};
+        backend_cpu.flat->each(NULL, check_chunks, &chunks,
                                (float *[FLAT_RANGES]){x, to ? to + at : NULL}, n);
     }
     *hash = sum;
     return !bad;
 }
 
-static void look_init(Look *look, const Trainer *t, bool compares, const SaveCopy *copy)
+static void state_check_init(StateCheck *state, const Trainer *t, bool compares,
+                             const SaveCopy *copy)
 {
     size_t most = (size_t)t->graph->param_count * (OPTIM_SLOTS + 1) + 1;
-    *look = (Look){.trainer = t,
-                   .held = mem_new(most * sizeof *look->held),
-                   .hash = mem_new(most * sizeof *look->hash),
-                   .not_finite = -1};
-    add_values(look, compares);
-    add_state(look, compares && !t->plan->zero);
+    *state = (StateCheck){.trainer = t,
+                          .tensor = mem_new(most * sizeof *state->tensor),
+                          .hash = mem_new(most * sizeof *state->hash),
+                          .not_finite = -1};
+    add_values(state, compares);
+    add_state(state, compares && !t->plan->zero);
     float *part = t->backend->table->host_memory ? NULL : mem_new(PART * sizeof *part);
-    for (int i = 0; i < look->count; ++i) {
-        const Held *held = &look->held[i];
-        float *to = copy ? save_copy_place(copy, held->param, held->slot) : NULL;
-        bool finite = look_at(t, held, part, to, &look->hash[i]);
-        if (!finite && look->not_finite < 0) look->not_finite = i;
+    for (int i = 0; i < state->count; ++i) {
+        const StateTensor *tensor = &state->tensor[i];
+        float *to = copy ? save_copy_place(copy, tensor->param, tensor->slot) : NULL;
+        bool finite = check_tensor(t, tensor, part, to, &state->hash[i]);
+        if (!finite && state->not_finite < 0) state->not_finite = i;
     }
     mem_free(&part);
 }
 
-static void look_fini(Look *look)
+static void state_check_fini(StateCheck *state)
 {
-    mem_free(&look->held);
-    mem_free(&look->hash);
+    mem_free(&state->tensor);
+    mem_free(&state->hash);
 }
 
 /* Returns the tensor's path in checkpoints. Owner: the caller. */
-static char *tensor_name(const Look *look, int i)
+static char *tensor_name(const StateCheck *state, int i)
 {
-    const Trainer *t = look->trainer;
-    const Held *held = &look->held[i];
-    const Param *p = &t->graph->param[held->param];
-    if (held->slot < 0) return checkpoint_path(p);
-    OptimRule rule = optim_rule(t->config, t->rule[held->param]);
-    return mem_format("/optim/%s/%s", rule.table->slot_name[held->slot], p->name);
+    const Trainer *t = state->trainer;
+    const StateTensor *tensor = &state->tensor[i];
+    const Param *p = &t->graph->param[tensor->param];
+    if (tensor->slot < 0) return checkpoint_path(p);
+    OptimRule rule = optim_rule(t->config, t->rule[tensor->param]);
+    return mem_format("/optim/%s/%s", rule.table->slot_name[tensor->slot], p->name);
 }
 
 /* Returns the first value that is not finite. */
-static double bad_value(const Look *look, int i)
+static double bad_value(const StateCheck *state, int i)
 {
-    const Trainer *t = look->trainer;
-    const Held *held = &look->held[i];
+    const Trainer *t = state->trainer;
+    const StateTensor *tensor = &state->tensor[i];
     const BackendTable *table = t->backend->table;
-    float *host = mem_new((size_t)held->count * sizeof *host);
+    float *host = mem_new((size_t)tensor->count * sizeof *host);
     int64_t at = 0;
-    table->copy(table->stream(t->backend), host, held->at, (size_t)held->count * sizeof *host);
+    table->copy(table->stream(t->backend), host, tensor->at, (size_t)tensor->count * sizeof *host);
     table->sync(table->stream(t->backend));
-    while (at + 1 < held->count && isfinite(host[at])) ++at;
+    while (at + 1 < tensor->count && isfinite(host[at])) ++at;
     double value = text_unsigned_nan((double)host[at]);
     mem_free(&host);
     return value;
@@ -191,19 +193,20 @@ static Status fail_all(const Trainer *t, int from, char *text)
     return fail(ERR_DATA, "%s", text);
 }
 
-static Status check_finite(const Look *look)
+static Status check_finite(const StateCheck *state)
 {
-    const Trainer *t = look->trainer;
-    bool bad = look->not_finite >= 0;
+    const Trainer *t = state->trainer;
+    bool bad = state->not_finite >= 0;
     char text[TEXT_BYTES] = "", host[HOST_BYTES];
     int from = world_least(t->world, bad ? t->world->rank : INT_MAX);
     if (from == INT_MAX) return OK;
     int with = -world_least(t->world, bad ? -t->world->rank : 0);
     if (t->world->rank == from) {
-        char *name = tensor_name(look, look->not_finite);
+        char *name = tensor_name(state, state->not_finite);
         host_name(host, HOST_BYTES);
         snprintf(text, sizeof text, "%s holds %g on rank %d, %s%s", name,
-                 bad_value(look, look->not_finite), from, host, with > from ? ", and others" : "");
+                 bad_value(state, state->not_finite), from, host,
+                 with > from ? ", and others" : "");
         mem_free(&name);
     }
     return fail_all(t, from, text);
@@ -245,27 +248,27 @@ static void name_ranks(const Side *side, int count, const char *tensor, char *te
 }
 
 /* Returns the first tensor that differs among this rank's replicas, or `compared`. */
-static int first_difference(const Look *look)
+static int first_difference(const StateCheck *state)
 {
-    const World *dp = &look->trainer->grid.dp_world;
-    size_t bytes = (size_t)look->compared * sizeof *look->hash;
+    const World *dp = &state->trainer->grid.dp_world;
+    size_t bytes = (size_t)state->compared * sizeof *state->hash;
     uint64_t *first = mem_new(bytes + 1);
     int i = 0;
-    memcpy(first, look->hash, bytes);
+    memcpy(first, state->hash, bytes);
     world_bcast(dp, first, bytes, 0);
-    while (i < look->compared && look->hash[i] == first[i]) ++i;
+    while (i < state->compared && state->hash[i] == first[i]) ++i;
     mem_free(&first);
     return world_least(dp, i);
 }
 
 /* Collects the hashes of tensor i from this rank's replicas and describes the difference. */
-static void say_difference(const Look *look, int i, char *text)
+static void describe_difference(const StateCheck *state, int i, char *text)
 {
-    const Trainer *t = look->trainer;
+    const Trainer *t = state->trainer;
     const World *dp = &t->grid.dp_world;
-    Side mine = {.hash = look->hash[i], .rank = t->world->rank};
+    Side mine = {.hash = state->hash[i], .rank = t->world->rank};
     Side *side = mem_new((size_t)dp->size * sizeof *side);
-    char *name = tensor_name(look, i);
+    char *name = tensor_name(state, i);
     host_name(mine.host, HOST_BYTES);
     world_gather(dp, &mine, sizeof mine, side);
     name_ranks(side, dp->size, name, text);
@@ -273,27 +276,27 @@ static void say_difference(const Look *look, int i, char *text)
     mem_free(&name);
 }
 
-static Status check_replicas(const Look *look)
+static Status check_replicas(const StateCheck *state)
 {
-    const Trainer *t = look->trainer;
+    const Trainer *t = state->trainer;
     char text[TEXT_BYTES] = "";
-    int i = first_difference(look);
-    bool differ = i < look->compared;
-    if (differ) say_difference(look, i, text);
+    int i = first_difference(state);
+    bool differ = i < state->compared;
+    if (differ) describe_difference(state, i, text);
     int from = world_least(t->world, differ ? t->world->rank : INT_MAX);
     return from == INT_MAX ? OK : fail_all(t, from, text);
 }
 
 static Status check(Trainer *t, const SaveCopy *copy)
 {
-    Look look;
+    StateCheck state;
     const char *why_not;
     Phase outer = phase_enter(copy ? PHASE_CHECKPOINT : PHASE_UPDATE);
     bool compares = train_compares(t, &why_not);
-    look_init(&look, t, compares, copy);
-    Status st = check_finite(&look);
-    if (st == OK && compares) st = check_replicas(&look);
-    look_fini(&look);
+    state_check_init(&state, t, compares, copy);
+    Status st = check_finite(&state);
+    if (st == OK && compares) st = check_replicas(&state);
+    state_check_fini(&state);
     phase_enter(outer);
     return st;
 }

@@ -1,6 +1,6 @@
 /* One optimizer step. Start reading at train_step, near the end. */
-#include "borders.h"
-#include "late_updates.h"
+#include "sync_points.h"
+#include "deferred_updates.h"
 #include "local_steps.h"
 #include "loss_scale.h"
 #include "position.h"
@@ -26,7 +26,7 @@ static Status open_loader(Trainer *t)
                        .step = at.step,
                        .shift = at.sample - at.step * t->batch,
                        .training = true,
-                       .slots = train_data_slots(t, t->plan) + sparse_held(t, t->plan),
+                       .slots = train_data_slots(t, t->plan) + sparse_batches_out(t, t->plan),
                        .workers = train_workers(t, &t->train_set),
                        .backend = t->backend};
     t->known = t->step;
@@ -103,7 +103,7 @@ static void update_work(void *user)
 
 /* With grid.zero the update ends with gathering the other replicas' shards, so it is not
  * captured. */
-static void update_params(Trainer *t, LateUpdate now)
+static void update_params(Trainer *t, UpdateArgs now)
 {
     optim_begin(t->optim, now.lr, now.scale);
     if (optim_repeats(t->optim) && !t->plan->zero)
@@ -114,15 +114,15 @@ static void update_params(Trainer *t, LateUpdate now)
 
 static void update(Trainer *t, double lr, double scale)
 {
-    LateUpdate now = {lr, scale / t->scale.used};
+    UpdateArgs now = {lr, scale / t->scale.used};
     if (t->tables) tables_update(t->tables, now.lr, now.scale);
-    if (late_turn(t, &now)) update_params(t, now);
+    if (deferred_update_due(t, &now)) update_params(t, now);
 }
 
-void late_catch_up(Trainer *t)
+void deferred_updates_finish(Trainer *t)
 {
-    LateUpdate now;
-    while (late_next(t, &now)) update_params(t, now);
+    UpdateArgs now;
+    while (deferred_update_next(t, &now)) update_params(t, now);
     if (t->tables) tables_catch_up(t->tables);
 }
 
@@ -157,7 +157,7 @@ static void read_step_stats(Trainer *t, StepResult *result, int64_t step)
             };
         result->stop_asked |= metrics[METRIC_STOP] > 0;
         result->save_asked |= metrics[METRIC_SAVE] > 0;
-        result->wish_asked |= metrics[METRIC_WISH] > 0;
+        result->request_asked |= metrics[METRIC_REQUEST] > 0;
         result->saving = metrics[METRIC_SAVING] > 0;
         /* in local modes metrics cover this rank only, so rows of all ranks are computed */
         result->rows += t->local ? batch_samples(t, t->known - 1) * t->rows_per_sample
@@ -214,7 +214,7 @@ Status train_step(Trainer *t, StepResult *result)
     bool first = !t->loader;
     if (first) TRY(status_agree(t->world, open_loader(t)));
     if (first) local_begin(t);
-    border_begin_step(t);
+    sync_point_begin_step(t);
     const LrSteps at = position_lr(t);
     *result = (StepResult){.logged = first || number == t->steps ||
                                      number % t->config->train.log_every == 0,
@@ -228,7 +228,7 @@ Status train_step(Trainer *t, StepResult *result)
     bool newest = result->logged || t->backend->table->host_memory || t->scale.moves || t->waits;
     read_step_stats(t, result, newest ? number : number - 1);
     TRY(apply(t, result, &batch));
-    border_end_step(t, result);
+    sync_point_end_step(t, result);
     return OK;
 }
 

@@ -1,13 +1,13 @@
 /* Sync points of the modes geo, async and stale: options that these modes exclude, and requests
  * that wait for a sync point. */
-#include "borders.h"
+#include "sync_points.h"
 
-#include "late_updates.h"
+#include "deferred_updates.h"
 #include "local_steps.h"
 #include "position.h"
 #include "sparse.h"
 
-static bool has_borders(const Trainer *t)
+static bool has_sync_points(const Trainer *t)
 {
     return sparse_mode(t) != TABLE_SYNC;
 }
@@ -40,7 +40,7 @@ static Status check_local(const Trainer *t)
     return local_check(t);
 }
 
-Status border_check(const Trainer *t)
+Status sync_point_check(const Trainer *t)
 {
     const Config *c = t->config;
     const TableMode mode = sparse_mode(t);
@@ -63,32 +63,32 @@ Status border_check(const Trainer *t)
 
 /* ---- a run ---- */
 
-bool border_at(const Trainer *t, int64_t step)
+bool sync_point_at(const Trainer *t, int64_t step)
 {
-    return !has_borders(t) || step % t->config->grid.geo_steps == 0 ||
+    return !has_sync_points(t) || step % t->config->grid.geo_steps == 0 ||
            position_ends_epoch(t, step) || step == t->steps;
 }
 
-void border_begin_step(Trainer *t)
+void sync_point_begin_step(Trainer *t)
 {
     local_begin_step(t);
-    if (has_borders(t) && t->tables) tables_border(t->tables, border_at(t, t->step + 1));
+    if (has_sync_points(t) && t->tables) tables_border(t->tables, sync_point_at(t, t->step + 1));
 }
 
 /* Adds up the requests of all ranks since the last sync point. */
 static void share_asked(Trainer *t, StepResult *result)
 {
-    int64_t ranks[] = {t->stop_asked, t->save_asked, t->wish_asked};
+    int64_t ranks[] = {t->stop_asked, t->save_asked, t->request_asked};
     world_add(&t->grid.dp_world, ranks, 3);
     result->stop_asked |= ranks[0] > 0;
     result->save_asked |= ranks[1] > 0;
-    result->wish_asked |= ranks[2] > 0;
-    t->stop_asked = t->save_asked = t->wish_asked = false;
+    result->request_asked |= ranks[2] > 0;
+    t->stop_asked = t->save_asked = t->request_asked = false;
 }
 
-void border_end_step(Trainer *t, StepResult *result)
+void sync_point_end_step(Trainer *t, StepResult *result)
 {
-    if (!has_borders(t)) return;
+    if (!has_sync_points(t)) return;
     if (result->bad)
         die_as(ERR_DATA,
                "step %lld: the loss%s is %g; lower optim.lr, or look at the data with `weft data "
@@ -97,12 +97,12 @@ void border_end_step(Trainer *t, StepResult *result)
                text_unsigned_nan(result->bad_loss));
     t->stop_asked |= result->stop_asked;
     t->save_asked |= result->save_asked;
-    t->wish_asked |= result->wish_asked;
-    result->stop_asked = result->save_asked = result->wish_asked = false;
-    if (!border_at(t, t->step)) return;
+    t->request_asked |= result->request_asked;
+    result->stop_asked = result->save_asked = result->request_asked = false;
+    if (!sync_point_at(t, t->step)) return;
     if (t->local)
         local_join(t);
     else
-        late_catch_up(t);
+        deferred_updates_finish(t);
     share_asked(t, result);
 }
