@@ -141,8 +141,9 @@ void trainer_update_once(Trainer *trainer, double lr);
 
 /* Owner: the caller, who frees the plan before the trainer. */
 Status train_plan_stage(const Trainer *trainer, int stage, Plan **plan);
-/* Memory of a rank that runs a plan, in bytes by kind. The kinds of the plan; data: micro-batches
- * of the loader; messages also count the buffers of sums; program: memory measured before any other kind is allocated, which is the graph with the code and objects of its kernels. */
+/* Memory of a rank that runs a plan, in bytes by kind. Most kinds are the plan's; data:
+ * micro-batches of the loader; messages: also buffers of sums; program: the graph with the code and
+ * objects of its kernels, measured before any other kind is allocated. */
 typedef struct TrainBytes {
     size_t params, gradients, state, activations, cache, workspace, messages, data, program, all;
     /* Sparse tables: buffers for the ids and rows of a step, and the rows that this rank owns if

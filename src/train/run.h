@@ -173,8 +173,8 @@ void run_hook_begin(Run *run);
 void run_hook_end(Run *run);
 /* Returns true if the hook runs at that event. The same on all ranks. */
 bool run_hook_wants(const Run *run, HookEvent event);
-/* On rank 0: run_hook_notify runs the hook for an event; run_hook_has_request returns true if it has a
- * request. */
+/* On rank 0: run_hook_notify runs the hook for an event; run_hook_has_request returns true if it
+ * has a request. */
 void run_hook_notify(Run *run, HookEvent event);
 bool run_hook_has_request(Run *run);
 /* Call between two steps: if the step's result says that the hook has a request, broadcasts it.
