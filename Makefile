@@ -13,7 +13,7 @@ NPROC := $(shell nproc 2>/dev/null || echo 2)
 # Every decision is made by tools/probe.sh, by compiling a probe, and kept in probe.mk with its reason.
 PROBE := $(BUILD)/probe.mk
 # These need no decision, or call make again once what it is about is installed.
-NO_PROBE := deps clean format check-format check-includes help test demo demo-text demo-images demo-ctr asan asan-quick
+NO_PROBE := deps clean format check-format check-includes check-words check-maps help test demo demo-text demo-images demo-ctr asan asan-quick
 ifneq ($(filter-out $(NO_PROBE),$(or $(MAKECMDGOALS),weft)),)
 include $(PROBE)
 endif
@@ -38,8 +38,9 @@ OPT ?= -O2 -g
 UNWIND := -fno-asynchronous-unwind-tables
 FP := -fno-math-errno -fno-trapping-math -ffp-contract=off
 CPPFLAGS_ALL := -D_GNU_SOURCE -DWEFT_VERSION='"$(VERSION)"' -Iinclude $(DEPS_CPPFLAGS) $(CPPFLAGS)
-CFLAGS_ALL := -std=c17 $(OPT) $(FP) $(if $(SANITIZE),,$(UNWIND)) $(OPENMP) $(WARN) $(WERROR) -fvisibility=hidden $(SANITIZE) $(CFLAGS)
-LDFLAGS_ALL := -Wl,--build-id $(OPENMP) $(SANITIZE) $(LDFLAGS)
+comma := ,
+CFLAGS_ALL := -std=c17 $(OPT) $(FP) $(if $(SANITIZE),,$(UNWIND)) $(OPENMP) $(WARN) $(WERROR) -fvisibility=hidden $(if $(SANITIZE),,-ffunction-sections -fdata-sections) $(SANITIZE) $(CFLAGS)
+LDFLAGS_ALL := -Wl,--build-id $(if $(SANITIZE),,-Wl$(comma)--gc-sections) $(OPENMP) $(SANITIZE) $(LDFLAGS)
 LDLIBS_ALL := $(DEPS_LIBS) $(LDLIBS) -lpthread -lm
 
 # The vector kernels are compiled once for each instruction set and type of activations; the best that this CPU has is taken
@@ -284,6 +285,11 @@ check-includes: ## includes point one way
 	@tools/check_includes.sh $(MODULES)
 format:          ## lay out all C with clang-format
 	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' | xargs clang-format -i
+check-words:     ## comments without clipped sentences and private words (docs/glossary.md)
+	@tools/check_words.sh
+check-maps:      ## src/MODULE/README.md names every file
+	@tools/check_maps.sh
+.PHONY: check-words check-maps
 check-format:    ## is all C laid out so?
 	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' | xargs clang-format --dry-run -Werror
 	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' '*.cuh' | grep -v '^src/config/options.c$$' | xargs awk \
