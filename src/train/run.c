@@ -390,7 +390,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     /* fails or works alike on all ranks, which run the same program */
     if (st == OK && config->run.nvtx) st = nvtx_start();
     r.base_bytes = memory_use().own_bytes;
-    if (world->rank == 0) r.verified = known_files_new();
+    if (world->rank == 0) r.good = known_files_new();
     if (st == OK)
         st = trainer_new_with(&r.trainer, config, world, job);
     else if (job)
@@ -412,7 +412,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     trainer_free(&r.trainer);
     log_file_pin();
     run_dir_fini(&r.dir);
-    known_files_free(&r.verified);
+    known_files_free(&r.good);
     mem_free(&r.last);
     mem_free(&r.saving);
     mem_free(&r.ended);

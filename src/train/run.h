@@ -56,7 +56,7 @@ typedef struct Run {
     DataWatch *data;
     RunSummary summary;
     /* checkpoints that this process has verified; on rank 0; owned */
-    KnownFiles *verified;
+    KnownFiles *good;
     /* newest checkpoint (owned; NULL: none) and its step */
     char *last;
     int64_t last_step;

@@ -66,7 +66,7 @@ static Status choose_checkpoint(Run *r, bool newest_failed, char **path)
 {
     Status st = OK;
     *path = newest_failed ? NULL : checkpoint_newest_unread(r->dir.checkpoints);
-    if (!*path) st = checkpoint_newest(r->dir.checkpoints, r->verified, path);
+    if (!*path) st = checkpoint_newest(r->dir.checkpoints, r->good, path);
     if (st != OK) return nothing_changed(st);
     r->last_own = *path != NULL;
     if (!*path) return begin_without_checkpoint(r, path);
@@ -92,7 +92,7 @@ static Status read_best(const Run *r, double *metric)
     TRY(find_file(r->dir.best, &there));
     if (!there) return OK;
     /* it may be another name of the checkpoint that has just been loaded */
-    bool known = known_files_have(r->verified, r->dir.best);
+    bool known = known_files_have(r->good, r->dir.best);
     Status st =
         known ? checkpoint_read_meta(r->dir.best, &meta) : checkpoint_verify(r->dir.best, &meta);
     bool same_test = st == OK && resume_same_test(r->trainer, &meta);
@@ -192,7 +192,7 @@ Status run_resume(Run *r)
         st = load(r, true, &path);
     }
     if (st == OK && path) {
-        if (r->world->rank == 0) known_files_add(r->verified, path);
+        if (r->world->rank == 0) known_files_add(r->good, path);
         log_info("resuming from %s", path);
     }
     if (st == OK && !path) st = train_init_params(r->trainer);

@@ -29,10 +29,10 @@ static void after(void *user)
 {
     Run *r = user;
     if (r->saving_best) return;
-    known_files_add(r->verified, r->saving);
+    known_files_add(r->good, r->saving);
     lease_hold(r->dir.lease);
     Status st =
-        checkpoint_prune(r->dir.checkpoints, r->config->checkpoint.keep, r->verified, r->saving);
+        checkpoint_prune(r->dir.checkpoints, r->config->checkpoint.keep, r->good, r->saving);
     (void)tolerate(st, &r->prune_failing, "removing old checkpoints");
 }
 
