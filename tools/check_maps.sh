@@ -6,9 +6,16 @@ set -u
 cd "$(dirname "$0")/.." || exit 70
 failed=0
 wrong() { echo "$*"; failed=1; }
-# The names in backquotes at the beginning of the map's lines "* `file.c, file.h`: ...", as paths.
+# The names in backquotes at the beginning of the map's lines "* `file.c, file.h`: ...", as paths. Under a head line that names a folder,
+# "## Files of `plan/`", they are that folder's.
 named() { # MAP
-    sed -n 's/^\* `\([^`]*\)`.*/\1/p' "$1" | tr ',' '\n' | sed 's/^ *//; s/ *$//' | sed "s#^#$(dirname "$1")/#"
+    awk -v folder="$(dirname "$1")/" '
+        /^## / { part = match($0, /`[a-z_\/]+\/`/) ? substr($0, RSTART + 1, RLENGTH - 2) : "" }
+        /^\* `/ {
+            split($0, word, "`")
+            count = split(word[2], name, ", *")
+            for (i = 1; i <= count; i++) print folder part name[i]
+        }' "$1"
 }
 sources() { # FOLDER: its files without those of folders that have a map
     git ls-files -co --exclude-standard "$1/*.c" "$1/*.h" "$1/*.cu" "$1/*.cuh" | while read -r f; do
