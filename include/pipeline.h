@@ -470,8 +470,8 @@ void executor_settle(Executor *executor);
 /* Gradient arena 0: after executor_reduce the sums, tied gradients included; borrowed.
  * plan_sum_offset gives the offsets. */
 float *executor_grads(Executor *executor);
-/* Sets this rank's flag for a metric from METRIC_STOP on. The metric of the coming step counts the
- * ranks that set it, so all ranks learn it at the end of the same step. */
+/* Sets this rank's flag for METRIC_STOP or a later metric. That metric of the coming step counts
+ * the ranks that set the flag, so all ranks learn it at the end of the same step. */
 void executor_ask(Executor *executor, int metric, bool yes);
 /* Runs forward only, with running statistics, on as many micro-batches as a step has. On ranks with
  * the loss, take is called for each micro-batch with its per-sample results: columns (rows,

@@ -132,8 +132,8 @@ Status run_load(Run *run, const char *path);
  * A failure is logged and tried again later. last: waits for the save, and its failure is the
  * run's. Collective; all ranks return the same Status. */
 Status run_save(Run *run, bool last);
-/* Call before a step after which a checkpoint is due is judged: waits for the running save, so that
- * its copy is free. Collective; all ranks return the same Status. */
+/* If a checkpoint is due after a step, call this before the step is judged: waits for the running
+ * save, so that its copy is free. Collective; all ranks return the same Status. */
 Status run_save_prepare(Run *run);
 /* Begins to save best.h5, which reached that metric. with: a checkpoint is due after this step
  * anyhow; then best.h5 becomes a second name for it if possible. Collective; all ranks return the
@@ -185,9 +185,9 @@ bool run_hook_receive(Run *run, const StepResult *result);
 void run_hook_carry_out(Run *run);
 /* Waits for the hook, broadcasts its request and carries it out. Collective. */
 void run_hook_wait(Run *run);
-/* Handles a bad step, given its result and the work that is due after it: ends the run, skips the
- * step, or rolls back. *back: the trainer was set to an earlier step. Collective; all ranks return
- * the same Status. */
+/* Judges a step, given its result and the work that is due after it. If it is bad, ends the run,
+ * skips the step, or rolls back. *back: the trainer was set to an earlier step. Collective; all
+ * ranks return the same Status. */
 Status run_judge(Run *run, StepResult *result, RunDue due, bool *back);
 /* Returns true while steps are repeated up to a later step than this one. They must give the same
  * bits as before. */

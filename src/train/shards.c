@@ -1,6 +1,6 @@
-/* Implements OptimShard. One rank computes the partial norm of each chunk and all others set it to
- * zero, so the merged array is complete on all ranks. A rank stores only its own shards'
- * offsets. */
+/* Implements OptimShard: the part of each range that this rank updates, and the exchange of partial
+ * norms. One rank computes the partial norm of each chunk and all others set it to zero, so the
+ * merged array is complete on all ranks. */
 #include "shards.h"
 
 #include <string.h>

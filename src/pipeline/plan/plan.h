@@ -159,6 +159,8 @@ Status links_memory(Plan *plan, bool joined);
 
 /* slots.c: memory that follows from the stage's list of tasks. */
 void plan_slots(Plan *plan);
+/* Returns true if another task may run between a message of the stage and the computation that it
+ * belongs to. */
 bool messages_may_wait(const Schedule *schedule, int stage);
 /* Fills last_task[micro] with the index of the micro-batch's last task in the stage's list. Returns
  * the most micro-batches of data in use at once. */

@@ -47,8 +47,9 @@ void input_restart(InputRing *ring);
 /* Takes micro-batches from the source up to number `micro`; work that is queued afterwards may read
  * it. wait_s: as in loader_next. */
 Status input_take(InputRing *ring, const BatchSource *source, int micro, double *wait_s);
-/* Returns places whose micro-batch's last task, last_task[micro], comes before task `end`, the
- * oldest first. Without copies this releases the batch to the source. */
+/* Frees the oldest places of the ring, as long as the last task of their micro-batch,
+ * last_task[micro], comes before task `end`. Without copies this releases the batch to the
+ * source. */
 void input_return(InputRing *ring, const BatchSource *source, const int *last_task, int end);
 /* Releases all batches to their sources. */
 void input_settle(InputRing *ring);
