@@ -1,11 +1,11 @@
-/* weft: trains neural networks on clusters. Everything is in the modules; the verbs are in
- * src/cli. */
+/* weft trains neural networks on clusters. All code is in the modules; the command-line verbs are
+ * in src/cli. */
 #include "cli/cli.h"
 
 #include <hdf5.h>
 
-/* Each file is closed where it has been written. What HDF5 could not write and close, for want of
- * space, it must not touch again at the program's end: it crashes there. */
+/* Every HDF5 file is closed by the code that wrote it. HDF5's own clean-up at exit is turned off
+ * because it crashes on a file that could not be written and closed for lack of space. */
 int main(int argc, char **argv)
 {
     H5dont_atexit();

@@ -1,9 +1,10 @@
-/* A signal must not end training: mpirun would kill its ranks a second later and exit 1. It is kept
- * from mpirun and goes to the ranks as SIGUSR1, which mpirun and srun pass on, so that they can
- * write their checkpoint. A second SIGINT or SIGTERM ends mpirun; where all ranks are here by
- * SIGHUP, for it is deaf to both there: where a whole job is told to end (systemd, PBS) each of its
- * processes gets one. The first signal ends ranks that do not last. Ctrl-Z (SIGTSTP) is kept from
- * mpirun, too, and passed on to it. */
+/* Passes signals on to ranks. A signal must not end a training at once: mpirun would kill its ranks
+ * a second later and exit with 1. So signals are kept from mpirun and go to the ranks as SIGUSR1,
+ * which mpirun and srun forward, and the ranks write a checkpoint. A second SIGINT or SIGTERM ends
+ * mpirun: with SIGTERM, or with SIGHUP if all ranks are on this host, for such an mpirun blocks
+ * SIGINT and SIGTERM: when a whole job is told to end (systemd, PBS), each of its processes gets
+ * one. Commands that do not last are ended by the first signal. Ctrl-Z (SIGTSTP) is also kept from
+ * mpirun and passed on explicitly. */
 #include "attend.h"
 
 #include <errno.h>
@@ -15,14 +16,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* One stop request often comes twice at once, to the process and to its group (timeout, shells). */
+/* One stop request often arrives twice at once: for the process and for its group (timeout,
+ * shells). */
 static const double SAME_REQUEST_S = 1;
-/* mpirun ends its other ranks within a second or two of the first death. */
+/* After the first death mpirun needs a second or two to end its other ranks. */
 static const double MPIRUN_ENDS_S = 10;
-/* Seconds that ranks which have not made a step get to end by themselves after a first signal. */
+/* Seconds after a first signal in which ranks that have not made a step may end by themselves. */
 static const double EARLY_S = 1;
-/* Seconds for which SIGCONT is sent again: an mpirun that is late may find SIGTSTP and SIGCONT
- * together, and pass them on in either order. */
+/* Seconds for which SIGCONT is sent repeatedly: a delayed mpirun may find SIGTSTP and SIGCONT
+ * together and pass them on in either order. */
 static const double WAKES_S = 5;
 
 void attend_init(Attend *a)
@@ -37,8 +39,8 @@ void attend_init(Attend *a)
     a->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-/* Ctrl-Z: the ranks sleep, on other hosts, too, then this process, until it is told to go on.
- * mpirun itself stays awake. */
+/* Handles Ctrl-Z: suspends the ranks, also those on other hosts, and then this process until it is
+ * continued. mpirun itself keeps running. */
 static void suspend(Attend *a)
 {
     sigset_t set;
@@ -56,7 +58,8 @@ static bool is_waking(const Attend *a)
     return a->suspends && a->woken_s > 0 && clock_s() - a->woken_s < WAKES_S;
 }
 
-/* True where one has come that is a stop request. */
+/* Reads all pending signals. Returns true if there was one other than SIGCHLD or SIGTSTP; *end: a
+ * repeated stop request has arrived. */
 static bool take_signals(Attend *a, bool *end)
 {
     struct signalfd_siginfo info;
@@ -79,7 +82,7 @@ static bool take_signals(Attend *a, bool *end)
     return any;
 }
 
-/* mpirun of ranks that last, all of them on this host */
+/* True for an mpirun that blocks SIGINT and SIGTERM: ranks of a training, all on this host. */
 static bool is_deaf(const Attend *a)
 {
     return a->lasts && a->here && !a->alone;
@@ -90,7 +93,7 @@ static bool is_srun(const Attend *a)
     return strcmp(a->starter, "srun") == 0;
 }
 
-/* A process that is stopped (SIGSTOP) receives no signal until it is continued. */
+/* Continues the process if it is stopped (SIGSTOP): until then it receives no other signal. */
 static void wake_stopped(Attend *a)
 {
     if (process_state(a->process) != 'T') return;
@@ -113,7 +116,7 @@ static void end_ranks(Attend *a)
     send_signal(a, a->alone ? SIGKILL : is_deaf(a) ? SIGHUP : SIGTERM);
 }
 
-/* Ends what has not ended by itself: the process, and ranks of this host, which may be stopped. */
+/* Kills the process, and the ranks on this host, which may be stopped. */
 static void kill_all(const Attend *a)
 {
     kill(a->process, SIGKILL);
@@ -129,8 +132,8 @@ static void pass_on(Attend *a, bool end)
         send_signal(a, a->lasts ? SIGUSR1 : SIGTERM);
 }
 
-/* Ranks of a training that have not all begun their first step: one that is stopped, or hangs, is
- * found, and a stop request needs no save. */
+/* Watches a training whose ranks have not all begun their first step: finds ranks that are stopped
+ * or hang, and ends the ranks after a stop request, because there is nothing to save. */
 static void attend_start(Attend *a)
 {
     if (!a->why) a->why = starting_look(&a->starting, &a->watch, a->process);
@@ -138,7 +141,7 @@ static void attend_start(Attend *a)
     if (asked && a->watch.met > 0 && !starting_has_stepped(&a->watch)) end_ranks(a);
 }
 
-/* An mpirun that has been told to end its ranks, or has lost one, and does not end. */
+/* Ends an mpirun that does not end although it was told to, or although it has lost a rank. */
 static void end_late(Attend *a, double lost_s)
 {
     double now = clock_s(), lost_for_s = lost_s > 0 ? now - lost_s : 0;
@@ -148,8 +151,8 @@ static void end_late(Attend *a, double lost_s)
         end_ranks(a);
 }
 
-/* A stop request is passed on again and again: mpirun and ranks that are only starting may miss
- * it. */
+/* Waits for the end of the process and returns the exit code. A stop request is sent repeatedly,
+ * because mpirun and ranks that are still starting may miss it. */
 static int wait_for(Attend *a)
 {
     enum { AGAIN_MS = 1000, START_MS = 500 };
@@ -165,7 +168,7 @@ static int wait_for(Attend *a)
         else if (!signalled && a->first && a->lasts && a->ends <= 1)
             pass_on(a, false);
         else if (!signalled && a->first)
-            /* the same signal again would make mpirun leave ranks behind */
+            /* a repeated signal would make mpirun leave ranks behind */
             wake_stopped(a);
         if (starts) attend_start(a);
         if (is_waking(a)) kill(a->process, SIGCONT);
@@ -173,7 +176,7 @@ static int wait_for(Attend *a)
         end_late(a, lost_s);
     }
     Status status;
-    /* mpirun itself may fail once its ranks are done */
+    /* mpirun itself may fail after its ranks have ended well */
     if (watch_all_left(&a->watch, &status)) return (int)status;
     a->killed = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
     return a->killed ? 128 + a->killed : WEXITSTATUS(state);
@@ -188,10 +191,11 @@ void become_child(void)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
 }
 
-/* Signals as this process found them. But what is no reason to end, as output that nobody reads,
- * mpirun must not hear of: it has handlers that end the job, and unblocks all signals for its
- * ranks. At its end it puts back what it found for the signal that it passes on, which may come
- * once more then, and would kill it; while ranks are started it has a handler, so that they do not
+/* Restores the signal mask that this process found, with exceptions for mpirun of a training.
+ * mpirun has handlers that end the job, and unblocks all signals for its ranks, so signals that are
+ * no reason to end (SIGPIPE: nobody reads the output) are blocked for it. At its end mpirun
+ * restores the handler it found for the forwarded SIGUSR1; one that arrives then would kill it, so
+ * SIGUSR1 is ignored here. While ranks are started mpirun's handler is in place, so they do not
  * inherit this. */
 static void restore_signals(const Attend *a)
 {
@@ -241,7 +245,7 @@ Status attend_run(Attend *a, char *const *words, int ranks, bool lasts, int *cod
         attend_fini_run(a);
         return status;
     }
-    /* srun would sleep itself, and its ranks go on */
+    /* srun would suspend itself while its ranks continue */
     a->suspends = !is_srun(a);
     *code = wait_for(a);
     a->suspends = false;
@@ -291,7 +295,8 @@ bool attend_may_be_refused(Attend *a, int code)
     return !a->first && !a->alone && !a->killed && !a->why;
 }
 
-/* 128 and a signal, as a shell gives it, and mpirun; numbers beyond are its own. 0: no signal. */
+/* Returns the signal in an exit code of 128 + signal, as a shell and mpirun report it; 0: none.
+ * Greater codes are mpirun's own. */
 static int signal_of(int code)
 {
     return code > 128 && code < 128 + NSIG ? code - 128 : 0;

@@ -1,5 +1,5 @@
-/* Ranks from their start to their end: the process that starts them (mpirun, srun, or a rank
- * alone), the signals that this one gets meanwhile, and who died. */
+/* Runs ranks from their start to their end: handles the process that starts them (mpirun, srun, or
+ * a single rank itself), the signals that arrive meanwhile, and the loss of ranks. */
 #ifndef WEFT_CLI_ATTEND_H
 #define WEFT_CLI_ATTEND_H
 
@@ -8,68 +8,70 @@
 #include <signal.h>
 
 typedef struct Attend {
-    /* the file of signals, blocked since attend_init, and those blocked before */
+    /* signals: signalfd for the signals blocked since attend_init; before: signal mask before that
+     * */
     int signals;
     sigset_t before;
-    /* Signals so far. first: the first one, 0: none; first_s: time of it; ends: number of requests
-     * to end (SIGINT, SIGTERM); end_s: time of the last of these; ending_s: of the second. */
+    /* Signals so far. first: number of the first one, 0: none; first_s: its time; ends: number of
+     * stop requests (SIGINT, SIGTERM); end_s: time of the last stop request; ending_s: time of the
+     * second one. */
     int first, ends;
     double first_s, end_s, ending_s;
-    /* has it been said that the process is stopped? */
+    /* a warning that the process is stopped has been printed */
     bool stopped_said;
     /* train.hang_s: seconds that a start may go on without progress; set by the caller */
     double hang_s;
-    /* Set by the caller. alone: one rank without mpirun; here: mpirun starts all ranks on this
+    /* Set by the caller. alone: a single rank without mpirun; here: mpirun starts all ranks on this
      * host. */
     bool alone, here;
-    /* Is a start under way that SIGTSTP is passed on to? When this process last went on after one;
-     * 0: never. */
+    /* suspends: a start is under way that SIGTSTP is passed on to; woken_s: time at which this
+     * process last continued after SIGTSTP, 0: never */
     bool suspends;
     double woken_s;
-    /* process: mpirun of the current or last start; lasts: it is a training, which a first signal
-     * asks to save. */
+    /* process: mpirun (srun, rank) of the current or last start; lasts: the command is a training,
+     * which a first signal asks to save */
     pid_t process;
     bool lasts;
     /* signal that ended the process; 0: none */
     int killed;
-    /* owned: reason for which ranks were ended during their start; NULL: none were */
+    /* reason for which ranks were killed during their start, NULL: they were not; owned */
     char *why;
     Starting starting;
-    /* its name */
+    /* name of the program that starts the ranks: words[0] of attend_run */
     char starter[16];
     Watch watch;
 } Attend;
 
-/* From now on signals wait for attend_run and attend_rest. */
+/* Initialises attend and blocks signals; from here on only attend_run and attend_rest receive them.
+ * */
 void attend_init(Attend *attend);
-/* Starts the words as so many ranks and waits for their end. lasts: a first signal asks them to
- * save; else, and at a second one to end, they are ended. *code: the exit code as a shell gives it.
- * Release with attend_fini_run once nothing is asked about its ranks any more. ERR_IO: no process
- * can be made. */
+/* Starts the command `words`, which runs `ranks` ranks, and waits for its end. lasts: a first
+ * signal asks the ranks to save, a second SIGINT or SIGTERM ends them; otherwise the first signal
+ * ends them. *code: the exit code as a shell reports it. Release with attend_fini_run after the
+ * last query about these ranks. ERR_IO: no process could be made. */
 Status attend_run(Attend *attend, char *const *words, int ranks, bool lasts, int *code);
 void attend_fini_run(Attend *attend);
-/* Waits without ranks; true: a signal has come. */
+/* Waits without running ranks; returns true if a signal has arrived. */
 bool attend_rest(Attend *attend, double seconds);
-/* Once they have ended: has any rank on this host begun? */
+/* Called after the ranks have ended: true if any rank on this host had begun. */
 bool attend_begun(Attend *attend);
-/* May the exit code mean that mpirun could not start the ranks, or MPI not connect them? False once
- * a known rank has come through MPI_Init, or something was killed (but by SIGBUS, which a full
- * /dev/shm causes). */
+/* True if the exit code may mean that mpirun could not start the ranks or MPI could not connect
+ * them. False once a known rank has passed MPI_Init, or anything was killed (except by SIGBUS,
+ * which a full /dev/shm causes). */
 bool attend_may_be_refused(Attend *attend, int code);
-/* Was the start, or a rank of it, asked to stop before the first step, as far as ranks of this host
- * tell? */
+/* True if the start, or a rank of this host, was asked to stop before the first step. */
 bool attend_stopped_early(Attend *attend);
-/* "rank 1 (process 17) was killed by signal 9 (Killed)"; of weft's own exit codes, with which ranks
- * end by themselves while others are killed for it: "the ranks ended with exit code 74". Owner: the
- * caller. */
+/* Describes the loss: "rank 1 (process 17) was killed by signal 9 (Killed)", or, for an exit code
+ * of weft's own, "the ranks ended with exit code 74": a rank with such a code has ended by itself,
+ * although mpirun then kills the others. Owned by the caller. */
 char *attend_loss(Attend *attend, int code);
-/* Does the exit code stand for a signal that a program causes itself, such as SIGSEGV? False for
- * mpirun's own codes, which may be such a number where no rank has begun. */
+/* True if the exit code stands for a signal that a program causes by itself, such as SIGSEGV. False
+ * for mpirun's own codes, which may have the same number if no rank has begun. */
 bool attend_crashed(Attend *attend, int code);
-/* Is it an exit code of weft's? */
+/* True if the exit code is one of weft's own. */
 bool attend_status(int code);
-/* In a new process: out of reach of the terminal's Ctrl-C, and not outliving its parent. Nobody
- * reads stdin. */
+/* Prepares a new process: it leaves the terminal's process group, so that Ctrl-C does not reach it,
+ * is ended when its parent ends, and reads nothing from stdin. */
 void become_child(void);
 
 #endif

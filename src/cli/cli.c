@@ -1,5 +1,5 @@
-/* From the words of main to a verb: finds it, answers --help, reads its flags, settles -n and the
- * threads, runs it, prints what failed. */
+/* Gets from main's arguments to a verb: finds the verb, answers --help, parses the flags, handles
+ * -n and the threads, runs the verb and prints its error. */
 #include "private.h"
 
 #include "config/foreign.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Words of the name that argv begins with, or 0. */
+/* Returns the number of words of the verb name if argv begins with it, else 0. */
 static int match(const char *name, int argc, char **argv)
 {
     int words = 0;
@@ -39,8 +39,8 @@ static bool is_help(const char *word)
     return !strcmp(word, "--help") || !strcmp(word, "-h");
 }
 
-/* The longest beginning of argv that begins the name of a verb, too ("data", "data import"); "" if
- * none. Owned. */
+/* Returns the longest run of words at the start of argv that is also the start of a verb's name
+ * ("data", "data import"); "" if there is none. Owned by the caller. */
 static char *group_of(int argc, char **argv)
 {
     char *group = mem_text("");
@@ -63,7 +63,8 @@ static char *group_of(int argc, char **argv)
     return group;
 }
 
-/* The next words of all verbs behind a group ("import", "info", "check"), each once. */
+/* Lists the words that may follow a group ("import", "info", "check"), each once; returns their
+ * number. */
 static int next_words(const char *group, char (*word)[32])
 {
     int count = 0;
@@ -80,8 +81,9 @@ static int next_words(const char *group, char (*word)[32])
     return count;
 }
 
-/* The command of weft that another program calls so, behind the words of a group; an option or a
- * configuration where a command is expected; NULL: none of them. Owner: the caller. */
+/* Returns advice on an unknown word: the weft command for a word that another program uses for it,
+ * or how to order the words if an option or a configuration stands where a command is expected.
+ * NULL if there is no advice. Owned by the caller. */
 static char *verb_meant(const char *group, const char *word)
 {
     const ForeignWord *row = foreign_find(*group ? group : FOREIGN_VERB, word);
@@ -128,7 +130,8 @@ static Status unknown_verb(int argc, char **argv)
     return status;
 }
 
-/* Reads the configuration before anything is started, and what it says of ranks. */
+/* Checks the configuration before anything is started, and takes the settings of the ranks from it.
+ * */
 static Status check_config(const Verb *verb, int argc, char **argv, Ranks *ranks)
 {
     Config *config = NULL;
@@ -143,7 +146,7 @@ static Status check_config(const Verb *verb, int argc, char **argv, Ranks *ranks
     return status == OK ? OK : job_refuse(status);
 }
 
-/* Where -n asks for several ranks this process becomes their launcher. */
+/* Runs the verb in this process, or makes this process the launcher of several ranks (-n). */
 static Status start(const Verb *verb, Ranks *ranks, int argc, char **argv, const void *options)
 {
     if (ranks->count && launched())
@@ -152,7 +155,7 @@ static Status start(const Verb *verb, Ranks *ranks, int argc, char **argv, const
     if (!(verb->traits & VERB_LASTS)) mem_free(&ranks->checkpoints);
     if (ranks->count > 1) return launch_ranks(ranks);
     if (verb->traits & VERB_THREADS) threads_settle(ranks->threads, ranks->words);
-    /* rank 0 alone opens files, and MPI has not begun */
+    /* Only rank 0 opens files. MPI has not been started yet. */
     if (verb->traits & VERB_CONFIG && launch_rank() == 0) hdf5_begin();
     return verb->run(argc, argv, options);
 }
@@ -197,8 +200,8 @@ static Status run(int argc, char **argv, char **words)
     return run_verb(verb, argc - used, argv + used, words);
 }
 
-/* The launcher ends a job with its first process that fails, so the others let rank 0 speak before
- * they leave. */
+/* Prints a verb's error. The launcher ends a job with the first process that fails, so all other
+ * ranks give rank 0 a second to print its message. */
 static void report(Status status, int rank)
 {
     if (status == OK) return;
@@ -210,9 +213,9 @@ static void report(Status status, int rank)
         log_error("%s", fail_message());
 }
 
-/* A closed stdin, stdout or stderr would lend its number to the first file that is opened, and what
- * is printed would go there. What stands in for it can be neither read nor written as it should be,
- * so that using it fails as before. */
+/* Opens /dev/null in place of a closed stdin, stdout or stderr, so that no file opened later gets
+ * its number and what is printed. It is opened for the wrong direction: use of a closed stream
+ * fails as before. */
 static void keep_numbers(void)
 {
     for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file)
@@ -220,7 +223,8 @@ static void keep_numbers(void)
             (void)!open("/dev/null", file == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-/* What a verb prints is its result, but that of one that lasts, which has left it in files. */
+/* Reports failed writes to stdout: an error for a verb that prints its result, a warning for a verb
+ * that lasts (VERB_LASTS), because its results are in files. */
 static Status check_output(Status status, bool lasts)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;
@@ -231,7 +235,7 @@ static Status check_output(Status status, bool lasts)
     return status;
 }
 
-/* weft run has asked for a file for each rank. */
+/* Redirects output to this rank's file in the folder that weft run has asked for (--log-dir). */
 static void keep_words(int rank)
 {
     const char *folder = getenv("WEFT_LOG_DIR");
@@ -245,7 +249,8 @@ static void keep_words(int rank)
     mem_free(&path);
 }
 
-/* What keys take is said by the modules that have it, before any is read. */
+/* The modules register the values that their keys accept (train_use_words) before any key is read.
+ * */
 int cli_main(int argc, char **argv)
 {
     clock_begin_s();
@@ -255,7 +260,8 @@ int cli_main(int argc, char **argv)
     if (lasts) stop_begin();
     keep_numbers();
     train_use_words();
-    /* Verbs reorder their words; starting again wants them as they came. */
+    /* Verbs reorder their words; threads_settle executes the program again with the original ones.
+     * */
     char **words = mem_new((size_t)(argc + 1) * sizeof *words);
     memcpy(words, argv, (size_t)argc * sizeof *words);
     int rank = launch_rank();

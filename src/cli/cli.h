@@ -1,18 +1,20 @@
-/* cli: the verbs, each in a file of its own with its row and its flags (config.h). A verb gets the
- * words behind its name and returns the exit code; messages go out through fail(), which cli_main
- * prints. Flags, -n, --help and the threads of OpenMP are settled before a verb runs, and a
- * configuration has been read once, strictly, before any rank is started. */
+/* The command line. Each verb ("train", "data info") has a file of its own with its row and its
+ * flags (config.h). A verb gets the words after its name and returns the exit code; it reports
+ * errors by fail(), and cli_main prints them. Before a verb runs, cli_main handles --help, the
+ * flags, -n and OpenMP's threads, and reads the configuration once, strictly, so that errors in it
+ * are found before any rank is started. */
 #ifndef WEFT_CLI_H
 #define WEFT_CLI_H
 
 #include "config.h"
 #include "parallel.h"
 
-/* Verb i of them all, in the order of the help. */
+/* Number of verbs, and verb i in the order of the help text. */
 int verb_count(void);
 const Verb *verb_at(int i);
 
-/* The words of main: finds the verb, runs it, prints what failed. Returns the exit code. */
+/* Finds the verb in main's arguments, runs it and prints its error, if any. Returns the exit code.
+ * */
 int cli_main(int argc, char **argv);
 
 #endif

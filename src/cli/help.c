@@ -1,4 +1,4 @@
-/* Help, the man page, completion, versions. */
+/* Help texts, the man page, shell completion and versions. */
 #include "private.h"
 
 #include "checkpoint.h"
@@ -107,8 +107,8 @@ static void print_layers(FILE *out)
     }
 }
 
-/* Whatever can be added to the program, a row a line: "TABLE<tab>ROW<tab>MEANING". The manual's
- * pages are made of it, and compared with it. */
+/* Prints a line for each row of each table that can be extended: "TABLE<tab>ROW<tab>MEANING". The
+ * manual's pages are generated from this list and checked against it. */
 static void print_tables(FILE *out)
 {
     const LayerKind *kind;

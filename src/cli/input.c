@@ -1,6 +1,6 @@
-/* Data that verbs work on: a file with the keys that describe it, or --input: data without a file,
- * of which a plan needs no more than the shape and a benchmark makes some up; the model of a
- * checkpoint; and the file that a verb writes. */
+/* Data that verbs work on. A verb gets a data file with the keys that describe it, or --input,
+ * which gives only the shape of samples: a plan needs no more, and a benchmark makes up samples of
+ * that shape. Also reads the configuration in a checkpoint. */
 #include "private.h"
 
 #include "checkpoint.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* "13", or "13+26". */
+/* Parses "13" (numbers) or "13+26" (numbers + fields of ids). Returns false for anything else. */
 static bool table_read(const char *text, Input *input)
 {
     int64_t numbers = 0, fields = 0;
@@ -47,7 +47,7 @@ static Status set_tokens(DataSet *set, const Config *config)
     return fail(ERR_USAGE, "--input tokens: how many different ones are there? Set model.vocab");
 }
 
-/* Images, or rows of numbers. */
+/* Describes images, or rows of numbers. */
 static Status set_samples(DataSet *set, const Input *input, const Config *config)
 {
     char text[64];

@@ -1,4 +1,4 @@
-/* The start and the end of a job: configuration first, MPI after it. */
+/* The start and the end of a job: reads the configuration, then starts MPI. */
 #include "private.h"
 #include "schedules.def"
 
@@ -59,7 +59,7 @@ Status job_open(Job *job, int argc, char **argv)
     return job_same(job);
 }
 
-/* On rank 0. */
+/* Called on rank 0 only. */
 static Status find_checkpoint(const Config *config, const char *given, char **path)
 {
     char *dir = mem_format("%s/%s/checkpoints", config->run.dir, config->run.name);

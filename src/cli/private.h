@@ -1,4 +1,4 @@
-/* What the verbs share: common flags, the start of a job, help. */
+/* Declarations shared by the verbs: common flags, the start of a job and of ranks, help. */
 #ifndef WEFT_CLI_PRIVATE_H
 #define WEFT_CLI_PRIVATE_H
 
@@ -7,7 +7,8 @@
 
 #include <signal.h>
 
-/* -n N: a verb that has it among its flags runs on N ranks. Its options have an int64_t `ranks`. */
+/* Flag -n N: a verb that has it among its flags runs on N ranks. Its options struct has an int64_t
+ * `ranks`. */
 enum { RANKS_MAX = 65536 };
 #define FLAG_RANKS(Options)                                                                        \
     {                                                                                              \
@@ -21,25 +22,25 @@ enum { RANKS_MAX = 65536 };
             .value = "FILE", .help = "instead of the run's best.h5, else its newest checkpoint"    \
     }
 
-/* What samples are, without a file: --input 3x224x224, or tokens, or 13+26: numbers and fields of
- * ids. */
+/* The kind of samples, given without a file by --input: images as 3x224x224, tokens, or table rows
+ * as 13+26 (numbers + fields of ids). */
 #define INPUT_VALUE "CxHxW|tokens|D+F"
 typedef struct Input {
-    /* (1,C,H,W), (1,D); ndim 0: none */
+    /* shape of a sample: (1,C,H,W) or (1,D); ndim 0: none */
     Shape shape;
     bool tokens;
-    /* of ids; 0: none */
+    /* number of fields of ids; 0: none */
     int64_t fields;
 } Input;
-/* ERR_USAGE where it is neither. */
+/* ERR_USAGE if the text has none of these forms. */
 Status input_parse(const char *text, Input *input);
-/* A training set of that many such samples, which no file holds: labels of model.classes classes
- * (mse: as many numbers), or model.vocab tokens. ERR_USAGE that names the key where the
- * configuration does not say. */
+/* Describes a training set of `samples` such samples without a file: labels of model.classes
+ * classes (mse: targets of model.classes numbers), or model.vocab tokens. ERR_USAGE, naming the
+ * key, if the configuration does not set it. */
 Status input_set(DataSet *set, const Input *input, const Config *config, int64_t samples);
-/* Without --input: opens data.train, of which samples must have one size. ERR_NOINPUT: it is not
- * named or not here; ERR_CONFIG: pictures of many sizes, which nothing crops; the message names
- * --input. */
+/* Used without --input: opens data.train, whose samples must have one size. ERR_NOINPUT if it is
+ * not set or the file is missing; ERR_CONFIG if its pictures have several sizes and are not
+ * cropped; the message names --input. */
 Status input_train(DataSet *set, const Config *config);
 
 /* A configuration and the ranks that work on it. */
@@ -48,71 +49,76 @@ typedef struct Job {
     Config *config;
     World world;
 } Job;
-/* argv: CONFIG [key=value ...]. Any rank may be alone in finding fault with it: all of them then
- * say the same. Release with job_close also where it failed. Collective. */
-Status job_open(Job *job, int argc, char **argv);
-/* Ends a rank that found a fault (fail_message) before job_open: starts MPI to tell the others, who
- * are in job_open or here. Returns what all agree on. Not to be called after job_open.
+/* Reads the configuration and starts MPI. argv: CONFIG [key=value ...]. If any rank finds an error
+ * in it, all ranks fail with the same message. Release with job_close, after a failure too.
  * Collective. */
+Status job_open(Job *job, int argc, char **argv);
+/* Ends a rank that failed (fail_message is set) before job_open: starts MPI to pass the error to
+ * the other ranks, which are in job_open or here. Returns the status that all agree on. Must not be
+ * called after job_open. Collective. */
 Status job_refuse(Status mine);
 /* Refuses ranks that run another build or read another configuration than rank 0, naming the first
- * of them. Collective. */
+ * such rank. Collective. */
 Status job_same(const Job *job);
-/* The checkpoint `given`, else the run's best.h5, else its newest one. *path owned by the caller.
+/* Finds the checkpoint `given`, else the run's best.h5, else its newest one. The caller owns *path.
  * Collective. */
 Status job_checkpoint(const Job *job, const char *given, char **path);
-/* What no parameter is updated for needs no servers, whatever trained. */
+/* Sets the configuration to no servers and synchronous tables: a verb that updates no parameter
+ * needs none, whatever the training used. */
 void job_serverless(Config *config);
-/* One rank, so many samples at a time, and no memory for what only training needs. */
+/* Sets the configuration to one rank and `samples` samples at a time, without the memory that only
+ * training needs. */
 void job_alone(Config *config, int64_t samples);
-/* Agrees on status, ends MPI. Collective. */
+/* Agrees on status, then ends MPI. Collective. */
 Status job_close(Job *job, Status status);
-/* The checks that need no MPI: CONFIG is there, its model is known, with VERB_DATA it names
- * data. */
+/* Checks what can be checked without MPI: CONFIG exists, its model is known, and with VERB_DATA it
+ * names training data. The caller owns *config. */
 Status job_check(Config **config, const Verb *verb, int argc, char **argv);
 
-/* True under a launcher; this process's rank as its environment says, else 0. */
+/* Rank of this process, taken from the launcher's environment; 0 without a launcher. launched: true
+ * under mpirun, srun or another launcher. */
 int launch_rank(void);
 bool launched(void);
-/* Ranks to be started: threads of each, 0 for its share of the cores; the words of main.
- * checkpoints: where a verb that lasts (VERB_LASTS) has what it goes on from; NULL: another verb.
- * Borrowed. */
+/* Ranks to be started. threads: of each rank, 0 for its share of the cores; words: main's
+ * arguments; checkpoints: folder of the run's checkpoints for a verb that lasts (VERB_LASTS), else
+ * NULL. All borrowed. */
 typedef struct Ranks {
     int count, threads;
     /* train.hang_s */
     double hang_s;
     char **words;
     char *checkpoints;
-    /* train_leave_out */
+    /* result of train_leave_out */
     const char *leave_out;
 } Ranks;
-/* The words of a command or of a run, each owned; NULL stands behind the last. Begin with {0},
- * release word with words_free. */
+/* A growing list of words, as of a command; each word is owned and NULL follows the last.
+ * Initialise with {0}, release `word` with words_free. */
 typedef struct Words {
     int count;
     char **word;
 } Words;
-/* Takes the word over. */
+/* Appends a word and takes ownership of it. */
 void words_add(Words *w, char *word);
-/* NULL: nothing to do. */
+/* Frees the words and the list; NULL is allowed. */
 void words_free(char **word);
-/* Runs `mpirun -n count weft ...` with the words of main but -n, and ends with its exit code;
- * returns only where it could not be started. */
+/* Runs `mpirun -n count weft ...` with main's arguments except -n, and exits with its exit code.
+ * Returns only if mpirun could not be started. */
 Status launch_ranks(const Ranks *ranks);
-/* What ranks on this host have to find in the environment. */
+/* Sets the environment for ranks on this host. Warns if there are more ranks than cores. */
 void launch_prepare(int ranks, int threads);
-/* The command under mpirun, on this host. Release with words_free. */
+/* Returns the words of the command under mpirun on this host. Release with words_free. */
 char **mpirun_words(int ranks, char *const *command);
-/* "the ranks could not be started; mpirun says: ..." where mpirun cannot start so many of the
- * program on this host: they are asked for their version. NULL: it can, or does not end. Owner: the
- * caller. */
+/* Tests whether mpirun can start that many ranks of the program on this host, by a start that ends
+ * after MPI_Init. Returns "the ranks could not be started; mpirun says: ..." if not; NULL if it can
+ * or the test does not end. Owned by the caller. */
 char *mpirun_refusal(int ranks, char *program);
-/* quiet: not its own words on a rank that failed, nor on one that it could not start. */
+/* Sets Open MPI's environment variables. quiet: suppresses mpirun's own messages about a rank that
+ * failed or could not be started. */
 void open_mpi_settings(bool quiet);
 bool in_batch_job(void);
 bool is_open_mpi(void);
-/* A command that is started and waited for: `weft words[1] ...` on its ranks, with what they print
- * in the file log. */
+/* A command that is started and waited for: `weft words[1] ...` on several ranks, whose output goes
+ * to the file `log`. */
 typedef struct Launch {
     /* threads: of each rank */
     int ranks, threads;
@@ -120,34 +126,37 @@ typedef struct Launch {
     char *const *words;
     const char *log;
 } Launch;
-/* The signals that launch_wait waits for must be blocked: see launch_block. *code: the command's
- * exit code; *stopped: 0, or the signal that came meanwhile and has ended all ranks. */
+/* Starts the command and waits for its end. Its signals must be blocked first (launch_block).
+ * *code: the command's exit code; *stopped: the signal that arrived meanwhile and ended all ranks,
+ * or 0. */
 Status launch_wait(const Launch *launch, int *code, int *stopped);
 void launch_block(sigset_t *before);
-/* Decides how waiting OpenMP threads wait. libgomp reads its settings once, when it is loaded, so
- * the process executes itself again where they must change; returns otherwise. */
+/* Decides whether waiting OpenMP threads spin or sleep. libgomp reads its settings only once, when
+ * it is loaded, so this function executes the program again if they must change; else it returns.
+ * */
 void threads_settle(int threads, char **words);
-/* The same settings for processes that this one starts. */
+/* Exports the same settings for processes that this one starts. */
 void threads_export(int ranks, int threads);
-/* Open MPI gives each rank a terminal of its own for stdout, even where mpirun writes to a file. */
+/* Adapts output to the terminal that mpirun writes to: Open MPI gives each rank a pseudo terminal
+ * as stdout even if mpirun's own output is a file. */
 void terminal_settle(void);
 
-/* FILE [key=value ...]: opens a data file; the keys of section data name what it calls its arrays.
- * *config: owned by the caller. */
+/* Opens a data file. argv: FILE [key=value ...]; the keys of section data name the arrays in it.
+ * The caller owns *config. */
 Status open_data(int argc, char **argv, DataSet *set, Config **config);
-/* The configuration of checkpoint `from`, or the file `instead`, if not NULL, with key=value words.
- * ERR_CONFIG: it holds none, as an imported one. Owner of *config: the caller. */
+/* Reads the configuration stored in checkpoint `from`, or from the file `instead` if it is not
+ * NULL, with key=value overrides. ERR_CONFIG if the checkpoint holds none, like an imported one.
+ * The caller owns *config. */
 Status checkpoint_config(Config **config, const char *from, const char *instead, int count,
                          char **overrides);
 
 void help_verb(FILE *out, const Verb *verb);
 void help_all(FILE *out);
-/* verbs of "data" */
+/* Help on a group of verbs, such as "data". */
 void help_group(FILE *out, const char *group);
 void print_version(FILE *out);
 
-/* bench_pictures.c: what `weft bench io` measures of a file of encoded pictures, in so many
- * seconds. */
+/* Measures a file of encoded pictures for `weft bench io`, for about `seconds`. */
 Status bench_pictures(const char *path, double seconds, bool json);
 
 #endif

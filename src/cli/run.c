@@ -1,8 +1,8 @@
-/* weft run: starts the ranks of a training, and again after a crash or a lost host, on what is
- * left. What a start ends with decides: the end of training, a fault in what it was given, a stop
- * request, or a loss that another start makes good. A rank that says why it ends is believed where
- * the folder's owner has ended in order (lease.h): 75 may mean both, stopped as asked and bereft of
- * a neighbour. */
+/* weft run: starts the ranks of a training, and starts them again after a crash or a lost host, on
+ * the hosts that are left. The exit code of a start decides what follows: training has ended, its
+ * input is wrong, a stop was requested, or ranks were lost and another start can help. Exit code 75
+ * alone does not tell whether ranks stopped as requested or lost a peer; they stopped as requested
+ * if the owner of the run's folder ended in order (lease.h). */
 #include "supervise.h"
 
 #include "train.h"
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Starts in turn without a newer checkpoint, after which another one would end likewise. */
+/* The run is given up after this number of consecutive starts without a newer checkpoint. */
 enum { STUCK = 3 };
 
 static const Flag flags[] = {
@@ -34,13 +34,13 @@ static const Flag flags[] = {
      .fallback = "100", .help = "at most so many starts after the first one"},
 };
 
-/* ---- what a start is ---- */
+/* ---- one start ---- */
 
-/* DIR/start-K, K the first that is free. */
+/* Makes the folder DIR/start-K for the ranks' output, with the first K that is free. */
 static Status make_log_folder(Supervisor *s)
 {
     char root[PATH_MAX], path[PATH_MAX + 32];
-    /* that of a run around this one is not meant */
+    /* ignore the folder of an outer weft run */
     unsetenv("WEFT_LOG_DIR");
     if (!s->flags->logs) return OK;
     if (!*s->flags->logs) return fail(ERR_USAGE, "--log-dir: the folder's name is empty");
@@ -58,7 +58,8 @@ static Status make_log_folder(Supervisor *s)
     return OK;
 }
 
-/* The words that start the ranks: by hosts, by mpirun on this host, or the command itself. */
+/* Returns the command that starts the ranks: through the hosts, by mpirun on this host, or the bare
+ * command for a single rank. */
 static char **start_words(const Supervisor *s)
 {
     if (s->hosts.count > 0) return hosts_words(&s->hosts, s->command);
@@ -98,22 +99,23 @@ static Status start_once(Supervisor *s, int *code)
     return status;
 }
 
-/* ---- what follows from its end ---- */
+/* ---- after a start has ended ---- */
 
-/* What another start would end with, too: the command line, the data, the configuration. */
+/* True for errors that every further start would repeat: in the command line, the data or the
+ * configuration. */
 static bool is_final(int code)
 {
     return code == ERR_USAGE || code == ERR_DATA || code == ERR_NOINPUT || code == ERR_MEMORY ||
            code == ERR_CONFIG;
 }
 
-/* Did its ranks end as they wished to? */
+/* True if the ranks ended in order, not because one was lost. */
 static bool in_order(const Supervisor *s)
 {
     return lease_of(s->folder, s->id, s->start) == LEASE_ENDED;
 }
 
-/* A run that is given up does not ask to be started again. */
+/* Gives the run up. The message does not ask the user to start it again. */
 static Status give_up(Supervisor *s, int code, const char *why)
 {
     bool crash = code == ERR_BUG || attend_crashed(&s->attend, code);
@@ -121,8 +123,8 @@ static Status give_up(Supervisor *s, int code, const char *why)
                 s->any ? "; its checkpoints stay" : "");
 }
 
-/* What the last start has left, which is progress, or what was there before the first one. Other
- * files may be damaged, or of another time. */
+/* Looks for a checkpoint that the last start has left (progress), or that existed before the first
+ * start. Older files may be damaged or stem from another run. */
 static Status look_for_checkpoints(Supervisor *s, bool *progress)
 {
     int64_t step;
@@ -133,7 +135,7 @@ static Status look_for_checkpoints(Supervisor *s, bool *progress)
     return OK;
 }
 
-/* What the ranks of a start that was asked to stop have not saved. */
+/* Returns the part of the message that says what was lost when ranks were asked to stop. */
 static const char *unsaved(Supervisor *s, int code)
 {
     bool progress;
@@ -146,7 +148,7 @@ static const char *unsaved(Supervisor *s, int code)
     return "; what came after the newest checkpoint is lost";
 }
 
-/* A signal has come: what the ranks made of it. */
+/* Returns the status of a start that ended after a signal. */
 static Status stopped(Supervisor *s, int code)
 {
     if (code == OK) return OK;
@@ -160,7 +162,8 @@ static Status stopped(Supervisor *s, int code)
                 train_leave_out(s->config));
 }
 
-/* After a loss: is another start to be made? The first one comes at once. */
+/* Decides after a loss whether to start again, and prepares it. The first new start has no delay.
+ * */
 static Status prepare_again(Supervisor *s, int code)
 {
     bool progress;
@@ -177,8 +180,8 @@ static Status prepare_again(Supervisor *s, int code)
     return supervise_gather(s, true);
 }
 
-/* mpirun has started none on this host, for the reason *why (owned): where not even the first ones
- * can be started another try would end likewise. */
+/* Reports why mpirun could not start ranks on this host (*why is owned and freed). Fails if it was
+ * the first start, because another one would fail in the same way. */
 static Status not_started(const Supervisor *s, char **why)
 {
     Status status = OK;
@@ -190,8 +193,8 @@ static Status not_started(const Supervisor *s, char **why)
     return status;
 }
 
-/* What the start has ended with. Where no rank has begun, perhaps none could be started: on this
- * host mpirun is asked; of other hosts it has said what it knows. */
+/* Reports how the ranks were lost. If no rank has begun, perhaps none could be started: on this
+ * host mpirun is tested for the reason; for other hosts mpirun or srun has already printed it. */
 static Status say_loss(Supervisor *s, int code)
 {
     bool begun = attend_begun(&s->attend) || attend_status(code), here = s->hosts.count == 0;
@@ -209,7 +212,8 @@ static Status say_loss(Supervisor *s, int code)
     return OK;
 }
 
-/* OK: *again, or the training is done. */
+/* Decides what follows from an exit code. OK: *again is set to start once more, else the training
+ * is done. */
 static Status judge(Supervisor *s, int code, bool *again)
 {
     *again = false;

@@ -1,9 +1,9 @@
-/* The launcher's watch over ranks between their start and their first step. Nobody else looks at
- * them then: MPI waits for ever for a rank that is stopped, and the ranks' own watchdog begins
- * later. The launcher knows ranks by what they tell it (watch.h), and those that have told nothing
- * yet as mpirun's children. A rank that is stopped by a signal while others are not, and ranks
- * without progress for train.hang_s, are named and killed; then mpirun ends the others. Progress of
- * a rank is telling a stage, reading, writing, or touching memory for the first time. */
+/* The launcher watches ranks between their start and their first step, because nothing else does:
+ * MPI waits forever for a rank that is stopped, and the ranks' own watchdog begins later. The
+ * launcher knows ranks by the messages they send (watch.h); ranks that have sent nothing yet it
+ * finds as mpirun's children. It names and kills a rank that is stopped by a signal while others
+ * run, and all ranks if they make no progress for train.hang_s; mpirun then ends the rest. A rank
+ * makes progress when it reports a stage, reads, writes, or touches memory for the first time. */
 #include "starting.h"
 
 #include <dirent.h>
@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Seconds between two looks; seconds until a stopped rank is reported; seconds between two looks
- * that mean that this process slept, as in the ranks' watchdog. */
+/* LOOK_S: seconds between two looks. STOPPED_S: seconds after which a stopped rank is reported.
+ * ASLEEP_S: a longer pause between two looks means that this process itself was suspended, as in
+ * the ranks' watchdog. */
 static const double LOOK_S = 0.5, STOPPED_S = 4, ASLEEP_S = 3;
 enum { NAMED = 8 };
 
@@ -40,9 +41,10 @@ bool starting_has_stepped(const Watch *watch)
     return false;
 }
 
-/* ---- who they are ---- */
+/* ---- finding ranks ---- */
 
-/* All of a small file of /proc, cut to `room`; bytes, or 0. */
+/* Reads a small file of /proc/PID, at most room - 1 bytes; returns the number of bytes, 0 on
+ * failure. */
 static size_t read_proc(pid_t process, const char *name, char *text, size_t room)
 {
     char path[64];
@@ -54,7 +56,7 @@ static size_t read_proc(pid_t process, const char *name, char *text, size_t room
     return bytes;
 }
 
-/* Fields of /proc/PID/stat behind the name in brackets. */
+/* Returns the fields of /proc/PID/stat after the process name in brackets. */
 static const char *stat_fields(pid_t process, char *text, size_t room)
 {
     read_proc(process, "stat", text, room);
@@ -70,7 +72,7 @@ static bool is_child(pid_t process, pid_t parent)
            its_parent == (int)parent;
 }
 
-/* The number that Open MPI gives a rank in its environment; -1: none. */
+/* Returns the rank number that Open MPI puts into a process's environment; -1: none. */
 static int number_of(pid_t process)
 {
     static const char key[] = "OMPI_COMM_WORLD_RANK=";
@@ -110,7 +112,7 @@ static void add_children(Starting *s, const Watch *watch, pid_t starter)
     if (folder) closedir(folder);
 }
 
-/* Lists the ranks that live; before: the list of the last look, from which stopped_s is kept. */
+/* Lists the ranks that are alive, and keeps stopped_s from the list of the last look. */
 static void find_ranks(Starting *s, const Watch *watch, pid_t starter)
 {
     StartingRank *before = s->rank;
@@ -128,9 +130,9 @@ static void find_ranks(Starting *s, const Watch *watch, pid_t starter)
     mem_free(&before);
 }
 
-/* ---- how they are ---- */
+/* ---- their state ---- */
 
-/* Bytes read and written, and pages touched; -1: the system does not say. */
+/* Returns bytes read and written plus pages touched; -1 if the system does not say. */
 static double work_of(pid_t process)
 {
     char text[1024];
@@ -159,8 +161,8 @@ static bool gets_on(Starting *s, const Watch *watch)
     return on;
 }
 
-/* Notes since when ranks have been stopped. Has one of them been for STOPPED_S? If all are stopped,
- * the whole job is suspended, and none counts. */
+/* Notes since when ranks have been stopped. Returns whether one of them has been stopped for
+ * STOPPED_S. If all ranks are stopped, the whole job is suspended, and the times begin anew. */
 static bool any_stopped(Starting *s, double now_s)
 {
     int stopped = 0;
@@ -177,7 +179,7 @@ static bool any_stopped(Starting *s, double now_s)
     return false;
 }
 
-/* ---- what is said ---- */
+/* ---- messages and the end of ranks ---- */
 
 static char *state_text(const StartingRank *r)
 {
@@ -195,8 +197,8 @@ static char *state_text(const StartingRank *r)
                       r->stopped_s > 0 ? "is stopped by a signal: it " : "", at[r->stage]);
 }
 
-/* "what: rank 1 on n1 (process 17) is in MPI_Init; ..." of the ranks that are stopped, or of all,
- * which are killed. */
+/* Kills the ranks that are stopped (`stopped`), or all. Returns "what: rank 1 on n1 (process 17) is
+ * in MPI_Init; ...", owned by the caller. */
 static char *kill_ranks(const Starting *s, const char *what, bool stopped)
 {
     char *text = mem_text(what);

@@ -1,15 +1,16 @@
-/* The start of ranks on this host, as the process that starts them sees it. */
+/* Watches ranks of this host between their start and their first step, for the process that starts
+ * them. */
 #ifndef WEFT_CLI_STARTING_H
 #define WEFT_CLI_STARTING_H
 
 #include "watch.h"
 
-/* Process of a rank; stage: START_PROGRAM also where the rank has not told its number yet. */
+/* A rank that starts. stage: START_PROGRAM also while the rank has not sent its number. */
 typedef struct StartingRank {
     pid_t process;
     int number;
     StartStage stage;
-    /* time at which it was found to be stopped by a signal; 0: it is not */
+    /* time at which the rank was found stopped by a signal; 0: it is running */
     double stopped_s;
 } StartingRank;
 
@@ -17,23 +18,24 @@ typedef struct Starting {
     /* hang_s: limit in seconds, 0: none; looked_s: time of the last look; going_s: time at which a
      * rank last made progress */
     double hang_s, looked_s, going_s;
-    /* bytes read and written, and pages touched, by all ranks until the last look */
+    /* sum over all ranks at the last look: bytes read and written plus pages touched */
     double work;
     int count;
-    /* owned: ranks that the last look found */
+    /* ranks found by the last look; owned */
     StartingRank *rank;
 } Starting;
 
-/* hang_s: seconds after which ranks without progress are ended; 0: never. Release with
+/* hang_s: seconds after which ranks without progress are killed; 0: never. Release with
  * starting_fini. */
 void starting_init(Starting *starting, double hang_s);
 void starting_fini(Starting *starting);
-/* Has every rank that is known begun its first step? False where none is known yet. */
+/* True if every known rank has begun its first step; false while no rank is known. */
 bool starting_is_over(const Watch *watch);
-/* Has any known rank begun its first step? */
+/* True if any known rank has begun its first step. */
 bool starting_has_stepped(const Watch *watch);
-/* Looks at the ranks, twice a second at most. starter: the process whose children they may be. NULL
- * or what is wrong, naming ranks, owned by the caller; their processes have been killed then. */
+/* Looks at the ranks, at most twice a second. starter: the process that may be their parent
+ * (mpirun). Returns NULL, or a description of the problem, owned by the caller, that names the
+ * ranks it has killed. */
 char *starting_look(Starting *starting, const Watch *watch, pid_t starter);
 
 #endif

@@ -1,6 +1,6 @@
-/* Open MPI's daemon hands each rank a pseudo terminal as stdout, also where mpirun's own output is
- * a file. The parent process is that daemon or mpirun itself: what its stdout is, this rank's
- * is. */
+/* Open MPI's daemon gives each rank a pseudo terminal as stdout, even if mpirun's own output is a
+ * file. The parent process is that daemon or mpirun itself, so its stdout shows where this rank's
+ * output really goes. */
 #include "private.h"
 
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* The parent's stdout, if it is a terminal; else -1. */
+/* Opens the parent's stdout if it is a terminal; returns -1 otherwise. */
 static int parent_terminal(void)
 {
     char link[64], path[256];
@@ -17,7 +17,7 @@ static int parent_terminal(void)
     ssize_t length = readlink(link, path, sizeof path - 1);
     if (length <= 0) return -1;
     path[length] = 0;
-    /* a pipe or a file: not to be opened */
+    /* A pipe or a file must not be opened. */
     if (strncmp(path, "/dev/", 5) != 0) return -1;
     int fd = open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0 && !isatty(fd)) {
@@ -33,7 +33,7 @@ void terminal_settle(void)
     if (!launched() || !isatty(STDOUT_FILENO)) return;
     int fd = parent_terminal();
     if (fd < 0) {
-        /* plain lines, no colour */
+        /* Without a terminal, print plain lines without colour. */
         setenv("TERM", "dumb", 1);
         return;
     }

@@ -1,7 +1,7 @@
-/* How OpenMP's waiting threads wait. libgomp spins for long by default, which takes a neighbour's
- * core as soon as there are more runnable threads than cores: two ranks with two threads on two
- * cores then run many times slower. Where the user has not chosen, waiting threads sleep at once if
- * cores are short, and spin for some microseconds if not. */
+/* How waiting OpenMP threads wait. libgomp spins for a long time by default, which takes cores from
+ * other threads when there are more runnable threads than cores: two ranks with two threads each on
+ * two cores then run many times slower. If the user has not chosen, waiting threads sleep at once
+ * when cores are short, and spin for some microseconds otherwise. */
 #include "private.h"
 
 #include "tensor.h"
@@ -9,15 +9,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Rounds of libgomp's spin loop, some 25 microseconds: as long as the gap between two parallel
- * loops. Measured on two cores that others were using, too: a lenet step of 0.05 to 0.1 s; with
- * 20000 rounds 0.35 s, with libgomp's default 0.5 s. */
+/* Rounds of libgomp's spin loop, about 25 microseconds: the gap between two parallel loops.
+ * Measured on two cores that other programs used as well: a lenet step takes 0.05 to 0.1 s; 0.35 s
+ * with 20000 rounds; 0.5 s with libgomp's default. */
 #define SPIN_SHORT "1000"
-/* against executing again for ever */
+/* Set in the environment after the first execution, so that the program does not execute itself
+ * endlessly. */
 static const char settled[] = "WEFT_THREADS_SETTLED";
 
-/* True if all ranks of the node together run more threads than there are cores. A rank that the
- * launcher bound to cores of its own shares them with nobody. */
+/* True if the node's ranks together run more threads than there are cores. A rank that the launcher
+ * bound to cores of its own does not share them. */
 static bool cores_are_short(int ranks, int threads)
 {
     int own = threads_share(1), share = threads_share(ranks);
@@ -47,7 +48,7 @@ void threads_settle(int threads, char **words)
     if (getenv(settled) || user_chose()) return;
     world_launched(&local);
     if (threads == 0) threads = threads_share(local);
-    /* nobody waits for anybody */
+    /* A single thread never waits for another. */
     if (threads == 1) return;
     threads_export(local, threads);
     program_path(program, sizeof program);

@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-/* What a script that starts runs again wants to know: how far has this one come? */
+/* Prints the path of the run's newest checkpoint, for scripts that start a run again (--newest). */
 static Status print_newest(int argc, char **argv)
 {
     Config *config = NULL;
@@ -39,7 +39,8 @@ static const Flag flags[] = {
      .help = "prints the run's newest checkpoint, where it has one, and trains nothing"},
 };
 
-/* mpirun ends a job with its first process that fails, so the others let rank 0 speak. */
+/* Ends this rank for a stop request before the first step. mpirun ends a job with the first process
+ * that fails, so all other ranks give rank 0 a second to print its message. */
 static void stop_at_once(void)
 {
     bool said = watch_tell_stop();
@@ -60,7 +61,7 @@ static Status run(int argc, char **argv, const void *options)
     if (o->replay) words_add(&words, mem_format("run.replay=%s", o->replay));
     Status status = job_open(&job, words.count, words.word);
     words_free(words.word);
-    /* again: MPI may have handlers of its own */
+    /* MPI_Init may have replaced the signal handlers. */
     stop_begin();
     if (status == OK) train_take_widths(job.config, &job.world, NULL);
     if (status == OK) status = train_run(job.config, &job.world);

@@ -1,4 +1,5 @@
-/* The verbs, in the order of the help. Another one is a file with its row, and one line here. */
+/* All verbs, in the order of the help text. To add one, write a file with its row and add one line
+ * here. */
 #include "private.h"
 
 /* clang-format off: one a line, a new one above the last */
@@ -34,7 +35,7 @@
 
 VERBS(DECLARE)
 static const Verb *const verbs[] = {VERBS(ENTRY)};
-/* Where the importers stand, which are a table of the data module. */
+/* Placeholder in the list for the importers, which are a table of the data module. */
 const Verb verb_importers_here = {.name = ""};
 
 const Verb *verb_at(int i)

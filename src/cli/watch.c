@@ -1,8 +1,8 @@
-/* Which rank died? mpirun says no more than that one did, and ends the others. So `weft VERB -n N`
- * listens on a socket, whose name is in the ranks' environment; each rank of this machine connects
- * to it, says its number, and says goodbye before it ends. The kernel closes the connection of one
- * that is killed: the first that is closed without a goodbye names it. Ranks on other machines find
- * no such socket; there mpirun itself says who died. */
+/* Finds out which rank died. mpirun only says that one did, and ends the others. So `weft VERB -n
+ * N` listens on a socket, whose name is in the ranks' environment; each rank of this host connects
+ * to it, sends its number, and announces its end. The kernel closes the connection of a killed
+ * rank: the first connection that closes without an announcement identifies it. Ranks on other
+ * hosts find no such socket; mpirun itself reports their death. */
 #include "watch.h"
 
 #include <errno.h>
@@ -15,13 +15,13 @@
 #include <unistd.h>
 
 enum { NOBODY = -1 };
-/* Messages of a rank besides its number; STAGE - s: it has reached stage s; GOODBYE - s: it ends
+/* Messages of a rank other than its number. STAGE - s: it has reached stage s; GOODBYE - s: it ends
  * with status s. */
 enum { STOPS = -2, STAGE = -16, GOODBYE = -1024 };
 
-/* ---- the launcher's end ---- */
+/* ---- launcher ---- */
 
-/* A name without a file ("abstract"): nothing is left behind. */
+/* An abstract socket name, without a file, so nothing is left behind. */
 static socklen_t address_of(struct sockaddr_un *address, const char *name)
 {
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -48,14 +48,14 @@ void watch_init(Watch *watch, int ranks, int signals)
     look_at(watch, signals, &watch->signals);
     if (bind(watch->listener, (struct sockaddr *)&address, length) != 0 ||
         listen(watch->listener, ranks) != 0)
-        return; /* who died stays unknown */
+        return; /* the rank that dies stays unknown */
     look_at(watch, watch->listener, &watch->listener);
     setenv(WATCH_VARIABLE, name, 1);
 }
 
-/* A rank comes again where it has executed itself once more (threads_settle). Its number comes with
- * its first message; strangers, other users' processes, are not listened
- * to. */
+/* Accepts a connection. A rank that has executed itself again (threads_settle) connects a second
+ * time and keeps its entry. The rank's number comes with its first message. Processes of other
+ * users are refused. */
 static void meet(Watch *watch)
 {
     int file = accept4(watch->listener, NULL, NULL, SOCK_CLOEXEC);
@@ -85,7 +85,7 @@ static void hear(Watch *watch, WatchedRank *rank)
         watch->told_s = clock_s();
         rank->left = rank->left || said <= GOODBYE || said == STOPS;
         if (said >= 0) rank->number = said;
-        /* mpirun ends those that a lost one leaves behind */
+        /* ranks that stop after a loss are being ended by mpirun */
         watch->stops = watch->stops || (said == STOPS && watch->lost == NOBODY);
         if (said <= GOODBYE)
             rank->status = (Status)(GOODBYE - said);
@@ -93,7 +93,7 @@ static void hear(Watch *watch, WatchedRank *rank)
             rank->stage = (StartStage)(STAGE - said);
         return;
     }
-    /* which also ends looking at it */
+    /* also removes the file from epoll's set */
     close(rank->file);
     rank->file = -1;
     if (rank->left || watch->lost != NOBODY) return;
@@ -144,7 +144,7 @@ void watch_fini(Watch *watch)
     mem_free(&watch->rank);
 }
 
-/* ---- a rank's end ---- */
+/* ---- rank ---- */
 
 static int launcher = -1;
 

@@ -1,4 +1,4 @@
-/* Connections from ranks to `weft VERB -n N`, by which it learns which of them died. */
+/* Connections from ranks to `weft VERB -n N`, through which it learns which rank died. */
 #ifndef WEFT_CLI_WATCH_H
 #define WEFT_CLI_WATCH_H
 
@@ -7,50 +7,53 @@
 
 #include <sys/types.h>
 
-/* The variable that tells ranks where their launcher listens. */
+/* Environment variable with the address at which the launcher listens. */
 #define WATCH_VARIABLE "WEFT_LAUNCHER"
 #define STOPPED_BEFORE_STEPS                                                                       \
     "stopped before the first step, so nothing is lost: start the same command again to continue"
 
 typedef struct WatchedRank {
-    /* number: -1 until it has said it */
+    /* number: rank; -1 until the rank has sent it */
     int file, number;
     pid_t process;
-    /* last stage that the rank has told */
+    /* last stage that the rank has reported */
     StartStage stage;
-    /* left: the rank has announced its end; status: the status that it ends with */
+    /* left: the rank has announced its end; status: its exit status */
     bool left;
     Status status;
 } WatchedRank;
 typedef struct Watch {
-    /* lost: in rank, or -1 */
+    /* file descriptors: poll (epoll), listener, signals; ranks: expected; met: connected so far;
+     * lost: index in rank of the first one lost, or -1 */
     int poll, listener, signals, ranks, met, lost;
-    /* true where a rank has stopped before its first step, and not because another was lost */
+    /* a rank has stopped before its first step, and not because another was lost */
     bool stops;
-    /* time at which a rank last connected or told a stage; 0: never */
+    /* time at which a rank last connected or sent a message; 0: never */
     double told_s;
-    /* owned: ranks that have connected */
+    /* ranks that have connected; owned */
     WatchedRank *rank;
 } Watch;
-/* signals: a file that can be read when there is a signal (signalfd); borrowed. Sets a variable for
- * the ranks, which must be started after it. Release with watch_fini. */
+/* Starts to listen. signals: a file that becomes readable on a signal (signalfd); borrowed. Sets
+ * WATCH_VARIABLE, so ranks must be started after it. Release with watch_fini. */
 void watch_init(Watch *watch, int ranks, int signals);
 void watch_fini(Watch *watch);
-/* Waits for signals and ranks, at most limit_ms (-1: for ever). Are there signals? */
+/* Waits for signals and ranks, at most limit_ms (-1: no limit). Returns true if there are signals.
+ * */
 bool watch_wait(Watch *watch, int limit_ms);
-/* Did every rank announce its end? *status: the worst status among them. Called once all ranks have
- * ended. */
+/* Called after all ranks have ended: true if every rank announced its end; *status is then the
+ * worst status among them. */
 bool watch_all_left(Watch *watch, Status *status);
-/* Once all ranks have ended: the first that did without a goodbye, or NULL. */
+/* Called after all ranks have ended: returns the first rank that ended without announcing it, or
+ * NULL. */
 const WatchedRank *watch_lost(Watch *watch);
 
-/* Functions for a rank. They do nothing where no launcher listens. */
+/* Functions for a rank. They do nothing if no launcher listens. */
 void watch_enter(int rank);
 void watch_tell(StartStage stage);
-/* Tells the launcher that this rank stops before its first step, as requested. True where a
- * launcher hears it, which then tells the user. */
+/* Tells the launcher that this rank stops before its first step, as requested. Returns true if a
+ * launcher listens, which then tells the user. */
 bool watch_tell_stop(void);
-/* Tells the launcher that this rank ends by itself, with this exit code. */
+/* Tells the launcher that this rank ends by itself, with this exit status. */
 void watch_leave(Status status);
 
 #endif

@@ -1,4 +1,4 @@
-/* Lists of words that grow. */
+/* Growing lists of words. */
 #include "private.h"
 
 void words_add(Words *w, char *word)
