@@ -1,7 +1,7 @@
-/* weft ckpt check: is a checkpoint whole, or are all of a folder? A folder is a run's, or the
- * checkpoints/ in it; its files are listed from the newest, and one that is not good does not end
- * the list. What a save that died left (*.part) is only named: it is never loaded. Tensors are read
- * one at a time. */
+/* `weft ckpt check`: verifies one checkpoint, or all in a folder. A folder is a run's, or the
+ * checkpoints/ in it; its files are listed newest first, and a bad one does not end the list. Files
+ * of a save that died (*.part) are only named: they are never loaded. Tensors are read one at a
+ * time. */
 #include "folder.h"
 #include "stored.h"
 
@@ -25,7 +25,8 @@ static void print_good(const StoredFile *file, const CheckpointMeta *meta, FILE 
     fputc('\n', out);
 }
 
-/* each: a line for every tensor that is damaged, else the first one alone is in the message. */
+/* each: true prints a line for every damaged tensor; false reports only the first, in the
+ * message. */
 static Status check_file(const char *path, FILE *out, bool each)
 {
     StoredFile file;
@@ -48,7 +49,7 @@ static bool is_folder(const char *path)
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-/* The message of a file that is not good, without its name where that begins it. */
+/* Returns the message of the last failure, without path where the message begins with it. */
 static const char *reason_of(const char *path)
 {
     const char *why = fail_message();
@@ -58,9 +59,9 @@ static const char *reason_of(const char *path)
 
 typedef struct Tally {
     int good, bad;
-    /* the newest good step-*.h5, which a run goes on from; borrowed */
+    /* borrowed: the newest good step-*.h5, from which a run resumes */
     const char *next;
-    /* one before it that cannot be read at all, where a run would end; borrowed */
+    /* borrowed: a newer one that cannot be read at all, at which a run would end */
     const char *stop;
 } Tally;
 

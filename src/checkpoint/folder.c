@@ -1,7 +1,7 @@
-/* A folder of checkpoints: step-<number>.h5, newest is the largest number. Anything else there
- * (best.h5, .part files of a save that died) is never loaded. A folder that cannot be read is an
- * error and never an empty one, and no file is removed on account of one that has not been read
- * back as good. */
+/* A folder of checkpoints: step-<number>.h5, of which the largest number is the newest. Anything
+ * else there (best.h5, .part files of a save that died) is never loaded when a run resumes. A
+ * folder that cannot be read is an error and not an empty folder, and old files are only removed
+ * once newer ones have been read back as good. */
 #include "folder.h"
 #include "stored.h"
 
@@ -14,7 +14,7 @@
 
 /* ---- listing ---- */
 
-/* The step of "step-00001200.h5", or -1. */
+/* Returns the step of "step-00001200.h5", or -1. */
 static long long step_of(const char *name)
 {
     if (strncmp(name, "step-", 5) != 0) return -1;
@@ -23,7 +23,7 @@ static long long step_of(const char *name)
     return strtoll(name + 5, NULL, 10);
 }
 
-/* step-00001200.h5.part, best.h5.1a2b3c4d.part */
+/* True for step-00001200.h5.part and best.h5.1a2b3c4d.part. */
 static bool is_part(const char *name)
 {
     size_t length = strlen(name);
@@ -100,7 +100,7 @@ Status checkpoint_verify(const char *path, CheckpointMeta *meta)
     return status;
 }
 
-/* a file as it was when it was added */
+/* Identity of a file's content when it was added. */
 typedef struct KnownFile {
     dev_t device;
     ino_t inode;
@@ -158,7 +158,7 @@ bool known_files_have(const KnownFiles *known, const char *path)
     return known_file_of(path, &file) && is_known(known, &file);
 }
 
-/* Verifies what is not known yet. */
+/* Verifies a file unless it is known as good. */
 static Status verify_once(KnownFiles *good, const char *path)
 {
     if (known_files_have(good, path)) return OK;
@@ -169,8 +169,8 @@ static Status verify_once(KnownFiles *good, const char *path)
 
 /* ---- the newest ---- */
 
-/* "; PATH is good" of the newest good one from entry `first` on, or of best.h5; else ''. Owned by
- * the caller. */
+/* Returns "; PATH is good" for the newest good file from entry `first` on, or for best.h5; "" where
+ * there is none. Owner: the caller. */
 static char *other_good(const FolderList *list, int first)
 {
     for (int i = first; i < list->count; ++i)
@@ -182,7 +182,8 @@ static char *other_good(const FolderList *list, int first)
     return mem_text("");
 }
 
-/* The last failure's message, and which file is good all the same, of entries from `next` on. */
+/* Appends a good file among the entries from `next` on, or best.h5, to the last failure's
+ * message. */
 static Status name_good(const FolderList *list, Status status, int next)
 {
     char *why = mem_text(fail_message()), *others = other_good(list, next);
@@ -225,7 +226,7 @@ Status checkpoint_newest(const char *dir, KnownFiles *good, char **path)
     return status;
 }
 
-/* Are its table and attributes whole? */
+/* Returns whether the file's table and attributes are undamaged. */
 static bool opens(const char *path)
 {
     CheckpointMeta meta = {0};

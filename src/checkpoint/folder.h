@@ -1,4 +1,4 @@
-/* What lies in a folder of checkpoints. */
+/* The files in a folder of checkpoints. */
 #ifndef WEFT_CHECKPOINT_FOLDER_H
 #define WEFT_CHECKPOINT_FOLDER_H
 
@@ -10,20 +10,20 @@ typedef struct FolderEntry {
     char *path;
 } FolderEntry;
 typedef struct FolderList {
-    /* step-<number>.h5, newest first */
+    /* number of step-<number>.h5 */
     int count;
-    /* owned */
+    /* owned: step-<number>.h5, newest first */
     FolderEntry *entry;
-    /* what unfinished saves left; in no order */
+    /* number of files that unfinished saves left */
     int part_count;
-    /* owned, each and all */
+    /* owned, and so are its texts; in no order */
     char **part;
-    /* owned: best.h5; NULL: there is none */
+    /* owned: path of best.h5; NULL: there is none */
     char *best;
 } FolderList;
 
-/* A folder that is not there has no checkpoints. ERR_IO where it cannot be listed to its end.
- * Release with folder_list_fini in every case. */
+/* Lists a folder; one that does not exist has no checkpoints. ERR_IO where it cannot be listed
+ * completely. Release with folder_list_fini in every case. */
 Status folder_list_init(FolderList *list, const char *dir);
 void folder_list_fini(FolderList *list);
 

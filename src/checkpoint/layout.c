@@ -1,7 +1,7 @@
-/* Rank 0 lays out a new checkpoint: groups, attributes and early-allocated contiguous data sets,
- * whose bytes the ranks then write at the offsets. Object times are not stored and large tensors
- * begin at pages. HDF5 does not recover well from a full disk while it closes a file, so the space
- * is checked and reserved before it is asked. */
+/* Lays out a new checkpoint on rank 0: groups, attributes, and contiguous data sets whose space is
+ * allocated early; the ranks then write their bytes at the offsets found here. Object times are not
+ * stored and large tensors begin at pages. HDF5 does not recover well from a full disk while it
+ * closes a file, so space is checked and reserved before HDF5 is called. */
 #include "layout.h"
 #include "meta.h"
 #include "data.h"
@@ -17,7 +17,7 @@
 
 enum { TENSOR_OVERHEAD_BYTES = 2048, FILE_OVERHEAD_BYTES = 65536 };
 
-/* Of the file system where path is (path or its folder must be there); false: unknown. */
+/* Describes the file system of path (which, or its folder, must exist); false: unknown. */
 static bool find_room(const char *path, struct statvfs *fs)
 {
     if (statvfs(path, fs) == 0) return true;
@@ -46,8 +46,8 @@ static const char *cure_of(int error)
     }
 }
 
-/* A file system may be out of files (inodes) before it is out of space; one that has no limit on
- * them says that it has none. */
+/* A file system may run out of inodes before it runs out of space; f_files is 0 where it has no
+ * limit on them. */
 Status write_failed(const char *path, const char *what, int error)
 {
     struct statvfs fs;
@@ -81,7 +81,7 @@ static Status reserve(const char *part, int64_t bytes, int flags)
     return full ? write_failed(part, "reserving the file's space", error) : OK;
 }
 
-/* The laid-out file has holes where the tensors go: fills them with blocks. */
+/* Fills the holes of the laid-out file, where tensors go, with disk blocks. */
 static Status reserve_all(const char *part)
 {
     struct stat st;
@@ -101,18 +101,18 @@ static Status check_space(const char *part, int64_t bytes)
     return reserve(part, bytes, O_EXCL);
 }
 
-/* property lists of one layout */
+/* Property lists for creating data sets. */
 typedef struct Recipe {
     hid_t link, create;
 } Recipe;
 
-/* A data set: a tensor, or blocks of one, `blocks` of them from *t on. */
+/* A data set: one tensor, or consecutive blocks of rows. */
 typedef struct SetOf {
-    /* owned: its path in the file */
+    /* owned: path in the file */
     char *path;
-    /* 0: it is no block */
+    /* number of blocks; 0: the data set is one tensor */
     int blocks;
-    /* owned: rows of each block */
+    /* owned: rows of each block; all: sum of rows */
     int64_t *rows;
     int64_t all;
 } SetOf;
@@ -172,7 +172,7 @@ static bool put_set(hid_t file, const Recipe *recipe, const CheckpointTensor *t,
     return good;
 }
 
-/* The offset of a data set's bytes, known once its space is allocated; it has elements. */
+/* Gets the offset of a data set's bytes. Its space must be allocated, and it must have elements. */
 static bool get_offset(hid_t file, const char *path, int64_t *offset)
 {
     hid_t set = H5Dopen2(file, path, H5P_DEFAULT);
@@ -187,7 +187,7 @@ static hid_t create_file(const char *part)
 {
     hid_t access = file_access(), create = H5Pcreate(H5P_FILE_CREATE);
     H5Pset_alignment(access, PAGE_BYTES, PAGE_BYTES);
-    /* the root's attributes stay in its header */
+    /* keeps the root's attributes in its object header */
     H5Pset_attr_phase_change(create, 64, 48);
     hid_t file = H5Fcreate(part, H5F_ACC_TRUNC, create, access);
     H5Pclose(create);
@@ -206,7 +206,7 @@ static Recipe recipe_new(void)
     return recipe;
 }
 
-/* The data set that begins with tensor *i, which then is the one behind it. */
+/* Creates the data set that begins with tensor *i, and moves *i to the tensor after it. */
 static bool put_tensors(hid_t file, const Recipe *recipe, const CheckpointIo *io, int *i,
                         const uint64_t *hash, int64_t *offset)
 {
@@ -226,7 +226,7 @@ static bool put_tensors(hid_t file, const Recipe *recipe, const CheckpointIo *io
     return good;
 }
 
-/* All that HDF5 does for a new file. */
+/* Does all work of HDF5 for a new file. */
 static Status write_layout(const char *part, const CheckpointMeta *meta, const CheckpointIo *io,
                            const uint64_t *hash, int64_t *offset)
 {
@@ -240,7 +240,7 @@ static Status write_layout(const char *part, const CheckpointMeta *meta, const C
     H5Pclose(recipe.link);
     H5Pclose(recipe.create);
     bool closed = H5Fclose(file) >= 0;
-    /* else HDF5 keeps megabytes for the next time */
+    /* frees megabytes that HDF5 would keep for the next file */
     H5garbage_collect();
     if (!culprit && closed) return OK;
     char *what = mem_format("laying out %s with HDF5", culprit ? culprit : "the file");

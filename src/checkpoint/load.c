@@ -1,8 +1,7 @@
-/* Loading a checkpoint on any grid. Rank 0 reads the metadata, compares the tensors with the
- * caller's and tells the others where each lies. Then each tensor has a rank that reads and
- * verifies it (readers.c), once in the job, and those that want it, too, have it from that one
- * (share.c). Where the caller does not take tensors at once, the same ranks verify all tensors
- * before that. */
+/* Loads a checkpoint on any grid. Rank 0 reads the metadata, compares the tensors with the caller's
+ * and broadcasts where each lies. Each tensor has one rank that reads and verifies it (readers.c)
+ * and sends it to the other ranks that want it (share.c). Where the caller does not take tensors at
+ * once, the same ranks verify all tensors before that. */
 #include "load.h"
 #include "fit.h"
 #include "owners.h"
@@ -19,8 +18,8 @@ static bool is_state(const char *path)
     return strncmp(path, "/optim/", 7) == 0;
 }
 
-/* Tensors that are alike are taken; others are named in `fit`, or in `state` where they are an
- * optimizer's. */
+/* Takes tensor i from the file if the shapes are equal. A difference is added to `fit`, or to
+ * `state` for a tensor of the optimizer's state. */
 static void match(Load *load, int i, bool *used, Fit *fit, Fit *state)
 {
     const StoredFile *file = &load->file;
@@ -49,7 +48,7 @@ static Status match_all(Load *load, bool *used)
         fit_surplus(is_state(path) ? &state : &fit, path);
     }
     const bool params = fit_count(&fit) > 0;
-    /* the message of the parameters is the last one, where there are two */
+    /* fail_message is that of the last fit_end: a difference in parameters takes precedence */
     Status status = fit_end(&state, file->path,
                             "its optimizer was another one (optim.name, optim.groups or "
                             "model.freeze; `weft ckpt info` shows what state it holds)");
@@ -58,7 +57,7 @@ static Status match_all(Load *load, bool *used)
     return status;
 }
 
-/* As the caller says. */
+/* Matches tensors by the caller's io->match. */
 static Status match_as_asked(Load *load)
 {
     const StoredFile *file = &load->file;
@@ -110,7 +109,7 @@ static Status read_table(Load *load, const char *path, CheckpointMeta *meta)
     return OK;
 }
 
-/* Everything rank 0 knows, to every rank. Collective. */
+/* Broadcasts what rank 0 has read. Collective. */
 static void share_table(const Load *load, CheckpointMeta *meta)
 {
     const World *world = load->world;
@@ -120,7 +119,7 @@ static void share_table(const Load *load, CheckpointMeta *meta)
     char *config = meta->config, *version = meta->version, *classes = meta->classes;
     char *algorithms = meta->algorithms;
     world_bcast(world, meta, sizeof *meta, 0);
-    /* pointers are each rank's own */
+    /* texts are broadcast separately, because pointers are valid on one rank only */
     meta->config = world_bcast_text(world, config);
     meta->version = world_bcast_text(world, version);
     meta->classes = world_bcast_text(world, classes);
@@ -163,8 +162,8 @@ static void assign(Load *load)
     mem_free(&taken);
 }
 
-/* The file that rank 0 has read the table of, by those who read; a host may still have an older one
- * under its name. Collective. */
+/* Opens the file on the ranks that read, and checks that it is the one whose table rank 0 has read:
+ * a host may still see an older file of that name. Collective. */
 static Status open_same(Load *load, const char *path)
 {
     uint64_t inode = load->file.inode;

@@ -5,9 +5,9 @@
 #include "readers.h"
 #include "stored.h"
 
-/* of a tensor that is not taken from the file */
+/* offset of a tensor that is not taken from the file */
 enum { NOT_TAKEN = -2 };
-/* what rank 0 tells of a tensor; plain bytes */
+/* Location of a tensor in the file, which rank 0 broadcasts; plain bytes. */
 typedef struct Location {
     int64_t offset, has_hash;
     uint64_t hash;
@@ -19,19 +19,20 @@ typedef struct Load {
     StoredFile file;
     /* owned, [count] */
     Location *location;
-    /* owned, [count] and each: its name in the file; NULL: its own, or not taken */
+    /* owned, [count], and so are its texts: name of the tensor in the file; NULL: the name in
+     * io->tensor, or the tensor is not taken */
     char **name;
     Readers readers;
-    /* owned: room for two of the largest tensor, which has so many elements */
+    /* owned: two times `largest` floats; largest: elements of the largest tensor */
     float *plain;
     int64_t largest;
 } Load;
 
-/* Tensor i, verified. */
+/* Reads tensor i into plain and verifies it. */
 Status load_read(Load *load, int i, float *plain);
-/* Reads all tensors that any rank wants, each once in the job, and sets them where they are wanted;
- * what nobody wants is verified. A tensor that cannot be read is set nowhere; the first one's error
- * is returned by the rank that reads it. Collective. */
+/* Reads all tensors that any rank wants, each once in the job, and sets them on the ranks that want
+ * them; tensors that no rank wants are verified. A tensor that cannot be read is set nowhere; the
+ * rank that reads it returns the first such error. Collective. */
 Status load_hand_over(Load *load);
 
 #endif

@@ -1,13 +1,14 @@
-/* Saving what is read while the file is written: saving knows of no reading that fails. */
+/* Makes a checkpoint of tensors that are read while it is saved. checkpoint_save's get cannot fail,
+ * so the first error of reading is kept here and returned at the end. */
 #include "make.h"
 
 #include <unistd.h>
 
 typedef struct Making {
     const CheckpointSource *source;
-    /* of reading */
+    /* status of reading */
     Status status;
-    /* owned */
+    /* owned: message of status */
     char *why;
 } Making;
 

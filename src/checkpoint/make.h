@@ -1,4 +1,4 @@
-/* A checkpoint that one process makes of what another file holds. */
+/* Makes a checkpoint, in one process, from the content of another file. */
 #ifndef WEFT_CHECKPOINT_MAKE_H
 #define WEFT_CHECKPOINT_MAKE_H
 
@@ -12,8 +12,8 @@ typedef struct CheckpointSource {
     /* fills plain with tensor i; not called again once it has failed */
     Status (*read)(void *user, int i, float *plain);
 } CheckpointSource;
-/* Errors as checkpoint_save's; what read returns, and then nothing new is at path. Not
- * collective. */
+/* Writes a checkpoint. Errors: those of checkpoint_save, and those of read, after which path is
+ * unchanged or removed. Not collective. */
 Status checkpoint_make(const char *path, const CheckpointMeta *meta,
                        const CheckpointSource *source);
 

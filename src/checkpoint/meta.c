@@ -1,6 +1,6 @@
-/* The attributes of a checkpoint. Strings are written with a fixed length (HDF5's variable-length
- * strings lie in a heap without checksums) and read in either form, for other programs may have
- * rewritten them. */
+/* The attributes of a checkpoint. Strings are written with a fixed length, because HDF5's
+ * variable-length strings lie in a heap without checksums, and read in either form, because other
+ * programs may have rewritten them. */
 #include "meta.h"
 
 #include <inttypes.h>
@@ -104,7 +104,7 @@ static bool put_scale(hid_t root, const CheckpointMeta *meta)
            attr_put_real(root, "loss_scale", meta->loss_scale);
 }
 
-/* A text that need not be there. */
+/* Writes a text unless it is empty. */
 static bool put_known(hid_t root, const char *name, const char *text)
 {
     return !*text || attr_put_text(root, name, text);
@@ -145,7 +145,7 @@ bool meta_put(hid_t root, const CheckpointMeta *meta)
            attr_put_text(root, "weft", meta->version ? meta->version : WEFT_VERSION);
 }
 
-/* The text of an open attribute of one string, or NULL. Owner: the caller. */
+/* Returns the text of an open attribute that holds one string, or NULL. Owner: the caller. */
 static char *read_text(hid_t attr, hid_t type)
 {
     char *text = NULL, *borrowed = NULL;
@@ -181,7 +181,8 @@ char *attr_text(hid_t object, const char *name)
     return text;
 }
 
-/* From least to most values; how many there are, -1: none, or others. */
+/* Reads `least` to `most` values. Returns their number; -1: no such attribute, or another number of
+ * values. */
 static int read_values(hid_t object, const char *name, hid_t native, int least, int most,
                        void *value)
 {
@@ -227,7 +228,7 @@ bool attr_int(hid_t object, const char *name, int64_t *value)
     return read_values(object, name, H5T_NATIVE_INT64, 1, 1, value) == 1;
 }
 
-/* Cut to `out_bytes`; false where there is none. */
+/* Reads a text, cut to `out_bytes`; false: no such attribute. */
 static bool read_line(hid_t root, const char *name, char *out, size_t out_bytes)
 {
     char *text = attr_text(root, name);
@@ -244,7 +245,7 @@ static void read_ids(hid_t root, DataIds *ids)
     *ids = (DataIds){(uint64_t)value[0], (uint64_t)value[1], (uint64_t)value[2]};
 }
 
-/* The attribute that is missing or cannot be, or NULL. */
+/* Returns the name of an attribute that is missing or invalid, or NULL. */
 static const char *get_position(hid_t root, CheckpointMeta *meta)
 {
     if (H5Aexists(root, "batch") <= 0) return NULL;

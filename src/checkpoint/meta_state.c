@@ -1,5 +1,5 @@
-/* Attributes that not every checkpoint has: what evaluations and a hook have left for the steps to
- * come, and what a sample is. */
+/* Optional attributes: the state of evaluations and of a hook, which later steps depend on, and the
+ * description of a sample. */
 #include "meta.h"
 
 #include <math.h>

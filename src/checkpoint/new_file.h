@@ -1,4 +1,4 @@
-/* A file that gets its name when it is whole and synced: NAME.part until then. */
+/* A file that gets its name once it is complete and synced, and is called NAME.part until then. */
 #ifndef WEFT_CHECKPOINT_NEW_FILE_H
 #define WEFT_CHECKPOINT_NEW_FILE_H
 
@@ -15,8 +15,8 @@ typedef struct NewFile {
 /* ERR_IO. Release with new_file_end in every case. */
 Status new_file_begin(NewFile *file, const char *path);
 Status new_file_put(NewFile *file, const void *from, size_t bytes);
-/* st OK: syncs it and gives it its name. Else, and where that fails, nothing is left. Returns st,
- * or ERR_IO. */
+/* Where st is OK, syncs the file and renames it. Otherwise, and where that fails, removes the part.
+ * Returns st, or ERR_IO. */
 Status new_file_end(NewFile *file, Status st);
 
 #endif

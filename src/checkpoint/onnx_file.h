@@ -1,16 +1,16 @@
-/* Writing an OnnxGraph as a file: ModelProto of IR 8, opset 17 (onnx.proto), fields in the order of
- * their numbers. No word of models here. */
+/* Writes an OnnxGraph as a file: ModelProto of IR 8, opset 17 (onnx.proto), fields in the order of
+ * their numbers. This file knows nothing of models. */
 #ifndef WEFT_CHECKPOINT_ONNX_FILE_H
 #define WEFT_CHECKPOINT_ONNX_FILE_H
 
 #include "layers/onnx.h"
 
-/* What goes in or comes out. */
+/* An input or output of the graph. */
 typedef struct OnnxPort {
     OnnxValue value;
     OnnxType type;
     Shape shape;
-    /* NULL: shape says how many; else any number of that name */
+    /* names of dimensions of any length; NULL: the length is in shape */
     const char *dim_name[SHAPE_DIMS];
 } OnnxPort;
 typedef struct OnnxText {
@@ -25,18 +25,18 @@ typedef struct OnnxFile {
     /* metadata_props; texts are borrowed */
     int text_count;
     const OnnxText *text;
-    /* A file of more bytes than this has the values of its tensors beside it, in OUT.data. */
+    /* A file of more bytes than this stores the values of its tensors separately in OUT.data. */
     int64_t most;
     bool force;
     void *user;
-    /* fills plain with the model's parameter, in its plain order */
+    /* fills plain with parameter `param` of the model, in row-major order */
     Status (*get)(void *user, int param, float *plain);
 } OnnxFile;
 enum { ONNX_MOST_BYTES = INT32_MAX };
 
-/* Writes path.part, syncs and renames it; path.data likewise, before. *beside: there is such a
- * file. One that is there already is ERR_USAGE if it is needed and not force; if force and not
- * needed it goes, with the path that it was of. ERR_IO; what get returns. */
+/* Writes path.part, syncs and renames it, and does so with path.data first where it is needed
+ * (*beside: true). An existing path.data is ERR_USAGE where it is needed and force is false; where
+ * it is not needed, force is true and path existed, it is removed. ERR_IO; errors of get. */
 Status onnx_write(const char *path, const OnnxFile *file, bool *beside);
 
 #endif

@@ -1,4 +1,4 @@
-/* Assigning tensors to ranks by bytes: greedy, largest first. */
+/* Assigns tensors to ranks by bytes, greedily, largest first. */
 #include "owners.h"
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static bool begins_blocks(const CheckpointTensor *tensor)
     return block && atoi(block + 1) == 0;
 }
 
-/* The end of the tensors that may share turns with tensor i. */
+/* Returns the end of the tensors that may share turns with tensor i. */
 static int group_end(const CheckpointIo *io, int i)
 {
     while (++i < io->count && !begins_blocks(&io->tensor[i])) {
@@ -73,7 +73,8 @@ int owners_turns(const CheckpointIo *io, const int *owner, int ranks, int *order
             if (at == turns) ++turns;
         }
     }
-    /* where a turn ends, and from there down to where it begins */
+    /* first[t] is the end of turn t after the sums, and its begin after the loop that counts
+     * down */
     memset(first, 0, room * sizeof *first);
     for (int i = 0; i < io->count; ++i) ++first[turn[i]];
     for (int t = 1; t <= turns; ++t) first[t] += first[t - 1];

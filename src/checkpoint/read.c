@@ -1,6 +1,6 @@
-/* Reading a checkpoint's tensors: with pread where they lie plainly in the file, through HDF5 in a
- * process of its own where another program made them chunked, compressed or of another type;
- * verified by their checksums either way. */
+/* Reads a checkpoint's tensors: with pread where they are contiguous fp32 in the file, through HDF5
+ * in a separate process where another program made them chunked, compressed or of another type.
+ * Checksums are verified in both cases. */
 #include "stored.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #error "checkpoints are read and written in place as little-endian floats"
 #endif
 
-/* It is hashed while it is in the cache. */
+/* small enough that a piece is hashed while it is in the cache */
 static const size_t PIECE_BYTES = (size_t)512 << 10;
 
 static Status read_pieces(const StoredFile *file, const StoredTensor *tensor, float *plain,
@@ -44,7 +44,7 @@ static Status read_plain(const StoredFile *file, const StoredTensor *tensor, flo
     return status;
 }
 
-/* ---- what only HDF5 can read ---- */
+/* ---- tensors that only HDF5 can read ---- */
 
 static bool read_values(hid_t set, int64_t count, float *plain)
 {
@@ -54,8 +54,8 @@ static bool read_values(hid_t set, int64_t count, float *plain)
     return same && H5Dread(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, plain) >= 0;
 }
 
-/* The other process. asked: how many, the file's path and the tensor's. It answers with them, or
- * with nothing. */
+/* Runs in the separate process. asked: int64 number of elements, the file's path, the tensor's
+ * path. Answers with the values, or with nothing on an error. */
 static void unpack(const void *asked, size_t asked_bytes, FILE *answer)
 {
     int64_t count;
@@ -89,7 +89,8 @@ static Status unpack_apart(const char *path, const char *name, int64_t count, ch
     return status;
 }
 
-/* Its filters and chunk indices run over bytes that somebody else may have made. */
+/* Reads through HDF5. The separate process protects from a manipulated file, over whose bytes
+ * HDF5's filters and chunk indices run. */
 static Status read_hdf5(const StoredFile *file, const StoredTensor *tensor, float *plain,
                         uint64_t *hash)
 {

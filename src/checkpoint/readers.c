@@ -1,4 +1,5 @@
-/* Who reads what of a checkpoint: every rank knows what all want, and finds the same readers. */
+/* Assigns a reader to each tensor of a checkpoint: every rank knows what all ranks want, and so
+ * computes the same readers. */
 #include "readers.h"
 
 bool readers_want(const Readers *r, int rank, int i)
@@ -7,7 +8,7 @@ bool readers_want(const Readers *r, int rank, int i)
 }
 
 typedef struct Reads {
-    /* of each rank, and of each node at its first rank */
+    /* elements assigned so far to each rank, and to each node at the index of its first rank */
     int64_t *rank, *node;
 } Reads;
 
@@ -46,7 +47,7 @@ void readers_assign(Readers *r, const CheckpointIo *io, const ReadBy *taken)
     mem_free(&reads.node);
 }
 
-/* A node is counted at its first rank. Owner: the caller. */
+/* Sorts ranks by node; a node is counted at the index of its first rank. Owner: the caller. */
 static int *by_node(const int *node, int ranks)
 {
     int *order = mem_new((size_t)ranks * sizeof *order);
@@ -83,7 +84,7 @@ void readers_fini(Readers *r)
     mem_free(&r->node);
 }
 
-/* Of order, from `first` on. */
+/* Returns the number of ranks of the node whose ranks begin at r->order[first]. */
 static int node_width(const Readers *r, int first)
 {
     int end = first + 1;
@@ -99,7 +100,7 @@ int readers_members(const Readers *r, int i, int *member)
     for (int left = r->ranks; left > 0;) {
         int width = node_width(r, first);
         for (int k = 0; k < width; ++k) {
-            /* who sends most is another one for each tensor */
+            /* the member that forwards most differs from tensor to tensor */
             int rank = r->order[first + (k + i) % width];
             if (rank != reader && readers_want(r, rank, i)) member[count++] = rank;
         }

@@ -1,4 +1,4 @@
-/* Which ranks want which of a checkpoint's tensors, and which rank reads each of them. */
+/* Which ranks want each tensor of a checkpoint, and which rank reads it. */
 #ifndef WEFT_CHECKPOINT_READERS_H
 #define WEFT_CHECKPOINT_READERS_H
 
@@ -6,33 +6,35 @@
 
 typedef struct Readers {
     int ranks;
-    /* owned: of each rank the first one of its node; ranks, node by node */
+    /* owned. node[ranks]: the first rank of each rank's node; order[ranks]: ranks, node by node */
     int *node, *order;
-    /* owned: a row of bits for each rank, one for each tensor: does it want that? */
+    /* owned: a bit matrix, a row of row_bytes bytes for each rank and a bit for each tensor: does
+     * the rank want the tensor? */
     uint8_t *wants;
     size_t row_bytes;
-    /* owned, [count]: the rank that reads it; -1: none */
+    /* owned, [count]: rank that reads the tensor; -1: no rank does */
     int *reader;
 } Readers;
 
-/* How a tensor is taken from the file: not, by any rank, or by rank 0, whose reading process
+/* How a tensor is taken from the file: not at all, by any rank, or by rank 0, whose reading process
  * (apart_begin) unpacks it. */
 typedef enum ReadBy { READ_NOT, READ_BY_ANY, READ_BY_FIRST } ReadBy;
 
-/* Asks every rank what it wants (io->wants) of the tensors that are taken from the file, [count],
- * the same on every rank, and assigns. ranks * count / 8 bytes on every rank. Collective. Release
- * with readers_fini. */
+/* Exchanges which tensors every rank wants (io->wants) and assigns readers. taken[count]: equal on
+ * every rank. Uses ranks * count / 8 bytes on every rank. Collective. Release with readers_fini. */
 void readers_init(Readers *readers, const World *world, const CheckpointIo *io,
                   const ReadBy *taken);
 void readers_fini(Readers *readers);
-/* Each tensor that is taken goes to rank 0, where only that may read it, or to one of those who
- * want it, or where nobody does to any rank, which verifies it: to the one that has fewest bytes to
- * read, and of equals to the one whose node has. What comes early in io->tensor comes early for its
- * reader. All but `reader` is there. A pure function. */
+/* Assigns a reader to each tensor that is taken: rank 0 where only rank 0 may read it; else a rank
+ * that wants it; or any rank, which verifies it, where none does. Among candidates it chooses the
+ * rank with the fewest bytes to read, then the rank whose node has the fewest. Tensors that come
+ * early in io->tensor come early for their reader. All fields but `reader` must be set. A pure
+ * function. */
 void readers_assign(Readers *readers, const CheckpointIo *io, const ReadBy *taken);
 bool readers_want(const Readers *readers, int rank, int i);
-/* The ranks that have to do with tensor i, as multicast_place wants them: its reader and those who
- * want it. member: room for all ranks. Returns how many they are. A pure function. */
+/* Lists the ranks that take part in the transfer of tensor i, in the order of multicast_place: its
+ * reader and those that want it. member: room for all ranks. Returns their number. A pure
+ * function. */
 int readers_members(const Readers *readers, int i, int *member);
 
 #endif

@@ -1,7 +1,7 @@
-/* Two configurations whose models have the same tensors and compute something else with them: other
- * heads, windows, angles, strides or activations. Layers are compared by name; one that only one of
- * the two has is left to the comparison of tensors, and so is dropout, which evaluation does not
- * have. */
+/* Finds two configurations whose models have the same tensors but compute different results with
+ * them: other heads, windows, angles, strides or activations. Layers are compared by name; a layer
+ * that only one model has is left to the comparison of tensors, and dropout is ignored, because
+ * evaluation does not have it. */
 #include "checkpoint.h"
 #include "model.h"
 
@@ -76,7 +76,7 @@ static const Node *find_node(const Graph *graph, const char *name)
     return NULL;
 }
 
-/* The model of the file's own configuration for the same data; NULL: it has none that can be
+/* Builds the model of the file's own configuration for the same data; NULL: it has none that can be
  * built. Owner: the caller. */
 static Graph *build_theirs(const char *path, const CheckpointMeta *meta, const Graph *ours)
 {

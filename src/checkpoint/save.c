@@ -1,18 +1,18 @@
-/* Saving a checkpoint, in stages. Ranks share the tensors out by bytes, and ask for each of theirs
- * twice (to hash, to write), so that no more than the largest is ever held here. What lies in parts
- * is collected in turns (owners.h).
+/* Saves a checkpoint in stages. Ranks divide the tensors among themselves by bytes, and get each of
+ * theirs twice (to hash, to write), so that a rank buffers no more than its largest one. Tensors
+ * that are distributed over ranks are collected in turns (owners.h).
  *
- *      all ranks meet           each by itself
- *      -                        hash its own
- *      share hashes             rank 0 lays the file out (layout.c)
- *      learn the layout         write whole pages, sync (write.c)
- *      edges to rank 0          rank 0 writes them
- *      -                        read back what another has written
- *      -                        rank 0 gives it its name
+ *      collective               on each rank
+ *      -                        hash its tensors
+ *      add up hashes            rank 0 lays the file out (layout.c)
+ *      broadcast the layout     write whole pages, sync (write.c)
+ *      gather edges on rank 0   rank 0 writes them
+ *      -                        read back what another rank has written
+ *      -                        rank 0 renames the file
  *
- * Beside training a thread does what each does by itself, which sends no messages then, and all
- * ranks meet between two steps. A stage that fails anywhere is the last. Until the rename nothing
- * that was there changes. */
+ * In a background save a thread does the work of the right column, which then sends no messages,
+ * and the collective part runs between two steps. A stage that fails on any rank is the last.
+ * Existing files do not change before the rename. */
 #include "layout.h"
 #include "owners.h"
 #include "write.h"
@@ -27,8 +27,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* On rank 0: a name that no host can have looked up before, for a network file system may remember
- * what it was. */
+/* Returns, on rank 0, a name that no host can have looked up before, because network file systems
+ * cache old entries. */
 static char *part_name(const char *path)
 {
     static uint64_t saves;
@@ -41,10 +41,10 @@ static char *part_name(const char *path)
 struct CheckpointSave {
     Save save;
     int stage;
-    /* of this rank's part of the stage; and the message of its failure, owned */
+    /* status of this rank's work in the stage, and the message of its failure (owned) */
     Status status;
     char *message;
-    /* spent so far */
+    /* seconds spent by this rank so far */
     double seconds;
     bool beside, threaded;
     pthread_t thread;
@@ -92,16 +92,17 @@ static Status check_finite(const CheckpointTensor *tensor, const float *plain)
     return OK;
 }
 
-/* ---- what each rank does by itself ---- */
+/* ---- work on each rank ---- */
 
 typedef struct Hashing {
     const Save *save;
     Status status;
-    /* which of this rank's tensors is said to be bad, or how many there are */
+    /* index of the tensor that status is about: the lowest of this rank's bad tensors; count:
+     * none */
     int bad;
 } Hashing;
 
-/* A tensor that is not finite is an error, said of the first one by number. */
+/* Of several tensors that are not finite, the one with the lowest index is reported. */
 static void hash_tensor(void *user, int i, const float *plain)
 {
     Hashing *h = user;
@@ -127,7 +128,6 @@ static void call_before(const Save *save)
     if (hooks->before) hooks->before(hooks->user);
 }
 
-/* Rank 0 lays the file out. */
 static Status lay_out(Save *save)
 {
     struct stat st;
@@ -147,8 +147,8 @@ static Status rename_to(const Save *save, const char *part, const char *path)
     return error ? write_failed(path, "syncing its folder", error) : OK;
 }
 
-/* A file of its own, so that what damages one leaves the other. It comes first: a save is done when
- * it has its own name. */
+/* Copies the part file to the second path, a separate file so that damage to one leaves the other.
+ * This comes first, because a save is complete once its own file has its name. */
 static Status publish_also(const Save *save, const char *also)
 {
     char *part = part_name(also);
@@ -159,7 +159,7 @@ static Status publish_also(const Save *save, const char *also)
     return status;
 }
 
-/* Makes the file, which every rank has synced, what loads. */
+/* Syncs the part file, which every rank has synced already, and renames it. */
 static Status publish(Save *save)
 {
     const CheckpointHooks *hooks = &save->io->hooks;
@@ -175,15 +175,15 @@ static Status publish(Save *save)
     return OK;
 }
 
-/* ---- what they tell each other before ---- */
+/* ---- collective work between stages ---- */
 
 static void share_hashes(Save *save)
 {
-    /* others' are zero */
+    /* the hash of another rank's tensor is 0 here */
     world_add(save->world, (int64_t *)save->hash, save->io->count);
 }
 
-/* Where tensors go, and which file it is. */
+/* Broadcasts the tensors' offsets and the file's inode. */
 static void share_layout(Save *save)
 {
     const World *world = save->world;
@@ -194,9 +194,9 @@ static void share_layout(Save *save)
 /* ---- stages ---- */
 
 typedef struct Stage {
-    /* collective; NULL: nothing */
+    /* collective part; NULL: none */
     void (*meet)(Save *save);
-    /* no messages, but those that collect tensors */
+    /* work of each rank; sends no messages except those that collect tensors */
     Status (*work)(Save *save);
 } Stage;
 
@@ -231,7 +231,7 @@ static void stage_begin(CheckpointSave *s)
     if (!s->threaded) work(s);
 }
 
-/* Waits for this rank's part; what became of it on all ranks. Collective. */
+/* Waits for this rank's work and returns the status of all ranks. Collective. */
 static Status stage_end(CheckpointSave *s)
 {
     if (s->threaded) pthread_join(s->thread, NULL);
@@ -276,7 +276,7 @@ Status checkpoint_save_next(CheckpointSave *s, bool *done)
         stage_begin(s);
     } else if (status != OK) {
         if (world->rank == 0) unlink(s->save.part);
-        /* nobody returns while the .part is still there */
+        /* no rank returns while the .part still exists */
         world_barrier(world);
     }
     return status;

@@ -1,54 +1,55 @@
-/* Tensors that ranks want, read by one of them each.
+/* Each tensor is read by one rank, which sends it to the other ranks that want it.
  *
  *     tensors, in their order      a          b          c          d      ...
  *     read by (readers.c)          rank 0     rank 5     rank 3     rank 0
- *     handed over                  0 -> 1 2 3 5 ..       3 -> 0     ...
+ *     sent to                      1 2 3 5    -          0          ...
  *
- * All ranks walk the tensors in this one order, and meet at those that they want (multicast.h). A
- * thread of each reader reads what the rank has next meanwhile, as far ahead as there is room:
- * where the tensor is to lie (place), or else in a ring, from which it is copied (set). A tensor
- * that nobody wants is still verified. */
+ * All ranks walk the tensors in this one order, and those that want a tensor join its multicast
+ * (multicast.h). Meanwhile a thread of each reading rank reads its next tensors, as far ahead as
+ * there is room: into their final memory (io->place), or into a ring, from which io->set copies
+ * them. A tensor that no rank wants is still verified. */
 #include "load.h"
 
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
 
-/* that have places, and that the disk reads while what was asked before is hashed */
+/* bound on bytes of tensors that have a destination and are not sent yet, and on readahead */
 static const int64_t AHEAD_BYTES = 256 << 20;
 
 /* A tensor that this rank reads. */
 typedef struct Reading {
     int i;
-    /* borrowed: where to */
+    /* borrowed: destination */
     float *plain;
-    /* elements of all rounds of the ring before it */
+    /* position in the ring, counted in elements over all its rounds */
     int64_t at;
     Status status;
-    /* of its failure; owned */
+    /* owned: message of status */
     char *why;
 } Reading;
 
 typedef struct Sharing {
     Load *load;
-    /* owned: in their order */
+    /* owned, [count]: tensors that this rank reads, in the common order */
     Reading *mine;
     int count;
-    /* elements that the ring has been asked for in all its rounds; bytes of what has a place and is
-     * not handed over */
+    /* asked: end of the ring's last reservation, in elements over all rounds; ahead_bytes: bytes of
+     * tensors that have a destination and are not sent yet */
     int64_t asked, ahead_bytes;
-    /* owned: what another rank has read; NULL where there is none */
+    /* owned: buffer for a tensor that another rank has read; NULL in a world of one rank */
     float *other;
-    /* owned: those who have to do with a tensor */
+    /* owned: ranks that take part in the transfer of one tensor */
     int *member;
-    /* Reads. How many of mine have a place, have been read, and handed over; the thread and the
-     * other one learn of it under the lock. */
+    /* The thread that reads. placed, read, done: number of entries of `mine` that have a
+     * destination, have been read, and have been sent; placed and read are guarded by lock. */
     bool threaded;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int placed, read, done;
-    /* The first tensor that this rank could not read, or the number of tensors; owned: why. */
+    /* index of the first tensor that this rank could not read (none: the number of tensors), its
+     * status, and its message (owned) */
     int failed;
     Status status;
     char *why;
@@ -66,7 +67,7 @@ static int64_t bytes_of(const Load *load, int i)
     return elements_of(load, i) * (int64_t)sizeof(float);
 }
 
-/* Where this rank's own tensor i is to lie; NULL: it has to be copied. */
+/* Returns the memory in which this rank's tensor i is to lie; NULL: set has to copy it. */
 static float *place_of(const Load *load, int i)
 {
     const CheckpointIo *io = load->io;
@@ -74,7 +75,8 @@ static float *place_of(const Load *load, int i)
     return io->place && io->at_once && wanted ? io->place(io->user, i) : NULL;
 }
 
-/* In one piece of the ring: what would go past its end begins the next round. False: no room. */
+/* Reserves one piece of the ring; a tensor that would cross its end begins the next round. False:
+ * no room. */
 static bool place_in_ring(Sharing *s, Reading *r)
 {
     const int64_t room = 2 * s->load->largest, elements = elements_of(s->load, r->i);
@@ -88,7 +90,7 @@ static bool place_in_ring(Sharing *s, Reading *r)
     return true;
 }
 
-/* Places for what comes next, which the thread may then read. */
+/* Assigns destinations to the next tensors, which the thread may then read. */
 static void place_next(Sharing *s)
 {
     while (s->placed < s->count && s->ahead_bytes < AHEAD_BYTES) {
@@ -104,7 +106,7 @@ static void place_next(Sharing *s)
     }
 }
 
-/* The disk begins with it. */
+/* Lets the disk start on the values of tensor i. */
 static void read_ahead(const Load *load, int i)
 {
     if (load->location[i].offset < 0) return;
@@ -149,7 +151,7 @@ static void sharing_begin(Sharing *s)
     if (world->size > 1) s->other = mem_pages_new((size_t)load->largest * sizeof *s->other);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
-    /* the thread looks at it, too */
+    /* set before the thread begins, and constant while it runs */
     s->threaded = s->count > 0;
     if (s->threaded && thread_begin(&s->thread, read_all, s) != 0) s->threaded = false;
     place_next(s);
@@ -166,7 +168,7 @@ static void sharing_end(Sharing *s)
     mem_free(&s->member);
 }
 
-/* The next tensor that this rank reads, once it has been read. */
+/* Waits for the next tensor that this rank reads. */
 static const Reading *reading_wait(Sharing *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -190,10 +192,10 @@ static void reading_done(Sharing *s)
     place_next(s);
 }
 
-/* ---- handing over ---- */
+/* ---- sending ---- */
 
-/* To those who have to do with it; whether it is what was written travels ahead of it. Those who
- * want it set it while it goes on. */
+/* Sends tensor i from its reader to the ranks that want it, after a flag that says whether it is
+ * good. Ranks that want it set it while they forward it. */
 static void pass_on(Sharing *s, int i, bool good, float *plain)
 {
     const Load *load = s->load;
@@ -210,7 +212,8 @@ static void pass_on(Sharing *s, int i, bool good, float *plain)
     multicast_wait(&values);
 }
 
-/* A rank that cannot read goes on to the end: others wait for its messages. */
+/* Reads or receives tensor i. A rank that cannot read a tensor continues, because others wait for
+ * its messages. */
 static void hand_over(Sharing *s, int i)
 {
     const Readers *readers = &s->load->readers;
@@ -230,7 +233,7 @@ Status load_hand_over(Load *load)
     Sharing s = {.load = load};
     sharing_begin(&s);
     for (int i = 0; i < load->io->count; ++i) hand_over(&s, i);
-    /* what is said does not depend on who reads what */
+    /* report the first failed tensor, whichever rank reads it */
     bool said = world_least(load->world, s.failed) == s.failed && s.status != OK;
     Status status = said ? fail(s.status, "%s", s.why) : OK;
     sharing_end(&s);

@@ -1,5 +1,5 @@
-/* A checkpoint without some of its model's channels: every tensor that is a parameter, its running
- * statistic or the optimizer's state of one loses the rows and columns that the parameter loses. */
+/* Removes channels of the model from a checkpoint: parameters, running statistics and optimizer
+ * state lose the rows and columns that their parameter loses. */
 #include "fit.h"
 #include "make.h"
 #include "stored.h"
@@ -9,19 +9,21 @@
 
 typedef struct Shrink {
     const CheckpointShrink *what;
-    /* borrowed: one a unit */
+    /* borrowed, [unit_count]: true for units that are removed */
     const bool *gone;
     bool gone_any;
     StoredFile file;
     CheckpointMeta meta;
-    /* owned, one a tensor of the file: whose it is; what becomes of it */
+    /* owned, [file.count]: parameter that each tensor of the file belongs to; the tensor as it is
+     * saved */
     int *param;
     CheckpointTensor *tensor;
-    /* owned: of the largest tensor */
+    /* owned: buffer for the largest tensor */
     float *plain;
 } Shrink;
 
-/* The parameter's name, behind "/optim/SLOT/", too; NULL: of none. */
+/* Returns the parameter's name in "/params/NAME", "/buffers/NAME" or "/optim/SLOT/NAME"; NULL:
+ * another path. */
 static const char *param_name(const char *path)
 {
     const char *slot = strncmp(path, "/optim/", 7) ? NULL : strchr(path + 7, '/');
@@ -35,7 +37,7 @@ static int find_param(const Graph *g, const char *name)
     return -1;
 }
 
-/* Which parameter each tensor is of, and that all of the model's are there. */
+/* Finds each tensor's parameter, and checks that all of the model's are in the file. */
 static Status match(Shrink *s)
 {
     Fit fit;
@@ -64,7 +66,7 @@ static Status get_param(void *user, int param, float *plain)
     return stored_read(&s->file, stored_param(&s->file, &g->param[own]), plain);
 }
 
-/* The new model must have the shapes that the gathered tensors have. */
+/* Checks that the new model has the shapes of the gathered tensors. */
 static Status check_after(const Shrink *s, const Graph *after)
 {
     const Units *c = s->what->units;
@@ -95,7 +97,7 @@ static Status save(Shrink *s, const Config *config)
         .count = s->file.count, .tensor = s->tensor, .user = s, .read = read_tensor};
     meta.config = config_text(config);
     meta.version = NULL;
-    /* of a model that has become another one they are not known */
+    /* measured with the larger model, so unknown for this one */
     if (s->gone_any) {
         meta.best_metric = meta.lr.best = meta.stop_best = NAN;
         meta.losses = meta.lr.bad = meta.stop_bad = 0;
@@ -124,7 +126,7 @@ static Status shrink(Shrink *s, Config *config, bool *gone, Graph **after)
     prune_set_widths(c, gone, config);
     TRY(graph_build_ids(after, config, c->graph->input, c->graph->ids, c->graph->classes));
     TRY(check_after(s, *after));
-    /* a tensor that cannot be read is found before anything is written */
+    /* finds a tensor that cannot be read before anything is written */
     TRY(stored_verify(&s->file, NULL));
     return save(s, config);
 }

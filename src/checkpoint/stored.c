@@ -1,5 +1,5 @@
-/* Opening a checkpoint: a process of its own reads its table and attributes (table.c), and here
- * what that has found is taken apart and checked, with no word of HDF5's. */
+/* Opens a checkpoint: a separate process reads its table and attributes through HDF5 (table.c);
+ * this file parses and checks that process's answer, without HDF5. */
 #include "stored.h"
 #include "table.h"
 
@@ -42,9 +42,9 @@ Status stored_open_plain(StoredFile *file, const char *path)
     return OK;
 }
 
-/* ---- what was found ---- */
+/* ---- parsing the answer ---- */
 
-/* what is left of an answer */
+/* The part of an answer that has not been parsed; good: no error so far. */
 typedef struct Answer {
     const char *at, *end;
     bool good;
@@ -60,8 +60,8 @@ static void take(Answer *a, void *to, size_t bytes)
     if (a->good) a->at += bytes;
 }
 
-/* NULL: none. What would move the cursor of a terminal becomes '?', but for ends of lines where
- * there may be several. Owner: the caller. */
+/* Takes a text; NULL: there is none. Control characters, which could move a terminal's cursor,
+ * become '?'; line ends and tabs are kept where `lines` is true. Owner: the caller. */
 static char *take_text(Answer *a, bool lines)
 {
     int64_t bytes;
@@ -76,7 +76,7 @@ static char *take_text(Answer *a, bool lines)
     return text;
 }
 
-/* What became of a part. The message is kept until it is asked for. */
+/* Takes the result of a part, with its message. */
 static StoredPart take_part(Answer *a)
 {
     StoredPart part;
@@ -159,7 +159,7 @@ Status stored_take(StoredFile *file, const char *text, size_t bytes)
                 file->path);
 }
 
-/* ---- asking ---- */
+/* ---- running HDF5 ---- */
 
 static Status ask_here(const char *path, char **answer, size_t *bytes)
 {

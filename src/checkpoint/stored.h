@@ -1,6 +1,6 @@
-/* A checkpoint file that is there to be read: its table of tensors, its attributes, and its
- * tensors' values with their checksums verified. HDF5 is asked for metadata only, in another
- * process; plain tensors are read with pread at the offsets it names. */
+/* An existing checkpoint file, opened for reading: its table of tensors, its attributes, and its
+ * tensors' values with their checksums verified. HDF5 reads metadata only, in a separate process;
+ * contiguous fp32 tensors are read with pread at the offsets that it returns. */
 #ifndef WEFT_CHECKPOINT_STORED_H
 #define WEFT_CHECKPOINT_STORED_H
 
@@ -16,17 +16,18 @@ typedef struct StoredTensor {
     /* "/params/conv1.weight"; owned */
     char *path;
     Shape shape;
-    /* of its bytes in the file; -1: chunked, compressed or not fp32: HDF5 unpacks them */
+    /* file offset of the values; -1: chunked, compressed or not fp32, so that HDF5 must unpack
+     * them */
     int64_t offset;
     /* XXH64 of its plain fp32 bytes */
     uint64_t hash;
-    /* false where another program wrote it without one */
+    /* false where another program wrote the tensor without a checksum */
     bool has_hash;
-    /* as CheckpointTensor's */
+    /* see CheckpointTensor */
     bool ids, block;
 } StoredTensor;
 
-/* what became of a part of what HDF5 was asked, and why */
+/* Result of one part of what HDF5 was asked to read: status and message. */
 typedef struct StoredPart {
     Status status;
     /* owned */
@@ -38,16 +39,16 @@ typedef struct StoredFile {
     const char *path;
     /* -1: closed */
     int fd;
-    /* of the file */
+    /* size of the file */
     int64_t bytes;
-    /* alike on all hosts of a shared file system */
+    /* equal on all hosts of a shared file system */
     uint64_t inode;
-    /* < 0: not opened by HDF5 */
+    /* HDF5's handle; < 0: HDF5 has not opened the file */
     hid_t id;
-    /* stored_lock was called */
+    /* true once stored_lock was called */
     bool locked;
     StoredPart list, attributes;
-    /* 0 where it could not be listed */
+    /* 0 where the tensors could not be listed */
     int count;
     /* owned, sorted by path */
     StoredTensor *tensor;
@@ -55,38 +56,39 @@ typedef struct StoredFile {
     CheckpointMeta meta;
 } StoredFile;
 
-/* Opens path for pread and has its table and attributes read, by HDF5 in a process of its own.
- * ERR_NOINPUT: not there; ERR_IO: cannot be read for now; ERR_DATA: empty, not HDF5, truncated, not
- * a checkpoint of ours, or it has crashed that process. Release with stored_close in every case. */
+/* Opens path for pread and reads its table and attributes through HDF5 in a separate process.
+ * ERR_NOINPUT: no such file; ERR_IO: it cannot be read for now; ERR_DATA: empty, not HDF5,
+ * truncated, not a checkpoint of weft's, or it has crashed that process. Release with stored_close
+ * in every case. */
 Status stored_open(StoredFile *file, const char *path);
-/* The same in this process: of a file that it has written a moment ago. */
+/* stored_open in this process, for a file that it has just written itself. */
 Status stored_open_own(StoredFile *file, const char *path);
-/* What stored_open does with the answer of that process. ERR_DATA where it makes no sense. */
+/* Parses the answer of the process that stored_open starts. ERR_DATA where it makes no sense. */
 Status stored_take(StoredFile *file, const char *answer, size_t bytes);
 /* Opens for pread only. */
 Status stored_open_plain(StoredFile *file, const char *path);
 void stored_close(StoredFile *file);
-/* Could all tensors be listed? */
+/* Returns the status of listing the tensors. */
 Status stored_list(const StoredFile *file);
-/* NULL: not there */
+/* Return NULL where the file has no such tensor. */
 const StoredTensor *stored_find(const StoredFile *file, const char *path);
 const StoredTensor *stored_param(const StoredFile *file, const Param *param);
-/* meta: a copy, owned by the caller; nothing in it on error. */
+/* Copies the attributes to *meta, owned by the caller; *meta is empty on error. */
 Status stored_meta(const StoredFile *file, CheckpointMeta *meta);
-/* plain: shape_count floats. A checksum that is off is ERR_DATA naming file and tensor. Where MPI
- * runs, what has no offset is for rank 0, as stored_open is (apart_begin). From any thread. */
+/* Reads a tensor into plain, shape_count floats. A wrong checksum is ERR_DATA naming file and
+ * tensor. Where MPI runs, only rank 0 may read a tensor without offset, and only rank 0 may call
+ * stored_open (apart_begin). Callable from any thread. */
 Status stored_read(StoredFile *file, const StoredTensor *tensor, float *plain);
-/* Reads and verifies all, in a buffer of its own. out, where given, gets a line for each bad
- * tensor, and the first error is returned after the last tensor; without it at the first. */
+/* Reads and verifies all tensors in a temporary buffer. With out, prints a line for each bad tensor
+ * and returns the first error after the last tensor; without it, stops at the first error. */
 Status stored_verify(StoredFile *file, FILE *out);
-/* for the largest tensor; owned by the caller */
+/* Returns a buffer for the largest tensor; owner: the caller. */
 float *stored_buffer(const StoredFile *file);
 
-/* File access of every checkpoint file: no file locks (network file systems often lack them), and
- * the format of HDF5 1.8, which has a checksum on every piece of metadata. */
+/* Returns the file access list of every checkpoint file: no file locks (network file systems often
+ * lack them), and the format of HDF5 1.8, which has a checksum on every piece of metadata. */
 hid_t file_access(void);
-/* Before the first call of HDF5 on file: this thread holds hdf5_lock (data.h) until
- * stored_close. */
+/* Call it before HDF5 first uses file: this thread holds hdf5_lock (data.h) until stored_close. */
 void stored_lock(StoredFile *file);
 
 #endif

@@ -1,8 +1,8 @@
-/* What HDF5 says of a checkpoint: its tensors and its attributes, as bytes for who asked
- * (stored.c). It runs in a process of its own (apart.h), for HDF5 trusts what it parses. Only
+/* Reads a checkpoint's tensor table and attributes through HDF5, and writes them as bytes for
+ * stored.c. It runs in a separate process (apart.h), because HDF5 trusts what it parses. Only
  * /params, /optim, /buffers and /tables count; whatever else another program put into the file is
- * left alone. Refuses tensors that are not floats, of other than 1 to 4 dimensions, in another
- * file, or out of proportion to this one. */
+ * ignored. Refuses tensors that are not floats or ids, of other than 1 to 4 dimensions, in another
+ * file, or larger than this file can hold. */
 #include "table.h"
 
 #include "safe_set.h"
@@ -20,8 +20,8 @@ enum {
     BLOCKS_MAX = 1 << 16
 };
 
-/* HDF5 says that it failed, and not why. Where the file system gave no bytes (errno was 0 before)
- * the file may be whole, and must not pass for a damaged one. */
+/* HDF5 reports failure without a reason. Where the file system returned an error (errno was 0
+ * before), the file may be undamaged and must not be reported as damaged. */
 static Status hdf5_status(const StoredFile *file, Status status)
 {
     static const int refused[] = {EIO, ESTALE, ETIMEDOUT, EACCES, EMFILE, ENFILE, ENOMEM};
@@ -97,7 +97,7 @@ static Status read_shape(const Walk *walk, const char *path, hid_t set, Shape *s
     return OK;
 }
 
-/* Where the bytes lie, or -1 where only HDF5 can read them. */
+/* Returns the offset of the bytes, or -1 where only HDF5 can read them. */
 static int64_t plain_offset(hid_t set, hid_t type, hid_t wanted, Shape shape)
 {
     hid_t create = H5Dget_create_plist(set);
@@ -118,7 +118,7 @@ static Status check_size(const Walk *walk, const StoredTensor *t)
     return fits ? OK : bad_tensor(walk, t->path, "is larger than the file: truncated or damaged");
 }
 
-/* HDF5 takes memory for a whole chunk. */
+/* Bounds a chunk's size, because HDF5 allocates memory for a whole chunk. */
 static Status check_chunk(const Walk *walk, hid_t set, const char *path)
 {
     hsize_t chunk[H5S_MAX_RANK] = {0};
@@ -139,8 +139,8 @@ static Status read_hash(const Walk *walk, hid_t set, StoredTensor *t)
     return good ? OK : bad_tensor(walk, t->path, "has a damaged checksum");
 }
 
-/* Are its checksums those of a tensor of this name, shape and type? Files of earlier versions, and
- * of other programs, do not say. */
+/* Checks that the checksums belong to a tensor of this name, shape and type. Files of earlier
+ * versions and of other programs lack bound_xxh64, and pass. */
 static Status check_bound(const Walk *walk, hid_t set, const StoredTensor *t, const uint64_t *hash,
                           int hashes)
 {
@@ -155,8 +155,8 @@ static Status check_bound(const Walk *walk, hid_t set, const StoredTensor *t, co
                       "renamed or damaged");
 }
 
-/* Blocks of rows, each with a checksum of its own, in place of the data set that has just been
- * added: together they are all of its rows. */
+/* Replaces the data set that was added last by its blocks of rows, each with its own checksum, if
+ * it has any. The blocks must cover all rows. */
 static Status add_blocks(const Walk *walk, hid_t set)
 {
     StoredFile *file = walk->file;
@@ -201,7 +201,7 @@ static Status add_blocks(const Walk *walk, hid_t set)
     return OK;
 }
 
-/* Takes path. */
+/* Adds a data set to the table. Takes ownership of path. */
 static Status add_tensor(const Walk *walk, hid_t set, char *path)
 {
     StoredFile *file = walk->file;
@@ -300,7 +300,7 @@ static Status list_groups(StoredFile *file)
     return OK;
 }
 
-/* ---- the answer ---- */
+/* ---- writing the answer ---- */
 
 static void put_text(FILE *out, const char *text)
 {
@@ -309,7 +309,7 @@ static void put_text(FILE *out, const char *text)
     if (text) fwrite(text, 1, (size_t)bytes, out);
 }
 
-/* A part's status and message. */
+/* Writes a part's status and message. */
 static bool put_status(FILE *out, Status status)
 {
     fwrite(&status, sizeof status, 1, out);
@@ -335,7 +335,7 @@ static void put_meta(FILE *out, const CheckpointMeta *meta)
     put_text(out, meta->algorithms);
 }
 
-/* A later part does not depend on an earlier one but for the first. */
+/* The table and the attributes are read independently; both need only that the file opens. */
 void table_read(const void *asked, size_t asked_bytes, FILE *answer)
 {
     StoredFile file = {.id = -1};

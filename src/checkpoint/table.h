@@ -1,4 +1,4 @@
-/* What HDF5 finds in a checkpoint. */
+/* Reads a checkpoint's table of tensors and its attributes through HDF5. */
 #ifndef WEFT_CHECKPOINT_TABLE_H
 #define WEFT_CHECKPOINT_TABLE_H
 
@@ -6,7 +6,8 @@
 
 enum { HDF5_INFLATE = 1100 /* deflate makes at most 1032 bytes of one */ };
 
-/* asked: a path. answer: what stored_open takes apart. */
+/* Writes the table and attributes of the file whose path is `asked` to answer, for stored_take. An
+ * ApartJob's work. */
 void table_read(const void *asked, size_t asked_bytes, FILE *answer);
 
 #endif

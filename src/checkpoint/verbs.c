@@ -1,5 +1,5 @@
-/* What `weft ckpt` shows of a file, the attributes and tensors, and where two files differ. Tensors
- * are read one at a time. */
+/* `weft ckpt info` and `weft ckpt diff`: prints attributes and tensors of a file, and where two
+ * files differ. Tensors are read one at a time. */
 #include "stored.h"
 
 #include <inttypes.h>
@@ -31,13 +31,13 @@ static double total_bytes(const StoredFile *file)
 
 /* ---- print ---- */
 
-/* As it is in the file, where ids are of one dimension. */
+/* Returns the shape in the file, where ids have one dimension. */
 static Shape shape_there(const StoredTensor *t)
 {
     return t->ids ? shape_of(1, t->shape.dim[0], 1, 1, 1) : t->shape;
 }
 
-/* "4 classes: cat, dog, eel, ...": as many as fit into a line. */
+/* Prints "4 classes: cat, dog, eel, ...": the names that fit into a line. */
 static void print_classes(const char *classes, FILE *out)
 {
     enum { LINE = 80 };
@@ -166,14 +166,14 @@ Status checkpoint_print(const char *path, FILE *out, bool json)
 typedef struct Diff {
     StoredFile a, b;
     CheckpointMeta meta_a, meta_b;
-    /* owned: one tensor each */
+    /* owned: buffer for one tensor of each file */
     float *plain_a, *plain_b;
     FILE *out;
     bool equal;
 } Diff;
 
-/* Attributes that are part of the state of training make files unequal; how and by what they were
- * written does not. */
+/* Differences in attributes that belong to the state of training make files unequal; differences in
+ * how they were written (grid, version, configuration) are only noted. */
 static void diff_meta(Diff *diff)
 {
     const CheckpointMeta *a = &diff->meta_a, *b = &diff->meta_b;
@@ -249,7 +249,8 @@ static Status diff_values(Diff *diff, const StoredTensor *ta, const StoredTensor
     return OK;
 }
 
-/* One pair of tensors, by name; ta or tb NULL: that file has no more. *same: they are equal. */
+/* Compares one pair of tensors by name; ta or tb is NULL where that file has no more. *same: they
+ * are equal. */
 static Status diff_pair(Diff *diff, const StoredTensor *ta, const StoredTensor *tb, bool *same)
 {
     char sa[64], sb[64];
@@ -268,7 +269,7 @@ static Status diff_pair(Diff *diff, const StoredTensor *ta, const StoredTensor *
     return diff_values(diff, ta, tb, same);
 }
 
-/* Ends at the first tensor that only one file has or whose shape or bits differ. */
+/* Stops at the first tensor that only one file has or whose shape or bits differ. */
 static Status diff_tensors(Diff *diff)
 {
     bool same = true;

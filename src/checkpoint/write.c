@@ -1,13 +1,13 @@
-/* The tensors of a new checkpoint go into the file. No two hosts write to one page of it: some
- * network file systems write whole pages back, and one host's would undo the other's. An owner
- * writes the pages that its tensor fills,
+/* Writes the tensors of a new checkpoint. No two hosts write to one page of the file: some network
+ * file systems write whole pages back, and one host's page would undo the other's. An owner writes
+ * the pages that its tensor fills,
  *
  *        | ...xxAAAA | AAAAAAAAA | AAAAAAAAA | AABBBxx.. |
  *              edge      pages       pages     edge
  *
- *        A: a tensor, B: the next, x: HDF5's own
+ *        A: a tensor, B: the next, x: HDF5's metadata
  *
- * and its edges, less than a page each, go to rank 0, which has laid the file out and writes
+ * and sends the edges, less than a page each, to rank 0, which has laid the file out and writes
  * everything else. */
 #include "layout.h"
 #include "stored.h"
@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* one pwrite moves less than 2^31 bytes */
+/* maximum of one pwrite call, which moves less than 2^31 bytes */
 static const size_t PIECE_BYTES = (size_t)1 << 30;
 
 static size_t tensor_bytes(const Save *save, int i)
@@ -60,9 +60,9 @@ Status save_open(const Save *save, int flags, int *fd)
 
 /* ---- edges ---- */
 
-/* Where the whole pages of a tensor begin and end, counted from its first byte. */
+/* The whole pages that a tensor fills, as offsets from its first byte. */
 typedef struct Pages {
-    /* end: of the tensor */
+    /* end: size of the tensor */
     size_t first, last, end;
 } Pages;
 
@@ -71,7 +71,7 @@ static Pages pages_of(const Save *save, int i)
     size_t begin = (size_t)save->offset[i], bytes = tensor_bytes(save, i);
     size_t first = (begin + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES - begin;
     size_t last = (begin + bytes) / PAGE_BYTES * PAGE_BYTES;
-    /* it fills no page */
+    /* the tensor fills no page */
     if (last <= begin + first) return (Pages){bytes, bytes, bytes};
     return (Pages){first, last - begin, bytes};
 }
@@ -94,7 +94,7 @@ static bool write_all(int fd, const void *data, size_t bytes, int64_t offset)
     return true;
 }
 
-/* On rank 0: all ranks' edges, rank by rank and in the order of turns. */
+/* Writes all ranks' edges, on rank 0: rank by rank, in the order of turns. */
 static bool write_edges(const Save *save, int fd, const char *at)
 {
     for (int rank = 0; rank < save->world->size; ++rank)
@@ -123,7 +123,7 @@ void save_collect_edges(Save *save)
     mem_free(&bytes);
 }
 
-/* Syncs, unless there was an error before, and closes. */
+/* Syncs, unless error is set, and closes. */
 static Status written(const Save *save, int fd, int error)
 {
     if (!error && fsync(fd) != 0) error = errno;
@@ -133,9 +133,9 @@ static Status written(const Save *save, int fd, int error)
 
 typedef struct Writing {
     const Save *save;
-    /* -1: it could not be opened */
+    /* fd -1: the file could not be opened */
     int fd, error;
-    /* of the edges */
+    /* bytes of save->edges that are filled */
     size_t used;
 } Writing;
 
@@ -152,11 +152,11 @@ static void write_pages(void *user, int i, const float *data)
     w->used += edge_bytes(p);
     if (w->fd < 0 || w->error) return;
     if (!write_all(w->fd, plain + p.first, p.last - p.first, offset)) w->error = errno;
-    /* the disk begins while the next tensor is fetched; the last sync says whether it could */
+    /* the disk starts while the next tensor is collected; errors show in the final fsync */
     (void)sync_file_range(w->fd, (off_t)offset, (off_t)(p.last - p.first), SYNC_FILE_RANGE_WRITE);
 }
 
-/* A rank that cannot write goes on to the end: others may need its parts. */
+/* A rank that cannot write continues, because others may need its parts of tensors. */
 Status save_write_pages(Save *save)
 {
     Writing writing = {.save = save};
@@ -187,7 +187,7 @@ static Status other_than_written(const char *path)
         fail_message());
 }
 
-/* Is the table in the file the one that was laid out? */
+/* Compares the file's table with the layout. */
 static Status check_table(const Save *save, StoredFile *file)
 {
     CheckpointMeta meta = {0};
@@ -203,7 +203,7 @@ static Status check_table(const Save *save, StoredFile *file)
     return OK;
 }
 
-/* The rank that reads tensor i back, on the node after its owner's. */
+/* Returns the rank that reads tensor i back; it is on the node after its owner's. */
 static int reader_of(const Save *save, int i)
 {
     return (save->owner[i] + save->world->node_size) % save->world->size;
@@ -239,7 +239,7 @@ Status save_read_back(Save *save)
     StoredFile file = {.path = save->part, .fd = -1, .id = -1};
     int fd;
     TRY(save_open(save, O_RDONLY, &fd));
-    /* all of it is synced: from the disk */
+    /* everything is synced: drop the cache, so that the disk is read */
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     close(fd);
     Status status =
@@ -249,7 +249,7 @@ Status save_read_back(Save *save)
     return status == OK ? OK : other_than_written(save->part);
 }
 
-/* All checksums of a file that this process has written. */
+/* Verifies all checksums of a file that this process has written. */
 static Status verify_own(const char *path)
 {
     StoredFile file;
