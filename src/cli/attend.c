@@ -192,10 +192,10 @@ void become_child(void)
 }
 
 /* Restores the signal mask that this process found, with exceptions for mpirun of a training.
- * mpirun has handlers that end the job, and unblocks all signals for its ranks, so signals that are
- * no reason to end (SIGPIPE: nobody reads the output) are blocked for it. At its end mpirun
+ * mpirun has handlers that end the job; signals that are no reason to end (SIGPIPE: nobody reads
+ * the output) are blocked for it, and it unblocks all signals for its ranks. At its end mpirun
  * restores the handler it found for the forwarded SIGUSR1; one that arrives then would kill it, so
- * SIGUSR1 is ignored here. While ranks are started mpirun's handler is in place, so they do not
+ * SIGUSR1 is ignored here. While mpirun starts ranks its own handler is in place, so they do not
  * inherit this. */
 static void restore_signals(const Attend *a)
 {

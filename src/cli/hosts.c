@@ -1,6 +1,6 @@
-/* Hosts are what Slurm, PBS or LSF say, or lines "name slots=N" of a file. Ranks come to them by
- * srun in a Slurm job, else by Open MPI's mpirun, which knows ssh, PBS and LSF; the same way
- * serves to ask whether a host is there: it is told to run `true`. */
+/* Finds the hosts from Slurm, PBS or LSF, or from lines "name slots=N" of a file. Ranks are started
+ * on them by srun in a Slurm job, else by Open MPI's mpirun, which supports ssh, PBS and LSF. The
+ * same starter tests whether a host answers, by running `true` there. */
 #include "hosts.h"
 
 #include "private.h"
@@ -13,9 +13,9 @@
 static const double ANSWER_S = 15;
 enum { AT_ONCE = 32 };
 
-/* ---- who they are ---- */
+/* ---- the list of hosts ---- */
 
-/* One more slot, or as many, of a host that may be listed already. */
+/* Adds slots to a host, which may be in the list already. */
 static void add(Hosts *h, const char *name, size_t length, int slots)
 {
     for (int i = 0; i < h->count; ++i) {
@@ -27,7 +27,7 @@ static void add(Hosts *h, const char *name, size_t length, int slots)
     h->host[h->count++] = (Host){.name = mem_format("%.*s", (int)length, name), .slots = slots};
 }
 
-/* Each word of the text is a slot. */
+/* Adds one slot for each word of the text. */
 static void add_words(Hosts *h, const char *text)
 {
     static const char blanks[] = " \t\r\n";
@@ -38,7 +38,7 @@ static void add_words(Hosts *h, const char *text)
     }
 }
 
-/* "name", "name slots=4", "name:4"; # begins a comment. */
+/* Parses a line: "name", "name slots=4" or "name:4"; # begins a comment. */
 static Status add_line(Hosts *h, const char *file, int number, char *line)
 {
     line[strcspn(line, "#\r\n")] = 0;
@@ -82,7 +82,7 @@ static Status read_slots(Hosts *h, const char *path)
     return OK;
 }
 
-/* Slurm's "4(x2),3": 4, 4, 3. */
+/* Sets the slots from Slurm's notation: "4(x2),3" means 4, 4, 3. */
 static void set_slots(Hosts *h, const char *list)
 {
     int i = 0;
@@ -158,7 +158,8 @@ void hosts_fini(Hosts *h)
     mem_free(&h->host);
 }
 
-/* mpirun and its daemons notice a host that is silent after 20 s, not after eight minutes. */
+/* Sets keepalive times so that mpirun and its daemons notice a silent host after 20 s instead of
+ * eight minutes. */
 void hosts_settle(const Hosts *h)
 {
     if (h->starter != STARTER_MPIRUN) return;
@@ -168,7 +169,7 @@ void hosts_settle(const Hosts *h)
     setenv("OMPI_MCA_oob_tcp_keepalive_probes", "5", 0);
 }
 
-/* Does the name, with its domain or without, mean this host? */
+/* True if the name, with or without its domain, is this host's. */
 static bool is_this(const char *name)
 {
     char own[HOST_BYTES];
@@ -186,7 +187,7 @@ bool hosts_are_here(const Hosts *h)
     return h->starter == STARTER_MPIRUN;
 }
 
-/* ---- do they answer? ---- */
+/* ---- which hosts answer ---- */
 
 static int start_question(const Hosts *h, int host, pid_t *child)
 {
@@ -212,7 +213,7 @@ void hosts_ask(Hosts *h)
     }
 }
 
-/* ---- ranks on them ---- */
+/* ---- ranks on hosts ---- */
 
 int hosts_share(Hosts *h, int ranks, int most)
 {
@@ -227,8 +228,8 @@ int hosts_share(Hosts *h, int ranks, int most)
     return ranks - left;
 }
 
-/* Their names, with a comma between; of those with ranks, or of those that are lost. ranks: behind
- * each its number of ranks, as mpirun wants them. */
+/* Lists the names of the hosts with ranks, or of the lost hosts (`lost`), separated by commas.
+ * ranks: with each host's number of ranks after a colon, in mpirun's notation. */
 static char *names(const Hosts *h, bool lost, bool ranks)
 {
     char *text = NULL;
@@ -257,7 +258,7 @@ char *hosts_lost_text(const Hosts *h)
     return names(h, true, false);
 }
 
-/* Slurm no longer hands --cpus-per-task on by itself. */
+/* Writes srun's part of the command. Slurm no longer passes --cpus-per-task on by itself. */
 static void srun_words(const Hosts *h, Words *w, int ranks)
 {
     const char *cpus = getenv("SLURM_CPUS_PER_TASK");
@@ -280,7 +281,8 @@ static void srun_words(const Hosts *h, Words *w, int ranks)
     words_add(w, list);
 }
 
-/* Neighbours in the grid share a host. What ranks elsewhere must know is handed on by name. */
+/* Writes mpirun's part of the command. Ranks are placed by slot, so neighbours in the grid share a
+ * host. Environment variables for ranks on other hosts are passed on by name. */
 static void mpirun_host_words(const Hosts *h, Words *w, int ranks)
 {
     static const char *const handed[] = {LEASE_RUN, "WEFT_LOG_DIR", "WEFT_CPU"};

@@ -1,5 +1,5 @@
-/* The hosts that a batch job was given, or that a file lists: which of them answer, and how ranks
- * are started on them. */
+/* The hosts given to a batch job or listed in a file: which of them answer, and how ranks are
+ * started on them. */
 #ifndef WEFT_CLI_HOSTS_H
 #define WEFT_CLI_HOSTS_H
 
@@ -10,9 +10,9 @@ typedef struct Host {
     /* owned */
     char *name;
     int slots;
-    /* it did not answer when it was asked last */
+    /* the host did not answer when it was last asked */
     bool lost;
-    /* ranks of the start under way */
+    /* ranks on this host in the current start */
     int ranks;
 } Host;
 typedef struct Hosts {
@@ -20,27 +20,28 @@ typedef struct Hosts {
     /* owned */
     Host *host;
     Starter starter;
-    /* what says so: "Slurm", a file's name; NULL: nothing, ranks are started on this host */
+    /* origin of the list: "Slurm", a file's name; NULL: there is none, and ranks start on this
+     * host. Borrowed */
     const char *source;
 } Hosts;
 
-/* The file's, else the batch job's (Slurm, PBS, LSF), else none. slots: ranks of each host, 0: as
- * they say. Release with hosts_fini. ERR_USAGE, ERR_NOINPUT. */
+/* Lists the hosts of the file, else of the batch job (Slurm, PBS, LSF), else none. slots: ranks per
+ * host, 0: as the list says. Release with hosts_fini. ERR_USAGE, ERR_NOINPUT. */
 Status hosts_init(Hosts *hosts, const char *file, int slots);
 void hosts_fini(Hosts *hosts);
-/* What the starter has to find in the environment. */
+/* Sets the environment for the starter. */
 void hosts_settle(const Hosts *hosts);
-/* Starts something on each of them and sees which do it within 15 s. */
+/* Starts a command on each host, and notes the hosts that do not finish it within 15 s as lost. */
 void hosts_ask(Hosts *hosts);
-/* Shares so many ranks among the first hosts that answer, `most` of them (0: any number), as far as
- * they have room; returns how many that are. */
+/* Distributes `ranks` ranks over the first hosts that answer, at most `most` of them (0: any
+ * number), as far as they have room; returns the number of ranks placed. */
 int hosts_share(Hosts *hosts, int ranks, int most);
-/* Have all ranks been given to this host? */
+/* True if all ranks are placed on this host. */
 bool hosts_are_here(const Hosts *hosts);
-/* "n1,n3": those with ranks; those that are lost. Owner: the caller. */
+/* Lists the hosts with ranks, as "n1,n3", and the lost hosts. Owned by the caller. */
 char *hosts_text(const Hosts *hosts);
 char *hosts_lost_text(const Hosts *hosts);
-/* The words that start the command, a whole one, on the shares. Release with words_free. */
+/* Returns the words that start the command on the hosts with ranks. Release with words_free. */
 char **hosts_words(const Hosts *hosts, char *const *command);
 
 #endif

@@ -1,6 +1,6 @@
-/* Starting ranks: `weft VERB -n N ...` runs `mpirun -n N weft VERB ...` and takes over its exit
- * code. Inside a batch job the scheduler's slots count; at a desk the cores do, and more ranks than
- * cores are allowed with a warning. */
+/* Starts ranks: `weft VERB -n N ...` runs `mpirun -n N weft VERB ...` and exits with its exit code.
+ * Inside a batch job the number of ranks is limited by the scheduler's slots; on a workstation more
+ * ranks than cores are allowed, with a warning. */
 #include "attend.h"
 #include "private.h"
 
@@ -51,16 +51,15 @@ bool is_open_mpi(void)
     return strstr(version, "Open MPI") != NULL;
 }
 
-/* Through the environment, for mpirun's own options for these are not the same in Open MPI 4 and
- * 5. */
+/* Sets environment variables, because mpirun's options for this differ between Open MPI 4 and 5. */
 void open_mpi_settings(bool quiet)
 {
-    /* its own words on a rank that failed add nothing */
+    /* mpirun's message about a failed rank adds nothing to the rank's own */
     if (quiet) {
         setenv("OMPI_MCA_orte_execute_quiet", "1", 0);
         setenv("PRTE_MCA_prte_execute_quiet", "1", 0);
     }
-    /* containers run as root; Open MPI wants to be told twice */
+    /* containers run as root, which Open MPI must be told twice to allow */
     if (geteuid() != 0) return;
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
@@ -79,15 +78,16 @@ char **mpirun_words(int ranks, char *const *command)
     return w.word;
 }
 
-/* Does the question end by itself, with a code that is not weft's own? One that somebody has killed
- * says nothing. mpirun's own codes may be beyond 128, too. */
+/* True if the test start ended by itself, with a code that is not weft's own. A killed one gives no
+ * answer. mpirun's own codes may exceed 128. */
 static bool is_refusal(int code)
 {
     bool killed = code == 128 + SIGKILL || code == 128 + SIGTERM;
     return code != COMMAND_SILENT && !killed && !attend_status(code);
 }
 
-/* "; /dev/shm on this host has 1.0 MB free, ..." where that is little, else "". Owned. */
+/* Returns advice, "; /dev/shm on this host has 1.0 MB free, ...", if there is too little space,
+ * else "". Owned by the caller. */
 static char *shm_advice(int ranks)
 {
     static const double RANK_BYTES = 8 << 20;
@@ -102,8 +102,8 @@ static char *shm_advice(int ranks)
                       text_bytes(left, free_bytes), ranks, text_bytes(ranks * RANK_BYTES, need));
 }
 
-/* The question is a training without a CONFIG: it comes through MPI_Init, says what is missing, and
- * ends with a code of weft's own. */
+/* Starts a training without a CONFIG as a test: it passes MPI_Init, reports what is missing, and
+ * ends with one of weft's own codes. */
 char *mpirun_refusal(int ranks, char *program)
 {
     static const char *const before[] = {"env", "-u", WATCH_VARIABLE,
@@ -111,7 +111,7 @@ char *mpirun_refusal(int ranks, char *program)
                                          "PRTE_MCA_prte_execute_quiet=0"};
     static const double LIMIT_S = 60;
     char *command[] = {program, "train", NULL}, **mpirun = mpirun_words(ranks, command);
-    /* a message's length */
+    /* room for a whole message */
     char text[4096];
     Words w = {0};
     for (size_t i = 0; i < sizeof before / sizeof *before; ++i) words_add(&w, mem_text(before[i]));
@@ -130,7 +130,7 @@ char *mpirun_refusal(int ranks, char *program)
     return why;
 }
 
-/* This program with the words of main but -n, under mpirun. */
+/* Returns this program under mpirun, with main's arguments except -n. */
 static char **own_words(int ranks, char *const *words)
 {
     char path[4096];
@@ -148,9 +148,9 @@ static char **own_words(int ranks, char *const *words)
     return out;
 }
 
-/* A run whose rank was killed, or whose link broke, loses what came after its newest checkpoint:
- * ERR_STOPPED where there is one. Without: ERR_IO, for whoever killed it, it was not the program;
- * but a crash of a rank is a fault of ours. */
+/* Reports a run whose rank was killed or whose connection broke; only results after its newest
+ * checkpoint are lost. Returns ERR_STOPPED if there is a checkpoint, else ERR_IO; ERR_BUG if a rank
+ * crashed by itself. */
 static Status lost(const Ranks *ranks, Attend *a, int code)
 {
     bool asked = a->ends > 1;
@@ -167,7 +167,7 @@ static Status lost(const Ranks *ranks, Attend *a, int code)
     return status;
 }
 
-/* Where mpirun cannot start them: says why. */
+/* Tests whether mpirun can start the ranks; if not, reports why and returns true. */
 static bool cannot_start(const Ranks *ranks)
 {
     char path[4096];
@@ -179,7 +179,7 @@ static bool cannot_start(const Ranks *ranks)
     return cannot;
 }
 
-/* The exit code of a command whose mpirun has ended with `code`. */
+/* Returns the exit code of a command whose mpirun has ended with `code`. */
 static int judge(const Ranks *ranks, Attend *a, int code)
 {
     /* end as this signal ends a program */
@@ -198,7 +198,7 @@ static int judge(const Ranks *ranks, Attend *a, int code)
     }
     if (attend_status(code)) return code;
     if (a->ends > 1) return lost(ranks, a, code);
-    /* so early that the signal was not caught yet */
+    /* the signal came before a handler for it was set */
     bool early = code == 128 + SIGTERM || code == 128 + SIGINT;
     if (a->first && (code == 128 + SIGUSR1 || (early && !attend_begun(a)))) {
         log_info("%s", STOPPED_BEFORE_STEPS);
@@ -226,7 +226,7 @@ Status launch_ranks(const Ranks *ranks)
     char **out = own_words(ranks->count, ranks->words);
     attend_init(&a);
     a.hang_s = ranks->hang_s;
-    /* in a batch job mpirun may take some elsewhere; it ends them by SIGHUP, too */
+    /* In a batch job mpirun may place ranks on other hosts; it ends those on SIGHUP too. */
     a.here = true;
     Status status = attend_run(&a, out, ranks->count, ranks->checkpoints != NULL, &code);
     words_free(out);
@@ -234,7 +234,7 @@ Status launch_ranks(const Ranks *ranks)
     return status;
 }
 
-/* ---- a command that is waited for ---- */
+/* ---- commands that are waited for ---- */
 
 static sigset_t watched_set(void)
 {
@@ -251,14 +251,14 @@ void launch_block(sigset_t *before)
     sigprocmask(SIG_BLOCK, &watched, before);
 }
 
-/* In the new process; what fails here is in the log. One rank needs no mpirun. */
+/* Runs the command in the new process; errors go to the log. A single rank needs no mpirun. */
 static _Noreturn void run_child(const Launch *l)
 {
     sigset_t none;
     become_child();
     int log = file_create(l->log, O_WRONLY | O_TRUNC);
     if (log >= 0 && dup2(log, STDOUT_FILENO) >= 0) dup2(log, STDERR_FILENO);
-    /* The log is shown where the ranks fail, with mpirun's own words. */
+    /* The log is shown if the ranks fail, so mpirun's own messages are kept. */
     if (is_open_mpi()) open_mpi_settings(false);
     threads_export(l->ranks, l->threads);
     sigemptyset(&none);
@@ -283,9 +283,9 @@ Status launch_wait(const Launch *l, int *code, int *stopped)
     if (child == 0) run_child(l);
     while (waitpid(child, &state, WNOHANG) != child) {
         if (sigwait(&watched, &number) != 0 || number == SIGCHLD) continue;
-        /* mpirun ends its ranks on SIGTERM; a rank alone would save first */
+        /* mpirun ends its ranks on SIGTERM; a single rank would save a checkpoint first */
         kill(child, l->ranks > 1 && !*stopped ? SIGTERM : SIGKILL);
-        /* one that is stopped by a signal takes no other before */
+        /* a stopped process receives no other signal before SIGCONT */
         kill(child, SIGCONT);
         *stopped = number;
     }

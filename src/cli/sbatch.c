@@ -1,7 +1,7 @@
-/* weft sbatch: a job script that needs no editing. How many ranks, on how many nodes, follows from
- * the configuration's grid, what is not said of them; the memory of a node is what `weft plan` says
- * of its ranks. Refuses a grid that does not divide over the nodes, what the plan refuses, and a
- * file that is there already. */
+/* weft sbatch: writes a job script that needs no editing. The numbers of ranks and nodes follow
+ * from the configuration's grid if they are not given; the memory per node follows from the plan of
+ * its ranks. Refuses a grid that does not divide over the nodes, a run that the planner refuses,
+ * and a file that exists already. */
 #include "private.h"
 
 #include "sbatch.h"
@@ -31,7 +31,8 @@ enum {
     RANKS_MOST = 1 << 20,
     ARRAY_MOST = 4000000
 };
-/* Of a GPU's rank: its main thread, its loader, NCCL's and CUDA's. */
+/* Cores for a rank with a GPU: for its main thread, its loader, and the threads of NCCL and CUDA.
+ * */
 enum { GPU_CPUS = 4 };
 
 static const Flag flags[] = {
@@ -68,9 +69,9 @@ static const Flag flags[] = {
     {"--force", FLAG_FIELD(SbatchOptions, force), .help = "write over a file that is there"},
 };
 
-/* ---- what was asked for ---- */
+/* ---- options ---- */
 
-/* What was not given is 0 or NULL. */
+/* Checks options that exclude or need each other. An option that was not given is 0 or NULL. */
 static Status check_together(const SbatchOptions *o)
 {
     if (o->array && o->chain)
@@ -92,7 +93,7 @@ static Status check_together(const SbatchOptions *o)
 static const char digits[] = "0123456789";
 static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 
-/* A word of one of sbatch's lines. */
+/* Checks text that goes into one of the script's #SBATCH lines. */
 static Status check_word(const char *flag, const char *text, const char *others)
 {
     if (!text) return OK;
@@ -114,7 +115,8 @@ static Status check_more(const char *more)
     return OK;
 }
 
-/* A whole number of MiB, or of what one letter behind it says, which a B may follow. */
+/* Checks a size: a whole number of MiB, or of the unit in the letter after it, which B may follow.
+ * */
 static Status check_memory(const char *memory)
 {
     if (!memory) return OK;
@@ -127,7 +129,7 @@ static Status check_memory(const char *memory)
                 memory);
 }
 
-/* One of an array's numbers; moves *at behind it. */
+/* Reads one number of an array's list and moves *at behind it. */
 static bool read_number(const char **at, long least, long *number)
 {
     if (!**at || !strchr(digits, **at)) return false;
@@ -144,7 +146,8 @@ static bool skip(const char **at, char mark)
     return true;
 }
 
-/* N, FIRST-LAST or FIRST-LAST:STEP, several of them between commas, then %LIMIT. */
+/* True for a list of N, FIRST-LAST or FIRST-LAST:STEP, separated by commas, and %LIMIT at its end.
+ * */
 static bool is_array(const char *at)
 {
     long first, number;
@@ -172,7 +175,7 @@ static Status check_words(const SbatchOptions *o)
     return check_more(o->more);
 }
 
-/* Slurm counts minutes. */
+/* Reads a time in whole minutes, Slurm's unit. */
 static Status read_minutes(const char *text, int64_t *minutes)
 {
     double seconds;
@@ -185,7 +188,7 @@ static Status read_minutes(const char *text, int64_t *minutes)
     return OK;
 }
 
-/* ---- ranks ---- */
+/* ---- ranks and nodes ---- */
 
 static int64_t common_divisor(int64_t a, int64_t b)
 {
@@ -197,8 +200,8 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* What is not said follows: with a fixed grid.dp from the grid's ranks, else it is the least that
- * holds a replica. */
+/* Chooses nodes and ranks per node if they are not given: from the grid's ranks if grid.dp is set,
+ * else the smallest number that holds whole replicas. */
 static Status share_ranks(const Config *config, Script *s)
 {
     int64_t dp = config->grid.dp, replica = config->grid.pp * config->grid.tp, all = dp * replica;
@@ -250,11 +253,11 @@ static Status check_device(const Config *config, const SbatchOptions *o)
     return OK;
 }
 
-/* ---- the words of the run ---- */
+/* ---- arguments of the run ---- */
 
-/* CONFIG and key=value, as given and as they follow from the script. */
-/* An array's tasks have names and seeds of their own. Threads are part of the numbers: they are
- * said, so that no node's cores decide. */
+/* Collects CONFIG and key=value: those given and those that the script implies. Tasks of an array
+ * get their own names and seeds. The number of threads affects results, so it is written out and
+ * does not depend on a node's cores. */
 static Status make_words(const Config *config, const SbatchOptions *o, const Script *s, int argc,
                          char **argv, Words *w)
 {
@@ -275,7 +278,8 @@ static Status make_words(const Config *config, const SbatchOptions *o, const Scr
 
 /* ---- memory ---- */
 
-/* Bytes of the host's memory that the ranks of the node which needs most are planned to take. */
+/* Computes the host memory in bytes that the plan gives to the ranks of the node that needs most.
+ * */
 static Status node_bytes(const Trainer *t, const Script *s, double *most)
 {
     GridShape shape = trainer_shape(t);
@@ -350,7 +354,8 @@ static Status write_all(int fd, const char *text, size_t bytes, const char *path
     return fail(ERR_IO, "-o %s: writing failed: %s", path, strerror(good ? errno : error));
 }
 
-/* Under a name of its own first, then in place whole: a link never makes another file of it. */
+/* Writes a temporary file first and then moves it into place as a whole; without `force` by a hard
+ * link, which never replaces another file. */
 static Status write_file(const char *path, bool force, const char *text, size_t bytes)
 {
     TRY(check_file(path, force));
@@ -384,7 +389,8 @@ static Status give(const Script *script, const SbatchOptions *o)
 
 /* ---- the verb ---- */
 
-/* In a bundle the program itself lies beside what finds its libraries. Owned. */
+/* Returns the path of the program, or, in a bundle, of the script that finds its libraries. Owned
+ * by the caller. */
 static char *own_path(void)
 {
     char path[4096];
@@ -398,7 +404,7 @@ static char *own_path(void)
     return mem_text(*path ? path : "weft");
 }
 
-/* What of a name needs no quotes, and is no pattern to Slurm. Owned. */
+/* Replaces characters that need quotes or are patterns to Slurm. Owned by the caller. */
 static char *job_name(const char *run)
 {
     char *name = mem_text(run);
@@ -429,8 +435,8 @@ static Status fill(const Config *config, const SbatchOptions *o, int argc, char 
     return plan_memory(w, s);
 }
 
-/* The host file may be written later; what has its name already must be a file that each start can
- * read. */
+/* Checks the host file. It may be written later, but an existing file must be readable, as each
+ * start reads it. */
 static Status check_hosts(const SbatchOptions *o)
 {
     if (!o->hosts || o->any_config) return OK;

@@ -1,4 +1,4 @@
-/* What a job script says, and its text. */
+/* The contents of a job script, and its text. */
 #ifndef WEFT_CLI_SBATCH_H
 #define WEFT_CLI_SBATCH_H
 
@@ -7,31 +7,34 @@
 #include <stdio.h>
 
 typedef struct Script {
-    /* Borrowed, all texts. The job's name, of characters that need no quotes; the run's, and
-     * whether the script takes CONFIG and key=value as words of its own instead. */
+    /* All texts are borrowed. job: the job's name, of characters that need no quotes; run: the
+     * run's name; any_config: the script takes CONFIG and key=value as its own arguments instead.
+     * */
     const char *job, *run;
     bool any_config;
-    /* What starts the program, the folder that it runs in, CONFIG and its key=value words. */
+    /* weft: the program or what starts it; folder: working directory; config, word: CONFIG and the
+     * key=value words */
     const char *weft, *folder, *config;
     const char *const *word;
     int words;
-    /* Where the script will lie, "job.sh" if that is not known. */
+    /* path of the script, "job.sh" if it is not known */
     const char *file;
-    /* gpus: of a node; links: of a chain. 0: none. ranks: of hosts without Slurm, 0: as many as
-     * they have slots. */
+    /* tasks: ranks per node; cpus: per rank; gpus: per node; links: jobs of a chain, 0: no chain;
+     * ranks: for hosts without Slurm, 0: as many as there are slots */
     int64_t nodes, tasks, cpus, gpus, links, ranks;
-    /* MiB of a node, and what they are for; 0: as memory says, which may be NULL. */
+    /* memory_mib: memory per node in MiB, 0: as the text `memory` says, which may be NULL;
+     * planned_bytes: the plan's part of it */
     int64_t memory_mib;
     double planned_bytes;
     const char *memory;
     int64_t minutes;
-    /* NULL: not said. array: Slurm's list of numbers; more: options of sbatch, words between
-     * blanks; hosts: the host file, "" for the script's first word */
+    /* NULL if not given. array: Slurm's list of numbers; more: further options of sbatch, separated
+     * by blanks; hosts: the host file, "" for the script's first argument */
     const char *array, *partition, *account, *mpi, *more, *hosts;
 } Script;
 
-/* What Slurm must give beside what ranks are planned to take: a share of that, and bytes for each
- * rank and for each node. On GPUs a rank has CUDA's own memory of the host, too. */
+/* Memory requested from Slurm on top of the planned memory: a share of it, and MB for each rank and
+ * each node. A rank on a GPU also needs host memory for CUDA itself. */
 #define SCRIPT_MARGIN 0.1
 enum { SCRIPT_RANK_MB = 64, SCRIPT_GPU_RANK_MB = 4000, SCRIPT_NODE_MB = 256 };
 

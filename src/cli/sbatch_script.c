@@ -1,10 +1,11 @@
-/* The text of job scripts: what holds for all of them once, what differs by launcher, by chain and
- * array in pieces of their own. Everything that a user gave goes in quoted. */
+/* Writes job scripts. Text that all scripts share is written once; the parts that differ by
+ * launcher, chain or array are separate pieces. Everything that a user gave is written in quotes.
+ * */
 #include "sbatch.h"
 
 #include <string.h>
 
-/* ---- pieces ---- */
+/* ---- pieces of text ---- */
 
 static const char why_slurm[] =
     "# weft asks Slurm when the job ends, and stops before that, as much earlier as its own steps\n"
@@ -77,7 +78,8 @@ static const char count[] =
 
 static const char finish[] = "finish() { rm -f \"$state\"; exit \"$1\"; }\n";
 
-/* The links of a chain know each other by what is trained; the last one leaves nothing. */
+/* Jobs of a chain recognise each other by a checksum of the run's arguments, which names their
+ * state file; the last job removes it. */
 static const char finish_chain[] =
     "# One run for weft: what run.fresh and checkpoint.resume=no say holds for the first link.\n"
     "if [[ $SLURM_JOB_NAME == *-of-$links ]]; then\n"
@@ -187,7 +189,7 @@ static const char hosts_loop[] =
 
 /* ---- quotes ---- */
 
-/* A word of the shell. */
+/* Writes a word of the shell. */
 static void put_word(FILE *out, const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -206,7 +208,7 @@ static void put_word(FILE *out, const char *text)
     fputc('\'', out);
 }
 
-/* A value of sbatch's own lines, which has no line breaks. */
+/* Writes a value of an #SBATCH line, which contains no line breaks. */
 static void put_value(FILE *out, const char *text)
 {
     fputc('"', out);
@@ -224,7 +226,7 @@ static void put_use(const Script *s, FILE *out)
     const char *hosts = s->hosts && !*s->hosts ? " HOSTFILE" : "";
     fputs("#   ", out);
     fputs(s->hosts || s->links ? "bash " : "sbatch ", out);
-    /* a comment is one line */
+    /* the comment must stay one line */
     for (const char *c = s->file; *c; ++c) fputc(*c == '\n' ? ' ' : *c, out);
     fprintf(out, "%s%s [key=value ...]%s\n", hosts, s->any_config ? " CONFIG" : "",
             s->hosts || s->links ? "" : "   (sbatch's own options come before the script's name)");
@@ -336,7 +338,7 @@ static void put_array(const Script *s, FILE *out)
     fputs(array_words, out);
 }
 
-/* key=value words of the script's own. */
+/* Writes key=value words that the script adds by itself. */
 static void put_own(const char *const *word, int words, FILE *out)
 {
     if (!words) return;
@@ -356,7 +358,7 @@ static void put_own(const char *const *word, int words, FILE *out)
         out);
 }
 
-/* Who trains what, and where. "$@": CONFIG and its words from here on. */
+/* Writes the program, the folder and the arguments: from here on "$@" is CONFIG and its words. */
 static void put_run(const Script *s, FILE *out)
 {
     static const char *const gpu_words[] = {"train.device=cuda"};

@@ -1,7 +1,7 @@
-/* The ranks of weft run's starts. Their number is -n, or hosts times ranks of each, or what grid
- * says, or what the hosts have room for. Where hosts are lost and none is spare there are fewer
- * replicas: as many as the planner finds valid and no micro-batch is padding for, for then the bits
- * stay the same more often. */
+/* Chooses the ranks of weft run's starts. Their number is -n, or hosts times ranks per host, or
+ * what the grid asks for, or what the hosts have room for. If hosts are lost and none is spare, the
+ * next start has fewer replicas: the largest number that the planner accepts without padding
+ * micro-batches, because then results more often stay the same to the bit. */
 #include "supervise.h"
 
 #include "train.h"
@@ -14,19 +14,20 @@
 #include <unistd.h>
 
 extern const Verb verb_train;
-/* for hosts to come back */
+/* longest wait for lost hosts */
 static const double WAIT_S = 600;
 
 /* ---- the command ---- */
 
-/* "weft" is this program; else what PATH or the path says. */
+/* Returns the path of this program for "weft"; any other word is kept, and is a path or found in
+ * PATH. */
 static char *program_of(const char *word)
 {
     char path[4096];
     return mem_text(!strcmp(word, "weft") && program_path(path, sizeof path) ? path : word);
 }
 
-/* The command with as many replicas; 0: as its words say. */
+/* Builds the command with grid.dp set to dp; 0: as given by the user. */
 static void set_command(Supervisor *s, int dp)
 {
     Words w = {0};
@@ -58,7 +59,7 @@ static Status read_command(Supervisor *s, int argc, char **argv)
     return job_check(&s->config, &verb_train, s->argc, s->argv);
 }
 
-/* ---- how many ---- */
+/* ---- number of ranks ---- */
 
 static int room(Hosts *hosts, int most)
 {
@@ -70,13 +71,13 @@ static int64_t ranks_of(const Supervisor *s, int64_t replicas)
     return replicas * s->replica + s->servers;
 }
 
-/* for which so many ranks are enough */
+/* number of complete replicas that fit into `ranks` ranks */
 static int replicas_of(const Supervisor *s, int ranks)
 {
     return (ranks - s->servers) / s->replica;
 }
 
-/* Ranks that grid asks for, 0: it leaves it open. */
+/* Number of ranks that the configuration's grid asks for; 0: grid.dp is not set. */
 static int64_t asked_by_grid(const Supervisor *s)
 {
     int64_t dp = s->config->grid.dp;
@@ -128,8 +129,8 @@ static Status find_hosts(Supervisor *s)
     return OK;
 }
 
-/* Open MPI lets the ranks that a lost one leaves behind end by themselves for two seconds before it
- * kills them, and nothing that they do then is of use. */
+/* Makes Open MPI kill the other ranks at once after a loss. By default it lets them run for two
+ * more seconds, in which they can do nothing useful. */
 static void end_ranks_at_once(void)
 {
     setenv("OMPI_MCA_odls_base_sigkill_timeout", "0", 0);
@@ -171,13 +172,13 @@ void supervise_fini(Supervisor *s)
     known_files_free(&s->seen);
 }
 
-/* ---- with fewer ---- */
+/* ---- fewer replicas ---- */
 
-/* What the planner says of fewer replicas. */
+/* Result of the planner for fewer replicas. */
 typedef struct Fewer {
-    /* 0: no number of them can be */
+    /* number of replicas; 0: none is possible */
     int dp;
-    /* the same bits as with all */
+    /* results are the same to the bit as with all replicas */
     bool same_bits;
 } Fewer;
 
@@ -205,8 +206,8 @@ static Fewer find_fewer(const Supervisor *s, int most)
     return (Fewer){0};
 }
 
-/* In a process of its own: a plan binds threads to cores, which ranks would inherit, and takes
- * memory. */
+/* Runs find_fewer in a separate process: a plan binds threads to cores, which ranks would inherit,
+ * and takes memory. */
 static Status ask_planner(const Supervisor *s, int most, Fewer *fewer)
 {
     int ends[2], state;
@@ -248,7 +249,7 @@ static void say_bits(const Supervisor *s, const Fewer *fewer)
         log_info("weft run: the bits stay those of %d replicas", replicas_of(s, s->wanted));
 }
 
-/* The hosts have room for `have` ranks, fewer than wanted. */
+/* Reduces the replicas: the hosts have room for `have` ranks, fewer than wanted. */
 static Status shrink(Supervisor *s, int have)
 {
     Fewer fewer;

@@ -1,4 +1,4 @@
-/* What weft run knows of the training that it starts, and how it finds the ranks of a start. */
+/* State of weft run: the training that it starts, and the choice of ranks for each start. */
 #ifndef WEFT_CLI_SUPERVISE_H
 #define WEFT_CLI_SUPERVISE_H
 
@@ -8,45 +8,50 @@
 #include "private.h"
 
 typedef struct RunFlags {
-    /* not given: 0 */
+    /* 0 if not given */
     int64_t ranks, nodes, each, restarts;
-    /* Starter, -1: not given */
+    /* Starter; -1 if not given */
     int starter;
     const char *hostfile, *logs;
 } RunFlags;
 
 typedef struct Supervisor {
     const RunFlags *flags;
-    /* owned; those of `weft train`, CONFIG first, are borrowed */
+    /* config: owned; argv: words behind `weft train`, CONFIG first, borrowed */
     Config *config;
     int argc;
     char **argv;
-    /* owned: the whole command of a rank */
+    /* complete command of a rank; owned */
     char **command;
     Hosts hosts;
     Attend attend;
-    /* owned: the run's folder and its checkpoints */
+    /* the run's folder and its folder of checkpoints; owned */
     char *folder, *checkpoints;
     char id[LEASE_ID];
-    /* ranks as wanted, and of the next start; what a replica takes of them, and which serve */
+    /* wanted: number of ranks with all hosts; ranks: of the next start; replica: ranks per replica;
+     * servers: ranks that are servers */
     int wanted, ranks, replica, servers;
-    /* this start, from 1; starts in turn without a newer checkpoint; the last folder of logs */
+    /* start: number of the current start, from 1; fruitless: consecutive starts without a newer
+     * checkpoint; log_number: number of the last folder of logs */
     int start, fruitless, log_number;
-    /* owned: step files that are no progress, for they were there before the start under way */
+    /* checkpoint files that do not count as progress, because they were there before the current
+     * start; owned */
     KnownFiles *seen;
-    /* of the newest checkpoint that a start has left, -1: none; is there any, of whichever run? */
+    /* step: step of the newest checkpoint that a start has left, -1: none; any: there is a
+     * checkpoint, from this or an earlier run */
     int64_t step;
     bool any;
 } Supervisor;
 
-/* argv: the words behind --. Reads the configuration and finds the hosts; nothing is started.
- * Release with supervise_fini also where it failed. */
+/* Reads the configuration and finds the hosts; starts nothing. argv: the words behind --. Release
+ * with supervise_fini, after a failure too. */
 Status supervise_init(Supervisor *s, int argc, char **argv);
 void supervise_fini(Supervisor *s);
-/* Which ranks the next start has. again: hosts are asked whether they are there, and where too few
- * are for a replica it waits for them. ERR_STOPPED: a signal came meanwhile; ERR_IO. */
+/* Chooses the ranks of the next start. again: asks the hosts whether they answer, and waits while
+ * too few do for one replica. ERR_STOPPED: a signal arrived meanwhile; ERR_IO: gave up waiting. */
 Status supervise_gather(Supervisor *s, bool again);
-/* Waits before try n (1: a second, 2: two, 4, ... a minute). ERR_STOPPED: a signal came. */
+/* Waits before attempt n (a second before the first, 2 before the next, 4, ... at most a minute).
+ * ERR_STOPPED: a signal arrived. */
 Status supervise_rest(Supervisor *s, int n);
 
 #endif
