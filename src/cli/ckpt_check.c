@@ -1,4 +1,4 @@
-/* weft ckpt check: are checkpoints whole? */
+/* weft ckpt check: verifies that checkpoints are complete. */
 #include "private.h"
 
 #include "checkpoint.h"

@@ -1,4 +1,4 @@
-/* weft ckpt diff: are two checkpoints the same? */
+/* weft ckpt diff: compares two checkpoints. */
 #include "private.h"
 
 #include "checkpoint.h"

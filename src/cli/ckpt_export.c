@@ -1,5 +1,5 @@
-/* weft ckpt export: a checkpoint's parameters for other programs; with --onnx the model, too, which
- * the checkpoint's own configuration describes. */
+/* weft ckpt export: writes a checkpoint's parameters for other programs; with --onnx the model too,
+ * as the checkpoint's configuration describes it. */
 #include "private.h"
 
 #include "checkpoint.h"
@@ -27,7 +27,7 @@ static const Flag flags[] = {
      .help = "instead of the checkpoint's own, which imported ones lack"},
 };
 
-/* A sample's shape, and what is known of the data: set, or NULL. */
+/* Describes a sample: from --input, else from the training set, which is opened into `set`. */
 static Status describe_data(const ExportOptions *o, DataSet *set, OnnxModel *model)
 {
     const Config *c = model->config;

@@ -1,4 +1,4 @@
-/* weft ckpt import: a checkpoint of another program's parameters. */
+/* weft ckpt import: makes a checkpoint from another program's parameters. */
 #include "private.h"
 
 #include "checkpoint.h"

@@ -1,4 +1,4 @@
-/* weft ckpt info: what a checkpoint holds. */
+/* weft ckpt info: prints the contents of a checkpoint. */
 #include "private.h"
 
 #include "checkpoint.h"

@@ -1,4 +1,4 @@
-/* weft ckpt shrink: a checkpoint of the same model with fewer channels. */
+/* weft ckpt shrink: writes a checkpoint of the same model with fewer channels. */
 #include "private.h"
 
 #include "train.h"
@@ -34,20 +34,20 @@ static const Flag flags[] = {
     {"--json", FLAG_FIELD(ShrinkFlags, json), .help = "one JSON object"},
 };
 
-/* What came of it. */
+/* State of one shrinking: the models before and after, and the removed units. */
 typedef struct Shrunk {
     const ShrinkFlags *flags;
     const char *from;
-    /* owned, all */
+    /* owned, as the fields below */
     Config *config;
     Graph *before, *after;
     Units *units;
     bool *gone;
 } Shrunk;
 
-/* ---- what it is about ---- */
+/* ---- the model ---- */
 
-/* The samples' shape, and how many classes or tokens there are. */
+/* Reads the samples' shape and the number of classes or tokens. */
 static Status read_input(const Shrunk *s, DataSet *set)
 {
     Input input;
@@ -71,7 +71,7 @@ static Status build(Shrunk *s)
     return OK;
 }
 
-/* ---- what is said ---- */
+/* ---- the report ---- */
 
 static int64_t group_left(const Shrunk *s, const UnitGroup *group)
 {

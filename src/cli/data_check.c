@@ -1,12 +1,12 @@
-/* weft data check: is a data set whole? Reads it through. Of two sets it says how they go together,
- * as a training set and a test set. */
+/* weft data check: reads a data set and checks that it is complete. With two sets it also checks
+ * that they fit together as a training set and a test set. */
 #include "private.h"
 
 #include "train.h"
 
 #include <string.h>
 
-/* A data set and what is known of it. */
+/* A data set and the results of its check. */
 typedef struct Checked {
     DataSet *set;
     ClassNames names;
@@ -43,7 +43,7 @@ static void print_line(char *line)
     mem_free(&line);
 }
 
-/* Labels of the second set: does the model of the first one have their classes? */
+/* Checks that a model trained on the first set has all classes of the second. */
 static Status check_labels(const Checked *first, const Checked *second)
 {
     const DataSet *train = first->set, *test = second->set;
@@ -59,8 +59,8 @@ static Status check_labels(const Checked *first, const Checked *second)
     return OK;
 }
 
-/* Compares two sets: their samples and values, names of classes, and classes of which only the
- * second set has samples. */
+/* Compares two sets: their samples and values, class names, and classes of which only the second
+ * set has samples. */
 static Status check_both(Checked *first, Checked *second)
 {
     const char *train = first->set->path, *test = second->set->path;

@@ -1,5 +1,5 @@
-/* weft data import folder: pictures to a data set, on any number of ranks. Here are the words, the
- * ranks and the line that shows how far it is; the work is the data module's. */
+/* weft data import folder: imports pictures into a data set, on any number of ranks. Handles
+ * arguments, ranks and the progress line; the data module does the import. */
 #include "private.h"
 
 #include "parallel.h"
@@ -45,12 +45,12 @@ static const Flag flags[] = {
     {"--force", FLAG_FIELD(FolderOptions, force), .help = "write over a file that is there"},
 };
 
-/* The line on rank 0, which knows its own part: others are taken to be as far. */
+/* Progress line of rank 0, which assumes that other ranks are as far as itself. */
 typedef struct Shown {
     World *world;
     bool terminal, drawn;
     double began_s, last_s;
-    /* pictures that an earlier import had done; -1: not known yet */
+    /* pictures done by an earlier, interrupted import; -1: not known yet */
     int64_t before;
 } Shown;
 
@@ -123,7 +123,7 @@ static Status run(int argc, char **argv, const void *options)
                     "--short %lld: --store encoded keeps the files as they are; leave "
                     "--short out, and resize in training (data.resize)",
                     (long long)o->side);
-    /* names are read in a process of its own, which comes before MPI */
+    /* a separate process reads the names, and it must be made before MPI starts */
     if (o->classes && launch_rank() == 0) hdf5_begin();
     if (launched()) terminal_settle();
     TRY(world_init(&world, NULL, NULL));

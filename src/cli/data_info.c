@@ -1,4 +1,4 @@
-/* weft data info: what a data set holds. */
+/* weft data info: prints the contents of a data set. */
 #include "private.h"
 
 typedef struct InfoOptions {

@@ -1,4 +1,4 @@
-/* weft doctor [DIR]: is this machine, or this allocation, fit to train on? */
+/* weft doctor [DIR]: checks whether this machine, or this allocation, is fit for training. */
 #include "private.h"
 
 #include "doctor.h"
@@ -21,7 +21,7 @@ static const Flag flags[] = {
              "files:NAME, leave:NAME, find:NAME, remove:NAME"},
 };
 
-/* The lines of --version. Owned. */
+/* Returns the lines of --version. Owned by the caller. */
 static char *version_lines(void)
 {
     char *text = NULL;

@@ -1,5 +1,5 @@
-/* weft eval: a checkpoint on the test data: loss, top-1, top-5 and which class was taken for which.
- * Any number of ranks may evaluate, whatever grid trained. */
+/* weft eval: evaluates a checkpoint on the test data: loss, top-1, top-5 and the confusion matrix.
+ * Runs on any number of ranks, whatever the grid of the training. */
 #include "private.h"
 
 #include "train.h"
@@ -7,29 +7,30 @@
 #include <math.h>
 #include <string.h>
 
-/* Figures of one class: samples of it (count), samples that were taken for it (predicted), and
- * those that are both (hits); recall and precision are hits as a share of either, NaN of none. */
+/* Figures of one class. count: samples of the class; predicted: samples classified as it; hits:
+ * samples in both; recall = hits / count, precision = hits / predicted, NaN where the divisor is 0.
+ * */
 typedef struct ClassFigures {
     int64_t count, predicted, hits;
     double recall, precision;
 } ClassFigures;
 
-/* more classes: the worst confusions only */
+/* MATRIX_CLASSES: with more classes only the worst confusions are printed */
 enum { MATRIX_CLASSES = 20, WORST_COUNT = 10, NAME_COLUMNS = 13 };
 
 typedef struct Eval {
-    /* of this rank */
+    /* path of the checkpoint; borrowed */
     const char *checkpoint;
     bool json, per_class;
     EvalLine line;
-    /* [true][predicted]; NULL for regression */
+    /* confusion: counts [true class][predicted class]; NULL for regression */
     int64_t classes, *confusion;
     const DataSet *set;
-    /* of the classes; rank 0 has them */
+    /* names of the classes; on rank 0 only */
     ClassNames names;
 } Eval;
 
-/* A class's name, cut or filled up to its columns. */
+/* Prints the name of a class, cut or padded to its columns. */
 static void put_name(const Eval *e, int64_t class, FILE *out)
 {
     char number[24];
@@ -95,8 +96,8 @@ static void print_matrix(const Eval *e, FILE *out)
     }
 }
 
-/* The cell with most samples off the diagonal that comes after (count, cell) in falling order; -1
- * if there is none. */
+/* Returns the off-diagonal cell with the most samples that follows (count, cell) in descending
+ * order; -1: none. */
 static int64_t next_worst(const Eval *e, int64_t count, int64_t cell)
 {
     int64_t best = -1, most = 0;
@@ -256,7 +257,7 @@ static Status run_job(const Job *job, const EvalOptions *o)
     Trainer *trainer = NULL;
     char *path = NULL;
     Eval e = {.json = o->json, .per_class = o->per_class};
-    /* the grid that trained need not be the one that evaluates */
+    /* the grid of the training does not matter here */
     job->config->grid.dp = 0;
     job_serverless(job->config);
     TRY(job_checkpoint(job, o->checkpoint, &path));

@@ -1,7 +1,7 @@
-/* weft generate: a text that a model of tokens goes on with. A vocabulary of 256 is bytes: the
- * prompt is text, and text comes out. Of others the prompt is token numbers, and so is what comes
- * out, but with --tokenizer, which must be the one that made the training data. One process does
- * it, whatever grid trained. */
+/* weft generate: continues a text by a model of tokens. With a vocabulary of 256, tokens are bytes:
+ * prompt and output are text. With other vocabularies they are token numbers, or text with
+ * --tokenizer, which must be the tokenizer of the training data. Runs in one process, whatever the
+ * grid of the training. */
 #include "private.h"
 
 #include "train.h"
@@ -36,9 +36,9 @@ static const Flag flags[] = {
 
 typedef struct Printer {
     bool text, flush;
-    /* borrowed; NULL: bytes or numbers */
+    /* NULL: output is bytes or numbers; borrowed */
     const Tokenizer *tokenizer;
-    /* byte */
+    /* byte printed last */
     int last;
 } Printer;
 
@@ -57,8 +57,8 @@ static void print_token(void *user, int32_t token)
     if (p->flush) fflush(stdout);
 }
 
-/* The prompt's tokens, owned by the caller: bytes, or numbers between commas or spaces. A text
- * without a prompt begins behind a line's end, which is not printed. */
+/* Reads the prompt's tokens, owned by the caller: bytes of text, or numbers separated by commas or
+ * blanks. A text without a prompt starts after a line end, which is not printed. */
 static Status read_prompt(const char *prompt, bool text, int32_t **tokens, int64_t *count)
 {
     const char *at = prompt && *prompt ? prompt : text ? "\n" : "";
@@ -75,7 +75,7 @@ static Status read_prompt(const char *prompt, bool text, int32_t **tokens, int64
     return fail(ERR_USAGE, "--prompt is missing: token numbers to begin with, as 15496,995");
 }
 
-/* The same, in text for the tokenizer. Without a prompt a text begins behind the end of another. */
+/* Does the same with the tokenizer. A text without a prompt starts after an end-of-text token. */
 static void encode_prompt(Tokenizer *t, const char *prompt, int32_t **tokens, int64_t *count)
 {
     TokenList list = {0};
@@ -86,7 +86,8 @@ static void encode_prompt(Tokenizer *t, const char *prompt, int32_t **tokens, in
     if (!list.count) **tokens = tokenizer_end_of_text(t);
 }
 
-/* Other tokens than those that the model was trained on mean nothing to it. */
+/* Refuses a tokenizer other than that of the training data: its token numbers have other meanings.
+ * */
 static Status check_tokenizer(const Trainer *trainer, const Request *r, const Tokenizer *t)
 {
     const DataSet *set = trainer_train_set(trainer);
@@ -99,7 +100,7 @@ static Status check_tokenizer(const Trainer *trainer, const Request *r, const To
     return OK;
 }
 
-/* What can be said about the request now that the model is known. */
+/* Checks the parts of the request that depend on the model. */
 static Status check_request(const Trainer *t, const Sampling *s)
 {
     int64_t vocab = trainer_graph(t)->classes;

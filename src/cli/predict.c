@@ -1,6 +1,6 @@
-/* weft predict: classes of pictures or rows, with probabilities. What a sample is, and what classes
- * are called, is in the checkpoint, or else the training set tells it. One process does it,
- * whatever grid trained. */
+/* weft predict: classes of pictures or rows, with probabilities. The checkpoint describes the
+ * samples and names the classes; if it does not, the training set does. Runs in one process,
+ * whatever the grid of the training. */
 #include "predict.h"
 
 #include "checkpoint.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Samples that go forward together. */
+/* Samples per forward pass. */
 enum { PICTURES_TOGETHER = 16, ROWS_TOGETHER = 256 };
 
 static const Flag flags[] = {
@@ -20,7 +20,7 @@ static const Flag flags[] = {
      .help = "what columns of text are; by default what the training set was imported by"},
 };
 
-/* ---- what the checkpoint says ---- */
+/* ---- description of the samples ---- */
 
 static void take_input(Predict *p, const CheckpointInput *is)
 {
@@ -43,15 +43,16 @@ static void take_input(Predict *p, const CheckpointInput *is)
     memcpy(p->set.std, is->std, sizeof p->set.std);
 }
 
-/* Does the fingerprint of a data set say that its samples are uint8, or nothing of their type? */
+/* True if the fingerprint of a data set says that its samples are uint8, or does not give their
+ * type. */
 static bool trained_on_bytes(const char *fingerprint)
 {
     const char *type = strchr(fingerprint, ' ');
     return !type || !data_fingerprint_known(fingerprint) || strncmp(type, " uint8,", 7) == 0;
 }
 
-/* What the configuration says of samples counts, as where a data set is opened, unless the model
- * was trained on others. */
+/* Applies the configuration's keys that describe samples, as opening a data set does, but refuses
+ * those that contradict the samples that the model was trained on. */
 static Status apply_keys(Predict *p, const Config *config, const CheckpointInput *is,
                          const char *path)
 {
@@ -84,7 +85,8 @@ static Status apply_keys(Predict *p, const Config *config, const CheckpointInput
                            (long long)set->height, (long long)set->width);
 }
 
-/* The model's classes are in the order of the checkpoint, where that has names. */
+/* Takes the class names from the data set unless the checkpoint has names: then these stay, in the
+ * order of the model's classes. */
 static Status take_names(Predict *p, const char *path)
 {
     ClassNames own;
@@ -98,7 +100,8 @@ static Status take_names(Predict *p, const char *path)
     return st;
 }
 
-/* An imported file, or one of an earlier weft, does not know its samples: the data set does. */
+/* Takes the description from the training set, because an imported checkpoint, or one of an earlier
+ * version of weft, contains none. */
 static Status take_data(Predict *p, const Config *config, const char *path)
 {
     if (!config->data.train)
@@ -133,7 +136,7 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
                 (long long)p->set.channels);
 }
 
-/* ---- what is printed ---- */
+/* ---- printing ---- */
 
 static void order(const double *share, int64_t classes, int top, int64_t *best)
 {
@@ -219,7 +222,7 @@ static Status run_job(const Job *job, int count, char *const *files, const Predi
     return st;
 }
 
-/* key=value, and no file of that name. */
+/* True for key=value, unless a file has that name. */
 static bool is_override(const char *word)
 {
     const char *equal = strchr(word, '='), *dot = strchr(word, '.');

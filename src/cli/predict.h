@@ -1,4 +1,4 @@
-/* weft predict: what its parts share. */
+/* Shared declarations of weft predict. */
 #ifndef WEFT_CLI_PREDICT_H
 #define WEFT_CLI_PREDICT_H
 
@@ -14,24 +14,26 @@ typedef struct PredictOptions {
 typedef struct Predict {
     const PredictOptions *options;
     Trainer *trainer;
-    /* what samples are */
+    /* description of the samples */
     DataSet set;
     ClassNames names;
-    /* samples that go forward together */
+    /* number of samples per forward pass */
     int together;
-    /* owned: (together, train_shares) */
+    /* probabilities, double[together][train_shares]; owned */
     double *share;
-    /* "": not known; what the training set held */
+    /* fingerprint of the training set; "": not known */
     char data_train[DATA_FINGERPRINT];
 } Predict;
 
-/* Puts the likeliest classes of a sample, as " rose 97.31 %, camellia 1.20 %"; or as an array. */
+/* Prints the likeliest classes of a sample, as " rose 97.31 %, camellia 1.20 %", or as a JSON
+ * array. */
 void predict_text(const Predict *p, const double *share);
 void predict_json(const Predict *p, Json *json, const double *share);
 
-/* Pictures in files. A file that cannot be read is named, and the others get their answers. */
+/* Classifies picture files. Reports a file that cannot be read and goes on with the others. */
 Status predict_pictures(Predict *p, int count, char *const *paths);
-/* Rows of tables. Before the trainer is made: what the files ask of it. */
+/* Classifies rows of tables. predict_rows_check adapts p->set to the files before the trainer is
+ * made. */
 Status predict_rows_check(Predict *p, const Config *config, int count, char *const *paths);
 Status predict_rows(Predict *p, int count, char *const *paths);
 

@@ -1,11 +1,11 @@
-/* weft predict of pictures: each goes through what an evaluation does to its samples. */
+/* weft predict on pictures: each is prepared like a sample in evaluation. */
 #include "predict.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* bytes of one at most */
+/* largest file size in bytes */
 enum { PICTURE_MOST = 1 << 28 };
 
 typedef struct Pictures {
@@ -13,15 +13,15 @@ typedef struct Pictures {
     ImageDecoder *decoder;
     PictureWork *work;
     Image picture, spare;
-    /* owned: (together,C,H,W), and whose they are, borrowed */
+    /* batch: pictures that wait, (together,C,H,W), owned; path: their files, borrowed */
     Batch batch;
     const char **path;
-    /* of the pictures that could not be read: the worst */
+    /* worst status of the pictures that could not be read */
     Status status;
     int broken;
 } Pictures;
 
-/* The pictures that wait. */
+/* Classifies the pictures that wait, and prints the results. */
 static Status flush(Pictures *p)
 {
     int64_t shares = train_shares(p->of->trainer);
@@ -62,7 +62,7 @@ static Status read_picture(Pictures *p, const char *path)
     return st;
 }
 
-/* The others still get their answers. */
+/* Reports a picture that could not be read; the others are still classified. */
 static void complain(Pictures *p, const char *path)
 {
     log_error("%s", fail_message());

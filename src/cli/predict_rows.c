@@ -1,5 +1,5 @@
-/* weft predict of tables: rows of a data set, or of text by the training set's schema and
- * vocabularies, in their order, a line each. */
+/* weft predict on tables: rows of a data set, or of text read by the training set's schema and
+ * vocabularies; one line a row, in their order. */
 #include "predict.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 typedef struct Rows {
     Predict *of;
     const char *path;
-    /* of this file, so far */
+    /* rows of this file so far */
     int64_t row;
 } Rows;
 
@@ -17,7 +17,7 @@ static Status open_rows(DataSet *set, const Config *config, const char *path, co
     return train_take_set(set, like);
 }
 
-/* Buffers of ids are as large as the largest of all samples asks. */
+/* Raises id_most to the largest number of ids in any file, because buffers are made for it. */
 Status predict_rows_check(Predict *p, const Config *config, int count, char *const *paths)
 {
     DataSet *set = mem_new(sizeof *set);
@@ -83,7 +83,8 @@ static Status read_set(Rows *r, const DataSet *set)
     return st;
 }
 
-/* Words of a vocabulary have other numbers in another set. */
+/* Refuses a data set other than that of the training: its vocabularies may number the same words
+ * differently. */
 static Status check_learnt(const Predict *p)
 {
     char now[DATA_FINGERPRINT];

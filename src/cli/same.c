@@ -1,13 +1,13 @@
-/* Do all ranks run the same program on the same configuration? A stale copy on one node would
- * otherwise show as a hang, or as other numbers. The program is known by its build ID, which the
- * linker makes from what it links. */
+/* Checks that all ranks run the same program on the same configuration. A stale copy on one node
+ * would otherwise cause a hang or different numbers. The program is identified by its build ID, a
+ * hash made by the linker. */
 #include "private.h"
 
 #include <elf.h>
 #include <link.h>
 #include <string.h>
 
-/* The hash of the main program's build ID, into *id; 0 where the linker made none. */
+/* Puts a hash of the main program's build ID into *id; 0 if the linker made none. */
 static int read_build(struct dl_phdr_info *info, size_t size, void *id)
 {
     (void)size;
@@ -24,7 +24,7 @@ static int read_build(struct dl_phdr_info *info, size_t size, void *id)
             at = bytes + (note.n_descsz + 3) / 4 * 4;
         }
     }
-    /* the first one is the program itself */
+    /* the first object is the program itself */
     return 1;
 }
 
@@ -35,7 +35,7 @@ static uint64_t build_id(void)
     return id;
 }
 
-/* What this rank has to say against rank 0. */
+/* Reports how this rank differs from rank 0. */
 static Status differs(const Config *config, uint64_t build, uint64_t build0, const char *text0)
 {
     char a[160], b[160];

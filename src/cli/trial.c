@@ -1,5 +1,5 @@
-/* One run of a verification: a configuration of its own in a folder of its own, ranks whose output
- * is kept back, then the losses and hashes that it left. Nothing else stays. */
+/* One run of a verification: it has its own configuration and folder, and its output goes to a log.
+ * The losses and hashes that it leaves are read; everything else is removed. */
 #include "verify.h"
 
 #include "train.h"
@@ -10,14 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- its configuration ---- */
+/* ---- configuration ---- */
 
 static void add_word(char **words, int *count, const char *key, const char *value)
 {
     if (value) words[(*count)++] = mem_format("%s=%s", key, value);
 }
 
-/* As long as asked, all losses written, nothing evaluated, one checkpoint, at the end. */
+/* Sets the number of steps, logs every loss, turns evaluation off, and leaves a single checkpoint
+ * at the end. */
 static void settle(Config *c, const Verification *v)
 {
     c->run.trace = c->run.nvtx = false;
@@ -69,7 +70,7 @@ static Status write_config(Config *config, const Verification *v, const char *pa
     return good ? OK : fail(ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
 }
 
-/* ---- its folder ---- */
+/* ---- folder ---- */
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
 {
@@ -85,9 +86,9 @@ void folder_remove(const char *path)
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* ---- what it printed ---- */
+/* ---- log ---- */
 
-/* The lines of a log that hold `what`, each behind a bar. Owned by the caller. */
+/* Returns the lines of a log that contain `what`, each after a bar. Owned by the caller. */
 static char *log_lines(const char *path, const char *what)
 {
     char line[1024], *text = NULL;
@@ -108,7 +109,7 @@ static void show_log(const char *path)
     mem_free(&text);
 }
 
-/* ---- what it left ---- */
+/* ---- results ---- */
 
 static Status read_losses(Trial *t, const char *path, int steps)
 {
@@ -166,10 +167,12 @@ static Status failed(const Trial *t, const char *log, int code)
                 code);
 }
 
-/* mpirun's code for what goes wrong with itself, at its end, too; weft's own are others. */
+/* mpirun's exit code for its own failures, which may happen after its ranks have ended; weft's
+ * codes differ. */
 enum { MPIRUN_ERROR = 1 };
 
-/* Has rank 0 printed a run's summary? That comes once every rank has agreed that it is done. */
+/* True if rank 0 has printed the run's summary, which follows after all ranks have agreed that the
+ * run is done. */
 static bool is_complete(const char *log)
 {
     char *lines = log_lines(log, "done after ");

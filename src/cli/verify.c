@@ -1,6 +1,7 @@
-/* weft verify: is training the same to the bit on several grids? Starts each run's ranks itself,
- * one run after the other, and compares their losses and the hashes of all tensors with the first
- * one's. Refuses to run under a launcher. An interrupt ends the ranks and leaves no folder. */
+/* weft verify: checks that training gives the same bits on several grids. Starts the ranks of each
+ * run itself, one run after the other, and compares the losses and the hashes of all tensors with
+ * those of the first run. Refuses to run under a launcher. An interrupt ends the ranks and removes
+ * all folders. */
 #include "verify.h"
 
 #include <errno.h>
@@ -37,7 +38,7 @@ typedef struct Trials {
     bool json;
 } Trials;
 
-/* ---- the command line ---- */
+/* ---- command line ---- */
 
 static Status parse_grid(const char *text, GridShape *shape)
 {
@@ -50,7 +51,7 @@ static Status parse_grid(const char *text, GridShape *shape)
     return OK;
 }
 
-/* ---- what to run ---- */
+/* ---- list of runs ---- */
 
 static void add_trial(Trials *all, GridShape g, const char *schedule, const char *zero,
                       const char *transport)
@@ -63,7 +64,7 @@ static void add_trial(Trials *all, GridShape g, const char *schedule, const char
                          transport ? ", " : "", transport ? transport : "");
 }
 
-/* Word i; NULL stands for what the configuration says, where nothing is given. */
+/* Returns word i; NULL, for the configuration's own setting, if the list is empty. */
 static const char *word_at(const FlagList *list, int i)
 {
     return list->count ? list->word[i] : NULL;
@@ -74,7 +75,7 @@ static int word_count(const FlagList *list, bool matters)
     return matters && list->count ? list->count : 1;
 }
 
-/* All combinations; of values that mean nothing on a grid only the first. */
+/* Makes all combinations; a list that has no effect on a grid contributes only its first word. */
 static Status make_trials(Trials *all, const VerifyOptions *o)
 {
     for (int g = 0; g < o->grids.count; ++g) {
@@ -93,7 +94,7 @@ static Status make_trials(Trials *all, const VerifyOptions *o)
     return fail(ERR_USAGE, "one run is nothing to compare: give --grids, or --schedules, several");
 }
 
-/* Each trial's configuration is read before the first one starts. */
+/* Checks each trial's configuration before the first one starts. */
 static Status check_trials(const Trials *all, const Verification *v)
 {
     for (int i = 0; i < all->count; ++i) {
@@ -106,13 +107,13 @@ static Status check_trials(const Trials *all, const Verification *v)
 
 /* ---- comparing ---- */
 
-/* How a trial's results differ from the first one's. */
+/* How a trial's results differ from those of the first. */
 typedef struct Difference {
-    /* the first with another loss; 0: none */
+    /* first step with a different loss; 0: none */
     int step;
-    /* the first that differs, parameters first; NULL: none */
+    /* first tensor that differs, parameters before others; NULL: none */
     const char *tensor;
-    /* how many differ */
+    /* number of tensors that differ */
     int tensors;
 } Difference;
 
@@ -185,7 +186,7 @@ static void print_json(const Trial *t, Difference d, int steps, FILE *out)
     json_int(&json, "tensors", t->hashes.count);
     json_int(&json, "loss_differs_at_step", d.step);
     json_array(&json, "loss");
-    /* as metrics.jsonl has them */
+    /* numbers as in metrics.jsonl */
     for (int s = 0; s < steps; ++s) json_raw(&json, NULL, t->loss[s]);
     json_end(&json);
     json_end(&json);
@@ -206,7 +207,7 @@ static Status report(const Trial *t, const Trial *first, Difference d)
 
 /* ---- the verb ---- */
 
-/* All trials are run, also after one that differs. */
+/* Runs all trials, even after one that differs. */
 static Status run_all(Trials *all, Verification *v)
 {
     const Trial *first = all->trial;
@@ -240,7 +241,8 @@ static Status run_all(Trials *all, Verification *v)
     return verdict;
 }
 
-/* Runs that time algorithms by themselves may choose differently, whatever their grids. */
+/* Refuses runs that time algorithms themselves: each may choose different ones, whatever its grid.
+ * */
 static Status check_tune(const Config *config)
 {
     if (config->train.device != DEVICE_CUDA || strcmp(config->train.cuda_tune, "time") != 0)
@@ -250,7 +252,7 @@ static Status check_tune(const Config *config)
                            "record (runs/NAME/algorithms.txt of a run with time), or take off");
 }
 
-/* A folder beside run.dir: there is room for runs, and other nodes see it, too. */
+/* Makes a folder next to run.dir, where there is space for runs and which other nodes can see. */
 static Status make_folder(Verification *v)
 {
     Config *config = NULL;
@@ -278,7 +280,7 @@ static Status run_trials(Trials *all, Verification *v)
     if (status == OK) status = run_all(all, v);
     if (v->dir) folder_remove(v->dir);
     mem_free(&v->dir);
-    /* end as this signal ends a program, now that all is put away */
+    /* end as this signal ends a program, now that all folders are removed */
     if (v->stopped) {
         fflush(NULL);
         signal(v->stopped, SIG_DFL);

@@ -6,20 +6,20 @@
 
 #include "checkpoint.h"
 
-/* One run: its grid and what is set beside it, and what came out. */
+/* One run: its grid and other settings, and its results. */
 typedef struct Trial {
     GridShape shape;
-    /* borrowed words; NULL: as the configuration says */
+    /* settings, borrowed; NULL: as in the configuration */
     const char *schedule, *zero, *transport;
-    /* owned: "2x1x1 gpipe" */
+    /* name for messages, "2x1x1, gpipe"; owned */
     char *name;
     double seconds;
     CheckpointHashes hashes;
-    /* of all hashes */
+    /* hash over all of `hashes` */
     uint64_t hash;
-    /* owned: its warnings, a line each; "" for none */
+    /* warnings of the run, one a line, "" if there are none; owned */
     char *said;
-    /* owned: of each step, as metrics.jsonl has it */
+    /* loss of each step as text from metrics.jsonl; owned */
     char **loss;
 } Trial;
 
@@ -28,19 +28,19 @@ typedef struct Verification {
     int argc;
     char **argv;
     int steps;
-    /* owned: where the runs' folders are */
+    /* folder for the runs' folders; owned */
     char *dir;
-    /* the signal that ended a run, or 0 */
+    /* signal that ended a run, 0: none */
     int stopped;
 } Verification;
 
-/* The configuration of a trial. Owner: the caller. */
+/* Makes the configuration of a trial. Owned by the caller. */
 Status trial_config(Config **config, const Verification *verification, const Trial *trial);
-/* Runs it and takes its losses and hashes; its folder is removed. A run that fails is shown on
- * stderr. */
+/* Runs a trial, reads its losses and hashes, and removes its folder. A failed run's log is printed
+ * on stderr. */
 Status trial_run(Verification *verification, Trial *trial);
 void trial_fini(Trial *trial);
-/* Removes a folder and all that is in it. */
+/* Removes a folder with its contents. */
 void folder_remove(const char *path);
 
 #endif
