@@ -1,14 +1,14 @@
-/* A checkpoint's parameters and running statistics for other programs, by the names that they have
- * there (families.c). */
+/* `weft ckpt export`: writes a checkpoint's parameters and running statistics as safetensors, under
+ * the names of the model's family (families.c). */
 #include "families.h"
 #include "safetensors.h"
 #include "stored.h"
 
 #include <string.h>
 
-/* An entry, and what it is made of. */
+/* Source of one entry of the output. */
 typedef struct Source {
-    /* NULL: a counter */
+    /* the checkpoint's tensor; NULL: the entry is a counter */
     const StoredTensor *tensor;
     int64_t first_row;
     bool transposed;
@@ -18,7 +18,7 @@ typedef struct Export {
     StoredFile file;
     const Family *family;
     SafeOut out;
-    /* owned: of the largest tensor; which one lies in it, NULL: none */
+    /* owned: buffer for the largest tensor; held: the tensor that is in it, NULL: none */
     float *plain;
     const StoredTensor *held;
 } Export;
@@ -34,7 +34,8 @@ static const Family *guess(const StoredFile *file)
     return &families[family_count - 1];
 }
 
-/* Takes name. source stands behind the entry's name, so that both are sorted together. */
+/* Adds an entry; takes ownership of name. The source is attached to the entry, so that both are
+ * sorted together. */
 static SafeEntry *add(Export *e, char *name, const Source *source)
 {
     SafeOut *out = &e->out;
@@ -51,8 +52,9 @@ static char *name_there(const Export *e, const char *name)
     return mem_format("%s%s", bare ? "" : e->family->prefix, name);
 }
 
-/* Rows of a packed tensor: the first part of attention's has as many as it has columns, and the
- * rest is shared out evenly. */
+/* Splits the rows of a packed tensor: query, key and value where there are three parts, of which
+ * the query has as many rows as columns and the rest is divided evenly; two equal parts
+ * otherwise. */
 static Status add_parts(Export *e, const StoredTensor *t, const FamilyPack *pack, const char *at)
 {
     const char *name = checkpoint_leaf(t->path);
@@ -89,7 +91,7 @@ static void add_whole(Export *e, const StoredTensor *t)
         entry->dim[d] = t->shape.dim[transposed ? t->shape.ndim - 1 - d : d];
 }
 
-/* PyTorch counts the batches of each batch norm. */
+/* Adds num_batches_tracked, the counter that PyTorch keeps for each batch norm. */
 static void add_counter(Export *e, const char *name)
 {
     static const char mean[] = ".running_mean";

@@ -1,29 +1,32 @@
-/* How models are written elsewhere: names and layouts of their tensors there, beside weft's. */
+/* Families of models in other programs' files: names and layouts of their tensors, next to
+ * weft's. */
 #ifndef WEFT_CHECKPOINT_FAMILIES_H
 #define WEFT_CHECKPOINT_FAMILIES_H
 
 #include <stdbool.h>
 
 enum { PACKED = 3 };
-/* Rows of several tensors there, one below the other, are one tensor of weft's. Parts of names;
- * part[k] NULL: no more. */
+/* A tensor of weft's that consists of several tensors in the other program, one below the other by
+ * rows. here: part of weft's name; part[k]: part of the other names, NULL after the last. */
 typedef struct FamilyPack {
     const char *here, *part[PACKED];
 } FamilyPack;
 typedef struct Family {
     const char *name, *help;
-    /* a tensor that only this family has, there and here; NULL: the last family, of whoever has
-     * none of the others' */
+    /* name of a tensor that only this family has, in the other program and in weft; NULL in the
+     * last row, the family of all files that have none of the marks */
     const char *mark_there, *mark_here;
-    /* what names begin with there, where they do: taken away, and written */
+    /* prefix of names in the other program: removed if present, and written */
     const char *prefix;
-    /* tensors without it: patterns; NULL ends, all of these */
+    /* patterns of names that are written without the prefix; NULL ends this list and those below */
     const char *const *bare;
-    /* patterns of names without the prefix: not parameters; matrices in x out there */
+    /* patterns of names without the prefix. skip: tensors that are not parameters; transposed:
+     * matrices that are stored as (in, out) */
     const char *const *skip, *const *transposed;
-    /* .here NULL ends */
+    /* ends with a row whose .here is NULL */
     const FamilyPack *pack;
-    /* the head's tensor, and the tensor that it equals where it is tied; NULL: there is no head */
+    /* name of the head's weight, and of the tensor that it equals where it is tied; NULL: no
+     * head */
     const char *tied_head, *tied_to;
     /* true where the head may be a tensor of its own */
     bool may_untie;

@@ -1,5 +1,5 @@
-/* Sources: configuration and modeling files of Hugging Face's transformers 5 for llama, mistral,
- * qwen2 and gpt2. A field that is absent has the default of its class there. */
+/* Translates descriptions of transformers 5 (llama, mistral, qwen2, gpt2), after its configuration
+ * and modeling files. An absent field has the default of its class there. */
 #include "hf_model.h"
 
 #include <math.h>
@@ -9,8 +9,8 @@
 enum { LLAMA = 1, MISTRAL = 2, QWEN2 = 4, KIN = 7, GPT2 = 8, ALL = 15 };
 
 typedef struct HfType {
-    /* model_type of the description; weft's family and model; architectures that have these
-     * tensors */
+    /* model_type of the description; weft's name of the family and of the model; architectures that
+     * have these tensors */
     const char *type, *family, *name, *architectures;
     int bit;
 } HfType;
@@ -125,8 +125,8 @@ static const HfRow rows[] = {
     ONLY(ALL, "compression_config", "null"),
 };
 
-/* Fields, by name or pattern, that change no result of the model: how it is trained, stored and
- * sampled from. */
+/* Fields, by name or pattern, that do not change the model's results: they concern training,
+ * storage and sampling. */
 static const char *const neutral[] = {"attention_dropout",
                                       "attn_pdrop",
                                       "resid_pdrop",
@@ -275,7 +275,7 @@ static Status read_type(HfFields *f, const Family *family, const HfType **type)
     return OK;
 }
 
-/* ---- its fields ---- */
+/* ---- fields ---- */
 
 static const HfRow *find_row(const char *name, const HfType *type)
 {
@@ -306,7 +306,8 @@ static Status read_rows(HfModel *m, HfFields *f, const HfType *type)
         if (!(row->types & type->bit) || !is_read(row)) continue;
         const HfField *said = hf_find(f, row->name);
         const bool null = said && said->kind == HF_NULL;
-        /* heads of keys that are null are as many as those of queries, whatever the class says */
+        /* an explicit null means as many key heads as query heads, whatever the class's default
+         * is */
         const char *absent =
             null && row->offset == offsetof(HfModel, kv_heads) ? "0" : row->fallback[type - types];
         const HfField fallback = {.name = (char *)(uintptr_t)row->name,
@@ -317,14 +318,15 @@ static Status read_rows(HfModel *m, HfFields *f, const HfType *type)
     return OK;
 }
 
-/* The kind of a value that is one of "a|b|c". */
+/* Returns the kind of the values in "a|b|c". */
 static HfKind kind_of(const char *values)
 {
     if (strcmp(values, "true") == 0 || strcmp(values, "false") == 0) return HF_BOOL;
     return strspn(values, "+-.0123456789eE|") == strlen(values) ? HF_NUMBER : HF_TEXT;
 }
 
-/* "null" as the values stands for a field that weft has nothing of, whatever its value is. */
+/* Checks that the value is one of row->values. "null" as values stands for a feature that weft
+ * lacks: any value but null is refused. */
 static Status check_values(HfFields *f, const HfType *type, const HfRow *row, const HfField *field)
 {
     const bool none = strcmp(row->values, "null") == 0;
@@ -348,7 +350,8 @@ static Status check_only(HfFields *f, const HfType *type)
     return OK;
 }
 
-/* Members of objects count as known with their object, but for those that hf_rope_read asks. */
+/* Names the fields that are unknown. A member of an object counts as known with its object, except
+ * those that hf_rope_read reads. */
 static void warn_of_unknown(const HfFields *f)
 {
     TextList names;
@@ -401,7 +404,7 @@ static Status check_gpt2(const HfModel *m, HfFields *f)
     return OK;
 }
 
-/* ---- as weft says it ---- */
+/* ---- translation to weft's configuration ---- */
 
 static void put_real(FILE *out, const char *key, double value)
 {

@@ -1,11 +1,11 @@
-/* Rotary scaling and sliding windows of a description, in all its spellings: rope_theta and
- * rope_scaling with type or rope_type; rope_parameters, which has both. */
+/* Reads rotary scaling and sliding windows from a description, in all spellings: rope_theta and
+ * rope_scaling with type or rope_type, or rope_parameters, which holds both. */
 #include "hf_model.h"
 
 #include <string.h>
 
-/* Members of rope_scaling that a type reads, in weft's order; needed: without them it is no such
- * scaling. */
+/* Members of rope_scaling that a type reads, in weft's order; needed: the type is refused without
+ * it. */
 typedef struct Scaling {
     const char *type;
     struct {
@@ -30,7 +30,7 @@ static const Scaling scalings[] = {
       {"truncate", false}}},
 };
 
-/* A member of rope_scaling or rope_parameters, whichever `object` is; NULL: not there, or null. */
+/* Returns a member of `object`, which is rope_scaling or rope_parameters; NULL: absent or null. */
 static const HfField *member(HfFields *f, const HfField *object, const char *name)
 {
     if (!object) return NULL;
@@ -69,8 +69,8 @@ static Status read_base(HfModel *m, HfFields *f, const HfField *object)
     return share == 1 ? OK : hf_refuse(f, part, "weft turns whole heads");
 }
 
-/* Reads the original context length: dynamic always goes by max_position_embeddings; for the other
- * types a field outside of the object comes first. */
+/* Reads the original context length: for type dynamic always max_position_embeddings; for other
+ * types a field outside of the object takes precedence over one inside. */
 static Status read_original(const HfModel *m, HfFields *f, const HfField *object, const char *type,
                             int64_t *original)
 {
@@ -101,7 +101,7 @@ static Status put_members(HfModel *m, HfFields *f, const HfField *object, const 
         TRY(truth ? hf_check_kind(f, field, HF_BOOL) : hf_number(f, field, &number));
         if (strcmp(s->member[i].name, "factor") == 0 && number < 1)
             return hf_refuse(f, field, "at least 1 is wanted");
-        /* in such a description 0 stands for the default */
+        /* a member that is 0 means the default */
         if (number == 0) continue;
         fprintf(out, ", %s: %s", s->member[i].name, field->value);
     }
@@ -110,7 +110,8 @@ static Status put_members(HfModel *m, HfFields *f, const HfField *object, const 
     return OK;
 }
 
-/* Reads rope_type, or its old name type: where both are there, they agree. *type NULL: neither. */
+/* Reads rope_type, or its old name type; where both are present, they must agree. *type NULL:
+ * neither is. */
 static Status read_rope_type(HfFields *f, const HfField *object, const HfField **type)
 {
     const HfField *new = member(f, object, "rope_type"), *old = member(f, object, "type");

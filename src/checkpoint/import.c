@@ -1,5 +1,6 @@
-/* A checkpoint made of another program's tensors. Which parameters they are the names say
- * (families.c); whether they fit a model is asked when a run takes them. */
+/* `weft ckpt import`: makes a checkpoint of another program's tensors. Their names determine which
+ * parameters they are (families.c); whether they fit a model is checked when a run loads them, or
+ * here if there is a description of the model. */
 #include "fit.h"
 #include "hf_model.h"
 #include "make.h"
@@ -14,14 +15,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One tensor of the checkpoint, and what it is made of. */
+/* One tensor of the checkpoint, and its sources. */
 typedef struct Made {
     /* owned: "/params/conv1.weight" */
     char *path;
     Shape shape;
-    /* borrowed: rows of one below the other's */
+    /* borrowed: tensors of the file that become its rows, one below the other */
     const SafeTensor *part[PACKED];
-    /* how many there must be */
+    /* number of parts that there must be */
     int parts;
     bool transposed;
 } Made;
@@ -30,18 +31,18 @@ typedef struct Import {
     const CheckpointImport *what;
     SafeSet set;
     const Family *family;
-    /* owned: the description's path, NULL: there is none; what it says */
+    /* owned: path of the description (NULL: there is none); model: its content */
     char *description;
     HfModel model;
-    /* owned: the description's model as a whole configuration; NULL: there is none */
+    /* owned: resolved configuration of the described model; NULL: there is none */
     char *config;
-    /* true where the head is the embedding: a head in the file is left out */
+    /* true where the head is the embedding, so that a head in the file is left out */
     bool tied;
-    /* owned, both; made [set.count] at most */
+    /* owned: tensors of the checkpoint, at most set.count; tensor: the same for checkpoint_make */
     Made *made;
     CheckpointTensor *tensor;
     int count;
-    /* owned: of the largest tensor there */
+    /* owned: buffer for the largest tensor of the file */
     float *plain;
 } Import;
 
@@ -66,8 +67,8 @@ static Status refuse(const Import *m, const SafeTensor *t, const char *why)
                 safe_shape_text(t, shape), why);
 }
 
-/* Which part of which packed tensor is it? *whole: that one's name, owned by the caller; NULL: of
- * none. */
+/* Returns the index of the part of a packed tensor that `name` is. *whole: name of the packed
+ * tensor, owned by the caller; NULL: it is part of none. */
 static int pack_of(const Family *family, const char *name, char **whole, int *parts)
 {
     *whole = NULL;
@@ -84,7 +85,8 @@ static int pack_of(const Family *family, const char *name, char **whole, int *pa
     return 0;
 }
 
-/* The one that is made of several, or a new one. Takes path. */
+/* Returns the packed tensor of that path if it was begun already, else a new one. Takes ownership
+ * of path. */
 static Made *find_made(Import *m, char *path, bool packed)
 {
     for (int i = 0; packed && i < m->count; ++i) {
@@ -126,7 +128,7 @@ static Status take(Import *m, const SafeTensor *t)
     return OK;
 }
 
-/* Of its parts: as many as must be, and of one width. */
+/* Computes the shape from the parts, all of which must be there and of one width. */
 static Status shape_made(const Import *m, Made *made)
 {
     int64_t dim[SHAPE_DIMS] = {1, 1, 1, 1}, rows = 0;
@@ -236,7 +238,7 @@ static Status check_head(Import *m)
     return OK;
 }
 
-/* ---- the description beside it ---- */
+/* ---- the model's description ---- */
 
 static Status find_description(Import *m)
 {
@@ -252,8 +254,8 @@ static Status find_description(Import *m)
     return OK;
 }
 
-/* Families without models of transformers have no such description: one that lies beside by chance
- * is passed over with a word. */
+/* Reads the description. Some families are not models of transformers: a config.json that happens
+ * to be in their folder is ignored with a message. */
 static Status describe(Import *m)
 {
     HfFields fields = {0};
@@ -279,7 +281,7 @@ static Status describe(Import *m)
     return st;
 }
 
-/* The tensors must be those of the model that the description says. */
+/* Checks that the tensors are those of the described model. */
 static Status check_tensors(Import *m, const Graph *graph)
 {
     Fit fit;
@@ -307,7 +309,8 @@ static Status check_tensors(Import *m, const Graph *graph)
     return st;
 }
 
-/* The description's model becomes the checkpoint's configuration. */
+/* Builds the described model, checks the tensors against it, and makes it the checkpoint's
+ * configuration. */
 static Status check_model(Import *m)
 {
     Config *config = NULL;
@@ -329,7 +332,7 @@ static Status check_model(Import *m)
     return st;
 }
 
-/* What the file holds, as weft has it; nothing of it has been written yet. */
+/* Lists the tensors of the checkpoint and checks them before anything is written. */
 static Status prepare(Import *m)
 {
     int64_t largest = 1, largest_made = 1;

@@ -1,6 +1,6 @@
-/* A checkpoint as an ONNX model: the graph of its configuration, of which every layer adds its
- * nodes (LayerKind.onnx), with the file's parameters. Sequences may have any length up to the
- * model's context, but where a layer turns them into vectors. */
+/* Exports a checkpoint as an ONNX model: builds the graph of its configuration, to which every
+ * layer adds its nodes (LayerKind.onnx), and stores the file's parameters. Sequences may have any
+ * length up to the model's context, unless a layer makes one vector of a whole sequence. */
 #include "fit.h"
 #include "layers/onnx.h"
 #include "onnx_file.h"
@@ -17,7 +17,7 @@ typedef struct OnnxExport {
     /* owned */
     Graph *graph;
     OnnxGraph onnx;
-    /* owned; of the graph's nodes */
+    /* owned, [node_count]: output of each node of the graph */
     OnnxValue *value;
     OnnxText text[TEXTS];
     int text_count;
@@ -25,7 +25,8 @@ typedef struct OnnxExport {
 
 /* ---- which model ---- */
 
-/* Are these the tensors of the file, all of them and no others? *misfits: how many are not. */
+/* Checks that the file has exactly the model's tensors. *misfits: number of those that do not
+ * fit. */
 static Status check_params(const OnnxExport *e, const Graph *graph, int *misfits)
 {
     Fit fit;
@@ -63,9 +64,10 @@ static int falling(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* The configuration may leave the number of classes, or of tokens, to the data: it is a length of
- * one of the file's tensors, that with which the model has them all. Where there is none, the
- * message is that of the nearest. */
+/* Finds the number of classes or tokens where the configuration leaves it to the data: it is the
+ * first dimension of one of the file's tensors, so each is tried, largest first, until the model
+ * has exactly the file's tensors. Where none fits, the message is that of the try with the fewest
+ * misfits. */
 static Status find_classes(OnnxExport *e)
 {
     const Config *c = e->model->config;
@@ -120,7 +122,7 @@ static Status add_layer(OnnxExport *e, int index)
     return OK;
 }
 
-/* Data as it is stored -> as the model takes it. */
+/* Adds nodes that turn data as stored into the model's input. */
 static void add_normalization(OnnxExport *e, OnnxValue *x)
 {
     const DataSet *set = e->model->set;
@@ -141,7 +143,7 @@ static void add_normalization(OnnxExport *e, OnnxValue *x)
     *x = onnx_add(&l, "Div", "normal", onnx_add(&l, "Sub", "centred", *x, value[0]), value[1]);
 }
 
-/* The layers up to the logits, and their names outside. */
+/* Adds the layers up to the logits, and names the file's input and output. */
 static Status add_layers(OnnxExport *e, OnnxFile *out)
 {
     const OnnxModel *m = e->model;
@@ -168,7 +170,7 @@ static Status add_layers(OnnxExport *e, OnnxFile *out)
 
 /* ---- the file ---- */
 
-/* A layer that makes a vector of a sequence needs all of it. */
+/* Returns whether a layer makes one vector of a whole sequence, whose length is then fixed. */
 static bool fixed_length(const Graph *graph)
 {
     for (int i = 0; i <= graph->logits; ++i) {
@@ -203,7 +205,8 @@ static char *numbers_text(const float *value, int count)
     return all;
 }
 
-/* What was done to the data before the model saw it, where the file does not do it. */
+/* Adds metadata: the step, and the normalization that the caller has to do where the file does
+ * not. */
 static void add_texts(OnnxExport *e)
 {
     const DataSet *set = e->model->set;

@@ -1,5 +1,5 @@
-/* ModelProto in the form of protocol buffers. Values of tensors are written as they come, so that
- * no more than the largest is in memory: all lengths are computed before the first byte. */
+/* Writes a ModelProto in the form of protocol buffers. All lengths are computed before the first
+ * byte, so that tensors can be written one by one and only the largest is in memory. */
 #include "onnx_file.h"
 
 #include "new_file.h"
@@ -18,15 +18,16 @@ enum { TENSOR_DIM = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8, TENSOR_RAW = 9 };
 enum { TENSOR_EXTERNAL = 13, TENSOR_LOCATION = 14, LOCATION_EXTERNAL = 1 };
 enum { VALUE_NAME = 1, VALUE_TYPE = 2, TYPE_TENSOR = 1, TENSOR_ELEMENT = 1, TENSOR_SHAPE = 2 };
 enum { SHAPE_DIM = 1, DIM_VALUE = 1, DIM_PARAM = 2 };
-/* Tensors of fewer bytes stay in the file; others begin at a page of the file beside it. */
+/* Tensors of fewer bytes stay in the file; larger ones are stored in OUT.data, where each begins at
+ * a page. */
 enum { BESIDE_LEAST = 1024, BESIDE_PAGE = 4096 };
 
 typedef struct Writer {
-    /* borrowed, all; location: the name of the file beside, NULL: there is none */
+    /* borrowed. location: name of the file for tensors in OUT.data; NULL: there is none */
     const OnnxFile *file;
     const OnnxGraph *graph;
     const char *location;
-    /* owned: of the largest tensor, as it is and turned */
+    /* owned: buffers for the largest tensor, as read and transposed */
     float *plain, *turned;
 } Writer;
 
@@ -89,7 +90,7 @@ static int64_t to_page(int64_t at)
     return (at + BESIDE_PAGE - 1) / BESIDE_PAGE * BESIDE_PAGE;
 }
 
-/* A tensor up to its values: `at` is where they begin beside. */
+/* Writes a tensor's message up to its values. at: offset of its values in OUT.data. */
 static void put_tensor(const Writer *w, Proto *p, const OnnxTensor *t, int64_t at)
 {
     char number[32];
@@ -108,8 +109,9 @@ static void put_tensor(const Writer *w, Proto *p, const OnnxTensor *t, int64_t a
     proto_int(p, TENSOR_LOCATION, LOCATION_EXTERNAL);
 }
 
-/* What stands before a tensor's values in the file, from the graph's field on; they are of *inside
- * bytes there. *at: where the next ones begin beside. */
+/* Returns the bytes before a tensor's values, from the graph's field on. *inside: number of bytes
+ * of values that follow them in the file, 0 where they are in OUT.data. *at: offset in OUT.data,
+ * which moves to that of the next tensor. */
 static Proto tensor_head(const Writer *w, const OnnxTensor *t, int64_t *inside, int64_t *at)
 {
     Proto head = {0}, body = {0};
@@ -122,11 +124,11 @@ static Proto tensor_head(const Writer *w, const OnnxTensor *t, int64_t *inside, 
     return head;
 }
 
-/* What stands around the tensors, in the file's order: of the model, then of its graph; behind them
- * of the graph, then of the model. */
+/* The messages around the tensors, in the file's order: `model` and `before` (of the graph) come
+ * ahead of the tensors, `behind` (of the graph) and `end` (of the model) after them. */
 typedef struct Frame {
     Proto model, before, behind, end;
-    /* of the whole file */
+    /* size of the whole file */
     int64_t bytes;
 } Frame;
 
@@ -149,7 +151,7 @@ static int64_t tensors_bytes(const Writer *w)
     return bytes;
 }
 
-/* Release with frame_fini. */
+/* Builds the frame. Release with frame_fini. */
 static Frame frame_of(const Writer *w)
 {
     Frame f = {0};
@@ -171,7 +173,7 @@ static Frame frame_of(const Writer *w)
     return f;
 }
 
-/* *values: as they lie in the file; valid until the next call. */
+/* Gets a tensor's values in the file's layout; *values is valid until the next call. */
 static Status get_values(const Writer *w, const OnnxTensor *t, const void **values)
 {
     *values = t->data;
@@ -191,7 +193,7 @@ static Status put_proto(NewFile *out, const Proto *message)
     return new_file_put(out, message->data, message->bytes);
 }
 
-/* Empty bytes up to the page, then the values. */
+/* Pads OUT.data to a page and appends the values. */
 static Status put_beside(NewFile *beside, const void *values, int64_t bytes)
 {
     static const char zeros[BESIDE_PAGE];
@@ -225,7 +227,7 @@ static Status put_model(const Writer *w, const Frame *f, NewFile *out, NewFile *
     return put_proto(out, &f->end);
 }
 
-/* data: the path of the file beside; NULL: there is none. */
+/* Writes the file and, if data is not NULL, the file for values at that path. */
 static Status write_files(const Writer *w, const Frame *f, const char *path, const char *data)
 {
     NewFile out = {.fd = -1}, beside = {.fd = -1};
@@ -246,7 +248,7 @@ static size_t largest_bytes(const OnnxGraph *graph)
     return (size_t)largest;
 }
 
-/* An earlier export's, at whose path a file now is that does not need it. */
+/* Removes the OUT.data of an earlier export, which the new file does not need. */
 static void drop_data(const char *data, const char *path)
 {
     if (unlink(data) == 0)

@@ -1,12 +1,12 @@
-/* The machine of Python's pickles (PEP 307, 3154, 574), for what a state_dict needs:
+/* Interprets Python's pickles (PEP 307, 3154, 574) as far as a state_dict needs it:
  *
- *     bytes -> operation -> stack of values      marks: where a list of arguments began
- *                              |                 memo:  values that come again, by number
+ *     bytes -> operation -> stack of values      marks: where a list of arguments begins
+ *                              |                 memo:  values to be used again, by number
  *                              v
- *                      the one that is left is the tree
+ *                      the value that remains is the tree
  *
  * An operation that could run code has no function in `operations`. Every length is compared with
- * what is left, and each operation takes memory in proportion to its own bytes. */
+ * the bytes that remain, and each operation takes memory in proportion to its own bytes. */
 #include "pickle_machine.h"
 
 #include <string.h>
@@ -60,7 +60,7 @@ static Status op_bool(Machine *m, int truth)
     return OK;
 }
 
-/* BININT has a sign, its shorter forms have none. */
+/* Pushes an integer: BININT is signed, its shorter forms are not. */
 static Status op_whole(Machine *m, int bytes)
 {
     uint64_t number = 0;
@@ -71,7 +71,7 @@ static Status op_whole(Machine *m, int bytes)
     return OK;
 }
 
-/* LONG1 and LONG4: a two's complement number of so many bytes. */
+/* Pushes LONG1 or LONG4: a length, and a two's complement number of that many bytes. */
 static Status op_long(Machine *m, int bytes_of_length)
 {
     uint64_t length = 0;
@@ -87,7 +87,7 @@ static Status op_long(Machine *m, int bytes_of_length)
     return OK;
 }
 
-/* Text and bytes of Python 2, whose texts were either. */
+/* Pushes a text, or a str of Python 2, which may be text or bytes. */
 static Status op_text(Machine *m, int bytes_of_length)
 {
     uint64_t length = 0;
@@ -110,7 +110,7 @@ static Status op_bytes(Machine *m, int bytes_of_length)
     return op_plain(m, PICKLE_OTHER);
 }
 
-/* The stack's last `count` values as a tuple. */
+/* Replaces the stack's values from `first` on by a tuple of them. */
 static Status push_tuple(Machine *m, int first)
 {
     int count = m->stack.count - first;
@@ -140,7 +140,7 @@ static Status op_tuple_of_mark(Machine *m, int unused)
     return push_tuple(m, first);
 }
 
-/* APPEND and SETITEM: one value, or a key and a value. */
+/* APPEND and SETITEM: adds one value, or a key and a value, to a container. */
 static Status op_add(Machine *m, int kind)
 {
     int count = kind == PICKLE_DICT ? 2 : 1;
@@ -248,7 +248,7 @@ static Status op_name_of_stack(Machine *m, int unused)
     return push_name(m, w.text, w.bytes, l.text, l.bytes);
 }
 
-/* OrderedDict([(key, value), ...]) */
+/* Fills a dictionary from OrderedDict([(key, value), ...]). */
 static Status fill_dict(Machine *m, PickleValue *dict, const PickleValue *arguments)
 {
     if (arguments->count == 0) return OK;
@@ -266,7 +266,7 @@ static Status fill_dict(Machine *m, PickleValue *dict, const PickleValue *argume
     return OK;
 }
 
-/* REDUCE and NEWOBJ: a listed name and its arguments become what its row says. */
+/* REDUCE and NEWOBJ: calls a listed name, which becomes what its role says. */
 static Status op_call(Machine *m, int unused)
 {
     int arguments = 0, called = 0;
@@ -293,8 +293,8 @@ static Status op_call(Machine *m, int unused)
     return OK;
 }
 
-/* An object's attributes: a dictionary's are of no use (OrderedDict's _metadata), others are not
- * looked into. */
+/* BUILD: drops an object's attributes; those of a dictionary (OrderedDict's _metadata) are not
+ * needed, and other objects are not read. */
 static Status op_build(Machine *m, int unused)
 {
     int state;
@@ -376,7 +376,7 @@ static const Operation operations[256] = {
     ['b'] = {"BUILD", op_build, 0},
     ['Q'] = {"BINPERSID", op_persistent, 0},
     ['.'] = {"STOP", op_stop, 0},
-    /* operations that are refused, with their names */
+    /* operations that are refused, by name */
     ['i'] = {"INST", NULL, 0},
     ['o'] = {"OBJ", NULL, 0},
     [0x92] = {"NEWOBJ_EX", NULL, 0},

@@ -1,13 +1,13 @@
-/* A pickle as a tree of values, without running anything: no object is made and nothing is called.
- * A call stands in the tree as the name of what is called and its arguments, and only names that
- * the caller lists may stand there. */
+/* Reads a pickle as a tree of values without running anything: no object is made and nothing is
+ * called. A call appears in the tree as the name of the callee and its arguments, and only names
+ * that the caller lists may appear. */
 #ifndef WEFT_CHECKPOINT_PICKLE_H
 #define WEFT_CHECKPOINT_PICKLE_H
 
 #include "base.h"
 
-/* Result of a call of a listed name: an ordered dictionary, a call in the tree, or a value that
- * nobody looks into. */
+/* What a call of a listed name becomes: an ordered dictionary, a call in the tree, or a value whose
+ * content is not read. */
 typedef enum PickleRole { PICKLE_MAKES_DICT = 1, PICKLE_MAKES_CALL, PICKLE_MAKES_OTHER } PickleRole;
 typedef struct PickleName {
     /* "torch._utils._rebuild_tensor_v2" */
@@ -28,7 +28,7 @@ typedef enum PickleKind {
     PICKLE_NAME,
     PICKLE_CALL,
     PICKLE_PERSISTENT,
-    /* floats, bytes, sets, large numbers, objects that nobody looks into */
+    /* floats, bytes, sets, large numbers, objects whose content is not read */
     PICKLE_OTHER,
 } PickleKind;
 
@@ -66,7 +66,7 @@ typedef struct Pickle {
 Status pickle_read(Pickle *pickle, const char *path, const PickleName *names, const uint8_t *bytes,
                    size_t length);
 void pickle_fini(Pickle *pickle);
-/* Does a text have exactly these characters? */
+/* Returns whether a text has exactly these characters. */
 bool pickle_is_text(const PickleValue *value, const char *text);
 
 #endif

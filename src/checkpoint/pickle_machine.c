@@ -1,4 +1,5 @@
-/* Stack and arguments of a pickle's machine. Every length is compared with what is left. */
+/* Stack and arguments of the machine that reads a pickle. Every length is compared with the bytes
+ * that remain. */
 #include "pickle_machine.h"
 
 #include <ctype.h>
@@ -69,7 +70,7 @@ Status machine_pop(Machine *m, int *value)
     return OK;
 }
 
-/* Forgets the last mark; the values above it begin at *first of the stack. */
+/* Removes the last mark; the values above it begin at *first of the stack. */
 Status machine_pop_mark(Machine *m, int *first)
 {
     if (m->marks.count == 0) return machine_refuse(m, "an operation finds no mark");

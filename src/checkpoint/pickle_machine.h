@@ -1,5 +1,5 @@
-/* The stack, marks and memo of the machine that reads a pickle, and the arguments behind its
- * operations. For pickle.c alone. */
+/* The stack, marks and memo of the machine that reads a pickle, and the arguments of its
+ * operations. Private to pickle.c and pickle_machine.c. */
 #ifndef WEFT_CHECKPOINT_PICKLE_MACHINE_H
 #define WEFT_CHECKPOINT_PICKLE_MACHINE_H
 

@@ -1,12 +1,13 @@
-/* One prefix before all names: DistributedDataParallel's "module.", torch.compile's "_orig_mod.",
- * a Lightning module's "model.", or any word behind which a known model's names begin. Where only
- * some names have a wrapper's word, as of a model with one part wrapped, it is left out of those. A
- * name that would then be there twice is refused. */
+/* Removes one prefix from all names: DistributedDataParallel's "module.", torch.compile's
+ * "_orig_mod.", a Lightning module's "model.", or any prefix without which a known model's names
+ * remain. Where a wrapper's prefix is on some names only, as for a model of which one part is
+ * wrapped, it is removed from those. Names that would become equal are refused. */
 #include "prefix.h"
 
 #include <string.h>
 
-/* Names that only a model's outermost module has: behind the right prefix one of them is there. */
+/* Names that only a model's outermost module has: once the right prefix is removed, one of them is
+ * present. */
 static const char *const marks[] = {
     "layer1.0.conv1.weight",     "features.0.0.weight", "embed_tokens.weight",
     "model.embed_tokens.weight", "wte.weight",          "transformer.wte.weight"};
@@ -19,7 +20,7 @@ enum {
     WRAPPERS = (int)(sizeof wrappers / sizeof *wrappers)
 };
 
-/* Do all names begin with these bytes, and have more behind them? */
+/* Returns whether all names begin with these bytes and continue after them. */
 static bool all_begin(const SafeSet *set, const char *prefix, size_t bytes)
 {
     for (int i = 0; i < set->count; ++i)
@@ -28,7 +29,7 @@ static bool all_begin(const SafeSet *set, const char *prefix, size_t bytes)
     return set->count > 0;
 }
 
-/* Is any name, without its first `bytes` bytes, one of the marks? */
+/* Returns whether any name, without its first `bytes` bytes, is one of the marks. */
 static bool marked(const SafeSet *set, size_t bytes)
 {
     for (int i = 0; i < set->count; ++i)
@@ -37,7 +38,7 @@ static bool marked(const SafeSet *set, size_t bytes)
     return false;
 }
 
-/* Bytes of the prefix behind which a known model's names begin; 0: there is none. */
+/* Returns the length of the prefix without which a known model's names remain; 0: there is none. */
 static size_t known_prefix(const SafeSet *set)
 {
     const char *first = set->tensor[0].name;
@@ -49,7 +50,7 @@ static size_t known_prefix(const SafeSet *set)
     return 0;
 }
 
-/* Bytes of all wrappers' words before all names. */
+/* Returns the length of the wrappers' prefixes that all names share. */
 static size_t wrappers_prefix(const SafeSet *set)
 {
     const char *first = set->tensor[0].name;
@@ -64,12 +65,12 @@ static size_t wrappers_prefix(const SafeSet *set)
     return bytes;
 }
 
-/* Words that wrappers alone write, anywhere in a name. */
+/* Prefixes that only wrappers write, and that may be removed from single names. */
 static const char *const wrapper_words[] = {"module.", "_orig_mod.", "_forward_module.",
                                             "_fsdp_wrapped_module."};
 enum { WRAPPER_WORDS = (int)(sizeof wrapper_words / sizeof *wrapper_words) };
 
-/* Bytes of wrappers' words before this name. */
+/* Returns the length of the wrappers' prefixes of one name. */
 static size_t own_prefix(const char *name)
 {
     size_t bytes = 0;
@@ -82,7 +83,7 @@ static size_t own_prefix(const char *name)
     return bytes;
 }
 
-/* Wrappers' words before some of the names. */
+/* Removes wrappers' prefixes that only some names have. */
 static Status strip_some(SafeSet *set)
 {
     const char *word = NULL;

@@ -1,5 +1,5 @@
-/* The set of tensors that other programs' files hold: opening, shards, finding, and values as
- * floats. Which format a file has its first bytes tell. */
+/* The set of tensors in other programs' files: opening files and shards, finding tensors, and
+ * reading values as floats. A file's first bytes determine its format. */
 #include "safe_set.h"
 
 #include <errno.h>
@@ -105,8 +105,8 @@ bool safe_begins(const char *path)
     return found;
 }
 
-/* ERR_DATA: a packer's file, with the command that unpacks it. The ninth byte of a safetensors file
- * is '{', and no packer's. */
+/* Refuses a compressed file with ERR_DATA and the command that unpacks it. The ninth byte of a
+ * safetensors file is '{', which no compressed format has there. */
 static Status check_packed(const SafeFile *file, const uint8_t *head, size_t bytes)
 {
     static const struct {
@@ -127,7 +127,7 @@ static Status check_packed(const SafeFile *file, const uint8_t *head, size_t byt
     return OK;
 }
 
-/* Takes path. */
+/* Opens a file and adds its tensors. Takes ownership of path. */
 static Status add_file(SafeSet *set, char *path)
 {
     uint8_t head[SAFE_HEAD];
@@ -159,7 +159,8 @@ static Status add_shard(SafeSet *set, const char *name)
     return add_file(set, path);
 }
 
-/* {tensor: shard}. The shards' own headers say what they hold; how many must agree. */
+/* Reads {tensor: shard} and adds the shards. Their own headers list their tensors; *named counts
+ * the entries here, and the two numbers must agree. */
 static Status scan_map(JsonScan *s, SafeSet *set, int *named)
 {
     bool more;
@@ -285,7 +286,7 @@ static void widen(SafeType type, const void *from, float *to, int64_t n)
                                     : (float)wide[i];
 }
 
-/* The n values from byte `at` on, one behind the other. */
+/* Reads n consecutive values from byte `at` on. */
 static Status read_floats(const SafeFile *file, SafeType type, int64_t at, int64_t n, float *to)
 {
     enum { BLOCK = 1 << 16 };
@@ -302,7 +303,7 @@ static Status read_floats(const SafeFile *file, SafeType type, int64_t at, int64
     return st;
 }
 
-/* Row-major order out of a stretch of memory in which neighbours lie stride[d] apart. */
+/* Copies strided values to row-major order. */
 static void gather(const SafeTensor *t, const float *span, float *plain)
 {
     int64_t index[SAFE_DIMS] = {0}, at = 0;

@@ -1,5 +1,6 @@
-/* Reading safetensors. The header is a stranger's: it is read here by a parser for exactly what it
- * may hold, with bounds on everything, and nothing is taken for what the file cannot hold. */
+/* Reads safetensors. The header comes from a stranger: it is parsed by a parser for exactly the
+ * permitted content, with bounds on everything, and memory is only allocated for what the file can
+ * hold. */
 #include "safetensors.h"
 
 #include <stdlib.h>
@@ -46,7 +47,7 @@ static Status scan_offsets(JsonScan *s, SafeTensor *t)
     return more ? json_scan_fail(s, "data_offsets are [begin, end]") : OK;
 }
 
-/* bytes = elements times the type's, without overflow. */
+/* Computes the elements and checks the byte range, without overflow. */
 static Status check_bytes(JsonScan *s, SafeTensor *t)
 {
     int64_t bytes = safe_type_bytes(t->type);
@@ -88,7 +89,7 @@ static Status scan_entry(JsonScan *s, SafeTensor *t)
     return check_bytes(s, t);
 }
 
-/* {text: text} */
+/* Skips an object of texts, {text: text}. */
 static Status scan_metadata(JsonScan *s)
 {
     bool more;
@@ -135,7 +136,7 @@ static int by_begin(const void *a, const void *b)
     return (x->end > y->end) - (x->end < y->end);
 }
 
-/* No hole, no overlap, nothing behind. */
+/* Checks that values follow each other without gaps or overlaps, up to the end of the file. */
 static Status check_layout(const SafeSet *set, const SafeFile *file, int first)
 {
     int64_t at = 0;
@@ -157,7 +158,7 @@ static Status check_layout(const SafeSet *set, const SafeFile *file, int first)
                 file->path, (long long)at, (long long)file->bytes);
 }
 
-/* The length of the header, from the file's first eight bytes. */
+/* Reads the length of the header from the file's first eight bytes. */
 static Status read_length(SafeFile *file, int64_t *header)
 {
     uint8_t length[8];

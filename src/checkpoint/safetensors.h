@@ -1,11 +1,11 @@
-/* Writing files of tensors as Hugging Face's tools do (safetensors, format of 2022): eight bytes of
- * length, a header in JSON, the values. Reading them is safe_format_safetensors. */
+/* Writes tensors in safetensors, the format of Hugging Face's tools (2022): eight bytes of length,
+ * a header in JSON, the values. Reading it is safe_format_safetensors (safe_set.h). */
 #ifndef WEFT_CHECKPOINT_SAFETENSORS_H
 #define WEFT_CHECKPOINT_SAFETENSORS_H
 
 #include "safe_set.h"
 
-/* What is written. counter: not floats, but one I64 of that value. */
+/* One tensor to write. counter: a single I64 with this value, and no floats. */
 typedef struct SafeEntry {
     /* borrowed */
     const char *name;
@@ -13,7 +13,7 @@ typedef struct SafeEntry {
     int64_t dim[SAFE_DIMS];
     bool counter;
     int64_t value;
-    /* the caller's own, which stays with it when entries are sorted */
+    /* pointer of the caller's, which stays with the entry when entries are sorted */
     const void *source;
 } SafeEntry;
 typedef struct SafeOut {

@@ -1,4 +1,4 @@
-/* Writing safetensors; the header is filled up with blanks to a multiple of eight bytes. */
+/* Writes safetensors; the header is padded with blanks to a multiple of eight bytes. */
 #include "safetensors.h"
 
 #include "new_file.h"
@@ -18,7 +18,7 @@ static int64_t bytes_of(const SafeEntry *e)
     return e->counter ? (int64_t)sizeof(int64_t) : elements_of(e) * (int64_t)sizeof(float);
 }
 
-/* by the size of one value, falling, then by name */
+/* Orders by the size of an element, descending, then by name. */
 static int by_place(const void *a, const void *b)
 {
     const SafeEntry *x = a, *y = b;

@@ -76,8 +76,8 @@ static const Node *find_node(const Graph *graph, const char *name)
     return NULL;
 }
 
-/* Builds the model of the file's own configuration for the same data; NULL: it has none that can be
- * built. Owner: the caller. */
+/* Builds the model of the file's own configuration for the same data; NULL: the file has no
+ * configuration, or it cannot be built. Owner: the caller. */
 static Graph *build_theirs(const char *path, const CheckpointMeta *meta, const Graph *ours)
 {
     Config *config = NULL;

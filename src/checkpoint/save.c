@@ -102,7 +102,7 @@ typedef struct Hashing {
     int bad;
 } Hashing;
 
-/* Of several tensors that are not finite, the one with the lowest index is reported. */
+/* Reports the tensor with the lowest index where several are not finite. */
 static void hash_tensor(void *user, int i, const float *plain)
 {
     Hashing *h = user;

@@ -12,7 +12,7 @@
 
 enum { PICKLE_BYTES = 64 << 20, GROUPS = 64, DEPTH = 8 };
 
-/* A file that torch can read and weft does not. */
+/* Refuses a file that torch can read and weft does not, with a line that converts it. */
 static Status refuse_with_line(const char *path, const char *why)
 {
     return fail(ERR_DATA,
@@ -25,18 +25,19 @@ static Status refuse_with_line(const char *path, const char *why)
 
 /* ---- groups ---- */
 
-/* A dictionary that holds tensors. */
+/* A dictionary of tensors. */
 typedef struct Group {
-    /* owned: keys on the way to it, with dots between; "." is the outermost */
+    /* owned: keys that lead to it, joined by dots; "." is the outermost */
     char *path;
     int dict, tensors;
 } Group;
 typedef struct Groups {
-    /* true: only dictionaries with a weight count as groups; false: all with a tensor */
+    /* true: only dictionaries with a weight count as groups; false: every dictionary with a tensor
+     * does */
     bool weights;
     int count;
     Group group[GROUPS];
-    /* owned: of each value, has it been looked into? */
+    /* owned, one for each value of the pickle: has it been visited? */
     bool *seen;
 } Groups;
 
@@ -45,7 +46,7 @@ static const PickleValue *value_at(const TorchFile *torch, int i)
     return &torch->pickle.value[i];
 }
 
-/* Text of the pickle, if it can be a name; else NULL. Owner: the caller. */
+/* Returns a text of the pickle if it is a valid name; else NULL. Owner: the caller. */
 static char *name_text(const PickleValue *key)
 {
     if (key->kind != PICKLE_TEXT || key->bytes < 1 || key->bytes > SAFE_NAME_BYTES) return NULL;
@@ -71,7 +72,7 @@ static void add_group(const TorchFile *torch, Groups *groups, int dict, const ch
     groups->group[groups->count++] = (Group){mem_text(*path ? path : "."), dict, tensors};
 }
 
-/* Keys that are numbers are an optimizer's parameters, and are not followed. */
+/* Follows only text keys: numbers are the keys of an optimizer's parameters. */
 static void find_groups(const TorchFile *torch, Groups *groups, int dict, const char *path,
                         int depth)
 {
@@ -109,7 +110,7 @@ static void groups_init(const TorchFile *torch, Groups *groups)
     }
 }
 
-/* "model (62 tensors), ema (62 tensors)", all but `without`. Owner: the caller. */
+/* Returns "model (62 tensors), ema (62 tensors)", all groups but `without`. Owner: the caller. */
 static char *groups_text(const Groups *groups, const Group *without)
 {
     char *all = mem_text("");
@@ -131,8 +132,8 @@ static const Group *group_named(const Groups *groups, const char *path)
     return NULL;
 }
 
-/* The only group that is no optimizer's, else the one group with a name that people give to
- * parameters; NULL: it is not obvious. */
+/* Returns the only group whose name is not an optimizer's, else the only group with a usual name
+ * for parameters; NULL: there is no obvious one. */
 static const Group *obvious_group(const Groups *groups)
 {
     static const char *const usual[] = {"state_dict", "model_state_dict", "model", "module"};
@@ -211,7 +212,7 @@ static Status add_group_tensors(TorchFile *torch, const Group *group)
 
 /* ---- the file ---- */
 
-/* The folder of the one member FOLDER/data.pkl. */
+/* Finds the folder of the only member called FOLDER/data.pkl. */
 static ZipMember *find_pickle(TorchFile *torch)
 {
     for (int i = 0; i < torch->zip.count; ++i) {
@@ -294,7 +295,8 @@ static Status add_torch(SafeSet *set, SafeFile *file)
     return st;
 }
 
-/* The ninth byte of a safetensors file is '{', whatever its length; these have others there. */
+/* Recognizes a zip. The ninth byte of a safetensors file is '{', whatever its length; a zip has
+ * another value there. */
 static bool begins_zip(const uint8_t *head, size_t bytes)
 {
     return bytes > 8 && head[8] != '{' &&
@@ -308,7 +310,8 @@ const SafeFormat safe_format_torch = {
     .add = add_torch,
 };
 
-/* PyTorch before 1.6 wrote several pickles, and before 0.2 a tar file. */
+/* Recognizes files of PyTorch before 1.6, which are several pickles, or before 0.2, which are a tar
+ * file. */
 static bool begins_pickle(const uint8_t *head, size_t bytes)
 {
     bool pickle = bytes > 8 && head[8] != '{' && head[0] == 0x80 && head[1] >= 2 && head[1] <= 5;

@@ -1,11 +1,11 @@
-/* torch._utils._rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks, metadata):
- * a view of a storage, which is a member of the zip. Several tensors may view one storage, with
- * gaps, overlaps and any order of dimensions. */
+/* torch._utils._rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks, metadata)
+ * describes a view of a storage, which is a member of the zip. Several tensors may view one
+ * storage, with gaps, overlaps and any order of dimensions. */
 #include "torch_tensor.h"
 
 #include <string.h>
 
-/* Tags of torch_names: the number of an element type, and the kind of object that has it. */
+/* Tags of torch_names: the low byte is an element type, the rest the kind of object. */
 enum {
     TAG_TYPE = 0x0ff,
     TAG_STORAGE = 0x100,
@@ -66,7 +66,7 @@ const PickleName torch_names[] = {
     DTYPE("complex64", C64),
     DTYPE("float8_e4m3fn", F8_E4M3),
     DTYPE("float8_e5m2", F8_E5M2),
-    /* objects beside the tensors, which nobody looks into */
+    /* objects next to the tensors, whose content is not read */
     OTHER("torch.Tensor"),
     OTHER("torch.nn.parameter.Parameter"),
     OTHER("torch.nn.parameter.Buffer"),
@@ -110,7 +110,7 @@ static const PickleValue *value_at(const TorchFile *torch, int i)
     return &torch->pickle.value[i];
 }
 
-/* Item i of a tuple; NULL: it has no such item. */
+/* Returns item i of a tuple; NULL: it has no such item. */
 static const PickleValue *item_of(const TorchFile *torch, const PickleValue *tuple, int i)
 {
     if (!tuple || tuple->kind != PICKLE_TUPLE || i >= tuple->count) return NULL;
@@ -129,7 +129,8 @@ static bool read_call(const TorchFile *torch, const PickleValue *value, TorchCal
     return true;
 }
 
-/* _rebuild_from_type_v2(function, type, arguments, state) is function(*arguments). */
+/* Unwraps _rebuild_from_type_v2(function, type, arguments, state), which calls
+ * function(*arguments). */
 static bool unwrap_subclass(const TorchFile *torch, TorchCall *call)
 {
     const PickleValue *function = item_of(torch, call->arguments, 0);
@@ -163,7 +164,7 @@ bool torch_tensor_call(const TorchFile *torch, int value, TorchCall *call)
 
 /* ---- a storage ---- */
 
-/* ('storage', type, key, device, elements or bytes) */
+/* A storage, ('storage', type, key, device, elements or bytes) in the pickle. */
 typedef struct Storage {
     SafeType type;
     ZipMember *member;
@@ -175,7 +176,8 @@ static Status refuse(const TorchFile *torch, const SafeTensor *t, const char *wh
     return fail(ERR_DATA, "%s: tensor %s %s", torch->file->path, t->name, why);
 }
 
-/* The element type: of the storage, or where that has none of the call's seventh argument. */
+/* Reads the element type from the storage, or from the call's seventh argument where the storage is
+ * untyped. */
 static bool read_type(const TorchFile *torch, const TorchCall *call, SafeType *type, bool *typed)
 {
     const PickleValue *storage = item_of(torch, call->arguments, 0);
@@ -235,7 +237,8 @@ static bool read_sizes(const TorchFile *torch, const PickleValue *tuple, int64_t
     return true;
 }
 
-/* A view may be lazily conjugated or negated: its values are others than those of the storage. */
+/* Returns whether a view is lazily conjugated or negated, so that its values differ from the
+ * storage's. */
 static bool is_lazy(const TorchFile *torch, const TorchCall *call)
 {
     const PickleValue *more =
@@ -249,8 +252,8 @@ static bool is_lazy(const TorchFile *torch, const TorchCall *call)
     return false;
 }
 
-/* Number of elements of the tensor, and *span: number of elements of the storage from its first to
- * its last; false: too many. */
+/* Computes the number of elements, and *span: elements of the storage from the view's first to its
+ * last. False: too many. */
 static bool measure(SafeTensor *t, int64_t *span)
 {
     int64_t last = 0, step;
@@ -276,7 +279,8 @@ static bool is_contiguous(const SafeTensor *t)
     return true;
 }
 
-/* A small file may say that it has many tensors of the same values. */
+/* Bounds the sum of all tensors' values, because a small file may claim many tensors that share
+ * values. */
 static Status count_values(TorchFile *torch, const SafeTensor *t, int64_t span)
 {
     int64_t more = t->elements > span ? t->elements : span;

@@ -1,5 +1,5 @@
-/* Reading a zip file's directory (APPNOTE 6.3.9, sections 4.3 to 4.5). The file is a stranger's:
- * every offset and length is compared with the file before it is used. */
+/* Reads a zip file's directory (APPNOTE 6.3.9, sections 4.3 to 4.5). The file comes from a
+ * stranger: every offset and length is compared with the file's size before it is used. */
 #include "zip.h"
 
 #include <ctype.h>
@@ -23,7 +23,7 @@ enum {
 #define ENTRY_MARK   0x02014b50u
 #define LOCAL_MARK   0x04034b50u
 
-/* The directory's place in the file, and its entries. */
+/* Position and size of the directory in the file, and its number of entries. */
 typedef struct Directory {
     int64_t begin, bytes, entries;
 } Directory;
@@ -43,7 +43,7 @@ static Status broken(const Zip *zip, const char *why)
 
 /* ---- the end of the file ---- */
 
-/* `end`: the record that ends a file whose numbers do not need 64 bits, or its stand-in. */
+/* Reads the zip64 end record, in front of the plain end record at end_at. */
 static Status read_end64(const Zip *zip, int64_t end_at, Directory *d)
 {
     uint8_t locator[LOCATOR_BYTES], end[END64_BYTES];
@@ -79,7 +79,7 @@ static Status read_end(const Zip *zip, const uint8_t *end, int64_t at, Directory
     return OK;
 }
 
-/* The last record whose comment reaches to the file's last byte. */
+/* Finds the last end record whose comment reaches to the file's last byte. */
 static Status find_end(const Zip *zip, Directory *d)
 {
     int64_t most = END_BYTES + COMMENT_MOST;
@@ -105,8 +105,8 @@ typedef struct Entry {
     uint32_t crc;
 } Entry;
 
-/* Numbers of 64 bits stand in the extra field with tag 1, in this order, for those that are
- * full. */
+/* Replaces fields that are UINT32_MAX by the 64-bit numbers in the extra field with tag 1, which
+ * lists them in this order. */
 static bool read_extra64(Entry *e, const uint8_t *extra, uint64_t length)
 {
     uint64_t *const wide[] = {&e->bytes, &e->packed, &e->local};
@@ -133,7 +133,7 @@ static Status member_fail(const Zip *zip, const ZipMember *m, const char *why)
     return fail(ERR_DATA, "%s: its member %s %s", zip->file->path, m->name, why);
 }
 
-/* The member's own header lies in front of its bytes, and must say the same. */
+/* Locates the member's bytes, behind its own header, which must agree with the directory. */
 static Status place_member(const Zip *zip, ZipMember *m, const Entry *e, int64_t directory)
 {
     uint8_t local[LOCAL_BYTES], name[SAFE_NAME_BYTES];
@@ -155,7 +155,7 @@ static Status place_member(const Zip *zip, ZipMember *m, const Entry *e, int64_t
     return OK;
 }
 
-/* Adds the entry at *at, which moves behind it. */
+/* Adds the entry at *at and moves *at behind it. */
 static Status read_entry(Zip *zip, const Directory *d, const uint8_t **at, const uint8_t *end)
 {
     const uint8_t *p = *at;
@@ -193,7 +193,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const ZipMember *)a)->name, ((const ZipMember *)b)->name);
 }
 
-/* No member lies in another, and no two have one name. */
+/* Checks that members do not overlap and that names are unique. */
 static Status check_members(Zip *zip)
 {
     size_t count = (size_t)zip->count;
