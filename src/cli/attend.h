@@ -8,8 +8,8 @@
 #include <signal.h>
 
 typedef struct Attend {
-    /* signals: signalfd for the signals blocked since attend_init; before: signal mask before that
-     * */
+    /* signals: signalfd for the signals blocked since attend_init; before: signal mask before
+     * that */
     int signals;
     sigset_t before;
     /* Signals so far. first: number of the first one, 0: none; first_s: its time; ends: number of
@@ -42,8 +42,8 @@ typedef struct Attend {
     Watch watch;
 } Attend;
 
-/* Initialises attend and blocks signals; from here on only attend_run and attend_rest receive them.
- * */
+/* Initialises attend and blocks signals; from here on only attend_run and attend_rest receive
+ * them. */
 void attend_init(Attend *attend);
 /* Starts the command `words`, which runs `ranks` ranks, and waits for its end. lasts: a first
  * signal asks the ranks to save, a second SIGINT or SIGTERM ends them; otherwise the first signal

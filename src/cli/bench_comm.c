@@ -1,7 +1,7 @@
-/* weft bench comm: how long the ordered gradient sum takes over each transport, beside a copy of as
- * many bytes in the same memory (the floor: alone, and on all ranks at once) and beside a sum in
- * any order: between CPUs MPI's all-reduce, between GPUs NCCL's. Times are medians over repeats,
- * each repeat as slow as its slowest rank. Needs at least two ranks. */
+/* weft bench comm: times the ordered gradient sum over each transport. It is compared with a copy
+ * of the same size in the same memory, the lower bound (on one rank, and on all ranks at once), and
+ * with a sum in any order: MPI's all-reduce between CPUs, NCCL's between GPUs. Times are medians
+ * over repeats, and each repeat takes the time of its slowest rank. Needs at least two ranks. */
 #include "bench.h"
 #include "private.h"
 
@@ -9,14 +9,14 @@
 #include <string.h>
 
 enum { REPEATS_MAX = 101, REPEATS_MIN = 9, SIZES_MAX = 4 };
-/* of each figure, about */
+/* approximate time for measuring each figure */
 static const double SECONDS = 0.4;
 
 typedef struct CommArgs {
     int64_t ranks, repeats;
     bool json;
     double mb;
-    /* index in devices; CommWay */
+    /* device: index in devices; way: a CommWay */
     int device, way;
 } CommArgs;
 
@@ -44,12 +44,12 @@ typedef enum Figure {
     /* shm inside nodes, mpi between them */
     SUM_NODES,
     SUM_MPI,
-    /* of GPUs' memory, by way of the host's */
+    /* sums of GPU memory, copied through host memory */
     SUM_STAGED,
     SUM_NCCL,
-    /* NCCL's own, in whatever order */
+    /* NCCL's own all-reduce, in any order */
     SUM_RING,
-    /* MPI's own */
+    /* MPI's own all-reduce */
     MPI_SUM_ALL,
     FIGURES,
     SUMS = SUM_SHM
@@ -66,26 +66,26 @@ static const struct FigureName {
                            {"nccl ring", "nccl_ring"},
                            {"allreduce", "allreduce"}};
 
-/* One size's figures, in seconds; NaN where they cannot be had here. */
+/* Figures for one size, in seconds; NaN where a figure cannot be measured on these ranks. */
 typedef struct CommTimes {
     size_t bytes;
     double s[FIGURES];
-    /* of a sum over mpi, counted: those of the rank that sends most; NaN where there is none */
+    /* messages of a sum over mpi, counted on the rank that sends most; NaN if there is none */
     double messages;
 } CommTimes;
 
-/* What is measured, and what it works on. */
+/* The ranks, the memory and the transport that a measurement uses. */
 typedef struct Bench {
     const World *world;
     Backend *backend;
     Stream *stream;
-    /* 0: by time */
+    /* repeats of a measurement; 0: as many as fit SECONDS */
     int repeats;
-    /* room in from and to */
+    /* size of each of from and to */
     size_t bytes;
-    /* the backend's memory */
+    /* memory of the backend */
     float *from, *to;
-    /* the transport under measurement */
+    /* transport that is measured */
     Comm *comm;
 } Bench;
 typedef void (*BenchRun)(Bench *bench, int64_t count);
@@ -114,7 +114,8 @@ static void run_sum(Bench *bench, int64_t count)
     comm_wait(bench->comm);
 }
 
-/* One run from a common start to the end of the slowest rank's stream, in seconds. Collective. */
+/* Times one run in seconds, from a common start to the end of the slowest rank's stream.
+ * Collective. */
 static double time_once(Bench *bench, BenchRun run, int64_t count)
 {
     world_barrier(bench->world);
@@ -124,8 +125,8 @@ static double time_once(Bench *bench, BenchRun run, int64_t count)
     return bench_most_of_ranks(bench->world, clock_s() - start);
 }
 
-/* The median; as many repeats as fit SECONDS, after two that only warm up. Collective: all ranks
- * know the same times. */
+/* Returns the median time in seconds. Two runs warm up; the repeats then take about SECONDS.
+ * Collective: all ranks get the same times. */
 static double measure(Bench *bench, BenchRun run, int64_t count)
 {
     time_once(bench, run, count);
@@ -152,7 +153,7 @@ static Figure figure_of(const CommTable *table, int bits)
                                            : SUM_RING;
 }
 
-/* world: bench's ranks, whose GPUs may be joined. */
+/* world: the ranks of bench, possibly with joined GPUs. */
 static Status measure_sums(Bench *bench, const World *world, int transport, int bits,
                            CommTimes *times, int sizes)
 {
@@ -170,7 +171,7 @@ static Status measure_sums(Bench *bench, const World *world, int transport, int 
     return OK;
 }
 
-/* MPI sums in host memory. */
+/* MPI's own all-reduce works on host memory. */
 static Status measure_host_sums(Bench *bench, CommTimes *times, int sizes)
 {
     for (int i = 0; i < sizes; ++i)
@@ -182,8 +183,8 @@ static Status measure_host_sums(Bench *bench, CommTimes *times, int sizes)
                  : OK;
 }
 
-/* With GPUs that NCCL cannot join (ranks share one, and a warning says so) this is the way by the
- * host, too. */
+/* Measures sums between GPUs that NCCL joins. If it cannot join them (ranks share a GPU, and a
+ * warning says so), sums go through host memory. */
 static Status measure_joined(Bench *bench, int bits, CommTimes *times, int sizes)
 {
     Grid grid;
@@ -215,7 +216,7 @@ static Status measure_all(Bench *bench, CommTimes *times, int sizes)
     return measure_device_sums(bench, times, sizes);
 }
 
-/* Bytes that each rank must send and receive at least, a second, as NCCL's own tests count them. */
+/* Returns the bytes/s that each rank must at least send and receive, counted as in NCCL's tests. */
 static double bus_rate(const Bench *bench, const CommTimes *t, int figure)
 {
     double ranks = bench->world->size;
@@ -289,7 +290,7 @@ static void print_json(const Bench *bench, const CommTimes *t)
 
 static Status bench_ranks(const World *world, Backend *backend, const CommArgs *args)
 {
-    /* The size asked for, and what small layers and single buckets look like beside it. */
+    /* The requested size, and sizes of small layers and single buckets for comparison. */
     CommTimes times[SIZES_MAX] = {{.bytes = 4096}, {.bytes = 262144}, {.bytes = 4194304}};
     const BackendTable *table = backend->table;
     size_t asked = (size_t)(args->mb * 1e6 / sizeof(float)) * sizeof(float);

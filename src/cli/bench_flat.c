@@ -1,5 +1,5 @@
-/* What the updates of optimizers, and what they are made of, reach beside a copy of as many bytes:
- * each range of fp32 is read or written once. */
+/* Measures the update kernels of the optimizers, and the kernels that they consist of, next to a
+ * copy of the same size: each fp32 range is read or written once. */
 #include "bench_op.h"
 
 enum { MEMORIES = 5 };
@@ -63,7 +63,7 @@ static void add(void *user)
                                  f->memory[1], f->n);
 }
 
-/* touches: how often an element of a range is read or written */
+/* touches: number of reads and writes of an element */
 static const struct {
     const char *name, *direction;
     BenchWork work;

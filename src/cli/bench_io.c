@@ -1,12 +1,13 @@
-/* `weft bench io [FILE] [--seconds S] [--json]`: how fast samples come in random order from a
- * cached file, with one reader a core, the very path that training takes; beside it the limit: the
- * same copies out of plain memory. Without FILE a data set of 50,000 samples of 3,072 bytes is made
- * in $TMPDIR and removed again. Of encoded pictures: bench_pictures.c. Why readers map small
- * samples: on a virtual machine a pread of 3 KB costs 1.4 to 2 microseconds, most of it the system
- * call; a copy out of the mapped page cache 0.8 to 1.2, and 0.4 where reader_hint hides the wait
- * for main memory. preadv serves consecutive samples only, and io_uring is still kernel work for
- * each sample; neither label_rank a copy of what is in memory already. What a mapping risks, a file
- * that shrinks, is handled in data/map.c. */
+/* `weft bench io [FILE] [--seconds S] [--json]`: measures how fast samples in random order are read
+ * from a cached file, with one reader per core, by the code that training uses; and, as the limit,
+ * the same copies from plain memory. Without FILE, a data set of 50,000 samples of 3,072 bytes is
+ * made in $TMPDIR and removed again. Files of encoded pictures are measured in bench_pictures.c.
+ * Readers map small samples into memory, because on a virtual machine a pread of 3 KB costs 1.4 to
+ * 2 microseconds, most of it for the system call, and a copy out of the mapped page cache 0.8 to
+ * 1.2, or 0.4 when reader_hint hides the wait for main memory. preadv only helps with consecutive
+ * samples, and io_uring still needs kernel work for each sample; neither is faster than a copy of
+ * what is in memory already. The risk of a mapping, a file that shrinks, is handled in
+ * data/map.c. */
 #include "private.h"
 
 #include "data.h"
@@ -31,18 +32,18 @@ static const Flag flags[] = {
 };
 
 typedef struct IoArgs {
-    /* borrowed; NULL: make one */
+    /* NULL: make a file; borrowed */
     const char *file;
     double seconds;
     bool json;
 } IoArgs;
 
-/* one core */
+/* A reader on one core. */
 typedef struct IoWorker {
     const DataSet *set;
     double seconds;
     uint64_t seed;
-    /* not NULL: copy out of here instead, `samples` of them */
+    /* if not NULL, copy from these `samples` samples instead of reading the file */
     const uint8_t *memory;
     int64_t samples;
     double samples_per_s;
@@ -64,7 +65,7 @@ static int64_t next_sample(uint64_t *state, int64_t samples)
     return (int64_t)((next_random(state) >> 32) * (uint64_t)samples >> 32);
 }
 
-/* Raw bytes of one sample of x; a token set's is `context` tokens long. */
+/* Raw bytes of one sample of x; a sample of a token set has `context` tokens. */
 static int64_t sample_bytes(const DataSet *set)
 {
     return set->x.sample_bytes * (data_kind(set)->next_token ? set->context : 1);
@@ -93,7 +94,8 @@ static Status io_measure(IoWorker *w, Reader *reader, uint8_t *to)
     return OK;
 }
 
-/* Once through in order, so that the file is cached and, where mapped, its pages are known. */
+/* Reads the file once in order, so that it is cached and, if mapped, its pages are in the page
+ * table. */
 static Status io_warm(const IoWorker *w, Reader *reader, uint8_t *to)
 {
     for (int64_t i = 0; i < w->samples; ++i) TRY(reader_get(reader, i, to, NULL, NULL));
@@ -114,7 +116,7 @@ static void *io_run(void *user)
     return NULL;
 }
 
-/* Runs `readers` workers like `like` at once; *samples_per_s: their mean. */
+/* Runs `readers` copies of worker `like` at once. *samples_per_s: their mean. */
 static Status io_all(const IoWorker *like, int readers, double *samples_per_s)
 {
     IoWorker *worker = mem_new((size_t)readers * sizeof *worker);
@@ -197,7 +199,7 @@ static Status io_file(const IoArgs *args, const char *path)
     return OK;
 }
 
-/* A thousand records as CIFAR-10 stores them, with noise for pixels. */
+/* Writes a thousand records in CIFAR-10's format, with random pixels. */
 static Status records_write(const char *path)
 {
     uint8_t *all = mem_new((size_t)RECORDS * RECORD_BYTES);

@@ -1,7 +1,7 @@
-/* `weft bench kernels [NAME ...]`: the CPU's own kernels, those that memory bounds, on every layout
- * and with every instruction set that this processor has, beside a copy of as many bytes. Shapes
- * are those of resnet50, resnet18 and GPT-2, flat ranges such as fit a cache and as resnet50 has;
- * what fits a cache runs there, and so does the copy. */
+/* `weft bench kernels [NAME ...]`: measures the CPU's memory-bound kernels on every layout and with
+ * every instruction set of this processor, next to a copy of the same size. Shapes are those of
+ * resnet50, resnet18 and GPT-2; flat ranges have sizes that fit a cache, and that of resnet50. If
+ * an operation fits a cache, so does its copy. */
 #include "private.h"
 
 #include "bench_op.h"
@@ -10,8 +10,7 @@
 
 #include <string.h>
 
-/* One layer to measure: of that kind, with attributes "key=value ...", on an input of that
- * shape. */
+/* One layer to measure: its kind, its attributes "key=value ...", and its input shape. */
 typedef struct Case {
     const char *kind, *attrs;
     Act act;
@@ -56,19 +55,19 @@ static const Case cases[] = {
     {"dropout", "p=0.1", ACT_NONE, false, SEQUENCE(4, 1024, 768)},
 };
 enum { CASES = sizeof cases / sizeof *cases, FLATS_MOST = 16 };
-/* elements: in a cache, and of resnet50 */
+/* elements: fits a cache; size of resnet50 */
 static const int64_t flat_sizes[] = {1 << 20, 25 << 20};
 
 typedef struct Layout {
     const char *name;
-    /* 0: all channels of an image */
+    /* channels per block; 0: all channels of an image */
     int block;
 } Layout;
 static const Layout layouts[] = {
     {"plain", 1}, {"blocks of 8", 8}, {"blocks of 16", 16}, {"channels last", 0}};
 
 typedef struct KernelsOptions {
-    /* from CPU_BASE on; -1: all */
+    /* CPU_BASE or a higher instruction set; -1: all */
     int cpu;
     int64_t threads;
     bool json;

@@ -1,14 +1,14 @@
-/* What a model's operations that memory bounds reach, and the optimizer, beside a copy of as many
- * bytes in the same process. */
+/* Measures the memory-bound operations of a model, and its optimizer, next to a copy of the same
+ * size in the same process. */
 #include "bench_op.h"
 
 #include <string.h>
 
 static const double LARGE_COPY = 512e6;
 
-/* alike operations of the graph */
+/* Equal operations of the graph. */
 typedef struct Kernel {
-    /* borrowed: the first of them */
+    /* the first of the operations; borrowed */
     Op *op;
     int times;
 } Kernel;
@@ -30,7 +30,7 @@ static bool alike(const OpSpec *a, const OpSpec *b)
     return same;
 }
 
-/* Owned by the caller. */
+/* Groups equal operations. Owned by the caller. */
 static Kernel *kernels_of(const Graph *graph, int *count)
 {
     Kernel *kernel = mem_new((size_t)graph->node_count * sizeof *kernel);
@@ -46,15 +46,15 @@ static Kernel *kernels_of(const Graph *graph, int *count)
     return kernel;
 }
 
-/* ---- the optimizer ---- */
+/* ---- optimizer ---- */
 
 static void update(void *user)
 {
     trainer_update_once(user, 1e-6);
 }
 
-/* A parameter and its state are read and written, its gradient is read. Rules that need norms or
- * whole tensors would have to be asked in step with the other ranks. */
+/* Measures the optimizer: parameters and state are read and written, gradients are read. Rules that
+ * need norms or whole tensors are left out: they communicate with other ranks. */
 static int optimizer_line(Trainer *t, BenchLine *line)
 {
     Backend *backend = trainer_backend(t);

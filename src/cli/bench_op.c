@@ -1,13 +1,13 @@
-/* What an operation that memory bounds reaches beside a copy of as many bytes. Bytes are those that
- * the algorithm must move: each tensor once for every pass that it cannot do without. So a batch
- * norm reads its input twice, for the statistics and for the result, and its backward the input and
- * the gradient twice; a kernel that reads more shows a lower rate, not more bytes. What fits a
- * cache runs there, and so does the copy. */
+/* Measures a memory-bound operation next to a copy of the same size. Bytes are those that the
+ * algorithm must move: each tensor once for every pass that is necessary. A batch norm, for
+ * example, reads its input twice, for the statistics and for the result, and its backward reads the
+ * input and the gradient twice; a kernel that reads more has a lower rate, not more bytes. If an
+ * operation fits a cache, so does its copy. */
 #include "bench_op.h"
 
 enum { MEMORIES = 32 };
 
-/* An operation with memory of its own. */
+/* An operation and its memory, which is owned. */
 typedef struct Bench {
     Backend *backend;
     Op *op;
@@ -17,10 +17,10 @@ typedef struct Bench {
     size_t bytes[MEMORIES];
 } Bench;
 
-/* ---- what it must move ---- */
+/* ---- bytes that must be moved ---- */
 
-/* Forward may write the gradient over what it reads, which need then be read once: the two are
- * timed together. */
+/* True if forward may write the gradient over its input, which is then read only once: forward and
+ * backward are timed together. */
 static bool is_one(const Op *op)
 {
     return op->dx_over_x && op->spec.need_dx[0];
@@ -33,7 +33,7 @@ static double forward_bytes(const Op *op)
     double bytes = (double)desc_bytes(s->y) + (double)op->saved_bytes;
     for (int i = 0; i < s->x_count; ++i) bytes += (double)desc_bytes(s->x[i]);
     if (info->two_passes) bytes += (double)desc_bytes(s->x[0]);
-    /* a row of the table for each of y's */
+    /* one row of the table for each row of y */
     if (info->looks_up) return bytes + (double)shape_count(s->y.shape) * sizeof(float);
     for (int i = 0; i < s->w_count; ++i) bytes += (double)op->w_elements[i] * sizeof(float);
     return bytes;
@@ -41,12 +41,12 @@ static double forward_bytes(const Op *op)
 
 static double two_passes_backward_bytes(const OpSpec *s)
 {
-    /* reads y; what it masks is residual's dx */
+    /* the activation's mask needs y; the masked dy is written as the residual's dx */
     bool masked = s->residual && s->act != ACT_NONE;
     return (5.0 + 2.0 * masked) * (double)desc_bytes(s->x[0]);
 }
 
-/* 0: it has nothing to do. */
+/* Returns 0 if there is nothing to do. */
 static double backward_bytes(const Op *op)
 {
     const OpSpec *s = &op->spec;
@@ -65,7 +65,7 @@ static double backward_bytes(const Op *op)
     return written > 0 ? read + written + (double)op->saved_bytes : 0;
 }
 
-/* ---- memory for one ---- */
+/* ---- memory ---- */
 
 static void *take(Bench *b, size_t bytes)
 {
@@ -74,7 +74,7 @@ static void *take(Bench *b, size_t bytes)
     return b->memory[b->count++] = b->backend->table->alloc(b->backend, bytes);
 }
 
-/* Integers name rows of w. */
+/* Integers are row numbers of w. */
 static void *take_random(Bench *b, Desc d)
 {
     void *memory = take(b, desc_bytes(d));
@@ -114,7 +114,7 @@ static void bench_open(Bench *b, Op *op)
     }
     for (int i = 0; i < s->w_count; ++i) {
         float *w = take(b, (size_t)op->w_elements[i] * sizeof *w);
-        /* a variance is positive */
+        /* positive, because a variance must be */
         bench_fill(b->backend, w, DTYPE_F32, op->w_elements[i], 0);
         b->run.w[i] = w;
         b->run.dw[i] = take(b, (size_t)op->w_elements[i] * sizeof *w);

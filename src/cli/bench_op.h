@@ -1,4 +1,4 @@
-/* How fast one operation is that memory bounds, beside a copy. */
+/* Measures one memory-bound operation and a copy of the same size. */
 #ifndef WEFT_CLI_BENCH_OP_H
 #define WEFT_CLI_BENCH_OP_H
 
@@ -8,26 +8,26 @@ enum { BENCH_LABEL = 64 };
 
 typedef struct BenchLine {
     char label[BENCH_LABEL], shape[64];
-    /* how often a model has it */
+    /* how often the operation occurs in the model */
     int times;
-    /* Instructions, and how x lies in memory; NULL: the planner's, of which nothing is said. */
+    /* set: instruction set, layout: of x in memory; NULL: chosen by the planner, and not printed */
     const char *set, *layout;
-    /* "forward", "backward", "both" */
+    /* "forward", "backward", "both" or "update" */
     const char *direction;
-    /* copy: bytes a second that a copy of as many bytes reads and writes */
+    /* bytes: moved by a call; copy: bytes/s of a copy that moves the same number of bytes */
     double bytes, seconds, copy;
 } BenchLine;
 
-/* Measures op, planned by op_new, in memory of its own, which is released again; lines call it
- * name, with what is fused. Returns how many
- * lines it has filled: forward and backward, or both as one where the one writes over what it
- * reads. */
+/* Measures op, which op_new has planned, in memory of its own, which is released again. name: in
+ * the lines, followed by what is fused. Returns the number of lines filled: forward and backward,
+ * or one for both if backward overwrites what forward reads. */
 int bench_op(BenchLine line[2], Op *op, const char *name);
-/* Work on flat ranges of fp32, of so many elements. bench_flat_name: of kernel 0, 1, ...; NULL
- * behind the last. */
+/* Measures a kernel of the optimizers on fp32 ranges of `elements` elements. bench_flat_name: name
+ * of kernel 0, 1, ...; NULL after the last. */
 const char *bench_flat_name(int kernel);
 void bench_flat(BenchLine *line, Backend *backend, int kernel, int64_t elements);
-/* To stdout; as one JSON object. layouts: lines have them */
+/* Print to stdout a heading, and a line as text or as a JSON object. layouts: with a column for the
+ * memory layout. */
 void bench_line_head(bool layouts);
 void bench_line_print(const BenchLine *line, bool json);
 

@@ -1,20 +1,20 @@
-/* `weft bench io FILE` where FILE holds encoded pictures: how many the loader brings to 224x224 a
- * second with one thread (random resized crop, flip, normalised), beside what the same thread only
- * decodes whole; the two take turns, so that a busy machine slows both. And how long the file took
- * to open, and what the process holds then. */
+/* `weft bench io FILE` for a file of encoded pictures: images per second that the loader prepares
+ * as 224x224 with one thread (random resized crop, flip, normalisation), and that the same thread
+ * only decodes. The two take turns, so that other load on the machine slows both. Also prints the
+ * time to open the file and the memory of the process afterwards. */
 #include "private.h"
 
 #include "data.h"
 #include "train.h"
 
-/* WARM micro-batches come first: every slot has memory then. */
+/* WARM micro-batches are not counted: after them every slot has its memory. */
 enum { ROUNDS = 4, MICRO = 16, SLOTS = 3, WARM = 2 * SLOTS, SIDE = 224 };
 
 typedef struct Pictures {
     DataSet *set;
     Config *config;
     double seconds;
-    /* images a second */
+    /* images per second */
     double decoded, loaded;
 } Pictures;
 

@@ -1,4 +1,4 @@
-/* How fast a backend is: work on its own clock, matrix products, copies. */
+/* Measures the speed of a backend: work on its own clock, matrix products, copies. */
 #include "bench.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ static void lap(Stopwatch *watch, BenchWork work, void *user, int calls)
     stopwatch_stop(watch);
 }
 
-/* The fastest of three calls behind one that warms up. */
+/* Returns the fastest of three calls after one to warm up. */
 static double once_s(Stopwatch *watch, BenchWork work, void *user)
 {
     work(user);
@@ -68,7 +68,7 @@ void bench_fill(Backend *backend, void *to, DType type, int64_t elements, float 
 {
     size_t size = dtype_bytes(type);
     float *number = mem_new(BLOCK * sizeof *number);
-    /* takes the place of what has been read */
+    /* the block as 16-bit numbers */
     uint16_t *half = (uint16_t *)(void *)number;
     RngKey key = rng_key(1, RNG_TEST, 2, 0);
     for (int i = 0; i < BLOCK && i < elements; ++i) {

@@ -1,6 +1,6 @@
-/* weft bench step: how fast a training step is, beside what the machine's own matrix products
- * reach. The step is the one that weft train runs, loader, sums and optimizer included; data sets
- * it does not have are made up. */
+/* weft bench step: measures how fast a training step is, next to the rate of the machine's own
+ * matrix products. The step is the one that weft train runs, with loader, sums and optimizer;
+ * missing data sets are made up. */
 #include "bench.h"
 #include "private.h"
 
@@ -12,24 +12,25 @@
 typedef struct StepBench {
     int steps, warmup;
     bool json, kernels;
-    /* of made-up data; neither: the configuration's own */
+    /* made-up data; no shape and no tokens: the configuration's data set */
     Input input;
     BenchProduct product;
-    /* flops: a second */
+    /* flops: model flop/s */
     double median_s, mean_s, rows_per_s, flops;
-    double data_share,
-        sum_share;    /* of the steps' time: the host waits for data, the compute stream for sums */
-    double sum_waits; /* how often the stream waited for a sum, a step */
+    /* shares of the steps' time in which the host waits for data, and the compute stream for sums */
+    double data_share, sum_share;
+    double sum_waits; /* waits of the compute stream for a sum, per step */
     double memory_mb;
-    /* memory of the ranks' devices in MB: taken, planned, and taken by libraries and graphs beside
-     * the plan; NaN: no device with memory of its own */
+    /* memory of all ranks' devices in MB: taken, planned, and taken by libraries and graphs outside
+     * the plan; NaN: devices without memory of their own */
     double device_mb, device_planned_mb, device_beside_mb;
     double bubble; /* share of the stages' time in which they wait for each other; NaN: not known */
 } StepBench;
 
-/* Model flops of one micro-batch: products of dense layers, convolutions and attention's causal
- * half, backward as often as forward for gradients of inputs, and of weights that are trained. No
- * elementwise work, nothing that is computed again. Of a tensor group's slices all. */
+/* Model flops of one micro-batch: matrix products of dense layers, convolutions and causal
+ * attention (half of the square), forward and backward, for gradients of inputs and of weights that
+ * are trained. Neither elementwise work nor recomputation is counted. Slices of a tensor-parallel
+ * group are summed. */
 static double micro_flops(const Trainer *t)
 {
     GridShape shape = trainer_shape(t);
@@ -44,7 +45,7 @@ static double micro_flops(const Trainer *t)
     return bench_sum_ranks(trainer_world(t), flops) / (shape.dp * shape.pp);
 }
 
-/* host seconds so far */
+/* seconds of the host so far */
 typedef struct Counters {
     double data, work, messages;
 } Counters;
@@ -56,8 +57,9 @@ static Counters counters_now(const Trainer *t)
                       .messages = phase_s(PHASE_MESSAGES)};
 }
 
-/* The stage that works and waits longest is never idle but between its own first and last work.
- * Where work is only queued, the host's time does not say. */
+/* Returns the share of idle time. The stage with the longest working and waiting time is idle only
+ * before its first and after its last work, so its time is the span of a step. NaN if work is only
+ * queued, because then the host's times say nothing. */
 static double bubble_of(const Trainer *t, Counters before)
 {
     const World *world = trainer_world(t);
@@ -80,7 +82,7 @@ static Status run_steps(Trainer *t, Stopwatch *watch, int steps)
     return st;
 }
 
-/* waits: of the sums over replicas; NULL: there are none. */
+/* waits: laps of waiting for sums over replicas; NULL: there are no sums. */
 static void figures(const Trainer *t, StepBench *bench, Stopwatch *steps, Stopwatch *waits,
                     Counters before)
 {
@@ -99,7 +101,8 @@ static void figures(const Trainer *t, StepBench *bench, Stopwatch *steps, Stopwa
     mem_free(&time);
 }
 
-/* On the clock of the compute stream: nobody waits for the GPU between the steps. */
+/* Uses the clock of the compute stream, so that the host does not wait for the GPU between
+ * steps. */
 static Status time_steps(Trainer *t, StepBench *bench)
 {
     Backend *backend = trainer_backend(t);
@@ -193,7 +196,7 @@ static void print_text(const Trainer *t, const StepBench *b)
     printf("\n");
 }
 
-/* Measures the memory of all ranks' GPUs together, in MB: taken, planned, and beside the plan. */
+/* Measures the memory of all ranks' GPUs in MB: taken, planned, and outside the plan. */
 static void measure_device(const Trainer *t, StepBench *bench)
 {
     Backend *backend = trainer_backend(t);
@@ -226,8 +229,8 @@ static Status measure(const Config *config, const World *world, StepBench *bench
     return st;
 }
 
-/* Made-up data lives in a file of its own, which `run` removes at the end: real samples, so that
- * the loader works as in a run. */
+/* Made-up samples are written to a file, which run_job removes at the end, so that the loader works
+ * as in training. */
 static Status make_tokens(const Config *config, const char *path)
 {
     int64_t vocab = config->model.vocab  ? config->model.vocab
@@ -250,7 +253,8 @@ static Status make_tokens(const Config *config, const char *path)
     return st;
 }
 
-/* Under a name of its own first: the folder may be each node's, or all nodes'. */
+/* Writes a temporary file first, because the folder may belong to one node or be shared by all
+ * nodes. */
 static Status make_file(const Job *job, const StepBench *bench, const char *path)
 {
     int64_t classes = job->config->model.classes ? job->config->model.classes : 10;
@@ -264,7 +268,7 @@ static Status make_file(const Job *job, const StepBench *bench, const char *path
     return st;
 }
 
-/* Every node's first rank makes the same file. */
+/* The first rank of every node makes the same file. */
 static Status make_data(Job *job, const StepBench *bench, char *path, size_t room)
 {
     const char *folder = getenv("TMPDIR");
@@ -292,8 +296,8 @@ static Status run_job(Job *job, StepBench *bench)
         st =
             config_fail_key(job->config, "grid.servers",
                             "all ranks of weft bench compute: set 0, or read what weft train says");
-    /* a step with a line in metrics.jsonl reads the norm of its gradient, and the GPU is waited
-     * for */
+    /* Log no step: a line in metrics.jsonl needs the gradient's norm, for which the host waits for
+     * the GPU. */
     job->config->train.log_every = bench->warmup + bench->steps + 1;
     if (st == OK) st = measure(job->config, &job->world, bench);
     if (*path && job->world.node_rank == 0) unlink(path);

@@ -130,8 +130,8 @@ static Status unknown_verb(int argc, char **argv)
     return status;
 }
 
-/* Checks the configuration before anything is started, and takes the settings of the ranks from it.
- * */
+/* Checks the configuration before anything is started, and takes the settings of the ranks from
+ * it. */
 static Status check_config(const Verb *verb, int argc, char **argv, Ranks *ranks)
 {
     Config *config = NULL;
@@ -249,8 +249,8 @@ static void keep_words(int rank)
     mem_free(&path);
 }
 
-/* The modules register the values that their keys accept (train_use_words) before any key is read.
- * */
+/* The modules register the values that their keys accept (train_use_words) before any key is
+ * read. */
 int cli_main(int argc, char **argv)
 {
     clock_begin_s();
@@ -260,8 +260,8 @@ int cli_main(int argc, char **argv)
     if (lasts) stop_begin();
     keep_numbers();
     train_use_words();
-    /* Verbs reorder their words; threads_settle executes the program again with the original ones.
-     * */
+    /* Verbs reorder their words; threads_settle executes the program again with the original
+     * ones. */
     char **words = mem_new((size_t)(argc + 1) * sizeof *words);
     memcpy(words, argv, (size_t)argc * sizeof *words);
     int rank = launch_rank();

@@ -13,8 +13,8 @@
 int verb_count(void);
 const Verb *verb_at(int i);
 
-/* Finds the verb in main's arguments, runs it and prints its error, if any. Returns the exit code.
- * */
+/* Finds the verb in main's arguments, runs it and prints its error, if any. Returns the exit
+ * code. */
 int cli_main(int argc, char **argv);
 
 #endif

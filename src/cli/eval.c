@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* Figures of one class. count: samples of the class; predicted: samples classified as it; hits:
- * samples in both; recall = hits / count, precision = hits / predicted, NaN where the divisor is 0.
- * */
+ * samples in both; recall = hits / count, precision = hits / predicted, NaN where the divisor is
+ * 0. */
 typedef struct ClassFigures {
     int64_t count, predicted, hits;
     double recall, precision;

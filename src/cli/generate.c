@@ -86,8 +86,8 @@ static void encode_prompt(Tokenizer *t, const char *prompt, int32_t **tokens, in
     if (!list.count) **tokens = tokenizer_end_of_text(t);
 }
 
-/* Refuses a tokenizer other than that of the training data: its token numbers have other meanings.
- * */
+/* Refuses a tokenizer other than that of the training data: its token numbers have other
+ * meanings. */
 static Status check_tokenizer(const Trainer *trainer, const Request *r, const Tokenizer *t)
 {
     const DataSet *set = trainer_train_set(trainer);

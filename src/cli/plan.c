@@ -1,6 +1,6 @@
-/* weft plan: what a run of any number of ranks would do: layers, stages, memory, messages and the
- * schedule, from the very objects that training executes. Nothing is allocated for the run and no
- * rank is started; with --input no data set is opened either. */
+/* weft plan: shows what a run on any number of ranks would do: layers, stages, memory, messages and
+ * the schedule, from the objects that training itself executes. No memory of the run is allocated
+ * and no rank is started; with --input no data set is opened either. */
 #include "private.h"
 
 #include "plan_view.h"
@@ -14,7 +14,7 @@ enum { COLUMNS = 100 };
 
 typedef struct PlanFlags {
     const char *svg, *gpu, *input, *link;
-    /* not given: 0, -1, 0 */
+    /* 0, -1, 0 if not given */
     int64_t ranks, stage, samples;
     bool json;
 } PlanFlags;
@@ -40,10 +40,10 @@ static const Flag flags[] = {
     {"--json", FLAG_FIELD(PlanFlags, json), .help = "one JSON object; bytes are of one rank"},
 };
 
-/* ---- what it is about ---- */
+/* ---- ranks ---- */
 
-/* --ranks, else those that a launcher started, else those that the configuration asks for. The
- * replicas follow. */
+/* Takes the number of ranks from --ranks, else from the launcher, else from the configuration. The
+ * number of replicas follows from it. */
 static Status count_ranks(Config *config, const World *world, int64_t given, int *ranks)
 {
     int64_t replica = config->grid.pp * config->grid.tp;
@@ -69,8 +69,8 @@ static Status count_ranks(Config *config, const World *world, int64_t given, int
 
 /* ---- the view ---- */
 
-/* Forward and backward, if it has one, share a node's time by their flops; backward's halves are
- * alike where there are weights that are trained. */
+/* Splits each node's time into forward and backward by their flops, if it has a backward; backward
+ * is split into equal halves if there are weights to train. */
 static TaskCost chunk_cost(const Trainer *t, int first, int last)
 {
     TaskCost cost = {0};
@@ -181,7 +181,7 @@ static Status show(const PlanView *v, const PlanFlags *o)
     return OK;
 }
 
-/* What --input says, or nothing: then the configuration names a file. */
+/* Describes the samples by --input; without it the configuration must name a data set. */
 static Status take_input(const Config *config, const PlanFlags *o, DataSet *set)
 {
     Input input;

@@ -1,5 +1,5 @@
-/* `weft plan --json`: one object with all that the text shows, of all stages or of the one asked
- * for. Bytes are of one rank; those at the top are of the stage that has most. */
+/* `weft plan --json`: one object with everything that the text shows, for all stages or for the one
+ * requested. Bytes are per rank; those at the top level are of the stage with most memory. */
 #include "plan_view.h"
 
 static void put_bytes(Json *json, const TrainBytes *b)
@@ -77,7 +77,7 @@ static void put_stage(const PlanView *v, int stage, Json *json)
     json_end(json);
 }
 
-/* A step's messages over one boundary in one direction. */
+/* Writes the messages of a step over one boundary in one direction. */
 static void put_message(int from, int to, int count, size_t bytes, const char *what, Json *json)
 {
     json_object(json, NULL);

@@ -1,5 +1,5 @@
-/* What `weft plan` says of the sums over replicas: bytes, and, where they go by messages, how many
- * of them to how many others, and what they are expected to take. */
+/* `weft plan` on the sums over replicas: bytes, and, for sums by messages, their number, the number
+ * of partners and the expected time. */
 #include "plan_view.h"
 
 #include <ctype.h>
@@ -34,11 +34,11 @@ Status view_link(const char *text, Link *link)
 
 /* ---- counts ---- */
 
-/* A step's sums of a stage: by one way, or by the rule. */
+/* The sums of a stage in one step, by a given way or by the rule. */
 typedef struct StepSums {
-    /* sums, and how many of them go by halving */
+    /* number of sums, and of those that use halving */
     int64_t count, halved;
-    /* of all of them */
+    /* total cost of the sums */
     SumCost cost;
 } StepSums;
 
@@ -55,8 +55,9 @@ static void add_sum(StepSums *sums, const SumShape *shape, CommWay way, Link lin
     if (one.partners > sums->cost.partners) sums->cost.partners = one.partners;
 }
 
-/* Mode geo: at a border all changes of parameters at once. Else each bucket is summed once, and its
- * sums or new parameters come back; gradients that are divided go out once a turn. */
+/* Counts the sums. In mode geo all changes of parameters are summed at once, at a sync point.
+ * Otherwise each bucket is summed once, and its sums or new parameters come back; sharded gradients
+ * are sent once for each micro-batch. */
 static StepSums step_sums(const PlanView *v, int stage, CommWay way)
 {
     const Plan *plan = v->stage_view[stage].plan;
@@ -129,7 +130,7 @@ static void print_way(const StepSums *sums, const char *name, FILE *out)
             text_bytes(sums->cost.bytes, bytes), 1e3 * sums->cost.seconds);
 }
 
-/* Why sums go as they do. */
+/* Prints how the way of the sums was chosen. */
 static void print_rule(const PlanView *v, int stage, FILE *out)
 {
     int dp = trainer_shape(v->trainer).dp;

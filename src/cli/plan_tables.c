@@ -1,5 +1,5 @@
-/* What `weft plan` says of sparse tables: rows, who owns them, and what is sent for them in a step
- * and at a border, as the mode has it. */
+/* `weft plan` on sparse tables: rows, their owners, and the bytes sent for them in a step and at a
+ * sync point, depending on the mode. */
 #include "plan_view.h"
 
 enum { CELL = 16 };
@@ -12,7 +12,7 @@ typedef struct Traffic {
     int kinds;
 } Traffic;
 
-/* Ids of a step's samples of a rank, at most, that a bag reads. */
+/* Largest number of ids that a bag reads in one step of a rank. */
 static int64_t step_ids(const PlanView *v, const SparseTable *table)
 {
     const Trainer *t = v->trainer;
@@ -39,7 +39,7 @@ static void print_table(const PlanView *v, int i, FILE *out)
         fprintf(out, "rows as ids come, x %.0f to %.0f bytes\n", view.row_least, view.row_most);
 }
 
-/* Steps between two borders, at most. */
+/* Largest number of steps between two sync points. */
 static int64_t period_steps(const PlanView *v)
 {
     int64_t steps = trainer_config(v->trainer)->grid.geo_steps;
@@ -47,8 +47,8 @@ static int64_t period_steps(const PlanView *v)
     return steps < sizes.steps_per_epoch ? steps : sizes.steps_per_epoch;
 }
 
-/* Tables first .. end - 1 are of one bag, whose rows, where all are known, are all that a period
- * can change. */
+/* Tables first to end - 1 belong to one bag. If all their rows are known, no period can change more
+ * rows than that. */
 static TableBagSize bag_size(const PlanView *v, int first, int end)
 {
     const SparseTable *table = trainer_graph(v->trainer)->table;
@@ -84,7 +84,7 @@ static Traffic traffic_of(const PlanView *v)
     return traffic;
 }
 
-/* Bags and not tables have messages. */
+/* Messages belong to bags, not to tables. */
 static void print_bag(const PlanView *v, int i, FILE *out)
 {
     const SparseTable *table = &trainer_graph(v->trainer)->table[i];

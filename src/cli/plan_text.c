@@ -1,16 +1,16 @@
-/* `weft plan` as text: layers, stages, memory, messages, schedule. Of many stages the first and
- * last few are shown, and the largest. */
+/* `weft plan` as text: layers, stages, memory, messages, schedule. With many stages, the first and
+ * last few and the largest are shown. */
 #include "plan_view.h"
 
 enum { ROWS_ALL = 16, ROWS_END = 4, PICTURE_STAGES = 64, CELL = 16, MARK = 32 };
 
-/* Of `count` rows: is row i shown? */
+/* True if row i of `count` rows is shown. */
 static bool row_shown(int i, int count, int largest)
 {
     return count <= ROWS_ALL || i < ROWS_END || i >= count - ROWS_END || i == largest;
 }
 
-/* The same; where rows are left out before a shown one, a line says so. */
+/* Does the same, and prints a line in place of rows left out before row i. */
 static bool row_begin(int i, int count, int largest, FILE *out)
 {
     if (!row_shown(i, count, largest)) return false;
@@ -84,7 +84,7 @@ static void print_stages(const PlanView *v, FILE *out)
 
 static const struct {
     const char *title;
-    /* in TrainBytes */
+    /* offset in TrainBytes */
     size_t offset;
 } kinds[] = {
     {"parameters", offsetof(TrainBytes, params)},
@@ -107,7 +107,7 @@ static size_t kind_bytes(const TrainBytes *b, int kind)
     return *(const size_t *)((const char *)b + kinds[kind].offset);
 }
 
-/* Few models have tables. */
+/* Tables are shown only if the model has some. */
 static bool kind_shown(const PlanView *v, int kind)
 {
     return kinds[kind].offset != offsetof(TrainBytes, tables) ||
@@ -213,7 +213,7 @@ static void print_messages(const PlanView *v, FILE *out)
     double sum = 0;
     char bytes[CELL];
     if (v->stages == 1) return;
-    /* the chunk before each boundary */
+    /* chunk in front of each boundary */
     int *before = mem_new((size_t)v->chunks * sizeof *before);
     for (int c = 0; c < v->chunks; ++c) {
         if (!schedule_crosses(trainer_schedule(t), c)) continue;
@@ -230,8 +230,8 @@ static void print_messages(const PlanView *v, FILE *out)
     mem_free(&before);
 }
 
-/* Parameters that replicas divide: a rank takes the others' shares of each bucket, and sends its
- * own to all. */
+/* Prints the traffic of parameters that are sharded over replicas: a rank receives the other shards
+ * of each bucket, and sends its own to all. */
 static void print_fetches(const PlanView *v, FILE *out)
 {
     int most = 0, dp = trainer_shape(v->trainer).dp;
@@ -250,8 +250,8 @@ static void print_fetches(const PlanView *v, FILE *out)
     fprintf(out, "; each rank sends and receives %s\n", text_bytes(wire, bytes));
 }
 
-/* What one micro-batch's exchanges make a rank send: of every tensor all slices but its own,
- * forward and back. */
+/* Bytes that a rank sends for the tensor-parallel exchanges of one micro-batch, forward and
+ * backward: all slices of each tensor except its own. */
 static double exchange_bytes(const PlanView *v, int stage, int *count)
 {
     const Graph *g = trainer_graph(v->trainer);
@@ -283,7 +283,7 @@ static void print_exchanges(const PlanView *v, FILE *out)
     fprintf(out, "; each rank sends and receives %s\n", text_bytes(sent, bytes));
 }
 
-/* Statistics of synced layers. */
+/* Prints the sums of synchronized batch norms. */
 static void print_replica_sums(const PlanView *v, FILE *out)
 {
     ReplicaSums most = {0};
@@ -323,7 +323,7 @@ static void print_schedule(const PlanView *v, int columns, FILE *out)
         fprintf(out, "  a picture of so many stages: --svg FILE\n");
 }
 
-/* What of a replica another one has, too, so that a bit that has flipped is found. */
+/* Prints which data is compared between replicas to detect flipped bits. */
 static void print_checks(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;

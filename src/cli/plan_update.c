@@ -1,5 +1,5 @@
-/* `weft plan` on the optimizer: which rule updates which parameters, and what whole tensors cost.
- * Names that differ only in their numbers are one line's worth: h.*.ln_1.weight x 12. */
+/* `weft plan` on the optimizer: which rule updates which parameters, and the cost of whole tensors.
+ * Names that differ only in numbers share a line: h.*.ln_1.weight x 12. */
 #include "plan_view.h"
 
 #include <ctype.h>
@@ -8,7 +8,7 @@
 enum { NAME = 128, CELL = 32 };
 
 typedef struct Names {
-    /* owned, as name */
+    /* owned, like name */
     int count, *times;
     char (*name)[NAME];
 } Names;
@@ -44,13 +44,13 @@ static bool is_trained(const Param *p)
     return !p->info.buffer && !p->frozen && p->tied < 0;
 }
 
-/* Is the parameter one that this rule of the configuration updates, and no other's? */
+/* True if this rule of the configuration updates the parameter. */
 static bool is_of(const Trainer *t, int param, int rule)
 {
     return is_trained(&trainer_graph(t)->param[param]) && trainer_rules(t)[param] == rule;
 }
 
-/* The highest rate that a parameter has. */
+/* The highest learning rate of a parameter. */
 static double rate_of(const Trainer *t, int param)
 {
     return optim_rule(trainer_config(t), trainer_rules(t)[param]).is->lr *
@@ -100,7 +100,7 @@ static void print_rule(const Trainer *t, int rule, FILE *out)
     print_names(t, rule, out);
 }
 
-/* Rates by tier, those that are alike in one line. */
+/* Prints the learning rate of each depth group; parameters with equal rates share a line. */
 static void print_tiers(const Trainer *t, FILE *out)
 {
     const Graph *g = trainer_graph(t);
@@ -120,8 +120,9 @@ static void print_tiers(const Trainer *t, FILE *out)
     }
 }
 
-/* What a rank of a tensor group takes from the others in a step: of each tensor that its replica
- * updates whole, or, where nothing is shared out, of all of the stage. The widest slices count. */
+/* Bytes that a rank of a tensor-parallel group receives in a step: slices of each tensor that its
+ * replica updates whole; without sharding, of all whole tensors of the stage. The widest slices are
+ * counted. */
 static double gathered_bytes(const PlanView *v, int stage, int dp_rank)
 {
     const Trainer *t = v->trainer;
@@ -205,7 +206,7 @@ static void put_rule(const Trainer *t, int rule, Json *json)
     json_end(json);
 }
 
-/* Of those with a value of their own; lr: the highest, 0 where it is frozen. */
+/* Writes parameters with a value of their own (not tied). lr: the highest rate; 0 if frozen. */
 static void put_param(const Trainer *t, int i, Json *json)
 {
     const Graph *whole = graph_whole(trainer_graph(t));

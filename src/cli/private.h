@@ -32,7 +32,7 @@ typedef struct Input {
     /* number of fields of ids; 0: none */
     int64_t fields;
 } Input;
-/* ERR_USAGE if the text has none of these forms. */
+/* Parses such a text; ERR_USAGE if it has another form. */
 Status input_parse(const char *text, Input *input);
 /* Describes a training set of `samples` such samples without a file: labels of model.classes
  * classes (mse: targets of model.classes numbers), or model.vocab tokens. ERR_USAGE, naming the
@@ -132,8 +132,8 @@ typedef struct Launch {
 Status launch_wait(const Launch *launch, int *code, int *stopped);
 void launch_block(sigset_t *before);
 /* Decides whether waiting OpenMP threads spin or sleep. libgomp reads its settings only once, when
- * it is loaded, so this function executes the program again if they must change; else it returns.
- * */
+ * it is loaded, so this function executes the program again if they must change; else it
+ * returns. */
 void threads_settle(int threads, char **words);
 /* Exports the same settings for processes that this one starts. */
 void threads_export(int ranks, int threads);

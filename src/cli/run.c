@@ -162,8 +162,8 @@ static Status stopped(Supervisor *s, int code)
                 train_leave_out(s->config));
 }
 
-/* Decides after a loss whether to start again, and prepares it. The first new start has no delay.
- * */
+/* Decides after a loss whether to start again, and prepares it. The first new start has no
+ * delay. */
 static Status prepare_again(Supervisor *s, int code)
 {
     bool progress;

@@ -31,8 +31,8 @@ enum {
     RANKS_MOST = 1 << 20,
     ARRAY_MOST = 4000000
 };
-/* Cores for a rank with a GPU: for its main thread, its loader, and the threads of NCCL and CUDA.
- * */
+/* Cores for a rank with a GPU: for its main thread, its loader, and the threads of NCCL and
+ * CUDA. */
 enum { GPU_CPUS = 4 };
 
 static const Flag flags[] = {
@@ -115,8 +115,8 @@ static Status check_more(const char *more)
     return OK;
 }
 
-/* Checks a size: a whole number of MiB, or of the unit in the letter after it, which B may follow.
- * */
+/* Checks a size: a whole number of MiB, or of the unit in the letter after it, which B may
+ * follow. */
 static Status check_memory(const char *memory)
 {
     if (!memory) return OK;
@@ -146,8 +146,8 @@ static bool skip(const char **at, char mark)
     return true;
 }
 
-/* True for a list of N, FIRST-LAST or FIRST-LAST:STEP, separated by commas, and %LIMIT at its end.
- * */
+/* True for a list of N, FIRST-LAST or FIRST-LAST:STEP, separated by commas, and %LIMIT at its
+ * end. */
 static bool is_array(const char *at)
 {
     long first, number;
@@ -278,8 +278,8 @@ static Status make_words(const Config *config, const SbatchOptions *o, const Scr
 
 /* ---- memory ---- */
 
-/* Computes the host memory in bytes that the plan gives to the ranks of the node that needs most.
- * */
+/* Computes the host memory in bytes that the plan gives to the ranks of the node that needs
+ * most. */
 static Status node_bytes(const Trainer *t, const Script *s, double *most)
 {
     GridShape shape = trainer_shape(t);

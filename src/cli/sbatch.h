@@ -8,8 +8,8 @@
 
 typedef struct Script {
     /* All texts are borrowed. job: the job's name, of characters that need no quotes; run: the
-     * run's name; any_config: the script takes CONFIG and key=value as its own arguments instead.
-     * */
+     * run's name; any_config: the script takes CONFIG and key=value as its own arguments
+     * instead. */
     const char *job, *run;
     bool any_config;
     /* weft: the program or what starts it; folder: working directory; config, word: CONFIG and the

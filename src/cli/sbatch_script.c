@@ -1,6 +1,6 @@
 /* Writes job scripts. Text that all scripts share is written once; the parts that differ by
- * launcher, chain or array are separate pieces. Everything that a user gave is written in quotes.
- * */
+ * launcher, chain or array are separate pieces. Everything that a user gave is written in
+ * quotes. */
 #include "sbatch.h"
 
 #include <string.h>

@@ -241,8 +241,8 @@ static Status run_all(Trials *all, Verification *v)
     return verdict;
 }
 
-/* Refuses runs that time algorithms themselves: each may choose different ones, whatever its grid.
- * */
+/* Refuses runs that time algorithms themselves: each may choose different ones, whatever its
+ * grid. */
 static Status check_tune(const Config *config)
 {
     if (config->train.device != DEVICE_CUDA || strcmp(config->train.cuda_tune, "time") != 0)

@@ -37,8 +37,8 @@ typedef struct Watch {
  * WATCH_VARIABLE, so ranks must be started after it. Release with watch_fini. */
 void watch_init(Watch *watch, int ranks, int signals);
 void watch_fini(Watch *watch);
-/* Waits for signals and ranks, at most limit_ms (-1: no limit). Returns true if there are signals.
- * */
+/* Waits for signals and ranks, at most limit_ms (-1: no limit). Returns true if there are
+ * signals. */
 bool watch_wait(Watch *watch, int limit_ms);
 /* Called after all ranks have ended: true if every rank announced its end; *status is then the
  * worst status among them. */
