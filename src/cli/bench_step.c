@@ -17,7 +17,7 @@ typedef struct StepBench {
     BenchProduct product;
     /* flops: model flop/s */
     double median_s, mean_s, rows_per_s, flops;
-    /* shares of the steps' time in which the host waits for data, and the compute stream for sums */
+    /* shares of the steps' time: the host waits for data; the compute stream waits for sums */
     double data_share, sum_share;
     double sum_waits; /* waits of the compute stream for a sum, per step */
     double memory_mb;
