@@ -1,16 +1,16 @@
-/* Point to point over MPI, on all links at the same time: what a message and a byte take. Medians
- * over the ranks, an even number, in the form in which sums_simulate takes them. MB: what each rank
- * sends.
+/* Measures the time of a message and of a byte from rank to rank over MPI, on all links at the
+ * same time. Prints medians over an even number of ranks, as arguments for sums_simulate. MB:
+ * bytes that each rank sends.
  *
  *   mpirun -n 4 link_bench [MB]     latency_us=.. overhead_us=.. mbit=..
  *
- * Half of a round trip of 8 bytes, between ranks 2i and 2i + 1, is latency and overhead. In the
- * other two each rank sends to the next one: messages of 8 bytes in a row, of which each takes an
- * overhead; and messages of 1 MB, a few under way, of which each takes as long as its bytes, for
- * that is longer than the work on the next one, which is done meanwhile. As many as are under way
- * are skipped first: what a link lets through at once at the beginning, and the time until it is at
- * full speed, do not count, and where all of them end at the same time, so do the last ones.
- * Refuses a link so fast that the work is longer. */
+ * Half of a round trip of 8 bytes, between ranks 2i and 2i + 1, is latency plus overhead. In the
+ * other two measurements each rank sends to the next one. Messages of 8 bytes, one after the
+ * other, each take one overhead. Messages of 1 MB, several at a time, each take the time of their
+ * bytes, which is longer than the overhead of the next message and hides it. The first messages,
+ * as many as are in flight at a time, are not counted, because a link may take a burst at first
+ * and needs time to reach its full speed.
+ * Refuses a link that is so fast that the overhead is longer. */
 #include "base.h"
 
 #include <mpi.h>
@@ -40,8 +40,8 @@ static double round_trip_s(void)
     return (clock_s() - start) / ROUND_TRIPS;
 }
 
-/* Seconds that a message takes in a row to the next rank, with as many from the last, `most` under
- * way: those that come after the first `skipped`. */
+/* Returns the seconds a message takes when a row of them goes to the next rank and as many arrive
+ * from the previous one, `most` at a time. The first `skipped` messages are not counted. */
 static double shift_s(int messages, int skipped, int bytes, int most)
 {
     MPI_Request sent[ROW], received[ROW];
@@ -63,7 +63,7 @@ static double shift_s(int messages, int skipped, int bytes, int most)
     return (clock_s() - start) / (messages - skipped);
 }
 
-/* The median of all ranks' figures, on rank 0. */
+/* Returns the median over ranks, on rank 0. */
 static double of_all(double mine)
 {
     double all[RANKS_MOST];

@@ -1,9 +1,10 @@
-/* How long ranks take to load a checkpoint of as many MB, with a transformer's tensors (of each
- * layer four matrices and eight vectors), and what each of them reads and sends. The file is made
- * where there is none, and is in the page cache. Started by mpirun, or alone.
+/* Measures how long ranks take to load a checkpoint of the given size, with the tensors of a
+ * transformer (four matrices and eight vectors per layer), and how much each rank reads and
+ * sends. The file is made if it does not exist, and is then in the page cache. Runs under mpirun
+ * or alone.
  *
  * usage: load_bench FILE MB [stages]
- * stages: each rank wants its part of the tensors, not all */
+ * stages: each rank loads its part of the tensors instead of all */
 #include "checkpoint.h"
 
 #include <dlfcn.h>
@@ -17,11 +18,11 @@ static CheckpointTensor tensor[TENSORS_MOST];
 static float *copy[TENSORS_MOST];
 static int count;
 static bool stages;
-/* by any thread; by messages from rank to rank */
+/* bytes read by any thread; bytes sent from rank to rank */
 static _Atomic int64_t read_bytes;
 static int64_t sent_bytes;
 
-/* Stand before the C library's and MPI's. */
+/* Replace the functions of the C library and of MPI, and count their bytes. */
 ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
 {
     ssize_t (*real)(int, void *, size_t, off_t);
@@ -56,7 +57,7 @@ static float *place(void *user, int i)
     return copy[i];
 }
 
-/* It has been read to its place. */
+/* Does nothing: the tensor has been read into its place. */
 static void set(void *user, int i, const float *plain)
 {
     (void)user;

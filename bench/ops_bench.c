@@ -18,10 +18,10 @@ static const double seconds_each = 0.1;
 
 typedef struct Layer {
     const char *model, *name;
-    /* how often the model has it */
+    /* how often the operation occurs in the model */
     int times;
     int batch, c, h, o, kernel, stride, pad, groups;
-    /* raw: x is the data, its gradient not wanted */
+    /* raw: x is the data, so its gradient is not needed */
     bool dense, raw;
 } Layer;
 
@@ -132,7 +132,7 @@ static OpSpec layer_spec(const Layer *l, int batch)
     return s;
 }
 
-/* Plans as the planner does: once more with the layout the op preferred for. */
+/* Plans the operation as the planner does: a second time, with the layout that it preferred. */
 static Op *layer_op(Backend *backend, const Layer *l, int batch)
 {
     Desc preferred[SPEC_INPUTS];
@@ -162,7 +162,8 @@ static double now_s(int threads)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Best seconds of each direction, taken in turns so that a busy moment hits all alike. */
+/* Measures the best seconds of each direction. Directions take turns, so that other load on the
+ * machine slows all alike. */
 static void layer_time(Op *op, int threads, double best[3])
 {
     void (*const direction[3])(Op *, const OpRun *) = {op_forward, op_backward_data,

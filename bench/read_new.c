@@ -1,6 +1,6 @@
-/* How long it takes to read a file into memory that has not been touched, in huge pages, as a run
- * that resumes does, and in pieces as it reads: what dd does, and pages that are touched for the
- * first time. usage: read_new FILE; prints seconds. */
+/* Measures how long it takes to read a file into new memory in huge pages, in pieces, as a resuming
+ * run does: the time of dd plus that of touching pages for the first time. usage: read_new FILE;
+ * prints seconds. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

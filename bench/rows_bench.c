@@ -1,11 +1,11 @@
-/* Times the store of rows that sparse tables lie in, on one core, beside random reads and writes of
- * as many bytes: for each row 8 bytes of an array as long as the index, and a row's bytes of an
- * array as long as the slabs, whose places are known beforehand, with the same prefetching. Rounds
- * of both take turns; medians of their ratios. It is timed by the thread's own clock, so that other
- * work on the machine counts through the memory alone.
+/* Measures the row store of sparse tables on one core next to random reads and writes of the same
+ * size. These visit, for each row, 8 bytes of an array as long as the store's index and one row
+ * of an array as long as its slabs, at positions known beforehand and with the same prefetching.
+ * Rounds of the two take turns; the ratios' medians are printed. Times are of the thread's own
+ * clock, so other load on the machine matters only through memory.
  *
- *   rows_bench [ROWS] [WIDTH] [BATCH]     33762577 rows (Criteo's) of 16 floats and one of state;
- *                                         BATCH: ids that are asked for at once */
+ *   rows_bench [ROWS] [WIDTH] [BATCH]     default: 33762577 rows (Criteo's) of 16 floats and one
+ *                                         of state; BATCH: ids looked up at a time */
 #include "optim.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Of this process, in memory. */
+/* Resident memory of this process in bytes. */
 static double resident_bytes(void)
 {
     long pages = 0;
@@ -44,13 +44,14 @@ static double resident_bytes(void)
     return (double)pages * 4096;
 }
 
-/* Ids are anywhere in 64 bits. */
+/* Spreads ids over 64 bits. */
 static uint64_t id_of(uint64_t number)
 {
     return row_mix(99, number);
 }
 
-/* What a round asks for: ids, and where an array has such rows and places. Drawn beforehand. */
+/* One visit: an id for the store; row number and index position for the plain arrays. Drawn in
+ * advance. */
 typedef struct Drawn {
     uint64_t id, number, place;
 } Drawn;
@@ -64,7 +65,7 @@ static void draw(int round, uint64_t mask)
     }
 }
 
-/* ---- the store ---- */
+/* ---- the row store ---- */
 
 static double store_add(RowStore *store)
 {
@@ -90,7 +91,7 @@ static uint64_t bits_of(const float *row, int floats)
     return sum;
 }
 
-/* Reads rows where rule is NULL, else updates them. */
+/* Reads rows if rule is NULL, else updates them. */
 static double store_visit(RowStore *store, const OptimRule *rule)
 {
     static uint64_t id[BATCH_MOST];
@@ -120,7 +121,7 @@ static double store_visit(RowStore *store, const OptimRule *rule)
     return s;
 }
 
-/* ---- as many bytes ---- */
+/* ---- plain arrays ---- */
 
 static Plain plain_new(void)
 {
@@ -143,7 +144,7 @@ static double plain_add(Plain *p)
     return now_s() - begin;
 }
 
-/* Without index: rows alone. */
+/* index: also visits the array that stands for the index. */
 static double plain_visit(Plain *p, bool index, bool writes)
 {
     const int floats = width + 1;

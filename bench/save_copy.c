@@ -1,6 +1,6 @@
-/* How long a copy takes, to hold a save against: memcpy of so many bytes by so many threads, from
- * and to arenas in huge pages that have been touched, as a rank's are. usage: save_copy BYTES
- * THREADS; prints milliseconds, the median of nine. */
+/* Measures a copy for comparison with a save: memcpy of BYTES by THREADS threads between arenas in
+ * huge pages that have been touched, as a rank's arenas are. usage: save_copy BYTES THREADS; prints
+ * milliseconds, the median of nine. */
 #define _GNU_SOURCE
 #include <omp.h>
 #include <stdint.h>

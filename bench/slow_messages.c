@@ -1,7 +1,6 @@
-/* A library before a program's own (LD_PRELOAD): each message that the program begins holds it up
- * for SEND_DELAY_US microseconds more, as a slower network or a library with more to do would: the
- * alpha of alpha + beta n, of which a rank has one at a time. Messages that MPI makes for itself,
- * those of its collectives, are not delayed. */
+/* A library to be loaded before a program (LD_PRELOAD): each message that the program starts costs
+ * it SEND_DELAY_US more microseconds, as with a slower network or MPI library: alpha of alpha +
+ * beta n, paid for one message at a time. Messages inside MPI's own collectives are not delayed. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <sys/prctl.h>

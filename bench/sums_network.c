@@ -1,33 +1,33 @@
-/* The plans of the ways, and a simulation by events: a port takes a message, a step ends. */
+/* Plans of the algorithms, and a simulation by events: a port takes a message, a step ends. */
 #include "sums_network.h"
 #include "parallel.h"
 #include "../src/parallel/order/halving.h"
 
 #include <math.h>
 
-/* WINDOW: so many pieces a message may be ahead of who receives it */
+/* WINDOW: largest number of pieces that a message may be ahead of its receiver */
 enum { WINDOW = 64, IN_FLIGHT = SUM_PIECES_IN_FLIGHT };
 
 int sums_pieces_most = 64;
 const char *const way_names[WAYS] = {"all to all", "halving", "ring", "recursive doubling",
                                      "Rabenseifner"};
 
-/* ---- who sends what to whom ---- */
+/* ---- message patterns ---- */
 
 typedef struct Message {
     int to, slices;
 } Message;
 
-/* What a rank does in a step of a piece: its messages, and how many it waits for. */
+/* Part of a rank in one step of a piece: its messages, and the number of messages it waits for. */
 typedef struct Step {
     int64_t first;
     int sends, receives;
 } Step;
 
-/* Of ranks 0 to simulated - 1: those of the first leaf switch, or all. */
+/* Messages of ranks 0 to simulated - 1: the ranks of the first leaf switch, or all. */
 typedef struct Pattern {
     int ranks, simulated, steps, in_flight;
-    /* owned: `steps` a rank; all messages */
+    /* step: `steps` for each rank; message: all messages. Both owned */
     Step *step;
     Message *message;
     int64_t messages, capacity;
@@ -48,7 +48,7 @@ static void add_message(Pattern *p, Step *step, int to, int slices)
     p->message[p->messages++] = (Message){to, slices};
 }
 
-/* The same messages in both phases. */
+/* Both phases send the same messages. */
 static void plan_all(Pattern *p, int rank)
 {
     Step *collect = step_of(p, rank, 0);
@@ -57,7 +57,7 @@ static void plan_all(Pattern *p, int rank)
     *step_of(p, rank, 1) = *collect;
 }
 
-/* Two ranks meet at the level of the highest bit in which they differ. */
+/* Two ranks exchange messages in the round of the highest bit in which their numbers differ. */
 static void plan_halving(Pattern *p, int rank)
 {
     Halving *h = halving_new(rank, p->ranks);
@@ -98,7 +98,7 @@ static void plan_doubling(Pattern *p, int rank)
 
 static const struct WayRow {
     void (*plan)(Pattern *, int rank);
-    /* moves pieces as training does, else all at once */
+    /* moves pieces like training; otherwise all bytes at once */
     bool pieces;
 } ways[WAYS] = {{.plan = plan_all, .pieces = true},
                 {.plan = plan_halving, .pieces = true},
@@ -117,7 +117,7 @@ static bool is_power(int n)
     return (n & (n - 1)) == 0;
 }
 
-/* Does each leaf switch the same? */
+/* True if all leaf switches do the same. */
 static bool alike(Way way, int ranks, int group)
 {
     bool turns = way == ALL || way == RING;
@@ -141,16 +141,16 @@ static void pattern_free(Pattern *p)
     mem_free(&p->message);
 }
 
-/* ---- the simulation ---- */
+/* ---- simulation ---- */
 
-/* Messages that wait for their rank's port: the sends of a slot's step, begun at `at`. */
+/* Messages of a slot's step, begun at time `at`, that wait for their rank's port. */
 typedef struct Batch {
     int64_t next, end;
     double at;
     int slot;
 } Batch;
 
-/* A piece under way. */
+/* A piece in flight. */
 typedef struct Slot {
     int piece, step;
     bool busy, sent;
@@ -158,15 +158,16 @@ typedef struct Slot {
 } Slot;
 
 typedef struct Rank {
-    /* when its port has sent what it took, and when it is done with the work on the next message */
+    /* times at which the port has sent its last message, and at which the rank has prepared the
+     * next one */
     double free_s, worked_s;
-    /* a ring: no more than one a slot */
+    /* ring buffer with at most one batch per slot */
     Batch queue[IN_FLIGHT];
     int first, queued, next_piece;
     Slot slot[IN_FLIGHT];
 } Rank;
 
-/* What has come for a step of a piece, and when the last of it comes. */
+/* Messages that have arrived for a step of a piece: their number, and the time of the last one. */
 typedef struct Arrived {
     double last_s;
     int piece, count;
@@ -183,16 +184,17 @@ typedef struct Sim {
     const Net *net;
     double bytes, piece_bytes, end_s;
     int pieces;
-    /* owned arrays: of ranks; of leaf switches, up and down; of ports that receive; of steps */
+    /* arrays of ranks; of leaf switches' links up and down; of receiving ports; of steps. All
+     * owned */
     Rank *rank;
     double *up, *down, *in;
     Arrived *arrived;
-    /* owned: a heap, the next one first */
+    /* heap, ordered by time; owned */
     Event *event;
     int events, capacity;
 } Sim;
 
-/* Of what is at the same time, ends come before sends, and sends in an order that is the same
+/* Orders events. At equal times, ends of steps come before sends, and sends have the same order
  * around every leaf switch. */
 static bool before(const Sim *s, const Event *a, const Event *b)
 {
@@ -235,7 +237,7 @@ static Arrived *arrived_of(const Sim *s, int rank, int piece, int step)
     return &s->arrived[((int64_t)rank * window + piece % window) * s->pattern->steps + step];
 }
 
-/* The step ends once all is sent and all is there. */
+/* Ends the slot's step if all its messages have been sent and received. */
 static void look(Sim *s, int rank, int slot)
 {
     Slot *of = &s->rank[rank].slot[slot];
@@ -260,8 +262,8 @@ static void arrive(Sim *s, int rank, int piece, int step, double at)
     }
 }
 
-/* The port takes the next message once it is free, and the rank has worked on it: before that, or
- * then. */
+/* Schedules the port's next message: the port must be free and the rank must have prepared the
+ * message, in the background or, with one thread, after the last one. */
 static void await_port(Sim *s, int rank)
 {
     Rank *r = &s->rank[rank];
@@ -271,7 +273,7 @@ static void await_port(Sim *s, int rank)
     event_push(s, (Event){r->worked_s > r->free_s ? r->worked_s : r->free_s, rank, -1});
 }
 
-/* The slot's step begins, or the next one that has messages, or the next piece. */
+/* Begins the slot's step, skipping steps without messages, or its next piece. */
 static void begin(Sim *s, int rank, int slot, double now)
 {
     Rank *r = &s->rank[rank];
@@ -301,7 +303,8 @@ static void begin(Sim *s, int rank, int slot, double now)
     if (r->queued++ == 0) await_port(s, rank);
 }
 
-/* When a message that reaches a link at `at` begins there; its end there is no later than *end. */
+/* Returns the time at which a message that arrives at a link at `at` begins to pass it; raises *end
+ * to the end of the passage. */
 static double pass(double *link, double at, double takes, double *end)
 {
     double begins = at > *link ? at : *link;
@@ -341,7 +344,7 @@ static void send_next(Sim *s, int rank, double now)
     arrive(s, to, slot->piece, step, end + net->latency_s);
 }
 
-/* Of a sum of so many bytes, in pieces: the time at which the last rank has all. */
+/* Returns the time at which the last rank has the whole sum of `bytes` bytes, in pieces. */
 static double simulate(const Pattern *pattern, const Net *net, double bytes, double piece_bytes)
 {
     size_t ranks = (size_t)pattern->simulated, steps = (size_t)pattern->steps;
@@ -379,7 +382,7 @@ static double simulate(const Pattern *pattern, const Net *net, double bytes, dou
     return s.end_s;
 }
 
-/* At the pace of the second half of the pieces that are simulated. */
+/* Extrapolates a long sum at the pace of the second half of the simulated pieces. */
 static double long_sum_s(const Pattern *pattern, const Net *net, double bytes, double piece_bytes)
 {
     int most = sums_pieces_most;
@@ -389,7 +392,7 @@ static double long_sum_s(const Pattern *pattern, const Net *net, double bytes, d
     return whole + (bytes / piece_bytes - most) * (whole - half) / (most - most / 2);
 }
 
-/* Messages of a piece, and slices in them, of the rank that sends most. */
+/* Counts messages per piece, and slices in them, of the rank that sends most. */
 static void count_sent(const Pattern *p, int *messages, int64_t *slices)
 {
     *messages = 0;

@@ -1,53 +1,57 @@
-/* Simulates sums between up to some ten thousand ranks, message by message: weft's two ways
- * (docs/sums.md), by the plans that training itself moves by, and three of MPI's beside them.
+/* Simulates sums between up to about ten thousand ranks, message by message: weft's two
+ * algorithms (docs/sums.md), with the plans that training itself uses, and three of MPI's for
+ * comparison.
  *
  *     rank's port --+                                        +--> rank's port
  *     rank's port --+-- leaf switch -- up, core, down -- leaf switch -- ...
  *
- * The model. A message of n bytes is `overhead` of its sender's work, and then holds the sender's
- * port for n * byte_s, while the sender works on the next one (o and G of LogGP), unless one thread
- * has to do both; messages go in the order in which they are begun. Their bytes pass the links on
- * their way, without being stored in between: if they leave the leaf switch, that one's way up and
- * the other one's way down, each as fast as group / over ports, then the receiver's port. A link
- * moves messages one after the other, as they come; the core is never busy, and switches hold
- * whatever waits. latency after its last byte the message is there. What waits for it begins at
- * once: additions take no time (each way adds as many bytes), and there is no other traffic. Pieces
- * are as large as training's, and as many are under way at a time. Of a long sum the first pieces
- * are simulated, and the others follow at their pace. */
+ * The model. A message of n bytes takes `overhead` of its sender's time and then occupies the
+ * sender's port for n * byte_s, while the sender prepares its next message (o and G of LogGP),
+ * unless one thread does both. Messages are sent in the order in which they begin. Their bytes
+ * pass the links on their path without being stored: if they leave the leaf switch, its uplink
+ * and the other switch's downlink, each as fast as group / over ports, and then the receiver's
+ * port. A link moves one message after the other, in order of arrival; the core is never busy,
+ * and switches store whatever waits. A message has arrived `latency` after its last byte, and
+ * work that waits for it begins at once: additions take no time (every algorithm adds the same
+ * number of bytes), and there is no other traffic. Pieces have the size and the number in flight
+ * of training. Only the first pieces of a long sum are simulated; the rest is extrapolated at
+ * their pace. */
 #ifndef WEFT_BENCH_SUMS_NETWORK_H
 #define WEFT_BENCH_SUMS_NETWORK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Recursive doubling: all bytes to r ^ 2^k in round k. Rabenseifner's: halving with all bytes in
- * one piece. MPI's three: Thakur, Rabenseifner, Gropp 2005, section 4; the ring: Patarasuk, Yuan
- * 2009. */
+/* In recursive doubling, rank r exchanges all bytes with rank r ^ 2^k in round k. Rabenseifner's
+ * algorithm is halving with all bytes in one piece. MPI's three: Thakur, Rabenseifner, Gropp 2005,
+ * section 4; the ring: Patarasuk, Yuan 2009. */
 typedef enum Way { ALL, HALVING, RING, DOUBLING, RABENSEIFNER, WAYS } Way;
 extern const char *const way_names[WAYS];
 
 typedef struct Net {
-    /* of a message: on its way, and of the sender's time; of a byte */
+    /* seconds of a message: in transit, and of its sender; seconds of a byte */
     double latency_s, overhead_s, byte_s;
     /* ranks of a leaf switch; 0: all */
     int group;
-    /* what they can send to what the switch can send up */
+    /* bandwidth of a switch's ranks divided by that of its uplinks */
     double over;
-    /* the port stands still while its rank works on a message: one thread does both */
+    /* the port is idle while its rank prepares a message, because one thread does both */
     bool one_thread;
 } Net;
 
 typedef struct SimulatedSum {
-    /* until the last rank has all; NaN: not for so many ranks (doubling: powers of two) */
+    /* time until the last rank has everything; NaN: impossible for this number of ranks (doubling
+     * needs a power of two) */
     double seconds;
-    /* that the rank with most of them sends */
+    /* messages and bytes sent by the rank that sends most */
     double messages, bytes;
 } SimulatedSum;
-/* Where ranks are a multiple of a leaf switch's (and, for halving and doubling, both powers of two)
- * every leaf switch does the same at the same time, so that one is simulated, with its links; the
- * result has the same bits as that of all, which `every` asks for. */
+/* Simulates one sum. If the number of ranks is a multiple of a leaf switch's (and both are powers
+ * of two for halving and doubling), every leaf switch does the same at the same time, and only one
+ * is simulated, with its links; the result equals that for all, bit for bit. `every` simulates
+ * all. */
 SimulatedSum sum_simulated(Way way, int ranks, double bytes, const Net *net, bool every);
-/* Long sums are simulated up to so many pieces; for checks. */
+/* Largest number of pieces of a long sum that are simulated; changed by checks. */
 extern int sums_pieces_most;
 
 #endif

@@ -1,7 +1,7 @@
-/* What a sum takes between many ranks, simulated (sums_network.h says how):
+/* Simulates how long sums between many ranks take (the model is in sums_network.h).
  *
- *   sums_simulate                                   is the simulation in order? (a second)
- *   sums_simulate time RANKS MB [KEY=VALUE ...]     milliseconds of each way; KEY: see the usage
+ *   sums_simulate                                   checks the simulation (takes a second)
+ *   sums_simulate time RANKS MB [KEY=VALUE ...]     milliseconds of each algorithm; KEY: see usage
  *   sums_simulate page [FILE.svg]                   the tables of docs/sums.md, and its curves */
 #include "sums_network.h"
 #include "base.h"
@@ -30,7 +30,7 @@ static bool near(double a, double b, double share)
     return fabs(a - b) <= share * fabs(b);
 }
 
-/* One leaf switch instead of all, to the bit. */
+/* One leaf switch in place of all gives the same bits. */
 static void check_one_for_all(void)
 {
     static const double sizes[] = {3e4, 1.7e6, 2.2e7};
@@ -50,7 +50,7 @@ static void check_one_for_all(void)
         }
 }
 
-/* Without leaf switches, and in one piece, there are formulas. */
+/* Without leaf switches, and in one piece, the times follow from formulas. */
 static void check_formulas(void)
 {
     const Net net = {.latency_s = 3e-5, .overhead_s = 2e-5, .byte_s = 1e-8};
@@ -70,7 +70,7 @@ static void check_formulas(void)
     }
 }
 
-/* A thread that does both: work on a message, then its bytes. */
+/* A single thread first prepares a message, then sends its bytes. */
 static void check_one_thread(void)
 {
     const Net net = {.latency_s = 3e-5, .overhead_s = 2e-5, .byte_s = 1e-8, .one_thread = true};
@@ -82,7 +82,8 @@ static void check_one_thread(void)
     }
 }
 
-/* Halving ends between any number of ranks; of a power of two each has 2 log2 messages a piece. */
+/* Halving ends for any number of ranks; with a power of two each sends 2 log2(ranks) messages a
+ * piece. */
 static void check_messages(void)
 {
     const Net net = {.latency_s = 2e-6, .overhead_s = 1e-6, .byte_s = 1e-9};
@@ -96,7 +97,7 @@ static void check_messages(void)
     }
 }
 
-/* A long sum goes on at the pace of its first pieces. */
+/* A long sum continues at the pace of its first pieces. */
 static void check_pace(void)
 {
     const Net net = {
@@ -122,9 +123,9 @@ static int check(void)
     return failed > 0;
 }
 
-/* ---- a time ---- */
+/* ---- one time ---- */
 
-/* A network of 100 Gbit/s, if nothing else is said. */
+/* The default network: 100 Gbit/s. */
 static Net plain_net(void)
 {
     return (Net){.latency_s = 3e-6, .overhead_s = 1e-6, .byte_s = 8e-11, .over = 1};
@@ -162,7 +163,7 @@ static int print_times(int ranks, double bytes, const Net *net)
 enum { RANKS_LEAST = 64, COUNTS = 9, SIZES = 3 };
 static const double size_mb[SIZES] = {1, 45, 1400};
 
-/* times[way][count] of so many bytes, in seconds. */
+/* seconds of each algorithm for each number of ranks */
 typedef struct Curves {
     double seconds[WAYS][COUNTS];
 } Curves;
@@ -187,7 +188,7 @@ static void print_table(const Curves *curves, double megabytes)
     }
 }
 
-/* Both axes logarithmic: ranks from 64 on, a decade of seconds every 80 points. */
+/* Draws with logarithmic axes: ranks from 64 on, 80 points for a decade of seconds. */
 static void draw(const Curves *curves, FILE *out)
 {
     static const char *const color[WAYS] = {"#c22", "#16c", "#888", "#2a2", "#c80"};
@@ -220,8 +221,8 @@ static void draw(const Curves *curves, FILE *out)
             left + wide * (COUNTS - 1) / 2, bottom + 38);
 }
 
-/* 100 Gbit/s, 32 ranks a leaf switch, which can send up half of what they send. A third of a
- * latency is the sender's, as in weft plan. */
+/* Prints the page for 100 Gbit/s and 32 ranks per leaf switch, with uplinks of half their
+ * bandwidth. A third of the latency is the sender's time, as in weft plan. */
 static int print_page(const char *svg)
 {
     const Net net = {
