@@ -1,7 +1,7 @@
 /* GPT-2's tokenizer (Radford et al. 2019): byte-pair encoding (Sennrich et al. 2016) of bytes,
- * within words that its pattern cuts. Files are vocab.json and merges.txt as Hugging Face has them,
- * or one of lines "base64 rank" as tiktoken has it. Bytes that are no UTF-8 are characters of their
- * own, so that decoding gives back any text. */
+ * within the words that its pattern finds. Files are Hugging Face's vocab.json and merges.txt, or
+ * tiktoken's lines of "base64 rank". Bytes that are not UTF-8 count as characters, so that decoding
+ * returns any text unchanged. */
 #ifndef WEFT_DATA_TOKENIZER_H
 #define WEFT_DATA_TOKENIZER_H
 
@@ -10,29 +10,30 @@
 typedef struct Tokenizer Tokenizer;
 typedef struct TokenList {
     int64_t count, room;
-    /* owned: token_list_fini */
+    /* owned; released by token_list_fini */
     int32_t *token;
 } TokenList;
 void token_list_fini(TokenList *list);
 
-/* path: a folder with vocab.json and merges.txt, or a tiktoken file. ERR_NOINPUT, ERR_IO; ERR_DATA
- * names file and line, or byte. Owner: the caller. */
+/* Opens a tokenizer. path: a folder with vocab.json and merges.txt, or a tiktoken file.
+ * ERR_NOINPUT, ERR_IO; ERR_DATA names file and line, or byte. Owner: the caller. */
 Status tokenizer_open(Tokenizer **tokenizer, const char *path);
 void tokenizer_free(Tokenizer **tokenizer);
-/* 1 + the largest token */
+/* Returns 1 + the largest token. */
 int64_t tokenizer_vocab(const Tokenizer *tokenizer);
-/* Of <|endoftext|>; -1: it has none. */
+/* Returns the token <|endoftext|>; -1: the tokenizer has none. */
 int32_t tokenizer_end_of_text(const Tokenizer *tokenizer);
-/* Of all tokens' bytes in the order of their numbers, 16 digits; borrowed. */
+/* Returns a hash of all tokens' bytes in the order of their numbers, as 16 hex digits; borrowed. */
 const char *tokenizer_hash(const Tokenizer *tokenizer);
-/* Adds the tokens of a whole text. special: <|endoftext|> in it is that token. */
+/* Appends the tokens of a whole text to out. special: <|endoftext|> in the text becomes that
+ * token. */
 void tokenizer_encode(Tokenizer *tokenizer, const char *text, size_t bytes, bool special,
                       TokenList *out);
-/* The same of a text that goes on: adds what does not depend on the rest, and returns how many
- * bytes that was. */
+/* Does the same for the beginning of a longer text: appends only tokens that do not depend on the
+ * rest, and returns the number of bytes converted. */
 size_t tokenizer_encode_part(Tokenizer *tokenizer, const char *text, size_t bytes, bool special,
                              TokenList *out);
-/* A token's bytes; borrowed. 0 of them: there is no such token. */
+/* Returns a token's bytes; borrowed. *bytes 0: the token does not exist. */
 const char *tokenizer_bytes(const Tokenizer *tokenizer, int32_t token, size_t *bytes);
 
 #endif
