@@ -1,19 +1,19 @@
-/* Raw sample -> float NCHW. In torchvision's usual order: RandomCrop (the raw image padded with
- * zeros on all sides), RandomHorizontalFlip, scale and normalise; then Cutout (DeVries & Taylor
- * 2017), a square of zeros, that is of mean values, whose centre may be anywhere, so that it may
- * hang over the border. Scale, mean and deviation fold into one multiply-add a value. Choices are a
- * function of (seed, epoch, sample) alone. RandomErasing (Zhong et al. 2017) comes last, as in
- * torchvision. Pictures that were resampled come here as RGB bytes. */
+/* Converts a raw sample to float NCHW, in torchvision's usual order: RandomCrop (of the raw image,
+ * padded with zeros), RandomHorizontalFlip, scale and normalise; then Cutout (DeVries & Taylor
+ * 2017), a square of zeros (the mean value) with its centre anywhere in the image, so that it may
+ * be cut by an edge; last RandomErasing (Zhong et al. 2017). Scale, mean and deviation become one
+ * multiply-add per value. Random choices depend on (seed, epoch, sample) only. Pictures that were
+ * resampled arrive as RGB bytes. */
 #include "data_private.h"
 
-/* of one sample */
+/* random choices for one sample */
 typedef struct Choice {
     bool flip;
     /* crop: source = output + (dy, dx) */
     int64_t dy, dx;
-    /* cutout: empty where y0 == y1 */
+    /* cutout rectangle; none if y0 == y1 */
     int64_t cut_y0, cut_y1, cut_x0, cut_x1;
-    /* zeros in all channels; height 0: nowhere */
+    /* rectangle to set to zero in all channels; height 0: none */
     ImageBox erase;
 } Choice;
 
@@ -21,7 +21,7 @@ typedef struct Choice {
 typedef struct Plane {
     ElementType type;
     const uint8_t *from;
-    /* steps in elements */
+    /* distances between rows and between pixels, in elements */
     int64_t height, width, row_step, pixel_step;
     /* value = raw * a + b */
     float a, b;
@@ -67,7 +67,8 @@ static void fill(float *to, int64_t n, float value)
     for (int64_t i = 0; i < n; ++i) to[i] = value;
 }
 
-/* One output row: left of, within and right of the source row, mirrored where flip says so. */
+/* Writes one output row: the parts left of, within and right of the source row; mirrored for a
+ * flip. */
 static void row(const Plane *p, const Choice *c, int64_t y, float *to)
 {
     int64_t width = p->width, source = y + c->dy;
@@ -134,7 +135,7 @@ void augment_sample(const DataSet *set, const Config *config, bool training, int
                .width = set->width,
                .row_step = set->width * step,
                .pixel_step = step};
-    /* a vector of one scale is one row */
+    /* A vector with a single scale is treated as one row. */
     if (!image && set->stats_count <= 1) {
         p.width = p.row_step = planes;
         pixels = planes;
@@ -149,7 +150,7 @@ void augment_sample(const DataSet *set, const Config *config, bool training, int
     erase(set, &choice, out);
 }
 
-/* Three channels at once, where they are not shifted. */
+/* Converts all three channels at once, for images that are not shifted. */
 static void rgb_planes(const DataSet *set, const Choice *choice, const Image *picture, float *out)
 {
     int64_t height = set->height, width = set->width, pixels = height * width;

@@ -1,5 +1,6 @@
-/* Does every picture of an encoded set decode whole? On all of this process's cores; the one with
- * the lowest number is named, and the others are counted, whatever thread met them first. */
+/* Checks that every picture of an encoded set decodes completely, using all cores of this process.
+ * The message names the broken picture with the lowest number and counts the others, so it does not
+ * depend on the threads' timing. */
 #include "data_private.h"
 
 #include <stdatomic.h>
@@ -9,7 +10,7 @@ typedef struct Check {
     Reader *reader;
     atomic_llong next;
     pthread_mutex_t lock;
-    /* under lock: how many are bad, and what is said of the first */
+    /* protected by lock: number of broken pictures, and the failure of the first */
     int64_t bad;
     FirstFailure first;
 } Check;

@@ -1,8 +1,8 @@
-/* Finds the class that a label stands for where two lists of names meet: those of several files, of
- * a training and a test set, or of a set and a checkpoint. Names decide, not numbers, where one
- * list has all names of the other. Lists that only count (0, 1, 2, ...), which importers write
- * where they know no names, are lists like others as long as they fit; else they name nothing, as a
- * list that is missing: then labels are taken by their numbers, and a line says so. */
+/* Maps labels to classes where two lists of class names are combined: those of several files, of a
+ * training and a test set, or of a set and a checkpoint. Labels are matched by name if one list
+ * contains all names of the other. A list that only counts (0, 1, 2, ...), as importers write if
+ * they know no names, is used like any other if it matches; otherwise it is treated like a missing
+ * list: labels keep their numbers, and a line tells the user. */
 #include "base/escape.h"
 #include "data_private.h"
 
@@ -71,7 +71,7 @@ static ClassNames names_new(const char *const *name, int64_t count)
     return names;
 }
 
-/* The first `least` names are left out. */
+/* Removes the first `least` names. */
 static void names_drop(ClassNames *names, int64_t least)
 {
     int64_t drop = least < names->count ? least : names->count;
@@ -94,11 +94,11 @@ char *class_names_lines(const ClassNames *names)
 /* ---- how two lists fit ---- */
 
 typedef struct Fit {
-    /* owned: of each name of the one list its place in the other; -1: it is not there */
+    /* owned: for each name of the first list its index in the second; -1: absent */
     int64_t *to;
-    /* the first name of each list that the other lacks, and how many there are; -1: none */
+    /* first name of each list that the other lacks (-1: none), and the number of such names */
     int64_t unknown, missing, unknowns, missings;
-    /* each name of the one list has the same place in the other */
+    /* each name of the first list has the same index in the second */
     bool in_place;
 } Fit;
 
@@ -145,13 +145,13 @@ static Status fit_fail(const Fit *fit, const char *path, const ClassNames *own, 
     return st;
 }
 
-/* Neither has all names of the other. */
+/* Does each list have a name that the other lacks? */
 static bool fit_none(const Fit *fit)
 {
     return fit->unknowns > 0 && fit->missings > 0;
 }
 
-/* One line on how the names of the two lists differ. Owner: the caller. */
+/* Returns a line on how the names of the two lists differ. Owner: the caller. */
 static char *fit_line(const Fit *fit, const char *path, const ClassNames *own, const char *whose,
                       const ClassNames *classes)
 {
@@ -171,13 +171,13 @@ static char *fit_line(const Fit *fit, const char *path, const ClassNames *own, c
                       path, whose);
 }
 
-/* The list names classes: it is there, and does more than count. */
+/* Does the list name classes: is it present, and more than a count? */
 static bool names_classes(const ClassNames *names)
 {
     return names->count > 0 && !class_names_count(names);
 }
 
-/* One line on labels that are taken by their numbers, as one of the lists names no classes; NULL:
+/* Returns a line on labels that keep their numbers because one of the lists names no classes; NULL:
  * neither does. Owner: the caller. */
 static char *numbers_line(const char *path, const ClassNames *own, const char *whose,
                           const ClassNames *classes)
@@ -220,8 +220,8 @@ static Status map_put(DataSet *set, LabelMap *map, const uint16_t *class, int64_
     return OK;
 }
 
-/* A map of labels to classes of which to[] says where they go. before.count 0: labels are their
- * classes. Owner: the caller. */
+/* Returns a new map: the map `before` (count 0: a label is its class) followed by fit->to[]. Owner:
+ * the caller. */
 static uint16_t *map_follow(const DataSet *set, LabelMap before, const Fit *fit, int64_t count)
 {
     int64_t n = before.count > 0 ? before.count : count;
@@ -284,8 +284,8 @@ Status data_set_use_classes(DataSet *set, const ClassNames *own, const ClassName
 
 /* ---- the files of a list ---- */
 
-/* Reads the names of the file's classes; where names are numbers, those below label_base are left
- * out. */
+/* Reads the names of the file's classes. If they are numbers, those below label_base are
+ * removed. */
 static Status names_of_file(ClassNames *names, const DataSet *file)
 {
     *names = (ClassNames){0};
@@ -298,7 +298,8 @@ static Status names_of_file(ClassNames *names, const DataSet *file)
     return st;
 }
 
-/* Owner of fit->to: the caller. */
+/* Appends the names of `more` that `all` lacks and sets their fit->to[]. fit->to stays the
+ * caller's. */
 static void names_add(ClassNames *all, const ClassNames *more, const Fit *fit)
 {
     const char **name = mem_new((size_t)(all->count + more->count + 1) * sizeof *name);
@@ -330,7 +331,7 @@ void class_names_join(ClassNames *all, const ClassNames *more)
     mem_free(&fit.to);
 }
 
-/* Names of classes in place of numbers. */
+/* Replaces a list of numbers by a list of names. */
 static void names_replace(ClassNames *all, ClassNames *more)
 {
     class_names_free(all);
@@ -338,8 +339,8 @@ static void names_replace(ClassNames *all, ClassNames *more)
     *more = (ClassNames){0};
 }
 
-/* One of the two names no classes: those of the other are those of both, by number. *joined: it has
- * as many names as the set without has classes. */
+/* Joins two lists of which at least one names no classes: labels keep their numbers, and the other
+ * list names them. *joined: that list has a name for each class of the unnamed set. */
 static void files_join_numbers(DataSet *set, ClassNames *all, const DataSet *other, ClassNames *own,
                                bool *joined)
 {
@@ -353,7 +354,7 @@ static void files_join_numbers(DataSet *set, ClassNames *all, const DataSet *oth
     if (names_classes(own)) names_replace(all, own);
 }
 
-/* By name: classes that only `own` has come behind the others. */
+/* Joins by name: classes that only `own` has are appended. */
 static Status files_join_names(DataSet *set, ClassNames *all, DataSet *other, const ClassNames *own,
                                Fit *fit)
 {
@@ -399,7 +400,7 @@ Status files_join_classes(DataSet *set, ClassNames *all, DataSet *other, bool *j
     return st;
 }
 
-/* Adds what a file of a list names to `all`, as files_join_classes does. */
+/* Adds the names of one more file of a list to `all`, as files_join_classes does. */
 static void names_join_file(ClassNames *all, ClassNames *more)
 {
     Fit fit;

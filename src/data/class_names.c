@@ -1,7 +1,8 @@
-/* Names of classes, and of a table's columns and fields: the root attribute `classes`, as fixed
- * strings, or, where that would not fit (an attribute has at most 64 KB), a data set of that name.
- * Readers take both. They are read when somebody wants them, in a process of its own, for they are
- * HDF5's to parse; of control characters comes '?'. */
+/* Names of classes, and of a table's columns and fields. They are stored as the root attribute
+ * `classes` (`columns`, `fields`), of fixed strings; if that would be too large (an attribute has
+ * at most 64 KB), as a data set of that name. Readers accept both. Names are read on demand and in
+ * a separate process, since HDF5 must parse an untrusted file for them; control characters become
+ * '?'. */
 #include "base/escape.h"
 #include "data_private.h"
 
@@ -49,7 +50,7 @@ herr_t h5_put_classes(hid_t file, const char *const *name, int64_t count)
     return h5_put_names(file, "classes", name, count);
 }
 
-/* The attribute or the data set; what it holds: a space and a type. */
+/* an open list of names: the attribute or the data set, with its space and type */
 typedef struct Names {
     hid_t attribute, dataset, type, space;
     int64_t count;
@@ -63,7 +64,7 @@ static void names_close(Names *names)
     if (names->dataset >= 0) H5Dclose(names->dataset);
 }
 
-/* Names that can be read; else there are none, and nothing is to be closed. */
+/* Opens a list of names. false: none can be read, and nothing needs to be closed. */
 static bool names_open(Names *names, hid_t file, const char *list)
 {
     char at[LIST_BYTES + 1];
@@ -98,7 +99,7 @@ int64_t h5_class_count(hid_t file)
     return names.count;
 }
 
-/* ---- the process that reads them ---- */
+/* ---- in the process that reads them ---- */
 
 static void write_name(const char *name, size_t length, FILE *answer)
 {
@@ -123,7 +124,7 @@ static void write_names(const Names *names, FILE *answer)
     }
 }
 
-/* which list, of which file */
+/* request to that process: which list of which file */
 typedef struct Asked {
     char list[LIST_BYTES], path[DATA_PATH];
 } Asked;
@@ -140,7 +141,7 @@ static void work(const void *asked, size_t asked_bytes, FILE *answer)
     hdf5_unlock();
 }
 
-/* ---- who wants them ---- */
+/* ---- in the process that wants them ---- */
 
 Status class_names_read(ClassNames *names, const char *path)
 {
@@ -171,7 +172,7 @@ Status class_names_read_of(ClassNames *names, const char *path, const char *list
     return OK;
 }
 
-/* Names that a terminal would not show as they are become what text_escape makes of them. */
+/* Escapes names with text_escape, if a terminal would not show them as they are. */
 static void names_escape(ClassNames *names)
 {
     size_t bytes = 1, used = 0;

@@ -1,5 +1,5 @@
-/* Several threads on numbered pieces of work. What is said of those that fail does not depend on
- * which thread met one first: it is what the smallest number has. */
+/* Runs numbered pieces of work on several threads. If some fail, the failure with the smallest
+ * number is reported, so the message does not depend on the threads' timing. */
 #include "data_private.h"
 
 #include <stdatomic.h>
@@ -25,7 +25,7 @@ typedef struct Crew {
     atomic_llong next;
     atomic_int workers;
     pthread_mutex_t lock;
-    /* under lock */
+    /* protected by lock */
     FirstFailure failure;
 } Crew;
 
@@ -40,7 +40,7 @@ static void *crew_run(void *of)
         if (st == OK) continue;
         pthread_mutex_lock(&crew->lock);
         failure_note(&crew->failure, i, st);
-        /* those that are begun go on: one of them may fail before this one */
+        /* Work that has begun continues, since it may fail with a smaller number. */
         atomic_store(&crew->next, crew->count);
         pthread_mutex_unlock(&crew->lock);
     }
@@ -52,7 +52,7 @@ Status crew_work(int threads, int64_t count, CrewWork *run, void *user)
     pthread_t *thread = mem_new((size_t)threads * sizeof *thread);
     int started = 0;
     pthread_mutex_init(&crew.lock, NULL);
-    /* where the system gives fewer threads the others do it */
+    /* If the system grants fewer threads, those do all the work. */
     while (started < threads - 1 && thread_begin(&thread[started], crew_run, &crew) == 0) ++started;
     crew_run(&crew);
     for (int i = 0; i < started; ++i) pthread_join(thread[i], NULL);

@@ -1,9 +1,8 @@
-/* Tables of text: the files as blocks of whole records (CsvInput), records as values (CsvReader),
- * vocabularies. Inside the data module.
+/* Import of tables of text: files as blocks of whole records (CsvInput), records as values
+ * (CsvReader), vocabularies. Inside the data module.
  *
  *     files --blocks of 4 MB, in order--> threads --survey: rows, vocabularies, means-->
- *     files --the same blocks-----------> threads --write: dense, ids, labels at their rows-->
- */
+ *     files --the same blocks-----------> threads --write: dense, ids, labels at their rows--> */
 #ifndef WEFT_DATA_CSV_H
 #define WEFT_DATA_CSV_H
 
@@ -14,7 +13,7 @@
 
 enum {
     CSV_BLOCK = 4 << 20,
-    /* bytes that may be read behind a value */
+    /* bytes that may be read beyond the end of a value */
     CSV_BEYOND = 16,
     CSV_ROOM = CSV_BLOCK + CSV_BEYOND,
     CSV_VALUE_MOST = 1 << 20,
@@ -23,8 +22,8 @@ enum {
 
 bool csv_texts_have(const CsvTexts *texts, const char *text, size_t length);
 
-/* What verbs that import tables of text have among their options, as `common`; and its flags, but
- * for -o. */
+/* Options shared by the verbs that import tables of text (a verb's field `common`), and their flags
+ * except -o. */
 typedef struct CsvOptions {
     const char *out, *test;
     FlagList test_files;
@@ -43,7 +42,7 @@ typedef struct CsvOptions {
      .help = "that parse; by default one for each core"},                                          \
     {"--force", FLAG_FIELD(Options, common.force), .help = "write over files that are there"}
 /* clang-format on */
-/* csv_import of these files, and what was done as lines of the log. */
+/* Runs csv_import on these files and logs what was done. */
 Status csv_import_files(const CsvSchema *schema, const CsvOptions *options, char *const *file,
                         int count);
 
@@ -51,22 +50,23 @@ Status csv_import_files(const CsvSchema *schema, const CsvOptions *options, char
 
 typedef struct CsvFile {
     const char *path;
-    /* values of a record; for each the schema's column, or -1. Owned */
+    /* number of values of a record; schema column of each, or -1 (owned) */
     int width;
     int *column;
-    /* where the block with the first record begins */
+    /* offset of the block with the first record */
     int64_t begin;
 } CsvFile;
 typedef struct CsvBlock {
-    /* among all of the input */
+    /* number of the block in the whole input */
     int64_t number;
     int file;
-    /* where it begins in the unpacked file */
+    /* offset of the block in the unpacked file */
     int64_t at;
-    /* the file's first; its last record has no end, for it is longer than a block, */
+    /* first: first block of its file. torn: the last record is longer than a block and has no end
+     * here. */
     bool first, torn;
     size_t bytes;
-    /* CSV_ROOM; a line break comes behind it */
+    /* CSV_ROOM bytes; a line break follows the text */
     char *text;
 } CsvBlock;
 typedef struct CsvInput {
@@ -76,18 +76,19 @@ typedef struct CsvInput {
     /* owned */
     CsvFile *file;
 } CsvInput;
-/* Finds each file's columns by its header or its first record. ERR_NOINPUT, ERR_DATA. Release with
- * csv_input_fini, after a failure, too. */
+/* Opens the input and finds each file's columns by its header or first record. ERR_NOINPUT,
+ * ERR_DATA. Release with csv_input_fini, also after a failure. */
 Status csv_input_init(CsvInput *input, const CsvSchema *schema, const char *const *path, int count);
 void csv_input_fini(CsvInput *input);
-/* Is the line that begins at `at` one of comment? */
+/* Is the line that begins at `at` a comment? */
 static inline bool csv_is_comment(const CsvSchema *schema, const char *at, const char *end)
 {
     size_t length = schema->comment ? strlen(schema->comment) : 0;
     return length && (size_t)(end - at) >= length && memcmp(at, schema->comment, length) == 0;
 }
-/* Every block once, each on some thread, the first ones first. The failure of the first block that
- * fails comes out. *bytes, where given: of text. */
+/* Calls work for every block, each once, on several threads; blocks are started in order. Returns
+ * the failure of the first block that fails. *bytes, unless NULL: grows by the bytes of text
+ * read. */
 typedef Status CsvWork(void *user, int worker, CsvBlock *block);
 Status csv_pass(const CsvInput *input, int threads, CsvWork *work, void *user, int64_t *bytes);
 
@@ -101,24 +102,25 @@ typedef struct CsvReader {
     const CsvInput *input;
     const CsvBlock *block;
     char *at, *end;
-    /* owned; of the last record */
+    /* owned: values of the last record read */
     CsvValue *value;
     int width;
-    /* bytes that end a value without quotes, eight times each */
+    /* bytes that end an unquoted value, each repeated in all eight bytes */
     uint64_t stop[3];
 } CsvReader;
-/* The width of a block's file is taken, unless wide: then records may have any, up to
- * CSV_COLUMNS_MOST. */
+/* Begins to read a block. Records must have as many values as the file's first record, unless wide:
+ * then up to CSV_COLUMNS_MOST. */
 void csv_reader_init(CsvReader *reader, const CsvInput *input, const CsvBlock *block, bool wide);
 void csv_reader_fini(CsvReader *reader);
-/* csv_reader_init, and past a header. ERR_DATA; release in every case. */
+/* csv_reader_init that also skips a header. ERR_DATA. Release with csv_reader_fini in any case. */
 Status csv_reader_begin(CsvReader *reader, const CsvInput *input, const CsvBlock *block);
-/* *got false: no record is left. ERR_DATA. The header is a record, too. */
+/* Reads the next record; a header counts as one. *got false: none is left. ERR_DATA. */
 Status csv_next(CsvReader *reader, bool *got);
-/* How many records are left, without a look at what is in them; false, and nothing is done: that is
- * not enough here. */
+/* Counts the remaining records without parsing them. false: the block needs parsing (quotes, or a
+ * torn record); nothing was read. */
 bool csv_count(CsvReader *reader, int64_t *count);
-/* ERR_DATA "FILE: line N, column C: what": column: its number from 0, or -1; at: in the block. */
+/* ERR_DATA with the message "FILE: line N, column C: text". column: number from 0, or -1; at:
+ * position in the block. */
 Status csv_fail(const CsvReader *reader, const char *at, int column, const char *format, ...)
     BASE_PRINTF(4, 5);
 
@@ -126,7 +128,7 @@ Status csv_fail(const CsvReader *reader, const char *at, int column, const char 
 
 typedef struct CsvWord {
     uint64_t key[2];
-    /* the block and the row of the first record that has it; once it is done: the id */
+    /* block and row of the first record with the word; after csv_vocab_done: its id */
     uint64_t first;
     int64_t count;
     size_t at;
@@ -136,65 +138,69 @@ typedef struct CsvVocab {
     int64_t count, room, places, bytes, bytes_room;
     /* owned */
     CsvWord *word;
-    /* places of them, a power of two: 0, or 1 + the word */
+    /* hash table of `places` entries, a power of two: 0, or 1 + index of a word */
     uint32_t *place;
     char *text;
 } CsvVocab;
-/* Values: with CSV_BEYOND bytes behind them that may be read. first: later ones are greater.
- * false: there are too many */
+/* Adds `count` occurrences of a value, which has CSV_BEYOND readable bytes behind it. first:
+ * position of its first record; the smallest is kept. false: too many different values. */
 bool csv_vocab_add(CsvVocab *vocab, const CsvValue *value, uint64_t first, int64_t count);
-/* Its id, or `unknown`. */
+/* Returns a value's id, or `unknown`. */
 uint64_t csv_vocab_find(const CsvVocab *vocab, const CsvValue *value, uint64_t unknown);
 bool csv_vocab_join(CsvVocab *vocab, const CsvVocab *other);
-/* Numbers the words that come often enough from id on, in order; those are word[0 .. count). */
+/* Removes words with fewer than `least` occurrences and numbers the others from id on, sorted by
+ * bytes or by first occurrence; they are then word[0 .. count). */
 void csv_vocab_done(CsvVocab *vocab, bool sorted, int64_t least, uint64_t id);
-/* Bytes of the longest word, at least 1. */
+/* Returns the bytes of the longest word, at least 1. */
 int64_t csv_vocab_width(const CsvVocab *vocab);
-/* Its words, once it is done, as /vocab/NAME; the group is there. Under hdf5_lock. */
+/* Writes the numbered words as /vocab/NAME; the group exists. Called under hdf5_lock. */
 herr_t csv_vocab_put(const CsvVocab *vocab, hid_t file, const char *name);
-/* Of its words in their order, once it is done, and of the hash of those before. */
+/* Returns a hash of the numbered words in order and of `before`, the hash of earlier
+ * vocabularies. */
 uint64_t csv_vocab_hash(const CsvVocab *vocab, uint64_t before);
 void csv_vocab_fini(CsvVocab *vocab);
 
 /* ---- values ---- */
 
 bool csv_missing(const CsvSchema *schema, const CsvValue *value);
-/* A decimal number and nothing else; infinite: it is out of range. */
+/* Parses a decimal number that fills the value; infinite if out of range. */
 bool csv_number(const CsvValue *value, double *number);
-/* The value at place `at` of a record, whose column is c. Before mean and deviation. ERR_DATA, all
- * three. */
+/* Convert the value at index `at` of a record, of column c: number (before mean and deviation),
+ * label, id. ERR_DATA. */
 Status csv_value_number(const CsvReader *r, int at, const CsvColumn *c, double *x);
 Status csv_value_label(const CsvReader *r, int at, const CsvColumn *c, int32_t *label);
-/* Is a column's category numbered by the words of a vocabulary? */
+/* Are the ids of a category column numbers of a vocabulary's words? */
 static inline bool csv_has_words(const CsvColumn *c)
 {
     return c->type == CSV_CATEGORY && c->ids <= CSV_SORTED;
 }
-/* first: of the field's own ids: for what is missing; the one behind it, where there is a
- * vocabulary, for what is not in it. */
+/* first: first id of the field, which stands for missing values. With a vocabulary the next id
+ * stands for values that are not in it. */
 Status csv_value_id(const CsvReader *r, int at, const CsvColumn *c, const CsvVocab *vocab,
                     uint64_t first, uint64_t *id);
 
-/* What values mean beside the schema, as the training set had them. Owned: by category, and where
- * each one's ids begin, one more; by number, 0 and 1 where nothing is standardised. */
+/* Results of the training set, beyond the schema. Owned arrays: vocabularies
+ * per category; the first id of each category, and one more entry for the end; mean and deviation
+ * per number, 0 and 1 if it is not standardised. */
 typedef struct CsvMeaning {
     CsvVocab *vocab;
     uint64_t *first;
     double *mean, *deviation;
 } CsvMeaning;
-/* Without any words yet, in so many vocabularies; deviations are 0. */
+/* Allocates `vocabs` empty vocabularies; all numbers are 0, deviations included. */
 void csv_meaning_init(CsvMeaning *is, const CsvSchema *schema, int vocabs);
 void csv_meaning_fini(CsvMeaning *is, int vocabs);
-/* The record at hand: its numbers, or 1 where there are none; its ids, one a category; its label,
- * where the schema has one. ERR_DATA. */
+/* Converts the current record: numbers to dense (1 if the schema has none), one id per category,
+ * and the label if the schema has one. ERR_DATA. */
 Status csv_record(const CsvReader *reader, const CsvMeaning *is, float *dense, uint64_t *ids,
                   int32_t *label);
 
-/* ---- what a data set keeps of its import ---- */
+/* ---- the schema and vocabularies that a data set stores ---- */
 
-/* Its schema. ERR_DATA: it has none. Release with csv_schema_fini, after a failure, too. */
+/* Reads the schema that a set stores. ERR_DATA: it stores none. Release with csv_schema_fini, also
+ * after a failure. */
 Status csv_stored_schema(CsvSchema *schema, const char *path);
-/* What values mean in the set; is: without words. ERR_DATA: it was imported by another schema. */
+/* Fills an empty CsvMeaning from the set. ERR_DATA: the set was imported with another schema. */
 Status csv_stored_meaning(CsvMeaning *is, const CsvSchema *schema, const DataSet *set);
 
 #endif

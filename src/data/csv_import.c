@@ -1,16 +1,18 @@
-/* Tables of text -> data sets, in passes over the same blocks: the first one counts records, finds
- * vocabularies and means; the second one writes each record to its row. Nothing of the text is
- * kept, so files may be larger than memory; vocabularies are. Whatever depends on an order (the
- * numbers of words, sums) follows that of the blocks, so threads change no byte. */
+/* Imports tables of text as data sets, in two passes over the same blocks: the first counts records
+ * and finds vocabularies and means; the second writes each record to its row. Text is not kept, so
+ * files may be larger than memory; vocabularies must fit. Everything that depends on an order
+ * (numbers of words, sums) follows the order of the blocks, so the number of threads changes no
+ * byte. */
 #include "csv.h"
 #include "moments.h"
 
 #include <string.h>
 
-/* Records of files, block by block. */
+/* one output file and its input files */
 typedef struct Part {
     CsvInput input;
-    /* owned: rows of each block, once summed its first row; its moments, one for each number */
+    /* owned: per block the number of rows, after rows_sum the first row; per block and number the
+     * moments */
     int64_t blocks, rows, *row, room;
     Moments *moments;
     TableWriter writer;
@@ -20,27 +22,28 @@ typedef struct Part {
 typedef struct Import {
     const CsvImport *ask;
     const CsvSchema *schema;
-    /* training, test. Of a share of the same files the test has rows from split on */
+    /* training and test set; if the test set is a share of the same files, its rows begin at
+     * split */
     Part part[2];
     int64_t split, bytes;
     pthread_mutex_t lock;
-    /* vocabularies of each thread, then of all */
+    /* vocabularies of each thread; later the first ones hold those of all threads */
     CsvMeaning is;
     const char **column_name, **field_name;
 } Import;
 
-/* What a pass is for. */
+/* one run of the first pass */
 typedef struct Survey {
     Import *import;
     Part *part;
-    /* rows from this one on are counted only */
+    /* rows from this one on are only counted */
     int64_t until;
     bool count_only;
 } Survey;
 
 /* ---- the first pass ---- */
 
-/* One value, for one column that sees it. */
+/* Adds one value to the vocabulary or the moments of one column. */
 static Status survey_value(const Survey *s, const CsvReader *r, int at, const CsvColumn *c,
                            CsvVocab *vocab, uint64_t where, Moments *moments)
 {
@@ -66,7 +69,7 @@ static Status survey_record(const Survey *s, const CsvReader *r, CsvVocab *vocab
     return OK;
 }
 
-/* Under the lock: what was found in a block. With a split its rows are known. */
+/* Stores the results of a block; called under the lock. With a split the rows are already known. */
 static void survey_note(const Survey *s, const CsvBlock *b, int64_t rows, const Moments *moments)
 {
     Part *p = s->part;
@@ -82,7 +85,7 @@ static void survey_note(const Survey *s, const CsvBlock *b, int64_t rows, const 
     if (b->number >= p->blocks) p->blocks = b->number + 1;
 }
 
-/* Of a block that was there before. */
+/* ERR_IO: the block did not exist in the pass before. */
 static Status block_known(const Part *p, const CsvBlock *b)
 {
     if (b->number < p->blocks) return OK;
@@ -115,7 +118,7 @@ static Status survey_block(void *user, int worker, CsvBlock *b)
     return st;
 }
 
-/* Each block's rows -> its first row. */
+/* Replaces each block's number of rows by the number of its first row. */
 static Status rows_sum(Part *p)
 {
     for (int64_t i = 0; i < p->blocks; ++i) {
@@ -134,7 +137,7 @@ static Status survey(Import *im, Part *p, int64_t until, bool count_only)
     return until == INT64_MAX ? rows_sum(p) : OK;
 }
 
-/* ---- between them ---- */
+/* ---- between the passes ---- */
 
 static Status vocab_settle(Import *im)
 {
@@ -174,7 +177,7 @@ static void means_settle(Import *im)
     }
 }
 
-/* The schema, and words of all fields, under /vocab. */
+/* Writes the schema, and the words of all fields as /vocab/NAME. */
 static herr_t put_meaning(void *user, hid_t file)
 {
     const Import *im = user;
@@ -190,7 +193,8 @@ static herr_t put_meaning(void *user, hid_t file)
     return rc;
 }
 
-/* What words take in the file; ERR_DATA where one long value would make all of a field long. */
+/* Computes the bytes of all vocabularies in the file. ERR_DATA: one long value would make the
+ * field's fixed-width strings too large. */
 static Status vocab_bytes(const Import *im, int64_t *bytes)
 {
     enum { GIB = 1 << 30 };
@@ -249,7 +253,7 @@ static Status layout_make(Import *im, Part *p, int64_t samples)
 
 /* ---- the second pass ---- */
 
-/* rows of one block */
+/* converted rows of one block */
 typedef struct Rows {
     float *dense;
     uint64_t *ids;
@@ -261,7 +265,7 @@ typedef struct Writing {
     Part *part;
 } Writing;
 
-/* Rows of a block to the training set up to the split, to the test set from there on. */
+/* Writes rows of a block: up to the split to the training set, from there on to the test set. */
 static Status rows_put(const Writing *w, int64_t first, int64_t count, const Rows *rows)
 {
     const Import *im = w->import;
@@ -318,7 +322,7 @@ static Status write_part(Import *im, Part *p)
 
 /* ---- all of it ---- */
 
-/* The test set's rows begin here, where it is a share of the training files. */
+/* Finds the row at which the test set begins, if it is a share of the training files. */
 static Status split_find(Import *im)
 {
     const CsvImport *ask = im->ask;

@@ -1,7 +1,7 @@
-/* Files of text as blocks of whole records: one thread at a time reads, all parse. A block is cut
- * behind its last record; what is left begins the next one. A record ends at a line break that no
- * quote is open at; a line of comment ends at its line break. Blocks are the same each time a file
- * is read, so that what was found of them in one pass can be used in the next. */
+/* Reads text files as blocks of whole records: one thread at a time reads, all threads parse. A
+ * block ends after its last complete record; the rest begins the next block. A record ends at a
+ * line break outside quotes; a comment ends at its line break. Blocks are the same each time a file
+ * is read, so that results of one pass are valid for the next. */
 #include "csv.h"
 
 #include <string.h>
@@ -12,19 +12,19 @@ typedef struct Feed {
     CsvWork *work;
     void *user;
     pthread_mutex_t lock;
-    /* under lock: the file that is open, and what is known of it */
+    /* protected by lock: the open file, its number, and the state of reading it */
     PackedFile packed;
     int file;
     int64_t number, at, bytes;
     bool ended;
-    /* owned: the beginning of the next block */
+    /* owned: text that begins the next block */
     char *rest;
     size_t rest_bytes;
-    /* of blocks */
+    /* failure of the first block that fails */
     FirstFailure failure;
 } Feed;
 
-/* Behind the last record that ends in the text: 0: none does. */
+/* Returns the length of the text up to the end of its last complete record; 0: it has none. */
 static size_t records_end(const CsvSchema *s, const char *text, size_t bytes)
 {
     const char *end = text + bytes, *at = text, *last = text;
@@ -49,7 +49,7 @@ static size_t records_end(const CsvSchema *s, const char *text, size_t bytes)
     return (size_t)(last - text);
 }
 
-/* Fills the rest of a block; less than that: the file has ended. */
+/* Fills a block with the rest and new text; if it is not full, the file has ended. */
 static Status block_fill(Feed *f, CsvBlock *b)
 {
     memcpy(b->text, f->rest, f->rest_bytes);
@@ -71,7 +71,7 @@ static Status file_next(Feed *f)
     return OK;
 }
 
-/* Under the lock: the next block; *got false: there is none. */
+/* Reads the next block; called under the lock. *got false: there is none. */
 static Status block_next(Feed *f, CsvBlock *b, bool *got)
 {
     static const char mark[] = "\xef\xbb\xbf";
@@ -174,7 +174,7 @@ static Status header_take(CsvFile *file, const CsvReader *r)
     return OK;
 }
 
-/* The optional column that is not there, where records have so many values; -1: none is missing. */
+/* Returns the optional column that is missing from records of `width` values; -1: none is. */
 static int column_missing(const CsvSchema *s, int width)
 {
     for (int c = 0; c < s->count; ++c) {
@@ -184,7 +184,8 @@ static int column_missing(const CsvSchema *s, int width)
     return -1;
 }
 
-/* Where columns have no places of their own, those behind one that is missing move up. */
+/* Assigns columns by their places. Unless columns have explicit places, those after a missing one
+ * move up. */
 static Status places_take(CsvFile *file, const CsvReader *r)
 {
     const CsvSchema *s = r->input->schema;
@@ -211,7 +212,7 @@ static Status places_take(CsvFile *file, const CsvReader *r)
                     file->width, s->real);
 }
 
-/* The first block of a file. */
+/* Finds the columns in the first block of a file. */
 static Status file_look(void *user, int worker, CsvBlock *block)
 {
     CsvInput *input = user;
@@ -232,7 +233,7 @@ static Status file_look(void *user, int worker, CsvBlock *block)
     return st;
 }
 
-/* Reads one block only. */
+/* Reads blocks of file i until its columns are known. */
 static Status file_begin(CsvInput *input, int i)
 {
     Feed f = {.input = input, .file = i, .rest = mem_new(CSV_BLOCK)};

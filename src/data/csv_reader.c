@@ -1,6 +1,7 @@
-/* Records of a block, in place, by RFC 4180: values between separators, or in quotes, where two
- * quotes are one and line breaks and separators stand for themselves. A quote inside a value that
- * did not begin with one is refused, for nobody knows what it means. Empty lines are no records. */
+/* Splits a block into records and values in place, by RFC 4180: values are separated, or in quotes,
+ * where two quotes stand for one, and separators and line breaks are text. A quote inside a value
+ * that did not begin with one is refused, since its meaning is unclear. Empty lines are not
+ * records. */
 #include "csv.h"
 
 #include <stdarg.h>
@@ -11,8 +12,8 @@
 
 #define EACH UINT64_C(0x0101010101010101)
 
-/* To the next byte that ends a value. There is one: a line break behind the block, with room for
- * what is read beyond it. */
+/* Returns the next byte that ends a value. There always is one: a line break follows the block, and
+ * memory behind it may be read. */
 #ifdef __SSE2__
 static inline char *past_plain(const CsvReader *r, char *p)
 {
@@ -26,7 +27,8 @@ static inline char *past_plain(const CsvReader *r, char *p)
     }
 }
 #else
-/* The high bit of each byte of x that is 0; above the lowest of them others may be set, too. */
+/* Sets the high bit of each byte of x that is 0; bytes above the lowest of them may be set
+ * wrongly. */
 static uint64_t zeros(uint64_t x)
 {
     return (x - EACH) & ~x & (EACH << 7);
@@ -63,7 +65,8 @@ void csv_reader_fini(CsvReader *r)
     mem_free(&r->value);
 }
 
-/* Of a byte of the file: lines are counted when one is wanted only. */
+/* Returns the line of an offset in the file. Lines are only counted for messages, by reading
+ * again. */
 static int64_t line_of(const CsvReader *r, int64_t until)
 {
     enum { PIECE = 1 << 16 };
@@ -98,14 +101,14 @@ Status csv_fail(const CsvReader *r, const char *at, int column, const char *form
     return fail(ERR_DATA, "%s: line %lld%s: %s", file->path, (long long)line, where, what);
 }
 
-/* Blanks before a value. */
+/* Skips blanks before a value. */
 static char *past_blanks(const CsvReader *r, char *p)
 {
     while ((*p == ' ' || *p == '\t') && *p != r->input->schema->separator) ++p;
     return p;
 }
 
-/* p: the quote that opens. Leaves r->at at what ends the value. */
+/* Reads a value that begins with the quote at p. Leaves r->at at the byte that ends the value. */
 static Status value_quoted(CsvReader *r, int column, char *p, CsvValue *v)
 {
     char *from = p + 1, *to = from, *quote;
@@ -132,8 +135,8 @@ static Status value_quoted(CsvReader *r, int column, char *p, CsvValue *v)
                     "written as two");
 }
 
-/* The quick way, for values without quotes: up to the end of the record, or `most`, or a value that
- * needs another look, which is where r->at then stands. Returns how many there are by then. */
+/* Fast path for unquoted values: reads up to the end of the record, `most` values, or a value that
+ * needs value_slow, where r->at then stands. Returns the number of values read so far. */
 static int values_plain(CsvReader *r, int count, int most, bool *ended)
 {
     const CsvSchema *s = r->input->schema;
@@ -160,7 +163,7 @@ static int values_plain(CsvReader *r, int count, int most, bool *ended)
     return count;
 }
 
-/* A value in quotes, or one that is wrong. */
+/* Reads one value that is quoted or wrong. */
 static Status value_slow(CsvReader *r, int column, CsvValue *v)
 {
     char *p = r->at, *from = r->input->schema->trim ? past_blanks(r, p) : p;
@@ -179,7 +182,7 @@ static Status value_slow(CsvReader *r, int column, CsvValue *v)
                     r->block->torn ? "more than " : "", v->length, CSV_VALUE_MOST);
 }
 
-/* Past lines without a record; false at the end. */
+/* Skips lines without a record; false at the end of the block. */
 static bool record_find(CsvReader *r)
 {
     while (r->at < r->end) {

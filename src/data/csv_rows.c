@@ -1,5 +1,4 @@
-/* Rows of text for a model that is trained: what the import does to them, without a data set that
- * is written. */
+/* Converts rows of text for a trained model as the import does, without writing a data set. */
 #include "csv.h"
 
 struct TableText {
@@ -41,13 +40,13 @@ typedef struct Rows {
     const CsvInput *input;
     int64_t columns, fields;
     int most;
-    /* owned arrays: rows that have not been taken yet */
+    /* owned arrays: rows that have not been passed to take yet */
     Batch batch;
     TableTextTake *take;
     void *user;
 } Rows;
 
-/* What a batch without labels has beside its rows. */
+/* Allocates a batch without labels. */
 static void rows_init(Rows *r)
 {
     size_t most = (size_t)r->most;

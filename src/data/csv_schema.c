@@ -1,4 +1,4 @@
-/* What a table of text means, read from YAML:
+/* Reads the meaning of a table's columns from YAML:
  *
  *     separator: ","      header: true       comment: "|"      quotes: true      trim: false
  *     missing: ["", "?"]  others: ignore     hash: 1000001
@@ -8,7 +8,7 @@
  *       job:    {type: category, ids: sorted, least: 10}
  *       fnlwgt: ignore
  *
- * Every key is known, every name comes once; what is wrong is named by line and column. */
+ * Unknown keys and repeated names are errors; messages name line and column. */
 #include "csv.h"
 
 #include "config/yaml.h"
@@ -54,7 +54,8 @@ static CsvColumn *column_add(CsvSchema *s, const char *name, CsvType type)
     return c;
 }
 
-/* Once all columns are there: slots, seeds, and what missing values begin with. */
+/* Completes the schema after the last column: slots, seeds, and the first bytes of missing
+ * values. */
 static void number_columns(CsvSchema *s)
 {
     s->numbers = s->categories = s->real = 0;
@@ -137,7 +138,7 @@ static Status read_whole(const CsvSchema *s, const Node *n, int64_t lo, int64_t 
     return OK;
 }
 
-/* Which of the words it is, from 0. */
+/* Returns in *which the index of the word. */
 static Status read_word(const CsvSchema *s, const Node *n, const char *const *word, int *which)
 {
     for (*which = 0; word[*which]; ++*which)
@@ -148,7 +149,7 @@ static Status read_word(const CsvSchema *s, const Node *n, const char *const *wo
     return node_fail(s, n, "expected one of: ", all);
 }
 
-/* Which key of the mapping this is; a key that is not known, or comes twice, is an error. */
+/* Returns in *which the index of a key. Unknown and repeated keys are errors. */
 static Status read_key(const CsvSchema *s, const Node *map, int i, const char *const *key,
                        int *which)
 {
@@ -190,7 +191,7 @@ static Status read_ids(const CsvSchema *s, const Node *n, CsvColumn *c)
     return OK;
 }
 
-/* The column whose values this one sees in its own way. */
+/* Finds the column that this one is another view of. */
 static Status read_of(const CsvSchema *s, const Node *n, CsvColumn *c)
 {
     for (int i = 0; n->kind == NODE_SCALAR && &s->column[i] != c; ++i)
@@ -250,7 +251,7 @@ static Status read_attribute(const CsvSchema *s, const Node *map, int i, CsvColu
     }
 }
 
-/* "ignore", or the type of a mapping. */
+/* Reads the type of a column: "ignore", or the key `type` of a mapping. */
 static Status read_type(const CsvSchema *s, const Node *n, CsvType *type)
 {
     static const char *const word[] = {"ignore", "label", "number", "category", NULL};
@@ -272,7 +273,7 @@ static bool name_good(const char *name)
     return *name && strcmp(name, ".") != 0 && strlen(name) < 200;
 }
 
-/* Behind the last column that is no view; the new one itself has no place yet. */
+/* Returns the place after the last column that is not a view; the newest column is not counted. */
 static int place_behind(const CsvSchema *s)
 {
     for (int i = s->count - 1; i-- > 0;)
@@ -287,7 +288,7 @@ static const Node *key_of(const Node *map, const char *key)
     return NULL;
 }
 
-/* A category becomes an id in one way, and only vocabularies know how often values come. */
+/* Checks that a category has only one rule for ids, and `least` only with a vocabulary. */
 static Status settle_ids(const CsvSchema *s, const Node *n, CsvColumn *c)
 {
     if (c->type != CSV_CATEGORY) return OK;

@@ -1,4 +1,4 @@
-/* What the columns of a table of text mean, and its import; inside the data module. */
+/* The meaning of a text table's columns (the schema), and csv_import. Inside the data module. */
 #ifndef WEFT_DATA_CSV_SCHEMA_H
 #define WEFT_DATA_CSV_SCHEMA_H
 
@@ -7,16 +7,17 @@
 typedef enum CsvType { CSV_IGNORE, CSV_LABEL, CSV_NUMBER, CSV_CATEGORY } CsvType;
 /* How a category becomes an id. */
 typedef enum CsvIds {
-    /* numbered in the order of the training file, or sorted by bytes */
+    /* numbers of a vocabulary's words: in order of first occurrence in the training files, or
+     * sorted by bytes */
     CSV_FIRST,
     CSV_SORTED,
-    /* by a hash, among the field's own ids, or among those that all fields share */
+    /* a hash, within the field's own ids, or within ids that all fields share */
     CSV_HASH,
     CSV_HASH_ALL,
-    /* hexadecimal digits of 32 bits, with the field above them */
+    /* a number of up to 32 bits in hexadecimal digits; the field's number is in the bits above */
     CSV_HEX
 } CsvIds;
-/* owned */
+/* list of texts; owned */
 typedef struct CsvTexts {
     int count;
     char **text;
@@ -26,58 +27,59 @@ typedef struct CsvColumn {
     /* owned */
     char *name;
     CsvType type;
-    /* files without it are good, too */
+    /* the column may be missing from files */
     bool optional;
-    /* Its place in the file, from 0; -1: where the header says. */
+    /* place in the file, from 0; -1: given by the header */
     int place;
-    /* Another view of the values of that column, which is above it, or -1; and the next view of the
-     * same values, or -1. */
+    /* index of the earlier column whose values this column views, or -1; index of the next view of
+     * the same values, or -1 */
     int of, also;
-    /* among the numbers, or the categories */
+    /* index among the numbers, or among the categories */
     int slot;
-    /* label: the texts of 0 and of 1 */
+    /* label: the texts that mean 0 and 1 */
     CsvTexts value[2];
-    /* number: (log(1 + max(x, 0)) or x - min) / range; whole: others are errors */
+    /* number: (x or log(1 + max(x, 0)), minus min) / range. whole: fractions are errors. */
     bool has_fill, log, standard, scaled, whole;
     double fill, min, range;
-    /* category: ids of the field; rarer values than `least` are unknown */
+    /* category: rule for ids, number of the field's ids, seed of the hash; values that occur less
+     * often than `least` are unknown */
     CsvIds ids;
     uint64_t rows, seed;
     int64_t least;
 } CsvColumn;
 typedef struct CsvSchema {
-    /* owned: where it comes from, for messages, and all of it */
+    /* owned: path for messages, and the whole text */
     char *path, *text;
-    /* what records have, for messages where they have less; NULL: the schema says it */
+    /* for messages about short records: what records should have; NULL: the schema says it */
     const char *expects;
     char separator;
     bool header, quotes, trim, others_ignored;
-    /* owned; NULL: no comments */
+    /* owned: text that comments begin with; NULL: no comments */
     char *comment;
     CsvTexts missing;
-    /* first bytes of them; and whether no text at all is one */
+    /* first bytes of the texts that mean "missing"; is the empty text one of them? */
     bool missing_begins[256], missing_empty;
     int count;
     /* owned */
     CsvColumn *column;
     int numbers, categories;
-    /* those that are no views; they need not be all that a file has */
+    /* number of columns that are not views; a file may have more columns */
     int real;
     bool placed;
-    /* of ids that all fields share; 0: each has its own */
+    /* number of ids that all fields share; 0: each field has its own */
     uint64_t hash_rows;
 } CsvSchema;
-/* Reads a schema in YAML. ERR_CONFIG with file, line, column. Release with csv_schema_fini, after a
- * failure, too. */
+/* Reads a schema from a YAML file. ERR_CONFIG with file, line, column. Release with
+ * csv_schema_fini, also after a failure. */
 Status csv_schema_read(CsvSchema *schema, const char *path);
-/* The same of a text of so many bytes, with a zero byte behind them, which is taken over. */
+/* Does the same with a text of `bytes` bytes and a final zero byte; takes ownership of text. */
 Status csv_schema_take(CsvSchema *schema, const char *path, char *text, size_t bytes);
 void csv_schema_fini(CsvSchema *schema);
-/* For those who have a table without labels: its column is passed over, and need not be there. */
+/* Makes the label column optional and ignores it, for tables without labels. */
 void csv_schema_pass_label(CsvSchema *schema);
-/* Is there anything to find in values before it is known what they become: vocabularies, means? */
+/* Does conversion need a pass over the values first, for vocabularies or means? */
 bool csv_schema_looks(const CsvSchema *schema);
-/* The text as /schema of an open HDF5 file (hid_t), negative: it failed. Under hdf5_lock. */
+/* Writes the text as /schema of an open HDF5 file (hid_t). Negative: failed. Under hdf5_lock. */
 int csv_schema_put(const CsvSchema *schema, int64_t file);
 
 typedef struct CsvImport {
@@ -85,8 +87,8 @@ typedef struct CsvImport {
     const char *const *file;
     int count;
     const char *out;
-    /* The test set, of files of its own, test_count of them, or of the last test_share of the
-     * others'; NULL: none, and no files of it */
+    /* Test set: from test_count files of its own, or from the last test_share of the training
+     * files' records. test NULL: no test set. */
     const char *test;
     const char *const *test_file;
     int test_count;

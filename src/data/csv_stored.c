@@ -1,22 +1,21 @@
-/* What a data set keeps of the import that made it: the schema's text, vocabularies, means and
- * deviations. HDF5 parses that in a process of its own, which sends the
- * arrays that are asked for one behind the other:
+/* Reads what a data set stores of the import that made it: the schema's text, vocabularies, means
+ * and deviations. HDF5 runs in a separate process, which sends the requested arrays one after the
+ * other:
  *
- *     bytes of an element, how many; the elements       0, 0: there is no such array
- */
+ *     bytes of an element, number of elements; the elements       0, 0: the array is missing */
 #include "csv.h"
 
 #include <string.h>
 
 enum { BUSY_S = 600, CLOCK_S = 1800 };
 
-/* asked: a path, and names of arrays, each with a zero byte behind it */
+/* The request is a path and the names of arrays, each followed by a zero byte. */
 static const char *word_behind(const char *word)
 {
     return word + strlen(word) + 1;
 }
 
-/* Texts of fixed length as they are, numbers as doubles; -1: neither. */
+/* Returns the type to read as: fixed-length strings unchanged, floats as double; -1: neither. */
 static hid_t memory_type(hid_t stored)
 {
     if (H5Tget_class(stored) == H5T_FLOAT) return H5Tcopy(H5T_NATIVE_DOUBLE);
@@ -63,7 +62,7 @@ static void work(const void *asked, size_t asked_bytes, FILE *answer)
     hdf5_unlock();
 }
 
-/* What was sent, array by array. */
+/* arrays that the process has sent */
 typedef struct Stored {
     const char *path;
     /* owned */
@@ -71,7 +70,7 @@ typedef struct Stored {
     size_t bytes, at;
 } Stored;
 
-/* asked is taken over. */
+/* Requests the arrays. Takes ownership of asked. */
 static Status stored_ask(Stored *s, const char *path, char *asked, size_t asked_bytes)
 {
     static const ApartJob job = {
@@ -88,7 +87,7 @@ static Status stored_ask(Stored *s, const char *path, char *asked, size_t asked_
     return st;
 }
 
-/* The next array; *each 0: it is not there. Borrowed. */
+/* Returns the next array, borrowed; *each 0: it is missing. */
 static Status stored_next(Stored *s, const char **value, uint64_t *each, uint64_t *count)
 {
     uint64_t is[2] = {0};
@@ -132,7 +131,7 @@ Status csv_stored_schema(CsvSchema *schema, const char *path)
     return st;
 }
 
-/* ---- what values mean ---- */
+/* ---- vocabularies, means and deviations ---- */
 
 static Status another(const CsvSchema *schema, const char *path, const char *what)
 {
@@ -152,7 +151,7 @@ static Status take_numbers(Stored *s, const CsvSchema *schema, double *to)
     return OK;
 }
 
-/* The words of a field, whose ids begin there. */
+/* Reads the words of the field whose ids begin at `first`. */
 static Status take_words(Stored *s, uint64_t first, CsvVocab *vocab, uint64_t *count)
 {
     const char *value;
@@ -168,7 +167,7 @@ static Status take_words(Stored *s, uint64_t first, CsvVocab *vocab, uint64_t *c
     return OK;
 }
 
-/* Fields' ids lie behind each other, as the import has laid them. */
+/* Reads all vocabularies. The fields' ids follow each other as in the import. */
 static Status take_fields(Stored *s, const CsvSchema *schema, const DataSet *set, CsvMeaning *is)
 {
     uint64_t next = 0, count, rows;
@@ -186,7 +185,7 @@ static Status take_fields(Stored *s, const CsvSchema *schema, const DataSet *set
     return rows == set->id_rows ? OK : another(schema, set->path, "it has other ids");
 }
 
-/* Are the columns of a type, in their order, those of the set's list? */
+/* Do the names of the schema's columns of a type equal the set's list, in order? */
 static Status check_names(const CsvSchema *schema, const DataSet *set, CsvType type,
                           const char *list)
 {
@@ -199,7 +198,7 @@ static Status check_names(const CsvSchema *schema, const DataSet *set, CsvType t
         good = good && at < names.count && !strcmp(names.name[at], schema->column[i].name);
         ++at;
     }
-    /* a set without numbers has a column of ones */
+    /* A set without numbers has a column of ones. */
     good = good && (at == names.count || (at == 0 && type == CSV_NUMBER));
     class_names_free(&names);
     return good ? OK

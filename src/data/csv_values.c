@@ -1,4 +1,5 @@
-/* Values as numbers, labels and ids: what a text says, by its column, or what is wrong with it. */
+/* Converts the text of a value to a number, a label or an id, as its column says, or reports what
+ * is wrong with it. */
 #include "csv.h"
 
 #include <math.h>
@@ -13,8 +14,8 @@ bool csv_missing(const CsvSchema *s, const CsvValue *v)
            csv_texts_have(&s->missing, v->text, v->length);
 }
 
-/* Digits that a double holds, and a power of ten that it holds, give the nearest double by one
- * division; else strtod. */
+/* Fast path: up to 15 digits and a power of ten are exact doubles, so one division gives the
+ * nearest double. false: use strtod. */
 static bool number_short(const CsvValue *v, double *number)
 {
     static const double ten[] = {1,   1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -54,7 +55,7 @@ bool csv_number(const CsvValue *v, double *number)
     return *end == 0;
 }
 
-/* The value as it is written but for mean and deviation. */
+/* Returns the value before mean and deviation are applied. */
 Status csv_value_number(const CsvReader *r, int at, const CsvColumn *c, double *x)
 {
     const CsvValue *v = &r->value[at];
@@ -90,7 +91,7 @@ Status csv_value_label(const CsvReader *r, int at, const CsvColumn *c, int32_t *
 
 static uint64_t hex_of(const CsvValue *v, bool *good)
 {
-    /* 1 + the digit: no branch on what it is */
+    /* 1 + the digit, so that converting needs no branch */
     static const uint8_t digit[256] = {
         ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,
         ['6'] = 7,  ['7'] = 8,  ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12,

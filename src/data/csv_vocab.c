@@ -1,6 +1,6 @@
-/* The words of a field: open addressing over a row of words, whose texts lie behind each other.
- * Each thread has its own while it counts; joined and put in order they are the same whatever
- * thread met which word. */
+/* The vocabulary of a field: a hash table with open addressing over an array of words, whose texts
+ * are stored one behind the other. Each thread has its own while counting; joined and sorted, the
+ * result does not depend on which thread saw which word. */
 #include "csv.h"
 
 #include <stdlib.h>
@@ -17,8 +17,8 @@ static uint64_t eight(const char *p)
     return x;
 }
 
-/* Up to 16 bytes are their own key, without a branch on how many; of longer ones hashes are, and
- * the texts are compared, too. */
+/* Computes the key of a value: the bytes themselves up to 16, without a branch on their number;
+ * else two hashes, and texts are compared as well. */
 static void key_of(const CsvValue *v, uint64_t key[2])
 {
     enum { SHORT = 16 };
@@ -58,7 +58,7 @@ static int64_t place_of(const CsvVocab *v, const CsvValue *value, const uint64_t
     return at;
 }
 
-/* Finds places for all words anew. */
+/* Enters all words into the hash table again. */
 static void places_fill(CsvVocab *v)
 {
     memset(v->place, 0, (size_t)v->places * sizeof *v->place);

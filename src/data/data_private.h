@@ -1,5 +1,5 @@
-/* Shared inside the data module: element types, HDF5 helpers (call them under hdf5_lock), runs of
- * samples, the writer that imports use. */
+/* Shared inside the data module: element types, HDF5 helpers (called under hdf5_lock), checks of
+ * sets, pictures, readers, and the writers of imports. */
 #ifndef WEFT_DATA_PRIVATE_H
 #define WEFT_DATA_PRIVATE_H
 
@@ -11,120 +11,124 @@
 
 /* ---- element types ---- */
 size_t element_bytes(ElementType type);
-/* HDF5's type in memory; borrowed */
+/* Returns HDF5's type of such a value in memory; borrowed. */
 hid_t element_native(ElementType type);
 bool element_is_float(ElementType type);
-/* One value at p, in this machine's byte order. Unsigned values above INT64_MAX become
- * INT64_MAX. */
+/* Returns the value at p, which is in this machine's byte order. Unsigned values above INT64_MAX
+ * become INT64_MAX. */
 int64_t element_integer(ElementType type, const void *p);
-/* The value in decimal digits, whatever its size; returns text. */
+/* Writes the value at p in decimal digits, also above INT64_MAX; returns text. */
 char *element_integer_text(ElementType type, const void *p, char text[24]);
-/* to[i * to_step] = from[i * from_step] * a + b for i < n; to_step is 1 or -1. */
+/* Computes to[i * to_step] = from[i * from_step] * a + b for i < n; to_step is 1 or -1. */
 void element_row(ElementType type, float *to, int to_step, const void *from, int64_t from_step,
                  int64_t n, float a, float b);
-/* Index of the first of n whole numbers that is not in 0..below-1, or -1; and their copy as int32,
- * once they are. */
+/* Returns the index of the first of n whole numbers outside 0..below-1, or -1. element_int32 copies
+ * numbers that have been checked. */
 int64_t element_outside(ElementType type, const void *from, int64_t n, int64_t below);
 void element_int32(ElementType type, int32_t *to, const void *from, int64_t n);
-/* The same as ids: all 64 bits, negative ones as their two's complement. to may be where from
- * is. */
+/* Copies n whole numbers as ids of 64 bits; negative ones become their two's complement. to may
+ * equal from. */
 void element_ids(ElementType type, uint64_t *to, const void *from, int64_t n);
-/* Index of the first NaN or infinity among n values, or double beyond float32, as which it would be
- * one; or -1. */
+/* Returns the index of the first of n values that is NaN or infinite, or a double beyond float32's
+ * range; or -1. */
 int64_t element_not_finite(ElementType type, const void *from, int64_t n);
-/* What such a value is not, in words. */
+/* Returns what a value found by element_not_finite is not, for messages: "a finite number", ... */
 const char *element_finite(ElementType type);
 
 /* ---- HDF5 ---- */
-/* Opens path to read. ERR_NOINPUT: missing, a folder, no permission. ERR_DATA: empty, not HDF5,
- * truncated. */
+/* Opens a file for reading. ERR_NOINPUT: missing, a folder, no permission. ERR_DATA: empty, not
+ * HDF5, truncated. */
 Status h5_open(hid_t *file, const char *path);
-/* Opens data set `name`; where it is missing the message lists what is there and which key names
- * it. key NULL: none does, for weft's own sets have it by this name. */
+/* Opens data set `name`. If it is missing, the message lists the data sets that exist and the key
+ * that names it. key NULL: no key does, since weft's own sets use fixed names. */
 Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name, const char *key);
 bool h5_has(hid_t file, const char *name);
-/* Root attributes. Of a text, of `room` bytes with its zero: the first, where there are several;
- * empty where it is absent or of another type. Numbers absent: *count is 0. ERR_DATA where it
- * cannot be read, or numbers' type or size cannot be used. */
+/* Read root attributes. A text goes to out, of `room` bytes with its final zero: the first, if
+ * there are several; empty if it is absent or of another type. *count: number of floats, 0 if
+ * absent. ERR_DATA: unreadable, or floats of unusable type or number. */
 Status h5_attr_text(hid_t file, const char *path, const char *name, char *out, size_t room);
 Status h5_attr_floats(hid_t file, const char *path, const char *name, float *out, int max,
                       int *count);
 bool h5_attr_integer(hid_t file, const char *name, int64_t *value);
-/* HDF5's own innermost words about what just failed; borrowed until the next call. */
+/* Returns HDF5's innermost message about the call that just failed; borrowed until the next
+ * call. */
 const char *h5_words(void);
-/* "contiguous", "chunked 64x1x28x28, deflate", ... into out. */
+/* Writes a description: "contiguous", "chunked 64x1x28x28, deflate". */
 void h5_storage_text(hid_t dataset, char *out, size_t out_bytes);
 
 /* ---- sets ---- */
 Status data_set_open_file(DataSet *set, const Config *config, const char *path);
-/* files.c: paths with line breaks between them -> one set. ERR_DATA names the file that differs. */
+/* files.c: opens paths, separated by line breaks, as one set. ERR_DATA names the file that
+ * differs. */
 Status files_open(DataSet *set, const Config *config, const char *paths);
-/* Which file of a set of several holds a sample. */
+/* Returns the number of the file that holds a sample, in a set of several files. */
 int files_find(const DataSet *set, int64_t sample);
-/* The index of an encoded set rises, and stays inside the bytes. */
+/* Checks that an encoded set's index rises and stays inside the data. */
 Status index_check(const DataSet *set);
-/* ERR_DATA: this entry does not. */
+/* ERR_DATA: this sample's entry of the index is wrong. */
 Status index_fail(const DataSet *set, int64_t sample);
-/* ERR_DATA: the index of this sample's ids is broken. */
+/* ERR_DATA: the index of this sample's ids is wrong. */
 Status ids_fail(const DataSet *set, int64_t sample, int64_t field);
-/* ERR_DATA: one of this sample's is not below id_rows. */
+/* ERR_DATA: an id of this sample is not below id_rows. */
 Status ids_range_check(const DataSet *set, int64_t sample, const uint64_t *ids,
                        const int32_t *first);
-/* Reads all ids. */
+/* Reads and checks all ids. */
 Status ids_check(const DataSet *set, Reader *reader);
-/* "FILE: sample N", the file and the number in it; returns out. */
+/* Writes "FILE: sample N", with the sample's file and its number there; returns out. */
 char *sample_name(const DataSet *set, int64_t sample, char *out, size_t room);
-/* check_encoded.c: decodes every picture, on several threads. ERR_DATA names the first that is
- * broken. */
+/* check_encoded.c: decodes every picture, on several threads. ERR_DATA names the first broken
+ * one. */
 Status encoded_check(const DataSet *set, Reader *reader);
 
 /* ---- several threads ---- */
-/* Calls run(user, worker, i) for each i below count, on several threads; worker: 0 .. threads - 1.
- * The failure of the smallest i comes out, whatever thread met one first. */
+/* Calls run(user, worker, i) for each i below count, on `threads` threads; worker is 0 to threads -
+ * 1. Returns the failure with the smallest i, whichever thread failed first. */
 typedef Status CrewWork(void *user, int worker, int64_t i);
 Status crew_work(int threads, int64_t count, CrewWork *run, void *user);
-/* The failure of the smallest number; all zero: none. Under the caller's lock. */
+/* The failure of the work item with the smallest number; all zero: no failure. Protected by the
+ * caller's lock. */
 typedef struct FirstFailure {
     int64_t i;
     Status status;
-    /* owned */
+    /* owned: message */
     char *why;
 } FirstFailure;
-/* On the thread that has just failed. */
+/* Records a failure; called on the thread that failed, which has the message. */
 void failure_note(FirstFailure *first, int64_t i, Status status);
-/* Returns it once more, or OK, and releases it. */
+/* Returns the recorded failure, or OK, and releases it. */
 Status failure_end(FirstFailure *first);
 
 /* ---- what is done to pictures ---- */
-/* view.c: height and width of an image set as the model takes it, by the keys of `data`. config may
- * be NULL: an encoded set has 0 then. ERR_CONFIG where keys do not fit each other or the set. */
+/* view.c: sets height and width of an image set as the model takes it, by the keys of `data`.
+ * config may be NULL: an encoded set then gets 0. ERR_CONFIG: keys contradict each other or the
+ * set. */
 Status view_shape(DataSet *set, const Config *config);
-/* `box` of a picture is resampled to width x height, of which `part` is kept; where it reaches over
- * the border there are zeros. */
+/* `box` of a picture is resampled to width x height, of which `part` is kept; pixels of `part`
+ * outside the resampled picture are zero. */
 typedef struct PictureView {
     ImageBox box, part;
     int width, height;
 } PictureView;
-/* Where a part lies that is in the middle, halves rounded to even as torchvision's CenterCrop does;
- * what is too small has a border on both sides. */
+/* Returns the offset of a centred part, halves rounded to even as torchvision's CenterCrop does;
+ * negative if the part is larger, which gets a border on both sides. */
 int view_middle(int of, int part);
-/* A size in proportion that covers to_width x to_height: one side is that, the other cut to whole
- * pixels. */
+/* Computes the size in proportion that covers to_width x to_height: one side equals it, the other
+ * is truncated to whole pixels. */
 void view_cover(int64_t to_width, int64_t to_height, int64_t *width, int64_t *height);
-/* view's width and height become what its box is brought to by view_cover. ERR_DATA, with name: one
- * of them cannot be counted. */
+/* Sets view's width and height to the size that its box gets by view_cover. ERR_DATA, with name: a
+ * side is too large to be counted. */
 Status view_resize(PictureView *view, int64_t to_width, int64_t to_height, const char *name);
-/* Of a picture of this size, called name in messages. ERR_DATA: too narrow for its short side to be
- * brought to data.resize, or too small for data.random_crop. */
+/* Choose the view of a picture of this size; name is for messages. ERR_DATA: the picture is too
+ * narrow for data.resize of its short side, or too small for data.random_crop. */
 Status view_evaluation(PictureView *view, const DataSet *set, const Config *config, int width,
                        int height, const char *name);
 Status view_training(PictureView *view, const DataSet *set, const Config *config, RngKey key,
                      int width, int height, const char *name);
-/* A rectangle to blank, by data.erasing; height 0: none. */
+/* Returns a random rectangle to erase, by data.erasing; height 0: none. */
 ImageBox view_erasing(const DataSet *set, const Config *config, RngKey key);
-/* data.color_jitter */
+/* Applies data.color_jitter. */
 void picture_jitter(Image *image, const Config *config, RngKey key);
-/* All random choices of a sample: a key, and which of its blocks are for what. */
+/* Key of all random choices of a sample; the enumeration below numbers its random blocks. */
 RngKey augment_key(const Config *config, int64_t epoch, int64_t sample);
 enum {
     DRAW_PLAIN,
@@ -137,47 +141,49 @@ enum {
     DRAW_ERASE,
     DRAW_ERASE_BOX
 };
-/* below `below`, each alike; and in [lo, hi) */
+/* draw_below: uniform in 0..below-1; draw_between: uniform in [lo, hi). */
 int64_t draw_below(uint32_t word, int64_t below);
 double draw_between(uint32_t word, double lo, double hi);
-/* A picture of the set's height and width -> float NCHW: flip, crop, normalise, cutout, erasing. */
+/* Converts a picture of the set's height and width to float NCHW: flip, crop, normalisation,
+ * cutout, erasing. */
 void augment_picture(const DataSet *set, const Config *config, bool training, int64_t epoch,
                      int64_t sample, const Image *picture, float *out);
-/* Rows of RGB bytes -> planes: to[c][i] = from[3 * i + c] * a[c] + b[c]; mirrored: to[c][-i]. */
+/* Converts a row of n RGB pixels to three planes: to[c][i] = from[3 * i + c] * a[c] + b[c];
+ * mirrored: to[c][-i]. */
 void rgb_row(float *const to[3], const uint8_t *from, int n, const float a[3], const float b[3],
              bool mirrored);
 
-/* mix.c: images of a micro-batch mixed in pairs, by data.mixup and data.cutmix. */
+/* mix.c: mixes the images of a micro-batch in pairs, by data.mixup and data.cutmix. */
 typedef struct Mix {
-    /* of its own image; 1: nothing is mixed */
+    /* share of the row's own image; 1: nothing is mixed */
     float share;
-    /* cut out of the other; else all is blended */
+    /* true: `box` is replaced by the other image's; false: the images are blended */
     bool cut;
     ImageBox box;
 } Mix;
 Mix mix_choose(const DataSet *set, const Config *config, const Batch *batch);
-/* Row r with the row before it, row 0 with the last. spare: one sample. */
+/* Mixes row r with row r - 1, and row 0 with the last. spare: memory for one sample. */
 void mix_images(const Mix *mix, const DataSet *set, const Batch *batch, float *spare);
 void mix_labels(const Batch *batch);
 
 /* ---- reading ---- */
-/* One array of a single file, as if it were its x: for runs of whole rows. */
+/* Creates a reader of one array of a single file, used as x; for reading whole rows. */
 Status reader_new_array(Reader **reader, const DataSet *set, const DataArray *array);
-/* A reader of x (and ids) or y alone, where the other is not wanted. */
+/* Creates a reader of only x (and ids) or only y. */
 Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y);
-/* ERR_DATA: the token at this position of x, stored at raw, is not in the set's vocabulary. */
+/* ERR_DATA: the token at this position of x, with raw bytes at raw, is not in the vocabulary. */
 Status token_fail(const DataSet *set, int64_t position, const void *raw);
-/* Reads all tokens: each must be in the vocabulary. */
+/* Reads all tokens; ERR_DATA: one is not in the vocabulary. */
 Status tokens_check(const DataSet *set);
-/* Reads all labels, or tokens: each must be of a class, or in the vocabulary. *use: those that
- * occur. */
+/* Reads all labels (or tokens); ERR_DATA: one is not a class (or not in the vocabulary). *use:
+ * result, those that occur. */
 Status integers_scan(const DataSet *set, LabelUse *use);
-/* ERR_DATA: this sample's label, stored at raw, is not among the set's classes. */
+/* ERR_DATA: this sample's label, with raw bytes at raw, is not one of the set's classes. */
 Status label_fail(const DataSet *set, int64_t sample, const void *raw);
-/* Warns of odd labels in a data set that an import has written. */
+/* Warns of odd labels in a data set that an import has just written. */
 void data_import_warn_of_labels(const char *out);
-/* The class that a label in the file stands for; outside 0..classes-1 where it stands for none, as
- * one beyond the classes that the file itself has. */
+/* Returns the class of a label in the file; a number outside 0..classes-1 if it has none, such as a
+ * label beyond the classes that the file itself lists. */
 static inline int64_t label_class(const DataSet *set, int64_t label)
 {
     int64_t i;
@@ -188,146 +194,150 @@ static inline int64_t label_class(const DataSet *set, int64_t label)
     uint16_t class = set->class_of[set->map.first + i];
     return class == DATA_NO_CLASS ? -1 : class;
 }
-/* "60000x1x28x28" into out, of DIMS_TEXT bytes; returns out. */
+/* Writes dimensions as "60000x1x28x28" to out, of DIMS_TEXT bytes; returns out. */
 enum { DIMS_TEXT = 120 };
 const char *dims_text(const DataArray *array, char *out);
-/* `count` samples (of token sets: tokens) from `first` on, raw, in one read where the storage
- * allows. */
+/* Reads `count` raw samples (tokens of token sets) from number `first` on, in one read if the
+ * storage allows it. */
 Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x);
-/* The first `bytes` of one sample's x. x is large enough for all of it: where HDF5 reads, it reads
- * the whole sample. */
+/* Reads the first `bytes` of one sample's x. x has room for all of the sample, which HDF5 reads
+ * whole. */
 Status reader_get_head(Reader *reader, int64_t sample, int64_t bytes, void *x);
-/* to[0..n) = from[0..n) out of a mapped file; false where the file has become shorter or its file
- * system failed. */
+/* Copies n bytes from a mapped file; false: the file has become shorter, or its file system
+ * failed. */
 bool map_copy(void *to, const void *from, size_t n);
 void map_guard_install(void);
 
-/* ---- importing: a file as it is, or .gz ---- */
-/* A plain file, or the members of a gzip file one behind the other (RFC 1952). */
+/* ---- reading files to import, plain or .gz ---- */
+/* A plain file, or a gzip file, whose members are unpacked one behind the other (RFC 1952). */
 typedef struct PackedFile {
     /* borrowed */
     const char *path;
     /* size of the file itself */
     int64_t bytes;
-    /* open: packed_close has something to release. packed: the file is gzip. ended: all was read */
+    /* open: packed_close has something to release. packed: the file is gzip. ended: all has been
+     * read. */
     bool open, packed, ended;
     int fd;
-    /* owned: bytes read from the file; stream.avail_in of them, from stream.next_in on, are still
-     * to be unpacked */
+    /* owned: bytes read from the file, of which stream.avail_in from stream.next_in on are still
+     * packed */
     uint8_t *in;
     z_stream stream;
-    /* offset in the file behind what is in `in`; where the present member begins */
+    /* offset in the file of the byte behind `in`; offset of the current member */
     int64_t read_to, member;
     bool in_member;
 } PackedFile;
-/* ERR_NOINPUT: not there, or no regular file; ERR_DATA: packed by another program than gzip.
- * Release with packed_close. */
+/* Opens a file. ERR_NOINPUT: missing, or not a regular file; ERR_DATA: packed by another program
+ * than gzip. Release with packed_close. */
 Status packed_open(PackedFile *file, const char *path);
-/* packed_open for a file of weft's own, which is plain whatever its first bytes are. */
+/* packed_open for a file of weft's own, which is plain whatever its first bytes are */
 Status packed_open_plain(PackedFile *file, const char *path);
 void packed_close(PackedFile *file);
-/* The next bytes; fewer than `most` only at the end. ERR_IO; ERR_DATA, with the byte of the file:
- * damaged, truncated, or something other than zeros behind the last member. */
+/* Reads the next `most` unpacked bytes; *got is less only at the end. ERR_IO; ERR_DATA, with the
+ * offset in the file: damaged, truncated, or followed by something other than zeros. */
 Status packed_read(PackedFile *file, void *to, size_t most, size_t *got);
-/* The next packed_read begins at the beginning again. */
+/* Goes back to the beginning of the file. */
 Status packed_rewind(PackedFile *file);
-/* Reads a whole file into *text, with a zero byte behind it; owned by the caller. ERR_DATA also
- * where it has more than `most` bytes. */
+/* Reads a whole file into *text and adds a zero byte; owned by the caller. ERR_DATA, too, if it has
+ * more than `most` bytes. */
 Status packed_text(const char *path, size_t most, char **text, size_t *bytes);
-/* ERR_DATA where so many bytes are out of proportion to a .gz of this size. */
+/* ERR_DATA: this number of unpacked bytes is out of proportion to the size of a .gz file. */
 Status packed_bound(const PackedFile *file, int64_t unpacked);
 
 /* ---- writing ---- */
 herr_t h5_put_text(hid_t file, const char *name, const char *value);
-/* n values of `type` as an attribute; n 0: a single one. */
+/* Writes n values of memory type `type` as an attribute of type `stored`; n 0: a scalar. */
 herr_t h5_put_numbers(hid_t file, const char *name, hid_t stored, hid_t type, const void *value,
                       hsize_t n);
-/* Makes one contiguous data set with its space reserved; *offset: where its bytes lie. */
+/* Creates a contiguous data set and allocates its space; *offset: where its bytes lie in the
+ * file. */
 herr_t h5_put_array(hid_t file, const char *name, hid_t type, int ndim, const hsize_t *dim,
                     int64_t *offset);
 
-/* Writes all of it. */
+/* Writes all of a data set. */
 herr_t h5_fill_array(hid_t file, const char *name, hid_t type, const void *from);
-/* Names of classes (class_names.c says where); name NULL: "0", "1", ... */
+/* Writes names of classes (class_names.c says where); name NULL: "0", "1", ... */
 herr_t h5_put_classes(hid_t file, const char *const *name, int64_t count);
-/* The same under another name than `classes`. */
+/* Writes another list of names, such as "columns". */
 herr_t h5_put_names(hid_t file, const char *list, const char *const *name, int64_t count);
-/* How many there are; 0: none that can be read. */
+/* Returns the number of names of classes; 0: none can be read. */
 int64_t h5_class_count(hid_t file);
-/* class_map.c: ERR_DATA: a name is there twice in the list of the file `path`. */
+/* class_map.c: ERR_DATA: the list of the file `path` has a name twice. */
 Status class_names_check(const ClassNames *names, const char *path);
-/* While a list of files is opened: other->map becomes that of its labels into the classes `all` of
- * set, which grow by those that only other names; *joined: names have decided. ERR_DATA as
- * data_set_use_classes. */
+/* Called for each further file while a list of files is opened. Sets other->map to the map from its
+ * labels to the classes `all` of set, to which names that only other has are added. *joined: the
+ * class names settle the number of classes. ERR_DATA as data_set_use_classes. */
 Status files_join_classes(DataSet *set, ClassNames *all, DataSet *other, bool *joined);
 
-/* OUT.part, on its way to become OUT */
+/* A file that is written as OUT.part and becomes OUT at the end. */
 typedef struct PartFile {
-    /* owned */
+    /* owned: the two paths */
     char *out, *part;
     int fd;
 } PartFile;
-/* called under hdf5_lock; negative: it failed */
+/* Writes into an open HDF5 file; called under hdf5_lock. Negative: failed. */
 typedef herr_t PartPut(void *user, hid_t file);
-/* file_free_place of a training set and, unless test is NULL, a test set. ERR_USAGE, too: they are
- * one file. */
+/* Checks with file_free_place that a training set and, unless test is NULL, a test set can be
+ * written. ERR_USAGE, too, if both are one file. */
 Status part_free_places(const char *out, const char *test, bool force);
-/* ERR_USAGE: out, which may be NULL, is one of these files, by whatever name. */
+/* ERR_USAGE: out, which may be NULL, is one of the input files, perhaps by another path. */
 Status part_no_input(const char *out, const char *const *in, int count);
-/* Creates out.part, with `bytes` reserved for what put lays out in it. Nothing to release where it
- * failed. */
+/* Creates out.part, reserves `bytes` and lets put lay out the file. Nothing needs to be released if
+ * it fails. */
 Status part_new(PartFile *part, const char *out, bool force, int64_t bytes, PartPut *put,
                 void *user);
-/* Signals that end the process remove this file from now on; no longer. Of part_new's files; not
- * for several threads. */
+/* part_stop_removes registers a file of part_new for removal by signals that end the process;
+ * part_stop_keeps takes it off. Not thread-safe. */
 void part_stop_removes(const char *part);
 void part_stop_keeps(const char *part);
 Status part_write(const PartFile *part, const void *from, int64_t bytes, int64_t at);
-/* These bytes may begin their way to the disk, which part_finish then waits less for. */
+/* Starts writing these bytes to the disk in the background, which shortens part_finish. */
 void part_begin_sync(const PartFile *part, int64_t bytes, int64_t at);
-/* Bytes from .. end of another file, or of this one, where they only move down, to where `to`
- * is. */
+/* Copies bytes from..end of another file, or of this one if they only move down, to offset `to`. */
 Status part_take(const PartFile *part, int from_fd, int64_t from, int64_t end, int64_t to);
-/* Opens the file through HDF5 once more for put. */
+/* Reopens the file through HDF5 and calls put. */
 Status part_change(const PartFile *part, PartPut *put, void *user);
-/* The other way round, for what is written over days, and by several processes. keep: out.part as
- * it is, ERR_IO where it cannot be opened; else a new one. `bytes` are reserved in it. */
+/* Opens a file that is written over a long time and by several processes, before its layout is
+ * known (part_frame). keep: opens the existing out.part, ERR_IO if impossible; else creates it.
+ * Reserves `bytes`. */
 Status part_open(PartFile *part, const char *out, bool keep, int64_t bytes);
-/* On a rank that only writes samples: out.part as it is. */
+/* Opens the existing out.part on a rank that only writes samples. */
 Status part_join(PartFile *part, const char *out);
-/* Lays out in a file beside it, whose data_bytes at *data_offset (put says where, its largest
- * array) stay a hole. fill: all around that hole then becomes out.part's. */
+/* Lets put lay out a separate file, in which the largest array, data_bytes at *data_offset (set by
+ * put), stays a hole. fill: copies all around the hole to out.part. */
 Status part_frame(const PartFile *part, PartPut *put, void *user, const int64_t *data_offset,
                   int64_t data_bytes, bool fill);
-/* Closes it and leaves it as it is. */
+/* Closes the file and leaves it as it is. */
 void part_leave(PartFile *part);
-/* Syncs and renames; on error, and in part_drop, out.part is removed and an earlier out stays as it
- * was. */
+/* part_finish syncs and renames to out. If it fails, and in part_drop, out.part is removed; an
+ * earlier out is never changed. */
 Status part_finish(PartFile *part);
 void part_drop(PartFile *part);
-/* ERR_IO */
+/* Returns ERR_IO with this reason. */
 Status part_failed(const PartFile *part, const char *why);
 
 /* ---- writing a weft data set of uint8 images ---- */
-/* Adds `pixels` values that lie `step` apart, and their squares: exact, for 2^48 pixels. */
+/* Adds `pixels` values, `step` bytes apart, and their squares to the sums. Exact for 2^48
+ * pixels. */
 void pixel_sums(const uint8_t *from, int64_t pixels, int step, uint64_t *sum, uint64_t *squares);
-/* Mean and deviation in units of 0..1. A constant channel has no deviation: 1 leaves it as it is.
- * Both are 0 where there are no pixels. */
+/* Computes mean and standard deviation in units of 0..1. A constant channel gets deviation 1, so
+ * that it is not scaled. Both are 0 if there are no pixels. */
 void pixel_stats(uint64_t sum, uint64_t squares, int64_t pixels, float *mean, float *std);
 typedef struct ImageWriter ImageWriter;
 typedef struct ImageLayout {
     int64_t samples, channels, height, width, classes;
-    /* borrowed; `classes` of them, or NULL: numbers */
+    /* `classes` names, borrowed; NULL: numbers */
     const char *const *class_names;
 } ImageLayout;
-/* Lays out.part out and reserves its space, so that a full disk shows at once. ERR_USAGE: out
- * exists and not force. */
+/* Lays out out.part and reserves its space, so that a full disk shows at once. ERR_USAGE: out
+ * exists and force is false. */
 Status image_writer_new(ImageWriter **writer, const char *out, bool force, ImageLayout layout);
-/* Adds images (N,C,H,W) with their labels, in order. */
+/* Appends images (N,C,H,W) and their labels. */
 Status image_writer_add(ImageWriter *writer, const uint8_t *images, const int32_t *labels,
                         int64_t count);
-/* All samples are there: writes labels, mean and deviation, syncs, renames. Frees the writer. On
- * error, and in image_writer_drop, out.part is removed and an earlier out stays as it was. */
+/* Completes the file after the last sample: writes labels, mean and deviation, syncs, renames, and
+ * frees the writer. If it fails, and in image_writer_drop, out.part is removed and an earlier out
+ * stays unchanged. */
 Status image_writer_finish(ImageWriter **writer);
 void image_writer_drop(ImageWriter **writer);
 

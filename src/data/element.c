@@ -1,11 +1,11 @@
-/* The ten element types a data set may have: sizes, names, conversion. element_row is the inner
- * loop of all reading: one multiply-add a value, forwards or mirrored, in a form the compiler
- * vectorises; no branch a value. */
+/* The ten element types that a data set may have: sizes, names, conversion. element_row is the
+ * inner loop of all reading: one multiply-add per value, forwards or mirrored, without a branch, in
+ * a form that compilers vectorise. */
 #include "data_private.h"
 
 #include <math.h>
 
-/* Expands to one case for each type: X(constant, C type, HDF5's type in memory). */
+/* X(constant, C type, HDF5's type in memory) for each type */
 #define INTEGER_TYPES(X)                                                                           \
     X(ELEM_U8, uint8_t, H5T_NATIVE_UINT8)                                                          \
     X(ELEM_I8, int8_t, H5T_NATIVE_INT8)                                                            \
@@ -77,7 +77,7 @@ char *element_integer_text(ElementType type, const void *p, char text[24])
     return text;
 }
 
-/* An unsigned comparison finds values below 0, too. */
+/* An unsigned comparison also finds negative values. */
 #define X(e, T, native)                                                                            \
     static bool outside_##e(const T *from, int64_t n, uint64_t below)                              \
     {                                                                                              \
@@ -154,8 +154,7 @@ void element_row(ElementType type, float *to, int to_step, const void *from, int
     }
 }
 
-/* 0 * v is 0 for all finite values and NaN for the others, so one sum tells whether it is worth
- * searching. */
+/* 0 * v is 0 for finite values and NaN for all others, so one sum tells whether to search. */
 static bool all_finite(ElementType type, const void *from, int64_t n)
 {
     float sum = 0;

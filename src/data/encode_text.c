@@ -1,5 +1,5 @@
-/* The text is read in pieces, so that it may be larger than memory; what a piece ends in the middle
- * of waits for the next one. */
+/* Encodes a text in pieces, so that it may be larger than memory. The end of a piece that depends
+ * on the next one is kept for it. */
 #include "encode_text.h"
 
 #include "data_private.h"
@@ -17,14 +17,14 @@ typedef struct Encoder {
     PackedFile in;
     FILE *out;
     const char *to;
-    /* owned: text that waits */
+    /* owned: text that has not been encoded yet */
     char *text;
     size_t bytes, room;
     TokenList list;
     Encoded *made;
 } Encoder;
 
-/* Adds a piece; *end: there was none. */
+/* Appends a piece of the file. *end: the file has ended. */
 static Status read_piece(Encoder *e, bool *end)
 {
     if (e->bytes + PIECE_BYTES > e->room) {
@@ -43,7 +43,7 @@ static Status write_tokens(Encoder *e)
 {
     const size_t each = (size_t)e->made->bits / 8;
     uint8_t *bytes = (uint8_t *)e->list.token;
-    /* in place: 16 bits go where 32 were */
+    /* Works in place: 16 or 32 bits replace the 32 bits of a token. */
     for (int64_t i = 0; i < e->list.count; ++i) {
         uint32_t token = (uint32_t)e->list.token[i];
         for (size_t b = 0; b < each; ++b) bytes[(size_t)i * each + b] = (uint8_t)(token >> 8 * b);

@@ -1,18 +1,18 @@
-/* A text file as a tokenizer's tokens, in a file beside the data set that is to be written. */
+/* Encodes a text file with a tokenizer into a temporary file next to the data set to be written. */
 #ifndef WEFT_DATA_ENCODE_TEXT_H
 #define WEFT_DATA_ENCODE_TEXT_H
 
 #include "data/tokenizer.h"
 
-/* What was read and made. */
+/* result: amounts read and written */
 typedef struct Encoded {
-    /* 16 or 32 */
+    /* bits of a token in the file: 16 or 32 */
     int bits;
     int64_t text_bytes, tokens;
     double seconds;
 } Encoded;
-/* file: plain or .gz. to: little-endian numbers, replaced; removed where it fails. ERR_NOINPUT,
- * ERR_IO; ERR_DATA: a .gz that is damaged, a word of more than 64 MB. */
+/* file: plain or .gz. to: file of little-endian numbers, replaced if it exists and removed if
+ * encoding fails. ERR_NOINPUT, ERR_IO; ERR_DATA: a damaged .gz, or a word of more than 64 MB. */
 Status encode_text(Tokenizer *tokenizer, const char *file, bool special, const char *to,
                    Encoded *made);
 

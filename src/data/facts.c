@@ -1,7 +1,7 @@
-/* What HDF5 says of a file that is to be a data set: where x and y lie, their types, shapes and
- * storage, and the root's attributes. It runs in a process of its own (apart.h), for HDF5 trusts
- * what it parses; the caller gets plain bytes, and checks them, too. Refuses what could not be read
- * later: missing filters, data in other files, extents beyond the file's end; and what would take
+/* Finds out with HDF5 what a file holds: where x and y lie, their types, shapes and storage, and
+ * the root attributes. This runs in a separate process (apart.h), because HDF5 trusts the file it
+ * parses; the caller receives plain bytes and checks them again. Refuses what could not be read
+ * later (missing filters, data in other files, extents beyond the file's end) and what would need
  * memory out of proportion to the file. */
 #include "facts.h"
 #include "data_private.h"
@@ -16,11 +16,11 @@ enum {
     BUSY_S = 30,
     CLOCK_S = 300,
     CHUNK_BYTES = 1 << 30,
-    /* deflate makes at most 1032 bytes of one */
+    /* deflate expands at most 1032 times */
     UNPACKS_TO = 1100
 };
 
-/* what is at hand in the process that reads */
+/* state of the process that reads */
 typedef struct Reading {
     const FactsAsk *ask;
     SetFacts *facts;
@@ -109,8 +109,8 @@ static Status filters_check(const char *path, const char *name, hid_t create)
     return OK;
 }
 
-/* HDF5 takes memory for a whole chunk, and makes up what is not stored: neither may be out of
- * proportion to the file. */
+/* Checks chunks: HDF5 allocates a whole chunk, and fills in what is not stored, so neither size may
+ * be out of proportion to the file. */
 static Status chunks_check(const Reading *r, const DataArray *a, hid_t create, double stored)
 {
     hsize_t chunk[32];
@@ -136,7 +136,7 @@ static Status chunks_check(const Reading *r, const DataArray *a, hid_t create, d
                 text_bytes(stored, (char[16]){0}));
 }
 
-/* Where contiguous bytes lie, and that the file is long enough. */
+/* Finds the offset of contiguous data and checks that the file is long enough. */
 static Status extent_find(const Reading *r, DataArray *a, hid_t dataset)
 {
     haddr_t offset = H5Dget_offset(dataset);
@@ -158,7 +158,7 @@ static int64_t chunk_rows(hid_t create)
     return H5Pget_chunk(create, 32, chunk) > 0 && chunk[0] <= INT32_MAX ? (int64_t)chunk[0] : 0;
 }
 
-/* How it is stored; offset -1: ask HDF5. */
+/* Finds out how the array is stored; offset -1: read it through HDF5. */
 static Status array_storage(const Reading *r, DataArray *a, hid_t dataset)
 {
     hid_t create = H5Dget_create_plist(dataset);
@@ -170,7 +170,7 @@ static Status array_storage(const Reading *r, DataArray *a, hid_t dataset)
     if (st == OK && layout != H5D_COMPACT && stored == 0)
         st = fail(ERR_DATA, "%s: %s was created but never written; make it again", r->ask->path,
                   a->name);
-    /* HDF5 copies what the shape says from the bytes that there are */
+    /* HDF5 copies the size of the shape from the bytes stored, however few there are. */
     if (st == OK && layout == H5D_COMPACT && stored != (double)a->dim[0] * (double)a->sample_bytes)
         st =
             fail(ERR_DATA,
@@ -198,7 +198,7 @@ static Status array_find(const Reading *r, DataArray *a, const char *name, const
     return st;
 }
 
-/* Root attributes format, version, kind of a weft data set. */
+/* Reads the root attributes format, version and kind of a weft data set. */
 static Status format_read(const Reading *r)
 {
     char text[32];
@@ -221,7 +221,7 @@ static Status format_read(const Reading *r)
     return OK;
 }
 
-/* They are read by their place in the file. */
+/* Finds one array of an encoded set. Such arrays are read by their offset. */
 static Status encoded_array(const Reading *r, DataArray *a, const char *name, ElementType type,
                             int64_t rows)
 {
@@ -235,7 +235,8 @@ static Status encoded_array(const Reading *r, DataArray *a, const char *name, El
                 rows ? ", one for each label (x_offset: one more)" : "");
 }
 
-/* Pictures as their files are: /x_bytes, /x_offset and, where they are turned, /x_orient. */
+/* Finds the arrays of encoded pictures: /x_bytes, /x_offset and, if they are to be rotated,
+ * /x_orient. */
 static Status encoded_find(const Reading *r)
 {
     SetFacts *facts = r->facts;
@@ -249,7 +250,7 @@ static Status encoded_find(const Reading *r)
     return encoded_array(r, &facts->orient, "/x_orient", ELEM_U8, facts->index.dim[0] - 1);
 }
 
-/* Of weft's own token sets, where a tokenizer made them. */
+/* Reads the tokenizer's attributes of weft's own token sets. */
 static Status tokenizer_read(const Reading *r)
 {
     SetFacts *facts = r->facts;
@@ -259,7 +260,7 @@ static Status tokenizer_read(const Reading *r)
                         sizeof facts->tokenizer_hash);
 }
 
-/* Of weft's own sets of pictures. */
+/* Reads what the import did to the pictures of weft's own sets. */
 static Status treatment_read(const Reading *r)
 {
     char filter[16];
@@ -271,7 +272,7 @@ static Status treatment_read(const Reading *r)
     return OK;
 }
 
-/* A hash of /field_first; 0: there is none, or nothing of the kind. */
+/* Returns a hash of /field_first; 0: missing or unusable. */
 static uint64_t begins_hash(const Reading *r)
 {
     uint64_t hash = 0;
@@ -294,7 +295,7 @@ static uint64_t begins_hash(const Reading *r)
     return hash;
 }
 
-/* Of weft's own tables: /sparse, and where it is flat /sparse_offset. */
+/* Finds the ids of weft's own tables: /sparse and, if that is flat, /sparse_offset. */
 static Status ids_find(const Reading *r)
 {
     SetFacts *facts = r->facts;
@@ -384,7 +385,7 @@ static void work(const void *asked, size_t asked_bytes, FILE *answer)
     fwrite(facts, sizeof *facts, 1, answer);
 }
 
-/* ---- what the caller makes of it ---- */
+/* ---- the caller: checks of the answer ---- */
 
 Status facts_path_fail(const char *path)
 {

@@ -1,16 +1,16 @@
-/* What an HDF5 file holds, as far as it can be a data set, found in a process of its own: HDF5
- * parses the file there, and here only what it found is looked at. */
+/* Finds out what an HDF5 file holds as a data set. HDF5 parses the file in a separate process; this
+ * process only checks the answer. */
 #ifndef WEFT_DATA_FACTS_H
 #define WEFT_DATA_FACTS_H
 
 #include "data.h"
 
-/* plain bytes; y is not looked for where x is tokens */
+/* Request; plain bytes. y is not looked for if x holds tokens. */
 typedef struct FactsAsk {
     char path[DATA_PATH], x[256], y[256];
 } FactsAsk;
 
-/* in this order, and a failure ends it */
+/* parts of the answer, in this order; the first failure ends the search */
 typedef enum FactsPart {
     FACTS_FORMAT,
     FACTS_X,
@@ -20,43 +20,44 @@ typedef enum FactsPart {
     FACTS_PARTS
 } FactsPart;
 
-/* plain bytes */
+/* answer; plain bytes */
 typedef struct SetFacts {
-    /* how many could be read; and why not the next */
+    /* number of parts found; status and message of the part that failed */
     int parts;
     Status status;
     char why[4096];
-    /* a data set of weft's own, and its kind */
+    /* the file is weft's own, and its kind */
     bool weft;
     DataKind kind;
-    /* images as files, and turned */
+    /* images are stored as files; and need rotation */
     bool encoded, oriented;
-    /* DataSet's */
+    /* see DataSet */
     bool turned, bicubic;
     DataArray x, y, index, orient;
-    /* root attributes; 0: not there */
+    /* root attributes; 0: missing */
     int64_t classes, vocab;
-    /* names of classes that can be read */
+    /* number of readable names of classes */
     int64_t names;
     char tokenizer[DATA_TOKENIZER], tokenizer_hash[32];
     int means, stds;
     float mean[DATA_CHANNELS], std[DATA_CHANNELS];
-    /* tables: ids and where those of each field begin; attributes, 0: not there */
+    /* tables: ids, and the index of each field's first id; attributes, 0: missing */
     DataArray ids, id_first;
     int64_t id_most, id_rows;
-    /* DataSet's */
+    /* see DataSet */
     uint64_t id_begins, id_words;
 } SetFacts;
 
-/* What to ask. ERR_NOINPUT, ERR_CONFIG: too long. */
+/* Fills a request. ERR_NOINPUT, ERR_CONFIG: a name is too long. */
 Status facts_names(FactsAsk *ask, const char *path, const char *x, const char *y);
 Status facts_path_fail(const char *path);
-/* ERR_DATA where HDF5 crashed, hung or wanted too much, or what it found cannot be; ERR_IO where no
- * process can be made. What is wrong with the contents is said in facts. */
+/* Runs the request in a separate process. ERR_DATA: HDF5 crashed, hung or used too much memory, or
+ * the answer is impossible; ERR_IO: the process cannot be started. Errors of the contents are in
+ * facts->status. */
 Status facts_ask(const FactsAsk *ask, SetFacts *facts);
-/* The same in this process: for facts_ask, and where there is nothing to lose. */
+/* Runs the request in this process: used by facts_ask in the separate process, and by tests. */
 void facts_read(const FactsAsk *ask, SetFacts *facts);
-/* Can they be? ERR_DATA. */
+/* Checks an answer; ERR_DATA: it is impossible. */
 Status facts_check(const FactsAsk *ask, SetFacts *facts);
 
 #endif

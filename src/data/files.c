@@ -1,7 +1,7 @@
-/* Several files as one set: data.train: [a.h5, b.h5]. Samples are numbered through, in the order of
- * the list. All but how many there are, how they are stored and the order of their classes must be
- * alike; mean and deviation are the first file's. Tokens are refused: a sample would have to end
- * where a file does. */
+/* Opens several files as one set (data.train: [a.h5, b.h5]). Samples are numbered in the order of
+ * the list. Files may differ only in the number of samples, their storage and the order of classes;
+ * mean and deviation are the first file's. Token files are refused, since a sample would have to
+ * end where a file does. */
 #include "data_private.h"
 
 #include <string.h>
@@ -87,7 +87,7 @@ static Status files_alike(const DataSet *set, const DataSet *other)
     return OK;
 }
 
-/* Classes go by their names, and by their number where a file names none. */
+/* Matches classes by their names, or by numbers if a file has no names. */
 static Status join_classes(DataSet *set, DataSet *other, ClassNames *names)
 {
     if (other->classes == 0) return OK;
@@ -118,7 +118,7 @@ static void files_add(DataSet *set, const DataSet *other)
     f->orient = place_of(&other->orient);
     f->ids = place_of(&other->ids);
     f->id_first = place_of(&other->id_first);
-    /* the first has brought its own */
+    /* The first file's values are in set already. */
     if (set->file_count == 1) return;
     f->first = set->samples;
     set->samples += other->samples;

@@ -1,10 +1,11 @@
-/* Fills rows of micro-batches: reads, decodes, augments, mixes. What a row holds depends on its
- * sample, epoch and seed alone, so that rows may be filled in any order by any thread. */
+/* Fills the rows of micro-batches: reads, decodes, augments, mixes. A row depends only on its
+ * sample, epoch and seed, so rows may be filled in any order by any thread. */
 #include "fill.h"
 
 #include <string.h>
 
-/* AHEAD: rows that samples of at most SMALL bytes are asked for before they are read */
+/* AHEAD: number of rows hinted to the kernel before they are read, if samples have at most SMALL
+ * bytes */
 enum { RUN_BYTES = 4 << 20, AHEAD = 8, SMALL = 1024 };
 
 void fill_scratch_init(FillScratch *scratch, const Fill *f)
@@ -30,7 +31,7 @@ void fill_scratch_fini(FillScratch *scratch)
     mem_free(&scratch->spare);
 }
 
-/* One NaN would spread to all parameters, and a relu would hide it from the loss. */
+/* A single NaN would spread to all parameters, and a relu would hide it from the loss. */
 static Status not_finite(const Fill *f, const DataArray *array, int64_t sample)
 {
     return fail(ERR_DATA,
@@ -39,8 +40,8 @@ static Status not_finite(const Fill *f, const DataArray *array, int64_t sample)
                 f->set.path, (long long)sample, array->name, element_finite(array->type));
 }
 
-/* The ids of row r, for now with room for id_most in each row; id_first[i + 1]: how many place i
- * has. */
+/* Reads the ids of row r to a range of id_most entries in b->ids, and the number of ids of its
+ * field i to id_first[r * fields + i + 1]; ids_join completes both. */
 static Status row_ids(const Fill *f, FillScratch *s, Batch *b, int64_t r)
 {
     int64_t fields = f->set.fields;
@@ -50,7 +51,7 @@ static Status row_ids(const Fill *f, FillScratch *s, Batch *b, int64_t r)
     return OK;
 }
 
-/* All rows' ids behind each other, and where those of each place begin. */
+/* Moves the ids of all rows together and turns the numbers in id_first into first indices. */
 static void ids_join(const Fill *f, Batch *b)
 {
     int64_t fields = f->set.fields;
@@ -65,7 +66,7 @@ static void ids_join(const Fill *f, Batch *b)
     }
 }
 
-/* Ids, and the label or the targets of row r, whichever there is. */
+/* Reads the ids, and the label or targets, of row r. */
 static Status row_read(const Fill *f, FillScratch *s, Batch *b, int64_t r)
 {
     if (b->ids) TRY(row_ids(f, s, b, r));
@@ -86,8 +87,8 @@ static Status row_augment(const Fill *f, Batch *b, int64_t r, const uint8_t *raw
     return OK;
 }
 
-/* Sample i is T tokens from i * T on; its labels begin one later. Each must be in the vocabulary: a
- * row of the embedding is taken by it. */
+/* Reads sample i, the T tokens from i * T on; its labels begin one token later. Each token is
+ * checked, since it selects a row of the embedding. */
 static Status row_tokens(const Fill *f, FillScratch *s, Batch *b, int64_t r)
 {
     const DataArray *x = &f->set.x;
@@ -130,7 +131,7 @@ static Status fill_one_by_one(const Fill *f, FillScratch *s, Batch *b, int first
     return OK;
 }
 
-/* Samples that follow each other: x in long reads. */
+/* Fills rows of consecutive samples, with long reads of x. */
 static Status fill_in_runs(const Fill *f, FillScratch *s, Batch *b, int first, int count, int *bad)
 {
     int end = first + count;
@@ -158,7 +159,8 @@ Status fill_rows(const Fill *fill, FillScratch *scratch, Batch *batch, int first
                 : fill_one_by_one(fill, scratch, batch, first, count, bad);
 }
 
-/* Clears what the rows beyond `rows` held the last time around: `each` values a row. */
+/* Zeroes the padding rows, which may hold values of an earlier micro-batch; `each` values per
+ * row. */
 static void pad_floats(const Fill *f, const Batch *b, float *at, int64_t each)
 {
     int64_t rest = (f->plan.micro_batch - b->rows) * each;

@@ -1,4 +1,4 @@
-/* What fills micro-batches: the same for all threads of a loader, but for each one's scratch. */
+/* Fills micro-batches. All threads of a loader share a Fill; each has a scratch of its own. */
 #ifndef WEFT_DATA_FILL_H
 #define WEFT_DATA_FILL_H
 
@@ -12,35 +12,35 @@ typedef struct Fill {
     /* owned */
     Reader *reader;
     ShufflePlan shuffle;
-    /* images are decoded or resampled; and mixed in pairs */
+    /* images need PictureWork (data_resamples); images are mixed in pairs (data_mixes) */
     bool resamples, mixes;
-    /* of one sample */
+    /* floats of a sample's x; labels of a row */
     int64_t sample_floats, row_labels;
 } Fill;
 
-/* one thread's */
+/* scratch memory of one thread */
 typedef struct FillScratch {
-    /* owned; what one read brings: a run of samples in evaluation, else one; of tokens, T + 1 */
+    /* owned: raw_samples raw samples of one read: several in evaluation, else one; tokens: T + 1 */
     uint8_t *raw;
     int64_t raw_samples;
-    /* owned; NULL: nothing is resampled */
+    /* owned; NULL: images need no PictureWork */
     PictureWork *work;
-    /* owned; where the fields of one sample begin; NULL: it has none */
+    /* owned: first id of each field of one sample; NULL: the set has no ids */
     int32_t *first;
-    /* owned; a sample that is mixed with another; NULL: none is */
+    /* owned: one sample, for mixing; NULL: images are not mixed */
     float *spare;
 } FillScratch;
 void fill_scratch_init(FillScratch *scratch, const Fill *fill);
 void fill_scratch_fini(FillScratch *scratch);
 
-/* Position in its epoch of a step's first sample. */
+/* Returns the position in its epoch of a step's first sample. */
 int64_t fill_first(const Fill *fill, int64_t epoch, int64_t step);
-/* Which samples: those of a step's micro-batch; what is beyond them is cleared. */
+/* Chooses the samples of micro-batch `micro` of a step, and zeroes the padding rows. */
 void fill_begin(const Fill *fill, Batch *batch, int64_t epoch, int64_t step, int micro);
-/* Rows first .. first + count; on failure *bad is the row. */
+/* Fills rows first .. first + count - 1; on failure *bad is the row. */
 Status fill_rows(const Fill *fill, FillScratch *scratch, Batch *batch, int first, int count,
                  int *bad);
-/* All rows are there. */
+/* Completes a micro-batch after all rows are filled: joins ids, mixes images. */
 void fill_end(const Fill *fill, FillScratch *scratch, Batch *batch);
 
 #endif

@@ -1,17 +1,17 @@
-/* Which data set is this? Its shapes and types, and XXH3 (Collet) of its values: a run that goes on
- * must see the samples that it has seen, wherever they lie by now. Rule 1, which a change of what
- * is hashed must give another number; in this order:
- *   labels   all of them, as classes; targets, too, up to 64 MB, and of more as of the samples
- *   samples  4,096 of them, spread evenly from the first to the last, or all where there are no
- *            more: of each the first 16 KB, so that no more than 64 MB are read
- *   tokens   the first and last MB and 4,096 runs of 1,024 spread evenly, or all where that is no
+/* The fingerprint of a data set: shapes, types, and XXH3 (Collet) of its values. A resumed run must
+ * see the same samples, wherever the files are now. This is rule 1; a change of what is hashed
+ * needs a new number. Hashed are, in this order:
+ *   labels   all, as classes; targets, too, up to 64 MB, larger ones like samples
+ *   samples  4,096, spread evenly from the first to the last, or all if there are no more: the
+ *            first 16 KB of each, so that at most 64 MB are read
+ *   tokens   the first and last MB and 4,096 runs of 1,024, spread evenly, or all if there are no
  *            more
- *   encoded pictures: the index, and orientations that count; their bytes as tokens
- *   ids      (N,F) as the samples; flat ones and their index as tokens
- *   mean and deviation, where samples are normalised by them
- * Values are taken as the readers give them, so that packing and byte order do not count: in the
- * order of a little-endian machine, the only kind that checkpoints are for. Through HDF5 whole
- * samples are read: what 4,096 of them cost in training. */
+ *   encoded pictures: the index, and orientations that are applied; the bytes like tokens
+ *   ids      (N,F) like samples; flat ones and their index like tokens
+ *   mean and deviation, if samples are normalised by them
+ * Values are hashed as readers return them, so packing and stored byte order do not matter, in the
+ * order of a little-endian machine, the only kind that checkpoints support. HDF5 reads whole
+ * samples, which costs as much as 4,096 of them in training. */
 #include "data_private.h"
 
 #include <string.h>
@@ -36,11 +36,11 @@ typedef struct Digest {
     /* owned: reads one array as if it were x */
     Reader *reader;
     const DataArray *array;
-    /* owned: PIECE_BYTES, or one sample where that is more */
+    /* owned: max(PIECE_BYTES, bytes of one sample) */
     uint8_t *piece;
 } Digest;
 
-/* Labels become their classes, in the type that they are stored in. */
+/* Replaces labels by their classes, stored in the labels' type. */
 static void labels_to_classes(const Digest *d, int64_t count)
 {
     size_t bytes = (size_t)d->array->sample_bytes;
@@ -51,7 +51,7 @@ static void labels_to_classes(const Digest *d, int64_t count)
     }
 }
 
-/* Rows first .. first + count, all of their bytes. */
+/* Hashes all bytes of rows first .. first + count - 1. */
 static Status add_rows(Digest *d, int64_t first, int64_t count)
 {
     int64_t each = d->array->sample_bytes, most = each < PIECE_BYTES ? PIECE_BYTES / each : 1;
@@ -64,8 +64,8 @@ static Status add_rows(Digest *d, int64_t first, int64_t count)
     return OK;
 }
 
-/* Spread from the first row to the last: PLACES runs of `run` rows, of single rows no more than
- * their heads. */
+/* Hashes PLACES runs of `run` rows, spread from the first row to the last; of single rows only the
+ * first HEAD_BYTES. */
 static Status add_spread(Digest *d, int64_t run)
 {
     int64_t rows = d->array->dim[0], each = d->array->sample_bytes;
@@ -161,7 +161,7 @@ Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT])
     return OK;
 }
 
-/* ---- in a process of its own ---- */
+/* ---- in a separate process ---- */
 
 typedef struct Fingerprinted {
     Status status;
@@ -169,7 +169,7 @@ typedef struct Fingerprinted {
     char text[4096];
 } Fingerprinted;
 
-/* The process is a copy, and HDF5 may hold the file's former bytes in it: closing the library drops
+/* The process is a copy in which HDF5 may cache the file's former bytes; closing the library drops
  * them. */
 static void fingerprint_anew(const void *asked, size_t asked_bytes, FILE *answer)
 {

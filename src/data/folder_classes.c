@@ -1,6 +1,6 @@
-/* The classes of an import in an order that is given, as another data set has them or a text lists
- * them: what is numbered so can be a test set of that one. A class of the list may be without
- * pictures; a folder, or a label of a list, that is none of the classes is an error. */
+/* Gives the classes of an import a required order, that of another data set or of a text file, so
+ * that the import can be a test set for it. A class of the list may have no pictures; a folder or
+ * label that is not in the list is an error. */
 #include "folder_files.h"
 #include "data_private.h"
 
@@ -8,7 +8,7 @@
 
 enum { TEXT_BYTES = 64 << 20 };
 
-/* A name a line; blank lines are left out. */
+/* Reads a text with one name per line; blank lines are skipped. */
 static Status read_text(ClassNames *names, const char *path)
 {
     char *text = NULL, *rest, *line;
@@ -40,7 +40,7 @@ static Status read_names(ClassNames *names, const char *path)
     return st;
 }
 
-/* Numbers of the found classes in the list. */
+/* Finds the index in the list of each class that was found. */
 static Status find_places(const FolderFiles *files, const ClassNames *names, const char *path,
                           int32_t *place)
 {

@@ -1,28 +1,28 @@
-/* Which pictures there are to import, from folders (folder_scan.c) or from a list
+/* The list of pictures to import, from folders (folder_scan.c) or from a list file
  * (folder_list.c). */
 #ifndef WEFT_DATA_FOLDER_FILES_H
 #define WEFT_DATA_FOLDER_FILES_H
 
 #include "data.h"
 
-/* One picture to import. */
+/* one picture to import */
 typedef struct FolderFile {
-    /* of its path in FolderFiles.text */
+    /* offset of its path in FolderFiles.text */
     size_t path;
-    /* as stat says; -1: it cannot be read */
+    /* size and modification time by stat; bytes -1: it cannot be read */
     int64_t bytes, changed_ns;
     int32_t label;
 } FolderFile;
 
-/* All of them, in the order of the samples. */
+/* all pictures, in the order of the samples */
 typedef struct FolderFiles {
     int64_t count, room;
     /* owned */
     FolderFile *file;
-    /* owned: paths, each with its zero byte */
+    /* owned: paths, each with a zero byte */
     char *text;
     size_t text_bytes, text_room;
-    /* owned, and each; only rank 0 has the names. NULL: numbers */
+    /* owned, with its entries; only on rank 0. NULL: classes have numbers only */
     char **class_name;
     int64_t classes;
 } FolderFiles;
@@ -33,22 +33,22 @@ static inline const char *files_path(const FolderFiles *files, int64_t i)
 }
 void files_fini(FolderFiles *files);
 
-/* Sub-folders of dir are classes, in the order of their bytes, and what lies below one is of it.
- * ERR_NOINPUT, ERR_DATA. */
+/* Finds the pictures below dir. Its sub-folders are the classes, sorted by bytes; all files below
+ * one belong to its class. ERR_NOINPUT, ERR_DATA. */
 Status folder_scan(FolderFiles *files, const char *dir);
-/* A picture and its label in each line of the file `list`; paths are relative to dir. ERR_NOINPUT;
- * ERR_DATA that names the line. */
+/* Reads the file `list`, with a picture and its label in each line; paths are relative to dir.
+ * ERR_NOINPUT; ERR_DATA names the line. */
 Status folder_list(FolderFiles *files, const char *dir, const char *list);
-/* The same of a text. */
+/* Does the same with the text of such a file. */
 Status folder_list_text(FolderFiles *files, const char *dir, const char *list, char *text);
-/* The classes become those of the file `path` in its order (FolderImport.classes). ERR_NOINPUT;
- * ERR_DATA: a class that was found is not there. */
+/* Renumbers the classes to those of the file `path` (FolderImport.classes). ERR_NOINPUT; ERR_DATA:
+ * a class that was found is not in it. */
 Status folder_classes(FolderFiles *files, const char *path);
-/* ERR_DATA: a class without pictures. left_out: of each file, does it not
- * count? NULL: all do. */
+/* ERR_DATA: a class has no picture. left_out: per file, 1 if it does not count; NULL: all count. */
 Status files_check_classes(const FolderFiles *files, const uint8_t *left_out);
 
-/* Samples are imported in blocks of so many; a block's record is a page of the journal. */
+/* FOLDER_BLOCK: samples of a block, the unit of progress; FOLDER_RECORD: bytes of its record, a
+ * page of the journal */
 enum { FOLDER_BLOCK = 256, FOLDER_RECORD = 4096 };
 
 #endif

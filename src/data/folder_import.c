@@ -1,10 +1,10 @@
-/* Pictures in folders to a data set, decoded or as they are. Rank 0 looks for the files; all ranks
- * decode; what became of each sample is read from the journal, by rank 0, which closes the gaps
- * that broken ones leave, and puts HDF5's part around the samples:
+/* Imports folders of pictures, decoded or as they are. Rank 0 lists the files; all ranks decode;
+ * then rank 0 reads from the journal what became of each sample, closes the gaps that broken
+ * pictures leave, and writes HDF5's part around the samples:
  *
- *   OUT.part:  | a hole for HDF5 | samples, each at its place | HDF5, sizes, labels |
+ *   OUT.part:  | a hole for HDF5 | samples, each at its offset | HDF5, sizes, labels |
  *
- * The largest array comes first, so that its place does not depend on how many samples are left. */
+ * The largest array comes first, so that its offset does not depend on how many samples remain. */
 #include "folder.h"
 
 #include <string.h>
@@ -12,19 +12,19 @@
 
 enum { NAMED = 10 };
 
-/* What the file will hold. */
+/* contents of the file */
 typedef struct Contents {
     const FolderWork *work;
     int64_t samples;
     uint64_t sum[3], squares[3], pixels;
-    /* owned: of each file, 1 where it is left out */
+    /* owned: per file, 1 if it is left out */
     uint8_t *left_out;
     int64_t broken, turned;
-    /* owned: of the samples that are left; NULL while only places are asked for */
+    /* owned: for the samples that remain; NULL while only offsets are needed */
     int32_t *label, *size;
     uint8_t *orientation;
     uint64_t *offset;
-    /* where put_contents found that the samples lie */
+    /* offset of the samples, set by put_contents */
     int64_t data_offset;
 } Contents;
 
@@ -58,7 +58,7 @@ static bool put_settings(hid_t file, const FolderImport *import)
            0;
 }
 
-/* Each pixel counts once. */
+/* Writes mean and deviation over all pixels, each weighted equally. */
 static bool put_stats(hid_t file, const Contents *c)
 {
     float mean[3], std[3];
@@ -68,7 +68,7 @@ static bool put_stats(hid_t file, const Contents *c)
            h5_put_numbers(file, "std", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, std, 3) >= 0;
 }
 
-/* An array and what stands in it, once that is known. */
+/* Creates an array and, unless values is NULL, fills it. */
 static bool put_values(hid_t file, const char *name, hid_t stored, hid_t memory, int ndim,
                        const hsize_t *dim, const void *values)
 {
@@ -106,7 +106,7 @@ static herr_t put_contents(void *user, hid_t file)
 
 /* ---- the beginning ---- */
 
-/* Places of all samples, on every rank alike. */
+/* Computes the offsets of all samples; the same on every rank. */
 static void lay_samples(FolderWork *work)
 {
     const FolderFiles *files = &work->files;
@@ -132,7 +132,8 @@ static Status find_files(FolderWork *work)
     return import->allow_empty ? OK : files_check_classes(files, NULL);
 }
 
-/* On rank 0. A journal without its OUT.part, or the other way round, is of no use. */
+/* Opens OUT.part and the journal on rank 0. If one of the two is missing, the other is
+ * discarded. */
 static Status open_part(FolderWork *work)
 {
     Contents contents = {.work = work, .samples = work->files.count};
@@ -152,8 +153,8 @@ static Status open_part(FolderWork *work)
     return OK;
 }
 
-/* What rank 0 has found, to all. ERR_CONFIG: this rank's libraries are others, and so may be its
- * pixels. */
+/* Broadcasts rank 0's list of files. ERR_CONFIG: this rank has other versions of the decoders, so
+ * its pixels might differ. */
 static Status share_files(FolderWork *work)
 {
     FolderFiles *files = &work->files;
@@ -248,7 +249,8 @@ static void contents_init(Contents *c, const FolderWork *work)
     c->offset = mem_new((n + 1) * sizeof *c->offset);
 }
 
-/* Names those that are broken, with the reason, which their second try gives. */
+/* Warns of broken pictures, with the reasons, which decoding them again gives; decides whether the
+ * import may go on without them. */
 static Status judge_broken(const FolderWork *work, Contents *c)
 {
     int64_t named = 0;
@@ -278,8 +280,8 @@ static Status judge_broken(const FolderWork *work, Contents *c)
     return may_be_empty ? OK : files_check_classes(&work->files, c->left_out);
 }
 
-/* Moves what stands behind broken ones down. What the journal says goes first: places are no longer
- * that. Its file stays, with the lock that keeps other imports away. */
+/* Moves samples that follow broken ones down. The journal is cleared first, since its offsets
+ * become wrong; its file stays, because its lock keeps other imports away. */
 static Status close_gaps(FolderWork *work, const Contents *c)
 {
     if (c->broken == 0) return OK;
@@ -299,7 +301,7 @@ static Status close_gaps(FolderWork *work, const Contents *c)
     return status;
 }
 
-/* Sets are often uneven, and folders in the wrong place show in this. */
+/* Logs the sizes of the classes: data sets are often uneven, and misplaced folders show here. */
 static void report_classes(const FolderFiles *files, const Contents *c)
 {
     int64_t *count = mem_new((size_t)files->classes * sizeof *count), least = c->samples, most = 0;

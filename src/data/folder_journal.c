@@ -1,7 +1,6 @@
-/* What is done of an import: OUT.part.journal has a page for each block of samples, which is true
- * if its check fits what stands in it, and its key the block's files, places and settings. So an
- * import goes on where it was, on any number of ranks, and a file that has changed is read again
- * and no other. */
+/* The journal of an import: OUT.part.journal has a page for each block of samples. It is valid if
+ * its check matches its content and its key matches the block's files, offsets and settings. An
+ * import thus resumes on any number of ranks, and only files that have changed are read again. */
 #include "folder.h"
 
 #include <errno.h>
@@ -17,7 +16,7 @@ int64_t sample_offset(const FolderWork *work, int64_t i)
     return work->offset ? work->offset[i] : i * 3 * side * side;
 }
 
-/* All that a block's bytes and record depend on. */
+/* Returns a hash of everything that a block's bytes and record depend on. */
 static uint64_t block_key(const FolderWork *work, int64_t block)
 {
     const FolderImport *import = work->import;

@@ -1,7 +1,7 @@
-/* A list of pictures with their labels, one a line: path,label with quotes as in CSV; where a line
- * has no comma, a tab or the last blank parts them, as in ImageNet's lists. Labels are numbers from
- * 0, or names, which are sorted by their bytes and numbered so. Several labels for a picture are
- * refused, in a line or in two. */
+/* Reads a list of pictures with their labels, one per line: path,label with quotes as in CSV; in a
+ * line without a comma a tab or the last blank separates them, as in ImageNet's lists. Labels are
+ * numbers from 0, or names, which are sorted by bytes and numbered. Several labels for a picture,
+ * in one line or in several, are refused. */
 #include "folder_files.h"
 
 #include <stdlib.h>
@@ -21,8 +21,7 @@ typedef struct List {
     int64_t count, room;
 } List;
 
-/* Takes a field of CSV off *text, in place; *more: a comma follows. False: quotes that do not
- * fit. */
+/* Cuts a CSV field off *text, in place; *more: a comma follows. false: unbalanced quotes. */
 static bool take_field(char **text, char **field, bool *more)
 {
     char *at = *text, *to = at;
@@ -61,7 +60,8 @@ static bool number_of(const char *label, int64_t *number)
     return whole_read(&label, 0, CLASSES_MOST - 1, number) && !*label;
 }
 
-/* A number, but of no class: -1, say, which others write where there is no label. */
+/* Is the label a number that is not a class, such as -1, which other programs use for "no
+ * label"? */
 static bool number_of_none(const char *label)
 {
     const char *digits = label + (*label == '-' || *label == '+');
@@ -131,7 +131,7 @@ static int by_label(const void *a, const void *b)
     return strcmp((*(const Line *const *)a)->label, (*(const Line *const *)b)->label);
 }
 
-/* Pointers to all lines, sorted; owned by the caller. */
+/* Returns sorted pointers to all lines; owned by the caller. */
 static const Line **sorted(const List *list, int (*order)(const void *, const void *))
 {
     const Line **line = mem_new((size_t)list->count * sizeof *line);
@@ -157,7 +157,7 @@ static Status check_single(const List *list)
     return status;
 }
 
-/* The classes' names, sorted, each once; and each line's number among them. */
+/* Collects the class names, sorted and unique, and each line's class. */
 static void name_classes(FolderFiles *files, const List *list, int32_t *label)
 {
     const Line **line = sorted(list, by_label);

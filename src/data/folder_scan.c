@@ -1,7 +1,7 @@
-/* Which pictures a folder holds: each sub-folder is a class, all that lies below it belongs to it.
- * Names are sorted by their bytes, whatever the locale. Names that begin with a dot are passed
- * over, and said. Links are followed; one that leads back to a folder above itself is refused. What
- * a file is its contents will say. */
+/* Finds the pictures in a folder: each sub-folder is a class, and all files below it belong to it.
+ * Names are sorted by bytes, independent of the locale. Names that begin with a dot are skipped and
+ * counted in the log. Links are followed; one that leads back to a folder above itself is refused.
+ * The file type is decided later, by content. */
 #include "folder_files.h"
 
 #include <dirent.h>
@@ -61,29 +61,29 @@ Status files_check_classes(const FolderFiles *files, const uint8_t *left_out)
                 files->class_name ? files->class_name[first] : number, others);
 }
 
-/* a folder above the one that is read */
+/* a folder above the one being read */
 typedef struct Above {
     const struct Above *up;
     dev_t dev;
     ino_t ino;
 } Above;
 
-/* What a walk has found. */
+/* one path found by a walk */
 typedef struct Found {
     /* owned */
     char *path;
-    /* where the last name in it begins */
+    /* offset in it of the last name */
     size_t name;
 } Found;
 typedef struct Walk {
     Found *found;
     size_t count, room;
-    /* passed over */
+    /* number of skipped names */
     int64_t hidden;
     char first_hidden[64];
 } Walk;
 
-/* By folder, then by name, as torchvision's ImageFolder orders them. */
+/* Orders by folder, then by name, as torchvision's ImageFolder does. */
 static int by_folder(const void *left, const void *right)
 {
     const Found *a = left, *b = right;
@@ -102,7 +102,7 @@ static void walk_add(Walk *walk, char *path)
     walk->found[walk->count++] = (Found){path, (size_t)(strrchr(path, '/') + 1 - path)};
 }
 
-/* A new walk may begin in it. */
+/* Removes the paths found; the count of hidden names stays. */
 static void walk_clear(Walk *walk)
 {
     for (size_t i = 0; i < walk->count; ++i) mem_free(&walk->found[i].path);
@@ -127,7 +127,7 @@ static bool is_folder(const char *path, int type)
 
 static Status enter(Walk *walk, const char *dir, const Above *up);
 
-/* One entry of a folder. */
+/* Handles one entry of a folder. */
 static Status take(Walk *walk, const char *dir, const struct dirent *entry, const Above *here)
 {
     if (is_hidden(walk, entry->d_name)) return OK;
@@ -142,7 +142,7 @@ static Status take(Walk *walk, const char *dir, const struct dirent *entry, cons
     return status;
 }
 
-/* here NULL: only its folders are wanted. */
+/* Reads a folder. here NULL: collects its sub-folders only; else collects files below it. */
 static Status read_folder(Walk *walk, const char *dir, const Above *here)
 {
     DIR *open = opendir(dir);

@@ -1,11 +1,11 @@
 /* Decodes pictures into OUT.part, on several threads of each rank:
  *
- *   files -> a thread takes the next sample -> decode, turn, resize, cut -> pwrite at its place
+ *   files -> a thread takes the next sample -> decode, turn, resize, crop -> pwrite at its offset
  *                                          \-> size, state, sums of its block
- *   the first thread: blocks that are done -> fdatasync -> the journal, once a second
+ *   the calling thread: blocks that are done -> fdatasync -> the journal, once a second
  *
- * Rank r has every size-th block from r on. What a sample becomes depends on its file alone, and
- * sums are of integers: threads and ranks change no byte. */
+ * Rank r has every size-th block from r on. A sample depends on its file only, and sums are of
+ * integers, so the number of threads and ranks changes no byte. */
 #include "folder.h"
 
 #include <errno.h>
@@ -18,14 +18,14 @@
 #define LOOK_S  0.1
 enum { FILE_BYTES = 1 << 30 };
 
-/* a block that this rank works on */
+/* a block that this rank decodes */
 typedef struct Block {
     int64_t number;
     /* samples not yet done */
     atomic_int left;
-    /* all were done before the last sync */
+    /* all samples were done before the last sync */
     bool ready;
-    /* owned; NULL: it is in the journal */
+    /* owned; NULL: it is in the journal already */
     FolderRecord *record;
     pthread_mutex_t lock;
 } Block;
@@ -34,19 +34,20 @@ typedef struct Team {
     FolderWork *work;
     Block *block;
     int64_t blocks;
-    /* of all blocks; and how many */
+    /* next: next sample number over all blocks. done, broken: samples done, those of the journal
+     * included, and how many of them are broken. total: this rank's samples. */
     atomic_llong next, done, broken;
     int64_t total;
     atomic_bool stop;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    /* threads at work; the first failure, under lock */
+    /* number of running threads; the first failure; protected by lock */
     int running;
     Status status;
     char why[1024];
 } Team;
 
-/* what a thread has */
+/* state of one thread */
 typedef struct Hand {
     const FolderWork *work;
     ImageDecoder *decoder;
@@ -76,7 +77,7 @@ static void hand_fini(Hand *hand)
     mem_free(&hand->planes);
 }
 
-/* All of the file, which has as many bytes as stat has said. ERR_DATA: not now. */
+/* Reads a file, which must have the size that stat gave. ERR_DATA: it cannot be read. */
 static Status read_picture(Hand *hand, const char *path, const FolderFile *file)
 {
     if (file->bytes < 0) return fail(ERR_DATA, "%s: is no file that can be read", path);
@@ -91,7 +92,7 @@ static Status read_picture(Hand *hand, const char *path, const FolderFile *file)
     if (fd < 0) return fail(ERR_DATA, "%s: cannot be opened: %s", path, file_error(errno));
     int64_t have = 0;
     ssize_t n;
-    /* one byte more would be a longer file */
+    /* Reading one byte more shows whether the file has become longer. */
     while ((n = read(fd, hand->bytes + have, (size_t)(file->bytes + 1 - have))) != 0) {
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) break;
@@ -105,7 +106,7 @@ static Status read_picture(Hand *hand, const char *path, const FolderFile *file)
     return fail(ERR_IO, "%s: has changed while it was imported: start the import again", path);
 }
 
-/* The short side becomes `side`. */
+/* Resizes the picture so that its short side is `side`. */
 static Status resize(Hand *hand, const char *path)
 {
     const FolderImport *import = hand->work->import;
@@ -125,7 +126,7 @@ static Status resize(Hand *hand, const char *path)
     return OK;
 }
 
-/* The square in the middle, as three planes. */
+/* Copies the centre square as three planes. */
 static void cut_square(Hand *hand)
 {
     const Image *image = &hand->image;
@@ -156,7 +157,7 @@ static void add_pixels(Hand *hand)
     }
 }
 
-/* From a file to what is stored of it. ERR_DATA: no picture that can be used. */
+/* Turns a file into what is stored. ERR_DATA: not a usable picture. */
 static Status take_picture(Hand *hand, int64_t i, FolderSample *sample)
 {
     const FolderWork *work = hand->work;
@@ -177,7 +178,8 @@ static Status take_picture(Hand *hand, int64_t i, FolderSample *sample)
     return OK;
 }
 
-/* Also of what cannot be used there is a record. */
+/* Decodes and writes one sample, and adds it to the block's record; broken pictures are recorded,
+ * too. */
 static Status do_sample(Team *team, Hand *hand, Block *block, int64_t i)
 {
     const FolderWork *work = team->work;
@@ -245,8 +247,8 @@ static void *run_thread(void *of)
     return NULL;
 }
 
-/* Blocks that are done, to the disk and then into the journal; not those that become done
- * meanwhile. */
+/* Syncs the blocks that are done to the disk, then writes them to the journal. Blocks that become
+ * done meanwhile wait for the next call. */
 static Status flush(Team *team)
 {
     bool any = false;
@@ -266,7 +268,7 @@ static Status flush(Team *team)
     return OK;
 }
 
-/* Until all threads have ended. */
+/* Flushes, reports progress and watches for stop requests until all threads have ended. */
 static void attend(Team *team)
 {
     const ImportHost *host = team->work->host;
@@ -288,7 +290,7 @@ static void attend(Team *team)
     pthread_mutex_unlock(&team->lock);
 }
 
-/* This rank's blocks that the journal does not have. */
+/* Collects this rank's blocks that are not in the journal. */
 static void team_init(Team *team, FolderWork *work)
 {
     const ImportHost *host = work->host;

@@ -1,8 +1,8 @@
-/* What the data module asks of the HDF5 library: opening with messages a person can act on, lists
- * of what a file holds, root attributes, and whether all of a data set lies in the file. HDF5's own
- * error printing is off; where its words help they are put into ours. Every function but the lock
- * itself is called under hdf5_lock. Reading takes no file locks: shared file systems often have
- * none. */
+/* The data module's helpers for HDF5: opening with messages that tell the user what to do, listing
+ * a file's arrays, reading root attributes, and checking that all of a data set lies in one file.
+ * HDF5's own error printing is off; where its messages help, ours quote them. All functions but the
+ * lock's are called under hdf5_lock. Files are read without file locks, since shared file systems
+ * often have none. */
 #include "data_private.h"
 
 #include <errno.h>
@@ -17,7 +17,8 @@
 static pthread_mutex_t lock;
 static pthread_once_t lock_once = PTHREAD_ONCE_INIT;
 
-/* A copy of the process begins with the lock free and the library between two calls. */
+/* These handlers of fork make sure that the copy begins with the lock free and the library between
+ * two calls. */
 static void lock_take(void)
 {
     pthread_mutex_lock(&lock);
@@ -40,7 +41,7 @@ static void lock_begin(void)
 {
     lock_new();
     pthread_atfork(lock_take, lock_give, lock_new);
-    /* Plugins are programs: they come from where the user says, or not at all. */
+    /* Plugins are programs, so they are loaded only from where the user says. */
     const char *plugins = getenv("HDF5_PLUGIN_PATH");
     if (!plugins || !*plugins) H5PLset_loading_state(0);
 }
@@ -57,7 +58,7 @@ void hdf5_unlock(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Getting ready takes a millisecond or two: once, and not in each worker. */
+/* Initialising takes a millisecond or two, which this spends once instead of in each process. */
 void hdf5_begin(void)
 {
     hdf5_lock();
@@ -69,9 +70,9 @@ void hdf5_begin(void)
 ApartJob hdf5_unpacking(int64_t bytes, int64_t held)
 {
     enum {
-        /* a chunk of 1 GB packed, unpacked, and a row of it */
+        /* memory for a chunk of 1 GB, packed and unpacked, and a row of it */
         MEMORY_MB = 4096,
-        /* less is a file that keeps it busy for nothing */
+        /* a file that unpacks more slowly only wastes time */
         SLOWEST_MB_S = 10,
         SPARE_S = 30
     };
@@ -100,7 +101,7 @@ bool data_is_hdf5(const char *path)
 {
     static const char begins[] = "\x89HDF\r\n\x1a\n";
     char head[sizeof begins - 1] = "";
-    /* a pipe does not hold this up, and has nothing to be read at a place */
+    /* A pipe does not block file_open, and pread on it fails. */
     int fd = file_open(path, O_RDONLY);
     bool is = fd >= 0 && pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
               !memcmp(head, begins, sizeof head);
@@ -108,7 +109,7 @@ bool data_is_hdf5(const char *path)
     return is;
 }
 
-/* Advice on making a data set of a file, by the end of its name; NULL: none is known. */
+/* Returns advice on making a data set of a file, by the end of its name; NULL: no advice. */
 static const char *import_for(const char *path)
 {
     static const char by_python[] = "write its arrays with h5py, as docs/formats.md shows";
@@ -153,7 +154,7 @@ static const char *import_for(const char *path)
     return NULL;
 }
 
-/* Is it a file at all, and may it be read? */
+/* Checks that the path is a readable, non-empty file. */
 static Status file_look(const char *path)
 {
     struct stat st;
@@ -206,7 +207,7 @@ Status h5_open(hid_t *file, const char *path)
                 words);
 }
 
-/* The file that an external link leads to, instead of following it. */
+/* HDF5's callback for external links: reports the link instead of following it. */
 static herr_t link_refuse(const char *from, const char *group, const char *to, const char *object,
                           unsigned *flags, hid_t access, void *met)
 {
@@ -248,7 +249,8 @@ static herr_t list_name(hid_t object, const char *name, const H5O_info_t *info, 
     return 0;
 }
 
-/* Fails where the file has no array of this name, with the arrays that it has and what to do. */
+/* ERR_DATA: the file has no array of this name. The message lists its arrays and says what to
+ * do. */
 static Status name_fail(const char *path, const char *name, const NameList *list, const char *key)
 {
     const char *more = list->total > list->listed ? ", ..." : "";
@@ -304,7 +306,7 @@ bool h5_has(hid_t file, const char *name)
     return H5Lexists(file, name, H5P_DEFAULT) > 0 && H5Oexists_by_name(file, name, H5P_DEFAULT) > 0;
 }
 
-/* Opens root attribute `name` if it is there; *count: its elements. */
+/* Opens a root attribute; *count: number of its elements. Negative: it is missing. */
 static hid_t attr_open(hid_t file, const char *name, int64_t *count)
 {
     *count = 0;
@@ -317,7 +319,7 @@ static hid_t attr_open(hid_t file, const char *name, int64_t *count)
     return attr;
 }
 
-/* of an attribute */
+/* largest text attribute that is read */
 enum { STRINGS_BYTES = 64 << 20 };
 
 static herr_t read_text(hid_t attr, hid_t type, int64_t n, char *out, size_t room)
@@ -398,7 +400,7 @@ bool h5_attr_integer(hid_t file, const char *name, int64_t *value)
     return good;
 }
 
-/* "chunked 64x1x28x28, deflate" */
+/* Writes "chunked 64x1x28x28, deflate". */
 static void chunk_text(hid_t create, char *out, size_t out_bytes)
 {
     hsize_t chunk[32];

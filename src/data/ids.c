@@ -1,12 +1,12 @@
-/* Ids of tables: 64 bits each, of which none is lost on the way. What is wrong with them is said
- * here, with file, sample and field; `weft data check` reads all of them. */
+/* Checks ids of tables, 64 bits each, and reports errors with file, sample and field. `weft data
+ * check` reads all of them. */
 #include "data_private.h"
 
 #include <string.h>
 
 Status ids_fail(const DataSet *set, int64_t sample, int64_t field)
 {
-    /* the last entry ends the field before it */
+    /* The last entry ends the field before it. */
     if (sample == set->samples) --sample, field = set->fields;
     if (field == set->fields) --field;
     return fail(ERR_DATA,

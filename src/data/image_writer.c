@@ -1,5 +1,6 @@
 /* Writes a weft data set of uint8 images through a .part file. Mean and deviation per channel are
- * summed exactly, in integers, on the way; they and the labels go in at the end. */
+ * summed exactly, in integers, while samples are written; they and the labels are written at the
+ * end. */
 #include "data_private.h"
 
 #include <math.h>
@@ -8,12 +9,12 @@
 struct ImageWriter {
     ImageLayout layout;
     PartFile part;
-    /* written: samples so far */
+    /* offsets in the file; number of samples written so far */
     int64_t x_offset, y_offset, written;
     int64_t image_bytes;
-    /* owned: all of them, written at the end */
+    /* owned: all labels, written at the end */
     int32_t *labels;
-    /* owned: per channel */
+    /* owned: sums per channel */
     uint64_t *sum, *squares;
 };
 
@@ -62,7 +63,7 @@ Status image_writer_new(ImageWriter **writer, const char *out, bool force, Image
     return st;
 }
 
-/* A row of 32-bit sums holds 65,536 values. */
+/* A 32-bit sum has room for 65,536 squares of bytes. */
 void pixel_sums(const uint8_t *from, int64_t pixels, int step, uint64_t *sum, uint64_t *squares)
 {
     for (int64_t at = 0; at < pixels;) {
@@ -85,7 +86,7 @@ void pixel_stats(uint64_t sum, uint64_t squares, int64_t pixels, float *mean, fl
     *mean = *std = 0;
     if (pixels == 0) return;
     double n = (double)pixels;
-    /* n^2 times the variance, exact in 128 bits: 0 for a constant channel alone */
+    /* n^2 times the variance, exact in 128 bits; 0 only for a constant channel */
     Wide spread = (Wide)pixels * squares - (Wide)sum * sum;
     *mean = (float)((double)sum / n / 255.0);
     *std = spread > 0 ? (float)(sqrt((double)spread) / n / 255.0) : 1.0f;

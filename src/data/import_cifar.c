@@ -1,7 +1,7 @@
 /* Imports the binary files of CIFAR-10 and CIFAR-100 (Krizhevsky 2009): records of one label byte
- * (CIFAR-100: coarse, then fine; the fine one is taken) and 3 x 32 x 32 bytes of red, green, blue
- * planes. Files are joined in the given order. Refuses sizes that are not whole records and labels
- * out of range. */
+ * (CIFAR-100: the coarse, then the fine label, which is used) and 3 x 32 x 32 bytes of red, green
+ * and blue planes. Files are joined in the given order. Refuses sizes that are not whole records
+ * and labels out of range. */
 #include "data_private.h"
 
 #include <errno.h>
@@ -34,11 +34,11 @@ static const char *const names100[] = {
     "willow_tree", "wolf",          "woman",     "worm"};
 
 typedef struct Format {
-    /* head: label bytes before the pixels; the last of them counts */
+    /* head: number of label bytes before the pixels; the last one is the label */
     int classes, head;
 } Format;
 
-/* Records in the file, from its size. */
+/* Computes the number of records from the file's size. */
 static Status records_count(const char *path, Format f, int64_t *records)
 {
     struct stat st;

@@ -1,7 +1,7 @@
 /* weft data import criteo: the training files of Criteo's click logs (Kaggle's train.txt, the days
  * of the 1 TB set): lines of a label, 13 integers and 26 values of up to 8 hexadecimal digits,
- * between tabs, where anything but the label may be empty. It is a table of text with a schema that
- * is known, but for what ids become. */
+ * separated by tabs; all but the label may be empty. It is csv_import with a fixed schema, in which
+ * only the rule for ids varies. */
 #include "csv.h"
 
 enum { INTEGERS = 13, CATEGORIES = 26 };

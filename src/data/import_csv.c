@@ -1,4 +1,4 @@
-/* weft data import csv: tables of text by a schema. */
+/* weft data import csv: imports tables of text by a schema. */
 #include "csv.h"
 
 #include <string.h>

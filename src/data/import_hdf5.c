@@ -1,8 +1,8 @@
-/* Imports a data set of a stranger that only HDF5 can unpack (chunked, compressed, of foreign byte
- * order): a process of its own reads it and writes the plain values into OUT.part, which is laid
- * out before by this one. So no rank runs filters and chunk indices over bytes that somebody else
- * made. Shapes, types and what the root's attributes say stay as they are; arrays get the names
- * that weft looks for. Refuses what data_set_open refuses. */
+/* Imports an untrusted file that only HDF5 can unpack (chunked, compressed, of the other byte
+ * order). This process lays out OUT.part; a separate process reads the file and writes the plain
+ * values into it. No rank thus runs filters and chunk indices over untrusted bytes. Shapes, types
+ * and the known root attributes are kept; arrays get the names that weft looks for. Refuses what
+ * data_set_open refuses. */
 #include "facts.h"
 #include "data_private.h"
 
@@ -14,27 +14,27 @@
 
 enum { BLOCK_BYTES = 4 << 20 };
 
-/* plain bytes: what the other process is told */
+/* request to the separate process; plain bytes */
 typedef struct Copy {
     FactsAsk ask;
     DataArray x, y;
-    /* y is not there: tokens */
+    /* tokens: there is no y */
     bool alone;
     int file;
     int64_t x_offset, y_offset;
-    /* samples with this label are left out, and `rows` stay */
+    /* leave out the samples with this label; `rows` remain */
     bool drops;
     int64_t drop_label, rows;
 } Copy;
 
-/* what is laid out */
+/* argument of lay_out */
 typedef struct Layout {
     const SetFacts *facts;
     const ClassNames *names;
     Copy *copy;
 } Layout;
 
-/* ---- the other process ---- */
+/* ---- in the separate process ---- */
 
 static Status write_rows(const Copy *copy, const uint8_t *from, int64_t bytes, int64_t at)
 {
@@ -48,7 +48,7 @@ static Status write_rows(const Copy *copy, const uint8_t *from, int64_t bytes, i
     return OK;
 }
 
-/* Moves the rows that stay together and returns their number. left_out NULL: all stay. */
+/* Moves the remaining rows together and returns their number. left_out NULL: all remain. */
 static int64_t close_gaps(uint8_t *rows, int64_t bytes, const bool *left_out, int64_t n)
 {
     int64_t kept = 0;
@@ -77,7 +77,7 @@ static Status copy_rows(const Copy *copy, Reader *reader, const DataArray *a, in
     return st;
 }
 
-/* A reader of an array's rows, whatever they are. */
+/* Creates a reader of an array's rows, whatever they mean. */
 static Status rows_reader(Reader **reader, const Copy *copy, const DataArray *a)
 {
     DataSet *set = mem_new(sizeof *set);
@@ -97,7 +97,8 @@ static Status copy_array(const Copy *copy, const DataArray *a, int64_t offset, c
     return st;
 }
 
-/* left_out[i]: sample i has the label that is dropped; returns in *rows how many have not. */
+/* Sets left_out[i] if sample i has the label to be dropped, and *rows to the number of other
+ * samples. */
 static Status find_dropped(const Copy *copy, bool *left_out, int64_t *rows)
 {
     enum { PIECE = 1 << 16 };
@@ -122,7 +123,7 @@ static Status find_dropped(const Copy *copy, bool *left_out, int64_t *rows)
     return st;
 }
 
-/* Answers with the number of samples that stay, or with '-' and a message. */
+/* Answers with the number of samples that remain, or with '-' and a message. */
 static void count_work(const void *asked, size_t asked_bytes, FILE *answer)
 {
     const Copy *copy = asked;
@@ -147,7 +148,7 @@ static void work(const void *asked, size_t asked_bytes, FILE *answer)
     if (st != OK) fprintf(answer, "%s", fail_message());
 }
 
-/* ---- this one ---- */
+/* ---- in this process ---- */
 
 static herr_t put_array(hid_t file, const char *name, const DataArray *a, const Copy *copy,
                         int64_t *offset)
@@ -217,7 +218,7 @@ static Status copy_apart(const Copy *copy, int64_t bytes)
     return status;
 }
 
-/* Counts the samples that stay in a separate process, because the values are unpacked for it. */
+/* Counts the samples that remain, in a separate process, since labels must be unpacked for it. */
 static Status count_rows(Copy *copy)
 {
     const DataArray *y = &copy->y;

@@ -1,7 +1,7 @@
-/* Imports IDX files, the format of MNIST and its kin (LeCun): 4 bytes 0, 0, element type,
- * dimensions; each dimension as a big-endian 32-bit number; the bytes. Takes images (N,H,W) and
- * labels (N), both uint8, plain or .gz. Refuses another magic number, files that are shorter or
- * longer than they say, and images and labels that differ in number. */
+/* Imports IDX files, the format of MNIST and similar sets (LeCun): 4 bytes 0, 0, element type,
+ * number of dimensions; each dimension as a big-endian 32-bit number; the bytes. Accepts images
+ * (N,H,W) and labels (N), both uint8, plain or .gz. Refuses another magic number, files shorter or
+ * longer than their header says, and different numbers of images and labels. */
 #include "data_private.h"
 
 enum { IDX_UINT8 = 0x08, BLOCK_BYTES = 1 << 20 };
@@ -27,7 +27,7 @@ static Status idx_read(IdxFile *f, void *to, int64_t bytes)
     return OK;
 }
 
-/* Nothing is taken for what the file cannot hold. */
+/* Checks the header's size against the file's before memory is allocated for it. */
 static Status idx_bound(const IdxFile *f, int ndim)
 {
     int64_t bytes, each = ndim == 3 ? f->dim[1] * f->dim[2] : 1;
@@ -64,7 +64,7 @@ static Status idx_open(IdxFile *f, const char *path, int ndim)
     return idx_header(f, ndim);
 }
 
-/* Nothing may follow; reading on also makes zlib check the sum at the end. */
+/* Checks that nothing follows; reading on also makes zlib verify the checksum at the end. */
 static Status idx_end(IdxFile *f)
 {
     uint8_t one;
@@ -75,7 +75,7 @@ static Status idx_end(IdxFile *f)
                : fail(ERR_DATA, "%s: is longer than its header says; fetch it again", f->in.path);
 }
 
-/* All labels (owned by the caller) and 1 + the largest. */
+/* Reads all labels (owned by the caller) and returns 1 + the largest in *classes. */
 static Status labels_load(IdxFile *f, int32_t **labels, int64_t *classes)
 {
     int64_t n = f->dim[0];

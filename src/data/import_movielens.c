@@ -1,8 +1,8 @@
 /* weft data import movielens: ratings of MovieLens-100k (Harper and Konstan 2015), u.data, or of a
- * file like it: lines of user, film, rating from 1 to 5 and time, between tabs. A rating of 4 and
- * more is a 1. Rows are sorted by time, and the last ones are the test set: a set drawn by chance
- * would tell the future. In a folder u.user and u.item tell more, if they are there: a user's age,
- * gender and occupation, and a film's genres, of which it may have several. */
+ * similar file: lines of user, film, rating from 1 to 5 and time, separated by tabs. A rating of 4
+ * or more becomes label 1. Rows are sorted by time, and the last ones are the test set, since a
+ * random test set would reveal the future. In a folder, u.user and u.item are read if present: a
+ * user's age, gender and occupation, and a film's genres, of which it may have several. */
 #include "csv.h"
 #include "moments.h"
 
@@ -28,17 +28,17 @@ typedef struct Rating {
 } Rating;
 typedef struct User {
     double age;
-    /* numbers of words; -1: not known */
+    /* numbers of the words; -1: unknown */
     int gender, occupation;
 } User;
 typedef struct Movies {
-    /* owned, and count of them */
+    /* owned: count ratings */
     Rating *rating;
     int64_t count;
-    /* the largest numbers; side files are there */
+    /* largest user and film number; is u.user or u.item present? */
     int users, items;
     bool has_users, has_items;
-    /* owned: by user; by item a bit for each genre */
+    /* owned: per user; per film, with a bit for each genre */
     User *user;
     uint32_t *genres;
     CsvVocab gender, occupation;
@@ -46,7 +46,7 @@ typedef struct Movies {
     uint64_t first[FIELDS + 1];
 } Movies;
 
-/* A file's lines, one by one, cut into parts. */
+/* reads a file line by line and splits lines into parts */
 typedef struct Lines {
     const char *path;
     /* owned */
@@ -84,7 +84,7 @@ static Status line_fail(const Lines *l, const char *what)
     return fail(ERR_DATA, "%s: line %lld: %s", l->path, (long long)l->line, what);
 }
 
-/* The whole number that is all of the text. */
+/* Parses a text that is a whole number and nothing else. */
 static bool whole(const char *text, int64_t lo, int64_t hi, int64_t *value)
 {
     return whole_read(&text, lo, hi, value) && *text == 0;
@@ -125,7 +125,7 @@ static Status ratings_read(Movies *m, const char *path)
     TRY(lines_open(&l, path));
     Status st = OK;
     while (st == OK && lines_next(&l, "\t")) {
-        /* RecBole's copy has a line of names */
+        /* RecBole's copy begins with a line of names. */
         if (l.line == 1 && strncmp(l.part[0], "user_id", 7) == 0) continue;
         if (m->count == room) {
             room = room ? 2 * room : 1 << 16;
@@ -144,19 +144,19 @@ static Status ratings_read(Movies *m, const char *path)
     return OK;
 }
 
-/* The number of a word among those of a field, in the order in which they come. */
+/* Returns the number of a word in its field, in order of first occurrence. */
 static int word_number(CsvVocab *vocab, const char *word)
 {
     char text[WORD_BYTES + CSV_BEYOND] = "";
     CsvValue value = {text, strnlen(word, WORD_BYTES)};
     memcpy(text, word, value.length);
-    /* what is found of a word before all are numbered is `first`: here the number that it will
-     * have */
+    /* Before csv_vocab_done, csv_vocab_find returns `first`: here the number that the word will
+     * get. */
     csv_vocab_add(vocab, &value, (uint64_t)vocab->count, 1);
     return (int)csv_vocab_find(vocab, &value, 0);
 }
 
-/* u.user: number|age|gender|occupation|zip */
+/* Reads u.user: number|age|gender|occupation|zip. */
 static Status users_read(Movies *m, const char *path)
 {
     Lines l;
@@ -176,7 +176,7 @@ static Status users_read(Movies *m, const char *path)
     return st;
 }
 
-/* u.item: number|title|two dates|address|19 genres, each 0 or 1 */
+/* Reads u.item: number|title|two dates|address|19 genres, each 0 or 1. */
 static Status items_read(Movies *m, const char *path)
 {
     Lines l;
@@ -218,8 +218,8 @@ static Status movies_read(Movies *m, const char *path)
 
 /* ---- as a table ---- */
 
-/* Where each field's ids begin. Users and films are their own numbers, 0 nobody's; words have one
- * for "not known" before them; genres none. */
+/* Finds the first id of each field. Users and films keep their numbers (0 is nobody); words follow
+ * an id for "unknown"; genres have no such id. */
 static void fields_place(Movies *m, const char **name, int *count)
 {
     static const char *const all[FIELDS] = {"user", "item", "gender", "occupation", "genre"};
@@ -243,7 +243,7 @@ static double age_of(const Movies *m, const Rating *r)
     return isnan(age) ? m->mean : age;
 }
 
-/* Over the training ratings of users whose age is known. */
+/* Computes mean and deviation over the training ratings by users of known age. */
 static void age_settle(Movies *m, int64_t rows)
 {
     Moments age = {0};
@@ -255,7 +255,8 @@ static void age_settle(Movies *m, int64_t rows)
     m->deviation = moments_deviation(&age);
 }
 
-/* ids of a rating behind those that are there; ends: of its fields. Returns how many there are. */
+/* Appends the ids of a rating at index `at` of ids; ends: index behind the last id of each field.
+ * Returns the new number of ids. */
 static uint64_t rating_ids(const Movies *m, const Rating *r, uint64_t *ids, uint64_t at,
                            uint64_t *ends)
 {
@@ -288,7 +289,7 @@ static herr_t put_words(void *user, hid_t file)
     return good ? 0 : -1;
 }
 
-/* Ratings first .. first + count as a set. */
+/* Writes ratings first .. first + count - 1 as a data set. */
 static Status set_write(Movies *m, const char *out, bool force, int64_t first, int64_t count)
 {
     enum { IDS_MOST = FIELDS - 1 + GENRES };

@@ -1,5 +1,5 @@
-/* Random images with random labels, for timing: what is in a data set does not change how long a
- * step takes. */
+/* Writes random images with random labels, for timing: the content of a data set does not change
+ * the time of a step. */
 #include "data_private.h"
 
 enum { BLOCK = 16 };

@@ -1,10 +1,10 @@
-/* Imports tokens: a text's bytes, or an array of numbers as other tokenizers leave it, with a
- * header that is known (token_file.h) or without one, plain or .gz. The file is read twice, in
- * pieces, so that it may be larger than memory: once to count it and find the largest token, once
- * to copy. The end may go to a second file, for evaluation. Refuses files of other kinds, numbers
- * that are not what they are read as, tokens outside the vocabulary, a size that is no whole number
- * of tokens or not the header's, and parts too short for one token and the one after it. A text for
- * a tokenizer becomes such an array first, OUT.tokens.part. */
+/* Imports tokens: a text's bytes, or an array of numbers written by another tokenizer, with a known
+ * header (token_file.h) or without one, plain or .gz. The file may be larger than memory: it is
+ * read twice in pieces, once to count tokens and find the largest, once to copy. The end may go to
+ * a second file, for evaluation. Refuses files of other kinds, numbers that contradict the given
+ * format, tokens outside the vocabulary, sizes that are not whole tokens or not the header's, and
+ * parts too short for one token and the next. A text that needs a tokenizer is first encoded to
+ * such an array, OUT.tokens.part. */
 #include "data_private.h"
 #include "encode_text.h"
 #include "token_file.h"
@@ -14,27 +14,27 @@
 
 enum { PIECE_BYTES = 1 << 20, PART_LEAST = 2, PARTS = 2 };
 
-/* the file that is imported */
+/* the file to import */
 typedef struct Source {
     PackedFile in;
-    /* borrowed: path of the file as the user gave it */
+    /* borrowed: path that the user gave */
     const char *name;
-    /* bits of a token as the user gave them; 0: not given */
+    /* bits of a token that the user gave; 0: not given */
     int bits;
     TokenFormat format;
     /* owned: PIECE_BYTES */
     uint8_t *buffer;
-    /* true for a text, or one that was encoded: its values are no evidence */
+    /* the file is a text, or was encoded from one, so its values are not checked as evidence */
     bool text;
     TokenEvidence evidence;
-    /* tokens */
+    /* number of tokens; size of the vocabulary */
     int64_t count;
     int64_t vocab;
-    /* borrowed: of a text that was encoded, the tokenizer's path and hash; else NULL */
+    /* borrowed: path and hash of the tokenizer that encoded the text; else NULL */
     const char *tokenizer, *tokenizer_hash;
 } Source;
 
-/* one file that is written */
+/* one file to write */
 typedef struct TokenPart {
     PartFile part;
     /* number of tokens; offset of their bytes; bytes of a token: 1, 2, 4 */
@@ -45,7 +45,7 @@ typedef struct TokenPart {
     const char *tokenizer, *tokenizer_hash;
 } TokenPart;
 
-/* Tokens begin behind the header. */
+/* Goes to the first token, behind the header. */
 static Status source_begin(Source *s)
 {
     size_t n;
@@ -75,7 +75,7 @@ static void source_close(Source *s)
     token_evidence_fini(&s->evidence);
 }
 
-/* The next tokens, at most `most`, into buffer; *count 0 at the end. */
+/* Reads up to `most` tokens into buffer; *count 0: the end. */
 static Status source_read(Source *s, int64_t most, int64_t *count)
 {
     const int bytes = s->format.bytes;
@@ -123,8 +123,8 @@ static Status source_end(Source *s)
                 s->in.path, s->format.name, (long long)s->format.count);
 }
 
-/* Counts the tokens and finds the vocabulary where none is given. What the values are is judged
- * before they are refused one by one, for the reason of all is the better message. */
+/* Counts the tokens and, unless it is given, finds the size of the vocabulary. Evidence against the
+ * format is reported before single tokens outside the vocabulary, since it names the cause. */
 static Status source_survey(Source *s)
 {
     const int64_t below = s->vocab > 0 ? s->vocab : INT32_MAX;
@@ -167,7 +167,8 @@ static herr_t put_contents(void *user, hid_t file)
     return good ? 0 : -1;
 }
 
-/* Tokens of any width and byte order -> little-endian ones of p's width, which is no larger. */
+/* Converts tokens of any width and byte order to little-endian ones of p's width, which is no
+ * larger. */
 static void tokens_convert(const Source *s, const TokenPart *p, int64_t count)
 {
     if (!s->format.big_endian && s->format.bytes == p->bytes) return;
@@ -189,7 +190,7 @@ static Status part_copy(Source *s, const TokenPart *p)
     return OK;
 }
 
-/* Lays out both parts before either is filled: a full disk shows at once. */
+/* Lays out both parts before filling either, so that a full disk shows at once. */
 static Status parts_write(Source *s, TokenPart *part, int parts, const char *const *out, bool force)
 {
     Status st = OK;
@@ -207,7 +208,8 @@ static Status parts_write(Source *s, TokenPart *part, int parts, const char *con
     return st;
 }
 
-/* The first part is the share before test_share, rounded down, as others cut. */
+/* Cuts the tokens: the first part is the share 1 - test_share, rounded down, as other programs
+ * do. */
 static Status parts_cut(const Source *s, TokenPart *part, int parts, double test_share)
 {
     part[0].count = parts > 1 ? (int64_t)((double)s->count * (1.0 - test_share)) : s->count;
@@ -227,7 +229,7 @@ static Status parts_cut(const Source *s, TokenPart *part, int parts, double test
     return OK;
 }
 
-/* Asked before anything is read. */
+/* Checks the output before anything is read. */
 static Status check_out(const char *const *out, const char *file, double test_share, bool force)
 {
     TRY(part_free_places(out[0], out[1], force));
@@ -258,7 +260,7 @@ Status data_import_text(const char *file, const char *out, const char *test_out,
     return st;
 }
 
-/* Encodes file to OUT.tokens.part, which then is imported as any array of tokens. */
+/* Encodes the file to OUT.tokens.part and imports that as an array of tokens. */
 static Status encode_and_import(Tokenizer *t, const char *file, const TextTokens *how,
                                 const char *const *out, double test_share, bool force)
 {
@@ -323,11 +325,11 @@ typedef struct TokenOptions {
     const char *out, *test;
     double test_share;
     bool force;
-    /* tokens only: 0 is auto, then 16, 32, 64 */
+    /* `data import tokens` only: index of auto, 16, 32, 64 */
     int bits;
-    /* tokens only */
+    /* `data import tokens` only */
     int64_t vocab;
-    /* text only */
+    /* `data import text` only */
     const char *tokenizer;
     bool special;
 } TokenOptions;

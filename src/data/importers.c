@@ -1,8 +1,8 @@
-/* The importers, and makers of data, in the order of the help. Another one is a file with its row,
- * and one line here. */
+/* The import verbs, and those that make data, in the order of the help. A new one is a file with
+ * its row, and one line here. */
 #include "data.h"
 
-/* clang-format off: one a line, a new one above the last */
+/* clang-format off: one per line; add new ones above the last */
 #define IMPORTERS(_)                                                                               \
     _(idx)                                                                                         \
     _(cifar)                                                                                       \

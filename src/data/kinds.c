@@ -1,4 +1,4 @@
-/* The kinds of data set, one row each. */
+/* The table of kinds of data set. */
 #include "data.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
-/* Reads all labels of a set, or all tokens: is each of a class, which classes have samples, and
- * what is odd about them. Labels that count from 1, or one label for "none" far above the others,
- * are not mended here: a line says which key or command does it. */
+/* Reads all labels of a set, or all tokens: checks that each has a class, finds the classes that
+ * have samples, and warns of odd labels. Labels that count from 1, or a label for "none" far above
+ * the others, are not changed here; the warning names the key or command that does it. */
 #include "data_private.h"
 
-/* Adds a class, or a token, to what is known. */
+/* Adds a class or a token to those that occur. */
 static void use_add(LabelUse *use, int64_t class)
 {
     if (class < DATA_CLASSES_SEEN) {
@@ -20,7 +20,7 @@ static void use_add(LabelUse *use, int64_t class)
     }
 }
 
-/* The labels, or tokens, of one file in pieces. */
+/* Reads the labels or tokens of one file in pieces. */
 static Status file_scan(const DataSet *set, LabelUse *use)
 {
     enum { PIECE = 1 << 16 };
@@ -87,10 +87,10 @@ Status tokens_check(const DataSet *set)
     return st;
 }
 
-/* ---- what a message says ---- */
+/* ---- texts of messages ---- */
 
-/* The name that the file has for a label that stands for no class; false: it has none, or the
- * number is the name. */
+/* Finds the file's name for a label that has no class. false: it has no name, or the number is the
+ * name. */
 static bool unknown_name(const DataSet *set, int64_t label, char *name, size_t room)
 {
     ClassNames names = {0};
@@ -103,13 +103,13 @@ static bool unknown_name(const DataSet *set, int64_t label, char *name, size_t r
     return known;
 }
 
-/* Labels that other programs write for samples without one. */
+/* Is the label one that other programs use for samples without a label? */
 static bool stands_for_none(int64_t label)
 {
     return label < 0 || label == UINT8_MAX || label == UINT16_MAX;
 }
 
-/* A label above all classes: those that the file has itself, else those of the run. */
+/* ERR_DATA: the label is above all classes of the file's own list, or of the run. */
 static Status large_label_fail(const DataSet *set, int64_t sample, int64_t label, const char *text)
 {
     char cure[160] = "";
@@ -165,7 +165,7 @@ Status label_fail(const DataSet *set, int64_t sample, const void *raw)
                 set->path, (long long)sample, name, (long long)label, (long long)label);
 }
 
-/* Do names, or the user, say how many classes there are? */
+/* Is the number of classes given by names or by the user? */
 static bool classes_said(const DataSet *set, const Config *config)
 {
     ClassNames names = {0};
@@ -176,7 +176,7 @@ static bool classes_said(const DataSet *set, const Config *config)
     return said;
 }
 
-/* "0, 10, 20, 30": the labels that occur, as far as they are few. */
+/* Returns a list of the labels that occur, such as "0, 10, 20, 30", shortened if it is long. */
 static char *labels_text(const LabelUse *use, int64_t base)
 {
     enum { SHOWN = 8 };
@@ -191,7 +191,7 @@ static char *labels_text(const LabelUse *use, int64_t base)
     return text_list_end(&list);
 }
 
-/* Most classes have no sample, and no single label explains that. */
+/* Returns a warning that most classes have no sample, for which no single label is the cause. */
 static char *gaps_text(const DataSet *set, const LabelUse *use)
 {
     char *labels = labels_text(use, set->label_base);
@@ -208,7 +208,7 @@ char *data_set_odd_labels(const DataSet *set, const Config *config, const LabelU
     int64_t base = set->label_base, most = use->most + base;
     bool alone = use->second >= 0 && use->most - use->second > 1 && stands_for_none(most);
     if (use->most < 0 || classes_said(set, config)) return NULL;
-    /* all labels, or all but the largest, follow one another */
+    /* dense: labels, or all but the largest, follow one another without gaps. */
     bool dense = use->count == use->most - use->least + 1;
     bool dense_below = alone && use->count == use->second - use->least + 2;
     if (!dense && !dense_below && 2 * use->count < use->most + 1) return gaps_text(set, use);
@@ -228,7 +228,7 @@ char *data_set_odd_labels(const DataSet *set, const Config *config, const LabelU
                       use->least > 0 ? ", and set data.label_base" : "");
 }
 
-/* Do labels of both sets go by number? */
+/* Are labels of the two sets matched by number? */
 static bool by_number(const DataSet *a, const DataSet *b)
 {
     ClassNames names[2] = {{0}, {0}};
@@ -272,7 +272,7 @@ Status data_files_shifted(const DataSet *set, char **line)
     return st;
 }
 
-/* What cannot be read is named when it is used. */
+/* Errors are ignored here; they are reported when the set is used. */
 void data_import_warn_of_labels(const char *out)
 {
     DataSet *set = mem_new(sizeof *set);

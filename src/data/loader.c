@@ -1,15 +1,16 @@
-/* Threads that fill micro-batches ahead of the training. Slots form a ring:
+/* Threads that prepare micro-batches ahead of the training. Slots form a ring, in which four
+ * counters of slots rise:
  *
  *     released ......... taken ......... filled ......... planned
- *       (free)    out to training   ready       rows handed to the threads
+ *       (free)    in use        ready       rows handed to the threads
  *
- * A thread takes some rows of slot number planned - 1; once all of that are handed out the next
- * slot is planned, while planned - released < slots. `filled` moves over slots that are whole, in
- * order. loader_next takes slot (taken mod slots) once taken < filled, loader_release gives slot
- * (released mod slots) back. All sleep on condition variables. The threads never take a signal
- * meant for the program, and an error waits until the good micro-batches before it are taken: that
- * of the first row, for rows are handed out in order and those handed out are filled. What is in a
- * micro-batch depends on the plan alone, never on time or on how many threads there are. */
+ * A thread takes rows of slot planned - 1. When all of its rows are handed out, the next slot is
+ * planned, as long as planned - released < slots. `filled` passes slots that are complete, in
+ * order. loader_next returns slot (taken mod slots) once taken < filled; loader_release frees slot
+ * (released mod slots). Threads sleep on condition variables and block all signals. An error is
+ * reported after the good micro-batches before it: since rows are handed out in order and those
+ * handed out are filled, it is that of the first bad row. The content of a micro-batch depends only
+ * on the plan, never on time or the number of threads. */
 #include "fill.h"
 #include "layers.h"
 
@@ -26,12 +27,12 @@ typedef struct Worker {
 } Worker;
 
 typedef struct SlotRows {
-    /* handed out, and not yet filled */
+    /* handed: rows given to threads; left: rows not yet filled */
     int handed, left;
     bool whole;
 } SlotRows;
 
-/* rows of one slot, for one thread */
+/* rows of one slot for one thread */
 typedef struct Task {
     int64_t number;
     int first, count;
@@ -40,39 +41,40 @@ typedef struct Task {
 struct Loader {
     Fill fill;
     int worker_count, started;
-    /* rows that a thread takes at once */
+    /* number of rows that a thread takes at once */
     int grain;
     /* owned */
     Worker *worker;
-    /* guards what follows up to the line */
+    /* protects the fields up to the blank line below */
     pthread_mutex_t mutex;
     pthread_cond_t changed_filled, changed_released;
     int64_t planned, filled, taken, released;
-    /* no slot is planned any more; threads that work */
+    /* last: no further slot will be planned. active: number of running threads. ended: all have
+     * ended. */
     bool stop, last;
     int active;
     bool ended;
     Status status;
-    /* of the first row that failed: its slot's number and row; owned: why */
+    /* slot number and row of the first failure; its message (owned) */
     int64_t bad_number;
     int bad_row;
     char *message;
-    /* what is planned next: of this replica's micro-batches */
+    /* micro-batch that is planned next: epoch, step, index among this replica's micro-batches */
     int64_t epoch, step;
     int micro;
-    /* owned, one a slot */
+    /* owned, one per slot */
     SlotRows *rows;
 
     int slots;
     /* owned */
     Batch *slot;
-    /* owned: all slots' numbers */
+    /* owned: memory of all slots' arrays */
     char *arena;
-    /* of one in it */
+    /* bytes of one slot in arena */
     size_t slot_bytes;
 };
 
-/* To the next micro-batch; false after the last one of an evaluation. */
+/* Moves on to the next micro-batch; false after the last one of an evaluation. */
 static bool advance(Loader *l)
 {
     const Fill *f = &l->fill;
@@ -84,7 +86,7 @@ static bool advance(Loader *l)
     return f->plan.training;
 }
 
-/* Under the mutex: the next slot, which is free. */
+/* Plans the next slot, which is free. Called under the mutex. */
 static void slot_plan(Loader *l)
 {
     const LoaderPlan *p = &l->fill.plan;
@@ -95,7 +97,7 @@ static void slot_plan(Loader *l)
     l->last = !advance(l);
 }
 
-/* Under the mutex: waits for rows to fill; false: there will be none. */
+/* Waits for rows to fill; false: there will be no more. Called under the mutex. */
 static bool task_take(Loader *l, Task *task)
 {
     while (!l->stop && l->status == OK) {
@@ -119,7 +121,7 @@ static bool task_take(Loader *l, Task *task)
     return false;
 }
 
-/* Under the mutex. */
+/* Records a failure, if it is the first in order. Called under the mutex. */
 static void task_failed(Loader *l, const Task *task, Status st, int row)
 {
     bool first = l->status == OK || task->number < l->bad_number ||
@@ -132,7 +134,8 @@ static void task_failed(Loader *l, const Task *task, Status st, int row)
     l->message = mem_text(fail_message());
 }
 
-/* Fills the rows; what comes last ends the slot. The mutex is held before and after. */
+/* Fills the rows; the thread that fills the last ones completes the slot. Called with the mutex
+ * held, which is released while filling. */
 static void task_run(Loader *l, Worker *w, const Task *task)
 {
     int at = (int)(task->number % l->slots), bad = 0;
@@ -167,7 +170,7 @@ static void *worker_run(void *user)
     return NULL;
 }
 
-/* What is done to images alone, and what needs labels. */
+/* Checks settings that need images, and settings that need labels. */
 static Status pictures_check(const Loader *l)
 {
     const LoaderPlan *p = &l->fill.plan;
@@ -218,15 +221,15 @@ static Status plan_check(const Loader *l)
     return OK;
 }
 
-/* Points *field to the next n elements of a slot, whose arrays lie one behind the other; NULL at:
- * counts only. */
+/* Points *field to the next `bytes` bytes of a slot, whose arrays lie one behind the other. at
+ * NULL: only counts. */
 static size_t carve(char *at, size_t used, void **field, size_t bytes)
 {
     *field = at && bytes > 0 ? at + used : NULL;
     return used + (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 }
 
-/* Where a slot's arrays lie from `at` on; returns how many bytes they take. */
+/* Places a slot's arrays from `at` on; returns their bytes. */
 static size_t slot_place(const Loader *l, Batch *b, char *at)
 {
     const LoaderPlan *p = &l->fill.plan;
@@ -273,7 +276,8 @@ static void slots_new(Loader *l)
         slot_place(l, &l->slot[i], l->arena + (size_t)i * l->slot_bytes);
 }
 
-/* One thread takes whole micro-batches; of several each takes single pictures, or a share. */
+/* A single thread takes whole micro-batches; several threads take single pictures, or shares of a
+ * micro-batch. */
 static void workers_new(Loader *l)
 {
     const Fill *f = &l->fill;
@@ -369,7 +373,7 @@ void loader_free(Loader **loader)
     mem_free(loader);
 }
 
-/* Under the mutex: waits until there is a micro-batch to take, or will be none. */
+/* Waits until a micro-batch is ready, or there will be no more. Called under the mutex. */
 static void wait_filled(Loader *l, double *wait_s)
 {
     if (l->taken < l->filled || l->ended) return;
@@ -384,7 +388,8 @@ Status loader_next(Loader *loader, const Batch **batch, double *wait_s)
     Status st = OK;
     *batch = NULL;
     pthread_mutex_lock(&l->mutex);
-    /* we would wait for the thread, it for a slot */
+    /* Waiting would be a deadlock: this thread waits for a slot to be filled, the loader for one to
+     * be released. */
     bool all_out = l->taken - l->released >= l->slots;
     if (!all_out) wait_filled(l, wait_s);
     if (!all_out && l->taken < l->filled)

@@ -1,12 +1,11 @@
-/* weft data make criteo-like: clicks as Criteo's logs have them, from a teacher that is known, so
- * that the best that a model can reach is known, too. 26 fields with the numbers of values that
- * Kaggle's set has. In a field value number r, from 1 on, comes with a density of r to the power
- * -a; a share of values is missing. Every value has a weight, drawn from a normal distribution by
- * its id alone, so have pairs of values of neighbouring fields and the 13 numbers; the sum is the
- * logit of a click's probability p, and a click is drawn with p. A base is chosen so that 25.6 %
- * click. best_auc is the area under the curve of p itself. With drift D values are replaced by new
- * ones, D times each from the first row to the last, at different times. All follows from (seed,
- * row). */
+/* weft data make criteo-like: synthetic clicks in the form of Criteo's logs, from a known teacher,
+ * so that the best possible result is known. There are 26 fields with as many values as in Kaggle's
+ * set. In a field, value number r (from 1) has a density of r to the power -a; a share of values is
+ * missing. Each value has a weight, drawn from a normal distribution keyed by its id; so have pairs
+ * of values of some neighbouring fields, and the 13 numbers. The sum is the logit of a click's
+ * probability p, and the label is drawn with p. A base makes 25.6 % click. best_auc is the area
+ * under the curve of p itself. With drift D each value is replaced by new ones D times from the
+ * first row to the last, at different times. Everything follows from (seed, row). */
 #include "table_file.h"
 
 #include <math.h>
@@ -16,7 +15,7 @@
 enum { NUMBERS = 13, FIELDS = 26, BLOCK = 1 << 13, PROBE_ROWS = 1 << 16, DRAWS = 64 };
 #define BASE_RATE 0.256
 
-/* Values of each field in Kaggle's set, and how many of a thousand are empty. */
+/* Number of values of each field in Kaggle's set, empty values per thousand, and 100 a. */
 static const struct {
     uint32_t values;
     int empty, hundredths;
@@ -32,20 +31,22 @@ static const struct {
 
 typedef struct Maker {
     uint64_t seed;
-    /* rows that come in all, which time is counted by */
+    /* rows of the training set, the unit of time; ids are below rows, 0: 32 bits with the field
+     * above them */
     int64_t samples, rows;
+    /* drift: replacements of a value over all samples; base: added to every logit */
     double drift, base;
-    /* of each field: its ranks are drawn by 1 + u * span to a power */
+    /* per field: value numbers are (1 + u * span) to a power */
     double span[FIELDS];
-    /* of the set that is written: its first row, and how many */
+    /* first row and number of rows of the set that is being written */
     int64_t first, count;
     const TableWriter *writer;
-    /* owned by the caller: of each row of the set, p and whether it was a click */
+    /* owned by set_make: for each row p, and whether it was a click */
     float *p;
     uint8_t *clicked;
 } Maker;
 
-/* [0, 1), 53 bits; and normal */
+/* Converts random bits to a uniform number in [0, 1) with 53 bits. */
 static double unit(uint64_t x)
 {
     return (double)(x >> 11) * 0x1p-53;
@@ -63,7 +64,7 @@ static double normal(uint64_t x)
     return sqrt(-2 * log(1 - u)) * cos(2 * M_PI * v);
 }
 
-/* A number of 32 bits for each of as many: no two the same. */
+/* Maps 32 bits to 32 bits, one to one. */
 static uint32_t scramble(uint32_t x)
 {
     x = (x ^ x >> 16) * 0x7feb352dU;
@@ -71,7 +72,8 @@ static uint32_t scramble(uint32_t x)
     return x ^ x >> 16;
 }
 
-/* The value of a field: by its rank, and by how often what has this rank was replaced. */
+/* Returns a field's id: its value number is drawn by u, and `times` counts how often that value was
+ * replaced so far. */
 static uint64_t field_value(const Maker *m, int f, double u, double time)
 {
     double a = fields[f].hundredths / 100.0, n = fields[f].values;
@@ -82,7 +84,7 @@ static uint64_t field_value(const Maker *m, int f, double u, double time)
     return (uint64_t)f << 33 | scramble((uint32_t)(rank - 1 + times * fields[f].values));
 }
 
-/* One row: numbers, values, and the teacher's logit without the base. */
+/* Makes one row: numbers, ids, and (returned) the teacher's logit without the base. */
 static double row_make(const Maker *m, int64_t row, float *dense, uint64_t *id)
 {
     uint32_t draw[DRAWS];
@@ -110,7 +112,7 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* The base with which the base rate comes out over some rows. */
+/* Finds the base that gives the base rate over a sample of rows. */
 static void base_find(Maker *m)
 {
     int64_t rows = PROBE_ROWS < m->samples ? PROBE_ROWS : m->samples;
@@ -163,8 +165,8 @@ static int by_p(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The share of pairs of a click and none where the click has the larger p; equal ones count
- * half. */
+/* Returns the share of pairs of a click and a non-click in which the click has the larger p; equal
+ * ones count half. */
 static double auc_of(const float *p, const uint8_t *clicked, int64_t n)
 {
     Scored *s = mem_new((size_t)n * sizeof *s);
@@ -187,7 +189,7 @@ static herr_t put_best(void *user, hid_t file)
     return h5_put_numbers(file, "best_auc", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, user, 0);
 }
 
-/* Rows first .. first + count as a set of their own. */
+/* Writes rows first .. first + count - 1 as a data set. */
 static Status set_make(Maker *m, const char *out, bool force, int threads)
 {
     static const char *const column[NUMBERS] = {"I1", "I2", "I3",  "I4",  "I5",  "I6", "I7",

@@ -1,8 +1,8 @@
-/* Copies out of a mapped file without dying where the file gives out. A page of a mapped file that
- * has been cut off meanwhile, or that a network file system cannot bring, raises SIGBUS in the
- * thread that touches it. The handler here sends a thread that is inside map_copy back to it, which
- * then returns false; any other SIGBUS goes where it went before. The signal is synchronous and the
- * guarded code is a plain memcpy that holds no lock, so the jump is safe. */
+/* Copies from a mapped file and survives errors of the file. A page of a mapped file that has been
+ * truncated, or that a network file system cannot deliver, raises SIGBUS in the thread that touches
+ * it. The handler here makes map_copy return false if that thread is inside it; any other SIGBUS
+ * goes to the earlier handler. The signal is synchronous and the guarded code is a plain memcpy
+ * that holds no lock, so the jump is safe. */
 #include "data_private.h"
 
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <string.h>
 
-/* of the copy this thread is in, or NULL */
+/* jump target of the copy this thread is in, or NULL */
 static _Thread_local sigjmp_buf *guard;
 static struct sigaction earlier;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -19,7 +19,7 @@ static void on_sigbus(int signal_number, siginfo_t *info, void *context)
 {
     (void)context;
     if (guard) siglongjmp(*guard, 1);
-    /* the access is tried again and fails into that one */
+    /* The access is repeated, and then fails into the earlier handler. */
     sigaction(SIGBUS, &earlier, NULL);
     if (info->si_code <= 0) raise(signal_number);
 }

@@ -1,6 +1,6 @@
-/* Images of a micro-batch mixed in pairs, as torchvision's MixUp (Zhang et al. 2017) and CutMix
- * (Yun et al. 2019): each with the one before it. The loss counts both labels. A micro-batch is the
- * same on every grid, and what is drawn is keyed by (seed, epoch, step, micro-batch). */
+/* Mixes the images of a micro-batch in pairs, each with the one before it, like torchvision's MixUp
+ * (Zhang et al. 2017) and CutMix (Yun et al. 2019). The loss counts both labels. A micro-batch is
+ * the same on every grid, and random numbers are keyed by (seed, epoch, step, micro-batch). */
 #include "data_private.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ bool data_mixes(const Config *config)
     return config && (config->data.mixup > 0 || config->data.cutmix > 0);
 }
 
-/* Uniform and normal numbers out of one key. */
+/* a stream of uniform and normal numbers from one key */
 typedef struct Draws {
     RngKey key;
     uint64_t next;
@@ -28,8 +28,8 @@ static double draw_normal(Draws *d)
     return radius * cos(2 * 3.14159265358979323846 * draw_uniform(d));
 }
 
-/* Marsaglia & Tsang 2000; below 1 by the power of a uniform number. The logarithm, for small alphas
- * give numbers that a double cannot hold. */
+/* Draws the logarithm of a gamma variate (Marsaglia & Tsang 2000; for alpha below 1 with the power
+ * of a uniform number), since small alphas give values that underflow a double. */
 static double draw_log_gamma(Draws *d, double alpha)
 {
     double boost = 0;

@@ -1,17 +1,18 @@
-/* Sums of x - shift and of its square, in pairs of doubles (Dekker 1971; the sum of two doubles and
- * its error: Knuth, TAOCP 2, 4.2.2). The square of the mean is taken from the mean of squares,
- * which loses digits where the mean is larger than the deviation: shift is one of the values, so
- * its square is at most n times the variance, and a pair has digits to spare. Differences whose
- * squares would not be doubles are first multiplied by a power of 2. */
+/* Sums of x - shift and of its square in double-double arithmetic (Dekker 1971; the sum of two
+ * doubles and its error: Knuth, TAOCP 2, 4.2.2). The variance is the mean of squares minus the
+ * square of the mean, which loses digits if the mean is larger than the deviation; but shift is one
+ * of the values, so its square is at most n times the variance, and a pair has digits to spare.
+ * Differences whose squares would over- or underflow are first multiplied by a power of 2. */
 #include "moments.h"
 
 #include <math.h>
 #include <stdbool.h>
 
-/* Squares and products of numbers from 2^-RANGE to 2^RANGE are doubles, their errors, too. */
+/* Squares and products of numbers from 2^-RANGE to 2^RANGE are representable as doubles, and so are
+ * their rounding errors. */
 enum { RANGE = 400 };
 
-/* high is the rounded sum, low what that lacks; |a| >= |b|, or a is 0. */
+/* Returns the sum: high is rounded, low the rounding error. |a| >= |b|, or a is 0. */
 static Pair pair_of_ordered(double a, double b)
 {
     double high = a + b;
@@ -44,7 +45,7 @@ static Pair pair_divide(Pair a, double b)
     return pair_of_ordered(first, (rest.high + rest.low) / b);
 }
 
-/* Exponent that sums of differences as large as this one are kept by: 0 where that will do. */
+/* Returns the exponent for sums of differences of this size; 0 if no scaling is needed. */
 static int exponent_for(double difference)
 {
     int exponent = isfinite(difference) ? ilogb(difference) : 1024;
@@ -56,7 +57,8 @@ static Pair pair_scaled(Pair a, int exponent)
     return exponent == 0 ? a : (Pair){ldexp(a.high, exponent), ldexp(a.low, exponent)};
 }
 
-/* Sums that become too small to be doubles do not count beside what comes. */
+/* Changes the exponent of the sums. Sums that underflow are negligible against the values to
+ * come. */
 static void moments_scale(Moments *m, int exponent)
 {
     m->sum = pair_scaled(m->sum, m->exponent - exponent);
@@ -69,7 +71,7 @@ static bool moments_spread(const Moments *m)
     return m->least != m->most;
 }
 
-/* x - shift by the exponent of the sums. */
+/* Computes (x - shift) / 2^exponent. */
 static Pair difference(double x, double shift, int exponent)
 {
     if (exponent == 0) return pair_of_sum(x, -shift);
@@ -91,7 +93,7 @@ void moments_add(Moments *m, double x)
     m->squares = pair_add(m->squares, pair_multiply(d, d));
 }
 
-/* The exponent for the sums of both, whose shifts may lie further apart than their values. */
+/* Returns an exponent for the sums of both, whose shifts may be further apart than their values. */
 static int exponent_of_both(const Moments *m, const Moments *other)
 {
     bool known = moments_spread(m), apart = m->shift != other->shift;
@@ -103,7 +105,7 @@ static int exponent_of_both(const Moments *m, const Moments *other)
     return exponent;
 }
 
-/* Sum of (x - s)^2 from that of (x - t)^2, with d = t - s: + 2 d sum of (x - t) + n d^2. */
+/* Uses sum of (x - s)^2 = sum of (x - t)^2 + 2 d sum of (x - t) + n d^2, with d = t - s. */
 void moments_join(Moments *m, const Moments *more)
 {
     Moments other = *more;

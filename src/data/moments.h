@@ -2,7 +2,7 @@
 #ifndef WEFT_DATA_MOMENTS_H
 #define WEFT_DATA_MOMENTS_H
 
-/* A number as the sum of two doubles that do not overlap: 106 bits. */
+/* A number as the sum of two doubles that do not overlap: 106 bits (double-double). */
 typedef struct Pair {
     double high, low;
 } Pair;
@@ -16,11 +16,12 @@ typedef struct Moments {
 } Moments;
 
 void moments_add(Moments *m, double x);
-/* Adds the values of `more`: the same bits for the same parts in the same order. */
+/* Adds the values of `more`. The result has the same bits if the same parts are joined in the same
+ * order. */
 void moments_join(Moments *m, const Moments *more);
 double moments_mean(const Moments *m);
-/* Root of the mean square about the mean, as numpy.std's. 1 where all values are the same, which
- * dividing by it then leaves as they are. */
+/* Returns the root of the mean square about the mean, like numpy.std; 1 if all values are equal, so
+ * that dividing by it is harmless. */
 double moments_deviation(const Moments *m);
 
 #endif

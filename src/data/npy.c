@@ -1,11 +1,11 @@
-/* Reads the header of a .npy file: the magic and a version; the length of a text; the text, which
- * is a literal of Python's, padded with blanks:
+/* Parses the header of a .npy file: magic, version, length of the text, and the text, a Python
+ * literal padded with blanks:
  *
  *     {'descr': '<u2', 'fortran_order': False, 'shape': (5000,), }
  *
- * Takes just this: three keys, each once, in any order. Nothing is evaluated. Refuses records and
- * objects (lists as descr), other keys, sizes that cannot be counted, and bytes behind the brace
- * other than blanks. */
+ * Only these three keys are accepted, each once, in any order; nothing is evaluated. Refuses
+ * records and objects (lists as descr), other keys, sizes that overflow, and anything but blanks
+ * behind the brace. */
 #include "npy.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static const char magic[] = "\x93NUMPY";
 
 enum { MAGIC_BYTES = 6, ELEMENT_MOST = 1 << 16 };
 
-/* The header's text as it is read. */
+/* the part of the header's text that has not been parsed */
 typedef struct Text {
     const char *path, *at, *end;
 } Text;
@@ -34,7 +34,7 @@ static void skip_blanks(Text *t)
     while (t->at < t->end && (*t->at == ' ' || *t->at == '\n')) ++t->at;
 }
 
-/* Takes `word`, and blanks before it, where it comes next. */
+/* Skips blanks and then `word`; false: another text comes next. */
 static bool take(Text *t, const char *word)
 {
     size_t length = strlen(word);
@@ -44,7 +44,7 @@ static bool take(Text *t, const char *word)
     return true;
 }
 
-/* A whole number, below 2^62. */
+/* Parses a whole number below 2^62. */
 static bool take_number(Text *t, int64_t *value)
 {
     const char *begin = t->at;
@@ -55,7 +55,7 @@ static bool take_number(Text *t, int64_t *value)
     return t->at > begin && (*begin != '0' || t->at == begin + 1);
 }
 
-/* 'BYTE-ORDER KIND BYTES', between quotes */
+/* Parses a type: byte order, kind and bytes in quotes, such as '<u2'. */
 static Status take_type(Text *t, NpyHeader *h)
 {
     int64_t bytes;
@@ -72,7 +72,7 @@ static Status take_type(Text *t, NpyHeader *h)
     return OK;
 }
 
-/* (5000,) or (50, 100) or () */
+/* Parses a shape: (5000,) or (50, 100) or (). */
 static Status take_shape(Text *t, NpyHeader *h)
 {
     bool comma = true;
@@ -94,8 +94,8 @@ static Status take_shape(Text *t, NpyHeader *h)
 
 enum { TYPE = 1, ORDER = 2, SHAPE = 4, ALL = 7 };
 
-/* One key and its value. The type has to be known before the shape, whose bytes are counted: it is
- * one byte until then, and header_parse counts once more. */
+/* Parses one key and its value. If the shape comes before the type, its size is checked with one
+ * byte per element, and header_parse checks it again. */
 static Status take_entry(Text *t, NpyHeader *h, int *seen)
 {
     int key = take(t, "'descr'")           ? TYPE

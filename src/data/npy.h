@@ -9,7 +9,7 @@ enum { NPY_DIMS = 8, NPY_HEAD_MOST = 1 << 16 };
 typedef struct NpyHeader {
     /* bytes before the first element */
     int64_t offset;
-    /* NumPy's letter of the type: 'u', 'i', 'f', 'b', ... */
+    /* NumPy's letter for the type: 'u', 'i', 'f', 'b', ... */
     char kind;
     /* bytes of an element */
     int bytes;
@@ -20,8 +20,8 @@ typedef struct NpyHeader {
 
 /* Do these bytes begin a .npy file? */
 bool npy_begins(const uint8_t *head, size_t bytes);
-/* head: the first bytes of the file, NPY_HEAD_MOST of them or all. ERR_DATA, with the path: the
- * header is damaged, or says more than it may. */
+/* Parses the header. head: the first NPY_HEAD_MOST bytes of the file, or all. ERR_DATA, with the
+ * path: the header is damaged or not supported. */
 Status npy_header_read(NpyHeader *header, const char *path, const uint8_t *head, size_t bytes);
 
 #endif

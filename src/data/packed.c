@@ -1,8 +1,8 @@
-/* Files to import, plain or gzip. A gzip file is one or more members, one behind the other; zeros
- * may follow, as tapes leave them. Whatever else follows, and a member that is damaged or cut off,
- * is refused with its byte: what lies behind it would be missing. A kilobyte of deflate can be a
- * megabyte of zeros: a file that grows beyond a hundredfold is refused before it is written or
- * held, unless it stays small; who trusts it unpacks it. */
+/* Reads files to import, plain or gzip. A gzip file is one or more members, possibly followed by
+ * zeros, which tapes leave. Anything else behind them, and a damaged or truncated member, is
+ * refused with its offset, since the data behind it would be missing. A kilobyte of deflate can
+ * expand to a megabyte of zeros: a file that grows more than a hundredfold and beyond SMALL_BYTES
+ * is refused before it is stored; a user who trusts it can unpack it. */
 #include "data_private.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static const struct Packer {
     {"7-zip", "7z\xbc\xaf\x27\x1c", 6, 0, "7z x"},
 };
 
-/* Bytes of the file that were read and not used yet: at least one, but for its end. */
+/* Makes sure that at least one unused byte is in the buffer, unless the file has ended. */
 static Status refill(PackedFile *file)
 {
     ssize_t n = 0;
@@ -42,13 +42,13 @@ static Status refill(PackedFile *file)
     return OK;
 }
 
-/* Offset in the file of the first byte that was not used yet. */
+/* Returns the offset in the file of the first unused byte. */
 static int64_t offset_of(const PackedFile *file)
 {
     return file->read_to - (int64_t)file->stream.avail_in;
 }
 
-/* Both bytes may be at a time when the buffer has one only. */
+/* Reads the two bytes from the file, since the buffer may hold only one of them. */
 static bool begins_member(const PackedFile *file)
 {
     uint8_t mark[2];
@@ -120,7 +120,7 @@ Status packed_rewind(PackedFile *file)
     return OK;
 }
 
-/* Between members: another one, the end, or zeros up to the end. */
+/* Handles what follows a member: another one, the end, or zeros up to the end. */
 static Status member_next(PackedFile *file)
 {
     TRY(refill(file));
@@ -148,7 +148,7 @@ static Status member_next(PackedFile *file)
     return OK;
 }
 
-/* Unpacks from the present member until there is no more room in the output. */
+/* Unpacks from the current member until the output or the buffered input is used up. */
 static Status member_read(PackedFile *file)
 {
     TRY(refill(file));

@@ -1,8 +1,8 @@
-/* A data set on its way to disk, as OUT.part: HDF5 lays the file out (contiguous, 4 KiB-aligned,
- * space reserved at once, so that a full disk shows before anything is converted), then the samples
- * go in by pwrite at HDF5's own offsets, like ranks read them. At the end: fsync, rename, fsync of
- * the folder. An earlier file stays whole until that rename; a failure, or a signal (part_stop.c),
- * removes the .part. */
+/* Writes a data set as OUT.part: HDF5 lays the file out (contiguous, 4 KiB-aligned, space reserved
+ * at once, so that a full disk shows before anything is converted); samples are then written by
+ * pwrite at HDF5's offsets, just as ranks read them. At the end: fsync, rename, fsync of the
+ * folder. An earlier file is kept until that rename; a failure or a signal (part_stop.c) removes
+ * the .part. */
 #include "data_private.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* slack: HDF5's own metadata */
+/* SLACK_BYTES: room for HDF5's metadata */
 enum { ALIGN_BYTES = 4096, SLACK_BYTES = 1 << 16 };
 
 herr_t h5_put_text(hid_t file, const char *name, const char *value)
@@ -44,7 +44,7 @@ herr_t h5_put_array(hid_t file, const char *name, hid_t type, int ndim, const hs
     hid_t create = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(ndim, dim, NULL);
     H5Pset_alloc_time(create, H5D_ALLOC_TIME_EARLY);
     H5Pset_fill_time(create, H5D_FILL_TIME_NEVER);
-    /* the same import makes the same bytes */
+    /* The same import then writes the same bytes. */
     H5Pset_obj_track_times(create, false);
     hid_t dataset = H5Dcreate2(file, name, type, space, H5P_DEFAULT, create, H5P_DEFAULT);
     haddr_t at = dataset < 0 ? HADDR_UNDEF : H5Dget_offset(dataset);
@@ -70,7 +70,7 @@ Status part_failed(const PartFile *p, const char *why)
                 p->part, why);
 }
 
-/* Takes `bytes` of disk now, where the file system can. */
+/* Allocates `bytes` on the disk, if the file system supports it. */
 static Status reserve(const PartFile *p, int64_t bytes)
 {
     struct statvfs fs;
@@ -86,8 +86,8 @@ static Status reserve(const PartFile *p, int64_t bytes)
     return OK;
 }
 
-/* Does the folder take the file, and the disk all of it? Asked before HDF5 writes a byte: a library
- * that cannot flush what it holds can neither close the file nor end well. */
+/* Creates the file and reserves its space before HDF5 writes a byte: a library that cannot flush
+ * its buffers can neither close the file nor exit cleanly. */
 static Status part_create(PartFile *p, int64_t bytes)
 {
     p->fd = file_create_new(p->part, O_RDWR);
@@ -106,7 +106,7 @@ static hid_t access_new(void)
     return access;
 }
 
-/* put under the lock, in the file that is open; closes it. */
+/* Calls put for an open file and closes it. Called under the lock. */
 static Status put_close(const PartFile *p, hid_t file, PartPut *put, void *user)
 {
     bool good = file >= 0 && put(user, file) >= 0;
@@ -136,7 +136,8 @@ Status part_change(const PartFile *p, PartPut *put, void *user)
     return st;
 }
 
-/* HDF5 began the file anew, by its name: takes the space again, if it is still that file. */
+/* HDF5 has truncated the file by its name: reserves the space again, if it is still the same
+ * file. */
 static Status reserve_again(const PartFile *p)
 {
     struct stat st, named;

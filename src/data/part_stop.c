@@ -1,13 +1,13 @@
-/* What signals that end an import (SIGINT, SIGTERM, SIGHUP) take with them: its OUT.part. Only for
- * signals that nobody ignores or handles, and in the process that has made the file: one that was
- * forked off for HDF5 removes nothing. */
+/* Removes OUT.part when a signal (SIGINT, SIGTERM, SIGHUP) ends an import. This applies to signals
+ * that are neither ignored nor handled otherwise, and to the process that created the file: a
+ * process forked for HDF5 removes nothing. */
 #include "data_private.h"
 
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
-/* a training set and a test set; more are not removed */
+/* a training set and a test set; further files are not removed */
 enum { PARTS = 2 };
 static char path[PARTS][DATA_PATH + 8];
 static volatile sig_atomic_t used[PARTS], caught;
@@ -15,7 +15,7 @@ static volatile pid_t owner;
 
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
 
-/* The signal, which is blocked meanwhile, ends the process as soon as this returns. */
+/* The raised signal is blocked in its handler, so it ends the process as soon as this returns. */
 static void remove_all(int signal)
 {
     for (int i = 0; i < PARTS && getpid() == owner; ++i)

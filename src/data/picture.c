@@ -1,10 +1,10 @@
-/* A picture on its way to the model:
+/* Prepares a picture for the model:
  *
  *     bytes -- decode what the view needs --+
  *     uint8 array -- interleave that part --+-> RGB -- resample --> colours --> augment_picture
  *
- * Where a part of it lies is decided before it is decoded (view.c), so that of a JPEG only that is.
- * Orientations come first: a picture that is turned is decoded whole. */
+ * The part of the picture to use is chosen before decoding (view.c), so that of a JPEG only this
+ * part is decoded. A picture that must be rotated is decoded whole. */
 #include "data_private.h"
 
 #include <string.h>
@@ -15,14 +15,14 @@ struct PictureWork {
     const Config *config;
     ImageDecoder *decoder;
     ImageResampler *resampler;
-    /* what is decoded; its turned form; what is cut out; that with borders */
+    /* decoded part; scratch for rotation; resampled view; view with a border */
     Image from, spare, cut, out;
-    /* owned: a file's bytes, or a stored image */
+    /* owned: bytes of a picture file, or a stored image */
     uint8_t *bytes;
     size_t room;
 };
 
-/* Of one sample, or of a picture that comes from elsewhere. */
+/* the picture to prepare: a sample of the set, or from another source */
 typedef struct Taking {
     bool training;
     int64_t epoch, sample;
@@ -53,7 +53,8 @@ void picture_work_free(PictureWork **work)
     mem_free(work);
 }
 
-/* A photograph of half a megapixel decoded whole, between two passes, and cut; its file. */
+/* Estimates the memory: a photograph of usual size decoded, between the two resampling passes, and
+ * cropped; and its file. */
 size_t picture_work_bytes(const DataSet *set)
 {
     enum { USUAL_PIXELS = 500 * 375, USUAL_FILE = 128 << 10, RGB = 3 };
@@ -68,7 +69,8 @@ static Status view_of(const PictureWork *w, const Taking *t, int width, int heig
     return view_training(v, w->set, w->config, key, width, height, t->name);
 }
 
-/* What of the picture the view is made of: where nothing is resampled, only what is kept. */
+/* Returns the part of the picture that the view needs: only the pixels kept, if nothing is
+ * resampled. */
 static ImageBox view_need(const PictureView *v)
 {
     ImageBox need = v->box;
@@ -83,7 +85,7 @@ static ImageBox view_need(const PictureView *v)
     return need;
 }
 
-/* Pastes what was cut where a border of zeros is around it. */
+/* Copies the resampled view into a larger image with a border of zeros. */
 static Image *with_border(PictureWork *w, ImageBox part, ImageBox inside)
 {
     image_resize_room(&w->out, part.width, part.height);
@@ -101,7 +103,7 @@ static ImageFilter filter_of(const PictureWork *w)
     return w->config ? (ImageFilter)w->config->data.filter : IMAGE_BILINEAR;
 }
 
-/* w->from holds the part `have` of the picture. Returns the view's pixels. */
+/* Returns the view's pixels. w->from holds the part `have` of the picture. */
 static Image *view_cut(PictureWork *w, const PictureView *v, ImageBox have, ImageFilter filter)
 {
     ImageBox box = v->box, inside = v->part;
@@ -139,7 +141,7 @@ static Status decode(PictureWork *w, const Taking *t, size_t count, int orientat
     return OK;
 }
 
-/* A stored image's part -> RGB; grey becomes three equal channels. */
+/* Converts a part of a stored image to RGB; grey becomes three equal channels. */
 static void interleave(PictureWork *w, ImageBox part)
 {
     const DataSet *set = w->set;
@@ -189,7 +191,8 @@ Status picture_sample(PictureWork *work, Reader *reader, bool training, int64_t 
     return OK;
 }
 
-/* As the import of decoded images: covers the stored size, of which the middle is kept. */
+/* Chooses the view that an import of decoded images uses: resized to cover the stored size, and
+ * centre cropped. */
 static Status view_stored(PictureView *v, const DataSet *set, const Image *picture,
                           const char *name)
 {
@@ -228,7 +231,7 @@ Status picture_evaluate(PictureWork *work, const Image *picture, const char *nam
     return OK;
 }
 
-/* Four changes in random order. */
+/* Applies up to four changes of colour in random order. */
 void picture_jitter(Image *image, const Config *config, RngKey key)
 {
     const double *by = config->data.color_jitter.value;

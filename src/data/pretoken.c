@@ -1,5 +1,6 @@
-/* Where GPT-2's words end, without a regular expression: UTF-8 a character at a time, whose kind a
- * table of ranges tells (unicode_table.h). Bytes that are no UTF-8 are characters of no kind. */
+/* Finds the ends of GPT-2's words without a regular expression: decodes UTF-8 and looks up the kind
+ * of each character in a table of ranges (unicode_table.h). Bytes that are not UTF-8 count as
+ * characters of no kind. */
 #include "pretoken.h"
 
 #include <stdint.h>
@@ -8,7 +9,7 @@
 typedef enum CharKind { CHAR_OTHER, CHAR_SPACE, CHAR_LETTER, CHAR_NUMBER, CHAR_CUT } CharKind;
 #include "unicode_table.h"
 
-/* Of a character above ASCII. */
+/* Returns the kind of a character above ASCII. */
 static CharKind kind_of(uint32_t c)
 {
     size_t low = 0, high = sizeof unicode_ranges / sizeof *unicode_ranges;
@@ -24,8 +25,8 @@ static CharKind kind_of(uint32_t c)
     return in ? unicode_ranges[low].kind : CHAR_OTHER;
 }
 
-/* The first character and its bytes (RFC 3629); a byte that belongs to none is one by itself.
- * CHAR_CUT: its end is not there yet. */
+/* Decodes the first character (RFC 3629) and its length; an invalid byte is a character by itself.
+ * CHAR_CUT: the character continues behind the text. */
 static CharKind next_char(const unsigned char *p, size_t n, bool final, size_t *bytes)
 {
     const unsigned char c = p[0];
@@ -50,8 +51,8 @@ static CharKind next_char(const unsigned char *p, size_t n, bool final, size_t *
     return kind_of(value);
 }
 
-/* Where characters of this kind end, from byte `at` on; 0: that is not known yet. *last: where the
- * last of them begins. */
+/* Returns where the run of characters of this kind from byte `at` on ends; 0: unknown without more
+ * text. *last: offset of the run's last character. */
 static size_t run_end(const unsigned char *p, size_t n, bool final, CharKind kind, size_t at,
                       size_t *last)
 {
@@ -66,7 +67,7 @@ static size_t run_end(const unsigned char *p, size_t n, bool final, CharKind kin
     return final ? at : 0;
 }
 
-/* Bytes of 's and its like; 0: there is none. */
+/* Returns the length of a contraction such as 's; 0: there is none. */
 static size_t contraction(const unsigned char *p, size_t n)
 {
     if (n > 1 && p[1] && strchr("stmd", p[1])) return 2;
@@ -91,6 +92,6 @@ size_t pretoken(const unsigned char *p, size_t n, bool final)
         if (next != CHAR_SPACE) kind = next, first = 1;
     }
     size_t end = run_end(p, n, final, kind, first, &last);
-    /* of several blanks the last one goes to the word behind them */
+    /* The last of several blanks belongs to the next word. */
     return kind == CHAR_SPACE && end && end < n && last > 0 ? last : end;
 }

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of the word that the text begins with, which has n > 0 bytes. final: nothing follows them;
- * else 0 where what follows may matter. */
+/* Returns the bytes of the word at the beginning of a text of n > 0 bytes. final: the text ends
+ * there; else returns 0 if the result may depend on what follows. */
 size_t pretoken(const unsigned char *text, size_t n, bool final);
 
 #endif

@@ -1,6 +1,6 @@
-/* The values of a set's samples as a model gets them before mean and deviation: least, largest,
- * mean and deviation over samples spread evenly. Two sets of one type may hold other numbers: 0 to
- * 1 and 0 to 255. */
+/* Statistics of a set's values before mean and deviation are applied: least, largest, mean and
+ * deviation over samples spread evenly. They show if two sets of one type use different scales,
+ * such as 0 to 1 and 0 to 255. */
 #include "data_private.h"
 
 #include <math.h>
@@ -53,8 +53,8 @@ Status data_set_range(const DataSet *set, DataRange *range)
     return st;
 }
 
-/* Pictures fill their range, so its ends say more than mean and deviation; columns of tables have
- * outliers. */
+/* Compares the ends of pictures' ranges, which pictures use fully, but mean and deviation of
+ * tables, whose columns have outliers. */
 static bool ranges_alike(const DataRange *a, const DataRange *b, bool pictures)
 {
     const double ends = 0.25, spread = 8, shift = 4;

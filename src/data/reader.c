@@ -1,19 +1,19 @@
-/* Reads samples by number. Three ways, chosen for each array when the reader is made:
- *   mapped   contiguous, this machine's byte order, small samples: a copy out of the page cache
- *            costs less than the system call of a pread (3 KB samples in random order: 2 to 3 times
- *            as many a second), and read-around warms the cache by itself. A file that shrinks
- *            meanwhile is an ERR_IO, not a dead process: see map.c.
- *   pread    contiguous, samples above MAP_SAMPLE bytes: one request a sample, which is what a
- *            parallel file system likes (page faults would come 4 KiB at a time), and errors come
- *            back as errors.
- *   HDF5     chunked, compressed, compact or foreign byte order: through the library, under its
- *            lock, with a chunk cache sized for random access. y is then read whole at the start
- *            where it is small.
- * In a token set a sample is `context` tokens of one long row, and a run is of tokens. Encoded
- * pictures come by pread, their index entry first: a file of a million has 10 MB of index, of which
- * nothing is kept. Of a set of several files there is a reader for each.
- * A table's ids lie beside x, one row a sample, or flat behind an index.
- * A reader has its own file descriptor. Reading changes nothing in it, so several threads may. */
+/* Reads samples by number, in one of three ways per array, chosen when the reader is created:
+ *   mapped   contiguous, this machine's byte order, small samples: copying from the page cache
+ *            costs less than a pread (3 KB samples in random order: 2 to 3 times as many per
+ *            second), and the kernel's read-around fills the cache. If the file shrinks, the result
+ *            is ERR_IO or ERR_DATA, not a crash: see map.c.
+ *   pread    contiguous, samples above MAP_SAMPLE bytes: one request per sample, which suits
+ *            parallel file systems (page faults would fetch 4 KiB at a time) and reports errors.
+ *   HDF5     chunked, compressed, compact or of the other byte order: through the library, under
+ *            its lock, with a chunk cache sized for random access. A small y is then read whole at
+ *            the start.
+ * In a token set a sample is `context` tokens of one long array, and a run is a number of tokens.
+ * Encoded pictures are read by pread, after their index entry; the index is not kept in memory (10
+ * MB for a million pictures). A set of several files has a reader for each. A table's ids are next
+ * to x, one row per sample, or flat with an index.
+ * A reader has its own file descriptor. Reading does not change it, so several threads may read at
+ * once. */
 #include "data_private.h"
 
 #include <errno.h>
@@ -25,27 +25,27 @@
 
 enum { MAP_SAMPLE = 64 << 10, CACHE_BYTES = 256 << 20, WHOLE_BYTES = 64 << 20, LINE = 64 };
 
-/* one array as it is read */
+/* one array and the way to read it */
 typedef struct Source {
     const DataArray *array;
     /* owned; NULL: not mapped */
     void *mapped;
     size_t mapped_bytes;
-    /* byte 0 of sample 0: mapped or in whole; NULL: pread or HDF5 */
+    /* first byte of sample 0, in mapped or whole; NULL: use pread or HDF5 */
     const uint8_t *first;
-    /* owned; NULL: not in memory */
+    /* owned: copy of the array; NULL: none */
     uint8_t *whole;
-    /* -1: not through HDF5 */
+    /* -1: HDF5 is not used */
     hid_t dataset;
 } Source;
 
 struct Reader {
     DataSet set;
     int fd;
-    /* -1 where HDF5 is not needed */
+    /* -1: HDF5 is not used */
     hid_t file;
     Source x, y, ids, id_first;
-    /* owned; of a set of several files, one each, and then all of the above is unused */
+    /* owned: a reader for each file of a set of several files; all of the above is then unused */
     Reader **file_reader;
 };
 
@@ -68,7 +68,8 @@ static Status read_hdf5(const Reader *r, const Source *s, int64_t first, int64_t
                 r->set.path, (long long)first, s->array->name, words);
 }
 
-/* The file system failed, or the file became shorter since it was opened. */
+/* Reports a failed read: the file became shorter since it was opened (ERR_DATA), or the file system
+ * failed. */
 static Status read_fail(const Reader *r, const Source *s, int64_t first, const char *why)
 {
     struct stat is;
@@ -94,7 +95,7 @@ static Status read_file(const Reader *r, const Source *s, int64_t first, size_t 
     return OK;
 }
 
-/* The first `bytes` of these samples; HDF5 reads all of them. */
+/* Reads the first `bytes` of `count` samples; HDF5 reads the samples whole. */
 static Status source_read_head(const Reader *r, const Source *s, int64_t first, int64_t count,
                                int64_t bytes, void *to)
 {
@@ -119,7 +120,7 @@ static void source_map(const Reader *r, Source *s)
     int64_t page = sysconf(_SC_PAGESIZE), base = s->array->offset & ~(page - 1);
     int64_t bytes = s->array->offset + s->array->dim[0] * s->array->sample_bytes - base;
     void *p = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, r->fd, (off_t)base);
-    /* this file system cannot: the same bytes by pread */
+    /* This file system cannot map files: use pread instead. */
     if (p == MAP_FAILED) return;
     map_guard_install();
     s->mapped = p;
@@ -132,8 +133,8 @@ static Status source_open_hdf5(Reader *r, Source *s)
     int64_t bytes = s->array->dim[0] * s->array->sample_bytes;
     bool elsewhere;
     hid_t access = hdf5_access_inside(&elsewhere);
-    /* Random order comes back to every chunk: keep all of a small set, the newest part of a big
-     * one. */
+    /* Random access returns to every chunk: cache all of a small set, or the most recent part of a
+     * large one. */
     size_t cache = bytes < CACHE_BYTES ? (size_t)bytes + (1 << 20) : CACHE_BYTES;
     H5Pset_chunk_cache(access, 12421, cache, 0.0);
     s->dataset = H5Dopen2(r->file, s->array->name, access);
@@ -144,7 +145,7 @@ static Status source_open_hdf5(Reader *r, Source *s)
     return OK;
 }
 
-/* Bytes that a sample takes: one read. */
+/* Returns the bytes of one sample's read. */
 static int64_t request_bytes(const Reader *r, const DataArray *a)
 {
     return a->sample_bytes * (data_kind(&r->set)->next_token ? r->set.context : 1);
@@ -175,7 +176,8 @@ static void source_close(Source *s)
     mem_free(&s->whole);
 }
 
-/* The file may have changed since data_set_open, on another rank even. */
+/* Checks that the file is still long enough; it may have changed since data_set_open, which may
+ * have run on another rank. */
 static Status extent_check(const Reader *r, const DataArray *a)
 {
     struct stat st;
@@ -235,7 +237,7 @@ static Status files_readers(Reader *r, bool x, bool y)
     return st;
 }
 
-/* The file's reader, and which of its samples that is. */
+/* Returns the reader of the file that holds *sample, and makes *sample its number there. */
 static const Reader *reader_of(const Reader *r, int64_t *sample)
 {
     if (!r->file_reader) return r;
@@ -311,7 +313,7 @@ Status token_fail(const DataSet *set, int64_t position, const void *raw)
 static Status y_read(const Reader *r, int64_t sample, int32_t *label, float *target)
 {
     const DataArray *y = &r->set.y;
-    /* a label, or targets in the form that they are stored in */
+    /* raw label, or targets as they are stored */
     uint64_t one;
     uint8_t *raw =
         y->sample_bytes <= (int64_t)sizeof one ? (uint8_t *)&one : mem_new((size_t)y->sample_bytes);
@@ -335,7 +337,7 @@ Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float
     return label || target ? y_read(r, sample, label, target) : OK;
 }
 
-/* Of several files: what each has of the run. */
+/* In a set of several files, reads each file's part of the run. */
 Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x)
 {
     uint8_t *to = x;
@@ -374,7 +376,7 @@ void reader_hint(const Reader *reader, int64_t sample)
     if (!r->set.id_first.ndim) source_hint(&r->ids, sample, r->set.ids.sample_bytes);
 }
 
-/* `bytes` bytes of a row of single values, from value `first` on. */
+/* Reads `bytes` bytes of a one-dimensional array from value `first` on. */
 static Status read_values(const Reader *r, const DataArray *a, int64_t first, size_t bytes,
                           void *to)
 {
@@ -382,8 +384,8 @@ static Status read_values(const Reader *r, const DataArray *a, int64_t first, si
     return read_file(r, &s, first, bytes, to);
 }
 
-/* Flat ids: where each of the sample's fields begins, as first[], and the first one in the row of
- * all. */
+/* Flat ids: finds the first id of each field relative to the sample's first, and the index of that
+ * one (*begin). */
 static Status ids_places(const Reader *r, int64_t sample, int32_t *first, int64_t *begin)
 {
     enum { PIECE = 256 };

@@ -1,5 +1,5 @@
-/* Rows of RGB bytes to three rows of floats: with AVX2 eight pixels at a time, and the same bits
- * without. */
+/* Converts rows of RGB bytes to three rows of floats: eight pixels at a time with AVX2, with the
+ * same bits without it. */
 #include "data_private.h"
 
 static void pixels(float *const to[3], const uint8_t *from, int first, int n, const float a[3],
@@ -13,7 +13,8 @@ static void pixels(float *const to[3], const uint8_t *from, int first, int n, co
 #include <immintrin.h>
 #define AVX2 __attribute__((target("avx2")))
 
-/* Where bytes k, k + 3, ... of 24 lie in the first 16 of them, and in the last 16. */
+/* Positions of bytes k, k + 3, ... of 24 in the first 16 of them, and in the last 16; -1: not
+ * there. */
 static const int8_t places[3][2][16] = {
     {{0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
      {-1, -1, -1, -1, -1, -1, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1}},

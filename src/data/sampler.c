@@ -1,16 +1,16 @@
-/* The order of an epoch, without an index file: position -> sample is a keyed permutation computed
- * on the spot. An alternating Feistel network permutes the numbers of ceil(log2(n)) bits whatever
- * its round function is; a result beyond n is put in again until it falls inside (cycle walking;
- * Black & Rogaway 2002), which keeps it one to one on 0..n-1 and takes fewer than two turns on
- * average, as the network's range is below 2n. Tiny sets use at least MIN_BITS, for a network of
- * one or two bits has too few permutations.
+/* The order of an epoch without an index: a keyed permutation, computed on demand, maps a position
+ * to a sample. An alternating Feistel network permutes numbers of ceil(log2(n)) bits for any round
+ * function; a result of n or more is put in again until it is below n (cycle walking; Black &
+ * Rogaway 2002). The map stays one to one on 0..n-1 and needs fewer than two turns on average, as
+ * the network's range is below 2n. Tiny sets use MIN_BITS bits, because a network of one or two
+ * bits has too few permutations.
  *
- * Of files in chunks, which a reader must unpack whole, a sample's place is found in two steps: its
- * window's samples are permuted, and what follows is a place in the row of permuted chunks. */
+ * Files in chunks, which a reader must unpack whole, use two steps: positions are permuted within a
+ * window, and the result is a position in the sequence of permuted chunks. */
 #include "data_private.h"
 
 enum { ROUNDS = 8, MIN_BITS = 8 };
-/* Permutations of an epoch beside number 0, which is of all samples. */
+/* Numbers of an epoch's further permutations; number 0 is that of all samples. */
 enum { CHUNK_ORDER = 1, CHUNK_SHORT, CHUNK_WINDOWS };
 
 static uint64_t mix(uint64_t x, uint64_t key)
@@ -20,7 +20,7 @@ static uint64_t mix(uint64_t x, uint64_t key)
     return x ^ (x >> 32);
 }
 
-/* One of many permutations of an epoch: number `which`. */
+/* Returns the image of `position` under permutation number `which` of an epoch. */
 static int64_t permuted(int64_t n, uint64_t seed, int64_t epoch, uint64_t which, int64_t position)
 {
     if (n <= 1) return 0;
@@ -60,10 +60,10 @@ int64_t sampler_in_chunks(int64_t n, int64_t chunk, int64_t window, uint64_t see
     position_check(n, position);
     int64_t full = n / chunk, rest = n % chunk, first = position / window * window;
     int64_t within = n - first < window ? n - first : window;
-    /* the place in the row of shuffled chunks */
+    /* position in the sequence of shuffled chunks */
     int64_t at = first + permuted(within, seed, epoch,
                                   CHUNK_WINDOWS + (uint64_t)(position / window), position - first);
-    /* The short chunk at the file's end stands before a full one, or behind all. */
+    /* The short chunk at the file's end comes before a full one, or last. */
     int64_t short_at = (int64_t)draw_below(
         rng_u32(rng_key(seed, RNG_SHUFFLE, (uint64_t)epoch, CHUNK_SHORT), 0), full + 1);
     if (at >= short_at * chunk && at < short_at * chunk + rest)
@@ -72,7 +72,7 @@ int64_t sampler_in_chunks(int64_t n, int64_t chunk, int64_t window, uint64_t see
     return permuted(full, seed, epoch, CHUNK_ORDER, at / chunk) * chunk + at % chunk;
 }
 
-/* The same for all ranks: it depends on the file alone. */
+/* Depends only on the set and the configuration, so it is the same on all ranks. */
 ShufflePlan data_shuffle(const DataSet *set, const Config *config)
 {
     enum { WINDOW_BYTES = 128 << 20, LARGE_BYTES = 256 << 20, LEAST_CHUNKS = 4 };

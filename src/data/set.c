@@ -1,8 +1,8 @@
-/* Opens a data set: from what facts.c has found in the file, in another process, to what training
- * must know (kind, samples, classes, mean, deviation, scale). Takes weft data sets by their root
- * attributes and anybody's files by the config's data.x, data.y and data.layout; there one row of
- * integers is tokens. Only metadata is read; but where nothing says how many classes or tokens
- * there are, they are scanned. */
+/* Opens a data set: turns what facts.c has found in the file, in a separate process, into what
+ * training needs (kind, samples, classes, mean, deviation, scale). weft's own data sets are
+ * understood by their root attributes, other files by the keys data.x, data.y and data.layout; in
+ * those a one-dimensional array of integers is tokens. Only metadata is read, except that labels or
+ * tokens are scanned if nothing gives the number of classes or the vocabulary. */
 #include "facts.h"
 #include "data_private.h"
 #include "layers.h"
@@ -10,12 +10,12 @@
 #include <math.h>
 #include <string.h>
 
-/* what is at hand while a set is opened */
+/* state while a set is opened */
 typedef struct Opening {
     DataSet *set;
-    /* may be NULL: defaults */
+    /* NULL: defaults */
     const Config *config;
-    /* owned: what is in the file */
+    /* owned: what the file holds */
     SetFacts *facts;
 } Opening;
 
@@ -39,13 +39,13 @@ const char *dims_text(const DataArray *a, char *out)
     return out;
 }
 
-/* The failure that kept this part from being read, if one did. */
+/* Returns the failure that prevented this part from being read, or OK. */
 static Status part_there(const Opening *o, FactsPart part)
 {
     return (int)part < o->facts->parts ? OK : fail(o->facts->status, "%s", o->facts->why);
 }
 
-/* In a process of its own: this one only looks at what that has found. */
+/* Finds the facts in a separate process; this one only checks the answer. */
 static Status facts_find(const Opening *o)
 {
     const Config *c = o->config;
@@ -60,7 +60,8 @@ static bool like_channels(int64_t n)
     return n == 1 || n == 3 || n == 4;
 }
 
-/* Pictures of 32 x 32 x 3 are no 32 channels of 32 x 3 pixels, unless somebody says so. */
+/* ERR_DATA: the layout is ambiguous. An array of 32 x 32 x 3 per sample is unlikely to be 32
+ * channels of 32 x 3 pixels, unless the user says so. */
 static Status layout_known(const Opening *o)
 {
     const DataArray *x = &o->facts->x;
@@ -76,7 +77,7 @@ static Status layout_known(const Opening *o)
                 (long long)x->dim[2], (long long)x->dim[3]);
 }
 
-/* x's dimensions -> channels, height, width. */
+/* Derives kind, channels, height and width from x's dimensions. */
 static Status x_shape(Opening *o)
 {
     DataSet *set = o->set;
@@ -113,7 +114,7 @@ static Status x_shape(Opening *o)
     return OK;
 }
 
-/* y's dimensions and type -> labels or targets. */
+/* Decides by y's dimensions and type whether it holds labels or targets. */
 static Status y_shape(Opening *o)
 {
     DataSet *set = o->set;
@@ -135,7 +136,8 @@ static Status y_shape(Opening *o)
     return OK;
 }
 
-/* Names that only count say nothing of labels that begin above 0. */
+/* Finds the number of classes in the file's list. A list that only counts says nothing if labels do
+ * not begin at 0. */
 static Status named_find(const Opening *o, int64_t *named)
 {
     ClassNames names;
@@ -175,8 +177,8 @@ static Status classes_find(Opening *o)
     return st;
 }
 
-/* How many tokens there are: as the file or the config says; bytes have 256; else 1 + the
- * largest. */
+/* Finds the size of the vocabulary: as the configuration or the file says; 256 for bytes; else 1 +
+ * the largest token. */
 static Status vocab_find(Opening *o)
 {
     DataSet *set = o->set;
@@ -204,7 +206,7 @@ int64_t data_context(const Config *config)
     return config && config->model.size != GPT_OWN ? GPT2_CONTEXT : CONTEXT;
 }
 
-/* A sample is T tokens and the one after them. */
+/* Computes the samples of a token set; each is T tokens and the one after them. */
 static Status tokens_shape(Opening *o)
 {
     DataSet *set = o->set;
@@ -223,7 +225,7 @@ static Status tokens_shape(Opening *o)
     return OK;
 }
 
-/* Mean and deviation from the config's lists or the file's attributes. */
+/* Reads mean and deviation from the configuration's lists or the file's attributes. */
 static Status stats_find(Opening *o)
 {
     DataSet *set = o->set;
@@ -269,8 +271,8 @@ static Status stats_find(Opening *o)
     return OK;
 }
 
-/* The index of flat ids: what it must be, and how many ids a sample has at most where no attribute
- * says so. */
+/* Checks the index of flat ids and finds the largest number of ids of a sample, which no attribute
+ * gives. */
 static Status ids_scan(DataSet *set)
 {
     enum { PIECE = 1 << 16 };
@@ -294,7 +296,7 @@ static Status ids_scan(DataSet *set)
     return st;
 }
 
-/* Ids of a table: shape and types of /sparse and /sparse_offset. */
+/* Checks shape and types of a table's /sparse and /sparse_offset. */
 static Status ids_shape(Opening *o)
 {
     DataSet *set = o->set;

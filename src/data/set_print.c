@@ -1,11 +1,11 @@
-/* What `weft data info` and `weft data check` do: describe a data set for people or as one JSON
- * object, and read all of it once. Labels are counted by class where that takes a moment only. */
+/* Implements `weft data info` and `weft data check`: describes a data set as text or as one JSON
+ * object, and reads all of it once. Labels are counted per class if that takes only a moment. */
 #include "data_private.h"
 
 enum { COUNT_SAMPLES = 10000000, COUNT_CLASSES = 100000, PIECE_BYTES = 1 << 20 };
 
-/* How many samples each class has (owned by the caller), or NULL where it is not cheap or cannot be
- * read. */
+/* Returns the number of samples of each class (owned by the caller); NULL: counting is too slow, or
+ * the labels cannot be read. */
 static int64_t *class_counts(const DataSet *set)
 {
     Reader *reader;
@@ -155,7 +155,7 @@ static void labels_text(const DataSet *set, const ClassNames *names, FILE *out)
     mem_free(&count);
 }
 
-/* "2 columns: age, hours" */
+/* Prints a count and its names, such as "columns 2: age, hours". */
 static void names_text(const DataSet *set, const char *list, int64_t count, FILE *out)
 {
     enum { MOST = 64 };

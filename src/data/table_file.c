@@ -1,5 +1,5 @@
-/* Writes tables: /dense, /y and, with fields, /sparse, laid out first and then filled by row
- * numbers, so that threads may write what they have in any order; the bytes are the same. */
+/* Writes tables: /dense, /y and, with fields, /sparse. The file is laid out first and then filled
+ * by row number, so that threads may write rows in any order with the same result. */
 #include "table_file.h"
 
 static herr_t put_ids(TableWriter *w, hid_t file)

@@ -1,9 +1,10 @@
-/* Numbers without a header are what the user says, until their values say otherwise. Numbers of 32
- * bits read as 16 have every second one near 0; those of 16 bits read as 32 are larger than any
- * vocabulary; and of the ids 0 .. V - 1 the low byte takes all values, the high byte only V / 256:
- * where it is the other way round, the bytes are in the other order. Chance is counted: of D
- * different ids all have a low byte below p x 256 with probability p^D. What may be chance is
- * believed; what cannot be is refused, for a model trained on it would be worthless. */
+/* Checks numbers without a header against the width that the user gave. Numbers of 32 bits read as
+ * 16 have every second value near 0; numbers of 16 bits read as 32 exceed any vocabulary. In ids 0
+ * .. V - 1 the low byte takes all values and the high byte only V / 256; if it is the other way
+ * round, the bytes are in the other order. A statistic decides between these and chance: if low
+ * bytes are uniform, all of D different ids have a low byte below p x 256 with probability p^D.
+ * Values that may be chance are accepted; others are refused, since a model trained on them would
+ * be worthless. */
 #include "token_file.h"
 
 #include <math.h>
@@ -14,11 +15,11 @@ enum {
     /* number of tokens from which zeros are judged; number from which small values are judged */
     FEW = 16,
     MANY = 128,
-    /* the high half of an id of a vocabulary of up to 262,144 */
+    /* largest high half of an id in a vocabulary of up to 262,144 */
     HALF_MOST = 3,
-    /* without --vocab no id is as large: published vocabularies end at 262,144 */
+    /* bound of ids without --vocab: published vocabularies end at 262,144 */
     ID_MOST = 1 << 20,
-    /* high bytes up to this are those of a small vocabulary */
+    /* high bytes below this belong to a small vocabulary */
     HIGH_LEAST = 32
 };
 static const double chance = 1e-6;
@@ -74,7 +75,7 @@ static Status judge_fail(const TokenFormat *format, const char *path, const char
                 path, 8 * format->bytes, seen, advice);
 }
 
-/* Fails where the values look like numbers of twice the width, each of which fills two places. */
+/* Fails if the values look like numbers of twice the width, each read as two tokens. */
 static Status judge_halves(const TokenEvidence *e, const TokenFormat *format, const char *path)
 {
     static const char big[] = "they look like wider numbers in big-endian byte order: write them "
@@ -95,8 +96,8 @@ static Status judge_halves(const TokenEvidence *e, const TokenFormat *format, co
     return OK;
 }
 
-/* Is it likely to be chance that the low bytes of all distinct ids are at most `most`, if they took
- * values up to `range`? */
+/* Could it be chance that the low bytes of all distinct ids are at most `most`, if they are uniform
+ * up to `range`? */
 static bool is_chance(const TokenEvidence *e, int most, int range)
 {
     return (double)e->distinct * log((most + 1.0) / (range + 1.0)) > log(chance);
@@ -119,7 +120,7 @@ static Status judge_bytes(const TokenEvidence *e, const TokenFormat *format, con
                       "they look like 8 bits: give --vocab where they are 16");
 }
 
-/* Fails where the values are too large, as narrower numbers or those of another byte order are. */
+/* Fails if values are too large, as if read from narrower numbers or in the wrong byte order. */
 static Status judge_size(const TokenEvidence *e, const TokenFormat *format, const char *path)
 {
     uint64_t largest = e->largest[0] > e->largest[1] ? e->largest[0] : e->largest[1];

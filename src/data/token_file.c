@@ -1,13 +1,13 @@
-/* Recognises files of tokens by their first bytes. Headers that are known are read: llm.c's shards,
- * which modded-nanogpt has, too, and NumPy's .npy. Files of other known kinds are refused by name.
- * The rest is numbers alone. */
+/* Recognises files of tokens by their first bytes. Known headers are read: llm.c's shards, which
+ * modded-nanogpt uses, too, and NumPy's .npy. Other known kinds of file are refused by name.
+ * Everything else is numbers without a header. */
 #include "token_file.h"
 
 #include "npy.h"
 
 #include <string.h>
 
-/* llm.c: 256 numbers of 32 bits, of which the first are magic, version and count. */
+/* llm.c's header: 256 numbers of 32 bits; the first three are magic, version and count. */
 enum { SHARD_BYTES = 1024 };
 static const struct Shard {
     uint32_t magic, version;
@@ -48,14 +48,16 @@ static uint32_t number32(const uint8_t *p, bool big_endian)
     return v;
 }
 
-/* Protocols 2 to 5: a mark, then what an array or a dictionary begins with; a dot ends it. */
+/* Does the file begin like a pickle of protocols 2 to 5: a mark, and the opcode that begins an
+ * array or a dictionary? */
 static bool is_pickle(const uint8_t *head, size_t bytes)
 {
     if (bytes < 4 || head[0] != 0x80 || head[1] < 2 || head[1] > 5) return false;
     return head[1] >= 4 ? head[2] == 0x95 : memchr("c](}\x8a", head[2], 5) != NULL;
 }
 
-/* Eight bytes of a length below that of the file, and an object of JSON. */
+/* Does the file begin like safetensors: a length of 8 bytes, below the file's size, and a JSON
+ * object? */
 static bool is_safetensors(const uint8_t *head, size_t bytes, int64_t size)
 {
     return bytes > 10 && number32(head + 4, false) == 0 &&
@@ -127,7 +129,7 @@ static Status npy_read(TokenFormat *format, const char *path, const uint8_t *hea
     return OK;
 }
 
-/* Numbers of llm.c's that begin a file of another kind, or one of another byte order. */
+/* Refuses llm.c's magic numbers of other kinds of file, or in the other byte order. */
 static Status check_magic(const char *path, const uint8_t *head, size_t bytes)
 {
     static const struct Other {

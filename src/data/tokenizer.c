@@ -1,7 +1,7 @@
-/* The tables of a tokenizer, and how a word becomes tokens: of all neighbours that may become one,
- * those of the lowest rank do, the leftmost first, until there are none. Short words by looking at
- * all of them each time, long ones with a heap, so that a megabyte of one letter takes no longer
- * than other text. */
+/* A tokenizer's tables, and byte-pair encoding of a word: of all neighbours that can be merged,
+ * those of the lowest rank are, the leftmost first, until none is left. Short words search all
+ * neighbours each time, long ones use a heap, so that a megabyte of one letter takes no longer than
+ * other text. */
 #include "tokenizer_private.h"
 
 #include "pretoken.h"
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
-/* Bytes of a word that a heap is worth it for. */
+/* LONG_WORD: words with more bytes than this use the heap */
 enum { LONG_WORD = 64, NO_RANK = INT32_MAX };
 
 void token_list_fini(TokenList *list)
@@ -67,7 +67,7 @@ void tokenizer_pair_add(Tokenizer *t, TokenPair pair)
     if (p->left < 0 || p->rank > pair.rank) *p = pair;
 }
 
-/* NULL: they do not become one. */
+/* Returns the pair's merge; NULL: they are not merged. */
 static const TokenPair *pair_find(const Tokenizer *t, int32_t left, int32_t right)
 {
     const TokenPair *p = pair_place(t, left, right);
@@ -161,7 +161,7 @@ static int32_t rank_of(const Tokenizer *t, int32_t left, int32_t right)
     return p ? p->rank : NO_RANK;
 }
 
-/* token: n of them, merged in place; rank: room for n. Returns how many are left. */
+/* Merges n tokens in place; rank: scratch for n ranks. Returns the number of tokens left. */
 static int merge_short(const Tokenizer *t, int32_t *token, int32_t *rank, int n)
 {
     for (int i = 0; i + 1 < n; ++i) rank[i] = rank_of(t, token[i], token[i + 1]);
@@ -179,12 +179,12 @@ static int merge_short(const Tokenizer *t, int32_t *token, int32_t *rank, int n)
     }
 }
 
-/* A pair in a long word, as it was when it was put on the heap. */
+/* a pair in a long word, as it was when it was pushed on the heap */
 typedef struct Waiting {
     int32_t rank, left, right;
     int64_t at;
 } Waiting;
-/* A long word: symbols in a list, of which some are gone (token -1). */
+/* a long word as a linked list of tokens, some of which have been merged away (token -1) */
 typedef struct LongWord {
     int32_t *token;
     int64_t *next, *before;
@@ -225,7 +225,7 @@ static void wait_at(const Tokenizer *t, LongWord *w, int64_t at)
     if (rank != NO_RANK) heap_push(w, (Waiting){rank, left, right, at});
 }
 
-/* Each merge puts at most two pairs on the heap: 3 n are enough. */
+/* Merges with a heap. Each merge pushes at most two pairs, so 3 n entries suffice. */
 static void merge_long(const Tokenizer *t, const unsigned char *text, int64_t n, TokenList *out)
 {
     LongWord w = {.n = n};
@@ -284,7 +284,7 @@ static void encode_word(Tokenizer *t, const unsigned char *text, size_t n, Token
 
 /* ---- texts ---- */
 
-/* Words up to n; final: the text ends there. Returns how far it came. */
+/* Encodes whole words up to n; final: the text ends there. Returns the number of bytes encoded. */
 static size_t encode_words(Tokenizer *t, const char *text, size_t n, bool final, TokenList *out)
 {
     const unsigned char *p = (const unsigned char *)text;
@@ -296,8 +296,8 @@ static size_t encode_words(Tokenizer *t, const char *text, size_t n, bool final,
     return at;
 }
 
-/* A special token ends the text before it. Where one may be cut off by the end of a text that goes
- * on, those bytes wait. */
+/* Encodes text; a special token ends the text before it. In a text that goes on, bytes that may be
+ * the beginning of a special token are left for the next call. */
 static size_t encode(Tokenizer *t, const char *text, size_t n, bool special, bool final,
                      TokenList *out)
 {

@@ -1,7 +1,7 @@
-/* Reading tokenizers: vocab.json (token: number) with merges.txt (a pair a line, the first to merge
- * first), or a tiktoken file (base64 of a token, its number, which is its rank). Refuses what is no
- * vocabulary of bytes, numbers or tokens that are there twice, and merges of or into what is no
- * token. */
+/* Reads tokenizers: vocab.json (token: number) with merges.txt (one pair per line, in the order of
+ * merging), or a tiktoken file (base64 of a token, and its number, which is its rank). Refuses
+ * vocabularies without all single bytes, repeated numbers or tokens, and merges whose parts or
+ * result are not tokens. */
 #include "tokenizer_private.h"
 
 #include "config.h"
@@ -20,7 +20,7 @@ static void names_fini(Names *n)
     mem_free(&n->token);
 }
 
-/* A copy of bytes. */
+/* Appends a token with a copy of its bytes. */
 static void names_add(Names *n, const char *bytes, int length, int64_t id, int64_t place)
 {
     if (n->count == n->room) {
@@ -34,8 +34,8 @@ static void names_add(Names *n, const char *bytes, int length, int64_t id, int64
 
 /* ---- vocab.json and merges.txt ---- */
 
-/* GPT-2 writes bytes as characters: those that can be seen as themselves, the others, in turn, as
- * U+0100 and the following ones. -1: such a character stands for no byte. */
+/* Returns the byte that a character stands for. GPT-2 writes visible bytes as themselves and the
+ * others, in order, as U+0100 and following. -1: the character stands for no byte. */
 static int byte_of(int c)
 {
     if ((c >= 33 && c <= 126) || (c >= 161 && c <= 172) || (c >= 174 && c <= 255)) return c;
@@ -44,7 +44,8 @@ static int byte_of(int c)
     return hidden < 33 ? hidden : hidden < 67 ? 127 + hidden - 33 : 173;
 }
 
-/* text (UTF-8) as the bytes that it stands for, in place; -1: it does not. */
+/* Converts UTF-8 text to the bytes it stands for, in place; returns their number, -1 if it is
+ * invalid. */
 static int to_bytes(char *text, size_t length)
 {
     const unsigned char *p = (const unsigned char *)text;
@@ -62,7 +63,7 @@ static int to_bytes(char *text, size_t length)
     return n;
 }
 
-/* One "token": number; the place is which of them it is. */
+/* Reads one entry "token": number; its place is its position among the entries. */
 static Status read_entry(JsonScan *s, Names *names)
 {
     char *key = NULL;
@@ -103,7 +104,7 @@ static Status read_vocab(Tokenizer *t, const char *path)
     return st;
 }
 
-/* Lines of a text, one after the other: the next one, with a zero at its end; NULL: no more. */
+/* Returns the next line of a text, with a zero at its end; NULL: there is none. */
 static char *next_line(char **at, char *end)
 {
     char *line = *at;
@@ -181,7 +182,7 @@ static int base64_digit(char c)
     return at ? (int)(at - digits) : -1;
 }
 
-/* n characters, in place; -1: they are not base64. */
+/* Decodes n characters in place; returns the number of bytes, -1 if it is not base64. */
 static int from_base64(char *text, size_t n)
 {
     int bytes = 0;
@@ -221,7 +222,7 @@ static Status read_rank(const char *path, int64_t number, char *line, Names *nam
     return OK;
 }
 
-/* Every two tokens that together are a third may become that; its number is the rank. */
+/* Adds every pair of tokens that together are a third token; its number is the pair's rank. */
 static void add_splits(Tokenizer *t)
 {
     int64_t splits = 0;
@@ -241,8 +242,8 @@ static void add_splits(Tokenizer *t)
     }
 }
 
-/* The file does not have <|endoftext|>, as a rule; then that takes the first number that is free:
- * r50k_base's 50256. */
+/* Adds <|endoftext|> if the file lacks it, as usual, with the first free number: r50k_base's
+ * 50256. */
 static void add_end_of_text(Names *names)
 {
     enum { LENGTH = sizeof END_OF_TEXT - 1 };

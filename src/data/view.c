@@ -1,5 +1,5 @@
-/* Which part of a picture is taken, and what size it is brought to: pure, out of sizes, keys and
- * random words. As torchvision has it: RandomResizedCrop, Resize of the short side, RandomCrop,
+/* Chooses the part of a picture to use and the size to resize it to, from sizes, keys and random
+ * words only, like torchvision: RandomResizedCrop, Resize of the short side, RandomCrop,
  * CenterCrop, RandomErasing. Python rounds halves to even, and so does rint. */
 #include "data_private.h"
 
@@ -32,14 +32,14 @@ bool data_resamples(const DataSet *set, const Config *c)
                  c->data.center_crop || jitters(c));
 }
 
-/* The square that is cut out; 0: none. */
+/* Returns the side of the square to crop; 0: none. */
 static int64_t square(const Config *c)
 {
     if (c->data.random_resized_crop) return c->data.random_resized_crop;
     return c->data.random_crop ? c->data.random_crop : c->data.center_crop;
 }
 
-/* What the short side is brought to before the square is cut out; 0: nothing is. */
+/* Returns the size to which the short side is resized before cropping; 0: it is not resized. */
 static int64_t short_side(const DataSet *set, const Config *c)
 {
     if (c->data.resize || !set->encoded) return c->data.resize;
@@ -134,7 +134,8 @@ Status view_evaluation(PictureView *view, const DataSet *set, const Config *c, i
     return OK;
 }
 
-/* Where ten tries find none: the middle, cut only as far as the bounds of the ratio ask. */
+/* Fallback after ten failed tries: the centre, cropped only as far as the ratio's bounds
+ * require. */
 static ImageBox middle_box(int width, int height, double least, double most)
 {
     double ratio = (double)width / height;
