@@ -1,6 +1,5 @@
-/* Work on a file that a stranger may have made, in a process of its own with limits: where it
- * crashes, hangs or wants more memory than it may have, that process ends and no other. Not
- * collective. */
+/* Runs work on a file from an untrusted source in a separate process with limits: if it crashes,
+ * hangs or exceeds its memory, only that process ends. Not collective. */
 #ifndef WEFT_BASE_APART_H
 #define WEFT_BASE_APART_H
 
@@ -10,36 +9,37 @@
 #include <stdio.h>
 
 typedef struct ApartJob {
-    /* for messages: "HDF5, reading what is in it," */
+    /* subject of error messages: "HDF5, reading what is in it," */
     const char *who;
-    /* beyond what the process has when it begins; sanitizers cannot have this limit */
+    /* limit on memory that the process takes after its start; not applied in sanitizer builds */
     size_t memory_bytes;
-    /* of the processor; by the clock */
+    /* limits on processor time and on elapsed time */
     int busy_s, clock_s;
-    /* the longest answer */
+    /* limit on the length of the answer */
     size_t answer_bytes;
-    /* the longest file that it may write; 0: none */
+    /* limit on the size of a file that it writes; 0: it may write none */
     size_t file_bytes;
-    /* Ends with its process: it has nothing to free, and what it prints goes nowhere. */
+    /* Runs in the process, which ends afterwards, so nothing has to be freed; its output is
+     * discarded. */
     void (*work)(const void *asked, size_t asked_bytes, FILE *answer);
 } ApartJob;
 
-/* From now on the processes of apart_run come from one that is made here and does nothing else. For
- * callers that will start MPI or threads: a copy of a process with those is not safe to work in,
- * and one of much memory takes long. Once; what a job points to is the program's own.
- * Failing, apart_run makes them from its caller as without. */
+/* Makes a helper process, from which apart_run forks its processes from now on. For callers that
+ * will start MPI or threads: forking a process that has those is not safe, and forking one with
+ * much memory is slow. Call it once. Pointers in a job must be addresses in the program itself. If
+ * it fails, apart_run forks from its caller. */
 void apart_begin(void);
-/* Ends that process. */
+/* Ends the helper process. */
 void apart_end(void);
 
-/* Does job's work. *answer: what it wrote, and a zero byte; owned by the caller. ERR_DATA that
- * names path and how it ended, where it did not come to its end; ERR_IO where no process can be
- * made. From any thread, one at a time. */
+/* Runs a job. *answer: what it wrote, and a zero byte; owned by the caller. ERR_DATA naming path
+ * and the cause where the job did not finish; ERR_IO where no process can be made. Callable from
+ * any thread; calls take turns. */
 Status apart_run(const ApartJob *job, const char *path, const void *asked, size_t asked_bytes,
                  char **answer, size_t *answer_bytes);
 
-/* Of bytes that such a process has sent: is what lies there true or false? Anything else must not
- * be read as one. */
+/* Returns whether a byte that such a process has sent is a valid bool. Any other byte must not be
+ * read as one. */
 static inline bool apart_truth(const bool *at)
 {
     return *(const unsigned char *)at <= 1;

@@ -1,5 +1,5 @@
-/* What this process is at, in memory that a watchdog of another process may read (parallel.h,
- * Watchdog). One thread writes, the one that trains. Not collective. */
+/* Current activity of this process, in memory that a watchdog in another process may read
+ * (parallel.h, Watchdog). Only the training thread writes it. Not collective. */
 #ifndef WEFT_BASE_BEAT_H
 #define WEFT_BASE_BEAT_H
 
@@ -9,44 +9,46 @@
 
 enum { BEAT_MARKS = 64, BEAT_TEXT = 28, BEAT_NONE = -1 };
 
-/* Something that was begun. */
+/* The start of an activity. */
 typedef struct BeatMark {
-    /* clock_s */
+    /* time by clock_s */
     double at_s;
     int64_t step;
-    /* of a message on its channel, of a sum on its communicator; 0: none */
+    /* number of a message on its channel, or of a sum on its communicator; 0: none */
     uint64_t number;
-    /* whom it is with, as a rank of the job; of the model; of the step: or BEAT_NONE */
+    /* rank of the peer in the job; chunk of the model; micro-batch of the step; each may be
+     * BEAT_NONE */
     int32_t peer, chunk, micro;
-    /* for other ranks? */
+    /* true where the activity waits for other ranks */
     bool waits;
     char doing[BEAT_TEXT];
 } BeatMark;
 
 typedef struct Beat {
-    /* marks so far: the newest is mark[(count - 1) % BEAT_MARKS] */
+    /* number of marks so far: the newest is mark[(count - 1) % BEAT_MARKS] */
     _Atomic uint64_t count;
-    /* the step under way, or BEAT_NONE between two; when it began, in microseconds of clock_s; what
-     * steps take, 0 before the third */
+    /* current step (BEAT_NONE between steps); when it began, in microseconds of clock_s; usual
+     * duration of a step in microseconds, 0 before the third step has ended */
     _Atomic int64_t step, since_us, usual_us;
     int64_t steps;
-    /* it makes no steps, but does what those who make them ask */
+    /* true where the process makes no steps, but serves requests of those that do */
     bool serves;
     BeatMark mark[BEAT_MARKS];
 } Beat;
 
-/* Marks go to this memory from now on, what was marked before included; NULL: to the process's
- * own. Borrowed. */
+/* Moves the state to this memory, including earlier marks; later marks go there. NULL: back to the
+ * process's own memory. Borrowed. */
 void beat_move(Beat *beat);
-/* doing: cut to BEAT_TEXT - 1. of: with everything but at_s, step and doing. */
+/* Adds a mark. doing: text, cut to BEAT_TEXT - 1 bytes. of: all other fields except at_s and
+ * step. */
 void beat_mark(const char *doing, BeatMark of);
-/* Nothing but a name. */
+/* Adds a mark with only a text. */
 void beat_mark_plain(const char *doing, bool waits);
-/* Behind a wait: what was marked before it, again. */
+/* Adds the second newest mark again, after a wait has ended. */
 void beat_mark_again(void);
-/* This process makes no steps, but serves those who do. */
+/* Declares that this process makes no steps, but serves those that do. */
 void beat_serve(void);
-/* A step, from its beginning to its end. */
+/* Call them at the beginning and end of each step. */
 void beat_step_begin(int64_t step);
 void beat_step_end(void);
 

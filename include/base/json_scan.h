@@ -1,6 +1,6 @@
-/* JSON of strangers, read in one go from memory: the caller says what must come next. Lengths and
- * depths are bounded; what is not JSON, or not what was asked for, is ERR_DATA that names the file
- * and the byte. */
+/* Parses untrusted JSON in memory; the caller states what must come next. Lengths and depths are
+ * bounded. Invalid JSON, and anything but the expected value, is ERR_DATA that names the file and
+ * the byte. */
 #ifndef WEFT_BASE_JSON_SCAN_H
 #define WEFT_BASE_JSON_SCAN_H
 
@@ -15,21 +15,22 @@ typedef struct JsonScan {
 } JsonScan;
 JsonScan json_scan(const char *path, const char *text, size_t bytes);
 Status json_scan_fail(const JsonScan *scan, const char *fmt, ...) BASE_PRINTF(2, 3);
-/* '{' or '['; *more: something is in it. */
+/* Reads '{' or '['; *more: it is not empty. */
 Status json_scan_open(JsonScan *scan, char bracket, bool *more);
-/* Behind a value: a comma (*more), or that bracket. */
+/* Reads what follows a value: a comma (*more is true), or the closing bracket. */
 Status json_scan_more(JsonScan *scan, char bracket, bool *more);
-/* A text, in UTF-8, of at most 1024 bytes; owned by the caller. key: with the colon behind it. */
+/* Read a text of at most 1024 bytes of UTF-8, owned by the caller; json_scan_key also reads the
+ * colon after it. */
 Status json_scan_text(JsonScan *scan, char **text);
 Status json_scan_key(JsonScan *scan, char **key);
-/* A whole number from 0 to 2^63 - 1. */
+/* Reads a whole number from 0 to 2^63 - 1. */
 Status json_scan_count(JsonScan *scan, int64_t *value);
 Status json_scan_bool(JsonScan *scan, bool *value);
-/* A finite number. */
+/* Reads a finite number. */
 Status json_scan_real(JsonScan *scan, double *value);
-/* Any value. */
+/* Skips any value. */
 Status json_scan_skip(JsonScan *scan);
-/* Nothing but blanks is left. */
+/* Checks that only blanks remain. */
 Status json_scan_end(JsonScan *scan);
 
 #endif

@@ -1,4 +1,4 @@
-/* Random numbers as a pure function of what they are for, and hashes. Not collective. */
+/* Random numbers as a pure function of their purpose, and hashes. Not collective. */
 #ifndef WEFT_BASE_RNG_H
 #define WEFT_BASE_RNG_H
 
@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /* Counter-based random numbers (Philox4x32-10; Salmon et al. 2011, "Parallel random numbers: as
- * easy as 1, 2, 3"): a pure function of (seed, purpose, a, b, element), never of the rank or of
- * what was drawn before. */
+ * easy as 1, 2, 3"): a pure function of (seed, purpose, a, b, element), independent of the rank and
+ * of earlier draws. */
 typedef enum RngPurpose {
     RNG_INIT = 1,
     RNG_SHUFFLE,
@@ -21,31 +21,33 @@ typedef enum RngPurpose {
 typedef struct RngKey {
     uint32_t k[2];
 } RngKey;
-/* Key for one use. a and b: hash of a parameter's name, epoch, step, sample id, ... as the purpose
- * wants. */
+/* Returns the key for one use. a and b depend on the purpose: hash of a parameter's name, epoch,
+ * step, sample id, ... */
 RngKey rng_key(uint64_t seed, RngPurpose purpose, uint64_t a, uint64_t b);
 void rng_block(RngKey key, uint64_t counter, uint32_t out[4]);
 uint32_t rng_u32(RngKey key, uint64_t element);
-/* [0, 1), 24 bits; and what it makes of an element's word: element i is word i % 4 of block
- * i / 4. */
+/* rng_uniform: number in [0, 1) with 24 bits. rng_unit: the same from an element's word; element i
+ * is word i % 4 of block i / 4. */
 float rng_uniform(RngKey key, uint64_t element);
 static inline float rng_unit(uint32_t word)
 {
     return (float)(word >> 8) * 0x1p-24f;
 }
-/* mean 0, deviation 1 (Box-Muller) */
+/* Returns a normal number of mean 0 and deviation 1 (Box-Muller). */
 float rng_normal(RngKey key, uint64_t element);
-/* The normal numbers of elements 4 * block to 4 * block + 3, for less than four times one. */
+/* Computes the normal numbers of elements 4 * block to 4 * block + 3, cheaper than four calls of
+ * rng_normal. */
 void rng_normals(RngKey key, uint64_t block, float normal[4]);
-/* XXH64, seed 0 */
+/* XXH64 with seed 0. */
 uint64_t hash_text(const char *text);
 uint64_t hash_bytes(const void *data, size_t bytes);
-/* The same of what comes piece by piece. Owner: the caller, who ends it. */
+/* hash_bytes of data that is added piece by piece. Owner: the caller; hash_end returns the hash and
+ * releases it. */
 typedef struct HashPieces HashPieces;
 HashPieces *hash_begin(void);
 void hash_add(HashPieces *pieces, const void *data, size_t bytes);
 uint64_t hash_end(HashPieces **pieces);
-/* Faster, and of a seed; for what is compared while the program runs, and never kept. */
+/* XXH3, which is faster, with a seed; only for hashes that are never stored. */
 uint64_t hash_seeded(const void *data, size_t bytes, uint64_t seed);
 
 #endif

@@ -1,12 +1,13 @@
-/* The start of a process that trains: from its beginning to its first step. Nothing is computed yet
- * that could be saved, so a stop request (stop_wanted) ends it at once, whatever it is doing; and
- * whoever started it is told how far it is, for nobody else looks at ranks before their first
- * step (parallel.h, Watchdog). Not collective; from the thread that trains. */
+/* Start-up of a training process, from its beginning to its first step. Nothing has been computed
+ * that could be saved, so a stop request (stop_wanted) ends the process at once, whatever it is
+ * doing. The process reports its stages, because the watchdog observes ranks only from their first
+ * step on (parallel.h, Watchdog). Not collective; called from the training thread. */
 #ifndef WEFT_BASE_START_H
 #define WEFT_BASE_START_H
 
-/* Stage of a rank's start. MPI: MPI_Init is called; NODE: it has returned, and the ranks of a host
- * find each other; SET_UP: everything else before the first step; DONE: the first step begins. */
+/* Stage of a rank's start. MPI: MPI_Init is being called; NODE: it has returned, and the ranks of a
+ * host find each other; SET_UP: everything else before the first step; DONE: the first step
+ * begins. */
 typedef enum StartStage {
     START_PROGRAM,
     START_MPI,
@@ -18,7 +19,7 @@ typedef enum StartStage {
 typedef struct StartCalls {
     /* called with each stage that is reached */
     void (*reach)(StartStage stage);
-    /* called on a thread of its own when a request to stop arrives; ends the process and does not
+    /* called on a separate thread when a stop request arrives; ends the process and does not
      * return */
     void (*stop)(void);
 } StartCalls;
@@ -27,8 +28,8 @@ typedef struct StartCalls {
  * without it. */
 void start_begin(const StartCalls *calls);
 void start_reach(StartStage stage);
-/* Called when the first step begins, or where there is none: requests to stop are noticed between
- * steps from then on. */
+/* Call it when the first step begins, or where there is none: from then on stop requests are
+ * noticed between steps. */
 void start_end(void);
 
 #endif

@@ -5,24 +5,25 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* A Status is the exit code it leads to (sysexits.h). Every edge function returns one. */
+/* A Status is the exit code that it leads to (sysexits.h). Every function that depends on input
+ * returns one. */
 typedef enum Status {
     OK = 0,
-    /* the command line */
+    /* wrong command line */
     ERR_USAGE = 64,
     /* a file's content is wrong */
     ERR_DATA = 65,
-    /* a file is not there or cannot be read */
+    /* a file does not exist or cannot be read */
     ERR_NOINPUT = 66,
-    /* a fault of ours */
+    /* a fault of weft itself */
     ERR_BUG = 70,
     /* the system gives no more memory */
     ERR_MEMORY = 71,
-    /* reading or writing failed: disk full, ...; a rank or the link to it is lost */
+    /* reading or writing failed (disk full, ...), or a rank or the link to it is lost */
     ERR_IO = 74,
-    /* stopped early with a checkpoint: start me again */
+    /* stopped early with a checkpoint: starting again continues */
     ERR_STOPPED = 75,
-    /* the configuration */
+    /* wrong configuration */
     ERR_CONFIG = 78,
 } Status;
 
@@ -38,33 +39,33 @@ typedef enum Status {
 #define BASE_PRINTF(fmt, args)
 #endif
 
-/* Records one message (what, where, what to do) for this thread and returns code. The last one
- * wins; nothing is printed. `return fail(ERR_NOINPUT, "%s: no such file; run `make data` first",
- * path);` */
+/* Records a message (what, where, what to do) for this thread and returns code. A later call
+ * replaces it; nothing is printed. `return fail(ERR_NOINPUT, "%s: no such file; run `make data`
+ * first", path);` */
 Status fail(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);
 /* The message of the last fail() on this thread; "" if none. Borrowed, valid until the next
  * fail(). */
 const char *fail_message(void);
 
-/* A fault inside a step cannot be mended: prints where this process stands (die_context) and the
- * message, then calls the abort hook (MPI_Abort once MPI is up). Exit code: ERR_BUG, alone and
- * under a launcher. */
+/* Ends the job on a fault inside a step, which cannot be handled: prints where this process is
+ * (die_context) and the message, then calls the abort function (MPI_Abort once MPI is up). Exit
+ * code: ERR_BUG, alone and under a launcher. */
 _Noreturn void die(const char *fmt, ...) BASE_PRINTF(1, 2);
-/* The same, and the job's exit code is `code` (an input that turns out bad in the middle of a
- * run). */
+/* die with exit code `code`, for an input that turns out bad in the middle of a run. */
 _Noreturn void die_as(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);
-/* The same for a peer that is gone, or the link to it, which is no fault of this process. The exit
- * code is ERR_IO, or what die_lost_as has set since: ERR_STOPPED where there is a checkpoint to go
- * on from. */
+/* die for a lost peer or a lost link to it, which is no fault of this process. The exit code is
+ * ERR_IO, or what die_lost_as has set since: ERR_STOPPED where there is a checkpoint to continue
+ * from. */
 _Noreturn void die_lost(const char *fmt, ...) BASE_PRINTF(1, 2);
 void die_lost_as(Status code);
 int die_lost_code(void);
-/* where: "rank 3 of 8 (dp 1, pp 0, tp 1) on node07", copied. abort_job may be NULL. */
+/* Sets what die prints and calls. where: "rank 3 of 8 (dp 1, pp 0, tp 1) on node07", copied.
+ * abort_job may be NULL. */
 void die_context(const char *where, void (*abort_job)(int code));
 
-/* Only rank 0 speaks: log_info and log_warn are silent where log_init was given speak = false.
- * log_error always prints, as "weft: error: ...", on stderr. Colour only on a terminal, with
- * NO_COLOR unset and TERM not "dumb". */
+/* log_info and log_warn print only if log_init was given speak = true, as on rank 0. log_error
+ * always prints, as "weft: error: ...", on stderr. Colour only on a terminal, with NO_COLOR unset
+ * and TERM not "dumb". */
 void log_init(bool speak);
 void log_info(const char *fmt, ...) BASE_PRINTF(1, 2);
 void log_warn(const char *fmt, ...) BASE_PRINTF(1, 2);
@@ -77,7 +78,7 @@ void log_copy_to(void (*take)(void *user, const char *text, size_t bytes), void 
 /* Gives text to the receiver of log_copy_to only; the caller prints it on stdout itself. */
 void log_copy(const char *text);
 bool log_colour(FILE *stream);
-/* May a line be drawn again with '\r'? On a terminal, unless TERM is "dumb". */
+/* Returns whether a line may be redrawn with '\r': on a terminal, unless TERM is "dumb". */
 bool log_redraws(FILE *stream);
 
 #endif

@@ -1,9 +1,10 @@
-/* apart_run:   caller --asked--> maker --fork--> worker (limits set) --answer--> maker --> caller
+/* apart_run:   caller --request--> maker --fork--> worker (limits set) --answer--> maker --> caller
  *
  * The maker is a copy of the process from before MPI and threads, made by apart_begin; it forks a
- * worker for each request, gathers its answer and ends it when its time is over. Without one the
- * caller does the maker's part. A job's function and words are named by their addresses, which are
- * the same in all copies. The maker ends with its caller: that closes the socket between them. */
+ * worker for each request, collects its answer and kills it when its time is over. Without a maker
+ * the caller forks the worker itself. A job's function and texts are passed as addresses, which are
+ * the same in all copies. The maker ends with its caller, whose end closes the socket between
+ * them. */
 #include "base.h"
 
 #include <errno.h>
@@ -31,14 +32,14 @@ enum { SANITIZED = 0 };
 enum { SANITIZED = 0 };
 #endif
 
-/* what a worker exits with once its answer is whole */
+/* exit codes of a worker; DONE: its answer is complete */
 enum { DONE = 0, WRITE_FAILED = 1 };
 
-/* how a worker ended, and how much it answered */
+/* End of a worker, and the length of its answer. */
 typedef struct Outcome {
-    /* of waitpid */
+    /* status from waitpid */
     int state;
-    /* errno where there was no worker */
+    /* errno where no worker could be made */
     int error;
     bool late, too_long;
     size_t bytes;
@@ -55,7 +56,8 @@ static int maker = -1;
 
 /* ---- the worker ---- */
 
-/* slack: between the signal that says that it is reached and the one that ends all. */
+/* Sets a limit. slack: distance of the hard limit, which kills, from the soft limit, which
+ * signals. */
 static void limit(int resource, rlim_t most, rlim_t slack)
 {
     struct rlimit now;
@@ -65,7 +67,7 @@ static void limit(int resource, rlim_t most, rlim_t slack)
     setrlimit(resource, &now);
 }
 
-/* Bytes of addresses that this process has taken. */
+/* Returns the bytes of address space that this process uses. */
 static size_t addresses(void)
 {
     unsigned long pages = 0;
@@ -79,7 +81,7 @@ static void default_signals(void)
 {
     sigset_t none;
     for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
-    /* whoever is meant by these is told itself */
+    /* a terminal or a batch system sends these to the other processes, too, which decide */
     static const int others[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE};
     for (size_t i = 0; i < sizeof others / sizeof *others; ++i) signal(others[i], SIG_IGN);
     sigemptyset(&none);
@@ -110,9 +112,9 @@ static _Noreturn void worker(const ApartJob *job, const void *asked, size_t byte
     _exit(answer && fflush(answer) == 0 && !ferror(answer) ? DONE : WRITE_FAILED);
 }
 
-/* ---- whoever makes it ---- */
+/* ---- running a worker ---- */
 
-/* What comes until the end, or until its time is over. */
+/* Reads the answer to its end, or until a limit is exceeded. */
 static char *gather(const ApartJob *job, int in, Outcome *o)
 {
     double end_s = clock_s() + job->clock_s;
@@ -169,8 +171,8 @@ static bool move(int socket, void *to, const void *from, size_t bytes)
     return true;
 }
 
-/* What ps and pgrep show of it: a copy of its caller's words would be taken for another rank. They
- * lie where the first of them does, as the kernel reads them. */
+/* Sets the name that ps and pgrep show: a copy of the caller's arguments would look like another
+ * rank. The arguments are overwritten in place if they lie together, as the kernel reads them. */
 static void take_name(void)
 {
     static const char name[] = "weft: reads files for another process";
@@ -227,7 +229,7 @@ void apart_end(void)
     maker = -1;
 }
 
-/* By the maker. False: it is gone. */
+/* Lets the maker run the job. False: the maker has died. */
 static bool delegate(const ApartJob *job, const void *asked, size_t bytes, Outcome *o,
                      char **answer)
 {

@@ -1,14 +1,14 @@
-/* Marks in a ring of memory that others may read while they are written: a reader may find one that
- * is half new, which its text survives, as it ends in a zero whatever is written. */
+/* Marks in a ring in memory that another process reads while it is written: a reader may see a mark
+ * that is half written, which is harmless, because its text always ends in a zero. */
 #include "base/beat.h"
 
 #include "base.h"
 
 #include <string.h>
 
-/* of a step's time in what is usual */
+/* weight of the newest step in the moving average of step times */
 static const double NEW_SHARE = 0.2;
-/* which allocate, measure, and fill caches */
+/* first steps, which are left out because they allocate, measure, and fill caches */
 static const int64_t FIRST_STEPS = 2;
 
 static Beat own = {.step = BEAT_NONE}, *beat = &own;

@@ -1,6 +1,6 @@
-/* Other programs, asked something with a deadline. They get signals as they are by default, of
- * which this process may block some, nothing to read, and a process group of their own, so that one
- * that does not answer is ended with all that it has started. */
+/* Runs other programs with a deadline. They get default signals (this process may block some), no
+ * input, and their own process group, so that a program that does not answer is killed with all
+ * processes that it has started. */
 #include "base.h"
 
 #include <errno.h>
@@ -13,7 +13,8 @@
 
 extern char **environ;
 
-/* files: where the three standard files of the child are here; -1: nowhere. */
+/* Starts a program. files_of: this process's files that become its stdin, stdout and stderr; -1:
+ * /dev/null. */
 static int start(pid_t *child, const int files_of[3], char *const *words, char *const *environment)
 {
     posix_spawn_file_actions_t files;
@@ -43,7 +44,8 @@ int command_start(pid_t *child, int output, char *const *words)
     return start(child, (const int[3]){-1, output, output}, words, environ);
 }
 
-/* What a launcher tells its ranks: a program that believed it would take itself for one of them. */
+/* Returns whether a launcher sets this variable for its ranks: a program that inherits it would
+ * take itself for one of them. */
 static bool of_launcher(const char *variable)
 {
     static const char *const begin[] = {"OMPI_COMM_WORLD_",
@@ -77,8 +79,9 @@ int command_shell(pid_t *child, int input, int output, const char *command)
     return error;
 }
 
-/* SIGTERM first: mpirun and srun then end what they have started elsewhere. One that hangs in a
- * file system may not even die: it is not waited for. */
+/* Kills the children. SIGTERM comes first: mpirun and srun then end the processes that they have
+ * started on other hosts. A process that hangs in a file system may not even die: it is not waited
+ * for. */
 static void end_all(int count, const pid_t *child, int *code)
 {
     enum { ROUNDS = 50, GENTLE = 40 };

@@ -1,5 +1,5 @@
-/* Condition variables with a limit, by the monotonic clock: POSIX counts by the wall clock unless
- * told otherwise, and a thread would sleep on for as long as that is set back. */
+/* Condition variables with a timeout by the monotonic clock. POSIX uses the wall clock by default,
+ * and a thread would sleep longer if that is set back. */
 #include "base.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Which vector instructions there are, and which this process is held to. */
+/* The available sets of vector instructions, and the one that this process is restricted to. */
 #include "base.h"
 
 #include <stdatomic.h>
@@ -79,7 +79,7 @@ void cpu_hold(CpuSet set)
     atomic_store(&held, (int)set);
 }
 
-/* Threads that race here store the same set. */
+/* Threads that call this at the same time store the same set. */
 CpuSet cpu_held(void)
 {
     int now = atomic_load_explicit(&held, memory_order_relaxed);

@@ -1,6 +1,6 @@
-/* Lengths of time as people ("1h30m") and Slurm ("1-12:00:00") write them. Refused: a number alone,
- * which is seconds to some and minutes to others, and "12:00", minutes to Slurm and hours to a
- * clock's reader. */
+/* Parses durations in the forms of people ("1h30m") and Slurm ("1-12:00:00"). Ambiguous forms are
+ * refused: a bare number, which may be seconds or minutes, and "12:00", which is minutes to Slurm
+ * and hours on a clock. */
 #include "base.h"
 
 #include <ctype.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 12, or with a fraction 1.5; *text moves behind it. */
+/* Reads "12", or with a fraction "1.5", and moves *text behind it. */
 static bool read_number(const char **text, bool fraction, double *number)
 {
     const char *digit = *text;
@@ -24,7 +24,7 @@ static bool read_number(const char **text, bool fraction, double *number)
     return isfinite(*number);
 }
 
-/* Numbers with units, the larger ones first, each once. */
+/* Reads numbers with units, larger units first, each at most once. */
 static bool read_units(const char *text, double *seconds)
 {
     static const char letters[] = "dhms";
@@ -43,7 +43,7 @@ static bool read_units(const char *text, double *seconds)
     return isfinite(sum);
 }
 
-/* [D-]HH:MM:SS, D-HH or D-HH:MM; what has a larger unit before it stays below that unit. */
+/* Reads [D-]HH:MM:SS, D-HH or D-HH:MM; a field after a larger unit must be less than that unit. */
 static bool read_clock(const char *text, double *seconds)
 {
     static const double limit[] = {24, 60, 60}, of[] = {3600, 60, 1};

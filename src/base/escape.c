@@ -1,5 +1,6 @@
-/* What must not reach a terminal: control characters (C0, DEL, C1), line and paragraph separators,
- * marks, embeddings, overrides and isolates of the bidirectional algorithm (UAX 9). */
+/* Escapes characters that must not reach a terminal: control characters (C0, DEL, C1), line and
+ * paragraph separators, and the marks, embeddings, overrides and isolates of the bidirectional
+ * algorithm (UAX 9). */
 #include "base/escape.h"
 #include "base.h"
 
@@ -20,7 +21,8 @@ static bool misleads(uint32_t c)
            (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x206f);
 }
 
-/* One character, as it is or escaped, into ESCAPED bytes: their number, and *bytes of the text. */
+/* Writes one character, as it is or escaped, into ESCAPED bytes. Returns their number; *bytes:
+ * number of bytes of the text. */
 enum { ESCAPED = 12 };
 static int escape_one(const unsigned char *at, bool ascii, char out[ESCAPED], int *bytes)
 {

@@ -1,4 +1,4 @@
-/* What the C library leaves to do for files that must outlive a loss of power. */
+/* Safe opening, creating and naming of files. */
 #include "base.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ int file_sync_entry(const char *path)
     return error == EINVAL || error == EACCES ? 0 : error;
 }
 
-/* A pipe that has no name in any folder: the kernel calls it "pipe:[4711]". */
+/* Returns whether a file is an unnamed pipe, which the kernel calls "pipe:[4711]". */
 static bool is_unnamed_pipe(int fd)
 {
     char link[64], name[8] = "";
@@ -26,7 +26,7 @@ static bool is_unnamed_pipe(int fd)
     return readlink(link, name, sizeof name - 1) > 0 && strncmp(name, "pipe:[", 6) == 0;
 }
 
-/* Kinds of files that may be opened besides plain ones */
+/* Kinds of files that may be opened in addition to regular ones. */
 typedef enum OtherKind { NO_OTHER, UNNAMED_PIPE, CHARACTER_DEVICE } OtherKind;
 
 static int check_kind(int fd, OtherKind other)
@@ -39,7 +39,8 @@ static int check_kind(int fd, OtherKind other)
     return other == CHARACTER_DEVICE && S_ISCHR(st.st_mode) ? 0 : ENXIO;
 }
 
-/* O_NONBLOCK is for open() only: a pipe that is taken is waited for. */
+/* Opens with O_NONBLOCK so that open() does not wait for a pipe; an accepted file is blocking
+ * afterwards. */
 static int open_kind(const char *path, int flags, OtherKind other)
 {
     int fd = open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
@@ -173,7 +174,8 @@ Status file_free_place(const char *path, bool force)
 
 enum { WHOLE_BYTES = 4 << 20, PLACES = 64, PIECE_BYTES = 4 << 10 };
 
-/* Reads until it has them all, or the file ends, which counts as an error: it was longer. */
+/* Reads exactly `bytes` bytes; the end of the file before that is an error, because its size was
+ * larger. */
 static int read_all(int file, void *to, size_t bytes, off_t at)
 {
     for (size_t done = 0; done < bytes;) {
@@ -185,7 +187,7 @@ static int read_all(int file, void *to, size_t bytes, off_t at)
     return 0;
 }
 
-/* All of it, or pieces spread evenly from the first byte to the last. */
+/* Hashes the whole file, or pieces spread evenly from the first byte to the last. */
 static int hash_file(int file, off_t size, uint64_t *hash)
 {
     bool whole = size <= WHOLE_BYTES;

@@ -1,6 +1,6 @@
-/* Writes JSON (RFC 8259) as it comes: values with the commas between them, keys, what opens and
- * what closes. A caller never prints a comma or a quote. Refuses, as a fault of ours, what would
- * not be JSON: objects too deep, a key where there is no object, or none where there is one. */
+/* Writes JSON (RFC 8259) as a stream: values, commas, keys and brackets, so that a caller never
+ * prints punctuation. Dies on calls that would not give JSON: objects too deep, a key outside of an
+ * object, a missing key inside one. */
 #include "base.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@ int utf8_bytes(const unsigned char *c)
 {
     if (c[0] < 0x80) return 1;
     int bytes = c[0] >= 0xf5 ? 0 : c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : c[0] >= 0xc2 ? 2 : 0;
-    /* no longer forms than needed, no halves of surrogate pairs, nothing above U+10FFFF */
+    /* excludes overlong forms, surrogates, and characters above U+10FFFF */
     unsigned low = c[0] == 0xe0 ? 0xa0 : c[0] == 0xf0 ? 0x90 : 0x80;
     unsigned high = c[0] == 0xed ? 0x9f : c[0] == 0xf4 ? 0x8f : 0xbf;
     if (bytes && (c[1] < low || c[1] > high)) return 0;
@@ -19,7 +19,8 @@ int utf8_bytes(const unsigned char *c)
     return bytes;
 }
 
-/* mend: bytes that are no UTF-8 become U+FFFD; else they stay. */
+/* Writes a text in quotes. mend: bytes that are not UTF-8 become U+FFFD; otherwise they are
+ * kept. */
 static void quote(FILE *out, const char *text, bool mend)
 {
     static const char letter[] = {['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
@@ -64,7 +65,7 @@ Json json_to(FILE *out, bool spaced)
     return (Json){.out = out, .spaced = spaced};
 }
 
-/* What stands before a value. */
+/* Writes what precedes a value: comma, line break and key. */
 static void lead(Json *json, const char *key)
 {
     JsonLevel *level = &json->level[json->depth];

@@ -11,7 +11,7 @@ JsonScan json_scan(const char *path, const char *text, size_t bytes)
 {
     static const char mark[] = "\xef\xbb\xbf";
     const size_t chars = sizeof mark - 1;
-    /* UTF-8's byte order mark is no part of the text */
+    /* skip UTF-8's byte order mark */
     const bool marked = bytes >= chars && memcmp(text, mark, chars) == 0;
     return (JsonScan){path, text, text + (marked ? chars : 0), text + bytes};
 }
@@ -70,7 +70,7 @@ static int hex_of(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Four hexadecimal digits; -1: there are none. */
+/* Reads four hexadecimal digits; -1: there are none. */
 static int scan_hex(JsonScan *s)
 {
     int value = 0;
@@ -82,7 +82,8 @@ static int scan_hex(JsonScan *s)
     return value;
 }
 
-/* Of \uXXXX, of a pair of them, in UTF-8 to out; 0: not a character that a text may hold. */
+/* Decodes \uXXXX or a surrogate pair to UTF-8 in out; returns the number of bytes, 0: not a
+ * character that a text may hold. */
 static int scan_unicode(JsonScan *s, char *out)
 {
     int c = scan_hex(s);
@@ -104,7 +105,8 @@ static int scan_unicode(JsonScan *s, char *out)
     return more + 1;
 }
 
-/* One character of a text, or more bytes of it, to out (of 4); 0: a text may not hold it. */
+/* Decodes one character of a text, or copies one byte of it, to out (4 bytes); 0: a text may not
+ * hold it. */
 static int scan_char(JsonScan *s, char *out)
 {
     static const char escape[] = "\"\\/bfnrt", meaning[] = "\"\\/\b\f\n\r\t";
@@ -165,7 +167,7 @@ Status json_scan_count(JsonScan *s, int64_t *value)
     return OK;
 }
 
-/* Characters of the word that is next: a number, true, false or null; 0: none is. */
+/* Returns the length of the next word: a number, true, false or null; 0: there is none. */
 static size_t word_length(JsonScan *s)
 {
     static const char chars[] = "+-.0123456789abcdefghijklmnopqrstuvwxyzE";
@@ -175,7 +177,7 @@ static size_t word_length(JsonScan *s)
     return (size_t)(end - s->at);
 }
 
-/* What they mean does not matter. */
+/* Skips a word without interpreting it. */
 static Status skip_word(JsonScan *s)
 {
     size_t length = word_length(s);
@@ -195,7 +197,8 @@ Status json_scan_bool(JsonScan *s, bool *value)
 
 static const char digits[] = "0123456789";
 
-/* strtod takes more than JSON does: hexadecimal, infinities, a sign +, no digit beside a dot. */
+/* Checks JSON's rules, because strtod accepts more: hexadecimal, infinities, a leading +, a dot
+ * without digits. */
 static bool is_number(const char *at)
 {
     at += *at == '-';

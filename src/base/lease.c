@@ -1,12 +1,13 @@
-/* A folder's owner. Its lease is the file owner-N with the largest N, made with O_EXCL, which is
- * one atomic step on a local disk, on NFS from version 3 and on Lustre: of several that follow one
- * owner a single one can make owner-(N+1). The owner writes its file again at every beat, in place,
- * and is replaced once it finds it gone or a larger N beside it.
+/* Ownership of a folder. Its lease is the file owner-N with the largest N, created with O_EXCL,
+ * which is atomic on a local disk, on NFS from version 3 and on Lustre: of several processes that
+ * want to replace one owner, only one can create owner-(N+1). The owner writes its file again at
+ * every beat, in place; it has been replaced if it finds the file removed or a larger N.
  *
- *   owner-6 (gone)   A, B: "is it still alive?"   A makes owner-7, removes owner-6
- *                                                 B cannot make it, and asks the same of owner-7
+ *   owner-6 (dead)   A, B: "is it still alive?"   A makes owner-7, removes owner-6
+ *                                                 B cannot make it, and examines owner-7
  *
- * Nobody compares clocks of two hosts: who waits sees whether the text changes. */
+ * Clocks of two hosts are never compared: a waiting process only observes whether the text
+ * changes. */
 #include "lease_facts.h"
 
 #include <dirent.h>
@@ -26,7 +27,7 @@ struct Lease {
     /* owned */
     char *folder, *path;
     int64_t number, beat;
-    /* the folder that was taken, kept open: no other one gets its inode meanwhile */
+    /* identity of the folder; it is kept open, so that its inode is not reused */
     int opened;
     dev_t device;
     ino_t inode;
@@ -44,7 +45,8 @@ static char *path_of(const char *folder, int64_t number)
     return mem_format("%s/owner-%" PRId64, folder, number);
 }
 
-/* 0: no name of a lease. Numbers end far below what a claim could not count on from. */
+/* Returns the number in a lease's name; 0: not such a name. Numbers are limited, so that a claim
+ * can always count on. */
 static int64_t number_of(const char *name)
 {
     int64_t number = strncmp(name, "owner-", 6) == 0 ? strtoll(name + 6, NULL, 10) : 0;
@@ -53,7 +55,7 @@ static int64_t number_of(const char *name)
     return number <= INT64_MAX / 2 && !strcmp(same, name) ? number : 0;
 }
 
-/* The largest number, 0: nobody has been here. 0 or errno. */
+/* Finds the largest number; 0: there is no lease. Returns 0 or errno. */
 static int find_newest(const char *folder, int64_t *number)
 {
     DIR *stream = opendir(folder);
@@ -74,9 +76,9 @@ static Status newest(const char *folder, int64_t *number)
     return error ? fail(ERR_IO, "%s: cannot be listed: %s", folder, strerror(error)) : OK;
 }
 
-/* Opened anew each time, which makes NFS ask its server. 0, or errno: ENOENT where the file has
- * gone. An empty text is one that is being made. No owner makes a link, and what one leads to says
- * nothing of this folder. */
+/* Reads a lease. It is opened anew each time, which makes NFS ask its server. Returns 0, or errno:
+ * ENOENT where the file was removed. An empty text belongs to a lease that is being created. A
+ * symbolic link is refused, because no owner makes one. */
 static int read_text(const char *folder, int64_t number, char *text)
 {
     char *path = path_of(folder, number);
@@ -104,7 +106,7 @@ static bool is_of_other(const Lease *l, const char *text)
     return lease_facts_read(&owner, text) && strcmp(owner.id, l->me.id) != 0;
 }
 
-/* 0, or errno; ESTALE: the file is another owner's. */
+/* Returns 0, or errno; ESTALE: the file is another owner's. */
 static int write_text(Lease *l, int flags, bool ended)
 {
     char text[LEASE_TEXT], found[LEASE_TEXT];
@@ -130,9 +132,10 @@ static void remove_number(const char *folder, int64_t number)
     mem_free(&path);
 }
 
-/* ---- holding ---- */
+/* ---- checking the lease ---- */
 
-/* Does the folder's path lead to another folder than the one that was taken, or to none? */
+/* Returns whether the folder's path leads to another folder than the one that was taken, or to
+ * none. */
 static bool folder_moved(const Lease *l)
 {
     struct stat st;
@@ -140,7 +143,7 @@ static bool folder_moved(const Lease *l)
     return st.st_ino != l->inode || st.st_dev != l->device;
 }
 
-/* A file system that does not answer says nothing of an owner. */
+/* A file system that does not answer is no evidence of another owner. */
 bool lease_holds(const Lease *l)
 {
     char text[LEASE_TEXT];
@@ -176,8 +179,8 @@ void lease_hold(const Lease *l)
     if (!lease_holds(l)) die_taken(l);
 }
 
-/* A sign of life that cannot be written (a full disk) is no end: whoever follows is noticed all the
- * same. */
+/* Gives a sign of life. Failing to write it (a full disk) is not fatal: a new owner is noticed
+ * anyway. */
 static void beat(Lease *l)
 {
     lease_hold(l);
@@ -215,9 +218,9 @@ static Status rest(double seconds)
     return stop_wanted() ? fail(ERR_STOPPED, "stopped before the first step") : OK;
 }
 
-/* Does the owner give a sign of life? Only the time that passes between two looks that went well
- * counts, and of a look that took long (a server that was away for both) a second. Where none goes
- * well for a minute, nobody knows. */
+/* Watches an owner for signs of life. Only the time between two successful reads counts, and at
+ * most one gap of it where a read took long (a server that was down for both hosts). Fails where no
+ * read succeeds for a minute. */
 static Status watch(const char *folder, int64_t number, const char *first, const LeaseFacts *owner,
                     LeaseState *state)
 {
@@ -255,7 +258,7 @@ static Status watch(const char *folder, int64_t number, const char *first, const
     return OK;
 }
 
-/* What is to be thought of owner-N? */
+/* Determines the state of owner-N; ERR_CONFIG where it is alive. */
 static Status judge(Lease *l, int64_t number, LeaseState *state)
 {
     char text[LEASE_TEXT], who[LEASE_WHO];
@@ -280,7 +283,7 @@ static Status judge(Lease *l, int64_t number, LeaseState *state)
         l->folder, who);
 }
 
-/* Makes owner-number; *mine: it was this process that did, and nobody is beyond it. */
+/* Creates owner-number. *mine: this process created it, and there is no larger number. */
 static Status claim(Lease *l, int64_t number, bool *mine)
 {
     int64_t largest;
@@ -294,7 +297,7 @@ static Status claim(Lease *l, int64_t number, bool *mine)
         if (error == ENOSPC || error == EDQUOT) unlink(l->path);
         return fail(ERR_IO, "%s: cannot be written: %s", l->path, strerror(error));
     }
-    /* by a listing that was stale before */
+    /* the listing before may have been stale */
     TRY(newest(l->folder, &largest));
     *mine = largest == number;
     if (!*mine) unlink(l->path);
@@ -320,7 +323,7 @@ static Status take(Lease *l)
             if (number > 0) remove_number(l->folder, number);
             return OK;
         }
-        /* others were quicker, whether this host's listing knows it already or not */
+        /* another process was faster, even if this host's listing does not show its file yet */
         least = number + 1;
     }
 }
@@ -381,9 +384,9 @@ void lease_end(Lease **lease)
     lease_free(lease);
 }
 
-/* ---- for others ---- */
+/* ---- for other processes ---- */
 
-/* 0 or errno; ENOENT: there is none. */
+/* Reads the newest lease. Returns 0 or errno; ENOENT: there is none. */
 static int read_newest(const char *folder, LeaseFacts *owner)
 {
     char text[LEASE_TEXT];

@@ -1,5 +1,5 @@
-/* The owner of a folder in its own words, and which owners can be known to be gone without waiting:
- * a process of this host, a batch job that its batch system no longer has, an earlier start of the
+/* Facts about the owner of a folder, and which owners are known to have ended without waiting: a
+ * process of this host, a batch job that its batch system no longer has, an earlier start of the
  * same weft run or job. */
 #include "lease_facts.h"
 
@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- this one ---- */
+/* ---- this process ---- */
 
 static void tell_place(char *out)
 {
@@ -25,7 +25,7 @@ static void tell_place(char *out)
     if (*boot && *space) snprintf(out, LEASE_WORD, "%s %s", boot, space);
 }
 
-/* What stands between quotes: nothing that would have to be escaped. */
+/* Copies printable characters that need no escape between quotes. */
 static void copy_word(char *out, size_t room, const char *text)
 {
     size_t n = 0;
@@ -76,7 +76,7 @@ void lease_facts_write(const LeaseFacts *f, char *text)
     text[LEASE_TEXT - 1] = '\n';
 }
 
-/* What follows "key": in the text; NULL: nothing does. */
+/* Returns the text after "key": or NULL. */
 static const char *find(const char *text, const char *key)
 {
     char name[32];
@@ -136,9 +136,10 @@ void lease_facts_say(const LeaseFacts *f, char *out)
              f->since);
 }
 
-/* ---- is it gone? ---- */
+/* ---- has the owner ended? ---- */
 
-/* Of a job that squeue does not list the processes have ended. No answer says nothing. */
+/* Returns whether squeue no longer lists the job, so that its processes have ended. False where
+ * squeue does not answer. */
 static bool slurm_has_ended(const char *job)
 {
     static const double LIMIT_S = 5;

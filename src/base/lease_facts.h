@@ -1,4 +1,4 @@
-/* What a lease says of its owner, as text, and what follows from it. */
+/* The facts about an owner that a lease records as text, and conclusions from them. */
 #ifndef WEFT_BASE_LEASE_FACTS_H
 #define WEFT_BASE_LEASE_FACTS_H
 
@@ -8,13 +8,14 @@ enum { LEASE_TEXT = 1024, LEASE_WORD = 128, LEASE_WHO = 512 };
 
 typedef struct LeaseFacts {
     char id[LEASE_ID], host[LEASE_WORD];
-    /* where a process number means something: the kernel's boot, and the processes it counts */
+    /* scope of process numbers: the kernel's boot id and the pid namespace */
     char place[LEASE_WORD];
     int64_t process, began;
-    /* the batch job ("slurm"), its cluster, which of its starts it is; "": none */
+    /* batch system ("slurm"), its cluster, and the job; "": none; turn: how often the job was
+     * requeued */
     char system[16], cluster[64], job[32];
     int64_t turn;
-    /* of weft run, or of a script that starts a run again: who it is, and which of its starts; "":
+    /* id of the weft run, or of the script that restarts a run, and the number of this start; "":
      * none */
     char run[LEASE_ID];
     int64_t start;
@@ -26,24 +27,24 @@ typedef struct LeaseFacts {
 
 typedef enum LeaseState {
     LEASE_ALIVE,
-    /* or it has ended */
+    /* the owner has ended or died */
     LEASE_GONE,
     LEASE_UNKNOWN,
-    /* there is another one by now */
+    /* another owner has taken its place */
     LEASE_MOVED
 } LeaseState;
 
 void lease_facts_mine(LeaseFacts *facts, double beat_s);
-/* LEASE_TEXT bytes, always: a text over another leaves nothing of it. */
+/* Writes always LEASE_TEXT bytes, so that a text that overwrites another leaves nothing of it. */
 void lease_facts_write(const LeaseFacts *facts, char *text);
-/* False for what is no such text. */
+/* False for any other text. */
 bool lease_facts_read(LeaseFacts *facts, const char *text);
-/* Into LEASE_WHO bytes: "process 12 on node07, job 17, since ...". */
+/* Writes "process 12 on node07, job 17, since ..." into LEASE_WHO bytes. */
 void lease_facts_say(const LeaseFacts *facts, char *out);
-/* Is it an earlier start of the same weft run? */
+/* Returns whether the owner is an earlier start of the same weft run or the same batch job. */
 bool lease_facts_own(const LeaseFacts *owner, const LeaseFacts *me);
-/* What can be known of the owner at once: of its process where that is of this host, of its job
- * where Slurm answers. */
+/* Determines what can be known at once: from the owner's process where it is on this host, from its
+ * job where Slurm answers. */
 LeaseState lease_facts_judge(const LeaseFacts *owner, const LeaseFacts *me);
 
 #endif

@@ -1,5 +1,5 @@
-/* Libraries that are bound when they are needed, from where the loader looks: the program's run
- * path, LD_LIBRARY_PATH, the system's directories. */
+/* Binds libraries at run time, from where the loader searches: the program's run path,
+ * LD_LIBRARY_PATH, the system's directories. */
 #include "base.h"
 
 #include <dlfcn.h>

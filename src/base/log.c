@@ -1,6 +1,5 @@
-/* What the program says, all on stderr, so that stdout holds results only; and die(), for faults
- * that cannot be mended. Every line goes out in one write, so that lines of several ranks do not
- * mix. */
+/* Messages of the program, all on stderr, so that stdout holds results only; and die(), for faults
+ * that cannot be handled. Every line is one write, so that lines of several ranks do not mix. */
 #include "base.h"
 #include "base/escape.h"
 
@@ -9,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* a message of status.c and its prefix */
+/* size of a line: a message of status.c and its prefix */
 enum { LINE_BYTES = 4608 };
 
-/* most bytes of messages that are kept until log_copy_to names a receiver */
+/* limit on messages that are kept until log_copy_to names a receiver */
 enum { COPY_BYTES = 64 << 10 };
 
 static struct {

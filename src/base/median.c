@@ -1,4 +1,4 @@
-/* The middle of what was measured over and over. */
+/* The median, for repeated measurements. */
 #include "base.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Memory: the C library's heap, where running out is die_as(ERR_MEMORY), and page-aligned arenas
- * straight from the kernel. */
+/* Memory from the C library's heap, where running out is die_as(ERR_MEMORY), and page-aligned
+ * arenas from the kernel. */
 #include "base.h"
 
 #include <errno.h>
@@ -46,8 +46,8 @@ void mem_free_at(void **pointer)
     *pointer = NULL;
 }
 
-/* Arenas above one huge page begin at a huge page's border: the kernel can only use huge pages from
- * there on. */
+/* Arenas of at least this size begin at a multiple of it, because the kernel can only use huge
+ * pages there. */
 enum { HUGE_PAGE = 2 << 20 };
 
 static size_t whole_pages(size_t bytes)
@@ -68,7 +68,7 @@ void *mem_pages_new(size_t bytes)
     size_t head = (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE, tail = extra - head;
     if (head) munmap(p, head);
     if (tail) munmap(p + head + size, tail);
-    /* a wish: kernels without huge pages refuse it */
+    /* only a hint: kernels without huge pages refuse it */
     madvise(p + head, size, MADV_HUGEPAGE);
     return p + head;
 }
@@ -79,8 +79,8 @@ void mem_pages_free(void *p, size_t bytes)
         die("munmap of an arena of %zu bytes: %s", bytes, strerror(errno));
 }
 
-/* An exponent of ones carries where one is added to it. No branch, so that the compiler makes
- * vectors of it. */
+/* Adding one to an exponent of all ones (infinity, NaN) carries into the sign bit. No branches, so
+ * that the compiler vectorizes it. */
 bool mem_finite(const float *x, int64_t n)
 {
     uint32_t carried = 0;

@@ -1,28 +1,28 @@
-/* How much memory processes here may have together: what the machine has, or less where a control
- * group (a batch job's, a container's) says so. /proc/self/cgroup says which groups this process is
- * in, by version 1 or 2,
+/* Finds how much memory the processes of this host may use together: that of the machine, or less
+ * where a control group (a batch job's, a container's) limits it. /proc/self/cgroup lists the
+ * groups of this process, in version 1 or 2,
  *     4:memory:/slurm/job_7
  *     0::/system.slice/slurmstepd.scope/job_7
- * and /proc/self/mountinfo where they are to be seen ("/slurm" is what is mounted there); a group
- * lies within those above it, whose limits hold, too:
+ * and /proc/self/mountinfo where they are mounted ("/slurm" is the group at the mount point). The
+ * limits of the groups above a group hold as well:
  *     35 31 0:32 /slurm /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
- * What cannot be read limits nothing. */
+ * A file that cannot be read sets no limit. */
 #include "base.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Where groups of one version are kept. */
+/* The hierarchy of control groups of one version. */
 typedef struct Tree {
-    /* of its mount; option: among the mount's last words, "" for any */
+    /* type of its mount; option: a word that must be among the mount's options, "" for any */
     const char *type, *option;
-    /* the limit's, in a group's folder */
+    /* name of the file with the limit, in a group's folder */
     const char *file;
     char mount[4096], top[4096], group[4096];
 } Tree;
 
-/* mountinfo writes blanks as \040. In place. */
+/* Replaces escapes of mountinfo, which writes blanks as \040, in place. */
 static void unescape(char *text)
 {
     char *to = text;
@@ -37,13 +37,13 @@ static void unescape(char *text)
     *to = 0;
 }
 
-/* Is word one of a list between commas? */
+/* Returns whether word is an item of a list with commas. */
 static bool listed(const char *list, const char *word)
 {
     size_t length = strlen(word);
     for (const char *at = list; at; at = strchr(at, ',')) {
         at += *at == ',';
-        /* strchr finds the end, too */
+        /* strchr also finds the terminating zero */
         if (strncmp(at, word, length) == 0 && strchr(",\n", at[length])) return true;
     }
     return false;
@@ -62,7 +62,7 @@ static bool read_mount(Tree *tree, char *line)
     return true;
 }
 
-/* "4:memory:/slurm/job_7", "0::/job_7": the group, where it is one of this tree's. */
+/* Reads a group from "4:memory:/slurm/job_7" or "0::/job_7", if it belongs to this hierarchy. */
 static bool read_group(Tree *tree, char *line)
 {
     char *kinds = strchr(line, ':'), *group = kinds ? strchr(kinds + 1, ':') : NULL;
@@ -73,7 +73,7 @@ static bool read_group(Tree *tree, char *line)
     return true;
 }
 
-/* The first line of root/path that `read` takes. */
+/* Passes the lines of root/path to `read` until it accepts one. */
 static bool find(Tree *tree, const char *root, const char *path, bool (*read)(Tree *, char *))
 {
     char *name = mem_format("%s%s", root, path), *line = NULL;
@@ -87,7 +87,7 @@ static bool find(Tree *tree, const char *root, const char *path, bool (*read)(Tr
     return found;
 }
 
-/* A folder's limit, where it has one ("max": none). */
+/* Lowers *least to a folder's limit, if it has one ("max": none). */
 static void take(const char *root, const char *folder, const char *file, MemoryLimit *least)
 {
     char *name = mem_format("%s%s/%s", root, folder, file);
@@ -101,8 +101,8 @@ static void take(const char *root, const char *folder, const char *file, MemoryL
     mem_free(&name);
 }
 
-/* From the process's group up to what is mounted. A group that lies outside of that is judged by
- * what is mounted. */
+/* Applies the limits from the process's group up to the mount point. For a group outside of the
+ * mount only the limit at the mount point is applied. */
 static void climb(const Tree *tree, const char *root, MemoryLimit *least)
 {
     size_t top = strcmp(tree->top, "/") == 0 ? 0 : strlen(tree->top);

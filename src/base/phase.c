@@ -1,7 +1,7 @@
-/* Time by phase, and the trace of it. One clock reading per change: the time between two changes
- * belongs to the phase entered first. Counting begins with the first phase_enter. With a trace on,
- * every span also goes to a ring that keeps the newest; trace_write prints them in Chrome's trace
- * format (chrome://tracing, Perfetto). One thread only. */
+/* Time by phase, and the trace of it. There is one clock reading per change: the time between two
+ * changes belongs to the phase entered first. Counting begins with the first phase_enter. With a
+ * trace on, every span also goes to a ring that keeps the newest; trace_write prints them in
+ * Chrome's trace format (chrome://tracing, Perfetto). One thread only. */
 #include "base.h"
 #include "base/beat.h"
 
@@ -21,12 +21,12 @@ typedef struct Span {
 static struct {
     bool running;
     Phase now;
-    /* is_whole: time counts as the phase `whole`, whatever `now` is */
+    /* is_whole: time is added to the phase `whole`, whatever `now` is */
     bool is_whole;
     Phase whole;
     double since_s;
     double total_s[PHASE_COUNT];
-    /* NULL: nobody watches */
+    /* callback of phase_watch; NULL: none */
     void (*entered)(Phase phase);
 } phases;
 
@@ -34,11 +34,11 @@ static struct {
     /* owned; NULL: no trace */
     Span *span;
     int64_t capacity, pushed;
-    /* added to clock_s, so that the traces of several nodes lie side by side */
+    /* added to clock_s, so that traces of several nodes have one time axis */
     double to_wall_s;
 } ring;
 
-/* The phase to which the time now is added. */
+/* Returns the phase to which the current time is added. */
 static Phase counted(void)
 {
     return phases.is_whole ? phases.whole : phases.now;

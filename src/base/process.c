@@ -1,4 +1,4 @@
-/* This host and program, other processes as /proc has them, and threads of our own. */
+/* This host and program, states of other processes from /proc, and starting threads. */
 #include "base.h"
 
 #include <errno.h>
@@ -19,13 +19,13 @@ bool program_path(char *path, size_t room)
     return length > 0;
 }
 
-/* Of other users' processes /proc may show nothing (hidepid). */
+/* Asks the kernel, because /proc may hide other users' processes (hidepid). */
 static bool is_gone(pid_t process)
 {
     return kill(process, 0) != 0 && errno == ESRCH;
 }
 
-/* *began: in ticks since the boot. */
+/* Returns a process's state; *began: when it began, in ticks since the boot. */
 static char read_stat(pid_t process, long long *began)
 {
     char path[64], line[1024], state;
@@ -35,7 +35,7 @@ static char read_stat(pid_t process, long long *began)
     size_t length = fread(line, 1, sizeof line - 1, file);
     fclose(file);
     line[length] = '\0';
-    /* "PID (name) STATE ...": the name may hold anything but is the last thing in brackets. */
+    /* in "PID (name) STATE ...", the name may contain anything, but no ')' follows it */
     const char *end = strrchr(line, ')');
     if (!end || sscanf(end + 1,
                        " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "

@@ -1,4 +1,4 @@
-/* Messages in the form of protocol buffers. */
+/* Writes messages in the form of protocol buffers. */
 #include "base.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ void proto_fixed(Proto *m, uint64_t value, int bytes)
     proto_raw(m, byte, (size_t)bytes);
 }
 
-/* Seven bits a byte, the lowest first; all but the last byte have their highest bit set. */
+/* Writes seven bits per byte, lowest first; all bytes but the last have their highest bit set. */
 static int varint(uint64_t value, unsigned char byte[VARINT_BYTES])
 {
     int count = 0;

@@ -1,6 +1,6 @@
 /* Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random
- * numbers: as easy as 1, 2, 3", SC 2011). No state: element i of a key is the same number whoever
- * asks and whenever. One block gives four words, so neighbours in i share a block. */
+ * numbers: as easy as 1, 2, 3", SC 2011). No state: element i of a key is always the same number.
+ * One block gives four words, so elements that are neighbours share a block. */
 #include "philox.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ static uint32_t high(uint64_t v)
     return (uint32_t)(v >> 32);
 }
 
-/* The key is itself drawn: seed and purpose choose a generator, a and b an offset in it. */
+/* The key is drawn, too: seed and purpose choose a generator, a and b an offset in it. */
 RngKey rng_key(uint64_t seed, RngPurpose purpose, uint64_t a, uint64_t b)
 {
     uint32_t out[4];
@@ -64,7 +64,7 @@ float rng_uniform(RngKey key, uint64_t element)
     return rng_unit(rng_u32(key, element));
 }
 
-/* log of (0, 1] */
+/* the logarithm's argument is in (0, 1] */
 static double radius_of(const uint32_t pair[2])
 {
     return sqrt(-2.0 * log(((double)pair[0] + 1.0) * 0x1p-32));

@@ -1,5 +1,5 @@
-/* A thread looks ten times a second for stop requests: signals are blocked in the threads that
- * compute (stop.c), and a handler could not end what they are in the middle of. */
+/* A thread checks ten times a second for stop requests: signals are blocked in the threads that
+ * compute (stop.c), and a handler could not interrupt a call such as MPI_Init. */
 #include "base/start.h"
 #include "base.h"
 

@@ -1,6 +1,5 @@
-/* The message behind a Status: one text per thread, the last fail() wins. Nothing is printed here.
- * Longer messages than the buffer are cut; a fail() may quote fail_message() in its own
- * arguments. */
+/* The message of a Status: one text per thread, replaced by each fail(). Nothing is printed here.
+ * Messages longer than the buffer are cut; a fail() may quote fail_message() in its arguments. */
 #include "base.h"
 
 #include <string.h>

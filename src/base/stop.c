@@ -1,8 +1,8 @@
-/* Being asked to stop, by a batch system, a closed terminal or a person. No handler may run on a
- * thread that computes: oneDNN's generated code keeps values below its stack pointer, where the
- * kernel would put the handler's frame (seen: a corrupted heap). So the thread that calls
- * stop_begin, and those it starts, block the signals, and somebody asks for them when there is
- * time; the handler is for threads of other libraries, MPI's for one, which may be given them
+/* Stop requests by signal, from a batch system, a closed terminal or a person. No handler may run
+ * on a thread that computes: oneDNN's generated code keeps values below its stack pointer, where
+ * the kernel would put the handler's frame (seen: a corrupted heap). Therefore the thread that
+ * calls stop_begin, and those it starts, block the signals, and stop_wanted polls for them; the
+ * handler is for threads of other libraries (MPI, for one), to which a signal may be delivered
  * instead. */
 #include "base.h"
 
@@ -15,7 +15,7 @@ enum { ASKING = sizeof asking / sizeof *asking };
 static volatile sig_atomic_t asked;
 static bool begun;
 static sigset_t caught, mask_before;
-/* Writes that cannot be done are to be errors, and no end of the program. */
+/* signals of failed writes, which are to be errors of the call and not end the program */
 static const int of_writes[] = {SIGPIPE, SIGXFSZ};
 enum { OF_WRITES = sizeof of_writes / sizeof *of_writes };
 static struct sigaction writes_before[OF_WRITES];
@@ -26,7 +26,8 @@ static void on_signal(int number)
     asked = 1;
 }
 
-/* Those that whoever started this program does not have it ignore, as nohup does. */
+/* Returns the signals that are not ignored. A parent process can set some to be ignored, as nohup
+ * does. */
 static sigset_t not_ignored(void)
 {
     sigset_t set;
@@ -71,7 +72,7 @@ void stop_signals(sigset_t *set)
 void stop_end(void)
 {
     if (!begun) return;
-    /* what is pending goes to the handler */
+    /* delivers pending signals to the handler */
     pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
     for (int i = 0; i < ASKING; ++i)
         if (sigismember(&caught, asking[i])) signal(asking[i], SIG_DFL);

@@ -1,4 +1,4 @@
-/* Words for people: the nearest known word, bytes with a unit, times. */
+/* Text for people: the nearest known word, bytes with a unit, times. */
 #include "base.h"
 
 #include <ctype.h>
@@ -13,7 +13,8 @@ static int min_of(int a, int b)
     return a < b ? a : b;
 }
 
-/* Edits (insert, delete, replace, swap neighbours) that make b of a; letter case is free. */
+/* Returns the number of edits (insert, delete, replace, swap neighbours) that turn a into b,
+ * ignoring letter case. */
 static int edit_distance(const char *a, const char *b)
 {
     int la = (int)strlen(a), lb = (int)strlen(b), row[3][WORD_MAX + 1];
@@ -32,7 +33,7 @@ static int edit_distance(const char *a, const char *b)
     return row[la % 3][lb];
 }
 
-/* Near is: at most a third of the word, rounded up, is wrong. */
+/* A word is near where at most a third of the letters, rounded up, are wrong. */
 const char *text_nearest(const char *word, const char *const *words, int count)
 {
     int length = (int)strlen(word), best = (length + 2) / 3 + 1;

@@ -20,7 +20,7 @@ static int columns_of(uint32_t c)
     return 1;
 }
 
-/* The next character: number of its bytes, and of its columns. A control character takes one
+/* Returns the bytes of the next character; *columns: its width. A control character takes one
  * column, and *shown is false. */
 static int next_of(const unsigned char *text, int *columns, bool *shown)
 {

@@ -6,7 +6,7 @@
 
 #include "base.h"
 
-/* What a call of a listed name becomes: an ordered dictionary, a call in the tree, or a value whose
+/* Result of a call of a listed name: an ordered dictionary, a call in the tree, or a value whose
  * content is not read. */
 typedef enum PickleRole { PICKLE_MAKES_DICT = 1, PICKLE_MAKES_CALL, PICKLE_MAKES_OTHER } PickleRole;
 typedef struct PickleName {
