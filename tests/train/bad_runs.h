@@ -1,4 +1,4 @@
-/* Whole runs, with data or memory that is bad: what a run does about it and what it says. */
+/* Whole runs with bad data or bad memory: what the run does and what it reports. */
 #ifndef WEFT_TESTS_BAD_RUNS_H
 #define WEFT_TESTS_BAD_RUNS_H
 
@@ -15,7 +15,7 @@ enum { SAMPLES = 24, CLASSES = 4, PIXELS = 16, BAD = 17, MANY = 300, WORDS = 24 
 
 static char good_path[64], bad_path[64], far_path[64], said_path[64];
 
-/* Images of floats around 0, and one of them, number `odd`, all `value`. */
+/* Writes n images of floats around 0, except that all values of image `odd` are `value`. */
 static void float_data(const char *path, int n, int odd, float value)
 {
     float *x = mem_new((size_t)n * PIXELS * sizeof *x);
@@ -33,7 +33,7 @@ static void float_data(const char *path, int n, int odd, float value)
     mem_free(&y);
 }
 
-/* A sample that comes late in the first epoch, in batches of one. */
+/* Number of a sample that comes late in the first epoch, in batches of one. */
 static int late_sample(void)
 {
     return (int)sampler_at(MANY, 3, 0, 250);
@@ -51,21 +51,21 @@ static void prepare(void)
     float_data(far_path, MANY, late_sample(), 400.0f);
 }
 
-/* What became of a run. */
+/* Result of a run. */
 typedef struct Outcome {
     Status status;
     uint64_t hash;
     int64_t step, skipped;
-    /* why it ended; what rank 0 said meanwhile */
+    /* message: why it ended; said: rank 0's messages until then */
     char message[2048], said[4096];
 } Outcome;
 
 typedef struct Case {
     const char *name, *data;
     int ranks;
-    /* overrides: "a=b c=d", or "a=b;c=d" where values have spaces */
+    /* overrides, "a=b c=d", or "a=b;c=d" if values contain spaces */
     const char *more;
-    /* before each step, on every rank; NULL: nothing is changed */
+    /* called on every rank before each step; NULL: nothing is changed */
     void (*hurt)(Run *run);
 } Case;
 
@@ -111,7 +111,7 @@ static Status make_steps(const Case *c, Run *r, Outcome *out)
     return st;
 }
 
-/* As train_run makes one, without what it prints at the end. */
+/* Runs like train_run, without the output at the end. */
 static void run_case(const Case *c, const World *world, Outcome *out)
 {
     Config *config = config_of(c);
@@ -134,7 +134,7 @@ static void run_case(const Case *c, const World *world, Outcome *out)
     config_free(&config);
 }
 
-/* On the first ranks; the outcome on all. */
+/* Runs the case on the first ranks of the world; the outcome is the same on all. */
 static Outcome run(Case c)
 {
     World sub;

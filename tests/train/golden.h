@@ -1,9 +1,9 @@
-/* Curves of losses that PyTorch left in tests/golden (tools/golden_models.py): the script's weights
- * and data, made here by the same formula, and how far a loss may be off. Rounding differences grow
- * from step to step, by a factor that is the model's own (deep batch norms on 8 samples: a lot).
- * The files say beside each loss how far PyTorch's single precision is from its double precision,
- * which measures that growth. Allowed here, relative to the double: a floor, or GOLDEN_SPREAD times
- * the largest such distance up to this step. */
+/* Loss curves computed by PyTorch, in tests/golden (tools/golden_models.py). The script's weights
+ * and data are made here by the same formula. Rounding differences grow from step to step, by a
+ * factor that depends on the model (deep batch norms on 8 samples: a lot). The files give with each
+ * loss the distance between PyTorch's single and double precision, which measures that growth.
+ * Tolerance, relative to double precision: a floor, or GOLDEN_SPREAD times the largest such
+ * distance up to this step. */
 #ifndef WEFT_TESTS_GOLDEN_H
 #define WEFT_TESTS_GOLDEN_H
 
@@ -14,8 +14,8 @@
 
 #include <math.h>
 
-/* One relu that falls on the other side of 0 moves the loss by 2e-5; a model without corners moves
- * by its rounding. */
+/* A single relu that falls on the other side of 0 moves the loss by 2e-5; a model without relus
+ * moves only by its rounding. */
 static const double GOLDEN_FLOOR_CORNERS = 1e-4, GOLDEN_FLOOR_SMOOTH = 4e-6, GOLDEN_SPREAD = 3;
 enum { GOLDEN_STEPS = 10, GOLDEN_LINE = 512 };
 
@@ -26,8 +26,8 @@ static inline uint32_t golden_hash(const char *text)
     return h;
 }
 
-/* The script's formula: element i of the name that hashes to `name`, in [-1, 1), a multiple of
- * 2^-23. */
+/* Returns element i of the tensor whose name has the hash `name`, by the script's formula: in [-1,
+ * 1), a multiple of 2^-23. */
 static inline float golden_noise(uint32_t name, uint32_t i)
 {
     uint32_t h = i * 0x9E3779B9u + name;
@@ -37,7 +37,7 @@ static inline float golden_noise(uint32_t name, uint32_t i)
     return ((float)(h >> 8) - 8388608.0f) * 0x1p-23f;
 }
 
-/* What the script draws for "y7", below `count`. */
+/* Returns the script's draw for a name like "y7", below `count`. */
 static inline int32_t golden_draw(char name, int64_t i, int64_t count)
 {
     char label[32];
@@ -50,8 +50,8 @@ typedef struct Golden {
     double loss[GOLDEN_STEPS], strays[GOLDEN_STEPS];
 } Golden;
 
-/* Finds "KIND NAME a b c OPTIONS" in a file, with `numbers` numbers (1 to 3) before the options,
- * and the curve behind it. */
+/* Finds the line "KIND NAME a b c OPTIONS" of a file, with `numbers` numbers (1 to 3) before the
+ * options, and reads the curve after it. */
 static inline bool golden_read(const char *path, const char *kind, const char *name, int numbers,
                                int *number, Golden *g)
 {
@@ -74,7 +74,7 @@ static inline bool golden_read(const char *path, const char *kind, const char *n
     return found;
 }
 
-/* A configuration of the file's options over `text`. */
+/* Returns a configuration: `text` with the options from the file. */
 static inline Config *golden_config(Golden *g, const char *text)
 {
     enum { MAX = 16 };
@@ -87,8 +87,8 @@ static inline Config *golden_config(Golden *g, const char *text)
     return config;
 }
 
-/* Weights: uniform with He's variance; norms' scales 1 +- 0.1; biases and shifts +- 0.1; running
- * statistics 0 and 1. */
+/* Fills the arena with the script's weights: uniform with He's variance; scales of norms 1 +- 0.1;
+ * biases and shifts +- 0.1; running statistics 0 and 1. */
 static inline void golden_params(const Graph *graph, const Plan *plan, float *arena)
 {
     for (int i = 0; i < graph->param_count; ++i) {

@@ -1,5 +1,5 @@
-/* Parts of runs on grids: models small enough to train in a second, a part of a run on the first
- * ranks of the world with any overrides, and what came out of it, down to the bit. */
+/* Parts of runs on grids: models small enough to train in a second, and a part of a run on the
+ * first ranks of the world with any overrides. The outcomes can be compared to the bit. */
 #ifndef WEFT_TESTS_GRIDS_H
 #define WEFT_TESTS_GRIDS_H
 
@@ -12,7 +12,7 @@ enum { SAMPLES = 52, CONTEXT = 8, VOCAB = 29, MOST_STEPS = 16, WORDS = 24 };
 static char images_path[64], tokens_path[64];
 
 typedef struct GridModel {
-    /* text: a configuration without data and train */
+    /* text: a configuration without the sections data and train */
     const char *name, *text;
     bool tokens;
 } GridModel;
@@ -49,7 +49,7 @@ static const GridModel grid_models[] = {
      "optim: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 1e-3, clip: 1.0}\n"
      "data: {augment: [flip, crop]}\n",
      false},
-    /* nothing below layer2.1 is trained, and not all above; on four stages one has no backward */
+    /* freezes all layers below layer2.1 and some above; of four stages one has no backward */
     {"frozen",
      "model: {name: resnet18, stem: small, width: 8, freeze: [conv1, bn1, 'layer1.*', "
      "'layer2.0.*', "
@@ -59,7 +59,7 @@ static const GridModel grid_models[] = {
      false},
 };
 
-/* What a part of a run came to, the same on every rank of the world. hash 0: it failed. */
+/* Outcome of a part of a run, the same on every rank of the world. hash: 0 if it failed. */
 typedef struct Outcome {
     uint64_t hash;
     int steps;
@@ -71,13 +71,13 @@ typedef struct Outcome {
 typedef struct GridPart {
     const GridModel *model;
     int ranks;
-    /* overrides: "grid.pp=2 grid.pipeline_schedule=gpipe" */
+    /* overrides, "grid.pp=2 grid.pipeline_schedule=gpipe" */
     const char *more;
-    /* checkpoint to go on from, or NULL */
+    /* checkpoint to resume from, or NULL */
     const char *from;
-    /* trains up to this step */
+    /* last step to train */
     int to;
-    /* checkpoint to leave, or NULL */
+    /* path of the checkpoint to write, or NULL */
     const char *save;
 } GridPart;
 
@@ -121,7 +121,7 @@ static inline Status grid_steps(Trainer *t, const GridPart *part, Outcome *out)
     return OK;
 }
 
-/* Collective on MPI_COMM_WORLD. */
+/* Trains the part and returns its outcome. Collective on MPI_COMM_WORLD. */
 static inline Outcome grid_train(const GridPart *part)
 {
     World sub;
@@ -141,13 +141,13 @@ static inline Outcome grid_train(const GridPart *part)
     return out;
 }
 
-/* A grid, as overrides, and how many ranks it has. */
+/* A grid as overrides, and its number of ranks. */
 typedef struct Place {
     const char *grid;
     int ranks;
 } Place;
 
-/* grid_train of a place, to step `to`. from, save: checkpoints, or NULL. */
+/* Trains on the grid of `place` up to step `to`. from, save: checkpoints, or NULL. */
 static inline Outcome place_train(const GridModel *model, const Place *place, const char *from,
                                   int to, const char *save)
 {
@@ -159,7 +159,7 @@ static inline Outcome place_train(const GridModel *model, const Place *place, co
                                   .save = save});
 }
 
-/* Do two checkpoints hold the same bits? Says what differs. */
+/* True if two checkpoints hold the same bits; prints the differences. */
 static inline bool grid_same_files(const char *a, const char *b)
 {
     bool equal = false;
@@ -174,7 +174,7 @@ static inline bool grid_same_files(const char *a, const char *b)
     return equal;
 }
 
-/* The same bits, and numbers that are numbers? */
+/* True if the outcomes have the same bits and all losses and norms are finite. */
 static inline bool outcome_same(const Outcome *a, const Outcome *b)
 {
     bool good = a->hash != 0 && a->steps > 0;
@@ -197,8 +197,8 @@ static inline void outcome_explain(const char *what, const Outcome *a, const Out
     printf("\n");
 }
 
-/* 52 samples in batches of 16: the fourth step of an epoch has 4, so that whole micro-batches are
- * empty. */
+/* Makes 52 samples for batches of 16: the fourth step of an epoch has 4, so that whole
+ * micro-batches are empty. */
 static inline void grid_data(void)
 {
     snprintf(images_path, sizeof images_path, "%s/images.h5", tiny_folder);
@@ -208,7 +208,8 @@ static inline void grid_data(void)
     tiny_tokens(tokens_path, SAMPLES * CONTEXT + 1, VOCAB);
 }
 
-/* WEFT_MATRIX: 1 for everything, or names of models, "gpt2,layers". */
+/* True if the environment variable WEFT_MATRIX asks for all combinations: 1, or names of models,
+ * "gpt2,layers". */
 static inline bool grid_whole_matrix(const char *name)
 {
     const char *wanted = getenv("WEFT_MATRIX");

@@ -1,7 +1,7 @@
-/* What a model of a checkpoint gives: for tools/check_onnx.py, which compares it with an exported
- * file. Made by hand (make build/tests/train/logits), no test of its own. usage: logits CONFIG
- * CHECKPOINT OUT SAMPLES [key=value ...]. OUT: int64 samples, tokens or not, numbers of a sample,
- * of its logits; all samples; all logits. */
+/* Writes the logits of a checkpoint's model, for tools/check_onnx.py, which compares them with
+ * those of an exported file. A tool, not a test; built by make build/tests/train/logits. usage:
+ * logits CONFIG CHECKPOINT OUT SAMPLES [key=value ...]. OUT contains four int64 (samples, 1 for
+ * tokens, numbers of a sample, numbers of its logits), all samples, all logits. */
 #include "train/trainer.h"
 
 #include <stdlib.h>

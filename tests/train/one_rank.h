@@ -1,4 +1,5 @@
-/* A model on one rank, by the executor alone: no trainer, no loader, one micro-batch a step. */
+/* Runs a model on one rank by the executor alone: without trainer and loader, one micro-batch a
+ * step. */
 #ifndef WEFT_TESTS_ONE_RANK_H
 #define WEFT_TESTS_ONE_RANK_H
 
@@ -8,7 +9,7 @@
 #include "harness.h"
 
 typedef struct OneRank {
-    /* owned, all; the configuration, too */
+    /* owned, as all fields */
     Config *config;
     World world;
     Backend *backend;
@@ -32,8 +33,8 @@ static inline Status one_rank_plan(OneRank *r, int schedule)
     return plan_new(&r->plan, r->graph, &options);
 }
 
-/* config becomes r's. fuse: fused as this backend wants it; NULL: not at all. Close it in every
- * case. */
+/* Builds the model of a configuration; r takes it over. fuse: backend for which nodes are fused;
+ * NULL: no fusion. Must be closed in every case, after a failure too. */
 static inline Status one_rank_open_ids(OneRank *r, Config *config, Desc input, GraphIds ids,
                                        int64_t classes, const BackendTable *table,
                                        const BackendTable *fuse, uint64_t seed, int schedule)
@@ -57,7 +58,7 @@ static inline Status one_rank_open_ids(OneRank *r, Config *config, Desc input, G
                         (ExecutorOptions){.seed = seed});
 }
 
-/* Of data without ids, as it is done where there is one rank. */
+/* Opens a model of data without ids, fused for one rank. */
 static inline Status one_rank_open(OneRank *r, Config *config, Desc input, int64_t classes,
                                    const BackendTable *table, const BackendTable *fuse,
                                    uint64_t seed)
@@ -90,7 +91,7 @@ static inline void one_rank_release(void *user)
     (void)user;
 }
 
-/* Forward and backward of the batch, whose gradients are left in the executor, and its metrics. */
+/* Runs forward and backward of the batch; gradients stay in the executor. Returns the metrics. */
 static inline const float *one_rank_step(OneRank *r, Batch *batch, StepOf of)
 {
     BatchSource source = {.user = batch, .next = one_rank_batch, .release = one_rank_release};

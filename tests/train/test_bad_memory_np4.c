@@ -1,13 +1,12 @@
-/* Bad numbers in whole runs: parameters, state and replicas whose memory was changed behind the
- * program's back. What a run does about them, what it says, and that it does the same on every
- * grid. */
+/* Bad numbers in whole runs: memory of parameters, state and replicas is changed from outside.
+ * Tests what a run does, what it reports, and that it does the same on every grid. */
 #include "bad_runs.h"
 
 static int hurt_step, hurt_rank, hurt_times;
 
 enum { ANYBODY = -1 };
 
-/* The first value of the first bias, on a rank that has it. */
+/* Sets the first value of the first bias, on a rank that holds it. */
 static void set_value(Run *r, float value)
 {
     Trainer *t = r->trainer;
@@ -20,7 +19,7 @@ static void set_value(Run *r, float value)
     if (count > 0) *executor_param(t->executor, 1) = value;
 }
 
-/* The relu behind it hides it from the loss. */
+/* Hides the NaN from the loss: a relu follows. */
 static void hide_nan(Run *r)
 {
     set_value(r, NAN);
@@ -60,7 +59,7 @@ static void test_hidden(void)
     says(out.message, "after step 5 /params/dense1.bias holds nan on rank 0, ");
     hurt(4, 0, 1);
     out = run((Case){"hidden0", good_path, 1, "train.check_every=0 train.steps=8", hide_nan});
-    /* an epoch's end */
+    /* at the end of an epoch */
     CU_ASSERT(out.status == ERR_DATA && out.step == 6);
     CU_ASSERT_EQUAL(saved("hidden0", 6), false);
 }
@@ -87,7 +86,8 @@ static void test_replicas(void)
     says(out.message, "rank 3 on ");
 }
 
-/* What is wrong with a state of which one value is changed on one of three ranks, or "". */
+/* Changes one value on rank 1 of three, and checks the message of train_check ("": no fault is
+ * found). */
 static void check_state(const char *more, void (*change)(Trainer *t), const char *what)
 {
     World sub;
@@ -129,7 +129,8 @@ static void change_value(Trainer *t)
     *executor_param(t->executor, 0) += 1;
 }
 
-/* Also what replicas have only in part is finite; what they have in common they do not compare. */
+/* Values that are sharded over replicas are checked for being finite; values in memory that
+ * replicas share are not compared. */
 static void test_state(void)
 {
     check_state("", change_state, "replicas differ in /optim/momentum/dense1.bias: rank 1 on ");
@@ -141,7 +142,7 @@ static void test_state(void)
     check_state("grid.zero=3 grid.transport=mpi", spoil_state, "/optim/momentum/dense");
 }
 
-/* A run that goes back ends where one ends that nothing happened to. */
+/* Checks that a run that rolls back ends with the same bits as one without faults. */
 static void goes_back(const char *name, int ranks, const char *grid, void (*how)(Run *run),
                       const char *said)
 {
@@ -174,7 +175,7 @@ static void test_rollback_other(void)
     goes_back("back-pp", 2, "grid.pp=2", loud_nan, "second time other bits come from rank 0 on ");
 }
 
-/* Memory that fails again and again ends the run. */
+/* A memory fault that occurs again ends the run. */
 static void test_rollback_twice(void)
 {
     hurt(7, 1, 2);
@@ -185,7 +186,7 @@ static void test_rollback_twice(void)
     says(out.message, "replicas differ in ");
 }
 
-/* Two faults; a save is due while the steps before the first one are made again. */
+/* Makes two faults; a save is due while the steps before the first one are repeated. */
 static void loud_twice(Run *r)
 {
     bool repeats = run_repeats(r);
@@ -194,8 +195,8 @@ static void loud_twice(Run *r)
     if (!repeats) loud_nan(r);
 }
 
-/* What steps gave is known back to the newest checkpoint, also where the steps have been made again
- * since: the first one behind it is not taken for other bits. */
+/* The results of steps are known back to the newest checkpoint, also if steps have been repeated
+ * since: the first repeated step is not mistaken for one with other bits. */
 static void test_rollback_later(void)
 {
     hurt(5, 0, 2);
@@ -212,7 +213,7 @@ static void test_rollback_later(void)
     says(out.said, "step 9 is good this time");
 }
 
-/* A border's checkpoint is looked at also where its step is passed over. */
+/* The check before a checkpoint is made even if its step is skipped. */
 static void test_skipped_border(void)
 {
     Outcome out = run((Case){"skips", bad_path, 4, "train.on_bad=skip", NULL});
@@ -234,7 +235,7 @@ static void hide_nan_and_save(Run *r)
     if (r->world->rank == 0 && !r->hook) r->hook = hook_new("echo '{\"save\": true}'", 60);
 }
 
-/* A hook that is waited for may ask for a save at any epoch's end. */
+/* A hook that the run waits for may request a save at the end of any epoch. */
 static void test_wished_border(void)
 {
     hurt(2, 0, 1);
@@ -246,7 +247,7 @@ static void test_wished_border(void)
     says(out.message, "after step 3 /params/dense1.bias holds nan on rank 0, ");
 }
 
-/* Asks, too, at the border where that is found. */
+/* Makes a request at the step boundary where the NaN is found. */
 static void hide_nan_and_ask(Run *r)
 {
     hide_nan(r);
@@ -256,7 +257,8 @@ static void hide_nan_and_ask(Run *r)
     hook_wait(r->hook);
 }
 
-/* It is done when the steps have been made again, with the rate that they had before. */
+/* The request is carried out after the steps have been repeated, with the learning rate they had
+ * before. */
 static void test_rollback_wish(void)
 {
     hurt(6, 0, 1);

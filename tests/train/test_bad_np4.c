@@ -1,5 +1,5 @@
-/* Bad numbers in whole runs: samples that overflow, a loss far above the others. What a run does
- * about them, what it says, and that it does the same on every grid. */
+/* Bad numbers in whole runs: samples that overflow, and a loss far above the others. Tests what a
+ * run does, what it reports, and that it does the same on every grid. */
 #include "bad_runs.h"
 
 /* ---- a sample that overflows ---- */
@@ -49,8 +49,8 @@ static void test_stop(void)
     }
 }
 
-/* Statistics over all replicas take what is bad to samples that are not: the layer before them and
- * the sample are named all the same. */
+/* Statistics over all replicas spread a bad value to good samples; the message must still name the
+ * sample and the layer in front of the statistics. */
 static void test_synced(void)
 {
     static const char *const more =
@@ -71,7 +71,7 @@ static void test_synced(void)
     }
 }
 
-/* Four epochs of three steps, in each of which one step has it. */
+/* Four epochs of three steps; one step of each has the bad sample. */
 static void test_skip(void)
 {
     Outcome first = run_bad(&shapes[0], "skip", "train.on_bad=skip");
@@ -86,7 +86,7 @@ static void test_skip(void)
     }
 }
 
-/* A skip is part of the state: a run that stops and goes on ends at the same bits. */
+/* A skip is part of the state: a run that stops and resumes ends with the same bits. */
 static void test_skip_resumes(void)
 {
     const char *more = "train.on_bad=skip";
@@ -114,7 +114,7 @@ static void test_skip_ends(void)
     says(out.message, "for sample 17");
 }
 
-/* The machine is not at fault. */
+/* The same bad value again means that the machine is not at fault. */
 static void test_rollback_same(void)
 {
     for (int i = 0; i < SHAPES; ++i) {

@@ -1,5 +1,5 @@
-/* A model with bags on one rank, rows given by the test: their gradients in all schedules, and what
- * an empty micro-batch and a frozen table leave alone. */
+/* A model with bags on one rank, whose rows are given by the test: gradients of the rows in all
+ * schedules; an empty micro-batch and a frozen table change nothing. */
 #include "one_rank.h"
 
 enum { BATCH = 4, DENSE = 3, FIELDS = 2, WIDTH = 2, ROWS = 3 };
@@ -9,7 +9,7 @@ static const char model[] =
 static const char frozen[] = "model: {freeze: [bag1], layers: [bag: {width: 2}, concat: {input: "
                              "[bag1, data]}, dense: {width: 2}]}\n";
 
-/* One step of `rows` samples; the rows' gradients, which begin as `before`. */
+/* Runs one step of `rows` samples. grad: gradients of the rows; each starts as `before`. */
 static void step(const char *text, int schedule, int rows, float before, float *grad)
 {
     static const int32_t first[BATCH * FIELDS + 1] = {0, 1, 2, 3, 5, 6, 6, 7, 8};

@@ -1,6 +1,6 @@
-/* Batch norm over a single number per channel: refused where all micro-batches are so, left out of
- * the running statistics where an epoch's last one is. What these should be is computed here, in
- * double precision, from the samples in the sampler's order. */
+/* Batch norm over a single number per channel: refused if all micro-batches are like that; left out
+ * of the running statistics if the last one of an epoch is. The expected statistics are computed
+ * here in double precision, from the samples in the sampler's order. */
 #include "tiny_main.h"
 
 #include <math.h>
@@ -37,8 +37,9 @@ typedef struct Running {
     double mean[CHANNELS], variance[CHANNELS];
 } Running;
 
-/* One step of `count` samples from a position on: each turn's statistics are over its
- * micro-batches; a turn with one sample is left out. */
+/* Computes the statistics after one step of `count` samples from position `first`: statistics are
+ * taken over the micro-batches of one turn (of all replicas, if synced); a turn with one sample is
+ * left out. */
 static void want_step(const Case *c, int64_t epoch, int first, int count, Running *is)
 {
     int turn = c->synced ? c->ranks * c->micro : c->micro, micros = 0;
@@ -136,7 +137,7 @@ static void refuse(int samples, int ranks, const char *layers, const char *train
         else
             CHECK_OK(trainer_new(&t, config, &sub));
         trainer_free(&t);
-        /* evaluating it uses running statistics and accepts any micro-batch */
+        /* evaluation uses running statistics and accepts any micro-batch */
         if (text && !strncmp(layers, "batch_norm", 10))
             CHECK_OK(trainer_new_to_load(&t, config, &sub, NULL, NULL));
         trainer_free(&t);

@@ -1,5 +1,5 @@
-/* Replicas whose batch is cut unevenly: three of them, and micro-batches that are full, partial and
- * empty in one step, end with the bits of one rank. Everything else about grids is in
+/* Replicas with an uneven share of the batch: three replicas, with full, partial and empty
+ * micro-batches in one step, give the same bits as one rank. Everything else about grids is in
  * test_grid_np4.c. */
 #include "tiny_main.h"
 
@@ -58,8 +58,8 @@ static void test_odd_tail(void)
 {
     compare("train: {batch: 24, micro_batch: 3, steps: 7, threads: 1}\n", (int[]){2, 4, 0}, 7);
 }
-/* Five micro-batches over three and four replicas, four over three: the last ones have one too few,
- * or none at all. */
+/* Five micro-batches over three and four replicas, and four over three: the last replicas have one
+ * too few or none. */
 static void test_padding(void)
 {
     compare("train: {batch: 10, micro_batch: 2, steps: 7, threads: 1}\n", (int[]){3, 4, 0}, 7);

@@ -1,6 +1,6 @@
-/* An evaluation whose data one rank cannot read, or all, at the first sample, in the middle and at
- * the last one: every rank comes back with the same Status and message, on every grid, and the
- * trainer is as good as before. */
+/* An evaluation whose data cannot be read by one rank, or by all, at the first sample, in the
+ * middle and at the last one: every rank returns the same Status and message, on every grid, and
+ * the trainer can be used afterwards. */
 #include "grids.h"
 
 enum { MOST_RANKS = 4, BAD_TOKEN = 200, BAD_LABEL = 9, LIMIT_S = 200 };
@@ -9,7 +9,7 @@ enum { PLACES = sizeof places / sizeof places[0] };
 
 static char *bad_tokens[PLACES], *bad_labels[PLACES], *missing;
 
-/* A copy of a file whose array `name` holds another number at place `at`. */
+/* Copies a file and sets place `place` of its array `name` to `number`. */
 static char *spoil(const char *from, const char *what, int at, const char *name, int place,
                    int number)
 {
@@ -42,12 +42,12 @@ static void test_files(void)
     }
     missing = mem_format("%s/missing.h5", tiny_folder);
     MPI_Barrier(MPI_COMM_WORLD);
-    /* a rank that is waited for in vain ends here, not at the suite's limit */
+    /* ends a rank that waits in vain before the suite's own limit does */
     alarm(LIMIT_S);
 }
 
-/* The set as it is on this rank: rank `bad` has another file, or all ranks where bad is the number
- * of them. */
+/* Returns the set as seen by this rank: rank `bad` has another file; so have all ranks if bad is
+ * their number. */
 static DataSet set_here(const Trainer *t, const char *path, int bad)
 {
     DataSet set = t->test_set;
@@ -56,7 +56,7 @@ static DataSet set_here(const Trainer *t, const char *path, int bad)
     return set;
 }
 
-/* Does a rank that has the other file come to what is wrong in it? */
+/* True if a rank with the bad file reads the bad place. */
 static bool is_met(Trainer *t, int place, int bad, bool labels)
 {
     int replica = (int)(place % t->batch / t->micro_batch / t->micros_local);
@@ -69,7 +69,7 @@ static bool is_met(Trainer *t, int place, int bad, bool labels)
     return met;
 }
 
-/* All ranks say the same? */
+/* True if all ranks have the same value. */
 static bool is_common(const World *world, uint64_t mine)
 {
     uint64_t all[MOST_RANKS] = {0};
@@ -96,8 +96,8 @@ static bool same_line(EvalLine a, EvalLine b)
     return a.samples == b.samples && a.loss == b.loss && a.samples > 0;
 }
 
-/* Each rank in turn, then all at once, at each place; after each the right file gives the same line
- * as before. */
+/* Tries each rank in turn, then all at once, at each place; after each, the good file gives the
+ * same line as before. */
 static void try_all(Trainer *t, char *const *path, bool labels)
 {
     EvalLine before = {0}, after = {0};

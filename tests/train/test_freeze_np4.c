@@ -1,18 +1,19 @@
-/* Frozen parameters: they keep their values, and what is trained beside them has the same bits on
- * every grid, with every schedule, at every ZeRO stage, with recomputation and over slices. They
- * have no gradient, no state, no message; what backward does not need is not kept. Expected value:
- * the run of one rank; of parameters, what they began with. */
+/* Frozen parameters keep their values, and the trained ones have the same bits on every grid, with
+ * every schedule, at every ZeRO stage, with recomputation and with tensor parallelism. Frozen
+ * parameters have no gradient, no state and no message; tensors that backward does not need are not
+ * kept. Expected values: the run on one rank; for frozen parameters, their initial values. */
 #include "grids.h"
 
 enum { STEPS = 5, STOP = 2 };
 
 static const GridModel models[] = {
-    /* the classifier alone is trained: on two stages the first one has no backward */
+    /* trains the classifier only: of two stages the first one has no backward */
     {"resnet18's classifier",
      "model: {name: resnet18, stem: small, width: 8, freeze: ['[!f]*']}\n"
      "optim: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 5e-4, clip: 1.0}\n",
      false},
-    /* some above, some below, norms that move, a layer of which one parameter is frozen */
+    /* freezes some layers above and below trained ones, norms whose statistics move, and one
+     * parameter of a layer */
     {"layers",
      "model: {layers: [conv2d: {name: a, channels: 8, kernel: 3}, batch_norm: {name: an}, relu,"
      " conv2d: {name: b, channels: 8, kernel: 3, stride: 2}, batch_norm: {name: bn}, relu,"
@@ -22,7 +23,7 @@ static const GridModel models[] = {
      "optim: {name: lamb, lr: 0.01, weight_decay: 1e-2, lr_schedule: cosine, layer_decay: 0.8}\n"
      "data: {augment: [flip, crop]}\n",
      false},
-    /* both have it: the embedding is the head's matrix */
+    /* both stages hold it: the embedding is the head's matrix */
     {"gpt2",
      "model: {name: gpt2, layers: 3, width: 24, heads: 3, context: 8, dropout: 0.1, freeze: [wte,\n"
      " wpe, 'h.0.*', h.2.mlp.c_fc.weight, 'h.1.ln_1']}\n"
@@ -51,7 +52,7 @@ enum { PLACES = sizeof places / sizeof places[0] };
 
 static void check_same(const Place *place, const Outcome *got, const Outcome *want)
 {
-    /* nothing trained, no norm */
+    /* without trained parameters there is no norm */
     bool same = want->hash != 0 && want->steps > 0 && memcmp(got, want, sizeof *got) == 0;
     for (int i = 0; i < got->steps; ++i) same = same && isfinite(got->loss[i]);
     CU_ASSERT(same);
@@ -69,7 +70,7 @@ static void test_grids(void)
     }
 }
 
-/* Slices of a group: the same on every grid of its size. */
+/* With grid.tp=2, all grids give the same bits. */
 static void test_tensor(void)
 {
     static const Place two = {"grid.tp=2", 2};
@@ -85,7 +86,7 @@ static void test_tensor(void)
     }
 }
 
-/* A checkpoint of one grid goes on with another one. */
+/* A checkpoint of one grid is resumed on another. */
 static void test_resume(void)
 {
     char *half = mem_format("%s/half.h5", tiny_folder);
@@ -98,7 +99,7 @@ static void test_resume(void)
     mem_free(&half);
 }
 
-/* On one rank: which values change is known by their names. */
+/* Checks on one rank, by the names, which values change. */
 static void check_values(int model, const char *more)
 {
     World sub;
@@ -136,7 +137,7 @@ static void test_values(void)
     check_values(LAYERS, "grid.recompute=block");
 }
 
-/* ---- what it costs ---- */
+/* ---- memory and messages ---- */
 
 static Trainer *dry(const char *more, Config **config, const World *world, int ranks)
 {
@@ -171,7 +172,7 @@ static void test_memory(void)
     some = dry("grid.pp=2 grid.cuts=[layer3.0.conv1]", &config[0], &alone, 2);
     CU_ASSERT_EQUAL(some->plan->chunk[0].gradients_in.bytes, 0);
     CU_ASSERT(some->plan->chunk[0].activations_out.bytes > 0);
-    /* metrics aside */
+    /* all but the metrics */
     CU_ASSERT_EQUAL(some->plan->gradient_elements, METRIC_PAD);
     for (int i = 0; i < some->plan->chunk[0].pass[PASS_BACKWARD].count; ++i) {
         ActionKind kind = some->plan->chunk[0].pass[PASS_BACKWARD].action[i].kind;

@@ -1,13 +1,13 @@
-/* Ten training steps of small gpt2 and llama models from given weights on given tokens against
- * PyTorch's losses (tests/golden/gpt.txt): embedding, both kinds of positions, attention, shared
- * keys, both norms, gelu, swiglu, the tied head, micro-batches, clipping and AdamW together, from a
- * data set on. Every step sees all samples, so that their order does not matter. */
+/* Ten training steps of small gpt2 and llama models from given weights on given tokens, compared
+ * with PyTorch's losses (tests/golden/gpt.txt): embedding, both kinds of positions, attention,
+ * shared keys, both norms, gelu, swiglu, the tied head, micro-batches, clipping and AdamW together,
+ * starting from a data set. Every step uses all samples, so their order does not matter. */
 #include "golden.h"
 
 static World world;
 static char folder[] = "/tmp/weft-golden-XXXXXX";
 
-/* samples * context + 1 tokens, as a tokenizer would leave them, imported. */
+/* Writes samples * context + 1 tokens as a tokenizer writes them, and imports them. */
 static void write_tokens(const char *set, int64_t count, int vocab)
 {
     char *raw = mem_format("%s.raw", set);
@@ -71,7 +71,7 @@ static void rotary(void)
     check_model("rotary");
 }
 
-/* Dense layers keep plain weights from 256 rows on. */
+/* Dense layers of 256 rows and more keep plain weights. */
 static void many_rows(void)
 {
     check_model("long");
@@ -82,8 +82,8 @@ static void llama(void)
     check_model("llama");
 }
 
-/* One head of keys, more than a tile of tokens, other angles and another eps than the defaults, the
- * embedding as head. */
+/* One head of keys, more tokens than a tile, other angles and eps than the defaults; the embedding
+ * is the head. */
 static void llama_tied(void)
 {
     check_model("llama_tied");

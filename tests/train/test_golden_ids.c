@@ -1,11 +1,11 @@
-/* Ten steps of models of data with ids against PyTorch's losses (tests/golden/ids.txt): rows given
- * and updated by the test, the rest by the executor and SGD. */
+/* Ten steps of models of data with ids, compared with PyTorch's losses (tests/golden/ids.txt). The
+ * test provides and updates the rows; the executor and SGD do the rest. */
 #include "golden.h"
 #include "one_rank.h"
 
 enum { IDS = 5, SAMPLES_MOST = 8, FIELDS_MOST = 8, BAGS_MOST = 2, WIDTH_MOST = 8 };
 
-/* What one bag has: a row for each (table, id) that comes. */
+/* Rows of one bag: one for each (table, id) that occurs. */
 typedef struct Rows {
     int32_t first[SAMPLES_MOST * FIELDS_MOST + 1], row[SAMPLES_MOST * FIELDS_MOST];
     int32_t at[FIELDS_MOST * IDS];
@@ -22,7 +22,7 @@ typedef struct Case {
     Batch batch;
 } Case;
 
-/* The rows of table t's ids as they first come. */
+/* Adds a row for each id of table t, in order of first occurrence. */
 static void add_rows(Case *c, int t)
 {
     const SparseTable *table = &c->one.graph->table[t];
@@ -47,7 +47,7 @@ static void add_rows(Case *c, int t)
     rows->first[c->samples * c->fields] = c->samples * c->fields;
 }
 
-/* BagRun numbers rows as they first come; those of several tables in one bag came table by
+/* Renumbers rows by first occurrence in the bag, as BagRun requires: add_rows added them table by
  * table. */
 static void order_rows(Case *c, int b)
 {

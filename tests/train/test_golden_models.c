@@ -1,5 +1,5 @@
-/* Ten training steps of whole models from given weights on given data against PyTorch's losses
- * (tests/golden/models.txt): forward, backward, fusion, layouts and SGD together. */
+/* Ten training steps of whole models from given weights on given data, compared with PyTorch's
+ * losses (tests/golden/models.txt): forward, backward, fusion, layouts and SGD together. */
 #include "golden.h"
 #include "one_rank.h"
 
@@ -41,7 +41,7 @@ static Status run_open(Run *r, Golden *golden, Images images, const BackendTable
     return OK;
 }
 
-/* Running statistics begin at 0.1 noise and 1 + 0.1 noise. */
+/* Sets running statistics to 0.1 noise and 1 + 0.1 noise. */
 static void set_statistics(Run *r)
 {
     const Graph *g = r->one.graph;
@@ -81,7 +81,7 @@ static void run_close(Run *r)
     one_rank_close(&r->one);
 }
 
-/* The same micro-batch again and again. */
+/* Trains a step on the micro-batch, which is always the same. */
 static double train_once(Run *r, Batch *batch, int step)
 {
     Executor *e = r->one.executor;
@@ -129,7 +129,7 @@ static void check_model(const char *model, const BackendTable *table, bool fuse)
     check_file("tests/golden/models.txt", model, table, fuse, false);
 }
 
-/* tools/golden_freeze.py: the three kinds of model.freeze_norm. */
+/* Checks the three kinds of model.freeze_norm (tools/golden_freeze.py). */
 static void check_frozen(const BackendTable *table, bool fuse)
 {
     check_file("tests/golden/freeze.txt", "all", table, fuse, true);

@@ -1,8 +1,8 @@
-/* The promise: parameters, running statistics, optimizer state, losses, norms, evaluation and
+/* The guarantee: parameters, running statistics, optimizer state, losses, norms, evaluation and
  * checkpoints are the same to the bit on every grid, with every schedule, over every transport, in
- * fp32 and in bf16. Expected value: the run of one rank with none of it. Alone this is a sample in
- * which every value of every axis occurs with every model; with WEFT_MATRIX set (make matrix,
- * grids.h), all combinations. */
+ * fp32 and in bf16. Expected values: the run on one rank without any of these. By default a sample
+ * is tested, in which every value of every axis occurs with every model; with WEFT_MATRIX set (make
+ * matrix, grids.h), all combinations. */
 #include "grids.h"
 #include "schedules.def"
 
@@ -10,7 +10,7 @@ enum { STEPS = 6 };
 
 typedef struct Layout {
     int dp, pp;
-    /* such that each replica takes a power of two of micro-batches */
+    /* chosen so that each replica gets a power of two of micro-batches */
     const char *batch;
 } Layout;
 
@@ -22,7 +22,7 @@ static const Layout layouts[] = {{1, 1, ""},
                                  {1, 4, ""},
                                  {3, 1, "train.batch=10"}};
 
-/* An axis is a list of overrides. One that ends in ':' gets the path of a schedule file that fits
+/* An axis is a list of overrides. An override that ends in ':' gets the path of a schedule file for
  * the grid. */
 static const char *const schedules[] = {"grid.pipeline_schedule=gpipe",
                                         "grid.pipeline_schedule=1f1b",
@@ -37,7 +37,7 @@ static const char *const transports[] = {"grid.transport=shm",
 static const char *const recomputes[] = {"grid.recompute=none", "grid.recompute=block", NULL};
 static const char *const zeros[] = {"grid.zero=0", "grid.zero=1", "grid.zero=2", "grid.zero=3",
                                     NULL};
-/* ZERO_AXIS: the place at which check_sample's rule brings every value to several replicas. */
+/* ZERO_AXIS: position at which check_sample's rule combines every value with several replicas. */
 enum { ZERO_AXIS = 0, SCHEDULE_AXIS = 1, TRANSPORT_AXIS = 3 };
 static const char *const *const axes[] = {zeros, schedules, recomputes, transports};
 enum {
@@ -53,7 +53,7 @@ static int axis_values(int axis)
     return n;
 }
 
-/* The work of a zero-bubble schedule, without its messages, as a file. */
+/* Writes the work of a zero-bubble schedule to a file, without messages. */
 static char *schedule_file(const Layout *layout)
 {
     int micros = micros_a_replica((layout->batch[0] ? 10 : 16) / 2, layout->dp);
@@ -76,18 +76,18 @@ static char *schedule_file(const Layout *layout)
     return path;
 }
 
-/* What is trained, on every grid alike. */
+/* The model and settings that are trained on every grid. */
 typedef struct Subject {
-    /* of grid_models */
+    /* index in grid_models */
     int model;
     const char *precision;
-    /* checkpoints are compared, too (large ones take long) */
+    /* checkpoints are compared as well (large ones take long) */
     bool save;
-    /* alone, where in the axes the sample begins */
+    /* position in the axes at which the sample starts */
     int shift;
 } Subject;
 
-/* All overrides of a layout and one value of each axis. Owner: the caller. */
+/* Returns all overrides of a layout and one value of each axis. Owned by the caller. */
 static char *overrides_of(const Subject *subject, const Layout *layout, const int *value)
 {
     char *all = mem_format("train.precision=%s grid.dp=%d grid.pp=%d %s", subject->precision,
@@ -103,7 +103,7 @@ static char *overrides_of(const Subject *subject, const Layout *layout, const in
     return all;
 }
 
-/* One rank with nothing; a checkpoint of it lies at `save`. */
+/* Trains on one rank without other settings; its checkpoint is written to `save`. */
 static Outcome reference(const Subject *subject, const char *batch, const char *save)
 {
     char *more = mem_format("train.precision=%s %s", subject->precision, batch);
@@ -117,7 +117,7 @@ static Outcome reference(const Subject *subject, const char *batch, const char *
 }
 
 typedef struct Reference {
-    /* of the common batch, and of the one for three replicas, which they pad */
+    /* outcome with the common batch, and with the batch for three replicas, which they pad */
     Outcome outcome[2];
     char *path[2];
 } Reference;
@@ -147,8 +147,8 @@ static void check(const Subject *subject, const Layout *layout, const int *value
     mem_free(&path);
 }
 
-/* Every value of every axis occurs at least once on the grids. Grids with stages take the
- * schedules, of which there are as many as layouts: in steps of 3 each comes once. */
+/* Checks a sample in which every value of every axis occurs at least once. There are as many
+ * schedules as layouts, and steps of 3 visit each once, on grids with stages. */
 static void check_sample(const Subject *subject, const Reference *want)
 {
     CU_ASSERT_EQUAL(axis_values(SCHEDULE_AXIS), LAYOUTS);
@@ -161,14 +161,15 @@ static void check_sample(const Subject *subject, const Reference *want)
     }
 }
 
-/* One rank sums over no transport, and one replica shares nothing out. */
+/* True if the combination has an effect: one rank uses no transport, and one replica shards
+ * nothing. */
 static bool means_something(const Layout *layout, const int *value)
 {
     return (layout->dp > 1 || value[ZERO_AXIS] == 0) &&
            (layout->dp * layout->pp > 1 || value[TRANSPORT_AXIS] == 0);
 }
 
-/* All combinations, as digits of a number. */
+/* Checks all combinations, counted as digits of a number. */
 static void check_all(const Subject *subject, const Reference *want)
 {
     int all = LAYOUTS;
@@ -227,8 +228,8 @@ static void test_frozen(void)
     run(&(Subject){6, "fp32", true, 1});
 }
 
-/* The first stage has the input, the loss and both ends of tied parameters; at the turn nothing is
- * sent. */
+/* The first stage has the input, the loss and both ends of tied parameters; between the chunks of
+ * the V's turn nothing is sent. */
 static void test_v(void)
 {
     static const struct {
@@ -243,7 +244,7 @@ static void test_v(void)
     mem_free(&want.path[0]);
 }
 
-/* Activations, their gradients and what crosses boundaries are bf16. */
+/* Activations, their gradients and messages between stages are bf16. */
 static void run_bf16(const Subject *subject)
 {
     Backend *backend;

@@ -1,13 +1,13 @@
-/* Rules side by side, some of which want whole tensors (Muon), with groups of parameters: the same
- * bits of parameters, state, losses, norms and evaluation on every grid, over every transport and
- * at every ZeRO stage; checkpoints are the same files, and any of them goes on with any other grid;
- * memory is what the plan says. Expected value: the run of one rank, or at one grid.tp of one
- * group. */
+/* Groups of parameters with different rules, some of which need whole tensors (Muon): the same bits
+ * of parameters, state, losses, norms and evaluation on every grid, over every transport and at
+ * every ZeRO stage; checkpoints are the same files and can be resumed on any other grid; memory is
+ * as planned. Expected values: the run on one rank, or on one tensor-parallel group with the same
+ * grid.tp. */
 #include "grids.h"
 
 enum { STEPS = 5, STOP = 2 };
 
-/* Convolutions, depthwise and not, a matrix that is taller than wide, running statistics; two
+/* Convolutions, depthwise and other, a matrix that is taller than wide, running statistics; two
  * rates, three rules. */
 static const GridModel models[] = {
     {"muon on layers",
@@ -18,7 +18,7 @@ static const GridModel models[] = {
      "  {roles: [bias, norm], name: adamw, lr: 0.003},\n"
      "  {roles: head, name: lion, lr: 0.001, weight_decay: 0.3}]}\n",
      false},
-    /* the embedding is the head's matrix, too: in one stage, and in two; lamb wants norms of whole
+    /* the embedding is also the head's matrix, in one stage and in two; lamb needs norms of whole
      * tensors */
     {"muon on gpt2",
      "model: {name: gpt2, layers: 3, width: 48, heads: 3, context: 8, vocab: 200, dropout: 0.1}\n"
@@ -27,7 +27,7 @@ static const GridModel models[] = {
      "   lr_adjust: match_rms},\n"
      "  {match: h.2.mlp.c_fc.*, name: lamb}, {match: '*.bias', lr_scale: 2}]}\n",
      true},
-    /* what two stages have is wanted whole; ftrl makes some zeros */
+    /* a tensor of two stages is needed whole; ftrl produces zeros */
     {"lion on gpt2",
      "model: {name: gpt2, layers: 2, width: 48, heads: 6, context: 8, dropout: 0.1}\n"
      "optim: {name: lion, lr: 0.0003, weight_decay: 0.1, groups: [\n"
@@ -56,8 +56,8 @@ static char *path_of(const char *name)
     return mem_format("%s/%s.h5", tiny_folder, name);
 }
 
-/* Runs that end at the same step; their files say more than their hashes, which are of different
- * slices. */
+/* Compares runs that end at the same step, and their checkpoints, which also compare tensors that
+ * ranks hold as different slices. */
 static void check_same(const char *what, Outcome *got, const Outcome *want, const char *got_path,
                        const char *want_path)
 {
@@ -97,7 +97,7 @@ static void test_lion(void)
     on_places(LION, &one, places + 3, PLACES - 3);
 }
 
-/* Slices of a tensor group's ranks come together. Unequal slices where three ranks share. */
+/* The slices of a tensor-parallel group are gathered; with three ranks they are unequal. */
 static void test_tensor(void)
 {
     static const Place two = {"grid.tp=2", 2};
@@ -128,7 +128,7 @@ static void test_tensor_close(void)
         }
 }
 
-/* A checkpoint of each grid goes on with the next one, to the same end. */
+/* A checkpoint of each grid is resumed on the next one, with the same end. */
 static void test_resume(void)
 {
     static const Place ring[] = {{"", 1},
@@ -152,7 +152,7 @@ static void test_resume(void)
     mem_free(&end);
 }
 
-/* Loads `path` under other keys of optim, which must fail. */
+/* Loads `path` with other keys of optim, which must fail. */
 static void refuse(const char *path, const char *optim, const char *says)
 {
     World sub;
@@ -177,7 +177,7 @@ static void refuse(const char *path, const char *optim, const char *says)
     CU_ASSERT(good);
 }
 
-/* State of other rules is not taken for this one's. */
+/* State of one rule is not accepted as that of another. */
 static void test_other_rules(void)
 {
     char *path = path_of("lion");
@@ -188,7 +188,7 @@ static void test_other_rules(void)
     mem_free(&path);
 }
 
-/* What the rank of the first stage that has most holds is what the plan says. */
+/* Checks that the rank of the first stage with most memory has as much as planned. */
 static void check_memory(int model, const char *grid)
 {
     World sub;
@@ -223,7 +223,7 @@ static void test_memory(void)
     }
 }
 
-/* Whole tensors are spread evenly: of many alike each replica has its part. */
+/* Whole tensors are distributed evenly: each replica gets its part of many equal ones. */
 static void test_even(void)
 {
     World sub;

@@ -1,4 +1,4 @@
-/* What a hook may answer, its processes, and when a run has not become better for too long. */
+/* Hooks: accepted answers, their processes, and the test whether a run has stopped improving. */
 #include "harness.h"
 
 #include "train/hook.h"
@@ -53,7 +53,7 @@ static void answers(void)
     }
 }
 
-/* What is wrong in an object is said, with all of the answer in one line. */
+/* Errors in an object are reported with the whole answer in one line. */
 static void reasons(void)
 {
     static const struct {
@@ -73,7 +73,7 @@ static void reasons(void)
         CHECK_FAILS(wish_read(&wish, row[i].text), ERR_DATA, row[i].why);
 }
 
-/* Later answers add to earlier ones; the newest rate counts. */
+/* Later answers add to earlier ones; the newest learning rate counts. */
 static void additions(void)
 {
     Wish all = {.lr = 0.5};
@@ -83,7 +83,8 @@ static void additions(void)
     CU_ASSERT(!all.stop && all.save && all.lr == 0.25);
 }
 
-/* One that runs, of each moment the newest that waits, in the order in which they came. */
+/* One hook runs at a time; of each event only the newest waits, and they run in order of
+ * arrival. */
 static void queue(void)
 {
     Wish wish;
@@ -91,7 +92,7 @@ static void queue(void)
     int file = mkstemp(go);
     CU_ASSERT_FATAL(file >= 0);
     close(file);
-    /* the first one runs until that file has gone */
+    /* the first one runs until the file is removed */
     snprintf(command, sizeof command,
              "read -r n; while [ $n = 1 ] && [ -e %s ]; do sleep 0.01; done; [ $n != 7 ] || echo "
              "'{\"stop\": true}'; "
@@ -119,7 +120,7 @@ static void queue(void)
     CU_ASSERT_PTR_NULL(hook);
 }
 
-/* One that hangs is ended, and those that wait are passed over; freeing ends one, too. */
+/* A hook that hangs is killed, and those that wait are dropped; hook_free kills one too. */
 static void hanging(void)
 {
     Wish wish;

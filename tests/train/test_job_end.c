@@ -1,4 +1,5 @@
-/* What squeue's answers mean. The rest of it, with a squeue that answers, is tests/cli/time.sh. */
+/* Parsing of squeue's answers. The whole path, with a program squeue, is tested in
+ * tests/cli/time.sh. */
 #include "train/job_end.h"
 #include "harness.h"
 
@@ -8,7 +9,7 @@ static void test_read(void)
 {
     static const struct {
         const char *text, *job;
-        /* < 0: says nothing of the job */
+        /* < 0: the answer does not contain the job */
         double left_s;
     } answers[] = {{"7 59:03\n", "7", 3543},
                    {"7 0:09\n", "7", 9},

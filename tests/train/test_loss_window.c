@@ -1,6 +1,6 @@
-/* Which losses are spikes: so many deviations above the last ones, of losses that scatter, that
- * hardly move and that are near zero; and that a window from a checkpoint decides as the one it is
- * of. */
+/* Which losses are spikes: those a number of deviations above the last ones. Tested with losses
+ * that scatter, that hardly move and that are near zero; and a window restored from a checkpoint
+ * decides as the original does. */
 #include "harness.h"
 
 #include "train/loss_window.h"
@@ -9,7 +9,7 @@
 
 static RngKey key;
 
-/* About normal, mean 0 and deviation 1. */
+/* Roughly normal, mean 0 and deviation 1. */
 static double noise(uint64_t i)
 {
     double sum = -6;
@@ -42,7 +42,7 @@ static void test_deviations(void)
     CU_ASSERT_FALSE(loss_window_spike(&w, 0, 1e30, &most));
 }
 
-/* No loss is compared with fewer than all. */
+/* Before the window is full, no loss is judged. */
 static void test_filling(void)
 {
     LossWindow w = fill(3, 0.1, CHECKPOINT_LOSSES - 1);
@@ -51,7 +51,7 @@ static void test_filling(void)
     CU_ASSERT_TRUE(spike(&w, 1e30));
 }
 
-/* Losses that have been the same: a share of them is no spike. */
+/* After constant losses, a small relative change is no spike. */
 static void test_constant(void)
 {
     LossWindow w = fill(2, 0, 300), zero = fill(0, 0, 300);
@@ -59,8 +59,8 @@ static void test_constant(void)
     CU_ASSERT_FALSE(spike(&zero, 0));
 }
 
-/* A model that knows most of its samples by heart: a loss ten times the largest one is nothing
- * unusual; what it began with is. */
+/* A model that has nearly memorised its samples: a loss ten times the largest recent one is normal;
+ * its initial loss is a spike. */
 static void test_small(void)
 {
     LossWindow w;
@@ -77,7 +77,8 @@ static void test_small(void)
     CU_ASSERT(!spike(&w, 10 * largest) && spike(&w, 1e3));
 }
 
-/* Whatever place the oldest loss has in it: the sums' bits are those of the order in time. */
+/* Restores a window whose oldest loss is at any position: sums have the same bits, as they are
+ * added in order of time. */
 static void test_from_checkpoint(void)
 {
     float loss[CHECKPOINT_LOSSES];

@@ -1,5 +1,5 @@
-/* A run goes on where its data lie elsewhere by now, stored or named otherwise, and does not where
- * the same path holds other data: on one rank and on two, to the bits of a run that was never
+/* A run resumes after its data has moved to another path, format or array name, and refuses if the
+ * same path holds other data: on one rank and on two, with the bits of a run that was never
  * interrupted. */
 #include "tiny_main.h"
 
@@ -15,8 +15,8 @@ static char *in_folder(const char *name)
     return mem_format("%s/%s", tiny_folder, name);
 }
 
-/* A run's status on the ranks that take part, and OK on the others. more: overrides as "a=b c=d";
- * {} is the folder. */
+/* Returns a run's status on the ranks that take part, and OK on others. more: overrides, "a=b c=d";
+ * {} stands for the folder. */
 static Status run_on(int ranks, const char *name, const char *model, const char *more)
 {
     World sub;
@@ -58,7 +58,7 @@ static const char *const lenet_like = "layers: [flatten, dense: {width: 4}]";
 static const char *const gpt_like =
     "name: gpt2, layers: 1, width: 8, heads: 2, context: 8, vocab: 50";
 
-/* Half of the run is to be done again. */
+/* Removes the second half of the run. */
 static void cut(const char *name)
 {
     if (tiny_rank == 0) {
@@ -101,7 +101,7 @@ static void move(const char *from, const char *to)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* One array of `from` in chunks and compressed, under another name. */
+/* Copies one array of `from` in compressed chunks, under another name. */
 static void pack(hid_t from, const char *array, hid_t to, const char *name)
 {
     hid_t old = H5Dopen2(from, array, H5P_DEFAULT), type = H5Dget_type(old);
@@ -139,7 +139,7 @@ static void make_packed(const char *from, const char *to)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* The same file with other labels from `first` on. */
+/* Changes the labels in the file from `first` on. */
 static void change_labels(const char *name, int first, int count)
 {
     char *path = in_folder(name);
@@ -199,8 +199,8 @@ static void test_tokens_moved(void)
     mem_free(&different);
 }
 
-/* The path is the same and the data are not: one label is enough. A new run may begin from the old
- * one's file. */
+/* Other data at the same path are refused, even if one label differs. A new run may start from the
+ * old run's file. */
 static void test_other_data(void)
 {
     for (int ranks = 1; ranks <= 2; ++ranks) {
@@ -237,8 +237,8 @@ static double best_of(const char *name)
     return best;
 }
 
-/* Other test data change no step; the best evaluation so far was of the old ones and no longer
- * counts. */
+/* Other test data change no step, but the best evaluation so far is of the old data and does not
+ * count. */
 static void test_other_test_data(void)
 {
     const char *more =
@@ -247,7 +247,7 @@ static void test_other_test_data(void)
         STEPS " optim.lr=0.3 train.eval_every=1 data.train={}/d.h5 data.test={}/e.h5";
     make_images("d.h5");
     make_images("e.h5");
-    /* what is right there is wrong here */
+    /* labels that were right in the old file are wrong in this one */
     change_labels("e.h5", 0, SAMPLES);
     for (int ranks = 1; ranks <= 2; ++ranks) {
         char *name = mem_format("tested%d", ranks);
@@ -265,7 +265,7 @@ static void test_other_test_data(void)
     }
 }
 
-/* What an older weft wrote says nothing of its data: then the path counts. */
+/* A checkpoint of an older version does not describe its data: then the path is compared. */
 static void test_older_checkpoint(void)
 {
     make_images("f.h5");

@@ -1,6 +1,6 @@
-/* A set of encoded pictures with everything switched on that is done to them: the same bits on one
- * rank, on four, on two stages and on both, with one loading thread and with three; mixed labels
- * reach the last stage. */
+/* A set of encoded pictures with all augmentations: the same bits on one rank, on four, on two
+ * stages, and on both, with one loading thread and with three; mixed labels reach the last
+ * stage. */
 #include "grids.h"
 
 #include "data/encoded.h"
@@ -22,7 +22,7 @@ static void prepare(void)
     MPI_Bcast(images_path, sizeof images_path, MPI_BYTE, 0, MPI_COMM_WORLD);
 }
 
-/* Layers that a tensor group divides. */
+/* Layers that are divided by tensor parallelism. */
 static const GridModel divided = {
     "divided pictures",
     "model: {layers: [conv2d: {channels: 8, kernel: 3}, relu, global_pool, flatten, "
@@ -53,7 +53,7 @@ static void test_grids(void)
     same(&one, 4, "data.workers=2");
     same(&one, 2, "grid.pp=2 data.workers=2");
     same(&one, 4, "grid.pp=2 grid.zero=1");
-    /* each of them does something */
+    /* each augmentation has an effect */
     Outcome other = run(1, "data.mixup=0 data.cutmix=0");
     CU_ASSERT(other.hash != 0 && other.hash != one.hash);
     other = run(1, "data.erasing=0");
@@ -62,7 +62,7 @@ static void test_grids(void)
     CU_ASSERT(other.hash != 0 && other.hash != one.hash);
 }
 
-/* Each rank of a tensor group has the same mixed labels: other bits, the same losses. */
+/* All ranks of a tensor-parallel group have the same mixed labels: bits differ, losses agree. */
 static void test_tensor_groups(void)
 {
     if (pictures_missing()) TEST_SKIP("weft was built without a decoder");

@@ -1,8 +1,9 @@
-/* One step of gpt2 and of ResNets against tests/reference, which computes the same loss in double
- * precision from the same parameters and knows nothing of weft's code. First the loss; then the
- * gradient, by the reference's central differences along random directions: (loss(w + h d) - loss(w
- * - h d)) / 2h is the gradient times d. Of gpt2 each parameter has a direction of its own, so that
- * none is left out. Fused as a run is, and, plain, by the backend that poisons memory. */
+/* One step of gpt2 and of ResNets compared with tests/reference, which computes the same loss in
+ * double precision from the same parameters and shares no code with weft. The loss is compared
+ * first, then the gradient, by central differences of the reference along random directions:
+ * (loss(w + h d) - loss(w - h d)) / 2h is the product of gradient and d. For gpt2 each parameter
+ * has its own direction, so that none is left out. Tested with fusion as in a run, and without by
+ * the backend that poisons memory. */
 #include "one_rank.h"
 
 #include "reference/forward.h"
@@ -11,19 +12,19 @@
 
 enum { CLASSES = 10, SEED = 7, TOKENS = 12, VOCAB = 37, WIDTH = 24, HEADS = 3, DEPTH = 2 };
 
-/* Relative errors that are allowed: ten times what was measured. Single precision rounds each
- * number to 6e-8. In gpt2, a smooth model of few layers, sums of such errors stay near that: 5e-8
- * in the loss, 4e-7 in the gradients. In a ResNet batch norm divides by deviations of few numbers
- * and a relu may fall on the other side of 0: 6e-7 and 1.2e-5. A gradient's error is that of its
- * product with a direction of numbers 1 and -1, relative to the gradient's norm, the size that such
- * a product has. */
+/* Tolerances, relative: ten times the measured errors. Single precision rounds each number to 6e-8.
+ * In gpt2, a smooth model of few layers, sums of such errors stay near that: 5e-8 in the loss, 4e-7
+ * in the gradients. In a ResNet, batch norm divides by deviations of few numbers and a relu may
+ * fall on the other side of 0: 6e-7 and 1.2e-5. The error of a gradient is that of its product with
+ * a direction of 1 and -1, relative to the gradient's norm, the typical size of such a product. */
 static const double LOSS_SMOOTH = 5e-7, LOSS_CORNERS = 6e-6;
 static const double SLOPE_SMOOTH = 4e-6, SLOPE_CORNERS = 1.2e-4;
-/* The reference's step along a direction. Rounding in double leaves 1e-16 / h of a slope, corners
- * within a step of a ResNet's millions of numbers spoil it. */
+/* The reference's step h along a direction. Rounding in double precision costs 1e-16 / h of a
+ * slope; relus that change sides within the step, among a ResNet's millions of numbers, cost
+ * more. */
 static const double STEP_SMOOTH = 1e-5, STEP_CORNERS = 1e-8;
 
-/* Fused where it is not poisoned. */
+/* Opens the model, fused unless the backend poisons memory. */
 static Status open_model(OneRank *r, const char *model, Desc input, int64_t classes,
                          const BackendTable *table)
 {
@@ -40,7 +41,7 @@ static Status open_model(OneRank *r, const char *model, Desc input, int64_t clas
 typedef struct Values {
     /* owned */
     ReferenceParam *list;
-    /* owned; slope: the gradient, after a step */
+    /* owned; slope: the gradient, filled after a step */
     double **value, **slope;
     int64_t *elements;
     int count;
@@ -66,7 +67,7 @@ static float *first_values(const OneRank *r, int param)
     return plain;
 }
 
-/* Fills the program's parameters and the reference's, which are the same numbers. */
+/* Fills the parameters of weft and of the reference with the same numbers. */
 static Values values_new(OneRank *r)
 {
     int count = r->graph->param_count;
@@ -94,7 +95,7 @@ static Values values_new(OneRank *r)
     return v;
 }
 
-/* The program's gradients after a step, in the same order. */
+/* Copies weft's gradients after a step, in the same order. */
 static void values_slope(Values *v, OneRank *r)
 {
     int at = 0;
@@ -127,7 +128,7 @@ static void values_free(Values *v)
 
 /* ---- one step ---- */
 
-/* The program's loss; its gradients are left in the executor. rows: of the loss. */
+/* Returns weft's loss; the gradients stay in the executor. rows: number of rows in the loss. */
 static double program_loss(OneRank *r, Batch *batch, int64_t rows)
 {
     StepOf of = {.scale = 1.0f / (float)rows, .micros = 1};
@@ -136,7 +137,7 @@ static double program_loss(OneRank *r, Batch *batch, int64_t rows)
     return (double)metrics[METRIC_LOSS] / (double)metrics[METRIC_ROWS];
 }
 
-/* A loss of the reference, as a function of its parameters. */
+/* The reference's loss as a function of its parameters. */
 typedef struct Oracle {
     Values *values;
     double (*loss)(const struct Oracle *oracle);
@@ -158,7 +159,7 @@ static double resnet_loss(const Oracle *o)
     return reference_resnet(params, o->resnet, o->image, o->label);
 }
 
-/* 1 or -1, by a hash of the place. */
+/* Returns 1 or -1, by a hash of the position. */
 static double direction(int param, int64_t i)
 {
     uint64_t h = ((uint64_t)i + ((uint64_t)param << 40)) * 0x9E3779B97F4A7C15u;
@@ -172,7 +173,7 @@ static void move(Values *v, int first, int end, double by)
         for (int64_t i = 0; i < v->elements[p]; ++i) v->value[p][i] += by * direction(p, i);
 }
 
-/* The gradient along one direction of the parameters first to end - 1: the program's, and the
+/* Compares the gradient along one direction of the parameters first to end - 1: weft's, and the
  * reference's by differences. */
 static void check_slope(const Oracle *o, int first, int end, double h, double tolerance)
 {
@@ -307,7 +308,7 @@ static void resnet50(void)
     check_resnet("model: {name: resnet50}", bottlenecks, &backend_cpu);
 }
 
-/* A parameter that the model lacks is no silent zero. */
+/* A parameter missing in the reference's list gives an error, not zeros. */
 static void missing(void)
 {
     int token = 0;

@@ -1,6 +1,7 @@
-/* Going on with another train.batch, train.epochs or train.steps: each sample once in every epoch,
- * the steps that are due, and the learning rate that follows from the samples done. Samples are
- * one-hot, so that the columns of the weights that a step changes are the samples that it had. */
+/* Resuming with another train.batch, train.epochs or train.steps: each sample is used once in every
+ * epoch, the right number of steps is made, and the learning rate follows from the number of
+ * samples done. Samples are one-hot, so the columns of the weights that a step changes tell its
+ * samples. */
 #include "tiny_main.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@
 enum { SAMPLES = 40, CLASSES = 3, BATCH = 5, EPOCHS = 6 };
 static char data_path[64], other_path[64];
 
-/* A configuration, owned by the caller. */
+/* Owned by the caller. */
 static Config *config_of(const char *data, int batch, const char *length, const char *optim)
 {
     Config *config = NULL;
@@ -29,7 +30,7 @@ typedef struct Job {
     Trainer *t;
 } Job;
 
-/* False on ranks that take no part. */
+/* Returns false on ranks that take no part. */
 static bool job_open(Job *job, int ranks, Config *config, const char *from)
 {
     *job = (Job){.config = config};
@@ -54,7 +55,7 @@ static void train_to(Job *job, int64_t step, const char *path)
     if (path) CHECK_OK(train_save(job->t, path));
 }
 
-/* The weights (CLASSES, SAMPLES) in plain order. */
+/* Reads the weights (CLASSES, SAMPLES) in plain order. */
 static void weights(Trainer *t, float *plain)
 {
     for (int i = 0; i < t->graph->param_count; ++i) {
@@ -66,7 +67,7 @@ static void weights(Trainer *t, float *plain)
     }
 }
 
-/* One step; counts the samples that it had. */
+/* Makes one step and counts its samples. */
 static void count_step(Job *job, int *seen, double *lr)
 {
     float before[CLASSES * SAMPLES] = {0}, after[CLASSES * SAMPLES] = {0};
@@ -90,7 +91,8 @@ static double cosine(double lr, double done)
     return lr * 0.5 * (1 + cos(acos(-1) * done));
 }
 
-/* Four steps of five are done of epoch 2; the rest with another batch size, then 4 samples. */
+/* Four of five steps of epoch 2 are done; the rest is done with another batch size; then 4 samples
+ * a step. */
 static void change_batch(int ranks, int batch, int warmup)
 {
     char *path = mem_format("%s/batch.h5", tiny_folder);
@@ -117,7 +119,7 @@ static void change_batch(int ranks, int batch, int warmup)
             CU_ASSERT_DOUBLE_EQUAL(lr, want, 1e-12);
         }
         CU_ASSERT_EQUAL(not_once(seen, 2), 0);
-        /* a further run of one step, into epoch 4 */
+        /* another run makes one step, into epoch 4 */
         train_to(&job, job.t->step + 1, path);
     }
     job_close(&job);
@@ -156,7 +158,7 @@ static void delete_attributes(const char *path)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Both grids give the same bits; a file without the attributes gives them, too. */
+/* Both grids give the same bits, and so does a file without the attributes. */
 static void test_grids_and_old_files(void)
 {
     static const char optim[] = "lr_schedule: linear";
@@ -169,7 +171,7 @@ static void test_grids_and_old_files(void)
     for (int i = 0; i < 4; ++i) {
         if (i == 2) delete_attributes(path);
         if (job_open(&job, 1 + i % 2, config_of(data_path, 10, "epochs: 6", optim), path)) {
-            /* 25 samples are left of epoch 2 */
+            /* 25 samples of epoch 2 are left */
             CU_ASSERT_EQUAL(job.t->steps, 11 + 3 + 4 * 4);
             train_to(&job, job.t->steps, NULL);
             hash[i] = tiny_hash(job.t);
@@ -181,8 +183,8 @@ static void test_grids_and_old_files(void)
     mem_free(&path);
 }
 
-/* A longer run is the same as one that was meant to be so long, where the rate does not depend on
- * the end; cosine stretches. */
+/* Lengthening a run gives the same bits as one of that length, if the rate does not depend on the
+ * end; cosine is stretched. */
 static void test_longer(void)
 {
     char *path = mem_format("%s/longer.h5", tiny_folder);
@@ -242,7 +244,7 @@ static void test_steps(void)
     mem_free(&path);
 }
 
-/* A run resumed with other data begins its current epoch again; the number of epochs stays. */
+/* A run resumed with other data starts its current epoch again; the number of epochs stays. */
 static void test_other_data(void)
 {
     char *path = mem_format("%s/other.h5", tiny_folder);

@@ -1,6 +1,6 @@
-/* A run stopped on one grid goes on on another one, from the middle of an epoch, and comes to the
- * bits of a run that was never stopped: parameters, state, losses, evaluation. Alone some pairs of
- * layouts; with WEFT_MATRIX set (make matrix), every ordered pair. */
+/* A run stopped on one grid in the middle of an epoch resumes on another one, with the bits of a
+ * run that was never stopped: parameters, state, losses, evaluation. By default some pairs of
+ * layouts are tested; with WEFT_MATRIX set (make matrix), every ordered pair. */
 #include "grids.h"
 
 enum { STOP = 5, END = 8, LAYOUTS = 10 };
@@ -45,7 +45,7 @@ static void check_pair(const GridModel *model, int before, int after, const char
     mem_free(&what);
 }
 
-/* The never stopped run's outcome, of its last steps only. */
+/* Returns the outcome of the run that was never stopped, for its last steps only. */
 static Outcome whole_run(const GridModel *model)
 {
     GridPart part = part_of(model, 0, NULL, END, NULL);
@@ -60,7 +60,7 @@ static Outcome whole_run(const GridModel *model)
     return want;
 }
 
-/* shift: alone, layout i is followed by layout i + shift. */
+/* shift: by default, layout i is followed by layout i + shift. */
 static void check_model(const GridModel *model, int shift)
 {
     char *path = mem_format("%s/stop.h5", tiny_folder);
@@ -75,7 +75,7 @@ static void check_model(const GridModel *model, int shift)
     mem_free(&path);
 }
 
-/* Tied parameters, of which a checkpoint has one. */
+/* Tied parameters, which a checkpoint holds once. */
 static void test_gpt(void)
 {
     check_model(&grid_models[2], 3);

@@ -1,12 +1,12 @@
-/* Stopping and going on equals not stopping, to the bit: from the middle of an epoch, on the same
- * and on another number of ranks, for every optimizer. */
+/* Stopping and resuming gives the same bits as not stopping: from the middle of an epoch, on the
+ * same and on another number of ranks, for every optimizer. */
 #include "tiny_main.h"
 
 #include <hdf5.h>
 
 static char data_path[64];
 
-/* A configuration, owned by the caller. */
+/* Returns the text of a configuration, owned by the caller. */
 static char *text_of(const char *optim)
 {
     return mem_format(
@@ -17,7 +17,7 @@ static char *text_of(const char *optim)
         data_path, optim);
 }
 
-/* Loads `from` if given, trains to step `to`, saves to `path` if given. */
+/* Loads `from` if given, trains up to step `to`, saves to `path` if given; returns the hash. */
 static uint64_t part(int size, const char *optim, const char *from, int to, const char *path)
 {
     World sub;
@@ -64,8 +64,8 @@ static void test_sgd(void)
 {
     resume("name: sgd, lr: 0.1, momentum: 0.9, lr_schedule: cosine, warmup_steps: 3");
 }
-/* No state is held, and zeros are in the file, whoever shares it out: it begins a run with
- * momentum, and one with momentum begins a run without. */
+/* Without momentum there is no state, and the file holds zeros, whatever the sharding: it can start
+ * a run with momentum, and a file with momentum can start a run without. */
 static void test_no_momentum(void)
 {
     static const char none[] = "name: sgd, lr: 0.1, momentum: 0",
@@ -96,7 +96,7 @@ static void test_lamb(void)
     resume("name: lamb, lr: 0.01, weight_decay: 1e-2, clip: 0.5");
 }
 
-/* Writes an attribute of the root, and returns what was there. */
+/* Writes an attribute of the root group, and returns its old value. */
 static int64_t exchange(const char *path, const char *name, int64_t value)
 {
     int64_t was = 0;
@@ -109,7 +109,7 @@ static int64_t exchange(const char *path, const char *name, int64_t value)
     return was;
 }
 
-/* A position that cannot be is refused: epoch 1, one step and 8 of 27 samples are done in it. */
+/* An impossible position is refused: epoch 1, with one step and 8 of 27 samples done in it. */
 static void test_position(void)
 {
     static const struct {
@@ -137,7 +137,7 @@ static void test_position(void)
     mem_free(&path);
 }
 
-/* A trainer goes back to a checkpoint in the middle of its own steps. */
+/* A trainer returns to a checkpoint of its own in the middle of training. */
 static void test_back(void)
 {
     World sub;

@@ -1,5 +1,5 @@
-/* Whole runs on one and two ranks: sizes that do not fit, resuming, what is kept, and the ways a
- * run may end. */
+/* Whole runs on one and two ranks: sizes that do not divide, resuming, which checkpoints are kept,
+ * and the ways in which a run may end. */
 #include "tiny_main.h"
 
 #include <fcntl.h>
@@ -15,8 +15,8 @@ static char data_path[64], few_path[64], wide_path[64];
 
 enum { SAMPLES = 27, FEW = 5, CLASSES = 5 };
 
-/* A configuration; more overrides as "a=b c=d", or "a=b;c=d" where values have spaces. Owned by the
- * caller. */
+/* Makes a configuration, owned by the caller. more: overrides, "a=b c=d", or "a=b;c=d" if values
+ * contain spaces. */
 static Config *config_of(const char *name, const char *more)
 {
     Config *config = NULL;
@@ -38,8 +38,7 @@ static Config *config_of(const char *name, const char *more)
     return config;
 }
 
-/* A run's status on the ranks that take part, and OK on the others. What it prints is thrown
- * away. */
+/* Returns a run's status on the ranks that take part, and OK on others. Discards its output. */
 static Status run_on(int ranks, const char *name, const char *more)
 {
     World sub;
@@ -79,12 +78,12 @@ static bool exists(const char *name, const char *file)
     return there;
 }
 
-/* What a run's metrics.jsonl holds. */
+/* Contents of a run's metrics.jsonl. */
 typedef struct Metrics {
     int steps, evals;
-    /* steps 1, 2, 3, ... */
+    /* true if steps are 1, 2, 3, ... */
     bool in_order;
-    /* of the last step */
+    /* loss of the last step */
     double loss;
     double eval_loss;
 } Metrics;
@@ -167,7 +166,7 @@ static EvalLine evaluate_on(int ranks, int batch, int micro, int64_t *confusion)
     return line;
 }
 
-/* Every sample once, whatever the batch; the same bits on one and two ranks. */
+/* Every sample is evaluated once, whatever the batch; the same bits on one and two ranks. */
 static void test_evaluation(void)
 {
     static const int size[][2] = {{8, 2}, {2, 1}, {32, 16}, {64, 32}, {6, 3}};
@@ -185,7 +184,7 @@ static void test_evaluation(void)
     }
 }
 
-/* The run begins again at its middle: the checkpoints after it are gone. */
+/* The run resumes from its middle: later checkpoints are removed. */
 static void test_resume(void)
 {
     const char *more = "train.steps=11 checkpoint.every_steps=5 checkpoint.keep=0";
@@ -210,8 +209,8 @@ static void test_resume(void)
     CU_ASSERT(same_checkpoints("whole", "parts", "checkpoints/step-00000011.h5"));
 }
 
-/* A run that begins from another one's file goes on from its own checkpoints afterwards, by the
- * same command. */
+/* A run that starts from another run's file later resumes from its own checkpoints, by the same
+ * command. */
 static void test_begin_from_file(void)
 {
     char *from = path_of("whole", "checkpoints/step-00000005.h5");
@@ -245,7 +244,7 @@ static void test_keep(void)
     CU_ASSERT(exists("keep", "checkpoints/best.h5"));
 }
 
-/* A process of its own that owns the folder. */
+/* Makes a process that owns the folder. */
 static pid_t own_elsewhere(const char *name)
 {
     char *path = path_of(name, "");
@@ -281,7 +280,7 @@ static void test_in_use(void)
 
 static atomic_bool asking;
 
-/* Asks this process to stop, once there is the file that a first evaluation leaves. */
+/* Asks this process to stop as soon as the first evaluation has left its file. */
 static void *ask(void *file)
 {
     sigset_t all;
@@ -292,7 +291,7 @@ static void *ask(void *file)
     return NULL;
 }
 
-/* One rank alone is told to stop: both leave, with a checkpoint, and the run can go on. */
+/* Only one rank is asked to stop: both stop with a checkpoint, and the run can be resumed. */
 static void test_stop(void)
 {
     pthread_t thread;
@@ -314,8 +313,8 @@ static void test_stop(void)
     mem_free(&dir);
 }
 
-/* Told so before it has begun: nothing is written, and the next run, told nothing, knows nothing of
- * it. */
+/* A rank is asked to stop before the run has started: nothing is written, and the next run is not
+ * affected. */
 static void test_stop_early(void)
 {
     stop_begin();
@@ -339,7 +338,7 @@ static void test_runs_away(void)
     CU_ASSERT(!exists("away", "checkpoints/best.h5"));
 }
 
-/* Sets the first weight to NaN behind the back of its checksum. */
+/* Sets the first weight to NaN without changing its checksum. */
 static void make_sick(const char *name, const char *file, const char *tensor)
 {
     char *path = path_of(name, file);
@@ -358,8 +357,8 @@ static void make_sick(const char *name, const char *file, const char *tensor)
     mem_free(&path);
 }
 
-/* A NaN in the first layer goes no further than its relu: loss and gradient are finite, and yet it
- * is not saved, nor does any good checkpoint go for it. */
+/* A NaN in the first layer ends at its relu: loss and gradient are finite. Still it is not saved,
+ * and no good checkpoint is removed for it. */
 static void test_hidden_nan(void)
 {
     static const char model[] =
@@ -384,7 +383,7 @@ static void test_hidden_nan(void)
     }
 }
 
-/* A test set of other labels than the model's is found before anything is made. */
+/* A test set with other labels than the model's is refused before anything is made. */
 static void test_other_test_set(void)
 {
     char *more = mem_format("data.test=%s", wide_path);

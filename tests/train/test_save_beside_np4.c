@@ -1,7 +1,7 @@
-/* A checkpoint written while training goes on is the one that is written while it waits: on grids
- * of every kind. Rank 0's thread is held for some steps, so that they are made beside the save on
- * any machine; all ranks learn that one is busy. And a save that fails leaves nothing, and training
- * goes on. */
+/* A checkpoint written while training continues equals one written while it waits, on grids of
+ * every kind. Rank 0's thread is stopped for some steps, so that these are made during the save on
+ * any machine; all ranks learn that a save is in progress. A save that fails leaves nothing, and
+ * training continues. */
 #include "grids.h"
 #include "train/save_copy.h"
 
@@ -17,8 +17,8 @@ static Status step(Trainer *t, const TrainSave *save, StepResult *result)
     return OK;
 }
 
-/* Steps between the rounds that put tensors together: the file holds nothing of these steps. Then
- * up to where it is begun. */
+/* Makes steps between the rounds that gather tensors: the file must hold nothing of these steps.
+ * Returns before the file is begun. */
 static Status steps_between(Trainer *t, TrainSave *save)
 {
     bool done;
@@ -36,7 +36,7 @@ static Status steps_between(Trainer *t, TrainSave *save)
     return OK;
 }
 
-/* Steps beside a save whose stage on rank 0 cannot end. */
+/* Makes steps during a save whose stage on rank 0 cannot end. */
 static Status steps_beside(Trainer *t, TrainSave *save)
 {
     bool done;

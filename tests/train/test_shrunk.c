@@ -1,6 +1,6 @@
-/* A model without some channels computes what the whole one computes where all parameters of these
- * channels are zero: convolutions and their biases, scales and shifts of norms. Of every layer
- * through which channels are followed. */
+/* A model without some channels computes the same as the whole model with all parameters of these
+ * channels set to zero: convolutions with their biases, and scales and shifts of norms. Tested for
+ * every layer that passes channels on. */
 #include "one_rank.h"
 
 #include "model/units.h"
@@ -10,8 +10,8 @@
 #include <math.h>
 
 enum { SAMPLES = 4, CLASSES = 10, VOCAB = 17, TOKENS = 6, SEED = 5 };
-/* Single precision, sums in another order where columns are missing; ten times the most that was
- * measured, 5e-7 with the kernels for avx2 (docs/pruning.md). */
+/* Single precision; sums have another order because columns are missing. Ten times the largest
+ * measured error, 5e-7 with the avx2 kernels (docs/pruning.md). */
 static const double TOLERANCE = 5e-6;
 
 static Desc tokens(void)
@@ -24,7 +24,8 @@ static Desc images(int64_t channels, int64_t size)
     return desc_plain(shape_of(4, SAMPLES, channels, size, size), DTYPE_F32);
 }
 
-/* First values, moved where they are all 0 or 1; variances stay above 0. Owner: the caller. */
+/* Returns initial values, with noise added where they are all 0 or 1; variances stay above 0. Owned
+ * by the caller. */
 static float *values_of(const Graph *g, int param)
 {
     const Param *p = &g->param[param];
@@ -46,7 +47,7 @@ static Status get_values(void *user, int param, float *plain)
     return OK;
 }
 
-/* Zeroes what units_gather would leave out, of the rows. */
+/* Zeroes the rows that units_gather would leave out. */
 static void mask(const Units *u, int param, const bool *gone, float *plain)
 {
     const Param *p = &u->graph->param[param];
@@ -58,7 +59,7 @@ static void mask(const Units *u, int param, const bool *gone, float *plain)
             memset(plain + r * each, 0, (size_t)each * sizeof *plain);
 }
 
-/* whole: its values with zeros; else what is left of them. */
+/* whole: fills the whole model, with zeros; else the shrunk one. */
 static void fill(OneRank *r, const Units *u, const bool *gone, bool whole)
 {
     for (int i = 0; i < r->graph->param_count; ++i) {
@@ -78,7 +79,7 @@ static void fill(OneRank *r, const Units *u, const bool *gone, bool whole)
     executor_params_changed(r->executor);
 }
 
-/* The logits of one batch. */
+/* Computes the logits of one batch. */
 static void evaluate(OneRank *r, const Units *u, const bool *gone, bool whole, double *logits,
                      int64_t count)
 {

@@ -1,7 +1,8 @@
-/* train.sync_batch_norm: ten steps of two ranks with unequal micro-batches are PyTorch's of two
- * processes (tests/golden/sync_bn.txt); any number of replicas are one with a micro-batch so many
- * times as large, also where some have no samples; the bits are the same with every schedule,
- * number of stages, transport, recomputation and grid.zero; one replica is as without. */
+/* train.sync_batch_norm: ten steps of two ranks with unequal micro-batches equal PyTorch's with two
+ * processes (tests/golden/sync_bn.txt). Any number of replicas equals one replica with a
+ * micro-batch that many times as large, also if some replicas have no samples. The bits are the
+ * same with every schedule, number of stages, transport, recomputation and grid.zero; a single
+ * replica gives the bits of a run without the key. */
 #include "golden.h"
 #include "grids.h"
 
@@ -42,7 +43,7 @@ static void golden_images(int samples, int channels, int image)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* The first numbers of every tensor. Both ranks read what they have. */
+/* Checks the first numbers of every tensor. Each rank reads the tensors it holds. */
 static void check_tensors(Trainer *t)
 {
     char line[GOLDEN_LINE], name[64];
@@ -116,7 +117,7 @@ static Outcome train(int model, int ranks, const char *more)
         &(GridPart){.model = &grid_models[model], .ranks = ranks, .more = more, .to = STEPS});
 }
 
-/* A relu that falls on the other side of 0 moves a loss by some 1e-5; other statistics move it by
+/* A relu that falls on the other side of 0 moves a loss by about 1e-5; other statistics move it by
  * more than 1e-2. */
 static void check_near(const char *what, const Outcome *got, const Outcome *want)
 {
@@ -128,7 +129,7 @@ static void check_near(const char *what, const Outcome *got, const Outcome *want
     if (!near) outcome_explain(what, got, want);
 }
 
-/* The fourth step has 4 samples of 16, or 16 of 18, 4 of 12: some replicas have fewer in their
+/* The fourth step has 4 of 16, 16 of 18 or 4 of 12 samples: some replicas have fewer in their
  * micro-batch than others, or none. */
 static void test_larger_micro_batch(void)
 {
@@ -185,7 +186,7 @@ static void test_bits(void)
     check_same(RESNET, "", ways);
 }
 
-/* One micro-batch in each replica: then gradients are added in one order only. */
+/* With one micro-batch in each replica there is only one order to add gradients. */
 static void test_zero(void)
 {
     static const char *const ways[] = {"grid.zero=1", "grid.zero=2",
@@ -193,7 +194,7 @@ static void test_zero(void)
     check_same(MOBILENET, "train.batch=4", ways);
 }
 
-/* What does the key change? */
+/* The key changes nothing for a single replica. */
 static void test_one_replica(void)
 {
     Outcome off = train(LAYERS, 1, ""), on = train(LAYERS, 1, "train.sync_batch_norm=true");

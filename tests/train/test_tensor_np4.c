@@ -1,11 +1,11 @@
-/* Tensor parallelism: losses, norms, parameters and evaluation are those of one rank within the
- * rounding of sums in another order, for equal slices and unequal ones; at one grid.tp they are the
- * same bits on every dp x pp grid, schedule, transport, ZeRO stage and with recomputation;
- * checkpoints are whole and go on with any other grid.tp. */
+/* Tensor parallelism: losses, norms, parameters and evaluation equal those of one rank up to the
+ * rounding of sums in another order, for equal and unequal slices. With the same grid.tp they are
+ * the same bits on every dp x pp grid, schedule, transport and ZeRO stage, and with recomputation.
+ * Checkpoints hold whole tensors and can be resumed with any other grid.tp. */
 #include "grids.h"
 
 enum { STEPS = 5, STOP = 2 };
-/* Relative; of bf16 losses, where each rank's part of a sum is rounded. */
+/* Relative tolerances; in bf16, where each rank's part of a sum is rounded, of losses. */
 static const double TOLERANCE = 2e-5, TOLERANCE_BF16 = 4e-3;
 
 static const GridModel models[] = {
@@ -28,12 +28,12 @@ static const GridModel models[] = {
      "optim: {name: sgd, lr: 0.01, momentum: 0.9}\n",
      false},
     {"one dense layer", "model: {layers: [flatten, dense: {width: 7}]}\n", false},
-    /* of three ranks the first one's slices alone would make one block less worth its while */
+    /* with three ranks, the first one's slices alone would not be worth dividing a block */
     {"narrow",
      "model: {name: mlp, hidden: [7, 9], dropout: 0.2}\n"
      "optim: {name: sgd, lr: 0.05, momentum: 0.9}\n",
      false},
-    /* of three ranks the first one has two heads of keys, each for two of queries */
+    /* with three ranks, the first one has two heads of keys, each shared by two of queries */
     {"llama",
      "model: {name: llama, layers: 2, width: 48, heads: 8, kv_heads: 4, ffn: 50, context: 8, "
      "dropout: 0.1}\n"
@@ -52,7 +52,7 @@ static bool close_to(double a, double b, double tolerance)
     return fabs(a - b) <= tolerance * fabs(b);
 }
 
-/* Do two outcomes agree but for rounding? Parameters are judged by what the model says of all
+/* Compares two outcomes up to rounding. Parameters are compared through the evaluation of all
  * samples. */
 static void check_close(const char *what, const Outcome *got, const Outcome *want, double tolerance)
 {
@@ -115,12 +115,12 @@ static Outcome train_and_save(int model, int ranks, const char *more, const char
     Outcome out = grid_train(&(GridPart){
         .model = &models[model], .ranks = ranks, .more = more, .to = STEPS, .save = path});
     CU_ASSERT(out.hash != 0);
-    /* the file says more */
+    /* checkpoints are compared instead */
     out.hash = 0;
     return out;
 }
 
-/* At one grid.tp everything is the same to the bit. */
+/* Checks that with the same grid.tp everything is the same to the bit. */
 static void same_bits(int model, const char *reference, const char *const *more, int count)
 {
     char *path[2] = {mem_format("%s/want.h5", tiny_folder), mem_format("%s/got.h5", tiny_folder)};
@@ -166,8 +166,8 @@ static void test_same_bits(void)
     same_bits(GROUP_NORM, "grid.tp=2", two, 2);
 }
 
-/* A checkpoint holds whole tensors: of grid.tp=3 it goes on with 1, 2 and 4, and the other way
- * round. */
+/* A checkpoint holds whole tensors: one of grid.tp=3 is resumed with 1, 2 and 4, and the
+ * reverse. */
 static void resume(int model)
 {
     const struct {
@@ -212,7 +212,8 @@ static void test_resume(void)
     resume(LLAMA);
 }
 
-/* The file of a divided run, byte for byte where nothing was rounded: before the first step. */
+/* Before the first step, when nothing has been rounded, the file of a divided run is the same byte
+ * for byte. */
 static void first_values(int model)
 {
     char *path[2] = {mem_format("%s/one.h5", tiny_folder), mem_format("%s/four.h5", tiny_folder)};
@@ -235,7 +236,7 @@ static void test_first_values(void)
     first_values(LLAMA);
 }
 
-/* What cannot be divided is refused, with what would fit. */
+/* Sizes that cannot be divided are refused; the message says what would fit. */
 static void refused(int model, int ranks, const char *more, const char *says)
 {
     World sub;

@@ -1,25 +1,25 @@
-/* ZeRO: what replicas share out changes no bit of parameters, running statistics, optimizer state,
- * losses, norms or evaluation, on any grid and over any transport; checkpoints are the same files,
- * and any of them goes on with any other. Expected value: the run of one rank. The models' tensors
- * are longer than a chunk, so that shares cut them. */
+/* ZeRO: sharding over replicas changes no bit of parameters, running statistics, optimizer state,
+ * losses, norms or evaluation, on any grid and over any transport; checkpoints are the same files
+ * and can be resumed with any other setting. Expected values: the run on one rank. The models'
+ * tensors are longer than a chunk, so that shards cut them. */
 #include "grids.h"
 
 enum { STEPS = 5, LAYERS = 3, GPT = 2, RANKS_MOST = 4 };
 
 static const char *const gpt_wide = "model.width=96 model.vocab=200";
 
-/* Everything but the checkpoint, which says the rest. */
+/* Results of a run other than its checkpoint, which is compared as a file. */
 typedef struct Run {
     bool good;
     int steps;
     double loss[MOST_STEPS], norm[MOST_STEPS];
     EvalLine eval;
-    /* of the rank that has most, of the first stage; and what the plan says of it */
+    /* sizes on the rank of the first stage that has most, and the planned sizes */
     size_t state_bytes, plan_state_bytes, gradient_bytes, plan_gradient_bytes, param_bytes,
         plan_param_bytes;
 } Run;
 
-/* What the rank has that has most. Collective. */
+/* Returns the largest size over the replicas of the first stage. Collective. */
 static size_t most_of(const Trainer *t, size_t mine)
 {
     size_t all[RANKS_MOST], most = 0;
@@ -35,7 +35,8 @@ static size_t state_of(const Trainer *t)
            (scratch ? (size_t)t->optim->scratch_elements * sizeof(float) : 0);
 }
 
-/* Arenas of sums, the first of which is the communicator's where gradients are not divided. */
+/* Bytes of the arenas of gradient sums; the first is the communicator's unless gradients are
+ * sharded. */
 static size_t gradients_of(const Trainer *t)
 {
     size_t levels = t->plan->sum_levels - (t->plan->zero < 2 ? 1 : 0);
@@ -43,7 +44,7 @@ static size_t gradients_of(const Trainer *t)
     return ((size_t)t->comm->arena_elements + levels * (size_t)each) * sizeof(float);
 }
 
-/* Values, over messages: whole ones, or a share and the ring. */
+/* Bytes of parameters, with sums by messages: all of them, or a shard and the ring. */
 static size_t params_of(const Trainer *t)
 {
     int64_t held = plan_local_elements(t->plan, t->grid.dp_rank);
@@ -102,7 +103,7 @@ static bool same_runs(const Run *a, const Run *b)
 
 typedef struct Case {
     int model;
-    /* for the reference, too */
+    /* overrides, for the reference too */
     const char *more;
 } Case;
 
@@ -111,7 +112,7 @@ static char *path_of(const char *name)
     return mem_format("%s/%s.h5", tiny_folder, name);
 }
 
-/* One grid against the run of one rank. */
+/* Compares one grid with the run on one rank. */
 static void compare(const Case *c, const char *grid, int ranks, const Run *want, const char *path)
 {
     char *more = mem_format("%s %s", c->more, grid), *got_path = path_of("got");
@@ -162,7 +163,7 @@ static const Place three[] = {
     {"grid.zero=2 grid.dp=3 grid.pp=1 grid.transport=shm grid.bucket_mb=0.01", 3},
     {"grid.zero=3 grid.dp=3 grid.pp=1 grid.transport=mpi", 3},
 };
-/* Parameters, too. */
+/* Parameters are sharded as well. */
 static const Place fetched[] = {
     {"grid.zero=3 grid.dp=2 grid.pp=1 grid.transport=mpi grid.bucket_mb=0.01", 2},
     {"grid.zero=3 grid.dp=4 grid.pp=1 grid.transport=shm grid.bucket_mb=0.05", 4},
@@ -180,13 +181,13 @@ static const Place fetched[] = {
      "grid.bucket_mb=0.01",
      4},
 };
-/* Of eight micro-batches three replicas take three turns, the last of which is short by one. */
+/* Eight micro-batches over three replicas: three turns, the last of which is one short. */
 static const Place padded[] = {
     {"grid.zero=2 grid.dp=3 grid.pp=1 grid.transport=shm grid.bucket_mb=0.01", 3},
     {"grid.zero=3 grid.dp=3 grid.pp=1 grid.transport=mpi grid.bucket_mb=0.01", 3},
 };
-/* Three micro-batches each, no power of two: where gradients are divided, their tree is still that
- * of one rank. */
+/* Three micro-batches each, not a power of two: with sharded gradients their tree is still that of
+ * one rank. */
 static const Place odd[] = {
     {"grid.zero=2 grid.dp=4 grid.pp=1 grid.transport=shm", 4},
     {"grid.zero=2 grid.dp=2 grid.pp=2 grid.transport=mpi grid.bucket_mb=0.01", 4},
@@ -231,13 +232,13 @@ static void test_lars(void)
 {
     on_places(&(Case){LAYERS, "optim.name=lars optim.lr=0.1 optim.momentum=0.9"}, places + 1, 2);
 }
-/* The embedding is the head's matrix, too: in one stage, and in two. */
+/* The embedding is also the head's matrix, in one stage and in two. */
 static void test_tied(void)
 {
     on_all_places(GPT, gpt_wide);
 }
 
-/* Running statistics, and a matrix that two stages have. */
+/* Running statistics, and a matrix that two stages hold. */
 static void test_gathered(void)
 {
     int count = (int)(sizeof fetched / sizeof fetched[0]);
@@ -245,7 +246,7 @@ static void test_gathered(void)
     on_places(&(Case){GPT, gpt_wide}, fetched, count);
 }
 
-/* A checkpoint of one setting goes on with the other, on another grid. */
+/* A checkpoint of one setting is resumed with another, on another grid. */
 static void go_on(const Case *c, const Place *before, const Place *after, const Run *want,
                   const char *want_path)
 {
@@ -294,10 +295,10 @@ static void test_resume(void)
     mem_free(&path);
 }
 
-/* Each rank's state and sums of gradients are near their even share, and what the plan says. Eight
- * micro-batches over four replicas: two arenas of sums where they are whole, one of a share, beside
- * the ring, where they are not. Large enough that what shares are rounded to is little of them,
- * whatever layout the processor gives weights. */
+/* State and gradient sums of each rank are near their even share and as planned. Eight
+ * micro-batches over four replicas: two arenas of sums for unsharded gradients; one of a shard, and
+ * the ring, for sharded ones. The model is large enough that rounding of shards matters little,
+ * whatever layout the processor uses for weights. */
 static void test_memory_is_shared(void)
 {
     char *path = path_of("state");

@@ -7,7 +7,8 @@
 #include <hdf5.h>
 #include <stdlib.h>
 
-/* n images (C,H,W), with a class each. stored: the type of pixels in the file; memory: of x. */
+/* Writes n images (C,H,W), with a class each. stored: type of pixels in the file; memory: type of
+ * x. */
 static inline void tiny_images(const char *path, hid_t stored, hid_t memory, const void *x,
                                const int32_t *y, int n, int c, int h, int w)
 {
@@ -25,7 +26,7 @@ static inline void tiny_images(const char *path, hid_t stored, hid_t memory, con
     H5Fclose(file);
 }
 
-/* n images (C,H,W) of `classes` classes: a pattern of the class plus noise, uint8. */
+/* Writes n images (C,H,W) of `classes` classes: a pattern of the class plus noise, uint8. */
 static inline void tiny_data(const char *path, int n, int c, int h, int w, int classes)
 {
     size_t pixels = (size_t)c * (size_t)h * (size_t)w;
@@ -57,7 +58,7 @@ static inline void tiny_attribute(hid_t file, const char *name, const char *text
     H5Sclose(space);
 }
 
-/* n tokens below vocab, each mostly a function of the one before. */
+/* Writes n tokens below vocab, each mostly a function of the previous one. */
 static inline void tiny_tokens(const char *path, int64_t n, int vocab)
 {
     uint16_t *token = mem_new((size_t)n * sizeof *token);
@@ -82,7 +83,7 @@ static inline void tiny_tokens(const char *path, int64_t n, int vocab)
     mem_free(&token);
 }
 
-/* The first `size` ranks of MPI_COMM_WORLD as a world of their own; false on ranks outside it.
+/* Makes a world of the first `size` ranks of MPI_COMM_WORLD; returns false on other ranks.
  * Collective on the world. */
 static inline bool tiny_world(World *sub, int size)
 {
@@ -107,7 +108,7 @@ static inline void tiny_world_fini(World *sub)
     MPI_Comm_free(&sub->node);
 }
 
-/* What this rank has of a parameter's value (slot -1), or of its state. */
+/* Returns this rank's part of a parameter's value (slot -1) or of its state. */
 static inline const float *tiny_own(Trainer *t, int param, int slot)
 {
     int range = 0;
@@ -116,8 +117,8 @@ static inline const float *tiny_own(Trainer *t, int param, int slot)
     return t->optim->state[slot] + t->optim->piece[range].state[slot];
 }
 
-/* The whole of it in stored order, put together where replicas share it out. Owner: the caller.
- * Collective on the replicas. */
+/* Returns the whole tensor in stored order, gathered from the replicas that shard it. Owned by the
+ * caller. Collective on the replicas. */
 static inline float *tiny_tensor(Trainer *t, int param, int slot)
 {
     int elements = (int)t->graph->param[param].elements;
@@ -131,8 +132,8 @@ static inline float *tiny_tensor(Trainer *t, int param, int slot)
     return whole;
 }
 
-/* Hash of a parameter's value, or of its optimizer state in `slot`, in plain order; never 0.
- * Collective on the replicas. */
+/* Hashes a parameter's value, or its optimizer state in `slot`, in plain order; never 0. Collective
+ * on the replicas. */
 static inline uint64_t tiny_hash_tensor(Trainer *t, int param, int slot)
 {
     const Param *p = &t->graph->param[param];
@@ -145,9 +146,9 @@ static inline uint64_t tiny_hash_tensor(Trainer *t, int param, int slot)
     return hash ? hash : 1;
 }
 
-/* Hash over every parameter and running statistic, and over the optimizer's state, whichever ranks
- * hold them, in whole or in parts; 0 where two ranks that hold the same tensor, or the same slice
- * of it, differ. The same on every rank. Collective. */
+/* Hashes every parameter, running statistic and tensor of the optimizer's state, on whichever ranks
+ * they lie; 0 if two ranks that hold the same tensor, or the same slice of it, differ. The same on
+ * every rank. Collective. */
 static inline uint64_t tiny_hash(Trainer *t)
 {
     int params = t->graph->param_count, size = t->world->size;
@@ -181,8 +182,8 @@ static inline uint64_t tiny_hash(Trainer *t)
     return hash;
 }
 
-/* Trains `steps` steps of a config text and returns the hash; losses, where given, gets each step's
- * loss. */
+/* Trains `steps` steps of a config text and returns the hash; losses, if not NULL, receives each
+ * step's loss. */
 static inline uint64_t tiny_train(const World *world, const char *text, int count,
                                   char *const *overrides, int steps, double *losses)
 {

@@ -1,4 +1,4 @@
-/* The main of tests that train under mpirun: a folder for what they make, which goes when they
+/* The main of tests that train under mpirun, with a folder for their files, which is removed at the
  * end. */
 #ifndef WEFT_TESTS_TINY_MAIN_H
 #define WEFT_TESTS_TINY_MAIN_H
@@ -25,7 +25,7 @@ static int tiny_remove(const char *path, const struct stat *about, int type, str
     return remove(path);
 }
 
-/* prepare: on every rank, once the folder is there; rank 0 makes the data. */
+/* prepare: called on every rank after the folder is made; rank 0 makes the data. */
 static int tiny_main(int argc, char **argv, const char *suite, void (*prepare)(void),
                      const HarnessTest *test, int count)
 {
