@@ -92,8 +92,8 @@ typedef struct DataSet {
     int64_t samples;
     DataArray x, y;
     /* Encoded pictures: x holds the bytes of all picture files, one behind the other, and index
-     * (N+1) the offset of each; decoded they have 3 channels. oriented: the decoder rotates each
-     * picture by its entry in orient (N). */
+     * (N+1) the offset of each; decoded they have 3 channels. oriented: each picture is rotated
+     * or mirrored after decoding as its entry in orient (N) says. */
     bool encoded, oriented;
     DataArray index, orient;
     /* Treatment of the pictures by the import, which pictures from other sources then need, too:
