@@ -1,5 +1,5 @@
-/* Work in a process of its own: what it may do to itself, and that the caller says so and goes
- * on; the same by the process that apart_begin makes, and without it. */
+/* Work in a separate process: damage that it may do to itself, of which the caller gets a message
+ * and continues; forked from the caller, and from the process that apart_begin makes. */
 #include "base.h"
 #include "harness.h"
 
@@ -61,7 +61,8 @@ static void work(const void *asked, size_t bytes, FILE *answer)
     }
 }
 
-/* Only who sleeps is held to the clock, which goes on where others have the core. */
+/* The time limit is only short for jobs that sleep, because elapsed time also grows while other
+ * processes use the core. */
 #define READER(limit_s)                                                                            \
     {                                                                                              \
         .who = "the reader", .memory_bytes = 64 << 20, .busy_s = 1, .clock_s = (limit_s),          \
@@ -129,7 +130,7 @@ static void by_the_maker(void)
 {
     char *answer;
     apart_begin();
-    /* of no use to the process that was copied before */
+    /* the maker was copied before this arena existed, so it is not affected by it */
     size_t room = (size_t)1 << 30;
     void *arena = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     all();
@@ -137,7 +138,7 @@ static void by_the_maker(void)
     int maker = atoi(answer);
     CU_ASSERT(maker > 1 && maker != (int)getpid());
     mem_free(&answer);
-    /* nobody takes it for its caller */
+    /* its command line differs from its caller's */
     char *cmdline = mem_format("/proc/%d/cmdline", maker);
     size_t words;
     CHECK_OK(file_text(cmdline, 4096, &answer, &words));
@@ -145,7 +146,7 @@ static void by_the_maker(void)
     mem_free(&cmdline);
     mem_free(&answer);
     munmap(arena, room);
-    /* a signal to the group is not meant for it; and a dead one is said */
+    /* it ignores signals to the group; its death is reported */
     kill(maker, SIGTERM);
     kill(maker, SIGINT);
     echoes(8);
@@ -156,7 +157,7 @@ static void by_the_maker(void)
     echoes(8);
 }
 
-/* The maker ends with its caller, however that ends. */
+/* The maker ends with its caller, even if that is killed. */
 static void none_is_left(void)
 {
     int ends[2], state;
@@ -176,7 +177,7 @@ static void none_is_left(void)
         char *path = mem_format("/proc/%s/statm", text);
         FILE *file = fopen(path, "r");
         int pages = 0;
-        /* one that nobody waits for has no memory any more */
+        /* a zombie has no memory */
         gone = !file || fscanf(file, "%d", &pages) != 1 || pages == 0;
         if (file) fclose(file);
         mem_free(&path);

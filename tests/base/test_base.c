@@ -198,7 +198,7 @@ static void test_die(void)
     CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == ERR_MEMORY);
 }
 
-/* A pipe is not a terminal, whatever the environment says. */
+/* A pipe is not a terminal, whatever the environment contains. */
 static void test_colour(void)
 {
     FILE *file = tmpfile();
@@ -226,7 +226,7 @@ static void test_colour(void)
     close(master);
 }
 
-/* Writes so many bytes, with one of them changed, and describes them. */
+/* Writes `bytes` bytes, the one at `changed` altered, and describes the file. */
 static void describe(const char *path, size_t bytes, size_t changed, char out[128])
 {
     char *content = mem_new(bytes);
@@ -240,7 +240,7 @@ static void describe(const char *path, size_t bytes, size_t changed, char out[12
     mem_free(&content);
 }
 
-/* A small file's bytes all count; of a large one the first and the last, and its length. */
+/* All bytes of a small file count; of a large one its first and last bytes and its length. */
 static void test_file_describe(void)
 {
     char path[] = "/tmp/weft-describe-XXXXXX", a[128], b[128];

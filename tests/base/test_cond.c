@@ -1,4 +1,4 @@
-/* Waits with a limit do not go by the wall clock. */
+/* Timed waits are independent of the wall clock. */
 #include "base.h"
 #include "harness.h"
 #include "wall_clock.h"
@@ -19,7 +19,7 @@ static void *ring(void *unused)
     return NULL;
 }
 
-/* Nobody signals: the limit ends the wait, though the wall clock is set back by an hour
+/* Without a signal the limit ends the wait, although the wall clock is set back by an hour
  * meanwhile. */
 static void test_set_back(void)
 {
@@ -36,7 +36,7 @@ static void test_set_back(void)
     pthread_cond_destroy(&cond);
 }
 
-/* It is set forward by an hour: the wait lasts until the other thread signals all the same. */
+/* With the clock set forward by an hour, the wait still lasts until the other thread signals. */
 static void test_set_forward(void)
 {
     pthread_t thread;

@@ -1,4 +1,4 @@
-/* Opening files that anybody may have made: nothing but a plain file, and nobody is waited for. */
+/* Opening untrusted files: only regular files are opened, without waiting for another process. */
 #include "base.h"
 #include "harness.h"
 
@@ -45,7 +45,7 @@ static void put_socket(const char *path)
     close(file);
 }
 
-/* the errno of an attempt, 0: it was opened */
+/* errno of an attempt; 0: it was opened */
 static int error_of(int file)
 {
     if (file < 0) return errno;
@@ -116,7 +116,7 @@ static void test_whole(void)
     remove_all();
 }
 
-/* A pipe without a name is read to its end, however late its writer is. */
+/* An unnamed pipe is read to its end, however late its writer writes. */
 static void test_unnamed_pipe(void)
 {
     int ends[2];

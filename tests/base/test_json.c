@@ -1,5 +1,5 @@
-/* JSON text: commas, nesting, escapes, UTF-8 and what is none, numbers; and what is refused (in
- * child processes). */
+/* JSON text: commas, nesting, escapes, valid and invalid UTF-8, numbers; misuse dies (in child
+ * processes). */
 #include "base.h"
 #include "harness.h"
 
@@ -97,7 +97,7 @@ static void escapes(void)
 
 static void utf8(void)
 {
-    /* the first and the last of each length, and beside the surrogates */
+    /* the first and last character of each length, and those next to the surrogates */
     static const char *const good[] = {"\xc2\x80",         "\xdf\xbf",        "\xe0\xa0\x80",
                                        "\xed\x9f\xbf",     "\xee\x80\x80",    "\xef\xbf\xbf",
                                        "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"};
@@ -108,18 +108,18 @@ static void utf8(void)
     }
     static const char *const bad[][2] = {
         {"a\xff", "\"a" FFFD "\""},
-        /* no first byte */
+        /* not a first byte */
         {"\x80z", "\"" FFFD "z\""},
         /* cut short, at the end and before another character */
         {"\xc3", "\"" FFFD "\""},
         {"\xe2\x82z", "\"" FFFD FFFD "z\""},
         {"\xf0\x9f\x98", "\"" FFFD FFFD FFFD "\""},
         {"\xc3\"", "\"" FFFD "\\\"\""},
-        /* longer than need be */
+        /* overlong forms */
         {"\xc0\x80", "\"" FFFD FFFD "\""},
         {"\xe0\x9f\xbf", "\"" FFFD FFFD FFFD "\""},
         {"\xf0\x8f\xbf\xbf", "\"" FFFD FFFD FFFD FFFD "\""},
-        /* half of a surrogate pair, and above the last character */
+        /* half of a surrogate pair, and a character above the last one */
         {"\xed\xa0\x80", "\"" FFFD FFFD FFFD "\""},
         {"\xf4\x90\x80\x80", "\"" FFFD FFFD FFFD FFFD "\""},
     };

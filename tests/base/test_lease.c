@@ -1,5 +1,6 @@
-/* Who owns a folder: one of several, never two; the dead are followed at once where they can be
- * asked for, else after four beats without a sign of life; the living are not. */
+/* Ownership of a folder: one of several processes gets it, never two; a dead owner is replaced at
+ * once where its state can be queried, otherwise after four beats without a sign of life; a living
+ * one is not replaced. */
 #include "base.h"
 #include "harness.h"
 
@@ -30,8 +31,8 @@ static void empty_folder(void)
     for (const char *path; (path = newest_path());) unlink(path);
 }
 
-/* A process that takes the folder and holds it until it is killed; it ends with the status of what
- * failed. *good: it has it. */
+/* Starts a process that takes the folder and holds it until it is killed, or ends with the status
+ * of its failure. *good: it has the folder. */
 static pid_t owner(double beat_s, bool *good)
 {
     int ready[2];
@@ -64,7 +65,8 @@ static void kill_owner(pid_t child)
     CU_ASSERT_EQUAL(ended(child), 128 + SIGKILL);
 }
 
-/* Another letter as the first of a word in the newest owner's file: as if of another host, ... */
+/* Changes the first letter of a word in the newest owner's file, as if the owner were on another
+ * host, ... */
 static void alter(const char *key, char letter)
 {
     char text[2048] = "", name[32];
@@ -78,7 +80,8 @@ static void alter(const char *key, char letter)
     close(file);
 }
 
-/* How long this process takes to get the folder, which it gives back; -1: it does not. */
+/* Returns the seconds that this process takes to get the folder, which it releases again; -1: it
+ * fails. */
 static double take_s(void)
 {
     Lease *lease;
@@ -106,12 +109,12 @@ static void test_same_host(void)
     CU_ASSERT_FALSE(good);
     CU_ASSERT_EQUAL(ended(second), ERR_CONFIG);
     kill_owner(first);
-    /* four of its beats are forty minutes */
+    /* waiting for four beats of that owner would take forty minutes */
     CU_ASSERT(take_s() >= 0);
     CU_ASSERT(take_s() >= 0);
 }
 
-/* One that has ended, and whose parent has not noticed, is no owner. */
+/* A zombie, whose parent has not waited for it, is not an owner. */
 static void test_zombie(void)
 {
     bool good;
@@ -134,8 +137,8 @@ static void test_other_host(void)
     CU_ASSERT(take_s() >= 4 * BEAT_S);
 }
 
-/* Its own next beat would write its place anew: it is told apart by this process's, which differs
- * then. */
+/* A real owner's next beat would restore its altered place, so a process that only changes the text
+ * stands for it. */
 static void test_other_host_alive(void)
 {
     char path[256], text[1024];
@@ -149,7 +152,7 @@ static void test_other_host_alive(void)
     if (beats == 0) {
         int file = open(path, O_RDWR);
         if (pread(file, text, sizeof text, 0) != (ssize_t)sizeof text) _exit(1);
-        /* the blanks behind the text are as good as a number */
+        /* changing the padding behind the text serves as a beat */
         for (int i = 0;; ++i) {
             if (pwrite(file, i % 2 ? "." : " ", 1, (off_t)sizeof text - 8) != 1) _exit(1);
             usleep(20000);
@@ -160,7 +163,7 @@ static void test_other_host_alive(void)
     kill_owner(beats);
 }
 
-/* An owner that died before it could say who it was. */
+/* The owner died before it wrote its facts. */
 static void test_empty(void)
 {
     char path[256];
@@ -171,7 +174,7 @@ static void test_empty(void)
     CU_ASSERT_STRING_EQUAL(newest_path() + strlen(folder), "/owner-8");
 }
 
-/* What lies there is no owner's: nobody waits at it, and nobody is taken for dead. */
+/* Files that no owner has made are neither waited for nor taken for a dead owner. */
 static void test_not_files(void)
 {
     static const char *const odd[] = {"owner-99999999999999999999999", "owner-9223372036854775807",
@@ -197,7 +200,8 @@ static void test_not_files(void)
     CU_ASSERT_STRING_EQUAL(newest_path() + strlen(folder), "/owner-1");
 }
 
-/* Another user's lease that this one may not read says nothing of its owner: it is not followed. */
+/* Another user's lease that this process may not read gives no information, so its owner is not
+ * replaced. */
 static void test_no_permission(void)
 {
     bool good;
@@ -216,7 +220,7 @@ static void test_no_permission(void)
     kill_owner(first);
 }
 
-/* Where /proc hides other users' processes, one of them is not gone. */
+/* A process that /proc hides, because it is another user's, is not taken for ended. */
 static void test_hidden(void)
 {
     enum { HIDDEN = 0, SEEN_AS_GONE, NO_MOUNT };
@@ -239,7 +243,7 @@ static void test_hidden(void)
         CU_ASSERT_EQUAL(how, HIDDEN);
 }
 
-/* A dead owner, and some that want to follow it: one does. */
+/* One of several processes that want to replace a dead owner succeeds. */
 static void test_one_follows(void)
 {
     enum { ROUNDS = 10, WANT = 4 };
@@ -272,7 +276,7 @@ static void test_one_follows(void)
     }
 }
 
-/* Who was followed, rightly or not, ends, and its file does not come back. */
+/* An owner that has been replaced, rightly or not, ends, and its file does not reappear. */
 static void test_taken_over(void)
 {
     char path[256], mine[256];
@@ -291,7 +295,7 @@ static void test_taken_over(void)
     CU_ASSERT(access(mine, F_OK) != 0);
 }
 
-/* A later start of the same weft run follows at once, wherever the earlier one was. */
+/* A later start of the same weft run takes over at once, whichever host the earlier one was on. */
 static void test_starts(void)
 {
     bool good;
@@ -310,7 +314,7 @@ static void test_starts(void)
     unsetenv(LEASE_RUN);
 }
 
-/* A squeue that says what the file `said` holds. */
+/* Installs a squeue that prints the content of the file `said`. */
 static void test_slurm(void)
 {
     char command[512], path[4096];
@@ -334,7 +338,7 @@ static void test_slurm(void)
     snprintf(command, sizeof command, "echo '17 RUNNING' >%s/said", folder);
     CU_ASSERT_EQUAL(system(command), 0);
     CU_ASSERT(take_s() >= 4 * BEAT_S);
-    /* the same job, started again */
+    /* the same job after a requeue */
     kill_owner(owner(LONG_S, &good));
     alter("place", '!');
     setenv("SLURM_RESTART_COUNT", "1", 1);
@@ -354,7 +358,7 @@ static char *file_content(const char *path)
 }
 
 /* An owner whose folder is renamed, or whose file is replaced by one of the same number, ends and
- * leaves the other's file as it is. */
+ * does not change the other file. */
 static void test_same_number(bool renamed)
 {
     char aside[400], path[300], before[2048];
@@ -364,7 +368,7 @@ static void test_same_number(bool renamed)
     CU_ASSERT(good);
     snprintf(path, sizeof path, "%s", newest_path());
     snprintf(aside, sizeof aside, "%s.aside", renamed ? folder : path);
-    /* between two of its beats */
+    /* lies between two of its beats */
     kill(child, SIGSTOP);
     CU_ASSERT_EQUAL(rename(renamed ? folder : path, aside), 0);
     if (renamed) CU_ASSERT_EQUAL(mkdir(folder, 0777), 0);

@@ -1,5 +1,5 @@
-/* Limits of control groups, read below a folder that stands in for the root: both versions, nested,
- * mounted in part. */
+/* Limits of control groups, read below a folder that stands for the root: both versions, nested
+ * groups, mounts of a part. */
 #include "base.h"
 #include "harness.h"
 
@@ -7,7 +7,7 @@
 
 static char root[64];
 
-/* root/path with this text; folders on the way are made. */
+/* Writes text to root/path and makes the folders on the way. */
 static void put(const char *path, const char *text)
 {
     char *name = mem_format("%s%s", root, path);
@@ -64,7 +64,7 @@ static void version_2(void)
     end(3e8, "/sys/fs/cgroup/slurm/job_7/memory.max");
 }
 
-/* A step's own limit is less than the job's; and a group above limits both. */
+/* The step's limit is less than the job's, and a group above limits both. */
 static void least_of_all(void)
 {
     begin();
@@ -95,7 +95,7 @@ static void unlimited(void)
     end(-1, "");
 }
 
-/* Beside a version 2 that has no memory in it. */
+/* Version 1 next to a version 2 without the memory controller. */
 static void version_1(void)
 {
     begin();
@@ -107,8 +107,8 @@ static void version_1(void)
     end(1e5, "/sys/fs/cgroup/memory/slurm/memory.limit_in_bytes");
 }
 
-/* A container sees its own part of the groups, but may be told of the whole path, or of one
- * outside. */
+/* A container sees its own part of the groups, but the path may be the whole one, or one outside of
+ * the mount. */
 static void part_of_the_tree(void)
 {
     begin();

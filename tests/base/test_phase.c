@@ -1,4 +1,4 @@
-/* Time by phase and the trace of it. */
+/* Time by phase, and its trace. */
 #include "base.h"
 #include "harness.h"
 
@@ -14,7 +14,7 @@ static void spend(double seconds)
     }
 }
 
-/* Every moment belongs to one phase: the phases add up to the clock, which goes on while they are
+/* All time belongs to a phase: the phases add up to the clock, which goes on while they are
  * read. */
 static void test_times(void)
 {
@@ -39,7 +39,7 @@ static void test_times(void)
     CU_ASSERT_EQUAL(phase_s(PHASE_DATA), before[PHASE_DATA]);
 }
 
-/* All of an evaluation counts as one, forward passes, too; who watches sees them. */
+/* An evaluation counts as one phase with its forward passes; a watcher sees them. */
 static void test_whole(void)
 {
     double before[PHASE_COUNT];

@@ -38,7 +38,7 @@ static void test_block_and_element(void)
     CU_ASSERT_NOT_EQUAL(near[0], far[0]);
 }
 
-/* Every argument of a key matters, also the high halves and their order. */
+/* Every argument of a key matters, including its high half and the order. */
 static void test_keys_differ(void)
 {
     const RngKey keys[] = {

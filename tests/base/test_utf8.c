@@ -1,5 +1,5 @@
-/* Columns of texts on a terminal: as the C library has them where it knows a character, and texts
- * that are cut or filled up to a number of columns. */
+/* Widths of text on a terminal: equal to the C library's where it knows a character; texts cut or
+ * padded to a number of columns. */
 #include "base.h"
 #include "harness.h"
 
@@ -55,7 +55,8 @@ static void put_utf8(char *to, unsigned c)
     to[n] = 0;
 }
 
-/* Versions of Unicode differ in some symbols: of letters in use hardly any may. */
+/* Versions of Unicode differ in some symbols; for letters in use hardly any difference is
+ * accepted. */
 static void as_libc(void)
 {
     char text[8];
@@ -98,7 +99,8 @@ static void fits(void)
         CU_ASSERT_STRING_EQUAL(utf8_fit(want[i].text, want[i].columns, out), want[i].fit);
 }
 
-/* What may not reach a terminal, each kind once; the rest stays, bytes that are no UTF-8, too. */
+/* Contains each kind of character that must not reach a terminal once; other characters, and bytes
+ * that are not UTF-8, are kept. */
 static void escaped(void)
 {
     static const struct {

@@ -27,9 +27,9 @@ static const CheckpointTensor fixture_tensor[FIXTURE_COUNT] = {
 };
 
 typedef struct Fixture {
-    /* of the values that get gives */
+    /* salt of the values that get supplies */
     int salt;
-    /* calls of set */
+    /* number of calls of set */
     int sets;
     int gets;
     const CheckpointTensor *tensor;
@@ -101,7 +101,7 @@ static inline CheckpointMeta fixture_meta(int64_t step)
                             .data_train = "200x1x28x28 uint8, labels 200 int32, xxh3-1 0123456789"};
 }
 
-/* All tensors were set, to the values of salt. */
+/* Returns whether all tensors were set to the values of salt. */
 static inline bool fixture_holds(const Fixture *f, int salt)
 {
     if (f->sets != FIXTURE_COUNT) return false;
@@ -122,7 +122,7 @@ static inline Status fixture_save(const char *path, int64_t step, int salt)
     return status;
 }
 
-/* Loads into f (salt 0). */
+/* Loads path into f; the fixture's salt is 0. */
 static inline Status fixture_load(const char *path, Fixture *f, CheckpointMeta *meta)
 {
     CheckpointIo io = fixture_io(f, 0);
@@ -130,8 +130,7 @@ static inline Status fixture_load(const char *path, Fixture *f, CheckpointMeta *
     return checkpoint_load(&world, path, meta, &io);
 }
 
-/* Replaces tensor i by one of the given type and filters, with the checksum attribute kept or
- * not. */
+/* Rewrites tensor i with the given type and filters; keeps or drops its checksum attribute. */
 static inline void fixture_rewrite(const char *path, int i, hid_t type, bool compress,
                                    bool keep_hash)
 {
@@ -170,7 +169,7 @@ static inline void fixture_rewrite(const char *path, int i, hid_t type, bool com
     CU_ASSERT(H5Fclose(file) >= 0);
 }
 
-/* A fresh folder of this process; removed by fixture_clean. */
+/* Makes a new temporary folder; fixture_clean removes it. */
 static inline const char *fixture_folder(void)
 {
     static char path[64];
@@ -190,7 +189,7 @@ static inline char *fixture_path(const char *folder, const char *name)
     return mem_format("%s/%s", folder, name);
 }
 
-/* A whole file in memory; owner: the caller. */
+/* Reads a whole file; owner: the caller. */
 static inline unsigned char *fixture_bytes(const char *path, size_t *bytes)
 {
     struct stat st;
@@ -212,14 +211,15 @@ static inline void fixture_write(const char *path, const void *data, size_t byte
     fclose(out);
 }
 
-/* HDF5 files, data sets, groups, types and attributes that are open; the balance before and after a
- * call shows what was not closed. */
+/* Counts the open HDF5 files, data sets, groups, types and attributes; a difference before and
+ * after a call shows a leak. */
 static inline int64_t fixture_handles(void)
 {
     return H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL);
 }
 
-/* What a function printed to `out`; owner: the caller. Give it out, then take the text. */
+/* Returns the text printed to `out` and closes it; owner: the caller. Pass out to the function
+ * first. */
 static inline char *fixture_text(FILE *out)
 {
     long bytes = ftell(out);

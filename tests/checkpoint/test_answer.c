@@ -1,5 +1,5 @@
-/* What the process that reads a checkpoint tells: taken apart as it was put together, and refused
- * where it is cut or cannot be. */
+/* The answer of the process that reads a checkpoint: parsed back as it was written, and refused
+ * where it is cut or contradictory. */
 #include "checkpoint/fixture.h"
 
 #include "checkpoint/table.h"
@@ -64,7 +64,7 @@ static void cut(void)
     end();
 }
 
-/* Whatever a byte becomes: nothing lies outside the file. */
+/* With any byte altered, no tensor lies outside the file. */
 static void altered(void)
 {
     int taken = 0, refused = 0;

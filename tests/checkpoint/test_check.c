@@ -1,4 +1,4 @@
-/* weft ckpt check of a folder. */
+/* `weft ckpt check` of a folder. */
 #include "checkpoint/fixture.h"
 
 #include <dirent.h>
@@ -7,7 +7,7 @@
 
 static const char *folder;
 
-/* A folder that cannot be read on after `readable` entries; -1: it can. */
+/* Replaces readdir: it fails after `readable` entries (-1: never). */
 static int readable = -1;
 struct dirent *readdir(DIR *stream)
 {
@@ -34,7 +34,7 @@ static void write_text(const char *name)
     mem_free(&path);
 }
 
-/* Changes one number of a tensor's. */
+/* Changes one value of a tensor. */
 static void damage(const char *name, int salt)
 {
     char *path = fixture_path(folder, name);
@@ -49,7 +49,7 @@ static void damage(const char *name, int salt)
     mem_free(&path);
 }
 
-/* What is printed, with @ for the folder; owner: the caller. */
+/* Returns what is printed, with @ in place of the folder; owner: the caller. */
 static char *printed(Status want, const char *says)
 {
     FILE *out = tmpfile();
@@ -115,7 +115,7 @@ static void test_listing(void)
     fixture_clean(folder);
 }
 
-/* Something that is no file stands where a checkpoint would be: a run would end there. */
+/* A folder in place of a checkpoint cannot be read, so a run would end there. */
 static void test_no_file(void)
 {
     folder = fixture_folder();
@@ -130,7 +130,7 @@ static void test_no_file(void)
     fixture_clean(folder);
 }
 
-/* A run's folder is its checkpoints/. */
+/* The argument may be a run's folder, whose checkpoints/ is meant. */
 static void test_run_folder(void)
 {
     const char *run = fixture_folder();
@@ -145,7 +145,7 @@ static void test_run_folder(void)
     fixture_clean(run);
 }
 
-/* A list that breaks off is no list: whatever was read of it, nothing is judged. */
+/* If listing the folder fails midway, no file is judged. */
 static void test_unreadable(void)
 {
     folder = fixture_folder();

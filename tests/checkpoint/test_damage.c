@@ -3,9 +3,9 @@
 #include "checkpoint/fixture.h"
 
 static const char *folder;
-/* a good file; where the damaged one goes */
+/* path of a good file, and of its damaged copy */
 static char *path, *bad;
-/* of the good file */
+/* content of the good file */
 static unsigned char *bytes;
 static size_t count;
 static Fixture *f;
@@ -66,7 +66,7 @@ static void test_not_a_checkpoint(void)
     end();
 }
 
-/* Where the first bytes of tensor i lie in the good file. */
+/* Returns the offset of tensor i's first bytes in the good file. */
 static size_t place_of(int i)
 {
     float first[2] = {fixture_value(0, i, 0), fixture_value(0, i, 1)};
@@ -104,8 +104,8 @@ static bool meta_equal(const CheckpointMeta *a, const CheckpointMeta *b)
            memcmp(&a->data_ids, &b->data_ids, sizeof a->data_ids) == 0;
 }
 
-/* One byte altered: an error that names the file, or (padding) the right values; never a crash,
- * never wrong ones. */
+/* Alters one byte: loading either fails with an error that names the file or (in padding) gives the
+ * right values; it never crashes or gives wrong ones. */
 static int try_flip(size_t at, unsigned char mask)
 {
     CheckpointMeta meta = {0}, want = fixture_meta(1);
@@ -134,7 +134,7 @@ static void test_flips(void)
     for (uint32_t i = 0; i < 500; ++i)
         found += try_flip(rng_u32(key, 2 * i) % count,
                           (unsigned char)(1u << rng_u32(key, 2 * i + 1) % 8));
-    /* all the metadata before the first tensor's data */
+    /* covers all metadata before the first tensor's data */
     size_t first = place_of(1);
     for (size_t at = 160; at < first && at < 4096; at += 7) found += try_flip(at, 0xFF);
     CU_ASSERT(found > 300);
@@ -164,7 +164,7 @@ static void test_other_model(void)
     end();
 }
 
-/* A file of ours, altered through HDF5. */
+/* Opens a copy of the good file, to be altered through HDF5. */
 static hid_t open_copy(void)
 {
     fixture_write(bad, bytes, count);
@@ -220,8 +220,8 @@ static void forget_bound(hid_t file, const char *tensor)
     H5Dclose(set);
 }
 
-/* Tensors with the right bytes and checksums under each other's names, or under a new one. A file
- * of an earlier version has checksums of bytes alone, and still loads. */
+/* Tensors with valid bytes and checksums under exchanged or new names are refused. A file of an
+ * earlier version, whose checksums are not bound to names, still loads. */
 static void test_exchanged(void)
 {
     static const char text[] = "has the checksum of another name, shape or type";
@@ -244,8 +244,8 @@ static void test_exchanged(void)
     end();
 }
 
-/* The last message ends with a command: what that makes of bad.h5 loads, with the values of salt
- * 0. */
+/* The last message ends with a command; the file that it makes of bad.h5 loads, with the values of
+ * salt 0. */
 static void cure_works(void)
 {
     const char *command = strstr(fail_message(), "h5repack");
@@ -263,7 +263,7 @@ static void cure_works(void)
     mem_free(&made);
 }
 
-/* In bad.h5 a link to the object `there` of the other file takes the place of `name`. */
+/* Replaces `name` in bad.h5 by a link to the object `there` of the other file. */
 static void relink(const char *name, const char *there)
 {
     hid_t file = open_copy();
@@ -272,8 +272,8 @@ static void relink(const char *name, const char *there)
     H5Fclose(file);
 }
 
-/* A tensor behind an external link, or in a group that is: never what lies at its offset in this
- * file. */
+/* A tensor behind an external link, or in a group behind one, is refused, and bytes at its offset
+ * in this file are never read. */
 static void test_external_link(void)
 {
     begin();
@@ -292,7 +292,8 @@ static void test_external_link(void)
     end();
 }
 
-/* Instead of its own /params/fc.weight bad.h5 gets one that `create` puts elsewhere. */
+/* Replaces /params/fc.weight in bad.h5 by a data set that the property list `create` stores
+ * elsewhere. */
 static void replace_weight(hid_t create, bool write)
 {
     enum { TENSOR = 3 };

@@ -1,5 +1,4 @@
-/* Saves that cannot end: a full disk, no folder, a death in the middle. What was there before stays
- * loadable. */
+/* Saves that fail: a full disk, no folder, a kill in the middle. Earlier files stay loadable. */
 #include "checkpoint/fixture.h"
 
 #include <dirent.h>
@@ -17,8 +16,7 @@ static void expect_good(const char *path, int salt)
     mem_free(&f);
 }
 
-/* Stands before the C library's: the written byte at this offset of a file gets another value (-1:
- * none). */
+/* Replaces pwrite: alters the byte that is written at this offset of a file (-1: none). */
 static off_t altered = -1;
 ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
 {
@@ -52,7 +50,7 @@ static void test_no_folder(void)
     fixture_clean(folder);
 }
 
-/* The limit on file sizes stands for a full disk, at several places of the save. */
+/* A limit on file sizes makes the save fail at several places. */
 static void test_size_limit(void)
 {
     int64_t handles = fixture_handles();
@@ -70,7 +68,7 @@ static void test_size_limit(void)
         CU_ASSERT_EQUAL(status, ERR_IO);
         CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), path));
         CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "free"));
-        /* space that is made changes nothing */
+        /* freeing disk space would not help here, so the message does not suggest it */
         CU_ASSERT_PTR_NULL(strstr(fail_message(), CHECKPOINT_MAKE_ROOM));
         expect_no_part(path);
         expect_good(path, 1);
@@ -82,7 +80,7 @@ static void test_size_limit(void)
     fixture_clean(folder);
 }
 
-/* A real file system of a few pages, filled up more and more. */
+/* A real file system of a few pages, filled up step by step. */
 static void test_full_disk(void)
 {
     const char *folder = fixture_folder();
@@ -116,7 +114,7 @@ static void test_full_disk(void)
     fixture_clean(folder);
 }
 
-/* A real file system that has space for more, and cannot hold one more file. */
+/* A real file system with free space but without a free inode. */
 static void test_no_inodes(void)
 {
     const char *folder = fixture_folder();
@@ -150,7 +148,7 @@ static const float *get_and_die(void *user, int i, float *plain)
     return plain;
 }
 
-/* Killed while hashing and while writing, at each tensor. */
+/* The process is killed while hashing and while writing, at each tensor. */
 static void test_killed(void)
 {
     const char *folder = fixture_folder();
@@ -176,7 +174,7 @@ static void test_killed(void)
         mem_free(&newest);
         expect_good(old, 1);
     }
-    /* over the .part that was left */
+    /* saving works although a .part was left */
     CHECK_OK(fixture_save(path, 2, 2));
     expect_good(path, 2);
     mem_free(&f);
@@ -185,8 +183,8 @@ static void test_killed(void)
     fixture_clean(folder);
 }
 
-/* A file system that says yes and keeps something else: it is read back before it takes the old
- * one's name. */
+/* A file system that reports success and stores other bytes: the file is read back before it is
+ * renamed over the old one. */
 static void test_altered(void)
 {
     const char *folder = fixture_folder();
@@ -200,7 +198,7 @@ static void test_altered(void)
         Status status = fixture_save(path, 1, 2);
         off_t at = altered;
         altered = -1;
-        /* between tensors */
+        /* the altered byte lies between tensors */
         if (status == OK) {
             expect_good(path, 2);
             CHECK_OK(fixture_save(path, 1, 1));
@@ -229,8 +227,8 @@ static const float *get_sick(void *user, int i, float *plain)
     return plain;
 }
 
-/* What is not finite is not saved, wherever it is; the first by number is named, though the last
- * one, which is larger than most and comes before them, is as bad. */
+/* A tensor that is not finite is not saved; the one with the lowest index is named, although the
+ * last tensor, which is larger and comes earlier in the turns, is not finite either. */
 static void test_not_finite(void)
 {
     static const float sick[] = {NAN, INFINITY, -INFINITY};

@@ -1,4 +1,4 @@
-/* The newest good checkpoint of a folder, and the removal of old ones. */
+/* Finding the newest good checkpoint of a folder, and removing old ones. */
 #include "checkpoint/fixture.h"
 
 #include <dirent.h>
@@ -6,8 +6,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-/* Stands before the C library's: entry number `unreadable` of a listing cannot be read (0: all
- * can). */
+/* Replaces readdir: entry number `unreadable` of a listing fails (0: none). */
 static int unreadable, entries;
 struct dirent *readdir(DIR *stream)
 {
@@ -20,8 +19,8 @@ struct dirent *readdir(DIR *stream)
     return real(stream);
 }
 
-/* Likewise: read number `ungiven` of a file gets no bytes (0: all do), HDF5's reads, too, which
- * happen in other processes: all count together. */
+/* Replaces pread: read number `ungiven` fails (0: none). The count includes HDF5's reads, which
+ * happen in other processes. */
 static int ungiven, *reads;
 static void count_reads(void)
 {
@@ -57,7 +56,7 @@ static bool is_there(const char *name)
     return there;
 }
 
-/* Cuts a file short, as a crash without our care would. */
+/* Cuts a file short, as a crash could without syncing. */
 static void tear(const char *name, off_t bytes)
 {
     char *path = fixture_path(folder, name);
@@ -77,7 +76,7 @@ static void expect_newest(const char *name)
     mem_free(&path);
 }
 
-/* What a call of checkpoint_newest writes to stderr or stdout, where warnings go. */
+/* Returns what a call of checkpoint_newest writes to stderr or stdout, where warnings go. */
 static char *warnings_of_newest(void)
 {
     FILE *log = tmpfile();
@@ -133,18 +132,18 @@ static void test_newest(void)
     mem_free(&part);
     mem_free(&other);
     fixture_clean(folder);
-    /* no folder: no checkpoint */
+    /* without a folder there is no checkpoint */
     expect_newest(NULL);
 }
 
-/* A folder that cannot be read, wholly or from some entry on, is not an empty one. */
+/* A folder that cannot be listed, wholly or from some entry on, is not taken for an empty one. */
 static void test_unreadable(void)
 {
     folder = fixture_folder();
     char *path = NULL, *file = fixture_path(folder, "step-00000003.h5");
     save_step(3);
     save_step(4);
-    /* . .. and two files, and the end */
+    /* entries: . and .., two files, and the end */
     for (unreadable = 1; unreadable <= 5; ++unreadable) {
         entries = 0;
         CHECK_FAILS(checkpoint_newest(folder, NULL, &path), ERR_IO, "cannot be listed");
@@ -163,8 +162,8 @@ static void test_unreadable(void)
     fixture_clean(folder);
 }
 
-/* Nor is a file of which a read fails, HDF5's own or a tensor's, a damaged one: an older one is not
- * taken instead. */
+/* A file in which a read fails, whether HDF5's or a tensor's, is not taken for a damaged one: no
+ * older file is used instead. */
 static void test_ungiven(void)
 {
     folder = fixture_folder();
@@ -200,7 +199,7 @@ static void check_new(KnownFiles *seen, int64_t expected)
     CU_ASSERT_EQUAL(step, expected);
 }
 
-/* Step files that were not there before, or have been replaced; a damaged one is no news. */
+/* Step files that are new or have been replaced are reported; a damaged one is not. */
 static void test_new_step(void)
 {
     folder = fixture_folder();
@@ -252,8 +251,8 @@ static void test_prune(void)
     fixture_clean(folder);
 }
 
-/* Files that do not load count for nothing: neither do they push good ones out, nor is a good one
- * taken for them. */
+/* Files that do not load are not counted: they neither displace good ones nor are removed in their
+ * place. */
 static void test_prune_torn(void)
 {
     folder = fixture_folder();
@@ -262,13 +261,13 @@ static void test_prune_torn(void)
     for (int step = 2; step <= 10; step += 2) save_step(step);
     tear("step-00000010.h5", 2500);
     tear("step-00000006.h5", 2500);
-    /* as after a save */
+    /* known as good, as after a save */
     known_files_add(good, path);
     CHECK_OK(checkpoint_prune(folder, 1, good, NULL));
     CU_ASSERT(is_there("step-00000010.h5"));
     CU_ASSERT(is_there("step-00000008.h5"));
     CU_ASSERT(!is_there("step-00000006.h5") && !is_there("step-00000004.h5"));
-    /* it was good when it was read, and is another file now */
+    /* replaced since it was verified as good */
     tear("step-00000008.h5", 2500);
     save_step(4);
     save_step(2);
@@ -277,7 +276,7 @@ static void test_prune_torn(void)
     expect_newest("step-00000004.h5");
     CU_ASSERT(!is_there("step-00000002.h5"));
     tear("step-00000004.h5", 2500);
-    /* none is good: none goes */
+    /* without a good file none is removed */
     CHECK_OK(checkpoint_prune(folder, 1, good, NULL));
     CU_ASSERT(is_there("step-00000004.h5") && is_there("step-00000010.h5"));
     mem_free(&path);
@@ -285,7 +284,7 @@ static void test_prune_torn(void)
     fixture_clean(folder);
 }
 
-/* What has just been saved stays among files of higher steps, and is one of those that are kept. */
+/* The file just saved is kept among files of higher steps, and counts as one of those kept. */
 static void test_prune_saved(void)
 {
     folder = fixture_folder();

@@ -1,7 +1,7 @@
-/* ONNX: a small model's file is, to the byte, what the onnx package writes (tools/golden_onnx.py);
- * those of larger ones are as they were when onnxruntime was seen to run such models as weft does
- * (tools/check_onnx.py); every layer kind has a form but losses; values may lie beside; what is not
- * this model is refused. */
+/* ONNX: a small model's file equals, to the byte, what the onnx package writes
+ * (tools/golden_onnx.py); files of larger models are unchanged since onnxruntime was found to
+ * compute such models as weft does (tools/check_onnx.py); every layer kind except losses has a
+ * form; values may be in a separate file; a checkpoint of another model is refused. */
 #include "checkpoint/fixture.h"
 
 #include "model.h"
@@ -35,7 +35,7 @@ static Desc tokens(int64_t length)
     return desc_plain(shape_of(2, 1, length, 1, 1), DTYPE_I32);
 }
 
-/* As tools/golden_onnx.py has them. */
+/* Fills a tensor with the values of tools/golden_onnx.py. */
 static const float *get(void *user, int i, float *plain)
 {
     const CheckpointTensor *t = (const CheckpointTensor *)user + i;
@@ -46,7 +46,7 @@ static const float *get(void *user, int i, float *plain)
     return plain;
 }
 
-/* A checkpoint of that model. */
+/* Saves a checkpoint of the model. */
 static void save(const char *config_text, Desc input, int64_t classes)
 {
     Config *config = NULL;
@@ -86,7 +86,7 @@ static void end(void)
     fixture_clean(folder);
 }
 
-/* As that configuration's model. */
+/* Exports the checkpoint as a model of that configuration. */
 static Status export(const char *config_text, OnnxModel model, OnnxExported *made)
 {
     Config *config = NULL;
@@ -115,7 +115,7 @@ static void golden(void)
     end();
 }
 
-/* Hashes of their files. */
+/* Compares hashes of the files with those of models that onnxruntime has run. */
 static void seen_to_run(void)
 {
     static const struct {
@@ -150,14 +150,14 @@ static void every_kind(void)
 {
     const LayerKind *kind;
     for (int i = 0; (kind = layer_kind_at(i)); ++i) {
-        /* what has sparse tables stays here */
+        /* models with sparse tables cannot be exported */
         bool none = op_is_loss(op_info(kind->op)) || op_info(kind->op)->reads_ids;
         if (!kind->onnx != none) printf("  %s: .onnx\n", kind->name);
         CU_ASSERT_EQUAL(!kind->onnx, none);
     }
 }
 
-/* A file that may have a byte less than it needs. */
+/* A limit one byte below the file's size moves the values to a separate file. */
 static void beside(void)
 {
     size_t bytes = 0, inside = 0, data = 0;
@@ -174,7 +174,7 @@ static void beside(void)
     CU_ASSERT_PTR_NOT_NULL_FATAL(rest);
     CU_ASSERT(memmem(rest, inside, "x.onnx.data", 11) && memmem(rest, inside, "offset", 6) &&
               !memmem(rest, inside, folder, strlen(folder)));
-    /* the embedding is the first, and its page is followed by another tensor's */
+    /* the embedding comes first, and another tensor's page follows it */
     CU_ASSERT(data > 12288 && memmem(all, bytes, own, 300 * 8 * sizeof(float)));
     CU_ASSERT(memmem(all, bytes, own + 12288, 256) != NULL);
     const OnnxModel split = {.input = tokens(6), .most = (int64_t)bytes - 1};

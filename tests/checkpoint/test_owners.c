@@ -1,4 +1,4 @@
-/* Which rank gets which tensor, and when: turns in which all of them work. */
+/* Which rank writes each tensor, and in which turn, so that all ranks work in each. */
 #include "checkpoint/fixture.h"
 #include "checkpoint/owners.h"
 
@@ -11,7 +11,7 @@ typedef struct Turns {
     int owner[TENSORS], order[TENSORS + 1], first[TENSORS + 1], turns, ranks;
 } Turns;
 
-/* Blocks from tensor `blocks` on, so many of a part of a table. */
+/* Tensors from index `blocks` on are blocks of rows, `each` of them per data set. */
 static Turns *turns_new(int count, int ranks, int blocks, int each)
 {
     Turns *t = mem_new(sizeof *t);
@@ -33,7 +33,7 @@ static Turns *turns_new(int count, int ranks, int blocks, int each)
     return t;
 }
 
-/* Each tensor once, a turn's by number and no two of one rank. */
+/* Each tensor occurs once; a turn is sorted by index and has no two tensors of one rank. */
 static void check_order(const Turns *t)
 {
     int seen[TENSORS] = {0}, turn_of[RANKS];
@@ -62,7 +62,7 @@ static int most_of_a_rank(const Turns *t)
     return most;
 }
 
-/* A rank's own, in turns one after the other, of which none is left out. */
+/* A rank's tensors are in consecutive turns, largest first. */
 static void check_largest_first(const Turns *t)
 {
     int64_t last[RANKS];
@@ -90,7 +90,7 @@ static void test_turns(void)
         }
 }
 
-/* As many as stand side by side belong to different ranks, where two and two by number have one
+/* A turn has tensors of different ranks even where tensors that follow each other have the same
  * owner. */
 static void test_owners_alternate(void)
 {
@@ -104,7 +104,7 @@ static void test_owners_alternate(void)
     mem_free(&t);
 }
 
-/* No turn has blocks of two parts, so that a table's rows are sorted once. */
+/* No turn has blocks of two data sets, so that a table's rows are sorted once. */
 static void test_blocks(void)
 {
     enum { BEFORE = 20, EACH = 9 };
@@ -115,7 +115,7 @@ static void test_blocks(void)
         CU_ASSERT_EQUAL(first < BEFORE, last < BEFORE);
         if (first >= BEFORE) CU_ASSERT_EQUAL((first - BEFORE) / EACH, (last - BEFORE) / EACH);
     }
-    /* and part after part */
+    /* data sets follow each other in order */
     for (int k = 1; k < TENSORS; ++k)
         if (t->order[k] >= BEFORE)
             CU_ASSERT((t->order[k - 1] - BEFORE) / EACH <= (t->order[k] - BEFORE) / EACH);

@@ -1,5 +1,6 @@
-/* Checkpoints by three ranks: the file does not depend on who wrote it, every rank loads all or
- * what it wants, and one rank's failure is every rank's message. */
+/* Checkpoints of three ranks: the file does not depend on the number of ranks that wrote it, every
+ * rank loads all tensors or those that it wants, and one rank's failure is reported on every
+ * rank. */
 #include "checkpoint/fixture.h"
 
 #include <dirent.h>
@@ -11,8 +12,7 @@
 static World world;
 static char folder[64];
 
-/* Stands before the C library's: counts the bytes that are written as whole pages, and
- * otherwise. */
+/* Replaces pwrite: counts bytes written as whole pages, and other bytes. */
 static int64_t page_bytes, edge_bytes;
 ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
 {
@@ -23,7 +23,7 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
     return real(fd, data, bytes, offset);
 }
 
-/* Likewise: counts the bytes that are read, by any thread. */
+/* Replaces pread: counts bytes read by any thread. */
 static _Atomic int64_t read_bytes;
 ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
 {
@@ -34,7 +34,7 @@ ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
     return got;
 }
 
-/* Likewise: a host that still sees the file of another time under a name, where `decoy` is set. */
+/* Replaces open: where `decoy` is set, this host still sees an older file under the name. */
 static const char *decoy;
 int open(const char *path, int flags, ...)
 {
@@ -67,7 +67,7 @@ static Status save_by_all(const char *path, int salt)
     CheckpointMeta meta = fixture_meta(5);
     snprintf(meta.grid, sizeof meta.grid, "3x1x1");
     Status status = checkpoint_save(&world, path, &meta, &io);
-    /* no rank did all the work */
+    /* no rank supplied all tensors */
     CU_ASSERT(f->gets < 2 * FIXTURE_COUNT);
     mem_free(&f);
     return status;
@@ -97,7 +97,7 @@ static void test_round_trip(void)
     CU_ASSERT_STRING_EQUAL(meta.version ? meta.version : "", WEFT_VERSION);
     checkpoint_meta_fini(&meta);
     world_barrier(&world);
-    /* the file of one rank, on three */
+    /* a file written by one rank, loaded by three */
     io = fixture_io(f, 0);
     CHECK_OK(checkpoint_load(&world, alone, NULL, &io));
     CU_ASSERT(fixture_holds(f, 4));
@@ -107,15 +107,15 @@ static void test_round_trip(void)
     end();
 }
 
-/* ---- stages: a rank has some of the tensors ---- */
+/* ---- pipeline stages: a rank has only some of the tensors ---- */
 
-/* First rank that has tensor i, and how many do; 0: all. */
+/* first rank that has tensor i, and the number of ranks that have it; 0: all */
 static const int holder[FIXTURE_COUNT][2] = {{0, 1}, {1, 2}, {2, 1}, {0, 0}, {2, 1},
                                              {1, 1}, {0, 1}, {1, 2}, {0, 2}, {2, 1}};
 
 typedef struct Part {
     Fixture fixture;
-    /* asked for, or given, what this rank does not have */
+    /* true where a tensor that this rank lacks was requested or delivered */
     bool strayed;
 } Part;
 
@@ -170,8 +170,8 @@ static bool part_loaded(Part *p, int salt)
     return good && p->fixture.sets == held;
 }
 
-/* Each tensor comes from a rank that has it, and goes to those that want it; the file is the one
- * that a single rank would have written. */
+/* Each tensor comes from a rank that has it and goes to those that want it; the file equals the one
+ * that a single rank would write. */
 static void test_holders(void)
 {
     begin();
@@ -203,7 +203,7 @@ static void test_holders(void)
     end();
 }
 
-/* Ranks read each tensor once together, whether all want it or one does. */
+/* Together the ranks read each tensor once, whether all want it or one does. */
 static void test_reads_once(void)
 {
     begin();
@@ -232,8 +232,8 @@ static void test_reads_once(void)
     end();
 }
 
-/* What another program has chunked, compressed or made of another type comes through HDF5, on
- * whichever rank reads it. */
+/* Tensors that another program has chunked, compressed or converted are read through HDF5 and reach
+ * every rank. */
 static void test_rewritten(void)
 {
     begin();
@@ -255,7 +255,7 @@ static void test_rewritten(void)
     end();
 }
 
-/* More ranks than tensors. */
+/* There are more ranks than tensors. */
 static void test_one_tensor(void)
 {
     begin();
@@ -273,7 +273,7 @@ static void test_one_tensor(void)
     end();
 }
 
-/* The folder holds this file and nothing else. */
+/* Checks that the folder holds only this file. */
 static void expect_alone(const char *name)
 {
     DIR *stream = opendir(folder);
@@ -283,7 +283,7 @@ static void expect_alone(const char *name)
     closedir(stream);
 }
 
-/* No page of the file is written by two ranks: what fills no page comes from rank 0. */
+/* No page of the file is written by two ranks: partial pages are written by rank 0. */
 static void test_pages(void)
 {
     begin();
@@ -298,7 +298,7 @@ static void test_pages(void)
     end();
 }
 
-/* A host whose directory is stale writes into nobody's file, and takes no other file for the
+/* A host with stale directory entries writes to no other file, and takes no other file for the
  * checkpoint. */
 static void test_another_file(void)
 {
@@ -363,7 +363,7 @@ static void test_damaged(void)
     CHECK_OK(save_by_all(path, 1));
     Fixture *f = mem_new(sizeof *f);
     CheckpointIo io = fixture_io(f, 0);
-    /* a share of each rank among them */
+    /* covers tensors read by each rank */
     for (int i = 0; i < FIXTURE_COUNT; ++i) {
         float one = -1;
         int64_t elements = shape_count(fixture_tensor[i].shape);

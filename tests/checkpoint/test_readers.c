@@ -1,5 +1,5 @@
-/* Who reads which tensors: bytes are shared out over ranks and nodes, to those who want a tensor;
- * and who has to do with it, node by node. Ranks that are not there. */
+/* Assignment of tensors to readers: bytes are balanced over ranks and nodes, among ranks that want
+ * a tensor; the ranks of a transfer are listed node by node. The ranks are simulated. */
 #include "../../src/checkpoint/readers.h"
 
 #include "harness.h"
@@ -18,7 +18,8 @@ static CheckpointIo tensors(int count, int64_t each, int64_t more)
     return (CheckpointIo){.count = count, .tensor = tensor};
 }
 
-/* No rank wants anything yet; nodes of `width` ranks, or rank r on node r % nodes. */
+/* Initially no rank wants a tensor. Ranks are on nodes of `width` ranks, or rank r is on node r %
+ * nodes. */
 static Readers ranks_of(int ranks, int count, int width, int nodes)
 {
     Readers r = {.ranks = ranks, .row_bytes = (size_t)count / 8 + 1};
@@ -39,7 +40,7 @@ static void want(Readers *r, int rank, int i)
     r->wants[(size_t)rank * r->row_bytes + (size_t)i / 8] |= (uint8_t)(1 << i % 8);
 }
 
-/* Elements that the busiest rank reads, or the busiest node. */
+/* Returns the elements that the busiest rank or the busiest node reads. */
 static int64_t busiest(const Readers *r, const CheckpointIo *io, bool nodes)
 {
     int64_t sum[RANKS_MOST] = {0}, most = 0;
@@ -66,7 +67,7 @@ static void test_spread(void)
         }
 }
 
-/* Fewer tensors than ranks: one for each node. */
+/* With fewer tensors than ranks, each node reads one. */
 static void test_nodes(void)
 {
     for (int mixed = 0; mixed < 2; ++mixed) {
@@ -83,7 +84,7 @@ static void test_wants(void)
     CheckpointIo io = tensors(40, 1000, 10);
     Readers r = ranks_of(16, io.count, 4, 0);
     taken[7] = READ_NOT;
-    /* rank 0 wants this one, and not that */
+    /* rank 0 wants only the first of the two */
     taken[12] = taken[13] = READ_BY_FIRST;
     for (int i = 0; i < io.count; ++i)
         for (int k = 0; k < 16; ++k)
@@ -104,8 +105,8 @@ static void test_wants(void)
     readers_fini(&r);
 }
 
-/* The reader's node comes first, then the others, each in one piece, though their ranks do not
- * follow each other, and from another of its ranks on for each tensor. */
+/* The reader's node comes first, then the other nodes, each in one piece although its ranks are not
+ * consecutive, and beginning with a different rank for each tensor. */
 static void test_members(void)
 {
     CheckpointIo io = tensors(3, 1000, 0);

@@ -1,5 +1,5 @@
-/* safetensors: what is written is what the format says, to the byte; what it does not allow is
- * refused; 16-bit values are widened exactly. */
+/* safetensors: a written file equals the format's specification to the byte; violations of the
+ * format are refused; 16-bit values are widened exactly. */
 #include "checkpoint/fixture.h"
 
 #include "checkpoint/safetensors.h"
@@ -93,7 +93,8 @@ static void malformed(void)
     end();
 }
 
-/* Names of 1,024 bytes are taken, longer ones not; nor what an index nests too deep. */
+/* Names of 1,024 bytes are accepted, longer ones are not; neither is an index that is nested too
+ * deep. */
 static void bounds(void)
 {
     static const char index[] =
@@ -144,7 +145,7 @@ static void lengths(void)
     end();
 }
 
-/* Any order, blanks, escapes and a scalar are the format's. */
+/* The format permits any order of fields, blanks, escapes and a scalar. */
 static void allowed(void)
 {
     static const uint8_t bytes[] = {0,    0x3c, 0,    0xbc, 1, 0, 0, 0x7c, 0, 0xfe, 0x80,

@@ -1,5 +1,5 @@
-/* Checkpoints on one rank: what goes in comes out, HDF5's own tools read the file, and files that
- * other programs rewrote (chunked, compressed, float64) still load. */
+/* Checkpoints on one rank: loading returns what was saved, HDF5's own tools read the file, and
+ * files that other programs rewrote (chunked, compressed, float64) still load. */
 #include "checkpoint/fixture.h"
 
 static void test_round_trip(void)
@@ -74,7 +74,7 @@ static void test_long_config(void)
     fixture_clean(folder);
 }
 
-/* Parameters alone from a file that holds optimizer state, too. */
+/* Loads only the parameters of a file that also holds optimizer state. */
 static void test_params_only(void)
 {
     const char *folder = fixture_folder();
@@ -133,7 +133,7 @@ static void test_rewritten(void)
     fixture_rewrite(path, 9, H5T_IEEE_F32BE, false, true);
     CHECK_OK(fixture_load(path, f, NULL));
     CU_ASSERT(fixture_holds(f, 3));
-    /* no checksum: read, and said so */
+    /* without a checksum it is read, with a warning */
     fixture_rewrite(path, 0, H5T_IEEE_F32LE, false, false);
     CHECK_OK(fixture_load(path, f, NULL));
     CU_ASSERT(fixture_holds(f, 3));

@@ -1,6 +1,6 @@
-/* A tensor is read once in the job and goes from there to all that want it: on 2, 3, 4 and 7 ranks,
- * on nodes of one, two and seven of them, whatever they want; reads, opens and messages are
- * counted. What cannot be read is set nowhere, and all else everywhere. */
+/* Each tensor is read once in the job and sent to all ranks that want it, on 2, 3, 4 and 7 ranks,
+ * on nodes of one, two and seven ranks, for several choices of wanted tensors; reads, opens and
+ * messages are counted. A tensor that cannot be read is set nowhere, and all others everywhere. */
 #include "checkpoint/fixture.h"
 #include "parallel/mpi_main.h"
 
@@ -8,11 +8,12 @@
 #include <errno.h>
 #include <stdarg.h>
 
-/* Those that take part. */
+/* the ranks that take part in a case */
 static World world;
 static char folder[64];
 
-/* Stands before the C library's: counts what is read and opened; `broken`: a host that cannot. */
+/* Replace pread and open: count bytes read and files opened; fail where broken_read or broken_open
+ * is set. */
 static _Atomic int64_t read_bytes;
 static int opens;
 static bool broken_read, broken_open;
@@ -45,7 +46,7 @@ int open(const char *path, int flags, ...)
     return -1;
 }
 
-/* Stands before MPI's: counts bytes of multicasts, and those that leave the node. */
+/* Replaces MPI_Isend: counts bytes of multicasts, and those sent to another node. */
 static int64_t sent_bytes, left_bytes;
 static int node_width;
 
@@ -60,7 +61,7 @@ int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, M
 /* ---- tensors ---- */
 
 enum { COUNT = 14 };
-/* the first one is two pieces of messages between two ranks, three between seven */
+/* the first tensor is sent in two pieces between two ranks, in three between seven */
 static const CheckpointTensor tensor[COUNT] = {
     {.path = "/params/a", .shape = {1, {1200001, 1, 1, 1}}},
     {.path = "/params/b", .shape = {2, {10, 33, 1, 1}}},
@@ -88,7 +89,8 @@ static float value(int i, int64_t j)
     return (float)((i + 1) * 1000 + j % 997) + (float)(j / 997) * 0.25f;
 }
 
-/* Who wants what: all, each rank those of its stage, any, nobody, the last rank. */
+/* Choices of wanted tensors: all, those of a rank's stage, an arbitrary subset, none, all on the
+ * last rank only. */
 typedef enum Wish { ALL, STAGES, SOME, NOBODY, LAST, WISHES } Wish;
 
 static bool wishes(Wish wish, int rank, int i)
@@ -125,7 +127,7 @@ static const float *get(void *user, int i, float *plain)
     return plain;
 }
 
-/* Every other tensor is read to where it is to lie. */
+/* Every other tensor has a final place to be read into. */
 static float *place(void *user, int i)
 {
     static float room[COUNT][262145];
@@ -156,7 +158,8 @@ static CheckpointIo io_of(Taken *t, Wish wish)
                           .at_once = true};
 }
 
-/* Each tensor was set once where it is wanted and nowhere else; none of `missing`, as bits. */
+/* Checks that each tensor was set once on the ranks that want it and nowhere else, and that those
+ * in the bit set `missing` were not set. */
 static void expect_set(const Taken *t, unsigned missing)
 {
     int off = 0;
@@ -172,7 +175,7 @@ static int64_t sum_of(int64_t mine)
     return mine;
 }
 
-/* ---- on many worlds ---- */
+/* ---- several worlds ---- */
 
 static void save(const char *path)
 {
@@ -184,7 +187,7 @@ static void save(const char *path)
     world_barrier(&world);
 }
 
-/* The first ranks as a world, on nodes of node_width. */
+/* Runs a case on the first `ranks` ranks, on nodes of node_width ranks. */
 static void on_ranks(int ranks, void (*run)(const char *path))
 {
     bool in = test_world.rank < ranks;
@@ -216,8 +219,8 @@ static void on_all(void (*run)(const char *path))
         }
 }
 
-/* What multicasts send, a byte ahead of each tensor and none of those that are missing; `nodes`:
- * between nodes. */
+/* Returns the bytes that multicasts send: a flag of one byte for each tensor, and its values unless
+ * it is in `missing`. nodes: counts only those between nodes. */
 static int64_t bytes_passed(Wish wish, bool nodes, unsigned missing)
 {
     int64_t sum = 0;
@@ -252,7 +255,7 @@ static void load_each(const char *path)
         CU_ASSERT_EQUAL(sum_of(read_bytes), file);
         CU_ASSERT_EQUAL(sum_of(sent_bytes), bytes_passed((Wish)wish, false, 0));
         CU_ASSERT_EQUAL(sum_of(left_bytes), bytes_passed((Wish)wish, true, 0));
-        /* verified before any is set, and then read */
+        /* without at_once tensors are verified before any is set, and then read again */
         io = io_of(&t, (Wish)wish);
         io.at_once = false;
         read_bytes = 0;
@@ -268,7 +271,7 @@ static void test_once(void)
     on_all(load_each);
 }
 
-/* One tensor: one rank of many reads, and the others do not ask for the file. */
+/* For one tensor only one of many ranks opens the file. */
 static void load_one(const char *path)
 {
     Taken t;
@@ -290,7 +293,7 @@ static void test_opens(void)
     on_all(load_one);
 }
 
-/* The last value of tensor i. */
+/* Damages the last value of tensor i. */
 static void damage(const char *path, int i)
 {
     if (world.rank == 0) {
@@ -308,7 +311,7 @@ static void damage(const char *path, int i)
     world_barrier(&world);
 }
 
-/* The first damaged tensor is what is said, whoever reads it. */
+/* The first damaged tensor is reported, whichever rank reads it. */
 static void load_damaged(const char *path)
 {
     static const int one[] = {0, 1, 5, 9, 13}, other[] = {1, 5, 6, 13, 13};
@@ -342,7 +345,7 @@ static void test_damage(void)
     on_ranks(7, load_damaged);
 }
 
-/* One rank cannot read, or cannot open the file; it is the others' message, and no rank waits. */
+/* One rank cannot read, or cannot open the file: all ranks get its message, and none hangs. */
 static void load_broken(const char *path)
 {
     for (int rank = 0; rank < world.size; ++rank) {

@@ -1,6 +1,6 @@
-/* Files of torch.save: their tensors have the values that PyTorch put there, however they lie in
- * their storages; whatever could run code, or says more than the file holds, is refused
- * (tests/golden/pth, made by tools/golden_pth.py). */
+/* Files of torch.save: tensors have the values that PyTorch saved, whatever their strides; anything
+ * that could run code, or claims more than the file holds, is refused (tests/golden/pth, made by
+ * tools/golden_pth.py). */
 #include "checkpoint/fixture.h"
 
 #include "checkpoint/safe_set.h"
@@ -9,7 +9,7 @@
 
 static SafeSet set;
 
-/* Element i of tensor number p, as the tool has it. */
+/* Returns element i of tensor number p, as the tool makes it. */
 static float value(int p, int64_t i)
 {
     return (float)((7 * i + 3 * p) % 11 - 5) / 8;
@@ -23,7 +23,8 @@ static void open_golden(const char *leaf, const char *key)
     mem_free(&path);
 }
 
-/* Has the shape ("3x4") and, in row-major order, element index(i) of tensor number p. */
+/* Checks the shape ("3x4") and that the values in row-major order are the elements index(i) of
+ * tensor number p. */
 static void has(const char *name, const char *shape, int p, int64_t (*index)(int64_t))
 {
     char text[128];
@@ -109,7 +110,7 @@ static void views(void)
     has("permuted", "4x2x3", 1, permuted);
     has("repeated", "3x4", 2, repeated);
     has("one", "1", 0, one);
-    /* the values of a 2x3x2x2 tensor do not depend on how they lie */
+    /* the values of a 2x3x2x2 tensor do not depend on its strides */
     has("channels_last", "2x3x2x2", 3, same);
     safe_close(&set);
 }
@@ -136,7 +137,7 @@ static void types(void)
     safe_close(&set);
 }
 
-/* ---- which group ---- */
+/* ---- choosing the group ---- */
 
 static void refused_with(const char *leaf, const char *key, Status status, const char *why)
 {
@@ -204,7 +205,7 @@ static void hostile(void)
 
 /* ---- damaged ---- */
 
-/* Is the file at path refused, or does it have plain.pth's values? */
+/* Checks that the file at path is refused or has plain.pth's values. */
 static bool refused_or_right(const char *path)
 {
     float a[6];

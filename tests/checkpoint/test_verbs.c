@@ -1,4 +1,4 @@
-/* weft ckpt info, check and diff. */
+/* `weft ckpt info`, `check` and `diff`. */
 #include "checkpoint/fixture.h"
 
 static const char *folder;
@@ -71,10 +71,10 @@ static void test_check(void)
     at2[1] ^= 64;
     fixture_write(b, bytes, count);
     out = tmpfile();
-    /* the first by name */
+    /* reports the first difference by name */
     CHECK_FAILS(checkpoint_check(b, out), ERR_DATA, "/buffers/table");
     text = fixture_text(out);
-    /* all are listed */
+    /* lists all damaged tensors */
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "/params/layer1.0.conv1.weight"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "/buffers/table"));
     mem_free(&text);
@@ -136,7 +136,7 @@ static void test_diff(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "attribute step: 12 and 13"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "note: grid 1x1x1 and 2x1x1"));
     mem_free(&text);
-    /* another grid alone makes no difference */
+    /* a different grid alone is not a difference */
     meta.step = 12;
     save_odd(fixture_tensor, FIXTURE_COUNT, meta);
     text = diff_text(true);

@@ -1,4 +1,5 @@
-/* What a disk may hold: writes and names that wait for a sync, beside what has been synced. */
+/* A model of a disk: writes and changes of names that wait for a sync, next to the content that has
+ * been synced. */
 #include "folder.h"
 
 #include <dirent.h>

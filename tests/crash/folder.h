@@ -1,5 +1,5 @@
-/* A folder as a process sees it, and as a disk has it after a crash: what was synced, and what was
- * not yet, in order. */
+/* A folder as a process sees it, and as a disk holds it after a crash: synced content, and pending
+ * changes in their order. */
 #ifndef WEFT_CRASH_FOLDER_H
 #define WEFT_CRASH_FOLDER_H
 
@@ -11,7 +11,7 @@ typedef struct Bytes {
     size_t count;
 } Bytes;
 
-/* A change of a file's bytes. size: WRITE_NO_SIZE, or the file's length from then on. */
+/* A change of a file's content. size: new length of the file, or WRITE_NO_SIZE. */
 #define WRITE_NO_SIZE ((size_t)-1)
 typedef struct Write {
     Bytes data;
@@ -24,7 +24,7 @@ typedef struct Inode {
     int pending_count;
 } Inode;
 
-/* A change of a name: it means this file from then on, or none (NULL). */
+/* A change of a name: it refers to this inode from then on, or to none (NULL). */
 typedef struct Naming {
     char *name;
     Inode *inode;
@@ -41,14 +41,14 @@ typedef struct Folder {
     int pending_count;
 } Folder;
 
-/* Ends the program. */
+/* Prints a message and ends the program. */
 void quit(const char *what, const char *why);
 void *grow(void *old, size_t bytes);
 char *copy_text(const char *text);
 
-/* New bytes are zeros. */
+/* Resizes a buffer; new bytes are zero. */
 void resize(Bytes *bytes, size_t count);
-/* Its first `part` bytes. */
+/* Applies the first `part` bytes of a write. */
 void apply(Bytes *to, const Write *w, size_t part);
 Inode *inode_new(void);
 void inode_write(Inode *inode, Write w);
@@ -56,9 +56,9 @@ void inode_sync(Inode *inode);
 void name_set(Names *names, const char *name, Inode *inode);
 Inode *name_get(const Names *names, const char *name);
 void folder_name(Folder *folder, const char *name, Inode *inode);
-/* The names in one folder of the run's: "" or "checkpoints/". */
+/* Syncs the names in one folder: "" (the run's own) or "checkpoints/". */
 void folder_sync(Folder *folder, const char *prefix);
-/* What was there before is on the disk. */
+/* Reads a real folder, whose content counts as synced. */
 void load(Folder *folder, const char *path, const char *prefix);
 
 #endif

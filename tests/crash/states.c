@@ -1,16 +1,16 @@
-/* What a folder may hold after a crash. Reads what strace recorded of a run (crash.sh says how) and
- * a copy of the run's folder from before, and makes the folder as it may be found after a crash
- * behind every system call: with all that was written, with nothing that was not synced, with names
- * but not their data, with halves of writes, and with some of it at random.
+/* Makes the states in which a crash may leave a folder. Reads a trace that strace recorded of a run
+ * (see crash.sh) and a copy of the run's folder from before, and makes the folder as it may be
+ * found after a crash following each system call: with all pending changes, with none, with names
+ * but not their data, with halves of writes, and with a random part of the changes.
  *
  * usage: states TRACE FOLDER BEFORE count
- *            how many states there are
+ *            prints the number of states
  *        states TRACE FOLDER BEFORE write N OUT
- *            state N as folder OUT; prints the least step that must be good in it
+ *            makes state N in folder OUT; prints the least step that must be good in it
  *        states TRACE FOLDER BEFORE check OUT WEFT PART PARTS
- *            every PARTS-th state: `weft ckpt check` must find a checkpoint of that step, or of a
- *            newer one; prints the failures, and a count
- * FOLDER: as the trace has it, an absolute path. BEFORE is copied from it before the run.
+ *            checks every PARTS-th state: `weft ckpt check` must find a checkpoint of that step, or
+ *            of a newer one; prints the failures, and a count
+ * FOLDER: the absolute path in the trace. BEFORE: a copy of it from before the run.
  */
 #include "trace.h"
 
@@ -155,7 +155,7 @@ static bool play_file(Replay *r, const Call *call)
     return false;
 }
 
-/* Has it changed what a crash leaves? */
+/* Plays a call. Returns whether it has changed the states after a crash. */
 static bool play(Replay *r, const Call *call)
 {
     if (!strcmp(call->name, "openat") || !strcmp(call->name, "creat")) return play_open(r, call);
@@ -168,7 +168,7 @@ static bool play(Replay *r, const Call *call)
 /* ---- states ---- */
 
 typedef enum Kind { KEPT, LOST, NAMES_ONLY, TORN, RANDOM, KINDS_FIXED = RANDOM } Kind;
-/* behind each call: one of each kind, and so many at random */
+/* states after each call: one of each fixed kind, and AT_RANDOM random ones */
 enum { AT_RANDOM = 6, KINDS = KINDS_FIXED + AT_RANDOM, SECTOR = 512 };
 
 static uint64_t state_of_chance;
@@ -251,7 +251,7 @@ static int step_in(const char *name)
     return is && !name[used] ? step : 0;
 }
 
-/* The newest step whose checkpoint's name was synced. */
+/* Returns the newest step whose checkpoint's name was synced. */
 static int least_good(const Replay *r)
 {
     int least = 0;
@@ -269,7 +269,7 @@ static void empty(const char *path)
     if (system(command) != 0) quit(path, "cannot be removed");
 }
 
-/* What a run would begin from, by the last line of `weft ckpt check`. */
+/* Returns the file from which a run would resume, by the last line of `weft ckpt check`. */
 static int newest_good(const char *weft, const char *out)
 {
     char command[8300], line[4096];

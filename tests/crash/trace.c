@@ -1,4 +1,4 @@
-/* Lines of a trace, of which another thread may have cut some in two. */
+/* Parses the lines of a trace; a call may be split in two by another thread's line. */
 #include "trace.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A call that another thread's line has cut in two. */
+/* The first part of a call that another thread's line has split. */
 typedef struct Half {
     long process;
     char *text;

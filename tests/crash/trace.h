@@ -1,4 +1,5 @@
-/* What strace -f -y -x recorded: calls that have returned, in that order, and their arguments. */
+/* A recording of strace -f -y -x: system calls in the order of their return, and their
+ * arguments. */
 #ifndef WEFT_CRASH_TRACE_H
 #define WEFT_CRASH_TRACE_H
 
@@ -7,7 +8,7 @@
 typedef struct Call {
     char *name, *args;
     long result;
-    /* of the file that it returned, or "" */
+    /* path of the file that the call returned, or "" */
     char *result_path;
 } Call;
 
@@ -17,13 +18,14 @@ typedef struct Trace {
 } Trace;
 
 Trace read_trace(const char *path);
-/* The next string of C, unescaped; *text goes behind it. */
+/* Reads the next C string, unescaped, and moves *text behind it. */
 Bytes next_string(const char **text);
-/* The path's name in the run's folder, or NULL. Relative paths are of the folder that holds it. */
+/* Returns the path's name relative to the run's folder, or NULL. A relative path begins in the
+ * folder that contains it. */
 const char *name_in(const char *folder, const char *path);
-/* Of the open file that is the first argument: "7</path>, ..." */
+/* Returns name_in of the open file that is the first argument: "7</path>, ..." */
 const char *name_of_file(const char *folder, const Call *call);
-/* The last `count` numbers of the arguments. */
+/* Reads the last `count` numbers of the arguments. */
 void last_numbers(const Call *call, long *out, int count);
 
 #endif

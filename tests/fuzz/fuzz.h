@@ -1,6 +1,6 @@
-/* What the fuzz targets share. A target is fuzz_X.c with one function, which libFuzzer calls
- * (`make fuzz`), and replay.c with all of its corpus (`make check`). It may refuse its input, with
- * a message; it may not crash, hang, or take memory out of proportion. */
+/* Common parts of the fuzz targets. A target is fuzz_X.c with one function, which libFuzzer calls
+ * (`make fuzz`), and replay.c with its whole corpus (`make check`). It may refuse its input, with a
+ * message; it must not crash, hang, or allocate memory out of proportion. */
 #ifndef WEFT_FUZZ_H
 #define WEFT_FUZZ_H
 
@@ -15,8 +15,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* How many inputs were taken: of each corpus some are (replay.c), so that a target that refuses all
- * is no target. */
+/* Number of inputs that were accepted. replay.c requires some in each corpus, because a target that
+ * refuses all inputs tests nothing. */
 __attribute__((weak)) int fuzz_taken;
 static inline void fuzz_took(Status status)
 {
@@ -24,7 +24,7 @@ static inline void fuzz_took(Status status)
 }
 
 enum { FUZZ_FILES = 4 };
-/* owned: a folder, the files in it, and where an import writes */
+/* A temporary folder: its path, its files, and the output of an import; all owned. */
 typedef struct FuzzFolder {
     char *path, *file[FUZZ_FILES], *out;
     int fd[FUZZ_FILES];
@@ -44,7 +44,7 @@ static inline void fuzz_clean(void)
     rmdir(f->path);
 }
 
-/* In memory where that has a folder: HDF5 opens no file that has no path. */
+/* Makes the folder, in memory if there is /dev/shm: HDF5 only opens files that have a path. */
 static inline FuzzFolder *fuzz_folder(void)
 {
     FuzzFolder *f = fuzz_folder_at();
@@ -62,7 +62,8 @@ static inline FuzzFolder *fuzz_folder(void)
     return f;
 }
 
-/* A file with these bytes, by its path. The last of FUZZ_FILES is still there. */
+/* Writes a file with these bytes and returns its path. The last FUZZ_FILES files exist at the same
+ * time. */
 static inline const char *fuzz_file(const uint8_t *data, size_t size)
 {
     static unsigned turn;
@@ -73,14 +74,14 @@ static inline const char *fuzz_file(const uint8_t *data, size_t size)
     return f->file[i];
 }
 
-/* Where an import may write its data set. */
+/* Returns the path at which an import may write its data set. */
 static inline const char *fuzz_out(void)
 {
     return fuzz_folder()->out;
 }
 
-/* libFuzzer's counters of how often each edge was taken: the linker has their places go through
- * here (--wrap). Where a target is replayed nobody calls this. */
+/* libFuzzer's counters of edges: the linker's --wrap option passes their addresses through this
+ * function. Not called in a replay. */
 static uint8_t *fuzz_counters, *fuzz_counters_end;
 void __real___sanitizer_cov_8bit_counters_init(uint8_t *begin, uint8_t *end) __attribute__((weak));
 void __wrap___sanitizer_cov_8bit_counters_init(uint8_t *begin, uint8_t *end) __attribute__((weak));
@@ -91,9 +92,9 @@ void __wrap___sanitizer_cov_8bit_counters_init(uint8_t *begin, uint8_t *end)
     __real___sanitizer_cov_8bit_counters_init(begin, end);
 }
 
-/* What a process that works for this one takes counts, too: whole pages of the counters become
- * memory that both have. Without that every file looks like every other whose reader ends alike,
- * and inputs shrink to nothing. */
+/* Shares whole pages of the counters with the processes that work for this one, so that their edges
+ * count, too. Otherwise all files whose reader ends alike look the same, and inputs shrink to
+ * nothing. */
 static inline void fuzz_share_counters(void)
 {
     static bool shared;

@@ -1,5 +1,5 @@
-/* What the process that reads strangers' files tells: it may have been taken over. The first byte
- * says of what kind of file. */
+/* The answer of the process that reads untrusted files, which such a file may have taken over. The
+ * first byte selects the kind of file. */
 #include "fuzz.h"
 #include "checkpoint/stored.h"
 #include "checkpoint/table.h"
@@ -19,7 +19,8 @@ static void checkpoint_answer(const uint8_t *data, size_t size)
     stored_close(&file);
 }
 
-/* What is told of a good checkpoint, with changes: two bytes say where, and the third is added. */
+/* Parses the answer for a good checkpoint after changes: each three bytes of input are a position
+ * and a number to add. */
 static void changed_answer(const uint8_t *data, size_t size)
 {
     static const char path[] = "tests/fuzz/corpus/checkpoint/adam";

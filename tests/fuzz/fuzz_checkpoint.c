@@ -1,5 +1,5 @@
-/* A checkpoint that another program may have made: all that `weft ckpt` does with it. HDF5 parses
- * it in another process, which may crash. */
+/* A checkpoint from an untrusted source: everything that `weft ckpt` does with it. HDF5 parses it
+ * in another process, which may crash. */
 #include "fuzz.h"
 #include "checkpoint.h"
 

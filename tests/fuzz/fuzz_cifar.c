@@ -1,4 +1,4 @@
-/* `weft data import cifar`: the first byte says which CIFAR it is to be. */
+/* `weft data import cifar`: the first byte selects the CIFAR variant. */
 #include "fuzz.h"
 #include "data.h"
 

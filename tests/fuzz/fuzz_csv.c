@@ -1,5 +1,5 @@
 /* `weft data import csv`: a schema up to a zero byte, then a table, plain or .gz; the first byte
- * says how it is imported. */
+ * selects the options of the import. */
 #include "fuzz.h"
 #include "data/csv_schema.h"
 

@@ -1,5 +1,5 @@
-/* A data set that another program may have made: opened, printed, checked, a sample read. The first
- * byte says how the configuration names it. HDF5 parses it in another process, which may crash. */
+/* A data set from an untrusted source: opened, printed, checked, a sample read. The first byte
+ * selects how the configuration names it. HDF5 parses it in another process, which may crash. */
 #include "fuzz.h"
 #include "data.h"
 

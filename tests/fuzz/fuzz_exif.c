@@ -1,4 +1,4 @@
-/* EXIF data, out of any picture. */
+/* EXIF data of a picture. */
 #include "fuzz.h"
 #include "image/codec.h"
 

@@ -1,5 +1,5 @@
-/* `weft data import idx`: the first two bytes say where the images' file ends and the labels'
- * begins. */
+/* `weft data import idx`: the first two bytes determine the length of the images' file, behind
+ * which the labels' begins. */
 #include "fuzz.h"
 #include "data.h"
 

@@ -1,5 +1,5 @@
-/* Pictures that anybody may have made: the head, the pixels, turned. Large ones stop at the
- * head. */
+/* Untrusted pictures: the head, the pixels, orientation. For large pictures only the head is
+ * read. */
 #include "fuzz.h"
 #include "image.h"
 

@@ -1,6 +1,6 @@
-/* A file of torch.save: `weft ckpt import`. The first byte says whether the rest is a whole file,
- * or a pickle that stands in a file with two storages: members have checksums, so that a changed
- * pickle in a whole file is never looked into. */
+/* `weft ckpt import` of a file of torch.save. The first byte selects whether the rest is a whole
+ * file, or a pickle that is put into a file with two storages: members have checksums, so a pickle
+ * altered inside a whole file would never be parsed. */
 #include "fuzz.h"
 #include "checkpoint.h"
 
@@ -8,7 +8,7 @@
 
 enum { STORAGE_BYTES = 64, ROOM = 1 << 20 };
 
-/* A zip file that grows. */
+/* A growing zip file. */
 typedef struct Written {
     uint8_t *bytes;
     size_t count;

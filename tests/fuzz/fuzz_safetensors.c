@@ -1,10 +1,10 @@
-/* A file of another program's tensors: `weft ckpt import`. An index names shards, so the first byte
- * says whether the rest is one. */
+/* `weft ckpt import` of another program's tensors. The first byte selects whether the rest is such
+ * a file or an index, which names shards. */
 #include "fuzz.h"
 #include "checkpoint.h"
 #include "checkpoint/safe_set.h"
 
-/* What is read of an index does not depend on whether its shards are there. */
+/* Parses an index without its shards, which is parsed the same whether they exist or not. */
 static void read_index(const uint8_t *data, size_t size)
 {
     SafeSet set;

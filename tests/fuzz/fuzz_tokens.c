@@ -1,4 +1,4 @@
-/* `weft data import text` and `tokens`, plain or .gz: the first byte says which. */
+/* `weft data import text` and `tokens`, plain or .gz: the first byte selects which. */
 #include "fuzz.h"
 #include "data.h"
 

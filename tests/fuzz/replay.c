@@ -27,7 +27,7 @@ static void replay_file(const char *path)
     size_t bytes;
     now = path;
     if (file_text(path, 64 << 20, &text, &bytes) != OK) die("%s", fail_message());
-    /* its own allocation, so that a sanitizer sees reads beyond the end */
+    /* a separate allocation, so that a sanitizer sees reads beyond the end */
     uint8_t *data = malloc(bytes ? bytes : 1);
     if (!data) die("out of memory");
     memcpy(data, text, bytes);
