@@ -5,7 +5,7 @@
 #include "fixture.h"
 #include "image/pictures.h"
 
-/* Pictures of different sizes and formats, read as files. */
+/* pictures of different sizes and formats, read from files */
 static const char *const encoded_files[] = {
     "tests/golden/image/420.jpg",          "tests/golden/image/progressive.jpg",
     "tests/golden/image/grey.jpg",         "tests/image/pictures/plain.png",
@@ -13,8 +13,9 @@ static const char *const encoded_files[] = {
     "tests/image/pictures/grey_alpha.png", "tests/golden/image/444.jpg"};
 enum { ENCODED_FILES = sizeof encoded_files / sizeof *encoded_files };
 
-/* n samples: picture (first + i) mod 8, label i mod classes. bad: index whose entry is too large,
- * -1: none. Orientation of sample i: 1 + i mod 8, which counts where `orient`. */
+/* Writes a set of n samples: sample i is picture (first + i) mod 8 with label i mod 3. bad: index
+ * whose entry is too large, -1: none. Sample i has orientation 1 + i mod 8, which is applied if
+ * `orient`. */
 static inline const char *encoded_set(const char *name, int n, int first, bool orient, int bad)
 {
     const char *path = in_scratch(name);
@@ -59,7 +60,7 @@ static inline const char *encoded_set(const char *name, int n, int first, bool o
     return path;
 }
 
-/* Defaults of the keys that pictures are brought to their size by. */
+/* A configuration with the defaults of the keys that size pictures. */
 static inline Config config_pictures(void)
 {
     static double scale[] = {0.08, 1}, ratio[] = {0.75, 4.0 / 3};
@@ -69,7 +70,7 @@ static inline Config config_pictures(void)
     return c;
 }
 
-/* Everything that training can do. */
+/* A configuration with every change that training can make to pictures. */
 static inline Config config_all(void)
 {
     static double jitter[] = {0.4, 0.4, 0.4, 0.1};

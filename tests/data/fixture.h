@@ -1,5 +1,5 @@
-/* What the data tests share: a scratch folder, HDF5 files of any type and layout, a Config to open
- * them with. */
+/* Shared by the data tests: a scratch folder, HDF5 files of any type and layout, and a Config to
+ * open them with. */
 #ifndef DATA_FIXTURE_H
 #define DATA_FIXTURE_H
 
@@ -20,7 +20,7 @@ static inline void scratch_remove(void)
     if (system(cmd) != 0) printf("  %s stays behind\n", scratch);
 }
 
-/* A path in a scratch folder that goes away at exit. Thirty-two may be held at a time. */
+/* Returns a path in a scratch folder that is removed at exit. The last 32 results stay valid. */
 static inline const char *in_scratch(const char *name)
 {
     static char path[32][160];
@@ -41,7 +41,7 @@ static inline void write_bytes(const char *path, const void *bytes, size_t count
     if (!f || fwrite(bytes, 1, count, f) != count || fclose(f) != 0) die("%s", path);
 }
 
-/* Writes a file into the scratch folder, packed where its name ends in .gz. */
+/* Writes a file into the scratch folder, as gzip if its name ends in .gz. */
 static inline const char *file_put(const char *name, const void *bytes, size_t n)
 {
     const char *path = in_scratch(name);
@@ -50,7 +50,7 @@ static inline const char *file_put(const char *name, const void *bytes, size_t n
     return path;
 }
 
-/* Is this the name of a class in the file? */
+/* Does class i of the file have this name? */
 static inline bool class_is(const char *path, int64_t i, const char *name)
 {
     ClassNames names;
@@ -60,7 +60,7 @@ static inline bool class_is(const char *path, int64_t i, const char *name)
     return same;
 }
 
-/* A configuration with nothing but defaults that matter here. */
+/* Returns a configuration with only the defaults that matter here. */
 static inline Config config_plain(void)
 {
     Config c = {0};
@@ -74,13 +74,13 @@ static inline Config config_plain(void)
 
 typedef struct H5Array {
     const char *name;
-    /* type in the file, type of data */
+    /* type in the file; type of data in memory */
     hid_t stored, memory;
     int ndim;
-    /* chunk[0] 0: contiguous */
+    /* chunk[0] == 0: contiguous */
     hsize_t dim[5], chunk[5];
     int deflate;
-    /* NULL: never written */
+    /* NULL: the array is created but never written */
     const void *data;
 } H5Array;
 
@@ -135,7 +135,7 @@ static inline void h5_put_floats(hid_t file, const char *name, const float *valu
     H5Sclose(space);
 }
 
-/* n images (n,1,2,2) of uint8, value of image i: i, i+1, i+2, i+3 (mod 256); labels i mod
+/* Writes n images (n,1,2,2) of uint8; image i has values i, i+1, i+2, i+3 (mod 256) and label i mod
  * classes. */
 static inline const char *images_small(const char *name, int n, int classes, bool packed)
 {
@@ -160,7 +160,7 @@ static inline const char *images_small(const char *name, int n, int classes, boo
     return path;
 }
 
-/* `weft data import NAME ...`: the words and flags up to a NULL go through the importer's row. */
+/* Runs `weft data import NAME ...` by the importer's row; the words and flags end with NULL. */
 static inline Status import_run(const char *name, ...)
 {
     char *word[16], full[64];

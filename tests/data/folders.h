@@ -1,5 +1,5 @@
-/* What tests of imports from folders share: small trees of pictures, an import of one, what stands
- * in the file it writes. */
+/* Shared by tests of imports from folders: small trees of pictures, an import of one, and reading
+ * the arrays of the file it writes. */
 #ifndef DATA_FOLDERS_H
 #define DATA_FOLDERS_H
 
@@ -24,7 +24,7 @@ static inline void copy(const char *picture, const char *to)
     mem_free(&bytes.at);
 }
 
-/* DIR/NAME; ten may be held at a time. */
+/* Returns DIR/NAME; the last ten results stay valid. */
 static inline const char *at(const char *dir, const char *name)
 {
     static char path[10][400];
@@ -71,7 +71,7 @@ static inline bool same_files(const char *a, const char *b)
     return same;
 }
 
-/* An array of the file, read by HDF5; owned by the caller. */
+/* Reads an array of the file with HDF5; owned by the caller. */
 static inline void *array_of(const char *path, const char *name, hid_t type, size_t each,
                              int64_t *count)
 {

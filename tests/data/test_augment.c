@@ -1,5 +1,5 @@
-/* Augmentation: against a plain pixel-by-pixel reading of its definition, keyed by sample and epoch
- * only, every choice taken about as often as it should be; and how fast it is. */
+/* Tests augmentation: compares it with a plain pixel-by-pixel version of its definition; it depends
+ * on sample and epoch only; every choice occurs about equally often; and it is fast. */
 #include "fixture.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static DataSet set_of(ElementType type, int64_t c, int64_t h, int64_t w)
     return set;
 }
 
-/* Finds which crop and flip `out` shows by trying all; returns how many fit (1 where the picture
+/* Finds the crop and flip that give `out` by trying all; returns how many fit (1 if the picture
  * tells them apart). */
 static int crops_that_fit(const uint8_t *raw, const DataSet *set, int pad, const float *out,
                           int *dy, int *dx, int *flip)
@@ -57,14 +57,15 @@ static void crop_and_flip(void)
         ++count[dy + PAD][dx + PAD][flip];
     }
     CU_ASSERT_EQUAL(wrong, 0);
-    /* 40 expected of each, deviation 6.3 */
+    /* 40 of each are expected, with deviation 6.3. */
     for (int i = 0; i < 50; ++i) {
         int n = (&count[0][0][0])[i];
         CU_ASSERT_TRUE(n > 8 && n < 72);
     }
 }
 
-/* A picture of ones without mean: zeros are the square, whose centre may be anywhere. */
+/* The picture is all ones and has no mean, so zeros show the square, whose centre may be
+ * anywhere. */
 static void cutout(void)
 {
     enum { SIZE = 4, TURNS = 3000 };
@@ -90,9 +91,9 @@ static void cutout(void)
         corner += y0 == 0 && x0 == 0 && zero == 4;
         whole += zero == SIZE * SIZE;
     }
-    /* hangs over the border by half */
+    /* The square is cut in half by the edge. */
     CU_ASSERT_TRUE(corner > TURNS / (H * W) / 3);
-    /* (H-3)(W-3)/HW = 0.38 expected */
+    /* A share of (H-3)(W-3)/HW = 0.38 is expected. */
     CU_ASSERT_TRUE(whole > TURNS / 4);
 }
 
@@ -129,7 +130,7 @@ static void keyed(void)
     CU_ASSERT_EQUAL(plain, 200);
 }
 
-/* A vector with statistics per column, with one for all, and without. */
+/* A vector with statistics per column, with one value for all, and without. */
 static void vectors(void)
 {
     float raw[3] = {1, 2, 3}, out[3];
@@ -148,7 +149,7 @@ static void vectors(void)
     CU_ASSERT_EQUAL(out[2], 6.0f);
 }
 
-/* A branch and a division for each number. */
+/* The slow version: a branch and a division for each value. */
 static void slow_sample(const DataSet *set, const volatile uint8_t *raw, volatile float *out)
 {
     int64_t count = set->channels * set->height * set->width;
@@ -156,7 +157,8 @@ static void slow_sample(const DataSet *set, const volatile uint8_t *raw, volatil
         out[i] = raw[i] == 77 ? 0.0f : ((float)raw[i] / 255.0f - set->mean[0]) / 0.5f;
 }
 
-/* Processor time of a sample, the best of 20 turns; c NULL: of slow_sample. */
+/* Returns the processor time of a sample in microseconds, the best of 20 turns; c NULL: that of
+ * slow_sample. */
 static double microseconds(const DataSet *set, const Config *c)
 {
     static uint8_t raw[3 * 32 * 32];
@@ -176,8 +178,8 @@ static double microseconds(const DataSet *set, const Config *c)
     return best;
 }
 
-/* Generous limits, by what a plain loop takes on this machine: a busy or a slow one changes
- * nothing. */
+/* Limits are generous and relative to a plain loop on this machine, so that a busy or slow machine
+ * changes nothing. */
 static void fast(void)
 {
     DataSet grey = set_of(ELEM_U8, 1, 28, 28), colour = set_of(ELEM_U8, 3, 32, 32);

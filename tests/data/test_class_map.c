@@ -1,5 +1,5 @@
-/* Labels go by the names of classes where two lists of them meet: files of a list, a test set and
- * its training set. Whatever is compared with was counted by hand. */
+/* Tests matching of labels by class names, for files of a list and for a test set and its training
+ * set. Expected values were worked out by hand. */
 #include "fixture.h"
 
 static void h5_put_list(hid_t file, const char *const *name, hsize_t count)
@@ -16,7 +16,8 @@ static void h5_put_list(hid_t file, const char *const *name, hsize_t count)
     H5Tclose(type);
 }
 
-/* A set of n rows of two numbers with these labels, and these names of classes, NULL at the end. */
+/* Writes a set of n rows of two numbers with these labels and names of classes, which end with
+ * NULL. */
 static const char *set_of(const char *file_name, int n, const int32_t *label,
                           const char *const *name)
 {
@@ -44,7 +45,7 @@ static bool labels_read(const DataSet *set, int n, const int32_t *label)
     return same;
 }
 
-/* Labels of `test` by the classes of `train`: the status, and the line. */
+/* Maps the labels of `test` to the classes of `train`; returns the status and the line. */
 static Status use(DataSet *test, const char *path, const char *train, char **line)
 {
     ClassNames own, classes;
@@ -84,7 +85,7 @@ static void a_subset_in_another_order(void)
     CU_ASSERT_TRUE(labels_read(&set, 4, (int32_t[]){3, 2, 0, 1}));
     CU_ASSERT_PTR_NOT_NULL(strstr(line, "in another order"));
     mem_free(&line);
-    /* the same lists say nothing */
+    /* Equal lists give no line. */
     CHECK_OK(use(&set, set_of("same.h5", 2, (int32_t[]){1, 3}, animals), train, &line));
     CU_ASSERT_PTR_NULL(line);
     CU_ASSERT_TRUE(labels_read(&set, 2, (int32_t[]){1, 3}));
@@ -117,7 +118,8 @@ static void names_that_do_not_fit(void)
     static const char *const twice[] = {"cat", "eel", "cat", NULL};
     CHECK_FAILS(use(&set, set_of("twice.h5", 2, (int32_t[]){0, 1}, twice), train, &line), ERR_DATA,
                 "classes 0 and 2 are both named 'cat'");
-    /* a file without names, or with numbers alone, is taken by its numbers, and a line says so */
+    /* Labels of a file without names, or with only numbers, keep their numbers, and a line says
+     * so. */
     static const char *const numbers[] = {"0", "1", "2", NULL};
     const char *bare = set_of("bare.h5", 2, (int32_t[]){0, 1}, NULL);
     CHECK_OK(use(&set, bare, train, &line));
@@ -134,7 +136,7 @@ static void names_that_do_not_fit(void)
     mem_free(&line);
     CHECK_OK(use(&set, bare, counted, &line));
     CU_ASSERT_PTR_NULL(line);
-    /* numbers that do not begin with 0 are names */
+    /* Numbers that do not begin with 0 count as names. */
     static const char *const digits[] = {"0", "1", "2", "3", NULL}, *const no_zero[] = {"1", "2",
                                                                                         "3", NULL};
     const char *all = set_of("digits.h5", 4, (int32_t[]){0, 1, 2, 3}, digits);
@@ -155,7 +157,7 @@ static void files_of_a_list(void)
     char *list = mem_format("%s\n%s\n%s", a, b, c);
     CHECK_OK(data_set_open(&set, NULL, list));
     CU_ASSERT_EQUAL(set.classes, 4);
-    /* fox, cat, eel, and dog, which only b has */
+    /* The classes are fox, cat, eel, and dog, which only b has. */
     CU_ASSERT_TRUE(labels_read(&set, 9, (int32_t[]){0, 1, 2, 1, 3, 2, 0, 2, 3}));
     CHECK_OK(data_set_class_names(&set, &names));
     CU_ASSERT_EQUAL_FATAL(names.count, 4);
@@ -163,7 +165,7 @@ static void files_of_a_list(void)
     CU_ASSERT_STRING_EQUAL(names.name[3], "dog");
     class_names_free(&names);
     CHECK_OK(data_set_check(&set, 0));
-    /* the same files with the classes of set b */
+    /* Use the same files with the classes of set b. */
     CHECK_OK(use(&set, list, b, &line));
     CU_ASSERT_TRUE(labels_read(&set, 9, (int32_t[]){3, 0, 2, 0, 1, 2, 3, 2, 1}));
     mem_free(&line);
@@ -179,7 +181,7 @@ static void files_of_a_list(void)
     mem_free(&list);
 }
 
-/* Opens these files as one set, checks labels and the first class's name. */
+/* Opens these files as one set; checks labels and the first class's name. */
 static void check_list(const char *const *file, int n, const int32_t *label, const char *first)
 {
     static DataSet set;
@@ -198,7 +200,7 @@ static void check_list(const char *const *file, int n, const int32_t *label, con
     mem_free(&list);
 }
 
-/* Names of one file are those of files that name none, wherever they stand in the list. */
+/* Names of one file also apply to files without names, wherever it is in the list. */
 static void names_of_some_files(void)
 {
     static DataSet set;
@@ -217,7 +219,7 @@ static void names_of_some_files(void)
     check_list((const char *const[]){named, bare, other, NULL}, 9,
                (int32_t[]){0, 1, 2, 2, 1, 0, 2, 0, 1}, "cat");
     check_list((const char *const[]){count, bare, NULL}, 6, (int32_t[]){0, 1, 2, 2, 1, 0}, "0");
-    /* labels 0 to 3 have no names among three */
+    /* Labels 0 to 3 exceed a list of three names. */
     const char *four = set_of("l4.h5", 4, (int32_t[]){0, 1, 2, 3}, NULL);
     char *list = mem_format("%s\n%s", named, four);
     CHECK_FAILS(data_set_open(&set, NULL, list), ERR_DATA, "l4.h5: has 4 classes");
@@ -227,7 +229,7 @@ static void names_of_some_files(void)
     mem_free(&list);
 }
 
-/* A file's own list of classes bounds its labels, however many classes the model has. */
+/* A file's own list of classes limits its labels, even if the model has more classes. */
 static void labels_beyond_the_names(void)
 {
     static DataSet set, list;
@@ -249,7 +251,8 @@ static void labels_beyond_the_names(void)
     CHECK_FAILS(data_set_check_labels(&set), ERR_DATA, what);
 }
 
-/* Most of the classes are empty: the labels that occur are named, and nothing is to be left out. */
+/* If most classes are empty, the message lists the labels that occur, and does not advise dropping
+ * any. */
 static void sparse_labels(void)
 {
     static DataSet set;
@@ -320,7 +323,7 @@ static void labels_that_begin_above_0(void)
     CU_ASSERT_TRUE(labels_read(&set, 6, (int32_t[]){0, 1, 2, 3, 0, 3}));
     CHECK_OK(data_set_count_labels(&set, &used));
     CU_ASSERT_PTR_NULL(data_set_odd_labels(&set, &c, &used));
-    /* an importer has written numbers for names, one of them for the label 0 that nobody has */
+    /* An importer has written numbers as names, one of them for label 0, which does not occur. */
     static const char *const numbers[] = {"0", "1", "2", "3", "4", NULL};
     ClassNames names;
     CHECK_OK(data_set_open(&set, &c, set_of("idx.h5", 4, (int32_t[]){1, 2, 3, 4}, numbers)));
@@ -331,7 +334,7 @@ static void labels_that_begin_above_0(void)
     class_names_free(&names);
     CHECK_FAILS(data_set_open(&set, &c, set_of("zero.h5", 2, (int32_t[]){1, 0}, NULL)), ERR_DATA,
                 "labels begin at 1");
-    /* names for each of the labels 1 to 4 */
+    /* There is a name for each of the labels 1 to 4. */
     c.data.label_base = 0;
     path = set_of("named.h5", 4, (int32_t[]){1, 2, 3, 4}, animals);
     CHECK_OK(data_set_open(&set, &c, path));

@@ -1,6 +1,5 @@
-/* Tables of text: values against what they say, by every way to write them; vocabularies, hashes,
- * means; blocks and threads give the same bytes; each way to be wrong has its line and column, and
- * leaves no file. */
+/* Tests imports of tables of text: values in every notation; vocabularies, hashes, means; the same
+ * bytes for any blocks and threads; each error names line and column, and leaves no file. */
 #include "fixture.h"
 
 #include "data/csv_schema.h"
@@ -13,7 +12,7 @@ static const char *put_text(const char *name, const char *text)
     return file_put(name, text, strlen(text));
 }
 
-/* Imports these files by a schema; test NULL: none. */
+/* Imports these files by a schema; test NULL: no test set. */
 static Status import(const char *schema, const char *file, const char *test_file, int threads,
                      const char *out, const char *test)
 {
@@ -35,7 +34,7 @@ static Status import(const char *schema, const char *file, const char *test_file
     return st;
 }
 
-/* Is row `sample` of the set this? */
+/* Does row `sample` of the set have these values? */
 static bool row_is(const char *path, int64_t sample, const float *dense, const uint64_t *ids,
                    int label)
 {
@@ -72,7 +71,7 @@ static const char *const plain = "missing: ['?', '']\n"
                                  "  d: {type: category, ids: sorted}\n"
                                  "  e: ignore\n";
 
-/* Columns in another order, quotes, empty lines, a mark of UTF-8, all line ends. */
+/* Columns in another order, quotes, empty lines, a byte order mark, all line ends. */
 static void values(void)
 {
     const char *text = "\xef\xbb\xbf"
@@ -85,7 +84,8 @@ static void values(void)
     const char *out = in_scratch("values.h5");
     for (int packed = 0; packed < 2; ++packed) {
         CHECK_OK(import(plain, put_text(packed ? "v.csv.gz" : "v.csv", text), NULL, 2, out, NULL));
-        /* c: 0 missing, 1 unknown, 2 red, 3 blue; d: from 4 on, sorted: a, b, x */
+        /* Ids of c: 0 missing, 1 unknown, 2 red, 3 blue; of d, sorted, from 4 on: missing, unknown,
+         * a, b, x. */
         CU_ASSERT(row_is(out, 0, (float[]){1.5f, -0.5f}, (uint64_t[]){2, 8}, 1));
         CU_ASSERT(row_is(out, 1, (float[]){-20, -0.5f}, (uint64_t[]){0, 7}, 0));
         CU_ASSERT(row_is(out, 2, (float[]){7, -0.5f}, (uint64_t[]){3, 4}, 1));
@@ -101,7 +101,7 @@ static void values(void)
     class_names_free(&names);
 }
 
-/* A column as a number, and its values as a category, twice. */
+/* A column as a number, and two views of it as a category. */
 static void views(void)
 {
     const char *schema = "header: false\ncolumns:\n"
@@ -122,7 +122,8 @@ static void views(void)
                 ERR_CONFIG, "no column above this one, but for views, is called b");
 }
 
-/* Blanks, comments, another separator, no header, places; no number: a column of ones. */
+/* Blanks, comments, another separator, no header, places; without numbers there is a column of
+ * ones. */
 static void forms(void)
 {
     const char *schema = "separator: ';'\nheader: false\ntrim: true\ncomment: '#!'\n"
@@ -141,7 +142,8 @@ static void forms(void)
     CU_ASSERT(row_is(out, 2, (float[]){1}, (uint64_t[]){0}, 1));
 }
 
-/* Mean and deviation of the training set; words that only the test set has; rare ones. */
+/* Mean and deviation are the training set's; words only in the test set and rare words are
+ * unknown. */
 static void two_sets(void)
 {
     const char *schema = "columns:\n"
@@ -165,14 +167,14 @@ static void two_sets(void)
     const char *one = put_text("two.csv", train), *other = put_text("two-test.csv", test);
     CHECK_OK(import(schema, one, other, 3, out, out2));
     CHECK_OK(data_set_open(&set, NULL, out2));
-    /* now `x` comes four times, `y` twice */
+    /* `x` now occurs four times, `y` twice. */
     CU_ASSERT(set.samples == 3 && set.id_rows == 4);
     mean = 125.0 / 8, deviation = sqrt(10165.0 / 8 - mean * mean);
     CU_ASSERT(row_is(out2, 0, (float[]){(float)((4 - mean) / deviation)}, (uint64_t[]){1}, 1));
     CU_ASSERT(row_is(out2, 2, (float[]){(float)((4 - mean) / deviation)}, (uint64_t[]){3}, 0));
 }
 
-/* What a hash gives stays so in later versions, on any machine. */
+/* Results of the hash must not change in later versions or on other machines. */
 static void hashes(void)
 {
     const char *own = "columns: {y: label, c: {type: category, hash: 1000}, d: {type: category, "
@@ -196,7 +198,7 @@ static void hashes(void)
     CU_ASSERT(row_is(out, 1, (float[]){1}, (uint64_t[]){field / 2, field + 0x68fd1e64}, 0));
 }
 
-/* Quoted line breaks about every end of a block. */
+/* Puts quoted line breaks near every end of a block. */
 static void threads(void)
 {
     enum { BYTES = 11 << 20 };
@@ -226,7 +228,7 @@ static void threads(void)
         CU_ASSERT(bytes == now_bytes && memcmp(first, now, bytes) == 0);
         mem_free(&now);
     }
-    /* the first of two errors, in whatever thread */
+    /* The first of two errors is reported, whichever thread meets it. */
     memcpy(text + BYTES / 2, "\"", 1);
     memcpy(text + BYTES - 100, "\"", 1);
     char *message = NULL;
@@ -284,7 +286,7 @@ static void bad_files(void)
     mem_free(&out);
 }
 
-/* Values, lines and quotes without an end take no memory to speak of. */
+/* Values, lines and quotes without an end use little memory. */
 static void endless(void)
 {
     enum { BYTES = 20 << 20 };

@@ -1,11 +1,11 @@
-/* Data sets whose values lie in another file than the one that is named: behind external links, in
- * external storage, in the files of a virtual data set. Each is refused by name with a command that
- * works; links inside the one file are no fault. */
+/* Tests data sets whose values lie in another file than the named one: behind external links, in
+ * external storage, in the files of a virtual data set. Each is refused by name, with a command
+ * that works; links within the file are accepted. */
 #include "fixture.h"
 
 enum { N = 20, WIDE = 4 };
 
-/* Vectors (N,4) of uint8, counting from base. */
+/* Writes vectors (N,4) of uint8, counting from base. */
 static void put_x(hid_t file, const char *name, int base)
 {
     uint8_t x[N * WIDE];
@@ -17,8 +17,8 @@ static void put_y(hid_t file, const char *name)
 {
     int32_t y[N];
     for (int i = 0; i < N; ++i) y[i] = i % 3;
-    h5_put(file,
-           (H5Array){name, H5T_STD_I32LE, H5T_NATIVE_INT32, 1, {N}, {N / 2}, 1, y}); /* packed */
+    /* compressed */
+    h5_put(file, (H5Array){name, H5T_STD_I32LE, H5T_NATIVE_INT32, 1, {N}, {N / 2}, 1, y});
 }
 
 static void put_group(hid_t file, const char *name)
@@ -32,7 +32,7 @@ static void put_link(hid_t file, const char *name, const char *target, const cha
         die("H5Lcreate_external %s", name);
 }
 
-/* x, which `create` puts elsewhere. */
+/* Writes x, which `create` stores in another file. */
 static void put_x_by(hid_t file, hid_t create, bool write)
 {
     uint8_t x[N * WIDE];
@@ -47,7 +47,7 @@ static void put_x_by(hid_t file, hid_t create, bool write)
     H5Pclose(create);
 }
 
-/* b.h5 has the values that the others' links lead to. */
+/* Writes b.h5, with the values that links in the other files lead to. */
 static void make_target(void)
 {
     hid_t file = h5_new(in_scratch("b.h5"));
@@ -58,7 +58,7 @@ static void make_target(void)
     H5Fclose(file);
 }
 
-/* An open copy has these values: 7, 8, 9, ... */
+/* Checks that the set has these values: 7, 8, 9, ... */
 static void holds(const DataSet *set)
 {
     Reader *reader;
@@ -78,7 +78,7 @@ static bool have_h5repack(void)
     return system("h5repack --version >/dev/null 2>&1") == 0;
 }
 
-/* Runs the command that the last message ends with: what it makes is a good data set. */
+/* Runs the command at the end of the last message and checks that it makes a good data set. */
 static void cure_works(const Config *c)
 {
     DataSet set;
@@ -116,14 +116,14 @@ static void external_links(void)
     put_link(file, "y", "b.h5", "/y");
     H5Fclose(file);
     refused(path, &c, "/y lies in another file");
-    /* a link to a link, by a soft link */
+    /* a link to a link, through a soft link */
     file = h5_new(path = in_scratch("chain.h5"));
     put_y(file, "y");
     put_link(file, "far", "x.h5", "/x");
     H5Lcreate_soft("/far", file, "x", H5P_DEFAULT, H5P_DEFAULT);
     H5Fclose(file);
     refused(path, &c, what);
-    /* a group in the middle of the path */
+    /* a link in the middle of the path */
     file = h5_new(path = in_scratch("middle.h5"));
     put_y(file, "y");
     put_link(file, "far", "b.h5", "/g");

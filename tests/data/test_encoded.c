@@ -1,13 +1,13 @@
-/* Sets of encoded pictures: what evaluation makes of them is Pillow's to the byte; training is the
- * same for any number of threads; orientations; broken files; pictures from elsewhere; the same
- * keys on decoded sets. */
+/* Tests sets of encoded pictures: evaluation equals Pillow to the byte; training does not depend on
+ * the number of threads; orientations; broken files; pictures from other sources; the same keys on
+ * decoded sets. */
 #include "encoded.h"
 
 #include "image/picture.h"
 
 #include <inttypes.h>
 
-/* Evaluation without scale and normalisation, as bytes. */
+/* Returns a sample as evaluation prepares it, without scale and normalisation, as bytes. */
 static uint64_t evaluated_hash(const DataSet *set, const Config *c, const char *file)
 {
     ImageDecoder *decoder = image_decoder_new();
@@ -57,7 +57,7 @@ static void test_evaluate(void)
     fclose(f);
 }
 
-/* All that `micros` micro-batches of 5 of a batch of 10 hold, as one hash. */
+/* Hashes the content of `micros` micro-batches of 5, in batches of 10. */
 static uint64_t stream_hash(const DataSet *set, const Config *c, bool training, int workers,
                             int micros)
 {
@@ -102,7 +102,7 @@ static void test_threads(void)
     CU_ASSERT_EQUAL(stream_hash(&set, &c, false, 4, 99), pass);
 }
 
-/* A picture is turned before it is cut: what is evaluated is the turned picture. */
+/* A picture is rotated before it is cropped, so evaluation sees the rotated picture. */
 static void test_orientation(void)
 {
     if (pictures_missing()) TEST_SKIP("weft was built without a decoder");
@@ -155,7 +155,8 @@ static void test_broken(void)
     CHECK_FAILS(data_set_open(&set, &c, path), ERR_CONFIG, "data.center_crop");
 }
 
-/* The bytes of samples from..to - 1 of the 30 in a file are no picture's any more. */
+/* Overwrites the bytes of samples from..to - 1 of the 30 in a file, so that they are not
+ * pictures. */
 static void spoil(const DataSet *set, const char *path, int from, int to)
 {
     uint64_t offset[31];
@@ -172,7 +173,7 @@ static void spoil(const DataSet *set, const char *path, int from, int to)
     fclose(f);
 }
 
-/* The error of the first bad sample comes out, behind the good micro-batches, for any number of
+/* The error of the first bad sample is reported, after the good micro-batches, for any number of
  * threads. */
 static void test_bad_picture(void)
 {
@@ -202,7 +203,7 @@ static void test_bad_picture(void)
     }
 }
 
-/* Two stored images (2,3,6,8), channels first or last: the same after the same keys. */
+/* Two stored images (2,3,6,8), channels first or last, give the same result with the same keys. */
 static void test_stored(void)
 {
     uint8_t first[2 * 3 * 6 * 8], last[2 * 3 * 6 * 8];

@@ -1,5 +1,5 @@
-/* Lists of files as one set: every sample of all, by label and value; what differs is named; tokens
- * are refused; the order of chunked files. */
+/* Tests lists of files as one set: every sample of all files, by label and value; differences are
+ * named; tokens are refused; the order of chunked files. */
 #include "encoded.h"
 
 static char *list_of(int count, const char *const *path)
@@ -34,7 +34,7 @@ static void test_images(void)
             CU_ASSERT(x[0] == i && x[3] == i + 3 && label == i % 3);
         }
     reader_free(&reader);
-    /* an evaluation crosses files within a read */
+    /* An evaluation reads across the boundary of two files. */
     Config c = config_plain();
     Loader *l = NULL;
     const Batch *b;
@@ -115,7 +115,8 @@ static void test_differ(void)
     mem_free(&all);
 }
 
-/* Small chunked files are shuffled all at once, as contiguous ones; by data.shuffle in chunks. */
+/* Small chunked files are fully shuffled like contiguous ones, unless data.shuffle asks for
+ * chunks. */
 static void test_shuffle(void)
 {
     DataSet set;

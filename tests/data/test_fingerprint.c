@@ -1,6 +1,6 @@
-/* Which data set is this: the same text for the same values however they are stored and named,
- * another one for others; and the hash is the one that its rule says, worked out here from the
- * plain bytes. */
+/* Tests fingerprints: the same text for the same values, however they are stored and named; another
+ * text for other values; and the hash equals that of the rule, computed here from the plain
+ * bytes. */
 #include "fixture.h"
 
 #include <xxhash.h>
@@ -29,13 +29,13 @@ static void other(Print a, Print b)
     CU_ASSERT_STRING_NOT_EQUAL(a.text, b.text);
 }
 
-/* n samples of `wide` bytes with labels, stored as is or packed in chunks; x[at] and y[label] are
- * one more. */
+/* A set to write: n samples of `wide` bytes with labels, contiguous or compressed in chunks. One is
+ * added to x[at] and y[label]. */
 typedef struct Made {
     int n, wide;
     bool packed;
     int64_t at;
-    /* -1: none, like at */
+    /* -1: none, as for at */
     int label;
 } Made;
 
@@ -65,7 +65,7 @@ static const char *make(const char *name, Made m)
     return path;
 }
 
-/* By the rule: labels, then the first bytes of samples that are spread evenly. */
+/* Compares with the rule: labels, then the first bytes of samples spread evenly. */
 static void as_the_rule_says(int n, int wide)
 {
     char want[DATA_FINGERPRINT];
@@ -96,11 +96,12 @@ static void the_rule(void)
     /* labels in several pieces */
     as_the_rule_says(300000, 1);
     as_the_rule_says(11, 20000);
-    /* a sample is more than a piece, and not mapped */
+    /* a sample larger than a piece, which is not mapped */
     as_the_rule_says(3, 1200000);
 }
 
-/* What is seen, and what is not: bytes of a sample past its head, samples between the 4,096. */
+/* Changes that the fingerprint must show, and those it does not: bytes of a sample past its head,
+ * and samples between the 4,096. */
 static void changes(void)
 {
     Print small = print_of(make("a.h5", (Made){50, 12, false, -1, -1}), NULL);
@@ -119,7 +120,7 @@ static void changes(void)
     same(large, print_of(make("b.h5", (Made){3, 20000, false, 20000 + 16384, -1}), NULL));
 }
 
-/* Byte order, names and place do not count; type, shape and what samples are normalised by do. */
+/* Byte order, names and location do not matter; type, shape and normalisation do. */
 static void forms(void)
 {
     uint16_t x[24];
@@ -158,7 +159,7 @@ static void forms(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(print_of(path, &c).text, ", targets 6 float32, "));
 }
 
-/* n tokens, of which one is another. */
+/* Writes n tokens; at >= 0: one is added to that token. */
 static const char *make_tokens(const char *name, hsize_t n, bool packed, int64_t at)
 {
     const char *path = in_scratch(name);

@@ -1,5 +1,5 @@
-/* Importing pictures from folders: which files, in which order, which class; squares equal to
- * Pillow's and encoded bytes equal to the files; broken ones named and left out. */
+/* Tests imports of folders of pictures: files, order and classes; squares equal to Pillow's and
+ * encoded bytes equal to the files; broken files are named and left out. */
 #include "folders.h"
 
 #include <fcntl.h>
@@ -43,7 +43,7 @@ static void classes_and_files_are_sorted_by_their_bytes(void)
     CHECK_OK(data_set_open(set, NULL, out));
     CU_ASSERT_EQUAL(set->samples, 4);
     CHECK_OK(data_set_check(set, 0));
-    /* the second and the third spoiled in the file: the first of them is named */
+    /* Damage the second and third picture in the file: the second, sample 1, is named. */
     int fd = open(out, O_WRONLY);
     for (int i = 1; i < 3; ++i)
         CU_ASSERT_EQUAL(pwrite(fd, "no", 2, set->x.offset + (off_t)offset[i]), 2);
@@ -190,7 +190,7 @@ static void thousands_of_long_names(void)
     fclose(f);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, name));
     mem_free(&text);
-    /* by way of HDF5, too */
+    /* The same after an import through HDF5. */
     const char *again = in_scratch("many_again.h5");
     CHECK_OK(data_import_hdf5(out, "/x", "/y", again, true, NULL));
     CU_ASSERT_TRUE(class_is(again, CLASSES - 1, name));

@@ -1,4 +1,5 @@
-/* Importing pictures by a list: its lines, which pictures and labels they name, what is refused. */
+/* Tests imports of pictures by a list: its lines, the pictures and labels they name, and refused
+ * lists. */
 #include "folders.h"
 
 static Status list_of(FolderFiles *files, const char *text)
@@ -50,7 +51,7 @@ static void lists(void)
         CHECK_FAILS(list_of(&files, bad[i][0]), ERR_DATA, bad[i][1]);
         files_fini(&files);
     }
-    /* twice, as long as the label is the same */
+    /* A picture may occur twice with the same label. */
     CHECK_OK(list_of(&files, "a.jpg,1\na.jpg,1\n"));
     CU_ASSERT_EQUAL(files.count, 2);
     files_fini(&files);

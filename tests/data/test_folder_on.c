@@ -1,5 +1,5 @@
-/* Imports of pictures that were ended: they go on, read again only what has changed, one at a time,
- * and stop when asked to. */
+/* Tests interrupted imports of pictures: they resume, read only changed files again, run one at a
+ * time, and stop on request. */
 #include "folders.h"
 
 #include <fcntl.h>
@@ -25,7 +25,8 @@ static int zeros(const char *path, int64_t sample)
     return count == SQUARE;
 }
 
-/* Three blocks, and one broken file at the end: all is done, and nothing is finished. */
+/* Leaves an import of three blocks with a broken file at the end: all blocks are done, but the file
+ * is not finished. */
 static const char *half_done(const char *name, const char *out)
 {
     const char *dir = in_scratch(name);
@@ -50,7 +51,7 @@ static void an_import_goes_on(void)
     const char *dir = half_done("on", out);
     FolderImport import = import_of(dir, out);
     import.skip_broken = true;
-    /* of the second block the record is spoiled */
+    /* Damage the record of the second block. */
     int fd = open(journal, O_WRONLY);
     CU_ASSERT_EQUAL(pwrite(fd, "spoiled", 7, FOLDER_RECORD + 100), 7);
     close(fd);
@@ -61,7 +62,8 @@ static void an_import_goes_on(void)
     CU_ASSERT_FALSE(zeros(out, FOLDER_BLOCK + 3));
     CU_ASSERT_NOT_EQUAL(access(part, F_OK), 0);
     CU_ASSERT_NOT_EQUAL(access(journal, F_OK), 0);
-    /* without interruption, and with other threads: the same bytes but for what was poisoned */
+    /* Without interruption, and with other threads, the bytes are the same but for the poisoned
+     * ones. */
     CHECK_OK(data_import_folder(&import, NULL));
     import.out = plain;
     import.threads = 5;
@@ -83,7 +85,7 @@ static void what_has_changed_is_read_again(void)
     CHECK_OK(data_import_folder(&import, NULL));
     CU_ASSERT_TRUE(zeros(out, 3));
     CU_ASSERT_FALSE(zeros(out, FOLDER_BLOCK + 3));
-    /* another size is another import */
+    /* Another size is another import. */
     (void)half_done("changed2", out);
     poison(part, 3);
     import.dir = in_scratch("changed2");
@@ -93,8 +95,8 @@ static void what_has_changed_is_read_again(void)
     CU_ASSERT_FALSE(zeros(out, 3));
 }
 
-/* A link in the place of what was kept is neither followed nor replaced by a file without samples,
- * which the journal would have for done. */
+/* A link in place of OUT.part is neither followed nor replaced by an empty file, which the journal
+ * would take for complete. */
 static void a_link_is_not_gone_on_with(void)
 {
     const char *out = in_scratch("link.h5"), *part = in_scratch("link.h5.part");
@@ -126,7 +128,7 @@ static void one_import_at_a_time(void)
     CHECK_OK(data_import_folder(&import, NULL));
 }
 
-/* Asked before it begins: no picture is taken. */
+/* A stop requested before the import begins: no picture is decoded. */
 static void it_stops_when_asked_to(void)
 {
     const char *dir = small_tree("stop"), *out = in_scratch("stop.h5");

@@ -1,5 +1,5 @@
-/* Tables with ids: one a field, and bags of any length; 0, 2^63 and 2^64 - 1 come through; several
- * files; other types and storage; what is out of range or broken is named by file, sample and
+/* Tests tables with ids: one per field, and bags of any length; ids 0, 2^63 and 2^64 - 1; several
+ * files; other types and storage; ids out of range and broken indices are named by file, sample and
  * field. */
 #include "fixture.h"
 
@@ -12,7 +12,7 @@ static uint64_t id_of(int64_t sample, int field, int i)
     return at % 5 < 4 ? edge[at % 5] : at;
 }
 
-/* Ids of a field of a sample in flat sets: none to four. */
+/* Number of ids in a field of a sample in flat sets: none to four. */
 static int bag_of(int64_t sample, int field)
 {
     return (int)((sample * 5 + field * 3 + sample / 7) % 5);
@@ -48,7 +48,7 @@ static const char *square(const char *name, int n, int first, bool packed)
     return path;
 }
 
-/* bad >= 0: this entry of the index falls. most: attribute id_most, 0: none. */
+/* bad >= 0: index whose entry is too large. most: attribute id_most, 0: none. */
 static const char *flat(const char *name, int n, int first, int bad, int most)
 {
     const char *path = in_scratch(name);
@@ -70,7 +70,7 @@ static const char *flat(const char *name, int n, int first, int bad, int most)
     return path;
 }
 
-/* Is row r of the batch what its sample has? */
+/* Does row r of the batch equal its sample? */
 static bool row_good(const Batch *b, int64_t r, bool bags)
 {
     for (int f = 0; f < F; ++f) {
@@ -82,7 +82,7 @@ static bool row_good(const Batch *b, int64_t r, bool bags)
     return b->x[2 * r] == (float)b->sample[r];
 }
 
-/* Two epochs in training, and an evaluation. */
+/* Reads two epochs of training, and an evaluation. */
 static void loads(const char *path, int64_t samples, bool bags)
 {
     enum { MICRO = 10 };
@@ -148,7 +148,8 @@ static void several_files(void)
     mem_free(&both);
 }
 
-/* int32 ids (N,1), the largest ROWS, and one negative where asked; attribute id_rows. */
+/* Writes int32 ids (N,1), the largest of which is ROWS, and one of which may be negative; attribute
+ * id_rows. */
 static const char *small(const char *name, int rows, bool negative)
 {
     const char *path = in_scratch(name);
@@ -202,7 +203,7 @@ static void broken(void)
     CHECK_FAILS(data_set_open(&set, NULL, path), ERR_DATA, "/sparse is 2x3 of uint64");
 }
 
-/* Bags without ids are good, but not all of them. */
+/* Single bags may be empty, but not all of them. */
 static void no_ids(void)
 {
     DataSet set;

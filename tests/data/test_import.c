@@ -1,5 +1,6 @@
-/* Imports: IDX, text and tokens (plain and .gz) and CIFAR of small files made here; round trip
- * through HDF5 and the reader; corrupt files; a full disk; nothing overwritten, no .part left. */
+/* Tests imports of IDX, text and tokens (plain and .gz) and CIFAR from small files made here: round
+ * trip through HDF5 and the reader; damaged files; a full disk; no file is overwritten, no .part is
+ * left. */
 #include "fixture.h"
 
 #include <fcntl.h>
@@ -98,7 +99,7 @@ static void never_overwrites(void)
     CHECK_OK(data_import_idx(x, y, NULL, 0, out, true));
     CHECK_OK(data_set_open(&set, NULL, out));
     CU_ASSERT_EQUAL(set.classes, 4);
-    /* a failing import leaves the earlier file */
+    /* A failing import leaves the earlier file unchanged. */
     const char *cut = idx_images("x-cut", N, -1);
     CHECK_FAILS(data_import_idx(cut, y, NULL, 0, out, true), ERR_DATA, "truncated");
     CHECK_OK(data_set_check(&set, 0));
@@ -132,7 +133,7 @@ static void idx_bad(void)
     CU_ASSERT_FALSE(part_exists(out));
 }
 
-/* A .gz that is cut, and one with a flipped bit. */
+/* A truncated .gz, and one with a flipped bit. */
 static void gz_bad(void)
 {
     char out[160];
@@ -145,7 +146,7 @@ static void gz_bad(void)
     fclose(f);
     CHECK_FAILS(data_import_idx(file_put("cut", b, n / 2), y, NULL, 0, out, false), ERR_DATA,
                 "truncated");
-    /* the checksum */
+    /* flips a bit of the checksum */
     b[n - 6] ^= 1;
     CHECK_FAILS(data_import_idx(file_put("flipped", b, n), y, NULL, 0, out, false), ERR_DATA,
                 "flipped: is damaged");
@@ -219,7 +220,8 @@ static void cifar_bad(void)
     CU_ASSERT_FALSE(part_exists(out));
 }
 
-/* A file-size limit stands for the full disk; in a child, which must end by itself and cleanly. */
+/* Simulates a full disk by a limit on file sizes, in a child process, which must exit cleanly by
+ * itself. */
 static int import_limited(rlim_t bytes, const char *file, const char *out)
 {
     pid_t child = fork();
@@ -230,7 +232,7 @@ static int import_limited(rlim_t bytes, const char *file, const char *out)
         setrlimit(RLIMIT_FSIZE, &limit);
         Status st = data_import_cifar(&file, 1, false, out, true);
         hdf5_lock();
-        /* whatever HDF5 still holds must not hang the end of the process */
+        /* HDF5's buffers must not keep the process from ending. */
         H5close();
         _exit(st == ERR_IO && strstr(fail_message(), ".part: cannot be written") ? 0 : 1);
     }
@@ -251,12 +253,12 @@ static void disk_full(void)
         CU_ASSERT_EQUAL(status, 0);
         CU_ASSERT_FALSE(part_exists(out));
     }
-    /* the earlier file is whole */
+    /* The earlier file is unchanged. */
     CHECK_OK(data_set_open(&set, NULL, out));
     CHECK_OK(data_set_check(&set, 0));
 }
 
-/* Copies of a path live longer than in_scratch's ring turns. */
+/* Copies a path, which then outlives the ring of in_scratch. */
 static void keep_path(char *to, const char *name)
 {
     snprintf(to, 160, "%s", in_scratch(name));
@@ -280,7 +282,7 @@ static const char *token_file(const char *name, int bits, int64_t n, int64_t ext
     return path;
 }
 
-/* out holds tokens first..first+n-1 of the file, by our reader and by HDF5's own. */
+/* Checks that out holds tokens first..first+n-1 of the file, by weft's reader and by HDF5. */
 static void tokens_are(const char *out, int bits, int64_t first, int64_t n, int64_t vocab)
 {
     DataSet set;
@@ -311,7 +313,7 @@ static void tokens_are(const char *out, int bits, int64_t first, int64_t n, int6
     mem_free(&all);
 }
 
-/* More than one piece of each kind, plain and packed, whole and with a test share. */
+/* Imports more than one piece of each kind, plain and packed, with and without a test share. */
 static void tokens_round_trip(void)
 {
     enum { LONG = 3 * (1 << 20) / 2 + 11 };
@@ -349,7 +351,7 @@ static void tokens_never_overwrite(void)
     CU_ASSERT_FALSE(exists(out));
     tokens_are(test, 8, 0, 500, 256);
     CHECK_FAILS(data_import_text(text, test, NULL, 0, false), ERR_USAGE, "is already there");
-    /* a failure leaves the earlier file */
+    /* A failure leaves the earlier file unchanged. */
     const char *odd = token_file("odd.u16", 16, 100, 1);
     CHECK_FAILS(data_import_tokens(odd, 16, 0, test, NULL, 0, true), ERR_DATA, "odd.u16");
     tokens_are(test, 8, 0, 500, 256);

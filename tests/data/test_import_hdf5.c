@@ -1,4 +1,5 @@
-/* `weft data import hdf5`: what only HDF5 can unpack becomes plain, in another process. */
+/* Tests `weft data import hdf5`: arrays that only HDF5 can unpack become contiguous, in a separate
+ * process. */
 #include "fixture.h"
 
 #include <unistd.h>
@@ -28,7 +29,7 @@ static void same_values(const DataSet *a, const DataSet *b)
     reader_free(&rb);
 }
 
-/* What only HDF5 can unpack becomes plain, with the same values and attributes. */
+/* Arrays that only HDF5 can unpack become contiguous, with the same values and attributes. */
 static void hdf5(void)
 {
     char out[160], part[180];
@@ -54,7 +55,7 @@ static void hdf5(void)
     CHECK_FAILS(data_import_hdf5(in_scratch("nix"), "/x", "/y", out, true, NULL), ERR_NOINPUT,
                 "nix");
     CHECK_OK(data_set_check(&to, 0));
-    /* a data set of weft's own stays one; values of foreign byte order become native */
+    /* A weft data set stays one; values of the other byte order become native. */
     const char *own = in_scratch("own.h5");
     CHECK_OK(data_import_random(own, shape_of(4, (int64_t)1, 2, 3, 4), 4, N, 1));
     CHECK_OK(data_import_hdf5(own, "/x", "/y", out, true, NULL));
@@ -81,7 +82,7 @@ static void hdf5(void)
     CU_ASSERT_FALSE(exists(part));
 }
 
-/* A chunk that cannot be unpacked: nothing is left behind. */
+/* A chunk that cannot be unpacked leaves no file behind. */
 static void hdf5_bad(void)
 {
     char out[160], part[180];

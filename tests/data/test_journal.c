@@ -1,11 +1,11 @@
-/* The journal of an import: who has it, and for how long. */
+/* Tests who holds the lock of an import's journal, and for how long. */
 #include "data/folder.h"
 #include "harness.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-/* While rank 0 reads it, and closes gaps, no other import may begin. */
+/* While rank 0 reads the journal and closes gaps, no other import may begin. */
 static void the_lock_stays_to_the_end(void)
 {
     char path[] = "/tmp/weft-journal-XXXXXX";

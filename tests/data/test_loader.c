@@ -1,6 +1,7 @@
-/* The loader: every sample once an epoch over any number of replicas and awkward sizes; a stream
- * begun in the middle is the same stream; padding; evaluation in order; several out at once; parts
- * left out; errors come out; it can be stopped at any time. */
+/* Tests the loader: every sample once per epoch for any number of replicas and awkward sizes; a
+ * stream that begins in the middle is the same stream; padding; evaluation in order; several
+ * micro-batches in use at once; parts left out; errors are returned; it can be stopped at any
+ * time. */
 #include "fixture.h"
 
 #include <math.h>
@@ -15,7 +16,7 @@ static Loader *loader_of(const DataSet *set, const Config *c, LoaderPlan plan)
     return l;
 }
 
-/* Takes micro-batches and gives each back at once. */
+/* Takes micro-batches and releases each at once. */
 static void pass_over(Loader *l, int count)
 {
     const Batch *b;
@@ -25,8 +26,8 @@ static void pass_over(Loader *l, int count)
     }
 }
 
-/* One grid: replicas share `micros` micro-batches, in blocks or by turns, the last ones may be
- * padding; two epochs; counts how often each sample comes. */
+/* Reads two epochs of one grid and counts how often each sample occurs. Replicas share `micros`
+ * micro-batches, in blocks or interleaved; the last ones may be padding. */
 static void once_each(const DataSet *set, int replicas, int micros, int micro, bool turns)
 {
     int per_replica = (micros + replicas - 1) / replicas;
@@ -93,7 +94,7 @@ static void every_sample_once(void)
     }
 }
 
-/* Hashes the stream from (epoch, step) on, `count` micro-batches. */
+/* Hashes `count` micro-batches of the stream from (epoch, step) on. */
 static void stream(const DataSet *set, const Config *c, int64_t epoch, int64_t step, int count,
                    int slots, uint64_t *hash)
 {
@@ -127,7 +128,7 @@ static void resume(void)
         stream(&set, &c, start / STEPS, start % STEPS, left, 2 + start, part);
         CU_ASSERT_EQUAL(memcmp(part, whole + start * PER, (size_t)left * sizeof *part), 0);
     }
-    /* the end of an epoch is the next one's start */
+    /* The end of an epoch is the start of the next. */
     stream(&set, &c, 0, STEPS, PER, 2, part);
     CU_ASSERT_EQUAL(memcmp(part, whole + STEPS * PER, PER * sizeof *part), 0);
 }
@@ -136,7 +137,7 @@ static void evaluation(void)
 {
     DataSet set;
     Config c = config_plain();
-    /* not in evaluation */
+    /* An evaluation does not augment. */
     c.data.augment = AUGMENT_FLIP;
     CHECK_OK(data_set_open(&set, &c, images_small("eval.h5", 23, 3, false)));
     int64_t total = 0;
@@ -157,7 +158,7 @@ static void evaluation(void)
             loader_release(l);
         }
         CU_ASSERT_EQUAL(batches, 4);
-        /* stays at the end */
+        /* The loader stays at the end. */
         CHECK_OK(loader_next(l, &b, NULL));
         CU_ASSERT_PTR_NULL(b);
         loader_free(&l);
@@ -165,8 +166,8 @@ static void evaluation(void)
     CU_ASSERT_EQUAL(total, 23);
 }
 
-/* Several are out at once, as many as there are slots; they stay as they were until they are
- * released, oldest first. */
+/* All slots may be in use at once; micro-batches stay unchanged until they are released, oldest
+ * first. */
 static void several_out(void)
 {
     /* 101 samples, 4 at a time */
@@ -196,8 +197,8 @@ static void several_out(void)
     loader_free(&l);
 }
 
-/* What a rank does not need is neither read nor there: its place in the file is cut off. The rest
- * is the same. */
+/* Parts that a rank does not need are not read (their data here lie beyond the file's end) and are
+ * NULL. The other parts are unchanged. */
 static void parts(void)
 {
     for (int part = 0; part < 8; ++part) {
@@ -260,7 +261,7 @@ static void targets(void)
     CHECK_FAILS(loader_new(&l, &set, &c, plan), ERR_CONFIG, "data.augment");
 }
 
-/* data_sample_at names the samples of training, also where chunks are shuffled. */
+/* data_sample_at gives the samples of training, also if chunks are shuffled. */
 static void sample_at_a_position(void)
 {
     enum { N = 40, BATCH = 8 };
@@ -286,8 +287,8 @@ static void sample_at_a_position(void)
     loader_free(&l);
 }
 
-/* A bad label in the middle: the good micro-batches before it come first, then the error, again and
- * again. */
+/* With a bad label in the middle, the good micro-batches before it are returned first, then the
+ * error, again and again. */
 static void errors_come_out(void)
 {
     DataSet set;
@@ -308,8 +309,8 @@ static void errors_come_out(void)
     CHECK_FAILS(loader_new(&l, &set, &c, wrong), ERR_BUG, "impossible plan");
 }
 
-/* A NaN in the samples or the targets, or what float32 cannot hold, ends the run where it would go
- * in, whatever the storage type. */
+/* A NaN, or a value beyond float32, in samples or targets of any storage type ends the run when it
+ * would be used. */
 static void not_finite(void)
 {
     double x[24], large[24], fine[24] = {0}, y[12];
@@ -344,7 +345,7 @@ static void not_finite(void)
     }
 }
 
-/* The file is cut off while the thread reads ahead. */
+/* The file is truncated while the thread reads ahead. */
 static void file_shrinks(void)
 {
     DataSet set;

@@ -1,6 +1,6 @@
-/* Means and deviations beside those of whole numbers, whose sums are exact: large means, tiny and
- * huge values, an outlier first or last, constants; by blocks; through the imports that use them.
- */
+/* Tests means and deviations against those of whole numbers, whose sums are exact: large means,
+ * tiny and huge values, an outlier first or last, constants; by blocks; and through the imports
+ * that use them. */
 #include "fixture.h"
 
 #include "data/data_private.h"
@@ -13,7 +13,7 @@
 enum { COUNT = 1000, BLOCKS = 7 };
 __extension__ typedef __int128 Wide;
 
-/* Whole numbers about 0 .. 600, without an order. */
+/* Whole numbers from 0 to 600 without an order. */
 static int64_t whole_of(int64_t i)
 {
     return i * i * 7919 % 601;
@@ -51,7 +51,7 @@ static void magnitudes(void)
             for (int64_t i = 0; i < COUNT; ++i) {
                 double x = (bases[b] + (double)whole_of(i)) * scales[s];
                 moments_add(&all, x);
-                /* the last block stays empty */
+                /* The last block stays empty. */
                 moments_add(&block[i * (BLOCKS - 1) / COUNT], x);
             }
             for (int i = 0; i < BLOCKS; ++i) moments_join(&joined, &block[i]);
@@ -63,7 +63,7 @@ static void magnitudes(void)
         }
 }
 
-/* One value far off: n values of x and one of x + d have a deviation of d sqrt(n) / (n + 1). */
+/* One outlier: n values of x and one of x + d have a deviation of d sqrt(n) / (n + 1). */
 static void outliers(void)
 {
     static const double far[] = {1, 1e12, -3e9, 0x1p-60};
@@ -76,7 +76,7 @@ static void outliers(void)
         }
 }
 
-/* Values of all magnitudes in one column, the smallest first; the largest alone count. */
+/* Values of all magnitudes, the smallest first; only the largest matter. */
 static void from_tiny_to_huge(void)
 {
     static const double size[] = {0x1p-1070, 1e-200, 1, 1e200};
@@ -93,7 +93,7 @@ static void from_tiny_to_huge(void)
         if (s > 0) moments_join(&block[s], &block[s - 1]);
         CU_ASSERT(near(moments_deviation(&block[s]), right));
     }
-    /* two blocks of constants that differ by little, and the largest doubles */
+    /* Two blocks of constants that differ little, and the largest doubles. */
     Moments a = {0}, b = {0}, wide = {0};
     moments_add(&a, 1e-200);
     moments_add(&b, 3e-200);
@@ -115,13 +115,13 @@ static void constants(void)
         moments_join(&m, &other);
         CU_ASSERT(moments_mean(&m) == same[c] && moments_deviation(&m) == 1);
     }
-    /* two neighbouring doubles are not taken for a constant */
+    /* Two neighbouring doubles are not taken for a constant. */
     Moments m = {0};
     for (int i = 0; i < COUNT; ++i) moments_add(&m, i % 2 ? 1e9 : nextafter(1e9, INFINITY));
     CU_ASSERT(near(moments_deviation(&m), (nextafter(1e9, INFINITY) - 1e9) / 2));
 }
 
-/* The numbers of an array of a data set, as doubles; owned by the caller. */
+/* Reads the values of an array of a data set as doubles; owned by the caller. */
 static double *array_of(const char *path, const char *name, int64_t count)
 {
     double *value = mem_new((size_t)count * sizeof *value);
@@ -133,7 +133,7 @@ static double *array_of(const char *path, const char *name, int64_t count)
     return value;
 }
 
-/* Seconds of Unix, Julian dates, a tiny number and two constants. */
+/* Unix seconds, Julian dates, a tiny number and two constants. */
 static void columns(void)
 {
     enum { COLUMNS = 5 };
@@ -157,7 +157,7 @@ static void columns(void)
     double *dense = array_of(out, "/dense", COUNT * COLUMNS);
     for (int c = 0; c < COLUMNS; ++c) {
         double sum = 0, squares = 0;
-        /* the tiny ones are decimal fractions, rounded each */
+        /* The tiny numbers are decimal fractions, each rounded. */
         CU_ASSERT_DOUBLE_EQUAL(deviation[c] / right[c], 1, 1e-12);
         for (int i = 0; i < COUNT; ++i) sum += dense[i * COLUMNS + c];
         for (int i = 0; i < COUNT; ++i) squares += pow(dense[i * COLUMNS + c] - sum / COUNT, 2);
@@ -168,7 +168,7 @@ static void columns(void)
     mem_free(&dense);
 }
 
-/* Ages are as large as a file says: of two users a year apart each is one deviation off. */
+/* Ages may be any number: for two users a year apart each is one deviation from the mean. */
 static void ages(void)
 {
     char *folder = mem_text(in_scratch("ml"));
@@ -187,7 +187,7 @@ static void ages(void)
     mem_free(&folder);
 }
 
-/* One pixel of another value makes a channel no constant, however many there are. */
+/* A channel with one different pixel is not constant, however many pixels there are. */
 static void pixels(void)
 {
     float mean, deviation;

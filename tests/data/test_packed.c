@@ -1,12 +1,12 @@
-/* Importing gzip files of several members: good ones are read to the last, zeros may follow,
- * anything else and every cut is refused with the byte where it is. */
+/* Tests imports of gzip files of several members: good ones are read to the end, zeros may follow;
+ * anything else and every truncation is refused with its offset. */
 #include "fixture.h"
 
 #include <unistd.h>
 
 enum { ROOM = 1 << 16 };
 
-/* Bytes of a file as they are made. */
+/* a file that is being made */
 typedef struct Bytes {
     uint8_t at[ROOM];
     size_t count;
@@ -19,7 +19,7 @@ static void add(Bytes *b, const void *from, size_t count)
     b->count += count;
 }
 
-/* A gzip member of these bytes. */
+/* Appends these bytes as a gzip member. */
 static void add_member(Bytes *b, const void *from, size_t count)
 {
     z_stream z = {0};
@@ -33,7 +33,7 @@ static void add_member(Bytes *b, const void *from, size_t count)
     deflateEnd(&z);
 }
 
-/* An importer, and two halves of a file for it. */
+/* an importer, and two halves of a file for it */
 typedef struct Case {
     const char *name;
     const void *half[2];
@@ -55,7 +55,7 @@ static Status case_import(const Case *c, const char *path, const char *out)
     return import_run(c->name, path, "-o", out, "--force", NULL);
 }
 
-/* The data set has the same bytes as that of the plain file? */
+/* Does the data set have the same bytes as that of the plain file? */
 static bool same_set(const char *a, const char *b)
 {
     char *command = mem_format("cmp -s %s %s", a, b);
@@ -83,7 +83,7 @@ static void refused(const Case *c, const char *path, const char *why, int64_t by
 static void members_of(const Case *c)
 {
     Bytes plain = {.count = 0}, packed = {.count = 0}, other;
-    /* copies: in_scratch keeps no more than 32 */
+    /* Copies, since in_scratch keeps only 32 paths. */
     char *path = mem_text(in_scratch("members.gz")), *out = mem_text(in_scratch("out.h5"));
     char *plain_out = mem_text(in_scratch("plain.h5"));
     remove(out);
@@ -93,7 +93,7 @@ static void members_of(const Case *c)
     add_member(&packed, c->half[0], c->bytes[0]);
     int64_t second = (int64_t)packed.count;
     add_member(&packed, c->half[1], c->bytes[1]);
-    /* all members, and zeros behind them */
+    /* Accepted: all members, and zeros behind them. */
     put_bytes(path, &packed, packed.count);
     CHECK_OK(case_import(c, path, out));
     CU_ASSERT(same_set(plain_out, out));
@@ -106,7 +106,7 @@ static void members_of(const Case *c)
     other.at[other.count + 900] = 'x';
     put_bytes(path, &other, other.count + 1000);
     refused(c, path, "behind its gzip data", (int64_t)other.count + 900);
-    /* the second member's beginning, its deflate data and its sum */
+    /* Damage to the second member's beginning, its deflate data and its checksum. */
     other = packed;
     other.at[second] ^= 1;
     put_bytes(path, &other, other.count);
@@ -120,7 +120,8 @@ static void members_of(const Case *c)
     other.at[other.count - 6] ^= 1;
     put_bytes(path, &other, other.count);
     refused(c, path, "is damaged", second);
-    /* cut off: within the second member, within its last eight bytes, and behind its first byte */
+    /* Truncation within the second member, within its last eight bytes, and behind its first
+     * byte. */
     static const size_t cuts[] = {12, 3};
     for (int i = 0; i < 2; ++i) {
         put_bytes(path, &packed, packed.count - cuts[i]);
@@ -128,13 +129,13 @@ static void members_of(const Case *c)
     }
     put_bytes(path, &packed, (size_t)second + 1);
     refused(c, path, "behind its gzip data", second);
-    /* plain bytes behind the first member */
+    /* Plain bytes behind the first member. */
     other = packed;
     other.count = (size_t)second;
     add(&other, c->half[1], c->bytes[1]);
     put_bytes(path, &other, other.count);
     refused(c, path, "behind its gzip data", second);
-    /* no gzip at all, by that name */
+    /* A file that is not gzip but is named so. */
     put_bytes(path, &plain, plain.count);
     refused(c, path, "its name ends in .gz", 0);
     mem_free(&path);

@@ -1,5 +1,5 @@
-/* Data sets on their way to disk: a signal that ends the process takes them with it, and what was
- * there stays. */
+/* Tests unfinished data sets: a signal that ends the process removes them, and earlier files
+ * stay. */
 #include "data/data_private.h"
 #include "fixture.h"
 
@@ -20,7 +20,7 @@ static herr_t end_by(void *signal, hid_t file)
     return -1;
 }
 
-/* Both of an import's files are begun when it comes. */
+/* Begins both files of an import; the signal comes while the second is laid out. */
 static void begin_both(const char *out, const char *test, int signal)
 {
     PartFile part[2];

@@ -1,4 +1,5 @@
-/* The sampler is a permutation for every n, differs by epoch and seed, and mixes evenly. */
+/* Tests the sampler: it is a permutation for every n, differs by epoch and seed, and mixes
+ * evenly. */
 #include "data.h"
 #include "harness.h"
 
@@ -54,8 +55,8 @@ static void keyed(void)
     CU_ASSERT_EQUAL(again, 1000);
 }
 
-/* Over many epochs every sample comes to every tenth of the order about equally often
- * (chi-squared). */
+/* Returns how far chi-squared is from chance: over many epochs every sample should come about
+ * equally often in every tenth of the order. */
 static double spread(int64_t n, int epochs)
 {
     double chi = 0;
@@ -67,8 +68,7 @@ static double spread(int64_t n, int epochs)
         chi += ((double)count[i] - expect) * ((double)count[i] - expect) / expect;
     mem_free(&count);
     double freedom = (double)n * 9 - 9;
-    return (chi - freedom) /
-           sqrt(2 * freedom); /* about normal: deviations from what chance gives */
+    return (chi - freedom) / sqrt(2 * freedom); /* approximately standard normal */
 }
 
 static void balanced(void)
@@ -93,8 +93,8 @@ static void uncorrelated(void)
     CU_ASSERT_TRUE(fabs(sum / variance / sqrt((double)n)) < 5);
 }
 
-/* Each sample exactly once, and no window touches more chunks than it holds, with the short one and
- * one that is cut at both ends. */
+/* Checks that each sample occurs exactly once, and that no window touches more chunks than it
+ * holds, plus the short one and one cut at each end. */
 static bool chunks_good(int64_t n, int64_t chunk, int64_t window, int64_t epoch)
 {
     uint8_t *seen = mem_new((size_t)n), *touched = mem_new((size_t)n);

@@ -1,5 +1,5 @@
-/* Opening and reading: every type, byte order and layout; chunked and compressed equal contiguous;
- * every bad input ends in its Status and a message that says what to do. */
+/* Tests opening and reading: every type, byte order and layout; chunked and compressed files equal
+ * contiguous ones; every bad input gives its Status and a message that says what to do. */
 #include "fixture.h"
 
 #include <fcntl.h>
@@ -13,7 +13,8 @@ typedef struct TypeCase {
     bool big, is_float, is_signed;
 } TypeCase;
 
-/* Values 0, 1, 2, ... (with -1 - v on odd places where signed) for (3,2,4,5), labels 0 2 1. */
+/* Reads (3,2,4,5) with values 0, 1, 2, ... (for signed types -1 - v at odd positions) and labels 0
+ * 2 1. */
 static void one_type(TypeCase t)
 {
     const char *path = in_scratch("type.h5");
@@ -73,7 +74,8 @@ static void types(void)
     for (size_t i = 0; i < sizeof t / sizeof t[0]; ++i) one_type(t[i]);
 }
 
-/* The same picture stored NCHW and NHWC, under other names in a group, gives the same floats. */
+/* The same picture stored as NCHW and as NHWC, under other names in a group, gives the same
+ * floats. */
 static void layouts(void)
 {
     const char *path = in_scratch("layout.h5");
@@ -149,7 +151,7 @@ static void packed_equals_contiguous(void)
     }
 }
 
-/* (N,D) with float targets (N,K) and (N), a 3-d x, labels (N,1). */
+/* (N,D) with float targets (N,K) and (N), a three-dimensional x, labels (N,1). */
 static void vectors(void)
 {
     const char *path = in_scratch("vectors.h5");
@@ -289,8 +291,8 @@ static void truncated(void)
     CHECK_FAILS(data_set_open(&after, &c, path), ERR_DATA, "cut.h5");
 }
 
-/* The file is cut off under a reader that has it mapped: an error, not a dead process; the next
- * reader works. */
+/* The file is truncated while a reader has it mapped: an error, not a crash; the next reader
+ * works. */
 static void shrinks(void)
 {
     DataSet set;
@@ -314,7 +316,7 @@ static void shrinks(void)
     reader_free(&reader);
 }
 
-/* Samples too big to be mapped go by pread; the file shrinks under that, too. */
+/* Samples too large to be mapped are read by pread; the file shrinks there, too. */
 static void big_samples(void)
 {
     enum { SIDE = 300, N = 5 };
@@ -385,7 +387,7 @@ static void wrong_contents(void)
     }
 }
 
-/* A filter this HDF5 does not have: found at open, by number and cure. */
+/* A filter that this HDF5 lacks is reported at opening, with its number and a cure. */
 static void missing_filter(void)
 {
     enum { NOBODYS = 511 };
@@ -404,7 +406,7 @@ static void missing_filter(void)
     H5Fclose(file);
     DataSet set;
     CHECK_FAILS(data_set_open(&set, NULL, path), ERR_DATA, "filter 511");
-    /* h5repack is no way out where it lacks the filter, too: it leaves the data set out */
+    /* h5repack does not help if it lacks the filter, too: it leaves the data set out. */
     CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "write it without filters where this one is"));
     CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "leaves /x out"));
     CU_ASSERT_PTR_NULL(strstr(fail_message(), "OLD NEW"));

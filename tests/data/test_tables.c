@@ -1,5 +1,5 @@
-/* Click logs and ratings as tables: every value against its line; what is made has the rate, the
- * AUC and the drift that it says, the same on any number of threads. */
+/* Tests tables of click logs and ratings: every value against its line; synthetic data have the
+ * stated rate, AUC and drift, the same for any number of threads. */
 #include "fixture.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ static void put(const char *path, const char *text)
     write_bytes(path, text, strlen(text));
 }
 
-/* all of a set */
+/* all rows of a set */
 typedef struct Rows {
     DataSet set;
     float *x;
@@ -68,7 +68,7 @@ static void rows_free(Rows *r)
     mem_free(&r->y);
 }
 
-/* Row i, number c of this file: */
+/* Number c of row i of the file below. */
 static int number(int i, int c)
 {
     return i * 31 % 97 + c * c - 5;
@@ -119,7 +119,7 @@ static void criteo(void)
     CHECK_OK(run("data import criteo", path, "-o", hashed, "--rows", "5000", "--test", test, NULL));
     r = rows_of(test);
     CU_ASSERT(r.set.samples == 7 && r.set.id_rows == 5000);
-    /* the same empty value has the same id in every row, and another one in each field */
+    /* Empty values of a field have the same id in every row, and another one in each field. */
     CU_ASSERT(r.ids[0] != r.ids[4] && empty(44, 0) && empty(44, 4) && empty(48, 0));
     CU_ASSERT_EQUAL(r.ids[1 * FIELDS], r.ids[5 * FIELDS]);
     rows_free(&r);
@@ -148,7 +148,7 @@ static void movielens(void)
     char *user = mem_format("%s/u.user", dir), *item = mem_format("%s/u.item", dir);
     const char *out = in_scratch("ml.h5"), *test = in_scratch("ml-test.h5");
     CU_ASSERT_EQUAL(mkdir(dir, 0777), 0);
-    /* by time: (3,1) (1,7) (2,1) (1,2), of which the last is the test set */
+    /* By time: (3,1) (1,7) (2,1) (1,2), the last of which is the test set. */
     put(data, "1\t7\t4\t20\n2\t1\t5\t30\n1\t2\t3\t40\n3\t1\t1\t10\n");
     CHECK_OK(run("data import movielens", data, "-o", out, NULL));
     Rows r = rows_of(out);
@@ -162,14 +162,14 @@ static void movielens(void)
     CHECK_OK(run("data import movielens", dir, "-o", out, "--test", test, "--test-share", "0.25",
                  "--force", NULL));
     r = rows_of(out);
-    /* user 4, item 8, gender 3, occupation 3, genre 19; user 3 is not in u.user, item 7 not in
-     * u.item */
+    /* Rows of the table: user 4, item 8, gender 3, occupation 3, genre 19. User 3 is not in u.user,
+     * item 7 not in u.item. */
     CU_ASSERT(r.set.samples == 3 && r.set.fields == 5 && r.set.id_rows == 37);
     CU_ASSERT(r.ids[2] == 12 && r.ids[3] == 15 && r.ids[4] == 18 + 1 && r.ids[5] == 18 + 18);
     CU_ASSERT(r.first[5] == 6 && r.first[6 + 5] == 4);
     const uint64_t *two = r.ids + 2 * r.set.id_most;
     CU_ASSERT(two[0] == 2 && two[1] == 5 && two[2] == 14 && two[3] == 17 && two[5] == 36);
-    /* ages 20 and 50, and the mean for who is not known */
+    /* ages 20 and 50, and the mean for the unknown user */
     CU_ASSERT(r.x[0] == 0.0f && fabsf(r.x[1] + 1) < 1e-6f && fabsf(r.x[2] - 1) < 1e-6f);
     rows_free(&r);
     r = rows_of(test);
@@ -198,7 +198,7 @@ static double best_of(const char *path)
     return best;
 }
 
-/* How many of these ids are not among the others (of one field of all rows)? */
+/* Returns how many of a's ids of a field do not occur in b. */
 static int strangers(const Rows *a, const Rows *b, int field)
 {
     int count = 0;
@@ -245,7 +245,7 @@ static void made(void)
     CHECK_OK(run(verb, "-o", out, "--samples", "20000", "--drift", "1", "--force", "--test", test,
                  "--test-samples", "500", NULL));
     r = rows_of(out), t = rows_of(test);
-    /* the same rows at the end are of values that were not there at the beginning */
+    /* With drift, rows at the end have values that did not exist at the beginning. */
     r.set.samples = 1000;
     CU_ASSERT(strangers(&t, &r, 4) > 400 && stays < 50);
     rows_free(&r);

@@ -1,11 +1,11 @@
-/* Files of tokens by what they are: NumPy's .npy (files that NumPy wrote) and llm.c's shards are
- * read by their headers; files of other kinds, and numbers without a header that are wider,
- * narrower or of another byte order than they are read as, are refused by name. */
+/* Tests recognition of token files: NumPy's .npy (files that NumPy wrote) and llm.c's shards are
+ * read by their headers; files of other kinds, and numbers without a header whose width or byte
+ * order is not the given one, are refused by name. */
 #include "fixture.h"
 
 enum { TOKENS = 5000, SHARD_HEAD = 1024 };
 
-/* Token i of a vocabulary of so many. */
+/* Token i of a vocabulary of this size. */
 static int64_t token_of(int64_t i, int64_t vocab)
 {
     return (int64_t)((uint64_t)i * 2654435761u >> 7) % vocab;
@@ -16,7 +16,7 @@ static void put_number(uint8_t *to, int64_t value, int bytes, bool big_endian)
     for (int b = 0; b < bytes; ++b) to[big_endian ? bytes - 1 - b : b] = (uint8_t)(value >> 8 * b);
 }
 
-/* A file of `head_bytes` of head and TOKENS numbers of a vocabulary; cut: bytes short of that. */
+/* Writes head_bytes of head and TOKENS numbers of a vocabulary, without the last `cut` bytes. */
 static const char *numbers_file(const char *name, const void *head, size_t head_bytes,
                                 int64_t vocab, int bytes, bool big_endian, size_t cut)
 {
@@ -30,7 +30,7 @@ static const char *numbers_file(const char *name, const void *head, size_t head_
     return path;
 }
 
-/* out has `count` tokens of this type, the values of `of`. */
+/* Checks that out has `count` tokens of this type with the values of `of`. */
 static void out_is(const char *out, ElementType type, int64_t count, int64_t (*of)(int64_t i))
 {
     DataSet set;
@@ -64,8 +64,8 @@ static int64_t llama_token(int64_t i)
     return token_of(i, 128256);
 }
 
-/* Files that NumPy wrote are read: any width and byte order, versions 1 and 3, rows; the type is
- * the header's. */
+/* Reads files that NumPy wrote: any width and byte order, versions 1 and 3, rows; the type is the
+ * header's. */
 static void npy_read(void)
 {
     static const struct {
@@ -91,7 +91,7 @@ static void npy_read(void)
                 ERR_DATA, "records or objects");
 }
 
-/* A .npy file of version 1 with this text as its header, and `bytes` of zeros behind it. */
+/* Imports a .npy file of version 1 with this header text, followed by `bytes` zeros. */
 static Status import_header(const char *text, size_t bytes)
 {
     size_t length = strlen(text);
@@ -137,7 +137,7 @@ static void npy_refused(void)
     CHECK_OK(import_header("{'shape': (4, 1), 'fortran_order': True, 'descr': '<u2'}  \n", 8));
 }
 
-/* A .npy file of four whole numbers of 64 bits, the third of which is `value`. */
+/* Writes a .npy file of four whole numbers of 64 bits, the third of which is `value`. */
 static Status import_value(const char *type, uint64_t value)
 {
     uint8_t b[10 + 80 + 32] = "\x93NUMPY\1\0";
@@ -162,7 +162,7 @@ static void npy_values(void)
     CU_ASSERT_PTR_NULL(strstr(fail_message(), "--vocab"));
 }
 
-/* The header of llm.c's shards: these three and 253 zeros. */
+/* Writes the header of llm.c's shards: these three numbers and 253 zeros. */
 static const char *shard_file(const char *name, uint32_t magic, uint32_t version, uint32_t count,
                               int64_t vocab, int bytes, bool big_endian)
 {
@@ -199,11 +199,11 @@ static void shards(void)
     CHECK_FAILS(data_import_tokens(path, 16, 0, out, NULL, 0, true), ERR_DATA, "with choices");
 }
 
-/* Numbers of each width, in each byte order, read as each width: taken where it is theirs. */
+/* Numbers of each width and byte order are read as each width, and accepted only as their own. */
 static void widths(void)
 {
     static const int64_t vocabs[] = {4, 65, 300, 32000, 50257};
-    /* a copy: in_scratch keeps no more than 32 */
+    /* Copied, since in_scratch keeps only 32 paths. */
     char *out = mem_text(in_scratch("wide.h5"));
     for (size_t v = 0; v < sizeof vocabs / sizeof *vocabs; ++v)
         for (int bytes = 2; bytes <= 8; bytes *= 2)
@@ -218,7 +218,7 @@ static void widths(void)
                                big_endian, (long long)vocabs[v], bits);
                     CU_ASSERT_EQUAL(st, right ? OK : ERR_DATA);
                 }
-    /* the vocabulary that is said does not hide it */
+    /* A given vocabulary does not prevent the check. */
     const char *path = numbers_file("raw", NULL, 0, 50257, 4, false, 0);
     CHECK_FAILS(data_import_tokens(path, 16, 50257, out, NULL, 0, true), ERR_DATA, "--bits 32");
     path = numbers_file("raw", NULL, 0, 50257, 8, false, 0);
@@ -233,7 +233,7 @@ static void widths(void)
     mem_free(&out);
 }
 
-/* Numbers that look odd and are right: bytes and a token beyond them; one id again and again. */
+/* Numbers that look odd but are right: bytes and one token beyond them; one id repeated. */
 static void odd_and_right(void)
 {
     enum { COUNT = 600 };
@@ -246,7 +246,7 @@ static void odd_and_right(void)
     CHECK_OK(data_import_tokens(file_put("odd", wide, sizeof wide), 32, 0, out, NULL, 0, true));
     memset(odd, 0, sizeof odd);
     CHECK_OK(data_import_tokens(file_put("odd", odd, sizeof odd), 16, 0, out, NULL, 0, true));
-    /* text as numbers of 16 bits, where the vocabulary is said */
+    /* Text is accepted as numbers of 16 bits if the vocabulary is given. */
     const char *text = file_put("odd", "to be or not to be, that is the question: whether", 48);
     CHECK_OK(data_import_tokens(text, 16, 32000, out, NULL, 0, true));
 }
@@ -280,7 +280,7 @@ static void foreign(void)
         CHECK_FAILS(data_import_tokens(path, 16, 0, out, NULL, 0, true), ERR_DATA, file[i].why);
         CHECK_FAILS(data_import_text(path, out, NULL, 0, true), ERR_DATA, file[i].why);
     }
-    /* through a tokenizer, too */
+    /* The same through a tokenizer. */
     uint8_t hdf5[64] = "\x89HDF\r\n\x1a\n";
     const TextTokens how = {.tokenizer = "tests/golden/tokenizer"};
     CHECK_FAILS(data_import_encoded(file_put("h", hdf5, sizeof hdf5), &how, out, NULL, 0, true),

@@ -1,5 +1,6 @@
-/* GPT-2's tokenizer: the tokens that tokenizers and tiktoken make (tools/golden_tokenizer.py), of
- * both kinds of file, of texts in pieces and of bytes that are no text; what no tokenizer is. */
+/* Tests GPT-2's tokenizer against tokens of tokenizers and tiktoken (tools/golden_tokenizer.py):
+ * both kinds of file, texts in pieces, bytes that are not text, and files that are not a
+ * tokenizer. */
 #include "data.h"
 #include "harness.h"
 
@@ -13,7 +14,7 @@ static Tokenizer *opened(const char *path)
     return t;
 }
 
-/* The bytes of a text in hexadecimal; owned by the caller. */
+/* Converts hexadecimal digits to the bytes of a text; owned by the caller. */
 static char *from_hex(const char *hex, size_t *bytes)
 {
     char *text = mem_new(strlen(hex) / 2 + 1);
@@ -36,7 +37,7 @@ static bool same(const TokenList *list, const char *want)
     return *at == 0 || *at == '\n' || (*at == '-' && list->count == 0);
 }
 
-/* The text in pieces of `step` bytes. */
+/* Encodes the text in pieces of `step` bytes. */
 static void encode_pieces(Tokenizer *t, const char *text, size_t bytes, size_t step, bool special,
                           TokenList *list)
 {
@@ -106,8 +107,8 @@ static void hashes(void)
     tokenizer_free(&b);
 }
 
-/* <|endoftext|> is one token where that is asked for, wherever a piece ends, and ends what stands
- * before it: two blanks there are one word. */
+/* With `special`, <|endoftext|> is one token wherever a piece ends, and ends the text before it:
+ * two blanks there are one word. */
 static void special(void)
 {
     static const char text[] = "a  <|endoftext|> b<|endo<|endoftext|><|endoftext|>  ";
@@ -128,7 +129,7 @@ static void special(void)
     tokenizer_free(&t);
 }
 
-/* Whatever bytes there are come back, pieces or not; a long word takes no longer than others. */
+/* Any bytes are decoded unchanged, in pieces or not; a long word takes no longer than others. */
 static void no_text(void)
 {
     enum { BYTES = 300000 };
@@ -168,7 +169,7 @@ static void put(const char *folder, const char *name, const char *text)
     mem_free(&path);
 }
 
-/* vocab.json of all bytes, and these entries; or of those alone. */
+/* Writes vocab.json with all bytes (if `bytes`) and these entries. */
 static void put_vocab(const char *folder, const char *more, bool bytes)
 {
     char *text = NULL;

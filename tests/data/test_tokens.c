@@ -1,5 +1,5 @@
-/* Token sets: opening of every type and byte order; every window once an epoch over any number of
- * replicas, its labels one token later; parts left out; what is refused. */
+/* Tests token sets: opening every type and byte order; every window once per epoch for any number
+ * of replicas, with labels one token later; parts left out; refused files. */
 #include "fixture.h"
 
 enum { VOCAB = 97 };
@@ -9,7 +9,7 @@ static int token_of(int64_t i)
     return (int)(((uint64_t)i * 2654435761u >> 9) % VOCAB);
 }
 
-/* A weft token set of n tokens; vocab 0: without the attribute; chunk 0: contiguous. */
+/* Writes a weft token set of n tokens; vocab 0: without the attribute; chunk 0: contiguous. */
 static const char *tokens_file(const char *name, hid_t stored, int64_t n, int vocab, hsize_t chunk)
 {
     const char *path = in_scratch(name);
@@ -42,7 +42,7 @@ static Loader *loader_of(const DataSet *set, const Config *c, LoaderPlan plan)
     return l;
 }
 
-/* Wrong values in one micro-batch, whatever of it is there. */
+/* Counts wrong values in a micro-batch; tokens or labels may be NULL. */
 static int batch_wrong(const Batch *b, int64_t n, int64_t context)
 {
     int bad = b->x != NULL || b->targets != NULL;
@@ -95,7 +95,7 @@ static void types(void)
     }
 }
 
-/* Two epochs of one grid: counts how often each window comes. */
+/* Reads two epochs of one grid and counts how often each window occurs. */
 static void once_each(const DataSet *set, const Config *c, int replicas, int per, int micro)
 {
     int64_t n = set->samples, batch = (int64_t)replicas * per * micro;
@@ -126,7 +126,7 @@ static void once_each(const DataSet *set, const Config *c, int replicas, int per
 
 static void every_window_once(void)
 {
-    /* tokens: 1, 1, 10 and 100 windows */
+    /* numbers of tokens, which make 1, 1, 10 and 100 windows */
     static const int n[] = {6, 7, 52, 503};
     for (size_t i = 0; i < sizeof n / sizeof n[0]; ++i) {
         DataSet set;
@@ -156,12 +156,12 @@ static void evaluation(void)
         CU_ASSERT_EQUAL(batch_wrong(b, 5, 4), 0);
         loader_release(l);
     }
-    /* the last of them ends with the last token */
+    /* The last window ends with the last token. */
     CU_ASSERT_EQUAL(next, 23);
     loader_free(&l);
 }
 
-/* Sample numbers and rows are there whatever else is wanted; a rank that wants nothing reads
+/* Sample numbers and rows are always present; a rank that needs neither tokens nor labels reads
  * nothing. */
 static void parts(void)
 {
@@ -170,7 +170,7 @@ static void parts(void)
         DataSet set;
         Config c = config_tokens(5);
         CHECK_OK(data_set_open(&set, &c, tokens_file("parts.h5", H5T_STD_U16LE, 99, VOCAB, 0)));
-        /* whatever was read would be refused */
+        /* Any token that is read would be refused. */
         if (no_x && no_y) set.vocab = 1;
         Loader *l =
             loader_of(&set, &c, (LoaderPlan){8, 4, 1, 1, 0, 0, 0, true, no_x, no_y, 2, NULL, 1, 0});
@@ -188,7 +188,7 @@ static void parts(void)
     }
 }
 
-/* Samples too long to be mapped go by pread. */
+/* Samples too long to be mapped are read by pread. */
 static void long_samples(void)
 {
     enum { CONTEXT = 20000, N = 3 * CONTEXT + 17 };
@@ -230,7 +230,7 @@ static void sizes(void)
     CU_ASSERT_EQUAL(set.samples, 1);
     c.model.context = 3000;
     CHECK_FAILS(data_set_open(&set, &c, path), ERR_DATA, "set a smaller model.context");
-    /* where the file does not say, the tokens themselves do */
+    /* Without the attribute, the vocabulary follows from the tokens. */
     c.model.context = 8;
     CHECK_OK(data_set_open(&set, &c, tokens_file("plain.h5", H5T_STD_U16LE, 900, 0, 0)));
     CU_ASSERT_EQUAL(set.vocab, VOCAB);
@@ -238,7 +238,7 @@ static void sizes(void)
     CU_ASSERT_EQUAL(set.vocab, 256);
 }
 
-/* A file of somebody else's: a row of integers under a name of its own. */
+/* Reads a file of another program: integers in one dimension, under another name. */
 static void own_names(void)
 {
     const char *path = in_scratch("own.h5");
@@ -327,8 +327,8 @@ static void print(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "vocab     97"));
 }
 
-/* A stranger's array of tokens is asked for by the whole setting; in weft's own set, whose array no
- * key names, it is missing. */
+/* If an array is missing, the message names the key for other programs' files; weft's own sets have
+ * fixed names. */
 static void array_names(void)
 {
     Config c = config_tokens(4);

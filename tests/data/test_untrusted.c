@@ -1,5 +1,5 @@
-/* Files of strangers: what HDF5 would take too much memory for, links and plugins, and that what
- * another process finds is what this one would. */
+/* Tests untrusted files: files for which HDF5 would take too much memory, links and plugins; the
+ * separate process finds the same facts as this one. */
 #include "fixture.h"
 
 #include "data/facts.h"
@@ -15,8 +15,8 @@ static void put_y(hid_t file)
     h5_put(file, (H5Array){"y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, {N}, {0}, 0, y});
 }
 
-/* x of so many bytes a sample in one chunk of `chunk` samples, of which `stored` bytes are in the
- * file. */
+/* Writes x with `wide` bytes per sample in chunks of `chunk` samples, of which `stored` bytes are
+ * in the file. */
 static const char *bomb(const char *name, hsize_t wide, hsize_t chunk, size_t stored)
 {
     const char *path = in_scratch(name);
@@ -51,7 +51,7 @@ static void out_of_proportion(void)
     CHECK_OK(data_set_open(&set, &c, path));
 }
 
-/* What the link leads to is not even opened: that would wait for ever. */
+/* The target of the link is not even opened, which would block for ever. */
 static void links(void)
 {
     DataSet set;
@@ -96,7 +96,7 @@ static void plugins(void)
     unsetenv("HDF5_PLUGIN_PATH");
 }
 
-/* Names go to terminals. */
+/* Control characters in names are replaced, since names are printed to terminals. */
 static void words(void)
 {
     ClassNames names;
@@ -139,7 +139,7 @@ static void same_facts(void)
     apart_end();
 }
 
-/* What the other process says may be a lie. */
+/* The answer of the separate process is checked, too. */
 static void lies(void)
 {
     FactsAsk ask = {"strange.h5", "/x", "/y"};
@@ -179,7 +179,7 @@ static void lies(void)
     CU_ASSERT_EQUAL(strlen(lie.x.name), sizeof lie.x.name - 1);
 }
 
-/* What multiplies beyond its input is refused before it is held or written. */
+/* Input that expands out of proportion is refused before it is stored. */
 static void bombs(void)
 {
     char out[160];
@@ -194,7 +194,7 @@ static void bombs(void)
                    xs[16 + N] = {0, 0, 8, 3, 0, 0, 0, N, 0, 0, 0, 1, 0, 0, 0, 1};
     const char *y = file_put("y", ys, sizeof ys), *x = file_put("x", xs, sizeof xs);
     CHECK_OK(data_import_idx(x, y, NULL, 0, in_scratch("fair.h5"), false));
-    /* a header of 16 bytes that claims 18 EB; and one in a .gz */
+    /* A header of 16 bytes claims 18 EB; and the same in a .gz. */
     uint8_t head[16] = {0, 0, 8, 3, 255, 255, 255, 255, 0, 1, 0, 0, 0, 1, 0, 0};
     CHECK_FAILS(data_import_idx(file_put("claims", head, 16), y, NULL, 0, out, false), ERR_DATA,
                 "truncated");
@@ -206,7 +206,7 @@ static void bombs(void)
     CHECK_FAILS(data_import_idx(x, file_put("claims-y.gz", labels, 8), NULL, 0, out, false),
                 ERR_DATA, "over 100 times the");
     CU_ASSERT(access(out, F_OK) != 0 && access(in_scratch("bomb.h5.part"), F_OK) != 0);
-    /* small ones may */
+    /* Small files may expand more. */
     CHECK_OK(data_import_text(file_put("some.gz", zeros, 1 << 20), out, NULL, 0, false));
     mem_free(&zeros);
 }

@@ -1,5 +1,5 @@
-/* What part of a picture is taken: sizes and offsets as torchvision has them, the distribution of
- * random resized crops and of erased rectangles, and mixing in pairs. Seeds are fixed. */
+/* Tests the choice of a picture's part: sizes and offsets like torchvision's, the distribution of
+ * random resized crops and erased rectangles, and mixing in pairs. Seeds are fixed. */
 #include "data/data_private.h"
 #include "encoded.h"
 
@@ -15,7 +15,7 @@ static DataSet set_of(int side)
                      .path = "set"};
 }
 
-/* From torchvision: Resize(n) and CenterCrop(c) of width x height. */
+/* Expected values are torchvision's Resize(n) and CenterCrop(c) of width x height. */
 static void test_evaluation(void)
 {
     static const struct {
@@ -38,7 +38,7 @@ static void test_evaluation(void)
         CU_ASSERT(v.width == want[i].to_width && v.height == want[i].to_height);
         CU_ASSERT(v.part.x == want[i].x && v.part.y == want[i].y);
     }
-    /* 224 out of 256 is the default */
+    /* 224 out of 256 is the default. */
     DataSet set = set_of(224);
     Config c = config_pictures();
     c.data.random_resized_crop = 224;
@@ -47,7 +47,7 @@ static void test_evaluation(void)
     CU_ASSERT(v.height == 256 && v.width == 341 && v.part.width == 224);
 }
 
-/* One pixel by ten millions: 256 by more than an int counts. */
+/* One pixel by ten million, resized to 256, would exceed an int. */
 static void test_thread(void)
 {
     enum { LONG = 10000000 };
@@ -60,7 +60,7 @@ static void test_thread(void)
                 "picture: 1x10000000 pixels are too narrow to be resized to 256");
     CHECK_FAILS(view_training(&v, &set, &c, augment_key(&c, 0, 1), LONG, 1, "picture"), ERR_DATA,
                 "picture: 10000000x1 pixels are too narrow to be resized to 256");
-    /* of a long one that can be counted only the part is made */
+    /* A long picture whose size fits an int is accepted; only its centre is made. */
     CHECK_OK(view_evaluation(&v, &set, &c, LONG, 2, "picture"));
     CU_ASSERT(v.width == 1280000000 && v.height == 256 && v.part.x == 639999888);
 }
@@ -77,15 +77,15 @@ static void add(Moments *m, double v)
     ++m->count;
 }
 
-/* Deviations of the mean from `want`, whose spread is that of the values. */
+/* Returns how many standard errors the mean is from `want`. */
 static double off(const Moments *m, double want)
 {
     double mean = m->sum / m->count, variance = m->squares / m->count - mean * mean;
     return fabs(mean - want) / sqrt(variance / m->count);
 }
 
-/* Of a square every first try fits but for the largest: with scale up to .5 and no extreme ratio
- * all do, so that area, ratio and place are as drawn. */
+/* In a square every first try fits unless the area is large; with scale up to .5 and no extreme
+ * ratio all fit, so area, ratio and position are as drawn. */
 static void test_resized_crop(void)
 {
     enum { N = 20000, SIDE = 1000 };
@@ -115,7 +115,7 @@ static void test_resized_crop(void)
     CU_ASSERT(off(&x, 0.5) < 4 && off(&y, 0.5) < 4);
 }
 
-/* No try fits a strip: the middle, cut as far as the ratio asks. */
+/* No try fits a strip: the centre is used, cropped as the ratio requires. */
 static void test_strip(void)
 {
     double scale[] = {1, 1};
@@ -168,7 +168,8 @@ static void test_erasing(void)
     CU_ASSERT(off(&area, (0.02 + 0.33) / 2) < 4);
 }
 
-/* Shares of Beta(a, a): mean 1/2, variance 1 / (4 (2a + 1)); of a cut the box's area. */
+/* Shares follow Beta(a, a): mean 1/2, variance 1 / (4 (2a + 1)); a cut's share is the area outside
+ * its box. */
 static void test_mix_shares(void)
 {
     static const double alpha[] = {0.2, 1, 3};
@@ -195,7 +196,7 @@ static void test_mix_shares(void)
     }
 }
 
-/* Each with the one before it, the first with the last; only real rows. */
+/* Each row is mixed with the one before it, the first with the last; only real rows. */
 static void test_mix_rows(void)
 {
     DataSet set = {.kind = DATA_IMAGE, .channels = 1, .height = 2, .width = 2};
