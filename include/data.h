@@ -181,8 +181,8 @@ Status data_set_count_labels(const DataSet *set, LabelUse *use);
  * above the others) in a set whose classes have no names and are not given by model.classes. NULL:
  * nothing is odd. Owner: the caller. */
 char *data_set_odd_labels(const DataSet *set, const Config *config, const LabelUse *use);
-/* Statistics of the values of up to 256 samples, spread evenly, times the set's scale. values 0:
- * the set is empty, or its samples are tokens or encoded. ERR_IO. */
+/* Statistics of the finite values of up to 256 samples, spread evenly, times the set's scale.
+ * values: their number; 0, too, if samples are tokens or encoded. ERR_IO. */
 typedef struct DataRange {
     int64_t values;
     double least, most, mean, deviation;
@@ -192,8 +192,8 @@ Status data_set_range(const DataSet *set, DataRange *range);
  * *line says how they differ; NULL: they are alike. Owner of *line: the caller. */
 Status data_ranges_compare(const DataSet *set, const DataSet *like, char **line);
 Status data_files_compare(const DataSet *set, char **line);
-/* Returns a line if labels of one set are 1, 2, ... and those of the other 0, 1, ..., and neither
- * set names its classes; else NULL. Owner: the caller. */
+/* Returns a line if labels of set are 1, 2, ... and those of like 0, 1, ..., and the two are
+ * matched by number; else NULL. Owner: the caller. */
 char *data_labels_shifted(const DataSet *set, const LabelUse *use, const DataSet *like,
                           const LabelUse *like_use);
 /* Does the same for the files of a set, each compared with the first. Owner of *line: the
@@ -262,8 +262,8 @@ Status reader_get_encoded(Reader *reader, int64_t sample, uint8_t **bytes, size_
  * - 1]; first has fields + 1 entries. ERR_DATA, with file, sample and field: an id is not below
  * id_rows, the index does not rise or points outside, or there are more than id_most ids. */
 Status reader_get_ids(Reader *reader, int64_t sample, uint64_t *ids, int32_t *first);
-/* Hints that this sample will be read soon, so that the kernel can fetch it where that is cheap
- * (random reads from a cached file become about twice as fast). Never fails, never waits. */
+/* Prefetches a mapped sample that will be read soon into the CPU's cache (random reads from a
+ * cached file become about twice as fast). Never fails, never waits. */
 void reader_hint(const Reader *reader, int64_t sample);
 
 /* Returns the sample at this position of an epoch: a keyed permutation of 0..n-1 (Feistel network
@@ -361,7 +361,7 @@ typedef struct LoaderPlan {
     int micro_first, micro_count;
     /* number of other replicas' micro-batches between two of this replica's */
     int micro_gap;
-    /* where to begin: epoch, and step within it */
+    /* first step: its epoch, and its number within it */
     int64_t epoch, step;
     /* shuffle, augment and repeat for ever; else one epoch in order, without augmentation */
     bool training;

@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-/* AHEAD: number of rows hinted to the kernel before they are read, if samples have at most SMALL
- * bytes */
+/* AHEAD: number of rows that are prefetched ahead, if samples have at most SMALL bytes */
 enum { RUN_BYTES = 4 << 20, AHEAD = 8, SMALL = 1024 };
 
 void fill_scratch_init(FillScratch *scratch, const Fill *f)
