@@ -7,7 +7,7 @@
 #include "harness.h"
 #include "words.h"
 
-/* One that cannot be read ends the test. Owner: the caller, of this and the next. */
+/* Parses a text; a text that cannot be parsed ends the test. Owned by the caller. */
 static inline Config *parse(const char *text)
 {
     Config *config = NULL;
@@ -16,7 +16,7 @@ static inline Config *parse(const char *text)
     return config;
 }
 
-/* text: NULL, or what the override `word` comes after. */
+/* text: NULL, or the text to which the override `word` is applied. Owned by the caller. */
 static inline Config * override(const char *text, const char *word)
 {
     Config *config = NULL;

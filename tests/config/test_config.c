@@ -150,7 +150,7 @@ static void test_words(void)
     config_free(&c);
 }
 
-/* gpt2's keys, and what belongs to a pipeline. chunks is never 0 once all is read. */
+/* gpt2's keys, and those of a pipeline. chunks is never 0 after parsing. */
 static void test_pipeline(void)
 {
     Config *c =
@@ -347,7 +347,7 @@ static void test_files(void)
     config_free(&c);
 }
 
-/* Which key differs first; of lists, which entry. */
+/* Names the first key that differs, and for lists the entry. */
 static void test_difference(void)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* What the option table says to people and shells: the help names every key, the man page passes
- * groff, bash takes the completion script and completes verbs, keys and words with it. */
+/* Texts made from the option table: the help names every key, the man page passes groff, and bash
+ * accepts the completion script, which completes verbs, keys and values. */
 #include "schedules.def"
 #include "config/option.h"
 #include "harness.h"
@@ -66,7 +66,7 @@ static void print_completion(FILE *out)
     config_completion(out, verbs, sizeof verbs / sizeof *verbs);
 }
 
-/* Every entry of the table is whole, and its default is one that it takes. */
+/* Every entry of the table is complete, and its default is valid. */
 static void test_table(void)
 {
     for (int i = 0; i < option_count; ++i) {
@@ -82,7 +82,7 @@ static void test_table(void)
         Config *config = NULL;
         char *word = mem_format("%s=%s", o->key, o->fallback), *words[] = {word};
         Status status = config_parse(&config, "defaults", NULL, 1, words);
-        /* a rule's constant is read, and then refused where sgd has no use for it */
+        /* a rule's constant is parsed, then refused because sgd does not use it */
         bool idle = o->constant && strstr(fail_message(), "have a use for it");
         CU_ASSERT(status == OK || idle);
         config_free(&config);
@@ -107,7 +107,7 @@ static void test_help(void)
     free(text);
 }
 
-/* Gives text to a command's standard input; its exit code. */
+/* Passes text to a command's standard input; returns its exit code. */
 static int pipe_to(const char *command, const char *text)
 {
     fflush(stdout);
@@ -131,7 +131,7 @@ static void test_man(void)
     free(text);
 }
 
-/* Completes the last of the words, bash's way; the answer must hold want (or nothing where want is
+/* Completes the last of the words as bash does; the answer must contain want (nothing if want is
  * ""). */
 static void complete(const char *script, const char *words, const char *want)
 {
@@ -169,7 +169,7 @@ static void test_completion(void)
     free(script);
 }
 
-/* The words of a command line between blanks, read by the rows above. */
+/* Parses the words of a command line, separated by blanks, with the rows above. */
 static Status read_line(const char *line, Options *o, int *left)
 {
     static char text[200];

@@ -1,4 +1,5 @@
-/* Apart from the tests, for config's private headers and the modules' public ones share names. */
+/* A file of its own, because private headers of config and public ones of other modules use the
+ * same names. */
 #include "words.h"
 
 #include "observe/binary.h"

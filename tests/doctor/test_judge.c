@@ -1,5 +1,5 @@
-/* What is said of figures: each check is fed with figures in which all is well and with figures of
- * which one is beyond its threshold. No rank, no machine. */
+/* Tests the doctor's judgement of figures: each check gets figures in which all is well, and
+ * figures with one beyond its threshold. Needs neither ranks nor hardware. */
 #include "doctor/figures.h"
 #include "doctor/private.h"
 #include "harness.h"
@@ -30,7 +30,7 @@ static const Check *check_named(const char *name)
     exit(1);
 }
 
-/* What the check prints of figures, and how bad it is. */
+/* Returns the text that the check prints for the figures, and their severity. */
 static char *said(const char *name, const void *all, Severity *worst)
 {
     const Check *check = check_named(name);
@@ -46,7 +46,7 @@ static char *said(const char *name, const void *all, Severity *worst)
     return text;
 }
 
-/* Of `severity`, and the text has all of these words, up to NULL. */
+/* Expects `severity` and a text that contains all words up to NULL. */
 static void expect(const char *name, const void *all, Severity severity, ...)
 {
     Severity worst;
@@ -203,7 +203,7 @@ static void gpus(void)
         snprintf(all[r].facts.bus, sizeof all[r].facts.bus, "%d", r % RANKS_A_NODE);
     }
     WELL_SAYS("GPUs", all, "2 for each process, H100");
-    /* as Slurm gives each rank its own */
+    /* each rank sees only its own GPU, a setting of Slurm */
     for (int r = 0; r < RANKS; ++r) all[r].visible = 1;
     WELL_SAYS("GPUs", all, "1 for each process, H100");
     all[5].facts.free_bytes = 71e9;
@@ -230,7 +230,7 @@ static void clocks(void)
     ALL_WELL("clocks", all);
     all[4].ahead_s = -3;
     WARNS("clocks", all, "n3: its clock is 3.0 s behind", "chrony");
-    /* it is the first node that is off, and it is what others are measured by */
+    /* the first node's clock is wrong, and others are measured by it */
     for (int r = 0; r < RANKS; ++r) all[r].ahead_s = r < RANKS_A_NODE ? 0 : 5;
     WARNS("clocks", all, "n1: its clock is 5.0 s behind");
     for (int r = 0; r < RANKS; ++r) all[r].ahead_s = 0;
@@ -269,7 +269,7 @@ static void quota(void)
     WARNS("processor quota", all, "n2: control groups allow 1.5 cores for 2 ranks");
 }
 
-/* All pairs of the nodes' first ranks, alike. */
+/* Makes a network with equal figures for all pairs of the nodes' first ranks. */
 static Network *network_new(void)
 {
     Network *all = mem_new(RANKS * sizeof *all);
@@ -305,7 +305,7 @@ static void network(void)
     ALL_WELL("latency", all);
     set_pair(all, 0, 2, 3.1e-5, 1e9);
     WARNS("latency", all, "n1: with n3: 31.0 us for 8 bytes, more than three times 10.0");
-    /* a node whose every pair is slow is named, and not the pairs */
+    /* a node with slow figures in every pair is named, instead of the pairs */
     for (int i = 0; i < NODES; ++i)
         if (i != 1) set_pair(all, 1, i, 1e-4, 1e8);
     Severity worst;
@@ -411,7 +411,7 @@ static void files_that_fail(void)
     mem_free(&all);
 }
 
-/* Findings that say the same are one, and many hosts are a few names and a number. */
+/* Equal findings are printed once, and many hosts as a few names and a number. */
 static void grouped(void)
 {
     enum { MANY = 100 };
@@ -428,7 +428,7 @@ static void grouped(void)
     mem_free(&many);
 }
 
-/* The table itself: every row says what its threshold is, and measures, or follows one that does
+/* Checks the table: every row states its threshold, and either measures or follows a row that does
  * and has figures of the same size. */
 static void table(void)
 {

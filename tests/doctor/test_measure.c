@@ -1,5 +1,5 @@
-/* What is measured: on a machine of files, where /proc, /sys and /dev stand below a folder; and who
- * is paired with whom. */
+/* Tests the doctor's measurements on a made-up machine, whose /proc, /sys and /dev are folders of
+ * files; and the pairing of nodes. */
 #include "doctor/cards.h"
 #include "doctor/pairs.h"
 #include "doctor/private.h"
@@ -46,7 +46,7 @@ static void put(const char *path, const char *text)
     mem_free(&name);
 }
 
-/* Measures, and judges that as the only rank. */
+/* Measures, and judges the result as the only rank. */
 static void expect(const char *name, Severity severity, const char *word)
 {
     static const Place place = {.host = "here", .node_size = 1};
@@ -132,7 +132,8 @@ static void rdma_without_locked_memory(void)
     end();
 }
 
-/* Old, of this user, in nobody's maps; and one that is young, one that is used, one of others. */
+/* A file that is left behind: old, of this user, and mapped by no process. Others are young, in
+ * use, or of another user. */
 static void left_behind(void)
 {
     struct utimbuf old = {1000000, 1000000};
@@ -196,8 +197,8 @@ static void cards(void)
     end();
 }
 
-/* In each round a pair knows of each other, nobody is in two; in all rounds nobody meets twice, and
- * up to 64 nodes everybody meets all. */
+/* In each round the pairing is mutual and nobody is in two pairs; over all rounds no pair occurs
+ * twice, and up to 64 nodes every pair occurs. */
 static void tournament(void)
 {
     static const int sizes[] = {2, 3, 4, 5, 8, 63, 64, 65, 200, 1001};

@@ -1,6 +1,6 @@
-/* AUC against its definition over all pairs, with many equal scores; by buckets against the same of
- * bucket numbers; the other figures against their formulas; any order and any parts give the same
- * counters. */
+/* AUC compared with its definition over all pairs, with many equal scores; AUC by buckets compared
+ * with that of the bucket numbers; other figures compared with their formulas; any order and any
+ * division into parts give the same counters. */
 #include "observe/binary.h"
 
 #include "harness.h"
@@ -9,7 +9,7 @@
 
 enum { MOST = 400 };
 
-/* Over all pairs; equal scores count half. */
+/* AUC over all pairs; equal scores count half. */
 static double by_definition(const double *score, const int32_t *label, int n)
 {
     double sum = 0, pairs = 0;
@@ -27,7 +27,7 @@ static bool same(double a, double b)
     return (isnan(a) && isnan(b)) || fabs(a - b) < 1e-12;
 }
 
-/* levels: so many different scores, 0: all differ */
+/* levels: number of different scores, 0: all differ */
 static void make(RngKey key, int n, int levels, float *score, int32_t *label)
 {
     for (int i = 0; i < n; ++i) {
@@ -56,7 +56,8 @@ static void exact(void)
     CU_ASSERT(defined > 280);
 }
 
-/* Signs, both zeros, infinities, what is least; and what has no AUC. */
+/* Negative and positive scores, both zeros, infinities, the smallest number; and data without an
+ * AUC. */
 static void ends(void)
 {
     const float score[] = {-INFINITY, -1e30f, -1e-45f, -0.0f, 0.0f, 1e-45f, 2, 3e38f, INFINITY};
@@ -72,7 +73,7 @@ static void ends(void)
     CU_ASSERT(isnan(auc_exact((float[]){1, NAN, 2}, (int32_t[]){0, 1, 1}, 3)));
 }
 
-/* Half a million, of all magnitudes and in any order: positives are the upper half. */
+/* Half a million scores of all magnitudes in any order: positives are the upper half. */
 static void many(void)
 {
     enum { N = 500000 };
@@ -136,7 +137,7 @@ static void undefined(void)
     CU_ASSERT(f.samples == 6 && f.positives == 1 && isnan(f.auc) && isnan(f.log_loss));
 }
 
-/* Backwards and in parts that are added as ranks would. */
+/* Counts backwards, and in parts that are added as ranks do. */
 static void any_order(void)
 {
     static float logit[MOST], back[MOST];

@@ -1,4 +1,4 @@
-/* TensorBoard's event files, read back by an independent reader of the published formats: TFRecord
+/* TensorBoard's event files, read by an independent reader of the published formats: TFRecord
  * framing with a bit-by-bit CRC-32C, and the wire format of Protocol Buffers. */
 #include "harness.h"
 #include "observe/observer.h"
@@ -93,7 +93,7 @@ static uint64_t varint(Cursor *c)
     return value;
 }
 
-/* One field: its number, wire type and content. */
+/* Reads one field: its number, wire type and content. */
 static int field(Cursor *c, int *wire, uint64_t *number, Cursor *inner)
 {
     uint64_t key = varint(c);
@@ -150,7 +150,7 @@ static Event read_event(Cursor c)
     return event;
 }
 
-/* Reads all records; fails where the framing is off. */
+/* Reads all records; fails if the framing is wrong. */
 static int read_events(Event *event, int room)
 {
     size_t at = 0;
@@ -235,8 +235,8 @@ static void test_name(void)
     end();
 }
 
-/* A disk that is full after every number of bytes: each record is there in the end, once and
- * whole. */
+/* The disk fills up after each possible number of bytes: in the end each record is there once,
+ * complete. */
 static void test_full_disk(void)
 {
     static Event event[300];

@@ -1,5 +1,5 @@
-/* The observer's files: metrics.jsonl with its cutting on resume, flushing, a full disk; and the
- * summary. */
+/* The observer's files: metrics.jsonl with removal of later lines on resume, flushing, a full disk;
+ * and the summary. */
 #include "harness.h"
 #include "observe/observer.h"
 
@@ -73,7 +73,7 @@ static void test_lines(void)
     TrainLine line = line_of(5);
     observer_train(observer, &line, true);
     line.step = 6;
-    /* leaves no line */
+    /* writes no line */
     observer_train(observer, &line, false);
     line.step = 10;
     line.top1 = 0.75;
@@ -110,7 +110,7 @@ static void test_lines(void)
     end();
 }
 
-/* Figures of tokens are called so. */
+/* Figures of models of tokens have names with "tokens". */
 static void test_tokens(void)
 {
     begin();
@@ -145,7 +145,7 @@ static void test_resume(void)
 {
     begin();
     write_steps(0, 1, 9);
-    /* goes on from step 6 */
+    /* resumes from step 6 */
     write_steps(6, 7, 8);
     CU_ASSERT_EQUAL(lines(content()), 8);
     CU_ASSERT_PTR_NULL(strstr(content(), "\"step\":9"));
@@ -160,7 +160,7 @@ static void test_resume(void)
         at = strchr(at, '\n');
         if (at) ++at;
     }
-    /* from the beginning: what was there stays under another name */
+    /* a new run: the old file is kept under another name */
     write_steps(0, 1, 1);
     CU_ASSERT_EQUAL(lines(content()), 1);
     write_steps(0, 1, 3);
@@ -194,7 +194,7 @@ static void test_torn(void)
     put(zeros, sizeof zeros);
     write_steps(10, 11, 10);
     CU_ASSERT_STRING_EQUAL(content(), good);
-    /* from between others */
+    /* the line to remove lies between others */
     static const char middle[] =
         "{\"step\":1,\"loss\":2}\n{\"step\":2,\"lo\n{\"step\":2,\"loss\":2}\n";
     put(middle, strlen(middle));
@@ -203,7 +203,7 @@ static void test_torn(void)
     end();
 }
 
-/* What is at the end goes where nothing can be written anew, too. */
+/* Lines are also removed at the end of a file that cannot be replaced by a new one. */
 static void test_cut_in_place(void)
 {
     static const char all[] = "{\"step\":1,\"loss\":2}\n{\"step\":7,\"loss\":2}\n{\"step\":8,\"lo";
@@ -240,7 +240,7 @@ static void test_errors(void)
     CU_ASSERT_EQUAL(lines(content()), 0);
     line.step = 2;
     observer_train(observer, &line, true);
-    /* there is room again: nothing is missing */
+    /* there is space again: nothing is missing */
     CHECK_OK(observer_flush(observer));
     CHECK_OK(observer_sync(observer));
     CU_ASSERT_EQUAL(lines(content()), 2);
@@ -257,8 +257,8 @@ static void train_lines(Observer *observer, int64_t first, int64_t last)
     }
 }
 
-/* Lines are in the file as soon as they are given, also behind a cut in the middle of one, and
- * those that came while somebody replaced the file by an altered copy. */
+/* Lines are in the file as soon as they are reported, also after a cut in the middle of one, and
+ * those reported while somebody replaced the file by an edited copy. */
 static void test_changed(void)
 {
     char copy[160], text[8192];
@@ -274,7 +274,7 @@ static void test_changed(void)
     CU_ASSERT_EQUAL(lines(content()), 3);
     CU_ASSERT_EQUAL(strncmp(content(), text, (size_t)line_bytes), 0);
     CU_ASSERT_EQUAL(strncmp(content() + line_bytes, "{\"step\":4,", 10), 0);
-    /* a whole line but for its end */
+    /* a complete line without its line end */
     CU_ASSERT_EQUAL(truncate(path, line_bytes - 1), 0);
     train_lines(observer, 6, 6);
     CU_ASSERT_EQUAL(strncmp(content(), text, (size_t)line_bytes), 0);
@@ -331,7 +331,7 @@ static void test_summary(void)
                           .eval = {.samples = 10000, .loss = 0.25, .top1 = 0.915, .top5 = 0.997}};
     phase_enter(PHASE_FORWARD);
     while (phase_s(PHASE_FORWARD) < 0.002 + 0.01 * phase_s(PHASE_OTHER))
-        continue; /* a share to show */
+        continue; /* so that there is a share to show */
     phase_enter(PHASE_OTHER);
     char *text = summary_text(&summary);
     static const char *const want[] = {"done after 78.2 s",    "3,970 samples/s",

@@ -1,4 +1,4 @@
-/* The progress line: what it says, that it fits, how often it is drawn on a (pseudo) terminal,
+/* The progress line: its contents, that it fits, how often it is drawn on a (pseudo) terminal, and
  * plain lines elsewhere. */
 #include "harness.h"
 #include "observe/observer.h"
@@ -38,7 +38,7 @@ static void test_text(void)
                                  "3,970 samples/s");
 }
 
-/* Columns of a text with colours in it. */
+/* Columns of a text that contains colour codes. */
 static int columns(const char *text)
 {
     int count = 0;
@@ -128,7 +128,7 @@ static void test_plain(void)
                                  "1.5 s)\n");
 }
 
-/* What arrived at the terminal's other end, up to a mark that is written behind it. */
+/* Reads what has arrived at the terminal's other end, up to a mark that is written after it. */
 static void drain(int master, int slave, char *text, size_t room)
 {
     enum { LIMIT_MS = 60000 };
@@ -174,7 +174,7 @@ static void test_terminal(void)
     progress_train(&progress, &typical, false);
     TrainLine last = typical;
     last.step = last.steps;
-    /* drawn at once: the last one */
+    /* the last one is drawn at once */
     progress_train(&progress, &last, false);
     progress_break(&progress);
     progress_break(&progress);
@@ -188,7 +188,7 @@ static void test_terminal(void)
     CU_ASSERT_EQUAL(count_of(text, "\033[K"), draws);
     CU_ASSERT_EQUAL(count_of(text, "\n"), 1);
     CU_ASSERT_EQUAL(count_of(text, "step 3,752/3,752"), 1);
-    /* NO_COLOR: nothing but clear-to-end */
+    /* NO_COLOR: no code but clear-to-end */
     CU_ASSERT_EQUAL(count_of(text, "\033["), draws);
     for (char *at = strtok(text, "\r\n"); at; at = strtok(NULL, "\r\n")) {
         char *clear = strstr(at, "\033[K");

@@ -1,5 +1,5 @@
-/* What tests of the optimizers share: the golden file's numbers, and configurations from a line of
- * it. */
+/* Shared by tests of the optimizers: numbers of the golden file, and configurations from its
+ * lines. */
 #ifndef WEFT_TESTS_OPTIM_GOLDEN_H
 #define WEFT_TESTS_OPTIM_GOLDEN_H
 
@@ -16,7 +16,7 @@ static inline uint32_t fnv(const char *text)
     return h;
 }
 
-/* The script's formula: element i of a name, in [-1, 1), a multiple of 2^-23. */
+/* The script's formula: element i of a tensor's name, in [-1, 1), a multiple of 2^-23. */
 static inline float noise(const char *name, uint32_t i)
 {
     uint32_t h = i * 0x9E3779B9u + fnv(name);
@@ -26,7 +26,7 @@ static inline float noise(const char *name, uint32_t i)
     return ((float)(h >> 8) - 8388608.0f) * 0x1p-23f;
 }
 
-/* Splits "optim.name=sgd optim.lr=0.1" into overrides and reads them. */
+/* Splits "optim.name=sgd optim.lr=0.1" into overrides and parses them. Owned by the caller. */
 static inline Config *config_of(char *options)
 {
     enum { MAX = 16 };

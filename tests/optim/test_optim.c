@@ -1,5 +1,6 @@
-/* Optimizers and learning-rate curves against golden values (tools/golden_optim.py: PyTorch; LARS,
- * LAMB, Lion and FTRL from their papers), joined ranges against single ones, the norm. */
+/* Compares optimizers and learning-rate curves with golden values (tools/golden_optim.py: PyTorch;
+ * LARS, LAMB, Lion and FTRL from their papers), joined ranges with single ones, and tests the
+ * norm. */
 #include "golden.h"
 
 #include <math.h>
@@ -34,7 +35,7 @@ static Optim *optim_of(const Config *config, Backend *backend)
     return optim;
 }
 
-/* As the script does: the rate falls from step to step, clipping as
+/* Runs the script's updates: the rate falls from step to step; clipping as in
  * torch.nn.utils.clip_grad_norm_. */
 static void run_updates(const Config *config, Backend *backend, float *w)
 {
@@ -139,7 +140,7 @@ static void golden_curves(void)
     fclose(in);
 }
 
-/* Values of evaluations -> rates, to the bit. */
+/* Metrics of evaluations give rates, equal to the bit. */
 static void golden_plateaus(void)
 {
     FILE *in = fopen(golden_path, "r");
@@ -172,7 +173,7 @@ static void golden_plateaus(void)
     fclose(in);
 }
 
-/* Evaluations of the warm-up do not count; a rate that was asked for scales the curve. */
+/* Evaluations during warm-up do not count; a rate set by a request scales the curve. */
 static void curve_states(void)
 {
     char a[] = "optim.lr=0.5 optim.lr_schedule=plateau optim.patience=0 optim.warmup_steps=4";
@@ -200,8 +201,8 @@ static void curve_states(void)
     config_free(&config);
 }
 
-/* Past the last step, and a warm-up as long as the run; the last step's rate as the manual has it,
- * which is that of PyTorch's CosineAnnealingLR(T_max=30, eta_min=0.001) at its step 29. */
+/* Past the last step, and with a warm-up as long as the run; the rate of the last step is the
+ * documented one, that of PyTorch's CosineAnnealingLR(T_max=30, eta_min=0.001) at its step 29. */
 static void curve_ends(void)
 {
     char last[] = "optim.lr=0.1 optim.lr_schedule=cosine optim.lr_end=0.001";
@@ -222,7 +223,7 @@ static void curve_ends(void)
     config_free(&config);
 }
 
-/* Neighbours are updated as one range where that changes nothing. */
+/* Neighbouring ranges are updated as one if that changes nothing. */
 static void joined(void)
 {
     Backend *backend = NULL;
@@ -263,7 +264,7 @@ static void joined(void)
     backend_close(&backend);
 }
 
-/* Sums of squares of two ranges that begin at `first` and `second` of an arena of n. */
+/* Sums the squares of two ranges that begin at `first` and `second` of an arena of n. */
 static void squares_at(const float *g, int n, int64_t first, int64_t second, int64_t elements,
                        double part[2])
 {
@@ -281,8 +282,8 @@ static void squares_at(const float *g, int n, int64_t first, int64_t second, int
     config_free(&config);
 }
 
-/* Against plain sums, over several chunks; the same bits wherever a range lies and whatever lies
- * around it. */
+/* Compared with plain sums, over several chunks; the same bits at any position of a range and with
+ * any neighbours. */
 static void squares(void)
 {
     enum { N = 5 * FLAT_CHUNK, LONG = FLAT_CHUNK + 77, LATER = 2 * FLAT_CHUNK + 160 };

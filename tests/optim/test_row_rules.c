@@ -1,6 +1,7 @@
-/* Rules for rows of sparse tables: a row that some steps touch has the bits that a dense optimizer
- * gives it which sees those steps alone; Adagrad with a number for a row, and FTRL from zeros,
- * against their formulas in double; who refuses tables, and who all else. */
+/* Rules for rows of sparse tables. A row touched by some steps has the same bits as under a dense
+ * optimizer that makes those steps only. Adagrad with one number per row, and FTRL from zeros, are
+ * compared with their formulas in double precision. Also: which rules refuse tables, and which
+ * refuse everything else. */
 #include "golden.h"
 
 #include <math.h>
@@ -39,7 +40,7 @@ static double rate_of(const Config *config, int step)
     return config->optim.lr * (1 - 0.05 * step);
 }
 
-/* One step on a row as its owner makes it. */
+/* Makes one step on a row as its owner does. */
 static void step_row(const Config *config, int step, float *w, float *state, const float *g,
                      int width)
 {
@@ -53,9 +54,9 @@ static void step_row(const Config *config, int step, float *w, float *state, con
                                                   .decay = (float)config->optim.weight_decay});
 }
 
-/* ---- beside the dense rule ---- */
+/* ---- compared with the dense rule ---- */
 
-/* Does step t touch the row? Kind 0: all do. */
+/* True if step t touches the row. Kind 0: all steps do. */
 static bool touches(int kind, int t)
 {
     return kind == 0 || (t * 7 + kind) % 3 == 0;
@@ -145,7 +146,7 @@ static void adagrad_of_rows(void)
     config_free(&config);
 }
 
-/* As it is published: from zeros, with one rate; z is never taken from w. */
+/* FTRL as published: from zeros, with one rate; z is never computed from w. */
 static void published_ftrl(void)
 {
     const double alpha = 0.2, l1 = 0.5, l2 = 0.1, beta = 1;
@@ -181,7 +182,7 @@ static void published_ftrl(void)
     config_free(&config);
 }
 
-/* A weight that is somewhere when it begins stays there without a gradient. */
+/* A weight with an initial value keeps it without a gradient. */
 static void ftrl_begins_anywhere(void)
 {
     char text[] = "optim.name=ftrl optim.lr=0.1 optim.l1=0.5";
@@ -195,7 +196,7 @@ static void ftrl_begins_anywhere(void)
     config_free(&config);
 }
 
-/* ---- who takes what ---- */
+/* ---- which rules apply to what ---- */
 
 static const OptimTensor tensors[] = {
     {"top.weight", {2, {50, 8, 1, 1}}, PARAM_WEIGHT, false},

@@ -1,13 +1,14 @@
-/* Rules that want whole tensors, and groups: Muon against golden values (tools/golden_optim.py:
- * NumPy, from the paper, beside PyTorch's in bf16), the same bits on any number of threads; which
- * rule updates which parameter; rules side by side give what each gives alone. */
+/* Rules that need whole tensors, and groups. Muon is compared with golden values
+ * (tools/golden_optim.py: NumPy, from the paper, next to PyTorch's in bf16) and has the same bits
+ * on any number of threads. Also: which rule updates which parameter; several rules in one
+ * optimizer give the results that each gives alone. */
 #include "golden.h"
 
 #include <math.h>
 #include <omp.h>
 
 enum { UPDATES = 6, MOST = 16384, LINE = 4096, THREADS_MOST = 4 };
-/* Of single precision in five iterations, where values are near 1. */
+/* Single precision after five iterations, with values near 1. */
 static const double TOLERANCE = 5e-6;
 
 static Backend *backend_of(int threads)
@@ -31,7 +32,7 @@ static Shape shape_from(const char *text)
     return shape_of(n, d[0], d[1], d[2], d[3]);
 }
 
-/* As the script does, with one tensor. */
+/* Updates one tensor as the script does. */
 static void run_matrix(const Config *config, Shape shape, int threads, float *w)
 {
     static float g[MOST];
@@ -64,7 +65,7 @@ static double worst_of(FILE *in, const float *w, int64_t n)
     return worst;
 }
 
-/* PyTorch's own is as near to the golden values as bf16 lets it. */
+/* PyTorch's own result is as close to the golden values as bf16 allows. */
 static void check_case(FILE *in, const char *title, Shape shape, const Config *config)
 {
     static float w[MOST], again[MOST];
@@ -100,7 +101,7 @@ static void golden_matrices(void)
     fclose(in);
 }
 
-/* A gradient of zeros moves nothing, and is no division by zero. */
+/* A gradient of zeros moves nothing and causes no division by zero. */
 static void zero_gradient(void)
 {
     char text[] = "optim.name=muon";
@@ -123,7 +124,7 @@ static void never(void *user, double *chunk, int sets)
     (void)user, (void)chunk, (void)sets;
 }
 
-/* No rule that wants a tensor whole is given a part of it. */
+/* A rule that needs whole tensors is refused a part of one. */
 static void no_parts(void)
 {
     char text[] = "optim.name=muon";
@@ -182,7 +183,7 @@ static void assignment(void)
                 (const int[]){0, 0, 1, 0, 1, 0});
 }
 
-/* A rule that could not update a tensor may have it where it is not updated. */
+/* A rule that could not update a tensor is accepted if the tensor is frozen. */
 static void frozen(void)
 {
     Config *config = NULL;
@@ -197,7 +198,7 @@ static void frozen(void)
     config_free(&config);
 }
 
-/* decay^(last - tier), but for what a group names; updates go by it. */
+/* Rates fall by decay^(last - depth group), except in groups; updates use them. */
 static void tiers(void)
 {
     enum { APART = 64, COUNT = 4 };
@@ -258,8 +259,8 @@ static void refusals(void)
     refused("groups: [{match: '*', name: muon}]", "a group of another rule");
 }
 
-/* A group with another rule begins from that rule's constants; what the group does not say is as in
- * optim. */
+/* A group with another rule starts from that rule's constants; keys that the group does not set are
+ * those of optim. */
 static void constants(void)
 {
     Config *config = NULL;
@@ -318,8 +319,8 @@ static void train_parts(const char *text, const int *rule, const bool *with, flo
     config_free(&config);
 }
 
-/* Four rules in one optimizer: each tensor has the bits that an optimizer of that rule alone gives
- * it, and as much state. */
+/* Four rules in one optimizer: each tensor has the bits, and the amount of state, that an optimizer
+ * of that rule alone gives it. */
 static void side_by_side(void)
 {
     static const char *const alone[PARTS] = {"name: sgd, lr: 0.1, momentum: 0.9, weight_decay: 0.1",

@@ -1,5 +1,5 @@
-/* optim.slim: what the channel scales' absolute values add to their gradients, and to nothing else;
- * a share of a tensor gets what all of it would. */
+/* optim.slim adds the slope of the channel scales' absolute values to their gradients, and to
+ * nothing else; a shard of a tensor gets the same as the whole. */
 #include "golden.h"
 
 enum { N = 96, SCALES = 40, FIRST = 16 };
@@ -38,8 +38,8 @@ static float expected(float g, float w, float by)
     return w > 0 ? g + by : w < 0 ? g - by : g;
 }
 
-/* By hand, and one step of SGD behind it: w - lr (g + slim sign(w)), as PyTorch's with the same
- * term added to .grad. */
+/* Compared with the formula, and with one step of SGD after it: w - lr (g + slim sign(w)), as in
+ * PyTorch with the same term added to .grad. */
 static void adds(void)
 {
     float w[N], g[N], w0[N], g0[N];
@@ -62,7 +62,7 @@ static void adds(void)
     optim_step(optim, w, g, 0.1, 1);
     for (int i = FIRST; i < FIRST + SCALES; ++i)
         CU_ASSERT_DOUBLE_EQUAL(w[i], w0[i] - 0.1f * expected(g0[i], w0[i], SLIM), 1e-7);
-    /* of a scaled loss: by as much more */
+    /* with a loss scale: larger by that factor */
     fill(w, g);
     optim_add_slim(optim, w, g, 1024);
     CU_ASSERT_EQUAL(g[FIRST], expected(g0[FIRST], w0[FIRST], 1024 * SLIM));
@@ -78,7 +78,7 @@ static void gather(void *user, double *chunk, int sets)
     (void)sets;
 }
 
-/* This rank has the scales alone, packed: both arenas begin with them. */
+/* This rank has only the scales, packed: both arenas begin with them. */
 static void shares(void)
 {
     static const int64_t zero[] = {0, 0}, count[] = {0, SCALES};

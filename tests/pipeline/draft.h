@@ -1,5 +1,5 @@
-/* Random graphs of layers: branches, sums, joins, several readers of the data, aliases of aliases,
- * in-place operations in every order. A graph is a function of its number. */
+/* Random graphs of layers: branches, sums, concatenations, several readers of the data, aliases of
+ * aliases, in-place operations in every order. The number of a graph determines it. */
 #ifndef WEFT_TESTS_PIPELINE_DRAFT_H
 #define WEFT_TESTS_PIPELINE_DRAFT_H
 
@@ -7,7 +7,7 @@
 
 enum { SIDE = 6, NODES = 40, TEXT = 8192 };
 
-/* What the generator knows of a node; node 0 is the data. */
+/* A node as the generator knows it; node 0 is the data. */
 typedef struct Shaped {
     /* side 0: a vector of `channels` */
     int channels, side;
@@ -19,7 +19,7 @@ typedef struct Draft {
     uint64_t drawn;
     Shaped node[NODES];
     int count;
-    /* vectors of one width, and many sums of them */
+    /* only vectors of one width, and many sums of them */
     bool alike;
     char text[TEXT];
 } Draft;
@@ -35,7 +35,8 @@ static inline const char *name_of(int node, char out[16])
     return out;
 }
 
-/* Appends a layer that reads a, and b if b >= 0. attrs: more attributes, "" or ", key: value". */
+/* Appends a layer that reads a, and b if b >= 0. attrs: further attributes, "" or ", key:
+ * value". */
 static inline int add_layer(Draft *d, const char *kind, const char *attrs, int a, int b,
                             Shaped shape)
 {
@@ -55,8 +56,8 @@ static inline int add_layer(Draft *d, const char *kind, const char *attrs, int a
     return d->count++;
 }
 
-/* Another node that can be added to, or with `join` concatenated with, node a; a itself where there
- * is none. */
+/* Returns another node that can be added to node a, or concatenated with it if `join`; a itself if
+ * there is none. */
 static inline int partner(Draft *d, int a, bool join)
 {
     for (int tries = 0; tries < 12; ++tries) {
@@ -72,7 +73,7 @@ static inline void add_any(Draft *d)
 {
     static const char *const pointwise[] = {"relu", "relu6", "gelu", "silu"};
     static const int widths[] = {5, 8, 16, 20}, alike[] = {0, 3, 4, 4, 5, 5, 5, 5, 9, 9};
-    /* mostly what was added last, so that chains grow, at times anything */
+    /* mostly the node added last, so that chains grow; sometimes any node */
     int most = d->count - 1,
         a = pick(d, 3) ? most
             : d->alike ? 2 + pick(d, most - 1)
@@ -131,7 +132,7 @@ static inline int to_vector(Draft *d, int a)
     return add_layer(d, "flatten", "", a, -1, (Shaped){.channels = s.channels * s.side * s.side});
 }
 
-/* A first vector, from the data. */
+/* Adds a first vector, computed from the data. */
 static inline void begin_alike(Draft *d)
 {
     Shaped all = {.channels = 3 * SIDE * SIDE};
@@ -140,8 +141,8 @@ static inline void begin_alike(Draft *d)
     d->alike = true;
 }
 
-/* Joins what nobody reads, and ends in logits: a dense layer, at times with something in place or
- * an alias behind it. */
+/* Joins all nodes without a reader and ends in logits: a dense layer, sometimes followed by an
+ * in-place operation or an alias. */
 static inline void finish(Draft *d)
 {
     char attrs[32];

@@ -1,6 +1,6 @@
-/* A model on one stage or on several, by plan and executor: data that is spoiled as soon as it
- * comes back, cuts at random places, schedules in disorder. All of it is a function of a Case, the
- * same on every rank. */
+/* A model on one stage or several, run by plan and executor, with data that is overwritten when it
+ * is returned, cuts at random places and schedules in disorder. A Case determines everything, and
+ * is the same on every rank. */
 #ifndef WEFT_TESTS_PIPELINE_FIXTURE_H
 #define WEFT_TESTS_PIPELINE_FIXTURE_H
 
@@ -11,23 +11,24 @@
 
 enum { MICRO = 4, CLASSES = 9, TOKENS = 5, MICROS_MOST = 8, SEED = 11 };
 
-/* What is run, and how. */
+/* A model and the way it is run. */
 typedef struct Case {
-    /* a config's text */
+    /* text of a configuration */
     const char *model;
     const BackendTable *table;
-    /* NULL: this process alone */
+    /* NULL: this process only */
     const World *world;
     /* images of 3 x side x side; 0: tokens */
     int side;
     ScheduleShape shape;
-    /* ScheduleKind; SCHEDULE_FILE: */
+    /* ScheduleKind; with SCHEDULE_FILE the next fields describe the file */
     int schedule;
-    /* of this kind, in disorder; SCHEDULE_FILE: chunks that follow each other are on one stage */
+    /* kind of schedule that is put in disorder; SCHEDULE_FILE: neighbouring chunks on the same
+     * stage */
     int list;
-    /* and its backward in halves; 2: every other micro-batch's */
+    /* 1: backward is split into halves; 2: that of every other micro-batch */
     int split;
-    /* keys the cuts and the disorder */
+    /* key of the random cuts and of the disorder */
     uint64_t draw;
     bool recompute;
     int transport;
@@ -47,11 +48,11 @@ typedef struct Fixture {
     Comm *comm;
     Executor *executor;
     Desc input;
-    /* of the loss, a sample */
+    /* rows of the loss per sample */
     int64_t lines;
     Batch batch[MICROS_MOST],
-        lent[MICROS_MOST];  /* micro-batches, and what the executor gets of them */
-    int taken, given, most; /* most: may be out at a time */
+        lent[MICROS_MOST];  /* micro-batches, and the copies lent to the executor */
+    int taken, given, most; /* most: number that may be lent at a time */
     bool data_changed, too_many;
 } Fixture;
 
@@ -79,7 +80,7 @@ static inline void *batch_data(const Batch *b)
     return b->tokens ? (void *)b->tokens : b->x;
 }
 
-/* Full ones, short ones, and one without any sample. */
+/* Fills a full, a short or an empty micro-batch. */
 static inline void batch_fill(const Fixture *f, Batch *b, int micro)
 {
     static const int rows[MICROS_MOST] = {3, 4, 0, 1, 4, 2, 4, 4};
@@ -112,7 +113,8 @@ static inline Status source_next(void *user, const Batch **batch, double *wait_s
     return OK;
 }
 
-/* The oldest comes back as it was lent, and is spoiled: nobody may read it any more. */
+/* Takes the oldest copy back, checks that it is unchanged, and overwrites it, because nobody may
+ * read it any more. */
 static inline void source_release(void *user)
 {
     Fixture *f = user;
@@ -127,7 +129,7 @@ static inline void source_release(void *user)
     memset(lent->sample, 0xff, MICRO * sizeof *lent->sample);
 }
 
-/* A source for one pass over the micro-batches, of which `most` may be out at a time. */
+/* Returns a source for one pass over the micro-batches, which lends at most `most` at a time. */
 static inline BatchSource source_of(Fixture *f, int most)
 {
     f->taken = f->given = 0;
@@ -135,7 +137,7 @@ static inline BatchSource source_of(Fixture *f, int most)
     return (BatchSource){.user = f, .next = source_next, .release = source_release};
 }
 
-/* All were taken and all came back. */
+/* True if all micro-batches were lent and returned, unchanged, within the limit. */
 static inline bool source_done(const Fixture *f)
 {
     int micros = f->how.shape.micros;
@@ -150,7 +152,7 @@ static inline bool is_the_data(const Graph *g, int node)
     return node == NODE_INPUT;
 }
 
-/* May the model be cut in front of this node? Neither the data nor the logits travel. */
+/* True if the model may be cut in front of this node. Neither the data nor the logits are sent. */
 static inline bool boundary_allowed(const Graph *g, int boundary)
 {
     for (int i = boundary; i < g->node_count; ++i)
@@ -161,7 +163,7 @@ static inline bool boundary_allowed(const Graph *g, int boundary)
     return true;
 }
 
-/* Cuts at random places; NULL where there are too few. Owner: the caller. */
+/* Returns cuts at random places; NULL if there are too few. Owned by the caller. */
 static inline int *random_cut(const Graph *g, int parts, uint64_t draw)
 {
     int *first = mem_new((size_t)(parts + 1) * sizeof *first), open = 0, part = 1;
@@ -179,7 +181,7 @@ static inline int *random_cut(const Graph *g, int parts, uint64_t draw)
 
 /* ---- schedules ---- */
 
-/* Appends to *text. */
+/* Appends to *text and frees the old text. */
 static inline void text_add(char **text, const char *more)
 {
     char *all = mem_format("%s%s", *text, more);
@@ -187,7 +189,7 @@ static inline void text_add(char **text, const char *more)
     *text = all;
 }
 
-/* Which stage has which chunk, and the head. Owner: the caller. */
+/* Returns the head of a schedule file, with the stage of each chunk. Owned by the caller. */
 static inline char *head_text(const int *stage_of, int chunks)
 {
     char *text = mem_text("stages"), number[16];
@@ -199,7 +201,7 @@ static inline char *head_text(const int *stage_of, int chunks)
     return text;
 }
 
-/* split: as a case's. Owner: the caller. */
+/* Returns the text of a schedule file. split: as in Case. Owned by the caller. */
 static inline char *schedule_text(const Schedule *s, int split)
 {
     char *text = head_text(s->stage_of, schedule_chunks(s));
@@ -221,8 +223,8 @@ static inline char *schedule_text(const Schedule *s, int split)
     return text;
 }
 
-/* Chunks 0, 1 on stage 0, chunks 2, 3 on stage 1, ...: all forwards, micro-batch by micro-batch,
- * then all backwards. */
+/* Makes a schedule with chunks 0, 1 on stage 0, chunks 2, 3 on stage 1, ...: all forwards, one
+ * micro-batch after the other, then all backwards. */
 static inline Status schedule_in_a_row(Schedule **schedule, ScheduleShape shape)
 {
     int chunks = shape.stages * shape.chunks,
@@ -244,7 +246,7 @@ static inline Status schedule_in_a_row(Schedule **schedule, ScheduleShape shape)
     return st;
 }
 
-/* Swaps neighbours, messages and work, as long as all stages can run. */
+/* Swaps neighbouring messages and work at random, as long as all stages can still run. */
 static inline void disorder(Schedule *s, uint64_t draw)
 {
     enum { TRIES = 300 };
@@ -261,7 +263,7 @@ static inline void disorder(Schedule *s, uint64_t draw)
     }
 }
 
-/* Through a file. */
+/* Writes the schedule to a file and reads it again. */
 static inline Status reread(Schedule **schedule, int split)
 {
     ScheduleShape shape = (*schedule)->shape;
@@ -303,7 +305,7 @@ static inline Status open_graph(Fixture *f)
     return OK;
 }
 
-/* NULL: nothing is recomputed. Owner: the caller. */
+/* Returns the blocks to recompute; NULL: none. Owned by the caller. */
 static inline int *blocks_of(const Fixture *f)
 {
     const ScheduleShape *s = &f->how.shape;
@@ -337,8 +339,8 @@ static inline Status open_executor(Fixture *f)
                         (ExecutorOptions){.seed = SEED, .transport = f->how.transport});
 }
 
-/* False, without a failed assertion, where the model has too few places to cut: f->first is NULL
- * then. Release with fixture_close, always. */
+/* Opens a case. Returns false, without a failed assertion, if the model has too few places to cut;
+ * f->first is NULL then. Always release with fixture_close. */
 static inline bool fixture_open(Fixture *f, const Case *how)
 {
     memset(f, 0, sizeof *f);

@@ -1,6 +1,6 @@
-/* The plain interpreter: it has the whole model, gives every tensor memory of its own, and adds
- * micro-batches up when all are done. Plan and executor must come to the same bits: whatever
- * liveness, aliases, in-place operations, cuts and schedules do, they must not be seen. */
+/* The plain interpreter: it holds the whole model, gives every tensor its own memory, and adds
+ * micro-batches up at the end. Plan and executor must give the same bits: liveness, aliases,
+ * in-place operations, cuts and schedules must have no effect on results. */
 #ifndef WEFT_TESTS_PLAIN_H
 #define WEFT_TESTS_PLAIN_H
 
@@ -17,11 +17,11 @@ typedef struct Plain {
     /* accumulated gradient of each node */
     float **dy;
     bool *has_dy;
-    /* of each parameter; a tied one's is the other's */
+    /* value of each parameter; tied parameters share one */
     float **value;
-    /* of each parameter, each micro-batch; the sum ends in the first */
+    /* gradient of each parameter for each micro-batch; the sum ends in the first */
     float **grad[MICROS_MOST];
-    /* likewise */
+    /* metrics of each micro-batch; the sum ends in the first */
     float metrics[MICROS_MOST][METRIC_COUNT];
 } Plain;
 
@@ -186,7 +186,8 @@ static inline void plain_metrics(Plain *p, int micro)
 
 /* ---- a step ---- */
 
-/* sum of `part` arrays in the fixed tree: neighbours join, an odd one moves up. Ends in part[0]. */
+/* Sums `parts` arrays in the fixed tree: neighbours are added, an odd one moves up. The result ends
+ * in part[0]. */
 static inline void tree_sum(float **part, int parts, int64_t count)
 {
     for (; parts > 1; parts = (parts + 1) / 2)
@@ -244,7 +245,7 @@ static inline void plain_step(Plain *p, uint64_t step)
 
 /* ---- comparing ---- */
 
-/* Do the two hold the same numbers, and finite ones? In plain order: padding is nobody's. */
+/* True if the two hold the same finite numbers. Compared in plain order, without padding. */
 static inline bool same_tensor(const Graph *g, int param, const float *a, const float *b)
 {
     const Param *p = &g->param[param];
@@ -259,7 +260,7 @@ static inline bool same_tensor(const Graph *g, int param, const float *a, const 
     return same;
 }
 
-/* Gradients and values of this stage's parameters. */
+/* Compares gradients and values of this stage's parameters. */
 static inline bool same_params(const Plain *p)
 {
     const Graph *g = p->f->graph;
@@ -328,7 +329,7 @@ static inline bool check_step(Fixture *f, Plain *p, uint64_t step)
 
 typedef struct Take {
     Plain *p;
-    /* micro-batch */
+    /* number of the next micro-batch */
     int next;
     bool good;
 } Take;
@@ -368,8 +369,8 @@ static inline void load_values(const Plain *p)
     executor_params_changed(p->f->executor);
 }
 
-/* Training steps with an evaluation after each. False where anything differs; *cut: false where the
- * model has too few layers for so many chunks. Collective on the case's world. */
+/* Makes training steps with an evaluation after each. False if anything differs; *cut: false if the
+ * model has too few layers for that number of chunks. Collective on the case's world. */
 static inline bool check_case(const Case *how, bool *cut)
 {
     Fixture f;
@@ -382,7 +383,7 @@ static inline bool check_case(const Case *how, bool *cut)
         for (uint64_t step = FIRST_STEP; step < FIRST_STEP + STEPS; ++step) {
             good &= check_step(&f, &p, step);
             good &=
-                check_evaluation(&f, &p); /* after a fault, too: other stages wait for this one */
+                check_evaluation(&f, &p); /* after a fault too: other stages wait for this one */
         }
         plain_fini(&p);
     }
@@ -396,7 +397,7 @@ static inline bool check_case(const Case *how, bool *cut)
     return good;
 }
 
-/* On one stage, with activations kept and with activations made again. */
+/* Runs the model on one stage, with activations kept and with recomputation. */
 static inline bool check_model(const char *model, const BackendTable *table, int side, int schedule,
                                int micros)
 {

@@ -1,8 +1,8 @@
-/* Models cut into stages at random places, one rank a stage: every schedule, one to three chunks a
- * stage, chunks round the stages, laid like a V, and side by side on one stage, lists in disorder,
- * over shared memory and MPI. Each stage's gradients, statistics and figures must be the plain
- * interpreter's, which has the whole model on every rank. STAGE_GRAPH=17 runs that random graph
- * only. */
+/* Models cut into stages at random places, one rank per stage: every schedule, one to three chunks
+ * a stage, chunks in turn over the stages, as a V, and next to each other on one stage, lists in
+ * disorder, over shared memory and MPI. Gradients, statistics and metrics of each stage must equal
+ * those of the plain interpreter, which holds the whole model on every rank. STAGE_GRAPH=17 runs
+ * that random graph only. */
 #ifndef WEFT_TESTS_STAGE_CASES_H
 #define WEFT_TESTS_STAGE_CASES_H
 
@@ -11,8 +11,8 @@
 
 #include "parallel/mpi_main.h"
 
-/* Ways to run a model, a row each: the schedule, what a file's list is, chunks a stage, is backward
- * split. */
+/* Ways to run a model: schedule, kind of list in a file, least and most chunks a stage, split
+ * backward. */
 static const struct {
     int schedule, list, least, most;
     bool split;
@@ -26,7 +26,7 @@ static const struct {
             {SCHEDULE_DUALPIPE_V, 0, 2, 2, true},
             {SCHEDULE_FILE, SCHEDULE_DUALPIPE_V, 2, 2, true},
             {SCHEDULE_FILE, SCHEDULE_FILE, 2, 3, false}};
-/* Six graphs each. */
+/* Six graphs for each way. */
 enum { WAYS = sizeof ways / sizeof *ways, GRAPHS = 6 * WAYS };
 
 static Case case_of(const char *model, const BackendTable *table, int side, int way, int draw)
@@ -48,7 +48,8 @@ static Case case_of(const char *model, const BackendTable *table, int side, int 
         .transport = draw % 3 ? TRANSPORT_SHM : TRANSPORT_MPI};
 }
 
-/* As many chunks as the way and the model allow. *ran counts the stages' chunks that ran. */
+/* Runs with as many chunks as the way and the model allow. *ran: counts runs by chunks per
+ * stage. */
 static bool run_way(Case how, int least, int *ran)
 {
     bool cut = false, good = true;
@@ -95,15 +96,15 @@ static void run_model(const char *model, int side, const BackendTable *table)
     CU_ASSERT(ran[1] > 0 && ran[1] + ran[2] + ran[3] == WAYS);
 }
 
-/* Skip connections over boundaries, batch norm with a sum, inverted residuals. */
+/* Skip connections across boundaries, batch norm with a sum, inverted residuals. */
 static void test_models(void)
 {
     run_model("model: {name: resnet18, width: 16, stem: small}\n", 8, &backend_poison);
     run_model("model: {name: mobilenet_v2, width: 8}\n", 8, &backend_cpu);
 }
 
-/* The head's weight is the embedding's: on another stage as a rule, in another chunk of the same
- * one at times. */
+/* The head's weight is the embedding's: usually on another stage, sometimes in another chunk of the
+ * same one. */
 static void test_tied(void)
 {
     static const char *const model =

@@ -1,6 +1,6 @@
-/* The plan and its executor against a plain interpreter that gives every tensor memory of its own:
- * the same bits, on the CPU backend and on the one that poisons memory before it is written.
- * Whatever liveness, aliases and in-place operations do, they must not be seen. */
+/* Compares plan and executor with a plain interpreter that gives every tensor its own memory: the
+ * same bits, on the CPU backend and on the one that poisons memory before it is written. Liveness,
+ * aliases and in-place operations must have no effect on results. */
 #include "plain.h"
 
 static const char *const models[] = {
@@ -31,7 +31,7 @@ static const struct {
     int schedule, micros;
 } hows[] = {{SCHEDULE_GPIPE, 4}, {SCHEDULE_1F1B, 3}, {SCHEDULE_ZERO_BUBBLE, 4}};
 
-/* shift: which of the ways the first model is run. */
+/* shift: index of the way in which the first model is run. */
 static void run_models(const BackendTable *table, size_t shift)
 {
     for (size_t i = 0; i < sizeof models / sizeof *models; ++i, ++shift)
@@ -50,7 +50,7 @@ static void test_poison(void)
     run_models(&backend_poison, 2);
 }
 
-/* A sum's gradient is that of both its inputs where it lies. */
+/* The gradient of a sum is used in place as that of both inputs. */
 static void test_residual(void)
 {
     Fixture f;
@@ -84,8 +84,9 @@ static size_t activations(int schedule, int micros, size_t *all)
     return bytes;
 }
 
-/* Liveness must pay: far less than the sum of all tensors. What many micro-batches in flight do not
- * share is kept for each; one in flight costs the same however many there are. */
+/* Liveness must pay: far less memory than the sum of all tensors. Tensors that micro-batches in
+ * flight cannot share are kept for each; one in flight costs the same, whatever the number of
+ * micro-batches. */
 static void test_memory(void)
 {
     size_t all, one = activations(SCHEDULE_1F1B, 1, &all);
@@ -95,7 +96,7 @@ static void test_memory(void)
     CU_ASSERT(many > 2 * one && many < 8 * one);
 }
 
-/* Elements of gradients and statistics that are not -0. */
+/* Counts elements of gradients and statistics that are not -0. */
 static int64_t seen_of_empty(Fixture *f)
 {
     int64_t seen = 0;
@@ -112,7 +113,8 @@ static int64_t seen_of_empty(Fixture *f)
     return seen;
 }
 
-/* Where no micro-batch has samples, the sums are what changes no other number: -0, not 0. */
+/* If no micro-batch has samples, all sums are -0, which changes no number it is added to; 0
+ * would. */
 static void test_empty(void)
 {
     for (int h = 0; h < 3; ++h) {

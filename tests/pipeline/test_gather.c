@@ -1,6 +1,6 @@
-/* Values that are gathered, by plan alone: on every walk over a stage's list each operation finds
- * the values that it reads in memory, what is in memory together does not overlap, and the replicas
- * hold every value exactly once. */
+/* Gathering of parameters, tested on the plan alone: on every pass over a stage's list each
+ * operation finds the values it reads in memory, values in memory at the same time do not overlap,
+ * and the replicas together hold every value exactly once. */
 #include "draft.h"
 
 #include "pipeline/plan/plan.h"
@@ -19,7 +19,7 @@ static bool apart(int64_t a, int64_t a_length, int64_t b, int64_t b_length)
     return a + a_length <= b || b + b_length <= a;
 }
 
-/* Nothing that is here lies over anything else, or outside the rings. */
+/* True if no bucket in memory overlaps another or leaves the rings. */
 static bool good_places(const Window *w)
 {
     const GatherPlan *f = &w->plan->gather;
@@ -38,7 +38,8 @@ static bool good_places(const Window *w)
     return good;
 }
 
-/* The other forms of a node's weights are its first weight's bucket's. */
+/* True if the other forms of a node's weights lie in the cache of the bucket of its first
+ * weight. */
 static bool good_cache(const Plan *plan, int node)
 {
     const Node *n = &plan->graph->node[node];
@@ -48,7 +49,8 @@ static bool good_cache(const Plan *plan, int node)
     return at >= b->cache && at + bytes <= b->cache + b->cache_bytes;
 }
 
-/* Forwards read all parameters; backwards do for gradients of inputs. */
+/* True if an action finds its values. Forward reads all parameters; backward reads them for
+ * gradients of inputs. */
 static bool finds_values(const Window *w, const ChunkPlan *c, const Action *a)
 {
     bool reads = a->kind == ACTION_FORWARD, good = true;
@@ -103,7 +105,7 @@ static bool walk(const Plan *plan, const Schedule *s, int64_t *gathers)
     return good;
 }
 
-/* Each value is one replica's, at a place of its own. */
+/* True if each value belongs to exactly one replica, at a position of its own. */
 static bool held_once(const Plan *plan)
 {
     int64_t all = 0, values = 0;
@@ -153,7 +155,7 @@ static bool check_stage(const Fixture *f, int stage, const Schedule *evaluation,
     return good;
 }
 
-/* False where the model has too few layers for so many chunks. */
+/* Returns false if the model has too few layers for that number of chunks. */
 static bool check_grid(const Case *how, bool *good, int64_t *gathers)
 {
     Fixture f = {.how = *how};
@@ -178,7 +180,7 @@ static bool check_grid(const Case *how, bool *good, int64_t *gathers)
     return cut;
 }
 
-/* On one stage and on several, by every schedule, in fp32. */
+/* Checks a model on one stage and on several, with every schedule, in fp32. */
 static void check_model_grids(const char *model, int side, int number)
 {
     static const int schedules[] = {SCHEDULE_GPIPE,       SCHEDULE_1F1B, SCHEDULE_ZERO_BUBBLE,
@@ -212,7 +214,7 @@ static void test_models(void)
     for (int i = 0; i < 3; ++i) check_model_grids(models[i], 16, i);
 }
 
-/* The embedding is the head's matrix, too. */
+/* The embedding is also the head's matrix. */
 static void test_tied(void)
 {
     check_model_grids("model: {name: gpt2, layers: 4, width: 48, heads: 2, context: 8}\n", 0, 1);
@@ -239,7 +241,7 @@ static void test_drafts(void)
     CU_ASSERT(gathers > DRAFTS);
 }
 
-/* Replicas that share memory gather nothing, and hold an even part of it. */
+/* Replicas that share memory gather nothing, and each holds an even part of it. */
 static void test_shm_segment_memory(void)
 {
     Fixture f = {.how = {.model = "model: {name: mlp, hidden: [20, 30]}\n",

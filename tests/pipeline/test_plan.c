@@ -1,5 +1,5 @@
-/* Random graphs on one stage, by plan and executor and by the plain interpreter: all schedules, one
- * to eight micro-batches. PLAN_GRAPH=17 runs that graph only. */
+/* Random graphs on one stage, run by plan and executor and by the plain interpreter: all schedules,
+ * one to eight micro-batches. PLAN_GRAPH=17 runs that graph only. */
 #include "draft.h"
 #include "plain.h"
 
@@ -23,19 +23,19 @@ static void run_graphs(const BackendTable *table)
     }
 }
 
-/* What chance seldom draws. */
+/* Graphs that random draws seldom produce. */
 static const char *const special[] = {
     /* two flattened images of different shapes, both in blocks */
     "model: {layers: [conv2d: {name: a, channels: 16, kernel: 3, pad: 1}, flatten: {name: fa}, "
     "max_pool: {name: p, kernel: 2, input: a}, conv2d: {channels: 64, kernel: 3, pad: 1}, "
     "flatten: {name: fb}, add: {input: [fa, fb]}, dense: {width: 9}]}\n",
-    /* the data itself, flattened, is overwritten by nobody: dense reads it after the relu */
+    /* nothing overwrites the data itself, flattened: dense reads it after the relu */
     "model: {layers: [flatten: {name: f}, relu: {name: r}, flatten: {name: g, input: data}, "
     "concat: {input: [r, g]}, dense: {width: 9}]}\n",
     /* logits that are an alias of a pool's output */
     "model: {layers: [conv2d: {channels: 9, kernel: 3}, relu, global_pool, flatten]}\n",
-    /* a sum whose gradient is borrowed is a sum itself, of one node twice; of sums, and of what
-     * works in place */
+    /* a sum whose gradient is borrowed is itself a sum, of one node twice; of sums, and of in-place
+     * operations */
     "model: {layers: [flatten: {name: f}, dense: {name: a, width: 16}, dense: {name: b, width: 16, "
     "input: f}, add: {name: twice, input: [b, b]}, add: {input: [a, twice]}, dense: {width: 9}]}\n",
     "model: {layers: [flatten: {name: f}, dense: {name: a, width: 16}, dense: {name: b, width: 16, "
@@ -43,7 +43,7 @@ static const char *const special[] = {
     "layer_norm: {name: nb, input: b}, layer_norm: {name: nc, input: c}, layer_norm: {name: nd, "
     "input: d}, add: {name: s, input: [nb, a]}, add: {name: t, input: [s, nc]}, add: {input: [t, "
     "nd]}, dense: {width: 9}]}\n",
-    /* nothing that trains lies before the add's second input */
+    /* no trained layer lies before the add's second input */
     "model: {layers: [flatten: {name: f}, dense: {width: 108, name: d}, add: {input: [d, f]}, "
     "relu, dropout: {p: 0.5}, dense: {width: 9}]}\n",
 };
@@ -57,7 +57,7 @@ static void test_special(void)
                 printf("  special graph %zu\n", i);
 }
 
-/* Several chunks on the one stage: what crosses their boundaries does so without a message. */
+/* Several chunks on one stage: their boundaries are crossed without a message. */
 static void run_chunks(const BackendTable *table)
 {
     int ran = 0;
@@ -86,7 +86,7 @@ static void test_chunks(void)
     run_chunks(&backend_poison);
 }
 
-/* The second chunk of a stage reads its inputs where the first has left them. */
+/* The second chunk of a stage reads its inputs from the memory in which the first has left them. */
 static void test_no_copy(void)
 {
     Fixture f;
@@ -118,8 +118,8 @@ static void test_poison(void)
     run_graphs(&backend_poison);
 }
 
-/* A list of n layers of one kind behind a dense one; "sum": dense layers with an add around each.
- * Owner: the caller, who frees it as the C library does. */
+/* Makes a list of n layers of one kind after a dense one; "sum": dense layers with an add around
+ * each. The caller frees it with free(). */
 static char *deep_model(const char *kind, int n)
 {
     char *text = NULL;
@@ -139,7 +139,7 @@ static char *deep_model(const char *kind, int n)
     return text;
 }
 
-/* From the model's text to the plans of two stages. */
+/* Makes the plans of two stages from the model's text. */
 static void plan_deep(Fixture *f)
 {
     int first[3];
@@ -166,7 +166,7 @@ static void plan_deep(Fixture *f)
     schedule_report_fini(&report);
 }
 
-/* Seconds of this process's own processor time, the least of several tries, so that other processes
+/* Returns seconds of this process's CPU time, the least of several tries, so that other processes
  * do not count. */
 static double planning_s(const char *kind, int n, bool recompute)
 {
@@ -193,8 +193,8 @@ static double planning_s(const char *kind, int n, bool recompute)
     return least;
 }
 
-/* Four times the layers take about four times as long; with a loop over all layers for each layer
- * it is up to sixteen times. */
+/* Four times the layers take about four times as long; a loop over all layers for each layer would
+ * take up to sixteen times. */
 static void test_deep(void)
 {
     enum { LAYERS = 2500, TIMES = 4, MOST = 8 };

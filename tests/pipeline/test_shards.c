@@ -1,6 +1,7 @@
-/* How buckets are cut among many more replicas than they have places to cut at: each value is one
- * replica's, replicas have about as much as each other, in halving each receives about as much, and
- * two stages cut what they share alike, as the ranks of a tensor group what each has whole. */
+/* How buckets are cut among many more replicas than they have places to cut: each value belongs to
+ * one replica, replicas have about equal amounts and receive about equal amounts in halving, two
+ * stages cut shared tensors alike, and ranks of a tensor-parallel group cut undivided tensors
+ * alike. */
 #include "draft.h"
 
 #include "pipeline/plan/plan.h"
@@ -42,8 +43,8 @@ static Plan *plan_of(const Fixture *f, int dp, int stage)
     return plan;
 }
 
-/* Adds what each rank receives of a bucket, of which rank owner[i] keeps count[i]: in a round a
- * rank keeps what has its own number's lowest bits, one more than before. */
+/* Adds the elements that each rank receives of a bucket. In each round of halving a rank keeps the
+ * slices whose owners agree with it in the lowest bits, one more bit than before. */
 static void add_received(const Bounds *b, double *received)
 {
     for (int rank = 0; rank < RANKS; ++rank)
@@ -74,7 +75,7 @@ static void all_have_as_much(void)
         most = mine > most ? mine : most;
     }
     CU_ASSERT_EQUAL(all, values);
-    /* in the mean 1.6 chunks; one of each bucket would be seven */
+    /* the mean is 1.6 chunks; one chunk of each bucket would be seven */
     CU_ASSERT_TRUE(most < 5 * FLAT_CHUNK);
     CU_ASSERT_TRUE(buckets->count > 5);
     for (int b = 0; b < buckets->count; ++b)
@@ -89,7 +90,8 @@ static void all_have_as_much(void)
     close_case(&f);
 }
 
-/* The embedding and the head's matrix: one tensor, in buckets of other numbers on two stages. */
+/* The embedding is also the head's matrix: one tensor, in differently numbered buckets of two
+ * stages. */
 static void stages_cut_alike(void)
 {
     Fixture f;
@@ -112,7 +114,7 @@ static void stages_cut_alike(void)
     close_case(&f);
 }
 
-/* Rank's part of the model in a tensor group, and its plan. */
+/* Makes a rank's part of the model in a tensor-parallel group, and its plan. */
 static Plan *plan_of_group(const Fixture *f, Graph **graph, int rank, int dp, size_t bucket_bytes)
 {
     enum { GROUP = 2 };
@@ -132,8 +134,8 @@ static Plan *plan_of_group(const Fixture *f, Graph **graph, int rank, int dp, si
     return plan;
 }
 
-/* Of three heads one rank has two and the other one: their slices differ in length, and so does
- * what of a bucket is empty. */
+/* One rank has two of three heads and the other has one: their slices differ in length, and so does
+ * the unused part of a bucket. */
 static void groups_cut_alike(void)
 {
     Fixture f;

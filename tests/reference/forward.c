@@ -1,5 +1,6 @@
-/* See forward.h. Every function takes arrays and returns a new one; all of them go when the loss is
- * known. Letters: B samples, T tokens, C channels, H heads, V vocabulary; of images N, C, H, W. */
+/* See forward.h. Every function takes arrays and returns a new one; all of them are freed when the
+ * loss is known. Letters: B samples, T tokens, C channels, H heads, V vocabulary; for images N, C,
+ * H, W. */
 #include "forward.h"
 
 #include <math.h>
@@ -7,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* of both norms */
+/* eps of layer norm and batch norm */
 static const double EPSILON = 1e-5;
 
 enum { NAME_CHARS = 64 };
 
 /* ---- memory and parameters ---- */
 
-/* one array, behind a link to the one before */
+/* one array, linked to the one allocated before */
 typedef struct Block {
     struct Block *before;
     double number[];
@@ -23,11 +24,11 @@ typedef struct Block {
 typedef struct Run {
     ReferenceParams params;
     Block *newest;
-    /* a parameter was asked for that is not there */
+    /* 1: a requested parameter does not exist */
     int missing;
 } Run;
 
-/* count zeros. */
+/* Allocates `count` zeros, freed with the run. */
 static double *array(Run *run, int count)
 {
     Block *block = calloc(1, sizeof *block + (size_t)count * sizeof(double));
@@ -47,7 +48,7 @@ static double finish(Run *run, double loss)
     return run->missing ? NAN : loss;
 }
 
-/* The parameter layer.part, of count numbers. */
+/* Returns the parameter layer.part, `count` numbers; zeros if it is missing. */
 static const double *param(Run *run, const char *layer, const char *part, int count)
 {
     char name[2 * NAME_CHARS];
@@ -59,7 +60,7 @@ static const double *param(Run *run, const char *layer, const char *part, int co
     return array(run, count);
 }
 
-/* ---- layers of both ---- */
+/* ---- layers of both models ---- */
 
 /* y = x w^T + bias: (rows, in) -> (rows, out). w is (out, in); bias may be NULL. */
 static double *dense(Run *run, const double *x, const double *w, const double *bias, int rows,
@@ -82,7 +83,7 @@ static double *add(Run *run, const double *a, const double *b, int count)
     return y;
 }
 
-/* -log softmax(logits)[label], the mean over rows. */
+/* Mean over rows of -log softmax(logits)[label]. */
 static double cross_entropy(const double *logits, const int *label, int rows, int classes)
 {
     double loss = 0;
@@ -98,7 +99,7 @@ static double cross_entropy(const double *logits, const int *label, int rows, in
 
 /* ---- GPT-2 ---- */
 
-/* Token's row of wte plus place's row of wpe: (B,T) -> (B,T,C). */
+/* Adds the token's row of wte and the position's row of wpe: (B,T) -> (B,T,C). */
 static double *embed(Run *run, const ReferenceGpt2 *m, const int *token)
 {
     const double *wte = param(run, "wte", "weight", m->V * m->C);
@@ -110,7 +111,8 @@ static double *embed(Run *run, const ReferenceGpt2 *m, const int *token)
     return x;
 }
 
-/* Ba et al. 2016: each row of C numbers to mean 0 and variance 1, then scaled and shifted. */
+/* Ba et al. 2016: normalises each row of C numbers to mean 0 and variance 1, then scales and
+ * shifts. */
 static double *layer_norm(Run *run, const char *layer, const double *x, int rows, int C)
 {
     const double *scale = param(run, layer, "weight", C), *shift = param(run, layer, "bias", C);
@@ -125,8 +127,8 @@ static double *layer_norm(Run *run, const char *layer, const double *x, int rows
     return y;
 }
 
-/* One query against the keys at places 0 to t: y = softmax(q k^T / sqrt(width)) v. Rows of k and v
- * are 3C apart. */
+/* One query attends to the keys at positions 0 to t: y = softmax(q k^T / sqrt(width)) v. Rows of k
+ * and v are 3C apart. */
 static void attend(const double *q, const double *k, const double *v, int t, int C, int width,
                    double *score, double *y)
 {
@@ -141,8 +143,8 @@ static void attend(const double *q, const double *k, const double *v, int t, int
         for (int i = 0; i < width; ++i) y[i] += exp(score[s] - most) / sum * v[s * 3 * C + i];
 }
 
-/* Causal attention of H heads (Vaswani et al. 2017): (B,T,3C), queries, keys and values side by
- * side, -> (B,T,C). */
+/* Causal attention with H heads (Vaswani et al. 2017): (B,T,3C), with queries, keys and values next
+ * to each other, -> (B,T,C). */
 static double *attention(Run *run, const ReferenceGpt2 *m, const double *qkv)
 {
     int T = m->T, C = m->C, width = C / m->H;
@@ -157,7 +159,7 @@ static double *attention(Run *run, const ReferenceGpt2 *m, const double *qkv)
     return y;
 }
 
-/* Hendrycks & Gimpel 2016, the form with tanh. */
+/* Hendrycks & Gimpel 2016, in the form with tanh. */
 static double *gelu(Run *run, const double *x, int count)
 {
     double *y = array(run, count), root = sqrt(2 / acos(-1.0));
@@ -166,7 +168,7 @@ static double *gelu(Run *run, const double *x, int count)
     return y;
 }
 
-/* Dense with the parameters of its name, for each token. */
+/* Applies the dense layer of that name to each token. */
 static double *project(Run *run, const ReferenceGpt2 *m, const char *layer, const double *x, int in,
                        int out)
 {
@@ -174,7 +176,7 @@ static double *project(Run *run, const ReferenceGpt2 *m, const char *layer, cons
     return dense(run, x, w, bias, m->B * m->T, in, out);
 }
 
-/* "h.3.mlp.c_fc" */
+/* Makes a name such as "h.3.mlp.c_fc". */
 static const char *in_block(int block, const char *part, char name[NAME_CHARS])
 {
     snprintf(name, NAME_CHARS, "h.%d.%s", block, part);
@@ -204,7 +206,7 @@ double reference_gpt2(ReferenceParams params, ReferenceGpt2 model, const int *to
         x = add(run, x, y, rows * C);
     }
     x = layer_norm(run, "ln_f", x, rows, C);
-    /* The head is the embedding's own matrix (Press & Wolf 2017). */
+    /* The head is the embedding's matrix (Press & Wolf 2017). */
     double *logits = dense(run, x, param(run, "wte", "weight", m->V * C), NULL, rows, C, m->V);
     return finish(run, cross_entropy(logits, next, rows, m->V));
 }
@@ -260,7 +262,7 @@ static Image conv(Run *run, const char *layer, Image x, int channels, int size, 
     return y;
 }
 
-/* One channel to mean 0 and variance 1 over the batch, then scaled and shifted. */
+/* Normalises one channel to mean 0 and variance 1 over the batch, then scales and shifts. */
 static void normalize(Image x, int c, double scale, double shift, Image y)
 {
     int area = x.H * x.W, count = x.N * area;
@@ -277,7 +279,7 @@ static void normalize(Image x, int c, double scale, double shift, Image y)
         }
 }
 
-/* Ioffe & Szegedy 2015, with the batch's own statistics. */
+/* Ioffe & Szegedy 2015, with the statistics of the batch. */
 static Image batch_norm(Run *run, const char *layer, Image x)
 {
     const double *scale = param(run, layer, "weight", x.C), *shift = param(run, layer, "bias", x.C);
@@ -293,7 +295,7 @@ static Image relu(Run *run, Image x)
     return y;
 }
 
-/* The largest of 3x3, every second place, with one place of padding that is never the largest. */
+/* Maximum over 3x3, stride 2, with one pixel of padding, which is never the maximum. */
 static Image max_pool(Run *run, Image x)
 {
     Image y = image(run, x.N, x.C, (x.H - 1) / 2 + 1, (x.W - 1) / 2 + 1);
@@ -310,7 +312,7 @@ static Image max_pool(Run *run, Image x)
     return y;
 }
 
-/* The mean of each channel: (N,C,H,W) -> (N,C). */
+/* Mean of each channel: (N,C,H,W) -> (N,C). */
 static double *global_pool(Run *run, Image x)
 {
     double *y = array(run, x.N * x.C);
@@ -320,7 +322,7 @@ static double *global_pool(Run *run, Image x)
     return y;
 }
 
-/* prefix.convN and prefix.bnN. */
+/* Applies prefix.convN and prefix.bnN. */
 static Image conv_norm(Run *run, const char *prefix, int number, Image x, int channels, int size,
                        int stride)
 {
@@ -331,7 +333,7 @@ static Image conv_norm(Run *run, const char *prefix, int number, Image x, int ch
     return batch_norm(run, name, x);
 }
 
-/* What is added at a block's end: its input, projected where the shape changes. */
+/* Returns the shortcut of a block: its input, projected if the shape changes. */
 static Image shortcut(Run *run, const char *prefix, Image x, int channels, int stride)
 {
     char name[NAME_CHARS];

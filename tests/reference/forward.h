@@ -1,6 +1,6 @@
-/* The loss of GPT-2 and of ResNets, computed as the papers write them: double precision, one loop
- * an index, a function a layer, nothing fused, nothing in blocks. It knows nothing of weft's code;
- * tests hold weft's losses and gradients against it. Parameters have the names, shapes and order of
+/* The loss of GPT-2 and of ResNets, computed as in the papers: double precision, one loop per
+ * index, one function per layer, without fusion or blocking. It shares no code with weft; tests
+ * compare weft's losses and gradients with it. Parameters have the names, shapes and order of
  * PyTorch's layers: dense (out, in), convolution (out, in, kernel, kernel). */
 #ifndef REFERENCE_FORWARD_H
 #define REFERENCE_FORWARD_H
@@ -17,9 +17,9 @@ typedef struct ReferenceParams {
     int count;
 } ReferenceParams;
 
-/* Radford et al. 2019, with learned positions and no dropout. */
+/* Radford et al. 2019, with learned positions and without dropout. */
 typedef struct ReferenceGpt2 {
-    /* samples, tokens of each */
+    /* samples, tokens per sample */
     int B, T;
     /* width of the residual stream, heads */
     int C, H;
@@ -27,9 +27,9 @@ typedef struct ReferenceGpt2 {
     int L, V;
 } ReferenceGpt2;
 
-/* He et al. 2015; the stride of a bottleneck is in its 3x3 convolution, as torchvision has it. */
+/* He et al. 2015; the stride of a bottleneck is in its 3x3 convolution, as in torchvision. */
 typedef struct ReferenceResnet {
-    /* samples, and the data's channels, height and width */
+    /* samples; channels, height and width of the data */
     int N, C, H, W;
     int blocks[4];
     /* 0: two 3x3 convolutions a block; 1: 1x1, 3x3, 1x1 and four times as wide */
@@ -39,13 +39,14 @@ typedef struct ReferenceResnet {
     int classes;
 } ReferenceResnet;
 
-/* Mean cross-entropy in nats. tokens, next: (B,T), below V; next is the token to be predicted at
- * each place. Not a number, and a line on stderr, where a parameter has no value. */
+/* Returns the mean cross-entropy in nats. tokens, next: (B,T), below V; next holds the token to
+ * predict at each position. Returns NaN, and prints a line on stderr, if a parameter has no
+ * value. */
 double reference_gpt2(ReferenceParams params, ReferenceGpt2 model, const int *tokens,
                       const int *next);
 
-/* Mean cross-entropy in nats of one batch, batch norm in training mode. image: (N,C,H,W); label: N,
- * below classes. Errors as above. */
+/* Returns the mean cross-entropy in nats of one batch, with batch norm in training mode. image:
+ * (N,C,H,W); label: N, below classes. Errors as above. */
 double reference_resnet(ReferenceParams params, ReferenceResnet model, const double *image,
                         const int *label);
 

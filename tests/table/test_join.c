@@ -1,10 +1,10 @@
-/* Sums of leaves of which any may be absent, against the tree of micro-batches. */
+/* Sums of leaves, any of which may be absent, compared with the tree of micro-batches. */
 #include "../../src/table/id_numbers.h"
 
 #include "harness.h"
 #include "tree_of.h"
 
-/* Leaves of those positions; true where the sums have the same bits. */
+/* Sums the leaves at these positions; true if the sums have the same bits. */
 static bool joins_alike(const bool *there, int leaves)
 {
     static float value[TREE_LEAVES][TREE_WIDTH];
@@ -25,7 +25,7 @@ static bool joins_alike(const bool *there, int leaves)
     return memcmp(at[0], wanted, sizeof wanted) == 0;
 }
 
-/* All sets of up to 10 leaves. */
+/* Tries all sets of up to 10 leaves. */
 static void test_every_set(void)
 {
     bool there[TREE_LEAVES];

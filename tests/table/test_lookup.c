@@ -1,5 +1,6 @@
-/* What a step's micro-batches ask of a bag, against a plain look at each id: tables each and one
- * for all, hashed ids, samples with none and with many, ids at the ends of 64 bits. */
+/* Lookups of a step's micro-batches in a bag, compared with a plain look at each id: one table per
+ * field and one for all, hashed ids, samples with no ids and with many, ids at the ends of 64
+ * bits. */
 #include "../../src/table/lookup.h"
 
 #include "harness.h"
@@ -40,7 +41,7 @@ static uint64_t draw(const Case *c, uint64_t n)
     return mix % 3 == 0 ? ends[mix / 3 % 5] : mix % 4 == 0 ? mix : mix % 40;
 }
 
-/* Micro-batch 2 has no samples, others a last one or two without. */
+/* Micro-batch 2 has no samples; others lack none, one or two. */
 static void make_ids(Ids *ids, const Case *c)
 {
     uint64_t n = 0;
@@ -61,7 +62,7 @@ static void make_ids(Ids *ids, const Case *c)
     }
 }
 
-/* An id as the lookup must know it: its table, itself. */
+/* An id as the lookup must identify it: with its table. */
 typedef struct Key {
     int table;
     uint64_t id;
@@ -73,7 +74,7 @@ static Key key_of(const Bag *bag, const Case *c, int field, uint64_t id)
     return (Key){table, c->hashed ? row_mix(bag->hash[table], id) % c->rows : id};
 }
 
-/* Where a place lies: its owner and table. */
+/* Returns owner and table of a place. */
 static void slice_of(const Lookup *look, int32_t place, int *owner, int *table)
 {
     int32_t end = 0;
@@ -87,7 +88,8 @@ static void slice_of(const Lookup *look, int32_t place, int *owner, int *table)
     *owner = *table = -1;
 }
 
-/* Rows of micro-batch i stand for its ids, in their order, and are numbered as they first come. */
+/* Checks micro-batch i: its rows stand for its ids, in their order, and are numbered by first
+ * occurrence. */
 static void check_micro(const Lookup *look, const Case *c, const Ids *ids, int i)
 {
     const Batch *b = &ids->batch[i];

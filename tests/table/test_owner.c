@@ -1,5 +1,5 @@
-/* An owner's half of steps against a plain list of rows: first values, sums over ranks, updates,
- * what is frozen, and what mode geo adds. */
+/* An owner's part of steps compared with a plain list of rows: initial values, sums over ranks,
+ * updates, frozen tables, and the additions of mode geo. */
 #include "../../src/table/owner.h"
 
 #include "harness.h"
@@ -77,7 +77,7 @@ static PlainRow *plain_of(Rig *r, int table, uint64_t id)
     return p;
 }
 
-/* Each rank asks for some ids of each table, each once; rank 2 for none. */
+/* Each rank requests some ids of each table, each once; rank 2 requests none. */
 static void ask(Rig *r, int step)
 {
     static const uint64_t ids[IDS] = {0, 1ull << 63, UINT64_MAX, UINT64_MAX - 1, 1, 2, 3};
@@ -101,7 +101,7 @@ static void ask(Rig *r, int step)
             }
 }
 
-/* Do answers have the plain rows' values? */
+/* Checks that the replies hold the plain rows' values. */
 static void check_answers(Rig *r)
 {
     int wrong = 0;
@@ -117,7 +117,8 @@ static void check_answers(Rig *r)
     CU_ASSERT_EQUAL(wrong, 0);
 }
 
-/* The gradient of a plain row, by the tree of ranks; false: nobody has asked. */
+/* Computes the gradient of a plain row, by the tree of ranks; false: no rank has requested the
+ * row. */
 static bool sum_of(const Rig *r, const PlainRow *row, float *sum)
 {
     const float *leaf[RANKS] = {0};
@@ -133,7 +134,7 @@ static bool sum_of(const Rig *r, const PlainRow *row, float *sum)
     return any;
 }
 
-/* As owner_update does where factor is 0, else as owner_add. */
+/* Updates the plain rows as owner_update does if factor is 0, else as owner_add does. */
 static void plain_update(Rig *r, float factor)
 {
     OptimRule rule = optim_rule(r->config, 0);
@@ -194,7 +195,7 @@ static void test_adds(void)
     run_steps(true, 1.0f / 3);
 }
 
-/* Each shard's squares, and no other's. */
+/* The squares of each shard are those of its rows only. */
 static void test_squares(void)
 {
     static Rig r;

@@ -1,5 +1,5 @@
-/* The tree of micro-batches as gradients take it (tree_step), over leaves of which some are absent:
- * those are -0, and what they are joined with stays as it is. */
+/* Sums in the tree of micro-batches, like that of gradients (tree_step), over leaves some of which
+ * are absent: an absent leaf is -0 and leaves the other summand unchanged. */
 #ifndef WEFT_TEST_TREE_OF_H
 #define WEFT_TEST_TREE_OF_H
 
@@ -9,7 +9,7 @@
 
 enum { TREE_LEAVES = 70, TREE_WIDTH = 5 };
 
-/* leaf[i]: of position i, or NULL. out[width]. */
+/* leaf[i]: the leaf at position i, or NULL. out[width]. */
 static inline void tree_of(const float *const *leaf, int leaves, int width, float *out)
 {
     float arena[TREE_LEAVES][TREE_WIDTH];
@@ -22,7 +22,7 @@ static inline void tree_of(const float *const *leaf, int leaves, int width, floa
     memcpy(out, arena[0], (size_t)width * sizeof *out);
 }
 
-/* A number whose sums have other bits in another order; never 0. */
+/* Returns a number whose sums have other bits in another order; never 0. */
 static inline float some_value(uint64_t n)
 {
     uint64_t mix = row_mix(12345, n);

@@ -1,6 +1,6 @@
 /* The guarantee: parameters, running statistics, optimizer state, losses, norms, evaluation and
  * checkpoints are the same to the bit on every grid, with every schedule, over every transport, in
- * fp32 and in bf16. Expected values: the run on one rank without any of these. By default a sample
+ * fp32 and in bf16. Expected values: a run on one rank with the defaults. By default a sample
  * is tested, in which every value of every axis occurs with every model; with WEFT_MATRIX set (make
  * matrix, grids.h), all combinations. */
 #include "grids.h"

@@ -17,7 +17,7 @@ static Status step(Trainer *t, const TrainSave *save, StepResult *result)
     return OK;
 }
 
-/* Makes steps between the rounds that gather tensors: the file must hold nothing of these steps.
+/* Makes steps between the rounds that gather tensors: the file must not contain anything of theirs.
  * Returns before the file is begun. */
 static Status steps_between(Trainer *t, TrainSave *save)
 {

@@ -1,5 +1,4 @@
-/* A model without some channels computes the same as the whole model with all parameters of these
- * channels set to zero: convolutions with their biases, and scales and shifts of norms. Tested for
+/* A model without some channels computes the same as the whole model with all of their parameters set to zero: convolutions with their biases, and scales and shifts of norms. Tested for
  * every layer that passes channels on. */
 #include "one_rank.h"
 
