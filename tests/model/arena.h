@@ -1,5 +1,5 @@
-/* Parameters between an arena in host memory (each operation's stored order) and their plain
- * order. */
+/* Copies parameters between an arena in host memory (stored order of each operation) and their
+ * plain order. */
 #ifndef WEFT_TESTS_MODEL_ARENA_H
 #define WEFT_TESTS_MODEL_ARENA_H
 
@@ -18,7 +18,7 @@ static inline void param_set(const Graph *graph, int param, const float *plain, 
     op_pack(graph->node[p->node].op, p->slot, plain, arena + p->offset);
 }
 
-/* Initial values of every parameter. */
+/* Fills the arena with the initial values of every parameter. */
 static inline void arena_init(const Graph *graph, uint64_t seed, float *arena)
 {
     for (int i = 0; i < graph->param_count; ++i) {

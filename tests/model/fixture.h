@@ -1,5 +1,5 @@
-/* What tests of models begin with: a configuration's text, inputs, the graph of both, and what is
- * in it by name. */
+/* Shared by tests of models: configurations from texts, inputs, the graph of both, and lookups by
+ * name. */
 #ifndef WEFT_TESTS_MODEL_FIXTURE_H
 #define WEFT_TESTS_MODEL_FIXTURE_H
 
@@ -7,7 +7,8 @@
 
 #include "harness.h"
 
-/* Of a file test.yaml; NULL: it cannot be read, which fails the test. Owner: the caller. */
+/* Parses a text as file test.yaml. NULL if it cannot be parsed, which also fails the test. Owned by
+ * the caller. */
 static inline Config *config_of(const char *text)
 {
     Config *config = NULL;
@@ -17,19 +18,20 @@ static inline Config *config_of(const char *text)
     return config;
 }
 
-/* n images (c,size,size). */
+/* Input of n images (c,size,size). */
 static inline Desc images(int64_t n, int64_t c, int64_t size)
 {
     return desc_plain(shape_of(4, n, c, size, size), DTYPE_F32);
 }
 
-/* n texts of `length` tokens. */
+/* Input of n texts of `length` tokens. */
 static inline Desc tokens(int64_t n, int64_t length)
 {
     return desc_plain(shape_of(2, n, length, 1, 1), DTYPE_I32);
 }
 
-/* Neither fused nor planned; where none is made, the test ends. Owner: the caller. */
+/* Makes a graph, neither fused nor planned; ends the test if it cannot be made. Owned by the
+ * caller. */
 static inline Graph *graph_of(const char *text, Desc input, int64_t classes)
 {
     Config *config = config_of(text);
@@ -40,7 +42,7 @@ static inline Graph *graph_of(const char *text, Desc input, int64_t classes)
     return graph;
 }
 
-/* No graph is made of it, for its configuration's fault. */
+/* Expects ERR_CONFIG and this message in place of a graph. */
 static inline void expect_error(const char *text, Desc input, int64_t classes, const char *message)
 {
     Config *config = config_of(text);
@@ -50,7 +52,7 @@ static inline void expect_error(const char *text, Desc input, int64_t classes, c
     config_free(&config);
 }
 
-/* NULL: there is none. */
+/* NULL if there is none. */
 static inline const Node *node_named(const Graph *graph, const char *name)
 {
     for (int i = 0; i < graph->node_count; ++i)
@@ -58,14 +60,14 @@ static inline const Node *node_named(const Graph *graph, const char *name)
     return NULL;
 }
 
-/* -2: there is none. */
+/* -2 if there is none. */
 static inline int index_of(const Graph *graph, const char *name)
 {
     const Node *node = node_named(graph, name);
     return node ? (int)(node - graph->node) : -2;
 }
 
-/* NULL: there is none. */
+/* NULL if there is none. */
 static inline const Param *param_named(const Graph *graph, const char *name)
 {
     for (int i = 0; i < graph->param_count; ++i)

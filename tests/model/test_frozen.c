@@ -1,4 +1,4 @@
-/* Which parameters model.freeze holds, and the tiers of a graph by which rates fall. */
+/* Which parameters model.freeze freezes, and the depth groups of a graph for optim.layer_decay. */
 #include "fixture.h"
 
 static void check_frozen(const char *text, Desc input, const char *const *names, int64_t still)
@@ -17,8 +17,8 @@ static void check_frozen(const char *text, Desc input, const char *const *names,
     graph_free(&graph);
 }
 
-/* By layer, by parameter, by pattern; norms of three kinds; tied ones together; no gradient comes
- * to what lies below all that is trained. */
+/* Freezing by layer, by parameter and by pattern; norms in three ways; tied parameters together.
+ * Below the lowest trained layer there are no gradients. */
 static void frozen(void)
 {
     const char *list = "conv2d: {name: a, channels: 4, kernel: 3}, batch_norm: {name: b}, relu,"
@@ -34,7 +34,7 @@ static void frozen(void)
         {"[b]", {"b.weight", "b.bias", "b.running_mean", "b.running_var"}, 8},
         {"[b], freeze_norm: affine", {"b.weight", "b.bias"}, 8},
         {"[a, b], freeze_norm: none", {"a.weight", "a.bias"}, 40},
-        /* of a norm that is frozen by half the statistics move */
+        /* the statistics of a norm that is only partly frozen move */
         {"[b.weight]", {"b.weight"}, 4},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
@@ -78,7 +78,7 @@ static void check_tiers(const char *text, Desc input, int count, const char *con
     graph_free(&graph);
 }
 
-/* Stem, each block, head; as timm counts ResNet-50's: 18. */
+/* Stem, each block, head; ResNet-50 has 18, as timm counts them. */
 static void tiers(void)
 {
     check_tiers("model: {name: resnet50}", images(1, 3, 64), 18,

@@ -1,12 +1,13 @@
-/* gpt2: published counts and names, the head's tie to the embedding, first values; ties that are
- * refused. */
+/* gpt2: published counts and names, the head's tie to the embedding, initial values; refused
+ * ties. */
 #include "arena.h"
 #include "fixture.h"
 #include "tensor/op_list.h"
 
 #include <math.h>
 
-/* Nothing is allocated: 1558m has 6 GB of parameters. macs: T (12 L C^2 + V C) + L C T (T + 1). */
+/* Memory is not allocated: 1558m has 6 GB of parameters. macs: T (12 L C^2 + V C) + L C T (T +
+ * 1). */
 static void counts(void)
 {
     static const struct {
@@ -114,8 +115,8 @@ static Graph *small(void)
     return g;
 }
 
-/* The tied parameter is printed, counted and kept once; a value set through one comes back through
- * the other. */
+/* A tied parameter is printed, counted and stored once; a value set through one name is read
+ * through the other. */
 static void tied_storage(void)
 {
     Backend *backend = NULL;
@@ -146,8 +147,8 @@ static void tied_storage(void)
     backend_close(&backend);
 }
 
-/* dw of a tied dense comes out in plain order, too: dw[o,i] = sum over rows of dy[o] x[i]. Whole
- * numbers: exact. */
+/* The dw of a tied dense layer is also in plain order: dw[o,i] = sum over rows of dy[o] x[i].
+ * Integers, so exact. */
 static void tied_gradient(void)
 {
     enum { ROWS = 24, IN = 48, OUT = 80 };
@@ -197,7 +198,7 @@ static void check_normal(const Graph *g, const float *arena, const char *name, d
         sum += (double)plain[i];
         squares += (double)plain[i] * (double)plain[i];
     }
-    /* five deviations of the mean */
+    /* five standard deviations of the mean */
     double error = 5 / sqrt((double)n);
     bool good = fabs(sum / (double)n) <= error * deviation &&
                 fabs(sqrt(squares / (double)n) - deviation) <= error * deviation;
@@ -268,7 +269,7 @@ static void ties(void)
     graph_free(&g);
 }
 
-/* A tie to a tied parameter is one to the first. */
+/* A tie to a tied parameter becomes a tie to the first one. */
 static void tie_chain(void)
 {
     Graph *g = graph_of("model: {layers: [dense: {width: 9, name: a}, dense: {width: 9, name: b}, "

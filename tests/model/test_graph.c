@@ -1,9 +1,9 @@
-/* Graphs: the zoo against published counts, lists of layers, errors with their place, fusion, which
- * gradients are wanted. */
+/* Graphs: models of the zoo compared with published counts, lists of layers, errors with their
+ * position, fusion, required gradients. */
 #include "fixture.h"
 #include "tensor/op_list.h"
 
-/* What must hold of every graph: order, unique names, the parameter table and the nodes agree. */
+/* Checks properties of every graph: order, unique names, agreement of parameter table and nodes. */
 static void check_graph(const Graph *g)
 {
     for (int i = 0; i < g->node_count; ++i) {
@@ -231,7 +231,7 @@ static void fuse_resnet(void)
     graph_free(&g);
 }
 
-/* Nothing is fused where somebody else reads the number in between, or the backend has no such
+/* Nodes are not fused if another node reads the value between them, or if the backend lacks the
  * pair. */
 static void fuse_not(void)
 {
@@ -275,7 +275,7 @@ static void wanted_gradients(void)
     graph_free(&g);
 }
 
-/* Where the backend has it; the dense behind it does its part of backward. */
+/* Fused only if the backend supports it; the following dense layer does its part of backward. */
 static void fuse_gelu(void)
 {
     static const char text[] = "model: {name: gpt2, layers: 1, width: 32, heads: 2, context: 8}";
@@ -297,8 +297,8 @@ static void fuse_gelu(void)
     }
 }
 
-/* Where the backend has it: the later of an add's inputs takes the other one, if nobody else reads
- * it and it has no activation. */
+/* Fused only if the backend supports it: the later input of an add takes in the other one, if no
+ * other node reads it and it has no activation. */
 static void fuse_residual(void)
 {
     static const char text[] = "model:\n"
@@ -306,16 +306,16 @@ static void fuse_residual(void)
                                "    - dense: {width: 4, name: a}\n"
                                "    - relu: {name: r}\n"
                                "    - dense: {width: 4, name: b}\n"
-                               "    - add: {input: [b, r], name: s}\n" /* goes into b */
-                               "    - relu: {name: sr}\n"              /* and so does this */
+                               "    - add: {input: [b, r], name: s}\n" /* fused into b */
+                               "    - relu: {name: sr}\n"              /* fused as well */
                                "    - dense: {width: 4, name: c}\n"
-                               "    - add: {input: [sr, c], name: t}\n" /* goes into c */
+                               "    - add: {input: [sr, c], name: t}\n" /* fused into c */
                                "    - gelu: {name: g}\n"
                                "    - dense: {width: 4, name: d}\n"
                                "    - relu: {name: dr}\n"
                                "    - add: {input: [g, dr], name: u}\n" /* d has an activation */
                                "    - dense: {width: 4, name: e}\n"
-                               "    - add: {input: [u, e], name: v}\n" /* two read e */
+                               "    - add: {input: [u, e], name: v}\n" /* two nodes read e */
                                "    - add: {input: [v, e], name: last}\n";
     BackendTable table = backend_cpu;
     Desc x = desc_plain(shape_of(2, 4, 8, 1, 1), DTYPE_F32);
@@ -327,7 +327,7 @@ static void fuse_residual(void)
         check_graph(g);
         CU_ASSERT_EQUAL(g->node_count, adds ? 10 : 12);
         const Node *b = node_named(g, "b"), *c = node_named(g, "c"), *gelu = node_named(g, "g");
-        /* never behind a residual, nor is it part of an add */
+        /* a gelu is neither fused behind a residual nor part of an add */
         CU_ASSERT_PTR_NOT_NULL_FATAL(gelu);
         CU_ASSERT_EQUAL(b->spec.residual, adds);
         CU_ASSERT_EQUAL(b->spec.act, adds ? ACT_RELU : ACT_NONE);

@@ -1,4 +1,4 @@
-/* llama: published counts, names, defaults, first values, what is refused. */
+/* llama: published counts, names, defaults, initial values, refused settings. */
 #include "fixture.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@ static void refused(const char *text, const char *message)
 }
 
 /* Llama 7B (Touvron et al. 2023), Llama 2 70B, Llama 3 8B, Llama 3.2 1B, whose head is its
- * embedding, and TinyLlama (Zhang et al. 2024), as Hugging Face counts them. Nothing is
+ * embedding, and TinyLlama (Zhang et al. 2024), counted as by Hugging Face. Memory is not
  * allocated. */
 static void counts(void)
 {

@@ -1,5 +1,5 @@
-/* graph_partition: against all cuts there are on small graphs, balance on real models, cuts by
- * hand, refusals, speed. */
+/* graph_partition: compared with all possible cuts on small graphs; balance on real models, cuts
+ * given by hand, refusals, speed. */
 #include "fixture.h"
 
 #include <float.h>
@@ -36,7 +36,7 @@ static Desc vectors(int64_t n)
     return desc_plain(shape_of(2, 4, n, 1, 1), DTYPE_F32);
 }
 
-/* A chain of dense layers whose widths make their costs; names d0, d1, ... */
+/* Makes a chain of dense layers, whose costs depend on their widths; names d0, d1, ... */
 static char *chain(int count, uint64_t seed)
 {
     RngKey key = rng_key(seed, RNG_TEST, 0, 0);
@@ -67,7 +67,7 @@ static double costliest(const Graph *g, int parts, const int *first)
     return most;
 }
 
-/* Bytes over all boundaries. */
+/* Bytes that cross all boundaries. */
 static int64_t crossing_bytes(const Graph *g, int parts, const int *first)
 {
     int64_t bytes = 0;
@@ -82,7 +82,7 @@ static int64_t crossing_bytes(const Graph *g, int parts, const int *first)
     return bytes;
 }
 
-/* Every node once, in order, no chunk empty, the loss with its logits. */
+/* Checks a cut: every node once, in order, no chunk empty, the loss in the chunk of its logits. */
 static void check_cut(const Graph *g, int parts, const int *first)
 {
     CU_ASSERT_EQUAL(first[0], 0);
@@ -91,12 +91,12 @@ static void check_cut(const Graph *g, int parts, const int *first)
     CU_ASSERT(first[parts - 1] <= g->logits);
 }
 
-/* all cuts, one after the other */
+/* search through all cuts, one after the other */
 typedef struct Search {
     const Graph *graph;
     int parts, first[16];
     double best;
-    /* fewest among the best */
+    /* fewest bytes among the best cuts */
     int64_t bytes;
 } Search;
 
@@ -142,8 +142,8 @@ static void optimal(void)
     }
 }
 
-/* Skip connections: the fewest bytes among the cuts that cost the same. Layers without flops cost
- * by their bytes. */
+/* Skip connections: of cuts with equal cost the one with the fewest bytes wins. Layers without
+ * flops cost by their bytes. */
 static void optimal_with_skips(void)
 {
     Fixture f = fixture("model:\n"
@@ -168,7 +168,7 @@ static void balance(void)
         const char *config;
         int64_t classes;
         int parts;
-        /* costliest chunk, in mean chunks */
+        /* cost of the costliest chunk divided by the mean */
         double most;
     } row[] = {
         {"model: {name: resnet18}", 1000, 2, 1.05},
@@ -195,8 +195,8 @@ static void balance(void)
     }
 }
 
-/* The second input of the concat is blocked only where the backend likes blocks; flatten of the
- * other is plain. */
+/* The second input of the concat has a blocked layout only if the backend prefers one; the input of
+ * flatten is plain. */
 static const char *const concat = "model:\n"
                                   "  layers:\n"
                                   "    - conv2d: {channels: 20, kernel: 3, name: a}\n"
@@ -206,7 +206,7 @@ static const char *const concat = "model:\n"
                                   "    - flatten\n"
                                   "    - dense: {width: 10}\n";
 
-/* Every node costs something, reorders too, but for views. */
+/* Every node has a cost, reorders too, except views. */
 static void costs(void)
 {
     Fixture f = fixture(concat, images(2, 3, 16), 10);
@@ -265,7 +265,7 @@ static void refusals(void)
     refuse("name: mlp, hidden: [32]", x, "pp: 3", 3, "more than the 2 layers");
 }
 
-/* A view of the data (flatten) stays with its reader, wherever the cut falls. */
+/* A view of the data (flatten) stays in the chunk of its reader, wherever the model is cut. */
 static void data_stays(void)
 {
     Fixture f = fixture("model: {name: mlp, hidden: [32]}", images(2, 1, 28), 10);
@@ -288,8 +288,8 @@ static void unplanned(void)
     config_free(&config);
 }
 
-/* Processor time, the best of three, of cutting `layers` layers, one of them so costly that every
- * other cut is as good as any: the most work there is. */
+/* CPU time, the best of three, of cutting `layers` layers. lopsided: one layer is so costly that
+ * all other cuts are equally good, which is the most work. */
 static double cut_many(int layers, bool lopsided)
 {
     enum { PARTS = 64 };
@@ -315,7 +315,7 @@ static double cut_many(int layers, bool lopsided)
     return best_s;
 }
 
-/* Four times as many layers may take 16 times as long (64 would be one power more). */
+/* Four times as many layers may take 16 times as long (64 would be a power more). */
 static void large(void)
 {
     for (int lopsided = 0; lopsided < 2; ++lopsided) {

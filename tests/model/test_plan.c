@@ -1,5 +1,5 @@
-/* graph_plan: reorders where operations preferred other layouts (on a backend made up for this),
- * places of the parameters, and parameters through the CPU backend's stored orders. */
+/* graph_plan: reorders in front of operations that prefer other layouts (on a made-up backend),
+ * offsets of the parameters, and parameters through the CPU backend's stored orders. */
 #include "arena.h"
 #include "fixture.h"
 #include "tensor/op_list.h"
@@ -10,8 +10,8 @@ static Desc blocked(Desc d, int block)
     return d;
 }
 
-/* A backend that computes nothing: convolutions want and give blocks of 16, pooling wants plain
- * images, the rest takes what comes. */
+/* A backend that computes nothing: convolutions read and write blocks of 16, pooling reads plain
+ * images, other operations accept any layout. */
 static int ops_alive;
 
 static Status mock_keep(Op *op, Desc preferred[SPEC_INPUTS])
@@ -111,7 +111,7 @@ static const char *const branches =
     "    - flatten\n"
     "    - dense: {width: 3, name: fc}\n";
 
-/* Every node's input is exactly its producer's output, and comes before it. */
+/* Checks that every node's input is exactly its producer's output, and comes before it. */
 static void check_planned(const Graph *g)
 {
     for (int i = 0; i < g->node_count; ++i) {
@@ -187,7 +187,7 @@ static void plan_errors(void)
     CU_ASSERT_EQUAL(ops_alive, 0);
 }
 
-/* Parameters through the stored orders and back are what the initialisers gave, fused or not. */
+/* Checks that initial values survive the way into the stored orders and back, fused or not. */
 static void check_params(const char *text, Desc input, bool fuse)
 {
     Backend *backend = NULL;

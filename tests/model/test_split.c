@@ -1,5 +1,5 @@
-/* Tensor parallelism's slices of a graph: who has which part of a layer, that the ranks' parts are
- * the whole, and what is refused. */
+/* Slices of a graph for tensor parallelism: which rank has which part of a layer, that all parts
+ * make up the whole, and refusals. */
 #include "fixture.h"
 
 static const char *const gpt = "model: {name: gpt2, layers: 2, width: 40, heads: 5, context: 12, "
@@ -10,7 +10,7 @@ typedef struct Split {
     Graph *graph;
 } Split;
 
-/* Tokens (2,12) of 29, or vectors (2,20) with 7 classes. */
+/* Splits a model of tokens (2,12) below 29, or of vectors (2,20) with 7 classes. */
 static Status open_split(Split *s, const char *text, bool tokens, int rank, int ranks)
 {
     *s = (Split){0};
@@ -61,7 +61,8 @@ static void test_gpt(void)
     }
 }
 
-/* Slices of all ranks, put together, are the tensor; and every number lies in one of them. */
+/* Checks that the slices of all ranks make up the tensor, and that every number lies in exactly one
+ * of them. */
 static void check_param(Graph *const *graph, int ranks, int param)
 {
     Shape shape = graph[0]->whole->param[param].shape;
@@ -77,7 +78,7 @@ static void check_param(Graph *const *graph, int ranks, int param)
         CU_ASSERT(shape_equal(p->shape, graph[r]->node[p->node].spec.w[p->slot]));
         if (p->cut.parts > 0 || r == 0) sum += count;
         param_slice_get(graph[r], param, r, whole, mine);
-        /* any rank knows where */
+        /* any rank can compute where a slice lies */
         param_slice_put(graph[0], param, r, mine, back);
     }
     CU_ASSERT_EQUAL(sum, n);
@@ -100,8 +101,8 @@ static void test_params(void)
     for (int r = 0; r < RANKS; ++r) close_split(&s[r]);
 }
 
-/* Queries, keys and values of one head stay together: head 1 of 2 of width 3 has rows 3..5 of each
- * part. */
+/* Queries, keys and values of a head stay together: head 1 of 2, of width 3, has rows 3 to 5 of
+ * each part. */
 static void test_heads(void)
 {
     Split s;
@@ -116,7 +117,8 @@ static void test_heads(void)
     close_split(&s);
 }
 
-/* Where 2 heads of queries share each of 3 of keys, the slices of all ranks are the tensor, too. */
+/* With 3 heads of keys, each shared by 2 heads of queries, the slices of all ranks also make up the
+ * tensor. */
 static void test_shared_keys(void)
 {
     enum { RANKS = 3 };
@@ -139,8 +141,8 @@ static void test_shared_keys(void)
     for (int r = 0; r < RANKS; ++r) close_split(&s[r]);
 }
 
-/* Rank 1 of 2 has heads 2 and 3 of 4 heads of queries, one wide each, and the second of 2 of keys
- * and of values; of a gate of 3 and what it lets through the last one of each. */
+/* Rank 1 of 2 has heads 2 and 3 of 4 heads of queries of width 1, and the second of 2 heads of keys
+ * and of values; of a swiglu of width 3 it has the last column of gate and value. */
 static void test_packed(void)
 {
     Split s;
@@ -166,8 +168,8 @@ static void test_packed(void)
     close_split(&s);
 }
 
-/* Vectors are not cut as sequences: what is not divided every rank has whole. A sum's bias is added
- * behind it, once. */
+/* Vectors are not cut as sequences are: every rank has all that is not divided. A sum's bias is
+ * added after it, once. */
 static void test_dense(void)
 {
     Split s;
@@ -184,7 +186,7 @@ static void test_dense(void)
     CU_ASSERT_EQUAL(node_named(g, "dense2.sum")->spec.w_count, 1);
     CU_ASSERT(has_shape(g, "layer_norm1", 2, 9, 0));
     CU_ASSERT_EQUAL(node_named(g, "layer_norm1.enter")->spec.exchange, EXCHANGE_ENTER);
-    /* of 7: 4 and 3 */
+    /* 7 columns: 4 and 3 */
     CU_ASSERT(has_shape(g, "dense3", 2, 3, 0));
     for (int i = 0; i < g->param_count; ++i) CU_ASSERT(!g->param[i].partial);
     close_split(&s);

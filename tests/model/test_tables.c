@@ -1,5 +1,5 @@
-/* Bags and their sparse tables: which there are, what they are called, what becomes of them when
- * nodes move, what is frozen, printed, refused. */
+/* Bags and their sparse tables: number and names, tables after nodes have moved, freezing,
+ * printing, refusals. */
 #include "fixture.h"
 #include "tensor/op_list.h"
 
@@ -15,7 +15,7 @@ static Status build(Graph **graph, const char *text, GraphIds ids)
     return st;
 }
 
-/* Before the second bag stands what fuses, so that it moves. */
+/* Layers that are fused stand before the second bag, so that it moves. */
 static const char two_bags[] =
     "model: {layers: [bag: {name: wide, width: 1, vocab: 100, hashed: true, together: true},"
     " dense: {name: up, width: 4, input: data}, relu,"
@@ -71,7 +71,8 @@ static const Node *node_of(const Graph *g, int table)
     return &g->node[g->table[table].node];
 }
 
-/* A bag trains although it has no parameter, and nothing behind it wants less for that. */
+/* A bag trains although it has no parameter, and the layers behind it need the same gradients as
+ * usual. */
 static void test_frozen(void)
 {
     Graph *g;
@@ -128,7 +129,7 @@ static void test_print(void)
         "22 trained parameters, frozen: 2,000,002; ", " 2,000,002 frozen ");
 }
 
-/* Published counts: of all, and of what is no table. */
+/* Published counts: of all parameters, and of those outside tables. */
 static void test_models(void)
 {
     static const struct {
@@ -155,7 +156,8 @@ static void test_models(void)
     }
 }
 
-/* model.vocab, else what the data say, else nothing; a hash only where ids may be beyond. */
+/* The size is model.vocab, else that of the data, else unknown; ids are hashed only if they may
+ * exceed it. */
 static void test_vocab(void)
 {
     static const struct {

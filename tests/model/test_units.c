@@ -1,13 +1,12 @@
-/* Which channels belong together, and what is left of models when some go: parameters and
- * multiply-adds against a table made by other code, scores by hand,
- * groups of every kind of layer. */
+/* Channels that belong together, and models after pruning: parameters and multiply-adds compared
+ * with a table made by other code, scores computed by hand, groups of every kind of layer. */
 #include "fixture.h"
 #include "model/units.h"
 #include "tensor/op_list.h"
 
 #include <math.h>
 
-/* A model, what goes of it, and what is left. */
+/* A model, its pruned channels, and the model that is left. */
 typedef struct Case {
     Config *config;
     Graph *graph, *after;
@@ -33,7 +32,7 @@ static void case_free(Case *c)
     mem_free(&c->gone);
 }
 
-/* No weight is looked at: the first rows go. */
+/* Returns no weights: the first rows are pruned. */
 static Status get_nothing(void *user, int param, float *plain)
 {
     (void)user;
@@ -116,7 +115,7 @@ static void table(void)
     }
 }
 
-/* Groups whose channels can go, and layers in them. */
+/* Counts the groups whose channels can be pruned, and the layers in them. */
 static void count(const Case *c, int *groups, int *layers)
 {
     *groups = *layers = 0;
@@ -147,8 +146,8 @@ static void groups(void)
     }
 }
 
-/* The residual stream, attention and the tied head stay; c_fc, and a gate with what it lets
- * through, can go. */
+/* The residual stream, attention and the tied head stay; c_fc, and gate and value of swiglu, can be
+ * pruned. */
 static void gpt(void)
 {
     int g, l;
@@ -180,7 +179,8 @@ static const char grouped[] =
     " conv2d: {name: b, channels: 12, kernel: 3, pad: 1, groups: 4},"
     " conv2d: {name: c, channels: 6, kernel: 1}, flatten, dense: {name: d, width: 10}]}";
 
-/* As many of each part, of what a grouped convolution reads and of what it gives. */
+/* A grouped convolution keeps the same number of channels in each part of its input and of its
+ * output. */
 static void parts(void)
 {
     Case c = case_of(grouped, images(1, 3, 4), 10, NULL);
@@ -193,7 +193,7 @@ static void parts(void)
         for (int k = 0; k < 3; ++k) gone += c.gone[group_of(&c, "b")->first + 3 * p + k];
         CU_ASSERT_EQUAL(gone, 1);
     }
-    /* rows 1, 2 of each part of b, of which column 1 of the part's two */
+    /* rows 1, 2 of each part of b remain, with column 1 of the part's two */
     int param = c.graph->node[layer_of(c.graph, "b")].param[0];
     float plain[12 * 2 * 9], out[8 * 9];
     for (int i = 0; i < 12 * 2 * 9; ++i) plain[i] = (float)i;
@@ -206,8 +206,9 @@ static void parts(void)
     case_free(&c);
 }
 
-/* A group norm: a channel that is a group can go; of larger groups as many of each, and where that
- * is none of any, and nothing else goes, the message says so. */
+/* Group norms: a channel that is a group by itself can be pruned; with larger groups the same
+ * number is pruned in each. If that number is 0 and nothing else can be pruned, the message says
+ * so. */
 static void normed(void)
 {
     static const char *const text =
@@ -256,7 +257,7 @@ static void normed(void)
     case_free(&c);
 }
 
-/* Side by side, summed with another one, flattened. */
+/* Concatenated, added to another layer, flattened. */
 static void concatenated(void)
 {
     Case c = case_of(
@@ -268,7 +269,7 @@ static void concatenated(void)
     const UnitGroup *group = group_of(&c, "a");
     CU_ASSERT(group == group_of(&c, "b") && group == group_of(&c, "c"));
     CU_ASSERT(group->count == 8 && group->layer_count == 3);
-    /* scores are sums of rows: 0, 2, 4 of a's, 3, 5, 7, 9, 11 of b's */
+    /* scores are sums of rows: 0, 2, 4 for a; 3, 5, 7, 9, 11 for b */
     shrink(&c, .4, 1);
     CU_ASSERT(left_of(&c, "a") == 1 && left_of(&c, "b") == 4 && left_of(&c, "c") == 5);
     CU_ASSERT(!c.gone[group->first + 2] && left_of(&c, "flatten1") == 20);
@@ -278,7 +279,7 @@ static void concatenated(void)
                 " conv2d: {name: c, channels: 8, kernel: 1, input: data}, add: {input: [c, "
                 "concat1]}, flatten, dense: {name: d, width: 10}]}",
                 images(1, 1, 2), 10, NULL);
-    /* the last of a comes back */
+    /* the last channel of a is kept, although its score is too low */
     shrink(&c, .5, 1);
     CU_ASSERT(left_of(&c, "a") == 1 && left_of(&c, "b") == 4 && left_of(&c, "c") == 5);
     case_free(&c);
@@ -319,7 +320,8 @@ static Status get_scales(void *user, int param, float *plain)
     return OK;
 }
 
-/* By the scales of all batch norms together; each layer keeps one; without batch norm refused. */
+/* Pruning by the scales of all batch norms together; each layer keeps a channel; refused without
+ * batch norm. */
 static void slim(void)
 {
     Case c = case_of("model: {layers: [conv2d: {name: x, channels: 4, kernel: 1}, batch_norm: "

@@ -1,19 +1,19 @@
-/* Channels between any number of ranks, over shared memory, over MPI, and both at once: every
- * message arrives once, in order and whole, a sender is held back by the depth, and nothing
- * disturbs sums in flight. */
+/* Channels between any number of ranks, over shared memory, over MPI, and over both at once: every
+ * message arrives once, in order and complete, the depth limits the sender, and sums in flight are
+ * not disturbed. */
 #include "mpi_main.h"
 
 #include <time.h>
 
 enum { MESSAGES = 301, SPECS_MAX = 64 };
 
-/* How a test runs: over one transport, or in a world that believes its ranks to be on several
+/* How a test runs: over one transport, or in a world that treats its ranks as being on several
  * nodes. */
 typedef enum Way { WAY_SHM, WAY_MPI, WAY_AUTO, WAY_NODES, WAYS } Way;
 static const int way_transport[WAYS] = {TRANSPORT_SHM, TRANSPORT_MPI, TRANSPORT_AUTO,
                                         TRANSPORT_AUTO};
 
-/* Ranks 2i and 2i+1 share a "node". */
+/* Makes ranks 2i and 2i+1 share a "node". */
 static void pretend_nodes(World *world)
 {
     *world = test_world;
@@ -55,7 +55,7 @@ static uint32_t word_of(int channel, int number, size_t at)
     return ((uint32_t)channel * 1000003u + (uint32_t)number * 7919u + (uint32_t)at) * 2654435761u;
 }
 
-/* Sends the next message where there is a place. */
+/* Sends the next message if there is space. */
 static bool try_send(Rig *rig, int i)
 {
     uint32_t *data = channel_slot(rig->channels, i);
@@ -78,14 +78,15 @@ static bool try_take(Rig *rig, int i)
     return true;
 }
 
-/* Every now and then a rank is slow. */
+/* Makes a rank slow now and then. */
 static void stagger(const Rig *rig, int at)
 {
     uint32_t draw = rng_u32(rng_key(7, RNG_TEST, (uint64_t)rig->world.rank, 5), (uint64_t)at);
     if (draw % 50 == 0) nanosleep(&(struct timespec){.tv_nsec = draw % 200000}, NULL);
 }
 
-/* All messages of all channels, each rank at its own pace; comm may have a sum in flight. */
+/* Exchanges all messages of all channels, each rank at its own pace; comm may have a sum in
+ * flight. */
 static void exchange(Rig *rig, int messages, Comm *comm)
 {
     double start = clock_s();
@@ -122,7 +123,8 @@ static void rings(void)
         }
 }
 
-/* Several channels between the same ranks, both directions, sizes mixed, every pair of ranks. */
+/* Several channels between the same ranks, in both directions, with different sizes, for every pair
+ * of ranks. */
 static void all_pairs(void)
 {
     for (Way way = 0; way < WAYS; ++way) {
@@ -137,7 +139,7 @@ static void all_pairs(void)
     }
 }
 
-/* Nobody takes anything until the senders have stopped: they are ahead by depth, over MPI by up to
+/* Nobody receives until the senders have stopped: they are ahead by the depth, over MPI by up to
  * twice as much. */
 static void held_back_by_depth(void)
 {
@@ -164,7 +166,7 @@ static void held_back_by_depth(void)
         }
 }
 
-/* Sums over all ranks are begun and in flight while messages go round. */
+/* Sums over all ranks begin and are in flight while messages are exchanged. */
 static void among_sums(void)
 {
     enum { ELEMENTS = 200000 };
@@ -193,7 +195,7 @@ static void among_sums(void)
     }
 }
 
-/* Each part has channels of its own at the same time; one of them may be a rank alone. */
+/* Each part of the world has its own channels at the same time; a part may be a single rank. */
 static void in_parts(void)
 {
     for (int transport = TRANSPORT_AUTO; transport <= TRANSPORT_MPI; ++transport) {
@@ -207,7 +209,7 @@ static void in_parts(void)
     }
 }
 
-/* How often the first thread of a process has left its core to sleep, so far. */
+/* Number of times that the first thread of a process has given up its core to sleep. */
 static long sleeps_of(int process)
 {
     char path[64], line[256];
@@ -220,8 +222,8 @@ static long sleeps_of(int process)
     return count;
 }
 
-/* A receiver in channels_wait sleeps, again and again, until the message comes, and takes it: the
- * sender waits for that. */
+/* A receiver in channels_wait sleeps, repeatedly, until the message arrives, and then receives it:
+ * the sender waits for that. */
 static void woken_from_sleep(void)
 {
     enum { SLEEPS = 20 };

@@ -1,10 +1,10 @@
-/* Parts of the world and grids over it, for any number of ranks: who is in which part, sums in
+/* Parts of the world and grids over it, for any number of ranks: the members of each part, sums in
  * several parts at once, and the coordinates of every rank. */
 #include "mpi_main.h"
 
 static const int transports[] = {TRANSPORT_SHM, TRANSPORT_MPI};
 
-/* The ranks of part, as ranks of the world, gathered; checks the part's own numbers. */
+/* Gathers the members of a part, as ranks of the world, and checks the part's own numbers. */
 static void check_part(const World *part, const int *want, int count)
 {
     int mine = test_world.rank, found[16] = {0};
@@ -19,7 +19,7 @@ static void check_part(const World *part, const int *want, int count)
     CU_ASSERT_EQUAL(part->node == MPI_COMM_NULL, count == 1);
 }
 
-/* A sum of powers of two over the part: says exactly who took part. */
+/* Sums powers of two over the part, which shows exactly which ranks took part. */
 static void check_sum(const World *part, const int *want, int count, int transport)
 {
     enum { ELEMENTS = 3000 };
@@ -43,7 +43,7 @@ static void check_sum(const World *part, const int *want, int count, int transpo
     comm_free(&comm);
 }
 
-/* By the remainder of the rank, for every divisor: parts of one rank, of several, of all; and of
+/* Parts by the remainder of the rank, for every divisor: of one rank, of several, of all, and of
  * different sizes. */
 static void parts_by_remainder(void)
 {
@@ -75,7 +75,7 @@ static void part_of_a_part(void)
     world_part_fini(&half);
 }
 
-/* Only the part of the highest rank fails: its ranks agree, the others do not hear of it. */
+/* Only the part of the highest rank fails: its ranks agree on that, and others are not affected. */
 static void statuses_of_parts(void)
 {
     World part;
@@ -111,7 +111,7 @@ static void check_grid(GridShape shape)
     grid_fini(&grid);
 }
 
-/* Every shape that uses all ranks. */
+/* Tries every shape that uses all ranks. */
 static void grids(void)
 {
     int ranks = test_world.size;

@@ -39,8 +39,7 @@ static int mpi_test_run(int argc, char **argv, const char *suite, const HarnessT
                             ranks);                                                                \
     }
 
-/* A world as if so many ranks at a time had a node of their own. Its part `node` is the caller's to
- * free. */
+/* Returns a world that treats each `ranks` ranks as a node. The caller frees its part `node`. */
 static inline World world_of_nodes(World world, int ranks)
 {
     world.one_node = false;
@@ -63,7 +62,7 @@ static void host_release(Backend *b, void *p, size_t bytes)
 static const BackendTable host_table = {
     .name = "host", .host_memory = true, .alloc = host_alloc, .release = host_release};
 
-/* As a GPU's: what is in its memory comes and goes by copies. */
+/* Like a GPU: its memory is read and written by copies only. */
 static Stream *device_stream(Backend *b)
 {
     (void)b;

@@ -1,6 +1,6 @@
-/* Sums that only a shard's rank gets, and parameters gathered from shards, against the recursive
- * definition of the tree and against the ordinary sum, bit by bit, over every transport of host
- * memory. */
+/* Sums that only a shard's owner receives, and parameters gathered from shards, compared with the
+ * recursive definition of the tree and with the ordinary sum, bit by bit, over every transport of
+ * host memory. */
 #include "ways.h"
 
 #include "parallel/transport/comm_table.h"
@@ -14,7 +14,7 @@ static Comm *open_comm(Way way, int64_t elements, int64_t params)
     return comm;
 }
 
-/* How a range is cut, as it is written down, and as a communicator takes it. */
+/* A division of a range into shards: as a list of bounds, and in the form for a communicator. */
 typedef struct Drawn {
     int64_t bound[RANKS_MAX + 1];
     Bounds bounds;
@@ -30,7 +30,7 @@ static void drawn_fini(Drawn *drawn)
     bounds_fini(&drawn->bounds);
 }
 
-/* Bounds of [offset, offset + count) at random: some shards are empty, some long. */
+/* Divides [offset, offset + count) at random: some shards are empty, some long. */
 static void draw_bounds(Drawn *drawn, int64_t offset, int64_t count, int number)
 {
     RngKey key = rng_key(11, RNG_TEST, (uint64_t)number, 0);
@@ -45,7 +45,7 @@ static void draw_bounds(Drawn *drawn, int64_t offset, int64_t count, int number)
     drawn_init(drawn);
 }
 
-/* One rank in three has something, two at most: most have nothing in a slice of all shards. */
+/* One rank in three has a shard, and two at most: most shards are empty. */
 static void draw_few(Drawn *drawn, int64_t offset, int64_t count, int number)
 {
     int owners = test_world.size > 4 ? 2 : 1, left = owners;
@@ -60,7 +60,7 @@ static void draw_few(Drawn *drawn, int64_t offset, int64_t count, int number)
     drawn_init(drawn);
 }
 
-/* The shard's sums are right, and nothing outside the range is touched. */
+/* The shard's sums are right, and nothing outside the range is changed. */
 static void reduce_of_odd_sizes(void)
 {
     static const int64_t counts[] = {1, 2, 3, 15, 16, 17, 65, 1025, 4099, 70001, 150000};
@@ -91,7 +91,7 @@ static float filled(int rank, int64_t element, int round)
     return (float)(rank * 1000 + round) + (float)(element % 997) / 1024;
 }
 
-/* What a rank wrote in its shard all have, and it has what the others wrote. */
+/* All ranks have what this rank wrote in its shard, and it has what the others wrote. */
 static int64_t wrong_params(const Comm *comm, const int64_t *bound, int round)
 {
     int64_t count = 0;
@@ -113,9 +113,9 @@ static void pause_at_random(int at)
     if (draw % 3 == 0) nanosleep(&(struct timespec){.tv_nsec = draw % 300000}, NULL);
 }
 
-/* Step after step as in training: sums and reductions in flight together, then parameters, with no
- * barrier but the calls' own: a rank may write its shard as soon as the sums are there, and read
- * all once gathered. */
+/* Step after step as in training: sums and reductions in flight together, then parameters, without
+ * barriers other than those of the calls: a rank may write its shard as soon as the sums have
+ * arrived, and read everything once it is gathered. */
 static void steps(void)
 {
     enum { ROOM = 700000, RANGES = 5, ROUNDS = 12 };
@@ -156,7 +156,7 @@ static void steps(void)
     }
 }
 
-/* Ranges whose leaves come turn by turn, from places that are used again, into partial sums of
+/* Ranges whose leaves arrive in turns, in reused places, and are added to partial sums of
  * shards. */
 typedef struct Growing {
     Comm *comm;
@@ -164,11 +164,11 @@ typedef struct Growing {
     /* ranges of `each` elements */
     Drawn drawn[3];
     int64_t each;
-    /* where this rank's shards begin in the levels */
+    /* offset of this rank's shard of each range in the levels */
     int64_t held[3];
     float *level[32];
     int turns, levels;
-    /* places in the arena, and their last pushes */
+    /* offsets of the places in the arena, and their last pushes */
     int64_t at[2], pushed[2];
 } Growing;
 
@@ -242,7 +242,7 @@ static void pushes(void)
     }
 }
 
-/* A range that is gathered to one of two places. */
+/* A range that is gathered into one of two places. */
 typedef struct Placed {
     Drawn drawn;
     int64_t shift, number;
@@ -258,7 +258,7 @@ static void gather_to(Comm *comm, Placed *p, int64_t place, int64_t count, int r
     p->number = comm_allgather_begin(comm, &p->drawn.bounds, p->shift);
 }
 
-/* Nothing reads the bounds behind it. */
+/* Counts wrong elements. The bounds may be released afterwards. */
 static int64_t wrong_gathered(Comm *comm, Placed *p, int round)
 {
     int64_t count = 0;
@@ -271,8 +271,8 @@ static int64_t wrong_gathered(Comm *comm, Placed *p, int round)
     return count;
 }
 
-/* Ranges are gathered to two places in turn, one ahead of its use, each waited for alone, with sums
- * under way. */
+/* Ranges are gathered into two places in turn, one range ahead of its use, each waited for by
+ * itself, with sums in flight. */
 static void places(void)
 {
     enum { EACH = 70001, ROUNDS = 20 };
@@ -287,7 +287,7 @@ static void places(void)
             comm_allreduce_begin(comm, now * EACH, EACH);
             pause_at_random(round);
             bad += wrong_gathered(comm, &placed[1 - now], round - 1);
-            /* all have read it */
+            /* all ranks have read it */
             if (comm->params_shared) world_barrier(&test_world);
         }
         bad += wrong_gathered(comm, &placed[ROUNDS % 2], ROUNDS);
@@ -298,7 +298,7 @@ static void places(void)
     }
 }
 
-/* Longer shards than a message holds; one rank has nothing. */
+/* Shards longer than a message; one rank has none. */
 static void large_and_lopsided(void)
 {
     enum { ROOM = 3000001 };
@@ -323,7 +323,7 @@ static void large_and_lopsided(void)
     }
 }
 
-/* Longer shards than a message holds. */
+/* Few shards, longer than a message. */
 static void few_have_all(void)
 {
     enum { COUNT = 800006, ROOM = 1200009 };
@@ -345,7 +345,7 @@ static void few_have_all(void)
     }
 }
 
-/* Each begun alone and waited for alone, with nothing behind it that would move it on. */
+/* Each operation is begun and waited for by itself; no later operation moves it on. */
 static void one_at_a_time(void)
 {
     enum { ROOM = 4096 };
@@ -374,7 +374,7 @@ static void one_at_a_time(void)
     }
 }
 
-/* Empty ranges count for nothing, and a wait with nothing begun returns. */
+/* Empty ranges do nothing, and a wait without a begun operation returns. */
 static void nothing_begun(void)
 {
     for (int t = 0; t < WAY_COUNT; ++t) {

@@ -1,11 +1,11 @@
-/* Ordered sums over ranks against the recursive definition of the tree, bit by bit, for every
+/* Ordered sums over ranks compared with the recursive definition of the tree, bit by bit, for every
  * transport of host memory. Values are such that another order of additions gives other bits. */
 #include "ways.h"
 
 #include <math.h>
 #include <time.h>
 
-/* Another random sleep on each rank, up to 300 microseconds. */
+/* Sleeps at random, up to 300 microseconds, differently on each rank. */
 static void stagger(const Comm *comm, int at)
 {
     uint32_t draw = rng_u32(rng_key(3, RNG_TEST, (uint64_t)comm->rank, 99), (uint64_t)at);
@@ -34,8 +34,8 @@ static void sums_of_odd_sizes(void)
     }
 }
 
-/* Many ranges of many sizes in flight, with progress in between, at another pace on every rank,
- * round after round. */
+/* Many ranges of many sizes in flight, with progress in between, at a different pace on every rank,
+ * in several rounds. */
 static void many_in_flight(void)
 {
     enum { ELEMENTS = 400000, ROUNDS = 4 };
@@ -60,7 +60,7 @@ static void many_in_flight(void)
     }
 }
 
-/* A sum of -0 is -0: it does not begin at 0, so that leaves of -0 are never seen. */
+/* A sum of -0 is -0: it does not start from 0, so leaves of -0 have no effect. */
 static void minus_zero(void)
 {
     enum { ELEMENTS = 4000 };
@@ -78,7 +78,7 @@ static void minus_zero(void)
     }
 }
 
-/* More than one piece of a transport's, by several threads; the same bits over both transports. */
+/* Longer than a transport's piece, with several threads; the same bits over both transports. */
 static void large_and_same_bits(void)
 {
     enum { ELEMENTS = 5000011 };
@@ -99,8 +99,8 @@ static void large_and_same_bits(void)
     CU_ASSERT_EQUAL(hash[0], hash[2]);
 }
 
-/* A wait with nothing begun returns, empty sums count for nothing, two communicators live side by
- * side. */
+/* A wait without a begun sum returns, empty sums do nothing, and two communicators can be used at
+ * the same time. */
 static void idle_and_side_by_side(void)
 {
     Comm *a = open_way(ways[0], 1000, 1), *b = open_way(ways[2], 1000, 1);
@@ -120,7 +120,7 @@ static void idle_and_side_by_side(void)
     comm_free(&b);
 }
 
-/* A rank that waits does the shares of ranks that have posted and are busy elsewhere. */
+/* A waiting rank does the shares of ranks that have posted and are busy elsewhere. */
 static void late_rank(void)
 {
     for (int t = 0; t < WAY_COUNT; ++t) {
@@ -134,7 +134,7 @@ static void late_rank(void)
     }
 }
 
-/* Sums of a device's memory where no GPUs are joined. */
+/* Sums of device memory when no GPUs are joined. */
 static void by_way_of_the_host(void)
 {
     Backend device = {.table = &device_table, .options = {.threads = 1}};
@@ -182,7 +182,7 @@ static void choice_of_transport(void)
     MPI_Comm_free(&nodes.node);
 }
 
-/* Nodes whose ranks have these colors: how wide groups may be. */
+/* Returns the widest group that is possible if the nodes' ranks have these colors. */
 static inline int width_of(const int *color)
 {
     World world = test_world;
@@ -208,7 +208,7 @@ static inline void widths_of_groups(void)
     CU_ASSERT_EQUAL(comm_group_width(&test_world, TRANSPORT_AUTO), 1);
 }
 
-/* More memory than any machine has is a message on every rank, not a signal later. */
+/* More memory than any machine has gives a message on every rank, not a later signal. */
 static void too_large_is_a_message(void)
 {
     Backend host = {.table = &host_table, .options = {.threads = 1}};
@@ -259,7 +259,7 @@ static void ranks_of_the_node(void)
     CU_ASSERT_EQUAL(local, test_world.size);
 }
 
-/* Of any number of ranks. */
+/* Cases for any number of ranks. */
 #define SUM_CASES_ANY                                                                              \
     {"sums of odd sizes", sums_of_odd_sizes}, {"many in flight", many_in_flight},                  \
         {"minus zero", minus_zero}, {"large, same bits on both transports", large_and_same_bits},  \

@@ -1,5 +1,5 @@
-/* Buckets cover the arena once, from the last tensor to the first, cut at tensor bounds only, near
- * the size asked for. */
+/* Buckets cover the arena once, from the last tensor to the first, are cut at tensor bounds only,
+ * and have about the requested size. */
 #include "harness.h"
 #include "parallel.h"
 
@@ -37,7 +37,7 @@ static void few_tensors(void)
     buckets_fini(&b);
 }
 
-/* A small tensor does not wait for a big one behind it. */
+/* A small tensor does not wait for a large one after it. */
 static void big_tensor_apart(void)
 {
     static const int64_t offset[] = {0, 10, 1000010};
@@ -55,12 +55,12 @@ static void edges(void)
     buckets_init(&b, NULL, 0, 0, 100);
     CU_ASSERT_EQUAL(b.count, 0);
     buckets_fini(&b);
-    /* no tensor, only what follows them */
+    /* no tensor, only the elements after them */
     buckets_init(&b, NULL, 0, 16, 100);
     CU_ASSERT_EQUAL(b.count, 1);
     CU_ASSERT_EQUAL(b.elements[0], 16);
     buckets_fini(&b);
-    /* begins late, one tensor is empty */
+    /* the first begins late, and one tensor is empty */
     static const int64_t offset[] = {16, 16, 32};
     buckets_init(&b, offset, 3, 48, 1);
     check_cover(&b, offset, 48);

@@ -1,6 +1,7 @@
-/* A rank that is killed while another waits for its message: the waiting rank finds out by itself,
- * says so, and the job ends. The program starts itself under mpirun, which stands still until the
- * rank has spoken: it would end the job first. The ranks write to a file, past it. */
+/* A rank is killed while another waits for its message: the waiting rank finds out by itself and
+ * reports it, and the job ends. The program starts itself under mpirun, which is stopped until the
+ * rank has reported, because it would end the job first. Ranks write to a file instead of through
+ * mpirun. */
 #include "harness.h"
 #include "parallel.h"
 
@@ -12,7 +13,7 @@ static const char *program;
 static const char WORDS[] = "waiting for a message: rank 1 (process";
 static const double LIMIT_S = 100;
 
-/* The file's text; owner: nobody. */
+/* Returns the file's text, in static memory. */
 static const char *text_of(const char *path)
 {
     static char text[8192];
@@ -23,7 +24,7 @@ static const char *text_of(const char *path)
     return text;
 }
 
-/* Lets mpirun go on once the other rank has spoken. */
+/* Continues mpirun once the other rank has reported. */
 static void continue_later(pid_t launcher, const char *said)
 {
     if (fork() != 0) return;
@@ -33,7 +34,7 @@ static void continue_later(pid_t launcher, const char *said)
     _exit(0);
 }
 
-/* One rank of the job that dies: from 1 to 0, where 1 never sends. */
+/* One rank of the job that is lost: rank 0 waits for a message that rank 1 never sends. */
 static int rank_main(int argc, char **argv)
 {
     World world;

@@ -1,5 +1,5 @@
-/* Parts of many sizes to one rank, from more ranks than it receives from at a time, and sums over
- * all of them. */
+/* Parts of different sizes are collected on one rank, from more ranks than it receives from at a
+ * time, and sums over all ranks. */
 #include "mpi_main.h"
 
 static unsigned char byte_of(int rank, size_t at)
@@ -7,14 +7,14 @@ static unsigned char byte_of(int rank, size_t at)
     return (unsigned char)((size_t)rank * 37 + at * 11 + at / 251);
 }
 
-/* None, a few bytes, and more than MPI sends before it is awaited. */
+/* Size of a part: none, a few bytes, or more than MPI sends before the receiver is ready. */
 static size_t bytes_of(int rank, int round)
 {
     static const size_t bytes[] = {0, 1, 300000, 17, 70000};
     return bytes[(rank + round) % 5];
 }
 
-/* One rank's collect: what goes there and what has come. */
+/* A rank's data of one collect: the part it sends and the parts received. */
 typedef struct Parts {
     size_t *bytes, all;
     unsigned char *mine, *out;
@@ -32,7 +32,7 @@ static Parts parts_new(int round)
     return p;
 }
 
-/* All parts lie on the root in the order of ranks, and nothing is touched elsewhere. */
+/* Checks that all parts lie on the root in the order of ranks, and that nothing else is changed. */
 static void parts_check(Parts *p, int round, int root)
 {
     const World *world = &test_world;
@@ -47,8 +47,8 @@ static void parts_check(Parts *p, int round, int root)
     mem_free(&p->out);
 }
 
-/* Each rank is the root once, with and without a part of its own, and ranks go on to the next root
- * as soon as theirs is sent. */
+/* Each rank is the root once, with and without a part of its own; ranks go on to the next root as
+ * soon as they have sent. */
 static void parts_lie_in_order(void)
 {
     const World *world = &test_world;
@@ -59,7 +59,7 @@ static void parts_lie_in_order(void)
     }
 }
 
-/* Every rank is the root of one at the same time, twice. */
+/* Every rank is the root of a collect at the same time, twice. */
 static void all_collect_at_once(void)
 {
     const World *world = &test_world;
@@ -85,7 +85,7 @@ static void all_collect_at_once(void)
 static void whole_numbers_are_added(void)
 {
     const World *world = &test_world;
-    /* beyond what a double holds exactly, and negative */
+    /* too large for a double to hold exactly, and negative */
     int64_t data[] = {((int64_t)1 << 60) / world->size + world->rank, -world->rank, 0},
             ranks = world->size;
     world_add(world, data, 3);
@@ -94,7 +94,7 @@ static void whole_numbers_are_added(void)
     CU_ASSERT_EQUAL(data[2], 0);
 }
 
-/* Numbers whose bits a sum in another order, or one with anything but zero, would change. */
+/* Numbers whose bits change in a sum of another order, or in a sum with anything but zero. */
 static void one_number_of_each_is_kept(void)
 {
     enum { EACH = 5 };

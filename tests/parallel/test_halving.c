@@ -1,6 +1,6 @@
-/* Halving's rounds between up to 4,096 ranks that are not there: real additions, in the order of
- * the rounds, against the definition of the tree; what is summed comes to everybody; and what the
- * plan says of the messages, counted. */
+/* Halving among up to 4,096 imaginary ranks: real additions in the order of the rounds, compared
+ * with the definition of the tree; all ranks receive the sums; planned numbers of messages are
+ * counted. */
 #include "../../src/parallel/order/halving.h"
 
 #include "harness.h"
@@ -21,7 +21,7 @@ static void free_all(int ranks)
     for (int r = 0; r < ranks; ++r) halving_free(&plan[r]);
 }
 
-/* What rank r does where blocks of 2^level ranks join, or NULL. */
+/* Returns the round of rank r in which blocks of 2^level ranks join, or NULL. */
 static const HalvingRound *round_at(int r, int level)
 {
     for (int i = 0; i < plan[r]->rounds; ++i)
@@ -34,7 +34,7 @@ static bool has(const HalvingMessage *message, int place)
     return place >= message->begin && place < message->end;
 }
 
-/* Of a rank's round: each message is one that its peer waits for. */
+/* Counts messages of a rank's round that its peer does not wait for. */
 static int64_t unmatched(int r, int level)
 {
     const HalvingRound *round = round_at(r, level);
@@ -48,7 +48,7 @@ static int64_t unmatched(int r, int level)
     return bad;
 }
 
-/* All that is sent is received, and the other way round. */
+/* Checks that everything sent is received, and the reverse. */
 static int64_t check_messages(int ranks)
 {
     int64_t bad = 0, most = 0, all = 0;
@@ -68,13 +68,13 @@ static int64_t check_messages(int ranks)
         all += h->sent_count;
         if (h->sent_count > most) most = h->sent_count;
     }
-    /* in the mean no more than log2, and of a power of two that many of each rank */
+    /* on average at most log2(ranks) messages a rank; with a power of two exactly that number */
     bad += all > (int64_t)ranks * halving_rounds(ranks);
     if ((ranks & (ranks - 1)) == 0) bad += most != halving_rounds(ranks);
     return bad;
 }
 
-/* Of one slice: its sum ends at the rank whose it is; nobody sends what it does not have. */
+/* Collects one slice: its sum ends on its owner; nobody sends a slice it does not have. */
 static int64_t collect(int ranks, int slice)
 {
     static float value[RANKS_MOST], next[RANKS_MOST];
@@ -108,7 +108,7 @@ static int64_t collect(int ranks, int slice)
     return bad + (memcmp(&wanted, &value[slice], sizeof wanted) != 0);
 }
 
-/* A slice goes to who does not have it, once. */
+/* Spreads one slice: it is sent once to each rank that does not have it. */
 static int64_t spread(int ranks, int slice)
 {
     static int has_it[RANKS_MOST], next[RANKS_MOST];
@@ -154,7 +154,7 @@ static void test_large(void)
         CU_ASSERT_EQUAL(check_ranks(ranks[i]), 0);
 }
 
-/* Places are an order of all slices. */
+/* Places are a permutation of all slices. */
 static void test_places(void)
 {
     int64_t bad = 0;
@@ -168,7 +168,7 @@ static void test_places(void)
     CU_ASSERT_EQUAL(bad, 0);
 }
 
-/* The way by the rule is the one that is expected to take less, whatever the link. */
+/* The rule chooses the way with the smaller expected time, whatever the link. */
 static void test_rule(void)
 {
     const Link far = {.latency_s = 5e-4, .byte_s = 1e-10},
@@ -192,7 +192,7 @@ static void test_rule(void)
     CU_ASSERT_TRUE(halved > 300);
 }
 
-/* Figures by hand: 64 ranks, 11,534,336 floats (22 pieces of 2^19). */
+/* Costs computed by hand: 64 ranks, 11,534,336 floats (22 pieces of 2^19). */
 static void test_cost(void)
 {
     const SumShape shape = {.ranks = 64,
@@ -218,9 +218,9 @@ static void test_cost(void)
     CU_ASSERT_DOUBLE_EQUAL(all.seconds, 1e-6 * (2 * 2 + 2772) + bytes * 1e-10, 1e-12);
 }
 
-/* Of 2^20 floats cut in shards of 4,096, which one rank in 64 has, halving needs no more pieces
- * than of an even cut, where a slice of all shards would be 48 floats of each; all to all needs
- * those. Where shards are even, and node groups wide, slices are fewer. */
+/* 2^20 floats in shards of 4,096 on one rank in 64. Halving needs no more pieces than for even
+ * shards; all to all works in slices of all shards, 48 floats of each, and needs more. With even
+ * shards and wide node groups fewer slices are needed. */
 static void test_few_shards(void)
 {
     SumShape shape = {.ranks = 16384,
@@ -242,7 +242,7 @@ static void test_few_shards(void)
     CU_ASSERT_EQUAL(sum_pieces(&shape, COMM_HALVING), 1);
 }
 
-/* The sums over all ranks are those of each. */
+/* The closed forms for all ranks agree with the sum and the maximum over ranks. */
 static void test_most_and_all(void)
 {
     int64_t bad = 0;
@@ -259,8 +259,8 @@ static void test_most_and_all(void)
     CU_ASSERT_EQUAL(bad, 0);
 }
 
-/* The last of 2^k + 1 sends to all: so says the plan. Leaves of a tree that goes on growing are
- * summed by halving where they are a node of it. */
+/* In halving, the last of 2^k + 1 ranks sends to all others. Leaves of a growing tree are summed by
+ * halving only if they form a node of it. */
 static void test_odd_one(void)
 {
     SumShape shape = {.ranks = 17, .width = 1, .arena_elements = 1 << 24, .elements = 1 << 24};

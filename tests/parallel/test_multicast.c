@@ -1,5 +1,5 @@
-/* The tree of a multicast, for up to 200 members on nodes of one size, of many, and of one rank
- * each: everybody is reached once, by few steps, a node is entered once, and nobody sends to more
+/* The tree of a multicast for up to 200 members, on nodes of one size, of several, and of one rank
+ * each: everybody is reached once in few steps, each node is entered once, and nobody sends to more
  * than two. */
 #include "harness.h"
 #include "parallel.h"
@@ -13,7 +13,7 @@ typedef struct Case {
     int node[RANKS_MOST], member[MEMBERS_MOST];
 } Case;
 
-/* nodes of `least` to `most` ranks */
+/* Makes nodes of `least` to `most` ranks. */
 static void make_nodes(Case *c, int least, int most)
 {
     int node = 0, end = 0;
@@ -26,8 +26,8 @@ static void make_nodes(Case *c, int least, int most)
     }
 }
 
-/* A root, and each other rank by chance: those of root's node come first, then the nodes behind
- * it, then those before. */
+/* Chooses a root, and each other rank by chance: first those on root's node, then those on later
+ * nodes, then those on earlier ones. */
 static void make_members(Case *c, int count)
 {
     bool in[RANKS_MOST] = {0};
@@ -98,8 +98,8 @@ static void test_tree(void)
     mem_free(&c);
 }
 
-/* Where all nodes have as many ranks, the tree is as low as one that knows of no nodes, but for a
- * step. */
+/* If all nodes have the same number of ranks, the tree is at most one step higher than one that
+ * ignores nodes. */
 static void test_even(void)
 {
     Case *c = mem_new(sizeof *c);

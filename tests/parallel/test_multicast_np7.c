@@ -1,12 +1,12 @@
-/* Bytes of each rank to some others, few and of more pieces than are under way at once, on nodes of
- * one, two, three and seven ranks. */
+/* Each rank sends bytes to some others, few bytes and more pieces than are in flight at once, on
+ * nodes of one, two, three and seven ranks. */
 #include "mpi_main.h"
 
 enum { BYTES_MOST = (20 << 20) + 3, BEHIND = 8 };
-/* what ranks give: each from another place on; what comes */
+/* noise: data to send, from a different offset for each root; data: received */
 static unsigned char noise[BYTES_MOST + 256], data[BYTES_MOST + BEHIND];
 
-/* set: bits of the ranks that get it, besides root; node: of each rank */
+/* Lists root and the ranks whose bits are in `set`. node: node of each rank. */
 static int members_of(const World *world, const int *node, unsigned set, int root, int *member)
 {
     int count = 1;
@@ -53,7 +53,7 @@ static void test_sets(void)
     }
 }
 
-/* A process that nobody launched. */
+/* A process without a launcher. */
 static void test_alone(void)
 {
     World world = world_alone();

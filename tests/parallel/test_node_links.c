@@ -1,25 +1,26 @@
-/* The first node's socket, to which thousands of nodes speak: one process sends what each of them
- * would, when it would, and takes it as the first node's watchdog does. The kernel delivers
- * datagrams of one host as they are sent, so no clock is needed. */
+/* The socket of the first node, to which thousands of nodes send. One process sends the datagrams
+ * of all of them at their times, and receives them as the first node's watchdog does. The kernel
+ * delivers datagrams within a host as they are sent, so no clock is needed. */
 #include "harness.h"
 #include "parallel/watch/node_links.h"
 
 #include <math.h>
 
-/* Linux's default, which setsockopt doubles: what a socket holds that was given no more. */
+/* Size of a receive buffer without special rights: Linux's default, halved because setsockopt
+ * doubles it. */
 enum { DEFAULT_BYTES = 212992 / 2, RANKS_EACH = 8, NODES_MOST = 16384 };
 
 static const double BEGIN_S = 1000;
 
 typedef struct Nodes {
     World world;
-    /* the first; and one after the other all others, who have one socket */
+    /* first: the first node's; other: used for all other nodes in turn, with one socket */
     NodeLinks first, other;
     RankState *rank, mine[RANKS_EACH];
     int nodes;
 } Nodes;
 
-/* Another node's, with a socket of its own. */
+/* Initialises the links of another node, with its own socket. */
 static void meet(const Nodes *n, NodeLinks *links)
 {
     node_links_init(links, &n->world, true, 0, n->nodes);
@@ -28,7 +29,7 @@ static void meet(const Nodes *n, NodeLinks *links)
     memcpy(links->first, n->first.first, sizeof n->first.first);
 }
 
-/* False, and says so: this host has no address. */
+/* Returns false, with a message, if this host has no address. */
 static bool nodes_init(Nodes *n, int nodes)
 {
     *n = (Nodes){.world = world_alone(), .nodes = nodes};
@@ -51,7 +52,7 @@ static void nodes_fini(Nodes *n)
     mem_free(&n->rank);
 }
 
-/* What node k says by these links at BEGIN_S, in step `step`. */
+/* Sends the state of node k at BEGIN_S, in step `step`. */
 static void speak(Nodes *n, NodeLinks *links, int k, int64_t step)
 {
     for (int r = 0; r < RANKS_EACH; ++r)
@@ -66,7 +67,7 @@ static void hear(Nodes *n)
     node_links_receive(&n->first, n->rank, n->nodes * RANKS_EACH);
 }
 
-/* Nodes all of whose ranks are known to be in that step. */
+/* Number of nodes whose ranks are all known to be in that step. */
 static int known(const Nodes *n, int64_t step)
 {
     int count = 0;
@@ -79,7 +80,7 @@ static int known(const Nodes *n, int64_t step)
     return count;
 }
 
-/* Two periods: nobody is lost, though the socket holds a few hundred. */
+/* Two periods: no datagram is lost, although the socket holds only a few hundred. */
 static void all_are_heard(void)
 {
     static const int sizes[] = {2, 3, 100, 500, 2048, NODES_MOST};
@@ -97,14 +98,14 @@ static void all_are_heard(void)
             hear(&n);
             CU_ASSERT_EQUAL(known(&n, step), nodes - 1);
         }
-        /* and they have been answered */
+        /* the nodes have been answered */
         node_links_receive(&n.other, n.rank, 0);
         CU_ASSERT(n.other.link[0].length > 0);
         nodes_fini(&n);
     }
 }
 
-/* What would be without phases: the test above sees datagrams that are lost. */
+/* Without phases datagrams are lost, so the test above can detect losses. */
 static void a_burst_is_lost(void)
 {
     Nodes n;
@@ -116,8 +117,8 @@ static void a_burst_is_lost(void)
     nodes_fini(&n);
 }
 
-/* The first node takes at most some thousands a second, a node that is well is heard often enough
- * not to be called silent, and few nodes speak at each look. */
+/* The first node receives at most some thousands a second, a live node is heard often enough not to
+ * be called silent, and few nodes send at each look. */
 static void periods(void)
 {
     for (int nodes = 2; nodes <= NODES_MOST; nodes += 1 + nodes % 7) {
@@ -132,7 +133,7 @@ static void periods(void)
     }
 }
 
-/* A node speaks once a period, however often its watchdog looks. */
+/* A node sends once a period, however often its watchdog looks. */
 static void once_a_period(void)
 {
     static const int sizes[] = {2049, 2500, 4097, NODES_MOST};
@@ -152,7 +153,7 @@ static void once_a_period(void)
     }
 }
 
-/* And those that have not spoken, whose addresses nobody has, are not. */
+/* All nodes hear of the end, except one that has never sent, whose address is unknown. */
 static void all_hear_the_end(void)
 {
     enum { NODES = 200, CODE = 74, DUMB = 77 };

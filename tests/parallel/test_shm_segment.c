@@ -1,5 +1,5 @@
-/* Shared segments in a world of one: made, aligned, zeroed, released, nothing left open; and how a
- * dead peer is told from a living one. */
+/* Shared segments in a world of one rank: made, aligned, zeroed, released, no file left open; and
+ * how a dead peer is distinguished from a live one. */
 #include "harness.h"
 #include "parallel/shm/shm_segment.h"
 
@@ -60,7 +60,7 @@ static void dead_peer(void)
     kill(child, SIGKILL);
     siginfo_t info;
     waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT);
-    /* ended, not yet waited for */
+    /* has ended, but has not been waited for */
     CU_ASSERT_FALSE(shm_segment_alive(&shared, 0));
     waitpid(child, NULL, 0);
     CU_ASSERT_FALSE(shm_segment_alive(&shared, 0));

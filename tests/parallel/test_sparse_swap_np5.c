@@ -1,10 +1,11 @@
-/* Messages of which only who sends knows: all of them arrive, and nothing else, in many swaps one
- * behind the other, and in two that are on their way at a time. */
+/* Exchanges in which only the senders know which messages there are: all messages arrive, and
+ * nothing else, in many consecutive swaps and in two at the same time. */
 #include "mpi_main.h"
 
 #include <time.h>
 
-/* None for most, a few bytes, and more than MPI sends before it is awaited. */
+/* Size of a message: mostly none, a few bytes, or more than MPI sends before the receiver is
+ * ready. */
 static size_t bytes_of(int from, int to, int round)
 {
     static const size_t bytes[] = {0, 0, 3, 0, 200000, 0, 0, 40, 0};
@@ -16,7 +17,7 @@ static unsigned char byte_of(int from, int to, int round, size_t at)
     return (unsigned char)((size_t)(from * 7 + to * 31 + round * 13) + at + at / 251);
 }
 
-/* Owner: the caller, of the memory that to[0 .. size - 1] are in. */
+/* Fills to[0 .. size - 1]. The caller owns the returned memory, in which the messages lie. */
 static unsigned char *fill(WorldPart *to, int round)
 {
     size_t all = 1, at = 0;
@@ -42,7 +43,7 @@ static size_t count_wrong(const WorldPart *from, int round)
     return wrong;
 }
 
-/* Every third swap has no message at all, and one rank is late now and then. */
+/* Every third swap has no message at all, and now and then a rank is late. */
 static void all_arrive(bool sleeps)
 {
     WorldSparse *swap = world_sparse_new(&test_world, sleeps);
@@ -68,7 +69,8 @@ static void swaps_in_a_row(void)
     all_arrive(true);
 }
 
-/* The second is waited for while the first is on its way, as an evaluation's between two steps. */
+/* The second swap is waited for while the first is in flight, like that of an evaluation between
+ * two steps. */
 static void two_at_a_time(void)
 {
     WorldSparse *first = world_sparse_new(&test_world, false),
@@ -102,8 +104,8 @@ static void alone(void)
     world_part_fini(&one);
 }
 
-/* Looks at whether a message is here take so long, as where ranks that wait in MPI take the cores;
- * 0: as they are. */
+/* Duration of each look for a message, as if ranks that wait in MPI took the cores; 0:
+ * unchanged. */
 static double look_s;
 static int looks;
 
@@ -114,7 +116,7 @@ int MPI_Iprobe(int from, int tag, MPI_Comm comm, int *there, MPI_Status *status)
     return PMPI_Iprobe(from, tag, comm, there, status);
 }
 
-/* The seconds are the clock's, whatever was done in them: the slower looks are, the fewer. */
+/* Patience is measured by the clock: the slower looks are, the fewer are made. */
 static void patience(void)
 {
     enum { LOOKS_MOST = 10 };
@@ -128,7 +130,7 @@ static void patience(void)
         const double begun_s = clock_s();
         CU_ASSERT_FALSE(world_awaits(&test_world, 1, patience_s));
         CU_ASSERT(clock_s() - begun_s >= patience_s);
-        /* three to one look of world_awaits, which it ends before it counts */
+        /* a look of world_awaits makes up to three calls, and ends before the time is checked */
         CU_ASSERT(looks <= LOOKS_MOST + 3);
         look_s = 0;
         CU_ASSERT_TRUE(world_awaits(&test_world, 2, patience_s));

@@ -1,14 +1,14 @@
-/* Sums over whatever ranks there are, each way: 7 of them among the tests, and many more where
- * `make sums` starts it. */
+/* Sums over any number of ranks, each way: 7 ranks in the test suite, and many more when `make
+ * sums` starts it. */
 #include "shard_cases.h"
 #include "sum_cases.h"
 
 typedef struct Counted {
-    /* of the rank that sent most; of all ranks in the mean */
+    /* most: sent by the rank that sends most; mean, bytes: average of all ranks */
     double most, mean, bytes;
 } Counted;
 
-/* What ranks have sent since `before`. */
+/* Counts what ranks have sent since `before`. */
 static Counted count_messages(const Comm *comm, const int64_t *before)
 {
     int64_t mine[2] = {comm->messages - before[0], comm->message_bytes - before[1]};
@@ -24,8 +24,8 @@ static Counted count_messages(const Comm *comm, const int64_t *before)
     return counted;
 }
 
-/* What the plan says of messages, counted: of a reduce-scatter of three pieces, and of a sum of as
- * many. */
+/* Compares planned and counted messages: of a reduce-scatter of three pieces, and of a sum of
+ * three. */
 static void messages_are_counted(void)
 {
     enum { ARENA = 3 << 18 };

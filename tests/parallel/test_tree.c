@@ -1,12 +1,13 @@
-/* The tree over micro-batches, with symbols for gradients: the stack of partial sums against the
- * recursive definition, and the composition of equal blocks against the global tree. */
+/* The tree over micro-batches, with symbols in place of gradients: the stack of partial sums
+ * compared with the recursive definition, and the composition of equal blocks compared with the
+ * global tree. */
 #include "harness.h"
 #include "parallel.h"
 
 enum { TEXT = 2048, MICROS = 70 };
 
-/* "(ab)" joins: leaves are numbers, so that every tree has its own text. An empty text is a leaf of
- * padding, -0: what it joins stays as it is. */
+/* Joins two texts as "(ab)": leaves are numbers, so every tree has its own text. An empty text is a
+ * leaf of padding, -0, which leaves the other one unchanged. */
 static void join(char *to, const char *a, const char *b)
 {
     char text[TEXT];
@@ -16,7 +17,8 @@ static void join(char *to, const char *a, const char *b)
     memcpy(to, text, strlen(text) + 1);
 }
 
-/* The definition: neighbours 2i and 2i+1 join, an odd one moves up. level[0] ends as the tree. */
+/* The definition: neighbours 2i and 2i+1 are joined, an odd one moves up. The tree ends in
+ * level[0]. */
 static void neighbours(char (*level)[TEXT], int n)
 {
     for (; n > 1; n = (n + 1) / 2)
@@ -37,7 +39,7 @@ static void definition(char *out, int first, int micros)
 }
 
 /* Runs the stack over leaves [first, first + micros), of which those from number `real` on are
- * padding; false where it leaves its arenas. */
+ * padding; false if it leaves its arenas. */
 static bool run_stack(char *out, int first, int micros, int real)
 {
     static char arena[40][TEXT];
@@ -75,7 +77,8 @@ static void levels(void)
         CU_ASSERT_EQUAL(tree_levels(want[i][0]), want[i][1]);
 }
 
-/* What dp ranks of `block` micro-batches each make of the first `real` of them. */
+/* Composes the tree of the first `real` micro-batches from dp ranks with `block` micro-batches
+ * each. */
 static void composition(char *out, int dp, int block, int real)
 {
     static char level[MICROS][TEXT];
@@ -117,7 +120,7 @@ static void which_grids_are_canonical(void)
     CU_ASSERT_FALSE(tree_is_canonical(6, 2));
 }
 
-/* As many partial sums as the tree leaves between turns, and one at the end. */
+/* The tree leaves the expected number of partial sums between turns, and one at the end. */
 static void levels_between_turns(void)
 {
     for (int each = 1; each <= 9; ++each)

@@ -1,5 +1,5 @@
 /* Ranks that do not go on. The program starts itself under mpirun once for each case, all at the
- * same time, as they sleep most of it; ranks write to a file, past mpirun. */
+ * same time, because they mostly sleep; ranks write to a file instead of through mpirun. */
 #include "harness.h"
 #include "parallel.h"
 
@@ -27,7 +27,7 @@ static void computes(void)
     beat_mark("backward", (BeatMark){.peer = BEAT_NONE, .chunk = 2, .micro = 3});
 }
 
-/* The file's text; owner: nobody. */
+/* Returns the file's text, in static memory. */
 static char *text_of(const char *path)
 {
     static char text[1 << 16];
@@ -38,7 +38,7 @@ static char *text_of(const char *path)
     return text;
 }
 
-/* Until a rank has said this, a minute at most. */
+/* Waits until a rank has reported this, at most a minute. */
 static void until_said(const char *words)
 {
     for (int i = 0; i < 600 && !strstr(text_of(said_path), words); ++i) usleep(100000);
@@ -49,7 +49,7 @@ static void forever(void)
     for (;;) sleep(1);
 }
 
-/* From usual steps into one that never comes to its end, where `odd` does what is wrong. */
+/* Goes from normal steps into one that never ends, in which rank `odd` calls `wrong`. */
 static void step_into(Rank *r, int odd, void (*wrong)(void))
 {
     for (int step = 1; step <= 5; ++step) {
@@ -76,7 +76,7 @@ static void stopped(Rank *r)
     forever();
 }
 
-/* mpirun would end the job first: it goes on once the watchdog has spoken. */
+/* mpirun is stopped until the watchdog has reported, because it would end the job first. */
 static void dies(void)
 {
     pid_t launcher = getppid();
@@ -107,7 +107,7 @@ static void behind(Rank *r)
     beat_step_end();
 }
 
-/* Rank 2 makes no steps, and is asked for nothing. */
+/* Rank 2 is a server: it makes no steps, and no request comes. */
 static void served(Rank *r)
 {
     if (r->world.rank < 2) {
@@ -131,7 +131,7 @@ static void hang(Rank *r)
     forever();
 }
 
-/* A rank that saves, while the others are in the next step. */
+/* A rank saves while the others are in the next step. */
 static void between(Rank *r)
 {
     beat_step_begin(1);
@@ -145,7 +145,7 @@ static void between(Rank *r)
     beat_step_end();
 }
 
-/* The whole job is stopped, and goes on when it is continued. */
+/* The whole job is suspended, and goes on when it is continued. */
 static void suspended(Rank *r)
 {
     beat_step_begin(1);
@@ -164,7 +164,7 @@ static void suspended(Rank *r)
     beat_step_end();
 }
 
-/* The rank that looks at the others is stopped now and then, never for long. */
+/* The rank that watches the others is stopped now and then, never for long. */
 static void now_and_then(Rank *r)
 {
     if (r->world.rank == 0 && fork() == 0) {
@@ -190,7 +190,7 @@ typedef struct Case {
     void (*run)(Rank *rank);
     double hang_s;
     int code;
-    /* said, and not said */
+    /* said: words of the reports; unsaid: words that must not occur */
     const char *said[4], *unsaid;
 } Case;
 
@@ -206,7 +206,7 @@ static const Case cases[] = {
     {"dead",
      dead,
      300,
-     /* mpirun's, of a rank that was killed */
+     /* mpirun's code for a killed rank */
      128 + SIGKILL,
      {"rank 1 on ", "has been gone for ", "a message (7) of rank 1"},
      "stopped"},
@@ -288,7 +288,7 @@ static void check(const Job *job, const Case *c)
     CU_ASSERT_TRUE(good);
 }
 
-/* What the ranks did last is there where the watchdog has ended the job. */
+/* Checks that the ranks' last actions are in the dump if the watchdog has ended the job. */
 static void check_dump(const Job *job, const Case *c)
 {
     char host[64] = "", path[192];

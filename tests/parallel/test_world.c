@@ -1,4 +1,5 @@
-/* The world of a process that nobody launched: no MPI; and what launchers' environments say. */
+/* The world of a process without a launcher: no MPI; and what launchers put into the
+ * environment. */
 #include "child.h"
 #include "harness.h"
 #include "parallel.h"
@@ -44,7 +45,7 @@ static void launchers(void)
 
 static void slurm(void)
 {
-    /* a batch script, not a step */
+    /* a batch script, not a job step */
     setenv("SLURM_NTASKS", "8", 1);
     setenv("SLURM_PROCID", "0", 1);
     expect("none", 1, 1);
@@ -67,7 +68,7 @@ static void slurm(void)
     CU_ASSERT_PTR_NULL(shell.name);
     CU_ASSERT_EQUAL(shell.size, 1);
     clear_environment();
-    /* Hydra's daemons, one a node */
+    /* Hydra's daemons, one on each node */
     setenv("SLURM_STEP_NUM_TASKS", "2", 1);
     setenv("PMI_SIZE", "16", 1);
     expect("mpiexec", 16, 0);
@@ -129,7 +130,7 @@ static void comm_alone(void)
     world_fini(&world);
 }
 
-/* MPI is not started: what it cannot count is refused before it is called. */
+/* MPI is not started: sizes it cannot count are refused before it is called. */
 static void tell_too_much(void)
 {
     const World world = {.size = 2};

@@ -1,4 +1,4 @@
-/* Transports of host memory, and ways by messages: what all sums are tried over. */
+/* Transports of host memory, with ways of sending messages: every test of sums runs over each. */
 #ifndef WEFT_TEST_WAYS_H
 #define WEFT_TEST_WAYS_H
 
@@ -10,7 +10,7 @@ enum { RANKS_MAX = 64 };
 typedef struct Way {
     int transport;
     CommWay messages;
-    /* auto: ranks that are as if on a node of their own, where there are more */
+    /* TRANSPORT_AUTO: ranks per node; the world is divided into such nodes if it has more ranks */
     int node;
 } Way;
 enum { WAY_COUNT = 6 };
@@ -41,7 +41,7 @@ static void fill(Comm *comm, int64_t begin, int64_t end, int round)
     for (int64_t e = begin; e < end; ++e) comm->arena[e] = tree_value(comm->rank, e, round);
 }
 
-/* Elements of [begin, end) that are not the reference's to the bit. */
+/* Counts elements of [begin, end) that differ from the reference in any bit. */
 static int64_t wrong(const Comm *comm, int64_t begin, int64_t end, int round)
 {
     int64_t count = 0;

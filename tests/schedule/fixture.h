@@ -1,4 +1,5 @@
-/* Lists of tasks by hand, files of them, and text written to a stream. */
+/* Shared by tests of schedules: task lists written by hand, files of them, and text written to a
+ * stream. */
 #ifndef WEFT_SCHEDULE_FIXTURE_H
 #define WEFT_SCHEDULE_FIXTURE_H
 

@@ -1,5 +1,5 @@
-/* Schedules that can never run are refused with stage and task: good ones with one thing changed,
- * and whole small ones. */
+/* Schedules that can never run are refused, and the message names stage and task: valid schedules
+ * with one change, and small ones written by hand. */
 #include "fixture.h"
 
 static Schedule *good(int kind, int stages, int chunks, int micros)
@@ -38,7 +38,7 @@ static void insert(Schedule *s, int stage, int place, Task task)
     s->task[stage] = list;
 }
 
-/* Refused, naming all three; leaves nothing in the report. */
+/* Expects a refusal that names all three, and an empty report. */
 static void refused(Schedule *s, const char *stage, const char *task, const char *why)
 {
     ScheduleReport r;
@@ -133,7 +133,7 @@ static void test_mixed(void)
     insert(s, 1, find(s, 1, TASK_BACKWARD, 1), (Task){TASK_BACKWARD_DATA, 1, 1});
     refused(s, "stage 1", "(backward, chunk 1, micro 1)", "in part");
 
-    /* Whole for one micro-batch and in halves for another is well. */
+    /* Whole backward for one micro-batch and halves for another are valid. */
     CHECK_OK(from_text(&s, (ScheduleShape){1, 1, 2},
                        "stage,task,chunk,micro\n0,forward,0,0\n0,backward,0,0\n0,forward,0,1\n"
                        "0,backward_data,0,1\n0,backward_weight,0,1\n"));
@@ -171,7 +171,7 @@ static void test_place(void)
     refused(s, "stage 0", "(backward, chunk 0, micro 0)", "for evaluation");
 }
 
-/* With one stage, chunk 1 needs chunk 0's work and gives it its gradients without a message. */
+/* With one stage, chunk 1 needs chunk 0's work and passes gradients to it without a message. */
 static void test_one_stage(void)
 {
     Schedule *s = good(SCHEDULE_INTERLEAVED, 1, 2, 1);
@@ -182,7 +182,7 @@ static void test_one_stage(void)
     refused(s, "stage 0, task 3 of 4", "(backward, chunk 0, micro 0)", "before its inputs");
 }
 
-/* Each list is well by itself; together they wait for each other. */
+/* Each list is valid by itself; together they deadlock. */
 static void test_dead_end(void)
 {
     Schedule *s;
@@ -193,7 +193,7 @@ static void test_dead_end(void)
     refused(s, "stage 0, task 3 of 8 (receive_backward, chunk 0, micro 0) waits for stage 1",
             "task 3 of 8 (receive_forward, chunk 1, micro 1)", "dead end");
 
-    /* Three in a circle: stage 0 wants chunk 3's inputs from stage 2 first, stage 1 both
+    /* A cycle of three: stage 0 first needs chunk 3's inputs from stage 2, stage 1 needs both
      * micro-batches before it sends. */
     CHECK_OK(from_text(&s, (ScheduleShape){3, 2, 2},
                        "stage,task,chunk,micro\n"
@@ -209,13 +209,13 @@ static void test_dead_end(void)
             "(receive_forward, chunk 2, micro 0)");
 }
 
-/* The order of messages: what a stage takes is the oldest that was sent. */
+/* The order of messages: a stage always receives the oldest message sent. */
 static void test_crossed(void)
 {
     Schedule *s = good(SCHEDULE_GPIPE, 2, 1, 4);
-    /* forward of micro 1 and 2, */
+    /* the forwards of micro-batches 1 and 2 */
     swap(s, 0, 2, 4);
-    /* and their messages */
+    /* the messages of both */
     swap(s, 0, 3, 5);
     refused(s, "stage 1", "(receive_forward, chunk 1, micro 1)", "that is of micro 2");
 }
@@ -226,7 +226,7 @@ static void add_rows(FILE *out, const char *task, int chunk, int micros)
 }
 
 /* All micro-batches chunk by chunk: stage 1 sends its first outputs back while stage 0 still sends.
- * Its d + 1 taken messages and d in the channel must be all, so micros <= 2 d + 1. */
+ * The d + 1 messages it has received and the d in the channel must be all, so micros <= 2 d + 1. */
 static void test_depth(void)
 {
     for (int micros = 1; micros <= 24; ++micros) {
@@ -244,7 +244,7 @@ static void test_depth(void)
         CU_ASSERT_EQUAL(r.depth, micros / 2 > 2 ? micros / 2 : 2);
         schedule_report_fini(&r);
         schedule_free(&s);
-        /* open_memstream's */
+        /* allocated by open_memstream */
         free(text);
     }
 }

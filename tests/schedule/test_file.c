@@ -1,4 +1,4 @@
-/* Schedule files: good ones give the lists they hold, faults are named with file and line. */
+/* Schedule files: valid ones give their lists; faults are named with file and line. */
 #include "fixture.h"
 
 #define HEAD "stage,task,chunk,micro\n"
@@ -36,7 +36,7 @@ static void test_good(void)
     }
 }
 
-/* What a built-in kind makes, written to a file, comes back as it was. */
+/* A built-in schedule, written to a file and read back, is unchanged. */
 static void round_trip(int kind, ScheduleShape shape, const char *head)
 {
     Schedule *s, *again;
@@ -58,7 +58,7 @@ static void round_trip(int kind, ScheduleShape shape, const char *head)
         CU_ASSERT_EQUAL_FATAL(again->count[i], s->count[i]);
         CU_ASSERT_EQUAL(memcmp(again->task[i], s->task[i], (size_t)s->count[i] * sizeof(Task)), 0);
     }
-    /* open_memstream's */
+    /* allocated by open_memstream */
     free(text);
     schedule_free(&again);
     schedule_free(&s);
@@ -70,7 +70,7 @@ static void test_round_trip(void)
     round_trip(SCHEDULE_ZB_V, (ScheduleShape){3, 2, 5}, "# a V\n stages , 0,1, 2,2,1 ,0\r\n" HEAD);
 }
 
-/* Whole backwards beside halves are two halves each, one behind the other. */
+/* Whole backwards mixed with halves become two halves each, one after the other. */
 static void test_mixed(void)
 {
     static const TaskKind kind[] = {TASK_FORWARD, TASK_BACKWARD_DATA, TASK_BACKWARD_WEIGHT,
@@ -130,7 +130,8 @@ static void test_bad(void)
     CHECK_FAILS(schedule_new(&s, SCHEDULE_FILE, NULL, two), ERR_CONFIG, "no path");
 }
 
-/* Some messages given and others not: none are put in, and the simulation says which is lacking. */
+/* If a file has some messages and lacks others, none are added, and the simulation names the
+ * missing one. */
 static void test_some_messages(void)
 {
     Schedule *s;

@@ -1,6 +1,6 @@
-/* The moves of all stages, played by the strictest rules: moving a message blocks both sides until
- * both have come to it, one after the other. Nobody waits for ever, what moves has been sent and
- * has a place, what is taken has moved. */
+/* Moves of messages on all stages, played by the strictest rules: moving a message blocks both
+ * sides until both have reached it, one message after the other. Nobody waits forever; what moves
+ * has been sent and has space; what is received has moved. */
 #include "schedule.h"
 
 #include "fixture.h"
@@ -11,7 +11,7 @@ enum { STAGES = 8, CHANNELS = 2 * STAGES * 4 };
 typedef struct Side {
     const Schedule *schedule;
     Moves moves;
-    /* next task, next move */
+    /* at: next task; move: next move */
     int stage, at, move;
 } Side;
 
@@ -28,14 +28,14 @@ static int channel_of(const Schedule *s, Task t)
     return 2 * boundary + !values;
 }
 
-/* The channel that the side waits to move, or -1. */
+/* Returns the channel whose move this side waits for, or -1. */
 static int waits_for(const Side *s)
 {
     bool waits = s->move < s->moves.count && s->moves.move[s->move].task == s->at;
     return waits ? s->moves.move[s->move].channel : -1;
 }
 
-/* Tasks up to the next move. */
+/* Runs tasks up to the next move. */
 static bool run_tasks(Side *s, Count *n, int depth, bool *good)
 {
     bool moved = false;

@@ -1,5 +1,5 @@
-/* The pictures: text against what it must show, width, and SVG that is well-formed at every
- * size. */
+/* Pictures of schedules: text compared with the expected one, its width, and SVG that is
+ * well-formed at every size. */
 #include "schedule.h"
 #include "schedules.def"
 
@@ -32,7 +32,7 @@ static void check_text(int kind, ScheduleShape shape, int columns, const char *w
     char *text = picture(kind, shape, NULL, columns);
     if (strcmp(text, wanted) != 0) printf("%s", text);
     CU_ASSERT_STRING_EQUAL(text, wanted);
-    /* open_memstream's */
+    /* allocated by open_memstream */
     free(text);
 }
 
@@ -45,7 +45,7 @@ static void test_text(void)
                "0  F0 F1 ...B0 W0 B1 W1\n"
                "1  ...F0 B0 F1 B1 W0 W1\n");
     check_text(SCHEDULE_INTERLEAVED, (ScheduleShape){1, 2, 1}, 80, "0  F0a F0b B0b---- B0a----\n");
-    /* a column a unit of time */
+    /* one column per unit of time */
     check_text(SCHEDULE_1F1B, (ScheduleShape){2, 1, 3}, 15,
                "0  FF..BBFBB.BB\n"
                "1  .FBBFBBFBB..\n");
@@ -60,12 +60,12 @@ static void test_width(void)
             for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1, ++lines)
                 CU_ASSERT(end - line <= columns);
             CU_ASSERT_EQUAL(lines, 12);
-            /* open_memstream's */
+            /* allocated by open_memstream */
             free(text);
         }
 }
 
-/* Every tag is closed, in order; nothing stands outside the one root. */
+/* True if every tag is closed, in order, and nothing stands outside the root. */
 static bool well_formed(const char *text)
 {
     enum { DEEP = 16, NAME = 16 };
@@ -94,7 +94,7 @@ static bool well_formed(const char *text)
     return depth == 0 && roots == 1;
 }
 
-/* An & begins an entity. */
+/* True if every & begins an entity. */
 static bool entities_good(const char *text)
 {
     for (const char *at = strchr(text, '&'); at; at = strchr(at + 1, '&'))
@@ -116,15 +116,15 @@ static void test_svg(void)
     char *text = picture(SCHEDULE_ZERO_BUBBLE, (ScheduleShape){4, 1, 6}, NULL, 0);
     CU_ASSERT(well_formed(text));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "zero-bubble: 4 stages"));
-    /* 3 of 21 */
+    /* 3 / 21 */
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "bubble 14.3 %"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, ">stage 3<"));
-    /* and the legend's */
+    /* one more in the legend */
     CU_ASSERT_EQUAL(count_text(text, "class=\"f\""), 4 * 6 + 1);
     CU_ASSERT_EQUAL(count_text(text, "class=\"b\""), 4 * 6 + 1);
     CU_ASSERT_EQUAL(count_text(text, "class=\"w\""), 4 * 6 + 1);
     CU_ASSERT_EQUAL(count_text(text, "class=\"n\""), 4 * 6 * 3);
-    /* open_memstream's */
+    /* allocated by open_memstream */
     free(text);
 }
 
@@ -134,7 +134,7 @@ static void test_svg_escapes(void)
     CU_ASSERT(well_formed(text));
     CU_ASSERT(entities_good(text));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "&lt;a &amp; &quot;b&quot;&gt;: 2 stages"));
-    /* open_memstream's */
+    /* allocated by open_memstream */
     free(text);
 }
 
@@ -154,7 +154,7 @@ static void test_svg_sizes(void)
         CU_ASSERT(well_formed(text));
         CU_ASSERT(entities_good(text));
         CU_ASSERT(strlen(text) < 1 << 20);
-        /* open_memstream's */
+        /* allocated by open_memstream */
         free(text);
     }
 }

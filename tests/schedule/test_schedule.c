@@ -1,6 +1,6 @@
-/* The built-in schedules over thousands of shapes: complete, free of dead ends, as few live
- * micro-batches and as small a bubble as the papers promise; the simulation's times under uneven
- * costs; evaluation; size. */
+/* The built-in schedules over thousands of shapes: complete, free of deadlocks, with the small
+ * numbers of live micro-batches and the small bubbles that the papers promise; times of the
+ * simulation under uneven costs; evaluation; size. */
 #include "schedule.h"
 #include "schedules.def"
 
@@ -19,7 +19,7 @@ static int at_most(int a, int b)
     return a < b ? a : b;
 }
 
-/* Says once where a property does not hold, for a shape among thousands. */
+/* Prints once if a property does not hold, for one shape among thousands. */
 static void expect(bool holds, const Schedule *s, const char *what)
 {
     if (!holds)
@@ -35,7 +35,7 @@ static int count_kind(const Schedule *s, int stage, TaskKind kind)
     return count;
 }
 
-/* By counting, apart from the simulation's own check. */
+/* Checks completeness by counting, independently of the simulation's own check. */
 static void check_complete(const Schedule *s)
 {
     bool good = true;
@@ -56,8 +56,8 @@ static void check_complete(const Schedule *s)
     expect(good, s, "a list lacks a task or has one too many");
 }
 
-/* Micro-batches of a stage whose forward is done and backward (data) is not, at most: what 1f1b and
- * ZB-H1 share. */
+/* Returns the largest number of micro-batches of a stage with forward done and backward (data) not
+ * done, the bound that 1f1b and ZB-H1 share. */
 static int waiting_most(const Schedule *s, int stage)
 {
     int now = 0, most = 0;
@@ -84,7 +84,7 @@ static void check_live(const Schedule *s, const ScheduleReport *r, int kind)
         expect(r->live[c] >= 1 && r->live[c] <= m, s, "live is 1 to m");
 }
 
-/* Unit costs: a chunk's forward takes 1, backward 2. */
+/* Unit costs: a chunk's forward takes 1, its backward 2. */
 static void check_bubble(const Schedule *s, const ScheduleReport *r, int kind)
 {
     int p = s->shape.stages, v = s->shape.chunks, m = s->shape.micros;
@@ -102,7 +102,7 @@ static void check_bubble(const Schedule *s, const ScheduleReport *r, int kind)
         expect(fabs(r->makespan - (3.0 * m + p - 1)) < NEAR, s, "not ZB-H1's makespan");
 }
 
-/* 2, but where groups are larger than `stages`. */
+/* Returns 2, or more if groups are larger than `stages`. */
 static int depth_wanted(ScheduleShape shape)
 {
     int groups = shape.micros / shape.stages, most;
@@ -143,7 +143,7 @@ static void test_properties(void)
     check_shape(SCHEDULE_INTERLEAVED, (ScheduleShape){16, 3, 31});
 }
 
-/* The lists of a stage as text: "F0 B0 " without messages, "rf0 F0 sf0 " with them. */
+/* Returns the list of a stage as text: "F0 B0 " without messages, "rf0 F0 sf0 " with them. */
 static const char *list_text(const Schedule *s, int stage, bool messages)
 {
     static const char *const name[TASK_KINDS] = {"F", "B", "D", "W", "sf", "rf", "sb", "rb"};
@@ -172,7 +172,7 @@ static void check_list(int kind, ScheduleShape shape, int stage, bool messages, 
     schedule_free(&s);
 }
 
-/* As drawn in the papers. */
+/* Lists as drawn in the papers. */
 static void test_lists(void)
 {
     check_list(SCHEDULE_1F1B, (ScheduleShape){1, 1, 2}, 0, true, "F0 B0 F1 B1");
@@ -204,7 +204,7 @@ static void test_refused(void)
     CHECK_FAILS(schedule_new(&s, 99, NULL, (ScheduleShape){1, 1, 1}), ERR_BUG, "99");
 }
 
-/* Two stages, one micro-batch, by hand: every part of the cost shows. */
+/* Two stages and one micro-batch, computed by hand: every part of the cost has an effect. */
 static void test_costs(void)
 {
     const TaskCost cost[] = {{2, 3, 5, 0.5}, {7, 11, 13, 0}};
@@ -215,7 +215,7 @@ static void test_costs(void)
     double end = 2 + 0.5 + 7 + (11 + 13) + 0.5 + (3 + 5);
     CU_ASSERT_DOUBLE_EQUAL(r.makespan, end, NEAR);
     CU_ASSERT_DOUBLE_EQUAL(r.bubble, 1 - 41 / (2 * end), NEAR);
-    /* waits for the message */
+    /* includes waiting for the message */
     CU_ASSERT_DOUBLE_EQUAL(r.span[1][0].start, 0, NEAR);
     CU_ASSERT_DOUBLE_EQUAL(r.span[1][0].end, 2.5, NEAR);
     CU_ASSERT_DOUBLE_EQUAL(r.span[1][1].end, 9.5, NEAR);
@@ -223,7 +223,7 @@ static void test_costs(void)
     schedule_report_fini(&r);
     schedule_free(&s);
 
-    /* In halves the first stage need not wait for the second's weights. */
+    /* With halves the first stage need not wait for the second stage's weight gradients. */
     CHECK_OK(schedule_new(&s, SCHEDULE_ZERO_BUBBLE, NULL, (ScheduleShape){2, 1, 1}));
     CHECK_OK(schedule_simulate(s, cost, &r));
     CU_ASSERT_DOUBLE_EQUAL(r.makespan, 2 + 0.5 + 7 + 11 + 13, NEAR);
@@ -231,7 +231,7 @@ static void test_costs(void)
     schedule_free(&s);
 }
 
-/* A slow taker holds the sender back: the third message waits until the first one's place is
+/* A slow receiver holds the sender back: the third message waits until the first one's entry is
  * free. */
 static void test_full_channel(void)
 {
@@ -242,10 +242,10 @@ static void test_full_channel(void)
     CHECK_OK(schedule_simulate(s, cost, &r));
     CU_ASSERT_EQUAL(r.depth, 2);
     CU_ASSERT_EQUAL(s->task[0][7].kind, TASK_SEND_FORWARD);
-    /* of micro 2: places free at 1 */
+    /* micro 2: entries are free from 1 on */
     CU_ASSERT_DOUBLE_EQUAL(r.span[0][5].end, 3, NEAR);
     CU_ASSERT_DOUBLE_EQUAL(r.span[0][7].start, 4,
-                           NEAR); /* of micro 3: waits until micro 1 is taken */
+                           NEAR); /* micro 3: waits until micro 1 is received */
     CU_ASSERT_DOUBLE_EQUAL(r.span[0][7].end, 11, NEAR);
     schedule_report_fini(&r);
     schedule_free(&s);
@@ -272,7 +272,7 @@ static void test_forward(void)
             }
 }
 
-/* Processor time, the better of two turns. */
+/* CPU time, the better of two runs. */
 static double simulate_s(int micros)
 {
     double best_s = 1e9;

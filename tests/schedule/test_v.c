@@ -1,6 +1,6 @@
-/* V-shaped schedules over many shapes: where chunks lie, complete lists, the bubble and the live
- * micro-batches of the papers, evaluation. What they promise holds from 2p - 1 (zb-v) and 2p
- * (dualpipe-v) micro-batches on; with fewer they only run. */
+/* V-shaped schedules over many shapes: positions of chunks, complete lists, the bubbles and live
+ * micro-batches of the papers, evaluation. Their bounds hold from 2p - 1 (zb-v) and 2p (dualpipe-v)
+ * micro-batches on; with fewer they only run. */
 #include "fixture.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@ enum { STAGES = 12 };
 static const int kinds[] = {SCHEDULE_ZB_V, SCHEDULE_DUALPIPE_V};
 static const double NEAR = 1e-9;
 
-/* Says once where a property does not hold, for a shape among hundreds. */
+/* Prints once if a property does not hold, for one shape among hundreds. */
 static void expect(bool holds, const Schedule *s, const char *what)
 {
     if (!holds)
@@ -45,8 +45,8 @@ static void test_mapping(void)
                 "dualpipe-v: takes 2 chunks a stage, not 3");
 }
 
-/* By counting, apart from the simulation's own check. At the turn and at the V's ends no message
- * passes. */
+/* Checks completeness by counting, independently of the simulation's own check. At the turn and at
+ * the ends of the V there are no messages. */
 static void check_complete(const Schedule *s)
 {
     int m = s->shape.micros, last = s->shape.stages - 1;
@@ -62,8 +62,8 @@ static void check_complete(const Schedule *s)
     expect(good, s, "a list lacks a task or has one too many");
 }
 
-/* Micro-batches of a stage's chunks whose forward is done and weights' half is not, at most: what
- * activations take. */
+/* Returns the largest number of micro-batches of a stage's chunks with forward done and weight
+ * gradients not done: those whose activations are kept. */
 static int live_most(const Schedule *s, int stage)
 {
     int now = 0, most = 0;
@@ -75,8 +75,8 @@ static int live_most(const Schedule *s, int stage)
     return most;
 }
 
-/* On every stage: at a time; and the chunks' largest numbers added up, which is what their slots
- * take. */
+/* Checks live micro-batches on every stage: the largest number at a time, and the sum of the
+ * chunks' largest numbers, which is the number of slots. */
 static void check_live(const Schedule *s, const ScheduleReport *r, int bound, bool reached)
 {
     int p = s->shape.stages;
@@ -87,7 +87,7 @@ static void check_live(const Schedule *s, const ScheduleReport *r, int bound, bo
     }
 }
 
-/* Units in which a stage has nothing to do between its first task and its last. */
+/* Idle time of a stage between its first task and its last. */
 static double idle_inside(const Schedule *s, const ScheduleReport *r, int stage)
 {
     double first = r->makespan, last = 0;
@@ -133,8 +133,8 @@ static void test_formulas(void)
 }
 
 /* DeepSeek's formula for a stage's bubble, (p - 1)(F&B + B - 3W) with B = B_data + W, where the
- * passes of a pair follow each other: F&B = F + B. Here gradients leave before the weights' half,
- * so it is never more. */
+ * passes of a pair follow each other: F&B = F + B. Here gradients are sent before the weights'
+ * half, so the bubble is never larger. */
 static void test_costs(void)
 {
     static const TaskCost costs[] = {{1, 1, 1, 0}, {2, 2, 1, 0}, {2, 3, 2, 0}, {1, 2, 1, 0},
@@ -156,7 +156,7 @@ static void test_costs(void)
             }
 }
 
-/* "F0.3" is micro-batch 0 through chunk 3, D and W its two backward halves. */
+/* Compares a list; "F0.3" is micro-batch 0 through chunk 3, D and W its two halves of backward. */
 static void check_list(int kind, int stage, const char *list)
 {
     static const char letter[] = {
@@ -192,12 +192,12 @@ static void test_lists(void)
                "D2.2 W2.2 D2.1 W2.1 D3.2 D3.1 W3.2 W3.1");
 }
 
-/* A list with tasks changed is refused as those of other schedules are; at the turn there is no
+/* A list with changed tasks is refused like those of other schedules; at the turn there is no
  * message. */
 static void test_broken(void)
 {
     static const struct {
-        /* in place of stage 1's first, of which the forward through chunk 1 is the second */
+        /* put in place of stage 1's first task; the second is the forward through chunk 1 */
         Task task;
         const char *why;
     } bad[] = {{{TASK_SEND_FORWARD, 1, 0}, "there is no such message"},

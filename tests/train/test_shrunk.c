@@ -1,5 +1,6 @@
-/* A model without some channels computes the same as the whole model with all of their parameters set to zero: convolutions with their biases, and scales and shifts of norms. Tested for
- * every layer that passes channels on. */
+/* A model without some channels computes the same as the whole model with all of their parameters
+ * set to zero: convolutions with their biases, and scales and shifts of norms. Tested for every
+ * layer that passes channels on. */
 #include "one_rank.h"
 
 #include "model/units.h"
