@@ -2,7 +2,7 @@
 # A GPU that is borrowed for a few minutes: one call runs one stage of what weft has to show on it. The machine needs CUDA's
 # libraries (those of a PyTorch will do) and this repository with the archive that `make lease` has built (.lease/weft.tgz).
 #
-# usage: bench/lease.sh [STAGE]      without STAGE: the first one without a row in bench/results/leases.md that says "N of N passed"
+# usage: bench/lease.sh [STAGE...]   several run one after the other, as time allows; without STAGE: the first one without a row in bench/results/leases.md that says "N of N passed"
 #   1  right?        every operation against the CPU's, twice with random seeds; models; first rates
 #   2  safe?         compute-sanitizer; what a user does, on the GPU and on the CPU; the largest micro-batch; memory beside the plan
 #   3  gpt2, lenet   beside PyTorch; milliseconds of each kernel
@@ -13,7 +13,7 @@
 #      WORKLOAD=gpt2|resnet50|lenet
 #
 #   OUT=FOLDER        everything is written there, at most 8 files of 16 MiB at most; an empty folder (default: a new one in out/)
-#   STAGE_S=540       seconds of the whole stage, unpacking included; what does not fit is left out, and said
+#   STAGE_S=540       seconds of the whole call, unpacking included; what does not fit is left out, and said
 #   LIMIT=SECONDS     an upper bound on each command's own time limit
 #   REHEARSE=1        on the emulated GPU (make build/emulated/weft build/tests/cuda/test_cuda_emulated
 #                     build/tests/cuda/test_nccl_emulated), with tiny models: does this script work?
@@ -38,6 +38,23 @@ first_left() { # STAGE...: the first stage that has not passed, when these have;
     for ((s = 1; s < last_stage; s++)); do ran | cat - <(printf '%s\n' "$@") | grep -qx "$s" || break; done
     echo "$s"
 }
+# Several stages: each is a call of its own in what is left of the time; its files come back as one archive, its words in `console`.
+if [ $# -gt 1 ]; then
+    for s; do case $s in [1-6]) ;; *) exec "$0" "$s" ;; esac; done
+    OUT=${OUT:-out/stages-$(date +%m%d-%H%M%S)}
+    mkdir -p "$OUT" && OUT=$(cd "$OUT" && pwd) || exit 74
+    [ -z "$(ls -A "$OUT")" ] || stop 64 "OUT=$OUT is not empty: name another folder"
+    parts=$(mktemp -d) rc=0
+    trap 'rm -rf "$parts"' EXIT
+    for s; do
+        left=$((stage_s - SECONDS))
+        [ "$left" -ge 30 ] || { echo "stage $s: left out: the $stage_s s are over" | tee -a "$OUT/console"; rc=1; continue; }
+        STAGE_S=$left OUT=$parts/stage$s "$0" "$s" 2>&1 | tee -a "$OUT/console"
+        [ "${PIPESTATUS[0]}" = 0 ] || rc=1
+        [ ! -d "$parts/stage$s" ] || tar -C "$parts" -czf "$OUT/stage$s.tgz" "stage$s"
+    done
+    exit $rc
+fi
 stage=${1:-$(first_left)}
 case $stage in [1-6]) ;; *) sed -n '2,/^set -u/s/^# \{0,1\}//p' "$0" | sed '$d' >&2; exit 64;; esac
 OUT=${OUT:-out/stage$stage-$(date +%m%d-%H%M%S)}

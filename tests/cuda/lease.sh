@@ -75,7 +75,7 @@ check 77 'no NVIDIA GPU here' lease
 : >fakes/gpu
 check 66 'no .lease/weft.tgz: make lease builds it' lease
 tar -czf tree/.lease/weft.tgz bundle
-check 64 'usage: bench/lease.sh [STAGE]' lease 7
+check 64 'usage: bench/lease.sh [STAGE...]' lease 7
 check 64 'stage 6 compares two builds or settings' lease 6
 mkdir mine && : >mine/file
 check 64 'is not empty: name another folder' env OUT="$dir/mine" tree/bench/lease.sh 1
@@ -137,6 +137,15 @@ rm -f tree/.lease/before.tgz
 sed -i 's/RATE:-100/RATE:-50/' bundle/bin/weft && tar -czf tree/.lease/before.tgz bundle
 check 0 'after / before 2.0000' lease 6
 rm tree/.lease/before.tgz
+
+# ---- several stages in one call ----
+check 0 '9 of 9 passed' lease 1 2
+holds 'the second one, too' grep -qE '^[|] .* [|] 2 [|] 11 of 11 passed [|]$' back/console
+holds 'an archive of each' test "$(ls back | tr '\n' ' ')" = 'console stage1.tgz stage2.tgz '
+holds 'with its log' test "$(tar -tzf back/stage2.tgz | grep -c 'stage2/stage2.log')" = 1
+BREAK=full check 1 '11 of 11 passed' lease 1 2
+STAGE_S=20 check 1 'stage 2: left out: the 20 s are over' lease 1 2
+check 64 'usage: bench/lease.sh' lease 1 7
 
 # ---- what goes wrong ----
 rows
