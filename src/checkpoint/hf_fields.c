@@ -10,7 +10,7 @@ static void skip_blanks(JsonScan *s)
     while (s->at < s->end && strchr(" \t\r\n", *s->at) && *s->at) ++s->at;
 }
 
-/* Takes name. */
+/* Adds a field. Takes ownership of name and value. */
 static HfField *add(HfFields *f, char *name, HfKind kind, char *value)
 {
     if ((f->count & (f->count - 1)) == 0) {
@@ -21,7 +21,7 @@ static HfField *add(HfFields *f, char *name, HfKind kind, char *value)
     return &f->field[f->count++];
 }
 
-/* Reads a number, true, false, null, or a list as it stands; *kind: which of them it is. */
+/* Reads a number, true, false, null, or a list as written; *kind: which of them it is. */
 static Status scan_plain(JsonScan *s, HfKind *kind, char **value)
 {
     const char *begin = s->at;
@@ -44,7 +44,7 @@ static Status scan_plain(JsonScan *s, HfKind *kind, char **value)
     return OK;
 }
 
-/* A list of texts becomes "a,b". */
+/* Turns a list of texts into "a,b". */
 static void join_texts(HfField *field)
 {
     char *to = field->value;
@@ -56,7 +56,7 @@ static void join_texts(HfField *field)
 
 static Status scan_object(JsonScan *s, HfFields *f, const char *prefix, int depth, int *members);
 
-/* Takes name. */
+/* Reads a value and adds its fields. Takes ownership of name. */
 static Status scan_value(JsonScan *s, HfFields *f, char *name, int depth)
 {
     HfKind kind = HF_TEXT;
@@ -163,7 +163,7 @@ Status hf_refuse(const HfFields *f, const HfField *field, const char *fmt, ...)
     return fail(ERR_DATA, "%s: %s is %.80s: %s", f->path, field->name, field->value, why);
 }
 
-/* The value with the quotes or brackets that hf_open has taken away. */
+/* Returns the value with the quotes or brackets that hf_open has removed. */
 static char *written(const HfField *field)
 {
     if (field->kind == HF_TEXT) return mem_format("\"%.80s\"", field->value);

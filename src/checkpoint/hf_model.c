@@ -24,12 +24,12 @@ static const HfType types[] = {
 enum { TYPES = sizeof types / sizeof *types };
 
 typedef enum HfUse {
-    /* read by a function of its own */
+    /* read by a separate function */
     USE_OWN,
     USE_COUNT,
     USE_REAL,
     USE_BOOL,
-    /* one of `values`; null and absent are one of them, too */
+    /* must be one of `values`; null and absent are accepted */
     USE_ONLY
 } HfUse;
 
@@ -40,7 +40,7 @@ typedef struct HfRow {
     const char *values;
     /* offset of the field in HfModel */
     size_t offset;
-    /* value that stands for an absent field, one for each model type */
+    /* value of an absent field, one for each model type */
     const char *fallback[TYPES];
 } HfRow;
 
@@ -227,7 +227,7 @@ Status hf_bool(const HfFields *f, const HfField *field, bool *value)
 
 /* ---- which model it is ---- */
 
-/* Is the field's value one of "a|b|c"? Numbers are compared by value. */
+/* Returns whether the field's value is one of "a|b|c". Numbers are compared by value. */
 static bool is_one_of(const HfField *field, const char *values)
 {
     const size_t length = strlen(field->value);

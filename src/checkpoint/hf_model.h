@@ -1,5 +1,5 @@
-/* Translates a model description of Hugging Face's (config.json beside the tensors) to weft's own
- * configuration. */
+/* Translates a model description of Hugging Face's (config.json in the folder of the tensors) to
+ * weft's own configuration. */
 #ifndef WEFT_CHECKPOINT_HF_MODEL_H
 #define WEFT_CHECKPOINT_HF_MODEL_H
 
@@ -17,16 +17,16 @@ typedef struct HfModel {
     char *rope_scaling;
     /* model.name of weft's configuration */
     const char *name;
-    /* owned: the lines of `model:`, to be pasted */
+    /* owned: the lines of `model:` in weft's configuration */
     char *text;
 } HfModel;
 
-/* Reads and checks all fields: ERR_DATA that names the first one which changes a result and is not
- * to be had here. Fields that nobody knows are named in one line. family: of the tensors. Release
+/* Reads and checks all fields. ERR_DATA names the first one that changes results and is not
+ * supported. Unknown fields are named in one warning. family: the family of the tensors. Release
  * with hf_model_fini in every case. */
 Status hf_model_read(HfModel *model, HfFields *fields, const Family *family);
 void hf_model_fini(HfModel *model);
-/* True where the description is of a model family that weft knows. */
+/* Returns whether weft knows the description's model family. */
 bool hf_model_known(HfFields *fields);
 
 /* Reads model.rope_scaling, from rope_scaling or rope_parameters, and the base of the angles. */
@@ -34,9 +34,9 @@ Status hf_rope_read(HfModel *model, HfFields *fields);
 /* Reads the attention window and the first block that has it, from sliding_window and the fields
  * that qualify it. */
 Status hf_window_read(HfModel *model, HfFields *fields, const char *type);
-/* Reads a finite number; ERR_DATA where the field is none. */
+/* Reads a finite number; ERR_DATA where the field is not one. */
 Status hf_number(const HfFields *fields, const HfField *field, double *value);
-/* Reads a whole number of at least 0; ERR_DATA where the field is none. */
+/* Reads a whole number of at least 0; ERR_DATA where the field is not one. */
 Status hf_count(const HfFields *fields, const HfField *field, int64_t *value);
 Status hf_bool(const HfFields *fields, const HfField *field, bool *value);
 

@@ -150,7 +150,8 @@ Status hf_rope_read(HfModel *m, HfFields *f)
 
 /* ---- windows ---- */
 
-/* full, ..., full, sliding, ..., sliding: *from is the first block with a window. */
+/* Checks layer_types: full, ..., full, sliding, ..., sliding; from: the first block with a
+ * window. */
 static Status read_layer_types(const HfModel *m, HfFields *f, const HfField *list, int64_t *from)
 {
     static const char full[] = "full_attention", sliding[] = "sliding_attention";
@@ -171,8 +172,8 @@ static Status read_layer_types(const HfModel *m, HfFields *f, const HfField *lis
                      full, sliding, (long long)m->layers);
 }
 
-/* Reads the window's size; 0: none. Where the size is given as 0, transformers masks all keys, and
- * its loss is NaN: other programs mean no window. */
+/* Reads the window's size; 0: no window. A size of 0 in the description also means none, as in
+ * other programs; transformers would mask all keys, and its loss is NaN. */
 static Status read_size(HfModel *m, HfFields *f, const char *type)
 {
     const bool qwen2 = strcmp(type, "qwen2") == 0, llama = strcmp(type, "llama") == 0;

@@ -4,9 +4,9 @@
 
 #include "safe_set.h"
 
-/* Removes the prefix that a wrapper has put before every name ("module.", or whatever leaves the
- * names of a known model), or a wrapper's word before some of them, and logs it. ERR_DATA: a name
- * would be there twice. */
+/* Removes the prefix that a wrapper has put before every name ("module.", or the one in front of a
+ * known model's names), or before some of them, and logs it. ERR_DATA: two names would become
+ * equal. */
 Status prefix_strip(SafeSet *set);
 
 #endif

@@ -1,11 +1,11 @@
-/* Names of tensors as the user wants them: prefixes are replaced, patterns left out. */
+/* Renames and drops tensors as the user asks: prefixes are replaced, patterns left out. */
 #ifndef WEFT_CHECKPOINT_RENAME_H
 #define WEFT_CHECKPOINT_RENAME_H
 
 #include "safe_set.h"
 
 /* Renames tensors by prefixes OLD:NEW, of which the first that fits a name counts. ERR_USAGE: no
- * colon; ERR_DATA: one fits no name, or two tensors get the same one. */
+ * colon; ERR_DATA: a prefix fits no name, or two tensors would get the same one. */
 Status safe_rename(SafeSet *set, char *const *rename, int count);
 /* Removes the tensors whose names fit a pattern. ERR_DATA: a pattern fits no name, or all tensors
  * are removed. */

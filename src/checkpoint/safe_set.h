@@ -1,5 +1,6 @@
 /* Tensors in other programs' files, read without running any code: one file, or the shards that an
- * index names. Each format is one file and one row of safe_formats. No model is known here. */
+ * index names. Each format is one file and one row of safe_formats. Nothing here depends on
+ * models. */
 #ifndef WEFT_CHECKPOINT_SAFE_SET_H
 #define WEFT_CHECKPOINT_SAFE_SET_H
 
@@ -35,8 +36,8 @@ typedef struct SafeTensor {
     int64_t dim[SAFE_DIMS], elements;
     /* range of bytes that holds all values, counted from SafeFile.data */
     int64_t begin, end;
-    /* The values are not in row-major order without gaps: stride[d] elements lie between two
-     * neighbours along dimension d. */
+    /* true where the values are not in row-major order without gaps: stride[d] elements lie between
+     * two neighbours along dimension d */
     bool strided;
     int64_t stride[SAFE_DIMS];
     /* index of its file in the set */
@@ -50,8 +51,8 @@ typedef struct SafeFile {
     int64_t data, bytes;
 } SafeFile;
 typedef struct SafeSet {
-    /* borrowed: path as the user wrote it; which of a file's groups of tensors is read, NULL: the
-     * only or obvious one */
+    /* borrowed. path: as the user wrote it; key: group of tensors to read, NULL: the only or
+     * obvious one */
     const char *path, *key;
     int files, count;
     /* owned, both; tensors sorted by name */
@@ -59,44 +60,44 @@ typedef struct SafeSet {
     SafeTensor *tensor;
 } SafeSet;
 
-/* One format of files. */
+/* A file format. */
 typedef struct SafeFormat {
-    /* common name of the format, and its line in a table of formats */
+    /* name of the format, and its line in a table of formats */
     const char *name, *help;
-    /* Do these first bytes (at most SAFE_HEAD) begin such a file? */
+    /* Returns whether such a file begins with these bytes (at most SAFE_HEAD). */
     bool (*begins)(const uint8_t *head, size_t bytes);
-    /* Adds the tensors of an open file, the last of the set's. ERR_DATA; ERR_IO. */
+    /* Adds the tensors of an open file, which is the last one of the set. ERR_DATA; ERR_IO. */
     Status (*add)(SafeSet *set, SafeFile *file);
 } SafeFormat;
 enum { SAFE_HEAD = 512 };
-/* The first row that takes a file's first bytes reads it; the last row takes any. */
+/* A file is read by the first row that accepts its first bytes; the last row accepts any. */
 extern const SafeFormat *const safe_formats[];
 extern const int safe_format_count;
 extern const SafeFormat safe_format_safetensors, safe_format_torch, safe_format_pickle;
 
-/* path: a file of one of the formats, or an .index.json with its shards beside it. key: see
- * SafeSet. ERR_NOINPUT; ERR_IO; ERR_DATA for whatever the format does not allow, two tensors of one
- * name, and what is out of bounds. Release with safe_close in every case. */
+/* Opens a file of one of the formats, or an .index.json and the shards in its folder. key: see
+ * SafeSet. ERR_NOINPUT; ERR_IO; ERR_DATA: a violation of the format, two tensors of one name, or
+ * something out of bounds. Release with safe_close in every case. */
 Status safe_open(SafeSet *set, const char *path, const char *key);
 void safe_close(SafeSet *set);
-/* Does the file begin like one of the known formats? Leaves errno alone. */
+/* Returns whether the file begins like one of the known formats. Preserves errno. */
 bool safe_begins(const char *path);
-/* Puts tensors in order again whose names have been changed; ERR_DATA where two have one name. */
+/* Sorts tensors after their names have been changed; ERR_DATA where two have one name. */
 Status safe_sort(SafeSet *set);
-/* The tensor of that name, borrowed; NULL: there is none. */
+/* Returns the tensor of that name, borrowed; NULL: there is none. */
 const SafeTensor *safe_find(const SafeSet *set, const char *name);
 bool safe_is_float(const SafeTensor *tensor);
 const char *safe_type_name(SafeType type);
 int safe_type_bytes(SafeType type);
-/* The type of that name; SAFE_TYPE_COUNT: there is none. */
+/* Returns the type of that name; SAFE_TYPE_COUNT: there is none. */
 SafeType safe_type_find(const char *name);
-/* The shape as text: "3x4"; "" for a single number. */
+/* Writes the shape as text: "3x4"; "" for a single number. Returns text. */
 const char *safe_shape_text(const SafeTensor *tensor, char text[128]);
 /* Reads all values as floats, in row-major order; f16 and bf16 are widened, f64 rounded. plain:
  * room for `elements` floats. ERR_IO. */
 Status safe_read(const SafeSet *set, const SafeTensor *tensor, float *plain);
 
-/* Functions for the formats. safe_new_tensor adds a zeroed tensor to the set's last file; NULL: the
+/* Helpers of the formats. safe_new_tensor adds a zeroed tensor to the set's last file; NULL: the
  * set has SAFE_TENSORS. safe_read_at reads `bytes` bytes at offset `at` of a file; ERR_IO; ERR_DATA
  * where the file ends before. */
 SafeTensor *safe_new_tensor(SafeSet *set);

@@ -1,5 +1,5 @@
-/* The directory of a zip file, as torch.save writes it: members that are stored, not compressed,
- * and zip64. */
+/* Reads the directory of a zip file as torch.save writes it: members that are stored, not
+ * compressed, and zip64. */
 #ifndef WEFT_CHECKPOINT_ZIP_H
 #define WEFT_CHECKPOINT_ZIP_H
 
@@ -8,7 +8,7 @@
 typedef struct ZipMember {
     /* owned */
     char *name;
-    /* offset in the file and number of the member's bytes; crc: the checksum that they must have */
+    /* offset in the file and number of the member's bytes; crc: their expected checksum */
     int64_t begin, bytes;
     uint32_t crc;
     /* true where the member is compressed or encrypted, so that it cannot be read */
@@ -29,12 +29,11 @@ typedef struct Zip {
  * every case. */
 Status zip_open(Zip *zip, const SafeFile *file);
 void zip_close(Zip *zip);
-/* The member of that name, borrowed; NULL: there is none. */
+/* Returns the member of that name, borrowed; NULL: there is none. */
 ZipMember *zip_find(const Zip *zip, const char *name);
-/* Compares the member's bytes with its checksum, once. ERR_DATA, also where it is packed;
- * ERR_IO. */
+/* Verifies the member's bytes, once. ERR_DATA, also where it is packed; ERR_IO. */
 Status zip_check(const Zip *zip, ZipMember *member);
-/* All of a member's bytes, checked, if they are at most `most`. Owner of *bytes: the caller. */
+/* Reads and verifies all bytes of a member, at most `most`. Owner of *bytes: the caller. */
 Status zip_read(const Zip *zip, ZipMember *member, int64_t most, uint8_t **bytes);
 
 #endif
