@@ -141,7 +141,7 @@ static void attend_start(Attend *a)
     if (asked && a->watch.met > 0 && !starting_has_stepped(&a->watch)) end_ranks(a);
 }
 
-/* Ends an mpirun that does not end although it was told to, or although it has lost a rank. */
+/* Ends an mpirun that does not end after a second stop request or the loss of a rank. */
 static void end_late(Attend *a, double lost_s)
 {
     double now = clock_s(), lost_for_s = lost_s > 0 ? now - lost_s : 0;

@@ -59,7 +59,7 @@ void open_mpi_settings(bool quiet)
         setenv("OMPI_MCA_orte_execute_quiet", "1", 0);
         setenv("PRTE_MCA_prte_execute_quiet", "1", 0);
     }
-    /* containers run as root, which Open MPI must be told twice to allow */
+    /* containers run as root, which Open MPI only allows if both variables are set */
     if (geteuid() != 0) return;
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);

@@ -47,12 +47,12 @@ typedef struct Values {
     int count;
 } Values;
 
-/* First values, but:
- * - what begins as 0 or 1 (biases, norms) is moved from there, so that none of it drops out;
- * - gpt2's matrices are larger: their deviation is meant for hundreds of columns, and with a few
- *   every layer but the sum around it would hardly count;
- * - norms at the ends of bottlenecks are small (Goyal et al. 2017 begin with 0): random blocks that
- *   count in full make a function of 50 layers on which no two precisions agree. */
+/* Returns initial values, with changes:
+ * - values that start as 0 or 1 (biases, norms) get noise, so that each of them has an effect;
+ * - gpt2's matrices are scaled up: their deviation is meant for hundreds of columns, and with few
+ *   columns layers would hardly change the residual stream;
+ * - norms at the ends of bottlenecks are small (Goyal et al. 2017 start with 0): random blocks at
+ *   full scale make a function of 50 layers on which no two precisions agree. */
 static float *first_values(const OneRank *r, int param)
 {
     const Param *p = &r->graph->param[param];
