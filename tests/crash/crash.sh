@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A crash at every moment of many saves. The system calls of a run on 4 ranks that saves every second step are recorded (strace);
-# behind each, the run's folder is made as it may be found: with all that was written, with nothing that was not synced, with
-# halves of writes, with some of it (tests/crash/states.c). In each of them `weft ckpt check` must find a checkpoint at least
-# as new as the newest whose name was synced. Some of them, and runs in which calls fail or a rank is killed, are continued for
-# real: they end in the bits of the run that nobody disturbed, and leave no .part.
+# Crashes at every point of many saves. strace records the system calls of a run on 4 ranks that saves every second step. For
+# each call, the run's folder is made in the states in which a crash after that call may leave it: with all writes, without
+# those that were not synced, with halves of writes, with a random part of them (tests/crash/states.c). In each state
+# `weft ckpt check` must find a checkpoint at least as new as the newest whose name was synced. Some states, and runs in which
+# calls fail or a rank is killed, are resumed for real: they must end with the bits of an undisturbed run and leave no .part.
 # usage: crash.sh     (WEFT=build/weft; strace, a C compiler; about ten minutes on two idle cores)
 #   RESUMED=200 INJECTED=80 SEED=1
 source_folder=$(cd "$(dirname "$0")" && pwd)
@@ -29,7 +29,7 @@ Y
 train() { timeout -k 5 120 mpirun --oversubscribe --bind-to none -n 4 "$WEFT" train job.yaml "$@" </dev/null; }
 number() { printf '%08d' "$1"; }
 newest=runs/r/checkpoints/step-$(number $last).h5
-# From here: a run of four steps that has saved. To there: the same run's end.
+# whole.h5: the end of the undisturbed run; before: the folder after four steps, from which runs continue
 train checkpoint.keep=100 >out 2>&1 || { cat out; exit 1; }
 cp "$newest" whole.h5
 rm -f runs/r/checkpoints/best.h5
@@ -47,12 +47,12 @@ for part in 0 1; do ./states trace "$dir/runs/r" before check "state$part" "$WEF
 wait
 cat said?
 holds "a good checkpoint in all states" [ "$(grep -ch ', 0 bad' said? | paste -sd+ | bc)" = 2 ]
-# It can fail: without fsync names arrive before what they name.
+# The check can fail: without fsync a name may reach the disk before the file's content.
 grep -v sync trace >unsynced
 ./states unsynced "$dir/runs/r" before check state0 "$WEFT" 0 27 >said || true
 holds "without a sync there are states with none" [ "$(sed -n 's/.* states, \(.*\) bad/\1/p' said)" -gt 0 ]
 
-# continues WHAT : the run that lies there ends like the undisturbed one.
+# continues WHAT : resumes the run in runs/r, which must end like the undisturbed one.
 continues() {
     local code=0
     train >out 2>err || code=$?
@@ -80,10 +80,10 @@ kinds=(pwrite64:signal=KILL fsync:signal=KILL rename:signal=KILL unlink:signal=K
 for i in $(seq "$injected"); do
     kind=${kinds[i % ${#kinds[@]}]}
     when=$((1 + RANDOM % 12))
-    [ $((RANDOM % 3)) = 0 ] && [[ $kind != *signal* ]] && when=$when+ # and all that follow
+    [ $((RANDOM % 3)) = 0 ] && [[ $kind != *signal* ]] && when=$when+ # this call and all later ones
     rm -rf runs/r
     cp -r before runs/r
-    # in a shell of its own, for strace ends like mpirun, and the shell would say so
+    # in a subshell: strace ends by the signal that ended mpirun, which the shell would report
     (strace -f -o /dev/null -e trace="${kind%%:*}" -e inject="$kind:when=$when" timeout -k 5 120 \
         mpirun --oversubscribe --bind-to none -n 4 "$WEFT" train job.yaml >disturbed 2>&1 </dev/null) 2>/dev/null || true
     holds "$kind, call $when: not a word of a bug" sh -c '! grep -qi "bug\|sanitizer" disturbed'
