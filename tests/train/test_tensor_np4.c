@@ -28,7 +28,7 @@ static const GridModel models[] = {
      "optim: {name: sgd, lr: 0.01, momentum: 0.9}\n",
      false},
     {"one dense layer", "model: {layers: [flatten, dense: {width: 7}]}\n", false},
-    /* with three ranks, one block would not be recomputed if only the first rank's slices counted */
+    /* with three ranks, the first one's slices alone would leave one block without recomputation */
     {"narrow",
      "model: {name: mlp, hidden: [7, 9], dropout: 0.2}\n"
      "optim: {name: sgd, lr: 0.05, momentum: 0.9}\n",
