@@ -58,8 +58,8 @@ static Counters counters_now(const Trainer *t)
 }
 
 /* Returns the share of idle time. The stage with the longest working and waiting time is idle only
- * before its first and after its last work, so its time is the span of a step. NaN if work is only
- * queued, because then the host's times say nothing. */
+ * before its first and after its last work, so its time is the span of the steps. NaN if work is
+ * only queued, because then the host's times say nothing. */
 static double bubble_of(const Trainer *t, Counters before)
 {
     const World *world = trainer_world(t);
