@@ -409,7 +409,7 @@ typedef struct StepOf {
     float scale;
     /* micro-batches of the global batch that contain a sample */
     int micros;
-    /* the last of these micro-batches contains one sample only */
+    /* the last micro-batch of them contains one sample only */
     bool last_single;
 } StepOf;
 /* Runs the schedule's tasks for one step: takes micro-batches from the source, runs forward and

@@ -85,7 +85,7 @@ bool tables_stop_wanted(Tables *tables);
 void tables_free(Tables **tables);
 /* Runs a server, from the workers' tables_new to their tables_free. Collective. */
 typedef struct ServerPlan {
-    /* world: the workers and servers of these tables; job: all ranks of the job. Borrowed */
+    /* world: workers and servers that share the tables; job: all ranks of the job. Borrowed */
     const Config *config;
     const World *world, *job;
     int servers;
