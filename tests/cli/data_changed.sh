@@ -64,7 +64,7 @@ touch a.h5; soon said 'a.h5: was touched (it was written to), and holds the same
 chmod 600 c.h5; soon said 'c.h5: was touched (its inode was changed)'
 cp one.h5 new.h5; mv new.h5 a.h5; soon said 'a.h5: was touched (another file has taken its name)'
 mv a.h5 away.h5; soon said 'a.h5: is gone (No such file or directory); training goes on'
-mv away.h5 a.h5; sleep 0.5
+mv away.h5 a.h5; chmod 600 a.h5; soon said 'a.h5: was touched (its inode was changed)'
 holds 'it is said once' test "$(grep -c 'is gone' log)" = 1
 rm a.h5; mkdir a.h5; soon said 'a.h5: is gone (it is a folder, not a file); training goes on'
 stops

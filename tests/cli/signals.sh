@@ -138,10 +138,14 @@ for ranks in 1 2; do
     ends "nohup with $ranks" 75 'start the same command again'
 done
 
-# Other verbs die at once, as every tool does.
-"$WEFT" plan early.yaml >out 2>err </dev/null & run=$!
-sleep 0.5
+# Other verbs die at once, as every tool does: here one that waits for a reader of its output, which a pipe does not hold.
+mkfifo unread
+exec 6<>unread
+head -c 65536 /dev/zero >&6
+"$WEFT" plan early.yaml >&6 2>err </dev/null & run=$!
+until_true state "$run" S
 kill -INT "$run"
+exec 6>&-
 rc=0
 wait "$run" || rc=$?
 holds "an interrupt ends weft plan: exit code 130, not $rc" test $rc = 130
@@ -218,7 +222,7 @@ until_true at_step 2
 launcher=$(pgrep -P "$run" -x mpirun)
 ranks=$(rank_of frozen 0; rank_of frozen 1)
 holds 'two ranks' test "$(echo $ranks | wc -w)" = 2
-(while kill -STOP "$launcher" $ranks; do :; done 2>/dev/null) & stops=$!
+(for _ in $(seq 6000); do kill -STOP "$launcher" $ranks || break; sleep 0.005; done 2>/dev/null) & stops=$!
 kill -TERM "$run"
 sleep 1.5
 kill -TERM "$run"
