@@ -126,6 +126,9 @@ typedef struct CheckpointIo {
     /* Save: fills plain and returns it, or returns a pointer to tensor i that is valid until the
      * next call of get. */
     const float *(*get)(void *user, int i, float *plain);
+    /* Save: called on rank 0 once everything is in the .part file; an error discards that file, and
+     * the file at path stays as it is. NULL: no such check. */
+    Status (*got_all)(void *user);
     void (*set)(void *user, int i, const float *plain);
     /* Load with at_once: returns the memory in which tensor i, which this rank wants, is to lie in
      * row-major order. The tensor is read into it and passed to set; after an error its content is

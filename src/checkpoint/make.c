@@ -1,8 +1,6 @@
 /* Makes a checkpoint of tensors that are read while it is saved. checkpoint_save's get cannot fail,
- * so the first error of reading is kept here and returned at the end. */
+ * so the first error of reading is kept here and fails the save before its file takes its name. */
 #include "make.h"
-
-#include <unistd.h>
 
 typedef struct Making {
     const CheckpointSource *source;
@@ -21,16 +19,22 @@ static const float *get(void *user, int i, float *plain)
     return plain;
 }
 
+static Status got_all(void *user)
+{
+    const Making *m = user;
+    return m->status == OK ? OK : fail(m->status, "%s", m->why);
+}
+
 Status checkpoint_make(const char *path, const CheckpointMeta *meta, const CheckpointSource *source)
 {
     const World alone = world_alone();
     Making m = {.source = source};
-    const CheckpointIo io = {
-        .count = source->count, .tensor = source->tensor, .user = &m, .get = get};
+    const CheckpointIo io = {.count = source->count,
+                             .tensor = source->tensor,
+                             .user = &m,
+                             .get = get,
+                             .got_all = got_all};
     Status st = checkpoint_save(&alone, path, meta, &io);
-    if (m.status == OK) return st;
-    if (st == OK) unlink(path);
-    st = fail(m.status, "%s", m.why);
     mem_free(&m.why);
     return st;
 }

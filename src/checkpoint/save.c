@@ -164,6 +164,7 @@ static Status publish(Save *save)
 {
     const CheckpointHooks *hooks = &save->io->hooks;
     if (save->world->rank != 0) return OK;
+    if (save->io->got_all) TRY(save->io->got_all(save->io->user));
     call_before(save);
     int fd = file_open(save->part, O_WRONLY | O_NOFOLLOW), error = 0;
     if (fd < 0 || fsync(fd) != 0) error = errno;

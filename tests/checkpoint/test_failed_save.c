@@ -140,6 +140,31 @@ static void test_no_inodes(void)
     fixture_clean(folder);
 }
 
+/* A tensor that cannot be read while the file is written, as in an import: the old file stays. */
+static Status read_failed(void *user)
+{
+    (void)user;
+    return fail(ERR_DATA, "a tensor ends too soon");
+}
+
+static void test_unreadable(void)
+{
+    const char *folder = fixture_folder();
+    char *path = fixture_path(folder, "step-00000001.h5");
+    CHECK_OK(fixture_save(path, 1, 1));
+    Fixture *f = mem_new(sizeof *f);
+    CheckpointIo io = fixture_io(f, 2);
+    CheckpointMeta meta = fixture_meta(2);
+    World world = world_alone();
+    io.got_all = read_failed;
+    CHECK_FAILS(checkpoint_save(&world, path, &meta, &io), ERR_DATA, "a tensor ends too soon");
+    expect_no_part(path);
+    expect_good(path, 1);
+    mem_free(&f);
+    mem_free(&path);
+    fixture_clean(folder);
+}
+
 static int die_at;
 static const float *get_and_die(void *user, int i, float *plain)
 {
@@ -256,4 +281,4 @@ static void test_not_finite(void)
 TEST_MAIN("failed_save", {"altered while written", test_altered}, {"not finite", test_not_finite},
           {"no folder", test_no_folder}, {"a limit on file sizes", test_size_limit},
           {"a full disk", test_full_disk}, {"no inodes", test_no_inodes},
-          {"killed while saving", test_killed})
+          {"a tensor that cannot be read", test_unreadable}, {"killed while saving", test_killed})

@@ -135,12 +135,15 @@ Status input_take(InputRing *ring, const BatchSource *source, int micro, double 
         Input *in = &ring->input[input_slot(ring, ring->next)];
         Phase outer = phase_enter(PHASE_DATA);
         release_batch(ring, in);
-        TRY(source->next(source->user, &in->batch, wait_s));
-        if (!in->batch) return fail(ERR_BUG, "the data ended inside a step");
-        in->source = *source;
-        in->acquired = ring->copies != NULL;
-        if (ring->copies) copy_batch(ring, in);
+        Status st = source->next(source->user, &in->batch, wait_s);
+        if (st == OK && !in->batch) st = fail(ERR_BUG, "the data ended inside a step");
+        if (st == OK) {
+            in->source = *source;
+            in->acquired = ring->copies != NULL;
+            if (ring->copies) copy_batch(ring, in);
+        }
         phase_enter(outer);
+        TRY(st);
         ++ring->next;
     }
     return OK;
