@@ -43,6 +43,7 @@ choose_plugins() {
                 rmaps_mindist.so | rmaps_rank_file.so | rmaps_resilient.so | rmaps_seq.so) continue;;
                 regx_naive.so | regx_reverse.so | routed_binomial.so | mpool_hugepage.so) continue;;
                 ess_tool.so | state_tool.so | schizo_flux.so | schizo_jsm.so) continue;;
+                filem_raw.so | pstat_linux.so) continue;; # files copied before a start, the statistics of orte-top
             esac
             for l in $(libraries "$file" | cut -d' ' -f1); do
                 case $l in libmca_common_*) continue;; esac
