@@ -140,6 +140,7 @@ bool meta_put(hid_t root, const CheckpointMeta *meta)
            attr_put_text(root, "grid", meta->grid) &&
            put_known(root, "data_train", meta->data_train) &&
            put_known(root, "data_test", meta->data_test) &&
+           put_known(root, "data_tokenizer", meta->tokenizer_hash) &&
            put_known(root, "init_from", meta->init_from) && put_ids(root, &meta->data_ids) &&
            attr_put_text(root, "config", meta->config ? meta->config : "") &&
            attr_put_text(root, "weft", meta->version ? meta->version : WEFT_VERSION);
@@ -295,6 +296,7 @@ Status meta_get(hid_t root, const char *path, CheckpointMeta *meta)
     read_line(root, "best_metric_of", meta->best_of, sizeof meta->best_of);
     read_line(root, "data_train", meta->data_train, sizeof meta->data_train);
     read_line(root, "data_test", meta->data_test, sizeof meta->data_test);
+    read_line(root, "data_tokenizer", meta->tokenizer_hash, sizeof meta->tokenizer_hash);
     read_line(root, "init_from", meta->init_from, sizeof meta->init_from);
     read_ids(root, &meta->data_ids);
     if (!missing) return OK;

@@ -2,6 +2,7 @@
 #include "classes.h"
 #include "init_from.h"
 #include "live.h"
+#include "meaning.h"
 #include "position.h"
 #include "resume.h"
 #include "save_copy.h"
@@ -54,6 +55,7 @@ static void meta_of(const Trainer *t, CheckpointMeta *meta)
     memcpy(meta->data_train, t->train_data, sizeof meta->data_train);
     memcpy(meta->data_test, t->test_data, sizeof meta->data_test);
     meta->data_ids = data_set_ids(&t->train_set);
+    memcpy(meta->tokenizer_hash, t->train_set.tokenizer_hash, sizeof meta->tokenizer_hash);
     memcpy(meta->init_from, t->init_from, sizeof meta->init_from);
     snprintf(meta->best_of, sizeof meta->best_of, "%s", trainer_metric(t)->word.word);
     meta->classes = mem_text(t->classes);
@@ -254,6 +256,7 @@ static Status check_meaning(const Trainer *t, const CheckpointMeta *meta, const 
 {
     TRY(classes_check_loaded(t, meta, path));
     TRY(scaling_check(t, meta, path));
+    TRY(meaning_check(t, meta, path));
     if (!params_only) {
         scaling_log_stats(t, meta, path);
         return OK;
@@ -331,7 +334,8 @@ static Status match_init(void *user, const CheckpointMeta *meta, const Checkpoin
         ++taken;
         rows = rows || i >= live->list.count;
     }
-    if (rows && check_ids(t, meta, path) != OK) {
+    if ((rows && check_ids(t, meta, path) != OK) ||
+        meaning_check_beginning(t, meta, path, !*anew) != OK) {
         mem_free(&anew);
         return ERR_DATA;
     }

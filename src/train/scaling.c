@@ -99,7 +99,7 @@ Status scaling_check(const Trainer *t, const CheckpointMeta *meta, const char *p
     if (then.factor == 0) return OK;
     if (then.type_known && then.type != set->x.type && said)
         return then.type == ELEM_U8 && !t->samples ? check_range(set, &then, path) : OK;
-    if (then.factor == set->scale) return OK;
+    if (fabsf(then.factor - set->scale) <= 1e-5F * fabsf(then.factor)) return OK;
     if (!said || !then.type_known) return factor_fail(set, &then, path, said);
     return check_factor(t, meta, &then, path);
 }

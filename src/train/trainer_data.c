@@ -37,6 +37,13 @@ Status train_take_set(DataSet *set, const DataSet *train)
                     "in one type, or set data.scale to one factor for both",
                     set->path, element_name(set->x.type), (double)set->scale, train->path,
                     element_name(train->x.type), (double)train->scale);
+    if (set->tokenizer_hash[0] && train->tokenizer_hash[0] &&
+        strcmp(set->tokenizer_hash, train->tokenizer_hash) != 0)
+        return fail(ERR_DATA,
+                    "%s: its tokens are those of the tokenizer %s (hash %s), but those of %s are "
+                    "of %s (hash %s): import both with one tokenizer",
+                    set->path, set->tokenizer, set->tokenizer_hash, train->path, train->tokenizer,
+                    train->tokenizer_hash);
     set->has_stats = train->has_stats;
     set->stats_count = train->stats_count;
     memcpy(set->mean, train->mean, sizeof set->mean);

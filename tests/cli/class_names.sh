@@ -158,6 +158,14 @@ check 0 "$odd" "$WEFT" data check letters.h5
 check 0 "$odd" train run.name=letters data.train=letters.h5 data.test=letters.h5 train.epochs=1
 check 0 'top-1 100.00 %' train run.name=base data.train=letters.h5 data.test=letters.h5 data.label_base=1
 check 0 '3 classes: 1, 2, 3' "$WEFT" ckpt info runs/base/checkpoints/best.h5
+# A checkpoint knows from which number its labels counted: the same file with and without the key.
+wide() { timeout 100 "$WEFT" "$1" a.yaml data.train=letters.h5 data.test=letters.h5 model.classes=4 "${@:2}"; }
+check 0 'top-1 100.00 %' wide train run.name=wide data.label_base=1
+check 0 'top-1       100.00 %' wide eval run.name=wide data.label_base=1
+base="letters.h5: its labels count from 0, but 1 for the training of runs/wide/checkpoints/best.h5: set data.label_base"
+check 65 "$base" wide eval run.name=wide
+check 65 "$base" wide train run.name=none2 checkpoint.resume=runs/wide/checkpoints/best.h5
+check 0 "model.init_from: $base" wide train run.name=wide2 model.init_from=runs/wide/checkpoints/best.h5 train.epochs=1
 idx void.h5 '' 20:0:24 90:1:24 160:255:24
 check 0 'void.h5: labels are 0 to 1, and 255, so 253 of 256 classes have no sample' "$WEFT" data check void.h5
 idx plain.h5 '' 20:0:24 90:1:24

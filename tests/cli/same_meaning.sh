@@ -37,6 +37,7 @@ check 65 "set data.scale to one factor for both" "$WEFT" data check u8.h5 f32.h5
 check 65 "of float32, those of u8.h5" train run.name=b 'data.train=[u8.h5,f32.h5]'
 check 0 "$loss" evaluate data.test=f32.h5 data.scale=0.00392156862745098
 check 0 "$loss" evaluate data.train=f32.h5 data.test=f32.h5 data.scale=0.00392156862745098
+check 0 'top-1' evaluate data.scale=0.00392157
 then='was trained on samples that were multiplied by 0.00392157'
 check 65 "$then" evaluate data.train=f32.h5 data.test=f32.h5
 check 65 "$then" train run.name=b data.train=f32.h5 data.test=f32.h5 "checkpoint.resume=$(at a 8)"
@@ -127,4 +128,28 @@ check 0 '3 channels, 8 x 8 pixels, NCHW' "$WEFT" data info first.h5
 whole four.h5 UIN 8 16,4,16,3
 check 0 '4 channels, 16 x 3 pixels, NCHW' "$WEFT" data info four.h5
 check 0 '' "$WEFT" plan a.yaml --input 32x8x3 model.classes=4
+# A cube of 8 x 8 x 8 has one shape in both orders, and a model that flattens takes 1 x 4 x 16 and tables of 64 columns for 1 x 8 x 8:
+# the checkpoint tells them apart.
+head -c 1024 x.bin >one.bin
+for _ in 1 2 3 4 5 6 7 8; do cat one.bin; done >x.bin
+whole cube.h5 UIN 8 16,8,8,8
+cube() { timeout 100 "$WEFT" "$1" a.yaml data.train=cube.h5 data.test=cube.h5 "${@:2}"; }
+check 0 '' cube train run.name=cube data.layout=nhwc
+check 0 'top-1' cube eval run.name=cube data.layout=nhwc
+order='cube.h5: its pixels are read in the order nchw, but nhwc for the training of runs/cube/checkpoints/best.h5: set data.layout'
+check 65 "$order" cube eval run.name=cube data.layout=nchw
+check 65 "$order" cube train run.name=b data.layout=nchw checkpoint.resume=runs/cube/checkpoints/best.h5
+check 0 "model.init_from: $order" cube train run.name=i4 data.layout=nchw model.init_from=runs/cube/checkpoints/best.h5
+mv one.bin x.bin
+whole flat.h5 UIN 8 16,1,4,16
+whole table.h5 UIN 8 16,64
+other() { timeout 100 "$WEFT" "$1" a.yaml "data.train=$2" "data.test=$2" "${@:3}"; }
+shape="but pictures of 1x8x8 for the training of runs/a/checkpoints/best.h5: name data"
+check 65 "flat.h5: its samples are pictures of 1x4x16, $shape" other eval flat.h5 run.name=a
+check 65 "table.h5: its samples are rows of 64 columns, $shape" other eval table.h5 run.name=a
+check 65 "$shape" other train flat.h5 run.name=b checkpoint.resume=runs/a/checkpoints/best.h5
+check 0 "model.init_from: flat.h5: its samples are pictures of 1x4x16, $shape" other train flat.h5 run.name=i5 \
+    model.init_from=runs/a/checkpoints/best.h5
+check 65 'u8.h5: its samples are pictures of 1x8x8, but rows of 64 columns for the training of' other eval u8.h5 run.name=rows
+check 65 'but rows of 64 columns for the training of' "$WEFT" predict a.yaml run.name=rows u8.h5
 finish

@@ -44,6 +44,14 @@ cp -r small another
 sed 's/"<|endoftext|>"/"<|endofmind|>"/' small/vocab.json >another/vocab.json
 check 64 'was made with small' "$WEFT" generate job.yaml --tokenizer another --prompt it
 check 64 'has no <|endoftext|>' "$WEFT" data import text text --tokenizer another --special -o no.h5
+check 0 '' "$WEFT" data import text text --tokenizer another -o mind.h5 --test mind-test.h5
+check 65 'mind-test.h5: its tokens are those of the tokenizer another' "$WEFT" train job.yaml run.name=no data.test=mind-test.h5
+check 0 '' "$WEFT" eval job.yaml
+mind='mind.h5: its tokens are those of the tokenizer with hash'
+check 65 "$mind" "$WEFT" eval job.yaml data.train=mind.h5 data.test=mind-test.h5
+check 65 "$mind" "$WEFT" train job.yaml run.name=no data.train=mind.h5 data.test=mind-test.h5 checkpoint.resume=runs/r/checkpoints/best.h5
+check 65 "$mind" "$WEFT" train job.yaml run.name=no data.train=mind.h5 data.test=mind-test.h5 model.init_from=runs/r/checkpoints/best.h5
+check 0 'beginning with' "$WEFT" train job.yaml run.name=begun model.init_from=runs/r/checkpoints/best.h5
 cut -c 1-4000 small/vocab.json >another/vocab.json
 check 65 'another/vocab.json: byte ' "$WEFT" data import text text --tokenizer another -o no.h5
 check 66 'none' "$WEFT" data import text text --tokenizer none -o no.h5

@@ -1,0 +1,161 @@
+/* Compares the meaning of data for the model in a checkpoint and for this run. Parameters of equal
+ * shapes do not show these differences, so each is a row of a table. */
+#include "meaning.h"
+
+#include <string.h>
+
+enum { FACT_TEXT = 96 };
+/* Facts about the data of the checkpoint, or of this run. */
+typedef struct Facts {
+    /* NULL: not known; borrowed */
+    const Config *config;
+    const char *tokenizer;
+    /* kind -1: not known. Shape of a sample as the model takes it; a table has only channels. */
+    int kind;
+    int64_t channels, height, width;
+    bool has_labels;
+} Facts;
+typedef struct Meaning {
+    /* the message: "FILE: WORDS <now>, but <then> for CHECKPOINT: CURE" */
+    const char *words, *cure;
+    /* Writes the fact; "" where it is not known or does not matter. */
+    void (*text)(const Facts *f, char text[FACT_TEXT]);
+    /* Returns whether different facts are acceptable; NULL: never. */
+    bool (*allowed)(const Facts *then, const Facts *now);
+    /* refused for model.init_from, too */
+    bool always;
+} Meaning;
+
+static void base_text(const Facts *f, char text[FACT_TEXT])
+{
+    if (f->config && f->has_labels)
+        snprintf(text, FACT_TEXT, "%lld", (long long)f->config->data.label_base);
+}
+
+/* Other layouts of unequal sides give other shapes, which the row of shapes compares. */
+static void layout_text(const Facts *f, char text[FACT_TEXT])
+{
+    bool cube = f->channels > 1 && f->channels == f->height && f->height == f->width;
+    if (f->config && cube)
+        snprintf(text, FACT_TEXT, "%s", f->config->data.layout == LAYOUT_NHWC ? "nhwc" : "nchw");
+}
+
+static void shape_words(const Facts *f, char text[FACT_TEXT])
+{
+    const long long c = (long long)f->channels;
+    if (f->kind < 0) return;
+    const DataKindInfo *kind = data_kind_of((DataKind)f->kind);
+    if (kind->augments)
+        snprintf(text, FACT_TEXT, "pictures of %lldx%lldx%lld", c, (long long)f->height,
+                 (long long)f->width);
+    else if (kind->next_token)
+        snprintf(text, FACT_TEXT, "tokens");
+    else
+        snprintf(text, FACT_TEXT, "rows of %lld columns", c);
+}
+
+/* Models of pictures of any size give parameters of one shape, and pictures may be resized; but as
+ * many values in another shape are other samples. */
+static bool shape_allowed(const Facts *then, const Facts *now)
+{
+    return then->kind == now->kind &&
+           then->channels * then->height * then->width != now->channels * now->height * now->width;
+}
+
+static void tokenizer_text(const Facts *f, char text[FACT_TEXT])
+{
+    snprintf(text, FACT_TEXT, "%s", f->tokenizer);
+}
+
+static const Meaning meanings[] = {
+    {"its samples are", "name data with samples of the shape that it was trained on", shape_words,
+     shape_allowed, false},
+    {"its labels count from", "set data.label_base to the value of its training", base_text, NULL,
+     false},
+    {"its pixels are read in the order", "set data.layout to the value of its training",
+     layout_text, NULL, false},
+    {"its tokens are those of the tokenizer with hash",
+     "name tokens of the tokenizer of its "
+     "training",
+     tokenizer_text, NULL, true},
+};
+
+/* Finds the shape of a checkpoint's samples; a table's is in the fingerprint of the data only. */
+static void find_shape(Facts *f, const CheckpointMeta *meta)
+{
+    long long rows = 0, columns = 0;
+    int end = 0;
+    const char *data = meta->data_train;
+    f->height = f->width = 1;
+    if (meta->input.channels > 0) {
+        f->kind = DATA_IMAGE;
+        f->channels = meta->input.channels;
+        f->height = meta->input.height;
+        f->width = meta->input.width;
+    } else if (sscanf(data, "%lldx%lld%n", &rows, &columns, &end) == 2 && data[end] == ' ') {
+        f->kind = DATA_TABLE;
+        f->channels = columns;
+    }
+}
+
+static Facts facts_then(const CheckpointMeta *meta, Config *config)
+{
+    Facts f = {.config = config, .tokenizer = meta->tokenizer_hash, .kind = -1, .has_labels = true};
+    find_shape(&f, meta);
+    return f;
+}
+
+static Facts facts_now(const Trainer *t)
+{
+    const DataSet *set = &t->train_set;
+    return (Facts){.config = t->config,
+                   .tokenizer = set->tokenizer_hash,
+                   .kind = (int)set->kind,
+                   .channels = set->channels,
+                   .height = set->height,
+                   .width = set->width,
+                   .has_labels = set->classes > 0 && !data_kind(set)->next_token};
+}
+
+/* Refuses the difference in one row, or logs it where a run begins with the file's parameters. */
+static Status compare(const Meaning *m, const Facts *then, const Facts *now, const Trainer *t,
+                      const char *path, bool begins)
+{
+    char old[FACT_TEXT] = "", new[FACT_TEXT] = "";
+    m->text(then, old);
+    m->text(now, new);
+    if (!*old || !*new || strcmp(old, new) == 0) return OK;
+    if (m->allowed && m->allowed(then, now)) return OK;
+    Status st = fail(ERR_DATA, "%s: %s %s, but %s for the training of %s: %s", t->train_set.path,
+                     m->words, new, old, path, m->cure);
+    if (!begins) return st;
+    log_warn("model.init_from: %s", fail_message());
+    return OK;
+}
+
+static Status compare_all(const Trainer *t, const CheckpointMeta *meta, const char *path,
+                          bool begins, bool whole)
+{
+    Config *config = NULL;
+    Status st = OK;
+    /* a file that weft did not train has no configuration of its training */
+    if (meta->config && data_fingerprint_known(meta->data_train) &&
+        config_parse(&config, path, meta->config, 0, NULL) != OK)
+        config_free(&config);
+    Facts then = facts_then(meta, config), now = facts_now(t);
+    for (size_t i = 0; st == OK && i < sizeof meanings / sizeof *meanings; ++i)
+        st = compare(&meanings[i], &then, &now, t, path, begins && !(meanings[i].always && whole));
+    config_free(&config);
+    return st;
+}
+
+Status meaning_check(const Trainer *t, const CheckpointMeta *meta, const char *path)
+{
+    return compare_all(t, meta, path, false, false);
+}
+
+Status meaning_check_beginning(const Trainer *t, const CheckpointMeta *meta, const char *path,
+                               bool whole)
+{
+    return compare_all(t, meta, path, true, whole);
+}
