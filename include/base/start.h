@@ -20,7 +20,7 @@ typedef struct StartCalls {
     /* called with each stage that is reached */
     void (*reach)(StartStage stage);
     /* called on a separate thread when a stop request arrives; ends the process and does not
-     * return */
+     * return. NULL: signals end the process as they end any program */
     void (*stop)(void);
 } StartCalls;
 

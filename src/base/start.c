@@ -32,7 +32,7 @@ void start_begin(const StartCalls *calls)
     start.calls = calls;
     start.over = false;
     cond_init(&start.wake);
-    start.running = thread_begin(&start.thread, listen_run, NULL) == 0;
+    start.running = calls->stop && thread_begin(&start.thread, listen_run, NULL) == 0;
 }
 
 void start_reach(StartStage stage)

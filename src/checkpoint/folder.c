@@ -193,6 +193,13 @@ static Status name_good(const FolderList *list, Status status, int next)
     return status;
 }
 
+/* True for a FIFO, a folder or a device, which is no checkpoint whatever its name is. */
+static bool is_special(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
 static Status newest_of(const FolderList *list, const char *dir, KnownFiles *good, char **path)
 {
     for (int i = 0; i < list->count; ++i) {
@@ -201,7 +208,8 @@ static Status newest_of(const FolderList *list, const char *dir, KnownFiles *goo
             *path = mem_text(list->entry[i].path);
             return OK;
         }
-        if (status != ERR_DATA) return name_good(list, status, i + 1);
+        if (status != ERR_DATA && !is_special(list->entry[i].path))
+            return name_good(list, status, i + 1);
         log_warn("%s; skipping it", fail_message());
     }
     if (list->count == 0) return OK;

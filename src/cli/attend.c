@@ -6,6 +6,7 @@
  * one. Commands that do not last are ended by the first signal. Ctrl-Z (SIGTSTP) is also kept from
  * mpirun and passed on explicitly. */
 #include "attend.h"
+#include "private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,8 +34,12 @@ void attend_init(Attend *a)
     *a = (Attend){0};
     stop_signals(&set);
     sigaddset(&set, SIGCHLD);
-    struct sigaction now;
-    if (sigaction(SIGTSTP, NULL, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&set, SIGTSTP);
+    static const int others[] = {SIGTSTP, SIGQUIT};
+    for (size_t i = 0; i < sizeof others / sizeof *others; ++i) {
+        struct sigaction now;
+        if (sigaction(others[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaddset(&set, others[i]);
+    }
     sigprocmask(SIG_BLOCK, &set, &a->before);
     a->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
@@ -73,7 +78,7 @@ static bool take_signals(Attend *a, bool *end)
         any = true;
         if (!a->first) a->first_s = now;
         if (!a->first) a->first = number;
-        if (number != SIGINT && number != SIGTERM) continue;
+        if (number != SIGINT && number != SIGTERM && number != SIGQUIT) continue;
         if (a->ends > 0 && now - a->end_s <= SAME_REQUEST_S) continue;
         *end = ++a->ends > 1;
         a->end_s = now;
@@ -126,19 +131,21 @@ static void kill_all(const Attend *a)
 
 static void pass_on(Attend *a, bool end)
 {
-    if (end)
+    /* a rank without mpirun would take SIGTERM as a request to save */
+    if (end || (a->alone && !a->lasts))
         end_ranks(a);
     else
         send_signal(a, a->lasts ? SIGUSR1 : SIGTERM);
 }
 
-/* Watches a training whose ranks have not all begun their first step: finds ranks that are stopped
- * or hang, and ends the ranks after a stop request, because there is nothing to save. */
+/* Watches ranks that have not all begun the first step of a training, for other commands until the
+ * end: finds ranks that are stopped or hang, and ends those of a training after a stop request,
+ * because there is nothing to save. */
 static void attend_start(Attend *a)
 {
     if (!a->why) a->why = starting_look(&a->starting, &a->watch, a->process);
     bool asked = a->first && clock_s() - a->first_s > EARLY_S;
-    if (asked && a->watch.met > 0 && !starting_has_stepped(&a->watch)) end_ranks(a);
+    if (asked && a->lasts && a->watch.met > 0 && !starting_has_stepped(&a->watch)) end_ranks(a);
 }
 
 /* Ends an mpirun that does not end after a second stop request or the loss of a rank. */
@@ -161,7 +168,7 @@ static int wait_for(Attend *a)
     while (waitpid(a->process, &state, WNOHANG) != a->process) {
         bool lost = a->watch.lost >= 0 || a->why, end;
         bool again = a->first || lost || is_waking(a);
-        bool starts = a->lasts && !starting_is_over(&a->watch);
+        bool starts = !starting_is_over(&a->watch);
         bool signalled = watch_wait(&a->watch, starts ? START_MS : again ? AGAIN_MS : -1);
         if (take_signals(a, &end))
             pass_on(a, end);
@@ -218,6 +225,13 @@ static _Noreturn void run_child(const Attend *a, char *const *words)
 {
     become_child();
     restore_signals(a);
+    if (a->log) {
+        int log = file_create(a->log, O_WRONLY | O_TRUNC);
+        if (log >= 0 && dup2(log, STDOUT_FILENO) >= 0) dup2(log, STDERR_FILENO);
+        /* the log is shown if the ranks fail, so mpirun's own messages are kept */
+        if (is_open_mpi()) open_mpi_settings(false);
+        threads_export(a->watch.ranks, a->threads);
+    }
     execvp(words[0], words);
     if (a->alone)
         log_error("%s cannot be run: %s", words[0], strerror(errno));
@@ -237,7 +251,8 @@ Status attend_run(Attend *a, char *const *words, int ranks, bool lasts, int *cod
     snprintf(a->starter, sizeof a->starter, "%s", words[0]);
     fflush(NULL);
     watch_init(&a->watch, ranks, a->signals);
-    starting_init(&a->starting, a->hang_s);
+    starting_init(&a->starting, a->hang_s,
+                  lasts || a->log ? "while ranks start" : "while ranks run");
     a->process = fork();
     if (a->process == 0) run_child(a, words);
     if (a->process < 0) {

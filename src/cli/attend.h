@@ -21,6 +21,10 @@ typedef struct Attend {
     bool stopped_said;
     /* train.hang_s: seconds that a start may go on without progress; set by the caller */
     double hang_s;
+    /* Set by the caller for a training whose output goes to a file. log: path, NULL: output is not
+     * redirected, borrowed; threads: of each rank */
+    const char *log;
+    int threads;
     /* Set by the caller. alone: a single rank without mpirun; here: mpirun starts all ranks on this
      * host. */
     bool alone, here;

@@ -30,11 +30,18 @@ typedef struct Eval {
     ClassNames names;
 } Eval;
 
+/* Returns the name of a class, or its number as the labels count. */
+static const char *label_of(const Eval *e, int64_t class, char number[24])
+{
+    return class_name(&e->names, class < e->names.count ? class : class + e->set->label_base,
+                      number);
+}
+
 /* Prints the name of a class, cut or padded to its columns. */
 static void put_name(const Eval *e, int64_t class, FILE *out)
 {
     char number[24];
-    const char *name = class_name(&e->names, class, number);
+    const char *name = label_of(e, class, number);
     char *fit = mem_new(strlen(name) + 4 * NAME_COLUMNS + 1);
     fputs(utf8_fit(name, NAME_COLUMNS, fit), out);
     mem_free(&fit);
@@ -66,7 +73,7 @@ static void print_classes(const Eval *e, FILE *out)
             "recall", "precision");
     for (int64_t c = 0; c < e->classes; ++c) {
         ClassFigures f = figures_of(e, c);
-        fprintf(out, "%5lld ", (long long)c);
+        fprintf(out, "%5lld ", (long long)(c + e->set->label_base));
         put_name(e, c, out);
         fprintf(out, " %9lld %11lld", (long long)f.count, (long long)f.predicted);
         put_share(f.recall, out);
@@ -85,10 +92,11 @@ static void print_matrix(const Eval *e, FILE *out)
     if (columns < LEAST_COLUMNS) columns = LEAST_COLUMNS;
     fprintf(out, "\nconfusion: a row is the true class, a column what was predicted\n%*s",
             NAME_COLUMNS + 3, "");
-    for (int64_t c = 0; c < e->classes; ++c) fprintf(out, " %*lld", columns, (long long)c);
+    for (int64_t c = 0; c < e->classes; ++c)
+        fprintf(out, " %*lld", columns, (long long)(c + e->set->label_base));
     fputc('\n', out);
     for (int64_t r = 0; r < e->classes; ++r) {
-        fprintf(out, "%2lld ", (long long)r);
+        fprintf(out, "%2lld ", (long long)(r + e->set->label_base));
         put_name(e, r, out);
         for (int64_t c = 0; c < e->classes; ++c)
             fprintf(out, " %*lld", columns, (long long)e->confusion[r * e->classes + c]);
@@ -122,8 +130,7 @@ static void print_worst(const Eval *e, FILE *out)
         if (cell < 0) return;
         count = e->confusion[cell];
         fprintf(out, "  %6lld  %s taken for %s\n", (long long)count,
-                class_name(&e->names, cell / e->classes, truth),
-                class_name(&e->names, cell % e->classes, taken));
+                label_of(e, cell / e->classes, truth), label_of(e, cell % e->classes, taken));
     }
 }
 
@@ -162,8 +169,7 @@ static void put_confusion(const Eval *e, Json *json)
 {
     char number[24];
     json_array(json, "classes");
-    for (int64_t r = 0; r < e->classes; ++r)
-        json_text(json, NULL, class_name(&e->names, r, number));
+    for (int64_t r = 0; r < e->classes; ++r) json_text(json, NULL, label_of(e, r, number));
     json_end(json);
     json_array(json, "confusion");
     for (int64_t r = 0; r < e->classes; ++r) {
@@ -182,7 +188,7 @@ static void put_classes(const Eval *e, Json *json)
     for (int64_t c = 0; c < e->classes; ++c) {
         ClassFigures f = figures_of(e, c);
         json_object(json, NULL);
-        json_text(json, "class", class_name(&e->names, c, number));
+        json_text(json, "class", label_of(e, c, number));
         json_int(json, "samples", f.count);
         json_int(json, "predicted", f.predicted);
         json_real(json, "recall", f.recall);

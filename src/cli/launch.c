@@ -130,8 +130,7 @@ char *mpirun_refusal(int ranks, char *program)
     return why;
 }
 
-/* Returns this program under mpirun, with main's arguments except -n. */
-static char **own_words(int ranks, char *const *words)
+char **launch_words(int ranks, char *const *words)
 {
     char path[4096];
     const char *program = program_path(path, sizeof path) ? path : words[0];
@@ -143,6 +142,7 @@ static char **own_words(int ranks, char *const *words)
         else if (strncmp(words[i], "-n=", 3) != 0)
             words_add(&own, mem_text(words[i]));
     }
+    if (ranks == 1) return own.word;
     char **out = mpirun_words(ranks, own.word);
     words_free(own.word);
     return out;
@@ -190,6 +190,10 @@ static int judge(const Ranks *ranks, Attend *a, int code)
         sigfillset(&all);
         sigprocmask(SIG_UNBLOCK, &all, NULL);
     }
+    if (!a->lasts && a->why) {
+        log_error("%s", a->why);
+        return ERR_IO;
+    }
     if (attend_may_be_refused(a, code) && cannot_start(ranks)) return ERR_IO;
     if (!a->lasts || (attend_status(code) && code != ERR_STOPPED)) return code;
     if (a->ends <= 1 && (a->first || code == ERR_STOPPED) && attend_stopped_early(a)) {
@@ -223,72 +227,14 @@ Status launch_ranks(const Ranks *ranks)
     Attend a;
     int code = 0;
     launch_prepare(ranks->count, ranks->threads);
-    char **out = own_words(ranks->count, ranks->words);
+    char **out = launch_words(ranks->count, ranks->words);
     attend_init(&a);
-    a.hang_s = ranks->hang_s;
+    /* commands other than a training may compute for long without a sign of progress */
+    a.hang_s = ranks->checkpoints ? ranks->hang_s : 0;
     /* In a batch job mpirun may place ranks on other hosts; it ends those on SIGHUP too. */
     a.here = true;
     Status status = attend_run(&a, out, ranks->count, ranks->checkpoints != NULL, &code);
     words_free(out);
     if (status == OK) _exit(judge(ranks, &a, code));
     return status;
-}
-
-/* ---- commands that are waited for ---- */
-
-static sigset_t watched_set(void)
-{
-    static const int number[] = {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGHUP};
-    sigset_t set;
-    sigemptyset(&set);
-    for (size_t i = 0; i < sizeof number / sizeof *number; ++i) sigaddset(&set, number[i]);
-    return set;
-}
-
-void launch_block(sigset_t *before)
-{
-    sigset_t watched = watched_set();
-    sigprocmask(SIG_BLOCK, &watched, before);
-}
-
-/* Runs the command in the new process; errors go to the log. A single rank needs no mpirun. */
-static _Noreturn void run_child(const Launch *l)
-{
-    sigset_t none;
-    become_child();
-    int log = file_create(l->log, O_WRONLY | O_TRUNC);
-    if (log >= 0 && dup2(log, STDOUT_FILENO) >= 0) dup2(log, STDERR_FILENO);
-    /* The log is shown if the ranks fail, so mpirun's own messages are kept. */
-    if (is_open_mpi()) open_mpi_settings(false);
-    threads_export(l->ranks, l->threads);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    if (l->ranks > 1)
-        execvp("mpirun", own_words(l->ranks, l->words));
-    else
-        execv("/proc/self/exe", (char **)l->words);
-    fprintf(stderr, "weft: error: %s cannot be run: %s\n", l->ranks > 1 ? "mpirun" : l->words[0],
-            strerror(errno));
-    _exit(ERR_USAGE);
-}
-
-Status launch_wait(const Launch *l, int *code, int *stopped)
-{
-    sigset_t watched = watched_set();
-    int number, state;
-    *code = *stopped = 0;
-    fflush(NULL);
-    pid_t child = fork();
-    if (child < 0) return fail(ERR_IO, "a process cannot be started: %s", strerror(errno));
-    if (child == 0) run_child(l);
-    while (waitpid(child, &state, WNOHANG) != child) {
-        if (sigwait(&watched, &number) != 0 || number == SIGCHLD) continue;
-        /* mpirun ends its ranks on SIGTERM; a single rank would save a checkpoint first */
-        kill(child, l->ranks > 1 && !*stopped ? SIGTERM : SIGKILL);
-        /* a stopped process receives no other signal before SIGCONT */
-        kill(child, SIGCONT);
-        *stopped = number;
-    }
-    *code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
-    return OK;
 }

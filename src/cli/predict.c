@@ -159,6 +159,13 @@ static int64_t *likeliest(const Predict *p, const double *share, int *top)
     return best;
 }
 
+/* Returns the name of a class, or its number as the labels count (data.label_base). */
+static const char *label_of(const Predict *p, int64_t class, char number[24])
+{
+    int64_t base = trainer_config(p->trainer)->data.label_base;
+    return class_name(&p->names, class < p->names.count ? class : class + base, number);
+}
+
 void predict_json(const Predict *p, Json *json, const double *share)
 {
     char number[24];
@@ -167,7 +174,7 @@ void predict_json(const Predict *p, Json *json, const double *share)
     json_array(json, "classes");
     for (int k = 0; k < top; ++k) {
         json_object(json, NULL);
-        json_text(json, "class", class_name(&p->names, best[k], number));
+        json_text(json, "class", label_of(p, best[k], number));
         json_int(json, "index", best[k]);
         json_fixed(json, "probability", 6, share[best[k]]);
         json_end(json);
@@ -182,8 +189,7 @@ void predict_text(const Predict *p, const double *share)
     int top;
     int64_t *best = likeliest(p, share, &top);
     for (int k = 0; k < top; ++k)
-        printf("%s %s %.2f %%", k ? "," : "", class_name(&p->names, best[k], number),
-               100 * share[best[k]]);
+        printf("%s %s %.2f %%", k ? "," : "", label_of(p, best[k], number), 100 * share[best[k]]);
     putchar('\n');
     mem_free(&best);
 }

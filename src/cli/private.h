@@ -106,6 +106,9 @@ void words_free(char **word);
 Status launch_ranks(const Ranks *ranks);
 /* Sets the environment for ranks on this host. Warns if there are more ranks than cores. */
 void launch_prepare(int ranks, int threads);
+/* Returns the command that runs this program on `ranks` ranks, without mpirun for one. words:
+ * main's arguments, of which -n is left out. Release with words_free. */
+char **launch_words(int ranks, char *const *words);
 /* Returns the words of the command under mpirun on this host. Release with words_free. */
 char **mpirun_words(int ranks, char *const *command);
 /* Tests whether mpirun can start that many ranks of the program on this host, by a start that ends
@@ -117,20 +120,6 @@ char *mpirun_refusal(int ranks, char *program);
 void open_mpi_settings(bool quiet);
 bool in_batch_job(void);
 bool is_open_mpi(void);
-/* A command that is started and waited for: `weft words[1] ...` on several ranks, whose output goes
- * to the file `log`. */
-typedef struct Launch {
-    /* threads: of each rank */
-    int ranks, threads;
-    /* borrowed, NULL at the end; words[0] is this program's name */
-    char *const *words;
-    const char *log;
-} Launch;
-/* Starts the command and waits for its end. Its signals must be blocked first (launch_block).
- * *code: the command's exit code; *stopped: the signal that arrived meanwhile and ended all ranks,
- * or 0. */
-Status launch_wait(const Launch *launch, int *code, int *stopped);
-void launch_block(sigset_t *before);
 /* Decides whether waiting OpenMP threads spin or sleep. libgomp reads its settings only once, when
  * it is loaded, so this function executes the program again if they must change; else it
  * returns. */

@@ -17,9 +17,9 @@
 static const double LOOK_S = 0.5, STOPPED_S = 4, ASLEEP_S = 3;
 enum { NAMED = 8 };
 
-void starting_init(Starting *s, double hang_s)
+void starting_init(Starting *s, double hang_s, const char *phase)
 {
-    *s = (Starting){.hang_s = hang_s, .looked_s = clock_s(), .going_s = clock_s()};
+    *s = (Starting){.hang_s = hang_s, .phase = phase, .looked_s = clock_s(), .going_s = clock_s()};
 }
 
 void starting_fini(Starting *s)
@@ -187,7 +187,7 @@ static char *state_text(const StartingRank *r)
         [START_PROGRAM] = "has not come to MPI_Init",
         [START_MPI] = "is in MPI_Init",
         [START_NODE] = "looks for the other ranks of its host",
-        [START_SET_UP] = "sets the training up",
+        [START_SET_UP] = "is past MPI_Init",
         [START_DONE] = "waits for its first step",
     };
     char host[256], rank[32] = "a rank";
@@ -231,9 +231,9 @@ char *starting_look(Starting *s, const Watch *watch, pid_t starter)
     if (pause_s > ASLEEP_S)
         for (int i = 0; i < s->count; ++i) s->rank[i].stopped_s = 0;
     if (gets_on(s, watch) || pause_s > ASLEEP_S) s->going_s = now_s;
-    if (any_stopped(s, now_s)) return kill_ranks(s, "while ranks start", true);
+    if (any_stopped(s, now_s)) return kill_ranks(s, s->phase, true);
     if (s->hang_s <= 0 || s->count == 0 || now_s - s->going_s < s->hang_s) return NULL;
-    snprintf(what, sizeof what, "while ranks start none has gone on for %.0f s (train.hang_s)",
+    snprintf(what, sizeof what, "%s none has gone on for %.0f s (train.hang_s)", s->phase,
              now_s - s->going_s);
     return kill_ranks(s, what, false);
 }

@@ -20,14 +20,15 @@ typedef struct Starting {
     double hang_s, looked_s, going_s;
     /* sum over all ranks at the last look: bytes read and written plus pages touched */
     double work;
+    const char *phase;
     int count;
     /* ranks found by the last look; owned */
     StartingRank *rank;
 } Starting;
 
-/* hang_s: seconds after which ranks without progress are killed; 0: never. Release with
- * starting_fini. */
-void starting_init(Starting *starting, double hang_s);
+/* hang_s: seconds after which ranks without progress are killed; 0: never. phase: first words of a
+ * problem's description, borrowed. Release with starting_fini. */
+void starting_init(Starting *starting, double hang_s, const char *phase);
 void starting_fini(Starting *starting);
 /* True if every known rank has begun its first step; false while no rank is known. */
 bool starting_is_over(const Watch *watch);

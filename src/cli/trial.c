@@ -181,32 +181,42 @@ static bool is_complete(const char *log)
     return complete;
 }
 
-static Status launch(Verification *v, Trial *t, const char *yaml, const char *log, int threads)
+static Status launch(Verification *v, Trial *t, const char *yaml, const char *log,
+                     const Config *config)
 {
     char *words[] = {"weft", "train", (char *)(uintptr_t)yaml, NULL};
-    Launch l = {.ranks = t->shape.dp * t->shape.pp * t->shape.tp,
-                .threads = threads,
-                .words = words,
-                .log = log};
-    int code = 0;
+    int ranks = t->shape.dp * t->shape.pp * t->shape.tp, code = 0;
+    Attend *a = &v->attend;
+    char **command = launch_words(ranks, words);
+    a->alone = ranks == 1;
+    a->here = true;
+    a->log = log;
+    a->threads = (int)config->train.threads;
+    a->hang_s = config->train.hang_s;
     double start = clock_s();
-    TRY(launch_wait(&l, &code, &v->stopped));
+    Status status = attend_run(a, command, ranks, false, &code);
+    words_free(command);
+    TRY(status);
     t->seconds = clock_s() - start;
-    if (v->stopped) return fail(ERR_STOPPED, "stopped by a signal");
-    if (code == 0 || (code == MPIRUN_ERROR && is_complete(log))) return OK;
-    return failed(t, log, code);
+    if (a->first)
+        status = fail(ERR_STOPPED, "stopped by a signal");
+    else if (a->why)
+        status = fail(ERR_IO, "grid %s: %s", t->name, a->why);
+    else if (code != 0 && (code != MPIRUN_ERROR || !is_complete(log)))
+        status = failed(t, log, code);
+    attend_fini_run(a);
+    return status;
 }
 
 Status trial_run(Verification *v, Trial *t)
 {
     Config *config = NULL;
     TRY(trial_config(&config, v, t));
-    int threads = (int)config->train.threads;
     char *yaml = mem_format("%s/config.yaml", v->dir), *log = mem_format("%s/log", v->dir);
     char *run = mem_format("%s/run", v->dir);
     Status status = write_config(config, v, yaml);
+    if (status == OK) status = launch(v, t, yaml, log, config);
     config_free(&config);
-    if (status == OK) status = launch(v, t, yaml, log, threads);
     if (status == OK) status = read_results(v, t, log);
     folder_remove(run);
     mem_free(&yaml);

@@ -273,20 +273,22 @@ static Status make_folder(Verification *v)
 
 static Status run_trials(Trials *all, Verification *v)
 {
-    sigset_t before;
     TRY(check_trials(all, v));
-    launch_block(&before);
+    /* a shell starts its background jobs with SIGINT ignored, but an interrupt must remove the
+     * folders */
+    signal(SIGINT, SIG_DFL);
+    attend_init(&v->attend);
     Status status = make_folder(v);
     if (status == OK) status = run_all(all, v);
     if (v->dir) folder_remove(v->dir);
     mem_free(&v->dir);
     /* end as this signal ends a program, now that all folders are removed */
-    if (v->stopped) {
+    if (v->attend.first) {
         fflush(NULL);
-        signal(v->stopped, SIG_DFL);
-        raise(v->stopped);
+        signal(v->attend.first, SIG_DFL);
+        raise(v->attend.first);
     }
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    sigprocmask(SIG_SETMASK, &v->attend.before, NULL);
     return status;
 }
 

@@ -2,6 +2,7 @@
 #ifndef WEFT_CLI_VERIFY_H
 #define WEFT_CLI_VERIFY_H
 
+#include "attend.h"
 #include "private.h"
 
 #include "checkpoint.h"
@@ -30,8 +31,8 @@ typedef struct Verification {
     int steps;
     /* folder for the runs' folders; owned */
     char *dir;
-    /* signal that ended a run, 0: none */
-    int stopped;
+    /* its `first` is the signal that ended a run */
+    Attend attend;
 } Verification;
 
 /* Makes the configuration of a trial. Owned by the caller. */

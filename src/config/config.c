@@ -37,8 +37,10 @@ static Status read_file(const char *path, char **text, size_t *length)
                     "a file",
                     path, file_error(errno));
     if (!file)
-        return fail(ERR_NOINPUT, "%s: cannot open the configuration file: %s", path,
-                    file_error(errno));
+        return fail(ERR_NOINPUT,
+                    "%s: cannot open the configuration file: %s; CONFIG is a YAML "
+                    "file, such as jobs/fashion.yaml",
+                    path, file_error(errno));
     Status status = read_open_file(file, path, text, length);
     fclose(file);
     return status;

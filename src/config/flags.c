@@ -161,6 +161,8 @@ static char *key_hint(const Verb *verb, const char *word)
 static char *option_hint(const Verb *verb, const char *word)
 {
     const char *name = word + strspn(word, "-");
+    if (!strncmp(word, "--", 2) && is_letter(word + 1) && flag_find(verb, word + 1))
+        return mem_format("that is %s here", word + 1);
     const ForeignWord *flag = foreign_find(FOREIGN_FLAG, name);
     if (flag && flag_find(verb, flag->here)) return foreign_text(FOREIGN_FLAG, name);
     /* a verb is not recommended to itself */

@@ -254,7 +254,7 @@ const ForeignWord foreign_values[] = {
          "nothing is to be set"),
     /* ---- command line ---- */
     OPTION("gpus|nproc_per_node|num_gpus|np|nprocs|ntasks|n_procs|world_size|"
-           "num_processes|devices|nproc|ranks|ngpus|num_workers_mpi|n_gpus|num_ranks|p|"
+           "num_processes|devices|nproc|ranks|ngpus|num_workers_mpi|n_gpus|num_ranks|"
            "c_gpus|num_proc",
            "weft train -n", "the number of ranks, each with a GPU where there are some"),
     OPTION("nnodes|num_nodes|nodes|num_machines|machines|n", "weft run --nnodes",
@@ -298,6 +298,7 @@ const ForeignWord foreign_values[] = {
     OPTION("patience", NULL,
            "train.early_stop=N ends a run, and optim.patience=N lowers its rate, after N "
            "evaluations without a better one"),
+    OPTION("p", "weft sbatch --partition", NULL),
     OPTION("partition|account|qos|time|gres|gpus_per_node|gpus_per_task|ntasks_per_node|"
            "cpus_per_task|mem|mem_per_*|constraint|exclusive|array|dependency|mail_*|"
            "reservation|signal|chdir|begin|parsable|kill_on_bad_exit|cpu_bind|gpu_bind|hint|"
@@ -329,6 +330,7 @@ const ForeignWord foreign_values[] = {
          "kill_on_bad_exit|cpu_bind|gpu_bind|hint|threads_per_core|distribution|comment|licenses|"
          "error|nodelist|exclude|requeue",
          "--more", "as in --more '--qos=long --constraint=ib'"),
+    FLAG("ntasks", "--ntasks-per-node", "that times --nodes is the number of ranks"),
     FLAG("p|queue", "--partition", NULL),
     FLAG("t|walltime|time_limit", "--time", NULL),
     FLAG("a|project", "--account", NULL),

@@ -69,11 +69,16 @@ static Status take_beginning(Trainer *t, Lists *l, int64_t classes, char **line)
 {
     const int64_t asked = t->config->model.classes, now = t->train_set.classes;
     int64_t i = first_difference(&l->model, &l->train);
-    bool same_number = classes == (asked ? asked : now) &&
-                       (!class_names_count(&l->train) || class_names_count(&l->model));
+    bool as_many = classes == (asked ? asked : now);
+    bool same_number = as_many && (!class_names_count(&l->train) || class_names_count(&l->model));
     Status st = OK;
     if (same_number)
         st = data_set_use_classes(&t->train_set, &l->train, &l->model, l->source, line);
+    if (as_many && !same_number)
+        log_info("model.init_from: %s names no classes, so what was learnt is taken by number: "
+                 "%lld is '%.80s' in %s",
+                 t->train_set.path, (long long)t->train_set.label_base, l->model.name[0],
+                 l->source);
     if (st == ERR_DATA && i >= 0) {
         char *then, *here;
         text_escape_pair(l->model.name[i], l->train.name[i], &then, &here);

@@ -125,6 +125,18 @@ holds 'and evaluates' grep -qF 'top-1       100.00 %' out
 check 0 "$older" train run.name=older checkpoint.resume=older.h5 train.epochs=130 optim.lr=1e-9
 holds 'mean and deviation are new, and said' grep -qF 'those that older.h5 was trained on were without mean and deviation' both
 check 0 'older.h5 names no classes: their numbers are printed' "$WEFT" predict a.yaml --checkpoint older.h5 data.train=train.h5 "$pictures/grey.png" --top 4
+# Without names the data's own numbers are printed, wherever labels count from.
+tr '\0\1\2\3' '\1\2\3\4' <y.bin >y1.bin
+h5import x.bin -dims 96,1,8,8 -path x -type UIN -size 8 y1.bin -dims 96 -path y -type UIN -size 8 -o based.h5
+check 0 'top-1 100.00 %' train run.name=based data.train=based.h5 data.test=based.h5 data.label_base=1
+based=(run.name=based data.train=based.h5 data.test=based.h5 data.label_base=1)
+check 0 '"classes": ["1", "2", "3", "4"], "confusion": [[24, 0, 0, 0], ' "$WEFT" eval a.yaml "${based[@]}" --json
+check 0 ' 4 4                  0      0      0     24' "$WEFT" eval a.yaml "${based[@]}" --per-class
+holds 'columns have the same numbers' grep -qE '^ +1      2      3      4$' out
+check 0 '' "$WEFT" predict a.yaml "${based[@]}" "$pictures/grey.png" --top 4
+holds 'predictions, too' [ "$(sed 's/.*grey.png[^0-9]*//' out | tr ',' '\n' | awk '{ print $1 }' | sort | xargs)" = '1 2 3 4' ]
+check 0 "model.init_from: nameless.h5 names no classes, so what was learnt is taken by number: 0 is 'cat' in $last" \
+    train run.name=taken model.init_from="$last" data.train=nameless.h5 data.test=nameless.h5 train.epochs=1
 else echo '  skipped: a checkpoint without names: there is no h5import'; fi
 
 # Rows of a table, whose two answers another import numbers the other way round: figures, confusions and predicted names are the same.

@@ -43,10 +43,10 @@ own() {
     done
     return $found
 }
-# rank_pids WORDS : of every rank that `weft train WORDS` has in this test's folder, its number and its process.
+# rank_pids WORDS : of every rank that `weft train WORDS` (`weft $verb WORDS`) has in this test's folder, its number and its process.
 rank_pids() {
     local p
-    for p in $(own "^$WEFT train $1"); do
+    for p in $(own "^$WEFT ${verb:-train} $1"); do
         tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | sed -n "s/^OMPI_COMM_WORLD_RANK=\(.*\)/\1 $p/p"
     done | sort -n
 }

@@ -32,7 +32,7 @@ ended() {
     wait "$job" || rc=$?
     took=$((SECONDS - begin))
 }
-none_left() { ! own "^$WEFT train $1" >/dev/null; }
+none_left() { ! own "^$WEFT ${verb:-train} $1" >/dev/null; }
 
 for rank in 0 1 2; do
     timeout 120 "$WEFT" train -n 3 job.yaml run.name=stopped$rank >out 2>&1 </dev/null &
@@ -78,6 +78,36 @@ holds 'a rank was stopped' stop_first job.yaml 1
 ended 100
 holds "ranks that do not get on are ended: 74, not $rc" test $rc = 74
 holds 'and named' grep -q 'while ranks start.* (train.hang_s): rank' out || cat out
+
+# Other verbs that start ranks watch them in the same way.
+# stopped_of VERB WORDS RANKS_WORDS : rank 1 of `weft VERB WORDS` is stopped as soon as it is there, named, and the command ends with 74.
+stopped_of() {
+    timeout 120 "$WEFT" $1 $2 >out 2>&1 </dev/null &
+    job=$!
+    verb=${4:-$1}
+    holds "$1: a rank was stopped" stop_first "$3" 1
+    ended 60
+    holds "$1: a stopped rank ends it: 74, not $rc" test $rc = 74
+    holds "$1: within seconds, not $took" test $took -lt 40
+    holds "$1: the stopped rank is named" grep -Eq "error: .*while ranks (start|run): rank 1 on .* \(process $victim\) is stopped by a signal: it .*MPI_Init|error: .*while ranks start: rank 1 .*\(process $victim\)" out || cat out
+    holds "$1: no rank is left" soon none_left "$3"
+    verb=
+}
+check 0 '' timeout 60 "$WEFT" train job.yaml run.name=r
+stopped_of eval '-n 2 job.yaml data.test=data.h5' job.yaml
+stopped_of 'bench step' '-n 2 job.yaml' job.yaml
+stopped_of verify 'job.yaml --grids 1x1x1,2x1x1' '.*verify-[^/]*/config.yaml' train
+holds 'no folder of weft verify is left' test -z "$(ls -d runs.verify-* 2>/dev/null)"
+
+# SIGQUIT is a stop request, too: the launcher stays until its ranks have saved.
+timeout 120 "$WEFT" train -n 2 job.yaml run.name=quit train.steps=100000000 >out 2>&1 </dev/null &
+job=$!
+soon grep -q 'step  *[0-9]' out
+kill -QUIT "$(own "^$WEFT train -n 2 job.yaml run.name=quit" | head -n 1)"
+ended 60
+holds "SIGQUIT stops a training: 75, not $rc" test $rc = 75
+holds 'no rank is left' none_left 'job.yaml run.name=quit'
+holds 'and it has saved' test -n "$(ls runs/quit/checkpoints/step-*.h5)"
 
 # stop_in_setup PROCESS : stops it as soon as it handles SIGTERM, which is long before the first step of a deep model.
 stop_in_setup() {

@@ -100,6 +100,7 @@ data import npz a|unknown command: weft data import npz; write the arrays with h
 data import mnist a|unknown command: weft data import mnist; that is weft data import idx here
 ckpt convert a|unknown command: weft ckpt convert; that is weft ckpt import here
 ckpt prune a|unknown command: weft ckpt prune; that is weft ckpt shrink here
+sbatch a.yaml --ntasks=4|unknown option --ntasks: that is --ntasks-per-node here: that times --nodes is the number of ranks
 sbatch a.yaml -N 2|unknown option -N: that is --nodes here
 sbatch a.yaml -p gpu|unknown option -p: that is --partition here
 sbatch a.yaml --qos=long|unknown option --qos: that is --more here: as in --more '--qos=long --constraint=ib'
@@ -111,6 +112,9 @@ data check a b c|c: expected one data file, or two
 WORDS
 check 64 'unknown option --epochs: keys stand behind the configuration: train.epochs=VALUE' "$WEFT" train a.yaml --epochs 3
 check 64 'unknown option --batch-size: write train.batch=VALUE behind the configuration' "$WEFT" train a.yaml --batch-size 3
+check 64 'unknown option --n: that is -n here' "$WEFT" train a.yaml --n 2
+check 64 'unknown option -p: that is weft sbatch --partition here' "$WEFT" train a.yaml -p gpu
+check 66 'cannot open the configuration file: No such file or directory; CONFIG is a YAML file' "$WEFT" train no-such.py
 check 64 'unknown option --master_addr: MPI numbers the ranks' "$WEFT" train a.yaml --master_addr x
 check 64 'unknown option --config: the configuration is the first word' "$WEFT" train --config a.yaml
 check 64 'unknown command: weft fit; that is weft train here' "$WEFT" fit a.yaml

@@ -50,7 +50,7 @@ check 78 "did you mean 'gpipe'?" verify --schedules gpip,1f1b
 check 78 'grid.dp is given twice' verify grid.dp=2
 check 74 'choose another run.dir' verify run.dir=none/runs
 check 64 'run it without mpirun' env OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_RANK=0 "$WEFT" verify a.yaml
-check 64 'mpirun cannot be run' env PATH=/none "$WEFT" verify a.yaml --grids 2x1x1,1x1x1
+check 64 'started by mpirun, which cannot be run' env PATH=/none "$WEFT" verify a.yaml --grids 2x1x1,1x1x1
 
 # An interrupt: no ranks, no folder, and the exit code that a signal gives.
 "$WEFT" verify a.yaml --grids 2x1x1,1x1x1 --steps 1000000 >out 2>err & process=$!
