@@ -192,6 +192,8 @@ Status data_set_range(const DataSet *set, DataRange *range);
  * *line says how they differ; NULL: they are alike. Owner of *line: the caller. */
 Status data_ranges_compare(const DataSet *set, const DataSet *like, char **line);
 Status data_files_compare(const DataSet *set, char **line);
+/* Logs a warning that such a function has returned, if any, and frees it. */
+void data_warn(char *line);
 /* Returns a line if labels of set are 1, 2, ... and those of like 0, 1, ..., and the two are
  * matched by number; else NULL. Owner: the caller. */
 char *data_labels_shifted(const DataSet *set, const LabelUse *use, const DataSet *like,

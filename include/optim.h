@@ -41,7 +41,7 @@ typedef struct OptimRule {
     const OptimTable *table;
     /* its constants; borrowed from the Config */
     const OptimConfig *is;
-    /* its learning rate divided by optim.lr */
+    /* learning rate of the group divided by optim.lr */
     double rate;
     /* state slots that it needs with these constants */
     int slots;

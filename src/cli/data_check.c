@@ -16,23 +16,18 @@ typedef struct Checked {
 static Status check_one(Checked *c, const Config *config, const char *path)
 {
     DataSet *set = c->set;
+    char *line;
     TRY(data_set_open(set, config, path));
     TRY(data_set_check(set, config->model.classes));
     if (!data_kind(set)->next_token && set->classes > 0) {
         TRY(data_set_count_labels(set, c->use));
         TRY(data_set_class_names(set, &c->names));
-        char *odd = data_set_odd_labels(set, config, c->use);
-        if (odd) log_warn("%s", odd);
-        mem_free(&odd);
-        char *shifted;
-        TRY(data_files_shifted(set, &shifted));
-        if (shifted) log_warn("%s", shifted);
-        mem_free(&shifted);
+        data_warn(data_set_odd_labels(set, config, c->use));
+        TRY(data_files_shifted(set, &line));
+        data_warn(line);
     }
-    char *differ;
-    TRY(data_files_compare(set, &differ));
-    if (differ) log_warn("%s", differ);
-    mem_free(&differ);
+    TRY(data_files_compare(set, &line));
+    data_warn(line);
     printf("%s: good, %lld samples\n", path, (long long)set->samples);
     return OK;
 }

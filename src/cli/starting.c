@@ -121,7 +121,8 @@ static void find_ranks(Starting *s, const Watch *watch, pid_t starter)
     s->count = 0;
     for (int i = 0; i < watch->met; ++i) {
         const WatchedRank *r = &watch->rank[i];
-        if (r->file >= 0 && !r->left) add(s, (StartingRank){r->process, r->number, r->stage, 0});
+        int number = r->number >= 0 ? r->number : number_of(r->process);
+        if (r->file >= 0 && !r->left) add(s, (StartingRank){r->process, number, r->stage, 0});
     }
     if (watch->met < watch->ranks) add_children(s, watch, starter);
     for (int i = 0; i < s->count; ++i)

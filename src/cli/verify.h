@@ -31,7 +31,7 @@ typedef struct Verification {
     int steps;
     /* folder for the runs' folders; owned */
     char *dir;
-    /* its `first` is the signal that ended a run */
+    /* `first` is the signal that ended a run */
     Attend attend;
 } Verification;
 

@@ -65,31 +65,47 @@ static bool ranges_alike(const DataRange *a, const DataRange *b, bool pictures)
     return more <= spread * less && fabs(a->mean - b->mean) <= shift * more;
 }
 
-Status data_ranges_compare(const DataSet *set, const DataSet *like, char **line)
+/* Compares the range of set with b, the range of like. */
+static Status compare_range(const DataSet *set, const DataSet *like, const DataRange *b,
+                            char **line)
 {
-    DataRange a, b;
-    *line = NULL;
+    DataRange a;
     TRY(data_set_range(set, &a));
-    TRY(data_set_range(like, &b));
-    if (a.values == 0 || b.values == 0 || ranges_alike(&a, &b, data_kind(set)->augments)) return OK;
+    if (a.values == 0 || b->values == 0 || ranges_alike(&a, b, data_kind(set)->augments)) return OK;
     *line = mem_format("%s: its values are %.6g to %.6g, mean %.6g, and those of %s are %.6g to "
                        "%.6g, mean %.6g: if the same numbers do not mean the same in both, store "
                        "them at one scale",
-                       set->path, a.least, a.most, a.mean, like->path, b.least, b.most, b.mean);
+                       set->path, a.least, a.most, a.mean, like->path, b->least, b->most, b->mean);
     return OK;
+}
+
+Status data_ranges_compare(const DataSet *set, const DataSet *like, char **line)
+{
+    DataRange range;
+    *line = NULL;
+    TRY(data_set_range(like, &range));
+    return compare_range(set, like, &range, line);
 }
 
 Status data_files_compare(const DataSet *set, char **line)
 {
-    DataSet *first = mem_new(sizeof *first), *file = mem_new(sizeof *file);
-    Status st = OK;
+    DataRange range;
     *line = NULL;
-    if (set->file_count) data_set_file(set, 0, first);
+    if (set->file_count < 2) return OK;
+    DataSet *first = mem_new(sizeof *first), *file = mem_new(sizeof *file);
+    data_set_file(set, 0, first);
+    Status st = data_set_range(first, &range);
     for (int i = 1; st == OK && !*line && i < set->file_count; ++i) {
         data_set_file(set, i, file);
-        st = data_ranges_compare(file, first, line);
+        st = compare_range(file, first, &range, line);
     }
     mem_free(&first);
     mem_free(&file);
     return st;
+}
+
+void data_warn(char *line)
+{
+    if (line) log_warn("%s", line);
+    mem_free(&line);
 }

@@ -164,12 +164,6 @@ static int64_t only_in_test(const LabelUse *train, const LabelUse *test)
     return -1;
 }
 
-static void warn_line(char *line)
-{
-    if (line) log_warn("%s", line);
-    mem_free(&line);
-}
-
 static Status warn_of_labels(const Trainer *t, const LabelUse *train, const LabelUse *test)
 {
     char *line;
@@ -178,13 +172,13 @@ static Status warn_of_labels(const Trainer *t, const LabelUse *train, const Labe
     bool more = tested && t->test_set.classes > t->train_set.classes;
     char *odd = data_set_odd_labels(&t->train_set, t->config, train);
     if (!odd && more) odd = data_set_odd_labels(&t->test_set, t->config, test);
-    warn_line(odd);
+    data_warn(odd);
     TRY(data_files_shifted(&t->train_set, &line));
-    warn_line(line);
+    data_warn(line);
     if (!tested) return OK;
     TRY(data_files_shifted(&t->test_set, &line));
-    warn_line(line);
-    warn_line(data_labels_shifted(&t->test_set, test, &t->train_set, train));
+    data_warn(line);
+    data_warn(data_labels_shifted(&t->test_set, test, &t->train_set, train));
     int64_t only = only_in_test(train, test);
     if (only >= 0)
         log_warn("%s: has samples of class %lld, of which %s has none: the model does not learn it",

@@ -25,6 +25,8 @@ typedef struct WatchedSet {
 } WatchedSet;
 
 struct DataWatch {
+    /* folder of the run's checkpoints; borrowed */
+    const char *checkpoints;
     WatchedSet set[2];
     int sets;
     /* files of all sets; owned */
@@ -45,9 +47,10 @@ static void watch_set(DataWatch *w, const DataSet *set, const char *fingerprint,
         watch_file(&w->file[first + i], set->file_count ? set->file[i].path : set->path);
 }
 
-DataWatch *data_watch_new(const Trainer *t)
+DataWatch *data_watch_new(const Trainer *t, const char *checkpoints)
 {
     DataWatch *w = mem_new(sizeof *w);
+    w->checkpoints = checkpoints;
     w->file = mem_new(2 * DATA_FILES * sizeof *w->file);
     watch_set(w, &t->train_set, t->train_data, false);
     if (t->test_set.samples > 0) watch_set(w, &t->test_set, t->test_data, true);
@@ -104,18 +107,18 @@ static bool file_changed(Watched *f, bool evaluates, struct stat *is, char text[
     return !error && difference(&f->was, is, text) != NULL;
 }
 
-static Status changed(const WatchedSet *s, const Watched *f, const char *what, const char *now,
-                      const char *checkpoints)
+static Status changed(const DataWatch *w, const WatchedSet *s, const Watched *f, const char *what,
+                      const char *now)
 {
     return fail(
         ERR_DATA,
         "%s: was changed while this run trained on it: %s; %s, it was %s; nothing was saved "
         "since. What is in %s was trained on the data of before: put them back and start "
         "the same command again, or choose another run.name",
-        f->path, what, now, s->fingerprint, checkpoints);
+        f->path, what, now, s->fingerprint, w->checkpoints);
 }
 
-static Status check_set(const DataWatch *w, const WatchedSet *s, const char *checkpoints)
+static Status check_set(const DataWatch *w, const WatchedSet *s)
 {
     char text[DATA_FINGERPRINT], what[128], other[128];
     struct stat is[DATA_FILES];
@@ -130,13 +133,13 @@ static Status check_set(const DataWatch *w, const WatchedSet *s, const char *che
     if (st == ERR_IO) return st;
     if (st != OK) {
         char *why = mem_text(fail_message());
-        st = changed(s, f, what, why, checkpoints);
+        st = changed(w, s, f, what, why);
         mem_free(&why);
         return st;
     }
     if (strcmp(text, s->fingerprint) != 0) {
         char *now = mem_format("it is %s", text);
-        st = changed(s, f, what, now, checkpoints);
+        st = changed(w, s, f, what, now);
         mem_free(&now);
         return st;
     }
@@ -146,8 +149,8 @@ static Status check_set(const DataWatch *w, const WatchedSet *s, const char *che
     return OK;
 }
 
-Status data_watch_check(DataWatch *w, const char *checkpoints)
+Status data_watch_check(DataWatch *w)
 {
-    for (int i = 0; i < w->sets; ++i) TRY(check_set(w, &w->set[i], checkpoints));
+    for (int i = 0; i < w->sets; ++i) TRY(check_set(w, &w->set[i]));
     return OK;
 }

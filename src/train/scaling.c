@@ -180,24 +180,18 @@ void scaling_take(Trainer *t)
     memcpy(test->std, train->std, sizeof test->std);
 }
 
-static void warn_line(char **line)
-{
-    if (*line) log_warn("%s", *line);
-    mem_free(line);
-}
-
 Status scaling_compare_sets(const Trainer *t)
 {
     const DataSet *train = &t->train_set, *test = &t->test_set;
     char *line;
     if (data_kind(train)->next_token || train->x.type == ELEM_U8) return OK;
     TRY(data_files_compare(train, &line));
-    warn_line(&line);
+    data_warn(line);
     if (test->samples == 0) return OK;
     TRY(data_files_compare(test, &line));
-    warn_line(&line);
+    data_warn(line);
     if (strcmp(train->path, test->path) == 0 && test->file_count == 0) return OK;
     TRY(data_ranges_compare(test, train, &line));
-    warn_line(&line);
+    data_warn(line);
     return OK;
 }

@@ -1,5 +1,6 @@
 /* One optimizer step. Start reading at train_step, near the end. */
 #include "sync_points.h"
+#include "data_watch.h"
 #include "deferred_updates.h"
 #include "local_steps.h"
 #include "loss_scale.h"
@@ -198,12 +199,22 @@ static Status apply(Trainer *t, StepResult *result, const StepOf *batch)
     return OK;
 }
 
+/* Ends the rank because its batch cannot be read. If the data have changed under the run, that is
+ * the reason that is reported. */
+static _Noreturn void die_of_batch(const Trainer *t, Status status)
+{
+    char *why = mem_text(fail_message());
+    if (status == ERR_DATA && t->data_watch && data_watch_check(t->data_watch) == ERR_DATA)
+        die_as(ERR_DATA, "%s", fail_message());
+    die_as(status, "%s", why);
+}
+
 /* Runs the forward and backward passes of the step after t->step, and reduces the gradients. */
 static void forward_backward(Trainer *t, const StepOf *batch)
 {
     BatchSource source = sparse_source(t);
     Status st = executor_forward_backward(t->executor, &source, batch, &t->data_wait_s);
-    if (st != OK) die_as(st, "%s", fail_message());
+    if (st != OK) die_of_batch(t, st);
     executor_reduce(t->executor);
     if (t->tables) tables_reduce(t->tables);
 }

@@ -108,8 +108,7 @@ changes_stored() { # WORDS... : a.h5 as h5repack stores it by them, then two.h5 
     soon compgen -G 'runs/r/checkpoints/step-*.h5' >/dev/null
     touch a.h5; soon said 'a.h5: was touched (it was written to), and holds the same data'
     in_place two-stored.h5
-    # a batch that is read in the middle of the change, and is no valid one, may end the run before the watch names the change
-    ends 65 'a.h5: '
+    ends 65 'a.h5: was changed while this run trained on it: it '
 }
 if command -v h5repack >/dev/null; then
     changes_stored -l x:CHUNK=10x1x4x4 -f x:GZIP=6

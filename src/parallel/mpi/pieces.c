@@ -111,7 +111,7 @@ typedef struct Block {
     const Comm *comm;
     const Slot *slot;
     HalvingMessage left;
-    /* with given bounds: the next shard to look at */
+    /* next shard to look at, where bounds are given */
     int shard;
 } Block;
 

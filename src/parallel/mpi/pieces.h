@@ -26,7 +26,7 @@ typedef struct Operation {
     bool slices;
     /* elements already given to pieces: of every shard, or of the range */
     int64_t done;
-    /* with given bounds: no shard before this one has anything left */
+    /* first shard that may have something left, where bounds are given */
     int shard;
     /* the push; level NULL: the operation is no push */
     CommPush push;
@@ -42,7 +42,7 @@ typedef struct Slot {
     /* the operation. done: offset of the piece in every shard; where pieces are ranges, cut is that
      * of the piece */
     Operation op;
-    /* with given bounds: range of shards that may have something in the piece */
+    /* range of shards that may have something in the piece, where bounds are given */
     int shard, shard_end;
     /* number of the piece */
     uint32_t piece;

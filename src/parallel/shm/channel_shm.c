@@ -132,6 +132,6 @@ void pipes_sleep(PipeNode *pipes, double limit_s)
     uint32_t rung = atomic_load_explicit(&pipes->bell->rung, memory_order_acquire);
     if (rung == pipes->heard)
         futex_sleep(&pipes->bell->rung, &pipes->bell->sleepers, rung, limit_s);
-    else /* it may have been rung after the caller looked */
+    else /* the bell may have been rung after the caller looked */
         pipes->heard = rung;
 }

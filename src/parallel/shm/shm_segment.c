@@ -227,7 +227,7 @@ void shm_segment_check_peers(const ShmSegment *shared, const char *doing)
     for (int r = 0; r < shared->count; ++r) {
         if (shm_segment_alive(shared, r)) continue;
         uint32_t code = shm_segment_exit_code(shared, r);
-        /* it has already printed why */
+        /* the function has already printed the reason */
         if (code != 0)
             world_abort((int)code);
         else

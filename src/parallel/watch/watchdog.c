@@ -191,7 +191,7 @@ static void check_processes(Watchdog *w, double now_s)
             end_for_rank(w, r, "has been stopped by a signal", times->stopped_s);
         if (!is_over(times->dead_s, awake_s, now_s, DEAD_S)) continue;
         int code = (int)shm_segment_exit_code(&w->node.shared, r);
-        /* it has already printed why */
+        /* the function has already printed the reason */
         if (code != 0) {
             prepare_end(w);
             world_abort(code);
