@@ -145,14 +145,20 @@ static Status open_name(AppendFile *file, bool again)
     return OK;
 }
 
+NameState append_name(const char *path, const struct stat *is)
+{
+    struct stat named;
+    if (lstat(path, &named) != 0) return errno == ENOENT || errno == ESTALE ? NAME_GONE : NAME_SAME;
+    bool same = is->st_ino == named.st_ino && is->st_dev == named.st_dev;
+    return same ? NAME_SAME : NAME_OTHER;
+}
+
 static Status check_name(AppendFile *file)
 {
-    struct stat is, named;
+    struct stat is;
     if (fstat(file->fd, &is) != 0 || !S_ISREG(is.st_mode)) return OK;
-    if (lstat(file->path, &named) != 0)
-        return errno == ENOENT || errno == ESTALE ? open_name(file, true) : OK;
-    bool same = is.st_ino == named.st_ino && is.st_dev == named.st_dev;
-    return same ? OK : open_name(file, false);
+    NameState state = append_name(file->path, &is);
+    return state == NAME_SAME ? OK : open_name(file, state == NAME_GONE);
 }
 
 /* Drops the rest of a record whose beginning has been cut off. */

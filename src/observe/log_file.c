@@ -58,14 +58,11 @@ static void open_again(bool gone)
 
 static void check_name(void)
 {
-    struct stat is, named;
+    struct stat is;
     if (atomic_load(&pinned) || file.fd < 0 || fstat(file.fd, &is) != 0) return;
-    if (lstat(file.path, &named) != 0) {
-        if (errno == ENOENT || errno == ESTALE) open_again(true);
-        return;
-    }
-    if (is.st_ino != named.st_ino || is.st_dev != named.st_dev) {
-        open_again(false);
+    NameState state = append_name(file.path, &is);
+    if (state != NAME_SAME) {
+        open_again(state == NAME_GONE);
         return;
     }
     if (is.st_size < file.bytes) atomic_fetch_or(&changes, CUT);

@@ -5,6 +5,8 @@
 
 #include "observe.h"
 
+#include <sys/stat.h>
+
 /* A file that is only appended to. Data that could not be written stays in memory until a flush can
  * write it. */
 typedef struct AppendFile {
@@ -43,6 +45,10 @@ Status append_flush(AppendFile *file);
 Status append_sync(AppendFile *file);
 /* Flushes and closes; what cannot be written now is lost. */
 Status append_close(AppendFile *file);
+/* State of the path of an open file: it leads to the file, to nothing, or to another file. */
+typedef enum NameState { NAME_SAME, NAME_GONE, NAME_OTHER } NameState;
+/* is: fstat of the open file. NAME_SAME, too, where nobody can say. */
+NameState append_name(const char *path, const struct stat *is);
 /* Appends a whole file to another one. Returns 0 or errno. */
 int append_copy(int from, int to);
 

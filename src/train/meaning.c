@@ -133,15 +133,20 @@ static Status compare(const Meaning *m, const Facts *then, const Facts *now, con
     return OK;
 }
 
-static Status compare_all(const Trainer *t, const CheckpointMeta *meta, const char *path,
-                          bool begins, bool whole)
+Config *meaning_config(const CheckpointMeta *meta, const char *path)
 {
     Config *config = NULL;
-    Status st = OK;
-    /* a file that weft did not train has no configuration of its training */
     if (meta->config && data_fingerprint_known(meta->data_train) &&
         config_parse(&config, path, meta->config, 0, NULL) != OK)
         config_free(&config);
+    return config;
+}
+
+static Status compare_all(const Trainer *t, const CheckpointMeta *meta, const char *path,
+                          bool begins, bool whole)
+{
+    Config *config = meaning_config(meta, path);
+    Status st = OK;
     Facts then = facts_then(meta, config), now = facts_now(t);
     for (size_t i = 0; st == OK && i < sizeof meanings / sizeof *meanings; ++i)
         st = compare(&meanings[i], &then, &now, t, path, begins && !(meanings[i].always && whole));

@@ -5,6 +5,9 @@
 #include "checkpoint.h"
 #include "trainer.h"
 
+/* Returns the configuration of the training of a checkpoint's model; NULL: not known, as for a file
+ * that weft did not train. Owner: the caller. */
+Config *meaning_config(const CheckpointMeta *meta, const char *path);
 /* Returns ERR_DATA if data have another meaning for this run than for the model in the file: other
  * shapes of samples, first labels, orders of pixels or tokenizers. Older files say less: what they
  * do not say is not compared. */

@@ -2,6 +2,7 @@
  * model in a checkpoint and for this run. Equal factors mean equal inputs only for equal ranges of
  * values: uint8 is 0 to 255, but the range of other types is not known from a checkpoint. */
 #include "scaling.h"
+#include "meaning.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,12 +17,10 @@ typedef struct Scaling {
 /* Returns the factor; a checkpoint trained on tables has it in its configuration only. */
 static float factor_of(const CheckpointMeta *meta, const Scaling *s, const char *path)
 {
-    Config *then = NULL;
-    double scale = 0;
     if (meta->input.channels > 0) return meta->input.scale;
     if (!s->type_known) return 0;
-    if (meta->config && config_parse(&then, path, meta->config, 0, NULL) == OK)
-        scale = then->data.scale;
+    Config *then = meaning_config(meta, path);
+    double scale = then ? then->data.scale : 0;
     config_free(&then);
     return scale != 0 ? (float)scale : s->type == ELEM_U8 ? 1.0F / 255 : 1.0F;
 }
