@@ -244,12 +244,12 @@ Status checkpoint_newest(const char *dir, KnownFiles *good, char **path);
  * NULL where there is none, or where its table or attributes are damaged; then checkpoint_newest
  * finds the one to load, or says why there is none. Owner: the caller. Not collective. */
 char *checkpoint_newest_unread(const char *dir);
-/* Sets *step to the step of the newest "step-*.h5" in dir that is not in seen and opens as a
- * checkpoint (its tensors are not read); -1: there is none. Adds all of the folder's step files to
- * seen. ERR_IO. Not collective. */
+/* Finds the newest "step-*.h5" in dir that is not in seen and opens as a checkpoint (its tensors are
+ * not read). step: the step of that file, or -1 if there is none. Adds all of the folder's step
+ * files to seen. ERR_IO. Not collective. */
 Status checkpoint_new_step(const char *dir, KnownFiles *seen, int64_t *step);
 /* Removes step-*.h5 older than the newest `keep` good ones (keep 0: removes none; files not in
- * `good` are verified by reading), and the *.part files of saves that died. A file that does not
+ * `good` are verified by reading), and the ".part" files of saves that died. A file that does not
  * load is not counted; best.h5 stays. saved: a file that has just been saved and is kept, and
  * counted, whatever its step; may be NULL. Not collective. */
 Status checkpoint_prune(const char *dir, int64_t keep, KnownFiles *good, const char *saved);

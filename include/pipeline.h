@@ -140,8 +140,8 @@ typedef struct ChunkPlan {
      * rank that owns it, in the order of the shards in `shard`. */
     Bounds *shard;
     int64_t *ring, **shard_offset;
-    /* Groups of buckets that the passes read, if parameters are gathered: pass p reads use_first[p]
-     * .. use_first[p + 1] - 1. Owned. */
+    /* Groups of buckets that the passes read, if parameters are gathered: pass p reads those from
+     * use_first[p] to use_first[p + 1] - 1. Owned. */
     ParamUse *use;
     int use_first[PASSES + 1];
 } ChunkPlan;

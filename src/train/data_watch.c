@@ -12,8 +12,8 @@ typedef struct Watched {
     /* borrowed from the trainer */
     const char *path;
     struct stat was;
-    /* the file has been reported as removed */
-    bool gone;
+    /* errno of why no regular file has the name, as it was last reported; 0: one has it */
+    int gone;
 } Watched;
 
 typedef struct WatchedSet {
@@ -33,10 +33,17 @@ struct DataWatch {
     Watched *file;
 };
 
+/* Returns 0, or errno if there is no such regular file. */
+static int look_at(const char *path, struct stat *is)
+{
+    if (stat(path, is) != 0) return errno;
+    return S_ISREG(is->st_mode) ? 0 : S_ISDIR(is->st_mode) ? EISDIR : ENXIO;
+}
+
 static void watch_file(Watched *f, const char *path)
 {
     f->path = path;
-    f->gone = stat(path, &f->was) != 0;
+    f->gone = look_at(path, &f->was);
 }
 
 static void watch_set(DataWatch *w, const DataSet *set, const char *fingerprint, bool evaluates)
@@ -86,24 +93,17 @@ static const char *difference(const struct stat *was, const struct stat *is, cha
     return text;
 }
 
-/* Returns 0, or errno if there is no such regular file. */
-static int look_at(const char *path, struct stat *is)
-{
-    if (stat(path, is) != 0) return errno;
-    return S_ISREG(is->st_mode) ? 0 : S_ISDIR(is->st_mode) ? EISDIR : ENXIO;
-}
-
-/* Returns true if the file exists and differs from its former state. Reports a removed file
- * once. */
+/* Returns true if the file exists and differs from its former state. Reports a removed file once,
+ * and once more if something else than a file has taken its name since. */
 static bool file_changed(Watched *f, bool evaluates, struct stat *is, char text[128])
 {
     int error = look_at(f->path, is);
-    if (error && !f->gone)
+    if (error && error != f->gone)
         log_warn("%s: is gone (%s); %s", f->path, file_error(error),
                  evaluates
                      ? "the next evaluation opens it, and without it the run ends there, saved"
                      : "training goes on with what is open, but a start needs it");
-    f->gone = error != 0;
+    f->gone = error;
     return !error && difference(&f->was, is, text) != NULL;
 }
 

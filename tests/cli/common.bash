@@ -27,11 +27,16 @@ holds() {
     shift
     if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED: $what"; fi
 }
-# soon COMMAND... : it succeeds, now or within two minutes.
+# soon COMMAND... : it succeeds, now or within two minutes; else says so, with the end of what the test has logged.
 soon() {
     for _ in $(seq 1200); do
         if "$@"; then return; fi
         sleep 0.1
+    done
+    echo "FAILED: not within two minutes: $*"
+    local file
+    for file in log out; do
+        if [ -s $file ]; then tail -n 20 $file | sed 's/^/  | /'; fi
     done
     return 1
 }

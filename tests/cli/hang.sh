@@ -28,7 +28,7 @@ holds "exit code 75, not $code" [ $code = 75 ]
 holds "the stopped rank is named" grep -q "rank 2 on $(hostname) (process $victim) has been stopped by a signal for" out
 holds "and what another is at" grep -qE "rank [013] on $(hostname) (waits for|is at) .*, since [0-9.]+ s" out
 holds "what all ranks did last is there" [ "$(grep -c '^rank [0-3], process' "runs/stopped/hang-$(hostname).txt")" = 4 ]
-last() { sed 's/.*step \([0-9]*\)\/.*/\1/' | tail -n 1; }
+last() { sed 's/.*step \([0-9,]*\)\/.*/\1/; s/,//g' | tail -n 1; }
 holds "no line is lost: metrics.jsonl ends with $(tail -n 1 runs/stopped/metrics.jsonl)" \
     grep -q "^{\"step\":$(grep '^epoch.*loss' out | last)," <(tail -n 1 runs/stopped/metrics.jsonl)
 holds "no rank is left" soon nobody
