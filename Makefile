@@ -289,7 +289,7 @@ check-words:     ## comments without clipped sentences and private words (docs/g
 	@tools/check_words.sh
 check-maps:      ## src/MODULE/README.md names every file
 	@tools/check_maps.sh
-.PHONY: check-words check-maps
+.PHONY: check-words check-maps check-changed
 check-format:    ## is all C laid out so?
 	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' | xargs clang-format --dry-run -Werror
 	@git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' '*.cuh' | grep -v '^src/config/options.c$$' | xargs awk \
@@ -321,7 +321,9 @@ test: deps       ## build and run every test
 	@$(MAKE) --no-print-directory check
 check: tests      ## the tests, nothing installed
 	@WEFT=$(BUILD)/weft WEFT_EMULATED=$(BUILD)/emulated/weft NVTX_TOOL=$(NVTX_TOOL) CLOCK_TOOL=$(CLOCK_TOOL) BUNDLE=$(BUNDLE) \
-	    tests/run.sh $(BUILD)/bench/sums_simulate $(TEST_BIN) $(TEST_CLI) $(CHECKED_BUNDLE) $(CHECKED_CUDA)
+	    TEST_TIMES=$(BUILD)/test-times tests/run.sh $(BUILD)/bench/sums_simulate $(TEST_BIN) $(TEST_CLI) $(CHECKED_BUNDLE) $(CHECKED_CUDA)
+check-changed:    ## in a minute: the tests of what has changed since the last commit (SINCE=COMMIT), and what that leaves out
+	@MAKE="$(MAKE)" BUILD=$(BUILD) tools/check_changed.sh $(SINCE)
 matrix: $(BUILD)/tests/train/test_grid_np4 $(BUILD)/tests/train/test_resume_grid_np4  ## all models x grids x schedules x transports, all pairs to resume on
 	@echo "6734 runs (3626 where bf16 is refused) and 200 to resume, on up to 4 ranks"
 	@echo "WEFT_MATRIX=gpt2,layers in the environment takes those models alone"

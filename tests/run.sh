@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Runs test programs and scripts, each under a time limit; _npN in a name means mpirun with N ranks. Programs of one process
-# come first, several at a time; what starts ranks has the machine to itself. A program's own last line counts its
-# assertions; here a program is one test. Last line: "N passed, N failed".
+# Runs test programs and scripts, each under a time limit; _npN in a name means mpirun with N ranks. Tests run side by side as long
+# as the cores that they keep busy are there: a program of one process keeps one, one with ranks keeps all, and so does a script, unless
+# a line "# cores: 0.3" at its top gives its processor time by its time. A program's own last line counts its assertions; here a
+# program is one test. Each line gives the seconds that a test took and its processor time. Last line: "N passed, N failed".
 # usage: run.sh PROGRAM...    TEST_TIMEOUT seconds each (default 900: against what hangs, on a machine however busy)
-#                             TEST_JOBS    programs of one process at a time (default: one for each processor)
+#                             TEST_JOBS    cores to use (default: all; 1: one test at a time)
+#                             TEST_TIMES   file that gets each test's name and seconds
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_btl_base_warn_component_unused=0
@@ -12,9 +14,9 @@ jobs=${TEST_JOBS:-$(nproc 2>/dev/null || echo 1)} limit=${TEST_TIMEOUT:-900}
 work=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$work"' EXIT
 
-# Prints what became of one test, in one piece, and adds its name to those that passed or failed.
+# Prints what became of one test, in one piece, and adds its name to those that passed or failed. Called in a process of its own.
 run() {
-    local t=$1 name=${1##*/tests/} log cmd rc start took n
+    local t=$1 name=${1##*/tests/} log cmd rc start took busy n
     log=$(mktemp -p "$work")
     start=$(date +%s.%N)
     case $t in
@@ -25,32 +27,60 @@ run() {
     trap "kill $!; exit 1" TERM
     wait $!; rc=$?
     trap - TERM
+    times >"$log.times"
     took=$(awk -v a="$start" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f", b - a }')
+    busy=$(awk 'NR == 2 { gsub(/[ms]/, " "); printf "%.1f", $1 * 60 + $2 + $3 * 60 + $4 }' "$log.times")
     [ $rc = 124 ] && echo "time limit of ${limit}s" >>"$log"
     {
         grep 'skipped:' "$log"
         if [ $rc = 0 ]; then
-            printf 'ok    %-44s %5ss  %s\n' "$name" "$took" "$(grep -E '[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1)"
+            printf 'ok    %-44s %5ss %5ss  %s\n' "$name" "$took" "$busy" "$(grep -E '[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1)"
             echo "$name" >>"$work/passed"
         else
-            printf 'FAIL  %-44s %5ss  (exit %s)\n' "$name" "$took" "$rc"; sed 's/^/      /' "$log" | tail -n 200
+            printf 'FAIL  %-44s %5ss %5ss  (exit %s)\n' "$name" "$took" "$busy" "$rc"; sed 's/^/      /' "$log" | tail -n 200
             echo "$name" >>"$work/failed"
         fi
     } >"$log.said"
+    [ -z "${TEST_TIMES:-}" ] || echo "$name $took" >>"$TEST_TIMES"
     cat "$log.said"
 }
 
 : >"$work/passed" >"$work/failed"
-alone=()
-for t in "$@"; do
-    case $t in
-        *_np[0-9]*|*.sh) alone+=("$t");;
-        *) while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
-           run "$t" &;;
+# cores TEST : hundredths of cores that it keeps busy; at most all.
+cores() {
+    case $1 in
+        *_np[0-9]*) given=$jobs;;
+        *.sh) given=$(sed -n '1,6s/^# cores: \([0-9.]*\)$/\1/p' "$1");;
+        *) given=1;;
     esac
+    awk -v c="${given:-$jobs}" -v most="$jobs" 'BEGIN { printf "%d\n", 100 * (most == 1 || c > most ? most : c) }'
+}
+declare -A cost=() running=() # by test, by process
+waiting=()
+for t in "$@"; do
+    cost[$t]=$(cores "$t")
+    [ "${cost[$t]}" -ge 100 ] || waiting+=("$t")
+done
+for t in "$@"; do # what keeps less than a core busy begins, so that programs run beside it
+    [ "${cost[$t]}" -lt 100 ] || waiting+=("$t")
+done
+while [ ${#waiting[@]} -gt 0 ]; do
+    room=$((100 * jobs)) later=()
+    for pid in "${!running[@]}"; do
+        if kill -0 "$pid" 2>/dev/null; then room=$((room - running[$pid])); else unset "running[$pid]"; fi
+    done
+    for t in "${waiting[@]}"; do
+        if [ "${cost[$t]}" -le $room ]; then
+            run "$t" &
+            running[$!]=${cost[$t]} room=$((room - cost[$t]))
+        else
+            later+=("$t")
+        fi
+    done
+    waiting=(${later[@]+"${later[@]}"})
+    [ ${#waiting[@]} = 0 ] || wait -n
 done
 wait
-for t in ${alone[@]+"${alone[@]}"}; do run "$t"; done
 mapfile -t passed <"$work/passed"
 mapfile -t failed <"$work/failed"
 [ ${#failed[@]} = 0 ] || echo "failed: ${failed[*]}"
