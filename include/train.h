@@ -56,7 +56,7 @@ typedef struct StepResult {
     int64_t rows;
     /* Before one of those steps, some rank requested a stop or a checkpoint, or had a request from
      * a hook (executor_ask). */
-    bool stop_asked, save_asked, request_asked;
+    bool stop_requested, save_requested, hook_requested;
     /* When the last of those steps began, some rank was still writing a checkpoint. */
     bool saving;
 } StepResult;
@@ -164,7 +164,7 @@ const char *train_reserved_for(const Trainer *trainer);
 /* Bytes of the device that libraries, kernels and CUDA graphs have allocated since the graph was
  * planned, in addition to the plan. Correct only if no other process uses the device; NaN if
  * operations use host memory. */
-double trainer_device_beside(const Trainer *trainer);
+double trainer_device_unplanned(const Trainer *trainer);
 /* A sparse table of the model, for printing a plan. */
 typedef struct TrainTable {
     /* borrowed */
@@ -178,7 +178,7 @@ typedef struct TrainTable {
 TrainTable train_table(const Trainer *trainer, int table);
 /* Number of ranks that own rows, and of workers that request them. */
 int train_table_owners(const Trainer *trainer);
-int train_table_askers(const Trainer *trainer);
+int train_table_workers(const Trainer *trainer);
 /* Most bytes of rows that an owner may store, including tables that grow. */
 double train_table_limit(const Trainer *trainer);
 /* Floats of dense parameters' values and state that servers store in mode async; 0 in other
@@ -202,7 +202,7 @@ typedef struct MemoryUse {
 MemoryUse memory_use(void);
 /* Returns true if a step's results have the same bits on every grid; else they have them only for
  * this number of replicas. */
-bool train_bits_hold(const Trainer *trainer);
+bool train_same_bits(const Trainer *trainer);
 /* Explains why not, and for which grids they do; NULL if they do. Owner: the caller. */
 char *train_bits_limit(const Trainer *trainer);
 /* If micro-batches do not divide evenly among replicas, tells how many are padding and suggests a

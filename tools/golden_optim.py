@@ -5,8 +5,9 @@ usage: golden_optim.py DIRECTORY        writes optim.txt there (tests/golden); n
        golden_optim.py --only WORD      prints the cases of one rule or curve, to be added to that file; torch only where it is
                                         PyTorch's own
 
-A new rule is a case in OPTIMS and a function in RUNS: from numbers of the options to the tensors after UPDATES updates. Without
-Python a case is written by hand; the file's first lines say what stands in it.
+A new rule is a case in OPTIMS and a function in RUNS: from numbers of the options to the tensors after UPDATES updates. A new curve
+is a case in CURVES and a branch in lr_curve: PyTorch's scheduler, or LambdaLR with the formula of the paper. Without Python a case is
+written by hand; the file's first lines say what stands in it.
 """
 import math
 import sys
@@ -245,8 +246,10 @@ def lr_curve(o, steps, per_epoch):
         main = sched.LinearLR(opt, 1.0, end / lr, left)
     elif o["lr_schedule"] == "polynomial":
         main = sched.PolynomialLR(opt, left, float(o["power"]))
-    else:
+    elif o["lr_schedule"] == "constant":
         main = sched.ConstantLR(opt, 1.0, left)
+    else:
+        sys.exit(f"no formula of the curve {o['lr_schedule']}: add a branch to lr_curve")
     if warm:
         rise = sched.LinearLR(opt, 1.0 / warm, 1.0, warm - 1)
         main = sched.SequentialLR(opt, [rise, main], [warm])
@@ -296,6 +299,8 @@ def numbers(values):
 
 def write_rule(out, text):
     o = options(text)
+    if o["name"] not in RUNS:
+        sys.exit(f"no function of the rule {o['name']}: add one to RUNS")
     w = RUNS[o["name"]](o)
     out.write(f"optim {text}\n")
     for n, _, _ in TENSORS:

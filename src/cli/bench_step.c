@@ -208,7 +208,7 @@ static void measure_device(const Trainer *t, StepBench *bench)
     double planned = (double)train_bytes(t, trainer_plan(t)).all;
     bench->device_mb = round(bench_sum_ranks(world, taken) * 1e-6);
     bench->device_planned_mb = round(bench_sum_ranks(world, planned) * 1e-6);
-    bench->device_beside_mb = round(bench_sum_ranks(world, trainer_device_beside(t)) * 1e-6);
+    bench->device_beside_mb = round(bench_sum_ranks(world, trainer_device_unplanned(t)) * 1e-6);
 }
 
 static Status measure(const Config *config, const World *world, StepBench *bench)

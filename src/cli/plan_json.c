@@ -36,7 +36,7 @@ static void put_grid(const PlanView *v, Json *json)
     json_real(json, "bubble", v->real.bubble);
     json_real(json, "bubble_equal", v->equal.bubble);
     json_real(json, "imbalance", v->stage_view[v->costliest].cost_s * v->stages / v->cost_s - 1);
-    json_bool(json, "same_bits_on_every_grid", train_bits_hold(t));
+    json_bool(json, "same_bits_on_every_grid", train_same_bits(t));
     json_bool(json, "replicas_compared", train_compares(t, &why_not));
 }
 

@@ -72,7 +72,7 @@ static Traffic traffic_of(const PlanView *v)
     const Graph *g = trainer_graph(t);
     Traffic traffic = {.of = {.mode = view_mode(v),
                               .servers = (int)config->grid.servers,
-                              .askers = train_table_askers(t),
+                              .askers = train_table_workers(t),
                               .clips = config->optim.clip > 0}};
     traffic.of.bag = traffic.bag = mem_new((size_t)g->table_count * sizeof *traffic.bag);
     for (int i = 0, end; i < g->table_count; i = end) {

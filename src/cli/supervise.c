@@ -191,7 +191,7 @@ static bool plan(const Supervisor *s, int dp, bool *bits, bool *padded)
     bool good = trainer_dry_run(&t, s->config, &alone, &design) == OK;
     char *padding = good ? train_padding(t) : NULL;
     *padded = padding != NULL;
-    *bits = good && train_bits_hold(t);
+    *bits = good && train_same_bits(t);
     mem_free(&padding);
     trainer_free(&t);
     return good;

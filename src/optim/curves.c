@@ -1,73 +1,24 @@
-/* The learning rate of a step: warm-up, then a curve. A curve is a row: its word, and the rate
- * after the warm-up. */
+/* The learning rate of a step: warm-up, then a curve. The curves are listed in the order of the
+ * help, the default first. A new curve is a file with its row, and one line here. */
 #include "curves.h"
 
 #include <math.h>
 
-static double constant(const CurveAt *at)
-{
-    return at->is->lr;
-}
+/* clang-format off: one per line, a new one above the last */
+#define CURVES(_)                                                                                  \
+    _(constant)                                                                                    \
+    _(multistep)                                                                                   \
+    _(cosine)                                                                                      \
+    _(linear)                                                                                      \
+    _(polynomial)                                                                                  \
+    _(plateau)
+/* clang-format on */
 
-/* Multiplies by gamma for each milestone passed; milestones are in epochs from the beginning. */
-static double multistep(const CurveAt *at)
-{
-    double lr = at->is->lr;
-    for (int i = 0; i < at->is->milestones.count; ++i)
-        if (at->data_step >=
-            (double)llround(at->is->milestones.value[i] * (double)at->steps_per_epoch))
-            lr *= at->is->gamma;
-    return lr;
-}
+#define DECLARE(name) extern const Curve curve_##name;
+#define ENTRY(name)   &curve_##name,
 
-/* Interpolates between lr_end and lr. left: 1 at the first step after the warm-up, 0 at the step
- * after the last: the last of n steps has 1/n of the way left, as in PyTorch's
- * CosineAnnealingLR(T_max=n). */
-static double between(const CurveAt *at, double left)
-{
-    return at->is->lr_end + (at->is->lr - at->is->lr_end) * left;
-}
-
-/* Loshchilov & Hutter 2017, "SGDR", without restarts. */
-static double cosine(const CurveAt *at)
-{
-    static const double pi = 3.14159265358979323846;
-    return between(at, 0.5 * (1 + cos(pi * at->done)));
-}
-
-static double linear(const CurveAt *at)
-{
-    return between(at, 1 - at->done);
-}
-
-static double polynomial(const CurveAt *at)
-{
-    return between(at, pow(1 - at->done, at->is->power));
-}
-
-static const Curve curve_constant = {{.word = "constant", .help = "stays"},
-                                     .longer = "the learning rate stays as it is",
-                                     .rate = constant};
-static const Curve curve_multistep = {
-    {.word = "multistep", .help = "falls by gamma at milestones", .uses = "milestones gamma"},
-    .longer = "the learning rate falls at its milestones, as before",
-    .rate = multistep};
-static const Curve curve_cosine = {
-    {.word = "cosine", .help = "half a cosine towards lr_end", .uses = "lr_end"},
-    .longer = "the cosine stretches to the new end",
-    .rate = cosine};
-static const Curve curve_linear = {
-    {.word = "linear", .help = "a line towards lr_end", .uses = "lr_end"},
-    .longer = "the line stretches to the new end",
-    .rate = linear};
-static const Curve curve_polynomial = {
-    {.word = "polynomial", .help = "(what is left)^power, towards lr_end", .uses = "lr_end power"},
-    .longer = "the curve stretches to the new end",
-    .rate = polynomial};
-
-/* in the order of the help, the default first */
-static const Curve *const curves[] = {&curve_constant, &curve_multistep,  &curve_cosine,
-                                      &curve_linear,   &curve_polynomial, &curve_plateau};
+CURVES(DECLARE)
+static const Curve *const curves[] = {CURVES(ENTRY)};
 enum { CURVE_COUNT = sizeof curves / sizeof curves[0] };
 
 ConfigWord optim_curve_word(int i)

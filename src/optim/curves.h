@@ -1,4 +1,5 @@
-/* Interface of a learning-rate curve, which is a row in curves.c. */
+/* Interface of a learning-rate curve: one const Curve in its own file, curve_NAME.c, and one line
+ * in the list of curves.c. */
 #ifndef WEFT_OPTIM_CURVES_H
 #define WEFT_OPTIM_CURVES_H
 
@@ -28,7 +29,12 @@ typedef struct Curve {
     Status (*check)(const Config *config);
 } Curve;
 
-/* plateau.c */
-extern const Curve curve_plateau;
+/* Interpolates between optim.lr (left 1) and optim.lr_end (left 0). left is 1 at the first step
+ * after the warm-up and 0 at the step after the last: the last of n steps has left 1/n, as in
+ * PyTorch's CosineAnnealingLR(T_max=n). */
+static inline double curve_between(const CurveAt *at, double left)
+{
+    return at->is->lr_end + (at->is->lr - at->is->lr_end) * left;
+}
 
 #endif

@@ -91,15 +91,15 @@ typedef struct StopCheck {
  * error on a rank. Ranks check together about every AGAIN_S seconds by rank 0's clock, and at first
  * after 1, 2, 4, ... steps, because the clock of a rank that only queues work is meaningful only
  * after it has waited for the others. Collective. */
-static bool ends_here(const Trainer *t, StopCheck *a, int64_t done, Status st, bool *stop)
+static bool pass_ends(const Trainer *t, StopCheck *a, int64_t done, Status st, bool *stop)
 {
     static const double AGAIN_S = 0.2;
     if (done < a->next) return false;
     double spent_s = clock_s() - a->begin_s;
     int64_t ahead = spent_s > 0 ? (int64_t)((double)done * AGAIN_S / spent_s) : 0;
     if (ahead > done) ahead = done;
-    bool asked = stop_wanted() || tables_stop_wanted(t->tables);
-    int64_t ranks[] = {asked, st != OK, t->world->rank == 0 && ahead > 0 ? ahead - 1 : 0};
+    bool stops = stop_wanted() || tables_stop_wanted(t->tables);
+    int64_t ranks[] = {stops, st != OK, t->world->rank == 0 && ahead > 0 ? ahead - 1 : 0};
     world_add(t->world, ranks, 3);
     a->next = done + 1 + ranks[2];
     *stop = ranks[0] > 0;
@@ -119,7 +119,7 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *c
     StopCheck stop_check = {.begin_s = start};
     bool stop = false;
     scores_init(&evaluation.scores, t, steps);
-    for (int64_t s = 0; s < steps && !ends_here(t, &stop_check, s, st, &stop); ++s) {
+    for (int64_t s = 0; s < steps && !pass_ends(t, &stop_check, s, st, &stop); ++s) {
         if (st == OK) st = executor_evaluate(t->executor, &source, eval_micro, &evaluation);
         if (st != OK && data.status == OK) die_as(st, "%s", fail_message());
     }

@@ -150,8 +150,8 @@ Status memory_fit(Trainer *t)
     TRY(memory_fits_host(t, need.host));
     t->table_limit = t->servers > 0 ? sparse_server_limit(t->config, share_of_host(t).bytes)
                                     : limit - need.bytes + need.rows;
-    t->saves_beside = t->config->checkpoint.background && t->graph->table_count == 0 &&
-                      need.bytes_with_copy <= limit &&
-                      need.host_with_copy <= share_of_host(t).bytes;
+    t->saves_in_background = t->config->checkpoint.background && t->graph->table_count == 0 &&
+                             need.bytes_with_copy <= limit &&
+                             need.host_with_copy <= share_of_host(t).bytes;
     return OK;
 }

@@ -1,7 +1,8 @@
 /* A command reads its line from an unnamed file (memfd), so that no pipe can fill up, and answers
  * into a pipe that is read between steps. It has its own process group, which is killed when the
  * command has ended, has taken too long or has written too much. A command that hangs in a file
- * system may not even die: it is not waited for, but no other one is started before it is gone. */
+ * system may not even die: it is not waited for, but no other one is started before it has
+ * ended. */
 #include "hook.h"
 
 #include <errno.h>
@@ -12,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SAID_MOST = 65536 };
+enum { OUTPUT_MOST = 65536 };
 /* time for a killed command to disappear */
-static const double GRAVE_S = 2;
+static const double KILL_WAIT_S = 2;
 
 typedef struct Waiting {
     /* line of a notification that waits; NULL: none of this event does; owned */
@@ -27,7 +28,7 @@ struct Hook {
     const char *command;
     double limit_s;
     Waiting waiting[HOOK_EVENTS];
-    int64_t told;
+    int64_t notifications;
     /* process id; 0: no command runs */
     pid_t child;
     /* read end of the pipe for the answer; -1: closed */
@@ -37,9 +38,9 @@ struct Hook {
     /* event and step of the running command, and its answer so far */
     HookEvent event;
     int64_t step;
-    char said[SAID_MOST + 1];
+    char output[OUTPUT_MOST + 1];
     size_t length;
-    Wish wish;
+    HookRequest request;
 };
 
 Hook *hook_new(const char *command, double limit_s)
@@ -111,12 +112,12 @@ static void start(Hook *h)
     warn(h, strerror(error));
 }
 
-void hook_tell(Hook *h, HookEvent event, int64_t step, const char *line)
+void hook_notify(Hook *h, HookEvent event, int64_t step, const char *line)
 {
     Waiting *w = &h->waiting[event];
     mem_free(&w->line);
-    *w = (Waiting){mem_text(line), step, h->told++};
-    hook_look(h);
+    *w = (Waiting){mem_text(line), step, h->notifications++};
+    hook_poll(h);
 }
 
 /* ---- ending ---- */
@@ -130,16 +131,16 @@ static void kill_group(Hook *h)
     kill(-h->child, SIGKILL);
 }
 
-/* Reads the answer so far. Returns false if it is longer than SAID_MOST bytes. */
+/* Reads the answer so far. Returns false if it is longer than OUTPUT_MOST bytes. */
 static bool read_answer(Hook *h)
 {
     ssize_t got;
     do {
-        got = read(h->answer, h->said + h->length, SAID_MOST - h->length);
+        got = read(h->answer, h->output + h->length, OUTPUT_MOST - h->length);
         if (got > 0) h->length += (size_t)got;
-    } while ((got > 0 && h->length < SAID_MOST) || (got < 0 && errno == EINTR));
-    h->said[h->length] = 0;
-    return h->length < SAID_MOST;
+    } while ((got > 0 && h->length < OUTPUT_MOST) || (got < 0 && errno == EINTR));
+    h->output[h->length] = 0;
+    return h->length < OUTPUT_MOST;
 }
 
 /* Evaluates a command that has ended by itself, with its whole answer. The process group is killed
@@ -152,19 +153,19 @@ static void judge(Hook *h)
     h->killed = false;
     (void)waitpid(h->child, &state, 0);
     h->child = 0;
-    Wish wish;
+    HookRequest request;
     if (WIFSIGNALED(state)) {
         snprintf(why, sizeof why, "it was ended by signal %d", WTERMSIG(state));
         warn(h, why);
     } else if (WEXITSTATUS(state) != 0) {
         snprintf(why, sizeof why, "it ended with exit code %d", WEXITSTATUS(state));
         warn(h, why);
-    } else if (strlen(h->said) != h->length) {
+    } else if (strlen(h->output) != h->length) {
         warn(h, "it prints bytes that are no text");
-    } else if (wish_read(&wish, h->said) != OK) {
+    } else if (hook_request_parse(&request, h->output) != OK) {
         warn(h, fail_message());
     } else {
-        wish_add(&h->wish, &wish);
+        hook_request_merge(&h->request, &request);
     }
 }
 
@@ -180,14 +181,14 @@ static void look_at_child(Hook *h)
 {
     char why[96];
     siginfo_t info = {0};
-    bool gone =
+    bool ended =
         waitid(P_PID, (id_t)h->child, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
     if (h->killed) {
         if (waitpid(h->child, NULL, WNOHANG) != 0) h->child = 0;
     } else if (!read_answer(h)) {
-        snprintf(why, sizeof why, "it prints more than %d bytes, so it was ended", SAID_MOST);
+        snprintf(why, sizeof why, "it prints more than %d bytes, so it was ended", OUTPUT_MOST);
         give_up(h, why);
-    } else if (gone) {
+    } else if (ended) {
         judge(h);
     } else if (clock_s() - h->began_s > h->limit_s) {
         snprintf(why, sizeof why, "it has not ended after %.3g s (run.hook_s), so it was ended",
@@ -196,7 +197,7 @@ static void look_at_child(Hook *h)
     }
 }
 
-void hook_look(Hook *h)
+void hook_poll(Hook *h)
 {
     if (h->child) look_at_child(h);
     if (!h->child) start(h);
@@ -215,9 +216,9 @@ static void pass_over(Hook *h)
 void hook_wait(Hook *h)
 {
     while (hook_busy(h)) {
-        hook_look(h);
+        hook_poll(h);
         if (h->killed) pass_over(h);
-        if (h->killed && clock_s() - h->killed_s > GRAVE_S) return;
+        if (h->killed && clock_s() - h->killed_s > KILL_WAIT_S) return;
         if (h->child) clock_rest(0.002);
     }
 }
@@ -234,11 +235,11 @@ void hook_free(Hook **hook)
 
 /* ---- answers ---- */
 
-bool hook_take(Hook *h, Wish *wish)
+bool hook_take_request(Hook *h, HookRequest *request)
 {
-    *wish = h->wish;
-    h->wish = (Wish){0};
-    return wish_any(wish);
+    *request = h->request;
+    h->request = (HookRequest){0};
+    return hook_request_any(request);
 }
 
 bool hook_busy(const Hook *h)
@@ -248,7 +249,7 @@ bool hook_busy(const Hook *h)
     return h->child != 0;
 }
 
-bool hook_asks(const Hook *h)
+bool hook_has_request(const Hook *h)
 {
-    return wish_any(&h->wish);
+    return hook_request_any(&h->request);
 }

@@ -4,7 +4,7 @@
 #define WEFT_TRAIN_HOOK_H
 
 #include "train.h"
-#include "wish.h"
+#include "hook_request.h"
 
 typedef struct Hook Hook;
 /* command: borrowed; it may run for limit_s seconds. Owner: the caller. */
@@ -13,17 +13,17 @@ Hook *hook_new(const char *command, double limit_s);
 void hook_free(Hook **hook);
 /* Runs the command with that line as its input, at once or after those before it. step: for
  * messages. */
-void hook_tell(Hook *hook, HookEvent event, int64_t step, const char *line);
+void hook_notify(Hook *hook, HookEvent event, int64_t step, const char *line);
 /* Checks for an answer, the command's end or its time limit; then starts the next one. Does not
  * wait. Errors become warnings. */
-void hook_look(Hook *hook);
+void hook_poll(Hook *hook);
 /* Waits until no command runs or is queued. If one had to be killed, the queued ones are
  * dropped. */
 void hook_wait(Hook *hook);
 /* Takes the requests since the last call; returns true if there is one. */
-bool hook_take(Hook *hook, Wish *wish);
+bool hook_take_request(Hook *hook, HookRequest *request);
 /* Return true if a command runs or is queued; if one has made a request. */
 bool hook_busy(const Hook *hook);
-bool hook_asks(const Hook *hook);
+bool hook_has_request(const Hook *hook);
 
 #endif

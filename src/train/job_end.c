@@ -1,6 +1,6 @@
-/* Asks Slurm how long the job may still run. SLURM_JOB_END_TIME is the end as of the job's start,
- * and older versions do not set it; squeue knows the present one, because a limit may be changed
- * (scontrol update). squeue is asked for the remaining time, so that time zones and differences
+/* Queries Slurm how long the job may still run. SLURM_JOB_END_TIME is the end as of the job's
+ * start, and older versions do not set it; squeue knows the present one, because a limit may be
+ * changed (scontrol update). weft queries the remaining time, so that time zones and differences
  * between clocks do not matter. It runs in the background and is given up if it does not answer: a
  * busy controller delays no step. */
 #include "job_end.h"
@@ -43,7 +43,7 @@ bool job_end_read(const char *text, const char *job, double *left_s)
     return false;
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 /* Logs once that no answer has come, and why. */
 static void complain(JobEnd *e, const char *why)
@@ -59,14 +59,14 @@ static void complain(JobEnd *e, const char *why)
                  e->job, why);
 }
 
-static void ask(JobEnd *e)
+static void send_query(JobEnd *e)
 {
     char *words[] = {"squeue", "--noheader", "--jobs", (char *)e->job, "--format", "%A %L", NULL};
-    e->asked_s = clock_s();
+    e->query_s = clock_s();
     e->length = 0;
     int error = command_open(&e->child, &e->answer, words);
     if (!error) return;
-    e->next_s = e->asked_s + MOST_GAP;
+    e->next_s = e->query_s + MOST_GAP;
     complain(e, strerror(error));
 }
 
@@ -83,7 +83,7 @@ static void log_end(const JobEnd *e)
 
 /* Stores the end, and logs it if it is new or has moved by more than clocks and rounding
  * explain. */
-static void know(JobEnd *e, double end_s)
+static void set_end(JobEnd *e, double end_s)
 {
     enum { MOVED_S = 30 };
     bool news = !e->known || isinf(e->end_s) != isinf(end_s) || fabs(e->end_s - end_s) > MOVED_S;
@@ -98,28 +98,28 @@ static void know(JobEnd *e, double end_s)
 }
 
 /* Reaps squeue without waiting: if it hangs in a file system, it may not even die. */
-static void bury(JobEnd *e)
+static void reap(JobEnd *e)
 {
     int state;
     if (e->child && waitpid(e->child, &state, WNOHANG) != 0) e->child = 0;
 }
 
-/* Ends the question, whether it was answered or not. */
+/* Ends the query, whether it was answered or not. */
 static void settle(JobEnd *e)
 {
     if (e->answer < 0) return;
     close(e->answer);
     e->answer = -1;
     kill(-e->child, SIGKILL);
-    bury(e);
+    reap(e);
 }
 
-/* Evaluates squeue's whole answer. */
+/* Parses squeue's whole answer. */
 static void judge(JobEnd *e)
 {
     double left;
     if (job_end_read(e->text, e->job, &left)) {
-        know(e, e->asked_s + left);
+        set_end(e, e->query_s + left);
         return;
     }
     e->text[strcspn(e->text, "\n")] = 0;
@@ -143,8 +143,8 @@ void job_end_init(JobEnd *e)
     if (!e->job || !*e->job) e->job = NULL;
     if (!e->job) return;
     double end_s = end_in_environment();
-    if (end_s > 0) know(e, end_s);
-    ask(e);
+    if (end_s > 0) set_end(e, end_s);
+    send_query(e);
 }
 
 void job_end_fini(JobEnd *e)
@@ -152,17 +152,17 @@ void job_end_fini(JobEnd *e)
     settle(e);
 }
 
-void job_end_look(JobEnd *e, double margin_s)
+void job_end_poll(JobEnd *e, double margin_s)
 {
     if (!e->job) return;
     double now = clock_s();
     if (e->answer < 0) {
-        bury(e);
-        if (!e->child && now >= e->next_s) ask(e);
+        reap(e);
+        if (!e->child && now >= e->next_s) send_query(e);
         return;
     }
     bool answered = command_read(e->answer, e->text, sizeof e->text, &e->length);
-    if (!answered && now - e->asked_s < GIVE_UP) return;
+    if (!answered && now - e->query_s < GIVE_UP) return;
     if (answered)
         judge(e);
     else

@@ -8,32 +8,32 @@
 #include <sys/types.h>
 
 typedef struct JobEnd {
-    /* Slurm's job number, borrowed from the environment; NULL: there is no job, and nothing is
-     * asked */
+    /* Slurm's job number, borrowed from the environment; NULL: there is no job, and no query is
+     * sent */
     const char *job;
     /* by the monotonic clock; INFINITY: no end, or not known */
     double end_s;
     bool known;
-    /* time of the next question, by the monotonic clock */
+    /* time of the next query, by the monotonic clock */
     double next_s;
     /* process of squeue; 0: none */
     pid_t child;
-    /* pipe with its answer; -1: no question is open */
+    /* pipe with its answer; -1: no query is open */
     int answer;
-    double asked_s;
+    double query_s;
     char text[512];
     size_t length;
     /* a missing answer has been logged */
     bool complained;
 } JobEnd;
 
-/* Reads the environment and asks for the first time. Release with job_end_fini. */
+/* Reads the environment and sends the first query. Release with job_end_fini. */
 void job_end_init(JobEnd *end);
 void job_end_fini(JobEnd *end);
-/* Takes an answer that has come, and asks again if it is time: more often as the end approaches,
- * before which margin_s seconds are needed. Does not wait. */
-void job_end_look(JobEnd *end, double margin_s);
-/* Returns true if less than margin_s seconds are left. Returns false while a question is open,
+/* Reads an answer that has come, and sends the next query when it is due: more often as the end
+ * approaches, before which margin_s seconds are needed. Does not wait. */
+void job_end_poll(JobEnd *end, double margin_s);
+/* Returns true if less than margin_s seconds are left. Returns false while a query is open,
  * because the job may have got more time. */
 bool job_end_near(const JobEnd *end, double margin_s);
 

@@ -135,7 +135,7 @@ static void dense_from_servers(Trainer *t)
     if (stops && !last)
         log_info("the order of requests stops at step %lld, and so does its replay",
                  (long long)t->step);
-    t->stop_asked |= stops;
+    t->stop_requested |= stops;
     tables_dense_get(t->tables, &of);
     mem_free(&of.at);
     executor_params_changed(t->executor);

@@ -100,7 +100,7 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
     size_t data = device ? (size_t)(plan->batches_out + DATA_AHEAD) * batch : loader;
     size_t program = program_bytes(t, plan);
     size_t messages = plan->message_bytes + sender_bytes(t, plan) + staging_bytes(t, plan);
-    size_t room = t->saves_beside ? save_copy_bytes(t, plan) : 0;
+    size_t room = t->saves_in_background ? save_copy_bytes(t, plan) : 0;
     size_t tables = sparse_buffer_bytes(t, plan) + sparse_row_bytes(t, plan);
     size_t deferred = deferred_updates_bytes(t, plan);
     return (TrainBytes){.tables = tables,

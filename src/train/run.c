@@ -75,7 +75,7 @@ static void describe(const Run *r)
              t->backend->table->name, set, comm_name(t->comm),
              text_bytes((double)train_bytes(t, t->plan).all, bytes), (long long)t->steps,
              (long long)t->steps_per_epoch);
-    if (t->config->checkpoint.background && !t->saves_beside)
+    if (t->config->checkpoint.background && !t->saves_in_background)
         log_info("training waits while checkpoints are written: %s",
                  t->graph->table_count ? "they hold sparse tables, of which no copy is made"
                                        : "there is no memory for a copy");
@@ -141,7 +141,7 @@ static bool save_due(const Run *r, const StepResult *result)
     Position at = position_after(t, t->step);
     return every(t->step, r->config->checkpoint.every_steps) ||
            (at.sample == 0 && every(at.epoch, r->config->checkpoint.every_epochs)) ||
-           result->save_asked || result->stop_asked || t->step == t->steps;
+           result->save_requested || result->stop_requested || t->step == t->steps;
 }
 
 /* Returns true if the hook runs after this step because an epoch ends. */
@@ -197,7 +197,7 @@ static Status between_steps(Run *r, StepResult *result)
     TRY(run_save_go_on(r, result));
     /* if an evaluation or best.h5 fails, the step is saved before the run ends */
     Status evaluated = evaluate_and_notify(r, due, &better);
-    r->stopped = r->stopped || (result->stop_asked && !end && !r->ended);
+    r->stopped = r->stopped || (result->stop_requested && !end && !r->ended);
     bool last = end || r->stopped || r->ended || evaluated != OK;
     due.save = due.save || r->save_requested || last;
     r->save_requested = false;
@@ -281,7 +281,7 @@ static Status run_all(Run *r)
     /* checked now, because the trace is written after the last step */
     Status st = first && r->config->run.trace ? trace_check(r->dir.trace) : OK;
     if (st == OK && first)
-        st = observer_new(&r->observer, r->dir.path, r->dir.lease, t->step, r->last_own);
+        st = observer_new(&r->observer, r->dir.path, r->dir.lease, t->step, r->last_by_this_run);
     if (st == OK && first) st = log_file_open(r->dir.path, r->dir.lease, t->step);
     if (st == OK && first) st = run_dir_write_config(&r->dir, r->config);
     if (st == OK && first && t->algorithms) st = run_dir_write_algorithms(&r->dir, t->algorithms);

@@ -64,7 +64,7 @@ typedef struct Run {
     double best_saved;
     /* `last` was written by this run, not by another one from which it began
      * (checkpoint.resume=FILE) */
-    bool last_own;
+    bool last_by_this_run;
     /* the last attempt failed, which has been logged */
     bool save_failing, best_failing, prune_failing, sync_failing;
     /* clock at the beginning and at the last checkpoint */
@@ -97,7 +97,7 @@ typedef struct Run {
     /* on rank 0; NULL: there is none */
     Hook *hook;
     /* hook's request that has not been carried out yet; the same on all ranks */
-    Wish request;
+    HookRequest request;
     /* learning rate of the last step; 0: no step yet */
     double lr;
     /* the hook's request makes a checkpoint due after this step */

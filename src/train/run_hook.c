@@ -88,7 +88,7 @@ void run_hook_notify(Run *r, HookEvent event)
     if (!r->hook || !run_hook_wants(r, event)) return;
     char *line = line_of(r, event);
     observer_break(r->observer);
-    hook_tell(r->hook, event, r->trainer->step, line);
+    hook_notify(r->hook, event, r->trainer->step, line);
     free(line);
 }
 
@@ -97,32 +97,32 @@ void run_hook_notify(Run *r, HookEvent event)
 bool run_hook_has_request(Run *r)
 {
     if (!r->hook) return false;
-    hook_look(r->hook);
-    return hook_asks(r->hook);
+    hook_poll(r->hook);
+    return hook_has_request(r->hook);
 }
 
 /* Broadcasts rank 0's request. */
 static void broadcast_request(Run *r)
 {
-    Wish wish = {0};
-    if (r->hook) (void)hook_take(r->hook, &wish);
-    world_bcast(r->world, &wish, sizeof wish, 0);
-    wish_add(&r->request, &wish);
+    HookRequest request = {0};
+    if (r->hook) (void)hook_take_request(r->hook, &request);
+    world_bcast(r->world, &request, sizeof request, 0);
+    hook_request_merge(&r->request, &request);
 }
 
-static bool moves_lr(const Run *r, const Wish *wish)
+static bool moves_lr(const Run *r, const HookRequest *request)
 {
-    return wish->lr > 0 && wish->lr != lr_base(r->config, &r->trainer->lr);
+    return request->lr > 0 && request->lr != lr_base(r->config, &r->trainer->lr);
 }
 
-static bool changes(const Run *r, const Wish *wish)
+static bool changes(const Run *r, const HookRequest *request)
 {
-    return wish->stop || wish->save || moves_lr(r, wish);
+    return request->stop || request->save || moves_lr(r, request);
 }
 
 bool run_hook_receive(Run *r, const StepResult *result)
 {
-    if (result->request_asked) broadcast_request(r);
+    if (result->hook_requested) broadcast_request(r);
     return changes(r, &r->request) && !run_repeats(r);
 }
 
@@ -130,24 +130,24 @@ void run_hook_carry_out(Run *r)
 {
     Trainer *t = r->trainer;
     if (run_repeats(r)) return;
-    const Wish wish = r->request;
-    bool moves = moves_lr(r, &wish);
-    r->request = (Wish){0};
-    if (!changes(r, &wish)) return;
+    const HookRequest request = r->request;
+    bool moves = moves_lr(r, &request);
+    r->request = (HookRequest){0};
+    if (!changes(r, &request)) return;
     observer_break(r->observer);
     EventLine line = {.step = t->step,
                       .epoch = position_after(t, t->step).epoch,
                       .event = "hook",
-                      .stop = wish.stop,
-                      .save = wish.save,
-                      .lr = moves ? wish.lr : 0};
+                      .stop = request.stop,
+                      .save = request.save,
+                      .lr = moves ? request.lr : 0};
     observer_event(r->observer, &line);
     if (moves) {
         log_info("step %lld: run.hook asks for optim.lr %.9g, from the next step on",
-                 (long long)t->step, wish.lr);
-        t->lr.lr = wish.lr;
+                 (long long)t->step, request.lr);
+        t->lr.lr = request.lr;
     }
-    if (wish.stop) {
+    if (request.stop) {
         t->hook_stop = true;
         run_end_early(r, "run.hook asked for it after step %lld", (long long)t->step);
     }
@@ -165,12 +165,12 @@ void run_hook_wait(Run *r)
 
 void run_hook_end(Run *r)
 {
-    Wish wish;
+    HookRequest request;
     if (!r->hook) return;
     observer_break(r->observer);
     hook_wait(r->hook);
     run_hook_notify(r, HOOK_END);
     hook_wait(r->hook);
-    if (hook_take(r->hook, &wish))
+    if (hook_take_request(r->hook, &request))
         log_info("run.hook asks for something after the last step, which comes too late");
 }

@@ -68,7 +68,7 @@ static Status choose_checkpoint(Run *r, bool newest_failed, char **path)
     *path = newest_failed ? NULL : checkpoint_newest_unread(r->dir.checkpoints);
     if (!*path) st = checkpoint_newest(r->dir.checkpoints, r->good, path);
     if (st != OK) return nothing_changed(st);
-    r->last_own = *path != NULL;
+    r->last_by_this_run = *path != NULL;
     if (!*path) return begin_without_checkpoint(r, path);
     if (refuses_earlier(r)) {
         st = fail(ERR_CONFIG,
@@ -129,7 +129,7 @@ static Status load(Run *r, bool newest_failed, char **path)
         return st;
     }
     *path = world_bcast_text(r->world, *path);
-    world_bcast(r->world, &r->last_own, sizeof r->last_own, 0);
+    world_bcast(r->world, &r->last_by_this_run, sizeof r->last_by_this_run, 0);
     return *path ? run_load(r, *path) : OK;
 }
 
@@ -144,7 +144,7 @@ void run_set_last(Run *r, char *path, int64_t step)
 Status run_load(Run *r, const char *path)
 {
     TRY(train_load(r->trainer, path, false));
-    if (!r->last_own) train_forget_end(r->trainer);
+    if (!r->last_by_this_run) train_forget_end(r->trainer);
     return OK;
 }
 

@@ -59,7 +59,7 @@ static Status room_advice(const Run *r, Status st)
 
 /* The run's last save could not create both names; saves again at once under the checkpoint's name
  * alone. */
-static Status begin_alone(Run *r, Status st)
+static Status begin_checkpoint_only(Run *r, Status st)
 {
     char *path = r->saving;
     (void)tolerate_save(r, st, true);
@@ -78,7 +78,7 @@ static Status ended(Run *r, Status st, bool last)
     if ((r->saving_best || both) && !there) r->best_saved = r->best_before;
     r->saving_both = false;
     bool of_best = r->saving_best || (both && !there && strstr(fail_message(), r->dir.best));
-    if (both && last && st == ERR_IO) return begin_alone(r, st);
+    if (both && last && st == ERR_IO) return begin_checkpoint_only(r, st);
     if (!last) st = tolerate_save(r, st, of_best);
     if (both && there) (void)tolerate_save(r, OK, true);
     /* next time best.h5 is tried alone */
@@ -86,7 +86,7 @@ static Status ended(Run *r, Status st, bool last)
     train_save_free(&r->save);
     if (there && !r->saving_best) {
         run_set_last(r, r->saving, r->saving_step);
-        r->last_own = true;
+        r->last_by_this_run = true;
         r->saving = NULL;
         run_hook_notify(r, HOOK_CHECKPOINT);
     }
@@ -136,7 +136,7 @@ static Status begin(Run *r, char *path, bool best, bool last)
     if (r->dir.lease) run_dir_mend(&r->dir);
     r->save = train_save_begin(
         r->trainer, &(TrainSaveTo){path, r->saving_both ? r->dir.best : NULL, &hooks, false});
-    return last || !r->trainer->saves_beside ? wait(r, last) : OK;
+    return last || !r->trainer->saves_in_background ? wait(r, last) : OK;
 }
 
 Status run_save_prepare(Run *r)

@@ -95,7 +95,7 @@ static bool decide(Run *r)
                  now - clock_begin_s());
         return true;
     }
-    job_end_look(job, need);
+    job_end_poll(job, need);
     if (!job_end_near(job, need)) return false;
     observer_break(r->observer);
     log_info("job %s ends in %.0f s, of which a stop may need %.0f: this run stops here", job->job,

@@ -320,7 +320,7 @@ void save_copy_free(SaveCopy **copy)
     mem_free(copy);
 }
 
-size_t save_copy_held(const SaveCopy *c)
+size_t save_copy_local_bytes(const SaveCopy *c)
 {
     return (size_t)c->floats * sizeof *c->room + scratch_bytes(c->list.trainer);
 }

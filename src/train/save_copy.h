@@ -12,7 +12,7 @@ size_t save_copy_bytes(const Trainer *t, const Plan *plan);
 SaveCopy *save_copy_new(Trainer *t);
 void save_copy_free(SaveCopy **copy);
 /* Bytes of this rank's copy. */
-size_t save_copy_held(const SaveCopy *copy);
+size_t save_copy_local_bytes(const SaveCopy *copy);
 /* Returns the address of this rank's part of a value (slot -1) or of a state slot in the copy; NULL
  * if another rank copies it. */
 float *save_copy_place(const SaveCopy *copy, int param, int slot);

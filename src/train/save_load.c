@@ -117,7 +117,7 @@ static void go_on(TrainSave *s)
 
 void train_make_room(Trainer *t)
 {
-    if (t->saves_beside && !t->copy) t->copy = save_copy_new(t);
+    if (t->saves_in_background && !t->copy) t->copy = save_copy_new(t);
 }
 
 TrainSave *train_save_begin(Trainer *t, const TrainSaveTo *to)

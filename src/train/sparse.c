@@ -161,7 +161,7 @@ int train_table_owners(const Trainer *t)
     return t->config->grid.servers > 0 ? (int)t->config->grid.servers : t->shape.dp;
 }
 
-int train_table_askers(const Trainer *t)
+int train_table_workers(const Trainer *t)
 {
     return t->shape.dp;
 }

@@ -76,14 +76,14 @@ void sync_point_begin_step(Trainer *t)
 }
 
 /* Adds up the requests of all ranks since the last sync point. */
-static void share_asked(Trainer *t, StepResult *result)
+static void share_requests(Trainer *t, StepResult *result)
 {
-    int64_t ranks[] = {t->stop_asked, t->save_asked, t->request_asked};
+    int64_t ranks[] = {t->stop_requested, t->save_requested, t->hook_requested};
     world_add(&t->grid.dp_world, ranks, 3);
-    result->stop_asked |= ranks[0] > 0;
-    result->save_asked |= ranks[1] > 0;
-    result->request_asked |= ranks[2] > 0;
-    t->stop_asked = t->save_asked = t->request_asked = false;
+    result->stop_requested |= ranks[0] > 0;
+    result->save_requested |= ranks[1] > 0;
+    result->hook_requested |= ranks[2] > 0;
+    t->stop_requested = t->save_requested = t->hook_requested = false;
 }
 
 void sync_point_end_step(Trainer *t, StepResult *result)
@@ -95,14 +95,14 @@ void sync_point_end_step(Trainer *t, StepResult *result)
                "check`; the newest checkpoint stays as it is",
                (long long)t->step, t->local ? " of this rank's share" : "",
                text_unsigned_nan(result->bad_loss));
-    t->stop_asked |= result->stop_asked;
-    t->save_asked |= result->save_asked;
-    t->request_asked |= result->request_asked;
-    result->stop_asked = result->save_asked = result->request_asked = false;
+    t->stop_requested |= result->stop_requested;
+    t->save_requested |= result->save_requested;
+    t->hook_requested |= result->hook_requested;
+    result->stop_requested = result->save_requested = result->hook_requested = false;
     if (!sync_point_at(t, t->step)) return;
     if (t->local)
         local_join(t);
     else
         deferred_updates_finish(t);
-    share_asked(t, result);
+    share_requests(t, result);
 }

@@ -156,9 +156,9 @@ static void read_step_stats(Trainer *t, StepResult *result, int64_t step)
                 .top1 = (double)(metrics[METRIC_TOP1] / metrics[METRIC_ROWS]),
                 .top5 = (double)(metrics[METRIC_TOP5] / metrics[METRIC_ROWS]),
             };
-        result->stop_asked |= metrics[METRIC_STOP] > 0;
-        result->save_asked |= metrics[METRIC_SAVE] > 0;
-        result->request_asked |= metrics[METRIC_REQUEST] > 0;
+        result->stop_requested |= metrics[METRIC_STOP] > 0;
+        result->save_requested |= metrics[METRIC_SAVE] > 0;
+        result->hook_requested |= metrics[METRIC_REQUEST] > 0;
         result->saving = metrics[METRIC_SAVING] > 0;
         /* in local modes metrics cover this rank only, so rows of all ranks are computed */
         result->rows += t->local ? batch_samples(t, t->known - 1) * t->rows_per_sample

@@ -185,7 +185,7 @@ const char *train_captures(const Trainer *t)
     return t->plan->zero ? "full micro-batches' work" : "full micro-batches' work and the update";
 }
 
-bool train_bits_hold(const Trainer *t)
+bool train_same_bits(const Trainer *t)
 {
     if (t->config->train.sync_batch_norm || table_mode_is_local(sparse_mode(t))) return false;
     return plan_shards_gradients(t->plan) || tree_is_canonical(t->micros, t->shape.dp);
@@ -194,7 +194,7 @@ bool train_bits_hold(const Trainer *t)
 char *train_bits_limit(const Trainer *t)
 {
     int dp = t->shape.dp;
-    if (train_bits_hold(t)) return NULL;
+    if (train_same_bits(t)) return NULL;
     if (sparse_mode(t) == TABLE_ASYNC)
         return mem_text("grid.mode async: these bits hold for one order of requests only, which "
                         "run.order_log keeps");
@@ -375,10 +375,10 @@ static Status settle(Trainer *t)
     world_bcast(world, t->first, (size_t)(chunks + 1) * sizeof *t->first, 0);
     world_bcast(world, t->block, (size_t)t->graph->node_count * sizeof *t->block, 0);
     TRY(status_agree(world, memory_fit(t)));
-    int64_t ranks[] = {t->recompute, t->saves_beside};
+    int64_t ranks[] = {t->recompute, t->saves_in_background};
     world_add(world, ranks, 2);
     t->recompute = ranks[0] > 0;
-    t->saves_beside = ranks[1] == world->size;
+    t->saves_in_background = ranks[1] == world->size;
     return OK;
 }
 

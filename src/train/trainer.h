@@ -100,7 +100,7 @@ struct Trainer {
     /* mode stale: deferred updates; NULL in other modes; owned */
     struct DeferredUpdates *deferred;
     /* requests since the last sync point, in modes other than sync */
-    bool stop_asked, save_asked, request_asked;
+    bool stop_requested, save_requested, hook_requested;
     Loader *loader;
     /* the trainer is made for steps, not for evaluation alone */
     bool trains;
@@ -146,7 +146,7 @@ struct Trainer {
      * it. */
     bool evaluation_due;
     /* Checkpoints are written in the background, from a copy for which there is memory. */
-    bool saves_beside;
+    bool saves_in_background;
     /* copy for checkpoints; NULL until it is needed; owned */
     struct SaveCopy *copy;
     /* the copy is of the current step; a save is being written from it */

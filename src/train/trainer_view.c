@@ -99,7 +99,7 @@ double trainer_data_wait_s(const Trainer *t)
     return t->data_wait_s;
 }
 
-double trainer_device_beside(const Trainer *t)
+double trainer_device_unplanned(const Trainer *t)
 {
     const BackendTable *table = t->backend->table;
     double taken, left;

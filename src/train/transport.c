@@ -8,8 +8,8 @@ Status transport_check(const Trainer *t)
     const Config *c = t->config;
     bool gpus = !t->backend->table->host_memory;
     bool several = t->shape.dp * t->shape.pp * t->shape.tp > 1;
-    int asked = (int)c->grid.transport;
-    if (several && asked == TRANSPORT_NCCL && !gpus)
+    int chosen = (int)c->grid.transport;
+    if (several && chosen == TRANSPORT_NCCL && !gpus)
         return config_fail_key(c, "grid.transport",
                                "joins GPUs only: use auto, or train.device: cuda");
     if (gpus && t->shape.dp > 1 && c->grid.zero && !train_joined(t))

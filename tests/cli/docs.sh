@@ -2,7 +2,8 @@
 # The documents. Every relative link of every *.md leads to a file (and, behind #, to a heading); every path of this
 # repository that stands in `backticks` is there. Every page of docs/ opens with a picture or an example, has fewer than
 # 150 lines and is in an index. Every block of docs/ that is marked ```sh runnable runs to its end, and no line of another
-# block begins with `weft `. Blocks of a page run one after the other in a folder with jobs/ and small data sets in place
+# block begins with `weft `. The README has at most 100 lines, its picture is what the program draws today, and the ten
+# files that it lists to be read first are there. Blocks of a page run one after the other in a folder with jobs/ and small data sets in place
 # of those that jobs/ names. DOCS: another tree whose pages are tested.
 here=$(cd "$(dirname "$0")/../.." && pwd)
 docs=${DOCS:-$here}
@@ -70,6 +71,12 @@ while read -r page; do
         holds "$page is in its folder's index, else in docs/README.md" is_indexed "$page";;
     esac
 done < <(pages)
+
+holds 'README.md has at most 100 lines' test "$(wc -l <"$docs/README.md")" -le 100
+holds 'README.md lists ten files to read first' test "$(grep -c '^[0-9]*[.] `[a-z_/]*[.][ch]`: ' "$docs/README.md")" = 10
+check 0 'schedule zb-v' "$WEFT" plan "$docs/jobs/gpt-text.yaml" --input tokens model.vocab=256 --ranks 2 grid.pp=2 grid.pipeline_schedule=zb-v \
+    train.batch=32 train.micro_batch=4 --svg schedule.svg
+holds 'docs/schedule.svg is what the command above this line writes' cmp schedule.svg "$docs/docs/schedule.svg"
 
 make_images
 mkdir -p small/jobs small/datasets/fashion-mnist small/datasets/kjv bin

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The command line: help of every verb, versions, what is not understood, the man page and completion.
+here=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/common.bash"
 
 check 0 'weft train' "$WEFT" --help
@@ -10,13 +11,14 @@ check 0 "weft $(cat "$OLDPWD/VERSION" 2>/dev/null || true)" "$WEFT" --version
 check 0 'train.batch' "$WEFT" help
 check 64 'missing command' "$WEFT"
 
-verbs='train|run|eval|generate|plan|verify|doctor|data import idx|data import cifar|data import text|data import tokens|data info|data check|ckpt info|ckpt check|ckpt diff|bench comm|bench step|bench io|help'
 "$WEFT" --help | grep '^  weft ' | cut -c8-28 | sed 's/ *$//' >verbs
-holds 'all of these are listed' test -z "$(echo "$verbs" | tr '|' '\n' | grep -vxFf verbs)"
+holds 'verbs are listed' grep -qx train verbs
 while read -r verb; do
     # shellcheck disable=SC2086
     check 0 "weft $verb " "$WEFT" $verb --help
     holds "help of $verb is on stdout only" test ! -s err
+    holds "no case of weft $verb: a test runs each verb" \
+        grep -rqE --include=*.sh --include=*.bash --exclude=usage.sh -- "(WEFT\"|weft) $verb( |\$)" "$here/tests"
 done <verbs
 check 0 'optim.lr' "$WEFT" train --help
 check 0 'optim.lr' "$WEFT" eval config.yaml -h

@@ -23,37 +23,89 @@ static void check_graph(const Graph *g)
     CU_ASSERT_EQUAL(g->node[g->loss].in[0], g->logits);
 }
 
+/* Data with ids has `channels` numbers and FIELDS ids in a sample; their tables have no number of
+ * rows and are not counted. Token models read `image` tokens. */
+typedef enum ZooData { ZOO_IMAGES, ZOO_TOKENS, ZOO_IDS } ZooData;
 typedef struct ZooRow {
     const char *config;
     int64_t channels, image, classes, params;
     /* 0: not in the table */
     double macs;
+    ZooData data;
 } ZooRow;
 
+/* Criteo's */
+enum { NUMBERS = 13, FIELDS = 26 };
+/* weights and biases of dense layers of these widths, one after the other */
+#define FC2(a, b)          ((a) * (b) + (b))
+#define FC3(a, b, c)       (FC2(a, b) + FC2(b, c))
+#define FC5(a, b, c, d, e) (FC3(a, b, c) + FC3(c, d, e))
+
 static const ZooRow zoo_rows[] = {
-    {"model: {name: resnet18}", 3, 224, 1000, 11689512, 1814073344},
-    {"model: {name: resnet34}", 3, 224, 1000, 21797672, 3663761408},
-    {"model: {name: resnet50}", 3, 224, 1000, 25557032, 4089184256},
-    {"model: {name: resnet101}", 3, 224, 1000, 44549160, 7801405440},
-    {"model: {name: mobilenet_v2}", 3, 224, 1000, 3504872, 300774272},
-    {"model: {name: resnet18}", 3, 224, 10, 11181642, 0},
-    {"model: {name: resnet34}", 3, 224, 10, 21289802, 0},
-    {"model: {name: resnet50}", 3, 224, 10, 23528522, 0},
-    {"model: {name: resnet101}", 3, 224, 10, 42520650, 0},
-    {"model: {name: mobilenet_v2}", 3, 224, 10, 2236682, 0},
-    {"model: {name: resnet18, stem: small}", 3, 32, 10, 11173962, 0},
-    {"model: {name: resnet18, stem: small}", 1, 28, 10, 11172810, 0},
-    {"model: {name: lenet}", 1, 28, 10, 421642, 4241152},
-    {"model: {name: mlp}", 1, 28, 10, 669706, 668672},
-    {"model: {name: mlp, hidden: [32]}", 1, 28, 10, 25450, 25408},
+    {"model: {name: resnet18}", 3, 224, 1000, 11689512, 1814073344, ZOO_IMAGES},
+    {"model: {name: resnet34}", 3, 224, 1000, 21797672, 3663761408, ZOO_IMAGES},
+    {"model: {name: resnet50}", 3, 224, 1000, 25557032, 4089184256, ZOO_IMAGES},
+    {"model: {name: resnet101}", 3, 224, 1000, 44549160, 7801405440, ZOO_IMAGES},
+    {"model: {name: mobilenet_v2}", 3, 224, 1000, 3504872, 300774272, ZOO_IMAGES},
+    {"model: {name: resnet18}", 3, 224, 10, 11181642, 0, ZOO_IMAGES},
+    {"model: {name: resnet34}", 3, 224, 10, 21289802, 0, ZOO_IMAGES},
+    {"model: {name: resnet50}", 3, 224, 10, 23528522, 0, ZOO_IMAGES},
+    {"model: {name: resnet101}", 3, 224, 10, 42520650, 0, ZOO_IMAGES},
+    {"model: {name: mobilenet_v2}", 3, 224, 10, 2236682, 0, ZOO_IMAGES},
+    {"model: {name: resnet18, stem: small}", 3, 32, 10, 11173962, 0, ZOO_IMAGES},
+    {"model: {name: resnet18, stem: small}", 1, 28, 10, 11172810, 0, ZOO_IMAGES},
+    {"model: {name: lenet}", 1, 28, 10, 421642, 4241152, ZOO_IMAGES},
+    {"model: {name: mlp}", 1, 28, 10, 669706, 668672, ZOO_IMAGES},
+    {"model: {name: mlp, hidden: [32]}", 1, 28, 10, 25450, 25408, ZOO_IMAGES},
+    {"model: {name: gpt2, size: 124m}", 1, 1024, 50257, 124439808, 0, ZOO_TOKENS},
+    {"model: {name: llama, layers: 32, width: 4096, heads: 32, ffn: 11008}", 1, 16, 32000,
+     6738415616, 0, ZOO_TOKENS},
+    /* a vector of 10 for each field, beside the numbers; the linear layer of the numbers */
+    {"model: {name: wide_deep}", NUMBERS, 0, 1,
+     FC5(FIELDS * 10 + NUMBERS, 400, 400, 400, 1) + FC2(NUMBERS, 1), 0, ZOO_IDS},
+    /* a vector of 9 for each field and each number */
+    {"model: {name: deepfm}", NUMBERS, 0, 1,
+     FC5((FIELDS + NUMBERS) * 9, 400, 400, 400, 1) + NUMBERS * 9 + FC2(NUMBERS, 1), 0, ZOO_IDS},
+    /* vectors of 16, and the products of all pairs of 27 of them */
+    {"model: {name: dlrm}", NUMBERS, 0, 1,
+     FC5(NUMBERS, 512, 256, 64, 16) + FC3(27 * 26 / 2 + 16, 512, 256) + FC2(256, 1), 0, ZOO_IDS},
 };
+
+/* Owned by the caller. */
+static Graph *zoo_graph(const ZooRow *row)
+{
+    Config *config = config_of(row->config);
+    Graph *g = NULL;
+    Desc input = row->data == ZOO_TOKENS ? tokens(2, row->image)
+                 : row->data == ZOO_IDS ? desc_plain(shape_of(2, 2, row->channels, 1, 1), DTYPE_F32)
+                                        : images(2, row->channels, row->image);
+    GraphIds ids = {.fields = row->data == ZOO_IDS ? FIELDS : 0};
+    if (config) CHECK_OK(graph_build_ids(&g, config, input, ids, row->classes));
+    config_free(&config);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(g);
+    return g;
+}
+
+static void zoo_every_model(void)
+{
+    for (const ZooEntry *const *m = zoo; *m; ++m) {
+        bool here = false;
+        char *want = mem_format("{name: %s", (*m)->name);
+        for (size_t i = 0; i < sizeof zoo_rows / sizeof zoo_rows[0]; ++i) {
+            const char *at = strstr(zoo_rows[i].config, want);
+            here = here || (at && strchr(",}", at[strlen(want)]));
+        }
+        CU_ASSERT_TRUE(here);
+        if (!here) printf("  no case of %s\n", (*m)->name);
+        mem_free(&want);
+    }
+}
 
 static void zoo_counts(void)
 {
     for (size_t i = 0; i < sizeof zoo_rows / sizeof zoo_rows[0]; ++i) {
         const ZooRow *row = &zoo_rows[i];
-        Graph *g = graph_of(row->config, images(2, row->channels, row->image), row->classes);
-        CU_ASSERT_PTR_NOT_NULL_FATAL(g);
+        Graph *g = zoo_graph(row);
         check_graph(g);
         CU_ASSERT_EQUAL(graph_param_count(g), row->params);
         if (row->macs > 0) CU_ASSERT_EQUAL(graph_forward_macs(g), row->macs);
@@ -357,8 +409,8 @@ static void print(void)
     graph_free(&g);
 }
 
-TEST_MAIN("graph", {"zoo counts", zoo_counts}, {"zoo names", zoo_names}, {"zoo errors", zoo_errors},
-          {"list", list}, {"list errors", list_errors}, {"fuse gelu", fuse_gelu},
-          {"fuse residual", fuse_residual}, {"fuse lenet", fuse_lenet},
-          {"fuse resnet, mobilenet", fuse_resnet}, {"not fused", fuse_not},
-          {"wanted gradients", wanted_gradients}, {"print", print})
+TEST_MAIN("graph", {"zoo counts", zoo_counts}, {"zoo: every model", zoo_every_model},
+          {"zoo names", zoo_names}, {"zoo errors", zoo_errors}, {"list", list},
+          {"list errors", list_errors}, {"fuse gelu", fuse_gelu}, {"fuse residual", fuse_residual},
+          {"fuse lenet", fuse_lenet}, {"fuse resnet, mobilenet", fuse_resnet},
+          {"not fused", fuse_not}, {"wanted gradients", wanted_gradients}, {"print", print})

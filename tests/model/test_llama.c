@@ -104,6 +104,21 @@ static void first_values(void)
     graph_free(&g);
 }
 
+/* The message names exactly those models of the zoo whose row uses the key. */
+static void users_of_width(void)
+{
+    refused("model: {name: lenet, width: 64}", "model.width: lenet does not use it; it is for ");
+    const char *list = strstr(fail_message(), "it is for ");
+    for (const ZooEntry *const *m = zoo; list && *m; ++m) {
+        char *users = mem_format(", %s,", list + strlen("it is for "));
+        char *word = mem_format(", %s,", (*m)->name);
+        bool uses = word_uses((ConfigWord){.word = (*m)->name, .uses = (*m)->uses}, "width");
+        CU_ASSERT_EQUAL(strstr(users, word) != NULL, uses);
+        mem_free(&users);
+        mem_free(&word);
+    }
+}
+
 static void errors(void)
 {
     refused("model: {name: llama, heads: 5}", "model.heads (5) must divide model.width (384)");
@@ -118,7 +133,7 @@ static void errors(void)
             "model.rotary_base: gpt2 does not use it; it is for llama");
     refused("model: {tied: true, layers: [dense: {width: 3}]}",
             "a list of layers does not use it; it is for llama");
-    refused("model: {name: lenet, width: 64}", "mobilenet_v2, gpt2, llama");
+    users_of_width();
 }
 
 TEST_MAIN("llama", {"counts", counts}, {"names", names}, {"attributes", attributes},

@@ -40,4 +40,28 @@ static inline Config *config_of(char *options)
     return config;
 }
 
+/* Checks that the golden file has a case of each word of a list of optim_words, from a line that
+ * begins with a letter. skip, unless NULL, leaves out words that are tested elsewhere. */
+static inline void golden_has_all(int list, bool (*skip)(int word))
+{
+    enum { LINE_CHARS = 4096 };
+    static char line[LINE_CHARS];
+    const char *word;
+    for (int i = 0; (word = optim_words[list].word(i).word); ++i) {
+        char *want = mem_format("%s=%s", optim_words[list].key, word);
+        FILE *in = fopen(golden_path, "r");
+        bool found = skip && skip(i);
+        while (!found && in && fgets(line, LINE_CHARS, in)) {
+            char *rest = line;
+            for (char *w; *line >= 'a' && *line <= 'z' && (w = strsep(&rest, " \n"));)
+                found = found || !strcmp(w, want);
+        }
+        CU_ASSERT_TRUE(found);
+        if (!found) printf("  no case of %s in %s (tools/golden_optim.py)\n", want, golden_path);
+        if (in) fclose(in);
+        mem_free(&want);
+    }
+}
+enum { RULE_LIST, CURVE_LIST };
+
 #endif

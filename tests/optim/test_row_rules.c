@@ -86,28 +86,29 @@ static bool same_as_dense(const Config *config, Backend *backend, int width, int
     return same;
 }
 
+static const char *const dense_rules[] = {
+    "name: sgd, lr: 0.1",
+    "name: sgd, lr: 0.1, weight_decay: 0.1",
+    "name: adagrad, lr: 0.1, weight_decay: 0.1",
+    "name: adagrad, lr: 0.1, eps: 1e-3",
+    "name: adam, lr: 0.01, weight_decay: 0.1",
+    "name: adam, lr: 0.01, beta1: 0.8, beta2: 0.95, eps: 1e-4",
+    "name: adamw, lr: 0.01, weight_decay: 0.1",
+    "name: ftrl, lr: 0.1, l1: 0.1, l2: 0.05, weight_decay: 0.01",
+};
+
 static void beside_dense(void)
 {
-    static const char *const rule[] = {
-        "name: sgd, lr: 0.1",
-        "name: sgd, lr: 0.1, weight_decay: 0.1",
-        "name: adagrad, lr: 0.1, weight_decay: 0.1",
-        "name: adagrad, lr: 0.1, eps: 1e-3",
-        "name: adam, lr: 0.01, weight_decay: 0.1",
-        "name: adam, lr: 0.01, beta1: 0.8, beta2: 0.95, eps: 1e-4",
-        "name: adamw, lr: 0.01, weight_decay: 0.1",
-        "name: ftrl, lr: 0.1, l1: 0.1, l2: 0.05, weight_decay: 0.01",
-    };
     static const int width[] = {1, 7, 10, 16, WIDTH_MOST};
     Backend *backend = NULL;
     CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
-    for (size_t r = 0; r < sizeof rule / sizeof *rule; ++r) {
-        Config *config = config_from(rule[r]);
+    for (size_t r = 0; r < sizeof dense_rules / sizeof *dense_rules; ++r) {
+        Config *config = config_from(dense_rules[r]);
         for (size_t i = 0; i < sizeof width / sizeof *width; ++i)
             for (int kind = 0; kind < 3; ++kind) {
                 bool same = same_as_dense(config, backend, width[i], kind);
                 CU_ASSERT(same);
-                if (!same) printf("  %s, width %d, rows %d\n", rule[r], width[i], kind);
+                if (!same) printf("  %s, width %d, rows %d\n", dense_rules[r], width[i], kind);
             }
         config_free(&config);
     }
@@ -234,10 +235,43 @@ static void refused(const char *text, const char *why)
     config_free(&config);
 }
 
+/* The message names exactly those rules whose table has row_update. */
+static void rules_of_rows(void)
+{
+    refused("name: lamb", "cannot update the rows of a sparse table");
+    const char *word, *list = strrchr(fail_message(), '(');
+    CU_ASSERT_PTR_NOT_NULL_FATAL(list);
+    char *rules = mem_format(", %.*s,", (int)strcspn(list + 1, ")"), list + 1);
+    for (int i = 0; (word = optim_words[RULE_LIST].word(i).word); ++i) {
+        Config config = {.optim.name = i};
+        char *item = mem_format(", %s,", word);
+        CU_ASSERT_EQUAL(strstr(rules, item) != NULL,
+                        optim_rule(&config, 0).table->row_update != NULL);
+        mem_free(&item);
+    }
+    mem_free(&rules);
+}
+
+/* Every rule that updates rows is compared with something: with its dense update, or a formula. */
+static void every_row_rule(void)
+{
+    const char *word;
+    for (int i = 0; (word = optim_words[RULE_LIST].word(i).word); ++i) {
+        Config config = {.optim.name = i};
+        char *want = mem_format("name: %s,", word);
+        bool found = !optim_rule(&config, 0).table->row_update || !strcmp(word, "adagrad_row");
+        for (size_t r = 0; r < sizeof dense_rules / sizeof *dense_rules; ++r)
+            found = found || !strncmp(dense_rules[r], want, strlen(want));
+        CU_ASSERT_TRUE(found);
+        if (!found) printf("  no case of %s\n", word);
+        mem_free(&want);
+    }
+}
+
 static void refusals(void)
 {
     refused("name: lars", "optim.name: lars cannot update the rows of a sparse table, and ids is");
-    refused("name: lamb", "(sgd, adam, adamw, adagrad, adagrad_row, ftrl)");
+    rules_of_rows();
     refused("name: lion", "lion cannot update the rows");
     refused("name: adam, groups: [{roles: table, name: muon}]", "muon cannot update the rows");
     refused("name: sgd, momentum: 0.9", "ids is one, without momentum only");
@@ -246,4 +280,4 @@ static void refusals(void)
 
 TEST_MAIN("rules for rows", {"beside dense", beside_dense}, {"adagrad of rows", adagrad_of_rows},
           {"published ftrl", published_ftrl}, {"ftrl begins anywhere", ftrl_begins_anywhere},
-          {"assignment", assignment}, {"refusals", refusals})
+          {"every rule", every_row_rule}, {"assignment", assignment}, {"refusals", refusals})

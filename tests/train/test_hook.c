@@ -12,7 +12,7 @@ static void answers(void)
 {
     static const struct {
         const char *text;
-        Wish wish;
+        HookRequest request;
     } good[] = {{"", {0}},
                 {" \r\n", {0}},
                 {"{}", {0}},
@@ -41,15 +41,15 @@ static void answers(void)
                                       "{\"lr\":1.2.3}",
                                       "{\"lr\":\"0.1\"}",
                                       "{\"lr\":"};
-    Wish wish;
+    HookRequest request;
     for (size_t i = 0; i < sizeof good / sizeof *good; ++i) {
-        CHECK_OK(wish_read(&wish, good[i].text));
-        CU_ASSERT(wish.stop == good[i].wish.stop && wish.save == good[i].wish.save);
-        CU_ASSERT_EQUAL(wish.lr, good[i].wish.lr);
+        CHECK_OK(hook_request_parse(&request, good[i].text));
+        CU_ASSERT(request.stop == good[i].request.stop && request.save == good[i].request.save);
+        CU_ASSERT_EQUAL(request.lr, good[i].request.lr);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
-        CU_ASSERT_EQUAL(wish_read(&wish, bad[i]), ERR_DATA);
-        CU_ASSERT_FALSE(wish_any(&wish));
+        CU_ASSERT_EQUAL(hook_request_parse(&request, bad[i]), ERR_DATA);
+        CU_ASSERT_FALSE(hook_request_any(&request));
     }
 }
 
@@ -68,18 +68,18 @@ static void reasons(void)
                 "does not print a JSON object such as {\"stop\": true}, {\"save\": true} or "
                 "{\"lr\": 0.01}, but 'epoch? 3'"},
                {"[1]", "but '[1]'"}};
-    Wish wish;
+    HookRequest request;
     for (size_t i = 0; i < sizeof row / sizeof *row; ++i)
-        CHECK_FAILS(wish_read(&wish, row[i].text), ERR_DATA, row[i].why);
+        CHECK_FAILS(hook_request_parse(&request, row[i].text), ERR_DATA, row[i].why);
 }
 
 /* Later answers add to earlier ones; the newest learning rate counts. */
 static void additions(void)
 {
-    Wish all = {.lr = 0.5};
-    CU_ASSERT_TRUE(wish_any(&all));
-    wish_add(&all, &(Wish){.save = 1});
-    wish_add(&all, &(Wish){.lr = 0.25});
+    HookRequest all = {.lr = 0.5};
+    CU_ASSERT_TRUE(hook_request_any(&all));
+    hook_request_merge(&all, &(HookRequest){.save = 1});
+    hook_request_merge(&all, &(HookRequest){.lr = 0.25});
     CU_ASSERT(!all.stop && all.save && all.lr == 0.25);
 }
 
@@ -87,7 +87,7 @@ static void additions(void)
  * arrival. */
 static void queue(void)
 {
-    Wish wish;
+    HookRequest request;
     char go[] = "/tmp/weft-hook-XXXXXX", command[512];
     int file = mkstemp(go);
     CU_ASSERT_FATAL(file >= 0);
@@ -100,22 +100,22 @@ static void queue(void)
              "[ $n != 3 ] || echo '{\"save\": true}'",
              go);
     Hook *hook = hook_new(command, 60);
-    hook_tell(hook, HOOK_EPOCH, 1, "1\n");
-    hook_tell(hook, HOOK_EPOCH, 3, "3\n");
-    hook_tell(hook, HOOK_EVALUATION, 6, "6\n");
-    hook_tell(hook, HOOK_EPOCH, 5, "5\n");
+    hook_notify(hook, HOOK_EPOCH, 1, "1\n");
+    hook_notify(hook, HOOK_EPOCH, 3, "3\n");
+    hook_notify(hook, HOOK_EVALUATION, 6, "6\n");
+    hook_notify(hook, HOOK_EPOCH, 5, "5\n");
     CU_ASSERT_TRUE(hook_busy(hook));
     unlink(go);
     hook_wait(hook);
     CU_ASSERT_FALSE(hook_busy(hook));
-    CU_ASSERT_TRUE(hook_asks(hook));
-    CU_ASSERT_TRUE(hook_take(hook, &wish));
-    CU_ASSERT(!wish.stop && !wish.save && wish.lr == 5);
-    CU_ASSERT_FALSE(hook_take(hook, &wish));
-    hook_tell(hook, HOOK_END, 7, "7\n");
+    CU_ASSERT_TRUE(hook_has_request(hook));
+    CU_ASSERT_TRUE(hook_take_request(hook, &request));
+    CU_ASSERT(!request.stop && !request.save && request.lr == 5);
+    CU_ASSERT_FALSE(hook_take_request(hook, &request));
+    hook_notify(hook, HOOK_END, 7, "7\n");
     hook_wait(hook);
-    CU_ASSERT_TRUE(hook_take(hook, &wish));
-    CU_ASSERT(wish.stop && wish.lr == 0);
+    CU_ASSERT_TRUE(hook_take_request(hook, &request));
+    CU_ASSERT(request.stop && request.lr == 0);
     hook_free(&hook);
     CU_ASSERT_PTR_NULL(hook);
 }
@@ -123,15 +123,15 @@ static void queue(void)
 /* A hook that hangs is killed, and those that wait are dropped; hook_free kills one too. */
 static void hanging(void)
 {
-    Wish wish;
+    HookRequest request;
     double begin_s = clock_s();
     Hook *hook = hook_new("echo '{\"stop\": true}'; sleep 1000", 0.05);
-    hook_tell(hook, HOOK_EPOCH, 1, "");
-    hook_tell(hook, HOOK_EVALUATION, 1, "");
+    hook_notify(hook, HOOK_EPOCH, 1, "");
+    hook_notify(hook, HOOK_EVALUATION, 1, "");
     hook_wait(hook);
     CU_ASSERT_FALSE(hook_busy(hook));
-    CU_ASSERT_FALSE(hook_take(hook, &wish));
-    hook_tell(hook, HOOK_END, 1, "");
+    CU_ASSERT_FALSE(hook_take_request(hook, &request));
+    hook_notify(hook, HOOK_END, 1, "");
     CU_ASSERT_TRUE(hook_busy(hook));
     hook_free(&hook);
     CU_ASSERT(clock_s() - begin_s < 500);

@@ -278,29 +278,30 @@ static void test_in_use(void)
     }
 }
 
-static atomic_bool asking;
+static atomic_bool waiting;
 
-/* Asks this process to stop as soon as the first evaluation has left its file. */
-static void *ask(void *file)
+/* Sends this process a stop request as soon as the first evaluation has left its file. */
+static void *request_stop(void *file)
 {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
-    while (asking && access(file, R_OK) != 0) usleep(1000);
+    while (waiting && access(file, R_OK) != 0) usleep(1000);
     kill(getpid(), SIGTERM);
     return NULL;
 }
 
-/* Only one rank is asked to stop: both stop with a checkpoint, and the run can be resumed. */
+/* Only one rank receives a stop request: both stop with a checkpoint, and the run can be
+ * resumed. */
 static void test_stop(void)
 {
     pthread_t thread;
     char *best = path_of("stop", "checkpoints/best.h5");
     stop_begin();
-    asking = true;
-    if (tiny_rank == 1) pthread_create(&thread, NULL, ask, best);
+    waiting = true;
+    if (tiny_rank == 1) pthread_create(&thread, NULL, request_stop, best);
     Status status = run_on(2, "stop", "train.steps=1000000 train.log_every=1000");
-    asking = false;
+    waiting = false;
     if (tiny_rank == 1) pthread_join(thread, NULL);
     stop_end();
     mem_free(&best);
@@ -313,8 +314,8 @@ static void test_stop(void)
     mem_free(&dir);
 }
 
-/* A rank is asked to stop before the run has started: nothing is written, and the next run is not
- * affected. */
+/* A rank receives a stop request before the run has started: nothing is written, and the next run
+ * is not affected. */
 static void test_stop_early(void)
 {
     stop_begin();

@@ -48,19 +48,19 @@ static Status get_values(void *user, int param, float *plain)
 }
 
 /* Zeroes the rows that units_gather would leave out. */
-static void mask(const Units *u, int param, const bool *gone, float *plain)
+static void mask(const Units *u, int param, const bool *removed, float *plain)
 {
     const Param *p = &u->graph->param[param];
     LayerChannels how = u->graph->node[p->node].kind->channels;
     int64_t rows = p->shape.dim[0], each = shape_count(p->shape) / rows;
     if (p->info.buffer || (how != CHANNELS_OPEN && how != CHANNELS_KEEP)) return;
     for (int64_t r = 0; r < rows; ++r)
-        if (gone[u->unit[p->node + 1][r]])
+        if (removed[u->unit[p->node + 1][r]])
             memset(plain + r * each, 0, (size_t)each * sizeof *plain);
 }
 
 /* whole: fills the whole model, with zeros; else the shrunk one. */
-static void fill(OneRank *r, const Units *u, const bool *gone, bool whole)
+static void fill(OneRank *r, const Units *u, const bool *removed, bool whole)
 {
     for (int i = 0; i < r->graph->param_count; ++i) {
         const Param *p = &r->graph->param[i];
@@ -68,9 +68,9 @@ static void fill(OneRank *r, const Units *u, const bool *gone, bool whole)
         float *plain = values_of(u->graph, i);
         float *stored = mem_new((size_t)p->elements * sizeof *stored);
         if (whole)
-            mask(u, i, gone, plain);
+            mask(u, i, removed, plain);
         else
-            units_gather(u, i, gone, plain, plain);
+            units_gather(u, i, removed, plain, plain);
         op_pack(r->graph->node[p->node].op, p->slot, plain, stored);
         executor_set_param(r->executor, i, stored);
         mem_free(&plain);
@@ -80,7 +80,7 @@ static void fill(OneRank *r, const Units *u, const bool *gone, bool whole)
 }
 
 /* Computes the logits of one batch. */
-static void evaluate(OneRank *r, const Units *u, const bool *gone, bool whole, double *logits,
+static void evaluate(OneRank *r, const Units *u, const bool *removed, bool whole, double *logits,
                      int64_t count)
 {
     int64_t n = shape_count(r->graph->input.shape), lines = count / r->graph->classes;
@@ -100,7 +100,7 @@ static void evaluate(OneRank *r, const Units *u, const bool *gone, bool whole, d
                    .sample = sample,
                    .rows = SAMPLES};
     BatchSource source = {.user = &batch, .next = one_rank_batch, .release = one_rank_release};
-    fill(r, u, gone, whole);
+    fill(r, u, removed, whole);
     CHECK_OK(executor_evaluate(r->executor, &source, NULL, NULL));
     const float *got = executor_logits(r->executor);
     for (int64_t i = 0; i < count; ++i) logits[i] = (double)got[i];
@@ -124,20 +124,20 @@ static double largest(const double *a, const double *b, int64_t n)
     return worst;
 }
 
-static void compare(const char *model, const Graph *g, const Units *u, const bool *gone)
+static void compare(const char *model, const Graph *g, const Units *u, const bool *removed)
 {
     OneRank whole, less;
     Config *config = config_of(model);
     Shape y = g->node[g->logits].spec.y.shape;
     int64_t n = shape_count(y);
     double *a = mem_new((size_t)n * sizeof *a), *b = mem_new((size_t)n * sizeof *b);
-    prune_set_widths(u, gone, config);
+    prune_set_widths(u, removed, config);
     CHECK_OK(one_rank_open(&less, config, g->input, g->classes, &backend_cpu, &backend_cpu, SEED));
     CHECK_OK(one_rank_open(&whole, config_of(model), g->input, g->classes, &backend_cpu,
                            &backend_cpu, SEED));
     CU_ASSERT(graph_param_count(less.graph) < graph_param_count(whole.graph));
-    evaluate(&less, u, gone, false, a, n);
-    evaluate(&whole, u, gone, true, b, n);
+    evaluate(&less, u, removed, false, a, n);
+    evaluate(&whole, u, removed, true, b, n);
     double off = largest(a, b, n) / largest(b, NULL, n);
     CU_ASSERT(off < TOLERANCE);
     if (getenv("WEFT_TEST_VERBOSE") || !(off < TOLERANCE)) printf("  %s: off by %g\n", model, off);
@@ -154,12 +154,12 @@ static void check(const char *model, Desc input, int64_t classes, int method)
     Config *config = config_of(model);
     CHECK_OK(graph_build(&g, config, input, classes));
     CHECK_OK(units_new(&u, g, NULL, 0));
-    bool *gone = mem_new((size_t)u->unit_count * sizeof *gone);
+    bool *removed = mem_new((size_t)u->unit_count * sizeof *removed);
     const PruneOptions options = {
         .method = &prune_methods[method], .sparsity = .4, .round = 1, .get = get_values, .user = g};
-    CHECK_OK(prune_choose(u, &options, gone));
-    compare(model, g, u, gone);
-    mem_free(&gone);
+    CHECK_OK(prune_choose(u, &options, removed));
+    compare(model, g, u, removed);
+    mem_free(&removed);
     units_free(&u);
     graph_free(&g);
     config_free(&config);

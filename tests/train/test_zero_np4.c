@@ -47,9 +47,9 @@ static size_t gradients_of(const Trainer *t)
 /* Bytes of parameters, with sums by messages: all of them, or a shard and the ring. */
 static size_t params_of(const Trainer *t)
 {
-    int64_t held = plan_local_elements(t->plan, t->grid.dp_rank);
+    int64_t local = plan_local_elements(t->plan, t->grid.dp_rank);
     int64_t ring = t->plan->gathers ? t->comm->param_elements : 0;
-    return (size_t)(held + ring) * sizeof(float);
+    return (size_t)(local + ring) * sizeof(float);
 }
 
 static Status run_part(Trainer *t, const GridPart *part, Run *run)

@@ -161,8 +161,8 @@ static inline uint64_t tiny_hash(Trainer *t)
             const Param *p = &t->graph->param[i];
             int own = p->tied >= 0 ? p->tied : i;
             int slice = p->cut.parts > 0 ? t->grid.tp_rank : 0;
-            int held = p->info.buffer || p->frozen ? 0 : t->optim->rule[t->rule[i]].slots;
-            if (slot < held)
+            int used = p->info.buffer || p->frozen ? 0 : t->optim->rule[t->rule[i]].slots;
+            if (slot < used)
                 mine[slice * kinds + (slot + 1) * params + own] = tiny_hash_tensor(t, i, slot);
         }
     world_gather(t->world, mine, count * sizeof *mine, all);

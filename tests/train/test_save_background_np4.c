@@ -24,7 +24,7 @@ static Status steps_between(Trainer *t, TrainSave *save)
     bool done;
     StepResult result;
     int parts = save_copy_rounds(t->copy, 0), slices = save_copy_rounds(t->copy, 1);
-    CU_ASSERT(save_copy_held(t->copy) <= save_copy_bytes(t, t->plan));
+    CU_ASSERT(save_copy_local_bytes(t->copy) <= save_copy_bytes(t, t->plan));
     CU_ASSERT(t->plan->zero ? parts > 1 : parts == 0);
     CU_ASSERT(t->shape.tp > 1 ? slices > 1 : slices == 0);
     for (int i = 0; i < parts + slices; ++i) {
@@ -53,13 +53,13 @@ static Status steps_beside(Trainer *t, TrainSave *save)
     return OK;
 }
 
-static Status save_both(Trainer *t, const char *waiting, const char *beside)
+static Status save_both(Trainer *t, const char *waiting, const char *in_background)
 {
     StepResult result;
     for (int i = 0; i < STEPS_BEFORE; ++i) TRY(step(t, NULL, &result));
-    CU_ASSERT(t->saves_beside && !result.saving);
+    CU_ASSERT(t->saves_in_background && !result.saving);
     TRY(train_save(t, waiting));
-    TrainSave *save = train_save_begin(t, &(TrainSaveTo){.path = beside});
+    TrainSave *save = train_save_begin(t, &(TrainSaveTo){.path = in_background});
     Status st = steps_beside(t, save);
     for (bool done = false; !done && st == OK;) st = train_save_next(save, &done);
     train_save_free(&save);
@@ -87,19 +87,19 @@ static Status save_nowhere(Trainer *t, const char *path)
 static Status on_grid(Trainer *t)
 {
     char *waiting = mem_format("%s/waiting.h5", tiny_folder);
-    char *beside = mem_format("%s/beside.h5", tiny_folder);
+    char *in_background = mem_format("%s/background.h5", tiny_folder);
     char *nowhere = mem_format("%s/nowhere/a.h5", tiny_folder);
-    Status st = save_both(t, waiting, beside);
+    Status st = save_both(t, waiting, in_background);
     if (st == OK && tiny_rank == 0) {
         bool equal = false;
         FILE *out = tmpfile();
-        CHECK_OK(checkpoint_diff(waiting, beside, out, &equal));
+        CHECK_OK(checkpoint_diff(waiting, in_background, out, &equal));
         CU_ASSERT(equal);
         fclose(out);
     }
     if (st == OK) st = save_nowhere(t, nowhere);
     mem_free(&nowhere);
-    mem_free(&beside);
+    mem_free(&in_background);
     mem_free(&waiting);
     return st;
 }
@@ -141,5 +141,5 @@ static void slices(void)
     run(GPT, "grid.dp=2 grid.tp=2 grid.zero=2 model.heads=4");
 }
 
-TINY_MAIN("save_beside", grid_data, {"replicas", replicas}, {"stages", stages}, {"shares", shares},
+TINY_MAIN("save_background", grid_data, {"replicas", replicas}, {"stages", stages}, {"shares", shares},
           {"slices", slices})

@@ -1,21 +1,21 @@
 /* Parses a hook's answer: an object of three known keys with true, false or a number. Any other
  * output is refused, so that a line of a program's log is never taken for a request. */
-#include "wish.h"
+#include "hook_request.h"
 
 #include <string.h>
 
 #define BLANKS " \t\r\n"
 
-bool wish_any(const Wish *wish)
+bool hook_request_any(const HookRequest *request)
 {
-    return wish->stop || wish->save || wish->lr > 0;
+    return request->stop || request->save || request->lr > 0;
 }
 
-void wish_add(Wish *wish, const Wish *later)
+void hook_request_merge(HookRequest *request, const HookRequest *later)
 {
-    wish->stop |= later->stop;
-    wish->save |= later->save;
-    if (later->lr > 0) wish->lr = later->lr;
+    request->stop |= later->stop;
+    request->save |= later->save;
+    if (later->lr > 0) request->lr = later->lr;
 }
 
 enum { QUOTED = 200 };
@@ -62,7 +62,7 @@ static Status read_rate(JsonScan *s, double *value)
 }
 
 /* Reads one "key": value; each key may occur once. */
-static Status read_entry(JsonScan *s, Wish *w, unsigned *seen)
+static Status read_entry(JsonScan *s, HookRequest *w, unsigned *seen)
 {
     static const char *const word[] = {"stop", "save", "lr"};
     char *name = NULL, what[64];
@@ -78,13 +78,13 @@ static Status read_entry(JsonScan *s, Wish *w, unsigned *seen)
     return read_switch(s, word[key], key ? &w->save : &w->stop);
 }
 
-Status wish_read(Wish *wish, const char *text)
+Status hook_request_parse(HookRequest *request, const char *text)
 {
     JsonScan s = json_scan("", text, strlen(text));
     unsigned seen = 0;
     bool more;
-    Wish w = {0};
-    *wish = w;
+    HookRequest w = {0};
+    *request = w;
     if (!text[strspn(text, BLANKS)]) return OK;
     if (!is_object(s, text))
         return wrong(text,
@@ -95,6 +95,6 @@ Status wish_read(Wish *wish, const char *text)
         TRY(read_entry(&s, &w, &seen));
         TRY(json_scan_more(&s, '}', &more));
     }
-    *wish = w;
+    *request = w;
     return OK;
 }

@@ -1,0 +1,13 @@
+/* constant: the learning rate stays as it is after the warm-up. */
+#include "curves.h"
+
+static double rate(const CurveAt *at)
+{
+    return at->is->lr;
+}
+
+const Curve curve_constant = {
+    {.word = "constant", .help = "stays"},
+    .longer = "the learning rate stays as it is",
+    .rate = rate,
+};

@@ -1,0 +1,13 @@
+/* linear: a straight line from lr to lr_end. */
+#include "curves.h"
+
+static double rate(const CurveAt *at)
+{
+    return curve_between(at, 1 - at->done);
+}
+
+const Curve curve_linear = {
+    {.word = "linear", .help = "a line towards lr_end", .uses = "lr_end"},
+    .longer = "the line stretches to the new end",
+    .rate = rate,
+};

@@ -1,0 +1,15 @@
+/* polynomial: a power of the remaining fraction of the run, from lr to lr_end. */
+#include "curves.h"
+
+#include <math.h>
+
+static double rate(const CurveAt *at)
+{
+    return curve_between(at, pow(1 - at->done, at->is->power));
+}
+
+const Curve curve_polynomial = {
+    {.word = "polynomial", .help = "(what is left)^power, towards lr_end", .uses = "lr_end power"},
+    .longer = "the curve stretches to the new end",
+    .rate = rate,
+};
