@@ -314,12 +314,13 @@ typedef struct CheckpointShrink {
     double sparsity;
     int64_t round;
 } CheckpointShrink;
-/* Chooses the units to remove (gone, bool[unit_count], by prune_choose), sets the remaining widths
+/* Chooses the units to remove (removed, bool[unit_count], by prune_choose), sets the remaining widths
  * in config, and writes parameters, running statistics and optimizer state without those channels
  * to `out`, with config as its configuration, at the same step; its best metric and losses are
  * unknown. *after: the graph of the smaller model; owner: the caller. ERR_DATA: tensors that do not
  * fit the model. Not collective. */
-Status checkpoint_shrink(const CheckpointShrink *what, Config *config, bool *gone, Graph **after);
+Status checkpoint_shrink(const CheckpointShrink *what, Config *config, bool *removed,
+                         Graph **after);
 
 /* Arguments of an export to ONNX: opset 17, IR 8, fp32 values, any number of samples. */
 typedef struct OnnxModel {

@@ -100,7 +100,7 @@ typedef struct OptimGroup {
     double lr_scale;
     /* all options of the group after groups_resolve: its own, else those of the section optim. It
      * owns nothing. */
-    OptimConfig own;
+    OptimConfig resolved;
     /* a bit for each key that the group gives: its index within the section optim */
     uint64_t given;
     int line, column;

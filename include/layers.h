@@ -33,7 +33,7 @@ typedef struct LayerParam {
  * (model/units.h), and where model.widths may set another number. */
 typedef enum LayerChannels {
     /* not set: an error at start */
-    CHANNELS_UNSAID,
+    CHANNELS_UNSET,
     /* The layer has LayerSize.width new channels: rows of w[0] and elements of w[1]. Its input
      * channels are dimension 1 of w[0]. With OpSpec.groups, each group of outputs reads its group
      * of inputs; if groups, inputs and outputs are equal in number, it keeps its input's

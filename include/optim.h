@@ -53,9 +53,9 @@ OptimRule optim_rule(const Config *config, int number);
  * tensors of the model. ERR_CONFIG if a pattern matches no name, a group gets no tensor, or a rule
  * cannot update one of its tensors. */
 Status optim_assign(const Config *config, const OptimTensor *tensor, int count, int *rule);
-/* Factor of optim.layer_decay on the learning rate, for parameters in no group: depth group `tier`
- * of `tiers` (layer-wise decay as in timm; Clark et al. 2020, "ELECTRA"). */
-double optim_tier_scale(const Config *config, int rule, int tier, int tiers);
+/* Factor of optim.layer_decay on the learning rate, for parameters in no group: depth group `depth_group`
+ * of `depth_groups` (layer-wise decay as in timm; Clark et al. 2020, "ELECTRA"). */
+double optim_depth_scale(const Config *config, int rule, int depth_group, int depth_groups);
 
 /* One tensor in the arenas. */
 typedef struct OptimRange {
@@ -286,7 +286,7 @@ bool optim_scratch(const Config *config);
  * whole tensors. OptimNeed has the size for each tensor. */
 bool optim_packs(const Config *config);
 /* Replaces all rules of the configuration by one without state, for a model that is not trained. */
-void optim_hold_nothing(Config *config);
+void optim_use_stateless(Config *config);
 /* Memory that the update of one tensor needs, for planning. */
 typedef struct OptimNeed {
     int slots;

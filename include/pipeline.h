@@ -310,13 +310,13 @@ enum {
     /* micro-batches that contained a sample */
     METRIC_MICROS = LOSS_ANY,
     /* ranks that request a stop, ranks that request a checkpoint, ranks that are still writing one,
-     * and ranks with a pending request from a hook; see executor_ask */
+     * and ranks with a pending request from a hook; see executor_request */
     METRIC_STOP,
     METRIC_SAVE,
     METRIC_SAVING,
     METRIC_REQUEST,
     METRIC_COUNT,
-    METRIC_ASKED = METRIC_COUNT - METRIC_STOP,
+    METRIC_REQUESTS = METRIC_COUNT - METRIC_STOP,
     METRIC_PAD = 16
 };
 /* The gradient arena holds the gradients of this stage's parameters at the offsets of their values
@@ -402,7 +402,7 @@ typedef struct BatchSource {
 /* The loader is borrowed. */
 BatchSource loader_source(Loader *loader);
 /* Values that change from step to step. */
-typedef struct StepOf {
+typedef struct StepBatch {
     /* number of the step, keys the dropout masks */
     uint64_t step;
     /* 1 / (rows of the global batch), times fp16's loss scale */
@@ -411,19 +411,19 @@ typedef struct StepOf {
     int micros;
     /* the last micro-batch of them contains one sample only */
     bool last_single;
-} StepOf;
+} StepBatch;
 /* Runs the schedule's tasks for one step: takes micro-batches from the source, runs forward and
  * backward, and exchanges messages; each bucket's sum over the replicas begins when the bucket is
  * full. On a device all of it is queued and the host goes on: a micro-batch is released to the
  * source once it has been copied, when a later one is taken or in executor_settle. wait_s: as in
  * loader_next. Returns the source's errors. Collective. */
-Status executor_forward_backward(Executor *executor, const BatchSource *source, const StepOf *of,
+Status executor_forward_backward(Executor *executor, const BatchSource *source, const StepBatch *of,
                                  double *wait_s);
 /* Finishes the gradients of a step: waits for their sums over the replicas, then adds the partial
  * gradients of tensor-parallel groups and of tied parameters. Collective. */
 void executor_reduce(Executor *executor);
 /* Updates the running statistics. Call it only for a step that is not skipped. */
-void executor_move_statistics(Executor *executor, const StepOf *of);
+void executor_move_statistics(Executor *executor, const StepBatch *of);
 /* Sets whether executor_reduce, from the next step on, looks for gradients that are infinite or
  * NaN. If so, it waits for the step's statistics. */
 void executor_find_overflow(Executor *executor, bool yes);
@@ -472,7 +472,7 @@ void executor_settle(Executor *executor);
 float *executor_grads(Executor *executor);
 /* Sets this rank's flag for METRIC_STOP or a later metric. That metric of the coming step counts
  * the ranks that set the flag, so all ranks learn it at the end of the same step. */
-void executor_ask(Executor *executor, int metric, bool yes);
+void executor_request(Executor *executor, int metric, bool yes);
 /* Runs forward only, with running statistics, on as many micro-batches as a step has. On ranks with
  * the loss, take is called for each micro-batch with its per-sample results: columns (rows,
  * LOSS_COLUMNS), in host memory. Collective. */

@@ -82,7 +82,7 @@ static inline int schedule_chunks(const Schedule *schedule)
 }
 /* True if this chunk and the next are on one stage, with no message in between (meets), or on two
  * (crosses). Both are false if chunk is -1 or the last one. */
-static inline bool schedule_meets(const Schedule *schedule, int chunk)
+static inline bool schedule_shares_stage(const Schedule *schedule, int chunk)
 {
     return chunk >= 0 && chunk + 1 < schedule_chunks(schedule) &&
            schedule->stage_of[chunk] == schedule->stage_of[chunk + 1];

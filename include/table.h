@@ -109,7 +109,7 @@ void tables_watch(Tables *tables);
 
 /* Returns a source that adds the rows of bags to the micro-batches of `inner`, which is borrowed
  * until tables_forget. The first micro-batch of a step takes all of the step from `inner`; the last
- * one takes the next step, whose ids travel in the background. `inner` must allow tables_held
+ * one takes the next step, whose ids travel in the background. `inner` must allow tables_micros_out
  * micro-batches to be out at a time. Collective on workers, step by step. */
 BatchSource tables_source(Tables *tables, const BatchSource *inner);
 /* Returns the micro-batches that were taken to `inner`; call it before `inner` is freed.
@@ -125,7 +125,7 @@ size_t tables_buffer_bytes(int width, int64_t ids, int staleness);
 /* Number of steps that are in memory at a time. */
 int table_flights(int staleness);
 /* Number of micro-batches that a source has out at a time. */
-int tables_held(const TablesPlan *plan);
+int tables_micros_out(const TablesPlan *plan);
 
 /* Sizes of a bag: number of its tables, floats of a row, and the most ids of one worker in a step
  * and between two sync points. */
@@ -135,7 +135,7 @@ typedef struct TableBagSize {
 } TableBagSize;
 typedef struct TableTraffic {
     TableMode mode;
-    int servers, askers;
+    int servers, workers;
     /* modes sync and stale: the gradient's norm is needed at each step (optim.clip) */
     bool clips;
     /* [bags]; borrowed */
@@ -145,16 +145,16 @@ typedef struct TableTraffic {
     int64_t values, states;
 } TableTraffic;
 /* Messages of one kind between one worker and all owners except itself: the most if ids are spread
- * evenly over the owners. Sent at sync points if `border` is set, else in every step. */
+ * evenly over the owners. Sent at sync points if `at_sync_point` is set, else in every step. */
 typedef struct TableMessages {
     const char *what;
-    bool border;
+    bool at_sync_point;
     int64_t messages;
     double bytes;
 } TableMessages;
 enum { TABLE_MESSAGES = 8 };
 int tables_messages(const TableTraffic *of, TableMessages out[TABLE_MESSAGES]);
-/* Number of requests of all workers in a step, counted like TablesHeld.requests. It is an upper
+/* Number of requests of all workers in a step, counted like OwnerReport.requests. It is an upper
  * bound in modes geo and async, which send no request without ids. */
 int64_t tables_requests(const TableTraffic *of);
 /* Mode async: computes the number of floats of all dense parameters and of their optimizer state on
@@ -172,16 +172,16 @@ void tables_grad_squares(Tables *tables, double *out);
  * lr_at; gradients are multiplied by grad_scale first. An owner without memory for a new row ends
  * the job with ERR_MEMORY. */
 void tables_update(Tables *tables, double lr, double grad_scale);
-/* Mode stale, in which an update is made `staleness` steps later. tables_border tells, before each
- * step, whether it ends at a sync point; after such a step tables_catch_up makes all deferred
+/* Mode stale, in which an update is made `staleness` steps later. tables_set_sync_point tells, before each
+ * step, whether it ends at a sync point; after such a step tables_apply_deferred makes all deferred
  * updates. */
-void tables_border(Tables *tables, bool border);
-void tables_catch_up(Tables *tables);
+void tables_set_sync_point(Tables *tables, bool at_sync_point);
+void tables_apply_deferred(Tables *tables);
 /* Mode geo, in which gradients and updates of a step are local to a worker: adds what all workers
  * have changed since the last sync point. */
 void tables_exchange(Tables *tables);
 /* Mode async: copies the servers' current values of the dense parameters to `params`. Functions of
- * this mode are not collective, except tables_meet. */
+ * this mode are not collective, except tables_wait_at_sync_point. */
 void tables_dense_pull(Tables *tables, float *params);
 /* Sends the gradients of a step. Servers update rows and dense parameters at once, in the order in
  * which workers' requests come. */
@@ -189,7 +189,7 @@ void tables_push(Tables *tables, const float *grads, double lr, double grad_scal
 /* Mode async: waits until all workers have called it and servers have done all that was sent to
  * them. step: number of completed steps, or -1 before the first; last: it is the run's last step.
  * Returns true where a replay has to stop. */
-bool tables_meet(Tables *tables, int64_t step, bool last);
+bool tables_wait_at_sync_point(Tables *tables, int64_t step, bool last);
 /* Mode async: values and optimizer state of the dense parameters. tables_dense_put sends rank 0's
  * to the servers, tables_dense_get fetches the servers'. state[s] is the arena of slot s, in which
  * parameter i begins at at[i][s] (-1: it has no such slot). updates: number of updates made, for
@@ -225,13 +225,13 @@ void tables_put(Tables *tables, int table, const uint64_t *id, const float *row,
 void tables_put_end(Tables *tables);
 /* Rows of one owner and their bytes; since the start: number of requests, rows in the answers, and,
  * for a server, seconds that it has run and slept. */
-typedef struct TablesHeld {
+typedef struct OwnerReport {
     int64_t rows;
     size_t bytes;
-    int64_t requests, asked;
+    int64_t requests, rows_requested;
     double up_s, slept_s;
-} TablesHeld;
-/* Fills held[owners], allocated for the caller, and returns the number of owners. */
-int tables_held_by(Tables *tables, TablesHeld **held);
+} OwnerReport;
+/* Fills report[owners], allocated for the caller, and returns the number of owners. */
+int tables_report(Tables *tables, OwnerReport **report);
 
 #endif

@@ -55,7 +55,7 @@ typedef struct StepResult {
      * steps. */
     int64_t rows;
     /* Before one of those steps, some rank requested a stop or a checkpoint, or had a request from
-     * a hook (executor_ask). */
+     * a hook (executor_request). */
     bool stop_requested, save_requested, hook_requested;
     /* When the last of those steps began, some rank was still writing a checkpoint. */
     bool saving;

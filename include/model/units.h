@@ -44,13 +44,14 @@ typedef struct Units {
  * caller owns *units. */
 Status units_new(Units **units, const Graph *graph, const char *const *keep, int keep_count);
 void units_free(Units **units);
-/* Number of a node's channels that remain. gone: one flag for each unit, true if it is removed. */
-int64_t units_left(const Units *units, int node, const bool *gone);
+/* Number of a node's channels that remain. removed: one flag for each unit, true if it is removed. */
+int64_t units_left(const Units *units, int node, const bool *removed);
 
 /* Shape of a parameter after pruning; the values that remain, in plain order. They also apply to
  * anything with the parameter's shape, such as optimizer state. */
-Shape units_shape(const Units *units, int param, const bool *gone);
-void units_gather(const Units *units, int param, const bool *gone, const float *plain, float *out);
+Shape units_shape(const Units *units, int param, const bool *removed);
+void units_gather(const Units *units, int param, const bool *removed, const float *plain,
+                  float *out);
 
 /* Methods that judge a channel's importance, with their words on the command line. */
 #define PRUNE_WORDS(W)                                                                             \
@@ -81,8 +82,8 @@ typedef struct PruneOptions {
  * all layers that have a weight for it; of equal scores the first unit is removed. Every layer
  * keeps at least one channel. ERR_CONFIG if the method needs channel scales and there are none, or
  * if sparsity is above 0 and no channel can be removed. */
-Status prune_choose(const Units *units, const PruneOptions *options, bool *gone);
+Status prune_choose(const Units *units, const PruneOptions *options, bool *removed);
 /* Sets model.widths to the channels that remain. */
-void prune_set_widths(const Units *units, const bool *gone, Config *config);
+void prune_set_widths(const Units *units, const bool *removed, Config *config);
 
 #endif

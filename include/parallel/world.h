@@ -101,33 +101,33 @@ void world_sparse_begin(WorldSparse *swap, const WorldPart *to);
  * swap and stay valid until its next wait. */
 const WorldPart *world_sparse_wait(WorldSparse *swap);
 
-/* Sends and receives short messages of fewer than 2^31 bytes. world_hear returns the sender; rank
+/* Sends and receives short messages of fewer than 2^31 bytes. world_receive returns the sender; rank
  * -1 means any rank. A rank that waits sleeps between polls, up to half a millisecond at a time.
  * Not collective. */
-void world_tell(const World *world, int rank, const void *data, size_t bytes);
-/* world_tell without waiting for the message to be taken: data must stay unchanged until
- * world_tell_wait returns, which does nothing for a zeroed WorldTold. */
-typedef struct WorldTold {
+void world_send(const World *world, int rank, const void *data, size_t bytes);
+/* world_send without waiting for the message to be taken: data must stay unchanged until
+ * world_send_wait returns, which does nothing for a zeroed WorldSend. */
+typedef struct WorldSend {
     bool begun;
     MPI_Request request;
-} WorldTold;
-void world_tell_begin(WorldTold *told, const World *world, int rank, const void *data,
+} WorldSend;
+void world_send_begin(WorldSend *told, const World *world, int rank, const void *data,
                       size_t bytes);
-void world_tell_wait(WorldTold *told);
-int world_hear(const World *world, int rank, void *data, size_t bytes);
-/* Messages aside travel on a tag of their own, which world_hear does not receive. world_take_aside
+void world_send_wait(WorldSend *told);
+int world_receive(const World *world, int rank, void *data, size_t bytes);
+/* Messages aside travel on a tag of their own, which world_receive does not receive. world_receive_control
  * receives the next one from any rank; it returns false where there is none and waits is false.
- * world_hear_all receives the next message aside, or else the one that world_hear would; *aside
+ * world_receive_any receives the next message aside, or else the one that world_receive would; *aside
  * says which. */
-void world_tell_aside(const World *world, int rank, const void *data, size_t bytes);
-bool world_take_aside(const World *world, void *data, size_t bytes, bool waits);
-int world_hear_all(const World *world, int rank, void *data, size_t bytes, bool *aside);
+void world_send_control(const World *world, int rank, const void *data, size_t bytes);
+bool world_receive_control(const World *world, void *data, size_t bytes, bool waits);
+int world_receive_any(const World *world, int rank, void *data, size_t bytes, bool *aside);
 /* Waits for a message of `rank` or a message aside. Returns false if neither has come although
  * another rank's message has been waiting for patience_s seconds; time in which this process did
  * not run is not counted. */
-bool world_awaits(const World *world, int rank, double patience_s);
+bool world_wait_for(const World *world, int rank, double patience_s);
 
-/* Seconds that this process has slept in world_hear and in swaps that sleep. */
+/* Seconds that this process has slept in world_receive and in swaps that sleep. */
 double world_slept_s(void);
 
 /* Returns the number in the job of each of world's ranks, int[world->size]. The caller owns it.

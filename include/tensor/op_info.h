@@ -108,7 +108,7 @@ static inline bool op_is_loss(const OpInfo *info)
     return info->reads_labels || info->reads_targets;
 }
 /* Whether running the operation waits for other ranks. */
-bool op_asks_ranks(const OpSpec *spec);
+bool op_waits_for_ranks(const OpSpec *spec);
 /* Whether the operation has parameters or table rows; some of them are trained unless
  * spec.frozen. */
 static inline bool op_has_values(const OpSpec *spec)

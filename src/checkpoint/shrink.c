@@ -10,7 +10,7 @@
 typedef struct Shrink {
     const CheckpointShrink *what;
     /* borrowed, [unit_count]: true for units that are removed */
-    const bool *gone;
+    const bool *removed;
     bool gone_any;
     StoredFile file;
     CheckpointMeta meta;
@@ -71,7 +71,7 @@ static Status check_after(const Shrink *s, const Graph *after)
 {
     const Units *c = s->what->units;
     for (int p = 0; p < after->param_count; ++p)
-        if (!shape_equal(after->param[p].shape, units_shape(c, p, s->gone)))
+        if (!shape_equal(after->param[p].shape, units_shape(c, p, s->removed)))
             return fail(ERR_BUG, "shrink: %s has another shape than its values",
                         after->param[p].name);
     return OK;
@@ -81,7 +81,7 @@ static Status read_tensor(void *user, int i, float *plain)
 {
     Shrink *s = user;
     TRY(stored_read(&s->file, &s->file.tensor[i], s->plain));
-    units_gather(s->what->units, s->param[i], s->gone, s->plain, plain);
+    units_gather(s->what->units, s->param[i], s->removed, s->plain, plain);
     return OK;
 }
 
@@ -91,7 +91,7 @@ static Status save(Shrink *s, const Config *config)
     for (int i = 0; i < s->file.count; ++i)
         s->tensor[i] =
             (CheckpointTensor){.path = s->file.tensor[i].path,
-                               .shape = units_shape(s->what->units, s->param[i], s->gone)};
+                               .shape = units_shape(s->what->units, s->param[i], s->removed)};
     CheckpointMeta meta = s->meta;
     const CheckpointSource source = {
         .count = s->file.count, .tensor = s->tensor, .user = s, .read = read_tensor};
@@ -108,7 +108,7 @@ static Status save(Shrink *s, const Config *config)
     return st;
 }
 
-static Status shrink(Shrink *s, Config *config, bool *gone, Graph **after)
+static Status shrink(Shrink *s, Config *config, bool *removed, Graph **after)
 {
     const Units *c = s->what->units;
     PruneOptions options = {.method = s->what->method,
@@ -121,9 +121,9 @@ static Status shrink(Shrink *s, Config *config, bool *gone, Graph **after)
     TRY(stored_meta(&s->file, &s->meta));
     TRY(match(s));
     TRY(checkpoint_same_model(s->file.path, &s->meta, config, c->graph));
-    TRY(prune_choose(c, &options, gone));
-    for (int u = 0; u < c->unit_count; ++u) s->gone_any = s->gone_any || gone[u];
-    prune_set_widths(c, gone, config);
+    TRY(prune_choose(c, &options, removed));
+    for (int u = 0; u < c->unit_count; ++u) s->gone_any = s->gone_any || removed[u];
+    prune_set_widths(c, removed, config);
     TRY(graph_build_ids(after, config, c->graph->input, c->graph->ids, c->graph->classes));
     TRY(check_after(s, *after));
     /* finds a tensor that cannot be read before anything is written */
@@ -131,11 +131,11 @@ static Status shrink(Shrink *s, Config *config, bool *gone, Graph **after)
     return save(s, config);
 }
 
-Status checkpoint_shrink(const CheckpointShrink *what, Config *config, bool *gone, Graph **after)
+Status checkpoint_shrink(const CheckpointShrink *what, Config *config, bool *removed, Graph **after)
 {
-    Shrink s = {.what = what, .gone = gone};
+    Shrink s = {.what = what, .removed = removed};
     *after = NULL;
-    Status st = shrink(&s, config, gone, after);
+    Status st = shrink(&s, config, removed, after);
     if (st != OK) graph_free(after);
     checkpoint_meta_fini(&s.meta);
     stored_close(&s.file);

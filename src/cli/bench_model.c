@@ -16,7 +16,8 @@ typedef struct Kernel {
 static bool memory_bound(const Op *op)
 {
     const OpInfo *info = op_info(op->spec.kind);
-    return !info->macs && !op_asks_ranks(&op->spec) && !op->y_alias && op->spec.slice.ranks == 0;
+    return !info->macs && !op_waits_for_ranks(&op->spec) && !op->y_alias &&
+           op->spec.slice.ranks == 0;
 }
 
 static bool alike(const OpSpec *a, const OpSpec *b)

@@ -42,7 +42,7 @@ typedef struct Shrunk {
     Config *config;
     Graph *before, *after;
     Units *units;
-    bool *gone;
+    bool *removed;
 } Shrunk;
 
 /* ---- the model ---- */
@@ -67,7 +67,7 @@ static Status build(Shrunk *s)
     TRY(read_input(s, &set));
     TRY(train_model(&s->before, s->config, &set, &none, 1));
     TRY(units_new(&s->units, s->before, (const char *const *)keep->word, keep->count));
-    s->gone = mem_new((size_t)s->units->unit_count * sizeof *s->gone);
+    s->removed = mem_new((size_t)s->units->unit_count * sizeof *s->removed);
     return OK;
 }
 
@@ -76,7 +76,7 @@ static Status build(Shrunk *s)
 static int64_t group_left(const Shrunk *s, const UnitGroup *group)
 {
     int64_t left = group->count;
-    for (int u = group->first; u < group->first + group->count; ++u) left -= s->gone[u];
+    for (int u = group->first; u < group->first + group->count; ++u) left -= s->removed[u];
     return left;
 }
 
@@ -166,7 +166,7 @@ static Status shrink(Shrunk *s, int count, char **overrides)
                                    .method = &prune_methods[f->method],
                                    .sparsity = f->sparsity,
                                    .round = f->round};
-    TRY(checkpoint_shrink(&what, s->config, s->gone, &s->after));
+    TRY(checkpoint_shrink(&what, s->config, s->removed, &s->after));
     if (f->sparsity == 0)
         log_info("--sparsity 0 takes no channel away: %s is the same model as %s", f->out, s->from);
     (f->json ? print_json : print_text)(s);
@@ -184,7 +184,7 @@ static Status run(int argc, char **argv, const void *options)
     graph_free(&s.before);
     graph_free(&s.after);
     config_free(&s.config);
-    mem_free(&s.gone);
+    mem_free(&s.removed);
     return st;
 }
 

@@ -100,7 +100,7 @@ void job_alone(Config *config, int64_t samples)
     config->grid.cuts[0] = 0;
     job_serverless(config);
     config->train.batch = config->train.micro_batch = samples;
-    optim_hold_nothing(config);
+    optim_use_stateless(config);
 }
 
 Status job_close(Job *job, Status status)

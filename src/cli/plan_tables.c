@@ -72,7 +72,7 @@ static Traffic traffic_of(const PlanView *v)
     const Graph *g = trainer_graph(t);
     Traffic traffic = {.of = {.mode = view_mode(v),
                               .servers = (int)config->grid.servers,
-                              .askers = train_table_workers(t),
+                              .workers = train_table_workers(t),
                               .clips = config->optim.clip > 0}};
     traffic.of.bag = traffic.bag = mem_new((size_t)g->table_count * sizeof *traffic.bag);
     for (int i = 0, end; i < g->table_count; i = end) {
@@ -125,12 +125,13 @@ static void print_kinds(const PlanView *v, FILE *out)
         fprintf(out,
                 "messages between a rank that computes, of %d, and %d owners, at most, where these "
                 "own ids evenly:\n",
-                traffic.of.askers, traffic.of.servers ? traffic.of.servers : traffic.of.askers - 1);
+                traffic.of.workers,
+                traffic.of.servers ? traffic.of.servers : traffic.of.workers - 1);
     for (int i = 0; i < traffic.kinds; ++i) {
         const TableMessages *kind = &traffic.kind[i];
         fprintf(out, "  %-12s %-34s %8lld messages, %s\n",
-                kind->border ? "at a border" : "in a step", kind->what, (long long)kind->messages,
-                text_bytes(kind->bytes, bytes));
+                kind->at_sync_point ? "at a border" : "in a step", kind->what,
+                (long long)kind->messages, text_bytes(kind->bytes, bytes));
     }
     mem_free(&traffic.bag);
 }
@@ -161,7 +162,7 @@ static void put_kinds(const PlanView *v, Json *json)
     for (int i = 0; i < traffic.kinds; ++i) {
         json_object(json, NULL);
         json_text(json, "what", traffic.kind[i].what);
-        json_text(json, "at", traffic.kind[i].border ? "border" : "step");
+        json_text(json, "at", traffic.kind[i].at_sync_point ? "border" : "step");
         json_int(json, "count", traffic.kind[i].messages);
         json_real(json, "bytes", traffic.kind[i].bytes);
         json_end(json);

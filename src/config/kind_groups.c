@@ -108,7 +108,7 @@ static Status read_key(Reading *r, OptimGroup *group, const Node *key, const Nod
     const Option *option = scale ? &scale_row : grouped_option(key->text);
     if (!option) return unknown_key(key->text);
     Reading own = {.option = option, .config = r->config, .at = value};
-    void *field = scale ? &group->lr_scale : field_in(&group->own, option);
+    void *field = scale ? &group->lr_scale : field_in(&group->resolved, option);
     Status status = option->kind->read(&own, field, value);
     r->at = own.at;
     if (status != OK) return fail(ERR_CONFIG, "%s: %s", key->text, fail_message());
@@ -187,7 +187,7 @@ static void print_group(FILE *out, const OptimGroup *group, const Config *config
 {
     Config shown = *config;
     const char *between = "";
-    shown.optim = group->own;
+    shown.optim = group->resolved;
     if (group->match_count > 0) fputs("match: [", out);
     for (int i = 0; i < group->match_count; ++i) {
         if (i) fputs(", ", out);
@@ -252,13 +252,13 @@ Status optim_defaults(Config *config, OptimConfig *optim, const char *pairs, uin
 }
 
 /* Sets all constants to the defaults of the group's rule, which is not optim.name. */
-static Status reset_constants(Config *config, OptimConfig *own)
+static Status reset_constants(Config *config, OptimConfig *resolved)
 {
     const Option *name = grouped_option("name");
     for (int i = 0; i < option_count; ++i)
         if (options[i].constant)
-            TRY(read_pair(config, own, option_leaf(&options[i]), options[i].fallback, 0));
-    return optim_defaults(config, own, option_word(name, own->name).defaults, 0);
+            TRY(read_pair(config, resolved, option_leaf(&options[i]), options[i].fallback, 0));
+    return optim_defaults(config, resolved, option_word(name, resolved->name).defaults, 0);
 }
 
 /* Returns a key that the group gives and its rule does not use, or NULL. */
@@ -275,28 +275,28 @@ static const char *unused_key(const OptimGroup *group, ConfigWord word)
 static Status resolve(Config *config, OptimGroup *group)
 {
     const Option *name = grouped_option("name");
-    OptimConfig own = config->optim, said = group->own;
-    own.group = NULL;
-    own.group_count = 0;
-    own.milestones = (ConfigList){0};
-    if (group->given & optim_bit(name) && said.name != own.name) {
-        own.name = said.name;
-        TRY(reset_constants(config, &own));
+    OptimConfig resolved = config->optim, given = group->resolved;
+    resolved.group = NULL;
+    resolved.group_count = 0;
+    resolved.milestones = (ConfigList){0};
+    if (group->given & optim_bit(name) && given.name != resolved.name) {
+        resolved.name = given.name;
+        TRY(reset_constants(config, &resolved));
     }
-    if (group->lr_scale > 0) own.lr *= group->lr_scale;
+    if (group->lr_scale > 0) resolved.lr *= group->lr_scale;
     for (int i = 0; i < option_count; ++i)
         if (options[i].grouped && group->given & optim_bit(&options[i]))
-            copy_field(&own, &said, &options[i]);
-    ConfigWord word = option_word(name, own.name);
+            copy_field(&resolved, &given, &options[i]);
+    ConfigWord word = option_word(name, resolved.name);
     const char *unused = unused_key(group, word);
     if (unused)
         return config_fail(config, group->line, group->column,
                            "optim.groups: %s has no %s: its constants are %s", word.word, unused,
                            word.uses ? word.uses : "none");
-    if (own.nesterov && own.momentum == 0)
+    if (resolved.nesterov && resolved.momentum == 0)
         return config_fail(config, group->line, group->column,
                            "optim.groups: nesterov needs momentum above 0");
-    group->own = own;
+    group->resolved = resolved;
     return OK;
 }
 

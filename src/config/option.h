@@ -156,7 +156,7 @@ void apply_tree(Config *config, const Node *root, Faults *faults);
 Status apply_override(Config *config, const char *word);
 Status apply_rules(Config *config);
 
-/* Gives each entry of optim.groups the options that it does not set (OptimGroup.own).
+/* Gives each entry of optim.groups the options that it does not set (OptimGroup.resolved).
  * optim_defaults reads `pairs`, defaults as "momentum=0.95 nesterov=true", into optim, except for
  * the keys in `given`. optim_bit is the bit of an option in `given`. */
 Status groups_resolve(Config *config);

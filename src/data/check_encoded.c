@@ -46,7 +46,7 @@ Status encoded_check(const DataSet *set, Reader *reader)
     int threads = threads_share(1);
     Check check = {.set = set, .reader = reader};
     pthread_mutex_init(&check.lock, NULL);
-    (void)crew_work(threads, threads, run, &check);
+    (void)worker_pool_run(threads, threads, run, &check);
     pthread_mutex_destroy(&check.lock);
     Status st = failure_end(&check.first);
     if (check.bad < 2) return st;

@@ -130,7 +130,7 @@ Status csv_pass(const CsvInput *input, int threads, CsvWork *work, void *user, i
 {
     Feed f = {.input = input, .work = work, .user = user, .rest = mem_new(CSV_BLOCK)};
     pthread_mutex_init(&f.lock, NULL);
-    (void)crew_work(threads, threads, feed_run, &f);
+    (void)worker_pool_run(threads, threads, feed_run, &f);
     pthread_mutex_destroy(&f.lock);
     packed_close(&f.packed);
     mem_free(&f.rest);

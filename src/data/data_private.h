@@ -83,8 +83,8 @@ Status encoded_check(const DataSet *set, Reader *reader);
 /* ---- several threads ---- */
 /* Calls run(user, worker, i) for each i below count, on `threads` threads; worker is 0 to threads -
  * 1. Returns the failure with the smallest i, whichever thread failed first. */
-typedef Status CrewWork(void *user, int worker, int64_t i);
-Status crew_work(int threads, int64_t count, CrewWork *run, void *user);
+typedef Status PoolWork(void *user, int worker, int64_t i);
+Status worker_pool_run(int threads, int64_t count, PoolWork *run, void *user);
 /* The failure of the work item with the smallest number; all zero: no failure. Protected by the
  * caller's lock. */
 typedef struct FirstFailure {

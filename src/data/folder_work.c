@@ -30,7 +30,7 @@ typedef struct Block {
     pthread_mutex_t lock;
 } Block;
 
-typedef struct Team {
+typedef struct WorkerPool {
     FolderWork *work;
     Block *block;
     int64_t blocks;
@@ -45,10 +45,10 @@ typedef struct Team {
     int running;
     Status status;
     char why[1024];
-} Team;
+} WorkerPool;
 
 /* state of one thread */
-typedef struct Hand {
+typedef struct Worker {
     const FolderWork *work;
     ImageDecoder *decoder;
     ImageResampler *resampler;
@@ -56,44 +56,44 @@ typedef struct Hand {
     uint8_t *bytes, *planes;
     size_t bytes_room;
     uint64_t sum[3], squares[3], pixels;
-} Hand;
+} Worker;
 
-static void hand_init(Hand *hand, const FolderWork *work)
+static void worker_init(Worker *worker, const FolderWork *work)
 {
     int64_t side = work->import->side;
-    *hand = (Hand){.work = work, .decoder = image_decoder_new()};
+    *worker = (Worker){.work = work, .decoder = image_decoder_new()};
     if (work->import->encoded) return;
-    hand->resampler = image_resampler_new();
-    hand->planes = mem_new((size_t)(3 * side * side));
+    worker->resampler = image_resampler_new();
+    worker->planes = mem_new((size_t)(3 * side * side));
 }
 
-static void hand_fini(Hand *hand)
+static void worker_fini(Worker *worker)
 {
-    image_decoder_free(&hand->decoder);
-    image_resampler_free(&hand->resampler);
-    image_fini(&hand->image);
-    image_fini(&hand->spare);
-    mem_free(&hand->bytes);
-    mem_free(&hand->planes);
+    image_decoder_free(&worker->decoder);
+    image_resampler_free(&worker->resampler);
+    image_fini(&worker->image);
+    image_fini(&worker->spare);
+    mem_free(&worker->bytes);
+    mem_free(&worker->planes);
 }
 
 /* Reads a file, which must have the size that stat gave. ERR_DATA: it cannot be read. */
-static Status read_picture(Hand *hand, const char *path, const FolderFile *file)
+static Status read_picture(Worker *worker, const char *path, const FolderFile *file)
 {
     if (file->bytes < 0) return fail(ERR_DATA, "%s: is no file that can be read", path);
     if (file->bytes > FILE_BYTES)
         return fail(ERR_DATA, "%s: has more than 1 GB: no picture that is decoded here", path);
-    if (hand->bytes_room < (size_t)file->bytes + 1) {
-        mem_free(&hand->bytes);
-        hand->bytes_room = (size_t)file->bytes + (size_t)file->bytes / 2 + 1;
-        hand->bytes = mem_new(hand->bytes_room);
+    if (worker->bytes_room < (size_t)file->bytes + 1) {
+        mem_free(&worker->bytes);
+        worker->bytes_room = (size_t)file->bytes + (size_t)file->bytes / 2 + 1;
+        worker->bytes = mem_new(worker->bytes_room);
     }
     int fd = file_open(path, O_RDONLY);
     if (fd < 0) return fail(ERR_DATA, "%s: cannot be opened: %s", path, file_error(errno));
     int64_t have = 0;
     ssize_t n;
     /* Reading one byte more shows whether the file has become longer. */
-    while ((n = read(fd, hand->bytes + have, (size_t)(file->bytes + 1 - have))) != 0) {
+    while ((n = read(fd, worker->bytes + have, (size_t)(file->bytes + 1 - have))) != 0) {
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) break;
         have += n;
@@ -107,10 +107,10 @@ static Status read_picture(Hand *hand, const char *path, const FolderFile *file)
 }
 
 /* Resizes the picture so that its short side is `side`. */
-static Status resize(Hand *hand, const char *path)
+static Status resize(Worker *worker, const char *path)
 {
-    const FolderImport *import = hand->work->import;
-    Image *image = &hand->image, *to = &hand->spare;
+    const FolderImport *import = worker->work->import;
+    Image *image = &worker->image, *to = &worker->spare;
     int64_t width = image->width, height = image->height;
     view_cover(import->side, import->side, &width, &height);
     if (width == image->width && height == image->height) return OK;
@@ -118,7 +118,7 @@ static Status resize(Hand *hand, const char *path)
         return fail(ERR_DATA, "%s: %dx%d pixels are too narrow to be resized to %d", path,
                     image->width, image->height, import->side);
     image_resize_room(to, (int)width, (int)height);
-    image_resample(hand->resampler, image, (ImageBox){0, 0, image->width, image->height}, to,
+    image_resample(worker->resampler, image, (ImageBox){0, 0, image->width, image->height}, to,
                    import->filter);
     Image swap = *image;
     *image = *to;
@@ -127,12 +127,12 @@ static Status resize(Hand *hand, const char *path)
 }
 
 /* Copies the centre square as three planes. */
-static void cut_square(Hand *hand)
+static void cut_square(Worker *worker)
 {
-    const Image *image = &hand->image;
-    int side = hand->work->import->side;
+    const Image *image = &worker->image;
+    int side = worker->work->import->side;
     int left = view_middle(image->width, side), top = view_middle(image->height, side);
-    uint8_t *r = hand->planes, *g = r + (size_t)side * (size_t)side;
+    uint8_t *r = worker->planes, *g = r + (size_t)side * (size_t)side;
     uint8_t *b = g + (size_t)side * (size_t)side;
     for (int y = 0; y < side; ++y) {
         const uint8_t *from =
@@ -141,246 +141,247 @@ static void cut_square(Hand *hand)
     }
 }
 
-static void add_pixels(Hand *hand)
+static void add_pixels(Worker *worker)
 {
-    const FolderImport *import = hand->work->import;
+    const FolderImport *import = worker->work->import;
     int64_t square = (int64_t)import->side * import->side;
-    int64_t all = (int64_t)hand->image.width * hand->image.height;
-    memset(hand->sum, 0, sizeof hand->sum);
-    memset(hand->squares, 0, sizeof hand->squares);
-    hand->pixels = (uint64_t)(import->encoded ? all : square);
+    int64_t all = (int64_t)worker->image.width * worker->image.height;
+    memset(worker->sum, 0, sizeof worker->sum);
+    memset(worker->squares, 0, sizeof worker->squares);
+    worker->pixels = (uint64_t)(import->encoded ? all : square);
     for (int c = 0; c < 3; ++c) {
         if (import->encoded)
-            pixel_sums(hand->image.pixel + c, all, 3, &hand->sum[c], &hand->squares[c]);
+            pixel_sums(worker->image.pixel + c, all, 3, &worker->sum[c], &worker->squares[c]);
         else
-            pixel_sums(hand->planes + c * square, square, 1, &hand->sum[c], &hand->squares[c]);
+            pixel_sums(worker->planes + c * square, square, 1, &worker->sum[c],
+                       &worker->squares[c]);
     }
 }
 
 /* Turns a file into what is stored. ERR_DATA: not a usable picture. */
-static Status take_picture(Hand *hand, int64_t i, FolderSample *sample)
+static Status take_picture(Worker *worker, int64_t i, FolderSample *sample)
 {
-    const FolderWork *work = hand->work;
+    const FolderWork *work = worker->work;
     const FolderImport *import = work->import;
     const char *path = files_path(&work->files, i);
     const FolderFile *file = &work->files.file[i];
     ImageHead head;
-    TRY(read_picture(hand, path, file));
-    TRY(image_head(&head, hand->bytes, (size_t)file->bytes, path));
-    TRY(image_decode(hand->decoder, &hand->image, hand->bytes, (size_t)file->bytes, path));
+    TRY(read_picture(worker, path, file));
+    TRY(image_head(&head, worker->bytes, (size_t)file->bytes, path));
+    TRY(image_decode(worker->decoder, &worker->image, worker->bytes, (size_t)file->bytes, path));
     *sample = (FolderSample){head.height, head.width, (uint8_t)head.orientation, FOLDER_GOOD, {0}};
     if (!import->encoded) {
-        if (import->orient) image_turn(&hand->image, &hand->spare, head.orientation);
-        TRY(resize(hand, path));
-        cut_square(hand);
+        if (import->orient) image_turn(&worker->image, &worker->spare, head.orientation);
+        TRY(resize(worker, path));
+        cut_square(worker);
     }
-    add_pixels(hand);
+    add_pixels(worker);
     return OK;
 }
 
 /* Decodes and writes one sample, and adds it to the block's record; broken pictures are recorded,
  * too. */
-static Status do_sample(Team *team, Hand *hand, Block *block, int64_t i)
+static Status do_sample(WorkerPool *pool, Worker *worker, Block *block, int64_t i)
 {
-    const FolderWork *work = team->work;
+    const FolderWork *work = pool->work;
     FolderRecord *record = block->record;
     FolderSample sample = {.state = FOLDER_BROKEN};
-    Status status = take_picture(hand, i, &sample);
+    Status status = take_picture(worker, i, &sample);
     if (status == OK) {
         bool encoded = work->import->encoded;
         int64_t bytes = sample_offset(work, i + 1) - sample_offset(work, i);
-        status = part_write(&work->part, encoded ? hand->bytes : hand->planes, bytes,
+        status = part_write(&work->part, encoded ? worker->bytes : worker->planes, bytes,
                             work->data_offset + sample_offset(work, i));
         if (status != OK) return status;
     } else if (status != ERR_DATA) {
         return status;
     } else {
         sample = (FolderSample){.state = FOLDER_BROKEN};
-        atomic_fetch_add(&team->broken, 1);
+        atomic_fetch_add(&pool->broken, 1);
     }
     pthread_mutex_lock(&block->lock);
     record->sample[i % FOLDER_BLOCK] = sample;
     for (int c = 0; c < 3 && sample.state == FOLDER_GOOD; ++c) {
-        record->sum[c] += hand->sum[c];
-        record->squares[c] += hand->squares[c];
+        record->sum[c] += worker->sum[c];
+        record->squares[c] += worker->squares[c];
     }
-    if (sample.state == FOLDER_GOOD) record->pixels += hand->pixels;
+    if (sample.state == FOLDER_GOOD) record->pixels += worker->pixels;
     pthread_mutex_unlock(&block->lock);
     return OK;
 }
 
-static void team_fail(Team *team, Status status)
+static void pool_fail(WorkerPool *pool, Status status)
 {
-    pthread_mutex_lock(&team->lock);
-    if (team->status == OK) {
-        team->status = status;
-        snprintf(team->why, sizeof team->why, "%s", fail_message());
+    pthread_mutex_lock(&pool->lock);
+    if (pool->status == OK) {
+        pool->status = status;
+        snprintf(pool->why, sizeof pool->why, "%s", fail_message());
     }
-    pthread_mutex_unlock(&team->lock);
-    atomic_store(&team->stop, true);
+    pthread_mutex_unlock(&pool->lock);
+    atomic_store(&pool->stop, true);
 }
 
-static void *run_thread(void *of)
+static void *worker_run(void *of)
 {
-    Team *team = of;
-    Hand hand;
-    hand_init(&hand, team->work);
-    while (!atomic_load(&team->stop)) {
-        int64_t at = atomic_fetch_add(&team->next, 1);
-        if (at >= team->blocks * FOLDER_BLOCK) break;
-        Block *block = &team->block[at / FOLDER_BLOCK];
-        if (at % FOLDER_BLOCK >= block_samples(team->work, block->number)) continue;
+    WorkerPool *pool = of;
+    Worker worker;
+    worker_init(&worker, pool->work);
+    while (!atomic_load(&pool->stop)) {
+        int64_t at = atomic_fetch_add(&pool->next, 1);
+        if (at >= pool->blocks * FOLDER_BLOCK) break;
+        Block *block = &pool->block[at / FOLDER_BLOCK];
+        if (at % FOLDER_BLOCK >= block_samples(pool->work, block->number)) continue;
         Status status =
-            do_sample(team, &hand, block, block->number * FOLDER_BLOCK + at % FOLDER_BLOCK);
+            do_sample(pool, &worker, block, block->number * FOLDER_BLOCK + at % FOLDER_BLOCK);
         if (status != OK) {
-            team_fail(team, status);
+            pool_fail(pool, status);
             break;
         }
         atomic_fetch_sub(&block->left, 1);
-        atomic_fetch_add(&team->done, 1);
+        atomic_fetch_add(&pool->done, 1);
     }
-    hand_fini(&hand);
-    pthread_mutex_lock(&team->lock);
-    --team->running;
-    pthread_cond_signal(&team->wake);
-    pthread_mutex_unlock(&team->lock);
+    worker_fini(&worker);
+    pthread_mutex_lock(&pool->lock);
+    --pool->running;
+    pthread_cond_signal(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
     return NULL;
 }
 
 /* Syncs the blocks that are done to the disk, then writes them to the journal. Blocks that become
  * done meanwhile wait for the next call. */
-static Status flush(Team *team)
+static Status flush(WorkerPool *pool)
 {
     bool any = false;
-    for (int64_t b = 0; b < team->blocks; ++b) {
-        Block *block = &team->block[b];
+    for (int64_t b = 0; b < pool->blocks; ++b) {
+        Block *block = &pool->block[b];
         block->ready = block->record && atomic_load(&block->left) == 0;
         any |= block->ready;
     }
     if (!any) return OK;
-    if (fdatasync(team->work->part.fd) != 0) return part_failed(&team->work->part, strerror(errno));
-    for (int64_t b = 0; b < team->blocks; ++b) {
-        Block *block = &team->block[b];
+    if (fdatasync(pool->work->part.fd) != 0) return part_failed(&pool->work->part, strerror(errno));
+    for (int64_t b = 0; b < pool->blocks; ++b) {
+        Block *block = &pool->block[b];
         if (!block->ready) continue;
-        TRY(journal_write(team->work, block->number, block->record));
+        TRY(journal_write(pool->work, block->number, block->record));
         mem_free(&block->record);
     }
     return OK;
 }
 
 /* Flushes, reports progress and watches for stop requests until all threads have ended. */
-static void attend(Team *team)
+static void supervise(WorkerPool *pool)
 {
-    const ImportHost *host = team->work->host;
+    const ImportHost *host = pool->work->host;
     double flushed_s = clock_s();
-    pthread_mutex_lock(&team->lock);
-    while (team->running > 0) {
-        cond_wait_for(&team->wake, &team->lock, LOOK_S);
-        pthread_mutex_unlock(&team->lock);
-        if (stop_wanted()) atomic_store(&team->stop, true);
+    pthread_mutex_lock(&pool->lock);
+    while (pool->running > 0) {
+        cond_wait_for(&pool->wake, &pool->lock, LOOK_S);
+        pthread_mutex_unlock(&pool->lock);
+        if (stop_wanted()) atomic_store(&pool->stop, true);
         if (clock_s() - flushed_s > FLUSH_S) {
-            Status status = flush(team);
-            if (status != OK) team_fail(team, status);
+            Status status = flush(pool);
+            if (status != OK) pool_fail(pool, status);
             flushed_s = clock_s();
         }
-        host->progress(host->user, atomic_load(&team->done), team->total,
-                       atomic_load(&team->broken));
-        pthread_mutex_lock(&team->lock);
+        host->progress(host->user, atomic_load(&pool->done), pool->total,
+                       atomic_load(&pool->broken));
+        pthread_mutex_lock(&pool->lock);
     }
-    pthread_mutex_unlock(&team->lock);
+    pthread_mutex_unlock(&pool->lock);
 }
 
 /* Collects this rank's blocks that are not in the journal. */
-static void team_init(Team *team, FolderWork *work)
+static void pool_init(WorkerPool *pool, FolderWork *work)
 {
     const ImportHost *host = work->host;
     FolderRecord *record = mem_new(sizeof *record);
-    *team = (Team){.work = work, .stop = stop_wanted()};
-    team->block = mem_new((size_t)(work->blocks / host->size + 1) * sizeof *team->block);
+    *pool = (WorkerPool){.work = work, .stop = stop_wanted()};
+    pool->block = mem_new((size_t)(work->blocks / host->size + 1) * sizeof *pool->block);
     for (int64_t b = host->rank; b < work->blocks; b += host->size) {
         int samples = (int)block_samples(work, b);
-        team->total += samples;
+        pool->total += samples;
         if (journal_read(work, b, record)) {
             for (int i = 0; i < samples; ++i)
-                team->broken += record->sample[i].state != FOLDER_GOOD;
-            team->done += samples;
+                pool->broken += record->sample[i].state != FOLDER_GOOD;
+            pool->done += samples;
             continue;
         }
-        Block *block = &team->block[team->blocks++];
+        Block *block = &pool->block[pool->blocks++];
         block->number = b;
         block->record = mem_new(sizeof *block->record);
         atomic_init(&block->left, samples);
         pthread_mutex_init(&block->lock, NULL);
     }
     mem_free(&record);
-    pthread_mutex_init(&team->lock, NULL);
-    cond_init(&team->wake);
+    pthread_mutex_init(&pool->lock, NULL);
+    cond_init(&pool->wake);
 }
 
-static void team_fini(Team *team)
+static void pool_fini(WorkerPool *pool)
 {
-    for (int64_t b = 0; b < team->blocks; ++b) {
-        mem_free(&team->block[b].record);
-        pthread_mutex_destroy(&team->block[b].lock);
+    for (int64_t b = 0; b < pool->blocks; ++b) {
+        mem_free(&pool->block[b].record);
+        pthread_mutex_destroy(&pool->block[b].lock);
     }
-    mem_free(&team->block);
-    pthread_mutex_destroy(&team->lock);
-    pthread_cond_destroy(&team->wake);
+    mem_free(&pool->block);
+    pthread_mutex_destroy(&pool->lock);
+    pthread_cond_destroy(&pool->wake);
 }
 
-static Status team_status(Team *team)
+static Status pool_status(WorkerPool *pool)
 {
-    if (team->status != OK) return fail(team->status, "%s", team->why);
-    if (atomic_load(&team->done) == team->total) return OK;
+    if (pool->status != OK) return fail(pool->status, "%s", pool->why);
+    if (atomic_load(&pool->done) == pool->total) return OK;
     return fail(
         ERR_STOPPED,
         "stopped after %lld of %lld pictures: the same command goes on from those in %s, where "
         "they are kept by blocks of %d",
-        (long long)atomic_load(&team->done), (long long)team->total, team->work->part.part,
+        (long long)atomic_load(&pool->done), (long long)pool->total, pool->work->part.part,
         FOLDER_BLOCK);
 }
 
 Status folder_decode_blocks(FolderWork *work)
 {
-    Team team;
+    WorkerPool pool;
     int threads = work->import->threads < 1 ? 1 : work->import->threads;
     pthread_t *thread = mem_new((size_t)threads * sizeof *thread);
     int begun = 0;
-    team_init(&team, work);
-    if (team.done)
+    pool_init(&pool, work);
+    if (pool.done)
         log_info("going on with %s: %lld of %lld pictures are there", work->part.part,
-                 (long long)team.done, (long long)team.total);
-    for (; begun < threads && team.blocks; ++begun) {
-        pthread_mutex_lock(&team.lock);
-        ++team.running;
-        pthread_mutex_unlock(&team.lock);
-        int error = thread_begin(&thread[begun], run_thread, &team);
+                 (long long)pool.done, (long long)pool.total);
+    for (; begun < threads && pool.blocks; ++begun) {
+        pthread_mutex_lock(&pool.lock);
+        ++pool.running;
+        pthread_mutex_unlock(&pool.lock);
+        int error = thread_begin(&thread[begun], worker_run, &pool);
         if (error == 0) continue;
-        pthread_mutex_lock(&team.lock);
-        --team.running;
-        pthread_mutex_unlock(&team.lock);
+        pthread_mutex_lock(&pool.lock);
+        --pool.running;
+        pthread_mutex_unlock(&pool.lock);
         if (begun == 0)
-            team_fail(&team, fail(ERR_IO, "no thread can be made: %s", strerror(error)));
+            pool_fail(&pool, fail(ERR_IO, "no thread can be made: %s", strerror(error)));
         break;
     }
-    attend(&team);
+    supervise(&pool);
     for (int i = 0; i < begun; ++i) pthread_join(thread[i], NULL);
-    Status status = flush(&team);
-    if (status != OK) team_fail(&team, status);
-    status = team_status(&team);
-    work->host->progress(work->host->user, atomic_load(&team.done), team.total,
-                         atomic_load(&team.broken));
-    team_fini(&team);
+    Status status = flush(&pool);
+    if (status != OK) pool_fail(&pool, status);
+    status = pool_status(&pool);
+    work->host->progress(work->host->user, atomic_load(&pool.done), pool.total,
+                         atomic_load(&pool.broken));
+    pool_fini(&pool);
     mem_free(&thread);
     return status;
 }
 
 Status folder_try(const FolderWork *work, int64_t i)
 {
-    Hand hand;
+    Worker worker;
     FolderSample sample;
-    hand_init(&hand, work);
-    Status status = take_picture(&hand, i, &sample);
-    hand_fini(&hand);
+    worker_init(&worker, work);
+    Status status = take_picture(&worker, i, &sample);
+    worker_fini(&worker);
     return status;
 }

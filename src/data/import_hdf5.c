@@ -202,7 +202,7 @@ static int64_t array_bytes(const DataArray *a)
     return a->dim[0] * a->sample_bytes;
 }
 
-static Status copy_apart(const Copy *copy, int64_t bytes)
+static Status copy_in_child(const Copy *copy, int64_t bytes)
 {
     struct stat st;
     if (fstat(copy->file, &st) != 0) return fail(ERR_IO, "%s: %s", copy->ask.path, strerror(errno));
@@ -262,7 +262,7 @@ static Status import(const SetFacts *facts, const ClassNames *names, Copy *copy,
     TRY(count_rows(copy));
     TRY(part_new(&part, out, force, bytes, lay_out, &layout));
     copy->file = part.fd;
-    Status st = copy_apart(copy, bytes);
+    Status st = copy_in_child(copy, bytes);
     if (st == OK) return part_finish(&part);
     part_drop(&part);
     return st;

@@ -209,7 +209,7 @@ static Status set_make(Maker *m, const char *out, bool force, int threads)
     m->writer = &writer;
     m->p = mem_new((size_t)m->count * sizeof *m->p);
     m->clicked = mem_new((size_t)m->count);
-    Status st = crew_work(threads, (m->count + BLOCK - 1) / BLOCK, block_make, m);
+    Status st = worker_pool_run(threads, (m->count + BLOCK - 1) / BLOCK, block_make, m);
     double best = st == OK ? auc_of(m->p, m->clicked, m->count) : 0;
     if (st == OK) st = part_change(&writer.part, put_best, &best);
     if (st == OK) st = table_finish(&writer);

@@ -40,7 +40,7 @@ const char *dims_text(const DataArray *a, char *out)
 }
 
 /* Returns the failure that prevented this part from being read, or OK. */
-static Status part_there(const Opening *o, FactsPart part)
+static Status part_present(const Opening *o, FactsPart part)
 {
     return (int)part < o->facts->parts ? OK : fail(o->facts->status, "%s", o->facts->why);
 }
@@ -155,7 +155,7 @@ static Status classes_find(Opening *o)
 {
     DataSet *set = o->set;
     int64_t named, asked = o->config ? o->config->model.classes : 0;
-    TRY(part_there(o, FACTS_CLASSES));
+    TRY(part_present(o, FACTS_CLASSES));
     if (set->target_width > 0) return OK;
     set->label_base = o->config ? o->config->data.label_base : 0;
     TRY(named_find(o, &named));
@@ -240,7 +240,7 @@ static Status stats_find(Opening *o)
         for (int i = 0; i < stds && i < DATA_CHANNELS; ++i)
             set->std[i] = (float)c->data.std.value[i];
     } else {
-        TRY(part_there(o, FACTS_STATS));
+        TRY(part_present(o, FACTS_STATS));
         means = o->facts->means, stds = o->facts->stds;
         memcpy(set->mean, o->facts->mean, sizeof set->mean);
         memcpy(set->std, o->facts->std, sizeof set->std);
@@ -336,9 +336,9 @@ static Status ids_shape(Opening *o)
 static Status contents_read(Opening *o)
 {
     DataSet *set = o->set;
-    TRY(part_there(o, FACTS_FORMAT));
+    TRY(part_present(o, FACTS_FORMAT));
     set->kind = o->facts->kind;
-    TRY(part_there(o, FACTS_X));
+    TRY(part_present(o, FACTS_X));
     set->x = o->facts->x;
     set->index = o->facts->index;
     set->orient = o->facts->orient;
@@ -356,7 +356,7 @@ static Status contents_read(Opening *o)
     TRY(ids_shape(o));
     double scale = o->config ? o->config->data.scale : 0.0;
     set->scale = (float)(scale != 0.0 ? scale : set->x.type == ELEM_U8 ? 1.0 / 255.0 : 1.0);
-    TRY(part_there(o, FACTS_Y));
+    TRY(part_present(o, FACTS_Y));
     set->y = o->facts->y;
     TRY(y_shape(o));
     TRY(classes_find(o));

@@ -100,9 +100,9 @@ Status layer_begin(const LayerKind *kind, OpSpec *spec, LayerSize *size)
                         : kind->inputs == 0 ? ".inputs is 0"
                         : kind->inputs < -1 || kind->inputs > SPEC_INPUTS
                             ? ".inputs is out of range"
-                        : kind->channels == CHANNELS_UNSAID ? ".channels is not given"
-                        : !kind->infer                      ? ".infer is not given"
-                                                            : NULL;
+                        : kind->channels == CHANNELS_UNSET ? ".channels is not given"
+                        : !kind->infer                     ? ".infer is not given"
+                                                           : NULL;
     if (lacks) return fail(ERR_BUG, "layer kind %s: %s", kind->name, lacks);
     spec->kind = kind->op;
     if (kind->defaults) kind->defaults(spec, size);

@@ -144,7 +144,7 @@ static bool any_block(const Graph *g)
 
 /* Layers between two blocks belong to the block before them; after the last block the head
  * begins. */
-int graph_tiers(const Graph *g, int *tier)
+int graph_depth_groups(const Graph *g, int *depth_group)
 {
     bool blocks = any_block(g);
     const char *last = NULL;
@@ -158,12 +158,12 @@ int graph_tiers(const Graph *g, int *tier)
             last_chars = chars;
         }
         if (chars > 0) last_block = i;
-        tier[i] = now;
+        depth_group[i] = now;
     }
     int count = now + 1;
-    for (int i = last_block + 1; i < g->param_count; ++i) tier[i] = count;
+    for (int i = last_block + 1; i < g->param_count; ++i) depth_group[i] = count;
     if (last_block >= 0 && last_block + 1 < g->param_count) ++count;
     for (int i = 0; i < g->param_count; ++i)
-        if (g->param[i].tied >= 0) tier[i] = tier[g->param[i].tied];
+        if (g->param[i].tied >= 0) depth_group[i] = depth_group[g->param[i].tied];
     return count;
 }

@@ -63,7 +63,7 @@ const PruneMethod prune_methods[PRUNE_METHODS] = {
 typedef struct Choice {
     const Units *units;
     const PruneOptions *options;
-    bool *gone;
+    bool *removed;
     /* for each unit its score, and the number of terms added to it; owned */
     double *score;
     int64_t *terms;
@@ -187,7 +187,7 @@ static void remove_from_group(Choice *c, int number)
     while (left < each && left * parts % c->options->round != 0) ++left;
     for (int64_t p = 0; p < parts; ++p) {
         ScoredUnit *r = sort_by_score(c, group->first + (int)(p * each), (int)each);
-        for (int64_t k = 0; k < each - left; ++k) c->gone[r[k].unit] = true;
+        for (int64_t k = 0; k < each - left; ++k) c->removed[r[k].unit] = true;
         mem_free(&r);
     }
 }
@@ -198,12 +198,12 @@ static void keep_one(Choice *c, int node)
 {
     const Units *units = c->units;
     const int *unit = units->unit[node + 1];
-    if (units_left(units, node, c->gone) > 0) return;
+    if (units_left(units, node, c->removed) > 0) return;
     int64_t count = graph_channels(units->graph, node);
     int best = unit[0];
     for (int64_t k = 1; k < count; ++k)
         if (c->score[unit[k]] > c->score[best]) best = unit[k];
-    c->gone[best] = false;
+    c->removed[best] = false;
 }
 
 /* Fails if no channel can be removed; the message names the largest group that was considered. */
@@ -238,20 +238,20 @@ static Status none_removed_fail(const Choice *c)
                 c->options->sparsity, largest->count, layer, (long long)c->options->round, least);
 }
 
-static bool any_removed(const Units *units, const bool *gone)
+static bool any_removed(const Units *units, const bool *removed)
 {
     for (int u = 0; u < units->unit_count; ++u)
-        if (gone[u]) return true;
+        if (removed[u]) return true;
     return false;
 }
 
-Status prune_choose(const Units *units, const PruneOptions *options, bool *gone)
+Status prune_choose(const Units *units, const PruneOptions *options, bool *removed)
 {
-    Choice c = {.units = units, .options = options, .gone = gone};
+    Choice c = {.units = units, .options = options, .removed = removed};
     c.score = mem_new((size_t)(units->unit_count + 1) * sizeof *c.score);
     c.terms = mem_new((size_t)(units->unit_count + 1) * sizeof *c.terms);
     c.removals = mem_new((size_t)(units->group_count + 1) * sizeof *c.removals);
-    memset(gone, 0, (size_t)units->unit_count * sizeof *gone);
+    memset(removed, 0, (size_t)units->unit_count * sizeof *removed);
     Status st = add_scores(&c);
     if (st == OK && options->method->score)
         count_each(&c);
@@ -262,19 +262,20 @@ Status prune_choose(const Units *units, const PruneOptions *options, bool *gone)
         remove_from_group(&c, i);
         for (int k = 0; k < group->layer_count; ++k) keep_one(&c, group->layer[k]);
     }
-    if (st == OK && options->sparsity > 0 && !any_removed(units, gone)) st = none_removed_fail(&c);
+    if (st == OK && options->sparsity > 0 && !any_removed(units, removed))
+        st = none_removed_fail(&c);
     mem_free(&c.score);
     mem_free(&c.terms);
     mem_free(&c.removals);
     return st;
 }
 
-void prune_set_widths(const Units *u, const bool *gone, Config *config)
+void prune_set_widths(const Units *u, const bool *removed, Config *config)
 {
     for (int i = 0; i < u->graph->node_count; ++i) {
         const Node *node = &u->graph->node[i];
         if (!node_opens(node)) continue;
-        int64_t left = units_left(u, i, gone);
+        int64_t left = units_left(u, i, removed);
         if (left < graph_channels(u->graph, i)) config_set_width(config, node->name, left);
     }
 }

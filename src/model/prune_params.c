@@ -13,10 +13,10 @@ typedef struct Cut {
     const int *row, *column;
 } Cut;
 
-int64_t units_left(const Units *c, int node, const bool *gone)
+int64_t units_left(const Units *c, int node, const bool *removed)
 {
     int64_t count = graph_channels(c->graph, node), left = 0;
-    for (int64_t k = 0; k < count; ++k) left += !gone[c->unit[node + 1][k]];
+    for (int64_t k = 0; k < count; ++k) left += !removed[c->unit[node + 1][k]];
     return left;
 }
 
@@ -36,35 +36,35 @@ static Cut cut_of(const Units *c, int param)
     return cut;
 }
 
-static bool row_stays(const Cut *cut, int64_t row, const bool *gone)
+static bool row_stays(const Cut *cut, int64_t row, const bool *removed)
 {
-    return !cut->row || !gone[cut->row[row]];
+    return !cut->row || !removed[cut->row[row]];
 }
 
-static bool column_stays(const Cut *cut, int64_t row, int64_t column, const bool *gone)
+static bool column_stays(const Cut *cut, int64_t row, int64_t column, const bool *removed)
 {
     int64_t part = row / (cut->rows / cut->parts);
-    return !cut->column || !gone[cut->column[part * cut->columns + column]];
+    return !cut->column || !removed[cut->column[part * cut->columns + column]];
 }
 
-Shape units_shape(const Units *c, int param, const bool *gone)
+Shape units_shape(const Units *c, int param, const bool *removed)
 {
     Cut cut = cut_of(c, param);
     Shape shape = c->graph->param[param].shape;
-    for (int64_t r = 0; r < cut.rows; ++r) shape.dim[0] -= !row_stays(&cut, r, gone);
+    for (int64_t r = 0; r < cut.rows; ++r) shape.dim[0] -= !row_stays(&cut, r, removed);
     for (int64_t k = 0; cut.column && k < cut.columns; ++k)
-        shape.dim[1] -= !column_stays(&cut, 0, k, gone);
+        shape.dim[1] -= !column_stays(&cut, 0, k, removed);
     return shape;
 }
 
-void units_gather(const Units *c, int param, const bool *gone, const float *plain, float *out)
+void units_gather(const Units *c, int param, const bool *removed, const float *plain, float *out)
 {
     Cut cut = cut_of(c, param);
     for (int64_t r = 0; r < cut.rows; ++r) {
-        if (!row_stays(&cut, r, gone)) continue;
+        if (!row_stays(&cut, r, removed)) continue;
         const float *row = plain + r * cut.columns * cut.inner;
         for (int64_t k = 0; k < cut.columns; ++k) {
-            if (!column_stays(&cut, r, k, gone)) continue;
+            if (!column_stays(&cut, r, k, removed)) continue;
             memcpy(out, row + k * cut.inner, (size_t)cut.inner * sizeof *out);
             out += cut.inner;
         }

@@ -137,7 +137,7 @@ static void make_map(Finder *f, int node)
         open_channels(f, node);
         break;
     case CHANNELS_WHOLE:
-    case CHANNELS_UNSAID:
+    case CHANNELS_UNSET:
         open_channels(f, node);
     }
 }
@@ -160,7 +160,7 @@ static void keep_layer(Finder *f, int node)
         keep_group(f, f->graph->node[node].in[k], node);
 }
 
-static Status keep_asked(Finder *f, const char *const *keep, int keep_count)
+static Status keep_requested(Finder *f, const char *const *keep, int keep_count)
 {
     const Graph *g = f->graph;
     for (int k = 0; k < keep_count; ++k) {
@@ -306,7 +306,7 @@ Status units_new(Units **units, const Graph *graph, const char *const *keep, int
     for (int i = 0; i < graph->node_count; ++i) make_map(&f, i);
     f.needed_by = mem_new((size_t)(f.elements + 1) * sizeof *f.needed_by);
     keep_required(&f);
-    Status status = keep_asked(&f, keep, keep_count);
+    Status status = keep_requested(&f, keep, keep_count);
     if (status == OK) {
         number_units(&f);
         list_layers(c);

@@ -86,7 +86,7 @@ Status optim_assign(const Config *config, const OptimTensor *tensor, int count, 
     return OK;
 }
 
-double optim_tier_scale(const Config *config, int rule, int tier, int tiers)
+double optim_depth_scale(const Config *config, int rule, int depth_group, int depth_groups)
 {
-    return rule > 0 ? 1 : pow(config->optim.layer_decay, tiers - 1 - tier);
+    return rule > 0 ? 1 : pow(config->optim.layer_decay, depth_groups - 1 - depth_group);
 }

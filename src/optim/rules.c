@@ -55,7 +55,8 @@ int optim_rule_count(const Config *config)
 
 OptimRule optim_rule(const Config *config, int number)
 {
-    const OptimConfig *is = number == 0 ? &config->optim : &config->optim.group[number - 1].own;
+    const OptimConfig *is =
+        number == 0 ? &config->optim : &config->optim.group[number - 1].resolved;
     const OptimTable *table = rules[is->name];
     return (OptimRule){.table = table,
                        .is = is,
@@ -68,7 +69,7 @@ int optim_slots(const Config *config)
     return optim_rule(config, 0).slots;
 }
 
-static void hold_nothing(OptimConfig *is)
+static void use_stateless(OptimConfig *is)
 {
     is->name = 0;
     is->momentum = 0;
@@ -76,10 +77,11 @@ static void hold_nothing(OptimConfig *is)
 }
 _Static_assert(ROW_sgd == 0, "the default holds no state without momentum");
 
-void optim_hold_nothing(Config *config)
+void optim_use_stateless(Config *config)
 {
-    hold_nothing(&config->optim);
-    for (int i = 0; i < config->optim.group_count; ++i) hold_nothing(&config->optim.group[i].own);
+    use_stateless(&config->optim);
+    for (int i = 0; i < config->optim.group_count; ++i)
+        use_stateless(&config->optim.group[i].resolved);
 }
 
 bool optim_scratch(const Config *config)

@@ -98,9 +98,11 @@ static bool neighbour_ready(const Check *c, Task t)
 {
     const Schedule *s = c->schedule;
     if (t.kind == TASK_FORWARD)
-        return !schedule_meets(s, t.chunk - 1) || *did_at(c, t.chunk - 1, t.micro) & DID_FORWARD;
+        return !schedule_shares_stage(s, t.chunk - 1) ||
+               *did_at(c, t.chunk - 1, t.micro) & DID_FORWARD;
     bool data = rules[t.kind].sets & DID_DATA;
-    return !data || !schedule_meets(s, t.chunk) || *did_at(c, t.chunk + 1, t.micro) & DID_DATA;
+    return !data || !schedule_shares_stage(s, t.chunk) ||
+           *did_at(c, t.chunk + 1, t.micro) & DID_DATA;
 }
 
 static const char *order_fault(const Check *c, Task t)

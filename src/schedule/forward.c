@@ -18,7 +18,7 @@ static bool can_go(const Schedule *s, const int *done, int chunk)
     if (chunk == 0 && done[0] - done[last] >= s->shape.stages) return false;
     if (chunk > 0 && done[chunk] == done[chunk - 1]) return false;
     if (chunk == last) return true;
-    return done[chunk] - done[chunk + 1] < (schedule_meets(s, chunk) ? 1 : CHANNEL_PLACES);
+    return done[chunk] - done[chunk + 1] < (schedule_shares_stage(s, chunk) ? 1 : CHANNEL_PLACES);
 }
 
 void order_forward(TaskList *list, const Schedule *s)

@@ -138,7 +138,7 @@ void async_fini(Tables *t)
 
 static void send_command(const Tables *t, int owner, const Command *what)
 {
-    world_tell(t->plan.world, t->first_owner + owner, what, sizeof *what);
+    world_send(t->plan.world, t->first_owner + owner, what, sizeof *what);
 }
 
 /* Sends a command without data. At a sync point nothing changes, so such requests have no place in
@@ -147,19 +147,19 @@ static void send_request(const Tables *t, int owner, CommandKind kind, bool sync
 {
     Command what = {.kind = kind};
     if (sync_point)
-        world_tell_aside(t->plan.world, t->first_owner + owner, &what, sizeof what);
+        world_send_control(t->plan.world, t->first_owner + owner, &what, sizeof what);
     else
         send_command(t, owner, &what);
 }
 
 static void receive_floats(const Tables *t, int from, float *to, int64_t count)
 {
-    (void)world_hear(t->plan.world, from, to, (size_t)count * sizeof *to);
+    (void)world_receive(t->plan.world, from, to, (size_t)count * sizeof *to);
 }
 
 static void send_floats(const Tables *t, int to, const float *from, int64_t count)
 {
-    world_tell(t->plan.world, to, from, (size_t)count * sizeof *from);
+    world_send(t->plan.world, to, from, (size_t)count * sizeof *from);
 }
 
 /* Requests the rows of a bag from all servers before it waits for the first answer. */
@@ -230,13 +230,13 @@ void tables_push(Tables *t, const float *grads, double lr, double grad_scale)
     }
 }
 
-bool tables_meet(Tables *t, int64_t step, bool last)
+bool tables_wait_at_sync_point(Tables *t, int64_t step, bool last)
 {
     bool stops = false, one;
     for (int o = 0; o < t->owners; ++o)
-        send_command(t, o, &(Command){.kind = COMMAND_MEET, .step = step, .last = last});
+        send_command(t, o, &(Command){.kind = COMMAND_SYNC_POINT, .step = step, .last = last});
     for (int o = 0; o < t->owners; ++o) {
-        (void)world_hear(t->plan.world, t->first_owner + o, &one, sizeof one);
+        (void)world_receive(t->plan.world, t->first_owner + o, &one, sizeof one);
         stops = stops || one;
     }
     return stops;
@@ -300,9 +300,9 @@ static void update_rows(Tables *t, int from, const Command *what)
     const Bag *bag = &t->bag[what->bag];
     Owner *owner = &t->request_owner[what->bag];
     OwnerPart *part = owner->part;
-    (void)world_hear(world, from, part->count, (size_t)bag->tables * sizeof *part->count);
+    (void)world_receive(world, from, part->count, (size_t)bag->tables * sizeof *part->count);
     owner_fit(owner, NULL);
-    (void)world_hear(world, from, part->id, (size_t)what->ids * sizeof *part->id);
+    (void)world_receive(world, from, part->id, (size_t)what->ids * sizeof *part->id);
     receive_floats(t, from, part->grad, (int64_t)what->ids * bag->width);
     contents_changed(t);
     owner_find(owner);
@@ -351,13 +351,13 @@ void async_serve(Tables *t, int from, const Command *what)
     case COMMAND_DENSE_GET:
         send_floats(t, from, d->state, d->states[server]);
         break;
-    case COMMAND_MEET:
+    case COMMAND_SYNC_POINT:
         t->waits[from] = true;
         if (++t->waiting < t->workers) break;
         t->waiting = 0;
         for (int a = 0; a < t->workers; ++a) {
             t->waits[a] = false;
-            world_tell(t->plan.world, a, &t->stops_replay, sizeof t->stops_replay);
+            world_send(t->plan.world, a, &t->stops_replay, sizeof t->stops_replay);
         }
         break;
     default:

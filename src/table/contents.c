@@ -158,7 +158,7 @@ void contents_put(Tables *t)
     const World *world = t->plan.world;
     for (int ended = 0; ended < t->workers;) {
         PutHead head;
-        int from = world_hear(world, -1, &head, sizeof head);
+        int from = world_receive(world, -1, &head, sizeof head);
         if (head.count < 0) {
             ++ended;
             continue;
@@ -166,8 +166,8 @@ void contents_put(Tables *t)
         size_t count = (size_t)head.count, floats = (size_t)t->store[head.store].floats;
         uint64_t *id = mem_new(count * sizeof *id);
         float *row = mem_new(count * floats * sizeof *row);
-        (void)world_hear(world, from, id, count * sizeof *id);
-        (void)world_hear(world, from, row, count * floats * sizeof *row);
+        (void)world_receive(world, from, id, count * sizeof *id);
+        (void)world_receive(world, from, row, count * floats * sizeof *row);
         put(t, head.store, id, row, head.count);
         mem_free(&id);
         mem_free(&row);
@@ -193,9 +193,9 @@ static void put_to(Tables *t, int owner, int store, const uint64_t *id, const fl
         put(t, store, id, row, count);
         return;
     }
-    world_tell(world, rank, &head, sizeof head);
-    world_tell(world, rank, id, (size_t)count * sizeof *id);
-    world_tell(world, rank, row, bytes);
+    world_send(world, rank, &head, sizeof head);
+    world_send(world, rank, id, (size_t)count * sizeof *id);
+    world_send(world, rank, row, bytes);
 }
 
 void tables_put(Tables *t, int table, const uint64_t *id, const float *row, int64_t count)
@@ -221,16 +221,16 @@ void tables_put_end(Tables *t)
 {
     PutHead end = {.count = -1};
     for (int o = 0; o < t->owners && !t->is_owner; ++o)
-        world_tell(t->plan.world, t->first_owner + o, &end, sizeof end);
+        world_send(t->plan.world, t->first_owner + o, &end, sizeof end);
     if (t->plan.servers > 0) world_barrier(t->plan.world);
 }
 
 /* ---- reports ---- */
 
-/* held[number of ranks in the world] */
-void contents_held(Tables *t, TablesHeld *held)
+/* report[number of ranks in the world] */
+void contents_report(Tables *t, OwnerReport *report)
 {
-    TablesHeld mine = {.up_s = clock_s() - t->begun_s, .slept_s = world_slept_s()};
+    OwnerReport mine = {.up_s = clock_s() - t->begun_s, .slept_s = world_slept_s()};
     for (int i = 0; i < t->stores && t->is_owner; ++i) {
         mine.rows += row_store_count(t->store[i].rows);
         mine.bytes += row_store_bytes(t->store[i].rows);
@@ -238,17 +238,17 @@ void contents_held(Tables *t, TablesHeld *held)
     for (int i = 0; i < t->training.flights && t->is_owner; ++i)
         for (int b = 0; b < t->bags; ++b) {
             mine.requests += t->training.flight[i].owner[b].requests;
-            mine.asked += t->training.flight[i].owner[b].rows_requested;
+            mine.rows_requested += t->training.flight[i].owner[b].rows_requested;
         }
-    world_gather(t->plan.world, &mine, sizeof mine, held);
+    world_gather(t->plan.world, &mine, sizeof mine, report);
 }
 
-int tables_held_by(Tables *t, TablesHeld **held)
+int tables_report(Tables *t, OwnerReport **report)
 {
-    TablesHeld *all = mem_new((size_t)t->plan.world->size * sizeof *all);
-    command_servers(t, (Command){.kind = COMMAND_HELD});
-    contents_held(t, all);
+    OwnerReport *all = mem_new((size_t)t->plan.world->size * sizeof *all);
+    command_servers(t, (Command){.kind = COMMAND_REPORT});
+    contents_report(t, all);
     memmove(all, all + t->first_owner, (size_t)t->owners * sizeof *all);
-    *held = all;
+    *report = all;
     return t->owners;
 }

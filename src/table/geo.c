@@ -29,7 +29,7 @@ typedef struct Answer {
     /* rows, with room for `most` floats; owned */
     float *value;
     int64_t most;
-    WorldTold sending;
+    WorldSend sending;
 } Answer;
 
 /* A worker's request for the ids of a bag that are new in the period: their places in the lookup,
@@ -38,7 +38,7 @@ typedef struct RowRequest {
     int32_t *place, *count, *begin;
     uint64_t *id;
     /* sends in progress, [owners]; owned */
-    WorldTold *sending;
+    WorldSend *sending;
 } RowRequest;
 
 /* Empties the local rows. */
@@ -97,7 +97,7 @@ void geo_fini(Tables *t)
         mem_free(&a->sending);
     }
     for (int i = 0; i < t->workers * t->bags && t->answer; ++i) {
-        world_tell_wait(&t->answer[i].sending);
+        world_send_wait(&t->answer[i].sending);
         mem_free(&t->answer[i].value);
     }
     if (t->pushed) pushed_clear(t);
@@ -111,20 +111,20 @@ void geo_fini(Tables *t)
 
 /* Sends a command with a bag's counts and ids for one owner. */
 void send_ids_command(const Tables *t, CommandKind kind, int b, int owner, const int32_t *count,
-                      const uint64_t *id, Command what, WorldTold *sending)
+                      const uint64_t *id, Command what, WorldSend *sending)
 {
     int rank = t->first_owner + owner, tables = t->bag[b].tables;
     what.kind = kind;
     what.bag = b;
     what.ids = 0;
     for (int i = 0; i < tables; ++i) what.ids += count[i];
-    world_tell(t->plan.world, rank, &what, sizeof what);
-    world_tell(t->plan.world, rank, count, (size_t)tables * sizeof *count);
+    world_send(t->plan.world, rank, &what, sizeof what);
+    world_send(t->plan.world, rank, count, (size_t)tables * sizeof *count);
     size_t bytes = (size_t)what.ids * sizeof *id;
     if (sending)
-        world_tell_begin(sending, t->plan.world, rank, id, bytes);
+        world_send_begin(sending, t->plan.world, rank, id, bytes);
     else
-        world_tell(t->plan.world, rank, id, bytes);
+        world_send(t->plan.world, rank, id, bytes);
 }
 
 /* Finds or adds the local row of each of the step's ids, by place. */
@@ -185,8 +185,9 @@ static void receive_rows(Tables *t, int b, Lookup *look)
     for (int o = 0; o < t->owners; ++o) {
         const int32_t first = a->begin[o], end = a->begin[o + 1];
         if (end == first) continue;
-        (void)world_hear(t->plan.world, t->first_owner + o, look->sum, (size_t)(end - first) * row);
-        world_tell_wait(&a->sending[o]);
+        (void)world_receive(t->plan.world, t->first_owner + o, look->sum,
+                            (size_t)(end - first) * row);
+        world_send_wait(&a->sending[o]);
         for (int32_t i = first; i < end; ++i) {
             float *local = look->local_row[a->place[i]];
             memcpy(local, look->sum + (i - first) * width, row);
@@ -241,7 +242,7 @@ static void push_to(Tables *t, int b, int owner)
         }
     }
     send_ids_command(t, COMMAND_PUSH, b, owner, count, id, (Command){0}, NULL);
-    world_tell(t->plan.world, t->first_owner + owner, delta, (size_t)(n * width) * sizeof *delta);
+    world_send(t->plan.world, t->first_owner + owner, delta, (size_t)(n * width) * sizeof *delta);
     mem_free(&count);
     mem_free(&id);
     mem_free(&delta);
@@ -253,7 +254,7 @@ void tables_exchange(Tables *t)
     for (int b = 0; b < t->bags; ++b)
         for (int o = 0; o < t->owners; ++o) push_to(t, b, o);
     for (int o = 0; o < t->owners; ++o)
-        (void)world_hear(t->plan.world, t->first_owner + o, &done, sizeof done);
+        (void)world_receive(t->plan.world, t->first_owner + o, &done, sizeof done);
     begin_period(t);
 }
 
@@ -266,8 +267,8 @@ static void receive_ids(const Tables *t, int from, const Command *what, int32_t 
     size_t tables = (size_t)t->bag[what->bag].tables, ids = (size_t)what->ids;
     *count = mem_new(tables * sizeof **count);
     *id = mem_new((ids + 1) * sizeof **id);
-    (void)world_hear(t->plan.world, from, *count, tables * sizeof **count);
-    (void)world_hear(t->plan.world, from, *id, ids * sizeof **id);
+    (void)world_receive(t->plan.world, from, *count, tables * sizeof **count);
+    (void)world_receive(t->plan.world, from, *id, ids * sizeof **id);
 }
 
 void geo_pull(Tables *t, int from, const Command *what)
@@ -277,7 +278,7 @@ void geo_pull(Tables *t, int from, const Command *what)
     int64_t width = t->bag[what->bag].width;
     receive_ids(t, from, what, &count, &id);
     Answer *answer = &t->answer[from * t->bags + what->bag];
-    world_tell_wait(&answer->sending);
+    world_send_wait(&answer->sending);
     if (what->ids * width > answer->most) {
         answer->most = what->ids * width;
         answer->value = mem_resize(answer->value, (size_t)answer->most * sizeof *answer->value);
@@ -286,7 +287,7 @@ void geo_pull(Tables *t, int from, const Command *what)
     OwnerPart part = {
         .count = count, .ids = what->ids, .id = id, .value = answer->value, .row = row};
     owner_answer_part(&t->training.flight[0].owner[what->bag], &part);
-    world_tell_begin(&answer->sending, t->plan.world, from, answer->value,
+    world_send_begin(&answer->sending, t->plan.world, from, answer->value,
                      (size_t)(what->ids * width) * sizeof *answer->value);
     mem_free(&count);
     mem_free(&id);
@@ -315,7 +316,7 @@ static void end_period(Tables *t)
         owner_add(owner, 1.0f / (float)t->workers);
     }
     pushed_clear(t);
-    for (int a = 0; a < t->workers; ++a) world_tell(t->plan.world, a, "", 1);
+    for (int a = 0; a < t->workers; ++a) world_send(t->plan.world, a, "", 1);
 }
 
 void geo_push(Tables *t, int from, const Command *what)
@@ -325,6 +326,6 @@ void geo_push(Tables *t, int from, const Command *what)
     p->ids = what->ids;
     receive_ids(t, from, what, &p->count, &p->id);
     p->delta = mem_new(bytes + 1);
-    (void)world_hear(t->plan.world, from, p->delta, bytes);
+    (void)world_receive(t->plan.world, from, p->delta, bytes);
     if (what->bag == t->bags - 1 && ++t->pushed_by == t->workers) end_period(t);
 }

@@ -58,7 +58,7 @@ static void receive_stop_reports(Tables *t, bool all)
     bool requested;
     if (t->plan.servers == 0 || t->plan.world->rank > 0) return;
     while (t->stop_reports < t->owners &&
-           world_take_aside(t->plan.world, &requested, sizeof requested, all)) {
+           world_receive_control(t->plan.world, &requested, sizeof requested, all)) {
         ++t->stop_reports;
         t->stop_requested |= requested;
     }
@@ -124,17 +124,17 @@ static int next_command(Tables *t, Order *order, Command *what)
     const World *world = t->plan.world;
     const int next = order->next;
     if (t->plan.mode != TABLE_ASYNC)
-        return world_hear(world, table_mode_is_local(t->plan.mode) ? -1 : 0, what, sizeof *what);
+        return world_receive(world, table_mode_is_local(t->plan.mode) ? -1 : 0, what, sizeof *what);
     /* The next rank may be waiting for others that come later in the order: then it never sends a
      * request. */
     bool wrong = next >= t->workers || (next >= 0 && t->waits[next]);
-    if (wrong || (next >= 0 && !world_awaits(world, next, REPLAY_PATIENCE_S)))
+    if (wrong || (next >= 0 && !world_wait_for(world, next, REPLAY_PATIENCE_S)))
         die_as(ERR_DATA, "%s: not the order of this run: other steps, data or parameters",
                order->path);
     bool aside;
-    int from = world_hear_all(world, next, what, sizeof *what, &aside);
+    int from = world_receive_any(world, next, what, sizeof *what, &aside);
     if (!aside) order_add(order, from);
-    if (what->kind == COMMAND_MEET && what->step >= 0 && t->waiting + 1 == t->workers)
+    if (what->kind == COMMAND_SYNC_POINT && what->step >= 0 && t->waiting + 1 == t->workers)
         t->stops_replay = order_sync_point(order, what->step, what->last);
     return from;
 }
@@ -178,7 +178,7 @@ Status tables_begin(Tables *t, int64_t step, uint64_t start, const char *of)
 static void report_stop(Tables *t, bool requested)
 {
     ++t->stop_reports;
-    world_tell_aside(t->plan.world, 0, &requested, sizeof requested);
+    world_send_control(t->plan.world, 0, &requested, sizeof requested);
 }
 
 static void watch(Tables *t, const ServerPlan *plan)
@@ -201,7 +201,7 @@ static bool serve_one(Tables *t, const ServerPlan *plan, Order *order, Status *s
     TableStream *s = what.evaluation ? &t->evaluation : &t->training;
     Flight *f = &s->flight[what.flight];
     double *squares;
-    TablesHeld *held;
+    OwnerReport *report;
     switch (what.kind) {
     case COMMAND_IDS:
         stream_ids(s, f);
@@ -235,10 +235,10 @@ static bool serve_one(Tables *t, const ServerPlan *plan, Order *order, Status *s
     case COMMAND_PUT:
         contents_put(t);
         break;
-    case COMMAND_HELD:
-        held = mem_new((size_t)t->plan.world->size * sizeof *held);
-        contents_held(t, held);
-        mem_free(&held);
+    case COMMAND_REPORT:
+        report = mem_new((size_t)t->plan.world->size * sizeof *report);
+        contents_report(t, report);
+        mem_free(&report);
         break;
     case COMMAND_WATCH:
         watch(t, plan);

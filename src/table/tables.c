@@ -113,9 +113,9 @@ void command_servers(const Tables *t, Command what)
         /* In mode async commands have the tag of messages aside, which leaves them out of the order
          * of requests. They overtake no request: all have been answered. */
         if (t->plan.mode == TABLE_ASYNC)
-            world_tell_aside(world, t->first_owner + o, &what, sizeof what);
+            world_send_control(world, t->first_owner + o, &what, sizeof what);
         else
-            world_tell(world, t->first_owner + o, &what, sizeof what);
+            world_send(world, t->first_owner + o, &what, sizeof what);
 }
 
 static Command command_for(const TableStream *s, CommandKind kind, const Flight *f)
@@ -247,7 +247,7 @@ static void release(void *user)
     s->inner.release(s->inner.user);
 }
 
-int tables_held(const TablesPlan *plan)
+int tables_micros_out(const TablesPlan *plan)
 {
     return (1 + table_steps_ahead(plan->staleness)) * plan->micros + 1;
 }
@@ -324,12 +324,12 @@ void tables_update(Tables *t, double lr, double grad_scale)
     if (t->plan.staleness == 0) update_oldest(s);
 }
 
-void tables_border(Tables *t, bool border)
+void tables_set_sync_point(Tables *t, bool at_sync_point)
 {
-    t->sync_point = border;
+    t->sync_point = at_sync_point;
 }
 
-void tables_catch_up(Tables *t)
+void tables_apply_deferred(Tables *t)
 {
     while (t->training.pending > 0) update_oldest(&t->training);
 }

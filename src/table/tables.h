@@ -87,7 +87,7 @@ struct Tables {
     /* server: its tables, with their names, owned; its watchdog, owned, or NULL */
     SparseTable *server_tables;
     Watchdog *watchdog;
-    /* mode async: the dense parameters. Server: which workers wait in tables_meet, and how many */
+    /* mode async: the dense parameters. Server: which workers wait in tables_wait_at_sync_point, and how many */
     struct DensePart *dense;
     bool *waits;
     int waiting;
@@ -124,7 +124,7 @@ typedef enum CommandKind {
     COMMAND_COUNT,
     COMMAND_COLLECT,
     COMMAND_PUT,
-    COMMAND_HELD,
+    COMMAND_REPORT,
     /* all ranks of the job start their watchdogs, or free them */
     COMMAND_WATCH,
     COMMAND_END,
@@ -133,13 +133,13 @@ typedef enum CommandKind {
     COMMAND_PULL,
     COMMAND_PUSH,
     /* mode async, from any worker: gradients of rows; values and gradients of dense parameters;
-     * their values and state to a server or back; a worker waits in tables_meet */
+     * their values and state to a server or back; a worker waits in tables_wait_at_sync_point */
     COMMAND_PUSH_NOW,
     COMMAND_DENSE_PULL,
     COMMAND_DENSE_PUSH,
     COMMAND_DENSE_PUT,
     COMMAND_DENSE_GET,
-    COMMAND_MEET,
+    COMMAND_SYNC_POINT,
     /* mode async: opens the order file before the first step */
     COMMAND_BEGIN
 } CommandKind;
@@ -152,7 +152,7 @@ typedef struct Command {
     double lr, grad_scale;
     /* COMMAND_PULL, COMMAND_PUSH: bag, and number of ids */
     int bag, ids;
-    /* COMMAND_BEGIN, COMMAND_MEET: number of completed steps, -1 before the first; last: it is the
+    /* COMMAND_BEGIN, COMMAND_SYNC_POINT: number of completed steps, -1 before the first; last: it is the
      * run's last step. start: hash of the parameters (COMMAND_BEGIN) */
     int64_t step;
     bool last;
@@ -191,10 +191,10 @@ void geo_update(Tables *tables, Flight *flight, double lr, double grad_scale);
 void geo_pull(Tables *tables, int from, const Command *what);
 void geo_push(Tables *tables, int from, const Command *what);
 /* Sends a command of this kind with the counts and ids of a bag to one owner. `more` has its other
- * fields. The ids are being sent until world_tell_wait(sending); if sending is NULL they have left
+ * fields. The ids are being sent until world_send_wait(sending); if sending is NULL they have left
  * when the call returns. */
 void send_ids_command(const Tables *tables, CommandKind kind, int bag, int owner,
-                      const int32_t *count, const uint64_t *id, Command more, WorldTold *sending);
+                      const int32_t *count, const uint64_t *id, Command more, WorldSend *sending);
 /* async.c: mode async */
 void async_init(Tables *tables, const TableDense *param, int count, const Config *config);
 void async_fini(Tables *tables);
@@ -209,6 +209,6 @@ void contents_changed(Tables *tables);
 void contents_count(Tables *tables, int store);
 void contents_collect(Tables *tables, TablePart part, int root, void *out);
 void contents_put(Tables *tables);
-void contents_held(Tables *tables, TablesHeld *held);
+void contents_report(Tables *tables, OwnerReport *report);
 
 #endif

@@ -17,7 +17,7 @@ static void add(Count *c, const char *what, bool sync_point, int64_t messages, d
 {
     if (messages > 0)
         c->out[c->count++] = (TableMessages){
-            .what = what, .border = sync_point, .messages = messages, .bytes = bytes};
+            .what = what, .at_sync_point = sync_point, .messages = messages, .bytes = bytes};
 }
 
 /* Bytes of rows of all bags: of those between two sync points if `period` is set, else of a
@@ -94,7 +94,7 @@ static void add_async(Count *c)
 
 int tables_messages(const TableTraffic *of, TableMessages out[TABLE_MESSAGES])
 {
-    const int owners = of->servers ? of->servers : of->askers,
+    const int owners = of->servers ? of->servers : of->workers,
               others = of->servers ? owners : owners - 1;
     Count c = {.out = out, .of = of, .others = others, .share = (double)others / owners};
     for (int b = 0; b < of->bags; ++b) c.tables += of->bag[b].tables;
@@ -109,5 +109,5 @@ int tables_messages(const TableTraffic *of, TableMessages out[TABLE_MESSAGES])
 
 int64_t tables_requests(const TableTraffic *of)
 {
-    return (int64_t)of->askers * (of->servers ? of->servers : of->askers) * of->bags;
+    return (int64_t)of->workers * (of->servers ? of->servers : of->workers) * of->bags;
 }

@@ -18,7 +18,7 @@ const OpInfo *op_info(OpKind kind)
     return kind > OP_NONE && kind < OP_KINDS ? infos[kind] : NULL;
 }
 
-bool op_asks_ranks(const OpSpec *spec)
+bool op_waits_for_ranks(const OpSpec *spec)
 {
     OpTalks talks = infos[spec->kind]->talks;
     return spec->synced || talks == TALKS_ALWAYS ||

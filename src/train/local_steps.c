@@ -125,13 +125,13 @@ static void dense_to_servers(Trainer *t)
     TableDenseState of = dense_state(t);
     if (t->world->rank == 0) tables_dense_put(t->tables, &of);
     mem_free(&of.at);
-    (void)tables_meet(t->tables, -1, false);
+    (void)tables_wait_at_sync_point(t->tables, -1, false);
 }
 
 static void dense_from_servers(Trainer *t)
 {
     TableDenseState of = dense_state(t);
-    bool last = t->step == t->steps, stops = tables_meet(t->tables, t->step, last);
+    bool last = t->step == t->steps, stops = tables_wait_at_sync_point(t->tables, t->step, last);
     if (stops && !last)
         log_info("the order of requests stops at step %lld, and so does its replay",
                  (long long)t->step);
@@ -148,7 +148,7 @@ void local_begin_step(Trainer *t)
     executor_params_changed(t->executor);
 }
 
-bool local_update(Trainer *t, const StepOf *batch, double lr, double scale)
+bool local_update(Trainer *t, const StepBatch *batch, double lr, double scale)
 {
     if (!t->local || t->local->comm) return false;
     optim_begin(t->optim, lr, scale);

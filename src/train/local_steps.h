@@ -17,7 +17,7 @@ void local_begin(Trainer *t);
 void local_begin_step(Trainer *t);
 /* In mode async, sends the gradients to the servers, which update, and returns true; in other modes
  * returns false. */
-bool local_update(Trainer *t, const StepOf *batch, double lr, double scale);
+bool local_update(Trainer *t, const StepBatch *batch, double lr, double scale);
 /* Returns this rank's number of samples of the step. *micros: its micro-batches that contain a
  * sample. */
 int64_t local_samples(const Trainer *t, int64_t batch_samples, int *micros);

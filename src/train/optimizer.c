@@ -62,7 +62,7 @@ static void fill_updates(Trainer *t, const OptimTensor *tensor, const int *param
                          const int *rule)
 {
     const Graph *g = t->graph;
-    int *tier = mem_new((size_t)(g->param_count + 1) * sizeof *tier);
+    int *depth_group = mem_new((size_t)(g->param_count + 1) * sizeof *depth_group);
     for (int k = 0; k < count; ++k) {
         OptimNeed need = optim_need(t->config, &tensor[k], rule[k]);
         t->rule[param[k]] = rule[k];
@@ -80,10 +80,10 @@ static void fill_updates(Trainer *t, const OptimTensor *tensor, const int *param
         t->rule[i] = t->rule[g->param[i].tied];
         t->updates[i] = t->updates[g->param[i].tied];
     }
-    int tiers = graph_tiers(g, tier);
+    int depth_groups = graph_depth_groups(g, depth_group);
     for (int i = 0; i < g->param_count; ++i)
-        t->lr_scale[i] = optim_tier_scale(t->config, t->rule[i], tier[i], tiers);
-    mem_free(&tier);
+        t->lr_scale[i] = optim_depth_scale(t->config, t->rule[i], depth_group[i], depth_groups);
+    mem_free(&depth_group);
 }
 
 static Status check_slim(const Trainer *t, const Graph *g)

@@ -246,10 +246,10 @@ Status run_step(Run *r)
     Trainer *t = r->trainer;
     StepResult result;
     bool stop = run_time_over(r) || stop_wanted() || tables_stop_wanted(t->tables);
-    executor_ask(t->executor, METRIC_STOP, stop);
-    executor_ask(t->executor, METRIC_SAVE, save_wanted(r));
-    executor_ask(t->executor, METRIC_REQUEST, run_hook_has_request(r));
-    executor_ask(t->executor, METRIC_SAVING, r->save && train_save_busy(r->save));
+    executor_request(t->executor, METRIC_STOP, stop);
+    executor_request(t->executor, METRIC_SAVE, save_wanted(r));
+    executor_request(t->executor, METRIC_REQUEST, run_hook_has_request(r));
+    executor_request(t->executor, METRIC_SAVING, r->save && train_save_busy(r->save));
     beat_step_begin(t->step + 1);
     TRY(train_step(t, &result));
     beat_step_end();

@@ -29,7 +29,7 @@ int sparse_batches_out(const Trainer *t, const Plan *plan)
 {
     bool here = plan->reads_data && t->graph->table_count > 0;
     TablesPlan of = {.micros = t->micros_local, .staleness = table_staleness(t->config)};
-    return here ? tables_held(&of) : 0;
+    return here ? tables_micros_out(&of) : 0;
 }
 
 static bool plan_has(const Plan *plan, int node)
@@ -204,30 +204,31 @@ size_t sparse_row_bytes(const Trainer *t, const Plan *plan)
 
 void sparse_report(Trainer *t)
 {
-    TablesHeld *held;
+    OwnerReport *report;
     char bytes[16];
-    int64_t rows = 0, requests = 0, asked = 0, busiest = 0;
+    int64_t rows = 0, requests = 0, rows_requested = 0, busiest = 0;
     double slept = 0, up = 0;
     if (!t->tables) return;
-    int owners = tables_held_by(t->tables, &held), most = 0;
+    int owners = tables_report(t->tables, &report), most = 0;
     for (int o = 0; o < owners; ++o) {
-        rows += held[o].rows;
-        requests += held[o].requests;
-        asked += held[o].asked;
-        slept += held[o].slept_s;
-        up += held[o].up_s;
-        if (held[o].rows > held[most].rows) most = o;
-        if (held[o].asked > busiest) busiest = held[o].asked;
+        rows += report[o].rows;
+        requests += report[o].requests;
+        rows_requested += report[o].rows_requested;
+        slept += report[o].slept_s;
+        up += report[o].up_s;
+        if (report[o].rows > report[most].rows) most = o;
+        if (report[o].rows_requested > busiest) busiest = report[o].rows_requested;
     }
     const char *who = t->servers > 0 ? "server" : "rank";
     log_info(
         "tables: %lld rows on %d %s%s (the fullest has %lld, %s); %lld requests for %lld rows, "
         "the busiest answered %.1f %%",
-        (long long)rows, owners, who, owners == 1 ? "" : "s", (long long)held[most].rows,
-        text_bytes((double)held[most].bytes, bytes), (long long)requests, (long long)asked,
-        asked > 0 ? 100 * (double)busiest / (double)asked : 0);
+        (long long)rows, owners, who, owners == 1 ? "" : "s", (long long)report[most].rows,
+        text_bytes((double)report[most].bytes, bytes), (long long)requests,
+        (long long)rows_requested,
+        rows_requested > 0 ? 100 * (double)busiest / (double)rows_requested : 0);
     if (t->servers > 0 && up > 0) log_info("servers slept %.1f %% of the time", 100 * slept / up);
-    mem_free(&held);
+    mem_free(&report);
 }
 
 /* ---- servers ---- */
@@ -278,8 +279,8 @@ Status sparse_begin(Trainer *t)
 
 double sparse_server_limit(const Config *config, double share_bytes)
 {
-    double asked = config->train.memory;
-    return asked > 0 && asked < share_bytes ? asked : share_bytes;
+    double rows_requested = config->train.memory;
+    return rows_requested > 0 && rows_requested < share_bytes ? rows_requested : share_bytes;
 }
 
 Status sparse_serve(const Config *config, const World *job)

@@ -72,7 +72,8 @@ bool sync_point_at(const Trainer *t, int64_t step)
 void sync_point_begin_step(Trainer *t)
 {
     local_begin_step(t);
-    if (has_sync_points(t) && t->tables) tables_border(t->tables, sync_point_at(t, t->step + 1));
+    if (has_sync_points(t) && t->tables)
+        tables_set_sync_point(t->tables, sync_point_at(t, t->step + 1));
 }
 
 /* Adds up the requests of all ranks since the last sync point. */

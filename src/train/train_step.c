@@ -48,21 +48,21 @@ static bool ends_single(const Trainer *t, int64_t samples)
     return samples > 0 && (samples - 1) % t->micro_batch == 0;
 }
 
-static StepOf next_batch(const Trainer *t)
+static StepBatch next_batch(const Trainer *t)
 {
     int64_t samples = batch_samples(t, t->step);
     int micros;
     if (t->local) {
         samples = local_samples(t, samples, &micros);
-        return (StepOf){.step = (uint64_t)t->step,
-                        .scale = samples > 0 ? 1 / (float)(samples * t->rows_per_sample) : 0,
-                        .micros = micros,
-                        .last_single = ends_single(t, samples)};
+        return (StepBatch){.step = (uint64_t)t->step,
+                           .scale = samples > 0 ? 1 / (float)(samples * t->rows_per_sample) : 0,
+                           .micros = micros,
+                           .last_single = ends_single(t, samples)};
     }
-    return (StepOf){.step = (uint64_t)t->step,
-                    .scale = (float)t->scale.now / (float)(samples * t->rows_per_sample),
-                    .micros = (int)((samples + t->micro_batch - 1) / t->micro_batch),
-                    .last_single = ends_single(t, samples)};
+    return (StepBatch){.step = (uint64_t)t->step,
+                       .scale = (float)t->scale.now / (float)(samples * t->rows_per_sample),
+                       .micros = (int)((samples + t->micro_batch - 1) / t->micro_batch),
+                       .last_single = ends_single(t, samples)};
 }
 
 /* Returns true if the update clips gradients itself: this rank has all gradients and the optimizer
@@ -124,7 +124,7 @@ void deferred_updates_finish(Trainer *t)
 {
     UpdateArgs now;
     while (deferred_update_next(t, &now)) update_params(t, now);
-    if (t->tables) tables_catch_up(t->tables);
+    if (t->tables) tables_apply_deferred(t->tables);
 }
 
 /* Judges the loss of step t->known. A bad loss is not added to the window with which later losses
@@ -177,7 +177,7 @@ void train_step_stats(Trainer *t, StepResult *result)
 
 /* Judges and applies the gradients, which are summed. A step with a bad loss or a bad gradient is
  * skipped. */
-static Status apply(Trainer *t, StepResult *result, const StepOf *batch)
+static Status apply(Trainer *t, StepResult *result, const StepBatch *batch)
 {
     bool overflow = executor_overflowed(t->executor);
     if (overflow && !t->scale.moves) found_bad(result, BAD_GRADIENT, t->step);
@@ -210,7 +210,7 @@ static _Noreturn void die_of_batch(const Trainer *t, Status status)
 }
 
 /* Runs the forward and backward passes of the step after t->step, and reduces the gradients. */
-static void forward_backward(Trainer *t, const StepOf *batch)
+static void forward_backward(Trainer *t, const StepBatch *batch)
 {
     BatchSource source = sparse_source(t);
     Status st = executor_forward_backward(t->executor, &source, batch, &t->data_wait_s);
@@ -231,7 +231,7 @@ Status train_step(Trainer *t, StepResult *result)
                                      number % t->config->train.log_every == 0,
                            .lr = lr_at(t->config, &t->lr, &at),
                            .grad_norm = NAN};
-    StepOf batch = next_batch(t);
+    StepBatch batch = next_batch(t);
     executor_find_overflow(t->executor, t->looks || t->scale.moves);
     t->copied = false;
     forward_backward(t, &batch);
@@ -271,7 +271,7 @@ Status train_repeat_step(Trainer *t, StepFault *fault, double *loss)
     sparse_close_loader(t);
     t->step = number - 1;
     TRY(status_agree(t->world, open_loader(t)));
-    StepOf batch = next_batch(t);
+    StepBatch batch = next_batch(t);
     executor_probe(t->executor, fault);
     forward_backward(t, &batch);
     executor_probe(t->executor, NULL);

@@ -361,7 +361,7 @@ static void bad_rows(void)
     CHECK_FAILS(infer(&l), ERR_BUG, "layer kind lacking: y has no shape");
     bad.infer = NULL;
     CHECK_FAILS(layer_begin(&bad, &l.spec, &l.size), ERR_BUG, ".infer is not given");
-    bad.channels = CHANNELS_UNSAID;
+    bad.channels = CHANNELS_UNSET;
     CHECK_FAILS(layer_begin(&bad, &l.spec, &l.size), ERR_BUG, ".channels is not given");
     bad.inputs = 0;
     CHECK_FAILS(layer_begin(&bad, &l.spec, &l.size), ERR_BUG, "layer kind lacking: .inputs is 0");

@@ -61,46 +61,48 @@ static void frozen(void)
     mem_free(&table);
 }
 
-static void check_tiers(const char *text, Desc input, int count, const char *const *name,
-                        const int *want)
+static void check_depth_groups(const char *text, Desc input, int count, const char *const *name,
+                               const int *want)
 {
     Graph *graph = graph_of(text, input, 10);
-    int *tier = mem_new((size_t)graph->param_count * sizeof *tier);
-    CU_ASSERT_EQUAL(graph_tiers(graph, tier), count);
+    int *depth_group = mem_new((size_t)graph->param_count * sizeof *depth_group);
+    CU_ASSERT_EQUAL(graph_depth_groups(graph, depth_group), count);
     for (int i = 0; name[i]; ++i) {
         const Param *p = param_named(graph, name[i]);
         CU_ASSERT_PTR_NOT_NULL(p);
-        if (p) CU_ASSERT_EQUAL(tier[p - graph->param], want[i]);
-        if (p && tier[p - graph->param] != want[i])
-            printf("  %s: %d\n", name[i], tier[p - graph->param]);
+        if (p) CU_ASSERT_EQUAL(depth_group[p - graph->param], want[i]);
+        if (p && depth_group[p - graph->param] != want[i])
+            printf("  %s: %d\n", name[i], depth_group[p - graph->param]);
     }
-    mem_free(&tier);
+    mem_free(&depth_group);
     graph_free(&graph);
 }
 
 /* Stem, each block, head; ResNet-50 has 18, as timm counts them. */
-static void tiers(void)
+static void depth_groups(void)
 {
-    check_tiers("model: {name: resnet50}", images(1, 3, 64), 18,
-                (const char *const[]){"conv1.weight", "bn1.bias", "layer1.0.conv1.weight",
-                                      "layer1.0.downsample.1.bias", "layer1.1.conv1.weight",
-                                      "layer4.2.bn3.weight", "fc.weight", "fc.bias", NULL},
-                (const int[]){0, 0, 1, 1, 2, 16, 17, 17});
-    check_tiers("model: {name: mobilenet_v2}", images(1, 3, 64), 20,
-                (const char *const[]){"features.0.0.weight", "features.1.conv.0.0.weight",
-                                      "features.18.0.weight", "classifier.1.weight", NULL},
-                (const int[]){0, 1, 18, 19});
-    check_tiers("model: {name: gpt2, layers: 3, width: 8, heads: 2, context: 4}", tokens(2, 4), 5,
-                (const char *const[]){"wte.weight", "wpe.weight", "h.0.ln_1.weight",
-                                      "h.2.mlp.c_fc.bias", "ln_f.weight", "lm_head.weight", NULL},
-                (const int[]){0, 0, 1, 3, 4, 0});
-    check_tiers("model: {name: llama, layers: 2, width: 8, heads: 2, context: 4}", tokens(2, 4), 4,
-                (const char *const[]){"embed_tokens.weight", "norm.weight", "lm_head.weight", NULL},
-                (const int[]){0, 3, 3});
-    check_tiers(
+    check_depth_groups("model: {name: resnet50}", images(1, 3, 64), 18,
+                       (const char *const[]){"conv1.weight", "bn1.bias", "layer1.0.conv1.weight",
+                                             "layer1.0.downsample.1.bias", "layer1.1.conv1.weight",
+                                             "layer4.2.bn3.weight", "fc.weight", "fc.bias", NULL},
+                       (const int[]){0, 0, 1, 1, 2, 16, 17, 17});
+    check_depth_groups("model: {name: mobilenet_v2}", images(1, 3, 64), 20,
+                       (const char *const[]){"features.0.0.weight", "features.1.conv.0.0.weight",
+                                             "features.18.0.weight", "classifier.1.weight", NULL},
+                       (const int[]){0, 1, 18, 19});
+    check_depth_groups(
+        "model: {name: gpt2, layers: 3, width: 8, heads: 2, context: 4}", tokens(2, 4), 5,
+        (const char *const[]){"wte.weight", "wpe.weight", "h.0.ln_1.weight", "h.2.mlp.c_fc.bias",
+                              "ln_f.weight", "lm_head.weight", NULL},
+        (const int[]){0, 0, 1, 3, 4, 0});
+    check_depth_groups(
+        "model: {name: llama, layers: 2, width: 8, heads: 2, context: 4}", tokens(2, 4), 4,
+        (const char *const[]){"embed_tokens.weight", "norm.weight", "lm_head.weight", NULL},
+        (const int[]){0, 3, 3});
+    check_depth_groups(
         "model: {name: lenet}", images(1, 1, 28), 4,
         (const char *const[]){"conv1.weight", "conv2.bias", "fc1.weight", "fc2.weight", NULL},
         (const int[]){0, 1, 2, 3});
 }
 
-TEST_MAIN("frozen", {"frozen", frozen}, {"tiers", tiers})
+TEST_MAIN("frozen", {"frozen", frozen}, {"depth_groups", depth_groups})

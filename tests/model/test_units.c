@@ -11,7 +11,7 @@ typedef struct Case {
     Config *config;
     Graph *graph, *after;
     Units *units;
-    bool *gone;
+    bool *removed;
 } Case;
 
 static Case case_of(const char *text, Desc input, int64_t classes, const char *keep)
@@ -19,7 +19,7 @@ static Case case_of(const char *text, Desc input, int64_t classes, const char *k
     Case c = {.config = config_of(text)};
     CHECK_OK(graph_build(&c.graph, c.config, input, classes));
     CHECK_OK(units_new(&c.units, c.graph, &keep, keep != NULL));
-    c.gone = mem_new((size_t)c.units->unit_count * sizeof *c.gone);
+    c.removed = mem_new((size_t)c.units->unit_count * sizeof *c.removed);
     return c;
 }
 
@@ -29,7 +29,7 @@ static void case_free(Case *c)
     graph_free(&c->graph);
     graph_free(&c->after);
     config_free(&c->config);
-    mem_free(&c->gone);
+    mem_free(&c->removed);
 }
 
 /* Returns no weights: the first rows are pruned. */
@@ -53,11 +53,11 @@ static void shrink(Case *c, double sparsity, int64_t round)
     static const PruneMethod method = {"rows", score_by_row};
     const PruneOptions options = {
         .method = &method, .sparsity = sparsity, .round = round, .get = get_nothing};
-    CHECK_OK(prune_choose(c->units, &options, c->gone));
-    prune_set_widths(c->units, c->gone, c->config);
+    CHECK_OK(prune_choose(c->units, &options, c->removed));
+    prune_set_widths(c->units, c->removed, c->config);
     CHECK_OK(graph_build(&c->after, c->config, c->graph->input, c->graph->classes));
     for (int p = 0; c->after && p < c->graph->param_count; ++p)
-        CU_ASSERT(shape_equal(c->after->param[p].shape, units_shape(c->units, p, c->gone)));
+        CU_ASSERT(shape_equal(c->after->param[p].shape, units_shape(c->units, p, c->removed)));
 }
 
 static int layer_of(const Graph *graph, const char *name)
@@ -74,7 +74,7 @@ static const UnitGroup *group_of(const Case *c, const char *name)
 
 static int64_t left_of(const Case *c, const char *name)
 {
-    return units_left(c->units, layer_of(c->graph, name), c->gone);
+    return units_left(c->units, layer_of(c->graph, name), c->removed);
 }
 
 typedef struct Row {
@@ -189,15 +189,15 @@ static void parts(void)
     shrink(&c, .5, 1);
     CU_ASSERT(left_of(&c, "a") == 4 && left_of(&c, "b") == 8 && left_of(&c, "c") == 3);
     for (int p = 0; p < 4; ++p) {
-        int gone = 0;
-        for (int k = 0; k < 3; ++k) gone += c.gone[group_of(&c, "b")->first + 3 * p + k];
-        CU_ASSERT_EQUAL(gone, 1);
+        int removed = 0;
+        for (int k = 0; k < 3; ++k) removed += c.removed[group_of(&c, "b")->first + 3 * p + k];
+        CU_ASSERT_EQUAL(removed, 1);
     }
     /* rows 1, 2 of each part of b remain, with column 1 of the part's two */
     int param = c.graph->node[layer_of(c.graph, "b")].param[0];
     float plain[12 * 2 * 9], out[8 * 9];
     for (int i = 0; i < 12 * 2 * 9; ++i) plain[i] = (float)i;
-    units_gather(c.units, param, c.gone, plain, out);
+    units_gather(c.units, param, c.removed, plain, out);
     for (int r = 0; r < 8; ++r)
         for (int k = 0; k < 9; ++k) {
             int row = r / 2 * 3 + 1 + r % 2;
@@ -236,7 +236,7 @@ static void normed(void)
                                           .sparsity = want[i].sparsity,
                                           .round = 1,
                                           .get = get_nothing};
-            CHECK_FAILS(prune_choose(c.units, &options, c.gone), ERR_CONFIG, want[i].why);
+            CHECK_FAILS(prune_choose(c.units, &options, c.removed), ERR_CONFIG, want[i].why);
         } else {
             shrink(&c, want[i].sparsity, 1);
             CU_ASSERT_EQUAL(left_of(&c, "a"), want[i].left);
@@ -252,7 +252,7 @@ static void normed(void)
                      images(1, 3, 1), 10, "b");
     const PruneOptions options = {
         .method = &prune_methods[PRUNE_L1], .sparsity = .5, .round = 1, .get = get_nothing};
-    CHECK_FAILS(prune_choose(c.units, &options, c.gone), ERR_CONFIG,
+    CHECK_FAILS(prune_choose(c.units, &options, c.removed), ERR_CONFIG,
                 "a has 4 in 4 groups (b), of which each must keep one");
     case_free(&c);
 }
@@ -272,7 +272,7 @@ static void concatenated(void)
     /* scores are sums of rows: 0, 2, 4 for a; 3, 5, 7, 9, 11 for b */
     shrink(&c, .4, 1);
     CU_ASSERT(left_of(&c, "a") == 1 && left_of(&c, "b") == 4 && left_of(&c, "c") == 5);
-    CU_ASSERT(!c.gone[group->first + 2] && left_of(&c, "flatten1") == 20);
+    CU_ASSERT(!c.removed[group->first + 2] && left_of(&c, "flatten1") == 20);
     case_free(&c);
     c = case_of("model: {layers: [conv2d: {name: a, channels: 3, kernel: 1},"
                 " conv2d: {name: b, channels: 5, kernel: 1, input: data}, concat: {input: [a, b]},"
@@ -333,13 +333,13 @@ static void slim(void)
                             .round = 1,
                             .get = get_scales,
                             .user = c.graph};
-    CHECK_OK(prune_choose(c.units, &options, c.gone));
+    CHECK_OK(prune_choose(c.units, &options, c.removed));
     CU_ASSERT(left_of(&c, "x") == 1 && left_of(&c, "y") == 3 && left_of(&c, "z") == 4);
-    CU_ASSERT(!c.gone[group_of(&c, "x")->first + 3]);
+    CU_ASSERT(!c.removed[group_of(&c, "x")->first + 3]);
     case_free(&c);
     c = case_of("model: {name: lenet}", images(1, 1, 28), 10, NULL);
     options.user = c.graph;
-    CHECK_FAILS(prune_choose(c.units, &options, c.gone), ERR_CONFIG, "this model has none");
+    CHECK_FAILS(prune_choose(c.units, &options, c.removed), ERR_CONFIG, "this model has none");
     case_free(&c);
 }
 

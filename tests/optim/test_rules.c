@@ -197,7 +197,7 @@ static void frozen(void)
 }
 
 /* Rates fall by decay^(last - depth group), except in groups; updates use them. */
-static void tiers(void)
+static void depth_groups(void)
 {
     enum { APART = 64, COUNT = 4 };
     Config *config = NULL;
@@ -206,14 +206,14 @@ static void tiers(void)
     OptimRange range[COUNT];
     float w[COUNT * APART] = {0}, g[COUNT * APART];
     CHECK_OK(parse(&config, "lr: 0.5, layer_decay: 0.75, groups: [{match: x, lr_scale: 4}]"));
-    CU_ASSERT_DOUBLE_EQUAL(optim_tier_scale(config, 0, 3, 4), 1, 0);
-    CU_ASSERT_DOUBLE_EQUAL(optim_tier_scale(config, 0, 1, 4), 0.5625, 0);
-    CU_ASSERT_DOUBLE_EQUAL(optim_tier_scale(config, 1, 0, 4), 1, 0);
+    CU_ASSERT_DOUBLE_EQUAL(optim_depth_scale(config, 0, 3, 4), 1, 0);
+    CU_ASSERT_DOUBLE_EQUAL(optim_depth_scale(config, 0, 1, 4), 0.5625, 0);
+    CU_ASSERT_DOUBLE_EQUAL(optim_depth_scale(config, 1, 0, 4), 1, 0);
     for (int i = 0; i < COUNT; ++i)
         range[i] = (OptimRange){.offset = i * APART,
                                 .elements = APART,
                                 .rule = i == COUNT - 1,
-                                .lr_scale = optim_tier_scale(config, i == COUNT - 1, i, COUNT)};
+                                .lr_scale = optim_depth_scale(config, i == COUNT - 1, i, COUNT)};
     for (int i = 0; i < COUNT * APART; ++i) g[i] = -1;
     CHECK_OK(optim_new(&optim, config, backend, range, COUNT, COUNT * APART));
     optim_step(optim, w, g, 0.5, 1);
@@ -267,10 +267,11 @@ static void constants(void)
                  "lion, beta1: 0.8}, {match: b, lr: 0.5, eps: 1e-6}, {match: c, name: muon, "
                  "lr_scale: 2, decay_all: true}]"));
     const OptimGroup *g = config->optim.group;
-    CU_ASSERT(g[0].own.beta1 == 0.8 && g[0].own.beta2 == 0.99 && g[0].own.weight_decay == 0.1);
-    CU_ASSERT(g[1].own.beta2 == 0.95 && g[1].own.eps == 1e-6 && g[1].own.lr == 0.5);
-    CU_ASSERT(g[2].own.momentum == 0.95 && g[2].own.nesterov && g[2].own.lr == 0.02);
-    CU_ASSERT(g[2].own.decay_all && !g[1].own.decay_all);
+    CU_ASSERT(g[0].resolved.beta1 == 0.8 && g[0].resolved.beta2 == 0.99 &&
+              g[0].resolved.weight_decay == 0.1);
+    CU_ASSERT(g[1].resolved.beta2 == 0.95 && g[1].resolved.eps == 1e-6 && g[1].resolved.lr == 0.5);
+    CU_ASSERT(g[2].resolved.momentum == 0.95 && g[2].resolved.nesterov && g[2].resolved.lr == 0.02);
+    CU_ASSERT(g[2].resolved.decay_all && !g[1].resolved.decay_all);
     CU_ASSERT_EQUAL(optim_rule(config, 2).rate, 50);
     CU_ASSERT_EQUAL(optim_rule(config, 1).slots, 1);
     CU_ASSERT_EQUAL(optim_rule(config, 0).slots, 2);
@@ -343,5 +344,6 @@ static void side_by_side(void)
 }
 
 TEST_MAIN("optimizer rules", {"matrices", golden_matrices}, {"no gradient", zero_gradient},
-          {"no parts", no_parts}, {"assignment", assignment}, {"frozen", frozen}, {"tiers", tiers},
-          {"refusals", refusals}, {"constants", constants}, {"side by side", side_by_side})
+          {"no parts", no_parts}, {"assignment", assignment}, {"frozen", frozen},
+          {"depth_groups", depth_groups}, {"refusals", refusals}, {"constants", constants},
+          {"side by side", side_by_side})

@@ -122,19 +122,19 @@ static void patience(void)
     enum { LOOKS_MOST = 10 };
     const double patience_s = 0.5;
     char word = 0;
-    if (test_world.rank == 2) world_tell(&test_world, 0, &word, 1);
+    if (test_world.rank == 2) world_send(&test_world, 0, &word, 1);
     if (test_world.rank == 0) {
-        CU_ASSERT_TRUE(world_awaits(&test_world, 2, 60));
+        CU_ASSERT_TRUE(world_wait_for(&test_world, 2, 60));
         look_s = patience_s / LOOKS_MOST;
         looks = 0;
         const double begun_s = clock_s();
-        CU_ASSERT_FALSE(world_awaits(&test_world, 1, patience_s));
+        CU_ASSERT_FALSE(world_wait_for(&test_world, 1, patience_s));
         CU_ASSERT(clock_s() - begun_s >= patience_s);
-        /* a look of world_awaits makes up to three calls, and ends before the time is checked */
+        /* a look of world_wait_for makes up to three calls, and ends before the time is checked */
         CU_ASSERT(looks <= LOOKS_MOST + 3);
         look_s = 0;
-        CU_ASSERT_TRUE(world_awaits(&test_world, 2, patience_s));
-        CU_ASSERT_EQUAL(world_hear(&test_world, -1, &word, 1), 2);
+        CU_ASSERT_TRUE(world_wait_for(&test_world, 2, patience_s));
+        CU_ASSERT_EQUAL(world_receive(&test_world, -1, &word, 1), 2);
     }
     world_barrier(&test_world);
 }

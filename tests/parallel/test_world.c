@@ -135,7 +135,7 @@ static void tell_too_much(void)
 {
     const World world = {.size = 2};
     char byte = 0;
-    world_tell(&world, 1, &byte, (size_t)INT_MAX + 1);
+    world_send(&world, 1, &byte, (size_t)INT_MAX + 1);
 }
 
 static void message_too_large(void)

@@ -303,9 +303,9 @@ static inline bool check_step(Fixture *f, Plain *p, uint64_t step)
     double wait_s = 0;
     int stages = f->how.shape.stages;
     BatchSource source = source_of(f, f->plan->batches_out);
-    executor_ask(f->executor, METRIC_STOP, f->plan->stage == 0);
-    executor_ask(f->executor, METRIC_SAVE, step % 2 == 0);
-    StepOf of = {.step = step, .scale = SCALE, .micros = micros_with_samples(f)};
+    executor_request(f->executor, METRIC_STOP, f->plan->stage == 0);
+    executor_request(f->executor, METRIC_SAVE, step % 2 == 0);
+    StepBatch of = {.step = step, .scale = SCALE, .micros = micros_with_samples(f)};
     Status st = executor_forward_backward(f->executor, &source, &of, &wait_s);
     CHECK_OK(st);
     if (st != OK) return false;

@@ -102,7 +102,7 @@ static int64_t seen_of_empty(Fixture *f)
     int64_t seen = 0;
     BatchSource source = source_of(f, f->plan->batches_out);
     for (int m = 0; m < f->how.shape.micros; ++m) f->batch[m].rows = 0;
-    StepOf of = {.scale = SCALE};
+    StepBatch of = {.scale = SCALE};
     CHECK_OK(executor_forward_backward(f->executor, &source, &of, NULL));
     executor_reduce(f->executor);
     for (int i = 0; i < f->graph->param_count; ++i) {

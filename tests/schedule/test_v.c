@@ -34,10 +34,10 @@ static void test_mapping(void)
         CU_ASSERT_EQUAL(schedule_stage(s, c), stage[c]);
         CU_ASSERT_EQUAL(schedule_local(s, c), c / 3);
         CU_ASSERT_EQUAL(schedule_chunk(s, stage[c], c / 3), c);
-        CU_ASSERT_EQUAL(schedule_meets(s, c), c == 2);
+        CU_ASSERT_EQUAL(schedule_shares_stage(s, c), c == 2);
         CU_ASSERT_EQUAL(schedule_crosses(s, c), c != 2 && c != 5);
     }
-    CU_ASSERT(!schedule_meets(s, -1) && !schedule_crosses(s, -1));
+    CU_ASSERT(!schedule_shares_stage(s, -1) && !schedule_crosses(s, -1));
     schedule_free(&s);
     CHECK_FAILS(schedule_new(&s, SCHEDULE_ZB_V, NULL, (ScheduleShape){3, 1, 4}), ERR_CONFIG,
                 "zb-v: takes 2 chunks a stage, not 1");

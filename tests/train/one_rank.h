@@ -92,7 +92,7 @@ static inline void one_rank_release(void *user)
 }
 
 /* Runs forward and backward of the batch; gradients stay in the executor. Returns the metrics. */
-static inline const float *one_rank_step(OneRank *r, Batch *batch, StepOf of)
+static inline const float *one_rank_step(OneRank *r, Batch *batch, StepBatch of)
 {
     BatchSource source = {.user = batch, .next = one_rank_batch, .release = one_rank_release};
     double wait_s;

@@ -35,7 +35,7 @@ static void step(const char *text, int schedule, int rows, float before, float *
         for (int64_t k = 0; k < g->param[i].elements; ++k)
             executor_params(r.executor)[r.plan->param_offset[i] + k] = (float)(k % 5) / 4 - 0.5f;
     executor_params_changed(r.executor);
-    one_rank_step(&r, &batch, (StepOf){.step = 0, .scale = 1});
+    one_rank_step(&r, &batch, (StepBatch){.step = 0, .scale = 1});
     one_rank_close(&r);
 }
 

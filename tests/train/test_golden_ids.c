@@ -113,7 +113,7 @@ static double step(Case *c, int number)
 {
     Executor *e = c->one.executor;
     const float lr = (float)c->one.config->optim.lr;
-    StepOf of = {.step = (uint64_t)number, .scale = 1.0f / (float)c->samples, .micros = 1};
+    StepBatch of = {.step = (uint64_t)number, .scale = 1.0f / (float)c->samples, .micros = 1};
     const float *metrics = one_rank_step(&c->one, &c->batch, of);
     double loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]);
     optim_step(c->optim, executor_params(e), executor_grads(e), c->one.config->optim.lr, 1);

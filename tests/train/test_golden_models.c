@@ -85,7 +85,7 @@ static void run_close(Run *r)
 static double train_once(Run *r, Batch *batch, int step)
 {
     Executor *e = r->one.executor;
-    StepOf of = {.step = (uint64_t)step, .scale = 1.0f / (float)batch->rows, .micros = 1};
+    StepBatch of = {.step = (uint64_t)step, .scale = 1.0f / (float)batch->rows, .micros = 1};
     const float *metrics = one_rank_step(&r->one, batch, of);
     double loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]);
     optim_step(r->optim, executor_params(e), executor_grads(e), r->one.config->optim.lr, 1);

@@ -131,7 +131,7 @@ static void values_free(Values *v)
 /* Returns weft's loss; the gradients stay in the executor. rows: number of rows in the loss. */
 static double program_loss(OneRank *r, Batch *batch, int64_t rows)
 {
-    StepOf of = {.scale = 1.0f / (float)rows, .micros = 1};
+    StepBatch of = {.scale = 1.0f / (float)rows, .micros = 1};
     const float *metrics = one_rank_step(r, batch, of);
     CU_ASSERT_EQUAL((int64_t)metrics[METRIC_ROWS], rows);
     return (double)metrics[METRIC_LOSS] / (double)metrics[METRIC_ROWS];

@@ -122,10 +122,10 @@ static double waits_by(const SumShape *shape, CommWay way)
     return waits_of(load, (double)sum_pieces(shape, way));
 }
 
-CommWay sum_way(const SumShape *shape, CommWay asked)
+CommWay sum_way(const SumShape *shape, CommWay requested)
 {
     if (!can_halve(shape)) return COMM_ALL_TO_ALL;
-    if (asked != COMM_BY_RULE) return asked;
+    if (requested != COMM_BY_RULE) return requested;
     bool halves = waits_by(shape, COMM_HALVING) < waits_by(shape, COMM_ALL_TO_ALL);
     return halves ? COMM_HALVING : COMM_ALL_TO_ALL;
 }

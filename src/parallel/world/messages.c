@@ -9,7 +9,7 @@
 #include <time.h>
 
 /* distinct from collect.c's tag; sparse swaps alternate between two, TAG_SPARSE and the next */
-enum { TAG_SWAP = 18, TAG_TELL, TAG_ASIDE, TAG_SPARSE };
+enum { TAG_SWAP = 18, TAG_MESSAGE, TAG_CONTROL, TAG_SPARSE };
 
 /* bytes as the int in which MPI counts; dies if it does not fit. */
 static int message_bytes(size_t bytes)
@@ -226,28 +226,28 @@ const WorldPart *world_sparse_wait(WorldSparse *swap)
     return swap->from;
 }
 
-void world_tell(const World *world, int rank, const void *data, size_t bytes)
+void world_send(const World *world, int rank, const void *data, size_t bytes)
 {
     /* MPI buffers smaller ones, so that the send does not wait */
     enum { WAITS_BYTES = 1024 };
     if (bytes >= WAITS_BYTES) mark_wait();
-    MPI_CHECK(MPI_Send(data, message_bytes(bytes), MPI_BYTE, rank, TAG_TELL, world->comm));
+    MPI_CHECK(MPI_Send(data, message_bytes(bytes), MPI_BYTE, rank, TAG_MESSAGE, world->comm));
     if (bytes >= WAITS_BYTES) beat_mark_again();
 }
 
-void world_tell_aside(const World *world, int rank, const void *data, size_t bytes)
+void world_send_control(const World *world, int rank, const void *data, size_t bytes)
 {
-    MPI_CHECK(MPI_Send(data, message_bytes(bytes), MPI_BYTE, rank, TAG_ASIDE, world->comm));
+    MPI_CHECK(MPI_Send(data, message_bytes(bytes), MPI_BYTE, rank, TAG_CONTROL, world->comm));
 }
 
-void world_tell_begin(WorldTold *told, const World *world, int rank, const void *data, size_t bytes)
+void world_send_begin(WorldSend *told, const World *world, int rank, const void *data, size_t bytes)
 {
-    MPI_CHECK(MPI_Isend(data, message_bytes(bytes), MPI_BYTE, rank, TAG_TELL, world->comm,
+    MPI_CHECK(MPI_Isend(data, message_bytes(bytes), MPI_BYTE, rank, TAG_MESSAGE, world->comm,
                         &told->request));
     told->begun = true;
 }
 
-void world_tell_wait(WorldTold *told)
+void world_send_wait(WorldSend *told)
 {
     if (told->begun) MPI_CHECK(MPI_Wait(&told->request, MPI_STATUS_IGNORE));
     told->begun = false;
@@ -261,7 +261,7 @@ static bool is_here(const World *world, int rank, int tag, MPI_Status *status)
     return there;
 }
 
-bool world_awaits(const World *world, int rank, double patience_s)
+bool world_wait_for(const World *world, int rank, double patience_s)
 {
     /* the most that one poll counts, however long it took: the process may have been stopped */
     const double most_s = 1;
@@ -269,10 +269,10 @@ bool world_awaits(const World *world, int rank, double patience_s)
     bool there = false;
     mark_wait();
     for (double waited = 0, looked = clock_s(); waited < patience_s;) {
-        there = is_here(world, rank, TAG_TELL, MPI_STATUS_IGNORE) ||
-                is_here(world, -1, TAG_ASIDE, MPI_STATUS_IGNORE);
+        there = is_here(world, rank, TAG_MESSAGE, MPI_STATUS_IGNORE) ||
+                is_here(world, -1, TAG_CONTROL, MPI_STATUS_IGNORE);
         if (there) break;
-        bool other = is_here(world, -1, TAG_TELL, MPI_STATUS_IGNORE);
+        bool other = is_here(world, -1, TAG_MESSAGE, MPI_STATUS_IGNORE);
         pause_a_little(&pause);
         const double now = clock_s(), took = now - looked;
         waited = other ? waited + (took < most_s ? took : most_s) : 0;
@@ -282,44 +282,44 @@ bool world_awaits(const World *world, int rank, double patience_s)
     return there;
 }
 
-int world_hear_all(const World *world, int rank, void *data, size_t bytes, bool *aside)
+int world_receive_any(const World *world, int rank, void *data, size_t bytes, bool *aside)
 {
     MPI_Status status;
     Pause pause = {0};
     mark_wait();
     for (;;) {
-        *aside = is_here(world, -1, TAG_ASIDE, &status);
-        if (*aside || is_here(world, rank, TAG_TELL, &status)) break;
+        *aside = is_here(world, -1, TAG_CONTROL, &status);
+        if (*aside || is_here(world, rank, TAG_MESSAGE, &status)) break;
         pause_a_little(&pause);
     }
     MPI_CHECK(MPI_Recv(data, message_bytes(bytes), MPI_BYTE, status.MPI_SOURCE,
-                       *aside ? TAG_ASIDE : TAG_TELL, world->comm, MPI_STATUS_IGNORE));
+                       *aside ? TAG_CONTROL : TAG_MESSAGE, world->comm, MPI_STATUS_IGNORE));
     beat_mark_again();
     return status.MPI_SOURCE;
 }
 
-bool world_take_aside(const World *world, void *data, size_t bytes, bool waits)
+bool world_receive_control(const World *world, void *data, size_t bytes, bool waits)
 {
     MPI_Status status;
     Pause pause = {0};
     if (waits) mark_wait();
-    while (!is_here(world, -1, TAG_ASIDE, &status)) {
+    while (!is_here(world, -1, TAG_CONTROL, &status)) {
         if (!waits) return false;
         pause_a_little(&pause);
     }
-    MPI_CHECK(MPI_Recv(data, message_bytes(bytes), MPI_BYTE, status.MPI_SOURCE, TAG_ASIDE,
+    MPI_CHECK(MPI_Recv(data, message_bytes(bytes), MPI_BYTE, status.MPI_SOURCE, TAG_CONTROL,
                        world->comm, MPI_STATUS_IGNORE));
     if (waits) beat_mark_again();
     return true;
 }
 
-int world_hear(const World *world, int rank, void *data, size_t bytes)
+int world_receive(const World *world, int rank, void *data, size_t bytes)
 {
     MPI_Status status;
     Pause pause = {0};
     mark_wait();
-    while (!is_here(world, rank, TAG_TELL, &status)) pause_a_little(&pause);
-    MPI_CHECK(MPI_Recv(data, message_bytes(bytes), MPI_BYTE, status.MPI_SOURCE, TAG_TELL,
+    while (!is_here(world, rank, TAG_MESSAGE, &status)) pause_a_little(&pause);
+    MPI_CHECK(MPI_Recv(data, message_bytes(bytes), MPI_BYTE, status.MPI_SOURCE, TAG_MESSAGE,
                        world->comm, MPI_STATUS_IGNORE));
     beat_mark_again();
     return status.MPI_SOURCE;

@@ -349,7 +349,7 @@ static void list_passes(Planner *p)
 {
     ChunkPlan *c = p->chunk;
     const Graph *g = p->graph;
-    bool meets = schedule_meets(p->schedule, c->chunk);
+    bool same_stage = schedule_shares_stage(p->schedule, c->chunk);
     arrive(p, &c->activations_in, p->value, false);
     for (int i = 0; i < c->activations_in.count; ++i) {
         int node = c->activations_in.tensor[i].node;
@@ -359,17 +359,17 @@ static void list_passes(Planner *p)
     for (int i = c->first; i < c->last; ++i) plan_forward(p, i);
     if (planner_owns(p, g->logits)) storage_use(p, p->value[g->logits]);
     if (planner_owns(p, g->loss)) storage_use(p, p->value[g->loss]);
-    leave(p, &c->activations_out, p->value, meets);
+    leave(p, &c->activations_out, p->value, same_stage);
     end_pass(p);
     p->pass = PASS_BACKWARD;
-    arrive(p, &c->gradients_in, p->gradient, meets);
-    if (meets) show_behind(p);
+    arrive(p, &c->gradients_in, p->gradient, same_stage);
+    if (same_stage) show_behind(p);
     list_gradients(p, plan_backward, !p->schedule->split);
     leave(p, &c->gradients_out, p->gradient, false);
     end_pass(p);
     p->pass = PASS_WEIGHT;
     if (p->schedule->split) list_gradients(p, plan_weight, true);
-    if (p->schedule->split && meets) show_behind(p);
+    if (p->schedule->split && same_stage) show_behind(p);
     end_pass(p);
 }
 

@@ -359,8 +359,8 @@ Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
         plan_buckets(plan, &plan->chunk[k], o->bucket_bytes);
         order_buckets(&plan->chunk[k]);
         find_openings(plan, &plan->chunk[k]);
-        bool meets = schedule_meets(schedule, plan->chunk[k].chunk - 1);
-        st = chunk_plan(&plan->chunk[k], meets ? &plan->chunk[k - 1] : NULL, graph, schedule,
+        bool same_stage = schedule_shares_stage(schedule, plan->chunk[k].chunk - 1);
+        st = chunk_plan(&plan->chunk[k], same_stage ? &plan->chunk[k - 1] : NULL, graph, schedule,
                         messages_wait, o->block);
     }
     if (plan->zero) plan_shards(plan);

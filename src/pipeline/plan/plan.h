@@ -115,7 +115,7 @@ static inline bool plan_in_host_memory(const Plan *plan)
 }
 
 /* tensor_group.c: what the ranks of a tensor-parallel group add up at the end of a step: the
- * METRIC_ASKED request flags (METRIC_STOP and after), and the gradients of which each rank has only
+ * METRIC_REQUESTS request flags (METRIC_STOP and after), and the gradients of which each rank has only
  * a partial sum. */
 /* Returns true if replica dp_rank must add up a part of a parameter's gradient over the group, and
  * which elements. */

@@ -54,7 +54,7 @@ static void find_lives(const Plan *plan, int *first, int *last)
         last[at] = i;
     }
     for (int k = 1; k < plan->chunk_count; ++k)
-        for (int m = 0; m < micros && schedule_meets(s, plan->chunk[k].chunk - 1); ++m)
+        for (int m = 0; m < micros && schedule_shares_stage(s, plan->chunk[k].chunk - 1); ++m)
             if (last[k * micros + m] > last[(k - 1) * micros + m])
                 last[(k - 1) * micros + m] = last[k * micros + m];
 }

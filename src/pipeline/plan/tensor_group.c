@@ -11,7 +11,7 @@ bool plan_group_part(const Plan *plan, int param, int dp_rank, int64_t *first, i
 
 int64_t plan_group_floats(const Plan *plan, int dp_rank)
 {
-    int64_t summed = METRIC_ASKED, first, count;
+    int64_t summed = METRIC_REQUESTS, first, count;
     for (int i = 0; i < plan->graph->param_count; ++i)
         if (plan_group_part(plan, i, dp_rank, &first, &count)) summed += count;
     return summed;

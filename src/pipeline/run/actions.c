@@ -141,7 +141,7 @@ bool action_communicates(const Context *context, const ChunkRun *chunk, Pass pas
     case ACTION_COPY:
         return false;
     default:
-        return op_asks_ranks(&op_of(context, chunk, a->index)->spec);
+        return op_waits_for_ranks(&op_of(context, chunk, a->index)->spec);
     }
 }
 

@@ -112,9 +112,9 @@ float *executor_grads(Executor *e)
     return e->gradients.level[0];
 }
 
-void executor_ask(Executor *e, int metric, bool yes)
+void executor_request(Executor *e, int metric, bool yes)
 {
-    e->report.asked[metric - METRIC_STOP] = yes;
+    e->report.requests[metric - METRIC_STOP] = yes;
 }
 
 const float *executor_metrics(Executor *e, int behind)

@@ -5,7 +5,7 @@
 
 typedef struct Moving {
     Executor *e;
-    const StepOf *of;
+    const StepBatch *of;
 } Moving;
 
 /* Returns the number of micro-batches in a batch norm's sum of statistics. A micro-batch with a
@@ -15,7 +15,7 @@ typedef struct Moving {
 static int counted_micros(const Moving *m, const OpSpec *spec)
 {
     const Shape x = spec->x[0].shape;
-    const StepOf *of = m->of;
+    const StepBatch *of = m->of;
     int micros = of->micros > 0 ? of->micros : 1;
     bool one = of->last_single && shape_count(x) == x.dim[0] * x.dim[1];
     bool alone = !spec->synced || (micros - 1) % m->e->context.plan->shape.dp == 0;
@@ -54,7 +54,7 @@ static bool has_statistics(const Plan *plan)
 }
 
 /* A full batch has the same work at every step, so it is captured. */
-void executor_move_statistics(Executor *e, const StepOf *of)
+void executor_move_statistics(Executor *e, const StepBatch *of)
 {
     const Plan *plan = e->context.plan;
     Moving moving = {e, of};
@@ -69,7 +69,7 @@ void executor_move_statistics(Executor *e, const StepOf *of)
 
 /* ---- a step ---- */
 
-Status executor_forward_backward(Executor *e, const BatchSource *source, const StepOf *of,
+Status executor_forward_backward(Executor *e, const BatchSource *source, const StepBatch *of,
                                  double *wait_s)
 {
     Playing p = {

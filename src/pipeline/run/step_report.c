@@ -49,9 +49,9 @@ void step_report_fini(StepReport *r)
 void step_report_begin(StepReport *r, const RunOf *of)
 {
     StepBlock block = {.numbers = {.step = of->step, .loss_scale = of->scale}};
-    memcpy(block.asked, r->asked, sizeof r->asked);
+    memcpy(block.requests, r->requests, sizeof r->requests);
     r->context->backend->table->flat->put(r->context->stream, r->block, &block, sizeof block);
-    memset(r->asked, 0, sizeof r->asked);
+    memset(r->requests, 0, sizeof r->requests);
     ++r->steps;
 }
 
@@ -68,7 +68,8 @@ void step_report_copy(const StepReport *r, const Slot *slot, int micro, float *p
 {
     context_copy(r->context, place, slot->metrics, METRIC_PAD * sizeof *place);
     if (micro == 0)
-        context_copy(r->context, place + METRIC_STOP, r->block->asked, sizeof r->block->asked);
+        context_copy(r->context, place + METRIC_STOP, r->block->requests,
+                     sizeof r->block->requests);
 }
 
 /* With sharded parameters the last replica has the sums. */

@@ -11,7 +11,7 @@
 typedef struct StepBlock {
     StepNumbers numbers;
     /* request flags of this rank, METRIC_STOP and after: 1 or 0 */
-    float asked[METRIC_ASKED];
+    float requests[METRIC_REQUESTS];
     /* 1 once a gradient is infinite or NaN */
     float overflow;
 } StepBlock;
@@ -33,8 +33,8 @@ typedef struct StepReport {
     int64_t steps;
     /* result of the last executor_metrics */
     float sums[METRIC_COUNT];
-    /* request flags of the coming step, see StepBlock.asked */
-    float asked[METRIC_ASKED];
+    /* request flags of the coming step, see StepBlock.requests */
+    float requests[METRIC_REQUESTS];
     /* see executor_find_overflow, executor_overflowed */
     bool finds_overflow, overflow;
 } StepReport;

@@ -46,7 +46,7 @@ static void task_bind(Executor *e, const Playing *p, int number)
     BoundTask at = task_at(e, p, number);
     Pass filling = e->context.plan->schedule->split ? PASS_WEIGHT : PASS_BACKWARD;
     if (is_message(at.task)) return;
-    if (at.pass == PASS_FORWARD && schedule_meets(p->schedule, at.task->chunk - 1))
+    if (at.pass == PASS_FORWARD && schedule_shares_stage(p->schedule, at.task->chunk - 1))
         slot_bind_before(&e->memory, at.chunk, at.slot,
                          slot_of(e, p, at.task->chunk - 1, at.task->micro));
     if (at.pass == PASS_FORWARD)
@@ -70,7 +70,7 @@ static void finish_forward(Executor *e, const Playing *p, const BoundTask *at)
 static void copy_chunk_before(Executor *e, const Playing *p, const BoundTask *at)
 {
     int before = at->task->chunk - 1;
-    if (!schedule_meets(p->schedule, before)) return;
+    if (!schedule_shares_stage(p->schedule, before)) return;
     MessageEnd here = {at->chunk, at->slot};
     MessageEnd there = {&e->memory.chunk[schedule_local(p->schedule, before)],
                         slot_of(e, p, before, at->task->micro)};

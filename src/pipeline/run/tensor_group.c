@@ -30,8 +30,8 @@ static void parts_move(const TensorGroup *g, const GradSync *sync, float *metric
     const Context *c = g->context;
     float *packed = g->parts;
     int64_t first, count;
-    if (metrics) part_copy(c, metrics + METRIC_STOP, packed, METRIC_ASKED, back);
-    packed += METRIC_ASKED;
+    if (metrics) part_copy(c, metrics + METRIC_STOP, packed, METRIC_REQUESTS, back);
+    packed += METRIC_REQUESTS;
     for (int i = 0; i < c->plan->graph->param_count; ++i) {
         if (!plan_group_part(c->plan, i, c->grid->dp_rank, &first, &count)) continue;
         part_copy(c, grad_sum(sync, c->plan->gradient_offset[i] + first), packed, count, back);

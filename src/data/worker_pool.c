@@ -18,8 +18,8 @@ Status failure_end(FirstFailure *first)
     return st;
 }
 
-typedef struct Crew {
-    CrewWork *run;
+typedef struct WorkerPool {
+    PoolWork *run;
     void *user;
     int64_t count;
     atomic_llong next;
@@ -27,36 +27,37 @@ typedef struct Crew {
     pthread_mutex_t lock;
     /* protected by lock */
     FirstFailure failure;
-} Crew;
+} WorkerPool;
 
-static void *crew_run(void *of)
+static void *worker_run(void *of)
 {
-    Crew *crew = of;
-    int worker = atomic_fetch_add(&crew->workers, 1);
+    WorkerPool *pool = of;
+    int worker = atomic_fetch_add(&pool->workers, 1);
     for (;;) {
-        int64_t i = atomic_fetch_add(&crew->next, 1);
-        if (i >= crew->count) return NULL;
-        Status st = crew->run(crew->user, worker, i);
+        int64_t i = atomic_fetch_add(&pool->next, 1);
+        if (i >= pool->count) return NULL;
+        Status st = pool->run(pool->user, worker, i);
         if (st == OK) continue;
-        pthread_mutex_lock(&crew->lock);
-        failure_note(&crew->failure, i, st);
+        pthread_mutex_lock(&pool->lock);
+        failure_note(&pool->failure, i, st);
         /* Work that has begun continues, since it may fail with a smaller number. */
-        atomic_store(&crew->next, crew->count);
-        pthread_mutex_unlock(&crew->lock);
+        atomic_store(&pool->next, pool->count);
+        pthread_mutex_unlock(&pool->lock);
     }
 }
 
-Status crew_work(int threads, int64_t count, CrewWork *run, void *user)
+Status worker_pool_run(int threads, int64_t count, PoolWork *run, void *user)
 {
-    Crew crew = {.run = run, .user = user, .count = count};
+    WorkerPool pool = {.run = run, .user = user, .count = count};
     pthread_t *thread = mem_new((size_t)threads * sizeof *thread);
     int started = 0;
-    pthread_mutex_init(&crew.lock, NULL);
+    pthread_mutex_init(&pool.lock, NULL);
     /* If the system grants fewer threads, those do all the work. */
-    while (started < threads - 1 && thread_begin(&thread[started], crew_run, &crew) == 0) ++started;
-    crew_run(&crew);
+    while (started < threads - 1 && thread_begin(&thread[started], worker_run, &pool) == 0)
+        ++started;
+    worker_run(&pool);
     for (int i = 0; i < started; ++i) pthread_join(thread[i], NULL);
-    pthread_mutex_destroy(&crew.lock);
+    pthread_mutex_destroy(&pool.lock);
     mem_free(&thread);
-    return failure_end(&crew.failure);
+    return failure_end(&pool.failure);
 }
