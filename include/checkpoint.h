@@ -244,8 +244,8 @@ Status checkpoint_newest(const char *dir, KnownFiles *good, char **path);
  * NULL where there is none, or where its table or attributes are damaged; then checkpoint_newest
  * finds the one to load, or says why there is none. Owner: the caller. Not collective. */
 char *checkpoint_newest_unread(const char *dir);
-/* Finds the newest "step-*.h5" in dir that is not in seen and opens as a checkpoint (its tensors are
- * not read). step: the step of that file, or -1 if there is none. Adds all of the folder's step
+/* Finds the newest "step-*.h5" in dir that is not in seen and opens as a checkpoint (its tensors
+ * are not read). step: the step of that file, or -1 if there is none. Adds all of the folder's step
  * files to seen. ERR_IO. Not collective. */
 Status checkpoint_new_step(const char *dir, KnownFiles *seen, int64_t *step);
 /* Removes step-*.h5 older than the newest `keep` good ones (keep 0: removes none; files not in
@@ -314,11 +314,11 @@ typedef struct CheckpointShrink {
     double sparsity;
     int64_t round;
 } CheckpointShrink;
-/* Chooses the units to remove (removed, bool[unit_count], by prune_choose), sets the remaining widths
- * in config, and writes parameters, running statistics and optimizer state without those channels
- * to `out`, with config as its configuration, at the same step; its best metric and losses are
- * unknown. *after: the graph of the smaller model; owner: the caller. ERR_DATA: tensors that do not
- * fit the model. Not collective. */
+/* Chooses the units to remove (removed, bool[unit_count], by prune_choose), sets the remaining
+ * widths in config, and writes parameters, running statistics and optimizer state without those
+ * channels to `out`, with config as its configuration, at the same step; its best metric and losses
+ * are unknown. *after: the graph of the smaller model; owner: the caller. ERR_DATA: tensors that do
+ * not fit the model. Not collective. */
 Status checkpoint_shrink(const CheckpointShrink *what, Config *config, bool *removed,
                          Graph **after);
 

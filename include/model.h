@@ -156,10 +156,10 @@ Status graph_tie(Graph *graph, int node, int slot, const char *name);
 bool param_listed(const char *patterns, const char *name);
 /* Number of characters of the layer's name in a parameter's name: all before the last dot. */
 int param_layer_chars(const char *name);
-/* Sets depth_group[i] to the depth group of parameter i, for optim.layer_decay: 0 for the stem, then one
- * for each block (names up to their first number: layer1.0, h.3), the last for the head. Without
- * blocks, each layer with parameters is a group. A tied parameter is in the group of the one that
- * it is tied to. Returns the number of groups. */
+/* Sets depth_group[i] to the depth group of parameter i, for optim.layer_decay: 0 for the stem,
+ * then one for each block (names up to their first number: layer1.0, h.3), the last for the head.
+ * Without blocks, each layer with parameters is a group. A tied parameter is in the group of the
+ * one that it is tied to. Returns the number of groups. */
 int graph_depth_groups(const Graph *graph, int *depth_group);
 
 /* Replaces *graph by the slice of rank `rank` in a tensor group of `ranks`: pairs of dense layers

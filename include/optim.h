@@ -53,8 +53,8 @@ OptimRule optim_rule(const Config *config, int number);
  * tensors of the model. ERR_CONFIG if a pattern matches no name, a group gets no tensor, or a rule
  * cannot update one of its tensors. */
 Status optim_assign(const Config *config, const OptimTensor *tensor, int count, int *rule);
-/* Factor of optim.layer_decay on the learning rate, for parameters in no group: depth group `depth_group`
- * of `depth_groups` (layer-wise decay as in timm; Clark et al. 2020, "ELECTRA"). */
+/* Factor of optim.layer_decay on the learning rate, for parameters in no group: depth group
+ * `depth_group` of `depth_groups` (layer-wise decay as in timm; Clark et al. 2020, "ELECTRA"). */
 double optim_depth_scale(const Config *config, int rule, int depth_group, int depth_groups);
 
 /* One tensor in the arenas. */

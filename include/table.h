@@ -172,9 +172,9 @@ void tables_grad_squares(Tables *tables, double *out);
  * lr_at; gradients are multiplied by grad_scale first. An owner without memory for a new row ends
  * the job with ERR_MEMORY. */
 void tables_update(Tables *tables, double lr, double grad_scale);
-/* Mode stale, in which an update is made `staleness` steps later. tables_set_sync_point tells, before each
- * step, whether it ends at a sync point; after such a step tables_apply_deferred makes all deferred
- * updates. */
+/* Mode stale, in which an update is made `staleness` steps later. tables_set_sync_point tells,
+ * before each step, whether it ends at a sync point; after such a step tables_apply_deferred makes
+ * all deferred updates. */
 void tables_set_sync_point(Tables *tables, bool at_sync_point);
 void tables_apply_deferred(Tables *tables);
 /* Mode geo, in which gradients and updates of a step are local to a worker: adds what all workers

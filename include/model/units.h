@@ -44,7 +44,8 @@ typedef struct Units {
  * caller owns *units. */
 Status units_new(Units **units, const Graph *graph, const char *const *keep, int keep_count);
 void units_free(Units **units);
-/* Number of a node's channels that remain. removed: one flag for each unit, true if it is removed. */
+/* Number of a node's channels that remain. removed: one flag for each unit, true if it is
+ * removed. */
 int64_t units_left(const Units *units, int node, const bool *removed);
 
 /* Shape of a parameter after pruning; the values that remain, in plain order. They also apply to

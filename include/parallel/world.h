@@ -101,9 +101,9 @@ void world_sparse_begin(WorldSparse *swap, const WorldPart *to);
  * swap and stay valid until its next wait. */
 const WorldPart *world_sparse_wait(WorldSparse *swap);
 
-/* Sends and receives short messages of fewer than 2^31 bytes. world_receive returns the sender; rank
- * -1 means any rank. A rank that waits sleeps between polls, up to half a millisecond at a time.
- * Not collective. */
+/* Sends and receives short messages of fewer than 2^31 bytes. world_receive returns the sender;
+ * rank -1 means any rank. A rank that waits sleeps between polls, up to half a millisecond at a
+ * time. Not collective. */
 void world_send(const World *world, int rank, const void *data, size_t bytes);
 /* world_send without waiting for the message to be taken: data must stay unchanged until
  * world_send_wait returns, which does nothing for a zeroed WorldSend. */
@@ -115,10 +115,10 @@ void world_send_begin(WorldSend *told, const World *world, int rank, const void 
                       size_t bytes);
 void world_send_wait(WorldSend *told);
 int world_receive(const World *world, int rank, void *data, size_t bytes);
-/* Messages aside travel on a tag of their own, which world_receive does not receive. world_receive_control
- * receives the next one from any rank; it returns false where there is none and waits is false.
- * world_receive_any receives the next message aside, or else the one that world_receive would; *aside
- * says which. */
+/* Messages aside travel on a tag of their own, which world_receive does not receive.
+ * world_receive_control receives the next one from any rank; it returns false where there is none
+ * and waits is false. world_receive_any receives the next message aside, or else the one that
+ * world_receive would; *aside says which. */
 void world_send_control(const World *world, int rank, const void *data, size_t bytes);
 bool world_receive_control(const World *world, void *data, size_t bytes, bool waits);
 int world_receive_any(const World *world, int rank, void *data, size_t bytes, bool *aside);

@@ -87,7 +87,8 @@ struct Tables {
     /* server: its tables, with their names, owned; its watchdog, owned, or NULL */
     SparseTable *server_tables;
     Watchdog *watchdog;
-    /* mode async: the dense parameters. Server: which workers wait in tables_wait_at_sync_point, and how many */
+    /* mode async: the dense parameters. Server: which workers wait in tables_wait_at_sync_point,
+     * and how many */
     struct DensePart *dense;
     bool *waits;
     int waiting;
@@ -152,8 +153,8 @@ typedef struct Command {
     double lr, grad_scale;
     /* COMMAND_PULL, COMMAND_PUSH: bag, and number of ids */
     int bag, ids;
-    /* COMMAND_BEGIN, COMMAND_SYNC_POINT: number of completed steps, -1 before the first; last: it is the
-     * run's last step. start: hash of the parameters (COMMAND_BEGIN) */
+    /* COMMAND_BEGIN, COMMAND_SYNC_POINT: number of completed steps, -1 before the first; last: it
+     * is the run's last step. start: hash of the parameters (COMMAND_BEGIN) */
     int64_t step;
     bool last;
     uint64_t start;

@@ -141,5 +141,5 @@ static void slices(void)
     run(GPT, "grid.dp=2 grid.tp=2 grid.zero=2 model.heads=4");
 }
 
-TINY_MAIN("save_background", grid_data, {"replicas", replicas}, {"stages", stages}, {"shares", shares},
-          {"slices", slices})
+TINY_MAIN("save_background", grid_data, {"replicas", replicas}, {"stages", stages},
+          {"shares", shares}, {"slices", slices})

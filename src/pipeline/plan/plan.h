@@ -115,8 +115,8 @@ static inline bool plan_in_host_memory(const Plan *plan)
 }
 
 /* tensor_group.c: what the ranks of a tensor-parallel group add up at the end of a step: the
- * METRIC_REQUESTS request flags (METRIC_STOP and after), and the gradients of which each rank has only
- * a partial sum. */
+ * METRIC_REQUESTS request flags (METRIC_STOP and after), and the gradients of which each rank has
+ * only a partial sum. */
 /* Returns true if replica dp_rank must add up a part of a parameter's gradient over the group, and
  * which elements. */
 bool plan_group_part(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count);
