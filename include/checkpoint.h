@@ -78,8 +78,10 @@ typedef struct CheckpointMeta {
     char data_train[DATA_FINGERPRINT], data_test[DATA_FINGERPRINT];
     /* meaning of the training set's ids; all 0: unknown, or none */
     DataIds data_ids;
-    /* hash of the tokenizer that made the training set's tokens; "": unknown, or none */
-    char tokenizer_hash[32];
+    /* ranges of the training set, with values 0 where they are unknown */
+    DataRanges ranges;
+    /* identity of the tokenizer that made the training set's tokens; "": unknown, or none */
+    char tokenizer_hash[TOKENIZER_IDENTITY];
     /* model.init_from: the file, its step and a hash of the values taken; "": not used */
     char init_from[DATA_PATH + 64];
 } CheckpointMeta;

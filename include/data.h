@@ -132,8 +132,8 @@ typedef struct DataSet {
     DataArray ids, id_first;
     int64_t fields, id_most;
     uint64_t id_rows, id_begins, id_words;
-    /* path and hash of the tokenizer that made the tokens; "": unknown */
-    char tokenizer[DATA_TOKENIZER], tokenizer_hash[32];
+    /* path and identity (data/tokenizer.h) of the tokenizer that made the tokens; "": unknown */
+    char tokenizer[DATA_TOKENIZER], tokenizer_hash[TOKENIZER_IDENTITY];
 } DataSet;
 
 /* A kind of data set: what readers and the model need to know about it. */
@@ -181,17 +181,29 @@ Status data_set_count_labels(const DataSet *set, LabelUse *use);
  * above the others) in a set whose classes have no names and are not given by model.classes. NULL:
  * nothing is odd. Owner: the caller. */
 char *data_set_odd_labels(const DataSet *set, const Config *config, const LabelUse *use);
-/* Statistics of the finite values of up to 256 samples, spread evenly, times the set's scale.
- * values: their number; 0, too, if samples are tokens or encoded. ERR_IO. */
+/* Statistics of finite values. values: their number. */
 typedef struct DataRange {
     int64_t values;
     double least, most, mean, deviation;
 } DataRange;
+/* Ranges of a set's values as the model takes them, with mean and deviation applied, and of its
+ * targets. No values: samples are tokens or encoded; no targets. */
+typedef struct DataRanges {
+    DataRange inputs, targets;
+} DataRanges;
+/* Measures up to 256 samples, spread evenly: values times the set's scale. ERR_IO. */
 Status data_set_range(const DataSet *set, DataRange *range);
-/* Compare the ranges of values of two sets of one kind, or of a set's files with its first file.
- * *line says how they differ; NULL: they are alike. Owner of *line: the caller. */
+Status data_set_ranges(const DataSet *set, DataRanges *ranges);
+DataRange data_values_range(const float *value, int64_t count);
+/* Compare the ranges of values and of targets of two sets of one kind, or of a set's files with its
+ * first file. *line says how they differ; NULL: they are alike. Owner of *line: the caller. */
 Status data_ranges_compare(const DataSet *set, const DataSet *like, char **line);
 Status data_files_compare(const DataSet *set, char **line);
+/* Compares the ranges of the samples in path, which are like those of set, with the ranges of
+ * `like`, the words for data that are not at hand. Returns a line, or NULL: they are alike, or one
+ * is not known. Owner: the caller. */
+char *data_ranges_difference(const char *path, const DataSet *set, const DataRanges *ranges,
+                             const char *like, const DataRanges *then);
 /* Logs a warning that such a function has returned, if any, and frees it. */
 void data_warn(char *line);
 /* Returns a line if labels of set are 1, 2, ... and those of like 0, 1, ..., and the two are
@@ -467,6 +479,10 @@ Status data_import_encoded(const char *file, const TextTokens *how, const char *
                            const char *test_out, double test_share, bool force);
 Status data_import_tokens(const char *file, int bits, int64_t vocab, const char *out,
                           const char *test_out, double test_share, bool force);
+/* Does the same for tokens of a known tokenizer, which gives the set its identity and, where vocab
+ * is 0 and weft can read it, its vocabulary. tokenizer: its path; NULL: unknown. */
+Status data_import_tokens_of(const char *file, const char *tokenizer, int bits, int64_t vocab,
+                             const char *out, const char *test_out, double test_share, bool force);
 /* Samples to leave out: those with this label. count: result, the number of samples left out. */
 typedef struct LabelDrop {
     int64_t label, count;

@@ -25,6 +25,29 @@ int64_t tokenizer_vocab(const Tokenizer *tokenizer);
 int32_t tokenizer_end_of_text(const Tokenizer *tokenizer);
 /* Returns a hash of all tokens' bytes in the order of their numbers, as 16 hex digits; borrowed. */
 const char *tokenizer_hash(const Tokenizer *tokenizer);
+
+/* Identity of the vocabulary of a set's tokens: TOKENIZER_OF_BYTES where tokens are a text's bytes;
+ * tokenizer_hash; "file-" and a hash of the bytes of a file that tokenizer_open cannot read; "":
+ * unknown. */
+enum { TOKENIZER_IDENTITY = 32 };
+#define TOKENIZER_OF_BYTES "bytes"
+/* Finds the identity of a tokenizer, and 1 + its largest token (0: the file cannot be read as a
+ * tokenizer, which is logged). ERR_NOINPUT, ERR_IO; ERR_DATA: a folder without a tokenizer. */
+Status tokenizer_identify(const char *path, char identity[TOKENIZER_IDENTITY], int64_t *vocab);
+/* UNKNOWN: one identity is unknown, or they are hashes of two kinds. */
+typedef enum TokenizerMatch {
+    TOKENIZERS_SAME,
+    TOKENIZERS_DIFFER,
+    TOKENIZERS_UNKNOWN
+} TokenizerMatch;
+TokenizerMatch tokenizer_match(const char *a, const char *b);
+/* Returns words for tokens with this identity, to follow "its tokens are". path NULL: not known.
+ * Owner: the caller. */
+char *tokenizer_words(const char *path, const char *identity);
+/* Returns the line for TOKENIZERS_UNKNOWN, with words for the tokens of set and of like. Owner: the
+ * caller. */
+char *tokenizer_line(const char *set, const char *words, const char *like, const char *like_words);
+
 /* Appends the tokens of a whole text to out. special: <|endoftext|> in the text becomes that
  * token. */
 void tokenizer_encode(Tokenizer *tokenizer, const char *text, size_t bytes, bool special,

@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+enum { RANGE_NUMBERS = 4 };
+
 bool meta_put_state(hid_t root, const CheckpointMeta *meta)
 {
     bool good = meta->lr.lr <= 0 || attr_put_real(root, "lr", meta->lr.lr);
@@ -45,11 +47,34 @@ const char *meta_get_state(hid_t root, CheckpointMeta *meta)
     return NULL;
 }
 
+static bool put_range(hid_t root, const char *name, const DataRange *range)
+{
+    const float value[RANGE_NUMBERS] = {(float)range->least, (float)range->most, (float)range->mean,
+                                        (float)range->deviation};
+    return attr_put_floats(root, name, value, range->values > 0 ? RANGE_NUMBERS : 0);
+}
+
+/* Returns false where the attribute is damaged. */
+static bool get_range(hid_t root, const char *name, DataRange *range)
+{
+    float value[RANGE_NUMBERS];
+    int count;
+    if (!attr_floats(root, name, value, RANGE_NUMBERS, &count)) return false;
+    if (count == 0) return true;
+    for (int i = 0; i < count; ++i)
+        if (!isfinite(value[i])) return false;
+    *range =
+        (DataRange){count, (double)value[0], (double)value[1], (double)value[2], (double)value[3]};
+    return count == RANGE_NUMBERS && range->least <= range->most && range->deviation >= 0;
+}
+
 bool meta_put_input(hid_t root, const CheckpointMeta *meta)
 {
     const CheckpointInput *is = &meta->input;
     bool good = !meta->classes || attr_put_text(root, "classes", meta->classes);
     good = good && (!meta->algorithms || attr_put_text(root, "algorithms", meta->algorithms));
+    good = good && put_range(root, "input_range", &meta->ranges.inputs) &&
+           put_range(root, "target_range", &meta->ranges.targets);
     if (is->channels == 0) return good;
     return good && attr_put_int(root, "channels", is->channels) &&
            attr_put_int(root, "height", is->height) && attr_put_int(root, "width", is->width) &&
@@ -70,6 +95,8 @@ const char *meta_get_input(hid_t root, CheckpointMeta *meta)
     if (H5Aexists(root, "classes") > 0 && !meta->classes) return "classes";
     meta->algorithms = attr_text(root, "algorithms");
     if (H5Aexists(root, "algorithms") > 0 && !meta->algorithms) return "algorithms";
+    if (!get_range(root, "input_range", &meta->ranges.inputs)) return "input_range";
+    if (!get_range(root, "target_range", &meta->ranges.targets)) return "target_range";
     if (H5Aexists(root, "channels") <= 0) return NULL;
     const struct {
         const char *name;

@@ -66,7 +66,15 @@ static Status check_both(Checked *first, Checked *second)
     TRY(data_set_check_labels(second->set));
     TRY(check_labels(first, second));
     TRY(data_ranges_compare(second->set, first->set, &differ));
-    if (differ)
+    if (data_kind(first->set)->next_token)
+        printf("%s and %s %s\n", train, test,
+               tokenizer_match(second->set->tokenizer_hash, first->set->tokenizer_hash) ==
+                       TOKENIZERS_UNKNOWN
+                   ? "have tokens of which it is not known if one tokenizer made them"
+               : first->set->tokenizer_hash[0]
+                   ? "go together: their tokens are of one tokenizer"
+                   : "fit together, but neither says of which tokenizer its tokens are");
+    else if (differ)
         printf("%s\n%s and %s have samples of one shape and type, but not of one range\n", differ,
                train, test);
     else

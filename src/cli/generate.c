@@ -1,9 +1,10 @@
-/* weft generate: continues a text by a model of tokens. With a vocabulary of 256, tokens are bytes:
- * prompt and output are text. With other vocabularies they are token numbers, or text with
- * --tokenizer, which must be the tokenizer of the training data. Runs in one process, whatever the
- * grid of the training. */
+/* weft generate: continues a text by a model of tokens. With a vocabulary of 256 that is no
+ * tokenizer's, tokens are bytes: prompt and output are text. With other vocabularies they are token
+ * numbers, or text with --tokenizer, which must be the tokenizer of the training data. Runs in one
+ * process, whatever the grid of the training. */
 #include "private.h"
 
+#include "checkpoint.h"
 #include "train.h"
 
 #include <string.h>
@@ -86,18 +87,41 @@ static void encode_prompt(Tokenizer *t, const char *prompt, int32_t **tokens, in
     if (!list.count) **tokens = tokenizer_end_of_text(t);
 }
 
-/* Refuses a tokenizer other than that of the training data: its token numbers have other
- * meanings. */
-static Status check_tokenizer(const Trainer *trainer, const Request *r, const Tokenizer *t)
+/* Returns words for what made the tokens of a set (NULL: not known). Owner: the caller. */
+static char *maker_words(const DataSet *set, const char *identity)
+{
+    if (!*identity) return mem_text("an unknown tokenizer");
+    if (strcmp(identity, TOKENIZER_OF_BYTES) == 0) return mem_text("bytes as tokens");
+    return set ? mem_format("%s, which had %s", set->tokenizer, identity)
+               : mem_format("the tokenizer with hash %s", identity);
+}
+
+/* Compares the tokenizer with that of the checkpoint's training, or of the data set where that is
+ * not known, and refuses another one: its token numbers have other meanings. */
+static Status check_tokenizer(const Trainer *trainer, const Request *r, const char *path,
+                              const Tokenizer *t)
 {
     const DataSet *set = trainer_train_set(trainer);
-    if (set->tokenizer_hash[0] && strcmp(set->tokenizer_hash, tokenizer_hash(t)) != 0)
-        return fail(ERR_USAGE,
-                    "--tokenizer %s has hash %s, but %s was made with %s, which had %s: give that "
-                    "one",
-                    r->tokenizer, tokenizer_hash(t), set->path, set->tokenizer,
-                    set->tokenizer_hash);
-    return OK;
+    CheckpointMeta meta = {0};
+    TRY(checkpoint_read_meta(path, &meta));
+    const char *hash = tokenizer_hash(t), *then = meta.tokenizer_hash;
+    const bool own = !*then || strcmp(then, set->tokenizer_hash) == 0;
+    if (own) then = set->tokenizer_hash;
+    char *maker = maker_words(own ? set : NULL, then);
+    TokenizerMatch match = tokenizer_match(hash, then);
+    Status st = OK;
+    if (match == TOKENIZERS_DIFFER)
+        st =
+            fail(ERR_USAGE, "--tokenizer %s has hash %s, but %s was made with %s: %s", r->tokenizer,
+                 hash, own ? set->path : path, maker,
+                 strcmp(then, TOKENIZER_OF_BYTES) == 0 ? "leave --tokenizer out" : "give that one");
+    else if (match == TOKENIZERS_UNKNOWN)
+        log_info("--tokenizer %s has hash %s, and %s was made with %s: the two cannot be compared, "
+                 "so equal numbers are taken for equal tokens",
+                 r->tokenizer, hash, own ? set->path : path, maker);
+    mem_free(&maker);
+    checkpoint_meta_fini(&meta);
+    return st;
 }
 
 /* Checks the parts of the request that depend on the model. */
@@ -124,13 +148,15 @@ static Status generate(Trainer *trainer, const char *path, const Request *r)
         return config_fail_key(trainer_config(trainer), "data.train",
                                "%s holds no tokens, and generate continues texts",
                                trainer_train_set(trainer)->path);
-    bool text = trainer_graph(trainer)->classes == BYTES;
+    const char *made = trainer_train_set(trainer)->tokenizer_hash;
+    bool text = trainer_graph(trainer)->classes == BYTES &&
+                tokenizer_match(made, TOKENIZER_OF_BYTES) != TOKENIZERS_DIFFER;
     Printer printer = {.text = text, .flush = isatty(STDOUT_FILENO), .last = '\n'};
     int32_t *prompt = NULL;
     Tokenizer *tokenizer = NULL;
     Status status = r->tokenizer ? tokenizer_open(&tokenizer, r->tokenizer) : OK;
     printer.tokenizer = tokenizer;
-    if (status == OK && tokenizer) status = check_tokenizer(trainer, r, tokenizer);
+    if (status == OK && tokenizer) status = check_tokenizer(trainer, r, path, tokenizer);
     if (status == OK && tokenizer)
         encode_prompt(tokenizer, r->prompt, &prompt, &s.prompt_count);
     else if (status == OK)

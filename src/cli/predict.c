@@ -51,6 +51,30 @@ static bool trained_on_bytes(const char *fingerprint)
     return !type || !data_fingerprint_known(fingerprint) || strncmp(type, " uint8,", 7) == 0;
 }
 
+/* Compares the values that pictures will have, 0 to 255 times data.scale and normalised, with those
+ * of samples that were no bytes. */
+static void warn_of_range(const Predict *p, const char *path)
+{
+    float ends[2 * DATA_CHANNELS] = {0, 255 * p->set.scale};
+    DataSet *as = mem_new(sizeof *as);
+    *as = p->set;
+    as->x.type = ELEM_F32;
+    for (int i = 0; i < as->stats_count; ++i) {
+        ends[2 * i] = -as->mean[i] / as->std[i];
+        ends[2 * i + 1] = (255 * as->scale - as->mean[i]) / as->std[i];
+    }
+    DataRanges now = {.inputs = data_values_range(ends, as->stats_count ? 2 * as->stats_count : 2)};
+    char *line = data_ranges_difference("pictures", as, &now, p->training, &p->ranges);
+    if (line)
+        log_warn(
+            "pictures are %.6g to %.6g after data.scale%s, and the samples that %s was trained "
+            "on %.6g to %.6g: is data.scale right?",
+            now.inputs.least, now.inputs.most, as->stats_count ? ", data.mean and data.std" : "",
+            path, p->ranges.inputs.least, p->ranges.inputs.most);
+    mem_free(&line);
+    mem_free(&as);
+}
+
 /* Applies the configuration's keys that describe samples, as opening a data set does, but refuses
  * those that contradict the samples that the model was trained on. */
 static Status apply_keys(Predict *p, const Config *config, const CheckpointInput *is,
@@ -79,6 +103,7 @@ static Status apply_keys(Predict *p, const Config *config, const CheckpointInput
     }
     set->has_stats = set->stats_count > 0;
     train_take_stats(set, config, is, path);
+    if (!trained_on_bytes(p->data_train)) warn_of_range(p, path);
     if (!crop || (crop == set->height && crop == set->width)) return OK;
     return config_fail_key(config, "data.center_crop",
                            "is %lld, but the model in %s takes %lldx%lld", (long long)crop, path,
@@ -122,6 +147,8 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
     TRY(checkpoint_read_meta(path, &meta));
     bool known = meta.input.channels > 0;
     memcpy(p->data_train, meta.data_train, sizeof p->data_train);
+    p->ranges = meta.ranges;
+    p->training = mem_format("the training of %s", path);
     if (known) take_input(p, &meta.input);
     if (meta.classes) class_names_take(&p->names, meta.classes, strlen(meta.classes) + 1, '\n');
     meta.classes = NULL;
@@ -223,6 +250,7 @@ static Status run_job(const Job *job, int count, char *const *files, const Predi
     Status st = predict(&p, job, path, count, files);
     trainer_free(&p.trainer);
     mem_free(&p.share);
+    mem_free(&p.training);
     class_names_free(&p.names);
     mem_free(&path);
     return st;

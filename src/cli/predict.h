@@ -23,6 +23,9 @@ typedef struct Predict {
     double *share;
     /* fingerprint of the training set; "": not known */
     char data_train[DATA_FINGERPRINT];
+    /* ranges of the training set; values 0: not known. training: words for it; owned */
+    DataRanges ranges;
+    char *training;
 } Predict;
 
 /* Prints the likeliest classes of a sample, as " rose 97.31 %, camellia 1.20 %", or as a JSON

@@ -53,10 +53,19 @@ static void print_row(const Rows *r, const double *share)
     json_end(&json);
 }
 
+/* Compares the values of a file's first rows with those of the training. */
+static void warn_of_range(const Rows *r, const Batch *batch)
+{
+    const DataSet *set = &r->of->set;
+    DataRanges now = {.inputs = data_values_range(batch->x, batch->rows * set->channels)};
+    data_warn(data_ranges_difference(r->path, set, &now, r->of->training, &r->of->ranges));
+}
+
 static Status take(void *user, const Batch *batch)
 {
     Rows *r = user;
     int64_t shares = train_shares(r->of->trainer);
+    if (r->row == 0) warn_of_range(r, batch);
     TRY(train_predict(r->of->trainer, batch, r->of->share));
     for (int i = 0; i < batch->rows; ++i, ++r->row) print_row(r, r->of->share + i * shares);
     return OK;

@@ -38,7 +38,7 @@ typedef struct SetFacts {
     int64_t classes, vocab;
     /* number of readable names of classes */
     int64_t names;
-    char tokenizer[DATA_TOKENIZER], tokenizer_hash[32];
+    char tokenizer[DATA_TOKENIZER], tokenizer_hash[TOKENIZER_IDENTITY];
     int means, stds;
     float mean[DATA_CHANNELS], std[DATA_CHANNELS];
     /* tables: ids, and the index of each field's first id; attributes, 0: missing */

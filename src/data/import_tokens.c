@@ -30,7 +30,9 @@ typedef struct Source {
     /* number of tokens; size of the vocabulary */
     int64_t count;
     int64_t vocab;
-    /* borrowed: path and hash of the tokenizer that encoded the text; else NULL */
+    /* the file was encoded from a text by this process */
+    bool encoded;
+    /* borrowed: path and identity of the tokenizer; NULL: unknown */
     const char *tokenizer, *tokenizer_hash;
 } Source;
 
@@ -56,10 +58,10 @@ static Status source_begin(Source *s)
 static Status source_open(Source *s)
 {
     size_t n;
-    TRY(s->tokenizer ? packed_open_plain(&s->in, s->in.path) : packed_open(&s->in, s->in.path));
+    TRY(s->encoded ? packed_open_plain(&s->in, s->in.path) : packed_open(&s->in, s->in.path));
     s->buffer = mem_new(PIECE_BYTES);
     TRY(packed_read(&s->in, s->buffer, TOKEN_HEAD_MOST, &n));
-    if (!s->tokenizer)
+    if (!s->encoded)
         TRY(token_file_foreign(s->in.path, s->buffer, n, s->in.packed ? INT64_MAX : s->in.bytes));
     if (s->text)
         s->format = (TokenFormat){.bytes = s->bits / 8, .count = -1};
@@ -100,9 +102,10 @@ static Status token_outside(const Source *s, int64_t position, int64_t token)
                                    : "correct --bits, or the file");
     return fail(ERR_DATA,
                 "%s: token %lld is %s%lld, but there are %lld in the vocabulary (0 to %lld); "
-                "correct --vocab%s",
+                "correct %s--vocab%s",
                 s->in.path, (long long)position, least, (long long)token, (long long)s->vocab,
-                (long long)s->vocab - 1, s->format.name ? "" : " or --bits");
+                (long long)s->vocab - 1, s->tokenizer ? "--tokenizer or " : "",
+                s->format.name ? "" : " or --bits");
 }
 
 /* Checks that there are as many tokens as the header promises, and nothing behind them. */
@@ -255,6 +258,7 @@ Status data_import_text(const char *file, const char *out, const char *test_out,
                         bool force)
 {
     Source s = {.in.path = file, .name = file, .bits = 8, .text = true, .vocab = 256};
+    s.tokenizer = s.tokenizer_hash = TOKENIZER_OF_BYTES;
     Status st = import(&s, (const char *const[]){out, test_out}, test_share, force);
     source_close(&s);
     return st;
@@ -276,6 +280,7 @@ static Status encode_and_import(Tokenizer *t, const char *file, const TextTokens
                     .name = file,
                     .bits = made.bits,
                     .text = true,
+                    .encoded = true,
                     .vocab = tokenizer_vocab(t)};
         s.tokenizer = how->tokenizer;
         s.tokenizer_hash = tokenizer_hash(t);
@@ -287,13 +292,18 @@ static Status encode_and_import(Tokenizer *t, const char *file, const TextTokens
     return st;
 }
 
+static Status check_name(const char *tokenizer)
+{
+    if (strlen(tokenizer) < DATA_TOKENIZER) return OK;
+    return fail(ERR_USAGE, "--tokenizer %.60s...: longer than %d characters", tokenizer,
+                DATA_TOKENIZER - 1);
+}
+
 Status data_import_encoded(const char *file, const TextTokens *how, const char *out,
                            const char *test_out, double test_share, bool force)
 {
     Tokenizer *t = NULL;
-    if (strlen(how->tokenizer) >= DATA_TOKENIZER)
-        return fail(ERR_USAGE, "--tokenizer %.60s...: longer than %d characters", how->tokenizer,
-                    DATA_TOKENIZER - 1);
+    TRY(check_name(how->tokenizer));
     TRY(tokenizer_open(&t, how->tokenizer));
     Status st = OK;
     if (how->special && tokenizer_end_of_text(t) < 0)
@@ -305,18 +315,33 @@ Status data_import_encoded(const char *file, const TextTokens *how, const char *
     return st;
 }
 
-Status data_import_tokens(const char *file, int bits, int64_t vocab, const char *out,
-                          const char *test_out, double test_share, bool force)
+Status data_import_tokens_of(const char *file, const char *tokenizer, int bits, int64_t vocab,
+                             const char *out, const char *test_out, double test_share, bool force)
 {
+    char identity[TOKENIZER_IDENTITY];
+    int64_t tokens = 0;
     Source s = {.in.path = file, .name = file, .bits = bits, .vocab = vocab};
     if (bits != 0 && bits != 16 && bits != 32 && bits != 64)
         return fail(ERR_USAGE, "tokens of %d bits: 16, 32 and 64 can be read", bits);
     if (vocab < 0 || vocab > INT32_MAX)
         return fail(ERR_USAGE, "a vocabulary of %lld: at most %d can be used", (long long)vocab,
                     INT32_MAX);
+    if (tokenizer) {
+        TRY(check_name(tokenizer));
+        TRY(tokenizer_identify(tokenizer, identity, &tokens));
+        s.tokenizer = tokenizer;
+        s.tokenizer_hash = identity;
+        if (vocab == 0) s.vocab = tokens;
+    }
     Status st = import(&s, (const char *const[]){out, test_out}, test_share, force);
     source_close(&s);
     return st;
+}
+
+Status data_import_tokens(const char *file, int bits, int64_t vocab, const char *out,
+                          const char *test_out, double test_share, bool force)
+{
+    return data_import_tokens_of(file, NULL, bits, vocab, out, test_out, test_share, force);
 }
 
 /* ---- the verbs ---- */
@@ -329,8 +354,8 @@ typedef struct TokenOptions {
     int bits;
     /* `data import tokens` only */
     int64_t vocab;
-    /* `data import text` only */
     const char *tokenizer;
+    /* `data import text` only */
     bool special;
 } TokenOptions;
 
@@ -367,7 +392,10 @@ static const Flag token_flags[] = {
     {"--bits", FLAG_FIELD(TokenOptions, bits), .value = "auto|16|32|64", .fallback = "auto",
      .help = "bits of a token in FILE; auto: by its header"},
     {"--vocab", FLAG_FIELD(TokenOptions, vocab), .value = "V", .lo = 1, .hi = INT32_MAX,
-     .help = "how many tokens there are; without it 1 + the largest"},
+     .help = "how many tokens there are; without it the tokenizer's, or 1 + the largest"},
+    {"--tokenizer", FLAG_FIELD(TokenOptions, tokenizer), .value = "PATH",
+     .help =
+         "what wrote FILE: GPT-2's files, or any other file; sets of one tokenizer go together"},
     TEST_FLAGS,
 };
 
@@ -394,8 +422,8 @@ static Status run_tokens(int argc, char **argv, const void *options)
 {
     const TokenOptions *o = options;
     (void)argc;
-    return wrote(data_import_tokens(argv[0], o->bits ? 8 << o->bits : 0, o->vocab, o->out, o->test,
-                                    o->test_share, o->force),
+    return wrote(data_import_tokens_of(argv[0], o->tokenizer, o->bits ? 8 << o->bits : 0, o->vocab,
+                                       o->out, o->test, o->test_share, o->force),
                  o);
 }
 

@@ -2,6 +2,8 @@
  * object, and reads all of it once. Labels are counted per class if that takes only a moment. */
 #include "data_private.h"
 
+#include <string.h>
+
 enum { COUNT_SAMPLES = 10000000, COUNT_CLASSES = 100000, PIECE_BYTES = 1 << 20 };
 
 /* Returns the number of samples of each class (owned by the caller); NULL: counting is too slow, or
@@ -191,7 +193,9 @@ static void print_text(const DataSet *set, const ClassNames *names, FILE *out)
         fprintf(out, "  %-9s %lld tokens and the one after (model.context)\n", "sample",
                 (long long)set->context);
         fprintf(out, "  %-9s %lld\n", "vocab", (long long)set->vocab);
-        if (set->tokenizer_hash[0])
+        if (!set->tokenizer_hash[0] || strcmp(set->tokenizer_hash, TOKENIZER_OF_BYTES) == 0)
+            fprintf(out, "  %-9s %s\n", "tokenizer", set->tokenizer_hash[0] ? "bytes" : "unknown");
+        else
             fprintf(out, "  %-9s %s, hash %s\n", "tokenizer", set->tokenizer, set->tokenizer_hash);
         return;
     }

@@ -9,7 +9,8 @@ enum { FACT_TEXT = 96 };
 typedef struct Facts {
     /* NULL: not known; borrowed */
     const Config *config;
-    const char *tokenizer;
+    /* path: file of this run with these tokens; borrowed */
+    const char *tokenizer, *path;
     /* kind -1: not known. Shape of a sample as the model takes it; a table has only channels. */
     int kind;
     int64_t channels, height, width;
@@ -64,7 +65,14 @@ static bool shape_allowed(const Facts *then, const Facts *now)
 
 static void tokenizer_text(const Facts *f, char text[FACT_TEXT])
 {
-    snprintf(text, FACT_TEXT, "%s", f->tokenizer);
+    char *words = tokenizer_words(NULL, f->tokenizer);
+    if (*f->tokenizer) snprintf(text, FACT_TEXT, "%s", words);
+    mem_free(&words);
+}
+
+static bool tokenizer_allowed(const Facts *then, const Facts *now)
+{
+    return tokenizer_match(now->tokenizer, then->tokenizer) != TOKENIZERS_DIFFER;
 }
 
 static const Meaning meanings[] = {
@@ -74,10 +82,8 @@ static const Meaning meanings[] = {
      false},
     {"its pixels are read in the order", "set data.layout to the value of its training",
      layout_text, NULL, false},
-    {"its tokens are those of the tokenizer with hash",
-     "name tokens of the tokenizer of its "
-     "training",
-     tokenizer_text, NULL, true},
+    {"its tokens are", "name tokens of the tokenizer of its training", tokenizer_text,
+     tokenizer_allowed, true},
 };
 
 /* Finds the shape of a checkpoint's samples; a table's is in the fingerprint of the data only. */
@@ -107,9 +113,11 @@ static Facts facts_then(const CheckpointMeta *meta, Config *config)
 
 static Facts facts_now(const Trainer *t)
 {
-    const DataSet *set = &t->train_set;
+    const DataSet *set = &t->train_set, *test = &t->test_set;
+    const DataSet *known = !*set->tokenizer_hash && *test->tokenizer_hash ? test : set;
     return (Facts){.config = t->config,
-                   .tokenizer = set->tokenizer_hash,
+                   .tokenizer = known->tokenizer_hash,
+                   .path = known->path,
                    .kind = (int)set->kind,
                    .channels = set->channels,
                    .height = set->height,
@@ -118,19 +126,38 @@ static Facts facts_now(const Trainer *t)
 }
 
 /* Refuses the difference in one row, or logs it where a run begins with the file's parameters. */
-static Status compare(const Meaning *m, const Facts *then, const Facts *now, const Trainer *t,
-                      const char *path, bool begins)
+static Status compare(const Meaning *m, const Facts *then, const Facts *now, const char *path,
+                      bool begins)
 {
     char old[FACT_TEXT] = "", new[FACT_TEXT] = "";
     m->text(then, old);
     m->text(now, new);
     if (!*old || !*new || strcmp(old, new) == 0) return OK;
     if (m->allowed && m->allowed(then, now)) return OK;
-    Status st = fail(ERR_DATA, "%s: %s %s, but %s for the training of %s: %s", t->train_set.path,
-                     m->words, new, old, path, m->cure);
+    Status st = fail(ERR_DATA, "%s: %s %s, but %s for the training of %s: %s", now->path, m->words,
+                     new, old, path, m->cure);
     if (!begins) return st;
     log_warn("model.init_from: %s", fail_message());
     return OK;
+}
+
+/* Says that tokenizers cannot be compared, except for the very data that the checkpoint, of an
+ * earlier version, was trained on. */
+static void log_unknown_tokenizer(const Trainer *t, const Facts *then, const Facts *now,
+                                  const CheckpointMeta *meta, const char *path)
+{
+    bool same = !*then->tokenizer && data_fingerprint_known(t->train_data) &&
+                !strcmp(t->train_data, meta->data_train);
+    if (same || tokenizer_match(now->tokenizer, then->tokenizer) != TOKENIZERS_UNKNOWN) return;
+    char *a = tokenizer_words(NULL, now->tokenizer);
+    char *b = tokenizer_words(NULL, then->tokenizer);
+    char *like = mem_format("the training of %s", path);
+    char *line = tokenizer_line(now->path, a, like, b);
+    log_info("%s", line);
+    mem_free(&line);
+    mem_free(&like);
+    mem_free(&a);
+    mem_free(&b);
 }
 
 Config *meaning_config(const CheckpointMeta *meta, const char *path)
@@ -149,7 +176,8 @@ static Status compare_all(const Trainer *t, const CheckpointMeta *meta, const ch
     Status st = OK;
     Facts then = facts_then(meta, config), now = facts_now(t);
     for (size_t i = 0; st == OK && i < sizeof meanings / sizeof *meanings; ++i)
-        st = compare(&meanings[i], &then, &now, t, path, begins && !(meanings[i].always && whole));
+        st = compare(&meanings[i], &then, &now, path, begins && !(meanings[i].always && whole));
+    if (st == OK) log_unknown_tokenizer(t, &then, &now, meta, path);
     config_free(&config);
     return st;
 }

@@ -4,8 +4,9 @@
 
 #include "trainer.h"
 
-/* Computes the fingerprints of the data sets (train_data, test_data), for resume_check and for the
- * checkpoints that this trainer writes. Collective; all ranks return the same Status. */
+/* Computes the fingerprints of the data sets (train_data, test_data) and the ranges of the training
+ * set, for resume_check and for the checkpoints that this trainer writes. Collective; all ranks
+ * return the same Status. */
 Status resume_know_data(Trainer *trainer);
 /* Checks whether the trainer may resume from path. Returns ERR_CONFIG with the first difference if
  * it was written with a configuration that computes something else; ERR_DATA if the training set

@@ -55,6 +55,7 @@ static void meta_of(const Trainer *t, CheckpointMeta *meta)
     memcpy(meta->data_train, t->train_data, sizeof meta->data_train);
     memcpy(meta->data_test, t->test_data, sizeof meta->data_test);
     meta->data_ids = data_set_ids(&t->train_set);
+    meta->ranges = t->ranges;
     memcpy(meta->tokenizer_hash, t->train_set.tokenizer_hash, sizeof meta->tokenizer_hash);
     memcpy(meta->init_from, t->init_from, sizeof meta->init_from);
     snprintf(meta->best_of, sizeof meta->best_of, "%s", trainer_metric(t)->word.word);
@@ -259,6 +260,7 @@ static Status check_meaning(const Trainer *t, const CheckpointMeta *meta, const 
     TRY(meaning_check(t, meta, path));
     if (!params_only) {
         scaling_log_stats(t, meta, path);
+        scaling_warn_ranges(t, meta, path, "");
         return OK;
     }
     return checkpoint_same_model(path, meta, t->config, graph_whole(t->graph));

@@ -1,6 +1,7 @@
 /* Compares how raw values become the model's input, (value * factor - mean) / deviation, for the
  * model in a checkpoint and for this run. Equal factors mean equal inputs only for equal ranges of
- * values: uint8 is 0 to 255, but the range of other types is not known from a checkpoint. */
+ * values: uint8 is 0 to 255, and the range of other types is in the checkpoint, except in one of an
+ * earlier version. */
 #include "scaling.h"
 #include "meaning.h"
 
@@ -74,7 +75,7 @@ static Status check_range(const DataSet *set, const Scaling *then, const char *p
 }
 
 /* Values other than uint8 may differ between files, so that each needs its own factor; but the same
- * file needs the same factor. */
+ * file needs the same factor. Where ranges are known, their comparison shows if it is right. */
 static Status check_factor(const Trainer *t, const CheckpointMeta *meta, const Scaling *then,
                            const char *path)
 {
@@ -83,6 +84,7 @@ static Status check_factor(const Trainer *t, const CheckpointMeta *meta, const S
     if (set->x.type == ELEM_U8 || t->samples) return factor_fail(set, then, path, true);
     TRY(data_set_fingerprint(set, now));
     if (strcmp(now, meta->data_train) == 0) return factor_fail(set, then, path, true);
+    if (meta->ranges.inputs.values > 0) return OK;
     log_warn("%s: its samples (%s) are multiplied by %.6g, as data.scale says, and those that %s "
              "was trained on were multiplied by %.6g",
              set->path, element_name(set->x.type), (double)set->scale, path, (double)then->factor);
@@ -156,12 +158,30 @@ void scaling_log_stats(const Trainer *t, const CheckpointMeta *meta, const char 
              path, then);
 }
 
+static char *ranges_difference(const DataSet *set, const DataRanges *ranges,
+                               const CheckpointMeta *meta, const char *path)
+{
+    char *like = mem_format("the training of %s", path);
+    char *line = data_ranges_difference(set->path, set, ranges, like, &meta->ranges);
+    mem_free(&like);
+    return line;
+}
+
+void scaling_warn_ranges(const Trainer *t, const CheckpointMeta *meta, const char *path,
+                         const char *before)
+{
+    char *line = ranges_difference(&t->train_set, &t->ranges, meta, path);
+    if (line) log_warn("%s%s", before, line);
+    mem_free(&line);
+}
+
 void scaling_log_difference(const Trainer *t, const CheckpointMeta *meta, const char *path)
 {
     if (scaling_check(t, meta, path) != OK)
         log_warn("model.init_from: %s", fail_message());
     else if (t->train_set.has_stats != (meta->input.stats > 0))
         scaling_log_stats(t, meta, path);
+    scaling_warn_ranges(t, meta, path, "model.init_from: ");
 }
 
 /* An unreadable file is reported when it is loaded. */
@@ -179,18 +199,34 @@ void scaling_take(Trainer *t)
     memcpy(test->std, train->std, sizeof test->std);
 }
 
+/* Compares the ranges of the test set with those of the training of the checkpoint that an
+ * evaluation loads. */
+static Status compare_checkpoint(const Trainer *t)
+{
+    CheckpointMeta meta = {0};
+    DataRanges ranges;
+    if (!t->checkpoint || checkpoint_read_meta(t->checkpoint, &meta) != OK) return OK;
+    Status st = data_set_ranges(&t->test_set, &ranges);
+    if (st == OK) data_warn(ranges_difference(&t->test_set, &ranges, &meta, t->checkpoint));
+    checkpoint_meta_fini(&meta);
+    return st;
+}
+
 Status scaling_compare_sets(const Trainer *t)
 {
     const DataSet *train = &t->train_set, *test = &t->test_set;
-    char *line;
-    if (data_kind(train)->next_token || train->x.type == ELEM_U8) return OK;
+    char *line = NULL;
+    if (data_kind(train)->next_token) return OK;
     TRY(data_files_compare(train, &line));
     data_warn(line);
     if (test->samples == 0) return OK;
     TRY(data_files_compare(test, &line));
     data_warn(line);
-    if (strcmp(train->path, test->path) == 0 && test->file_count == 0) return OK;
-    TRY(data_ranges_compare(test, train, &line));
+    if (strcmp(train->path, test->path) != 0 || test->file_count != 0)
+        TRY(data_ranges_compare(test, train, &line));
+    else
+        line = NULL;
+    if (!line) return compare_checkpoint(t);
     data_warn(line);
     return OK;
 }

@@ -49,6 +49,8 @@ struct Trainer {
     const char *checkpoint;
     /* fingerprints of the data sets; "": not computed, which only a run does */
     char train_data[DATA_FINGERPRINT], test_data[DATA_FINGERPRINT];
+    /* ranges of the training set; values 0: not measured, which only a run does */
+    DataRanges ranges;
     /* init_from, classes: like the fields of CheckpointMeta; classes are on rank 0, NULL if not
      * known; owned */
     char init_from[DATA_PATH + 64];

@@ -4,6 +4,26 @@
 
 #include <string.h>
 
+static Status compare_tokenizers(const DataSet *set, const DataSet *train)
+{
+    TokenizerMatch match = tokenizer_match(set->tokenizer_hash, train->tokenizer_hash);
+    Status st = OK;
+    if (match == TOKENIZERS_SAME) return OK;
+    char *a = tokenizer_words(set->tokenizer, set->tokenizer_hash);
+    char *b = tokenizer_words(train->tokenizer, train->tokenizer_hash);
+    char *line = tokenizer_line(set->path, a, train->path, b);
+    if (match == TOKENIZERS_DIFFER)
+        st = fail(ERR_DATA,
+                  "%s: its tokens are %s, but those of %s are %s: import both with one tokenizer",
+                  set->path, a, train->path, b);
+    else
+        log_info("%s", line);
+    mem_free(&line);
+    mem_free(&a);
+    mem_free(&b);
+    return st;
+}
+
 /* A set is scaled and normalised with the training set's statistics, never with its own. */
 Status train_take_set(DataSet *set, const DataSet *train)
 {
@@ -37,13 +57,7 @@ Status train_take_set(DataSet *set, const DataSet *train)
                     "in one type, or set data.scale to one factor for both",
                     set->path, element_name(set->x.type), (double)set->scale, train->path,
                     element_name(train->x.type), (double)train->scale);
-    if (set->tokenizer_hash[0] && train->tokenizer_hash[0] &&
-        strcmp(set->tokenizer_hash, train->tokenizer_hash) != 0)
-        return fail(ERR_DATA,
-                    "%s: its tokens are those of the tokenizer %s (hash %s), but those of %s are "
-                    "of %s (hash %s): import both with one tokenizer",
-                    set->path, set->tokenizer, set->tokenizer_hash, train->path, train->tokenizer,
-                    train->tokenizer_hash);
+    TRY(compare_tokenizers(set, train));
     set->has_stats = train->has_stats;
     set->stats_count = train->stats_count;
     memcpy(set->mean, train->mean, sizeof set->mean);

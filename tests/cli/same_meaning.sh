@@ -71,6 +71,60 @@ check 0 "$differ" "$WEFT" eval a.yaml run.name=f data.train=f32.h5 data.test=uni
 check 0 'f32.h5 and i16.h5 go together: samples, types, scales and ranges of values are alike, and classes have no names' "$WEFT" data check f32.h5 i16.h5
 whole unit_rows.h5 FP 32 16,64
 check 0 'unit_rows.h5: its values are 0 to 1' "$WEFT" data check rows_f32.h5 unit_rows.h5
+# the checkpoint keeps the range, and each set that it meets is compared with it
+of_f="and those of the training of runs/f/checkpoints/best.h5 are 20 to 230, mean 125"
+unit() { timeout 100 "$WEFT" "$1" a.yaml data.train=unit.h5 data.test=unit.h5 "${@:2}"; }
+check 0 '20, 230, 125' h5dump -a input_range runs/f/checkpoints/best.h5
+check 0 "unit.h5: its values are 0 to 1, mean 0.4375, $of_f" unit eval run.name=f
+check 0 "and those of the training of $(at f 8) are 20 to 230, mean 125" unit train run.name=r3 "checkpoint.resume=$(at f 8)" train.epochs=5
+check 0 "model.init_from: unit.h5: its values are 0 to 1, mean 0.4375, and those of the training of $(at f 8) are 20" \
+    unit train run.name=r4 "model.init_from=$(at f 8)"
+check 0 'loss' "$WEFT" eval a.yaml run.name=f data.train=unit.h5 data.test=f32.h5 # data.train counts for nothing here but its kind
+check 0 '' unit eval run.name=f data.scale=255
+holds 'data.scale makes them alike' sh -c '! grep -q warning both'
+check 0 '' "$WEFT" eval a.yaml run.name=f data.train=f32.h5 data.test=i16.h5
+holds 'nothing is said of one range' sh -c '! grep -q warning both'
+check 0 '' unit train run.name=unit
+check 0 'i16.h5: its values are 20 to 230, mean 125, and those of the training of runs/unit/checkpoints/best.h5 are 0 to 1, mean 0.4375' \
+    "$WEFT" eval a.yaml run.name=unit data.train=i16.h5 data.test=i16.h5
+check 0 'pictures are 0 to 255 after data.scale, and the samples that runs/unit/checkpoints/best.h5 was trained on 0 to 1: is data.scale' \
+    "$WEFT" predict a.yaml run.name=unit "$pictures/grey.png" data.scale=1
+check 0 '' "$WEFT" predict a.yaml run.name=unit "$pictures/grey.png" data.scale=0.00392157
+holds 'nothing is said of the right factor' sh -c '! grep -q warning both'
+# normalisation counts: (f32 - 125) / 100 and (unit - 0.5) / 0.4 are alike, but not unit by the mean of f32
+by() { timeout 100 "$WEFT" "$1" a.yaml "data.train=$2" "data.test=$2" "data.mean=[$3]" "data.std=[$4]" "${@:5}"; }
+check 0 '' by train f32.h5 125 100 run.name=by
+check 0 'unit.h5: its values are -1.25 to -1.24, mean -1.24562, after data.mean and data.std, and those of the training of' \
+    by eval unit.h5 125 100 run.name=by
+check 0 'as the keys of data say' by eval unit.h5 0.5 0.4 run.name=by
+holds 'the inputs are alike' sh -c '! grep -q "its values are" both'
+# bytes, too: 0 and 1 beside 0 and 255
+for _ in 1 2 3 4; do values 128 '\0'; values 128 '\1'; done >x.bin
+whole bits.h5 UIN 8 16,1,8,8
+for _ in 1 2 3 4; do values 128 '\0'; values 128 '\377'; done >x.bin
+whole full.h5 UIN 8 16,1,8,8
+check 0 'full.h5: its values are 0 to 1, mean 0.5, and those of bits.h5 are 0 to 0.00392157' train run.name=r5 data.train=bits.h5 data.test=full.h5
+check 0 'full.h5: its values are 0 to 1, mean 0.5, and those of the training of runs/r5/checkpoints/best.h5 are 0 to 0.00392157' \
+    "$WEFT" eval a.yaml run.name=r5 data.train=full.h5 data.test=full.h5
+# a sample is read whole: the first 65,536 values of these are 0
+{ head -c 65536 /dev/zero; for _ in $(seq 64); do printf '\4%.0s' {1..1024}; done; } >one.bin
+for _ in $(seq 16); do cat one.bin; done >x.bin
+whole centre.h5 UIN 8 16,1,512,256
+tr '\4' '\377' <x.bin >y2 && mv y2 x.bin
+whole bright.h5 UIN 8 16,1,512,256
+check 0 'bright.h5: its values are 0 to 1, mean 0.5, and those of centre.h5 are 0 to 0.0156863' "$WEFT" data check centre.h5 bright.h5
+# targets that are numbers: 1 to 4 and 1000 to 4000
+numbers() { h5import x.bin -dims 16,64 -path x -type FP -size 32 n.bin -dims 16 -path y -type FP -size 32 -o "$1"; }
+for _ in 1 2 3 4; do values 64 '\0\0\240\101'; values 64 '\0\0\264\102'; values 64 '\0\0\40\103'; values 64 '\0\0\146\103'; done >x.bin
+for _ in 1 2 3 4; do printf '\0\0\200\77\0\0\0\100\0\0\100\100\0\0\200\100'; done >n.bin
+numbers one.h5
+for _ in 1 2 3 4; do printf '\0\0\172\104\0\0\372\104\0\200\73\105\0\0\172\105'; done >n.bin
+numbers thousand.h5
+targets='thousand.h5: its targets are 1000 to 4000, mean 2500, and those of'
+mse() { timeout 100 "$WEFT" "$1" a.yaml train.loss=mse optim.lr=1e-9 "data.train=$2" "data.test=$3" "${@:4}"; }
+check 0 "$targets one.h5 are 1 to 4, mean 2.5" mse train one.h5 thousand.h5 run.name=mse
+check 0 "$targets one.h5 are 1 to 4, mean 2.5" "$WEFT" data check one.h5 thousand.h5
+check 0 "$targets the training of runs/mse/checkpoints/best.h5 are 1 to 4" mse eval thousand.h5 thousand.h5 run.name=mse
 # a picture is bytes: a model of other numbers needs to be told
 check 65 'runs/f/checkpoints/best.h5 was trained on samples that were no bytes (16x1x8x8 float32' "$WEFT" predict a.yaml run.name=f "$pictures/grey.png"
 check 0 'grey.png: ' "$WEFT" predict a.yaml run.name=f "$pictures/grey.png" data.scale=1
@@ -84,6 +138,11 @@ check 65 "$as" "$WEFT" predict a.yaml run.name=rows data.train=rows_u8.h5 rows_u
 check 0 '' train run.name=rows_half data.train=rows_u8.h5 data.test=rows_u8.h5 data.scale=0.5
 check 65 'multiplied by 0.00392157, but' "$WEFT" predict a.yaml run.name=rows_half data.train=rows_u8.h5 rows_u8.h5
 check 0 'rows_u8.h5' "$WEFT" predict a.yaml run.name=rows data.train=rows_u8.h5 rows_u8.h5 --json
+check 0 '' train run.name=rows_f data.train=rows_f32.h5 data.test=rows_f32.h5
+check 0 'unit_rows.h5: its values are 0 to 1, mean 0.4375, and those of the training of runs/rows_f/checkpoints/best.h5 are 20 to 230' \
+    "$WEFT" predict a.yaml run.name=rows_f data.train=rows_f32.h5 unit_rows.h5
+check 0 '' "$WEFT" predict a.yaml run.name=rows_f data.train=rows_f32.h5 rows_f32.h5
+holds 'nothing is said of the same rows' sh -c '! grep -q warning both'
 check 65 'rows_u8.h5: holds samples of kind table, but u8.h5 of kind image' train run.name=b data.test=rows_u8.h5
 check 78 'rows_u8.h5 is a table of 64 columns, not a set of pictures, and data.mean has 3 values' \
     train run.name=b data.test=rows_u8.h5 'data.mean=[0.4,0.5,0.6]' 'data.std=[1,1,1]' data.train=rows_u8.h5

@@ -52,6 +52,68 @@ check 65 "$mind" "$WEFT" eval job.yaml data.train=mind.h5 data.test=mind-test.h5
 check 65 "$mind" "$WEFT" train job.yaml run.name=no data.train=mind.h5 data.test=mind-test.h5 checkpoint.resume=runs/r/checkpoints/best.h5
 check 65 "$mind" "$WEFT" train job.yaml run.name=no data.train=mind.h5 data.test=mind-test.h5 model.init_from=runs/r/checkpoints/best.h5
 check 0 'beginning with' "$WEFT" train job.yaml run.name=begun model.init_from=runs/r/checkpoints/best.h5
+# Tokens of an array have the tokenizer that the user names; a text's bytes are a vocabulary, too. A known vocabulary beside an unknown
+# one is said in one line, another one is refused.
+h5dump -d /tokens -b LE -o ids.bin train.h5 >/dev/null && h5dump -d /tokens -b LE -o ids-test.bin test.h5 >/dev/null
+ids() { "$WEFT" data import tokens "$1.bin" --bits 16 -o "$2.h5" "${@:3}"; }
+check 0 'wrote' ids ids named --tokenizer small
+check 0 "tokenizer small, $hash" "$WEFT" data info named.h5
+check 0 '"vocab": 1001' "$WEFT" data info named.h5 --json
+check 0 'wrote' ids ids-test named-test --tokenizer small/ranks.tiktoken --vocab 1100
+check 0 '"vocab": 1100' "$WEFT" data info named-test.h5 --json
+check 0 'wrote' ids ids unknown --vocab 1001
+check 0 'wrote' ids ids-test unknown-test --vocab 1001
+check 0 'tokenizer unknown' "$WEFT" data info unknown.h5
+printf 'no tokenizer of weft' >sp.model
+printf 'another one' >sp2.model
+check 0 'sp.model: line 1' ids ids sp --tokenizer sp.model --vocab 1001
+holds 'the file is known by its bytes' grep -qF 'the file is known by a hash of its bytes' both
+check 0 'tokenizer sp.model, hash file-' "$WEFT" data info sp.h5
+check 0 '' ids ids-test sp2 --tokenizer sp2.model --vocab 1001
+check 66 'nothing' ids ids no --tokenizer nothing
+check 66 'vocab.json' ids ids no --tokenizer .
+seq -s ' ' 995 1005 | tr ' ' '\n' | while read -r n; do printf "\\x$(printf %02x $((n % 256)))\\x$(printf %02x $((n / 256)))"; done >wide.bin
+check 65 'there are 1001 in the vocabulary (0 to 1000); correct --tokenizer or --vocab' ids wide no --tokenizer small
+check 0 'wrote bytes.h5' "$WEFT" data import text text -o bytes.h5 --test bytes-test.h5
+check 0 'tokenizer bytes' "$WEFT" data info bytes.h5
+check 0 '"tokenizer_hash": "bytes"' "$WEFT" data info bytes.h5 --json
+check 0 'go together: their tokens are of one tokenizer' "$WEFT" data check train.h5 named-test.h5 model.vocab=1100
+check 0 'go together: their tokens are of one tokenizer' "$WEFT" data check bytes.h5 bytes-test.h5
+check 0 'neither says of which tokenizer its tokens are' "$WEFT" data check unknown.h5 unknown-test.h5
+some="and those of train.h5 are those of the tokenizer small ($hash): the two cannot be compared"
+check 0 "unknown-test.h5: its tokens are of an unknown tokenizer, $some" "$WEFT" data check train.h5 unknown-test.h5
+holds 'it does not say that they go together' sh -c '! grep -q "go together" both'
+check 0 'sp.h5: its tokens are those of the tokenizer sp.model (hash file-' "$WEFT" data check train.h5 sp.h5
+check 65 'sp2.h5: its tokens are those of the tokenizer sp2.model (hash file-' "$WEFT" data check sp.h5 sp2.h5
+check 65 'bytes-test.h5: its tokens are bytes, but those of train.h5 are those of the tokenizer small' "$WEFT" data check train.h5 bytes-test.h5
+check 0 "unknown-test.h5: its tokens are of an unknown tokenizer, $some" "$WEFT" train job.yaml run.name=un data.test=unknown-test.h5
+check 65 'bytes-test.h5: its tokens are bytes, but' "$WEFT" train job.yaml run.name=no data.test=bytes-test.h5
+best=runs/r/checkpoints/best.h5
+then="and those of the training of $best are those of the tokenizer with $hash: the two cannot be compared"
+unknown() { "$WEFT" "$1" job.yaml data.train=unknown.h5 data.test=unknown-test.h5 "${@:2}"; }
+check 0 "unknown.h5: its tokens are of an unknown tokenizer, $then" unknown eval
+check 0 "unknown.h5: its tokens are of an unknown tokenizer, $then" unknown train run.name=on checkpoint.resume=$best
+check 0 "unknown.h5: its tokens are of an unknown tokenizer, $then" unknown train run.name=in model.init_from=$best
+check 0 "unknown.h5: its tokens are of an unknown tokenizer, $then" unknown generate --prompt 5,9 --tokens 2
+check 64 "--tokenizer another has hash" unknown generate --tokenizer another --prompt it
+check 65 'mind-test.h5: its tokens are those of the tokenizer with hash' "$WEFT" eval job.yaml data.train=unknown.h5 data.test=mind-test.h5
+check 65 'bytes.h5: its tokens are bytes, but those of the tokenizer with hash' "$WEFT" eval job.yaml data.train=bytes.h5 data.test=bytes-test.h5 model.vocab=1001
+check 0 '' unknown train run.name=u
+check 0 '' unknown train run.name=u train.steps=3
+holds 'nothing is said of two unknown ones' sh -c '! grep -q "unknown tokenizer" both'
+check 0 'and unknown.h5 was made with an unknown tokenizer: the two' unknown generate run.name=u --tokenizer small --prompt it --tokens 2
+check 0 "and those of the training of runs/u/checkpoints/best.h5 are of an unknown tokenizer" "$WEFT" eval job.yaml run.name=u
+check 0 'resuming from' "$WEFT" train job.yaml run.name=u train.steps=4
+holds 'nothing is said of the very data' sh -c '! grep -q "unknown tokenizer" both'
+check 0 '' "$WEFT" train job.yaml run.name=b data.train=bytes.h5 data.test=bytes-test.h5
+check 64 'bytes.h5 was made with bytes as tokens: leave --tokenizer out' \
+    "$WEFT" generate job.yaml run.name=b data.train=bytes.h5 --tokenizer small --prompt it
+check 0 'It is' "$WEFT" generate job.yaml run.name=b data.train=bytes.h5 --prompt 'It is' --tokens 2
+# A tokenizer of 256 tokens gives no bytes: prompt and output are numbers.
+for n in $(seq 100); do printf '\101\0\102\0\377\0'; done >few.bin
+check 0 '' ids few few --tokenizer sp.model
+check 0 '' "$WEFT" train job.yaml run.name=few data.train=few.h5 data.test=few.h5
+check 0 '65 66 ' "$WEFT" generate job.yaml run.name=few data.train=few.h5 --prompt 65,66 --tokens 2
 cut -c 1-4000 small/vocab.json >another/vocab.json
 check 65 'another/vocab.json: byte ' "$WEFT" data import text text --tokenizer another -o no.h5
 check 66 'none' "$WEFT" data import text text --tokenizer none -o no.h5
