@@ -9,7 +9,6 @@ static void join_slices(const Trainer *t, double *mine)
 {
     const World *world = &t->grid.tp_world;
     int params = t->graph->param_count;
-    if (world->size == 1) return;
     double *all = mem_new((size_t)params * (size_t)world->size * sizeof *all);
     world_gather(world, mine, (size_t)params * sizeof *mine, all);
     for (int i = 0; i < params; ++i) {
@@ -30,11 +29,11 @@ double train_grad_norm(Trainer *t)
     optim_grad_squares(t->optim, executor_grads(t->executor), part);
     for (int i = 0; i < t->optim->range_count; ++i)
         if (t->graph->param[t->range_param[i]].tied < 0) mine[t->range_param[i]] = part[i];
-    join_slices(t, mine);
+    if (t->shape.tp > 1) join_slices(t, mine);
     world_gather(&t->grid.pp_world, mine, (size_t)params * sizeof *mine, all);
     for (int i = 0; i < params; ++i)
         for (int s = 0; s < stages; ++s) sum += all[s * params + i];
-    sum += sparse_grad_squares(t);
+    if (t->graph->table_count > 0) sum += sparse_grad_squares(t);
     mem_free(&part);
     mem_free(&mine);
     mem_free(&all);

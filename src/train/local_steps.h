@@ -1,27 +1,19 @@
-/* Modes geo and async (grid.mode): each worker makes steps alone, on its share of each batch, and
- * all workers get the same state at sync points. */
+/* The common part of modes geo and async: each rank makes its steps alone, on its share of each
+ * batch, over a communicator of one rank. */
 #ifndef WEFT_TRAIN_LOCAL_STEPS_H
 #define WEFT_TRAIN_LOCAL_STEPS_H
 
-#include "trainer.h"
+#include "step_mode.h"
 
-/* Checks the batch and the optimizer rules for these modes: ERR_CONFIG. Not collective. */
-Status local_check(const Trainer *t);
-/* Creates t->local in these modes, after the executor. Collective; all ranks return the same
- * Status. */
-Status local_make(Trainer *t);
-void local_free(Trainer *t);
-/* Starts from the current parameters. Call before the first step and after a load. */
-void local_begin(Trainer *t);
-/* Call before a step: in mode async, copies the servers' current values. */
-void local_begin_step(Trainer *t);
-/* In mode async, sends the gradients to the servers, which update, and returns true; in other modes
- * returns false. */
-bool local_update(Trainer *t, const StepBatch *batch, double lr, double scale);
-/* Returns this rank's number of samples of the step. *micros: its micro-batches that contain a
- * sample. */
-int64_t local_samples(const Trainer *t, int64_t batch_samples, int *micros);
-/* Gives all ranks the same state at a sync point. Collective. */
-void local_join(Trainer *t);
+/* Checks that each rank has a share of each batch: ERR_CONFIG. Not collective. */
+Status local_steps_check(const Trainer *t);
+/* Returns the number of state slots of a row, or (each) only of those with one value for each
+ * number of the row; -1: the rule cannot update rows. */
+int local_row_slots(const OptimRule *rule, bool each);
+/* Returns words for a message about a rule by which a row has no state but a parameter has; else
+ * "". */
+const char *local_momentum_words(const OptimRule *rule);
+/* StepMode.forward_backward on this rank's share of the batch. */
+StepBatch local_forward_backward(Trainer *t);
 
 #endif

@@ -47,7 +47,8 @@ bool loss_window_spike(const LossWindow *w, double deviations, double loss, doub
 {
     float kept[CHECKPOINT_LOSSES];
     double x[CHECKPOINT_LOSSES];
-    if (deviations <= 0 || loss_window_list(w, kept) < CHECKPOINT_LOSSES) return false;
+    if (deviations <= 0 || w->count < CHECKPOINT_LOSSES) return false;
+    loss_window_list(w, kept);
     for (int i = 0; i < CHECKPOINT_LOSSES; ++i) x[i] = (double)kept[i];
     *most = above(x, deviations, LEAST_SHARE);
     if (!(loss > *most)) return false;

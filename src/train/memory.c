@@ -3,7 +3,6 @@
  * of it is allocated once the graph is planned, alike on every rank, because each rank plans the
  * whole graph. Therefore a run and `weft plan` measure it then, before the first arena is
  * allocated. */
-#include "deferred_updates.h"
 #include "save_copy.h"
 #include "sparse.h"
 
@@ -102,7 +101,7 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
     size_t messages = plan->message_bytes + sender_bytes(t, plan) + staging_bytes(t, plan);
     size_t room = t->saves_in_background ? save_copy_bytes(t, plan) : 0;
     size_t tables = sparse_buffer_bytes(t, plan) + sparse_row_bytes(t, plan);
-    size_t deferred = deferred_updates_bytes(t, plan);
+    size_t deferred = (size_t)table_staleness(t->config) * plan->gradient_bytes;
     return (TrainBytes){.tables = tables,
                         .params = plan->param_part_bytes,
                         .gradients = plan->gradient_part_bytes + deferred,

@@ -202,6 +202,8 @@ Status train_make_optimizer(Trainer *t)
     mem_free(&range);
     TRY(st);
     if (t->optim->any_whole) make_slices(t);
+    t->update_clips = t->config->optim.clip > 0 && t->shape.pp == 1 && t->shape.tp == 1 &&
+                      !t->scale.moves && t->graph->table_count == 0 && optim_can_clip(t->optim);
     optim_use_whole(t->optim, (OptimWhole){.get = whole_get, .put = whole_put, .user = t});
     return OK;
 }

@@ -12,21 +12,17 @@
  * does the curve; only milestones, which are epochs, follow the data. */
 #include "position.h"
 
-static int64_t first_epoch_steps(const Trainer *t)
-{
-    return data_steps_per_epoch(t->train_set.samples - t->begin.sample, t->batch);
-}
-
 static void count_steps(Trainer *t)
 {
     const Config *c = t->config;
     int64_t more = c->train.epochs - t->begin.epoch - 1;
     t->steps_per_epoch = data_steps_per_epoch(t->train_set.samples, t->batch);
+    t->first_epoch_steps = data_steps_per_epoch(t->train_set.samples - t->begin.sample, t->batch);
     t->steps = t->begin_step;
     if (c->train.steps)
         t->steps = c->train.steps;
     else if (more >= 0)
-        t->steps += first_epoch_steps(t) + more * t->steps_per_epoch;
+        t->steps += t->first_epoch_steps + more * t->steps_per_epoch;
 }
 
 void position_init(Trainer *t)
@@ -39,7 +35,7 @@ void position_init(Trainer *t)
 
 Position position_after(const Trainer *t, int64_t steps)
 {
-    int64_t n = steps - t->begin_step, first = first_epoch_steps(t);
+    int64_t n = steps - t->begin_step, first = t->first_epoch_steps;
     Position p = t->begin;
     if (n <= 0) return p;
     if (n < first) {
@@ -65,7 +61,13 @@ int64_t position_last_epoch(const Trainer *t, int64_t steps)
     return p.epoch + (p.sample > 0);
 }
 
-static LrSteps lr_steps(const Trainer *t, const Config *config)
+int64_t position_batch_samples(const Trainer *t, int64_t steps)
+{
+    int64_t left = t->train_set.samples - position_after(t, steps).sample;
+    return left < t->batch ? left : t->batch;
+}
+
+LrSteps position_lr(const Trainer *t, const Config *config)
 {
     Position p = position_after(t, t->step);
     int64_t unit = t->schedule_batch;
@@ -79,11 +81,6 @@ static LrSteps lr_steps(const Trainer *t, const Config *config)
                      .steps = (double)config->train.steps,
                      .steps_per_epoch = per_epoch,
                      .data_ahead = done - (double)t->step};
-}
-
-LrSteps position_lr(const Trainer *t)
-{
-    return lr_steps(t, t->config);
 }
 
 /* ---- checkpoints ---- */
@@ -147,7 +144,7 @@ static const char *length_text(const Config *c, char text[48])
 
 static void log_batch(const Trainer *t, int64_t batch)
 {
-    LrSteps at = position_lr(t);
+    LrSteps at = position_lr(t, t->config);
     log_info("train.batch was %lld and is %lld: goes on in epoch %lld after %lld of its %lld "
              "samples, %lld steps are left; the learning rate goes on by %s, the next is %.6g",
              (long long)batch, (long long)t->batch, (long long)t->begin.epoch + 1,
@@ -162,7 +159,7 @@ static void log_length(const Trainer *t, const Config *old)
     char before[48], now[48];
     earlier.train.epochs = old->train.epochs;
     earlier.train.steps = old->train.steps;
-    LrSteps was = lr_steps(t, &earlier), at = position_lr(t);
+    LrSteps was = position_lr(t, &earlier), at = position_lr(t, t->config);
     log_info("the run was to end after %s, and ends after %s: %s; the next learning rate is %.6g, "
              "with the earlier end it would be %.6g",
              length_text(old, before), length_text(t->config, now), lr_longer_text(t->config),

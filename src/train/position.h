@@ -15,8 +15,12 @@ Position position_after(const Trainer *t, int64_t steps);
 bool position_ends_epoch(const Trainer *t, int64_t steps);
 /* Returns the 1-based epoch of the last of `steps` steps; 0 if there was none. */
 int64_t position_last_epoch(const Trainer *t, int64_t steps);
-/* Returns the next step's position on the learning rate's curve. */
-LrSteps position_lr(const Trainer *t);
+/* Returns the number of samples of the step that follows `steps` steps. The last batch of an epoch
+ * may be short. */
+int64_t position_batch_samples(const Trainer *t, int64_t steps);
+/* Returns the next step's position on the learning rate's curve, with the length that config
+ * sets. */
+LrSteps position_lr(const Trainer *t, const Config *config);
 
 void position_put(const Trainer *t, CheckpointMeta *meta);
 /* Sets the trainer to the position of a loaded checkpoint, and computes its number of steps. An

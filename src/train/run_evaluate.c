@@ -36,7 +36,7 @@ static void count(Run *r, const BestMetric *metric, const EvalLine *line)
 {
     Trainer *t = r->trainer;
     const Config *c = r->config;
-    const LrSteps at = position_lr(t);
+    const LrSteps at = position_lr(t, t->config);
     double value = metric->value(line);
     int64_t falls = t->lr.falls;
     if (c->train.early_stop == 0 && !lr_by_evaluations(c)) return;

@@ -8,6 +8,7 @@
 #include "save_copy.h"
 #include "scaling.h"
 #include "sparse.h"
+#include "step_loader.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -290,7 +291,7 @@ Status train_load(Trainer *t, const char *path, bool params_only)
     if (st == OK) {
         executor_settle(t->executor);
         /* the next step opens the loader at the new position */
-        sparse_close_loader(t);
+        step_loader_close(t);
         t->step = meta.step;
         t->optim->step = meta.step - meta.skipped;
         t->skipped = meta.skipped;

@@ -279,8 +279,8 @@ Status sparse_begin(Trainer *t)
 
 double sparse_server_limit(const Config *config, double share_bytes)
 {
-    double rows_requested = config->train.memory;
-    return rows_requested > 0 && rows_requested < share_bytes ? rows_requested : share_bytes;
+    double wanted = config->train.memory;
+    return wanted > 0 && wanted < share_bytes ? wanted : share_bytes;
 }
 
 Status sparse_serve(const Config *config, const World *job)
@@ -322,24 +322,11 @@ void sparse_watch_end(Trainer *t, Watchdog **watchdog)
     watchdog_free(watchdog);
 }
 
-BatchSource sparse_source(Trainer *t)
-{
-    BatchSource loader = loader_source(t->loader);
-    return t->tables ? tables_source(t->tables, &loader) : loader;
-}
-
-void sparse_close_loader(Trainer *t)
-{
-    if (t->tables) tables_forget(t->tables);
-    loader_free(&t->loader);
-}
-
 /* Each stage has the sums of its own tables and zeros for the others. */
 double sparse_grad_squares(Trainer *t)
 {
     int tables = t->graph->table_count, stages = t->shape.pp;
     double sum = 0;
-    if (tables == 0) return 0;
     size_t bytes = (size_t)tables * sizeof(double);
     double *mine = mem_new(bytes), *all = mem_new((size_t)stages * bytes);
     if (t->tables) tables_grad_squares(t->tables, mine);

@@ -35,10 +35,6 @@ TableMode sparse_mode(const Trainer *t);
 void sparse_split(World *part, const World *job, bool has_tables);
 /* Micro-batches that must be out of the loader at once for tables, in addition to data.prefetch. */
 int sparse_batches_out(const Trainer *t, const Plan *plan);
-/* Returns the source of the loader's micro-batches; with tables, it adds the rows of their ids. */
-BatchSource sparse_source(Trainer *t);
-/* Closes the loader; its micro-batches become invalid. */
-void sparse_close_loader(Trainer *t);
 /* State of a row of the table under its optimizer rule. */
 RowState sparse_state(const Trainer *t, int table);
 /* Bytes of a rank of the plan's stage: buffers of tables, and rows that it owns, if their number is

@@ -4,9 +4,8 @@
 #include "agree.h"
 #include "algorithms.h"
 #include "fit.h"
-#include "sync_points.h"
-#include "deferred_updates.h"
-#include "local_steps.h"
+#include "step_loader.h"
+#include "step_mode.h"
 #include "schedules.def"
 #include "loss_scale.h"
 #include "optimizer.h"
@@ -32,7 +31,7 @@ static int64_t divisor_of_batch(int64_t batch, int64_t most, int64_t micros)
  * enough samples. */
 static int64_t default_micro_batch(const Trainer *t)
 {
-    int replicas = table_mode_is_local(sparse_mode(t)) ? t->shape.dp : 1;
+    int replicas = t->mode->local ? t->shape.dp : 1;
     int64_t best = divisor_of_batch(t->batch, 32, replicas);
     return best > 0 ? best : 1;
 }
@@ -187,7 +186,7 @@ const char *train_captures(const Trainer *t)
 
 bool train_same_bits(const Trainer *t)
 {
-    if (t->config->train.sync_batch_norm || table_mode_is_local(sparse_mode(t))) return false;
+    if (t->config->train.sync_batch_norm || t->mode->local) return false;
     return plan_shards_gradients(t->plan) || tree_is_canonical(t->micros, t->shape.dp);
 }
 
@@ -195,12 +194,7 @@ char *train_bits_limit(const Trainer *t)
 {
     int dp = t->shape.dp;
     if (train_same_bits(t)) return NULL;
-    if (sparse_mode(t) == TABLE_ASYNC)
-        return mem_text("grid.mode async: these bits hold for one order of requests only, which "
-                        "run.order_log keeps");
-    if (sparse_mode(t) == TABLE_GEO)
-        return mem_format("grid.mode geo: these bits hold for dp=%d and grid.geo_steps=%lld only",
-                          dp, (long long)t->config->grid.geo_steps);
+    if (t->mode->bits_limit) return t->mode->bits_limit(t);
     if (!t->config->train.sync_batch_norm)
         return mem_format("%d micro-batches over %d replicas: each takes %d, not a power of two, "
                           "so these bits hold for dp=%d only",
@@ -284,7 +278,7 @@ void train_restart(Trainer *t)
 {
     const BackendTable *table = t->backend->table;
     executor_settle(t->executor);
-    sparse_close_loader(t);
+    step_loader_close(t);
     world_barrier(t->world);
     for (int s = 0; s < t->optim->slots; ++s)
         if (t->optim->state[s])
@@ -357,7 +351,7 @@ static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
     TRY(make_schedule(t));
     TRY(cut_graph(t));
     TRY(sparse_check_servers(t));
-    TRY(sync_point_check(t));
+    TRY(step_mode_check(t));
     position_init(t);
     double grown = memory_use().own_bytes - before;
     if (t->backend->table->memory) t->backend->table->memory(t->backend, &grown, &t->device_free);
@@ -394,17 +388,15 @@ static Status setup_ranks(Trainer *t)
     t->grid_ready = true;
     TRY(grid_join_gpus(&t->grid, t->backend, (int)c->grid.transport, c->train.reproducible));
     TRY(status_agree(t->world, train_plan_stage(t, t->grid.pp_rank, &t->plan)));
-    bool local = table_mode_is_local(sparse_mode(t));
     t->alone = world_alone();
     comm_set_way((CommWay)c->grid.sums);
-    Status st = comm_new(&t->comm, local ? &t->alone : &t->grid.dp_world, t->backend,
+    Status st = comm_new(&t->comm, t->mode->local ? &t->alone : &t->grid.dp_world, t->backend,
                          c->grid.transport, t->plan->micro_grad_elements);
     TRY(status_agree(t->world, st));
     ExecutorOptions options = {.seed = (uint64_t)c->run.seed, .transport = c->grid.transport};
     TRY(executor_new(&t->executor, t->plan, &t->grid, t->backend, t->comm, options));
     TRY(status_agree(t->world, train_make_optimizer(t)));
-    deferred_updates_make(t);
-    return status_agree(t->world, local_make(t));
+    return status_agree(t->world, t->mode->make ? t->mode->make(t) : OK);
 }
 
 /* Servers wait in status_agree for the result. */
@@ -422,6 +414,7 @@ static Trainer *trainer_begin(const Config *config, const World *world, bool tra
     t->trains = trains;
     t->config = config;
     t->world = world;
+    t->mode = step_mode(config);
     t->best_metric = NAN;
     t->lr = lr_state();
     t->early = early_stop();
@@ -486,10 +479,9 @@ void trainer_free(Trainer **trainer)
     if (!t) return;
     if (t->executor) executor_settle(t->executor);
     if (t->backend) capture_drop(&t->update, t->backend);
-    sparse_close_loader(t);
+    step_loader_close(t);
     sparse_free(t);
-    local_free(t);
-    deferred_updates_free(t);
+    if (t->mode->free) t->mode->free(t);
     mem_free(&t->classes);
     train_free_optimizer(t);
     save_copy_free(&t->copy);

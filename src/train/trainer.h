@@ -95,15 +95,18 @@ struct Trainer {
     World table_world;
     /* most bytes of rows that this rank may store */
     double table_limit;
-    /* Modes geo and async: state of local steps, owned, NULL in other modes; and a world of this
-     * rank alone, over which its steps are summed. */
-    struct LocalSteps *local;
-    World alone;
-    /* mode stale: deferred updates; NULL in other modes; owned */
+    /* row of grid.mode; constant */
+    const struct StepMode *mode;
+    /* state of modes geo and stale; NULL in other modes; owned */
+    struct GeoSteps *geo;
     struct DeferredUpdates *deferred;
+    /* modes with local steps: a world of this rank, over which its steps are summed */
+    World alone;
     /* requests since the last sync point, in modes other than sync */
     bool stop_requested, save_requested, hook_requested;
+    /* loader of the steps, NULL: not open; owned. source: its micro-batches, with rows of tables */
     Loader *loader;
+    BatchSource source;
     /* the trainer is made for steps, not for evaluation alone */
     bool trains;
     /* samples of a global batch; samples of a micro-batch */
@@ -118,7 +121,8 @@ struct Trainer {
     GridShape shape;
     /* grid has been created */
     bool grid_ready;
-    int64_t steps_per_epoch, steps;
+    /* steps of a whole epoch, of the epoch in which `begin` lies from there on, and of the run */
+    int64_t steps_per_epoch, first_epoch_steps, steps;
     /* steps completed */
     int64_t step;
     /* begin_step, begin: step and position from which on each step has `batch` samples.
@@ -161,6 +165,9 @@ struct Trainer {
     double data_wait_s;
     /* the optimizer's part of a step, if it can be captured */
     Capture update;
+    /* The update clips gradients itself: this rank has all gradients and the optimizer computes
+     * their norm on the device. With a moving loss scale the host clips. */
+    bool update_clips;
     /* number of steps whose statistics have been read, and statistics of the last of them */
     int64_t known;
     StepStats step_stats;

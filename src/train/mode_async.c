@@ -1,0 +1,91 @@
+/* Mode async: servers store and update all parameters (table/async.c). A rank copies the servers'
+ * current values before each step and sends its gradients after it. At a sync point every rank
+ * copies the parameters with their optimizer state, for checkpoints and evaluation. */
+#include "local_steps.h"
+#include "sync_points.h"
+
+#include <string.h>
+
+/* Checks that rules can update a parameter in pieces, as servers do with rows. */
+static Status check(const Trainer *t)
+{
+    for (int i = 0; i < t->graph->param_count; ++i) {
+        const Param *p = &t->graph->param[i];
+        if (p->info.buffer || p->frozen || p->tied >= 0) continue;
+        OptimRule rule = optim_rule(t->config, t->rule[i]);
+        if (local_row_slots(&rule, true) == rule.slots) continue;
+        return config_fail_key(t->config, t->rule[i] == 0 ? "optim.name" : "optim.groups",
+                               "grid.mode: async has servers update each piece of %s as it comes, "
+                               "which %s%s cannot: sgd without momentum, adagrad, adam, adamw and "
+                               "ftrl can",
+                               p->name, rule.table->word.word, local_momentum_words(&rule));
+    }
+    return OK;
+}
+
+static char *bits_limit(const Trainer *t)
+{
+    (void)t;
+    return mem_text("grid.mode async: these bits hold for one order of requests only, which "
+                    "run.order_log keeps");
+}
+
+/* Describes where the optimizer stores the state that servers have. The caller frees .at. */
+static TableDenseState dense_state(Trainer *t)
+{
+    int64_t(*at)[OPTIM_SLOTS] = mem_new((size_t)(t->optim->range_count + 1) * sizeof *at);
+    for (int i = 0; i < t->optim->range_count; ++i)
+        memcpy(at[i], t->optim->piece[i].state, sizeof at[i]);
+    return (TableDenseState){.params = executor_params(t->executor),
+                             .state = t->optim->state,
+                             .at = at,
+                             .updates = t->optim->step * t->shape.dp};
+}
+
+/* Sends rank 0's parameters and state to the servers, and waits until all ranks have reached this
+ * point. */
+static void start(Trainer *t)
+{
+    TableDenseState dense = dense_state(t);
+    if (t->world->rank == 0) tables_dense_put(t->tables, &dense);
+    mem_free(&dense.at);
+    (void)tables_wait_at_sync_point(t->tables, -1, false);
+}
+
+static void begin(Trainer *t)
+{
+    tables_dense_pull(t->tables, executor_params(t->executor));
+    executor_params_changed(t->executor);
+    sync_point_announce(t);
+}
+
+/* A rank whose share of the batch has no samples sends no gradients. */
+static void update(Trainer *t, UpdateArgs args)
+{
+    optim_begin(t->optim, args.lr, args.scale);
+    if (args.micros > 0) tables_push(t->tables, executor_grads(t->executor), args.lr, args.scale);
+}
+
+static void boundary(Trainer *t, StepResult *result)
+{
+    if (!sync_point_reached(t, result)) return;
+    TableDenseState dense = dense_state(t);
+    bool last = t->step == t->steps, stops = tables_wait_at_sync_point(t->tables, t->step, last);
+    if (stops && !last)
+        log_info("the order of requests stops at step %lld, and so does its replay",
+                 (long long)t->step);
+    t->stop_requested |= stops;
+    tables_dense_get(t->tables, &dense);
+    mem_free(&dense.at);
+    executor_params_changed(t->executor);
+    sync_point_share_requests(t, result);
+}
+
+const StepMode mode_async = {.local = true,
+                             .check = check,
+                             .bits_limit = bits_limit,
+                             .start = start,
+                             .begin = begin,
+                             .forward_backward = local_forward_backward,
+                             .update = update,
+                             .boundary = boundary};

@@ -1,0 +1,107 @@
+/* Mode stale: an update is made grid.staleness steps after its gradients were summed, so step t
+ * computes with the values that step t - 1 - staleness has left. Tables defer updates of rows in
+ * the same way. At a sync point all deferred updates are made. */
+#include "step_mode.h"
+#include "sync_points.h"
+
+#include <string.h>
+
+struct DeferredUpdates {
+    int64_t elements;
+    int depth, oldest, count;
+    /* ring of `depth` gradient arenas, float[elements] each, and their updates' arguments; owned */
+    float **gradient;
+    UpdateArgs *args;
+};
+
+static Status check(const Trainer *t)
+{
+    if (t->graph->table_count == 0)
+        return config_fail_key(t->config, "grid.mode",
+                               "the model has no sparse table, whose messages stale would hide: "
+                               "set sync");
+    if (t->scale.moves)
+        return config_fail_key(t->config, "grid.mode",
+                               "stale does not go with train.precision: fp16, where steps are left "
+                               "out");
+    return OK;
+}
+
+static Status make(Trainer *t)
+{
+    struct DeferredUpdates *d = t->deferred = mem_new(sizeof *d);
+    d->elements = t->plan->gradient_elements;
+    d->depth = table_staleness(t->config);
+    d->gradient = mem_new((size_t)(d->depth + 1) * sizeof *d->gradient);
+    d->args = mem_new((size_t)(d->depth + 1) * sizeof *d->args);
+    for (int i = 0; i < d->depth; ++i)
+        d->gradient[i] = mem_new((size_t)(d->elements + 1) * sizeof **d->gradient);
+    return OK;
+}
+
+static void free_deferred(Trainer *t)
+{
+    struct DeferredUpdates *d = t->deferred;
+    if (!d) return;
+    for (int i = 0; i < d->depth; ++i) mem_free(&d->gradient[i]);
+    mem_free(&d->gradient);
+    mem_free(&d->args);
+    mem_free(&t->deferred);
+}
+
+static StepBatch forward_backward(Trainer *t)
+{
+    return step_forward_backward(t, position_batch_samples(t, t->step));
+}
+
+/* Stores the step's gradients in the ring. If the ring was full, makes the oldest update, whose
+ * gradients take the place of the step's in the arena. */
+static void update(Trainer *t, UpdateArgs args)
+{
+    struct DeferredUpdates *d = t->deferred;
+    if (t->tables) tables_update(t->tables, args.lr, args.scale);
+    if (d->depth == 0) {
+        step_update_params(t, args);
+        return;
+    }
+    float *gradient = executor_grads(t->executor);
+    const int slot = (d->oldest + d->count) % d->depth;
+    float *stored = d->gradient[slot];
+    if (d->count < d->depth) {
+        memcpy(stored, gradient, (size_t)d->elements * sizeof *gradient);
+        d->args[slot] = args;
+        ++d->count;
+        return;
+    }
+    for (int64_t i = 0; i < d->elements; ++i) {
+        float oldest = stored[i];
+        stored[i] = gradient[i];
+        gradient[i] = oldest;
+    }
+    const UpdateArgs oldest = d->args[slot];
+    d->args[slot] = args;
+    d->oldest = (slot + 1) % d->depth;
+    step_update_params(t, oldest);
+}
+
+static void boundary(Trainer *t, StepResult *result)
+{
+    struct DeferredUpdates *d = t->deferred;
+    if (!sync_point_reached(t, result)) return;
+    for (; d->count > 0; --d->count) {
+        memcpy(executor_grads(t->executor), d->gradient[d->oldest],
+               (size_t)d->elements * sizeof(float));
+        step_update_params(t, d->args[d->oldest]);
+        d->oldest = (d->oldest + 1) % d->depth;
+    }
+    if (t->tables) tables_apply_deferred(t->tables);
+    sync_point_share_requests(t, result);
+}
+
+const StepMode mode_stale = {.check = check,
+                             .make = make,
+                             .free = free_deferred,
+                             .begin = sync_point_announce,
+                             .forward_backward = forward_backward,
+                             .update = update,
+                             .boundary = boundary};

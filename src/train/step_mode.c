@@ -1,0 +1,49 @@
+/* The table of modes, and the options that they exclude. */
+#include "step_mode.h"
+
+#include "local_steps.h"
+
+static const StepMode *const modes[] = {
+    [TABLE_SYNC] = &mode_sync,
+    [TABLE_STALE] = &mode_stale,
+    [TABLE_GEO] = &mode_geo,
+    [TABLE_ASYNC] = &mode_async,
+};
+
+const StepMode *step_mode(const Config *config)
+{
+    return modes[config->grid.mode];
+}
+
+typedef struct Refused {
+    bool wrong;
+    const char *key, *why;
+} Refused;
+
+Status step_mode_check(const Trainer *t)
+{
+    const Config *c = t->config;
+    const bool local = t->mode->local;
+    const Refused refused[] = {
+        {c->train.on_bad != ON_BAD_STOP, "train.on_bad", "this grid.mode can only stop"},
+        {c->checkpoint.every_steps % c->grid.geo_steps != 0, "checkpoint.every_steps",
+         "checkpoints are made where ranks meet: make it a multiple of grid.geo_steps"},
+        {local && c->grid.servers == 0, "grid.mode",
+         "needs servers that hold the tables: set grid.servers"},
+        {local && t->shape.pp > 1, "grid.pp",
+         "in this grid.mode each rank has the whole model: set 1"},
+        {local && t->shape.tp > 1, "grid.tp",
+         "in this grid.mode each rank has the whole model: set 1"},
+        {local && c->grid.zero > 0, "grid.zero", "in this grid.mode each rank has its own: set 0"},
+        {local && c->optim.clip > 0, "optim.clip",
+         "there is no gradient of all ranks in this grid.mode"},
+    };
+    if (t->mode != &mode_async && (*c->run.order_log || *c->run.replay))
+        return config_fail_key(c, *c->run.replay ? "run.replay" : "run.order_log",
+                               "there is an order of requests in grid.mode: async alone");
+    if (t->mode == &mode_sync) return OK;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i)
+        if (refused[i].wrong) return config_fail_key(c, refused[i].key, "%s", refused[i].why);
+    if (local) TRY(local_steps_check(t));
+    return t->mode->check ? t->mode->check(t) : OK;
+}
