@@ -305,7 +305,7 @@ static bool begins_zip(const uint8_t *head, size_t bytes)
 
 const SafeFormat safe_format_torch = {
     .name = "pth",
-    .help = "FILE.pth, .pt, .bin: what torch.save writes since PyTorch 1.6",
+    .help = "FILE.pth, .pt, .bin, as torch.save has written them since PyTorch 1.6",
     .begins = begins_zip,
     .add = add_torch,
 };
@@ -330,7 +330,7 @@ static Status refuse_pickle(SafeSet *set, SafeFile *file)
 
 const SafeFormat safe_format_pickle = {
     .name = "old pth",
-    .help = "files of PyTorch before 1.6 and other bare pickles: refused, with the line that "
+    .help = "files of PyTorch before 1.6 and other bare pickles: refused, with the command that "
             "converts them",
     .begins = begins_pickle,
     .add = refuse_pickle,

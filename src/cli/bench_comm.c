@@ -27,14 +27,14 @@ static const Flag flags[] = {
     {"--mb", FLAG_FIELD(CommArgs, mb), .value = "MB", .lo = 0.001, .hi = 4096, .fallback = "45",
      .help = "size of the sum"},
     {"--device", FLAG_FIELD(CommArgs, device), .value = "cpu|cuda", .fallback = "cpu",
-     .help = "where the gradients lie; cuda wants a GPU a rank"},
+     .help = "memory that holds the gradients; cuda needs one GPU for each rank"},
     {"--way", FLAG_FIELD(CommArgs, way), .value = "auto|all|halving", .fallback = "auto",
-     .help = "how sums by messages go: each rank with all others at once, or with log2 of them in "
-             "turn"},
+     .help = "how messages are exchanged: all: each rank with all others at once; halving: in "
+             "log2 rounds"},
     {"--repeats", FLAG_FIELD(CommArgs, repeats), .value = "N", .lo = 0, .hi = REPEATS_MAX,
      .fallback = "0",
-     .help = "times each figure is measured; 0: for half a second, but 9 at least"},
-    {"--json", FLAG_FIELD(CommArgs, json), .help = "one JSON object a line"},
+     .help = "how often each figure is measured; 0: for half a second, but at least 9 times"},
+    {"--json", FLAG_FIELD(CommArgs, json), .help = "one JSON object per line"},
 };
 
 typedef enum Figure {
@@ -342,7 +342,8 @@ static Status run(int argc, char **argv, const void *options)
 
 const Verb verb_bench_comm = {
     .name = "bench comm",
-    .help = "gradient sums between ranks, beside a copy and MPI's own",
+    .help = "times gradient sums between ranks, and compares them with a memory copy and "
+            "MPI_Allreduce",
     VERB_FLAGS(CommArgs, flags),
     .traits = VERB_THREADS,
     .run = run,

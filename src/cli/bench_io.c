@@ -250,7 +250,7 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_bench_io = {
     .name = "bench io",
     .words = "[FILE]",
-    .help = "samples a second in random order from a cached file",
+    .help = "measures how many samples per second are read in random order from a cached file",
     VERB_FLAGS(IoOptions, flags),
     .run = run,
 };

@@ -75,10 +75,10 @@ typedef struct KernelsOptions {
 
 static const Flag flags[] = {
     {"--cpu", FLAG_FIELD(KernelsOptions, cpu), .value = LIST_TEXT(CPU_SET_WORDS),
-     .help = "one instruction set alone"},
+     .help = "measures only this instruction set"},
     {"--threads", FLAG_FIELD(KernelsOptions, threads), .value = "T", .lo = 1, .hi = 1024,
      .fallback = "1", .help = "CPU threads"},
-    {"--json", FLAG_FIELD(KernelsOptions, json), .help = "one JSON object a line"},
+    {"--json", FLAG_FIELD(KernelsOptions, json), .help = "one JSON object per line"},
 };
 
 static Status attrs_set(const LayerKind *kind, const char *attrs, OpSpec *spec, LayerSize *size)
@@ -207,10 +207,11 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_bench_kernels = {
     .name = "bench kernels",
     .words = "[NAME ...]",
-    .help = "the CPU's memory-bound kernels by layout and instruction set, beside a copy",
-    .more = "NAME is a layer, as max_pool, or work on flat ranges, as sgd. A share is the kernel's "
-            "rate over a copy's of as many "
-            "bytes;\nbytes are those that the algorithm must move.\n",
+    .help = "times memory-bound CPU kernels by layout and instruction set, and compares them "
+            "with a copy",
+    .more = "NAME is a layer, as max_pool, or an operation on flat arrays, as sgd. A share is "
+            "the kernel's rate divided by that of a copy of as many bytes.\n"
+            "The bytes are those that the algorithm has to move.\n",
     VERB_FLAGS(KernelsOptions, flags),
     .traits = VERB_THREADS,
     .run = run,

@@ -313,15 +313,15 @@ typedef struct StepOptions {
 static const Flag flags[] = {
     FLAG_RANKS(StepOptions),
     {"--input", FLAG_FIELD(StepOptions, input), .value = "CxHxW|tokens",
-     .help = "made-up images of this shape, or tokens, instead of data.train"},
+     .help = "random images of this shape, or random tokens, instead of data.train"},
     {"--steps", FLAG_FIELD(StepOptions, steps), .value = "S", .lo = 1, .hi = 1000000,
      .fallback = "20", .help = "steps to time"},
     {"--warmup", FLAG_FIELD(StepOptions, warmup), .value = "S", .hi = 1000000, .fallback = "5",
-     .help = "steps before them"},
+     .help = "untimed steps before them"},
     {"--kernels", FLAG_FIELD(StepOptions, kernels),
-     .help = "also what memory bounds, each beside a copy of as many bytes"},
+     .help = "also memory-bound kernels, each compared with a copy of as many bytes"},
     {"--json", FLAG_FIELD(StepOptions, json),
-     .help = "one JSON object, with --kernels more, one a line"},
+     .help = "one JSON object; with --kernels several, one per line"},
 };
 
 static Status run(int argc, char **argv, const void *options)
@@ -342,7 +342,7 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_bench_step = {
     .name = "bench step",
     .words = "CONFIG [key=value ...]",
-    .help = "training steps a second, beside the machine's matrix-product rate",
+    .help = "measures training steps per second, and the machine's rate of matrix products",
     VERB_FLAGS(StepOptions, flags),
     .traits = VERB_CONFIG | VERB_THREADS,
     .run = run,

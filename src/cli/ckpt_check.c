@@ -26,9 +26,10 @@ const Verb verb_ckpt_check = {
     .words = "FILE|FOLDER...",
     .least = 1,
     .expects = "a checkpoint, or a folder of them",
-    .help = "verifies checksums: of a checkpoint, or of all in a run's folder",
-    .more = "Of a folder (runs/NAME, or the checkpoints/ in it) every step-*.h5 and best.h5 is "
-            "read, newest first, a bad one does not end the list, and the last line says which one "
-            "a run resumes from. Exit code: 0 all are good, 65 one is not, 66 there is none.",
+    .help = "verifies the checksums of a checkpoint, or of all checkpoints in a run's folder",
+    .more = "In a folder (runs/NAME, or checkpoints/ in it) every step-*.h5 and best.h5 is read, "
+            "newest first. A bad checkpoint does not end the list. The last line names the "
+            "checkpoint that a run resumes from. Exit code: 0 all are good, 65 one is bad, 66 "
+            "there are none.",
     .run = run,
 };

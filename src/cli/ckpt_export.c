@@ -14,17 +14,19 @@ typedef struct ExportOptions {
 static const Flag flags[] = {
     {"-o", FLAG_FIELD(ExportOptions, out), .value = "OUT", .required = true,
      .help = "the file to write"},
-    {"--force", FLAG_FIELD(ExportOptions, force), .help = "write over a file that is there"},
+    {"--force", FLAG_FIELD(ExportOptions, force), .help = "overwrite existing files"},
     {"--onnx", FLAG_FIELD(ExportOptions, onnx),
-     .help = "the whole model as ONNX, opset 17; key=value words change its configuration"},
+     .help = "write the whole model as ONNX, opset 17; key=value arguments change its "
+             "configuration"},
     {"--softmax", FLAG_FIELD(ExportOptions, softmax), .needs = "--onnx",
-     .help = "it gives probabilities instead of logits"},
+     .help = "the ONNX model outputs probabilities instead of logits"},
     {"--normalize", FLAG_FIELD(ExportOptions, normalize), .needs = "--onnx",
-     .help = "it takes data as they are stored, and normalises them itself"},
+     .help = "the ONNX model accepts samples as they are stored, and normalises them itself"},
     {"--input", FLAG_FIELD(ExportOptions, input), .value = INPUT_VALUE, .needs = "--onnx",
-     .help = "a sample's shape; else data.train is asked"},
+     .help = "shape of a sample; by default that of data.train"},
     {"--config", FLAG_FIELD(ExportOptions, config), .value = "CONFIG", .needs = "--onnx",
-     .help = "instead of the checkpoint's own, which imported ones lack"},
+     .help = "configuration to use instead of that in the checkpoint; imported checkpoints have "
+             "none"},
 };
 
 /* Describes a sample: from --input, else from the training set, which is opened into `set`. */
@@ -89,7 +91,7 @@ const Verb verb_ckpt_export = {
     .least = 1,
     .most = 0,
     .expects = "a checkpoint",
-    .help = "its parameters and running statistics as safetensors, or the model as ONNX",
+    .help = "writes parameters and running statistics as safetensors, or the model as ONNX",
     VERB_FLAGS(ExportOptions, flags),
     .run = run,
 };

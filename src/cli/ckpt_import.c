@@ -13,15 +13,16 @@ static const Flag flags[] = {
     {"-o", FLAG_FIELD(ImportOptions, out), .value = "OUT", .required = true,
      .help = "the checkpoint to write"},
     {"--key", FLAG_FIELD(ImportOptions, key), .value = "NAME",
-     .help =
-         "the entry of a .pth that holds the parameters, where it is not plain: model, ema, ..."},
+     .help = "entry of a .pth file that holds the parameters, if the file holds more: model, "
+             "ema, ..."},
     {"--hf-config", FLAG_FIELD(ImportOptions, description), .value = "FILE",
-     .help = "what model it is, as transformers describe it; else config.json beside it"},
+     .help = "description of the model by transformers; by default config.json in the same folder"},
     {"--rename", FLAG_FIELD(ImportOptions, rename), .value = "OLD:NEW,...",
-     .help = "prefixes of names that are replaced, the first that fits; backbone.: takes one away"},
+     .help = "prefixes of names to replace; the first that matches is used; backbone.: removes "
+             "one"},
     {"--drop", FLAG_FIELD(ImportOptions, drop), .value = "GLOB,...",
-     .help = "tensors, by name or pattern, that are left out: buffers that are no parameters"},
-    {"--force", FLAG_FIELD(ImportOptions, force), .help = "write over a file that is there"},
+     .help = "tensors to leave out, by name or pattern, such as buffers that are not parameters"},
+    {"--force", FLAG_FIELD(ImportOptions, force), .help = "overwrite existing files"},
 };
 
 static Status run(int argc, char **argv, const void *options)
@@ -56,7 +57,8 @@ const Verb verb_ckpt_import = {
     .least = 1,
     .most = 1,
     .expects = "a file of tensors, or the .index.json of several",
-    .help = "a checkpoint of another program's parameters, for model.init_from, eval and generate",
+    .help = "makes a checkpoint from another program's parameters, for model.init_from, eval and "
+            "generate",
     VERB_FLAGS(ImportOptions, flags),
     .run = run,
 };

@@ -8,7 +8,7 @@ typedef struct InfoOptions {
 } InfoOptions;
 
 static const Flag flags[] = {
-    {"--json", FLAG_FIELD(InfoOptions, json), .help = "one JSON object a line"},
+    {"--json", FLAG_FIELD(InfoOptions, json), .help = "one JSON object per line"},
 };
 
 static Status run(int argc, char **argv, const void *options)
@@ -23,7 +23,7 @@ const Verb verb_ckpt_info = {
     .words = "FILE...",
     .least = 1,
     .expects = "a checkpoint file",
-    .help = "step, epoch, grid and a hash per tensor",
+    .help = "prints step, epoch, grid, and a hash of each tensor",
     VERB_FLAGS(InfoOptions, flags),
     .run = run,
 };

@@ -18,19 +18,20 @@ static const Flag flags[] = {
     {"-o", FLAG_FIELD(ShrinkFlags, out), .value = "OUT", .required = true,
      .help = "the checkpoint to write"},
     {"--method", FLAG_FIELD(ShrinkFlags, method), .value = LIST_TEXT(PRUNE_WORDS), .required = true,
-     .help = "how channels are judged: sums of absolute weights, or of squares; distances to the "
-             "layer's other filters; scales of batch norms, all layers together"},
+     .help = "how channels are ranked: by the sum of absolute weights (l1) or of squares (l2), "
+             "by the distance to other filters of the layer (fpgm), or by the scales of batch "
+             "norms, over all layers together (slim)"},
     {"--sparsity", FLAG_FIELD(ShrinkFlags, sparsity), .value = "S", .hi = 1, .required = true,
-     .help = "share of the channels that goes, from 0 to below 1"},
+     .help = "fraction of the channels to remove, from 0 to below 1"},
     {"--keep", FLAG_FIELD(ShrinkFlags, keep), .value = "GLOB,...",
-     .help = "layers, by name or pattern, whose channels all stay"},
+     .help = "layers, by name or pattern, that keep all channels"},
     {"--round", FLAG_FIELD(ShrinkFlags, round), .value = "N", .lo = 1, .hi = 65536, .fallback = "1",
-     .help = "leave a multiple of N"},
+     .help = "keep a multiple of N channels in each layer"},
     {"--config", FLAG_FIELD(ShrinkFlags, config), .value = "CONFIG",
-     .help = "the model, of a checkpoint that has no configuration (an imported one)"},
+     .help = "configuration of the model, for a checkpoint that has none (an imported one)"},
     {"--input", FLAG_FIELD(ShrinkFlags, input), .value = INPUT_VALUE,
-     .help = "samples of this shape, as 3x224x224, where the data set is not here"},
-    {"--force", FLAG_FIELD(ShrinkFlags, force), .help = "write over a file that is there"},
+     .help = "shape of a sample, as 3x224x224, if the data set is not on this machine"},
+    {"--force", FLAG_FIELD(ShrinkFlags, force), .help = "overwrite existing files"},
     {"--json", FLAG_FIELD(ShrinkFlags, json), .help = "one JSON object"},
 };
 
@@ -193,10 +194,11 @@ const Verb verb_ckpt_shrink = {
     .words = "FILE [key=value ...]",
     .least = 1,
     .expects = "a checkpoint",
-    .help = "the same model with fewer channels, to be trained on",
-    .more = "Units that belong together go together: over sums, concatenations, depthwise "
-            "convolutions, flattened images. The new file says the widths that are left in its "
-            "configuration, as model.widths, and train, eval and generate take them from there.",
+    .help = "removes channels from a trained model, for further training",
+    .more = "Channels that depend on each other are removed together: across sums, "
+            "concatenations, depthwise convolutions and flattened images. The configuration in "
+            "the new file has the remaining widths as model.widths; train, eval and generate "
+            "read them there.",
     VERB_FLAGS(ShrinkFlags, flags),
     .run = run,
 };

@@ -120,10 +120,10 @@ const Verb verb_data_check = {
     .words = "FILE [TEST] [key=value ...]",
     .least = 1,
     .expects = "a data file, or two",
-    .help = "reads a data set through and checks every label or token; of two, do they go together",
-    .more = "TEST is a set to evaluate a model on that learns FILE: kinds, shapes, types, scales, "
-            "ranges of values, labels and the names of classes are compared. Keys of section data, "
-            "as data.x=/name, say how "
-            "the files name and order their arrays.",
+    .help = "reads a whole data set and checks each label or token; compares a training set with "
+            "a test set",
+    .more = "TEST is the test set for a model that is trained on FILE: kinds, shapes, types, "
+            "scales, ranges of values, labels and names of classes are compared. Keys of section "
+            "data, as data.x=/name, give the names and layout of the arrays in the files.",
     .run = run,
 };

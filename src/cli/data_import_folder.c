@@ -22,27 +22,29 @@ static const Flag flags[] = {
     {"-o", FLAG_FIELD(FolderOptions, out), .value = "OUT", .required = true,
      .help = "the data set to write"},
     {"--store", FLAG_FIELD(FolderOptions, store), .value = "decoded|encoded", .fallback = "decoded",
-     .help = "squares of pixels, or the files' bytes, which are decoded in training"},
+     .help = "decoded: squares of pixels; encoded: the bytes of the files, which training decodes"},
     {"--short", FLAG_FIELD(FolderOptions, side), .value = "S", .lo = 8, .hi = 8192,
-     .help = "decoded: the short side is resized to S, and SxS are cut from the middle; 256 where "
-             "it is not given"},
+     .help = "with --store decoded: resize the short side to S and cut SxS pixels from the "
+             "centre; 256 if it is not given"},
     {"--bicubic", FLAG_FIELD(FolderOptions, bicubic),
-     .help = "resize by bicubic filter, not bilinear; both are antialiased"},
+     .help = "resize with the bicubic filter instead of the bilinear one; both are antialiased"},
     {"--list", FLAG_FIELD(FolderOptions, list), .value = "FILE",
-     .help = "lines of path,label instead of a folder for each class; paths from DIR on"},
+     .help = "file with lines path,label, instead of one folder for each class; paths are "
+             "relative to DIR"},
     {"--classes", FLAG_FIELD(FolderOptions, classes), .value = "FILE|DATASET",
-     .help = "the classes and their order: those of a data set, or a text with a name a line; one "
-             "without pictures stays a class, a folder that is none of them is an error"},
+     .help = "classes and their order, from a data set or from a text file with one name per "
+             "line; a class without pictures remains a class; a folder that is not in the list "
+             "is an error"},
     {"--broken", FLAG_FIELD(FolderOptions, broken), .value = "error|skip", .fallback = "error",
-     .help = "what to do about files that are no pictures; both name them"},
+     .help = "what to do with files that are not pictures; both name them"},
     {"--orient", FLAG_FIELD(FolderOptions, orient),
-     .help = "turn pictures as their EXIF orientation says"},
+     .help = "rotate pictures according to their EXIF orientation"},
     {"--allow-empty", FLAG_FIELD(FolderOptions, allow_empty),
-     .help = "a class may be without pictures"},
+     .help = "allow classes without pictures"},
     {"--threads", FLAG_FIELD(FolderOptions, threads), .value = "T", .lo = 1, .hi = 4096,
-     .help = "that decode, on each rank; by default its share of the cores"},
+     .help = "threads that decode, on each rank; by default the rank's share of the cores"},
     FLAG_RANKS(FolderOptions),
-    {"--force", FLAG_FIELD(FolderOptions, force), .help = "write over a file that is there"},
+    {"--force", FLAG_FIELD(FolderOptions, force), .help = "overwrite existing files"},
 };
 
 /* Progress line of rank 0, which assumes that other ranks are as far as itself. */
@@ -138,12 +140,12 @@ const Verb verb_data_import_folder = {
     .least = 1,
     .most = 1,
     .expects = "one folder, and -o OUT",
-    .help = "JPEG, PNG and WebP pictures in folders, or of a list, to a data set",
-    .more = "Each folder in DIR is a class; classes and files are sorted by their bytes, hidden "
-            "names are skipped, and contents decide what a file is. Every picture is decoded once, "
-            "so that broken ones are found now. What is done stays in OUT.part: the same command "
-            "goes on from there. Under mpirun or srun all ranks decode, and OUT has the same bytes "
-            "for any number of ranks and threads.",
+    .help = "imports JPEG, PNG and WebP pictures from folders, or from a list",
+    .more = "Each folder in DIR is a class. Classes and files are sorted by their bytes, and "
+            "hidden names are skipped. The type of a file is found from its contents. Every "
+            "picture is decoded once, so that broken ones are found now. Finished work stays in "
+            "OUT.part, and the same command continues from there. Under mpirun or srun all ranks "
+            "decode. OUT has the same bytes for any number of ranks and threads.",
     VERB_FLAGS(FolderOptions, flags),
     .traits = VERB_LASTS,
     .run = run,

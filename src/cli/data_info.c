@@ -26,8 +26,9 @@ const Verb verb_data_info = {
     .words = "FILE [key=value ...]",
     .least = 1,
     .expects = "a data file",
-    .help = "what a data set holds",
-    .more = "Keys of section data, as data.x=/name, say how the file names and orders its arrays.",
+    .help = "prints the contents of a data set",
+    .more = "Keys of section data, as data.x=/name, give the names and layout of the arrays in "
+            "the file.",
     VERB_FLAGS(InfoOptions, flags),
     .run = run,
 };

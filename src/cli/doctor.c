@@ -14,11 +14,11 @@ static const Flag flags[] = {
     FLAG_RANKS(DoctorFlags),
     {"--checkpoint-mb", FLAG_FIELD(DoctorFlags, checkpoint_mb), .value = "MB", .lo_open = true,
      .hi = 1e9, .fallback = "100",
-     .help = "size of one checkpoint, as weft plan says; DIR is to have room for three"},
+     .help = "size of one checkpoint, as printed by weft plan; DIR should have room for three"},
     {"--json", FLAG_FIELD(DoctorFlags, json), .help = "one JSON object"},
     {"--probe", FLAG_FIELD(DoctorFlags, probe), .value = "TASK",
-     .help = "one part of the checks on files alone, as doctor starts it for itself: "
-             "files:NAME, leave:NAME, find:NAME, remove:NAME"},
+     .help = "for doctor itself: run one part of the file checks: files:NAME, leave:NAME, "
+             "find:NAME, remove:NAME"},
 };
 
 /* Returns the lines of --version. Owned by the caller. */
@@ -60,14 +60,14 @@ const Verb verb_doctor = {
     .least = 0,
     .most = 1,
     .expects = "the folder that runs will write to, at most",
-    .help = "is this machine, or this allocation, fit to train on? a line for each check",
-    .more = "`weft doctor` looks at this machine, `srun weft doctor DIR` at an allocation: within "
-            "30 s it measures cores, memory, network and the file system of DIR (by default the "
-            "present folder), compares hosts with each other, and says of each check ok, or what "
-            "is the matter, where, and what to try; skip: it could not be measured. Of a DIR that "
-            "is not there it looks at the folder in which train would make it. It changes no "
-            "setting. Exit code 0 also with "
-            "warnings, 78 where a run could not work.",
+    .help = "checks whether this machine, or this allocation, is fit for training; one line per "
+            "check",
+    .more = "`weft doctor` checks this machine, `srun weft doctor DIR` an allocation. Within 30 "
+            "s it measures cores, memory, network and the file system of DIR (by default the "
+            "current folder), and compares hosts with each other. For each check it prints ok, "
+            "or what is wrong, where, and what to try; skip: it could not be measured. If DIR "
+            "does not exist, it checks the folder in which train would make it. It changes no "
+            "settings. Exit code 0 also with warnings, 78 if a run could not work.",
     VERB_FLAGS(DoctorFlags, flags),
     .run = run,
 };

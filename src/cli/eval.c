@@ -254,7 +254,7 @@ static const Flag flags[] = {
     FLAG_RANKS(EvalOptions),
     FLAG_CHECKPOINT(EvalOptions),
     {"--per-class", FLAG_FIELD(EvalOptions, per_class),
-     .help = "samples, recall (the class's accuracy) and precision of each class, too"},
+     .help = "also samples, recall (the accuracy of the class) and precision of each class"},
     {"--json", FLAG_FIELD(EvalOptions, json), .help = "one JSON object"},
 };
 
@@ -289,7 +289,7 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_eval = {
     .name = "eval",
     .words = "CONFIG [key=value ...]",
-    .help = "loss, top-1, top-5, AUC and confusion matrix on the test data",
+    .help = "computes loss, top-1, top-5, AUC and confusion matrix on the test data",
     VERB_FLAGS(EvalOptions, flags),
     .traits = VERB_CONFIG | VERB_THREADS | VERB_DATA,
     .run = run,

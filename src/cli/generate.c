@@ -20,18 +20,18 @@ typedef struct Request {
 
 static const Flag flags[] = {
     {"--prompt", FLAG_FIELD(Request, prompt), .value = "TEXT",
-     .help = "the text to continue; numbers (5,9) where tokens are no bytes"},
+     .help = "the text to continue; numbers (5,9) if tokens are not bytes"},
     {"--tokenizer", FLAG_FIELD(Request, tokenizer), .value = "PATH",
-     .help = "prompt and continuation are text for it: a folder with vocab.json and merges.txt, or "
+     .help = "tokenizer of prompt and continuation: a folder with vocab.json and merges.txt, or "
              "a tiktoken file"},
     {"--tokens", FLAG_FIELD(Request, tokens), .value = "N", .lo = 1, .hi = FLAG_WHOLE_MOST,
-     .fallback = "256", .help = "how many new ones"},
+     .fallback = "256", .help = "number of new tokens"},
     {"--temperature", FLAG_FIELD(Request, temperature), .value = "T", .hi = 100, .fallback = "0.8",
-     .help = "0 is always the likeliest, above 1 wilder"},
+     .help = "0 always chooses the likeliest token; values above 1 give more random text"},
     {"--top-k", FLAG_FIELD(Request, top_k), .value = "K", .lo = 1, .hi = INT32_MAX,
-     .help = "only the K likeliest tokens"},
+     .help = "choose among the K likeliest tokens only"},
     {"--seed", FLAG_FIELD(Request, seed), .value = "S", .hi = FLAG_WHOLE_MOST, .fallback = "1",
-     .help = "another one gives another text"},
+     .help = "seed of the random choices"},
     FLAG_CHECKPOINT(Request),
 };
 
@@ -203,7 +203,7 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_generate = {
     .name = "generate",
     .words = "CONFIG [key=value ...]",
-    .help = "continues a text with a model of tokens; one process, whatever grid trained",
+    .help = "continues a text with a token model; one process, for a model trained on any grid",
     VERB_FLAGS(Request, flags),
     .traits = VERB_CONFIG | VERB_THREADS | VERB_DATA,
     .run = run,

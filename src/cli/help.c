@@ -30,10 +30,10 @@ void help_all(FILE *out)
             WEFT_VERSION);
     list_verbs(out, NULL);
     fprintf(out,
-            "\n`weft VERB --help` says more, `weft help` lists all keys of a configuration,\n"
-            "`weft --version` the versions.\nExit codes: 0 done, 64 usage, 65 bad data, 66 no "
-            "input, 70 fault of ours, 71 memory refused,\n74 input/output, or a rank is lost, 75 "
-            "stopped early: start it again to continue,\n78 bad configuration.\n");
+            "\n`weft VERB --help` describes a command, `weft help` lists all keys of a "
+            "configuration,\n`weft --version` prints the versions.\nExit codes: 0 done, 64 usage, "
+            "65 bad data, 66 no input, 70 a bug in weft, 71 memory refused,\n74 input/output error "
+            "or lost rank, 75 stopped early: start it again to continue,\n78 bad configuration.\n");
 }
 
 void help_group(FILE *out, const char *group)
@@ -45,7 +45,8 @@ void help_verb(FILE *out, const Verb *verb)
 {
     verb_print_help(out, verb);
     if (!(verb->traits & VERB_CONFIG)) return;
-    fprintf(out, "\nCONFIG is a YAML file; each of its keys may be set as key=value, too:\n\n");
+    fprintf(out,
+            "\nCONFIG is a YAML file; key=value on the command line sets any of its keys:\n\n");
     config_help(out);
 }
 
@@ -131,12 +132,15 @@ typedef struct HelpOptions {
 } HelpOptions;
 
 static const Flag flags[] = {
-    {"--man", FLAG_FIELD(HelpOptions, man), .help = "the manual page, in roff"},
+    {"--man", FLAG_FIELD(HelpOptions, man), .help = "print the manual page, in roff"},
     {"--layers", FLAG_FIELD(HelpOptions, layers),
-     .help = "the kinds of layer and their attributes"},
+     .help = "print the kinds of layer and their attributes"},
     {"--tables", FLAG_FIELD(HelpOptions, tables),
-     .help = "verbs, layers, keys and their words, checks and formats: a line each, with tabs"},
-    {"--completion", FLAG_FIELD(HelpOptions, completion), .help = "a completion script for bash"},
+     .help = "print verbs, layers, keys and their values, checks and formats: one per line, "
+             "separated by tabs"},
+    {"--completion", FLAG_FIELD(HelpOptions, completion),
+     .help = "print a completion script for "
+             "bash"},
 };
 
 static Status run(int argc, char **argv, const void *options)
@@ -156,7 +160,7 @@ static Status run(int argc, char **argv, const void *options)
 
 const Verb verb_help = {
     .name = "help",
-    .help = "this list and all keys of a configuration",
+    .help = "prints this list and all keys of a configuration",
     VERB_FLAGS(HelpOptions, flags),
     .run = run,
 };

@@ -21,23 +21,24 @@ typedef struct PlanFlags {
 
 static const Flag flags[] = {
     {"--ranks", FLAG_FIELD(PlanFlags, ranks), .value = "N", .lo = 1, .hi = INT32_MAX,
-     .help = "plan for N ranks instead of those that grid asks for; grid.dp follows"},
+     .help = "plan for N ranks instead of those of grid; grid.dp follows"},
     {"--stage", FLAG_FIELD(PlanFlags, stage), .value = "S", .hi = INT32_MAX,
-     .help = "the memory and chunks of this stage, too; with --json only this one"},
+     .help = "also print the memory and chunks of this stage; with --json only this stage"},
     {"--gpu", FLAG_FIELD(PlanFlags, gpu), .value = "NAME",
-     .help = "with train.device=cuda: plan for an h100, h200 or a100, whatever is here"},
+     .help = "with train.device=cuda: plan for an h100, h200 or a100, also if this machine has "
+             "none"},
     {"--input", FLAG_FIELD(PlanFlags, input), .value = INPUT_VALUE,
-     .help =
-         "samples of this shape, as 3x224x224, or numbers and fields of ids, as 13+26, instead of "
-         "a data set, so that no file is opened; "
-         "model.classes says how many classes there are, model.vocab how many tokens"},
+     .help = "shape of a sample, as 3x224x224, or numbers and fields of ids, as 13+26, so that "
+             "no data set is opened; model.classes gives the number of classes, model.vocab that "
+             "of tokens"},
     {"--samples", FLAG_FIELD(PlanFlags, samples), .value = "N", .lo = 1, .hi = 1e15,
-     .needs = "--input", .help = "samples of an epoch; without it one batch"},
+     .needs = "--input", .help = "samples in an epoch; by default one batch"},
     {"--link", FLAG_FIELD(PlanFlags, link), .value = "US,GBPS", .fallback = PLAN_LINK,
-     .help = "between nodes: microseconds of a message, and GB/s; for the time of sums"},
+     .help = "network between nodes: microseconds per message, and GB/s; for the estimated time "
+             "of sums"},
     {"--svg", FLAG_FIELD(PlanFlags, svg), .value = "FILE",
-     .help = "writes the schedule as a picture"},
-    {"--json", FLAG_FIELD(PlanFlags, json), .help = "one JSON object; bytes are of one rank"},
+     .help = "write a picture of the schedule"},
+    {"--json", FLAG_FIELD(PlanFlags, json), .help = "one JSON object; bytes are those of one rank"},
 };
 
 /* ---- ranks ---- */
@@ -229,8 +230,8 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_plan = {
     .name = "plan",
     .words = "CONFIG [key=value ...]",
-    .help =
-        "layers, stages, memory, messages and schedule of a run of any size, without running it",
+    .help = "prints layers, stages, memory, messages and schedule of a run of any size, without "
+            "running it",
     VERB_FLAGS(PlanFlags, flags),
     .traits = VERB_CONFIG | VERB_THREADS,
     .run = run,

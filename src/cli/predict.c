@@ -14,10 +14,11 @@ enum { PICTURES_TOGETHER = 16, ROWS_TOGETHER = 256 };
 static const Flag flags[] = {
     FLAG_CHECKPOINT(PredictOptions),
     {"--top", FLAG_FIELD(PredictOptions, top), .value = "K", .lo = 1, .hi = INT32_MAX,
-     .fallback = "5", .help = "so many classes of each sample, the likeliest first"},
-    {"--json", FLAG_FIELD(PredictOptions, json), .help = "one JSON object a line and sample"},
+     .fallback = "5", .help = "number of classes printed for each sample, the likeliest first"},
+    {"--json", FLAG_FIELD(PredictOptions, json), .help = "one JSON object per sample and line"},
     {"--schema", FLAG_FIELD(PredictOptions, schema), .value = "YAML",
-     .help = "what columns of text are; by default what the training set was imported by"},
+     .help = "description of the columns of a text; by default that with which the training set "
+             "was imported"},
 };
 
 /* ---- description of the samples ---- */
@@ -289,13 +290,12 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_predict = {
     .name = "predict",
     .words = "CONFIG FILE ... [key=value ...]",
-    .help = "classes of pictures or rows of tables, with probabilities; one process",
-    .more =
-        "Pictures (JPEG, PNG, WebP) need no data set: the checkpoint knows what classes are called "
-        "and how samples are scaled. One that cannot be read is named, the others get their "
-        "answers, and the exit code is 65 (66 where files are missing and nothing else is wrong). "
-        "Rows are those of data sets or of text (.gz too), which need no labels; how text is read "
-        "is in data.train.",
+    .help = "predicts classes of pictures or table rows, with probabilities; one process",
+    .more = "Pictures (JPEG, PNG, WebP) need no data set: the checkpoint holds the names of the "
+            "classes and the scaling of samples. A picture that cannot be read is named, the "
+            "others are predicted, and the exit code is 65 (66 if files are missing and nothing "
+            "else is wrong). Rows come from data sets or from text (.gz too), and need no "
+            "labels; data.train holds the description of the text's columns.",
     VERB_FLAGS(PredictOptions, flags),
     .traits = VERB_THREADS,
     .run = run,

@@ -19,7 +19,7 @@ enum { RANKS_MAX = 65536 };
 #define FLAG_CHECKPOINT(Options)                                                                   \
     {                                                                                              \
         "--checkpoint", FLAG_FIELD(Options, checkpoint),                                           \
-            .value = "FILE", .help = "instead of the run's best.h5, else its newest checkpoint"    \
+            .value = "FILE", .help = "checkpoint to use; by default best.h5, else the newest"      \
     }
 
 /* The kind of samples, given without a file by --input: images as 3x224x224, tokens, or table rows

@@ -18,20 +18,20 @@ enum { STUCK = 3 };
 
 static const Flag flags[] = {
     {"-n", FLAG_FIELD(RunFlags, ranks), .value = "N", .lo = 1, .hi = RANKS_MAX,
-     .help = "number of ranks; without it the batch job's or the host file's, where grid.dp is not "
-             "set"},
+     .help = "number of ranks; by default that of the batch job or the host file, if grid.dp is "
+             "not set"},
     {"--nnodes", FLAG_FIELD(RunFlags, nodes), .value = "N", .lo = 1, .hi = RANKS_MAX,
-     .help = "on so many hosts; those that are left over take the place of lost ones"},
+     .help = "number of hosts to use; remaining ones are spares that replace lost hosts"},
     {"--nproc-per-node", FLAG_FIELD(RunFlags, each), .value = "P", .lo = 1, .hi = RANKS_MAX,
-     .help = "ranks of each host"},
+     .help = "ranks on each host"},
     {"--hostfile", FLAG_FIELD(RunFlags, hostfile), .value = "FILE",
-     .help = "the hosts, a line each, NAME or NAME slots=N, instead of the batch job's"},
+     .help = "file with one host per line, NAME or NAME slots=N, instead of the batch job's hosts"},
     {"--launcher", FLAG_FIELD(RunFlags, starter), .value = "mpirun|srun",
-     .help = "what starts ranks on hosts; without it srun in a Slurm job, else mpirun"},
+     .help = "program that starts ranks on hosts; by default srun in a Slurm job, else mpirun"},
     {"--log-dir", FLAG_FIELD(RunFlags, logs), .value = "DIR",
-     .help = "what each rank prints goes to DIR/start-K/rank-R.log"},
+     .help = "write the output of each rank to DIR/start-K/rank-R.log"},
     {"--max-restarts", FLAG_FIELD(RunFlags, restarts), .value = "N", .lo = 0, .hi = 1e6,
-     .fallback = "100", .help = "at most so many starts after the first one"},
+     .fallback = "100", .help = "largest number of restarts"},
 };
 
 /* ---- one start ---- */
@@ -269,14 +269,15 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_run = {
     .name = "run",
     .words = "-- weft train CONFIG [key=value ...]",
-    .help = "starts the ranks of a training, and again after a crash or on the hosts that are left",
-    .more =
-        "Hosts and numbers are those of the Slurm, PBS or LSF job, or of --hostfile; elsewhere "
-        "ranks start on this host, as many as grid asks for, or -n. A rank that is killed, a crash "
-        "and a lost host lead to another start from the newest checkpoint, with fewer replicas "
-        "(grid.dp) where hosts are lost and none is spare; it says where bits differ then. 64, 65, "
-        "66, 71 and 78 are final, and so are three starts in turn without a newer checkpoint. A "
-        "signal is passed on: the ranks save, and weft run ends with 75.",
+    .help = "starts the ranks of a training run, and restarts them after a crash or without lost "
+            "hosts",
+    .more = "Hosts and numbers of ranks are those of the Slurm, PBS or LSF job, or of "
+            "--hostfile; elsewhere ranks start on this host, in the number given by grid or -n. "
+            "After a crash, a killed rank or a lost host the ranks start again from the newest "
+            "checkpoint. If hosts are lost and no spare is left, they start with fewer replicas "
+            "(grid.dp), and a message says whether bits differ. Exit codes 64, 65, 66, 71 and 78 "
+            "are final, and so are three consecutive starts without a newer checkpoint. Signals "
+            "are forwarded: the ranks save a checkpoint, and weft run ends with 75.",
     VERB_FLAGS(RunFlags, flags),
     .traits = VERB_LASTS | VERB_STARTS,
     .run = run,

@@ -37,36 +37,36 @@ enum { GPU_CPUS = 4 };
 
 static const Flag flags[] = {
     {"--nodes", FLAG_FIELD(SbatchOptions, nodes), .value = "N", .lo = 1, .hi = NODES_MOST,
-     .help = "nodes; by default as few as the ranks of the grid need"},
+     .help = "number of nodes; by default the fewest that the ranks of the grid need"},
     {"--ntasks-per-node", FLAG_FIELD(SbatchOptions, tasks), .value = "N", .lo = 1, .hi = TASKS_MOST,
-     .help = "ranks of a node; by default those of the grid, divided over the nodes"},
+     .help = "ranks on each node; by default the ranks of the grid, divided by the nodes"},
     {"--cpus-per-task", FLAG_FIELD(SbatchOptions, cpus), .value = "N", .lo = 1, .hi = CPUS_MOST,
-     .help = "cores of a rank; by default train.threads, else 1, with --gpus 4"},
+     .help = "cores of each rank; by default train.threads, else 1; with --gpus 4"},
     {"--gpus", FLAG_FIELD(SbatchOptions, gpus), .value = "N", .lo = 1, .hi = GPUS_MOST,
-     .help = "GPUs of a node; one rank for each, with train.device=cuda"},
+     .help = "GPUs of each node; one rank for each, with train.device=cuda"},
     {"--time", FLAG_FIELD(SbatchOptions, time), .value = "TIME", .fallback = "4h",
-     .help = "a job's limit; 12h, 90m, 12:00:00, 1-12:00:00. The run may take many jobs"},
+     .help = "time limit of a job; 12h, 90m, 12:00:00, 1-12:00:00. The run may need several jobs"},
     {"--mem", FLAG_FIELD(SbatchOptions, memory), .value = "SIZE",
-     .help = "memory of a node as sbatch has it; by default what the plan needs, and a margin"},
-    {"--partition", FLAG_FIELD(SbatchOptions, partition), .value = "NAME",
-     .help = "as sbatch has it"},
-    {"--account", FLAG_FIELD(SbatchOptions, account), .value = "NAME", .help = "as sbatch has it"},
+     .help = "memory of a node, as in sbatch; by default what the plan needs, and a margin"},
+    {"--partition", FLAG_FIELD(SbatchOptions, partition), .value = "NAME", .help = "as in sbatch"},
+    {"--account", FLAG_FIELD(SbatchOptions, account), .value = "NAME", .help = "as in sbatch"},
     {"--mpi", FLAG_FIELD(SbatchOptions, mpi), .value = "TYPE", .fallback = "pmix",
-     .help = "as srun has it"},
+     .help = "as in srun"},
     {"--more", FLAG_FIELD(SbatchOptions, more), .value = "OPTIONS",
-     .help = "more options of sbatch; \"--qos=long --constraint=ib\""},
+     .help = "other options for sbatch; \"--qos=long --constraint=ib\""},
     {"--array", FLAG_FIELD(SbatchOptions, array), .value = "LIST",
-     .help = "a run for each number of a list; 1-8%2. The number is its seed, and in its name"},
+     .help = "one run for each number of a list; 1-8%2. The number is the run's seed and part of "
+             "its name"},
     {"--chain", FLAG_FIELD(SbatchOptions, chain), .value = "N", .lo = 1, .hi = LINKS_MOST,
-     .help = "N jobs, one after the other, instead of one that goes back to the queue"},
+     .help = "N jobs, one after the other, instead of one that is requeued"},
     {"--hosts", FLAG_FIELD(SbatchOptions, hosts), .value = "FILE",
-     .help = "for hosts without Slurm; a script that uses mpirun on those of a host file"},
+     .help = "for hosts without Slurm; the script uses mpirun on the hosts of this file"},
     {"--any-config", FLAG_FIELD(SbatchOptions, any_config),
-     .help = "the script takes CONFIG and key=value as words of its own, and --hosts' FILE before "
-             "them; no memory is planned"},
+     .help = "the script accepts CONFIG and key=value as its arguments, after FILE with --hosts; "
+             "no memory is planned"},
     {"-o", FLAG_FIELD(SbatchOptions, out), .value = "FILE",
-     .help = "where the script goes; by default to standard output"},
-    {"--force", FLAG_FIELD(SbatchOptions, force), .help = "write over a file that is there"},
+     .help = "file for the script; by default standard output"},
+    {"--force", FLAG_FIELD(SbatchOptions, force), .help = "overwrite existing files"},
 };
 
 /* ---- options ---- */
@@ -498,11 +498,10 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_sbatch = {
     .name = "sbatch",
     .words = "CONFIG [key=value ...]",
-    .help = "a job script for Slurm, or for hosts without it, that needs no editing",
-    .more =
-        "`weft sbatch CONFIG | sbatch` submits it at once. A job stops before its time is over, "
-        "goes back to the queue and goes on; so does one that lost a rank or a node. What "
-        "brought no newer checkpoint three times in turn is not started again.",
+    .help = "writes a job script for Slurm, or for hosts without Slurm, that needs no editing",
+    .more = "`weft sbatch CONFIG | sbatch` submits it at once. A job stops before its time "
+            "limit, is requeued, and resumes; so does a job that lost a rank or a node. After "
+            "three consecutive starts without a newer checkpoint it is not started again.",
     VERB_FLAGS(SbatchOptions, flags),
     .traits = VERB_CONFIG | VERB_THREADS | VERB_DATA,
     .run = run,

@@ -33,10 +33,10 @@ typedef struct TrainOptions {
 static const Flag flags[] = {
     FLAG_RANKS(TrainOptions),
     {"--replay", FLAG_FIELD(TrainOptions, replay), .value = "DIR",
-     .help = "makes a run of grid.mode=async again, to the bit, by the order of requests in DIR "
+     .help = "repeats a run of grid.mode=async to the bit, in the order of requests in DIR "
              "(run.order_log)"},
     {"--newest", FLAG_FIELD(TrainOptions, newest),
-     .help = "prints the run's newest checkpoint, where it has one, and trains nothing"},
+     .help = "prints the path of the run's newest checkpoint, if it has one, and does not train"},
 };
 
 /* Ends this rank for a stop request before the first step. mpirun ends a job with the first process
@@ -72,7 +72,7 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_train = {
     .name = "train",
     .words = "CONFIG [key=value ...]",
-    .help = "trains, from the start or from where it stopped",
+    .help = "trains a model, or resumes a run that has stopped",
     VERB_FLAGS(TrainOptions, flags),
     .traits = VERB_CONFIG | VERB_THREADS | VERB_DATA | VERB_LASTS,
     .run = run,

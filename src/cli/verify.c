@@ -19,16 +19,18 @@ typedef struct VerifyOptions {
 static const Flag flags[] = {
     {"--grids", FLAG_FIELD(VerifyOptions, grids), .value = "1x1x1,2x1x1",
      .fallback = "1x1x1,2x1x1,1x2x1",
-     .help = "dp x pp x tp of each; the others are compared with the first"},
+     .help = "dp x pp x tp of each grid; the others are compared with the first"},
     {"--steps", FLAG_FIELD(VerifyOptions, steps), .value = "S", .lo = 1, .hi = 1000000,
-     .fallback = "3", .help = "optimizer steps, from new parameters, without evaluation"},
+     .fallback = "3",
+     .help = "optimizer steps from newly initialised parameters, without "
+             "evaluation"},
     {"--schedules", FLAG_FIELD(VerifyOptions, schedules), .value = "gpipe,1f1b",
-     .help = "each grid with each of these instead of grid.pipeline_schedule"},
+     .help = "run each grid with each of these values of grid.pipeline_schedule"},
     {"--zero", FLAG_FIELD(VerifyOptions, zeros), .value = "0,2,3",
-     .help = "likewise for grid.zero, where there are several replicas"},
+     .help = "run each grid with several replicas with each of these values of grid.zero"},
     {"--transports", FLAG_FIELD(VerifyOptions, transports), .value = "shm,mpi",
-     .help = "likewise for grid.transport, where there are several ranks"},
-    {"--json", FLAG_FIELD(VerifyOptions, json), .help = "one JSON object a line, for each run"},
+     .help = "run each grid with several ranks with each of these values of grid.transport"},
+    {"--json", FLAG_FIELD(VerifyOptions, json), .help = "one JSON object per run and line"},
 };
 
 typedef struct Trials {
@@ -309,13 +311,13 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_verify = {
     .name = "verify",
     .words = "CONFIG [key=value ...]",
-    .help = "trains a few steps on several grids: the same bits? exit 65 if not",
-    .more =
-        "Runs are one after the other, each rank with train.threads threads, default 1: threads "
-        "are part of the numbers. Compared are the losses of all steps and the hash of every "
-        "parameter, running statistic and tensor of the optimizer's state. The runs' folders "
-        "lie beside run.dir and are removed. Where the micro-batches of a replica are no power "
-        "of two, other bits are no fault: see weft plan.",
+    .help = "trains a few steps on several grids and compares all bits; exit 65 if they differ",
+    .more = "The runs follow each other. Each rank has train.threads threads, 1 by default, "
+            "because sums depend on the number of threads. The losses of all steps are compared, "
+            "and the hash of every parameter, running statistic and tensor of the optimizer "
+            "state. The folders of these runs are made in the folder that holds run.dir, and "
+            "removed. If the number of micro-batches of a replica is not a power of two, bits "
+            "may differ without a fault: see weft plan.",
     VERB_FLAGS(VerifyOptions, flags),
     .traits = VERB_CONFIG | VERB_DATA,
     .run = run,

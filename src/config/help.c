@@ -111,14 +111,14 @@ static const char man_head[] =
     ".SH SYNOPSIS\n.B weft\n.I verb\n.RI [ options ]\n.RI [ config ]\n.RI [ key = value \" ...]\"\n"
     ".SH DESCRIPTION\nweft trains neural networks, alone or on many ranks started by\n"
     ".BR mpirun (1)\nor\n.BR srun (1),\n"
-    "from data sets in HDF5. What to train is one YAML file; every key of it can be set\n"
-    "on the command line, too, as\n.IR section.key = value .\n";
+    "from data sets in HDF5. One YAML file describes a run; each of its keys can also be set\n"
+    "on the command line as\n.IR section.key = value .\n";
 
 static const char man_tail[] =
     ".SH EXIT STATUS\n"
     ".TP\n.B 0\nDone.\n.TP\n.B 64\nThe command line is wrong.\n"
     ".TP\n.B 65\nA file's content is wrong.\n.TP\n.B 66\nA file is missing.\n"
-    ".TP\n.B 70\nA fault of weft's own.\n.TP\n.B 71\nThe system gave no more memory.\n"
+    ".TP\n.B 70\nA bug in weft.\n.TP\n.B 71\nThe system refused memory.\n"
     ".TP\n.B 74\nReading or writing failed, or a rank was lost before there was a checkpoint.\n"
     ".TP\n.B 75\nStopped early, or a rank was lost: the same command resumes from the newest "
     "checkpoint.\n"
@@ -126,7 +126,7 @@ static const char man_tail[] =
     ".SH ENVIRONMENT\n"
     ".TP\n.B NO_COLOR\nNo colour on terminals.\n"
     ".TP\n.BR OMP_WAIT_POLICY \", \" GOMP_SPINCOUNT\n"
-    "How waiting threads wait; weft chooses where neither is set.\n"
+    "How idle threads wait; weft chooses if neither is set.\n"
     ".SH EXAMPLES\n.nf\n"
     "weft data import idx images.gz labels.gz \\-o train.h5\n"
     "weft train \\-n 2 fashion.yaml train.epochs=2\n"
@@ -138,7 +138,7 @@ void config_man(FILE *out, const char *verbs_roff)
     fprintf(out, ".TH WEFT 1 \"\" \"weft %s\" \"User Commands\"\n.ad l\n%s", WEFT_VERSION,
             man_head);
     fprintf(out, ".SH COMMANDS\n%s", verbs_roff);
-    fputs(".SH CONFIGURATION\nA YAML file of these sections. Unknown keys are errors.\n", out);
+    fputs(".SH CONFIGURATION\nA YAML file with these sections. Unknown keys are errors.\n", out);
     for (int s = 0; s < section_count; ++s) {
         fprintf(out, ".SS %s\n", sections[s].name);
         print_roff(out, sections[s].help);

@@ -35,12 +35,12 @@ typedef struct CsvOptions {
 #define CSV_FLAGS(Options, test_help, share, share_help)                                           \
     {"--test", FLAG_FIELD(Options, common.test), .value = "OUT", .help = (test_help)},             \
     {"--test-files", FLAG_FIELD(Options, common.test_files), .value = "FILE,...",                  \
-     .needs = "--test", .help = "the files it is made of; without them the end of FILE..."},       \
+     .needs = "--test", .help = "files of the second data set; by default the end of FILE..."},    \
     {"--test-share", FLAG_FIELD(Options, common.test_share), .value = "S", .hi = 1,                \
      .fallback = (share), .needs = "--test", .help = (share_help)},                                \
     {"--threads", FLAG_FIELD(Options, common.threads), .value = "T", .lo = 1, .hi = 1024,          \
-     .help = "that parse; by default one for each core"},                                          \
-    {"--force", FLAG_FIELD(Options, common.force), .help = "write over files that are there"}
+     .help = "threads that parse; by default one for each core"},                                  \
+    {"--force", FLAG_FIELD(Options, common.force), .help = "overwrite existing files"}
 /* clang-format on */
 /* Runs csv_import on these files and logs what was done. */
 Status csv_import_files(const CsvSchema *schema, const CsvOptions *options, char *const *file,

@@ -138,8 +138,8 @@ static const Flag flags[] = {
     {"-o", FLAG_FIELD(CifarOptions, out), .value = "OUT", .required = true,
      .help = "the data set to write"},
     {"--fine", FLAG_FIELD(CifarOptions, fine),
-     .help = "the files are CIFAR-100's; its 100 fine labels are taken"},
-    {"--force", FLAG_FIELD(CifarOptions, force), .help = "write over a file that is there"},
+     .help = "the files are those of CIFAR-100; its 100 fine labels are imported"},
+    {"--force", FLAG_FIELD(CifarOptions, force), .help = "overwrite existing files"},
 };
 
 static Status run(int argc, char **argv, const void *options)
@@ -155,7 +155,7 @@ const Verb import_cifar = {
     .words = "FILE...",
     .least = 1,
     .expects = "one or more batch files",
-    .help = "CIFAR-10's or CIFAR-100's binary files to a data set",
+    .help = "imports the binary files of CIFAR-10 or CIFAR-100",
     VERB_FLAGS(CifarOptions, flags),
     .run = run,
 };

@@ -36,10 +36,10 @@ static const Flag flags[] = {
     {"-o", FLAG_FIELD(CriteoOptions, common.out), .value = "OUT", .required = true,
      .help = "the data set to write"},
     {"--rows", FLAG_FIELD(CriteoOptions, rows), .value = "R", .lo = 2, .hi = FLAG_WHOLE_MOST,
-     .help =
-         "ids are below R, by a hash of field and value; without it the 32 bits of a value with "
-         "its field above them, so that none share one"},
-    CSV_FLAGS(CriteoOptions, "a second data set", "0.142857", "how much that is: a day of seven"),
+     .help = "ids are a hash of field and value, below R; by default an id is the 32 bits of the "
+             "value with the field above them, so that no two values share an id"},
+    CSV_FLAGS(CriteoOptions, "a second data set", "0.142857",
+              "fraction of FILE... that it holds; by default one day of seven"),
 };
 
 static Status run(int argc, char **argv, const void *options)
@@ -57,9 +57,9 @@ const Verb import_criteo = {
     .words = "FILE...",
     .least = 1,
     .expects = "one or more of Criteo's training files, and -o OUT",
-    .help = "Criteo's click logs (.gz too) to a data set of 13 numbers and 26 ids",
-    .more = "Numbers become log(1 + max(x, 0)), and 0 where they are empty; an empty category has "
-            "an id of its own in each field.",
+    .help = "imports Criteo's click logs (.gz too): 13 numbers and 26 ids per sample",
+    .more = "A number x becomes log(1 + max(x, 0)), and an empty one 0. An empty category has "
+            "its own id in each field.",
     VERB_FLAGS(CriteoOptions, flags),
     .run = run,
 };

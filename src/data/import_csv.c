@@ -10,12 +10,12 @@ typedef struct SchemaOptions {
 
 static const Flag flags[] = {
     {"--schema", FLAG_FIELD(SchemaOptions, schema), .value = "YAML", .required = true,
-     .help = "what the columns are"},
+     .help = "description of the columns"},
     {"-o", FLAG_FIELD(SchemaOptions, common.out), .value = "OUT", .required = true,
      .help = "the data set to write"},
     CSV_FLAGS(SchemaOptions,
               "a second data set, with the vocabularies, means and deviations of the first", "0.1",
-              "how much that is"),
+              "fraction of FILE... that it holds"),
 };
 
 Status csv_import_files(const CsvSchema *schema, const CsvOptions *o, char *const *file, int count)
@@ -56,10 +56,11 @@ const Verb import_csv = {
     .words = "FILE...",
     .least = 1,
     .expects = "one or more files, --schema and -o OUT",
-    .help = "tables of text (.gz too) to a data set of numbers and ids",
-    .more = "The schema says of each column whether it is the label, a number, a category or "
-            "ignored, how values are separated, and what stands for a missing one. Files may be "
-            "larger than memory; any number of threads writes the same bytes.",
+    .help = "imports text tables (.gz too): numbers and ids",
+    .more = "The schema states for each column whether it is the label, a number, a category or "
+            "ignored, and for the file how values are separated and how a missing value is "
+            "written. Files may be larger than memory. The bytes of OUT do not depend on the "
+            "number of threads.",
     VERB_FLAGS(SchemaOptions, flags),
     .run = run,
 };

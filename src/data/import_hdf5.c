@@ -300,12 +300,12 @@ static const Flag flags[] = {
     {"-o", FLAG_FIELD(Hdf5Options, out), .value = "OUT", .required = true,
      .help = "the data set to write"},
     {"--x", FLAG_FIELD(Hdf5Options, x), .value = "NAME", .fallback = "/x",
-     .help = "where the samples lie in FILE"},
+     .help = "name of the samples in FILE"},
     {"--y", FLAG_FIELD(Hdf5Options, y), .value = "NAME", .fallback = "/y",
-     .help = "where the labels or targets lie in FILE"},
+     .help = "name of the labels or targets in FILE"},
     {"--drop-label", FLAG_FIELD(Hdf5Options, drop), .value = "LABEL",
-     .help = "leave out the samples with this label, such as 255 or -1 for none"},
-    {"--force", FLAG_FIELD(Hdf5Options, force), .help = "write over a file that is there"},
+     .help = "leave out samples with this label, such as 255 or -1 for unlabelled ones"},
+    {"--force", FLAG_FIELD(Hdf5Options, force), .help = "overwrite existing files"},
 };
 
 static Status run(int argc, char **argv, const void *options)
@@ -334,9 +334,9 @@ const Verb import_hdf5 = {
     .least = 1,
     .most = 1,
     .expects = "one file, and -o OUT",
-    .help = "somebody's HDF5 file, chunked or compressed, to a plain data set",
-    .more = "HDF5 unpacks it in a process of its own with limits on memory and time, so that a "
-            "file that is made to do harm does none. OUT has plain values at /x and /y, which "
+    .help = "converts an HDF5 file, also a chunked or compressed one, to a plain data set",
+    .more = "A separate process with limits on memory and time reads FILE through HDF5, so that "
+            "a malicious file does no harm. OUT has uncompressed values at /x and /y, which "
             "ranks read without HDF5.",
     VERB_FLAGS(Hdf5Options, flags),
     .run = run,

@@ -166,7 +166,7 @@ static const Flag flags[] = {
      .help = "the data set to write"},
     {"--classes", FLAG_FIELD(IdxOptions, classes), .value = "a,b,c",
      .help = "names of the classes"},
-    {"--force", FLAG_FIELD(IdxOptions, force), .help = "write over a file that is there"},
+    {"--force", FLAG_FIELD(IdxOptions, force), .help = "overwrite existing files"},
 };
 
 static Status run(int argc, char **argv, const void *options)
@@ -186,7 +186,7 @@ const Verb import_idx = {
     .least = 2,
     .most = 2,
     .expects = "an images file and a labels file",
-    .help = "IDX files (MNIST's format, .gz too) to a data set",
+    .help = "imports IDX files (MNIST's format, .gz too)",
     VERB_FLAGS(IdxOptions, flags),
     .run = run,
 };

@@ -367,10 +367,10 @@ static const Flag flags[] = {
     {"-o", FLAG_FIELD(MovieOptions, out), .value = "OUT", .required = true,
      .help = "the data set to write"},
     {"--test", FLAG_FIELD(MovieOptions, test), .value = "OUT",
-     .help = "a second data set, of the latest ratings"},
+     .help = "a second data set, with the latest ratings"},
     {"--test-share", FLAG_FIELD(MovieOptions, test_share), .value = "S", .hi = 1, .fallback = "0.1",
-     .needs = "--test", .help = "how many those are"},
-    {"--force", FLAG_FIELD(MovieOptions, force), .help = "write over files that are there"},
+     .needs = "--test", .help = "fraction of the ratings that it holds"},
+    {"--force", FLAG_FIELD(MovieOptions, force), .help = "overwrite existing files"},
 };
 
 static Status run(int argc, char **argv, const void *options)
@@ -392,10 +392,9 @@ const Verb import_movielens = {
     .least = 1,
     .most = 1,
     .expects = "the folder of MovieLens-100k, or its ratings, and -o OUT",
-    .help = "MovieLens-100k's ratings to a data set of users, films, likes",
-    .more =
-        "Rows are in the order of time. Of a folder u.data is read, and u.user and u.item where "
-        "they are there.",
+    .help = "imports the ratings of MovieLens-100k: users, films, likes",
+    .more = "Rows are sorted by time. In a folder u.data is read, and u.user and u.item if they "
+            "exist.",
     VERB_FLAGS(MovieOptions, flags),
     .run = run,
 };

@@ -366,14 +366,14 @@ typedef struct TokenOptions {
     }
 #define TEST_FLAGS                                                                                 \
     {"--test", FLAG_FIELD(TokenOptions, test), .value = "OUT",                                     \
-     .help = "a second data set, for the end of FILE"},                                            \
+     .help = "a second data set, with the end of FILE"},                                           \
         {"--test-share",                                                                           \
          FLAG_FIELD(TokenOptions, test_share),                                                     \
          .value = "S",                                                                             \
          .hi = 1,                                                                                  \
          .fallback = "0.1",                                                                        \
          .needs = "--test",                                                                        \
-         .help = "how much of FILE that is"},                                                      \
+         .help = "fraction of FILE that it holds"},                                                \
     {                                                                                              \
         "--force", FLAG_FIELD(TokenOptions, force), .help = "write over files that are there"      \
     }
@@ -381,21 +381,21 @@ typedef struct TokenOptions {
 static const Flag text_flags[] = {
     OUT_FLAG,
     {"--tokenizer", FLAG_FIELD(TokenOptions, tokenizer), .value = "PATH",
-     .help = "GPT-2's: a folder with vocab.json and merges.txt, or a tiktoken file; without it "
-             "bytes are the tokens"},
+     .help = "GPT-2's tokenizer: a folder with vocab.json and merges.txt, or a tiktoken file; by "
+             "default each byte is a token"},
     {"--special", FLAG_FIELD(TokenOptions, special), .needs = "--tokenizer",
-     .help = "<|endoftext|> in FILE is one token, not a text like others"},
+     .help = "read <|endoftext|> in FILE as one token, not as ordinary text"},
     TEST_FLAGS,
 };
 static const Flag token_flags[] = {
     OUT_FLAG,
     {"--bits", FLAG_FIELD(TokenOptions, bits), .value = "auto|16|32|64", .fallback = "auto",
-     .help = "bits of a token in FILE; auto: by its header"},
+     .help = "bits of a token in FILE; auto: as its header says"},
     {"--vocab", FLAG_FIELD(TokenOptions, vocab), .value = "V", .lo = 1, .hi = INT32_MAX,
-     .help = "how many tokens there are; without it the tokenizer's, or 1 + the largest"},
+     .help = "size of the vocabulary; by default the tokenizer's, or 1 + the largest token"},
     {"--tokenizer", FLAG_FIELD(TokenOptions, tokenizer), .value = "PATH",
-     .help =
-         "what wrote FILE: GPT-2's files, or any other file; sets of one tokenizer go together"},
+     .help = "tokenizer that wrote FILE: GPT-2's files, or any other file; data sets are compared "
+             "by it"},
     TEST_FLAGS,
 };
 
@@ -433,7 +433,7 @@ const Verb import_text = {
     .least = 1,
     .most = 1,
     .expects = "one file, and -o OUT",
-    .help = "a text (.gz too), as bytes or through a tokenizer, to a data set of tokens",
+    .help = "imports a text (.gz too) as bytes, or through a tokenizer: tokens",
     VERB_FLAGS(TokenOptions, text_flags),
     .run = run_text,
 };
@@ -444,9 +444,9 @@ const Verb import_tokens = {
     .least = 1,
     .most = 1,
     .expects = "one file, and -o OUT",
-    .help = "a tokenizer's array of numbers (.gz too) to a data set of tokens",
-    .more = "NumPy's .npy files and llm.c's shards say in a header how wide their tokens are; of "
-            "numbers alone, in little-endian order, --bits says it.",
+    .help = "imports an array of token numbers that a tokenizer has written (.gz too)",
+    .more = "The headers of NumPy's .npy files and llm.c's shards give the width of a token. For "
+            "files of little-endian numbers without a header --bits gives it.",
     VERB_FLAGS(TokenOptions, token_flags),
     .run = run_tokens,
 };

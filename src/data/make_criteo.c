@@ -231,21 +231,21 @@ static const Flag flags[] = {
     {"-o", FLAG_FIELD(MakeOptions, out), .value = "OUT", .required = true,
      .help = "the data set to write"},
     {"--samples", FLAG_FIELD(MakeOptions, samples), .value = "N", .lo = 1, .hi = 0x1p40,
-     .fallback = "1000000", .help = "how many it has"},
+     .fallback = "1000000", .help = "number of samples"},
     {"--test", FLAG_FIELD(MakeOptions, test), .value = "OUT",
-     .help = "a second data set, of the rows behind them"},
+     .help = "a second data set, with the rows that follow"},
     {"--test-samples", FLAG_FIELD(MakeOptions, test_samples), .value = "N", .lo = 1, .hi = 0x1p40,
-     .fallback = "100000", .needs = "--test", .help = "how many that has"},
+     .fallback = "100000", .needs = "--test", .help = "number of samples in the second data set"},
     {"--seed", FLAG_FIELD(MakeOptions, seed), .value = "S", .lo = 0, .hi = FLAG_WHOLE_MOST,
-     .fallback = "0", .help = "another teacher, other rows"},
+     .fallback = "0", .help = "seed of the teacher and the rows"},
     {"--rows", FLAG_FIELD(MakeOptions, rows), .value = "R", .lo = 2, .hi = FLAG_WHOLE_MOST,
-     .help = "ids are below R, by a hash; without it 32 bits with the field above them, so that no "
-             "two values share one"},
+     .help = "ids are a hash of field and value, below R; by default an id is the 32 bits of the "
+             "value with the field above them, so that no two values share an id"},
     {"--drift", FLAG_FIELD(MakeOptions, drift), .value = "D", .hi = 100, .fallback = "0",
-     .help = "how many times each value is replaced by a new one from the first row to the last"},
+     .help = "how often each value is replaced by a new one between the first row and the last"},
     {"--threads", FLAG_FIELD(MakeOptions, threads), .value = "T", .lo = 1, .hi = 1024,
-     .help = "that make them; by default one for each core"},
-    {"--force", FLAG_FIELD(MakeOptions, force), .help = "write over files that are there"},
+     .help = "threads that generate rows; by default one for each core"},
+    {"--force", FLAG_FIELD(MakeOptions, force), .help = "overwrite existing files"},
 };
 
 static Status run(int argc, char **argv, const void *options)
@@ -271,10 +271,10 @@ static Status run(int argc, char **argv, const void *options)
 
 const Verb import_make_criteo = {
     .name = "data make criteo-like",
-    .help = "clicks from a teacher that is known, in the form of Criteo's logs",
-    .more = "13 numbers, and 26 fields with as many values as Kaggle's set. A hidden teacher gives "
-            "each row the probability of its click, and the AUC of these "
-            "probabilities, which no model can beat by more than chance, is attribute best_auc.",
+    .help = "generates clicks from a known teacher model, in the form of Criteo's logs",
+    .more = "Each row has 13 numbers and 26 fields with as many values as in Kaggle's data set. "
+            "A teacher model gives the probability of a click for each row. The attribute "
+            "best_auc is the AUC of these probabilities; no model can exceed it except by chance.",
     VERB_FLAGS(MakeOptions, flags),
     .run = run,
 };

@@ -77,7 +77,7 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
 
 const Check check_cores = {
     .name = "cores",
-    .what = "threads on a core",
+    .what = "threads per core",
     .threshold = 1,
     .limit_s = 2,
     .bytes = sizeof(Cores),

@@ -238,7 +238,7 @@ static void judge_read(const Check *check, const Allocation *a, const void *all,
 
 const Check check_files = {
     .name = "file system",
-    .what = "seconds for an answer",
+    .what = "seconds per response",
     .threshold = ASK_LIMIT_S,
     .limit_s = 10,
     .bytes = sizeof(Files),
@@ -246,12 +246,12 @@ const Check check_files = {
     .judge = judge,
 };
 const Check check_space = {.name = "space",
-                           .what = "checkpoints",
+                           .what = "number of checkpoints",
                            .threshold = 3,
                            .bytes = sizeof(Files),
                            .judge = judge_space};
 const Check check_inodes = {.name = "inodes",
-                            .what = "files more",
+                            .what = "additional files",
                             .threshold = 1000,
                             .bytes = sizeof(Files),
                             .judge = judge_inodes};
@@ -266,12 +266,12 @@ const Check check_sync = {.name = "sync time",
                           .bytes = sizeof(Files),
                           .judge = judge_sync};
 const Check check_write = {.name = "write rate",
-                           .what = "bytes a second",
+                           .what = "bytes per second",
                            .threshold = 20e6,
                            .bytes = sizeof(Files),
                            .judge = judge_write};
 const Check check_read = {.name = "read rate",
-                          .what = "bytes a second",
+                          .what = "bytes per second",
                           .threshold = 20e6,
                           .bytes = sizeof(Files),
                           .judge = judge_read};
@@ -323,7 +323,7 @@ static void judge_shared(const Check *check, const Allocation *a, const void *al
 
 const Check check_shared = {
     .name = "shared folder",
-    .what = "seconds until a file is seen",
+    .what = "seconds until other hosts see a file",
     .threshold = 5,
     .limit_s = 14,
     .bytes = sizeof(Shared),

@@ -82,7 +82,7 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
 
 const Check check_gpus = {
     .name = "GPUs",
-    .what = "share of a GPU's memory that is free",
+    .what = "free fraction of a GPU's memory",
     .threshold = 0.9,
     .limit_s = 10,
     .bytes = sizeof(Gpus),

@@ -54,7 +54,7 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
 
 const Check check_launcher = {
     .name = "launcher",
-    .what = "ranks by which nodes may differ",
+    .what = "difference between nodes, in ranks",
     .threshold = 0,
     .limit_s = 2,
     .bytes = sizeof(Started),

@@ -45,7 +45,7 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
 
 const Check check_limits = {
     .name = "limits",
-    .what = "open files, beside 32 for each rank of the job",
+    .what = "open files, in addition to 32 for each rank of the job",
     .threshold = 512,
     .limit_s = 2,
     .bytes = sizeof(Limits),

@@ -55,7 +55,7 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
 
 const Check check_memory = {
     .name = "memory",
-    .what = "bytes a rank",
+    .what = "bytes per rank",
     .threshold = 256e6,
     .limit_s = 2,
     .bytes = sizeof(Memory),

@@ -250,7 +250,7 @@ static void judge_card(const Check *check, const Allocation *a, const void *all,
 
 const Check check_latency = {
     .name = "latency",
-    .what = "times that of the median",
+    .what = "multiple of the median",
     .threshold = 3,
     .limit_s = 12,
     .bytes = sizeof(Network),
@@ -259,14 +259,14 @@ const Check check_latency = {
 };
 const Check check_rate = {
     .name = "bandwidth",
-    .what = "of the median",
+    .what = "fraction of the median",
     .threshold = 0.8,
     .bytes = sizeof(Network),
     .judge = judge_rate,
 };
 const Check check_card = {
     .name = "network card",
-    .what = "of what the card in use sent",
+    .what = "fraction of what the card in use sent",
     .threshold = 0.1,
     .bytes = sizeof(Network),
     .judge = judge_card,

@@ -42,7 +42,7 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
 
 const Check check_shm = {
     .name = "/dev/shm",
-    .what = "bytes a rank, beside 64 MB",
+    .what = "bytes per rank, in addition to 64 MB",
     .threshold = 10e6,
     .limit_s = 2,
     .bytes = sizeof(Room),

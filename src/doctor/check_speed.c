@@ -138,7 +138,7 @@ static void judge_cores(const Check *check, const Allocation *a, const void *all
 
 const Check check_core_speed = {
     .name = "speed of cores",
-    .what = "of the ranks' median",
+    .what = "fraction of the ranks' median",
     .threshold = 0.93,
     .limit_s = 6,
     .bytes = sizeof(Speed),
@@ -178,7 +178,7 @@ static void judge_quota(const Check *check, const Allocation *a, const void *all
 
 const Check check_quota = {
     .name = "processor quota",
-    .what = "of the time that is waited for it",
+    .what = "fraction of the time that is spent waiting for it",
     .threshold = 0.02,
     .limit_s = 2,
     .bytes = sizeof(Quota),
@@ -251,7 +251,7 @@ static void judge_triad(const Check *check, const Allocation *a, const void *all
 
 const Check check_triad = {
     .name = "memory bandwidth",
-    .what = "of the nodes' median",
+    .what = "fraction of the nodes' median",
     .threshold = 0.9,
     .limit_s = 6,
     .bytes = sizeof(Triad),

@@ -64,7 +64,7 @@ const LayerKind kind_bag = {
     .attrs = attrs,
     .inputs = 1,
     .channels = CHANNELS_WHOLE,
-    .help = "the rows of sparse tables that the data's ids stand for",
+    .help = "looks up rows of sparse tables by the ids in the data",
     .defaults = defaults,
     .infer = infer,
 };

@@ -36,7 +36,7 @@ const LayerKind kind_concat = {
     .op = OP_CONCAT,
     .inputs = -1,
     .channels = CHANNELS_CONCAT,
-    .help = "several layers' channels, one after the other",
+    .help = "joins the channels of several layers",
     .infer = infer,
     .onnx = to_onnx,
 };

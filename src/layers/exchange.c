@@ -7,5 +7,5 @@ const LayerKind layer_exchange = {
     .op = OP_EXCHANGE,
     .inputs = 1,
     .channels = CHANNELS_WHOLE,
-    .help = "between the ranks of a group",
+    .help = "exchange between the ranks of a group",
 };

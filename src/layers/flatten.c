@@ -23,7 +23,7 @@ const LayerKind kind_flatten = {
     .op = OP_FLATTEN,
     .inputs = 1,
     .channels = CHANNELS_FLATTEN,
-    .help = "one vector a sample, for dense",
+    .help = "makes one vector of each sample, for dense",
     .infer = infer,
     .onnx = to_onnx,
 };

@@ -38,7 +38,7 @@ const LayerKind kind_interaction = {
     .attrs = attrs,
     .inputs = 1,
     .channels = CHANNELS_WHOLE,
-    .help = "the dot products of all pairs of vectors, side by side",
+    .help = "the dot products of all pairs of vectors, concatenated",
     .infer = infer,
     .onnx = to_onnx,
 };

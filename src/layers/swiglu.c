@@ -34,7 +34,8 @@ const LayerKind kind_swiglu = {
     .op = OP_SWIGLU,
     .inputs = 1,
     .channels = CHANNELS_HALVES,
-    .help = "silu of the first half times the second half: half as wide",
+    .help = "silu of the first half of the input times the second half; the output is half as "
+            "wide",
     .infer = infer,
     .onnx = to_onnx,
 };

@@ -33,7 +33,7 @@ static int build(Graph *graph, const Config *config)
 
 const ZooEntry zoo_deepfm = {
     .name = "deepfm",
-    .help = "Guo et al. 2017, of data with ids: model.width (of a row), vocab (rows), hidden; "
+    .help = "Guo et al. 2017, for data with ids: model.width (of a row), vocab (rows), hidden; "
             "train.loss: sigmoid",
     .uses = "width vocab hidden",
     .defaults = "width=9 hidden=[400,400,400]",

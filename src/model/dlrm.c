@@ -26,8 +26,8 @@ static int build(Graph *graph, const Config *config)
 
 const ZooEntry zoo_dlrm = {
     .name = "dlrm",
-    .help = "Naumov et al. 2019, of data with ids: model.bottom, width (of a row, and the bottom's "
-            "last), vocab (rows of a field's table), hidden (of the top)",
+    .help = "Naumov et al. 2019, for data with ids: model.bottom, width (of a row, and of the "
+            "last bottom layer), vocab (rows of each field's table), hidden (of the top network)",
     .uses = "width vocab hidden bottom",
     .defaults = "width=16 hidden=[512,256] bottom=[512,256,64]",
     .build = build,

@@ -29,6 +29,6 @@ static int build(Graph *graph, const Config *config)
 
 const ZooEntry zoo_lenet = {
     .name = "lenet",
-    .help = "two convolutions, two dense layers: small images",
+    .help = "two convolutions and two dense layers, for small images",
     .build = build,
 };

@@ -25,7 +25,7 @@ static int build(Graph *graph, const Config *config)
 
 const ZooEntry zoo_mlp = {
     .name = "mlp",
-    .help = "fully connected: widths in model.hidden",
+    .help = "fully connected layers; model.hidden has their widths",
     .uses = "hidden",
     .build = build,
 };

@@ -16,7 +16,7 @@ static int build(Graph *graph, const Config *config)
 
 const ZooEntry zoo_wide_deep = {
     .name = "wide_deep",
-    .help = "Cheng et al. 2016, of data with ids: model.width (of a row), vocab (rows), hidden",
+    .help = "Cheng et al. 2016, for data with ids: model.width (of a row), vocab (rows), hidden",
     .uses = "width vocab hidden",
     .defaults = "width=10 hidden=[400,400,400]",
     .build = build,

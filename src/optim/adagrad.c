@@ -50,7 +50,7 @@ static void row_update(const OptimRule *rule, const OptimRowArgs *a)
 
 const OptimTable optim_adagrad = {
     .word = {.word = "adagrad",
-             .help = "rates that fall with the sum of squares",
+             .help = "learning rates that fall with the sum of squared gradients",
              .uses = "eps",
              .defaults = "eps=1e-10"},
     .slots = 1,

@@ -58,7 +58,7 @@ static void row_update(const OptimRule *rule, const OptimRowArgs *a)
 
 const OptimTable optim_adagrad_row = {
     .word = {.word = "adagrad_row",
-             .help = "adagrad with one number for a row, of tables alone",
+             .help = "adagrad with one state value per row; only for sparse tables",
              .uses = "eps",
              .defaults = "eps=1e-10"},
     .check_tensor = check_tensor,

@@ -76,7 +76,9 @@ static void row_update(const OptimRule *rule, const OptimRowArgs *a)
 }
 
 const OptimTable optim_adam = {
-    .word = {.word = "adam", .help = "moments of the gradient", .uses = "beta1 beta2 eps"},
+    .word = {.word = "adam",
+             .help = "first and second moments of the gradient",
+             .uses = "beta1 beta2 eps"},
     .slots = 2,
     .slot_name = {"m", "v"},
     .update = update,

@@ -12,7 +12,9 @@ static void row_update(const OptimRule *rule, const OptimRowArgs *a)
 }
 
 const OptimTable optim_adamw = {
-    .word = {.word = "adamw", .help = "adam with weight decay apart", .uses = "beta1 beta2 eps"},
+    .word = {.word = "adamw",
+             .help = "adam with decoupled weight decay",
+             .uses = "beta1 beta2 eps"},
     .slots = 2,
     .slot_name = {"m", "v"},
     .update = update,

@@ -7,7 +7,7 @@ static double rate(const CurveAt *at)
 }
 
 const Curve curve_constant = {
-    {.word = "constant", .help = "stays"},
+    {.word = "constant", .help = "constant rate"},
     .longer = "the learning rate stays as it is",
     .rate = rate,
 };

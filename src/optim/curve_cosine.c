@@ -10,7 +10,7 @@ static double rate(const CurveAt *at)
 }
 
 const Curve curve_cosine = {
-    {.word = "cosine", .help = "half a cosine towards lr_end", .uses = "lr_end"},
+    {.word = "cosine", .help = "half a cosine down to lr_end", .uses = "lr_end"},
     .longer = "the cosine stretches to the new end",
     .rate = rate,
 };

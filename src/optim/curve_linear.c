@@ -7,7 +7,7 @@ static double rate(const CurveAt *at)
 }
 
 const Curve curve_linear = {
-    {.word = "linear", .help = "a line towards lr_end", .uses = "lr_end"},
+    {.word = "linear", .help = "falls linearly to lr_end", .uses = "lr_end"},
     .longer = "the line stretches to the new end",
     .rate = rate,
 };

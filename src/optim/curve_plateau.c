@@ -44,7 +44,7 @@ static Status check(const Config *config)
 
 const Curve curve_plateau = {
     {.word = "plateau",
-     .help = "falls by gamma when evaluations become no better",
+     .help = "falls by gamma when evaluations stop improving",
      .uses = "gamma patience threshold lr_end"},
     .longer = "the learning rate goes by evaluations, as before",
     .rate = rate,

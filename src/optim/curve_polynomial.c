@@ -9,7 +9,9 @@ static double rate(const CurveAt *at)
 }
 
 const Curve curve_polynomial = {
-    {.word = "polynomial", .help = "(what is left)^power, towards lr_end", .uses = "lr_end power"},
+    {.word = "polynomial",
+     .help = "falls to lr_end as (remaining fraction of the steps)^power",
+     .uses = "lr_end power"},
     .longer = "the curve stretches to the new end",
     .rate = rate,
 };

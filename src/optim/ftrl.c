@@ -69,7 +69,7 @@ static void row_update(const OptimRule *rule, const OptimRowArgs *a)
 
 const OptimTable optim_ftrl = {
     .word = {.word = "ftrl",
-             .help = "adagrad's rates, and zeros where l1 says so; for linear models",
+             .help = "adagrad's learning rates, with zero weights by l1; for linear models",
              .uses = "l1 l2 beta"},
     .slots = 2,
     .slot_name = {"ftrl_z", "ftrl_n"},

@@ -27,7 +27,7 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 
 const OptimTable optim_lamb = {
     .word = {.word = "lamb",
-             .help = "adam with a rate for each tensor, for large batches",
+             .help = "adam with a learning rate per tensor, for large batches",
              .uses = "beta1 beta2 eps"},
     .slots = 2,
     .slot_name = {"m", "v"},

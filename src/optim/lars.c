@@ -41,7 +41,7 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 
 const OptimTable optim_lars = {
     .word = {.word = "lars",
-             .help = "a rate for each tensor, for large batches",
+             .help = "sgd with a learning rate per tensor, for large batches",
              .uses = "momentum trust"},
     .slots = 1,
     .slot_name = {"momentum"},

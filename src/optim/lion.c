@@ -37,7 +37,7 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 
 const OptimTable optim_lion = {
     .word = {.word = "lion",
-             .help = "signs of the momentum; a tenth of adamw's rate",
+             .help = "sign of the momentum; use a tenth of adamw's learning rate",
              .uses = "beta1 beta2",
              .defaults = "beta2=0.99"},
     .slots = 1,

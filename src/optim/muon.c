@@ -201,7 +201,7 @@ static void whole(Optim *optim, const OptimPiece *piece, float *plain, float *wo
 
 const OptimTable optim_muon = {
     .word = {.word = "muon",
-             .help = "orthogonal momentum of weight matrices; other parameters want a group",
+             .help = "orthogonalised momentum of weight matrices; other parameters need a group",
              .uses = "momentum nesterov lr_adjust",
              .defaults = "momentum=0.95 nesterov=true"},
     .slots = 1,
