@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "base/memory.h"
 #include "base/system.h"
-#include "base/apart.h"
+#include "base/isolated.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "base/cpu.h"

@@ -179,12 +179,12 @@ Status checkpoint_save(const World *world, const char *path, const CheckpointMet
  * them, exchanges results and starts the next stage, until *done. world, meta and io are borrowed
  * until checkpoint_save_free. */
 typedef struct CheckpointSave CheckpointSave;
-/* Starts a save. beside: the thread runs in the background and calls io->get, whose tensors must
- * not change until free, and io has no collect functions. Otherwise begin and next do all work
+/* Starts a save. in_background: the thread runs in the background and calls io->get, whose tensors
+ * must not change until free, and io has no collect functions. Otherwise begin and next do all work
  * themselves. Collective. Owner: the caller. */
 CheckpointSave *checkpoint_save_begin(const World *world, const char *path,
                                       const CheckpointMeta *meta, const CheckpointIo *io,
-                                      bool beside);
+                                      bool in_background);
 /* Returns whether this rank's thread is still working at its stage, so that next would wait. Not
  * collective. */
 bool checkpoint_save_busy(const CheckpointSave *save);
@@ -343,7 +343,8 @@ typedef struct OnnxModel {
 typedef struct OnnxExported {
     int nodes;
     int64_t classes;
-    bool beside;
+    /* true where values are in OUT.data */
+    bool external;
 } OnnxExported;
 /* Writes the model with a checkpoint's verified parameters. The number of classes or tokens comes
  * from the configuration or from the tensors' shapes. ERR_CONFIG: a layer that ONNX lacks.

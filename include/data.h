@@ -240,13 +240,13 @@ bool data_is_hdf5(const char *path);
  * this recursive lock during every call of HDF5. Also disables HDF5's own error printing in this
  * thread. */
 void hdf5_lock(void);
-/* Calls apart_begin with the HDF5 library already initialised, so that the processes it forks need
- * not do it. Call before MPI and before any thread, in a process that will open files. */
+/* Calls isolated_begin with the HDF5 library already initialised, so that the processes it forks
+ * need not do it. Call before MPI and before any thread, in a process that will open files. */
 void hdf5_begin(void);
 void hdf5_unlock(void);
 /* Returns limits for a process in which HDF5 unpacks `bytes` bytes of an untrusted file and keeps
- * up to `held` of them in memory besides its chunks; the caller sets the other fields. */
-ApartJob hdf5_unpacking(int64_t bytes, int64_t held);
+ * up to `kept_bytes` of them in memory besides its chunks; the caller sets the other fields. */
+IsolatedJob hdf5_unpacking(int64_t bytes, int64_t kept_bytes);
 /* ERR_DATA, with the command that copies all into one file, if an open HDF5 data set lies outside
  * `file` (both hid_t): behind an external link, in external storage, or in the files of a virtual
  * data set. Reading it by its offset would give other bytes. what: its name, for the message. Call
@@ -432,14 +432,15 @@ void class_names_free(ClassNames *names);
 /* Reads the names of a set's classes: the first file's, followed by names that only later files
  * have. Release with class_names_free. ERR_DATA: a file has a name twice. */
 Status data_set_class_names(const DataSet *set, ClassNames *names);
-/* Maps the labels of set, whose classes are `own`, to the classes of `whose` ("a.h5"), by name, if
- * one of the two lists contains all names of the other. *line tells the user; NULL: the lists are
- * equal. Samples of classes that only `own` has are then errors of data_set_check_labels. ERR_DATA,
- * with the first names that differ: each list has a name that the other lacks. A list that is
- * empty, or is 0, 1, 2, ... and does not fit, names nothing: labels keep their numbers, and *line
- * says so, or is NULL if neither list names anything. Owner of *line: the caller. */
-Status data_set_use_classes(DataSet *set, const ClassNames *own, const ClassNames *classes,
-                            const char *whose, char **line);
+/* Maps the labels of set, which has the classes `file_names`, to those of `classes_of` ("a.h5"), by
+ * name, if one of the two lists contains all names of the other. *line tells the user; NULL: the
+ * lists are equal. Samples of classes that only `file_names` has are then errors of
+ * data_set_check_labels. ERR_DATA, with the first names that differ: each list has a name that the
+ * other lacks. A list that is empty, or is 0, 1, 2, ... and does not fit, names nothing: labels
+ * keep their numbers, and *line says so, or is NULL if neither list names anything. Owner of *line:
+ * the caller. */
+Status data_set_use_classes(DataSet *set, const ClassNames *file_names, const ClassNames *classes,
+                            const char *classes_of, char **line);
 /* Appends to `all` the names of `more` that it lacks, in order, if one of the two lists contains
  * all names of the other. */
 void class_names_join(ClassNames *all, const ClassNames *more);
@@ -488,8 +489,8 @@ typedef struct LabelDrop {
     int64_t label, count;
 } LabelDrop;
 /* Imports any HDF5 file with data sets x and y (only x for tokens) as contiguous arrays. HDF5
- * unpacks them in a separate process, so apart_begin must not have been called before. drop NULL:
- * keeps all samples. */
+ * unpacks them in a separate process, so isolated_begin must not have been called before. drop
+ * NULL: keeps all samples. */
 Status data_import_hdf5(const char *file, const char *x, const char *y, const char *out, bool force,
                         LabelDrop *drop);
 /* Import of a folder of pictures as (N,3,S,S) of uint8, or as the files' bytes. */

@@ -33,10 +33,10 @@ char *cpu_model(char out[CPU_MODEL]);
 Status cpu_choose(CpuSet wanted, CpuSet *set);
 /* Restricts this process to a set; CPU_AUTO: no restriction. Call it before the first kernel
  * runs. */
-void cpu_hold(CpuSet set);
-/* Returns the set that this process is restricted to, or CPU_AUTO. Without cpu_hold it is
+void cpu_set_limit(CpuSet set);
+/* Returns the set that this process is restricted to, or CPU_AUTO. Without cpu_set_limit it is
  * cpu_choose's answer to CPU_AUTO; a wrong variable then ends the process. */
-CpuSet cpu_held(void);
+CpuSet cpu_limit(void);
 /* Returns the set that kernels use: the one restricted to, or the best. */
 CpuSet cpu_used(void);
 

@@ -24,7 +24,7 @@ Status lease_take(Lease **lease, const char *folder, double beat_s);
 const char *lease_id(const Lease *lease);
 /* Returns whether the previous owner was an earlier start of the same weft run, or of the same
  * batch job after a requeue. */
-bool lease_follows_own(const Lease *lease);
+bool lease_follows_same_run(const Lease *lease);
 /* Returns whether this process is still the owner: false where the folder was renamed, replaced or
  * removed, or its lease was taken over or removed. NULL: true. Sets no message. */
 bool lease_holds(const Lease *lease);

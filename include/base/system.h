@@ -38,8 +38,8 @@ void host_name(char *name, size_t room);
  * it. */
 bool program_path(char *path, size_t room);
 /* Returns the state of a process on this host as in /proc: 'R', 'S', 'D', 'T' (stopped), 't' (by a
- * debugger); PROCESS_GONE where it has ended, even as a zombie. */
-enum { PROCESS_GONE = 0, PROCESS_UNKNOWN = '?' };
+ * debugger); PROCESS_ENDED where it has ended, even as a zombie. */
+enum { PROCESS_ENDED = 0, PROCESS_UNKNOWN = '?' };
 char process_state(pid_t process);
 /* Returns when a process began, in ticks since the boot; 0: it has ended; -1: unknown. */
 int64_t process_began(pid_t process);
@@ -122,7 +122,7 @@ bool command_read(int answer, char *out, size_t room, size_t *length);
 void command_wait(int count, const pid_t *child, double limit_s, int *code);
 /* Runs a program and reads its output, as far as it fits. Returns its code; COMMAND_NONE: it cannot
  * be started. */
-int command_ask(char *const *words, double limit_s, char *out, size_t room);
+int command_output(char *const *words, double limit_s, char *out, size_t room);
 
 /* A library that is bound at run time when it is needed. It stays bound until the process ends. */
 enum { LIBRARY_SYMBOLS = 32 };

@@ -152,7 +152,7 @@ bool command_read(int answer, char *out, size_t room, size_t *length)
     return got == 0 || errno != EAGAIN;
 }
 
-int command_ask(char *const *words, double limit_s, char *out, size_t room)
+int command_output(char *const *words, double limit_s, char *out, size_t room)
 {
     int answer, code = COMMAND_BUSY;
     pid_t child;

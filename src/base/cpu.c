@@ -74,25 +74,25 @@ char *cpu_model(char out[CPU_MODEL])
     return out;
 }
 
-void cpu_hold(CpuSet set)
+void cpu_set_limit(CpuSet set)
 {
     atomic_store(&held, (int)set);
 }
 
 /* Threads that call this at the same time store the same set. */
-CpuSet cpu_held(void)
+CpuSet cpu_limit(void)
 {
     int now = atomic_load_explicit(&held, memory_order_relaxed);
     if (now != CPU_SETS) return (CpuSet)now;
     CpuSet set = CPU_AUTO;
     Status status = cpu_choose(CPU_AUTO, &set);
     if (status != OK) die_as(status, "%s", fail_message());
-    cpu_hold(set);
+    cpu_set_limit(set);
     return set;
 }
 
 CpuSet cpu_used(void)
 {
-    CpuSet set = cpu_held();
+    CpuSet set = cpu_limit();
     return set == CPU_AUTO ? cpu_best() : set;
 }

@@ -32,7 +32,7 @@ struct Lease {
     dev_t device;
     ino_t inode;
     LeaseFacts me;
-    bool follows_own, complained, stop;
+    bool follows_same_run, complained, stop;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -76,9 +76,9 @@ static Status newest(const char *folder, int64_t *number)
     return error ? fail(ERR_IO, "%s: cannot be listed: %s", folder, strerror(error)) : OK;
 }
 
-/* Reads a lease. It is opened anew each time, which makes NFS ask its server. Returns 0, or errno:
- * ENOENT where the file was removed. An empty text belongs to a lease that is being created. A
- * symbolic link is refused, because no owner makes one. */
+/* Reads a lease. It is opened anew each time, which makes NFS query its server. Returns 0, or
+ * errno: ENOENT where the file was removed. An empty text belongs to a lease that is being created.
+ * A symbolic link is refused, because no owner makes one. */
 static int read_text(const char *folder, int64_t number, char *text)
 {
     char *path = path_of(folder, number);
@@ -162,16 +162,16 @@ static _Noreturn void die_taken(const Lease *l)
                "%s: the run's folder has been renamed, replaced or removed: the run ends here and "
                "writes nothing more; put it back, and start the same command again to continue",
                l->folder);
-    char text[LEASE_TEXT] = "", who[LEASE_WHO] = "somebody";
+    char text[LEASE_TEXT] = "", owner_text[LEASE_OWNER_TEXT] = "somebody";
     int64_t number = 0;
     LeaseFacts other;
     if (find_newest(l->folder, &number) == 0 && read_text(l->folder, number, text) == 0 &&
         is_of_other(l, text) && lease_facts_read(&other, text))
-        lease_facts_say(&other, who);
+        lease_facts_say(&other, owner_text);
     die_as(ERR_CONFIG,
            "%s: this run no longer owns the folder: %s was taken over by %s, or removed; it ends "
            "here and writes nothing more",
-           l->folder, l->path, who);
+           l->folder, l->path, owner_text);
 }
 
 void lease_hold(const Lease *l)
@@ -227,12 +227,12 @@ static Status watch(const char *folder, int64_t number, const char *first, const
     char text[LEASE_TEXT];
     double need_s = BEATS * owner->beat_s, gap_s = owner->beat_s / 5, seen_s = 0, blind_s = 0;
     if (gap_s > 1) gap_s = 1;
-    char who[LEASE_WHO];
-    lease_facts_say(owner, who);
+    char owner_text[LEASE_OWNER_TEXT];
+    lease_facts_say(owner, owner_text);
     log_info("%s: its last owner, %s, cannot be asked from here: looking for signs of life for "
              "%.0f s",
-             folder, who, need_s);
-    *state = LEASE_GONE;
+             folder, owner_text, need_s);
+    *state = LEASE_OWNER_ENDED;
     while (seen_s < need_s) {
         double begin_s = clock_s();
         TRY(rest(gap_s));
@@ -249,7 +249,7 @@ static Status watch(const char *folder, int64_t number, const char *first, const
         blind_s = 0;
         if (strcmp(text, first) != 0) {
             LeaseFacts now;
-            *state = lease_facts_read(&now, text) && now.ended ? LEASE_GONE : LEASE_ALIVE;
+            *state = lease_facts_read(&now, text) && now.ended ? LEASE_OWNER_ENDED : LEASE_ALIVE;
             return OK;
         }
         double took_s = clock_s() - begin_s;
@@ -261,7 +261,7 @@ static Status watch(const char *folder, int64_t number, const char *first, const
 /* Determines the state of owner-N; ERR_CONFIG where it is alive. */
 static Status judge(Lease *l, int64_t number, LeaseState *state)
 {
-    char text[LEASE_TEXT], who[LEASE_WHO];
+    char text[LEASE_TEXT], owner_text[LEASE_OWNER_TEXT];
     LeaseFacts owner;
     *state = LEASE_MOVED;
     int error = read_text(l->folder, number, text);
@@ -269,18 +269,18 @@ static Status judge(Lease *l, int64_t number, LeaseState *state)
     if (error) return unreadable(l->folder, number, error);
     if (!lease_facts_read(&owner, text)) owner = (LeaseFacts){.beat_s = l->me.beat_s};
     *state = lease_facts_judge(&owner, &l->me);
-    l->follows_own = lease_facts_own(&owner, &l->me);
-    lease_facts_say(&owner, who);
+    l->follows_same_run = lease_facts_same_run(&owner, &l->me);
+    lease_facts_say(&owner, owner_text);
     if (*state == LEASE_UNKNOWN) {
         TRY(watch(l->folder, number, text, &owner, state));
-        if (*state == LEASE_GONE)
-            log_warn("%s: taken over from %s, which gives no sign of life", l->folder, who);
+        if (*state == LEASE_OWNER_ENDED)
+            log_warn("%s: taken over from %s, which gives no sign of life", l->folder, owner_text);
     }
     if (*state != LEASE_ALIVE) return OK;
     return fail(
         ERR_CONFIG,
         "%s: another run is using this folder (%s): wait for it, or choose another run.name",
-        l->folder, who);
+        l->folder, owner_text);
 }
 
 /* Creates owner-number. *mine: this process created it, and there is no larger number. */
@@ -308,7 +308,7 @@ static Status take(Lease *l)
 {
     int64_t number, least = 0;
     for (;;) {
-        LeaseState state = LEASE_GONE;
+        LeaseState state = LEASE_OWNER_ENDED;
         bool mine;
         TRY(newest(l->folder, &number));
         if (number < least) number = least;
@@ -359,9 +359,9 @@ Status lease_take(Lease **lease, const char *folder, double beat_s)
     return status;
 }
 
-bool lease_follows_own(const Lease *l)
+bool lease_follows_same_run(const Lease *l)
 {
-    return l->follows_own;
+    return l->follows_same_run;
 }
 
 const char *lease_id(const Lease *l)

@@ -11,7 +11,7 @@
 
 /* ---- this process ---- */
 
-static void tell_place(char *out)
+static void find_place(char *out)
 {
     char boot[64] = "", space[64] = "";
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -45,7 +45,7 @@ void lease_facts_mine(LeaseFacts *f, double beat_s)
     lease_new_id(f->id);
     host_name(host, sizeof host);
     copy_word(f->host, sizeof f->host, host);
-    tell_place(f->place);
+    find_place(f->place);
     if (slurm) {
         copy_word(f->system, sizeof f->system, "slurm");
         copy_word(f->cluster, sizeof f->cluster, getenv("SLURM_CLUSTER_NAME"));
@@ -128,12 +128,12 @@ void lease_facts_say(const LeaseFacts *f, char *out)
 {
     char job[64] = "";
     if (!*f->host) {
-        snprintf(out, LEASE_WHO, "an owner that has not said who it is");
+        snprintf(out, LEASE_OWNER_TEXT, "an owner that has not said who it is");
         return;
     }
     if (*f->job) snprintf(job, sizeof job, ", %s job %s", f->system, f->job);
-    snprintf(out, LEASE_WHO, "process %lld on %s%s, since %s", (long long)f->process, f->host, job,
-             f->since);
+    snprintf(out, LEASE_OWNER_TEXT, "process %lld on %s%s, since %s", (long long)f->process,
+             f->host, job, f->since);
 }
 
 /* ---- has the owner ended? ---- */
@@ -145,7 +145,7 @@ static bool slurm_has_ended(const char *job)
     static const double LIMIT_S = 5;
     char *words[] = {"squeue", "--noheader", "--jobs", (char *)job, "--format", "%i %T", NULL};
     char text[512];
-    int code = command_ask(words, LIMIT_S, text, sizeof text);
+    int code = command_output(words, LIMIT_S, text, sizeof text);
     if (code == 0) return strspn(text, " \n") == strlen(text);
     return code > 0 && strstr(text, "Invalid job id") != NULL;
 }
@@ -165,19 +165,19 @@ static bool is_earlier_start(const LeaseFacts *o, const LeaseFacts *me)
     return *o->run && !strcmp(o->run, me->run) && o->start < me->start;
 }
 
-bool lease_facts_own(const LeaseFacts *o, const LeaseFacts *me)
+bool lease_facts_same_run(const LeaseFacts *o, const LeaseFacts *me)
 {
     return is_earlier_start(o, me) || is_earlier_turn(o, me);
 }
 
 LeaseState lease_facts_judge(const LeaseFacts *o, const LeaseFacts *me)
 {
-    if (o->ended || is_earlier_start(o, me)) return LEASE_GONE;
+    if (o->ended || is_earlier_start(o, me)) return LEASE_OWNER_ENDED;
     if (*o->place && !strcmp(o->place, me->place)) {
         int64_t now = process_began((pid_t)o->process);
-        if (now >= 0) return now == o->began ? LEASE_ALIVE : LEASE_GONE;
+        if (now >= 0) return now == o->began ? LEASE_ALIVE : LEASE_OWNER_ENDED;
     }
-    if (is_earlier_turn(o, me)) return LEASE_GONE;
+    if (is_earlier_turn(o, me)) return LEASE_OWNER_ENDED;
     if (!is_same_system(o, me) || !strcmp(o->job, me->job)) return LEASE_UNKNOWN;
-    return slurm_has_ended(o->job) ? LEASE_GONE : LEASE_UNKNOWN;
+    return slurm_has_ended(o->job) ? LEASE_OWNER_ENDED : LEASE_UNKNOWN;
 }

@@ -4,7 +4,7 @@
 
 #include "base.h"
 
-enum { LEASE_TEXT = 1024, LEASE_WORD = 128, LEASE_WHO = 512 };
+enum { LEASE_TEXT = 1024, LEASE_WORD = 128, LEASE_OWNER_TEXT = 512 };
 
 typedef struct LeaseFacts {
     char id[LEASE_ID], host[LEASE_WORD];
@@ -28,7 +28,7 @@ typedef struct LeaseFacts {
 typedef enum LeaseState {
     LEASE_ALIVE,
     /* the owner has ended or died */
-    LEASE_GONE,
+    LEASE_OWNER_ENDED,
     LEASE_UNKNOWN,
     /* another owner has taken its place */
     LEASE_MOVED
@@ -39,10 +39,10 @@ void lease_facts_mine(LeaseFacts *facts, double beat_s);
 void lease_facts_write(const LeaseFacts *facts, char *text);
 /* False for any other text. */
 bool lease_facts_read(LeaseFacts *facts, const char *text);
-/* Writes "process 12 on node07, job 17, since ..." into LEASE_WHO bytes. */
+/* Writes "process 12 on node07, job 17, since ..." into LEASE_OWNER_TEXT bytes. */
 void lease_facts_say(const LeaseFacts *facts, char *out);
 /* Returns whether the owner is an earlier start of the same weft run or the same batch job. */
-bool lease_facts_own(const LeaseFacts *owner, const LeaseFacts *me);
+bool lease_facts_same_run(const LeaseFacts *owner, const LeaseFacts *me);
 /* Determines what can be known at once: from the owner's process where it is on this host, from its
  * job where Slurm answers. */
 LeaseState lease_facts_judge(const LeaseFacts *owner, const LeaseFacts *me);

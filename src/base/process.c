@@ -19,8 +19,8 @@ bool program_path(char *path, size_t room)
     return length > 0;
 }
 
-/* Asks the kernel, because /proc may hide other users' processes (hidepid). */
-static bool is_gone(pid_t process)
+/* Queries the kernel, because /proc may hide other users' processes (hidepid). */
+static bool has_ended(pid_t process)
 {
     return kill(process, 0) != 0 && errno == ESRCH;
 }
@@ -31,7 +31,7 @@ static char read_stat(pid_t process, long long *began)
     char path[64], line[1024], state;
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)process);
     FILE *file = fopen(path, "re");
-    if (!file) return is_gone(process) ? PROCESS_GONE : PROCESS_UNKNOWN;
+    if (!file) return has_ended(process) ? PROCESS_ENDED : PROCESS_UNKNOWN;
     size_t length = fread(line, 1, sizeof line - 1, file);
     fclose(file);
     line[length] = '\0';
@@ -42,7 +42,7 @@ static char read_stat(pid_t process, long long *began)
                        "%*d %lld",
                        &state, began) != 2)
         return PROCESS_UNKNOWN;
-    return state == 'Z' || state == 'X' ? PROCESS_GONE : state;
+    return state == 'Z' || state == 'X' ? PROCESS_ENDED : state;
 }
 
 char process_state(pid_t process)
@@ -56,7 +56,7 @@ int64_t process_began(pid_t process)
     long long began = 0;
     char state = read_stat(process, &began);
     if (state == PROCESS_UNKNOWN) return -1;
-    return state == PROCESS_GONE ? 0 : began;
+    return state == PROCESS_ENDED ? 0 : began;
 }
 
 double proc_bytes(const char *path, const char *keys)

@@ -9,8 +9,8 @@
 #include <pthread.h>
 #include <time.h>
 
-static const int asking[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
-enum { ASKING = sizeof asking / sizeof *asking };
+static const int stop_signal[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
+enum { STOP_SIGNALS = sizeof stop_signal / sizeof *stop_signal };
 
 static volatile sig_atomic_t asked;
 static bool begun;
@@ -32,10 +32,10 @@ static sigset_t not_ignored(void)
 {
     sigset_t set;
     sigemptyset(&set);
-    for (int i = 0; i < ASKING; ++i) {
+    for (int i = 0; i < STOP_SIGNALS; ++i) {
         struct sigaction now;
-        if (sigaction(asking[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            sigaddset(&set, asking[i]);
+        if (sigaction(stop_signal[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaddset(&set, stop_signal[i]);
     }
     return set;
 }
@@ -46,8 +46,8 @@ void stop_begin(void)
     sigemptyset(&action.sa_mask);
     if (!begun) caught = not_ignored();
     pthread_sigmask(SIG_BLOCK, &caught, begun ? NULL : &mask_before);
-    for (int i = 0; i < ASKING; ++i)
-        if (sigismember(&caught, asking[i])) sigaction(asking[i], &action, NULL);
+    for (int i = 0; i < STOP_SIGNALS; ++i)
+        if (sigismember(&caught, stop_signal[i])) sigaction(stop_signal[i], &action, NULL);
     action.sa_handler = SIG_IGN;
     for (int i = 0; i < OF_WRITES; ++i)
         sigaction(of_writes[i], &action, begun ? NULL : &writes_before[i]);
@@ -74,8 +74,8 @@ void stop_end(void)
     if (!begun) return;
     /* delivers pending signals to the handler */
     pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
-    for (int i = 0; i < ASKING; ++i)
-        if (sigismember(&caught, asking[i])) signal(asking[i], SIG_DFL);
+    for (int i = 0; i < STOP_SIGNALS; ++i)
+        if (sigismember(&caught, stop_signal[i])) signal(stop_signal[i], SIG_DFL);
     for (int i = 0; i < OF_WRITES; ++i) sigaction(of_writes[i], &writes_before[i], NULL);
     asked = 0;
     begun = false;

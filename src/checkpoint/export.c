@@ -18,18 +18,18 @@ typedef struct Export {
     StoredFile file;
     const Family *family;
     SafeOut out;
-    /* owned: buffer for the largest tensor; held: the tensor that is in it, NULL: none */
+    /* owned: buffer for the largest tensor; in_plain: the tensor in it, NULL: none */
     float *plain;
-    const StoredTensor *held;
+    const StoredTensor *in_plain;
 } Export;
 
 static const Family *guess(const StoredFile *file)
 {
-    for (const Family *f = families; f->mark_here; ++f) {
-        char *path = mem_format("/params/%s", f->mark_here);
-        bool there = stored_find(file, path) != NULL;
+    for (const Family *f = families; f->weft_mark; ++f) {
+        char *path = mem_format("/params/%s", f->weft_mark);
+        bool found = stored_find(file, path) != NULL;
         mem_free(&path);
-        if (there) return f;
+        if (found) return f;
     }
     return &families[family_count - 1];
 }
@@ -40,13 +40,13 @@ static SafeEntry *add(Export *e, char *name, const Source *source)
 {
     SafeOut *out = &e->out;
     out->entry = mem_resize(out->entry, (size_t)(out->count + 1) * sizeof *out->entry);
-    Source *own = mem_new(sizeof *own);
-    *own = *source;
-    out->entry[out->count] = (SafeEntry){.name = name, .source = own};
+    Source *source_copy = mem_new(sizeof *source_copy);
+    *source_copy = *source;
+    out->entry[out->count] = (SafeEntry){.name = name, .source = source_copy};
     return &out->entry[out->count++];
 }
 
-static char *name_there(const Export *e, const char *name)
+static char *foreign_name(const Export *e, const char *name)
 {
     bool bare = family_listed(e->family->bare, name);
     return mem_format("%s%s", bare ? "" : e->family->prefix, name);
@@ -60,7 +60,7 @@ static Status add_parts(Export *e, const StoredTensor *t, const FamilyPack *pack
     const char *name = checkpoint_leaf(t->path);
     int parts = 0;
     while (parts < PACKED && pack->part[parts]) ++parts;
-    char *matrix = mem_format("/params/%.*s%sweight", (int)(at - name), name, pack->here);
+    char *matrix = mem_format("/params/%.*s%sweight", (int)(at - name), name, pack->in_weft);
     const StoredTensor *whole = stored_find(&e->file, matrix);
     mem_free(&matrix);
     int64_t rows = t->shape.dim[0], columns = whole ? whole->shape.dim[1] : 0, row = 0;
@@ -69,9 +69,9 @@ static Status add_parts(Export *e, const StoredTensor *t, const FamilyPack *pack
         return fail(ERR_DATA, "%s: tensor %s cannot be divided into what it is elsewhere",
                     e->file.path, t->path);
     for (int k = 0; k < parts; ++k) {
-        char *part =
-            mem_format("%.*s%s%s", (int)(at - name), name, pack->part[k], at + strlen(pack->here));
-        SafeEntry *entry = add(e, name_there(e, part), &(Source){t, row, false});
+        char *part = mem_format("%.*s%s%s", (int)(at - name), name, pack->part[k],
+                                at + strlen(pack->in_weft));
+        SafeEntry *entry = add(e, foreign_name(e, part), &(Source){t, row, false});
         mem_free(&part);
         entry->ndim = t->shape.ndim;
         entry->dim[0] = k == 0 ? first : (rows - first) / (parts - 1);
@@ -85,7 +85,7 @@ static void add_whole(Export *e, const StoredTensor *t)
 {
     const char *name = checkpoint_leaf(t->path);
     bool transposed = family_listed(e->family->transposed, name) && t->shape.ndim == 2;
-    SafeEntry *entry = add(e, name_there(e, name), &(Source){t, 0, transposed});
+    SafeEntry *entry = add(e, foreign_name(e, name), &(Source){t, 0, transposed});
     entry->ndim = t->shape.ndim;
     for (int d = 0; d < t->shape.ndim; ++d)
         entry->dim[d] = t->shape.dim[transposed ? t->shape.ndim - 1 - d : d];
@@ -110,7 +110,7 @@ static Status list(Export *e)
         const char *name = checkpoint_leaf(t->path), *at = NULL;
         const FamilyPack *pack = e->family->pack;
         if (!name) continue;
-        while (pack->here && !(at = strstr(name, pack->here))) ++pack;
+        while (pack->in_weft && !(at = strstr(name, pack->in_weft))) ++pack;
         if (at)
             TRY(add_parts(e, t, pack, at));
         else
@@ -126,8 +126,8 @@ static Status get(void *user, int i, float *plain)
     const SafeEntry *entry = &e->out.entry[i];
     const Source *source = entry->source;
     const StoredTensor *t = source->tensor;
-    if (e->held != t) TRY(stored_read(&e->file, t, e->plain));
-    e->held = t;
+    if (e->in_plain != t) TRY(stored_read(&e->file, t, e->plain));
+    e->in_plain = t;
     int64_t columns = t->shape.ndim > 1 ? shape_count(t->shape) / t->shape.dim[0] : 1, n = 1;
     for (int d = 0; d < entry->ndim; ++d) n *= entry->dim[d];
     if (!source->transposed) {

@@ -7,15 +7,15 @@
 
 enum { PACKED = 3 };
 /* A tensor of weft's that consists of several tensors in the other program, one below the other by
- * rows. here: part of weft's name; part[k]: part of the other names, NULL after the last. */
+ * rows. in_weft: part of weft's name; part[k]: part of the other names, NULL after the last. */
 typedef struct FamilyPack {
-    const char *here, *part[PACKED];
+    const char *in_weft, *part[PACKED];
 } FamilyPack;
 typedef struct Family {
     const char *name, *help;
     /* name of a tensor that only this family has, in the other program and in weft; NULL in the
      * last row, the family of all files that have none of the marks */
-    const char *mark_there, *mark_here;
+    const char *foreign_mark, *weft_mark;
     /* prefix of names in the other program: removed if present, and written */
     const char *prefix;
     /* patterns of names that are written without the prefix; NULL ends this list and those below */
@@ -23,7 +23,7 @@ typedef struct Family {
     /* patterns of names without the prefix. skip: tensors that are not parameters; transposed:
      * matrices that are stored as (in, out) */
     const char *const *skip, *const *transposed;
-    /* ends with a row whose .here is NULL */
+    /* ends with a row whose .in_weft is NULL */
     const FamilyPack *pack;
     /* name of the head's weight, and of the tensor that it equals where it is tied; NULL: no
      * head */

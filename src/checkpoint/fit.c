@@ -24,19 +24,19 @@ void fit_missing(Fit *fit, const char *path)
     text_list_add(&fit->missing, name_of(path));
 }
 
-void fit_size(Fit *fit, const char *path, Shape there, Shape here)
+void fit_size(Fit *fit, const char *path, Shape stored, Shape wanted)
 {
     char a[64], b[64];
-    char *text = mem_format("%s (%s there, %s here)", name_of(path), shape_text(there, a),
-                            shape_text(here, b));
+    char *text = mem_format("%s (%s there, %s here)", name_of(path), shape_text(stored, a),
+                            shape_text(wanted, b));
     text_list_add(&fit->sizes, text);
     mem_free(&text);
     for (int d = 0; d < SHAPE_DIMS; ++d)
-        if (there.ndim != here.ndim || (d < here.ndim && there.dim[d] > here.dim[d]))
+        if (stored.ndim != wanted.ndim || (d < wanted.ndim && stored.dim[d] > wanted.dim[d]))
             fit->narrower = false;
     const char *name = name_of(path), *weight = strstr(name, ".weight");
-    if (fit->narrow || !weight || there.ndim < 2 || there.dim[0] >= here.dim[0]) return;
-    fit->narrow = mem_format("%.*s: %lld", (int)(weight - name), name, (long long)there.dim[0]);
+    if (fit->narrow || !weight || stored.ndim < 2 || stored.dim[0] >= wanted.dim[0]) return;
+    fit->narrow = mem_format("%.*s: %lld", (int)(weight - name), name, (long long)stored.dim[0]);
 }
 
 void fit_surplus(Fit *fit, const char *path)

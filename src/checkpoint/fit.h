@@ -14,8 +14,8 @@ typedef struct Fit {
 void fit_begin(Fit *fit);
 /* Add a tensor, named by its path without "/params/" or "/buffers/". */
 void fit_missing(Fit *fit, const char *path);
-/* there: shape in the file; here: shape in the model */
-void fit_size(Fit *fit, const char *path, Shape there, Shape here);
+/* stored: shape in the file; wanted: shape in the model */
+void fit_size(Fit *fit, const char *path, Shape stored, Shape wanted);
 void fit_surplus(Fit *fit, const char *path);
 /* Returns the number of tensors that have been added. */
 int fit_count(const Fit *fit);

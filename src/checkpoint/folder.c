@@ -87,16 +87,16 @@ void folder_list_fini(FolderList *list)
 Status checkpoint_verify(const char *path, CheckpointMeta *meta)
 {
     StoredFile file;
-    CheckpointMeta own = {0};
+    CheckpointMeta read = {0};
     Status status = stored_open(&file, path);
     if (status == OK) status = stored_list(&file);
-    if (status == OK) status = stored_meta(&file, &own);
+    if (status == OK) status = stored_meta(&file, &read);
     if (status == OK) status = stored_verify(&file, NULL);
     stored_close(&file);
     if (status == OK && meta)
-        *meta = own;
+        *meta = read;
     else
-        checkpoint_meta_fini(&own);
+        checkpoint_meta_fini(&read);
     return status;
 }
 
@@ -222,15 +222,15 @@ static Status newest_of(const FolderList *list, const char *dir, KnownFiles *goo
 Status checkpoint_newest(const char *dir, KnownFiles *good, char **path)
 {
     FolderList list;
-    KnownFiles *own = good ? NULL : known_files_new();
+    KnownFiles *known = good ? NULL : known_files_new();
     *path = NULL;
     Status status = folder_list_init(&list, dir);
     if (status != OK)
         status = name_good(&list, status, 0);
     else
-        status = newest_of(&list, dir, good ? good : own, path);
+        status = newest_of(&list, dir, good ? good : known, path);
     folder_list_fini(&list);
-    known_files_free(&own);
+    known_files_free(&known);
     return status;
 }
 

@@ -25,7 +25,7 @@ enum { TYPES = sizeof types / sizeof *types };
 
 typedef enum HfUse {
     /* read by a separate function */
-    USE_OWN,
+    USE_HANDLED,
     USE_COUNT,
     USE_REAL,
     USE_BOOL,
@@ -46,9 +46,9 @@ typedef struct HfRow {
 
 #define ROW(t, n, u)         .name = (n), .types = (t), .use = USE_##u
 #define READ(t, n, u, field) ROW(t, n, u), .offset = offsetof(HfModel, field)
-#define OWN(t, n)                                                                                  \
+#define HANDLED(t, n)                                                                              \
     {                                                                                              \
-        ROW(t, n, OWN)                                                                             \
+        ROW(t, n, HANDLED)                                                                         \
     }
 #define ONLY(t, n, v)                                                                              \
     {                                                                                              \
@@ -71,16 +71,16 @@ static const HfRow rows[] = {
     {READ(GPT2, "n_head", COUNT, heads), .fallback = {[3] = "12"}},
     {READ(GPT2, "n_inner", COUNT, ffn), .fallback = {[3] = "0"}},
     {READ(GPT2, "n_positions", COUNT, context), .fallback = {[3] = "1024"}},
-    OWN(ALL, "model_type"),
-    OWN(ALL, "architectures"),
-    OWN(KIN, "rope_theta"),
-    OWN(KIN, "rope_scaling"),
-    OWN(KIN, "rope_parameters"),
-    OWN(KIN, "original_max_position_embeddings"),
-    OWN(KIN, "sliding_window"),
-    OWN(KIN, "use_sliding_window"),
-    OWN(KIN, "max_window_layers"),
-    OWN(KIN, "layer_types"),
+    HANDLED(ALL, "model_type"),
+    HANDLED(ALL, "architectures"),
+    HANDLED(KIN, "rope_theta"),
+    HANDLED(KIN, "rope_scaling"),
+    HANDLED(KIN, "rope_parameters"),
+    HANDLED(KIN, "original_max_position_embeddings"),
+    HANDLED(KIN, "sliding_window"),
+    HANDLED(KIN, "use_sliding_window"),
+    HANDLED(KIN, "max_window_layers"),
+    HANDLED(KIN, "layer_types"),
     ONLY(KIN, "hidden_act", "silu|swish"),
     ONLY(GPT2, "activation_function", "gelu_new|gelu_pytorch_tanh|gelu_fast"),
     ONLY(GPT2, "layer_norm_epsilon", "1e-5"),

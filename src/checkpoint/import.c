@@ -54,9 +54,9 @@ static const char *without_prefix(const Family *family, const char *name)
 
 static const Family *guess(const SafeSet *set)
 {
-    for (const Family *f = families; f->mark_there; ++f)
+    for (const Family *f = families; f->foreign_mark; ++f)
         for (int i = 0; i < set->count; ++i)
-            if (!strcmp(without_prefix(f, set->tensor[i].name), f->mark_there)) return f;
+            if (!strcmp(without_prefix(f, set->tensor[i].name), f->foreign_mark)) return f;
     return &families[family_count - 1];
 }
 
@@ -73,12 +73,12 @@ static int pack_of(const Family *family, const char *name, char **whole, int *pa
 {
     *whole = NULL;
     *parts = 1;
-    for (const FamilyPack *p = family->pack; p->here; ++p)
+    for (const FamilyPack *p = family->pack; p->in_weft; ++p)
         for (int k = 0; k < PACKED && p->part[k]; ++k) {
             const char *at = strstr(name, p->part[k]);
             if (!at) continue;
             *whole =
-                mem_format("%.*s%s%s", (int)(at - name), name, p->here, at + strlen(p->part[k]));
+                mem_format("%.*s%s%s", (int)(at - name), name, p->in_weft, at + strlen(p->part[k]));
             for (*parts = 0; *parts < PACKED && p->part[*parts];) ++*parts;
             return k;
         }
@@ -243,14 +243,14 @@ static Status check_head(Import *m)
 static Status find_description(Import *m)
 {
     char *copy = mem_text(m->what->from);
-    char *beside = mem_format("%s/config.json", dirname(copy));
+    char *path = mem_format("%s/config.json", dirname(copy));
     mem_free(&copy);
     if (m->what->description) {
         m->description = mem_text(m->what->description);
-    } else if (access(beside, F_OK) == 0 || errno != ENOENT) {
-        m->description = mem_text(strncmp(beside, "./", 2) ? beside : beside + 2);
+    } else if (access(path, F_OK) == 0 || errno != ENOENT) {
+        m->description = mem_text(strncmp(path, "./", 2) ? path : path + 2);
     }
-    mem_free(&beside);
+    mem_free(&path);
     return OK;
 }
 
@@ -261,7 +261,7 @@ static Status describe(Import *m)
     HfFields fields = {0};
     TRY(find_description(m));
     if (!m->description) {
-        if (m->family->mark_there)
+        if (m->family->foreign_mark)
             log_info("%s: no config.json is beside it (--hf-config names one): heads, angles, "
                      "windows and the like are not checked, they are those of the CONFIG that you "
                      "use it with",
@@ -269,7 +269,7 @@ static Status describe(Import *m)
         return OK;
     }
     Status st = hf_open(&fields, m->description);
-    const bool other = st == OK && !m->family->mark_there && !hf_model_known(&fields);
+    const bool other = st == OK && !m->family->foreign_mark && !hf_model_known(&fields);
     if (other && !m->what->description) {
         log_info("%s: is not read: the tensors are not of a model that weft has descriptions of",
                  m->description);

@@ -65,8 +65,9 @@ static int64_t file_bytes(const CheckpointMeta *meta, const CheckpointIo *io)
                     (meta->classes ? (int64_t)strlen(meta->classes) : 0) +
                     (meta->algorithms ? (int64_t)strlen(meta->algorithms) : 0);
     for (int i = 0; i < io->count; ++i) {
-        int64_t own = shape_count(io->tensor[i].shape) * (int64_t)sizeof(float);
-        bytes += TENSOR_OVERHEAD_BYTES + own + (own >= PAGE_BYTES ? PAGE_BYTES : 0);
+        int64_t tensor_bytes = shape_count(io->tensor[i].shape) * (int64_t)sizeof(float);
+        bytes +=
+            TENSOR_OVERHEAD_BYTES + tensor_bytes + (tensor_bytes >= PAGE_BYTES ? PAGE_BYTES : 0);
     }
     return bytes;
 }

@@ -58,7 +58,7 @@ static Status match_all(Load *load, bool *used)
 }
 
 /* Matches tensors by the caller's io->match. */
-static Status match_as_asked(Load *load)
+static Status match_by_caller(Load *load)
 {
     const StoredFile *file = &load->file;
     const CheckpointIo *io = load->io;
@@ -104,7 +104,7 @@ static Status read_table(Load *load, const char *path, CheckpointMeta *meta)
     TRY(stored_open(&load->file, path));
     TRY(stored_list(&load->file));
     TRY(stored_meta(&load->file, meta));
-    TRY(load->io->match ? match_as_asked(load) : match_same(load));
+    TRY(load->io->match ? match_by_caller(load) : match_same(load));
     warn_unverified(&load->file);
     return OK;
 }
@@ -186,7 +186,7 @@ static Status load_file(Load *load, const char *path, CheckpointMeta *meta)
     assign(load);
     TRY(status_agree(world, open_same(load, path)));
     if (!load->io->at_once) TRY(status_agree(world, verify_share(load)));
-    return status_agree(world, load_hand_over(load));
+    return status_agree(world, load_share_tensors(load));
 }
 
 Status checkpoint_load(const World *world, const char *path, CheckpointMeta *meta,

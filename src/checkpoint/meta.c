@@ -48,10 +48,10 @@ bool attr_put_hash(hid_t object, const char *name, uint64_t hash)
     return attr_put_text(object, name, text);
 }
 
-bool attr_hash(hid_t object, const char *name, uint64_t *hash, bool *there)
+bool attr_hash(hid_t object, const char *name, uint64_t *hash, bool *found)
 {
     char *text = attr_text(object, name), *end = NULL;
-    *there = text != NULL;
+    *found = text != NULL;
     if (!text) return true;
     *hash = strtoull(text, &end, 16);
     bool good = strlen(text) == HASH_CHARS - 1 && *end == 0;
@@ -233,10 +233,10 @@ bool attr_int(hid_t object, const char *name, int64_t *value)
 static bool read_line(hid_t root, const char *name, char *out, size_t out_bytes)
 {
     char *text = attr_text(root, name);
-    bool there = text != NULL;
-    if (there) snprintf(out, out_bytes, "%s", text);
+    bool found = text != NULL;
+    if (found) snprintf(out, out_bytes, "%s", text);
     mem_free(&text);
-    return there;
+    return found;
 }
 
 static void read_ids(hid_t root, DataIds *ids)

@@ -12,7 +12,7 @@ bool attr_put_real(hid_t object, const char *name, double value);
 /* A hash is stored as 16 hexadecimal digits. attr_hash: *there says whether the attribute exists;
  * returns false where it is damaged. */
 bool attr_put_hash(hid_t object, const char *name, uint64_t hash);
-bool attr_hash(hid_t object, const char *name, uint64_t *hash, bool *there);
+bool attr_hash(hid_t object, const char *name, uint64_t *hash, bool *found);
 /* Writes `count` values, which may be 0. */
 bool attr_put_array(hid_t object, const char *name, const int64_t *value, int count);
 /* Reads at most `most` values. *count 0 where there is no such attribute. Owner of *value: the

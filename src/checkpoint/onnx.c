@@ -133,9 +133,9 @@ static void add_normalization(OnnxExport *e, OnnxValue *x)
     OnnxValue value[2];
     for (int k = 0; k < 2; ++k) {
         const float *from = k ? set->std : set->mean;
-        float *own = mem_new((size_t)set->stats_count * sizeof *own);
-        memcpy(own, from, (size_t)set->stats_count * sizeof *own);
-        value[k] = onnx_table(&l, k ? "data/std" : "data/mean", 1, set->stats_count, own);
+        float *copy = mem_new((size_t)set->stats_count * sizeof *copy);
+        memcpy(copy, from, (size_t)set->stats_count * sizeof *copy);
+        value[k] = onnx_table(&l, k ? "data/std" : "data/mean", 1, set->stats_count, copy);
         if (ndim == 4)
             value[k] = onnx_add(&l, "Unsqueeze", k ? "std_of_channels" : "mean_of_channels",
                                 value[k], onnx_vector(&l, 2, 3));
@@ -224,7 +224,7 @@ static Status get(void *user, int param, float *plain)
     return stored_read(&e->file, stored_param(&e->file, &e->graph->param[param]), plain);
 }
 
-static Status check_wishes(const OnnxModel *m)
+static Status check_options(const OnnxModel *m)
 {
     if (m->softmax && !loss_info(m->config)->best_class)
         return fail(
@@ -244,7 +244,7 @@ static Status export(OnnxExport *e, const char *out, OnnxExported *made)
     OnnxFile file = {
         .graph = &e->onnx, .text = e->text, .user = e, .get = get, .force = e->model->force};
     file.most = e->model->most > 0 ? e->model->most : ONNX_MOST_BYTES;
-    TRY(check_wishes(e->model));
+    TRY(check_options(e->model));
     TRY(find_classes(e));
     TRY(checkpoint_same_model(e->file.path, &e->file.meta, e->model->config, e->graph));
     TRY(add_layers(e, &file));
@@ -252,7 +252,7 @@ static Status export(OnnxExport *e, const char *out, OnnxExported *made)
     file.text_count = e->text_count;
     describe(e, &file.in, e->model->input);
     describe(e, &file.out, e->graph->node[e->graph->logits].spec.y);
-    TRY(onnx_write(out, &file, &made->beside));
+    TRY(onnx_write(out, &file, &made->external));
     made->nodes = e->onnx.node_count;
     made->classes = e->graph->classes;
     return OK;

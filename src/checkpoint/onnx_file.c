@@ -20,7 +20,7 @@ enum { VALUE_NAME = 1, VALUE_TYPE = 2, TYPE_TENSOR = 1, TENSOR_ELEMENT = 1, TENS
 enum { SHAPE_DIM = 1, DIM_VALUE = 1, DIM_PARAM = 2 };
 /* Tensors of fewer bytes stay in the file; larger ones are stored in OUT.data, where each begins at
  * a page. */
-enum { BESIDE_LEAST = 1024, BESIDE_PAGE = 4096 };
+enum { EXTERNAL_LEAST = 1024, EXTERNAL_PAGE = 4096 };
 
 typedef struct Writer {
     /* borrowed. location: name of the file for tensors in OUT.data; NULL: there is none */
@@ -80,14 +80,14 @@ static void put_pair(Proto *of, unsigned field, const char *key, const char *val
     proto_message(of, field, &p);
 }
 
-static bool is_beside(const Writer *w, const OnnxTensor *t)
+static bool is_external(const Writer *w, const OnnxTensor *t)
 {
-    return w->location && bytes_of(t) >= BESIDE_LEAST;
+    return w->location && bytes_of(t) >= EXTERNAL_LEAST;
 }
 
 static int64_t to_page(int64_t at)
 {
-    return (at + BESIDE_PAGE - 1) / BESIDE_PAGE * BESIDE_PAGE;
+    return (at + EXTERNAL_PAGE - 1) / EXTERNAL_PAGE * EXTERNAL_PAGE;
 }
 
 /* Writes a tensor's message up to its values. at: offset of its values in OUT.data. */
@@ -97,7 +97,7 @@ static void put_tensor(const Writer *w, Proto *p, const OnnxTensor *t, int64_t a
     for (int d = 0; d < t->shape.ndim; ++d) proto_int(p, TENSOR_DIM, t->shape.dim[d]);
     proto_int(p, TENSOR_TYPE, t->type);
     proto_text(p, TENSOR_NAME, name_of(w, t->value));
-    if (!is_beside(w, t)) {
+    if (!is_external(w, t)) {
         proto_head(p, TENSOR_RAW, (size_t)bytes_of(t));
         return;
     }
@@ -116,7 +116,7 @@ static Proto tensor_head(const Writer *w, const OnnxTensor *t, int64_t *inside, 
 {
     Proto head = {0}, body = {0};
     put_tensor(w, &body, t, *at);
-    *inside = is_beside(w, t) ? 0 : bytes_of(t);
+    *inside = is_external(w, t) ? 0 : bytes_of(t);
     if (*inside == 0) *at = to_page(*at + bytes_of(t));
     proto_head(&head, GRAPH_TENSOR, body.bytes + (size_t)*inside);
     proto_raw(&head, body.data, body.bytes);
@@ -194,14 +194,14 @@ static Status put_proto(NewFile *out, const Proto *message)
 }
 
 /* Pads OUT.data to a page and appends the values. */
-static Status put_beside(NewFile *beside, const void *values, int64_t bytes)
+static Status put_external(NewFile *data_file, const void *values, int64_t bytes)
 {
-    static const char zeros[BESIDE_PAGE];
-    TRY(new_file_put(beside, zeros, (size_t)(to_page(beside->bytes) - beside->bytes)));
-    return new_file_put(beside, values, (size_t)bytes);
+    static const char zeros[EXTERNAL_PAGE];
+    TRY(new_file_put(data_file, zeros, (size_t)(to_page(data_file->bytes) - data_file->bytes)));
+    return new_file_put(data_file, values, (size_t)bytes);
 }
 
-static Status put_tensors(const Writer *w, NewFile *out, NewFile *beside)
+static Status put_tensors(const Writer *w, NewFile *out, NewFile *data_file)
 {
     int64_t at = 0, inside = 0;
     for (int i = 0; i < w->graph->tensor_count; ++i) {
@@ -213,16 +213,16 @@ static Status put_tensors(const Writer *w, NewFile *out, NewFile *beside)
         TRY(st);
         TRY(get_values(w, t, &values));
         TRY(inside ? new_file_put(out, values, (size_t)inside)
-                   : put_beside(beside, values, bytes_of(t)));
+                   : put_external(data_file, values, bytes_of(t)));
     }
     return OK;
 }
 
-static Status put_model(const Writer *w, const Frame *f, NewFile *out, NewFile *beside)
+static Status put_model(const Writer *w, const Frame *f, NewFile *out, NewFile *data_file)
 {
     TRY(put_proto(out, &f->model));
     TRY(put_proto(out, &f->before));
-    TRY(put_tensors(w, out, beside));
+    TRY(put_tensors(w, out, data_file));
     TRY(put_proto(out, &f->behind));
     return put_proto(out, &f->end);
 }
@@ -230,11 +230,11 @@ static Status put_model(const Writer *w, const Frame *f, NewFile *out, NewFile *
 /* Writes the file and, if data is not NULL, the file for values at that path. */
 static Status write_files(const Writer *w, const Frame *f, const char *path, const char *data)
 {
-    NewFile out = {.fd = -1}, beside = {.fd = -1};
-    Status st = data ? new_file_begin(&beside, data) : OK;
+    NewFile out = {.fd = -1}, data_file = {.fd = -1};
+    Status st = data ? new_file_begin(&data_file, data) : OK;
     if (st == OK) st = new_file_begin(&out, path);
-    if (st == OK) st = put_model(w, f, &out, &beside);
-    if (data) st = new_file_end(&beside, st);
+    if (st == OK) st = put_model(w, f, &out, &data_file);
+    if (data) st = new_file_end(&data_file, st);
     return new_file_end(&out, st);
 }
 
@@ -257,14 +257,14 @@ static void drop_data(const char *data, const char *path)
         log_warn("%s: cannot be removed: %s; %s no longer needs it", data, strerror(errno), path);
 }
 
-Status onnx_write(const char *path, const OnnxFile *file, bool *beside)
+Status onnx_write(const char *path, const OnnxFile *file, bool *external)
 {
     Writer w = {.file = file, .graph = file->graph};
     Frame f = frame_of(&w);
     char *data = mem_format("%s.data", path);
     const bool replaces = file->force && access(path, F_OK) == 0;
-    *beside = f.bytes > file->most;
-    if (*beside) {
+    *external = f.bytes > file->most;
+    if (*external) {
         const char *slash = strrchr(data, '/');
         w.location = slash ? slash + 1 : data;
         frame_fini(&f);
@@ -272,9 +272,9 @@ Status onnx_write(const char *path, const OnnxFile *file, bool *beside)
     }
     w.plain = mem_new(largest_bytes(w.graph));
     w.turned = mem_new(largest_bytes(w.graph));
-    Status st = *beside || file->force ? file_free_place(data, file->force) : OK;
-    if (st == OK) st = write_files(&w, &f, path, *beside ? data : NULL);
-    if (st == OK && replaces && !*beside) drop_data(data, path);
+    Status st = *external || file->force ? file_free_place(data, file->force) : OK;
+    if (st == OK) st = write_files(&w, &f, path, *external ? data : NULL);
+    if (st == OK && replaces && !*external) drop_data(data, path);
     frame_fini(&f);
     mem_free(&data);
     mem_free(&w.plain);

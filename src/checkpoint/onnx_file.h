@@ -35,8 +35,8 @@ typedef struct OnnxFile {
 enum { ONNX_MOST_BYTES = INT32_MAX };
 
 /* Writes path.part, syncs and renames it, and does so with path.data first where it is needed
- * (*beside: true). An existing path.data is ERR_USAGE where it is needed and force is false; where
- * it is not needed, force is true and path existed, it is removed. ERR_IO; errors of get. */
-Status onnx_write(const char *path, const OnnxFile *file, bool *beside);
+ * (*external: true). An existing path.data is ERR_USAGE where it is needed and force is false;
+ * where it is not needed, force is true and path existed, it is removed. ERR_IO; errors of get. */
+Status onnx_write(const char *path, const OnnxFile *file, bool *external);
 
 #endif

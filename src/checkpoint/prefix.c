@@ -71,7 +71,7 @@ static const char *const wrapper_words[] = {"module.", "_orig_mod.", "_forward_m
 enum { WRAPPER_WORDS = (int)(sizeof wrapper_words / sizeof *wrapper_words) };
 
 /* Returns the length of the wrappers' prefixes of one name. */
-static size_t own_prefix(const char *name)
+static size_t wrapper_bytes(const char *name)
 {
     size_t bytes = 0;
     for (int i = 0; i < WRAPPER_WORDS; ++i) {
@@ -89,13 +89,13 @@ static Status strip_some(SafeSet *set)
     const char *word = NULL;
     int found = 0;
     for (int i = 0; i < set->count; ++i)
-        if (own_prefix(set->tensor[i].name) > 0 && found++ == 0) word = set->tensor[i].name;
+        if (wrapper_bytes(set->tensor[i].name) > 0 && found++ == 0) word = set->tensor[i].name;
     if (found == 0) return OK;
     log_info("%s: left out '%.*s' and the like, with which %d of %d names begin", set->path,
-             (int)own_prefix(word), word, found, set->count);
+             (int)wrapper_bytes(word), word, found, set->count);
     for (int i = 0; i < set->count; ++i) {
         char *name = set->tensor[i].name;
-        size_t bytes = own_prefix(name);
+        size_t bytes = wrapper_bytes(name);
         memmove(name, name + bytes, strlen(name + bytes) + 1);
     }
     return safe_sort(set);

@@ -54,14 +54,14 @@ static bool read_values(hid_t set, int64_t count, float *plain)
     return same && H5Dread(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, plain) >= 0;
 }
 
-/* Runs in the separate process. asked: int64 number of elements, the file's path, the tensor's
+/* Runs in the separate process. input: int64 number of elements, the file's path, the tensor's
  * path. Answers with the values, or with nothing on an error. */
-static void unpack(const void *asked, size_t asked_bytes, FILE *answer)
+static void unpack(const void *input, size_t input_bytes, FILE *answer)
 {
     int64_t count;
-    const char *path = (const char *)asked + sizeof count, *name = path + strlen(path) + 1;
-    (void)asked_bytes;
-    memcpy(&count, asked, sizeof count);
+    const char *path = (const char *)input + sizeof count, *name = path + strlen(path) + 1;
+    (void)input_bytes;
+    memcpy(&count, input, sizeof count);
     float *plain = mem_new((size_t)count * sizeof *plain);
     bool elsewhere;
     hdf5_lock();
@@ -71,21 +71,21 @@ static void unpack(const void *asked, size_t asked_bytes, FILE *answer)
     if (read_values(set, count, plain)) fwrite(plain, sizeof *plain, (size_t)count, answer);
 }
 
-static Status unpack_apart(const char *path, const char *name, int64_t count, char **values,
-                           size_t *bytes)
+static Status unpack_isolated(const char *path, const char *name, int64_t count, char **values,
+                              size_t *bytes)
 {
     const int64_t whole = count * (int64_t)sizeof(float);
-    ApartJob job = hdf5_unpacking(whole, whole);
+    IsolatedJob job = hdf5_unpacking(whole, whole);
     job.answer_bytes = (size_t)whole;
     job.work = unpack;
     size_t path_bytes = strlen(path) + 1, name_bytes = strlen(name) + 1;
-    char *asked = mem_new(sizeof count + path_bytes + name_bytes);
-    memcpy(asked, &count, sizeof count);
-    memcpy(asked + sizeof count, path, path_bytes);
-    memcpy(asked + sizeof count + path_bytes, name, name_bytes);
+    char *input = mem_new(sizeof count + path_bytes + name_bytes);
+    memcpy(input, &count, sizeof count);
+    memcpy(input + sizeof count, path, path_bytes);
+    memcpy(input + sizeof count + path_bytes, name, name_bytes);
     Status status =
-        apart_run(&job, path, asked, sizeof count + path_bytes + name_bytes, values, bytes);
-    mem_free(&asked);
+        isolated_run(&job, path, input, sizeof count + path_bytes + name_bytes, values, bytes);
+    mem_free(&input);
     return status;
 }
 
@@ -100,7 +100,7 @@ static Status read_hdf5(const StoredFile *file, const StoredTensor *tensor, floa
     size_t got = 0;
     *hash = hash_bytes(plain, 0);
     if (count == 0) return OK;
-    TRY(unpack_apart(file->path, tensor->path, count, &values, &got));
+    TRY(unpack_isolated(file->path, tensor->path, count, &values, &got));
     if (got == bytes) {
         memcpy(plain, values, bytes);
         *hash = hash_bytes(plain, bytes);

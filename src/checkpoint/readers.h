@@ -17,7 +17,7 @@ typedef struct Readers {
 } Readers;
 
 /* How a tensor is taken from the file: not at all, by any rank, or by rank 0, whose reading process
- * (apart_begin) unpacks it. */
+ * (isolated_begin) unpacks it. */
 typedef enum ReadBy { READ_NOT, READ_BY_ANY, READ_BY_FIRST } ReadBy;
 
 /* Exchanges which tensors every rank wants (io->wants) and assigns readers. taken[count]: equal on

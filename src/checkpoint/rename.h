@@ -1,4 +1,4 @@
-/* Renames and drops tensors as the user asks: prefixes are replaced, patterns left out. */
+/* Renames and drops tensors by the user's rules: prefixes are replaced, patterns left out. */
 #ifndef WEFT_CHECKPOINT_RENAME_H
 #define WEFT_CHECKPOINT_RENAME_H
 

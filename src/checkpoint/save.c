@@ -46,7 +46,7 @@ struct CheckpointSave {
     char *message;
     /* seconds spent by this rank so far */
     double seconds;
-    bool beside, threaded;
+    bool in_background, threaded;
     pthread_t thread;
     atomic_bool busy;
 };
@@ -196,7 +196,7 @@ static void share_layout(Save *save)
 
 typedef struct Stage {
     /* collective part; NULL: none */
-    void (*meet)(Save *save);
+    void (*exchange)(Save *save);
     /* work of each rank; sends no messages except those that collect tensors */
     Status (*work)(Save *save);
 } Stage;
@@ -225,10 +225,10 @@ static void *work(void *user)
 static void stage_begin(CheckpointSave *s)
 {
     const double begun = clock_s();
-    if (stages[s->stage].meet) stages[s->stage].meet(&s->save);
+    if (stages[s->stage].exchange) stages[s->stage].exchange(&s->save);
     s->seconds += clock_s() - begun;
     atomic_store(&s->busy, true);
-    s->threaded = s->beside && thread_begin(&s->thread, work, s) == 0;
+    s->threaded = s->in_background && thread_begin(&s->thread, work, s) == 0;
     if (!s->threaded) work(s);
 }
 
@@ -245,14 +245,14 @@ static Status stage_end(CheckpointSave *s)
 
 CheckpointSave *checkpoint_save_begin(const World *world, const char *path,
                                       const CheckpointMeta *meta, const CheckpointIo *io,
-                                      bool beside)
+                                      bool in_background)
 {
     CheckpointSave *s = mem_new(sizeof *s);
     Save *save = &s->save;
     const double begun = clock_s();
     save_init(save, world, path, io);
     save->meta = meta;
-    s->beside = beside;
+    s->in_background = in_background;
     s->seconds = clock_s() - begun;
     stage_begin(s);
     return s;

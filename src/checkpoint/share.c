@@ -34,9 +34,9 @@ typedef struct Sharing {
     /* owned, [count]: tensors that this rank reads, in the common order */
     Reading *mine;
     int count;
-    /* asked: end of the ring's last reservation, in elements over all rounds; ahead_bytes: bytes of
-     * tensors that have a destination and are not sent yet */
-    int64_t asked, ahead_bytes;
+    /* reserved: end of the ring's last reservation, in elements over all rounds; ahead_bytes: bytes
+     * of tensors that have a destination and are not sent yet */
+    int64_t reserved, ahead_bytes;
     /* owned: buffer for a tensor that another rank has read; NULL in a world of one rank */
     float *other;
     /* owned: ranks that take part in the transfer of one tensor */
@@ -80,13 +80,13 @@ static float *place_of(const Load *load, int i)
 static bool place_in_ring(Sharing *s, Reading *r)
 {
     const int64_t room = 2 * s->load->largest, elements = elements_of(s->load, r->i);
-    int64_t at = s->asked, left = room - at % room;
+    int64_t at = s->reserved, left = room - at % room;
     if (elements > left) at += left;
     int64_t oldest = s->done < s->placed ? s->mine[s->done].at : at;
     if (at + elements - oldest > room) return false;
     r->at = at;
     r->plain = s->load->plain + at % room;
-    s->asked = at + elements;
+    s->reserved = at + elements;
     return true;
 }
 
@@ -96,7 +96,7 @@ static void place_next(Sharing *s)
     while (s->placed < s->count && s->ahead_bytes < AHEAD_BYTES) {
         Reading *r = &s->mine[s->placed];
         r->plain = place_of(s->load, r->i);
-        r->at = s->asked;
+        r->at = s->reserved;
         if (!r->plain && !place_in_ring(s, r)) return;
         s->ahead_bytes += bytes_of(s->load, r->i);
         pthread_mutex_lock(&s->lock);
@@ -214,13 +214,13 @@ static void pass_on(Sharing *s, int i, bool good, float *plain)
 
 /* Reads or receives tensor i. A rank that cannot read a tensor continues, because others wait for
  * its messages. */
-static void hand_over(Sharing *s, int i)
+static void transfer_tensor(Sharing *s, int i)
 {
     const Readers *readers = &s->load->readers;
     const int rank = s->load->world->rank;
     if (readers->reader[i] == rank) {
-        const Reading *own = reading_wait(s);
-        pass_on(s, i, own->status == OK, own->plain);
+        const Reading *reading = reading_wait(s);
+        pass_on(s, i, reading->status == OK, reading->plain);
         reading_done(s);
     } else if (readers_want(readers, rank, i)) {
         float *place = place_of(s->load, i);
@@ -228,11 +228,11 @@ static void hand_over(Sharing *s, int i)
     }
 }
 
-Status load_hand_over(Load *load)
+Status load_share_tensors(Load *load)
 {
     Sharing s = {.load = load};
     sharing_begin(&s);
-    for (int i = 0; i < load->io->count; ++i) hand_over(&s, i);
+    for (int i = 0; i < load->io->count; ++i) transfer_tensor(&s, i);
     /* report the first failed tensor, whichever rank reads it */
     bool said = world_least(load->world, s.failed) == s.failed && s.status != OK;
     Status status = said ? fail(s.status, "%s", s.why) : OK;

@@ -11,7 +11,7 @@ typedef struct Shrink {
     const CheckpointShrink *what;
     /* borrowed, [unit_count]: true for units that are removed */
     const bool *removed;
-    bool gone_any;
+    bool any_removed;
     StoredFile file;
     CheckpointMeta meta;
     /* owned, [file.count]: parameter that each tensor of the file belongs to; the tensor as it is
@@ -98,7 +98,7 @@ static Status save(Shrink *s, const Config *config)
     meta.config = config_text(config);
     meta.version = NULL;
     /* measured with the larger model, so unknown for this one */
-    if (s->gone_any) {
+    if (s->any_removed) {
         meta.best_metric = meta.lr.best = meta.stop_best = NAN;
         meta.losses = meta.lr.bad = meta.stop_bad = 0;
     }
@@ -122,7 +122,7 @@ static Status shrink(Shrink *s, Config *config, bool *removed, Graph **after)
     TRY(match(s));
     TRY(checkpoint_same_model(s->file.path, &s->meta, config, c->graph));
     TRY(prune_choose(c, &options, removed));
-    for (int u = 0; u < c->unit_count; ++u) s->gone_any = s->gone_any || removed[u];
+    for (int u = 0; u < c->unit_count; ++u) s->any_removed = s->any_removed || removed[u];
     prune_set_widths(c, removed, config);
     TRY(graph_build_ids(after, config, c->graph->input, c->graph->ids, c->graph->classes));
     TRY(check_after(s, *after));

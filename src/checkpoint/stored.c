@@ -94,7 +94,7 @@ static Status part_status(const StoredPart *part)
 static bool tensor_good(const StoredFile *file, const StoredTensor *t)
 {
     int64_t bytes = sizeof(float);
-    if (!apart_truth(&t->has_hash) || !apart_truth(&t->ids) || !apart_truth(&t->block))
+    if (!isolated_bool(&t->has_hash) || !isolated_bool(&t->ids) || !isolated_bool(&t->block))
         return false;
     if (!t->path || t->shape.ndim < 1 || t->shape.ndim > SHAPE_DIMS || t->offset < -1) return false;
     for (int i = 0; i < SHAPE_DIMS; ++i)
@@ -162,7 +162,7 @@ Status stored_take(StoredFile *file, const char *text, size_t bytes)
 
 /* ---- running HDF5 ---- */
 
-static Status ask_here(const char *path, char **answer, size_t *bytes)
+static Status read_directly(const char *path, char **answer, size_t *bytes)
 {
     FILE *out = open_memstream(answer, bytes);
     if (!out) die_as(ERR_MEMORY, "out of memory");
@@ -171,26 +171,26 @@ static Status ask_here(const char *path, char **answer, size_t *bytes)
     return OK;
 }
 
-static Status ask_apart(const char *path, char **answer, size_t *bytes)
+static Status read_isolated(const char *path, char **answer, size_t *bytes)
 {
-    static const ApartJob job = {
-        .who = "HDF5, in the process that reads what the file holds,",
+    static const IsolatedJob job = {
+        .subject = "HDF5, in the process that reads what the file holds,",
         .memory_bytes = MEMORY_BYTES,
         .busy_s = BUSY_S,
         .clock_s = CLOCK_S,
         .answer_bytes = ANSWER_BYTES,
         .work = table_read,
     };
-    return apart_run(&job, path, path, strlen(path) + 1, answer, bytes);
+    return isolated_run(&job, path, path, strlen(path) + 1, answer, bytes);
 }
 
 static Status open_by(StoredFile *file, const char *path,
-                      Status (*ask)(const char *, char **, size_t *))
+                      Status (*read_table)(const char *, char **, size_t *))
 {
     char *answer = NULL;
     size_t bytes = 0;
     TRY(stored_open_plain(file, path));
-    Status status = ask(path, &answer, &bytes);
+    Status status = read_table(path, &answer, &bytes);
     if (status == OK) status = stored_take(file, answer, bytes);
     mem_free(&answer);
     return status;
@@ -198,12 +198,12 @@ static Status open_by(StoredFile *file, const char *path,
 
 Status stored_open(StoredFile *file, const char *path)
 {
-    return open_by(file, path, ask_apart);
+    return open_by(file, path, read_isolated);
 }
 
-Status stored_open_own(StoredFile *file, const char *path)
+Status stored_open_trusted(StoredFile *file, const char *path)
 {
-    return open_by(file, path, ask_here);
+    return open_by(file, path, read_directly);
 }
 
 void stored_close(StoredFile *file)

@@ -27,7 +27,7 @@ typedef struct StoredTensor {
     bool ids, block;
 } StoredTensor;
 
-/* Result of one part of what HDF5 was asked to read: status and message. */
+/* Result of one part of HDF5's reading: status and message. */
 typedef struct StoredPart {
     Status status;
     /* owned */
@@ -62,7 +62,7 @@ typedef struct StoredFile {
  * in every case. */
 Status stored_open(StoredFile *file, const char *path);
 /* stored_open in this process, for a file that it has just written itself. */
-Status stored_open_own(StoredFile *file, const char *path);
+Status stored_open_trusted(StoredFile *file, const char *path);
 /* Parses the answer of the process that stored_open starts. ERR_DATA where it makes no sense. */
 Status stored_take(StoredFile *file, const char *answer, size_t bytes);
 /* Opens for pread only. */
@@ -77,7 +77,7 @@ const StoredTensor *stored_param(const StoredFile *file, const Param *param);
 Status stored_meta(const StoredFile *file, CheckpointMeta *meta);
 /* Reads a tensor into plain, shape_count floats. A wrong checksum is ERR_DATA naming file and
  * tensor. Where MPI runs, only rank 0 may read a tensor without offset, and only rank 0 may call
- * stored_open (apart_begin). Callable from any thread. */
+ * stored_open (isolated_begin). Callable from any thread. */
 Status stored_read(StoredFile *file, const StoredTensor *tensor, float *plain);
 /* Reads and verifies all tensors in a temporary buffer. With out, prints a line for each bad tensor
  * and returns the first error after the last tensor; without it, stops at the first error. */

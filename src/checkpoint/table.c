@@ -1,8 +1,8 @@
 /* Reads a checkpoint's tensor table and attributes through HDF5, and writes them as bytes for
- * stored.c. It runs in a separate process (apart.h), because HDF5 trusts what it parses. Only
- * /params, /optim, /buffers and /tables count; whatever else another program put into the file is
- * ignored. Refuses tensors that are not floats or ids, of other than 1 to 4 dimensions, in another
- * file, or larger than this file can hold. */
+ * stored.c. It runs in a separate process (base/isolated.h), because HDF5 trusts what it parses.
+ * Only /params, /optim, /buffers and /tables count; whatever else another program put into the file
+ * is ignored. Refuses tensors that are not floats or ids, of other than 1 to 4 dimensions, in
+ * another file, or larger than this file can hold. */
 #include "table.h"
 
 #include "safe_set.h"
@@ -145,11 +145,11 @@ static Status check_bound(const Walk *walk, hid_t set, const StoredTensor *t, co
                           int hashes)
 {
     uint64_t bound = 0;
-    bool there, good = attr_hash(set, "bound_xxh64", &bound, &there);
-    if (good && !there) return OK;
-    uint64_t own =
+    bool found, good = attr_hash(set, "bound_xxh64", &bound, &found);
+    if (good && !found) return OK;
+    uint64_t computed =
         checksum_bind(t->path, t->ids, t->ids ? 1 : t->shape.ndim, t->shape.dim, hash, hashes);
-    if (good && bound == own) return OK;
+    if (good && bound == computed) return OK;
     return bad_tensor(walk, t->path,
                       "has the checksum of another name, shape or type: tensors were exchanged, "
                       "renamed or damaged");
@@ -283,11 +283,11 @@ static Status list_groups(StoredFile *file)
 {
     static const char *const group_path[] = {"/params", "/optim", "/buffers", "/tables"};
     for (size_t i = 0; i < sizeof group_path / sizeof *group_path; ++i) {
-        htri_t there = H5Lexists(file->id, group_path[i], H5P_DEFAULT);
-        if (there == 0) continue;
+        htri_t found = H5Lexists(file->id, group_path[i], H5P_DEFAULT);
+        if (found == 0) continue;
         bool elsewhere;
         hid_t access = hdf5_access_inside(&elsewhere);
-        hid_t group = there < 0 ? -1 : H5Oopen(file->id, group_path[i], access);
+        hid_t group = found < 0 ? -1 : H5Oopen(file->id, group_path[i], access);
         H5Pclose(access);
         if (elsewhere) return group_elsewhere(file, group_path[i]);
         if (group < 0)
@@ -336,12 +336,12 @@ static void put_meta(FILE *out, const CheckpointMeta *meta)
 }
 
 /* The table and the attributes are read independently; both need only that the file opens. */
-void table_read(const void *asked, size_t asked_bytes, FILE *answer)
+void table_read(const void *input, size_t input_bytes, FILE *answer)
 {
     StoredFile file = {.id = -1};
     CheckpointMeta meta = {0};
-    (void)asked_bytes;
-    Status status = stored_open_plain(&file, asked);
+    (void)input_bytes;
+    Status status = stored_open_plain(&file, input);
     stored_lock(&file);
     errno = 0;
     if (status == OK) status = hdf5_status(&file, open_hdf5(&file));

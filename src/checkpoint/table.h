@@ -6,8 +6,8 @@
 
 enum { HDF5_INFLATE = 1100 /* deflate makes at most 1032 bytes of one */ };
 
-/* Writes the table and attributes of the file whose path is `asked` to answer, for stored_take. An
- * ApartJob's work. */
-void table_read(const void *asked, size_t asked_bytes, FILE *answer);
+/* Writes the table and attributes of the file whose path is `input` to answer, for stored_take. An
+ * IsolatedJob's work. */
+void table_read(const void *input, size_t input_bytes, FILE *answer);
 
 #endif

@@ -32,7 +32,7 @@ static double total_bytes(const StoredFile *file)
 /* ---- print ---- */
 
 /* Returns the shape in the file, where ids have one dimension. */
-static Shape shape_there(const StoredTensor *t)
+static Shape stored_shape(const StoredTensor *t)
 {
     return t->ids ? shape_of(1, t->shape.dim[0], 1, 1, 1) : t->shape;
 }
@@ -83,7 +83,7 @@ static void print_text(const StoredFile *file, const CheckpointMeta *meta, FILE 
     if (meta->classes) print_classes(meta->classes, out);
     for (int i = 0; i < file->count; ++i) {
         const StoredTensor *t = &file->tensor[i];
-        fprintf(out, "  %-48s %-16s ", t->path, shape_text(shape_there(t), shape));
+        fprintf(out, "  %-48s %-16s ", t->path, shape_text(stored_shape(t), shape));
         if (t->has_hash)
             fprintf(out, "%016" PRIx64 "\n", t->hash);
         else
@@ -96,7 +96,7 @@ static void print_json_tensor(const StoredTensor *t, Json *json)
 {
     json_object(json, NULL);
     json_text(json, "path", t->path);
-    const Shape shape = shape_there(t);
+    const Shape shape = stored_shape(t);
     json_array(json, "shape");
     for (int d = 0; d < shape.ndim; ++d) json_int(json, NULL, shape.dim[d]);
     json_end(json);

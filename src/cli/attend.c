@@ -2,8 +2,8 @@
  * a second later and exit with 1. So signals are kept from mpirun and go to the ranks as SIGUSR1,
  * which mpirun and srun forward, and the ranks write a checkpoint. A second SIGINT or SIGTERM ends
  * mpirun: with SIGTERM, or with SIGHUP if all ranks are on this host, for such an mpirun blocks
- * SIGINT and SIGTERM: when a whole job is told to end (systemd, PBS), each of its processes gets
- * one. Commands that do not last are ended by the first signal. Ctrl-Z (SIGTSTP) is also kept from
+ * SIGINT and SIGTERM: when systemd or PBS ends a whole job, each of its processes gets one.
+ * Commands that do not last are ended by the first signal. Ctrl-Z (SIGTSTP) is also kept from
  * mpirun and passed on explicitly. */
 #include "attend.h"
 #include "private.h"
@@ -88,9 +88,9 @@ static bool take_signals(Attend *a, bool *end)
 }
 
 /* True for an mpirun that blocks SIGINT and SIGTERM: ranks of a training, all on this host. */
-static bool is_deaf(const Attend *a)
+static bool blocks_requests(const Attend *a)
 {
-    return a->lasts && a->here && !a->alone;
+    return a->trains && a->local && !a->alone;
 }
 
 static bool is_srun(const Attend *a)
@@ -118,24 +118,24 @@ static void send_signal(Attend *a, int number)
 
 static void end_ranks(Attend *a)
 {
-    send_signal(a, a->alone ? SIGKILL : is_deaf(a) ? SIGHUP : SIGTERM);
+    send_signal(a, a->alone ? SIGKILL : blocks_requests(a) ? SIGHUP : SIGTERM);
 }
 
 /* Kills the process, and the ranks on this host, which may be stopped. */
 static void kill_all(const Attend *a)
 {
     kill(a->process, SIGKILL);
-    for (int i = 0; i < a->watch.met; ++i)
+    for (int i = 0; i < a->watch.connected; ++i)
         if (a->watch.rank[i].file >= 0) kill(a->watch.rank[i].process, SIGKILL);
 }
 
 static void pass_on(Attend *a, bool end)
 {
     /* a rank without mpirun would take SIGTERM as a request to save */
-    if (end || (a->alone && !a->lasts))
+    if (end || (a->alone && !a->trains))
         end_ranks(a);
     else
-        send_signal(a, a->lasts ? SIGUSR1 : SIGTERM);
+        send_signal(a, a->trains ? SIGUSR1 : SIGTERM);
 }
 
 /* Watches ranks that have not all begun the first step of a training, for other commands until the
@@ -143,9 +143,10 @@ static void pass_on(Attend *a, bool end)
  * because there is nothing to save. */
 static void attend_start(Attend *a)
 {
-    if (!a->why) a->why = starting_look(&a->starting, &a->watch, a->process);
-    bool asked = a->first && clock_s() - a->first_s > EARLY_S;
-    if (asked && a->lasts && a->watch.met > 0 && !starting_has_stepped(&a->watch)) end_ranks(a);
+    if (!a->why) a->why = starting_check(&a->starting, &a->watch, a->process);
+    bool requested = a->first && clock_s() - a->first_s > EARLY_S;
+    if (requested && a->trains && a->watch.connected > 0 && !starting_has_stepped(&a->watch))
+        end_ranks(a);
 }
 
 /* Ends an mpirun that does not end after a second stop request or the loss of a rank. */
@@ -172,7 +173,7 @@ static int wait_for(Attend *a)
         bool signalled = watch_wait(&a->watch, starts ? START_MS : again ? AGAIN_MS : -1);
         if (take_signals(a, &end))
             pass_on(a, end);
-        else if (!signalled && a->first && a->lasts && a->ends <= 1)
+        else if (!signalled && a->first && a->trains && a->ends <= 1)
             pass_on(a, false);
         else if (!signalled && a->first)
             /* a repeated signal would make mpirun leave ranks behind */
@@ -209,11 +210,11 @@ static void restore_signals(const Attend *a)
     sigset_t unheard;
     sigprocmask(SIG_SETMASK, &a->before, NULL);
     stop_end();
-    if (!a->lasts || a->alone) return;
+    if (!a->trains || a->alone) return;
     sigemptyset(&unheard);
     sigaddset(&unheard, SIGPIPE);
     if (!is_srun(a)) signal(SIGUSR1, SIG_IGN);
-    if (is_deaf(a)) {
+    if (blocks_requests(a)) {
         sigaddset(&unheard, SIGTERM);
         sigaddset(&unheard, SIGINT);
         prctl(PR_SET_PDEATHSIG, SIGHUP);
@@ -242,9 +243,9 @@ static _Noreturn void run_child(const Attend *a, char *const *words)
     _exit(ERR_USAGE);
 }
 
-Status attend_run(Attend *a, char *const *words, int ranks, bool lasts, int *code)
+Status attend_run(Attend *a, char *const *words, int ranks, bool trains, int *code)
 {
-    a->lasts = lasts;
+    a->trains = trains;
     a->killed = 0;
     a->stopped_said = false;
     mem_free(&a->why);
@@ -252,7 +253,7 @@ Status attend_run(Attend *a, char *const *words, int ranks, bool lasts, int *cod
     fflush(NULL);
     watch_init(&a->watch, ranks, a->signals);
     starting_init(&a->starting, a->hang_s,
-                  lasts || a->log ? "while ranks start" : "while ranks run");
+                  trains || a->log ? "while ranks start" : "while ranks run");
     a->process = fork();
     if (a->process == 0) run_child(a, words);
     if (a->process < 0) {
@@ -290,13 +291,13 @@ bool attend_rest(Attend *a, double seconds)
 bool attend_begun(Attend *a)
 {
     (void)watch_lost(&a->watch);
-    return a->alone || a->watch.met > 0;
+    return a->alone || a->watch.connected > 0;
 }
 
 bool attend_stopped_early(Attend *a)
 {
     (void)watch_lost(&a->watch);
-    return a->lasts && !a->why && (a->first || a->watch.stops) && a->watch.met > 0 &&
+    return a->trains && !a->why && (a->first || a->watch.stops) && a->watch.connected > 0 &&
            !starting_has_stepped(&a->watch);
 }
 
@@ -304,8 +305,8 @@ bool attend_may_be_refused(Attend *a, int code)
 {
     (void)watch_lost(&a->watch);
     bool killed = code >= 128 && code != 128 + SIGBUS;
-    if (attend_status(code) || (killed && a->watch.met > 0)) return false;
-    for (int i = 0; i < a->watch.met; ++i)
+    if (attend_status(code) || (killed && a->watch.connected > 0)) return false;
+    for (int i = 0; i < a->watch.connected; ++i)
         if (a->watch.rank[i].stage > START_MPI) return false;
     return !a->first && !a->alone && !a->killed && !a->why;
 }

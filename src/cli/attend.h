@@ -25,17 +25,17 @@ typedef struct Attend {
      * redirected, borrowed; threads: of each rank */
     const char *log;
     int threads;
-    /* Set by the caller. alone: a single rank without mpirun; here: mpirun starts all ranks on this
-     * host. */
-    bool alone, here;
+    /* Set by the caller. alone: a single rank without mpirun; local: mpirun starts all ranks on
+     * this host. */
+    bool alone, local;
     /* suspends: a start is under way that SIGTSTP is passed on to; woken_s: time at which this
      * process last continued after SIGTSTP, 0: never */
     bool suspends;
     double woken_s;
-    /* process: mpirun (srun, rank) of the current or last start; lasts: the command is a training,
-     * which a first signal asks to save */
+    /* process: mpirun (srun, rank) of the current or last start; trains: the command is a training,
+     * which saves at a first signal */
     pid_t process;
-    bool lasts;
+    bool trains;
     /* signal that ended the process; 0: none */
     int killed;
     /* reason for which ranks were killed during their start, NULL: they were not; owned */
@@ -49,11 +49,11 @@ typedef struct Attend {
 /* Initialises attend and blocks signals; from here on only attend_run and attend_rest receive
  * them. */
 void attend_init(Attend *attend);
-/* Starts the command `words`, which runs `ranks` ranks, and waits for its end. lasts: a first
- * signal asks the ranks to save, a second SIGINT or SIGTERM ends them; otherwise the first signal
- * ends them. *code: the exit code as a shell reports it. Release with attend_fini_run after the
- * last query about these ranks. ERR_IO: no process could be made. */
-Status attend_run(Attend *attend, char *const *words, int ranks, bool lasts, int *code);
+/* Starts the command `words`, which runs `ranks` ranks, and waits for its end. trains: a first
+ * signal requests that the ranks save, a second SIGINT or SIGTERM ends them; otherwise the first
+ * signal ends them. *code: the exit code as a shell reports it. Release with attend_fini_run after
+ * the last query about these ranks. ERR_IO: no process could be made. */
+Status attend_run(Attend *attend, char *const *words, int ranks, bool trains, int *code);
 void attend_fini_run(Attend *attend);
 /* Waits without running ranks; returns true if a signal has arrived. */
 bool attend_rest(Attend *attend, double seconds);
@@ -63,7 +63,7 @@ bool attend_begun(Attend *attend);
  * them. False once a known rank has passed MPI_Init, or anything was killed (except by SIGBUS,
  * which a full /dev/shm causes). */
 bool attend_may_be_refused(Attend *attend, int code);
-/* True if the start, or a rank of this host, was asked to stop before the first step. */
+/* True if a stop of the start, or of a rank of this host, was requested before the first step. */
 bool attend_stopped_early(Attend *attend);
 /* Describes the loss: "rank 1 (process 17) was killed by signal 9 (Killed)", or, for an exit code
  * of weft's own, "the ranks ended with exit code 74": a rank with such a code has ended by itself,

@@ -293,21 +293,21 @@ static Status bench_ranks(const World *world, Backend *backend, const CommArgs *
     /* The requested size, and sizes of small layers and single buckets for comparison. */
     CommTimes times[SIZES_MAX] = {{.bytes = 4096}, {.bytes = 262144}, {.bytes = 4194304}};
     const BackendTable *table = backend->table;
-    size_t asked = (size_t)(args->mb * 1e6 / sizeof(float)) * sizeof(float);
+    size_t largest = (size_t)(args->mb * 1e6 / sizeof(float)) * sizeof(float);
     int sizes = 0;
-    while (sizes < SIZES_MAX - 1 && times[sizes].bytes < asked) ++sizes;
-    times[sizes++].bytes = asked;
+    while (sizes < SIZES_MAX - 1 && times[sizes].bytes < largest) ++sizes;
+    times[sizes++].bytes = largest;
     Bench bench = {.world = world,
                    .backend = backend,
                    .stream = table->stream(backend),
                    .repeats = (int)args->repeats,
-                   .bytes = asked};
-    bench.from = table->alloc(backend, asked);
-    bench.to = table->alloc(backend, asked);
-    table->flat->fill(bench.stream, bench.from, 0, (int64_t)(asked / sizeof(float)));
+                   .bytes = largest};
+    bench.from = table->alloc(backend, largest);
+    bench.to = table->alloc(backend, largest);
+    table->flat->fill(bench.stream, bench.from, 0, (int64_t)(largest / sizeof(float)));
     Status status = measure_all(&bench, times, sizes);
-    table->release(backend, bench.from, asked);
-    table->release(backend, bench.to, asked);
+    table->release(backend, bench.from, largest);
+    table->release(backend, bench.to, largest);
     if (status != OK || world->rank != 0) return status;
     if (!args->json) print_table(&bench, times, sizes);
     for (int i = 0; args->json && i < sizes; ++i) print_json(&bench, &times[i]);

@@ -136,7 +136,7 @@ static Status measure(const Case *c, const Layout *layout, CpuSet set, Backend *
     return OK;
 }
 
-static bool asked_for(const char *name, int argc, char **argv)
+static bool is_selected(const char *name, int argc, char **argv)
 {
     for (int i = 0; i < argc; ++i)
         if (strcmp(argv[i], name) == 0) return true;
@@ -162,11 +162,11 @@ static Status measure_set(CpuSet set, Backend *backend, int argc, char **argv, b
                     cpu_name(set));
     for (int c = 0; c < CASES; ++c) {
         int count = cases[c].ndim == 4 ? (int)(sizeof layouts / sizeof *layouts) : 1;
-        for (int l = 0; asked_for(cases[c].kind, argc, argv) && l < count; ++l)
+        for (int l = 0; is_selected(cases[c].kind, argc, argv) && l < count; ++l)
             TRY(measure(&cases[c], &layouts[l], set, backend, json));
     }
     for (int k = 0; bench_flat_name(k); ++k)
-        if (asked_for(bench_flat_name(k), argc, argv)) measure_flat(k, set, backend, json);
+        if (is_selected(bench_flat_name(k), argc, argv)) measure_flat(k, set, backend, json);
     return OK;
 }
 

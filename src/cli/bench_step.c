@@ -259,12 +259,12 @@ static Status make_file(const Job *job, const StepBench *bench, const char *path
 {
     int64_t classes = job->config->model.classes ? job->config->model.classes : 10;
     int64_t samples = 4 * job->config->train.batch;
-    char *own = mem_format("%s.%d", path, job->world.rank);
+    char *rank_path = mem_format("%s.%d", path, job->world.rank);
     Status st = bench->input.tokens
-                    ? make_tokens(job->config, own)
-                    : data_import_random(own, bench->input.shape, classes, samples, 1);
-    if (st == OK && rename(own, path) != 0) st = fail(ERR_IO, "%s: cannot be written", path);
-    mem_free(&own);
+                    ? make_tokens(job->config, rank_path)
+                    : data_import_random(rank_path, bench->input.shape, classes, samples, 1);
+    if (st == OK && rename(rank_path, path) != 0) st = fail(ERR_IO, "%s: cannot be written", path);
+    mem_free(&rank_path);
     return st;
 }
 

@@ -64,7 +64,7 @@ static Status export_onnx(int argc, char **argv, const ExportOptions *o)
     if (st == OK) st = checkpoint_export_onnx(argv[0], o->out, &model, &made);
     if (st == OK)
         log_info("wrote %s%s%s: ONNX opset 17, %d nodes, %lld %s", o->out,
-                 made.beside ? " and its values beside it, " : "", made.beside ? ".data" : "",
+                 made.external ? " and its values beside it, " : "", made.external ? ".data" : "",
                  made.nodes, (long long)made.classes,
                  model.input.dtype == DTYPE_I32 ? "tokens" : "classes");
     config_free(&config);

@@ -236,7 +236,7 @@ static Status check_output(Status status, bool lasts)
     return status;
 }
 
-/* Redirects output to this rank's file in the folder that weft run has asked for (--log-dir). */
+/* Redirects output to this rank's file in the folder of weft run's --log-dir. */
 static void keep_words(int rank)
 {
     const char *folder = getenv("WEFT_LOG_DIR");
@@ -270,7 +270,7 @@ int cli_main(int argc, char **argv)
     log_init(rank == 0);
     watch_enter(rank);
     /* train begins its start itself; other verbs only report how far MPI_Init has come */
-    static const StartCalls report_only = {.reach = watch_tell};
+    static const StartCalls report_only = {.reach = watch_report_stage};
     if (!lasts) start_begin(&report_only);
     Status status = check_output(run(argc - 1, argv + 1, words), lasts);
     report(status, rank);

@@ -99,12 +99,12 @@ static void set_slots(Hosts *h, const char *list)
     }
 }
 
-static Status ask_slurm(Hosts *h)
+static Status read_slurm(Hosts *h)
 {
     char *words[] = {"scontrol", "show", "hostnames", NULL};
     enum { ROOM = 1 << 20 };
     char *text = mem_new(ROOM);
-    int code = command_ask(words, ANSWER_S, text, ROOM);
+    int code = command_output(words, ANSWER_S, text, ROOM);
     if (code == 0) add_words(h, text);
     Status status = OK;
     if (code != 0 || h->count == 0)
@@ -131,7 +131,7 @@ static Status find(Hosts *h, const char *file)
     if (getenv("SLURM_JOB_ID")) {
         h->source = "Slurm";
         h->starter = STARTER_SRUN;
-        return ask_slurm(h);
+        return read_slurm(h);
     }
     h->source = pbs ? "PBS" : lsf_file || lsf ? "LSF" : NULL;
     if (pbs || lsf_file) return read_slots(h, pbs ? pbs : lsf_file);
@@ -172,15 +172,16 @@ void hosts_settle(const Hosts *h)
 /* True if the name, with or without its domain, is this host's. */
 static bool is_this(const char *name)
 {
-    char own[HOST_BYTES];
+    char this_host[HOST_BYTES];
     if (!strcmp(name, "localhost")) return true;
-    host_name(own, sizeof own);
+    host_name(this_host, sizeof this_host);
     size_t n = strcspn(name, ".");
-    bool whole = name[n] && own[strcspn(own, ".")];
-    return whole ? !strcmp(name, own) : n == strcspn(own, ".") && !strncmp(name, own, n);
+    bool whole = name[n] && this_host[strcspn(this_host, ".")];
+    return whole ? !strcmp(name, this_host)
+                 : n == strcspn(this_host, ".") && !strncmp(name, this_host, n);
 }
 
-bool hosts_are_here(const Hosts *h)
+bool hosts_are_local(const Hosts *h)
 {
     for (int i = 0; i < h->count; ++i)
         if (h->host[i].ranks > 0 && !is_this(h->host[i].name)) return false;
@@ -200,7 +201,7 @@ static int start_question(const Hosts *h, int host, pid_t *child)
     return error;
 }
 
-void hosts_ask(Hosts *h)
+void hosts_probe(Hosts *h)
 {
     pid_t child[AT_ONCE];
     int code[AT_ONCE];
@@ -285,7 +286,7 @@ static void srun_words(const Hosts *h, Words *w, int ranks)
  * host. Environment variables for ranks on other hosts are passed on by name. */
 static void mpirun_host_words(const Hosts *h, Words *w, int ranks)
 {
-    static const char *const handed[] = {LEASE_RUN, "WEFT_LOG_DIR", "WEFT_CPU"};
+    static const char *const passed_on[] = {LEASE_RUN, "WEFT_LOG_DIR", "WEFT_CPU"};
     words_add(w, mem_text("mpirun"));
     words_add(w, mem_text("--host"));
     words_add(w, names(h, false, true));
@@ -293,10 +294,10 @@ static void mpirun_host_words(const Hosts *h, Words *w, int ranks)
     words_add(w, mem_text("slot"));
     words_add(w, mem_text("--bind-to"));
     words_add(w, mem_text("none"));
-    for (size_t i = 0; i < sizeof handed / sizeof *handed; ++i) {
-        if (!getenv(handed[i])) continue;
+    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; ++i) {
+        if (!getenv(passed_on[i])) continue;
         words_add(w, mem_text("-x"));
-        words_add(w, mem_text(handed[i]));
+        words_add(w, mem_text(passed_on[i]));
     }
     words_add(w, mem_text("-n"));
     words_add(w, mem_format("%d", ranks));

@@ -10,7 +10,7 @@ typedef struct Host {
     /* owned */
     char *name;
     int slots;
-    /* the host did not answer when it was last asked */
+    /* the host did not answer the last probe */
     bool lost;
     /* ranks on this host in the current start */
     int ranks;
@@ -32,12 +32,12 @@ void hosts_fini(Hosts *hosts);
 /* Sets the environment for the starter. */
 void hosts_settle(const Hosts *hosts);
 /* Starts a command on each host, and notes the hosts that do not finish it within 15 s as lost. */
-void hosts_ask(Hosts *hosts);
+void hosts_probe(Hosts *hosts);
 /* Distributes `ranks` ranks over the first hosts that answer, at most `most` of them (0: any
  * number), as far as they have room; returns the number of ranks placed. */
 int hosts_share(Hosts *hosts, int ranks, int most);
 /* True if all ranks are placed on this host. */
-bool hosts_are_here(const Hosts *hosts);
+bool hosts_are_local(const Hosts *hosts);
 /* Lists the hosts with ranks, as "n1,n3", and the lost hosts. Owned by the caller. */
 char *hosts_text(const Hosts *hosts);
 char *hosts_lost_text(const Hosts *hosts);

@@ -53,14 +53,14 @@ static Status set_samples(DataSet *set, const Input *input, const Config *config
     char text[64];
     const Shape x = input->shape;
     const LossInfo *loss = loss_info(config);
-    int64_t own = config->model.classes > 0 ? config->model.classes : loss->classes;
+    int64_t classes = config->model.classes > 0 ? config->model.classes : loss->classes;
     set->kind = x.ndim == 2 ? DATA_TABLE : DATA_IMAGE;
     set->channels = x.dim[1];
     set->height = x.dim[2];
     set->width = x.dim[3];
     set->fields = set->id_most = input->fields;
-    *(loss->of_targets ? &set->target_width : &set->classes) = own;
-    if (own > 0) return OK;
+    *(loss->of_targets ? &set->target_width : &set->classes) = classes;
+    if (classes > 0) return OK;
     return fail(ERR_USAGE, "--input %s: how many %s? Set model.classes",
                 shape_text(x, text) + strlen("1x"),
                 loss->of_targets ? "numbers is the target of a sample" : "classes are there");

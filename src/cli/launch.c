@@ -116,7 +116,7 @@ char *mpirun_refusal(int ranks, char *program)
     Words w = {0};
     for (size_t i = 0; i < sizeof before / sizeof *before; ++i) words_add(&w, mem_text(before[i]));
     for (int i = 0; mpirun[i]; ++i) words_add(&w, mem_text(mpirun[i]));
-    int code = command_ask(w.word, LIMIT_S, text, sizeof text);
+    int code = command_output(w.word, LIMIT_S, text, sizeof text);
     words_free(w.word);
     words_free(mpirun);
     if (!is_refusal(code)) return NULL;
@@ -134,17 +134,17 @@ char **launch_words(int ranks, char *const *words)
 {
     char path[4096];
     const char *program = program_path(path, sizeof path) ? path : words[0];
-    Words own = {0};
-    words_add(&own, mem_text(program));
+    Words command = {0};
+    words_add(&command, mem_text(program));
     for (int i = 1; words[i]; ++i) {
         if (!strcmp(words[i], "-n") && words[i + 1])
             ++i;
         else if (strncmp(words[i], "-n=", 3) != 0)
-            words_add(&own, mem_text(words[i]));
+            words_add(&command, mem_text(words[i]));
     }
-    if (ranks == 1) return own.word;
-    char **out = mpirun_words(ranks, own.word);
-    words_free(own.word);
+    if (ranks == 1) return command.word;
+    char **out = mpirun_words(ranks, command.word);
+    words_free(command.word);
     return out;
 }
 
@@ -153,11 +153,11 @@ char **launch_words(int ranks, char *const *words)
  * crashed by itself. */
 static Status lost(const Ranks *ranks, Attend *a, int code)
 {
-    bool asked = a->ends > 1;
+    bool requested = a->ends > 1;
     char *newest = NULL,
-         *loss = asked ? mem_text("ended at once, as asked twice") : attend_loss(a, code);
+         *loss = requested ? mem_text("ended at once, as asked twice") : attend_loss(a, code);
     if (checkpoint_newest(ranks->checkpoints, NULL, &newest) != OK) log_warn("%s", fail_message());
-    Status status = attend_crashed(a, code) && !asked ? ERR_BUG : newest ? ERR_STOPPED : ERR_IO;
+    Status status = attend_crashed(a, code) && !requested ? ERR_BUG : newest ? ERR_STOPPED : ERR_IO;
     log_error("%s; %s%s: start the same command again%s %s", loss,
               newest ? "the newest checkpoint is " : "there is no checkpoint yet",
               newest ? newest : "", newest ? ranks->leave_out : "",
@@ -183,19 +183,19 @@ static bool cannot_start(const Ranks *ranks)
 static int judge(const Ranks *ranks, Attend *a, int code)
 {
     /* end as this signal ends a program */
-    if (!a->lasts && a->first) {
+    if (!a->trains && a->first) {
         signal(a->first, SIG_DFL);
         raise(a->first);
         sigset_t all;
         sigfillset(&all);
         sigprocmask(SIG_UNBLOCK, &all, NULL);
     }
-    if (!a->lasts && a->why) {
+    if (!a->trains && a->why) {
         log_error("%s", a->why);
         return ERR_IO;
     }
     if (attend_may_be_refused(a, code) && cannot_start(ranks)) return ERR_IO;
-    if (!a->lasts || (attend_status(code) && code != ERR_STOPPED)) return code;
+    if (!a->trains || (attend_status(code) && code != ERR_STOPPED)) return code;
     if (a->ends <= 1 && (a->first || code == ERR_STOPPED) && attend_stopped_early(a)) {
         log_info("%s", STOPPED_BEFORE_STEPS);
         return ERR_STOPPED;
@@ -232,7 +232,7 @@ Status launch_ranks(const Ranks *ranks)
     /* commands other than a training may compute for long without a sign of progress */
     a.hang_s = ranks->checkpoints ? ranks->hang_s : 0;
     /* In a batch job mpirun may place ranks on other hosts; it ends those on SIGHUP too. */
-    a.here = true;
+    a.local = true;
     Status status = attend_run(&a, out, ranks->count, ranks->checkpoints != NULL, &code);
     words_free(out);
     if (status == OK) _exit(judge(ranks, &a, code));

@@ -48,12 +48,12 @@ static const Flag flags[] = {
 static Status count_ranks(Config *config, const World *world, int64_t given, int *ranks)
 {
     int64_t replica = config->grid.pp * config->grid.tp;
-    int64_t asked = (config->grid.dp > 0 ? config->grid.dp : 1) * replica;
+    int64_t wanted = (config->grid.dp > 0 ? config->grid.dp : 1) * replica;
     if (given == 0 && !launched()) {
-        if (asked > INT32_MAX)
+        if (wanted > INT32_MAX)
             return config_fail_key(config, "grid.dp", "%lld ranks are more than MPI can number",
-                                   (long long)asked);
-        *ranks = (int)asked;
+                                   (long long)wanted);
+        *ranks = (int)wanted;
         return OK;
     }
     *ranks = given > 0 ? (int)given : world->size;
@@ -80,9 +80,10 @@ static TaskCost chunk_cost(const Trainer *t, int first, int last)
         double seconds = node_cost(node), forward = node->op->flops_forward,
                backward = node->op->flops_backward;
         double share = forward + backward > 0 ? forward / (forward + backward) : 1.0 / 3;
-        bool trains = op_has_values(&node->spec) && !node->spec.frozen, back = trains;
-        for (int k = 0; k < node->spec.x_count; ++k) back = back || node->spec.need_dx[k];
-        if (!back) share = 1;
+        bool trains = op_has_values(&node->spec) && !node->spec.frozen, has_backward = trains;
+        for (int k = 0; k < node->spec.x_count; ++k)
+            has_backward = has_backward || node->spec.need_dx[k];
+        if (!has_backward) share = 1;
         double later = trains ? seconds * (1 - share) / 2 : 0;
         cost.forward += seconds * share;
         cost.backward_data += seconds * (1 - share) - later;

@@ -82,14 +82,14 @@ static StepSums step_sums(const PlanView *v, int stage, CommWay way)
                               .collect = true,
                               .push = turns,
                               .longest = plan->zero ? bounds_longest(&plan->chunk[c].shard[b]) : 0};
-            bool back = !plan->gathers;
-            if (!turns) shape.spread = back && !plan->zero;
+            bool backward = !plan->gathers;
+            if (!turns) shape.spread = backward && !plan->zero;
             add_sum(&sums, &shape, way, v->link,
                     turns ? trainer_sizes(v->trainer).micros_local : 1);
             SumShape gather = shape;
             gather.push = gather.collect = false;
             gather.spread = true;
-            if (back && !shape.spread) add_sum(&sums, &gather, way, v->link, 1);
+            if (backward && !shape.spread) add_sum(&sums, &gather, way, v->link, 1);
         }
     return sums;
 }

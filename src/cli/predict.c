@@ -115,13 +115,13 @@ static Status apply_keys(Predict *p, const Config *config, const CheckpointInput
  * order of the model's classes. */
 static Status take_names(Predict *p, const char *path)
 {
-    ClassNames own;
+    ClassNames set_names;
     char *line = NULL;
-    TRY(data_set_class_names(&p->set, &own));
-    Status st = data_set_use_classes(&p->set, &own, &p->names, path, &line);
+    TRY(data_set_class_names(&p->set, &set_names));
+    Status st = data_set_use_classes(&p->set, &set_names, &p->names, path, &line);
     if (line) log_info("%s", line);
-    if (p->names.count == 0) class_names_join(&p->names, &own);
-    class_names_free(&own);
+    if (p->names.count == 0) class_names_join(&p->names, &set_names);
+    class_names_free(&set_names);
     mem_free(&line);
     return st;
 }

@@ -1,7 +1,7 @@
 /* weft run: starts the ranks of a training, and starts them again after a crash or a lost host, on
  * the hosts that are left. The exit code of a start decides what follows: training has ended, its
  * input is wrong, a stop was requested, or ranks were lost and another start can help. Exit code 75
- * alone does not tell whether ranks stopped as requested or lost a peer; they stopped as requested
+ * alone does not say whether ranks stopped as requested or lost a peer; they stopped as requested
  * if the owner of the run's folder ended in order (lease.h). */
 #include "supervise.h"
 
@@ -92,7 +92,7 @@ static Status start_once(Supervisor *s, int *code)
     TRY(make_log_folder(s));
     announce(s);
     char **words = start_words(s);
-    s->attend.here = s->hosts.count == 0 || hosts_are_here(&s->hosts);
+    s->attend.local = s->hosts.count == 0 || hosts_are_local(&s->hosts);
     s->attend.alone = s->ranks == 1 && s->hosts.count == 0;
     Status status = attend_run(&s->attend, words, s->ranks, true, code);
     words_free(words);
@@ -135,7 +135,7 @@ static Status look_for_checkpoints(Supervisor *s, bool *progress)
     return OK;
 }
 
-/* Returns the part of the message that says what was lost when ranks were asked to stop. */
+/* Returns the part of the message that says what was lost when a stop was requested. */
 static const char *unsaved(Supervisor *s, int code)
 {
     bool progress;
@@ -197,13 +197,13 @@ static Status not_started(const Supervisor *s, char **why)
  * host mpirun is tested for the reason; for other hosts mpirun or srun has already printed it. */
 static Status say_loss(Supervisor *s, int code)
 {
-    bool begun = attend_begun(&s->attend) || attend_status(code), here = s->hosts.count == 0;
-    char *why = here && attend_may_be_refused(&s->attend, code)
+    bool begun = attend_begun(&s->attend) || attend_status(code), local = s->hosts.count == 0;
+    char *why = local && attend_may_be_refused(&s->attend, code)
                     ? mpirun_refusal(s->ranks, s->command[0])
                     : NULL;
     if (why) return not_started(s, &why);
     char *loss = attend_loss(&s->attend, code);
-    if (here || begun)
+    if (local || begun)
         log_error("weft run: start %d: %s", s->start, loss);
     else
         log_error("weft run: start %d: %s, or none could be started: %s's words above say which",

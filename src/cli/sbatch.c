@@ -391,7 +391,7 @@ static Status give(const Script *script, const SbatchOptions *o)
 
 /* Returns the path of the program, or, in a bundle, of the script that finds its libraries. Owned
  * by the caller. */
-static char *own_path(void)
+static char *weft_path(void)
 {
     char path[4096];
     program_path(path, sizeof path);
@@ -450,7 +450,7 @@ static Status check_hosts(const SbatchOptions *o)
 static Status write_script(const Config *config, const SbatchOptions *o, int argc, char **argv)
 {
     Words words = {0};
-    char *weft = own_path(), *folder = getcwd(NULL, 0);
+    char *weft = weft_path(), *folder = getcwd(NULL, 0);
     char *name = o->any_config ? mem_text("weft") : job_name(config->run.name);
     Script s = {.job = name,
                 .run = config->run.name,

@@ -339,7 +339,7 @@ static void put_array(const Script *s, FILE *out)
 }
 
 /* Writes key=value words that the script adds by itself. */
-static void put_own(const char *const *word, int words, FILE *out)
+static void put_fixed_words(const char *const *word, int words, FILE *out)
 {
     if (!words) return;
     fputs("# A word behind the script's name takes the place of one of these that has its key.\n"
@@ -370,7 +370,7 @@ static void put_run(const Script *s, FILE *out)
     if (s->any_config) {
         fputs("weft=${WEFT:-weft}\n", out);
         if (s->hosts) fputs("hosts=$1\nshift\n", out);
-        put_own(gpu_words, s->gpus ? 1 : 0, out);
+        put_fixed_words(gpu_words, s->gpus ? 1 : 0, out);
     } else {
         fputs("weft=", out);
         put_word(out, s->weft);
@@ -385,7 +385,7 @@ static void put_run(const Script *s, FILE *out)
         fputs("set -- ", out);
         put_word(out, s->config);
         fputs(" \"$@\"\n", out);
-        put_own(s->word, s->words, out);
+        put_fixed_words(s->word, s->words, out);
     }
     if (s->array) put_array(s, out);
 }

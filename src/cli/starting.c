@@ -29,14 +29,14 @@ void starting_fini(Starting *s)
 
 bool starting_is_over(const Watch *watch)
 {
-    for (int i = 0; i < watch->met; ++i)
+    for (int i = 0; i < watch->connected; ++i)
         if (watch->rank[i].file >= 0 && watch->rank[i].stage != START_DONE) return false;
-    return watch->met > 0;
+    return watch->connected > 0;
 }
 
 bool starting_has_stepped(const Watch *watch)
 {
-    for (int i = 0; i < watch->met; ++i)
+    for (int i = 0; i < watch->connected; ++i)
         if (watch->rank[i].stage == START_DONE) return true;
     return false;
 }
@@ -88,7 +88,7 @@ static int number_of(pid_t process)
 
 static bool is_met(const Watch *watch, pid_t process)
 {
-    for (int i = 0; i < watch->met; ++i)
+    for (int i = 0; i < watch->connected; ++i)
         if (watch->rank[i].process == process) return true;
     return false;
 }
@@ -119,12 +119,12 @@ static void find_ranks(Starting *s, const Watch *watch, pid_t starter)
     int count = s->count;
     s->rank = NULL;
     s->count = 0;
-    for (int i = 0; i < watch->met; ++i) {
+    for (int i = 0; i < watch->connected; ++i) {
         const WatchedRank *r = &watch->rank[i];
         int number = r->number >= 0 ? r->number : number_of(r->process);
         if (r->file >= 0 && !r->left) add(s, (StartingRank){r->process, number, r->stage, 0});
     }
-    if (watch->met < watch->ranks) add_children(s, watch, starter);
+    if (watch->connected < watch->ranks) add_children(s, watch, starter);
     for (int i = 0; i < s->count; ++i)
         for (int k = 0; k < count; ++k)
             if (before[k].process == s->rank[i].process) s->rank[i].stopped_s = before[k].stopped_s;
@@ -157,7 +157,7 @@ static bool gets_on(Starting *s, const Watch *watch)
         known = work >= 0;
         sum += work;
     }
-    bool on = !known || sum != s->work || watch->told_s > s->going_s;
+    bool on = !known || sum != s->work || watch->message_s > s->going_s;
     s->work = sum;
     return on;
 }
@@ -222,7 +222,7 @@ static char *kill_ranks(const Starting *s, const char *what, bool stopped)
     return longer;
 }
 
-char *starting_look(Starting *s, const Watch *watch, pid_t starter)
+char *starting_check(Starting *s, const Watch *watch, pid_t starter)
 {
     double now_s = clock_s(), pause_s = now_s - s->looked_s;
     char what[128];

@@ -37,6 +37,6 @@ bool starting_has_stepped(const Watch *watch);
 /* Looks at the ranks, at most twice a second. starter: the process that may be their parent
  * (mpirun). Returns NULL, or a description of the problem, owned by the caller, that names the
  * ranks it has killed. */
-char *starting_look(Starting *starting, const Watch *watch, pid_t starter);
+char *starting_check(Starting *starting, const Watch *watch, pid_t starter);
 
 #endif

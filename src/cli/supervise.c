@@ -1,7 +1,7 @@
-/* Chooses the ranks of weft run's starts. Their number is -n, or hosts times ranks per host, or
- * what the grid asks for, or what the hosts have room for. If hosts are lost and none is spare, the
- * next start has fewer replicas: the largest number that the planner accepts without padding
- * micro-batches, because then results more often stay the same to the bit. */
+/* Chooses the ranks of weft run's starts. Their number is -n, or hosts times ranks per host, or the
+ * size of the configured grid, or the number that the hosts have room for. If hosts are lost and
+ * none is spare, the next start has fewer replicas: the largest number that the planner accepts
+ * without padding micro-batches, because then results more often stay the same to the bit. */
 #include "supervise.h"
 
 #include "train.h"
@@ -77,8 +77,8 @@ static int replicas_of(const Supervisor *s, int ranks)
     return (ranks - s->servers) / s->replica;
 }
 
-/* Number of ranks that the configuration's grid asks for; 0: grid.dp is not set. */
-static int64_t asked_by_grid(const Supervisor *s)
+/* Number of ranks in the configuration's grid; 0: grid.dp is not set. */
+static int64_t ranks_of_grid(const Supervisor *s)
 {
     int64_t dp = s->config->grid.dp;
     return dp > 0 ? ranks_of(s, dp) : 0;
@@ -92,7 +92,7 @@ static Status count_ranks(Supervisor *s)
         return fail(ERR_USAGE, "-n %lld is more than --nnodes %lld times --nproc-per-node %lld",
                     (long long)ranks, (long long)f->nodes, (long long)f->each);
     if (ranks == 0 && f->nodes > 0 && f->each > 0) ranks = f->nodes * f->each;
-    if (ranks == 0) ranks = asked_by_grid(s);
+    if (ranks == 0) ranks = ranks_of_grid(s);
     if (ranks == 0 && s->hosts.count > 0) ranks = room(&s->hosts, (int)f->nodes);
     if (ranks == 0) ranks = f->each > 0 ? f->each : ranks_of(s, 1);
     if (ranks > RANKS_MAX)
@@ -208,7 +208,7 @@ static Fewer find_fewer(const Supervisor *s, int most)
 
 /* Runs find_fewer in a separate process: a plan binds threads to cores, which ranks would inherit,
  * and takes memory. */
-static Status ask_planner(const Supervisor *s, int most, Fewer *fewer)
+static Status plan_fewer(const Supervisor *s, int most, Fewer *fewer)
 {
     int ends[2], state;
     *fewer = (Fewer){0};
@@ -253,7 +253,7 @@ static void say_bits(const Supervisor *s, const Fewer *fewer)
 static Status shrink(Supervisor *s, int have)
 {
     Fewer fewer;
-    TRY(ask_planner(s, replicas_of(s, have), &fewer));
+    TRY(plan_fewer(s, replicas_of(s, have), &fewer));
     if (fewer.dp == 0)
         return fail(ERR_CONFIG,
                     "weft run: the %d ranks that the hosts left have room for make no "
@@ -294,7 +294,7 @@ Status supervise_gather(Supervisor *s, bool again)
     const int least = (int)ranks_of(s, 1);
     if (s->hosts.count == 0) return OK;
     for (int n = 1;; ++n) {
-        if (again) hosts_ask(&s->hosts);
+        if (again) hosts_probe(&s->hosts);
         int have = hosts_share(&s->hosts, s->wanted, (int)s->flags->nodes);
         if (n == 1) say_lost(s);
         if (have == s->wanted) {

@@ -47,7 +47,7 @@ typedef struct Supervisor {
  * with supervise_fini, after a failure too. */
 Status supervise_init(Supervisor *s, int argc, char **argv);
 void supervise_fini(Supervisor *s);
-/* Chooses the ranks of the next start. again: asks the hosts whether they answer, and waits while
+/* Chooses the ranks of the next start. again: probes the hosts, and waits while
  * too few do for one replica. ERR_STOPPED: a signal arrived meanwhile; ERR_IO: gave up waiting. */
 Status supervise_gather(Supervisor *s, bool again);
 /* Waits before attempt n (a second before the first, 2 before the next, 4, ... at most a minute).

@@ -21,9 +21,9 @@ static const char settled[] = "WEFT_THREADS_SETTLED";
  * bound to cores of its own does not share them. */
 static bool cores_are_short(int ranks, int threads)
 {
-    int own = threads_share(1), share = threads_share(ranks);
+    int one_rank = threads_share(1), share = threads_share(ranks);
     if (threads == 0) threads = share;
-    return threads * (share < own ? ranks : 1) > own;
+    return threads * (share < one_rank ? ranks : 1) > one_rank;
 }
 
 static bool user_chose(void)

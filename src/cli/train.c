@@ -43,7 +43,7 @@ static const Flag flags[] = {
  * that fails, so all other ranks give rank 0 a second to print its message. */
 static void stop_at_once(void)
 {
-    bool said = watch_tell_stop();
+    bool said = watch_report_stop();
     if (!said && launch_rank() > 0) sleep(1);
     if (!said && launch_rank() == 0) log_info("%s", STOPPED_BEFORE_STEPS);
     _exit(ERR_STOPPED);
@@ -51,7 +51,7 @@ static void stop_at_once(void)
 
 static Status run(int argc, char **argv, const void *options)
 {
-    static const StartCalls start = {.reach = watch_tell, .stop = stop_at_once};
+    static const StartCalls start = {.reach = watch_report_stage, .stop = stop_at_once};
     const TrainOptions *o = options;
     Job job;
     if (o->newest) return print_newest(argc, argv);

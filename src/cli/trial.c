@@ -189,7 +189,7 @@ static Status launch(Verification *v, Trial *t, const char *yaml, const char *lo
     Attend *a = &v->attend;
     char **command = launch_words(ranks, words);
     a->alone = ranks == 1;
-    a->here = true;
+    a->local = true;
     a->log = log;
     a->threads = (int)config->train.threads;
     a->hang_s = config->train.hang_s;

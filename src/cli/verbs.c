@@ -13,7 +13,7 @@
     _(verify)                                                                                      \
     _(doctor)                                                                                      \
     _(sbatch)                                                                                      \
-    _(importers_here)                                                                              \
+    _(importers)                                                                                   \
     _(data_import_folder)                                                                          \
     _(data_info)                                                                                   \
     _(data_check)                                                                                  \
@@ -36,12 +36,12 @@
 VERBS(DECLARE)
 static const Verb *const verbs[] = {VERBS(ENTRY)};
 /* Placeholder in the list for the importers, which are a table of the data module. */
-const Verb verb_importers_here = {.name = ""};
+const Verb verb_importers = {.name = ""};
 
 const Verb *verb_at(int i)
 {
     for (size_t v = 0; v < sizeof verbs / sizeof *verbs; ++v) {
-        if (verbs[v] != &verb_importers_here) {
+        if (verbs[v] != &verb_importers) {
             if (i-- == 0) return verbs[v];
             continue;
         }

@@ -29,7 +29,7 @@ static socklen_t address_of(struct sockaddr_un *address, const char *name)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(address->sun_path + 1));
 }
 
-static void look_at(const Watch *watch, int file, void *of)
+static void poll_add(const Watch *watch, int file, void *of)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = of};
     epoll_ctl(watch->poll, EPOLL_CTL_ADD, file, &event);
@@ -45,18 +45,18 @@ void watch_init(Watch *watch, int ranks, int signals)
     watch->rank = mem_new((size_t)ranks * sizeof *watch->rank);
     snprintf(name, sizeof name, "weft-%ld", (long)getpid());
     socklen_t length = address_of(&address, name);
-    look_at(watch, signals, &watch->signals);
+    poll_add(watch, signals, &watch->signals);
     if (bind(watch->listener, (struct sockaddr *)&address, length) != 0 ||
         listen(watch->listener, ranks) != 0)
         return; /* the rank that dies stays unknown */
-    look_at(watch, watch->listener, &watch->listener);
+    poll_add(watch, watch->listener, &watch->listener);
     setenv(WATCH_VARIABLE, name, 1);
 }
 
 /* Accepts a connection. A rank that has executed itself again (threads_settle) connects a second
  * time and keeps its entry. The rank's number comes with its first message. Processes of other
  * users are refused. */
-static void meet(Watch *watch)
+static void accept_rank(Watch *watch)
 {
     int file = accept4(watch->listener, NULL, NULL, SOCK_CLOEXEC);
     struct ucred peer = {0};
@@ -64,25 +64,25 @@ static void meet(Watch *watch)
     if (file < 0) return;
     bool known = getsockopt(file, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0;
     int place = 0;
-    while (place < watch->met && watch->rank[place].process != peer.pid) ++place;
+    while (place < watch->connected && watch->rank[place].process != peer.pid) ++place;
     if (!known || peer.uid != geteuid() || place == watch->ranks) {
         close(file);
         return;
     }
     if (watch->lost == place) watch->lost = NOBODY;
-    if (place == watch->met) ++watch->met;
+    if (place == watch->connected) ++watch->connected;
     WatchedRank *rank = &watch->rank[place];
     if (rank->file > 0) close(rank->file);
     *rank = (WatchedRank){.file = file, .process = peer.pid, .number = NOBODY};
-    watch->told_s = clock_s();
-    look_at(watch, file, rank);
+    watch->message_s = clock_s();
+    poll_add(watch, file, rank);
 }
 
-static void hear(Watch *watch, WatchedRank *rank)
+static void receive(Watch *watch, WatchedRank *rank)
 {
     int said;
     if (recv(rank->file, &said, sizeof said, 0) == (ssize_t)sizeof said) {
-        watch->told_s = clock_s();
+        watch->message_s = clock_s();
         rank->left = rank->left || said <= GOODBYE || said == STOPS;
         if (said >= 0) rank->number = said;
         /* ranks that stop after a loss are being ended by mpirun */
@@ -111,18 +111,18 @@ bool watch_wait(Watch *watch, int limit_ms)
         if (of == &watch->signals)
             signalled = true;
         else if (of == &watch->listener)
-            meet(watch);
+            accept_rank(watch);
         else
-            hear(watch, of);
+            receive(watch, of);
     }
     return signalled;
 }
 
 bool watch_all_left(Watch *watch, Status *status)
 {
-    bool all = watch->met == watch->ranks && !watch_lost(watch) && !watch->stops;
+    bool all = watch->connected == watch->ranks && !watch_lost(watch) && !watch->stops;
     *status = OK;
-    for (int i = 0; i < watch->met; ++i) {
+    for (int i = 0; i < watch->connected; ++i) {
         all = all && watch->rank[i].left;
         if (watch->rank[i].status > *status) *status = watch->rank[i].status;
     }
@@ -137,7 +137,7 @@ const WatchedRank *watch_lost(Watch *watch)
 
 void watch_fini(Watch *watch)
 {
-    for (int i = 0; i < watch->met; ++i)
+    for (int i = 0; i < watch->connected; ++i)
         if (watch->rank[i].file >= 0) close(watch->rank[i].file);
     if (watch->listener >= 0) close(watch->listener);
     close(watch->poll);
@@ -162,26 +162,26 @@ void watch_enter(int rank)
     launcher = -1;
 }
 
-static bool tell(int word)
+static bool send_word(int word)
 {
     return launcher >= 0 &&
            send(launcher, &word, sizeof word, MSG_NOSIGNAL) == (ssize_t)sizeof word;
 }
 
-void watch_tell(StartStage stage)
+void watch_report_stage(StartStage stage)
 {
-    (void)tell(STAGE - (int)stage);
+    (void)send_word(STAGE - (int)stage);
 }
 
-bool watch_tell_stop(void)
+bool watch_report_stop(void)
 {
-    return tell(STOPS);
+    return send_word(STOPS);
 }
 
 void watch_leave(Status status)
 {
     if (launcher < 0) return;
-    (void)tell(GOODBYE - (int)status);
+    (void)send_word(GOODBYE - (int)status);
     close(launcher);
     launcher = -1;
 }

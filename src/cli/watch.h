@@ -23,13 +23,13 @@ typedef struct WatchedRank {
     Status status;
 } WatchedRank;
 typedef struct Watch {
-    /* file descriptors: poll (epoll), listener, signals; ranks: expected; met: connected so far;
-     * lost: index in rank of the first one lost, or -1 */
-    int poll, listener, signals, ranks, met, lost;
+    /* file descriptors: poll (epoll), listener, signals; ranks: expected; connected: number of
+     * those that have connected; lost: index in rank of the first one lost, or -1 */
+    int poll, listener, signals, ranks, connected, lost;
     /* a rank has stopped before its first step, and not because another was lost */
     bool stops;
     /* time at which a rank last connected or sent a message; 0: never */
-    double told_s;
+    double message_s;
     /* ranks that have connected; owned */
     WatchedRank *rank;
 } Watch;
@@ -49,11 +49,11 @@ const WatchedRank *watch_lost(Watch *watch);
 
 /* Functions for a rank. They do nothing if no launcher listens. */
 void watch_enter(int rank);
-void watch_tell(StartStage stage);
-/* Tells the launcher that this rank stops before its first step, as requested. Returns true if a
- * launcher listens, which then tells the user. */
-bool watch_tell_stop(void);
-/* Tells the launcher that this rank ends by itself, with this exit status. */
+void watch_report_stage(StartStage stage);
+/* Reports to the launcher that this rank stops before its first step, as requested. True: a
+ * launcher listens, which then informs the user. */
+bool watch_report_stop(void);
+/* Reports to the launcher that this rank ends by itself, with this exit status. */
 void watch_leave(Status status);
 
 #endif

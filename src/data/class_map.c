@@ -2,7 +2,7 @@
  * training and a test set, or of a set and a checkpoint. Labels are matched by name if one list
  * contains all names of the other. A list that only counts (0, 1, 2, ...), as importers write if
  * they know no names, is used like any other if it matches; otherwise it is treated like a missing
- * list: labels keep their numbers, and a line tells the user. */
+ * list: labels keep their numbers, and a message says so. */
 #include "base/escape.h"
 #include "data_private.h"
 
@@ -102,25 +102,25 @@ typedef struct Fit {
     bool in_place;
 } Fit;
 
-static void fit_find(Fit *fit, const ClassNames *own, const ClassNames *classes)
+static void fit_find(Fit *fit, const ClassNames *file_names, const ClassNames *classes)
 {
     Place *place = names_sorted(classes);
     bool *met = mem_new((size_t)classes->count + 1);
     *fit = (Fit){.unknown = -1, .missing = -1, .in_place = true};
-    fit->to = mem_new((size_t)(own->count + 1) * sizeof *fit->to);
-    for (int64_t i = 0; i < own->count; ++i) {
+    fit->to = mem_new((size_t)(file_names->count + 1) * sizeof *fit->to);
+    for (int64_t i = 0; i < file_names->count; ++i) {
         int64_t low = 0, high = classes->count;
         while (low < high) {
             int64_t middle = (low + high) / 2;
-            if (strcmp(place[middle].name, own->name[i]) < 0)
+            if (strcmp(place[middle].name, file_names->name[i]) < 0)
                 low = middle + 1;
             else
                 high = middle;
         }
-        bool there = low < classes->count && strcmp(place[low].name, own->name[i]) == 0;
-        fit->to[i] = there ? place[low].i : -1;
-        if (there) met[place[low].i] = true;
-        if (!there && fit->unknowns++ == 0) fit->unknown = i;
+        bool found = low < classes->count && strcmp(place[low].name, file_names->name[i]) == 0;
+        fit->to[i] = found ? place[low].i : -1;
+        if (found) met[place[low].i] = true;
+        if (!found && fit->unknowns++ == 0) fit->unknown = i;
         fit->in_place = fit->in_place && fit->to[i] == i;
     }
     for (int64_t i = 0; i < classes->count; ++i)
@@ -129,19 +129,20 @@ static void fit_find(Fit *fit, const ClassNames *own, const ClassNames *classes)
     mem_free(&place);
 }
 
-static Status fit_fail(const Fit *fit, const char *path, const ClassNames *own, const char *whose,
-                       const ClassNames *classes)
+static Status fit_fail(const Fit *fit, const char *path, const ClassNames *file_names,
+                       const char *classes_of, const ClassNames *classes)
 {
-    char *here, *there;
-    text_escape_pair(own->name[fit->unknown], classes->name[fit->missing], &here, &there);
+    char *set_name, *other_name;
+    text_escape_pair(file_names->name[fit->unknown], classes->name[fit->missing], &set_name,
+                     &other_name);
     Status st = fail(
         ERR_DATA,
         "%s: its classes are not those of %s: '%.160s' (class %lld) is not there, and '%.160s' "
         "(class %lld there) is not here; labels go by name only where one of the two has all names "
         "of the other: give the classes one set of names",
-        path, whose, here, (long long)fit->unknown, there, (long long)fit->missing);
-    mem_free(&here);
-    mem_free(&there);
+        path, classes_of, set_name, (long long)fit->unknown, other_name, (long long)fit->missing);
+    mem_free(&set_name);
+    mem_free(&other_name);
     return st;
 }
 
@@ -152,23 +153,23 @@ static bool fit_none(const Fit *fit)
 }
 
 /* Returns a line on how the names of the two lists differ. Owner: the caller. */
-static char *fit_line(const Fit *fit, const char *path, const ClassNames *own, const char *whose,
-                      const ClassNames *classes)
+static char *fit_line(const Fit *fit, const char *path, const ClassNames *file_names,
+                      const char *classes_of, const ClassNames *classes)
 {
     if (fit->unknowns > 0)
         return mem_format("%s: labels go by the names of classes: %s has %lld of its %lld classes "
                           "and lacks '%.80s'%s, which no sample may be",
-                          path, whose, (long long)(own->count - fit->unknowns),
-                          (long long)own->count, own->name[fit->unknown],
+                          path, classes_of, (long long)(file_names->count - fit->unknowns),
+                          (long long)file_names->count, file_names->name[fit->unknown],
                           fit->unknowns > 1 ? " and others" : "");
     if (fit->missings > 0)
         return mem_format("%s: labels go by the names of classes: it has %lld of the %lld classes "
                           "of %s and lacks '%.80s'%s",
-                          path, (long long)own->count, (long long)classes->count, whose,
+                          path, (long long)file_names->count, (long long)classes->count, classes_of,
                           classes->name[fit->missing], fit->missings > 1 ? " and others" : "");
     return mem_format("%s: labels go by the names of classes, which are in another order than "
                       "those of %s",
-                      path, whose);
+                      path, classes_of);
 }
 
 /* Does the list name classes: is it present, and more than a count? */
@@ -179,17 +180,17 @@ static bool names_classes(const ClassNames *names)
 
 /* Returns a line on labels that keep their numbers because one of the lists names no classes; NULL:
  * neither does. Owner: the caller. */
-static char *numbers_line(const char *path, const ClassNames *own, const char *whose,
+static char *numbers_line(const char *path, const ClassNames *file_names, const char *classes_of,
                           const ClassNames *classes)
 {
     if (names_classes(classes))
         return mem_format("%s: names no classes, so its labels are taken by their numbers: 0 is "
                           "'%.80s', as in %s",
-                          path, classes->name[0], whose);
-    if (names_classes(own))
+                          path, classes->name[0], classes_of);
+    if (names_classes(file_names))
         return mem_format("%s: its labels are taken by their numbers, as %s names no classes: 0 is "
                           "'%.80s' here",
-                          path, whose, own->name[0]);
+                          path, classes_of, file_names->name[0]);
     return NULL;
 }
 
@@ -252,30 +253,31 @@ static Status maps_follow(DataSet *set, const Fit *fit, int64_t count)
     return st;
 }
 
-Status data_set_use_classes(DataSet *set, const ClassNames *own, const ClassNames *classes,
-                            const char *whose, char **line)
+Status data_set_use_classes(DataSet *set, const ClassNames *file_names, const ClassNames *classes,
+                            const char *classes_of, char **line)
 {
     Fit fit;
     Status st = OK;
     *line = NULL;
-    if (own->count == 0 || classes->count == 0) {
-        *line = numbers_line(set->path, own, whose, classes);
+    if (file_names->count == 0 || classes->count == 0) {
+        *line = numbers_line(set->path, file_names, classes_of, classes);
         return OK;
     }
-    fit_find(&fit, own, classes);
+    fit_find(&fit, file_names, classes);
     if (fit_none(&fit)) {
-        if (names_classes(own) && names_classes(classes))
-            st = fit_fail(&fit, set->path, own, whose, classes);
+        if (names_classes(file_names) && names_classes(classes))
+            st = fit_fail(&fit, set->path, file_names, classes_of, classes);
         else
-            *line = numbers_line(set->path, own, whose, classes);
+            *line = numbers_line(set->path, file_names, classes_of, classes);
         mem_free(&fit.to);
         return st;
     }
     if (!fit.in_place)
-        st = classes->count < DATA_NO_CLASS ? maps_follow(set, &fit, own->count) : too_many(set);
+        st = classes->count < DATA_NO_CLASS ? maps_follow(set, &fit, file_names->count)
+                                            : too_many(set);
     if (st == OK && (!fit.in_place || fit.missings > 0)) {
-        *line = fit_line(&fit, set->path, own, whose, classes);
-        int64_t least = set->classes > own->count ? set->classes : 0;
+        *line = fit_line(&fit, set->path, file_names, classes_of, classes);
+        int64_t least = set->classes > file_names->count ? set->classes : 0;
         set->classes = classes->count > least ? classes->count : least;
     }
     mem_free(&fit.to);
@@ -341,29 +343,29 @@ static void names_replace(ClassNames *all, ClassNames *more)
 
 /* Joins two lists of which at least one names no classes: labels keep their numbers, and the other
  * list names them. *joined: that list has a name for each class of the unnamed set. */
-static void files_join_numbers(DataSet *set, ClassNames *all, const DataSet *other, ClassNames *own,
-                               bool *joined)
+static void files_join_numbers(DataSet *set, ClassNames *all, const DataSet *other,
+                               ClassNames *file_names, bool *joined)
 {
-    char *line = numbers_line(other->path, own, set->path, all);
-    const int64_t names = names_classes(own) ? own->count : all->count;
-    const int64_t unnamed = names_classes(own) ? set->classes : other->classes;
-    *joined = unnamed <= names && (names_classes(own) || names_classes(all));
+    char *line = numbers_line(other->path, file_names, set->path, all);
+    const int64_t names = names_classes(file_names) ? file_names->count : all->count;
+    const int64_t unnamed = names_classes(file_names) ? set->classes : other->classes;
+    *joined = unnamed <= names && (names_classes(file_names) || names_classes(all));
     if (*joined && set->classes < names) set->classes = names;
     if (line) log_info("%s", line);
     mem_free(&line);
-    if (names_classes(own)) names_replace(all, own);
+    if (names_classes(file_names)) names_replace(all, file_names);
 }
 
-/* Joins by name: classes that only `own` has are appended. */
-static Status files_join_names(DataSet *set, ClassNames *all, DataSet *other, const ClassNames *own,
-                               Fit *fit)
+/* Joins by name: classes that only `file_names` has are appended. */
+static Status files_join_names(DataSet *set, ClassNames *all, DataSet *other,
+                               const ClassNames *file_names, Fit *fit)
 {
     bool equal = fit->in_place && fit->missings == 0;
-    names_add(all, own, fit);
-    if (!in_place(fit, own->count)) {
+    names_add(all, file_names, fit);
+    if (!in_place(fit, file_names->count)) {
         if (all->count >= DATA_NO_CLASS) return too_many(other);
-        uint16_t *class = map_follow(set, (LabelMap){0, 0}, fit, own->count);
-        Status st = map_put(set, &other->map, class, own->count);
+        uint16_t *class = map_follow(set, (LabelMap){0, 0}, fit, file_names->count);
+        Status st = map_put(set, &other->map, class, file_names->count);
         mem_free(&class);
         TRY(st);
     }
@@ -376,27 +378,27 @@ static Status files_join_names(DataSet *set, ClassNames *all, DataSet *other, co
 
 Status files_join_classes(DataSet *set, ClassNames *all, DataSet *other, bool *joined)
 {
-    ClassNames own;
+    ClassNames file_names;
     Fit fit = {0};
     Status st = OK;
     if (set->file_count == 1) TRY(names_of_file(all, set));
-    TRY(names_of_file(&own, other));
-    if (own.count == 0 || all->count == 0) {
-        files_join_numbers(set, all, other, &own, joined);
-        class_names_free(&own);
+    TRY(names_of_file(&file_names, other));
+    if (file_names.count == 0 || all->count == 0) {
+        files_join_numbers(set, all, other, &file_names, joined);
+        class_names_free(&file_names);
         return OK;
     }
-    fit_find(&fit, &own, all);
+    fit_find(&fit, &file_names, all);
     if (!fit_none(&fit)) {
-        st = files_join_names(set, all, other, &own, &fit);
+        st = files_join_names(set, all, other, &file_names, &fit);
         *joined = st == OK;
-    } else if (names_classes(&own) && names_classes(all)) {
-        st = fit_fail(&fit, other->path, &own, set->path, all);
+    } else if (names_classes(&file_names) && names_classes(all)) {
+        st = fit_fail(&fit, other->path, &file_names, set->path, all);
     } else {
-        files_join_numbers(set, all, other, &own, joined);
+        files_join_numbers(set, all, other, &file_names, joined);
     }
     mem_free(&fit.to);
-    class_names_free(&own);
+    class_names_free(&file_names);
     return st;
 }
 

@@ -125,16 +125,16 @@ static void write_names(const Names *names, FILE *answer)
 }
 
 /* request to that process: which list of which file */
-typedef struct Asked {
+typedef struct NamesRequest {
     char list[LIST_BYTES], path[DATA_PATH];
-} Asked;
+} NamesRequest;
 
-static void work(const void *asked, size_t asked_bytes, FILE *answer)
+static void work(const void *input, size_t input_bytes, FILE *answer)
 {
-    const Asked *a = asked;
+    const NamesRequest *a = input;
     hid_t file;
     Names names;
-    (void)asked_bytes;
+    (void)input_bytes;
     hdf5_lock();
     if (h5_open(&file, a->path) == OK && names_open(&names, file, a->list))
         write_names(&names, answer);
@@ -150,8 +150,8 @@ Status class_names_read(ClassNames *names, const char *path)
 
 Status class_names_read_of(ClassNames *names, const char *path, const char *list)
 {
-    static const ApartJob job = {
-        .who = "HDF5, in the process that reads the names of classes,",
+    static const IsolatedJob job = {
+        .subject = "HDF5, in the process that reads the names of classes,",
         .memory_bytes = MEMORY_BYTES,
         .busy_s = BUSY_S,
         .clock_s = CLOCK_S,
@@ -160,14 +160,14 @@ Status class_names_read_of(ClassNames *names, const char *path, const char *list
     };
     char *text;
     size_t bytes;
-    Asked asked = {0};
+    NamesRequest input = {0};
     *names = (ClassNames){0};
-    if (strlen(path) >= sizeof asked.path)
+    if (strlen(path) >= sizeof input.path)
         return fail(ERR_NOINPUT, "the path %.60s... is longer than %d characters", path,
                     DATA_PATH - 1);
-    snprintf(asked.list, sizeof asked.list, "%s", list);
-    snprintf(asked.path, sizeof asked.path, "%s", path);
-    TRY(apart_run(&job, path, &asked, sizeof asked, &text, &bytes));
+    snprintf(input.list, sizeof input.list, "%s", list);
+    snprintf(input.path, sizeof input.path, "%s", path);
+    TRY(isolated_run(&job, path, &input, sizeof input, &text, &bytes));
     class_names_take(names, text, bytes, 0);
     return OK;
 }

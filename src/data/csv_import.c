@@ -20,7 +20,7 @@ typedef struct Part {
 } Part;
 
 typedef struct Import {
-    const CsvImport *ask;
+    const CsvImport *options;
     const CsvSchema *schema;
     /* training and test set; if the test set is a share of the same files, its rows begin at
      * split */
@@ -133,7 +133,7 @@ static Status rows_sum(Part *p)
 static Status survey(Import *im, Part *p, int64_t until, bool count_only)
 {
     Survey s = {.import = im, .part = p, .until = until, .count_only = count_only};
-    TRY(csv_pass(&p->input, im->ask->threads, survey_block, &s, NULL));
+    TRY(csv_pass(&p->input, im->options->threads, survey_block, &s, NULL));
     return until == INT64_MAX ? rows_sum(p) : OK;
 }
 
@@ -147,7 +147,7 @@ static Status vocab_settle(Import *im)
         const CsvColumn *c = &s->column[i];
         if (c->type != CSV_CATEGORY) continue;
         CsvVocab *vocab = &im->is.vocab[c->slot];
-        for (int t = 1; t < im->ask->threads; ++t) {
+        for (int t = 1; t < im->options->threads; ++t) {
             CsvVocab *other = &im->is.vocab[t * s->categories + c->slot];
             if (!csv_vocab_join(vocab, other))
                 return fail(ERR_DATA, "column %s has more than %d values; use `hash`", c->name,
@@ -317,7 +317,7 @@ static Status write_block(void *user, int worker, CsvBlock *b)
 static Status write_part(Import *im, Part *p)
 {
     Writing w = {.import = im, .part = p};
-    return csv_pass(&p->input, im->ask->threads, write_block, &w, &im->bytes);
+    return csv_pass(&p->input, im->options->threads, write_block, &w, &im->bytes);
 }
 
 /* ---- all of it ---- */
@@ -325,45 +325,45 @@ static Status write_part(Import *im, Part *p)
 /* Finds the row at which the test set begins, if it is a share of the training files. */
 static Status split_find(Import *im)
 {
-    const CsvImport *ask = im->ask;
+    const CsvImport *options = im->options;
     im->split = INT64_MAX;
-    if (!ask->test || ask->test_count > 0) return OK;
+    if (!options->test || options->test_count > 0) return OK;
     TRY(survey(im, &im->part[0], INT64_MAX, true));
     int64_t rows = im->part[0].rows;
-    im->split = rows - (int64_t)((double)rows * ask->test_share + 0.5);
+    im->split = rows - (int64_t)((double)rows * options->test_share + 0.5);
     if (im->split >= 1 && im->split < rows) return OK;
     return fail(ERR_DATA, "%s: --test-share %g of %lld records leaves one of the two without any",
-                ask->file[0], ask->test_share, (long long)rows);
+                options->file[0], options->test_share, (long long)rows);
 }
 
 static Status import_read(Import *im)
 {
-    const CsvImport *ask = im->ask;
+    const CsvImport *options = im->options;
     Part *train = &im->part[0], *test = &im->part[1];
-    TRY(csv_input_init(&train->input, im->schema, ask->file, ask->count));
-    if (ask->test_count > 0)
-        TRY(csv_input_init(&test->input, im->schema, ask->test_file, ask->test_count));
+    TRY(csv_input_init(&train->input, im->schema, options->file, options->count));
+    if (options->test_count > 0)
+        TRY(csv_input_init(&test->input, im->schema, options->test_file, options->test_count));
     TRY(split_find(im));
     TRY(survey(im, train, im->split, !csv_schema_looks(im->schema)));
-    if (ask->test_count > 0) TRY(survey(im, test, INT64_MAX, true));
+    if (options->test_count > 0) TRY(survey(im, test, INT64_MAX, true));
     TRY(vocab_settle(im));
     means_settle(im);
     names_find(im);
     bool shared = im->split < INT64_MAX;
     TRY(layout_make(im, train, shared ? im->split : train->rows));
-    if (ask->test) TRY(layout_make(im, test, shared ? train->rows - im->split : test->rows));
+    if (options->test) TRY(layout_make(im, test, shared ? train->rows - im->split : test->rows));
     return OK;
 }
 
 static Status import_write(Import *im)
 {
-    const CsvImport *ask = im->ask;
+    const CsvImport *options = im->options;
     Part *train = &im->part[0], *test = &im->part[1];
-    TRY(table_new(&train->writer, ask->out, ask->force, &train->layout));
-    if (ask->test) TRY(table_new(&test->writer, ask->test, ask->force, &test->layout));
+    TRY(table_new(&train->writer, options->out, options->force, &train->layout));
+    if (options->test) TRY(table_new(&test->writer, options->test, options->force, &test->layout));
     TRY(write_part(im, train));
-    if (ask->test_count > 0) TRY(write_part(im, test));
-    if (ask->test) TRY(table_finish(&test->writer));
+    if (options->test_count > 0) TRY(write_part(im, test));
+    if (options->test) TRY(table_finish(&test->writer));
     return table_finish(&train->writer);
 }
 
@@ -375,25 +375,25 @@ static void import_fini(Import *im)
         mem_free(&im->part[i].row);
         mem_free(&im->part[i].moments);
     }
-    csv_meaning_fini(&im->is, im->ask->threads * im->schema->categories);
+    csv_meaning_fini(&im->is, im->options->threads * im->schema->categories);
     mem_free(&im->column_name);
     mem_free(&im->field_name);
     pthread_mutex_destroy(&im->lock);
 }
 
-Status csv_import(const CsvImport *ask, CsvDone *done)
+Status csv_import(const CsvImport *options, CsvDone *done)
 {
-    const CsvSchema *s = ask->schema;
-    Import im = {.ask = ask, .schema = s};
+    const CsvSchema *s = options->schema;
+    Import im = {.options = options, .schema = s};
     double began = clock_s();
-    TRY(part_free_places(ask->out, ask->test, ask->force));
+    TRY(part_free_places(options->out, options->test, options->force));
     for (int i = 0; i < 2; ++i) {
-        const char *out = i ? ask->test : ask->out;
-        TRY(part_no_input(out, ask->file, ask->count));
-        TRY(part_no_input(out, ask->test_file, ask->test_count));
+        const char *out = i ? options->test : options->out;
+        TRY(part_no_input(out, options->file, options->count));
+        TRY(part_no_input(out, options->test_file, options->test_count));
     }
     pthread_mutex_init(&im.lock, NULL);
-    csv_meaning_init(&im.is, s, ask->threads * s->categories);
+    csv_meaning_init(&im.is, s, options->threads * s->categories);
     Status st = import_read(&im);
     if (st == OK) st = import_write(&im);
     *done = (CsvDone){im.part[0].rows + im.part[1].rows, im.bytes, clock_s() - began};

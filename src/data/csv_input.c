@@ -178,8 +178,8 @@ static Status header_take(CsvFile *file, const CsvReader *r)
 static int column_missing(const CsvSchema *s, int width)
 {
     for (int c = 0; c < s->count; ++c) {
-        bool there = s->placed ? s->column[c].place < width : width != s->real - 1;
-        if (s->column[c].optional && !there) return c;
+        bool found = s->placed ? s->column[c].place < width : width != s->real - 1;
+        if (s->column[c].optional && !found) return c;
     }
     return -1;
 }
@@ -213,7 +213,7 @@ static Status places_take(CsvFile *file, const CsvReader *r)
 }
 
 /* Finds the columns in the first block of a file. */
-static Status file_look(void *user, int worker, CsvBlock *block)
+static Status find_columns(void *user, int worker, CsvBlock *block)
 {
     CsvInput *input = user;
     CsvFile *file = &input->file[block->file];
@@ -242,7 +242,7 @@ static Status file_begin(CsvInput *input, int i)
     Status st = OK;
     while (st == OK && got && f.file == i && !input->file[i].column) {
         st = block_next(&f, &block, &got);
-        if (st == OK && got && block.file == i) st = file_look(input, 0, &block);
+        if (st == OK && got && block.file == i) st = find_columns(input, 0, &block);
     }
     packed_close(&f.packed);
     mem_free(&f.rest);

@@ -51,9 +51,9 @@ static void send_array(hid_t file, const char *path, const char *name, FILE *ans
     H5Pclose(access);
 }
 
-static void work(const void *asked, size_t asked_bytes, FILE *answer)
+static void work(const void *input, size_t input_bytes, FILE *answer)
 {
-    const char *path = asked, *end = path + asked_bytes;
+    const char *path = input, *end = path + input_bytes;
     hid_t file;
     hdf5_lock();
     if (h5_open(&file, path) == OK)
@@ -70,11 +70,11 @@ typedef struct Stored {
     size_t bytes, at;
 } Stored;
 
-/* Requests the arrays. Takes ownership of asked. */
-static Status stored_ask(Stored *s, const char *path, char *asked, size_t asked_bytes)
+/* Requests the arrays. Takes ownership of input. */
+static Status stored_read_arrays(Stored *s, const char *path, char *input, size_t input_bytes)
 {
-    static const ApartJob job = {
-        .who = "HDF5, in the process that reads vocabularies,",
+    static const IsolatedJob job = {
+        .subject = "HDF5, in the process that reads vocabularies,",
         .memory_bytes = (size_t)2 << 30,
         .busy_s = BUSY_S,
         .clock_s = CLOCK_S,
@@ -82,8 +82,8 @@ static Status stored_ask(Stored *s, const char *path, char *asked, size_t asked_
         .work = work,
     };
     *s = (Stored){.path = path};
-    Status st = apart_run(&job, path, asked, asked_bytes, &s->text, &s->bytes);
-    mem_free(&asked);
+    Status st = isolated_run(&job, path, input, input_bytes, &s->text, &s->bytes);
+    mem_free(&input);
     return st;
 }
 
@@ -113,18 +113,18 @@ Status csv_stored_schema(CsvSchema *schema, const char *path)
     Stored s;
     const char *text;
     uint64_t each, count;
-    char *asked = mem_format("%s%c/schema", path, 0);
+    char *input = mem_format("%s%c/schema", path, 0);
     *schema = (CsvSchema){0};
-    Status st = stored_ask(&s, path, asked, strlen(path) + sizeof "/schema" + 1);
+    Status st = stored_read_arrays(&s, path, input, strlen(path) + sizeof "/schema" + 1);
     if (st == OK) st = stored_next(&s, &text, &each, &count);
     if (st == OK && (each == 0 || count != 1))
         st = fail(ERR_DATA,
                   "%s: does not say by which schema it was imported: name the file with --schema",
                   path);
     if (st == OK) {
-        char *own = mem_new(each + 1), *where = mem_format("%s, its /schema", path);
-        memcpy(own, text, each);
-        st = csv_schema_take(schema, where, own, strlen(own));
+        char *copy = mem_new(each + 1), *where = mem_format("%s, its /schema", path);
+        memcpy(copy, text, each);
+        st = csv_schema_take(schema, where, copy, strlen(copy));
         mem_free(&where);
     }
     mem_free(&s.text);
@@ -209,11 +209,11 @@ static Status check_names(const CsvSchema *schema, const DataSet *set, CsvType t
 Status csv_stored_meaning(CsvMeaning *is, const CsvSchema *schema, const DataSet *set)
 {
     Stored s;
-    char *asked;
+    char *input;
     size_t bytes;
     TRY(check_names(schema, set, CSV_NUMBER, "columns"));
     TRY(check_names(schema, set, CSV_CATEGORY, "fields"));
-    FILE *out = open_memstream(&asked, &bytes);
+    FILE *out = open_memstream(&input, &bytes);
     if (!out) die("out of memory for names of vocabularies");
     fprintf(out, "%s%c/dense_mean%c/dense_deviation%c", set->path, 0, 0, 0);
     for (int i = 0; i < schema->count; ++i)
@@ -221,7 +221,7 @@ Status csv_stored_meaning(CsvMeaning *is, const CsvSchema *schema, const DataSet
             fprintf(out, "/vocab/%s%c", schema->column[i].name, 0);
     fclose(out);
     for (int i = 0; i < schema->numbers; ++i) is->deviation[i] = 1;
-    Status st = stored_ask(&s, set->path, asked, bytes);
+    Status st = stored_read_arrays(&s, set->path, input, bytes);
     if (st == OK) st = take_numbers(&s, schema, is->mean);
     if (st == OK) st = take_numbers(&s, schema, is->deviation);
     if (st == OK) st = take_fields(&s, schema, set, is);

@@ -110,7 +110,7 @@ typedef struct PictureView {
     int width, height;
 } PictureView;
 /* Returns the offset of a centred part, halves rounded to even as torchvision's CenterCrop does;
- * negative if the part is larger, which gets a border on both sides. */
+ * negative if the part is larger, which gets padding on both sides. */
 int view_middle(int of, int part);
 /* Computes the size in proportion that covers to_width x to_height: one side equals it, the other
  * is truncated to whole pixels. */

@@ -154,7 +154,7 @@ void element_row(ElementType type, float *to, int to_step, const void *from, int
     }
 }
 
-/* 0 * v is 0 for finite values and NaN for all others, so one sum tells whether to search. */
+/* 0 * v is 0 for finite values and NaN for all others, so one sum shows whether to search. */
 static bool all_finite(ElementType type, const void *from, int64_t n)
 {
     float sum = 0;

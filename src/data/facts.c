@@ -1,8 +1,8 @@
 /* Finds out with HDF5 what a file holds: where x and y lie, their types, shapes and storage, and
- * the root attributes. This runs in a separate process (apart.h), because HDF5 trusts the file it
- * parses; the caller receives plain bytes and checks them again. Refuses what could not be read
- * later (missing filters, data in other files, extents beyond the file's end) and what would need
- * memory out of proportion to the file. */
+ * the root attributes. This runs in a separate process (base/isolated.h), because HDF5 trusts the
+ * file it parses; the caller receives plain bytes and checks them again. Refuses what could not be
+ * read later (missing filters, data in other files, extents beyond the file's end) and what would
+ * need memory out of proportion to the file. */
 #include "facts.h"
 #include "data_private.h"
 
@@ -22,7 +22,7 @@ enum {
 
 /* state of the process that reads */
 typedef struct Reading {
-    const FactsAsk *ask;
+    const FactsRequest *request;
     SetFacts *facts;
     hid_t file;
     int64_t file_bytes;
@@ -114,7 +114,7 @@ static Status filters_check(const char *path, const char *name, hid_t create)
 static Status chunks_check(const Reading *r, const DataArray *a, hid_t create, double stored)
 {
     hsize_t chunk[32];
-    const char *path = r->ask->path;
+    const char *path = r->request->path;
     int ndim = H5Pget_chunk(create, 32, chunk);
     double bytes = (double)element_bytes(a->type),
            claimed = (double)a->dim[0] * (double)a->sample_bytes;
@@ -146,7 +146,8 @@ static Status extent_find(const Reading *r, DataArray *a, hid_t dataset)
         return fail(ERR_DATA,
                     "%s: is truncated: %s should end at byte %llu, the file has %lld; copy or make "
                     "it again",
-                    r->ask->path, a->name, (unsigned long long)offset + (unsigned long long)bytes,
+                    r->request->path, a->name,
+                    (unsigned long long)offset + (unsigned long long)bytes,
                     (long long)r->file_bytes);
     if (element_bytes(a->type) == 1 || a->big_endian == host_big) a->offset = (int64_t)offset;
     return OK;
@@ -166,9 +167,9 @@ static Status array_storage(const Reading *r, DataArray *a, hid_t dataset)
     double stored = (double)H5Dget_storage_size(dataset);
     h5_storage_text(dataset, a->storage, sizeof a->storage);
     a->offset = -1;
-    Status st = filters_check(r->ask->path, a->name, create);
+    Status st = filters_check(r->request->path, a->name, create);
     if (st == OK && layout != H5D_COMPACT && stored == 0)
-        st = fail(ERR_DATA, "%s: %s was created but never written; make it again", r->ask->path,
+        st = fail(ERR_DATA, "%s: %s was created but never written; make it again", r->request->path,
                   a->name);
     /* HDF5 copies the size of the shape from the bytes stored, however few there are. */
     if (st == OK && layout == H5D_COMPACT && stored != (double)a->dim[0] * (double)a->sample_bytes)
@@ -176,7 +177,7 @@ static Status array_storage(const Reading *r, DataArray *a, hid_t dataset)
             fail(ERR_DATA,
                  "%s: %s is damaged: its shape is not that of the %.0f bytes that are stored; copy "
                  "or make it again",
-                 r->ask->path, a->name, stored);
+                 r->request->path, a->name, stored);
     if (st == OK && layout == H5D_CHUNKED) st = chunks_check(r, a, create, stored);
     if (st == OK && layout == H5D_CHUNKED) a->chunk_rows = chunk_rows(create);
     H5Pclose(create);
@@ -186,7 +187,7 @@ static Status array_storage(const Reading *r, DataArray *a, hid_t dataset)
 static Status array_find(const Reading *r, DataArray *a, const char *name, const char *key)
 {
     hid_t dataset;
-    const char *path = r->ask->path;
+    const char *path = r->request->path;
     snprintf(a->name, sizeof a->name, "%s", name);
     TRY(h5_dataset(&dataset, r->file, path, name, key));
     Status st = hdf5_in_one_file(r->file, dataset, path, name);
@@ -202,7 +203,7 @@ static Status array_find(const Reading *r, DataArray *a, const char *name, const
 static Status format_read(const Reading *r)
 {
     char text[32];
-    const char *path = r->ask->path;
+    const char *path = r->request->path;
     SetFacts *facts = r->facts;
     int64_t version = 0;
     TRY(h5_attr_text(r->file, path, "format", text, sizeof text));
@@ -231,7 +232,7 @@ static Status encoded_array(const Reading *r, DataArray *a, const char *name, El
     return fail(ERR_DATA,
                 "%s: %s of a set of encoded images must be one contiguous row of %s%s; make it "
                 "again with `weft data import folder`",
-                r->ask->path, name, element_name(type),
+                r->request->path, name, element_name(type),
                 rows ? ", one for each label (x_offset: one more)" : "");
 }
 
@@ -245,7 +246,7 @@ static Status encoded_find(const Reading *r)
     TRY(encoded_array(r, &facts->x, "/x_bytes", ELEM_U8, 0));
     TRY(encoded_array(r, &facts->index, "/x_offset", ELEM_U64, 0));
     if (facts->index.dim[0] < 2)
-        return fail(ERR_DATA, "%s: /x_offset holds no samples; make it again", r->ask->path);
+        return fail(ERR_DATA, "%s: /x_offset holds no samples; make it again", r->request->path);
     if (!facts->oriented) return OK;
     return encoded_array(r, &facts->orient, "/x_orient", ELEM_U8, facts->index.dim[0] - 1);
 }
@@ -254,9 +255,9 @@ static Status encoded_find(const Reading *r)
 static Status tokenizer_read(const Reading *r)
 {
     SetFacts *facts = r->facts;
-    TRY(h5_attr_text(r->file, r->ask->path, "tokenizer", facts->tokenizer,
+    TRY(h5_attr_text(r->file, r->request->path, "tokenizer", facts->tokenizer,
                      sizeof facts->tokenizer));
-    return h5_attr_text(r->file, r->ask->path, "tokenizer_hash", facts->tokenizer_hash,
+    return h5_attr_text(r->file, r->request->path, "tokenizer_hash", facts->tokenizer_hash,
                         sizeof facts->tokenizer_hash);
 }
 
@@ -267,7 +268,7 @@ static Status treatment_read(const Reading *r)
     int64_t orient = 0;
     h5_attr_integer(r->file, "orient", &orient);
     r->facts->turned = orient != 0;
-    TRY(h5_attr_text(r->file, r->ask->path, "filter", filter, sizeof filter));
+    TRY(h5_attr_text(r->file, r->request->path, "filter", filter, sizeof filter));
     r->facts->bicubic = strcmp(filter, "bicubic") == 0;
     return OK;
 }
@@ -278,12 +279,12 @@ static uint64_t begins_hash(const Reading *r)
     uint64_t hash = 0;
     hid_t dataset = -1;
     if (!h5_has(r->file, "/field_first") ||
-        h5_dataset(&dataset, r->file, r->ask->path, "/field_first", NULL) != OK)
+        h5_dataset(&dataset, r->file, r->request->path, "/field_first", NULL) != OK)
         return 0;
     hid_t space = H5Dget_space(dataset), type = H5Dget_type(dataset);
     hssize_t count = H5Sget_simple_extent_npoints(space);
     if (count > 0 && count <= DATA_IDS_MOST + 1 && H5Tget_class(type) == H5T_INTEGER &&
-        hdf5_in_one_file(r->file, dataset, r->ask->path, "/field_first") == OK) {
+        hdf5_in_one_file(r->file, dataset, r->request->path, "/field_first") == OK) {
         uint64_t *first = mem_new((size_t)count * sizeof *first);
         if (H5Dread(dataset, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, first) >= 0)
             hash = XXH3_64bits(first, (size_t)count * sizeof *first);
@@ -303,7 +304,7 @@ static Status ids_find(const Reading *r)
     if (facts->kind != DATA_TABLE || !h5_has(r->file, "/sparse")) return OK;
     h5_attr_integer(r->file, "id_most", &facts->id_most);
     h5_attr_integer(r->file, "id_rows", &facts->id_rows);
-    TRY(h5_attr_text(r->file, r->ask->path, "vocabulary_hash", words, sizeof words));
+    TRY(h5_attr_text(r->file, r->request->path, "vocabulary_hash", words, sizeof words));
     facts->id_words = strtoull(words, NULL, 16);
     facts->id_begins = begins_hash(r);
     TRY(array_find(r, &facts->ids, "/sparse", NULL));
@@ -313,18 +314,18 @@ static Status ids_find(const Reading *r)
 static Status x_find(const Reading *r)
 {
     const DataKindInfo *kind = data_kind_of(r->facts->kind);
-    bool own = r->facts->weft && strcmp(r->ask->x, "/x") == 0;
+    bool is_weft = r->facts->weft && strcmp(r->request->x, "/x") == 0;
     char store[16] = "";
     if (r->facts->weft) TRY(tokenizer_read(r));
     h5_attr_integer(r->file, "vocab", &r->facts->vocab);
-    if (own && kind->augments) {
+    if (is_weft && kind->augments) {
         TRY(treatment_read(r));
-        TRY(h5_attr_text(r->file, r->ask->path, "store", store, sizeof store));
+        TRY(h5_attr_text(r->file, r->request->path, "store", store, sizeof store));
     }
     if (strcmp(store, "encoded") == 0) return encoded_find(r);
     if (r->facts->weft) TRY(ids_find(r));
-    return own ? array_find(r, &r->facts->x, kind->array, NULL)
-               : array_find(r, &r->facts->x, r->ask->x, "data.x");
+    return is_weft ? array_find(r, &r->facts->x, kind->array, NULL)
+                   : array_find(r, &r->facts->x, r->request->x, "data.x");
 }
 
 static Status y_find(const Reading *r)
@@ -332,12 +333,12 @@ static Status y_find(const Reading *r)
     const DataArray *x = &r->facts->x;
     if (x->ndim == 1 && !element_is_float(x->type) && !r->facts->encoded) return OK;
     if (x->ndim == 2 && !element_is_float(x->type) && !r->facts->weft &&
-        !h5_has(r->file, r->ask->y))
+        !h5_has(r->file, r->request->y))
         return fail(ERR_DATA,
                     "%s: %s has rows of integers, and there are no labels %s for them: name those "
                     "with data.y; of tokens, store all rows one behind the other (N)",
-                    r->ask->path, x->name, r->ask->y);
-    return array_find(r, &r->facts->y, r->ask->y, "data.y");
+                    r->request->path, x->name, r->request->y);
+    return array_find(r, &r->facts->y, r->request->y, "data.y");
 }
 
 static Status classes_find(const Reading *r)
@@ -350,24 +351,24 @@ static Status classes_find(const Reading *r)
 
 static Status stats_find(const Reading *r)
 {
-    const char *path = r->ask->path;
+    const char *path = r->request->path;
     SetFacts *facts = r->facts;
     TRY(h5_attr_floats(r->file, path, "mean", facts->mean, DATA_CHANNELS, &facts->means));
     return h5_attr_floats(r->file, path, "std", facts->std, DATA_CHANNELS, &facts->stds);
 }
 
-void facts_read(const FactsAsk *ask, SetFacts *facts)
+void facts_read(const FactsRequest *request, SetFacts *facts)
 {
     static Status (*const find[FACTS_PARTS])(const Reading *) = {
         [FACTS_FORMAT] = format_read,   [FACTS_X] = x_find,         [FACTS_Y] = y_find,
         [FACTS_CLASSES] = classes_find, [FACTS_STATS] = stats_find,
     };
     struct stat st;
-    Reading r = {.ask = ask, .facts = facts};
+    Reading r = {.request = request, .facts = facts};
     *facts = (SetFacts){0};
     hdf5_lock();
-    facts->status = h5_open(&r.file, ask->path);
-    r.file_bytes = stat(ask->path, &st) == 0 ? (int64_t)st.st_size : 0;
+    facts->status = h5_open(&r.file, request->path);
+    r.file_bytes = stat(request->path, &st) == 0 ? (int64_t)st.st_size : 0;
     while (facts->status == OK && facts->parts < FACTS_PARTS) {
         facts->status = find[facts->parts](&r);
         facts->parts += facts->status == OK;
@@ -377,11 +378,11 @@ void facts_read(const FactsAsk *ask, SetFacts *facts)
     hdf5_unlock();
 }
 
-static void work(const void *asked, size_t asked_bytes, FILE *answer)
+static void work(const void *input, size_t input_bytes, FILE *answer)
 {
     SetFacts *facts = mem_new(sizeof *facts);
-    (void)asked_bytes;
-    facts_read(asked, facts);
+    (void)input_bytes;
+    facts_read(input, facts);
     fwrite(facts, sizeof *facts, 1, answer);
 }
 
@@ -400,13 +401,13 @@ static Status name_put(char *out, size_t room, const char *name, const char *key
     return OK;
 }
 
-Status facts_names(FactsAsk *ask, const char *path, const char *x, const char *y)
+Status facts_names(FactsRequest *request, const char *path, const char *x, const char *y)
 {
-    *ask = (FactsAsk){0};
-    if (strlen(path) >= sizeof ask->path) return facts_path_fail(path);
-    snprintf(ask->path, sizeof ask->path, "%s", path);
-    TRY(name_put(ask->x, sizeof ask->x, x, "data.x"));
-    return name_put(ask->y, sizeof ask->y, y, "data.y");
+    *request = (FactsRequest){0};
+    if (strlen(path) >= sizeof request->path) return facts_path_fail(path);
+    snprintf(request->path, sizeof request->path, "%s", path);
+    TRY(name_put(request->x, sizeof request->x, x, "data.x"));
+    return name_put(request->y, sizeof request->y, y, "data.y");
 }
 
 static void text_check(char *text, size_t room)
@@ -420,7 +421,7 @@ static bool array_good(DataArray *a)
 {
     text_check(a->name, sizeof a->name);
     text_check(a->storage, sizeof a->storage);
-    if (!apart_truth(&a->big_endian) || a->chunk_rows < 0 || (unsigned)a->type > ELEM_F64 ||
+    if (!isolated_bool(&a->big_endian) || a->chunk_rows < 0 || (unsigned)a->type > ELEM_F64 ||
         a->ndim < 1 || a->ndim > SHAPE_DIMS || a->offset < -1)
         return false;
     int64_t sample = (int64_t)element_bytes(a->type), all, end;
@@ -443,7 +444,7 @@ static bool encoded_good(SetFacts *facts)
            orient->offset >= 0 && orient->dim[0] == index->dim[0] - 1;
 }
 
-Status facts_check(const FactsAsk *ask, SetFacts *facts)
+Status facts_check(const FactsRequest *request, SetFacts *facts)
 {
     bool good = facts->parts >= 0 && facts->parts <= FACTS_PARTS &&
                 (facts->status != OK || facts->parts == FACTS_PARTS) &&
@@ -451,7 +452,8 @@ Status facts_check(const FactsAsk *ask, SetFacts *facts)
                 facts->means <= DATA_CHANNELS && facts->stds >= 0 && facts->stds <= DATA_CHANNELS;
     const bool *truth[] = {&facts->weft, &facts->encoded, &facts->oriented, &facts->turned,
                            &facts->bicubic};
-    for (size_t i = 0; i < sizeof truth / sizeof *truth; ++i) good = good && apart_truth(truth[i]);
+    for (size_t i = 0; i < sizeof truth / sizeof *truth; ++i)
+        good = good && isolated_bool(truth[i]);
     bool has_y = facts->y.ndim != 0;
     if (good && facts->parts > FACTS_X) good = array_good(&facts->x);
     if (good && facts->parts > FACTS_X && facts->encoded) good = encoded_good(facts);
@@ -463,13 +465,13 @@ Status facts_check(const FactsAsk *ask, SetFacts *facts)
     text_check(facts->tokenizer_hash, sizeof facts->tokenizer_hash);
     if (good) return OK;
     return fail(ERR_DATA, "%s: what HDF5 found in it cannot be: the file is made to do harm",
-                ask->path);
+                request->path);
 }
 
-Status facts_ask(const FactsAsk *ask, SetFacts *facts)
+Status facts_request(const FactsRequest *request, SetFacts *facts)
 {
-    static const ApartJob job = {
-        .who = "HDF5, in the process that reads what the file holds,",
+    static const IsolatedJob job = {
+        .subject = "HDF5, in the process that reads what the file holds,",
         .memory_bytes = MEMORY_BYTES,
         .busy_s = BUSY_S,
         .clock_s = CLOCK_S,
@@ -478,10 +480,10 @@ Status facts_ask(const FactsAsk *ask, SetFacts *facts)
     };
     char *answer;
     size_t bytes;
-    TRY(apart_run(&job, ask->path, ask, sizeof *ask, &answer, &bytes));
+    TRY(isolated_run(&job, request->path, request, sizeof *request, &answer, &bytes));
     bool whole = bytes == sizeof *facts;
     if (whole) memcpy(facts, answer, sizeof *facts);
     mem_free(&answer);
-    if (!whole) return fail(ERR_DATA, "%s: HDF5 gave no answer; make it again", ask->path);
-    return facts_check(ask, facts);
+    if (!whole) return fail(ERR_DATA, "%s: HDF5 gave no answer; make it again", request->path);
+    return facts_check(request, facts);
 }

@@ -6,9 +6,9 @@
 #include "data.h"
 
 /* Request; plain bytes. y is not looked for if x holds tokens. */
-typedef struct FactsAsk {
+typedef struct FactsRequest {
     char path[DATA_PATH], x[256], y[256];
-} FactsAsk;
+} FactsRequest;
 
 /* parts of the answer, in this order; the first failure ends the search */
 typedef enum FactsPart {
@@ -49,15 +49,15 @@ typedef struct SetFacts {
 } SetFacts;
 
 /* Fills a request. ERR_NOINPUT, ERR_CONFIG: a name is too long. */
-Status facts_names(FactsAsk *ask, const char *path, const char *x, const char *y);
+Status facts_names(FactsRequest *request, const char *path, const char *x, const char *y);
 Status facts_path_fail(const char *path);
 /* Runs the request in a separate process. ERR_DATA: HDF5 crashed, hung or used too much memory, or
  * the answer is impossible; ERR_IO: the process cannot be started. Errors of the contents are in
  * facts->status. */
-Status facts_ask(const FactsAsk *ask, SetFacts *facts);
-/* Runs the request in this process: used by facts_ask in the separate process, and by tests. */
-void facts_read(const FactsAsk *ask, SetFacts *facts);
+Status facts_request(const FactsRequest *request, SetFacts *facts);
+/* Runs the request in this process: used by facts_request in the separate process, and by tests. */
+void facts_read(const FactsRequest *request, SetFacts *facts);
 /* Checks an answer; ERR_DATA: it is impossible. */
-Status facts_check(const FactsAsk *ask, SetFacts *facts);
+Status facts_check(const FactsRequest *request, SetFacts *facts);
 
 #endif

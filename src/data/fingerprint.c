@@ -171,14 +171,14 @@ typedef struct Fingerprinted {
 
 /* The process is a copy in which HDF5 may cache the file's former bytes; closing the library drops
  * them. */
-static void fingerprint_anew(const void *asked, size_t asked_bytes, FILE *answer)
+static void fingerprint_anew(const void *input, size_t input_bytes, FILE *answer)
 {
     Fingerprinted *f = mem_new(sizeof *f);
-    (void)asked_bytes;
+    (void)input_bytes;
     hdf5_lock();
     H5close();
     hdf5_unlock();
-    f->status = data_set_fingerprint(asked, f->text);
+    f->status = data_set_fingerprint(input, f->text);
     if (f->status != OK) snprintf(f->text, sizeof f->text, "%s", fail_message());
     fwrite(f, sizeof *f, 1, answer);
 }
@@ -193,10 +193,10 @@ Status data_set_fingerprint_anew(const DataSet *set, char text[DATA_FINGERPRINT]
     for (size_t i = 0; i < sizeof array / sizeof *array; ++i)
         if (array[i]->ndim) total += array[i]->dim[0] * array[i]->sample_bytes;
     /* contiguous arrays are mapped whole */
-    ApartJob job = hdf5_unpacking(total, total);
+    IsolatedJob job = hdf5_unpacking(total, total);
     job.answer_bytes = sizeof(Fingerprinted);
     job.work = fingerprint_anew;
-    TRY(apart_run(&job, set->path, set, sizeof *set, &answer, &bytes));
+    TRY(isolated_run(&job, set->path, set, sizeof *set, &answer, &bytes));
     const Fingerprinted *f = (const void *)answer;
     bool whole = bytes == sizeof *f;
     Status st = whole ? f->status : fail(ERR_DATA, "%s: HDF5 gave no answer", set->path);

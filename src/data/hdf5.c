@@ -1,4 +1,4 @@
-/* The data module's helpers for HDF5: opening with messages that tell the user what to do, listing
+/* The data module's helpers for HDF5: opening with messages that say what to do, listing
  * a file's arrays, reading root attributes, and checking that all of a data set lies in one file.
  * HDF5's own error printing is off; where its messages help, ours quote them. All functions but the
  * lock's are called under hdf5_lock. Files are read without file locks, since shared file systems
@@ -64,10 +64,10 @@ void hdf5_begin(void)
     hdf5_lock();
     H5open();
     hdf5_unlock();
-    apart_begin();
+    isolated_begin();
 }
 
-ApartJob hdf5_unpacking(int64_t bytes, int64_t held)
+IsolatedJob hdf5_unpacking(int64_t bytes, int64_t kept_bytes)
 {
     enum {
         /* memory for a chunk of 1 GB, packed and unpacked, and a row of it */
@@ -77,10 +77,10 @@ ApartJob hdf5_unpacking(int64_t bytes, int64_t held)
         SPARE_S = 30
     };
     const int seconds = SPARE_S + (int)(bytes / ((int64_t)SLOWEST_MB_S << 20));
-    return (ApartJob){.who = "HDF5, in the process that unpacks it,",
-                      .memory_bytes = ((size_t)MEMORY_MB << 20) + (size_t)held,
-                      .busy_s = seconds,
-                      .clock_s = 10 * seconds};
+    return (IsolatedJob){.subject = "HDF5, in the process that unpacks it,",
+                         .memory_bytes = ((size_t)MEMORY_MB << 20) + (size_t)kept_bytes,
+                         .busy_s = seconds,
+                         .clock_s = 10 * seconds};
 }
 
 static herr_t words_of(unsigned n, const H5E_error2_t *error, void *out)
@@ -155,7 +155,7 @@ static const char *import_for(const char *path)
 }
 
 /* Checks that the path is a readable, non-empty file. */
-static Status file_look(const char *path)
+static Status check_file(const char *path)
 {
     struct stat st;
     int fd = file_open(path, O_RDONLY);
@@ -184,7 +184,7 @@ static Status file_look(const char *path)
 Status h5_open(hid_t *file, const char *path)
 {
     *file = -1;
-    TRY(file_look(path));
+    TRY(check_file(path));
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
 #if H5_VERSION_GE(1, 10, 7)
     H5Pset_file_locking(access, false, true);
@@ -284,15 +284,15 @@ Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name
 
 Status hdf5_in_one_file(int64_t file, int64_t dataset, const char *path, const char *what)
 {
-    H5O_info_t root, own;
+    H5O_info_t root_info, dataset_info;
     hid_t create = H5Dget_create_plist(dataset);
     bool virtual = H5Pget_layout(create) == H5D_VIRTUAL;
     bool external = H5Pget_external_count(create) > 0;
     H5Pclose(create);
-    if (H5Oget_info(file, &root) < 0 || H5Oget_info(dataset, &own) < 0)
+    if (H5Oget_info(file, &root_info) < 0 || H5Oget_info(dataset, &dataset_info) < 0)
         return fail(ERR_DATA, "%s: %s cannot be read: %s; copy or make the file again", path, what,
                     h5_words());
-    if (root.fileno != own.fileno) return hdf5_link_fail(path, what);
+    if (root_info.fileno != dataset_info.fileno) return hdf5_link_fail(path, what);
     if (virtual || external)
         return fail(ERR_DATA,
                     "%s: the data of %s lies in other files (%s), which is not supported; copy all "

@@ -16,7 +16,7 @@ enum { BLOCK_BYTES = 4 << 20 };
 
 /* request to the separate process; plain bytes */
 typedef struct Copy {
-    FactsAsk ask;
+    FactsRequest request;
     DataArray x, y;
     /* tokens: there is no y */
     bool alone;
@@ -42,7 +42,7 @@ static Status write_rows(const Copy *copy, const uint8_t *from, int64_t bytes, i
         ssize_t n = pwrite(copy->file, from, (size_t)bytes, (off_t)at);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0)
-            return fail(ERR_IO, "%s: cannot be copied: %s", copy->ask.path, strerror(errno));
+            return fail(ERR_IO, "%s: cannot be copied: %s", copy->request.path, strerror(errno));
         from += n, at += n, bytes -= n;
     }
     return OK;
@@ -82,7 +82,7 @@ static Status rows_reader(Reader **reader, const Copy *copy, const DataArray *a)
 {
     DataSet *set = mem_new(sizeof *set);
     *set = (DataSet){.kind = DATA_TABLE, .samples = a->dim[0], .x = *a};
-    snprintf(set->path, sizeof set->path, "%s", copy->ask.path);
+    snprintf(set->path, sizeof set->path, "%s", copy->request.path);
     Status st = reader_new_part(reader, set, true, false);
     mem_free(&set);
     return st;
@@ -124,10 +124,10 @@ static Status find_dropped(const Copy *copy, bool *left_out, int64_t *rows)
 }
 
 /* Answers with the number of samples that remain, or with '-' and a message. */
-static void count_work(const void *asked, size_t asked_bytes, FILE *answer)
+static void count_work(const void *input, size_t input_bytes, FILE *answer)
 {
-    const Copy *copy = asked;
-    (void)asked_bytes;
+    const Copy *copy = input;
+    (void)input_bytes;
     int64_t rows;
     bool *left_out = mem_new((size_t)copy->y.dim[0]);
     if (find_dropped(copy, left_out, &rows) == OK)
@@ -136,10 +136,10 @@ static void count_work(const void *asked, size_t asked_bytes, FILE *answer)
         fprintf(answer, "-%s", fail_message());
 }
 
-static void work(const void *asked, size_t asked_bytes, FILE *answer)
+static void work(const void *input, size_t input_bytes, FILE *answer)
 {
-    const Copy *copy = asked;
-    (void)asked_bytes;
+    const Copy *copy = input;
+    (void)input_bytes;
     int64_t rows;
     bool *left_out = copy->drops ? mem_new((size_t)copy->y.dim[0]) : NULL;
     Status st = copy->drops ? find_dropped(copy, left_out, &rows) : OK;
@@ -205,14 +205,15 @@ static int64_t array_bytes(const DataArray *a)
 static Status copy_in_child(const Copy *copy, int64_t bytes)
 {
     struct stat st;
-    if (fstat(copy->file, &st) != 0) return fail(ERR_IO, "%s: %s", copy->ask.path, strerror(errno));
-    ApartJob job = hdf5_unpacking(bytes, 0);
+    if (fstat(copy->file, &st) != 0)
+        return fail(ERR_IO, "%s: %s", copy->request.path, strerror(errno));
+    IsolatedJob job = hdf5_unpacking(bytes, 0);
     job.answer_bytes = 1 << 16;
     job.file_bytes = (size_t)st.st_size;
     job.work = work;
     char *answer = NULL;
     size_t length;
-    Status status = apart_run(&job, copy->ask.path, copy, sizeof *copy, &answer, &length);
+    Status status = isolated_run(&job, copy->request.path, copy, sizeof *copy, &answer, &length);
     if (status == OK && length > 0) status = fail(ERR_DATA, "%s", answer);
     mem_free(&answer);
     return status;
@@ -228,19 +229,19 @@ static Status count_rows(Copy *copy)
     if (copy->alone || element_is_float(y->type) || y->sample_bytes > 8 ||
         y->dim[0] != copy->x.dim[0])
         return fail(ERR_DATA, "%s: has no label for each sample at %s, so none can be dropped",
-                    copy->ask.path, copy->ask.y);
-    ApartJob job = hdf5_unpacking(array_bytes(y), y->dim[0]);
+                    copy->request.path, copy->request.y);
+    IsolatedJob job = hdf5_unpacking(array_bytes(y), y->dim[0]);
     job.answer_bytes = 1 << 16;
     job.work = count_work;
-    TRY(apart_run(&job, copy->ask.path, copy, sizeof *copy, &answer, &length));
+    TRY(isolated_run(&job, copy->request.path, copy, sizeof *copy, &answer, &length));
     Status st = *answer == '-' ? fail(ERR_DATA, "%s", answer + 1) : OK;
     copy->rows = st == OK ? strtoll(answer, NULL, 10) : 0;
     mem_free(&answer);
     if (st == OK && (copy->rows < 0 || copy->rows > y->dim[0]))
-        st = fail(ERR_DATA, "%s: what HDF5 found in it cannot be", copy->ask.path);
+        st = fail(ERR_DATA, "%s: what HDF5 found in it cannot be", copy->request.path);
     if (st == OK && copy->rows == 0)
-        st = fail(ERR_DATA, "%s: all samples have the label %lld, so nothing stays", copy->ask.path,
-                  (long long)copy->drop_label);
+        st = fail(ERR_DATA, "%s: all samples have the label %lld, so nothing stays",
+                  copy->request.path, (long long)copy->drop_label);
     return st;
 }
 
@@ -255,10 +256,10 @@ static Status import(const SetFacts *facts, const ClassNames *names, Copy *copy,
     copy->alone = facts->y.ndim == 0;
     int64_t bytes = array_bytes(&copy->x);
     if (!copy->alone && __builtin_add_overflow(bytes, array_bytes(&copy->y), &bytes))
-        return fail(ERR_DATA, "%s: claims an impossible size", copy->ask.path);
+        return fail(ERR_DATA, "%s: claims an impossible size", copy->request.path);
     if (copy->drops && facts->encoded)
         return fail(ERR_DATA, "%s: holds pictures as files: make it again without those samples",
-                    copy->ask.path);
+                    copy->request.path);
     TRY(count_rows(copy));
     TRY(part_new(&part, out, force, bytes, lay_out, &layout));
     copy->file = part.fd;
@@ -277,8 +278,8 @@ Status data_import_hdf5(const char *file, const char *x, const char *y, const ch
     SetFacts *facts = mem_new(sizeof *facts);
     Status st = file_free_place(out, force);
     if (st == OK) st = part_no_input(out, &file, 1);
-    if (st == OK) st = facts_names(&copy->ask, file, x, y);
-    if (st == OK) st = facts_ask(&copy->ask, facts);
+    if (st == OK) st = facts_names(&copy->request, file, x, y);
+    if (st == OK) st = facts_request(&copy->request, facts);
     ClassNames names = {0};
     if (st == OK) st = class_names_read(&names, file);
     if (st == OK) st = import(facts, &names, copy, out, force);

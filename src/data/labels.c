@@ -113,8 +113,8 @@ static bool stands_for_none(int64_t label)
 static Status large_label_fail(const DataSet *set, int64_t sample, int64_t label, const char *text)
 {
     char cure[160] = "";
-    bool own = set->named > 0 && label - set->label_base >= set->named;
-    const int64_t count = own ? set->named : set->classes, next = set->label_base + count;
+    bool beyond_file = set->named > 0 && label - set->label_base >= set->named;
+    const int64_t count = beyond_file ? set->named : set->classes, next = set->label_base + count;
     if (count == INT32_MAX)
         return fail(ERR_DATA,
                     "%s: sample %lld: its label in %s is %s, and labels are below %d: correct the "
@@ -132,9 +132,10 @@ static Status large_label_fail(const DataSet *set, int64_t sample, int64_t label
                 "%s: sample %lld: its label in %s is %s, but %s %lld classes (%lld to "
                 "%lld); correct %s%s",
                 set->path, (long long)sample, set->y.name, text,
-                own ? "the file itself has" : "there are", (long long)count,
+                beyond_file ? "the file itself has" : "there are", (long long)count,
                 (long long)set->label_base, (long long)next - 1,
-                own ? "its labels or its list of classes" : "the data set or model.classes", cure);
+                beyond_file ? "its labels or its list of classes" : "the data set or model.classes",
+                cure);
 }
 
 Status label_fail(const DataSet *set, int64_t sample, const void *raw)

@@ -222,11 +222,11 @@ Status packed_text(const char *path, size_t most, char **text, size_t *bytes)
 
 Status packed_bound(const PackedFile *file, int64_t unpacked)
 {
-    char size[16], own[16];
+    char size_unpacked[16], size_in_file[16];
     if (!file->packed || unpacked <= SMALL_BYTES || unpacked / TIMES <= file->bytes) return OK;
     return fail(ERR_DATA,
                 "%s: unpacks to %s or more, over %d times the %s that it has; unpack it with "
                 "gunzip first, where you trust it",
-                file->path, text_bytes((double)unpacked, size), TIMES,
-                text_bytes((double)file->bytes, own));
+                file->path, text_bytes((double)unpacked, size_unpacked), TIMES,
+                text_bytes((double)file->bytes, size_in_file));
 }

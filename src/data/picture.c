@@ -15,7 +15,7 @@ struct PictureWork {
     const Config *config;
     ImageDecoder *decoder;
     ImageResampler *resampler;
-    /* decoded part; scratch for rotation; resampled view; view with a border */
+    /* decoded part; scratch for rotation; resampled view; view with padding */
     Image from, spare, cut, out;
     /* owned: bytes of a picture file, or a stored image */
     uint8_t *bytes;
@@ -85,8 +85,8 @@ static ImageBox view_need(const PictureView *v)
     return need;
 }
 
-/* Copies the resampled view into a larger image with a border of zeros. */
-static Image *with_border(PictureWork *w, ImageBox part, ImageBox inside)
+/* Copies the resampled view into a larger image with padding of zeros. */
+static Image *with_padding(PictureWork *w, ImageBox part, ImageBox inside)
 {
     image_resize_room(&w->out, part.width, part.height);
     memset(w->out.pixel, 0, (size_t)part.width * (size_t)part.height * 3);
@@ -116,7 +116,7 @@ static Image *view_cut(PictureWork *w, const PictureView *v, ImageBox have, Imag
     image_resize_room(&w->cut, inside.width, inside.height);
     image_resample_part(w->resampler, &w->from, box, v->width, v->height, inside, &w->cut, filter);
     bool whole = inside.width == v->part.width && inside.height == v->part.height;
-    return whole ? &w->cut : with_border(w, v->part, inside);
+    return whole ? &w->cut : with_padding(w, v->part, inside);
 }
 
 static void finish(PictureWork *w, const Taking *t, Image *picture, float *out)

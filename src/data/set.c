@@ -49,10 +49,10 @@ static Status part_present(const Opening *o, FactsPart part)
 static Status facts_find(const Opening *o)
 {
     const Config *c = o->config;
-    FactsAsk ask = {0};
-    TRY(facts_names(&ask, o->set->path, c && c->data.x ? c->data.x : "/x",
+    FactsRequest request = {0};
+    TRY(facts_names(&request, o->set->path, c && c->data.x ? c->data.x : "/x",
                     c && c->data.y ? c->data.y : "/y"));
-    return facts_ask(&ask, o->facts);
+    return facts_request(&request, o->facts);
 }
 
 static bool like_channels(int64_t n)
@@ -154,7 +154,7 @@ static Status named_find(const Opening *o, int64_t *named)
 static Status classes_find(Opening *o)
 {
     DataSet *set = o->set;
-    int64_t named, asked = o->config ? o->config->model.classes : 0;
+    int64_t named, configured = o->config ? o->config->model.classes : 0;
     TRY(part_present(o, FACTS_CLASSES));
     if (set->target_width > 0) return OK;
     set->label_base = o->config ? o->config->data.label_base : 0;
@@ -162,12 +162,13 @@ static Status classes_find(Opening *o)
     if (named < 0 || named >= INT32_MAX)
         return fail(ERR_DATA, "%s: root attribute classes is %lld", set->path, (long long)named);
     set->named = o->facts->classes > 0 ? o->facts->classes : 0;
-    if (asked > 0 && named > asked)
+    if (configured > 0 && named > configured)
         return config_fail_key(o->config, "model.classes",
                                "%s has %lld classes, model.classes is %lld; remove it, or make it "
                                "%lld",
-                               set->path, (long long)named, (long long)asked, (long long)named);
-    set->classes = asked > 0 ? asked : named;
+                               set->path, (long long)named, (long long)configured,
+                               (long long)named);
+    set->classes = configured > 0 ? configured : named;
     if (set->classes > 0) return OK;
     LabelUse *use = mem_new(sizeof *use);
     set->classes = INT32_MAX;
@@ -182,15 +183,19 @@ static Status classes_find(Opening *o)
 static Status vocab_find(Opening *o)
 {
     DataSet *set = o->set;
-    int64_t named = o->facts->vocab, asked = o->config ? o->config->model.vocab : 0;
+    int64_t named = o->facts->vocab, configured = o->config ? o->config->model.vocab : 0;
     if (named < 0 || named > INT32_MAX)
         return fail(ERR_DATA, "%s: root attribute vocab is %lld", set->path, (long long)named);
-    if (asked > 0 && named > asked)
+    if (configured > 0 && named > configured)
         return config_fail_key(o->config, "model.vocab",
                                "%s has %lld tokens, model.vocab is %lld; remove it, or make it at "
                                "least %lld",
-                               set->path, (long long)named, (long long)asked, (long long)named);
-    set->vocab = asked > 0 ? asked : named > 0 ? named : set->x.type == ELEM_U8 ? 256 : INT32_MAX;
+                               set->path, (long long)named, (long long)configured,
+                               (long long)named);
+    set->vocab = configured > 0           ? configured
+                 : named > 0              ? named
+                 : set->x.type == ELEM_U8 ? 256
+                                          : INT32_MAX;
     if (set->vocab < INT32_MAX) return OK;
     LabelUse *use = mem_new(sizeof *use);
     Status st = integers_scan(set, use);
@@ -232,8 +237,8 @@ static Status stats_find(Opening *o)
     const Config *c = o->config;
     int means = 0, stds = 0;
     if (c && !c->data.normalize) return OK;
-    bool own = c && (c->data.mean.count > 0 || c->data.std.count > 0);
-    if (own) {
+    bool configured = c && (c->data.mean.count > 0 || c->data.std.count > 0);
+    if (configured) {
         means = c->data.mean.count, stds = c->data.std.count;
         for (int i = 0; i < means && i < DATA_CHANNELS; ++i)
             set->mean[i] = (float)c->data.mean.value[i];
@@ -249,14 +254,14 @@ static Status stats_find(Opening *o)
     bool good = means == stds && means <= DATA_CHANNELS && (means == 1 || means == set->channels);
     for (int i = 0; good && i < means; ++i)
         good = isfinite(set->mean[i]) && isfinite(set->std[i]) && set->std[i] > 0;
-    if (!good && own && !data_kind(set)->augments)
+    if (!good && configured && !data_kind(set)->augments)
         return config_fail_key(
             c, c->data.mean.count ? "data.mean" : "data.std",
             "%s is a table of %lld columns, not a set of pictures, and data.mean "
             "has %d values: name pictures, or give a table one value for all "
             "columns or one for each (at most %d)",
             set->path, (long long)set->channels, means, DATA_CHANNELS);
-    if (!good && own)
+    if (!good && configured)
         return config_fail_key(c, c->data.mean.count ? "data.mean" : "data.std",
                                "data.mean and data.std need one value each, or one for each of the "
                                "%lld channels of %s (at most %d), deviations above 0",

@@ -1,5 +1,5 @@
 /* Implements `weft data info` and `weft data check`: describes a data set as text or as one JSON
- * object, and reads all of it once. Labels are counted per class if that takes only a moment. */
+ * object, and reads all of it once. Labels are counted per class if that is quick. */
 #include "data_private.h"
 
 #include <string.h>

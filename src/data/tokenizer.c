@@ -87,10 +87,10 @@ static int32_t *slot_of(const Tokenizer *t, const char *bytes, size_t length)
     uint64_t i = XXH3_64bits(bytes, length), mask = (uint64_t)t->slot_room - 1;
     for (;; ++i) {
         int32_t *slot = &t->slot[i & mask];
-        size_t own;
+        size_t slot_length;
         if (*slot < 0) return slot;
-        const char *text = tokenizer_bytes(t, *slot, &own);
-        if (own == length && memcmp(text, bytes, length) == 0) return slot;
+        const char *text = tokenizer_bytes(t, *slot, &slot_length);
+        if (slot_length == length && memcmp(text, bytes, length) == 0) return slot;
     }
 }
 

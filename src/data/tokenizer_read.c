@@ -27,9 +27,9 @@ static void names_add(Names *n, const char *bytes, int length, int64_t id, int64
         n->room = 2 * n->room + 256;
         n->token = mem_resize(n->token, (size_t)n->room * sizeof *n->token);
     }
-    char *own = mem_new((size_t)length + 1);
-    memcpy(own, bytes, (size_t)length);
-    n->token[n->count++] = (NamedToken){.id = id, .bytes = own, .length = length, .place = place};
+    char *copy = mem_new((size_t)length + 1);
+    memcpy(copy, bytes, (size_t)length);
+    n->token[n->count++] = (NamedToken){.id = id, .bytes = copy, .length = length, .place = place};
 }
 
 /* ---- vocab.json and merges.txt ---- */
@@ -249,15 +249,15 @@ static void add_end_of_text(Names *names)
     enum { LENGTH = sizeof END_OF_TEXT - 1 };
     int64_t id = 0;
     char *taken = mem_new((size_t)names->count + 1);
-    bool there = false;
+    bool found = false;
     for (int64_t i = 0; i < names->count; ++i) {
         const NamedToken *n = &names->token[i];
         if (n->id < names->count) taken[n->id] = 1;
-        there = there || (n->length == LENGTH && memcmp(n->bytes, END_OF_TEXT, LENGTH) == 0);
+        found = found || (n->length == LENGTH && memcmp(n->bytes, END_OF_TEXT, LENGTH) == 0);
     }
     while (taken[id]) ++id;
     mem_free(&taken);
-    if (!there) names_add(names, END_OF_TEXT, (int)strlen(END_OF_TEXT), id, 0);
+    if (!found) names_add(names, END_OF_TEXT, (int)strlen(END_OF_TEXT), id, 0);
 }
 
 Status tokenizer_read_ranks(Tokenizer *t, const char *path)

@@ -22,13 +22,13 @@ static double measure_offset(MPI_Comm comm, int rank)
 {
     double best_s = INFINITY, ahead_s = 0, theirs;
     for (int i = 0; i < ROUNDS; ++i) {
-        double go = wall_s();
-        MPI_Send(&go, 1, MPI_DOUBLE, rank, TAG_CLOCK, comm);
+        double before = wall_s();
+        MPI_Send(&before, 1, MPI_DOUBLE, rank, TAG_CLOCK, comm);
         MPI_Recv(&theirs, 1, MPI_DOUBLE, rank, TAG_CLOCK, comm, MPI_STATUS_IGNORE);
-        double back = wall_s();
-        if (back - go >= best_s) continue;
-        best_s = back - go;
-        ahead_s = theirs - 0.5 * (go + back);
+        double after = wall_s();
+        if (after - before >= best_s) continue;
+        best_s = after - before;
+        ahead_s = theirs - 0.5 * (before + after);
     }
     MPI_Send(&ahead_s, 1, MPI_DOUBLE, rank, TAG_CLOCK, comm);
     return ahead_s;

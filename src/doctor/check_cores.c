@@ -9,11 +9,11 @@
 static void measure(Doctor *d, void *mine)
 {
     Cores *c = mine;
-    const char *asked = getenv("SLURM_CPUS_PER_TASK");
+    const char *slurm_cpus = getenv("SLURM_CPUS_PER_TASK");
     char *core = mem_new(MASK_CPUS);
     c->threads = threads_share(d->world.node_size);
     c->limits = threads_limits(d->options->root, core);
-    c->asked = asked ? (int)strtol(asked, NULL, 10) : 0;
+    c->slurm_cpus = slurm_cpus ? (int)strtol(slurm_cpus, NULL, 10) : 0;
     for (int i = 0; i < MASK_CPUS; ++i)
         if (core[i]) c->core[i / 8] |= (unsigned char)(1 << i % 8);
     mem_free(&core);
@@ -51,11 +51,11 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
 {
     const Cores *c = all;
     for (int r = 0; r < a->ranks; ++r) {
-        if (c[r].asked > c[r].limits.cpus)
+        if (c[r].slurm_cpus > c[r].limits.cpus)
             report_rank(report, SEVERITY_WARN, r,
                         "srun -c $SLURM_CPUS_PER_TASK (or export SRUN_CPUS_PER_TASK)",
-                        "the job asked for %d CPUs a task, and the rank may use %d", c[r].asked,
-                        c[r].limits.cpus);
+                        "the job asked for %d CPUs a task, and the rank may use %d",
+                        c[r].slurm_cpus, c[r].limits.cpus);
         if (!place_leads(a, r)) continue;
         Node node = node_sum(a, c, r);
         if (r == 0)

@@ -10,14 +10,14 @@
 
 static const double ASK_LIMIT_S = 6;
 
-/* Runs `weft doctor --probe TASK:NAME`. out: what it printed. Returns its exit code as command_ask
- * does. */
+/* Runs `weft doctor --probe TASK:NAME`. out: what it printed. Returns its exit code as
+ * command_output does. */
 static int run_probe(const Doctor *d, const char *task, const char *name, double limit_s, char *out,
                      size_t room)
 {
     char *words[] = {"/proc/self/exe", "doctor", "--probe", NULL, (char *)d->options->folder, NULL};
     words[3] = mem_format("%s:%s", task, name);
-    int code = command_ask(words, limit_s, out, room);
+    int code = command_output(words, limit_s, out, room);
     mem_free(&words[3]);
     return code;
 }
@@ -299,7 +299,7 @@ static void measure_shared(Doctor *d, void *mine)
         first.left = probe_prints(d, "leave", first.name, "left 1");
     }
     world_bcast(leaders, &first, sizeof first, 0);
-    shared->asked = first.left;
+    shared->must_be_found = first.left;
     shared->found =
         first.left && (leaders->rank == 0 || probe_prints(d, "find", first.name, "found 1"));
     world_barrier(leaders);
@@ -309,12 +309,12 @@ static void measure_shared(Doctor *d, void *mine)
 static void judge_shared(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const Shared *s = all;
-    if (a->nodes == 1 || s->asked)
+    if (a->nodes == 1 || s->must_be_found)
         report_summary(report, a->nodes == 1 ? "one node" : "by all nodes");
     else
         report_skip(report, "not measured");
     for (int r = 0; r < a->ranks; ++r)
-        if (s[r].asked && !s[r].found)
+        if (s[r].must_be_found && !s[r].found)
             report_host(report, SEVERITY_FATAL, r,
                         "a folder that all nodes share, by the same path; on NFS actimeo=3",
                         "a file of the first node, %s, is not to be seen after %.0f s",

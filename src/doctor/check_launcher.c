@@ -1,5 +1,5 @@
-/* Checks that the ranks are those that the batch system was asked for: launched at all, on all
- * nodes, equally many on each. If launcher and MPI count ranks differently, MPI does not start
+/* Checks that the ranks are those that the job requested from the batch system: launched at all, on
+ * all nodes, equally many on each. If launcher and MPI count ranks differently, MPI does not start
  * (doctor.c, report_mpi_failure). */
 #include "figures.h"
 #include "private.h"

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LOOKED_AT = 64 };
+enum { FILES_MOST = 64 };
 
 static bool is_of_mpi(const char *name)
 {
@@ -21,19 +21,19 @@ static bool is_of_mpi(const char *name)
 
 /* Files of this user that are older than a minute; used: a process has the file mapped. */
 typedef struct Left {
-    char *path[LOOKED_AT];
-    bool used[LOOKED_AT];
-    double bytes[LOOKED_AT];
+    char *path[FILES_MOST];
+    bool used[FILES_MOST];
+    double bytes[FILES_MOST];
     int count;
 } Left;
 
-static void look_at(const char *root, const char *name, void *all)
+static void add_old_file(const char *root, const char *name, void *all)
 {
     /* a file that is being created is not mapped yet */
     enum { YOUNG_S = 60 };
     Left *left = all;
     struct stat st;
-    if (!is_of_mpi(name) || left->count == LOOKED_AT) return;
+    if (!is_of_mpi(name) || left->count == FILES_MOST) return;
     char *path = mem_format("%s/dev/shm/%s", root, name);
     if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
         time(NULL) - st.st_mtime > YOUNG_S) {
@@ -65,7 +65,7 @@ static void measure(Doctor *d, void *mine)
     if (!d->leads) return;
     Left left = {0};
     Stale *stale = mine;
-    doctor_each(d->options->root, "/dev/shm", look_at, &left);
+    doctor_each(d->options->root, "/dev/shm", add_old_file, &left);
     if (left.count > 0) doctor_each(d->options->root, "/proc", find_mapped, &left);
     for (int i = 0; i < left.count; ++i) {
         if (!left.used[i]) {

@@ -20,8 +20,8 @@ typedef struct Cores {
     /* threads that a run would start on this rank (threads_share) */
     int threads;
     ThreadsLimits limits;
-    /* CPUs per task that the job asked for (srun -c); 0 if it did not say */
-    int asked;
+    /* CPUs per task that the job requested (srun -c); 0: no such request */
+    int slurm_cpus;
     /* a bit for each core in the affinity mask */
     unsigned char core[MASK_CPUS / 8];
 } Cores;
@@ -135,8 +135,8 @@ typedef struct Files {
     double sync_s, write_bytes_per_s, read_bytes_per_s;
 } Files;
 typedef struct Shared {
-    /* asked: the first node has left a file to look for; found: this node sees it */
-    bool asked, found;
+    /* must_be_found: the first node has left a file; found: this node sees it */
+    bool must_be_found, found;
 } Shared;
 
 #endif

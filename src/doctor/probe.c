@@ -117,7 +117,7 @@ static int try_write(int file, const char *block, int most, int *blocks)
     return 0;
 }
 
-/* Reads the blocks from the disk, if the file system drops its cached pages when asked to. */
+/* Reads the blocks from the disk, if the file system drops its cached pages on request. */
 static int try_read(int file, char *block, int blocks)
 {
     puts("at read");

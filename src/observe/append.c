@@ -110,16 +110,16 @@ static int carry_over(int from, int to)
     char *line = NULL;
     size_t room = 0, done;
     int64_t known = last_step(to);
-    int own = known < 0 ? -1 : dup(from), error = 0;
-    FILE *in = own < 0 ? NULL : fdopen(own, "r");
+    int copy = known < 0 ? -1 : dup(from), error = 0;
+    FILE *in = copy < 0 ? NULL : fdopen(copy, "r");
     if (in) rewind(in);
     for (ssize_t got; in && !error && (got = getline(&line, &room, in)) > 0;)
         if (step_of(line) > known && line[got - 1] == '\n')
             error = write_bytes(to, line, (size_t)got, &done);
     if (in)
         fclose(in);
-    else if (own >= 0)
-        close(own);
+    else if (copy >= 0)
+        close(copy);
     free(line);
     return error;
 }
@@ -148,7 +148,8 @@ static Status open_name(AppendFile *file, bool again)
 NameState append_name(const char *path, const struct stat *is)
 {
     struct stat named;
-    if (lstat(path, &named) != 0) return errno == ENOENT || errno == ESTALE ? NAME_GONE : NAME_SAME;
+    if (lstat(path, &named) != 0)
+        return errno == ENOENT || errno == ESTALE ? NAME_UNLINKED : NAME_SAME;
     bool same = is->st_ino == named.st_ino && is->st_dev == named.st_dev;
     return same ? NAME_SAME : NAME_OTHER;
 }
@@ -158,7 +159,7 @@ static Status check_name(AppendFile *file)
     struct stat is;
     if (fstat(file->fd, &is) != 0 || !S_ISREG(is.st_mode)) return OK;
     NameState state = append_name(file->path, &is);
-    return state == NAME_SAME ? OK : open_name(file, state == NAME_GONE);
+    return state == NAME_SAME ? OK : open_name(file, state == NAME_UNLINKED);
 }
 
 /* Drops the rest of a record whose beginning has been cut off. */

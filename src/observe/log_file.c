@@ -49,11 +49,11 @@ static int open_end(int flags)
 }
 
 /* Opens the path again, unless the folder now belongs to another run. */
-static void open_again(bool gone)
+static void open_again(bool unlinked)
 {
     if (!lease_holds(file.lease)) return;
-    int error = open_end(gone ? O_EXCL : 0);
-    atomic_fetch_or(&changes, error ? NOT_OPENED : gone ? REWRITTEN : REPLACED);
+    int error = open_end(unlinked ? O_EXCL : 0);
+    atomic_fetch_or(&changes, error ? NOT_OPENED : unlinked ? REWRITTEN : REPLACED);
 }
 
 static void check_name(void)
@@ -62,7 +62,7 @@ static void check_name(void)
     if (atomic_load(&pinned) || file.fd < 0 || fstat(file.fd, &is) != 0) return;
     NameState state = append_name(file.path, &is);
     if (state != NAME_SAME) {
-        open_again(state == NAME_GONE);
+        open_again(state == NAME_UNLINKED);
         return;
     }
     if (is.st_size < file.bytes) atomic_fetch_or(&changes, CUT);

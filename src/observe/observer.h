@@ -46,7 +46,7 @@ Status append_sync(AppendFile *file);
 /* Flushes and closes; what cannot be written now is lost. */
 Status append_close(AppendFile *file);
 /* State of the path of an open file: it leads to the file, to nothing, or to another file. */
-typedef enum NameState { NAME_SAME, NAME_GONE, NAME_OTHER } NameState;
+typedef enum NameState { NAME_SAME, NAME_UNLINKED, NAME_OTHER } NameState;
 /* is: fstat of the open file. NAME_SAME, too, where nobody can say. */
 NameState append_name(const char *path, const struct stat *is);
 /* Appends a whole file to another one. Returns 0 or errno. */
@@ -82,7 +82,7 @@ void progress_text(const TrainLine *line, int width, bool colour, char *out);
 /* TensorBoard's event files: TFRecord framing (length, masked CRC-32C) around Event protocol
  * buffers. */
 Status event_file_open(AppendFile *events, const char *dir, const Lease *lease);
-/* Tells TensorBoard that this file continues at first_step: it hides what older files have from
+/* Writes that this file continues at first_step: TensorBoard then hides what older files have from
  * there on. */
 void event_file_session(AppendFile *events, int64_t first_step);
 /* tag: at most 200 characters. */

@@ -46,7 +46,7 @@ static void describe(const Run *r)
     bool tokens = data_kind(&t->train_set)->next_token;
     char bytes[32], grid[96] = "", length[48] = "", set[32] = "";
     bool cpu = t->backend->table == &backend_cpu;
-    if (cpu && cpu_held() != CPU_AUTO) snprintf(set, sizeof set, " (%s)", cpu_name(cpu_held()));
+    if (cpu && cpu_limit() != CPU_AUTO) snprintf(set, sizeof set, " (%s)", cpu_name(cpu_limit()));
     if (tokens) snprintf(length, sizeof length, " of %lld tokens", (long long)t->train_set.context);
     if (g->pp > 1 || g->tp > 1)
         snprintf(grid, sizeof grid, " as %dx%dx%d (%s, %d micro-batches)", g->dp, g->pp, g->tp,

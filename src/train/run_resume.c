@@ -28,7 +28,7 @@ static Status find_file(const char *path, bool *there)
  * files in the folder are its own. */
 static bool is_restarted(const Run *r)
 {
-    return lease_follows_own(r->dir.lease);
+    return lease_follows_same_run(r->dir.lease);
 }
 
 static bool refuses_earlier(const Run *r)

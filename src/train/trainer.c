@@ -63,7 +63,7 @@ static Status hold_cpu(const Trainer *t)
     CpuSet least = (CpuSet)world_least(t->world, (int)own);
     int lowest = world_least(t->world, number_or_set),
         highest = -world_least(t->world, -number_or_set);
-    cpu_hold(lowest == highest && set == CPU_AUTO ? CPU_AUTO : least);
+    cpu_set_limit(lowest == highest && set == CPU_AUTO ? CPU_AUTO : least);
     return OK;
 }
 

@@ -103,7 +103,7 @@ static void golden(void)
     OnnxExported made = {0};
     save(LAYERS, image(2, 5), 3);
     CHECK_OK(export(LAYERS, (OnnxModel){.input = image(2, 5)}, &made));
-    CU_ASSERT(made.nodes == 6 && made.classes == 3 && !made.beside);
+    CU_ASSERT(made.nodes == 6 && made.classes == 3 && !made.external);
     unsigned char *got = fixture_bytes(out, &bytes);
     unsigned char *want = fixture_bytes("tests/golden/onnx/layers.onnx", &want_bytes);
     CU_ASSERT_PTR_NOT_NULL_FATAL(got);
@@ -158,7 +158,7 @@ static void every_kind(void)
 }
 
 /* A limit one byte below the file's size moves the values to a separate file. */
-static void beside(void)
+static void external(void)
 {
     size_t bytes = 0, inside = 0, data = 0;
     OnnxExported made = {0};
@@ -166,10 +166,10 @@ static void beside(void)
     CHECK_OK(export(GPT2, (OnnxModel){.input = tokens(6)}, &made));
     unsigned char *all = fixture_bytes(out, &bytes);
     char *path = mem_format("%s.data", out);
-    CU_ASSERT(!made.beside && access(path, F_OK) != 0);
+    CU_ASSERT(!made.external && access(path, F_OK) != 0);
     CHECK_OK(export(GPT2, (OnnxModel){.input = tokens(6), .most = (int64_t)bytes - 1}, &made));
     unsigned char *rest = fixture_bytes(out, &inside), *own = fixture_bytes(path, &data);
-    CU_ASSERT(made.beside && inside < bytes);
+    CU_ASSERT(made.external && inside < bytes);
     CU_ASSERT_PTR_NOT_NULL_FATAL(own);
     CU_ASSERT_PTR_NOT_NULL_FATAL(rest);
     CU_ASSERT(memmem(rest, inside, "x.onnx.data", 11) && memmem(rest, inside, "offset", 6) &&
@@ -182,12 +182,12 @@ static void beside(void)
     OnnxModel over = split;
     over.force = true;
     CHECK_OK(export(GPT2, over, &made));
-    CU_ASSERT(made.beside && access(path, F_OK) == 0);
+    CU_ASSERT(made.external && access(path, F_OK) == 0);
     CHECK_OK(export(GPT2, (OnnxModel){.input = tokens(6), .most = (int64_t)bytes}, &made));
-    CU_ASSERT(!made.beside && access(path, F_OK) == 0);
+    CU_ASSERT(!made.external && access(path, F_OK) == 0);
     over.most = (int64_t)bytes;
     CHECK_OK(export(GPT2, over, &made));
-    CU_ASSERT(!made.beside && access(path, F_OK) != 0);
+    CU_ASSERT(!made.external && access(path, F_OK) != 0);
     mem_free(&all);
     mem_free(&rest);
     mem_free(&own);
@@ -252,4 +252,4 @@ static void refused(void)
 }
 
 TEST_MAIN("onnx", {"golden", golden}, {"seen to run", seen_to_run}, {"every kind", every_kind},
-          {"beside", beside}, {"normalized", normalized}, {"refused", refused})
+          {"beside", external}, {"normalized", normalized}, {"refused", refused})

@@ -75,7 +75,7 @@ static bool is_known(const char *where, const char *word)
     return option >= 0 && words_find(option_words(&options[option]), word) >= 0;
 }
 
-/* Is it a word of weft's own in that place, for which the table would never be asked? */
+/* Is it a word of weft's own in that place, which is never looked up in the table? */
 static bool is_own(const char *where, const char *word)
 {
     for (int i = 0; !strcmp(where, FOREIGN_KEY) && i < option_count; ++i)

@@ -17,8 +17,8 @@ static DataSet set_of(ElementType type, int64_t c, int64_t h, int64_t w)
     return set;
 }
 
-/* Finds the crop and flip that give `out` by trying all; returns how many fit (1 if the picture
- * tells them apart). */
+/* Finds the crop and flip that give `out` by trying all; returns how many fit (1 if they give
+ * different pictures). */
 static int crops_that_fit(const uint8_t *raw, const DataSet *set, int pad, const float *out,
                           int *dy, int *dx, int *flip)
 {

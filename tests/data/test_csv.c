@@ -17,19 +17,19 @@ static Status import(const char *schema, const char *file, const char *test_file
                      const char *out, const char *test)
 {
     CsvSchema s;
-    CsvImport ask = {.schema = &s,
-                     .file = &file,
-                     .count = 1,
-                     .out = out,
-                     .test = test,
-                     .test_file = &test_file,
-                     .test_count = test_file != NULL,
-                     .test_share = 0.25,
-                     .threads = threads,
-                     .force = true};
+    CsvImport request = {.schema = &s,
+                         .file = &file,
+                         .count = 1,
+                         .out = out,
+                         .test = test,
+                         .test_file = &test_file,
+                         .test_count = test_file != NULL,
+                         .test_share = 0.25,
+                         .threads = threads,
+                         .force = true};
     CsvDone done;
     Status st = csv_schema_read(&s, put_text("schema.yaml", schema));
-    if (st == OK) st = csv_import(&ask, &done);
+    if (st == OK) st = csv_import(&request, &done);
     csv_schema_fini(&s);
     return st;
 }
@@ -228,7 +228,7 @@ static void threads(void)
         CU_ASSERT(bytes == now_bytes && memcmp(first, now, bytes) == 0);
         mem_free(&now);
     }
-    /* The first of two errors is reported, whichever thread meets it. */
+    /* The first of two errors is reported, whichever thread finds it. */
     memcpy(text + BYTES / 2, "\"", 1);
     memcpy(text + BYTES - 100, "\"", 1);
     char *message = NULL;

@@ -115,8 +115,7 @@ static void test_differ(void)
     mem_free(&all);
 }
 
-/* Small chunked files are fully shuffled like contiguous ones, unless data.shuffle asks for
- * chunks. */
+/* Small chunked files are fully shuffled like contiguous ones, unless data.shuffle is chunks. */
 static void test_shuffle(void)
 {
     DataSet set;

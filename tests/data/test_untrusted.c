@@ -112,13 +112,13 @@ static void words(void)
 
 static void as_here(const char *path, const char *x, const char *y)
 {
-    FactsAsk ask = {0};
+    FactsRequest request = {0};
     SetFacts *here = mem_new(sizeof *here), *there = mem_new(sizeof *there);
-    snprintf(ask.path, sizeof ask.path, "%s", path);
-    snprintf(ask.x, sizeof ask.x, "%s", x);
-    snprintf(ask.y, sizeof ask.y, "%s", y);
-    facts_read(&ask, here);
-    CHECK_OK(facts_ask(&ask, there));
+    snprintf(request.path, sizeof request.path, "%s", path);
+    snprintf(request.x, sizeof request.x, "%s", x);
+    snprintf(request.y, sizeof request.y, "%s", y);
+    facts_read(&request, here);
+    CHECK_OK(facts_request(&request, there));
     CU_ASSERT_EQUAL(here->parts, there->parts);
     CU_ASSERT_EQUAL(memcmp(here, there, sizeof *here), 0);
     mem_free(&here);
@@ -128,7 +128,7 @@ static void as_here(const char *path, const char *x, const char *y)
 static void same_facts(void)
 {
     for (int maker = 0; maker < 2; ++maker) {
-        if (maker) apart_begin();
+        if (maker) isolated_begin();
         as_here(images_small("plain.h5", 30, 3, false), "/x", "/y");
         as_here(images_small("packed.h5", 30, 3, true), "/x", "/y");
         as_here(in_scratch("packed.h5"), "/x", "/nothing");
@@ -136,13 +136,13 @@ static void same_facts(void)
         as_here(in_scratch("nowhere.h5"), "/x", "/y");
         as_here(in_scratch("filter.h5"), "/x", "/y");
     }
-    apart_end();
+    isolated_end();
 }
 
 /* The answer of the separate process is checked, too. */
 static void lies(void)
 {
-    FactsAsk ask = {"strange.h5", "/x", "/y"};
+    FactsRequest request = {"strange.h5", "/x", "/y"};
     SetFacts good = {.parts = FACTS_PARTS};
     good.x = good.y = (DataArray){.name = "/x",
                                   .type = ELEM_F32,
@@ -151,11 +151,12 @@ static void lies(void)
                                   .offset = 4096,
                                   .sample_bytes = 4 * WIDE};
     SetFacts lie = good;
-    CHECK_OK(facts_check(&ask, &lie));
+    CHECK_OK(facts_check(&request, &lie));
 #define LIE(field, value)                                                                          \
     lie = good;                                                                                    \
     lie.field = value;                                                                             \
-    CHECK_FAILS(facts_check(&ask, &lie), ERR_DATA, "strange.h5: what HDF5 found in it cannot be")
+    CHECK_FAILS(facts_check(&request, &lie), ERR_DATA,                                             \
+                "strange.h5: what HDF5 found in it cannot be")
     LIE(parts, FACTS_PARTS + 1);
     LIE(parts, FACTS_Y);
     LIE(kind, DATA_KINDS);
@@ -175,7 +176,7 @@ static void lies(void)
     lie = good;
     memset(lie.x.name, 'a', sizeof lie.x.name);
     memset(lie.x.storage, 'a', sizeof lie.x.storage);
-    CHECK_OK(facts_check(&ask, &lie));
+    CHECK_OK(facts_check(&request, &lie));
     CU_ASSERT_EQUAL(strlen(lie.x.name), sizeof lie.x.name - 1);
 }
 

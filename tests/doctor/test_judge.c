@@ -95,13 +95,14 @@ static void cores(void)
     Cores *all = mem_new(RANKS * sizeof *all);
     begin();
     for (int r = 0; r < RANKS; ++r) {
-        all[r] = (Cores){.threads = 2, .limits = {.cores = 2, .cpus = 2, .outer = 4}, .asked = 2};
+        all[r] =
+            (Cores){.threads = 2, .limits = {.cores = 2, .cpus = 2, .outer = 4}, .slurm_cpus = 2};
         all[r].core[0] = r % 2 ? 0x0c : 0x03;
     }
     ALL_WELL("cores", all);
-    all[2].asked = 4;
+    all[2].slurm_cpus = 4;
     WARNS("cores", all, "rank 2 on n2: the job asked for 4 CPUs a task", "2; try: srun -c");
-    all[2].asked = 2;
+    all[2].slurm_cpus = 2;
     all[3].core[0] = 0x03;
     WARNS("cores", all, "n2: 2 ranks with 4 threads share 2 cores");
     all[3].core[0] = 0x0c;

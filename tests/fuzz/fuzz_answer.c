@@ -42,10 +42,10 @@ static void changed_answer(const uint8_t *data, size_t size)
 
 static void data_answer(const uint8_t *data, size_t size)
 {
-    FactsAsk ask = {"strange.h5", "/x", "/y"};
+    FactsRequest request = {"strange.h5", "/x", "/y"};
     SetFacts *facts = mem_new(sizeof *facts);
     memcpy(facts, data, size < sizeof *facts ? size : sizeof *facts);
-    Status status = facts_check(&ask, facts);
+    Status status = facts_check(&request, facts);
     fuzz_took(status);
     if (status == OK && facts->parts > FACTS_X) {
         const DataArray *x = &facts->x;

@@ -39,7 +39,7 @@ static void check_all(CpuSet set)
     FILE *f = fopen("tests/golden/image/resize.txt", "r");
     CU_ASSERT_PTR_NOT_NULL_FATAL(f);
     ImageResampler *resampler = image_resampler_new();
-    cpu_hold(set);
+    cpu_set_limit(set);
     int cases = 0;
     for (; golden_read(f, &g); ++cases) {
         picture(&from, g.seed, g.width, g.height);
@@ -50,7 +50,7 @@ static void check_all(CpuSet set)
     }
     CU_ASSERT_EQUAL(cases, 60);
     fclose(f);
-    cpu_hold(CPU_AUTO);
+    cpu_set_limit(CPU_AUTO);
     image_resampler_free(&resampler);
     image_fini(&from);
     image_fini(&to);

@@ -218,7 +218,7 @@ static void chosen_by(CpuSet set, int64_t lanes)
         {{2, lanes, 9, 9, lanes, 3, 3, 1, 1, 0, 0, lanes}, "jit_dw"},
         {{2, lanes, 9, 9, lanes, 5, 5, 1, 1, 2, 2, lanes}, "x64:gemm"},
     };
-    cpu_hold(set);
+    cpu_set_limit(set);
     Backend *backend = NULL;
     CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
@@ -240,7 +240,7 @@ static void chosen_by(CpuSet set, int64_t lanes)
 static void chosen(void)
 {
     if (cpu_best() < CPU_AVX2) TEST_SKIP("this processor has no AVX2");
-    if (cpu_held() != CPU_AVX2 && cpu_best() == CPU_AVX512)
+    if (cpu_limit() != CPU_AVX2 && cpu_best() == CPU_AVX512)
         chosen_by(CPU_AVX512, 16);
     else
         chosen_by(CPU_AVX2, 8);

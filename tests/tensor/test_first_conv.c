@@ -212,7 +212,7 @@ static void chosen(void)
         {{4, 1, 28, 4, 32, 3, 3, 1, 1, 1, 0, 1}, false, false},
     };
     if (cpu_best() < CPU_AVX2) TEST_SKIP("this processor has no AVX2");
-    cpu_hold(CPU_AVX2);
+    cpu_set_limit(CPU_AVX2);
     Backend *backend = NULL;
     CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {

@@ -250,7 +250,7 @@ static bool chooses(Backend *backend, RefConv v, bool winograd)
 static int wrong_choices(CpuSet set)
 {
     int wrong = 0;
-    cpu_hold(set);
+    cpu_set_limit(set);
     for (int bf16 = 0; bf16 <= (set == CPU_AVX512); ++bf16) {
         Backend *backend = NULL;
         const DType precision = bf16 ? DTYPE_BF16 : DTYPE_F32;

@@ -214,7 +214,7 @@ Status shm_segment_needs_one_node(const World *world)
 
 bool shm_segment_alive(const ShmSegment *shared, int rank)
 {
-    return process_state(shared->process[rank]) != PROCESS_GONE;
+    return process_state(shared->process[rank]) != PROCESS_ENDED;
 }
 
 uint32_t shm_segment_exit_code(const ShmSegment *shared, int rank)

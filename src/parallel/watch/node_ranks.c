@@ -70,7 +70,7 @@ int node_ranks_first(const NodeRanks *node)
 {
     for (int r = 0; r < node->mine; ++r) {
         char state = process_state((pid_t)node->state[r].process);
-        if (state != PROCESS_GONE && !is_stopped(state)) return r;
+        if (state != PROCESS_ENDED && !is_stopped(state)) return r;
     }
     return node->mine;
 }
@@ -99,7 +99,7 @@ static void look_at(const NodeRanks *node, int rank, double now_s)
     state->late_s = state->stepping ? now_s - (since_s > awake_s ? since_s : awake_s) : 0;
     state->still_s = now_s - (marked_s > awake_s ? marked_s : awake_s);
     note(&node->times[rank].stopped_s, is_stopped(state->process_state), now_s);
-    note(&node->times[rank].dead_s, state->process_state == PROCESS_GONE, now_s);
+    note(&node->times[rank].dead_s, state->process_state == PROCESS_ENDED, now_s);
 }
 
 void node_ranks_look(NodeRanks *node, double now_s)

@@ -12,7 +12,7 @@ static Status limit_isa(void)
                                          [CPU_AVX2] = dnnl_cpu_isa_avx2,
                                          [CPU_AVX512] = dnnl_cpu_isa_avx512_core_bf16};
     static CpuSet limited = CPU_AUTO;
-    CpuSet limit = cpu_held();
+    CpuSet limit = cpu_limit();
     if (limit == limited || limit == CPU_AUTO) return OK;
     dnnl_status_t status = dnnl_set_max_cpu_isa(isa[limit]);
     if (status != dnnl_success)
@@ -81,7 +81,7 @@ Status dnnl_bf16_check(void)
 {
     char name[CPU_MODEL];
     TRY(limit_isa());
-    CpuSet limit = cpu_held();
+    CpuSet limit = cpu_limit();
     if (limit != CPU_AUTO && limit < CPU_AVX512)
         return fail(ERR_CONFIG,
                     "train.precision: bf16 needs AVX512_BF16 or AMX, not instructions held to %s "

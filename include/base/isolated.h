@@ -1,16 +1,16 @@
 /* Runs work on a file from an untrusted source in a separate process with limits: if it crashes,
  * hangs or exceeds its memory, only that process ends. Not collective. */
-#ifndef WEFT_BASE_APART_H
-#define WEFT_BASE_APART_H
+#ifndef WEFT_BASE_ISOLATED_H
+#define WEFT_BASE_ISOLATED_H
 
 #include "base/status.h"
 
 #include <stddef.h>
 #include <stdio.h>
 
-typedef struct ApartJob {
+typedef struct IsolatedJob {
     /* subject of error messages: "HDF5, reading what is in it," */
-    const char *who;
+    const char *subject;
     /* limit on memory that the process takes after its start; not applied in sanitizer builds */
     size_t memory_bytes;
     /* limits on processor time and on elapsed time */
@@ -21,26 +21,26 @@ typedef struct ApartJob {
     size_t file_bytes;
     /* Runs in the process, which ends afterwards, so nothing has to be freed; its output is
      * discarded. */
-    void (*work)(const void *asked, size_t asked_bytes, FILE *answer);
-} ApartJob;
+    void (*work)(const void *input, size_t input_bytes, FILE *answer);
+} IsolatedJob;
 
-/* Makes a helper process, from which apart_run forks its processes from now on. For callers that
+/* Makes a helper process, from which isolated_run forks its processes from now on. For callers that
  * will start MPI or threads: forking a process that has those is not safe, and forking one with
  * much memory is slow. Call it once. Pointers in a job must be addresses in the program itself. If
- * it fails, apart_run forks from its caller. */
-void apart_begin(void);
+ * it fails, isolated_run forks from its caller. */
+void isolated_begin(void);
 /* Ends the helper process. */
-void apart_end(void);
+void isolated_end(void);
 
 /* Runs a job. *answer: what it wrote, and a zero byte; owned by the caller. ERR_DATA naming path
  * and the cause where the job did not finish; ERR_IO where no process can be made. Callable from
  * any thread; calls take turns. */
-Status apart_run(const ApartJob *job, const char *path, const void *asked, size_t asked_bytes,
-                 char **answer, size_t *answer_bytes);
+Status isolated_run(const IsolatedJob *job, const char *path, const void *input, size_t input_bytes,
+                    char **answer, size_t *answer_bytes);
 
 /* Returns whether a byte that such a process has sent is a valid bool. Any other byte must not be
  * read as one. */
-static inline bool apart_truth(const bool *at)
+static inline bool isolated_bool(const bool *at)
 {
     return *(const unsigned char *)at <= 1;
 }

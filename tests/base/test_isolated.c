@@ -1,5 +1,5 @@
 /* Work in a separate process: damage that it may do to itself, of which the caller gets a message
- * and continues; forked from the caller, and from the process that apart_begin makes. */
+ * and continues; forked from the caller, and from the process that isolated_begin makes. */
 #include "base.h"
 #include "harness.h"
 
@@ -31,12 +31,12 @@ static void try_writing(FILE *answer)
     mem_free(&path);
 }
 
-static void work(const void *asked, size_t bytes, FILE *answer)
+static void work(const void *input, size_t bytes, FILE *answer)
 {
     volatile double busy = 0;
-    switch (*(const Deed *)asked) {
+    switch (*(const Deed *)input) {
     case ECHO:
-        for (size_t i = 0; i < bytes; ++i) fputc(((const char *)asked)[i], answer);
+        for (size_t i = 0; i < bytes; ++i) fputc(((const char *)input)[i], answer);
         break;
     case CRASH:
         raise(SIGSEGV);
@@ -65,16 +65,16 @@ static void work(const void *asked, size_t bytes, FILE *answer)
  * processes use the core. */
 #define READER(limit_s)                                                                            \
     {                                                                                              \
-        .who = "the reader", .memory_bytes = 64 << 20, .busy_s = 1, .clock_s = (limit_s),          \
+        .subject = "the reader", .memory_bytes = 64 << 20, .busy_s = 1, .clock_s = (limit_s),      \
         .answer_bytes = 1 << 20, .work = work                                                      \
     }
-static const ApartJob job = READER(60), hurried = READER(2);
+static const IsolatedJob job = READER(60), hurried = READER(2);
 
 static Status ask(Deed deed, char **answer)
 {
     size_t bytes;
-    return apart_run(deed == SLEEP ? &hurried : &job, "strange.h5", &deed, sizeof deed, answer,
-                     &bytes);
+    return isolated_run(deed == SLEEP ? &hurried : &job, "strange.h5", &deed, sizeof deed, answer,
+                        &bytes);
 }
 
 static void fails(Deed deed, const char *text)
@@ -87,14 +87,14 @@ static void fails(Deed deed, const char *text)
 
 static void echoes(size_t bytes)
 {
-    char *asked = mem_new(bytes), *answer = NULL;
+    char *input = mem_new(bytes), *answer = NULL;
     size_t got = 0;
-    for (size_t i = sizeof(Deed); i < bytes; ++i) asked[i] = (char)(i * 7);
-    CHECK_OK(apart_run(&job, "strange.h5", asked, bytes, &answer, &got));
+    for (size_t i = sizeof(Deed); i < bytes; ++i) input[i] = (char)(i * 7);
+    CHECK_OK(isolated_run(&job, "strange.h5", input, bytes, &answer, &got));
     CU_ASSERT_EQUAL(got, bytes);
-    CU_ASSERT(answer && memcmp(answer, asked, bytes) == 0 && answer[bytes] == 0);
+    CU_ASSERT(answer && memcmp(answer, input, bytes) == 0 && answer[bytes] == 0);
     mem_free(&answer);
-    mem_free(&asked);
+    mem_free(&input);
 }
 
 static void all(void)
@@ -129,7 +129,7 @@ static void by_the_caller(void)
 static void by_the_maker(void)
 {
     char *answer;
-    apart_begin();
+    isolated_begin();
     /* the maker was copied before this arena existed, so it is not affected by it */
     size_t room = (size_t)1 << 30;
     void *arena = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -153,7 +153,7 @@ static void by_the_maker(void)
     kill(maker, SIGKILL);
     waitpid(maker, NULL, 0);
     CHECK_FAILS(ask(PARENT, &answer), ERR_IO, "strange.h5: the process that reads files");
-    apart_end();
+    isolated_end();
     echoes(8);
 }
 
@@ -165,7 +165,7 @@ static void none_is_left(void)
     pid_t child = fork();
     if (child == 0) {
         char *answer = NULL;
-        apart_begin();
+        isolated_begin();
         if (ask(PARENT, &answer) == OK) (void)!write(ends[1], answer, strlen(answer));
         raise(SIGKILL);
     }

@@ -1,10 +1,11 @@
-/* apart_run:   caller --request--> maker --fork--> worker (limits set) --answer--> maker --> caller
+/* isolated_run:
+ *   caller --request--> maker --fork--> worker (limits set) --answer--> maker --> caller
  *
- * The maker is a copy of the process from before MPI and threads, made by apart_begin; it forks a
- * worker for each request, collects its answer and kills it when its time is over. Without a maker
- * the caller forks the worker itself. A job's function and texts are passed as addresses, which are
- * the same in all copies. The maker ends with its caller, whose end closes the socket between
- * them. */
+ * The maker is a copy of the process from before MPI and threads, made by isolated_begin; it forks
+ * a worker for each request, collects its answer and kills it when its time is over. Without a
+ * maker the caller forks the worker itself. A job's function and texts are passed as addresses,
+ * which are the same in all copies. The maker ends with its caller, whose end closes the socket
+ * between them. */
 #include "base.h"
 
 #include <errno.h>
@@ -46,7 +47,7 @@ typedef struct Outcome {
 } Outcome;
 
 typedef struct Request {
-    ApartJob job;
+    IsolatedJob job;
     size_t bytes;
 } Request;
 
@@ -96,7 +97,7 @@ static void silence(void)
     if (nothing > STDERR_FILENO) close(nothing);
 }
 
-static _Noreturn void worker(const ApartJob *job, const void *asked, size_t bytes, int out)
+static _Noreturn void worker(const IsolatedJob *job, const void *input, size_t bytes, int out)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     default_signals();
@@ -108,14 +109,14 @@ static _Noreturn void worker(const ApartJob *job, const void *asked, size_t byte
     limit(RLIMIT_CPU, (rlim_t)job->busy_s, 1);
     limit(RLIMIT_FSIZE, job->file_bytes, 0);
     if (!SANITIZED) limit(RLIMIT_AS, addresses() + job->memory_bytes, 0);
-    if (answer) job->work(asked, bytes, answer);
+    if (answer) job->work(input, bytes, answer);
     _exit(answer && fflush(answer) == 0 && !ferror(answer) ? DONE : WRITE_FAILED);
 }
 
 /* ---- running a worker ---- */
 
 /* Reads the answer to its end, or until a limit is exceeded. */
-static char *gather(const ApartJob *job, int in, Outcome *o)
+static char *gather(const IsolatedJob *job, int in, Outcome *o)
 {
     double end_s = clock_s() + job->clock_s;
     size_t room = 0;
@@ -134,7 +135,7 @@ static char *gather(const ApartJob *job, int in, Outcome *o)
     }
 }
 
-static char *work(const ApartJob *job, const void *asked, size_t bytes, Outcome *o)
+static char *work(const IsolatedJob *job, const void *input, size_t bytes, Outcome *o)
 {
     int ends[2];
     *o = (Outcome){0};
@@ -146,7 +147,7 @@ static char *work(const ApartJob *job, const void *asked, size_t bytes, Outcome 
     if (child < 0) o->error = errno;
     if (child == 0) {
         close(ends[0]);
-        worker(job, asked, bytes, ends[1]);
+        worker(job, input, bytes, ends[1]);
     }
     close(ends[1]);
     char *answer = child > 0 ? gather(job, ends[0], o) : NULL;
@@ -196,18 +197,18 @@ static _Noreturn void make(int socket)
     take_name();
     while (move(socket, &request, NULL, sizeof request)) {
         Outcome outcome;
-        char *asked = mem_new(request.bytes);
-        if (!move(socket, asked, NULL, request.bytes)) break;
-        char *answer = work(&request.job, asked, request.bytes, &outcome);
+        char *input = mem_new(request.bytes);
+        if (!move(socket, input, NULL, request.bytes)) break;
+        char *answer = work(&request.job, input, request.bytes, &outcome);
         if (!move(socket, NULL, &outcome, sizeof outcome)) break;
         if (!move(socket, NULL, answer, outcome.bytes)) break;
         mem_free(&answer);
-        mem_free(&asked);
+        mem_free(&input);
     }
     _exit(0);
 }
 
-void apart_begin(void)
+void isolated_begin(void)
 {
     int ends[2];
     if (maker >= 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
@@ -223,26 +224,26 @@ void apart_begin(void)
         close(ends[0]);
 }
 
-void apart_end(void)
+void isolated_end(void)
 {
     if (maker >= 0) close(maker);
     maker = -1;
 }
 
 /* Lets the maker run the job. False: the maker has died. */
-static bool delegate(const ApartJob *job, const void *asked, size_t bytes, Outcome *o,
+static bool delegate(const IsolatedJob *job, const void *input, size_t bytes, Outcome *o,
                      char **answer)
 {
     Request request = {*job, bytes};
     *answer = NULL;
-    if (!move(maker, NULL, &request, sizeof request) || !move(maker, NULL, asked, bytes) ||
+    if (!move(maker, NULL, &request, sizeof request) || !move(maker, NULL, input, bytes) ||
         !move(maker, o, NULL, sizeof *o))
         return false;
     *answer = mem_new(o->bytes + 1);
     return move(maker, *answer, NULL, o->bytes);
 }
 
-static Status judge(const ApartJob *job, const char *path, const Outcome *o)
+static Status judge(const IsolatedJob *job, const char *path, const Outcome *o)
 {
     char memory[16], how[160];
     int number = WIFSIGNALED(o->state) ? WTERMSIG(o->state) : 0;
@@ -267,19 +268,19 @@ static Status judge(const ApartJob *job, const char *path, const Outcome *o)
     return fail(ERR_DATA,
                 "%s: %s %s: the file is damaged, or made to do harm; nothing else took harm. Get "
                 "it again from where you trust it",
-                path, job->who, how);
+                path, job->subject, how);
 }
 
-Status apart_run(const ApartJob *job, const char *path, const void *asked, size_t asked_bytes,
-                 char **answer, size_t *answer_bytes)
+Status isolated_run(const IsolatedJob *job, const char *path, const void *input, size_t input_bytes,
+                    char **answer, size_t *answer_bytes)
 {
     Outcome outcome = {0};
     pthread_mutex_lock(&lock);
     bool there = true;
     if (maker >= 0)
-        there = delegate(job, asked, asked_bytes, &outcome, answer);
+        there = delegate(job, input, input_bytes, &outcome, answer);
     else
-        *answer = work(job, asked, asked_bytes, &outcome);
+        *answer = work(job, input, input_bytes, &outcome);
     pthread_mutex_unlock(&lock);
     Status status = there ? judge(job, path, &outcome)
                           : fail(ERR_IO, "%s: the process that reads files has been killed", path);
