@@ -36,7 +36,7 @@ typedef struct ZooRow {
 
 /* Criteo's */
 enum { NUMBERS = 13, FIELDS = 26 };
-/* weights and biases of dense layers of these widths, one after the other */
+/* weights and biases of dense layers with the given widths, one after the other */
 #define FC2(a, b)          ((a) * (b) + (b))
 #define FC3(a, b, c)       (FC2(a, b) + FC2(b, c))
 #define FC5(a, b, c, d, e) (FC3(a, b, c) + FC3(c, d, e))
