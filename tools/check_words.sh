@@ -1,14 +1,31 @@
 #!/usr/bin/env bash
-# Checks the English of the code's comments: none begins with a word of a clipped sentence ("Of step t"), and none has a word that
-# docs/glossary.md lists as not to be used. The folders that are still to be rewritten are counted in tools/words_left, a folder and its
+# Checks the English of the code's comments and of the pages. No comment begins with a word of a clipped sentence ("Of step t"), and
+# none has a word that docs/glossary.md lists as not to be used. The prose of the pages (README.md, docs/, datasets/, bench/README.md,
+# src/*/README.md; not docs/decisions/) has none of these words and none of $page_words, and no item of its lists begins so. The folders that are still to be rewritten are counted in tools/words_left, a folder and its
 # number a line: more than that fails, and so does a number that is too high. Folders that are not listed there must have none.
-# usage: check_words.sh [--left | FOLDER...]      --left: prints tools/words_left as it should be; FOLDER: prints what is left there
+# usage: check_words.sh [--left | --pages | FOLDER...]      --pages: only the pages; --left: prints tools/words_left as it should be; FOLDER: prints what is left there
 set -u
 cd "$(dirname "$0")/.." || exit 70
 first='of|to|as|likewise|so many|what|whose'
 words=$(sed -n '/^## Words not to use/,$s/^| \([^|]*[^| ]\) *| .*/\1/p' docs/glossary.md | grep -vE '^(word|-+)$' | sed 's/, /|/g' | paste -sd'|')
 [ -n "$words" ] || { echo "docs/glossary.md: no list under \"Words not to use\""; exit 1; }
+page_words='told|beside|apart|gone|border|borders|crew|crews|tier|tiers|pump|meets|the like|what is said|who asks'
 
+bad_pages() { # lines of the pages' prose, without code, that are to be rewritten
+    local pages
+    mapfile -t pages < <(git ls-files -co --exclude-standard README.md 'docs/*.md' 'datasets/*.md' bench/README.md 'src/*/README.md' |
+        grep -v '^docs/decisions/')
+    awk '
+    FNR == 1 { fence = skip = 0; blank = 1 }
+    /^ *```/ { fence = !fence; next }
+    fence { next }
+    /^## / { skip = /^## Words not to use/ }
+    skip { next }
+    /^ *$/ { blank = 1; next }
+    /^    / && blank { next }
+    { blank = 0; gsub(/`[^`]*`/, "``"); gsub(/\]\([^)]*\)/, "]"); print FILENAME ":" FNR ": " $0 }' "${pages[@]}" |
+        grep -iE "^[^ ]+: ([*-] ($first)\b|.*\b($words|$page_words)\b)"
+}
 comments() { # FILE... : a line for each comment, FILE:LINE: TEXT
     awk '
     function put() { gsub(/[ \t*]+/, " ", text); sub(/^ /, "", text); print FILENAME ":" line ": " text; text = "" }
@@ -41,11 +58,18 @@ if [ "${1:-}" = --left ]; then
         [ "$found" = 0 ] || echo "$folder $found"
     done < <(folders)
     exit 0
+elif [ "${1:-}" = --pages ]; then
+    bad_pages
+    exit 0
 elif [ $# -gt 0 ]; then
     for folder in "$@"; do bad_comments "$folder"; done
     exit 0
 fi
 failed=0 sum=0
+if bad_pages; then
+    echo "the lines above are to be rewritten: docs/glossary.md lists words not to use"
+    failed=1
+fi
 while read -r folder; do
     left=$(awk -v f="$folder" '$1 == f { print $2 }' tools/words_left)
     found=$(bad_comments "$folder" | wc -l)
