@@ -414,7 +414,7 @@ enum {
     /* runs for long: a signal requests it to stop (stop_begin), and failing to write to stdout is
      * no error */
     VERB_LASTS = 8,
-    /* starts the ranks itself, so -n is a flag of its own */
+    /* starts the ranks itself, so -n is a separate flag */
     VERB_STARTS = 16
 };
 /* One verb; each importer is a verb, too. */

@@ -255,7 +255,7 @@ Status hdf5_in_one_file(int64_t file, int64_t dataset, const char *path, const c
 /* Creates a property list (hid_t) for opening objects without following external links. *met
  * becomes true if such a link is found; hdf5_link_fail is then its ERR_DATA. The caller closes it
  * with H5Pclose. Call under hdf5_lock. */
-int64_t hdf5_access_inside(bool *met);
+int64_t hdf5_access_inside(bool *elsewhere);
 Status hdf5_link_fail(const char *path, const char *what);
 
 /* Reads samples by number. Several threads may use one reader at once, except for opening and

@@ -45,8 +45,8 @@ typedef struct Param {
     /* the node that uses it, as nodes[node].spec.w[slot] */
     int node, slot;
     LayerParam info;
-    /* index of the earlier parameter whose value it shares, or -1. A tied parameter has a gradient
-     * of its own, which is added to the other's at the end of a step, but no value, optimizer state
+    /* index of the earlier parameter whose value it shares, or -1. A tied parameter has a separate
+     * gradient, which is added to the other's at the end of a step, but no value, optimizer state
      * or entry in checkpoints. */
     int tied;
     ParamCut cut;

@@ -22,7 +22,7 @@ static inline int table_owner(int shard, int owners)
     W(TABLE_SYNC, "sync") W(TABLE_ASYNC, "async") W(TABLE_GEO, "geo") W(TABLE_STALE, "stale")
 typedef enum TableMode { TABLE_MODE_WORDS(LIST_CONSTANT) } TableMode;
 extern const char *const table_mode_names[];
-/* True in modes in which each worker makes its steps on its own. */
+/* True in modes in which workers make their steps independently. */
 static inline bool table_mode_is_local(TableMode mode)
 {
     return mode == TABLE_GEO || mode == TABLE_ASYNC;

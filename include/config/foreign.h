@@ -25,7 +25,7 @@ typedef struct ForeignWord {
     const char *words;
     /* weft's word: a key, a section, "weft train -n", a verb, a layer, an attribute, a value; NULL:
      * weft has none */
-    const char *here;
+    const char *weft;
     /* further text for the message; NULL: none */
     const char *note;
 } ForeignWord;

@@ -111,18 +111,18 @@ typedef struct WorldSend {
     bool begun;
     MPI_Request request;
 } WorldSend;
-void world_send_begin(WorldSend *told, const World *world, int rank, const void *data,
+void world_send_begin(WorldSend *send, const World *world, int rank, const void *data,
                       size_t bytes);
-void world_send_wait(WorldSend *told);
+void world_send_wait(WorldSend *send);
 int world_receive(const World *world, int rank, void *data, size_t bytes);
-/* Messages aside travel on a tag of their own, which world_receive does not receive.
- * world_receive_control receives the next one from any rank; it returns false where there is none
- * and waits is false. world_receive_any receives the next message aside, or else the one that
- * world_receive would; *aside says which. */
+/* Control messages have a separate tag, which world_receive does not receive. world_receive_control
+ * receives the next one from any rank; it returns false where there is none and waits is false.
+ * world_receive_any receives the next control message, or else the one that world_receive would;
+ * *control says which. */
 void world_send_control(const World *world, int rank, const void *data, size_t bytes);
 bool world_receive_control(const World *world, void *data, size_t bytes, bool waits);
-int world_receive_any(const World *world, int rank, void *data, size_t bytes, bool *aside);
-/* Waits for a message of `rank` or a message aside. Returns false if neither has come although
+int world_receive_any(const World *world, int rank, void *data, size_t bytes, bool *control);
+/* Waits for a message of `rank` or a control message. Returns false if neither has come although
  * another rank's message has been waiting for patience_s seconds; time in which this process did
  * not run is not counted. */
 bool world_wait_for(const World *world, int rank, double patience_s);

@@ -11,11 +11,11 @@ static const double NEW_SHARE = 0.2;
 /* first steps, which are left out because they allocate, measure, and fill caches */
 static const int64_t FIRST_STEPS = 2;
 
-static Beat own = {.step = BEAT_NONE}, *beat = &own;
+static Beat process_beat = {.step = BEAT_NONE}, *beat = &process_beat;
 
 void beat_move(Beat *to)
 {
-    if (!to) to = &own;
+    if (!to) to = &process_beat;
     if (to != beat) memcpy(to, beat, sizeof *to);
     beat = to;
 }

@@ -13,7 +13,7 @@ static const char *const needs[CPU_SETS] = {
     [CPU_BASE] = "", [CPU_AVX2] = "AVX2 and FMA", [CPU_AVX512] = "AVX512F, BW, DQ and VL"};
 
 /* CPU_SETS: not chosen yet */
-static atomic_int held = CPU_SETS;
+static atomic_int limit = CPU_SETS;
 
 const char *cpu_name(CpuSet set)
 {
@@ -76,13 +76,13 @@ char *cpu_model(char out[CPU_MODEL])
 
 void cpu_set_limit(CpuSet set)
 {
-    atomic_store(&held, (int)set);
+    atomic_store(&limit, (int)set);
 }
 
 /* Threads that call this at the same time store the same set. */
 CpuSet cpu_limit(void)
 {
-    int now = atomic_load_explicit(&held, memory_order_relaxed);
+    int now = atomic_load_explicit(&limit, memory_order_relaxed);
     if (now != CPU_SETS) return (CpuSet)now;
     CpuSet set = CPU_AUTO;
     Status status = cpu_choose(CPU_AUTO, &set);

@@ -276,13 +276,13 @@ Status isolated_run(const IsolatedJob *job, const char *path, const void *input,
 {
     Outcome outcome = {0};
     pthread_mutex_lock(&lock);
-    bool there = true;
+    bool alive = true;
     if (maker >= 0)
-        there = delegate(job, input, input_bytes, &outcome, answer);
+        alive = delegate(job, input, input_bytes, &outcome, answer);
     else
         *answer = work(job, input, input_bytes, &outcome);
     pthread_mutex_unlock(&lock);
-    Status status = there ? judge(job, path, &outcome)
+    Status status = alive ? judge(job, path, &outcome)
                           : fail(ERR_IO, "%s: the process that reads files has been killed", path);
     if (status != OK) {
         mem_free(answer);

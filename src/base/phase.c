@@ -153,11 +153,11 @@ static Status cannot_write(const char *path)
 
 Status trace_check(const char *path)
 {
-    bool there = access(path, F_OK) == 0;
+    bool existed = access(path, F_OK) == 0;
     int file = file_create(path, O_WRONLY);
     if (file < 0) return cannot_write(path);
     close(file);
-    if (!there) unlink(path);
+    if (!existed) unlink(path);
     return OK;
 }
 

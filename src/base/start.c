@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-static const double LOOK_S = 0.1;
+static const double CHECK_S = 0.1;
 
 static struct {
     const StartCalls *calls;
@@ -21,7 +21,7 @@ static void *listen_run(void *of)
     pthread_mutex_lock(&start.lock);
     while (!start.over) {
         if (stop_wanted()) start.calls->stop();
-        cond_wait_for(&start.wake, &start.lock, LOOK_S);
+        cond_wait_for(&start.wake, &start.lock, CHECK_S);
     }
     pthread_mutex_unlock(&start.lock);
     return NULL;

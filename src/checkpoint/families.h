@@ -28,7 +28,7 @@ typedef struct Family {
     /* name of the head's weight, and of the tensor that it equals where it is tied; NULL: no
      * head */
     const char *tied_head, *tied_to;
-    /* true where the head may be a tensor of its own */
+    /* true where the head may be a separate tensor */
     bool may_untie;
 } Family;
 extern const Family families[];

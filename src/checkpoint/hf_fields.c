@@ -65,13 +65,13 @@ static Status scan_value(JsonScan *s, HfFields *f, char *name, int depth)
     skip_blanks(s);
     const char next = s->at < s->end ? *s->at : 0;
     if (next == '{') {
-        const int own = f->count;
+        const int first = f->count;
         int members = 0;
         add(f, name, HF_OBJECT, NULL);
         char *prefix = mem_format("%s.", name);
         st = scan_object(s, f, prefix, depth + 1, &members);
         mem_free(&prefix);
-        f->field[own].value = mem_text(members ? "{...}" : "{}");
+        f->field[first].value = mem_text(members ? "{...}" : "{}");
         return st;
     }
     st = next == '"' ? json_scan_text(s, &value) : scan_plain(s, &kind, &value);

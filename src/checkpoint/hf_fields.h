@@ -1,5 +1,5 @@
 /* Reads the fields of a model description in JSON (config.json of Hugging Face's models) as a flat
- * list: an object in the description gives a field of its own, and one for each of its members,
+ * list: an object in the description gives a field itself, and one for each of its members,
  * NAME.MEMBER. */
 #ifndef WEFT_CHECKPOINT_HF_FIELDS_H
 #define WEFT_CHECKPOINT_HF_FIELDS_H

@@ -193,14 +193,14 @@ Status checkpoint_load(const World *world, const char *path, CheckpointMeta *met
                        const CheckpointIo *io)
 {
     size_t count = (size_t)io->count + 1;
-    CheckpointMeta own = {0};
+    CheckpointMeta read = {0};
     Load load = {.world = world, .io = io, .file = {.path = path, .fd = -1, .id = -1}};
     load.location = mem_new(count * sizeof *load.location);
     load.name = mem_new(count * sizeof *load.name);
     load.largest = owners_largest(io, NULL, 0);
     size_t bytes = 2 * (size_t)load.largest * sizeof *load.plain;
     load.plain = mem_pages_new(bytes);
-    Status status = load_file(&load, path, &own);
+    Status status = load_file(&load, path, &read);
     stored_close(&load.file);
     mem_pages_free(load.plain, bytes);
     readers_fini(&load.readers);
@@ -208,9 +208,9 @@ Status checkpoint_load(const World *world, const char *path, CheckpointMeta *met
     mem_free(&load.name);
     mem_free(&load.location);
     if (status == OK && meta)
-        *meta = own;
+        *meta = read;
     else
-        checkpoint_meta_fini(&own);
+        checkpoint_meta_fini(&read);
     return status;
 }
 
@@ -238,9 +238,9 @@ Status checkpoint_list_blocks(const World *world, const char *path, CheckpointLi
     if (world->rank > 0) list->tensor = mem_new((size_t)(list->count + 1) * sizeof *list->tensor);
     for (int i = 0; i < list->count; ++i) {
         CheckpointTensor *t = &list->tensor[i];
-        char *own = (char *)(uintptr_t)t->path;
+        char *read = (char *)(uintptr_t)t->path;
         world_bcast(world, t, sizeof *t, 0);
-        t->path = world_bcast_text(world, own);
+        t->path = world_bcast_text(world, read);
     }
     return OK;
 }

@@ -8,7 +8,7 @@ Status safe_rename(SafeSet *set, char *const *rename, int count)
     for (int k = 0; k < count; ++k)
         if (!strchr(rename[k], ':'))
             return fail(ERR_USAGE, "--rename %s: expected OLD:NEW, such as backbone.:", rename[k]);
-    bool *met = mem_new((size_t)count + 1);
+    bool *matched = mem_new((size_t)count + 1);
     for (int i = 0; i < set->count; ++i) {
         SafeTensor *t = &set->tensor[i];
         for (int k = 0; k < count; ++k) {
@@ -18,16 +18,16 @@ Status safe_rename(SafeSet *set, char *const *rename, int count)
             char *name = mem_format("%s%s", from + chars + 1, t->name + chars);
             mem_free(&t->name);
             t->name = name;
-            met[k] = true;
+            matched[k] = true;
             break;
         }
     }
     Status st = OK;
     for (int k = 0; st == OK && k < count; ++k)
-        if (!met[k])
+        if (!matched[k])
             st = fail(ERR_DATA, "%s: no tensor's name begins as --rename %s says", set->path,
                       rename[k]);
-    mem_free(&met);
+    mem_free(&matched);
     return st == OK && count ? safe_sort(set) : st;
 }
 
@@ -42,9 +42,9 @@ Status safe_drop(SafeSet *set, char *const *pattern, int count)
             else
                 set->tensor[left++] = *t;
         }
-        const bool met = left < set->count;
+        const bool matched = left < set->count;
         set->count = left;
-        if (!met)
+        if (!matched)
             return fail(ERR_DATA, "%s: holds no tensor whose name fits --drop %s", set->path,
                         pattern[k]);
     }

@@ -62,8 +62,8 @@ static Status get_param(void *user, int param, float *plain)
 {
     Shrink *s = user;
     const Graph *g = s->what->units->graph;
-    int own = g->param[param].tied >= 0 ? g->param[param].tied : param;
-    return stored_read(&s->file, stored_param(&s->file, &g->param[own]), plain);
+    int value_owner = g->param[param].tied >= 0 ? g->param[param].tied : param;
+    return stored_read(&s->file, stored_param(&s->file, &g->param[value_owner]), plain);
 }
 
 /* Checks that the new model has the shapes of the gathered tensors. */

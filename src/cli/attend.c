@@ -283,8 +283,8 @@ bool attend_rest(Attend *a, double seconds)
         double left_s = end_s - clock_s();
         take_signals(a, &end);
         if (a->first || left_s <= 0) return a->first != 0;
-        struct pollfd look = {.fd = a->signals, .events = POLLIN};
-        poll(&look, 1, (int)(left_s * 1000) + 1);
+        struct pollfd signals = {.fd = a->signals, .events = POLLIN};
+        poll(&signals, 1, (int)(left_s * 1000) + 1);
     }
 }
 
@@ -321,19 +321,19 @@ static int signal_of(int code)
 char *attend_loss(Attend *a, int code)
 {
     const WatchedRank *rank = watch_lost(&a->watch);
-    char who[64] = "a rank";
+    char subject[64] = "a rank";
     int number = signal_of(code);
     if (a->why) return mem_text(a->why);
     if (!number && (a->alone || attend_status(code)))
         return mem_format("the rank%s ended with exit code %d", a->alone ? "" : "s", code);
     if (a->killed && !a->alone)
-        snprintf(who, sizeof who, "%s (process %d)", a->starter, (int)a->process);
+        snprintf(subject, sizeof subject, "%s (process %d)", a->starter, (int)a->process);
     else if (rank && rank->number >= 0)
-        snprintf(who, sizeof who, "rank %d (process %d)", rank->number, (int)rank->process);
+        snprintf(subject, sizeof subject, "rank %d (process %d)", rank->number, (int)rank->process);
     if (number)
-        return mem_format("%s was killed by signal %d (%s)%s", who, number, strsignal(number),
+        return mem_format("%s was killed by signal %d (%s)%s", subject, number, strsignal(number),
                           number == SIGKILL ? ": was memory short? The system's log says" : "");
-    return mem_format("%s was lost (%s's exit code is %d)", who, a->starter, code);
+    return mem_format("%s was lost (%s's exit code is %d)", subject, a->starter, code);
 }
 
 bool attend_crashed(Attend *a, int code)

@@ -18,7 +18,7 @@ typedef struct BenchLine {
     double bytes, seconds, copy;
 } BenchLine;
 
-/* Measures op, which op_new has planned, in memory of its own, which is released again. name: in
+/* Measures op, which op_new has planned, in separate memory, which is released again. name: in
  * the lines, followed by what is fused. Returns the number of lines filled: forward and backward,
  * or one for both if backward overwrites what forward reads. */
 int bench_op(BenchLine line[2], Op *op, const char *name);

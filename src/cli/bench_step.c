@@ -22,8 +22,8 @@ typedef struct StepBench {
     double sum_waits; /* waits of the compute stream for a sum, per step */
     double memory_mb;
     /* memory of all ranks' devices in MB: taken, planned, and taken by libraries and graphs outside
-     * the plan; NaN: devices without memory of their own */
-    double device_mb, device_planned_mb, device_beside_mb;
+     * the plan; NaN: devices that use host memory */
+    double device_mb, device_planned_mb, device_unplanned_mb;
     double bubble; /* share of the stages' time in which they wait for each other; NaN: not known */
 } StepBench;
 
@@ -168,7 +168,7 @@ static void print_json(const Trainer *t, const StepBench *b)
     json_fixed(&json, "memory_mb", 0, b->memory_mb);
     json_real(&json, "device_mb", b->device_mb);
     json_real(&json, "device_planned_mb", b->device_planned_mb);
-    json_real(&json, "device_beside_mb", b->device_beside_mb);
+    json_real(&json, "device_unplanned_mb", b->device_unplanned_mb);
     json_real(&json, "bubble", b->bubble);
     json_end(&json);
 }
@@ -190,7 +190,7 @@ static void print_text(const Trainer *t, const StepBench *b)
            b->memory_mb);
     if (!isnan(b->device_mb))
         printf(", of their GPUs %.0f MB (%.0f planned; libraries and graphs %.0f more)",
-               b->device_mb, b->device_planned_mb, b->device_beside_mb);
+               b->device_mb, b->device_planned_mb, b->device_unplanned_mb);
     if (shape.pp > 1 && !isnan(b->bubble))
         printf("; bubble %.4f (%s)", b->bubble, trainer_schedule(t)->name);
     printf("\n");
@@ -202,13 +202,13 @@ static void measure_device(const Trainer *t, StepBench *bench)
     Backend *backend = trainer_backend(t);
     const World *world = trainer_world(t);
     double taken = 0, left;
-    bench->device_mb = bench->device_planned_mb = bench->device_beside_mb = (double)NAN;
+    bench->device_mb = bench->device_planned_mb = bench->device_unplanned_mb = (double)NAN;
     if (!backend->table->memory) return;
     backend->table->memory(backend, &taken, &left);
     double planned = (double)train_bytes(t, trainer_plan(t)).all;
     bench->device_mb = round(bench_sum_ranks(world, taken) * 1e-6);
     bench->device_planned_mb = round(bench_sum_ranks(world, planned) * 1e-6);
-    bench->device_beside_mb = round(bench_sum_ranks(world, trainer_device_unplanned(t)) * 1e-6);
+    bench->device_unplanned_mb = round(bench_sum_ranks(world, trainer_device_unplanned(t)) * 1e-6);
 }
 
 static Status measure(const Config *config, const World *world, StepBench *bench)

@@ -94,8 +94,8 @@ static char *verb_meant(const char *group, const char *word)
     if (end && (!strcmp(end, ".yaml") || !strcmp(end, ".yml")))
         return mem_format("a configuration stands behind the command, as in weft train %s", word);
     if (!row) return NULL;
-    if (!row->here) return mem_text(row->note);
-    return mem_format("that is weft %s here%s%s", row->here, row->note ? ": " : "",
+    if (!row->weft) return mem_text(row->note);
+    return mem_format("that is weft %s here%s%s", row->weft, row->note ? ": " : "",
                       row->note ? row->note : "");
 }
 

@@ -1,4 +1,4 @@
-/* The command line. Each verb ("train", "data info") has a file of its own with its row and its
+/* The command line. Each verb ("train", "data info") has a file with its row and its
  * flags (config.h). A verb gets the words after its name and returns the exit code; it reports
  * errors by fail(), and cli_main prints them. Before a verb runs, cli_main handles --help, the
  * flags, -n and OpenMP's threads, and reads the configuration once, strictly, so that errors in it

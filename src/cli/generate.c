@@ -105,20 +105,20 @@ static Status check_tokenizer(const Trainer *trainer, const Request *r, const ch
     CheckpointMeta meta = {0};
     TRY(checkpoint_read_meta(path, &meta));
     const char *hash = tokenizer_hash(t), *then = meta.tokenizer_hash;
-    const bool own = !*then || strcmp(then, set->tokenizer_hash) == 0;
-    if (own) then = set->tokenizer_hash;
-    char *maker = maker_words(own ? set : NULL, then);
+    const bool is_sets = !*then || strcmp(then, set->tokenizer_hash) == 0;
+    if (is_sets) then = set->tokenizer_hash;
+    char *maker = maker_words(is_sets ? set : NULL, then);
     TokenizerMatch match = tokenizer_match(hash, then);
     Status st = OK;
     if (match == TOKENIZERS_DIFFER)
         st =
             fail(ERR_USAGE, "--tokenizer %s has hash %s, but %s was made with %s: %s", r->tokenizer,
-                 hash, own ? set->path : path, maker,
+                 hash, is_sets ? set->path : path, maker,
                  strcmp(then, TOKENIZER_OF_BYTES) == 0 ? "leave --tokenizer out" : "give that one");
     else if (match == TOKENIZERS_UNKNOWN)
         log_info("--tokenizer %s has hash %s, and %s was made with %s: the two cannot be compared, "
                  "so equal numbers are taken for equal tokens",
-                 r->tokenizer, hash, own ? set->path : path, maker);
+                 r->tokenizer, hash, is_sets ? set->path : path, maker);
     mem_free(&maker);
     checkpoint_meta_fini(&meta);
     return st;

@@ -101,7 +101,7 @@ static void print_rule(const Trainer *t, int rule, FILE *out)
 }
 
 /* Prints the learning rate of each depth group; parameters with equal rates share a line. */
-static void print_tiers(const Trainer *t, FILE *out)
+static void print_depth_groups(const Trainer *t, FILE *out)
 {
     const Graph *g = trainer_graph(t);
     const Param *from = NULL, *to = NULL;
@@ -185,7 +185,7 @@ void plan_update_text(const PlanView *v, FILE *out)
     fprintf(out, "\noptimizer\n");
     for (int rule = 1; rule < optim_rule_count(config); ++rule) print_rule(t, rule, out);
     print_rule(t, 0, out);
-    print_tiers(t, out);
+    print_depth_groups(t, out);
     print_whole(v, out);
 }
 
@@ -206,7 +206,7 @@ static void put_rule(const Trainer *t, int rule, Json *json)
     json_end(json);
 }
 
-/* Writes parameters with a value of their own (not tied). lr: the highest rate; 0 if frozen. */
+/* Writes parameters that are not tied. lr: the highest rate; 0 if frozen. */
 static void put_param(const Trainer *t, int i, Json *json)
 {
     const Graph *whole = graph_whole(trainer_graph(t));

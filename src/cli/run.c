@@ -115,7 +115,7 @@ static bool in_order(const Supervisor *s)
     return lease_of(s->folder, s->id, s->start) == LEASE_ENDED;
 }
 
-/* Gives the run up. The message does not ask the user to start it again. */
+/* Gives the run up. The message does not suggest another start. */
 static Status give_up(Supervisor *s, int code, const char *why)
 {
     bool crash = code == ERR_BUG || attend_crashed(&s->attend, code);
@@ -125,7 +125,7 @@ static Status give_up(Supervisor *s, int code, const char *why)
 
 /* Looks for a checkpoint that the last start has left (progress), or that existed before the first
  * start. Older files may be damaged or stem from another run. */
-static Status look_for_checkpoints(Supervisor *s, bool *progress)
+static Status find_checkpoints(Supervisor *s, bool *progress)
 {
     int64_t step;
     TRY(checkpoint_new_step(s->checkpoints, s->seen, &step));
@@ -143,7 +143,7 @@ static const char *unsaved(Supervisor *s, int code)
     if (attend_stopped_early(&s->attend) || lease == LEASE_NOT_TAKEN ||
         (lease == LEASE_ENDED && code == ERR_STOPPED))
         return "";
-    if (look_for_checkpoints(s, &progress) == OK && !s->any)
+    if (find_checkpoints(s, &progress) == OK && !s->any)
         return "; there is no checkpoint, so all that was computed is lost";
     return "; what came after the newest checkpoint is lost";
 }
@@ -171,7 +171,7 @@ static Status prepare_again(Supervisor *s, int code)
         lease_of(s->folder, s->id, s->start) == LEASE_NOT_TAKEN)
         return give_up(s, code,
                        "the run's folder has been renamed or removed, or is another run's");
-    TRY(look_for_checkpoints(s, &progress));
+    TRY(find_checkpoints(s, &progress));
     s->fruitless = progress ? 0 : s->fruitless + 1;
     if (s->fruitless >= STUCK)
         return give_up(s, code, "three starts in turn brought no newer checkpoint");
@@ -238,7 +238,7 @@ static Status supervise(Supervisor *s)
 {
     bool again = true, progress;
     TRY(supervise_gather(s, false));
-    TRY(look_for_checkpoints(s, &progress));
+    TRY(find_checkpoints(s, &progress));
     while (again) {
         int code = 0;
         TRY(start_once(s, &code));

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* LOOK_S: seconds between two looks. STOPPED_S: seconds after which a stopped rank is reported.
+/* CHECK_S: seconds between two looks. STOPPED_S: seconds after which a stopped rank is reported.
  * ASLEEP_S: a longer pause between two looks means that this process itself was suspended, as in
  * the ranks' watchdog. */
-static const double LOOK_S = 0.5, STOPPED_S = 4, ASLEEP_S = 3;
+static const double CHECK_S = 0.5, STOPPED_S = 4, ASLEEP_S = 3;
 enum { NAMED = 8 };
 
 void starting_init(Starting *s, double hang_s, const char *phase)
@@ -86,7 +86,7 @@ static int number_of(pid_t process)
     return number;
 }
 
-static bool is_met(const Watch *watch, pid_t process)
+static bool is_connected(const Watch *watch, pid_t process)
 {
     for (int i = 0; i < watch->connected; ++i)
         if (watch->rank[i].process == process) return true;
@@ -105,7 +105,7 @@ static void add_children(Starting *s, const Watch *watch, pid_t starter)
     DIR *folder = opendir("/proc");
     for (const struct dirent *entry; folder && (entry = readdir(folder));) {
         pid_t process = (pid_t)atoi(entry->d_name);
-        if (process <= 0 || is_met(watch, process) || !is_child(process, starter)) continue;
+        if (process <= 0 || is_connected(watch, process) || !is_child(process, starter)) continue;
         int number = number_of(process);
         if (number >= 0) add(s, (StartingRank){process, number, START_PROGRAM, 0});
     }
@@ -226,7 +226,7 @@ char *starting_check(Starting *s, const Watch *watch, pid_t starter)
 {
     double now_s = clock_s(), pause_s = now_s - s->looked_s;
     char what[128];
-    if (pause_s < LOOK_S) return NULL;
+    if (pause_s < CHECK_S) return NULL;
     s->looked_s = now_s;
     find_ranks(s, watch, starter);
     if (pause_s > ASLEEP_S)

@@ -18,7 +18,7 @@
 static const char settled[] = "WEFT_THREADS_SETTLED";
 
 /* True if the node's ranks together run more threads than there are cores. A rank that the launcher
- * bound to cores of its own does not share them. */
+ * bound to separate cores does not share them. */
 static bool cores_are_short(int ranks, int threads)
 {
     int one_rank = threads_share(1), share = threads_share(ranks);

@@ -140,7 +140,7 @@ static char *key_hint(const Verb *verb, const char *word)
 {
     const char *name = word + strspn(word, "-");
     const ForeignWord *row = foreign_find(FOREIGN_KEY, name);
-    const char *key = row ? row->here : NULL, *note = row ? row->note : NULL;
+    const char *key = row ? row->weft : NULL, *note = row ? row->note : NULL;
     for (int i = 0; !is_letter(word) && i < option_count; ++i)
         if (!strcmp(options[i].key, name) || foreign_same(option_leaf(&options[i]), name)) {
             key = options[i].key;
@@ -164,10 +164,10 @@ static char *option_hint(const Verb *verb, const char *word)
     if (!strncmp(word, "--", 2) && is_letter(word + 1) && flag_find(verb, word + 1))
         return mem_format("that is %s here", word + 1);
     const ForeignWord *flag = foreign_find(FOREIGN_FLAG, name);
-    if (flag && flag_find(verb, flag->here)) return foreign_text(FOREIGN_FLAG, name);
+    if (flag && flag_find(verb, flag->weft)) return foreign_text(FOREIGN_FLAG, name);
     /* a verb is not recommended to itself */
     const ForeignWord *option = foreign_find(FOREIGN_OPTION, name);
-    const char *other = option && option->here ? option->here + strlen("weft ") : "";
+    const char *other = option && option->weft ? option->weft + strlen("weft ") : "";
     return strcmp(other, verb->name) ? foreign_text(FOREIGN_OPTION, name) : NULL;
 }
 

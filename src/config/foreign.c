@@ -56,6 +56,6 @@ char *foreign_text(const char *where, const char *word)
 {
     const ForeignWord *f = foreign_find(where, word);
     if (!f) return NULL;
-    if (!f->here) return mem_text(f->note);
-    return mem_format("that is %s here%s%s", f->here, f->note ? ": " : "", f->note ? f->note : "");
+    if (!f->weft) return mem_text(f->note);
+    return mem_format("that is %s here%s%s", f->weft, f->note ? ": " : "", f->note ? f->note : "");
 }

@@ -4,13 +4,13 @@
 
 #include <stddef.h>
 
-#define KEY(words, here, note)                                                                     \
+#define KEY(words, weft, note)                                                                     \
     {                                                                                              \
-        FOREIGN_KEY, words, here, note                                                             \
+        FOREIGN_KEY, words, weft, note                                                             \
     }
-#define SECTION(words, here)                                                                       \
+#define SECTION(words, weft)                                                                       \
     {                                                                                              \
-        FOREIGN_SECTION, words, here, NULL                                                         \
+        FOREIGN_SECTION, words, weft, NULL                                                         \
     }
 
 const ForeignWord foreign_keys[] = {

@@ -4,29 +4,29 @@
 
 #include <stddef.h>
 
-#define VALUE(key, words, here, note)                                                              \
+#define VALUE(key, words, weft, note)                                                              \
     {                                                                                              \
-        key, words, here, note                                                                     \
+        key, words, weft, note                                                                     \
     }
-#define LAYER(words, here, note)                                                                   \
+#define LAYER(words, weft, note)                                                                   \
     {                                                                                              \
-        FOREIGN_LAYER, words, here, note                                                           \
+        FOREIGN_LAYER, words, weft, note                                                           \
     }
-#define ATTR(words, here, note)                                                                    \
+#define ATTR(words, weft, note)                                                                    \
     {                                                                                              \
-        FOREIGN_ATTR, words, here, note                                                            \
+        FOREIGN_ATTR, words, weft, note                                                            \
     }
-#define OPTION(words, here, note)                                                                  \
+#define OPTION(words, weft, note)                                                                  \
     {                                                                                              \
-        FOREIGN_OPTION, words, here, note                                                          \
+        FOREIGN_OPTION, words, weft, note                                                          \
     }
-#define FLAG(words, here, note)                                                                    \
+#define FLAG(words, weft, note)                                                                    \
     {                                                                                              \
-        FOREIGN_FLAG, words, here, note                                                            \
+        FOREIGN_FLAG, words, weft, note                                                            \
     }
-#define VERB(words, here, note)                                                                    \
+#define VERB(words, weft, note)                                                                    \
     {                                                                                              \
-        FOREIGN_VERB, words, here, note                                                            \
+        FOREIGN_VERB, words, weft, note                                                            \
     }
 
 #define NO_SUCH "it has no counterpart here"

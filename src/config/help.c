@@ -19,9 +19,9 @@ static void print_type(FILE *out, const Option *o)
         fprintf(out, "; default: %s", o->fallback);
     if (o->unit && !o->unset) fprintf(out, " %s", o->unit);
     if (o->unit && o->unset) fprintf(out, "; in %s", o->unit);
-    char *own = option_word_defaults(o);
-    fputs(own, out);
-    mem_free(&own);
+    char *default_text = option_word_defaults(o);
+    fputs(default_text, out);
+    mem_free(&default_text);
 }
 
 /* Returns what print_type prints; the caller owns it. */

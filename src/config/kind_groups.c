@@ -107,10 +107,10 @@ static Status read_key(Reading *r, OptimGroup *group, const Node *key, const Nod
     bool scale = !strcmp(key->text, "lr_scale");
     const Option *option = scale ? &scale_row : grouped_option(key->text);
     if (!option) return unknown_key(key->text);
-    Reading own = {.option = option, .config = r->config, .at = value};
+    Reading reading = {.option = option, .config = r->config, .at = value};
     void *field = scale ? &group->lr_scale : field_in(&group->resolved, option);
-    Status status = option->kind->read(&own, field, value);
-    r->at = own.at;
+    Status status = option->kind->read(&reading, field, value);
+    r->at = reading.at;
     if (status != OK) return fail(ERR_CONFIG, "%s: %s", key->text, fail_message());
     if (!scale) group->given |= optim_bit(option);
     return OK;

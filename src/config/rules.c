@@ -302,9 +302,9 @@ static Status check_mode(Config *config)
 {
     const char *words = option_words(&options[option_find("grid.mode")]);
     bool stale = config->grid.mode == words_find(words, "stale");
-    bool borders = config->grid.mode != words_find(words, "sync");
+    bool sync_points = config->grid.mode != words_find(words, "sync");
     TRY(check_mode_number(config, "grid.staleness", stale, "stale"));
-    TRY(check_mode_number(config, "grid.geo_steps", borders, "stale, geo or async"));
+    TRY(check_mode_number(config, "grid.geo_steps", sync_points, "stale, geo or async"));
     if (!*config->run.order_log || !*config->run.replay) return OK;
     return exclude(config, "run.order_log", "run.replay");
 }

@@ -119,9 +119,9 @@ static const char *default_of(ConfigWord word, const char *leaf)
 
 Status option_set_word_default(const Option *option, Config *config, ConfigWord word)
 {
-    const char *own = default_of(word, option_leaf(option));
-    if (!own) return OK;
-    char *text = mem_format("%.*s", (int)strcspn(own, " "), own);
+    const char *default_text = default_of(word, option_leaf(option));
+    if (!default_text) return OK;
+    char *text = mem_format("%.*s", (int)strcspn(default_text, " "), default_text);
     Option with = *option;
     with.fallback = text;
     Status status = option_fallback(&with, config);
@@ -136,9 +136,10 @@ char *option_word_defaults(const Option *option)
         if (!same_section(list[i]->key, option->key)) continue;
         ConfigWord word;
         for (int k = 0; (word = word_at(list[i], k)).word; ++k) {
-            const char *own = default_of(word, option_leaf(option));
-            if (!own) continue;
-            char *text = mem_format("%s: %.*s", word.word, (int)strcspn(own, " "), own);
+            const char *default_text = default_of(word, option_leaf(option));
+            if (!default_text) continue;
+            char *text =
+                mem_format("%s: %.*s", word.word, (int)strcspn(default_text, " "), default_text);
             text_add(&all, "; ", text);
             mem_free(&text);
         }

@@ -105,7 +105,7 @@ typedef struct Fit {
 static void fit_find(Fit *fit, const ClassNames *file_names, const ClassNames *classes)
 {
     Place *place = names_sorted(classes);
-    bool *met = mem_new((size_t)classes->count + 1);
+    bool *matched = mem_new((size_t)classes->count + 1);
     *fit = (Fit){.unknown = -1, .missing = -1, .in_place = true};
     fit->to = mem_new((size_t)(file_names->count + 1) * sizeof *fit->to);
     for (int64_t i = 0; i < file_names->count; ++i) {
@@ -119,13 +119,13 @@ static void fit_find(Fit *fit, const ClassNames *file_names, const ClassNames *c
         }
         bool found = low < classes->count && strcmp(place[low].name, file_names->name[i]) == 0;
         fit->to[i] = found ? place[low].i : -1;
-        if (found) met[place[low].i] = true;
+        if (found) matched[place[low].i] = true;
         if (!found && fit->unknowns++ == 0) fit->unknown = i;
         fit->in_place = fit->in_place && fit->to[i] == i;
     }
     for (int64_t i = 0; i < classes->count; ++i)
-        if (!met[i] && fit->missings++ == 0) fit->missing = i;
-    mem_free(&met);
+        if (!matched[i] && fit->missings++ == 0) fit->missing = i;
+    mem_free(&matched);
     mem_free(&place);
 }
 

@@ -87,7 +87,7 @@ typedef struct CsvImport {
     const char *const *file;
     int count;
     const char *out;
-    /* Test set: from test_count files of its own, or from the last test_share of the training
+    /* Test set: from test_count separate files, or from the last test_share of the training
      * files' records. test NULL: no test set. */
     const char *test;
     const char *const *test_file;

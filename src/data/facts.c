@@ -118,7 +118,7 @@ static Status chunks_check(const Reading *r, const DataArray *a, hid_t create, d
     int ndim = H5Pget_chunk(create, 32, chunk);
     double bytes = (double)element_bytes(a->type),
            claimed = (double)a->dim[0] * (double)a->sample_bytes;
-    char size[16], here[16];
+    char size[16], bytes_in_file[16];
     for (int i = 0; i < ndim && i < 32; ++i) bytes *= (double)chunk[i];
     if (ndim != a->ndim || bytes > CHUNK_BYTES)
         return fail(
@@ -132,7 +132,7 @@ static Status chunks_check(const Reading *r, const DataArray *a, hid_t create, d
     return fail(ERR_DATA,
                 "%s: %s claims %s, in chunks of %s, but only %s are stored, which nothing unpacks "
                 "to that: make it again",
-                path, a->name, text_bytes(claimed, size), text_bytes(bytes, here),
+                path, a->name, text_bytes(claimed, size), text_bytes(bytes, bytes_in_file),
                 text_bytes(stored, (char[16]){0}));
 }
 

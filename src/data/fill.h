@@ -1,4 +1,4 @@
-/* Fills micro-batches. All threads of a loader share a Fill; each has a scratch of its own. */
+/* Fills micro-batches. All threads of a loader share a Fill; each has a separate scratch buffer. */
 #ifndef WEFT_DATA_FILL_H
 #define WEFT_DATA_FILL_H
 

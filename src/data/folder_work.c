@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define FLUSH_S 1.0
-#define LOOK_S  0.1
+#define CHECK_S 0.1
 enum { FILE_BYTES = 1 << 30 };
 
 /* a block that this rank decodes */
@@ -276,7 +276,7 @@ static void supervise(WorkerPool *pool)
     double flushed_s = clock_s();
     pthread_mutex_lock(&pool->lock);
     while (pool->running > 0) {
-        cond_wait_for(&pool->wake, &pool->lock, LOOK_S);
+        cond_wait_for(&pool->wake, &pool->lock, CHECK_S);
         pthread_mutex_unlock(&pool->lock);
         if (stop_wanted()) atomic_store(&pool->stop, true);
         if (clock_s() - flushed_s > FLUSH_S) {

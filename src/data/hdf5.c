@@ -209,18 +209,18 @@ Status h5_open(hid_t *file, const char *path)
 
 /* HDF5's callback for external links: reports the link instead of following it. */
 static herr_t link_refuse(const char *from, const char *group, const char *to, const char *object,
-                          unsigned *flags, hid_t access, void *met)
+                          unsigned *flags, hid_t access, void *elsewhere)
 {
     (void)from, (void)group, (void)to, (void)object, (void)flags, (void)access;
-    *(bool *)met = true;
+    *(bool *)elsewhere = true;
     return -1;
 }
 
-int64_t hdf5_access_inside(bool *met)
+int64_t hdf5_access_inside(bool *elsewhere)
 {
     hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
-    *met = false;
-    H5Pset_elink_cb(access, link_refuse, met);
+    *elsewhere = false;
+    H5Pset_elink_cb(access, link_refuse, elsewhere);
     return access;
 }
 

@@ -5,7 +5,7 @@
 #include <math.h>
 
 /* VALUES_MOST bounds the values of all samples together; each sample is read whole, because its
- * beginning may be empty, such as the border of a picture. */
+ * beginning may be empty, such as the edge of a picture. */
 enum { RANGE_SAMPLES = 256, FILE_SAMPLES = 16, VALUES_MOST = 1 << 25, PIECE_VALUES = 1 << 16 };
 
 /* Values to measure: times the set's scale; as the model takes them, with mean and deviation

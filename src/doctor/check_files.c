@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double ASK_LIMIT_S = 6;
+static const double COMMAND_LIMIT_S = 6;
 
 /* Runs `weft doctor --probe TASK:NAME`. out: what it printed. Returns its exit code as
  * command_output does. */
@@ -60,7 +60,7 @@ static void measure(Doctor *d, void *mine)
     Files *f = mine;
     char text[2048], *rest = NULL;
     if (!d->leads) return;
-    int code = run_probe(d, "files", "all", ASK_LIMIT_S, text, sizeof text);
+    int code = run_probe(d, "files", "all", COMMAND_LIMIT_S, text, sizeof text);
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         read_line(f, line);
     f->measured = true;
@@ -239,7 +239,7 @@ static void judge_read(const Check *check, const Allocation *a, const void *all,
 const Check check_files = {
     .name = "file system",
     .what = "seconds per response",
-    .threshold = ASK_LIMIT_S,
+    .threshold = COMMAND_LIMIT_S,
     .limit_s = 10,
     .bytes = sizeof(Files),
     .measure = measure,
@@ -281,7 +281,7 @@ const Check check_read = {.name = "read rate",
 static bool probe_prints(const Doctor *d, const char *task, const char *name, const char *expected)
 {
     char text[256];
-    return !d->folder_silent && run_probe(d, task, name, ASK_LIMIT_S, text, sizeof text) == 0 &&
+    return !d->folder_silent && run_probe(d, task, name, COMMAND_LIMIT_S, text, sizeof text) == 0 &&
            strstr(text, expected) != NULL;
 }
 

@@ -51,7 +51,7 @@ static inline const OpInfo *node_info(const Node *node)
     return op_info(node->spec.kind);
 }
 
-/* True if each channel is a group of its own and the layer has as many channels as its input: a
+/* True if each channel is a group and the layer has as many channels as its input: a
  * depthwise convolution, or a group norm of single channels. */
 static inline bool node_groups_single(const Node *node)
 {

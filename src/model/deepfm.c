@@ -1,5 +1,5 @@
 /* deepfm (Guo et al. 2017): a factorization machine and a perceptron read the same vectors. Ids
- * give rows of one table for all fields; each dense number gives a vector of its own, scaled by the
+ * give rows of one table for all fields; each dense number gives a separate vector, scaled by the
  * number. This is PaddleRec's form, in which the first-order term has a separate table of rows of
  * width 1. */
 #include "build.h"

@@ -1,4 +1,4 @@
-/* Tied parameters: two layers use one value, each with a gradient of its own. Both must be able to
+/* Tied parameters: two layers use one value, each with a separate gradient. Both must be able to
  * store the weight in plain order, so that one stored value serves both. */
 #include "build.h"
 

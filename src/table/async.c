@@ -4,7 +4,7 @@
  * worker's requests follow from the answers it got: a run that follows a recorded order gives the
  * same bits.
  *
- *      worker   pull all -> step -> push -> pull all -> step -> push ->    meet, wait
+ *      worker   pull all -> step -> push -> pull all -> step -> push -> sync, wait
  *      server   current values      update  current values      update     all have met
  *
  * A dense parameter is cut into pieces, which are dealt out to the servers in turn. A server stores

@@ -5,7 +5,7 @@
  *     FOLDER/server-0.order                  a start at the run's beginning
  *     FOLDER/server-0.step-00000120.order    a start that resumed from step 120
  *
- * Messages aside (world_send_control) are not recorded. */
+ * Control messages (world_send_control) are not recorded. */
 #ifndef WEFT_TABLE_ORDER_H
 #define WEFT_TABLE_ORDER_H
 

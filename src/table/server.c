@@ -131,9 +131,9 @@ static int next_command(Tables *t, Order *order, Command *what)
     if (wrong || (next >= 0 && !world_wait_for(world, next, REPLAY_PATIENCE_S)))
         die_as(ERR_DATA, "%s: not the order of this run: other steps, data or parameters",
                order->path);
-    bool aside;
-    int from = world_receive_any(world, next, what, sizeof *what, &aside);
-    if (!aside) order_add(order, from);
+    bool control;
+    int from = world_receive_any(world, next, what, sizeof *what, &control);
+    if (!control) order_add(order, from);
     if (what->kind == COMMAND_SYNC_POINT && what->step >= 0 && t->waiting + 1 == t->workers)
         t->stops_replay = order_sync_point(order, what->step, what->last);
     return from;

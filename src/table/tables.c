@@ -110,8 +110,8 @@ void command_servers(const Tables *t, Command what)
     const World *world = t->plan.world;
     if (t->plan.servers == 0 || world->rank > 0) return;
     for (int o = 0; o < t->owners; ++o)
-        /* In mode async commands have the tag of messages aside, which leaves them out of the order
-         * of requests. They overtake no request: all have been answered. */
+        /* In mode async commands have the tag of control messages, which leaves them out of the
+         * order of requests. They overtake no request: all have been answered. */
         if (t->plan.mode == TABLE_ASYNC)
             world_send_control(world, t->first_owner + o, &what, sizeof what);
         else

@@ -157,7 +157,7 @@ int threads_quota(const char *proc_file, const char *root)
     return least == 0 ? 0 : least < 1 ? 1 : (int)least;
 }
 
-/* Cores for each rank. A launcher that binds gives each rank a part of its own mask, so that ranks
+/* Cores for each rank. A launcher that binds gives each rank a part of its mask, so that ranks
  * * mine / outer of them share one part. If mine is the launcher's whole mask, all ranks share
  * it. */
 int threads_divide(int mine, int outer, int quota, int ranks)

@@ -36,7 +36,7 @@ static bool refuses_earlier(const Run *r)
     return r->config->checkpoint.resume == RESUME_NO && !is_restarted(r);
 }
 
-/* Without a checkpoint of its own, the folder may contain files of a run that died before its first
+/* Without a checkpoint, the folder may contain files of a run that died before its first
  * one. They stay: only a better best.h5 replaces an old one, which must then have the same
  * configuration. */
 static Status begin_without_checkpoint(const Run *r, char **path)

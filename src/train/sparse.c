@@ -322,7 +322,7 @@ void sparse_watch_end(Trainer *t, Watchdog **watchdog)
     watchdog_free(watchdog);
 }
 
-/* Each stage has the sums of its own tables and zeros for the others. */
+/* Each stage has the sums of the tables that it has and zeros for the others. */
 double sparse_grad_squares(Trainer *t)
 {
     int tables = t->graph->table_count, stages = t->shape.pp;

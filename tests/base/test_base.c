@@ -162,7 +162,7 @@ static void die_with_checkpoint(void)
     die_lost("rank 1 has ended");
 }
 
-static void ask_for_too_much(void)
+static void allocate_too_much(void)
 {
     mem_pages_new((size_t)1 << 60);
 }
@@ -194,7 +194,7 @@ static void test_die(void)
     CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == ERR_IO);
     status = in_child(die_with_checkpoint, text, sizeof text);
     CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == ERR_STOPPED);
-    status = in_child(ask_for_too_much, text, sizeof text);
+    status = in_child(allocate_too_much, text, sizeof text);
     CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == ERR_MEMORY);
 }
 

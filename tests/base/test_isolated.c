@@ -70,7 +70,7 @@ static void work(const void *input, size_t bytes, FILE *answer)
     }
 static const IsolatedJob job = READER(60), hurried = READER(2);
 
-static Status ask(Deed deed, char **answer)
+static Status run(Deed deed, char **answer)
 {
     size_t bytes;
     return isolated_run(deed == SLEEP ? &hurried : &job, "strange.h5", &deed, sizeof deed, answer,
@@ -80,7 +80,7 @@ static Status ask(Deed deed, char **answer)
 static void fails(Deed deed, const char *text)
 {
     char *answer;
-    CHECK_FAILS(ask(deed, &answer), ERR_DATA, text);
+    CHECK_FAILS(run(deed, &answer), ERR_DATA, text);
     CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "strange.h5: the reader"));
     CU_ASSERT_PTR_NULL(answer);
 }
@@ -107,7 +107,7 @@ static void all(void)
     fails(SLEEP, "took more than 2 s");
     fails(DIE, "gave up (exit 70)");
     fails(CHATTER, "found more than 1048576 bytes");
-    CHECK_OK(ask(WRITE, &answer));
+    CHECK_OK(run(WRITE, &answer));
     CU_ASSERT_STRING_EQUAL(answer, "refused");
     mem_free(&answer);
 #if !defined(__SANITIZE_ADDRESS__)
@@ -118,11 +118,11 @@ static void all(void)
 
 static void by_the_caller(void)
 {
-    char *answer, own[24];
+    char *answer, pid_text[24];
     all();
-    snprintf(own, sizeof own, "%d", (int)getpid());
-    CHECK_OK(ask(PARENT, &answer));
-    CU_ASSERT_STRING_EQUAL(answer, own);
+    snprintf(pid_text, sizeof pid_text, "%d", (int)getpid());
+    CHECK_OK(run(PARENT, &answer));
+    CU_ASSERT_STRING_EQUAL(answer, pid_text);
     mem_free(&answer);
 }
 
@@ -134,7 +134,7 @@ static void by_the_maker(void)
     size_t room = (size_t)1 << 30;
     void *arena = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     all();
-    CHECK_OK(ask(PARENT, &answer));
+    CHECK_OK(run(PARENT, &answer));
     int maker = atoi(answer);
     CU_ASSERT(maker > 1 && maker != (int)getpid());
     mem_free(&answer);
@@ -152,7 +152,7 @@ static void by_the_maker(void)
     echoes(8);
     kill(maker, SIGKILL);
     waitpid(maker, NULL, 0);
-    CHECK_FAILS(ask(PARENT, &answer), ERR_IO, "strange.h5: the process that reads files");
+    CHECK_FAILS(run(PARENT, &answer), ERR_IO, "strange.h5: the process that reads files");
     isolated_end();
     echoes(8);
 }
@@ -166,24 +166,24 @@ static void none_is_left(void)
     if (child == 0) {
         char *answer = NULL;
         isolated_begin();
-        if (ask(PARENT, &answer) == OK) (void)!write(ends[1], answer, strlen(answer));
+        if (run(PARENT, &answer) == OK) (void)!write(ends[1], answer, strlen(answer));
         raise(SIGKILL);
     }
     char text[24] = "";
     CU_ASSERT(read(ends[0], text, sizeof text - 1) > 0);
     waitpid(child, &state, 0);
-    bool gone = false;
-    for (int i = 0; i < 1000 && !gone; ++i) {
+    bool ended = false;
+    for (int i = 0; i < 1000 && !ended; ++i) {
         char *path = mem_format("/proc/%s/statm", text);
         FILE *file = fopen(path, "r");
         int pages = 0;
         /* a zombie has no memory */
-        gone = !file || fscanf(file, "%d", &pages) != 1 || pages == 0;
+        ended = !file || fscanf(file, "%d", &pages) != 1 || pages == 0;
         if (file) fclose(file);
         mem_free(&path);
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
-    CU_ASSERT(gone);
+    CU_ASSERT(ended);
     close(ends[0]);
     close(ends[1]);
 }

@@ -102,9 +102,9 @@ static void test_same_host(void)
     CU_ASSERT(good);
     CU_ASSERT(take_s() < 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "another run is using this folder"));
-    char who[32];
-    snprintf(who, sizeof who, "process %d on ", (int)first);
-    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), who));
+    char owner_text[32];
+    snprintf(owner_text, sizeof owner_text, "process %d on ", (int)first);
+    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), owner_text));
     second = owner(LONG_S, &good);
     CU_ASSERT_FALSE(good);
     CU_ASSERT_EQUAL(ended(second), ERR_CONFIG);
@@ -223,7 +223,7 @@ static void test_no_permission(void)
 /* A process that /proc hides, because it is another user's, is not taken for ended. */
 static void test_hidden(void)
 {
-    enum { HIDDEN = 0, SEEN_AS_GONE, NO_MOUNT };
+    enum { HIDDEN = 0, SEEN_AS_ENDED, NO_MOUNT };
     pid_t dead = fork();
     if (dead == 0) _exit(0);
     ended(dead);
@@ -234,7 +234,7 @@ static void test_hidden(void)
             setgid(65534) != 0 || setuid(65534) != 0)
             _exit(NO_MOUNT);
         bool good = process_began(getppid()) == -1 && process_began(dead) == 0;
-        _exit(good ? HIDDEN : SEEN_AS_GONE);
+        _exit(good ? HIDDEN : SEEN_AS_ENDED);
     }
     int how = ended(child);
     if (how == NO_MOUNT)

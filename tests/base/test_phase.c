@@ -66,24 +66,24 @@ static void test_whole(void)
     CU_ASSERT_EQUAL(phase_s(PHASE_EVAL) - before[PHASE_EVAL], evaluated_s);
 }
 
-static Phase told[8];
-static int told_count;
+static Phase notified[8];
+static int notified_count;
 
-static void tell(Phase phase)
+static void notify(Phase phase)
 {
-    told[told_count++] = phase;
+    notified[notified_count++] = phase;
 }
 
 static void test_watch(void)
 {
     phase_enter(PHASE_OTHER);
-    phase_watch(tell);
+    phase_watch(notify);
     phase_enter(phase_enter(PHASE_SUM));
     phase_watch(NULL);
     phase_enter(PHASE_DATA);
-    CU_ASSERT_EQUAL(told_count, 2);
-    CU_ASSERT_EQUAL(told[0], PHASE_SUM);
-    CU_ASSERT_EQUAL(told[1], PHASE_OTHER);
+    CU_ASSERT_EQUAL(notified_count, 2);
+    CU_ASSERT_EQUAL(notified[0], PHASE_SUM);
+    CU_ASSERT_EQUAL(notified[1], PHASE_OTHER);
 }
 
 static char text[1 << 16];

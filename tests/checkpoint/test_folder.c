@@ -51,9 +51,9 @@ static void save_step(int step)
 static bool is_there(const char *name)
 {
     char *path = fixture_path(folder, name);
-    bool there = access(path, F_OK) == 0;
+    bool existing = access(path, F_OK) == 0;
     mem_free(&path);
-    return there;
+    return existing;
 }
 
 /* Cuts a file short, as a crash could without syncing. */

@@ -168,15 +168,15 @@ static void external(void)
     char *path = mem_format("%s.data", out);
     CU_ASSERT(!made.external && access(path, F_OK) != 0);
     CHECK_OK(export(GPT2, (OnnxModel){.input = tokens(6), .most = (int64_t)bytes - 1}, &made));
-    unsigned char *rest = fixture_bytes(out, &inside), *own = fixture_bytes(path, &data);
+    unsigned char *rest = fixture_bytes(out, &inside), *values = fixture_bytes(path, &data);
     CU_ASSERT(made.external && inside < bytes);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(own);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(values);
     CU_ASSERT_PTR_NOT_NULL_FATAL(rest);
     CU_ASSERT(memmem(rest, inside, "x.onnx.data", 11) && memmem(rest, inside, "offset", 6) &&
               !memmem(rest, inside, folder, strlen(folder)));
     /* the embedding comes first, and another tensor's page follows it */
-    CU_ASSERT(data > 12288 && memmem(all, bytes, own, 300 * 8 * sizeof(float)));
-    CU_ASSERT(memmem(all, bytes, own + 12288, 256) != NULL);
+    CU_ASSERT(data > 12288 && memmem(all, bytes, values, 300 * 8 * sizeof(float)));
+    CU_ASSERT(memmem(all, bytes, values + 12288, 256) != NULL);
     const OnnxModel split = {.input = tokens(6), .most = (int64_t)bytes - 1};
     CHECK_FAILS(export(GPT2, split, &made), ERR_USAGE, "x.onnx.data: is already there");
     OnnxModel over = split;
@@ -190,7 +190,7 @@ static void external(void)
     CU_ASSERT(!made.external && access(path, F_OK) != 0);
     mem_free(&all);
     mem_free(&rest);
-    mem_free(&own);
+    mem_free(&values);
     mem_free(&path);
     end();
 }

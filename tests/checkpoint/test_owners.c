@@ -56,9 +56,9 @@ static void check_order(const Turns *t)
 
 static int most_of_a_rank(const Turns *t)
 {
-    int own[RANKS] = {0}, most = 0;
+    int tensors[RANKS] = {0}, most = 0;
     for (int i = 0; i < t->io.count; ++i)
-        if (++own[t->owner[i]] > most) most = own[t->owner[i]];
+        if (++tensors[t->owner[i]] > most) most = tensors[t->owner[i]];
     return most;
 }
 

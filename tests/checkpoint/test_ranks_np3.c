@@ -160,14 +160,14 @@ static CheckpointIo part_io(Part *p, CheckpointTensor *tensor, int salt)
 static bool part_loaded(Part *p, int salt)
 {
     bool good = !p->strayed;
-    int held = 0;
+    int holding = 0;
     for (int i = 0; i < FIXTURE_COUNT; ++i) {
-        bool here = part_holds(p, i);
-        held += here;
+        bool holds = part_holds(p, i);
+        holding += holds;
         for (int64_t j = 0; j < shape_count(fixture_tensor[i].shape); ++j)
-            good &= p->fixture.loaded[i][j] == (here ? fixture_value(salt, i, j) : 0);
+            good &= p->fixture.loaded[i][j] == (holds ? fixture_value(salt, i, j) : 0);
     }
-    return good && p->fixture.sets == held;
+    return good && p->fixture.sets == holding;
 }
 
 /* Each tensor comes from a rank that has it and goes to those that want it; the file equals the one

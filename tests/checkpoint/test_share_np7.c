@@ -91,11 +91,11 @@ static float value(int i, int64_t j)
 
 /* Choices of wanted tensors: all, those of a rank's stage, an arbitrary subset, none, all on the
  * last rank only. */
-typedef enum Wish { ALL, STAGES, SOME, NOBODY, LAST, WISHES } Wish;
+typedef enum Want { ALL, STAGES, SOME, NOBODY, LAST, WANTS } Want;
 
-static bool wishes(Wish wish, int rank, int i)
+static bool rank_wants(Want want, int rank, int i)
 {
-    switch (wish) {
+    switch (want) {
     case ALL:
         return true;
     case STAGES:
@@ -110,14 +110,14 @@ static bool wishes(Wish wish, int rank, int i)
 }
 
 typedef struct Taken {
-    Wish wish;
+    Want want;
     int sets[COUNT], places[COUNT];
     int64_t bad;
 } Taken;
 
 static bool wants(void *user, int i)
 {
-    return wishes(((Taken *)user)->wish, world.rank, i);
+    return rank_wants(((Taken *)user)->want, world.rank, i);
 }
 
 static const float *get(void *user, int i, float *plain)
@@ -133,7 +133,7 @@ static float *place(void *user, int i)
     static float room[COUNT][262145];
     Taken *t = user;
     ++t->places[i];
-    t->bad += !wishes(t->wish, world.rank, i);
+    t->bad += !rank_wants(t->want, world.rank, i);
     return i % 2 ? room[i] : NULL;
 }
 
@@ -145,9 +145,9 @@ static void set(void *user, int i, const float *plain)
     for (int64_t j = 0; j < shape_count(tensor[i].shape); ++j) t->bad += plain[j] != value(i, j);
 }
 
-static CheckpointIo io_of(Taken *t, Wish wish)
+static CheckpointIo io_of(Taken *t, Want want)
 {
-    *t = (Taken){.wish = wish};
+    *t = (Taken){.want = want};
     return (CheckpointIo){.count = COUNT,
                           .tensor = tensor,
                           .user = t,
@@ -164,7 +164,7 @@ static void expect_set(const Taken *t, unsigned missing)
 {
     int off = 0;
     for (int i = 0; i < COUNT; ++i)
-        off += t->sets[i] != (!(missing >> i & 1) && wishes(t->wish, world.rank, i));
+        off += t->sets[i] != (!(missing >> i & 1) && rank_wants(t->want, world.rank, i));
     CU_ASSERT_EQUAL(off, 0);
     CU_ASSERT_EQUAL(t->bad, 0);
 }
@@ -221,13 +221,13 @@ static void on_all(void (*run)(const char *path))
 
 /* Returns the bytes that multicasts send: a flag of one byte for each tensor, and its values unless
  * it is in `missing`. nodes: counts only those between nodes. */
-static int64_t bytes_passed(Wish wish, bool nodes, unsigned missing)
+static int64_t bytes_passed(Want want, bool nodes, unsigned missing)
 {
     int64_t sum = 0;
     for (int i = 0; i < COUNT; ++i) {
         int members = 0;
         for (int r = 0, last = -1; r < world.size; ++r) {
-            if (!wishes(wish, r, i) || (nodes && r / node_width == last)) continue;
+            if (!rank_wants(want, r, i) || (nodes && r / node_width == last)) continue;
             last = r / node_width;
             ++members;
         }
@@ -240,23 +240,23 @@ static void load_each(const char *path)
 {
     int64_t file = 0;
     for (int i = 0; i < COUNT; ++i) file += bytes_of(i);
-    for (int wish = 0; wish < WISHES; ++wish) {
+    for (int want = 0; want < WANTS; ++want) {
         Taken t;
-        CheckpointIo io = io_of(&t, (Wish)wish);
+        CheckpointIo io = io_of(&t, (Want)want);
         read_bytes = sent_bytes = left_bytes = 0;
         CHECK_OK(checkpoint_load(&world, path, NULL, &io));
         expect_set(&t, 0);
         int64_t have = 0;
         for (int i = 0; i < COUNT; ++i) {
-            CU_ASSERT_EQUAL(t.places[i] > 0, wishes((Wish)wish, world.rank, i));
-            have += wishes((Wish)wish, world.rank, i) ? bytes_of(i) + 1 : 0;
+            CU_ASSERT_EQUAL(t.places[i] > 0, rank_wants((Want)want, world.rank, i));
+            have += rank_wants((Want)want, world.rank, i) ? bytes_of(i) + 1 : 0;
         }
         CU_ASSERT(sent_bytes <= 2 * have);
         CU_ASSERT_EQUAL(sum_of(read_bytes), file);
-        CU_ASSERT_EQUAL(sum_of(sent_bytes), bytes_passed((Wish)wish, false, 0));
-        CU_ASSERT_EQUAL(sum_of(left_bytes), bytes_passed((Wish)wish, true, 0));
+        CU_ASSERT_EQUAL(sum_of(sent_bytes), bytes_passed((Want)want, false, 0));
+        CU_ASSERT_EQUAL(sum_of(left_bytes), bytes_passed((Want)want, true, 0));
         /* without at_once tensors are verified before any is set, and then read again */
-        io = io_of(&t, (Wish)wish);
+        io = io_of(&t, (Want)want);
         io.at_once = false;
         read_bytes = 0;
         CHECK_OK(checkpoint_load(&world, path, NULL, &io));
@@ -319,16 +319,16 @@ static void load_damaged(const char *path)
         int i = one[pair], next = other[pair];
         damage(path, i);
         damage(path, next);
-        for (int wish = 0; wish < WISHES; ++wish) {
+        for (int want = 0; want < WANTS; ++want) {
             Taken t;
-            CheckpointIo io = io_of(&t, (Wish)wish);
+            CheckpointIo io = io_of(&t, (Want)want);
             unsigned missing = 1U << i | 1U << next;
             char *name = mem_format("tensor %s is off", tensor[i].path);
             sent_bytes = 0;
             CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA, name);
             expect_set(&t, missing);
-            CU_ASSERT_EQUAL(sum_of(sent_bytes), bytes_passed((Wish)wish, false, missing));
-            io = io_of(&t, (Wish)wish);
+            CU_ASSERT_EQUAL(sum_of(sent_bytes), bytes_passed((Want)want, false, missing));
+            io = io_of(&t, (Want)want);
             io.at_once = false;
             CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA, "is off");
             for (int k = 0; k < COUNT; ++k) CU_ASSERT_EQUAL(t.sets[k], 0);
@@ -359,8 +359,8 @@ static void load_broken(const char *path)
         broken_read = world.rank == rank;
         CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_IO, "Input/output error");
         broken_read = false;
-        char *who = mem_format("rank %d: ", rank);
-        CU_ASSERT(rank == 0 || strstr(fail_message(), who));
+        char *rank_text = mem_format("rank %d: ", rank);
+        CU_ASSERT(rank == 0 || strstr(fail_message(), rank_text));
         int64_t lost = 0;
         for (int i = 0; i < COUNT; ++i) lost += t.sets[i] ? 0 : bytes_of(i);
         CU_ASSERT_EQUAL(t.bad, 0);
@@ -369,11 +369,11 @@ static void load_broken(const char *path)
         io = io_of(&t, ALL);
         broken_open = rank > 0 && world.rank == rank;
         if (rank > 0) {
-            CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_NOINPUT, who);
+            CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_NOINPUT, rank_text);
             for (int i = 0; i < COUNT; ++i) CU_ASSERT_EQUAL(t.sets[i], 0);
         }
         broken_open = false;
-        mem_free(&who);
+        mem_free(&rank_text);
     }
 }
 

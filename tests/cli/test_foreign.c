@@ -1,5 +1,5 @@
 /* The table of other programs' words: every word here is one that weft knows, every other one leads
- * to its row, and no word of weft's own is among them. */
+ * to its row, and no word of weft is among them. */
 #include "cli/cli.h"
 #include "config/foreign.h"
 #include "config/option.h"
@@ -75,8 +75,8 @@ static bool is_known(const char *where, const char *word)
     return option >= 0 && words_find(option_words(&options[option]), word) >= 0;
 }
 
-/* Is it a word of weft's own in that place, which is never looked up in the table? */
-static bool is_own(const char *where, const char *word)
+/* Is it a word of weft in that place, which is never looked up in the table? */
+static bool is_weft_word(const char *where, const char *word)
 {
     for (int i = 0; !strcmp(where, FOREIGN_KEY) && i < option_count; ++i)
         if (!strcmp(option_leaf(&options[i]), word)) return true;
@@ -93,10 +93,10 @@ static int check_words(const ForeignWord *row)
         bool pattern = *word && word[strlen(word) - 1] == '*';
         if (pattern) word[strlen(word) - 1] = 0;
         const ForeignWord *found = foreign_find(row->where, word);
-        if (found != row || is_own(row->where, word))
+        if (found != row || is_weft_word(row->where, word))
             printf("  %s: '%s' is in two rows, or weft's own\n", row->where, word);
         CU_ASSERT_PTR_EQUAL(found, row);
-        CU_ASSERT(pattern || !is_own(row->where, word));
+        CU_ASSERT(pattern || !is_weft_word(row->where, word));
     }
     mem_free(&words);
     return count;
@@ -110,16 +110,16 @@ static void test_foreign(void)
     train_use_words();
     for (int i = 0; i < 2; ++i)
         for (const ForeignWord *row = half[i]; row->where; ++row) {
-            bool known = row->here ? is_known(row->where, row->here) : row->note != NULL;
-            if (!known) printf("  %s: '%s' is not known here\n", row->where, row->here);
+            bool known = row->weft ? is_known(row->where, row->weft) : row->note != NULL;
+            if (!known) printf("  %s: '%s' is not known here\n", row->where, row->weft);
             CU_ASSERT(known);
             count += check_words(row);
         }
     CU_ASSERT(count > 1700);
     CU_ASSERT_PTR_NULL(foreign_find(FOREIGN_KEY, "xyzzy"));
     CU_ASSERT_PTR_NULL(foreign_find(FOREIGN_KEY, ""));
-    CU_ASSERT_STRING_EQUAL(foreign_find(FOREIGN_KEY, "learningRate")->here, "optim.lr");
-    CU_ASSERT_STRING_EQUAL(foreign_find("train.loss", "CELoss")->here, "softmax");
+    CU_ASSERT_STRING_EQUAL(foreign_find(FOREIGN_KEY, "learningRate")->weft, "optim.lr");
+    CU_ASSERT_STRING_EQUAL(foreign_find("train.loss", "CELoss")->weft, "softmax");
 }
 
 /* Options of other programs, as their help names them; each has an answer here. */

@@ -1,4 +1,4 @@
-/* A file of its own, because private headers of config and public ones of other modules use the
+/* A separate file, because private headers of config and public ones of other modules use the
  * same names. */
 #include "words.h"
 

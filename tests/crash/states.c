@@ -286,30 +286,30 @@ static int newest_good(const char *weft, const char *out)
     return step;
 }
 
-typedef struct Wish {
+typedef struct Task {
     /* "count", "write", "check" */
     const char *what, *out, *weft;
     long number, part, parts;
     long states, checked, bad;
-} Wish;
+} Task;
 
-static void reach(Replay *r, Wish *wish, int call, Kind kind, long number)
+static void reach(Replay *r, Task *task, int call, Kind kind, long number)
 {
-    bool write = !strcmp(wish->what, "write") && number == wish->number;
-    bool check = !strcmp(wish->what, "check") && number % wish->parts == wish->part;
+    bool write = !strcmp(task->what, "write") && number == task->number;
+    bool check = !strcmp(task->what, "check") && number % task->parts == task->part;
     if (!write && !check) return;
     state_of_chance = (uint64_t)number;
     int least = least_good(r);
-    empty(wish->out);
-    write_state(r, kind < RANDOM ? kind : RANDOM, wish->out, check);
+    empty(task->out);
+    write_state(r, kind < RANDOM ? kind : RANDOM, task->out, check);
     if (write) {
         printf("%d\n", least);
         exit(0);
     }
-    int found = newest_good(wish->weft, wish->out);
-    ++wish->checked;
+    int found = newest_good(task->weft, task->out);
+    ++task->checked;
     if (found >= least && found > 0) return;
-    ++wish->bad;
+    ++task->bad;
     printf("state %ld, behind call %d (kind %d): step %d is good, and %d was written\n", number,
            call, (int)kind, found, least);
 }
@@ -319,22 +319,22 @@ int main(int argc, char **argv)
     if (argc < 5) quit("usage", "states TRACE FOLDER BEFORE count|write|check ...");
     Trace trace = read_trace(argv[1]);
     Replay replay = {.path = argv[2]};
-    Wish wish = {.what = argv[4], .parts = 1};
+    Task task = {.what = argv[4], .parts = 1};
     if (!strstr(argv[2], "/runs/")) quit(argv[2], "is no folder of a run");
-    if (!strcmp(wish.what, "write") && argc == 7) wish.number = atol(argv[5]), wish.out = argv[6];
-    if (!strcmp(wish.what, "check") && argc == 9) {
-        wish.out = argv[5];
-        wish.weft = argv[6];
-        wish.part = atol(argv[7]);
-        wish.parts = atol(argv[8]);
+    if (!strcmp(task.what, "write") && argc == 7) task.number = atol(argv[5]), task.out = argv[6];
+    if (!strcmp(task.what, "check") && argc == 9) {
+        task.out = argv[5];
+        task.weft = argv[6];
+        task.part = atol(argv[7]);
+        task.parts = atol(argv[8]);
     }
     load(&replay.folder, argv[3], "");
     for (int i = 0; i < trace.count; ++i) {
         if (!play(&replay, &trace.call[i])) continue;
-        for (int kind = 0; kind < KINDS; ++kind, ++wish.states)
-            reach(&replay, &wish, i, (Kind)kind, wish.states);
+        for (int kind = 0; kind < KINDS; ++kind, ++task.states)
+            reach(&replay, &task, i, (Kind)kind, task.states);
     }
-    if (!strcmp(wish.what, "count")) printf("%ld\n", wish.states);
-    if (!strcmp(wish.what, "check")) printf("%ld states, %ld bad\n", wish.checked, wish.bad);
-    return wish.bad > 0;
+    if (!strcmp(task.what, "count")) printf("%ld\n", task.states);
+    if (!strcmp(task.what, "check")) printf("%ld states, %ld bad\n", task.checked, task.bad);
+    return task.bad > 0;
 }

@@ -98,7 +98,7 @@ grep GPU out
 
 # ---- memory ----
 field() { sed -n "s/.*\"$1\": *\([^,}]*\).*/\1/p" out | tail -n 1; }
-planned() { awk -v p="$(field device_planned_mb)" -v m="$(field device_mb)" -v b="$(field device_beside_mb)" 'BEGIN {
+planned() { awk -v p="$(field device_planned_mb)" -v m="$(field device_mb)" -v b="$(field device_unplanned_mb)" 'BEGIN {
     printf "  %s MB planned, %s MB taken, %s MB beside it by libraries and graphs after step 3\n", p, m, b
     exit !(p > 0 && m <= p * 1.03 + 1 && m >= p * 0.97 - 1) }'; }
 big=("$root/bench/gpt2.yaml" model.context=1024) too_many=2048

@@ -72,14 +72,14 @@ done
 holds 'both write the same' cmp -s text-cpu text-cuda
 check 0 '' "$WEFT" generate gpt.yaml --checkpoint runs/gpt-cpu/$half --tokens 5 train.device=cuda train.precision=bf16
 # What the plan counts, and what recorded graphs take beside it.
-beside() { sed -n 's/.*"device_beside_mb": *\([0-9.]*\).*/\1/p' out; }
+beside() { sed -n 's/.*"device_unplanned_mb": *\([0-9.]*\).*/\1/p' out; }
 planned() { awk -F'"device_mb": *|"device_planned_mb": *' '{ d = $2 - $3; exit !($2 > 0 && d <= 1 && d >= -1) }' out; }
 check 0 '"product_gflops":' "$WEFT" bench step lenet.yaml train.device=cuda --steps 3 --json
 holds 'memory as planned' planned
 holds 'nothing beside it' test "$(beside)" = 0
 check 0 '' env EMULATE_GRAPH_BYTES=64000000 "$WEFT" bench step lenet.yaml train.device=cuda --steps 3 --json
 holds 'graphs of 64 MB beside it' test "$(($(beside) / 64 * 64))" = "$(beside)" -a "$(beside)" -gt 0
-check 0 '"device_beside_mb":null' "$WEFT" bench step lenet.yaml train.device=cpu --steps 1 --json
+check 0 '"device_unplanned_mb":null' "$WEFT" bench step lenet.yaml train.device=cpu --steps 1 --json
 
 # An emulated GPU has 4 GiB.
 check 78 'train.micro_batch of at most about' "$WEFT" train gpt.yaml run.name=big train.device=cuda model.width=1024 model.heads=16 model.layers=12 \

@@ -77,7 +77,7 @@ static bool line_open(Line *line, ncclUniqueId id, int ranks, int rank)
     return good(line->comm, result, "ncclCommInitRankConfig");
 }
 
-/* Aborts; NCCL may finish that in a thread of its own. */
+/* Aborts; NCCL may finish that in a separate thread. */
 static bool aborted(Line *line)
 {
     ncclResult_t result = nccl.comm_abort(line->comm);
@@ -229,7 +229,7 @@ static void test_refusal(void)
 
 /* ---- two processes ---- */
 
-/* Makes this process a host of its own (NCCL_HOSTID), since NCCL refuses two ranks of one host on
+/* Makes this process a separate host (NCCL_HOSTID), since NCCL refuses two ranks of one host on
  * one GPU. */
 static void pose_as_host(int rank)
 {

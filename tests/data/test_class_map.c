@@ -48,16 +48,16 @@ static bool labels_read(const DataSet *set, int n, const int32_t *label)
 /* Maps the labels of `test` to the classes of `train`; returns the status and the line. */
 static Status use(DataSet *test, const char *path, const char *train, char **line)
 {
-    ClassNames own, classes;
+    ClassNames file_names, classes;
     static DataSet set;
     *line = NULL;
     TRY(data_set_open(&set, NULL, train));
     TRY(data_set_class_names(&set, &classes));
     Status st = data_set_open(test, NULL, path);
-    if (st == OK) st = data_set_class_names(test, &own);
+    if (st == OK) st = data_set_class_names(test, &file_names);
     if (st == OK) {
-        st = data_set_use_classes(test, &own, &classes, train, line);
-        class_names_free(&own);
+        st = data_set_use_classes(test, &file_names, &classes, train, line);
+        class_names_free(&file_names);
     }
     class_names_free(&classes);
     return st;

@@ -57,9 +57,9 @@ static bool row_is(const char *path, int64_t sample, const float *dense, const u
 static bool left(const char *out)
 {
     char *part = mem_format("%s.part", out);
-    bool there = access(out, F_OK) == 0 || access(part, F_OK) == 0;
+    bool exists = access(out, F_OK) == 0 || access(part, F_OK) == 0;
     mem_free(&part);
-    return there;
+    return exists;
 }
 
 static const char *const plain = "missing: ['?', '']\n"
@@ -177,15 +177,16 @@ static void two_sets(void)
 /* Results of the hash must not change in later versions or on other machines. */
 static void hashes(void)
 {
-    const char *own = "columns: {y: label, c: {type: category, hash: 1000}, d: {type: category, "
-                      "hash: 50}}\n";
+    const char *columns =
+        "columns: {y: label, c: {type: category, hash: 1000}, d: {type: category, "
+        "hash: 50}}\n";
     const char *shared = "hash: 1000001\ncolumns: {y: label, c: category, d: category}\n";
     const char *hex = "columns: {y: label, c: {type: category, ids: hex}, d: {type: category, ids: "
                       "hex}}\n";
     const char *text = "y,c,d\n1,ffffffff,5\n0,,68fd1e64\n";
     const char *file = put_text("hash.csv", text), *out = in_scratch("hash.h5");
     DataSet set;
-    CHECK_OK(import(own, file, NULL, 1, out, NULL));
+    CHECK_OK(import(columns, file, NULL, 1, out, NULL));
     CU_ASSERT(row_is(out, 0, (float[]){1}, (uint64_t[]){330, 1017}, 1));
     CU_ASSERT(row_is(out, 1, (float[]){1}, (uint64_t[]){0, 1021}, 0));
     CHECK_OK(import(shared, file, NULL, 1, out, NULL));

@@ -4,9 +4,9 @@
 
 static Status list_of(FolderFiles *files, const char *text)
 {
-    char *own = mem_text(text);
-    Status status = folder_list_text(files, "dir", "list.txt", own);
-    mem_free(&own);
+    char *copy = mem_text(text);
+    Status status = folder_list_text(files, "dir", "list.txt", copy);
+    mem_free(&copy);
     return status;
 }
 

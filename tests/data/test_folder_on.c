@@ -97,7 +97,7 @@ static void what_has_changed_is_read_again(void)
 
 /* A link in place of OUT.part is neither followed nor replaced by an empty file, which the journal
  * would take for complete. */
-static void a_link_is_not_gone_on_with(void)
+static void a_link_is_not_resumed(void)
 {
     const char *out = in_scratch("link.h5"), *part = in_scratch("link.h5.part");
     const char *victim = in_scratch("victim"), *dir = half_done("link", out);
@@ -129,7 +129,7 @@ static void one_import_at_a_time(void)
 }
 
 /* A stop requested before the import begins: no picture is decoded. */
-static void it_stops_when_asked_to(void)
+static void it_stops_on_request(void)
 {
     const char *dir = small_tree("stop"), *out = in_scratch("stop.h5");
     FolderImport import = import_of(dir, out);
@@ -147,9 +147,9 @@ int main(void)
     static const HarnessTest tests[] = {
         {"an import goes on", an_import_goes_on},
         {"what has changed is read again", what_has_changed_is_read_again},
-        {"a link is not gone on with", a_link_is_not_gone_on_with},
+        {"a link is not gone on with", a_link_is_not_resumed},
         {"one import at a time", one_import_at_a_time},
-        {"it stops when asked to", it_stops_when_asked_to},
+        {"it stops when asked to", it_stops_on_request},
     };
     log_init(false);
     return pictures_run("folder on", tests, (int)(sizeof tests / sizeof tests[0]));

@@ -56,10 +56,10 @@ static void hdf5(void)
                 "nix");
     CHECK_OK(data_set_check(&to, 0));
     /* A weft data set stays one; values of the other byte order become native. */
-    const char *own = in_scratch("own.h5");
-    CHECK_OK(data_import_random(own, shape_of(4, (int64_t)1, 2, 3, 4), 4, N, 1));
-    CHECK_OK(data_import_hdf5(own, "/x", "/y", out, true, NULL));
-    CHECK_OK(data_set_open(&from, NULL, own));
+    const char *weft_file = in_scratch("own.h5");
+    CHECK_OK(data_import_random(weft_file, shape_of(4, (int64_t)1, 2, 3, 4), 4, N, 1));
+    CHECK_OK(data_import_hdf5(weft_file, "/x", "/y", out, true, NULL));
+    CHECK_OK(data_set_open(&from, NULL, weft_file));
     CHECK_OK(data_set_open(&to, NULL, out));
     CU_ASSERT_EQUAL(to.kind, DATA_IMAGE);
     CU_ASSERT_TRUE(class_is(out, 3, "3"));

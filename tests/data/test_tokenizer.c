@@ -49,10 +49,12 @@ static void encode_pieces(Tokenizer *t, const char *text, size_t bytes, size_t s
 
 static bool decodes(const Tokenizer *t, const TokenList *list, const char *text, size_t bytes)
 {
-    size_t at = 0, own;
-    for (int64_t i = 0; i < list->count; ++i, at += own) {
-        const char *token = tokenizer_bytes(t, list->token[i], &own);
-        if (own == 0 || own > bytes - at || memcmp(token, text + at, own) != 0) return false;
+    size_t at = 0, token_bytes;
+    for (int64_t i = 0; i < list->count; ++i, at += token_bytes) {
+        const char *token = tokenizer_bytes(t, list->token[i], &token_bytes);
+        if (token_bytes == 0 || token_bytes > bytes - at ||
+            memcmp(token, text + at, token_bytes) != 0)
+            return false;
     }
     return at == bytes;
 }

@@ -239,7 +239,7 @@ static void sizes(void)
 }
 
 /* Reads a file of another program: integers in one dimension, under another name. */
-static void own_names(void)
+static void other_names(void)
 {
     const char *path = in_scratch("own.h5");
     int16_t id[40];
@@ -358,5 +358,5 @@ static void array_names(void)
 TEST_MAIN("tokens", {"types and byte orders", types}, {"every window once", every_window_once},
           {"evaluation", evaluation}, {"without x, without y", parts},
           {"long samples", long_samples}, {"context and vocabulary", sizes},
-          {"own names", own_names}, {"refused", refused}, {"print", print},
+          {"own names", other_names}, {"refused", refused}, {"print", print},
           {"names of arrays", array_names})

@@ -113,16 +113,16 @@ static void words(void)
 static void as_here(const char *path, const char *x, const char *y)
 {
     FactsRequest request = {0};
-    SetFacts *here = mem_new(sizeof *here), *there = mem_new(sizeof *there);
+    SetFacts *direct = mem_new(sizeof *direct), *isolated = mem_new(sizeof *isolated);
     snprintf(request.path, sizeof request.path, "%s", path);
     snprintf(request.x, sizeof request.x, "%s", x);
     snprintf(request.y, sizeof request.y, "%s", y);
-    facts_read(&request, here);
-    CHECK_OK(facts_request(&request, there));
-    CU_ASSERT_EQUAL(here->parts, there->parts);
-    CU_ASSERT_EQUAL(memcmp(here, there, sizeof *here), 0);
-    mem_free(&here);
-    mem_free(&there);
+    facts_read(&request, direct);
+    CHECK_OK(facts_request(&request, isolated));
+    CU_ASSERT_EQUAL(direct->parts, isolated->parts);
+    CU_ASSERT_EQUAL(memcmp(direct, isolated, sizeof *direct), 0);
+    mem_free(&direct);
+    mem_free(&isolated);
 }
 
 static void same_facts(void)

@@ -205,22 +205,22 @@ static void tournament(void)
     CU_ASSERT_EQUAL(pairs_rounds(1), 0);
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; ++s) {
         int size = sizes[s], rounds = pairs_rounds(size), wrong = 0, least = size;
-        char *met = mem_new((size_t)size * (size_t)size);
+        char *seen = mem_new((size_t)size * (size_t)size);
         for (int round = 0; round < rounds; ++round)
             for (int rank = 0; rank < size; ++rank) {
                 int peer = pairs_peer(size, round, rank);
                 if (peer < 0) continue;
                 wrong += peer == rank || pairs_peer(size, round, peer) != rank;
-                wrong += met[rank * size + peer]++ != 0;
+                wrong += seen[rank * size + peer]++ != 0;
             }
         for (int rank = 0; rank < size; ++rank) {
             int count = 0;
-            for (int peer = 0; peer < size; ++peer) count += met[rank * size + peer];
+            for (int peer = 0; peer < size; ++peer) count += seen[rank * size + peer];
             least = count < least ? count : least;
         }
         CU_ASSERT_EQUAL(wrong, 0);
         CU_ASSERT(size > 64 ? least >= PEERS - 1 : least == size - 1);
-        mem_free(&met);
+        mem_free(&seen);
     }
 }
 

@@ -60,7 +60,7 @@ static const ZooRow zoo_rows[] = {
     {"model: {name: gpt2, size: 124m}", 1, 1024, 50257, 124439808, 0, ZOO_TOKENS},
     {"model: {name: llama, layers: 32, width: 4096, heads: 32, ffn: 11008}", 1, 16, 32000,
      6738415616, 0, ZOO_TOKENS},
-    /* a vector of 10 for each field, beside the numbers; the linear layer of the numbers */
+    /* a vector of 10 for each field, next to the numbers; the linear layer of the numbers */
     {"model: {name: wide_deep}", NUMBERS, 0, 1,
      FC5(FIELDS * 10 + NUMBERS, 400, 400, 400, 1) + FC2(NUMBERS, 1), 0, ZOO_IDS},
     /* a vector of 9 for each field and each number */

@@ -47,7 +47,7 @@ static void parts_check(Parts *p, int round, int root)
     mem_free(&p->out);
 }
 
-/* Each rank is the root once, with and without a part of its own; ranks go on to the next root as
+/* Each rank is the root once, with and without a part to send; ranks go on to the next root as
  * soon as they have sent. */
 static void parts_lie_in_order(void)
 {

@@ -117,8 +117,8 @@ static void a_burst_is_lost(void)
     nodes_fini(&n);
 }
 
-/* The first node receives at most some thousands a second, a live node is heard often enough not to
- * be called silent, and few nodes send at each look. */
+/* The first node receives at most some thousands a second, messages of a live node arrive often
+ * enough not to be called silent, and few nodes send at each look. */
 static void periods(void)
 {
     for (int nodes = 2; nodes <= NODES_MOST; nodes += 1 + nodes % 7) {
@@ -153,7 +153,7 @@ static void once_a_period(void)
     }
 }
 
-/* All nodes hear of the end, except one that has never sent, whose address is unknown. */
+/* All nodes learn of the end, except one that has never sent, whose address is unknown. */
 static void all_hear_the_end(void)
 {
     enum { NODES = 200, CODE = 74, DUMB = 77 };

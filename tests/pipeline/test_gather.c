@@ -105,7 +105,7 @@ static bool walk(const Plan *plan, const Schedule *s, int64_t *gathers)
     return good;
 }
 
-/* True if each value belongs to exactly one replica, at a position of its own. */
+/* True if each value belongs to exactly one replica, at a separate position. */
 static bool held_once(const Plan *plan)
 {
     int64_t all = 0, values = 0;

@@ -235,7 +235,7 @@ static int inside(const Image *x, int h, int w)
 }
 
 /* y[n,o,h,w] = sum over c, i, j of x[n, c, h*stride + i - pad, w*stride + j - pad] w[o,c,i,j], pad
- * = kernel / 2; beyond the border x is 0. */
+ * = kernel / 2; beyond the edge x is 0. */
 static double conv_sum(const Image *x, const double *kernel, int size, int n, int h, int w)
 {
     double sum = 0;

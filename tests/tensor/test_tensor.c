@@ -39,8 +39,8 @@ static void layouts(void)
     CU_ASSERT_EQUAL(desc_elements(last), desc_elements(d));
 }
 
-/* Takes more laps than the stopwatch has room for at first; each lap has the time of its own work
- * only. */
+/* Takes more laps than the stopwatch has room for at first; each lap has the time of that lap's
+ * work only. */
 static void stopwatches(void)
 {
     enum { LAPS = 20 };

@@ -137,7 +137,7 @@ static void test_position(void)
     mem_free(&path);
 }
 
-/* A trainer returns to a checkpoint of its own in the middle of training. */
+/* A trainer returns to its checkpoint in the middle of training. */
 static void test_back(void)
 {
     World sub;

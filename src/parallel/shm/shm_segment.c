@@ -54,7 +54,7 @@ static char *map_file(int file, size_t bytes)
     return base;
 }
 
-/* Asks for huge pages: start-up takes a tenth of the time of small-page faults, and sums are
+/* Requests huge pages: start-up takes a tenth of the time of small-page faults, and sums are
  * faster. It is only a hint; the rest is reserved in small pages. */
 static void advise_huge_pages(char *base, size_t bytes)
 {

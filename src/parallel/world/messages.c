@@ -240,17 +240,17 @@ void world_send_control(const World *world, int rank, const void *data, size_t b
     MPI_CHECK(MPI_Send(data, message_bytes(bytes), MPI_BYTE, rank, TAG_CONTROL, world->comm));
 }
 
-void world_send_begin(WorldSend *told, const World *world, int rank, const void *data, size_t bytes)
+void world_send_begin(WorldSend *send, const World *world, int rank, const void *data, size_t bytes)
 {
     MPI_CHECK(MPI_Isend(data, message_bytes(bytes), MPI_BYTE, rank, TAG_MESSAGE, world->comm,
-                        &told->request));
-    told->begun = true;
+                        &send->request));
+    send->begun = true;
 }
 
-void world_send_wait(WorldSend *told)
+void world_send_wait(WorldSend *send)
 {
-    if (told->begun) MPI_CHECK(MPI_Wait(&told->request, MPI_STATUS_IGNORE));
-    told->begun = false;
+    if (send->begun) MPI_CHECK(MPI_Wait(&send->request, MPI_STATUS_IGNORE));
+    send->begun = false;
 }
 
 /* True if a message of `rank` with this tag has arrived; rank -1: of any rank. */
@@ -282,18 +282,18 @@ bool world_wait_for(const World *world, int rank, double patience_s)
     return there;
 }
 
-int world_receive_any(const World *world, int rank, void *data, size_t bytes, bool *aside)
+int world_receive_any(const World *world, int rank, void *data, size_t bytes, bool *control)
 {
     MPI_Status status;
     Pause pause = {0};
     mark_wait();
     for (;;) {
-        *aside = is_here(world, -1, TAG_CONTROL, &status);
-        if (*aside || is_here(world, rank, TAG_MESSAGE, &status)) break;
+        *control = is_here(world, -1, TAG_CONTROL, &status);
+        if (*control || is_here(world, rank, TAG_MESSAGE, &status)) break;
         pause_a_little(&pause);
     }
     MPI_CHECK(MPI_Recv(data, message_bytes(bytes), MPI_BYTE, status.MPI_SOURCE,
-                       *aside ? TAG_CONTROL : TAG_MESSAGE, world->comm, MPI_STATUS_IGNORE));
+                       *control ? TAG_CONTROL : TAG_MESSAGE, world->comm, MPI_STATUS_IGNORE));
     beat_mark_again();
     return status.MPI_SOURCE;
 }

@@ -16,8 +16,8 @@ typedef struct Outputs {
 
 void outputs_init(Outputs *outputs, const Context *context);
 void outputs_fini(Outputs *outputs);
-/* Returns the loss's columns, (rows, LOSS_COLUMNS), of the micro-batch that has just gone forward
- * in slot, in host memory. */
+/* Returns the loss's columns, (rows, LOSS_COLUMNS), of the micro-batch whose forward pass in slot
+ * has just ended, in host memory. */
 const float *outputs_columns(const Outputs *outputs, const SlotMemory *memory,
                              const ChunkRun *chunk, const Slot *slot, int64_t rows);
 /* See executor_logits. */

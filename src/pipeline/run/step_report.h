@@ -43,8 +43,8 @@ void step_report_init(StepReport *report, const Context *context, SlotMemory *me
 void step_report_fini(StepReport *report);
 /* Copies the step's numbers and request flags to the backend's memory. */
 void step_report_begin(StepReport *report, const RunOf *of);
-/* Sums the loss of the micro-batch that has just gone forward in slot into the slot's metrics; does
- * nothing if the chunk has no loss. */
+/* Sums the loss of the micro-batch whose forward pass in slot has just ended into the slot's
+ * metrics; does nothing if the chunk has no loss. */
 void step_report_loss(const StepReport *report, const SlotMemory *memory, const ChunkRun *chunk,
                       Slot *slot, int rows);
 /* Copies the micro-batch's metrics to `place`, among its gradients. */

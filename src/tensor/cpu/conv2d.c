@@ -57,8 +57,8 @@ static void formats_free(ConvFormats *f)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) format_free(all[i]);
 }
 
-/* Asks oneDNN for its choice of blocks, on processors that the rule in conv_choose does not cover;
- * 8 if Desc cannot express the choice. */
+/* Queries oneDNN for its choice of blocks, on processors that the rule in conv_choose does not
+ * cover; 8 if Desc cannot express the choice. */
 static Status conv_query(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
 {
     Kernel *k = NULL;
@@ -113,7 +113,7 @@ static int64_t winograd_tiles(const OpSpec *s, const ConvShape *v, int lanes)
 
 /* Whether Winograd's algorithm is faster. It takes 0.35 to 0.8 of the direct algorithm's time in
  * all three directions once a full group of tiles pays for the transform of the weight and the
- * output fills half of the tiles. It leaves no exact zero at a tap that always meets padding. */
+ * output fills half of the tiles. It leaves no exact zero at a tap that always reads padding. */
 static bool winograd_suits(const OpSpec *s, const ConvShape *v, int lanes)
 {
     enum { TILE_PIXELS = 16, FILL_MIN = 2 };

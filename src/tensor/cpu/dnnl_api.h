@@ -25,7 +25,7 @@ struct Format {
 };
 /* the tensors of each role, and the scratchpad */
 enum { KERNEL_ARGS = ROLES + 1 };
-/* The functions of a kernel of weft's own; impl is its plan. */
+/* The functions of one of weft's kernels; impl is its plan. */
 typedef struct OwnTable {
     const char *name;
     size_t (*scratch_bytes)(const void *impl);

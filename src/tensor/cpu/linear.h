@@ -27,7 +27,7 @@ typedef struct LinearSpec {
     bool winograd;
     /* KernelSpec.direct for each direction; KernelSpec.product */
     bool direct[LINEAR_DIRECTIONS], product;
-    /* Some taps of the weight only ever meet padding. oneDNN 2.6 in bf16 does not write their sums,
+    /* Some taps of the weight only ever read padding. oneDNN 2.6 in bf16 does not write their sums,
      * so these are zeroed first. */
     bool dead_taps;
 } LinearSpec;
