@@ -158,7 +158,7 @@ void plan_sums_text(const PlanView *v, FILE *out)
     StepSums taken = step_sums(v, most, way_of(v)), all = step_sums(v, most, COMM_ALL_TO_ALL),
              halving = step_sums(v, most, COMM_HALVING);
     fprintf(out, "\n%s summed over %d replicas%s: %s in each rank",
-            geo ? "changes of parameters" : "gradients", dp, geo ? " at a border" : "",
+            geo ? "changes of parameters" : "gradients", dp, geo ? " at a sync point" : "",
             text_bytes(view_summed_bytes(v, most), bytes));
     if (v->stages > 1) fprintf(out, " of stage %d, which has most", most);
     fprintf(out, "; each rank sends and receives %s\n", text_bytes(taken.cost.bytes, bytes));
@@ -166,7 +166,7 @@ void plan_sums_text(const PlanView *v, FILE *out)
         out,
         "  by messages, with a replica a node, %.4g us a message and %.4g GB/s (--link), of the "
         "rank that has most %s:\n",
-        1e6 * v->link.latency_s, 1e-9 / v->link.byte_s, geo ? "at a border" : "in a step");
+        1e6 * v->link.latency_s, 1e-9 / v->link.byte_s, geo ? "at a sync point" : "in a step");
     print_way(&all, "all to all", out);
     print_way(&halving, "halving", out);
     print_rule(v, most, out);

@@ -103,16 +103,17 @@ static void print_mode(const PlanView *v, FILE *out)
     fprintf(out, "mode %s", table_mode_names[view_mode(v)]);
     if (view_mode(v) == TABLE_SYNC) fprintf(out, ": owners update at each step");
     if (view_mode(v) == TABLE_STALE)
-        fprintf(out,
-                ": a step's update is made %d step%s later: of %d steps ids, rows and gradients "
-                "are there at a time",
-                late, late == 1 ? "" : "s", table_flights(late));
+        fprintf(
+            out,
+            ": a step's update is made %d step%s later: ids, rows and gradients of %d steps are in "
+            "memory",
+            late, late == 1 ? "" : "s", table_flights(late));
     if (view_mode(v) == TABLE_GEO)
-        fprintf(out, ": each rank makes its steps by itself, and at borders changes are added");
+        fprintf(out, ": each rank makes its steps alone, and changes are added at sync points");
     if (view_mode(v) == TABLE_ASYNC)
-        fprintf(out, ": servers have all parameters, and update as each rank's gradients come");
+        fprintf(out, ": servers hold all parameters, and apply gradients of ranks as they arrive");
     if (view_mode(v) != TABLE_SYNC)
-        fprintf(out, "; borders every %lld step%s (grid.geo_steps) and at the end of an epoch",
+        fprintf(out, "; sync points every %lld step%s (grid.geo_steps) and at the end of an epoch",
                 (long long)config->grid.geo_steps, config->grid.geo_steps == 1 ? "" : "s");
     fputc('\n', out);
 }
@@ -123,14 +124,14 @@ static void print_kinds(const PlanView *v, FILE *out)
     char bytes[CELL];
     if (traffic.kinds > 0)
         fprintf(out,
-                "messages between a rank that computes, of %d, and %d owners, at most, where these "
-                "own ids evenly:\n",
+                "largest number of messages between one of %d ranks that compute and %d owners, if "
+                "ids are spread evenly:\n",
                 traffic.of.workers,
                 traffic.of.servers ? traffic.of.servers : traffic.of.workers - 1);
     for (int i = 0; i < traffic.kinds; ++i) {
         const TableMessages *kind = &traffic.kind[i];
-        fprintf(out, "  %-12s %-34s %8lld messages, %s\n",
-                kind->at_sync_point ? "at a border" : "in a step", kind->what,
+        fprintf(out, "  %-15s %-34s %8lld messages, %s\n",
+                kind->at_sync_point ? "at a sync point" : "in a step", kind->what,
                 (long long)kind->messages, text_bytes(kind->bytes, bytes));
     }
     mem_free(&traffic.bag);

@@ -320,7 +320,7 @@ static void print_schedule(const PlanView *v, int columns, FILE *out)
     if (v->stages <= PICTURE_STAGES)
         schedule_print(schedule, &v->real, columns, out);
     else
-        fprintf(out, "  a picture of so many stages: --svg FILE\n");
+        fprintf(out, "  --svg FILE draws this number of stages\n");
 }
 
 /* Prints which data is compared between replicas to detect flipped bits. */
@@ -333,10 +333,11 @@ static void print_checks(const PlanView *v, FILE *out)
     if (!train_compares(t, &why_not))
         fprintf(out, "replicas are not compared: %s\n", why_not);
     else if (every > 0 && view_mode(v) != TABLE_SYNC)
-        fprintf(out,
-                "replicas compare hashes of %s at borders whose step is a multiple of %lld, and "
-                "before each save\n",
-                what, every);
+        fprintf(
+            out,
+            "replicas compare hashes of %s at sync points whose step is a multiple of %lld, and "
+            "before each save\n",
+            what, every);
     else if (every > 0)
         fprintf(out, "replicas compare hashes of %s every %lld steps and before each save\n", what,
                 every);

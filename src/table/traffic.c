@@ -52,10 +52,10 @@ static void add_stream(Count *c)
     int64_t others = (int64_t)c->others, swaps = others * c->of->bags;
     if (c->of->servers) {
         int64_t says = (c->of->clips ? 5 : 4) * others;
-        add(c, "what rank 0 says", false, says, (double)says * (double)sizeof(Command));
+        add(c, "commands of rank 0", false, says, (double)says * (double)sizeof(Command));
     }
     add(c, "ids", false, others, count_bytes(c) + id_bytes(c, false));
-    add(c, "rows back", false, swaps, row_bytes(c, false));
+    add(c, "rows to ranks", false, swaps, row_bytes(c, false));
     add(c, "gradients of rows", false, swaps, row_bytes(c, false));
 }
 
@@ -70,8 +70,8 @@ static void add_ids_command(Count *c, const char *what, bool sync_point, double 
 static void add_geo(Count *c)
 {
     int64_t others = (int64_t)c->others;
-    add_ids_command(c, "ids that are new in the period", false, 0);
-    add(c, "rows back", false, others * c->of->bags, row_bytes(c, false));
+    add_ids_command(c, "ids new since the sync point", false, 0);
+    add(c, "rows to ranks", false, others * c->of->bags, row_bytes(c, false));
     add_ids_command(c, "changes of rows, with ids", true, row_bytes(c, true));
     add(c, "answers", true, others, c->others);
 }
@@ -82,14 +82,14 @@ static void add_async(Count *c)
     const double says = c->others * (double)sizeof(Command);
     const double values = (double)c->of->values * sizeof(float),
                  states = (double)c->of->states * sizeof(float);
-    add(c, "questions for parameters", false, others, says);
-    add(c, "parameters back", false, others, values);
+    add(c, "requests for parameters", false, others, says);
+    add(c, "parameters to ranks", false, others, values);
     add_ids_command(c, "ids", false, 0);
-    add(c, "rows back", false, others * c->of->bags, row_bytes(c, false));
+    add(c, "rows to ranks", false, others * c->of->bags, row_bytes(c, false));
     add_ids_command(c, "gradients of rows, with ids", false, row_bytes(c, false));
     add(c, "gradients of parameters", false, 2 * others, says + values);
-    add(c, "meeting, and questions", true, 3 * others, 3 * says);
-    add(c, "answers, parameters and state back", true, 3 * others, c->others + values + states);
+    add(c, "synchronisation, requests", true, 3 * others, 3 * says);
+    add(c, "answers, parameters and state", true, 3 * others, c->others + values + states);
 }
 
 int tables_messages(const TableTraffic *of, TableMessages out[TABLE_MESSAGES])

@@ -63,7 +63,7 @@ check 0 '475,985 trained parameters, and rows of tables as ids come;' "$WEFT" pl
 check 64 'expected channels x height x width, like 3x224x224, tokens, or numbers and fields of ids' "$WEFT" plan ids.yaml --input 13+
 check 78 'bag needs data with ids, and the data has none' "$WEFT" plan ids.yaml --input 13
 check 0 '' "$WEFT" help
-holds 'the help of model.vocab asks for no 0' sh -c "tr -s ' \n' ' ' <out | grep -qF 'unless all are below; unset: as the data set says'"
+holds 'the help of model.vocab asks for no 0' sh -c "tr -s ' \n' ' ' <out | grep -qF 'Unset: the number that the data set gives'"
 check 78 'model.vocab=0: 0 is out of range: must be at least 1' "$WEFT" plan ids.yaml --input 13+26 model.vocab=0
 check 78 'set train.loss: sigmoid' "$WEFT" plan ids.yaml --input 13+26 model.name=deepfm train.loss=softmax model.classes=2
 check 78 'model.classes=3: is 3, but train.loss sigmoid is of 2' "$WEFT" plan ids.yaml --input 13+26 model.classes=3
@@ -79,14 +79,14 @@ modes() {
     for text in "${@:2}"; do holds "${words[*]}: not $text" sh -c "! grep -qE -- '$text' both"; done
 }
 server='rows on a server$'
-modes grid.mode=sync -- "$server" '^mode sync' 'what rank 0 says +8 messages, 704 B' ' ids +2 messages' 'rows back +2' 'gradients of rows +2' 'gradients summed over 2 replicas' \
-    'hashes of parameters and state every 100 steps' not border
-modes grid.mode=stale grid.staleness=3 grid.geo_steps=7 -- "$server" '^mode stale: .* made 3 steps later: of 6 steps.*; borders every 7 steps' 'what rank 0 says +8' \
-    'gradients of rows +2' 'gradients summed over 2 replicas' 'at borders whose step is a multiple of 100' not 'steps and before'
-modes grid.mode=geo grid.geo_steps=5 optim.name=sgd optim.momentum=0 -- "$server" '^mode geo: .*borders every 5 steps' 'in a step +ids that are new in the period +6' 'in a step +rows back +2' \
-    'at a border +changes of rows, with ids +8' 'changes of parameters summed over 2 replicas at a border' 'dp=2 and grid.geo_steps=5 only' not 'gradients (of|summed)' 'steps and before'
-modes grid.mode=async grid.geo_steps=7 optim.name=adagrad -- "$server" '^mode async: .*borders every 7 steps' 'parameters back +2' ' ids +6' 'gradients of rows, with ids +8' \
-    'gradients of parameters +4' 'at a border +meeting' 'one order of requests' not 'summed over' 'steps and before' 'all to all'
+modes grid.mode=sync -- "$server" '^mode sync' 'commands of rank 0 +8 messages, 704 B' ' ids +2 messages' 'rows to ranks +2' 'gradients of rows +2' 'gradients summed over 2 replicas' \
+    'hashes of parameters and state every 100 steps' not 'sync point'
+modes grid.mode=stale grid.staleness=3 grid.geo_steps=7 -- "$server" '^mode stale: .* made 3 steps later: .* of 6 steps.*; sync points every 7 steps' 'commands of rank 0 +8' \
+    'gradients of rows +2' 'gradients summed over 2 replicas' 'at sync points whose step is a multiple of 100' not 'steps and before'
+modes grid.mode=geo grid.geo_steps=5 optim.name=sgd optim.momentum=0 -- "$server" '^mode geo: .*sync points every 5 steps' 'in a step +ids new since the sync point +6' 'in a step +rows to ranks +2' \
+    'at a sync point +changes of rows, with ids +8' 'changes of parameters summed over 2 replicas at a sync point' 'dp=2 and grid.geo_steps=5 only' not 'gradients (of|summed)' 'steps and before'
+modes grid.mode=async grid.geo_steps=7 optim.name=adagrad -- "$server" '^mode async: .*sync points every 7 steps' 'parameters to ranks +2' ' ids +6' 'gradients of rows, with ids +8' \
+    'gradients of parameters +4' 'at a sync point +synchronisation' 'one order of requests' not 'summed over' 'steps and before' 'all to all'
 check 0 '"mode": "geo"' "$WEFT" plan ids.yaml --json --input 13+26 --ranks 4 grid.servers=2 grid.mode=geo grid.geo_steps=5 optim.momentum=0
 holds 'borders and their sums' grep -qE '"border_steps": 5,' out
 holds 'which are of borders' sh -c "tr -d '\n' <out | grep -qE '\"sums\": *\{ *\"at\": \"border\"'"
