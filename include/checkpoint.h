@@ -78,6 +78,7 @@ typedef struct CheckpointMeta {
     char data_train[DATA_FINGERPRINT], data_test[DATA_FINGERPRINT];
     /* meaning of the training set's ids; all 0: unknown, or none */
     DataIds data_ids;
+    DataColumns columns;
     /* ranges of the training set, with values 0 where they are unknown */
     DataRanges ranges;
     /* identity of the tokenizer that made the training set's tokens; "": unknown, or none */

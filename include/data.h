@@ -84,6 +84,11 @@ enum { DATA_LABELS = 1 << 15, DATA_NO_CLASS = UINT16_MAX };
 typedef struct DataIds {
     uint64_t rows, begins, words;
 } DataIds;
+/* Hashes of the names of a table's columns and fields, and of the means and deviations by which its
+ * import standardised columns; 0: unknown. */
+typedef struct DataColumns {
+    uint64_t names, scaling;
+} DataColumns;
 /* A data set's metadata. Plain bytes without handles: may be broadcast. */
 typedef struct DataSet {
     /* path of the set; the first file's where there are several */
@@ -132,6 +137,7 @@ typedef struct DataSet {
     DataArray ids, id_first;
     int64_t fields, id_most;
     uint64_t id_rows, id_begins, id_words;
+    DataColumns columns;
     /* path and identity (data/tokenizer.h) of the tokenizer that made the tokens; "": unknown */
     char tokenizer[DATA_TOKENIZER], tokenizer_hash[TOKENIZER_IDENTITY];
 } DataSet;
@@ -163,6 +169,11 @@ void data_set_file(const DataSet *set, int i, DataSet *file);
 DataIds data_set_ids(const DataSet *set);
 /* Do the set's ids mean the same as the ids that the model was trained with, as far as is known? */
 bool data_ids_fit(DataIds set, DataIds model);
+/* Are the means and deviations the same, as far as they are known? */
+bool data_scaling_fits(const DataColumns *a, const DataColumns *b);
+/* ERR_DATA, with the first difference, if the names of columns are known and differ. Warns if the
+ * columns were standardised differently. */
+Status data_columns_check(const DataSet *set, const DataSet *like);
 /* Classes that occur in a data set's labels. */
 enum { DATA_CLASSES_SEEN = 1 << 16 };
 typedef struct LabelUse {

@@ -117,6 +117,12 @@ static bool put_ids(hid_t root, const DataIds *ids)
     return !known || attr_put_array(root, "data_ids", value, 3);
 }
 
+static bool put_columns(hid_t root, const DataColumns *columns)
+{
+    const int64_t value[] = {(int64_t)columns->names, (int64_t)columns->scaling};
+    return (!columns->names && !columns->scaling) || attr_put_array(root, "data_columns", value, 2);
+}
+
 /* Writes the progress of the epoch, counted in samples. */
 static bool put_position(hid_t root, const CheckpointMeta *meta)
 {
@@ -142,6 +148,7 @@ bool meta_put(hid_t root, const CheckpointMeta *meta)
            put_known(root, "data_test", meta->data_test) &&
            put_known(root, "data_tokenizer", meta->tokenizer_hash) &&
            put_known(root, "init_from", meta->init_from) && put_ids(root, &meta->data_ids) &&
+           put_columns(root, &meta->columns) &&
            attr_put_text(root, "config", meta->config ? meta->config : "") &&
            attr_put_text(root, "weft", meta->version ? meta->version : WEFT_VERSION);
 }
@@ -246,6 +253,13 @@ static void read_ids(hid_t root, DataIds *ids)
     *ids = (DataIds){(uint64_t)value[0], (uint64_t)value[1], (uint64_t)value[2]};
 }
 
+static void read_columns(hid_t root, DataColumns *columns)
+{
+    int64_t value[2];
+    if (read_values(root, "data_columns", H5T_NATIVE_INT64, 2, 2, value) != 2) return;
+    *columns = (DataColumns){(uint64_t)value[0], (uint64_t)value[1]};
+}
+
 /* Returns the name of an attribute that is missing or invalid, or NULL. */
 static const char *get_position(hid_t root, CheckpointMeta *meta)
 {
@@ -299,6 +313,7 @@ Status meta_get(hid_t root, const char *path, CheckpointMeta *meta)
     read_line(root, "data_tokenizer", meta->tokenizer_hash, sizeof meta->tokenizer_hash);
     read_line(root, "init_from", meta->init_from, sizeof meta->init_from);
     read_ids(root, &meta->data_ids);
+    read_columns(root, &meta->columns);
     if (!missing) return OK;
     checkpoint_meta_fini(meta);
     return fail(ERR_DATA, "%s: attribute '%s' is missing or damaged; use another checkpoint", path,

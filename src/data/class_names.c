@@ -124,6 +124,22 @@ static void write_names(const Names *names, FILE *answer)
     }
 }
 
+bool h5_names_hash(hid_t file, const char *list, HashPieces *pieces)
+{
+    Names names;
+    char *text = NULL;
+    size_t bytes = 0;
+    if (!names_open(&names, file, list)) return false;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) die_as(ERR_MEMORY, "out of memory");
+    write_names(&names, out);
+    if (fclose(out) != 0) die_as(ERR_MEMORY, "out of memory");
+    hash_add(pieces, text, bytes);
+    mem_free(&text);
+    names_close(&names);
+    return true;
+}
+
 /* request to that process: which list of which file */
 typedef struct NamesRequest {
     char list[LIST_BYTES], path[DATA_PATH];

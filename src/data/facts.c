@@ -273,27 +273,42 @@ static Status treatment_read(const Reading *r)
     return OK;
 }
 
-/* Returns a hash of /field_first; 0: missing or unusable. */
-static uint64_t begins_hash(const Reading *r)
+/* Returns a hash of a small array of numbers of this class; 0: missing or unusable. */
+static uint64_t numbers_hash(const Reading *r, const char *name, H5T_class_t class)
 {
     uint64_t hash = 0;
     hid_t dataset = -1;
-    if (!h5_has(r->file, "/field_first") ||
-        h5_dataset(&dataset, r->file, r->request->path, "/field_first", NULL) != OK)
+    if (!h5_has(r->file, name) || h5_dataset(&dataset, r->file, r->request->path, name, NULL) != OK)
         return 0;
     hid_t space = H5Dget_space(dataset), type = H5Dget_type(dataset);
+    hid_t native = class == H5T_FLOAT ? H5T_NATIVE_DOUBLE : H5T_NATIVE_UINT64;
     hssize_t count = H5Sget_simple_extent_npoints(space);
-    if (count > 0 && count <= DATA_IDS_MOST + 1 && H5Tget_class(type) == H5T_INTEGER &&
-        hdf5_in_one_file(r->file, dataset, r->request->path, "/field_first") == OK) {
-        uint64_t *first = mem_new((size_t)count * sizeof *first);
-        if (H5Dread(dataset, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, first) >= 0)
-            hash = XXH3_64bits(first, (size_t)count * sizeof *first);
-        mem_free(&first);
+    if (count > 0 && count <= DATA_IDS_MOST + 1 && H5Tget_class(type) == class &&
+        hdf5_in_one_file(r->file, dataset, r->request->path, name) == OK) {
+        uint64_t *value = mem_new((size_t)count * sizeof *value);
+        if (H5Dread(dataset, native, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) >= 0)
+            hash = XXH3_64bits(value, (size_t)count * sizeof *value);
+        mem_free(&value);
     }
     H5Tclose(type);
     H5Sclose(space);
     H5Dclose(dataset);
     return hash;
+}
+
+/* Finds the names of columns and fields, and what weft's import subtracted and divided by. */
+static void columns_find(const Reading *r)
+{
+    DataColumns *columns = &r->facts->columns;
+    HashPieces *pieces = hash_begin();
+    bool columns_named = h5_names_hash(r->file, "columns", pieces);
+    bool fields_named = h5_names_hash(r->file, "fields", pieces);
+    uint64_t names = hash_end(&pieces), scaling[2];
+    if (columns_named || fields_named) columns->names = names;
+    if (!r->facts->weft) return;
+    scaling[0] = numbers_hash(r, "/dense_mean", H5T_FLOAT);
+    scaling[1] = numbers_hash(r, "/dense_deviation", H5T_FLOAT);
+    if (scaling[0] && scaling[1]) columns->scaling = hash_bytes(scaling, sizeof scaling);
 }
 
 /* Finds the ids of weft's own tables: /sparse and, if that is flat, /sparse_offset. */
@@ -306,7 +321,7 @@ static Status ids_find(const Reading *r)
     h5_attr_integer(r->file, "id_rows", &facts->id_rows);
     TRY(h5_attr_text(r->file, r->request->path, "vocabulary_hash", words, sizeof words));
     facts->id_words = strtoull(words, NULL, 16);
-    facts->id_begins = begins_hash(r);
+    facts->id_begins = numbers_hash(r, "/field_first", H5T_INTEGER);
     TRY(array_find(r, &facts->ids, "/sparse", NULL));
     return facts->ids.ndim == 1 ? array_find(r, &facts->id_first, "/sparse_offset", NULL) : OK;
 }
@@ -324,6 +339,7 @@ static Status x_find(const Reading *r)
     }
     if (strcmp(store, "encoded") == 0) return encoded_find(r);
     if (r->facts->weft) TRY(ids_find(r));
+    columns_find(r);
     return is_weft ? array_find(r, &r->facts->x, kind->array, NULL)
                    : array_find(r, &r->facts->x, r->request->x, "data.x");
 }

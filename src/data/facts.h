@@ -46,6 +46,7 @@ typedef struct SetFacts {
     int64_t id_most, id_rows;
     /* see DataSet */
     uint64_t id_begins, id_words;
+    DataColumns columns;
 } SetFacts;
 
 /* Fills a request. ERR_NOINPUT, ERR_CONFIG: a name is too long. */

@@ -83,6 +83,7 @@ static Status files_alike(const DataSet *set, const DataSet *other)
                     "set; import them in one call, so that they share vocabularies",
                     other->path, (long long)other->fields, (unsigned long long)other->id_rows,
                     set->path, (long long)set->fields, (unsigned long long)set->id_rows);
+    TRY(data_columns_check(other, set));
     if (set->oriented != other->oriented) return differs(set, other, "its pictures' orientations");
     return OK;
 }

@@ -351,6 +351,7 @@ static Status contents_read(Opening *o)
     set->oriented = o->facts->oriented;
     set->turned = o->facts->turned;
     set->bicubic = o->facts->bicubic;
+    set->columns = o->facts->columns;
     TRY(x_shape(o));
     if (data_kind(set)->next_token) return tokens_shape(o);
     set->samples = set->encoded ? set->index.dim[0] - 1 : set->x.dim[0];

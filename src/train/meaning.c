@@ -14,6 +14,7 @@ typedef struct Facts {
     /* kind -1: not known. Shape of a sample as the model takes it; a table has only channels. */
     int kind;
     int64_t channels, height, width;
+    DataColumns columns;
     bool has_labels;
 } Facts;
 typedef struct Meaning {
@@ -23,8 +24,8 @@ typedef struct Meaning {
     void (*text)(const Facts *f, char text[FACT_TEXT]);
     /* Returns whether different facts are acceptable; NULL: never. */
     bool (*allowed)(const Facts *then, const Facts *now);
-    /* refused for model.init_from, too */
-    bool always;
+    /* always: refused for model.init_from, too; warns: logged, never refused */
+    bool always, warns;
 } Meaning;
 
 static void base_text(const Facts *f, char text[FACT_TEXT])
@@ -75,15 +76,36 @@ static bool tokenizer_allowed(const Facts *then, const Facts *now)
     return tokenizer_match(now->tokenizer, then->tokenizer) != TOKENIZERS_DIFFER;
 }
 
+static void hash_words(uint64_t hash, char text[FACT_TEXT])
+{
+    if (hash) snprintf(text, FACT_TEXT, "%016llx", (unsigned long long)hash);
+}
+
+static void names_text(const Facts *f, char text[FACT_TEXT])
+{
+    hash_words(f->columns.names, text);
+}
+
+static void scaling_text(const Facts *f, char text[FACT_TEXT])
+{
+    hash_words(f->columns.scaling, text);
+}
+
 static const Meaning meanings[] = {
     {"its samples are", "name data with samples of the shape that it was trained on", shape_words,
-     shape_allowed, false},
+     shape_allowed, false, false},
     {"its labels count from", "set data.label_base to the value of its training", base_text, NULL,
-     false},
+     false, false},
     {"its pixels are read in the order", "set data.layout to the value of its training",
-     layout_text, NULL, false},
+     layout_text, NULL, false, false},
+    {"the names of its columns and fields, in their order, have the hash",
+     "give it the columns of the training, in their order", names_text, NULL, false, false},
+    {"the means and deviations by which its columns were standardised have the hash",
+     "import the records in one call with those of the training (--test-files), or set data.train "
+     "to the set of the training",
+     scaling_text, NULL, false, true},
     {"its tokens are", "name tokens of the tokenizer of its training", tokenizer_text,
-     tokenizer_allowed, true},
+     tokenizer_allowed, true, false},
 };
 
 /* Finds the shape of a checkpoint's samples; a table's is in the fingerprint of the data only. */
@@ -107,6 +129,7 @@ static void find_shape(Facts *f, const CheckpointMeta *meta)
 static Facts facts_then(const CheckpointMeta *meta, Config *config)
 {
     Facts f = {.config = config, .tokenizer = meta->tokenizer_hash, .kind = -1, .has_labels = true};
+    f.columns = meta->columns;
     find_shape(&f, meta);
     return f;
 }
@@ -122,6 +145,7 @@ static Facts facts_now(const Trainer *t)
                    .channels = set->channels,
                    .height = set->height,
                    .width = set->width,
+                   .columns = set->columns,
                    .has_labels = set->classes > 0 && !data_kind(set)->next_token};
 }
 
@@ -136,8 +160,8 @@ static Status compare(const Meaning *m, const Facts *then, const Facts *now, con
     if (m->allowed && m->allowed(then, now)) return OK;
     Status st = fail(ERR_DATA, "%s: %s %s, but %s for the training of %s: %s", now->path, m->words,
                      new, old, path, m->cure);
-    if (!begins) return st;
-    log_warn("model.init_from: %s", fail_message());
+    if (!begins && !m->warns) return st;
+    log_warn("%s%s", begins ? "model.init_from: " : "", fail_message());
     return OK;
 }
 

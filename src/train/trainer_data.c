@@ -58,6 +58,7 @@ Status train_take_set(DataSet *set, const DataSet *train)
                     set->path, element_name(set->x.type), (double)set->scale, train->path,
                     element_name(train->x.type), (double)train->scale);
     TRY(compare_tokenizers(set, train));
+    TRY(data_columns_check(set, train));
     set->has_stats = train->has_stats;
     set->stats_count = train->stats_count;
     memcpy(set->mean, train->mean, sizeof set->mean);

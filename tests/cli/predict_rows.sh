@@ -76,6 +76,24 @@ sed 's/ids: sorted/hash: 20/' rows.yaml >hash.yaml
 for set in train test; do check 0 'wrote' "$WEFT" data import csv $set.csv --schema hash.yaml -o hash-$set.h5 --threads 1; done
 check 0 'done after' "$WEFT" train job.yaml run.name=hash data.train=hash-train.h5 data.test=hash-test.h5
 check 0 'loss' "$WEFT" eval job.yaml run.name=hash data.train=hash-train.h5 data.test=hash-test.h5
+# columns that two imports have standardised differently, and columns of other names
+alike='were standardised by other means and deviations than those of hash-train.h5'
+check 0 "hash-test.h5: its columns $alike" "$WEFT" data check hash-train.h5 hash-test.h5
+holds 'they are not said to go together' sh -c '! grep -q "go together" both'
+check 0 "hash-test.h5: its columns $alike" predict run.name=hash data.train=hash-train.h5 hash-test.h5
+check 0 "hash-test.h5: the means and deviations by which its columns were standardised have the hash" \
+    "$WEFT" eval job.yaml run.name=hash data.train=hash-test.h5 data.test=hash-test.h5
+check 0 '' "$WEFT" eval job.yaml
+holds 'nothing is said of one import' sh -c '! grep -q warning both'
+sed 's/  n: /  m: /' hash.yaml >named.yaml
+check 0 'wrote' "$WEFT" data import csv train.csv --schema named.yaml -o named.h5 --threads 1
+named="number 0 of its columns is 'm', but 'n' in hash-train.h5"
+check 65 "named.h5: $named" "$WEFT" data check hash-train.h5 named.h5
+check 65 "named.h5: $named" "$WEFT" train job.yaml run.name=other 'data.train=[hash-train.h5,named.h5]' data.test=hash-test.h5
+check 65 'named.h5: the names of its columns and fields, in their order, have the hash' \
+    "$WEFT" eval job.yaml run.name=hash data.train=named.h5 data.test=named.h5
+check 0 'model.init_from: named.h5: the names of its columns' "$WEFT" train job.yaml run.name=named data.train=named.h5 \
+    data.test=named.h5 model.init_from=runs/hash/checkpoints/best.h5
 check 65 'hash-test.h5: its ids (below 70; 0: any)' "$WEFT" eval job.yaml data.test=hash-test.h5
 check 0 'wrote clicks.h5' "$WEFT" data make criteo-like -o clicks.h5 --samples 20 --threads 1
 check 65 'clicks.h5: samples are' predict clicks.h5
