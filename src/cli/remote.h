@@ -25,7 +25,7 @@ int remote_listen(char where[REMOTE_ADDRESSES]);
 /* Launcher: accepts a connection and reads its first message; returns the file, or -1 if it is not
  * a rank of this launcher. Does not wait. */
 int remote_accept(int listener, uint64_t token, RemoteHello *hello);
-/* Rank: connects to the first of these addresses that answers; each has half a second. Sends the
+/* Rank: connects to the first address in `where` that answers; each has half a second. Sends the
  * first message. Returns the file, or -1. */
 int remote_connect(const char *where, const RemoteHello *hello);
 
