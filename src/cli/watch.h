@@ -29,7 +29,8 @@ typedef struct WatchedRank {
 } WatchedRank;
 typedef struct Watch {
     /* file descriptors: poll (epoll), listener, signals, elsewhere (TCP; -1: none); ranks:
-     * expected; connected: number of those that have connected; lost: index in rank of the first one lost, or -1 */
+     * expected; connected: number of those that have connected; lost: index in rank of the first
+     * one lost, or -1 */
     int poll, listener, signals, elsewhere, ranks, connected, lost;
     /* random number by which ranks are known */
     uint64_t token;

@@ -18,7 +18,6 @@ static pid_t start_rank(int number, const char *token)
     mem_free(&value);
     pid_t child = fork();
     if (child > 0) return child;
-    /* a network of tests has no other way to lack the socket than to close it */
     watch_enter(number);
     watch_report_stage(START_MPI);
     for (;;) {
@@ -108,7 +107,7 @@ static void test_silent(void)
     watch_fini(&watch);
 }
 
-/* A process without the token is not heard. */
+/* A process without the token is refused. */
 static void test_stranger(void)
 {
     begin(2);
