@@ -234,9 +234,14 @@ Status data_set_check(const DataSet *set, int64_t classes);
  * collective. */
 enum { DATA_FINGERPRINT = 256 };
 Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT]);
-/* Does the same with the bytes that the files have now. It reads in a new process, because HDF5
- * caches parts of an open file. ERR_IO, too, if the process cannot be started. */
-Status data_set_fingerprint_anew(const DataSet *set, char text[DATA_FINGERPRINT]);
+/* Writes a hash for each file of the set: the addresses of its arrays and their chunks. Another
+ * hash for a file that was written to means that an open reader would read wrong bytes. Also
+ * changes the offsets of arrays in *set to those that the files have now. */
+Status data_set_layout(DataSet *set, uint64_t layout[DATA_FILES]);
+/* Does the same as both with the bytes that the files have now. It reads in a new process, because
+ * HDF5 caches parts of an open file. ERR_IO, too, if the process cannot be started. */
+Status data_set_fingerprint_anew(const DataSet *set, char text[DATA_FINGERPRINT],
+                                 uint64_t layout[DATA_FILES]);
 /* Was this fingerprint made by the rule of this version of weft? Others cannot be compared. */
 bool data_fingerprint_known(const char *text);
 Status data_set_print(const DataSet *set, FILE *out, bool json);

@@ -22,6 +22,8 @@ typedef struct StartCalls {
     /* called on a separate thread when a stop request arrives; ends the process and does not
      * return. NULL: signals end the process as they end any program */
     void (*stop)(void);
+    /* called on that thread ten times a second, and may take a second or two; NULL: not needed */
+    void (*beat)(void);
 } StartCalls;
 
 /* Called after stop_begin. calls: borrowed until start_end. start_reach and start_end do nothing

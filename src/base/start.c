@@ -1,5 +1,6 @@
 /* A thread checks ten times a second for stop requests: signals are blocked in the threads that
- * compute (stop.c), and a handler could not interrupt a call such as MPI_Init. */
+ * compute (stop.c), and a handler could not interrupt a call such as MPI_Init. The thread also
+ * gives signs of life. */
 #include "base/start.h"
 #include "base.h"
 
@@ -20,7 +21,8 @@ static void *listen_run(void *of)
     (void)of;
     pthread_mutex_lock(&start.lock);
     while (!start.over) {
-        if (stop_wanted()) start.calls->stop();
+        if (start.calls->stop && stop_wanted()) start.calls->stop();
+        if (start.calls->beat) start.calls->beat();
         cond_wait_for(&start.wake, &start.lock, CHECK_S);
     }
     pthread_mutex_unlock(&start.lock);
@@ -32,7 +34,8 @@ void start_begin(const StartCalls *calls)
     start.calls = calls;
     start.over = false;
     cond_init(&start.wake);
-    start.running = calls->stop && thread_begin(&start.thread, listen_run, NULL) == 0;
+    start.running =
+        (calls->stop || calls->beat) && thread_begin(&start.thread, listen_run, NULL) == 0;
 }
 
 void start_reach(StartStage stage)

@@ -126,7 +126,8 @@ static void kill_all(const Attend *a)
 {
     kill(a->process, SIGKILL);
     for (int i = 0; i < a->watch.connected; ++i)
-        if (a->watch.rank[i].file >= 0) kill(a->watch.rank[i].process, SIGKILL);
+        if (a->watch.rank[i].file >= 0 && !*a->watch.rank[i].host)
+            kill(a->watch.rank[i].process, SIGKILL);
 }
 
 static void pass_on(Attend *a, bool end)
@@ -143,7 +144,11 @@ static void pass_on(Attend *a, bool end)
  * because there is nothing to save. */
 static void attend_start(Attend *a)
 {
-    if (!a->why) a->why = starting_check(&a->starting, &a->watch, a->process);
+    if (!a->why) {
+        a->why = starting_check(&a->starting, &a->watch, a->process);
+        /* ranks on other hosts can only be killed by mpirun */
+        if (a->why && a->elsewhere) end_ranks(a);
+    }
     bool requested = a->first && clock_s() - a->first_s > EARLY_S;
     if (requested && a->trains && a->watch.connected > 0 && !starting_has_stepped(&a->watch))
         end_ranks(a);
@@ -251,9 +256,10 @@ Status attend_run(Attend *a, char *const *words, int ranks, bool trains, int *co
     mem_free(&a->why);
     snprintf(a->starter, sizeof a->starter, "%s", words[0]);
     fflush(NULL);
-    watch_init(&a->watch, ranks, a->signals);
+    watch_init(&a->watch, ranks, a->signals, a->elsewhere);
     starting_init(&a->starting, a->hang_s,
                   trains || a->log ? "while ranks start" : "while ranks run");
+    a->starting.computes = !trains && !a->log;
     a->process = fork();
     if (a->process == 0) run_child(a, words);
     if (a->process < 0) {

@@ -25,9 +25,11 @@ typedef struct Attend {
      * redirected, borrowed; threads: of each rank */
     const char *log;
     int threads;
-    /* Set by the caller. alone: a single rank without mpirun; local: mpirun starts all ranks on
-     * this host. */
+    /* Set by the caller. alone: a single rank without mpirun; here: mpirun starts all ranks on this
+     * host. */
     bool alone, local;
+    /* set by the caller: ranks are on other hosts, or may be */
+    bool elsewhere;
     /* suspends: a start is under way that SIGTSTP is passed on to; woken_s: time at which this
      * process last continued after SIGTSTP, 0: never */
     bool suspends;
@@ -40,6 +42,7 @@ typedef struct Attend {
     int killed;
     /* reason for which ranks were killed during their start, NULL: they were not; owned */
     char *why;
+    /* its hosts, begun and of are set by the caller */
     Starting starting;
     /* name of the program that starts the ranks: words[0] of attend_run */
     char starter[16];

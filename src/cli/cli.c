@@ -163,7 +163,8 @@ static Status start(const Verb *verb, Ranks *ranks, int argc, char **argv, const
 
 static Status run_verb(const Verb *verb, int argc, char **argv, char **words)
 {
-    Ranks ranks = {.words = words};
+    /* the default of train.hang_s */
+    Ranks ranks = {.words = words, .hang_s = 300};
     for (int i = 0; i < argc && strcmp(argv[i], "--"); ++i)
         if (is_help(argv[i])) {
             help_verb(stdout, verb);
@@ -270,7 +271,7 @@ int cli_main(int argc, char **argv)
     log_init(rank == 0);
     watch_enter(rank);
     /* train begins its start itself; other verbs only report how far MPI_Init has come */
-    static const StartCalls report_only = {.reach = watch_report_stage};
+    static const StartCalls report_only = {.reach = watch_report_stage, .beat = watch_beat};
     if (!lasts) start_begin(&report_only);
     Status status = check_output(run(argc - 1, argv + 1, words), lasts);
     report(status, rank);

@@ -4,6 +4,7 @@
 #include "hosts.h"
 
 #include "private.h"
+#include "watch.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -286,7 +287,7 @@ static void srun_words(const Hosts *h, Words *w, int ranks)
  * host. Environment variables for ranks on other hosts are passed on by name. */
 static void mpirun_host_words(const Hosts *h, Words *w, int ranks)
 {
-    static const char *const passed_on[] = {LEASE_RUN, "WEFT_LOG_DIR", "WEFT_CPU"};
+    static const char *const passed_on[] = {WATCH_VARIABLE, LEASE_RUN, "WEFT_LOG_DIR", "WEFT_CPU"};
     words_add(w, mem_text("mpirun"));
     words_add(w, mem_text("--host"));
     words_add(w, names(h, false, true));
@@ -295,7 +296,8 @@ static void mpirun_host_words(const Hosts *h, Words *w, int ranks)
     words_add(w, mem_text("--bind-to"));
     words_add(w, mem_text("none"));
     for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; ++i) {
-        if (!getenv(passed_on[i])) continue;
+        /* the launcher's address is set when the ranks are started */
+        if (i > 0 && !getenv(passed_on[i])) continue;
         words_add(w, mem_text("-x"));
         words_add(w, mem_text(passed_on[i]));
     }

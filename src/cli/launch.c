@@ -74,6 +74,8 @@ char **mpirun_words(int ranks, char *const *command)
     words_add(&w, mem_text("none"));
     words_add(&w, mem_text("-n"));
     words_add(&w, mem_format("%d", ranks));
+    if (is_open_mpi() && in_batch_job()) words_add(&w, mem_text("-x"));
+    if (is_open_mpi() && in_batch_job()) words_add(&w, mem_text(WATCH_VARIABLE));
     for (int i = 0; command[i]; ++i) words_add(&w, mem_text(command[i]));
     return w.word;
 }
@@ -106,7 +108,7 @@ static char *shm_advice(int ranks)
  * ends with one of weft's own codes. */
 char *mpirun_refusal(int ranks, char *program)
 {
-    static const char *const before[] = {"env", "-u", WATCH_VARIABLE,
+    static const char *const before[] = {"env", WATCH_VARIABLE "=0",
                                          "OMPI_MCA_orte_execute_quiet=0",
                                          "PRTE_MCA_prte_execute_quiet=0"};
     static const double LIMIT_S = 60;
@@ -229,10 +231,10 @@ Status launch_ranks(const Ranks *ranks)
     launch_prepare(ranks->count, ranks->threads);
     char **out = launch_words(ranks->count, ranks->words);
     attend_init(&a);
-    /* commands other than a training may compute for long without a sign of progress */
-    a.hang_s = ranks->checkpoints ? ranks->hang_s : 0;
+    a.hang_s = ranks->hang_s;
     /* In a batch job mpirun may place ranks on other hosts; it ends those on SIGHUP too. */
     a.local = true;
+    a.elsewhere = in_batch_job();
     Status status = attend_run(&a, out, ranks->count, ranks->checkpoints != NULL, &code);
     words_free(out);
     if (status == OK) _exit(judge(ranks, &a, code));

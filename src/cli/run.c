@@ -83,6 +83,13 @@ static void announce(const Supervisor *s)
     mem_free(&hosts);
 }
 
+/* Tells whether a rank of this start owns the run's folder, as it does soon after MPI_Init. */
+static bool has_begun(const void *supervisor)
+{
+    const Supervisor *s = supervisor;
+    return lease_of(s->folder, s->id, s->start) != LEASE_NOT_TAKEN;
+}
+
 static Status start_once(Supervisor *s, int *code)
 {
     char run[LEASE_ID + 16];
@@ -94,6 +101,10 @@ static Status start_once(Supervisor *s, int *code)
     char **words = start_words(s);
     s->attend.local = s->hosts.count == 0 || hosts_are_local(&s->hosts);
     s->attend.alone = s->ranks == 1 && s->hosts.count == 0;
+    s->attend.elsewhere = !s->attend.local;
+    s->attend.starting.hosts = s->hosts.count > 0 ? &s->hosts : NULL;
+    s->attend.starting.begun = has_begun;
+    s->attend.starting.of = s;
     Status status = attend_run(&s->attend, words, s->ranks, true, code);
     words_free(words);
     return status;

@@ -3,7 +3,9 @@
  * launcher knows ranks by the messages they send (watch.h); ranks that have sent nothing yet it
  * finds as mpirun's children. It names and kills a rank that is stopped by a signal while others
  * run, and all ranks if they make no progress for train.hang_s; mpirun then ends the rest. A rank
- * makes progress when it reports a stage, reads, writes, or touches memory for the first time. */
+ * makes progress when it reports a stage, reads, writes, or touches memory for the first time.
+ * Ranks on other hosts connect and give signs of life: one that is silent while others are not is
+ * named, and so are those that have not reported at all when the time is over. */
 #include "starting.h"
 
 #include <dirent.h>
@@ -12,14 +14,21 @@
 #include <string.h>
 
 /* CHECK_S: seconds between two looks. STOPPED_S: seconds after which a stopped rank is reported.
- * ASLEEP_S: a longer pause between two looks means that this process itself was suspended, as in
- * the ranks' watchdog. */
-static const double CHECK_S = 0.5, STOPPED_S = 4, ASLEEP_S = 3;
+ * SILENT_S: silence after which a rank on another host counts as stopped; a cable may be out for a
+ * few seconds. ASLEEP_S: a longer pause between two looks means that this process itself was
+ * suspended, as in the ranks' watchdog. */
+static const double CHECK_S = 0.5, STOPPED_S = 4, SILENT_S = 8, ASLEEP_S = 3;
 enum { NAMED = 8 };
 
 void starting_init(Starting *s, double hang_s, const char *phase)
 {
-    *s = (Starting){.hang_s = hang_s, .phase = phase, .looked_s = clock_s(), .going_s = clock_s()};
+    *s = (Starting){.hang_s = hang_s,
+                    .phase = phase,
+                    .looked_s = clock_s(),
+                    .going_s = clock_s(),
+                    .hosts = s->hosts,
+                    .begun = s->begun,
+                    .of = s->of};
 }
 
 void starting_fini(Starting *s)
@@ -89,7 +98,7 @@ static int number_of(pid_t process)
 static bool is_connected(const Watch *watch, pid_t process)
 {
     for (int i = 0; i < watch->connected; ++i)
-        if (watch->rank[i].process == process) return true;
+        if (watch->rank[i].process == process && !*watch->rank[i].host) return true;
     return false;
 }
 
@@ -107,7 +116,7 @@ static void add_children(Starting *s, const Watch *watch, pid_t starter)
         pid_t process = (pid_t)atoi(entry->d_name);
         if (process <= 0 || is_connected(watch, process) || !is_child(process, starter)) continue;
         int number = number_of(process);
-        if (number >= 0) add(s, (StartingRank){process, number, START_PROGRAM, 0});
+        if (number >= 0) add(s, (StartingRank){.process = process, .number = number});
     }
     if (folder) closedir(folder);
 }
@@ -121,20 +130,22 @@ static void find_ranks(Starting *s, const Watch *watch, pid_t starter)
     s->count = 0;
     for (int i = 0; i < watch->connected; ++i) {
         const WatchedRank *r = &watch->rank[i];
-        int number = r->number >= 0 ? r->number : number_of(r->process);
-        if (r->file >= 0 && !r->left) add(s, (StartingRank){r->process, number, r->stage, 0});
+        bool elsewhere = *r->host != 0;
+        int number = r->number >= 0 || elsewhere ? r->number : number_of(r->process);
+        if (r->file >= 0 && !r->left)
+            add(s, (StartingRank){r->process, number, r->stage, 0, elsewhere ? r : NULL});
     }
     if (watch->connected < watch->ranks) add_children(s, watch, starter);
     for (int i = 0; i < s->count; ++i)
         for (int k = 0; k < count; ++k)
-            if (before[k].process == s->rank[i].process) s->rank[i].stopped_s = before[k].stopped_s;
+            if (before[k].process == s->rank[i].process && before[k].remote == s->rank[i].remote)
+                s->rank[i].stopped_s = before[k].stopped_s;
     mem_free(&before);
 }
 
 /* ---- their state ---- */
 
-/* Returns bytes read and written plus pages touched; -1 if the system does not say. */
-static double work_of(pid_t process)
+double starting_work(pid_t process)
 {
     char text[1024];
     unsigned long long read = 0, written = 0, from_disk = 0, minor = 0, major = 0;
@@ -148,12 +159,25 @@ static double work_of(pid_t process)
     return (double)read + (double)written + (double)from_disk + (double)minor + (double)major;
 }
 
-static bool gets_on(Starting *s, const Watch *watch)
+/* Tells whether a rank is stopped. A rank on another host is, if it has been silent for SILENT_S.
+ * From the first step on ranks watch each other. */
+static bool is_stopped(const Starting *s, const StartingRank *r, double now_s)
+{
+    if (!r->remote) return process_state(r->process) == 'T';
+    double heard_s = r->remote->heard_s > s->awake_s ? r->remote->heard_s : s->awake_s;
+    return r->stage != START_DONE && now_s - heard_s >= SILENT_S;
+}
+
+static bool gets_on(Starting *s, const Watch *watch, double now_s)
 {
     double sum = 0;
-    bool known = s->count > 0;
+    bool known = s->count > 0 || watch->elsewhere >= 0;
+    for (int i = 0; s->computes && i < s->count; ++i)
+        if (!is_stopped(s, &s->rank[i], now_s)) return true;
+    if (s->computes) return !known;
     for (int i = 0; i < s->count && known; ++i) {
-        double work = work_of(s->rank[i].process);
+        const StartingRank *r = &s->rank[i];
+        double work = r->remote ? r->remote->work : starting_work(r->process);
         known = work >= 0;
         sum += work;
     }
@@ -170,7 +194,7 @@ static bool any_stopped(Starting *s, double now_s)
     bool long_ago = false;
     for (int i = 0; i < s->count; ++i) {
         StartingRank *r = &s->rank[i];
-        bool is = process_state(r->process) == 'T';
+        bool is = is_stopped(s, r, now_s);
         r->stopped_s = !is ? 0 : r->stopped_s > 0 ? r->stopped_s : now_s;
         stopped += is;
         long_ago = long_ago || (is && now_s - r->stopped_s >= STOPPED_S);
@@ -191,35 +215,57 @@ static char *state_text(const StartingRank *r)
         [START_SET_UP] = "is past MPI_Init",
         [START_DONE] = "waits for its first step",
     };
-    char host[256], rank[32] = "a rank";
+    char host[256], rank[32] = "a rank", stopped[96] = "";
     host_name(host, sizeof host);
     if (r->number >= 0) snprintf(rank, sizeof rank, "rank %d", r->number);
-    return mem_format("%s on %s (process %d) %s%s", rank, host, (int)r->process,
-                      r->stopped_s > 0 ? "is stopped by a signal: it " : "", at[r->stage]);
+    if (r->stopped_s > 0 && r->remote)
+        snprintf(stopped, sizeof stopped, "is stopped, or its host, for %.0f s: it ",
+                 clock_s() - r->remote->heard_s);
+    else if (r->stopped_s > 0)
+        snprintf(stopped, sizeof stopped, "is stopped by a signal: it ");
+    return mem_format("%s on %s (process %d) %s%s", rank, r->remote ? r->remote->host : host,
+                      (int)r->process, stopped, at[r->stage]);
 }
 
-/* Kills the ranks that are stopped (`stopped`), or all. Returns "what: rank 1 on n1 (process 17) is
- * in MPI_Init; ...", owned by the caller. */
-static char *kill_ranks(const Starting *s, const char *what, bool stopped)
+/* Returns "text: more", or "text; more" if it is not the first, and frees both. */
+static char *joined(char *text, int named, char *more)
+{
+    char *longer = mem_format("%s%s %s", text, named > 1 ? ";" : ":", more);
+    mem_free(&more);
+    mem_free(&text);
+    return longer;
+}
+
+static char *name_missing(const Starting *s, int number)
+{
+    int first = 0, i = 0;
+    while (s->hosts && i < s->hosts->count && number >= first + s->hosts->host[i].ranks)
+        first += s->hosts->host[i++].ranks;
+    bool known = s->hosts && i < s->hosts->count;
+    return mem_format("rank %d%s%s has not reported", number, known ? " on " : "",
+                      known ? s->hosts->host[i].name : "");
+}
+
+/* Kills the ranks of this host that are stopped (`stopped`), or all. Returns "what: rank 1 on n1
+ * (process 17) is in MPI_Init; ...", owned by the caller. Without `stopped` it also names ranks
+ * that have not reported. */
+static char *kill_ranks(const Starting *s, const Watch *watch, const char *what, bool stopped)
 {
     char *text = mem_text(what);
+    bool *found = mem_new((size_t)watch->ranks * sizeof *found);
     int named = 0;
     for (int i = 0; i < s->count; ++i) {
         const StartingRank *r = &s->rank[i];
+        if (r->number >= 0 && r->number < watch->ranks) found[r->number] = true;
         if (stopped && r->stopped_s == 0) continue;
-        if (++named <= NAMED) {
-            char *state = state_text(r),
-                 *longer = mem_format("%s%s %s", text, named > 1 ? ";" : ":", state);
-            mem_free(&state);
-            mem_free(&text);
-            text = longer;
-        }
-        kill(r->process, SIGKILL);
+        if (++named <= NAMED) text = joined(text, named, state_text(r));
+        if (!r->remote) kill(r->process, SIGKILL);
     }
+    for (int i = 0; !stopped && i < watch->ranks; ++i)
+        if (!found[i] && ++named <= NAMED) text = joined(text, named, name_missing(s, i));
+    mem_free(&found);
     if (named <= NAMED) return text;
-    char *longer = mem_format("%s; and %d more", text, named - NAMED);
-    mem_free(&text);
-    return longer;
+    return joined(text, named, mem_format("and %d more", named - NAMED));
 }
 
 char *starting_check(Starting *s, const Watch *watch, pid_t starter)
@@ -229,12 +275,15 @@ char *starting_check(Starting *s, const Watch *watch, pid_t starter)
     if (pause_s < CHECK_S) return NULL;
     s->looked_s = now_s;
     find_ranks(s, watch, starter);
-    if (pause_s > ASLEEP_S)
+    if (pause_s > ASLEEP_S) {
         for (int i = 0; i < s->count; ++i) s->rank[i].stopped_s = 0;
-    if (gets_on(s, watch) || pause_s > ASLEEP_S) s->going_s = now_s;
-    if (any_stopped(s, now_s)) return kill_ranks(s, s->phase, true);
-    if (s->hang_s <= 0 || s->count == 0 || now_s - s->going_s < s->hang_s) return NULL;
-    snprintf(what, sizeof what, "%s none has gone on for %.0f s (train.hang_s)", s->phase,
-             now_s - s->going_s);
-    return kill_ranks(s, what, false);
+        s->awake_s = now_s;
+    }
+    if (gets_on(s, watch, now_s) || pause_s > ASLEEP_S) s->going_s = now_s;
+    if (any_stopped(s, now_s)) return kill_ranks(s, watch, s->phase, true);
+    if (s->hang_s <= 0 || now_s - s->going_s < s->hang_s) return NULL;
+    if (s->count == 0 && (!s->begun || s->begun(s->of))) return NULL;
+    snprintf(what, sizeof what, "%s %s for %.0f s (train.hang_s)", s->phase,
+             s->computes ? "all have been stopped" : "none has gone on", now_s - s->going_s);
+    return kill_ranks(s, watch, what, false);
 }

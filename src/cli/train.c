@@ -51,7 +51,8 @@ static void stop_at_once(void)
 
 static Status run(int argc, char **argv, const void *options)
 {
-    static const StartCalls start = {.reach = watch_report_stage, .stop = stop_at_once};
+    static const StartCalls start = {
+        .reach = watch_report_stage, .stop = stop_at_once, .beat = watch_beat};
     const TrainOptions *o = options;
     Job job;
     if (o->newest) return print_newest(argc, argv);

@@ -55,6 +55,9 @@ bool h5_attr_integer(hid_t file, const char *name, int64_t *value);
 const char *h5_words(void);
 /* Writes a description: "contiguous", "chunked 64x1x28x28, deflate". */
 void h5_storage_text(hid_t dataset, char *out, size_t out_bytes);
+/* Adds to a hash where an array lies in its file: the addresses of its header and of its bytes or
+ * chunks. */
+void h5_layout_hash(hid_t dataset, HashPieces *hash);
 
 /* ---- sets ---- */
 Status data_set_open_file(DataSet *set, const Config *config, const char *path);

@@ -161,10 +161,68 @@ Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT])
     return OK;
 }
 
+/* ---- layout ---- */
+
+enum { ARRAYS = 6 };
+
+/* Lists the arrays of a set; those that it does not have are without dimensions. */
+static void arrays_of(const DataSet *set, const DataArray *array[ARRAYS])
+{
+    const DataArray *all[ARRAYS] = {&set->x,      &set->y,   &set->index,
+                                    &set->orient, &set->ids, &set->id_first};
+    memcpy(array, all, sizeof all);
+}
+
+/* offset: where arrays that are read by their offset lie now; -1: they are read through HDF5. */
+static Status file_layout(const DataSet *file, uint64_t *layout, int64_t offset[ARRAYS])
+{
+    const DataArray *array[ARRAYS];
+    hid_t opened = -1, dataset;
+    arrays_of(file, array);
+    HashPieces *hash = hash_begin();
+    hdf5_lock();
+    Status st = h5_open(&opened, file->path);
+    for (int i = 0; st == OK && i < ARRAYS; ++i) {
+        offset[i] = array[i]->offset;
+        if (array[i]->ndim) st = h5_dataset(&dataset, opened, file->path, array[i]->name, NULL);
+        if (!array[i]->ndim || st != OK) continue;
+        haddr_t at = H5Dget_offset(dataset);
+        if (offset[i] >= 0) offset[i] = at > INT64_MAX ? -1 : (int64_t)at;
+        h5_layout_hash(dataset, hash);
+        H5Dclose(dataset);
+    }
+    if (opened >= 0) H5Fclose(opened);
+    hdf5_unlock();
+    *layout = hash_end(&hash);
+    return st;
+}
+
+Status data_set_layout(DataSet *set, uint64_t layout[DATA_FILES])
+{
+    DataSet *file = mem_new(sizeof *file);
+    int64_t at[ARRAYS];
+    Status st = OK;
+    for (int i = 0; st == OK && i < (set->file_count ? set->file_count : 1); ++i) {
+        DataFile *f = &set->file[i];
+        int64_t *of_file[] = {&f->x.offset,      &f->y.offset,   &f->index.offset,
+                              &f->orient.offset, &f->ids.offset, &f->id_first.offset};
+        int64_t *of_set[] = {&set->x.offset,      &set->y.offset,   &set->index.offset,
+                             &set->orient.offset, &set->ids.offset, &set->id_first.offset};
+        *file = *set;
+        if (set->file_count) data_set_file(set, i, file);
+        st = file_layout(file, &layout[i], at);
+        for (int k = 0; st == OK && k < ARRAYS; ++k)
+            *(set->file_count ? of_file : of_set)[k] = at[k];
+    }
+    mem_free(&file);
+    return st;
+}
+
 /* ---- in a separate process ---- */
 
 typedef struct Fingerprinted {
     Status status;
+    uint64_t layout[DATA_FILES];
     /* the fingerprint, or the message of the failure */
     char text[4096];
 } Fingerprinted;
@@ -174,23 +232,26 @@ typedef struct Fingerprinted {
 static void fingerprint_anew(const void *input, size_t input_bytes, FILE *answer)
 {
     Fingerprinted *f = mem_new(sizeof *f);
-    (void)input_bytes;
+    DataSet *set = mem_new(sizeof *set);
+    memcpy(set, input, input_bytes);
     hdf5_lock();
     H5close();
     hdf5_unlock();
-    f->status = data_set_fingerprint(input, f->text);
+    f->status = data_set_layout(set, f->layout);
+    if (f->status == OK) f->status = data_set_fingerprint(set, f->text);
     if (f->status != OK) snprintf(f->text, sizeof f->text, "%s", fail_message());
     fwrite(f, sizeof *f, 1, answer);
 }
 
-Status data_set_fingerprint_anew(const DataSet *set, char text[DATA_FINGERPRINT])
+Status data_set_fingerprint_anew(const DataSet *set, char text[DATA_FINGERPRINT],
+                                 uint64_t layout[DATA_FILES])
 {
-    const DataArray *array[] = {&set->x,      &set->y,   &set->index,
-                                &set->orient, &set->ids, &set->id_first};
+    const DataArray *array[ARRAYS];
     int64_t total = 0;
     char *answer;
     size_t bytes;
-    for (size_t i = 0; i < sizeof array / sizeof *array; ++i)
+    arrays_of(set, array);
+    for (int i = 0; i < ARRAYS; ++i)
         if (array[i]->ndim) total += array[i]->dim[0] * array[i]->sample_bytes;
     /* contiguous arrays are mapped whole */
     IsolatedJob job = hdf5_unpacking(total, total);
@@ -201,6 +262,7 @@ Status data_set_fingerprint_anew(const DataSet *set, char text[DATA_FINGERPRINT]
     bool whole = bytes == sizeof *f;
     Status st = whole ? f->status : fail(ERR_DATA, "%s: HDF5 gave no answer", set->path);
     if (st == OK) snprintf(text, DATA_FINGERPRINT, "%.*s", DATA_FINGERPRINT - 1, f->text);
+    if (st == OK) memcpy(layout, f->layout, sizeof f->layout);
     if (whole && st != OK) fail(st, "%.*s", (int)sizeof f->text - 1, f->text);
     mem_free(&answer);
     return st;

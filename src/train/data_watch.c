@@ -1,7 +1,8 @@
 /* Watches the files of data sets during a run. A changed size, time or inode is only a reason to
  * look closer: the fingerprint of the file's contents decides whether the data have changed. A
  * removed file does no harm, because the loader has it open; it is compared once it exists
- * again. */
+ * again. The same data at other places of the file are a change, too: readers and HDF5 keep the
+ * addresses of what is open, and have read other bytes since. */
 #include "data_watch.h"
 
 #include <errno.h>
@@ -12,6 +13,8 @@ typedef struct Watched {
     /* borrowed from the trainer */
     const char *path;
     struct stat was;
+    /* hash of where its arrays lie (data_set_layout) */
+    uint64_t layout;
     /* errno of why no regular file has the name, as it was last reported; 0: one has it */
     int gone;
 } Watched;
@@ -40,18 +43,24 @@ static int look_at(const char *path, struct stat *is)
     return S_ISREG(is->st_mode) ? 0 : S_ISDIR(is->st_mode) ? EISDIR : ENXIO;
 }
 
-static void watch_file(Watched *f, const char *path)
-{
-    f->path = path;
-    f->gone = look_at(path, &f->was);
-}
-
-static void watch_set(DataWatch *w, const DataSet *set, const char *fingerprint, bool evaluates)
+static void watch_set(DataWatch *w, const World *world, const DataSet *set, const char *fingerprint,
+                      bool evaluates)
 {
     int first = w->sets ? w->set[0].count : 0, count = set->file_count ? set->file_count : 1;
+    uint64_t layout[DATA_FILES] = {0};
     w->set[w->sets++] = (WatchedSet){set, fingerprint, first, count, evaluates};
-    for (int i = 0; i < count; ++i)
-        watch_file(&w->file[first + i], set->file_count ? set->file[i].path : set->path);
+    DataSet *now = mem_new(sizeof *now);
+    *now = *set;
+    /* if it cannot be found, nothing can be read, which the loader reports */
+    if (world->rank == 0 && data_set_layout(now, layout) != OK) memset(layout, 0, sizeof layout);
+    mem_free(&now);
+    world_bcast(world, layout, sizeof layout, 0);
+    for (int i = 0; i < count; ++i) {
+        Watched *f = &w->file[first + i];
+        f->path = set->file_count ? set->file[i].path : set->path;
+        f->layout = layout[i];
+        f->gone = look_at(f->path, &f->was);
+    }
 }
 
 DataWatch *data_watch_new(const Trainer *t, const char *checkpoints)
@@ -59,8 +68,8 @@ DataWatch *data_watch_new(const Trainer *t, const char *checkpoints)
     DataWatch *w = mem_new(sizeof *w);
     w->checkpoints = checkpoints;
     w->file = mem_new(2 * DATA_FILES * sizeof *w->file);
-    watch_set(w, &t->train_set, t->train_data, false);
-    if (t->test_set.samples > 0) watch_set(w, &t->test_set, t->test_data, true);
+    watch_set(w, t->world, &t->train_set, t->train_data, false);
+    if (t->test_set.samples > 0) watch_set(w, t->world, &t->test_set, t->test_data, true);
     return w;
 }
 
@@ -107,20 +116,47 @@ static bool file_changed(Watched *f, bool evaluates, struct stat *is, char text[
     return !error && difference(&f->was, is, text) != NULL;
 }
 
-static Status changed(const DataWatch *w, const WatchedSet *s, const Watched *f, const char *what,
-                      const char *now)
+/* now: how the data differ; owned by this function. */
+static Status changed(const DataWatch *w, const Watched *f, const char *what, char *now)
 {
-    return fail(
+    Status st = fail(
         ERR_DATA,
-        "%s: was changed while this run trained on it: %s; %s, it was %s; nothing was saved "
-        "since. What is in %s was trained on the data of before: put them back and start "
-        "the same command again, or choose another run.name",
-        f->path, what, now, s->fingerprint, w->checkpoints);
+        "%s: was changed while this run trained on it: %s; %s; nothing was saved since. What is in "
+        "%s was trained on the data of before: put them back and start the same command again, or "
+        "choose another run.name",
+        f->path, what, now, w->checkpoints);
+    mem_free(&now);
+    return st;
 }
 
-static Status check_set(const DataWatch *w, const WatchedSet *s)
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+/* Takes a new state of the set's files, which hold the same data. ERR_DATA: a file that is open, or
+ * will be opened again, holds them at other places. */
+static Status accept(DataWatch *w, const WatchedSet *s, const struct stat *is,
+                     const uint64_t *layout)
+{
+    char what[128];
+    for (int i = 0; i < s->count; ++i) {
+        Watched *f = &w->file[s->first + i];
+        if (f->gone || !difference(&f->was, &is[i], what)) continue;
+        if ((s->evaluates || is_same_file(&f->was, &is[i])) && f->layout != layout[i])
+            return changed(w, f, what,
+                           mem_text("it holds the same data at other places, and bytes at the "
+                                    "former places may have been read as samples since"));
+        f->was = is[i];
+        f->layout = layout[i];
+    }
+    return OK;
+}
+
+static Status check_set(DataWatch *w, const WatchedSet *s)
 {
     char text[DATA_FINGERPRINT], what[128], other[128];
+    uint64_t layout[DATA_FILES];
     struct stat is[DATA_FILES];
     int found = -1;
     for (int i = 0; i < s->count; ++i)
@@ -128,24 +164,18 @@ static Status check_set(const DataWatch *w, const WatchedSet *s)
             found < 0)
             found = i;
     if (found < 0) return OK;
-    Status st = data_set_fingerprint_anew(s->set, text);
+    Status st = data_set_fingerprint_anew(s->set, text, layout);
     const Watched *f = &w->file[s->first + found];
     if (st == ERR_IO) return st;
-    if (st != OK) {
-        char *why = mem_text(fail_message());
-        st = changed(w, s, f, what, why);
-        mem_free(&why);
-        return st;
-    }
-    if (strcmp(text, s->fingerprint) != 0) {
-        char *now = mem_format("it is %s", text);
-        st = changed(w, s, f, what, now);
-        mem_free(&now);
-        return st;
-    }
+    /* a file that has been removed meanwhile is reported by the next look */
+    for (int i = 0; st == ERR_NOINPUT && i < s->count; ++i)
+        if (look_at(w->file[s->first + i].path, &is[i]) != 0) return OK;
+    if (st != OK)
+        return changed(w, f, what, mem_format("%s, it was %s", fail_message(), s->fingerprint));
+    if (strcmp(text, s->fingerprint) != 0)
+        return changed(w, f, what, mem_format("it is %s, it was %s", text, s->fingerprint));
+    TRY(accept(w, s, is, layout));
     log_info("%s: was touched (%s), and holds the same data", f->path, what);
-    for (int i = 0; i < s->count; ++i)
-        if (!w->file[s->first + i].gone) w->file[s->first + i].was = is[i];
     return OK;
 }
 
@@ -153,4 +183,12 @@ Status data_watch_check(DataWatch *w)
 {
     for (int i = 0; i < w->sets; ++i) TRY(check_set(w, &w->set[i]));
     return OK;
+}
+
+void data_watch_die(DataWatch *w, Status status)
+{
+    char *why = mem_text(fail_message());
+    bool of_data = status == ERR_DATA || status == ERR_IO;
+    if (of_data && w && data_watch_check(w) == ERR_DATA) die_as(ERR_DATA, "%s", fail_message());
+    die_as(status, "%s", why);
 }

@@ -1,4 +1,5 @@
 /* Evaluates a data set in one pass. */
+#include "data_watch.h"
 #include "eval_data.h"
 #include "position.h"
 #include "scores.h"
@@ -121,7 +122,7 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *c
     scores_init(&evaluation.scores, t, steps);
     for (int64_t s = 0; s < steps && !pass_ends(t, &stop_check, s, st, &stop); ++s) {
         if (st == OK) st = executor_evaluate(t->executor, &source, eval_micro, &evaluation);
-        if (st != OK && data.status == OK) die_as(st, "%s", fail_message());
+        if (st != OK && data.status == OK) data_watch_die(t->data_watch, st);
     }
     Status read = eval_data_fini(&data);
     if (st == OK && read == OK && stop)

@@ -173,7 +173,7 @@ static Status evaluate_and_notify(Run *r, RunDue due, double *better)
 /* Rank 0 checks the data files for all ranks, before a step on them is evaluated or saved. */
 static Status check_data(const Run *r)
 {
-    return status_agree(r->world, r->data ? data_watch_check(r->data) : OK);
+    return status_agree(r->world, r->world->rank == 0 ? data_watch_check(r->data) : OK);
 }
 
 /* Does the work that is due after a step. Every rank decides alike. */
@@ -272,7 +272,7 @@ static Status loop(Run *r)
 static Status run_all(Run *r)
 {
     Trainer *t = r->trainer;
-    if (r->world->rank == 0) r->data = t->data_watch = data_watch_new(t, r->dir.checkpoints);
+    r->data = t->data_watch = data_watch_new(t, r->dir.checkpoints);
     TRY(run_resume(r));
     bool done = run_complete(r);
     if (!done) TRY(stop_before_steps(r->world));

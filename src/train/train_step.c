@@ -18,13 +18,7 @@ StepBatch step_forward_backward(Trainer *t, int64_t samples)
                              .micros = (int)((samples + t->micro_batch - 1) / t->micro_batch),
                              .last_single = samples > 0 && (samples - 1) % t->micro_batch == 0};
     Status st = executor_forward_backward(t->executor, &t->source, &batch, &t->data_wait_s);
-    if (st != OK) {
-        char *why = mem_text(fail_message());
-        /* data files that have changed under the run explain a batch that cannot be read */
-        bool changed =
-            st == ERR_DATA && t->data_watch && data_watch_check(t->data_watch) == ERR_DATA;
-        die_as(st, "%s", changed ? fail_message() : why);
-    }
+    if (st != OK) data_watch_die(t->data_watch, st);
     executor_reduce(t->executor);
     if (t->tables) tables_reduce(t->tables);
     return batch;

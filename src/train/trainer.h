@@ -67,7 +67,7 @@ struct Trainer {
     /* connects the replicas (grid.dp_world); in modes geo and async only this rank */
     Comm *comm;
     Executor *executor;
-    /* watches the files of the data; borrowed from the run; NULL: not rank 0 of a run */
+    /* watches the files of the data; borrowed from the run; NULL: there is no run */
     struct DataWatch *data_watch;
     Optim *optim;
     /* rule of each parameter, see optim_assign; owned */

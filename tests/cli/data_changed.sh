@@ -100,7 +100,12 @@ ends 65 'c.h5: was changed while this run trained on it'
 holds 'a checkpoint is left' "$WEFT" ckpt check runs/r
 
 # ---- arrays that HDF5 reads and caches ----
-in_place() { dd if="$1" of=a.h5 bs=1M conv=notrunc status=none; truncate -s "$(stat -c %s "$1")" a.h5; }
+in_place() { # FILE : into the inode of a.h5, while the run stands still, so that it sees the whole of it
+    own "^$WEFT train" >pids
+    kill -STOP $(cat pids)
+    dd if="$1" of=a.h5 bs=1M conv=notrunc status=none; truncate -s "$(stat -c %s "$1")" a.h5
+    kill -CONT $(cat pids)
+}
 changes_stored() { # WORDS... : a.h5 as h5repack stores it by them, then two.h5 stored so in the same inode
     h5repack "$@" one.h5 one-stored.h5; h5repack "$@" two.h5 two-stored.h5
     cp one-stored.h5 a.h5; cp three.h5 c.h5; rm -rf runs
@@ -110,7 +115,37 @@ changes_stored() { # WORDS... : a.h5 as h5repack stores it by them, then two.h5 
     in_place two-stored.h5
     ends 65 'a.h5: was changed while this run trained on it: it '
 }
+moved='it holds the same data at other places'
+# moves OLD NEW [WORDS...] : a.h5 as h5repack stores it by the words OLD, then the same data as by NEW in the same inode.
+moves() {
+    h5repack -l y:CHUNK=200 $1 one.h5 one-stored.h5; h5repack -l y:CHUNK=200 $2 one.h5 two-stored.h5
+    cp one-stored.h5 a.h5; cp three.h5 c.h5; rm -rf runs
+    timeout -k 5 100 "$WEFT" train job.yaml "${@:3}" >log 2>&1 & pid=$!
+    soon compgen -G 'runs/r/checkpoints/step-*.h5' >/dev/null
+    touch a.h5; soon said 'a.h5: was touched (it was written to), and holds the same data'
+    in_place two-stored.h5
+    ends 65 'a.h5: was changed while this run trained on it: it '
+    holds "it says that $moved ($1 to $2)" said "$moved"
+}
 if command -v h5repack >/dev/null; then
+    gzip='-l x:CHUNK=10x1x4x4 -f x:GZIP='
+    plain='-l x:CHUNK=10x1x4x4 -f x:NONE'
+    moves "${gzip}6" '-l x:CHUNK=7x1x4x4 -f x:GZIP=6'
+    moves "${gzip}1" "${gzip}9" -n 2
+    moves "$plain" "$plain -q name -z descending"
+    moves "$plain" '-l x:CONTI -f x:NONE'
+    moves "${gzip}6" "$plain" 'data.train=[two.h5, a.h5]'
+    # an array that is read by its offset
+    begin 1
+    h5repack -q name -z descending one.h5 two-stored.h5
+    in_place two-stored.h5
+    ends 65 "$moved"
+    # a file that is not what is open
+    h5repack ${gzip}6 one.h5 a.h5; h5repack $plain one.h5 new.h5; rm -rf runs
+    timeout -k 5 100 "$WEFT" train job.yaml >log 2>&1 & pid=$!
+    soon compgen -G 'runs/r/checkpoints/step-*.h5' >/dev/null
+    mv new.h5 a.h5; soon said 'a.h5: was touched (it has '
+    stops
     changes_stored -l x:CHUNK=10x1x4x4 -f x:GZIP=6
     changes_stored -l x:CHUNK=10x1x4x4
     # more than the 256 MB that HDF5 keeps of it: 260 samples of a MB, of which some in the middle change

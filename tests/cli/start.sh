@@ -97,6 +97,16 @@ check 0 '' timeout 60 "$WEFT" train job.yaml run.name=r
 stopped_of eval '-n 2 job.yaml data.test=data.h5' job.yaml
 stopped_of 'bench step' '-n 2 job.yaml' job.yaml
 stopped_of verify 'job.yaml --grids 1x1x1,2x1x1' '.*verify-[^/]*/config.yaml' train
+# A command that is no training may compute for long, but not while all of its ranks are stopped.
+verb=eval
+timeout 120 "$WEFT" eval -n 2 job.yaml data.test=data.h5 train.hang_s=6 >out 2>&1 </dev/null &
+job=$!
+holds 'a rank was stopped' stop_first job.yaml 0
+holds 'a rank was stopped' stop_first job.yaml 1
+ended 60
+holds "eval: ranks that are all stopped are ended: 74, not $rc" test $rc = 74
+holds 'eval: and named' grep -Eq 'while ranks run all have been stopped for [0-9]+ s \(train.hang_s\): rank 0 on .*; rank 1 on ' out || cat out
+verb=
 holds 'no folder of weft verify is left' test -z "$(ls -d runs.verify-* 2>/dev/null)"
 
 # SIGQUIT is a stop request, too: the launcher stays until its ranks have saved.

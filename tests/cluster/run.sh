@@ -32,6 +32,27 @@ ends() {
     check 0 '' "$WEFT" ckpt diff runs/alone/$last "runs/$1/$last"
 }
 
+# A rank of another host that is stopped before its first step: named there, and another start goes on. The set-up of this model
+# takes seconds; one that is stopped at once has not reported.
+printf 'run: {dir: starts}\nmodel:\n  layers: [flatten, %s dense: {width: 10}]\ndata: {train: images.h5}\ntrain: {steps: 2, batch: 32, threads: 1, hang_s: 15}\n' \
+    "$(yes 'relu,' | head -n 30000 | tr '\n' ' ')" >deep.yaml
+stop_starting() { # NAME SECONDS : stops rank 1 so long after it is there
+    timeout 280 "$WEFT" run --hostfile hosts --nnodes 2 -- weft train deep.yaml run.name="$1" >out 2>err </dev/null & run=$!
+    local victim=
+    until [ -n "$victim" ]; do victim=$(rank_pid deep.yaml 1); done
+    sleep "$2"
+    kill -STOP "$victim"
+    soon grep -q 'start 2: 2 ranks on' err
+}
+stop_starting silent 2
+says 'error: weft run: start 1: while ranks start: rank 1 on n2 (process '
+says ' is stopped, or its host, for '
+wait $run || true
+holds "it goes on: $(cat err)" test -e starts/silent/checkpoints/step-00000002.h5
+stop_starting early 0
+holds "it is named: $(cat err)" grep -Eq 'start 1: while ranks start.* rank 1 on n2 (has not reported|\(process )' err
+kill -TERM $run; wait $run || true
+
 begin cut --nnodes 2
 says 'start 1: 2 ranks on n1,n2'
 "$cluster/hosts.sh" cut n2

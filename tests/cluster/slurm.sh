@@ -68,19 +68,28 @@ went_on "$id" "dies-$id.log"
 holds 'a dead node leads back to the queue, and on' grep -q 'resuming from runs/dies/checkpoints/' "dies-$id.log"
 check 0 '' "$WEFT" ckpt diff runs/alone/$last runs/dies/$last
 
-# An array: the second, last task has the array's own number.
-check 0 '' "$WEFT" sbatch lenet.yaml --array 1-2 --ntasks-per-node 2 train.steps=3000 run.name=task -o array.sh
+# An array: the second, last task has the array's own number. Its hook holds it at the end of an epoch for ten seconds, in which it
+# is told to stop, however fast the machine is; the first one is never held.
+cat >hook.sh <<'SH'
+run=$(sed -n 's/.*"run": *"\([^"]*\)".*/\1/p')
+touch "at-$run"
+until [ -e "go-$run" ]; do sleep 0.1; done
+SH
+touch go-task-1
+last=checkpoints/step-00000030.h5
+check 0 '' "$WEFT" sbatch lenet.yaml --array 1-2 --ntasks-per-node 2 train.steps=30 run.name=task run.hook='sh hook.sh' 'run.hook_on=[epoch]' \
+    run.hook_wait=true run.hook_s=10 -o array.sh
 id=$(sbatch --parsable array.sh)
-until_true 60 is "${id}_2" JobState RUNNING
-sleep 2
+until_true 60 test -e at-task-2 || cat "task-${id}_2.log"
 scancel --signal=USR1 "${id}_2"
 until_true 60 is "${id}_2" Restarts 1 || { scontrol show job "$id"; cat "task-${id}_2.log"; }
+touch go-task-2
 until_true 60 is "${id}_1" JobState COMPLETED
 holds 'a task that was stopped goes back to the queue' is "${id}_2" Restarts 1
 holds 'alone' is "${id}_1" Restarts 0
 went_on "${id}_2" "task-${id}_2.log"
-holds 'both are done, with numbers of their own' test -e runs/task-1/checkpoints/step-00003000.h5 -a -e runs/task-2/checkpoints/step-00003000.h5
-check 65 '' "$WEFT" ckpt diff runs/task-1/checkpoints/step-00003000.h5 runs/task-2/checkpoints/step-00003000.h5
+holds 'both are done, with numbers of their own' test -e runs/task-1/$last -a -e runs/task-2/$last
+check 65 '' "$WEFT" ckpt diff runs/task-1/$last runs/task-2/$last
 
 # A chain, of a run that is longer than it.
 ended() { [ "$(field "$1" JobState)" = FAILED ]; }
