@@ -13,7 +13,7 @@ typedef struct Watched {
     const char *path;
     struct stat was;
     /* errno of why no regular file has the name, as it was last reported; 0: one has it */
-    int gone;
+    int missing;
 } Watched;
 
 typedef struct WatchedSet {
@@ -34,24 +34,21 @@ struct DataWatch {
 };
 
 /* Returns 0, or errno if there is no such regular file. */
-static int look_at(const char *path, struct stat *is)
+static int read_stat(const char *path, struct stat *is)
 {
     if (stat(path, is) != 0) return errno;
     return S_ISREG(is->st_mode) ? 0 : S_ISDIR(is->st_mode) ? EISDIR : ENXIO;
-}
-
-static void watch_file(Watched *f, const char *path)
-{
-    f->path = path;
-    f->gone = look_at(path, &f->was);
 }
 
 static void watch_set(DataWatch *w, const DataSet *set, const char *fingerprint, bool evaluates)
 {
     int first = w->sets ? w->set[0].count : 0, count = set->file_count ? set->file_count : 1;
     w->set[w->sets++] = (WatchedSet){set, fingerprint, first, count, evaluates};
-    for (int i = 0; i < count; ++i)
-        watch_file(&w->file[first + i], set->file_count ? set->file[i].path : set->path);
+    for (int i = 0; i < count; ++i) {
+        Watched *f = &w->file[first + i];
+        f->path = set->file_count ? set->file[i].path : set->path;
+        f->missing = read_stat(f->path, &f->was);
+    }
 }
 
 DataWatch *data_watch_new(const Trainer *t, const char *checkpoints)
@@ -75,8 +72,8 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-/* Describes the difference between a file's former and present state; returns NULL if there is
- * none. */
+/* Describes the difference between a file's former and present state; returns NULL if they are
+ * equal. */
 static const char *difference(const struct stat *was, const struct stat *is, char text[128])
 {
     if (is->st_size != was->st_size)
@@ -97,13 +94,13 @@ static const char *difference(const struct stat *was, const struct stat *is, cha
  * and once more if something else than a file has taken its name since. */
 static bool file_changed(Watched *f, bool evaluates, struct stat *is, char text[128])
 {
-    int error = look_at(f->path, is);
-    if (error && error != f->gone)
+    int error = read_stat(f->path, is);
+    if (error && error != f->missing)
         log_warn("%s: is gone (%s); %s", f->path, file_error(error),
                  evaluates
                      ? "the next evaluation opens it, and without it the run ends there, saved"
                      : "training goes on with what is open, but a start needs it");
-    f->gone = error;
+    f->missing = error;
     return !error && difference(&f->was, is, text) != NULL;
 }
 
@@ -145,7 +142,7 @@ static Status check_set(const DataWatch *w, const WatchedSet *s)
     }
     log_info("%s: was touched (%s), and holds the same data", f->path, what);
     for (int i = 0; i < s->count; ++i)
-        if (!w->file[s->first + i].gone) w->file[s->first + i].was = is[i];
+        if (!w->file[s->first + i].missing) w->file[s->first + i].was = is[i];
     return OK;
 }
 

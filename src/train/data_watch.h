@@ -6,13 +6,14 @@
 
 typedef struct DataWatch DataWatch;
 
-/* Takes size, times and inode of all files, before their fingerprints are taken. checkpoints: the
- * run's folder of them, borrowed, for messages. On rank 0 only. Owner: the caller. */
+/* Records size, times and inode of all files, before their fingerprints are computed. checkpoints:
+ * the folder of the run's checkpoints, borrowed, for messages. On rank 0 only. Owner: the
+ * caller. */
 DataWatch *data_watch_new(const Trainer *t, const char *checkpoints);
 void data_watch_free(DataWatch **watch);
-/* Compares the files with what they were. A file that was touched, replaced or removed is logged
- * once, and the run goes on as long as the set's fingerprint is the same. ERR_DATA that names the
- * file and what changed: the set holds other data. On rank 0 only. */
+/* Compares the files with their recorded state. A file that was touched, replaced or removed is
+ * logged once, and the run continues as long as the set's fingerprint is the same. ERR_DATA that
+ * names the file and what changed: the set holds other data. On rank 0 only. */
 Status data_watch_check(DataWatch *watch);
 
 #endif
