@@ -90,7 +90,7 @@ Status trainer_dry_run(Trainer **trainer, const Config *config, const World *wor
  * Not collective. */
 Status train_model(Graph **graph, const Config *config, const DataSet *train, const DataSet *test,
                    int64_t samples);
-/* If config has no model.widths, takes them from the checkpoint `path` or, if that is NULL, from
+/* If config has no model.widths, copies them from the checkpoint `path` or, if that is NULL, from
  * the checkpoint that the run resumes or starts from, and logs a line. An unreadable file changes
  * nothing; it is reported when it is loaded. Collective. */
 void train_take_widths(Config *config, const World *world, const char *path);
@@ -131,8 +131,8 @@ typedef struct TrainSizes {
 TrainSizes trainer_sizes(const Trainer *trainer);
 /* Seconds that this rank has waited for its loader so far. */
 double trainer_data_wait_s(const Trainer *trainer);
-/* Counts, from now on, the compute stream's waits for sums over replicas in *waits; NULL turns it
- * off. waits is borrowed until then. Returns false with one replica, where there is nothing to
+/* Counts the compute stream's waits for sums over replicas in *waits from this call on; NULL turns
+ * it off. waits is borrowed until then. Returns false with one replica, where there is nothing to
  * count. */
 bool trainer_watch_sums(Trainer *trainer, Stopwatch *waits);
 /* Runs the optimizer's part of a step on the gradients in memory, to measure it. Not for rules with
@@ -205,8 +205,8 @@ MemoryUse memory_use(void);
 bool train_same_bits(const Trainer *trainer);
 /* Explains why not, and for which grids they do; NULL if they do. Owner: the caller. */
 char *train_bits_limit(const Trainer *trainer);
-/* If micro-batches do not divide evenly among replicas, tells how many are padding and suggests a
- * better size; else NULL. Owner: the caller. */
+/* If micro-batches do not divide evenly among replicas, returns a text with the number of padding
+ * micro-batches and a better size; else NULL. Owner: the caller. */
 char *train_padding(const Trainer *trainer);
 /* Returns true if this rank stores a value for the parameter that is not shared with a tied
  * parameter of this stage. */

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# Checks the English of the code's comments and of the pages. No comment begins with a word of a clipped sentence ("Of step t"), and
-# none has a word that docs/glossary.md lists as not to be used. The prose of the pages (README.md, docs/, datasets/, bench/README.md,
-# src/*/README.md; not docs/decisions/) has none of $page_words, and no item of its lists begins so. The folders that are still to be rewritten are counted in tools/words_left, a folder and its
-# number a line: more than that fails, and so does a number that is too high. Folders that are not listed there must have none.
-# usage: check_words.sh [--left | --pages | FOLDER...]      --pages: only the pages; --left: prints tools/words_left as it should be; FOLDER: prints what is left there
+# Checks the English of the code's comments and of the pages. No comment and no item of a page's lists begins with a word of a clipped
+# sentence ("Of step t"), and none has a word that docs/glossary.md lists as not to be used; the pages' prose has none of $page_words.
+# Pages are README.md, docs/ without docs/decisions/, datasets/, bench/README.md and src/*/README.md. The folders whose comments are still
+# to be rewritten are counted in tools/words_left, a folder and its number a line: more than that fails, and so does a number that is too
+# high. Folders that are not listed there must have none.
+# usage: check_words.sh [--left | --pages | FOLDER...]      --left: prints tools/words_left as it should be; --pages: checks pages only;
+#        FOLDER: prints what is left there
 set -u
 cd "$(dirname "$0")/.." || exit 70
 first='of|to|as|likewise|so many|what|whose'
 words=$(sed -n '/^## Words not to use/,$s/^| \([^|]*[^| ]\) *| .*/\1/p' docs/glossary.md | grep -vE '^(word|-+)$' | sed 's/, /|/g' | paste -sd'|')
 [ -n "$words" ] || { echo "docs/glossary.md: no list under \"Words not to use\""; exit 1; }
-page_words='wish|wishes|crew|crews|likewise|so many|none that|told|beside|apart|gone|border|borders|tier|tiers|pump|meets|what is said|who asks'
+page_words=${words/|of these/}"|apart|gone|what is said" # "of these" is plain English in a page
 
 bad_pages() { # lines of the pages' prose, without code, that are to be rewritten
     local pages

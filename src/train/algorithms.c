@@ -28,19 +28,13 @@ static bool keeps_bits(const Trainer *t)
     return t->config->train.reproducible == REPRODUCIBLE_ANY_GRID;
 }
 
-/* Text of a record, and the file that it comes from. */
+/* Text of a record, and the file from which it was read. */
 typedef struct Source {
     /* owned; NULL: there is none */
     char *text, *from;
     /* the record comes from this run's own checkpoint */
     bool own;
 } Source;
-
-static void source_fini(Source *s)
-{
-    mem_free(&s->text);
-    mem_free(&s->from);
-}
 
 /* ---- finding the record ---- */
 
@@ -160,7 +154,8 @@ Status algorithms_find(Trainer *t, const DryRun *only)
         world_bcast(t->world, &source.own, sizeof source.own, 0);
         st = status_agree(t->world, take_record(t, &source, only != NULL));
     }
-    source_fini(&source);
+    mem_free(&source.text);
+    mem_free(&source.from);
     return st;
 }
 

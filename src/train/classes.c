@@ -11,9 +11,9 @@
 /* The lists of names that are matched, and their sources. */
 typedef struct Lists {
     ClassNames train, test, model;
-    /* path of the file that `model` comes from; borrowed */
+    /* path of the file from which `model` was read; borrowed */
     const char *whose;
-    /* path of the checkpoint (owned), or NULL; begins: only initial parameters come from it */
+    /* path of the checkpoint (owned), or NULL; begins: only initial parameters are read from it */
     char *source;
     bool begins;
 } Lists;
@@ -63,8 +63,8 @@ static int64_t first_difference(const ClassNames *a, const ClassNames *b)
 }
 
 /* Matches classes with those of the checkpoint in model.init_from, which may differ: with another
- * number of classes the classifier is initialised anew, and with the same number the difference is
- * logged. Data without names of classes do not get the checkpoint's. */
+ * number of classes the classifier gets new initial values, and with the same number the difference
+ * is logged. Data without names of classes do not get the checkpoint's. */
 static Status take_beginning(Trainer *t, Lists *l, int64_t classes, char **line)
 {
     const int64_t asked = t->config->model.classes, now = t->train_set.classes;

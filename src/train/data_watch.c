@@ -16,7 +16,7 @@ typedef struct Watched {
     /* hash of where its arrays lie (data_set_layout) */
     uint64_t layout;
     /* errno of why no regular file has the name, as it was last reported; 0: one has it */
-    int gone;
+    int missing;
 } Watched;
 
 typedef struct WatchedSet {
@@ -37,7 +37,7 @@ struct DataWatch {
 };
 
 /* Returns 0, or errno if there is no such regular file. */
-static int look_at(const char *path, struct stat *is)
+static int read_stat(const char *path, struct stat *is)
 {
     if (stat(path, is) != 0) return errno;
     return S_ISREG(is->st_mode) ? 0 : S_ISDIR(is->st_mode) ? EISDIR : ENXIO;
@@ -59,7 +59,7 @@ static void watch_set(DataWatch *w, const World *world, const DataSet *set, cons
         Watched *f = &w->file[first + i];
         f->path = set->file_count ? set->file[i].path : set->path;
         f->layout = layout[i];
-        f->gone = look_at(f->path, &f->was);
+        f->missing = read_stat(f->path, &f->was);
     }
 }
 
@@ -84,8 +84,8 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-/* Describes the difference between a file's former and present state; returns NULL if there is
- * none. */
+/* Describes the difference between a file's former and present state; returns NULL if they are
+ * equal. */
 static const char *difference(const struct stat *was, const struct stat *is, char text[128])
 {
     if (is->st_size != was->st_size)
@@ -106,13 +106,13 @@ static const char *difference(const struct stat *was, const struct stat *is, cha
  * and once more if something else than a file has taken its name since. */
 static bool file_changed(Watched *f, bool evaluates, struct stat *is, char text[128])
 {
-    int error = look_at(f->path, is);
-    if (error && error != f->gone)
+    int error = read_stat(f->path, is);
+    if (error && error != f->missing)
         log_warn("%s: is gone (%s); %s", f->path, file_error(error),
                  evaluates
                      ? "the next evaluation opens it, and without it the run ends there, saved"
                      : "training goes on with what is open, but a start needs it");
-    f->gone = error;
+    f->missing = error;
     return !error && difference(&f->was, is, text) != NULL;
 }
 
@@ -142,7 +142,7 @@ static Status accept(DataWatch *w, const WatchedSet *s, const struct stat *is,
     char what[128];
     for (int i = 0; i < s->count; ++i) {
         Watched *f = &w->file[s->first + i];
-        if (f->gone || !difference(&f->was, &is[i], what)) continue;
+        if (f->missing || !difference(&f->was, &is[i], what)) continue;
         if ((s->evaluates || is_same_file(&f->was, &is[i])) && f->layout != layout[i])
             return changed(w, f, what,
                            mem_text("it holds the same data at other places, and bytes at the "
@@ -169,7 +169,7 @@ static Status check_set(DataWatch *w, const WatchedSet *s)
     if (st == ERR_IO) return st;
     /* a file that has been removed meanwhile is reported by the next look */
     for (int i = 0; st == ERR_NOINPUT && i < s->count; ++i)
-        if (look_at(w->file[s->first + i].path, &is[i]) != 0) return OK;
+        if (read_stat(w->file[s->first + i].path, &is[i]) != 0) return OK;
     if (st != OK)
         return changed(w, f, what, mem_format("%s, it was %s", fail_message(), s->fingerprint));
     if (strcmp(text, s->fingerprint) != 0)

@@ -25,11 +25,6 @@ Status eval_data_init(EvalData *data, const Trainer *t, const DataSet *set)
     return status_agree(t->world, loader_new(&data->loader, set, t->config, data->plan));
 }
 
-static bool others_wait(const Trainer *t)
-{
-    return t->shape.pp > 1 || t->shape.tp > 1 || t->plan->gathers || t->graph->table_count > 0;
-}
-
 /* Allocates the zeros that all arrays of spare micro-batches point to, as large as the largest
  * array. */
 static void zeros_new(EvalData *data)
@@ -90,7 +85,10 @@ static Status next(void *user, const Batch **batch, double *wait_s)
             ++data->read;
             return OK;
         }
-        if (!others_wait(data->trainer)) return data->status;
+        const Trainer *t = data->trainer;
+        bool others_wait =
+            t->shape.pp > 1 || t->shape.tp > 1 || t->plan->gathers || t->graph->table_count > 0;
+        if (!others_wait) return data->status;
         data->message = mem_text(fail_message());
         zeros_new(data);
     }

@@ -20,7 +20,7 @@ void hook_poll(Hook *hook);
 /* Waits until no command runs or is queued. If one had to be killed, the queued ones are
  * dropped. */
 void hook_wait(Hook *hook);
-/* Takes the requests since the last call; returns true if there is one. */
+/* Sets *request to all requests since the last call; returns true if there is one. */
 bool hook_take_request(Hook *hook, HookRequest *request);
 /* Return true if a command runs or is queued; if one has made a request. */
 bool hook_busy(const Hook *hook);

@@ -35,12 +35,6 @@ static Status wrong(const char *text, const char *what)
     return fail(ERR_DATA, "it %s '%s%s'", what, line, count < length ? "..." : "");
 }
 
-/* Returns true if the text is a valid JSON object with any content. */
-static bool is_object(JsonScan s, const char *text)
-{
-    return text[strspn(text, BLANKS)] == '{' && json_scan_skip(&s) == OK && json_scan_end(&s) == OK;
-}
-
 static Status read_switch(JsonScan *s, const char *key, int *value)
 {
     char what[64];
@@ -85,8 +79,10 @@ Status hook_request_parse(HookRequest *request, const char *text)
     bool more;
     HookRequest w = {0};
     *request = w;
-    if (!text[strspn(text, BLANKS)]) return OK;
-    if (!is_object(s, text))
+    const char first = text[strspn(text, BLANKS)];
+    if (!first) return OK;
+    JsonScan whole = s;
+    if (first != '{' || json_scan_skip(&whole) != OK || json_scan_end(&whole) != OK)
         return wrong(text,
                      "does not print a JSON object such as {\"stop\": true}, {\"save\": true} "
                      "or {\"lr\": 0.01}, but");

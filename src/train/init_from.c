@@ -20,8 +20,8 @@ typedef struct Match {
     char **name;
     /* the tensor is used; bool[count], owned */
     bool *used;
-    /* layer that is initialised anew because of its size: the first last_chars characters of a name
-     * such as "fc.weight"; NULL: none */
+    /* layer that gets new initial values because of its size: the first last_chars characters of a
+     * name such as "fc.weight"; NULL: none */
     const char *last;
     int last_chars;
 } Match;
@@ -124,13 +124,6 @@ static void pair(Match *m, TextList *missing, TextList *sizes, TextList *anew)
     }
 }
 
-static void find_surplus(const Match *m, TextList *surplus)
-{
-    for (int k = 0; k < m->count; ++k)
-        if (m->name[k] && !m->used[k] && !is_fresh(m, m->name[k]))
-            text_list_add(surplus, leaf_of(m->name[k]));
-}
-
 static Status check_patterns(const Match *m)
 {
     char *copy = mem_text(m->config->model.init_fresh), *rest = copy, *pattern;
@@ -199,7 +192,9 @@ static Status match_all(Match *m, char **anew)
     text_list_begin(&all, NAMED);
     find_last(m);
     pair(m, &missing, &sizes, &fresh);
-    find_surplus(m, &surplus);
+    for (int k = 0; k < m->count; ++k)
+        if (m->name[k] && !m->used[k] && !is_fresh(m, m->name[k]))
+            text_list_add(&surplus, leaf_of(m->name[k]));
     int wrong = missing.count + sizes.count + surplus.count;
     say(all.out, "missing there", &missing);
     say(all.out, "of another size", &sizes);

@@ -45,7 +45,7 @@ bool job_end_read(const char *text, const char *job, double *left_s)
 
 /* ---- queries ---- */
 
-/* Logs once that no answer has come, and why. */
+/* Logs once that squeue has not answered, and why. */
 static void complain(JobEnd *e, const char *why)
 {
     if (e->complained) return;

@@ -30,8 +30,9 @@ typedef struct JobEnd {
 /* Reads the environment and sends the first query. Release with job_end_fini. */
 void job_end_init(JobEnd *end);
 void job_end_fini(JobEnd *end);
-/* Reads an answer that has come, and sends the next query when it is due: more often as the end
- * approaches, before which margin_s seconds are needed. Does not wait. */
+/* Reads squeue's answer if it has arrived, and sends the next query when it is due: more often as
+ * the end of the job approaches. margin_s: seconds that the run needs before the end. Does not
+ * wait. */
 void job_end_poll(JobEnd *end, double margin_s);
 /* Returns true if less than margin_s seconds are left. Returns false while a query is open,
  * because the job may have got more time. */

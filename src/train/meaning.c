@@ -11,7 +11,7 @@ typedef struct Facts {
     const Config *config;
     /* path: file of this run with these tokens; borrowed */
     const char *tokenizer, *path;
-    /* kind -1: not known. Shape of a sample as the model takes it; a table has only channels. */
+    /* kind -1: not known. Shape of a sample as the model reads it; a table has only channels. */
     int kind;
     int64_t channels, height, width;
     DataColumns columns;
@@ -126,14 +126,6 @@ static void find_shape(Facts *f, const CheckpointMeta *meta)
     }
 }
 
-static Facts facts_then(const CheckpointMeta *meta, Config *config)
-{
-    Facts f = {.config = config, .tokenizer = meta->tokenizer_hash, .kind = -1, .has_labels = true};
-    f.columns = meta->columns;
-    find_shape(&f, meta);
-    return f;
-}
-
 static Facts facts_now(const Trainer *t)
 {
     const DataSet *set = &t->train_set, *test = &t->test_set;
@@ -198,7 +190,12 @@ static Status compare_all(const Trainer *t, const CheckpointMeta *meta, const ch
 {
     Config *config = meaning_config(meta, path);
     Status st = OK;
-    Facts then = facts_then(meta, config), now = facts_now(t);
+    Facts now = facts_now(t), then = {.config = config,
+                                      .tokenizer = meta->tokenizer_hash,
+                                      .kind = -1,
+                                      .columns = meta->columns,
+                                      .has_labels = true};
+    find_shape(&then, meta);
     for (size_t i = 0; st == OK && i < sizeof meanings / sizeof *meanings; ++i)
         st = compare(&meanings[i], &then, &now, path, begins && !(meanings[i].always && whole));
     if (st == OK) log_unknown_tokenizer(t, &then, &now, meta, path);

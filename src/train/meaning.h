@@ -13,8 +13,8 @@ Config *meaning_config(const CheckpointMeta *meta, const char *path);
  * do not say is not compared. */
 Status meaning_check(const Trainer *t, const CheckpointMeta *meta, const char *path);
 /* Logs what meaning_check would refuse, for a run that begins with a file's parameters. whole: all
- * parameters come from the file. Then another tokenizer is ERR_DATA, because the file's rows of the
- * embedding belong to its own tokens. */
+ * parameters are read from the file. Then another tokenizer is ERR_DATA, because the file's rows of
+ * the embedding belong to its own tokens. */
 Status meaning_check_beginning(const Trainer *t, const CheckpointMeta *meta, const char *path,
                                bool whole);
 

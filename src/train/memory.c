@@ -46,14 +46,6 @@ int train_workers(const Trainer *t, const DataSet *set)
     return data_workers(set, t->config, t->backend->options.threads);
 }
 
-/* In shared memory only the receiver stores a channel's entries; with MPI and NCCL the sender does,
- * too. */
-static size_t sender_bytes(const Trainer *t, const Plan *plan)
-{
-    bool both = t->config->grid.transport == TRANSPORT_MPI || !t->backend->table->host_memory;
-    return both ? plan->sent_bytes : 0;
-}
-
 static size_t staging_bytes(const Trainer *t, const Plan *plan)
 {
     if (plan->shape.dp > 1 && train_joined(t))
@@ -78,12 +70,6 @@ static bool uses_nccl(const Trainer *t)
     return t->shape.dp * t->shape.pp * t->shape.tp > 1 && train_joined(t);
 }
 
-static size_t reserved_bytes(const Trainer *t)
-{
-    if (!t->backend->table->memory) return 0;
-    return uses_nccl(t) ? NCCL_RESERVE_BYTES : ALONE_RESERVE_BYTES;
-}
-
 const char *train_reserved_for(const Trainer *t)
 {
     return uses_nccl(t) ? "CUDA graphs, kernels and NCCL's buffers" : "CUDA graphs and kernels";
@@ -98,8 +84,12 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
     size_t loader = (size_t)train_data_slots(t, plan) * batch + worker_bytes(t, plan);
     size_t data = device ? (size_t)(plan->batches_out + DATA_AHEAD) * batch : loader;
     size_t program = program_bytes(t, plan);
-    size_t messages = plan->message_bytes + sender_bytes(t, plan) + staging_bytes(t, plan);
+    /* In shared memory only the receiver stores a channel's entries; with MPI and NCCL the sender
+     * does, too. */
+    bool both = t->config->grid.transport == TRANSPORT_MPI || !t->backend->table->host_memory;
+    size_t messages = plan->message_bytes + (both ? plan->sent_bytes : 0) + staging_bytes(t, plan);
     size_t room = t->saves_in_background ? save_copy_bytes(t, plan) : 0;
+    size_t reserved = uses_nccl(t) ? NCCL_RESERVE_BYTES : ALONE_RESERVE_BYTES;
     size_t tables = sparse_buffer_bytes(t, plan) + sparse_row_bytes(t, plan);
     size_t deferred = (size_t)table_staleness(t->config) * plan->gradient_bytes;
     return (TrainBytes){.tables = tables,
@@ -113,7 +103,7 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
                         .data = data,
                         .program = program,
                         .checkpoint = room,
-                        .reserved = reserved_bytes(t),
+                        .reserved = device ? reserved : 0,
                         .host = device ? loader + plan->staged_bytes + room : 0,
                         .all = plan_bytes(plan) - plan->message_bytes + messages + data + program +
                                tables + deferred + (device ? 0 : room)};

@@ -153,16 +153,6 @@ static void whole_put(void *user, int range, const float *plain, float *stored)
     op_pack(g->node[p->node].op, p->slot, plain, stored);
 }
 
-/* Allocates the buffer for the largest sliced tensor that this rank updates. */
-static void make_slices(Trainer *t)
-{
-    for (int i = 0; i < t->optim->range_count; ++i) {
-        size_t bytes = t->updates[t->range_param[i]].slice_bytes;
-        if (t->optim->piece[i].elements > 0 && bytes > t->slices_bytes) t->slices_bytes = bytes;
-    }
-    if (t->slices_bytes > 0) t->slices = mem_pages_new(t->slices_bytes);
-}
-
 /* ---- parameters that this rank updates ---- */
 
 static int list_ranges(Trainer *t, OptimRange *range)
@@ -201,7 +191,12 @@ Status train_make_optimizer(Trainer *t)
     }
     mem_free(&range);
     TRY(st);
-    if (t->optim->any_whole) make_slices(t);
+    /* the buffer for the largest sliced tensor that this rank updates */
+    for (int i = 0; t->optim->any_whole && i < count; ++i) {
+        size_t bytes = t->updates[t->range_param[i]].slice_bytes;
+        if (t->optim->piece[i].elements > 0 && bytes > t->slices_bytes) t->slices_bytes = bytes;
+    }
+    if (t->slices_bytes > 0) t->slices = mem_pages_new(t->slices_bytes);
     t->update_clips = t->config->optim.clip > 0 && t->shape.pp == 1 && t->shape.tp == 1 &&
                       !t->scale.moves && t->graph->table_count == 0 && optim_can_clip(t->optim);
     optim_use_whole(t->optim, (OptimWhole){.get = whole_get, .put = whole_put, .user = t});

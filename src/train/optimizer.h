@@ -5,8 +5,8 @@
 #include "trainer.h"
 
 /* Fills t->rule, t->table_rule, t->lr_scale and t->updates from the configuration's groups and the
- * whole model's graph, alike on every rank. Returns ERR_CONFIG if a group matches no parameter or a
- * rule does not suit one. */
+ * whole model's graph, with the same result on every rank. Returns ERR_CONFIG if a group matches no
+ * parameter or a rule does not suit one. */
 Status train_assign_rules(Trainer *t);
 /* Creates t->optim for the parameters that the plan gives this rank. Not collective; the ranks
  * agree afterwards. */

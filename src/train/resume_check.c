@@ -32,8 +32,8 @@ bool resume_same_best(const Trainer *t, const CheckpointMeta *meta)
     return !*meta->best_of || !strcmp(meta->best_of, trainer_metric(t)->word.word);
 }
 
-/* Returns true if only one of them takes algorithms on GPUs from a record. Records themselves are
- * compared by algorithms_check. */
+/* Returns true if only one of the two configurations uses a record of algorithms on GPUs. Records
+ * themselves are compared by algorithms_check. */
 static bool tunes_differently(const Config *a, const Config *b)
 {
     bool gpus = a->train.device == DEVICE_CUDA && b->train.device == DEVICE_CUDA;

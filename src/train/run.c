@@ -170,35 +170,34 @@ static Status evaluate_and_notify(Run *r, RunDue due, double *better)
     return st;
 }
 
-/* Rank 0 checks the data files for all ranks, before a step on them is evaluated or saved. */
-static Status check_data(const Run *r)
-{
-    return status_agree(r->world, r->world->rank == 0 ? data_watch_check(r->data) : OK);
-}
-
-/* Does the work that is due after a step. Every rank decides alike. */
+/* Does the work that is due after a step: judges the step, carries out the hook's requests,
+ * continues the running save, evaluates, saves. Every rank makes the same decisions. */
 static Status between_steps(Run *r, StepResult *result)
 {
     Trainer *t = r->trainer;
-    bool end = t->step == t->steps, back = false;
-    double better = NAN;
-    bool requested = run_hook_receive(r, result);
+    const bool end = t->step == t->steps, epoch_end = position_ends_epoch(t, t->step);
+    const bool requested = run_hook_receive(r, result);
     RunDue due = {.evaluation = run_eval_due(r, t->step),
                   .save = requested || save_due(r, result),
                   .request = r->config->run.hook_wait && notifies_of_epoch(r)};
     if (due.evaluation || due.save) train_step_stats(t, result);
-    if (due.save) TRY(run_save_prepare(r));
-    bool epoch_end = position_ends_epoch(t, t->step);
-    /* changed data files may have caused a bad step, so they are checked first */
-    if (result->bad || due.evaluation || due.save || epoch_end) TRY(check_data(r));
+    /* the copy of a running save must be free for the next one */
+    if (due.save) TRY(run_save_wait(r));
+
+    /* rank 0 checks the data files first, because a changed file may have caused a bad step */
+    if (result->bad || due.evaluation || due.save || epoch_end)
+        TRY(status_agree(r->world, r->world->rank == 0 ? data_watch_check(r->data) : OK));
+    bool back = false;
     TRY(run_judge(r, result, due, &back));
     if (back) return OK;
     run_hook_carry_out(r);
-    TRY(run_save_go_on(r, result));
+    TRY(run_save_continue(r, result));
+
     /* if an evaluation or best.h5 fails, the step is saved before the run ends */
+    double better = NAN;
     Status evaluated = evaluate_and_notify(r, due, &better);
     r->stopped = r->stopped || (result->stop_requested && !end && !r->ended);
-    bool last = end || r->stopped || r->ended || evaluated != OK;
+    const bool last = end || r->stopped || r->ended || evaluated != OK;
     due.save = due.save || r->save_requested || last;
     r->save_requested = false;
     if (!isnan(better)) evaluated = run_save_best(r, better, due.save);
@@ -232,7 +231,7 @@ static Status evaluate_again(Run *r)
     return OK;
 }
 
-/* Checks regularly that the run's folder has not been renamed or taken by another run. */
+/* Checks regularly that the run's folder has not been renamed or claimed by another run. */
 static void check_folder(Run *r)
 {
     static const double EVERY_S = 1;
@@ -257,15 +256,6 @@ Status run_step(Run *r)
     check_folder(r);
     report(r, &result);
     return between_steps(r, &result);
-}
-
-static Status loop(Run *r)
-{
-    const Trainer *t = r->trainer;
-    r->tick_s = clock_s();
-    while (!r->stopped && !r->ended && (t->evaluation_due || t->step < t->steps))
-        TRY(t->evaluation_due ? evaluate_again(r) : run_step(r));
-    return OK;
 }
 
 /* Sets up and makes all steps. A run that was complete is evaluated again, to print its result. */
@@ -306,7 +296,9 @@ static Status run_all(Run *r)
                              .owner = first ? lease_id(r->dir.lease) : NULL};
     Watchdog *watchdog = sparse_watch(t, &watch);
     start_end();
-    st = loop(r);
+    r->tick_s = clock_s();
+    while (st == OK && !r->stopped && !r->ended && (t->evaluation_due || t->step < t->steps))
+        st = t->evaluation_due ? evaluate_again(r) : run_step(r);
     sparse_watch_end(t, &watchdog);
     return st;
 }
@@ -387,7 +379,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     run_dir_init(&r.dir, config);
     run_time_begin(&r);
     Status st = stop_before_steps(world);
-    /* fails or works alike on all ranks, which run the same program */
+    /* has the same result on all ranks, which run the same program */
     if (st == OK && config->run.nvtx) st = nvtx_start();
     r.base_bytes = memory_use().own_bytes;
     if (world->rank == 0) r.good = known_files_new();

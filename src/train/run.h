@@ -1,6 +1,6 @@
 /* A whole run, shared by its files: run.c makes steps, run_resume.c finds where to begin,
  * run_save.c writes checkpoints, run_time.c decides when to stop, run_evaluate.c evaluates,
- * run_bad.c handles bad steps, run_hook.c talks to the hook. */
+ * run_bad.c handles bad steps, run_hook.c notifies the hook and carries out its requests. */
 #ifndef WEFT_TRAIN_RUN_H
 #define WEFT_TRAIN_RUN_H
 
@@ -132,17 +132,15 @@ Status run_load(Run *run, const char *path);
  * A failure is logged and tried again later. last: waits for the save, and its failure is the
  * run's. Collective; all ranks return the same Status. */
 Status run_save(Run *run, bool last);
-/* If a checkpoint is due after a step, call this before the step is judged: waits for the running
- * save, so that its copy is free. Collective; all ranks return the same Status. */
-Status run_save_prepare(Run *run);
-/* Begins to save best.h5, which reached that metric. with: a checkpoint is due after this step
- * anyhow; then best.h5 becomes a second name for it if possible. Collective; all ranks return the
- * same Status. */
+/* Begins to save best.h5, which reached that metric. with: a checkpoint is due after this step;
+ * then best.h5 becomes a second name for it if possible. Collective; all ranks return the same
+ * Status. */
 Status run_save_best(Run *run, double metric, bool with);
 /* Call between two steps: continues the running save if no rank is busy with it. Collective; all
  * ranks return the same Status. */
-Status run_save_go_on(Run *run, const StepResult *result);
-/* Waits for the running save. Collective; all ranks return the same Status. */
+Status run_save_continue(Run *run, const StepResult *result);
+/* Waits for the running save, after which its copy is free. Collective; all ranks return the same
+ * Status. */
 Status run_save_wait(Run *run);
 /* Returns true if the test set is evaluated after that step. */
 bool run_eval_due(const Run *run, int64_t step);

@@ -37,13 +37,8 @@ void run_bad_end(Run *r)
 
 /* ---- results of steps ---- */
 
-static bool same_mark(const StepMark *a, const StepMark *b)
-{
-    return a->hash == b->hash && memcmp(&a->loss, &b->loss, sizeof a->loss) == 0;
-}
-
 /* Stores the result of a step, and drops results of steps that no rollback can repeat. */
-static void keep_mark(RunBad *b, int64_t last_step, StepMark mark)
+static void add_mark(RunBad *b, int64_t last_step, StepMark mark)
 {
     int64_t old = last_step - b->first;
     if (old > 0 && old <= b->marks) {
@@ -63,9 +58,9 @@ typedef struct Differs {
     char host[HOST_BYTES];
 } Differs;
 
-/* Names the ranks whose own part of the step has different bits; if there is none, the fault may be
+/* Names the ranks whose own part of the step has different bits; if no rank has, the fault may be
  * on any rank. */
-static void say_who(const Run *r, const Differs *all)
+static void name_ranks(const Run *r, const Differs *all)
 {
     char who[512] = "";
     int used = 0, named = 0;
@@ -86,7 +81,7 @@ static void compare(Run *r, StepMark mark)
     RunBad *b = &r->bad;
     StepMark *then = &b->mark[r->trainer->step - 1 - b->first];
     Differs mine = {.hash = mark.hash != then->hash};
-    int64_t ranks = !same_mark(&mark, then);
+    int64_t ranks = mine.hash || memcmp(&mark.loss, &then->loss, sizeof mark.loss) != 0;
     *then = mark;
     if (b->differed) return;
     world_add(r->world, &ranks, 1);
@@ -95,7 +90,7 @@ static void compare(Run *r, StepMark mark)
     Differs *all = mem_new((size_t)r->world->size * sizeof *all);
     host_name(mine.host, sizeof mine.host);
     world_gather(r->world, &mine, sizeof mine, all);
-    say_who(r, all);
+    name_ranks(r, all);
     mem_free(&all);
 }
 
@@ -105,27 +100,21 @@ static void mark_step(Run *r, const StepResult *result)
     StepMark mark = {executor_step_hash(r->trainer->executor), (float)result->loss};
     if (r->config->train.on_bad != ON_BAD_ROLLBACK) return;
     if (b->until == 0)
-        keep_mark(b, r->last ? r->last_step : 0, mark);
+        add_mark(b, r->last ? r->last_step : 0, mark);
     else
         compare(r, mark);
 }
 
 /* ---- finding faults ---- */
 
-static bool check_due(const Run *r, RunDue due)
-{
-    int64_t every = r->config->train.check_every;
-    bool now =
-        every > 0 && r->trainer->step % every == 0 && sync_point_at(r->trainer, r->trainer->step);
-    return due.evaluation || due.save || due.request || now;
-}
-
 /* Checks the trainer's state if that is due. Only if the state is bad, the gradient is checked: a
  * gradient that is not finite would explain it. */
 static Status find_bad_state(Run *r, StepResult *result, RunDue due)
 {
     Trainer *t = r->trainer;
-    if (!check_due(r, due)) return OK;
+    int64_t every = r->config->train.check_every;
+    bool now = every > 0 && t->step % every == 0 && sync_point_at(t, t->step);
+    if (!due.evaluation && !due.save && !due.request && !now) return OK;
     Status st = due.save ? train_check_and_copy(t) : train_check(t);
     if (st == OK) return OK;
     char *why = mem_text(fail_message());
@@ -209,7 +198,7 @@ static Status load_state(Run *r)
 
 /* Rolls back to the newest checkpoint, after waiting for a running save. ERR_DATA of that save is
  * not reported: it has found the same fault. */
-static Status go_back(Run *r, const StepResult *result, const char *words)
+static Status roll_back(Run *r, const StepResult *result, const char *words)
 {
     RunBad *b = &r->bad;
     int64_t bad = result->bad ? result->bad_step : r->trainer->step;
@@ -231,16 +220,6 @@ static Status go_back(Run *r, const StepResult *result, const char *words)
     b->what = mem_text(words);
     r->trainer->looks = true;
     return OK;
-}
-
-/* Ends the run because a repeated step is bad again. */
-static Status bad_again(Run *r, const StepResult *result, const char *words)
-{
-    return stop(r, result, words,
-                r->bad.differed ? "; and it was bad before with other bits: memory or a processor "
-                                  "is at fault"
-                                : "; the second time, with the same bits: it is the data or the "
-                                  "model, not the machine");
 }
 
 /* Ends the repetition: all steps up to the bad one have been repeated, and none is bad. */
@@ -281,9 +260,13 @@ Status run_judge(Run *r, StepResult *result, RunDue due, bool *back)
     } else if (mode == ON_BAD_STOP) {
         st = stop(r, result, words, "");
     } else if (b->until > 0) {
-        st = bad_again(r, result, words);
+        st = stop(r, result, words,
+                  b->differed ? "; and it was bad before with other bits: memory or a processor is "
+                                "at fault"
+                              : "; the second time, with the same bits: it is the data or the "
+                                "model, not the machine");
     } else {
-        st = go_back(r, result, words);
+        st = roll_back(r, result, words);
         *back = st == OK;
     }
     mem_free(&words);

@@ -1,5 +1,5 @@
 /* Evaluations of a run and their consequences: best.h5, a learning-rate curve that depends on them,
- * early stopping. All ranks have the same figures, so they decide alike. */
+ * early stopping. All ranks have the same figures, so they make the same decisions. */
 #include "position.h"
 #include "run.h"
 

@@ -1,5 +1,5 @@
-/* Chooses where a run begins: anew, at its newest checkpoint, or at a file. Nothing of an earlier
- * start is lost. */
+/* Chooses where a run begins: at step 0, at its newest checkpoint, or at a file. It deletes
+ * no file of an earlier start. */
 #include "run.h"
 
 #include "resume.h"
@@ -110,16 +110,8 @@ static Status read_best(const Run *r, double *metric)
     return st;
 }
 
-static Status find_best(Run *r)
-{
-    Status st = r->world->rank == 0 ? read_best(r, &r->best_saved) : OK;
-    TRY(status_agree(r->world, st));
-    world_bcast(r->world, &r->best_saved, sizeof r->best_saved, 0);
-    return OK;
-}
-
 /* Chooses and loads a checkpoint; tensors are verified as they are loaded. *path: NULL if the run
- * begins anew. */
+ * begins at step 0. */
 static Status load(Run *r, bool newest_failed, char **path)
 {
     Status st = r->world->rank == 0 ? choose_checkpoint(r, newest_failed, path) : OK;
@@ -174,29 +166,27 @@ static Status check_beginning(const Run *r)
     return st;
 }
 
-static Status set_aside(Run *r)
-{
-    TRY(check_beginning(r));
-    return run_dir_set_aside(&r->dir);
-}
-
 Status run_resume(Run *r)
 {
     char *path = NULL;
-    bool aside = r->world->rank == 0 && r->config->run.fresh && !is_restarted(r);
+    const bool first = r->world->rank == 0;
     TRY(resume_know_data(r->trainer));
-    TRY(status_agree(r->world, aside ? set_aside(r) : OK));
-    Status st = load(r, false, &path);
+    bool aside = first && r->config->run.fresh && !is_restarted(r);
+    Status st = aside ? check_beginning(r) : OK;
+    if (st == OK && aside) st = run_dir_set_aside(&r->dir);
+    TRY(status_agree(r->world, st));
+    st = load(r, false, &path);
     if (st == ERR_DATA && path) {
         mem_free(&path);
         st = load(r, true, &path);
     }
     if (st == OK && path) {
-        if (r->world->rank == 0) known_files_add(r->good, path);
+        if (first) known_files_add(r->good, path);
         log_info("resuming from %s", path);
     }
     if (st == OK && !path) st = train_init_params(r->trainer);
-    if (st == OK) st = find_best(r);
+    if (st == OK) st = status_agree(r->world, first ? read_best(r, &r->best_saved) : OK);
+    if (st == OK) world_bcast(r->world, &r->best_saved, sizeof r->best_saved, 0);
     run_set_last(r, path, r->trainer->step);
     return st;
 }

@@ -17,7 +17,7 @@ static Status tolerate(Status st, bool *failing, const char *what)
 
 /* Called before a file is made or renamed. Ends the run if its folder belongs to another one now.
  * Lines of metrics up to the checkpoint's step must be on disk first. */
-static void before(void *user)
+static void before_file(void *user)
 {
     Run *r = user;
     lease_hold(r->dir.lease);
@@ -25,7 +25,7 @@ static void before(void *user)
 }
 
 /* Called after a checkpoint is complete, on rank 0: removes old ones. */
-static void after(void *user)
+static void after_checkpoint(void *user)
 {
     Run *r = user;
     if (r->saving_best) return;
@@ -38,7 +38,7 @@ static void after(void *user)
 
 /* ---- the running save ---- */
 
-static Status begin(Run *r, char *path, bool best, bool last);
+static Status save_begin(Run *r, char *path, bool best, bool last);
 
 static Status tolerate_save(Run *r, Status st, bool best)
 {
@@ -57,18 +57,8 @@ static Status room_advice(const Run *r, Status st)
                 (long long)keep);
 }
 
-/* The run's last save could not create both names; saves again at once under the checkpoint's name
- * alone. */
-static Status begin_checkpoint_only(Run *r, Status st)
-{
-    char *path = r->saving;
-    (void)tolerate_save(r, st, true);
-    r->saving = NULL;
-    train_save_free(&r->save);
-    return begin(r, path, false, true);
-}
-
-static Status ended(Run *r, Status st, bool last)
+/* Call when a save has ended with status st: reports a failure, and records the checkpoint. */
+static Status save_ended(Run *r, Status st, bool last)
 {
     bool there = st == OK, both = r->saving_both;
     run_time_save(r, train_save_seconds(r->save));
@@ -78,7 +68,15 @@ static Status ended(Run *r, Status st, bool last)
     if ((r->saving_best || both) && !there) r->best_saved = r->best_before;
     r->saving_both = false;
     bool of_best = r->saving_best || (both && !there && strstr(fail_message(), r->dir.best));
-    if (both && last && st == ERR_IO) return begin_checkpoint_only(r, st);
+    if (both && last && st == ERR_IO) {
+        /* the run's last save could not create both names: saves again at once under the
+         * checkpoint's name alone */
+        char *path = r->saving;
+        (void)tolerate_save(r, st, true);
+        r->saving = NULL;
+        train_save_free(&r->save);
+        return save_begin(r, path, false, true);
+    }
     if (!last) st = tolerate_save(r, st, of_best);
     if (both && there) (void)tolerate_save(r, OK, true);
     /* next time best.h5 is tried alone */
@@ -94,39 +92,40 @@ static Status ended(Run *r, Status st, bool last)
     return st;
 }
 
-static Status next(Run *r, bool last)
+/* Continues the running save by one stage. */
+static Status save_continue(Run *r, bool last)
 {
     bool done;
     Status st = train_save_next(r->save, &done);
     r->stage_step = r->trainer->step;
-    return done ? ended(r, st, last) : OK;
+    return done ? save_ended(r, st, last) : OK;
 }
 
 /* Continues the save until it ends. last: it is the run's last. */
-static Status wait(Run *r, bool last)
+static Status save_wait(Run *r, bool last)
 {
     Status st = OK;
-    while (r->save && st == OK) st = next(r, last);
+    while (r->save && st == OK) st = save_continue(r, last);
     return st;
 }
 
 Status run_save_wait(Run *r)
 {
-    return wait(r, false);
+    return save_wait(r, false);
 }
 
-/* Assembling whole tensors goes on at once. Other stages go on when a step after the stage's begin
- * has reported that no rank is busy. */
-Status run_save_go_on(Run *r, const StepResult *result)
+/* Assembling whole tensors continues at once. Other stages continue when a step after the stage's
+ * begin has reported that no rank is busy. */
+Status run_save_continue(Run *r, const StepResult *result)
 {
     bool reported = r->trainer->known > r->stage_step && !result->saving;
-    return r->save && (reported || train_save_collects(r->save)) ? next(r, false) : OK;
+    return r->save && (reported || train_save_collects(r->save)) ? save_continue(r, false) : OK;
 }
 
 /* Begins a save to path, of which it takes ownership. Waits if there is no copy. */
-static Status begin(Run *r, char *path, bool best, bool last)
+static Status save_begin(Run *r, char *path, bool best, bool last)
 {
-    const CheckpointHooks hooks = {r, before, after};
+    const CheckpointHooks hooks = {r, before_file, after_checkpoint};
     r->saving = path;
     r->saving_best = best;
     r->saving_step = r->stage_step = r->trainer->step;
@@ -136,18 +135,13 @@ static Status begin(Run *r, char *path, bool best, bool last)
     if (r->dir.lease) run_dir_mend(&r->dir);
     r->save = train_save_begin(
         r->trainer, &(TrainSaveTo){path, r->saving_both ? r->dir.best : NULL, &hooks, false});
-    return last || !r->trainer->saves_in_background ? wait(r, last) : OK;
-}
-
-Status run_save_prepare(Run *r)
-{
-    return wait(r, false);
+    return last || !r->trainer->saves_in_background ? save_wait(r, last) : OK;
 }
 
 Status run_save(Run *r, bool last)
 {
     char *path = run_dir_checkpoint(&r->dir, r->trainer->step);
-    Status st = wait(r, last && r->saving && strcmp(path, r->saving) == 0);
+    Status st = save_wait(r, last && r->saving && strcmp(path, r->saving) == 0);
     bool there = r->last && strcmp(path, r->last) == 0 && !r->save_again;
     r->save_again = false;
     if (st != OK || there) {
@@ -158,14 +152,14 @@ Status run_save(Run *r, bool last)
     r->saved_s = clock_s();
     r->saving_both = r->best_with;
     r->best_with = false;
-    return begin(r, path, false, last);
+    return save_begin(r, path, false, last);
 }
 
 /* Writes best.h5 with its own metric, even if a better one was seen but could not be saved. */
 Status run_save_best(Run *r, double metric, bool with)
 {
     Trainer *t = r->trainer;
-    TRY(wait(r, false));
+    TRY(save_wait(r, false));
     double best = t->best_metric;
     observer_break(r->observer);
     r->best_before = r->best_saved;
@@ -173,7 +167,7 @@ Status run_save_best(Run *r, double metric, bool with)
     r->best_with = with && !r->best_failing && metric == best;
     if (r->best_with) return OK;
     t->best_metric = metric;
-    Status st = begin(r, mem_text(r->dir.best), true, false);
+    Status st = save_begin(r, mem_text(r->dir.best), true, false);
     t->best_metric = best;
     return st;
 }

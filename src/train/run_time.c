@@ -75,7 +75,7 @@ static double evaluation_s(const Run *r)
     return pass_s(r) + (saves ? save_s(r) : 0);
 }
 
-/* Time that a stop may need; includes a second save, which may be due anyhow. */
+/* Time that a stop may need; includes a second save, which may be due at the same step. */
 static double margin(const Run *r)
 {
     bool evaluates = false;

@@ -28,7 +28,7 @@ void save_copy_collect(SaveCopy *copy, int level, int round);
 /* Call between the levels: converts this rank's slices to plain order. Not collective; runs in any
  * thread. */
 void save_copy_unpack(SaveCopy *copy);
-/* Call after the copy was taken. */
+/* Call after save_copy_take. */
 void save_copy_begin(SaveCopy *copy);
 /* Interface for the checkpoint module, whose thread calls get after the last round. Borrowed from
  * copy. */

@@ -97,21 +97,17 @@ static void *unpack_slices(void *user)
     return NULL;
 }
 
-static void unpack_begin(TrainSave *s)
-{
-    atomic_store(&s->busy, true);
-    s->threaded = thread_begin(&s->thread, unpack_slices, s) == 0;
-    if (!s->threaded) unpack_slices(s);
-}
-
-/* Skips levels without rounds left. After the last level, begins to write the file. */
-static void go_on(TrainSave *s)
+/* Skips levels without rounds left. Between the levels a thread unpacks slices; after the last
+ * level the file is written. */
+static void advance(TrainSave *s)
 {
     SaveCopy *copy = s->trainer->copy;
     while (s->level < SAVE_COPY_LEVELS && s->round == save_copy_rounds(copy, s->level)) {
         s->round = 0;
         if (++s->level == SAVE_COPY_LEVELS || s->trainer->shape.tp == 1) continue;
-        unpack_begin(s);
+        atomic_store(&s->busy, true);
+        s->threaded = thread_begin(&s->thread, unpack_slices, s) == 0;
+        if (!s->threaded) unpack_slices(s);
         return;
     }
     if (s->level == SAVE_COPY_LEVELS)
@@ -148,7 +144,7 @@ TrainSave *train_save_begin(Trainer *t, const TrainSaveTo *to)
     s->io.also = s->also;
     s->seconds = clock_s() - begun;
     if (t->copy_lent)
-        go_on(s);
+        advance(s);
     else
         s->save = checkpoint_save_begin(t->world, s->path, &s->meta, &s->io, false);
     phase_enter(outer);
@@ -165,26 +161,22 @@ bool train_save_collects(const TrainSave *s)
     return !s->save && !s->threaded;
 }
 
-static void collect_next(TrainSave *s)
-{
-    const double begun = clock_s();
-    if (s->threaded) pthread_join(s->thread, NULL);
-    s->threaded = false;
-    if (s->round < save_copy_rounds(s->trainer->copy, s->level))
-        save_copy_collect(s->trainer->copy, s->level, s->round++);
-    s->seconds += clock_s() - begun;
-    go_on(s);
-}
-
 Status train_save_next(TrainSave *s, bool *done)
 {
     Phase outer = phase_enter(PHASE_CHECKPOINT);
     Status st = OK;
     *done = false;
-    if (s->save)
+    if (s->save) {
         st = checkpoint_save_next(s->save, done);
-    else
-        collect_next(s);
+    } else {
+        const double begun = clock_s();
+        if (s->threaded) pthread_join(s->thread, NULL);
+        s->threaded = false;
+        if (s->round < save_copy_rounds(s->trainer->copy, s->level))
+            save_copy_collect(s->trainer->copy, s->level, s->round++);
+        s->seconds += clock_s() - begun;
+        advance(s);
+    }
     phase_enter(outer);
     return st;
 }
@@ -219,16 +211,9 @@ Status train_save(Trainer *t, const char *path)
 
 /* ---- loading ---- */
 
-static void restore_scale(LossScale *scale, const CheckpointMeta *meta)
-{
-    if (!scale->moves || meta->loss_scale <= 0) return;
-    scale->now = meta->loss_scale;
-    scale->good = meta->loss_scale_good;
-}
-
-/* Takes over the state of evaluations. With another metric or other test data old values are not
+/* Restores the state of evaluations. With another metric or other test data old values are not
  * comparable, but the learning rate's curve has used them, so that state stays. */
-static void take_evaluations(Trainer *t, const CheckpointMeta *meta)
+static void restore_evaluations(Trainer *t, const CheckpointMeta *meta)
 {
     bool same = resume_same_test(t, meta) && resume_same_best(t, meta);
     bool counted = meta->evaluations > 0;
@@ -278,17 +263,17 @@ Status train_load(Trainer *t, const char *path, bool params_only)
     CheckpointIo io = live_io(&live);
     io.params_only = params_only;
     io.at_once = true;
+    t->copied = false;
     if (st == OK) {
         sparse_io_set_begin(live.sparse);
         st = checkpoint_load(t->world, path, &meta, &io);
         sparse_io_set_end(live.sparse);
     }
+    /* the file must fit the data and the model beyond its tensors */
     if (st == OK && params_only) st = status_agree(t->world, check_ids(t, &meta, path));
-    if (st == OK) {
-        bool first = t->world->rank == 0;
+    const bool first = t->world->rank == 0;
+    if (st == OK)
         st = status_agree(t->world, first ? check_meaning(t, &meta, path, params_only) : OK);
-    }
-    t->copied = false;
     if (st == OK) {
         executor_settle(t->executor);
         /* the next step opens the loader at the new position */
@@ -297,8 +282,11 @@ Status train_load(Trainer *t, const char *path, bool params_only)
         t->optim->step = meta.step - meta.skipped;
         t->skipped = meta.skipped;
         loss_window_init(&t->losses, meta.loss, meta.losses);
-        restore_scale(&t->scale, &meta);
-        take_evaluations(t, &meta);
+        if (t->scale.moves && meta.loss_scale > 0) {
+            t->scale.now = meta.loss_scale;
+            t->scale.good = meta.loss_scale_good;
+        }
+        restore_evaluations(t, &meta);
         memcpy(t->init_from, meta.init_from, sizeof t->init_from);
         executor_params_changed(t->executor);
         if (params_only)

@@ -157,11 +157,6 @@ static int64_t rows_of(const SparseIo *io, int table, int block)
     return rows;
 }
 
-static size_t tensor_bytes(const SparseIo *io, int i)
-{
-    return (size_t)shape_count(io->tensor[i].shape) * sizeof(float);
-}
-
 SparseIo *sparse_io_saving(Trainer *t)
 {
     if (t->graph->table_count == 0) return NULL;
@@ -175,7 +170,7 @@ SparseIo *sparse_io_saving(Trainer *t)
                 Shape shape = shape_of(2, rows_of(io, k, b), part_floats(t, k, part), 1, 1);
                 char *name = mem_format("%s%c%04d", path, CHECKPOINT_BLOCK, b);
                 add(io, (CheckpointTensor){.path = name, .shape = shape}, k, part, b);
-                size_t bytes = tensor_bytes(io, io->count - 1);
+                size_t bytes = (size_t)shape_count(shape) * sizeof(float);
                 if (bytes > most) most = bytes;
             }
             mem_free(&path);

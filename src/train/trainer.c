@@ -27,7 +27,7 @@ static int64_t divisor_of_batch(int64_t batch, int64_t most, int64_t micros)
 
 /* Returns the largest divisor of the batch up to 32. The micro-batch affects results, so it must
  * not depend on the grid where the same bits are promised for every grid. In modes geo and async
- * results depend on the grid anyhow, and each rank gets at least one micro-batch if there are
+ * results depend on the grid in any case, and each rank gets at least one micro-batch if there are
  * enough samples. */
 static int64_t default_micro_batch(const Trainer *t)
 {
@@ -295,13 +295,6 @@ void train_restart(Trainer *t)
     loss_window_init(&t->losses, NULL, 0);
 }
 
-/* Returns a value to suggest for train.micro_batch where the present one is too small. */
-static int64_t larger_micro_batch(const Trainer *t)
-{
-    int64_t usual = default_micro_batch(t);
-    return usual > 1 ? usual : t->batch;
-}
-
 /* Checks that batch norms have more than one number for each channel. With one number the output is
  * its bias, whatever the input, and nothing before it is trained. Only the short micro-batch at the
  * end of an epoch may have one. */
@@ -325,10 +318,11 @@ static Status check_statistics(const Trainer *t)
                                    "is 1, too few samples for layer %s: %s; set train.batch and "
                                    "train.micro_batch to 2 or more, or use layer_norm",
                                    g->node[i].name, why);
+        const int64_t usual = default_micro_batch(t);
         return config_fail_key(c, "train.micro_batch",
                                "is 1, too few samples for layer %s: %s; set it to %lld, or use "
                                "layer_norm",
-                               g->node[i].name, why, (long long)larger_micro_batch(t));
+                               g->node[i].name, why, (long long)(usual > 1 ? usual : t->batch));
     }
     return OK;
 }
@@ -359,7 +353,7 @@ static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
     return OK;
 }
 
-/* Makes all ranks decide alike, because ranks with different slices or on different machines may
+/* Makes all ranks decide the same, because ranks with different slices or on different machines may
  * differ: the cut and the blocks are rank 0's; all recompute if one does; all copy checkpoints only
  * if each has memory for it. Collective. */
 static Status settle(Trainer *t)
@@ -399,15 +393,6 @@ static Status setup_ranks(Trainer *t)
     return status_agree(t->world, t->mode->make ? t->mode->make(t) : OK);
 }
 
-/* Servers wait in status_agree for the result. */
-static Status setup(Trainer *t)
-{
-    Status st = setup_ranks(t);
-    if (t->servers > 0) st = status_agree(t->job, st);
-    if (st == OK) sparse_make(t);
-    return st;
-}
-
 static Trainer *trainer_begin(const Config *config, const World *world, bool trains)
 {
     Trainer *t = mem_new(sizeof *t);
@@ -426,7 +411,10 @@ static Trainer *trainer_begin(const Config *config, const World *world, bool tra
 
 static Status trainer_make(Trainer **out, Trainer *t)
 {
-    Status st = setup(t);
+    Status st = setup_ranks(t);
+    /* servers wait for the result */
+    if (t->servers > 0) st = status_agree(t->job, st);
+    if (st == OK) sparse_make(t);
     t->samples = NULL;
     if (st != OK) trainer_free(&t);
     *out = t;

@@ -121,7 +121,7 @@ struct Trainer {
     GridShape shape;
     /* grid has been created */
     bool grid_ready;
-    /* steps of a whole epoch, of the epoch in which `begin` lies from there on, and of the run */
+    /* numbers of steps: of a whole epoch; of the first epoch, from `begin` on; of the run */
     int64_t steps_per_epoch, first_epoch_steps, steps;
     /* steps completed */
     int64_t step;
@@ -177,7 +177,7 @@ struct Trainer {
  * servers, which learn whether set-up worked (sparse_serve); NULL: there are no servers. */
 Status trainer_new_with(Trainer **trainer, const Config *config, const World *world,
                         const World *job);
-/* Returns true if replicas take micro-batches in turn; otherwise each takes a block of consecutive
+/* Returns true if replicas read micro-batches in turn; otherwise each reads a block of consecutive
  * ones. */
 bool train_takes_turns(const Trainer *t);
 /* Returns the largest micro-batch with which each replica gets at least one; 0: the batch has fewer

@@ -1,5 +1,5 @@
-/* Takes the widths of pruned layers (model.widths) from the configuration in a checkpoint, for a
- * run or program that uses it. */
+/* Copies the widths of pruned layers (model.widths) from the configuration in a checkpoint to that
+ * of a run or program that uses the checkpoint. */
 #include "trainer.h"
 
 #include <string.h>

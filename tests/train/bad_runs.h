@@ -33,7 +33,7 @@ static void float_data(const char *path, int n, int odd, float value)
     mem_free(&y);
 }
 
-/* Number of a sample that comes late in the first epoch, in batches of one. */
+/* Number of a sample near the end of the first epoch, in batches of one. */
 static int late_sample(void)
 {
     return (int)sampler_at(MANY, 3, 0, 250);

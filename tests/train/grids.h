@@ -159,7 +159,7 @@ static inline Outcome place_train(const GridModel *model, const Place *place, co
                                   .save = save});
 }
 
-/* True if two checkpoints hold the same bits; prints the differences. */
+/* True if two checkpoints contain the same bits; prints the differences. */
 static inline bool grid_same_files(const char *a, const char *b)
 {
     bool equal = false;
@@ -208,7 +208,7 @@ static inline void grid_data(void)
     tiny_tokens(tokens_path, SAMPLES * CONTEXT + 1, VOCAB);
 }
 
-/* True if the environment variable WEFT_MATRIX asks for all combinations: 1, or names of models,
+/* True if the environment variable WEFT_MATRIX selects all combinations: 1, or names of models,
  * "gpt2,layers". */
 static inline bool grid_whole_matrix(const char *name)
 {

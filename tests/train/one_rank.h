@@ -33,8 +33,8 @@ static inline Status one_rank_plan(OneRank *r, int schedule)
     return plan_new(&r->plan, r->graph, &options);
 }
 
-/* Builds the model of a configuration; r takes it over. fuse: backend for which nodes are fused;
- * NULL: no fusion. Must be closed in every case, after a failure too. */
+/* Builds the model of a configuration; *r owns it. fuse: backend for which nodes are fused; NULL:
+ * no fusion. Must be closed in every case, after a failure too. */
 static inline Status one_rank_open_ids(OneRank *r, Config *config, Desc input, GraphIds ids,
                                        int64_t classes, const BackendTable *table,
                                        const BackendTable *fuse, uint64_t seed, int schedule)

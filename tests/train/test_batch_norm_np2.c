@@ -1,6 +1,6 @@
-/* Batch norm over a single number per channel: refused if all micro-batches are like that; left out
- * of the running statistics if the last one of an epoch is. The expected statistics are computed
- * here in double precision, from the samples in the sampler's order. */
+/* Batch norm over a single number per channel: refused if every micro-batch has a single number;
+ * left out of the running statistics if only the last one of an epoch has. The expected statistics
+ * are computed here in double precision, from the samples in the sampler's order. */
 #include "tiny_main.h"
 
 #include <math.h>

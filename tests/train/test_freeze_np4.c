@@ -23,7 +23,7 @@ static const GridModel models[] = {
      "optim: {name: lamb, lr: 0.01, weight_decay: 1e-2, lr_schedule: cosine, layer_decay: 0.8}\n"
      "data: {augment: [flip, crop]}\n",
      false},
-    /* both stages hold it: the embedding is the head's matrix */
+    /* both stages store it: the embedding is the head's matrix */
     {"gpt2",
      "model: {name: gpt2, layers: 3, width: 24, heads: 3, context: 8, dropout: 0.1, freeze: [wte,\n"
      " wpe, 'h.0.*', h.2.mlp.c_fc.weight, 'h.1.ln_1']}\n"

@@ -17,7 +17,7 @@ static Status step(Trainer *t, const TrainSave *save, StepResult *result)
     return OK;
 }
 
-/* Makes steps between the rounds that gather tensors: the file must not contain anything of theirs.
+/* Makes steps between the rounds that gather tensors: the file must not contain their results.
  * Returns before the file is begun. */
 static Status steps_between(Trainer *t, TrainSave *save)
 {

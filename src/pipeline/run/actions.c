@@ -7,24 +7,10 @@ static Op *op_of(const Context *c, const ChunkRun *chunk, int run)
     return c->plan->graph->node[chunk->plan->run[run].node].op;
 }
 
-static void run_backward(Op *op, const OpRun *run)
-{
-    op_backward_begin(op, run);
-    op_backward_weight(op, run);
-    op_backward_data(op, run);
-}
-
 /* Returns true if backward_data has left the run's weight gradients in the slot. */
 static bool in_slot(const ChunkRun *chunk, int run)
 {
     return chunk->plan->run[run].dw_waits;
-}
-
-static void run_backward_data(Op *op, const ChunkRun *chunk, int run, const OpRun *r)
-{
-    op_backward_begin(op, r);
-    if (in_slot(chunk, run)) op_backward_weight(op, r);
-    op_backward_data(op, r);
 }
 
 /* Address of the gradient of a run's parameter k in an arena; NULL: it is frozen. */
@@ -65,6 +51,7 @@ static void run_action(Executor *e, const ChunkRun *chunk, const Slot *slot, con
 {
     const Context *c = &e->context;
     const OpRun *run = &slot->run[a->index];
+    Op *op;
     void *dst = slot_address(&e->memory, chunk, slot, a->dst);
     const void *src = slot_address(&e->memory, chunk, slot, a->src);
     if (c->plan->gathers && action_reads_params(c->plan, chunk->plan, a))
@@ -74,10 +61,16 @@ static void run_action(Executor *e, const ChunkRun *chunk, const Slot *slot, con
         op_forward(op_of(c, chunk, a->index), run);
         break;
     case ACTION_BACKWARD:
-        run_backward(op_of(c, chunk, a->index), run);
+        op = op_of(c, chunk, a->index);
+        op_backward_begin(op, run);
+        op_backward_weight(op, run);
+        op_backward_data(op, run);
         break;
     case ACTION_BACKWARD_DATA:
-        run_backward_data(op_of(c, chunk, a->index), chunk, a->index, run);
+        op = op_of(c, chunk, a->index);
+        op_backward_begin(op, run);
+        if (in_slot(chunk, a->index)) op_backward_weight(op, run);
+        op_backward_data(op, run);
         break;
     case ACTION_BACKWARD_WEIGHT:
         run_backward_weight(c, chunk, a->index, run, grad_arena(&e->gradients, micro));
@@ -145,20 +138,15 @@ bool action_communicates(const Context *context, const ChunkRun *chunk, Pass pas
     }
 }
 
-static void open_bucket(Executor *e, const ChunkRun *chunk, const Slot *slot, int bucket, int micro)
-{
-    float *metrics;
-    bucket_open(&e->gradients, chunk, slot, bucket, micro, &metrics);
-    if (metrics) step_report_copy(&e->report, slot, micro, metrics);
-}
-
 void actions_run(Executor *e, const ChunkRun *chunk, const Slot *slot, Pass pass, int micro,
                  int from, int to)
 {
     for (int i = from; i < to; ++i) {
         const Action *a = &chunk->plan->pass[pass].action[i];
         if (a->kind == ACTION_OPEN) {
-            open_bucket(e, chunk, slot, a->index, micro);
+            float *metrics;
+            bucket_open(&e->gradients, chunk, slot, a->index, micro, &metrics);
+            if (metrics) step_report_copy(&e->report, slot, micro, metrics);
             continue;
         }
         if (a->kind == ACTION_GATHER)

@@ -60,10 +60,12 @@ void executor_move_statistics(Executor *e, const StepBatch *of)
     Moving moving = {e, of};
     bool whole = of->micros == plan->schedule->shape.micros * plan->shape.dp && !of->last_single;
     Phase outer = phase_enter(PHASE_SUM);
-    if (has_statistics(plan) && whole)
-        capture_run(&e->captures.statistics, e->context.backend, move_statistics, &moving);
-    else if (has_statistics(plan))
-        move_statistics(&moving);
+    if (has_statistics(plan)) {
+        if (whole)
+            capture_run(&e->captures.statistics, e->context.backend, move_statistics, &moving);
+        else
+            move_statistics(&moving);
+    }
     phase_enter(outer);
 }
 
@@ -88,7 +90,8 @@ void executor_reduce(Executor *e)
 {
     Phase outer = phase_enter(PHASE_SUM);
     grad_sync_wait(&e->gradients);
-    tensor_group_sum(e->group, &e->gradients, step_report_sum(&e->report, &e->gradients));
+    if (e->group)
+        tensor_group_sum(e->group, &e->gradients, step_report_sum(&e->report, &e->gradients));
     links_sum_ties(&e->links, &e->gradients);
     step_report_end(&e->report, &e->gradients);
     phase_enter(outer);

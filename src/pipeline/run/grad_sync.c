@@ -103,17 +103,8 @@ static void bucket_hash(GradSync *s, const ChunkPlan *chunk, int bucket)
     }
 }
 
-/* Begins the bucket's sum over the replicas. With sharding a rank needs only its shard of the
- * sum. */
-static void bucket_sum_begin(const Context *c, const ChunkPlan *chunk, int bucket)
-{
-    if (chunk->shard)
-        comm_reduce_scatter_begin(c->comm, &chunk->shard[bucket]);
-    else
-        comm_allreduce_begin(c->comm, chunk->buckets.offset[bucket],
-                             chunk->buckets.elements[bucket]);
-}
-
+/* Adds a micro-batch's bucket to the partial sums. The last micro-batch begins the sum over the
+ * replicas. With sharding a rank needs only its shard of the sum. */
 static void bucket_join(GradSync *s, const ChunkPlan *chunk, int bucket, int micro)
 {
     const Context *c = s->context;
@@ -124,8 +115,12 @@ static void bucket_join(GradSync *s, const ChunkPlan *chunk, int bucket, int mic
         float *to = s->level[tree.to[j]] + at;
         c->backend->table->flat->add(c->stream, to, to, s->level[tree.to[j] + 1] + at, count);
     }
-    if (s->hashes && micro == micros - 1) bucket_hash(s, chunk, bucket);
-    if (micro == micros - 1) bucket_sum_begin(c, chunk, bucket);
+    if (micro < micros - 1) return;
+    if (s->hashes) bucket_hash(s, chunk, bucket);
+    if (chunk->shard)
+        comm_reduce_scatter_begin(c->comm, &chunk->shard[bucket]);
+    else
+        comm_allreduce_begin(c->comm, at, count);
 }
 
 /* Begins a push: the bucket of one micro-batch of each replica is added to the owners' partial

@@ -144,7 +144,6 @@ static void join_stages(StepReport *r)
 {
     const Grid *grid = r->context->grid;
     int stages = grid->shape.pp;
-    if (stages == 1) return;
     float *all = mem_new((size_t)stages * sizeof r->sums);
     world_gather(&grid->pp_world, r->sums, sizeof r->sums, all);
     for (int m = 0; m < METRIC_COUNT; ++m) {
@@ -160,6 +159,6 @@ const float *step_report_read(StepReport *r, int behind)
     memcpy(r->sums, stats_await(r, behind), sizeof r->sums);
     if (plan->zero)
         world_bcast(&r->context->grid->dp_world, r->sums, sizeof r->sums, plan->shape.dp - 1);
-    join_stages(r);
+    if (plan->shape.pp > 1) join_stages(r);
     return r->sums;
 }

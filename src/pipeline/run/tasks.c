@@ -112,12 +112,6 @@ typedef struct Section {
     Position from, to;
 } Section;
 
-static bool communicates(const Executor *e, const BoundTask *at, int action)
-{
-    return is_message(at->task) ||
-           action_communicates(&e->context, at->chunk, at->pass, at->task->micro, action);
-}
-
 /* Returns the first position at or after `place`, and before task `end`, whose action communicates
  * with other ranks; else the position of task `end`. */
 static Position next_boundary(const Executor *e, const Playing *p, Position place, int end)
@@ -125,16 +119,11 @@ static Position next_boundary(const Executor *e, const Playing *p, Position plac
     for (; place.task < end; place = (Position){place.task + 1, 0}) {
         BoundTask at = task_at(e, p, place.task);
         for (; place.action < at.actions; ++place.action)
-            if (communicates(e, &at, place.action)) return place;
+            if (is_message(at.task) ||
+                action_communicates(&e->context, at.chunk, at.pass, at.task->micro, place.action))
+                return place;
     }
     return place;
-}
-
-static Position behind(const Executor *e, const Playing *p, Position place)
-{
-    BoundTask at = task_at(e, p, place.task);
-    return place.action + 1 < at.actions ? (Position){place.task, place.action + 1}
-                                         : (Position){place.task + 1, 0};
 }
 
 static void play_section(void *user)
@@ -164,16 +153,14 @@ static void play_captures(Executor *e, const Playing *p, int from, int end)
             play_section(&section);
         }
         if (section.to.task == end) return;
+        /* the action that communicates runs outside of captures */
         section.from = section.to;
-        section.to = behind(e, p, section.from);
+        bool more = section.from.action + 1 < task_at(e, p, section.from.task).actions;
+        section.to = more ? (Position){section.from.task, section.from.action + 1}
+                          : (Position){section.from.task + 1, 0};
         play_section(&section);
         section.from = section.to;
     }
-}
-
-static bool is_full(const Executor *e, int micro)
-{
-    return input_of(&e->input, micro)->batch->rows == e->context.plan->graph->input.shape.dim[0];
 }
 
 /* With several stages messages move between tasks, so each task runs separately. With one stage,
@@ -192,7 +179,9 @@ Status tasks_play(Executor *e, const Playing *p)
         links_move(&e->links, p->moves, &moved, i);
         for (end = i + 1; alone && end < count && list[end].micro == list[i].micro;) ++end;
         for (int k = i; k < end; ++k) task_bind(e, p, k);
-        if (e->captures.list && p->of.training && !e->fault && is_full(e, list[i].micro))
+        bool full =
+            input_of(&e->input, list[i].micro)->batch->rows == plan->graph->input.shape.dim[0];
+        if (e->captures.list && p->of.training && !e->fault && full)
             play_captures(e, p, i, end);
         else
             play_section(&(Section){e, p, {i, 0}, {end, 0}});

@@ -41,7 +41,6 @@ static void parts_move(const TensorGroup *g, const GradSync *sync, float *metric
 
 void tensor_group_sum(TensorGroup *g, const GradSync *sync, float *metrics)
 {
-    if (!g) return;
     Slices all = {.runs = 1, .items = g->part_floats, .unit = 1, .type = DTYPE_F32};
     parts_move(g, sync, metrics, false);
     g->face->reduce(g->face, all, g->parts, g->slice);

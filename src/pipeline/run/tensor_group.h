@@ -14,8 +14,8 @@ void tensor_group_free(TensorGroup **group);
 /* Returns NULL for no group. */
 const Exchange *tensor_group_exchange(const TensorGroup *group);
 /* Adds up, over the group, the gradients of which each rank has a part, and the request flags
- * (METRIC_STOP and after). metrics: the step's sums, or NULL if another replica has them. Does
- * nothing without a group. Collective on the group. */
+ * (METRIC_STOP and after). metrics: the step's sums, or NULL if another replica has them.
+ * Collective on the group. */
 void tensor_group_sum(TensorGroup *group, const GradSync *sync, float *metrics);
 
 #endif
