@@ -122,7 +122,7 @@ Status file_text(const char *path, size_t most, char **text, size_t *bytes)
     if (!error && *bytes <= most) return OK;
     mem_free(text);
     if (error) return fail(ERR_IO, "%s: cannot be read: %s", path, strerror(error));
-    return fail(ERR_DATA, "%s: has more than %zu bytes, too many for what it is to be", path, most);
+    return fail(ERR_DATA, "%s: has more than %zu bytes, too many for its purpose", path, most);
 }
 
 Status file_move_aside(const char *path, char **to)

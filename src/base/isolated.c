@@ -249,25 +249,25 @@ static Status judge(const IsolatedJob *job, const char *path, const Outcome *o)
     int number = WIFSIGNALED(o->state) ? WTERMSIG(o->state) : 0;
     text_bytes((double)job->memory_bytes, memory);
     if (o->error)
-        return fail(ERR_IO, "%s: no process can be started to read it in: %s", path,
+        return fail(ERR_IO, "%s: no process can be started to read it: %s", path,
                     strerror(o->error));
     if (o->late)
         snprintf(how, sizeof how, "took more than %d s", job->clock_s);
     else if (o->too_long)
-        snprintf(how, sizeof how, "found more than %zu bytes to tell", job->answer_bytes);
+        snprintf(how, sizeof how, "answered with more than %zu bytes", job->answer_bytes);
     else if (number == SIGXCPU)
         snprintf(how, sizeof how, "was busy for more than %d s", job->busy_s);
     else if (number)
         snprintf(how, sizeof how, "crashed (%s)", strsignal(number));
     else if (WEXITSTATUS(o->state) == ERR_MEMORY)
-        snprintf(how, sizeof how, "wanted more than %s of memory", memory);
+        snprintf(how, sizeof how, "needed more than %s of memory", memory);
     else if (WEXITSTATUS(o->state) != DONE)
         snprintf(how, sizeof how, "gave up (exit %d)", WEXITSTATUS(o->state));
     else
         return OK;
     return fail(ERR_DATA,
-                "%s: %s %s: the file is damaged, or made to do harm; nothing else took harm. Get "
-                "it again from where you trust it",
+                "%s: %s %s: the file is damaged or malicious; nothing else was harmed. Get it "
+                "again from a source that you trust",
                 path, job->subject, how);
 }
 

@@ -130,7 +130,7 @@ void json_format(Json *json, const char *key, const char *fmt, ...)
     va_start(args, fmt);
     int length = vasprintf(&text, fmt, args);
     va_end(args);
-    if (length < 0) die_as(ERR_MEMORY, "out of memory while JSON was put together");
+    if (length < 0) die_as(ERR_MEMORY, "out of memory while JSON was written");
     json_text(json, key, text);
     mem_free(&text);
 }

@@ -40,7 +40,7 @@ static char peek(JsonScan *s)
 
 static Status want(JsonScan *s, char c)
 {
-    if (peek(s) != c) return json_scan_fail(s, "'%c' is wanted here", c);
+    if (peek(s) != c) return json_scan_fail(s, "expected '%c'", c);
     ++s->at;
     return OK;
 }
@@ -129,7 +129,7 @@ Status json_scan_text(JsonScan *s, char **text)
     TRY(want(s, '"'));
     while (s->at < s->end && *s->at != '"') {
         int bytes = scan_char(s, buffer + used);
-        if (bytes == 0) return json_scan_fail(s, "a text holds what it may not");
+        if (bytes == 0) return json_scan_fail(s, "a text has a control character or a bad escape");
         used += bytes;
         if (used > TEXT_BYTES)
             return json_scan_fail(s, "a text is longer than %d bytes", TEXT_BYTES);
@@ -156,14 +156,14 @@ Status json_scan_count(JsonScan *s, int64_t *value)
     char first = peek(s);
     const char *begin = s->at;
     *value = 0;
-    if (first < '0' || first > '9') return json_scan_fail(s, "a whole number is wanted here");
+    if (first < '0' || first > '9') return json_scan_fail(s, "expected a whole number");
     for (; s->at < s->end && *s->at >= '0' && *s->at <= '9'; ++s->at)
         if (__builtin_mul_overflow(*value, 10, value) ||
             __builtin_add_overflow(*value, *s->at - '0', value))
             return json_scan_fail(s, "a number is too large");
     bool fraction = s->at < s->end && (*s->at == '.' || *s->at == 'e' || *s->at == 'E');
     if (fraction || (first == '0' && s->at - begin > 1))
-        return json_scan_fail(s, "a whole number is wanted here");
+        return json_scan_fail(s, "expected a whole number");
     return OK;
 }
 
@@ -182,7 +182,7 @@ static Status skip_word(JsonScan *s)
 {
     size_t length = word_length(s);
     s->at += length;
-    return length ? OK : json_scan_fail(s, "a value is wanted here");
+    return length ? OK : json_scan_fail(s, "expected a value");
 }
 
 Status json_scan_bool(JsonScan *s, bool *value)
@@ -190,7 +190,7 @@ Status json_scan_bool(JsonScan *s, bool *value)
     size_t length = word_length(s);
     *value = length == 4 && !memcmp(s->at, "true", 4);
     if (!*value && (length != 5 || memcmp(s->at, "false", 5) != 0))
-        return json_scan_fail(s, "true or false is wanted here");
+        return json_scan_fail(s, "expected true or false");
     s->at += length;
     return OK;
 }
@@ -223,7 +223,7 @@ Status json_scan_real(JsonScan *s, double *value)
     size_t length = word_length(s);
     *value = 0;
     if (length <= NUMBER_CHARS) memcpy(text, s->at, length);
-    if (!is_number(text)) return json_scan_fail(s, "a number is wanted here");
+    if (!is_number(text)) return json_scan_fail(s, "expected a number");
     *value = strtod(text, NULL);
     if (!isfinite(*value)) return json_scan_fail(s, "a number is too large");
     s->at += length;

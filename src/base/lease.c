@@ -229,8 +229,8 @@ static Status watch(const char *folder, int64_t number, const char *first, const
     if (gap_s > 1) gap_s = 1;
     char owner_text[LEASE_OWNER_TEXT];
     lease_facts_say(owner, owner_text);
-    log_info("%s: its last owner, %s, cannot be asked from here: looking for signs of life for "
-             "%.0f s",
+    log_info("%s: its last owner, %s, cannot be queried from this host: waiting for a sign of life "
+             "for %.0f s",
              folder, owner_text, need_s);
     *state = LEASE_OWNER_ENDED;
     while (seen_s < need_s) {

@@ -128,7 +128,7 @@ void lease_facts_say(const LeaseFacts *f, char *out)
 {
     char job[64] = "";
     if (!*f->host) {
-        snprintf(out, LEASE_OWNER_TEXT, "an owner that has not said who it is");
+        snprintf(out, LEASE_OWNER_TEXT, "an unknown owner");
         return;
     }
     if (*f->job) snprintf(job, sizeof job, ", %s job %s", f->system, f->job);

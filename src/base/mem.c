@@ -11,14 +11,14 @@
 void *mem_new(size_t bytes)
 {
     void *p = calloc(bytes ? bytes : 1, 1);
-    if (!p) die_as(ERR_MEMORY, "out of memory: %zu bytes were asked for", bytes);
+    if (!p) die_as(ERR_MEMORY, "out of memory: %zu bytes were requested", bytes);
     return p;
 }
 
 void *mem_resize(void *old, size_t bytes)
 {
     void *p = realloc(old, bytes ? bytes : 1);
-    if (!p) die_as(ERR_MEMORY, "out of memory: %zu bytes were asked for", bytes);
+    if (!p) die_as(ERR_MEMORY, "out of memory: %zu bytes were requested", bytes);
     return p;
 }
 
@@ -36,7 +36,7 @@ char *mem_format(const char *fmt, ...)
     char *text = NULL;
     int length = vasprintf(&text, fmt, args);
     va_end(args);
-    if (length < 0) die_as(ERR_MEMORY, "out of memory while a message was put together");
+    if (length < 0) die_as(ERR_MEMORY, "out of memory while a message was composed");
     return text;
 }
 

@@ -27,8 +27,8 @@ void fit_missing(Fit *fit, const char *path)
 void fit_size(Fit *fit, const char *path, Shape stored, Shape wanted)
 {
     char a[64], b[64];
-    char *text = mem_format("%s (%s there, %s here)", name_of(path), shape_text(stored, a),
-                            shape_text(wanted, b));
+    char *text = mem_format("%s (%s in the file, %s in the model)", name_of(path),
+                            shape_text(stored, a), shape_text(wanted, b));
     text_list_add(&fit->sizes, text);
     mem_free(&text);
     for (int d = 0; d < SHAPE_DIMS; ++d)
@@ -55,13 +55,13 @@ Status fit_end(Fit *fit, const char *path, const char *why)
     char *text[] = {text_list_end(&fit->missing), text_list_end(&fit->sizes),
                     text_list_end(&fit->surplus)};
     const bool shrunk = fit->narrow && fit->narrower && !*text[0] && !*text[2];
-    char *cure = shrunk ? mem_format("; a model that weft ckpt shrink has made needs model.widths: "
-                                     "{%s, ...}, the first number of each weight there (weft ckpt "
-                                     "info)",
-                                     fit->narrow)
-                        : mem_text("");
+    char *cure =
+        shrunk ? mem_format("; a model that weft ckpt shrink has made needs model.widths: {%s, "
+                            "...}, the first number of each weight in the file (weft ckpt info)",
+                            fit->narrow)
+               : mem_text("");
     if (wrong)
-        fail(ERR_DATA, "%s: %s%s%s%s%s%s%s%s", path, why, *text[0] ? "; missing there: " : "",
+        fail(ERR_DATA, "%s: %s%s%s%s%s%s%s%s", path, why, *text[0] ? "; missing in the file: " : "",
              text[0], *text[1] ? "; of another size: " : "", text[1],
              *text[2] ? "; not in this model: " : "", text[2], cure);
     for (int i = 0; i < 3; ++i) mem_free(&text[i]);

@@ -39,7 +39,7 @@ static Status scan_plain(JsonScan *s, HfKind *kind, char **value)
     if (st != OK) {
         s->at = begin;
         mem_free(value);
-        return json_scan_fail(s, "a value is wanted here");
+        return json_scan_fail(s, "expected a value");
     }
     return OK;
 }
@@ -104,7 +104,7 @@ static Status check_unique(const HfFields *f)
     for (int i = 0; i < f->count; ++i)
         for (int k = 0; k < i && !strchr(f->field[i].name, '.'); ++k)
             if (strcmp(f->field[i].name, f->field[k].name) == 0)
-                return fail(ERR_DATA, "%s: %s is there twice", f->path, f->field[i].name);
+                return fail(ERR_DATA, "%s: %s appears twice", f->path, f->field[i].name);
     return OK;
 }
 

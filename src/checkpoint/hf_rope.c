@@ -44,7 +44,7 @@ static Status find_object(HfFields *f, const HfField **object)
 {
     const HfField *old = hf_value(f, "rope_scaling"), *new = hf_value(f, "rope_parameters");
     *object = old ? old : new;
-    if (old && new) return hf_refuse(f, old, "rope_parameters is there, too: keep one of the two");
+    if (old && new) return hf_refuse(f, old, "rope_parameters is given, too: keep one of the two");
     if (*object) TRY(hf_check_kind(f, *object, HF_OBJECT));
     for (int i = 0; *object && i < f->count; ++i) {
         const size_t chars = strlen((*object)->name);

@@ -98,7 +98,7 @@ static Made *find_made(Import *m, char *path, bool packed)
     return &m->made[m->count++];
 }
 
-static const char TWICE[] = "is there twice, with its family's prefix and without";
+static const char TWICE[] = "appears twice, with its family's prefix and without";
 
 static Status take(Import *m, const SafeTensor *t)
 {
@@ -262,10 +262,10 @@ static Status describe(Import *m)
     TRY(find_description(m));
     if (!m->description) {
         if (m->family->foreign_mark)
-            log_info("%s: no config.json is beside it (--hf-config names one): heads, angles, "
-                     "windows and the like are not checked, they are those of the CONFIG that you "
-                     "use it with",
-                     m->set.path);
+            log_info(
+                "%s: its folder has no config.json (--hf-config names one): heads, angles, windows "
+                "and the like are not checked, they are those of the CONFIG that you use it with",
+                m->set.path);
         return OK;
     }
     Status st = hf_open(&fields, m->description);

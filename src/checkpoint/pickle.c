@@ -174,7 +174,7 @@ static Status op_pop_mark(Machine *m, int unused)
 static Status remember(Machine *m, uint64_t number)
 {
     if (machine_above_mark(m) < 1) return machine_refuse(m, "an operation finds no value");
-    if (number >= PICKLE_MEMO) return machine_refuse(m, "an absurd number of a memo");
+    if (number >= PICKLE_MEMO) return machine_refuse(m, "an impossible memo number");
     while ((uint64_t)m->memo.count <= number) indices_push(&m->memo, -1);
     m->memo.at[number] = m->stack.at[m->stack.count - 1];
     return OK;
@@ -276,7 +276,7 @@ static Status op_call(Machine *m, int unused)
     TRY(machine_pop(m, &called));
     if (machine_value(m, called)->kind != PICKLE_NAME ||
         machine_value(m, arguments)->kind != PICKLE_TUPLE)
-        return machine_refuse(m, "it calls what is no name");
+        return machine_refuse(m, "it calls something that is no name");
     const PickleName *name = machine_value(m, called)->name;
     switch (name->role) {
     case PICKLE_MAKES_DICT:
@@ -303,7 +303,7 @@ static Status op_build(Machine *m, int unused)
     if (machine_above_mark(m) < 1) return machine_refuse(m, "an operation finds no value");
     const PickleValue *object = machine_value(m, m->stack.at[m->stack.count - 1]);
     if (object->kind == PICKLE_DICT || object->kind == PICKLE_OTHER) return OK;
-    return machine_refuse(m, "it gives attributes to what may have none");
+    return machine_refuse(m, "it sets attributes of an object that may have none");
 }
 
 static Status op_persistent(Machine *m, int unused)

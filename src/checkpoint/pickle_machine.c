@@ -85,7 +85,7 @@ Status machine_move(Machine *m, int first, PickleKind kind)
         return machine_refuse(m, "an operation finds other values than it needs");
     PickleValue *into = machine_value(m, m->stack.at[first - 1]);
     if (into->kind != kind && into->kind != PICKLE_OTHER)
-        return machine_refuse(m, "values are put into what holds none");
+        return machine_refuse(m, "values are added to an object that holds none");
     for (int i = first; into->kind == kind && i < m->stack.count; ++i)
         pickle_add_item(into, m->stack.at[i]);
     m->stack.count = first;

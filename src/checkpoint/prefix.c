@@ -91,7 +91,7 @@ static Status strip_some(SafeSet *set)
     for (int i = 0; i < set->count; ++i)
         if (wrapper_bytes(set->tensor[i].name) > 0 && found++ == 0) word = set->tensor[i].name;
     if (found == 0) return OK;
-    log_info("%s: left out '%.*s' and the like, with which %d of %d names begin", set->path,
+    log_info("%s: removed '%.*s' and similar prefixes, with which %d of %d names begin", set->path,
              (int)wrapper_bytes(word), word, found, set->count);
     for (int i = 0; i < set->count; ++i) {
         char *name = set->tensor[i].name;

@@ -118,11 +118,10 @@ Status stored_read(StoredFile *file, const StoredTensor *tensor, float *plain)
     TRY(tensor->offset >= 0 ? read_plain(file, tensor, plain, &hash)
                             : read_hdf5(file, tensor, plain, &hash));
     if (!tensor->has_hash || hash == tensor->hash) return OK;
-    return fail(
-        ERR_DATA,
-        "%s: the checksum of tensor %s is off: the file was altered or damaged; use an older "
-        "checkpoint",
-        file->path, tensor->path);
+    return fail(ERR_DATA,
+                "%s: the checksum of tensor %s does not match: the file was altered or damaged; "
+                "use an older checkpoint",
+                file->path, tensor->path);
 }
 
 float *stored_buffer(const StoredFile *file)

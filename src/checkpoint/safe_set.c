@@ -121,8 +121,8 @@ static Status check_packed(const SafeFile *file, const uint8_t *head, size_t byt
         if (!memcmp(head, packers[i].magic, packers[i].bytes))
             return fail(
                 ERR_DATA,
-                "%s: is packed by %s, and is not unpacked here: run `%s` on it, then import "
-                "the file that comes out (the name may have to end in .gz or the like)",
+                "%s: is packed by %s, and is not unpacked by weft: run `%s` on it, then import the "
+                "file that comes out (the name may have to end in .gz or a similar suffix)",
                 file->path, packers[i].name, packers[i].command);
     return OK;
 }
@@ -151,7 +151,8 @@ static Status add_shard(SafeSet *set, const char *name)
         if (!strcmp(slash ? slash + 1 : set->file[i].path, name)) return OK;
     }
     if (!*name || strchr(name, '/') || *name == '.')
-        return fail(ERR_DATA, "%s: '%s' is no plain name of a shard beside it", set->path, name);
+        return fail(ERR_DATA, "%s: '%s' is no plain name of a shard in its folder", set->path,
+                    name);
     if (set->files == SHARDS) return fail(ERR_DATA, "%s: more than %d shards", set->path, SHARDS);
     char *copy = mem_text(set->path);
     char *path = mem_format("%s/%s", dirname(copy), name);

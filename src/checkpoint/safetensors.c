@@ -55,7 +55,7 @@ static Status check_bytes(JsonScan *s, SafeTensor *t)
     for (int i = 0; i < t->ndim; ++i)
         if (__builtin_mul_overflow(t->elements, t->dim[i], &t->elements) ||
             __builtin_mul_overflow(bytes, t->dim[i], &bytes))
-            return json_scan_fail(s, "tensor %s has an absurd size", t->name);
+            return json_scan_fail(s, "tensor %s has an impossible size", t->name);
     if (t->begin > t->end || t->end - t->begin != bytes)
         return json_scan_fail(s, "tensor %s has %lld bytes where its shape needs %lld", t->name,
                               (long long)(t->end - t->begin), (long long)bytes);

@@ -57,13 +57,13 @@ static void compare_layers(const Node *ours, const Node *theirs, TextList *list)
     read_fields(&ours->spec, a);
     read_fields(&theirs->spec, b);
     if (ours->kind != theirs->kind)
-        text = mem_format("%s is %s here and %s there", ours->name, ours->kind->name,
-                          theirs->kind->name);
+        text = mem_format("%s is %s in this model and %s in the checkpoint", ours->name,
+                          ours->kind->name, theirs->kind->name);
     for (int f = 0; !text && f < FIELD_COUNT; ++f) {
         if (a[f] == b[f]) continue;
-        text = is_pair(f) ? mem_format("%s of %s is another one", field_names[f], ours->name)
-                          : mem_format("%s of %s is %.9g here and %.9g there", field_names[f],
-                                       ours->name, a[f], b[f]);
+        text = is_pair(f) ? mem_format("%s of %s differs", field_names[f], ours->name)
+                          : mem_format("%s of %s is %.9g in this model and %.9g in the checkpoint",
+                                       field_names[f], ours->name, a[f], b[f]);
     }
     if (text) text_list_add(list, text);
     mem_free(&text);
@@ -106,8 +106,7 @@ Status checkpoint_same_model(const char *path, const CheckpointMeta *meta, const
     const int count = list.count;
     char *text = text_list_end(&list);
     if (count)
-        st = fail(ERR_DATA,
-                  "%s: its own configuration computes something else with the same tensors: %s",
+        st = fail(ERR_DATA, "%s: its configuration gives the same tensors another meaning: %s",
                   path, text);
     mem_free(&text);
     graph_free(&ours);

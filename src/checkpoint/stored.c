@@ -156,7 +156,7 @@ Status stored_take(StoredFile *file, const char *text, size_t bytes)
     if (a.good) file->attributes = take_part(&a);
     if (a.good && file->attributes.status == OK) take_meta(&a, &file->meta);
     if (a.good && a.at == a.end) return OK;
-    return fail(ERR_DATA, "%s: what HDF5 found in it cannot be: the file is made to do harm",
+    return fail(ERR_DATA, "%s: HDF5's answer about it is impossible: the file is malicious",
                 file->path);
 }
 

@@ -90,7 +90,7 @@ static Status read_shape(const Walk *walk, const char *path, hid_t set, Shape *s
     int64_t d[SHAPE_DIMS] = {1, 1, 1, 1}, bytes = sizeof(float);
     for (int i = 0; i < ndim; ++i)
         if (dim[i] > INT64_MAX || __builtin_mul_overflow(bytes, (int64_t)dim[i], &bytes))
-            return bad_tensor(walk, path, "has an absurd size");
+            return bad_tensor(walk, path, "has an impossible size");
         else
             d[i] = (int64_t)dim[i];
     *shape = shape_of(ndim, d[0], d[1], d[2], d[3]);

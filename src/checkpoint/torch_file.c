@@ -15,12 +15,12 @@ enum { PICKLE_BYTES = 64 << 20, GROUPS = 64, DEPTH = 8 };
 /* Refuses a file that torch can read and weft does not, with a line that converts it. */
 static Status refuse_with_line(const char *path, const char *why)
 {
-    return fail(ERR_DATA,
-                "%s. Where you trust the file, write it anew: python3 -c \"import torch; m = "
-                "torch.load('%s', map_location='cpu', weights_only=False); torch.save(m.get("
-                "'state_dict', m.get('model', m)) if isinstance(m, dict) else m.state_dict(), "
-                "'new.pth')\"",
-                why, path);
+    return fail(
+        ERR_DATA,
+        "%s. If you trust the file, write it again: python3 -c \"import torch; m = "
+        "torch.load('%s', map_location='cpu', weights_only=False); torch.save(m.get('state_dict', "
+        "m.get('model', m)) if isinstance(m, dict) else m.state_dict(), 'new.pth')\"",
+        why, path);
 }
 
 /* ---- groups ---- */
@@ -171,7 +171,7 @@ static Status choose_group(const TorchFile *torch, const Groups *groups, const G
             path, all);
     else if (groups->count > 1 || strcmp((*chosen)->path, ".") != 0)
         log_info("%s: took '%s' (%d tensors)%s%s", path, (*chosen)->path, (*chosen)->tensors,
-                 *all ? "; also there, for --key: " : "", all);
+                 *all ? "; other choices of --key: " : "", all);
     mem_free(&all);
     return st;
 }
@@ -205,7 +205,7 @@ static Status add_group_tensors(TorchFile *torch, const Group *group)
             ++others;
     }
     if (others)
-        log_info("%s: left out %d value%s beside the tensors", torch->file->path, others,
+        log_info("%s: left out %d value%s in addition to the tensors", torch->file->path, others,
                  others == 1 ? "" : "s");
     return OK;
 }
@@ -242,7 +242,7 @@ static Status check_byte_order(const TorchFile *torch)
     if (st == OK && strcmp((const char *)order, "little") != 0)
         st = fail(ERR_DATA,
                   "%s: was written on a machine with the other byte order (%.16s): load it with "
-                  "torch there, or here, and save it again",
+                  "torch and save it again",
                   torch->file->path, (const char *)order);
     mem_free(&order);
     return st;

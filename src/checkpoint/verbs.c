@@ -72,7 +72,7 @@ static void print_text(const StoredFile *file, const CheckpointMeta *meta, FILE 
     fprintf(out, "seed %lld, grid %s, weft %s", (long long)meta->seed, meta->grid, meta->version);
     if (!isnan(meta->best_metric)) fprintf(out, ", best metric %.6g", meta->best_metric);
     if (!isnan(meta->best_metric) && *meta->best_of) fprintf(out, " (%s)", meta->best_of);
-    if (meta->lr.lr > 0) fprintf(out, ", lr %.9g asked for by a hook", meta->lr.lr);
+    if (meta->lr.lr > 0) fprintf(out, ", lr %.9g requested by a hook", meta->lr.lr);
     if (meta->loss_scale > 0)
         fprintf(out, ", loss scale %.9g, %lld steps skipped", meta->loss_scale,
                 (long long)meta->skipped);

@@ -198,7 +198,8 @@ static Status check_table(const Save *save, StoredFile *file)
     for (int i = 0; i < save->io->count; ++i) {
         const StoredTensor *t = stored_find(file, save->io->tensor[i].path);
         if (!t || t->offset != save->offset[i] || !t->has_hash || t->hash != save->hash[i])
-            return fail(ERR_DATA, "tensor %s is not where it was put", save->io->tensor[i].path);
+            return fail(ERR_DATA, "tensor %s is not at the offset where it was written",
+                        save->io->tensor[i].path);
     }
     return OK;
 }

@@ -204,7 +204,7 @@ static Status check_members(Zip *zip)
     qsort(zip->member, count, sizeof *zip->member, by_name);
     for (int i = 1; i < zip->count; ++i)
         if (!strcmp(zip->member[i].name, zip->member[i - 1].name))
-            return member_fail(zip, &zip->member[i], "is there twice");
+            return member_fail(zip, &zip->member[i], "appears twice");
     return OK;
 }
 
@@ -214,7 +214,7 @@ Status zip_open(Zip *zip, const SafeFile *file)
     *zip = (Zip){.file = file};
     TRY(find_end(zip, &d));
     if (d.entries > MEMBERS || d.bytes > DIRECTORY_MOST)
-        return fail(ERR_DATA, "%s: its zip directory is absurdly large", file->path);
+        return fail(ERR_DATA, "%s: its zip directory is impossibly large", file->path);
     if (d.entries * ENTRY_BYTES > d.bytes) return broken(zip, "its directory is damaged");
     uint8_t *bytes = mem_new((size_t)d.bytes + 1);
     zip->member = mem_new(((size_t)d.entries + 1) * sizeof *zip->member);
@@ -272,7 +272,7 @@ Status zip_check(const Zip *zip, ZipMember *member)
 Status zip_read(const Zip *zip, ZipMember *member, int64_t most, uint8_t **bytes)
 {
     *bytes = NULL;
-    if (member->bytes > most) return member_fail(zip, member, "is absurdly large");
+    if (member->bytes > most) return member_fail(zip, member, "is impossibly large");
     TRY(zip_check(zip, member));
     *bytes = mem_new((size_t)member->bytes + 1);
     return safe_read_at(zip->file, *bytes, member->bytes, member->begin);

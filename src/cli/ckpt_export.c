@@ -43,7 +43,7 @@ static Status describe_data(const ExportOptions *o, DataSet *set, OnnxModel *mod
     const char *train = c->data.train ? c->data.train : "";
     Status st = input_train(set, c);
     if (st == ERR_NOINPUT)
-        return fail(ERR_USAGE, "the data set%s%.*s is not here to say what a sample is: %s",
+        return fail(ERR_USAGE, "the data set%s%.*s is needed to describe a sample: %s",
                     *train ? " " : "", (int)strcspn(train, "\n"), train, fail_message());
     TRY(st);
     DType type = data_kind(set)->next_token ? DTYPE_I32 : DTYPE_F32;

@@ -231,7 +231,8 @@ static Status check_output(Status status, bool lasts)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;
     if (lasts)
-        log_warn("not all could be written to standard output; nothing else suffered from it");
+        log_warn("standard output is incomplete: not all of it could be written; nothing else is "
+                 "affected");
     else if (status == OK)
         status = fail(ERR_IO, "standard output: %s", strerror(errno));
     return status;

@@ -44,7 +44,8 @@ static Status set_tokens(DataSet *set, const Config *config)
     set->context = data_context(config);
     set->vocab = set->classes = config->model.vocab ? config->model.vocab : named ? GPT2_VOCAB : 0;
     if (set->vocab > 0) return OK;
-    return fail(ERR_USAGE, "--input tokens: how many different ones are there? Set model.vocab");
+    return fail(ERR_USAGE,
+                "--input tokens: the number of different tokens is unknown; set model.vocab");
 }
 
 /* Describes images, or rows of numbers. */

@@ -157,7 +157,7 @@ static Status lost(const Ranks *ranks, Attend *a, int code)
 {
     bool requested = a->ends > 1;
     char *newest = NULL,
-         *loss = requested ? mem_text("ended at once, as asked twice") : attend_loss(a, code);
+         *loss = requested ? mem_text("ended at once, as requested twice") : attend_loss(a, code);
     if (checkpoint_newest(ranks->checkpoints, NULL, &newest) != OK) log_warn("%s", fail_message());
     Status status = attend_crashed(a, code) && !requested ? ERR_BUG : newest ? ERR_STOPPED : ERR_IO;
     log_error("%s; %s%s: start the same command again%s %s", loss,

@@ -194,7 +194,7 @@ void plan_sums_json(const PlanView *v, int stage, Json *json)
     StepSums taken = step_sums(v, stage, way_of(v)), all = step_sums(v, stage, COMM_ALL_TO_ALL),
              halving = step_sums(v, stage, COMM_HALVING);
     json_object(json, "sums");
-    json_text(json, "at", view_mode(v) == TABLE_GEO ? "border" : "step");
+    json_text(json, "at", view_mode(v) == TABLE_GEO ? "sync point" : "step");
     json_int(json, "count", taken.count);
     json_real(json, "latency_s", v->link.latency_s);
     json_real(json, "byte_s", v->link.byte_s);

@@ -163,7 +163,7 @@ static void put_kinds(const PlanView *v, Json *json)
     for (int i = 0; i < traffic.kinds; ++i) {
         json_object(json, NULL);
         json_text(json, "what", traffic.kind[i].what);
-        json_text(json, "at", traffic.kind[i].at_sync_point ? "border" : "step");
+        json_text(json, "at", traffic.kind[i].at_sync_point ? "sync point" : "step");
         json_int(json, "count", traffic.kind[i].messages);
         json_real(json, "bytes", traffic.kind[i].bytes);
         json_end(json);
@@ -177,7 +177,7 @@ void plan_tables_json(const PlanView *v, Json *json)
     const Trainer *t = v->trainer;
     const Graph *g = trainer_graph(t);
     json_text(json, "mode", table_mode_names[view_mode(v)]);
-    json_int(json, "border_steps",
+    json_int(json, "sync_point_steps",
              view_mode(v) == TABLE_SYNC ? 0 : trainer_config(t)->grid.geo_steps);
     json_int(json, "table_owners", train_table_owners(t));
     json_real(json, "table_room_bytes", train_table_limit(t));

@@ -362,7 +362,7 @@ static void print_step(const PlanView *v, FILE *out)
             g.dp, g.pp, g.tp, trainer_plan(t)->zero, threads, threads == 1 ? "" : "s",
             backend->table->name);
     if (backend->options.device < 0)
-        fprintf(out, "planned for an %s, which was not asked; --gpu plans for another\n",
+        fprintf(out, "planned for an %s without using one; --gpu plans for another\n",
                 backend->options.gpu);
     char *padding = train_padding(t);
     if (padding) fprintf(out, "%s\n", padding);

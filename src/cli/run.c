@@ -165,12 +165,12 @@ static Status stopped(Supervisor *s, int code)
     if (code == OK) return OK;
     const char *lost = unsaved(s, code);
     if (s->attend.ends > 1)
-        return fail(s->any ? ERR_STOPPED : ERR_IO, "weft run: ended at once, as asked twice%s",
+        return fail(s->any ? ERR_STOPPED : ERR_IO, "weft run: ended at once, as requested twice%s",
                     lost);
     if (is_final(code)) return fail((Status)code, "weft run: ended with exit code %d", code);
     return fail(ERR_STOPPED,
-                "weft run: stopped as asked%s: start the same command again%s to continue", lost,
-                train_leave_out(s->config));
+                "weft run: stopped as requested%s: start the same command again%s to continue",
+                lost, train_leave_out(s->config));
 }
 
 /* Decides after a loss whether to start again, and prepares it. The first new start has no

@@ -284,6 +284,6 @@ char *starting_check(Starting *s, const Watch *watch, pid_t starter)
     if (s->hang_s <= 0 || now_s - s->going_s < s->hang_s) return NULL;
     if (s->count == 0 && (!s->begun || s->begun(s->of))) return NULL;
     snprintf(what, sizeof what, "%s %s for %.0f s (train.hang_s)", s->phase,
-             s->computes ? "all have been stopped" : "none has gone on", now_s - s->going_s);
+             s->computes ? "all have been stopped" : "none has made progress", now_s - s->going_s);
     return kill_ranks(s, watch, what, false);
 }

@@ -231,15 +231,15 @@ static Status plan_fewer(const Supervisor *s, int most, Fewer *fewer)
 static void say_bits(const Supervisor *s, const Fewer *fewer)
 {
     if (s->config->train.reproducible != REPRODUCIBLE_ANY_GRID)
-        log_warn("weft run: train.reproducible promises bits for one grid only: they may be others "
-                 "from here on");
+        log_warn("weft run: train.reproducible promises bits for one grid only: they may differ "
+                 "from now on");
     else if (!fewer->same_bits && s->config->train.sync_batch_norm)
-        log_warn("weft run: bits differ from here on from those of %d replicas, over whose "
+        log_warn("weft run: bits differ from now on from those of %d replicas, over whose "
                  "micro-batches train.sync_batch_norm took statistics",
                  replicas_of(s, s->wanted));
     else if (!fewer->same_bits)
-        log_warn("weft run: bits differ from here on from those of %d replicas: not on both does "
-                 "each take a power of two of micro-batches",
+        log_warn("weft run: bits differ from now on from those of %d replicas: not in both cases "
+                 "does each replica have a power of two of micro-batches",
                  replicas_of(s, s->wanted));
     else if (s->config->train.threads == 0)
         log_info("weft run: the bits stay those of %d replicas if each rank has as many threads as "
@@ -276,8 +276,8 @@ Status supervise_rest(Supervisor *s, int n)
     int seconds = n > DOUBLINGS ? MOST_S : 1 << (n - 1);
     if (!attend_rest(&s->attend, seconds)) return OK;
     return fail(ERR_STOPPED,
-                "weft run: stopped as asked, between two starts: start the same command again%s "
-                "to continue",
+                "weft run: stopped as requested, between two starts: start the same command "
+                "again%s to continue",
                 train_leave_out(s->config));
 }
 

@@ -120,7 +120,7 @@ static Status read_group(Reading *r, OptimGroup *group, const Node *node)
 {
     r->at = node;
     if (node->kind != NODE_MAP)
-        return fail(ERR_CONFIG, "a group is wanted here: - {match: PATTERN, lr: NUMBER}, not %s",
+        return fail(ERR_CONFIG, "expected a group: - {match: PATTERN, lr: NUMBER}, not %s",
                     node_kind_name(node));
     group->line = node->line;
     group->column = node->column;
@@ -156,9 +156,7 @@ static Status groups_read(Reading *r, void *field, const Node *node)
 {
     r->at = node;
     if (node->kind != NODE_LIST)
-        return fail(ERR_CONFIG,
-                    "a list of groups is wanted here: - {match: PATTERN, lr: NUMBER}, "
-                    "not %s",
+        return fail(ERR_CONFIG, "expected a list of groups: - {match: PATTERN, lr: NUMBER}, not %s",
                     node_kind_name(node));
     groups_free(field);
     OptimConfig *optim = &r->config->optim;

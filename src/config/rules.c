@@ -62,8 +62,8 @@ static Status check_use(const Config *config, const char *chooser, const char *k
     const char *leaf = option_leaf(&options[option_find(key)]);
     if (word_uses(word, leaf)) return OK;
     char *users = option_users(by, leaf, " and ");
-    Status status = config_fail_key(config, key, "only %s have a use for it: set %s: %.*s", users,
-                                    chooser, (int)strcspn(users, " "), users);
+    Status status = config_fail_key(config, key, "only %s use it: set %s: %.*s", users, chooser,
+                                    (int)strcspn(users, " "), users);
     mem_free(&users);
     return status;
 }
@@ -131,7 +131,7 @@ static Status check_images(const Config *config)
     TRY(check_range(config, "data.crop_ratio", &config->data.crop_ratio));
     if (config->data.random_resized_crop && config->data.random_crop)
         return config_fail_key(config, "data.random_crop",
-                               "cannot be with data.random_resized_crop: choose one");
+                               "cannot be combined with data.random_resized_crop: choose one");
     if (jitter->count != 0 && jitter->count != 4)
         return config_fail_key(config, "data.color_jitter",
                                "takes four numbers: [brightness, contrast, saturation, hue]");
@@ -295,7 +295,7 @@ static Status check_mode_number(Config *config, const char *key, bool used, cons
     if (used || usual) return OK;
     bool replaced = place_of(config, "grid.mode")->source > place_of(config, key)->source;
     return replaced ? reset_key(config, key)
-                    : config_fail_key(config, key, "only grid.mode: %s has a use for it", modes);
+                    : config_fail_key(config, key, "only grid.mode: %s uses it", modes);
 }
 
 static Status check_mode(Config *config)

@@ -198,7 +198,7 @@ static const char *same_word(const char *word, const char *const *words, int cou
 
 Status words_fail(const char *key, const char *words, const char *word)
 {
-    if (!*words) return fail(ERR_BUG, "'%s': nobody has said which words there are", word);
+    if (!*words) return fail(ERR_BUG, "'%s': the words of this key are not registered", word);
     char text[WORDS_MAX][WORD_BYTES], *all = words_text(words);
     const char *each[WORDS_MAX];
     int count = words_count(words);

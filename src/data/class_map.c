@@ -39,8 +39,8 @@ Status class_names_check(const ClassNames *names, const char *path)
     for (int64_t i = 1; st == OK && i < names->count; ++i)
         if (strcmp(place[i].name, place[i - 1].name) == 0)
             st = fail(ERR_DATA,
-                      "%s: classes %lld and %lld are both named '%.80s', so labels cannot go by "
-                      "names; name each class once",
+                      "%s: classes %lld and %lld are both named '%.80s', so labels cannot be "
+                      "matched by name; name each class once",
                       path, (long long)place[i - 1].i, (long long)place[i].i, place[i].name);
     mem_free(&place);
     return st;
@@ -137,9 +137,9 @@ static Status fit_fail(const Fit *fit, const char *path, const ClassNames *file_
                      &other_name);
     Status st = fail(
         ERR_DATA,
-        "%s: its classes are not those of %s: '%.160s' (class %lld) is not there, and '%.160s' "
-        "(class %lld there) is not here; labels go by name only where one of the two has all names "
-        "of the other: give the classes one set of names",
+        "%s: its classes and those of %s do not match: '%.160s' (class %lld) is not among them, "
+        "and '%.160s' (their class %lld) is not among its own; labels are matched by name only if "
+        "one of the two lists has all names of the other: give the classes one set of names",
         path, classes_of, set_name, (long long)fit->unknown, other_name, (long long)fit->missing);
     mem_free(&set_name);
     mem_free(&other_name);
@@ -157,18 +157,18 @@ static char *fit_line(const Fit *fit, const char *path, const ClassNames *file_n
                       const char *classes_of, const ClassNames *classes)
 {
     if (fit->unknowns > 0)
-        return mem_format("%s: labels go by the names of classes: %s has %lld of its %lld classes "
-                          "and lacks '%.80s'%s, which no sample may be",
+        return mem_format("%s: labels are matched by the names of classes: %s has %lld of its %lld "
+                          "classes and lacks '%.80s'%s, which no sample may be",
                           path, classes_of, (long long)(file_names->count - fit->unknowns),
                           (long long)file_names->count, file_names->name[fit->unknown],
                           fit->unknowns > 1 ? " and others" : "");
     if (fit->missings > 0)
-        return mem_format("%s: labels go by the names of classes: it has %lld of the %lld classes "
-                          "of %s and lacks '%.80s'%s",
+        return mem_format("%s: labels are matched by the names of classes: it has %lld of the %lld "
+                          "classes of %s and lacks '%.80s'%s",
                           path, (long long)file_names->count, (long long)classes->count, classes_of,
                           classes->name[fit->missing], fit->missings > 1 ? " and others" : "");
-    return mem_format("%s: labels go by the names of classes, which are in another order than "
-                      "those of %s",
+    return mem_format("%s: labels are matched by the names of classes, which are in another order "
+                      "than those of %s",
                       path, classes_of);
 }
 
@@ -371,7 +371,7 @@ static Status files_join_names(DataSet *set, ClassNames *all, DataSet *other,
     }
     if (set->classes < all->count) set->classes = all->count;
     if (!equal)
-        log_info("%s: labels go by the names of classes: with those of %s there are %lld",
+        log_info("%s: labels are matched by the names of classes: with those of %s there are %lld",
                  other->path, set->path, (long long)all->count);
     return OK;
 }

@@ -146,7 +146,7 @@ static Status take_numbers(Stored *s, const CsvSchema *schema, double *to)
     TRY(stored_next(s, &value, &each, &count));
     if (each == 0) return OK;
     if (each != sizeof *to || count != (uint64_t)(schema->numbers ? schema->numbers : 1))
-        return another(schema, s->path, "its means are others");
+        return another(schema, s->path, "its means differ");
     memcpy(to, value, (size_t)schema->numbers * sizeof *to);
     return OK;
 }
@@ -182,7 +182,7 @@ static Status take_fields(Stored *s, const CsvSchema *schema, const DataSet *set
         next += c->ids == CSV_HASH ? c->rows : 2 + count;
     }
     rows = hex ? 0 : schema->hash_rows ? schema->hash_rows : next;
-    return rows == set->id_rows ? OK : another(schema, set->path, "it has other ids");
+    return rows == set->id_rows ? OK : another(schema, set->path, "its ids differ");
 }
 
 /* Do the names of the schema's columns of a type equal the set's list, in order? */
@@ -203,7 +203,7 @@ static Status check_names(const CsvSchema *schema, const DataSet *set, CsvType t
     class_names_free(&names);
     return good ? OK
                 : another(schema, set->path,
-                          type == CSV_NUMBER ? "its numbers are others" : "its fields are others");
+                          type == CSV_NUMBER ? "its numbers differ" : "its fields differ");
 }
 
 Status csv_stored_meaning(CsvMeaning *is, const CsvSchema *schema, const DataSet *set)

@@ -121,11 +121,10 @@ static Status chunks_check(const Reading *r, const DataArray *a, hid_t create, d
     char size[16], bytes_in_file[16];
     for (int i = 0; i < ndim && i < 32; ++i) bytes *= (double)chunk[i];
     if (ndim != a->ndim || bytes > CHUNK_BYTES)
-        return fail(
-            ERR_DATA,
-            "%s: a chunk of %s takes %s; at most 1 GB can be used: rewrite it with h5repack "
-            "-l CONTI OLD NEW, where you trust it",
-            path, a->name, text_bytes(bytes, size));
+        return fail(ERR_DATA,
+                    "%s: a chunk of %s takes %s; at most 1 GB can be used: rewrite it with "
+                    "h5repack -l CONTI OLD NEW, if you trust it",
+                    path, a->name, text_bytes(bytes, size));
     if (stored <= (double)r->file_bytes && bytes <= stored * UNPACKS_TO &&
         claimed <= stored * UNPACKS_TO)
         return OK;
@@ -480,7 +479,7 @@ Status facts_check(const FactsRequest *request, SetFacts *facts)
     text_check(facts->tokenizer, sizeof facts->tokenizer);
     text_check(facts->tokenizer_hash, sizeof facts->tokenizer_hash);
     if (good) return OK;
-    return fail(ERR_DATA, "%s: what HDF5 found in it cannot be: the file is made to do harm",
+    return fail(ERR_DATA, "%s: HDF5's answer about it is impossible: the file is malicious",
                 request->path);
 }
 

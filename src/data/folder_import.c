@@ -209,7 +209,7 @@ static Status read_records(FolderWork *work, Contents *c)
     Status status = journal_reopen(work);
     for (int64_t b = 0; status == OK && b < work->blocks; ++b) {
         if (!journal_read(work, b, record)) {
-            status = fail(ERR_IO, "%s: block %lld of %lld is not there, but was written",
+            status = fail(ERR_IO, "%s: block %lld of %lld is missing, although it was written",
                           work->journal, (long long)b, (long long)work->blocks);
             break;
         }

@@ -333,12 +333,11 @@ static Status pool_status(WorkerPool *pool)
 {
     if (pool->status != OK) return fail(pool->status, "%s", pool->why);
     if (atomic_load(&pool->done) == pool->total) return OK;
-    return fail(
-        ERR_STOPPED,
-        "stopped after %lld of %lld pictures: the same command goes on from those in %s, where "
-        "they are kept by blocks of %d",
-        (long long)atomic_load(&pool->done), (long long)pool->total, pool->work->part.part,
-        FOLDER_BLOCK);
+    return fail(ERR_STOPPED,
+                "stopped after %lld of %lld pictures: the same command continues from those in %s, "
+                "which keeps blocks of %d",
+                (long long)atomic_load(&pool->done), (long long)pool->total, pool->work->part.part,
+                FOLDER_BLOCK);
 }
 
 Status folder_decode_blocks(FolderWork *work)
@@ -349,7 +348,7 @@ Status folder_decode_blocks(FolderWork *work)
     int begun = 0;
     pool_init(&pool, work);
     if (pool.done)
-        log_info("going on with %s: %lld of %lld pictures are there", work->part.part,
+        log_info("resuming %s: %lld of %lld pictures are done", work->part.part,
                  (long long)pool.done, (long long)pool.total);
     for (; begun < threads && pool.blocks; ++begun) {
         pthread_mutex_lock(&pool.lock);

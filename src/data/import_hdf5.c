@@ -238,7 +238,7 @@ static Status count_rows(Copy *copy)
     copy->rows = st == OK ? strtoll(answer, NULL, 10) : 0;
     mem_free(&answer);
     if (st == OK && (copy->rows < 0 || copy->rows > y->dim[0]))
-        st = fail(ERR_DATA, "%s: what HDF5 found in it cannot be", copy->request.path);
+        st = fail(ERR_DATA, "%s: HDF5's answer about it is impossible", copy->request.path);
     if (st == OK && copy->rows == 0)
         st = fail(ERR_DATA, "%s: all samples have the label %lld, so nothing stays",
                   copy->request.path, (long long)copy->drop_label);

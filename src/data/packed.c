@@ -165,7 +165,7 @@ static Status member_read(PackedFile *file)
                 "%s: is damaged at byte %lld, in the gzip member that begins at byte %lld (%s); "
                 "fetch it again",
                 file->path, (long long)offset_of(file), (long long)file->member,
-                file->stream.msg ? file->stream.msg : "it asks for a dictionary");
+                file->stream.msg ? file->stream.msg : "it needs a dictionary");
 }
 
 static Status plain_read(PackedFile *file)
@@ -211,8 +211,8 @@ Status packed_text(const char *path, size_t most, char **text, size_t *bytes)
     }
     packed_close(&file);
     if (status == OK && *bytes > most)
-        status = fail(ERR_DATA, "%s: has more than %zu bytes, too many for what it is to be", path,
-                      most);
+        status =
+            fail(ERR_DATA, "%s: has more than %zu bytes, too many for its purpose", path, most);
     if (status == OK)
         (*text)[*bytes] = 0;
     else
@@ -226,7 +226,7 @@ Status packed_bound(const PackedFile *file, int64_t unpacked)
     if (!file->packed || unpacked <= SMALL_BYTES || unpacked / TIMES <= file->bytes) return OK;
     return fail(ERR_DATA,
                 "%s: unpacks to %s or more, over %d times the %s that it has; unpack it with "
-                "gunzip first, where you trust it",
+                "gunzip first, if you trust it",
                 file->path, text_bytes((double)unpacked, size_unpacked), TIMES,
                 text_bytes((double)file->bytes, size_in_file));
 }

@@ -100,11 +100,11 @@ static Status source_read_head(const Reader *r, const Source *s, int64_t first, 
                                int64_t bytes, void *to)
 {
     if (first < 0 || count < 0 || first > s->array->dim[0] - count)
-        return fail(ERR_BUG, "%s: sample %lld asked for, there are %lld", r->set.path,
+        return fail(ERR_BUG, "%s: sample %lld requested, but there are %lld", r->set.path,
                     (long long)(first + count - 1), (long long)s->array->dim[0]);
     if (s->first) {
         if (map_copy(to, s->first + first * s->array->sample_bytes, (size_t)bytes)) return OK;
-        return read_fail(r, s, first, "its mapped bytes cannot be had");
+        return read_fail(r, s, first, "its mapped pages cannot be read");
     }
     if (s->dataset >= 0) return read_hdf5(r, s, first, count, to);
     return read_file(r, s, first, (size_t)bytes, to);
@@ -429,7 +429,7 @@ Status reader_get_encoded(Reader *reader, int64_t sample, uint8_t **bytes, size_
     uint64_t place[2];
     uint8_t turned = 1;
     if (sample < 0 || sample >= r->set.samples)
-        return fail(ERR_BUG, "%s: sample %lld asked for, there are %lld", r->set.path,
+        return fail(ERR_BUG, "%s: sample %lld requested, but there are %lld", r->set.path,
                     (long long)sample, (long long)r->set.samples);
     TRY(read_values(r, &r->set.index, sample, sizeof place, place));
     if (r->set.oriented) TRY(read_values(r, &r->set.orient, sample, 1, &turned));

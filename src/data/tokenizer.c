@@ -127,7 +127,7 @@ Status tokenizer_take(Tokenizer *t, const char *path, const char *place, NamedTo
     if (count > 0) qsort(named, (size_t)count, sizeof *named, by_id);
     for (int64_t i = 1; i < count; ++i)
         if (named[i].id == named[i - 1].id)
-            return fail(ERR_DATA, "%s: %s %lld: number %lld is there twice", path, place,
+            return fail(ERR_DATA, "%s: %s %lld: number %lld appears twice", path, place,
                         (long long)named[i].place, (long long)named[i].id);
     lay_out(t, named, count);
     t->slot_room = room_for(count);

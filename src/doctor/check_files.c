@@ -97,7 +97,7 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
     report_summary(report, "%s", f->type);
     if (*f->above)
         report_summary(report,
-                       "%s; the folder is not there: looked at %s, where train would make it",
+                       "%s; the folder does not exist: checked %s, where train would create it",
                        f->type, f->above);
     for (int r = 0; r < a->ranks; ++r) {
         int error = f[r].open_error ? f[r].open_error : f[r].write_error;
@@ -317,7 +317,7 @@ static void judge_shared(const Check *check, const Allocation *a, const void *al
         if (s[r].must_be_found && !s[r].found)
             report_host(report, SEVERITY_FATAL, r,
                         "a folder that all nodes share, by the same path; on NFS actimeo=3",
-                        "a file of the first node, %s, is not to be seen after %.0f s",
+                        "a file of the first node, %s, is not visible after %.0f s",
                         a->place[0].host, check->threshold);
 }
 

@@ -90,7 +90,7 @@ static void *watch(void *arg)
         if (d->waits) left_s += WAIT_EXTRA_S;
         if (left_s <= 0)
             die_as(ERR_CONFIG,
-                   d->waits ? "doctor: %s: another rank has not come to its end"
+                   d->waits ? "doctor: %s: another rank has not finished it"
                             : "doctor: %s: no answer",
                    d->at);
         cond_wait_for(&d->cond, &d->lock, left_s);
@@ -170,7 +170,7 @@ static void print_totals(const Report *reports, double begin_s)
 {
     int rows = check_count(), with[] = {[SEVERITY_FATAL] = 0};
     for (int i = 0; i < rows; ++i) ++with[report_worst(&reports[i])];
-    printf("%d checks in %.1f s: %d ok, %d to look at, %d fatal", rows, clock_s() - begin_s,
+    printf("%d checks in %.1f s: %d ok, %d warn, %d fatal", rows, clock_s() - begin_s,
            with[SEVERITY_OK], with[SEVERITY_WARN], with[SEVERITY_FATAL]);
     if (with[SEVERITY_SKIP]) printf(", %d skipped", with[SEVERITY_SKIP]);
     puts("");

@@ -156,7 +156,7 @@ void log_file_report(void)
         const char *words;
     } all[] = {
         {REWRITTEN, "was removed or renamed, and has been written again from its beginning"},
-        {REPLACED, "has been replaced by another file, and goes on in that one"},
+        {REPLACED, "has been replaced by another file, and continues in that one"},
         {CUT, "was cut short: earlier lines are lost; later ones are appended to what is left"},
         {NOT_OPENED, "was removed, renamed or replaced, and cannot be opened again: later lines "
                      "are lost"},

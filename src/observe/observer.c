@@ -76,7 +76,7 @@ static Status renew_events(Observer *observer)
     if (events->lost == 0) return OK;
     TRY(event_file_open(&next, observer->dir, observer->lease));
     append_put(&next, events->data, events->bytes);
-    log_warn("%s: was cut short: its last %lld of %lld bytes are lost; events go on in %s",
+    log_warn("%s: was cut short: its last %lld of %lld bytes are lost; events continue in %s",
              events->path, (long long)events->lost, (long long)events->lost_of, next.path);
     events->bytes = 0;
     (void)append_close(events);
@@ -90,7 +90,7 @@ static void warn_changed(AppendFile *file)
         log_warn("%s: was removed or renamed, and has been written again from its beginning",
                  file->path);
     if (file->moved)
-        log_warn("%s: has been replaced by another file, and goes on in that one", file->path);
+        log_warn("%s: has been replaced by another file, and continues in that one", file->path);
     file->rewritten = file->moved = false;
 }
 

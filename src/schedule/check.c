@@ -110,7 +110,7 @@ static const char *order_fault(const Check *c, Task t)
     int sets = rules[t.kind].sets, did = *did_at(c, t.chunk, t.micro);
     int needs = rules[t.kind].needs & chunk_duties(c->schedule, t.chunk);
     int local = schedule_local(c->schedule, t.chunk);
-    if (did & sets) return "is there twice, whole or in part";
+    if (did & sets) return "appears twice, whole or in part";
     if (needs & ~did & DID_FORWARD) return "comes before the forward pass that it needs";
     if (needs & ~did & DID_DATA) return "comes before the backward pass (backward_data) it needs";
     if (needs & ~did || !neighbour_ready(c, t)) return "comes before its inputs are there";

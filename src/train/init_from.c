@@ -113,7 +113,7 @@ static void pair(Match *m, TextList *missing, TextList *sizes, TextList *anew)
         } else if (!shape_equal(m->stored[k].shape, t->shape)) {
             m->used[k] = true;
             char *size =
-                mem_format("%s (%s there, %s here)", leaf_of(t->path),
+                mem_format("%s (%s in the file, %s in the model)", leaf_of(t->path),
                            shape_text(m->stored[k].shape, theirs), shape_text(t->shape, ours));
             text_list_add(sizes, size);
             mem_free(&size);

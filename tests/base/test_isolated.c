@@ -111,7 +111,7 @@ static void all(void)
     CU_ASSERT_STRING_EQUAL(answer, "refused");
     mem_free(&answer);
 #if !defined(__SANITIZE_ADDRESS__)
-    fails(EAT, "wanted more than 67.1 MB of memory");
+    fails(EAT, "needed more than 67.1 MB of memory");
 #endif
     echoes(77);
 }

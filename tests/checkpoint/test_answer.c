@@ -58,7 +58,7 @@ static void cut(void)
     begin();
     for (size_t n = 0; n < length; ++n) {
         StoredFile file;
-        CHECK_FAILS(take(&file, answer, n), ERR_DATA, "what HDF5 found in it cannot be");
+        CHECK_FAILS(take(&file, answer, n), ERR_DATA, "HDF5's answer about it is impossible");
         stored_close(&file);
     }
     end();

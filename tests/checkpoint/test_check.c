@@ -104,7 +104,8 @@ static void test_listing(void)
     write_text("step-00000010.h5");
     EXPECT(ERR_DATA, "2 of 4 checkpoints are not good",
            "@/step-00000130.h5.part: unfinished, never loaded",
-           "@/step-00000100.h5: bad: the checksum of tensor /params/layer1.0.conv1.weight is off",
+           "@/step-00000100.h5: bad: the checksum of tensor /params/layer1.0.conv1.weight does not "
+           "match",
            "@/step-00000010.h5: bad: not an HDF5 file", "@/step-00000009.h5: good: step 9",
            "@/best.h5: good: step 10", "@: a run resumes from step-00000009.h5");
     damage("step-00000009.h5", 9);

@@ -151,15 +151,16 @@ static void test_other_model(void)
     io.tensor = f->tensor = mine;
     mine[3].shape.dim[0] = 100;
     CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA,
-                "of another size: fc.weight (10x33 there, 100x33 here)");
+                "of another size: fc.weight (10x33 in the file, 100x33 in the model)");
     mine[3] = (CheckpointTensor){.path = "/params/head.weight", .shape = {2, {10, 33, 1, 1}}};
-    CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA, "missing there: head.weight");
+    CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA,
+                "missing in the file: head.weight");
     mine[3] = fixture_tensor[3];
     io.count = FIXTURE_COUNT - 1;
     CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA, "not in this model: table");
     mine[FIXTURE_COUNT] = (CheckpointTensor){.path = "/params/extra", .shape = {1, {4, 1, 1, 1}}};
     io.count = FIXTURE_COUNT + 1;
-    CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA, "missing there: extra");
+    CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA, "missing in the file: extra");
     CU_ASSERT_EQUAL(f->sets, 0);
     end();
 }

@@ -235,12 +235,12 @@ static void refused(void)
                 ERR_CONFIG, "does not end in a softmax");
     CHECK_FAILS(export(LAYERS, (OnnxModel){.input = image(2, 5), .normalize = true}, &made),
                 ERR_CONFIG, "are not known");
-    CHECK_FAILS(export(LENET, model, &made), ERR_DATA, "missing there: conv1.weight");
+    CHECK_FAILS(export(LENET, model, &made), ERR_DATA, "missing in the file: conv1.weight");
     CHECK_FAILS(
         export("model: {classes: 4, name: lenet}\n", (OnnxModel){.input = image(2, 28)}, &made),
-        ERR_DATA, "missing there: ");
+        ERR_DATA, "missing in the file: ");
     CHECK_FAILS(export(LAYERS, (OnnxModel){.input = image(2, 7)}, &made), ERR_DATA,
-                "of another size: fc.weight (3x48 there, 3x");
+                "of another size: fc.weight (3x48 in the file, 3x");
     CHECK_FAILS(export("model: {layers: [conv2d: {name: conv, channels: 4, kernel: 3, pad: same, "
                        "groups: 2, bias: false}, global_pool, flatten], classes: 4}",
                        (OnnxModel){.input = image(2, 5)}, &made),

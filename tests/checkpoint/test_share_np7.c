@@ -323,14 +323,14 @@ static void load_damaged(const char *path)
             Taken t;
             CheckpointIo io = io_of(&t, (Want)want);
             unsigned missing = 1U << i | 1U << next;
-            char *name = mem_format("tensor %s is off", tensor[i].path);
+            char *name = mem_format("tensor %s does not match", tensor[i].path);
             sent_bytes = 0;
             CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA, name);
             expect_set(&t, missing);
             CU_ASSERT_EQUAL(sum_of(sent_bytes), bytes_passed((Want)want, false, missing));
             io = io_of(&t, (Want)want);
             io.at_once = false;
-            CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA, "is off");
+            CHECK_FAILS(checkpoint_load(&world, path, NULL, &io), ERR_DATA, "does not match");
             for (int k = 0; k < COUNT; ++k) CU_ASSERT_EQUAL(t.sets[k], 0);
             mem_free(&name);
         }

@@ -62,7 +62,7 @@ signal_server -USR1 &
 check 75 'start the same command again' part
 wait $!
 second=$(newest parts)
-holds "stopped at a border, step $second" test $((10#$second % 10)) = 0 -a $((10#$second)) -gt $((10#$first)) -a $((10#$second)) -lt 200
+holds "stopped at a sync point, step $second" test $((10#$second % 10)) = 0 -a $((10#$second)) -gt $((10#$first)) -a $((10#$second)) -lt 200
 check 0 'resuming from' part
 holds 'three orders' test -e parts/server-0.order -a -e "parts/server-0.step-$first.order" -a -e "parts/server-0.step-$second.order"
 again() { mpi 3 train --replay parts parts.yaml run.name=parts2; }

@@ -38,7 +38,7 @@ YAML
 train() { timeout 100 "$WEFT" train a.yaml "$@"; }
 evaluate() { timeout 100 "$WEFT" eval a.yaml run.name=a "$@"; }
 check 0 'top-1 90.00 %' train run.name=a
-holds 'a line says so' grep -qF "test.h5: labels go by the names of classes: it has 3 of the 4 classes of train.h5 and lacks 'dog'" both
+holds 'a line says so' grep -qF "test.h5: labels are matched by the names of classes: it has 3 of the 4 classes of train.h5 and lacks 'dog'" both
 check 0 'top-1       100.00 %' evaluate data.test=train.h5
 holds 'nothing is said of equal lists' sh -c '! grep -q "go by the names" both'
 check 0 'top-1       90.00 %' evaluate
@@ -50,8 +50,8 @@ holds 'cats that look like dogs' grep -qE '^ 0 cat +5 +5 +0 +0$' out
 check 0 "which no sample may be" evaluate data.test=more.h5
 holds 'all of them' grep -qF 'top-1       100.00 %' out
 check 65 "sample 10 is of the class 'ant' (label 0), which the model does not have" evaluate data.test=ants.h5
-check 65 "'wolf' (class 1) is not there, and 'dog' (class 1 there) is not here" evaluate data.test=wolf.h5
-check 65 "'wolf' (class 1) is not there" train run.name=b data.test=wolf.h5
+check 65 "'wolf' (class 1) is not among them, and 'dog' (their class 1) is not among its own" evaluate data.test=wolf.h5
+check 65 "'wolf' (class 1) is not among them" train run.name=b data.test=wolf.h5
 holds 'on two ranks as on one' sh -c 'timeout 100 "$0" eval -n 2 a.yaml run.name=a data.test=turned.h5 2>/dev/null | grep -qF "87.50 %"' "$WEFT"
 check 0 '4 classes: cat, dog, eel, fox' "$WEFT" ckpt info runs/a/checkpoints/best.h5
 check 0 'classes' h5dump -a classes runs/a/checkpoints/best.h5
@@ -59,9 +59,9 @@ check 0 'classes' h5dump -a classes runs/a/checkpoints/best.h5
 # Names that look alike, and one that would turn the text around.
 idx nfc.h5 $'cat,caf\u00e9,eel,fox' 20:0:10 90:1:10
 idx nfd.h5 $'cat,cafe\u0301,eel,fox' 20:0:10 90:1:10
-check 65 "'cafe\\u0301' (class 1) is not there, and 'caf\\u00e9' (class 1 there) is not here" "$WEFT" data check nfc.h5 nfd.h5
+check 65 "'cafe\\u0301' (class 1) is not among them, and 'caf\\u00e9' (their class 1) is not among its own" "$WEFT" data check nfc.h5 nfd.h5
 idx bidi.h5 $'cat,do\u202eg,eel,fox' 20:0:10 90:1:10
-check 65 "'do\\u202eg' (class 1) is not there" evaluate data.test=bidi.h5
+check 65 "'do\\u202eg' (class 1) is not among them" evaluate data.test=bidi.h5
 check 0 'do\u202eg' "$WEFT" data info bidi.h5
 check 0 '' train run.name=bidi data.train=bidi.h5 data.test=bidi.h5 train.epochs=1
 check 0 'do\u202eg' timeout 100 "$WEFT" eval a.yaml run.name=bidi data.train=bidi.h5 data.test=bidi.h5
@@ -77,7 +77,7 @@ check 65 "wolf.h5: its classes are not those of train.h5" train run.name=c 'data
 check 0 'top-1       90.00 %' evaluate data.train=turned.h5
 check 65 "its classes are not those of runs/a/checkpoints" evaluate data.train=wolf.h5
 last=$(ls runs/a/checkpoints/step-*.h5)
-check 0 "turned.h5: labels go by the names of classes, which are in another order than those of $last" \
+check 0 "turned.h5: labels are matched by the names of classes, which are in another order than those of $last" \
     train run.name=from checkpoint.resume="$last" data.train=turned.h5 data.test=train.h5 train.epochs=130 optim.lr=1e-9
 holds 'it goes on from what it has learnt' grep -qF 'top-1 100.00 %' both
 check 0 '4 classes: cat, dog, eel, fox' "$WEFT" ckpt info "$(ls runs/from/checkpoints/step-*.h5 | tail -1)"
@@ -161,7 +161,7 @@ holds 'which are the right ones' sh -c 'cut -d, -f1 rows.csv | cmp - yes.names'
 check 0 "it has 3 of the 4 classes of train.h5 and lacks 'dog'" "$WEFT" data check train.h5 test.h5
 holds 'they go together' grep -qF 'train.h5 and test.h5 go together' out
 check 65 "sample 10 is of the class 'ant'" "$WEFT" data check train.h5 ants.h5
-check 65 "'wolf' (class 1) is not there" "$WEFT" data check train.h5 wolf.h5
+check 65 "'wolf' (class 1) is not among them" "$WEFT" data check train.h5 wolf.h5
 
 # Labels that count from 1: a warning with the cure, which has the right number of classes.
 idx letters.h5 '' 20:1:24 90:2:24 160:3:24
@@ -195,7 +195,7 @@ check 0 "$shifted" "$WEFT" data check three.h5 late.h5
 idx onward.h5 '' 20:1:10 90:2:10 160:3:10
 check 65 'onward.h5: sample 20: its label in /y is 3, but there are 3 classes (0 to 2); correct the data set or model.classes; where labels count from 1' "$WEFT" data check three.h5 onward.h5
 check 65 'onward.h5: sample 20: its label in /y is 3, but there are 3 classes (0 to 2); correct the data set or model.classes; where labels count from 1' train run.name=late3 data.train=three.h5 data.test=onward.h5
-check 0 'test.h5: labels go by the names' train run.name=by_name data.test=test.h5 train.epochs=1
+check 0 'test.h5: labels are matched by the names' train run.name=by_name data.test=test.h5 train.epochs=1
 idx nocat.h5 cat,dog,eel,fox 90:1:10 160:2:10
 check 0 '' train run.name=by_name2 data.test=nocat.h5 train.epochs=1
 holds 'nothing is shifted by name' sh -c '! grep -q "count from" both'

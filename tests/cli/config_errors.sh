@@ -100,7 +100,7 @@ printf 'model: {classes: 3, layers: [conv2d: {out_channels: 3}]}\ndata: {train: 
 check 78 "conv2d takes no attribute 'out_channels': that is channels here" "$WEFT" plan layer.yaml --input 3x8x8
 
 # what no mode, or another one, has a use for
-check 78 'grid.staleness=3: only grid.mode: stale has a use for it' "$WEFT" train good.yaml grid.staleness=3
+check 78 'grid.staleness=3: only grid.mode: stale uses it' "$WEFT" train good.yaml grid.staleness=3
 check 78 'grid.staleness=0: only' "$WEFT" train good.yaml grid.staleness=0 grid.mode=geo
 check 78 'grid.geo_steps=3: only grid.mode: stale, geo or async has' "$WEFT" train good.yaml grid.geo_steps=3
 check 66 'none.h5' "$WEFT" train good.yaml grid.geo_steps=100 grid.staleness=1

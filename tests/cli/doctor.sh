@@ -64,15 +64,15 @@ quota() {
     rmdir "$group" 2>/dev/null || true
 }
 # a folder that is not there: where train would make it, the nearest one above it is looked at
-check 0 'the folder is not there: looked at ., where train would make it' timeout 60 "$WEFT" doctor none
-holds 'and all is measured' grep -qE '^25 checks in [0-9.]+ s: [0-9]+ ok, [0-9]+ to look at, 0 fatal$' both
-check 0 "the folder is not there: looked at $PWD/own, where" timeout 60 "$WEFT" doctor "$PWD/own/a//b/"
+check 0 'the folder does not exist: checked ., where train would create it' timeout 60 "$WEFT" doctor none
+holds 'and all is measured' grep -qE '^25 checks in [0-9.]+ s: [0-9]+ ok, [0-9]+ warn, 0 fatal$' both
+check 0 "the folder does not exist: checked $PWD/own, where" timeout 60 "$WEFT" doctor "$PWD/own/a//b/"
 holds 'nothing is made there' test -z "$(ls -A own)" -a ! -e none
 # and one that cannot be made: what is not measured is not well
 ln -s none nowhere
 check 78 'cannot make a file: No such file or directory; try: mkdir -p' timeout 60 "$WEFT" doctor nowhere
 for name in space inodes 'file locks' 'sync time' 'write rate' 'read rate'; do says skip "$name +not measured"; done
-says '25 checks in [0-9.]+ s: [0-9]+ ok, [0-9]+ to look at, 1 fatal,' '6 skipped'
+says '25 checks in [0-9.]+ s: [0-9]+ ok, [0-9]+ warn, 1 fatal,' '6 skipped'
 check 78 '"check": "space", "state": "skip", "measured": "not measured"' timeout 60 "$WEFT" doctor --json nowhere/
 quota
 

@@ -64,7 +64,7 @@ check 0 '5 nodes, 10 classes' "$WEFT" ckpt export net-back.h5 --onnx -o net-back
 check 0 '256 tokens' "$WEFT" ckpt export gpt-back.h5 --onnx -o gpt.onnx --config gpt.yaml
 check 0 '256 tokens' "$WEFT" ckpt export gpt-back.h5 --onnx -o gpt-input.onnx --config gpt.yaml --input tokens data.train=none.h5
 holds 'the data set tells no more than --input' cmp gpt.onnx gpt-input.onnx
-check 64 'the data set none.h5 is not here' "$WEFT" ckpt export $run --onnx -o no.onnx data.train=none.h5
+check 64 'the data set none.h5 is needed to describe a sample' "$WEFT" ckpt export $run --onnx -o no.onnx data.train=none.h5
 check 64 'none.h5: no such file' "$WEFT" ckpt export $run --onnx -o no.onnx data.train=[images.h5,none.h5]
 cp images.h5 more.h5
 check 0 '5 nodes, 10 classes' "$WEFT" ckpt export $run --onnx -o net-list.onnx data.train=[images.h5,more.h5]
@@ -83,7 +83,7 @@ check 0 'removed old.onnx.data' "$WEFT" ckpt export $run --onnx -o old.onnx --fo
 holds 'values of an older export do not stay' test ! -e old.onnx.data
 check 64 'is for --onnx' "$WEFT" ckpt export $run -o no.safetensors data.train=none.h5
 check 64 '--softmax' "$WEFT" ckpt export $run -o no.safetensors --softmax
-check 65 'missing there: ' "$WEFT" ckpt export net-back.h5 --onnx -o no.onnx --config gpt.yaml
+check 65 'missing in the file: ' "$WEFT" ckpt export net-back.h5 --onnx -o no.onnx --config gpt.yaml
 check 78 'tokens have no mean' "$WEFT" ckpt export gpt-back.h5 --onnx -o no.onnx --config gpt.yaml --normalize
 holds 'nothing is left of them' test ! -e no.onnx -a ! -e no.onnx.part
 
@@ -104,8 +104,8 @@ rm -f pth.h5
 check 0 "left out 'module._orig_mod.' and the like, with which" "$WEFT" ckpt import "$golden/net.pth" -o pth.h5 --rename "$first.:module._orig_mod.$first."
 holds 'a prefix on some names: the golden values' cmp golden <(tensors pth.h5)
 gzip -c "$golden/net.pth" >net.pth.gz
-check 65 'net.pth.gz: is packed by gzip, and is not unpacked here: run `gunzip -k` on it' "$WEFT" ckpt import net.pth.gz -o none.h5
-imported "$golden/nested.pth" "took 'model' (9 tensors); also there, for --key: ema (9 tensors)"
+check 65 'net.pth.gz: is packed by gzip, and is not unpacked by weft: run `gunzip -k` on it' "$WEFT" ckpt import net.pth.gz -o none.h5
+imported "$golden/nested.pth" "took 'model' (9 tensors); other choices of --key: ema (9 tensors)"
 check 65 'choose one with --key: generator (9 tensors), discriminator (9 tensors)' "$WEFT" ckpt import "$golden/two.pth" -o none.h5
 check 64 'there is no such group of tensors; there are generator' "$WEFT" ckpt import "$golden/two.pth" -o none.h5 --key gen
 check 0 "took 'generator'" "$WEFT" ckpt import "$golden/two.pth" -o generator.h5 --key generator

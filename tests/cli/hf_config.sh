@@ -104,13 +104,13 @@ for kind in '"rope_type": ["linear"]=rope_type is [linear], a list: expected a t
     '"rope_type": "yarn", "factor": 2, "truncate": "false"=truncate is "false", a text: expected true or false'; do
     refused "rope_scaling.${kind##*=}" "s/\"rope_scaling\": null/\"rope_scaling\": {${kind%=*}}/"
 done
-refused 'is there twice' 's/^ "use_cache": true,/ "rope_theta": 10, "rope_theta": 10,/'
+refused 'appears twice' 's/^ "use_cache": true,/ "rope_theta": 10, "rope_theta": 10,/'
 refused 'byte ' 's/^ "use_cache": true,/ "use_cache": true/'
 refused 'its 3 heads do not divide' 's/"num_attention_heads": 2/"num_attention_heads": 3/'
 refused 'of another size: ' 's/"hidden_size": 16/"hidden_size": 32/'
-refused 'missing there: ' 's/"num_hidden_layers": 2/"num_hidden_layers": 3/'
+refused 'missing in the file: ' 's/"num_hidden_layers": 2/"num_hidden_layers": 3/'
 refused 'not in this model: layers.1.' 's/"num_hidden_layers": 2/"num_hidden_layers": 1/'
-refused 'qkv_proj.weight (32x16 there, 48x16 here)' 's/"num_key_value_heads": 1/"num_key_value_heads": 2/'
+refused 'qkv_proj.weight (32x16 in the file, 48x16 in the model)' 's/"num_key_value_heads": 1/"num_key_value_heads": 2/'
 refused 'vocab' 's/"vocab_size": 256/"vocab_size": 0/'
 holds 'nothing is written' test ! -e no.h5
 check 65 'but the tensors have the names of' "$WEFT" ckpt import gpt2/model.safetensors -o no.h5 --hf-config plain/config.json
@@ -119,7 +119,7 @@ check 65 'layer_types is sliding_attention,full_attention' "$WEFT" ckpt import q
 check 66 'none.json' "$WEFT" ckpt import plain/model.safetensors -o no.h5 --hf-config none.json
 for own in 's/"n_head": 4/"n_head": 4, "n_inner": 32/=n_inner is 32' 's/"n_head": 4/"n_head": 4, "layer_norm_epsilon": 1e-6/=layer_norm_epsilon is 1e-6' \
     's/"n_head": 4/"n_head": 4, "scale_attn_by_inverse_layer_idx": true/=scale_attn_by_inverse_layer_idx is true' \
-    's/"n_head": 4/"n_head": 4, "activation_function": "gelu"/=activation_function is gelu' 's/"n_positions": 96/"n_positions": 64/=wpe.weight (96x16 there, 64x16 here)'; do
+    's/"n_head": 4/"n_head": 4, "activation_function": "gelu"/=activation_function is gelu' 's/"n_positions": 96/"n_positions": 64/=wpe.weight (96x16 in the file, 64x16 in the model)'; do
     sed "${own%=*}" gpt2/config.json >gpt2/other.json
     check 65 "${own##*=}" "$WEFT" ckpt import gpt2/model.safetensors -o no.h5 --hf-config gpt2/other.json
 done
@@ -128,21 +128,21 @@ done
 sed 's/^ "use_cache": true,/ "use_cache": true, "rope_scaling_x": 1, "colour": "blue", "bos_token_id": 1,/' plain/config.json >plain/other.json
 check 0 'taken to change nothing: rope_scaling_x, colour' "$WEFT" ckpt import plain/model.safetensors -o named.h5 --hf-config plain/other.json
 holds 'nothing else is named' test "$(grep -c bos_token_id both)" = 0
-check 0 'no config.json is beside it' "$WEFT" ckpt import qwen2.safetensors -o bare.h5
+check 0 'its folder has no config.json' "$WEFT" ckpt import qwen2.safetensors -o bare.h5
 
 # Evaluated with other heads, angles, windows or eps than its description says: the same shapes, another loss.
 differs() { # CASE TEXT WORDS...
     check 65 "$2" "$WEFT" eval "$1.yaml" --checkpoint "$1.h5" "${@:3}"
 }
-differs plain 'rotary_base of layers.0.self_attn is 10000 here and 100 there' model.rotary_base=10000
+differs plain 'rotary_base of layers.0.self_attn is 10000 in this model and 100 in the checkpoint' model.rotary_base=10000
 differs plain 'eps of layers.0.input_layernorm is' model.rms_eps=1e-6
-differs window 'window of layers.0.self_attn is 0 here and 20 there' model.window=0
-differs llama3 'rope_type of layers.0.self_attn is 0 here and 3 there' 'model.rope_scaling={}'
-differs gpt2 'heads of h.0.attn is 2 here and 4 there' model.heads=2
-check 65 'heads of h.0.attn is 2 here and 4 there' "$WEFT" ckpt export gpt2.h5 --onnx -o no.onnx --config gpt2.yaml model.heads=2
-check 65 'heads of h.0.attn is 2 here and 4 there' "$WEFT" ckpt shrink gpt2.h5 --method l1 --sparsity .5 -o no.h5 --config gpt2.yaml model.heads=2
-check 65 'heads of h.0.attn is 2 here and 4 there' "$WEFT" generate gpt2.yaml --checkpoint gpt2.h5 --prompt 1 --tokens 2 model.heads=2
-check 0 'heads of h.1.attn is 2 here and 4 there; the run trains it as it is here' "$WEFT" train gpt2.yaml run.name=other model.init_from=gpt2.h5 model.heads=2
+differs window 'window of layers.0.self_attn is 0 in this model and 20 in the checkpoint' model.window=0
+differs llama3 'rope_type of layers.0.self_attn is 0 in this model and 3 in the checkpoint' 'model.rope_scaling={}'
+differs gpt2 'heads of h.0.attn is 2 in this model and 4 in the checkpoint' model.heads=2
+check 65 'heads of h.0.attn is 2 in this model and 4 in the checkpoint' "$WEFT" ckpt export gpt2.h5 --onnx -o no.onnx --config gpt2.yaml model.heads=2
+check 65 'heads of h.0.attn is 2 in this model and 4 in the checkpoint' "$WEFT" ckpt shrink gpt2.h5 --method l1 --sparsity .5 -o no.h5 --config gpt2.yaml model.heads=2
+check 65 'heads of h.0.attn is 2 in this model and 4 in the checkpoint' "$WEFT" generate gpt2.yaml --checkpoint gpt2.h5 --prompt 1 --tokens 2 model.heads=2
+check 0 'heads of h.1.attn is 2 in this model and 4 in the checkpoint; the run trains it as it is here' "$WEFT" train gpt2.yaml run.name=other model.init_from=gpt2.h5 model.heads=2
 holds 'nothing is written' test ! -e no.onnx -a ! -e no.h5
 
 # Window, biases and scaling have the same bits on every grid, and divided by heads the same losses (sums have another order).

@@ -35,7 +35,7 @@ for moment in epoch evaluation; do holds "$moment" [ "$(grep -c "\"moment\": \"$
 holds 'the end is told last' grep -q '"moment": "end", "step": 16, .*"train_top1": [0-9].*"top5": [0-9].*step-00000016.h5".*"ended": "done"}' <(tail -n 1 told-one)
 holds 'a checkpoint' grep -q '"moment": "checkpoint"' told-one
 holds 'shares while training' grep -q '"step":16,.*"train_top1":[0-9.]*,"train_top5":[0-9]' runs/one/metrics.jsonl
-check 0 '0.05 asked for by a hook' "$WEFT" ckpt info runs/one/checkpoints/step-00000016.h5
+check 0 '0.05 requested by a hook' "$WEFT" ckpt info runs/one/checkpoints/step-00000016.h5
 check 0 '' ask two -n 2 grid.zero=1
 same one two 00000016
 check 0 '' ask stages -n 2 grid.pp=2

@@ -42,9 +42,9 @@ check 0 "$head has another size there, so it begins anew" begin run.name=head tr
 tensor $from /params/$conv.weight a && tensor runs/head/checkpoints/step-00000001.h5 /params/$conv.weight b
 holds 'the rest is the source'"'"'s' cmp -s a b
 check 0 "anew: $conv.weight, $conv.bias" begin run.name=fresh "model.init_fresh=[$conv]"
-check 65 "missing there: $head.weight, $head.bias; not in this model: other.bias, other.weight" begin run.name=none "model.init_rename=[$head.:other.]"
+check 65 "missing in the file: $head.weight, $head.bias; not in this model: other.bias, other.weight" begin run.name=none "model.init_rename=[$head.:other.]"
 check 0 '' begin run.name=renamed "model.init_rename=[$conv.:$conv., x:y]"
-check 65 "of another size: $conv.weight (8x1x3x3 there, 8x1x5x5 here)" begin run.name=none \
+check 65 "of another size: $conv.weight (8x1x3x3 in the file, 8x1x5x5 in the model)" begin run.name=none \
     'model.layers=[conv2d: {channels: 8, kernel: 5, pad: 1}, batch_norm, relu, flatten, dense: {width: 10}]'
 check 78 "'fc9' matches no layer" begin run.name=none 'model.init_fresh=[fc9]'
 check 0 "begins as 'x:y' says" begin run.name=prefix "model.init_rename=[x:y]"

@@ -88,9 +88,9 @@ modes grid.mode=geo grid.geo_steps=5 optim.name=sgd optim.momentum=0 -- "$server
 modes grid.mode=async grid.geo_steps=7 optim.name=adagrad -- "$server" '^mode async: .*sync points every 7 steps' 'parameters to ranks +2' ' ids +6' 'gradients of rows, with ids +8' \
     'gradients of parameters +4' 'at a sync point +synchronisation' 'one order of requests' not 'summed over' 'steps and before' 'all to all'
 check 0 '"mode": "geo"' "$WEFT" plan ids.yaml --json --input 13+26 --ranks 4 grid.servers=2 grid.mode=geo grid.geo_steps=5 optim.momentum=0
-holds 'borders and their sums' grep -qE '"border_steps": 5,' out
-holds 'which are of borders' sh -c "tr -d '\n' <out | grep -qE '\"sums\": *\{ *\"at\": \"border\"'"
-holds 'and so are changes of rows' sh -c "tr -d '\n' <out | grep -qE '\"changes of rows, with ids\", *\"at\": \"border\", *\"count\": 8'"
+holds 'sync points and their sums' grep -qE '"sync_point_steps": 5,' out
+holds 'sums of sync points' sh -c "tr -d '\n' <out | grep -qE '\"sums\": *\{ *\"at\": \"sync point\"'"
+holds 'and so are changes of rows' sh -c "tr -d '\n' <out | grep -qE '\"changes of rows, with ids\", *\"at\": \"sync point\", *\"count\": 8'"
 check 0 '"mode": "async"' "$WEFT" plan ids.yaml --json --input 13+26 --ranks 4 grid.servers=2 grid.mode=async optim.name=adagrad
 holds 'no sums' sh -c '! grep -q "\"sums\"" out'
 holds 'not the same bits' grep -q '"same_bits_on_every_grid": false' out

@@ -102,7 +102,7 @@ for how in empty torn; do
     truncate -s $size $m
     truncate -s 100 runs/$how/events.*
     soon grep -q 'metrics.jsonl: was cut short' out
-    soon grep -q 'events.* was cut short: its last [0-9]* of [0-9]* bytes are lost; events go on in' out
+    soon grep -q 'events.* was cut short: its last [0-9]* of [0-9]* bytes are lost; events continue in' out
     last=$(sed -n 's/.*metrics.jsonl: was cut short: its last \([0-9]*\) of \([0-9]*\) bytes are lost, lines up to step \([0-9]*\);.*/\1 \2 \3/p' out)
     lines=$(wc -l <$m)
     soon many $m $((lines + 20))
@@ -112,7 +112,7 @@ for how in empty torn; do
     holds "all lines are whole ($how)" whole $m
     holds "none is missing behind the cut ($how)" test "$(steps $m | sed -n "/^$(($3 + 1))\$/,\$p" | awk -v n="$3" '$1 != ++n { bad = 1 } END { print bad || n < 20 }')" = 0
     holds "and those before it that are left ($how)" test "$(steps $m | sed "/^$(($3 + 1))\$/,\$d" | tr '\n' ' ')" = "$([ $how = empty ] || seq 5 | tr '\n' ' ')"
-    holds "events go on in another file ($how)" test "$(ls runs/$how/events.* | wc -l)" = 2
+    holds "events continue in another file ($how)" test "$(ls runs/$how/events.* | wc -l)" = 2
 done
 
 # log.txt

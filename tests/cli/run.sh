@@ -112,22 +112,22 @@ refused 74 'start 1: a rank was killed by signal 9' '137\n0' run -n 2 --max-rest
 check 74 'start 1: the ranks ended with exit code 74' timeout 60 "$WEFT" run -n 2 --max-restarts 0 -- weft train lenet.yaml run.dir=/proc/none
 says_not 'was lost'
 
-# A wish to stop is no loss.
+# A stop request is no loss.
 for signal in TERM INT HUP USR1; do
     begin stop$signal -n 2 --
     until_true grep -q 'step 2/' out
     kill -$signal "$run"
-    ends "$signal" 75 'stopped as asked'
+    ends "$signal" 75 'stopped as requested'
     says_not 'start 2'
     holds "$signal: a checkpoint" test -n "$(newest stop$signal)"
 done
-# The wish that comes again finds mpirun at any moment of its end.
+# The repeated stop request finds mpirun at any point of its end.
 begin again -n 2 --
 until_true grep -q 'step 2/' out
 mpirun=$(pgrep -P "$run")
 kill -TERM "$run"
 while kill -USR1 "$mpirun" 2>/dev/null; do sleep 0.001; done
-ends 'a wish at mpirun'\''s end' 75 'stopped as asked: start the same command again'
+ends 'a stop request at mpirun'\''s end' 75 'stopped as requested: start the same command again'
 
 begin limit -n 2 -- run.max_time=1s
 ends 'its own time limit' 75 'the training stopped by itself, saved'
@@ -141,7 +141,7 @@ for nodes in '' here.nodes; do
     begin all$nodes -n 2 -- checkpoint.every_steps=0
     until_true grep -q '^epoch.* step' out
     kill -TERM $(pgrep -P "$run") $(own "^$WEFT train .*run.name=all$nodes ") "$run"
-    ends "all are told to end $nodes" 75 'stopped as asked: start the same command again'
+    ends "all get a signal to end $nodes" 75 'stopped as requested: start the same command again'
     holds 'saved' test -n "$(newest all$nodes)"
 done
 unset PBS_NODEFILE PBS_JOBID
@@ -157,7 +157,7 @@ for every in 0 20; do
     until_true heard
     kill -KILL "$rank"
     what=$([ $every = 0 ] && echo 'there is no checkpoint, so all that was computed' || echo 'what came after the newest checkpoint')
-    ends "killed while it stops, $every" 75 "stopped as asked; $what is lost: start"
+    ends "killed while it stops, $every" 75 "stopped as requested; $what is lost: start"
 done
 # Its last save fails: that is said, and what it costs.
 begin unsaved -n 2 -- checkpoint.every_steps=20
@@ -165,14 +165,14 @@ until_true another unsaved ''
 mv runs/unsaved/checkpoints runs/unsaved/aside
 : >runs/unsaved/checkpoints
 kill -TERM "$run"
-ends 'its last save fails' 75 'stopped as asked; what came after the newest checkpoint is lost: start'
+ends 'its last save fails' 75 'stopped as requested; what came after the newest checkpoint is lost: start'
 # It waits for an owner elsewhere: nothing has been computed.
 mkdir runs/waits
 sed 's/\("place": *"\)[^"]*/\1elsewhere/; s/\("ended": *\)true/\1false/' runs/quiet/owner-1 >runs/waits/owner-1
 begin waits -n 2 --
-until_true grep -q 'looking for signs of life' err
+until_true grep -q 'waiting for a sign of life' err
 kill -TERM "$run"
-ends 'stopped before it began' 75 'stopped as asked: start the same command again'
+ends 'stopped before it began' 75 'stopped as requested: start the same command again'
 
 # run.fresh moves what was there aside once, and not what its own first start has left.
 check 0 '' timeout 60 "$WEFT" train lenet.yaml run.name=fresh train.steps=2
@@ -182,7 +182,7 @@ until_true another fresh ''
 kill -KILL "$(rank_of fresh 1)"
 until_true grep -q 'resuming from runs/fresh/checkpoints/' err
 kill -TERM "$run"
-ends 'run.fresh' 75 'stopped as asked: start the same command again, but without run.fresh, to continue'
+ends 'run.fresh' 75 'stopped as requested: start the same command again, but without run.fresh, to continue'
 holds 'moved aside once' test ! -e runs/fresh/earlier-2
 
 # checkpoint.resume=no refuses the run of another start, and not what its own first start has left.
@@ -192,7 +192,7 @@ until_true another no ''
 kill -KILL "$(rank_of no 1)"
 until_true grep -q 'resuming from runs/no/checkpoints/' err
 kill -TERM "$run"
-ends 'checkpoint.resume=no' 75 'stopped as asked'
+ends 'checkpoint.resume=no' 75 'stopped as requested'
 
 # Which ends lead to another start: a stand-in for weft that leaves the checkpoint of a step (0: none, x: a damaged one with a large
 # number) and ends with a code, as the lines of `plan` say, or, at their end, as the last one.
@@ -245,7 +245,7 @@ rm -f starts runs/fake/checkpoints/*
 "$WEFT" run -- ./fake train lenet.yaml run.name=fake >out 2>err </dev/null & run=$!
 until_true eval '[ "$(wc -l <starts)" = 2 ]' 2>/dev/null
 kill -TERM "$run"
-ends 'a signal between two starts' 75 'stopped as asked'
+ends 'a signal between two starts' 75 'stopped as requested'
 
 # The folder's owner: one that lives is named; one that is gone is followed, at once on this host, else after four beats.
 begin owned -n 2 --
@@ -259,7 +259,7 @@ wait "$run" || rc=$?
 holds "an owner whose lease is gone ends: exit code $rc" test "$rc" = 78
 cp away/owner-* runs/owned
 check 0 'done' timeout 60 "$WEFT" train lenet.yaml run.name=owned train.steps=3 checkpoint.resume=no run.fresh=true
-holds 'of a dead process nothing is said' test -z "$(grep 'signs of life' both)"
+holds 'of a dead process nothing is said' test -z "$(grep 'waiting for a sign of life' both)"
 sed 's/"place":"/&elsewhere /; s/"beat_s":5/"beat_s":0.2/' away/owner-* | head -c 1024 >runs/owned/owner-9
 check 0 'gives no sign of life' timeout 60 "$WEFT" train lenet.yaml run.name=owned train.steps=3
 sed 's/"place":"/&elsewhere /; s/"beat_s":5/"beat_s":1/' away/owner-* | head -c 1024 >runs/owned/owner-19
@@ -288,7 +288,7 @@ begin unknown --hostfile unknown.hosts --
 until_true grep -q 'too few hosts answer: waiting for them' err
 says "start 1: a rank was lost (mpirun's exit code is 255), or none could be started: mpirun's words above say which"
 kill -TERM "$run"
-ends 'no host answers' 75 'stopped as asked'
+ends 'no host answers' 75 'stopped as requested'
 check 64 'have room for 3' "$WEFT" run -n 4 --hostfile three.hosts -- weft train lenet.yaml
 begin hosts --hostfile three.hosts --nnodes 2 -- train.steps=800 checkpoint.every_steps=20
 until_true another hosts ''
@@ -313,9 +313,9 @@ until_true another other ''
 rm up/b up/c
 kill -KILL "$(rank_of other 1)"
 until_true grep -q 'resuming from' err
-says 'bits differ from here on from those of 2 replicas'
+says 'bits differ from now on from those of 2 replicas'
 kill -TERM "$run"
-ends 'fewer replicas' 75 'stopped as asked'
+ends 'fewer replicas' 75 'stopped as requested'
 : >up/b >up/c
 # Eight of them on three replicas: three, three, two and padding. Two replicas it is, when the third is lost.
 begin whole --hostfile three.hosts -- grid.pp=1 grid.dp=3 checkpoint.every_steps=20
@@ -325,7 +325,7 @@ kill -KILL "$(rank_of whole 1)"
 until_true grep -q 'start 2: 2 ranks on a,b' err
 until_true grep -q 'resuming from' err
 kill -TERM "$run"
-ends 'no padding' 75 'stopped as asked'
+ends 'no padding' 75 'stopped as requested'
 : >up/c
 # Stages of which no replica is left are waited for.
 begin stages --hostfile three.hosts --nnodes 2 -- grid.pp=2 checkpoint.every_steps=20
@@ -337,6 +337,6 @@ until_true grep -q 'too few hosts answer: waiting for them' err
 until_true grep -q 'start 2: 2 ranks on a,c' err
 until_true grep -q 'resuming from' err
 kill -TERM "$run"
-ends 'stages wait' 75 'stopped as asked'
+ends 'stages wait' 75 'stopped as requested'
 holds 'no rank is left' soon eval '! own "^$WEFT train lenet.yaml"'
 finish

@@ -115,7 +115,7 @@ check 0 'top-1' "$WEFT" eval net.yaml --checkpoint half-bare.h5 "model.widths={$
 check 65 'of another size: ' "$WEFT" eval net.yaml --checkpoint "$from" model.width=4
 holds 'wider tensors are not called shrunk' test "$(grep -c model.widths both)" = 0
 # All that does not fit is named, up to a bound.
-check 65 'layer1.0.conv1.weight (4x4x3x3 there, 8x8x3x3 here)' "$WEFT" eval net.yaml --checkpoint half.h5 'model.widths={conv1: 8}'
+check 65 'layer1.0.conv1.weight (4x4x3x3 in the file, 8x8x3x3 in the model)' "$WEFT" eval net.yaml --checkpoint half.h5 'model.widths={conv1: 8}'
 holds 'and how many more there are' grep -qE ' and [0-9]+ more' both
 check 0 '' "$WEFT" train lenet.yaml
 check 78 'this model has none' "$WEFT" ckpt shrink "$(step lenet 1)" --method slim --sparsity .5 -o none.h5

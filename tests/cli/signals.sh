@@ -93,7 +93,7 @@ begin deaf -n 2
 until_true at_step 2
 kill -STOP $(rank_pids "lenet.yaml run.name=deaf" | cut -d' ' -f2)
 while kill -TERM "$run" 2>/dev/null; do sleep 1.5; done # two that it hears within a second are one
-ends 'told twice' 74 'ended at once, as asked twice; there is no checkpoint yet: start the same command again to begin anew'
+ends 'two stop requests' 74 'ended at once, as requested twice; there is no checkpoint yet: start the same command again to begin anew'
 
 # Under plain mpirun it passes these two on.
 for signal in USR1 USR2; do
@@ -156,7 +156,7 @@ exec 4<>pipe 5>pipe 4>&-
 for ranks in 1 2; do
     train="exec timeout 60 '$WEFT' train -n $ranks lenet.yaml train.steps=4 run.name"
     check 0 '' sh -c "$train=pipe$ranks >&5"
-    [ $ranks = 2 ] || holds 'it says so' grep -q 'not all could be written' err
+    [ $ranks = 2 ] || holds 'it says so' grep -q "not all of it could be written" err
     check 0 '' sh -c "$train=both$ranks >&5 2>&1"
     check 0 '' sh -c "$train=closed$ranks >&- 2>&-"
     holds "what a closed stdout would have got is in no file" test "$(cat runs/closed$ranks/owner-* | wc -l)" = 1
@@ -231,7 +231,7 @@ rc=0
 wait "$run" || rc=$?
 [ -z "$(newest frozen)" ] || wanted=75
 holds "mpirun is stopped again and again: exit code $wanted, not $rc" test $rc = $wanted
-holds 'it says that it has been ended' grep -q 'ended at once, as asked twice; ' err
+holds 'it says that it has been ended' grep -q 'ended at once, as requested twice; ' err
 kill "$stops" 2>/dev/null || true
 holds 'nor do its stopped ranks outlive it' until_true none_of
 rm -f out err

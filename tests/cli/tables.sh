@@ -119,12 +119,12 @@ same 5 big big4
 check 65 'has sparse tables, such as embedding, which an export as safetensors takes none of' "$WEFT" ckpt export "$(at big 5)" -o big.safetensors
 check 65 'has sparse tables, such as embedding, which an export as ONNX takes none of' "$WEFT" ckpt export "$(at big 5)" --onnx -o big.onnx
 holds 'nothing is written' sh -c '! ls big.safetensors big.onnx 2>/dev/null'
-check 65 'missing there: /optim/m/deep.0.weight' mpi 2 train job.yaml optim.name=adam "checkpoint.resume=$(at moved1 1)" run.name=bad
+check 65 'missing in the file: /optim/m/deep.0.weight' mpi 2 train job.yaml optim.name=adam "checkpoint.resume=$(at moved1 1)" run.name=bad
 holds 'state that is missing is no damage' sh -c '! grep damaged both'
 check 65 'table embedding: the checkpoint has a row for id ' mpi 2 train job.yaml model.vocab=50 grid.servers=1 "checkpoint.resume=$(at moved1 1)" run.name=bad
 cp "$(at big 5)" bad.h5
 printf '\377' | dd of=bad.h5 bs=1 seek=$(($(wc -c <bad.h5) * 3 / 10)) conv=notrunc 2>/dev/null
-check 65 'the checksum of tensor /tables/embedding/rows#0000 is off' "$WEFT" ckpt check bad.h5
+check 65 'the checksum of tensor /tables/embedding/rows#0000 does not match' "$WEFT" ckpt check bad.h5
 check 65 'bad.h5' "$WEFT" ckpt diff "$(at big 5)" bad.h5
 check 65 '/tables/embedding/rows#0000' mpi 3 train job.yaml "${big[@]}" grid.servers=1 checkpoint.resume=bad.h5 run.name=bad
 ranks 1 rows 'model.freeze=[wide, "deep*"]' optim.name=sgd checkpoint.every_steps=1 train.steps=2

@@ -40,7 +40,7 @@ says warn 'clocks +n3: its clock is 7.0 s ahead of that of the others'
 # each host's own
 folder=/run/node
 check 78 'a run could not work here: shared folder' doctors A=b
-says fatal 'shared folder +n2, n3: a file of the first node, n1, is not to be seen after 5 s'
+says fatal 'shared folder +n2, n3: a file of the first node, n1, is not visible after 5 s'
 
 # n3 starts something that never comes to MPI
 check 78 'doctor: the start of MPI: no answer' timeout 100 mpirun --host n1:1,n3:1 --map-by node --bind-to none \

@@ -113,8 +113,9 @@ static void names_that_do_not_fit(void)
     char *line;
     const char *train = set_of("n.h5", 4, (int32_t[]){0, 1, 2, 3}, animals);
     static const char *const wolf[] = {"cat", "wolf", "eel", "fox", NULL};
-    CHECK_FAILS(use(&set, set_of("wolf.h5", 2, (int32_t[]){0, 1}, wolf), train, &line), ERR_DATA,
-                "'wolf' (class 1) is not there, and 'dog' (class 1 there) is not here");
+    CHECK_FAILS(
+        use(&set, set_of("wolf.h5", 2, (int32_t[]){0, 1}, wolf), train, &line), ERR_DATA,
+        "'wolf' (class 1) is not among them, and 'dog' (their class 1) is not among its own");
     static const char *const twice[] = {"cat", "eel", "cat", NULL};
     CHECK_FAILS(use(&set, set_of("twice.h5", 2, (int32_t[]){0, 1}, twice), train, &line), ERR_DATA,
                 "classes 0 and 2 are both named 'cat'");
@@ -177,7 +178,7 @@ static void files_of_a_list(void)
     mem_free(&list);
     const char *d = set_of("d.h5", 2, (int32_t[]){0, 1}, (const char *const[]){"fox", "yak", NULL});
     list = mem_format("%s\n%s", a, d);
-    CHECK_FAILS(data_set_open(&set, NULL, list), ERR_DATA, "'yak' (class 1) is not there");
+    CHECK_FAILS(data_set_open(&set, NULL, list), ERR_DATA, "'yak' (class 1) is not among them");
     mem_free(&list);
 }
 

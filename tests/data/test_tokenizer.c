@@ -218,7 +218,7 @@ static void malformed(void)
     refused(folder, "\"ab\": -1", "", "a whole number is wanted");
     refused(folder, "\"ab\": 4194304", "", "token number 4194304");
     refused(folder, "\"ab\": 1.5", "", "vocab.json: byte ");
-    refused(folder, "\"ab\": 7", "", "number 7 is there twice");
+    refused(folder, "\"ab\": 7", "", "number 7 appears twice");
     refused(folder, "\"ab\": 256, \"ab\": 257", "", "the same token has numbers 256 and 257");
     refused(folder, "\"a\\u0144\": 256", "", "stands for no byte");
     refused(folder, "\"\": 256", "", "stands for no byte");
@@ -235,7 +235,7 @@ static void malformed(void)
     refused_ranks(folder, "YQ== x\n", "line 1: a token in base64");
     refused_ranks(folder, "Y=== 1\n", "line 1: a token in base64");
     refused_ranks(folder, "YQ== 99999999999\n", "line 1: token number");
-    refused_ranks(folder, "YQ== 0\nYg== 0\n", "number 0 is there twice");
+    refused_ranks(folder, "YQ== 0\nYg== 0\n", "number 0 appears twice");
     refused_ranks(folder, "YQ== 0\nYQ== 1\n", "the same token");
     refused_ranks(folder, "YQ== 0\n", "no token of byte 0");
     put_vocab(folder, "\"ab\": 300", true);

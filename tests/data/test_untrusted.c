@@ -156,7 +156,7 @@ static void lies(void)
     lie = good;                                                                                    \
     lie.field = value;                                                                             \
     CHECK_FAILS(facts_check(&request, &lie), ERR_DATA,                                             \
-                "strange.h5: what HDF5 found in it cannot be")
+                "strange.h5: HDF5's answer about it is impossible")
     LIE(parts, FACTS_PARTS + 1);
     LIE(parts, FACTS_Y);
     LIE(kind, DATA_KINDS);

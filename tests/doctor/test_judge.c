@@ -388,7 +388,7 @@ static void files_that_fail(void)
     static const char *const later[] = {"space",     "inodes",     "file locks",
                                         "sync time", "write rate", "read rate"};
     for (int r = 0; r < RANKS; ++r) snprintf(all[r].above, sizeof all[r].above, "/scratch/me");
-    WELL_SAYS("file system", all, "NFS; the folder is not there: looked at /scratch/me");
+    WELL_SAYS("file system", all, "NFS; the folder does not exist: checked /scratch/me");
     all[2].open_error = EACCES;
     REFUSES("file system", all, "n2: cannot make the folder in /scratch/me: Permission denied");
     for (int r = 0; r < RANKS; ++r) all[r].above[0] = 0;

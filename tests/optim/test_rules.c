@@ -250,7 +250,7 @@ static void refusals(void)
     refused("groups: [{match: 'h.*', roles: heads}]", "did you mean 'head'");
     refused("groups: [{match: 'h.*', name: adamw, momentum: 0.9}]", "adamw has no momentum");
     refused("groups: [{match: 'h.*', nesterov: true}]", "momentum above 0");
-    refused("groups: [h]", "a group is wanted here");
+    refused("groups: [h]", "expected a group");
     refused("groups: {match: h}", "a list of groups is wanted");
     refused("groups: [{match: 'h.*', match: x}]", "twice");
     refused("name: muon", "wte.weight is embedding 50x8");
