@@ -137,7 +137,7 @@ static Status fit_fail(const Fit *fit, const char *path, const ClassNames *file_
                      &other_name);
     Status st = fail(
         ERR_DATA,
-        "%s: its classes and those of %s do not match: '%.160s' (class %lld) is not among them, "
+        "%s: its classes are not those of %s: '%.160s' (class %lld) is not among them, "
         "and '%.160s' (their class %lld) is not among its own; labels are matched by name only if "
         "one of the two lists has all names of the other: give the classes one set of names",
         path, classes_of, set_name, (long long)fit->unknown, other_name, (long long)fit->missing);

@@ -102,7 +102,7 @@ check 78 "conv2d takes no attribute 'out_channels': that is channels here" "$WEF
 # what no mode, or another one, has a use for
 check 78 'grid.staleness=3: only grid.mode: stale uses it' "$WEFT" train good.yaml grid.staleness=3
 check 78 'grid.staleness=0: only' "$WEFT" train good.yaml grid.staleness=0 grid.mode=geo
-check 78 'grid.geo_steps=3: only grid.mode: stale, geo or async has' "$WEFT" train good.yaml grid.geo_steps=3
+check 78 'grid.geo_steps=3: only grid.mode: stale, geo or async uses it' "$WEFT" train good.yaml grid.geo_steps=3
 check 66 'none.h5' "$WEFT" train good.yaml grid.geo_steps=100 grid.staleness=1
 check 78 'run.order_log is set, too' "$WEFT" train good.yaml run.order_log=a run.replay=b
 holds 'nothing was written' test ! -e runs

@@ -101,7 +101,7 @@ imported "$golden/ddp.pth" "left out 'module.', with which every name begins"
 imported "$golden/compiled.pth" "left out 'module._orig_mod.', with which every name begins"
 first=$(sed -n 's/.*\/params\/\([a-z0-9]*\)\..*/\1/p' golden | sort -u | head -n 1)
 rm -f pth.h5
-check 0 "left out 'module._orig_mod.' and the like, with which" "$WEFT" ckpt import "$golden/net.pth" -o pth.h5 --rename "$first.:module._orig_mod.$first."
+check 0 "removed 'module._orig_mod.' and similar prefixes, with which" "$WEFT" ckpt import "$golden/net.pth" -o pth.h5 --rename "$first.:module._orig_mod.$first."
 holds 'a prefix on some names: the golden values' cmp golden <(tensors pth.h5)
 gzip -c "$golden/net.pth" >net.pth.gz
 check 65 'net.pth.gz: is packed by gzip, and is not unpacked by weft: run `gunzip -k` on it' "$WEFT" ckpt import net.pth.gz -o none.h5
