@@ -120,7 +120,7 @@ holds 'nothing is left' test "$(ls -- *.h5 | wc -l)" = 2
 
 check 64 'Set model.classes' "$WEFT" plan lenet.yaml --input 1x28x28
 check 64 'how many numbers is the target of a sample? Set model.classes' "$WEFT" plan mse.yaml --input 1x28x28
-check 64 'Set model.vocab' "$WEFT" plan gpt.yaml --input tokens
+check 64 'set model.vocab' "$WEFT" plan gpt.yaml --input tokens
 check 64 '--input 28x28: expected channels x height x width' "$WEFT" plan lenet.yaml --input 28x28 model.classes=5
 check 64 '--input 0x28x28: expected' "$WEFT" plan lenet.yaml --input 0x28x28 model.classes=5
 check 64 '--samples needs --input' "$WEFT" plan lenet.yaml --samples 5

@@ -215,7 +215,7 @@ static void malformed(void)
     CHECK_FAILS(tokenizer_open(&t, folder), ERR_NOINPUT, "vocab.json");
     CHECK_FAILS(tokenizer_open(&t, "none"), ERR_NOINPUT, "none");
     refused(folder, "\"ab\": 256,", "", "vocab.json: byte ");
-    refused(folder, "\"ab\": -1", "", "a whole number is wanted");
+    refused(folder, "\"ab\": -1", "", "expected a whole number");
     refused(folder, "\"ab\": 4194304", "", "token number 4194304");
     refused(folder, "\"ab\": 1.5", "", "vocab.json: byte ");
     refused(folder, "\"ab\": 7", "", "number 7 appears twice");
