@@ -89,6 +89,7 @@ weft: $(BUILD)/weft       ## build it: build/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
 	@echo "  link $@"
+	@tools/check_rows.sh $(LIBS)
 	$(Q)$(LINK) -o $@ $(BUILD)/obj/src/main.o $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL)
 
 LINK = $(CC)

@@ -296,6 +296,8 @@ typedef struct CheckpointImport {
  * described model, a violation of the format, a tensor of other than floats, a value that is not
  * finite. Not collective. */
 Status checkpoint_import(CheckpointImport *import);
+/* ERR_BUG, naming the row, if a file format or a family of models lacks something. */
+Status checkpoint_rows_check(void);
 /* Return the name of file format i of other programs, or of model family i; *help: its description.
  * NULL: i is past the last one. */
 const char *checkpoint_format_name(int i, const char **help);

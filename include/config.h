@@ -317,6 +317,9 @@ bool word_uses(ConfigWord word, const char *leaf);
  * A second list of the same key replaces the first. A key whose words are not registered accepts
  * only its default. */
 void config_use_words(const ConfigWords *lists, int count);
+/* ERR_BUG, naming the word, if one has no help, uses a key that is not in its section, or has a
+ * default of a key that it does not use. */
+Status config_words_check(void);
 /* Sets a check by a module below this one, which runs once all keys are read; its error is reported
  * together with all others. NULL: no check. */
 void config_use_check(Status (*check)(const Config *config));
@@ -389,6 +392,9 @@ typedef struct Flag {
     /* lo itself is out of range */
     bool lo_open;
     bool required;
+    /* names a file that the verb writes. It is refused if it is one of the files that the other
+     * words and flags name. */
+    bool writes;
     /* name of a flag that must be given, too; NULL: none */
     const char *needs;
 } Flag;
@@ -403,8 +409,20 @@ typedef struct Flag {
         int: FLAG_CHOICE,                                                                          \
         FlagList: FLAG_LIST),                                                                      \
     .offset = offsetof(Options, field)
+/* The flags -o OUT, which is required, and --force of all verbs that write a file. */
+#define FLAG_OUT(Options, field, text)                                                             \
+    {                                                                                              \
+        "-o", FLAG_FIELD(Options, field), .value = "OUT", .required = true, .writes = true,        \
+                                          .help = (text)                                           \
+    }
+#define FLAG_FORCE(Options, field)                                                                 \
+    {                                                                                              \
+        "--force", FLAG_FIELD(Options, field), .help = "overwrite existing files"                  \
+    }
 
 enum {
+    /* none of the traits below; 0 is not said, and refused */
+    VERB_PLAIN = 32,
     /* the first word is a configuration file, the others are key=value */
     VERB_CONFIG = 1,
     /* data.train must be set */
@@ -452,6 +470,8 @@ typedef struct Verb {
  * with verb_options_fini. */
 Status verb_options_init(const Verb *verb, int *argc, char **argv, void *options);
 void verb_options_fini(const Verb *verb, void *options);
+/* ERR_BUG if the row lacks something or contradicts itself. */
+Status verb_check(const Verb *verb);
 /* Returns the row of a flag, or NULL. */
 const Flag *flag_find(const Verb *verb, const char *name);
 /* Reads the whole number at the beginning of *text and moves *text past it. False if there is none

@@ -28,6 +28,8 @@ typedef struct DoctorOptions {
  * Collective. */
 Status doctor_run(const DoctorOptions *options);
 
+/* ERR_BUG, naming the row, if a check lacks something. */
+Status doctor_rows_check(void);
 /* Returns the name of check i and sets *what to the meaning of its threshold; NULL if there is no
  * check i. Both are static. */
 const char *doctor_check_name(int i, const char **what);

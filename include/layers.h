@@ -7,11 +7,33 @@
 #include "layers/onnx.h"
 #include "tensor.h"
 
-/* Initialisers; the defaults are PyTorch's where it has the layer. fan is computed from the shape.
- * INIT_UNIFORM: U(-1/sqrt(fan_in), +1/sqrt(fan_in)) (PyTorch's Linear and Conv2d, weight and bias).
- * INIT_HE_NORMAL: N(0, 2/fan_out) (He et al. 2015; torchvision's ResNet and MobileNetV2
- * convolutions). INIT_NORMAL: N(0, scale^2). INIT_ZERO, INIT_ONE: constants. */
-typedef enum Init { INIT_ZERO, INIT_ONE, INIT_UNIFORM, INIT_HE_NORMAL, INIT_NORMAL } Init;
+/* Initialisers; INIT_UNSET is refused. The defaults are PyTorch's where it has the layer. fan is
+ * computed from the shape. INIT_UNIFORM: U(-1/sqrt(fan_in), +1/sqrt(fan_in)) (PyTorch's Linear and
+ * Conv2d, weight and bias). INIT_HE_NORMAL: N(0, 2/fan_out) (He et al. 2015; torchvision's ResNet
+ * and MobileNetV2 convolutions). INIT_NORMAL: N(0, scale^2). INIT_ZERO, INIT_ONE: constants. */
+typedef enum Init {
+    INIT_UNSET,
+    INIT_ZERO,
+    INIT_ONE,
+    INIT_UNIFORM,
+    INIT_HE_NORMAL,
+    INIT_NORMAL,
+    INITS
+} Init;
+
+/* The role of a parameter in training; USE_UNSET is refused. */
+typedef enum LayerParamUse {
+    USE_UNSET,
+    /* trained, with weight decay */
+    USE_DECAYED,
+    /* trained, without weight decay: biases and norms */
+    USE_TRAINED,
+    /* the same; it scales each channel after normalisation over the batch, so that its size
+     * measures the importance of the channel (Liu et al. 2017, "Network slimming") */
+    USE_CHANNEL_SCALE,
+    /* running statistic: not trained, no gradient */
+    USE_STATISTIC,
+} LayerParamUse;
 
 typedef struct LayerParam {
     /* "weight", "bias", "running_mean" */
@@ -19,13 +41,9 @@ typedef struct LayerParam {
     Init init;
     /* INIT_NORMAL: standard deviation; INIT_UNIFORM: fan_in if > 0 */
     float scale;
-    /* running statistic: not trained, no gradient */
-    bool buffer;
-    /* weight decay applies (not to biases and norms) */
-    bool decay;
-    /* Scales each channel after normalisation over the batch, so that its size measures the
-     * importance of the channel (Liu et al. 2017, "Network slimming"). */
-    bool channel_scale;
+    LayerParamUse use;
+    /* USE_STATISTIC; USE_DECAYED; USE_CHANNEL_SCALE: layer_infer sets them from `use` */
+    bool buffer, decay, channel_scale;
 } LayerParam;
 
 /* How a layer's output channels depend on its input channels: dimension 1 of (N,C) and (N,C,H,W),
@@ -81,6 +99,47 @@ typedef struct LayerSize {
     uint64_t id_rows;
 } LayerSize;
 
+/* The input of a loss in addition to logits. */
+typedef enum LossReads {
+    LOSS_READS_UNSET,
+    /* labels that are classes */
+    LOSS_READS_CLASSES,
+    /* labels that are classes or tokens */
+    LOSS_READS_TOKENS,
+    /* targets that are numbers */
+    LOSS_READS_TARGETS,
+} LossReads;
+
+/* The result columns of a loss after the first, which is the loss. */
+typedef enum LossColumns {
+    LOSS_COLUMNS_UNSET,
+    /* both are 0 */
+    LOSS_COLUMNS_NONE,
+    /* the number of logits above the label's; the class of the largest logit */
+    LOSS_COLUMNS_BEST,
+    /* 0 if the logit is on the label's side, else 1; the logit of label 1 */
+    LOSS_COLUMNS_LOGIT,
+} LossColumns;
+
+enum { OUTPUTS_UNSET, OUTPUTS_PER_CLASS = -1 };
+/* Requirements of a loss on the model and the data, and the meaning of its results. */
+typedef struct LossInfo {
+    /* value of train.loss; its help is the layer's; uses: keys of train that apply to it, of which
+     * label_smoothing becomes OpSpec.smoothing */
+    ConfigWord word;
+    LossReads reads;
+    LossColumns columns;
+    /* outputs of the model; OUTPUTS_PER_CLASS: one for each class, token or target number */
+    int64_t outputs;
+    /* the most classes that the data may have; 0: any number */
+    int64_t classes;
+} LossInfo;
+/* Column 1 tells whether the label is among this many best classes: 1 or 5; 0: it does not tell. */
+static inline int loss_top(const LossInfo *loss)
+{
+    return loss->columns == LOSS_COLUMNS_BEST ? 5 : loss->columns == LOSS_COLUMNS_LOGIT ? 1 : 0;
+}
+
 typedef struct LayerKind {
     /* name in the configuration: "conv2d" */
     const char *name;
@@ -101,6 +160,8 @@ typedef struct LayerKind {
     /* Adds the layer's ONNX nodes for evaluation (layers/onnx.h). NULL: not available, and a model
      * with this layer cannot be exported. */
     OnnxValue (*onnx)(const OnnxLayer *layer);
+    /* a loss; NULL: any other layer */
+    const LossInfo *loss;
 } LayerKind;
 
 /* All kinds, i from 0: the list in kinds.c, then operations that are layers by themselves
@@ -112,41 +173,18 @@ const LayerKind *layer_kind(const char *name);
  * cannot be configured. */
 extern const LayerKind layer_exchange;
 
-/* Values of train.loss: W(constant, "word", keys of train that apply to this loss). */
-#define LOSS_WORDS(W)                                                                              \
-    W(LOSS_SOFTMAX, "softmax", "label_smoothing")                                                  \
-    W(LOSS_MSE, "mse", NULL)                                                                       \
-    W(LOSS_SIGMOID, "sigmoid", "auc")
-typedef enum LossName { LOSS_WORDS(LIST_CONSTANT) } LossName;
-
-/* Requirements of a loss on the model and the data, and the meaning of its result columns after the
- * first. OpInfo says what its operation reads. One row per LossName. */
-typedef struct LossInfo {
-    /* name of the loss layer */
-    const char *layer;
-    /* outputs of the model; 0: one for each class, token or target number */
-    int64_t outputs;
-    /* the most classes that the data may have; 0: any number */
-    int64_t classes;
-    /* labels may be tokens */
-    bool of_tokens;
-    /* the data's targets are numbers, not labels */
-    bool of_targets;
-    /* column 1 tells whether the label is among this many best classes: 1 or 5; 0: it does not
-     * tell */
-    int top;
-    /* column 2 is the best class */
-    bool best_class;
-    /* column 2 is the logit of label 1 */
-    bool logit;
-    /* supports OpSpec.smoothing */
-    bool smooths;
-} LossInfo;
+/* The loss that train.loss selects: its layer, and that one's .loss. */
+const LayerKind *loss_kind(const Config *config);
 const LossInfo *loss_info(const Config *config);
 /* name in the configuration: "mse" */
 const char *loss_name(const Config *config);
 enum { LAYERS_WORDS = 1 };
 extern const ConfigWords layers_words[LAYERS_WORDS];
+
+/* ERR_BUG, naming the row, if a kind of layer lacks something or contradicts its operation. */
+Status layer_kind_check(const LayerKind *kind);
+/* Does so for all kinds. */
+Status layers_check(void);
 
 /* Starts a layer of this kind: sets its operation and its defaults, before attributes and inputs.
  * ERR_BUG if the kind's row lacks a required field. */

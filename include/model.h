@@ -235,6 +235,9 @@ typedef struct ZooEntry {
      * node, or GRAPH_FAILED. */
     int (*build)(Graph *graph, const Config *config);
 } ZooEntry;
+/* ERR_BUG, naming the row, if a model or a method of pruning lacks something. */
+Status model_check(void);
+Status zoo_row_check(const ZooEntry *row);
 /* All models of the zoo, NULL-terminated. */
 extern const ZooEntry *const zoo[];
 /* Returns the model of that name, or NULL. */

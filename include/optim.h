@@ -224,6 +224,8 @@ struct Optim {
     OptimShard share;
     /* get NULL: tensors are stored whole and in plain order */
     OptimWhole whole_io;
+    /* a bit for each state slot that the rule asks for, while its row is checked; else NULL */
+    unsigned *asked;
     /* updates begun */
     int64_t step;
     /* the update that has begun is the first one */
@@ -300,6 +302,8 @@ typedef struct OptimNeed {
 } OptimNeed;
 OptimNeed optim_need(const Config *config, const OptimTensor *tensor, int rule);
 
+/* ERR_BUG, naming the row, if a rule or a curve lacks something or contradicts itself. */
+Status optim_check(void);
 /* Values of optim.name, optim.lr_schedule, optim.lr_adjust and optim.groups.roles. A row's position
  * in its list is the number in Config. */
 enum { OPTIM_WORDS = 4 };

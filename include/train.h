@@ -26,6 +26,10 @@ extern const ConfigWords train_words[TRAIN_WORDS];
 /* Registers the words of this module and all modules below it. Call before anything is parsed. Not
  * collective. */
 void train_use_words(void);
+/* Checks the rows of the tables of this module and of those below it: operations, layers, losses,
+ * rules, curves, models, formats, families, metrics. ERR_BUG names the first row that lacks
+ * something. Called at every start. */
+Status train_rows_check(void);
 
 /* Everything that belongs to one run. */
 typedef struct Trainer Trainer;

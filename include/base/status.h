@@ -43,6 +43,9 @@ typedef enum Status {
  * replaces it; nothing is printed. `return fail(ERR_NOINPUT, "%s: no such file; run `make data`
  * first", path);` */
 Status fail(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);
+/* For checks of tables: ERR_BUG with "TABLE ROW: LACKS", or OK if lacks is NULL. row NULL: a row
+ * without a name. */
+Status row_check(const char *table, const char *row, const char *lacks);
 /* The message of the last fail() on this thread; "" if none. Borrowed, valid until the next
  * fail(). */
 const char *fail_message(void);

@@ -80,6 +80,9 @@ Status file_make_folders(const char *path);
 /* Checks that a verb may write a file of this name. ERR_USAGE: it exists and force is false, or it
  * is, or links to, something other than a regular file, which is never replaced. */
 Status file_free_place(const char *path, bool force);
+/* ERR_USAGE: out, which may be NULL, is one of the files `in` that are read, perhaps by another
+ * path. */
+Status file_no_input(const char *out, const char *const *in, int count);
 /* Reads a whole file (file_open_stream) and appends a zero byte; *text: owned by the caller.
  * ERR_NOINPUT: it cannot be opened; ERR_IO: it cannot be read; ERR_DATA: it has more than `most`
  * bytes, at which reading stops, because a pipe may have no end. */

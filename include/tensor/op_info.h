@@ -1,5 +1,6 @@
 /* Facts about each operation that hold on every backend, for modules that route data to it, fuse,
- * split or measure it. One const row per operation. */
+ * split or measure it. One const row per operation. Each enum below begins with a value for "not
+ * said", which the check at start refuses (tensor_check). */
 #ifndef WEFT_TENSOR_OP_INFO_H
 #define WEFT_TENSOR_OP_INFO_H
 
@@ -7,6 +8,7 @@
 
 /* How tensor parallelism divides an operation among the ranks of a group (graph_split). */
 typedef enum OpSplit {
+    SPLIT_UNSET,
     SPLIT_NEVER,
     /* a product with w[out,in]: by its outputs, or by its inputs, which gives partial sums */
     SPLIT_PRODUCT,
@@ -24,6 +26,7 @@ typedef enum OpSplit {
 
 /* How an operation may be fused with a neighbour (graph_fuse). */
 typedef enum OpFuse {
+    FUSE_UNSET,
     FUSE_NEVER,
     /* applies spec.act and nothing else: may become the act of its producer */
     FUSE_ACT,
@@ -32,18 +35,82 @@ typedef enum OpFuse {
     /* relu of its input equals relu of its output if spec.pool is POOL_MAX: the two may be
      * swapped */
     FUSE_MAX,
+    /* supports spec.x_act */
+    FUSE_X_ACT,
 } OpFuse;
 
 /* Whether an operation adds spec.residual itself. */
 typedef enum OpResidual {
+    RESIDUAL_UNSET,
     RESIDUAL_NEVER,
     RESIDUAL_ALWAYS,
     /* only if BackendTable.adds_to_dense */
     RESIDUAL_BY_BACKEND,
 } OpResidual;
 
-/* Whether an operation talks to the other ranks of its tensor group through OpRun.exchange. */
-typedef enum OpTalks { TALKS_NEVER, TALKS_IF_SLICED, TALKS_ALWAYS } OpTalks;
+/* Whether an operation talks to other ranks: to those of its tensor group through OpRun.exchange,
+ * or to the other replicas (spec.synced). */
+typedef enum OpTalks {
+    TALKS_UNSET,
+    TALKS_NEVER,
+    TALKS_IF_SLICED,
+    TALKS_ALWAYS,
+    /* supports spec.synced: statistics over all replicas */
+    TALKS_IF_SYNCED,
+} OpTalks;
+
+/* Whether an operation treats each of the T tokens of (N,T,C) independently, so that it runs on any
+ * slice of them. */
+typedef enum OpTokens {
+    TOKENS_UNSET,
+    /* it does not, or has no tokens */
+    TOKENS_TOGETHER,
+    TOKENS_APART,
+    /* independently, but the result on a slice depends on spec.slice */
+    TOKENS_BY_PLACE,
+} OpTokens;
+
+/* Kind of an operation's parameters, from which their role in optim.groups and in pruning
+ * follows. */
+typedef enum OpParams {
+    PARAMS_UNSET,
+    PARAMS_NONE,
+    /* weights and a bias, in an order of the operation's own */
+    PARAMS_WEIGHT,
+    /* the same; w can be stored in plain order, so that another operation can share it */
+    PARAMS_PLAIN_WEIGHT,
+    /* scale and shift of normalised values */
+    PARAMS_NORM,
+    /* w is a table of vectors; it can be stored in plain order, too */
+    PARAMS_TABLE,
+    /* rows of sparse tables, which are no parameters */
+    PARAMS_ROWS,
+} OpParams;
+
+/* Input of an operation in addition to x. */
+typedef enum OpReads {
+    READS_UNSET,
+    READS_NOTHING,
+    /* OpRun.labels: a loss */
+    READS_LABELS,
+    /* OpRun.targets: a loss */
+    READS_TARGETS,
+    /* OpRun.sample */
+    READS_SAMPLES,
+    /* OpRun.bag. x is the data, used only for the number of samples; backward_weight writes the
+     * gradients of table rows. */
+    READS_IDS,
+} OpReads;
+
+/* How often an operation moves its data through memory, for `weft bench`. */
+typedef enum OpTraffic {
+    TRAFFIC_UNSET,
+    TRAFFIC_ONCE,
+    /* forward and backward read their input twice: for sums, then for the result */
+    TRAFFIC_TWICE,
+    /* reads one row of w for each row of its output, not all of w */
+    TRAFFIC_LOOK_UP,
+} OpTraffic;
 
 enum { OP_MOST = 64 };
 
@@ -61,35 +128,13 @@ typedef struct OpInfo {
     OpFuse fuse;
     OpResidual residual;
     OpTalks talks;
+    OpTokens tokens;
+    OpParams params;
+    OpReads reads;
+    OpTraffic traffic;
     /* Activations that the operation can apply to its output: bit 1u << ACT_RELU and so on. gelu
      * works only if BackendTable.fuses_gelu, and never after a residual. */
     unsigned acts;
-    /* supports spec.x_act */
-    bool takes_x_act;
-    /* treats each of the T tokens of (N,T,C) independently: runs on any slice of them */
-    bool token_wise;
-    /* the result on a slice depends on spec.slice */
-    bool reads_slice;
-    /* can store w in plain order, so that another operation can share it */
-    bool plain_weight;
-    /* reads one row of w for each row of its output, not all of w */
-    bool looks_up;
-    /* forward and backward read their input twice: for sums, then for the result */
-    bool two_passes;
-    /* supports spec.synced */
-    bool syncs;
-    /* normalizes: its parameters scale and shift normalised values; is_table: w is a table of
-     * vectors */
-    bool normalizes, is_table;
-    /* reads OpRun.labels: a loss */
-    bool reads_labels;
-    /* reads OpRun.targets: a loss */
-    bool reads_targets;
-    /* reads OpRun.sample */
-    bool reads_samples;
-    /* Reads OpRun.bag. Its input is the data, used only for the number of samples; it has rows of
-     * sparse tables instead of parameters, and backward_weight writes their gradients. */
-    bool reads_ids;
     /* The operation is also a layer of the same name, without attributes or parameters, with this
      * many inputs of one shape and an output of that shape; each channel is independent. 0: it is
      * no layer by itself, and a LayerKind makes it. */
@@ -102,10 +147,20 @@ typedef struct OpInfo {
 
 /* The row of an operation, kind from 1 on; NULL if there is no such operation. */
 const OpInfo *op_info(OpKind kind);
+/* ERR_BUG, naming the operation, if its row leaves something unsaid, or contradicts itself or the
+ * tables of the backends. */
+Status op_info_check(const OpInfo *info);
+/* Does so for all operations and backends. */
+Status tensor_check(void);
 /* Whether the operation computes a loss, from labels or targets. */
 static inline bool op_is_loss(const OpInfo *info)
 {
-    return info->reads_labels || info->reads_targets;
+    return info->reads == READS_LABELS || info->reads == READS_TARGETS;
+}
+/* Whether w can be stored in plain order. */
+static inline bool op_plain_weight(const OpInfo *info)
+{
+    return info->params == PARAMS_PLAIN_WEIGHT || info->params == PARAMS_TABLE;
 }
 /* Whether running the operation waits for other ranks. */
 bool op_waits_for_ranks(const OpSpec *spec);
@@ -113,7 +168,7 @@ bool op_waits_for_ranks(const OpSpec *spec);
  * spec.frozen. */
 static inline bool op_has_values(const OpSpec *spec)
 {
-    return spec->w_count > 0 || op_info(spec->kind)->reads_ids;
+    return spec->w_count > 0 || op_info(spec->kind)->params == PARAMS_ROWS;
 }
 
 #endif

@@ -172,6 +172,17 @@ Status file_free_place(const char *path, bool force)
                 path);
 }
 
+Status file_no_input(const char *out, const char *const *in, int count)
+{
+    struct stat to, from;
+    if (!out || stat(out, &to) != 0) return OK;
+    for (int i = 0; i < count; ++i)
+        if (stat(in[i], &from) == 0 && from.st_ino == to.st_ino && from.st_dev == to.st_dev)
+            return fail(ERR_USAGE, "%s: is one of the files that are read; choose another name",
+                        out);
+    return OK;
+}
+
 enum { WHOLE_BYTES = 4 << 20, PLACES = 64, PIECE_BYTES = 4 << 10 };
 
 /* Reads exactly `bytes` bytes; the end of the file before that is an error, because its size was

@@ -18,6 +18,11 @@ Status fail(Status code, const char *fmt, ...)
     return code;
 }
 
+Status row_check(const char *table, const char *row, const char *lacks)
+{
+    return lacks ? fail(ERR_BUG, "%s %s: %s", table, row ? row : "without a name", lacks) : OK;
+}
+
 const char *fail_message(void)
 {
     return message;

@@ -55,6 +55,19 @@ const Family families[] = {
 };
 const int family_count = (int)(sizeof families / sizeof *families);
 
+Status family_check(const Family *f, bool last)
+{
+    const bool lists = f->bare && f->skip && f->transposed && f->pack;
+    const char *lacks = !f->help     ? ".help is not given"
+                        : !f->prefix ? ".prefix is not given (\"\": none)"
+                        : !lists     ? ".bare, .skip, .transposed or .pack is not given"
+                        : !f->foreign_mark != last || !f->weft_mark != last
+                            ? ".foreign_mark and .weft_mark are for all families but the last"
+                        : !f->tied_head != !f->tied_to ? ".tied_head and .tied_to go together"
+                                                       : NULL;
+    return row_check("family", f->name, f->name ? lacks : ".name is not given");
+}
+
 bool family_listed(const char *const *patterns, const char *name)
 {
     for (; *patterns; ++patterns)

@@ -3,7 +3,7 @@
 #ifndef WEFT_CHECKPOINT_FAMILIES_H
 #define WEFT_CHECKPOINT_FAMILIES_H
 
-#include <stdbool.h>
+#include "base.h"
 
 enum { PACKED = 3 };
 /* A tensor of weft's that consists of several tensors in the other program, one below the other by
@@ -32,6 +32,8 @@ typedef struct Family {
     bool may_untie;
 } Family;
 extern const Family families[];
+/* ERR_BUG, naming the row, if it lacks something; last: it is the family without marks. */
+Status family_check(const Family *family, bool last);
 extern const int family_count;
 
 bool family_listed(const char *const *patterns, const char *name);

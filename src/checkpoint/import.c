@@ -384,6 +384,8 @@ Status checkpoint_import(CheckpointImport *import)
 {
     Import m = {.what = import};
     Status st = safe_open(&m.set, import->from, import->key);
+    for (int i = 0; st == OK && i < m.set.files; ++i)
+        st = file_no_input(import->out, (const char *const *)&m.set.file[i].path, 1);
     if (st == OK) st = safe_rename(&m.set, import->rename, import->renames);
     if (st == OK) st = safe_drop(&m.set, import->drop, import->drops);
     if (st == OK) st = prefix_strip(&m.set);
@@ -409,6 +411,18 @@ Status checkpoint_import(CheckpointImport *import)
     mem_free(&m.plain);
     safe_close(&m.set);
     return st;
+}
+
+Status checkpoint_rows_check(void)
+{
+    for (int i = 0; i < family_count; ++i) TRY(family_check(&families[i], i == family_count - 1));
+    for (int i = 0; i < safe_format_count; ++i) {
+        const SafeFormat *f = safe_formats[i];
+        const bool whole = f->name && f->help && f->begins && f->add;
+        TRY(row_check("file format", f->name,
+                      whole ? NULL : ".name, .help, .begins or .add is not given"));
+    }
+    return OK;
 }
 
 const char *checkpoint_format_name(int i, const char **help)

@@ -226,7 +226,7 @@ static Status get(void *user, int param, float *plain)
 
 static Status check_options(const OnnxModel *m)
 {
-    if (m->softmax && !loss_info(m->config)->best_class)
+    if (m->softmax && loss_info(m->config)->columns != LOSS_COLUMNS_BEST)
         return fail(
             ERR_CONFIG,
             "a model with train.loss %s gives no logits of classes: its export does not end "

@@ -32,9 +32,10 @@ static double forward_bytes(const Op *op)
     const OpInfo *info = op_info(s->kind);
     double bytes = (double)desc_bytes(s->y) + (double)op->saved_bytes;
     for (int i = 0; i < s->x_count; ++i) bytes += (double)desc_bytes(s->x[i]);
-    if (info->two_passes) bytes += (double)desc_bytes(s->x[0]);
+    if (info->traffic == TRAFFIC_TWICE) bytes += (double)desc_bytes(s->x[0]);
     /* one row of the table for each row of y */
-    if (info->looks_up) return bytes + (double)shape_count(s->y.shape) * sizeof(float);
+    if (info->traffic == TRAFFIC_LOOK_UP)
+        return bytes + (double)shape_count(s->y.shape) * sizeof(float);
     for (int i = 0; i < s->w_count; ++i) bytes += (double)op->w_elements[i] * sizeof(float);
     return bytes;
 }
@@ -52,7 +53,7 @@ static double backward_bytes(const Op *op)
     const OpSpec *s = &op->spec;
     const OpInfo *info = op_info(s->kind);
     double read = op_is_loss(info) ? 0 : (double)desc_bytes(s->y), written = 0;
-    if (info->two_passes) return two_passes_backward_bytes(s);
+    if (info->traffic == TRAFFIC_TWICE) return two_passes_backward_bytes(s);
     bool alias = false;
     for (int i = 0; i < s->x_count; ++i) {
         if (op->needs_x[i]) read += (double)desc_bytes(s->x[i]);

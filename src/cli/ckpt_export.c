@@ -12,9 +12,8 @@ typedef struct ExportOptions {
 } ExportOptions;
 
 static const Flag flags[] = {
-    {"-o", FLAG_FIELD(ExportOptions, out), .value = "OUT", .required = true,
-     .help = "the file to write"},
-    {"--force", FLAG_FIELD(ExportOptions, force), .help = "overwrite existing files"},
+    FLAG_OUT(ExportOptions, out, "the file to write"),
+    FLAG_FORCE(ExportOptions, force),
     {"--onnx", FLAG_FIELD(ExportOptions, onnx),
      .help = "write the whole model as ONNX, opset 17; key=value arguments change its "
              "configuration"},
@@ -93,5 +92,6 @@ const Verb verb_ckpt_export = {
     .expects = "a checkpoint",
     .help = "writes parameters and running statistics as safetensors, or the model as ONNX",
     VERB_FLAGS(ExportOptions, flags),
+    .traits = VERB_PLAIN,
     .run = run,
 };

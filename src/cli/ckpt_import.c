@@ -10,8 +10,7 @@ typedef struct ImportOptions {
 } ImportOptions;
 
 static const Flag flags[] = {
-    {"-o", FLAG_FIELD(ImportOptions, out), .value = "OUT", .required = true,
-     .help = "the checkpoint to write"},
+    FLAG_OUT(ImportOptions, out, "the checkpoint to write"),
     {"--key", FLAG_FIELD(ImportOptions, key), .value = "NAME",
      .help = "entry of a .pth file that holds the parameters, if the file holds more: model, "
              "ema, ..."},
@@ -22,7 +21,7 @@ static const Flag flags[] = {
              "one"},
     {"--drop", FLAG_FIELD(ImportOptions, drop), .value = "GLOB,...",
      .help = "tensors to leave out, by name or pattern, such as buffers that are not parameters"},
-    {"--force", FLAG_FIELD(ImportOptions, force), .help = "overwrite existing files"},
+    FLAG_FORCE(ImportOptions, force),
 };
 
 static Status run(int argc, char **argv, const void *options)
@@ -60,5 +59,6 @@ const Verb verb_ckpt_import = {
     .help = "makes a checkpoint from another program's parameters, for model.init_from, eval and "
             "generate",
     VERB_FLAGS(ImportOptions, flags),
+    .traits = VERB_PLAIN,
     .run = run,
 };

@@ -15,8 +15,7 @@ typedef struct ShrinkFlags {
 } ShrinkFlags;
 
 static const Flag flags[] = {
-    {"-o", FLAG_FIELD(ShrinkFlags, out), .value = "OUT", .required = true,
-     .help = "the checkpoint to write"},
+    FLAG_OUT(ShrinkFlags, out, "the checkpoint to write"),
     {"--method", FLAG_FIELD(ShrinkFlags, method), .value = LIST_TEXT(PRUNE_WORDS), .required = true,
      .help = "how channels are ranked: by the sum of absolute weights (l1) or of squares (l2), "
              "by the distance to other filters of the layer (fpgm), or by the scales of batch "
@@ -31,7 +30,7 @@ static const Flag flags[] = {
      .help = "configuration of the model, for a checkpoint that has none (an imported one)"},
     {"--input", FLAG_FIELD(ShrinkFlags, input), .value = INPUT_VALUE,
      .help = "shape of a sample, as 3x224x224, if the data set is not on this machine"},
-    {"--force", FLAG_FIELD(ShrinkFlags, force), .help = "overwrite existing files"},
+    FLAG_FORCE(ShrinkFlags, force),
     {"--json", FLAG_FIELD(ShrinkFlags, json), .help = "one JSON object"},
 };
 
@@ -200,5 +199,6 @@ const Verb verb_ckpt_shrink = {
             "the new file has the remaining widths as model.widths; train, eval and generate "
             "read them there.",
     VERB_FLAGS(ShrinkFlags, flags),
+    .traits = VERB_PLAIN,
     .run = run,
 };

@@ -274,7 +274,8 @@ int cli_main(int argc, char **argv)
     /* train begins its start itself; other verbs only report how far MPI_Init has come */
     static const StartCalls report_only = {.reach = watch_report_stage, .beat = watch_beat};
     if (!lasts) start_begin(&report_only);
-    Status status = check_output(run(argc - 1, argv + 1, words), lasts);
+    Status status = rows_check();
+    if (status == OK) status = check_output(run(argc - 1, argv + 1, words), lasts);
     report(status, rank);
     mem_free(&words);
     watch_leave(status);

@@ -12,6 +12,9 @@
 /* Number of verbs, and verb i in the order of the help text. */
 int verb_count(void);
 const Verb *verb_at(int i);
+/* Checks the rows of all tables of the program. ERR_BUG names the first row that lacks something.
+ * Called at every start. */
+Status rows_check(void);
 
 /* Finds the verb in main's arguments, runs it and prints its error, if any. Returns the exit
  * code. */

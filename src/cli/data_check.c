@@ -127,5 +127,6 @@ const Verb verb_data_check = {
     .more = "TEST is the test set for a model that is trained on FILE: kinds, shapes, types, "
             "scales, ranges of values, labels and names of classes are compared. Keys of section "
             "data, as data.x=/name, give the names and layout of the arrays in the files.",
+    .traits = VERB_PLAIN,
     .run = run,
 };

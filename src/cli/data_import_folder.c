@@ -19,8 +19,7 @@ enum { STORE_DECODED, STORE_ENCODED };
 enum { BROKEN_ERROR, BROKEN_SKIP };
 
 static const Flag flags[] = {
-    {"-o", FLAG_FIELD(FolderOptions, out), .value = "OUT", .required = true,
-     .help = "the data set to write"},
+    FLAG_OUT(FolderOptions, out, "the data set to write"),
     {"--store", FLAG_FIELD(FolderOptions, store), .value = "decoded|encoded", .fallback = "decoded",
      .help = "decoded: squares of pixels; encoded: the bytes of the files, which training decodes"},
     {"--short", FLAG_FIELD(FolderOptions, side), .value = "S", .lo = 8, .hi = 8192,
@@ -44,7 +43,7 @@ static const Flag flags[] = {
     {"--threads", FLAG_FIELD(FolderOptions, threads), .value = "T", .lo = 1, .hi = 4096,
      .help = "threads that decode, on each rank; by default the rank's share of the cores"},
     FLAG_RANKS(FolderOptions),
-    {"--force", FLAG_FIELD(FolderOptions, force), .help = "overwrite existing files"},
+    FLAG_FORCE(FolderOptions, force),
 };
 
 /* Progress line of rank 0, which assumes that other ranks are as far as itself. */

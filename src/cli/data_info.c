@@ -30,5 +30,6 @@ const Verb verb_data_info = {
     .more = "Keys of section data, as data.x=/name, give the names and layout of the arrays in "
             "the file.",
     VERB_FLAGS(InfoOptions, flags),
+    .traits = VERB_PLAIN,
     .run = run,
 };

@@ -69,5 +69,6 @@ const Verb verb_doctor = {
             "does not exist, it checks the folder in which train would make it. It changes no "
             "settings. Exit code 0 also with warnings, 78 if a run could not work.",
     VERB_FLAGS(DoctorFlags, flags),
+    .traits = VERB_PLAIN,
     .run = run,
 };

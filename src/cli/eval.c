@@ -221,7 +221,8 @@ static Status evaluate(Trainer *trainer, Eval *e)
     if (trainer_test_set(trainer)->samples == 0)
         return config_fail_key(config, "data.test", "no test data: set data.test to an HDF5 file");
     e->set = trainer_test_set(trainer);
-    bool labelled = loss_info(config)->best_class && !data_kind(e->set)->next_token;
+    bool labelled =
+        loss_info(config)->columns == LOSS_COLUMNS_BEST && !data_kind(e->set)->next_token;
     if (e->per_class && !labelled)
         return fail(ERR_USAGE, "--per-class: this model gives no sample a class of several; it is "
                                "for train.loss: softmax on labels");

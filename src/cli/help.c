@@ -162,5 +162,6 @@ const Verb verb_help = {
     .name = "help",
     .help = "prints this list and all keys of a configuration",
     VERB_FLAGS(HelpOptions, flags),
+    .traits = VERB_PLAIN,
     .run = run,
 };

@@ -60,11 +60,12 @@ static Status set_samples(DataSet *set, const Input *input, const Config *config
     set->height = x.dim[2];
     set->width = x.dim[3];
     set->fields = set->id_most = input->fields;
-    *(loss->of_targets ? &set->target_width : &set->classes) = classes;
+    *(loss->reads == LOSS_READS_TARGETS ? &set->target_width : &set->classes) = classes;
     if (classes > 0) return OK;
     return fail(ERR_USAGE, "--input %s: how many %s? Set model.classes",
                 shape_text(x, text) + strlen("1x"),
-                loss->of_targets ? "numbers is the target of a sample" : "classes are there");
+                loss->reads == LOSS_READS_TARGETS ? "numbers is the target of a sample"
+                                                  : "classes are there");
 }
 
 Status input_set(DataSet *set, const Input *input, const Config *config, int64_t samples)

@@ -36,7 +36,7 @@ static const Flag flags[] = {
     {"--link", FLAG_FIELD(PlanFlags, link), .value = "US,GBPS", .fallback = PLAN_LINK,
      .help = "network between nodes: microseconds per message, and GB/s; for the estimated time "
              "of sums"},
-    {"--svg", FLAG_FIELD(PlanFlags, svg), .value = "FILE",
+    {"--svg", FLAG_FIELD(PlanFlags, svg), .value = "FILE", .writes = true,
      .help = "write a picture of the schedule"},
     {"--json", FLAG_FIELD(PlanFlags, json), .help = "one JSON object; bytes are those of one rank"},
 };

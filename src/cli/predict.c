@@ -156,7 +156,7 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
     checkpoint_meta_fini(&meta);
     TRY(known ? apply_keys(p, config, &meta.input, path) : take_data(p, config, path));
     if (p->names.count == 0) log_info("%s names no classes: their numbers are printed", path);
-    if (loss_info(config)->of_targets)
+    if (loss_info(config)->reads == LOSS_READS_TARGETS)
         return config_fail_key(config, "train.loss", "has no classes to predict");
     if (!data_kind(&p->set)->augments) return OK;
     if (p->set.channels == 1 || p->set.channels == 3) return OK;

@@ -34,7 +34,7 @@ Status predict_rows_check(Predict *p, const Config *config, int count, char *con
 static void print_row(const Rows *r, const double *share)
 {
     const Predict *p = r->of;
-    bool logit = loss_info(trainer_config(p->trainer))->logit;
+    bool logit = loss_info(trainer_config(p->trainer))->columns == LOSS_COLUMNS_LOGIT;
     if (!p->options->json) {
         if (logit)
             printf("%.9g\n", share[1]);

@@ -64,9 +64,9 @@ static const Flag flags[] = {
     {"--any-config", FLAG_FIELD(SbatchOptions, any_config),
      .help = "the script accepts CONFIG and key=value as its arguments, after FILE with --hosts; "
              "no memory is planned"},
-    {"-o", FLAG_FIELD(SbatchOptions, out), .value = "FILE",
+    {"-o", FLAG_FIELD(SbatchOptions, out), .value = "FILE", .writes = true,
      .help = "file for the script; by default standard output"},
-    {"--force", FLAG_FIELD(SbatchOptions, force), .help = "overwrite existing files"},
+    FLAG_FORCE(SbatchOptions, force),
 };
 
 /* ---- options ---- */

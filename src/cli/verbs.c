@@ -2,6 +2,9 @@
  * here. */
 #include "private.h"
 
+#include "doctor.h"
+#include "train.h"
+
 /* clang-format off: one a line, a new one above the last */
 #define VERBS(_)                                                                                   \
     _(train)                                                                                       \
@@ -49,6 +52,15 @@ const Verb *verb_at(int i)
             if (i-- == 0) return *importer;
     }
     return NULL;
+}
+
+Status rows_check(void)
+{
+    TRY(config_words_check());
+    TRY(train_rows_check());
+    TRY(doctor_rows_check());
+    for (int i = 0; i < verb_count(); ++i) TRY(verb_check(verb_at(i)));
+    return OK;
 }
 
 int verb_count(void)

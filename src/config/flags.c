@@ -277,6 +277,40 @@ static Status check_given(const Verb *verb, int argc, const bool *given)
     return OK;
 }
 
+/* ---- files that are read and written ---- */
+
+/* Refuses an output that is the file of this word, or of VALUE in KEY=VALUE. */
+static Status check_word(const char *out, const char *word)
+{
+    const char *value = strchr(word, '=');
+    TRY(file_no_input(out, &word, 1));
+    if (!value++) return OK;
+    return file_no_input(out, &value, 1);
+}
+
+/* Refuses an output that is a file of one of the flags that are read. */
+static Status check_read(const Verb *verb, const char *out, void *into)
+{
+    for (const Flag *f = verb->flag; f < verb->flag + verb->flag_count; ++f) {
+        const char *text = f->kind == FLAG_TEXT ? *(const char **)field_of(f, into) : NULL;
+        const FlagList *list = f->kind == FLAG_LIST ? field_of(f, into) : NULL;
+        if (text && !f->writes) TRY(check_word(out, text));
+        for (int i = 0; list && i < list->count; ++i) TRY(check_word(out, list->word[i]));
+    }
+    return OK;
+}
+
+static Status check_outputs(const Verb *verb, int argc, char **argv, void *into)
+{
+    for (const Flag *f = verb->flag; f < verb->flag + verb->flag_count; ++f) {
+        const char *out = f->writes ? *(const char **)field_of(f, into) : NULL;
+        if (!out) continue;
+        for (int i = 0; i < argc; ++i) TRY(check_word(out, argv[i]));
+        TRY(check_read(verb, out, into));
+    }
+    return OK;
+}
+
 Status verb_options_init(const Verb *verb, int *argc, char **argv, void *into)
 {
     bool *given = mem_new((size_t)verb->flag_count + 1);
@@ -285,6 +319,7 @@ Status verb_options_init(const Verb *verb, int *argc, char **argv, void *into)
         status = set_fallback(&verb->flag[i], field_of(&verb->flag[i], into));
     if (status == OK) status = parse_flags(verb, argc, argv, into, given);
     if (status == OK) status = check_given(verb, *argc, given);
+    if (status == OK) status = check_outputs(verb, *argc, argv, into);
     mem_free(&given);
     return status;
 }
@@ -293,4 +328,45 @@ void verb_options_fini(const Verb *verb, void *into)
 {
     for (int i = 0; i < verb->flag_count; ++i)
         if (verb->flag[i].kind == FLAG_LIST) list_free(field_of(&verb->flag[i], into));
+}
+
+/* ---- checks of rows ---- */
+
+static const char *flag_lacks(const Verb *v, const Flag *f)
+{
+    static const size_t bytes[] = {[FLAG_SWITCH] = sizeof(bool),   [FLAG_TEXT] = sizeof(char *),
+                                   [FLAG_WHOLE] = sizeof(int64_t), [FLAG_NUMBER] = sizeof(double),
+                                   [FLAG_CHOICE] = sizeof(int),    [FLAG_LIST] = sizeof(FlagList)};
+    const bool number = f->kind == FLAG_WHOLE || f->kind == FLAG_NUMBER;
+    return f->name[0] != '-'                                  ? "the name does not begin with -"
+           : flag_find(v, f->name) != f                       ? "the name is there twice"
+           : !f->help || !*f->help                            ? ".help is not given"
+           : f->offset + bytes[f->kind] > v->options_bytes    ? "its field is outside the options"
+           : (f->value == NULL) != (f->kind == FLAG_SWITCH)   ? ".value is for all but switches"
+           : f->kind == FLAG_CHOICE && !strchr(f->value, '|') ? ".value has no words: a|b"
+           : number && !(f->lo < f->hi)                       ? ".lo and .hi are not given"
+           : f->kind == FLAG_WHOLE && f->hi > FLAG_WHOLE_MOST ? ".hi is above FLAG_WHOLE_MOST"
+           : f->needs && !flag_find(v, f->needs)              ? ".needs is no flag of the verb"
+           : f->required && f->fallback ? "has .required and .fallback, which exclude each other"
+           : f->writes && f->kind != FLAG_TEXT                  ? ".writes is for texts"
+           : f->value && !strcmp(f->value, "OUT") && !f->writes ? ".writes is not set"
+                                                                : NULL;
+}
+
+Status verb_check(const Verb *v)
+{
+    const char *lacks = !v->name || !*v->name           ? ".name is not given"
+                        : !v->help || !*v->help         ? ".help is not given"
+                        : !v->run                       ? ".run is not given"
+                        : v->traits == 0                ? ".traits is not given (VERB_PLAIN: none)"
+                        : v->most && v->most < v->least ? ".most is below .least"
+                        : (v->least > 0 || v->most > 0) != (v->expects != NULL)
+                            ? ".expects goes with .least and .most"
+                            : NULL;
+    TRY(row_check("verb", v->name, lacks));
+    for (int i = 0; i < v->flag_count; ++i) {
+        lacks = flag_lacks(v, &v->flag[i]);
+        if (lacks) return fail(ERR_BUG, "verb %s: %s: %s", v->name, v->flag[i].name, lacks);
+    }
+    return OK;
 }

@@ -156,6 +156,39 @@ bool word_uses(ConfigWord word, const char *leaf)
     return false;
 }
 
+/* Returns true if each key in "a b" or "a=1 b=2" is in the section of `list` and, if `within` is
+ * set, among the keys that the word uses. */
+static bool keys_known(const ConfigWords *words, ConfigWord word, const char *keys, bool within)
+{
+    bool known = true;
+    for (const char *at = keys; at && *at; at += strcspn(at, " "), at += *at == ' ') {
+        char *leaf = mem_format("%.*s", (int)strcspn(at, " ="), at);
+        char *key = mem_format("%.*s.%s", (int)strcspn(words->key, "."), words->key, leaf);
+        /* the number of blocks of a model by name is model.layers */
+        known = known && (option_find(key) >= 0 || !strcmp(key, "model.blocks")) &&
+                (!within || word_uses(word, leaf));
+        mem_free(&leaf);
+        mem_free(&key);
+    }
+    return known;
+}
+
+Status config_words_check(void)
+{
+    ConfigWord word;
+    for (int i = 0; i < list_count; ++i)
+        for (int k = 0; (word = word_at(list[i], k)).word; ++k) {
+            const char *lacks = !word.help ? "has no help"
+                                : !keys_known(list[i], word, word.uses, false)
+                                    ? "uses a key that is not in its section"
+                                : !keys_known(list[i], word, word.defaults, true)
+                                    ? "has a default of a key that it does not use"
+                                    : NULL;
+            TRY(row_check(list[i]->key, word.word, lacks));
+        }
+    return OK;
+}
+
 int words_count(const char *words)
 {
     int count = words && *words ? 1 : 0;

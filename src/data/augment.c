@@ -115,7 +115,8 @@ static bool has_choices(const DataSet *set, const Config *config, bool training)
            (config->data.augment || config->data.erasing > 0);
 }
 
-static void erase(const DataSet *set, const Choice *c, float *out)
+/* The last steps, on a normalised sample (C,H,W). */
+static void finish(const DataSet *set, const Choice *c, float *out)
 {
     for (int64_t k = 0; k < set->channels; ++k)
         for (int y = c->erase.y; y < c->erase.y + c->erase.height; ++y)
@@ -147,7 +148,7 @@ void augment_sample(const DataSet *set, const Config *config, bool training, int
                  (size_t)(set->channels_last ? c : c * pixels) * element_bytes(p.type);
         plane(&p, &choice, out + c * pixels);
     }
-    erase(set, &choice, out);
+    finish(set, &choice, out);
 }
 
 /* Converts all three channels at once, for images that are not shifted. */
@@ -186,5 +187,5 @@ void augment_picture(const DataSet *set, const Config *config, bool training, in
             plane(&p, &choice, out + c * set->height * set->width);
         }
     }
-    erase(set, &choice, out);
+    finish(set, &choice, out);
 }

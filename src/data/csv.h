@@ -33,14 +33,15 @@ typedef struct CsvOptions {
 } CsvOptions;
 /* clang-format off */
 #define CSV_FLAGS(Options, test_help, share, share_help)                                           \
-    {"--test", FLAG_FIELD(Options, common.test), .value = "OUT", .help = (test_help)},             \
+    {"--test", FLAG_FIELD(Options, common.test), .value = "OUT", .writes = true,                   \
+     .help = (test_help)},                                                                         \
     {"--test-files", FLAG_FIELD(Options, common.test_files), .value = "FILE,...",                  \
      .needs = "--test", .help = "files of the second data set; by default the end of FILE..."},    \
     {"--test-share", FLAG_FIELD(Options, common.test_share), .value = "S", .hi = 1,                \
      .fallback = (share), .needs = "--test", .help = (share_help)},                                \
     {"--threads", FLAG_FIELD(Options, common.threads), .value = "T", .lo = 1, .hi = 1024,          \
      .help = "threads that parse; by default one for each core"},                                  \
-    {"--force", FLAG_FIELD(Options, common.force), .help = "overwrite existing files"}
+    FLAG_FORCE(Options, common.force)
 /* clang-format on */
 /* Runs csv_import on these files and logs what was done. */
 Status csv_import_files(const CsvSchema *schema, const CsvOptions *options, char *const *file,

@@ -387,11 +387,6 @@ Status csv_import(const CsvImport *options, CsvDone *done)
     Import im = {.options = options, .schema = s};
     double began = clock_s();
     TRY(part_free_places(options->out, options->test, options->force));
-    for (int i = 0; i < 2; ++i) {
-        const char *out = i ? options->test : options->out;
-        TRY(part_no_input(out, options->file, options->count));
-        TRY(part_no_input(out, options->test_file, options->test_count));
-    }
     pthread_mutex_init(&im.lock, NULL);
     csv_meaning_init(&im.is, s, options->threads * s->categories);
     Status st = import_read(&im);

@@ -128,6 +128,10 @@ static Status find_files(FolderWork *work)
     TRY(import->list ? folder_list(files, import->dir, import->list)
                      : folder_scan(files, import->dir));
     if (files->count == 0) return fail(ERR_DATA, "%s: holds no pictures", import->dir);
+    for (int64_t i = 0; access(import->out, F_OK) == 0 && i < files->count; ++i) {
+        const char *path = files_path(files, i);
+        TRY(file_no_input(import->out, &path, 1));
+    }
     if (import->classes) return folder_classes(files, import->classes);
     return import->allow_empty ? OK : files_check_classes(files, NULL);
 }

@@ -110,7 +110,6 @@ Status data_import_cifar(const char *const *files, int count, bool fine100, cons
     int64_t samples = 0, records = 0;
     ImageWriter *writer;
     if (count < 1) return fail(ERR_USAGE, "give at least one of CIFAR's .bin files");
-    TRY(part_no_input(out, files, count));
     for (int i = 0; i < count; ++i) {
         TRY(records_count(files[i], f, &records));
         samples += records;
@@ -135,11 +134,10 @@ typedef struct CifarOptions {
 } CifarOptions;
 
 static const Flag flags[] = {
-    {"-o", FLAG_FIELD(CifarOptions, out), .value = "OUT", .required = true,
-     .help = "the data set to write"},
+    FLAG_OUT(CifarOptions, out, "the data set to write"),
     {"--fine", FLAG_FIELD(CifarOptions, fine),
      .help = "the files are those of CIFAR-100; its 100 fine labels are imported"},
-    {"--force", FLAG_FIELD(CifarOptions, force), .help = "overwrite existing files"},
+    FLAG_FORCE(CifarOptions, force),
 };
 
 static Status run(int argc, char **argv, const void *options)
@@ -157,5 +155,6 @@ const Verb import_cifar = {
     .expects = "one or more batch files",
     .help = "imports the binary files of CIFAR-10 or CIFAR-100",
     VERB_FLAGS(CifarOptions, flags),
+    .traits = VERB_PLAIN,
     .run = run,
 };

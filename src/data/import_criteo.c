@@ -33,8 +33,7 @@ typedef struct CriteoOptions {
 } CriteoOptions;
 
 static const Flag flags[] = {
-    {"-o", FLAG_FIELD(CriteoOptions, common.out), .value = "OUT", .required = true,
-     .help = "the data set to write"},
+    FLAG_OUT(CriteoOptions, common.out, "the data set to write"),
     {"--rows", FLAG_FIELD(CriteoOptions, rows), .value = "R", .lo = 2, .hi = FLAG_WHOLE_MOST,
      .help = "ids are a hash of field and value, below R; by default an id is the 32 bits of the "
              "value with the field above them, so that no two values share an id"},
@@ -61,5 +60,6 @@ const Verb import_criteo = {
     .more = "A number x becomes log(1 + max(x, 0)), and an empty one 0. An empty category has "
             "its own id in each field.",
     VERB_FLAGS(CriteoOptions, flags),
+    .traits = VERB_PLAIN,
     .run = run,
 };

@@ -11,8 +11,7 @@ typedef struct SchemaOptions {
 static const Flag flags[] = {
     {"--schema", FLAG_FIELD(SchemaOptions, schema), .value = "YAML", .required = true,
      .help = "description of the columns"},
-    {"-o", FLAG_FIELD(SchemaOptions, common.out), .value = "OUT", .required = true,
-     .help = "the data set to write"},
+    FLAG_OUT(SchemaOptions, common.out, "the data set to write"),
     CSV_FLAGS(SchemaOptions,
               "a second data set, with the vocabularies, means and deviations of the first", "0.1",
               "fraction of FILE... that it holds"),
@@ -62,5 +61,6 @@ const Verb import_csv = {
             "written. Files may be larger than memory. The bytes of OUT do not depend on the "
             "number of threads.",
     VERB_FLAGS(SchemaOptions, flags),
+    .traits = VERB_PLAIN,
     .run = run,
 };

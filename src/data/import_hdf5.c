@@ -277,7 +277,6 @@ Status data_import_hdf5(const char *file, const char *x, const char *y, const ch
     copy->drop_label = drop ? drop->label : 0;
     SetFacts *facts = mem_new(sizeof *facts);
     Status st = file_free_place(out, force);
-    if (st == OK) st = part_no_input(out, &file, 1);
     if (st == OK) st = facts_names(&copy->request, file, x, y);
     if (st == OK) st = facts_request(&copy->request, facts);
     ClassNames names = {0};
@@ -298,15 +297,14 @@ typedef struct Hdf5Options {
 } Hdf5Options;
 
 static const Flag flags[] = {
-    {"-o", FLAG_FIELD(Hdf5Options, out), .value = "OUT", .required = true,
-     .help = "the data set to write"},
+    FLAG_OUT(Hdf5Options, out, "the data set to write"),
     {"--x", FLAG_FIELD(Hdf5Options, x), .value = "NAME", .fallback = "/x",
      .help = "name of the samples in FILE"},
     {"--y", FLAG_FIELD(Hdf5Options, y), .value = "NAME", .fallback = "/y",
      .help = "name of the labels or targets in FILE"},
     {"--drop-label", FLAG_FIELD(Hdf5Options, drop), .value = "LABEL",
      .help = "leave out samples with this label, such as 255 or -1 for unlabelled ones"},
-    {"--force", FLAG_FIELD(Hdf5Options, force), .help = "overwrite existing files"},
+    FLAG_FORCE(Hdf5Options, force),
 };
 
 static Status run(int argc, char **argv, const void *options)
@@ -340,5 +338,6 @@ const Verb import_hdf5 = {
             "a malicious file does no harm. OUT has uncompressed values at /x and /y, which "
             "ranks read without HDF5.",
     VERB_FLAGS(Hdf5Options, flags),
+    .traits = VERB_PLAIN,
     .run = run,
 };

@@ -141,9 +141,7 @@ Status data_import_idx(const char *images, const char *labels, const char *const
     IdxFile x = {0}, y = {0};
     int32_t *label = NULL;
     int64_t largest;
-    const char *const in[] = {images, labels};
-    Status st = part_no_input(out, in, 2);
-    if (st == OK) st = idx_open(&x, images, 3);
+    Status st = idx_open(&x, images, 3);
     if (st == OK) st = idx_open(&y, labels, 1);
     if (st == OK) st = labels_load(&y, &label, &largest);
     if (st == OK) st = convert(&x, &y, label, largest, class_names, classes, out, force);
@@ -162,11 +160,10 @@ typedef struct IdxOptions {
 } IdxOptions;
 
 static const Flag flags[] = {
-    {"-o", FLAG_FIELD(IdxOptions, out), .value = "OUT", .required = true,
-     .help = "the data set to write"},
+    FLAG_OUT(IdxOptions, out, "the data set to write"),
     {"--classes", FLAG_FIELD(IdxOptions, classes), .value = "a,b,c",
      .help = "names of the classes"},
-    {"--force", FLAG_FIELD(IdxOptions, force), .help = "overwrite existing files"},
+    FLAG_FORCE(IdxOptions, force),
 };
 
 static Status run(int argc, char **argv, const void *options)
@@ -188,5 +185,6 @@ const Verb import_idx = {
     .expects = "an images file and a labels file",
     .help = "imports IDX files (MNIST's format, .gz too)",
     VERB_FLAGS(IdxOptions, flags),
+    .traits = VERB_PLAIN,
     .run = run,
 };

@@ -344,11 +344,24 @@ typedef struct MovieOptions {
     bool force;
 } MovieOptions;
 
+/* Refuses an output that is one of the files in the folder `path`. */
+static Status no_input(const char *out, const char *path)
+{
+    static const char *const names[] = {"u.data", "u.user", "u.item"};
+    Status status = OK;
+    for (int i = 0; status == OK && i < 3; ++i) {
+        char *in = mem_format("%s/%s", path, names[i]);
+        status = file_no_input(out, (const char *const *)&in, 1);
+        mem_free(&in);
+    }
+    return status;
+}
+
 static Status import(Movies *m, const MovieOptions *o, const char *path)
 {
     TRY(part_free_places(o->out, o->test, o->force));
-    TRY(part_no_input(o->out, &path, 1));
-    TRY(part_no_input(o->test, &path, 1));
+    TRY(no_input(o->out, path));
+    TRY(no_input(o->test, path));
     TRY(movies_read(m, path));
     int64_t test = o->test ? (int64_t)((double)m->count * o->test_share + 0.5) : 0;
     if (o->test && (test < 1 || test >= m->count))
@@ -364,13 +377,12 @@ static Status import(Movies *m, const MovieOptions *o, const char *path)
 }
 
 static const Flag flags[] = {
-    {"-o", FLAG_FIELD(MovieOptions, out), .value = "OUT", .required = true,
-     .help = "the data set to write"},
-    {"--test", FLAG_FIELD(MovieOptions, test), .value = "OUT",
+    FLAG_OUT(MovieOptions, out, "the data set to write"),
+    {"--test", FLAG_FIELD(MovieOptions, test), .value = "OUT", .writes = true,
      .help = "a second data set, with the latest ratings"},
     {"--test-share", FLAG_FIELD(MovieOptions, test_share), .value = "S", .hi = 1, .fallback = "0.1",
      .needs = "--test", .help = "fraction of the ratings that it holds"},
-    {"--force", FLAG_FIELD(MovieOptions, force), .help = "overwrite existing files"},
+    FLAG_FORCE(MovieOptions, force),
 };
 
 static Status run(int argc, char **argv, const void *options)
@@ -396,5 +408,6 @@ const Verb import_movielens = {
     .more = "Rows are sorted by time. In a folder u.data is read, and u.user and u.item if they "
             "exist.",
     VERB_FLAGS(MovieOptions, flags),
+    .traits = VERB_PLAIN,
     .run = run,
 };

@@ -233,10 +233,9 @@ static Status parts_cut(const Source *s, TokenPart *part, int parts, double test
 }
 
 /* Checks the output before anything is read. */
-static Status check_out(const char *const *out, const char *file, double test_share, bool force)
+static Status check_out(const char *const *out, double test_share, bool force)
 {
     TRY(part_free_places(out[0], out[1], force));
-    for (int i = 0; i < PARTS; ++i) TRY(part_no_input(out[i], &file, 1));
     if (out[1] && !(test_share > 0 && test_share < 1))
         return fail(ERR_USAGE, "a test share of %g: it must lie between 0 and 1", test_share);
     return OK;
@@ -246,7 +245,7 @@ static Status import(Source *s, const char *const *out, double test_share, bool 
 {
     TokenPart part[PARTS] = {0};
     int parts = out[1] ? 2 : 1;
-    TRY(check_out(out, s->in.path, test_share, force));
+    TRY(check_out(out, test_share, force));
     TRY(source_open(s));
     TRY(source_survey(s));
     TRY(parts_cut(s, part, parts, test_share));
@@ -270,7 +269,7 @@ static Status encode_and_import(Tokenizer *t, const char *file, const TextTokens
 {
     Encoded made;
     char *encoded = mem_format("%s.tokens.part", out[0]), size[16];
-    Status st = check_out(out, file, test_share, force);
+    Status st = check_out(out, test_share, force);
     if (st == OK) st = encode_text(t, file, how->special, encoded, &made);
     if (st == OK) {
         log_info("%s: %s of text are %lld tokens, %.1f MB/s", file,
@@ -359,27 +358,17 @@ typedef struct TokenOptions {
     bool special;
 } TokenOptions;
 
-#define OUT_FLAG                                                                                   \
-    {                                                                                              \
-        "-o", FLAG_FIELD(TokenOptions, out), .value = "OUT", .required = true,                     \
-                                             .help = "the data set to write"                       \
-    }
+/* clang-format off */
 #define TEST_FLAGS                                                                                 \
-    {"--test", FLAG_FIELD(TokenOptions, test), .value = "OUT",                                     \
+    {"--test", FLAG_FIELD(TokenOptions, test), .value = "OUT", .writes = true,                     \
      .help = "a second data set, with the end of FILE"},                                           \
-        {"--test-share",                                                                           \
-         FLAG_FIELD(TokenOptions, test_share),                                                     \
-         .value = "S",                                                                             \
-         .hi = 1,                                                                                  \
-         .fallback = "0.1",                                                                        \
-         .needs = "--test",                                                                        \
-         .help = "fraction of FILE that it holds"},                                                \
-    {                                                                                              \
-        "--force", FLAG_FIELD(TokenOptions, force), .help = "write over files that are there"      \
-    }
+    {"--test-share", FLAG_FIELD(TokenOptions, test_share), .value = "S", .hi = 1,                  \
+     .fallback = "0.1", .needs = "--test", .help = "fraction of FILE that it holds"},              \
+    FLAG_FORCE(TokenOptions, force)
+/* clang-format on */
 
 static const Flag text_flags[] = {
-    OUT_FLAG,
+    FLAG_OUT(TokenOptions, out, "the data set to write"),
     {"--tokenizer", FLAG_FIELD(TokenOptions, tokenizer), .value = "PATH",
      .help = "GPT-2's tokenizer: a folder with vocab.json and merges.txt, or a tiktoken file; by "
              "default each byte is a token"},
@@ -388,7 +377,7 @@ static const Flag text_flags[] = {
     TEST_FLAGS,
 };
 static const Flag token_flags[] = {
-    OUT_FLAG,
+    FLAG_OUT(TokenOptions, out, "the data set to write"),
     {"--bits", FLAG_FIELD(TokenOptions, bits), .value = "auto|16|32|64", .fallback = "auto",
      .help = "bits of a token in FILE; auto: as its header says"},
     {"--vocab", FLAG_FIELD(TokenOptions, vocab), .value = "V", .lo = 1, .hi = INT32_MAX,
@@ -435,6 +424,7 @@ const Verb import_text = {
     .expects = "one file, and -o OUT",
     .help = "imports a text (.gz too) as bytes, or through a tokenizer: tokens",
     VERB_FLAGS(TokenOptions, text_flags),
+    .traits = VERB_PLAIN,
     .run = run_text,
 };
 
@@ -448,5 +438,6 @@ const Verb import_tokens = {
     .more = "The headers of NumPy's .npy files and llm.c's shards give the width of a token. For "
             "files of little-endian numbers without a header --bits gives it.",
     VERB_FLAGS(TokenOptions, token_flags),
+    .traits = VERB_PLAIN,
     .run = run_tokens,
 };

@@ -184,7 +184,7 @@ static Status pictures_check(const Loader *l)
         return config_fail_key(c, mixes, "%s holds no images; remove it", set->path);
     if (p->training && data_mixes(c) && set->target_width > 0)
         return config_fail_key(c, mixes, "%s has targets, not labels; remove it", set->path);
-    if (p->training && data_mixes(c) && !loss_info(c)->best_class)
+    if (p->training && data_mixes(c) && loss_info(c)->columns != LOSS_COLUMNS_BEST)
         return config_fail_key(c, mixes, "train.loss %s does not mix labels; remove it",
                                loss_name(c));
     return OK;
@@ -210,10 +210,10 @@ static Status plan_check(const Loader *l)
             c, "train.micro_batch",
             "%lld samples with up to %lld ids each are too many; make it smaller",
             (long long)p->micro_batch, (long long)set->id_most);
-    if (data_kind(set)->next_token && !loss_info(c)->of_tokens)
+    if (data_kind(set)->next_token && loss_info(c)->reads != LOSS_READS_TOKENS)
         return config_fail_key(c, "train.loss", "%s holds tokens: set train.loss: softmax",
                                set->path);
-    if (set->target_width > 0 && !loss_info(c)->of_targets)
+    if (set->target_width > 0 && loss_info(c)->reads != LOSS_READS_TARGETS)
         return fail(ERR_DATA,
                     "%s: %s holds floats, but train.loss %s needs integer labels; set "
                     "train.loss: mse, or name the labels with data.y",

@@ -228,11 +228,10 @@ typedef struct MakeOptions {
 } MakeOptions;
 
 static const Flag flags[] = {
-    {"-o", FLAG_FIELD(MakeOptions, out), .value = "OUT", .required = true,
-     .help = "the data set to write"},
+    FLAG_OUT(MakeOptions, out, "the data set to write"),
     {"--samples", FLAG_FIELD(MakeOptions, samples), .value = "N", .lo = 1, .hi = 0x1p40,
      .fallback = "1000000", .help = "number of samples"},
-    {"--test", FLAG_FIELD(MakeOptions, test), .value = "OUT",
+    {"--test", FLAG_FIELD(MakeOptions, test), .value = "OUT", .writes = true,
      .help = "a second data set, with the rows that follow"},
     {"--test-samples", FLAG_FIELD(MakeOptions, test_samples), .value = "N", .lo = 1, .hi = 0x1p40,
      .fallback = "100000", .needs = "--test", .help = "number of samples in the second data set"},
@@ -245,7 +244,7 @@ static const Flag flags[] = {
      .help = "how often each value is replaced by a new one between the first row and the last"},
     {"--threads", FLAG_FIELD(MakeOptions, threads), .value = "T", .lo = 1, .hi = 1024,
      .help = "threads that generate rows; by default one for each core"},
-    {"--force", FLAG_FIELD(MakeOptions, force), .help = "overwrite existing files"},
+    FLAG_FORCE(MakeOptions, force),
 };
 
 static Status run(int argc, char **argv, const void *options)
@@ -276,5 +275,6 @@ const Verb import_make_criteo = {
             "A teacher model gives the probability of a click for each row. The attribute "
             "best_auc is the AUC of these probabilities; no model can exceed it except by chance.",
     VERB_FLAGS(MakeOptions, flags),
+    .traits = VERB_PLAIN,
     .run = run,
 };

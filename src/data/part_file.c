@@ -157,17 +157,6 @@ Status part_free_places(const char *out, const char *test, bool force)
     return fail(ERR_USAGE, "%s: is named for training and for the test; give two names", out);
 }
 
-Status part_no_input(const char *out, const char *const *in, int count)
-{
-    struct stat to, from;
-    if (!out || stat(out, &to) != 0) return OK;
-    for (int i = 0; i < count; ++i)
-        if (stat(in[i], &from) == 0 && from.st_ino == to.st_ino && from.st_dev == to.st_dev)
-            return fail(ERR_USAGE, "%s: is one of the files that are imported; choose another name",
-                        out);
-    return OK;
-}
-
 Status part_new(PartFile *p, const char *out, bool force, int64_t bytes, PartPut *put, void *user)
 {
     *p = (PartFile){.fd = -1};

@@ -120,7 +120,7 @@ static Status y_shape(Opening *o)
     DataSet *set = o->set;
     const DataArray *y = &set->y;
     char dims[DIMS_TEXT];
-    bool mse = o->config && loss_info(o->config)->of_targets;
+    bool mse = o->config && loss_info(o->config)->reads == LOSS_READS_TARGETS;
     if (y->dim[0] != set->samples)
         return fail(ERR_DATA,
                     "%s: %s has %lld samples, %s has %lld; both must have as many; make it again, "

@@ -54,6 +54,21 @@ const Check *check_at(int i)
     return checks[i];
 }
 
+Status doctor_rows_check(void)
+{
+    for (int i = 0; i < check_count(); ++i) {
+        const Check *c = checks[i];
+        const char *lacks = !c->what               ? ".what is not given"
+                            : !c->judge            ? ".judge is not given"
+                            : !c->measure && i > 0 ? NULL
+                            : !c->measure || c->bytes == 0 || c->limit_s <= 0
+                                ? ".measure, .bytes and .limit_s go together"
+                                : NULL;
+        TRY(row_check("check", c->name, c->name ? lacks : ".name is not given"));
+    }
+    return OK;
+}
+
 const char *doctor_check_name(int i, const char **what)
 {
     if (i >= check_count()) return NULL;

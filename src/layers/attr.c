@@ -12,6 +12,7 @@
 #include <string.h>
 
 typedef enum AttrType {
+    ATTR_UNSET,
     ATTR_COUNT,
     ATTR_INT,
     ATTR_PAIR,
@@ -55,6 +56,8 @@ static const AttrWord tables_words[] = {
     {"shared", TABLES_SHARED}, {"each", TABLES_EACH}, {NULL, 0}};
 #define ROTARY_ROW(ROTARY, name) {name, ROTARY_##ROTARY},
 static const AttrWord rotary_words[] = {ROTARY_SCALINGS(ROTARY_ROW){NULL, 0}};
+_Static_assert(sizeof init_words / sizeof *init_words == INITS - 1,
+               "a word for each initialiser but INIT_ONE, and the end");
 _Static_assert(sizeof(RotaryType) == sizeof(int), "words are written as int");
 _Static_assert(sizeof(Init) == sizeof(int) && sizeof(BagMode) == sizeof(int) &&
                    sizeof(TableUse) == sizeof(int),
@@ -111,6 +114,17 @@ static const Attr *attr_find(const char *name)
     for (size_t i = 0; i < sizeof table / sizeof table[0]; ++i)
         if (strcmp(table[i].name, name) == 0) return &table[i];
     return NULL;
+}
+
+const char *layer_attr_lacks(const char *name)
+{
+    const Attr *attr = attr_find(name);
+    return !attr                                                ? "has no row in attr.c"
+           : attr->type == ATTR_UNSET                           ? "has no type"
+           : attr->type == ATTR_WORD && !attr->words            ? "has no words"
+           : attr->type == ATTR_WORD || attr->type == ATTR_BOOL ? NULL
+           : attr->low >= attr->high                            ? "has no range"
+                                                                : NULL;
 }
 
 static Status unknown_attr(const LayerKind *kind, const char *key)
@@ -240,6 +254,8 @@ static Status attr_set(const Attr *attr, const char *value, void *field)
         return set_bool(attr, value, field);
     case ATTR_WORD:
         return set_word(attr, value, field);
+    case ATTR_UNSET:
+        break;
     }
     return fail(ERR_BUG, "attribute %s has no type", attr->name);
 }

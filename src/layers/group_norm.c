@@ -27,10 +27,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
                     "the input: set fewer groups than the %lld channels",
                     (long long)x.dim[1]);
     spec->y = desc_plain(x, DTYPE_F32);
-    spec->w_count = 2;
-    for (int i = 0; i < 2; ++i) spec->w[i] = shape_of(1, x.dim[1], 1, 1, 1);
-    param[0] = (LayerParam){.name = "weight", .init = INIT_ONE};
-    param[1] = (LayerParam){.name = "bias", .init = INIT_ZERO};
+    norm_params(spec, param, x.dim[1], true);
     return OK;
 }
 

@@ -53,6 +53,9 @@ void layer_param_init(const LayerParam *param, const OpSpec *spec, int i, const 
     int64_t n = shape_count(spec->w[i]);
     RngKey key = rng_key(seed, RNG_INIT, hash_text(name), 0);
     switch (param->init) {
+    case INIT_UNSET:
+    case INITS:
+        die("%s: no initialiser", name);
     case INIT_ZERO:
         fill(out, n, 0.0f);
         break;
@@ -75,15 +78,25 @@ void layer_param_init(const LayerParam *param, const OpSpec *spec, int i, const 
 void layer_row_init(Init init, float scale, uint64_t seed, uint64_t table, uint64_t id, int width,
                     float *out)
 {
-    if (init == INIT_ZERO || init == INIT_ONE) {
-        fill(out, width, init == INIT_ONE ? 1.0f : 0.0f);
-        return;
-    }
     RngKey key = rng_key(seed, RNG_TABLE, table, id);
-    if (init == INIT_UNIFORM) {
+    switch (init) {
+    case INIT_UNSET:
+    case INITS:
+        die("a sparse table: no initialiser");
+    case INIT_ZERO:
+        fill(out, width, 0.0f);
+        break;
+    case INIT_ONE:
+        fill(out, width, 1.0f);
+        break;
+    case INIT_UNIFORM:
         fill_uniform(out, width, key, scale);
-        return;
+        break;
+    case INIT_HE_NORMAL:
+    case INIT_NORMAL:
+        /* a row is too short for threads */
+        for (int64_t block = 0; 4 * block < width; ++block)
+            normal_block(out, width, key, block, scale);
+        break;
     }
-    /* a row is too short for threads */
-    for (int64_t block = 0; 4 * block < width; ++block) normal_block(out, width, key, block, scale);
 }

@@ -94,16 +94,46 @@ const LayerKind *layer_kind(const char *name)
     return NULL;
 }
 
-Status layer_begin(const LayerKind *kind, OpSpec *spec, LayerSize *size)
+Status layer_kind_check(const LayerKind *kind)
 {
-    const char *lacks = !op_info(kind->op)  ? ".op is no operation"
+    const OpInfo *info = op_info(kind->op);
+    const LossInfo *loss = kind->loss;
+    const char *lacks = !info               ? ".op is no operation"
                         : kind->inputs == 0 ? ".inputs is 0"
                         : kind->inputs < -1 || kind->inputs > SPEC_INPUTS
                             ? ".inputs is out of range"
-                        : kind->channels == CHANNELS_UNSET ? ".channels is not given"
-                        : !kind->infer                     ? ".infer is not given"
-                                                           : NULL;
-    if (lacks) return fail(ERR_BUG, "layer kind %s: %s", kind->name, lacks);
+                        : kind->channels == CHANNELS_UNSET   ? ".channels is not given"
+                        : !kind->help                        ? ".help is not given"
+                        : !kind->infer                       ? ".infer is not given"
+                        : op_is_loss(info) != (loss != NULL) ? ".loss is for losses"
+                        : !loss                              ? NULL
+                        : !loss->word.word                   ? ".loss: .word is not given"
+                        : !loss->columns                     ? ".loss: .columns is not given"
+                        : !loss->outputs                     ? ".loss: .outputs is not given"
+                        : !loss->reads                       ? ".loss: .reads is not given"
+                        : (loss->reads == LOSS_READS_TARGETS) != (info->reads == READS_TARGETS)
+                            ? ".loss: .reads is not what its operation reads"
+                            : NULL;
+    return row_check("layer kind", kind->name, kind->name ? lacks : ".name is not given");
+}
+
+Status layers_check(void)
+{
+    const LayerKind *kind;
+    for (int i = 0; (kind = layer_kind_at(i)); ++i) {
+        TRY(layer_kind_check(kind));
+        for (const char *const *attr = kind->attrs; attr && *attr; ++attr) {
+            const char *lacks = layer_attr_lacks(*attr);
+            if (lacks)
+                return fail(ERR_BUG, "layer kind %s: attribute %s: %s", kind->name, *attr, lacks);
+        }
+    }
+    return OK;
+}
+
+Status layer_begin(const LayerKind *kind, OpSpec *spec, LayerSize *size)
+{
+    TRY(layer_kind_check(kind));
     spec->kind = kind->op;
     if (kind->defaults) kind->defaults(spec, size);
     return OK;
@@ -120,6 +150,13 @@ Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
     if (spec->y.shape.ndim == 0) return fail(ERR_BUG, "layer kind %s: y has no shape", kind->name);
     for (int i = 0; i < SPEC_PARAMS; ++i) {
         bool shaped = spec->w[i].ndim > 0, counts = i < spec->w_count;
+        LayerParam *p = &param[i];
+        p->buffer = p->use == USE_STATISTIC;
+        p->decay = p->use == USE_DECAYED;
+        p->channel_scale = p->use == USE_CHANNEL_SCALE;
+        if (counts && p->name && !(p->init && p->use))
+            return fail(ERR_BUG, "layer kind %s: parameter %s has no .%s", kind->name, p->name,
+                        p->init ? "use" : "init");
         if (counts && !(shaped && param[i].name))
             return fail(ERR_BUG, "layer kind %s: parameter %d has no %s", kind->name, i + 1,
                         shaped ? "name" : "shape");
@@ -127,6 +164,12 @@ Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
             return fail(ERR_BUG, "layer kind %s: w_count is %d, but there is a parameter %d",
                         kind->name, spec->w_count, i + 1);
     }
+    const OpParams params = op_info(kind->op)->params;
+    if ((spec->w_count > 0) != (params != PARAMS_NONE && params != PARAMS_ROWS))
+        return fail(ERR_BUG,
+                    "layer kind %s: w_count is %d, which is not what .params of its "
+                    "operation says",
+                    kind->name, spec->w_count);
     return OK;
 }
 
@@ -190,19 +233,27 @@ void window_onnx(const OnnxLayer *l)
     onnx_ints(l, "strides", 2, (const int64_t[]){s->stride[0], s->stride[1]});
 }
 
+void norm_params(OpSpec *spec, LayerParam param[SPEC_PARAMS], int64_t n, bool shift)
+{
+    spec->w_count = shift ? 2 : 1;
+    for (int i = 0; i < spec->w_count; ++i) spec->w[i] = shape_of(1, n, 1, 1, 1);
+    param[0] = (LayerParam){.name = "weight", .init = INIT_ONE, .use = USE_TRAINED};
+    if (shift) param[1] = (LayerParam){.name = "bias", .init = INIT_ZERO, .use = USE_TRAINED};
+}
+
 void weight_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS], Shape weight,
                  int64_t n)
 {
     int64_t fan_in = shape_count(weight) / weight.dim[0];
     spec->w[0] = weight;
     spec->w_count = 1;
-    param[0] =
-        (LayerParam){.name = "weight", .init = size->init, .scale = size->init_std, .decay = true};
+    param[0] = (LayerParam){
+        .name = "weight", .init = size->init, .scale = size->init_std, .use = USE_DECAYED};
     if (size->init == INIT_UNIFORM) param[0].scale = 0;
     if (!size->bias) return;
     spec->w[1] = shape_of(1, n, 1, 1, 1);
     spec->w_count = 2;
-    param[1] = (LayerParam){.name = "bias", .init = INIT_ZERO};
+    param[1] = (LayerParam){.name = "bias", .init = INIT_ZERO, .use = USE_TRAINED};
     if (size->init == INIT_UNIFORM) {
         param[1].init = INIT_UNIFORM;
         param[1].scale = (float)fan_in;

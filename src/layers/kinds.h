@@ -29,4 +29,10 @@ OnnxValue attention_onnx(const OnnxLayer *layer);
 void weight_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS], Shape weight,
                  int64_t n);
 
+/* The fault of an attribute's row in words, or NULL if there is none (attr.c). */
+const char *layer_attr_lacks(const char *name);
+/* Sets the parameters of a normalisation of n channels: the weight (w[0]) and, if shift, the bias
+ * (w[1]). */
+void norm_params(OpSpec *spec, LayerParam param[SPEC_PARAMS], int64_t n, bool shift);
+
 #endif

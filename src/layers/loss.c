@@ -38,6 +38,20 @@ static Status sigmoid_infer(OpSpec *spec, const LayerSize *size, LayerParam para
     return OK;
 }
 
+static const LossInfo softmax = {.word = {.word = "softmax", .uses = "label_smoothing"},
+                                 .reads = LOSS_READS_TOKENS,
+                                 .columns = LOSS_COLUMNS_BEST,
+                                 .outputs = OUTPUTS_PER_CLASS};
+static const LossInfo mse = {.word = {.word = "mse"},
+                             .reads = LOSS_READS_TARGETS,
+                             .columns = LOSS_COLUMNS_NONE,
+                             .outputs = OUTPUTS_PER_CLASS};
+static const LossInfo sigmoid = {.word = {.word = "sigmoid", .uses = "auc"},
+                                 .reads = LOSS_READS_CLASSES,
+                                 .columns = LOSS_COLUMNS_LOGIT,
+                                 .outputs = 1,
+                                 .classes = 2};
+
 const LayerKind kind_softmax_loss = {
     .name = "softmax_loss",
     .op = OP_SOFTMAX_LOSS,
@@ -46,6 +60,7 @@ const LayerKind kind_softmax_loss = {
     .channels = CHANNELS_WHOLE,
     .help = "cross-entropy of the softmax, with label smoothing",
     .infer = softmax_infer,
+    .loss = &softmax,
 };
 const LayerKind kind_mse_loss = {
     .name = "mse_loss",
@@ -54,6 +69,7 @@ const LayerKind kind_mse_loss = {
     .channels = CHANNELS_WHOLE,
     .help = "mean squared error",
     .infer = mse_infer,
+    .loss = &mse,
 };
 
 const LayerKind kind_sigmoid_loss = {
@@ -63,36 +79,39 @@ const LayerKind kind_sigmoid_loss = {
     .channels = CHANNELS_WHOLE,
     .help = "cross-entropy of the sigmoid of one logit",
     .infer = sigmoid_infer,
+    .loss = &sigmoid,
 };
 
-static const LossInfo infos[] = {
-    [LOSS_SOFTMAX] =
-        {.layer = "softmax_loss", .of_tokens = true, .top = 5, .best_class = true, .smooths = true},
-    [LOSS_MSE] = {.layer = "mse_loss", .of_targets = true},
-    [LOSS_SIGMOID] = {.layer = "sigmoid_loss", .outputs = 1, .classes = 2, .top = 1, .logit = true},
-};
-
-#define LOSS_WORD(constant, name, keys) [constant] = {.word = name, .uses = keys},
-static const ConfigWord words[] = {LOSS_WORDS(LOSS_WORD)};
-enum { LOSSES = sizeof words / sizeof *words };
-_Static_assert(sizeof infos / sizeof *infos == LOSSES, "a row for each loss");
+/* The kind of loss number i, in the order of the list of layers, or NULL. */
+static const LayerKind *loss_at(int i)
+{
+    const LayerKind *kind;
+    for (int k = 0; (kind = layer_kind_at(k)); ++k)
+        if (kind->loss && i-- == 0) return kind;
+    return NULL;
+}
 
 static ConfigWord loss_word(int i)
 {
-    if (i >= LOSSES) return (ConfigWord){0};
-    ConfigWord word = words[i];
-    word.help = layer_kind(infos[i].layer)->help;
+    const LayerKind *kind = loss_at(i);
+    ConfigWord word = kind ? kind->loss->word : (ConfigWord){0};
+    if (kind) word.help = kind->help;
     return word;
+}
+
+const LayerKind *loss_kind(const Config *config)
+{
+    return loss_at(config->train.loss);
 }
 
 const LossInfo *loss_info(const Config *config)
 {
-    return &infos[config->train.loss];
+    return loss_kind(config)->loss;
 }
 
 const char *loss_name(const Config *config)
 {
-    return words[config->train.loss].word;
+    return loss_info(config)->word.word;
 }
 
 const ConfigWords layers_words[LAYERS_WORDS] = {{"train.loss", .word = loss_word}};

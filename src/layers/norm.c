@@ -27,12 +27,12 @@ static Status batch_infer(OpSpec *spec, const LayerSize *size, LayerParam param[
         return fail(ERR_CONFIG,
                     "batch_norm got a sequence (N,T,C), needs (N,C) or (N,C,H,W): use layer_norm");
     spec->y = desc_plain(x, DTYPE_F32);
+    norm_params(spec, param, x.dim[1], true);
+    param[0].use = USE_CHANNEL_SCALE;
     spec->w_count = 4;
-    for (int i = 0; i < 4; ++i) spec->w[i] = shape_of(1, x.dim[1], 1, 1, 1);
-    param[0] = (LayerParam){.name = "weight", .init = INIT_ONE, .channel_scale = true};
-    param[1] = (LayerParam){.name = "bias", .init = INIT_ZERO};
-    param[2] = (LayerParam){.name = "running_mean", .init = INIT_ZERO, .buffer = true};
-    param[3] = (LayerParam){.name = "running_var", .init = INIT_ONE, .buffer = true};
+    spec->w[2] = spec->w[3] = spec->w[0];
+    param[2] = (LayerParam){.name = "running_mean", .init = INIT_ZERO, .use = USE_STATISTIC};
+    param[3] = (LayerParam){.name = "running_var", .init = INIT_ONE, .use = USE_STATISTIC};
     return OK;
 }
 
@@ -45,10 +45,7 @@ static Status layer_norm_infer(OpSpec *spec, const LayerSize *size, LayerParam p
         return fail(ERR_CONFIG, "layer_norm got one column, and over one number it gives its bias "
                                 "whatever the input: make the layer in front of it wider");
     spec->y = desc_plain(x, DTYPE_F32);
-    spec->w_count = 2;
-    for (int i = 0; i < 2; ++i) spec->w[i] = shape_of(1, x.dim[x.ndim - 1], 1, 1, 1);
-    param[0] = (LayerParam){.name = "weight", .init = INIT_ONE};
-    param[1] = (LayerParam){.name = "bias", .init = INIT_ZERO};
+    norm_params(spec, param, x.dim[x.ndim - 1], true);
     return OK;
 }
 

@@ -26,8 +26,8 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     spec->y = desc_plain(x, DTYPE_F32);
     spec->w_count = 1;
     spec->w[0] = shape_of(2, size->vocab, x.dim[2], 1, 1);
-    param[0] =
-        (LayerParam){.name = "weight", .init = size->init, .scale = size->init_std, .decay = true};
+    param[0] = (LayerParam){
+        .name = "weight", .init = size->init, .scale = size->init_std, .use = USE_DECAYED};
     return OK;
 }
 

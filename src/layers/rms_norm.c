@@ -20,9 +20,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
         return fail(ERR_CONFIG, "rms_norm got one column, and of one number it keeps the sign "
                                 "alone: make the layer in front of it wider");
     spec->y = desc_plain(x, DTYPE_F32);
-    spec->w_count = 1;
-    spec->w[0] = shape_of(1, x.dim[x.ndim - 1], 1, 1, 1);
-    param[0] = (LayerParam){.name = "weight", .init = INIT_ONE};
+    norm_params(spec, param, x.dim[x.ndim - 1], false);
     return OK;
 }
 

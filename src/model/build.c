@@ -100,8 +100,8 @@ static Status check_logits(const Graph *graph, const Config *config, int logits)
     Shape y = graph->node[logits].spec.y.shape;
     const char *name = graph->node[logits].name;
     const LossInfo *loss = loss_info(config);
-    const char *what = loss->of_targets                  ? "targets"
-                       : loss->outputs                   ? "outputs"
+    const char *what = loss->reads == LOSS_READS_TARGETS ? "targets"
+                       : loss->outputs > 0               ? "outputs"
                        : graph->input.dtype == DTYPE_I32 ? "tokens"
                                                          : "classes";
     if (y.ndim == 4)
@@ -109,7 +109,7 @@ static Status check_logits(const Graph *graph, const Config *config, int logits)
                     "layer %s: the last layer gives images %s, the loss needs (N,%s): end with "
                     "flatten and dense",
                     name, shape_text(y, text), what);
-    if (loss->outputs && y.dim[y.ndim - 1] != loss->outputs)
+    if (loss->outputs > 0 && y.dim[y.ndim - 1] != loss->outputs)
         return fail(ERR_CONFIG,
                     "layer %s: the last layer gives %lld outputs, train.loss %s needs %lld", name,
                     (long long)y.dim[y.ndim - 1], loss_name(config), (long long)loss->outputs);
@@ -122,11 +122,12 @@ static Status check_logits(const Graph *graph, const Config *config, int logits)
 
 static Status add_loss(Graph *graph, const Config *config, int logits)
 {
-    const LossInfo *info = loss_info(config);
+    const LayerKind *kind = loss_kind(config);
+    const bool smooths = word_uses(kind->loss->word, "label_smoothing");
     char smoothing[32];
     snprintf(smoothing, sizeof smoothing, "%.9g", config->train.label_smoothing);
     TRY(check_logits(graph, config, logits));
-    int loss = graph_add(graph, info->layer, "loss", &logits, 1, info->smooths ? "smoothing" : NULL,
+    int loss = graph_add(graph, kind->name, "loss", &logits, 1, smooths ? "smoothing" : NULL,
                          smoothing, NULL);
     if (loss == GRAPH_FAILED) return ERR_CONFIG;
     graph->logits = logits;

@@ -51,7 +51,7 @@ static void pass_act(Fuser *f, int p, int i)
 {
     Node *reader = &f->graph->node[f->reader[i]];
     if (f->graph->node[i].spec.act != ACT_GELU || f->uses[i] != 1) return;
-    if (p != i - 1 || f->reader[i] != i + 1 || !node_info(reader)->takes_x_act) return;
+    if (p != i - 1 || f->reader[i] != i + 1 || node_info(reader)->fuse != FUSE_X_ACT) return;
     reader->spec.x_act = ACT_GELU;
     f->graph->node[p].spec.act_passed = true;
 }

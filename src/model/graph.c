@@ -54,7 +54,7 @@ Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, cons
         draft->in[i] = in[i];
         draft->spec.x[i] = graph_output(graph, in[i]);
     }
-    if (op_info(kind->op)->reads_ids && in[0] != NODE_INPUT)
+    if (op_info(kind->op)->reads == READS_IDS && in[0] != NODE_INPUT)
         return fail(ERR_CONFIG, "%s reads the ids of the data: its input is data", kind->name);
     draft->size.fields = graph->ids.fields;
     draft->size.id_rows = graph->ids.rows;
@@ -136,7 +136,7 @@ Status draft_finish(Graph *graph, Draft *draft, int *index)
     graph->node_count = i + 1;
     names_add(&graph->names, graph->node, i);
     add_params(graph, node, i, info);
-    if (node_info(node)->reads_ids) add_tables(graph, node, i);
+    if (node_info(node)->reads == READS_IDS) add_tables(graph, node, i);
     *index = i;
     return OK;
 }
@@ -214,7 +214,7 @@ bool node_trains(const Graph *graph, const Node *node)
         const Param *p = &graph->param[node->param[k]];
         if (!p->info.buffer && !p->frozen) return true;
     }
-    for (int k = 0; node_info(node)->reads_ids && k < graph->table_count; ++k)
+    for (int k = 0; node_info(node)->reads == READS_IDS && k < graph->table_count; ++k)
         if (&graph->node[graph->table[k].node] == node && !graph->table[k].frozen) return true;
     return false;
 }
@@ -228,7 +228,7 @@ void graph_need_dx(Graph *graph)
         node->spec.frozen = op_has_values(&node->spec);
         for (int k = 0; k < node->spec.w_count; ++k)
             node->spec.frozen = node->spec.frozen && graph->param[node->param[k]].frozen;
-        for (int k = 0; node_info(node)->reads_ids && k < graph->table_count; ++k)
+        for (int k = 0; node_info(node)->reads == READS_IDS && k < graph->table_count; ++k)
             if (graph->table[k].node == i && !graph->table[k].frozen) node->spec.frozen = false;
         wanted[i] = node_trains(graph, node);
         for (int k = 0; k < node->spec.x_count; ++k) {

@@ -118,7 +118,7 @@ static Status read_inputs(const Graph *graph, const Config *config, const ListEn
                           int in[SPEC_INPUTS], int *count)
 {
     const ConfigAttr *attr = entry->input;
-    const bool data = graph->node_count == 0 || op_info(entry->kind->op)->reads_ids;
+    const bool data = graph->node_count == 0 || op_info(entry->kind->op)->reads == READS_IDS;
     *count = 1;
     in[0] = data ? NODE_INPUT : graph->node_count - 1;
     if (!attr) return OK;

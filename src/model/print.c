@@ -56,7 +56,7 @@ static char *trained_text(const Graph *graph, const Node *node, char *out)
         if (!p->info.buffer && p->tied < 0) n += shape_count(p->shape);
     }
     bool grows = false;
-    for (int i = 0; node_info(node)->reads_ids && i < graph->table_count; ++i) {
+    for (int i = 0; node_info(node)->reads == READS_IDS && i < graph->table_count; ++i) {
         const SparseTable *t = &graph->table[i];
         if (&graph->node[t->node] != node) continue;
         n += (int64_t)t->rows * t->width;

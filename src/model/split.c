@@ -110,7 +110,7 @@ static int row_partner(const Splitter *s, int column, Between *between)
         } else if (info->split == SPLIT_HALVES && apart)
             between->halves = true;
         else if (info->split == SPLIT_ELEMENTS)
-            dropped = dropped || info->reads_slice;
+            dropped = dropped || info->tokens == TOKENS_BY_PLACE;
         else
             return -1;
     }
@@ -188,7 +188,8 @@ static bool cuts_sequence(const Splitter *s)
                 g->input.shape.dim[1] >= s->ranks;
     for (int i = 0; i < g->node_count; ++i)
         if (s->role[i] == ROLE_REST)
-            cuts = cuts && node_info(&g->node[i])->token_wise && g->node[i].spec.y.shape.ndim == 3;
+            cuts = cuts && node_info(&g->node[i])->tokens != TOKENS_TOGETHER &&
+                   g->node[i].spec.y.shape.ndim == 3;
     return cuts;
 }
 
@@ -329,7 +330,7 @@ static void split_between(Splitter *s, int i, Node *node)
         if (node->spec.kv_heads > 0) node->spec.kv_heads = mine;
     }
     if (splits(node, SPLIT_HALVES)) x.dim[last] /= 2;
-    if (node_info(node)->reads_slice) {
+    if (node_info(node)->tokens == TOKENS_BY_PLACE) {
         int64_t whole = s->from->node[i].spec.y.shape.dim[last];
         node->spec.slice = slice_of(s, last, s->units[i], whole / s->units[i]);
     }
@@ -342,7 +343,7 @@ static void split_rest(Splitter *s, Node *node)
     if (!s->sequence) return;
     TensorSlice slice = sequence_slice(s);
     node->spec.y.shape.dim[1] = slice.count;
-    if (node_info(node)->reads_slice) node->spec.slice = slice;
+    if (node_info(node)->tokens == TOKENS_BY_PLACE) node->spec.slice = slice;
     for (int k = 0; k < node->spec.w_count; ++k) s->to->param[node->param[k]].partial = true;
 }
 

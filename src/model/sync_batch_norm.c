@@ -6,7 +6,7 @@ Status graph_sync(Graph *graph, const Config *config, int replicas)
     int found = 0;
     for (int i = 0; i < graph->node_count; ++i) {
         OpSpec *spec = &graph->node[i].spec;
-        if (!op_info(spec->kind)->syncs) continue;
+        if (op_info(spec->kind)->talks != TALKS_IF_SYNCED) continue;
         /* fixed statistics are not computed */
         spec->synced = replicas > 1 && !spec->fixed_stats;
         ++found;

@@ -26,7 +26,7 @@ static char *plain_layers(char *out, size_t room)
     size_t used = 0;
     out[0] = 0;
     for (OpKind kind = 1; (info = op_info(kind)); ++kind) {
-        if (!info->plain_weight) continue;
+        if (!op_plain_weight(info)) continue;
         if (last && used < room)
             used += (size_t)snprintf(out + used, room - used, "%s%s", used ? ", " : "", last->name);
         last = info;
@@ -39,8 +39,8 @@ static Status check_pair(const Graph *graph, const Param *param, const Param *to
 {
     char a[64], b[64];
     char layers[256];
-    if (!node_info(&graph->node[param->node])->plain_weight ||
-        !node_info(&graph->node[to->node])->plain_weight)
+    if (!op_plain_weight(node_info(&graph->node[param->node])) ||
+        !op_plain_weight(node_info(&graph->node[to->node])))
         return fail(ERR_CONFIG, "%s cannot be tied to %s: only %s layers share a parameter",
                     param->name, to->name, plain_layers(layers, sizeof layers));
     if (!shape_equal(param->shape, to->shape))

@@ -1,5 +1,6 @@
 /* The table of models by name, and helpers that their files share. */
 #include "build.h"
+#include "model/units.h"
 
 #include <math.h>
 
@@ -24,6 +25,24 @@
 MODELS(DECLARE)
 
 const ZooEntry *const zoo[] = {MODELS(ENTRY) NULL};
+
+Status zoo_row_check(const ZooEntry *row)
+{
+    const char *lacks = !row->help                    ? ".help is not given"
+                        : !row->build                 ? ".build is not given"
+                        : row->defaults && !row->uses ? ".defaults is given without .uses"
+                                                      : NULL;
+    return row_check("model", row->name, row->name ? lacks : ".name is not given");
+}
+
+Status model_check(void)
+{
+    for (const ZooEntry *const *row = zoo; *row; ++row) TRY(zoo_row_check(*row));
+    for (int i = 0; i < PRUNE_METHODS; ++i)
+        TRY(row_check("method of pruning", prune_methods[i].name,
+                      prune_methods[i].name ? NULL : ".name is not given"));
+    return OK;
+}
 
 static ConfigWord zoo_word(int i)
 {

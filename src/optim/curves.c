@@ -21,6 +21,11 @@ CURVES(DECLARE)
 static const Curve *const curves[] = {CURVES(ENTRY)};
 enum { CURVE_COUNT = sizeof curves / sizeof curves[0] };
 
+const Curve *optim_curve_at(int i)
+{
+    return i < CURVE_COUNT ? curves[i] : NULL;
+}
+
 ConfigWord optim_curve_word(int i)
 {
     return i < CURVE_COUNT ? curves[i]->word : (ConfigWord){0};

@@ -29,6 +29,11 @@ typedef struct Curve {
     Status (*check)(const Config *config);
 } Curve;
 
+/* Row i of the curves, or NULL. */
+const Curve *optim_curve_at(int i);
+/* row_check.c: ERR_BUG if the row lacks something. */
+Status curve_check(const Curve *curve);
+
 /* Interpolates between optim.lr (left 1) and optim.lr_end (left 0). left is 1 at the first step
  * after the warm-up and 0 at the step after the last: the last of n steps has left 1/n, as in
  * PyTorch's CosineAnnealingLR(T_max=n). */

@@ -247,20 +247,13 @@ static Status check(const OptimRange *range, int count, int rules, int64_t arena
     return OK;
 }
 
-/* Checks a rule's row: a missing function is a bug, and a rule that cannot work on this backend is
- * a configuration error. */
-static Status check_rule(const Config *config, int number, const Backend *backend)
+/* Checks a rule's row: a fault in it is a bug, and a rule that cannot work on this backend is a
+ * configuration error. */
+static Status check_rule(const Config *config, int number, Backend *backend)
 {
     const OptimTable *t = optim_rule(config, number).table;
-    bool whole = t->whole && t->direction && t->work_floats && t->norms == 0;
-    bool none = !t->whole && !t->direction && !t->work_floats;
-    if (!t->row_state != !t->row_update || (!t->update && !t->row_update) || (!whole && !none) ||
-        (t->norms > 0) != (t->measure != NULL))
-        return fail(ERR_BUG, "optimizer %s: its row lacks a function, or has one too many",
-                    t->word.word);
-    if (t->slots > OPTIM_SLOTS || t->norms > OPTIM_NORMS)
-        return fail(ERR_BUG, "optimizer %s: optim.h has room for fewer slots or norms",
-                    t->word.word);
+    TRY(optim_rule_check(t));
+    TRY(optim_slots_check(t, backend));
     if (!t->host || backend->table->flat->each) return OK;
     return config_fail_key(config, number ? "optim.groups" : "optim.name",
                            "%s works on CPUs only, not with train.device %s: choose another "
@@ -386,7 +379,13 @@ size_t optim_bytes(const Optim *optim)
 
 float *optim_slot(const Optim *optim, int slot, const OptimPiece *piece)
 {
-    return slot < piece->rule->slots ? optim->state[slot] + piece->state[slot] : NULL;
+    const OptimTable *table = piece->rule->table;
+    if (slot >= (optim->asked ? OPTIM_SLOTS : table->slots))
+        die("optimizer %s: update uses state slot %d, but .slots is %d", table->word.word, slot,
+            table->slots);
+    if (optim->asked) *optim->asked |= 1u << slot;
+    if (optim->asked || slot >= piece->rule->slots) return NULL;
+    return optim->state[slot] + piece->state[slot];
 }
 
 float *optim_scratch_of(const Optim *optim, const OptimPiece *piece)

@@ -31,6 +31,11 @@ const ConfigWords optim_words[OPTIM_WORDS] = {
     {"optim.groups.roles", .text = LIST_TEXT(ROLE_WORDS)},
 };
 
+const OptimTable *optim_rule_at(int i)
+{
+    return i < RULE_COUNT ? rules[i] : NULL;
+}
+
 ConfigWord optim_rule_word(int i)
 {
     return i < RULE_COUNT ? rules[i]->word : (ConfigWord){0};

@@ -31,10 +31,16 @@ void adam_step(Optim *optim, const OptimPiece *piece, const OptimArgs *args, boo
 RowState adam_row_state(const OptimConfig *is, int width);
 void adam_row_step(const OptimRule *rule, const OptimRowArgs *args, bool decoupled);
 
-/* The word of row i, for ConfigWords (rules.c, curves.c). */
+/* Row i of the rules, or NULL; its word, for ConfigWords. */
+const OptimTable *optim_rule_at(int i);
 ConfigWord optim_rule_word(int i);
+/* row_check.c: ERR_BUG if a rule's row lacks something or contradicts itself; if its update, run on
+ * no elements in host memory, asks for other state slots than .slots. */
+Status optim_rule_check(const OptimTable *table);
+Status optim_slots_check(const OptimTable *table, Backend *backend);
 /* "sgd, adam, ...": the rules that can update rows. The caller owns the text. */
 char *optim_row_rules(void);
+/* The word of curve i, for ConfigWords (curves.c). */
 ConfigWord optim_curve_word(int i);
 
 /* Direction, whole and update for one piece; and the floats that it needs in addition to those

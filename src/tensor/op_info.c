@@ -138,11 +138,14 @@ const OpInfo info_dense = {
     .name = "dense",
     .macs = product_macs,
     .split = SPLIT_PRODUCT,
+    .fuse = FUSE_X_ACT,
     .residual = RESIDUAL_BY_BACKEND,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_APART,
+    .params = PARAMS_PLAIN_WEIGHT,
+    .reads = READS_NOTHING,
+    .traffic = TRAFFIC_ONCE,
     .acts = RELU | GELU,
-    .takes_x_act = true,
-    .token_wise = true,
-    .plain_weight = true,
 };
 
 /* y[N,O,P,Q] = act(conv(x[N,C,H,W], w[O,C/groups,R,S]) + b[O]). */
@@ -150,6 +153,14 @@ const OpInfo info_conv2d = {
     .name = "conv2d",
     .check = conv2d_check,
     .macs = product_macs,
+    .split = SPLIT_NEVER,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_TOGETHER,
+    .params = PARAMS_WEIGHT,
+    .reads = READS_NOTHING,
+    .traffic = TRAFFIC_ONCE,
     .acts = RELU,
 };
 
@@ -159,45 +170,101 @@ const OpInfo info_conv2d = {
 const OpInfo info_batch_norm = {
     .name = "batch_norm",
     .check = fused_check,
+    .split = SPLIT_NEVER,
+    .fuse = FUSE_NEVER,
     .residual = RESIDUAL_ALWAYS,
+    .talks = TALKS_IF_SYNCED,
+    .tokens = TOKENS_TOGETHER,
+    .params = PARAMS_NORM,
+    .reads = READS_NOTHING,
+    .traffic = TRAFFIC_TWICE,
     .acts = RELU | RELU6,
-    .two_passes = true,
-    .syncs = true,
-    .normalizes = true,
 };
 
 /* Normalises over the last dimension; w0 scale, w1 shift. */
-const OpInfo info_layer_norm = {.name = "layer_norm", .token_wise = true, .normalizes = true};
+const OpInfo info_layer_norm = {
+    .name = "layer_norm",
+    .split = SPLIT_NEVER,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_APART,
+    .params = PARAMS_NORM,
+    .reads = READS_NOTHING,
+    .traffic = TRAFFIC_ONCE,
+};
 
 /* y = act(x). */
 const OpInfo info_activation = {
     .name = "activation",
     .split = SPLIT_ELEMENTS,
     .fuse = FUSE_ACT,
-    .token_wise = true,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_APART,
+    .params = PARAMS_NONE,
+    .reads = READS_NOTHING,
+    .traffic = TRAFFIC_ONCE,
 };
 
 /* Maximum or average (kernel, stride, pad), or global average -> (N,C,1,1). y = relu(pool(x)) with
  * act ACT_RELU. */
-const OpInfo info_pool = {.name = "pool", .check = pool_check, .fuse = FUSE_MAX};
+const OpInfo info_pool = {
+    .name = "pool",
+    .check = pool_check,
+    .split = SPLIT_NEVER,
+    .fuse = FUSE_MAX,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_TOGETHER,
+    .params = PARAMS_NONE,
+    .reads = READS_NOTHING,
+    .traffic = TRAFFIC_ONCE,
+};
 
 /* y = act(x0 + x1). */
 const OpInfo info_add = {
     .name = "add",
     .check = fused_check,
+    .split = SPLIT_NEVER,
     .fuse = FUSE_ADD,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_APART,
+    .params = PARAMS_NONE,
+    .reads = READS_NOTHING,
+    .traffic = TRAFFIC_ONCE,
     .acts = RELU,
-    .token_wise = true,
     .layer_inputs = 2,
     .layer_help = "the sum of two layers' outputs (a residual connection)",
     .layer_onnx = "Add",
 };
 
 /* Concatenates inputs along the channels (dim 1). */
-const OpInfo info_concat = {.name = "concat"};
+const OpInfo info_concat = {
+    .name = "concat",
+    .split = SPLIT_NEVER,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_TOGETHER,
+    .params = PARAMS_NONE,
+    .reads = READS_NOTHING,
+    .traffic = TRAFFIC_ONCE,
+};
 
 /* (N, ...) -> (N, product of the rest), in the same memory. */
-const OpInfo info_flatten = {.name = "flatten"};
+const OpInfo info_flatten = {
+    .name = "flatten",
+    .split = SPLIT_NEVER,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_TOGETHER,
+    .params = PARAMS_NONE,
+    .reads = READS_NOTHING,
+    .traffic = TRAFFIC_ONCE,
+};
 
 /* y = x * keep / (1-p). The mask is not stored: it is computed again from (key, sample id, index of
  * the element in plain order). */
@@ -205,28 +272,40 @@ const OpInfo info_dropout = {
     .name = "dropout",
     .check = dropout_check,
     .split = SPLIT_ELEMENTS,
-    .token_wise = true,
-    .reads_slice = true,
-    .reads_samples = true,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_BY_PLACE,
+    .params = PARAMS_NONE,
+    .reads = READS_SAMPLES,
+    .traffic = TRAFFIC_ONCE,
 };
 
 /* x int32 (N,T) -> y (N,T,C) from w[V,C]. */
 const OpInfo info_embedding = {
     .name = "embedding",
     .split = SPLIT_ROWS,
-    .plain_weight = true,
-    .looks_up = true,
-    .is_table = true,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_TOGETHER,
+    .params = PARAMS_TABLE,
+    .reads = READS_NOTHING,
+    .traffic = TRAFFIC_LOOK_UP,
 };
 
 /* y[N,T,C] = x + w[t,C], the first T rows of a learned table of positions. */
 const OpInfo info_positions = {
     .name = "positions",
-    .is_table = true,
     .check = positions_check,
-    .token_wise = true,
-    .reads_slice = true,
-    .plain_weight = true,
+    .split = SPLIT_NEVER,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_BY_PLACE,
+    .params = PARAMS_TABLE,
+    .reads = READS_NOTHING,
+    .traffic = TRAFFIC_ONCE,
 };
 
 /* Causal self-attention. x (N,T,3C) has queries, keys and values side by side, each `heads` heads
@@ -242,6 +321,13 @@ const OpInfo info_attention = {
     .macs = attention_macs,
     .macs_note = "causal half of attention",
     .split = SPLIT_HEADS,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_TOGETHER,
+    .params = PARAMS_NONE,
+    .reads = READS_NOTHING,
+    .traffic = TRAFFIC_ONCE,
 };
 
 /* x logits (N,K) or (N,T,K), labels int32 -> y (rows, LOSS_COLUMNS): loss, number of logits above
@@ -250,16 +336,51 @@ const OpInfo info_attention = {
 const OpInfo info_softmax_loss = {
     .name = "softmax_loss",
     .split = SPLIT_CLASSES,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
     .talks = TALKS_IF_SLICED,
-    .reads_labels = true,
+    .tokens = TOKENS_TOGETHER,
+    .params = PARAMS_NONE,
+    .reads = READS_LABELS,
+    .traffic = TRAFFIC_ONCE,
 };
 
 /* x (N,K), targets float (N,K): loss = mean over K of the squared error; the other two columns are
  * 0. */
-const OpInfo info_mse_loss = {.name = "mse_loss", .reads_targets = true};
+const OpInfo info_mse_loss = {
+    .name = "mse_loss",
+    .split = SPLIT_NEVER,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_TOGETHER,
+    .params = PARAMS_NONE,
+    .reads = READS_TARGETS,
+    .traffic = TRAFFIC_ONCE,
+};
 
 /* The same values in another layout or number format. */
-const OpInfo info_reorder = {.name = "reorder"};
+const OpInfo info_reorder = {
+    .name = "reorder",
+    .split = SPLIT_NEVER,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_TOGETHER,
+    .params = PARAMS_NONE,
+    .reads = READS_NOTHING,
+    .traffic = TRAFFIC_ONCE,
+};
 
 /* Sums, slices or gathers over the ranks of a tensor group: see ExchangeKind. */
-const OpInfo info_exchange = {.name = "exchange", .talks = TALKS_ALWAYS};
+const OpInfo info_exchange = {
+    .name = "exchange",
+    .split = SPLIT_NEVER,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_ALWAYS,
+    .tokens = TOKENS_TOGETHER,
+    .params = PARAMS_NONE,
+    .reads = READS_NOTHING,
+    .traffic = TRAFFIC_ONCE,
+};

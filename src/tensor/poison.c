@@ -72,7 +72,7 @@ static void poison_backward_weight(Op *op, const OpRun *run)
     if (!inner(op)->backward_weight) return;
     for (int i = 0; i < op->spec.w_count; ++i)
         poison(run->dw[i], (size_t)op->w_elements[i] * sizeof(float));
-    if (op_info(op->spec.kind)->reads_ids && run->bag) {
+    if (op_info(op->spec.kind)->reads == READS_IDS && run->bag) {
         const BagRun *bag = &run->bag[op->spec.bag];
         poison(bag->grad, (size_t)(bag->rows * op->spec.row_width) * sizeof(float));
     }

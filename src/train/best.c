@@ -23,25 +23,44 @@ static double auc_of(const EvalLine *line)
     return line->auc_kind ? line->auc : NAN;
 }
 
-enum { METRIC_AUTO, METRIC_EVAL_LOSS, METRIC_SHARE, METRIC_BEST5, METRIC_AUC };
-/* The first one is the default. */
+enum { BEST_AUTO, BEST_EVAL_LOSS, BEST_TOP1, BEST_TOP5, BEST_AUC };
+/* The first one is the default. A new metric is a row here, with its function above. */
 static const BestMetric metrics[] = {
-    [METRIC_AUTO] = {.word = {.word = "auto", .help = "top1, auc or eval_loss"}},
-    [METRIC_EVAL_LOSS] = {.word = {.word = "eval_loss", .help = "falls"}, .value = loss_of},
-    [METRIC_SHARE] = {.word = {.word = "top1", .help = "rises"},
-                      .rises = true,
-                      .top = 1,
-                      .value = top1_of},
-    [METRIC_BEST5] = {.word = {.word = "top5", .help = "rises"},
-                      .rises = true,
-                      .top = 5,
-                      .value = top5_of},
-    [METRIC_AUC] = {.word = {.word = "auc", .help = "rises"},
-                    .rises = true,
-                    .logit = true,
-                    .value = auc_of},
+    [BEST_AUTO] = {{.word = "auto", .help = "top1, auc or eval_loss"}},
+    [BEST_EVAL_LOSS] = {{.word = "eval_loss", .help = "falls"},
+                        .better = BETTER_SMALL,
+                        .needs = NEEDS_NOTHING,
+                        .value = loss_of},
+    [BEST_TOP1] = {{.word = "top1", .help = "rises"},
+                   .better = BETTER_LARGE,
+                   .needs = NEEDS_TOP1,
+                   .value = top1_of},
+    [BEST_TOP5] = {{.word = "top5", .help = "rises"},
+                   .better = BETTER_LARGE,
+                   .needs = NEEDS_TOP5,
+                   .value = top5_of},
+    [BEST_AUC] = {{.word = "auc", .help = "rises"},
+                  .better = BETTER_LARGE,
+                  .needs = NEEDS_LOGIT,
+                  .value = auc_of},
 };
 enum { METRICS = sizeof metrics / sizeof *metrics };
+
+Status best_metric_check(const BestMetric *m)
+{
+    const char *lacks = !m->word.help ? ".word.help is not given"
+                        : !m->better  ? ".better is not given"
+                        : !m->needs   ? ".needs is not given"
+                        : !m->value   ? ".value is not given"
+                                      : NULL;
+    return row_check("metric", m->word.word, m->word.word ? lacks : ".word is not given");
+}
+
+Status best_metrics_check(void)
+{
+    for (int i = BEST_AUTO + 1; i < METRICS; ++i) TRY(best_metric_check(&metrics[i]));
+    return OK;
+}
 
 ConfigWord best_metric_word(int i)
 {
@@ -53,19 +72,20 @@ const BestMetric *best_metric(const Config *config, bool tokens)
     const BestMetric *m = &metrics[config->checkpoint.best_metric];
     const LossInfo *loss = loss_info(config);
     if (m->value) return m;
-    if (loss->logit) return &metrics[METRIC_AUC];
-    return &metrics[loss->best_class && !tokens ? METRIC_SHARE : METRIC_EVAL_LOSS];
+    if (loss->columns == LOSS_COLUMNS_LOGIT) return &metrics[BEST_AUC];
+    return &metrics[loss->columns == LOSS_COLUMNS_BEST && !tokens ? BEST_TOP1 : BEST_EVAL_LOSS];
 }
 
 Status best_check(const Config *config, bool tokens, bool tested)
 {
     const BestMetric *m = best_metric(config, tokens);
     TRY(lr_check(config));
-    if (m->top > loss_info(config)->top)
+    const int top = m->needs == NEEDS_TOP5 ? 5 : m->needs == NEEDS_TOP1;
+    if (top > loss_top(loss_info(config)))
         return config_fail_key(config, "checkpoint.best_metric",
                                "%s needs class labels (train.loss: softmax): set eval_loss",
                                m->word.word);
-    if (m->logit && !loss_info(config)->logit)
+    if (m->needs == NEEDS_LOGIT && loss_info(config)->columns != LOSS_COLUMNS_LOGIT)
         return config_fail_key(config, "checkpoint.best_metric",
                                "%s needs a logit (train.loss: sigmoid): set auto", m->word.word);
     if (tested) return OK;

@@ -5,20 +5,30 @@
 
 #include "train.h"
 
+/* Which values of a metric are better. */
+typedef enum Better { BETTER_UNSET, BETTER_LARGE, BETTER_SMALL } Better;
+/* Requirement of a metric on the loss. */
+typedef enum MetricNeeds {
+    NEEDS_UNSET,
+    NEEDS_NOTHING,
+    /* loss_top of at least 1, or of 5 */
+    NEEDS_TOP1,
+    NEEDS_TOP5,
+    /* LOSS_COLUMNS_LOGIT */
+    NEEDS_LOGIT,
+} MetricNeeds;
 /* A metric: one value of checkpoint.best_metric. */
 typedef struct BestMetric {
     ConfigWord word;
-    /* larger is better */
-    bool rises;
-    /* number of likeliest classes among which the right one counts, see LossInfo.top; 0: not such a
-     * metric */
-    int top;
-    /* needs a loss of logits, see LossInfo.logit */
-    bool logit;
-    /* NULL: auto, which stands for another metric */
+    Better better;
+    MetricNeeds needs;
+    /* NULL: the first row only, auto, which stands for another metric */
     double (*value)(const EvalLine *line);
 } BestMetric;
 ConfigWord best_metric_word(int i);
+/* ERR_BUG, naming the row, if a metric's row lacks something. */
+Status best_metric_check(const BestMetric *metric);
+Status best_metrics_check(void);
 /* Returns the configured metric; auto is resolved by the loss and the kind of labels. */
 const BestMetric *best_metric(const Config *config, bool tokens);
 /* Returns ERR_CONFIG if the metric does not suit the loss, or if train.early_stop or the learning

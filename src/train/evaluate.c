@@ -74,7 +74,7 @@ static EvalPart eval_join(const Trainer *t, const EvalPart *part, int64_t local,
 
 static void eval_line(const Trainer *t, EvalPart sum, EvalLine *line)
 {
-    const int top = loss_info(t->config)->top;
+    const int top = loss_top(loss_info(t->config));
     line->samples = sum.rows;
     line->tokens = data_kind(&t->train_set)->next_token;
     line->loss = sum.loss / (double)sum.rows;

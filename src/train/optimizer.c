@@ -17,8 +17,8 @@ static ParamRole role_of(const Graph *g, int param)
     int own = g->param[param].tied >= 0 ? g->param[param].tied : param;
     const Param *p = &g->param[own];
     const OpInfo *info = op_info(g->node[p->node].spec.kind);
-    if (info->normalizes) return PARAM_NORM;
-    if (info->is_table) return PARAM_EMBEDDING;
+    if (info->params == PARAMS_NORM) return PARAM_NORM;
+    if (info->params == PARAMS_TABLE) return PARAM_EMBEDDING;
     if (p->shape.ndim < 2) return PARAM_BIAS;
     return p->node == g->logits ? PARAM_HEAD : PARAM_WEIGHT;
 }

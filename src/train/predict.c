@@ -52,7 +52,7 @@ static void sigmoid(double logit, double share[2])
 
 int64_t train_shares(const Trainer *t)
 {
-    return loss_info(t->config)->logit ? 2 : t->graph->classes;
+    return loss_info(t->config)->columns == LOSS_COLUMNS_LOGIT ? 2 : t->graph->classes;
 }
 
 Status train_predict(Trainer *t, const Batch *samples, double *share)
@@ -68,7 +68,7 @@ Status train_predict(Trainer *t, const Batch *samples, double *share)
     Status st = train_logits(t, &batch, &logit);
     if (st == OK) st = logits_check(logit, rows * outputs);
     for (int i = 0; i < rows && st == OK; ++i)
-        if (loss_info(t->config)->logit)
+        if (loss_info(t->config)->columns == LOSS_COLUMNS_LOGIT)
             sigmoid((double)logit[i], share + i * shares);
         else
             softmax(logit + i * outputs, outputs, share + i * shares);

@@ -41,8 +41,8 @@ static void count(Run *r, const BestMetric *metric, const EvalLine *line)
     int64_t falls = t->lr.falls;
     if (c->train.early_stop == 0 && !lr_by_evaluations(c)) return;
     ++t->evaluations;
-    lr_evaluated(c, &t->lr, &at, value, metric->rises);
-    early_stop_count(c, &t->early, value, metric->rises);
+    lr_evaluated(c, &t->lr, &at, value, metric->better == BETTER_LARGE);
+    early_stop_count(c, &t->early, value, metric->better == BETTER_LARGE);
     if (t->lr.falls > falls)
         log_info("step %lld: %s is no better than %.6g, so the learning rate is %.6g from here on",
                  (long long)t->step, metric->word.word, t->lr.best, lr_at(c, &t->lr, &at));
@@ -88,7 +88,7 @@ Status run_evaluate(Run *r, bool counts, double *better)
     r->summary.eval = line;
     observer_eval(r->observer, &line);
     if (counts) count(r, metric, &line);
-    double value = metric->rises ? metric->value(&line) : -metric->value(&line);
+    double value = metric->better == BETTER_LARGE ? metric->value(&line) : -metric->value(&line);
     if (!isfinite(value)) return OK;
     if (isnan(t->best_metric) || value > t->best_metric) t->best_metric = value;
     bool news = isnan(r->best_saved) || value > r->best_saved;

@@ -34,7 +34,7 @@ static void put_evaluation(const Run *r, Json *json)
     json_real(json, "top5", e->top5);
     eval_put_logits(e, json);
     json_text(json, "best_metric", metric->word.word);
-    json_real(json, "best", metric->rises ? best : -best);
+    json_real(json, "best", metric->better == BETTER_LARGE ? best : -best);
 }
 
 /* Adds the last step's statistics; NaN, written as null, if there was no step. */
@@ -43,7 +43,7 @@ static void put_step(const Run *r, Json *json)
     const Trainer *t = r->trainer;
     const StepStats *s = &t->step_stats;
     bool made = r->lr > 0;
-    const int top = made ? loss_info(r->config)->top : 0;
+    const int top = made ? loss_top(loss_info(r->config)) : 0;
     json_int(json, "step", t->step);
     json_int(json, "steps", t->steps);
     json_int(json, "epoch", position_last_epoch(t, t->step));

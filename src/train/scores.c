@@ -9,7 +9,7 @@
 
 const char *train_auc_kind(const Config *config)
 {
-    return loss_info(config)->logit ? auc_word(config->train.auc) : NULL;
+    return loss_info(config)->columns == LOSS_COLUMNS_LOGIT ? auc_word(config->train.auc) : NULL;
 }
 
 /* Returns true if this rank collects: it has the loss, and is the first of its tensor-parallel
@@ -17,7 +17,8 @@ const char *train_auc_kind(const Config *config)
 static bool collects_scores(const Trainer *t)
 {
     int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
-    return loss_info(t->config)->logit && t->grid.pp_rank == stage && t->grid.tp_rank == 0;
+    return loss_info(t->config)->columns == LOSS_COLUMNS_LOGIT && t->grid.pp_rank == stage &&
+           t->grid.tp_rank == 0;
 }
 
 void scores_init(Scores *scores, const Trainer *t, int64_t steps)

@@ -30,3 +30,13 @@ void train_use_words(void)
     config_use_words(train_words, TRAIN_WORDS);
     config_use_check(zoo_check);
 }
+
+Status train_rows_check(void)
+{
+    TRY(tensor_check());
+    TRY(layers_check());
+    TRY(optim_check());
+    TRY(model_check());
+    TRY(checkpoint_rows_check());
+    return best_metrics_check();
+}

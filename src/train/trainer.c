@@ -306,7 +306,7 @@ static Status check_statistics(const Trainer *t)
     for (int i = 0; i < g->node_count; ++i) {
         const OpSpec *s = &g->node[i].spec;
         const Shape x = s->x[0].shape;
-        if (!op_info(s->kind)->syncs || s->fixed_stats || rows > 1) continue;
+        if (op_info(s->kind)->talks != TALKS_IF_SYNCED || s->fixed_stats || rows > 1) continue;
         if (shape_count(x) > x.dim[0] * x.dim[1] || (s->synced && t->shape.dp > 1)) continue;
         const char *why = "it normalises each channel over one number, so its output does not "
                           "depend on its input, and nothing in front of it is trained";

@@ -132,7 +132,7 @@ static Status count_outputs(const Config *c, const DataSet *set, const DataSet *
                             int64_t *outputs)
 {
     const LossInfo *loss = loss_info(c);
-    const bool numbers = loss->of_targets;
+    const bool numbers = loss->reads == LOSS_READS_TARGETS;
     int64_t own = numbers ? set->target_width : set->classes;
     if (own == 0 && numbers)
         return fail(ERR_DATA, "%s: holds class labels, but train.loss is %s, which needs numbers",
@@ -141,7 +141,7 @@ static Status count_outputs(const Config *c, const DataSet *set, const DataSet *
         return fail(ERR_DATA,
                     "%s: has no class labels (its targets are numbers): set train.loss to mse",
                     set->path);
-    if (loss->outputs) return count_one(c, set, test, outputs);
+    if (loss->outputs > 0) return count_one(c, set, test, outputs);
     *outputs = c->model.classes ? c->model.classes : own;
     if (numbers && *outputs != own)
         return config_fail_key(c, "model.classes", "%s has %lld target numbers a sample, not %lld",
@@ -163,7 +163,7 @@ static Status count_outputs(const Config *c, const DataSet *set, const DataSet *
 static Status count_tokens(const Config *c, const DataSet *set, const DataSet *test,
                            int64_t *outputs)
 {
-    if (!loss_info(c)->of_tokens)
+    if (loss_info(c)->reads != LOSS_READS_TOKENS)
         return config_fail_key(c, "train.loss", "%s holds tokens, which need train.loss softmax",
                                set->path);
     bool named = c->model.size != GPT_OWN;

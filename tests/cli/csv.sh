@@ -51,13 +51,18 @@ check 65 'layer bag, mode concat: a sample has 4 ids in field 2, and `ids` of th
 # the input is not written over, by any of its names
 ln a.csv same.csv
 cp a.csv before.csv
-for out in a.csv same.csv; do check 64 "$out: is one of the files that are imported" csv a.csv --schema raw.yaml -o "$out" --force; done
+for out in a.csv same.csv; do check 64 "$out: is one of the files that are read" csv a.csv --schema raw.yaml -o "$out" --force; done
 check 64 'same.csv: is one of the files' csv b.csv --schema raw.yaml -o no.h5 --test same.csv --test-files a.csv --force
 check 64 'joined.h5: is one of the files' "$WEFT" data import hdf5 joined.h5 --x /dense -o joined.h5 --force
 check 64 'a.csv: is one of the files' "$WEFT" data import text a.csv -o a.csv --force
 check 64 'a.csv: is one of the files' "$WEFT" data import idx b.csv a.csv -o a.csv --force
 check 64 'a.csv: is one of the files' "$WEFT" data import cifar a.csv -o a.csv --force
 check 64 'ml/u.data: is one of the files' "$WEFT" data import movielens ml/u.data -o ml/u.data --force
+check 64 'ml/u.data: is one of the files' "$WEFT" data import movielens ml -o ml/u.data --force
+check 64 'raw.yaml: is one of the files' csv a.csv --schema raw.yaml -o ./raw.yaml --force
+check 64 'concat.yaml: is one of the files' "$WEFT" plan concat.yaml --svg concat.yaml
+check 64 'ml.h5: is one of the files' "$WEFT" plan concat.yaml data.train=ml.h5 --svg ml.h5
+check 64 'concat.yaml: is one of the files' "$WEFT" sbatch concat.yaml -o concat.yaml --force
 holds 'it is as it was' cmp a.csv before.csv
 
 holds 'nothing is left half written' test -z "$(ls no.h5* ./*.part 2>/dev/null)"

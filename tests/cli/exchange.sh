@@ -115,6 +115,13 @@ cp "$golden/plain.pth" pytorch_model-00001-of-00002.bin
 cp "$golden/parameters.pth" pytorch_model-00002-of-00002.bin
 echo '{"metadata":{"total_size":1},"weight_map":{"a":"pytorch_model-00001-of-00002.bin","b":"pytorch_model-00001-of-00002.bin","embed":"pytorch_model-00002-of-00002.bin","head":"pytorch_model-00002-of-00002.bin","frozen":"pytorch_model-00002-of-00002.bin"}}' >pytorch_model.bin.index.json
 check 0 '24 parameters' "$WEFT" ckpt import pytorch_model.bin.index.json -o shards.h5
+shard=pytorch_model-00002-of-00002.bin
+cp $shard shard
+cp shards.h5 kept.h5
+check 64 "$shard: is one of the files that are read" "$WEFT" ckpt import pytorch_model.bin.index.json -o $shard --force
+check 64 'shards.h5: is one of the files that are read' "$WEFT" ckpt export shards.h5 -o ./shards.h5 --force
+check 64 'shards.h5: is one of the files that are read' "$WEFT" ckpt shrink shards.h5 --method l1 --sparsity .5 -o shards.h5 --force
+holds 'no input is written over' sh -c "cmp shard $shard && cmp kept.h5 shards.h5"
 check 65 'it names posix.system, which tensors do not need and weft does not run' "$WEFT" ckpt import "$golden/evil.pth" -o none.h5
 check 65 "torch.load('$golden/old.pth'" "$WEFT" ckpt import "$golden/old.pth" -o none.h5
 check 65 'tensor count (I64 3) is not of floats' "$WEFT" ckpt import "$golden/whole.pth" -o none.h5

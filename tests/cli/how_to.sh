@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The patches of docs/how-to (a verb, an importer, a layer, an operation, a schedule, an optimizer): each is one new file and one
-# added line, applies to a clean copy of the sources, builds there and does what its page says. What was built for this test is
-# copied, so that only their files are compiled.
+# The patches of docs/how-to: each applies to a clean copy of the sources, builds there and does what its page says. Most are one new
+# file and one added line. What was built for this test is copied, so that only their files are compiled; a second set of patches
+# (a curve, a model, a metric, an operation with parameters, a loss, an augmentation) goes into the copy of the operation.
 here=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/common.bash"
 . "$here/tests/cli/images.bash"
@@ -10,11 +10,15 @@ skip= # why not
 command -v patch >/dev/null || command -v git >/dev/null || skip="neither patch nor git is here, to apply the patches"
 [ -e "$built/probe.mk" ] || skip="$WEFT lies in no build folder, so its objects cannot be used"
 
-# one_row PATCH: a new file, and one line added to one other file; no line is taken away.
-one_row() {
-    awk '/^diff --git/ { ++files; new = 0 } /^new file/ { ++made; new = 1 }
+# rows_of PATCH NEW: so many new files, and as many lines added to other files; no line is taken away.
+rows_of() {
+    awk -v new_files="$2" '/^diff --git/ { ++files; new = 0 } /^new file/ { ++made; new = 1 }
         /^[+]/ && !/^[+][+][+]/ && !new { ++rows } /^-/ && !/^---/ { ++gone }
-        END { exit !(files == 2 && made == 1 && rows == 1 && !gone) }' "$1"
+        END { exit !(files == 2 * new_files && made == new_files && rows == new_files && !gone) }' "$1"
+}
+one_row() { rows_of "$1" 1; }
+apply() { # NAME TREE
+    (cd "$2" && if command -v patch >/dev/null; then patch -p1 -s; else git apply; fi) <"$here/tests/how-to/$1.patch"
 }
 # patched NAME FILES: the sources with tests/how-to/NAME.patch, built in the folder NAME by compiling so many files.
 patched() {
@@ -24,7 +28,7 @@ patched() {
     mkdir -p "$1/build"
     (cd "$here" && cp -a Makefile VERSION LICENSE include src tools "$dir/$1")
     cp -a "$built/obj" "$built/lib" "$built/probe.mk" "$1/build"
-    (cd "$1" && if command -v patch >/dev/null; then patch -p1 -s; else git apply; fi) <"$file" || rc=$?
+    apply "$1" "$1" || rc=$?
     holds "$1.patch applies" test $rc = 0
     local made=$1/$(sed -n '/^--- .dev.null$/{ n; s,^+++ b/,,p }' "$file")
     holds "$made fits 100 columns" test -z "$(awk 'length > 100' "$made")"
@@ -39,14 +43,15 @@ compiles() {
     [ -n "$skip" ] || holds "$1.patch compiles its own file and those that read the list only" test "$(grep -c '^  cc ' "$1.log")" = "$2"
 }
 
-# page_agrees PAGE NAME: what the page shows with a + is in the patch, and the page is short.
+# page_agrees PAGE NAME [ROWS]: what the page shows with a + is in the patch, so many rows of lists (1) among it.
 page_agrees() {
     local page=$here/docs/how-to/$1
     sed -n '/^```diff/,/^```$/p' "$page" | grep '^+' >shown
     holds "$1 shows lines of $2.patch" test -z "$(grep -vxFf "$here/tests/how-to/$2.patch" shown)"
-    holds "$1 shows the row" test "$(grep -c '^+    _(' shown)" = 1
-    holds "$1 has fewer than 80 lines" test "$(wc -l <"$page")" -lt 80
+    holds "$1 shows the rows" test "$(grep -c '^+    _(' shown)" = "${3:-1}"
+    holds "$1 has fewer than 130 lines" test "$(wc -l <"$page")" -lt 130
 }
+whole() { holds "$1.patch is shown whole" test "$(wc -l <shown)" = "$(grep -c '^+' "$here/tests/how-to/$1.patch")"; }
 page_agrees add-a-verb.md verb
 holds 'add-a-verb.md shows the whole patch' test "$(wc -l <shown)" = "$(grep -c '^+' "$here/tests/how-to/verb.patch")"
 page_agrees add-an-importer.md importer
@@ -56,6 +61,18 @@ page_agrees add-an-operation.md operation
 page_agrees add-a-schedule.md schedule
 holds 'add-a-schedule.md shows the whole patch' test "$(wc -l <shown)" = "$(grep -c '^+' "$here/tests/how-to/schedule.patch")"
 page_agrees add-an-optimizer.md optimizer
+page_agrees add-a-curve.md curve
+whole curve
+page_agrees add-a-model.md model
+whole model
+page_agrees add-a-metric.md metric 0
+whole metric
+page_agrees add-an-augmentation.md augmentation 0
+whole augmentation
+page_agrees add-an-operation-with-parameters.md parameters 2
+page_agrees add-a-loss.md loss 2
+for name in curve model; do holds "$name.patch is one new file and one row" rows_of "$here/tests/how-to/$name.patch" 1; done
+for name in parameters loss; do holds "$name.patch is two new files and two rows" rows_of "$here/tests/how-to/$name.patch" 2; done
 patched verb
 compiles verb 2
 patched importer
@@ -118,9 +135,37 @@ check 78 "there is no layer 'tanh'" "$WEFT" plan curved.yaml
 if grep -q '^HAVE_CUDA := 1' "$built/probe.mk"; then
     check 78 "layer tanh1: the cuda backend has no operation 'tanh'" operation/build/weft plan curved.yaml train.device=cuda --gpu h100
 fi
+# More of them in the same copy; their rows of the test of gradients are those that the pages give.
+for name in curve model metric parameters loss; do
+    apply $name operation
+    holds "$name.patch applies" test $? = 0
+done
 cp -a "$here/tests" operation
-make -C operation -j2 BUILD=build build/tests/layers/test_gradients >test.log 2>&1 || tail -n 20 test.log
-holds 'the tests of gradients take the operation, too' operation/build/tests/layers/test_gradients >gradients
+rows=$(sed -n 's/.*`\({"[a-z0-9_]*", .*}\)`.*/    \1,/p' "$here"/docs/how-to/add-an-operation-with-parameters.md "$here"/docs/how-to/add-a-loss.md)
+holds 'the pages have a row each for the test of gradients' test "$(wc -l <<<"$rows")" = 2
+awk -v rows="$rows" '/^    {"mse_loss"/ { print rows } { print }' "$here/tests/layers/test_gradients.c" >operation/tests/layers/test_gradients.c
+make -C operation -j2 BUILD=build weft build/tests/layers/test_gradients >test.log 2>&1 || tail -n 20 test.log
+holds 'the tests of gradients take the operations, too' operation/build/tests/layers/test_gradients >gradients
+more=operation/build/weft
+check 0 'l1: mean absolute error' "$more" help
+check 0 'perplexity falls' "$more" help
+net halved 'flatten, dense: {width: 10}'
+check 0 'done' "$more" train halved.yaml train.steps=4 optim.momentum=0 optim.lr_schedule=exponential optim.lr=0.16 optim.lr_end=0.01
+rates() { sed -n 's/.*"step":[0-9]*,.*"lr":\([^,}]*\).*/\1/p' runs/halved/metrics.jsonl | xargs printf '%.6f '; }
+holds 'the curve halves the rate' test "$(rates)" = '0.160000 0.080000 0.040000 0.020000 '
+check 78 'is 0, which no factor reaches' "$more" train halved.yaml optim.lr_schedule=exponential
+check 0 '1369738 parameters' "$more" plan halved.yaml --input 3x32x32 model.layers=0 model.name=allcnn model.classes=10
+check 0 'best.h5' "$more" train halved.yaml run.name=perplexity data.test=images.h5 train.steps=4 train.eval_every=2 checkpoint.best_metric=perplexity
+net plain 'flatten, dense: {name: a, width: 16}, relu, dense: {name: b, width: 10}'
+net scaled 'flatten, dense: {name: a, width: 16}, layer_scale, relu, dense: {name: b, width: 10}'
+check 0 'done' "$more" train plain.yaml train.steps=2
+check 0 'done' "$more" train scaled.yaml train.steps=2
+holds 'factors of 1 change nothing at first' test "$(losses plain | head -n 1)" = "$(losses scaled | head -n 1)"
+holds 'the factors are trained' test "$(losses plain | tail -n 1)" != "$(losses scaled | tail -n 1)"
+apply augmentation operation
+holds 'augmentation.patch applies' test $? = 0
+make -C operation BUILD=build build/obj/src/data/augment.o build/obj/src/data/kinds.o >test.log 2>&1 || tail -n 20 test.log
+holds 'augmentation.patch is compiled' grep -q 'cc .*augment.c' test.log
 
 # npy TYPE SHAPE FILE: what numpy.save writes before the bytes that come from stdin.
 npy() {
@@ -154,6 +199,9 @@ tr '\0-\11' '\360-\371' <labels | tail -c +9 | npy '|i1' '(200,)' minus.npy
 check 65 'label 0 is none of' $import x.npy minus.npy -o bad.h5
 check 66 'none.npy' $import none.npy y.npy -o bad.h5
 check 64 '-o OUT is missing' $import x.npy y.npy
+cp x.npy kept.npy
+check 64 'x.npy: is one of the files that are read' $import x.npy y.npy -o ./x.npy --force
+holds 'an importer cannot destroy its input' cmp x.npy kept.npy
 cat >job.yaml <<X
 run: {seed: 1}
 model: {name: mlp, hidden: [16, 16, 16, 16]}
@@ -198,4 +246,11 @@ check 0 '/optim/mean_of_squares/' "$weft" ckpt info runs/lr-0.0125/checkpoints/s
 check 0 'the same to the bit' "$weft" verify rms.yaml --grids 1x1x1,2x1x1 --zero 0,3
 check 0 'rmsprop, lr 0.5' "$weft" plan rms.yaml optim.name=sgd 'optim.groups=[{roles: bias, name: rmsprop, lr: 0.5}]'
 check 78 'rmsprop has no momentum' "$weft" plan rms.yaml 'optim.groups=[{roles: bias, name: rmsprop, momentum: 0.9}]'
+# Half of an addition: a row that lacks something is refused at every start, and one in no list is not built.
+sed -i '/slot_name/d' optimizer/src/optim/rmsprop.c
+make -C optimizer -j2 BUILD=build weft >test.log 2>&1 || tail -n 20 test.log
+check 70 'optimizer rmsprop: .slots is not the number of names in .slot_name' "$weft" train rms.yaml
+sed -i '/_(rmsprop)/d' optimizer/src/optim/rules.c
+holds 'a row in no list is not built' test "$(make -C optimizer BUILD=build weft >test.log 2>&1; echo $?)" != 0
+holds 'and named' grep -q 'optim_rmsprop (optim/rmsprop.c) stands in no list' test.log
 finish

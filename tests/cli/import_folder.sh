@@ -17,6 +17,8 @@ check 0 "3 channels, 16 x 16 pixels" "$WEFT" data info a.h5
 holds "classes are counted" grep -qE '1 +dog +2 samples' out
 check 0 "good, 5 samples" "$WEFT" data check a.h5
 check 64 "--force" "$WEFT" data import folder photos -o a.h5
+picture=$(find photos -type f | sort | head -n 1)
+check 64 'is one of the files that are read' "$WEFT" data import folder photos -o "$picture" --force
 check 0 "; 1 with an EXIF orientation, applied" "$WEFT" data import folder photos -o b.h5 --short 16 --orient --bicubic
 holds "other pixels" sh -c '! cmp -s a.h5 b.h5'
 check 64 "--store encoded keeps the files as they are" "$WEFT" data import folder photos -o c.h5 --store encoded --short 256

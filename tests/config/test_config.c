@@ -98,7 +98,7 @@ static void test_words(void)
         {"train.device", "auto", offsetof(Config, train.device), DEVICE_AUTO},
         {"train.device", "cpu", offsetof(Config, train.device), DEVICE_CPU},
         {"train.device", "cuda", offsetof(Config, train.device), DEVICE_CUDA},
-        {"train.loss", "mse", offsetof(Config, train.loss), LOSS_MSE},
+        {"train.loss", "mse", offsetof(Config, train.loss), 1},
         {"optim.name", "sgd", offsetof(Config, optim.name), OPTIM_SGD},
         {"optim.name", "adam", offsetof(Config, optim.name), OPTIM_ADAM},
         {"optim.name", "adamw", offsetof(Config, optim.name), OPTIM_ADAMW},

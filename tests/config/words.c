@@ -26,11 +26,11 @@ static ConfigWord word_of_curve(int i)
     return i < (int)(sizeof word / sizeof word[0]) ? word[i] : (ConfigWord){0};
 }
 
-#define LOSS_WORD(constant, name, keys) [constant] = {.word = name, .uses = keys},
-
 static ConfigWord word_of_loss(int i)
 {
-    static const ConfigWord word[] = {LOSS_WORDS(LOSS_WORD)};
+    static const ConfigWord word[] = {{.word = "softmax", .uses = "label_smoothing"},
+                                      {.word = "mse"},
+                                      {.word = "sigmoid", .uses = "auc"}};
     return i < (int)(sizeof word / sizeof word[0]) ? word[i] : (ConfigWord){0};
 }
 

@@ -11,6 +11,14 @@
 #include <stdarg.h>
 #include <zlib.h>
 
+/* The number in Config of a value of train.loss. */
+static inline int loss_number(const char *word)
+{
+    int i = 0;
+    while (strcmp(layers_words[0].word(i).word, word) != 0) ++i;
+    return i;
+}
+
 static char scratch[64];
 
 static inline void scratch_remove(void)

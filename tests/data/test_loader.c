@@ -245,7 +245,7 @@ static void targets(void)
     LoaderPlan plan = {4, 4, 0, 1, 0, 0, 0, true, false, false, 2, NULL, 1, 0};
     CHECK_FAILS(loader_new(&l, &set, &c, plan), ERR_DATA, "train.loss");
     CU_ASSERT_PTR_NULL(l);
-    c.train.loss = LOSS_MSE;
+    c.train.loss = loss_number("mse");
     l = loader_of(&set, &c, plan);
     for (int i = 0; i < 4; ++i) {
         CHECK_OK(loader_next(l, &b, NULL));
@@ -330,7 +330,7 @@ static void not_finite(void)
     for (int i = 0; i < 4; ++i) {
         DataSet set;
         Config c = config_plain();
-        c.train.loss = LOSS_MSE;
+        c.train.loss = loss_number("mse");
         const char *path = in_scratch(file[i].name);
         hid_t h5 = h5_new(path);
         h5_put(h5, (H5Array){"x", file[i].type, file[i].type, 2, {12, 2}, {0}, 0, file[i].x});

@@ -194,7 +194,7 @@ static void vectors(void)
     CU_ASSERT_EQUAL(set.width, 3);
     CU_ASSERT_EQUAL(set.classes, 4);
     /* integer targets */
-    c.train.loss = LOSS_MSE;
+    c.train.loss = loss_number("mse");
     CHECK_OK(data_set_open(&set, &c, path));
     CU_ASSERT_EQUAL(set.target_width, 1);
     CHECK_OK(reader_new(&reader, &set));

@@ -291,9 +291,9 @@ static void refused(void)
     }
     CHECK_FAILS(st, ERR_DATA, text);
     loader_free(&l);
-    c.train.loss = LOSS_MSE;
+    c.train.loss = loss_number("mse");
     CHECK_FAILS(loader_new(&l, &set, &c, plan), ERR_CONFIG, "train.loss: softmax");
-    c.train.loss = LOSS_SOFTMAX;
+    c.train.loss = loss_number("softmax");
     c.data.augment = AUGMENT_FLIP;
     plan.training = true;
     CHECK_FAILS(loader_new(&l, &set, &c, plan), ERR_CONFIG, "holds no images");

@@ -248,8 +248,8 @@ static void give_rest(Rig *rig)
     for (int64_t i = 0; i < rows; ++i) labels[i] = (int32_t)(2 * i % 5) % (two ? 2 : 5);
     for (int64_t i = 0; i < samples; ++i) sample[i] = 100 + 7 * i;
     rig_set_samples(rig, sample, samples);
-    if (op_info(rig->spec.kind)->reads_labels) rig_set_labels(rig, labels, rows);
-    if (op_info(rig->spec.kind)->reads_targets) {
+    if (op_info(rig->spec.kind)->reads == READS_LABELS) rig_set_labels(rig, labels, rows);
+    if (op_info(rig->spec.kind)->reads == READS_TARGETS) {
         int64_t count = shape_count(rig->spec.x[0].shape);
         float *targets = make(FILL_PLAIN, 91, count);
         rig_set_targets(rig, targets, count);
@@ -405,7 +405,7 @@ static void test_every_kind(void)
     const LayerKind *kind;
     for (int k = 0; (kind = layer_kind_at(k)); ++k) {
         /* tested in run_own and test_bag.c */
-        bool here = op_info(kind->op)->layer_inputs > 0 || op_info(kind->op)->reads_ids;
+        bool here = op_info(kind->op)->layer_inputs > 0 || op_info(kind->op)->reads == READS_IDS;
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i)
             here = here || strcmp(kind->name, cases[i].kind) == 0;
         if (!here) printf("  no case of %s\n", kind->name);

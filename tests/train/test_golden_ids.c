@@ -120,7 +120,7 @@ static double step(Case *c, int number)
     executor_params_changed(e);
     for (int i = 0; i < c->one.graph->node_count; ++i) {
         const OpSpec *s = &c->one.graph->node[i].spec;
-        if (!op_info(s->kind)->reads_ids) continue;
+        if (op_info(s->kind)->reads != READS_IDS) continue;
         Rows *rows = &c->rows[s->bag];
         for (int r = 0; r < c->bag[s->bag].rows; ++r)
             for (int k = 0; k < s->row_width; ++k)

@@ -171,10 +171,28 @@ static void metrics(void)
 {
     const EvalLine line = {
         .loss = 0.5, .top1 = 0.75, .top5 = 0.875, .auc_kind = "exact", .auc = 0.625};
+    /* the value of each metric on that line */
+    static const struct {
+        const char *word;
+        double value;
+    } want[] = {{"eval_loss", 0.5}, {"top1", 0.75}, {"top5", 0.875}, {"auc", 0.625}};
     Config *config = config_of("{}\n");
+    const char *word;
+    for (int i = 1; (word = best_metric_word(i).word); ++i) {
+        bool found = false;
+        config->checkpoint.best_metric = i;
+        for (size_t k = 0; k < sizeof want / sizeof *want; ++k) {
+            if (strcmp(want[k].word, word) != 0) continue;
+            CU_ASSERT_DOUBLE_EQUAL(best_metric(config, false)->value(&line), want[k].value, 1e-12);
+            found = true;
+        }
+        CU_ASSERT_TRUE(found);
+        if (!found) printf("  no case of %s\n", word);
+    }
+    config->checkpoint.best_metric = 0;
     CU_ASSERT_EQUAL(best_metric(config, false)->value(&line), 0.75);
     CU_ASSERT_EQUAL(best_metric(config, true)->value(&line), 0.5);
-    CU_ASSERT_FALSE(best_metric(config, true)->rises);
+    CU_ASSERT_EQUAL(best_metric(config, true)->better, BETTER_SMALL);
     config_free(&config);
     config = config_of("checkpoint: {best_metric: top5}\n");
     CU_ASSERT_EQUAL(best_metric(config, true)->value(&line), 0.875);
@@ -191,7 +209,7 @@ static void metrics(void)
     config_free(&config);
     config = config_of("train: {loss: sigmoid}\n");
     CU_ASSERT_EQUAL(best_metric(config, false)->value(&line), 0.625);
-    CU_ASSERT_TRUE(best_metric(config, false)->rises);
+    CU_ASSERT_EQUAL(best_metric(config, false)->better, BETTER_LARGE);
     CHECK_OK(best_check(config, false, true));
     config_free(&config);
     config = config_of("checkpoint: {best_metric: auc}\n");

@@ -41,14 +41,14 @@ void input_restart(InputRing *ring)
 static size_t labels_bytes(const Plan *plan)
 {
     const Graph *g = plan->graph;
-    if (!op_info(g->node[g->loss].spec.kind)->reads_labels) return 0;
+    if (op_info(g->node[g->loss].spec.kind)->reads != READS_LABELS) return 0;
     return (size_t)(shape_count(g->node[g->loss].spec.y.shape) / LOSS_COLUMNS) * sizeof(int32_t);
 }
 
 static size_t targets_bytes(const Plan *plan)
 {
     const Graph *g = plan->graph;
-    if (!op_info(g->node[g->loss].spec.kind)->reads_targets) return 0;
+    if (op_info(g->node[g->loss].spec.kind)->reads != READS_TARGETS) return 0;
     return (size_t)shape_count(g->node[g->logits].spec.y.shape) * sizeof(float);
 }
 
@@ -57,7 +57,7 @@ static size_t samples_bytes(const Plan *plan)
     const Graph *g = plan->graph;
     bool read = false;
     for (int i = 0; i < g->node_count; ++i)
-        read = read || op_info(g->node[i].spec.kind)->reads_samples;
+        read = read || op_info(g->node[i].spec.kind)->reads == READS_SAMPLES;
     return !read ? 0 : (size_t)plan->graph->input.shape.dim[0] * sizeof(int64_t);
 }
 

@@ -5,7 +5,17 @@
 
 #include <string.h>
 
-const OpInfo info_bag = {.name = "bag", .reads_ids = true};
+const OpInfo info_bag = {
+    .name = "bag",
+    .split = SPLIT_NEVER,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_TOGETHER,
+    .params = PARAMS_ROWS,
+    .reads = READS_IDS,
+    .traffic = TRAFFIC_ONCE,
+};
 
 /* columns that are summed at a time; parts of the rows that threads share */
 enum { COLUMNS = 128, PARTS = 64 };

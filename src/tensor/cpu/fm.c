@@ -20,7 +20,18 @@ static Status fm_check(const OpSpec *s)
 
 /* x (N,n*width): n vectors v_i side by side -> y (N,1): half of the sum over columns k of (sum_i
  * v_ik)^2 - sum_i v_ik^2 (Rendle 2010, "Factorization Machines") */
-const OpInfo info_fm = {.name = "fm", .check = fm_check};
+const OpInfo info_fm = {
+    .name = "fm",
+    .check = fm_check,
+    .split = SPLIT_NEVER,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_TOGETHER,
+    .params = PARAMS_NONE,
+    .reads = READS_NOTHING,
+    .traffic = TRAFFIC_ONCE,
+};
 
 typedef struct FmTask {
     DType type;

@@ -32,9 +32,15 @@ static Status group_norm_check(const OpSpec *s)
 const OpInfo info_group_norm = {
     .name = "group_norm",
     .check = group_norm_check,
+    .split = SPLIT_NEVER,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_TOGETHER,
+    .params = PARAMS_NORM,
+    .reads = READS_NOTHING,
+    .traffic = TRAFFIC_TWICE,
     .acts = 1u << ACT_RELU | 1u << ACT_RELU6,
-    .two_passes = true,
-    .normalizes = true,
 };
 
 static Status group_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])

@@ -28,6 +28,14 @@ const OpInfo info_interaction = {
     .check = interaction_check,
     .macs = interaction_macs,
     .macs_note = "dots of pairs",
+    .split = SPLIT_NEVER,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_TOGETHER,
+    .params = PARAMS_NONE,
+    .reads = READS_NOTHING,
+    .traffic = TRAFFIC_ONCE,
 };
 
 typedef struct InteractionTask {

@@ -8,7 +8,17 @@
 enum { PARTS = 32 };
 
 /* y = x / sqrt(mean(x^2) + eps) * w0 over the last dimension (Zhang & Sennrich 2019) */
-const OpInfo info_rms_norm = {.name = "rms_norm", .token_wise = true, .normalizes = true};
+const OpInfo info_rms_norm = {
+    .name = "rms_norm",
+    .split = SPLIT_NEVER,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_APART,
+    .params = PARAMS_NORM,
+    .reads = READS_NOTHING,
+    .traffic = TRAFFIC_ONCE,
+};
 
 typedef struct LayerNorm {
     /* samples; rows of all samples; elements per row; parts of the rows */

@@ -8,8 +8,14 @@
 /* x (N,D), w[D,width] -> y (N,D*width): y[n,i*width+k] = x[n,i] w[i,k] */
 const OpInfo info_numeric_embedding = {
     .name = "numeric_embedding",
-    .plain_weight = true,
-    .is_table = true,
+    .split = SPLIT_NEVER,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_TOGETHER,
+    .params = PARAMS_TABLE,
+    .reads = READS_NOTHING,
+    .traffic = TRAFFIC_ONCE,
 };
 
 typedef struct NumericTask {

@@ -7,7 +7,17 @@
 
 /* x logits (N,1), labels int32, 0 or 1 -> y (N, LOSS_COLUMNS): the loss; 0 if the prediction is
  * right (logit >= 0 predicts 1), else 1; the logit. */
-const OpInfo info_sigmoid_loss = {.name = "sigmoid_loss", .reads_labels = true};
+const OpInfo info_sigmoid_loss = {
+    .name = "sigmoid_loss",
+    .split = SPLIT_NEVER,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_TOGETHER,
+    .params = PARAMS_NONE,
+    .reads = READS_LABELS,
+    .traffic = TRAFFIC_ONCE,
+};
 
 static float label_of(const LossTask *t, int64_t row)
 {

@@ -27,7 +27,13 @@ const OpInfo info_swiglu = {
     .name = "swiglu",
     .check = swiglu_check,
     .split = SPLIT_HALVES,
-    .token_wise = true,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_APART,
+    .params = PARAMS_NONE,
+    .reads = READS_NOTHING,
+    .traffic = TRAFFIC_ONCE,
 };
 
 static Status swiglu_plan(Op *op, Desc preferred[SPEC_INPUTS])

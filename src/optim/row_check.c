@@ -1,0 +1,92 @@
+/* Checks of the rows of update rules and learning-rate curves. optim_check is made at every start;
+ * optim_slots_check runs a rule, and is made for the rules of a run when its optimizer is made. */
+#include "curves.h"
+#include "rules.h"
+
+static const char *state_lacks(const OptimTable *t)
+{
+    for (int i = 0; i < OPTIM_SLOTS; ++i)
+        if ((i < t->slots) != (t->slot_name[i] != NULL))
+            return ".slots is not the number of names in .slot_name";
+    if (!t->row_state != !t->row_update) return ".row_state and .row_update go together";
+    if (!t->row_state) return NULL;
+    const OptimConfig is = {0};
+    const RowState row = t->row_state(&is, 1);
+    if (row.slots < 0 || row.slots > OPTIM_SLOTS + 1) return ".row_state: too many slots";
+    for (int i = 0; i < row.slots; ++i)
+        if (!row.name[i] || row.floats[i] < 1) return ".row_state: a slot has no name or no floats";
+    return NULL;
+}
+
+Status optim_rule_check(const OptimTable *t)
+{
+    const OptimConfig is = {0};
+    const bool whole = t->whole && t->direction && t->work_floats && t->norms == 0;
+    const bool none = !t->whole && !t->direction && !t->work_floats;
+    const char *lacks =
+        !t->word.help                            ? ".word.help is not given"
+        : !t->update && !t->row_update           ? ".update is not given"
+        : t->slots < 0 || t->slots > OPTIM_SLOTS ? ".slots is above OPTIM_SLOTS"
+        : t->norms < 0 || t->norms > OPTIM_NORMS ? ".norms is above OPTIM_NORMS"
+        : (t->norms > 0) != (t->measure != NULL) ? ".norms and .measure go together"
+        : !whole && !none     ? ".direction, .whole and .work_floats go together, without .norms"
+        : whole && !t->update ? ".update is not given"
+        : t->slots_used && t->slots_used(&is) > t->slots ? ".slots_used is above .slots"
+                                                         : state_lacks(t);
+    return row_check("optimizer", t->word.word, t->word.word ? lacks : ".word is not given");
+}
+
+Status optim_slots_check(const OptimTable *t, Backend *backend)
+{
+    if (!t->update || !backend->table->host_memory) return OK;
+    enum { FLOATS = 16 };
+    unsigned asked = 0;
+    float w[FLOATS] = {0}, g[FLOATS] = {0};
+    double sums[OPTIM_NORMS] = {0}, norm[OPTIM_NORMS] = {1, 1};
+    int64_t chunk[2] = {0};
+    OptimConfig is = {.lr = 1, .beta1 = 0.5, .beta2 = 0.5, .eps = 1};
+    OptimRule rule = {.table = t, .is = &is, .rate = 1, .slots = t->slots};
+    OptimTensor tensor = {.name = "check", .shape = shape_of(2, 1, 1, 1, 1)};
+    OptimRange range = {.tensor = tensor};
+    OptimPiece piece = {.decay = true, .rule = &rule, .tensor = &tensor};
+    Optim optim = {.table = t,
+                   .backend = backend,
+                   .rule_count = 1,
+                   .rule = &rule,
+                   .asked = &asked,
+                   .scratch = w,
+                   .partial = sums,
+                   .norms = sums,
+                   .range_count = 1,
+                   .range = &range,
+                   .piece = &piece,
+                   .chunk = chunk,
+                   .step = 1,
+                   .lr = 1,
+                   .scale = 1};
+    OptimArgs args = {.w = w, .g = g, .lr = 1, .grad_scale = 1, .norm = norm};
+    if (t->measure) t->measure(&optim, &piece, &args);
+    if (t->direction) t->direction(&optim, &piece, &args);
+    t->update(&optim, &piece, &args);
+    for (int slot = 0; slot < OPTIM_SLOTS; ++slot)
+        if ((slot < t->slots) != (asked >> slot & 1))
+            return fail(ERR_BUG, "optimizer %s: .slots is %d, but update uses %s slot %d",
+                        t->word.word, t->slots, slot < t->slots ? "no" : "state", slot);
+    return OK;
+}
+
+Status curve_check(const Curve *curve)
+{
+    const char *lacks = !curve->word.help ? ".word.help is not given"
+                        : !curve->longer  ? ".longer is not given"
+                        : !curve->rate    ? ".rate is not given"
+                                          : NULL;
+    return row_check("curve", curve->word.word, curve->word.word ? lacks : ".word is not given");
+}
+
+Status optim_check(void)
+{
+    for (int i = 0; optim_rule_at(i); ++i) TRY(optim_rule_check(optim_rule_at(i)));
+    for (int i = 0; optim_curve_at(i); ++i) TRY(curve_check(optim_curve_at(i)));
+    return OK;
+}

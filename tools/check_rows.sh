@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# A row of a table that stands in no list: constant data that is visible to other files, and that nothing refers to. The build fails then.
+# usage: check_rows.sh LIB.a...
+export LC_ALL=C
+tests='backend_poison' # for tests only
+nm -A --defined-only "$@" 2>/dev/null | awk 'NF > 2 && $(NF - 1) ~ /^[DR]$/ { split($1, at, ":"); print $NF, at[1], at[2] }' | sort -u >"${TMPDIR:-/tmp}/rows.$$"
+trap 'rm -f "${TMPDIR:-/tmp}/rows.$$"' EXIT
+bad=0
+while read -r name library object; do
+    case " $tests " in *" $name "*) continue ;; esac
+    # its own file may refer to it
+    ar p "$library" "$object" >"${TMPDIR:-/tmp}/rows.$$.o"
+    if ! objdump -r "${TMPDIR:-/tmp}/rows.$$.o" | grep -qE "[ .]$name([-+]0x[0-9a-f]+)?\$"; then
+        echo "$name ($(basename "$library" .a)/${object%.o}.c) stands in no list: add its line to the table, or make it static" >&2
+        bad=1
+    fi
+    rm -f "${TMPDIR:-/tmp}/rows.$$.o"
+done < <(join -v 1 "${TMPDIR:-/tmp}/rows.$$" <(nm -A --undefined-only "$@" 2>/dev/null | awk '{ print $NF }' | sort -u))
+exit $bad
