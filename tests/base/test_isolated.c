@@ -106,7 +106,7 @@ static void all(void)
     fails(SPIN, "was busy for more than 1 s");
     fails(SLEEP, "took more than 2 s");
     fails(DIE, "gave up (exit 70)");
-    fails(CHATTER, "found more than 1048576 bytes");
+    fails(CHATTER, "answered with more than 1048576 bytes");
     CHECK_OK(run(WRITE, &answer));
     CU_ASSERT_STRING_EQUAL(answer, "refused");
     mem_free(&answer);
@@ -201,6 +201,6 @@ static void folder_end(void)
     mem_free(&path);
 }
 
-TEST_MAIN("apart", {"a folder", folder_begin}, {"by the caller", by_the_caller},
+TEST_MAIN("isolated", {"a folder", folder_begin}, {"by the caller", by_the_caller},
           {"by the maker", by_the_maker}, {"none is left", none_is_left},
           {"the folder goes", folder_end})

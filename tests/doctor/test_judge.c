@@ -408,7 +408,7 @@ static void files_that_fail(void)
     for (size_t i = 0; i < sizeof later / sizeof *later; ++i)
         expect(later[i], all, SEVERITY_SKIP, "skip", "not measured", NULL);
     shared[4].found = false;
-    REFUSES("shared folder", shared, "n3: a file of the first node, n1, is not to be seen");
+    REFUSES("shared folder", shared, "n3: a file of the first node, n1, is not visible");
     mem_free(&all);
 }
 

@@ -251,7 +251,7 @@ static void refusals(void)
     refused("groups: [{match: 'h.*', name: adamw, momentum: 0.9}]", "adamw has no momentum");
     refused("groups: [{match: 'h.*', nesterov: true}]", "momentum above 0");
     refused("groups: [h]", "expected a group");
-    refused("groups: {match: h}", "a list of groups is wanted");
+    refused("groups: {match: h}", "expected a list of groups");
     refused("groups: [{match: 'h.*', match: x}]", "twice");
     refused("name: muon", "wte.weight is embedding 50x8");
     refused("groups: [{match: '*', name: muon}]", "a group of another rule");
