@@ -40,7 +40,7 @@ evaluate() { timeout 100 "$WEFT" eval a.yaml run.name=a "$@"; }
 check 0 'top-1 90.00 %' train run.name=a
 holds 'a line says so' grep -qF "test.h5: labels are matched by the names of classes: it has 3 of the 4 classes of train.h5 and lacks 'dog'" both
 check 0 'top-1       100.00 %' evaluate data.test=train.h5
-holds 'nothing is said of equal lists' sh -c '! grep -q "go by the names" both'
+holds 'nothing is said of equal lists' sh -c '! grep -q "matched by the names" both'
 check 0 'top-1       90.00 %' evaluate
 holds 'the eels that look like foxes' grep -qE '^ 2 eel +0 +0 +7 +3$' out
 holds 'a class without samples is a row' grep -qE '^ 1 dog +0 +0 +0 +0$' out
@@ -97,7 +97,7 @@ check 0 'top-1 100.00 %' train run.name=begun model.init_from="$last" data.train
 check 0 "class 1 is 'dog' in $last and 'wolf' in wolf.h5" train run.name=wolf model.init_from="$last" data.train=wolf.h5 data.test=wolf.h5 train.epochs=1
 holds 'the data'"'"'s names' sh -c '"$0" ckpt info runs/wolf/checkpoints/best.h5 | grep -q "cat, wolf, eel, fox"' "$WEFT"
 check 0 'begins anew' train run.name=less model.init_from="$last" data.train=test.h5 data.test=test.h5 train.epochs=1
-holds 'no names are compared' sh -c '! grep -qE "go by the names|class 1 is" both'
+holds 'no names are compared' sh -c '! grep -qE "matched by the names|class 1 is" both'
 
 # Names on one side only: labels go by number, and one line says so. Labels beyond a file's own list are refused by all.
 idx bare.h5 '' 20:0:10 90:1:10 160:2:10 230:3:10

@@ -109,7 +109,7 @@ check 65 'of another size: ' "$WEFT" ckpt export half.h5 --onnx -o none.onnx --c
 # Tensors that have been at another program's without their configuration: the key with the widths is named.
 check 0 '' "$WEFT" ckpt export half.h5 -o half.safetensors
 check 0 '' "$WEFT" ckpt import half.safetensors -o half-bare.h5
-check 65 'needs model.widths: {conv1: 4, ...}, the first number of each weight there' "$WEFT" eval net.yaml --checkpoint half-bare.h5
+check 65 'needs model.widths: {conv1: 4, ...}, the first number of each weight in the file' "$WEFT" eval net.yaml --checkpoint half-bare.h5
 widths=$("$WEFT" ckpt info half-bare.h5 | sed -n 's|^ */params/\([^ ]*\)\.weight *\([0-9]*\)x[0-9]*x.*|\1: \2|p' | paste -sd,)
 check 0 'top-1' "$WEFT" eval net.yaml --checkpoint half-bare.h5 "model.widths={$widths}"
 check 65 'of another size: ' "$WEFT" eval net.yaml --checkpoint "$from" model.width=4
