@@ -147,14 +147,15 @@ awk -v rows="$rows" '/^    {"mse_loss"/ { print rows } { print }' "$here/tests/l
 make -C operation -j2 BUILD=build weft build/tests/layers/test_gradients >test.log 2>&1 || tail -n 20 test.log
 holds 'the tests of gradients take the operations, too' operation/build/tests/layers/test_gradients >gradients
 more=operation/build/weft
-check 0 'l1: mean absolute error' "$more" help
-check 0 'perplexity falls' "$more" help
+check 0 'auto|eval_loss|top1|top5|auc|perplexity;' "$more" help
+holds 'the loss is a word' grep -q 'softmax|mse|l1|sigmoid;' out
 net halved 'flatten, dense: {width: 10}'
 check 0 'done' "$more" train halved.yaml train.steps=4 optim.momentum=0 optim.lr_schedule=exponential optim.lr=0.16 optim.lr_end=0.01
 rates() { sed -n 's/.*"step":[0-9]*,.*"lr":\([^,}]*\).*/\1/p' runs/halved/metrics.jsonl | xargs printf '%.6f '; }
 holds 'the curve halves the rate' test "$(rates)" = '0.160000 0.080000 0.040000 0.020000 '
 check 78 'is 0, which no factor reaches' "$more" train halved.yaml optim.lr_schedule=exponential
-check 0 '1369738 parameters' "$more" plan halved.yaml --input 3x32x32 model.layers=0 model.name=allcnn model.classes=10
+echo 'model: {name: allcnn, classes: 10}' >allcnn.yaml
+check 0 '1,369,738 trained parameters' "$more" plan allcnn.yaml --input 3x32x32
 check 0 'best.h5' "$more" train halved.yaml run.name=perplexity data.test=images.h5 train.steps=4 train.eval_every=2 checkpoint.best_metric=perplexity
 net plain 'flatten, dense: {name: a, width: 16}, relu, dense: {name: b, width: 10}'
 net scaled 'flatten, dense: {name: a, width: 16}, layer_scale, relu, dense: {name: b, width: 10}'
