@@ -91,6 +91,22 @@ static Status check_factor(const Trainer *t, const CheckpointMeta *meta, const S
     return OK;
 }
 
+/* Finds whether the model is known to take values of one range here and in its training. Their ends
+ * are compared more closely than where types are equal, because types imply other scales. */
+static Status find_alike(const Trainer *t, const DataRange *then, bool *alike)
+{
+    DataRanges now = t->ranges;
+    *alike = false;
+    if (then->values == 0 || t->samples) return OK;
+    /* an evaluation has not measured them before */
+    if (now.inputs.values == 0) TRY(data_set_ranges(&t->train_set, &now));
+    const DataRange *is = &now.inputs;
+    const double most = 0.25 * (fmax(is->most, then->most) - fmin(is->least, then->least));
+    *alike = is->values > 0 && fabs(is->least - then->least) <= most &&
+             fabs(is->most - then->most) <= most;
+    return OK;
+}
+
 Status scaling_check(const Trainer *t, const CheckpointMeta *meta, const char *path)
 {
     const DataSet *set = &t->train_set;
@@ -101,6 +117,10 @@ Status scaling_check(const Trainer *t, const CheckpointMeta *meta, const char *p
     if (then.type_known && then.type != set->x.type && said)
         return then.type == ELEM_U8 && !t->samples ? check_range(set, &then, path) : OK;
     if (fabsf(then.factor - set->scale) <= 1e-5F * fabsf(then.factor)) return OK;
+    bool alike = false;
+    if (then.type_known && then.type != set->x.type)
+        TRY(find_alike(t, &meta->ranges.inputs, &alike));
+    if (alike) return OK;
     if (!said || !then.type_known) return factor_fail(set, &then, path, said);
     return check_factor(t, meta, &then, path);
 }

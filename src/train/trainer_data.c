@@ -54,9 +54,10 @@ Status train_take_set(DataSet *set, const DataSet *train)
         return fail(ERR_DATA,
                     "%s: its samples are %s and multiplied by %.6g, but those of %s are %s and "
                     "multiplied by %.6g, so the same numbers would not mean the same: store both "
-                    "in one type, or set data.scale to one factor for both",
+                    "in one type, or, where equal numbers mean the same in both, set data.scale to "
+                    "one factor for both; weft eval can take data.train=%s instead",
                     set->path, element_name(set->x.type), (double)set->scale, train->path,
-                    element_name(train->x.type), (double)train->scale);
+                    element_name(train->x.type), (double)train->scale, set->path);
     TRY(compare_tokenizers(set, train));
     TRY(data_columns_check(set, train));
     set->has_stats = train->has_stats;
