@@ -30,7 +30,7 @@ typedef enum LrAdjust { LR_ADJUST_WORDS(LIST_CONSTANT) } LrAdjust;
 typedef struct OptimTensor {
     /* "layer1.0.conv2.weight"; borrowed; NULL where it is not needed */
     const char *name;
-    /* in the model's order: out x in, OIHW; ndim 0: a vector of unknown length */
+    /* shape in the model's order: out x in, OIHW; ndim 0: a vector of unknown length */
     Shape shape;
     ParamRole role;
     /* true: never updated, so its rule need not support it */
@@ -39,11 +39,11 @@ typedef struct OptimTensor {
 /* An update rule with its constants: those of optim's keys, or of a group. */
 typedef struct OptimRule {
     const OptimTable *table;
-    /* its constants; borrowed from the Config */
+    /* the rule's constants; borrowed from the Config */
     const OptimConfig *is;
     /* learning rate of the group divided by optim.lr */
     double rate;
-    /* state slots that it needs with these constants */
+    /* state slots that the rule needs with these constants */
     int slots;
 } OptimRule;
 /* The rules of a configuration: number 0 has optim's keys, number i those of group i - 1. */

@@ -153,7 +153,7 @@ typedef struct ChunkPlan {
 typedef struct ParamBucket {
     /* offset and length among the stage's parameters, in floats */
     int64_t offset, elements;
-    /* how the bucket is cut among the replicas; borrowed from the ChunkPlan */
+    /* bounds of the replicas' shards of the bucket; borrowed from the ChunkPlan */
     const Bounds *shard;
     /* offset in the ring of parameters, in floats */
     int64_t ring_offset;
@@ -269,8 +269,9 @@ typedef struct Plan {
     /* true for a parameter that a parameter of another stage is tied to; bool[param_count],
      * owned */
     bool *tied_across;
-    /* How the bucket that has each parameter's value is cut, borrowed from its ChunkPlan. NULL: the
-     * parameter is on another stage or frozen, or nothing is sharded. The array is owned. */
+    /* for each parameter, the bounds of the replicas' shards of the bucket that has its value,
+     * borrowed from its ChunkPlan; NULL: the parameter is on another stage or frozen, or nothing is
+     * sharded. The array is owned */
     const Bounds **param_shard;
     /* parameters are gathered: zero 3, and replicas have no memory in common */
     bool gathers;
@@ -350,7 +351,7 @@ int64_t plan_sum_elements(const Plan *plan, int dp_rank);
  * there. */
 int64_t plan_local_offset(const Plan *plan, int64_t at, int dp_rank);
 int64_t plan_local_elements(const Plan *plan, int dp_rank);
-/* Returns true if replicas shard gradients, so that their micro-batches take turns. */
+/* Returns true if replicas shard gradients, so that their micro-batches visit turns. */
 bool plan_shards_gradients(const Plan *plan);
 /* Sums over the replicas for one micro-batch that a rank of the stage must wait for: how many, and
  * bytes in all. */
@@ -401,7 +402,7 @@ typedef struct BatchSource {
 } BatchSource;
 /* The loader is borrowed. */
 BatchSource loader_source(Loader *loader);
-/* Values that change from step to step. */
+/* Values of a step's batch, which change from step to step. */
 typedef struct StepBatch {
     /* number of the step, keys the dropout masks */
     uint64_t step;
@@ -445,7 +446,7 @@ enum { FAULT_SAMPLES = 8 };
 typedef struct StepFault {
     /* node whose output is bad, or in backward whose input's gradient is; -1: nothing was found */
     int node;
-    /* in backward, the node's parameter whose gradient is bad; else -1 */
+    /* parameter of the node whose gradient is bad; -1: it is an output or an input's gradient */
     int param;
     bool backward;
     /* number of the micro-batch in the global batch, the number of its bad samples and the first
@@ -474,10 +475,10 @@ float *executor_grads(Executor *executor);
  * the ranks that set the flag, so all ranks learn it at the end of the same step. */
 void executor_request(Executor *executor, int metric, bool yes);
 /* Runs forward only, with running statistics, on as many micro-batches as a step has. On ranks with
- * the loss, take is called for each micro-batch with its per-sample results: columns (rows,
+ * the loss, visit is called for each micro-batch with its per-sample results: columns (rows,
  * LOSS_COLUMNS), in host memory. Collective. */
 Status executor_evaluate(Executor *executor, const BatchSource *source,
-                         void (*take)(void *user, const Batch *batch, const float *columns),
+                         void (*visit)(void *user, const Batch *batch, const float *columns),
                          void *user);
 /* Returns the logits of the last micro-batch that executor_evaluate ran, (N,K) or (N,T,K), in host
  * memory, borrowed until the next call of the executor. NULL on ranks without the loss. */

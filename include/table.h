@@ -145,7 +145,7 @@ typedef struct TableTraffic {
     int64_t values, states;
 } TableTraffic;
 /* Messages of one kind between one worker and all owners except itself: the most if ids are spread
- * evenly over the owners. Sent at sync points if `at_sync_point` is set, else in every step. */
+ * evenly over the owners. at_sync_point: sent at sync points only; else in every step. */
 typedef struct TableMessages {
     const char *what;
     bool at_sync_point;

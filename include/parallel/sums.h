@@ -82,7 +82,7 @@ SumCost sum_cost(const SumShape *shape, CommWay way, Link link);
  * link, since both ways have the same mean bytes. INT64_MAX: never. The number is lower where
  * halving moves in fewer pieces than all to all. */
 int64_t sum_halving_from(int rail);
-/* The way that is used where `requested` is requested: the requested one or, for COMM_BY_RULE, the
+/* Returns the way of a sum for which `requested` is configured: that one or, for COMM_BY_RULE, the
  * one that the rule chooses; all to all where halving is impossible or would be the same (two ranks
  * exchange halves either way). */
 CommWay sum_way(const SumShape *shape, CommWay requested);

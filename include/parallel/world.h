@@ -105,7 +105,7 @@ const WorldPart *world_sparse_wait(WorldSparse *swap);
  * rank -1 means any rank. A rank that waits sleeps between polls, up to half a millisecond at a
  * time. Not collective. */
 void world_send(const World *world, int rank, const void *data, size_t bytes);
-/* world_send without waiting for the message to be taken: data must stay unchanged until
+/* world_send without waiting until the message has left: data must stay unchanged until
  * world_send_wait returns, which does nothing for a zeroed WorldSend. */
 typedef struct WorldSend {
     bool begun;

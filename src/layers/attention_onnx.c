@@ -13,19 +13,19 @@ static OnnxValue causal_mask(const OnnxLayer *l)
     if (window > 0) snprintf(key, sizeof key, "causal/%d", window);
     OnnxValue known = onnx_known(l, key);
     if (known != ONNX_NONE) return known;
-    const OnnxLayer own = onnx_shared(l, key);
+    const OnnxLayer shared = onnx_shared(l, key);
     OnnxValue zero = onnx_whole(l, 0, (const int64_t[]){0});
     OnnxValue one = onnx_whole(l, 0, (const int64_t[]){1});
-    OnnxValue count = onnx_add(&own, "Squeeze", "length", onnx_length(l), onnx_vector(l, 0));
-    OnnxValue place = onnx_add(&own, "Range", "places", zero, count, one);
-    OnnxValue query = onnx_add(&own, "Unsqueeze", "queries", place, onnx_vector(l, 1));
+    OnnxValue count = onnx_add(&shared, "Squeeze", "length", onnx_length(l), onnx_vector(l, 0));
+    OnnxValue place = onnx_add(&shared, "Range", "places", zero, count, one);
+    OnnxValue query = onnx_add(&shared, "Unsqueeze", "queries", place, onnx_vector(l, 1));
     if (window == 0)
-        return onnx_share(l, key, onnx_add(&own, "GreaterOrEqual", NULL, query, place));
-    OnnxValue past = onnx_add(&own, "GreaterOrEqual", "past", query, place);
+        return onnx_share(l, key, onnx_add(&shared, "GreaterOrEqual", NULL, query, place));
+    OnnxValue past = onnx_add(&shared, "GreaterOrEqual", "past", query, place);
     OnnxValue far = onnx_whole(l, 0, (const int64_t[]){window});
-    OnnxValue near = onnx_add(&own, "Sub", "distance", query, place);
-    near = onnx_add(&own, "Less", "near", near, far);
-    return onnx_share(l, key, onnx_add(&own, "And", NULL, past, near));
+    OnnxValue near = onnx_add(&shared, "Sub", "distance", query, place);
+    near = onnx_add(&shared, "Less", "near", near, far);
+    return onnx_share(l, key, onnx_add(&shared, "And", NULL, past, near));
 }
 
 /* The table of cosines or sines, (T,W): each angle twice, for both halves of a head. */
@@ -52,9 +52,10 @@ static OnnxValue angles(const OnnxLayer *l, const char *what, double (*of)(doubl
         for (int64_t i = 0; i < width; ++i)
             value[t * width + i] = (float)(gain * of((double)t * speed[i % (width / 2)]));
     mem_free(&speed);
-    const OnnxLayer own = onnx_shared(l, key);
+    const OnnxLayer shared = onnx_shared(l, key);
     OnnxValue table = onnx_table(l, key, context, width, value), zero = onnx_vector(l, 0);
-    return onnx_share(l, rows, onnx_add(&own, "Slice", "rows", table, zero, onnx_length(l), zero));
+    return onnx_share(l, rows,
+                      onnx_add(&shared, "Slice", "rows", table, zero, onnx_length(l), zero));
 }
 
 /* Computes x cos + (-second half, first half) sin. */

@@ -32,12 +32,12 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
 }
 
 /* ONNX has this operator from opset 18 on. Here a group is one channel of an instance
- * normalisation, followed by the model's own scale and shift. */
+ * normalisation, followed by the model's scale and shift. */
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     const Shape x = l->spec->x[0].shape;
     const int64_t groups = l->spec->groups;
-    const OnnxLayer own = onnx_shared(l, "group_norm");
+    const OnnxLayer shared = onnx_shared(l, "group_norm");
     char key[64];
     OnnxValue table[2];
     for (int i = 0; i < 2; ++i) {
@@ -45,7 +45,7 @@ static OnnxValue to_onnx(const OnnxLayer *l)
         table[i] = onnx_known(l, key);
         if (table[i] != ONNX_NONE) continue;
         OnnxValue one = onnx_number(l, i ? 0 : 1);
-        table[i] = onnx_add(&own, "Expand", key, one, onnx_vector(l, groups));
+        table[i] = onnx_add(&shared, "Expand", key, one, onnx_vector(l, groups));
         onnx_share(l, key, table[i]);
     }
     OnnxValue y = onnx_add(l, "Reshape", "groups", l->x[0], onnx_vector(l, 0, groups, -1));

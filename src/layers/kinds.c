@@ -65,16 +65,17 @@ static OnnxValue op_layer_onnx(const OnnxLayer *l)
 
 static const LayerKind *op_layer_kind(OpKind op)
 {
-    static LayerKind own[OP_KINDS];
+    static LayerKind kind_of_op[OP_KINDS];
     const OpInfo *info = op_info(op);
-    own[op] = (LayerKind){.name = info->name,
-                          .op = op,
-                          .inputs = info->layer_inputs,
-                          .channels = info->layer_inputs > 1 ? CHANNELS_UNITE : CHANNELS_KEEP,
-                          .help = info->layer_help,
-                          .infer = op_layer_infer,
-                          .onnx = info->layer_onnx ? op_layer_onnx : NULL};
-    return &own[op];
+    kind_of_op[op] =
+        (LayerKind){.name = info->name,
+                    .op = op,
+                    .inputs = info->layer_inputs,
+                    .channels = info->layer_inputs > 1 ? CHANNELS_UNITE : CHANNELS_KEEP,
+                    .help = info->layer_help,
+                    .infer = op_layer_infer,
+                    .onnx = info->layer_onnx ? op_layer_onnx : NULL};
+    return &kind_of_op[op];
 }
 
 const LayerKind *layer_kind_at(int i)

@@ -257,9 +257,9 @@ OnnxValue onnx_length(const OnnxLayer *l)
 {
     OnnxValue known = onnx_known(l, "length");
     if (known != ONNX_NONE) return known;
-    const OnnxLayer own = onnx_shared(l, "length");
-    OnnxValue length = onnx_add(&own, "Shape", NULL, l->graph->input);
-    onnx_int(&own, "end", 2);
-    onnx_int(&own, "start", 1);
+    const OnnxLayer shared = onnx_shared(l, "length");
+    OnnxValue length = onnx_add(&shared, "Shape", NULL, l->graph->input);
+    onnx_int(&shared, "end", 2);
+    onnx_int(&shared, "start", 1);
     return onnx_share(l, "length", length);
 }

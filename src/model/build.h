@@ -82,9 +82,9 @@ Status graph_set_widths(Graph *graph, const Config *config);
  * the configuration. */
 Status graph_add_list(Graph *graph, const Config *config, int *logits);
 
-/* Zoo: adds dropout with config's probability, or with `own` if config gives none; returns x itself
- * if the probability is 0. */
-int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, double own);
+/* Zoo: adds dropout with config's probability, or with `fallback` if config gives none; returns x
+ * itself if the probability is 0. */
+int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, double fallback);
 /* Zoo: adds a dense layer with weights N(0, 1/fan_in); adds for each width such a layer with relu
  * (and dropout if model.dropout is given): NAME.0, NAME.0.relu and so on. */
 int zoo_dense(Graph *graph, const char *name, int x, int64_t width);

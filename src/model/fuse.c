@@ -46,7 +46,7 @@ static void merge(Fuser *f, int i, int into)
 }
 
 /* Passes a gelu between two adjacent dense layers to the second one, which computes the gelu's
- * gradient with its own (OpSpec.x_act). */
+ * gradient along with its own (OpSpec.x_act). */
 static void pass_act(Fuser *f, int p, int i)
 {
     Node *reader = &f->graph->node[f->reader[i]];

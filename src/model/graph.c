@@ -243,7 +243,7 @@ void graph_need_dx(Graph *graph)
 void graph_parts_act(const Graph *graph, bool *parts)
 {
     memset(parts, 0, (size_t)(graph->node_count + 1) * sizeof *parts);
-    /* lowest node that some node from i on needs in its own chunk */
+    /* lowest node that must be in the same chunk as some node from i on */
     int lowest = graph->node_count;
     for (int i = graph->node_count - 1; i >= 0; --i) {
         const Node *node = &graph->node[i];

@@ -136,7 +136,8 @@ static double chunk_cost(const Cutter *c, int from, int to)
 
 /* Returns the lowest cost of the costliest chunk in a cut of the nodes before at[to] into `part`
  * chunks; before[i] is that of one chunk less for the nodes before at[i]. before[] rises with i
- * while the cost of the last chunk falls, so the best i is where they cross or the one before. */
+ * while the cost of the last chunk falls, so the best i is the first at which before[i] is at least
+ * that cost, or the one before it. */
 static double best_bottleneck(const Cutter *c, const double *before, int part, int to)
 {
     int low = part - 1, high = to - 1;

@@ -97,9 +97,9 @@ static void flatten_map(Finder *f, int node)
     const int in = f->graph->node[node].in[0];
     const int *from = map_of(f, in);
     Shape x = graph_output(f->graph, in).shape;
-    int64_t count = graph_channels(f->graph, node), own = graph_channels(f->graph, in);
+    int64_t count = graph_channels(f->graph, node), in_count = graph_channels(f->graph, in);
     for (int64_t c = 0; c < count; ++c)
-        map_of(f, node)[c] = from[x.ndim == 3 ? c % own : c / (count / own)];
+        map_of(f, node)[c] = from[x.ndim == 3 ? c % in_count : c / (count / in_count)];
 }
 
 static void halves_map(Finder *f, int node)

@@ -103,11 +103,11 @@ static int row_partner(const Splitter *s, int column, Between *between)
         const Node *node = &g->node[i];
         const OpInfo *info = node_info(node);
         if (info->split == SPLIT_PRODUCT) return s->role[i] == ROLE_REST ? i : -1;
-        const bool apart = between->heads == 0 && !between->halves && !dropped;
-        if (info->split == SPLIT_HEADS && apart) {
+        const bool undivided = between->heads == 0 && !between->halves && !dropped;
+        if (info->split == SPLIT_HEADS && undivided) {
             between->heads = attention_kv_heads(&node->spec);
             between->shared = between->heads < node->spec.heads;
-        } else if (info->split == SPLIT_HALVES && apart)
+        } else if (info->split == SPLIT_HALVES && undivided)
             between->halves = true;
         else if (info->split == SPLIT_ELEMENTS)
             dropped = dropped || info->tokens == TOKENS_BY_PLACE;

@@ -1,6 +1,6 @@
 /* model.widths: layers with another width than the model's. The graph is built with the model's
  * widths and its shape rules then run again, so no model has to know about this option. Whatever a
- * model decides by shapes (a shortcut's projection) depends on its own widths. A depthwise
+ * model decides by shapes (a shortcut's projection) depends on the model's widths. A depthwise
  * convolution follows its input's channels, and so does the number of groups of a group norm of
  * single channels. */
 #include "build.h"
@@ -33,12 +33,12 @@ static Status check_layer(const Graph *graph, const Config *config, const char *
                            name, node->kind->name);
 }
 
-static int64_t width_of(const Config *config, const char *name, int64_t own)
+static int64_t width_of(const Config *config, const char *name, int64_t fallback)
 {
     const ConfigWidths *widths = &config->model.widths;
     for (int i = 0; i < widths->count; ++i)
         if (!strcmp(widths->item[i].layer, name)) return widths->item[i].channels;
-    return own;
+    return fallback;
 }
 
 static Status infer_again(Graph *graph, const Config *config, Node *node)

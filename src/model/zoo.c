@@ -73,9 +73,9 @@ char *zoo_real(double value, char out[ZOO_NUMBER])
     return out;
 }
 
-int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, double own)
+int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, double fallback)
 {
-    double p = config->model.dropout < 0 ? own : config->model.dropout;
+    double p = config->model.dropout < 0 ? fallback : config->model.dropout;
     char text[ZOO_NUMBER];
     if (p == 0) return x;
     return graph_add(graph, "dropout", name, &x, 1, "p", zoo_real(p, text), NULL);
@@ -95,14 +95,14 @@ int zoo_hidden(Graph *graph, const Config *config, const char *name, int x,
                const ConfigList *widths)
 {
     enum { NAME_CHARS = 48 };
-    char own[NAME_CHARS];
+    char layer[NAME_CHARS];
     for (int i = 0; i < widths->count; ++i) {
-        snprintf(own, sizeof own, "%s.%d", name, i);
-        x = zoo_dense(graph, own, x, (int64_t)widths->value[i]);
-        snprintf(own, sizeof own, "%s.%d.relu", name, i);
-        x = graph_add(graph, "relu", own, &x, 1, NULL);
-        snprintf(own, sizeof own, "%s.%d.dropout", name, i);
-        x = zoo_dropout(graph, config, own, x, 0);
+        snprintf(layer, sizeof layer, "%s.%d", name, i);
+        x = zoo_dense(graph, layer, x, (int64_t)widths->value[i]);
+        snprintf(layer, sizeof layer, "%s.%d.relu", name, i);
+        x = graph_add(graph, "relu", layer, &x, 1, NULL);
+        snprintf(layer, sizeof layer, "%s.%d.dropout", name, i);
+        x = zoo_dropout(graph, config, layer, x, 0);
     }
     return x;
 }
@@ -112,8 +112,8 @@ int zoo_bag(Graph *graph, const Config *config, const char *name, int64_t width,
 {
     char w[ZOO_NUMBER], v[ZOO_NUMBER];
     const uint64_t ids = graph->ids.rows;
-    const int64_t own = ids <= INT32_MAX ? (int64_t)ids : 0;
-    const int64_t vocab = config->model.vocab > 0 ? config->model.vocab : own;
+    const int64_t all_ids = ids <= INT32_MAX ? (int64_t)ids : 0;
+    const int64_t vocab = config->model.vocab > 0 ? config->model.vocab : all_ids;
     const bool hashed = vocab > 0 && (ids == 0 || ids > (uint64_t)vocab);
     /* NULL ends the list of pairs if there is no vocab */
     return graph_add(graph, "bag", name, (int[]){NODE_INPUT}, 1, "width", zoo_number(width, w), key,

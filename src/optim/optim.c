@@ -80,12 +80,13 @@ static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
 /* Rule number `rule` with its rate multiplied by lr_scale (0: 1). */
 static const OptimRule *rule_at(Optim *optim, int rule, double lr_scale)
 {
-    OptimRule own = optim->rule[rule];
+    OptimRule scaled = optim->rule[rule];
     if (lr_scale == 0 || lr_scale == 1) return &optim->rule[rule];
-    own.rate *= lr_scale;
+    scaled.rate *= lr_scale;
     for (int i = optim_rule_count(optim->config); i < optim->rule_count; ++i)
-        if (optim->rule[i].is == own.is && optim->rule[i].rate == own.rate) return &optim->rule[i];
-    optim->rule[optim->rule_count] = own;
+        if (optim->rule[i].is == scaled.is && optim->rule[i].rate == scaled.rate)
+            return &optim->rule[i];
+    optim->rule[optim->rule_count] = scaled;
     return &optim->rule[optim->rule_count++];
 }
 

@@ -6,7 +6,7 @@
 typedef struct Channel {
     int sent, moved, taken;
     /* per slot, [depth]: time at which its message moved or was received; owned */
-    double *there;
+    double *arrival;
 } Channel;
 
 typedef struct Sequence {
@@ -35,8 +35,8 @@ static double task_start(const Sequence *q, int stage)
     const Channel *c = &q->channel[message_channel(t)];
     bool sends = task_is_send(t.kind);
     bool can = sends ? c->sent - c->taken < q->depth : c->taken < c->moved;
-    double there = c->there[(sends ? c->sent : c->taken) % q->depth];
-    return !can ? -1 : there > now ? there : now;
+    double arrival = c->arrival[(sends ? c->sent : c->taken) % q->depth];
+    return !can ? -1 : arrival > now ? arrival : now;
 }
 
 /* The stage whose next task can begin first, or -1. */
@@ -71,7 +71,7 @@ static void move_all(Sequence *q, int channel, double now)
     bool mine = q->stage == schedule_stage(q->schedule, boundary) ||
                 q->stage == schedule_stage(q->schedule, boundary + 1);
     for (; c->moved < c->sent && c->moved - c->taken < q->depth; ++c->moved) {
-        c->there[c->moved % q->depth] = now;
+        c->arrival[c->moved % q->depth] = now;
         if (mine) keep_move(q, channel);
     }
 }
@@ -86,7 +86,7 @@ static void play_next(Sequence *q, int stage, double start)
     if (task_is_send(t.kind))
         ++c->sent;
     else
-        c->there[c->taken++ % q->depth] = start;
+        c->arrival[c->taken++ % q->depth] = start;
     move_all(q, number, start);
 }
 
@@ -103,13 +103,13 @@ Status schedule_moves(Moves *moves, const Schedule *schedule, int depth, int sta
     for (int b = 0; b < (int)channels / 2; ++b)
         q.number[b + 1] = q.number[b] + schedule_crosses(schedule, b);
     for (size_t c = 0; c < channels; ++c)
-        q.channel[c].there = mem_new((size_t)depth * sizeof(double));
+        q.channel[c].arrival = mem_new((size_t)depth * sizeof(double));
     double start = 0;
     for (int i = first_stage(&q, &start); i >= 0; i = first_stage(&q, &start))
         play_next(&q, i, start);
     bool done = true;
     for (size_t i = 0; i < stages; ++i) done = done && q.at[i] == schedule->count[i];
-    for (size_t c = 0; c < channels; ++c) mem_free(&q.channel[c].there);
+    for (size_t c = 0; c < channels; ++c) mem_free(&q.channel[c].arrival);
     mem_free(&q.channel);
     mem_free(&q.at);
     mem_free(&q.clock);

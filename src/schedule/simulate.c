@@ -14,7 +14,7 @@ typedef struct Channel {
 typedef struct Place {
     int micro;
     /* time at which its message arrives, and at which it was received */
-    double there, free;
+    double arrival, free;
 } Place;
 
 typedef struct Player {
@@ -73,14 +73,14 @@ static Status play_message(Player *p, int stage, Task t, bool *moved)
         Place *to = &places[c->sent++ % p->depth];
         *clock = later(*clock, to->free);
         to->micro = t.micro;
-        to->there = *clock + p->cost[number / 2].message;
+        to->arrival = *clock + p->cost[number / 2].message;
     } else {
         *moved = c->taken < c->sent;
         if (!*moved) return OK;
         Place *from = &places[c->taken % p->depth];
         if (from->micro != t.micro) return fail_mixed(p, stage, t, from->micro);
         ++c->taken;
-        from->free = *clock = later(*clock, from->there);
+        from->free = *clock = later(*clock, from->arrival);
     }
     player_wake(p, message_peer(p->schedule, t));
     return OK;
@@ -235,14 +235,14 @@ Status schedule_simulate(const Schedule *schedule, const TaskCost *cost, Schedul
     if (report) *report = (ScheduleReport){0};
     Status st = schedule_check(schedule, live);
     if (st == OK) {
-        TaskCost *own = cost ? NULL : costs_alike(schedule);
+        TaskCost *unit = cost ? NULL : costs_alike(schedule);
         Player p;
-        player_init(&p, schedule, cost ? cost : own);
+        player_init(&p, schedule, cost ? cost : unit);
         if (report) p.span = r.span = spans_new(schedule);
         st = find_depth(&p, &r.depth);
         if (st == OK) report_fill(&r, &p);
         player_fini(&p);
-        mem_free(&own);
+        mem_free(&unit);
     }
     if (st == OK && report)
         *report = r;

@@ -1,11 +1,11 @@
-/* Mode async: servers have all parameters and carry out each worker's requests as they come: they
+/* Mode async: servers have all parameters and carry out requests in the order of arrival: they
  * answer with current values, and update with each gradient at once. No worker waits for another
  * one, except at sync points. What a server computes follows from the order of requests, and a
  * worker's requests follow from the answers it got: a run that follows a recorded order gives the
  * same bits.
  *
- *      worker   pull all -> step -> push -> pull all -> step -> push -> sync, wait
- *      server   current values      update  current values      update     all have met
+ *      worker   pull all -> step -> push -> pull all -> step -> push ->    sync point
+ *      server   current values      update  current values      update     all are there
  *
  * A dense parameter is cut into pieces, which are dealt out to the servers in turn. A server stores
  * its pieces one after the other; an update rule treats each as a row. */
@@ -120,7 +120,7 @@ void async_init(Tables *t, const TableDense *param, int count, const Config *con
     for (int b = 0; b < t->bags; ++b) {
         owner_init(&t->request_owner[b], &t->bag[b], &t->store[t->first[b]], t->plan.seed, 1, -1);
         t->request_owner[b].limit_bytes = t->plan.limit_bytes;
-        t->request_owner[b].held_bytes = t->training.flight[0].owner[b].held_bytes;
+        t->request_owner[b].rows_bytes = t->training.flight[0].owner[b].rows_bytes;
         t->request_owner[b].user = t;
     }
 }
@@ -253,8 +253,8 @@ static void move_state(const Piece *p, float *state, const TableDenseState *of, 
             if (!out) *at = (float)of->updates;
             continue;
         }
-        float *there = of->state[s] + of->at[p->param][s] + p->first;
-        memcpy(out ? there : at, out ? at : there, bytes);
+        float *slot = of->state[s] + of->at[p->param][s] + p->first;
+        memcpy(out ? slot : at, out ? at : slot, bytes);
     }
 }
 

@@ -81,9 +81,9 @@ static Status move_later_aside(const Order *order, int64_t *moved)
         const char *at = strstr(entry->d_name, ".step-");
         long long step = at ? atoll(at + strlen(".step-")) : 0;
         if (step <= plan->step) continue;
-        char *there = mem_format("%s/%s", plan->folder, entry->d_name), *path = path_of(plan, step);
-        if (strcmp(there, path) == 0) st = move_aside(order, path, moved);
-        mem_free(&there);
+        char *found = mem_format("%s/%s", plan->folder, entry->d_name), *path = path_of(plan, step);
+        if (strcmp(found, path) == 0) st = move_aside(order, path, moved);
+        mem_free(&found);
         mem_free(&path);
     }
     closedir(folder);

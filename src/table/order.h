@@ -43,7 +43,7 @@ Status order_open(Order *order, const OrderPlan *plan, int64_t *moved);
 /* Records that the next request of `rank` has been taken. Ends the job where a replay has no
  * request left. */
 void order_add(Order *order, int rank);
-/* Call it when all workers have met at a sync point after `step` steps; last: it ends the run.
+/* Call it when all workers have reached a sync point after `step` steps; last: it ends the run.
  * Returns true where a replay has to stop: the recorded run stopped there, or the file of a later
  * start goes on from there. Ends the job if the run ends before the order. */
 bool order_sync_point(Order *order, int64_t step, bool last);

@@ -182,10 +182,10 @@ void owner_join(Owner *owner)
 
 /* ---- updates ---- */
 
-void store_add(TableStore *s, size_t limit_bytes, size_t held_bytes, const uint64_t *id,
+void store_add(TableStore *s, size_t limit_bytes, size_t rows_bytes, const uint64_t *id,
                int64_t count, float **row, bool *is_new)
 {
-    size_t others = held_bytes - row_store_bytes(s->rows);
+    size_t others = rows_bytes - row_store_bytes(s->rows);
     if (limit_bytes) row_store_limit(s->rows, limit_bytes > others ? limit_bytes - others : 1);
     Status st = row_store_add(s->rows, id, count, row, is_new);
     if (st != OK)
@@ -208,7 +208,7 @@ static void make_rows(Owner *owner, int table)
             id[count++] = owner->update[u].id;
     if (s->of->frozen) count = 0;
     if (count > 0)
-        store_add(s, owner->limit_bytes, owner->held_bytes ? owner->held_bytes(owner->user) : 0, id,
+        store_add(s, owner->limit_bytes, owner->rows_bytes ? owner->rows_bytes(owner->user) : 0, id,
                   count, row, is_new);
     count = 0;
     for (int u = 0; u < owner->updates; ++u) {

@@ -49,7 +49,7 @@ typedef struct Owner {
     /* most bytes of all rows of this rank (0: no limit), and a function that returns the bytes in
      * use, called with `user` */
     size_t limit_bytes;
-    size_t (*held_bytes)(const void *user);
+    size_t (*rows_bytes)(const void *user);
     const void *user;
     /* number of ranks that send requests; this rank among them, or -1 */
     int ranks, this_rank;
@@ -71,9 +71,9 @@ typedef struct Owner {
     float **leaf;
 } Owner;
 
-/* Adds rows like row_store_add. All tables of a rank together, now held_bytes, may take limit_bytes
+/* Adds rows like row_store_add. All tables of a rank together, now rows_bytes, may take limit_bytes
  * (0: no limit); where they have no room the job ends with ERR_MEMORY. */
-void store_add(TableStore *store, size_t limit_bytes, size_t held_bytes, const uint64_t *id,
+void store_add(TableStore *store, size_t limit_bytes, size_t rows_bytes, const uint64_t *id,
                int64_t count, float **row, bool *is_new);
 /* Updates one row by the table's rule, unless the table is frozen. The rule's state follows the
  * values in the row. */

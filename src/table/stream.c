@@ -27,7 +27,7 @@ static void flight_init(Tables *t, Flight *f, bool gradients)
         owner_init(&f->owner[b], bag, &t->store[t->first[b]], p->seed, t->workers,
                    t->is_worker ? p->world->rank : -1);
         f->owner[b].limit_bytes = p->limit_bytes;
-        f->owner[b].held_bytes = tables_bytes;
+        f->owner[b].rows_bytes = tables_bytes;
         f->owner[b].user = t;
     }
 }

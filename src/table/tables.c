@@ -131,7 +131,7 @@ static bool is_local(const TableStream *s)
 }
 
 /* Takes all micro-batches of a step from the source. An error is kept until the step begins, so
- * that the step before ends as usual; other ranks are then sent no ids. */
+ * that the previous step ends as usual; other ranks are then sent no ids. */
 static void take_step(TableStream *s, Flight *f, double *wait_s)
 {
     Tables *t = s->tables;

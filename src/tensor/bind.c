@@ -1,4 +1,4 @@
-/* Gives each rank its own cores if the ranks of a node fill it exactly. A step ends with its
+/* Gives each rank separate cores if the ranks of a node fill it exactly. A step ends with its
  * slowest rank, and a scheduler that puts two ranks on one core for some milliseconds slows them
  * all: two ranks of lenet took 7.1 ms a step unbound and 6.5 ms bound. If cores would be left over,
  * nothing is bound, because another job may use them. */
@@ -12,21 +12,21 @@ bool threads_bind(int rank, int ranks, int threads)
     size_t bytes = CPU_ALLOC_SIZE(MASK_CPUS);
     int wanted = ranks * threads;
     if (ranks < 2 || threads_share(1) != wanted || threads_share(ranks) != threads) return false;
-    cpu_set_t *all = CPU_ALLOC(MASK_CPUS), *own = CPU_ALLOC(MASK_CPUS);
-    if (!all || !own) die_as(ERR_MEMORY, "out of memory for a CPU mask");
+    cpu_set_t *all = CPU_ALLOC(MASK_CPUS), *mine = CPU_ALLOC(MASK_CPUS);
+    if (!all || !mine) die_as(ERR_MEMORY, "out of memory for a CPU mask");
     int *order = mem_new(MASK_CPUS * sizeof *order), cores = 0;
     for (int cpu = 0; cpu < MASK_CPUS; ++cpu) order[cpu] = -1;
-    CPU_ZERO_S(bytes, own);
+    CPU_ZERO_S(bytes, mine);
     bool known = sched_getaffinity(0, bytes, all) == 0;
     for (int cpu = 0; known && cpu < MASK_CPUS; ++cpu) {
         if (!CPU_ISSET_S((size_t)cpu, bytes, all)) continue;
         int core = threads_core_of(cpu);
         if (order[core] < 0) order[core] = cores++;
-        if (order[core] / threads == rank) CPU_SET_S((size_t)cpu, bytes, own);
+        if (order[core] / threads == rank) CPU_SET_S((size_t)cpu, bytes, mine);
     }
-    bool bound = known && cores == wanted && sched_setaffinity(0, bytes, own) == 0;
+    bool bound = known && cores == wanted && sched_setaffinity(0, bytes, mine) == 0;
     mem_free(&order);
     CPU_FREE(all);
-    CPU_FREE(own);
+    CPU_FREE(mine);
     return bound;
 }

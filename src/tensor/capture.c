@@ -41,8 +41,8 @@ void capture_drop(Capture *capture, Backend *backend)
 
 void *backend_host_new(Backend *backend, size_t bytes)
 {
-    bool own = backend && backend->table->host_alloc;
-    return own ? backend->table->host_alloc(backend, bytes) : mem_pages_new(bytes);
+    bool allocates = backend && backend->table->host_alloc;
+    return allocates ? backend->table->host_alloc(backend, bytes) : mem_pages_new(bytes);
 }
 
 void backend_host_free(Backend *backend, void *p, size_t bytes)

@@ -66,7 +66,7 @@ static bool read_numbers(const char *path, double *number, int count)
     return got == count;
 }
 
-/* Cores that one group's own files allow; 0: no limit. */
+/* Cores that the files of one group allow; 0: no limit. */
 static double group_cores(const char *folder, bool v2)
 {
     char path[PATH_ROOM + 32];
@@ -180,9 +180,9 @@ int threads_share(int ranks_on_node)
 ThreadsLimits threads_limits(const char *root, char *core)
 {
     ThreadsLimits limits = {.outer = mask_cores(getppid())};
-    char *own = core ? core : mem_new(MASK_CPUS), file[PATH_ROOM], groups[PATH_ROOM];
-    limits.cores = mark_cores(0, own, &limits.cpus);
-    if (!core) mem_free(&own);
+    char *mine = core ? core : mem_new(MASK_CPUS), file[PATH_ROOM], groups[PATH_ROOM];
+    limits.cores = mark_cores(0, mine, &limits.cpus);
+    if (!core) mem_free(&mine);
     snprintf(file, sizeof file, "%.4000s/proc/self/cgroup", root);
     snprintf(groups, sizeof groups, "%.4000s/sys/fs/cgroup", root);
     GroupFigures figures = read_groups(file, groups);

@@ -40,7 +40,7 @@ Status node_group_init(NodeGroup *group, const World *world, int width, size_t a
     }
     group->arena = mem_new((size_t)width * sizeof *group->arena);
     group->marks = mem_new((size_t)width * sizeof *group->marks);
-    group->marks[0] = &group->own;
+    group->marks[0] = &group->single_marks;
     for (int r = 0; r < width && width > 1; ++r) {
         char *segment = group->shared[0].segment[r];
         group->arena[r] = (float *)segment;

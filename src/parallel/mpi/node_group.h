@@ -41,7 +41,7 @@ typedef struct NodeGroup {
     /* segments with the arenas and marks, and with the parameters; owned; unused for one rank */
     ShmSegment shared[2];
     /* marks of a group of one rank */
-    NodeMarks own;
+    NodeMarks single_marks;
 } NodeGroup;
 
 /* The widest groups that the placement of world's ranks on nodes allows. Collective. */

@@ -56,10 +56,10 @@ static Part packed_at(char *at, Part like)
     return (Part){.at = at, .bytes = like.bytes, .pitch = like.bytes, .runs = like.runs};
 }
 
-static Part part_of_mine(const Piece *p, const Part *own, int ranks, int rank, const void *mine)
+static Part part_of_mine(const Piece *p, const Part *local, int ranks, int rank, const void *mine)
 {
     size_t before = (size_t)p->run * slices_run(p->s, ranks, rank) + p->begin;
-    return packed_at((char *)(uintptr_t)mine + before, *own);
+    return packed_at((char *)(uintptr_t)mine + before, *local);
 }
 
 static bool is_packed(const Part *part)
@@ -89,16 +89,16 @@ static void gather_piece(const GpuExchange *ex, const Piece *p, const void *mine
 {
     const Exchange *x = &ex->base;
     Part target = part_of_whole(p, x->size, x->rank, whole);
-    Part own = part_of_mine(p, &target, x->size, x->rank, mine);
+    Part local = part_of_mine(p, &target, x->size, x->rank, mine);
     nccl_group_begin(ex->gpus);
     for (int r = 0; r < x->size; ++r) {
         Part in = through(ex, ex->in, part_of_whole(p, x->size, r, whole), r);
         if (r == x->rank) continue;
-        nccl_send(ex->gpus, own.at, bytes_of(&own), r);
+        nccl_send(ex->gpus, local.at, bytes_of(&local), r);
         nccl_receive(ex->gpus, in.at, bytes_of(&in), r);
     }
     nccl_group_end(ex->gpus);
-    move(ex, target, own);
+    move(ex, target, local);
     for (int r = 0; r < x->size; ++r) {
         Part part = part_of_whole(p, x->size, r, whole);
         if (r != x->rank && !is_packed(&part)) move(ex, part, through(ex, ex->in, part, r));
@@ -109,8 +109,8 @@ static void reduce_piece(const GpuExchange *ex, const Piece *p, const void *whol
 {
     const Exchange *x = &ex->base;
     size_t element = dtype_bytes(p->s->type);
-    Part own = part_of_whole(p, x->size, x->rank, whole);
-    Part sum = part_of_mine(p, &own, x->size, x->rank, mine);
+    Part local = part_of_whole(p, x->size, x->rank, whole);
+    Part sum = part_of_mine(p, &local, x->size, x->rank, mine);
     for (int r = 0; r < x->size; ++r) {
         Part part = part_of_whole(p, x->size, r, whole);
         if (r != x->rank && !is_packed(&part)) move(ex, through(ex, ex->out, part, r), part);
@@ -120,13 +120,13 @@ static void reduce_piece(const GpuExchange *ex, const Piece *p, const void *whol
         Part out = through(ex, ex->out, part_of_whole(p, x->size, r, whole), r);
         if (r == x->rank) continue;
         nccl_send(ex->gpus, out.at, bytes_of(&out), r);
-        nccl_receive(ex->gpus, ex->in + (size_t)r * ex->part_bytes, bytes_of(&own), r);
+        nccl_receive(ex->gpus, ex->in + (size_t)r * ex->part_bytes, bytes_of(&local), r);
     }
     nccl_group_end(ex->gpus);
-    move(ex, packed_at(ex->in + (size_t)x->rank * ex->part_bytes, own), own);
+    move(ex, packed_at(ex->in + (size_t)x->rank * ex->part_bytes, local), local);
     ex->gpus->backend->table->flat->add_slices(ex->gpus->stream, p->s->type, sum.at, ex->in,
                                                x->size, (int64_t)(ex->part_bytes / element),
-                                               (int64_t)(bytes_of(&own) / element));
+                                               (int64_t)(bytes_of(&local) / element));
 }
 
 /* Moves on to the next piece: whole runs if their parts fit, otherwise bytes of one run. Returns

@@ -163,8 +163,8 @@ static Status await(ncclComm_t comm, ncclResult_t result, const char *call, int 
         if ((result == ncclSuccess && made) || clock_s() - start >= INIT_LIMIT_S) break;
         if (result != ncclSuccess && result != ncclInProgress) break;
         nanosleep(&nap, NULL);
-        ncclResult_t asked = nccl.comm_async_error(comm, &result);
-        if (asked != ncclSuccess) result = asked;
+        ncclResult_t polled = nccl.comm_async_error(comm, &result);
+        if (polled != ncclSuccess) result = polled;
     }
     if (result == ncclSuccess && made) return OK;
     if (result == ncclSuccess || result == ncclInProgress)
@@ -226,8 +226,8 @@ static Gpus *gpus_new(Backend *backend, int bits, bool on_compute_stream)
     const BackendTable *table = backend->table;
     Gpus *gpus = mem_new(sizeof *gpus);
     *gpus = (Gpus){.backend = backend, .any_order = bits == REPRODUCIBLE_SAME_GRID};
-    if (!on_compute_stream) gpus->own = table->stream_new(backend);
-    gpus->stream = on_compute_stream ? table->stream(backend) : gpus->own;
+    if (!on_compute_stream) gpus->separate = table->stream_new(backend);
+    gpus->stream = on_compute_stream ? table->stream(backend) : gpus->separate;
     return gpus;
 }
 
@@ -251,7 +251,7 @@ static void gpus_free(Gpus **gpus)
         ncclResult_t result = nccl.comm_destroy(g->comm);
         if (result != ncclSuccess) die("ncclCommDestroy: %s", nccl.error_string(result));
     }
-    if (g->own) table->stream_free(&g->own);
+    if (g->separate) table->stream_free(&g->separate);
     mem_free(gpus);
 }
 

@@ -60,8 +60,9 @@ typedef struct Gpus {
     ncclComm_t comm;
     /* borrowed */
     Backend *backend;
-    /* the stream in use; own: the same if it is a separate one, owned, otherwise NULL */
-    Stream *stream, *own;
+    /* stream in use; separate: the same stream if it is not the compute stream, owned; otherwise
+     * NULL */
+    Stream *stream, *separate;
     /* true: sums need not follow the tree */
     bool any_order;
     /* shared by all Gpus of a Grid; owned by the Gpus of all ranks; NULL before it is made */

@@ -12,8 +12,8 @@ static cudaStream_t raw_stream(const Gpus *gpus)
 void nccl_settle(const Gpus *gpus, ncclResult_t result, const char *call)
 {
     while (result == ncclInProgress) {
-        ncclResult_t asked = nccl.comm_async_error(gpus->comm, &result);
-        if (asked != ncclSuccess) result = asked;
+        ncclResult_t polled = nccl.comm_async_error(gpus->comm, &result);
+        if (polled != ncclSuccess) result = polled;
         if (result == ncclInProgress) sched_yield();
     }
     if (result != ncclSuccess) nccl_failed(gpus->watch, result, nccl.last_error(gpus->comm), call);

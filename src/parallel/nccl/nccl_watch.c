@@ -28,8 +28,8 @@ void nccl_failed(const NcclWatch *watch, ncclResult_t result, const char *words,
 static void check_comm(const NcclWatch *watch, ncclComm_t comm)
 {
     ncclResult_t state = ncclSuccess;
-    ncclResult_t asked = nccl.comm_async_error(comm, &state);
-    if (asked != ncclSuccess) state = asked;
+    ncclResult_t polled = nccl.comm_async_error(comm, &state);
+    if (polled != ncclSuccess) state = polled;
     if (state == ncclSuccess || state == ncclInProgress) return;
     char words[1024];
     snprintf(words, sizeof words, "%s", nccl.last_error(comm));

@@ -39,9 +39,9 @@ INLINE void sum_pair_once(float *out, const float *a, const float *b, int64_t n)
 }
 
 /* Adds leaves `first` .. first + ins - 1 to one block of a tree. part[k] points to the partial sum
- * on level k of the stack, which lies in a leaf, in an arena, or in own[k], where new sums are
+ * on level k of the stack, which lies in a leaf, in an arena, or in sum[k], where new sums are
  * written. */
-INLINE void grow(const float **part, float (*own)[BLOCK], const float *const *in, int ins,
+INLINE void grow(const float **part, float (*sum)[BLOCK], const float *const *in, int ins,
                  int64_t at, int first, int leaves, int n)
 {
     for (int i = 0; i < ins; ++i) {
@@ -49,8 +49,8 @@ INLINE void grow(const float **part, float (*own)[BLOCK], const float *const *in
         part[step.write] = in[i] + at;
         for (int j = 0; j < step.join_count; ++j) {
             int to = step.to[j];
-            add_two(own[to], part[to], part[to + 1], n);
-            part[to] = own[to];
+            add_two(sum[to], part[to], part[to + 1], n);
+            part[to] = sum[to];
         }
     }
 }
@@ -71,11 +71,11 @@ INLINE void sum_range(float *const *out, int outs, const float *const *in, int i
         sum_pair_once(out[0] + at, in[0] + at, in[1] + at, n);
         return;
     }
-    float own[LEVELS][BLOCK];
+    float sum[LEVELS][BLOCK];
     const float *part[LEVELS];
     for (int64_t end = at + n; at < end; at += BLOCK) {
         int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
-        grow(part, own, in, ins, at, 0, ins, count);
+        grow(part, sum, in, ins, at, 0, ins, count);
         for (int i = 0; i < outs; ++i)
             if (part[0] != out[i] + at) memcpy(out[i] + at, part[0], (size_t)count * sizeof(float));
     }
@@ -83,14 +83,14 @@ INLINE void sum_range(float *const *out, int outs, const float *const *in, int i
 
 INLINE void push_range(const TreePush *p, int64_t at, int64_t n)
 {
-    float own[LEVELS][BLOCK];
+    float sum[LEVELS][BLOCK];
     const float *part[LEVELS];
     int before = tree_depth_at(p->first, p->leaves);
     int after = tree_depth_at(p->first + p->ins, p->leaves);
     for (int64_t end = at + n; at < end; at += BLOCK) {
         int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
         for (int k = 0; k < before; ++k) part[k] = p->level[k] + p->level_at + at;
-        grow(part, own, p->in, p->ins, p->in_at + at, p->first, p->leaves, count);
+        grow(part, sum, p->in, p->ins, p->in_at + at, p->first, p->leaves, count);
         for (int k = 0; k < after; ++k) {
             float *to = p->level[k] + p->level_at + at;
             if (part[k] != to) memcpy(to, part[k], (size_t)count * sizeof(float));

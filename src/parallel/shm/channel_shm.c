@@ -130,8 +130,8 @@ void pipes_close(PipeNode *pipes)
 void pipes_sleep(PipeNode *pipes, double limit_s)
 {
     uint32_t rung = atomic_load_explicit(&pipes->bell->rung, memory_order_acquire);
-    if (rung == pipes->heard)
+    if (rung == pipes->seen)
         futex_sleep(&pipes->bell->rung, &pipes->bell->sleepers, rung, limit_s);
     else /* the bell may have been rung after the caller looked */
-        pipes->heard = rung;
+        pipes->seen = rung;
 }

@@ -13,7 +13,7 @@ typedef struct PipeNode {
     /* bell of this rank; borrowed from shared */
     struct Bell *bell;
     /* value of the bell when this rank last looked for messages */
-    uint32_t heard;
+    uint32_t seen;
 } PipeNode;
 /* Opens this rank's ends of the channels whose table is channel_pipe. node: a world of the ranks of
  * this node; node_rank[r]: rank r's rank in it, or -1. Collective on node. On error there is

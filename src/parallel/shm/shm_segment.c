@@ -159,11 +159,11 @@ static Status make_and_map(ShmSegment *shared, const World *world, const char *w
     TRY(status_agree(world, check_memory(what, node_bytes(shared, world))));
     char **mine = &shared->segment[world->rank];
     TRY(status_agree(world, make_segment(mine, file, shared->bytes[world->rank])));
-    Handle own = handle_of(*file), *handle = mem_new((size_t)world->size * sizeof(Handle));
+    Handle my_handle = handle_of(*file), *handle = mem_new((size_t)world->size * sizeof(Handle));
     int job_rank = 0;
     if (world->comm != MPI_COMM_NULL) MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &job_rank));
-    own.job_rank = job_rank;
-    world_gather(world, &own, sizeof own, handle);
+    my_handle.job_rank = job_rank;
+    world_gather(world, &my_handle, sizeof my_handle, handle);
     /* No rank closes its file before all have opened it: the agreement is the barrier. */
     Status status = status_agree(world, map_peers(shared, world, handle));
     mem_free(&handle);

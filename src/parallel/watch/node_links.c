@@ -80,18 +80,18 @@ static int list_addresses(struct sockaddr_storage *out, int family)
 /* Opens a socket on any address and any port; *port receives the port. Returns -1 on failure. */
 static int open_socket(int family, in_port_t *port)
 {
-    struct sockaddr_storage own = {.ss_family = (sa_family_t)family};
+    struct sockaddr_storage local = {.ss_family = (sa_family_t)family};
     socklen_t length = length_of(family);
     int file = socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (file < 0) return -1;
     (void)setsockopt(file, SOL_SOCKET, SO_RCVBUF, &(int){SOCKET_BYTES}, sizeof(int));
-    if (bind(file, (struct sockaddr *)&own, length) != 0 ||
-        getsockname(file, (struct sockaddr *)&own, &length) != 0) {
+    if (bind(file, (struct sockaddr *)&local, length) != 0 ||
+        getsockname(file, (struct sockaddr *)&local, &length) != 0) {
         close(file);
         return -1;
     }
-    *port = family == AF_INET ? ((struct sockaddr_in *)(void *)&own)->sin_port
-                              : ((struct sockaddr_in6 *)(void *)&own)->sin6_port;
+    *port = family == AF_INET ? ((struct sockaddr_in *)(void *)&local)->sin_port
+                              : ((struct sockaddr_in6 *)(void *)&local)->sin6_port;
     return file;
 }
 

@@ -17,11 +17,11 @@ struct WorldCollect {
     /* sends or receives in flight; owned */
     MPI_Request *request;
     int count;
-    /* Used on the root only. mine and own: source and destination of the root's part; from, at and
-     * done: the rank whose part is received next, its destination, and the bytes of it already
+    /* Used on the root only. mine and my_place: source and destination of the root's part; from, at
+     * and done: the rank whose part is received next, its destination, and the bytes of it already
      * requested; bytes: size of each rank's part, [size], owned */
     const void *mine;
-    char *own, *at;
+    char *my_place, *at;
     size_t *bytes, done;
     int from;
 };
@@ -59,10 +59,10 @@ static void receive_begin(WorldCollect *c, const void *mine, const size_t *bytes
 {
     const World *world = c->world;
     c->mine = mine;
-    c->own = c->at = out;
+    c->my_place = c->at = out;
     c->bytes = mem_new((size_t)world->size * sizeof *c->bytes);
     memcpy(c->bytes, bytes, (size_t)world->size * sizeof *c->bytes);
-    for (int r = 0; r < world->rank; ++r) c->own += bytes[r];
+    for (int r = 0; r < world->rank; ++r) c->my_place += bytes[r];
     c->request = mem_new(RECEIVES * sizeof *c->request);
     while (c->count < RECEIVES && receive_next(c, &c->request[c->count])) ++c->count;
 }
@@ -83,7 +83,7 @@ static void receive_wait(WorldCollect *c)
 {
     int over = 0;
     size_t bytes = c->bytes[c->world->rank];
-    if (bytes > 0) memcpy(c->own, c->mine, bytes);
+    if (bytes > 0) memcpy(c->my_place, c->mine, bytes);
     while (c->count > 0 && over != MPI_UNDEFINED) {
         MPI_CHECK(MPI_Waitany(c->count, c->request, &over, MPI_STATUS_IGNORE));
         if (over != MPI_UNDEFINED) (void)receive_next(c, &c->request[over]);

@@ -181,9 +181,9 @@ static bool sparse_receive(WorldSparse *swap)
 {
     MPI_Message message;
     MPI_Status status;
-    int there = 0, bytes = 0;
-    MPI_CHECK(MPI_Improbe(MPI_ANY_SOURCE, swap->tag, swap->comm, &there, &message, &status));
-    if (!there) return false;
+    int found = 0, bytes = 0;
+    MPI_CHECK(MPI_Improbe(MPI_ANY_SOURCE, swap->tag, swap->comm, &found, &message, &status));
+    if (!found) return false;
     MPI_CHECK(MPI_Get_count(&status, MPI_BYTE, &bytes));
     size_t end = swap->in_bytes + (size_t)bytes;
     if (end > swap->in_room) {
@@ -256,9 +256,9 @@ void world_send_wait(WorldSend *send)
 /* True if a message of `rank` with this tag has arrived; rank -1: of any rank. */
 static bool is_here(const World *world, int rank, int tag, MPI_Status *status)
 {
-    int there = 0;
-    MPI_CHECK(MPI_Iprobe(rank < 0 ? MPI_ANY_SOURCE : rank, tag, world->comm, &there, status));
-    return there;
+    int found = 0;
+    MPI_CHECK(MPI_Iprobe(rank < 0 ? MPI_ANY_SOURCE : rank, tag, world->comm, &found, status));
+    return found;
 }
 
 bool world_wait_for(const World *world, int rank, double patience_s)
@@ -266,12 +266,12 @@ bool world_wait_for(const World *world, int rank, double patience_s)
     /* the most that one poll counts, however long it took: the process may have been stopped */
     const double most_s = 1;
     Pause pause = {0};
-    bool there = false;
+    bool found = false;
     mark_wait();
     for (double waited = 0, looked = clock_s(); waited < patience_s;) {
-        there = is_here(world, rank, TAG_MESSAGE, MPI_STATUS_IGNORE) ||
+        found = is_here(world, rank, TAG_MESSAGE, MPI_STATUS_IGNORE) ||
                 is_here(world, -1, TAG_CONTROL, MPI_STATUS_IGNORE);
-        if (there) break;
+        if (found) break;
         bool other = is_here(world, -1, TAG_MESSAGE, MPI_STATUS_IGNORE);
         pause_a_little(&pause);
         const double now = clock_s(), took = now - looked;
@@ -279,7 +279,7 @@ bool world_wait_for(const World *world, int rank, double patience_s)
         looked = now;
     }
     beat_mark_again();
-    return there;
+    return found;
 }
 
 int world_receive_any(const World *world, int rank, void *data, size_t bytes, bool *control)

@@ -21,12 +21,12 @@ static const World ALONE = {
 /* True for errors in the call itself (its arguments), false for those of a message or a peer. */
 static bool is_call_wrong(int class)
 {
-    static const int asked[] = {
+    static const int classes[] = {
         MPI_ERR_BUFFER, MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_TAG,     MPI_ERR_COMM,    MPI_ERR_RANK,
         MPI_ERR_ROOT,   MPI_ERR_GROUP, MPI_ERR_OP,   MPI_ERR_REQUEST, MPI_ERR_DIMS,    MPI_ERR_ARG,
         MPI_ERR_FILE,   MPI_ERR_INFO,  MPI_ERR_WIN,  MPI_ERR_KEYVAL,  MPI_ERR_TRUNCATE};
-    for (size_t i = 0; i < sizeof asked / sizeof *asked; ++i)
-        if (asked[i] == class) return true;
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; ++i)
+        if (classes[i] == class) return true;
     return false;
 }
 

@@ -293,7 +293,7 @@ static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool bucket
 /* Messages arrive before a pass and leave after it. early, late: other tasks may run between the
  * message and the pass, so its tensors lie in the slot. If the stage also has the next chunk, the
  * next chunk copies activations when it begins, and copies gradients back when it ends. */
-static void arrive(Planner *p, const Message *message, int *storage, bool early)
+static void receive_message(Planner *p, const Message *message, int *storage, bool early)
 {
     for (int i = 0; i < message->count; ++i) {
         int s = storage_new(p, message->tensor[i].bytes);
@@ -304,7 +304,7 @@ static void arrive(Planner *p, const Message *message, int *storage, bool early)
     ++p->tick;
 }
 
-static void leave(Planner *p, const Message *message, const int *storage, bool late)
+static void send_message(Planner *p, const Message *message, const int *storage, bool late)
 {
     for (int i = 0; i < message->count; ++i) {
         int s = storage[message->tensor[i].node];
@@ -350,7 +350,7 @@ static void list_passes(Planner *p)
     ChunkPlan *c = p->chunk;
     const Graph *g = p->graph;
     bool same_stage = schedule_shares_stage(p->schedule, c->chunk);
-    arrive(p, &c->activations_in, p->value, false);
+    receive_message(p, &c->activations_in, p->value, false);
     for (int i = 0; i < c->activations_in.count; ++i) {
         int node = c->activations_in.tensor[i].node;
         inplace_output(p, node, p->value[node], p->reader);
@@ -359,13 +359,13 @@ static void list_passes(Planner *p)
     for (int i = c->first; i < c->last; ++i) plan_forward(p, i);
     if (planner_owns(p, g->logits)) storage_use(p, p->value[g->logits]);
     if (planner_owns(p, g->loss)) storage_use(p, p->value[g->loss]);
-    leave(p, &c->activations_out, p->value, same_stage);
+    send_message(p, &c->activations_out, p->value, same_stage);
     end_pass(p);
     p->pass = PASS_BACKWARD;
-    arrive(p, &c->gradients_in, p->gradient, same_stage);
+    receive_message(p, &c->gradients_in, p->gradient, same_stage);
     if (same_stage) show_behind(p);
     list_gradients(p, plan_backward, !p->schedule->split);
-    leave(p, &c->gradients_out, p->gradient, false);
+    send_message(p, &c->gradients_out, p->gradient, false);
     end_pass(p);
     p->pass = PASS_WEIGHT;
     if (p->schedule->split) list_gradients(p, plan_weight, true);
@@ -425,19 +425,19 @@ static void planner_init(Planner *p, const int *block)
     size_t nodes = (size_t)p->graph->node_count;
     p->value = mem_new(nodes * sizeof *p->value);
     p->gradient = mem_new(nodes * sizeof *p->gradient);
-    int own = p->chunk->last - p->chunk->first;
+    int count = p->chunk->last - p->chunk->first;
     p->again = mem_new(nodes * sizeof *p->again);
     p->borrows = mem_new(nodes * sizeof *p->borrows);
-    p->run = mem_new((size_t)(2 * own + 1) * sizeof *p->run);
-    p->block = mem_new((size_t)(own + 1) * sizeof *p->block);
+    p->run = mem_new((size_t)(2 * count + 1) * sizeof *p->run);
+    p->block = mem_new((size_t)(count + 1) * sizeof *p->block);
     for (size_t i = 0; i < nodes; ++i) p->value[i] = p->gradient[i] = p->again[i] = STORAGE_NONE;
-    for (int i = 0; i < own; ++i) {
-        p->run[i] = p->run[own + i] = run_none(p->chunk->first + i);
+    for (int i = 0; i < count; ++i) {
+        p->run[i] = p->run[count + i] = run_none(p->chunk->first + i);
         p->block[i] = block ? block[p->chunk->first + i] : -1;
     }
     p->reader = mem_new(nodes * sizeof *p->reader);
     p->reader_again = mem_new(nodes * sizeof *p->reader_again);
-    p->reader_before = mem_new((size_t)(own + 1) * sizeof *p->reader_before);
+    p->reader_before = mem_new((size_t)(count + 1) * sizeof *p->reader_before);
     inplace_readers(p);
     sort_openings(p);
     planner_leave_blocks(p);

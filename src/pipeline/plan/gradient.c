@@ -24,12 +24,12 @@ static bool over_x(const Planner *p, int i, int k)
 static bool over_dy(const Planner *p, int i, int k)
 {
     const Node *node = &p->graph->node[i];
-    int own = p->gradient[i];
-    if (!node->op->dx_inplace || k > 0 || own < 0 || planner_waits(p, i) || p->borrows[i])
+    int dy = p->gradient[i];
+    if (!node->op->dx_inplace || k > 0 || dy < 0 || planner_waits(p, i) || p->borrows[i])
         return false;
     for (int j = 0; j < node->spec.x_count; ++j)
         if (node->op->dx_alias[j]) return false;
-    return desc_bytes(p->graph->node[node->in[k]].op->spec.y) <= p->storage[own].bytes;
+    return desc_bytes(p->graph->node[node->in[k]].op->spec.y) <= p->storage[dy].bytes;
 }
 
 /* dy becomes the gradient of node `early`. Returns true if it may also serve as the gradient of

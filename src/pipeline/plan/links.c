@@ -51,14 +51,14 @@ static bool third_stage(const Plan *plan, int param)
 
 static Status add_tie(const Plan *plan, Links *links, int param)
 {
-    const Param *tied = &plan->graph->param[param], *own = &plan->graph->param[tied->tied];
-    int a = stage_of(plan, own->node), b = stage_of(plan, tied->node);
+    const Param *tied = &plan->graph->param[param], *target = &plan->graph->param[tied->tied];
+    int a = stage_of(plan, target->node), b = stage_of(plan, tied->node);
     if (third_stage(plan, param))
         return fail(
             ERR_CONFIG,
             "%s: a second parameter on another stage shares %s: cut the model (grid.cuts) so "
             "that all but one of them lie on its stage",
-            tied->name, own->name);
+            tied->name, target->name);
     size_t bytes = (size_t)tied->elements * sizeof(float);
     if (bytes > TIE_PIECE_BYTES) bytes = TIE_PIECE_BYTES;
     bytes = (bytes + LINK_ALIGN - 1) / LINK_ALIGN * LINK_ALIGN;

@@ -133,11 +133,12 @@ static const Bounds *shards_at(const Plan *plan, int64_t at)
 
 static void cut_tied(const Plan *plan, int param, int64_t *boundary)
 {
-    const Param *own = &plan->graph->param[plan->graph->param[param].tied];
+    const Param *target = &plan->graph->param[plan->graph->param[param].tied];
     int64_t at = plan->param_offset[param];
     const Bounds *like = shards_at(plan, at);
     for (int r = 0; r <= plan->shape.dp; ++r)
-        boundary[r] = plan->gradient_offset[param] + clamp(bounds_at(like, r) - at, 0, padded(own));
+        boundary[r] =
+            plan->gradient_offset[param] + clamp(bounds_at(like, r) - at, 0, padded(target));
 }
 
 static bool is_tied(const Plan *plan, const Buckets *buckets, int b)

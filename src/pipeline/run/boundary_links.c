@@ -236,9 +236,9 @@ void links_sum_ties(const BoundaryLinks *l, const GradSync *sync)
             continue;
         int64_t first, count;
         plan_shard(c->plan, i, c->grid->dp_rank, &first, &count);
-        float *own = grad_sum(sync, c->plan->gradient_offset[p->tied] + first);
+        float *sum = grad_sum(sync, c->plan->gradient_offset[p->tied] + first);
         const float *other = grad_sum(sync, c->plan->gradient_offset[i] + first);
-        c->backend->table->flat->add(c->stream, own, own, other, count);
+        c->backend->table->flat->add(c->stream, sum, sum, other, count);
     }
     for (int i = 0; i < l->tie_count; ++i) tie_exchange(l, &l->tie[i]);
 }

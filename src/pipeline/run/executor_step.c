@@ -98,14 +98,14 @@ void executor_reduce(Executor *e)
 }
 
 Status executor_evaluate(Executor *e, const BatchSource *source,
-                         void (*take)(void *user, const Batch *batch, const float *columns),
+                         void (*visit)(void *user, const Batch *batch, const float *columns),
                          void *user)
 {
     Playing p = {.schedule = e->evaluation,
                  .moves = &e->links.evaluation_moves,
                  .last_task = e->evaluation_last,
                  .source = source,
-                 .take = take,
+                 .visit = visit,
                  .user = user};
     input_settle(&e->input);
     Status st = tasks_play(e, &p);

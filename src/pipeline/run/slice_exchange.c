@@ -18,7 +18,7 @@ struct HostExchange {
     /* sum of one piece in fp32; owned */
     float *sum;
     /* packed piece of this rank's slice; owned */
-    char *own;
+    char *local;
 };
 
 /* One rank's slice within a whole tensor: runs of `run` bytes, `stride` bytes apart. */
@@ -75,7 +75,7 @@ static const char *await_piece(HostExchange *g, int rank)
 static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
 {
     HostExchange *g = x->user;
-    Part own = part_of(&s, x->size, x->rank, whole), packed = own;
+    Part local = part_of(&s, x->size, x->rank, whole), packed = local;
     packed.base = (char *)(uintptr_t)mine;
     packed.stride = packed.run;
     size_t most = (size_t)s.runs * slices_run(&s, x->size, 0);
@@ -88,7 +88,7 @@ static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
             size_t n = piece_of(part.bytes, at);
             if (n == 0) continue;
             if (r == x->rank) {
-                part_move(&own, at, n, packed.base + at, true);
+                part_move(&local, at, n, packed.base + at, true);
                 continue;
             }
             part_move(&part, at, n, (char *)(uintptr_t)await_piece(g, r), true);
@@ -136,16 +136,16 @@ static void round_piece(DType type, void *to, const float *sum, size_t n)
 }
 
 /* Adds the piece at byte `at` of every rank, in rank order, into mine. */
-static void sum_piece(HostExchange *g, const Slices *s, const Part *own, size_t at, char *mine)
+static void sum_piece(HostExchange *g, const Slices *s, const Part *local, size_t at, char *mine)
 {
     const Exchange *x = &g->face;
-    size_t bytes = piece_of(own->bytes, at), n = bytes / dtype_bytes(s->type);
+    size_t bytes = piece_of(local->bytes, at), n = bytes / dtype_bytes(s->type);
     bool half = s->type != DTYPE_F32;
     float *sum = half ? g->sum : (float *)(void *)(mine + at);
     for (int r = 0; r < x->size && bytes > 0; ++r) {
-        const char *piece = g->own;
+        const char *piece = g->local;
         if (r == x->rank)
-            part_move(own, at, bytes, g->own, false);
+            part_move(local, at, bytes, g->local, false);
         else
             piece = await_piece(g, r);
         add_piece(s->type, sum, piece, n, r == 0);
@@ -157,7 +157,7 @@ static void sum_piece(HostExchange *g, const Slices *s, const Part *own, size_t 
 static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
 {
     HostExchange *g = x->user;
-    Part own = part_of(&s, x->size, x->rank, whole);
+    Part local = part_of(&s, x->size, x->rank, whole);
     size_t most = part_of(&s, x->size, 0, whole).bytes;
     Phase outer = phase_enter(PHASE_MESSAGES);
     for (size_t at = 0; at < most; at += PIECE_BYTES) {
@@ -165,7 +165,7 @@ static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
             Part part = part_of(&s, x->size, r, whole);
             if (r != x->rank) send_piece(g, r, &part, at);
         }
-        sum_piece(g, &s, &own, at, mine);
+        sum_piece(g, &s, &local, at, mine);
     }
     phase_enter(outer);
 }
@@ -198,7 +198,7 @@ Status host_exchange_new(HostExchange **out, const Context *context, const World
     g->face = (Exchange){
         .rank = world->rank, .size = world->size, .user = g, .gather = gather, .reduce = reduce};
     g->sum = mem_new(2 * PIECE_BYTES);
-    g->own = mem_new(PIECE_BYTES);
+    g->local = mem_new(PIECE_BYTES);
     return open_channels(g, world, context->options.transport);
 }
 
@@ -210,7 +210,7 @@ void host_exchange_free(HostExchange **exchange)
     mem_free(&g->out);
     mem_free(&g->in);
     mem_free(&g->sum);
-    mem_free(&g->own);
+    mem_free(&g->local);
     mem_free(exchange);
 }
 

@@ -29,7 +29,8 @@ void step_report_init(StepReport *r, const Context *context, SlotMemory *memory)
                       .block = context_alloc(context, sizeof *r->block),
                       .metrics = context_alloc(context, stats_bytes(slot_count(plan))),
                       .host = backend_host_new(context->backend, stats_bytes(2))};
-    for (int i = 0; i < 2; ++i) r->there[i] = context->backend->table->event_new(context->backend);
+    for (int i = 0; i < 2; ++i)
+        r->arrived[i] = context->backend->table->event_new(context->backend);
     float *at = r->metrics;
     for (int c = 0; c < plan->chunk_count; ++c)
         for (int s = 0; s < plan->chunk[c].slots; ++s, at += METRIC_PAD)
@@ -43,7 +44,7 @@ void step_report_fini(StepReport *r)
     context_release(r->context, r->metrics, stats_bytes(slot_count(r->context->plan)));
     backend_host_free(r->context->backend, r->host, stats_bytes(2));
     for (int i = 0; i < 2; ++i)
-        if (r->there[i]) r->context->backend->table->event_free(&r->there[i]);
+        if (r->arrived[i]) r->context->backend->table->event_free(&r->arrived[i]);
 }
 
 void step_report_begin(StepReport *r, const RunOf *of)
@@ -82,10 +83,10 @@ float *step_report_sum(const StepReport *r, const GradSync *sync)
 
 /* Returns the host copy of the statistics of the step `behind` steps before the last one, and the
  * event that is recorded when they have arrived. */
-static float *stats_of(const StepReport *r, int behind, Event **there)
+static float *stats_of(const StepReport *r, int behind, Event **arrived)
 {
     int at = (int)((r->steps - 1 - behind) % 2);
-    *there = r->there[at];
+    *arrived = r->arrived[at];
     return r->host + (int64_t)at * METRIC_PAD;
 }
 
@@ -109,10 +110,10 @@ static void find_overflow(const StepReport *r, const GradSync *sync)
 /* Waits on the host for the statistics of a step. */
 static const float *stats_await(const StepReport *r, int behind)
 {
-    Event *there;
-    const float *stats = stats_of(r, behind, &there);
+    Event *arrived;
+    const float *stats = stats_of(r, behind, &arrived);
     const BackendTable *table = r->context->backend->table;
-    if (table->event_sync) table->event_sync(there);
+    if (table->event_sync) table->event_sync(arrived);
     return stats;
 }
 
@@ -129,12 +130,12 @@ void step_report_end(StepReport *r, const GradSync *sync)
 {
     const Context *c = r->context;
     bool finds = r->finds_overflow;
-    Event *there;
-    float *to = stats_of(r, 0, &there), *sum = step_report_sum(r, sync);
+    Event *arrived;
+    float *to = stats_of(r, 0, &arrived), *sum = step_report_sum(r, sync);
     if (finds) find_overflow(r, sync);
     if (sum) context_copy(c, to, sum, sizeof r->sums);
     if (finds) context_copy(c, to + STAT_OVERFLOW, &r->block->overflow, sizeof *to);
-    c->backend->table->event_record(there, c->stream);
+    c->backend->table->event_record(arrived, c->stream);
     r->overflow = finds && anyone_overflowed(r);
 }
 

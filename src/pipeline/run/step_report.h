@@ -28,7 +28,7 @@ typedef struct StepReport {
      * in host memory that copies can reach; owned */
     float *host;
     /* recorded when a step's statistics have arrived in `host`; owned */
-    Event *there[2];
+    Event *arrived[2];
     /* steps begun so far */
     int64_t steps;
     /* result of the last executor_metrics */

@@ -59,9 +59,9 @@ static void finish_forward(Executor *e, const Playing *p, const BoundTask *at)
     const Batch *batch = input_of(&e->input, at->task->micro)->batch;
     if (p->of.training)
         step_report_loss(&e->report, &e->memory, at->chunk, at->slot, batch->rows);
-    else if (context_has_loss(&e->context, at->chunk->plan) && p->take)
-        p->take(p->user, batch,
-                outputs_columns(&e->outputs, &e->memory, at->chunk, at->slot, batch->rows));
+    else if (context_has_loss(&e->context, at->chunk->plan) && p->visit)
+        p->visit(p->user, batch,
+                 outputs_columns(&e->outputs, &e->memory, at->chunk, at->slot, batch->rows));
 }
 
 /* If this stage also has the previous chunk: before the forward pass, copies the activations that
@@ -72,12 +72,12 @@ static void copy_chunk_before(Executor *e, const Playing *p, const BoundTask *at
     int before = at->task->chunk - 1;
     if (!schedule_shares_stage(p->schedule, before)) return;
     MessageEnd here = {at->chunk, at->slot};
-    MessageEnd there = {&e->memory.chunk[schedule_local(p->schedule, before)],
+    MessageEnd other = {&e->memory.chunk[schedule_local(p->schedule, before)],
                         slot_of(e, p, before, at->task->micro)};
     if (at->pass == PASS_FORWARD)
-        links_copy_activations(&e->memory, there, here);
+        links_copy_activations(&e->memory, other, here);
     else
-        links_copy_gradients(&e->memory, here, there);
+        links_copy_gradients(&e->memory, here, other);
 }
 
 /* Runs actions from .. to-1 of a task; the task ends with its last action. */

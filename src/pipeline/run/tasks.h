@@ -13,7 +13,7 @@ typedef struct Playing {
     double *wait_s;
     RunOf of;
     /* for evaluations, see executor_evaluate; NULL: results are not read */
-    void (*take)(void *user, const Batch *batch, const float *columns);
+    void (*visit)(void *user, const Batch *batch, const float *columns);
     void *user;
 } Playing;
 

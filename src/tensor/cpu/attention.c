@@ -15,7 +15,7 @@ typedef struct Attention {
     int64_t samples, length, width, tiles;
     /* heads of queries, heads of keys and values, and query heads per key head */
     int64_t heads, kv_heads, group;
-    /* number of keys that a query attends to; 0: all up to its own */
+    /* number of keys that a query attends to; 0: all keys up to the query's position */
     int64_t window;
     /* elements per row of x and of y */
     int64_t x_width, y_width;

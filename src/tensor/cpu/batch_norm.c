@@ -269,10 +269,10 @@ static void fixed_begin(Op *op, const OpRun *run)
 {
     NormTask t = task_of(op, run);
     if (!op->spec.residual || op->spec.act == ACT_NONE) return;
-    OpRun own = *run;
+    OpRun copy = *run;
     /* the kernel needs some x for its sums */
-    own.x[0] = run->dy;
-    t.run = &own;
+    copy.x[0] = run->dy;
+    t.run = &copy;
     t.sum = norm_grad_sums;
     t.finish = zero_coef;
     for (int64_t g = 0; g < t.b->v.groups; ++g) zero_coef(&t, g);
@@ -320,13 +320,13 @@ static void batch_norm_backward_data(Op *op, const OpRun *run)
 {
     if (!run->dx[0]) return;
     NormTask t = task_of(op, run);
-    OpRun own;
+    OpRun copy;
     t.finish = grad_coef;
     if (op->spec.fixed_stats) {
-        own = *run;
+        copy = *run;
         /* by_x is 0, so x does not matter */
-        own.x[0] = run->dy;
-        t.run = &own;
+        copy.x[0] = run->dy;
+        t.run = &copy;
         t.finish = fixed_coef;
     }
     t.map = norm_grad;

@@ -111,7 +111,7 @@ static int64_t winograd_tiles(const OpSpec *s, const ConvShape *v, int lanes)
     return v->n * ((v->p + TILE - 1) / TILE) * ((v->q + TILE - 1) / TILE);
 }
 
-/* Whether Winograd's algorithm is faster. It takes 0.35 to 0.8 of the direct algorithm's time in
+/* True where Winograd's algorithm is faster. It takes 0.35 to 0.8 of the direct algorithm's time in
  * all three directions once a full group of tiles pays for the transform of the weight and the
  * output fills half of the tiles. It leaves no exact zero at a tap that always reads padding. */
 static bool winograd_suits(const OpSpec *s, const ConvShape *v, int lanes)

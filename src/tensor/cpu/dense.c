@@ -9,17 +9,17 @@
 #include "simd/simd.h"
 #include "view.h"
 
-enum { PLAIN_ROWS = 256, OWN_ROWS = 16 };
+enum { PLAIN_ROWS = 256, PRODUCT_ROWS = 16 };
 
 /* Whether weft's own products suit: they need plain fp32. One kernel is for few rows on any
- * processor, the other for AVX2 from OWN_ROWS rows on, as fewer leave half of its registers empty.
- * With many rows oneDNN's products are faster in a whole step (gpt, AVX2: by a seventh on two
- * threads). */
+ * processor, the other for AVX2 from PRODUCT_ROWS rows on, as fewer leave half of its registers
+ * empty. With many rows oneDNN's products are faster in a whole step (gpt, AVX2: by a seventh on
+ * two threads). */
 static bool suits_product(const OpSpec *s, int64_t rows, DType type)
 {
     if (type != DTYPE_F32 || (s->x[0].flat && s->x[0].block > 1)) return false;
     if (rows <= DENSE_FEW) return true;
-    return own_lanes() > 0 && simd_table(DTYPE_F32)->dense_product && rows >= OWN_ROWS &&
+    return own_lanes() > 0 && simd_table(DTYPE_F32)->dense_product && rows >= PRODUCT_ROWS &&
            rows < PLAIN_ROWS;
 }
 

@@ -120,7 +120,7 @@ void dense_product_run(const DenseRun *d, void *const data[ROLES], void *scratch
 #pragma omp parallel num_threads(s->threads) if (s->threads > 1)
     {
         const int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
-        float *own = (float *)scratch + thread * DENSE_SCRATCH;
+        float *thread_scratch = (float *)scratch + thread * DENSE_SCRATCH;
         for (int64_t i = thread; i < d->down * d->across; i += threads) {
             const int64_t y = i / d->across, x = i % d->across;
             const DensePart part = {.row = part_end(rows, y, d->down, DENSE_ROWS, p.m),
@@ -129,7 +129,7 @@ void dense_product_run(const DenseRun *d, void *const data[ROLES], void *scratch
                                     .column_end =
                                         part_end(columns, x + 1, d->across, DENSE_COLUMNS, p.n)};
             if (s->rows > DENSE_FEW)
-                simd_table(DTYPE_F32)->dense_product(&p, &part, own);
+                simd_table(DTYPE_F32)->dense_product(&p, &part, thread_scratch);
             else
                 simd_table(DTYPE_F32)->dense_few(&p, &part);
             if (bias && x == 0) bias_part(s, data, &part);

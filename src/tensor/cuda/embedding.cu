@@ -127,15 +127,15 @@ static __global__ void move_tokens_kernel(SortPass pass)
     int64_t end = tile_end(pass);
     next[threadIdx.x] = pass.counts[(int64_t)blockIdx.x * DIGITS + threadIdx.x];
     for (int64_t first = blockIdx.x * pass.tile; first < end; first += THREADS) {
-        bool there = first + threadIdx.x < end;
-        int32_t index = there ? token_index(pass, first + threadIdx.x) : 0;
-        int digit = there ? digit_of(pass, index) : (int)DIGITS;
+        bool inside = first + threadIdx.x < end;
+        int32_t index = inside ? token_index(pass, first + threadIdx.x) : 0;
+        int digit = inside ? digit_of(pass, index) : (int)DIGITS;
         uint32_t alike = lanes_alike(digit);
         int before = __popc(alike & ((1u << lane) - 1));
 #pragma unroll
         for (int w = 0; w < WARPS; ++w) warps[w][threadIdx.x] = 0;
         __syncthreads();
-        if (there && before == 0) warps[warp][digit] = __popc(alike);
+        if (inside && before == 0) warps[warp][digit] = __popc(alike);
         __syncthreads();
         int32_t place = next[threadIdx.x];
 #pragma unroll
@@ -146,7 +146,7 @@ static __global__ void move_tokens_kernel(SortPass pass)
         }
         next[threadIdx.x] = place;
         __syncthreads();
-        if (there) pass.to[warps[warp][digit] + before] = index;
+        if (inside) pass.to[warps[warp][digit] + before] = index;
         __syncthreads();
     }
 }

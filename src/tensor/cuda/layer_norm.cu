@@ -1,18 +1,20 @@
 /* Layer norm over the last dimension. A row belongs to threads side by side, and a block has
- * several rows. Threads hold their part of a row in registers, HELD packs each, where it fits; with
- * HELD 0 they read it again, from the cache. The parameters' gradients are sums over rows. */
+ * several rows. Threads keep their part of a row in registers, PACKS_KEPT packs each, where it
+ * fits; with PACKS_KEPT 0 they read it again, from the cache. The parameters' gradients are sums
+ * over rows. */
 #include "columns.cuh"
 
 /* most packs of a row that a thread of the backward kernel holds, since it also holds their sums */
-enum { HELD_MOST = 3 };
+enum { PACKS_KEPT_MAX = 3 };
 
 /* Calls f(k, c) for this thread's packs of a row: the k-th begins at column c. */
-template <int E, int HELD, class F> static __device__ __forceinline__ void each_pack(int width, F f)
+template <int E, int PACKS_KEPT, class F>
+static __device__ __forceinline__ void each_pack(int width, F f)
 {
     int c = threadIdx.x * E, step = blockDim.x * E;
-    if (HELD > 0) {
+    if (PACKS_KEPT > 0) {
 #pragma unroll
-        for (int k = 0; k < HELD; ++k, c += step)
+        for (int k = 0; k < PACKS_KEPT; ++k, c += step)
             if (c < width) f(k, c);
     } else {
         for (; c < width; c += step) f(0, c);
@@ -20,28 +22,29 @@ template <int E, int HELD, class F> static __device__ __forceinline__ void each_
 }
 
 /* This thread's part of a row. A NULL matrix makes an empty one. */
-template <class T, int E, bool PACKS, int HELD> struct Row {
+template <class T, int E, bool PACKS, int PACKS_KEPT> struct Row {
     const T *from;
-    Pack<T, E> held[HELD > 0 ? HELD : 1] = {};
+    Pack<T, E> kept[PACKS_KEPT > 0 ? PACKS_KEPT : 1] = {};
     __device__ __forceinline__ Row(const void *matrix, int64_t row, int width)
         : from(matrix ? (const T *)matrix + row * width : nullptr)
     {
-        if (HELD > 0 && from) each_pack<E, HELD>(width, [&](int k, int c) { hold(k, c); });
+        if (PACKS_KEPT > 0 && from)
+            each_pack<E, PACKS_KEPT>(width, [&](int k, int c) { keep(k, c); });
     }
-    __device__ __forceinline__ void hold(int k, int c) { held[k] = read<E, PACKS>(from + c); }
+    __device__ __forceinline__ void keep(int k, int c) { kept[k] = read<E, PACKS>(from + c); }
     __device__ __forceinline__ Pack<T, E> at(int k, int c) const
     {
-        return HELD > 0 ? held[k] : read<E, PACKS>(from + c);
+        return PACKS_KEPT > 0 ? kept[k] : read<E, PACKS>(from + c);
     }
 };
 
-template <int E, bool PACKS, int HELD, class T>
+template <int E, bool PACKS, int PACKS_KEPT, class T>
 static __device__ __forceinline__ void zero_row(T *to, int width)
 {
-    each_pack<E, HELD>(width, [&](int, int c) { write_zeros<E, PACKS>(to + c); });
+    each_pack<E, PACKS_KEPT>(width, [&](int, int c) { write_zeros<E, PACKS>(to + c); });
 }
 
-template <class T, int E, bool PACKS, int HELD>
+template <class T, int E, bool PACKS, int PACKS_KEPT>
 static __global__ void forward_kernel(LayerNormRun run)
 {
     int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
@@ -50,19 +53,19 @@ static __global__ void forward_kernel(LayerNormRun run)
     T *y = (T *)run.y + row * width;
     float mean = 0, inverse = 0;
     if (row < run.real) {
-        Row<T, E, PACKS, HELD> x(run.x, row, width);
+        Row<T, E, PACKS, PACKS_KEPT> x(run.x, row, width);
         float sum = 0, squares = 0;
-        each_pack<E, HELD>(width, [&](int k, int c) {
+        each_pack<E, PACKS_KEPT>(width, [&](int k, int c) {
             Pack<T, E> v = x.at(k, c);
             for (int e = 0; e < E; ++e) sum += v[e];
         });
         mean = warp_sum(sum) / width;
-        each_pack<E, HELD>(width, [&](int k, int c) {
+        each_pack<E, PACKS_KEPT>(width, [&](int k, int c) {
             Pack<T, E> v = x.at(k, c);
             for (int e = 0; e < E; ++e) squares += (v[e] - mean) * (v[e] - mean);
         });
         inverse = 1 / sqrtf(warp_sum(squares) / width + run.eps);
-        each_pack<E, HELD>(width, [&](int k, int c) {
+        each_pack<E, PACKS_KEPT>(width, [&](int k, int c) {
             Pack<T, E> v = x.at(k, c);
             float scale[E], shift[E], out[E];
             read_floats<E, PACKS>(scale, run.scale + c);
@@ -71,7 +74,7 @@ static __global__ void forward_kernel(LayerNormRun run)
             write<E, PACKS>(y + c, out);
         });
     } else {
-        zero_row<E, PACKS, HELD>(y, width);
+        zero_row<E, PACKS, PACKS_KEPT>(y, width);
     }
     if (threadIdx.x == 0) {
         run.saved[2 * row] = mean;
@@ -105,27 +108,27 @@ struct RowGradient {
 
 /* dx = inverse (g - mean(g) - n mean(g n)) for one part of the rows; with SUMS also that part's
  * sums for dscale and dshift. */
-template <class T, int E, bool PACKS, int HELD, bool SUMS>
+template <class T, int E, bool PACKS, int PACKS_KEPT, bool SUMS>
 static __global__ void __launch_bounds__(THREADS, 2) backward_kernel(LayerNormRun run)
 {
-    enum { HELD_SUMS = HELD > 0 ? HELD : 1 };
+    enum { SUM_PACKS = PACKS_KEPT > 0 ? PACKS_KEPT : 1 };
     int64_t first = run.rows * blockIdx.x / gridDim.x,
             last = run.rows * (blockIdx.x + 1) / gridDim.x;
     int width = (int)run.width;
-    float sum[HELD_SUMS][2][E] = {};
+    float sum[SUM_PACKS][2][E] = {};
     int turn = 0;
     for (int64_t begin = first; begin < last; begin += blockDim.y, turn ^= 1) {
         int64_t row = begin + threadIdx.y;
         bool real = row < last && row < run.real;
         T *to = (T *)run.dx + row * width;
-        Row<T, E, PACKS, HELD> x(real ? run.x : nullptr, row, width),
+        Row<T, E, PACKS, PACKS_KEPT> x(real ? run.x : nullptr, row, width),
             dy(real ? run.dy : nullptr, row, width),
             before(real && run.add ? run.dx : nullptr, row, width);
         RowGradient r = {};
         if (real) {
             r.mean = run.saved[2 * row];
             r.inverse = run.saved[2 * row + 1];
-            each_pack<E, HELD>(width, [&](int k, int c) {
+            each_pack<E, PACKS_KEPT>(width, [&](int k, int c) {
                 Pack<T, E> v = x.at(k, c), d = dy.at(k, c);
                 float scale[E];
                 read_floats<E, PACKS>(scale, run.scale + c);
@@ -143,7 +146,7 @@ static __global__ void __launch_bounds__(THREADS, 2) backward_kernel(LayerNormRu
         r.g /= width;
         r.gn /= width;
         if (real)
-            each_pack<E, HELD>(width, [&](int k, int c) {
+            each_pack<E, PACKS_KEPT>(width, [&](int k, int c) {
                 Pack<T, E> v = x.at(k, c), d = dy.at(k, c), b;
                 float scale[E], out[E];
                 if (run.add) b = before.at(k, c);
@@ -157,11 +160,11 @@ static __global__ void __launch_bounds__(THREADS, 2) backward_kernel(LayerNormRu
                 write<E, PACKS>(to + c, out);
             });
         else if (row < last && !run.add)
-            zero_row<E, PACKS, HELD>(to, width);
+            zero_row<E, PACKS, PACKS_KEPT>(to, width);
     }
     if (SUMS)
 #pragma unroll
-        for (int k = 0; k < HELD; ++k)
+        for (int k = 0; k < PACKS_KEPT; ++k)
             store_part<float, 2, E>(run.partial, blockIdx.x, k, width, sum[k]);
 }
 
@@ -214,7 +217,7 @@ static dim3 row_threads(int64_t across)
 }
 
 /* Runs KERNEL(T, elements of a pack, PACKS, packs that a lane holds). */
-#define HELD_SWITCH(T)                                                                             \
+#define PACKS_KEPT_SWITCH(T)                                                                       \
     int64_t lane_packs = blocks_for(run.width, WARP * PACK(T));                                    \
     if (wide == 1)                                                                                 \
         KERNEL(T, 1, false, 0);                                                                    \
@@ -238,8 +241,8 @@ cudaError_t launch_layer_norm(cudaStream_t stream, LayerNormRun run)
 {
     int wide = cuda_pack(run.type, run.width);
     bool packs = rows_in_packs(run);
-#define KERNEL(T, N, P, HELD) forward_kernel<T, N, P, HELD><<<ROWS>>>(run)
-    if (run.rows > 0) TYPE_SWITCH(run.type, HELD_SWITCH);
+#define KERNEL(T, N, P, PACKS_KEPT) forward_kernel<T, N, P, PACKS_KEPT><<<ROWS>>>(run)
+    if (run.rows > 0) TYPE_SWITCH(run.type, PACKS_KEPT_SWITCH);
 #undef KERNEL
     return cudaGetLastError();
 }
@@ -255,26 +258,26 @@ static void queue_parts(cudaStream_t stream, const LayerNormRun &run, int wide, 
 #undef KERNEL
 }
 
-/* Number of threads that hold a row together; 0: it is too wide. */
-static int64_t across_held(const LayerNormRun &run, int wide)
+/* Number of threads that keep a row together; 0: it is too wide. */
+static int64_t across_in_registers(const LayerNormRun &run, int wide)
 {
     int64_t across = WARP;
-    while (across < THREADS && run.width > across * wide * HELD_MOST) across *= 2;
-    return run.width > across * wide * HELD_MOST ? 0 : across;
+    while (across < THREADS && run.width > across * wide * PACKS_KEPT_MAX) across *= 2;
+    return run.width > across * wide * PACKS_KEPT_MAX ? 0 : across;
 }
 
 /* Computes dx and the parts of the parameters' gradients in one pass over x and dy. */
-static void queue_held(cudaStream_t stream, const LayerNormRun &run, int64_t across)
+static void queue_in_registers(cudaStream_t stream, const LayerNormRun &run, int64_t across)
 {
     unsigned parts = (unsigned)cuda_row_parts(run.rows);
     dim3 threads = row_threads(across);
-#define KERNEL(T, N, HELD)                                                                         \
-    backward_kernel<T, N, true, HELD, true><<<parts, threads, 0, stream>>>(run)
+#define KERNEL(T, N, PACKS_KEPT)                                                                   \
+    backward_kernel<T, N, true, PACKS_KEPT, true><<<parts, threads, 0, stream>>>(run)
 #define LAUNCH(T)                                                                                  \
-    int64_t held = blocks_for(run.width, across * PACK(T));                                        \
-    if (held == 1)                                                                                 \
+    int64_t kept = blocks_for(run.width, across * PACK(T));                                        \
+    if (kept == 1)                                                                                 \
         KERNEL(T, PACK(T), 1);                                                                     \
-    else if (held == 2)                                                                            \
+    else if (kept == 2)                                                                            \
         KERNEL(T, PACK(T), 2);                                                                     \
     else                                                                                           \
         KERNEL(T, PACK(T), 3)
@@ -296,9 +299,9 @@ cudaError_t launch_layer_norm_backward(cudaStream_t stream, LayerNormRun run)
 {
     int wide = cuda_pack(run.type, run.width);
     bool packs = rows_in_packs(run);
-    int64_t across = packs && wide > 1 && run.dx ? across_held(run, wide) : 0;
+    int64_t across = packs && wide > 1 && run.dx ? across_in_registers(run, wide) : 0;
     if (across > 0)
-        queue_held(stream, run, across);
+        queue_in_registers(stream, run, across);
     else
         queue_parts(stream, run, wide, packs);
     join_kernel<<<blocks_for(run.width, WARP), join_threads(), 0, stream>>>(
