@@ -351,7 +351,7 @@ int64_t plan_sum_elements(const Plan *plan, int dp_rank);
  * there. */
 int64_t plan_local_offset(const Plan *plan, int64_t at, int dp_rank);
 int64_t plan_local_elements(const Plan *plan, int dp_rank);
-/* Returns true if replicas shard gradients, so that their micro-batches visit turns. */
+/* Returns true if replicas shard gradients, so that their micro-batches take turns. */
 bool plan_shards_gradients(const Plan *plan);
 /* Sums over the replicas for one micro-batch that a rank of the stage must wait for: how many, and
  * bytes in all. */

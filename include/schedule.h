@@ -80,8 +80,9 @@ static inline int schedule_chunks(const Schedule *schedule)
 {
     return schedule->shape.stages * schedule->shape.chunks;
 }
-/* True if this chunk and the next are on one stage, with no message in between, or on two
- * stages. Both are false if chunk is -1 or the last one. */
+/* True if this chunk and the next are on one stage, with no message in between
+ * (schedule_shares_stage), or on two stages (schedule_crosses). Both are false if chunk is -1 or
+ * the last one. */
 static inline bool schedule_shares_stage(const Schedule *schedule, int chunk)
 {
     return chunk >= 0 && chunk + 1 < schedule_chunks(schedule) &&

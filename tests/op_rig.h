@@ -153,8 +153,8 @@ static inline Status rig_spec(Rig *rig, Backend *backend, const char *kind_name,
     return rig_attrs(rig, kind, attrs);
 }
 
-/* Plans; where the op requires other layouts, its inputs come in those, as a planner's reorder
- * would give them. */
+/* Plans; where the op prefers other layouts, its inputs come in those, as a planner's reorder would
+ * give them. */
 static inline Status rig_plan(Rig *rig)
 {
     for (int tries = 0; tries < 4; ++tries) {

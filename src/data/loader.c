@@ -74,19 +74,8 @@ struct Loader {
     size_t slot_bytes;
 };
 
-/* Moves on to the next micro-batch; false after the last one of an evaluation. */
-static bool advance(Loader *l)
-{
-    const Fill *f = &l->fill;
-    if (++l->micro < f->plan.micro_count) return true;
-    l->micro = 0;
-    if (fill_first(f, l->epoch, ++l->step) < f->set.samples) return true;
-    l->step = 0;
-    ++l->epoch;
-    return f->plan.training;
-}
-
-/* Plans the next slot, which is free. Called under the mutex. */
+/* Plans the next slot, which is free, and moves on to the next micro-batch; `last` is set after the
+ * last one of an evaluation. Called under the mutex. */
 static void slot_plan(Loader *l)
 {
     const LoaderPlan *p = &l->fill.plan;
@@ -94,7 +83,12 @@ static void slot_plan(Loader *l)
     Batch *b = &l->slot[at];
     fill_begin(&l->fill, b, l->epoch, l->step, p->micro_first + l->micro * (p->micro_gap + 1));
     l->rows[at] = (SlotRows){.left = b->rows};
-    l->last = !advance(l);
+    if (++l->micro < p->micro_count) return;
+    l->micro = 0;
+    if (fill_first(&l->fill, l->epoch, ++l->step) < l->fill.set.samples) return;
+    l->step = 0;
+    ++l->epoch;
+    l->last = !p->training;
 }
 
 /* Waits for rows to fill; false: there will be no more. Called under the mutex. */
@@ -373,15 +367,6 @@ void loader_free(Loader **loader)
     mem_free(loader);
 }
 
-/* Waits until a micro-batch is ready, or there will be no more. Called under the mutex. */
-static void wait_filled(Loader *l, double *wait_s)
-{
-    if (l->taken < l->filled || l->ended) return;
-    double begun = clock_s();
-    while (l->taken == l->filled && !l->ended) pthread_cond_wait(&l->changed_filled, &l->mutex);
-    if (wait_s) *wait_s += clock_s() - begun;
-}
-
 Status loader_next(Loader *loader, const Batch **batch, double *wait_s)
 {
     Loader *l = loader;
@@ -391,7 +376,11 @@ Status loader_next(Loader *loader, const Batch **batch, double *wait_s)
     /* Waiting would be a deadlock: this thread waits for a slot to be filled, the loader for one to
      * be released. */
     bool all_out = l->taken - l->released >= l->slots;
-    if (!all_out) wait_filled(l, wait_s);
+    bool waits = !all_out && l->taken == l->filled && !l->ended;
+    double begun = waits ? clock_s() : 0;
+    while (!all_out && l->taken == l->filled && !l->ended)
+        pthread_cond_wait(&l->changed_filled, &l->mutex);
+    if (waits && wait_s) *wait_s += clock_s() - begun;
     if (!all_out && l->taken < l->filled)
         *batch = &l->slot[l->taken++ % l->slots];
     else if (!all_out)

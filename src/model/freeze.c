@@ -35,28 +35,18 @@ bool param_listed(const char *patterns, const char *name)
 
 /* ---- freezing ---- */
 
-/* True if the pattern matches the table's name or its layer's. */
-static bool table_matches(const Graph *g, const char *pattern, int table)
-{
-    const SparseTable *t = &g->table[table];
-    return fnmatch(pattern, t->name, 0) == 0 || fnmatch(pattern, g->node[t->node].name, 0) == 0;
-}
-
-/* Freezes the tables that the pattern matches; returns true if there are any. */
-static bool freeze_tables(Graph *g, const char *pattern)
-{
-    bool any = false;
-    for (int i = 0; i < g->table_count; ++i)
-        if (table_matches(g, pattern, i)) any = g->table[i].frozen = true;
-    return any;
-}
-
 static Status apply_patterns(Graph *g, const Config *config)
 {
     char *copy = mem_text(config->model.freeze), *rest = copy, *pattern;
     Status st = OK;
     while (st == OK && (pattern = strsep(&rest, ","))) {
-        bool any = !*pattern || freeze_tables(g, pattern);
+        bool any = !*pattern;
+        for (int i = 0; i < g->table_count && *pattern; ++i) {
+            SparseTable *t = &g->table[i];
+            if (fnmatch(pattern, t->name, 0) == 0 ||
+                fnmatch(pattern, g->node[t->node].name, 0) == 0)
+                any = t->frozen = true;
+        }
         for (int i = 0; i < g->param_count && !any; ++i)
             any = !g->param[i].info.buffer && matches(pattern, g->param[i].name);
         if (!any)
@@ -92,15 +82,6 @@ static void freeze_norm(Graph *g, Node *node, FreezeNorm norm)
     }
 }
 
-/* Tied parameters share a value: if one of them is frozen, all are. */
-static void freeze_tied(Graph *g)
-{
-    for (int i = 0; i < g->param_count; ++i)
-        if (g->param[i].tied >= 0 && g->param[i].frozen) g->param[g->param[i].tied].frozen = true;
-    for (int i = 0; i < g->param_count; ++i)
-        if (g->param[i].tied >= 0) g->param[i].frozen = g->param[g->param[i].tied].frozen;
-}
-
 Status graph_freeze(Graph *g, const Config *config)
 {
     const char *list = config->model.freeze;
@@ -111,7 +92,11 @@ Status graph_freeze(Graph *g, const Config *config)
     for (int i = 0; i < g->node_count; ++i)
         if (has_statistics(g, &g->node[i]))
             freeze_norm(g, &g->node[i], (FreezeNorm)config->model.freeze_norm);
-    freeze_tied(g);
+    /* Tied parameters share a value: if one of them is frozen, all are. */
+    for (int i = 0; i < g->param_count; ++i)
+        if (g->param[i].tied >= 0 && g->param[i].frozen) g->param[g->param[i].tied].frozen = true;
+    for (int i = 0; i < g->param_count; ++i)
+        if (g->param[i].tied >= 0) g->param[i].frozen = g->param[g->param[i].tied].frozen;
     return OK;
 }
 
@@ -130,29 +115,19 @@ static int block_chars(const char *name)
     return 0;
 }
 
-static bool same_chars(const char *a, int a_chars, const char *b, int b_chars)
-{
-    return a_chars == b_chars && strncmp(a, b, (size_t)a_chars) == 0;
-}
-
-static bool any_block(const Graph *g)
-{
-    for (int i = 0; i < g->param_count; ++i)
-        if (block_chars(g->param[i].name) > 0) return true;
-    return false;
-}
-
 /* Layers between two blocks belong to the block before them; after the last block the head
  * begins. */
 int graph_depth_groups(const Graph *g, int *depth_group)
 {
-    bool blocks = any_block(g);
+    bool blocks = false;
     const char *last = NULL;
     int now = 0, last_chars = 0, last_block = -1;
+    for (int i = 0; i < g->param_count; ++i) blocks |= block_chars(g->param[i].name) > 0;
     for (int i = 0; i < g->param_count; ++i) {
         const char *name = g->param[i].name;
         int chars = blocks ? block_chars(name) : param_layer_chars(name);
-        if (chars > 0 && !(last && same_chars(name, chars, last, last_chars))) {
+        bool same = last && chars == last_chars && strncmp(name, last, (size_t)chars) == 0;
+        if (chars > 0 && !same) {
             if (i > 0) ++now;
             last = name;
             last_chars = chars;

@@ -28,13 +28,6 @@ static int64_t set_or(int64_t set, int64_t otherwise)
     return set > 0 ? set : otherwise;
 }
 
-/* 8/3 of the width gives three matrices (one is the gate's) as many parameters as two have with
- * four times the width. */
-static int64_t default_ffn(int64_t width)
-{
-    return (8 * width / 3 + FFN_STEP - 1) / FFN_STEP * FFN_STEP;
-}
-
 static Status llama_of(Llama *m, Graph *graph, const Config *config)
 {
     *m = (Llama){.graph = graph,
@@ -43,7 +36,9 @@ static Status llama_of(Llama *m, Graph *graph, const Config *config)
                  .width = set_or(config->model.width, 384),
                  .heads = set_or(config->model.heads, 6)};
     m->kv_heads = set_or(config->model.kv_heads, m->heads);
-    m->ffn = set_or(config->model.ffn, default_ffn(m->width));
+    /* 8/3 of the width gives three matrices (one is the gate's) as many parameters as two have with
+     * four times the width. */
+    m->ffn = set_or(config->model.ffn, (8 * m->width / 3 + FFN_STEP - 1) / FFN_STEP * FFN_STEP);
     if (m->width % m->heads != 0)
         return fail(ERR_CONFIG, "llama: model.heads (%lld) must divide model.width (%lld)",
                     (long long)m->heads, (long long)m->width);

@@ -296,14 +296,6 @@ static Status enough_places(const Cutter *c)
         c->parts, c->places, c->places == 1 ? "" : "s");
 }
 
-static Status cut(const Cutter *c, int *first)
-{
-    TRY(enough_places(c));
-    if (c->config->grid.cuts && *c->config->grid.cuts) return cut_by_names(c, first);
-    cut_by_cost(c, first);
-    return OK;
-}
-
 Status graph_can_cut(const Graph *graph, const Config *config, int parts)
 {
     Cutter c = {.graph = graph, .config = config, .parts = parts};
@@ -320,7 +312,11 @@ Status graph_partition(const Graph *graph, const Config *config, int parts, int 
         if (!graph->node[i].op) return fail(ERR_BUG, "graph_partition comes after graph_plan");
     Cutter c = {.graph = graph, .config = config, .parts = parts};
     cutter_init(&c);
-    Status status = cut(&c, first);
+    Status status = enough_places(&c);
+    if (status == OK && config->grid.cuts && *config->grid.cuts)
+        status = cut_by_names(&c, first);
+    else if (status == OK)
+        cut_by_cost(&c, first);
     cutter_fini(&c);
     return status;
 }

@@ -44,11 +44,6 @@ static Desc output_of(const Planner *p, int node)
     return node == NODE_INPUT ? p->graph->input : p->node[node].spec.y;
 }
 
-static const char *name_of(const Planner *p, int node)
-{
-    return node == NODE_INPUT ? "data" : p->node[node].name;
-}
-
 static Status plan_fail(Status status, const char *name)
 {
     char *why = mem_text(fail_message());
@@ -64,8 +59,8 @@ static char *reorder_name(const Planner *p, int producer, Desc preferred)
     bool layout = preferred.dtype == output_of(p, producer).dtype;
     char how[32];
     snprintf(how, sizeof how, "reorder%d", preferred.block);
-    char *first =
-        mem_format("%s.%s", name_of(p, producer), layout ? how : dtype_name(preferred.dtype));
+    char *first = mem_format("%s.%s", producer == NODE_INPUT ? "data" : p->node[producer].name,
+                             layout ? how : dtype_name(preferred.dtype));
     char *name = mem_text(first);
     for (int more = 2; names_find(&p->names, p->node, name) != GRAPH_FAILED; ++more) {
         mem_free(&name);

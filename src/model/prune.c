@@ -142,15 +142,6 @@ static ScoredUnit *sort_by_score(const Choice *c, int first, int count)
     return r;
 }
 
-static void count_each(Choice *c)
-{
-    for (int i = 0; i < c->units->group_count; ++i) {
-        const UnitGroup *group = &c->units->group[i];
-        if (can_remove(c, group))
-            c->removals[i] = (int64_t)((double)group->count * c->options->sparsity);
-    }
-}
-
 static Status count_together(Choice *c)
 {
     const Units *units = c->units;
@@ -238,13 +229,6 @@ static Status none_removed_fail(const Choice *c)
                 c->options->sparsity, largest->count, layer, (long long)c->options->round, least);
 }
 
-static bool any_removed(const Units *units, const bool *removed)
-{
-    for (int u = 0; u < units->unit_count; ++u)
-        if (removed[u]) return true;
-    return false;
-}
-
 Status prune_choose(const Units *units, const PruneOptions *options, bool *removed)
 {
     Choice c = {.units = units, .options = options, .removed = removed};
@@ -253,17 +237,17 @@ Status prune_choose(const Units *units, const PruneOptions *options, bool *remov
     c.removals = mem_new((size_t)(units->group_count + 1) * sizeof *c.removals);
     memset(removed, 0, (size_t)units->unit_count * sizeof *removed);
     Status st = add_scores(&c);
-    if (st == OK && options->method->score)
-        count_each(&c);
-    else if (st == OK)
-        st = count_together(&c);
+    if (st == OK && !options->method->score) st = count_together(&c);
     for (int i = 0; st == OK && i < units->group_count; ++i) {
         const UnitGroup *group = &units->group[i];
+        if (options->method->score && can_remove(&c, group))
+            c.removals[i] = (int64_t)((double)group->count * options->sparsity);
         remove_from_group(&c, i);
         for (int k = 0; k < group->layer_count; ++k) keep_one(&c, group->layer[k]);
     }
-    if (st == OK && options->sparsity > 0 && !any_removed(units, removed))
-        st = none_removed_fail(&c);
+    bool any = false;
+    for (int u = 0; u < units->unit_count; ++u) any |= removed[u];
+    if (st == OK && options->sparsity > 0 && !any) st = none_removed_fail(&c);
     mem_free(&c.score);
     mem_free(&c.terms);
     mem_free(&c.removals);

@@ -20,11 +20,6 @@ static int64_t align(int64_t n)
 
 /* ---- pieces and their state ---- */
 
-static bool elementwise(const OptimRule *rule)
-{
-    return rule->table->norms == 0 && !rule->table->whole;
-}
-
 /* True if b follows a with only padding in between and both are updated alike. */
 static bool can_join(const OptimPiece *a, const OptimPiece *b)
 {
@@ -33,7 +28,7 @@ static bool can_join(const OptimPiece *a, const OptimPiece *b)
                     b->value - a->value == distance && b->gradient - a->gradient == distance;
     for (int s = 0; s < a->rule->slots; ++s)
         adjacent = adjacent && b->state[s] - a->state[s] == distance;
-    return adjacent && a->rule == b->rule && elementwise(a->rule) &&
+    return adjacent && a->rule == b->rule && a->rule->table->norms == 0 && !a->rule->table->whole &&
            (a->decay == b->decay || a->rule->is->weight_decay == 0);
 }
 
@@ -49,16 +44,6 @@ static void make_runs(Optim *optim)
             last->elements = piece->offset + piece->elements - last->offset;
         else
             optim->run[optim->run_count++] = *piece;
-    }
-}
-
-/* Places a piece's state in each arena: at the parameters' offset or, with shards or different
- * rules, packed. */
-static void place_state(Optim *optim, OptimPiece *piece, bool packed)
-{
-    for (int s = 0; s < piece->rule->slots; ++s) {
-        piece->state[s] = packed ? optim->slot_elements[s] : piece->offset;
-        if (packed) optim->slot_elements[s] += align(piece->elements);
     }
 }
 
@@ -112,7 +97,11 @@ static void make_pieces(Optim *optim, int64_t arena_elements)
             .rule = rule_at(optim, range->rule, range->lr_scale),
             .tensor = &range->tensor,
         };
-        place_state(optim, piece, packed);
+        /* state lies at the parameters' offset or, with shards or different rules, packed */
+        for (int s = 0; s < piece->rule->slots; ++s) {
+            piece->state[s] = packed ? optim->slot_elements[s] : piece->offset;
+            if (packed) optim->slot_elements[s] += align(piece->elements);
+        }
         place_scratch(optim, piece, &scratch);
         optim->chunk[i + 1] = optim->chunk[i] + chunks(range->elements);
     }

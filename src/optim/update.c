@@ -109,18 +109,8 @@ static bool has_norms(const Optim *optim, int range)
     return optim->piece[range].rule->table->norms > 0;
 }
 
-/* Fills optim->range_squares for ranges first .. last - 1, which must be all ranges if other ranks
- * have slices. */
-static void sum_ranges(Optim *optim, int first, int last)
-{
-    for (int set = 0; set < optim->sets; ++set)
-        for (int i = first; i < last; ++i)
-            optim->range_squares[set * optim->range_count + i] =
-                has_norms(optim, i) ? sum_squares(optim, set, i) : 0;
-    if (optim->share.join) optim->share.join(optim->share.user, optim->range_squares, optim->sets);
-}
-
-/* Updates those of the ranges first .. last - 1 whose rule has norms. */
+/* Updates those of the ranges first .. last - 1 whose rule has norms; they must be all ranges if
+ * other ranks have slices. */
 static void step_ranges(const Step *step, int first, int last)
 {
     Optim *optim = step->optim;
@@ -131,7 +121,11 @@ static void step_ranges(const Step *step, int first, int last)
             piece->rule->table->measure(optim, piece, &args);
     }
     gather_squares(optim, optim->sets, first, last);
-    sum_ranges(optim, first, last);
+    for (int set = 0; set < optim->sets; ++set)
+        for (int i = first; i < last; ++i)
+            optim->range_squares[set * optim->range_count + i] =
+                has_norms(optim, i) ? sum_squares(optim, set, i) : 0;
+    if (optim->share.join) optim->share.join(optim->share.user, optim->range_squares, optim->sets);
     for (int i = first; i < last; ++i) {
         double norm[OPTIM_NORMS];
         const OptimPiece *piece = &optim->piece[i];
@@ -142,16 +136,6 @@ static void step_ranges(const Step *step, int first, int last)
         if (has_norms(optim, i) && piece->elements > 0)
             piece->rule->table->update(optim, piece, &args);
     }
-}
-
-/* Updates all pieces with norms: together, or one by one. */
-static void step_norms(const Step *step)
-{
-    Optim *optim = step->optim;
-    bool all = optim->share.gather || optim->scratch_elements == 0;
-    int together = all ? optim->range_count : 1;
-    for (int i = 0; i < optim->range_count; i += together)
-        if (all || has_norms(optim, i)) step_ranges(step, i, i + together);
 }
 
 static void step_runs(const Step *step)
@@ -199,7 +183,11 @@ void optim_update(Optim *optim, float *params, const float *grads)
 {
     Step step = {optim, params, grads};
     step_runs(&step);
-    if (optim->sets > 0) step_norms(&step);
+    /* pieces with norms are updated together, or one by one */
+    bool all = optim->share.gather || optim->scratch_elements == 0;
+    int together = all ? optim->range_count : 1;
+    for (int i = 0; i < optim->range_count && optim->sets > 0; i += together)
+        if (all || has_norms(optim, i)) step_ranges(&step, i, i + together);
     if (optim->any_whole) step_whole(&step);
 }
 

@@ -72,13 +72,6 @@ typedef struct Location {
     int node, rank;
 } Location;
 
-static void find_locations(const World *world, const World *node, Location *location)
-{
-    Location mine = {.node = world->rank, .rank = node->rank};
-    world_bcast(node, &mine.node, sizeof mine.node, 0);
-    world_gather(world, &mine, sizeof mine, location);
-}
-
 static void fill_channel(Channel *channel, const ChannelSpec *spec, const World *world,
                          const Location *location, int transport)
 {
@@ -114,13 +107,6 @@ static void open_messages(Channels *c)
             channel_mpi_open(&c->channel[i], c->comm, count_twins(c->channel, i));
 }
 
-static void open_device_channels(Channels *c)
-{
-    for (int i = 0; i < c->count; ++i)
-        if (c->channel[i].table == &channel_nccl && c->channel[i].end != END_ELSEWHERE)
-            channel_nccl_open(&c->channel[i], c->world->gpus);
-}
-
 static Status open_channels(Channels *c, const ChannelSpec *spec, int transport)
 {
     const World *world = c->world;
@@ -128,7 +114,9 @@ static Status open_channels(Channels *c, const ChannelSpec *spec, int transport)
     node.comm = world->node_size > 1 ? world->node : MPI_COMM_NULL;
     Location *location = mem_new((size_t)world->size * sizeof *location);
     int *node_rank = mem_new((size_t)world->size * sizeof *node_rank);
-    find_locations(world, &node, location);
+    Location here = {.node = world->rank, .rank = node.rank};
+    world_bcast(&node, &here.node, sizeof here.node, 0);
+    world_gather(world, &here, sizeof here, location);
     for (int r = 0; r < world->size; ++r)
         node_rank[r] = location[r].node == location[world->rank].node ? location[r].rank : -1;
     for (int i = 0; i < c->count; ++i)
@@ -136,7 +124,9 @@ static Status open_channels(Channels *c, const ChannelSpec *spec, int transport)
     Status mine = pipes_open(&c->pipes, &node, node_rank, c->channel, c->count);
     Status all = status_agree(world, mine);
     if (all == OK) open_messages(c);
-    if (all == OK) open_device_channels(c);
+    for (int i = 0; i < c->count && all == OK; ++i)
+        if (c->channel[i].table == &channel_nccl && c->channel[i].end != END_ELSEWHERE)
+            channel_nccl_open(&c->channel[i], world->gpus);
     mem_free(&location);
     mem_free(&node_rank);
     return all;

@@ -221,13 +221,6 @@ static ScheduleSpan **spans_new(const Schedule *s)
     return span;
 }
 
-static TaskCost *costs_alike(const Schedule *s)
-{
-    TaskCost *cost = mem_new((size_t)schedule_chunks(s) * sizeof *cost);
-    for (int i = 0; i < schedule_chunks(s); ++i) cost[i] = (TaskCost){1, 1, 1, 0};
-    return cost;
-}
-
 Status schedule_simulate(const Schedule *schedule, const TaskCost *cost, ScheduleReport *report)
 {
     int *live = mem_new((size_t)schedule_chunks(schedule) * sizeof *live);
@@ -235,7 +228,8 @@ Status schedule_simulate(const Schedule *schedule, const TaskCost *cost, Schedul
     if (report) *report = (ScheduleReport){0};
     Status st = schedule_check(schedule, live);
     if (st == OK) {
-        TaskCost *unit = cost ? NULL : costs_alike(schedule);
+        TaskCost *unit = mem_new((size_t)schedule_chunks(schedule) * sizeof *unit);
+        for (int i = 0; i < schedule_chunks(schedule); ++i) unit[i] = (TaskCost){1, 1, 1, 0};
         Player p;
         player_init(&p, schedule, cost ? cost : unit);
         if (report) p.span = r.span = spans_new(schedule);

@@ -17,11 +17,6 @@ int group_size(ScheduleShape shape, int groups, int group)
     return shape.micros / groups + (group < shape.micros % groups);
 }
 
-static Cursor cursor_first(ScheduleShape shape, int groups)
-{
-    return (Cursor){.shape = shape, .groups = groups, .size = group_size(shape, groups, 0)};
-}
-
 static void cursor_next(Cursor *c)
 {
     if (++c->at < c->size) return;
@@ -48,7 +43,8 @@ static void add_backward(TaskList *list, const Schedule *s, Cursor *c, int stage
 
 void order_turns(TaskList *list, const Schedule *s, int stage, int groups, int64_t ahead)
 {
-    Cursor forward = cursor_first(s->shape, groups), backward = forward;
+    Cursor forward = {.shape = s->shape, .groups = groups, .size = group_size(s->shape, groups, 0)};
+    Cursor backward = forward;
     int passes = s->shape.chunks * s->shape.micros, done = ahead < passes ? (int)ahead : passes;
     for (int i = 0; i < done; ++i) add_forward(list, s, &forward, stage);
     for (int i = done; i < passes; ++i) {

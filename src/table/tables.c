@@ -200,16 +200,6 @@ static Flight *flight_after(const TableStream *s, int steps)
     return &s->flight[(s->now + steps) % s->flights];
 }
 
-/* Mode stale, while a step is computed: makes the update that the next step has to see, and
- * requests the next step's rows. */
-static void begin_ahead(TableStream *s, double *wait_s)
-{
-    Flight *next = flight_after(s, 1);
-    if (s->pending == s->tables->plan.staleness) update_oldest(s);
-    if (!next->taken) take_step(s, next, wait_s);
-    request_rows(s, next);
-}
-
 static Status begin_step(TableStream *s, double *wait_s)
 {
     Tables *t = s->tables;
@@ -222,7 +212,13 @@ static Status begin_step(TableStream *s, double *wait_s)
     if (!f->requested) request_rows(s, f);
     f->requested = false;
     wait_rows(s, f);
-    if (t->plan.staleness > 0 && s == &t->training && !t->sync_point) begin_ahead(s, wait_s);
+    if (t->plan.staleness == 0 || s != &t->training || t->sync_point) return OK;
+    /* while this step is computed: makes the update that the next step has to see, and requests the
+     * next step's rows */
+    Flight *ahead = flight_after(s, 1);
+    if (s->pending == t->plan.staleness) update_oldest(s);
+    if (!ahead->taken) take_step(s, ahead, wait_s);
+    request_rows(s, ahead);
     return OK;
 }
 

@@ -105,7 +105,7 @@ typedef struct GroupFigures {
 } GroupFigures;
 
 /* Adds the figures of all groups from root/group up to root. Cuts group short on the way. */
-static void climb(const char *root, char *group, bool v2, GroupFigures *figures)
+static void visit_parents(const char *root, char *group, bool v2, GroupFigures *figures)
 {
     char folder[PATH_ROOM];
     for (;;) {
@@ -145,7 +145,7 @@ static GroupFigures read_groups(const char *proc_file, const char *root)
         bool v2 = controllers[1] == 0;
         if (!v2 && !has_cpu(controllers + 1)) continue;
         if (strcmp(path, "/") == 0) *path = 0;
-        climb(v2 ? root : v1_root, path, v2, &figures);
+        visit_parents(v2 ? root : v1_root, path, v2, &figures);
     }
     fclose(f);
     return figures;

@@ -37,8 +37,8 @@ static void nap(void)
 static ncclResult_t settled(ncclComm_t comm, ncclResult_t result)
 {
     for (double start = clock_s(); result == ncclInProgress && clock_s() - start < LIMIT_S; nap()) {
-        ncclResult_t asked = nccl.comm_async_error(comm, &result);
-        if (asked != ncclSuccess) return asked;
+        ncclResult_t polled = nccl.comm_async_error(comm, &result);
+        if (polled != ncclSuccess) return polled;
     }
     return result;
 }

@@ -97,7 +97,7 @@ static const char *const dense_rules[] = {
     "name: ftrl, lr: 0.1, l1: 0.1, l2: 0.05, weight_decay: 0.01",
 };
 
-static void beside_dense(void)
+static void next_to_dense(void)
 {
     static const int width[] = {1, 7, 10, 16, WIDTH_MOST};
     Backend *backend = NULL;
@@ -278,6 +278,6 @@ static void refusals(void)
     refused("name: adagrad_row", "which top.weight is not");
 }
 
-TEST_MAIN("rules for rows", {"beside dense", beside_dense}, {"adagrad of rows", adagrad_of_rows},
+TEST_MAIN("rules for rows", {"next to dense", next_to_dense}, {"adagrad of rows", adagrad_of_rows},
           {"published ftrl", published_ftrl}, {"ftrl begins anywhere", ftrl_begins_anywhere},
           {"every rule", every_row_rule}, {"assignment", assignment}, {"refusals", refusals})

@@ -141,7 +141,7 @@ static void all_pairs(void)
 
 /* Nobody receives until the senders have stopped: they are ahead by the depth, over MPI by up to
  * twice as much. */
-static void held_back_by_depth(void)
+static void limited_by_depth(void)
 {
     for (Way way = 0; way < WAYS; ++way)
         for (int depth = 2; depth <= 4; ++depth) {
@@ -248,12 +248,12 @@ static void woken_from_sleep(void)
 
 static void refused(void)
 {
-    World apart = test_world;
+    World two_nodes = test_world;
     Channels *channels = NULL;
     ChannelSpec good = {0, 1, 2, 64}, spec = good;
     int n = test_world.size;
-    apart.one_node = false;
-    CHECK_FAILS(channels_new(&channels, &apart, &good, 1, TRANSPORT_SHM), ERR_CONFIG,
+    two_nodes.one_node = false;
+    CHECK_FAILS(channels_new(&channels, &two_nodes, &good, 1, TRANSPORT_SHM), ERR_CONFIG,
                 "on one node");
     CHECK_FAILS(channels_new(&channels, &test_world, &good, 1, TRANSPORT_NCCL), ERR_CONFIG,
                 "use auto");
@@ -277,7 +277,7 @@ static void refused(void)
 }
 
 #define CHANNEL_CASES                                                                              \
-    {"rings", rings}, {"all pairs", all_pairs}, {"held back by depth", held_back_by_depth},        \
+    {"rings", rings}, {"all pairs", all_pairs}, {"limited by depth", limited_by_depth},            \
         {"among sums", among_sums}, {"in parts", in_parts},                                        \
         {"woken from sleep", woken_from_sleep},                                                    \
     {                                                                                              \

@@ -165,7 +165,7 @@ typedef struct Growing {
     Drawn drawn[3];
     int64_t each;
     /* offset of this rank's shard of each range in the levels */
-    int64_t held[3];
+    int64_t at_level[3];
     float *level[32];
     int turns, levels;
     /* offsets of the places in the arena, and their last pushes */
@@ -184,7 +184,7 @@ static void grow_range(Growing *g, int turn, int i)
     CommPush push = {.bounds = &g->drawn[i].bounds,
                      .shift = g->at[place] - begin,
                      .level = g->level,
-                     .at = g->held[i],
+                     .at = g->at_level[i],
                      .first = turn * comm->size,
                      .leaves = g->turns * comm->size};
     g->pushed[place] = comm_push_begin(comm, &push);
@@ -197,7 +197,7 @@ static int64_t wrong_sums(const Growing *g)
     for (int i = 0; i < 3; ++i)
         for (int64_t at = g->drawn[i].bound[rank], e = at; e < g->drawn[i].bound[rank + 1]; ++e) {
             float want = tree_reference(g->turns * g->comm->size, e, g->turns);
-            float got = g->level[0][g->held[i] + e - at];
+            float got = g->level[0][g->at_level[i] + e - at];
             count += memcmp(&want, &got, sizeof want) != 0;
         }
     return count;
@@ -208,7 +208,7 @@ static void grow_tree(Growing *g)
     int64_t end = 0;
     for (int i = 0; i < 3; ++i) {
         g->draw(&g->drawn[i], i * g->each, g->each, 80 + i);
-        g->held[i] = end;
+        g->at_level[i] = end;
         end += g->drawn[i].bound[g->comm->rank + 1] - g->drawn[i].bound[g->comm->rank];
     }
     g->levels = tree_levels_between(g->turns, g->comm->size);

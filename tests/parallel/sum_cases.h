@@ -169,10 +169,10 @@ static void choice_of_transport(void)
     CHECK_FAILS(comm_new(&comm, &test_world, &host, TRANSPORT_NCCL, 100), ERR_CONFIG, "nccl needs");
     CHECK_FAILS(comm_new(&comm, &test_world, &device, TRANSPORT_NCCL, 100), ERR_BUG, "not joined");
     CU_ASSERT_PTR_NULL(comm);
-    World apart = test_world;
-    apart.one_node = false;
-    CHECK_FAILS(comm_new(&comm, &apart, &host, TRANSPORT_SHM, 100), ERR_CONFIG, "on one node");
-    CHECK_OK(comm_new(&comm, &apart, &host, TRANSPORT_MPI, 100));
+    World two_nodes = test_world;
+    two_nodes.one_node = false;
+    CHECK_FAILS(comm_new(&comm, &two_nodes, &host, TRANSPORT_SHM, 100), ERR_CONFIG, "on one node");
+    CHECK_OK(comm_new(&comm, &two_nodes, &host, TRANSPORT_MPI, 100));
     CU_ASSERT_PTR_EQUAL(comm->table, &comm_mpi);
     comm_free(&comm);
     World nodes = world_of_nodes(test_world, 2);

@@ -38,7 +38,7 @@ static void few_tensors(void)
 }
 
 /* A small tensor does not wait for a large one after it. */
-static void big_tensor_apart(void)
+static void big_tensor_alone(void)
 {
     static const int64_t offset[] = {0, 10, 1000010};
     Buckets b;
@@ -85,5 +85,5 @@ static void random_tables(void)
     }
 }
 
-TEST_MAIN("buckets", {"few tensors", few_tensors}, {"a big tensor apart", big_tensor_apart},
+TEST_MAIN("buckets", {"few tensors", few_tensors}, {"a big tensor alone", big_tensor_alone},
           {"edges", edges}, {"random tables", random_tables})

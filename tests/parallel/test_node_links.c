@@ -21,7 +21,7 @@ typedef struct Nodes {
 } Nodes;
 
 /* Initialises the links of another node, with its own socket. */
-static void meet(const Nodes *n, NodeLinks *links)
+static void introduce(const Nodes *n, NodeLinks *links)
 {
     node_links_init(links, &n->world, true, 0, n->nodes);
     links->token = n->first.token;
@@ -39,7 +39,7 @@ static bool nodes_init(Nodes *n, int nodes)
         printf("skipped: this host has no address but its own\n");
         return false;
     }
-    meet(n, &n->other);
+    introduce(n, &n->other);
     setsockopt(n->first.socket, SOL_SOCKET, SO_RCVBUF, &(int){DEFAULT_BYTES}, sizeof(int));
     n->rank = mem_new((size_t)nodes * RANKS_EACH * sizeof *n->rank);
     return true;
@@ -62,7 +62,7 @@ static void speak(Nodes *n, NodeLinks *links, int k, int64_t step)
     node_links_send(links, BEGIN_S, n->mine, RANKS_EACH);
 }
 
-static void hear(Nodes *n)
+static void receive_all(Nodes *n)
 {
     node_links_receive(&n->first, n->rank, n->nodes * RANKS_EACH);
 }
@@ -81,7 +81,7 @@ static int known(const Nodes *n, int64_t step)
 }
 
 /* Two periods: no datagram is lost, although the socket holds only a few hundred. */
-static void all_are_heard(void)
+static void all_are_received(void)
 {
     static const int sizes[] = {2, 3, 100, 500, 2048, NODES_MOST};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; ++s) {
@@ -92,10 +92,11 @@ static void all_are_heard(void)
         for (int64_t step = 1; step <= 2; ++step) {
             double now_s = 0;
             for (int k = 1; k < nodes; ++k) {
-                for (; node_links_phase_s(k, nodes) >= now_s + pause_s; now_s += pause_s) hear(&n);
+                for (; node_links_phase_s(k, nodes) >= now_s + pause_s; now_s += pause_s)
+                    receive_all(&n);
                 speak(&n, &n.other, k, step);
             }
-            hear(&n);
+            receive_all(&n);
             CU_ASSERT_EQUAL(known(&n, step), nodes - 1);
         }
         /* the nodes have been answered */
@@ -111,7 +112,7 @@ static void a_burst_is_lost(void)
     Nodes n;
     if (!nodes_init(&n, NODES_MOST)) return;
     for (int k = 1; k < n.nodes; ++k) speak(&n, &n.other, k, 1);
-    hear(&n);
+    receive_all(&n);
     CU_ASSERT(known(&n, 1) >= 64);
     CU_ASSERT(known(&n, 1) < n.nodes / 2);
     nodes_fini(&n);
@@ -143,27 +144,27 @@ static void once_a_period(void)
         speak(&n, &n.other, 5, 1);
         n.mine[0].newest.step = 2;
         for (double at_s = LOOK_S; at_s <= node_links_period_s(sizes[s]); at_s += LOOK_S) {
-            hear(&n);
+            receive_all(&n);
             CU_ASSERT_EQUAL(n.rank[5 * RANKS_EACH].newest.step, 1);
             node_links_send(&n.other, BEGIN_S + at_s, n.mine, RANKS_EACH);
         }
-        hear(&n);
+        receive_all(&n);
         CU_ASSERT_EQUAL(n.rank[5 * RANKS_EACH].newest.step, 2);
         nodes_fini(&n);
     }
 }
 
 /* All nodes learn of the end, except one that has never sent, whose address is unknown. */
-static void all_hear_the_end(void)
+static void all_receive_the_end(void)
 {
     enum { NODES = 200, CODE = 74, DUMB = 77 };
     Nodes n;
     if (!nodes_init(&n, NODES)) return;
     NodeLinks *peer = mem_new(NODES * sizeof *peer);
     for (int k = 1; k < NODES; ++k) {
-        meet(&n, &peer[k]);
+        introduce(&n, &peer[k]);
         if (k != DUMB) speak(&n, &peer[k], k, 1);
-        hear(&n);
+        receive_all(&n);
     }
     node_links_end(&n.first, CODE);
     for (int k = 1; k < NODES; ++k) {
@@ -175,6 +176,6 @@ static void all_hear_the_end(void)
     nodes_fini(&n);
 }
 
-TEST_MAIN("node links", {"all are heard", all_are_heard}, {"a burst is lost", a_burst_is_lost},
-          {"periods", periods}, {"once a period", once_a_period},
-          {"all hear the end", all_hear_the_end})
+TEST_MAIN("node links", {"all are received", all_are_received},
+          {"a burst is lost", a_burst_is_lost}, {"periods", periods},
+          {"once a period", once_a_period}, {"all receive the end", all_receive_the_end})

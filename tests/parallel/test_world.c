@@ -131,7 +131,7 @@ static void comm_alone(void)
 }
 
 /* MPI is not started: sizes it cannot count are refused before it is called. */
-static void tell_too_much(void)
+static void send_too_much(void)
 {
     const World world = {.size = 2};
     char byte = 0;
@@ -141,7 +141,7 @@ static void tell_too_much(void)
 static void message_too_large(void)
 {
     char said[512];
-    int status = in_child(tell_too_much, said, sizeof said);
+    int status = in_child(send_too_much, said, sizeof said);
     CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == ERR_CONFIG);
     CU_ASSERT_PTR_NOT_NULL(strstr(said, "2147483648 bytes between two ranks"));
     CU_ASSERT_PTR_NOT_NULL(strstr(said, "lower train.batch"));

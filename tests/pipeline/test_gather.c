@@ -14,7 +14,7 @@ static bool has(const Window *w, int bucket)
     return false;
 }
 
-static bool apart(int64_t a, int64_t a_length, int64_t b, int64_t b_length)
+static bool disjoint(int64_t a, int64_t a_length, int64_t b, int64_t b_length)
 {
     return a + a_length <= b || b + b_length <= a;
 }
@@ -30,9 +30,9 @@ static bool good_places(const Window *w)
         good &= a->cache + a->cache_bytes <= (int64_t)w->plan->cache_bytes;
         for (int j = 0; j < i; ++j) {
             const ParamBucket *b = &f->bucket[w->here[j]];
-            good &= apart(a->ring_offset, a->elements, b->ring_offset, b->elements);
+            good &= disjoint(a->ring_offset, a->elements, b->ring_offset, b->elements);
             good &= a->cache_bytes == 0 || b->cache_bytes == 0 ||
-                    apart(a->cache, a->cache_bytes, b->cache, b->cache_bytes);
+                    disjoint(a->cache, a->cache_bytes, b->cache, b->cache_bytes);
         }
     }
     return good;
@@ -106,7 +106,7 @@ static bool walk(const Plan *plan, const Schedule *s, int64_t *gathers)
 }
 
 /* True if each value belongs to exactly one replica, at a separate position. */
-static bool held_once(const Plan *plan)
+static bool stored_once(const Plan *plan)
 {
     int64_t all = 0, values = 0;
     bool good = true;
@@ -147,7 +147,7 @@ static bool check_stage(const Fixture *f, int stage, const Schedule *evaluation,
     int64_t training = 0, evaluating = 0;
     CHECK_OK(plan_new(&plan, f->graph, &options));
     mem_free(&block);
-    bool good = plan->gathers && held_once(plan) && walk(plan, f->schedule, &training) &&
+    bool good = plan->gathers && stored_once(plan) && walk(plan, f->schedule, &training) &&
                 walk(plan, evaluation, &evaluating);
     good &= training == plan->gather.step_gathers;
     *gathers += training;

@@ -52,7 +52,7 @@ static bool run_tasks(Side *s, Count *n, int depth, bool *good)
     return moved;
 }
 
-static bool meet(Side *a, Side *b, Count *n, int depth, bool *good)
+static bool exchange(Side *a, Side *b, Count *n, int depth, bool *good)
 {
     int c = waits_for(a);
     if (c < 0 || c != waits_for(b)) return false;
@@ -77,7 +77,7 @@ static bool play(const Schedule *s, int depth)
         for (int i = 0; i < stages; ++i) moved = run_tasks(&side[i], &n, depth, &good) || moved;
         for (int a = 0; a < stages; ++a)
             for (int b = a + 1; b < stages; ++b)
-                moved = meet(&side[a], &side[b], &n, depth, &good) || moved;
+                moved = exchange(&side[a], &side[b], &n, depth, &good) || moved;
     }
     for (int i = 0; i < stages; ++i) {
         good = good && side[i].at == s->count[i] && side[i].move == side[i].moves.count;

@@ -78,7 +78,7 @@ static PlainRow *plain_of(Rig *r, int table, uint64_t id)
 }
 
 /* Each rank requests some ids of each table, each once; rank 2 requests none. */
-static void ask(Rig *r, int step)
+static void request(Rig *r, int step)
 {
     static const uint64_t ids[IDS] = {0, 1ull << 63, UINT64_MAX, UINT64_MAX - 1, 1, 2, 3};
     for (int a = 0; a < RANKS; ++a)
@@ -158,9 +158,9 @@ static void run_steps(bool frozen, float factor)
 {
     static Rig r;
     rig_open(&r, frozen);
-    int64_t made[TABLES] = {0}, held[TABLES] = {0};
+    int64_t made[TABLES] = {0}, kept[TABLES] = {0};
     for (int step = 0; step < STEPS; ++step) {
-        ask(&r, step);
+        request(&r, step);
         owner_answer(&r.owner);
         check_answers(&r);
         plain_update(&r, factor);
@@ -171,11 +171,11 @@ static void run_steps(bool frozen, float factor)
             owner_add(&r.owner, factor);
     }
     for (int i = 0; i < r.rows; ++i) made[r.plain[i].table] += r.plain[i].made;
-    for (int t = 0; t < TABLES; ++t) held[t] = row_store_count(r.store[t].rows);
+    for (int t = 0; t < TABLES; ++t) kept[t] = row_store_count(r.store[t].rows);
     CU_ASSERT_TRUE(made[0] > 10);
-    CU_ASSERT_EQUAL(made[0], held[0]);
-    CU_ASSERT_EQUAL(made[1], held[1]);
-    CU_ASSERT_EQUAL(held[1] == 0, frozen);
+    CU_ASSERT_EQUAL(made[0], kept[0]);
+    CU_ASSERT_EQUAL(made[1], kept[1]);
+    CU_ASSERT_EQUAL(kept[1] == 0, frozen);
     rig_close(&r);
 }
 
@@ -202,7 +202,7 @@ static void test_squares(void)
     static double shard[TABLES * ROW_SHARDS], wanted[TABLES * ROW_SHARDS];
     int wrong = 0;
     rig_open(&r, false);
-    ask(&r, 1);
+    request(&r, 1);
     owner_answer(&r.owner);
     check_answers(&r);
     for (int i = 0; i < r.rows; ++i) {

@@ -112,7 +112,7 @@ static void compare_weights(const char *name, const Rig *f, const Rig *h, int k)
 
 /* Skips operations with more than one right answer: the arg max of a pool is compared only where
  * inputs have no ties. */
-static void beside_fp32(const char *name, OpSpec s)
+static void compare_with_fp32(const char *name, OpSpec s)
 {
     Rig f, h;
     run(&f, s, DTYPE_F32, 1);
@@ -392,11 +392,11 @@ static const Case *cases(int *count)
     return list;
 }
 
-static void test_beside_fp32(void)
+static void test_compare_with_fp32(void)
 {
     int count;
     const Case *c = cases(&count);
-    for (int i = 0; have_bf16() && i < count; ++i) beside_fp32(c[i].name, c[i].spec);
+    for (int i = 0; have_bf16() && i < count; ++i) compare_with_fp32(c[i].name, c[i].spec);
 }
 
 /* Attention's products have their own instruction with AVX512_BF16. */
@@ -405,8 +405,8 @@ static void test_attention_sets(void)
     const char *best = simd_table(DTYPE_F32)->name;
     for (int set = 0; have_bf16() && set < SETS; ++set) {
         if (!simd_use(sets[set])) continue;
-        beside_fp32(sets[set], attention(150, 32, false));
-        beside_fp32(sets[set], attention(70, 21, false));
+        compare_with_fp32(sets[set], attention(150, 32, false));
+        compare_with_fp32(sets[set], attention(70, 21, false));
     }
     CU_ASSERT(simd_use(best));
 }
@@ -462,7 +462,7 @@ static void test_refused(void)
         CHECK_FAILS(backend_open(&backend, &backend_cpu, options), ERR_CONFIG, "AVX512_BF16");
 }
 
-TEST_MAIN("bf16", {"beside fp32", test_beside_fp32},
+TEST_MAIN("bf16", {"compared with fp32", test_compare_with_fp32},
           {"attention on every instruction set", test_attention_sets},
           {"one thread and two", test_threads}, {"reorder", test_reorder},
           {"refused", test_refused})

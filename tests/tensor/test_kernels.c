@@ -261,7 +261,7 @@ static void test_embedding(void)
 
 /* Mixed layouts: add and batch_norm prefer the blocked one, concat the plain one; flatten of a
  * blocked image is a view. */
-static void test_wishes(void)
+static void test_preferred_layouts(void)
 {
     Desc blocked = rig_desc(shape_of(4, 2, 19, 3, 3), 16), flat = plain(4, 2, 19, 3, 3);
     OpSpec s = {.kind = OP_ADD, .x_count = 2, .x = {flat, blocked}, .y = flat};
@@ -389,5 +389,5 @@ TEST_MAIN("kernels", {"batch_norm far from zero", test_large_mean},
           {"batch_norm of few", test_bn_few}, {"batch_norm at inference", test_bn_inference},
           {"pool ties and NaN", test_pool_ties}, {"pool ties and NaN, plain", test_pool_plain_ties},
           {"dropout statistics", test_dropout}, {"dropout layouts", test_dropout_layouts},
-          {"embedding", test_embedding}, {"wishes", test_wishes}, {"bad specs", test_bad_specs},
-          {"one thread and two", test_threads})
+          {"embedding", test_embedding}, {"preferred layouts", test_preferred_layouts},
+          {"bad specs", test_bad_specs}, {"one thread and two", test_threads})

@@ -309,14 +309,6 @@ static void push_slice(const Comm *comm, const Slot *slot)
     tree_push(&leaves, mine.count, 1);
 }
 
-static void sum_slice(const Comm *comm, const Slot *slot)
-{
-    const Messages *m = comm->impl;
-    Slice mine = slice_of(comm, slot, m->rail_rank);
-    float *out = mine_at(m, slot, mine);
-    tree_sum(&out, 1, slot->in, m->rail_size, 0, mine.count);
-}
-
 /* True if an older piece of a push is still collecting: the sums of a tree are made in one
  * order. */
 static bool must_wait_for_older(const Messages *m, const Slot *slot)
@@ -334,10 +326,13 @@ static bool must_wait_for_older(const Messages *m, const Slot *slot)
 static void finish_collect(Comm *comm, Slot *slot)
 {
     Messages *m = comm->impl;
-    if (slot->op.push.level)
+    if (slot->op.push.level) {
         push_slice(comm, slot);
-    else if (!slot->op.halves)
-        sum_slice(comm, slot);
+    } else if (!slot->op.halves) {
+        Slice mine = slice_of(comm, slot, m->rail_rank);
+        float *out = mine_at(m, slot, mine);
+        tree_sum(&out, 1, slot->in, m->rail_size, 0, mine.count);
+    }
     if (slot->op.push.level && slot->last) m->pushed = slot->op.number;
 }
 

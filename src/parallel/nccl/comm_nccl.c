@@ -58,15 +58,6 @@ size_t comm_nccl_scratch(int ranks, int64_t elements)
     return (size_t)slice_capacity(ranks, elements) * (size_t)(ranks - 1) * sizeof(float);
 }
 
-/* True if a single piece goes by halving. Pieces follow each other on one stream, so each is costed
- * as a sum of one piece. */
-static bool halves_alone(const Comm *comm)
-{
-    const SumShape piece = {
-        .ranks = comm->size, .width = 1, .arena_elements = comm->arena_elements, .elements = 1};
-    return sum_way(&piece, comm->way) == COMM_HALVING;
-}
-
 static Status nccl_open(Comm *comm, Backend *backend, size_t arena_bytes)
 {
     NcclState *state = comm->impl = mem_new(sizeof *state);
@@ -74,7 +65,10 @@ static Status nccl_open(Comm *comm, Backend *backend, size_t arena_bytes)
     state->scratch_bytes = comm_nccl_scratch(comm->size, comm->arena_elements);
     state->scratch = backend->table->alloc(backend, state->scratch_bytes);
     state->halving = halving_new(comm->rank, comm->size);
-    state->halves = halves_alone(comm);
+    /* pieces follow each other on one stream, so each is costed as a sum of one piece */
+    const SumShape piece = {
+        .ranks = comm->size, .width = 1, .arena_elements = comm->arena_elements, .elements = 1};
+    state->halves = sum_way(&piece, comm->way) == COMM_HALVING;
     state->computed = backend->table->event_new(backend);
     state->summed = backend->table->event_new(backend);
     comm->arena = backend->table->alloc(backend, arena_bytes);

@@ -231,15 +231,6 @@ static Gpus *gpus_new(Backend *backend, int bits, bool on_compute_stream)
     return gpus;
 }
 
-/* *watch may be NULL. */
-static void watch_free(NcclWatch **watch)
-{
-    if (!*watch) return;
-    nccl_watch_stop(*watch);
-    if ((*watch)->has_node) shm_segment_fini(&(*watch)->node);
-    mem_free(watch);
-}
-
 static void gpus_free(Gpus **gpus)
 {
     Gpus *g = *gpus;
@@ -347,7 +338,12 @@ Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits)
 void grid_release_gpus(Grid *grid)
 {
     if (!grid->gpus[0]) return;
-    watch_free(&grid->gpus[0]->watch);
+    NcclWatch **watch = &grid->gpus[0]->watch;
+    if (*watch) {
+        nccl_watch_stop(*watch);
+        if ((*watch)->has_node) shm_segment_fini(&(*watch)->node);
+        mem_free(watch);
+    }
     for (int i = 1; i < WATCH_COMMS; ++i)
         if (grid->gpus[i]) grid->gpus[i]->watch = NULL;
     /* no rank destroys its communicators while another still watches them */

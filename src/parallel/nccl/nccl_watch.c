@@ -38,19 +38,15 @@ static void check_comm(const NcclWatch *watch, ncclComm_t comm)
     nccl_failed(watch, state, words, "ncclCommGetAsyncError");
 }
 
-static void check(const NcclWatch *watch)
-{
-    check_peers(watch);
-    for (int i = 0; i < WATCH_COMMS; ++i)
-        if (watch->comm[i]) check_comm(watch, watch->comm[i]);
-}
-
 static void *watch_run(void *user)
 {
     NcclWatch *watch = user;
     pthread_mutex_lock(&watch->lock);
     while (!watch->stop) {
-        if (!cond_wait_for(&watch->wake, &watch->lock, WATCH_EVERY_S)) check(watch);
+        if (cond_wait_for(&watch->wake, &watch->lock, WATCH_EVERY_S)) continue;
+        check_peers(watch);
+        for (int i = 0; i < WATCH_COMMS; ++i)
+            if (watch->comm[i]) check_comm(watch, watch->comm[i]);
     }
     pthread_mutex_unlock(&watch->lock);
     return NULL;

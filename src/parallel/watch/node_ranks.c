@@ -6,26 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static Beat *beat_of(const NodeRanks *node, int rank)
-{
-    return (Beat *)(void *)node->shared.segment[rank];
-}
-
-static void alone(NodeRanks *node)
-{
-    static Beat beat;
-    node->count = 1;
-    node->mine = 0;
-    node->beat[0] = &beat;
-    node->state[0].process = (int32_t)getpid();
-}
-
 static void together(NodeRanks *node)
 {
     node->count = node->world.size;
     node->mine = node->world.rank;
     for (int r = 0; r < node->count; ++r) {
-        node->beat[r] = beat_of(node, r);
+        node->beat[r] = (Beat *)(void *)node->shared.segment[r];
         node->state[r].process = (int32_t)node->shared.process[r];
         node->state[r].rank = node->shared.job_rank[r];
     }
@@ -42,10 +28,15 @@ bool node_ranks_init(NodeRanks *node, const World *world, int color)
     Status st = split != OK || ranks == 1
                     ? split
                     : shm_segment_init(&node->shared, &node->world, sizeof(Beat), "the watchdog");
-    if (st == OK && ranks > 1)
+    if (st == OK && ranks > 1) {
         together(node);
-    else
-        alone(node);
+    } else {
+        static Beat beat;
+        node->count = 1;
+        node->mine = 0;
+        node->beat[0] = &beat;
+        node->state[0].process = (int32_t)getpid();
+    }
     if (ranks == 1) node->state[0].rank = world->rank;
     beat_move(node->beat[node->mine]);
     return st == OK;

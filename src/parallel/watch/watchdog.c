@@ -43,9 +43,9 @@ struct Watchdog {
     double looked_s;
     /* the step last reported as late, the time of its next report, and the interval after that */
     int64_t late_step;
-    double say_s, pause_s;
+    double next_report_s, pause_s;
     /* whether each node has been reported as silent, [nodes]; owned */
-    bool *silence_said;
+    bool *silence_reported;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     pthread_t thread;
@@ -213,15 +213,15 @@ static void check_nodes(Watchdog *w, double now_s)
         const NodeLink *link = &links->link[i];
         double since_s = link->received_s > w->node.awake_s ? link->received_s : w->node.awake_s;
         double silent_s = now_s - since_s;
-        bool said = w->silence_said[i];
+        bool reported = w->silence_reported[i];
         char why[256];
-        w->silence_said[i] = link->length > 0 && silent_s >= named_s;
-        if (!w->silence_said[i]) continue;
+        w->silence_reported[i] = link->length > 0 && silent_s >= named_s;
+        if (!w->silence_reported[i]) continue;
         snprintf(why, sizeof why,
                  "nothing has been heard of %s for %.0f s: the host is dead, or its network is cut",
                  w->host[i], silent_s);
         if (silent_s >= end_s) end_job(w, why);
-        if (!said) log_warn("%s", why);
+        if (!reported) log_warn("%s", why);
     }
 }
 
@@ -252,7 +252,7 @@ static Overview overview(const Watchdog *w)
     return o;
 }
 
-static void say_late(const Watchdog *w, const Overview *o)
+static void report_late(const Watchdog *w, const Overview *o)
 {
     char behind[WORDS] = "", waiting[WORDS] = "", usual[48] = "";
     int computing = add_states(w, behind, o->state, o->count, false);
@@ -291,12 +291,12 @@ static void check_steps(Watchdog *w, double now_s)
     if (o.latest->late_s < limit_s) return;
     if (w->late_step != o.latest->newest.step) {
         w->late_step = o.latest->newest.step;
-        w->say_s = now_s;
+        w->next_report_s = now_s;
         w->pause_s = limit_s;
     }
-    if (now_s < w->say_s) return;
-    say_late(w, &o);
-    w->say_s = now_s + w->pause_s;
+    if (now_s < w->next_report_s) return;
+    report_late(w, &o);
+    w->next_report_s = now_s + w->pause_s;
     w->pause_s *= 2;
 }
 
@@ -391,7 +391,7 @@ Watchdog *watchdog_new(const World *world, const WatchdogOptions *options)
     w->node_of = mem_new(ranks * sizeof *w->node_of);
     int nodes = count_nodes(w), mine = w->node_of[world->rank];
     learn_hosts(w, nodes);
-    w->silence_said = mem_new((size_t)nodes * sizeof *w->silence_said);
+    w->silence_reported = mem_new((size_t)nodes * sizeof *w->silence_reported);
     bool first = world->rank == 0;
     w->folder = world_bcast_text(world, first ? mem_text(options->folder) : NULL);
     w->owner =
@@ -428,7 +428,7 @@ void watchdog_free(Watchdog **watchdog)
     mem_free(&w->rank);
     mem_free(&w->node_of);
     mem_free(&w->host);
-    mem_free(&w->silence_said);
+    mem_free(&w->silence_reported);
     mem_free(&w->folder);
     mem_free(&w->owner);
     mem_free(&w->dump);

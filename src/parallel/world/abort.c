@@ -25,23 +25,23 @@ void exit_notice_remove(ExitNotice *notice)
     if (*at) *at = notice->next;
 }
 
-typedef struct Doomed {
+typedef struct AlsoKilled {
     pid_t process;
-    struct Doomed *next;
-} Doomed;
-static Doomed *doomed;
+    struct AlsoKilled *next;
+} AlsoKilled;
+static AlsoKilled *also_killed;
 
 void world_abort_also_kill(pid_t process)
 {
-    Doomed *one = mem_new(sizeof *one);
-    *one = (Doomed){process, doomed};
-    doomed = one;
+    AlsoKilled *one = mem_new(sizeof *one);
+    *one = (AlsoKilled){process, also_killed};
+    also_killed = one;
 }
 
 static void *end_by_itself(void *code)
 {
     clock_rest(PATIENCE_S);
-    for (const Doomed *d = doomed; d; d = d->next) kill(d->process, SIGKILL);
+    for (const AlsoKilled *d = also_killed; d; d = d->next) kill(d->process, SIGKILL);
     _exit((int)(intptr_t)code);
 }
 

@@ -22,11 +22,6 @@ static void end_pass(Planner *p)
     p->boundary[p->pass] = ++p->tick;
 }
 
-static RunStorage *run_of(const Planner *p, int node)
-{
-    return &p->run[node - p->chunk->first];
-}
-
 /* Index of the run that a node's backward uses. */
 static int back_index(const Planner *p, int node)
 {
@@ -61,7 +56,7 @@ static void make_outputs(Planner *p, RunStorage *run, bool inplace)
 static void plan_forward(Planner *p, int i)
 {
     const Node *node = &p->graph->node[i];
-    RunStorage *run = run_of(p, i);
+    RunStorage *run = &p->run[i - p->chunk->first];
     for (int k = 0; k < node->spec.x_count; ++k)
         run->x[k] = node->in[k] >= 0 ? p->value[node->in[k]] : STORAGE_INPUT;
     inplace_block_inputs(p, i);
@@ -138,12 +133,6 @@ bool planner_waits(const Planner *p, int i)
            op_has_values(&op->spec) && !op->spec.frozen;
 }
 
-static bool has_backward(const Planner *p, int i)
-{
-    if (i != p->graph->loss && p->gradient[i] == STORAGE_NONE) return false;
-    return planner_goes_back(p, i);
-}
-
 static bool is_frozen(const Planner *p, int i, int k)
 {
     return p->graph->param[p->graph->node[i].param[k]].frozen;
@@ -190,7 +179,8 @@ static void plan_statistics(Planner *p, int i)
 
 static void plan_backward(Planner *p, int i)
 {
-    if (!has_backward(p, i)) {
+    bool reached = i == p->graph->loss || p->gradient[i] != STORAGE_NONE;
+    if (!reached || !planner_goes_back(p, i)) {
         if (!p->schedule->split) plan_statistics(p, i);
         return;
     }
@@ -259,14 +249,6 @@ static int by_opening(const void *a, const void *b)
     const Opening *x = a, *y = b;
     if (x->node != y->node) return x->node < y->node ? 1 : -1;
     return x->bucket - y->bucket;
-}
-
-static void sort_openings(Planner *p)
-{
-    const ChunkPlan *c = p->chunk;
-    p->opening = mem_new((size_t)(c->buckets.count + 1) * sizeof *p->opening);
-    for (int b = 0; b < c->buckets.count; ++b) p->opening[b] = (Opening){c->opens[b], b};
-    qsort(p->opening, (size_t)c->buckets.count, sizeof *p->opening, by_opening);
 }
 
 /* Lists the nodes in reverse order. A bucket is complete after the node of its first tensor. */
@@ -439,7 +421,10 @@ static void planner_init(Planner *p, const int *block)
     p->reader_again = mem_new(nodes * sizeof *p->reader_again);
     p->reader_before = mem_new((size_t)(count + 1) * sizeof *p->reader_before);
     inplace_readers(p);
-    sort_openings(p);
+    const ChunkPlan *c = p->chunk;
+    p->opening = mem_new((size_t)(c->buckets.count + 1) * sizeof *p->opening);
+    for (int b = 0; b < c->buckets.count; ++b) p->opening[b] = (Opening){c->opens[b], b};
+    qsort(p->opening, (size_t)c->buckets.count, sizeof *p->opening, by_opening);
     planner_leave_blocks(p);
 }
 

@@ -119,15 +119,6 @@ static void bucket_cut(Buckets *b, int64_t at, int tensor)
     bucket_insert(b, i, at, upper, tensor);
 }
 
-/* With sharding, makes a parameter that is tied to one of another stage a separate bucket, so that
- * both stages cut it alike. next: the parameter after it in the chunk, or -1. */
-static void cut_separately(const Plan *plan, ChunkPlan *c, int param, int next)
-{
-    if (!plan->zero || !plan_tied_across(plan, param)) return;
-    bucket_cut(&c->buckets, plan->param_offset[param], param);
-    if (next >= 0) bucket_cut(&c->buckets, plan->param_offset[next], next);
-}
-
 /* Converts buckets of weights (see shard_weight) to ranges of the gradient arena. param: the
  * chunk's `count` parameters whose values this stage stores. */
 static void place_buckets(const Plan *plan, Buckets *b, const int *param, int count, int64_t end)
@@ -163,8 +154,12 @@ static void plan_buckets(const Plan *plan, ChunkPlan *c, size_t bucket_bytes)
     }
     buckets_init(&c->buckets, offset, count, weight, bucket_bytes);
     place_buckets(plan, &c->buckets, param, count, end);
-    for (int i = 0; i < count; ++i)
-        cut_separately(plan, c, param[i], i + 1 < count ? param[i + 1] : -1);
+    for (int i = 0; i < count; ++i) {
+        if (!plan->zero || !plan_tied_across(plan, param[i])) continue;
+        /* a separate bucket, so that both stages cut it alike */
+        bucket_cut(&c->buckets, plan->param_offset[param[i]], param[i]);
+        if (i + 1 < count) bucket_cut(&c->buckets, plan->param_offset[param[i + 1]], param[i + 1]);
+    }
     if (c->metrics && plan->zero)
         bucket_insert(&c->buckets, 0, plan->metrics_offset, METRIC_PAD, -1);
     insert_tied(plan, c);
@@ -316,15 +311,6 @@ static Status sum_memory(Plan *plan, const PlanOptions *o)
     return links_memory(plan, o->joined);
 }
 
-static void find_readers(Plan *plan)
-{
-    const Graph *g = plan->graph;
-    plan->reads_labels = chunk_of(plan, g->loss) != NULL;
-    for (int i = 0; i < g->node_count; ++i)
-        for (int k = 0; k < g->node[i].spec.x_count; ++k)
-            if (g->node[i].in[k] == NODE_INPUT && chunk_of(plan, i)) plan->reads_data = true;
-}
-
 Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
 {
     const Schedule *schedule = o->schedule;
@@ -352,7 +338,10 @@ Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
     plan_slots(plan);
     place_params(plan);
     find_tied_across(plan);
-    find_readers(plan);
+    plan->reads_labels = chunk_of(plan, graph->loss) != NULL;
+    for (int i = 0; i < graph->node_count; ++i)
+        for (int k = 0; k < graph->node[i].spec.x_count; ++k)
+            plan->reads_data |= graph->node[i].in[k] == NODE_INPUT && chunk_of(plan, i);
     bool messages_wait = messages_may_wait(schedule, o->stage);
     Status st = OK;
     for (int k = 0; k < chunks && st == OK; ++k) {

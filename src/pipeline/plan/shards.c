@@ -84,19 +84,13 @@ int64_t shard_bound(const Plan *plan, const BucketParams *bucket, int64_t weight
     return bucket->end;
 }
 
-/* Returns count * part / parts without overflow. */
-static int64_t even(int64_t count, int parts, int part)
-{
-    return count / parts * part + count % parts * part / parts;
-}
-
 /* If there are more ranks than places where a shard may begin, several ranks compete for a shard:
  * the rank that it falls to by weight and the ranks after it that got nothing. Which of them takes
  * it rotates from shard to shard and from bucket to bucket, so that over all buckets the ranks, and
  * the halves of a bucket that ranks exchange (parallel/order/halving.h), get about equal amounts.
  * below: weight before each rank, which all ranks of a tensor-parallel group compute alike, even
  * where a rank has no elements of it. */
-static void deal_out(int64_t *boundary, const int64_t *below, int dp, int bucket)
+static void share_out(int64_t *boundary, const int64_t *below, int dp, int bucket)
 {
     int shard = bucket;
     for (int r = 0, next; r < dp; r = next) {
@@ -113,13 +107,15 @@ static void cut_bucket(const Plan *plan, const BucketParams *bucket, int number,
     int dp = plan->shape.dp;
     bool metrics = bucket->begin == plan->metrics_offset;
     int64_t *below = mem_new((size_t)(dp + 1) * sizeof *below);
-    for (int r = 0; r < dp; ++r)
-        boundary[r] = metrics ? bucket->begin
-                              : shard_bound(plan, bucket, even(bucket->weight, dp, r), &below[r]);
+    for (int r = 0; r < dp; ++r) {
+        /* weight * r / dp without overflow */
+        int64_t even = bucket->weight / dp * r + bucket->weight % dp * r / dp;
+        boundary[r] = metrics ? bucket->begin : shard_bound(plan, bucket, even, &below[r]);
+    }
     boundary[dp] = bucket->end;
     below[dp] = bucket->weight;
     if (bucket->count > 0 && plan_tied_across(plan, bucket->param[0])) number = 0;
-    if (!metrics) deal_out(boundary, below, dp, number);
+    if (!metrics) share_out(boundary, below, dp, number);
     mem_free(&below);
 }
 
@@ -129,16 +125,6 @@ static const Bounds *shards_at(const Plan *plan, int64_t at)
     int b;
     const ChunkPlan *c = plan_bucket_at(plan, at, &b);
     return c ? &c->shard[b] : NULL;
-}
-
-static void cut_tied(const Plan *plan, int param, int64_t *boundary)
-{
-    const Param *target = &plan->graph->param[plan->graph->param[param].tied];
-    int64_t at = plan->param_offset[param];
-    const Bounds *like = shards_at(plan, at);
-    for (int r = 0; r <= plan->shape.dp; ++r)
-        boundary[r] =
-            plan->gradient_offset[param] + clamp(bounds_at(like, r) - at, 0, padded(target));
 }
 
 static bool is_tied(const Plan *plan, const Buckets *buckets, int b)
@@ -176,7 +162,13 @@ void plan_shards(Plan *plan)
         ChunkPlan *c = &plan->chunk[k];
         for (int b = 0; b < c->buckets.count; ++b) {
             if (!is_tied(plan, &c->buckets, b)) continue;
-            cut_tied(plan, c->buckets.first_tensor[b], boundary);
+            int tied = c->buckets.first_tensor[b];
+            const Param *target = &g->param[g->param[tied].tied];
+            int64_t at = plan->param_offset[tied];
+            const Bounds *like = shards_at(plan, at);
+            for (int r = 0; r <= dp; ++r)
+                boundary[r] =
+                    plan->gradient_offset[tied] + clamp(bounds_at(like, r) - at, 0, padded(target));
             bounds_init(&c->shard[b], boundary, dp);
         }
     }

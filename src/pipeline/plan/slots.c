@@ -3,17 +3,6 @@
  * once. */
 #include "plan.h"
 
-/* The kind of computation that a message belongs to. */
-static TaskKind work_of(TaskKind kind)
-{
-    return kind == TASK_SEND_FORWARD || kind == TASK_RECEIVE_FORWARD ? TASK_FORWARD : TASK_BACKWARD;
-}
-
-static bool is_send(TaskKind kind)
-{
-    return kind == TASK_SEND_FORWARD || kind == TASK_SEND_BACKWARD;
-}
-
 static bool is_message(TaskKind kind)
 {
     return kind >= TASK_SEND_FORWARD;
@@ -22,9 +11,10 @@ static bool is_message(TaskKind kind)
 /* Returns true if `work` is the computation that message m comes before or after. */
 static bool belongs(const Task *m, const Task *work)
 {
-    bool same = m->chunk == work->chunk && m->micro == work->micro;
-    if (work_of(m->kind) == TASK_FORWARD) return same && work->kind == TASK_FORWARD;
-    return same && (work->kind == TASK_BACKWARD || work->kind == TASK_BACKWARD_DATA);
+    if (m->chunk != work->chunk || m->micro != work->micro) return false;
+    if (m->kind == TASK_SEND_FORWARD || m->kind == TASK_RECEIVE_FORWARD)
+        return work->kind == TASK_FORWARD;
+    return work->kind == TASK_BACKWARD || work->kind == TASK_BACKWARD_DATA;
 }
 
 bool messages_may_wait(const Schedule *schedule, int stage)
@@ -33,7 +23,8 @@ bool messages_may_wait(const Schedule *schedule, int stage)
     int count = schedule->count[stage];
     for (int i = 0; i < count; ++i) {
         if (!is_message(list[i].kind)) continue;
-        int step = is_send(list[i].kind) ? -1 : 1, j = i + step;
+        bool sends = list[i].kind == TASK_SEND_FORWARD || list[i].kind == TASK_SEND_BACKWARD;
+        int step = sends ? -1 : 1, j = i + step;
         while (j >= 0 && j < count && is_message(list[j].kind)) j += step;
         if (j < 0 || j >= count || !belongs(&list[i], &list[j])) return true;
     }

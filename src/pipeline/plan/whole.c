@@ -41,23 +41,17 @@ static void fill_up(const int64_t *load, int dp, int64_t weight, int64_t *quota)
     quota[dp - 1] += left;
 }
 
-/* Cuts the bucket of a tensor that two stages share: both must choose the same owner, whatever else
- * they store. */
-static void cut_across(const Plan *plan, const BucketParams *bucket, int64_t *boundary)
-{
-    int param = bucket->param[0], tied = plan->graph->param[param].tied;
-    int owner = (tied >= 0 ? tied : param) % plan->shape.dp;
-    for (int r = 0; r <= plan->shape.dp; ++r) boundary[r] = r > owner ? bucket->end : bucket->begin;
-}
-
 bool whole_cut(const Plan *plan, const BucketParams *bucket, int64_t *load, int64_t *boundary)
 {
     int dp = plan->shape.dp;
     int64_t weight = bucket->weight, below = 0, last = 0;
     if (weight == 0) return false;
     if (plan_tied_across(plan, bucket->param[0])) {
-        if (!whole_wanted(plan, bucket->param[0])) return false;
-        cut_across(plan, bucket, boundary);
+        int param = bucket->param[0], tied = plan->graph->param[param].tied;
+        if (!whole_wanted(plan, param)) return false;
+        /* both stages choose the same owner, whatever else they store */
+        int owner = (tied >= 0 ? tied : param) % dp;
+        for (int r = 0; r <= dp; ++r) boundary[r] = r > owner ? bucket->end : bucket->begin;
         return true;
     }
     int64_t *quota = mem_new((size_t)dp * sizeof *quota), end = 0;

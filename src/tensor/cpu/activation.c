@@ -12,16 +12,11 @@ typedef struct ActTask {
 } ActTask;
 enum { ITEM = 4096 };
 
-static bool by_output(const OpSpec *s)
-{
-    return s->act == ACT_RELU || s->act == ACT_RELU6;
-}
-
 static Status activation_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     preferred[0] = s->y = in_precision(op, s->x[0]);
-    op->needs_y = op->y_inplace = by_output(s);
+    op->needs_y = op->y_inplace = s->act == ACT_RELU || s->act == ACT_RELU6;
     op->needs_x[0] = !op->needs_y;
     op->dx_inplace = true;
     return OK;

@@ -232,22 +232,6 @@ static void each_group(const NormTask *t, NormFinish finish)
     for (int64_t g = 0; g < t->b->v.groups; ++g) finish(t, g);
 }
 
-static void synced_forward(NormTask *t)
-{
-    sums_make(t);
-    sums_join(t);
-    each_group(t, t->finish);
-    work_run(norm_map_body, t, t->b->parts * t->b->v.groups, t->b->v.n * t->b->v.sample);
-}
-
-static void synced_backward_begin(NormTask *t)
-{
-    sums_make(t);
-    each_group(t, t->finish);
-    sums_join(t);
-    each_group(t, grad_join);
-}
-
 /* ---- the operation ---- */
 
 static void batch_norm_forward(Op *op, const OpRun *run)
@@ -257,10 +241,14 @@ static void batch_norm_forward(Op *op, const OpRun *run)
     t.sum = measures ? norm_stats : NULL;
     t.finish = measures ? stats_finish : running_finish;
     t.map = norm_apply;
-    if (op->spec.synced && run->training)
-        synced_forward(&t);
-    else
+    if (!op->spec.synced || !run->training) {
         batch_norm_run(&t);
+        return;
+    }
+    sums_make(&t);
+    sums_join(&t);
+    each_group(&t, t.finish);
+    work_run(norm_map_body, &t, t.b->parts * t.b->v.groups, t.b->v.n * t.b->v.sample);
 }
 
 /* Fixed statistics: masks dy in place if it is also the residual's gradient. The pass also computes
@@ -291,10 +279,14 @@ static void batch_norm_backward_begin(Op *op, const OpRun *run)
     t.finish = grad_finish;
     memcpy(t.coef + COEF_MEAN * padded, (float *)run->saved + SAVED_MEAN * padded,
            (size_t)padded * sizeof(float));
-    if (op->spec.synced)
-        synced_backward_begin(&t);
-    else
+    if (!op->spec.synced) {
         batch_norm_run(&t);
+        return;
+    }
+    sums_make(&t);
+    each_group(&t, t.finish);
+    sums_join(&t);
+    each_group(&t, grad_join);
 }
 
 /* dw of the scale and shift, and this micro-batch's mean and variance for the running statistics. A

@@ -104,13 +104,6 @@ static DenseProduct product_of(const DenseSpec *s, void *const data[ROLES])
     return p;
 }
 
-/* Computes the bias' gradient for a part's rows of dw, which are columns of dy. */
-static void bias_part(const DenseSpec *s, void *const data[ROLES], const DensePart *part)
-{
-    simd_table(DTYPE_F32)->dense_columns(data[ROLE_Y], s->rows, s->out, part->row, part->row_end,
-                                         data[ROLE_B]);
-}
-
 void dense_product_run(const DenseRun *d, void *const data[ROLES], void *scratch)
 {
     const DenseSpec *s = &d->spec;
@@ -132,7 +125,10 @@ void dense_product_run(const DenseRun *d, void *const data[ROLES], void *scratch
                 simd_table(DTYPE_F32)->dense_product(&p, &part, thread_scratch);
             else
                 simd_table(DTYPE_F32)->dense_few(&p, &part);
-            if (bias && x == 0) bias_part(s, data, &part);
+            /* the bias' gradient for the part's rows of dw, which are columns of dy */
+            if (bias && x == 0)
+                simd_table(DTYPE_F32)->dense_columns(data[ROLE_Y], s->rows, s->out, part.row,
+                                                     part.row_end, data[ROLE_B]);
         }
     }
 }

@@ -134,13 +134,6 @@ static Status plan_weight(Op *op, Dense *d)
     return whole ? OK : matmul_plan(&d->rest, cuda_state(op), &spec);
 }
 
-static Status plan_products(Op *op, Dense *d)
-{
-    TRY(plan_forward(op, d));
-    if (op->spec.need_dx[0]) TRY(plan_data(op, d));
-    return plan_weight(op, d);
-}
-
 /* Offset of the bias in the cache, in bytes. */
 static size_t bias_at(const Op *op)
 {
@@ -222,7 +215,9 @@ static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
             (long long)rows, (long long)in, (long long)out);
     for (int i = 0; i < spec->w_count; ++i) op->w_elements[i] = shape_count(spec->w[i]);
     Dense *d = op->impl = mem_new(sizeof *d);
-    TRY(plan_products(op, d));
+    TRY(plan_forward(op, d));
+    if (op->spec.need_dx[0]) TRY(plan_data(op, d));
+    TRY(plan_weight(op, d));
     plan_sizes(op, d);
     return OK;
 }

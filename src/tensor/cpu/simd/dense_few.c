@@ -220,7 +220,7 @@ static void add_bias(const DenseProduct *p, const DensePart *part)
 void SIMD_FLOAT_NAME(dense_few)(const DenseProduct *product, const DensePart *given)
 {
     const DenseProduct copy = *product, *p = &copy;
-    const DensePart copy = *given, *part = &copy;
+    const DensePart part_copy = *given, *part = &part_copy;
     const int64_t rows = part->row_end - part->row;
     const bool terms = p->m > DENSE_FEW, dots = !terms && p->b_row == 1 && p->a_col == 1;
     if (rows == 0) return;
