@@ -16,7 +16,7 @@ typedef struct BackendOptions {
     DType precision;
     /* fp32 matrix products and convolutions may round their factors to TF32 (10 bits) */
     bool tf32;
-    /* this rank's number on its node; a GPU backend's open replaces it by the GPU's ordinal, or
+    /* in: this rank's number on its node; a GPU backend's open replaces it by the GPU's ordinal, or
      * -1 */
     int device;
     /* The backend only plans operations: a GPU backend then opens without a GPU, too. */

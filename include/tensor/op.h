@@ -138,7 +138,7 @@ typedef struct OpTable {
      * the plain one. Any thread may call unpack while others compute. */
     void (*pack)(Op *op, int i, const float *plain, float *stored);
     void (*unpack)(Op *op, int i, const float *stored, float *plain);
-    /* True if the stored order of parameter i equals the plain one although there is an unpack.
+    /* Whether the stored order of parameter i equals the plain one although there is an unpack.
      * NULL: not known. */
     bool (*stored_plain)(const Op *op, int i);
     /* releases impl */
@@ -196,7 +196,7 @@ void op_backward_weight(Op *op, const OpRun *run);
 /* Convert parameter i between the model's order and the op's stored order; host pointers. */
 void op_pack(Op *op, int i, const float *plain, float *stored);
 void op_unpack(Op *op, int i, const float *stored, float *plain);
-/* True if the stored order of parameter i is known to be the model's order. */
+/* Whether the stored order of parameter i is known to be the model's own. */
 bool op_stored_plain(const Op *op, int i);
 
 #endif

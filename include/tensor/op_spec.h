@@ -29,7 +29,7 @@ typedef enum PoolMode { POOL_MAX, POOL_AVG, POOL_GLOBAL_AVG } PoolMode;
 /* Position of the maximum in a window whose value relu cut off; windows have fewer pixels. */
 enum { POOL_CUT = 255 };
 
-/* Combination of the rows of the ids that a sample has in one field of a bag. */
+/* How a bag combines the rows of the ids that a sample has in one field. */
 typedef enum BagMode {
     /* sum of the rows; 0 without ids */
     BAG_SUM,
@@ -66,8 +66,8 @@ typedef struct RotaryScaling {
     bool truncate;
 } RotaryScaling;
 
-/* Conversion of a tensor between whole and divided layers of a tensor group by an exchange.
- * Backward mirrors forward: ENTER and LEAVE are a pair, GATHER and SCATTER are a pair. */
+/* How an exchange converts a tensor between whole and divided layers of a tensor group. Backward
+ * mirrors forward: ENTER and LEAVE are a pair, GATHER and SCATTER are a pair. */
 typedef enum ExchangeKind {
     /* before divided layers, x is whole: y is x; dx is the sum of dy over the ranks */
     EXCHANGE_ENTER,
@@ -123,8 +123,8 @@ typedef struct OpSpec {
     float rotary_base;
     bool rotary;
     RotaryScaling rotary_scaling;
-    /* attention: number of keys that a query attends to, the last of them at the query's
-     * position; 0: all keys up to that position */
+    /* attention: number of keys that a query attends to, its own and those before it; 0: all of
+     * them */
     int window;
     TensorSlice slice;
     ExchangeKind exchange;
@@ -150,7 +150,7 @@ typedef struct OpSpec {
     bool need_dx[SPEC_INPUTS];
     /* a later operation reads x[0], too: dx[0] may be run with dx_add */
     bool x_shared;
-    /* shapes of the parameters in the model's order: OIHW, out x in, V x C */
+    /* in the model's order: OIHW, out x in, V x C */
     Shape w[SPEC_PARAMS];
     /* x comes from the producers, y.shape from the layer kind, the layout of y from the backend */
     Desc x[SPEC_INPUTS], y;

@@ -113,8 +113,7 @@ typedef struct AttentionHead {
     /* cosines and sines of the positions' angles, float[length][width / 2]; NULL: no rotation */
     const float *cosine, *sine;
     int64_t stride, y_stride, length, width, group;
-    /* number of keys that a query attends to, the last of them at the query's position; 0: all
-     * keys up to that position */
+    /* number of keys that a query attends to, its own the last of them; 0: all up to its own */
     int64_t window;
     /* factor on the scores */
     float scale;
