@@ -36,13 +36,19 @@ ends() {
 # takes seconds; one that is stopped at once has not reported.
 printf 'run: {dir: starts}\nmodel:\n  layers: [flatten, %s dense: {width: 10}]\ndata: {train: images.h5}\ntrain: {steps: 2, batch: 32, threads: 1, hang_s: 15}\n' \
     "$(yes 'relu,' | head -n 30000 | tr '\n' ' ')" >deep.yaml
-stop_starting() { # NAME SECONDS : stops rank 1 so long after it is there
-    timeout 280 "$WEFT" run --hostfile hosts --nnodes 2 -- weft train deep.yaml run.name="$1" >out 2>err </dev/null & run=$!
-    local victim=
-    until [ -n "$victim" ]; do victim=$(rank_pid deep.yaml 1); done
-    sleep "$2"
-    kill -STOP "$victim"
-    soon grep -q 'start 2: 2 ranks on' err
+stop_starting() { # NAME SECONDS : stops rank 1 so long after it is there, or sooner where its start is over by then
+    local victim after=$2
+    for _ in 1 2 3 4 5 6; do
+        rm -rf "starts/$1"
+        timeout 280 "$WEFT" run --hostfile hosts --nnodes 2 -- weft train deep.yaml run.name="$1" >out 2>err </dev/null & run=$!
+        victim=
+        while [ -z "$victim" ] && kill -0 $run 2>/dev/null; do victim=$(rank_pid deep.yaml 1); done
+        sleep "$after"
+        if kill -STOP "$victim" 2>/dev/null && soon grep -q 'start 2: 2 ranks on' err && grep -q 'while ranks start' err; then return; fi
+        kill -TERM $run 2>/dev/null || true
+        wait $run || true
+        after=$(awk -v s="$after" 'BEGIN { print s / 2 }')
+    done
 }
 stop_starting silent 2
 says 'error: weft run: start 1: while ranks start: rank 1 on n2 (process '

@@ -45,6 +45,6 @@ soon another "$at"
 "$cluster/hosts.sh" kill n2
 soon grep -q 'start 3: 2 ranks on n1,n3, from step' log
 says 'no answer from n2'
-until_true 120 is "$id" JobState COMPLETED || { scontrol show job "$id"; cat log; }
+until_true 280 is "$id" JobState COMPLETED || { scontrol show job "$id"; cat log; }
 check 0 '' "$WEFT" ckpt diff runs/alone/$last runs/spare/$last
 finish
