@@ -186,7 +186,8 @@ static Status between_steps(Run *r, StepResult *result)
 
     /* rank 0 checks the data files first, because a changed file may have caused a bad step */
     if (result->bad || due.evaluation || due.save || epoch_end)
-        TRY(status_agree(r->world, r->world->rank == 0 ? data_watch_check(r->data) : OK));
+        TRY(status_agree(r->world,
+                         r->data && r->world->rank == 0 ? data_watch_check(r->data) : OK));
     bool back = false;
     TRY(run_judge(r, result, due, &back));
     if (back) return OK;
