@@ -100,9 +100,9 @@ static const Meaning meanings[] = {
      layout_text, NULL, false, false},
     {"the names of its columns and fields, in their order, have the hash",
      "give it the columns of the training, in their order", names_text, NULL, false, false},
-    {"the means and deviations by which its columns were standardised have the hash",
-     "import the records in one call with those of the training (--test-files), or set data.train "
-     "to the set of the training",
+    {"the transforms and scales of its columns, with means and deviations, have the hash",
+     "import the records by the same schema, in one call with those of the training "
+     "(--test-files), or set data.train to the set of the training",
      scaling_text, NULL, false, true},
     {"its tokens are", "name tokens of the tokenizer of its training", tokenizer_text,
      tokenizer_allowed, true, false},
