@@ -84,10 +84,13 @@ enum { DATA_LABELS = 1 << 15, DATA_NO_CLASS = UINT16_MAX };
 typedef struct DataIds {
     uint64_t rows, begins, words;
 } DataIds;
+enum { DATA_COLUMN_LINES = 2048 };
 /* Hashes of the names of a table's columns and fields, and of the transforms, scales, means and
  * deviations that its import applied to columns; 0: unknown. */
 typedef struct DataColumns {
     uint64_t names, scaling;
+    /* the first names, one per line, for messages; "": unknown */
+    char lines[DATA_COLUMN_LINES];
 } DataColumns;
 /* A data set's metadata. Plain bytes without handles: may be broadcast. */
 typedef struct DataSet {

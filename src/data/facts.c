@@ -300,8 +300,8 @@ static void columns_find(const Reading *r)
 {
     DataColumns *columns = &r->facts->columns;
     HashPieces *pieces = hash_begin();
-    bool columns_named = h5_names_hash(r->file, "columns", pieces);
-    bool fields_named = h5_names_hash(r->file, "fields", pieces);
+    bool columns_named = h5_names_hash(r->file, "columns", pieces, columns->lines);
+    bool fields_named = h5_names_hash(r->file, "fields", pieces, columns->lines);
     uint64_t names = hash_end(&pieces), scaling[2];
     if (columns_named || fields_named) columns->names = names;
     if (!r->facts->weft) return;
