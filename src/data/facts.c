@@ -478,6 +478,7 @@ Status facts_check(const FactsRequest *request, SetFacts *facts)
     if (good && facts->parts > FACTS_X && facts->id_first.ndim) good = array_good(&facts->id_first);
     if (good && facts->parts > FACTS_Y && has_y) good = array_good(&facts->y);
     facts->why[sizeof facts->why - 1] = 0;
+    facts->columns.lines[DATA_COLUMN_LINES - 1] = 0;
     text_check(facts->tokenizer, sizeof facts->tokenizer);
     text_check(facts->tokenizer_hash, sizeof facts->tokenizer_hash);
     if (good) return OK;
