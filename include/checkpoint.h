@@ -243,6 +243,9 @@ bool known_files_have(const KnownFiles *known, const char *path);
  * files and none loads. The message names a good file where there is another. good may be NULL. Not
  * collective: rank 0 calls it and sends the result to the others. */
 Status checkpoint_newest(const char *dir, KnownFiles *good, char **path);
+/* Reads the attributes of path, a run's best.h5. Where that fails, the message names the newest
+ * good "step-*.h5" in dir. Not collective. */
+Status checkpoint_check_best(const char *dir, const char *path);
 /* Returns the newest "step-*.h5" in dir without reading its tensors: checkpoint_load verifies them.
  * NULL where there is none, or where its table or attributes are damaged; then checkpoint_newest
  * finds the one to load, or says why there is none. Owner: the caller. Not collective. */

@@ -84,10 +84,13 @@ enum { DATA_LABELS = 1 << 15, DATA_NO_CLASS = UINT16_MAX };
 typedef struct DataIds {
     uint64_t rows, begins, words;
 } DataIds;
-/* Hashes of the names of a table's columns and fields, and of the means and deviations by which its
- * import standardised columns; 0: unknown. */
+enum { DATA_COLUMN_LINES = 2048 };
+/* Hashes of the names of a table's columns and fields, and of the transforms, scales, means and
+ * deviations that its import applied to columns; 0: unknown. */
 typedef struct DataColumns {
     uint64_t names, scaling;
+    /* the first names, one per line, for messages; "": unknown */
+    char lines[DATA_COLUMN_LINES];
 } DataColumns;
 /* A data set's metadata. Plain bytes without handles: may be broadcast. */
 typedef struct DataSet {
@@ -169,10 +172,10 @@ void data_set_file(const DataSet *set, int i, DataSet *file);
 DataIds data_set_ids(const DataSet *set);
 /* Do the set's ids mean the same as the ids that the model was trained with, as far as is known? */
 bool data_ids_fit(DataIds set, DataIds model);
-/* Are the means and deviations the same, as far as they are known? */
+/* Were columns transformed and scaled alike, as far as is known? */
 bool data_scaling_fits(const DataColumns *a, const DataColumns *b);
 /* ERR_DATA, with the first difference, if the names of columns are known and differ. Warns if the
- * columns were standardised differently. */
+ * columns were transformed or scaled differently. */
 Status data_columns_check(const DataSet *set, const DataSet *like);
 /* Classes that occur in a data set's labels. */
 enum { DATA_CLASSES_SEEN = 1 << 16 };

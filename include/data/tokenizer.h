@@ -32,7 +32,8 @@ const char *tokenizer_hash(const Tokenizer *tokenizer);
 enum { TOKENIZER_IDENTITY = 32 };
 #define TOKENIZER_OF_BYTES "bytes"
 /* Finds the identity of a tokenizer, and 1 + its largest token (0: the file cannot be read as a
- * tokenizer, which is logged). ERR_NOINPUT, ERR_IO; ERR_DATA: a folder without a tokenizer. */
+ * tokenizer, which is logged). path TOKENIZER_OF_BYTES: bytes, not a file of that name.
+ * ERR_NOINPUT, ERR_IO; ERR_DATA: a folder without a tokenizer. */
 Status tokenizer_identify(const char *path, char identity[TOKENIZER_IDENTITY], int64_t *vocab);
 /* UNKNOWN: one identity is unknown, or they are hashes of two kinds. */
 typedef enum TokenizerMatch {

@@ -103,7 +103,7 @@ static Status check_all(const char *dir, FILE *out)
         Status one = check_listed(path, &tally, out);
         if (tally.next || tally.stop) continue;
         if (one == OK) tally.next = path;
-        if (one != OK && one != ERR_DATA) tally.stop = path;
+        if (one != OK && one != ERR_DATA && !folder_entry_special(path)) tally.stop = path;
     }
     if (list.best && status == OK) (void)check_listed(list.best, &tally, out);
     if (status == OK) status = conclude(dir, &tally, out);

@@ -193,8 +193,7 @@ static Status name_good(const FolderList *list, Status status, int next)
     return status;
 }
 
-/* True for a FIFO, a folder or a device, which is no checkpoint whatever its name is. */
-static bool is_special(const char *path)
+bool folder_entry_special(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
@@ -208,7 +207,7 @@ static Status newest_of(const FolderList *list, const char *dir, KnownFiles *goo
             *path = mem_text(list->entry[i].path);
             return OK;
         }
-        if (status != ERR_DATA && !is_special(list->entry[i].path))
+        if (status != ERR_DATA && !folder_entry_special(list->entry[i].path))
             return name_good(list, status, i + 1);
         log_warn("%s; skipping it", fail_message());
     }
@@ -231,6 +230,19 @@ Status checkpoint_newest(const char *dir, KnownFiles *good, char **path)
         status = newest_of(&list, dir, good ? good : known, path);
     folder_list_fini(&list);
     known_files_free(&known);
+    return status;
+}
+
+Status checkpoint_check_best(const char *dir, const char *path)
+{
+    FolderList list;
+    CheckpointMeta meta = {0};
+    (void)folder_list_init(&list, dir);
+    Status status = checkpoint_read_meta(path, &meta);
+    mem_free(&list.best);
+    if (status != OK) status = name_good(&list, status, 0);
+    checkpoint_meta_fini(&meta);
+    folder_list_fini(&list);
     return status;
 }
 

@@ -26,5 +26,8 @@ typedef struct FolderList {
  * completely. Release with folder_list_fini in every case. */
 Status folder_list_init(FolderList *list, const char *dir);
 void folder_list_fini(FolderList *list);
+/* True for a FIFO, a folder or a device: no checkpoint whatever its name is, and a run that resumes
+ * skips it like a damaged file. */
+bool folder_entry_special(const char *path);
 
 #endif

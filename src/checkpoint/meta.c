@@ -120,7 +120,9 @@ static bool put_ids(hid_t root, const DataIds *ids)
 static bool put_columns(hid_t root, const DataColumns *columns)
 {
     const int64_t value[] = {(int64_t)columns->names, (int64_t)columns->scaling};
-    return (!columns->names && !columns->scaling) || attr_put_array(root, "data_columns", value, 2);
+    if (!columns->names && !columns->scaling) return true;
+    return attr_put_array(root, "data_columns", value, 2) &&
+           put_known(root, "data_column_names", columns->lines);
 }
 
 /* Writes the progress of the epoch, counted in samples. */
@@ -257,7 +259,8 @@ static void read_columns(hid_t root, DataColumns *columns)
 {
     int64_t value[2];
     if (read_values(root, "data_columns", H5T_NATIVE_INT64, 2, 2, value) != 2) return;
-    *columns = (DataColumns){(uint64_t)value[0], (uint64_t)value[1]};
+    *columns = (DataColumns){.names = (uint64_t)value[0], .scaling = (uint64_t)value[1]};
+    read_line(root, "data_column_names", columns->lines, sizeof columns->lines);
 }
 
 /* Returns the name of an attribute that is missing or invalid, or NULL. */

@@ -140,6 +140,7 @@ static void take_meta(Answer *a, CheckpointMeta *meta)
     meta->best_of[sizeof meta->best_of - 1] = 0;
     meta->data_train[sizeof meta->data_train - 1] = 0;
     meta->data_test[sizeof meta->data_test - 1] = 0;
+    meta->columns.lines[DATA_COLUMN_LINES - 1] = 0;
     meta->tokenizer_hash[sizeof meta->tokenizer_hash - 1] = 0;
     meta->init_from[sizeof meta->init_from - 1] = 0;
 }

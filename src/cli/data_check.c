@@ -75,7 +75,8 @@ static Status check_both(Checked *first, Checked *second)
                    ? "go together: their tokens are of one tokenizer"
                    : "fit together, but neither says of which tokenizer its tokens are");
     else if (!data_scaling_fits(&second->set->columns, &first->set->columns))
-        printf("%s and %s have the same columns, but not standardised alike\n", train, test);
+        printf("%s and %s have the same columns, but not transformed and scaled alike\n", train,
+               test);
     else if (differ)
         printf("%s\n%s and %s have samples of one shape and type, but not of one range\n", differ,
                train, test);

@@ -23,7 +23,7 @@ static const Flag flags[] = {
      .help = "the text to continue; numbers (5,9) if tokens are not bytes"},
     {"--tokenizer", FLAG_FIELD(Request, tokenizer), .value = "PATH",
      .help = "tokenizer of prompt and continuation: a folder with vocab.json and merges.txt, or "
-             "a tiktoken file"},
+             "a tiktoken file; bytes: each byte is a token"},
     {"--tokens", FLAG_FIELD(Request, tokens), .value = "N", .lo = 1, .hi = FLAG_WHOLE_MOST,
      .fallback = "256", .help = "number of new tokens"},
     {"--temperature", FLAG_FIELD(Request, temperature), .value = "T", .hi = 100, .fallback = "0.8",
@@ -51,10 +51,10 @@ static void print_token(void *user, int32_t token)
     p->last = bytes ? text[bytes - 1] : token;
     if (p->tokenizer)
         fwrite(text, 1, bytes, stdout);
-    else if (p->text)
-        putchar(token);
-    else
+    else if (!p->text)
         printf("%d ", token);
+    else if (token < BYTES)
+        putchar(token);
     if (p->flush) fflush(stdout);
 }
 
@@ -96,15 +96,17 @@ static char *maker_words(const DataSet *set, const char *identity)
                : mem_format("the tokenizer with hash %s", identity);
 }
 
-/* Compares the tokenizer with that of the checkpoint's training, or of the data set where that is
- * not known, and refuses another one: its token numbers have other meanings. */
+/* Compares the tokenizer, of which t is NULL for bytes, with that of the checkpoint's training, or
+ * of the data set where that is not known, and refuses another one: its token numbers have other
+ * meanings. */
 static Status check_tokenizer(const Trainer *trainer, const Request *r, const char *path,
                               const Tokenizer *t)
 {
+    const int64_t tokens = t ? tokenizer_vocab(t) : BYTES, most = trainer_graph(trainer)->classes;
     const DataSet *set = trainer_train_set(trainer);
     CheckpointMeta meta = {0};
     TRY(checkpoint_read_meta(path, &meta));
-    const char *hash = tokenizer_hash(t), *then = meta.tokenizer_hash;
+    const char *hash = t ? tokenizer_hash(t) : TOKENIZER_OF_BYTES, *then = meta.tokenizer_hash;
     const bool is_sets = !*then || strcmp(then, set->tokenizer_hash) == 0;
     if (is_sets) then = set->tokenizer_hash;
     char *maker = maker_words(is_sets ? set : NULL, then);
@@ -115,6 +117,11 @@ static Status check_tokenizer(const Trainer *trainer, const Request *r, const ch
             fail(ERR_USAGE, "--tokenizer %s has hash %s, but %s was made with %s: %s", r->tokenizer,
                  hash, is_sets ? set->path : path, maker,
                  strcmp(then, TOKENIZER_OF_BYTES) == 0 ? "leave --tokenizer out" : "give that one");
+    else if (match == TOKENIZERS_UNKNOWN && tokens > most)
+        st = fail(ERR_DATA,
+                  "--tokenizer %s has %lld tokens, but the model of %s has %lld: it is not the "
+                  "tokenizer of its training; give that one",
+                  r->tokenizer, (long long)tokens, path, (long long)most);
     else if (match == TOKENIZERS_UNKNOWN)
         log_info("--tokenizer %s has hash %s, and %s was made with %s: the two cannot be compared, "
                  "so equal numbers are taken for equal tokens",
@@ -149,14 +156,15 @@ static Status generate(Trainer *trainer, const char *path, const Request *r)
                                "%s holds no tokens, and generate continues texts",
                                trainer_train_set(trainer)->path);
     const char *made = trainer_train_set(trainer)->tokenizer_hash;
-    bool text = trainer_graph(trainer)->classes == BYTES &&
-                tokenizer_match(made, TOKENIZER_OF_BYTES) != TOKENIZERS_DIFFER;
+    const bool bytes = r->tokenizer && strcmp(r->tokenizer, TOKENIZER_OF_BYTES) == 0;
+    bool text = bytes || (trainer_graph(trainer)->classes == BYTES &&
+                          tokenizer_match(made, TOKENIZER_OF_BYTES) != TOKENIZERS_DIFFER);
     Printer printer = {.text = text, .flush = isatty(STDOUT_FILENO), .last = '\n'};
     int32_t *prompt = NULL;
     Tokenizer *tokenizer = NULL;
-    Status status = r->tokenizer ? tokenizer_open(&tokenizer, r->tokenizer) : OK;
+    Status status = r->tokenizer && !bytes ? tokenizer_open(&tokenizer, r->tokenizer) : OK;
     printer.tokenizer = tokenizer;
-    if (status == OK && tokenizer) status = check_tokenizer(trainer, r, path, tokenizer);
+    if (status == OK && r->tokenizer) status = check_tokenizer(trainer, r, path, tokenizer);
     if (status == OK && tokenizer)
         encode_prompt(tokenizer, r->prompt, &prompt, &s.prompt_count);
     else if (status == OK)

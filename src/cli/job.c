@@ -71,7 +71,10 @@ static Status find_checkpoint(const Config *config, const char *given, char **pa
         if (status == OK && !*path)
             status = fail(ERR_NOINPUT,
                           "%s: no checkpoint; train first, or name one with --checkpoint", dir);
+    } else if (!given) {
+        status = checkpoint_check_best(dir, *path);
     }
+    if (status != OK) mem_free(path);
     mem_free(&dir);
     return status;
 }

@@ -124,7 +124,7 @@ static void write_names(const Names *names, FILE *answer)
     }
 }
 
-bool h5_names_hash(hid_t file, const char *list, HashPieces *pieces)
+bool h5_names_hash(hid_t file, const char *list, HashPieces *pieces, char *lines)
 {
     Names names;
     char *text = NULL;
@@ -135,6 +135,10 @@ bool h5_names_hash(hid_t file, const char *list, HashPieces *pieces)
     write_names(&names, out);
     if (fclose(out) != 0) die_as(ERR_MEMORY, "out of memory");
     hash_add(pieces, text, bytes);
+    size_t used = strlen(lines);
+    for (size_t i = 0; i < bytes && used + 1 < DATA_COLUMN_LINES; ++i)
+        lines[used++] = text[i] ? text[i] : '\n';
+    lines[used] = 0;
     mem_free(&text);
     names_close(&names);
     return true;

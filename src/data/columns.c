@@ -1,5 +1,5 @@
-/* Compares the columns of two tables: their names, and the means and deviations by which an import
- * standardised them. Tables of equal shapes may differ in both. */
+/* Compares the columns of two tables: their names, and how an import transformed and scaled them.
+ * Tables of equal shapes may differ in both. */
 #include "base/escape.h"
 #include "data_private.h"
 
@@ -40,9 +40,9 @@ Status data_columns_check(const DataSet *set, const DataSet *like)
         TRY(names_fail(set, like, "fields"));
     }
     if (data_scaling_fits(a, b)) return OK;
-    log_warn("%s: its columns were standardised by other means and deviations than those of %s, so "
-             "the same numbers do not mean the same: import both in one call (--test-files), so "
-             "that they share them",
+    log_warn("%s: its columns were transformed, scaled or standardised otherwise than those of %s, "
+             "so the same numbers do not mean the same: import both by one schema in one call "
+             "(--test-files), so that they share means and deviations",
              set->path, like->path);
     return OK;
 }

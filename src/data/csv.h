@@ -201,6 +201,9 @@ Status csv_record(const CsvReader *reader, const CsvMeaning *is, float *dense, u
 /* Reads the schema that a set stores. ERR_DATA: it stores none. Release with csv_schema_fini, also
  * after a failure. */
 Status csv_stored_schema(CsvSchema *schema, const char *path);
+/* Returns a hash of what the import did to each number, by the schema and the means that an open
+ * HDF5 file (hid_t) stores; 0: it stores no schema. Called under hdf5_lock. */
+uint64_t csv_stored_scaling(int64_t file, const char *path);
 /* Fills an empty CsvMeaning from the set. ERR_DATA: the set was imported with another schema. */
 Status csv_stored_meaning(CsvMeaning *is, const CsvSchema *schema, const DataSet *set);
 

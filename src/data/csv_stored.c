@@ -6,6 +6,7 @@
 #include "csv.h"
 
 #include <string.h>
+#include <xxhash.h>
 
 enum { BUSY_S = 600, CLOCK_S = 1800 };
 
@@ -108,25 +109,30 @@ static Status stored_next(Stored *s, const char **value, uint64_t *each, uint64_
 
 /* ---- the schema ---- */
 
+/* Takes the schema, the next array. ERR_DATA: the set stores none. */
+static Status take_schema(Stored *s, CsvSchema *schema)
+{
+    const char *text;
+    uint64_t each, count;
+    TRY(stored_next(s, &text, &each, &count));
+    if (each == 0 || count != 1)
+        return fail(ERR_DATA,
+                    "%s: does not say by which schema it was imported: name the file with --schema",
+                    s->path);
+    char *copy = mem_new(each + 1), *where = mem_format("%s, its /schema", s->path);
+    memcpy(copy, text, each);
+    Status st = csv_schema_take(schema, where, copy, strlen(copy));
+    mem_free(&where);
+    return st;
+}
+
 Status csv_stored_schema(CsvSchema *schema, const char *path)
 {
     Stored s;
-    const char *text;
-    uint64_t each, count;
     char *input = mem_format("%s%c/schema", path, 0);
     *schema = (CsvSchema){0};
     Status st = stored_read_arrays(&s, path, input, strlen(path) + sizeof "/schema" + 1);
-    if (st == OK) st = stored_next(&s, &text, &each, &count);
-    if (st == OK && (each == 0 || count != 1))
-        st = fail(ERR_DATA,
-                  "%s: does not say by which schema it was imported: name the file with --schema",
-                  path);
-    if (st == OK) {
-        char *copy = mem_new(each + 1), *where = mem_format("%s, its /schema", path);
-        memcpy(copy, text, each);
-        st = csv_schema_take(schema, where, copy, strlen(copy));
-        mem_free(&where);
-    }
+    if (st == OK) st = take_schema(&s, schema);
     mem_free(&s.text);
     return st;
 }
@@ -227,4 +233,35 @@ Status csv_stored_meaning(CsvMeaning *is, const CsvSchema *schema, const DataSet
     if (st == OK) st = take_fields(&s, schema, set, is);
     mem_free(&s.text);
     return st;
+}
+
+uint64_t csv_stored_scaling(int64_t file, const char *path)
+{
+    Stored s = {.path = path};
+    CsvSchema schema = {0};
+    CsvMeaning is = {0};
+    FILE *answer = open_memstream(&s.text, &s.bytes);
+    if (!answer) die_as(ERR_MEMORY, "out of memory");
+    send_array(file, path, "/schema", answer);
+    send_array(file, path, "/dense_mean", answer);
+    send_array(file, path, "/dense_deviation", answer);
+    if (fclose(answer) != 0) die_as(ERR_MEMORY, "out of memory");
+    Status st = take_schema(&s, &schema);
+    csv_meaning_init(&is, &schema, 0);
+    for (int i = 0; i < schema.numbers; ++i) is.deviation[i] = 1;
+    if (st == OK) st = take_numbers(&s, &schema, is.mean);
+    if (st == OK) st = take_numbers(&s, &schema, is.deviation);
+    HashPieces *pieces = hash_begin();
+    for (int i = 0; st == OK && i < schema.count; ++i) {
+        const CsvColumn *c = &schema.column[i];
+        if (c->type != CSV_NUMBER) continue;
+        const double rule[] = {c->log, c->scaled ? c->min : is.mean[c->slot],
+                               c->scaled ? c->range : is.deviation[c->slot]};
+        hash_add(pieces, rule, sizeof rule);
+    }
+    uint64_t hash = hash_end(&pieces);
+    csv_meaning_fini(&is, 0);
+    csv_schema_fini(&schema);
+    mem_free(&s.text);
+    return st == OK ? hash : 0;
 }

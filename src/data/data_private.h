@@ -266,7 +266,7 @@ herr_t h5_put_names(hid_t file, const char *list, const char *const *name, int64
 /* Returns the number of names of classes; 0: none can be read. */
 int64_t h5_class_count(hid_t file);
 /* Adds a list of names to a hash. Returns false if there is none. */
-bool h5_names_hash(hid_t file, const char *list, HashPieces *pieces);
+bool h5_names_hash(hid_t file, const char *list, HashPieces *pieces, char *lines);
 /* class_map.c: ERR_DATA: the list of the file `path` has a name twice. */
 Status class_names_check(const ClassNames *names, const char *path);
 /* Called for each further file while a list of files is opened. Sets other->map to the map from its

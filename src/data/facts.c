@@ -4,7 +4,7 @@
  * read later (missing filters, data in other files, extents beyond the file's end) and what would
  * need memory out of proportion to the file. */
 #include "facts.h"
-#include "data_private.h"
+#include "csv.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -295,16 +295,18 @@ static uint64_t numbers_hash(const Reading *r, const char *name, H5T_class_t cla
     return hash;
 }
 
-/* Finds the names of columns and fields, and what weft's import subtracted and divided by. */
+/* Finds the names of columns and fields, and how weft's import scaled numbers. */
 static void columns_find(const Reading *r)
 {
     DataColumns *columns = &r->facts->columns;
     HashPieces *pieces = hash_begin();
-    bool columns_named = h5_names_hash(r->file, "columns", pieces);
-    bool fields_named = h5_names_hash(r->file, "fields", pieces);
+    bool columns_named = h5_names_hash(r->file, "columns", pieces, columns->lines);
+    bool fields_named = h5_names_hash(r->file, "fields", pieces, columns->lines);
     uint64_t names = hash_end(&pieces), scaling[2];
     if (columns_named || fields_named) columns->names = names;
     if (!r->facts->weft) return;
+    columns->scaling = csv_stored_scaling(r->file, r->request->path);
+    if (columns->scaling) return;
     scaling[0] = numbers_hash(r, "/dense_mean", H5T_FLOAT);
     scaling[1] = numbers_hash(r, "/dense_deviation", H5T_FLOAT);
     if (scaling[0] && scaling[1]) columns->scaling = hash_bytes(scaling, sizeof scaling);
@@ -476,6 +478,7 @@ Status facts_check(const FactsRequest *request, SetFacts *facts)
     if (good && facts->parts > FACTS_X && facts->id_first.ndim) good = array_good(&facts->id_first);
     if (good && facts->parts > FACTS_Y && has_y) good = array_good(&facts->y);
     facts->why[sizeof facts->why - 1] = 0;
+    facts->columns.lines[DATA_COLUMN_LINES - 1] = 0;
     text_check(facts->tokenizer, sizeof facts->tokenizer);
     text_check(facts->tokenizer_hash, sizeof facts->tokenizer_hash);
     if (good) return OK;

@@ -370,8 +370,9 @@ typedef struct TokenOptions {
 static const Flag text_flags[] = {
     FLAG_OUT(TokenOptions, out, "the data set to write"),
     {"--tokenizer", FLAG_FIELD(TokenOptions, tokenizer), .value = "PATH",
-     .help = "GPT-2's tokenizer: a folder with vocab.json and merges.txt, or a tiktoken file; by "
-             "default each byte is a token"},
+     .help =
+         "GPT-2's tokenizer: a folder with vocab.json and merges.txt, or a tiktoken file; bytes "
+         "(default): each byte is a token"},
     {"--special", FLAG_FIELD(TokenOptions, special), .needs = "--tokenizer",
      .help = "read <|endoftext|> in FILE as one token, not as ordinary text"},
     TEST_FLAGS,
@@ -383,8 +384,8 @@ static const Flag token_flags[] = {
     {"--vocab", FLAG_FIELD(TokenOptions, vocab), .value = "V", .lo = 1, .hi = INT32_MAX,
      .help = "size of the vocabulary; by default the tokenizer's, or 1 + the largest token"},
     {"--tokenizer", FLAG_FIELD(TokenOptions, tokenizer), .value = "PATH",
-     .help = "tokenizer that wrote FILE: GPT-2's files, or any other file; data sets are compared "
-             "by it"},
+     .help = "tokenizer that wrote FILE: GPT-2's files, any other file, or bytes; data sets are "
+             "compared by it"},
     TEST_FLAGS,
 };
 
@@ -401,7 +402,10 @@ static Status run_text(int argc, char **argv, const void *options)
     const TokenOptions *o = options;
     (void)argc;
     const TextTokens how = {.tokenizer = o->tokenizer, .special = o->special};
-    if (o->tokenizer)
+    const bool bytes = o->tokenizer && strcmp(o->tokenizer, TOKENIZER_OF_BYTES) == 0;
+    if (bytes && o->special)
+        return fail(ERR_USAGE, "--tokenizer bytes: has no <|endoftext|>, which --special asks for");
+    if (o->tokenizer && !bytes)
         return wrote(data_import_encoded(argv[0], &how, o->out, o->test, o->test_share, o->force),
                      o);
     return wrote(data_import_text(argv[0], o->out, o->test, o->test_share, o->force), o);

@@ -56,9 +56,24 @@ static bool begins_member(const PackedFile *file)
            mark[1] == 0x8b;
 }
 
+/* Does the file begin like one of torch.save: a zip archive whose first member is NAME/data.pkl? */
+static bool is_torch(const uint8_t *head, size_t bytes)
+{
+    const char member[] = "/data.pkl";
+    const size_t length = bytes > 30 ? head[26] + 256U * head[27] : 0, end = 30 + length;
+    return length >= sizeof member && end <= bytes && memcmp(head, "PK\3\4", 4) == 0 &&
+           memcmp(head + end + 1 - sizeof member, member, sizeof member - 1) == 0;
+}
+
 static Status check_packer(const PackedFile *file)
 {
     size_t length = strlen(file->path);
+    if (is_torch(file->in, file->stream.avail_in))
+        return fail(ERR_DATA,
+                    "%s: is a file of torch.save's, which only weft ckpt import reads; for data, "
+                    "load its tensor with torch.load and write it: "
+                    "numpy.save(\"data.npy\", tensor.numpy())",
+                    file->path);
     for (size_t i = 0; i < sizeof packers / sizeof *packers; ++i)
         if (file->stream.avail_in >= packers[i].at + packers[i].bytes &&
             memcmp(file->in + packers[i].at, packers[i].magic, packers[i].bytes) == 0)

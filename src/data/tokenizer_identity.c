@@ -16,6 +16,11 @@ Status tokenizer_identify(const char *path, char identity[TOKENIZER_IDENTITY], i
     Tokenizer *t;
     char *text = NULL;
     size_t bytes;
+    if (strcmp(path, TOKENIZER_OF_BYTES) == 0) {
+        snprintf(identity, TOKENIZER_IDENTITY, "%s", path);
+        *vocab = 256;
+        return OK;
+    }
     Status st = tokenizer_open(&t, path);
     *vocab = 0;
     if (st == OK) {

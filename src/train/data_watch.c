@@ -117,13 +117,19 @@ static bool file_changed(Watched *f, bool evaluates, struct stat *is, char text[
 }
 
 /* now: how the data differ; owned by this function. */
-static Status changed(const DataWatch *w, const Watched *f, const char *what, char *now)
+static Status changed(const DataWatch *w, const WatchedSet *s, const Watched *f, const char *what,
+                      char *now)
 {
     Status st = fail(
         ERR_DATA,
-        "%s: was changed while this run trained on it: %s; %s; nothing was saved since. What is in "
-        "%s was trained on the data of before: put them back and start the same command again, or "
-        "choose another run.name",
+        s->evaluates
+            ? "%s: was changed while this run evaluated on it: %s; %s; nothing was saved since. "
+              "The checkpoints in %s are sound, for nothing was trained on it, but their "
+              "evaluations are of the former data: start the same command again, with these put "
+              "back or with the new ones, which begin a new best.h5"
+            : "%s: was changed while this run trained on it: %s; %s; nothing was saved since. What "
+              "is in %s was trained on the data of before: put them back and start the same "
+              "command again, or choose another run.name",
         f->path, what, now, w->checkpoints);
     mem_free(&now);
     return st;
@@ -144,7 +150,7 @@ static Status accept(DataWatch *w, const WatchedSet *s, const struct stat *is,
         Watched *f = &w->file[s->first + i];
         if (f->missing || !difference(&f->was, &is[i], what)) continue;
         if ((s->evaluates || is_same_file(&f->was, &is[i])) && f->layout != layout[i])
-            return changed(w, f, what,
+            return changed(w, s, f, what,
                            mem_text("it holds the same data at other places, and bytes at the "
                                     "former places may have been read as samples since"));
         f->was = is[i];
@@ -171,9 +177,9 @@ static Status check_set(DataWatch *w, const WatchedSet *s)
     for (int i = 0; st == ERR_NOINPUT && i < s->count; ++i)
         if (read_stat(w->file[s->first + i].path, &is[i]) != 0) return OK;
     if (st != OK)
-        return changed(w, f, what, mem_format("%s, it was %s", fail_message(), s->fingerprint));
+        return changed(w, s, f, what, mem_format("%s, it was %s", fail_message(), s->fingerprint));
     if (strcmp(text, s->fingerprint) != 0)
-        return changed(w, f, what, mem_format("it is %s, it was %s", text, s->fingerprint));
+        return changed(w, s, f, what, mem_format("it is %s, it was %s", text, s->fingerprint));
     TRY(accept(w, s, is, layout));
     log_info("%s: was touched (%s), and holds the same data", f->path, what);
     return OK;

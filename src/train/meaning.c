@@ -2,9 +2,11 @@
  * shapes do not show these differences, so each is a row of a table. */
 #include "meaning.h"
 
+#include "base/escape.h"
+
 #include <string.h>
 
-enum { FACT_TEXT = 96 };
+enum { FACT_TEXT = 256 };
 /* Facts about the data of the checkpoint, or of this run. */
 typedef struct Facts {
     /* NULL: not known; borrowed */
@@ -16,6 +18,8 @@ typedef struct Facts {
     int64_t channels, height, width;
     DataColumns columns;
     bool has_labels;
+    /* the facts that these are compared with; borrowed */
+    const struct Facts *other;
 } Facts;
 typedef struct Meaning {
     /* the message: "FILE: WORDS <now>, but <then> for CHECKPOINT: CURE" */
@@ -76,19 +80,36 @@ static bool tokenizer_allowed(const Facts *then, const Facts *now)
     return tokenizer_match(now->tokenizer, then->tokenizer) != TOKENIZERS_DIFFER;
 }
 
-static void hash_words(uint64_t hash, char text[FACT_TEXT])
-{
-    if (hash) snprintf(text, FACT_TEXT, "%016llx", (unsigned long long)hash);
-}
-
+/* Writes the first name that differs, or this run's names where those of the other are unknown. */
 static void names_text(const Facts *f, char text[FACT_TEXT])
 {
-    hash_words(f->columns.names, text);
+    const char *a = f->columns.lines, *b = f->other->columns.lines;
+    int at = 0;
+    if (!f->columns.names || f->columns.names == f->other->columns.names) return;
+    for (size_t n; *a && *b; ++at, a += n + 1, b += n + 1) {
+        n = strcspn(a, "\n");
+        if (n != strcspn(b, "\n") || memcmp(a, b, n) != 0 || !a[n] || !b[n]) break;
+    }
+    const bool found = *a && *b && !!strncmp(a, b, strcspn(a, "\n") + 1);
+    char *plain = mem_text(found ? a : f->columns.lines), *c;
+    if (found) plain[strcspn(plain, "\n")] = 0;
+    while ((c = strchr(plain, '\n'))) *c = c[1] ? ',' : 0;
+    char *name = text_escape(plain, false);
+    if (found)
+        snprintf(text, FACT_TEXT, "'%.160s' as number %d", name, at);
+    else if (f->path)
+        snprintf(text, FACT_TEXT, "the names '%.160s'", name);
+    else
+        snprintf(text, FACT_TEXT, "others, or others in this order,");
+    mem_free(&name);
+    mem_free(&plain);
 }
 
 static void scaling_text(const Facts *f, char text[FACT_TEXT])
 {
-    hash_words(f->columns.scaling, text);
+    const uint64_t scaling = f->columns.scaling;
+    if (scaling && scaling != f->other->columns.scaling)
+        snprintf(text, FACT_TEXT, "%s", f->path ? "its import" : "another import");
 }
 
 static const Meaning meanings[] = {
@@ -98,11 +119,11 @@ static const Meaning meanings[] = {
      false, false},
     {"its pixels are read in the order", "set data.layout to the value of its training",
      layout_text, NULL, false, false},
-    {"the names of its columns and fields, in their order, have the hash",
+    {"its columns and fields have, in their order,",
      "give it the columns of the training, in their order", names_text, NULL, false, false},
-    {"the means and deviations by which its columns were standardised have the hash",
-     "import the records in one call with those of the training (--test-files), or set data.train "
-     "to the set of the training",
+    {"its columns were transformed, scaled or standardised by",
+     "import the records by the same schema, in one call with those of the training "
+     "(--test-files), or set data.train to the set of the training",
      scaling_text, NULL, false, true},
     {"its tokens are", "name tokens of the tokenizer of its training", tokenizer_text,
      tokenizer_allowed, true, false},
@@ -176,6 +197,20 @@ static void log_unknown_tokenizer(const Trainer *t, const Facts *then, const Fac
     mem_free(&b);
 }
 
+/* Says that the names of a table's columns are known on one side only, except for the very data
+ * that the checkpoint was trained on. */
+static void log_unknown_columns(const Trainer *t, const Facts *then, const Facts *now,
+                                const CheckpointMeta *meta, const char *path)
+{
+    char data[DATA_FINGERPRINT] = "";
+    if (then->kind != DATA_TABLE || now->kind != DATA_TABLE) return;
+    if (!then->columns.names == !now->columns.names) return;
+    if (data_set_fingerprint(&t->train_set, data) == OK && !strcmp(data, meta->data_train)) return;
+    log_info("%s: the names of its columns cannot be compared with those of the training of "
+             "%s, since only %s has them: columns are taken in their order",
+             now->path, path, now->columns.names ? "this set" : "the checkpoint");
+}
+
 Config *meaning_config(const CheckpointMeta *meta, const char *path)
 {
     Config *config = NULL;
@@ -196,8 +231,11 @@ static Status compare_all(const Trainer *t, const CheckpointMeta *meta, const ch
                                       .columns = meta->columns,
                                       .has_labels = true};
     find_shape(&then, meta);
+    now.other = &then;
+    then.other = &now;
     for (size_t i = 0; st == OK && i < sizeof meanings / sizeof *meanings; ++i)
         st = compare(&meanings[i], &then, &now, path, begins && !(meanings[i].always && whole));
+    if (st == OK) log_unknown_columns(t, &then, &now, meta, path);
     if (st == OK) log_unknown_tokenizer(t, &then, &now, meta, path);
     config_free(&config);
     return st;

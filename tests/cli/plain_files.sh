@@ -68,10 +68,12 @@ for made in mkfifo mkdir 'ln -s /dev/zero'; do
     holds 'and says so' grep -q 'step-00000009.h5.*; skipping it' out
     holds 'it goes on from the good one' grep -q 'step-00000004.h5' out || cat out
     check 65 'step-00000009.h5: bad' timeout 20 "$WEFT" ckpt check runs/r
+    holds 'it names the file that the start took' grep -q 'a run resumes from step-00000004.h5' out
     rm -rf runs/r/checkpoints/step-00000009.h5
     mv runs/r/checkpoints/best.h5 best.h5
     $made runs/r/checkpoints/best.h5
     refused 66 best.h5 "$WEFT" eval job.yaml
+    refused 66 'step-00000004.h5 is good' "$WEFT" predict job.yaml none.png
     rm -rf runs/r/checkpoints/best.h5
     mv best.h5 runs/r/checkpoints/best.h5
 done

@@ -77,22 +77,45 @@ for set in train test; do check 0 'wrote' "$WEFT" data import csv $set.csv --sch
 check 0 'done after' "$WEFT" train job.yaml run.name=hash data.train=hash-train.h5 data.test=hash-test.h5
 check 0 'loss' "$WEFT" eval job.yaml run.name=hash data.train=hash-train.h5 data.test=hash-test.h5
 # columns that two imports have standardised differently, and columns of other names
-alike='were standardised by other means and deviations than those of hash-train.h5'
+alike='were transformed, scaled or standardised otherwise than those of hash-train.h5'
 check 0 "hash-test.h5: its columns $alike" "$WEFT" data check hash-train.h5 hash-test.h5
 holds 'they are not said to go together' sh -c '! grep -q "go together" both'
 check 0 "hash-test.h5: its columns $alike" predict run.name=hash data.train=hash-train.h5 hash-test.h5
-check 0 "hash-test.h5: the means and deviations by which its columns were standardised have the hash" \
+check 0 "hash-test.h5: its columns were transformed, scaled or standardised by its import, but another import" \
     "$WEFT" eval job.yaml run.name=hash data.train=hash-test.h5 data.test=hash-test.h5
 check 0 '' "$WEFT" eval job.yaml
 holds 'nothing is said of one import' sh -c '! grep -q warning both'
+# the same column raw, by log, by a range, and standardised; [0, 1] changes nothing
+numbers() { printf 'header: false\nothers: ignore\ncolumns:\n  answer: {type: label, one: yes, zero: no, at: 1}\n  n: {type: number, at: 2%s}\n' "$1"; }
+numbers '' >raw.yaml; numbers ', transform: log' >log.yaml; numbers ', scale: [1, 4]' >range.yaml
+numbers ', scale: standard' >standard.yaml; numbers ', scale: [0, 1]' >same.yaml
+for is in raw log range standard same; do
+    check 0 '' "$WEFT" data import csv train.csv --schema $is.yaml -o $is.h5 --threads 1
+done
+for pair in 'raw log' 'raw range' 'raw standard' 'standard raw' 'standard log' 'range log'; do
+    check 0 "${pair#* }.h5: its columns were transformed, scaled or standardised otherwise than those of ${pair% *}.h5" \
+        "$WEFT" data check ${pair% *}.h5 ${pair#* }.h5
+    holds "$pair do not go together" sh -c '! grep -q "go together" both'
+done
+check 0 'raw.h5 and same.h5 go together' "$WEFT" data check raw.h5 same.h5
+check 0 'log.h5 and log.h5 go together' "$WEFT" data check log.h5 log.h5
+sed 's/wide_deep, width: 4/mlp/; s/adagrad/adam/' job.yaml >one.yaml
+one() { "$WEFT" "$1" one.yaml "${@:2}"; }
+check 0 'raw.h5: its columns were transformed' one train data.train=standard.h5 data.test=raw.h5
+check 0 'raw.h5: its columns were transformed' one train run.name=list 'data.train=[standard.h5,raw.h5]' data.test=standard.h5
+check 0 'raw.h5: its columns were transformed' one predict data.train=standard.h5 raw.h5
+said='raw.h5: its columns were transformed, scaled or standardised by its import, but another import for the training of'
+check 0 "$said" one eval data.train=raw.h5 data.test=raw.h5
+check 0 "$said" one train run.name=more train.epochs=4 data.train=raw.h5 data.test=raw.h5 checkpoint.resume="$(at one 12)"
+check 0 "model.init_from: $said" one train run.name=init data.train=raw.h5 data.test=raw.h5 model.init_from=runs/one/checkpoints/best.h5
 sed 's/  n: /  m: /' hash.yaml >named.yaml
 check 0 'wrote' "$WEFT" data import csv train.csv --schema named.yaml -o named.h5 --threads 1
 named="number 0 of its columns is 'm', but 'n' in hash-train.h5"
 check 65 "named.h5: $named" "$WEFT" data check hash-train.h5 named.h5
 check 65 "named.h5: $named" "$WEFT" train job.yaml run.name=other 'data.train=[hash-train.h5,named.h5]' data.test=hash-test.h5
-check 65 'named.h5: the names of its columns and fields, in their order, have the hash' \
+check 65 "named.h5: its columns and fields have, in their order, 'm' as number 0, but 'n' as number 0 for the training of" \
     "$WEFT" eval job.yaml run.name=hash data.train=named.h5 data.test=named.h5
-check 0 'model.init_from: named.h5: the names of its columns' "$WEFT" train job.yaml run.name=named data.train=named.h5 \
+check 0 "model.init_from: named.h5: its columns and fields have, in their order, 'm' as number 0" "$WEFT" train job.yaml run.name=named data.train=named.h5 \
     data.test=named.h5 model.init_from=runs/hash/checkpoints/best.h5
 check 65 'hash-test.h5: its ids (below 70; 0: any)' "$WEFT" eval job.yaml data.test=hash-test.h5
 check 0 'wrote clicks.h5' "$WEFT" data make criteo-like -o clicks.h5 --samples 20 --threads 1

@@ -224,4 +224,16 @@ check 0 "model.init_from: flat.h5: its samples are pictures of 1x4x16, $shape" o
     model.init_from=runs/a/checkpoints/best.h5
 check 65 'u8.h5: its samples are pictures of 1x8x8, but rows of 64 columns for the training of' other eval u8.h5 run.name=rows
 check 65 'but rows of 64 columns for the training of' "$WEFT" predict a.yaml run.name=rows u8.h5
+# a table without names of columns, and another with names
+for i in 0 1; do
+    awk -v add=$i 'BEGIN { print "y,n"; for (i = 0; i < 40; ++i) printf "%d,%d\n", i % 2, i + add }' >named.csv
+    printf 'columns:\n  y: label\n  n: number\n' >named.yaml
+    check 0 'wrote' "$WEFT" data import csv named.csv --schema named.yaml -o named.h5 --threads 1 --force
+    [ $i = 1 ] || { h5copy -i named.h5 -o plain.h5 -s /dense -d /x && h5copy -i named.h5 -o plain.h5 -s /y -d /y; }
+done
+check 0 '' other train plain.h5 run.name=bare
+unnamed='named.h5: the names of its columns cannot be compared with those of the training of runs/bare/'
+check 0 "$unnamed" other eval named.h5 run.name=bare
+check 0 '' other eval plain.h5 run.name=bare
+holds 'nothing is said of its own data' sh -c '! grep -q "cannot be compared" both'
 finish

@@ -114,6 +114,30 @@ for n in $(seq 100); do printf '\101\0\102\0\377\0'; done >few.bin
 check 0 '' ids few few --tokenizer sp.model
 check 0 '' "$WEFT" train job.yaml run.name=few data.train=few.h5 data.test=few.h5
 check 0 '65 66 ' "$WEFT" generate job.yaml run.name=few data.train=few.h5 --prompt 65,66 --tokens 2
+# The word bytes is the tokenizer of a text's bytes: for an array, a text, and a model that does not say its own.
+printf "$(od -An -v -tx1 text | tr -d '\n' | sed 's/ \(..\)/\\x\1\\0/g')" >text16.bin
+check 0 'wrote of-bytes.h5' "$WEFT" data import tokens text16.bin --bits 16 --tokenizer bytes -o of-bytes.h5 --test of-bytes-test.h5
+check 0 'tokenizer bytes' "$WEFT" data info of-bytes.h5
+check 0 'go together: their tokens are of one tokenizer' "$WEFT" data check bytes.h5 of-bytes-test.h5
+check 65 'there are 256 in the vocabulary (0 to 255); correct --tokenizer' ids wide no --tokenizer bytes
+check 0 'wrote text-bytes.h5' "$WEFT" data import text text --tokenizer bytes -o text-bytes.h5 --test no-bytes.h5
+holds 'it is the same file' cmp text-bytes.h5 bytes.h5
+check 64 'bytes: has no <|endoftext|>' "$WEFT" data import text text --tokenizer bytes --special -o no.h5
+by_bytes() { "$WEFT" generate job.yaml run.name="$1" data.train="$2.h5" --prompt 'It is' --tokens 9 --tokenizer "${3:-bytes}"; }
+check 0 'It is' by_bytes b bytes
+check 64 '--tokenizer bytes has hash bytes, but train.h5 was made with small' by_bytes r train
+check 0 'wrote' ids text16 plain --vocab 300
+check 0 '' "$WEFT" train job.yaml run.name=p data.train=plain.h5 data.test=plain.h5
+check 0 'It is' by_bytes p plain
+check 65 '--tokenizer small has 1001 tokens, but the model of runs/p/checkpoints/best.h5 has 300' by_bytes p plain small
+check 0 'wrote' ids text16 less --tokenizer small --vocab 300
+check 0 '' "$WEFT" train job.yaml run.name=l data.train=less.h5 data.test=less.h5
+check 0 'It is' by_bytes l less small # the same tokenizer, whose larger tokens do not occur
+# torch.save writes a zip archive whose first member is NAME/data.pkl
+printf 'PK\3\4\0\0\10\10\0\0%12s\0\0\0\0\12\0\0\0t/data.pklPK' '' >t.pt
+check 65 "t.pt: is a file of torch.save's, which only weft ckpt import reads; for data, load its tensor" "$WEFT" data import tokens t.pt -o no.h5
+printf 'PK\3\4\0\0\10\10\0\0%12s\0\0\0\0\12\0\0\0t/data.npyPK' '' >t.npz
+check 65 't.npz: is packed by zip' "$WEFT" data import tokens t.npz -o no.h5
 cut -c 1-4000 small/vocab.json >another/vocab.json
 check 65 'another/vocab.json: byte ' "$WEFT" data import text text --tokenizer another -o no.h5
 check 66 'none' "$WEFT" data import text text --tokenizer none -o no.h5
