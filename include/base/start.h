@@ -33,5 +33,8 @@ void start_reach(StartStage stage);
 /* Call it when the first step begins, or where there is none: from then on stop requests are
  * noticed between steps. */
 void start_end(void);
+/* Ends it without a report that steps begin: the run has ended before. Does nothing after
+ * start_end. */
+void start_give_up(void);
 
 #endif

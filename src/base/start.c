@@ -43,7 +43,7 @@ void start_reach(StartStage stage)
     if (start.calls) start.calls->reach(stage);
 }
 
-void start_end(void)
+static void end(bool done)
 {
     if (!start.calls) return;
     pthread_mutex_lock(&start.lock);
@@ -52,6 +52,16 @@ void start_end(void)
     pthread_mutex_unlock(&start.lock);
     if (start.running) pthread_join(start.thread, NULL);
     pthread_cond_destroy(&start.wake);
-    start.calls->reach(START_DONE);
+    if (done) start.calls->reach(START_DONE);
     start.calls = NULL;
+}
+
+void start_end(void)
+{
+    end(true);
+}
+
+void start_give_up(void)
+{
+    end(false);
 }

@@ -173,7 +173,7 @@ static Status check_names(const Match *m)
     return st;
 }
 
-/* Appends "; missing there: a, b", or nothing if the list is empty. */
+/* Appends "; missing in the file: a, b", or nothing if the list is empty. */
 static void say(FILE *out, const char *what, TextList *words)
 {
     int count = words->count;
@@ -196,7 +196,7 @@ static Status match_all(Match *m, char **anew)
         if (m->name[k] && !m->used[k] && !is_fresh(m, m->name[k]))
             text_list_add(&surplus, leaf_of(m->name[k]));
     int wrong = missing.count + sizes.count + surplus.count;
-    say(all.out, "missing there", &missing);
+    say(all.out, "missing in the file", &missing);
     say(all.out, "of another size", &sizes);
     say(all.out, "not in this model", &surplus);
     *anew = text_list_end(&fresh);
