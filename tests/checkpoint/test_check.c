@@ -125,8 +125,7 @@ static void test_no_file(void)
     CU_ASSERT_EQUAL(mkdir(path, 0700), 0);
     EXPECT(ERR_DATA, "1 of 2 checkpoints is not good",
            "@/step-00000010.h5: bad: cannot open the checkpoint: it is a folder, not a file",
-           "@/step-00000009.h5: good: step 9",
-           "@: a run resumes from step-00000009.h5");
+           "@/step-00000009.h5: good: step 9", "@: a run resumes from step-00000009.h5");
     mem_free(&path);
     fixture_clean(folder);
 }

@@ -131,7 +131,7 @@ stop_in_setup() {
 }
 
 # One process: a model that takes a moment to plan.
-layers() { printf 'run: {name: deep}\nmodel:\n  layers: [flatten, %s dense: {width: 3}]\ndata: {train: data.h5}\ntrain: {steps: 1000000, batch: 12, threads: 1}\n' "$(yes 'relu,' | head -n "$1" | tr '\n' ' ')"; }
+layers() { printf 'run: {name: deep}\nmodel:\n  layers: [flatten, %s dense: {width: 3}]\ndata: {train: data.h5}\ntrain: {steps: 2, batch: 12, threads: 1}\n' "$(yes 'relu,' | head -n "$1" | tr '\n' ' ')"; }
 layers 60000 >deep.yaml
 layers 300000 >deeper.yaml
 begin=$SECONDS
@@ -152,15 +152,17 @@ for signal in TERM INT; do
     holds "at once, not after $took s" test $took -lt 4
     holds 'and says so' grep -q 'stopped before the first step, so nothing is lost' out
 done
-# A supervisor takes it for a stop, whoever was told.
-timeout 120 "$WEFT" run -n 1 -- weft train deep.yaml >out 2>&1 </dev/null &
-job=$!
-soon own "^$WEFT train deep.yaml" >pids
-rank=$(head -n 1 pids)
-holds 'set-up has begun' stop_in_setup "$rank"
-kill -TERM "$rank"
-kill -CONT "$rank"
-ended 30
+# A supervisor takes it for a stop, whoever got the signal.
+for _ in 1 2 3 4 5; do # again where the run is done by then
+    rm -rf runs/deep
+    timeout 120 "$WEFT" run -n 1 -- weft train deep.yaml >out 2>&1 </dev/null &
+    job=$!
+    until own "^$WEFT train deep.yaml" >pids || ! kill -0 $job 2>/dev/null; do :; done
+    rank=$(head -n 1 pids)
+    if stop_in_setup "$rank"; then kill -TERM "$rank"; kill -CONT "$rank"; fi
+    ended 30
+    if [ $rc != 0 ]; then break; fi
+done
 holds "weft run ends with 75, not $rc" test $rc = 75
 holds 'without another start' test "$(grep -c 'start 2' out)" = 0
 # A rank alone that executes itself once more, for OpenMP's waiting, is not lost.
