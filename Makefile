@@ -84,7 +84,7 @@ TEST_BUNDLE := tests/bundle/alone.sh
 NVTX_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/nvtx_tool.so)
 CLOCK_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/clock_tool.so)
 
-.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick asan-quick-build check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text demo-images demo-ctr data data-text install clean tests bench cluster crash soak soak-tables sums
+.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text demo-images demo-ctr data data-text install clean tests bench cluster crash soak soak-tables sums
 weft: $(BUILD)/weft       ## build it: build/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
@@ -336,13 +336,11 @@ sums: $(BUILD)/tests/parallel/test_sums_any_np7    ## sums, shards and pushes ov
 	@tests/run.sh $(SUM_RANKS:%=$(BUILD)/sums/test_sums_np%)
 asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, without CUDA
 	@WEFT_CUDA=no $(MAKE) --no-print-directory -j$(NPROC) BUILD=$(BUILD)/asan OPT="-O1 -g -fno-omit-frame-pointer" \
-	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" $(or $(ASAN_GOAL),check)
+	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" check
 # What repeats others with more ranks or in more combinations, for the bits; make asan runs it, too.
 REPEATS := %/train/test_grid_np4 %/test_stages_np2 %/test_shard_np6 %/test_shard_np8 %/test_sum_np6 %/test_sum_np8
 asan-quick:      ## the same without the scripts of tests/cli and what repeats others on more ranks
 	@$(MAKE) --no-print-directory asan TEST_CLI= LEAVE_OUT="$(REPEATS)"
-asan-quick-build:        ## what make asan-quick runs, built only
-	@$(MAKE) --no-print-directory asan-quick ASAN_GOAL=tests
 
 crash: $(BUILD)/weft      ## a crash at every moment of many saves (needs strace; fifteen minutes)
 	@WEFT=$(BUILD)/weft CC="$(CC)" TEST_TIMEOUT=2400 tests/run.sh tests/crash/crash.sh
