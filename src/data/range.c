@@ -25,17 +25,21 @@ typedef struct Measure {
 
 static void measure_add(Measure *m, const float *value, int64_t count)
 {
-    DataRange *range = &m->range;
+    DataRange range = m->range;
+    double sum = m->sum, squares = m->squares;
     for (int64_t i = 0; i < count; ++i) {
-        double v = (double)value[i];
+        const double v = (double)value[i];
         if (!isfinite(v)) continue;
-        if (range->values == 0) range->least = range->most = v;
-        range->least = fmin(range->least, v);
-        range->most = fmax(range->most, v);
-        m->sum += v;
-        m->squares += v * v;
-        ++range->values;
+        if (range.values == 0) range.least = range.most = v;
+        if (v < range.least) range.least = v;
+        if (v > range.most) range.most = v;
+        sum += v;
+        squares += v * v;
+        ++range.values;
     }
+    m->range = range;
+    m->sum = sum;
+    m->squares = squares;
 }
 
 static void measure_end(Measure *m)
