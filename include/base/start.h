@@ -5,6 +5,8 @@
 #ifndef WEFT_BASE_START_H
 #define WEFT_BASE_START_H
 
+#include <stdbool.h>
+
 /* Stage of a rank's start. MPI: MPI_Init is being called; NODE: it has returned, and the ranks of a
  * host find each other; SET_UP: everything else before the first step; DONE: the first step
  * begins. */
@@ -31,10 +33,8 @@ typedef struct StartCalls {
 void start_begin(const StartCalls *calls);
 void start_reach(StartStage stage);
 /* Call it when the first step begins, or where there is none: from then on stop requests are
- * noticed between steps. */
-void start_end(void);
-/* Ends it without a report that steps begin: the run has ended before. Does nothing after
- * start_end. */
-void start_give_up(void);
+ * noticed between steps. steps: reports START_DONE; false: the run has ended before. The first call
+ * counts. */
+void start_end(bool steps);
 
 #endif

@@ -43,7 +43,7 @@ void start_reach(StartStage stage)
     if (start.calls) start.calls->reach(stage);
 }
 
-static void end(bool done)
+void start_end(bool steps)
 {
     if (!start.calls) return;
     pthread_mutex_lock(&start.lock);
@@ -52,16 +52,6 @@ static void end(bool done)
     pthread_mutex_unlock(&start.lock);
     if (start.running) pthread_join(start.thread, NULL);
     pthread_cond_destroy(&start.wake);
-    if (done) start.calls->reach(START_DONE);
+    if (steps) start.calls->reach(START_DONE);
     start.calls = NULL;
-}
-
-void start_end(void)
-{
-    end(true);
-}
-
-void start_give_up(void)
-{
-    end(false);
 }

@@ -66,7 +66,7 @@ static Status run(int argc, char **argv, const void *options)
     stop_begin();
     if (status == OK) train_take_widths(job.config, &job.world, NULL);
     if (status == OK) status = train_run(job.config, &job.world);
-    start_give_up();
+    start_end(false);
     return job_close(&job, status);
 }
 

@@ -188,7 +188,7 @@ static void watch(Tables *t, const ServerPlan *plan)
         watchdog_free(&t->watchdog);
     else
         t->watchdog = watchdog_new(plan->job, &options);
-    start_end();
+    start_end(true);
 }
 
 /* Carries out one command. Returns false if it was the last. *status: the result of opening the

@@ -287,7 +287,7 @@ static Status run_all(Run *r)
                  : r->config->train.steps ? "steps"
                                           : "epochs");
     if (done) {
-        start_end();
+        start_end(true);
         return evaluate_again(r);
     }
     train_make_room(t);
@@ -296,7 +296,7 @@ static Status run_all(Run *r)
                              .folder = r->dir.path,
                              .owner = first ? lease_id(r->dir.lease) : NULL};
     Watchdog *watchdog = sparse_watch(t, &watch);
-    start_end();
+    start_end(true);
     r->tick_s = clock_s();
     while (st == OK && !r->stopped && !r->ended && (t->evaluation_due || t->step < t->steps))
         st = t->evaluation_due ? evaluate_again(r) : run_step(r);
