@@ -83,6 +83,9 @@ Status file_free_place(const char *path, bool force);
 /* ERR_USAGE: out, which may be NULL, is one of the files `in` that are read, perhaps by another
  * path. */
 Status file_no_input(const char *out, const char *const *in, int count);
+struct stat;
+/* Whether two results of stat are of one file, under whatever names. */
+bool file_is_same(const struct stat *a, const struct stat *b);
 /* Reads a whole file (file_open_stream) and appends a zero byte; *text: owned by the caller.
  * ERR_NOINPUT: it cannot be opened; ERR_IO: it cannot be read; ERR_DATA: it has more than `most`
  * bytes, at which reading stops, because a pipe may have no end. */

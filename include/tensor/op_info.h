@@ -63,11 +63,11 @@ typedef enum OpTalks {
  * slice of them. */
 typedef enum OpTokens {
     TOKENS_UNSET,
-    /* it does not, or has no tokens */
+    /* no output mixes samples or positions of several tokens, or there are no tokens */
     TOKENS_TOGETHER,
-    TOKENS_APART,
+    TOKENS_SEPARATE,
     /* independently, but the result on a slice depends on spec.slice */
-    TOKENS_BY_PLACE,
+    TOKENS_BY_POSITION,
 } OpTokens;
 
 /* Kind of an operation's parameters, from which their role in optim.groups and in pruning

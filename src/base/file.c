@@ -172,12 +172,17 @@ Status file_free_place(const char *path, bool force)
                 path);
 }
 
+bool file_is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
 Status file_no_input(const char *out, const char *const *in, int count)
 {
     struct stat to, from;
     if (!out || stat(out, &to) != 0) return OK;
     for (int i = 0; i < count; ++i)
-        if (stat(in[i], &from) == 0 && from.st_ino == to.st_ino && from.st_dev == to.st_dev)
+        if (stat(in[i], &from) == 0 && file_is_same(&from, &to))
             return fail(ERR_USAGE, "%s: is one of the files that are read; choose another name",
                         out);
     return OK;

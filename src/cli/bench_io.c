@@ -10,7 +10,7 @@
  * data/map.c. */
 #include "private.h"
 
-#include "data.h"
+#include "data/import.h"
 
 #include <errno.h>
 #include <pthread.h>

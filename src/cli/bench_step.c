@@ -4,6 +4,7 @@
 #include "bench.h"
 #include "private.h"
 
+#include "data/import.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * arguments, ranks and the progress line; the data module does the import. */
 #include "private.h"
 
+#include "data/import.h"
 #include "parallel.h"
 #include "tensor.h"
 

@@ -81,7 +81,7 @@ int remote_accept(int listener, uint64_t token, RemoteHello *hello)
         close(file);
         return -1;
     }
-    /* it becomes readable with a whole message */
+    /* epoll reports the file when a whole message has come */
     set_option(file, SOL_SOCKET, SO_RCVLOWAT, sizeof(RemoteWord));
     return file;
 }

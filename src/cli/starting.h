@@ -12,7 +12,7 @@ typedef struct StartingRank {
     StartStage stage;
     /* time at which the rank was found stopped by a signal, or silent; 0: it is running */
     double stopped_s;
-    /* its entry if it is on another host, else NULL; borrowed */
+    /* entry of a rank on another host among the watched ranks, borrowed; NULL: a rank of this host */
     const WatchedRank *remote;
 } StartingRank;
 

@@ -2,6 +2,7 @@
  * here. */
 #include "private.h"
 
+#include "data/import.h"
 #include "doctor.h"
 #include "train.h"
 

@@ -3,7 +3,7 @@
 #ifndef WEFT_DATA_PRIVATE_H
 #define WEFT_DATA_PRIVATE_H
 
-#include "data.h"
+#include "data/import.h"
 
 #define H5_USE_110_API /* the calls keep their 1.10 form under newer libraries */
 #include <hdf5.h>

@@ -3,7 +3,7 @@
 #ifndef WEFT_DATA_FOLDER_FILES_H
 #define WEFT_DATA_FOLDER_FILES_H
 
-#include "data.h"
+#include "data/import.h"
 
 /* one picture to import */
 typedef struct FolderFile {

@@ -314,8 +314,10 @@ Status data_import_encoded(const char *file, const TextTokens *how, const char *
     return st;
 }
 
-Status data_import_tokens_of(const char *file, const char *tokenizer, int bits, int64_t vocab,
-                             const char *out, const char *test_out, double test_share, bool force)
+/* Imports an array of tokens. tokenizer: the path of what made them, which gives the set its
+ * identity and, where vocab is 0 and weft can read it, its vocabulary; NULL: unknown. */
+static Status import_array(const char *file, const char *tokenizer, int bits, int64_t vocab,
+                           const char *out, const char *test_out, double test_share, bool force)
 {
     char identity[TOKENIZER_IDENTITY];
     int64_t tokens = 0;
@@ -340,7 +342,7 @@ Status data_import_tokens_of(const char *file, const char *tokenizer, int bits, 
 Status data_import_tokens(const char *file, int bits, int64_t vocab, const char *out,
                           const char *test_out, double test_share, bool force)
 {
-    return data_import_tokens_of(file, NULL, bits, vocab, out, test_out, test_share, force);
+    return import_array(file, NULL, bits, vocab, out, test_out, test_share, force);
 }
 
 /* ---- the verbs ---- */
@@ -415,8 +417,8 @@ static Status run_tokens(int argc, char **argv, const void *options)
 {
     const TokenOptions *o = options;
     (void)argc;
-    return wrote(data_import_tokens_of(argv[0], o->tokenizer, o->bits ? 8 << o->bits : 0, o->vocab,
-                                       o->out, o->test, o->test_share, o->force),
+    return wrote(import_array(argv[0], o->tokenizer, o->bits ? 8 << o->bits : 0, o->vocab, o->out,
+                              o->test, o->test_share, o->force),
                  o);
 }
 

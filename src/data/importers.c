@@ -1,6 +1,6 @@
 /* The import verbs, and those that make data, in the order of the help. A new one is a file with
  * its row, and one line here. */
-#include "data.h"
+#include "data/import.h"
 
 /* clang-format off: one per line; add new ones above the last */
 #define IMPORTERS(_)                                                                               \

@@ -143,7 +143,7 @@ static Status reserve_again(const PartFile *p)
     struct stat st, named;
     if (fstat(p->fd, &st) != 0 || lstat(p->part, &named) != 0)
         return part_failed(p, strerror(errno));
-    if (st.st_ino != named.st_ino || st.st_dev != named.st_dev)
+    if (!file_is_same(&st, &named))
         return part_failed(p, "another file has taken its name meanwhile");
     return reserve(p, (int64_t)st.st_size);
 }

@@ -110,7 +110,7 @@ static int row_partner(const Splitter *s, int column, Between *between)
         } else if (info->split == SPLIT_HALVES && undivided)
             between->halves = true;
         else if (info->split == SPLIT_ELEMENTS)
-            dropped = dropped || info->tokens == TOKENS_BY_PLACE;
+            dropped = dropped || info->tokens == TOKENS_BY_POSITION;
         else
             return -1;
     }
@@ -330,7 +330,7 @@ static void split_between(Splitter *s, int i, Node *node)
         if (node->spec.kv_heads > 0) node->spec.kv_heads = mine;
     }
     if (splits(node, SPLIT_HALVES)) x.dim[last] /= 2;
-    if (node_info(node)->tokens == TOKENS_BY_PLACE) {
+    if (node_info(node)->tokens == TOKENS_BY_POSITION) {
         int64_t whole = s->from->node[i].spec.y.shape.dim[last];
         node->spec.slice = slice_of(s, last, s->units[i], whole / s->units[i]);
     }
@@ -343,7 +343,7 @@ static void split_rest(Splitter *s, Node *node)
     if (!s->sequence) return;
     TensorSlice slice = sequence_slice(s);
     node->spec.y.shape.dim[1] = slice.count;
-    if (node_info(node)->tokens == TOKENS_BY_PLACE) node->spec.slice = slice;
+    if (node_info(node)->tokens == TOKENS_BY_POSITION) node->spec.slice = slice;
     for (int k = 0; k < node->spec.w_count; ++k) s->to->param[node->param[k]].partial = true;
 }
 

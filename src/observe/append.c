@@ -150,8 +150,7 @@ NameState append_name(const char *path, const struct stat *is)
     struct stat named;
     if (lstat(path, &named) != 0)
         return errno == ENOENT || errno == ESTALE ? NAME_UNLINKED : NAME_SAME;
-    bool same = is->st_ino == named.st_ino && is->st_dev == named.st_dev;
-    return same ? NAME_SAME : NAME_OTHER;
+    return file_is_same(is, &named) ? NAME_SAME : NAME_OTHER;
 }
 
 static Status check_name(AppendFile *file)

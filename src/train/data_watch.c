@@ -91,7 +91,7 @@ static const char *difference(const struct stat *was, const struct stat *is, cha
     if (is->st_size != was->st_size)
         snprintf(text, 128, "it has %lld bytes, it had %lld", (long long)is->st_size,
                  (long long)was->st_size);
-    else if (is->st_ino != was->st_ino || is->st_dev != was->st_dev)
+    else if (!file_is_same(is, was))
         snprintf(text, 128, "another file has taken its name");
     else if (!same_time(&is->st_mtim, &was->st_mtim))
         snprintf(text, 128, "it was written to");
@@ -135,11 +135,6 @@ static Status changed(const DataWatch *w, const WatchedSet *s, const Watched *f,
     return st;
 }
 
-static bool is_same_file(const struct stat *a, const struct stat *b)
-{
-    return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
-}
-
 /* Takes a new state of the set's files, which hold the same data. ERR_DATA: a file that is open, or
  * will be opened again, holds them at other places. */
 static Status accept(DataWatch *w, const WatchedSet *s, const struct stat *is,
@@ -149,7 +144,7 @@ static Status accept(DataWatch *w, const WatchedSet *s, const struct stat *is,
     for (int i = 0; i < s->count; ++i) {
         Watched *f = &w->file[s->first + i];
         if (f->missing || !difference(&f->was, &is[i], what)) continue;
-        if ((s->evaluates || is_same_file(&f->was, &is[i])) && f->layout != layout[i])
+        if ((s->evaluates || file_is_same(&f->was, &is[i])) && f->layout != layout[i])
             return changed(w, s, f, what,
                            mem_text("it holds the same data at other places, and bytes at the "
                                     "former places may have been read as samples since"));

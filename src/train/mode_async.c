@@ -14,11 +14,12 @@ static Status check(const Trainer *t)
         if (p->info.buffer || p->frozen || p->tied >= 0) continue;
         OptimRule rule = optim_rule(t->config, t->rule[i]);
         if (local_row_slots(&rule, true) == rule.slots) continue;
-        return config_fail_key(t->config, t->rule[i] == 0 ? "optim.name" : "optim.groups",
-                               "grid.mode: async has servers update each piece of %s as it comes, "
-                               "which %s%s cannot: sgd without momentum, adagrad, adam, adamw and "
-                               "ftrl can",
-                               p->name, rule.table->word.word, local_momentum_words(&rule));
+        return config_fail_key(
+            t->config, t->rule[i] == 0 ? "optim.name" : "optim.groups",
+            "grid.mode: async has servers update each piece of %s as it arrives, "
+            "which %s%s cannot: sgd without momentum, adagrad, adam, adamw and "
+            "ftrl can",
+            p->name, rule.table->word.word, local_momentum_words(&rule));
     }
     return OK;
 }

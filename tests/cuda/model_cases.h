@@ -5,6 +5,8 @@
 
 #include "cases.h"
 
+#include "data/import.h"
+
 enum { STEPS = 10, TOKENS = 20000, KINDS = 50, CLASSES = 10, IMAGES = 500 };
 
 static const World alone = {

@@ -3,7 +3,7 @@
 #ifndef DATA_FIXTURE_H
 #define DATA_FIXTURE_H
 
-#include "data.h"
+#include "data/import.h"
 #include "layers.h"
 #include "harness.h"
 

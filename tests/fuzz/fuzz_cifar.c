@@ -1,6 +1,6 @@
 /* `weft data import cifar`: the first byte selects the CIFAR variant. */
 #include "fuzz.h"
-#include "data.h"
+#include "data/import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,7 +1,7 @@
 /* `weft data import idx`: the first two bytes determine the length of the images' file, behind
  * which the labels' begins. */
 #include "fuzz.h"
-#include "data.h"
+#include "data/import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

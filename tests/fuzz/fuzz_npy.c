@@ -1,6 +1,6 @@
 /* The header of a .npy file, and its import as tokens. */
 #include "fuzz.h"
-#include "data.h"
+#include "data/import.h"
 #include "data/npy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,6 +1,6 @@
 /* `weft data import text` and `tokens`, plain or .gz: the first byte selects which. */
 #include "fuzz.h"
-#include "data.h"
+#include "data/import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

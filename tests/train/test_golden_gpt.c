@@ -4,6 +4,8 @@
  * starting from a data set. Every step uses all samples, so their order does not matter. */
 #include "golden.h"
 
+#include "data/import.h"
+
 static World world;
 static char folder[] = "/tmp/weft-golden-XXXXXX";
 
