@@ -59,9 +59,10 @@ SIMD_OBJ := $(foreach isa,$(SIMD_ISAS),$(SIMD_SRC:%.c=$(BUILD)/obj/%.$(isa).o) \
 
 # What is read and planned once is kept small: a bundle is below 60 MB.
 COLD := config layers model schedule parallel/watch parallel/world pipeline/plan checkpoint observe train doctor cli
-COLD_DATA := $(wildcard src/data/import_*.c src/data/make_*.c) \
-    $(foreach f,class_map class_names columns csv_input csv_schema facts facts_answer files folder_classes folder_list folder_scan hdf5 labels \
-    npy part_file range set set_print table_file token_file tokenizer_identity tokenizer_read,src/data/$(f).c)
+COLD_DATA := $(wildcard src/data/*/import_*.c src/data/*/make_*.c) \
+    $(foreach f,csv/csv_input csv/csv_schema csv/table_file folder/folder_classes folder/folder_list folder/folder_scan import/part_file \
+    set/class_map set/class_names set/columns set/facts set/facts_answer set/files set/hdf5 set/labels set/range set/set set/set_print \
+    tokens/npy tokens/token_file tokens/tokenizer_identity tokens/tokenizer_read,src/data/$(f).c)
 $(foreach m,$(COLD),$(BUILD)/obj/src/$(m)/%.o) $(COLD_DATA:%.c=$(BUILD)/obj/%.o): SIZE_FLAGS := $(if $(filter -O2,$(OPT)),-Os)
 
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)

@@ -2,6 +2,7 @@
 # Checks the maps src/MODULE/README.md (and of folders in it that have one): at most 60 lines; every source file of the folder is named
 # once, those of folders with a map of their own by that map; no file is named that is not there. Modules without a map are listed in
 # tools/maps_left, which only gets shorter.
+# A folder has at most 40 files besides its map: one with more gets parts, subfolders about one thing each.
 set -u
 cd "$(dirname "$0")/.." || exit 70
 failed=0
@@ -24,6 +25,13 @@ sources() { # FOLDER: its files without those of folders that have a map
         [ "$d" = "$1" ] && echo "$f"
     done
 }
+large="src/tensor/cpu src/tensor/cuda" # a file for each operation; this list only gets shorter
+while read -r count folder; do
+    case " $large " in *" $folder "*) continue ;; esac
+    [ "$count" -le 40 ] || wrong "$folder: $count files; more than 40 in a folder need parts"
+done < <(git ls-files -co --exclude-standard 'src/*.c' 'src/*.h' 'src/*.cu' 'src/*.cuh' | while read -r f; do
+    [ ! -f "$f" ] || dirname "$f"
+done | sort | uniq -c)
 while read -r folder; do
     map=$folder/README.md
     if [ ! -f "$map" ]; then

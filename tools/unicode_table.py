@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes src/data/unicode_table.h: which characters are letters (L), numbers (N) and white space, as tiktoken's patterns have them, whose
+"""Writes src/data/tokens/unicode_table.h: which characters are letters (L), numbers (N) and white space, as tiktoken's patterns have them, whose
 tokens are to be met. What a pattern does not match tiktoken leaves out.
-usage: unicode_table.py >src/data/unicode_table.h     (needs tiktoken)"""
+usage: unicode_table.py >src/data/tokens/unicode_table.h     (needs tiktoken)"""
 import sys, tiktoken
 
 ALL = "".join(chr(c) for c in range(sys.maxunicode + 1) if not 0xD800 <= c <= 0xDFFF)

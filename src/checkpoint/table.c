@@ -5,7 +5,7 @@
  * another file, or larger than this file can hold. */
 #include "table.h"
 
-#include "safe_set.h"
+#include "foreign/safe_set.h"
 #include "meta.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "config/foreign.h"
 
 #include "train.h"
-#include "watch.h"
+#include "launch/watch.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* weft train: the whole run. */
 #include "private.h"
-#include "watch.h"
+#include "launch/watch.h"
 
 #include "train.h"
 

@@ -2,7 +2,7 @@
 #ifndef WEFT_CLI_VERIFY_H
 #define WEFT_CLI_VERIFY_H
 
-#include "attend.h"
+#include "launch/attend.h"
 #include "private.h"
 
 #include "checkpoint.h"

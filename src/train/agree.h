@@ -3,7 +3,7 @@
 #ifndef WEFT_TRAIN_AGREE_H
 #define WEFT_TRAIN_AGREE_H
 
-#include "rundir.h"
+#include "run/rundir.h"
 #include "trainer.h"
 
 /* Returns ERR_CONFIG if a rank would compute other bits than rank 0 or read other data; the message

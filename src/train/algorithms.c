@@ -10,7 +10,7 @@
  * shapes of all ranks, except those of slices in a tensor-parallel group. */
 #include "algorithms.h"
 
-#include "rundir.h"
+#include "run/rundir.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Checks whether the plan fits in the memory that a rank may use. */
 #include "fit.h"
-#include "save_copy.h"
-#include "sparse.h"
+#include "state/save_copy.h"
+#include "mode/sparse.h"
 
 #include <math.h>
 #include <sys/resource.h>

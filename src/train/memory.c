@@ -3,8 +3,8 @@
  * of it is allocated once the graph is planned, alike on every rank, because each rank plans the
  * whole graph. Therefore a run and `weft plan` measure it then, before the first arena is
  * allocated. */
-#include "save_copy.h"
-#include "sparse.h"
+#include "state/save_copy.h"
+#include "mode/sparse.h"
 
 #include <malloc.h>
 #include <string.h>

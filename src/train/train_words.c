@@ -1,5 +1,5 @@
 /* The words of train's keys, and registration of the words of all modules. */
-#include "best.h"
+#include "eval/best.h"
 
 #include "observe/binary.h"
 

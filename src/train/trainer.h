@@ -2,8 +2,8 @@
 #ifndef WEFT_TRAIN_TRAINER_H
 #define WEFT_TRAIN_TRAINER_H
 
-#include "best.h"
-#include "loss_window.h"
+#include "eval/best.h"
+#include "step/loss_window.h"
 #include "train.h"
 
 /* Statistics of a step, known once the device has finished it. */

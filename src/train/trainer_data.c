@@ -1,6 +1,6 @@
 /* The data sets of a trainer, and the numbers of outputs that they require of its model. */
-#include "classes.h"
-#include "scaling.h"
+#include "state/classes.h"
+#include "state/scaling.h"
 
 #include <string.h>
 

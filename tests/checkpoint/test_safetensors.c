@@ -2,7 +2,7 @@
  * format are refused; 16-bit values are widened exactly. */
 #include "checkpoint/fixture.h"
 
-#include "checkpoint/safetensors.h"
+#include "checkpoint/foreign/safetensors.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
  * tools/golden_pth.py). */
 #include "checkpoint/fixture.h"
 
-#include "checkpoint/safe_set.h"
+#include "checkpoint/foreign/safe_set.h"
 
 #include <math.h>
 

@@ -165,7 +165,7 @@ holds 'factors of 1 change nothing at first' test "$(losses plain | head -n 1)" 
 holds 'the factors are trained' test "$(losses plain | tail -n 1)" != "$(losses scaled | tail -n 1)"
 apply augmentation operation
 holds 'augmentation.patch applies' test $? = 0
-make -C operation BUILD=build build/obj/src/data/augment.o build/obj/src/data/kinds.o >test.log 2>&1 || tail -n 20 test.log
+make -C operation BUILD=build build/obj/src/data/picture/augment.o build/obj/src/data/kinds.o >test.log 2>&1 || tail -n 20 test.log
 holds 'augmentation.patch is compiled' grep -q 'cc .*augment.c' test.log
 
 # npy TYPE SHAPE FILE: what numpy.save writes before the bytes that come from stdin.

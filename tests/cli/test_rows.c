@@ -1,7 +1,7 @@
 /* The tables of the whole program: every row is complete, and a row that leaves something unsaid,
  * or says something that is not so, is refused by name. Each refused row is a copy of a good one
  * with one fault. */
-#include "checkpoint/families.h"
+#include "checkpoint/foreign/families.h"
 #include "cli/cli.h"
 #include "doctor.h"
 #include "harness.h"
@@ -10,7 +10,7 @@
 #include "optim/curves.h"
 #include "tensor/op_list.h"
 #include "train.h"
-#include "train/best.h"
+#include "train/eval/best.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Ranks on other hosts report to the launcher by TCP: what a child process of this test does, for
  * which the launcher's local socket has another name. */
-#include "cli/starting.h"
+#include "cli/launch/starting.h"
 #include "harness.h"
 
 #include <signal.h>

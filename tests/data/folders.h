@@ -4,7 +4,7 @@
 #define DATA_FOLDERS_H
 
 #include "fixture.h"
-#include "data/folder_files.h"
+#include "data/folder/folder_files.h"
 #include "image/pictures.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  * bytes for any blocks and threads; each error names line and column, and leaves no file. */
 #include "fixture.h"
 
-#include "data/csv_schema.h"
+#include "data/csv/csv_schema.h"
 
 #include <math.h>
 #include <unistd.h>

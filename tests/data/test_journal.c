@@ -1,5 +1,5 @@
 /* Tests who holds the lock of an import's journal, and for how long. */
-#include "data/folder.h"
+#include "data/folder/folder.h"
 #include "harness.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "fixture.h"
 
 #include "data/data_private.h"
-#include "data/moments.h"
+#include "data/csv/moments.h"
 
 #include <float.h>
 #include <math.h>

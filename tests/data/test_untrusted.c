@@ -2,7 +2,7 @@
  * separate process finds the same facts as this one. */
 #include "fixture.h"
 
-#include "data/facts.h"
+#include "data/set/facts.h"
 
 #include <sys/stat.h>
 

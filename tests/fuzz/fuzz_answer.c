@@ -4,7 +4,7 @@
 #include "checkpoint/stored.h"
 #include "checkpoint/table.h"
 #include "data/data_private.h"
-#include "data/facts.h"
+#include "data/set/facts.h"
 
 static void checkpoint_answer(const uint8_t *data, size_t size)
 {

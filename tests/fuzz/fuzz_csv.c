@@ -1,7 +1,7 @@
 /* `weft data import csv`: a schema up to a zero byte, then a table, plain or .gz; the first byte
  * selects the options of the import. */
 #include "fuzz.h"
-#include "data/csv_schema.h"
+#include "data/csv/csv_schema.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,6 +1,6 @@
 /* `weft data import folder --list`: lines of path,label. */
 #include "fuzz.h"
-#include "data/folder_files.h"
+#include "data/folder/folder_files.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,7 +1,7 @@
 /* The header of a .npy file, and its import as tokens. */
 #include "fuzz.h"
 #include "data/import.h"
-#include "data/npy.h"
+#include "data/tokens/npy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -2,7 +2,7 @@
  * a file or an index, which names shards. */
 #include "fuzz.h"
 #include "checkpoint.h"
-#include "checkpoint/safe_set.h"
+#include "checkpoint/foreign/safe_set.h"
 
 /* Parses an index without its shards, which is parsed the same whether they exist or not. */
 static void read_index(const uint8_t *data, size_t size)

@@ -4,7 +4,7 @@
 
 #include "tiny_main.h"
 
-#include "train/run.h"
+#include "train/run/run.h"
 
 #include <fcntl.h>
 #include <float.h>

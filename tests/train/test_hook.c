@@ -1,8 +1,8 @@
 /* Hooks: accepted answers, their processes, and the test whether a run has stopped improving. */
 #include "harness.h"
 
-#include "train/hook.h"
-#include "train/best.h"
+#include "train/run/hook.h"
+#include "train/eval/best.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Parsing of squeue's answers. The whole path, with a program squeue, is tested in
  * tests/cli/time.sh. */
-#include "train/job_end.h"
+#include "train/run/job_end.h"
 #include "harness.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
  * decides as the original does. */
 #include "harness.h"
 
-#include "train/loss_window.h"
+#include "train/step/loss_window.h"
 
 #include <math.h>
 

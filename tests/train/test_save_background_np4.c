@@ -3,7 +3,7 @@
  * any machine; all ranks learn that a save is in progress. A save that fails leaves nothing, and
  * training continues. */
 #include "grids.h"
-#include "train/save_copy.h"
+#include "train/state/save_copy.h"
 
 #include <sys/stat.h>
 

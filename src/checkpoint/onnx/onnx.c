@@ -1,0 +1,278 @@
+/* Exports a checkpoint as an ONNX model: builds the graph of its configuration, to which every
+ * layer adds its nodes (LayerKind.onnx), and stores the file's parameters. Sequences may have any
+ * length up to the model's context, unless a layer makes one vector of a whole sequence. */
+#include "../fit.h"
+#include "layers/onnx.h"
+#include "onnx_file.h"
+#include "../stored.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXTS = 6 };
+
+typedef struct OnnxExport {
+    const OnnxModel *model;
+    StoredFile file;
+    /* owned */
+    Graph *graph;
+    OnnxGraph onnx;
+    /* owned, [node_count]: output of each node of the graph */
+    OnnxValue *value;
+    OnnxText text[TEXTS];
+    int text_count;
+} OnnxExport;
+
+/* ---- which model ---- */
+
+/* Checks that the file has exactly the model's tensors. *misfits: number of those that do not
+ * fit. */
+static Status check_params(const OnnxExport *e, const Graph *graph, int *misfits)
+{
+    Fit fit;
+    fit_begin(&fit);
+    bool *used = mem_new((size_t)e->file.count + 1);
+    for (int i = 0; i < graph->param_count; ++i) {
+        const Param *p = &graph->param[i];
+        if (p->tied >= 0) continue;
+        const StoredTensor *t = stored_param(&e->file, p);
+        if (!t) {
+            fit_missing(&fit, p->name);
+            continue;
+        }
+        used[t - e->file.tensor] = true;
+        if (!shape_equal(t->shape, p->shape)) fit_size(&fit, p->name, t->shape, p->shape);
+    }
+    for (int i = 0; i < e->file.count; ++i)
+        if (!used[i] && checkpoint_leaf(e->file.tensor[i].path))
+            fit_surplus(&fit, e->file.tensor[i].path);
+    mem_free(&used);
+    *misfits = fit_count(&fit);
+    return fit_end(&fit, e->file.path, "does not fit the model of its configuration");
+}
+
+static Status try_classes(OnnxExport *e, int64_t classes, int *misfits)
+{
+    graph_free(&e->graph);
+    TRY(graph_build(&e->graph, e->model->config, e->model->input, classes));
+    return check_params(e, e->graph, misfits);
+}
+
+static int falling(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* Finds the number of classes or tokens where the configuration leaves it to the data: it is the
+ * first dimension of one of the file's tensors, so each is tried, largest first, until the model
+ * has exactly the file's tensors. Where none fits, the message is that of the try with the fewest
+ * misfits. */
+static Status find_classes(OnnxExport *e)
+{
+    const Config *c = e->model->config;
+    int misfits, least = INT32_MAX;
+    if (c->model.classes > 0) return try_classes(e, c->model.classes, &misfits);
+    if (c->model.vocab > 0) return try_classes(e, c->model.vocab, &misfits);
+    int64_t *length = mem_new((size_t)(e->file.count + 1) * sizeof *length);
+    char *why = mem_format("%s: holds no parameter", e->file.path);
+    for (int i = 0; i < e->file.count; ++i) length[i] = e->file.tensor[i].shape.dim[0];
+    qsort(length, (size_t)e->file.count, sizeof *length, falling);
+    Status st = ERR_DATA, worst = ERR_DATA;
+    for (int i = 0; st != OK && i < e->file.count; ++i) {
+        if (i > 0 && length[i] == length[i - 1]) continue;
+        misfits = INT32_MAX - 1;
+        st = try_classes(e, length[i], &misfits);
+        if (st == OK || misfits >= least) continue;
+        least = misfits;
+        worst = st;
+        mem_free(&why);
+        why = mem_text(fail_message());
+    }
+    if (st != OK) st = fail(worst, "%s", why);
+    mem_free(&why);
+    mem_free(&length);
+    return st;
+}
+
+/* ---- its nodes ---- */
+
+static OnnxValue value_of(const OnnxExport *e, int node)
+{
+    return node == NODE_INPUT ? e->onnx.input : e->value[node];
+}
+
+static Status add_layer(OnnxExport *e, int index)
+{
+    const Node *node = &e->graph->node[index];
+    if (!node->kind->onnx)
+        return fail(ERR_CONFIG,
+                    "layer %s: %s has no form in ONNX, so that this model cannot be "
+                    "exported",
+                    node->name, node->kind->name);
+    OnnxLayer l = {.graph = &e->onnx, .name = node->name, .spec = &node->spec};
+    for (int k = 0; k < node->spec.x_count; ++k) l.x[k] = value_of(e, node->in[k]);
+    for (int k = 0; k < node->spec.w_count; ++k) {
+        int param = node->param[k];
+        if (e->graph->param[param].tied >= 0) param = e->graph->param[param].tied;
+        l.param[k] = param;
+        l.param_name[k] = e->graph->param[param].name;
+    }
+    e->value[index] = node->kind->onnx(&l);
+    return OK;
+}
+
+/* Adds nodes that turn data as stored into the model's input. */
+static void add_normalization(OnnxExport *e, OnnxValue *x)
+{
+    const DataSet *set = e->model->set;
+    const OnnxLayer l = {.graph = &e->onnx, .name = "data"};
+    const int ndim = e->model->input.shape.ndim;
+    if (set->scale != 1.0f) *x = onnx_add(&l, "Mul", "scaled", *x, onnx_number(&l, set->scale));
+    if (!set->has_stats) return;
+    OnnxValue value[2];
+    for (int k = 0; k < 2; ++k) {
+        const float *from = k ? set->std : set->mean;
+        float *copy = mem_new((size_t)set->stats_count * sizeof *copy);
+        memcpy(copy, from, (size_t)set->stats_count * sizeof *copy);
+        value[k] = onnx_table(&l, k ? "data/std" : "data/mean", 1, set->stats_count, copy);
+        if (ndim == 4)
+            value[k] = onnx_add(&l, "Unsqueeze", k ? "std_of_channels" : "mean_of_channels",
+                                value[k], onnx_vector(&l, 2, 3));
+    }
+    *x = onnx_add(&l, "Div", "normal", onnx_add(&l, "Sub", "centred", *x, value[0]), value[1]);
+}
+
+/* Adds the layers up to the logits, and names the file's input and output. */
+static Status add_layers(OnnxExport *e, OnnxFile *out)
+{
+    const OnnxModel *m = e->model;
+    const bool tokens = m->input.dtype == DTYPE_I32;
+    e->onnx.input = onnx_value(&e->onnx, tokens ? "tokens" : "x");
+    out->in.value = e->onnx.input;
+    OnnxValue x = e->onnx.input;
+    out->out.value = onnx_value(&e->onnx, m->softmax ? "probabilities" : "logits");
+    if (m->normalize) add_normalization(e, &x);
+    e->onnx.input = x;
+    e->value = mem_new((size_t)e->graph->node_count * sizeof *e->value);
+    for (int i = 0; i <= e->graph->logits; ++i) TRY(add_layer(e, i));
+    OnnxValue logits = e->value[e->graph->logits];
+    const OnnxLayer l = {.graph = &e->onnx, .name = "softmax"};
+    if (m->softmax) {
+        logits = onnx_add(&l, "Softmax", NULL, logits);
+        onnx_int(&l, "axis", -1);
+    } else if (logits == out->in.value) {
+        logits = onnx_add(&l, "Identity", NULL, logits);
+    }
+    onnx_replace(&e->onnx, logits, out->out.value);
+    return OK;
+}
+
+/* ---- the file ---- */
+
+/* Returns whether a layer makes one vector of a whole sequence, whose length is then fixed. */
+static bool fixed_length(const Graph *graph)
+{
+    for (int i = 0; i <= graph->logits; ++i) {
+        const OpSpec *s = &graph->node[i].spec;
+        if (s->x[0].shape.ndim == 3 && s->y.shape.ndim != 3) return true;
+    }
+    return false;
+}
+
+static void describe(const OnnxExport *e, OnnxPort *port, Desc desc)
+{
+    const bool tokens = e->model->input.dtype == DTYPE_I32;
+    port->type = desc.dtype == DTYPE_I32 ? ONNX_INT64 : ONNX_FLOAT;
+    port->shape = desc.shape;
+    port->dim_name[0] = "N";
+    if (tokens && !fixed_length(e->graph)) port->dim_name[1] = "T";
+}
+
+static void add_text(OnnxExport *e, const char *key, char *text)
+{
+    e->text[e->text_count++] = (OnnxText){.key = key, .text = text};
+}
+
+static char *numbers_text(const float *value, int count)
+{
+    char *all = mem_text("");
+    for (int i = 0; i < count; ++i) {
+        char *longer = mem_format("%s%s%.9g", all, i ? "," : "", (double)value[i]);
+        mem_free(&all);
+        all = longer;
+    }
+    return all;
+}
+
+/* Adds metadata: the step, and the normalization that the caller has to do where the file does
+ * not. */
+static void add_texts(OnnxExport *e)
+{
+    const DataSet *set = e->model->set;
+    add_text(e, "step", mem_format("%lld", (long long)e->file.meta.step));
+    if (!set || e->model->normalize || e->model->input.dtype == DTYPE_I32) return;
+    add_text(e, "scale", numbers_text(&set->scale, 1));
+    if (!set->has_stats) return;
+    add_text(e, "mean", numbers_text(set->mean, set->stats_count));
+    add_text(e, "std", numbers_text(set->std, set->stats_count));
+}
+
+static Status get(void *user, int param, float *plain)
+{
+    OnnxExport *e = user;
+    return stored_read(&e->file, stored_param(&e->file, &e->graph->param[param]), plain);
+}
+
+static Status check_options(const OnnxModel *m)
+{
+    if (m->softmax && loss_info(m->config)->columns != LOSS_COLUMNS_BEST)
+        return fail(
+            ERR_CONFIG,
+            "a model with train.loss %s gives no logits of classes: its export does not end "
+            "in a softmax",
+            loss_name(m->config));
+    if (m->normalize && m->input.dtype == DTYPE_I32)
+        return fail(ERR_CONFIG, "tokens have no mean and deviation to normalise by");
+    if (m->normalize && !m->set)
+        return fail(ERR_CONFIG, "the data's mean and deviation are not known");
+    return OK;
+}
+
+static Status export(OnnxExport *e, const char *out, OnnxExported *made)
+{
+    OnnxFile file = {
+        .graph = &e->onnx, .text = e->text, .user = e, .get = get, .force = e->model->force};
+    file.most = e->model->most > 0 ? e->model->most : ONNX_MOST_BYTES;
+    TRY(check_options(e->model));
+    TRY(find_classes(e));
+    TRY(checkpoint_same_model(e->file.path, &e->file.meta, e->model->config, e->graph));
+    TRY(add_layers(e, &file));
+    add_texts(e);
+    file.text_count = e->text_count;
+    describe(e, &file.in, e->model->input);
+    describe(e, &file.out, e->graph->node[e->graph->logits].spec.y);
+    TRY(onnx_write(out, &file, &made->external));
+    made->nodes = e->onnx.node_count;
+    made->classes = e->graph->classes;
+    return OK;
+}
+
+Status checkpoint_export_onnx(const char *from, const char *out, const OnnxModel *model,
+                              OnnxExported *made)
+{
+    OnnxExport e = {.model = model};
+    CheckpointMeta meta = {0};
+    *made = (OnnxExported){0};
+    Status st = stored_open(&e.file, from);
+    if (st == OK) st = stored_list(&e.file);
+    if (st == OK) st = stored_meta(&e.file, &meta);
+    checkpoint_meta_fini(&meta);
+    if (st == OK) st = export(&e, out, made);
+    for (int i = 0; i < e.text_count; ++i) mem_free(&e.text[i].text);
+    onnx_graph_fini(&e.onnx);
+    graph_free(&e.graph);
+    mem_free(&e.value);
+    stored_close(&e.file);
+    return st;
+}

@@ -1,0 +1,39 @@
+/* Reads the directory of a zip file as torch.save writes it: members that are stored, not
+ * compressed, and zip64. */
+#ifndef WEFT_CHECKPOINT_ZIP_H
+#define WEFT_CHECKPOINT_ZIP_H
+
+#include "../foreign/safe_set.h"
+
+typedef struct ZipMember {
+    /* owned */
+    char *name;
+    /* offset in the file and number of the member's bytes; crc: their expected checksum */
+    int64_t begin, bytes;
+    uint32_t crc;
+    /* true where the member is compressed or encrypted, so that it cannot be read */
+    bool packed;
+    /* true once the bytes have been found to match crc */
+    bool checked;
+} ZipMember;
+typedef struct Zip {
+    /* borrowed */
+    const SafeFile *file;
+    int count;
+    /* owned; sorted by name */
+    ZipMember *member;
+} Zip;
+
+/* Reads the directory and every member's own header. ERR_DATA: truncated, spanned; members that
+ * overlap, lie outside the file or have one name; more than 2^21 of them. Release with zip_close in
+ * every case. */
+Status zip_open(Zip *zip, const SafeFile *file);
+void zip_close(Zip *zip);
+/* Returns the member of that name, borrowed; NULL: there is none. */
+ZipMember *zip_find(const Zip *zip, const char *name);
+/* Verifies the member's bytes, once. ERR_DATA, also where it is packed; ERR_IO. */
+Status zip_check(const Zip *zip, ZipMember *member);
+/* Reads and verifies all bytes of a member, at most `most`. Owner of *bytes: the caller. */
+Status zip_read(const Zip *zip, ZipMember *member, int64_t most, uint8_t **bytes);
+
+#endif

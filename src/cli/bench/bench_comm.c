@@ -1,0 +1,350 @@
+/* weft bench comm: times the ordered gradient sum over each transport. It is compared with a copy
+ * of the same size in the same memory, the lower bound (on one rank, and on all ranks at once), and
+ * with a sum in any order: MPI's all-reduce between CPUs, NCCL's between GPUs. Times are medians
+ * over repeats, and each repeat takes the time of its slowest rank. Needs at least two ranks. */
+#include "bench.h"
+#include "../private.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { REPEATS_MAX = 101, REPEATS_MIN = 9, SIZES_MAX = 4 };
+/* approximate time for measuring each figure */
+static const double SECONDS = 0.4;
+
+typedef struct CommArgs {
+    int64_t ranks, repeats;
+    bool json;
+    double mb;
+    /* device: index in devices; way: a CommWay */
+    int device, way;
+} CommArgs;
+
+static const BackendTable *const devices[] = {&backend_cpu, &backend_cuda};
+_Static_assert(sizeof devices / sizeof *devices == 2, "one for each word of --device");
+static const Flag flags[] = {
+    FLAG_RANKS(CommArgs),
+    {"--mb", FLAG_FIELD(CommArgs, mb), .value = "MB", .lo = 0.001, .hi = 4096, .fallback = "45",
+     .help = "size of the sum"},
+    {"--device", FLAG_FIELD(CommArgs, device), .value = "cpu|cuda", .fallback = "cpu",
+     .help = "memory that holds the gradients; cuda needs one GPU for each rank"},
+    {"--way", FLAG_FIELD(CommArgs, way), .value = "auto|all|halving", .fallback = "auto",
+     .help = "how messages are exchanged: all: each rank with all others at once; halving: in "
+             "log2 rounds"},
+    {"--repeats", FLAG_FIELD(CommArgs, repeats), .value = "N", .lo = 0, .hi = REPEATS_MAX,
+     .fallback = "0",
+     .help = "how often each figure is measured; 0: for half a second, but at least 9 times"},
+    {"--json", FLAG_FIELD(CommArgs, json), .help = "one JSON object per line"},
+};
+
+typedef enum Figure {
+    COPY_ALONE,
+    COPY_ALL,
+    SUM_SHM,
+    /* shm inside nodes, mpi between them */
+    SUM_NODES,
+    SUM_MPI,
+    /* sums of GPU memory, copied through host memory */
+    SUM_STAGED,
+    SUM_NCCL,
+    /* NCCL's own all-reduce, in any order */
+    SUM_RING,
+    /* MPI's own all-reduce */
+    MPI_SUM_ALL,
+    FIGURES,
+    SUMS = SUM_SHM
+} Figure;
+static const struct FigureName {
+    const char *title, *key;
+} figure_names[FIGURES] = {{"copy", "memcpy"},
+                           {"on all", "memcpy_all"},
+                           {"shm", "shm"},
+                           {"shm+mpi", "shm_mpi"},
+                           {"mpi", "mpi"},
+                           {"by host", "staged"},
+                           {"nccl", "nccl"},
+                           {"nccl ring", "nccl_ring"},
+                           {"allreduce", "allreduce"}};
+
+/* Figures for one size, in seconds; NaN where a figure cannot be measured on these ranks. */
+typedef struct CommTimes {
+    size_t bytes;
+    double s[FIGURES];
+    /* messages of a sum over mpi, counted on the rank that sends most; NaN if there is none */
+    double messages;
+} CommTimes;
+
+/* The ranks, the memory and the transport that a measurement uses. */
+typedef struct Bench {
+    const World *world;
+    Backend *backend;
+    Stream *stream;
+    /* repeats of a measurement; 0: as many as fit SECONDS */
+    int repeats;
+    /* size of each of from and to */
+    size_t bytes;
+    /* memory of the backend */
+    float *from, *to;
+    /* transport that is measured */
+    Comm *comm;
+} Bench;
+typedef void (*BenchRun)(Bench *bench, int64_t count);
+
+static void run_copy(Bench *bench, int64_t count)
+{
+    bench->backend->table->copy(bench->stream, bench->to, bench->from,
+                                (size_t)count * sizeof(float));
+}
+
+static void run_copy_alone(Bench *bench, int64_t count)
+{
+    if (bench->world->rank == 0) run_copy(bench, count);
+}
+
+static void run_allreduce(Bench *bench, int64_t count)
+{
+    if (MPI_Allreduce(MPI_IN_PLACE, bench->to, (int)count, MPI_FLOAT, MPI_SUM,
+                      bench->world->comm) != MPI_SUCCESS)
+        die("MPI_Allreduce of %lld floats failed", (long long)count);
+}
+
+static void run_sum(Bench *bench, int64_t count)
+{
+    comm_allreduce_begin(bench->comm, 0, count);
+    comm_wait(bench->comm);
+}
+
+/* Times one run in seconds, from a common start to the end of the slowest rank's stream.
+ * Collective. */
+static double time_once(Bench *bench, BenchRun run, int64_t count)
+{
+    world_barrier(bench->world);
+    double start = clock_s();
+    run(bench, count);
+    bench->backend->table->sync(bench->stream);
+    return bench_most_of_ranks(bench->world, clock_s() - start);
+}
+
+/* Returns the median time in seconds. Two runs warm up; the repeats then take about SECONDS.
+ * Collective: all ranks get the same times. */
+static double measure(Bench *bench, BenchRun run, int64_t count)
+{
+    time_once(bench, run, count);
+    double once = time_once(bench, run, count), times[REPEATS_MAX];
+    int repeats = once * REPEATS_MAX < SECONDS ? REPEATS_MAX : (int)(SECONDS / once);
+    if (repeats < REPEATS_MIN) repeats = REPEATS_MIN;
+    if (bench->repeats > 0) repeats = bench->repeats;
+    for (int i = 0; i < repeats; ++i) times[i] = time_once(bench, run, count);
+    return median(times, repeats);
+}
+
+static int64_t count_of(const CommTimes *times)
+{
+    return (int64_t)(times->bytes / sizeof(float));
+}
+
+static Figure figure_of(const CommTable *table, int bits)
+{
+    return table == &comm_shm              ? SUM_SHM
+           : table == &comm_nodes          ? SUM_NODES
+           : table == &comm_staged         ? SUM_STAGED
+           : table == &comm_mpi            ? SUM_MPI
+           : bits == REPRODUCIBLE_ANY_GRID ? SUM_NCCL
+                                           : SUM_RING;
+}
+
+/* world: the ranks of bench, possibly with joined GPUs. */
+static Status measure_sums(Bench *bench, const World *world, int transport, int bits,
+                           CommTimes *times, int sizes)
+{
+    TRY(comm_new(&bench->comm, world, bench->backend, transport,
+                 (int64_t)(bench->bytes / sizeof(float))));
+    Figure figure = figure_of(bench->comm->table, bits);
+    for (int i = 0; i < sizes; ++i) {
+        int64_t messages = bench->comm->messages, sums = bench->comm->sums;
+        times[i].s[figure] = measure(bench, run_sum, count_of(&times[i]));
+        sums = bench->comm->sums - sums;
+        double each = (double)(bench->comm->messages - messages) / (double)sums;
+        if (figure == SUM_MPI) times[i].messages = bench_most_of_ranks(world, each);
+    }
+    comm_free(&bench->comm);
+    return OK;
+}
+
+/* MPI's own all-reduce works on host memory. */
+static Status measure_host_sums(Bench *bench, CommTimes *times, int sizes)
+{
+    for (int i = 0; i < sizes; ++i)
+        times[i].s[MPI_SUM_ALL] = measure(bench, run_allreduce, count_of(&times[i]));
+    const World *world = bench->world;
+    TRY(measure_sums(bench, world, TRANSPORT_MPI, REPRODUCIBLE_ANY_GRID, times, sizes));
+    bool other = world->one_node || comm_group_width(world, TRANSPORT_AUTO) > 1;
+    return other ? measure_sums(bench, world, TRANSPORT_AUTO, REPRODUCIBLE_ANY_GRID, times, sizes)
+                 : OK;
+}
+
+/* Measures sums between GPUs that NCCL joins. If it cannot join them (ranks share a GPU, and a
+ * warning says so), sums go through host memory. */
+static Status measure_joined(Bench *bench, int bits, CommTimes *times, int sizes)
+{
+    Grid grid;
+    GridShape shape = {.dp = bench->world->size, .pp = 1, .tp = 1};
+    TRY(grid_init(&grid, bench->world, shape));
+    Status st = grid_join_gpus(&grid, bench->backend, TRANSPORT_AUTO, bits);
+    if (st == OK) st = measure_sums(bench, &grid.dp_world, TRANSPORT_AUTO, bits, times, sizes);
+    grid_fini(&grid);
+    return st;
+}
+
+static Status measure_device_sums(Bench *bench, CommTimes *times, int sizes)
+{
+    TRY(measure_joined(bench, REPRODUCIBLE_ANY_GRID, times, sizes));
+    if (isnan(times->s[SUM_NCCL])) return OK;
+    TRY(measure_joined(bench, REPRODUCIBLE_SAME_GRID, times, sizes));
+    return measure_sums(bench, bench->world, TRANSPORT_AUTO, REPRODUCIBLE_ANY_GRID, times, sizes);
+}
+
+static Status measure_all(Bench *bench, CommTimes *times, int sizes)
+{
+    for (int i = 0; i < sizes; ++i) {
+        for (int f = 0; f < FIGURES; ++f) times[i].s[f] = (double)NAN;
+        times[i].messages = (double)NAN;
+        times[i].s[COPY_ALONE] = measure(bench, run_copy_alone, count_of(&times[i]));
+        times[i].s[COPY_ALL] = measure(bench, run_copy, count_of(&times[i]));
+    }
+    if (bench->backend->table->host_memory) return measure_host_sums(bench, times, sizes);
+    return measure_device_sums(bench, times, sizes);
+}
+
+/* Returns the bytes/s that each rank must at least send and receive, counted as in NCCL's tests. */
+static double bus_rate(const Bench *bench, const CommTimes *t, int figure)
+{
+    double ranks = bench->world->size;
+    return 2 * (ranks - 1) / ranks * (double)t->bytes / t->s[figure];
+}
+
+static void print_titles(const CommTimes *times, int first)
+{
+    for (int f = first; f < FIGURES; ++f)
+        if (!isnan(times->s[f])) printf(" %9s", figure_names[f].title);
+}
+
+static void print_table(const Bench *bench, const CommTimes *times, int sizes)
+{
+    int threads = bench->backend->options.threads;
+    bool counted = !isnan(times->messages);
+    printf("ordered sums over %d ranks, %d on this node, %d thread%s each, in the memory of %s; "
+           "milliseconds, medians; then what sums are to a copy alone, and GB/s that each rank "
+           "sends (2 (n-1)/n of the bytes)%s\n",
+           bench->world->size, bench->world->node_size, threads, threads == 1 ? "" : "s",
+           bench->backend->table->name,
+           counted ? "; messages of a sum over mpi, counted, of the rank that sends most" : "");
+    printf("%10s", "bytes");
+    print_titles(times, 0);
+    printf("   to a copy:");
+    print_titles(times, SUMS);
+    printf("   GB/s:");
+    print_titles(times, SUMS);
+    printf("%s\n", counted ? "   messages" : "");
+    for (int i = 0; i < sizes; ++i) {
+        const CommTimes *t = &times[i];
+        printf("%10zu", t->bytes);
+        for (int f = 0; f < FIGURES; ++f)
+            if (!isnan(t->s[f])) printf(" %9.3f", 1e3 * t->s[f]);
+        printf("%13s", "");
+        for (int f = SUMS; f < FIGURES; ++f)
+            if (!isnan(t->s[f])) printf(" %8.2fx", t->s[f] / t->s[COPY_ALONE]);
+        printf("%8s", "");
+        for (int f = SUMS; f < FIGURES; ++f)
+            if (!isnan(t->s[f])) printf(" %9.2f", 1e-9 * bus_rate(bench, t, f));
+        if (counted) printf(" %10.0f", t->messages);
+        printf("\n");
+    }
+}
+
+static void put_figure(Json *json, int figure, const char *unit, double value)
+{
+    char key[64];
+    snprintf(key, sizeof key, "%s%s", figure_names[figure].key, unit);
+    json_real(json, key, value);
+}
+
+static void print_json(const Bench *bench, const CommTimes *t)
+{
+    Json json = json_to(stdout, true);
+    json_object(&json, NULL);
+    json_text(&json, "bench", "comm");
+    json_text(&json, "device", bench->backend->table->name);
+    json_int(&json, "ranks", bench->world->size);
+    json_int(&json, "node_ranks", bench->world->node_size);
+    json_int(&json, "threads", bench->backend->options.threads);
+    json_int(&json, "bytes", (int64_t)t->bytes);
+    for (int f = 0; f < FIGURES; ++f) put_figure(&json, f, "_s", t->s[f]);
+    json_real(&json, "mpi_messages", t->messages);
+    for (int f = SUMS; f < FIGURES; ++f) {
+        put_figure(&json, f, "_to_memcpy", t->s[f] / t->s[COPY_ALONE]);
+        put_figure(&json, f, "_gb_per_s", 1e-9 * bus_rate(bench, t, f));
+    }
+    json_end(&json);
+}
+
+static Status bench_ranks(const World *world, Backend *backend, const CommArgs *args)
+{
+    /* The requested size, and sizes of small layers and single buckets for comparison. */
+    CommTimes times[SIZES_MAX] = {{.bytes = 4096}, {.bytes = 262144}, {.bytes = 4194304}};
+    const BackendTable *table = backend->table;
+    size_t largest = (size_t)(args->mb * 1e6 / sizeof(float)) * sizeof(float);
+    int sizes = 0;
+    while (sizes < SIZES_MAX - 1 && times[sizes].bytes < largest) ++sizes;
+    times[sizes++].bytes = largest;
+    Bench bench = {.world = world,
+                   .backend = backend,
+                   .stream = table->stream(backend),
+                   .repeats = (int)args->repeats,
+                   .bytes = largest};
+    bench.from = table->alloc(backend, largest);
+    bench.to = table->alloc(backend, largest);
+    table->flat->fill(bench.stream, bench.from, 0, (int64_t)(largest / sizeof(float)));
+    Status status = measure_all(&bench, times, sizes);
+    table->release(backend, bench.from, largest);
+    table->release(backend, bench.to, largest);
+    if (status != OK || world->rank != 0) return status;
+    if (!args->json) print_table(&bench, times, sizes);
+    for (int i = 0; args->json && i < sizes; ++i) print_json(&bench, &times[i]);
+    return OK;
+}
+
+static Status bench_world(const World *world, const CommArgs *args)
+{
+    if (world->size < 2)
+        return fail(ERR_USAGE, "bench comm measures sums between ranks: start it with "
+                               "`weft bench comm -n 2`");
+    Backend *backend = NULL;
+    BackendOptions options = {.threads = threads_share(world->node_size),
+                              .device = world->node_rank};
+    TRY(status_agree(world, backend_open(&backend, devices[args->device], options)));
+    Status status = bench_ranks(world, backend, args);
+    backend_close(&backend);
+    return status;
+}
+
+static Status run(int argc, char **argv, const void *options)
+{
+    World world;
+    if (argc > 0)
+        return fail(ERR_USAGE, "bench comm: unknown word %s; it takes no words but flags", argv[0]);
+    comm_set_way((CommWay)((const CommArgs *)options)->way);
+    TRY(world_init(&world, NULL, NULL));
+    Status status = bench_world(&world, options);
+    world_fini(&world);
+    return status;
+}
+
+const Verb verb_bench_comm = {
+    .name = "bench comm",
+    .help = "times gradient sums between ranks, and compares them with a memory copy and "
+            "MPI_Allreduce",
+    VERB_FLAGS(CommArgs, flags),
+    .traits = VERB_THREADS,
+    .run = run,
+};

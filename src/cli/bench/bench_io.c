@@ -1,0 +1,257 @@
+/* `weft bench io [FILE] [--seconds S] [--json]`: measures how fast samples in random order are read
+ * from a cached file, with one reader per core, by the code that training uses; and, as the limit,
+ * the same copies from plain memory. Without FILE, a data set of 50,000 samples of 3,072 bytes is
+ * made in $TMPDIR and removed again. Files of encoded pictures are measured in bench_pictures.c.
+ * Readers map small samples into memory, because on a virtual machine a pread of 3 KB costs 1.4 to
+ * 2 microseconds, most of it for the system call, and a copy out of the mapped page cache 0.8 to
+ * 1.2, or 0.4 when reader_hint hides the wait for main memory. preadv only helps with consecutive
+ * samples, and io_uring still needs kernel work for each sample; neither is faster than a copy of
+ * what is in memory already. The risk of a mapping, a file that shrinks, is handled in
+ * data/map.c. */
+#include "../private.h"
+
+#include "data/import.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RECORD_BYTES = 3073, RECORDS = 1000, REPEATS = 50, CHECK_EVERY = 256, READERS = 1024 };
+
+typedef struct IoOptions {
+    double seconds;
+    bool json;
+} IoOptions;
+
+static const Flag flags[] = {
+    {"--seconds", FLAG_FIELD(IoOptions, seconds), .value = "S", .lo_open = true, .hi = 3600,
+     .fallback = "2", .help = "how long to read"},
+    {"--json", FLAG_FIELD(IoOptions, json), .help = "one JSON object"},
+};
+
+typedef struct IoArgs {
+    /* NULL: make a file; borrowed */
+    const char *file;
+    double seconds;
+    bool json;
+} IoArgs;
+
+/* A reader on one core. */
+typedef struct IoWorker {
+    const DataSet *set;
+    double seconds;
+    uint64_t seed;
+    /* if not NULL, copy from these `samples` samples instead of reading the file */
+    const uint8_t *memory;
+    int64_t samples;
+    double samples_per_s;
+    Status status;
+    char message[512];
+} IoWorker;
+
+/* xorshift64* (Vigna 2016) */
+static uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * 0x2545f4914f6cdd1du;
+}
+
+static int64_t next_sample(uint64_t *state, int64_t samples)
+{
+    return (int64_t)((next_random(state) >> 32) * (uint64_t)samples >> 32);
+}
+
+/* Raw bytes of one sample of x; a sample of a token set has `context` tokens. */
+static int64_t sample_bytes(const DataSet *set)
+{
+    return set->x.sample_bytes * (data_kind(set)->next_token ? set->context : 1);
+}
+
+static Status io_measure(IoWorker *w, Reader *reader, uint8_t *to)
+{
+    uint64_t state = w->seed;
+    int64_t done = 0, now = next_sample(&state, w->samples);
+    double begun = clock_s(), end = begun + w->seconds, at = begun;
+    for (; at < end; at = clock_s()) {
+        for (int i = 0; i < CHECK_EVERY; ++i) {
+            int64_t next = next_sample(&state, w->samples);
+            if (w->memory) {
+                memcpy(to, w->memory + now * sample_bytes(w->set), (size_t)sample_bytes(w->set));
+                __asm__ volatile("" : : "r"(to) : "memory");
+            } else {
+                reader_hint(reader, next);
+                TRY(reader_get(reader, now, to, NULL, NULL));
+            }
+            now = next;
+        }
+        done += CHECK_EVERY;
+    }
+    w->samples_per_s = (double)done / (at - begun);
+    return OK;
+}
+
+/* Reads the file once in order, so that it is cached and, if mapped, its pages are in the page
+ * table. */
+static Status io_warm(const IoWorker *w, Reader *reader, uint8_t *to)
+{
+    for (int64_t i = 0; i < w->samples; ++i) TRY(reader_get(reader, i, to, NULL, NULL));
+    return OK;
+}
+
+static void *io_run(void *user)
+{
+    IoWorker *w = user;
+    Reader *reader = NULL;
+    uint8_t *to = mem_new((size_t)sample_bytes(w->set));
+    w->status = reader_new(&reader, w->set);
+    if (w->status == OK && !w->memory) w->status = io_warm(w, reader, to);
+    if (w->status == OK) w->status = io_measure(w, reader, to);
+    if (w->status != OK) snprintf(w->message, sizeof w->message, "%s", fail_message());
+    reader_free(&reader);
+    mem_free(&to);
+    return NULL;
+}
+
+/* Runs `readers` copies of worker `like` at once. *samples_per_s: their mean. */
+static Status io_all(const IoWorker *like, int readers, double *samples_per_s)
+{
+    IoWorker *worker = mem_new((size_t)readers * sizeof *worker);
+    pthread_t *thread = mem_new((size_t)readers * sizeof *thread);
+    int started = 0, rc = 0;
+    double sum = 0;
+    Status st = OK;
+    for (; started < readers && rc == 0; started += rc == 0) {
+        worker[started] = *like;
+        worker[started].seed = 0x9e3779b97f4a7c15u * (uint64_t)(started + 1);
+        rc = pthread_create(&thread[started], NULL, io_run, &worker[started]);
+    }
+    if (rc != 0) st = fail(ERR_IO, "a thread cannot be started: %s", strerror(rc));
+    for (int i = 0; i < started; ++i) {
+        pthread_join(thread[i], NULL);
+        if (worker[i].status != OK) st = fail(worker[i].status, "%s", worker[i].message);
+        sum += worker[i].samples_per_s;
+    }
+    *samples_per_s = sum / readers;
+    mem_free(&thread);
+    mem_free(&worker);
+    return st;
+}
+
+static Status io_limit(IoWorker like, int readers, double *samples_per_s)
+{
+    int64_t most = ((int64_t)256 << 20) / sample_bytes(like.set);
+    if (like.samples > most) like.samples = most < 1 ? 1 : most;
+    size_t bytes = (size_t)(like.samples * sample_bytes(like.set));
+    uint8_t *memory = mem_pages_new(bytes);
+    memset(memory, 1, bytes);
+    like.memory = memory;
+    Status st = io_all(&like, readers, samples_per_s);
+    mem_pages_free(memory, bytes);
+    return st;
+}
+
+static void io_report(const IoArgs *args, const DataSet *set, int readers, double rate,
+                      double limit)
+{
+    double mb = rate * (double)sample_bytes(set) / 1e6;
+    const char *file = args->file ? args->file : "temporary";
+    if (args->json) {
+        Json json = json_to(stdout, true);
+        json_object(&json, NULL);
+        json_text(&json, "bench", "io");
+        json_text(&json, "file", file);
+        json_int(&json, "sample_bytes", sample_bytes(set));
+        json_int(&json, "samples", set->samples);
+        json_bool(&json, "direct", set->x.offset >= 0);
+        json_int(&json, "readers", readers);
+        json_fixed(&json, "samples_per_s_core", 0, rate);
+        json_fixed(&json, "mb_per_s_core", 1, mb);
+        json_fixed(&json, "samples_per_s", 0, rate * readers);
+        json_fixed(&json, "limit_samples_per_s_core", 0, limit);
+        json_end(&json);
+        return;
+    }
+    printf("%s: %lld samples of %lld bytes, random order, %d reader%s, %s\n", file,
+           (long long)set->samples, (long long)sample_bytes(set), readers, readers == 1 ? "" : "s",
+           set->x.offset >= 0 ? "direct" : "through the HDF5 library");
+    printf("  a core    %12.0f samples/s  %9.1f MB/s\n", rate, mb);
+    printf("  all cores %12.0f samples/s  %9.1f MB/s\n", rate * readers, mb * readers);
+    printf("  limit     %12.0f samples/s a core (the same copies out of plain memory): %.0f %%\n",
+           limit, 100.0 * rate / limit);
+}
+
+static Status io_file(const IoArgs *args, const char *path)
+{
+    DataSet set;
+    double rate, limit;
+    TRY(data_set_open(&set, NULL, path));
+    if (set.encoded) return bench_pictures(path, args->seconds, args->json);
+    int readers = threads_share(1);
+    if (readers > READERS) readers = READERS;
+    IoWorker like = {.set = &set, .seconds = args->seconds, .samples = set.samples};
+    TRY(io_all(&like, readers, &rate));
+    TRY(io_limit(like, readers, &limit));
+    io_report(args, &set, readers, rate, limit);
+    return OK;
+}
+
+/* Writes a thousand records in CIFAR-10's format, with random pixels. */
+static Status records_write(const char *path)
+{
+    uint8_t *all = mem_new((size_t)RECORDS * RECORD_BYTES);
+    uint64_t state = 1;
+    for (int64_t i = 0; i < (int64_t)RECORDS * RECORD_BYTES; ++i)
+        all[i] = i % RECORD_BYTES ? (uint8_t)next_random(&state) : (uint8_t)(i / RECORD_BYTES % 10);
+    FILE *f = file_create_stream(path);
+    bool good = f && fwrite(all, RECORD_BYTES, RECORDS, f) == RECORDS;
+    if (f && fclose(f) != 0) good = false;
+    mem_free(&all);
+    return good ? OK
+                : fail(ERR_IO, "%s: cannot be written: %s; point TMPDIR elsewhere", path,
+                       strerror(errno));
+}
+
+static Status io_temporary(const IoArgs *args)
+{
+    const char *tmp = getenv("TMPDIR"), *files[REPEATS];
+    char *dir = mem_format("%s/weft-bench-XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
+    if (!mkdtemp(dir)) {
+        Status st =
+            fail(ERR_IO, "%s: cannot be made: %s; point TMPDIR elsewhere", dir, strerror(errno));
+        mem_free(&dir);
+        return st;
+    }
+    char *records = mem_format("%s/records.bin", dir), *set = mem_format("%s/set.h5", dir);
+    for (int i = 0; i < REPEATS; ++i) files[i] = records;
+    Status st = records_write(records);
+    if (st == OK) st = data_import_cifar(files, REPEATS, false, set, false);
+    unlink(records);
+    if (st == OK) st = io_file(args, set);
+    unlink(set);
+    rmdir(dir);
+    mem_free(&set);
+    mem_free(&records);
+    mem_free(&dir);
+    return st;
+}
+
+static Status run(int argc, char **argv, const void *options)
+{
+    const IoOptions *o = options;
+    IoArgs args = {argc > 0 ? argv[0] : NULL, o->seconds, o->json};
+    if (argc > 1) return fail(ERR_USAGE, "bench io takes one file; %s is a second one", argv[1]);
+    return args.file ? io_file(&args, args.file) : io_temporary(&args);
+}
+
+const Verb verb_bench_io = {
+    .name = "bench io",
+    .words = "[FILE]",
+    .help = "measures how many samples per second are read in random order from a cached file",
+    VERB_FLAGS(IoOptions, flags),
+    .traits = VERB_PLAIN,
+    .run = run,
+};

@@ -1,0 +1,120 @@
+/* `weft bench io FILE` for a file of encoded pictures: images per second that the loader prepares
+ * as 224x224 with one thread (random resized crop, flip, normalisation), and that the same thread
+ * only decodes. The two take turns, so that other load on the machine slows both. Also prints the
+ * time to open the file and the memory of the process afterwards. */
+#include "../private.h"
+
+#include "data.h"
+#include "train.h"
+
+/* WARM micro-batches are not counted: after them every slot has its memory. */
+enum { ROUNDS = 4, MICRO = 16, SLOTS = 3, WARM = 2 * SLOTS, SIDE = 224 };
+
+typedef struct Pictures {
+    DataSet *set;
+    Config *config;
+    double seconds;
+    /* images per second */
+    double decoded, loaded;
+} Pictures;
+
+static Status decode_some(const Pictures *p, int round, double *rate)
+{
+    Reader *reader;
+    TRY(reader_new(&reader, p->set));
+    ImageDecoder *decoder = image_decoder_new();
+    Image image = {0};
+    uint8_t *bytes = NULL;
+    size_t room = 0, count;
+    int orientation;
+    int64_t done = 0;
+    double begun = clock_s(), now = begun;
+    Status st = OK;
+    for (; st == OK && now < begun + p->seconds; now = clock_s(), ++done) {
+        int64_t at = sampler_at(p->set->samples, 1, round, done % p->set->samples);
+        st = reader_get_encoded(reader, at, &bytes, &room, &count, &orientation);
+        if (st == OK) st = image_decode(decoder, &image, bytes, count, p->set->path);
+    }
+    *rate = (double)done / (now - begun);
+    image_fini(&image);
+    image_decoder_free(&decoder);
+    mem_free(&bytes);
+    reader_free(&reader);
+    return st;
+}
+
+static Status load_some(const Pictures *p, int round, double *rate)
+{
+    Loader *loader;
+    const Batch *batch;
+    LoaderPlan plan = {.batch = MICRO,
+                       .micro_batch = MICRO,
+                       .micro_count = 1,
+                       .epoch = round,
+                       .training = true,
+                       .slots = SLOTS,
+                       .workers = 1};
+    TRY(loader_new(&loader, p->set, p->config, plan));
+    Status st = OK;
+    int64_t done = -WARM;
+    double begun = 0, now = 0;
+    for (; st == OK && (done < 0 || now < begun + p->seconds); now = clock_s()) {
+        st = loader_next(loader, &batch, NULL);
+        if (st == OK) loader_release(loader);
+        if (++done == 0) begun = clock_s();
+    }
+    loader_free(&loader);
+    *rate = (double)(done * MICRO) / (now - begun);
+    return st;
+}
+
+static Status measure(Pictures *p)
+{
+    double decoded[ROUNDS], loaded[ROUNDS];
+    for (int i = 0; i < ROUNDS; ++i) {
+        TRY(decode_some(p, i, &decoded[i]));
+        TRY(load_some(p, i, &loaded[i]));
+    }
+    p->decoded = median(decoded, ROUNDS);
+    p->loaded = median(loaded, ROUNDS);
+    return OK;
+}
+
+static void report(const Pictures *p, double open_s, bool json)
+{
+    MemoryUse use = memory_use();
+    if (json) {
+        Json j = json_to(stdout, true);
+        json_object(&j, NULL);
+        json_text(&j, "bench", "io");
+        json_text(&j, "file", p->set->path);
+        json_int(&j, "samples", p->set->samples);
+        json_fixed(&j, "open_s", 3, open_s);
+        json_fixed(&j, "own_mb", 1, use.own_bytes / 1e6);
+        json_fixed(&j, "decoded_per_s", 1, p->decoded);
+        json_fixed(&j, "loaded_per_s", 1, p->loaded);
+        json_end(&j);
+        return;
+    }
+    printf("%s: %lld encoded pictures, opened in %.3f s, %.1f MB of memory\n", p->set->path,
+           (long long)p->set->samples, open_s, use.own_bytes / 1e6);
+    printf("  decoded whole          %8.1f images/s a core\n", p->decoded);
+    printf("  loaded as %dx%d      %8.1f images/s a core: %.0f %%\n", SIDE, SIDE, p->loaded,
+           100 * p->loaded / p->decoded);
+}
+
+Status bench_pictures(const char *path, double seconds, bool json)
+{
+    char *words[] = {"data.random_resized_crop=224", "data.augment=[flip]"};
+    Pictures p = {.set = mem_new(sizeof *p.set), .seconds = seconds / (2 * ROUNDS)};
+    double begun = clock_s(), open_s;
+    Status st = config_load(&p.config, NULL, 2, words);
+    if (st == OK) st = data_set_open(p.set, p.config, path);
+    if (st == OK) st = data_set_check_labels(p.set);
+    open_s = clock_s() - begun;
+    if (st == OK) st = measure(&p);
+    if (st == OK) report(&p, open_s, json);
+    config_free(&p.config);
+    mem_free(&p.set);
+    return st;
+}

@@ -1,0 +1,97 @@
+/* weft ckpt export: writes a checkpoint's parameters for other programs; with --onnx the model too,
+ * as the checkpoint's configuration describes it. */
+#include "../private.h"
+
+#include "checkpoint.h"
+
+#include <string.h>
+
+typedef struct ExportOptions {
+    const char *out, *config, *input;
+    bool force, onnx, softmax, normalize;
+} ExportOptions;
+
+static const Flag flags[] = {
+    FLAG_OUT(ExportOptions, out, "the file to write"),
+    FLAG_FORCE(ExportOptions, force),
+    {"--onnx", FLAG_FIELD(ExportOptions, onnx),
+     .help = "write the whole model as ONNX, opset 17; key=value arguments change its "
+             "configuration"},
+    {"--softmax", FLAG_FIELD(ExportOptions, softmax), .needs = "--onnx",
+     .help = "the ONNX model outputs probabilities instead of logits"},
+    {"--normalize", FLAG_FIELD(ExportOptions, normalize), .needs = "--onnx",
+     .help = "the ONNX model accepts samples as they are stored, and normalises them itself"},
+    {"--input", FLAG_FIELD(ExportOptions, input), .value = INPUT_VALUE, .needs = "--onnx",
+     .help = "shape of a sample; by default that of data.train"},
+    {"--config", FLAG_FIELD(ExportOptions, config), .value = "CONFIG", .needs = "--onnx",
+     .help = "configuration to use instead of that in the checkpoint; imported checkpoints have "
+             "none"},
+};
+
+/* Describes a sample: from --input, else from the training set, which is opened into `set`. */
+static Status describe_data(const ExportOptions *o, DataSet *set, OnnxModel *model)
+{
+    const Config *c = model->config;
+    if (o->input) {
+        Input input;
+        TRY(input_parse(o->input, &input));
+        model->input = input.tokens ? desc_plain(shape_of(2, 1, data_context(c), 1, 1), DTYPE_I32)
+                                    : desc_plain(input.shape, DTYPE_F32);
+        return OK;
+    }
+    const char *train = c->data.train ? c->data.train : "";
+    Status st = input_train(set, c);
+    if (st == ERR_NOINPUT)
+        return fail(ERR_USAGE, "the data set%s%.*s is needed to describe a sample: %s",
+                    *train ? " " : "", (int)strcspn(train, "\n"), train, fail_message());
+    TRY(st);
+    DType type = data_kind(set)->next_token ? DTYPE_I32 : DTYPE_F32;
+    model->input = desc_plain(data_set_shape(set, 1), type);
+    model->set = set;
+    return OK;
+}
+
+static Status export_onnx(int argc, char **argv, const ExportOptions *o)
+{
+    DataSet set;
+    Config *config = NULL;
+    OnnxModel model = {.normalize = o->normalize, .softmax = o->softmax, .force = o->force};
+    OnnxExported made = {0};
+    TRY(checkpoint_config(&config, argv[0], o->config, argc - 1, argv + 1));
+    model.config = config;
+    Status st = describe_data(o, &set, &model);
+    if (st == OK) st = checkpoint_export_onnx(argv[0], o->out, &model, &made);
+    if (st == OK)
+        log_info("wrote %s%s%s: ONNX opset 17, %d nodes, %lld %s", o->out,
+                 made.external ? " and its values beside it, " : "", made.external ? ".data" : "",
+                 made.nodes, (long long)made.classes,
+                 model.input.dtype == DTYPE_I32 ? "tokens" : "classes");
+    config_free(&config);
+    return st;
+}
+
+static Status run(int argc, char **argv, const void *options)
+{
+    const ExportOptions *o = options;
+    int tensors = 0;
+    const char *family = "";
+    TRY(file_free_place(o->out, o->force));
+    TRY(checkpoint_export_check(argv[0], o->onnx ? "ONNX" : "safetensors"));
+    if (o->onnx) return export_onnx(argc, argv, o);
+    if (argc > 1) return fail(ERR_USAGE, "weft ckpt export: %s is for --onnx", argv[1]);
+    TRY(checkpoint_export(argv[0], o->out, &tensors, &family));
+    log_info("wrote %s: %d tensors, names and layouts of %s", o->out, tensors, family);
+    return OK;
+}
+
+const Verb verb_ckpt_export = {
+    .name = "ckpt export",
+    .words = "FILE [key=value ...]",
+    .least = 1,
+    .most = 0,
+    .expects = "a checkpoint",
+    .help = "writes parameters and running statistics as safetensors, or the model as ONNX",
+    VERB_FLAGS(ExportOptions, flags),
+    .traits = VERB_PLAIN,
+    .run = run,
+};

@@ -1,0 +1,204 @@
+/* weft ckpt shrink: writes a checkpoint of the same model with fewer channels. */
+#include "../private.h"
+
+#include "train.h"
+
+#include <string.h>
+
+typedef struct ShrinkFlags {
+    const char *out, *config, *input;
+    int method;
+    double sparsity;
+    FlagList keep;
+    int64_t round;
+    bool force, json;
+} ShrinkFlags;
+
+static const Flag flags[] = {
+    FLAG_OUT(ShrinkFlags, out, "the checkpoint to write"),
+    {"--method", FLAG_FIELD(ShrinkFlags, method), .value = LIST_TEXT(PRUNE_WORDS), .required = true,
+     .help = "how channels are ranked: by the sum of absolute weights (l1) or of squares (l2), "
+             "by the distance to other filters of the layer (fpgm), or by the scales of batch "
+             "norms, over all layers together (slim)"},
+    {"--sparsity", FLAG_FIELD(ShrinkFlags, sparsity), .value = "S", .hi = 1, .required = true,
+     .help = "fraction of the channels to remove, from 0 to below 1"},
+    {"--keep", FLAG_FIELD(ShrinkFlags, keep), .value = "GLOB,...",
+     .help = "layers, by name or pattern, that keep all channels"},
+    {"--round", FLAG_FIELD(ShrinkFlags, round), .value = "N", .lo = 1, .hi = 65536, .fallback = "1",
+     .help = "keep a multiple of N channels in each layer"},
+    {"--config", FLAG_FIELD(ShrinkFlags, config), .value = "CONFIG",
+     .help = "configuration of the model, for a checkpoint that has none (an imported one)"},
+    {"--input", FLAG_FIELD(ShrinkFlags, input), .value = INPUT_VALUE,
+     .help = "shape of a sample, as 3x224x224, if the data set is not on this machine"},
+    FLAG_FORCE(ShrinkFlags, force),
+    {"--json", FLAG_FIELD(ShrinkFlags, json), .help = "one JSON object"},
+};
+
+/* State of one shrinking: the models before and after, and the removed units. */
+typedef struct Shrunk {
+    const ShrinkFlags *flags;
+    const char *from;
+    /* owned, as the fields below */
+    Config *config;
+    Graph *before, *after;
+    Units *units;
+    bool *removed;
+} Shrunk;
+
+/* ---- the model ---- */
+
+/* Reads the samples' shape and the number of classes or tokens. */
+static Status read_input(const Shrunk *s, DataSet *set)
+{
+    Input input;
+    const Config *c = s->config;
+    if (s->flags->input) {
+        TRY(input_parse(s->flags->input, &input));
+        return input_set(set, &input, c, 1);
+    }
+    return input_train(set, c);
+}
+
+static Status build(Shrunk *s)
+{
+    const DataSet none = {0};
+    DataSet set;
+    const FlagList *keep = &s->flags->keep;
+    TRY(read_input(s, &set));
+    TRY(train_model(&s->before, s->config, &set, &none, 1));
+    TRY(units_new(&s->units, s->before, (const char *const *)keep->word, keep->count));
+    s->removed = mem_new((size_t)s->units->unit_count * sizeof *s->removed);
+    return OK;
+}
+
+/* ---- the report ---- */
+
+static int64_t group_left(const Shrunk *s, const UnitGroup *group)
+{
+    int64_t left = group->count;
+    for (int u = group->first; u < group->first + group->count; ++u) left -= s->removed[u];
+    return left;
+}
+
+static const char *layer_name(const Shrunk *s, int node)
+{
+    return s->before->node[node].name;
+}
+
+static void print_layers(const Shrunk *s, const UnitGroup *group)
+{
+    enum { SHOWN = 3 };
+    for (int k = 0; k < group->layer_count && k < SHOWN; ++k)
+        printf("%s%s", k ? ", " : "", layer_name(s, group->layer[k]));
+    if (group->layer_count > SHOWN) printf(" and %d more", group->layer_count - SHOWN);
+    if (group->whole && group->holder >= 0)
+        printf(" (whole: read by %s)", layer_name(s, group->holder));
+    else if (group->whole)
+        printf(" (whole: --keep)");
+    if (group->parts > 1 && !group->whole)
+        printf(" (equally in %d parts%s)", group->parts,
+               s->flags->sparsity > 0 && group_left(s, group) == group->count
+                   ? ", of which each would lose less than one"
+                   : "");
+    putchar('\n');
+}
+
+static void print_text(const Shrunk *s)
+{
+    int64_t params = graph_param_count(s->before), params_left = graph_param_count(s->after);
+    double macs = graph_forward_macs(s->before), macs_left = graph_forward_macs(s->after);
+    printf("channels        layers\n");
+    for (int i = 0; i < s->units->group_count; ++i) {
+        const UnitGroup *group = &s->units->group[i];
+        if (group->layer_count == 0) continue;
+        printf("%5d -> %-5lld  ", group->count, (long long)group_left(s, group));
+        print_layers(s, group);
+    }
+    printf("parameters  %lld -> %lld (%.1f %%)\n", (long long)params, (long long)params_left,
+           100 * (double)params_left / (double)params);
+    printf("MACs        %.0f -> %.0f (%.1f %%) a sample\n", macs, macs_left,
+           100 * macs_left / macs);
+    printf("wrote %s\n", s->flags->out);
+}
+
+static void json_group(const Shrunk *s, const UnitGroup *group, Json *json)
+{
+    json_object(json, NULL);
+    json_array(json, "layers");
+    for (int k = 0; k < group->layer_count; ++k)
+        json_text(json, NULL, layer_name(s, group->layer[k]));
+    json_end(json);
+    json_int(json, "channels", group->count);
+    json_int(json, "units_left", group_left(s, group));
+    json_bool(json, "whole", group->whole);
+    json_end(json);
+}
+
+static void print_json(const Shrunk *s)
+{
+    Json json = json_to(stdout, true);
+    json_object(&json, NULL);
+    json_text(&json, "from", s->from);
+    json_text(&json, "file", s->flags->out);
+    json_text(&json, "method", prune_methods[s->flags->method].name);
+    json_real(&json, "sparsity", s->flags->sparsity);
+    json_array(&json, "groups");
+    for (int i = 0; i < s->units->group_count; ++i)
+        if (s->units->group[i].layer_count > 0) json_group(s, &s->units->group[i], &json);
+    json_end(&json);
+    json_int(&json, "parameters", graph_param_count(s->before));
+    json_int(&json, "parameters_left", graph_param_count(s->after));
+    json_real(&json, "macs", graph_forward_macs(s->before));
+    json_real(&json, "macs_left", graph_forward_macs(s->after));
+    json_end(&json);
+}
+
+/* ---- the verb ---- */
+
+static Status shrink(Shrunk *s, int count, char **overrides)
+{
+    const ShrinkFlags *f = s->flags;
+    TRY(checkpoint_config(&s->config, s->from, f->config, count, overrides));
+    TRY(build(s));
+    const CheckpointShrink what = {.from = s->from,
+                                   .out = f->out,
+                                   .units = s->units,
+                                   .method = &prune_methods[f->method],
+                                   .sparsity = f->sparsity,
+                                   .round = f->round};
+    TRY(checkpoint_shrink(&what, s->config, s->removed, &s->after));
+    if (f->sparsity == 0)
+        log_info("--sparsity 0 takes no channel away: %s is the same model as %s", f->out, s->from);
+    (f->json ? print_json : print_text)(s);
+    return OK;
+}
+
+static Status run(int argc, char **argv, const void *options)
+{
+    Shrunk s = {.flags = options, .from = argv[0]};
+    if (s.flags->sparsity >= 1)
+        return fail(ERR_USAGE, "--sparsity 1: nothing would be left; from 0 to below 1");
+    TRY(file_free_place(s.flags->out, s.flags->force));
+    Status st = shrink(&s, argc - 1, argv + 1);
+    units_free(&s.units);
+    graph_free(&s.before);
+    graph_free(&s.after);
+    config_free(&s.config);
+    mem_free(&s.removed);
+    return st;
+}
+
+const Verb verb_ckpt_shrink = {
+    .name = "ckpt shrink",
+    .words = "FILE [key=value ...]",
+    .least = 1,
+    .expects = "a checkpoint",
+    .help = "removes channels from a trained model, for further training",
+    .more = "Channels that depend on each other are removed together: across sums, "
+            "concatenations, depthwise convolutions and flattened images. The configuration in "
+            "the new file has the remaining widths as model.widths; train, eval and generate "
+            "read them there.",
+    VERB_FLAGS(ShrinkFlags, flags),
+    .traits = VERB_PLAIN,
+    .run = run,
+};

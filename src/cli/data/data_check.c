@@ -1,0 +1,133 @@
+/* weft data check: reads a data set and checks that it is complete. With two sets it also checks
+ * that they fit together as a training set and a test set. */
+#include "../private.h"
+
+#include "train.h"
+
+#include <string.h>
+
+/* A data set and the results of its check. */
+typedef struct Checked {
+    DataSet *set;
+    ClassNames names;
+    LabelUse *use;
+} Checked;
+
+static Status check_one(Checked *c, const Config *config, const char *path)
+{
+    DataSet *set = c->set;
+    char *line;
+    TRY(data_set_open(set, config, path));
+    TRY(data_set_check(set, config->model.classes));
+    if (!data_kind(set)->next_token && set->classes > 0) {
+        TRY(data_set_count_labels(set, c->use));
+        TRY(data_set_class_names(set, &c->names));
+        data_warn(data_set_odd_labels(set, config, c->use));
+        TRY(data_files_shifted(set, &line));
+        data_warn(line);
+    }
+    TRY(data_files_compare(set, &line));
+    data_warn(line);
+    printf("%s: good, %lld samples\n", path, (long long)set->samples);
+    return OK;
+}
+
+static void print_line(char *line)
+{
+    if (line) printf("%s\n", line);
+    mem_free(&line);
+}
+
+/* Checks that a model trained on the first set has all classes of the second. */
+static Status check_labels(const Checked *first, const Checked *second)
+{
+    const DataSet *train = first->set, *test = second->set;
+    if (test->classes > train->classes)
+        return fail(ERR_DATA,
+                    "%s: has labels up to %lld, but %s only up to %lld: the model needs "
+                    "model.classes %lld, or, where their labels do not count from the same number, "
+                    "make both alike",
+                    test->path, (long long)(test->label_base + test->classes - 1), train->path,
+                    (long long)(train->label_base + train->classes - 1), (long long)test->classes);
+    if (data_kind(train)->next_token || train->classes == 0) return OK;
+    print_line(data_labels_shifted(test, second->use, train, first->use));
+    return OK;
+}
+
+/* Compares two sets: their samples and values, class names, and classes of which only the second
+ * set has samples. */
+static Status check_both(Checked *first, Checked *second)
+{
+    const char *train = first->set->path, *test = second->set->path;
+    char *line = NULL, *differ = NULL;
+    TRY(train_take_test_set(second->set, first->set));
+    TRY(data_set_use_classes(second->set, &second->names, &first->names, train, &line));
+    print_line(line);
+    TRY(data_set_check_labels(second->set));
+    TRY(check_labels(first, second));
+    TRY(data_ranges_compare(second->set, first->set, &differ));
+    if (data_kind(first->set)->next_token)
+        printf("%s and %s %s\n", train, test,
+               tokenizer_match(second->set->tokenizer_hash, first->set->tokenizer_hash) ==
+                       TOKENIZERS_UNKNOWN
+                   ? "have tokens of which it is not known if one tokenizer made them"
+               : first->set->tokenizer_hash[0]
+                   ? "go together: their tokens are of one tokenizer"
+                   : "fit together, but neither says of which tokenizer its tokens are");
+    else if (!data_scaling_fits(&second->set->columns, &first->set->columns))
+        printf("%s and %s have the same columns, but not transformed and scaled alike\n", train,
+               test);
+    else if (differ)
+        printf("%s\n%s and %s have samples of one shape and type, but not of one range\n", differ,
+               train, test);
+    else
+        printf("%s and %s go together: samples, types, scales and ranges of values are alike%s\n",
+               train, test,
+               class_names_count(&first->names) || class_names_count(&second->names)
+                   ? ", and classes have no names to compare"
+                   : ", and so are the names of classes");
+    mem_free(&differ);
+    return OK;
+}
+
+static Status check_files(const Config *config, char *const *path, int count)
+{
+    Checked c[2] = {{.set = mem_new(sizeof *c[0].set), .use = mem_new(sizeof *c[0].use)},
+                    {.set = mem_new(sizeof *c[1].set), .use = mem_new(sizeof *c[1].use)}};
+    Status st = OK;
+    for (int i = 0; st == OK && i < count; ++i) st = check_one(&c[i], config, path[i]);
+    if (st == OK && count == 2) st = check_both(&c[0], &c[1]);
+    for (int i = 0; i < 2; ++i) {
+        class_names_free(&c[i].names);
+        mem_free(&c[i].set);
+        mem_free(&c[i].use);
+    }
+    return st;
+}
+
+static Status run(int argc, char **argv, const void *options)
+{
+    Config *config = NULL;
+    (void)options;
+    int count = argc > 1 && !strchr(argv[1], '=') ? 2 : 1;
+    if (argc > 2 && count == 2 && !strchr(argv[2], '='))
+        return fail(ERR_USAGE, "%s: expected one data file, or two", argv[2]);
+    TRY(config_load(&config, NULL, argc - count, argv + count));
+    Status st = check_files(config, argv, count);
+    config_free(&config);
+    return st;
+}
+
+const Verb verb_data_check = {
+    .name = "data check",
+    .words = "FILE [TEST] [key=value ...]",
+    .least = 1,
+    .expects = "a data file, or two",
+    .help = "reads a whole data set and checks each label or token; compares a training set with "
+            "a test set",
+    .more = "TEST is the test set for a model that is trained on FILE: kinds, shapes, types, "
+            "scales, ranges of values, labels and names of classes are compared. Keys of section "
+            "data, as data.x=/name, give the names and layout of the arrays in the files.",
+    .traits = VERB_PLAIN,
+    .run = run,
+};

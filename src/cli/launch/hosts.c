@@ -1,0 +1,319 @@
+/* Finds the hosts from Slurm, PBS or LSF, or from lines "name slots=N" of a file. Ranks are started
+ * on them by srun in a Slurm job, else by Open MPI's mpirun, which supports ssh, PBS and LSF. The
+ * same starter tests whether a host answers, by running `true` there. */
+#include "hosts.h"
+
+#include "../private.h"
+#include "watch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const double ANSWER_S = 15;
+enum { AT_ONCE = 32 };
+
+/* ---- the list of hosts ---- */
+
+/* Adds slots to a host, which may be in the list already. */
+static void add(Hosts *h, const char *name, size_t length, int slots)
+{
+    for (int i = 0; i < h->count; ++i) {
+        if (strncmp(h->host[i].name, name, length) != 0 || h->host[i].name[length]) continue;
+        h->host[i].slots += slots;
+        return;
+    }
+    h->host = mem_resize(h->host, (size_t)(h->count + 1) * sizeof *h->host);
+    h->host[h->count++] = (Host){.name = mem_format("%.*s", (int)length, name), .slots = slots};
+}
+
+/* Adds one slot for each word of the text. */
+static void add_words(Hosts *h, const char *text)
+{
+    static const char blanks[] = " \t\r\n";
+    for (text += strspn(text, blanks); *text; text += strspn(text, blanks)) {
+        size_t length = strcspn(text, blanks);
+        add(h, text, length, 1);
+        text += length;
+    }
+}
+
+/* Parses a line: "name", "name slots=4" or "name:4"; # begins a comment. */
+static Status add_line(Hosts *h, const char *file, int number, char *line)
+{
+    line[strcspn(line, "#\r\n")] = 0;
+    char *name = line + strspn(line, " \t"), *rest = name + strcspn(name, " \t:");
+    size_t length = (size_t)(rest - name);
+    int64_t slots = 1;
+    if (length == 0) return OK;
+    const char *at = rest + strspn(rest, " \t");
+    bool good = true;
+    if (*at == ':' || !strncmp(at, "slots=", 6)) {
+        at += *at == ':' ? 1 : 6;
+        good = whole_read(&at, 1, RANKS_MAX, &slots);
+    }
+    if (!good || at[strspn(at, " \t")])
+        return fail(ERR_USAGE, "%s:%d: expected NAME, NAME slots=N or NAME:N", file, number);
+    add(h, name, length, (int)slots);
+    return OK;
+}
+
+static Status read_file(Hosts *h, const char *path)
+{
+    char line[1024];
+    int number = 0;
+    FILE *file = file_open_stream(path);
+    if (!file) return fail(ERR_NOINPUT, "%s: cannot be read: %s", path, file_error(errno));
+    Status status = OK;
+    while (status == OK && fgets(line, sizeof line, file))
+        status = add_line(h, path, ++number, line);
+    fclose(file);
+    if (status == OK && h->count == 0) status = fail(ERR_USAGE, "%s: names no host", path);
+    return status;
+}
+
+static Status read_slots(Hosts *h, const char *path)
+{
+    char line[1024];
+    FILE *file = file_open_stream(path);
+    if (!file) return fail(ERR_NOINPUT, "%s: cannot be read: %s", path, file_error(errno));
+    while (fgets(line, sizeof line, file)) add_words(h, line);
+    fclose(file);
+    return OK;
+}
+
+/* Sets the slots from Slurm's notation: "4(x2),3" means 4, 4, 3. */
+static void set_slots(Hosts *h, const char *list)
+{
+    int i = 0;
+    while (list && *list && i < h->count) {
+        int64_t tasks, repeat = 1;
+        if (!whole_read(&list, 1, RANKS_MAX, &tasks)) return;
+        if (!strncmp(list, "(x", 2)) {
+            list += 2;
+            if (!whole_read(&list, 1, RANKS_MAX, &repeat)) return;
+            list += *list == ')';
+        }
+        for (; repeat > 0 && i < h->count; --repeat) h->host[i++].slots = (int)tasks;
+        list += *list == ',';
+    }
+}
+
+static Status read_slurm(Hosts *h)
+{
+    char *words[] = {"scontrol", "show", "hostnames", NULL};
+    enum { ROOM = 1 << 20 };
+    char *text = mem_new(ROOM);
+    int code = command_output(words, ANSWER_S, text, ROOM);
+    if (code == 0) add_words(h, text);
+    Status status = OK;
+    if (code != 0 || h->count == 0)
+        status = fail(ERR_USAGE,
+                      "a Slurm job, but `scontrol show hostnames` does not say its hosts: %s; "
+                      "--hostfile names them",
+                      code == COMMAND_NONE ? "it cannot be started" : text);
+    mem_free(&text);
+    const char *each = getenv("SLURM_NTASKS_PER_NODE"), *tasks = getenv("SLURM_TASKS_PER_NODE");
+    int64_t slots;
+    if (each && whole_read(&each, 1, RANKS_MAX, &slots))
+        for (int i = 0; i < h->count; ++i) h->host[i].slots = (int)slots;
+    else
+        set_slots(h, tasks);
+    return status;
+}
+
+static Status find(Hosts *h, const char *file)
+{
+    const char *pbs = getenv("PBS_NODEFILE"), *lsf_file = getenv("LSB_DJOB_HOSTFILE"),
+               *lsf = getenv("LSB_HOSTS");
+    h->source = file;
+    if (file) return read_file(h, file);
+    if (getenv("SLURM_JOB_ID")) {
+        h->source = "Slurm";
+        h->starter = STARTER_SRUN;
+        return read_slurm(h);
+    }
+    h->source = pbs ? "PBS" : lsf_file || lsf ? "LSF" : NULL;
+    if (pbs || lsf_file) return read_slots(h, pbs ? pbs : lsf_file);
+    if (lsf) add_words(h, lsf);
+    return OK;
+}
+
+Status hosts_init(Hosts *h, const char *file, int slots)
+{
+    *h = (Hosts){0};
+    Status status = find(h, file);
+    for (int i = 0; i < h->count && slots > 0; ++i) h->host[i].slots = slots;
+    if (status == OK && h->count > 0 && h->starter == STARTER_MPIRUN && !is_open_mpi())
+        status = fail(ERR_USAGE,
+                      "hosts of %s: weft run starts ranks on several hosts by srun or by "
+                      "Open MPI's mpirun, and this MPI is another one",
+                      h->source);
+    return status;
+}
+
+void hosts_fini(Hosts *h)
+{
+    for (int i = 0; i < h->count; ++i) mem_free(&h->host[i].name);
+    mem_free(&h->host);
+}
+
+/* Sets keepalive times so that mpirun and its daemons notice a silent host after 20 s instead of
+ * eight minutes. */
+void hosts_settle(const Hosts *h)
+{
+    if (h->starter != STARTER_MPIRUN) return;
+    open_mpi_settings(false);
+    setenv("OMPI_MCA_oob_tcp_keepalive_time", "10", 0);
+    setenv("OMPI_MCA_oob_tcp_keepalive_intvl", "2", 0);
+    setenv("OMPI_MCA_oob_tcp_keepalive_probes", "5", 0);
+}
+
+/* True if the name, with or without its domain, is this host's. */
+static bool is_this(const char *name)
+{
+    char this_host[HOST_BYTES];
+    if (!strcmp(name, "localhost")) return true;
+    host_name(this_host, sizeof this_host);
+    size_t n = strcspn(name, ".");
+    bool whole = name[n] && this_host[strcspn(this_host, ".")];
+    return whole ? !strcmp(name, this_host)
+                 : n == strcspn(this_host, ".") && !strncmp(name, this_host, n);
+}
+
+bool hosts_are_local(const Hosts *h)
+{
+    for (int i = 0; i < h->count; ++i)
+        if (h->host[i].ranks > 0 && !is_this(h->host[i].name)) return false;
+    return h->starter == STARTER_MPIRUN;
+}
+
+/* ---- which hosts answer ---- */
+
+static int start_question(const Hosts *h, int host, pid_t *child)
+{
+    char *name = h->host[host].name, *one = mem_format("%s:1", name);
+    char *srun[] = {"srun", "--overlap", "--quiet", "--nodes=1", "--ntasks=1",
+                    "-w",   name,        "true",    NULL};
+    char *mpirun[] = {"mpirun", "--host", one, "-n", "1", "--bind-to", "none", "true", NULL};
+    int error = command_start(child, -1, h->starter == STARTER_SRUN ? srun : mpirun);
+    mem_free(&one);
+    return error;
+}
+
+void hosts_probe(Hosts *h)
+{
+    pid_t child[AT_ONCE];
+    int code[AT_ONCE];
+    for (int first = 0; first < h->count; first += AT_ONCE) {
+        int count = h->count - first < AT_ONCE ? h->count - first : AT_ONCE;
+        for (int i = 0; i < count; ++i)
+            code[i] = start_question(h, first + i, &child[i]) == 0 ? COMMAND_BUSY : COMMAND_NONE;
+        command_wait(count, child, ANSWER_S, code);
+        for (int i = 0; i < count; ++i) h->host[first + i].lost = code[i] != 0;
+    }
+}
+
+/* ---- ranks on hosts ---- */
+
+int hosts_share(Hosts *h, int ranks, int most)
+{
+    int left = ranks, used = 0;
+    for (int i = 0; i < h->count; ++i) {
+        Host *host = &h->host[i];
+        bool usable = !host->lost && left > 0 && (most == 0 || used < most);
+        host->ranks = !usable ? 0 : host->slots < left ? host->slots : left;
+        left -= host->ranks;
+        used += usable;
+    }
+    return ranks - left;
+}
+
+/* Lists the names of the hosts with ranks, or of the lost hosts (`lost`), separated by commas.
+ * ranks: with each host's number of ranks after a colon, in mpirun's notation. */
+static char *names(const Hosts *h, bool lost, bool ranks)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) die_as(ERR_MEMORY, "out of memory");
+    const char *comma = "";
+    for (int i = 0; i < h->count; ++i) {
+        const Host *host = &h->host[i];
+        if (lost ? !host->lost : host->ranks == 0) continue;
+        fprintf(out, "%s%s", comma, host->name);
+        if (ranks) fprintf(out, ":%d", host->ranks);
+        comma = ",";
+    }
+    if (fclose(out) != 0) die_as(ERR_MEMORY, "out of memory");
+    return text;
+}
+
+char *hosts_text(const Hosts *h)
+{
+    return names(h, false, false);
+}
+
+char *hosts_lost_text(const Hosts *h)
+{
+    return names(h, true, false);
+}
+
+/* Writes srun's part of the command. Slurm no longer passes --cpus-per-task on by itself. */
+static void srun_words(const Hosts *h, Words *w, int ranks)
+{
+    const char *cpus = getenv("SLURM_CPUS_PER_TASK");
+    int used = 0, most = 0;
+    for (int i = 0; i < h->count; ++i) {
+        used += h->host[i].ranks > 0;
+        if (h->host[i].ranks > most) most = h->host[i].ranks;
+    }
+    char *list = names(h, false, false);
+    words_add(w, mem_text("srun"));
+    if (is_open_mpi() && !getenv("SLURM_MPI_TYPE")) words_add(w, mem_text("--mpi=pmix"));
+    words_add(w, mem_text("--overlap"));
+    words_add(w, mem_text("--kill-on-bad-exit=1"));
+    words_add(w, mem_text("--distribution=block"));
+    words_add(w, mem_format("--nodes=%d", used));
+    words_add(w, mem_format("--ntasks=%d", ranks));
+    words_add(w, mem_format("--ntasks-per-node=%d", most));
+    if (cpus) words_add(w, mem_format("--cpus-per-task=%s", cpus));
+    words_add(w, mem_text("-w"));
+    words_add(w, list);
+}
+
+/* Writes mpirun's part of the command. Ranks are placed by slot, so neighbours in the grid share a
+ * host. Environment variables for ranks on other hosts are passed on by name. */
+static void mpirun_host_words(const Hosts *h, Words *w, int ranks)
+{
+    static const char *const passed_on[] = {WATCH_VARIABLE, LEASE_RUN, "WEFT_LOG_DIR", "WEFT_CPU"};
+    words_add(w, mem_text("mpirun"));
+    words_add(w, mem_text("--host"));
+    words_add(w, names(h, false, true));
+    words_add(w, mem_text("--map-by"));
+    words_add(w, mem_text("slot"));
+    words_add(w, mem_text("--bind-to"));
+    words_add(w, mem_text("none"));
+    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; ++i) {
+        /* the launcher's address is set when the ranks are started */
+        if (i > 0 && !getenv(passed_on[i])) continue;
+        words_add(w, mem_text("-x"));
+        words_add(w, mem_text(passed_on[i]));
+    }
+    words_add(w, mem_text("-n"));
+    words_add(w, mem_format("%d", ranks));
+}
+
+char **hosts_words(const Hosts *h, char *const *command)
+{
+    Words w = {0};
+    int ranks = 0;
+    for (int i = 0; i < h->count; ++i) ranks += h->host[i].ranks;
+    if (h->starter == STARTER_SRUN)
+        srun_words(h, &w, ranks);
+    else
+        mpirun_host_words(h, &w, ranks);
+    for (int i = 0; command[i]; ++i) words_add(&w, mem_text(command[i]));
+    return w.word;
+}

@@ -1,0 +1,242 @@
+/* Starts ranks: `weft VERB -n N ...` runs `mpirun -n N weft VERB ...` and exits with its exit code.
+ * Inside a batch job the number of ranks is limited by the scheduler's slots; on a workstation more
+ * ranks than cores are allowed, with a warning. */
+#include "attend.h"
+#include "../private.h"
+
+#include "checkpoint.h"
+#include "tensor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+bool launched(void)
+{
+    int local = 1;
+    return world_launched(&local);
+}
+
+int launch_rank(void)
+{
+    static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+                                            "SLURM_PROCID"};
+    if (!launched()) return 0;
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; ++i) {
+        const char *text = getenv(variables[i]);
+        int64_t rank;
+        if (text && whole_read(&text, 0, INT32_MAX, &rank)) return (int)rank;
+    }
+    return 0;
+}
+
+bool in_batch_job(void)
+{
+    static const char *const variables[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"};
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; ++i)
+        if (getenv(variables[i])) return true;
+    return false;
+}
+
+bool is_open_mpi(void)
+{
+    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    MPI_Get_library_version(version, &length);
+    return strstr(version, "Open MPI") != NULL;
+}
+
+/* Sets environment variables, because mpirun's options for this differ between Open MPI 4 and 5. */
+void open_mpi_settings(bool quiet)
+{
+    /* mpirun's message about a failed rank adds nothing to the rank's own */
+    if (quiet) {
+        setenv("OMPI_MCA_orte_execute_quiet", "1", 0);
+        setenv("PRTE_MCA_prte_execute_quiet", "1", 0);
+    }
+    /* containers run as root, which Open MPI only allows if both variables are set */
+    if (geteuid() != 0) return;
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
+}
+
+char **mpirun_words(int ranks, char *const *command)
+{
+    Words w = {0};
+    words_add(&w, mem_text("mpirun"));
+    if (is_open_mpi() && !in_batch_job()) words_add(&w, mem_text("--oversubscribe"));
+    words_add(&w, mem_text("--bind-to"));
+    words_add(&w, mem_text("none"));
+    words_add(&w, mem_text("-n"));
+    words_add(&w, mem_format("%d", ranks));
+    if (is_open_mpi() && in_batch_job()) words_add(&w, mem_text("-x"));
+    if (is_open_mpi() && in_batch_job()) words_add(&w, mem_text(WATCH_VARIABLE));
+    for (int i = 0; command[i]; ++i) words_add(&w, mem_text(command[i]));
+    return w.word;
+}
+
+/* True if the test start ended by itself, with a code that is not weft's own. A killed one gives no
+ * answer. mpirun's own codes may exceed 128. */
+static bool is_refusal(int code)
+{
+    bool killed = code == 128 + SIGKILL || code == 128 + SIGTERM;
+    return code != COMMAND_SILENT && !killed && !attend_status(code);
+}
+
+/* Returns advice, "; /dev/shm on this host has 1.0 MB free, ...", if there is too little space,
+ * else "". Owned by the caller. */
+static char *shm_advice(int ranks)
+{
+    static const double RANK_BYTES = 8 << 20;
+    struct statvfs fs;
+    char free_bytes[16], need[16];
+    if (statvfs("/dev/shm", &fs) != 0) return mem_text("");
+    double left = (double)fs.f_bavail * (double)fs.f_frsize;
+    if (left >= ranks * RANK_BYTES) return mem_text("");
+    return mem_format("\n/dev/shm, through which ranks of a host talk, has %s free here, and %d "
+                      "ranks want %s: docker run --shm-size=1g, or mount -o remount,size=1g "
+                      "/dev/shm; `weft doctor` checks it",
+                      text_bytes(left, free_bytes), ranks, text_bytes(ranks * RANK_BYTES, need));
+}
+
+/* Starts a training without a CONFIG as a test: it passes MPI_Init, reports what is missing, and
+ * ends with one of weft's own codes. */
+char *mpirun_refusal(int ranks, char *program)
+{
+    static const char *const before[] = {"env", WATCH_VARIABLE "=0",
+                                         "OMPI_MCA_orte_execute_quiet=0",
+                                         "PRTE_MCA_prte_execute_quiet=0"};
+    static const double LIMIT_S = 60;
+    char *command[] = {program, "train", NULL}, **mpirun = mpirun_words(ranks, command);
+    /* room for a whole message */
+    char text[4096];
+    Words w = {0};
+    for (size_t i = 0; i < sizeof before / sizeof *before; ++i) words_add(&w, mem_text(before[i]));
+    for (int i = 0; mpirun[i]; ++i) words_add(&w, mem_text(mpirun[i]));
+    int code = command_output(w.word, LIMIT_S, text, sizeof text);
+    words_free(w.word);
+    words_free(mpirun);
+    if (!is_refusal(code)) return NULL;
+    size_t length = strlen(text);
+    while (length > 0 && text[length - 1] == '\n') text[--length] = 0;
+    static const char says[] = "the ranks could not be started; mpirun says:";
+    char *advice = shm_advice(ranks),
+         *why = length > 0 ? mem_format("%s\n%s%s", says, text, advice)
+                           : mem_format("%s\nnothing (its exit code is %d)%s", says, code, advice);
+    mem_free(&advice);
+    return why;
+}
+
+char **launch_words(int ranks, char *const *words)
+{
+    char path[4096];
+    const char *program = program_path(path, sizeof path) ? path : words[0];
+    Words command = {0};
+    words_add(&command, mem_text(program));
+    for (int i = 1; words[i]; ++i) {
+        if (!strcmp(words[i], "-n") && words[i + 1])
+            ++i;
+        else if (strncmp(words[i], "-n=", 3) != 0)
+            words_add(&command, mem_text(words[i]));
+    }
+    if (ranks == 1) return command.word;
+    char **out = mpirun_words(ranks, command.word);
+    words_free(command.word);
+    return out;
+}
+
+/* Reports a run whose rank was killed or whose connection broke; only results after its newest
+ * checkpoint are lost. Returns ERR_STOPPED if there is a checkpoint, else ERR_IO; ERR_BUG if a rank
+ * crashed by itself. */
+static Status lost(const Ranks *ranks, Attend *a, int code)
+{
+    bool requested = a->ends > 1;
+    char *newest = NULL,
+         *loss = requested ? mem_text("ended at once, as requested twice") : attend_loss(a, code);
+    if (checkpoint_newest(ranks->checkpoints, NULL, &newest) != OK) log_warn("%s", fail_message());
+    Status status = attend_crashed(a, code) && !requested ? ERR_BUG : newest ? ERR_STOPPED : ERR_IO;
+    log_error("%s; %s%s: start the same command again%s %s", loss,
+              newest ? "the newest checkpoint is " : "there is no checkpoint yet",
+              newest ? newest : "", newest ? ranks->leave_out : "",
+              newest ? "to continue" : "to begin anew");
+    mem_free(&newest);
+    mem_free(&loss);
+    return status;
+}
+
+/* Tests whether mpirun can start the ranks; if not, reports why and returns true. */
+static bool cannot_start(const Ranks *ranks)
+{
+    char path[4096];
+    bool found = program_path(path, sizeof path);
+    char *why = mpirun_refusal(ranks->count, found ? path : ranks->words[0]);
+    if (why) log_error("%s", why);
+    bool cannot = why != NULL;
+    mem_free(&why);
+    return cannot;
+}
+
+/* Returns the exit code of a command whose mpirun has ended with `code`. */
+static int judge(const Ranks *ranks, Attend *a, int code)
+{
+    /* end as this signal ends a program */
+    if (!a->trains && a->first) {
+        signal(a->first, SIG_DFL);
+        raise(a->first);
+        sigset_t all;
+        sigfillset(&all);
+        sigprocmask(SIG_UNBLOCK, &all, NULL);
+    }
+    if (!a->trains && a->why) {
+        log_error("%s", a->why);
+        return ERR_IO;
+    }
+    if (attend_may_be_refused(a, code) && cannot_start(ranks)) return ERR_IO;
+    if (!a->trains || (attend_status(code) && code != ERR_STOPPED)) return code;
+    if (a->ends <= 1 && (a->first || code == ERR_STOPPED) && attend_stopped_early(a)) {
+        log_info("%s", STOPPED_BEFORE_STEPS);
+        return ERR_STOPPED;
+    }
+    if (attend_status(code)) return code;
+    if (a->ends > 1) return lost(ranks, a, code);
+    /* the signal came before a handler for it was set */
+    bool early = code == 128 + SIGTERM || code == 128 + SIGINT;
+    if (a->first && (code == 128 + SIGUSR1 || (early && !attend_begun(a)))) {
+        log_info("%s", STOPPED_BEFORE_STEPS);
+        return ERR_STOPPED;
+    }
+    if (attend_begun(a) || code >= 128) return lost(ranks, a, code);
+    return code;
+}
+
+void launch_prepare(int ranks, int threads)
+{
+    int cores = threads_share(1);
+    if (ranks > cores && !in_batch_job())
+        log_warn("%d ranks on %d core%s: they will take turns", ranks, cores,
+                 cores == 1 ? "" : "s");
+    if (is_open_mpi()) open_mpi_settings(!in_batch_job());
+    if (!in_batch_job()) threads_export(ranks, threads);
+}
+
+Status launch_ranks(const Ranks *ranks)
+{
+    Attend a;
+    int code = 0;
+    launch_prepare(ranks->count, ranks->threads);
+    char **out = launch_words(ranks->count, ranks->words);
+    attend_init(&a);
+    a.hang_s = ranks->hang_s;
+    /* In a batch job mpirun may place ranks on other hosts; it ends those on SIGHUP too. */
+    a.local = true;
+    a.elsewhere = in_batch_job();
+    Status status = attend_run(&a, out, ranks->count, ranks->checkpoints != NULL, &code);
+    words_free(out);
+    if (status == OK) _exit(judge(ranks, &a, code));
+    return status;
+}

@@ -1,0 +1,239 @@
+/* weft plan: shows what a run on any number of ranks would do: layers, stages, memory, messages and
+ * the schedule, from the objects that training itself executes. No memory of the run is allocated
+ * and no rank is started; with --input no data set is opened either. */
+#include "../private.h"
+
+#include "plan_view.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { COLUMNS = 100 };
+
+typedef struct PlanFlags {
+    const char *svg, *gpu, *input, *link;
+    /* 0, -1, 0 if not given */
+    int64_t ranks, stage, samples;
+    bool json;
+} PlanFlags;
+
+static const Flag flags[] = {
+    {"--ranks", FLAG_FIELD(PlanFlags, ranks), .value = "N", .lo = 1, .hi = INT32_MAX,
+     .help = "plan for N ranks instead of those of grid; grid.dp follows"},
+    {"--stage", FLAG_FIELD(PlanFlags, stage), .value = "S", .hi = INT32_MAX,
+     .help = "also print the memory and chunks of this stage; with --json only this stage"},
+    {"--gpu", FLAG_FIELD(PlanFlags, gpu), .value = "NAME",
+     .help = "with train.device=cuda: plan for an h100, h200 or a100, also if this machine has "
+             "none"},
+    {"--input", FLAG_FIELD(PlanFlags, input), .value = INPUT_VALUE,
+     .help = "shape of a sample, as 3x224x224, or numbers and fields of ids, as 13+26, so that "
+             "no data set is opened; model.classes gives the number of classes, model.vocab that "
+             "of tokens"},
+    {"--samples", FLAG_FIELD(PlanFlags, samples), .value = "N", .lo = 1, .hi = 1e15,
+     .needs = "--input", .help = "samples in an epoch; by default one batch"},
+    {"--link", FLAG_FIELD(PlanFlags, link), .value = "US,GBPS", .fallback = PLAN_LINK,
+     .help = "network between nodes: microseconds per message, and GB/s; for the estimated time "
+             "of sums"},
+    {"--svg", FLAG_FIELD(PlanFlags, svg), .value = "FILE", .writes = true,
+     .help = "write a picture of the schedule"},
+    {"--json", FLAG_FIELD(PlanFlags, json), .help = "one JSON object; bytes are those of one rank"},
+};
+
+/* ---- ranks ---- */
+
+/* Takes the number of ranks from --ranks, else from the launcher, else from the configuration. The
+ * number of replicas follows from it. */
+static Status count_ranks(Config *config, const World *world, int64_t given, int *ranks)
+{
+    int64_t replica = config->grid.pp * config->grid.tp;
+    int64_t wanted = (config->grid.dp > 0 ? config->grid.dp : 1) * replica;
+    if (given == 0 && !launched()) {
+        if (wanted > INT32_MAX)
+            return config_fail_key(config, "grid.dp", "%lld ranks are more than MPI can number",
+                                   (long long)wanted);
+        *ranks = (int)wanted;
+        return OK;
+    }
+    *ranks = given > 0 ? (int)given : world->size;
+    config->grid.dp = 0;
+    if (*ranks % replica == 0) return OK;
+    int64_t below = *ranks / replica * replica;
+    char fewer[32] = "";
+    if (below) snprintf(fewer, sizeof fewer, "%lld or ", (long long)below);
+    return fail(ERR_USAGE,
+                "%d ranks are no multiple of grid.pp %lld x grid.tp %lld: --ranks %s%lld would do",
+                *ranks, (long long)config->grid.pp, (long long)config->grid.tp, fewer,
+                (long long)(below + replica));
+}
+
+/* ---- the view ---- */
+
+/* Splits each node's time into forward and backward by their flops, if it has a backward; backward
+ * is split into equal halves if there are weights to train. */
+static TaskCost chunk_cost(const Trainer *t, int first, int last)
+{
+    TaskCost cost = {0};
+    for (int i = first; i < last; ++i) {
+        const Node *node = &trainer_graph(t)->node[i];
+        double seconds = node_cost(node), forward = node->op->flops_forward,
+               backward = node->op->flops_backward;
+        double share = forward + backward > 0 ? forward / (forward + backward) : 1.0 / 3;
+        bool trains = op_has_values(&node->spec) && !node->spec.frozen, has_backward = trains;
+        for (int k = 0; k < node->spec.x_count; ++k)
+            has_backward = has_backward || node->spec.need_dx[k];
+        if (!has_backward) share = 1;
+        double later = trains ? seconds * (1 - share) / 2 : 0;
+        cost.forward += seconds * share;
+        cost.backward_data += seconds * (1 - share) - later;
+        cost.backward_weight += later;
+    }
+    return cost;
+}
+
+static void add_costs(PlanView *v)
+{
+    const Trainer *t = v->trainer;
+    const int *cuts = trainer_cuts(t);
+    v->cost = mem_new((size_t)v->chunks * sizeof *v->cost);
+    for (int c = 0; c < v->chunks; ++c) {
+        TaskCost cost = v->cost[c] = chunk_cost(t, cuts[c], cuts[c + 1]);
+        double seconds = cost.forward + cost.backward_data + cost.backward_weight;
+        v->stage_view[view_stage(v, c)].cost_s += seconds;
+        v->cost_s += seconds;
+    }
+    for (int s = 0; s < v->stages; ++s) {
+        const StageView *most = v->stage_view;
+        if (most[s].cost_s > most[v->costliest].cost_s) v->costliest = s;
+        if (most[s].bytes.all > most[v->heaviest].bytes.all) v->heaviest = s;
+    }
+}
+
+static Status view_fill(PlanView *v)
+{
+    const Trainer *t = v->trainer;
+    const Schedule *schedule = trainer_schedule(t);
+    v->stages = trainer_shape(t).pp;
+    v->chunks = v->stages * schedule->shape.chunks;
+    v->stage_view = mem_new((size_t)v->stages * sizeof *v->stage_view);
+    for (int s = 0; s < v->stages; ++s) {
+        TRY(train_plan_stage(t, s, &v->stage_view[s].plan));
+        v->stage_view[s].bytes = train_bytes(t, v->stage_view[s].plan);
+    }
+    add_costs(v);
+    TRY(schedule_simulate(schedule, NULL, &v->equal));
+    return schedule_simulate(schedule, v->cost, &v->real);
+}
+
+static void view_fini(PlanView *v)
+{
+    for (int s = 0; v->stage_view && s < v->stages; ++s) plan_free(&v->stage_view[s].plan);
+    schedule_report_fini(&v->equal);
+    schedule_report_fini(&v->real);
+    mem_free(&v->stage_view);
+    mem_free(&v->cost);
+    trainer_free(&v->trainer);
+}
+
+static int stage_of(const PlanView *v, int node)
+{
+    int chunk = 0;
+    while (node >= trainer_cuts(v->trainer)[chunk + 1]) ++chunk;
+    return view_stage(v, chunk);
+}
+
+size_t view_tie(const PlanView *v, int param, int *from, int *to)
+{
+    const Graph *g = trainer_graph(v->trainer);
+    const Param *p = &g->param[param];
+    if (p->tied < 0) return 0;
+    *from = stage_of(v, g->param[p->tied].node);
+    *to = stage_of(v, p->node);
+    return *from == *to ? 0 : (size_t)p->elements * sizeof(float);
+}
+
+/* ---- the verb ---- */
+
+static int terminal_columns(void)
+{
+    struct winsize size;
+    bool known = isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+    return known && size.ws_col > 0 ? size.ws_col : COLUMNS;
+}
+
+static Status write_svg(const PlanView *v, const char *path)
+{
+    FILE *file = file_create_stream(path);
+    if (!file) return fail(ERR_IO, "--svg %s: cannot be written: %s", path, file_error(errno));
+    schedule_svg(trainer_schedule(v->trainer), &v->real, file);
+    bool good = !ferror(file);
+    if (fclose(file) != 0 || !good)
+        return fail(ERR_IO, "--svg %s: writing failed: %s", path, strerror(errno));
+    return OK;
+}
+
+static Status show(const PlanView *v, const PlanFlags *o)
+{
+    if (o->svg) TRY(write_svg(v, o->svg));
+    if (o->json)
+        plan_view_json(v, stdout);
+    else
+        plan_view_text(v, terminal_columns(), stdout);
+    return OK;
+}
+
+/* Describes the samples by --input; without it the configuration must name a data set. */
+static Status take_input(const Config *config, const PlanFlags *o, DataSet *set)
+{
+    Input input;
+    if (!o->input) {
+        if (config->data.train) return OK;
+        return config_fail_key(config, "data.train",
+                               "no training data: set data.train to an HDF5 file, or say what its "
+                               "samples are: --input 3x224x224 or --input tokens");
+    }
+    TRY(input_parse(o->input, &input));
+    return input_set(set, &input, config, o->samples > 0 ? o->samples : config->train.batch);
+}
+
+static Status run_job(const Job *job, const PlanFlags *o)
+{
+    PlanView v = {.stage = (int)o->stage};
+    int ranks = 0;
+    TRY(view_link(o->link, &v.link));
+    TRY(count_ranks(job->config, &job->world, o->ranks, &ranks));
+    if (v.stage >= job->config->grid.pp)
+        return fail(ERR_USAGE, "--stage %d: there are stages 0 to %lld (grid.pp %lld)", v.stage,
+                    (long long)job->config->grid.pp - 1, (long long)job->config->grid.pp);
+    DataSet set;
+    TRY(take_input(job->config, o, &set));
+    train_take_widths(job->config, &job->world, NULL);
+    const DryRun design = {ranks, o->gpu, o->input ? &set : NULL};
+    if (o->gpu && job->config->train.device != DEVICE_CUDA)
+        return fail(ERR_USAGE, "--gpu %s: the plan is for CPUs; train.device=cuda asks for GPUs",
+                    o->gpu);
+    Status status = trainer_dry_run(&v.trainer, job->config, &job->world, &design);
+    if (status == OK) status = view_fill(&v);
+    if (status == OK && job->world.rank == 0) status = show(&v, o);
+    view_fini(&v);
+    return status;
+}
+
+static Status run(int argc, char **argv, const void *options)
+{
+    Job job;
+    Status status = job_open(&job, argc, argv);
+    if (status == OK) status = run_job(&job, options);
+    return job_close(&job, status);
+}
+
+const Verb verb_plan = {
+    .name = "plan",
+    .words = "CONFIG [key=value ...]",
+    .help = "prints layers, stages, memory, messages and schedule of a run of any size, without "
+            "running it",
+    VERB_FLAGS(PlanFlags, flags),
+    .traits = VERB_CONFIG | VERB_THREADS,
+    .run = run,
+};

@@ -1,0 +1,83 @@
+/* Gives the classes of an import a required order, that of another data set or of a text file, so
+ * that the import can be a test set for it. A class of the list may have no pictures; a folder or
+ * label that is not in the list is an error. */
+#include "folder_files.h"
+#include "../data_private.h"
+
+#include <string.h>
+
+enum { TEXT_BYTES = 64 << 20 };
+
+/* Reads a text with one name per line; blank lines are skipped. */
+static Status read_text(ClassNames *names, const char *path)
+{
+    char *text = NULL, *rest, *line;
+    size_t bytes, kept = 0;
+    TRY(file_text(path, TEXT_BYTES, &text, &bytes));
+    if (strlen(text) != bytes) {
+        mem_free(&text);
+        return fail(ERR_DATA, "%s: is no text: it holds zero bytes", path);
+    }
+    rest = strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text;
+    while ((line = strsep(&rest, "\n"))) {
+        size_t length = strlen(line);
+        while (length && strchr(" \t\r", line[length - 1])) --length;
+        if (length == 0) continue;
+        memmove(text + kept, line, length);
+        kept += length;
+        text[kept++] = 0;
+    }
+    class_names_take(names, text, kept, 0);
+    return OK;
+}
+
+static Status read_names(ClassNames *names, const char *path)
+{
+    TRY(data_is_hdf5(path) ? class_names_read(names, path) : read_text(names, path));
+    Status st = names->count > 0 ? class_names_check(names, path)
+                                 : fail(ERR_DATA, "%s: names no classes", path);
+    if (st != OK) class_names_free(names);
+    return st;
+}
+
+/* Finds the index in the list of each class that was found. */
+static Status find_places(const FolderFiles *files, const ClassNames *names, const char *path,
+                          int32_t *place)
+{
+    for (int64_t c = 0; c < files->classes; ++c) {
+        int64_t i = 0;
+        char number[24];
+        const char *name = files->class_name ? files->class_name[c] : NULL;
+        snprintf(number, sizeof number, "%lld", (long long)c);
+        while (name && i < names->count && strcmp(names->name[i], name) != 0) ++i;
+        if (!name) i = c;
+        if (i >= names->count)
+            return fail(ERR_DATA,
+                        "class '%s' is not among the %lld classes of %s: remove it, or add its "
+                        "name there",
+                        name ? name : number, (long long)names->count, path);
+        place[c] = (int32_t)i;
+    }
+    return OK;
+}
+
+Status folder_classes(FolderFiles *files, const char *path)
+{
+    ClassNames names;
+    TRY(read_names(&names, path));
+    int32_t *place = mem_new((size_t)(files->classes + 1) * sizeof *place);
+    Status st = find_places(files, &names, path, place);
+    for (int64_t i = 0; st == OK && i < files->count; ++i)
+        files->file[i].label = place[files->file[i].label];
+    if (st == OK) {
+        for (int64_t c = 0; files->class_name && c < files->classes; ++c)
+            mem_free(&files->class_name[c]);
+        mem_free(&files->class_name);
+        files->classes = names.count;
+        files->class_name = mem_new((size_t)names.count * sizeof *files->class_name);
+        for (int64_t c = 0; c < names.count; ++c) files->class_name[c] = mem_text(names.name[c]);
+    }
+    mem_free(&place);
+    class_names_free(&names);
+    return st;
+}

@@ -1,0 +1,191 @@
+/* Converts a raw sample to float NCHW, in torchvision's usual order: RandomCrop (of the raw image,
+ * padded with zeros), RandomHorizontalFlip, scale and normalise; then Cutout (DeVries & Taylor
+ * 2017), a square of zeros (the mean value) with its centre anywhere in the image, so that it may
+ * be cut by an edge; last RandomErasing (Zhong et al. 2017). Scale, mean and deviation become one
+ * multiply-add per value. Random choices depend on (seed, epoch, sample) only. Pictures that were
+ * resampled arrive as RGB bytes. */
+#include "../data_private.h"
+
+/* random choices for one sample */
+typedef struct Choice {
+    bool flip;
+    /* crop: source = output + (dy, dx) */
+    int64_t dy, dx;
+    /* cutout rectangle; none if y0 == y1 */
+    int64_t cut_y0, cut_y1, cut_x0, cut_x1;
+    /* rectangle to set to zero in all channels; height 0: none */
+    ImageBox erase;
+} Choice;
+
+/* one channel of one sample */
+typedef struct Plane {
+    ElementType type;
+    const uint8_t *from;
+    /* distances between rows and between pixels, in elements */
+    int64_t height, width, row_step, pixel_step;
+    /* value = raw * a + b */
+    float a, b;
+} Plane;
+
+static int64_t clip(int64_t v, int64_t high)
+{
+    return v < 0 ? 0 : v > high ? high : v;
+}
+
+RngKey augment_key(const Config *config, int64_t epoch, int64_t sample)
+{
+    return rng_key((uint64_t)config->run.seed, RNG_AUGMENT, (uint64_t)epoch, (uint64_t)sample);
+}
+
+static Choice choose(const DataSet *set, const Config *config, int64_t epoch, int64_t sample)
+{
+    Choice c = {0};
+    uint32_t r[4], cut[4];
+    int augment = config->data.augment;
+    RngKey key = augment_key(config, epoch, sample);
+    rng_block(key, DRAW_PLAIN, r);
+    if (augment & AUGMENT_FLIP) c.flip = r[0] >> 31;
+    if (augment & AUGMENT_CROP) {
+        int64_t pad = config->data.crop_pad;
+        c.dy = draw_below(r[1], 2 * pad + 1) - pad;
+        c.dx = draw_below(r[2], 2 * pad + 1) - pad;
+    }
+    if (augment & AUGMENT_CUTOUT) {
+        int64_t size = config->data.cutout_size;
+        rng_block(key, DRAW_CUTOUT, cut);
+        int64_t y = draw_below(cut[0], set->height) - size / 2,
+                x = draw_below(cut[1], set->width) - size / 2;
+        c.cut_y0 = clip(y, set->height), c.cut_y1 = clip(y + size, set->height);
+        c.cut_x0 = clip(x, set->width), c.cut_x1 = clip(x + size, set->width);
+    }
+    if (config->data.erasing > 0) c.erase = view_erasing(set, config, key);
+    return c;
+}
+
+static void fill(float *to, int64_t n, float value)
+{
+    for (int64_t i = 0; i < n; ++i) to[i] = value;
+}
+
+/* Writes one output row: the parts left of, within and right of the source row; mirrored for a
+ * flip. */
+static void row(const Plane *p, const Choice *c, int64_t y, float *to)
+{
+    int64_t width = p->width, source = y + c->dy;
+    int64_t from = clip(-c->dx, width), end = clip(width - c->dx, width);
+    if (source < 0 || source >= p->height || from >= end) {
+        fill(to, width, p->b);
+        return;
+    }
+    const uint8_t *raw = p->from + (size_t)(source * p->row_step + (from + c->dx) * p->pixel_step) *
+                                       element_bytes(p->type);
+    if (c->flip) {
+        fill(to + width - from, from, p->b);
+        fill(to, width - end, p->b);
+        element_row(p->type, to + width - 1 - from, -1, raw, p->pixel_step, end - from, p->a, p->b);
+    } else {
+        fill(to, from, p->b);
+        fill(to + end, width - end, p->b);
+        element_row(p->type, to + from, 1, raw, p->pixel_step, end - from, p->a, p->b);
+    }
+}
+
+static void plane(const Plane *p, const Choice *c, float *to)
+{
+    bool plain = !c->flip && c->dy == 0 && c->dx == 0;
+    if (plain && p->row_step == p->width * p->pixel_step)
+        element_row(p->type, to, 1, p->from, p->pixel_step, p->height * p->width, p->a, p->b);
+    else
+        for (int64_t y = 0; y < p->height; ++y) row(p, c, y, to + y * p->width);
+    for (int64_t y = c->cut_y0; y < c->cut_y1; ++y)
+        fill(to + y * p->width + c->cut_x0, c->cut_x1 - c->cut_x0, 0.0f);
+}
+
+static void affine(const DataSet *set, int64_t channel, float *a, float *b)
+{
+    int64_t i = set->stats_count == 1 ? 0 : channel;
+    double std = set->has_stats ? (double)set->std[i] : 1.0;
+    *a = (float)((double)set->scale / std);
+    *b = set->has_stats ? (float)(-(double)set->mean[i] / std) : 0.0f;
+}
+
+static bool has_choices(const DataSet *set, const Config *config, bool training)
+{
+    return training && data_kind(set)->augments && config &&
+           (config->data.augment || config->data.erasing > 0);
+}
+
+/* The last steps, on a normalised sample (C,H,W). */
+static void finish(const DataSet *set, const Choice *c, float *out)
+{
+    for (int64_t k = 0; k < set->channels; ++k)
+        for (int y = c->erase.y; y < c->erase.y + c->erase.height; ++y)
+            fill(out + (k * set->height + y) * set->width + c->erase.x, c->erase.width, 0.0f);
+}
+
+void augment_sample(const DataSet *set, const Config *config, bool training, int64_t epoch,
+                    int64_t sample, const void *raw, float *out)
+{
+    Choice choice = {0};
+    bool image = data_kind(set)->augments;
+    if (has_choices(set, config, training)) choice = choose(set, config, epoch, sample);
+    int64_t pixels = set->height * set->width, step = set->channels_last ? set->channels : 1;
+    int64_t planes = set->channels;
+    Plane p = {.type = set->x.type,
+               .height = set->height,
+               .width = set->width,
+               .row_step = set->width * step,
+               .pixel_step = step};
+    /* A vector with a single scale is treated as one row. */
+    if (!image && set->stats_count <= 1) {
+        p.width = p.row_step = planes;
+        pixels = planes;
+        planes = 1;
+    }
+    for (int64_t c = 0; c < planes; ++c) {
+        affine(set, c, &p.a, &p.b);
+        p.from = (const uint8_t *)raw +
+                 (size_t)(set->channels_last ? c : c * pixels) * element_bytes(p.type);
+        plane(&p, &choice, out + c * pixels);
+    }
+    finish(set, &choice, out);
+}
+
+/* Converts all three channels at once, for images that are not shifted. */
+static void rgb_planes(const DataSet *set, const Choice *choice, const Image *picture, float *out)
+{
+    int64_t height = set->height, width = set->width, pixels = height * width;
+    float a[3], b[3];
+    for (int c = 0; c < 3; ++c) affine(set, c, &a[c], &b[c]);
+    for (int64_t y = 0; y < height; ++y) {
+        float *row = out + y * width + (choice->flip ? width - 1 : 0);
+        float *const to[3] = {row, row + pixels, row + 2 * pixels};
+        rgb_row(to, picture->pixel + y * width * 3, (int)width, a, b, choice->flip);
+    }
+    for (int64_t c = 0; c < 3; ++c)
+        for (int64_t y = choice->cut_y0; y < choice->cut_y1; ++y)
+            fill(out + c * pixels + y * width + choice->cut_x0, choice->cut_x1 - choice->cut_x0,
+                 0.0f);
+}
+
+void augment_picture(const DataSet *set, const Config *config, bool training, int64_t epoch,
+                     int64_t sample, const Image *picture, float *out)
+{
+    Choice choice = {0};
+    if (has_choices(set, config, training)) choice = choose(set, config, epoch, sample);
+    Plane p = {.type = ELEM_U8,
+               .height = set->height,
+               .width = set->width,
+               .row_step = set->width * 3,
+               .pixel_step = 3};
+    if (set->channels == 3 && choice.dy == 0 && choice.dx == 0) {
+        rgb_planes(set, &choice, picture, out);
+    } else {
+        for (int64_t c = 0; c < set->channels; ++c) {
+            affine(set, c, &p.a, &p.b);
+            p.from = picture->pixel + c;
+            plane(&p, &choice, out + c * set->height * set->width);
+        }
+    }
+    finish(set, &choice, out);
+}

@@ -1,0 +1,212 @@
+/* Chooses the part of a picture to use and the size to resize it to, from sizes, keys and random
+ * words only, like torchvision: RandomResizedCrop, Resize of the short side, RandomCrop,
+ * CenterCrop, RandomErasing. Python rounds halves to even, and so does rint. */
+#include "../data_private.h"
+
+#include <limits.h>
+#include <math.h>
+
+int64_t draw_below(uint32_t word, int64_t below)
+{
+    return (int64_t)(((uint64_t)word * (uint64_t)below) >> 32);
+}
+
+double draw_between(uint32_t word, double lo, double hi)
+{
+    return lo + (hi - lo) * ((double)word * 0x1p-32);
+}
+
+static bool jitters(const Config *c)
+{
+    const ConfigList *j = &c->data.color_jitter;
+    for (int i = 0; i < j->count; ++i)
+        if (j->value[i] > 0) return true;
+    return false;
+}
+
+bool data_resamples(const DataSet *set, const Config *c)
+{
+    if (!data_kind(set)->augments) return false;
+    if (set->encoded) return true;
+    return c && (c->data.resize || c->data.random_resized_crop || c->data.random_crop ||
+                 c->data.center_crop || jitters(c));
+}
+
+/* Returns the side of the square to crop; 0: none. */
+static int64_t square(const Config *c)
+{
+    if (c->data.random_resized_crop) return c->data.random_resized_crop;
+    return c->data.random_crop ? c->data.random_crop : c->data.center_crop;
+}
+
+/* Returns the size to which the short side is resized before cropping; 0: it is not resized. */
+static int64_t short_side(const DataSet *set, const Config *c)
+{
+    if (c->data.resize || !set->encoded) return c->data.resize;
+    return (2 * 8 * square(c) + 7) / 14;
+}
+
+void view_cover(int64_t to_width, int64_t to_height, int64_t *width, int64_t *height)
+{
+    int64_t w = *width, h = *height;
+    bool wide = h * to_width <= w * to_height;
+    *width = wide ? w * to_height / h : to_width;
+    *height = wide ? to_height : h * to_width / w;
+}
+
+Status view_resize(PictureView *view, int64_t to_width, int64_t to_height, const char *name)
+{
+    int64_t width = view->box.width, height = view->box.height;
+    view_cover(to_width, to_height, &width, &height);
+    if (width > INT_MAX || height > INT_MAX)
+        return fail(ERR_DATA, "%s: %dx%d pixels are too narrow to be resized to %lld", name,
+                    view->box.width, view->box.height,
+                    (long long)(to_width < to_height ? to_width : to_height));
+    view->width = (int)width;
+    view->height = (int)height;
+    return OK;
+}
+
+static Status resampled_check(const DataSet *set, const Config *c, const char *key)
+{
+    if (set->encoded || (set->x.type == ELEM_U8 && (set->channels == 1 || set->channels == 3)))
+        return OK;
+    return config_fail_key(c, key, "%s: only uint8 images of 1 or 3 channels are resampled", //
+                           set->path);
+}
+
+Status view_shape(DataSet *set, const Config *c)
+{
+    if (!data_kind(set)->augments) return OK;
+    if (!c || !data_resamples(set, c)) {
+        if (set->encoded) set->height = set->width = 0;
+        return OK;
+    }
+    int64_t side = square(c), random = c->data.random_resized_crop + c->data.random_crop;
+    const char *key = c->data.random_resized_crop ? "data.random_resized_crop"
+                      : c->data.random_crop       ? "data.random_crop"
+                      : c->data.center_crop       ? "data.center_crop"
+                      : c->data.resize            ? "data.resize"
+                                                  : "data.color_jitter";
+    TRY(resampled_check(set, c, key));
+    if (random && c->data.center_crop && c->data.center_crop != random)
+        return config_fail_key(c, "data.center_crop",
+                               "is %lld and %s %lld: the model takes images of one size",
+                               (long long)c->data.center_crop, key, (long long)random);
+    if (set->encoded && !side) {
+        set->height = set->width = 0;
+        return OK;
+    }
+    int64_t width = set->width, height = set->height;
+    if (!set->encoded && c->data.resize)
+        view_cover(c->data.resize, c->data.resize, &width, &height);
+    if (side && !set->encoded && !c->data.random_resized_crop && (width < side || height < side))
+        return config_fail_key(c, key, "is %lld, images of %s are %lldx%lld: set data.resize",
+                               (long long)side, set->path, (long long)width, (long long)height);
+    set->width = side ? side : width;
+    set->height = side ? side : height;
+    return OK;
+}
+
+Status data_set_sized(const DataSet *set, const Config *c)
+{
+    if (!set->encoded || set->height > 0) return OK;
+    return config_fail_key(c, "data.random_resized_crop",
+                           "%s holds pictures of many sizes: set data.random_resized_crop, "
+                           "data.random_crop or data.center_crop to the model's size, as 224",
+                           set->path);
+}
+
+int view_middle(int of, int part)
+{
+    return of >= part ? (int)rint((of - part) / 2.0) : -((part - of) / 2);
+}
+
+Status view_evaluation(PictureView *view, const DataSet *set, const Config *c, int width,
+                       int height, const char *name)
+{
+    int64_t side = short_side(set, c);
+    *view = (PictureView){.box = {0, 0, width, height}, .width = width, .height = height};
+    if (side) TRY(view_resize(view, side, side, name));
+    int part_width = (int)set->width, part_height = (int)set->height;
+    view->part = (ImageBox){view_middle(view->width, part_width),
+                            view_middle(view->height, part_height), part_width, part_height};
+    return OK;
+}
+
+/* Fallback after ten failed tries: the centre, cropped only as far as the ratio's bounds
+ * require. */
+static ImageBox middle_box(int width, int height, double least, double most)
+{
+    double ratio = (double)width / height;
+    int w = width, h = height;
+    if (ratio < least)
+        h = (int)rint(w / least);
+    else if (ratio > most)
+        w = (int)rint(h * most);
+    return (ImageBox){(width - w) / 2, (height - h) / 2, w, h};
+}
+
+static ImageBox resized_crop(const Config *c, RngKey key, int width, int height)
+{
+    const double *scale = c->data.crop_scale.value, *ratio = c->data.crop_ratio.value;
+    double area = (double)width * height;
+    for (int t = 0; t < DRAW_TRIES; ++t) {
+        uint32_t r[4];
+        rng_block(key, (uint64_t)(DRAW_RESIZED_CROP + t), r);
+        double take = area * draw_between(r[0], scale[0], scale[1]);
+        double aspect = exp(draw_between(r[1], log(ratio[0]), log(ratio[1])));
+        double w = rint(sqrt(take * aspect)), h = rint(sqrt(take / aspect));
+        if (w < 1 || h < 1 || w > width || h > height) continue;
+        int y = (int)draw_below(r[2], height - (int)h + 1);
+        int x = (int)draw_below(r[3], width - (int)w + 1);
+        return (ImageBox){x, y, (int)w, (int)h};
+    }
+    return middle_box(width, height, ratio[0], ratio[1]);
+}
+
+Status view_training(PictureView *view, const DataSet *set, const Config *c, RngKey key, int width,
+                     int height, const char *name)
+{
+    int side = (int)square(c);
+    if (c->data.random_resized_crop) {
+        *view = (PictureView){.box = resized_crop(c, key, width, height),
+                              .part = {0, 0, side, side},
+                              .width = side,
+                              .height = side};
+        return OK;
+    }
+    TRY(view_evaluation(view, set, c, width, height, name));
+    if (!c->data.random_crop) return OK;
+    if (view->width < side || view->height < side)
+        return fail(ERR_DATA,
+                    "%s: is %dx%d, brought to data.resize it is too small for data.random_crop "
+                    "%d: set a larger data.resize",
+                    name, width, height, side);
+    uint32_t r[4];
+    rng_block(key, DRAW_CROP, r);
+    view->part.y = (int)draw_below(r[0], view->height - side + 1);
+    view->part.x = (int)draw_below(r[1], view->width - side + 1);
+    return OK;
+}
+
+ImageBox view_erasing(const DataSet *set, const Config *c, RngKey key)
+{
+    const double scale[2] = {0.02, 0.33}, ratio[2] = {0.3, 3.3};
+    int64_t height = set->height, width = set->width;
+    double area = (double)height * (double)width;
+    uint32_t r[4];
+    rng_block(key, DRAW_ERASE, r);
+    if (c->data.erasing <= 0 || draw_between(r[0], 0, 1) >= c->data.erasing) return (ImageBox){0};
+    for (int t = 0; t < DRAW_TRIES; ++t) {
+        rng_block(key, (uint64_t)(DRAW_ERASE_BOX + t), r);
+        double take = area * draw_between(r[0], scale[0], scale[1]);
+        double aspect = exp(draw_between(r[1], log(ratio[0]), log(ratio[1])));
+        double h = rint(sqrt(take * aspect)), w = rint(sqrt(take / aspect));
+        if (h >= (double)height || w >= (double)width) continue;
+        int y = (int)draw_below(r[2], height - (int64_t)h + 1);
+        int x = (int)draw_below(r[3], width - (int64_t)w + 1);
+        return (ImageBox){x, y, (int)w, (int)h};
+    }
+    return (ImageBox){0};
+}

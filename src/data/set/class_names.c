@@ -1,0 +1,249 @@
+/* Names of classes, and of a table's columns and fields. They are stored as the root attribute
+ * `classes` (`columns`, `fields`), of fixed strings; if that would be too large (an attribute has
+ * at most 64 KB), as a data set of that name. Readers accept both. Names are read on demand and in
+ * a separate process, since HDF5 must parse an untrusted file for them; control characters become
+ * '?'. */
+#include "base/escape.h"
+#include "../data_private.h"
+
+#include <string.h>
+
+enum {
+    LIST_BYTES = 32,
+    ATTRIBUTE_BYTES = 32 << 10,
+    NAMES_MOST = 1 << 20,
+    NAMES_BYTES = 64 << 20,
+    MEMORY_BYTES = 512 << 20,
+    BUSY_S = 30,
+    CLOCK_S = 300
+};
+
+herr_t h5_put_names(hid_t file, const char *list, const char *const *name, int64_t count)
+{
+    char at[LIST_BYTES + 1];
+    snprintf(at, sizeof at, "/%s", list);
+    size_t width = 12;
+    hsize_t n = (hsize_t)count;
+    for (hsize_t i = 0; name && i < n; ++i)
+        if (strlen(name[i]) + 1 > width) width = strlen(name[i]) + 1;
+    char *text = mem_new(n * width);
+    for (hsize_t i = 0; i < n; ++i)
+        if (name)
+            memcpy(text + i * width, name[i], strlen(name[i]));
+        else
+            snprintf(text + i * width, width, "%llu", (unsigned long long)i);
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, width);
+    int64_t offset;
+    herr_t rc;
+    if (n * width <= ATTRIBUTE_BYTES)
+        rc = h5_put_numbers(file, list, type, type, text, n);
+    else if ((rc = h5_put_array(file, at, type, 1, &n, &offset)) >= 0)
+        rc = h5_fill_array(file, at, type, text);
+    H5Tclose(type);
+    mem_free(&text);
+    return rc;
+}
+
+herr_t h5_put_classes(hid_t file, const char *const *name, int64_t count)
+{
+    return h5_put_names(file, "classes", name, count);
+}
+
+/* an open list of names: the attribute or the data set, with its space and type */
+typedef struct Names {
+    hid_t attribute, dataset, type, space;
+    int64_t count;
+} Names;
+
+static void names_close(Names *names)
+{
+    if (names->space >= 0) H5Sclose(names->space);
+    if (names->type >= 0) H5Tclose(names->type);
+    if (names->attribute >= 0) H5Aclose(names->attribute);
+    if (names->dataset >= 0) H5Dclose(names->dataset);
+}
+
+/* Opens a list of names. false: none can be read, and nothing needs to be closed. */
+static bool names_open(Names *names, hid_t file, const char *list)
+{
+    char at[LIST_BYTES + 1];
+    snprintf(at, sizeof at, "/%s", list);
+    *names = (Names){-1, -1, -1, -1, 0};
+    if (H5Aexists_by_name(file, "/", list, H5P_DEFAULT) > 0) {
+        names->attribute = H5Aopen_by_name(file, "/", list, H5P_DEFAULT, H5P_DEFAULT);
+        if (names->attribute >= 0) names->space = H5Aget_space(names->attribute);
+        if (names->attribute >= 0) names->type = H5Aget_type(names->attribute);
+    } else if (h5_has(file, at)) {
+        bool elsewhere;
+        hid_t access = hdf5_access_inside(&elsewhere);
+        names->dataset = H5Dopen2(file, at, access);
+        H5Pclose(access);
+        if (names->dataset >= 0) names->space = H5Dget_space(names->dataset);
+        if (names->dataset >= 0) names->type = H5Dget_type(names->dataset);
+    }
+    if (names->space >= 0) names->count = (int64_t)H5Sget_simple_extent_npoints(names->space);
+    if (names->type >= 0 && H5Tget_class(names->type) == H5T_STRING && names->count > 0 &&
+        names->count <= NAMES_MOST &&
+        (double)names->count * (double)H5Tget_size(names->type) <= NAMES_BYTES)
+        return true;
+    names_close(names);
+    return false;
+}
+
+int64_t h5_class_count(hid_t file)
+{
+    Names names;
+    if (!names_open(&names, file, "classes")) return 0;
+    names_close(&names);
+    return names.count;
+}
+
+/* ---- in the process that reads them ---- */
+
+static void write_name(const char *name, size_t length, FILE *answer)
+{
+    for (size_t i = 0; i < length; ++i)
+        fputc((unsigned char)name[i] < ' ' || name[i] == 127 ? '?' : name[i], answer);
+    fputc(0, answer);
+}
+
+static void write_names(const Names *names, FILE *answer)
+{
+    bool variable = H5Tis_variable_str(names->type) > 0;
+    size_t each = variable ? sizeof(char *) : H5Tget_size(names->type);
+    char *raw = mem_new((size_t)names->count * each);
+    herr_t rc = names->attribute >= 0
+                    ? H5Aread(names->attribute, names->type, raw)
+                    : H5Dread(names->dataset, names->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, raw);
+    for (int64_t i = 0; rc >= 0 && i < names->count; ++i) {
+        const char *name = variable ? ((char **)(void *)raw)[i] : raw + (size_t)i * each;
+        size_t length = !name ? 0 : variable ? strlen(name) : strnlen(name, each);
+        while (!variable && length && name[length - 1] == ' ') --length;
+        write_name(name, length, answer);
+    }
+}
+
+bool h5_names_hash(hid_t file, const char *list, HashPieces *pieces, char *lines)
+{
+    Names names;
+    char *text = NULL;
+    size_t bytes = 0;
+    if (!names_open(&names, file, list)) return false;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) die_as(ERR_MEMORY, "out of memory");
+    write_names(&names, out);
+    if (fclose(out) != 0) die_as(ERR_MEMORY, "out of memory");
+    hash_add(pieces, text, bytes);
+    size_t used = strlen(lines);
+    for (size_t i = 0; i < bytes && used + 1 < DATA_COLUMN_LINES; ++i)
+        lines[used++] = text[i] ? text[i] : '\n';
+    lines[used] = 0;
+    mem_free(&text);
+    names_close(&names);
+    return true;
+}
+
+/* request to that process: which list of which file */
+typedef struct NamesRequest {
+    char list[LIST_BYTES], path[DATA_PATH];
+} NamesRequest;
+
+static void work(const void *input, size_t input_bytes, FILE *answer)
+{
+    const NamesRequest *a = input;
+    hid_t file;
+    Names names;
+    (void)input_bytes;
+    hdf5_lock();
+    if (h5_open(&file, a->path) == OK && names_open(&names, file, a->list))
+        write_names(&names, answer);
+    hdf5_unlock();
+}
+
+/* ---- in the process that wants them ---- */
+
+Status class_names_read(ClassNames *names, const char *path)
+{
+    return class_names_read_of(names, path, "classes");
+}
+
+Status class_names_read_of(ClassNames *names, const char *path, const char *list)
+{
+    static const IsolatedJob job = {
+        .subject = "HDF5, in the process that reads the names of classes,",
+        .memory_bytes = MEMORY_BYTES,
+        .busy_s = BUSY_S,
+        .clock_s = CLOCK_S,
+        .answer_bytes = 2 * NAMES_BYTES,
+        .work = work,
+    };
+    char *text;
+    size_t bytes;
+    NamesRequest input = {0};
+    *names = (ClassNames){0};
+    if (strlen(path) >= sizeof input.path)
+        return fail(ERR_NOINPUT, "the path %.60s... is longer than %d characters", path,
+                    DATA_PATH - 1);
+    snprintf(input.list, sizeof input.list, "%s", list);
+    snprintf(input.path, sizeof input.path, "%s", path);
+    TRY(isolated_run(&job, path, &input, sizeof input, &text, &bytes));
+    class_names_take(names, text, bytes, 0);
+    return OK;
+}
+
+/* Escapes names with text_escape, if a terminal would not show them as they are. */
+static void names_escape(ClassNames *names)
+{
+    size_t bytes = 1, used = 0;
+    char **escaped = mem_new((size_t)(names->count + 1) * sizeof *escaped);
+    for (int64_t i = 0; i < names->count; ++i) {
+        escaped[i] = text_escape(names->name[i], false);
+        bytes += strlen(escaped[i]) + 1;
+    }
+    char *text = mem_new(bytes);
+    for (int64_t i = 0; i < names->count; ++i) {
+        size_t length = strlen(escaped[i]) + 1;
+        memcpy(text + used, escaped[i], length);
+        names->name[i] = text + used;
+        used += length;
+        mem_free(&escaped[i]);
+    }
+    mem_free(&escaped);
+    mem_free(&names->text);
+    names->text = text;
+}
+
+void class_names_take(ClassNames *names, char *text, size_t bytes, char end)
+{
+    char *begin = text, **name;
+    bool ascii = true;
+    *names = (ClassNames){.text = text};
+    for (size_t i = 0; i < bytes; ++i) names->count += text[i] == end || i + 1 == bytes;
+    name = names->name = mem_new((size_t)(names->count + 1) * sizeof *names->name);
+    for (char *at = text; at < text + bytes; ++at) {
+        ascii = ascii && (unsigned char)*at < 0x80;
+        if (*at == end || at + 1 == text + bytes) {
+            *at = 0;
+            *name++ = begin;
+            begin = at + 1;
+        } else if ((unsigned char)*at < ' ' || *at == 127) {
+            *at = '?';
+        }
+    }
+    if (!ascii) names_escape(names);
+}
+
+void class_names_free(ClassNames *names)
+{
+    mem_free(&names->name);
+    mem_free(&names->text);
+    *names = (ClassNames){0};
+}
+
+const char *class_name(const ClassNames *names, int64_t i, char number[24])
+{
+    if (i < names->count) return names->name[i];
+    snprintf(number, 24, "%lld", (long long)i);
+    return number;
+}

@@ -1,0 +1,48 @@
+/* Compares the columns of two tables: their names, and how an import transformed and scaled them.
+ * Tables of equal shapes may differ in both. */
+#include "base/escape.h"
+#include "../data_private.h"
+
+#include <string.h>
+
+/* Names the first difference in one of the lists of names. */
+static Status names_fail(const DataSet *set, const DataSet *like, const char *list)
+{
+    ClassNames a, b = {0};
+    Status st = class_names_read_of(&a, set->path, list);
+    if (st == OK) st = class_names_read_of(&b, like->path, list);
+    for (int64_t i = 0; st == OK && i < a.count && i < b.count; ++i) {
+        char *x, *y;
+        if (strcmp(a.name[i], b.name[i]) == 0) continue;
+        text_escape_pair(a.name[i], b.name[i], &x, &y);
+        st = fail(ERR_DATA,
+                  "%s: number %lld of its %s is '%.160s', but '%.160s' in %s: give both files the "
+                  "same %s in one order",
+                  set->path, (long long)i, list, x, y, like->path, list);
+        mem_free(&x);
+        mem_free(&y);
+    }
+    class_names_free(&a);
+    class_names_free(&b);
+    return st;
+}
+
+bool data_scaling_fits(const DataColumns *a, const DataColumns *b)
+{
+    return !a->scaling || !b->scaling || a->scaling == b->scaling;
+}
+
+Status data_columns_check(const DataSet *set, const DataSet *like)
+{
+    const DataColumns *a = &set->columns, *b = &like->columns;
+    if (a->names && b->names && a->names != b->names) {
+        TRY(names_fail(set, like, "columns"));
+        TRY(names_fail(set, like, "fields"));
+    }
+    if (data_scaling_fits(a, b)) return OK;
+    log_warn("%s: its columns were transformed, scaled or standardised otherwise than those of %s, "
+             "so the same numbers do not mean the same: import both by one schema in one call "
+             "(--test-files), so that they share means and deviations",
+             set->path, like->path);
+    return OK;
+}

@@ -1,0 +1,393 @@
+/* Finds out with HDF5 what a file holds: where x and y lie, their types, shapes and storage, and
+ * the root attributes. This runs in a separate process (base/isolated.h), because HDF5 trusts the
+ * file it parses; the caller (facts_answer.c) receives plain bytes and checks them again. Refuses
+ * files that could not be read later (missing filters, data in other files, extents beyond the
+ * file's end) and files that would need memory out of proportion to their size. */
+#include "facts.h"
+#include "../csv/csv.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+enum {
+    CHUNK_BYTES = 1 << 30,
+    /* deflate expands at most 1032 times */
+    UNPACKS_TO = 1100
+};
+
+/* state of the process that reads */
+typedef struct Reading {
+    const FactsRequest *request;
+    SetFacts *facts;
+    hid_t file;
+    int64_t file_bytes;
+} Reading;
+
+static Status array_type(DataArray *a, const char *path, hid_t dataset)
+{
+    static const ElementType integer[2][4] = {{ELEM_U8, ELEM_U16, ELEM_U32, ELEM_U64},
+                                              {ELEM_I8, ELEM_I16, ELEM_I32, ELEM_I64}};
+    hid_t type = H5Dget_type(dataset);
+    H5T_class_t kind = H5Tget_class(type);
+    size_t bytes = H5Tget_size(type);
+    int log2_bytes = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : -1;
+    bool good = false;
+    if (kind == H5T_INTEGER && log2_bytes >= 0 && H5Tget_precision(type) == 8 * bytes) {
+        a->type = integer[H5Tget_sign(type) == H5T_SGN_2][log2_bytes];
+        good = true;
+    } else if (kind == H5T_FLOAT && (bytes == 4 || bytes == 8)) {
+        a->type = bytes == 4 ? ELEM_F32 : ELEM_F64;
+        good = H5Tequal(type, bytes == 4 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE) > 0 ||
+               H5Tequal(type, bytes == 4 ? H5T_IEEE_F32BE : H5T_IEEE_F64BE) > 0;
+    }
+    a->big_endian = bytes > 1 && H5Tget_order(type) == H5T_ORDER_BE;
+    H5Tclose(type);
+    if (good) return OK;
+    return fail(ERR_DATA,
+                "%s: %s has a type that cannot be read; store it as (u)int8 to (u)int64, float32 "
+                "or float64",
+                path, a->name);
+}
+
+static Status array_shape(DataArray *a, const char *path, hid_t dataset)
+{
+    hid_t space = H5Dget_space(dataset);
+    hsize_t dim[32];
+    int ndim = H5Sget_simple_extent_ndims(space);
+    if (ndim > 0) H5Sget_simple_extent_dims(space, dim, NULL);
+    H5Sclose(space);
+    if (ndim < 1 || ndim > SHAPE_DIMS)
+        return fail(ERR_DATA, "%s: %s has %d dimensions; 1 to %d can be used", path, a->name,
+                    ndim < 0 ? 0 : ndim, SHAPE_DIMS);
+    double bytes = (double)element_bytes(a->type);
+    a->ndim = ndim;
+    for (int i = 0; i < SHAPE_DIMS; ++i) {
+        a->dim[i] = i < ndim ? (int64_t)dim[i] : 1;
+        bytes *= (double)a->dim[i];
+        if (i > 0 && i < ndim) a->sample_bytes *= a->dim[i];
+        if (a->dim[i] < 1 && strcmp(a->name, "/sparse") == 0)
+            return fail(ERR_DATA,
+                        "%s: /sparse holds no ids (dimension %d is 0), and a set with it needs at "
+                        "least one; make it again without /sparse and /sparse_offset",
+                        path, i);
+        if (a->dim[i] < 1)
+            return fail(ERR_DATA, "%s: %s holds no samples (dimension %d is 0); make it again",
+                        path, a->name, i);
+    }
+    if (bytes > 9e18) return fail(ERR_DATA, "%s: %s claims an impossible size", path, a->name);
+    return OK;
+}
+
+static Status filters_check(const char *path, const char *name, hid_t create)
+{
+    int filters = H5Pget_nfilters(create);
+    const char *plugins = getenv("HDF5_PLUGIN_PATH");
+    char searched[300] = "";
+    if (plugins && *plugins)
+        snprintf(searched, sizeof searched,
+                 ", nor is there a plugin for it in HDF5_PLUGIN_PATH (%s)", plugins);
+    for (int i = 0; i < filters; ++i) {
+        unsigned flags, config;
+        size_t values = 0;
+        char words[64] = "";
+        H5Z_filter_t id = H5Pget_filter2(create, (unsigned)i, &flags, &values, NULL, sizeof words,
+                                         words, &config);
+        if (H5Zfilter_avail(id) > 0) continue;
+        return fail(
+            ERR_DATA,
+            "%s: %s is stored with filter %d (%s), which this HDF5 does not have%s; write it "
+            "without filters where this one is there, such as with the program that made it "
+            "(an h5repack -f NONE that lacks it leaves %s out, and exits with 0), or set "
+            "HDF5_PLUGIN_PATH to the folder of a plugin that you trust",
+            path, name, (int)id, words[0] ? words : "no name", searched, name);
+    }
+    return OK;
+}
+
+/* Checks chunks: HDF5 allocates a whole chunk, and fills in what is not stored, so neither size may
+ * be out of proportion to the file. */
+static Status chunks_check(const Reading *r, const DataArray *a, hid_t create, double stored)
+{
+    hsize_t chunk[32];
+    const char *path = r->request->path;
+    int ndim = H5Pget_chunk(create, 32, chunk);
+    double bytes = (double)element_bytes(a->type),
+           claimed = (double)a->dim[0] * (double)a->sample_bytes;
+    char size[16], bytes_in_file[16];
+    for (int i = 0; i < ndim && i < 32; ++i) bytes *= (double)chunk[i];
+    if (ndim != a->ndim || bytes > CHUNK_BYTES)
+        return fail(ERR_DATA,
+                    "%s: a chunk of %s takes %s; at most 1 GB can be used: rewrite it with "
+                    "h5repack -l CONTI OLD NEW, if you trust it",
+                    path, a->name, text_bytes(bytes, size));
+    if (stored <= (double)r->file_bytes && bytes <= stored * UNPACKS_TO &&
+        claimed <= stored * UNPACKS_TO)
+        return OK;
+    return fail(ERR_DATA,
+                "%s: %s claims %s, in chunks of %s, but only %s are stored, which nothing unpacks "
+                "to that: make it again",
+                path, a->name, text_bytes(claimed, size), text_bytes(bytes, bytes_in_file),
+                text_bytes(stored, (char[16]){0}));
+}
+
+/* Finds the offset of contiguous data and checks that the file is long enough. */
+static Status extent_find(const Reading *r, DataArray *a, hid_t dataset)
+{
+    haddr_t offset = H5Dget_offset(dataset);
+    int64_t bytes = a->dim[0] * a->sample_bytes;
+    bool host_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+    if (offset > INT64_MAX || (int64_t)offset > r->file_bytes - bytes)
+        return fail(ERR_DATA,
+                    "%s: is truncated: %s should end at byte %llu, the file has %lld; copy or make "
+                    "it again",
+                    r->request->path, a->name,
+                    (unsigned long long)offset + (unsigned long long)bytes,
+                    (long long)r->file_bytes);
+    if (element_bytes(a->type) == 1 || a->big_endian == host_big) a->offset = (int64_t)offset;
+    return OK;
+}
+
+static int64_t chunk_rows(hid_t create)
+{
+    hsize_t chunk[32] = {0};
+    return H5Pget_chunk(create, 32, chunk) > 0 && chunk[0] <= INT32_MAX ? (int64_t)chunk[0] : 0;
+}
+
+/* Finds out how the array is stored; offset -1: read it through HDF5. */
+static Status array_storage(const Reading *r, DataArray *a, hid_t dataset)
+{
+    hid_t create = H5Dget_create_plist(dataset);
+    H5D_layout_t layout = H5Pget_layout(create);
+    double stored = (double)H5Dget_storage_size(dataset);
+    h5_storage_text(dataset, a->storage, sizeof a->storage);
+    a->offset = -1;
+    Status st = filters_check(r->request->path, a->name, create);
+    if (st == OK && layout != H5D_COMPACT && stored == 0)
+        st = fail(ERR_DATA, "%s: %s was created but never written; make it again", r->request->path,
+                  a->name);
+    /* HDF5 copies the size of the shape from the bytes stored, however few there are. */
+    if (st == OK && layout == H5D_COMPACT && stored != (double)a->dim[0] * (double)a->sample_bytes)
+        st =
+            fail(ERR_DATA,
+                 "%s: %s is damaged: its shape is not that of the %.0f bytes that are stored; copy "
+                 "or make it again",
+                 r->request->path, a->name, stored);
+    if (st == OK && layout == H5D_CHUNKED) st = chunks_check(r, a, create, stored);
+    if (st == OK && layout == H5D_CHUNKED) a->chunk_rows = chunk_rows(create);
+    H5Pclose(create);
+    return st == OK && layout == H5D_CONTIGUOUS ? extent_find(r, a, dataset) : st;
+}
+
+static Status array_find(const Reading *r, DataArray *a, const char *name, const char *key)
+{
+    hid_t dataset;
+    const char *path = r->request->path;
+    snprintf(a->name, sizeof a->name, "%s", name);
+    TRY(h5_dataset(&dataset, r->file, path, name, key));
+    Status st = hdf5_in_one_file(r->file, dataset, path, name);
+    if (st == OK) st = array_type(a, path, dataset);
+    a->sample_bytes = st == OK ? (int64_t)element_bytes(a->type) : 0;
+    if (st == OK) st = array_shape(a, path, dataset);
+    if (st == OK) st = array_storage(r, a, dataset);
+    H5Dclose(dataset);
+    return st;
+}
+
+/* Reads the root attributes format, version and kind of a weft data set. */
+static Status format_read(const Reading *r)
+{
+    char text[32];
+    const char *path = r->request->path;
+    SetFacts *facts = r->facts;
+    int64_t version = 0;
+    TRY(h5_attr_text(r->file, path, "format", text, sizeof text));
+    facts->weft = strcmp(text, "weft-data") == 0;
+    if (strcmp(text, "weft-checkpoint") == 0)
+        return fail(ERR_DATA, "%s: is a checkpoint, not a data set; name a data set", path);
+    if (!facts->weft) return OK;
+    if (!h5_attr_integer(r->file, "version", &version) || version != 1)
+        return fail(ERR_DATA, "%s: is a weft data set of version %lld; this weft reads version 1",
+                    path, (long long)version);
+    TRY(h5_attr_text(r->file, path, "kind", text, sizeof text));
+    int kind = data_kind_find(text);
+    if (kind < 0)
+        return fail(ERR_DATA, "%s: root attribute kind must be image, tokens or table", path);
+    facts->kind = (DataKind)kind;
+    return OK;
+}
+
+/* Finds one array of an encoded set. Such arrays are read by their offset. */
+static Status encoded_array(const Reading *r, DataArray *a, const char *name, ElementType type,
+                            int64_t rows)
+{
+    TRY(array_find(r, a, name, NULL));
+    if (a->ndim == 1 && a->type == type && a->offset >= 0 && (rows == 0 || a->dim[0] == rows))
+        return OK;
+    return fail(ERR_DATA,
+                "%s: %s of a set of encoded images must be one contiguous row of %s%s; make it "
+                "again with `weft data import folder`",
+                r->request->path, name, element_name(type),
+                rows ? ", one for each label (x_offset: one more)" : "");
+}
+
+/* Finds the arrays of encoded pictures: /x_bytes, /x_offset and, if they are to be rotated,
+ * /x_orient. */
+static Status encoded_find(const Reading *r)
+{
+    SetFacts *facts = r->facts;
+    facts->encoded = true;
+    facts->oriented = facts->turned;
+    TRY(encoded_array(r, &facts->x, "/x_bytes", ELEM_U8, 0));
+    TRY(encoded_array(r, &facts->index, "/x_offset", ELEM_U64, 0));
+    if (facts->index.dim[0] < 2)
+        return fail(ERR_DATA, "%s: /x_offset holds no samples; make it again", r->request->path);
+    if (!facts->oriented) return OK;
+    return encoded_array(r, &facts->orient, "/x_orient", ELEM_U8, facts->index.dim[0] - 1);
+}
+
+/* Reads the tokenizer's attributes of weft's own token sets. */
+static Status tokenizer_read(const Reading *r)
+{
+    SetFacts *facts = r->facts;
+    TRY(h5_attr_text(r->file, r->request->path, "tokenizer", facts->tokenizer,
+                     sizeof facts->tokenizer));
+    return h5_attr_text(r->file, r->request->path, "tokenizer_hash", facts->tokenizer_hash,
+                        sizeof facts->tokenizer_hash);
+}
+
+/* Reads what the import did to the pictures of weft's own sets. */
+static Status treatment_read(const Reading *r)
+{
+    char filter[16];
+    int64_t orient = 0;
+    h5_attr_integer(r->file, "orient", &orient);
+    r->facts->turned = orient != 0;
+    TRY(h5_attr_text(r->file, r->request->path, "filter", filter, sizeof filter));
+    r->facts->bicubic = strcmp(filter, "bicubic") == 0;
+    return OK;
+}
+
+/* Returns a hash of a small array of numbers of this class; 0: missing or unusable. */
+static uint64_t numbers_hash(const Reading *r, const char *name, H5T_class_t class)
+{
+    uint64_t hash = 0;
+    hid_t dataset = -1;
+    if (!h5_has(r->file, name) || h5_dataset(&dataset, r->file, r->request->path, name, NULL) != OK)
+        return 0;
+    hid_t space = H5Dget_space(dataset), type = H5Dget_type(dataset);
+    hid_t native = class == H5T_FLOAT ? H5T_NATIVE_DOUBLE : H5T_NATIVE_UINT64;
+    hssize_t count = H5Sget_simple_extent_npoints(space);
+    if (count > 0 && count <= DATA_IDS_MOST + 1 && H5Tget_class(type) == class &&
+        hdf5_in_one_file(r->file, dataset, r->request->path, name) == OK) {
+        uint64_t *value = mem_new((size_t)count * sizeof *value);
+        if (H5Dread(dataset, native, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) >= 0)
+            hash = XXH3_64bits(value, (size_t)count * sizeof *value);
+        mem_free(&value);
+    }
+    H5Tclose(type);
+    H5Sclose(space);
+    H5Dclose(dataset);
+    return hash;
+}
+
+/* Finds the names of columns and fields, and how weft's import scaled numbers. */
+static void columns_find(const Reading *r)
+{
+    DataColumns *columns = &r->facts->columns;
+    HashPieces *pieces = hash_begin();
+    bool columns_named = h5_names_hash(r->file, "columns", pieces, columns->lines);
+    bool fields_named = h5_names_hash(r->file, "fields", pieces, columns->lines);
+    uint64_t names = hash_end(&pieces), scaling[2];
+    if (columns_named || fields_named) columns->names = names;
+    if (!r->facts->weft) return;
+    columns->scaling = csv_stored_scaling(r->file, r->request->path);
+    if (columns->scaling) return;
+    scaling[0] = numbers_hash(r, "/dense_mean", H5T_FLOAT);
+    scaling[1] = numbers_hash(r, "/dense_deviation", H5T_FLOAT);
+    if (scaling[0] && scaling[1]) columns->scaling = hash_bytes(scaling, sizeof scaling);
+}
+
+/* Finds the ids of weft's own tables: /sparse and, if that is flat, /sparse_offset. */
+static Status ids_find(const Reading *r)
+{
+    SetFacts *facts = r->facts;
+    char words[32];
+    if (facts->kind != DATA_TABLE || !h5_has(r->file, "/sparse")) return OK;
+    h5_attr_integer(r->file, "id_most", &facts->id_most);
+    h5_attr_integer(r->file, "id_rows", &facts->id_rows);
+    TRY(h5_attr_text(r->file, r->request->path, "vocabulary_hash", words, sizeof words));
+    facts->id_words = strtoull(words, NULL, 16);
+    facts->id_begins = numbers_hash(r, "/field_first", H5T_INTEGER);
+    TRY(array_find(r, &facts->ids, "/sparse", NULL));
+    return facts->ids.ndim == 1 ? array_find(r, &facts->id_first, "/sparse_offset", NULL) : OK;
+}
+
+static Status x_find(const Reading *r)
+{
+    const DataKindInfo *kind = data_kind_of(r->facts->kind);
+    bool is_weft = r->facts->weft && strcmp(r->request->x, "/x") == 0;
+    char store[16] = "";
+    if (r->facts->weft) TRY(tokenizer_read(r));
+    h5_attr_integer(r->file, "vocab", &r->facts->vocab);
+    if (is_weft && kind->augments) {
+        TRY(treatment_read(r));
+        TRY(h5_attr_text(r->file, r->request->path, "store", store, sizeof store));
+    }
+    if (strcmp(store, "encoded") == 0) return encoded_find(r);
+    if (r->facts->weft) TRY(ids_find(r));
+    columns_find(r);
+    return is_weft ? array_find(r, &r->facts->x, kind->array, NULL)
+                   : array_find(r, &r->facts->x, r->request->x, "data.x");
+}
+
+static Status y_find(const Reading *r)
+{
+    const DataArray *x = &r->facts->x;
+    if (x->ndim == 1 && !element_is_float(x->type) && !r->facts->encoded) return OK;
+    if (x->ndim == 2 && !element_is_float(x->type) && !r->facts->weft &&
+        !h5_has(r->file, r->request->y))
+        return fail(ERR_DATA,
+                    "%s: %s has rows of integers, and there are no labels %s for them: name those "
+                    "with data.y; of tokens, store all rows one behind the other (N)",
+                    r->request->path, x->name, r->request->y);
+    return array_find(r, &r->facts->y, r->request->y, "data.y");
+}
+
+static Status classes_find(const Reading *r)
+{
+    SetFacts *facts = r->facts;
+    facts->classes = facts->names = h5_class_count(r->file);
+    if (facts->names == 0) h5_attr_integer(r->file, "classes", &facts->classes);
+    return OK;
+}
+
+static Status stats_find(const Reading *r)
+{
+    const char *path = r->request->path;
+    SetFacts *facts = r->facts;
+    TRY(h5_attr_floats(r->file, path, "mean", facts->mean, DATA_CHANNELS, &facts->means));
+    return h5_attr_floats(r->file, path, "std", facts->std, DATA_CHANNELS, &facts->stds);
+}
+
+void facts_read(const FactsRequest *request, SetFacts *facts)
+{
+    static Status (*const find[FACTS_PARTS])(const Reading *) = {
+        [FACTS_FORMAT] = format_read,   [FACTS_X] = x_find,         [FACTS_Y] = y_find,
+        [FACTS_CLASSES] = classes_find, [FACTS_STATS] = stats_find,
+    };
+    struct stat st;
+    Reading r = {.request = request, .facts = facts};
+    *facts = (SetFacts){0};
+    hdf5_lock();
+    facts->status = h5_open(&r.file, request->path);
+    r.file_bytes = stat(request->path, &st) == 0 ? (int64_t)st.st_size : 0;
+    while (facts->status == OK && facts->parts < FACTS_PARTS) {
+        facts->status = find[facts->parts](&r);
+        facts->parts += facts->status == OK;
+    }
+    if (facts->status != OK) snprintf(facts->why, sizeof facts->why, "%s", fail_message());
+    if (r.file >= 0) H5Fclose(r.file);
+    hdf5_unlock();
+}

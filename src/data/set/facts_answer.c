@@ -1,0 +1,117 @@
+/* The caller's side of facts.h: fills a request, runs it in a separate process with limits, and
+ * checks the answer, because a malicious file may have taken that process over. */
+#include "facts.h"
+#include "../data_private.h"
+
+#include <string.h>
+
+enum { MEMORY_BYTES = 1 << 30, BUSY_S = 30, CLOCK_S = 300 };
+
+Status facts_path_fail(const char *path)
+{
+    return fail(ERR_NOINPUT, "the path %.60s... is longer than %d characters", path, DATA_PATH - 1);
+}
+
+static Status name_put(char *out, size_t room, const char *name, const char *key)
+{
+    if (strlen(name) >= room)
+        return fail(ERR_CONFIG, "%s is longer than %zu characters", key, room - 1);
+    snprintf(out, room, "%s", name);
+    return OK;
+}
+
+Status facts_names(FactsRequest *request, const char *path, const char *x, const char *y)
+{
+    *request = (FactsRequest){0};
+    if (strlen(path) >= sizeof request->path) return facts_path_fail(path);
+    snprintf(request->path, sizeof request->path, "%s", path);
+    TRY(name_put(request->x, sizeof request->x, x, "data.x"));
+    return name_put(request->y, sizeof request->y, y, "data.y");
+}
+
+static void text_check(char *text, size_t room)
+{
+    text[room - 1] = 0;
+    for (char *c = text; *c; ++c)
+        if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
+}
+
+static bool array_good(DataArray *a)
+{
+    text_check(a->name, sizeof a->name);
+    text_check(a->storage, sizeof a->storage);
+    if (!isolated_bool(&a->big_endian) || a->chunk_rows < 0 || (unsigned)a->type > ELEM_F64 ||
+        a->ndim < 1 || a->ndim > SHAPE_DIMS || a->offset < -1)
+        return false;
+    int64_t sample = (int64_t)element_bytes(a->type), all, end;
+    for (int i = 0; i < SHAPE_DIMS; ++i) {
+        if (a->dim[i] < 1 || (i >= a->ndim && a->dim[i] != 1)) return false;
+        if (i > 0 && __builtin_mul_overflow(sample, a->dim[i], &sample)) return false;
+    }
+    return sample == a->sample_bytes && !__builtin_mul_overflow(sample, a->dim[0], &all) &&
+           !__builtin_add_overflow(all, a->offset, &end);
+}
+
+static bool encoded_good(SetFacts *facts)
+{
+    const DataArray *x = &facts->x, *index = &facts->index, *orient = &facts->orient;
+    if (!array_good(&facts->index) || x->ndim != 1 || x->type != ELEM_U8 || x->offset < 0 ||
+        index->ndim != 1 || index->type != ELEM_U64 || index->offset < 0 || index->dim[0] < 2)
+        return false;
+    if (!facts->oriented) return true;
+    return array_good(&facts->orient) && orient->ndim == 1 && orient->type == ELEM_U8 &&
+           orient->offset >= 0 && orient->dim[0] == index->dim[0] - 1;
+}
+
+Status facts_check(const FactsRequest *request, SetFacts *facts)
+{
+    bool good = facts->parts >= 0 && facts->parts <= FACTS_PARTS &&
+                (facts->status != OK || facts->parts == FACTS_PARTS) &&
+                (unsigned)facts->kind < DATA_KINDS && facts->names >= 0 && facts->means >= 0 &&
+                facts->means <= DATA_CHANNELS && facts->stds >= 0 && facts->stds <= DATA_CHANNELS;
+    const bool *truth[] = {&facts->weft, &facts->encoded, &facts->oriented, &facts->turned,
+                           &facts->bicubic};
+    for (size_t i = 0; i < sizeof truth / sizeof *truth; ++i)
+        good = good && isolated_bool(truth[i]);
+    bool has_y = facts->y.ndim != 0;
+    if (good && facts->parts > FACTS_X) good = array_good(&facts->x);
+    if (good && facts->parts > FACTS_X && facts->encoded) good = encoded_good(facts);
+    if (good && facts->parts > FACTS_X && facts->ids.ndim) good = array_good(&facts->ids);
+    if (good && facts->parts > FACTS_X && facts->id_first.ndim) good = array_good(&facts->id_first);
+    if (good && facts->parts > FACTS_Y && has_y) good = array_good(&facts->y);
+    facts->why[sizeof facts->why - 1] = 0;
+    facts->columns.lines[DATA_COLUMN_LINES - 1] = 0;
+    text_check(facts->tokenizer, sizeof facts->tokenizer);
+    text_check(facts->tokenizer_hash, sizeof facts->tokenizer_hash);
+    if (good) return OK;
+    return fail(ERR_DATA, "%s: HDF5's answer about it is impossible: the file is malicious",
+                request->path);
+}
+
+static void work(const void *input, size_t input_bytes, FILE *answer)
+{
+    SetFacts *facts = mem_new(sizeof *facts);
+    (void)input_bytes;
+    facts_read(input, facts);
+    fwrite(facts, sizeof *facts, 1, answer);
+}
+
+Status facts_request(const FactsRequest *request, SetFacts *facts)
+{
+    static const IsolatedJob job = {
+        .subject = "HDF5, in the process that reads what the file holds,",
+        .memory_bytes = MEMORY_BYTES,
+        .busy_s = BUSY_S,
+        .clock_s = CLOCK_S,
+        .answer_bytes = sizeof *facts,
+        .work = work,
+    };
+    char *answer;
+    size_t bytes;
+    TRY(isolated_run(&job, request->path, request, sizeof *request, &answer, &bytes));
+    bool whole = bytes == sizeof *facts;
+    if (whole) memcpy(facts, answer, sizeof *facts);
+    mem_free(&answer);
+    if (!whole) return fail(ERR_DATA, "%s: HDF5 gave no answer; make it again", request->path);
+    return facts_check(request, facts);
+}

@@ -1,0 +1,476 @@
+/* The data module's helpers for HDF5: opening with messages that say what to do, listing
+ * a file's arrays, reading root attributes, and checking that all of a data set lies in one file.
+ * HDF5's own error printing is off; where its messages help, ours quote them. All functions but the
+ * lock's are called under hdf5_lock. Files are read without file locks, since shared file systems
+ * often have none. */
+#include "../data_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock;
+static pthread_once_t lock_once = PTHREAD_ONCE_INIT;
+
+/* These handlers of fork make sure that the copy begins with the lock free and the library between
+ * two calls. */
+static void lock_take(void)
+{
+    pthread_mutex_lock(&lock);
+}
+static void lock_give(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static void lock_new(void)
+{
+    pthread_mutexattr_t attr;
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&lock, &attr);
+    pthread_mutexattr_destroy(&attr);
+}
+
+static void lock_begin(void)
+{
+    lock_new();
+    pthread_atfork(lock_take, lock_give, lock_new);
+    /* Plugins are programs, so they are loaded only from where the user says. */
+    const char *plugins = getenv("HDF5_PLUGIN_PATH");
+    if (!plugins || !*plugins) H5PLset_loading_state(0);
+}
+
+void hdf5_lock(void)
+{
+    pthread_once(&lock_once, lock_begin);
+    pthread_mutex_lock(&lock);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
+
+void hdf5_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* Initialising takes a millisecond or two, which this spends once instead of in each process. */
+void hdf5_begin(void)
+{
+    hdf5_lock();
+    H5open();
+    hdf5_unlock();
+    isolated_begin();
+}
+
+IsolatedJob hdf5_unpacking(int64_t bytes, int64_t kept_bytes)
+{
+    enum {
+        /* memory for a chunk of 1 GB, packed and unpacked, and a row of it */
+        MEMORY_MB = 4096,
+        /* a file that unpacks more slowly only wastes time */
+        SLOWEST_MB_S = 10,
+        SPARE_S = 30
+    };
+    const int seconds = SPARE_S + (int)(bytes / ((int64_t)SLOWEST_MB_S << 20));
+    return (IsolatedJob){.subject = "HDF5, in the process that unpacks it,",
+                         .memory_bytes = ((size_t)MEMORY_MB << 20) + (size_t)kept_bytes,
+                         .busy_s = seconds,
+                         .clock_s = 10 * seconds};
+}
+
+static herr_t words_of(unsigned n, const H5E_error2_t *error, void *out)
+{
+    if (n == 0 && error->desc) snprintf(out, 200, "%s", error->desc);
+    return 0;
+}
+
+const char *h5_words(void)
+{
+    static _Thread_local char words[200];
+    snprintf(words, sizeof words, "HDF5 gives no reason");
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, words_of, words);
+    return words;
+}
+
+bool data_is_hdf5(const char *path)
+{
+    static const char begins[] = "\x89HDF\r\n\x1a\n";
+    char head[sizeof begins - 1] = "";
+    /* A pipe does not block file_open, and pread on it fails. */
+    int fd = file_open(path, O_RDONLY);
+    bool is = fd >= 0 && pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
+              !memcmp(head, begins, sizeof head);
+    if (fd >= 0) close(fd);
+    return is;
+}
+
+/* Returns advice on making a data set of a file, by the end of its name; NULL: no advice. */
+static const char *import_for(const char *path)
+{
+    static const char by_python[] = "write its arrays with h5py, as docs/formats.md shows";
+    static const char parameters[] = "a model's parameters are for `weft ckpt import`, arrays for "
+                                     "h5py, as docs/formats.md shows";
+    static const char pictures[] =
+        "`weft data import folder DIR` makes one of pictures in DIR, where each folder is a class";
+    static const char unpack[] = "unpack it, and use `weft data import folder`";
+    static const struct {
+        const char *ends, *cure;
+    } row[] = {
+        {".csv", "use `weft data import csv`"},
+        {".tsv", "use `weft data import csv`"},
+        {"-ubyte", "use `weft data import idx`"},
+        {".idx", "use `weft data import idx`"},
+        {".txt", "use `weft data import text`"},
+        {".bin", "use `weft data import cifar` or `weft data import tokens`"},
+        {".jpg", pictures},
+        {".jpeg", pictures},
+        {".png", pictures},
+        {".webp", pictures},
+        {".zip", unpack},
+        {".tar", unpack},
+        {".tgz", unpack},
+        {".npy", by_python},
+        {".npz", by_python},
+        {".pt", parameters},
+        {".pth", parameters},
+        {".safetensors", parameters},
+        {".pkl", by_python},
+        {".mat", by_python},
+        {".parquet", by_python},
+        {".arrow", by_python},
+        {".tfrecord", by_python},
+    };
+    size_t length = strlen(path);
+    if (length > 3 && strcmp(path + length - 3, ".gz") == 0) length -= 3;
+    for (size_t i = 0; i < sizeof row / sizeof *row; ++i) {
+        size_t n = strlen(row[i].ends);
+        if (length > n && strncasecmp(path + length - n, row[i].ends, n) == 0) return row[i].cure;
+    }
+    return NULL;
+}
+
+/* Checks that the path is a readable, non-empty file. */
+static Status check_file(const char *path)
+{
+    struct stat st;
+    int fd = file_open(path, O_RDONLY);
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return fail(ERR_NOINPUT,
+                    "%s: no such file; check the path, or make a data set with `weft data import`",
+                    path);
+    if (fd < 0 && errno == EISDIR)
+        return fail(ERR_NOINPUT,
+                    "%s: is a folder; name an HDF5 file in it, or make one of a folder of pictures "
+                    "with `weft data import folder %s -o FILE.h5`",
+                    path, path);
+    if (fd < 0 && errno == ENXIO)
+        return fail(ERR_NOINPUT, "%s: %s; name an HDF5 file", path, file_error(errno));
+    if (fd < 0)
+        return fail(ERR_NOINPUT, "%s: cannot be opened: %s; check its permissions", path,
+                    strerror(errno));
+    int rc = fstat(fd, &st);
+    close(fd);
+    if (rc != 0) return fail(ERR_IO, "%s: %s", path, strerror(errno));
+    if (st.st_size == 0)
+        return fail(ERR_DATA, "%s: is empty (0 bytes); make or copy the data set again", path);
+    return OK;
+}
+
+Status h5_open(hid_t *file, const char *path)
+{
+    *file = -1;
+    TRY(check_file(path));
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+#if H5_VERSION_GE(1, 10, 7)
+    H5Pset_file_locking(access, false, true);
+#endif
+    *file = H5Fopen(path, H5F_ACC_RDONLY, access);
+    const char *words = *file < 0 ? h5_words() : "";
+    H5Pclose(access);
+    if (*file >= 0) return OK;
+    const char *cure = data_is_hdf5(path) ? NULL : import_for(path);
+    if (cure) return fail(ERR_DATA, "%s: is not an HDF5 file; %s", path, cure);
+    if (strstr(words, "signature") || strstr(words, "superblock"))
+        return fail(ERR_DATA,
+                    "%s: is not an HDF5 file; convert it with `weft data import`, or check the "
+                    "path",
+                    path);
+    if (strstr(words, "truncated"))
+        return fail(ERR_DATA, "%s: is truncated (%s); copy or make it again", path, words);
+    return fail(ERR_DATA,
+                "%s: is damaged or cannot be read by this HDF5 (%s); copy or make it again", path,
+                words);
+}
+
+/* HDF5's callback for external links: reports the link instead of following it. */
+static herr_t link_refuse(const char *from, const char *group, const char *to, const char *object,
+                          unsigned *flags, hid_t access, void *elsewhere)
+{
+    (void)from, (void)group, (void)to, (void)object, (void)flags, (void)access;
+    *(bool *)elsewhere = true;
+    return -1;
+}
+
+int64_t hdf5_access_inside(bool *elsewhere)
+{
+    hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
+    *elsewhere = false;
+    H5Pset_elink_cb(access, link_refuse, elsewhere);
+    return access;
+}
+
+Status hdf5_link_fail(const char *path, const char *what)
+{
+    return fail(ERR_DATA,
+                "%s: %s lies in another file, behind an external link, which is not supported; "
+                "copy all into one: h5repack --merge %s NEW.h5",
+                path, what, path);
+}
+
+typedef struct NameList {
+    char text[600];
+    int listed, total;
+} NameList;
+
+static herr_t list_name(hid_t object, const char *name, const H5O_info_t *info, void *user)
+{
+    NameList *list = user;
+    (void)object;
+    if (info->type != H5O_TYPE_DATASET) return 0;
+    size_t used = strlen(list->text);
+    if (++list->total > 12 || used + strlen(name) + 4 > sizeof list->text) return 0;
+    snprintf(list->text + used, sizeof list->text - used, "%s/%s", list->listed++ ? ", " : "",
+             name);
+    return 0;
+}
+
+/* ERR_DATA: the file has no array of this name. The message lists its arrays and says what to
+ * do. */
+static Status name_fail(const char *path, const char *name, const NameList *list, const char *key)
+{
+    const char *more = list->total > list->listed ? ", ..." : "";
+    if (!key)
+        return fail(ERR_DATA,
+                    "%s: holds no data set %s, which a weft data set of its kind has; there is "
+                    "%s%s; import it again",
+                    path, name, list->text, more);
+    if (list->total == 1)
+        return fail(ERR_DATA, "%s: holds no data set %s; there is %s alone; name it: %s=%s", path,
+                    name, list->text, key, list->text);
+    return fail(ERR_DATA, "%s: holds no data set %s; there is %s%s; name the right one: %s=/NAME",
+                path, name, list->text, more, key);
+}
+
+Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name, const char *key)
+{
+    bool elsewhere;
+    hid_t access = hdf5_access_inside(&elsewhere);
+    *dataset = H5Dopen2(file, name, access);
+    H5Pclose(access);
+    if (*dataset >= 0) return OK;
+    if (elsewhere) return hdf5_link_fail(path, name);
+    NameList list = {0};
+    H5Ovisit(file, H5_INDEX_NAME, H5_ITER_INC, list_name, &list);
+    if (list.total == 0)
+        return fail(ERR_DATA, "%s: holds no data set %s, nor any other; name another file", path,
+                    name);
+    return name_fail(path, name, &list, key);
+}
+
+Status hdf5_in_one_file(int64_t file, int64_t dataset, const char *path, const char *what)
+{
+    H5O_info_t root_info, dataset_info;
+    hid_t create = H5Dget_create_plist(dataset);
+    bool virtual = H5Pget_layout(create) == H5D_VIRTUAL;
+    bool external = H5Pget_external_count(create) > 0;
+    H5Pclose(create);
+    if (H5Oget_info(file, &root_info) < 0 || H5Oget_info(dataset, &dataset_info) < 0)
+        return fail(ERR_DATA, "%s: %s cannot be read: %s; copy or make the file again", path, what,
+                    h5_words());
+    if (root_info.fileno != dataset_info.fileno) return hdf5_link_fail(path, what);
+    if (virtual || external)
+        return fail(ERR_DATA,
+                    "%s: the data of %s lies in other files (%s), which is not supported; copy all "
+                    "into one: h5repack -l CONTI %s NEW.h5",
+                    path, what, external ? "external storage" : "a virtual data set", path);
+    return OK;
+}
+
+bool h5_has(hid_t file, const char *name)
+{
+    return H5Lexists(file, name, H5P_DEFAULT) > 0 && H5Oexists_by_name(file, name, H5P_DEFAULT) > 0;
+}
+
+/* Opens a root attribute; *count: number of its elements. Negative: it is missing. */
+static hid_t attr_open(hid_t file, const char *name, int64_t *count)
+{
+    *count = 0;
+    if (H5Aexists_by_name(file, "/", name, H5P_DEFAULT) <= 0) return -1;
+    hid_t attr = H5Aopen_by_name(file, "/", name, H5P_DEFAULT, H5P_DEFAULT);
+    if (attr < 0) return -1;
+    hid_t space = H5Aget_space(attr);
+    *count = (int64_t)H5Sget_simple_extent_npoints(space);
+    H5Sclose(space);
+    return attr;
+}
+
+/* largest text attribute that is read */
+enum { STRINGS_BYTES = 64 << 20 };
+
+static herr_t read_text(hid_t attr, hid_t type, int64_t n, char *out, size_t room)
+{
+    bool variable = H5Tis_variable_str(type) > 0;
+    size_t each = variable ? sizeof(char *) : H5Tget_size(type);
+    char *raw = mem_new((size_t)n * each);
+    herr_t rc = H5Aread(attr, type, raw);
+    if (rc >= 0) {
+        const char *s = variable ? *(char **)(void *)raw : raw;
+        size_t have = !s ? 0 : variable ? strlen(s) : strnlen(s, each);
+        while (!variable && have && s[have - 1] == ' ') --have;
+        snprintf(out, room, "%.*s", (int)have, s ? s : "");
+    }
+    if (variable && rc >= 0) {
+        hid_t space = H5Aget_space(attr);
+        H5Dvlen_reclaim(type, space, H5P_DEFAULT, raw);
+        H5Sclose(space);
+    }
+    mem_free(&raw);
+    return rc;
+}
+
+Status h5_attr_text(hid_t file, const char *path, const char *name, char *out, size_t room)
+{
+    int64_t n;
+    *out = 0;
+    hid_t attr = attr_open(file, name, &n);
+    if (attr < 0) return OK;
+    hid_t type = H5Aget_type(attr);
+    Status st = OK;
+    if (H5Tget_class(type) == H5T_STRING && n > 0 && n < 1 << 24 &&
+        (double)n * (double)H5Tget_size(type) < STRINGS_BYTES &&
+        read_text(attr, type, n, out, room) < 0)
+        st = fail(ERR_DATA, "%s: attribute %s cannot be read: %s", path, name, h5_words());
+    H5Tclose(type);
+    H5Aclose(attr);
+    return st;
+}
+
+Status h5_attr_floats(hid_t file, const char *path, const char *name, float *out, int max,
+                      int *count)
+{
+    int64_t n;
+    *count = 0;
+    hid_t attr = attr_open(file, name, &n);
+    if (attr < 0) return OK;
+    hid_t type = H5Aget_type(attr);
+    H5T_class_t kind = H5Tget_class(type);
+    H5Tclose(type);
+    Status st = OK;
+    if (kind != H5T_FLOAT && kind != H5T_INTEGER)
+        st = fail(ERR_DATA, "%s: root attribute %s is not a number; give data.%s instead", path,
+                  name, name);
+    else if (n < 1 || n > max)
+        st = fail(ERR_DATA,
+                  "%s: root attribute %s has %lld values, at most %d can be used; give one value, "
+                  "with data.%s",
+                  path, name, (long long)n, max, name);
+    else if (H5Aread(attr, H5T_NATIVE_FLOAT, out) < 0)
+        st = fail(ERR_DATA, "%s: root attribute %s cannot be read: %s", path, name, h5_words());
+    else
+        *count = (int)n;
+    H5Aclose(attr);
+    return st;
+}
+
+bool h5_attr_integer(hid_t file, const char *name, int64_t *value)
+{
+    int64_t n;
+    hid_t attr = attr_open(file, name, &n);
+    if (attr < 0) return false;
+    hid_t type = H5Aget_type(attr);
+    bool good =
+        H5Tget_class(type) == H5T_INTEGER && n == 1 && H5Aread(attr, H5T_NATIVE_INT64, value) >= 0;
+    H5Tclose(type);
+    H5Aclose(attr);
+    return good;
+}
+
+/* Writes "chunked 64x1x28x28, deflate". */
+static void chunk_text(hid_t create, char *out, size_t out_bytes)
+{
+    hsize_t chunk[32];
+    int ndim = H5Pget_chunk(create, 32, chunk);
+    size_t used = (size_t)snprintf(out, out_bytes, "chunked ");
+    for (int i = 0; i < ndim && used < out_bytes; ++i)
+        used += (size_t)snprintf(out + used, out_bytes - used, "%s%llu", i ? "x" : "",
+                                 (unsigned long long)chunk[i]);
+    int filters = H5Pget_nfilters(create);
+    for (int i = 0; i < filters && used < out_bytes; ++i) {
+        unsigned flags, config;
+        size_t values = 0;
+        char name[40] = "";
+        H5Pget_filter2(create, (unsigned)i, &flags, &values, NULL, sizeof name, name, &config);
+        used += (size_t)snprintf(out + used, out_bytes - used, ", %s", name);
+    }
+}
+
+void h5_storage_text(hid_t dataset, char *out, size_t out_bytes)
+{
+    hid_t create = H5Dget_create_plist(dataset);
+    switch (H5Pget_layout(create)) {
+    case H5D_CONTIGUOUS:
+        snprintf(out, out_bytes, "contiguous");
+        break;
+    case H5D_COMPACT:
+        snprintf(out, out_bytes, "compact");
+        break;
+    case H5D_CHUNKED:
+        chunk_text(create, out, out_bytes);
+        break;
+    default:
+        snprintf(out, out_bytes, "virtual");
+        break;
+    }
+    H5Pclose(create);
+}
+
+/* Adds number, address and bytes of chunks, spread evenly. HDF5 walks through the chunks before the
+ * one that it is asked for, so there are fewer of them where there are many chunks. */
+static void add_chunks(hid_t dataset, HashPieces *hash)
+{
+#if H5_VERSION_GE(1, 10, 5)
+    enum { STEPS = 4 << 20, LEAST = 16 };
+    hid_t space = H5Dget_space(dataset);
+    hsize_t chunks = 0, start[32];
+    H5Dget_num_chunks(dataset, space, &chunks);
+    hsize_t places = chunks > 0 ? STEPS / chunks : 0;
+    if (places < LEAST) places = LEAST;
+    if (places > chunks) places = chunks;
+    for (hsize_t i = 0; i < places; ++i) {
+        hsize_t chunk = places > 1 ? i * (chunks - 1) / (places - 1) : 0, bytes = 0;
+        haddr_t address = 0;
+        unsigned mask;
+        H5Dget_chunk_info(dataset, space, chunk, start, &mask, &address, &bytes);
+        const uint64_t place[] = {chunk, address, bytes};
+        hash_add(hash, place, sizeof place);
+    }
+    H5Sclose(space);
+#endif
+}
+
+void h5_layout_hash(hid_t dataset, HashPieces *hash)
+{
+    H5O_info_t info = {0};
+    char text[120];
+    H5Oget_info(dataset, &info);
+    const uint64_t place[] = {info.addr, H5Dget_offset(dataset), H5Dget_storage_size(dataset)};
+    hash_add(hash, place, sizeof place);
+    h5_storage_text(dataset, text, sizeof text);
+    hash_add(hash, text, strlen(text));
+    if (strncmp(text, "chunked", 7) == 0) add_chunks(dataset, hash);
+}

@@ -1,0 +1,68 @@
+/* Checks ids of tables, 64 bits each, and reports errors with file, sample and field. `weft data
+ * check` reads all of them. */
+#include "../data_private.h"
+
+#include <string.h>
+
+Status ids_fail(const DataSet *set, int64_t sample, int64_t field)
+{
+    /* The last entry ends the field before it. */
+    if (sample == set->samples) --sample, field = set->fields;
+    if (field == set->fields) --field;
+    return fail(ERR_DATA,
+                "%s: sample %lld, field %lld: /sparse_offset does not rise, points beyond the %lld "
+                "ids, or gives a sample more than id_most (%lld) of them; make the file again",
+                set->path, (long long)sample, (long long)field, (long long)set->ids.dim[0],
+                (long long)set->id_most);
+}
+
+DataIds data_set_ids(const DataSet *set)
+{
+    return (DataIds){set->id_rows, set->id_begins, set->id_words};
+}
+
+static bool differ(uint64_t a, uint64_t b)
+{
+    return a && b && a != b;
+}
+
+bool data_ids_fit(DataIds set, DataIds model)
+{
+    return !differ(set.rows, model.rows) && !differ(set.begins, model.begins) &&
+           !differ(set.words, model.words);
+}
+
+Status ids_range_check(const DataSet *set, int64_t sample, const uint64_t *ids,
+                       const int32_t *first)
+{
+    if (set->id_rows == 0) return OK;
+    for (int64_t f = 0; f < set->fields; ++f)
+        for (int32_t i = first[f]; i < first[f + 1]; ++i)
+            if (ids[i] >= set->id_rows)
+                return fail(ERR_DATA,
+                            "%s: sample %lld, field %lld: its id is %llu, but ids are below "
+                            "id_rows (%llu); correct the data set",
+                            set->path, (long long)sample, (long long)f, (unsigned long long)ids[i],
+                            (unsigned long long)set->id_rows);
+    return OK;
+}
+
+Status ids_check(const DataSet *set, Reader *reader)
+{
+    if (set->fields == 0) return OK;
+    uint64_t *ids = mem_new((size_t)(set->id_most + 1) * sizeof *ids);
+    int32_t *first = mem_new((size_t)(set->fields + 1) * sizeof *first);
+    Status st = OK;
+    for (int64_t i = 0; st == OK && i < set->samples; ++i)
+        st = reader_get_ids(reader, i, ids, first);
+    mem_free(&ids);
+    mem_free(&first);
+    return st;
+}
+
+size_t data_ids_bytes(const DataSet *set, int64_t samples)
+{
+    if (set->fields == 0) return 0;
+    return (size_t)(samples * set->id_most) * sizeof(uint64_t) +
+           (size_t)(samples * set->fields + 1) * sizeof(int32_t);
+}

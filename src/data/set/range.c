@@ -1,0 +1,224 @@
+/* Statistics of a set's values: least, largest, mean and deviation over samples spread evenly. They
+ * show if two sets of one type use different scales, such as 0 to 1 and 0 to 255. */
+#include "../data_private.h"
+
+#include <math.h>
+
+/* VALUES_MOST bounds the values of all samples together; each sample is read whole, because its
+ * beginning may be empty, such as the edge of a picture. */
+enum { RANGE_SAMPLES = 256, FILE_SAMPLES = 16, VALUES_MOST = 1 << 25, PIECE_VALUES = 1 << 16 };
+
+/* Values to measure: times the set's scale; as the model takes them, with mean and deviation
+ * applied; targets. */
+typedef enum RangeOf { RANGE_SCALED, RANGE_INPUTS, RANGE_TARGETS } RangeOf;
+
+typedef struct Measure {
+    const DataSet *set;
+    RangeOf of;
+    Reader *reader;
+    /* owned: one sample, and a piece of its values */
+    uint8_t *raw;
+    float *piece;
+    DataRange range;
+    double sum, squares;
+} Measure;
+
+static void measure_add(Measure *m, const float *value, int64_t count)
+{
+    DataRange range = m->range;
+    double sum = m->sum, squares = m->squares;
+    for (int64_t i = 0; i < count; ++i) {
+        const double v = (double)value[i];
+        if (!isfinite(v)) continue;
+        if (range.values == 0) range.least = range.most = v;
+        if (v < range.least) range.least = v;
+        if (v > range.most) range.most = v;
+        sum += v;
+        squares += v * v;
+        ++range.values;
+    }
+    m->range = range;
+    m->sum = sum;
+    m->squares = squares;
+}
+
+static void measure_end(Measure *m)
+{
+    DataRange *range = &m->range;
+    if (range->values == 0) return;
+    range->mean = m->sum / (double)range->values;
+    range->deviation =
+        sqrt(fmax(0, m->squares / (double)range->values - range->mean * range->mean));
+}
+
+/* Applies mean and deviation to values `at` and following of a sample of `all` values. */
+static void normalise(const DataSet *set, float *value, int64_t at, int64_t count, int64_t all)
+{
+    const int64_t channels = set->channels, plane = all / channels;
+    for (int64_t i = 0; i < count; ++i) {
+        int64_t c = set->channels_last ? (at + i) % channels : (at + i) / plane;
+        int k = set->stats_count > 1 ? (int)c : 0;
+        value[i] = (value[i] - set->mean[k]) / set->std[k];
+    }
+}
+
+static Status measure_sample(Measure *m, int64_t sample, int64_t all)
+{
+    const DataSet *set = m->set;
+    const size_t bytes = element_bytes(set->x.type);
+    if (m->of == RANGE_TARGETS) {
+        TRY(reader_get(m->reader, sample, NULL, NULL, m->piece));
+        measure_add(m, m->piece, all);
+        return OK;
+    }
+    TRY(reader_get(m->reader, sample, m->raw, NULL, NULL));
+    for (int64_t at = 0; at < all; at += PIECE_VALUES) {
+        int64_t n = all - at < PIECE_VALUES ? all - at : PIECE_VALUES;
+        element_row(set->x.type, m->piece, 1, m->raw + (size_t)at * bytes, 1, n, set->scale, 0.0F);
+        if (m->of == RANGE_INPUTS && set->has_stats) normalise(set, m->piece, at, n, all);
+        measure_add(m, m->piece, n);
+    }
+    return OK;
+}
+
+static Status measure(const DataSet *set, RangeOf of, int64_t samples, DataRange *range)
+{
+    Measure m = {.set = set, .of = of};
+    const bool targets = of == RANGE_TARGETS;
+    *range = (DataRange){0};
+    if (data_kind(set)->next_token) return OK;
+    if (targets ? set->target_width == 0 : set->encoded) return OK;
+    int64_t all =
+        targets ? set->target_width : set->x.sample_bytes / (int64_t)element_bytes(set->x.type);
+    int64_t fit = VALUES_MOST / all < FILE_SAMPLES ? FILE_SAMPLES : VALUES_MOST / all;
+    int64_t count = samples < fit ? samples : fit;
+    if (set->samples < count) count = set->samples;
+    TRY(reader_new(&m.reader, set));
+    if (!targets) m.raw = mem_new((size_t)set->x.sample_bytes);
+    m.piece =
+        mem_new((size_t)(targets || all < PIECE_VALUES ? all : PIECE_VALUES) * sizeof *m.piece);
+    Status st = OK;
+    for (int64_t i = 0; st == OK && i < count; ++i) {
+        int64_t sample =
+            count > 1 ? (int64_t)((double)i * (double)(set->samples - 1) / (double)(count - 1)) : 0;
+        st = measure_sample(&m, sample, all);
+    }
+    mem_free(&m.piece);
+    mem_free(&m.raw);
+    reader_free(&m.reader);
+    measure_end(&m);
+    *range = m.range;
+    return st;
+}
+
+Status data_set_range(const DataSet *set, DataRange *range)
+{
+    return measure(set, RANGE_SCALED, RANGE_SAMPLES, range);
+}
+
+static Status measure_both(const DataSet *set, RangeOf of, int64_t samples, DataRanges *ranges)
+{
+    TRY(measure(set, of, samples, &ranges->inputs));
+    return measure(set, RANGE_TARGETS, samples, &ranges->targets);
+}
+
+Status data_set_ranges(const DataSet *set, DataRanges *ranges)
+{
+    return measure_both(set, RANGE_INPUTS, RANGE_SAMPLES, ranges);
+}
+
+DataRange data_values_range(const float *value, int64_t count)
+{
+    Measure m = {.of = RANGE_INPUTS};
+    measure_add(&m, value, count);
+    measure_end(&m);
+    return m.range;
+}
+
+/* Returns whether the largest of the numbers, without their signs, are similar; targets of rare
+ * events may be all 0 in one of the two. */
+static bool targets_alike(const DataRange *a, const DataRange *b)
+{
+    const double spread = 8, shift = 4;
+    double x = fmax(fabs(a->least), fabs(a->most)), y = fmax(fabs(b->least), fabs(b->most));
+    bool alike = fabs(a->mean - b->mean) <= shift * fmax(a->deviation, b->deviation);
+    return fmin(x, y) == 0 || (alike && fmax(x, y) <= spread * fmin(x, y));
+}
+
+/* Compares the ends of pictures' ranges, which pictures use fully (bytes may be dark), but mean and
+ * deviation of tables, whose columns have outliers. A few values may all be alike. */
+static bool ranges_alike(const DataSet *set, RangeOf of, const DataRange *a, const DataRange *b)
+{
+    enum { FEW = 32 };
+    const double ends = set->x.type == ELEM_U8 ? 0.9 : 0.25, spread = 8, shift = 4;
+    double width = fmax(a->most, b->most) - fmin(a->least, b->least);
+    double more = fmax(a->deviation, b->deviation);
+    if (of == RANGE_TARGETS) return targets_alike(a, b);
+    if (data_kind(set)->augments)
+        return fabs(a->least - b->least) <= ends * width && fabs(a->most - b->most) <= ends * width;
+    return (a->values < FEW || b->deviation <= spread * a->deviation) &&
+           a->deviation <= spread * b->deviation && fabs(a->mean - b->mean) <= shift * more;
+}
+
+/* Compares range a of the samples in path with b, the range of `like`. */
+static char *compare(const char *path, const DataSet *set, RangeOf of, const DataRange *a,
+                     const char *like, const DataRange *b)
+{
+    const bool normal = of == RANGE_INPUTS && set->has_stats;
+    if (a->values == 0 || b->values == 0 || ranges_alike(set, of, a, b)) return NULL;
+    return mem_format("%s: its %s are %.6g to %.6g, mean %.6g%s, and those of %s are %.6g to "
+                      "%.6g, mean %.6g: if the same numbers do not mean the same in both, store "
+                      "them at one scale",
+                      path, of == RANGE_TARGETS ? "targets" : "values", a->least, a->most, a->mean,
+                      normal ? ", after data.mean and data.std" : "", like, b->least, b->most,
+                      b->mean);
+}
+
+static char *compare_both(const char *path, const DataSet *set, RangeOf of,
+                          const DataRanges *ranges, const char *like, const DataRanges *then)
+{
+    char *line = compare(path, set, of, &ranges->inputs, like, &then->inputs);
+    return line ? line : compare(path, set, RANGE_TARGETS, &ranges->targets, like, &then->targets);
+}
+
+char *data_ranges_difference(const char *path, const DataSet *set, const DataRanges *ranges,
+                             const char *like, const DataRanges *then)
+{
+    return compare_both(path, set, RANGE_INPUTS, ranges, like, then);
+}
+
+Status data_ranges_compare(const DataSet *set, const DataSet *like, char **line)
+{
+    DataRanges a, b;
+    *line = NULL;
+    TRY(measure_both(like, RANGE_SCALED, RANGE_SAMPLES, &b));
+    TRY(measure_both(set, RANGE_SCALED, RANGE_SAMPLES, &a));
+    *line = compare_both(set->path, set, RANGE_SCALED, &a, like->path, &b);
+    return OK;
+}
+
+Status data_files_compare(const DataSet *set, char **line)
+{
+    DataRanges first, other;
+    *line = NULL;
+    if (set->file_count < 2) return OK;
+    int64_t samples = RANGE_SAMPLES / set->file_count;
+    if (samples < FILE_SAMPLES) samples = FILE_SAMPLES;
+    DataSet *file = mem_new(sizeof *file);
+    data_set_file(set, 0, file);
+    Status st = measure_both(file, RANGE_SCALED, samples, &first);
+    for (int i = 1; st == OK && !*line && i < set->file_count; ++i) {
+        data_set_file(set, i, file);
+        st = measure_both(file, RANGE_SCALED, samples, &other);
+        if (st == OK)
+            *line = compare_both(file->path, file, RANGE_SCALED, &other, set->path, &first);
+    }
+    mem_free(&file);
+    return st;
+}
+
+void data_warn(char *line)
+{
+    if (line) log_warn("%s", line);
+    mem_free(&line);
+}

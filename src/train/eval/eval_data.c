@@ -1,0 +1,124 @@
+/* Provides the micro-batches of an evaluation, even if one cannot be read. During a pass other
+ * ranks wait for this one: later stages, its tensor-parallel group, replicas that gather
+ * parameters. Therefore it must reach the end of the pass: after an error it provides micro-batches
+ * of zeros with the right number of rows, and reports the error when all ranks have reached the
+ * end. If no rank waits, the error ends the pass at once. */
+#include "eval_data.h"
+
+#include "../mode/sparse.h"
+
+#include <string.h>
+
+Status eval_data_init(EvalData *data, const Trainer *t, const DataSet *set)
+{
+    *data = (EvalData){.trainer = t, .set = set};
+    data->plan = (LoaderPlan){.batch = t->batch,
+                              .micro_batch = t->micro_batch,
+                              .micro_first = t->grid.dp_rank * t->micros_local,
+                              .micro_count = t->micros_local,
+                              .no_x = !t->plan->reads_data,
+                              .no_y = !t->plan->reads_labels,
+                              .workers = train_workers(t, set),
+                              .slots = (int)t->config->data.prefetch + t->shape.pp + DATA_AHEAD +
+                                       sparse_batches_out(t, t->plan),
+                              .backend = t->backend};
+    return status_agree(t->world, loader_new(&data->loader, set, t->config, data->plan));
+}
+
+/* Allocates the zeros that all arrays of spare micro-batches point to, as large as the largest
+ * array. */
+static void zeros_new(EvalData *data)
+{
+    const DataSet *set = data->set;
+    int64_t context = set->context, width = set->target_width;
+    int64_t values = set->channels * set->height * set->width;
+    if (values < context) values = context;
+    if (values < width) values = width;
+    /* room for a sample number of 64 bits */
+    if (values < 2) values = 2;
+    /* room for the bounds of each field's ids, all of which are empty */
+    if (values <= set->fields) values = set->fields + 1;
+    data->zeros_bytes = (size_t)(data->plan.micro_batch * values) * sizeof(float);
+    data->zeros = backend_host_new(data->plan.backend, data->zeros_bytes);
+    memset(data->zeros, 0, data->zeros_bytes);
+    int64_t steps = data_steps_per_epoch(set->samples, data->plan.batch);
+    int64_t left = steps * data->plan.micro_count - data->read;
+    data->spare = mem_new((size_t)left * sizeof *data->spare);
+}
+
+/* Returns the number of samples in this rank's micro-batch number `at`, as the loader counts
+ * them. */
+static int rows_of(const EvalData *data, int64_t at)
+{
+    const LoaderPlan *p = &data->plan;
+    int64_t micro = p->micro_first + at % p->micro_count;
+    int64_t first = at / p->micro_count * p->batch + micro * p->micro_batch;
+    int64_t left = data->set->samples - first;
+    if (left < 0 || micro >= p->batch / p->micro_batch) return 0;
+    return (int)(left < p->micro_batch ? left : p->micro_batch);
+}
+
+static Batch spare_batch(const EvalData *data)
+{
+    const LoaderPlan *p = &data->plan;
+    const DataSet *set = data->set;
+    bool tokens = data_kind(set)->next_token, targets = set->target_width > 0;
+    int64_t at = data->read + data->spares;
+    return (Batch){.x = tokens || p->no_x ? NULL : data->zeros,
+                   .tokens = tokens && !p->no_x ? data->zeros : NULL,
+                   .labels = targets || p->no_y ? NULL : data->zeros,
+                   .targets = targets && !p->no_y ? data->zeros : NULL,
+                   .ids = set->fields > 0 && !p->no_x ? data->zeros : NULL,
+                   .id_first = set->fields > 0 && !p->no_x ? data->zeros : NULL,
+                   .sample = data->zeros,
+                   .rows = rows_of(data, at),
+                   .step = at / p->micro_count,
+                   .micro = p->micro_first + (int)(at % p->micro_count)};
+}
+
+static Status next(void *user, const Batch **batch, double *wait_s)
+{
+    EvalData *data = user;
+    if (data->status == OK) {
+        data->status = loader_next(data->loader, batch, wait_s);
+        if (data->status == OK) {
+            ++data->read;
+            return OK;
+        }
+        const Trainer *t = data->trainer;
+        bool others_wait =
+            t->shape.pp > 1 || t->shape.tp > 1 || t->plan->gathers || t->graph->table_count > 0;
+        if (!others_wait) return data->status;
+        data->message = mem_text(fail_message());
+        zeros_new(data);
+    }
+    data->spare[data->spares] = spare_batch(data);
+    *batch = &data->spare[data->spares++];
+    return OK;
+}
+
+/* Micro-batches return in the order in which they were provided: the loader's come before spare
+ * ones. */
+static void release(void *user)
+{
+    EvalData *data = user;
+    if (data->returned == data->read) return;
+    loader_release(data->loader);
+    ++data->returned;
+}
+
+BatchSource eval_data_source(EvalData *data)
+{
+    BatchSource own = {.user = data, .next = next, .release = release};
+    return data->trainer->tables ? tables_evaluation(data->trainer->tables, &own) : own;
+}
+
+Status eval_data_fini(EvalData *data)
+{
+    loader_free(&data->loader);
+    if (data->zeros) backend_host_free(data->plan.backend, data->zeros, data->zeros_bytes);
+    mem_free(&data->spare);
+    Status st = data->message ? fail(data->status, "%s", data->message) : data->status;
+    mem_free(&data->message);
+    return st;
+}

@@ -1,0 +1,38 @@
+/* Interface of eval_data.c. */
+#ifndef WEFT_TRAIN_EVAL_DATA_H
+#define WEFT_TRAIN_EVAL_DATA_H
+
+#include "../trainer.h"
+
+/* This rank's micro-batches of one pass over a set. */
+typedef struct EvalData {
+    /* borrowed */
+    const Trainer *trainer;
+    /* borrowed */
+    const DataSet *set;
+    LoaderPlan plan;
+    Loader *loader;
+    /* micro-batches taken from the loader, and returned to it */
+    int64_t read, returned;
+    /* Status of the first micro-batch that could not be read */
+    Status status;
+    /* message of that error; owned */
+    char *message;
+    /* micro-batches provided after the error, in order; owned */
+    Batch *spare;
+    /* number of spare micro-batches provided */
+    int64_t spares;
+    /* zeros that spare micro-batches point to; owned */
+    void *zeros;
+    size_t zeros_bytes;
+} EvalData;
+/* Opens the loader. Release with eval_data_fini, also after an error. Collective; all ranks return
+ * the same Status. */
+Status eval_data_init(EvalData *data, const Trainer *trainer, const DataSet *set);
+/* The source borrows from data. */
+BatchSource eval_data_source(EvalData *data);
+/* Call after the last micro-batch was returned: releases data and returns this rank's Status of the
+ * pass. Not collective. */
+Status eval_data_fini(EvalData *data);
+
+#endif

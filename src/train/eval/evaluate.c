@@ -1,0 +1,143 @@
+/* Evaluates a data set in one pass. */
+#include "../run/data_watch.h"
+#include "eval_data.h"
+#include "../step/position.h"
+#include "scores.h"
+
+#include <math.h>
+
+/* Sums over the samples of one micro-batch of this rank. Integers are exact in double. Losses are
+ * added within a micro-batch, and then in the order of micro-batches, so the bits do not depend on
+ * the number of ranks. */
+typedef struct EvalPart {
+    double loss;
+    int64_t rows, top1, top5;
+} EvalPart;
+
+typedef struct Evaluation {
+    const Trainer *trainer;
+    /* sums of this rank's micro-batches, in order */
+    EvalPart *part;
+    int64_t next;
+    /* NULL: not requested */
+    int64_t *confusion;
+    Scores scores;
+} Evaluation;
+
+static void eval_micro(void *user, const Batch *batch, const float *columns)
+{
+    Evaluation *e = user;
+    int64_t classes = e->trainer->graph->classes;
+    EvalPart *part = &e->part[e->next++];
+    part->rows = batch->rows * e->trainer->rows_per_sample;
+    for (int64_t i = 0; i < part->rows; ++i) {
+        const float *line = columns + i * LOSS_COLUMNS;
+        part->loss += (double)line[0];
+        part->top1 += line[1] < 1;
+        part->top5 += line[1] < 5;
+        if (e->confusion && batch->labels)
+            e->confusion[batch->labels[i] * classes + (int64_t)line[2]]++;
+    }
+    scores_add(&e->scores, columns, batch->labels, part->rows);
+}
+
+/* Adds in the order of micro-batches over the whole set: step by step, replica by replica. */
+static EvalPart eval_sum(const Trainer *t, const EvalPart *all, int64_t local, int64_t steps)
+{
+    EvalPart sum = {.rows = 0};
+    for (int64_t s = 0; s < steps; ++s)
+        for (int64_t r = 0; r < t->shape.dp; ++r)
+            for (int64_t m = 0; m < t->micros_local; ++m) {
+                const EvalPart *p = &all[r * local + s * t->micros_local + m];
+                sum.loss += p->loss;
+                sum.rows += p->rows;
+                sum.top1 += p->top1;
+                sum.top5 += p->top5;
+            }
+    return sum;
+}
+
+/* Adds the parts of all replicas on the stage with the loss, and broadcasts the sum. Collective. */
+static EvalPart eval_join(const Trainer *t, const EvalPart *part, int64_t local, int64_t steps)
+{
+    int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
+    EvalPart sum = {.rows = 0};
+    if (t->grid.pp_rank == stage) {
+        EvalPart *all = mem_new((size_t)(local * t->shape.dp) * sizeof *all);
+        world_gather(&t->grid.dp_world, part, (size_t)local * sizeof *part, all);
+        sum = eval_sum(t, all, local, steps);
+        mem_free(&all);
+    }
+    world_bcast(t->world, &sum, sizeof sum, stage * t->shape.dp * t->shape.tp);
+    return sum;
+}
+
+static void eval_line(const Trainer *t, EvalPart sum, EvalLine *line)
+{
+    const int top = loss_top(loss_info(t->config));
+    line->samples = sum.rows;
+    line->tokens = data_kind(&t->train_set)->next_token;
+    line->loss = sum.loss / (double)sum.rows;
+    line->top1 = top >= 1 ? (double)sum.top1 / (double)sum.rows : NAN;
+    line->top5 = top >= 5 ? (double)sum.top5 / (double)sum.rows : NAN;
+}
+
+/* When ranks next check together whether the pass ends early. */
+typedef struct StopCheck {
+    double begin_s;
+    int64_t next;
+} StopCheck;
+
+/* Returns true if the pass must end after `done` steps, because of a stop request (*stop) or an
+ * error on a rank. Ranks check together about every AGAIN_S seconds by rank 0's clock, and at first
+ * after 1, 2, 4, ... steps, because the clock of a rank that only queues work is meaningful only
+ * after it has waited for the others. Collective. */
+static bool pass_ends(const Trainer *t, StopCheck *a, int64_t done, Status st, bool *stop)
+{
+    static const double AGAIN_S = 0.2;
+    if (done < a->next) return false;
+    double spent_s = clock_s() - a->begin_s;
+    int64_t ahead = spent_s > 0 ? (int64_t)((double)done * AGAIN_S / spent_s) : 0;
+    if (ahead > done) ahead = done;
+    bool stops = stop_wanted() || tables_stop_wanted(t->tables);
+    int64_t ranks[] = {stops, st != OK, t->world->rank == 0 && ahead > 0 ? ahead - 1 : 0};
+    world_add(t->world, ranks, 3);
+    a->next = done + 1 + ranks[2];
+    *stop = ranks[0] > 0;
+    return *stop || ranks[1] > 0;
+}
+
+Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *confusion)
+{
+    Phase outer = phase_whole_begin(PHASE_EVAL);
+    double start = clock_s();
+    int64_t steps = data_steps_per_epoch(set->samples, t->batch), local = steps * t->micros_local;
+    EvalPart *part = mem_new((size_t)local * sizeof *part);
+    EvalData data;
+    Status st = eval_data_init(&data, t, set);
+    BatchSource source = eval_data_source(&data);
+    Evaluation evaluation = {.trainer = t, .part = part, .confusion = confusion};
+    StopCheck stop_check = {.begin_s = start};
+    bool stop = false;
+    scores_init(&evaluation.scores, t, steps);
+    for (int64_t s = 0; s < steps && !pass_ends(t, &stop_check, s, st, &stop); ++s) {
+        if (st == OK) st = executor_evaluate(t->executor, &source, eval_micro, &evaluation);
+        if (st != OK && data.status == OK) data_watch_die(t->data_watch, st);
+    }
+    Status read = eval_data_fini(&data);
+    if (st == OK && read == OK && stop)
+        read = fail(ERR_STOPPED, "the evaluation is broken off: asked to stop");
+    st = status_agree(t->world, st == OK ? read : st);
+    if (st == OK) {
+        eval_line(t, eval_join(t, part, local, steps), line);
+        scores_line(&evaluation.scores, t, line);
+        if (confusion) world_add(t->world, confusion, t->graph->classes * t->graph->classes);
+    }
+    scores_fini(&evaluation.scores);
+    mem_free(&part);
+    line->step = t->step;
+    line->epoch = position_after(t, t->step).epoch;
+    line->seconds = clock_s() - start;
+    phase_whole_end(outer);
+    return st;
+}

@@ -1,0 +1,78 @@
+/* Predictions of a trained model for single samples: the softmax of its outputs, or the sigmoid of
+ * a single logit. */
+#include "../mode/sparse.h"
+
+#include <math.h>
+
+static Status next_batch(void *user, const Batch **batch, double *wait_s)
+{
+    (void)wait_s;
+    *batch = *(const Batch **)user;
+    return OK;
+}
+
+static void keep_batch(void *user)
+{
+    (void)user;
+}
+
+Status train_logits(Trainer *t, const Batch *batch, const float **logits)
+{
+    BatchSource own = {&batch, next_batch, keep_batch};
+    BatchSource source = t->tables ? tables_evaluation(t->tables, &own) : own;
+    TRY(executor_evaluate(t->executor, &source, NULL, NULL));
+    *logits = executor_logits(t->executor);
+    return OK;
+}
+
+Status logits_check(const float *logits, int64_t count)
+{
+    for (int64_t i = 0; i < count; ++i)
+        if (!isfinite(logits[i]))
+            return fail(ERR_DATA, "the model gives no numbers (NaN or infinity): its training ran "
+                                  "away; take an earlier checkpoint");
+    return OK;
+}
+
+/* Subtracts the largest logit first, so that no exponential overflows. */
+static void softmax(const float *logit, int64_t classes, double *share)
+{
+    double largest = -INFINITY, sum = 0;
+    for (int64_t c = 0; c < classes; ++c) largest = fmax(largest, (double)logit[c]);
+    for (int64_t c = 0; c < classes; ++c) sum += share[c] = exp((double)logit[c] - largest);
+    for (int64_t c = 0; c < classes; ++c) share[c] /= sum;
+}
+
+/* Probabilities of 0 and of 1, each computed directly, because 1 - p loses precision. */
+static void sigmoid(double logit, double share[2])
+{
+    share[0] = 1 / (1 + exp(logit));
+    share[1] = 1 / (1 + exp(-logit));
+}
+
+int64_t train_shares(const Trainer *t)
+{
+    return loss_info(t->config)->columns == LOSS_COLUMNS_LOGIT ? 2 : t->graph->classes;
+}
+
+Status train_predict(Trainer *t, const Batch *samples, double *share)
+{
+    int64_t outputs = t->graph->classes, shares = train_shares(t);
+    int rows = samples->rows;
+    if (t->world->size > 1 || t->batch != t->micro_batch || rows < 1 || rows > t->batch)
+        return fail(ERR_BUG, "%d samples for batches of %lld", rows, (long long)t->batch);
+    Batch batch = *samples;
+    batch.labels = mem_new((size_t)t->batch * sizeof *batch.labels);
+    batch.sample = mem_new((size_t)t->batch * sizeof *batch.sample);
+    const float *logit = NULL;
+    Status st = train_logits(t, &batch, &logit);
+    if (st == OK) st = logits_check(logit, rows * outputs);
+    for (int i = 0; i < rows && st == OK; ++i)
+        if (loss_info(t->config)->columns == LOSS_COLUMNS_LOGIT)
+            sigmoid((double)logit[i], share + i * shares);
+        else
+            softmax(logit + i * outputs, outputs, share + i * shares);
+    mem_free(&batch.labels);
+    mem_free(&batch.sample);
+    return st;
+}

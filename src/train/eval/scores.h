@@ -1,0 +1,27 @@
+/* Metrics computed from the logits of an evaluation: AUC, normalised entropy, calibration. */
+#ifndef WEFT_TRAIN_SCORES_H
+#define WEFT_TRAIN_SCORES_H
+
+#include "../trainer.h"
+
+#include "observe/binary.h"
+
+/* Logits, labels and counters of this rank's rows; NULL if the loss has no logits or another rank
+ * collects them. Owned. */
+typedef struct Scores {
+    /* the arrays hold all rows, for an exact AUC; else the last micro-batch's */
+    bool exact;
+    float *logit;
+    int32_t *label;
+    int64_t count;
+    BinarySums *sums;
+} Scores;
+/* steps: number of steps in the pass. */
+void scores_init(Scores *scores, const Trainer *t, int64_t steps);
+void scores_fini(Scores *scores);
+/* Adds a micro-batch. columns: (rows, LOSS_COLUMNS), results of the loss. */
+void scores_add(Scores *scores, const float *columns, const int32_t *label, int64_t rows);
+/* Fills in the metrics over all ranks' rows, on every rank. Collective on the trainer's world. */
+void scores_line(const Scores *scores, const Trainer *t, EvalLine *line);
+
+#endif

@@ -1,0 +1,50 @@
+/* The trainer's functions for sparse tables. */
+#ifndef WEFT_TRAIN_SPARSE_H
+#define WEFT_TRAIN_SPARSE_H
+
+#include "../trainer.h"
+
+/* Checks the configuration of a model with sparse tables, after the graph is built; ERR_CONFIG or
+ * ERR_DATA. Not collective. */
+Status sparse_check(const Trainer *t);
+/* Checks grid.servers against the model and its cut, after the graph is cut; ERR_CONFIG. Not
+ * collective. */
+Status sparse_check_servers(const Trainer *t);
+/* Creates t->tables for the tables of this rank's stage, or leaves it NULL if the stage has none.
+ * Collective; with servers on t->job. */
+void sparse_make(Trainer *t);
+/* Call before the first step, with parameters loaded and the data's contents known
+ * (resume_know_data): servers open the order of requests if one is written or replayed. Collective;
+ * all ranks return the same Status. */
+Status sparse_begin(Trainer *t);
+void sparse_free(Trainer *t);
+/* Runs a server until the workers have finished, or have failed before they began. Collective on
+ * job. */
+Status sparse_serve(const Config *config, const World *job);
+/* Most bytes of rows that a server may store, given its share of the host's memory. */
+double sparse_server_limit(const Config *config, double share_bytes);
+/* Starts and ends the watchdog of all ranks of the job, including servers. Owner: the caller. Both
+ * are collective. */
+Watchdog *sparse_watch(Trainer *t, const WatchdogOptions *options);
+void sparse_watch_end(Trainer *t, Watchdog **watchdog);
+/* Returns ERR_CONFIG with a message that no rank is left to compute. */
+Status sparse_no_workers(const Config *config, int ranks);
+/* Returns grid.mode. */
+TableMode sparse_mode(const Trainer *t);
+/* Splits off the ranks of the job that use tables. Collective on job. */
+void sparse_split(World *part, const World *job, bool has_tables);
+/* Micro-batches that must be out of the loader at once for tables, in addition to data.prefetch. */
+int sparse_batches_out(const Trainer *t, const Plan *plan);
+/* State of a row of the table under its optimizer rule. */
+RowState sparse_state(const Trainer *t, int table);
+/* Bytes of a rank of the plan's stage: buffers of tables, and rows that it owns, if their number is
+ * known. */
+size_t sparse_buffer_bytes(const Trainer *t, const Plan *plan);
+size_t sparse_row_bytes(const Trainer *t, const Plan *plan);
+/* Logs the number of rows and requests. Collective. */
+void sparse_report(Trainer *t);
+/* Sum over all tables and ranks of the squares of gradients, added in the order of tables.
+ * Collective. */
+double sparse_grad_squares(Trainer *t);
+
+#endif

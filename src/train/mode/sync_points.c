@@ -1,0 +1,39 @@
+#include "sync_points.h"
+
+#include "../step/position.h"
+
+bool sync_point_at(const Trainer *t, int64_t step)
+{
+    return !t->mode->boundary || step % t->config->grid.geo_steps == 0 ||
+           position_ends_epoch(t, step) || step == t->steps;
+}
+
+void sync_point_announce(Trainer *t)
+{
+    if (t->tables) tables_set_sync_point(t->tables, sync_point_at(t, t->step + 1));
+}
+
+bool sync_point_reached(Trainer *t, StepResult *result)
+{
+    if (result->bad)
+        die_as(ERR_DATA,
+               "step %lld: the loss%s is %g; lower optim.lr, or look at the data with `weft data "
+               "check`; the newest checkpoint stays as it is",
+               (long long)t->step, t->mode->local ? " of this rank's share" : "",
+               text_unsigned_nan(result->bad_loss));
+    t->stop_requested |= result->stop_requested;
+    t->save_requested |= result->save_requested;
+    t->hook_requested |= result->hook_requested;
+    result->stop_requested = result->save_requested = result->hook_requested = false;
+    return sync_point_at(t, t->step);
+}
+
+void sync_point_share_requests(Trainer *t, StepResult *result)
+{
+    int64_t ranks[] = {t->stop_requested, t->save_requested, t->hook_requested};
+    world_add(&t->grid.dp_world, ranks, 3);
+    result->stop_requested = ranks[0] > 0;
+    result->save_requested = ranks[1] > 0;
+    result->hook_requested = ranks[2] > 0;
+    t->stop_requested = t->save_requested = t->hook_requested = false;
+}

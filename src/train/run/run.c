@@ -1,0 +1,437 @@
+/* A whole run: folder, resume, steps, evaluations, checkpoints, summary. Ranks agree on every
+ * decision that rank 0 makes alone: what it finds on disk is broadcast, and requests of one rank
+ * during the run (to stop, because of a signal or the time; to save, because of the clock) are
+ * added up with the step's sums. */
+#include "run.h"
+
+#include "../agree.h"
+#include "host_list.h"
+#include "../step/position.h"
+#include "../mode/sparse.h"
+
+#include "base/start.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Returns ERR_STOPPED if a rank received a stop request before the first step. Collective. */
+static Status stop_before_steps(const World *world)
+{
+    Status st = status_agree(world, stop_wanted() ? ERR_STOPPED : OK);
+    if (st != ERR_STOPPED) return st;
+    return fail(ERR_STOPPED, "stopped before the first step, so nothing is lost: start the same "
+                             "command again to continue");
+}
+
+bool run_eval_due(const Run *r, int64_t step)
+{
+    const Trainer *t = r->trainer;
+    int64_t every = r->config->train.eval_every;
+    bool epoch_end = position_ends_epoch(t, step);
+    return step == t->steps ||
+           (every > 0 && epoch_end && position_after(t, step).epoch % every == 0);
+}
+
+static const char *plural(int n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void describe(const Run *r)
+{
+    const Trainer *t = r->trainer;
+    const GridShape *g = &t->shape;
+    int threads = t->backend->options.threads;
+    bool tokens = data_kind(&t->train_set)->next_token;
+    char bytes[32], grid[96] = "", length[48] = "", set[32] = "";
+    bool cpu = t->backend->table == &backend_cpu;
+    if (cpu && cpu_limit() != CPU_AUTO) snprintf(set, sizeof set, " (%s)", cpu_name(cpu_limit()));
+    if (tokens) snprintf(length, sizeof length, " of %lld tokens", (long long)t->train_set.context);
+    if (g->pp > 1 || g->tp > 1)
+        snprintf(grid, sizeof grid, " as %dx%dx%d (%s, %d micro-batches)", g->dp, g->pp, g->tp,
+                 t->schedule->name, t->micros_local);
+    int64_t params = graph_param_count(t->graph), trained = graph_trained_count(t->graph);
+    const int64_t fixed = loss_info(t->config)->classes;
+    const int tables = t->graph->table_count;
+    bool rows = false;
+    for (int i = 0; i < tables; ++i) rows = rows || !t->graph->table[i].frozen;
+    char part[48] = "", beside[48] = "";
+    if (tables) snprintf(beside, sizeof beside, " beside %d table%s", tables, plural(tables));
+    if (trained < params) snprintf(part, sizeof part, " (%lld trained)", (long long)trained);
+    log_info("%s: %lld parameters%s%s, %lld %s; %lld samples%s, batch %lld in micro-batches of "
+             "%lld",
+             t->config->model.name && t->config->model.name[0] ? t->config->model.name : "layers",
+             (long long)params, part, beside, (long long)(fixed ? fixed : t->graph->classes),
+             tokens ? "different tokens" : "classes", (long long)t->train_set.samples, length,
+             (long long)t->batch, (long long)t->micro_batch);
+    char *places = train_host_list(t);
+    if (places) log_info("%s", places);
+    mem_free(&places);
+    if (t->backend->table->record_begin) log_info("CUDA graphs: %s", train_captures(t));
+    log_info("%d rank%s%s x %d thread%s on %s%s, allreduce: %s; planned memory per rank: %s; %lld "
+             "steps, %lld per epoch",
+             r->world->size, plural(r->world->size), grid, threads, plural(threads),
+             t->backend->table->name, set, comm_name(t->comm),
+             text_bytes((double)train_bytes(t, t->plan).all, bytes), (long long)t->steps,
+             (long long)t->steps_per_epoch);
+    if (t->config->checkpoint.background && !t->saves_in_background)
+        log_info("training waits while checkpoints are written: %s",
+                 t->graph->table_count ? "they hold sparse tables, of which no copy is made"
+                                       : "there is no memory for a copy");
+    char *padding = train_padding(t);
+    if (padding) log_warn("%s", padding);
+    mem_free(&padding);
+    if (trained == 0 && !rows) log_warn("model.freeze names all parameters: nothing is trained");
+    char *limit = train_bits_limit(t);
+    if (limit && t->config->train.reproducible == REPRODUCIBLE_ANY_GRID) log_warn("%s", limit);
+    mem_free(&limit);
+}
+
+/* Returns true if a checkpoint is due by rank 0's clock. */
+static bool save_wanted(const Run *r)
+{
+    double every = r->config->checkpoint.every_s;
+    if (r->save_failing && (every <= 0 || every > RETRY_S)) every = RETRY_S;
+    return r->world->rank == 0 && !r->save && every > 0 && clock_s() - r->saved_s >= every;
+}
+
+static void report(Run *r, const StepResult *result)
+{
+    const Trainer *t = r->trainer;
+    double now = clock_s(), spent = now - r->tick_s;
+    double rate = (double)result->rows / (spent > 0 ? spent : 1e-9);
+    /* without rows the device has only queued the step, and its time counts later */
+    if (result->rows > 0) {
+        r->tick_s = now;
+        run_time_step(r, spent);
+        /* the first step includes warm-up, so it is left out */
+        if (r->rate > 0) {
+            r->steady_rows += (double)result->rows;
+            r->steady_s += spent;
+        }
+        r->rate = r->rate > 0 ? 0.95 * r->rate + 0.05 * rate : rate;
+    }
+    TrainLine line = {.step = t->step,
+                      .steps = t->steps,
+                      .epoch = position_last_epoch(t, t->step),
+                      .epochs = r->config->train.epochs,
+                      .loss = result->loss,
+                      .lr = result->lr,
+                      .samples_per_s = r->rate,
+                      .grad_norm = result->grad_norm,
+                      .top1 = loss_top(loss_info(r->config)) >= 1 ? result->top1 : NAN,
+                      .top5 = loss_top(loss_info(r->config)) >= 5 ? result->top5 : NAN,
+                      .left_s =
+                          (double)((t->steps - t->step) * t->batch * t->rows_per_sample) / r->rate,
+                      .skipped = t->skipped,
+                      .logits = loss_info(r->config)->columns == LOSS_COLUMNS_LOGIT,
+                      .tokens = data_kind(&t->train_set)->next_token};
+    observer_train(r->observer, &line, result->logged);
+}
+
+static bool every(int64_t step, int64_t steps)
+{
+    return steps > 0 && step % steps == 0;
+}
+
+static bool save_due(const Run *r, const StepResult *result)
+{
+    const Trainer *t = r->trainer;
+    Position at = position_after(t, t->step);
+    return every(t->step, r->config->checkpoint.every_steps) ||
+           (at.sample == 0 && every(at.epoch, r->config->checkpoint.every_epochs)) ||
+           result->save_requested || result->stop_requested || t->step == t->steps;
+}
+
+/* Returns true if the hook runs after this step because an epoch ends. */
+static bool notifies_of_epoch(const Run *r)
+{
+    const Trainer *t = r->trainer;
+    return position_ends_epoch(t, t->step) && run_hook_wants(r, HOOK_EPOCH);
+}
+
+/* Returns true if the hook runs after an evaluation; without a test set there is none. */
+static bool notifies_of_evaluation(const Run *r)
+{
+    return r->trainer->test_set.samples > 0 && run_hook_wants(r, HOOK_EVALUATION);
+}
+
+/* Evaluates and notifies the hook, before a checkpoint of this step is saved, so that the
+ * checkpoint contains the results. */
+static Status evaluate_and_notify(Run *r, RunDue due, double *better)
+{
+    bool epoch = notifies_of_epoch(r);
+    if (epoch) run_hook_notify(r, HOOK_EPOCH);
+    Status st = due.evaluation ? run_evaluate(r, true, better) : OK;
+    bool evaluated = due.evaluation && st == OK && !r->stopped && notifies_of_evaluation(r);
+    if (evaluated) run_hook_notify(r, HOOK_EVALUATION);
+    if ((epoch || evaluated) && r->config->run.hook_wait) run_hook_wait(r);
+    return st;
+}
+
+/* Does the work that is due after a step: judges the step, carries out the hook's requests,
+ * continues the running save, evaluates, saves. Every rank makes the same decisions. */
+static Status between_steps(Run *r, StepResult *result)
+{
+    Trainer *t = r->trainer;
+    const bool end = t->step == t->steps, epoch_end = position_ends_epoch(t, t->step);
+    const bool requested = run_hook_receive(r, result);
+    RunDue due = {.evaluation = run_eval_due(r, t->step),
+                  .save = requested || save_due(r, result),
+                  .request = r->config->run.hook_wait && notifies_of_epoch(r)};
+    if (due.evaluation || due.save) train_step_stats(t, result);
+    /* the copy of a running save must be free for the next one */
+    if (due.save) TRY(run_save_wait(r));
+
+    /* rank 0 checks the data files first, because a changed file may have caused a bad step */
+    if (result->bad || due.evaluation || due.save || epoch_end)
+        TRY(status_agree(r->world,
+                         r->data && r->world->rank == 0 ? data_watch_check(r->data) : OK));
+    bool back = false;
+    TRY(run_judge(r, result, due, &back));
+    if (back) return OK;
+    run_hook_carry_out(r);
+    TRY(run_save_continue(r, result));
+
+    /* if an evaluation or best.h5 fails, the step is saved before the run ends */
+    double better = NAN;
+    Status evaluated = evaluate_and_notify(r, due, &better);
+    r->stopped = r->stopped || (result->stop_requested && !end && !r->ended);
+    const bool last = end || r->stopped || r->ended || evaluated != OK;
+    due.save = due.save || r->save_requested || last;
+    r->save_requested = false;
+    if (!isnan(better)) evaluated = run_save_best(r, better, due.save);
+    char *why = mem_text(evaluated == OK ? "" : fail_message());
+    Status st = due.save ? run_save(r, last) : OK;
+    if (st == OK && evaluated != OK) st = fail(evaluated, "%s", why);
+    mem_free(&why);
+    if (due.evaluation || due.save) r->tick_s = clock_s();
+    return st;
+}
+
+/* Evaluates after a checkpoint has been loaded: repeats an interrupted evaluation and writes the
+ * checkpoint again with its result; or prints the result of a run that was complete, and saves
+ * best.h5 again if it was lost. */
+static Status evaluate_again(Run *r)
+{
+    Trainer *t = r->trainer;
+    double better = NAN;
+    bool due = t->evaluation_due;
+    t->evaluation_due = false;
+    TRY(run_evaluate(r, due, &better));
+    if (r->stopped) return OK;
+    bool evaluated = due && notifies_of_evaluation(r);
+    if (evaluated) run_hook_notify(r, HOOK_EVALUATION);
+    if (evaluated && r->config->run.hook_wait) run_hook_wait(r);
+    if (!isnan(better)) TRY(run_save_best(r, better, due));
+    r->save_again = due;
+    r->save_requested = false;
+    if (due) TRY(run_save(r, t->step == t->steps || r->ended));
+    r->tick_s = clock_s();
+    return OK;
+}
+
+/* Checks regularly that the run's folder has not been renamed or claimed by another run. */
+static void check_folder(Run *r)
+{
+    static const double EVERY_S = 1;
+    if (!r->dir.lease || clock_s() - r->folder_checked_s < EVERY_S) return;
+    r->folder_checked_s = clock_s();
+    lease_hold(r->dir.lease);
+}
+
+Status run_step(Run *r)
+{
+    Trainer *t = r->trainer;
+    StepResult result;
+    bool stop = run_time_over(r) || stop_wanted() || tables_stop_wanted(t->tables);
+    executor_request(t->executor, METRIC_STOP, stop);
+    executor_request(t->executor, METRIC_SAVE, save_wanted(r));
+    executor_request(t->executor, METRIC_REQUEST, run_hook_has_request(r));
+    executor_request(t->executor, METRIC_SAVING, r->save && train_save_busy(r->save));
+    beat_step_begin(t->step + 1);
+    TRY(train_step(t, &result));
+    beat_step_end();
+    r->lr = result.lr;
+    check_folder(r);
+    report(r, &result);
+    return between_steps(r, &result);
+}
+
+/* Sets up and makes all steps. A run that was complete is evaluated again, to print its result. */
+static Status run_all(Run *r)
+{
+    Trainer *t = r->trainer;
+    r->data = t->data_watch = data_watch_new(t, r->dir.checkpoints);
+    TRY(run_resume(r));
+    bool done = run_complete(r);
+    if (!done) TRY(stop_before_steps(r->world));
+    if (!done) TRY(sparse_begin(t));
+    bool first = r->world->rank == 0;
+    /* checked now, because the trace is written after the last step */
+    Status st = first && r->config->run.trace ? trace_check(r->dir.trace) : OK;
+    if (st == OK && first)
+        st = observer_new(&r->observer, r->dir.path, r->dir.lease, t->step, r->last_by_this_run);
+    if (st == OK && first) st = log_file_open(r->dir.path, r->dir.lease, t->step);
+    if (st == OK && first) st = run_dir_write_config(&r->dir, r->config);
+    if (st == OK && first && t->algorithms) st = run_dir_write_algorithms(&r->dir, t->algorithms);
+    TRY(status_agree(r->world, st));
+    if (r->config->run.trace) trace_start(1 << 20);
+    describe(r);
+    r->start_s = r->saved_s = clock_s();
+    if (done)
+        log_info("this run is complete: %lld steps are done%s%s", (long long)t->step,
+                 r->ended ? "" : "; it goes on with a higher train.",
+                 r->ended                 ? ""
+                 : r->config->train.steps ? "steps"
+                                          : "epochs");
+    if (done) {
+        start_end(true);
+        return evaluate_again(r);
+    }
+    train_make_room(t);
+    run_bad_begin(r);
+    WatchdogOptions watch = {.hang_s = r->config->train.hang_s,
+                             .folder = r->dir.path,
+                             .owner = first ? lease_id(r->dir.lease) : NULL};
+    Watchdog *watchdog = sparse_watch(t, &watch);
+    start_end(true);
+    r->tick_s = clock_s();
+    while (st == OK && !r->stopped && !r->ended && (t->evaluation_due || t->step < t->steps))
+        st = t->evaluation_due ? evaluate_again(r) : run_step(r);
+    sparse_watch_end(t, &watchdog);
+    return st;
+}
+
+/* Finds the rank whose memory has grown most since just before its trainer was made; memory is
+ * still allocated. A run without steps has not touched it, so it is not measured. Collective. */
+static void measure_memory(Run *r)
+{
+    struct {
+        double planned, measured, peak;
+    } mine, *all = mem_new((size_t)r->world->size * sizeof *all);
+    MemoryUse use = memory_use();
+    bool known = use.own_bytes >= 0 && r->base_bytes >= 0 && r->trainer->loader;
+    mine.planned = (double)train_bytes(r->trainer, r->trainer->plan).all;
+    mine.measured = known ? use.own_bytes - r->base_bytes : 0;
+    Backend *backend = r->trainer->backend;
+    double left;
+    if (backend->table->memory) backend->table->memory(backend, &mine.measured, &left);
+    mine.peak = use.peak_bytes;
+    world_gather(r->world, &mine, sizeof mine, all);
+    for (int i = 0; i < r->world->size; ++i) {
+        if (all[i].measured <= r->summary.measured_bytes) continue;
+        r->summary.memory_rank = i;
+        r->summary.planned_bytes = all[i].planned;
+        r->summary.measured_bytes = all[i].measured;
+        r->summary.peak_bytes = all[i].peak;
+    }
+    mem_free(&all);
+}
+
+/* Writes the last lines of the logs. Nobody would write them later, so a full disk gets some
+ * time. */
+static Status flush_lines(const Run *r)
+{
+    static const double WAIT_S = 10;
+    double end_s = clock_s() + WAIT_S;
+    Status st = observer_flush(r->observer);
+    if (st != OK) log_warn("%s; trying again for %.0f s", fail_message(), WAIT_S);
+    while (st != OK && clock_s() < end_s) {
+        clock_rest(0.5);
+        st = observer_flush(r->observer);
+    }
+    return st;
+}
+
+static Status finish(Run *r, Status st)
+{
+    char *why = mem_text(st == OK ? "" : fail_message());
+    Status saved = run_save_wait(r);
+    st = st == OK ? saved : fail(st, "%s", why);
+    mem_free(&why);
+    observer_break(r->observer);
+    st = status_agree(r->world, st == OK ? flush_lines(r) : st);
+    if (st == OK) run_hook_end(r);
+    if (st == OK) measure_memory(r);
+    if (st == OK && r->trainer->loader) sparse_report(r->trainer);
+    lease_hold(r->dir.lease);
+    if (st == OK && r->config->run.trace && r->world->rank == 0) st = trace_write(r->dir.trace, 0);
+    if (st != OK || r->world->rank != 0) return st;
+    r->summary.dir = r->dir.path;
+    r->summary.last = r->last;
+    r->summary.best = access(r->dir.best, R_OK) == 0 ? r->dir.best : NULL;
+    r->summary.seconds = clock_s() - r->start_s;
+    r->summary.samples_per_s = r->steady_s > 0 ? r->steady_rows / r->steady_s : r->rate;
+    r->summary.tokens = data_kind(&r->trainer->train_set)->next_token;
+    r->summary.stopped = r->stopped;
+    r->summary.ended = r->ended;
+    r->summary.fresh = r->config->run.fresh;
+    observer_summary(&r->summary, stdout);
+    return OK;
+}
+
+/* Runs the ranks that train. world: these ranks; job: all ranks with servers, or NULL. */
+static Status run_ranks(const Config *config, const World *world, const World *job)
+{
+    Run r = {.config = config, .world = world};
+    if (world->rank == 0) log_copy_begin();
+    run_dir_init(&r.dir, config);
+    run_time_begin(&r);
+    Status st = stop_before_steps(world);
+    /* has the same result on all ranks, which run the same program */
+    if (st == OK && config->run.nvtx) st = nvtx_start();
+    r.base_bytes = memory_use().own_bytes;
+    if (world->rank == 0) r.good = known_files_new();
+    if (st == OK)
+        st = trainer_new_with(&r.trainer, config, world, job);
+    else if (job)
+        st = status_agree(job, st);
+    if (st == OK) st = run_evaluations_check(&r);
+    if (st == OK) st = stop_before_steps(world);
+    if (st == OK)
+        st = status_agree(world,
+                          world->rank == 0 ? run_dir_open(&r.dir, config->run.heartbeat_s) : OK);
+    if (st == OK) st = agree_on_folder(world, &r.dir);
+    if (st == OK) run_hook_begin(&r);
+    if (st == OK) st = finish(&r, run_all(&r));
+    hook_free(&r.hook);
+    run_time_end(&r);
+    run_bad_end(&r);
+    observer_free(&r.observer);
+    data_watch_free(&r.data);
+    train_save_free(&r.save);
+    trainer_free(&r.trainer);
+    log_file_pin();
+    run_dir_fini(&r.dir);
+    known_files_free(&r.good);
+    mem_free(&r.last);
+    mem_free(&r.saving);
+    mem_free(&r.ended);
+    if (st == OK && r.stopped)
+        st = fail(ERR_STOPPED,
+                  "stopped early with a checkpoint: start the same command again%s to continue",
+                  train_leave_out(config));
+    return st;
+}
+
+const char *train_leave_out(const Config *config)
+{
+    return config->run.fresh                        ? ", but without run.fresh,"
+           : config->checkpoint.resume == RESUME_NO ? ", but without checkpoint.resume=no,"
+                                                    : "";
+}
+
+Status train_run(const Config *config, const World *world)
+{
+    int servers = (int)config->grid.servers;
+    World part;
+    if (servers == 0) return run_ranks(config, world, NULL);
+    if (servers >= world->size) return sparse_no_workers(config, world->size);
+    bool serves = world->rank >= world->size - servers;
+    TRY(world_split(&part, world, serves));
+    Status st = serves ? sparse_serve(config, world) : run_ranks(config, &part, world);
+    world_part_fini(&part);
+    return st;
+}

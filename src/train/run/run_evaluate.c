@@ -1,0 +1,106 @@
+/* Evaluations of a run and their consequences: best.h5, a learning-rate curve that depends on them,
+ * early stopping. All ranks have the same figures, so they make the same decisions. */
+#include "../step/position.h"
+#include "run.h"
+
+#include <math.h>
+
+Status run_evaluations_check(const Run *r)
+{
+    const Trainer *t = r->trainer;
+    bool tokens = data_kind(&t->train_set)->next_token;
+    return best_check(r->config, tokens, t->test_set.samples > 0);
+}
+
+void run_end_early(Run *r, const char *fmt, ...)
+{
+    va_list args;
+    char why[160];
+    if (r->ended) return;
+    va_start(args, fmt);
+    vsnprintf(why, sizeof why, fmt, args);
+    va_end(args);
+    r->ended = mem_text(why);
+    observer_break(r->observer);
+    log_info("the run ends early: %s", why);
+}
+
+static void end_by_evaluations(Run *r)
+{
+    const Trainer *t = r->trainer;
+    run_end_early(r, "%s was not better than %.6g in %lld evaluations (train.early_stop)",
+                  trainer_metric(t)->word.word, t->early.best, (long long)t->early.bad);
+}
+
+static void count(Run *r, const BestMetric *metric, const EvalLine *line)
+{
+    Trainer *t = r->trainer;
+    const Config *c = r->config;
+    const LrSteps at = position_lr(t, t->config);
+    double value = metric->value(line);
+    int64_t falls = t->lr.falls;
+    if (c->train.early_stop == 0 && !lr_by_evaluations(c)) return;
+    ++t->evaluations;
+    lr_evaluated(c, &t->lr, &at, value, metric->better == BETTER_LARGE);
+    early_stop_count(c, &t->early, value, metric->better == BETTER_LARGE);
+    if (t->lr.falls > falls)
+        log_info("step %lld: %s is no better than %.6g, so the learning rate is %.6g from here on",
+                 (long long)t->step, metric->word.word, t->lr.best, lr_at(c, &t->lr, &at));
+    if (!early_stop_over(c, &t->early) || t->step == t->steps) return;
+    end_by_evaluations(r);
+    EventLine event = {
+        .step = t->step, .epoch = line->epoch, .event = "early_stop", .why = r->ended};
+    observer_event(r->observer, &event);
+}
+
+/* Marks the evaluation as due, so that the next start repeats it. */
+static Status cannot_evaluate(Run *r, Status st, bool counts)
+{
+    Trainer *t = r->trainer;
+    t->evaluation_due = counts;
+    return fail(st,
+                "the evaluation after step %lld cannot be made: %s; the run is saved: start the "
+                "same command again once that is mended, and it is made first",
+                (long long)t->step, fail_message());
+}
+
+static Status break_off(Run *r, bool counts)
+{
+    Trainer *t = r->trainer;
+    r->stopped = true;
+    t->evaluation_due = counts;
+    observer_break(r->observer);
+    log_info("step %lld: the evaluation is broken off, as asked to stop: the next start makes it",
+             (long long)t->step);
+    return OK;
+}
+
+Status run_evaluate(Run *r, bool counts, double *better)
+{
+    Trainer *t = r->trainer;
+    const BestMetric *metric = trainer_metric(t);
+    EvalLine line = {0};
+    if (t->test_set.samples == 0) return OK;
+    Status st = train_evaluate(t, &t->test_set, &line, NULL);
+    if (st == ERR_STOPPED) return break_off(r, counts);
+    if (st != OK) return cannot_evaluate(r, st, counts);
+    run_time_evaluation(r, line.seconds);
+    r->summary.eval = line;
+    observer_eval(r->observer, &line);
+    if (counts) count(r, metric, &line);
+    double value = metric->better == BETTER_LARGE ? metric->value(&line) : -metric->value(&line);
+    if (!isfinite(value)) return OK;
+    if (isnan(t->best_metric) || value > t->best_metric) t->best_metric = value;
+    bool news = isnan(r->best_saved) || value > r->best_saved;
+    if (news && r->config->checkpoint.best) *better = value;
+    return OK;
+}
+
+bool run_complete(Run *r)
+{
+    const Trainer *t = r->trainer;
+    if (t->step >= t->steps) return true;
+    if (t->hook_stop) run_end_early(r, "run.hook asked for it after step %lld", (long long)t->step);
+    if (early_stop_over(r->config, &t->early)) end_by_evaluations(r);
+    return r->ended != NULL;
+}

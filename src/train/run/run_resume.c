@@ -1,0 +1,192 @@
+/* Chooses where a run begins: at step 0, at its newest checkpoint, or at a file. It deletes
+ * no file of an earlier start. */
+#include "run.h"
+
+#include "../state/resume.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static Status nothing_changed(Status st)
+{
+    return fail(st, "%s; nothing was changed: run.fresh=true keeps this run aside and begins anew",
+                fail_message());
+}
+
+/* Sets *there if the file exists; ERR_IO if that cannot be found out. */
+static Status find_file(const char *path, bool *there)
+{
+    *there = access(path, F_OK) == 0;
+    if (*there || errno == ENOENT) return OK;
+    return fail(ERR_IO, "%s: cannot be looked for: %s", path, strerror(errno));
+}
+
+/* Returns true if Slurm has requeued this job, or weft run or a script has restarted it; then the
+ * files in the folder are its own. */
+static bool is_restarted(const Run *r)
+{
+    return lease_follows_same_run(r->dir.lease);
+}
+
+static bool refuses_earlier(const Run *r)
+{
+    return r->config->checkpoint.resume == RESUME_NO && !is_restarted(r);
+}
+
+/* Without a checkpoint, the folder may contain files of a run that died before its first
+ * one. They stay: only a better best.h5 replaces an old one, which must then have the same
+ * configuration. */
+static Status begin_without_checkpoint(const Run *r, char **path)
+{
+    const Config *c = r->config;
+    char *earlier = NULL;
+    bool best;
+    TRY(run_dir_earlier(&r->dir, &earlier));
+    Status st = find_file(r->dir.best, &best);
+    if (st == OK && earlier && refuses_earlier(r))
+        st = fail(ERR_CONFIG,
+                  "%s already holds a run (%s): choose another run.name, or begin anew with "
+                  "run.fresh=true",
+                  r->dir.path, earlier);
+    mem_free(&earlier);
+    if (st == OK && best) st = resume_check(r->trainer, r->dir.best);
+    if (st == ERR_DATA) st = nothing_changed(st);
+    if (st == OK && c->checkpoint.resume == RESUME_FILE)
+        *path = mem_text(c->checkpoint.resume_path);
+    return st;
+}
+
+/* On rank 0: chooses the checkpoint to resume from; *path is NULL for none. The run's own come
+ * first, so the same command continues after a stop even if the run began from a file.
+ * newest_failed: the newest one failed to load, so candidates are verified here. */
+static Status choose_checkpoint(Run *r, bool newest_failed, char **path)
+{
+    Status st = OK;
+    *path = newest_failed ? NULL : checkpoint_newest_unread(r->dir.checkpoints);
+    if (!*path) st = checkpoint_newest(r->dir.checkpoints, r->good, path);
+    if (st != OK) return nothing_changed(st);
+    r->last_by_this_run = *path != NULL;
+    if (!*path) return begin_without_checkpoint(r, path);
+    if (refuses_earlier(r)) {
+        st = fail(ERR_CONFIG,
+                  "%s already holds a run (%s): choose another run.name, or continue with "
+                  "checkpoint.resume=auto",
+                  r->dir.path, *path);
+        mem_free(path);
+        return st;
+    }
+    return resume_check(r->trainer, *path);
+}
+
+/* On rank 0: reads the metric of best.h5; NaN for none. A file that is not comparable is moved
+ * aside. */
+static Status read_best(const Run *r, double *metric)
+{
+    CheckpointMeta meta = {0};
+    char *aside = NULL;
+    bool there;
+    *metric = NAN;
+    TRY(find_file(r->dir.best, &there));
+    if (!there) return OK;
+    /* it may be another name of the checkpoint that has just been loaded */
+    bool known = known_files_have(r->good, r->dir.best);
+    Status st =
+        known ? checkpoint_read_meta(r->dir.best, &meta) : checkpoint_verify(r->dir.best, &meta);
+    bool same_test = st == OK && resume_same_test(r->trainer, &meta);
+    bool same = same_test && resume_same_best(r->trainer, &meta);
+    if (same) *metric = meta.best_metric;
+    checkpoint_meta_fini(&meta);
+    if (same || (st != OK && st != ERR_DATA)) return st;
+    char *why = mem_text(st != OK    ? fail_message()
+                         : same_test ? "best.h5 is by another checkpoint.best_metric"
+                                     : "best.h5 was found with other test data");
+    st = file_move_aside(r->dir.best, &aside);
+    if (aside) log_warn("%s; it is kept as %s", why, aside);
+    mem_free(&aside);
+    mem_free(&why);
+    return st;
+}
+
+/* Chooses and loads a checkpoint; tensors are verified as they are loaded. *path: NULL if the run
+ * begins at step 0. */
+static Status load(Run *r, bool newest_failed, char **path)
+{
+    Status st = r->world->rank == 0 ? choose_checkpoint(r, newest_failed, path) : OK;
+    st = status_agree(r->world, st);
+    if (st != OK) {
+        mem_free(path);
+        return st;
+    }
+    *path = world_bcast_text(r->world, *path);
+    world_bcast(r->world, &r->last_by_this_run, sizeof r->last_by_this_run, 0);
+    return *path ? run_load(r, *path) : OK;
+}
+
+void run_set_last(Run *r, char *path, int64_t step)
+{
+    mem_free(&r->last);
+    r->last = path;
+    r->last_step = step;
+    if (path) die_lost_as(ERR_STOPPED);
+}
+
+Status run_load(Run *r, const char *path)
+{
+    TRY(train_load(r->trainer, path, false));
+    if (!r->last_by_this_run) train_forget_end(r->trainer);
+    return OK;
+}
+
+/* On rank 0: refuses run.fresh if the file to begin from does not exist, or lies in the folder that
+ * would be moved aside. */
+static Status check_beginning(const Run *r)
+{
+    const Config *c = r->config;
+    const char *const from[] = {
+        c->checkpoint.resume == RESUME_FILE ? c->checkpoint.resume_path : "", c->model.init_from};
+    Status st = OK;
+    char *folder = realpath(r->dir.path, NULL);
+    size_t n = folder ? strlen(folder) : 0;
+    for (int i = 0; st == OK && i < 2; ++i) {
+        if (!from[i] || !*from[i]) continue;
+        char *path = realpath(from[i], NULL);
+        if (!path)
+            st = fail(ERR_NOINPUT, "%s: cannot be opened: %s", from[i], strerror(errno));
+        else if (folder && !strncmp(path, folder, n) && path[n] == '/')
+            st = fail(ERR_CONFIG,
+                      "%s is in the folder that run.fresh=true moves aside: choose another "
+                      "run.name, or copy the file to another place",
+                      from[i]);
+        free(path);
+    }
+    free(folder);
+    return st;
+}
+
+Status run_resume(Run *r)
+{
+    char *path = NULL;
+    const bool first = r->world->rank == 0;
+    TRY(resume_know_data(r->trainer));
+    bool aside = first && r->config->run.fresh && !is_restarted(r);
+    Status st = aside ? check_beginning(r) : OK;
+    if (st == OK && aside) st = run_dir_set_aside(&r->dir);
+    TRY(status_agree(r->world, st));
+    st = load(r, false, &path);
+    if (st == ERR_DATA && path) {
+        mem_free(&path);
+        st = load(r, true, &path);
+    }
+    if (st == OK && path) {
+        if (first) known_files_add(r->good, path);
+        log_info("resuming from %s", path);
+    }
+    if (st == OK && !path) st = train_init_params(r->trainer);
+    if (st == OK) st = status_agree(r->world, first ? read_best(r, &r->best_saved) : OK);
+    if (st == OK) world_bcast(r->world, &r->best_saved, sizeof r->best_saved, 0);
+    run_set_last(r, path, r->trainer->step);
+    return st;
+}

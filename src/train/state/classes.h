@@ -1,0 +1,17 @@
+/* Functions of classes.c. All run on rank 0. */
+#ifndef WEFT_TRAIN_CLASSES_H
+#define WEFT_TRAIN_CLASSES_H
+
+#include "../trainer.h"
+
+/* Maps the labels of both sets to the model's classes, by name, and sets t->classes. Returns
+ * ERR_DATA if names do not match. */
+Status classes_fit(Trainer *t);
+/* Reads all labels: returns ERR_DATA if one is outside the model's classes, and warns of suspicious
+ * ones. */
+Status classes_check_labels(Trainer *t);
+/* Returns ERR_DATA if a checkpoint has other names of classes; the message names the first
+ * difference. */
+Status classes_check_loaded(const Trainer *t, const CheckpointMeta *meta, const char *path);
+
+#endif

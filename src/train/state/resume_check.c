@@ -1,0 +1,160 @@
+/* Checks whether this run may resume from a checkpoint. Everything that affects results must be the
+ * same: the configuration, except keys that only say where and how to run, and the contents of the
+ * training set, wherever its file is now. */
+#include "../algorithms.h"
+#include "resume.h"
+
+#include "../step/position.h"
+
+#include <string.h>
+
+Status resume_know_data(Trainer *t)
+{
+    Status st = t->world->rank == 0 ? data_set_fingerprint(&t->train_set, t->train_data) : OK;
+    if (t->world->rank == 0 && st == OK && t->test_set.samples > 0)
+        st = data_set_fingerprint(&t->test_set, t->test_data);
+    if (t->world->rank == 0 && st == OK) st = data_set_ranges(&t->train_set, &t->ranges);
+    TRY(status_agree(t->world, st));
+    world_bcast(t->world, t->train_data, sizeof t->train_data, 0);
+    world_bcast(t->world, t->test_data, sizeof t->test_data, 0);
+    world_bcast(t->world, &t->ranges, sizeof t->ranges, 0);
+    return OK;
+}
+
+bool resume_same_test(const Trainer *t, const CheckpointMeta *meta)
+{
+    return !*t->test_data || !data_fingerprint_known(meta->data_test) ||
+           strcmp(t->test_data, meta->data_test) == 0;
+}
+
+bool resume_same_best(const Trainer *t, const CheckpointMeta *meta)
+{
+    return !*meta->best_of || !strcmp(meta->best_of, trainer_metric(t)->word.word);
+}
+
+/* Returns true if only one of the two configurations uses a record of algorithms on GPUs. Records
+ * themselves are compared by algorithms_check. */
+static bool tunes_differently(const Config *a, const Config *b)
+{
+    bool gpus = a->train.device == DEVICE_CUDA && b->train.device == DEVICE_CUDA;
+    return gpus && !strcmp(a->train.cuda_tune, "off") != !strcmp(b->train.cuda_tune, "off");
+}
+
+/* Copies the keys that do not affect results from now to c: where and how a run executes, what it
+ * logs, and how it handles bad steps; also evaluations, if the learning rate's curve does not
+ * depend on them. */
+static void neutral(Config *c, const Config *now)
+{
+    int best = c->checkpoint.best_metric;
+    c->grid = now->grid;
+    c->checkpoint = now->checkpoint;
+    if (lr_by_evaluations(now))
+        c->checkpoint.best_metric = best;
+    else
+        c->train.eval_every = now->train.eval_every, c->train.auc = now->train.auc;
+    c->run.hook = now->run.hook;
+    c->run.hook_on = now->run.hook_on;
+    c->run.hook_s = now->run.hook_s;
+    c->run.hook_wait = now->run.hook_wait;
+    c->train.early_stop = now->train.early_stop;
+    c->train.early_stop_delta = now->train.early_stop_delta;
+    c->run.name = now->run.name;
+    c->run.dir = now->run.dir;
+    c->run.fresh = now->run.fresh;
+    c->run.order_log = now->run.order_log;
+    c->run.replay = now->run.replay;
+    c->run.trace = now->run.trace;
+    c->run.nvtx = now->run.nvtx;
+    c->run.max_time = now->run.max_time;
+    c->train.hang_s = now->train.hang_s;
+    if (!tunes_differently(c, now)) c->train.cuda_tune = now->train.cuda_tune;
+    c->train.device = now->train.device;
+    c->train.cuda_graphs = now->train.cuda_graphs;
+    c->train.log_every = now->train.log_every;
+    c->train.threads = now->train.threads;
+    c->train.memory = now->train.memory;
+    c->train.on_bad = now->train.on_bad;
+    c->train.spike = now->train.spike;
+    c->train.check_every = now->train.check_every;
+    c->data.prefetch = now->data.prefetch;
+    c->data.workers = now->data.workers;
+}
+
+/* Copies the keys of data files, which do not matter if the data's contents are known. */
+static void neutral_data(Config *c, const Config *now)
+{
+    c->data.train = now->data.train;
+    c->data.test = now->data.test;
+    c->data.x = now->data.x;
+    c->data.y = now->data.y;
+}
+
+static Status check_config(const Config *old, const Config *config, bool data_known,
+                           const char *path)
+{
+    Config same = *old;
+    neutral(&same, config);
+    same.train.epochs = config->train.epochs;
+    same.train.steps = config->train.steps;
+    if (data_known) neutral_data(&same, config);
+    char *x = config_text(&same), *y = config_text(config), a[160], b[160];
+    bool differ = config_difference(x, y, a, b, sizeof a);
+    mem_free(&x);
+    mem_free(&y);
+    if (!differ) return OK;
+    return fail(
+        ERR_CONFIG,
+        "%s was written with `%s`, the configuration now says `%s`: choose another run.name "
+        "(with checkpoint.resume=%s it begins from there)",
+        path, a, b, path);
+}
+
+static Status check_data(const Trainer *t, const CheckpointMeta *meta, const char *path)
+{
+    if (strcmp(meta->data_train, t->train_data) == 0) return OK;
+    return fail(ERR_DATA,
+                "%s: holds other data than this run was trained on: %s, it was %s; name that data "
+                "with data.train, or choose another run.name (with checkpoint.resume=%s it begins "
+                "from there)",
+                t->train_set.path, t->train_data, meta->data_train, path);
+}
+
+Status resume_check(const Trainer *t, const char *path)
+{
+    CheckpointMeta meta = {0};
+    Config *old = NULL;
+    TRY(checkpoint_read_meta(path, &meta));
+    bool known = data_fingerprint_known(meta.data_train);
+    if (!known)
+        log_info("%s does not say what its data held: data.train must be the same path", path);
+    Status st = config_parse(&old, path, meta.config ? meta.config : "", 0, NULL);
+    if (st == OK) st = check_config(old, t->config, known, path);
+    if (st == OK) st = position_check_end(t->config, &meta, path);
+    if (st == OK && known) st = check_data(t, &meta, path);
+    if (st == OK) st = algorithms_check(t, &meta, path);
+    config_free(&old);
+    checkpoint_meta_fini(&meta);
+    return st;
+}
+
+char *resume_numbers(const Trainer *t)
+{
+    const Config *c = t->config;
+    Config *usual = NULL, numbers = *c;
+    if (config_load(&usual, NULL, 0, NULL) != OK) die("%s", fail_message());
+    neutral(&numbers, usual);
+    if (data_fingerprint_known(t->train_data)) neutral_data(&numbers, usual);
+    numbers.grid.mode = c->grid.mode;
+    numbers.grid.geo_steps = c->grid.geo_steps;
+    if (lr_by_evaluations(c)) {
+        numbers.checkpoint.best_metric = c->checkpoint.best_metric;
+        numbers.train.eval_every = c->train.eval_every;
+        numbers.train.auc = c->train.auc;
+    }
+    char *text = config_text(&numbers);
+    char *all = mem_format("%sheld:\n  data.train: %s\n  model.init_from: %s\n", text,
+                           t->train_data, t->init_from);
+    mem_free(&text);
+    config_free(&usual);
+    return all;
+}

@@ -1,0 +1,365 @@
+/* Saves and loads checkpoints of a Trainer, through the interface of checkpoint.h. */
+#include "classes.h"
+#include "init_from.h"
+#include "live.h"
+#include "meaning.h"
+#include "../step/position.h"
+#include "resume.h"
+#include "save_copy.h"
+#include "scaling.h"
+#include "../mode/sparse.h"
+#include "../step/step_loader.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+/* Describes the samples, for programs that use the checkpoint without a data set. */
+static void input_of(const DataSet *set, CheckpointMeta *meta)
+{
+    CheckpointInput *is = &meta->input;
+    if (!data_kind(set)->augments) return;
+    *is = (CheckpointInput){.channels = set->channels,
+                            .height = set->height,
+                            .width = set->width,
+                            .stored_height = set->encoded ? 0 : set->stored_height,
+                            .stored_width = set->encoded ? 0 : set->stored_width,
+                            .classes = set->classes,
+                            .turned = set->turned,
+                            .bicubic = set->bicubic,
+                            .stats = set->stats_count,
+                            .scale = set->scale};
+    memcpy(is->mean, set->mean, sizeof is->mean);
+    memcpy(is->std, set->std, sizeof is->std);
+}
+
+static void meta_of(const Trainer *t, CheckpointMeta *meta)
+{
+    *meta = (CheckpointMeta){.step = t->step,
+                             .seed = t->config->run.seed,
+                             .best_metric = t->best_metric,
+                             .evaluations = t->evaluations,
+                             .lr = t->lr,
+                             .stop_best = t->early.best,
+                             .stop_bad = t->early.bad,
+                             .hook_stop = t->hook_stop,
+                             .evaluation_due = t->evaluation_due,
+                             .loss_scale = t->scale.moves ? t->scale.now : 0,
+                             .loss_scale_good = t->scale.good,
+                             .skipped = t->skipped,
+                             .config = config_text(t->config)};
+    position_put(t, meta);
+    meta->version = mem_text(WEFT_VERSION);
+    snprintf(meta->grid, sizeof meta->grid, "%dx%dx%d", t->shape.dp, t->shape.pp, t->shape.tp);
+    meta->losses = loss_window_list(&t->losses, meta->loss);
+    memcpy(meta->data_train, t->train_data, sizeof meta->data_train);
+    memcpy(meta->data_test, t->test_data, sizeof meta->data_test);
+    meta->data_ids = data_set_ids(&t->train_set);
+    meta->columns = t->train_set.columns;
+    meta->ranges = t->ranges;
+    memcpy(meta->tokenizer_hash, t->train_set.tokenizer_hash, sizeof meta->tokenizer_hash);
+    memcpy(meta->init_from, t->init_from, sizeof meta->init_from);
+    snprintf(meta->best_of, sizeof meta->best_of, "%s", trainer_metric(t)->word.word);
+    meta->classes = mem_text(t->classes);
+    if (t->algorithms) meta->algorithms = algorithm_record_text(t->algorithms);
+    input_of(&t->train_set, meta);
+}
+
+/* ---- saving ---- */
+
+struct TrainSave {
+    Trainer *trainer;
+    CheckpointMeta meta;
+    CheckpointIo io;
+    /* path of the checkpoint, and a second name or NULL; owned */
+    char *path, *also;
+    /* the trainer's tensors, if training waits for the save */
+    Live live;
+    /* Next round of the copy. After the last one `save` writes the file; NULL before. */
+    int level, round;
+    CheckpointSave *save;
+    /* threaded: a thread unpacks slices; busy: it has not finished. seconds: time of the thread and
+     * of the rounds. */
+    bool threaded;
+    pthread_t thread;
+    atomic_bool busy;
+    double seconds;
+};
+
+static void *unpack_slices(void *user)
+{
+    TrainSave *s = user;
+    const double begun = clock_s();
+    save_copy_unpack(s->trainer->copy);
+    s->seconds += clock_s() - begun;
+    atomic_store(&s->busy, false);
+    return NULL;
+}
+
+/* Skips levels without rounds left. Between the levels a thread unpacks slices; after the last
+ * level the file is written. */
+static void advance(TrainSave *s)
+{
+    SaveCopy *copy = s->trainer->copy;
+    while (s->level < SAVE_COPY_LEVELS && s->round == save_copy_rounds(copy, s->level)) {
+        s->round = 0;
+        if (++s->level == SAVE_COPY_LEVELS || s->trainer->shape.tp == 1) continue;
+        atomic_store(&s->busy, true);
+        s->threaded = thread_begin(&s->thread, unpack_slices, s) == 0;
+        if (!s->threaded) unpack_slices(s);
+        return;
+    }
+    if (s->level == SAVE_COPY_LEVELS)
+        s->save = checkpoint_save_begin(s->trainer->world, s->path, &s->meta, &s->io, true);
+}
+
+void train_make_room(Trainer *t)
+{
+    if (t->saves_in_background && !t->copy) t->copy = save_copy_new(t);
+}
+
+TrainSave *train_save_begin(Trainer *t, const TrainSaveTo *to)
+{
+    Phase outer = phase_enter(PHASE_CHECKPOINT);
+    TrainSave *s = mem_new(sizeof *s);
+    const double begun = clock_s();
+    s->trainer = t;
+    s->path = mem_text(to->path);
+    s->also = mem_text(to->also);
+    meta_of(t, &s->meta);
+    train_make_room(t);
+    if (t->copy && !to->waits) {
+        if (!t->copied) save_copy_take(t->copy);
+        save_copy_begin(t->copy);
+        t->copy_lent = true;
+        t->copied = false;
+        s->io = save_copy_io(t->copy);
+    } else {
+        live_init(&s->live, t, false);
+        s->live.sparse = sparse_io_saving(t);
+        s->io = live_io(&s->live);
+    }
+    if (to->hooks) s->io.hooks = *to->hooks;
+    s->io.also = s->also;
+    s->seconds = clock_s() - begun;
+    if (t->copy_lent)
+        advance(s);
+    else
+        s->save = checkpoint_save_begin(t->world, s->path, &s->meta, &s->io, false);
+    phase_enter(outer);
+    return s;
+}
+
+bool train_save_busy(const TrainSave *s)
+{
+    return atomic_load(&s->busy) || (s->save && checkpoint_save_busy(s->save));
+}
+
+bool train_save_collects(const TrainSave *s)
+{
+    return !s->save && !s->threaded;
+}
+
+Status train_save_next(TrainSave *s, bool *done)
+{
+    Phase outer = phase_enter(PHASE_CHECKPOINT);
+    Status st = OK;
+    *done = false;
+    if (s->save) {
+        st = checkpoint_save_next(s->save, done);
+    } else {
+        const double begun = clock_s();
+        if (s->threaded) pthread_join(s->thread, NULL);
+        s->threaded = false;
+        if (s->round < save_copy_rounds(s->trainer->copy, s->level))
+            save_copy_collect(s->trainer->copy, s->level, s->round++);
+        s->seconds += clock_s() - begun;
+        advance(s);
+    }
+    phase_enter(outer);
+    return st;
+}
+
+double train_save_seconds(const TrainSave *s)
+{
+    return s->seconds + (s->save ? checkpoint_save_seconds(s->save) : 0);
+}
+
+void train_save_free(TrainSave **save)
+{
+    TrainSave *s = *save;
+    if (!s) return;
+    if (s->threaded) pthread_join(s->thread, NULL);
+    checkpoint_save_free(&s->save);
+    checkpoint_meta_fini(&s->meta);
+    if (s->live.list.trainer) live_fini(&s->live);
+    s->trainer->copy_lent = false;
+    mem_free(&s->also);
+    mem_free(&s->path);
+    mem_free(save);
+}
+
+Status train_save(Trainer *t, const char *path)
+{
+    TrainSave *s = train_save_begin(t, &(TrainSaveTo){.path = path, .waits = true});
+    Status st = OK;
+    for (bool done = false; !done;) st = train_save_next(s, &done);
+    train_save_free(&s);
+    return st;
+}
+
+/* ---- loading ---- */
+
+/* Restores the state of evaluations. With another metric or other test data old values are not
+ * comparable, but the learning rate's curve has used them, so that state stays. */
+static void restore_evaluations(Trainer *t, const CheckpointMeta *meta)
+{
+    bool same = resume_same_test(t, meta) && resume_same_best(t, meta);
+    bool counted = meta->evaluations > 0;
+    t->best_metric = same ? meta->best_metric : (double)NAN;
+    t->evaluations = meta->evaluations;
+    t->lr = counted ? meta->lr : lr_state();
+    t->lr.lr = meta->lr.lr;
+    t->early = counted && same ? (EarlyStop){meta->stop_best, meta->stop_bad} : early_stop();
+    t->hook_stop = meta->hook_stop;
+    t->evaluation_due = meta->evaluation_due;
+}
+
+/* Checks the vocabulary of ids for evaluation and prediction; a run that trains compares more. */
+static Status check_ids(const Trainer *t, const CheckpointMeta *meta, const char *path)
+{
+    if (data_ids_fit(data_set_ids(&t->train_set), meta->data_ids)) return OK;
+    return fail(ERR_DATA,
+                "%s: its ids (below %llu; 0: any) are by another vocabulary than those that %s was "
+                "trained on (below %llu): set data.train to the data set that it was trained on",
+                t->train_set.path, (unsigned long long)t->train_set.id_rows, path,
+                (unsigned long long)meta->data_ids.rows);
+}
+
+/* On rank 0: checks everything besides tensors that must match. A run that trains has compared the
+ * whole configuration already. */
+static Status check_meaning(const Trainer *t, const CheckpointMeta *meta, const char *path,
+                            bool params_only)
+{
+    TRY(classes_check_loaded(t, meta, path));
+    TRY(scaling_check(t, meta, path));
+    TRY(meaning_check(t, meta, path));
+    if (!params_only) {
+        scaling_log_stats(t, meta, path);
+        scaling_warn_ranges(t, meta, path, "");
+        return OK;
+    }
+    return checkpoint_same_model(path, meta, t->config, graph_whole(t->graph));
+}
+
+Status train_load(Trainer *t, const char *path, bool params_only)
+{
+    Phase outer = phase_enter(PHASE_CHECKPOINT);
+    Live live;
+    CheckpointMeta meta = {0};
+    live_init(&live, t, params_only);
+    Status st = sparse_io_loading(t, path, params_only, &live.sparse);
+    CheckpointIo io = live_io(&live);
+    io.params_only = params_only;
+    io.at_once = true;
+    t->copied = false;
+    if (st == OK) {
+        sparse_io_set_begin(live.sparse);
+        st = checkpoint_load(t->world, path, &meta, &io);
+        sparse_io_set_end(live.sparse);
+    }
+    /* the file must fit the data and the model beyond its tensors */
+    if (st == OK && params_only) st = status_agree(t->world, check_ids(t, &meta, path));
+    const bool first = t->world->rank == 0;
+    if (st == OK)
+        st = status_agree(t->world, first ? check_meaning(t, &meta, path, params_only) : OK);
+    if (st == OK) {
+        executor_settle(t->executor);
+        /* the next step opens the loader at the new position */
+        step_loader_close(t);
+        t->step = meta.step;
+        t->optim->step = meta.step - meta.skipped;
+        t->skipped = meta.skipped;
+        loss_window_init(&t->losses, meta.loss, meta.losses);
+        if (t->scale.moves && meta.loss_scale > 0) {
+            t->scale.now = meta.loss_scale;
+            t->scale.good = meta.loss_scale_good;
+        }
+        restore_evaluations(t, &meta);
+        memcpy(t->init_from, meta.init_from, sizeof t->init_from);
+        executor_params_changed(t->executor);
+        if (params_only)
+            position_show(t, &meta);
+        else
+            st = position_take(t, &meta, path);
+    }
+    checkpoint_meta_fini(&meta);
+    live_fini(&live);
+    phase_enter(outer);
+    return st;
+}
+
+/* Matches tensors for model.init_from, and describes the source for this run's checkpoints. */
+static Status match_init(void *user, const CheckpointMeta *meta, const CheckpointStored *stored,
+                         int count, int *from)
+{
+    const Live *live = user;
+    Trainer *t = live->list.trainer;
+    const CheckpointIo io = {.tensor = live->sparse ? live->tensor : live->list.tensor,
+                             .count = live->list.count + sparse_io_count(live->sparse)};
+    const char *path = t->config->model.init_from;
+    char *anew = NULL;
+    TRY(init_match(t->config, &io, stored, count, from, &anew));
+    /* training may continue with a model that was changed on purpose: longer contexts, another
+     * activation */
+    if (checkpoint_same_model(path, meta, t->config, graph_whole(t->graph)) != OK)
+        log_warn("%s; the run trains it as it is here", fail_message());
+    scaling_log_difference(t, meta, path);
+    int taken = 0;
+    bool rows = false;
+    uint64_t hash = 0;
+    for (int i = 0; i < io.count; ++i) {
+        if (from[i] < 0) continue;
+        const uint64_t pair[2] = {hash, stored[from[i]].hash};
+        hash = hash_bytes(pair, sizeof pair);
+        ++taken;
+        rows = rows || i >= live->list.count;
+    }
+    if ((rows && check_ids(t, meta, path) != OK) ||
+        meaning_check_beginning(t, meta, path, !*anew) != OK) {
+        mem_free(&anew);
+        return ERR_DATA;
+    }
+    snprintf(t->init_from, sizeof t->init_from, "%.900s, step %lld, %d tensors, xxh64 %016llx",
+             path, (long long)meta->step, taken, (unsigned long long)hash);
+    log_info("beginning with %s%s%s", t->init_from, *anew ? "; anew: " : "", anew);
+    mem_free(&anew);
+    return OK;
+}
+
+Status train_init_params(Trainer *t)
+{
+    const char *path = t->config->model.init_from;
+    train_draw_params(t);
+    if (!path || !*path) return OK;
+    Phase outer = phase_enter(PHASE_CHECKPOINT);
+    Live live;
+    live_init(&live, t, true);
+    Status st = sparse_io_loading(t, path, true, &live.sparse);
+    CheckpointIo io = live_io(&live);
+    io.params_only = true;
+    io.at_once = true;
+    io.match = match_init;
+    if (st == OK) {
+        sparse_io_set_begin(live.sparse);
+        st = checkpoint_load(t->world, path, NULL, &io);
+        sparse_io_set_end(live.sparse);
+    }
+    world_bcast(t->world, t->init_from, sizeof t->init_from, 0);
+    if (st == OK) executor_params_changed(t->executor);
+    t->copied = false;
+    live_fini(&live);
+    phase_enter(outer);
+    return st;
+}

@@ -1,0 +1,362 @@
+/* Moves blocks of rows between tables and checkpoints. The number of blocks of a table is the
+ * smallest power of two with which no block has more than BLOCK_ROWS rows on average, so that each
+ * block is a whole number of shards and the file is the same on every grid. The rows of a block are
+ * on one owner or several; the rank that writes it collects them.
+ *
+ *     /tables/NAME/ids    (N)            block after block, each sorted by (shard, id)
+ *     /tables/NAME/rows   (N, width)
+ *     /optim/SLOT/tables/NAME   (N, floats of the slot) */
+#include "sparse_io.h"
+
+#include "../mode/sparse.h"
+#include "tensors.h"
+
+#include <string.h>
+
+enum { BLOCK_ROWS = 1 << 16, PART_IDS = -2, PART_ROWS = -1 };
+
+/* A block that is being loaded: the parts that have arrived. */
+typedef struct Arrival {
+    int parts;
+    /* ids and whole rows with their state; owned */
+    uint64_t *id;
+    float *row;
+} Arrival;
+
+struct SparseIo {
+    /* borrowed */
+    Trainer *trainer;
+    int count;
+    /* for each tensor: its table, its part (PART_IDS, PART_ROWS, or a slot of state), its block
+     * within the table, and its index in arrivals; owned */
+    CheckpointTensor *tensor;
+    int *table, *part, *block, *arrival;
+    /* blocks of each table; for loading, the tensor with the ids of the table's first block; rows
+     * of each [table][shard]; owned */
+    int *blocks, *ids;
+    int64_t *shard_rows;
+    /* buffer for a whole block; owned */
+    void *whole;
+    /* for loading: params_only leaves out optimizer state; arrivals are owned */
+    bool params_only;
+    Arrival *arrivals;
+    int arrival_count;
+};
+
+static int part_floats(const Trainer *t, int table, int part)
+{
+    if (part == PART_IDS) return 2;
+    return part == PART_ROWS ? t->graph->table[table].width : sparse_state(t, table).floats[part];
+}
+
+/* Returns the tensor's path in the file, without its block number. Owner: the caller. */
+static char *part_path(const Trainer *t, int table, int part)
+{
+    const char *name = t->graph->table[table].name;
+    if (part >= 0)
+        return mem_format("/optim/%s/tables/%s", sparse_state(t, table).name[part], name);
+    return mem_format("/tables/%s/%s", name, part == PART_IDS ? "ids" : "rows");
+}
+
+static void add(SparseIo *io, CheckpointTensor tensor, int table, int part, int block)
+{
+    size_t count = (size_t)io->count + 1;
+    const Trainer *t = io->trainer;
+    io->tensor = mem_resize(io->tensor, count * sizeof *io->tensor);
+    io->table = mem_resize(io->table, count * sizeof *io->table);
+    io->part = mem_resize(io->part, count * sizeof *io->part);
+    io->block = mem_resize(io->block, count * sizeof *io->block);
+    tensor.ids = part == PART_IDS;
+    tensor.block = true;
+    tensor.rank_first = tensors_stage(t, t->graph->table[table].node) * t->shape.dp;
+    tensor.rank_count = t->shape.dp;
+    io->tensor[io->count] = tensor;
+    io->table[io->count] = table;
+    io->part[io->count] = part;
+    io->block[io->count++] = block;
+}
+
+static SparseIo *begin(Trainer *t)
+{
+    SparseIo *io = mem_new(sizeof *io);
+    size_t tables = (size_t)t->graph->table_count;
+    io->trainer = t;
+    io->blocks = mem_new(tables * sizeof *io->blocks);
+    io->ids = mem_new(tables * sizeof *io->ids);
+    io->shard_rows = mem_new(tables * ROW_SHARDS * sizeof *io->shard_rows);
+    return io;
+}
+
+void sparse_io_free(SparseIo **sparse)
+{
+    SparseIo *io = *sparse;
+    if (!io) return;
+    for (int i = 0; i < io->count; ++i) {
+        char *path = (char *)(uintptr_t)io->tensor[i].path;
+        mem_free(&path);
+    }
+    for (int a = 0; a < io->arrival_count; ++a) {
+        mem_free(&io->arrivals[a].id);
+        mem_free(&io->arrivals[a].row);
+    }
+    mem_free(&io->arrivals);
+    mem_free(&io->arrival);
+    mem_free(&io->tensor);
+    mem_free(&io->table);
+    mem_free(&io->part);
+    mem_free(&io->block);
+    mem_free(&io->blocks);
+    mem_free(&io->ids);
+    mem_free(&io->shard_rows);
+    mem_free(&io->whole);
+    mem_free(sparse);
+}
+
+int sparse_io_count(const SparseIo *io)
+{
+    return io ? io->count : 0;
+}
+
+const CheckpointTensor *sparse_io_tensors(const SparseIo *io)
+{
+    return io->tensor;
+}
+
+static int first_shard(const SparseIo *io, int table, int block)
+{
+    return (int)((int64_t)block * ROW_SHARDS / io->blocks[table]);
+}
+
+/* ---- saving ---- */
+
+static int first_rank(const Trainer *t, int table)
+{
+    return tensors_stage(t, t->graph->table[table].node) * t->shape.dp;
+}
+
+/* Counts the rows of each shard; the stage that has the table broadcasts them. Sets the number of
+ * blocks. */
+static void count_rows(SparseIo *io, int table)
+{
+    Trainer *t = io->trainer;
+    int64_t *shard = io->shard_rows + (size_t)table * ROW_SHARDS, sum = 0;
+    if (tables_here(t->tables, table)) tables_count(t->tables, table, shard);
+    world_bcast(t->world, shard, ROW_SHARDS * sizeof *shard, first_rank(t, table));
+    for (int s = 0; s < ROW_SHARDS; ++s) sum += shard[s];
+    io->blocks[table] = 1;
+    while (sum > (int64_t)io->blocks[table] * BLOCK_ROWS && io->blocks[table] < ROW_SHARDS)
+        io->blocks[table] *= 2;
+}
+
+static int64_t rows_of(const SparseIo *io, int table, int block)
+{
+    const int64_t *shard = io->shard_rows + (size_t)table * ROW_SHARDS;
+    int64_t rows = 0;
+    for (int s = first_shard(io, table, block); s < first_shard(io, table, block + 1); ++s)
+        rows += shard[s];
+    return rows;
+}
+
+SparseIo *sparse_io_saving(Trainer *t)
+{
+    if (t->graph->table_count == 0) return NULL;
+    SparseIo *io = begin(t);
+    size_t most = 1;
+    for (int k = 0; k < t->graph->table_count; ++k) {
+        count_rows(io, k);
+        for (int part = PART_IDS; part < sparse_state(t, k).slots; ++part) {
+            char *path = part_path(t, k, part);
+            for (int b = 0; b < io->blocks[k]; ++b) {
+                Shape shape = shape_of(2, rows_of(io, k, b), part_floats(t, k, part), 1, 1);
+                char *name = mem_format("%s%c%04d", path, CHECKPOINT_BLOCK, b);
+                add(io, (CheckpointTensor){.path = name, .shape = shape}, k, part, b);
+                size_t bytes = (size_t)shape_count(shape) * sizeof(float);
+                if (bytes > most) most = bytes;
+            }
+            mem_free(&path);
+        }
+    }
+    io->whole = mem_new(most);
+    return io;
+}
+
+/* Offset of the part within a row, in floats. */
+static int part_first(const Trainer *t, int table, int part)
+{
+    int floats = 0;
+    for (int p = PART_ROWS; p < part; ++p) floats += part_floats(t, table, p);
+    return floats;
+}
+
+void sparse_io_collect(SparseIo *io, int i, int writer)
+{
+    const Trainer *t = io->trainer;
+    int table = io->table[i], part = io->part[i];
+    if (!tables_here(t->tables, table)) return;
+    TablePart of = {.table = table,
+                    .first = first_shard(io, table, io->block[i]),
+                    .end = first_shard(io, table, io->block[i] + 1)};
+    if (part != PART_IDS) of.from = part_first(t, table, part);
+    if (part != PART_IDS) of.count = part_floats(t, table, part);
+    tables_collect(t->tables, of, writer - first_rank(t, table), io->whole);
+}
+
+const float *sparse_io_get(const SparseIo *io, int i)
+{
+    (void)i;
+    return io->whole;
+}
+
+/* ---- loading ---- */
+
+static Status other_blocks(const char *file, const char *path)
+{
+    return fail(ERR_DATA,
+                "%s: %s has other blocks of rows than the table's ids: altered or damaged; use an "
+                "older checkpoint",
+                file, path);
+}
+
+/* Adds a tensor for each block of a part that the file has. If it has none, adds one, which the
+ * loader then reports as missing. All parts must have as many blocks as the ids. */
+static Status add_part(SparseIo *io, const CheckpointList *list, int table, int part,
+                       const char *file)
+{
+    const Trainer *t = io->trainer;
+    char *path = part_path(t, table, part);
+    size_t chars = strlen(path);
+    int blocks = 0, before = io->count;
+    for (int i = 0; i < list->count; ++i) {
+        const CheckpointTensor *of = &list->tensor[i];
+        if (strncmp(of->path, path, chars) != 0 || of->path[chars] != CHECKPOINT_BLOCK) continue;
+        Shape shape = shape_of(2, of->shape.dim[0], part_floats(t, table, part), 1, 1);
+        add(io, (CheckpointTensor){.path = mem_text(of->path), .shape = shape}, table, part,
+            blocks++);
+    }
+    if (blocks == 0) {
+        char *name = mem_format("%s%c%04d", path, CHECKPOINT_BLOCK, blocks++);
+        int64_t rows = part == PART_IDS ? 1 : io->tensor[io->ids[table]].shape.dim[0];
+        Shape shape = shape_of(2, rows, part_floats(t, table, part), 1, 1);
+        add(io, (CheckpointTensor){.path = name, .shape = shape}, table, part, 0);
+    } else if (part != PART_IDS && blocks != io->blocks[table]) {
+        Status status = other_blocks(file, path);
+        mem_free(&path);
+        return status;
+    }
+    if (part == PART_IDS) {
+        io->blocks[table] = blocks;
+        io->ids[table] = before;
+    }
+    mem_free(&path);
+    return OK;
+}
+
+/* Assigns all parts of one block of rows to the same Arrival. */
+static void find_arrivals(SparseIo *io)
+{
+    size_t count = (size_t)io->count + 1;
+    io->arrival = mem_new(count * sizeof *io->arrival);
+    io->arrivals = mem_new(count * sizeof *io->arrivals);
+    for (int i = 0, first = 0; i < io->count; ++i) {
+        if (io->part[i] == PART_IDS && io->block[i] == 0) first = io->arrival_count;
+        io->arrival[i] = first + io->block[i];
+        if (io->part[i] == PART_IDS) ++io->arrival_count;
+    }
+}
+
+/* Checks that each block has the same number of rows in all parts. */
+static Status check_blocks(const SparseIo *io, const char *path)
+{
+    for (int i = 0; i < io->count; ++i) {
+        int ids = i;
+        while (ids > 0 && (io->part[ids] != PART_IDS || io->block[ids] != io->block[i])) --ids;
+        bool whole = io->blocks[io->table[i]] > io->block[i] && io->block[ids] == io->block[i];
+        if (whole && io->tensor[ids].shape.dim[0] == io->tensor[i].shape.dim[0]) continue;
+        return other_blocks(path, io->tensor[i].path);
+    }
+    return OK;
+}
+
+Status sparse_io_loading(Trainer *t, const char *path, bool params_only, SparseIo **out)
+{
+    CheckpointList list;
+    *out = NULL;
+    if (t->graph->table_count == 0) return OK;
+    TRY(checkpoint_list_blocks(t->world, path, &list));
+    SparseIo *io = *out = begin(t);
+    Status status = OK;
+    for (int k = 0; k < t->graph->table_count; ++k)
+        for (int part = PART_IDS; part < (params_only ? 0 : sparse_state(t, k).slots); ++part)
+            if (status == OK) status = add_part(io, &list, k, part, path);
+    checkpoint_list_fini(&list);
+    TRY(status);
+    TRY(check_blocks(io, path));
+    find_arrivals(io);
+    io->params_only = params_only;
+    if (t->tables) tables_clear(t->tables);
+    return OK;
+}
+
+/* Returns true if this rank sets the tensor: it owns rows of the block, or, with servers, it is
+ * this worker's turn. */
+bool sparse_io_wants(const SparseIo *io, int i)
+{
+    const Trainer *t = io->trainer;
+    int table = io->table[i], dp = t->shape.dp;
+    if (!tables_here(t->tables, table)) return false;
+    if (t->servers > 0) return io->block[i] % dp == t->grid.dp_rank;
+    for (int s = first_shard(io, table, io->block[i]); s < first_shard(io, table, io->block[i] + 1);
+         ++s)
+        if (table_owner(s, dp) == t->grid.dp_rank) return true;
+    return false;
+}
+
+/* Ends the job if an id is not below the table's number of rows, because such a row could never be
+ * used. */
+static void check_ids(const SparseTable *of, const uint64_t *id, int64_t count)
+{
+    for (int64_t k = 0; k < count && of->rows > 0; ++k)
+        if (id[k] >= of->rows)
+            die_as(ERR_DATA,
+                   "table %s: the checkpoint has a row for id %llu, and this model has %llu rows: "
+                   "another model.vocab",
+                   of->name, (unsigned long long)id[k], (unsigned long long)of->rows);
+}
+
+/* Stores one part of a block. Parts arrive in any order; when all have, the rows go to the
+ * table. */
+void sparse_io_set(SparseIo *io, int i, const float *plain)
+{
+    Trainer *t = io->trainer;
+    Arrival *a = &io->arrivals[io->arrival[i]];
+    int table = io->table[i], part = io->part[i], floats = tables_floats(t->tables, table);
+    int parts = 2 + (io->params_only ? 0 : sparse_state(t, table).slots);
+    int64_t count = io->tensor[i].shape.dim[0];
+    size_t rows = (size_t)count + 1;
+    if (a->parts++ == 0) {
+        a->id = mem_new(rows * sizeof *a->id);
+        a->row = mem_new(rows * (size_t)floats * sizeof *a->row);
+    }
+    if (part == PART_IDS) {
+        memcpy(a->id, plain, (size_t)count * sizeof *a->id);
+        check_ids(&t->graph->table[table], a->id, count);
+    } else {
+        int width = part_floats(t, table, part), from = part_first(t, table, part);
+        for (int64_t k = 0; k < count; ++k)
+            memcpy(a->row + k * floats + from, plain + k * width, (size_t)width * sizeof *plain);
+    }
+    if (a->parts < parts) return;
+    tables_put(t->tables, table, a->id, a->row, count);
+    mem_free(&a->id);
+    mem_free(&a->row);
+}
+
+void sparse_io_set_begin(SparseIo *io)
+{
+    if (io && io->trainer->tables) tables_put_begin(io->trainer->tables);
+}
+
+void sparse_io_set_end(SparseIo *io)
+{
+    if (io && io->trainer->tables) tables_put_end(io->trainer->tables);
+}

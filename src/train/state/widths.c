@@ -1,0 +1,54 @@
+/* Copies the widths of pruned layers (model.widths) from the configuration in a checkpoint to that
+ * of a run or program that uses the checkpoint. */
+#include "../trainer.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* On rank 0: returns the checkpoint that a run resumes or begins from, or NULL. Owner: the
+ * caller. */
+static char *find_source(const Config *c)
+{
+    const char *named = c->model.init_from;
+    if (c->checkpoint.resume == RESUME_FILE) named = c->checkpoint.resume_path;
+    if (named && *named && access(named, R_OK) == 0) return mem_text(named);
+    if (c->run.fresh) return NULL;
+    char *dir = mem_format("%s/%s/checkpoints", c->run.dir, c->run.name);
+    char *path = access(dir, R_OK) == 0 ? checkpoint_newest_unread(dir) : NULL;
+    mem_free(&dir);
+    return path;
+}
+
+/* On rank 0: returns the configuration in that file if it has widths, else NULL. Owner: the
+ * caller. */
+static char *read_text(const char *path)
+{
+    CheckpointMeta meta = {0};
+    Config *config = NULL;
+    char *text = NULL;
+    if (checkpoint_read_meta(path, &meta) != OK) return NULL;
+    if (*meta.config && config_parse(&config, path, meta.config, 0, NULL) != OK)
+        log_warn("its configuration cannot be read, so model.widths are not taken from it: %s",
+                 fail_message());
+    if (config && config->model.widths.count > 0) text = mem_text(meta.config);
+    config_free(&config);
+    checkpoint_meta_fini(&meta);
+    return text;
+}
+
+void train_take_widths(Config *config, const World *world, const char *path)
+{
+    Config *theirs = NULL;
+    char *source = NULL, *text = NULL;
+    if (config->model.widths.count > 0) return;
+    if (world->rank == 0) source = path ? mem_text(path) : find_source(config);
+    if (source) text = read_text(source);
+    text = world_bcast_text(world, text);
+    if (text && config_parse(&theirs, "model.widths", text, 0, NULL) == OK &&
+        config_take_widths(config, theirs) && world->rank == 0)
+        log_info("model.widths are those of %s: %d layers have fewer channels", source,
+                 config->model.widths.count);
+    config_free(&theirs);
+    mem_free(&source);
+    mem_free(&text);
+}

@@ -1,0 +1,41 @@
+/* Norm of the gradient over all ranks. */
+#include "../mode/sparse.h"
+
+#include <math.h>
+
+/* Adds the squares of the slices of each sliced parameter, in the order of ranks. Collective on the
+ * tensor-parallel group. */
+static void join_slices(const Trainer *t, double *mine)
+{
+    const World *world = &t->grid.tp_world;
+    int params = t->graph->param_count;
+    double *all = mem_new((size_t)params * (size_t)world->size * sizeof *all);
+    world_gather(world, mine, (size_t)params * sizeof *mine, all);
+    for (int i = 0; i < params; ++i) {
+        if (t->graph->param[i].cut.parts == 0) continue;
+        mine[i] = 0;
+        for (int r = 0; r < world->size; ++r) mine[i] += all[r * params + i];
+    }
+    mem_free(&all);
+}
+
+/* The sums of squares are added tensor by tensor, in the same order on every grid. */
+double train_grad_norm(Trainer *t)
+{
+    int params = t->graph->param_count, stages = t->shape.pp;
+    double *part = mem_new((size_t)(params + 1) * sizeof *part), sum = 0;
+    double *mine = mem_new((size_t)(params + 1) * sizeof *mine);
+    double *all = mem_new((size_t)(params * stages + 1) * sizeof *all);
+    optim_grad_squares(t->optim, executor_grads(t->executor), part);
+    for (int i = 0; i < t->optim->range_count; ++i)
+        if (t->graph->param[t->range_param[i]].tied < 0) mine[t->range_param[i]] = part[i];
+    if (t->shape.tp > 1) join_slices(t, mine);
+    world_gather(&t->grid.pp_world, mine, (size_t)params * sizeof *mine, all);
+    for (int i = 0; i < params; ++i)
+        for (int s = 0; s < stages; ++s) sum += all[s * params + i];
+    if (t->graph->table_count > 0) sum += sparse_grad_squares(t);
+    mem_free(&part);
+    mem_free(&mine);
+    mem_free(&all);
+    return sqrt(sum) / t->scale.used;
+}

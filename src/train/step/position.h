@@ -1,0 +1,36 @@
+/* The position in the data of each step, counted in samples, so that a run may continue with
+ * another train.batch. */
+#ifndef WEFT_TRAIN_POSITION_H
+#define WEFT_TRAIN_POSITION_H
+
+#include "../trainer.h"
+
+/* Sets a trainer to step 0, the first sample of epoch 0, and computes its number of steps. Not
+ * collective. */
+void position_init(Trainer *t);
+/* Returns the position after `steps` steps in all, which must not be fewer than the loaded
+ * checkpoint has. */
+Position position_after(const Trainer *t, int64_t steps);
+/* Returns true if an epoch ends with that step. */
+bool position_ends_epoch(const Trainer *t, int64_t steps);
+/* Returns the 1-based epoch of the last of `steps` steps; 0 if there was none. */
+int64_t position_last_epoch(const Trainer *t, int64_t steps);
+/* Returns the number of samples of the step that follows `steps` steps. The last batch of an epoch
+ * may be short. */
+int64_t position_batch_samples(const Trainer *t, int64_t steps);
+/* Returns the next step's position on the learning rate's curve, with the length that config
+ * sets. */
+LrSteps position_lr(const Trainer *t, const Config *config);
+
+void position_put(const Trainer *t, CheckpointMeta *meta);
+/* Sets the trainer to the position of a loaded checkpoint, and computes its number of steps. An
+ * epoch that began with other data, or with samples in another order, starts again. Returns
+ * ERR_CONFIG if the checkpoint does not say how many samples were done. All ranks compute the
+ * same. */
+Status position_take(Trainer *t, const CheckpointMeta *meta, const char *path);
+/* Sets step and epoch to a checkpoint's, for evaluation. */
+void position_show(Trainer *t, const CheckpointMeta *meta);
+/* Returns ERR_CONFIG if the run is already past the configuration's train.epochs or train.steps. */
+Status position_check_end(const Config *config, const CheckpointMeta *meta, const char *path);
+
+#endif

@@ -1,0 +1,44 @@
+#include "step_loader.h"
+
+#include "position.h"
+#include "../mode/sparse.h"
+
+/* Each replica reads a block of consecutive micro-batches, or micro-batches in turn with the other
+ * replicas: with sharded gradients, and with statistics over the micro-batches of a turn, so that
+ * these do not depend on grid.zero. */
+static Status open_loader(Trainer *t)
+{
+    bool turns = train_takes_turns(t);
+    Position at = position_after(t, t->step);
+    LoaderPlan plan = {.batch = t->batch,
+                       .micro_batch = t->micro_batch,
+                       .micro_first = t->grid.dp_rank * (turns ? 1 : t->micros_local),
+                       .micro_count = t->micros_local,
+                       .micro_gap = turns ? t->shape.dp - 1 : 0,
+                       .no_x = !t->plan->reads_data,
+                       .no_y = !t->plan->reads_labels,
+                       .epoch = at.epoch,
+                       .step = at.step,
+                       .shift = at.sample - at.step * t->batch,
+                       .training = true,
+                       .slots = train_data_slots(t, t->plan) + sparse_batches_out(t, t->plan),
+                       .workers = train_workers(t, &t->train_set),
+                       .backend = t->backend};
+    return loader_new(&t->loader, &t->train_set, t->config, plan);
+}
+
+Status step_loader_open(Trainer *t)
+{
+    TRY(status_agree(t->world, open_loader(t)));
+    t->known = t->step;
+    t->source = loader_source(t->loader);
+    /* the tables add the rows of the micro-batches' ids */
+    if (t->tables) t->source = tables_source(t->tables, &t->source);
+    return OK;
+}
+
+void step_loader_close(Trainer *t)
+{
+    if (t->tables) tables_forget(t->tables);
+    loader_free(&t->loader);
+}

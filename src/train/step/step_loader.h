@@ -1,0 +1,13 @@
+/* The loader that a trainer's steps read from. */
+#ifndef WEFT_TRAIN_STEP_LOADER_H
+#define WEFT_TRAIN_STEP_LOADER_H
+
+#include "../trainer.h"
+
+/* Opens the loader at the step after t->step. Collective; all ranks return the same Status. */
+Status step_loader_open(Trainer *t);
+/* Closes the loader, if it is open; its micro-batches become invalid. Collective with sparse
+ * tables. */
+void step_loader_close(Trainer *t);
+
+#endif

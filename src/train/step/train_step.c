@@ -1,0 +1,177 @@
+/* One optimizer step, and the row of mode sync. Start reading at train_step, at the end. What the
+ * other modes do in its place is in their rows (step_mode.h). */
+#include "../run/data_watch.h"
+#include "loss_scale.h"
+#include "position.h"
+#include "step_loader.h"
+#include "../mode/step_mode.h"
+
+#include <math.h>
+
+/* ---- forward and backward ---- */
+
+StepBatch step_forward_backward(Trainer *t, int64_t samples)
+{
+    const int64_t rows = samples * t->rows_per_sample;
+    const StepBatch batch = {.step = (uint64_t)t->step,
+                             .scale = rows > 0 ? (float)t->scale.now / (float)rows : 0,
+                             .micros = (int)((samples + t->micro_batch - 1) / t->micro_batch),
+                             .last_single = samples > 0 && (samples - 1) % t->micro_batch == 0};
+    Status st = executor_forward_backward(t->executor, &t->source, &batch, &t->data_wait_s);
+    if (st != OK) data_watch_die(t->data_watch, st);
+    executor_reduce(t->executor);
+    if (t->tables) tables_reduce(t->tables);
+    return batch;
+}
+
+static StepBatch forward_backward(Trainer *t)
+{
+    return step_forward_backward(t, position_batch_samples(t, t->step));
+}
+
+/* ---- judging a step ---- */
+
+static void found_bad(StepResult *result, Bad bad, int64_t step)
+{
+    if (result->bad) return;
+    result->bad = bad;
+    result->bad_step = step;
+}
+
+/* Judges the loss of step t->known. A bad loss is not added to the window with which later losses
+ * are compared. */
+static void judge_loss(Trainer *t, StepResult *result)
+{
+    double loss = t->step_stats.loss, most = INFINITY;
+    bool spike = loss_window_spike(&t->losses, t->config->train.spike, loss, &most);
+    if (isfinite(loss) && !spike) {
+        loss_window_add(&t->losses, loss);
+        return;
+    }
+    found_bad(result, spike ? BAD_SPIKE : BAD_LOSS, t->known);
+    if (result->bad_step != t->known) return;
+    result->bad_loss = loss;
+    result->most = most;
+}
+
+/* Reads the statistics of the steps up to number `step` that have not been read yet. */
+static void read_stats(Trainer *t, StepResult *result, int64_t step)
+{
+    const bool local = t->mode->local;
+    while (t->known < step) {
+        const float *metrics = executor_metrics(t->executor, (int)(t->step - ++t->known));
+        /* a local step may have no samples of a short batch */
+        bool empty = local && metrics[METRIC_ROWS] < 1;
+        if (!empty)
+            t->step_stats = (StepStats){
+                .loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]),
+                .top1 = (double)(metrics[METRIC_TOP1] / metrics[METRIC_ROWS]),
+                .top5 = (double)(metrics[METRIC_TOP5] / metrics[METRIC_ROWS]),
+            };
+        result->stop_requested |= metrics[METRIC_STOP] > 0;
+        result->save_requested |= metrics[METRIC_SAVE] > 0;
+        result->hook_requested |= metrics[METRIC_REQUEST] > 0;
+        result->saving = metrics[METRIC_SAVING] > 0;
+        /* metrics of a local step count this rank's rows only */
+        result->rows += local ? position_batch_samples(t, t->known - 1) * t->rows_per_sample
+                              : (int64_t)metrics[METRIC_ROWS];
+        if (!empty) judge_loss(t, result);
+    }
+    result->loss = t->step_stats.loss;
+    result->top1 = t->step_stats.top1;
+    result->top5 = t->step_stats.top5;
+}
+
+void train_step_stats(Trainer *t, StepResult *result)
+{
+    read_stats(t, result, t->step);
+}
+
+/* Returns the factor with which the update multiplies gradients. Computes their norm if it is
+ * logged, or if it is clipped here and not by the update. */
+static double clip(Trainer *t, StepResult *result)
+{
+    double most = t->config->optim.clip;
+    bool clips = most > 0 && !t->update_clips;
+    if (t->mode->local || (!clips && !result->logged)) return 1;
+    result->grad_norm = train_grad_norm(t);
+    if (!isfinite(result->grad_norm)) found_bad(result, BAD_GRADIENT, t->step);
+    return clips && result->grad_norm > most ? most / result->grad_norm : 1;
+}
+
+/* ---- update ---- */
+
+static void update_work(void *user)
+{
+    Trainer *t = user;
+    const float *grads = executor_grads(t->executor);
+    if (t->update_clips) optim_clip(t->optim, grads, t->config->optim.clip);
+    optim_update(t->optim, executor_params(t->executor), grads);
+    executor_params_changed(t->executor);
+}
+
+/* With grid.zero the update ends with gathering the other replicas' shards, so it is not
+ * captured. */
+void step_update_params(Trainer *t, UpdateArgs args)
+{
+    optim_begin(t->optim, args.lr, args.scale);
+    if (optim_repeats(t->optim) && !t->plan->zero)
+        capture_run(&t->update, t->backend, update_work, t);
+    else
+        update_work(t);
+}
+
+static void update(Trainer *t, UpdateArgs args)
+{
+    if (t->tables) tables_update(t->tables, args.lr, args.scale);
+    step_update_params(t, args);
+}
+
+const StepMode mode_sync = {.forward_backward = forward_backward, .update = update};
+
+/* ---- a step ---- */
+
+Status train_step(Trainer *t, StepResult *result)
+{
+    const StepMode *mode = t->mode;
+    const int64_t number = t->step + 1;
+    const bool first = !t->loader;
+    if (first) TRY(step_loader_open(t));
+    if (first && mode->start) mode->start(t);
+    if (mode->begin) mode->begin(t);
+    const LrSteps at = position_lr(t, t->config);
+    *result = (StepResult){.logged = first || number == t->steps ||
+                                     number % t->config->train.log_every == 0,
+                           .lr = lr_at(t->config, &t->lr, &at),
+                           .grad_norm = NAN};
+    executor_find_overflow(t->executor, t->looks || t->scale.moves);
+    t->copied = false;
+    const StepBatch batch = mode->forward_backward(t);
+    t->step = number;
+    bool newest = result->logged || t->backend->table->host_memory || t->scale.moves || t->waits;
+    read_stats(t, result, newest ? number : number - 1);
+
+    /* gradients that overflow while the loss scale moves are skipped, and are bad otherwise */
+    const bool overflow = executor_overflowed(t->executor);
+    if (overflow && !t->scale.moves) found_bad(result, BAD_GRADIENT, number);
+    bool bad = result->bad_step == number;
+    TRY(loss_scale_move(&t->scale, t->config, number, overflow && !bad));
+
+    phase_enter(PHASE_UPDATE);
+    double factor = 0;
+    if (!bad && !overflow) {
+        optim_add_slim(t->optim, executor_params(t->executor), executor_grads(t->executor),
+                       t->scale.used);
+        factor = clip(t, result);
+    }
+    result->skipped = overflow || result->bad_step == number;
+    if (result->skipped) {
+        ++t->skipped;
+    } else {
+        executor_move_statistics(t->executor, &batch);
+        mode->update(t, (UpdateArgs){result->lr, factor / t->scale.used, batch.micros});
+    }
+    phase_enter(PHASE_OTHER);
+    if (mode->boundary) mode->boundary(t, result);
+    return OK;
+}
