@@ -73,6 +73,9 @@ page_agrees add-an-operation-with-parameters.md parameters 2
 page_agrees add-a-loss.md loss 2
 for name in curve model; do holds "$name.patch is one new file and one row" rows_of "$here/tests/how-to/$name.patch" 1; done
 for name in parameters loss; do holds "$name.patch is two new files and two rows" rows_of "$here/tests/how-to/$name.patch" 2; done
+# The context of each patch is that of the sources, line by line.
+exact() { (cd "$here" && if command -v patch >/dev/null; then patch -p1 -s -F0 --dry-run; else git apply --check; fi) <"$1"; }
+for file in "$here"/tests/how-to/*.patch; do [ -n "$skip" ] || holds "$(basename "$file") applies without fuzz" exact "$file"; done
 patched verb
 compiles verb 2
 patched importer
