@@ -15,7 +15,8 @@ X
 sed 's/seed: 1/seed: 2/' job.yaml >other.yaml
 cp "$WEFT" other-weft
 objcopy --dump-section .note.gnu.build-id=id other-weft
-printf 'x' | dd of=id bs=1 seek=20 conv=notrunc 2>/dev/null
+byte=$(od -An -tu1 -j20 -N1 id) # another value of one byte of the identity
+printf "\\$(printf %o $((byte ^ 1)))" | dd of=id bs=1 seek=20 conv=notrunc 2>/dev/null
 objcopy --update-section .note.gnu.build-id=id other-weft
 
 mpirun_three() { timeout -k 2 240 mpirun --oversubscribe -n 2 "$WEFT" train job.yaml : -n 1 "$@"; }
