@@ -79,7 +79,8 @@ typedef struct CheckpointMeta {
     /* meaning of the training set's ids; all 0: unknown, or none */
     DataIds data_ids;
     DataColumns columns;
-    /* ranges of the training set, with values 0 where they are unknown */
+    /* ranges of the training set, with values 0 where they are unknown. Columns are owned where
+     * loaded, and known on rank 0 only. */
     DataRanges ranges;
     /* identity of the tokenizer that made the training set's tokens; "": unknown, or none */
     char tokenizer_hash[TOKENIZER_IDENTITY];

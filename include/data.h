@@ -200,15 +200,28 @@ typedef struct DataRange {
     int64_t values;
     double least, most, mean, deviation;
 } DataRange;
+/* Statistics of the finite values of one column of a table. typical: geometric mean of the values
+ * other than 0, without their signs; filled: the number of these values. */
+typedef struct ColumnRange {
+    float least, most, mean, deviation, typical, filled;
+} ColumnRange;
+enum { COLUMN_RANGE_NUMBERS = 6, DATA_COLUMNS_RANGED = 1 << 16 };
 /* Ranges of a set's values as the model takes them, with mean and deviation applied, and of its
- * targets. No values: samples are tokens or encoded; no targets. */
+ * targets. No values: samples are tokens or encoded; no targets. Release with data_ranges_fini. */
 typedef struct DataRanges {
     DataRange inputs, targets;
+    /* a table's columns, owned; columns 0: no table, more than DATA_COLUMNS_RANGED, or unknown */
+    int64_t columns;
+    ColumnRange *column;
 } DataRanges;
 /* Measures up to 256 samples, spread evenly: values times the set's scale. ERR_IO. */
 Status data_set_range(const DataSet *set, DataRange *range);
 Status data_set_ranges(const DataSet *set, DataRanges *ranges);
+/* Measures rows of values as the model takes them; set describes them. */
+DataRanges data_rows_ranges(const DataSet *set, const float *value, int64_t rows);
 DataRange data_values_range(const float *value, int64_t count);
+DataRanges data_ranges_copy(const DataRanges *ranges);
+void data_ranges_fini(DataRanges *ranges);
 /* Compare the ranges of values and of targets of two sets of one kind, or of a set's files with its
  * first file. *line says how they differ; NULL: they are alike. Owner of *line: the caller. */
 Status data_ranges_compare(const DataSet *set, const DataSet *like, char **line);

@@ -64,6 +64,7 @@ static int64_t file_bytes(const CheckpointMeta *meta, const CheckpointIo *io)
     int64_t bytes = FILE_OVERHEAD_BYTES + (meta->config ? (int64_t)strlen(meta->config) : 0) +
                     (meta->classes ? (int64_t)strlen(meta->classes) : 0) +
                     (int64_t)strlen(meta->columns.lines) +
+                    meta->ranges.columns * (int64_t)sizeof(ColumnRange) +
                     (meta->algorithms ? (int64_t)strlen(meta->algorithms) : 0);
     for (int i = 0; i < io->count; ++i) {
         int64_t tensor_bytes = shape_count(io->tensor[i].shape) * (int64_t)sizeof(float);

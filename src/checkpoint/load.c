@@ -118,8 +118,10 @@ static void share_table(const Load *load, CheckpointMeta *meta)
         load->name[i] = world_bcast_text(world, load->name[i]);
     char *config = meta->config, *version = meta->version, *classes = meta->classes;
     char *algorithms = meta->algorithms;
+    DataRanges ranges = meta->ranges;
     world_bcast(world, meta, sizeof *meta, 0);
     /* texts are broadcast separately, because pointers are valid on one rank only */
+    meta->ranges = ranges;
     meta->config = world_bcast_text(world, config);
     meta->version = world_bcast_text(world, version);
     meta->classes = world_bcast_text(world, classes);

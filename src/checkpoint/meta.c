@@ -16,6 +16,7 @@ void checkpoint_meta_fini(CheckpointMeta *meta)
     mem_free(&meta->version);
     mem_free(&meta->classes);
     mem_free(&meta->algorithms);
+    data_ranges_fini(&meta->ranges);
 }
 
 bool attr_put_text(hid_t object, const char *name, const char *text)

@@ -68,13 +68,37 @@ static bool get_range(hid_t root, const char *name, DataRange *range)
     return count == RANGE_NUMBERS && range->least <= range->most && range->deviation >= 0;
 }
 
+_Static_assert(sizeof(ColumnRange) == COLUMN_RANGE_NUMBERS * sizeof(float), "stored as floats");
+
+/* Reads the ranges of columns. Returns false where the attribute is damaged. */
+static bool get_columns(hid_t root, DataRanges *ranges)
+{
+    enum { MOST = DATA_COLUMNS_RANGED * COLUMN_RANGE_NUMBERS };
+    int count;
+    if (H5Aexists(root, "column_ranges") <= 0) return true;
+    float *value = mem_new(MOST * sizeof *value);
+    bool good = attr_floats(root, "column_ranges", value, MOST, &count) &&
+                count % COLUMN_RANGE_NUMBERS == 0;
+    for (int i = 0; good && i < count; ++i) good = isfinite(value[i]);
+    if (good) {
+        DataRanges all = {.columns = count / COLUMN_RANGE_NUMBERS, .column = (void *)value};
+        DataRanges copy = data_ranges_copy(&all);
+        ranges->columns = copy.columns;
+        ranges->column = copy.column;
+    }
+    mem_free(&value);
+    return good;
+}
+
 bool meta_put_input(hid_t root, const CheckpointMeta *meta)
 {
     const CheckpointInput *is = &meta->input;
     bool good = !meta->classes || attr_put_text(root, "classes", meta->classes);
     good = good && (!meta->algorithms || attr_put_text(root, "algorithms", meta->algorithms));
     good = good && put_range(root, "input_range", &meta->ranges.inputs) &&
-           put_range(root, "target_range", &meta->ranges.targets);
+           put_range(root, "target_range", &meta->ranges.targets) &&
+           attr_put_floats(root, "column_ranges", (const float *)meta->ranges.column,
+                           (int)meta->ranges.columns * COLUMN_RANGE_NUMBERS);
     if (is->channels == 0) return good;
     return good && attr_put_int(root, "channels", is->channels) &&
            attr_put_int(root, "height", is->height) && attr_put_int(root, "width", is->width) &&
@@ -97,6 +121,7 @@ const char *meta_get_input(hid_t root, CheckpointMeta *meta)
     if (H5Aexists(root, "algorithms") > 0 && !meta->algorithms) return "algorithms";
     if (!get_range(root, "input_range", &meta->ranges.inputs)) return "input_range";
     if (!get_range(root, "target_range", &meta->ranges.targets)) return "target_range";
+    if (!get_columns(root, &meta->ranges)) return "column_ranges";
     if (H5Aexists(root, "channels") <= 0) return NULL;
     const struct {
         const char *name;

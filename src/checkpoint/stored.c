@@ -126,13 +126,28 @@ static void take_table(Answer *a, StoredFile *file)
     if (a->good && count > 0) qsort(file->tensor, (size_t)count, sizeof *file->tensor, by_path);
 }
 
+static void take_columns(Answer *a, DataRanges *ranges)
+{
+    const int64_t columns = ranges->columns;
+    ranges->column = NULL;
+    ranges->columns = 0;
+    a->good = a->good && columns >= 0 && columns <= DATA_COLUMNS_RANGED;
+    if (!a->good || columns == 0) return;
+    const size_t bytes = (size_t)columns * sizeof *ranges->column;
+    ranges->column = mem_new(bytes);
+    ranges->columns = columns;
+    take(a, ranges->column, bytes);
+}
+
 static void take_meta(Answer *a, CheckpointMeta *meta)
 {
     take(a, meta, sizeof *meta);
+    meta->ranges.column = NULL;
     meta->config = take_text(a, true);
     meta->version = take_text(a, false);
     meta->classes = take_text(a, true);
     meta->algorithms = take_text(a, true);
+    take_columns(a, &meta->ranges);
     a->good = a->good && meta->config && meta->version && meta->step >= 0;
     a->good = a->good && meta->input.stats >= 0 && meta->input.stats <= DATA_CHANNELS;
     a->good = a->good && meta->losses >= 0 && meta->losses <= CHECKPOINT_LOSSES;
@@ -236,6 +251,7 @@ Status stored_meta(const StoredFile *file, CheckpointMeta *meta)
     meta->version = mem_text(file->meta.version);
     meta->classes = mem_text(file->meta.classes);
     meta->algorithms = mem_text(file->meta.algorithms);
+    meta->ranges = data_ranges_copy(&file->meta.ranges);
     return OK;
 }
 

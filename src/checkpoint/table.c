@@ -333,6 +333,9 @@ static void put_meta(FILE *out, const CheckpointMeta *meta)
     put_text(out, meta->version);
     put_text(out, meta->classes);
     put_text(out, meta->algorithms);
+    const DataRanges *ranges = &meta->ranges;
+    if (ranges->columns > 0)
+        fwrite(ranges->column, sizeof *ranges->column, (size_t)ranges->columns, out);
 }
 
 /* The table and the attributes are read independently; both need only that the file opens. */

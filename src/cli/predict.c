@@ -149,6 +149,7 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
     bool known = meta.input.channels > 0;
     memcpy(p->data_train, meta.data_train, sizeof p->data_train);
     p->ranges = meta.ranges;
+    meta.ranges = (DataRanges){0};
     p->training = mem_format("the training of %s", path);
     if (known) take_input(p, &meta.input);
     if (meta.classes) class_names_take(&p->names, meta.classes, strlen(meta.classes) + 1, '\n');
@@ -252,6 +253,7 @@ static Status run_job(const Job *job, int count, char *const *files, const Predi
     trainer_free(&p.trainer);
     mem_free(&p.share);
     mem_free(&p.training);
+    data_ranges_fini(&p.ranges);
     class_names_free(&p.names);
     mem_free(&path);
     return st;

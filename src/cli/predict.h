@@ -23,7 +23,7 @@ typedef struct Predict {
     double *share;
     /* fingerprint of the training set; "": not known */
     char data_train[DATA_FINGERPRINT];
-    /* ranges of the training set; values 0: not known. training: words for it; owned */
+    /* ranges of the training set, values 0: not known, and words for it; both owned */
     DataRanges ranges;
     char *training;
 } Predict;

@@ -57,8 +57,9 @@ static void print_row(const Rows *r, const double *share)
 static void warn_of_range(const Rows *r, const Batch *batch)
 {
     const DataSet *set = &r->of->set;
-    DataRanges now = {.inputs = data_values_range(batch->x, batch->rows * set->channels)};
+    DataRanges now = data_rows_ranges(set, batch->x, batch->rows);
     data_warn(data_ranges_difference(r->path, set, &now, r->of->training, &r->of->ranges));
+    data_ranges_fini(&now);
 }
 
 static Status take(void *user, const Batch *batch)

@@ -481,6 +481,7 @@ void trainer_free(Trainer **trainer)
     if (t->grid_ready) grid_fini(&t->grid);
     if (t->backend) backend_close(&t->backend);
     algorithm_record_free(&t->algorithms);
+    data_ranges_fini(&t->ranges);
     mem_free(&t->first);
     mem_free(&t->block);
     mem_free(trainer);

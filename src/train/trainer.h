@@ -49,7 +49,7 @@ struct Trainer {
     const char *checkpoint;
     /* fingerprints of the data sets; "": not computed, which only a run does */
     char train_data[DATA_FINGERPRINT], test_data[DATA_FINGERPRINT];
-    /* ranges of the training set; values 0: not measured, which only a run does */
+    /* ranges of the training set, on rank 0 of a run; values 0: not measured */
     DataRanges ranges;
     /* init_from, classes: like the fields of CheckpointMeta; classes are on rank 0, NULL if not
      * known; owned */

@@ -66,4 +66,36 @@ check 64 'concat.yaml: is one of the files' "$WEFT" sbatch concat.yaml -o concat
 holds 'it is as it was' cmp a.csv before.csv
 
 holds 'nothing is left half written' test -z "$(ls no.h5* ./*.part 2>/dev/null)"
+# 65,000 columns: no verb compares each name with all others (that took 12 s), and a checkpoint holds the range of each column
+wide() { awk -v seed=$1 -v scale=$2 'BEGIN { srand(seed); printf "y"; for (i = 0; i < 65000; ++i) printf ",column_%d", i
+    for (r = 0; r < 8; ++r) { printf "\n%d", r % 2; for (i = 0; i < 65000; ++i) printf ",%.3f", (5 + rand()) * (i == 64321 ? scale : 1) } print "" }'; }
+wide 1 1 >wide.csv
+wide 2 1000 >metres.csv
+{ printf 'columns:\n  y: label\n'; seq -f '  column_%.0f: number' 0 64999; } >wide.yaml
+quick() { (ulimit -t 5 && exec "$WEFT" "$@"); }
+check 0 'wrote wide.h5' quick data import csv wide.csv --schema wide.yaml -o wide.h5 --threads 1
+check 0 'wrote metres.h5' quick data import csv metres.csv --schema wide.yaml -o metres.h5 --threads 1
+check 0 "metres.h5: its column 'column_64321' is 5" quick data check wide.h5 metres.h5
+cat >wide_model.yaml <<'Y'
+model: {name: mlp, hidden: [1]}
+data: {train: wide.h5, test: wide.h5}
+train: {epochs: 1, batch: 8, micro_batch: 8, threads: 1}
+Y
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+check 0 'done after' "$WEFT" train wide_model.yaml
+check 0 "metres.h5: its column 'column_64321' is 5" "$WEFT" eval wide_model.yaml data.train=metres.h5 data.test=metres.h5
+holds 'only this column differs' sh -c '! grep -q "more columns" both'
+sed 's/,y$//; 1s/column_64999/column_0/' wide.csv >twice.csv
+check 65 'twice.csv: line 1, column 65001: the header has column column_0 twice' quick data import csv twice.csv --schema wide.yaml -o no.h5 --threads 1
+sed '$s/.*/  column_0: number/' wide.yaml >twice.yaml
+check 78 'twice.yaml:65002:3: this column comes twice: column_0' quick data import csv wide.csv --schema twice.yaml -o no.h5
+tail -n 8 wide.csv >bare.csv
+{ echo 'header: false'; cat wide.yaml; } >bare.yaml
+check 0 'wrote bare.h5' quick data import csv bare.csv --schema bare.yaml -o bare.h5 --threads 1
+check 0 'wide.h5 and bare.h5 go together' quick data check wide.h5 bare.h5
+sed 's/column_64999: number/column_64999: {type: number, at: 8}/' bare.yaml >place.yaml
+check 78 'another column has this place: column_6' quick data import csv bare.csv --schema place.yaml -o no.h5
+{ printf 'columns:\n  y: label\n  column_0: number\n'; seq -f '  view_%.0f: {type: number, of: column_0}' 0 59999; echo 'others: ignore'; } >views.yaml
+check 0 'wrote views.h5' quick data import csv wide.csv --schema views.yaml -o views.h5 --threads 1
+check 0 'columns   60001: column_0, view_0' quick data info views.h5
 finish

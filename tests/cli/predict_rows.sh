@@ -117,6 +117,44 @@ check 65 "named.h5: its columns and fields have, in their order, 'm' as number 0
     "$WEFT" eval job.yaml run.name=hash data.train=named.h5 data.test=named.h5
 check 0 "model.init_from: named.h5: its columns and fields have, in their order, 'm' as number 0" "$WEFT" train job.yaml run.name=named data.train=named.h5 \
     data.test=named.h5 model.init_from=runs/hash/checkpoints/best.h5
+# one column in another unit: metres and kilometres next to a column of much larger numbers; `rare` is 1 in one row of forty
+units() { awk -v seed=$2 -v rows=$3 -v to=$4 -v first=$5 'BEGIN { srand(seed); print "answer,large,far,rare,same"; for (i = 0; i < rows; ++i)
+    printf "%s,%d,%.6g,%d,%.3f\n", i % 3 ? "no" : "yes", 1e6 * rand(), (first + 2000 * rand()) * to, rand() < 1 / 40, 5 + rand() }' >$1.csv; }
+printf 'columns:\n  answer: {type: label, one: yes, zero: no}\n  large: number\n  far: number\n  rare: number\n  same: number\n' >units.yaml
+units metres 1 300 1 0; units again 2 90 1 0; units km 3 120 0.001 0; units nine 4 9 0.001 0; units near 5 100 1 900
+for set in metres again km nine near; do check 0 '' "$WEFT" data import csv $set.csv --schema units.yaml -o $set.h5 --threads 1; done
+of() { awk -F, -v c=$2 'NR > 1 { v = $c + 0; if (NR == 2 || v < a) a = v; if (NR == 2 || v > b) b = v } END { printf "%.6g to %.6g", a, b }' $1.csv; }
+far="its column 'far' is $(of km 3), mean"
+check 0 "km.h5: $far" "$WEFT" data check metres.h5 km.h5
+holds 'they do not go together' sh -c '! grep -q "go together" both'
+check 0 "nine.h5: its column 'far' is $(of nine 3), mean" "$WEFT" data check metres.h5 nine.h5
+check 0 "again.h5: its column 'far' is $(of again 3), mean" "$WEFT" data check km.h5 again.h5
+check 0 'metres.h5 and again.h5 go together' "$WEFT" data check metres.h5 again.h5
+check 0 'metres.h5 and near.h5 go together' "$WEFT" data check metres.h5 near.h5
+check 0 "km.h5: $far" one train run.name=unit data.train=metres.h5 data.test=km.h5
+check 0 '' one train run.name=unit run.fresh=true data.train=metres.h5 data.test=again.h5
+holds 'nothing is said of one unit' sh -c '! grep -q warning both'
+check 0 "km.h5: $far" one train run.name=unit2 'data.train=[metres.h5,km.h5]' data.test=again.h5
+then="and that of the training of runs/unit/checkpoints/best.h5 is"
+check 0 "km.h5: $far" one eval run.name=unit data.train=km.h5 data.test=km.h5
+holds 'it is compared with the training' grep -q "$then" both
+check 0 '' one eval run.name=unit data.train=metres.h5 data.test=again.h5
+holds 'nothing is said of the same unit' sh -c '! grep -q warning both'
+for rows in km.h5 km.csv; do
+    check 0 "$rows: $far" one predict run.name=unit data.train=metres.h5 $rows
+    holds 'it is compared with the training' grep -q "$then" both
+done
+check 0 '' one predict run.name=unit data.train=metres.h5 again.csv
+holds 'nothing is said of more rows' sh -c '! grep -q warning both'
+check 0 "km.h5: $far" one train run.name=unit3 train.epochs=4 data.train=km.h5 data.test=km.h5 checkpoint.resume="$(at unit 18)"
+check 0 "model.init_from: km.h5: $far" one train run.name=unit4 data.train=km.h5 data.test=km.h5 model.init_from=runs/unit/checkpoints/best.h5
+# a table that is not weft's has no names
+if command -v h5copy >/dev/null; then
+    for set in metres km; do rm -f plain-$set.h5; h5copy -i $set.h5 -o plain-$set.h5 -s /dense -d /x; h5copy -i $set.h5 -o plain-$set.h5 -s /y -d /y; done
+    check 0 'plain-km.h5: its column number 1 (from 0) is' "$WEFT" data check plain-metres.h5 plain-km.h5
+else
+    echo "  skipped: tables without names: there is no h5copy"
+fi
 check 65 'hash-test.h5: its ids (below 70; 0: any)' "$WEFT" eval job.yaml data.test=hash-test.h5
 check 0 'wrote clicks.h5' "$WEFT" data make criteo-like -o clicks.h5 --samples 20 --threads 1
 check 65 'clicks.h5: samples are' predict clicks.h5

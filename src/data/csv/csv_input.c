@@ -3,6 +3,7 @@
  * line break outside quotes; a comment ends at its line break. Blocks are the same each time a file
  * is read, so that results of one pass are valid for the next. */
 #include "csv.h"
+#include "../set/name_index.h"
 
 #include <string.h>
 
@@ -140,31 +141,41 @@ Status csv_pass(const CsvInput *input, int threads, CsvWork *work, void *user, i
 
 /* ---- which value of a record is which column ---- */
 
+/* Finds the columns named in the header; found: for each column of the schema, is it there? */
+static Status header_find(CsvFile *file, const CsvReader *r, bool *found)
+{
+    const CsvSchema *s = r->input->schema;
+    NameIndex names = {0};
+    Status st = OK;
+    for (int c = 0; c < s->count; ++c)
+        if (s->column[c].of < 0)
+            name_index_add(&names, s->column[c].name, strlen(s->column[c].name), c);
+    for (int i = 0; st == OK && i < file->width; ++i) {
+        int64_t c = name_index_find(&names, r->value[i].text, r->value[i].length);
+        file->column[i] = c >= 0 && found[c] ? -1 : (int)c;
+        if (c < 0) continue;
+        if (found[c])
+            st = csv_fail(r, r->value[i].text, i, "the header has column %s twice",
+                          s->column[c].name);
+        found[c] = true;
+    }
+    name_index_fini(&names);
+    return st;
+}
+
 static Status header_take(CsvFile *file, const CsvReader *r)
 {
     const CsvSchema *s = r->input->schema;
-    for (int i = 0; i < file->width; ++i) file->column[i] = -1;
-    for (int c = 0; c < s->count; ++c) {
-        size_t length = strlen(s->column[c].name);
-        int at = -1;
-        if (s->column[c].of >= 0) continue;
-        for (int i = 0; i < file->width; ++i) {
-            if (r->value[i].length != length ||
-                memcmp(r->value[i].text, s->column[c].name, length) != 0)
-                continue;
-            if (at >= 0)
-                return csv_fail(r, r->value[i].text, i, "the header has column %s twice",
-                                s->column[c].name);
-            at = i;
-        }
-        if (at < 0 && s->column[c].optional) continue;
-        if (at < 0)
-            return csv_fail(r, r->value[0].text, -1,
-                            "the header has no column %s, which the schema names; correct one of "
-                            "them",
-                            s->column[c].name);
-        file->column[at] = c;
-    }
+    bool *found = mem_new((size_t)s->count * sizeof *found);
+    Status st = header_find(file, r, found);
+    for (int c = 0; st == OK && c < s->count; ++c)
+        if (!found[c] && s->column[c].of < 0 && !s->column[c].optional)
+            st = csv_fail(r, r->value[0].text, -1,
+                          "the header has no column %s, which the schema names; correct one of "
+                          "them",
+                          s->column[c].name);
+    mem_free(&found);
+    TRY(st);
     for (int i = 0; i < file->width && !s->others_ignored; ++i)
         if (file->column[i] < 0)
             return csv_fail(r, r->value[i].text, i,

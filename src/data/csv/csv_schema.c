@@ -12,6 +12,7 @@
 #include "csv.h"
 
 #include "config/yaml.h"
+#include "../set/name_index.h"
 
 #include <math.h>
 #include <string.h>
@@ -43,6 +44,16 @@ static void texts_fini(CsvTexts *t)
     mem_free(&t->length);
     t->count = 0;
 }
+
+/* State while columns are read. */
+typedef struct ColumnReading {
+    CsvSchema *schema;
+    NameIndex names;
+    /* owned: 1 + the column at a place, 0: none; of each column, its last view or itself */
+    int *at_place, *last_view;
+    /* the place after the last column that is not a view */
+    int next_place;
+} ColumnReading;
 
 static CsvColumn *column_add(CsvSchema *s, const char *name, CsvType type)
 {
@@ -192,19 +203,22 @@ static Status read_ids(const CsvSchema *s, const Node *n, CsvColumn *c)
 }
 
 /* Finds the column that this one is another view of. */
-static Status read_of(const CsvSchema *s, const Node *n, CsvColumn *c)
+static Status read_of(const ColumnReading *r, const Node *n, CsvColumn *c)
 {
-    for (int i = 0; n->kind == NODE_SCALAR && &s->column[i] != c; ++i)
-        if (s->column[i].of < 0 && strcmp(s->column[i].name, n->text) == 0) {
-            c->of = i;
-            return OK;
-        }
+    const CsvSchema *s = r->schema;
+    int64_t of = -1;
+    if (n->kind == NODE_SCALAR) of = name_index_find(&r->names, n->text, strlen(n->text));
+    if (of >= 0 && &s->column[of] != c && s->column[of].of < 0) {
+        c->of = (int)of;
+        return OK;
+    }
     return node_fail(s, n, "no column above this one, but for views, is called ",
                      n->kind == NODE_SCALAR ? n->text : "so");
 }
 
-static Status read_attribute(const CsvSchema *s, const Node *map, int i, CsvColumn *c)
+static Status read_attribute(const ColumnReading *r, const Node *map, int i, CsvColumn *c)
 {
+    const CsvSchema *s = r->schema;
     enum { TYPE, AT, OF, ONE, ZERO, FILL, TRANSFORM, SCALE, IDS, HASH, LEAST };
     static const char *const key[] = {"type",      "at",    "of",  "one",  "zero",  "fill",
                                       "transform", "scale", "ids", "hash", "least", NULL};
@@ -224,7 +238,7 @@ static Status read_attribute(const CsvSchema *s, const Node *map, int i, CsvColu
         c->place = (int)whole - 1;
         return OK;
     case OF:
-        return read_of(s, n, c);
+        return read_of(r, n, c);
     case ONE:
     case ZERO:
         return read_texts(s, n, &c->value[which == ONE]);
@@ -273,14 +287,6 @@ static bool name_good(const char *name)
     return *name && strcmp(name, ".") != 0 && strlen(name) < 200;
 }
 
-/* Returns the place after the last column that is not a view; the newest column is not counted. */
-static int place_behind(const CsvSchema *s)
-{
-    for (int i = s->count - 1; i-- > 0;)
-        if (s->column[i].of < 0) return s->column[i].place + 1;
-    return 0;
-}
-
 static const Node *key_of(const Node *map, const char *key)
 {
     for (int i = 0; map->kind == NODE_MAP && i < map->count; ++i)
@@ -306,41 +312,44 @@ static Status settle_ids(const CsvSchema *s, const Node *n, CsvColumn *c)
     return OK;
 }
 
-static Status view_add(CsvSchema *s, const Node *n, CsvColumn *c)
+static Status view_add(ColumnReading *r, const Node *n, CsvColumn *c)
 {
-    CsvColumn *last = &s->column[c->of];
+    const CsvSchema *s = r->schema;
     if (c->type != CSV_NUMBER && c->type != CSV_CATEGORY)
         return node_fail(s, n, "only numbers and categories can be `of` another column", "");
     if (c->place >= 0) return node_fail(s, n, "it has the place of the column that it is `of`", "");
-    while (last->also >= 0) last = &s->column[last->also];
-    last->also = (int)(c - s->column);
+    s->column[r->last_view[c->of]].also = (int)(c - s->column);
+    r->last_view[c->of] = (int)(c - s->column);
     return settle_ids(s, n, c);
 }
 
-static Status read_column(CsvSchema *s, const Node *map, int i)
+static Status read_column(ColumnReading *r, const Node *map, int i)
 {
+    CsvSchema *s = r->schema;
     CsvType type = CSV_IGNORE;
     const Node *n = map->item[i];
     const char *name = map->key[i]->text;
     if (!name_good(name))
         return node_fail(s, map->key[i], "no name of a column (nothing, / or longer): ", name);
-    for (int k = 0; k < s->count; ++k)
-        if (strcmp(s->column[k].name, name) == 0)
-            return node_fail(s, map->key[i], "this column comes twice: ", name);
+    if (!name_index_add(&r->names, name, strlen(name), s->count))
+        return node_fail(s, map->key[i], "this column comes twice: ", name);
     TRY(read_type(s, n, &type));
     CsvColumn *c = column_add(s, name, type);
-    for (int a = 0; n->kind == NODE_MAP && a < n->count; ++a) TRY(read_attribute(s, n, a, c));
-    if (c->of >= 0) return view_add(s, n, c);
+    for (int a = 0; n->kind == NODE_MAP && a < n->count; ++a) TRY(read_attribute(r, n, a, c));
+    r->last_view[i] = i;
+    if (c->of >= 0) return view_add(r, n, c);
     if (c->place >= 0 && s->header)
         return node_fail(s, n, "`at` is for files without a header; this one has its name in it",
                          "");
     if (c->place >= 0)
         s->placed = true;
     else if (!s->header)
-        c->place = place_behind(s);
-    for (int k = 0; k < i; ++k)
-        if (!s->header && s->column[k].of < 0 && s->column[k].place == c->place)
-            return node_fail(s, n, "another column has this place: ", s->column[k].name);
+        c->place = r->next_place;
+    r->next_place = c->place + 1;
+    if (!s->header && r->at_place[c->place])
+        return node_fail(
+            s, n, "another column has this place: ", s->column[r->at_place[c->place] - 1].name);
+    if (!s->header) r->at_place[c->place] = i + 1;
     if (c->type == CSV_LABEL && c->value[1].count == 0) texts_add(&c->value[1], "1");
     if (c->type == CSV_LABEL && c->value[0].count == 0) texts_add(&c->value[0], "0");
     for (int k = 0; k < c->value[0].count; ++k)
@@ -355,10 +364,19 @@ static Status read_columns(CsvSchema *s, const Node *n)
         return node_fail(s, n, "expected columns, each as NAME: {type: ...}", "");
     if (n->count > CSV_COLUMNS_MOST) return node_fail(s, n, "too many columns", "");
     int labels = 0;
-    for (int i = 0; i < n->count; ++i) {
-        TRY(read_column(s, n, i));
-        labels += s->column[i].type == CSV_LABEL;
+    /* places follow the largest that `at` can say */
+    ColumnReading r = {.schema = s,
+                       .at_place = mem_new(2 * CSV_COLUMNS_MOST * sizeof *r.at_place),
+                       .last_view = mem_new((size_t)n->count * sizeof *r.last_view)};
+    Status st = OK;
+    for (int i = 0; st == OK && i < n->count; ++i) {
+        st = read_column(&r, n, i);
+        labels += st == OK && s->column[i].type == CSV_LABEL;
     }
+    name_index_fini(&r.names);
+    mem_free(&r.at_place);
+    mem_free(&r.last_view);
+    TRY(st);
     number_columns(s);
     return labels == 1 ? OK : node_fail(s, n, "one column, and not more, must be the label", "");
 }

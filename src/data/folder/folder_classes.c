@@ -3,6 +3,7 @@
  * label that is not in the list is an error. */
 #include "folder_files.h"
 #include "../data_private.h"
+#include "../set/name_index.h"
 
 #include <string.h>
 
@@ -44,21 +45,25 @@ static Status read_names(ClassNames *names, const char *path)
 static Status find_places(const FolderFiles *files, const ClassNames *names, const char *path,
                           int32_t *place)
 {
-    for (int64_t c = 0; c < files->classes; ++c) {
-        int64_t i = 0;
+    NameIndex index = {0};
+    Status st = OK;
+    for (int64_t i = 0; i < names->count; ++i)
+        name_index_add(&index, names->name[i], strlen(names->name[i]), i);
+    for (int64_t c = 0; st == OK && c < files->classes; ++c) {
+        int64_t i = c;
         char number[24];
         const char *name = files->class_name ? files->class_name[c] : NULL;
         snprintf(number, sizeof number, "%lld", (long long)c);
-        while (name && i < names->count && strcmp(names->name[i], name) != 0) ++i;
-        if (!name) i = c;
-        if (i >= names->count)
-            return fail(ERR_DATA,
-                        "class '%s' is not among the %lld classes of %s: remove it, or add its "
-                        "name there",
-                        name ? name : number, (long long)names->count, path);
+        if (name) i = name_index_find(&index, name, strlen(name));
+        if (i < 0 || i >= names->count)
+            st = fail(ERR_DATA,
+                      "class '%s' is not among the %lld classes of %s: remove it, or add its "
+                      "name there",
+                      name ? name : number, (long long)names->count, path);
         place[c] = (int32_t)i;
     }
-    return OK;
+    name_index_fini(&index);
+    return st;
 }
 
 Status folder_classes(FolderFiles *files, const char *path)

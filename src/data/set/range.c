@@ -1,8 +1,9 @@
 /* Statistics of a set's values: least, largest, mean and deviation over samples spread evenly. They
  * show if two sets of one type use different scales, such as 0 to 1 and 0 to 255. */
-#include "../data_private.h"
+#include "column_range.h"
 
 #include <math.h>
+#include <string.h>
 
 /* VALUES_MOST bounds the values of all samples together; each sample is read whole, because its
  * beginning may be empty, such as the edge of a picture. */
@@ -21,6 +22,8 @@ typedef struct Measure {
     float *piece;
     DataRange range;
     double sum, squares;
+    /* NULL: columns are not measured; borrowed */
+    ColumnSums *column;
 } Measure;
 
 static void measure_add(Measure *m, const float *value, int64_t count)
@@ -77,13 +80,15 @@ static Status measure_sample(Measure *m, int64_t sample, int64_t all)
         element_row(set->x.type, m->piece, 1, m->raw + (size_t)at * bytes, 1, n, set->scale, 0.0F);
         if (m->of == RANGE_INPUTS && set->has_stats) normalise(set, m->piece, at, n, all);
         measure_add(m, m->piece, n);
+        if (m->column) column_sums_add(m->column, at, n, m->piece);
     }
     return OK;
 }
 
-static Status measure(const DataSet *set, RangeOf of, int64_t samples, DataRange *range)
+static Status measure(const DataSet *set, RangeOf of, int64_t samples, ColumnSums *column,
+                      DataRange *range)
 {
-    Measure m = {.set = set, .of = of};
+    Measure m = {.set = set, .of = of, .column = column};
     const bool targets = of == RANGE_TARGETS;
     *range = (DataRange){0};
     if (data_kind(set)->next_token) return OK;
@@ -113,18 +118,51 @@ static Status measure(const DataSet *set, RangeOf of, int64_t samples, DataRange
 
 Status data_set_range(const DataSet *set, DataRange *range)
 {
-    return measure(set, RANGE_SCALED, RANGE_SAMPLES, range);
+    return measure(set, RANGE_SCALED, RANGE_SAMPLES, NULL, range);
 }
 
-static Status measure_both(const DataSet *set, RangeOf of, int64_t samples, DataRanges *ranges)
+/* Measures values, a table's columns and targets; *ranges is empty on error. */
+static Status measure_all(const DataSet *set, RangeOf of, int64_t samples, DataRanges *ranges)
 {
-    TRY(measure(set, of, samples, &ranges->inputs));
-    return measure(set, RANGE_TARGETS, samples, &ranges->targets);
+    ColumnSums *column = column_sums_new(set);
+    *ranges = (DataRanges){0};
+    Status st = measure(set, of, samples, column, &ranges->inputs);
+    if (column) ranges->column = column_sums_end(&column, set->channels);
+    if (ranges->column) ranges->columns = set->channels;
+    if (st == OK) st = measure(set, RANGE_TARGETS, samples, NULL, &ranges->targets);
+    if (st != OK) data_ranges_fini(ranges);
+    return st;
 }
 
 Status data_set_ranges(const DataSet *set, DataRanges *ranges)
 {
-    return measure_both(set, RANGE_INPUTS, RANGE_SAMPLES, ranges);
+    return measure_all(set, RANGE_INPUTS, RANGE_SAMPLES, ranges);
+}
+
+DataRanges data_rows_ranges(const DataSet *set, const float *value, int64_t rows)
+{
+    DataRanges ranges = {.inputs = data_values_range(value, rows * set->channels)};
+    ColumnSums *column = column_sums_new(set);
+    if (!column) return ranges;
+    for (int64_t i = 0; i < rows; ++i)
+        column_sums_add(column, 0, set->channels, value + i * set->channels);
+    ranges.column = column_sums_end(&column, set->channels);
+    ranges.columns = set->channels;
+    return ranges;
+}
+
+DataRanges data_ranges_copy(const DataRanges *ranges)
+{
+    DataRanges copy = *ranges;
+    const size_t bytes = (size_t)copy.columns * sizeof *copy.column;
+    if (copy.columns > 0) copy.column = memcpy(mem_new(bytes), ranges->column, bytes);
+    return copy;
+}
+
+void data_ranges_fini(DataRanges *ranges)
+{
+    mem_free(&ranges->column);
+    *ranges = (DataRanges){0};
 }
 
 DataRange data_values_range(const float *value, int64_t count)
@@ -174,27 +212,38 @@ static char *compare(const char *path, const DataSet *set, RangeOf of, const Dat
                       b->mean);
 }
 
-static char *compare_both(const char *path, const DataSet *set, RangeOf of,
-                          const DataRanges *ranges, const char *like, const DataRanges *then)
+/* Compares a table's columns, unless all of several columns differ: then all values do. */
+static char *compare_all(const char *path, const DataSet *set, RangeOf of, const DataRanges *a,
+                         const char *like, const DataRanges *b)
 {
-    char *line = compare(path, set, of, &ranges->inputs, like, &then->inputs);
-    return line ? line : compare(path, set, RANGE_TARGETS, &ranges->targets, like, &then->targets);
+    int64_t differ = 0;
+    char *line = compare(path, set, of, &a->inputs, like, &b->inputs);
+    char *column = column_ranges_difference(path, set, a, like, b, &differ);
+    bool whole = line && differ > 1 && differ == a->columns;
+    if (column && !whole) {
+        mem_free(&line);
+        return column;
+    }
+    mem_free(&column);
+    return line ? line : compare(path, set, RANGE_TARGETS, &a->targets, like, &b->targets);
 }
 
 char *data_ranges_difference(const char *path, const DataSet *set, const DataRanges *ranges,
                              const char *like, const DataRanges *then)
 {
-    return compare_both(path, set, RANGE_INPUTS, ranges, like, then);
+    return compare_all(path, set, RANGE_INPUTS, ranges, like, then);
 }
 
 Status data_ranges_compare(const DataSet *set, const DataSet *like, char **line)
 {
     DataRanges a, b;
     *line = NULL;
-    TRY(measure_both(like, RANGE_SCALED, RANGE_SAMPLES, &b));
-    TRY(measure_both(set, RANGE_SCALED, RANGE_SAMPLES, &a));
-    *line = compare_both(set->path, set, RANGE_SCALED, &a, like->path, &b);
-    return OK;
+    TRY(measure_all(like, RANGE_SCALED, RANGE_SAMPLES, &b));
+    Status st = measure_all(set, RANGE_SCALED, RANGE_SAMPLES, &a);
+    if (st == OK) *line = compare_all(set->path, set, RANGE_SCALED, &a, like->path, &b);
+    data_ranges_fini(&a);
+    data_ranges_fini(&b);
+    return st;
 }
 
 Status data_files_compare(const DataSet *set, char **line)
@@ -206,13 +255,15 @@ Status data_files_compare(const DataSet *set, char **line)
     if (samples < FILE_SAMPLES) samples = FILE_SAMPLES;
     DataSet *file = mem_new(sizeof *file);
     data_set_file(set, 0, file);
-    Status st = measure_both(file, RANGE_SCALED, samples, &first);
+    Status st = measure_all(file, RANGE_SCALED, samples, &first);
     for (int i = 1; st == OK && !*line && i < set->file_count; ++i) {
         data_set_file(set, i, file);
-        st = measure_both(file, RANGE_SCALED, samples, &other);
+        st = measure_all(file, RANGE_SCALED, samples, &other);
         if (st == OK)
-            *line = compare_both(file->path, file, RANGE_SCALED, &other, set->path, &first);
+            *line = compare_all(file->path, file, RANGE_SCALED, &other, set->path, &first);
+        data_ranges_fini(&other);
     }
+    data_ranges_fini(&first);
     mem_free(&file);
     return st;
 }

@@ -17,7 +17,6 @@ Status resume_know_data(Trainer *t)
     TRY(status_agree(t->world, st));
     world_bcast(t->world, t->train_data, sizeof t->train_data, 0);
     world_bcast(t->world, t->test_data, sizeof t->test_data, 0);
-    world_bcast(t->world, &t->ranges, sizeof t->ranges, 0);
     return OK;
 }
 

@@ -57,7 +57,7 @@ static void meta_of(const Trainer *t, CheckpointMeta *meta)
     memcpy(meta->data_test, t->test_data, sizeof meta->data_test);
     meta->data_ids = data_set_ids(&t->train_set);
     meta->columns = t->train_set.columns;
-    meta->ranges = t->ranges;
+    meta->ranges = data_ranges_copy(&t->ranges);
     memcpy(meta->tokenizer_hash, t->train_set.tokenizer_hash, sizeof meta->tokenizer_hash);
     memcpy(meta->init_from, t->init_from, sizeof meta->init_from);
     snprintf(meta->best_of, sizeof meta->best_of, "%s", trainer_metric(t)->word.word);

@@ -95,12 +95,17 @@ static Status check_factor(const Trainer *t, const CheckpointMeta *meta, const S
  * are compared more closely than where types are equal, because types imply other scales. */
 static Status find_alike(const Trainer *t, const DataRange *then, bool *alike)
 {
-    DataRanges now = t->ranges;
+    DataRange range = t->ranges.inputs;
+    DataRanges now;
     *alike = false;
     if (then->values == 0 || t->samples) return OK;
     /* an evaluation has not measured them before */
-    if (now.inputs.values == 0) TRY(data_set_ranges(&t->train_set, &now));
-    const DataRange *is = &now.inputs;
+    if (range.values == 0) {
+        TRY(data_set_ranges(&t->train_set, &now));
+        range = now.inputs;
+        data_ranges_fini(&now);
+    }
+    const DataRange *is = &range;
     const double most = 0.25 * (fmax(is->most, then->most) - fmin(is->least, then->least));
     *alike = is->values > 0 && fabs(is->least - then->least) <= most &&
              fabs(is->most - then->most) <= most;
@@ -228,6 +233,7 @@ static Status compare_checkpoint(const Trainer *t)
     if (!t->checkpoint || checkpoint_read_meta(t->checkpoint, &meta) != OK) return OK;
     Status st = data_set_ranges(&t->test_set, &ranges);
     if (st == OK) data_warn(ranges_difference(&t->test_set, &ranges, &meta, t->checkpoint));
+    data_ranges_fini(&ranges);
     checkpoint_meta_fini(&meta);
     return st;
 }

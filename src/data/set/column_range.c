@@ -1,0 +1,122 @@
+/* Ranges of a table's columns. A column in another unit, such as metres in one file and kilometres
+ * in the other, does not show in the range of all values if another column has larger numbers.
+ *
+ * Columns may be rare events, have long tails, or hold one value in all rows that are compared.
+ * Therefore two columns differ only if their typical values differ, which zeros and outliers do not
+ * change, and if their deviations or means differ, too. */
+#include "column_range.h"
+
+#include <float.h>
+#include <math.h>
+
+struct ColumnSums {
+    int64_t values, filled;
+    double least, most, logs;
+    /* the column's first value, and sums of differences from it */
+    double first, sum, squares;
+};
+
+ColumnSums *column_sums_new(const DataSet *set)
+{
+    const DataKindInfo *kind = data_kind(set);
+    if (kind->augments || kind->next_token || set->channels > DATA_COLUMNS_RANGED) return NULL;
+    return mem_new((size_t)set->channels * sizeof(ColumnSums));
+}
+
+void column_sums_add(ColumnSums *sums, int64_t first, int64_t count, const float *value)
+{
+    for (int64_t i = 0; i < count; ++i) {
+        ColumnSums *s = &sums[first + i];
+        const double v = (double)value[i];
+        if (!isfinite(v)) continue;
+        if (s->values++ == 0) s->first = s->least = s->most = v;
+        if (v < s->least) s->least = v;
+        if (v > s->most) s->most = v;
+        s->sum += v - s->first;
+        s->squares += (v - s->first) * (v - s->first);
+        if (v == 0) continue;
+        s->logs += (double)logf(fabsf(value[i]));
+        ++s->filled;
+    }
+}
+
+ColumnRange *column_sums_end(ColumnSums **sums, int64_t columns)
+{
+    ColumnRange *range = mem_new((size_t)columns * sizeof *range);
+    for (int64_t i = 0; i < columns; ++i) {
+        const ColumnSums *s = &(*sums)[i];
+        if (s->values == 0) continue;
+        const double mean = s->sum / (double)s->values;
+        const double variance = fmax(0, s->squares / (double)s->values - mean * mean);
+        range[i] = (ColumnRange){.least = (float)s->least,
+                                 .most = (float)s->most,
+                                 .mean = (float)(s->first + mean),
+                                 .deviation = (float)fmin(sqrt(variance), FLT_MAX),
+                                 .filled = (float)s->filled};
+        if (s->filled > 0) range[i].typical = (float)exp(s->logs / (double)s->filled);
+    }
+    mem_free(sums);
+    return range;
+}
+
+/* Returns by how much the error of a mean of so many values widens the bounds. */
+static double looseness(float values)
+{
+    const float ENOUGH = 32;
+    return values < ENOUGH ? sqrt((double)(ENOUGH / values)) : 1;
+}
+
+/* A few values may be close to each other, or all small, by chance: the bounds are wider for them,
+ * and LEAST values other than 0 must be known of one column, and of both if one is too small. */
+static bool columns_alike(const ColumnRange *a, const ColumnRange *b)
+{
+    const float LEAST = 4, spread = 8, shift = 4;
+    const float few = fminf(a->filled, b->filled), many = fmaxf(a->filled, b->filled);
+    if (few == 0 || many < LEAST) return true;
+    const double loose = looseness(few) * looseness(many);
+    const double deviation = (double)fmaxf(a->deviation, b->deviation);
+    const double high = (double)fmaxf(a->typical, b->typical) / loose / (double)spread;
+    const ColumnRange *low = a->typical < b->typical ? a : b;
+    const double apart = fabs((double)a->mean - (double)b->mean);
+    const double larger = fmax(fabs((double)a->mean), fabs((double)b->mean));
+    bool wider = deviation > (double)spread * (double)fminf(a->deviation, b->deviation);
+    if (few >= LEAST && wider && high > (double)low->typical) return false;
+    if (high > fmax(fabs((double)low->least), fabs((double)low->most))) return false;
+    return apart <= larger / 2 || apart <= (double)shift * loose * deviation;
+}
+
+/* Returns "column 'name'", or its number where the set has no names. Owner: the caller. */
+static char *column_words(const DataSet *set, int64_t column)
+{
+    ClassNames names = {0};
+    const bool named = class_names_read_of(&names, set->path, "columns") == OK &&
+                       names.count == set->channels && *names.name[column];
+    char *words = named ? mem_format("column '%.160s'", names.name[column])
+                        : mem_format("column number %lld (from 0)", (long long)column);
+    class_names_free(&names);
+    return words;
+}
+
+char *column_ranges_difference(const char *path, const DataSet *set, const DataRanges *ranges,
+                               const char *like, const DataRanges *then, int64_t *differ)
+{
+    int64_t first = 0;
+    *differ = 0;
+    if (ranges->columns != then->columns) return NULL;
+    for (int64_t i = 0; i < ranges->columns; ++i) {
+        if (columns_alike(&ranges->column[i], &then->column[i])) continue;
+        if ((*differ)++ == 0) first = i;
+    }
+    if (*differ == 0) return NULL;
+    const ColumnRange *a = &ranges->column[first], *b = &then->column[first];
+    char *name = column_words(set, first), more[64] = "";
+    if (*differ > 1)
+        snprintf(more, sizeof more, "; %lld more columns differ, too", (long long)*differ - 1);
+    char *line = mem_format("%s: its %s is %.6g to %.6g, mean %.6g, and that of %s is %.6g to "
+                            "%.6g, mean %.6g%s: if the same numbers do not mean the same in both, "
+                            "store the column in one unit",
+                            path, name, (double)a->least, (double)a->most, (double)a->mean, like,
+                            (double)b->least, (double)b->most, (double)b->mean, more);
+    mem_free(&name);
+    return line;
+}
