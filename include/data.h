@@ -200,8 +200,8 @@ typedef struct DataRange {
     int64_t values;
     double least, most, mean, deviation;
 } DataRange;
-/* Statistics of the finite values of one column of a table. typical: geometric mean of the values
- * other than 0, without their signs; filled: the number of these values. */
+/* Statistics of the finite values of one column of a table. typical is the geometric mean of the
+ * sizes of values that are not 0, and filled is their number. */
 typedef struct ColumnRange {
     float least, most, mean, deviation, typical, filled;
 } ColumnRange;

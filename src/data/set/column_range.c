@@ -59,7 +59,7 @@ ColumnRange *column_sums_end(ColumnSums **sums, int64_t columns)
     return range;
 }
 
-/* Returns by how much the error of a mean of so many values widens the bounds. */
+/* Returns the factor that widens the bounds for the error of a mean of few values. */
 static double looseness(float values)
 {
     const float ENOUGH = 32;
