@@ -179,13 +179,25 @@ bool file_is_same(const struct stat *a, const struct stat *b)
 
 Status file_no_input(const char *out, const char *const *in, int count)
 {
+    /* endings of the files that verbs write next to their output */
+    static const char *const ending[] = {"", ".part", ".part.journal", ".tokens.part", ".data"};
+    Status status = OK;
     struct stat to, from;
-    if (!out || stat(out, &to) != 0) return OK;
-    for (int i = 0; i < count; ++i)
-        if (stat(in[i], &from) == 0 && file_is_same(&from, &to))
-            return fail(ERR_USAGE, "%s: is one of the files that are read; choose another name",
-                        out);
-    return OK;
+    for (size_t k = 0; out && status == OK && k < sizeof ending / sizeof *ending; ++k) {
+        char *path = mem_format("%s%s", out, ending[k]);
+        bool exists = stat(path, &to) == 0;
+        for (int i = 0; exists && status == OK && i < count; ++i)
+            if (stat(in[i], &from) == 0 && file_is_same(&from, &to))
+                status =
+                    k == 0 ? fail(ERR_USAGE,
+                                  "%s: is one of the files that are read; choose another name", out)
+                           : fail(ERR_USAGE,
+                                  "%s: is one of the files that are read, but would be "
+                                  "replaced on the way to %s; choose another name",
+                                  path, out);
+        mem_free(&path);
+    }
+    return status;
 }
 
 enum { WHOLE_BYTES = 4 << 20, PLACES = 64, PIECE_BYTES = 4 << 10 };

@@ -133,15 +133,20 @@ static Status unknown_verb(int argc, char **argv)
 
 /* Checks the configuration before anything is started, and takes the settings of the ranks from
  * it. */
-static Status check_config(const Verb *verb, int argc, char **argv, Ranks *ranks)
+static Status check_config(const Verb *verb, int argc, char **argv, const void *options,
+                           Ranks *ranks)
 {
     Config *config = NULL;
     Status status = job_check(&config, verb, argc, argv);
+    for (int i = 0; status == OK && i < verb->flag_count; ++i)
+        if (verb->flag[i].writes)
+            status = job_no_input(
+                config, *(const char *const *)((const char *)options + verb->flag[i].offset));
     if (config) {
         ranks->threads = (int)config->train.threads;
         ranks->hang_s = config->train.hang_s;
         ranks->leave_out = train_leave_out(config);
-        ranks->checkpoints = mem_format("%s/%s/checkpoints", config->run.dir, config->run.name);
+        ranks->folder = mem_format("%s/%s", config->run.dir, config->run.name);
     }
     config_free(&config);
     return status == OK ? OK : job_refuse(status);
@@ -153,7 +158,7 @@ static Status start(const Verb *verb, Ranks *ranks, int argc, char **argv, const
     if (ranks->count && launched())
         return fail(ERR_USAGE, "-n %d: a launcher has started this rank already: leave -n out",
                     ranks->count);
-    if (!(verb->traits & VERB_LASTS)) mem_free(&ranks->checkpoints);
+    if (!(verb->traits & VERB_LASTS)) mem_free(&ranks->folder);
     if (ranks->count > 1) return launch_ranks(ranks);
     if (verb->traits & VERB_THREADS) threads_settle(ranks->threads, ranks->words);
     /* Only rank 0 opens files. MPI has not been started yet. */
@@ -174,9 +179,10 @@ static Status run_verb(const Verb *verb, int argc, char **argv, char **words)
     const Flag *n = verb->traits & VERB_STARTS ? NULL : flag_find(verb, "-n");
     Status status = verb_options_init(verb, &argc, argv, options);
     if (n) ranks.count = (int)*(int64_t *)((char *)options + n->offset);
-    if (status == OK && verb->traits & VERB_CONFIG) status = check_config(verb, argc, argv, &ranks);
+    if (status == OK && verb->traits & VERB_CONFIG)
+        status = check_config(verb, argc, argv, options, &ranks);
     if (status == OK) status = start(verb, &ranks, argc, argv, options);
-    mem_free(&ranks.checkpoints);
+    mem_free(&ranks.folder);
     verb_options_fini(verb, options);
     mem_free(&options);
     return status;

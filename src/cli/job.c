@@ -88,6 +88,21 @@ Status job_checkpoint(const Job *job, const char *given, char **path)
     return OK;
 }
 
+Status job_no_input(const Config *config, const char *out)
+{
+    const char *const named[] = {config->data.train, config->data.test, config->model.init_from,
+                                 config->checkpoint.resume_path};
+    Status status = OK;
+    for (size_t i = 0; i < sizeof named / sizeof *named; ++i) {
+        /* data.train and data.test are lists, a path a line */
+        char *list = mem_text(named[i] ? named[i] : ""), *rest = list;
+        for (const char *path; status == OK && (path = strsep(&rest, "\n"));)
+            if (*path) status = file_no_input(out, &path, 1);
+        mem_free(&list);
+    }
+    return status;
+}
+
 void job_serverless(Config *config)
 {
     config->grid.servers = 0;

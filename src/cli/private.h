@@ -63,6 +63,8 @@ Status job_same(const Job *job);
 /* Finds the checkpoint `given`, else the run's best.h5, else its newest one. The caller owns *path.
  * Collective. */
 Status job_checkpoint(const Job *job, const char *given, char **path);
+/* ERR_USAGE: out, which may be NULL, is a data set or a checkpoint that the configuration names. */
+Status job_no_input(const Config *config, const char *out);
 /* Sets the configuration to no servers and synchronous tables: a verb that updates no parameter
  * needs none, whatever the training used. */
 void job_serverless(Config *config);
@@ -80,14 +82,14 @@ Status job_check(Config **config, const Verb *verb, int argc, char **argv);
 int launch_rank(void);
 bool launched(void);
 /* Ranks to be started. threads: of each rank, 0 for its share of the cores; words: main's
- * arguments; checkpoints: folder of the run's checkpoints for a verb that lasts (VERB_LASTS), else
- * NULL. All borrowed. */
+ * arguments; folder: the run's folder for a verb that lasts (VERB_LASTS), else NULL. All
+ * borrowed. */
 typedef struct Ranks {
     int count, threads;
     /* train.hang_s */
     double hang_s;
     char **words;
-    char *checkpoints;
+    char *folder;
     /* result of train_leave_out */
     const char *leave_out;
 } Ranks;
@@ -109,6 +111,8 @@ void launch_prepare(int ranks, int threads);
 /* Returns the command that runs this program on `ranks` ranks, without mpirun for one. words:
  * main's arguments, of which -n is left out. Release with words_free. */
 char **launch_words(int ranks, char *const *words);
+/* Adds mpirun's options that pass weft's environment variables on to ranks on other hosts. */
+void mpirun_pass_on(Words *w);
 /* Returns the words of the command under mpirun on this host. Release with words_free. */
 char **mpirun_words(int ranks, char *const *command);
 /* Tests whether mpirun can start that many ranks of the program on this host, by a start that ends

@@ -187,15 +187,20 @@ static Status launch(Verification *v, Trial *t, const char *yaml, const char *lo
     char *words[] = {"weft", "train", (char *)(uintptr_t)yaml, NULL};
     int ranks = t->shape.dp * t->shape.pp * t->shape.tp, code = 0;
     Attend *a = &v->attend;
+    char id[LEASE_ID], *folder = mem_format("%s/%s", config->run.dir, config->run.name);
+    lease_new_id(id);
+    starting_name(&a->starting, folder, id, 1);
     char **command = launch_words(ranks, words);
     a->alone = ranks == 1;
     a->local = true;
+    a->elsewhere = in_batch_job();
     a->log = log;
     a->threads = (int)config->train.threads;
     a->hang_s = config->train.hang_s;
     double start = clock_s();
     Status status = attend_run(a, command, ranks, false, &code);
     words_free(command);
+    mem_free(&folder);
     TRY(status);
     t->seconds = clock_s() - start;
     if (a->first)

@@ -285,6 +285,9 @@ typedef herr_t PartPut(void *user, hid_t file);
 /* Checks with file_free_place that a training set and, unless test is NULL, a test set can be
  * written. ERR_USAGE, too, if both are one file. */
 Status part_free_places(const char *out, const char *test, bool force);
+/* ERR_USAGE: out, which may be NULL, is one of the named files of the folder, all of which are
+ * read. */
+Status part_no_input(const char *out, const char *folder, const char *const *name, int count);
 /* Creates out.part, reserves `bytes` and lets put lay out the file. Nothing needs to be released if
  * it fails. */
 Status part_new(PartFile *part, const char *out, bool force, int64_t bytes, PartPut *put,

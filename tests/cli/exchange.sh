@@ -58,6 +58,10 @@ run=runs/net/checkpoints/step-00000003.h5
 check 0 'wrote net.onnx: ONNX opset 17, 5 nodes, 10 classes' "$WEFT" ckpt export $run --onnx -o net.onnx
 holds 'the deviation is in the metadata' grep -qa scale net.onnx
 check 0 '11 nodes' "$WEFT" ckpt export $run --onnx -o net-all.onnx --softmax --normalize data.mean=[0.5] data.std=[0.25]
+cp images.h5 kept-images.h5
+check 64 'images.h5: is one of the files that are read' "$WEFT" ckpt export $run --onnx -o images.h5 --force
+check 64 'images.h5: is one of the files that are read' "$WEFT" ckpt shrink $run --method l1 --sparsity .5 -o images.h5 --force
+holds 'the data set is as before' cmp images.h5 kept-images.h5
 holds 'its output are probabilities' grep -qa probabilities net-all.onnx
 check 78 'holds no configuration' "$WEFT" ckpt export net-back.h5 --onnx -o net-back.onnx
 check 0 '5 nodes, 10 classes' "$WEFT" ckpt export net-back.h5 --onnx -o net-back.onnx --config net.yaml --input 1x8x8

@@ -52,6 +52,18 @@ same "$words" gpt.yaml text.h5
 same "$words" gpt.yaml text.h5 --ranks 4 grid.pp=2 grid.dp=2
 same "$words" gpt.yaml text.h5 --ranks 2 grid.tp=2
 
+# A data set or a checkpoint that the configuration names is not written over.
+cp images.h5 kept.h5
+cp text.h5 init.h5
+for key in data.train data.test model.init_from; do
+    check 64 'init.h5: is one of the files that are read' "$WEFT" plan lenet.yaml data.train=images.h5 data.test=images.h5 "$key=$PWD/init.h5" --svg init.h5
+done
+printf 'data: {train: [images.h5, %s/kept.h5]}\nmodel: {name: lenet}\ntrain: {batch: 20, micro_batch: 5}\n' "$PWD" >two.yaml
+check 64 'kept.h5: is one of the files that are read' "$WEFT" plan two.yaml --svg ./kept.h5
+check 64 'kept.h5: is one of the files that are read' "$WEFT" sbatch two.yaml -o kept.h5 --force
+holds 'they are as before' sh -c 'cmp images.h5 kept.h5 && cmp text.h5 init.h5'
+rm init.h5 kept.h5 two.yaml
+
 # Numbers and ids: published counts of models, and what is said of their tables.
 cat >ids.yaml <<'YAML'
 model: {name: wide_deep}

@@ -327,6 +327,15 @@ until_true grep -q 'resuming from' err
 kill -TERM "$run"
 ends 'no padding' 75 'stopped as requested'
 : >up/c
+# A reason for which no smaller number of ranks can be planned is said, and is the exit code.
+cp images.h5 gone.h5
+begin gone --hostfile three.hosts -- grid.pp=1 grid.dp=3 checkpoint.every_steps=20 data.train="$PWD/gone.h5"
+until_true another gone ''
+rm up/c gone.h5
+kill -KILL "$(rank_of gone 1)"
+ends 'data are gone' 66 'the 2 ranks that the hosts left have room for make no grid of this run, for the reason above'
+says 'gone.h5: '
+: >up/c
 # Stages of which no replica is left are waited for.
 begin stages --hostfile three.hosts --nnodes 2 -- grid.pp=2 checkpoint.every_steps=20
 until_true another stages ''

@@ -79,6 +79,41 @@ ended 100
 holds "ranks that do not get on are ended: 74, not $rc" test $rc = 74
 holds 'and named' grep -q 'while ranks start.* (train.hang_s): rank' out || cat out
 
+# A limit counts from the start of mpirun on, also in a batch job, where ranks may be on other hosts and report late: an mpirun that
+# never starts a rank is ended, as is one that is stopped, or that ends well when it is told to end.
+# silent HOW PLACE VERB_WORDS... : runs weft with an mpirun that does HOW and starts no rank; PLACE is "job" for the environment of a batch
+# job, else "host".
+silent() {
+    local how=$1 place=$2 begin=$SECONDS
+    shift 2
+    mkdir -p bin
+    printf '#!/bin/bash\n%s\n' "$how" >bin/mpirun
+    chmod +x bin/mpirun
+    rc=0
+    ( [ "$place" = host ] || export JOB_ID=7; exec timeout 60 env "PATH=$PWD/bin:$PATH" "$WEFT" "$@" train.hang_s=3 ) >out 2>&1 </dev/null || rc=$?
+    took=$((SECONDS - begin))
+    holds "$place: $1: a start without a rank is ended with 74, not $rc" test $rc = 74
+    holds "$place: $1: after the limit and soon, not $took s" test $took -ge 3 -a $took -lt 30
+    holds "$place: $1: it is said: $(cat out)" grep -Eq 'error: .*while ranks start none has made progress for [3-9] s \(train.hang_s\): no rank has reported' out
+}
+for place in host job; do
+    silent 'exec sleep 100' $place train -n 2 job.yaml run.name=silent
+done
+silent 'kill -STOP $$' job train -n 3 job.yaml run.name=silent
+silent 'trap "kill %1; exit 0" HUP TERM; sleep 100 & wait' job train -n 2 job.yaml run.name=silent
+silent 'exec sleep 100' job eval -n 2 job.yaml data.test=data.h5
+silent 'exec sleep 100' job bench step -n 2 job.yaml
+# A training whose ranks cannot report is known by the lease of its run's folder, and goes on.
+printf '#!/bin/bash\nWEFT_LAUNCHER=0 %s "$@" & echo $! >pid\nwait $!\n' "$(command -v mpirun)" >bin/mpirun
+( export JOB_ID=7; exec timeout 120 env "PATH=$PWD/bin:$PATH" "$WEFT" train -n 2 job.yaml run.name=mute train.steps=100000000 train.hang_s=3 ) >out 2>&1 </dev/null &
+job=$!
+soon grep -q 'step  *[0-9]' out
+sleep 6
+kill -USR1 "$(cat pid)"
+ended 60
+holds "ranks that cannot report but compute are not ended: 75, not $rc: $(tail -n 3 out)" test $rc = 75
+holds 'and they have saved' test -n "$(ls runs/mute/checkpoints/step-*.h5)"
+
 # Other verbs that start ranks watch them in the same way.
 # stopped_of VERB WORDS RANKS_WORDS : rank 1 of `weft VERB WORDS` is stopped as soon as it is there, named, and the command ends with 74.
 stopped_of() {

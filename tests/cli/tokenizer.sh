@@ -22,6 +22,22 @@ check 0 '' "$WEFT" data import text text --tokenizer marked -o marked.h5 --test 
 check 0 "$hash" "$WEFT" data info marked.h5
 check 0 '' "$WEFT" data import text text --tokenizer small --special -o special.h5
 check 0 '' "$WEFT" data import text text --tokenizer small -o all.h5
+# No file of the tokenizer is written over.
+cp -r small marks
+ln -s merges.txt marks/link
+for out in vocab.json merges.txt; do
+    for word in text tokens; do
+        check 64 "marks/$out: is one of the files that are read" "$WEFT" data import $word text --tokenizer marks -o marks/$out --force
+        check 64 "is one of the files that are read" "$WEFT" data import $word text --tokenizer marks -o no.h5 --test ./marks/$out --force
+    done
+done
+check 64 'is one of the files that are read' "$WEFT" data import tokens text --tokenizer marks/ranks.tiktoken -o marks/ranks.tiktoken --force
+cp text all.h5.part
+cp text ids.h5.tokens.part
+check 64 'all.h5.part: is one of the files that are read, but would be replaced on the way to all.h5' "$WEFT" data import text all.h5.part -o all.h5 --force
+check 64 'ids.h5.tokens.part: is one of' "$WEFT" data import text ids.h5.tokens.part --tokenizer small -o ids.h5
+holds 'the tokenizer and the texts are as before' sh -c 'diff -r -x link small marks && cmp text all.h5.part && cmp text ids.h5.tokens.part'
+rm all.h5.part ids.h5.tokens.part
 printf it >short
 check 65 'short: tokens in it: 1, for training: 1; at least 2 are needed, one and the one after it' \
     "$WEFT" data import text short --tokenizer small -o no.h5

@@ -251,7 +251,8 @@ static Status find_description(Import *m)
         m->description = mem_text(strncmp(path, "./", 2) ? path : path + 2);
     }
     mem_free(&path);
-    return OK;
+    return m->description ? file_no_input(m->what->out, (const char *const *)&m->description, 1)
+                          : OK;
 }
 
 /* Reads the description. Some families are not models of transformers: a config.json that happens

@@ -59,7 +59,8 @@ static Status export_onnx(int argc, char **argv, const ExportOptions *o)
     OnnxExported made = {0};
     TRY(checkpoint_config(&config, argv[0], o->config, argc - 1, argv + 1));
     model.config = config;
-    Status st = describe_data(o, &set, &model);
+    Status st = job_no_input(config, o->out);
+    if (st == OK) st = describe_data(o, &set, &model);
     if (st == OK) st = checkpoint_export_onnx(argv[0], o->out, &model, &made);
     if (st == OK)
         log_info("wrote %s%s%s: ONNX opset 17, %d nodes, %lld %s", o->out,

@@ -159,6 +159,7 @@ static Status shrink(Shrunk *s, int count, char **overrides)
 {
     const ShrinkFlags *f = s->flags;
     TRY(checkpoint_config(&s->config, s->from, f->config, count, overrides));
+    TRY(job_no_input(s->config, f->out));
     TRY(build(s));
     const CheckpointShrink what = {.from = s->from,
                                    .out = f->out,

@@ -146,8 +146,8 @@ static void attend_start(Attend *a)
 {
     if (!a->why) {
         a->why = starting_check(&a->starting, &a->watch, a->process);
-        /* ranks on other hosts can only be killed by mpirun */
-        if (a->why && a->elsewhere) end_ranks(a);
+        /* ranks on other hosts, and unknown ones, can only be killed by mpirun */
+        if (a->why && (a->elsewhere || a->starting.count == 0)) end_ranks(a);
     }
     bool requested = a->first && clock_s() - a->first_s > EARLY_S;
     if (requested && a->trains && a->watch.connected > 0 && !starting_has_stepped(&a->watch))
@@ -192,6 +192,8 @@ static int wait_for(Attend *a)
     /* mpirun itself may fail after its ranks have ended well */
     if (watch_all_left(&a->watch, &status)) return (int)status;
     a->killed = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
+    /* the starter of ranks that were killed may end as if all were well */
+    if (a->why && WIFEXITED(state) && WEXITSTATUS(state) == OK) return 128 + SIGKILL;
     return a->killed ? 128 + a->killed : WEXITSTATUS(state);
 }
 

@@ -42,7 +42,7 @@ typedef struct Attend {
     int killed;
     /* reason for which ranks were killed during their start, NULL: they were not; owned */
     char *why;
-    /* state of the watch over the start; the caller sets hosts, begun and of */
+    /* state of the watch over the start; the caller sets hosts and calls starting_name */
     Starting starting;
     /* name of the program that starts the ranks: words[0] of attend_run */
     char starter[16];

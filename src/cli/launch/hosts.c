@@ -287,7 +287,6 @@ static void srun_words(const Hosts *h, Words *w, int ranks)
  * host. Environment variables for ranks on other hosts are passed on by name. */
 static void mpirun_host_words(const Hosts *h, Words *w, int ranks)
 {
-    static const char *const passed_on[] = {WATCH_VARIABLE, LEASE_RUN, "WEFT_LOG_DIR", "WEFT_CPU"};
     words_add(w, mem_text("mpirun"));
     words_add(w, mem_text("--host"));
     words_add(w, names(h, false, true));
@@ -295,12 +294,7 @@ static void mpirun_host_words(const Hosts *h, Words *w, int ranks)
     words_add(w, mem_text("slot"));
     words_add(w, mem_text("--bind-to"));
     words_add(w, mem_text("none"));
-    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; ++i) {
-        /* the launcher's address is set when the ranks are started */
-        if (i > 0 && !getenv(passed_on[i])) continue;
-        words_add(w, mem_text("-x"));
-        words_add(w, mem_text(passed_on[i]));
-    }
+    mpirun_pass_on(w);
     words_add(w, mem_text("-n"));
     words_add(w, mem_format("%d", ranks));
 }

@@ -65,6 +65,17 @@ void open_mpi_settings(bool quiet)
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
 }
 
+void mpirun_pass_on(Words *w)
+{
+    static const char *const passed_on[] = {WATCH_VARIABLE, LEASE_RUN, "WEFT_LOG_DIR", "WEFT_CPU"};
+    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; ++i) {
+        /* the launcher's address is set when the ranks are started */
+        if (i > 0 && !getenv(passed_on[i])) continue;
+        words_add(w, mem_text("-x"));
+        words_add(w, mem_text(passed_on[i]));
+    }
+}
+
 char **mpirun_words(int ranks, char *const *command)
 {
     Words w = {0};
@@ -74,8 +85,7 @@ char **mpirun_words(int ranks, char *const *command)
     words_add(&w, mem_text("none"));
     words_add(&w, mem_text("-n"));
     words_add(&w, mem_format("%d", ranks));
-    if (is_open_mpi() && in_batch_job()) words_add(&w, mem_text("-x"));
-    if (is_open_mpi() && in_batch_job()) words_add(&w, mem_text(WATCH_VARIABLE));
+    if (is_open_mpi() && in_batch_job()) mpirun_pass_on(&w);
     for (int i = 0; command[i]; ++i) words_add(&w, mem_text(command[i]));
     return w.word;
 }
@@ -156,15 +166,16 @@ char **launch_words(int ranks, char *const *words)
 static Status lost(const Ranks *ranks, Attend *a, int code)
 {
     bool requested = a->ends > 1;
-    char *newest = NULL,
+    char *newest = NULL, *checkpoints = mem_format("%s/checkpoints", ranks->folder),
          *loss = requested ? mem_text("ended at once, as requested twice") : attend_loss(a, code);
-    if (checkpoint_newest(ranks->checkpoints, NULL, &newest) != OK) log_warn("%s", fail_message());
+    if (checkpoint_newest(checkpoints, NULL, &newest) != OK) log_warn("%s", fail_message());
     Status status = attend_crashed(a, code) && !requested ? ERR_BUG : newest ? ERR_STOPPED : ERR_IO;
     log_error("%s; %s%s: start the same command again%s %s", loss,
               newest ? "the newest checkpoint is " : "there is no checkpoint yet",
               newest ? newest : "", newest ? ranks->leave_out : "",
               newest ? "to continue" : "to begin anew");
     mem_free(&newest);
+    mem_free(&checkpoints);
     mem_free(&loss);
     return status;
 }
@@ -210,7 +221,7 @@ static int judge(const Ranks *ranks, Attend *a, int code)
         log_info("%s", STOPPED_BEFORE_STEPS);
         return ERR_STOPPED;
     }
-    if (attend_begun(a) || code >= 128) return lost(ranks, a, code);
+    if (a->why || attend_begun(a) || code >= 128) return lost(ranks, a, code);
     return code;
 }
 
@@ -227,15 +238,18 @@ void launch_prepare(int ranks, int threads)
 Status launch_ranks(const Ranks *ranks)
 {
     Attend a;
+    char id[LEASE_ID];
     int code = 0;
     launch_prepare(ranks->count, ranks->threads);
-    char **out = launch_words(ranks->count, ranks->words);
     attend_init(&a);
+    lease_new_id(id);
+    if (ranks->folder) starting_name(&a.starting, ranks->folder, id, 1);
+    char **out = launch_words(ranks->count, ranks->words);
     a.hang_s = ranks->hang_s;
     /* In a batch job mpirun may place ranks on other hosts; it ends those on SIGHUP too. */
     a.local = true;
     a.elsewhere = in_batch_job();
-    Status status = attend_run(&a, out, ranks->count, ranks->checkpoints != NULL, &code);
+    Status status = attend_run(&a, out, ranks->count, ranks->folder != NULL, &code);
     words_free(out);
     if (status == OK) _exit(judge(ranks, &a, code));
     return status;

@@ -40,8 +40,6 @@ static const Flag flags[] = {
 static Status make_log_folder(Supervisor *s)
 {
     char root[PATH_MAX], path[PATH_MAX + 32];
-    /* ignore the folder of an outer weft run */
-    unsetenv("WEFT_LOG_DIR");
     if (!s->flags->logs) return OK;
     if (!*s->flags->logs) return fail(ERR_USAGE, "--log-dir: the folder's name is empty");
     if (file_make_folders(s->flags->logs) != OK)
@@ -83,19 +81,9 @@ static void announce(const Supervisor *s)
     mem_free(&hosts);
 }
 
-/* Tells whether a rank of this start owns the run's folder, as it does soon after MPI_Init. */
-static bool has_begun(const void *supervisor)
-{
-    const Supervisor *s = supervisor;
-    return lease_of(s->folder, s->id, s->start) != LEASE_NOT_TAKEN;
-}
-
 static Status start_once(Supervisor *s, int *code)
 {
-    char run[LEASE_ID + 16];
-    ++s->start;
-    snprintf(run, sizeof run, "%s:%d", s->id, s->start);
-    setenv(LEASE_RUN, run, 1);
+    starting_name(&s->attend.starting, s->folder, s->id, ++s->start);
     TRY(make_log_folder(s));
     announce(s);
     char **words = start_words(s);
@@ -103,8 +91,6 @@ static Status start_once(Supervisor *s, int *code)
     s->attend.alone = s->ranks == 1 && s->hosts.count == 0;
     s->attend.elsewhere = !s->attend.local;
     s->attend.starting.hosts = s->hosts.count > 0 ? &s->hosts : NULL;
-    s->attend.starting.begun = has_begun;
-    s->attend.starting.of = s;
     Status status = attend_run(&s->attend, words, s->ranks, true, code);
     words_free(words);
     return status;

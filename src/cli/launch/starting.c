@@ -20,15 +20,29 @@
 static const double CHECK_S = 0.5, STOPPED_S = 4, SILENT_S = 8, ASLEEP_S = 3;
 enum { NAMED = 8 };
 
+void starting_name(Starting *s, const char *folder, const char *id, int number)
+{
+    char run[LEASE_ID + 16];
+    s->folder = folder;
+    s->number = number;
+    snprintf(s->id, sizeof s->id, "%s", id);
+    snprintf(run, sizeof run, "%s:%d", id, number);
+    setenv(LEASE_RUN, run, 1);
+    /* this may be the folder of an outer weft run */
+    unsetenv("WEFT_LOG_DIR");
+}
+
 void starting_init(Starting *s, double hang_s, const char *phase)
 {
+    Starting named = *s;
     *s = (Starting){.hang_s = hang_s,
                     .phase = phase,
                     .looked_s = clock_s(),
                     .going_s = clock_s(),
-                    .hosts = s->hosts,
-                    .begun = s->begun,
-                    .of = s->of};
+                    .hosts = named.hosts,
+                    .folder = named.folder,
+                    .number = named.number};
+    memcpy(s->id, named.id, sizeof s->id);
 }
 
 void starting_fini(Starting *s)
@@ -171,10 +185,11 @@ static bool is_stopped(const Starting *s, const StartingRank *r, double now_s)
 static bool gets_on(Starting *s, const Watch *watch, double now_s)
 {
     double sum = 0;
-    bool known = s->count > 0 || watch->elsewhere >= 0;
+    bool known = true;
+    if (s->count == 0) return watch->message_s > s->going_s;
     for (int i = 0; s->computes && i < s->count; ++i)
         if (!is_stopped(s, &s->rank[i], now_s)) return true;
-    if (s->computes) return !known;
+    if (s->computes) return false;
     for (int i = 0; i < s->count && known; ++i) {
         const StartingRank *r = &s->rank[i];
         double work = r->remote ? r->remote->work : starting_work(r->process);
@@ -268,6 +283,12 @@ static char *kill_ranks(const Starting *s, const Watch *watch, const char *what,
     return joined(text, named, mem_format("and %d more", named - NAMED));
 }
 
+/* Tells whether a rank of this start owns the run's folder, as it does soon after MPI_Init. */
+static bool has_owner(const Starting *s)
+{
+    return s->folder && lease_of(s->folder, s->id, s->number) != LEASE_NOT_TAKEN;
+}
+
 char *starting_check(Starting *s, const Watch *watch, pid_t starter)
 {
     double now_s = clock_s(), pause_s = now_s - s->looked_s;
@@ -282,8 +303,10 @@ char *starting_check(Starting *s, const Watch *watch, pid_t starter)
     if (gets_on(s, watch, now_s) || pause_s > ASLEEP_S) s->going_s = now_s;
     if (any_stopped(s, now_s)) return kill_ranks(s, watch, s->phase, true);
     if (s->hang_s <= 0 || now_s - s->going_s < s->hang_s) return NULL;
-    if (s->count == 0 && (!s->begun || s->begun(s->of))) return NULL;
-    snprintf(what, sizeof what, "%s %s for %.0f s (train.hang_s)", s->phase,
-             s->computes ? "all have been stopped" : "none has made progress", now_s - s->going_s);
-    return kill_ranks(s, watch, what, false);
+    if (s->count == 0 && has_owner(s)) return NULL;
+    snprintf(what, sizeof what, "%s %s for %.0f s (train.hang_s)%s",
+             s->count == 0 ? "while ranks start" : s->phase,
+             s->computes && s->count > 0 ? "all have been stopped" : "none has made progress",
+             now_s - s->going_s, s->count == 0 ? ": no rank has reported" : "");
+    return s->count == 0 && !s->hosts ? mem_text(what) : kill_ranks(s, watch, what, false);
 }

@@ -23,11 +23,12 @@ typedef struct Starting {
     double hang_s, looked_s, going_s, awake_s;
     /* a rank that is not stopped makes progress */
     bool computes;
-    /* hosts that the ranks were placed on; NULL: unknown. Borrowed. begun(of) tells whether a rank
-     * has passed MPI_Init, in case none can report; NULL: unknown. */
+    /* hosts that the ranks were placed on; NULL: unknown. Borrowed. */
     const Hosts *hosts;
-    bool (*begun)(const void *of);
-    const void *of;
+    /* set by starting_name. folder: the run's folder, borrowed; NULL: none */
+    const char *folder;
+    char id[LEASE_ID];
+    int number;
     /* sum over all ranks at the last look: bytes read and written plus pages touched */
     double work;
     const char *phase;
@@ -36,9 +37,13 @@ typedef struct Starting {
     StartingRank *rank;
 } Starting;
 
-/* hang_s: seconds after which ranks without progress are killed; 0: never. phase: first words of a
- * problem's description, borrowed. Keeps hosts, begun and of, which the caller sets, as it
- * sets computes. Release with starting_fini. */
+/* Names a start of a training's ranks: the ranks get "ID:NUMBER" in LEASE_RUN, and the owner of the
+ * run's folder has it in its lease. A rank that takes the lease shows in this way that it has
+ * passed MPI_Init, even if no rank can connect to this process. folder: borrowed until starting_fini. */
+void starting_name(Starting *starting, const char *folder, const char *id, int number);
+/* hang_s: seconds after which ranks without progress are killed, also if none has reported; 0:
+ * never. phase: first words of a problem's description, borrowed. Keeps hosts and what
+ * starting_name has set; the caller sets computes. Release with starting_fini. */
 void starting_init(Starting *starting, double hang_s, const char *phase);
 void starting_fini(Starting *starting);
 /* True if every known rank has begun its first step; false while no rank is known. */

@@ -176,34 +176,54 @@ void supervise_fini(Supervisor *s)
 
 /* Result of the planner for fewer replicas. */
 typedef struct Fewer {
-    /* number of replicas; 0: none is possible */
+    /* number of replicas; 0: none is possible, because of `status` and a message that was logged */
     int dp;
+    Status status;
+    /* a plan of all replicas can still be made, so that same_bits is known */
+    bool compared;
     /* results are the same to the bit as with all replicas */
     bool same_bits;
 } Fewer;
 
-static bool plan(const Supervisor *s, int dp, bool *bits, bool *padded)
+static Status plan(const Supervisor *s, int dp, bool *bits, bool *padded)
 {
     const World alone = {.size = 1, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
     const DryRun design = {.ranks = (int)ranks_of(s, dp)};
     Trainer *t = NULL;
     s->config->grid.dp = dp;
-    bool good = trainer_dry_run(&t, s->config, &alone, &design) == OK;
-    char *padding = good ? train_padding(t) : NULL;
+    Status status = trainer_dry_run(&t, s->config, &alone, &design);
+    char *padding = status == OK ? train_padding(t) : NULL;
     *padded = padding != NULL;
-    *bits = good && train_same_bits(t);
+    *bits = status == OK && train_same_bits(t);
     mem_free(&padding);
     trainer_free(&t);
-    return good;
+    return status;
 }
 
+/* Logs the largest number of replicas of which no plan can be made, and the reason, unless none can
+ * be made at all: then it logs the last reason as an error. */
 static Fewer find_fewer(const Supervisor *s, int most)
 {
     bool all_bits, bits, padded;
-    plan(s, replicas_of(s, s->wanted), &all_bits, &padded);
-    for (int dp = most; dp > 0; --dp)
-        if (plan(s, dp, &bits, &padded) && !padded) return (Fewer){dp, bits && all_bits};
-    return (Fewer){0};
+    const int all = replicas_of(s, s->wanted);
+    char *why = NULL;
+    Fewer found = {.compared = plan(s, all, &all_bits, &padded) == OK};
+    if (!found.compared)
+        why = mem_format("no plan of %d replicas can be made: %s", all, fail_message());
+    for (int dp = most; dp > 0 && found.dp == 0; --dp) {
+        found.status = plan(s, dp, &bits, &padded);
+        if (found.status != OK && !why)
+            why = mem_format("no plan of %d replicas can be made: %s", dp, fail_message());
+        if (found.status != OK || padded) continue;
+        found.dp = dp;
+        found.same_bits = bits && all_bits;
+    }
+    if (found.dp == 0)
+        log_error("weft run: %s", fail_message());
+    else if (why)
+        log_warn("weft run: %s", why);
+    mem_free(&why);
+    return found;
 }
 
 /* Runs find_fewer in a separate process: a plan binds threads to cores, which ranks would inherit,
@@ -218,7 +238,6 @@ static Status plan_fewer(const Supervisor *s, int most, Fewer *fewer)
     if (child == 0) {
         log_init(false);
         Fewer found = find_fewer(s, most);
-        if (found.dp == 0) log_error("weft run: %s", fail_message());
         _exit(write(ends[1], &found, sizeof found) == (ssize_t)sizeof found ? 0 : 1);
     }
     close(ends[1]);
@@ -233,6 +252,10 @@ static void say_bits(const Supervisor *s, const Fewer *fewer)
     if (s->config->train.reproducible != REPRODUCIBLE_ANY_GRID)
         log_warn("weft run: train.reproducible promises bits for one grid only: they may differ "
                  "from now on");
+    else if (!fewer->compared)
+        log_warn("weft run: bits may differ from now on from those of %d replicas, with which they "
+                 "cannot be compared",
+                 replicas_of(s, s->wanted));
     else if (!fewer->same_bits && s->config->train.sync_batch_norm)
         log_warn("weft run: bits differ from now on from those of %d replicas, over whose "
                  "micro-batches train.sync_batch_norm took statistics",
@@ -255,9 +278,9 @@ static Status shrink(Supervisor *s, int have)
     Fewer fewer;
     TRY(plan_fewer(s, replicas_of(s, have), &fewer));
     if (fewer.dp == 0)
-        return fail(ERR_CONFIG,
-                    "weft run: the %d ranks that the hosts left have room for make no "
-                    "grid of this run",
+        return fail(fewer.status,
+                    "weft run: the %d ranks that the hosts left have room for make no grid of "
+                    "this run, for the reason above",
                     have);
     int before = s->ranks;
     s->ranks = (int)ranks_of(s, fewer.dp);

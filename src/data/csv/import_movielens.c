@@ -344,24 +344,12 @@ typedef struct MovieOptions {
     bool force;
 } MovieOptions;
 
-/* Refuses an output that is one of the files in the folder `path`. */
-static Status no_input(const char *out, const char *path)
-{
-    static const char *const names[] = {"u.data", "u.user", "u.item"};
-    Status status = OK;
-    for (int i = 0; status == OK && i < 3; ++i) {
-        char *in = mem_format("%s/%s", path, names[i]);
-        status = file_no_input(out, (const char *const *)&in, 1);
-        mem_free(&in);
-    }
-    return status;
-}
-
 static Status import(Movies *m, const MovieOptions *o, const char *path)
 {
+    static const char *const name[] = {"u.data", "u.user", "u.item"};
     TRY(part_free_places(o->out, o->test, o->force));
-    TRY(no_input(o->out, path));
-    TRY(no_input(o->test, path));
+    TRY(part_no_input(o->out, path, name, 3));
+    TRY(part_no_input(o->test, path, name, 3));
     TRY(movies_read(m, path));
     int64_t test = o->test ? (int64_t)((double)m->count * o->test_share + 0.5) : 0;
     if (o->test && (test < 1 || test >= m->count))

@@ -157,6 +157,17 @@ Status part_free_places(const char *out, const char *test, bool force)
     return fail(ERR_USAGE, "%s: is named for training and for the test; give two names", out);
 }
 
+Status part_no_input(const char *out, const char *folder, const char *const *name, int count)
+{
+    Status status = OK;
+    for (int i = 0; status == OK && i < count; ++i) {
+        char *in = mem_format("%s/%s", folder, name[i]);
+        status = file_no_input(out, (const char *const *)&in, 1);
+        mem_free(&in);
+    }
+    return status;
+}
+
 Status part_new(PartFile *p, const char *out, bool force, int64_t bytes, PartPut *put, void *user)
 {
     *p = (PartFile){.fd = -1};

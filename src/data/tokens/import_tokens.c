@@ -233,9 +233,13 @@ static Status parts_cut(const Source *s, TokenPart *part, int parts, double test
 }
 
 /* Checks the output before anything is read. */
-static Status check_out(const char *const *out, double test_share, bool force)
+/* tokenizer: path; NULL: none */
+static Status check_out(const char *const *out, const char *tokenizer, double test_share,
+                        bool force)
 {
+    static const char *const name[] = {"vocab.json", "merges.txt"};
     TRY(part_free_places(out[0], out[1], force));
+    for (int i = 0; tokenizer && i < PARTS; ++i) TRY(part_no_input(out[i], tokenizer, name, 2));
     if (out[1] && !(test_share > 0 && test_share < 1))
         return fail(ERR_USAGE, "a test share of %g: it must lie between 0 and 1", test_share);
     return OK;
@@ -245,7 +249,7 @@ static Status import(Source *s, const char *const *out, double test_share, bool 
 {
     TokenPart part[PARTS] = {0};
     int parts = out[1] ? 2 : 1;
-    TRY(check_out(out, test_share, force));
+    TRY(check_out(out, s->tokenizer, test_share, force));
     TRY(source_open(s));
     TRY(source_survey(s));
     TRY(parts_cut(s, part, parts, test_share));
@@ -269,7 +273,7 @@ static Status encode_and_import(Tokenizer *t, const char *file, const TextTokens
 {
     Encoded made;
     char *encoded = mem_format("%s.tokens.part", out[0]), size[16];
-    Status st = check_out(out, test_share, force);
+    Status st = check_out(out, how->tokenizer, test_share, force);
     if (st == OK) st = encode_text(t, file, how->special, encoded, &made);
     if (st == OK) {
         log_info("%s: %s of text are %lld tokens, %.1f MB/s", file,
