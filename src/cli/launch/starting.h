@@ -39,7 +39,8 @@ typedef struct Starting {
 
 /* Names a start of a training's ranks: the ranks get "ID:NUMBER" in LEASE_RUN, and the owner of the
  * run's folder has it in its lease. A rank that takes the lease shows in this way that it has
- * passed MPI_Init, even if no rank can connect to this process. folder: borrowed until starting_fini. */
+ * passed MPI_Init, even if no rank can connect to this process. folder: borrowed until
+ * starting_fini. */
 void starting_name(Starting *starting, const char *folder, const char *id, int number);
 /* hang_s: seconds after which ranks without progress are killed, also if none has reported; 0:
  * never. phase: first words of a problem's description, borrowed. Keeps hosts and what
