@@ -192,8 +192,8 @@ Status data_set_check_labels(const DataSet *set);
  * have none. */
 Status data_set_count_labels(const DataSet *set, LabelUse *use);
 /* Returns a warning, with the key or command that helps, about odd labels (no label 0, or one far
- * above the others) in a set whose classes have no names and are not given by model.classes. NULL:
- * nothing is odd. Owner: the caller. */
+ * above the others) in a set whose classes have no names and are not given by model.classes; about
+ * targets (use may be NULL) that look like classes. NULL: nothing is odd. Owner: the caller. */
 char *data_set_odd_labels(const DataSet *set, const Config *config, const LabelUse *use);
 /* Statistics of finite values. values: their number. */
 typedef struct DataRange {

@@ -292,6 +292,6 @@ const Verb verb_eval = {
     .words = "CONFIG [key=value ...]",
     .help = "computes loss, top-1, top-5, AUC and confusion matrix on the test data",
     VERB_FLAGS(EvalOptions, flags),
-    .traits = VERB_CONFIG | VERB_THREADS | VERB_DATA,
+    .traits = VERB_CONFIG | VERB_THREADS,
     .run = run,
 };

@@ -183,6 +183,10 @@ Status tokens_check(const DataSet *set);
 Status integers_scan(const DataSet *set, LabelUse *use);
 /* ERR_DATA: this sample's label, with raw bytes at raw, is not one of the set's classes. */
 Status label_fail(const DataSet *set, int64_t sample, const void *raw);
+/* number_labels.c: returns a line, with the cure, if y, an array of numbers in one file, looks like
+ * classes: one-hot rows, or whole numbers of a type with fractions. NULL: it does not. Owner: the
+ * caller. */
+char *number_labels_line(const DataSet *set, const DataArray *y);
 /* Warns of odd labels in a data set that an import has just written. */
 void data_import_warn_of_labels(const char *out);
 /* Returns the class of a label in the file; a number outside 0..classes-1 if it has none, such as a

@@ -1,5 +1,6 @@
 /* The data sets of a trainer, and the numbers of outputs that they require of its model. */
 #include "state/classes.h"
+#include "state/meaning.h"
 #include "state/scaling.h"
 
 #include <string.h>
@@ -45,6 +46,11 @@ Status train_take_set(DataSet *set, const DataSet *train)
                     "(below %llu); import both in one call (--test-files), so that they share it",
                     set->path, (unsigned long long)set->id_rows, train->path,
                     (unsigned long long)train->id_rows);
+    char *line = NULL;
+    if (set->fields > 0)
+        line = meaning_unknown_ids(set->path, data_set_ids(set), train->path, data_set_ids(train));
+    if (line) log_info("%s", line);
+    mem_free(&line);
     if (set->id_rows == 0 && train->id_rows > 0)
         return fail(ERR_DATA,
                     "%s: may have any ids (no attribute id_rows), but those of %s are below %llu; "
@@ -87,7 +93,8 @@ static Status open_set(const Config *config, const char *path, DataSet *set)
 static Status open_sets(Trainer *t)
 {
     const Config *c = t->config;
-    TRY(open_set(c, c->data.train, &t->train_set));
+    /* without data.train the test set has its place, and the checkpoint says the rest */
+    TRY(open_set(c, c->data.train ? c->data.train : c->data.test, &t->train_set));
     if (c->data.test) TRY(open_set(c, c->data.test, &t->test_set));
     if (c->data.test) TRY(train_take_test_set(&t->test_set, &t->train_set));
     scaling_take(t);
@@ -104,7 +111,9 @@ Status trainer_open_data(Trainer *t, const DryRun *only)
         t->train_set = *given;
         return OK;
     }
-    if (!c->data.train)
+    if (!c->data.train && t->checkpoint && !c->data.test)
+        return config_fail_key(c, "data.test", "no test data: set data.test to an HDF5 file");
+    if (!c->data.train && !t->checkpoint)
         return config_fail_key(c, "data.train", "no training data: set data.train to an HDF5 file");
     TRY(status_agree(t->world, t->world->rank == 0 ? open_sets(t) : OK));
     world_bcast(t->world, &t->train_set, sizeof t->train_set, 0);
@@ -138,10 +147,17 @@ static Status count_outputs(const Config *c, const DataSet *set, const DataSet *
     if (own == 0 && numbers)
         return fail(ERR_DATA, "%s: holds class labels, but train.loss is %s, which needs numbers",
                     set->path, loss_name(c));
-    if (own == 0)
-        return fail(ERR_DATA,
-                    "%s: has no class labels (its targets are numbers): set train.loss to mse",
-                    set->path);
+    if (own == 0) {
+        char *line = data_set_odd_labels(set, c, NULL);
+        Status st = line ? fail(ERR_DATA, "%s", line)
+                         : fail(ERR_DATA,
+                                "%s: has no class labels: its targets are numbers, and train.loss "
+                                "%s needs one integer a sample: set train.loss to mse, or name "
+                                "labels with data.y",
+                                set->path, loss_name(c));
+        mem_free(&line);
+        return st;
+    }
     if (loss->outputs > 0) return count_one(c, set, test, outputs);
     *outputs = c->model.classes ? c->model.classes : own;
     if (numbers && *outputs != own)

@@ -71,6 +71,16 @@ check 65 'their vocabularies differ' "$WEFT" train job.yaml run.name=other 'data
 check 65 'own.h5: its ids (below 60; 0: any) are by another vocabulary than those that runs/job/' "$WEFT" eval job.yaml data.train=own.h5 data.test=own.h5
 check 0 'wrote few.h5' "$WEFT" data import csv test.csv --schema rows.yaml -o few.h5 --threads 1
 check 65 'few.h5: its ids (below 61; 0: any) are by another vocabulary than those of train.h5 (below 60)' "$WEFT" eval job.yaml data.test=few.h5
+# the hash of the vocabularies is known on one side only
+LC_ALL=C sed 's/vocabulary_hash/vocabulary_none/g' test.h5 >unknown.h5
+only='it cannot be checked that its ids are by the vocabulary of'
+check 0 "unknown.h5: $only train.h5, since only train.h5 has its hash" "$WEFT" data check train.h5 unknown.h5
+check 0 "unknown.h5: $only train.h5" predict unknown.h5
+check 0 "unknown.h5: $only train.h5" "$WEFT" eval job.yaml data.test=unknown.h5
+grep -v '^data' job.yaml >bare.yaml
+check 0 "unknown.h5: $only the training of runs/job/checkpoints/best.h5, since only the training" "$WEFT" eval bare.yaml run.name=job data.test=unknown.h5
+check 0 '' "$WEFT" eval bare.yaml run.name=job data.test=test.h5
+holds 'nothing is said of two that are known' sh -c '! grep -q "cannot be checked" both'
 # hashes have none
 sed 's/ids: sorted/hash: 20/' rows.yaml >hash.yaml
 for set in train test; do check 0 'wrote' "$WEFT" data import csv $set.csv --schema hash.yaml -o hash-$set.h5 --threads 1; done

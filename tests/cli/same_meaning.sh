@@ -138,6 +138,28 @@ mse() { timeout 100 "$WEFT" "$1" a.yaml train.loss=mse optim.lr=1e-9 "data.train
 check 0 "$targets one.h5 are 1 to 4, mean 2.5" mse train one.h5 thousand.h5 run.name=mse
 check 0 "$targets one.h5 are 1 to 4, mean 2.5" "$WEFT" data check one.h5 thousand.h5
 check 0 "$targets the training of runs/mse/checkpoints/best.h5 are 1 to 4" mse eval thousand.h5 thousand.h5 run.name=mse
+# classes that are not stored as labels: whole numbers as floats, a row of zeros with a 1 for each sample
+as_labels() { check 65 "$1" "$WEFT" train a.yaml run.name=labels "data.train=$2" "data.test=$2"; }
+whole_numbers="one.h5: /y holds whole numbers as float32, but labels are integers: if they are classes, store them as integers, in numpy y.astype"
+as_labels "$whole_numbers" one.h5
+check 0 "$whole_numbers" "$WEFT" data check one.h5
+check 0 'one.h5: good' "$WEFT" data check one.h5 train.loss=mse
+holds 'nothing is said of targets' sh -c '! grep -q warning both'
+one_hot() { h5import x.bin -dims 16,64 -path x -type FP -size 32 n.bin -dims 16,4 -path y -type "$2" -size "$3" -o "$1"; }
+for _ in 1 2 3 4; do printf '\1\0\0\0\0\1\0\0\0\0\1\0\0\0\0\1'; done >n.bin
+one_hot hot.h5 UIN 8
+for _ in $(seq 16); do printf '\0\0\0\0\0\0\0\0\0\0\200\77\0\0\0\0'; done >n.bin
+one_hot hot_f.h5 FP 32
+hot='/y holds one-hot rows (4 columns, a single 1 in each row), but labels are the numbers of classes: store the place of the 1'
+for set in hot hot_f; do as_labels "$set.h5: $hot" $set.h5; done
+check 65 "hot.h5: $hot" "$WEFT" data check hot.h5
+check 0 "hot_f.h5: $hot" "$WEFT" data check hot_f.h5
+for _ in $(seq 16); do printf '\1\0\1\0'; done >n.bin
+one_hot several.h5 UIN 8
+as_labels 'several.h5: /y has the shape 16x4; labels are integers (N)' several.h5
+for _ in 1 2 3 4; do printf '\0\0\0\77\0\0\0\100\0\0\100\100\0\0\200\100'; done >n.bin
+numbers parts.h5
+as_labels 'parts.h5: has no class labels: its targets are numbers, and train.loss softmax needs one integer a sample' parts.h5
 # a picture is bytes: a model of other numbers needs to be told
 check 65 'runs/f/checkpoints/best.h5 was trained on samples that were no bytes (16x1x8x8 float32' "$WEFT" predict a.yaml run.name=f "$pictures/grey.png"
 check 0 'grey.png: ' "$WEFT" predict a.yaml run.name=f "$pictures/grey.png" data.scale=1
@@ -175,6 +197,23 @@ loss=$(grep '^loss' out)
 check 0 "$loss" own data.train=dark.h5
 by='by mean 0.490196 and deviation 0.306911'
 holds 'a line says so' grep -qF "dark.h5: samples are normalised $by, as those that runs/own/checkpoints/best.h5 was trained on, not by mean 0.0098" both
+# without data.train, too: the checkpoint says how samples are scaled and which classes there are
+grep -v '^data' a.yaml >bare.yaml
+bare() { timeout 100 "$WEFT" eval bare.yaml "run.name=$1" "${@:2}"; }
+check 0 "$loss" bare own data.test=own.h5
+holds 'a line says whose they are' grep -qF 'own.h5 is evaluated without data.train: scale, mean, deviation and classes are those in runs/own/checkpoints/best.h5' both
+check 0 '' "$WEFT" eval a.yaml run.name=half data.scale=0.5
+half=$(grep '^loss' out)
+check 0 "$half" bare half data.test=u8.h5
+cp y.bin four.bin
+for _ in 1 2 3 4; do printf '\0\1\0\1'; done >y.bin
+whole two.h5 UIN 8 16,1,8,8
+cp four.bin y.bin
+check 0 '' evaluate data.test=two.h5
+two=$(grep '^loss' out)
+check 0 "$two" bare a data.test=two.h5
+check 65 "$then" bare a data.test=f32.h5
+check 78 'data.test (not set): no test data' bare a
 said="as the keys of data say, but those that runs/own/checkpoints/best.h5 was trained on $by"
 check 0 "normalised without mean and deviation, $said" own data.train=own.h5 data.normalize=false
 check 0 "normalised by mean 0.5 and deviation 0.3, $said" own data.train=own.h5 'data.mean=[0.5]' 'data.std=[0.3]'

@@ -26,6 +26,8 @@ static Status check_one(Checked *c, const Config *config, const char *path)
         TRY(data_files_shifted(set, &line));
         data_warn(line);
     }
+    if (set->target_width > 0 && loss_info(config)->reads != LOSS_READS_TARGETS)
+        data_warn(data_set_odd_labels(set, config, NULL));
     TRY(data_files_compare(set, &line));
     data_warn(line);
     printf("%s: good, %lld samples\n", path, (long long)set->samples);

@@ -204,8 +204,20 @@ static char *gaps_text(const DataSet *set, const LabelUse *use)
     return line;
 }
 
+/* Returns the line about the targets of a set, or of its first file. */
+static char *odd_targets(const DataSet *set)
+{
+    if (set->file_count == 0) return number_labels_line(set, &set->y);
+    DataSet *file = mem_new(sizeof *file);
+    data_set_file(set, 0, file);
+    char *line = number_labels_line(file, &file->y);
+    mem_free(&file);
+    return line;
+}
+
 char *data_set_odd_labels(const DataSet *set, const Config *config, const LabelUse *use)
 {
+    if (set->target_width > 0) return odd_targets(set);
     int64_t base = set->label_base, most = use->most + base;
     bool alone = use->second >= 0 && use->most - use->second > 1 && stands_for_none(most);
     if (use->most < 0 || classes_said(set, config)) return NULL;

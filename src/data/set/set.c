@@ -127,6 +127,12 @@ static Status y_shape(Opening *o)
                     "or name others with data.x and data.y",
                     set->path, set->x.name, (long long)set->samples, y->name, (long long)y->dim[0]);
     bool targets = mse || element_is_float(y->type);
+    if (!targets && y->ndim == 2 && y->dim[1] != 1) {
+        char *line = number_labels_line(set, y);
+        Status st = line ? fail(ERR_DATA, "%s", line) : OK;
+        mem_free(&line);
+        TRY(st);
+    }
     if (y->ndim > 2 || (!targets && y->ndim == 2 && y->dim[1] != 1))
         return fail(ERR_DATA,
                     "%s: %s has the shape %s; labels are integers (N), targets (N) or (N,K); name "

@@ -104,6 +104,8 @@ static Status choose_names(Trainer *t, Lists *l)
         st = take_beginning(t, l, classes, &line);
     else if (read && !l->begins)
         st = data_set_use_classes(&t->train_set, &l->train, &l->model, l->source, &line);
+    /* without data.train this is the test set, for which the line follows */
+    if (!t->config->data.train) mem_free(&line);
     say(&line);
     l->whose = l->model.count > 0 ? l->source : t->train_set.path;
     if (l->model.count == 0) class_names_join(&l->model, &l->train);

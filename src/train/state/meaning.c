@@ -211,6 +211,29 @@ static void log_unknown_columns(const Trainer *t, const Facts *then, const Facts
              now->path, path, now->columns.names ? "this set" : "the checkpoint");
 }
 
+char *meaning_unknown_ids(const char *path, DataIds ids, const char *like, DataIds then)
+{
+    if (!ids.words == !then.words) return NULL;
+    return mem_format(
+        "%s: it cannot be checked that its ids are by the vocabulary of %s, since only "
+        "%s has its hash (vocabulary_hash): ids are taken by their numbers",
+        path, like, ids.words ? path : like);
+}
+
+/* Says so for a checkpoint, except for the very data that it was trained on. */
+static void log_unknown_ids(const Trainer *t, const CheckpointMeta *meta, const char *path)
+{
+    const DataSet *set = &t->train_set;
+    char data[DATA_FINGERPRINT] = "";
+    if (set->fields == 0 || !meta->data_ids.rows) return;
+    char *like = mem_format("the training of %s", path);
+    char *line = meaning_unknown_ids(set->path, data_set_ids(set), like, meta->data_ids);
+    bool same = line && data_set_fingerprint(set, data) == OK && !strcmp(data, meta->data_train);
+    if (line && !same) log_info("%s", line);
+    mem_free(&line);
+    mem_free(&like);
+}
+
 Config *meaning_config(const CheckpointMeta *meta, const char *path)
 {
     Config *config = NULL;
@@ -236,6 +259,7 @@ static Status compare_all(const Trainer *t, const CheckpointMeta *meta, const ch
     for (size_t i = 0; st == OK && i < sizeof meanings / sizeof *meanings; ++i)
         st = compare(&meanings[i], &then, &now, path, begins && !(meanings[i].always && whole));
     if (st == OK) log_unknown_columns(t, &then, &now, meta, path);
+    if (st == OK) log_unknown_ids(t, meta, path);
     if (st == OK) log_unknown_tokenizer(t, &then, &now, meta, path);
     config_free(&config);
     return st;

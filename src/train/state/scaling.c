@@ -209,15 +209,32 @@ void scaling_log_difference(const Trainer *t, const CheckpointMeta *meta, const 
     scaling_warn_ranges(t, meta, path, "model.init_from: ");
 }
 
+/* Gives an evaluation without data.train the scale and the number of classes of the training. */
+static void take_training(const Trainer *t, const CheckpointMeta *meta, DataSet *train)
+{
+    const Scaling then = scaling_of(meta, t->checkpoint);
+    if (data_kind(train)->next_token) return;
+    if (then.factor != 0 && then.type_known && then.type == train->x.type &&
+        t->config->data.scale == 0)
+        train->scale = then.factor;
+    if (train->target_width == 0 && meta->input.classes > train->classes)
+        train->classes = meta->input.classes;
+    log_info(
+        "%s is evaluated without data.train: scale, mean, deviation and classes are those in %s",
+        train->path, t->checkpoint);
+}
+
 /* An unreadable file is reported when it is loaded. */
 void scaling_take(Trainer *t)
 {
     CheckpointMeta meta = {0};
     DataSet *train = &t->train_set, *test = &t->test_set;
     if (!t->checkpoint || checkpoint_read_meta(t->checkpoint, &meta) != OK) return;
+    if (!t->config->data.train) take_training(t, &meta, train);
     train_take_stats(train, t->config, &meta.input, t->checkpoint);
     checkpoint_meta_fini(&meta);
     if (test->samples == 0) return;
+    test->scale = train->scale;
     test->has_stats = train->has_stats;
     test->stats_count = train->stats_count;
     memcpy(test->mean, train->mean, sizeof test->mean);

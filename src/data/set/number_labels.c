@@ -1,0 +1,61 @@
+/* Recognises classes that are not stored as labels: a row of zeros with a 1 for each sample
+ * (one-hot), or whole numbers of a type with fractions. */
+#include "../data_private.h"
+
+enum { ROWS_MOST = 4096, WIDTH_MOST = 1 << 16 };
+
+/* What rows of numbers may be. */
+typedef struct RowsKind {
+    bool whole, one_hot;
+} RowsKind;
+
+static void rows_look(const float *value, int64_t rows, int64_t width, RowsKind *kind)
+{
+    for (int64_t r = 0; r < rows; ++r) {
+        int64_t ones = 0, zeros = 0;
+        for (int64_t i = 0; i < width; ++i) {
+            const float v = value[r * width + i];
+            ones += v == 1;
+            zeros += v == 0;
+            if (!(v > -1e9F && v < 1e9F) || v != (float)(int64_t)v) kind->whole = false;
+        }
+        if (ones != 1 || zeros != width - 1) kind->one_hot = false;
+    }
+}
+
+/* Reads the first rows of y. */
+static Status look(const DataSet *set, const DataArray *y, int64_t width, RowsKind *kind)
+{
+    Reader *reader;
+    int64_t rows = y->dim[0] < ROWS_MOST ? y->dim[0] : ROWS_MOST;
+    if (rows > WIDTH_MOST / width) rows = WIDTH_MOST / width;
+    *kind = (RowsKind){.whole = true, .one_hot = width > 1};
+    TRY(reader_new_array(&reader, set, y));
+    const int64_t count = rows * width;
+    uint8_t *raw = mem_new((size_t)(rows * y->sample_bytes));
+    float *value = mem_new((size_t)count * sizeof *value);
+    Status st = reader_get_run(reader, 0, rows, raw);
+    if (st == OK) element_row(y->type, value, 1, raw, 1, count, 1.0F, 0.0F);
+    if (st == OK) rows_look(value, rows, width, kind);
+    mem_free(&value);
+    mem_free(&raw);
+    reader_free(&reader);
+    return st;
+}
+
+char *number_labels_line(const DataSet *set, const DataArray *y)
+{
+    const int64_t width = y->ndim == 2 ? y->dim[1] : 1;
+    RowsKind kind;
+    if (y->ndim > 2 || width > WIDTH_MOST || look(set, y, width, &kind) != OK) return NULL;
+    if (kind.one_hot)
+        return mem_format("%s: %s holds one-hot rows (%lld columns, a single 1 in each row), but "
+                          "labels are the numbers of classes: store the place of the 1 as an "
+                          "integer, in numpy y.argmax(axis=1).astype('int32')",
+                          set->path, y->name, (long long)width);
+    if (!kind.whole || width > 1 || !element_is_float(y->type)) return NULL;
+    return mem_format("%s: %s holds whole numbers as %s, but labels are integers: if they are "
+                      "classes, store them as integers, in numpy y.astype('int32'); if they are "
+                      "numbers to predict, set train.loss to mse",
+                      set->path, y->name, element_name(y->type));
+}
