@@ -4,7 +4,7 @@
 
 enum { ROWS_MOST = 4096, WIDTH_MOST = 1 << 16 };
 
-/* What rows of numbers may be. */
+/* Possible meanings of rows of numbers. */
 typedef struct RowsKind {
     bool whole, one_hot;
 } RowsKind;
