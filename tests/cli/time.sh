@@ -112,7 +112,7 @@ begun() { # SIGXCPU is blocked
 }
 start() {
     rm -f out err
-    "$WEFT" train lenet.yaml train.steps=600 "$@" >out 2>err </dev/null & run=$!
+    "$WEFT" train lenet.yaml train.steps=1000000 "$@" >out 2>err </dev/null & run=$!
     until begun; do kill -0 $run || return; done
 }
 # moments NAME COUNT WORDS... : COUNT moments, evenly from there to the first step.
@@ -139,10 +139,10 @@ moments() {
         holds "$name: checkpoints grow" test $((10#${i%.h5})) -ge $last
         last=$((10#${i%.h5}))
     done
-    check 0 'done after' train train.steps=600 run.name="$name" "$@"
-    check 0 '' "$WEFT" ckpt diff runs/undisturbed/checkpoints/step-00000600.h5 "runs/$name/checkpoints/step-00000600.h5"
+    check 0 'done after' train run.name="whole_$name" train.steps=$last
+    i=checkpoints/step-$(printf %08d $last).h5
+    check 0 '' "$WEFT" ckpt diff "runs/whole_$name/$i" "runs/$name/$i"
 }
-check 0 '' train run.name=undisturbed train.steps=600
 moments alone 10
 moments pair 10 -n 2
 
