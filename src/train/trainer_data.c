@@ -1,6 +1,5 @@
 /* The data sets of a trainer, and the numbers of outputs that they require of its model. */
 #include "state/classes.h"
-#include "state/meaning.h"
 #include "state/scaling.h"
 
 #include <string.h>
@@ -46,11 +45,6 @@ Status train_take_set(DataSet *set, const DataSet *train)
                     "(below %llu); import both in one call (--test-files), so that they share it",
                     set->path, (unsigned long long)set->id_rows, train->path,
                     (unsigned long long)train->id_rows);
-    char *line = NULL;
-    if (set->fields > 0)
-        line = meaning_unknown_ids(set->path, data_set_ids(set), train->path, data_set_ids(train));
-    if (line) log_info("%s", line);
-    mem_free(&line);
     if (set->id_rows == 0 && train->id_rows > 0)
         return fail(ERR_DATA,
                     "%s: may have any ids (no attribute id_rows), but those of %s are below %llu; "

@@ -73,12 +73,13 @@ check 0 'wrote few.h5' "$WEFT" data import csv test.csv --schema rows.yaml -o fe
 check 65 'few.h5: its ids (below 61; 0: any) are by another vocabulary than those of train.h5 (below 60)' "$WEFT" eval job.yaml data.test=few.h5
 # the hash of the vocabularies is known on one side only
 LC_ALL=C sed 's/vocabulary_hash/vocabulary_none/g' test.h5 >unknown.h5
-only='it cannot be checked that its ids are by the vocabulary of'
+only='its ids cannot be checked to be by the vocabulary of'
 check 0 "unknown.h5: $only train.h5, since only train.h5 has its hash" "$WEFT" data check train.h5 unknown.h5
 check 0 "unknown.h5: $only train.h5" predict unknown.h5
 check 0 "unknown.h5: $only train.h5" "$WEFT" eval job.yaml data.test=unknown.h5
+check 0 "unknown.h5: $only train.h5" "$WEFT" train job.yaml run.name=known 'data.train=[train.h5,unknown.h5]'
 grep -v '^data' job.yaml >bare.yaml
-check 0 "unknown.h5: $only the training of runs/job/checkpoints/best.h5, since only the training" "$WEFT" eval bare.yaml run.name=job data.test=unknown.h5
+check 0 "unknown.h5: $only the training of runs/job/checkpoints/best.h5, since only the checkpoint" "$WEFT" eval bare.yaml run.name=job data.test=unknown.h5
 check 0 '' "$WEFT" eval bare.yaml run.name=job data.test=test.h5
 holds 'nothing is said of two that are known' sh -c '! grep -q "cannot be checked" both'
 # hashes have none

@@ -1,5 +1,5 @@
-/* Compares the columns of two tables: their names, and how an import transformed and scaled them.
- * Tables of equal shapes may differ in both. */
+/* Compares the columns of two tables: their names, how an import transformed and scaled them, and
+ * whether the vocabularies of both are known. Tables of equal shapes may differ in all. */
 #include "base/escape.h"
 #include "../data_private.h"
 
@@ -39,6 +39,10 @@ Status data_columns_check(const DataSet *set, const DataSet *like)
         TRY(names_fail(set, like, "columns"));
         TRY(names_fail(set, like, "fields"));
     }
+    if (set->fields > 0 && !set->id_words != !like->id_words)
+        log_info("%s: its ids cannot be checked to be by the vocabulary of %s, since only %s has "
+                 "its hash (vocabulary_hash): ids are taken by their numbers",
+                 set->path, like->path, set->id_words ? set->path : like->path);
     if (data_scaling_fits(a, b)) return OK;
     log_warn("%s: its columns were transformed, scaled or standardised otherwise than those of %s, "
              "so the same numbers do not mean the same: import both by one schema in one call "

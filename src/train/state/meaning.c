@@ -211,27 +211,18 @@ static void log_unknown_columns(const Trainer *t, const Facts *then, const Facts
              now->path, path, now->columns.names ? "this set" : "the checkpoint");
 }
 
-char *meaning_unknown_ids(const char *path, DataIds ids, const char *like, DataIds then)
-{
-    if (!ids.words == !then.words) return NULL;
-    return mem_format(
-        "%s: it cannot be checked that its ids are by the vocabulary of %s, since only "
-        "%s has its hash (vocabulary_hash): ids are taken by their numbers",
-        path, like, ids.words ? path : like);
-}
-
-/* Says so for a checkpoint, except for the very data that it was trained on. */
+/* Says that the hash of a table's vocabularies is known on one side only, except for the very data
+ * that the checkpoint was trained on. */
 static void log_unknown_ids(const Trainer *t, const CheckpointMeta *meta, const char *path)
 {
     const DataSet *set = &t->train_set;
     char data[DATA_FINGERPRINT] = "";
     if (set->fields == 0 || !meta->data_ids.rows) return;
-    char *like = mem_format("the training of %s", path);
-    char *line = meaning_unknown_ids(set->path, data_set_ids(set), like, meta->data_ids);
-    bool same = line && data_set_fingerprint(set, data) == OK && !strcmp(data, meta->data_train);
-    if (line && !same) log_info("%s", line);
-    mem_free(&line);
-    mem_free(&like);
+    if (!set->id_words == !meta->data_ids.words) return;
+    if (data_set_fingerprint(set, data) == OK && !strcmp(data, meta->data_train)) return;
+    log_info("%s: its ids cannot be checked to be by the vocabulary of the training of %s, since "
+             "only %s has its hash (vocabulary_hash): ids are taken by their numbers",
+             set->path, path, set->id_words ? "this set" : "the checkpoint");
 }
 
 Config *meaning_config(const CheckpointMeta *meta, const char *path)

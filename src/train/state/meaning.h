@@ -12,9 +12,6 @@ Config *meaning_config(const CheckpointMeta *meta, const char *path);
  * shapes of samples, first labels, orders of pixels or tokenizers. Older files say less: what they
  * do not say is not compared. */
 Status meaning_check(const Trainer *t, const CheckpointMeta *meta, const char *path);
-/* Returns a line if it is known of only one of two sets which vocabulary numbers its ids; NULL: it
- * is known of both or of neither. like: words for the other data. Owner: the caller. */
-char *meaning_unknown_ids(const char *path, DataIds ids, const char *like, DataIds then);
 /* Logs what meaning_check would refuse, for a run that begins with a file's parameters. whole: all
  * parameters are read from the file. Then another tokenizer is ERR_DATA, because the file's rows of
  * the embedding belong to its own tokens. */
