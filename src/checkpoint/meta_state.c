@@ -99,16 +99,17 @@ bool meta_put_input(hid_t root, const CheckpointMeta *meta)
            put_range(root, "target_range", &meta->ranges.targets) &&
            attr_put_floats(root, "column_ranges", (const float *)meta->ranges.column,
                            (int)meta->ranges.columns * COLUMN_RANGE_NUMBERS);
+    good = good && (is->classes == 0 || attr_put_int(root, "class_count", is->classes)) &&
+           attr_put_floats(root, "mean", is->mean, is->stats) &&
+           attr_put_floats(root, "std", is->std, is->stats);
     if (is->channels == 0) return good;
     return good && attr_put_int(root, "channels", is->channels) &&
            attr_put_int(root, "height", is->height) && attr_put_int(root, "width", is->width) &&
            attr_put_int(root, "stored_height", is->stored_height) &&
            attr_put_int(root, "stored_width", is->stored_width) &&
-           attr_put_int(root, "class_count", is->classes) &&
+           (is->classes > 0 || attr_put_int(root, "class_count", 0)) &&
            attr_put_int(root, "turned", is->turned) && attr_put_int(root, "bicubic", is->bicubic) &&
-           attr_put_floats(root, "scale", &is->scale, 1) &&
-           attr_put_floats(root, "mean", is->mean, is->stats) &&
-           attr_put_floats(root, "std", is->std, is->stats);
+           attr_put_floats(root, "scale", &is->scale, 1);
 }
 
 const char *meta_get_input(hid_t root, CheckpointMeta *meta)
@@ -122,6 +123,12 @@ const char *meta_get_input(hid_t root, CheckpointMeta *meta)
     if (!get_range(root, "input_range", &meta->ranges.inputs)) return "input_range";
     if (!get_range(root, "target_range", &meta->ranges.targets)) return "target_range";
     if (!get_columns(root, &meta->ranges)) return "column_ranges";
+    bool counted = H5Aexists(root, "class_count") > 0;
+    if (counted && (!attr_int(root, "class_count", &is->classes) || is->classes < 0))
+        return "class_count";
+    if (!attr_floats(root, "mean", is->mean, DATA_CHANNELS, &means)) return "mean";
+    if (!attr_floats(root, "std", is->std, DATA_CHANNELS, &stds) || stds != means) return "std";
+    is->stats = means;
     if (H5Aexists(root, "channels") <= 0) return NULL;
     const struct {
         const char *name;
@@ -130,8 +137,7 @@ const char *meta_get_input(hid_t root, CheckpointMeta *meta)
                {"height", &is->height, 1},
                {"width", &is->width, 1},
                {"stored_height", &is->stored_height, 0},
-               {"stored_width", &is->stored_width, 0},
-               {"class_count", &is->classes, 0}};
+               {"stored_width", &is->stored_width, 0}};
     for (size_t i = 0; i < sizeof row / sizeof *row; ++i)
         if (!attr_int(root, row[i].name, row[i].value) || *row[i].value < row[i].least)
             return row[i].name;
@@ -139,8 +145,5 @@ const char *meta_get_input(hid_t root, CheckpointMeta *meta)
     if (H5Aexists(root, "bicubic") > 0 && !attr_int(root, "bicubic", &is->bicubic))
         return "bicubic";
     if (!attr_floats(root, "scale", &is->scale, 1, &scales) || scales != 1) return "scale";
-    if (!attr_floats(root, "mean", is->mean, DATA_CHANNELS, &means)) return "mean";
-    if (!attr_floats(root, "std", is->std, DATA_CHANNELS, &stds) || stds != means) return "std";
-    is->stats = means;
-    return NULL;
+    return counted ? NULL : "class_count";
 }

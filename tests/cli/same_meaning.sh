@@ -213,6 +213,13 @@ check 0 '' evaluate data.test=two.h5
 two=$(grep '^loss' out)
 check 0 "$two" bare a data.test=two.h5
 check 65 "$then" bare a data.test=f32.h5
+whole rows_u8.h5 UIN 8 16,64
+for _ in 1 2 3 4; do printf '\0\1\0\1'; done >y.bin
+whole two_rows.h5 UIN 8 16,64
+cp four.bin y.bin
+check 0 '' "$WEFT" eval a.yaml run.name=rows data.train=rows_u8.h5 data.test=two_rows.h5
+rows=$(grep '^loss' out)
+check 0 "$rows" bare rows data.test=two_rows.h5
 check 78 'data.test (not set): no test data' bare a
 said="as the keys of data say, but those that runs/own/checkpoints/best.h5 was trained on $by"
 check 0 "normalised without mean and deviation, $said" own data.train=own.h5 data.normalize=false

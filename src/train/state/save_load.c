@@ -19,6 +19,10 @@
 static void input_of(const DataSet *set, CheckpointMeta *meta)
 {
     CheckpointInput *is = &meta->input;
+    if (data_kind(set)->next_token) return;
+    *is = (CheckpointInput){.classes = set->classes, .stats = set->stats_count};
+    memcpy(is->mean, set->mean, sizeof is->mean);
+    memcpy(is->std, set->std, sizeof is->std);
     if (!data_kind(set)->augments) return;
     *is = (CheckpointInput){.channels = set->channels,
                             .height = set->height,

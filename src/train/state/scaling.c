@@ -209,6 +209,20 @@ void scaling_log_difference(const Trainer *t, const CheckpointMeta *meta, const 
     scaling_warn_ranges(t, meta, path, "model.init_from: ");
 }
 
+/* A table has no channels in a checkpoint, but mean and deviation where its training used them. */
+static void take_table_stats(const Config *config, const CheckpointInput *is, DataSet *train)
+{
+    const bool table = train->kind == DATA_TABLE && is->channels == 0;
+    if (!table || !config->data.normalize || config->data.mean.count > 0) return;
+    /* a checkpoint of an earlier version says neither */
+    if (is->classes == 0 && is->stats == 0) return;
+    if (is->stats > 1 && is->stats != train->channels) return;
+    train->stats_count = is->stats;
+    train->has_stats = is->stats > 0;
+    memcpy(train->mean, is->mean, sizeof train->mean);
+    memcpy(train->std, is->std, sizeof train->std);
+}
+
 /* Gives an evaluation without data.train the scale and the number of classes of the training. */
 static void take_training(const Trainer *t, const CheckpointMeta *meta, DataSet *train)
 {
@@ -219,6 +233,7 @@ static void take_training(const Trainer *t, const CheckpointMeta *meta, DataSet 
         train->scale = then.factor;
     if (train->target_width == 0 && meta->input.classes > train->classes)
         train->classes = meta->input.classes;
+    take_table_stats(t->config, &meta->input, train);
     log_info(
         "%s is evaluated without data.train: scale, mean, deviation and classes are those in %s",
         train->path, t->checkpoint);
