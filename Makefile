@@ -45,11 +45,12 @@ LDLIBS_ALL := $(DEPS_LIBS) $(LDLIBS) -lpthread -lm
 
 # The vector kernels are compiled once for each instruction set and type of activations; the best that this CPU has is taken
 # at start. Sanitizers take twice as long to compile what -O3 unrolls.
-# Where there are wider sets, base is the last resort: it is kept small (sanitizers take three times as long to compile that).
-SMALL := $(if $(SANITIZE),-O1,-Os)
+# Where there are wider sets, base is the last resort: it is kept small.
+SMALL := $(if $(SANITIZE),-O0,-Os)
 SIMD_FLAGS_base := $(if $(filter-out base,$(SIMD_ISAS)),$(SMALL))
 SIMD_FLAGS_avx2 := -mavx2 -mfma
-SIMD_FLAGS_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+# Under sanitizers, code that this processor cannot run is compiled in a third of the time.
+SIMD_FLAGS_avx512 := $(if $(SANITIZE),$(if $(HAVE_AVX512),,-O0)) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 SIMD_BF16_FLAGS_avx512 := -mavx512bf16
 # bf16 is refused where the processor cannot multiply it, so that these do little.
 SIMD_BF16_FLAGS_avx2 := $(SMALL)
@@ -73,7 +74,9 @@ upto = $(if $(filter $(1),$(firstword $(2))),$(firstword $(2)),$(firstword $(2))
 reverse = $(if $(1),$(call reverse,$(wordlist 2,99,$(1))) $(firstword $(1)))
 module_libs = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call upto,$(1),$(MODULES))))
 
-TEST_SRC := $(sort $(foreach m,$(MODULES),$(wildcard tests/$(m)/test_*.c)))
+# The same cases on 2, 3 and 8 ranks are in every check, those on 4 and 6 in `make sums`.
+MORE_RANKS := $(foreach n,4 6,tests/parallel/test_shard_np$(n).c tests/parallel/test_sum_np$(n).c)
+TEST_SRC := $(filter-out $(MORE_RANKS),$(sort $(foreach m,$(MODULES),$(wildcard tests/$(m)/test_*.c))))
 # The emulated GPU changes stacks and guards its own memory: sanitizers leave it out, and CUDA with it (make asan).
 # Those two take longest, so they start first. LEAVE_OUT: patterns of programs.
 TEST_BIN := $(filter-out $(LEAVE_OUT),$(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),$(addprefix $(BUILD)/tests/cuda/,test_cuda_emulated test_cuda_plans test_nccl_emulated test_limits))) $(TEST_SRC:tests/%.c=$(BUILD)/tests/%))
@@ -94,6 +97,8 @@ $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
 	$(Q)$(LINK) -o $@ $(BUILD)/obj/src/main.o $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL)
 
 LINK = $(CC)
+# Some 180 test programs are linked: gold takes half the time of ld.
+TEST_LINK := $(if $(HAVE_GOLD),-fuse-ld=gold)
 
 define module_rule
 $(BUILD)/lib/$(1).a: $(call module_obj,$(1))
@@ -165,12 +170,12 @@ $(BUILD)/tests/%: tests/%.c tests/harness.h $$(call module_libs,$$(firstword $$(
 	@mkdir -p $(@D)
 	@echo "  test $<"
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests -Isrc $(CFLAGS_ALL) $(TEST_FLAGS) -MMD -MP -o $@ $< $(filter %.o,$^) \
-	    $(call module_libs,$(firstword $(subst /, ,$*))) $(LDFLAGS_ALL) $(LDLIBS_ALL) -lcunit
+	    $(call module_libs,$(firstword $(subst /, ,$*))) $(LDFLAGS_ALL) $(TEST_LINK) $(LDLIBS_ALL) -lcunit
 $(BUILD)/tests/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c tests/fuzz/fuzz.h $(LIBS)
 	@mkdir -p $(@D)
 	@echo "  test $<"
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Isrc -DFUZZ_TARGET='"$*"' $(CFLAGS_ALL) $(TEST_FLAGS) -MMD -MP -o $@ $< tests/fuzz/replay.c \
-	    $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL)
+	    $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(TEST_LINK) $(LDLIBS_ALL)
 tests-fuzz: $(FUZZ:%=$(BUILD)/tests/fuzz/replay_%)
 	@tests/run.sh $^
 .PHONY: tests-fuzz
@@ -331,15 +336,16 @@ matrix: $(BUILD)/tests/train/test_grid_np4 $(BUILD)/tests/train/test_resume_grid
 	@echo "WEFT_MATRIX=gpt2,layers in the environment takes those models alone"
 	@WEFT_MATRIX=$${WEFT_MATRIX:-1} TEST_TIMEOUT=14400 tests/run.sh $^
 SUM_RANKS := 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 24 32
-sums: $(BUILD)/tests/parallel/test_sums_any_np7    ## sums, shards and pushes over 2 to 17, 24 and 32 ranks, each way (ten minutes)
+sums: $(BUILD)/tests/parallel/test_sums_any_np7 $(MORE_RANKS:%.c=$(BUILD)/%)    ## sums, shards and pushes over 2 to 17, 24 and 32 ranks, each way (ten minutes)
 	@mkdir -p $(BUILD)/sums
 	@for n in $(SUM_RANKS); do ln -sf $(abspath $<) $(BUILD)/sums/test_sums_np$$n; done
-	@tests/run.sh $(SUM_RANKS:%=$(BUILD)/sums/test_sums_np%)
+	@tests/run.sh $(SUM_RANKS:%=$(BUILD)/sums/test_sums_np%) $(MORE_RANKS:%.c=$(BUILD)/%)
 asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, without CUDA
 	@WEFT_CUDA=no $(MAKE) --no-print-directory -j$(NPROC) BUILD=$(BUILD)/asan OPT="-O1 -g -fno-omit-frame-pointer" \
 	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" check
-# What repeats others with more ranks or in more combinations, for the bits; make asan runs it, too.
-REPEATS := %/train/test_grid_np4 %/test_stages_np2 %/test_shard_np6 %/test_shard_np8 %/test_sum_np6 %/test_sum_np8
+# Tests that run the code of others with more ranks or in more combinations, for the bits; make asan runs them, too.
+REPEATS := %/train/test_grid_np4 %/train/test_reference %/test_stages_np2 %/test_shard_np2 %/test_shard_np8 %/test_sum_np2 %/test_sum_np8 \
+    %/test_collect_np20 %/test_share_np7
 asan-quick:      ## the same without the scripts of tests/cli and what repeats others on more ranks
 	@$(MAKE) --no-print-directory asan TEST_CLI= LEAVE_OUT="$(REPEATS)"
 

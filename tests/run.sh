@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs test programs and scripts, each under a time limit; _npN in a name means mpirun with N ranks. Tests run side by side as long
-# as the cores that they keep busy are there: a program of one process keeps one, one with ranks keeps all, and so does a script, unless
-# a line "# cores: 0.3" at its top gives its processor time by its time. A program's own last line counts its assertions; here a
+# as the cores that they keep busy are there: a program of one process keeps one busy, one with ranks all, a script half a core,
+# unless a line "# cores: 0.3" or "# cores: all" at its top says otherwise. A program's own last line counts its assertions; here a
 # program is one test. Each line gives the seconds that a test took and its processor time. Last line: "N passed, N failed".
 # usage: run.sh PROGRAM...    TEST_TIMEOUT seconds each (default 900: against what hangs, on a machine however busy)
 #                             TEST_JOBS    cores to use (default: all; 1: one test at a time)
@@ -50,10 +50,11 @@ run() {
 cores() {
     case $1 in
         *_np[0-9]*) given=$jobs;;
-        *.sh) given=$(sed -n '1,6s/^# cores: \([0-9.]*\)$/\1/p' "$1");;
+        *.sh) given=$(sed -n '1,8s/^# cores: \([0-9.]*\|all\)$/\1/p' "$1");;
         *) given=1;;
     esac
-    awk -v c="${given:-$jobs}" -v most="$jobs" 'BEGIN { printf "%d\n", 100 * (most == 1 || c > most ? most : c) }'
+    [ "$given" != all ] || given=$jobs
+    awk -v c="${given:-0.5}" -v most="$jobs" 'BEGIN { printf "%d\n", 100 * (most == 1 || c > most ? most : c) }'
 }
 declare -A cost=() running=() # by test, by process
 waiting=()

@@ -95,6 +95,9 @@ case $(uname -m) in x86_64)
     done;;
 esac
 say simd "kernels for: $isas (the best one is taken at start)"
+grep -qw avx512bw /proc/cpuinfo 2>/dev/null && set_mk HAVE_AVX512 1
+if try "-fuse-ld=gold" "" <<<'int main(void) { return 0; }'; then set_mk HAVE_GOLD 1; say linker "gold for test programs"
+else say linker "the compiler's for test programs: there is no gold"; fi
 
 cuda= nvcc=
 for d in "${CUDA_HOME:-}" /usr/local/cuda /usr; do [ -n "$d" ] && [ -x "$d/bin/nvcc" ] && { cuda=$d nvcc=$d/bin/nvcc; break; }; done

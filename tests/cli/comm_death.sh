@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# cores: 0.2
 # A rank that is killed between the sums of endless steps ends the whole job, with an error, and leaves no process and no shared
 # memory: in shared memory, and where five ranks sum by messages in rounds.
 set -u

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# cores: 1
 # train.cpu and WEFT_CPU hold weft's kernels and oneDNN to an instruction set: each set that this processor has computes the
 # same function, repeats its bits on one rank and on two, and is part of what a checkpoint goes on from. Ranks of different
 # processors take what all of them have. The programs that test kernels pass under each set, through oneDNN, too.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# cores: 1
 # weft doctor at the desk: each check is made to find what it is for, on this machine: small mounts, limits, a busy core,
 # another library, system calls that fail or take their time (strace). What it measures is beyond its threshold by far, so that
 # a busy machine changes nothing.

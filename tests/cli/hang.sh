@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# cores: 0.1
 # A rank that is stopped ends the job within seconds, named with what it is at and who waits for it; no process is left, and the
 # same command goes on from the checkpoint. A job that is stopped as a whole goes on when it is continued.
 . "$(dirname "$0")/common.bash"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# cores: 1
 # `make docs`: all pages, the man page and the public headers become HTML without a warning and without a dead link; a page that links
 # to nothing, or a heading that is not there, is found; where doxygen lacks, the message says so.
 here=$(cd "$(dirname "$0")/../.." && pwd)

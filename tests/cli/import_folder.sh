@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# cores: 1
 # weft data import folder, as a user runs it: what it says, exit codes, any number of ranks and threads, stopped and gone on
 # with, and what stands in the file.
 pictures=$PWD/tests/image/pictures

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# cores: 0.2
 # Going on with another batch size or another end: what is said, what is refused, and the rates and steps that come of it.
 . "$(dirname "$0")/common.bash"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# cores: 0.3
 # Ranks that read other configurations or run other builds: one message that names the rank, exit code 78, nothing written.
 . "$(dirname "$0")/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

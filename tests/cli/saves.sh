@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# cores: 1
 # Runs that are stopped or killed while a checkpoint's tensors are on their way, which takes many steps where replicas or tensor
 # groups have parts of them: what goes on from the newest one ends with the same bits, and where that is damaged, from the one
 # before.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# cores: 0.3
 # Mode stale: a step computes with the values that the step `grid.staleness` before the last has left, to the figures of its
 # definition, with the same bits on every grid and any number of servers; going on with others; what is refused.
 # usage: stale.sh     (WEFT=build/weft)

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# cores: 0.3
 # From the start of ranks to their first step: one that is stopped is named and ends the job, a stop request ends all at once,
 # ranks that do not get on have a time limit, and a configuration may not ask for layers without end.
 . "$(dirname "$0")/common.bash"

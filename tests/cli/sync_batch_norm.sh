@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# cores: 0.2
 # train.sync_batch_norm: what plan and run say of it, what is refused, and a rank that is lost in the middle of a sum.
 . "$(dirname "$0")/common.bash"
 

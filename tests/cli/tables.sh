@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# cores: 0.3
 # Sparse tables of whole runs: the same checkpoint, to the bit, on every grid and any number of servers; going on with another
 # number; mode geo; what is refused; files with tables; and ranks that die.
 # usage: tables.sh     (WEFT=build/weft)

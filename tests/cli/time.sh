@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# cores: 1
 # A run's time: run.max_time; the end of a batch job, asked from a squeue that is a stand-in; a signal at any moment from main's
 # first line to the first step. It stops, saved, with 75, and goes on to the bits of a run that nobody disturbed.
 . "$(dirname "$0")/images.bash"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# cores: 1
 # Runs that change their device, by the program whose GPU is emulated: a checkpoint of one loads on the other, tensors equal to the
 # bit, and goes on there with the losses of a run that stayed; eval and generate say the same on both; what does not fit
 # into a GPU is refused.

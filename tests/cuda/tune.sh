@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# cores: 1
 # Algorithms of cuBLASLt and cuDNN chosen by time, on the emulated GPU, whose algorithms take what EMULATE_TIMES says: the fastest is
 # taken; the same record gives the same bits, to runs that resume and to all ranks; a record of another GPU or library is refused.
 WEFT=$(dirname "${WEFT:-build/weft}")/emulated/weft
