@@ -1,5 +1,6 @@
 /* Ranks on other hosts report to the launcher by TCP: what a child process of this test does, for
  * which the launcher's local socket has another name. */
+#include "base/lease.h"
 #include "cli/launch/starting.h"
 #include "harness.h"
 
@@ -118,28 +119,35 @@ static void test_stranger(void)
     watch_fini(&watch);
 }
 
-/* Where no rank can report, the time of train.hang_s ends a start of which nothing is seen. */
-static bool begun(const void *of)
-{
-    return *(const bool *)of;
-}
-
+/* Where no rank can report, the time of train.hang_s ends a start of which nothing is seen, but
+ * not one whose rank owns the run's folder. */
 static void test_nobody(void)
 {
-    bool has_begun = true;
+    char folder[] = "/tmp/weft-watch-XXXXXX", id[LEASE_ID];
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+    Starting starting = {0};
+    Lease *lease = NULL;
+    lease_new_id(id);
     begin(1);
-    Starting starting = {.begun = begun, .of = &has_begun};
+    starting_name(&starting, folder, id, 1);
     starting_init(&starting, 1, "while ranks start");
+    CU_ASSERT_EQUAL_FATAL(lease_take(&lease, folder, 1), OK);
     clock_rest(2);
     CU_ASSERT_PTR_NULL(starting_check(&starting, &watch, getpid()));
-    has_begun = false;
+    lease_end(&lease);
+    starting_name(&starting, folder, id, 2);
     clock_rest(1);
     char *why = starting_check(&starting, &watch, getpid());
     CU_ASSERT_PTR_NOT_NULL_FATAL(why);
-    CU_ASSERT_PTR_NOT_NULL(strstr(why, "rank 0 has not reported"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(why, "no rank has reported"));
     mem_free(&why);
+    unsetenv(LEASE_RUN);
     starting_fini(&starting);
     watch_fini(&watch);
+    char owner[sizeof folder + 16];
+    snprintf(owner, sizeof owner, "%s/owner-1", folder);
+    unlink(owner);
+    CU_ASSERT_EQUAL(rmdir(folder), 0);
 }
 
 TEST_MAIN("watch", {"a silent rank on another host", test_silent}, {"a stranger", test_stranger},
