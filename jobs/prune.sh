@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Trains a network, takes channels out of it, trains it on, and says what that has cost and brought.
+# Trains a network, removes channels, continues training, and prints what that has cost and gained.
 #   bash jobs/prune.sh CONFIG [key=value ...]
-#   RANKS=1 METHODS="l1" SPARSITY=0.5 ROUND=1 FINETUNE="train.epochs=1 optim.lr=0.02" SLIM=1e-4 TIMES=3
-# METHODS: l1, l2, fpgm, slim; for slim the network is trained a second time, with optim.slim=SLIM. FINETUNE: keys of
-# the second training. Runs are named after CONFIG's file, or by run.name=NAME, with -whole, -slim, -METHOD behind it;
-# those that are complete are not repeated. images/s are what `weft eval` reaches, the median of TIMES runs, whole and pruned in turn.
+# Settings: RANKS=1 METHODS="l1" SPARSITY=0.5 ROUND=1 FINETUNE="train.epochs=1 optim.lr=0.02" SLIM=1e-4 TIMES=3
+# METHODS: l1, l2, fpgm, slim; for slim the network is trained a second time, with optim.slim=SLIM. FINETUNE: keys of the second
+# training. Runs are named after CONFIG's file, or by run.name=NAME, followed by -whole, -slim or -METHOD; complete runs are not
+# repeated. images/s are those of `weft eval`, the median of TIMES runs, with the whole and the pruned network in turn.
 set -eu
 weft=${WEFT:-weft} ranks=${RANKS:-1} methods=${METHODS:-l1} sparsity=${SPARSITY:-0.5} times=${TIMES:-3}
 read -ra finetune <<<"${FINETUNE:-train.epochs=1 optim.lr=0.02}"
@@ -12,10 +12,10 @@ read -ra finetune <<<"${FINETUNE:-train.epochs=1 optim.lr=0.02}"
 config=$1; shift
 keys=()
 log=$(mktemp); trap 'rm -f "$log" "$log".*' EXIT
-run() { # COMMAND...: what it says is shown where it fails
+run() { # COMMAND...: its output is shown if it fails
     "$@" >"$log" 2>&1 </dev/null || { local code=$?; cat "$log" >&2; exit "$code"; }
 }
-value() { sed -n 's/.*"'"$1"'": *\([0-9.e+-]*\).*/\1/p' "$log" | head -n 1; } # KEY: of the JSON in the log
+value() { sed -n 's/.*"'"$1"'": *\([0-9.e+-]*\).*/\1/p' "$log" | head -n 1; } # KEY: prints its value from the JSON in the log
 name=$(basename "$config" .yaml)
 for word in "$@"; do
     case $word in
@@ -23,7 +23,7 @@ for word in "$@"; do
     esac
     keys+=("$word")
 done
-train() { # RUN [key=value ...]: these in place of the same of keys
+train() { # RUN [key=value ...]: these replace the same keys of `keys`
     local word own words=("run.name=$name-$1")
     shift
     for word in "${keys[@]}"; do

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Trains under Slurm as an array: each task is a run of its own, with its number as its seed
-# and in its name, and goes on by itself when its time is over. With run.name=a they are a-1,
-# a-2, ...; without it they have the name of CONFIG's file in that place.
+# Trains under Slurm as an array: each task is a separate run, whose seed is the task's number,
+# and is started again when its time is over. With run.name=a the runs are called a-1, a-2,
+# ...; without run.name the first part is the name of CONFIG's file.
 #   sbatch jobs/slurm-array.sh CONFIG [key=value ...]   (sbatch's own options come before the script's name)
 # Written by `weft sbatch`.
-# weft asks Slurm when the job ends, and stops before that, as much earlier as its own steps
-# and saves take: it saves a checkpoint and ends with 75, "start me again". The next start
-# goes on from that checkpoint, also on other nodes or another number of them, with the same
-# bits. A run that is complete, or that failed, is not started again; nor is one that three
-# starts in turn brought no newer checkpoint, for a fourth would end likewise.
+# weft asks Slurm when the job ends. It saves a checkpoint early enough, which depends on the time
+# of its steps and saves, and ends with 75: "start me again". The next start resumes from that
+# checkpoint, also on other nodes or on another number of nodes, with the same bits. A run that is
+# complete or has failed is not started again. After three consecutive starts without a newer
+# checkpoint there is no fourth, because it would end in the same way.
 #SBATCH --job-name=weft
 #SBATCH --nodes=1
 #SBATCH --ntasks-per-node=4
@@ -19,11 +19,12 @@
 #SBATCH --requeue
 #SBATCH --open-mode=append
 #SBATCH --output=weft-%A_%a.log
-# --signal is for where nodes cannot ask (no squeue there). Without "B:" it goes to the ranks
-# and not to this script. Slurm sends it once, up to a minute early, and to nobody where no
-# rank has been started yet. --requeue lets Slurm start the job again after a node has failed,
-# too; --open-mode=append keeps the log then. --cpus-per-task: what train.threads may be.
-# --mem is not said: it is the cluster's default, or what `weft sbatch CONFIG` plans.
+# --signal: for clusters whose nodes have no squeue, so that weft cannot ask for the end of the job.
+# Without "B:" the ranks receive the signal, and this script does not. Slurm sends it once, up to a
+# minute early, and only if ranks have been started. --requeue lets Slurm also start the job again
+# after a node has failed; --open-mode=append then keeps the log. --cpus-per-task: largest possible
+# train.threads.
+# --mem is left out: the cluster's default applies. `weft sbatch CONFIG` plans it.
 
 weft=${WEFT:-weft}
 task=${SLURM_ARRAY_TASK_ID:?is not set: this is a script for an array}
@@ -38,19 +39,19 @@ for word in "$@"; do
     esac
 done
 set -- "$@" run.name="$name-$task" run.seed="$task"
-# The number of an array's last task alone is the whole array's.
+# SLURM_JOB_ID of an array's last task is that of the whole array.
 job=${SLURM_ARRAY_JOB_ID}_$task
 state=weft-$job.stuck
 finish() { rm -f "$state"; exit "$1"; }
 
-# The step of the run's newest checkpoint, 0 where it has none.
+# Prints the step of the run's newest checkpoint; 0: there is none.
 steps() {
     local path
     path=$("$weft" train --newest "$@") || return
     path=${path##*step-}
     echo $((10#0${path%.h5}))
 }
-# Counts this start. $state: the step that the last starts began at, and how many they were.
+# Counts this start. File $state: the step at which the last starts began, and their number.
 count_start() {
     local step=none
     starts=0
@@ -64,11 +65,11 @@ give_up() {
     echo "not started again: three times in turn there was no checkpoint newer than that of step $before" >&2
     finish "$1"
 }
-# Another start may go on: the run stopped (75), a rank, a node or a disk was lost (74), a
-# process was killed (above 128: memory ran out, a node failed, a signal came before weft had
-# begun), the ranks could not be started (1).
+# Succeeds if another start may help: the run has stopped (75); a rank, a node or a disk was
+# lost (74); a process was killed (above 128: out of memory, a failed node, a signal before weft
+# had begun); or the ranks could not be started (1).
 goes_on() { case $1 in 1 | 74 | 75 | 129 | 1[3-9]? | 2[0-9][0-9]) ;; *) return 1;; esac; }
-# Returns where another start is to be made.
+# Returns if another start is to follow, else ends the script.
 judge() {
     local after
     goes_on "$code" || finish "$code"
@@ -76,9 +77,10 @@ judge() {
     if [ "$after" -gt "$before" ]; then rm -f "$state"; elif [ $starts -ge 3 ]; then give_up "$code"; fi
 }
 
-# Newer Slurm does not hand --cpus-per-task on to srun. --mpi: `srun --mpi=list` shows what a
-# cluster has. --kill-on-bad-exit: where one rank is dead the others do not wait for it.
-# Neighbours in number talk most, so they share a node.
+# Newer versions of Slurm do not pass --cpus-per-task on to srun. --mpi: `srun --mpi=list`
+# lists what the cluster supports. --kill-on-bad-exit: the other ranks do not wait for a dead
+# one. --distribution=block: ranks with neighbouring numbers exchange most, so they share a
+# node.
 count_start "$@"
 export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"
 srun --mpi=pmix --kill-on-bad-exit=1 --distribution=block "$weft" train "$@"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Trains under Slurm on several nodes with GPUs, and goes on by itself when the job's time is over.
+# Trains under Slurm on several nodes with GPUs, and starts itself again when the job's time is over.
 #   sbatch jobs/slurm-gpus.sh CONFIG [key=value ...]   (sbatch's own options come before the script's name)
 # Written by `weft sbatch`.
-# weft asks Slurm when the job ends, and stops before that, as much earlier as its own steps
-# and saves take: it saves a checkpoint and ends with 75, "start me again". The next start
-# goes on from that checkpoint, also on other nodes or another number of them, with the same
-# bits. A run that is complete, or that failed, is not started again; nor is one that three
-# starts in turn brought no newer checkpoint, for a fourth would end likewise.
+# weft asks Slurm when the job ends. It saves a checkpoint early enough, which depends on the time
+# of its steps and saves, and ends with 75: "start me again". The next start resumes from that
+# checkpoint, also on other nodes or on another number of nodes, with the same bits. A run that is
+# complete or has failed is not started again. After three consecutive starts without a newer
+# checkpoint there is no fourth, because it would end in the same way.
 #SBATCH --job-name=weft
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=4
@@ -17,18 +17,19 @@
 #SBATCH --requeue
 #SBATCH --open-mode=append
 #SBATCH --output=weft-%j.log
-# --signal is for where nodes cannot ask (no squeue there). Without "B:" it goes to the ranks
-# and not to this script. Slurm sends it once, up to a minute early, and to nobody where no
-# rank has been started yet. --requeue lets Slurm start the job again after a node has failed,
-# too; --open-mode=append keeps the log then. --cpus-per-task: what train.threads may be.
-# One rank a GPU, and every rank sees all of its node's: --gpus-per-task would hide each GPU
-# from the others, and NCCL could not go by NVLink.
-# --mem is not said: it is the cluster's default, or what `weft sbatch CONFIG` plans.
+# --signal: for clusters whose nodes have no squeue, so that weft cannot ask for the end of the job.
+# Without "B:" the ranks receive the signal, and this script does not. Slurm sends it once, up to a
+# minute early, and only if ranks have been started. --requeue lets Slurm also start the job again
+# after a node has failed; --open-mode=append then keeps the log. --cpus-per-task: largest possible
+# train.threads.
+# Each rank uses one GPU and sees all GPUs of its node: --gpus-per-task would hide each GPU from the
+# other ranks, and NCCL could not use NVLink.
+# --mem is left out: the cluster's default applies. `weft sbatch CONFIG` plans it.
 
 weft=${WEFT:-weft}
-# A word behind the script's name takes the place of one of these that has its key.
-own=(train.device=cuda)
-for word in "${own[@]}"; do
+# Arguments of this script replace the words below that have the same key.
+defaults=(train.device=cuda)
+for word in "${defaults[@]}"; do
     for other in "$@"; do [ "${other%%=*}" != "${word%%=*}" ] || continue 2; done
     set -- "$@" "$word"
 done
@@ -36,14 +37,14 @@ job=$SLURM_JOB_ID
 state=weft-$job.stuck
 finish() { rm -f "$state"; exit "$1"; }
 
-# The step of the run's newest checkpoint, 0 where it has none.
+# Prints the step of the run's newest checkpoint; 0: there is none.
 steps() {
     local path
     path=$("$weft" train --newest "$@") || return
     path=${path##*step-}
     echo $((10#0${path%.h5}))
 }
-# Counts this start. $state: the step that the last starts began at, and how many they were.
+# Counts this start. File $state: the step at which the last starts began, and their number.
 count_start() {
     local step=none
     starts=0
@@ -57,11 +58,11 @@ give_up() {
     echo "not started again: three times in turn there was no checkpoint newer than that of step $before" >&2
     finish "$1"
 }
-# Another start may go on: the run stopped (75), a rank, a node or a disk was lost (74), a
-# process was killed (above 128: memory ran out, a node failed, a signal came before weft had
-# begun), the ranks could not be started (1).
+# Succeeds if another start may help: the run has stopped (75); a rank, a node or a disk was
+# lost (74); a process was killed (above 128: out of memory, a failed node, a signal before weft
+# had begun); or the ranks could not be started (1).
 goes_on() { case $1 in 1 | 74 | 75 | 129 | 1[3-9]? | 2[0-9][0-9]) ;; *) return 1;; esac; }
-# Returns where another start is to be made.
+# Returns if another start is to follow, else ends the script.
 judge() {
     local after
     goes_on "$code" || finish "$code"
@@ -69,9 +70,10 @@ judge() {
     if [ "$after" -gt "$before" ]; then rm -f "$state"; elif [ $starts -ge 3 ]; then give_up "$code"; fi
 }
 
-# Newer Slurm does not hand --cpus-per-task on to srun. --mpi: `srun --mpi=list` shows what a
-# cluster has. --kill-on-bad-exit: where one rank is dead the others do not wait for it.
-# Neighbours in number talk most, so they share a node.
+# Newer versions of Slurm do not pass --cpus-per-task on to srun. --mpi: `srun --mpi=list`
+# lists what the cluster supports. --kill-on-bad-exit: the other ranks do not wait for a dead
+# one. --distribution=block: ranks with neighbouring numbers exchange most, so they share a
+# node.
 count_start "$@"
 export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"
 srun --mpi=pmix --kill-on-bad-exit=1 --distribution=block --gpu-bind=none "$weft" train "$@"

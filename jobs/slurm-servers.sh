@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Trains under Slurm with servers on nodes of their own: all nodes but the last SERVERS (1) have TASKS (as many as cores; --ntasks-per-node)
-# ranks that compute, and each of the last ones has one server, which so has all of its node's memory for rows.
+# Trains under Slurm with servers on separate nodes: the last SERVERS (1) nodes run one server each, which has all memory of its node
+# for rows. The other nodes run --ntasks-per-node ranks each, which compute.
 #   sbatch jobs/slurm-servers.sh jobs/wide-deep.yaml [key=value ...]      SERVERS=2 sbatch --nodes 6 ...: 4 nodes compute, 2 serve
-# What ends a start leads back to the queue as in slurm.sh, the functions of which stand here, too, word for word.
+# The job goes back to the queue as in slurm.sh, with the same functions.
 #SBATCH --job-name=weft
 #SBATCH --nodes=3
 #SBATCH --ntasks-per-node=2
@@ -23,14 +23,14 @@ job=$SLURM_JOB_ID
 state=weft-$job.stuck
 finish() { rm -f "$state"; exit "$1"; }
 
-# The step of the run's newest checkpoint, 0 where it has none.
+# Prints the step of the run's newest checkpoint; 0: there is none.
 steps() {
     local path
     path=$("$weft" train --newest "$@") || return
     path=${path##*step-}
     echo $((10#0${path%.h5}))
 }
-# Counts this start. $state: the step that the last starts began at, and how many they were.
+# Counts this start. File $state: the step at which the last starts began, and their number.
 count_start() {
     local step=none
     starts=0
@@ -44,11 +44,11 @@ give_up() {
     echo "not started again: three times in turn there was no checkpoint newer than that of step $before" >&2
     finish "$1"
 }
-# Another start may go on: the run stopped (75), a rank, a node or a disk was lost (74), a
-# process was killed (above 128: memory ran out, a node failed, a signal came before weft had
-# begun), the ranks could not be started (1).
+# Succeeds if another start may help: the run has stopped (75); a rank, a node or a disk was
+# lost (74); a process was killed (above 128: out of memory, a failed node, a signal before weft
+# had begun); or the ranks could not be started (1).
 goes_on() { case $1 in 1 | 74 | 75 | 129 | 1[3-9]? | 2[0-9][0-9]) ;; *) return 1;; esac; }
-# Returns where another start is to be made.
+# Returns if another start is to follow, else ends the script.
 judge() {
     local after
     goes_on "$code" || finish "$code"
@@ -57,7 +57,7 @@ judge() {
 }
 
 count_start "$@"
-# One line a rank: servers are the last ranks of a job.
+# One line per rank: servers are the last ranks of a job.
 export SLURM_HOSTFILE=weft-$job.hosts
 for ((i = 0; i < compute; ++i)); do for ((k = 0; k < tasks; ++k)); do echo "${nodes[i]}"; done; done >"$SLURM_HOSTFILE"
 for ((i = compute; i < ${#nodes[@]}; ++i)); do echo "${nodes[i]}"; done >>"$SLURM_HOSTFILE"

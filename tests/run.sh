@@ -46,7 +46,7 @@ run() {
 }
 
 : >"$work/passed" >"$work/failed"
-# cores TEST : hundredths of cores that it keeps busy; at most all.
+# cores TEST : prints how many hundredths of a core the test keeps busy; at most all cores.
 cores() {
     case $1 in
         *_np[0-9]*) given=$jobs;;
@@ -56,13 +56,13 @@ cores() {
     [ "$given" != all ] || given=$jobs
     awk -v c="${given:-0.5}" -v most="$jobs" 'BEGIN { printf "%d\n", 100 * (most == 1 || c > most ? most : c) }'
 }
-declare -A cost=() running=() # by test, by process
+declare -A cost=() running=() # both are indexed by test or by process
 waiting=()
 for t in "$@"; do
     cost[$t]=$(cores "$t")
     [ "${cost[$t]}" -ge 100 ] || waiting+=("$t")
 done
-for t in "$@"; do # what keeps less than a core busy begins, so that programs run beside it
+for t in "$@"; do # tests that keep less than a core busy begin first, so that programs run at the same time
     [ "${cost[$t]}" -lt 100 ] || waiting+=("$t")
 done
 while [ ${#waiting[@]} -gt 0 ]; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts the program of a bundle, Open MPI's launcher and plugins and the libraries they need into one folder that runs wherever it is
-# copied to. Not in it: glibc, the driver and CUDA's libraries. SIZES says what takes the space.
+# Puts a bundle's program, Open MPI's launcher and plugins, and the libraries they need into one folder that can be copied anywhere. It
+# does not contain glibc, the driver and CUDA's libraries. The file SIZES lists the space of each part.
 # usage: bundle.sh PROGRAM FOLDER ARCHIVES TEST...     tests by their names in PROGRAM (tests/parallel/test_sum_np2); ARCHIVES: the
 # folder that says where what is in PROGRAM statically came from
 set -eu
@@ -19,7 +19,7 @@ mpirun=$(readlink -f "$mpirun") orted=$(readlink -f "$(command -v orted)")
 dir_of() { ompi_info --parsable --path "$1" | cut -d: -f3; }
 plugins=$(dir_of pkglibdir) texts=$(dir_of pkgdatadir)
 
-# Shared libraries that files need, glibc's apart: "NAME PATH" lines.
+# Prints the shared libraries that files need, except glibc's, as "NAME PATH" lines.
 libraries() {
     ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' | sort -u |
         grep -vE '^(linux-vdso|ld-linux[^ ]*|lib(c|m|dl|rt|pthread|resolv|util))\.so' || true
@@ -54,7 +54,7 @@ choose_plugins() {
     done
 }
 
-script() { # NAME COMMAND: one that finds the bundle it lies in, however it is called
+script() { # NAME COMMAND: writes a script that finds its bundle, whatever path it is called by
     mkdir -p "$new/$(dirname "$1")"
     cat >"$new/$1" <<SH
 #!/bin/sh
@@ -71,13 +71,13 @@ put_programs() {
     cp "$mpirun" "$new/libexec/mpirun"
     cp "$orted" "$new/libexec/orted"
     cp "$here/bundle/env.sh" "$here/bundle/cuda_packages.sh" "$new"
-    # the names that the program gives the loader when it needs a GPU
+    # the names by which the program loads these libraries if it needs a GPU
     grep -aoE 'lib(cublasLt|cudnn|nccl)\.so\.[0-9]+' "$program" | sort -u >"$new/cuda_libraries" || true
     cp "$root/LICENSE" "$new"
     cp "$root"/jobs/*.yaml "$root"/jobs/*.sh "$new/jobs"
     cp "$root/tests/run.sh" "$new/tests"
     script bin/weft 'exec "$bundle/libexec/weft" "$@"'
-    # Open MPI stops where there is no ssh, though ranks of one node need none.
+    # Open MPI fails without ssh, even if all ranks are on one node.
     script bin/mpirun '[ -n "${OMPI_MCA_plm_rsh_agent-}" ] || command -v ssh >/dev/null || command -v rsh >/dev/null ||
     export OMPI_MCA_plm="${OMPI_MCA_plm:-^rsh}"
 exec "$bundle/libexec/mpirun" --prefix "$bundle" "$@"'
@@ -106,7 +106,7 @@ put_libraries() {
     find "$new/lib" "$new/libexec" -type f -exec chmod u+w {} + -exec strip --strip-unneeded {} +
 }
 
-put_licences() { # as Debian keeps them, those of several packages once
+put_licences() { # the licence texts of Debian's packages, each once
     command -v dpkg-query >/dev/null || return 0
     mkdir -p "$new/licences"
     { libraries "$program" $chosen | cut -d' ' -f2-; cat "$archives"/*.from; } |

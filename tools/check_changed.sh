@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tests what has changed since a commit, in about so many seconds: the tests that were changed themselves, then those of the modules
-# whose sources, headers or tests have changed, then the scripts of tests/cli if the program has changed; the quickest first, by the
-# times that tests/run.sh has noted in BUILD/test-times. Prints what is left out.
+# Runs the tests affected by changes since a commit, within about the given number of seconds: first changed tests, then those of the
+# modules whose sources, headers or tests have changed, then the scripts of tests/cli if the program has changed; the quickest first, by
+# the times in BUILD/test-times. Prints the tests that are left out.
 # usage: check_changed.sh [COMMIT]      COMMIT: default HEAD; SECONDS_MOST in the environment: default 60; BUILD: default build
 set -u
 cd "$(dirname "$0")/.." || exit 70
@@ -11,7 +11,7 @@ mapfile -t changed < <({ git diff --name-only "$commit" --; git ls-files -o --ex
 
 tests=() # in order, some of them twice
 program=0
-add_module() { # MODULE : its test programs
+add_module() { # MODULE : prints its test programs
     local source
     for source in tests/"$1"/test_*.c tests/"$1"/*.sh; do
         [ ! -e "$source" ] || tests+=("$source")
@@ -32,7 +32,7 @@ done
 case " ${changed[*]} " in *.md\ *) tests+=(tests/cli/docs.sh tests/cli/doc_tables.sh);; esac
 [ $program = 0 ] || add_module cli
 
-# seconds TEST : as it took when it was last run; 5 if it was not.
+# seconds TEST : prints its time in the last run; 5 if it is unknown.
 seconds() { awk -v t="$1" '$1 == t { s = $2 } END { print s == "" ? 5 : s }' "$build/test-times" 2>/dev/null || echo 5; }
 declare -A seen=()
 chosen=() left=() spent=0

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Checks that includes point one way: a file of module M includes only public headers (include/M.h, include/M/*.h) of M and of
-# modules before it in the given order, and private headers of its own module. Where a module's folders have an order, a file in
-# one includes headers of its own folder and of those before it only; files beside the folders include all. That only tensor and
-# layers name an operation (OP_*): all others ask OpInfo's flags. And that waits with a limit go by the monotonic clock:
-# base/cond.c alone makes them (futexes count so by themselves). usage: check_includes.sh MODULE...
+# Checks that includes point one way: a file of module M includes only public headers (include/M.h, include/M/*.h) of M and of modules
+# before it in the given order, and private headers of its module. If a module's folders have an order, a file in one includes headers
+# of its folder and of those before it only; files outside of the folders include all. Only tensor and layers may name an operation
+# (OP_*): all others use OpInfo's flags. Waits with a time limit use the monotonic clock: only base/cond.c makes them (futexes use it by
+# default).
 set -u
 bad=0 i=0
 declare -A order

@@ -7,8 +7,8 @@ set -u
 cd "$(dirname "$0")/.." || exit 70
 failed=0
 wrong() { echo "$*"; failed=1; }
-# The names in backquotes at the beginning of the map's lines "* `file.c, file.h`: ...", as paths. Under a head line that names a folder,
-# "## Files of `plan/`", they are that folder's.
+# Prints the names in backquotes at the beginning of the map's lines "* `file.c, file.h`: ...", as paths. Names under a heading with a
+# folder, "## Files of `plan/`", belong to that folder.
 named() { # MAP
     awk -v folder="$(dirname "$1")/" '
         /^## / { part = match($0, /`[a-z_\/]+\/`/) ? substr($0, RSTART + 1, RLENGTH - 2) : "" }
@@ -18,7 +18,7 @@ named() { # MAP
             for (i = 1; i <= count; i++) print folder part name[i]
         }' "$1"
 }
-sources() { # FOLDER: its files without those of folders that have a map
+sources() { # FOLDER: prints its files, except those of folders that have a map
     git ls-files -co --exclude-standard "$1/*.c" "$1/*.h" "$1/*.cu" "$1/*.cuh" | while read -r f; do
         d=$(dirname "$f")
         while [ "$d" != "$1" ] && [ ! -f "$d/README.md" ]; do d=$(dirname "$d"); done

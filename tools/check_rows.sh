@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# A row of a table that stands in no list: constant data that is visible to other files, and that nothing refers to. The build fails then.
+# Finds rows of tables that are in no list: constant data that other files could use, but no file refers to. The build then fails.
 # usage: check_rows.sh LIB.a...
 export LC_ALL=C
-tests='backend_poison' # for tests only
+tests='backend_poison' # rows for tests only
 work=$(mktemp -d) || exit 70
 trap 'rm -rf "$work"' EXIT
 nm -A --defined-only "$@" 2>/dev/null | awk 'NF > 2 && $(NF - 1) ~ /^[DR]$/ { split($1, at, ":"); print $NF, at[1], at[2] }' | sort -u >"$work/rows"
 bad=0
 while read -r name library object; do
     case " $tests " in *" $name "*) continue ;; esac
-    # its own file may refer to it
+    # the row's own file may refer to it
     ar p "$library" "$object" >"$work/object.o"
     if ! objdump -r "$work/object.o" | awk '/^RELOCATION/ { debug = /[[][.]debug/ } !debug' | grep -qE "[ .]$name([-+]0x[0-9a-f]+)?\$"; then
         echo "$name ($(basename "$library" .a)/${object%.o}.c) stands in no list: add its line to the table, or make it static" >&2

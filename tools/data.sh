@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Turns Fashion-MNIST's four IDX files into datasets/fashion-mnist/{train,test}.h5. Does nothing where they are.
+# Converts Fashion-MNIST's four IDX files to datasets/fashion-mnist/{train,test}.h5. Does nothing if they exist.
 # usage: data.sh WEFT   (FASHION_MNIST: the folder of the IDX files)
 set -eu
 weft=$1 out=datasets/fashion-mnist

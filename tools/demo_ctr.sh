@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Wide & deep on UCI's Adult data: one server holds the table of categories, two ranks compute; then the same in mode geo. Prints
-# accuracy and AUC on the official test file, and fails where one is below its goal.
+# Trains wide & deep on UCI's Adult data, with one server for the table of categories and two ranks that compute; then the same in mode
+# geo. Prints accuracy and AUC on the official test file, and fails if one is below its goal.
 # usage: demo_ctr.sh WEFT [key=value ...]
 set -eu
 weft=$1; shift
@@ -8,7 +8,7 @@ adult=datasets/adult accuracy=0.85 auc=0.905
 n=1; while [ -e "runs/ctr-$n" ] || [ -e "runs/ctr-$n-geo" ]; do n=$((n + 1)); done
 name=ctr-$n
 say() { printf '\n$ %s\n' "$*"; "$@"; }
-last() { # RUN KEY: of its last evaluation
+last() { # RUN KEY: prints its value in the last evaluation
     grep '"eval_auc"' "runs/$1/metrics.jsonl" | tail -n 1 | sed 's/.*"'"$2"'":\([^,}]*\).*/\1/'
 }
 judge() { # MODE RUN

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# From a folder of pictures to a smaller network that others' tools read: Fashion-MNIST is written out as PNGs, imported,
-# ResNet-18 is trained on it, half of its channels go, one epoch of finetuning, and the result is exported as ONNX. Prints
-# accuracy, parameters, multiply-adds and images/s before and after.
+# From a folder of pictures to a smaller network for other programs: writes Fashion-MNIST as PNGs, imports them, trains ResNet-18,
+# removes half of its channels, finetunes it for one epoch, and exports it as ONNX. Prints accuracy, parameters, multiply-adds and
+# images/s before and after.
 # usage: demo_images.sh WEFT PICTURES [key=value ...]    PICTURES: the program of tools/pictures.c
 #   FASHION_MNIST: the folder of the IDX files; RANKS=2; METHOD=l1
 set -eu
@@ -13,7 +13,7 @@ n=1; while [ -e "runs/pictures-$n" ]; do n=$((n + 1)); done
 name=pictures-$n dir=runs/pictures-$n
 say() { printf '\n$ %s\n' "$*"; "$@"; }
 log=$(mktemp); trap 'rm -f "$log"' EXIT
-value() { sed -n 's/.*"'"$1"'": *\([0-9.e+-]*\).*/\1/p' "$log" | head -n 1; } # KEY: of the JSON in the log
+value() { sed -n 's/.*"'"$1"'": *\([0-9.e+-]*\).*/\1/p' "$log" | head -n 1; } # KEY: prints its value from the JSON in the log
 judge() { # CHECKPOINT -> "top-1 % images/s"
     "$weft" eval "$config" --checkpoint "$1" --json >"$log" 2>/dev/null
     awk -v t="$(value top1)" -v n="$(value samples)" -v s="$(value seconds)" 'BEGIN { printf "%.2f %.0f\n", 100 * t, n / s }'

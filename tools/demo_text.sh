@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains a small GPT on a text on two ranks, evaluates it, lets it go on with a few words, and says what to try next.
+# Trains a small GPT on a text on two ranks, evaluates it, generates a continuation of a few words, and prints what to try next.
 # usage: demo_text.sh WEFT [key=value ...]
 set -eu
 weft=$1; shift

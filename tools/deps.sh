@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs through apt what is missing, asking nothing; elsewhere prints the packages' names. Nothing to do: says nothing.
+# Installs missing packages through apt, without questions; on other systems prints the packages' names. Prints nothing if nothing is
+# missing.
 set -eu
 debian="gcc make pkg-config libopenmpi-dev openmpi-bin libhdf5-dev hdf5-tools libdnnl-dev libcunit1-dev libyaml-dev
 libxxhash-dev zlib1g-dev libjpeg62-turbo-dev libspng-dev libwebp-dev procps clang-format dataset-fashion-mnist bible-kjv"

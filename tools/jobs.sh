@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes the job scripts of jobs/: what `weft sbatch` writes for any configuration, one for each kind. tests/cli/sbatch.sh
-# says when jobs/ has others.
+# Writes the job scripts of jobs/ by `weft sbatch` for any configuration, one of each kind. tests/cli/sbatch.sh fails if jobs/ has
+# others.
 # usage: jobs.sh WEFT [FOLDER]     (FOLDER/jobs/*.sh; default: this repository)
 set -eu
 weft=$(realpath "$1")

@@ -9,7 +9,7 @@ say() { printf '%-10s %s\n' "$1" "$2" >>"$txt"; }
 set_mk() { printf '%s := %s\n' "$1" "$2" >>"$out.new"; }
 # try NAME "flags" "libs" <<< source : compiles and links a probe
 try() { cat >"$dir/p.c"; ${CC:-cc} -o "$dir/p" $1 "$dir/p.c" $2 >"$dir/log" 2>&1; }
-# need NAME PACKAGE "flags" "libs" : a part without which nothing is built
+# need NAME PACKAGE "flags" "libs" : probes for a part that the build requires
 need() {
     if try "$3" "$4"; then cpp="$cpp $3" libs="$libs $4"; say "$1" "yes: ${4:-headers}${3:+, $3}"
     else missing="$missing $2"; say "$1" "MISSING: $(head -n 1 "$dir/log")"; fi
@@ -28,7 +28,7 @@ esac
 need hdf5 libhdf5-dev "$(pc --cflags hdf5-serial hdf5 || pc --cflags hdf5-serial || pc --cflags hdf5)" \
     "$(pc --libs hdf5-serial || pc --libs hdf5 || echo -lhdf5)" <<<'#include <hdf5.h>
 int main(void) { return H5open(); }'
-# A bundle holds HDF5 in its program: the shared library may want as much as a program that fetches files from the web.
+# A bundle's program contains HDF5: the shared library may need as many libraries as a program that downloads files.
 hdf5_static=
 for more in "" "-l:libsz.a -l:libaec.a" "-lsz" "-lsz -lcrypto -lcurl"; do
     if try "$cpp" "${libs//-lhdf5/-l:libhdf5.a} $more -lz -ldl -lm" <<<'#include <hdf5.h>
@@ -36,7 +36,7 @@ int main(void) { return H5open(); }'; then hdf5_static="-l:libhdf5.a${more:+ $mo
 done
 set_mk HDF5_STATIC "$hdf5_static"
 say hdf5.a "${hdf5_static:-no: a bundle takes the shared library and all that it needs}${hdf5_static:+ (for a bundle)}"
-# So with others that have more in them than weft uses, or little enough.
+# The same applies to other libraries that contain more than weft uses, or are small.
 bundle_static=
 for l in jpeg webp yaml xxhash cunit; do
     try "" "-l:lib$l.a" <<<'int main(void) { return 0; }' && bundle_static="$bundle_static $l"
@@ -55,7 +55,7 @@ need xxhash libxxhash-dev "" "-lxxhash" <<<'#include <xxhash.h>
 int main(void) { return (int)(XXH64("", 0, 0) ^ XXH3_64bits("", 0)); }'
 need zlib zlib1g-dev "" "-lz" <<<'#include <zlib.h>
 int main(void) { return zlibVersion() == 0; }'
-# Formats of pictures, each optional: format NAME PACKAGE LIBRARY "libs"; one that is missing is named when a picture wants it.
+# Formats of pictures, each optional: format NAME PACKAGE LIBRARY "libs"; a missing one is named when a picture needs it.
 formats= no_formats=
 format() {
     if try "" "$4"; then formats="$formats $1" libs="$libs $4"; say "$1" "yes: $4 ($3)"
@@ -76,7 +76,7 @@ try "" "-lcunit" <<<'#include <CUnit/Basic.h>
 int main(void) { return CU_initialize_registry(); }' && say cunit "yes: -lcunit (tests only)" || say cunit "no: the tests need libcunit1-dev"
 
 openmp=-fopenmp note=
-if ${CC:-cc} --version | grep -q clang; then   # oneDNN runs on libgomp: one OpenMP runtime in the process, its own
+if ${CC:-cc} --version | grep -q clang; then   # oneDNN uses libgomp: the process then has one OpenMP runtime
     openmp="-fopenmp=libgomp"
     note=" (clang makes no parallel code for it: weft's own kernels use one thread a rank; gcc's build uses all)"
 fi
@@ -105,7 +105,7 @@ if [ "${WEFT_CUDA:-auto}" = no ]; then say cuda "no: WEFT_CUDA=no"; set_mk HAVE_
 elif [ -z "$cuda" ]; then say cuda "no: no nvcc in \$CUDA_HOME, /usr/local/cuda or /usr"; set_mk HAVE_CUDA 0
 else
     nccl=${NCCL_HOME:-$cuda} dnn=${CUDNN_HOME:-$cuda} lib=$cuda/lib64; [ -d "$lib" ] || lib=$cuda/lib
-    # cuBLAS, cuDNN and NCCL are bound when a GPU is asked for: linked, they would add 80 ms to the start of every run.
+    # cuBLAS, cuDNN and NCCL are loaded when a GPU is requested: linking them would add 80 ms to the start of every run.
     cf="-isystem $cuda/include -isystem $nccl/include -isystem $dnn/include"
     cl="-L$lib -Wl,-rpath,$lib -Wl,-rpath,$nccl/lib -Wl,-rpath,$dnn/lib -lcudart_static -ldl -lrt -lpthread -lstdc++"
     if try "$cf" "-L$nccl/lib -L$dnn/lib $cl -lcublasLt -lcudnn -lnccl" <<<'#include <cublasLt.h>
@@ -118,7 +118,7 @@ int main(void) { int n, v; cublasLtHandle_t h; return cudaGetDeviceCount(&n) || 
         set_mk HAVE_CUDA 1; set_mk NVCC "$nvcc"
         release=$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
         arch="-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]"
-        # Every driver for CUDA 13 unpacks the smallest form of kernels: 1 MB instead of 5 in each program.
+        # Every driver for CUDA 13 supports the strongest compression of kernels: 1 MB instead of 5 in each program.
         [ "${release%%.*}" -ge 13 ] && arch="$arch -compress-mode=size"
         set_mk NVCC_ARCH "$arch"
         set_mk CUBLAS_MAJOR "$(sed -n 's/^#define CUBLAS_VER_MAJOR //p' "$cuda/include/cublas_api.h")"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Turns the text that Debian's package bible-kjv prints, 4.4 MB with a verse a line, into datasets/kjv/{train,test}.h5, tokens
-# of one byte; the last tenth is the test. Does nothing where they are.
+# Converts the text of Debian's package bible-kjv, 4.4 MB with one verse per line, to datasets/kjv/{train,test}.h5, with one token per
+# byte; the last tenth is the test set. Does nothing if they exist.
 # usage: text.sh WEFT   (KJV_TEXT: another text file instead)
 set -eu
 weft=$1 out=datasets/kjv

@@ -144,11 +144,11 @@ typedef struct Description {
 
 /* ---- comparing ---- */
 
-static void describe(const Trainer *t, Description *own)
+static void describe(const Trainer *t, Description *local)
 {
-    memset(own, 0, sizeof *own);
-    host_name(own->host, sizeof own->host);
-    for (int i = 0; i < FACTS; ++i) facts[i].describe(t, own->text[i]);
+    memset(local, 0, sizeof *local);
+    host_name(local->host, sizeof local->host);
+    for (int i = 0; i < FACTS; ++i) facts[i].describe(t, local->text[i]);
 }
 
 /* Returns the first fact, among mild or other ones, that differs; FACTS: none. */

@@ -33,7 +33,7 @@ typedef struct Source {
     /* owned; NULL: there is none */
     char *text, *from;
     /* the record comes from this run's own checkpoint */
-    bool own;
+    bool of_this_run;
 } Source;
 
 /* ---- finding the record ---- */
@@ -59,7 +59,7 @@ static void read_run(const Trainer *t, Source *s)
     run_dir_init(&dir, c);
     char *newest = checkpoint_newest_unread(dir.checkpoints);
     if (!newest && checkpoint_newest(dir.checkpoints, NULL, &newest) != OK) newest = NULL;
-    s->own = newest && !c->run.fresh;
+    s->of_this_run = newest && !c->run.fresh;
     if (newest)
         (void)read_checkpoint(newest, s);
     else if (c->checkpoint.resume == RESUME_FILE)
@@ -108,7 +108,7 @@ static Status check_machine(Trainer *t, const Source *s, const char *libraries)
         return OK;
     if (!by_time(t))
         return other_machine(t, r, s->from, libraries, "train.cuda_tune=time makes a record here");
-    if (s->own && keeps_bits(t) && t->tunes)
+    if (s->of_this_run && keeps_bits(t) && t->tunes)
         return other_machine(t, r, s->from, libraries,
                              "go on where it was, or choose another run.name, which with "
                              "checkpoint.resume=FILE begins from there and times them here");
@@ -151,7 +151,7 @@ Status algorithms_find(Trainer *t, const DryRun *only)
     if (st == OK) {
         source.text = world_bcast_text(t->world, source.text);
         source.from = world_bcast_text(t->world, source.from);
-        world_bcast(t->world, &source.own, sizeof source.own, 0);
+        world_bcast(t->world, &source.of_this_run, sizeof source.of_this_run, 0);
         st = status_agree(t->world, take_record(t, &source, only != NULL));
     }
     mem_free(&source.text);

@@ -113,6 +113,7 @@ MemoryUse memory_use(void)
 {
     malloc_trim(0);
     /* For each read of this file the kernel walks through all pages. */
-    double own = proc_bytes("/proc/self/smaps_rollup", "Pss_Anon:Pss_Shmem:");
-    return (MemoryUse){.own_bytes = own, .peak_bytes = proc_bytes("/proc/self/status", "VmHWM:")};
+    double process_bytes = proc_bytes("/proc/self/smaps_rollup", "Pss_Anon:Pss_Shmem:");
+    return (MemoryUse){.own_bytes = process_bytes,
+                       .peak_bytes = proc_bytes("/proc/self/status", "VmHWM:")};
 }

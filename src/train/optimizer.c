@@ -14,8 +14,8 @@
  * to. */
 static ParamRole role_of(const Graph *g, int param)
 {
-    int own = g->param[param].tied >= 0 ? g->param[param].tied : param;
-    const Param *p = &g->param[own];
+    int source = g->param[param].tied >= 0 ? g->param[param].tied : param;
+    const Param *p = &g->param[source];
     const OpInfo *info = op_info(g->node[p->node].spec.kind);
     if (info->params == PARAMS_NORM) return PARAM_NORM;
     if (info->params == PARAMS_TABLE) return PARAM_EMBEDDING;

@@ -57,10 +57,10 @@ static Status hold_cpu(const Trainer *t)
 {
     CpuSet set = CPU_AUTO;
     TRY(status_agree(t->world, cpu_choose((CpuSet)t->config->train.cpu, &set)));
-    CpuSet own = set == CPU_AUTO ? cpu_best() : set;
+    CpuSet local = set == CPU_AUTO ? cpu_best() : set;
     int number = (int)(cpu_features() >> 1);
     int number_or_set = set == CPU_AUTO ? number : -1 - number;
-    CpuSet least = (CpuSet)world_least(t->world, (int)own);
+    CpuSet least = (CpuSet)world_least(t->world, (int)local);
     int lowest = world_least(t->world, number_or_set),
         highest = -world_least(t->world, -number_or_set);
     cpu_set_limit(lowest == highest && set == CPU_AUTO ? CPU_AUTO : least);

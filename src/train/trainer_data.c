@@ -137,11 +137,11 @@ static Status count_outputs(const Config *c, const DataSet *set, const DataSet *
 {
     const LossInfo *loss = loss_info(c);
     const bool numbers = loss->reads == LOSS_READS_TARGETS;
-    int64_t own = numbers ? set->target_width : set->classes;
-    if (own == 0 && numbers)
+    int64_t outputs_needed = numbers ? set->target_width : set->classes;
+    if (outputs_needed == 0 && numbers)
         return fail(ERR_DATA, "%s: holds class labels, but train.loss is %s, which needs numbers",
                     set->path, loss_name(c));
-    if (own == 0) {
+    if (outputs_needed == 0) {
         char *line = data_set_odd_labels(set, c, NULL);
         Status st = line ? fail(ERR_DATA, "%s", line)
                          : fail(ERR_DATA,
@@ -153,19 +153,19 @@ static Status count_outputs(const Config *c, const DataSet *set, const DataSet *
         return st;
     }
     if (loss->outputs > 0) return count_one(c, set, test, outputs);
-    *outputs = c->model.classes ? c->model.classes : own;
-    if (numbers && *outputs != own)
+    *outputs = c->model.classes ? c->model.classes : outputs_needed;
+    if (numbers && *outputs != outputs_needed)
         return config_fail_key(c, "model.classes", "%s has %lld target numbers a sample, not %lld",
-                               set->path, (long long)own, (long long)*outputs);
-    if (own > *outputs)
+                               set->path, (long long)outputs_needed, (long long)*outputs);
+    if (outputs_needed > *outputs)
         return config_fail_key(c, "model.classes", "%s has %lld classes, the model only %lld",
-                               set->path, (long long)own, (long long)*outputs);
+                               set->path, (long long)outputs_needed, (long long)*outputs);
     if (test->classes > *outputs)
         return fail(ERR_DATA,
                     "%s: has labels up to %lld, but %s only up to %lld: set model.classes to %lld, "
                     "or, where its labels do not count from the same number, make both alike",
                     test->path, (long long)(test->label_base + test->classes - 1), set->path,
-                    (long long)(set->label_base + own - 1), (long long)test->classes);
+                    (long long)(set->label_base + outputs_needed - 1), (long long)test->classes);
     return OK;
 }
 

@@ -5,7 +5,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 
-# As /usr/bin and what its programs need: no Open MPI, no HDF5, no oneDNN, no CUDA, no libstdc++.
+# The same folders as /usr/bin and the libraries that its programs need: no Open MPI, no HDF5, no oneDNN, no CUDA, no libstdc++.
 make_root() {
     mkdir -p "$root"/{usr/bin,dev,proc,sys,tmp,opt/moved,tests/cli}
     ln -s usr/bin "$root/bin"
@@ -15,7 +15,7 @@ make_root() {
     done
     ldd "$root"/bin/* | grep -oE '/[^ :]+\.so[^ ]*' | sort -u | xargs cp -L --parents -t "$root"
     cp -r "$bundle" "$root/opt/moved/weft"
-    cp "$here/alone.sh" "$root/tests/cli/alone.sh" # beside common.bash
+    cp "$here/alone.sh" "$root/tests/cli/alone.sh" # common.bash and the script lie next to each other
     cp "$here/../cli/common.bash" "$root/tests/cli"
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Mode async: a run's order of requests is kept, and followed it gives the same bits, whatever time did; going on with other
-# servers; what is refused.
+# Tests mode async: a replay of a run's order of requests gives the same bits, whatever the times were; a run resumes with another
+# number of servers; invalid combinations are refused.
 # usage: async.sh     (WEFT=build/weft)
 . "$(dirname "$0")/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -16,7 +16,7 @@ grid: {servers: 1, mode: async, geo_steps: 10}
 checkpoint: {best: false, keep: 0, every_steps: 20}
 Y
 
-# ---- the order decides ----
+# ---- the order of requests determines the result ----
 check 0 'done after' mpi 3 train job.yaml run.name=one run.order_log=order1
 check 0 'done after' mpi 3 train --replay order1 job.yaml run.name=again
 same 40 one again
@@ -27,7 +27,7 @@ same 40 two again2
 head=$((48 + $(od -An -t d8 -j 40 -N 8 order1/server-0.order))) # and what decides the run's bits, in words
 holds 'an order is a byte a request' test "$(stat -c %s order1/server-0.order)" -lt $((head + 2000))
 
-# ranks that stand still now and then
+# ranks that are suspended from time to time
 sed 's/steps: 40,/steps: 400,/' job.yaml >slow.yaml
 mpi 4 train slow.yaml run.name=uneven run.order_log=order3 checkpoint.every_steps=200 >uneven 2>&1 &
 job=$!
@@ -36,12 +36,11 @@ holds "a rank that stands still is waited for where all meet (exit $code)" test 
 check 0 'done after' mpi 4 train --replay order3 slow.yaml run.name=even checkpoint.every_steps=200
 same 400 uneven even
 
-# ---- a run in parts ----
-# One start is killed, the next one stops for a signal to its server alone, the third goes on to the end. Each has an order of its
-# own, and the same command with --replay stops where these go on.
+# ---- a run in several starts ---- One start is killed, the next one stops for a signal that only its server receives, the third runs
+# to the end. Each start has a separate order, and the same command with --replay stops at the same steps.
 newest() { find "runs/$1/checkpoints" -name 'step-*.h5' 2>/dev/null | sort | tail -n 1 | tr -dc 0-9 | tail -c 9 | head -c 8; } # RUN
 server() { rank_pid "$1" 2 2>/dev/null; } # CONFIG
-# At step 30 a start stands still for as long as there is `held`, if there was `hold`.
+# At step 30 a start waits while the file `held` exists, if the file `hold` existed.
 cat >hold.sh <<'SH'
 case $(tr -d ' ') in *'"step":30,'*) ;; *) exit 0 ;; esac
 [ -e hold ] || exit 0
@@ -76,27 +75,27 @@ cp "$(at parts2 100)" far.h5
 cp "parts/server-0.step-$second.order" parts/server-0.step-00000100.order
 check 65 'begin with the checkpoint that it began with' mpi 3 train --replay parts parts.yaml run.name=bad checkpoint.resume=far.h5
 rm parts/server-0.step-00000100.order
-# from where one has started before: nothing is lost
+# a start from the same checkpoint as an earlier one loses nothing
 rm -f $(find runs/parts/checkpoints -name 'step-*.h5' | sort | sed "1,/$second/d")
 check 0 '1 file of an earlier start is kept' part
 holds 'both orders' test -s "parts/server-0.step-$second.order.1" -a -s "parts/server-0.step-$second.order"
 
-# ---- a step is a rank's own ----
-# with a rate that changes nothing rank 0 has the losses of its own share of each batch, as in mode geo, and not those of the batch
+# ---- steps belong to ranks ---- with a learning rate that changes nothing, rank 0 has the losses of its share of each batch, as in
+# mode geo, and not those of the whole batch
 losses() { sed -n 's/.*"loss": *\([0-9.]*\).*/\1/p' "runs/$1/metrics.jsonl" | cut -c1-6; } # RUN
 own=(job.yaml optim.name=sgd optim.lr=1e-9 train.steps=4 train.log_every=1)
 for mode in sync geo async; do check 0 'done after' mpi 3 train "${own[@]}" run.name=own-$mode grid.mode=$mode; done
-# geo_steps is the file's, for another mode
+# geo_steps in the file applies to another mode
 check 0 'this run is complete' mpi 3 train "${own[@]}" run.name=own-sync grid.mode=sync
 holds 'four losses' test "$(losses own-async | wc -l)" = 4
 holds "a rank's own losses" test "$(losses own-async)" = "$(losses own-geo)"
 holds "not the batch's" test "$(losses own-async)" != "$(losses own-sync)"
 
-# ---- going on ----
+# ---- resuming ----
 check 0 'resuming from' mpi 5 train job.yaml run.name=moved grid.servers=3 "checkpoint.resume=$(at one 20)"
 check 0 'loss' "$WEFT" eval job.yaml run.name=one
 
-# ---- a signal to a server alone ----
+# ---- a signal that only a server receives ----
 sed 's/steps: 40,/steps: 100000,/' job.yaml >endless.yaml
 for mode in sync stale geo; do
     (soon test -s runs/signal-$mode/metrics.jsonl; kill -TERM "$(server endless.yaml)") &
@@ -104,7 +103,7 @@ for mode in sync stale geo; do
     wait $!
 done
 
-# ---- what is refused ----
+# ---- refusals ----
 check 78 '2 ranks that compute and 1 servers, now there are 1 and 1' mpi 2 train --replay order1 job.yaml run.name=bad
 check 66 'none/server-0.order' mpi 3 train --replay none job.yaml run.name=bad
 check 64 'order1/server-0.order is there already, and not of this run' mpi 3 train job.yaml run.name=bad run.order_log=order1 run.seed=2
@@ -121,7 +120,7 @@ check 78 'grid.mode: async alone' mpi 3 train --replay order1 job.yaml run.name=
 check 78 'sgd with momentum cannot' mpi 3 train job.yaml run.name=bad optim.name=sgd optim.momentum=0.9 'optim.groups=[{roles: table, name: sgd, momentum: 0, lr: 0.1}]'
 check 78 'optim.clip' mpi 3 train job.yaml run.name=bad optim.clip=1
 check 78 'checkpoint.every_steps' mpi 3 train job.yaml run.name=bad checkpoint.every_steps=7
-# without a micro-batch each rank gets one; else the number is given
+# without a micro-batch each rank gets one; otherwise the message has the number
 sed 's/batch: 48, micro_batch: 6, /batch: 10, /; s/steps: 40/steps: 4/' job.yaml >ten.yaml
 for mode in geo async; do
     words=(grid.mode=$mode grid.geo_steps=4 checkpoint.every_steps=4 optim.name=sgd optim.momentum=0)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Evaluations of a logit: AUC is that of its definition, the same on every number of ranks, with servers and in stages; what goes
-# by it, where it is not defined, and what is refused.
+# Tests evaluations of models with one logit: AUC follows its definition and is the same on every number of ranks, with servers and in
+# stages; features that use AUC; data for which it is not defined; refusals.
 # usage: auc.sh     (WEFT=build/weft)
 . "$(dirname "$0")/common.bash"
 awk 'BEGIN { srand(5); for (i = 0; i < 203; ++i) { x = int(rand() * 40); print x "," (rand() * 60 < x ? 1 : 0) "," i % 7 } }' >a.csv
@@ -21,7 +21,7 @@ train() { # NAME RANKS CONFIG [key=value ...]
     check 0 'accuracy' "$WEFT" train -n "$ranks" "$config" "run.name=$name" "$@"
 }
 
-# A logit of one number has its order; pairs are counted one by one here.
+# A logit of one number is ordered like that number, so the test counts the pairs one by one.
 train one 1 one.yaml
 awk -F, '{ x[NR] = $1; y[NR] = $2 } END { for (i = 1; i <= NR; ++i) if (y[i]) { ++p; for (j = 1; j <= NR; ++j) if (!y[j]) twice += 2 * (x[j] < x[i]) + (x[j] == x[i]) }
     printf "\"eval_auc\":%.15g\n", twice / (2 * p * (NR - p)) }' a.csv >want

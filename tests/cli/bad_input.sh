@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Bad input of every kind, on two ranks: one message that names the file and the cure, the exit code of its kind, nothing
-# overwritten, nobody left hanging (each run has a time limit).
+# Bad input of every kind, on two ranks: one message names the file and the remedy, the exit code fits, nothing is overwritten, and no
+# rank hangs (each run has a time limit).
 set -u
 weft=$(realpath "${WEFT:-build/weft}") dir=$(mktemp -d) bad=0 good=0
 trap '[ -n "${small:-}" ] && umount "$small" 2>/dev/null; rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 export NO_COLOR=1
-export OMPI_MCA_odls_base_sigkill_timeout=0 # else mpirun waits two seconds where ranks have failed
+export OMPI_MCA_odls_base_sigkill_timeout=0 # otherwise mpirun waits two seconds after ranks have failed
 
-# expect CODE TEXT COMMAND...: exit code, TEXT in the message, exactly one "error:" line
+# expect CODE TEXT COMMAND... : the exit code is CODE, the message contains TEXT, and exactly one line has "error:"
 expect() {
     local code=$1 text=$2 rc; shift 2
     timeout -k 2 240 "$@" >out 2>err </dev/null; rc=$?
@@ -18,7 +18,7 @@ expect() {
 fine() { timeout -k 2 240 "$@" >out 2>err </dev/null && good=$((good + 1)) || { bad=$((bad + 1)); echo "failed: $*"; cat err; }; }
 same() { [ "$(cksum <"$1")" = "$2" ] && good=$((good + 1)) || { bad=$((bad + 1)); echo "$1 was changed"; }; }
 
-# A small data set out of IDX files: 60 images of 8x8, three classes.
+# A small data set from IDX files: 60 images of 8x8, three classes.
 idx() { # IMAGES LABELS COUNT LAST-LABEL
     { printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; head -c $((60 * 64)) /dev/zero | tr '\0' '\100'; } >"$1"
     { printf '\0\0\010\001\0\0\0\074'; for i in $(seq 59); do printf "\\00$((i % 3))"; done; printf "$3"; } >"$2"
@@ -44,11 +44,11 @@ expect 65 'torn.h5' $(train data.train=torn.h5)
 expect 65 'data.h5.*nothing' $(train data.x=/nothing)
 [ -e runs ] && { bad=$((bad + 1)); echo "a folder was made for a run that could not start"; }
 
-# labels: found by the check, and by a run whose model has fewer classes
+# bad labels are found by the check, and by a run whose model has fewer classes
 expect 65 'y9.idx' "$weft" data import idx x.idx y9.idx -o nine.h5 --classes a,b,c
 [ -e nine.h5 ] && { bad=$((bad + 1)); echo "nine.h5 was written all the same"; }
 expect 78 'model.classes' $(train model.classes=2)
-# a label beyond the file's own classes, in its middle: found before the first step, in either file
+# a label in the middle of a file that exceeds the file's classes is found before the first step, in both files
 at=$("$weft" data info data.h5 | sed -n 's|.* /y, .* at byte ||p')
 cp data.h5 nine.h5; printf '\011' | dd of=nine.h5 bs=1 seek=$((at + 40 * 4)) conv=notrunc status=none
 expect 65 'nine.h5: sample 40: its label in /y is 9' $(train data.train=nine.h5)
@@ -56,7 +56,7 @@ expect 65 'nine.h5: sample 40: its label in /y is 9' $(train data.test=nine.h5)
 [ -e runs ] && { bad=$((bad + 1)); echo "a folder was made for a run with bad labels"; }
 expect 64 'data.h5' "$weft" data import idx x.idx y.idx -o data.h5
 
-# a checkpoint of another model, a torn one, none
+# a checkpoint of another model, a truncated one, and a missing one
 fine $(train)
 sum=$(cksum <runs/r/checkpoints/best.h5)
 expect 65 'best.h5' "$weft" eval job.yaml 'model.hidden=[9]' --checkpoint runs/r/checkpoints/best.h5
@@ -66,7 +66,7 @@ expect 65 'torn-checkpoint.h5' $(train run.name=other checkpoint.resume=torn-che
 expect 66 'nowhere.h5' "$weft" eval job.yaml --checkpoint nowhere.h5
 expect 66 'nowhere.h5' $(train run.name=other checkpoint.resume=nowhere.h5)
 
-# other numbers in a folder that holds a run; no resuming wanted; a folder in use
+# other numbers in a folder that contains a run; resuming is switched off; a folder in use
 expect 78 'optim.lr' $(train optim.lr=0.5)
 expect 78 'already holds a run' $(train checkpoint.resume=no)
 same runs/r/checkpoints/best.h5 "$sum"
@@ -76,14 +76,14 @@ expect 78 'another run is using' $(train run.name=busy train.epochs=1000000 trai
 kill -TERM $holder; wait $holder; rc=$?
 [ $rc = 75 ] && good=$((good + 1)) || { bad=$((bad + 1)); echo "SIGTERM: exit $rc, not 75"; }
 ls runs/busy/checkpoints/step-*.h5 >/dev/null 2>&1 || { bad=$((bad + 1)); echo "SIGTERM left no checkpoint"; }
-# the same to the launcher of two ranks
+# the same input for the launcher of two ranks
 "$weft" train -n 2 job.yaml run.name=two train.epochs=1000000 train.eval_every=0 >/dev/null 2>&1 & holder=$!
 for _ in $(seq 1200); do [ -s runs/two/metrics.jsonl ] && break; sleep 0.1; done
 kill -TERM $holder; wait $holder; rc=$?
 [ $rc = 75 ] && good=$((good + 1)) || { bad=$((bad + 1)); echo "SIGTERM to weft -n 2: exit $rc, not 75"; }
 ls runs/two/checkpoints/step-*.h5 >/dev/null 2>&1 || { bad=$((bad + 1)); echo "SIGTERM to weft -n 2 left no checkpoint"; }
 
-# a micro-batch that does not fit; unwritable and full places
+# a micro-batch that does not fit; paths that cannot be written; full disks
 expect 78 'does not divide' $(train run.name=fit train.batch=6 train.micro_batch=4)
 : >file; expect 74 'file' $(train run.dir=file/below)
 if [ "$(id -u)" = 0 ] && small=$dir/small && mkdir "$small" && mount -t tmpfs -o size=64k none "$small" 2>/dev/null; then
@@ -92,10 +92,10 @@ if [ "$(id -u)" = 0 ] && small=$dir/small && mkdir "$small" && mount -t tmpfs -o
 else
     echo "  skipped: full disk: no root, or no tmpfs"
 fi
-# a test set that is bad on one rank alone, which others exchange slices with: no rank waits for ever, and the training is saved
+# a test set that is bad on only one rank, with which other ranks exchange slices: no rank waits for ever, and the training is saved
 for i in $(seq 3000); do printf "\\$(printf %03o $((i * i % 61)))\\0"; done >tokens.raw
 fine "$weft" data import tokens tokens.raw -o tokens.h5 --bits 16 --vocab 61
-# ranks compare pieces of files above 4 MB: the bad token lies behind the first piece
+# ranks compare pieces of files above 4 MB; the bad token comes after the first piece
 mkdir good bad; cp tokens.h5 good/test.h5; cp tokens.h5 bad/test.h5; truncate -s 8M good/test.h5 bad/test.h5
 at=$("$weft" data info tokens.h5 | sed -n 's|.* /tokens, .* at byte ||p')
 printf '\377' | dd of=bad/test.h5 bs=1 seek=$((at + 2000 * 2)) conv=notrunc status=none
@@ -114,13 +114,13 @@ for name in tp2 tp2pp2 both; do
     fine "$weft" ckpt check runs/$name/checkpoints/step-00000004.h5
     [ -e runs/$name/checkpoints/best.h5 ] && { bad=$((bad + 1)); echo "$name: best.h5 of an evaluation that failed"; }
 done
-left() { # the ranks of this test
+left() { # the ranks that this test has started
     local p
     for p in $(pgrep -f "$weft train.*(job|tp).yaml"); do
         case $(readlink "/proc/$p/cwd") in "$dir"*) echo "$p";; esac
     done
 }
-for _ in $(seq 600); do [ "$(left)" ] || break; sleep 0.1; done # mpirun may be gone a moment before its ranks are
+for _ in $(seq 600); do [ "$(left)" ] || break; sleep 0.1; done # mpirun may end shortly before its ranks
 [ -z "$(left)" ] || { bad=$((bad + 1)); echo "ranks were left running"; kill -9 $(left); }
 echo "bad input: $good passed, $bad failed"
 [ $bad = 0 ]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Numbers that are none: a learning rate that no model survives, ended, skipped and gone back from. What is said, and that
-# nothing of it is saved.
+# Losses and gradients that are not finite, caused by an extreme learning rate, with each train.on_bad: stop, skip and rollback. The
+# messages are checked, and no bad value is saved.
 . "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
 make_images
@@ -24,7 +24,7 @@ holds 'and counted' grep -q '"skipped":10' runs/skip/metrics.jsonl
 holds 'a NaN has no sign here, either' test -z "$(grep -e '-nan' both)"
 check 78 'train.on_bad' train train.on_bad=ignore
 
-# A value of the data set that is not finite: refused by its sample, whatever train.on_bad says.
+# A value of the data set that is not finite is refused with its sample's number, whatever train.on_bad is.
 { echo a,b,y; for i in $(seq 60); do echo $((i % 7)).5,$((i % 3)),$((i % 2)); done; } >table.csv
 printf 'columns:\n  a: number\n  b: number\n  y: label\n' >schema.yaml
 check 0 '' "$WEFT" data import csv table.csv --schema schema.yaml -o table.h5

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# weft bench step: its figures are there, positive, and agree with each other, on the CPU and, where nvcc is, on the emulated GPU;
-# weft bench comm between two ranks.
+# weft bench step: the figures are present, positive and consistent, on the CPU and, if nvcc is installed, on the emulated GPU; weft
+# bench comm between two ranks.
 . "$(dirname "$0")/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
@@ -9,9 +9,9 @@ model: {name: gpt2, layers: 2, width: 32, heads: 2, context: 16, vocab: 64}
 train: {batch: 4, micro_batch: 2, threads: 1}
 optim: {name: adamw, lr: 1e-3}
 Y
-field() { sed -n "s/.*\"$2\":\"\{0,1\}\([^,}\"]*\).*/\1/p" "$1"; } # FILE KEY -> the value of every line that has it
+field() { sed -n "s/.*\"$2\":\"\{0,1\}\([^,}\"]*\).*/\1/p" "$1"; } # FILE KEY -> the values of all lines that have this key
 ratio() { awk -v a="$1" -v b="$2" -v r="$3" 'BEGIN { exit !(a > 0 && b > 0 && r > 0 && a / b < 1.02 * r && a / b > 0.98 * r) }'; }
-# Products of 3 x (2 x 12 C^2 + V C + the causal half of attention), by hand
+# the expected FLOP of products: 3 x (2 x 12 C^2 + V C + the causal half of attention)
 flops_a_token() { awk 'BEGIN { L = 2; C = 32; T = 16; V = 64; print 3 * (2 * (12 * C * C * L + V * C) + 2 * L * C * (T + 1)) }'; }
 
 # DEVICE COMMAND...
@@ -28,7 +28,7 @@ step_figures() {
         "$(field step tokens_per_s)" "$(flops_a_token)"
     holds "$device: shares of the step" awk -v d="$(field step data_wait_share)" -v s="$(field step sum_wait_share)" \
         'BEGIN { exit !(d >= 0 && d <= 1 && s >= 0 && s <= 1) }'
-    local apart="add gelu" lines=11 # on a GPU they are parts of products
+    local apart="add gelu" lines=11 # on a GPU bias and activation are parts of products
     [ "$device" = cpu ] || apart= lines=8
     for op in embedding positions layer_norm $apart softmax_loss adamw; do
         holds "$device: $op is measured" grep -q "\"op\":\"$op\"" kernels
@@ -44,12 +44,12 @@ step_figures cpu "$WEFT"
 check 0 'what memory bounds, beside a copy' timeout 240 "$WEFT" bench step job.yaml --input tokens --steps 1 --kernels
 check 0 'waiting for data' timeout 240 "$WEFT" bench step -n 2 job.yaml --input tokens --steps 3 grid.zero=2
 check 0 '"ranks":2' timeout 240 "$WEFT" bench step -n 2 job.yaml --input tokens --steps 5 --json
-# how often, not how long: where the other rank is always there before, that is nothing
+# the number of waits is checked, not their time, which is zero if the other rank always arrives first
 holds 'two ranks wait for sums at each step' awk -v n="$(field out sum_waits)" -v s="$(field out sum_wait_share)" 'BEGIN { exit !(n >= 1 && s >= 0 && s <= 1) }'
 check 0 '"sum_waits":0.0' timeout 240 "$WEFT" bench step job.yaml --input tokens --steps 1 --json
 check 0 '"allreduce_gb_per_s": ' timeout 240 "$WEFT" bench comm -n 2 --mb 0.01 --json
 
-# every layout and instruction set; a case is two lines or one
+# every layout and instruction set is listed; a case has one or two lines
 check 0 '"op":"global_pool"' timeout 240 "$WEFT" bench kernels global_pool --json
 sets=$("$WEFT" --version | sed -n 's/.*this processor has \([a-z0-9]*\).*/\1/p' | sed 's/avx512/base avx2 avx512/; s/^avx2$/base avx2/' | wc -w)
 holds 'two shapes, four layouts, there and back, by each set' test "$(grep -c '"layout":"' out)" = $((2 * 4 * 2 * sets))

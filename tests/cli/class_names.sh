@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Labels go by the names of classes, wherever two lists of names meet: training and test set, lists of files, a checkpoint to go on
-# from, to evaluate, to predict by and to begin with. Pictures are of one grey each, so that a model which tells all greys of the
-# training set apart has a confusion matrix that is known beforehand. And types, layouts and labels that mean something else.
+# Labels are matched by the names of classes between any two lists of names: training and test set, lists of files, and a checkpoint
+# that is resumed, evaluated, used for predictions or as model.init_from. Each picture has one grey, so a model that distinguishes all
+# greys of the training set has a known confusion matrix. Types, layouts and labels with other meanings are tested, too.
 # usage: class_names.sh     (WEFT=build/weft)
 pictures=$(cd "$(dirname "$0")/../image/pictures" && pwd)
 . "$(dirname "$0")/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
-# idx OUT CLASSES GREY:LABEL:COUNT... : a data set of pictures of 8x8 of one grey each, in this order; CLASSES "": numbers.
+# idx OUT CLASSES GREY:LABEL:COUNT... : makes a data set of 8x8 pictures of one grey each, in this order; CLASSES "": without names.
 idx() {
     local out=$1 classes=$2 total=0 part grey label count
     shift 2
@@ -24,7 +24,7 @@ idx() {
 }
 # cat 20, dog 90, eel 160, fox 230
 idx train.h5 cat,dog,eel,fox 20:0:24 90:1:24 160:2:24 230:3:24
-idx test.h5 cat,eel,fox 20:0:10 160:1:7 230:1:3 230:2:10   # no dog; three eels look like foxes
+idx test.h5 cat,eel,fox 20:0:10 160:1:7 230:1:3 230:2:10   # without dogs; three eels look like foxes
 idx turned.h5 fox,eel,dog,cat 230:0:10 160:1:10 90:2:10 20:3:5 90:3:5
 idx more.h5 ant,cat,dog,eel,fox 20:1:10 90:2:10 160:3:10 230:4:10
 idx ants.h5 ant,cat,dog,eel,fox 20:1:10 90:0:1
@@ -56,7 +56,7 @@ holds 'on two ranks as on one' sh -c 'timeout 100 "$0" eval -n 2 a.yaml run.name
 check 0 '4 classes: cat, dog, eel, fox' "$WEFT" ckpt info runs/a/checkpoints/best.h5
 check 0 'classes' h5dump -a classes runs/a/checkpoints/best.h5
 
-# Names that look alike, and one that would turn the text around.
+# Names that look alike, and one that would reverse the direction of text.
 idx nfc.h5 $'cat,caf\u00e9,eel,fox' 20:0:10 90:1:10
 idx nfd.h5 $'cat,cafe\u0301,eel,fox' 20:0:10 90:1:10
 check 65 "'cafe\\u0301' (class 1) is not among them, and 'caf\\u00e9' (their class 1) is not among its own" "$WEFT" data check nfc.h5 nfd.h5
@@ -68,12 +68,12 @@ check 0 'do\u202eg' timeout 100 "$WEFT" eval a.yaml run.name=bidi data.train=bid
 check 0 'do\u202eg' "$WEFT" ckpt info runs/bidi/checkpoints/best.h5
 check 66 'no\u202e.h5' "$WEFT" data info $'no\u202e.h5'
 
-# Lists of files: the first one's order, and the order of the run for the test set.
+# In a list of files the first file's order applies; the test set uses the run's order.
 check 0 'top-1 100.00 %' train run.name=list 'data.train=[turned.h5,train.h5]' data.test=more.h5 train.epochs=90
 check 0 '4 classes: fox, eel, dog, cat' "$WEFT" ckpt info runs/list/checkpoints/best.h5
 check 65 "wolf.h5: its classes are not those of train.h5" train run.name=c 'data.train=[train.h5,wolf.h5]'
 
-# A checkpoint's order counts, whatever the data are by now: of evaluations, and of runs that go on from it.
+# A checkpoint's order applies to evaluations and resumed runs, whatever order the data have now.
 check 0 'top-1       90.00 %' evaluate data.train=turned.h5
 check 65 "its classes are not those of runs/a/checkpoints" evaluate data.train=wolf.h5
 last=$(ls runs/a/checkpoints/step-*.h5)
@@ -83,7 +83,7 @@ holds 'it goes on from what it has learnt' grep -qF 'top-1 100.00 %' both
 check 0 '4 classes: cat, dog, eel, fox' "$WEFT" ckpt info "$(ls runs/from/checkpoints/step-*.h5 | tail -1)"
 check 65 "its classes are not those of $last" train run.name=none checkpoint.resume="$last" data.train=wolf.h5 data.test=wolf.h5
 
-# The same path: the same samples by another numbering are the same data; other names are other data.
+# Under the same path, the same samples with other class numbers are the same data; other names are other data.
 cp train.h5 kept.h5
 idx train.h5 dog,cat,fox,eel 20:1:24 90:0:24 160:3:24 230:2:24
 check 0 'this run is complete' train run.name=a
@@ -92,14 +92,14 @@ idx train.h5 dog,cat,fox,eel 20:0:24 90:1:24 160:2:24 230:3:24
 check 65 'holds other data than this run was trained on' train run.name=a
 cp kept.h5 train.h5
 
-# Beginning with parameters: the same classes in another order, others of the same number, another number.
+# model.init_from with the same classes in another order, other classes of the same number, and another number of classes.
 check 0 'top-1 100.00 %' train run.name=begun model.init_from="$last" data.train=turned.h5 data.test=train.h5 train.epochs=1 optim.lr=1e-9
 check 0 "class 1 is 'dog' in $last and 'wolf' in wolf.h5" train run.name=wolf model.init_from="$last" data.train=wolf.h5 data.test=wolf.h5 train.epochs=1
 holds 'the data'"'"'s names' sh -c '"$0" ckpt info runs/wolf/checkpoints/best.h5 | grep -q "cat, wolf, eel, fox"' "$WEFT"
 check 0 'begins anew' train run.name=less model.init_from="$last" data.train=test.h5 data.test=test.h5 train.epochs=1
 holds 'no names are compared' sh -c '! grep -qE "matched by the names|class 1 is" both'
 
-# Names on one side only: labels go by number, and one line says so. Labels beyond a file's own list are refused by all.
+# If only one side has names, labels are matched by number, and one line says so. Labels above a file's list are refused everywhere.
 idx bare.h5 '' 20:0:10 90:1:10 160:2:10 230:3:10
 check 0 "bare.h5: names no classes, so its labels are taken by their numbers: 0 is 'cat', as in runs/a/checkpoints/" evaluate data.test=bare.h5
 holds 'by number they are the same' grep -qF 'top-1       100.00 %' out
@@ -109,7 +109,7 @@ idx ebb.h5 eel,fox,cat,dog 160:0:24 230:1:24 20:2:24 90:3:24
 check 0 'top-1 100.00 %' train run.name=mixed 'data.train=[bare.h5,train.h5,ebb.h5]' data.test=ebb.h5
 holds 'one line of the file without names' [ "$(grep -c 'names no classes' both)" = 1 ]
 check 0 '4 classes: cat, dog, eel, fox' "$WEFT" ckpt info runs/mixed/checkpoints/best.h5
-# A checkpoint without names, as older ones are: of data that have none.
+# A checkpoint without names, like older ones, from data without names.
 idx train.h5 cat,dog,eel,fox 20:0:24 90:1:24 160:2:24 230:3:24
 if command -v h5import >/dev/null; then
 tail -c +17 images >x.bin; tail -c +9 labels >y.bin
@@ -125,7 +125,7 @@ holds 'and evaluates' grep -qF 'top-1       100.00 %' out
 check 0 "$older" train run.name=older checkpoint.resume=older.h5 train.epochs=130 optim.lr=1e-9
 holds 'mean and deviation are new, and said' grep -qF 'those that older.h5 was trained on were without mean and deviation' both
 check 0 'older.h5 names no classes: their numbers are printed' "$WEFT" predict a.yaml --checkpoint older.h5 data.train=train.h5 "$pictures/grey.png" --top 4
-# Without names the data's own numbers are printed, wherever labels count from.
+# Without names the data's original numbers are printed, whatever number labels start from.
 tr '\0\1\2\3' '\1\2\3\4' <y.bin >y1.bin
 h5import x.bin -dims 96,1,8,8 -path x -type UIN -size 8 y1.bin -dims 96 -path y -type UIN -size 8 -o based.h5
 check 0 'top-1 100.00 %' train run.name=based data.train=based.h5 data.test=based.h5 data.label_base=1
@@ -139,7 +139,7 @@ check 0 "model.init_from: nameless.h5 names no classes, so what was learnt is ta
     train run.name=taken model.init_from="$last" data.train=nameless.h5 data.test=nameless.h5 train.epochs=1
 else echo '  skipped: a checkpoint without names: there is no h5import'; fi
 
-# Rows of a table, whose two answers another import numbers the other way round: figures, confusions and predicted names are the same.
+# Rows of a table whose two answers have swapped numbers in another import: the figures, confusions and predicted names are the same.
 seq 1 200 | awk '{ print $1 % 2 ? "yes" : "no", ($1 % 2 ? 1 : -1) * (1 + $1 % 7) }' OFS=, >rows.csv
 for pair in yes:no no:yes; do
     printf 'header: false\ncolumns: {answer: {type: label, one: %s, zero: %s}, n: number}\n' "${pair%:*}" "${pair#*:}" >schema.yaml
@@ -157,20 +157,20 @@ holds 'the same loss and confusions' cmp yes.seen no.seen
 holds 'the same names of predictions' cmp yes.names no.names
 holds 'which are the right ones' sh -c 'cut -d, -f1 rows.csv | cmp - yes.names'
 
-# Two sets, before anything is trained.
+# Two sets are compared before any training.
 check 0 "it has 3 of the 4 classes of train.h5 and lacks 'dog'" "$WEFT" data check train.h5 test.h5
 holds 'they go together' grep -qF 'train.h5 and test.h5 go together' out
 check 65 "sample 10 is of the class 'ant'" "$WEFT" data check train.h5 ants.h5
 check 65 "'wolf' (class 1) is not among them" "$WEFT" data check train.h5 wolf.h5
 
-# Labels that count from 1: a warning with the cure, which has the right number of classes.
+# Labels that start from 1: a warning names the remedy with the right number of classes.
 idx letters.h5 '' 20:1:24 90:2:24 160:3:24
 odd="letters.h5: labels are 1 to 3, so 1 of 4 classes have no sample: where labels count from 1, set data.label_base: 1"
 check 0 "$odd" "$WEFT" data check letters.h5
 check 0 "$odd" train run.name=letters data.train=letters.h5 data.test=letters.h5 train.epochs=1
 check 0 'top-1 100.00 %' train run.name=base data.train=letters.h5 data.test=letters.h5 data.label_base=1
 check 0 '3 classes: 1, 2, 3' "$WEFT" ckpt info runs/base/checkpoints/best.h5
-# A checkpoint knows from which number its labels counted: the same file with and without the key.
+# A checkpoint records the number from which its labels started: the same file is tested with and without the key.
 wide() { timeout 100 "$WEFT" "$1" a.yaml data.train=letters.h5 data.test=letters.h5 model.classes=4 "${@:2}"; }
 check 0 'top-1 100.00 %' wide train run.name=wide data.label_base=1
 check 0 'top-1       100.00 %' wide eval run.name=wide data.label_base=1
@@ -200,7 +200,7 @@ idx nocat.h5 cat,dog,eel,fox 90:1:10 160:2:10
 check 0 '' train run.name=by_name2 data.test=nocat.h5 train.epochs=1
 holds 'nothing is shifted by name' sh -c '! grep -q "count from" both'
 
-# A folder, and files of other programs, point to what imports them.
+# A folder and files of other programs: the messages name the importer.
 mkdir -p photos/cat
 check 66 'weft data import folder photos -o FILE.h5' "$WEFT" data info photos
 for f in a.csv:csv a.txt:text a.npz:h5py t10k-labels-idx1-ubyte.gz:idx; do

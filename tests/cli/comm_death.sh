@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
+# A rank is killed between the sums of endless steps. The whole job ends with an error and leaves no process and no shared memory, both
+# with sums in shared memory and with five ranks that sum by messages in rounds.
 # cores: 0.2
-# A rank that is killed between the sums of endless steps ends the whole job, with an error, and leaves no process and no shared
-# memory: in shared memory, and where five ranks sum by messages in rounds.
 set -u
 weft=${WEFT:-build/weft} work=$(mktemp -d) bad=0
 out=$work/out
@@ -13,7 +13,7 @@ model: {name: gpt2, layers: 2, width: 32, heads: 2, context: 16, vocab: 64}
 train: {batch: 10, micro_batch: 2, threads: 1}
 Y
 in_memory() { grep -q memfd:weft-arena "/proc/$1/maps" 2>/dev/null; }
-# after a second of processor time it is long past its start
+# after one second of processor time the rank is long past its start
 by_messages() { awk '{ exit $14 + $15 < 100 }' "/proc/$1/stat" 2>/dev/null; }
 # RANKS TEST OVERRIDES...: TEST PROCESS: does the rank sum?
 dies() {
@@ -36,7 +36,7 @@ dies() {
     for _ in $(seq 1200); do kill -0 "$job" 2>/dev/null || break; sleep 0.05; done
     kill -0 "$job" 2>/dev/null && { fail "still running a minute after a rank died"; kill -KILL "$job"; }
     wait "$job" && fail "exit code 0 although a rank died"
-    for rank in $alive; do # mpirun may be gone a moment before its ranks are
+    for rank in $alive; do # mpirun may end shortly before its ranks
         for _ in $(seq 600); do kill -0 "$rank" 2>/dev/null || break; sleep 0.05; done
         kill -0 "$rank" 2>/dev/null && fail "rank with process $rank lives on"
     done
@@ -44,7 +44,7 @@ dies() {
 }
 delay=0
 dies 2 in_memory train.batch=4
-# one moment after another: in whichever round it is
+# each time the kill comes at another time, in any of the rounds
 for delay in 0.3 0.41 0.53; do dies 5 by_messages grid.transport=mpi grid.sums=halving; done
 [ $bad = 0 ] && echo "1 passed, 0 failed"
 exit $bad

@@ -1,4 +1,5 @@
-# Sourced by the black-box tests of the executable: $WEFT (default build/weft), a folder of its own, checks that count.
+# Sourced by the black-box tests of the executable: sets $WEFT (default build/weft), makes a temporary folder and defines checks that
+# are counted.
 set -eu
 WEFT=${WEFT:-build/weft}
 case $WEFT in /*) ;; *) WEFT=$PWD/$WEFT;; esac
@@ -6,10 +7,10 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 unset OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_RANK PMI_SIZE PMI_RANK SLURM_STEP_NUM_TASKS 2>/dev/null || true
-export OMPI_MCA_odls_base_sigkill_timeout=0 # else mpirun waits two seconds where ranks have failed
+export OMPI_MCA_odls_base_sigkill_timeout=0 # otherwise mpirun waits two seconds after ranks have failed
 passed=0 failed=0
 
-# check CODE TEXT COMMAND... : exit code CODE, and stdout and stderr together hold TEXT (fixed string; "" for any).
+# check CODE TEXT COMMAND... : the exit code is CODE, and stdout and stderr together contain TEXT (a fixed string; "" for any).
 check() {
     local code=$1 text=$2 rc=0
     shift 2
@@ -21,13 +22,13 @@ check() {
         echo "FAILED: $*"; echo "  wanted exit $code and '$text', got exit $rc and:"; sed 's/^/  | /' both
     fi
 }
-# holds WHAT CONDITION... : a plain condition.
+# holds DESCRIPTION CONDITION... : the condition is true.
 holds() {
     local what=$1
     shift
     if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED: $what"; fi
 }
-# soon COMMAND... : it succeeds, now or within two minutes; else says so, with the end of what the test has logged.
+# soon COMMAND... : the command succeeds within two minutes; otherwise the end of the test's log is printed.
 soon() {
     for _ in $(seq 1200); do
         if "$@"; then return; fi
@@ -40,7 +41,7 @@ soon() {
     done
     return 1
 }
-# own PATTERN : the processes of this test's folder whose words match; false: there is none.
+# own PATTERN : prints the processes of this test's folder whose command lines match; false: there is none.
 own() {
     local p found=1
     for p in $(pgrep -f "$1"); do
@@ -48,29 +49,29 @@ own() {
     done
     return $found
 }
-# rank_pids WORDS : of every rank that `weft train WORDS` (`weft $verb WORDS`) has in this test's folder, its number and its process.
+# rank_pids WORDS : prints number and process of each rank that `weft train WORDS` (`weft $verb WORDS`) has in this test's folder.
 rank_pids() {
     local p
     for p in $(own "^$WEFT ${verb:-train} $1"); do
         tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | sed -n "s/^OMPI_COMM_WORLD_RANK=\(.*\)/\1 $p/p"
     done | sort -n
 }
-# rank_pid WORDS RANK : the process of that one.
+# rank_pid WORDS RANK : prints the process of this rank.
 rank_pid() { rank_pids "$1" | sed -n "s/^$2 //p"; }
-# mpi N WORDS... : weft on so many ranks.
+# mpi N WORDS... : runs weft on N ranks.
 mpi() { timeout -k 5 120 mpirun --oversubscribe --bind-to none -n "$1" "$WEFT" "${@:2}"; }
-# at RUN STEP : its checkpoint.
+# at RUN STEP : prints the path of this checkpoint.
 at() { printf 'runs/%s/checkpoints/step-%08d.h5' "$1" "$2"; }
-# counted STEPS RANKS WORDS... : the run of job.yaml that has just ended has made as many requests of tables as its plan says.
+# counted STEPS RANKS WORDS... : the run of job.yaml that has just ended has made as many requests for tables as its plan predicts.
 counted() {
     local each
     each=$("$WEFT" plan job.yaml --json --ranks "$2" "${@:3}" | grep -o '"table_requests_in_a_step": [0-9]*' | grep -o '[0-9]*$')
     holds "$2 ranks ${*:3}: $each requests a step" grep -q "; $(($1 * each)) requests for " both
 }
-# same STEP RUN RUN : their checkpoints of that step have the same bits.
+# same STEP RUN RUN : the checkpoints of this step have the same bits.
 same() { check 0 'to the bit' "$WEFT" ckpt diff "$(at "$2" "$1")" "$(at "$3" "$1")"; }
-# stop_in_turn JOB CONFIG : waits for a job in the background, the ranks of which (`weft train CONFIG`) stand still in turn until it
-# ends; its exit code.
+# stop_in_turn JOB CONFIG : waits for a job in the background and suspends its ranks (`weft train CONFIG`) in turn until it ends;
+# returns its exit code.
 stop_in_turn() {
     local victim stops=0
     while kill -0 "$1" 2>/dev/null; do
@@ -85,7 +86,7 @@ stop_in_turn() {
     holds 'ranks stood still' test $stops -gt 0
     wait "$1"
 }
-# needs_pictures WHAT : fails where this build cannot read all formats of pictures, and says that WHAT is left out.
+# needs_pictures DESCRIPTION : fails if this build cannot read all formats of pictures, and prints that the described part is skipped.
 needs_pictures() {
     case $("$WEFT" --version) in
     *"pictures:"*" no "*) echo "  skipped: $1: this build lacks a format of pictures"; return 1 ;;

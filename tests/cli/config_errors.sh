@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A wrong configuration ends in exit 78 with file, line and column, at once, without MPI, whatever starts it.
+# A wrong configuration ends with exit code 78 and file, line and column, at once and before MPI is started, whatever starts weft.
 . "$(dirname "$0")/common.bash"
 
 good='model: {name: lenet}
@@ -21,7 +21,7 @@ for verb in train eval plan; do
     check 78 'command line: grid.tp=0: 0 is out of range' "$WEFT" $verb good.yaml grid.tp=0
     check 66 'missing.yaml: cannot open' "$WEFT" $verb missing.yaml
 done
-# Words of other programs name what stands for them here; all that is wrong is said at once.
+# Keys of other programs get the name of weft's key; all errors are reported together.
 cat >foreign.yaml <<'YAML'
 model: {name: resnet, pretrained: true}
 data: {train: none.h5, batch_size: 32}
@@ -68,7 +68,7 @@ check 78 "'optim' is a section: write optim.name=rmsprop: 'rmsprop' is none of" 
 check 78 "'grid' is a section: name a key of it, as in grid.KEY=VALUE" "$WEFT" train good.yaml grid=4
 check 78 "unknown key 'patience' in train: that is train.early_stop here" "$WEFT" train good.yaml train.patience=3
 check 78 "; it has no counterpart here" "$WEFT" train good.yaml optim.name=rmsprop
-# What is no YAML is named: tabs, TOML, INI, HDF5.
+# Files that are not YAML are recognised: tabs, TOML, INI, HDF5.
 printf 'model: {name: lenet}\ntrain:\n\tbatch: 3\n' >tab.yaml
 check 78 'tab.yaml:3:1: a tab indents this line: YAML takes blanks only' "$WEFT" train tab.yaml
 printf 'train:\n  batch: 3\n \tsteps: 3\n' >tab.yaml
@@ -99,7 +99,7 @@ check 78 "there is no layer 'Linear': that is dense here" "$WEFT" plan layer.yam
 printf 'model: {classes: 3, layers: [conv2d: {out_channels: 3}]}\ndata: {train: none.h5}\n' >layer.yaml
 check 78 "conv2d takes no attribute 'out_channels': that is channels here" "$WEFT" plan layer.yaml --input 3x8x8
 
-# what no mode, or another one, has a use for
+# keys that apply to no mode or only to another mode
 check 78 'grid.staleness=3: only grid.mode: stale uses it' "$WEFT" train good.yaml grid.staleness=3
 check 78 'grid.staleness=0: only' "$WEFT" train good.yaml grid.staleness=0 grid.mode=geo
 check 78 'grid.geo_steps=3: only grid.mode: stale, geo or async uses it' "$WEFT" train good.yaml grid.geo_steps=3
@@ -107,7 +107,7 @@ check 66 'none.h5' "$WEFT" train good.yaml grid.geo_steps=100 grid.staleness=1
 check 78 'run.order_log is set, too' "$WEFT" train good.yaml run.order_log=a run.replay=b
 holds 'nothing was written' test ! -e runs
 
-# Before MPI: with -n 2 no mpirun is needed to find the fault, and under a launcher one rank alone tells it.
+# Errors are found before MPI: -n 2 needs no mpirun to find them, and under a launcher one rank prints the message.
 check 78 'typo.yaml:4:3' env PATH=/nowhere "$WEFT" train -n 2 typo.yaml
 check 78 'typo.yaml:4:3' "$WEFT" bench step typo.yaml
 check 64 'mpirun' env PATH=/nowhere "$WEFT" train -n 2 good.yaml
@@ -121,8 +121,8 @@ if command -v mpirun >/dev/null; then
     holds 'one rank told it' test "$(grep -c 'none.h5: no such file' both)" = 1
 fi
 
-# At once: no library that a run needs is set up for it, so that it takes little more processor time than the version.
-spent() { # WORDS... : hundredths of a second of 20 calls
+# Errors are found quickly: no library that a run needs is initialised, so the command takes little more processor time than --version.
+spent() { # WORDS... : hundredths of a second of processor time for 20 calls
     local TIMEFORMAT='%U %S'
     { time for _ in $(seq 20); do "$WEFT" "$@" >/dev/null 2>&1 || true; done; } 2>&1 | awk '{ print int(100 * ($1 + $2)) }'
 }

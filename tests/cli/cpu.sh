@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
+# train.cpu and WEFT_CPU limit weft's kernels and oneDNN to an instruction set. Each set that this processor has computes the same
+# function, gives the same bits on one rank and on two, and belongs to the facts that a resumed run must match. Ranks with different
+# processors use the set that all of them have. The test programs of kernels pass under each set, also through oneDNN.
 # cores: 1
-# train.cpu and WEFT_CPU hold weft's kernels and oneDNN to an instruction set: each set that this processor has computes the
-# same function, repeats its bits on one rank and on two, and is part of what a checkpoint goes on from. Ranks of different
-# processors take what all of them have. The programs that test kernels pass under each set, through oneDNN, too.
 . "$(dirname "$0")/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 programs=$(dirname "$WEFT")/tests/tensor

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tables of text: the Adult data, what is said of them, and what is refused, with nothing left behind.
+# Tables of text: importing the Adult data, the messages about them, and refusals, which leave no file.
 # usage: csv.sh     (WEFT=build/weft)
 here=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/common.bash"
@@ -36,7 +36,7 @@ sed 's/age: .*/age: {type: numbr}/' "$adult/adult.yaml" >typo.yaml
 check 78 'typo.yaml:9:15: expected one of: ignore, label, number, category' csv a.csv --schema typo.yaml -o no.h5
 check 66 'missing.yaml' csv a.csv --schema missing.yaml -o no.h5
 
-# what a layer has too little room for is named: films of four genres
+# a layer that is too small for the data is named: films with four genres
 mkdir ml
 for i in $(seq 40); do printf '%d\t%d\t%d\t%d\n' "$i" $((i % 2 + 1)) $((i % 5 + 1)) "$i"; done >ml/u.data
 printf '1|A|d||u|1|1|1|1%s\n2|B|d||u|1|0|0|0%s\n' "$(printf '|0%.0s' $(seq 15))" "$(printf '|0%.0s' $(seq 15))" >ml/u.item
@@ -48,7 +48,7 @@ train: {epochs: 1, batch: 20, threads: 1, loss: sigmoid}
 Y
 check 65 'layer bag, mode concat: a sample has 4 ids in field 2, and `ids` of the layer is 3: raise it in model.layers' "$WEFT" train concat.yaml
 
-# the input is not written over, by any of its names
+# the input is not overwritten through any of its names
 ln a.csv same.csv
 cp a.csv before.csv
 for out in a.csv same.csv; do check 64 "$out: is one of the files that are read" csv a.csv --schema raw.yaml -o "$out" --force; done

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Data sets that are changed under a run: what holds other data ends it with 65 and the checkpoint of before; what is only
-# touched, replaced by the same, or gone, does not.
+# Data sets that change during a run: a file with other data ends the run with 65, and the checkpoint stays; a file that is only
+# touched, replaced by the same data, or removed does not end it.
 . "$(dirname "$0")/common.bash"
 
-images() { # FIRST_BYTE OUT : 200 images of 4x4, two classes
+images() { # FIRST_BYTE OUT : makes 200 images of 4x4 in two classes
     { printf '\0\0\010\003\0\0\0\310\0\0\0\004\0\0\0\004'; tail -c "+$1" "$WEFT" | head -c 3200; } >x.idx
     { printf '\0\0\010\001\0\0\0\310'; for i in $(seq 200); do printf "\\00$((i % 2))"; done; } >y.idx
     check 0 '' "$WEFT" data import idx x.idx y.idx -o "$2"
@@ -19,7 +19,7 @@ train: {epochs: 1000000, batch: 20, micro_batch: 10, log_every: 1000, eval_every
 optim: {lr: 0.01}
 checkpoint: {every_s: 0.5, keep: 2}
 X
-begin() { # RANKS WORDS... : a run in the background that has a checkpoint
+begin() { # RANKS WORDS... : starts a run in the background and waits for its first checkpoint
     local n=$1
     shift
     rm -rf runs
@@ -38,13 +38,13 @@ ends() { # CODE TEXT
 }
 stops() { kill -TERM $pid; ends 75 'stopped early with a checkpoint'; }
 newest() { ls runs/r/checkpoints/step-*.h5 | tail -n 1; }
-blank() { # FILE : all pixels become 0, at the place where they are
+blank() { # FILE : sets all pixels to 0 in place
     local at
     at=$("$WEFT" data info "$1" | sed -n 's/^ *x .*at byte \([0-9]*\).*/\1/p')
     head -c 3200 /dev/zero | dd of="$1" bs=1 seek="$at" conv=notrunc status=none
 }
 
-# ---- in place ----
+# ---- changed in place ----
 begin 1
 sum=$("$WEFT" ckpt info --json "$(newest)" | grep -o '"data_train":"[^"]*"')
 blank a.h5
@@ -58,7 +58,7 @@ timeout 60 "$WEFT" train job.yaml >log 2>&1 & pid=$!
 soon said "resuming from $before"
 sleep 0.5; stops
 
-# ---- touched, replaced by the same, gone and there again ----
+# ---- touched, replaced by the same data, removed and restored ----
 begin 2
 touch a.h5; soon said 'a.h5: was touched (it was written to), and holds the same data'
 chmod 600 c.h5; soon said 'c.h5: was touched (its inode was changed)'
@@ -70,7 +70,7 @@ rm a.h5; mkdir a.h5; soon said 'a.h5: is gone (it is a folder, not a file); trai
 stops
 rmdir a.h5; cp one.h5 a.h5
 
-# ---- the test set is gone: the next evaluation ends the run, saved, and the next start makes it ----
+# ---- the test set is removed: the next evaluation ends the run, which saves, and the next start evaluates first ----
 train() { timeout 60 "$WEFT" train job.yaml train.epochs=40 train.eval_every=10 "$@"; }
 cp three.h5 c.h5
 check 0 '' train run.name=quiet
@@ -88,7 +88,7 @@ for other in true mkdir mkfifo; do
     holds 'each evaluation is made once' test "$(evaluations r)" = "$(evaluations quiet)"
 done
 
-# ---- replaced by others, shorter, one of several, the test set; two ranks ----
+# ---- replaced by other data, by a shorter file, one of several files, the test set; two ranks ----
 begin 2; cp two.h5 new.h5; mv new.h5 a.h5
 ends 65 'a.h5: was changed while this run trained on it: another file has taken its name'
 begin 1; truncate -s 4500 a.h5
@@ -103,13 +103,13 @@ step=$(newest); step=${step##*-0}; step=${step%.h5}
 check 0 "resuming from $(newest)" timeout 60 "$WEFT" train job.yaml train.epochs=$((10#$step / 10 + 1)) # with the new data
 
 # ---- arrays that HDF5 reads and caches ----
-in_place() { # FILE : into the inode of a.h5, while the run stands still, so that it sees the whole of it
+in_place() { # FILE : copies it into the inode of a.h5 while the run is suspended, so that the run sees only the complete file
     own "^$WEFT train" >pids
     kill -STOP $(cat pids)
     dd if="$1" of=a.h5 bs=1M conv=notrunc status=none; truncate -s "$(stat -c %s "$1")" a.h5
     kill -CONT $(cat pids)
 }
-changes_stored() { # WORDS... : a.h5 as h5repack stores it by them, then two.h5 stored so in the same inode
+changes_stored() { # WORDS... : stores a.h5 by h5repack with these words, then two.h5 in the same way in the same inode
     h5repack "$@" one.h5 one-stored.h5; h5repack "$@" two.h5 two-stored.h5
     cp one-stored.h5 a.h5; cp three.h5 c.h5; rm -rf runs
     timeout -k 5 100 "$WEFT" train job.yaml >log 2>&1 & pid=$!
@@ -119,7 +119,7 @@ changes_stored() { # WORDS... : a.h5 as h5repack stores it by them, then two.h5 
     ends 65 'a.h5: was changed while this run trained on it: it '
 }
 moved='it holds the same data at other places'
-# moves OLD NEW [WORDS...] : a.h5 as h5repack stores it by the words OLD, then the same data as by NEW in the same inode.
+# moves OLD NEW [WORDS...] : stores a.h5 by h5repack with the words OLD, then the same data with NEW in the same inode.
 moves() {
     h5repack -l y:CHUNK=200 $1 one.h5 one-stored.h5; h5repack -l y:CHUNK=200 $2 one.h5 two-stored.h5
     cp one-stored.h5 a.h5; cp three.h5 c.h5; rm -rf runs
@@ -138,12 +138,12 @@ if command -v h5repack >/dev/null; then
     moves "$plain" "$plain -q name -z descending"
     moves "$plain" '-l x:CONTI -f x:NONE'
     moves "${gzip}6" "$plain" 'data.train=[two.h5, a.h5]'
-    # an array that is read by its offset
+    # an array that is read directly at its offset
     begin 1
     h5repack -q name -z descending one.h5 two-stored.h5
     in_place two-stored.h5
     ends 65 "$moved"
-    # a file that is not what is open
+    # a file that is not the opened one
     h5repack ${gzip}6 one.h5 a.h5; h5repack $plain one.h5 new.h5; rm -rf runs
     timeout -k 5 100 "$WEFT" train job.yaml >log 2>&1 & pid=$!
     soon compgen -G 'runs/r/checkpoints/step-*.h5' >/dev/null
@@ -151,7 +151,7 @@ if command -v h5repack >/dev/null; then
     stops
     changes_stored -l x:CHUNK=10x1x4x4 -f x:GZIP=6
     changes_stored -l x:CHUNK=10x1x4x4
-    # more than the 256 MB that HDF5 keeps of it: 260 samples of a MB, of which some in the middle change
+    # more than the 256 MB that HDF5 caches: 260 samples of 1 MB, of which some in the middle change
     printf '\0\0\010\003\0\0\001\004\0\0\004\0\0\0\004\0' >x.idx
     truncate -s $((16 + (260 << 20))) x.idx
     { printf '\0\0\010\001\0\0\001\004'; for i in $(seq 260); do printf "\\00$((i % 2))"; done; } >y.idx

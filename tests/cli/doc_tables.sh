@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The program's tables and the manual: pages that are made of tables are what the program gives today, and every row of every
-# table has its line in the page that tells of it. A table that no page tells of fails, too.
+# Compares the program's tables with the manual: pages generated from tables are up to date, and every row of every table has a line in
+# the page that describes it. A table without a page fails, too.
 # usage: doc_tables.sh     (WEFT=build/weft; DOCS: another tree whose pages are tested)
 here=$(cd "$(dirname "$0")/../.." && pwd)
 docs=${DOCS:-$here}/docs
@@ -14,7 +14,7 @@ done
 
 "$WEFT" help --tables >rows
 holds 'rows have three fields, the first two of which are not empty' test -z "$(awk -F'\t' 'NF != 3 || $1 == "" || $2 == ""' rows)"
-# pages_of TABLE : pages of which one must have the row; "help": `weft help` alone.
+# pages_of TABLE : prints the pages of which one must have each row; "help": only `weft help`.
 pages_of() {
     case $1 in
     verb | key) (cd "$docs" && ls ./*.md | grep -vE '/(commands|tables)[.]md') ;;
@@ -26,13 +26,13 @@ pages_of() {
     grid.pipeline_schedule) echo pipelines.md ;;
     grid.mode) echo servers.md ;;
     data.augment | data.filter) echo augmentation.md ;;
-    # their few words stand in the help of the key, which has its own line
+    # their few words are in the help of the key, which has a line of its own
     data.layout | data.shuffle | grid.transport | grid.sums | grid.zero | grid.recompute | model.size | \
         model.positions | model.freeze_norm | train.precision | train.device | train.cpu | train.cuda_graphs | train.auc | \
         train.reproducible | train.on_bad | run.hook_on | checkpoint.best_metric | checkpoint.resume) echo help ;;
     esac
 }
-# has_line NAME PAGE... : a row of a table, code or an example that names it.
+# has_line NAME PAGE... : a row of a table, code or an example names it.
 has_line() {
     local name=$1
     shift
@@ -54,7 +54,7 @@ for table in $tables; do
         holds "$table $name has a line in docs/: $(echo "$*" | cut -c1-60)" has_line "$line" "$@"
     done < <(awk -F'\t' -v table="$table" '$1 == table { print $2 }' rows)
 done
-# Every key that a page names is one.
+# Every key that a page names exists.
 awk -F'\t' '$1 == "key" { print $2 }' rows | sort >keys
 (cd "$docs" && grep -ohE '`(run|model|data|train|optim|grid|checkpoint)[.][a-z][a-z0-9_]*' ./*.md) | tr -d '`' | grep -v '[.][ch]$' | sort -u >named
 holds "keys that pages name and nobody has: $(comm -23 named keys | tr '\n' ' ')" test -z "$(comm -23 named keys)"

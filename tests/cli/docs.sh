@@ -13,7 +13,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_
 
 pages() { (cd "$docs" && find . -name '*.md' -not -path './.git/*' -not -path './build*' -not -path './datasets/*/*' -not -path './runs/*' | sed 's|^\./||' | sort); }
 prose() { awk '/^ *```/ { inside = !inside; next } !inside' "$1"; }
-# The anchors that a page's headings have.
+# Prints the anchors of a page's headings.
 anchors() { prose "$1" | sed -n 's/^##* *//p' | tr 'A-Z' 'a-z' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'; }
 
 check_links() { # PAGE
@@ -27,14 +27,14 @@ check_links() { # PAGE
         [ -z "$anchor" ] || holds "$1: heading of $target" grep -qx -- "$anchor" <(anchors "$file")
     done < <(prose "$docs/$1" | sed 's/`[^`]*`//g' | grep -oE '\]\([^) ]+\)' | sed 's/^](//; s/)$//' || true)
 }
-exists() { compgen -G "$1" >/dev/null || [ -e "$1.c" ]; } # a test program goes by its name
-check_paths() { # PAGE: what looks like a path from the root of the repository
+exists() { compgen -G "$1" >/dev/null || [ -e "$1.c" ]; } # test programs are named without a folder
+check_paths() { # PAGE: prints everything that looks like a path from the root of the repository
     local path
     while read -r path; do
         holds "$1: path $path" exists "$docs/$path"
     done < <(prose "$docs/$1" | grep -oE '`(src|include|tests|docs|jobs|bench|tools)/[A-Za-z0-9_./*-]+`' | tr -d '`' || true)
 }
-# The title, one paragraph at most, then a picture or an example: fenced, or indented.
+# After the title and at most one paragraph comes a picture or an example, fenced or indented.
 opens_with_example() { # PAGE
     awk 'NR == 1 { if (!/^# /) exit 1; next }
         /^```/ || /^    / || /^!\[/ { good = 1; exit }
@@ -44,21 +44,21 @@ opens_with_example() { # PAGE
         END { exit !good }' "$1"
 }
 is_short() { test "$(wc -l <"$1")" -lt 150; }
-# The index of its folder, or of docs/, has a link to it.
+# The index of the page's folder, or of docs/, links to it.
 is_indexed() { # PAGE
     local index=docs/README.md
     [ "$1" = docs/README.md ] && return
     case $1 in docs/decisions/README.md) ;; docs/decisions/*) index=docs/decisions/README.md;; esac
     grep -qF "](${1#"${index%/*}"/})" "$docs/$index"
 }
-# Lines of blocks, fenced or indented behind an empty line, that nobody runs.
+# Prints the lines of blocks, fenced or indented after an empty line, that this test does not run.
 unmarked() { # PAGE
     awk '/^```/ { fence = fence == "" ? $0 : ""; next }
         fence != "" { if (fence !~ /^```sh runnable/ && /^ *weft /) print FILENAME ": " $0; next }
         /^    / { if ((blank || block) && /^    *weft /) print FILENAME ": " $0; block = blank || block; next }
         { block = 0; blank = /^ *$/ }' "$docs/$1"
 }
-blocks() { # PAGE -> block-1, block-2, ... in this folder
+blocks() { # PAGE -> block-1, block-2, ... in the current folder
     awk '/^```sh runnable/ { file = "block-" ++n; printf "" >file; next } /^```/ { file = "" } file != "" { print >file }' "$docs/$1"
 }
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
+# weft doctor on one machine: for each check the test creates the fault that the check must find: small mounts, limits, a busy core,
+# another library, system calls that fail or are slow (strace). Each measured value is far beyond its threshold, so that a busy machine
+# changes nothing.
 # cores: 1
-# weft doctor at the desk: each check is made to find what it is for, on this machine: small mounts, limits, a busy core,
-# another library, system calls that fail or take their time (strace). What it measures is beyond its threshold by far, so that
-# a busy machine changes nothing.
 . "$(dirname "$0")/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 cores=$(nproc)
 mkdir own
-says() { holds "$1: $2" grep -qE "^$1 +$2" both; } # STATE TEXT (an expression), of the output of the last check
+says() { holds "$1: $2" grep -qE "^$1 +$2" both; } # STATE TEXT (a regular expression), in the output of the last check
 skipped() { echo "  skipped: $1"; }
 
-# one rank alone in a job of more
+# a single rank of a larger job
 check 0 'checks in' env SLURM_NTASKS=4 SLURM_CPUS_PER_TASK=999 timeout 60 "$WEFT" doctor own
 says warn 'launcher +[^ ]+: one process alone in a job of 4 tasks; try: srun weft doctor'
 says warn 'cores +rank 0 on .*: the job asked for 999 CPUs a task, and the rank may use [0-9]+; try: srun -c'
@@ -23,7 +23,7 @@ check 64 'no-such-task' "$WEFT" doctor --probe no-such-task
 check 64 'the folder that runs will write to' timeout 60 "$WEFT" doctor a b
 check 64 'the name of the folder is empty' timeout 60 "$WEFT" doctor ''
 
-# a folder that does not answer, which takes its time
+# a folder that does not answer; this takes some time
 traced() { timeout 100 strace -f -qq -o /dev/null "$@" "$WEFT" doctor own; }
 trace=
 if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then trace=yes; fi
@@ -34,7 +34,7 @@ check 78 'srun started 4 processes, but MPI counts 1' env SLURM_STEP_NUM_TASKS=4
 says fatal launcher
 check 78 '"check": "launcher", "state": "fatal"' env SLURM_STEP_NUM_TASKS=4 timeout 60 "$WEFT" doctor --json own
 
-# more ranks than cores, and one that runs on another library
+# more ranks than cores, and a rank with another library
 library=$(ldd "$WEFT" | awk '/libyaml/ { print $3 }')
 mkdir lib
 cp "$library" lib
@@ -43,7 +43,7 @@ check 0 'libyaml' timeout 100 mpirun -n $((4 * cores)) "$WEFT" doctor own : -n 1
 says warn "cores .* $((4 * cores + 1)) ranks with $((4 * cores + 1)) threads share $cores cores? and take turns"
 says warn "libraries +rank $((4 * cores)) on .*: libyaml[^ ]* is another file than on most ranks; try: one version on all nodes"
 
-# ranks on one core of many; a core that is busy already
+# ranks on one core of many; a busy core
 sh -c 'exec taskset -c 0 sh -c "while :; do :; done"' &
 busy=$!
 if [ "$cores" -gt 1 ]; then
@@ -55,7 +55,7 @@ fi
 holds 'others use the core' grep -qE 'a thread ran for [0-8]?[0-9] % of the time, on CPU 0: others use its core' out
 kill $busy
 
-# control groups, of both versions
+# control groups of both versions
 quota() {
     local group=/sys/fs/cgroup/weft-doctor-$$ files="cpu.max cgroup.procs" words="30000 100000"
     [ -e /sys/fs/cgroup/cpu ] && group=/sys/fs/cgroup/cpu/weft-doctor-$$ files="cpu.cfs_quota_us tasks" words=30000
@@ -64,12 +64,12 @@ quota() {
     else skipped "processor quota: no control group can be made here"; fi
     rmdir "$group" 2>/dev/null || true
 }
-# a folder that is not there: where train would make it, the nearest one above it is looked at
+# a folder that does not exist, but train would make: the nearest existing parent is checked
 check 0 'the folder does not exist: checked ., where train would create it' timeout 60 "$WEFT" doctor none
 holds 'and all is measured' grep -qE '^25 checks in [0-9.]+ s: [0-9]+ ok, [0-9]+ warn, 0 fatal$' both
 check 0 "the folder does not exist: checked $PWD/own, where" timeout 60 "$WEFT" doctor "$PWD/own/a//b/"
 holds 'nothing is made there' test -z "$(ls -A own)" -a ! -e none
-# and one that cannot be made: what is not measured is not well
+# a folder that cannot be made: a check that was not measured is not reported as ok
 ln -s none nowhere
 check 78 'cannot make a file: No such file or directory; try: mkdir -p' timeout 60 "$WEFT" doctor nowhere
 for name in space inodes 'file locks' 'sync time' 'write rate' 'read rate'; do says skip "$name +not measured"; done

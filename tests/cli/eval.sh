@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# weft eval: the loss of labels as they are, whatever training does to them; figures of each class; names of any width. What a run says
-# of its time and where it is, and the log in its folder.
+# weft eval: the loss uses the labels without the transformations of training; figures of each class; names of any width. The messages
+# of a run about its time and place, and the log in its folder.
 # usage: eval.sh     (WEFT=build/weft)
 . "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 make_images
 
-# Two runs that differ by label smoothing alone, and take no step away from where they began: the training losses differ, those of
-# evaluations do not. A grid with slices of the classes says the same.
+# Two runs differ only in label smoothing, with a learning rate of 0: their training losses differ, those of evaluations do not. A grid
+# with slices of the classes gives the same.
 figure() { sed -n "s/.*\"$1\": *\([-0-9.e]*\).*/\1/p" "$2" | head -n 1; }
 for smoothing in 0 0.3; do
     check 0 '' "$WEFT" train lenet.yaml run.name=smooth-$smoothing train.label_smoothing=$smoothing data.test=images.h5 train.steps=1 \
@@ -31,7 +31,7 @@ check 0 '' "$WEFT" ckpt info runs/smooth-0.3/checkpoints/best.h5 --json
 holds 'best.h5 goes by it' grep -q eval_loss out
 
 
-# Names of classes take their columns of a terminal, so that numbers stand below each other, however long the name.
+# Names of classes are padded by their width on a terminal, so that the numbers are aligned.
 noise_idx 60 8 5 plain.h5
 names='Straße,花,rosé,花より団子と月見の会,an ordinary flower'
 check 0 wrote "$WEFT" data import idx images labels --classes "$names" -o named.h5
@@ -51,7 +51,7 @@ sed -n '/class .*samples .*recall/,/^$/ { /^$/d; p }' out >classes
 holds 'so are those of each class' test "$(widths classes)" = 1
 holds 'there is one for each' test "$(wc -l <classes)" = 6
 
-# Samples, recall and precision of each class, from the matrix by awk.
+# Samples, recall and precision of each class, computed from the matrix by awk.
 tail -n 5 matrix | awk '
     { for (c = 1; c <= 5; ++c) { n[NR, c] = $(NF - 5 + c); row[NR] += n[NR, c]; column[c] += n[NR, c] } }
     function share(a, b) { return b ? sprintf("%.2f %%", 100 * a / b) : "-" }
@@ -66,19 +66,19 @@ check 0 '' "$WEFT" eval named.yaml --json
 holds 'and no figures of classes unasked' test "$(grep -c per_class out)" = 0
 check 0 "$(printf '    1  花                  ')" "$WEFT" data info named.h5
 
-# All of an evaluation's time is eval's: 60 samples are evaluated, 2 are trained on.
+# The whole time of an evaluation is reported as eval: 60 samples are evaluated, 2 are trained on.
 check 0 'eval' "$WEFT" train named.yaml run.name=timed train.steps=1 train.batch=2 train.micro_batch=1 model.hidden=[512,512]
 share() { grep '^  time ' out | grep -o "$1 [0-9.]*" | cut -d' ' -f2; }
 holds 'more time goes to the evaluation than to one step forward' awk -v e="$(share eval)" -v f="$(share forward)" 'BEGIN { exit !(e > f + 0) }'
 
-# Where the ranks are.
+# The log names the hosts of the ranks.
 host=$(uname -n)
 check 0 "1 rank on 1 host: $host (1 rank, " "$WEFT" train named.yaml run.name=one train.steps=1
 cores=$(sed -n 's/^1 rank on 1 host: .* (1 rank, \([0-9]*\) cores\{0,1\}.*)$/\1/p' err)
 holds 'a core has one hardware thread or more' test "$cores" -ge 1 -a "$cores" -le "$(env -u OMP_NUM_THREADS nproc)"
 check 0 "2 ranks on 1 host: $host (2 ranks, " "$WEFT" train -n 2 named.yaml run.name=two train.steps=1 train.micro_batch=5
 
-# The log of a run: what it said, with the figures and the last words; a later start adds to it, a fresh one keeps it aside.
+# The log of a run has its messages and figures; a later start appends to it, and a fresh run keeps the old one under another name.
 log=runs/named/log.txt
 holds 'a log begins with its start' grep -q '^---- .*, weft .* on .*, after step 0$' $log
 holds 'it says where the ranks are' grep -q "^1 rank on 1 host: $host" $log

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Parameters for other programs and from them: what was exported and imported again is the same, in the names and layouts of each
-# family; a run begins with it; what is no such file is refused, and no file is lost.
+# Export of parameters for other programs, and import from them: a file that is exported and imported again is the same, in the names
+# and layouts of each family; a run can begin with it; other files are refused, and no file is lost.
 # usage: exchange.sh     (WEFT=build/weft)
 pictures=$PWD/tests/image/pictures
 golden=$PWD/tests/golden/pth
@@ -12,7 +12,7 @@ job() { # NAME MODEL
     printf 'run: {name: %s}\nmodel: %s\ndata: {train: text.h5, test: text-test.h5}\ntrain: {steps: 3, batch: 8, micro_batch: 4, threads: 1}\noptim: {name: adam, lr: 0.01}\n' "$1" "$2" >"$1.yaml"
     check 0 '' "$WEFT" train "$1.yaml"
 }
-# there_and_back NAME FAMILY: the file that comes back makes the same file again, and evaluates the same.
+# there_and_back NAME FAMILY: the imported file is exported to the same file again, and evaluates to the same loss.
 there_and_back() {
     local run=runs/$1/checkpoints/step-00000003.h5
     check 0 "names and layouts of $2" "$WEFT" ckpt export "$run" -o "$1.safetensors"
@@ -53,7 +53,7 @@ holds 'PyTorch counts batches' grep -qa '"batch_norm1.num_batches_tracked":{"dty
 sed 's|batch_norm1[.]weight|batch_norm1/weight|' net.safetensors >slash.safetensors
 check 65 "batch_norm1/weight (F32 8) has a name that is none in a checkpoint" "$WEFT" ckpt import slash.safetensors -o slash.h5
 
-# The model as ONNX: from a checkpoint of weft's alone, and from an imported one with what that lacks.
+# Export as ONNX, from a checkpoint of a run, and from an imported checkpoint with the information that it lacks.
 run=runs/net/checkpoints/step-00000003.h5
 check 0 'wrote net.onnx: ONNX opset 17, 5 nodes, 10 classes' "$WEFT" ckpt export $run --onnx -o net.onnx
 holds 'the deviation is in the metadata' grep -qa scale net.onnx
@@ -91,7 +91,7 @@ check 65 'missing in the file: ' "$WEFT" ckpt export net-back.h5 --onnx -o no.on
 check 78 'tokens have no mean' "$WEFT" ckpt export gpt-back.h5 --onnx -o no.onnx --config gpt.yaml --normalize
 holds 'nothing is left of them' test ! -e no.onnx -a ! -e no.onnx.part
 
-# Files of torch.save: the same checkpoint as the same tensors as safetensors give, whatever stands around them.
+# Files of torch.save give the same checkpoint as safetensors with the same tensors, whatever else they contain.
 check 0 '' "$WEFT" ckpt import "$golden/net.safetensors" -o golden.h5
 tensors() { "$WEFT" ckpt info "$1" | grep -E '/(params|buffers)/'; }
 tensors golden.h5 >golden
@@ -134,7 +134,7 @@ check 65 '`weft ckpt import` makes one of them' "$WEFT" train net.yaml run.name=
 check 65 'or damaged at its start' "$WEFT" ckpt info text
 mkfifo pipe.pth
 check 66 'not a plain file' timeout 20 "$WEFT" ckpt import pipe.pth -o none.h5
-# A prefix of any word goes, where a known model's names stand behind it; a safetensors header keeps its length.
+# Any prefix is removed if names of a known model follow it; a safetensors header keeps its length.
 job tied '{name: llama, layers: 2, width: 32, heads: 4, kv_heads: 2, ffn: 64, context: 32, tied: true}'
 check 0 '' "$WEFT" ckpt export runs/tied/checkpoints/step-00000003.h5 -o tied.safetensors
 LC_ALL=C sed 's/"model\./"tutor./g' tied.safetensors >tutor.safetensors

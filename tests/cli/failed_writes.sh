@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Calls that change a file fail, one after the other, while HDF5 writes: whatever it leaves half done, weft ends with a code of
-# its own (74) or goes on, and no file of its name is torn. Needs strace.
+# System calls that change a file fail, one after the other, while HDF5 writes. Whatever HDF5 leaves unfinished, weft ends with its exit
+# code 74 or continues, and no file with a final name is truncated. Needs strace.
 . "$(dirname "$0")/common.bash"
 if ! strace -f -o /dev/null true 2>/dev/null; then
     echo '  skipped: strace is not there or may not trace'
@@ -21,13 +21,13 @@ last=runs/r/checkpoints/step-00000004.h5
 check 0 '' "$WEFT" ckpt export $last -o p.safetensors
 good=$(cksum <"$last")
 
-# broken CALL ERROR NUMBER COMMAND... : that call of its kind fails; its exit code is in rc.
+# broken CALL ERROR NUMBER COMMAND... : makes the call with this number fail; the command's exit code is in rc.
 broken() {
     rc=0
     timeout -k 1 60 strace -f -qq -y -o trace -e "trace=$1" -e "inject=$1:error=$2:when=$3" "${@:4}" >out 2>&1 </dev/null || rc=$?
 }
-# each CALL MOST CODES WHAT COMMAND... : the 1st to MOST-th call fails; the exit code is among CODES. An import that ends with 0 has
-# written the bytes of one that nothing disturbs.
+# each CALL MOST CODES DESCRIPTION COMMAND... : makes the 1st to MOST-th call fail; the exit code must be one of CODES. An import that
+# ends with 0 has written the same bytes as an undisturbed one.
 each() {
     local n
     rm -f new.h5*
@@ -62,8 +62,8 @@ each pwrite64 12 '0 74' 'ckpt shrink' "$WEFT" ckpt shrink $last --method l1 --sp
 each ftruncate 8 '0 74' train "$WEFT" train job.yaml run.name=new
 each pwrite64 24 '0 74' train "$WEFT" train job.yaml run.name=new
 each fsync 12 '0 74' train "$WEFT" train job.yaml run.name=new
-# Closing fails, of each file that a run writes until its first checkpoint is there: no code of another kind, a message where bytes
-# may be lost, and a whole checkpoint at the end. Numbers of the calls are about those of a run that nothing disturbs.
+# Closing fails for each file that a run writes until its first checkpoint: the exit code fits, a message appears if bytes may be lost,
+# and there is a whole checkpoint at the end. The numbers of the calls are about those of an undisturbed run.
 rm -rf runs/new
 broken close EIO 65535 "$WEFT" train job.yaml run.name=new
 closes=$(awk 'NR == 1 { main = $1 } $1 == main { n++ } $1 == main && /runs\/new\/(config|checkpoints\/step-0*2.h5)/ { print n }' trace)
@@ -79,7 +79,7 @@ for n in $(seq "$(head -1 <<<"$closes")" "$(tail -1 <<<"$closes")"); do
     esac
 done
 holds "$met closes of the run's files have failed, and $said messages name them" test "$met" -ge 8 -a "$said" -ge 4
-# Later saves of a run go on after a failed one: HDF5's remains do them no harm.
+# Later saves of a run succeed after a failed one: HDF5's remaining state does them no harm.
 for n in 1 2 3; do
     rm -rf runs/new
     broken ftruncate ENOSPC $n "$WEFT" train job.yaml run.name=new

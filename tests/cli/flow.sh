@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# From raw files to figures with the executable alone: import, look, plan, train on two ranks, evaluate, checkpoints. Then
-# the same again where it must be refused.
+# From raw files to figures with the executable: import, inspect, plan, train on two ranks, evaluate, check checkpoints. Then each step
+# with input that must be refused.
 . "$(dirname "$0")/common.bash"
 
-# 96 images of 6x6 in IDX: class k has its bright pixels at k, k+4, k+8, ...
+# 96 images of 6x6 in IDX: class k has bright pixels at k, k+4, k+8, ...
 big_endian() { for v in "$@"; do printf '\\x%02x\\x%02x\\x%02x\\x%02x' $((v >> 24 & 255)) $((v >> 16 & 255)) $((v >> 8 & 255)) $((v & 255)); done; }
 {
     printf "$(big_endian 2051 96 6 6)"
@@ -51,7 +51,7 @@ YAML
 check 0 '"parameters": 660' "$WEFT" plan a.yaml --json
 check 0 'fc' "$WEFT" plan a.yaml
 
-# How OpenMP's threads wait: short spinning, none where cores are short, the user's word where there is one.
+# How OpenMP's threads wait: they spin briefly, not at all if there are too few cores, and as the user has set it if so.
 many=$(($(nproc) * 2 + 2))
 if OMP_DISPLAY_ENV=verbose "$WEFT" --version 2>&1 | grep -q GOMP_SPINCOUNT; then
     if [ "$(nproc)" -ge 2 ]; then
@@ -86,7 +86,7 @@ check 65 'differ' "$WEFT" ckpt diff $last runs/other/checkpoints/step-00000036.h
 head -c 3000 $last >torn.h5
 check 65 'torn.h5' "$WEFT" ckpt check torn.h5
 
-# A run's folder, and several names: each file is judged, whatever the one before it was.
+# A run's folder and several names: each file is judged separately from the one before it.
 check 0 'a run resumes from step-00000036.h5' "$WEFT" ckpt check runs/a
 check 0 'best.h5: good: step' "$WEFT" ckpt check runs/a/checkpoints
 mkdir empty

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Frozen layers as a user has them: what begins as another run's and is frozen is that one's to the end, on every grid; the plan
-# says what is trained, at which rate, and that nothing comes back to a stage that is frozen; checkpoints have state for what is
-# trained alone; a run goes on with its own list only; everything frozen is a run that changes nothing, with a warning.
+# Frozen layers: parameters from another run that are frozen stay the same to the end, on every grid; the plan prints which are trained
+# and at which rate, and that no gradient is sent to a frozen stage; checkpoints have state only for trained parameters; a run resumes
+# only with the same list; if everything is frozen, the run changes nothing and warns.
 # usage: freeze.sh     (WEFT=build/weft)
 root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/images.bash"
@@ -34,14 +34,14 @@ for grid in "4 grid.dp=4 grid.zero=3" "2 grid.pp=2"; do
     check 0 'to the bit' "$WEFT" ckpt diff "$(last one 4)" "$(last "grid-${grid%% *}" 4)"
 done
 
-# It is evaluated as its source at step 0.
+# At step 0 it evaluates to the same loss as its source.
 check 0 '' tune run.name=still train.steps=1 optim.lr=1e-30 optim.momentum=0
 "$WEFT" eval net.yaml run.name=source --checkpoint $from --json 2>/dev/null | grep -o '"eval_loss": *[0-9.]*' >want || true
 "$WEFT" eval net.yaml run.name=still 'model.freeze=[conv, bn]' --checkpoint "$(last still 1)" --json 2>/dev/null | grep -o '"eval_loss": *[0-9.]*' >got || true
 holds 'evaluations are equal' cmp -s want got
 holds 'there is one' test -s want
 
-# Another list is another run.
+# A changed list makes another run.
 check 78 'model.freeze' "$WEFT" train net.yaml run.name=one 'model.freeze=[conv]' model.init_from=$from train.steps=6
 check 78 'freeze_norm: all' "$WEFT" train net.yaml run.name=one 'model.freeze=[conv, bn]' model.freeze_norm=affine model.init_from=$from train.steps=6
 check 65 'model.freeze' "$WEFT" train net.yaml run.name=more 'model.freeze=[conv]' checkpoint.resume="$(last one 4)" train.steps=6
@@ -57,7 +57,7 @@ for name in params/conv.weight params/fc.weight params/fc.bias buffers/bn.runnin
     holds "$name stayed" same $from "$(last all 4)" /$name
 done
 
-# The plan.
+# The plan of frozen layers.
 plan() { "$WEFT" plan net.yaml --json "$@"; }
 plan 'model.freeze=[conv, bn]' optim.layer_decay=0.5 >json
 number() { grep -o "\"$1\": *[0-9.e-]*" "${2:-json}" | head -n 1 | sed 's/.*: *//'; }

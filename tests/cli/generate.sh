@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A tiny model of bytes learns a text by heart and goes on with it; the same seed gives the same text. Token numbers where
-# the vocabulary is another one. Then what must be refused. A line has 45 bytes and a sample 32, so that samples begin at every
-# place of a line: what is generated behind a full window does, too.
+# A tiny model of bytes memorises a text and continues it; the same seed gives the same text. With another vocabulary the output is
+# token numbers. Then come the refusals. A line has 45 bytes and a sample 32, so samples begin at every position of a line, and so does
+# the text generated after a full window.
 . "$(dirname "$0")/common.bash"
 
 for ((i = 0; i < 300; ++i)); do echo "the quick brown fox jumps over the lazy dog$((i % 10))"; done >text
@@ -19,7 +19,7 @@ holds 'figures are of tokens' grep -q '"tokens_per_s":' runs/a/metrics.jsonl
 check 0 '"tokens": 1344' "$WEFT" eval a.yaml --json
 check 0 ' tokens/s' "$WEFT" eval a.yaml
 
-# The likeliest text is the one that was learned, and no more than asked for.
+# The likeliest text is the one that was learned, with the requested length.
 check 0 'the quick brown fox jumps over' "$WEFT" generate a.yaml --prompt 'the quick ' --tokens 60 --temperature 0
 holds 'the window has moved on' grep -q 'fox jumps over the lazy dog' out
 holds 'a prompt of 10 bytes, 60 more, a line end' test "$(tail -c 1 out | tr '\n' '.')" = .
@@ -39,7 +39,7 @@ holds 'of one token, the likeliest' cmp -s surest out
 check 0 '' "$WEFT" generate a.yaml --tokens 60 --temperature 0 grid.pp=2 train.batch=64
 holds 'whatever grid trained' cmp -s surest out
 
-# Another vocabulary: numbers in, numbers out.
+# With another vocabulary, prompts and output are numbers.
 check 0 'wrote raw.h5' "$WEFT" data import tokens text -o raw.h5 --bits 16 --vocab 32000
 sed 's/text.h5/raw.h5/; s/test.h5/raw.h5/' a.yaml >raw.yaml
 check 0 '' timeout 240 "$WEFT" train raw.yaml train.steps=3 train.batch=4 train.micro_batch=4

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Grids, cuts and schedules that cannot be: one message, on one rank, exit code 78, at once, nothing written, nobody left.
+# Grids, cuts and schedules that are impossible: one message from one rank, exit code 78, at once; nothing is written, and no process is
+# left.
 . "$(dirname "$0")/common.bash"
 
 # 60 images of 8x8, three classes
@@ -14,7 +15,7 @@ train: {steps: 3, batch: 12, micro_batch: 6, threads: 1}
 optim: {name: sgd, lr: 0.01}
 X
 
-# refused TEXT OVERRIDE... : two ranks end with 78 and one message that holds TEXT, by themselves, and leave no process.
+# refused TEXT OVERRIDE... : two ranks end by themselves with 78 and one message that contains TEXT, and leave no process.
 gone() { ! own "$WEFT train .*job.yaml" >/dev/null; }
 refused() {
     local text=$1
@@ -60,7 +61,7 @@ refused "'zero' is none of" grid.pp=2 grid.pipeline_schedule=zero
 check 66 'nowhere.csv: cannot be opened' timeout 240 "$WEFT" train -n 2 job.yaml grid.pp=2 grid.pipeline_schedule=file:nowhere.csv
 holds 'nothing was written' test ! -e runs
 
-# and one that can be: the same numbers as on one rank
+# a valid grid gives the same numbers as one rank
 rows 0,forward,0,0 0,forward,0,1 0,backward,0,0 0,backward,0,1 1,forward,1,0 1,forward,1,1 1,backward,1,0 1,backward,1,1 >good.csv
 check 0 '' timeout 240 "$WEFT" train -n 2 job.yaml run.name=two grid.pp=2 grid.pipeline_schedule=file:good.csv 'grid.cuts=[fc2]'
 check 0 '' timeout 240 "$WEFT" train job.yaml run.name=one

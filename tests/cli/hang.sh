@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
+# A rank that is stopped ends the job within seconds. The message names its last action and the ranks that wait for it; no process is
+# left, and the same command resumes from the checkpoint. A job that is suspended as a whole continues afterwards.
 # cores: 0.1
-# A rank that is stopped ends the job within seconds, named with what it is at and who waits for it; no process is left, and the
-# same command goes on from the checkpoint. A job that is stopped as a whole goes on when it is continued.
 . "$(dirname "$0")/common.bash"
 
 seq 1 20000 >text
@@ -49,7 +49,8 @@ code=0; wait $job || code=$?
 holds "and ends as usual, not with $code" [ $code = 75 ]
 holds "without a word about the pause" sh -c '! grep -q "step .* has taken\|stopped by a signal" out'
 
-# Servers, which sleep when nobody asks, are watched as all others are: the job ends long before train.hang_s (300) and this time limit.
+# Servers, which sleep without requests, are watched like all other ranks: the job ends long before train.hang_s (300) and this time
+# limit.
 "$WEFT" data make criteo-like -o clicks.h5 --samples 192 --threads 1 >/dev/null
 cat >served.yaml <<Y
 run: {name: served}

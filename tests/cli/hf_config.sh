@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# What a model of Hugging Face's is, config.json says: the loss of each case is transformers' own (tools/golden_hf.py), what is not
-# to be had is refused by name, and tensors that are not that model's are, too.
+# Models of Hugging Face are described by config.json: the loss of each case equals that of transformers (tools/golden_hf.py),
+# unsupported features are refused by name, and so are tensors of another model.
 # usage: hf_config.sh     (WEFT=build/weft)
 golden=$PWD/tests/golden/hf
 . "$(dirname "$0")/common.bash"
 seq 1 400 >text
 check 0 '' "$WEFT" data import text text -o text.h5
-# near A B: two losses are the same to 1e-5.
+# near A B: two losses are equal to 1e-5.
 near() { awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; exit !(a != "" && b != "" && d < 1e-5 * b && -d < 1e-5 * b) }'; }
 loss() { sed -n 's/.*"eval_loss": \([^,]*\),.*/\1/p' out; }
-# config CONTEXT: a CONFIG of the lines of `model:` that the import has printed.
+# config CONTEXT: writes a CONFIG with the lines of `model:` that the import has printed.
 config() {
     grep -v '^  context:' model
     printf '  context: %s\ndata: {train: text.h5, test: text.h5}\ntrain: {steps: 2, batch: 4, micro_batch: 2, threads: 1}\noptim: {name: adam, lr: 0.001}\n' "$1"
@@ -30,7 +30,7 @@ while read -r name kin context want; do
     holds "$name: what goes out is what came in" test "$(wc -c <"$name.safetensors")" -gt 10000
 done <"$golden/losses.txt"
 
-# Training goes through scaled angles, windows and biases, with the same bits on every grid, and generation, too.
+# Training and generation work with scaled angles, windows and biases, with the same bits on every grid.
 for name in yarn window qwen2_window; do
     check 0 '' "$WEFT" train "$name.yaml" run.name="$name" model.init_from="$name.h5"
     for grid in "grid.dp=2" "grid.pp=2"; do
@@ -40,8 +40,8 @@ for name in yarn window qwen2_window; do
     check 0 '' "$WEFT" generate "$name.yaml" --checkpoint "$name.h5" --prompt 12 --tokens 4
 done
 
-# What the description says and weft does not have is refused by name, and nothing is written.
-# refused TEXT SED: plain's description with a change.
+# Unsupported features of a description are refused by name, and nothing is written. refused TEXT SED: changes plain's description by
+# SED.
 refused() {
     sed "$2" "$golden/plain.json" >plain/other.json
     check 65 "$1" "$WEFT" ckpt import plain/model.safetensors -o no.h5 --hf-config plain/other.json
@@ -59,13 +59,13 @@ refused 'architectures is LlamaForSequenceClassification' 's/LlamaForCausalLM/Ll
 refused 'rope_scaling.rope_type is longrope' 's/"rope_scaling": null/"rope_scaling": {"rope_type": "longrope", "factor": 2}/'
 refused 'llama3 needs factor' 's/"rope_scaling": null/"rope_scaling": {"rope_type": "llama3"}/'
 refused 'rope_scaling.sliding_attention is {...}' 's/"rope_scaling": null/"rope_scaling": {"sliding_attention": {"rope_theta": 1}}/'
-# The old name of rope_type beside the new one: they agree.
+# The old name of rope_type and the new one agree.
 scaled=$(sed 's/"type": "linear"/"type": "linear", "rope_type": "linear"/' linear/config.json)
 check 0 'rope_scaling: {rope_type: linear, factor: 4' "$WEFT" ckpt import linear/model.safetensors -o both.h5 --hf-config <(printf %s "$scaled")
 holds 'neither name is unknown' test "$(grep -c 'not known' both)" = 0
 refused 'rope_scaling.type is dynamic: rope_scaling.rope_type is linear' 's/"rope_scaling": null/"rope_scaling": {"rope_type": "linear", "type": "dynamic", "factor": 2}/'
-# A window of 0 tokens is none, as null is, and so is one that is not used.
-same_model() { # TEXT CASE SED: the description with a change gives the model of plain
+# A window of 0 tokens is no window, like null, and so is an unused one.
+same_model() { # TEXT CASE SED: the changed description gives the same model as plain
     sed "$3" "$golden/$2.json" >plain/other.json
     check 0 "$1" "$WEFT" ckpt import "$2/model.safetensors" -o same.h5 --force --hf-config plain/other.json
     holds "$2 and $3: the same model as without" sh -c "grep -v 'these lines' out | grep -v 'wrote' >said; grep -v 'these lines' $2.model | grep -v wrote | diff - said"
@@ -82,7 +82,7 @@ same_model 'wrote' plain "$(printf '1s/^/\xef\xbb\xbf/')"
 refused 'use_sliding_window is true: llama has no window' 's/^ "use_cache": true,/ "use_sliding_window": true,/'
 check 65 'use_sliding_window is false: mistral has the window of sliding_window' "$WEFT" ckpt import window/model.safetensors -o no.h5 --hf-config <(sed 's/"sliding_window": 20/"use_sliding_window": false/' window/config.json)
 check 65 'is UTF-16: save it as UTF-8' "$WEFT" ckpt import plain/model.safetensors -o no.h5 --hf-config <(printf '\xff\xfe{\0')
-# Values of another kind are named with the kind that is expected.
+# Values of a wrong kind are named together with the expected kind.
 while IFS='|' read -r field text; do
     refused "$text" "s/^ \"use_cache\": true,/ $field,/"
 done <<'KINDS'
@@ -124,13 +124,13 @@ for own in 's/"n_head": 4/"n_head": 4, "n_inner": 32/=n_inner is 32' 's/"n_head"
     check 65 "${own##*=}" "$WEFT" ckpt import gpt2/model.safetensors -o no.h5 --hf-config gpt2/other.json
 done
 
-# Fields that nobody knows are named; those that change nothing are not.
+# Unknown fields are named; known fields without an effect are not.
 sed 's/^ "use_cache": true,/ "use_cache": true, "rope_scaling_x": 1, "colour": "blue", "bos_token_id": 1,/' plain/config.json >plain/other.json
 check 0 'taken to change nothing: rope_scaling_x, colour' "$WEFT" ckpt import plain/model.safetensors -o named.h5 --hf-config plain/other.json
 holds 'nothing else is named' test "$(grep -c bos_token_id both)" = 0
 check 0 'its folder has no config.json' "$WEFT" ckpt import qwen2.safetensors -o bare.h5
 
-# Evaluated with other heads, angles, windows or eps than its description says: the same shapes, another loss.
+# Evaluations with other heads, angles, windows or eps than in the description: the shapes are the same, the loss is not.
 differs() { # CASE TEXT WORDS...
     check 65 "$2" "$WEFT" eval "$1.yaml" --checkpoint "$1.h5" "${@:3}"
 }
@@ -145,7 +145,7 @@ check 65 'heads of h.0.attn is 2 in this model and 4 in the checkpoint' "$WEFT" 
 check 0 'heads of h.1.attn is 2 in this model and 4 in the checkpoint; the run trains it as it is here' "$WEFT" train gpt2.yaml run.name=other model.init_from=gpt2.h5 model.heads=2
 holds 'nothing is written' test ! -e no.onnx -a ! -e no.h5
 
-# Window, biases and scaling have the same bits on every grid, and divided by heads the same losses (sums have another order).
+# Windows, biases and scaling give the same bits on every grid, and the same losses if heads are split (sums have another order).
 cat >grids.yaml <<'YAML'
 model: {name: llama, layers: 2, width: 32, heads: 4, kv_heads: 2, ffn: 48, context: 96, window: 20, window_from: 1, qkv_bias: true,
         rope_scaling: {rope_type: yarn, factor: 4, original_max_position_embeddings: 32}}
@@ -156,8 +156,8 @@ check 0 '' "$WEFT" verify grids.yaml --grids 1x1x1,2x1x1,1x2x1
 check 65 'the losses are the same' "$WEFT" verify grids.yaml --grids 1x1x1,1x1x2
 check 78 'model.window_from needs model.window' "$WEFT" plan grids.yaml --input tokens model.vocab=256 model.window=0
 
-# Names: prefixes and buffers of integers. A file of two tensors, written here.
-tensors() { # HEADER BYTES: a safetensors file with that header and so many zeros
+# Names with prefixes, and buffers of integers, in a file of two tensors that the test writes.
+tensors() { # HEADER BYTES: writes a safetensors file with this header and the given number of zeros
     local n=${#1} i
     for i in 0 8 16 24 32 40 48 56; do printf "\\x$(printf %02x $((n >> i & 255)))"; done
     printf %s "$1"
@@ -172,7 +172,7 @@ check 0 'wrote two.h5: 6 parameters' "$WEFT" ckpt import two.safetensors -o two.
 check 0 '/params/body.fc.weight' "$WEFT" ckpt info two.h5
 check 0 'wrote two.h5: 6 parameters' "$WEFT" ckpt import two.safetensors -o two.h5 --force --rename net.fc:head --rename net.ids:ids --drop ids
 
-# A tied model whose file holds another head; its last bytes are the embedding's, or the head's.
+# A tied model whose file has a separate head, whose last bytes are equal to the embedding's or not.
 bytes=$(wc -c <plain/model.safetensors)
 at_head=$(head -c 4000 plain/model.safetensors | grep -ao '"lm_head.weight":{[^}]*"data_offsets":\[[0-9]*' | grep -o '[0-9]*$')
 header=$(od -An -tu8 -N8 plain/model.safetensors | tr -d ' ')

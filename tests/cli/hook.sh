@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# run.hook as a user has it: it is told of moments, stops, saves and changes the rate, alike on every grid and when a run is resumed;
-# it fails, hangs, prints rubbish, and training goes on. Early stopping, the plateau schedule, which evaluation is the best.
+# run.hook: it receives events, stops and saves the run and changes the learning rate, with the same effect on every grid and after a
+# resume; if it fails, hangs or prints garbage, training continues. Early stopping, the plateau schedule, and the choice of the best
+# evaluation.
 # usage: hook.sh     (WEFT=build/weft)
 . "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
@@ -17,7 +18,7 @@ said() { grep -cF -- "$2" "runs/$1/metrics.jsonl"; }
 rate() { sed -n "s/{\"step\":$2,.*\"lr\":\([0-9.e-]*\),\"s.*/\1/p" "runs/$1/metrics.jsonl"; }
 same() { check 0 'to the bit' "$WEFT" ckpt diff "runs/$1/checkpoints/step-$3.h5" "runs/$2/checkpoints/step-$3.h5"; }
 
-# Told of every moment; asks for another rate after the second evaluation, for a checkpoint after the first.
+# This hook receives every event; it requests another rate after the second evaluation, and a checkpoint after the first.
 cat >ask.sh <<'SH'
 read -r line
 echo "$line" >>"told-$1"
@@ -46,7 +47,7 @@ check 0 'resuming from' ask resumed
 holds 'it was stopped at that step' test -e runs/resumed/checkpoints/step-00000008.h5
 same one resumed 00000016
 
-# Beside training, on ranks that mpirun started: it may use weft itself.
+# The hook runs in the background of ranks that mpirun has started, and may use weft itself.
 check 0 'the run ends early: run.hook asked for it' train stop -n 2 grid.dp=2 train.epochs=20000 train.eval_every=20000 checkpoint.every_s=0 \
     checkpoint.every_epochs=50 checkpoint.keep=0 train.log_every=100000 'run.hook=cat >line && "$WEFT" ckpt info runs/stop/checkpoints/step-*.h5 >info && echo "{\"stop\":true}"' \
     'run.hook_on=[checkpoint]'
@@ -54,7 +55,7 @@ holds 'weft ran in the hook' grep -q 'params' info
 holds 'the event' [ "$(said stop '"event":"hook","stop":true}')" = 1 ]
 check 0 'this run is complete' train stop -n 2 grid.dp=2 train.epochs=20000 train.eval_every=20000 'run.hook=true'
 
-# What goes wrong is said, and training goes on.
+# Faults of a hook are reported, and training continues.
 odd() { check 0 "$1" train odd run.fresh=true train.epochs=1 'run.hook_on=[end]' run.hook="$2" "${@:3}"; }
 odd 'run.hook (end, step 4): it ended with exit code 3; training goes on' 'exit 3'
 odd 'ended with exit code 127' /nowhere/hook
@@ -64,7 +65,7 @@ odd "does not print a JSON object" 'echo "{\"stop\": true} {}"'
 odd 'prints more than 65536 bytes' 'head -c 10000000 /dev/zero'
 odd 'the learning rate 0, which must be above 0' 'echo "{\"lr\": 0}"'
 odd 'it has not ended after 0.3 s (run.hook_s), so it was ended' 'echo $$ >pid; sleep 98765 & echo $! >>pid; sleep 98765' run.hook_s=0.3
-# Ended: no process, or one that nobody has asked for its exit code yet.
+# The process has ended: it does not exist, or it is a zombie.
 gone() { for p in $(cat pid); do ! kill -0 "$p" 2>/dev/null || grep -q 'State:.*Z' "/proc/$p/status" 2>/dev/null || return 1; done; }
 holds 'all that it started is gone' soon gone
 check 0 '' timeout 100 "$WEFT" run --log-dir logs -- "$WEFT" train net.yaml run.name=within train.epochs=1 run.hook='env >environment'
@@ -73,7 +74,7 @@ check 0 '' train 'a$(touch hurt)"b' train.epochs=1 run.hook='cat >line'
 holds 'a name is no command' [ ! -e hurt ]
 holds 'a name is text' grep -qF '"run": "a$(touch hurt)\"b"' line
 
-# Early stopping: rates of nothing, so that no evaluation is better than the first.
+# Early stopping with a learning rate of 0, so that no evaluation is better than the first.
 still() { train still optim.lr=1e-30 optim.momentum=0 train.epochs=8 train.early_stop_delta=0.5 "$@" checkpoint.best_metric="${metric:-eval_loss}"; }
 check 0 'eval_loss was not better than' still train.early_stop=2
 holds 'and how often it looked' grep -q 'in 2 evaluations (train.early_stop)' both
@@ -83,14 +84,15 @@ check 0 'this run is complete' still train.early_stop=2
 check 0 'in 4 evaluations' still train.early_stop=4
 holds 'it has counted on' test -e runs/still/checkpoints/step-00000020.h5
 check 0 '(eval_loss)' "$WEFT" ckpt info runs/still/checkpoints/best.h5
-# One that begins from there has its own end before it, also behind a rollback to there: weights that grow a thousandfold in each step.
+# A run that begins from a checkpoint whose early stopping has already ended it, also after a rollback: each step multiplies the weights
+# by a thousand.
 check 65 'it is the data or the model' train other optim.lr=1 optim.weight_decay=1000 optim.momentum=0 train.epochs=8 train.early_stop_delta=0.5 train.early_stop=4 \
     train.on_bad=rollback checkpoint.resume=runs/still/checkpoints/step-00000020.h5 checkpoint.every_s=0 checkpoint.best=false checkpoint.best_metric=eval_loss
 holds 'it went back to there' grep -q 'going back to step 20, runs/still/' both
 holds 'it had an evaluation each time' [ "$(grep -c '^evaluation after step 24:' both)" = 2 ]
 metric=top5 check 0 'by another checkpoint.best_metric' still train.early_stop=8
 
-# The plateau schedule, across a stop and on two stages.
+# The plateau schedule across a restart and on two stages.
 flat() { train "$@" train.epochs=6 optim.lr_schedule=plateau optim.patience=0 optim.gamma=0.5 optim.threshold=9 optim.warmup_steps=2; }
 check 0 'so the learning rate is 0.05 from here on' flat flat checkpoint.every_epochs=2 checkpoint.keep=0 checkpoint.every_s=0 checkpoint.best=false
 holds 'rates' [ "$(rate flat 2) $(rate flat 8) $(rate flat 9) $(rate flat 13) $(rate flat 24)" = '0.1 0.1 0.05 0.025 0.00625' ]

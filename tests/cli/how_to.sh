@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# The patches of docs/how-to: each applies to a clean copy of the sources, builds there and does what its page says. Most are one new
-# file and one added line. What was built for this test is copied, so that only their files are compiled; a second set of patches
-# (a curve, a model, a metric, an operation with parameters, a loss, an augmentation) goes into the copy of the operation.
+# The patches of docs/how-to: each applies to a clean copy of the sources, compiles and does what its page describes. Most patches add
+# one file and one line. Objects built for this test are copied, so that only the files of the patches are compiled; a second set of
+# patches (a curve, a model, a metric, an operation with parameters, a loss, an augmentation) is applied to the copy with the operation.
 here=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/common.bash"
 . "$here/tests/cli/images.bash"
 built=$(dirname "$WEFT")
-skip= # why not
+skip= # reason of the failure
 command -v patch >/dev/null || command -v git >/dev/null || skip="neither patch nor git is here, to apply the patches"
 [ -e "$built/probe.mk" ] || skip="$WEFT lies in no build folder, so its objects cannot be used"
 
-# rows_of PATCH NEW: so many new files, and as many lines added to other files; no line is taken away.
+# rows_of PATCH NEW: the patch has NEW new files, adds NEW lines to other files, and removes none.
 rows_of() {
     awk -v new_files="$2" '/^diff --git/ { ++files; new = 0 } /^new file/ { ++made; new = 1 }
         /^[+]/ && !/^[+][+][+]/ && !new { ++rows } /^-/ && !/^---/ { ++gone }
@@ -20,7 +20,7 @@ one_row() { rows_of "$1" 1; }
 apply() { # NAME TREE
     (cd "$2" && if command -v patch >/dev/null; then patch -p1 -s; else git apply; fi) <"$here/tests/how-to/$1.patch"
 }
-# patched NAME FILES: the sources with tests/how-to/NAME.patch, built in the folder NAME by compiling so many files.
+# patched NAME FILES: applies tests/how-to/NAME.patch to the sources and builds them in the folder NAME, which compiles FILES files.
 patched() {
     local file=$here/tests/how-to/$1.patch rc=0
     holds "$1.patch is one new file and one row" one_row "$file"
@@ -38,12 +38,12 @@ patched() {
     make -C "$1" -j2 BUILD=build weft >"$1.log" 2>&1 || { rc=$?; tail -n 20 "$1.log"; }
     holds "what $1.patch makes is built" test $rc = 0
 }
-# compiles NAME COUNT: its own file, and those that read the list.
+# compiles NAME COUNT: compiles the new file and the files that include the list.
 compiles() {
     [ -n "$skip" ] || holds "$1.patch compiles its own file and those that read the list only" test "$(grep -c '^  cc ' "$1.log")" = "$2"
 }
 
-# page_agrees PAGE NAME [ROWS]: what the page shows with a + is in the patch, so many rows of lists (1) among it.
+# page_agrees PAGE NAME [ROWS]: the patch contains the lines that the page shows with a +, among them ROWS rows of lists (1).
 page_agrees() {
     local page=$here/docs/how-to/$1
     sed -n '/^```diff/,/^```$/p' "$page" | grep '^+' >shown
@@ -73,7 +73,7 @@ page_agrees add-an-operation-with-parameters.md parameters 2
 page_agrees add-a-loss.md loss 2
 for name in curve model; do holds "$name.patch is one new file and one row" rows_of "$here/tests/how-to/$name.patch" 1; done
 for name in parameters loss; do holds "$name.patch is two new files and two rows" rows_of "$here/tests/how-to/$name.patch" 2; done
-# The context of each patch is that of the sources, line by line.
+# The context lines of each patch match the sources exactly.
 exact() { (cd "$here" && if command -v patch >/dev/null; then patch -p1 -s -F0 --dry-run; else git apply --check; fi) <"$1"; }
 for file in "$here"/tests/how-to/*.patch; do [ -n "$skip" ] || holds "$(basename "$file") applies without fuzz" exact "$file"; done
 patched verb
@@ -85,7 +85,7 @@ compiles layer 2
 patched operation
 [ -n "$skip" ] || holds 'operation.patch compiles tensor and layers only' sh -c "! grep '^  cc ' operation.log | grep -v ' src/tensor/\| src/layers/'"
 patched schedule
-compiles schedule 7 # the option, its rule and its kind; the table of forms; what one stage does, for training and for weft generate
+compiles schedule 7 # the option, its rule and its kind; the table of forms; the actions of one stage, for training and for weft generate
 patched optimizer
 compiles optimizer 2
 if [ -n "$skip" ]; then
@@ -106,7 +106,7 @@ check 66 'none.h5' verb/build/weft data head none.h5
 check 65 'has no labels' sh -c 'verb/build/weft data import text noise -o text.h5 && verb/build/weft data head text.h5'
 check 0 '.B weft data head' verb/build/weft help --man
 
-# The layer is conv2d with as many groups as channels: the same numbers, to the last digit.
+# The layer equals conv2d with as many groups as channels, to the last digit.
 losses() { sed -n 's/.*"step":\([0-9]*\),.*"loss":\([^,]*\),.*/\1 \2/p' "runs/$1/metrics.jsonl"; }
 net() {   # NAME LAYERS
     cat >"$1.yaml" <<YAML
@@ -126,7 +126,7 @@ holds 'the layer gives the losses of conv2d with groups' diff <(losses by-layer)
 check 78 'depthwise_conv2d needs kernel' layer/build/weft plan by-layer.yaml model.layers='[depthwise_conv2d, flatten, dense: {width: 10}]'
 check 78 'depthwise_conv2d takes no attribute' layer/build/weft plan by-layer.yaml model.layers='[depthwise_conv2d: {groups: 2}]'
 
-# The operation: trained on two replicas as on one, its gradient against differences, and refused where a backend lacks it.
+# The operation trains on two replicas as on one, its gradient matches differences, and backends without it refuse it.
 net curved 'conv2d: {channels: 6, kernel: 5}, tanh, flatten, dense: {width: 16}, tanh'
 check 0 'tanh' operation/build/weft plan curved.yaml
 check 0 'done' operation/build/weft train curved.yaml
@@ -138,7 +138,7 @@ check 78 "there is no layer 'tanh'" "$WEFT" plan curved.yaml
 if grep -q '^HAVE_CUDA := 1' "$built/probe.mk"; then
     check 78 "layer tanh1: the cuda backend has no operation 'tanh'" operation/build/weft plan curved.yaml train.device=cuda --gpu h100
 fi
-# More of them in the same copy; their rows of the test of gradients are those that the pages give.
+# More patches in the same copy; their rows of the gradient test are those on the pages.
 for name in curve model metric parameters loss; do
     apply $name operation
     holds "$name.patch applies" test $? = 0
@@ -171,7 +171,7 @@ holds 'augmentation.patch applies' test $? = 0
 make -C operation BUILD=build build/obj/src/data/picture/augment.o build/obj/src/data/kinds.o >test.log 2>&1 || tail -n 20 test.log
 holds 'augmentation.patch is compiled' grep -q 'cc .*augment.c' test.log
 
-# npy TYPE SHAPE FILE: what numpy.save writes before the bytes that come from stdin.
+# npy TYPE SHAPE FILE: writes the header of numpy.save and then the bytes from stdin.
 npy() {
     local head="{'descr': '$1', 'fortran_order': False, 'shape': $2, }"
     { printf '\223NUMPY\1\0\166\0%-117s\n' "$head"; cat; } >"$3"
@@ -186,7 +186,7 @@ check 0 'wrote npy4.h5' $import x.npy y4.npy -o npy4.h5
 for set in npy npy4; do
     holds "$set.h5 holds what the IDX files make" diff <("$WEFT" data info images.h5 | tail -n +2) <("$WEFT" data info $set.h5 | tail -n +2)
     check 0 '200 samples' "$WEFT" data check $set.h5
-    for array in "x $((200 * 28 * 28))" "y $((200 * 4))"; do # not the whole file: HDF5 writes the time into it
+    for array in "x $((200 * 28 * 28))" "y $((200 * 4))"; do # only part of the file is compared: HDF5 writes the time into it
         at=$("$WEFT" data info $set.h5 | sed -n "s|.* /${array% *}, .* at byte ||p")
         holds "/${array% *} of $set.h5 lies somewhere" test "$at" -gt 0
         holds "/${array% *} of $set.h5 has the same bytes" cmp -i "$at" -n "${array#* }" images.h5 $set.h5
@@ -215,7 +215,7 @@ X
 new="grid.pp=2 grid.pipeline_schedule=breadth-first"
 check 0 'breadth-first: all forwards, chunk by chunk' schedule/build/weft help
 check 0 'schedule breadth-first: 2 stages, 8 micro-batches a replica' schedule/build/weft plan job.yaml $new
-fetched() { # SCHEDULE: bytes a step
+fetched() { # SCHEDULE: prints the bytes per step
     schedule/build/weft plan "$here/jobs/gpt-text.yaml" --input tokens model.vocab=256 train.micro_batch=2 train.batch=32 --ranks 4 grid.pp=2 grid.zero=3 \
         grid.transport=mpi grid.bucket_mb=0.5 grid.pipeline_schedule="$1" --json | grep -o '"gathered_param_bytes": [0-9]*' | head -n 1 | cut -d' ' -f2
 }
@@ -250,7 +250,7 @@ check 0 '/optim/mean_of_squares/' "$weft" ckpt info runs/lr-0.0125/checkpoints/s
 check 0 'the same to the bit' "$weft" verify rms.yaml --grids 1x1x1,2x1x1 --zero 0,3
 check 0 'rmsprop, lr 0.5' "$weft" plan rms.yaml optim.name=sgd 'optim.groups=[{roles: bias, name: rmsprop, lr: 0.5}]'
 check 78 'rmsprop has no momentum' "$weft" plan rms.yaml 'optim.groups=[{roles: bias, name: rmsprop, momentum: 0.9}]'
-# Half of an addition: a row that lacks something is refused at every start, and one in no list is not built.
+# Incomplete additions: a row that lacks a field is refused at every start, and a row outside of all lists fails the build.
 sed -i '/slot_name/d' optimizer/src/optim/rmsprop.c
 make -C optimizer -j2 BUILD=build weft >test.log 2>&1 || tail -n 20 test.log
 check 70 'optimizer rmsprop: .slots is not the number of names in .slot_name' "$weft" train rms.yaml

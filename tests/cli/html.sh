@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
+# `make docs`: all pages, the man page and the public headers become HTML without warnings and without broken links; broken links to
+# pages and headings are found; without doxygen a message says so.
 # cores: 1
-# `make docs`: all pages, the man page and the public headers become HTML without a warning and without a dead link; a page that links
-# to nothing, or a heading that is not there, is found; where doxygen lacks, the message says so.
 here=$(cd "$(dirname "$0")/../.." && pwd)
 . "$here/tests/cli/common.bash"
 mkdir -p none
@@ -15,12 +15,12 @@ fi
 has() { grep -qF -- "$2" "site/html/$1"; } # PAGE TEXT
 check 0 html/index.html "$here/tools/docs/docs.sh" "$WEFT" site
 [ "$failed" = 0 ] || finish
-# The root's page has a name of its own; every other one is named by its path.
+# The root's page has a special name; every other page is named by its path.
 for page in $(cd "$here" && find docs datasets/README.md bench -name '*.md'); do
     name=${page%.md}
     holds "$page is a page of the HTML" test -s "site/html/p_${name//[^A-Za-z0-9]/_}.html"
 done
-# Named by its last part, or by its path where two have the same.
+# Pages are named by their last part, or by their path if two have the same last part.
 for header in $(cd "$here/include" && find * -name '*.h'); do
     name=${header%.h}; name=${name//_/__}
     twins=$(find "$here/include" -name "${header##*/}" | wc -l)
@@ -31,7 +31,7 @@ holds 'a function has its comment' has train_8h.html 'Returns the norm of the la
 holds 'the man page has a key' has p_man.html '<b>optim.lr</b>'
 holds 'a link between pages' has p_docs_zero.html 'href="p_docs_determinism.html"'
 
-# Another tree, with what must be found.
+# Another tree, with faults that must be found.
 mkdir tree
 cp -a "$here"/{README.md,CHANGELOG.md,VERSION,LICENSE,docs,include,tools,bench,tests} tree
 mkdir -p tree/datasets/adult; cp "$here/datasets/README.md" tree/datasets; cp "$here/datasets/adult/README.md" tree/datasets/adult

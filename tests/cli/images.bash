@@ -1,8 +1,8 @@
-# Sourced before common.bash: images of noise, and lenet on some. What gzip makes of a list of numbers looks random and is the
-# same everywhere.
+# Sourced before common.bash: makes images of noise, and lenet's configuration for them. The output of gzip for a list of numbers looks
+# random and is the same everywhere.
 noises() { while cat noise; do :; done; }
-# noise_idx COUNT SIDE CLASSES OUT : a data set OUT of COUNT grey squares; COUNT below 65536, SIDE below 256. The files noise, images
-# and labels stay, too.
+# noise_idx COUNT SIDE CLASSES OUT : makes a data set OUT of COUNT grey squares; COUNT below 65536, SIDE below 256. Keeps the files
+# noise, images and labels.
 noise_idx() {
     local count side
     count=$(printf '\\%o\\%o' $(($1 / 256)) $(($1 % 256))) side=$(printf '\\%o' "$2")

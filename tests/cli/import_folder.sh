@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
+# weft data import folder: its messages, exit codes, any number of ranks and threads, interruption and resuming, and the content of the
+# file.
 # cores: 1
-# weft data import folder, as a user runs it: what it says, exit codes, any number of ranks and threads, stopped and gone on
-# with, and what stands in the file.
 pictures=$PWD/tests/image/pictures
 . "$(dirname "$0")/common.bash"
 needs_pictures 'all of this' || exit 0
@@ -38,7 +38,8 @@ check 0 "c.h5: good, 5 samples" "$WEFT" data check c.h5
 check 0 "x_bytes" "$WEFT" data info c.h5
 holds "what was kept is gone" test ! -e c.h5.part -a ! -e c.h5.part.journal
 
-# Classes in the order of a list or of another data set: one without pictures stays one, a folder that is none is an error.
+# Classes in the order of a list or of another data set: a class without pictures stays, and a folder that is not in the list is an
+# error.
 mkdir -p less/dog less/empty
 cp "$pictures"/plain.jpg less/dog
 printf 'eel\r\ndog\n\ncat\nempty\n' >names.txt
@@ -58,7 +59,7 @@ printf 'dog\ncat\ndog\n' >twice.txt
 check 65 "classes 0 and 2 are both named 'dog'" "$WEFT" data import folder less -o g.h5 --classes twice.txt
 check 66 "nowhere.txt" "$WEFT" data import folder less -o g.h5 --classes nowhere.txt
 
-# 2,600 pictures in eleven blocks: on one rank, on three with two threads each, and stopped in the middle.
+# 2,600 pictures in eleven blocks: on one rank, on three with two threads each, and interrupted in the middle.
 for i in $(seq 1 2600); do
     case $((i % 4)) in 0) p=plain.jpg;; 1) p=interlaced.png;; 2) p=exif$((i % 8 + 1)).jpg;; 3) p=alpha.webp;; esac
     echo "$pictures/$p,${p%.*}"
@@ -69,11 +70,11 @@ holds "the same bytes on three ranks" cmp one.h5 three.h5
 check 0 "" "$WEFT" data import folder . --list many.csv -o one_e.h5 --store encoded --threads 1
 check 0 "" timeout 240 "$WEFT" data import folder -n 2 . --list many.csv -o two_e.h5 --store encoded --threads 3
 holds "the same bytes on two ranks" cmp one_e.h5 two_e.h5
-cat many.csv many.csv many.csv many.csv >long.csv # for there to be time to stop it
+cat many.csv many.csv many.csv many.csv >long.csv # slow enough to be interrupted
 check 0 "wrote whole.h5" "$WEFT" data import folder . --list long.csv -o whole.h5 --short 24
 "$WEFT" data import folder . --list long.csv -o stop.h5 --short 24 --threads 1 >said 2>&1 &
 pid=$!
-# it begins, or ends before anybody sees that
+# it begins, or ends before the test notices
 until [ -s stop.h5.part ] || ! kill -0 $pid 2>/dev/null; do sleep 0.005; done
 kill -TERM $pid 2>/dev/null || true
 rc=0

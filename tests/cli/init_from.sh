@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A run that begins with another one's parameters: the same on every grid, the classifier anew where its size differs, names with
-# another prefix; what does not fit is named, all of it; the file and its hash are in the run's checkpoints.
+# A run that begins with parameters of another: the same on every grid; a classifier of another size gets new values; names may have
+# another prefix; all tensors that do not fit are named; path and hash of the file are in the run's checkpoints.
 # usage: init_from.sh     (WEFT=build/weft)
 . "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
@@ -20,7 +20,7 @@ head=$("$WEFT" ckpt info $from | sed -n 's|.*/params/\(dense[^.]*\)\.weight.*|\1
 conv=$("$WEFT" ckpt info $from | sed -n 's|.*/params/\(conv[^.]*\)\.weight.*|\1|p')
 begin() { "$WEFT" train net.yaml model.init_from=$from "$@"; }
 
-# A step that changes nothing: all begins as it ended there.
+# With a step that changes nothing, all parameters are those at the end of the other run.
 check 0 "beginning with $from, step 6, 8 tensors" begin run.name=still train.steps=1 optim.lr=1e-30 optim.momentum=0
 for name in params/$conv.weight params/$head.bias; do
     tensor $from /$name a && tensor runs/still/checkpoints/step-00000001.h5 /$name b
@@ -57,7 +57,7 @@ check 66 'No such file' "$WEFT" train net.yaml run.name=none model.init_from=non
 head -c 3000 $from >cut.h5
 check 65 '' "$WEFT" train net.yaml run.name=none model.init_from=cut.h5
 
-# Rows of a table come along.
+# Rows of a table are copied, too.
 check 0 '' "$WEFT" data make criteo-like -o clicks.h5 --samples 512
 cat >clicks.yaml <<'YAML'
 model: {name: wide_deep, width: 4, hidden: [16]}

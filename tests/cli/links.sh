@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Nothing replaces what is no file, and nothing follows a symbolic link for a file that it will write: every file that a run
-# leaves in its folder, and those that verbs write, with a link to a victim planted in its place. The victim stays as it was;
-# weft refuses with a message, or puts its own file where the link was.
+# Only regular files are replaced, and no symbolic link is followed for a file that is written: for every file that a run leaves in its
+# folder, and for the outputs of verbs, the test puts a link to a victim in its place. The victim stays unchanged; weft refuses with a
+# message, or replaces the link by its file.
 . "$(dirname "$0")/common.bash"
 
 { printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; head -c $((60 * 64)) /dev/zero | tr '\0' '\100'; } >x.idx
@@ -17,7 +17,7 @@ checkpoint: {every_steps: 3}
 Y
 
 words="precious words of somebody else"
-plant() { # LINK: leads to a victim that is there; LINK dangling: to one that must not come to be
+plant() { # LINK: points to an existing victim; LINK dangling: points to a file that must not be created
     rm -rf victim
     [ "${2:-}" = dangling ] || echo "$words" >victim
     mkdir -p "$(dirname "$1")"
@@ -31,7 +31,7 @@ train() { timeout 100 "$WEFT" train job.yaml "$@" >out 2>err </dev/null; }
 
 train || { echo "the run itself fails"; cat err; }
 mapfile -t names < <(cd runs/r && find . -type f -printf '%P\n' | grep -v '^events\.out\.' | sort)
-# what has these names only for a while
+# files that have these names only temporarily
 names+=(config.yaml.part metrics.jsonl.part)
 holds "a run leaves fewer files than are known: ${names[*]}" [ ${#names[@]} -ge 8 ]
 for name in "${names[@]}"; do
@@ -43,7 +43,7 @@ for name in "${names[@]}"; do
         spared "$name" $kind
         if [ $rc = 0 ]; then
             case $name in
-                *.part) ;; # where it was not needed, it stays
+                *.part) ;; # a link that was not in the way stays
                 *) holds "$name: still a link after a good run" [ ! -L "runs/new/$name" ];;
             esac
         else
@@ -51,7 +51,7 @@ for name in "${names[@]}"; do
             holds "$name: no word on why: $(cat err)" grep -q 'error:' err
         fi
     done
-    # a run that goes on
+    # a resumed run
     rm -rf runs/old
     cp -r runs/r runs/old
     rm -f "runs/old/$name" runs/old/checkpoints/step-00000010.h5
@@ -60,7 +60,7 @@ for name in "${names[@]}"; do
     spared "$name, going on"
 done
 
-# data sets: the name itself, and the file on its way to it
+# data sets: the name itself, and the temporary file
 for kind in there dangling; do
     plant out.h5 $kind
     check 64 "already there" "$WEFT" data import idx x.idx y.idx -o out.h5
@@ -78,7 +78,7 @@ for kind in there dangling; do
     spared plan.svg $kind
 done
 
-# what is no file is not replaced, by whatever name
+# folders, pipes and devices are not replaced under any name
 mkfifo pipe
 mkdir folder
 ln -s pipe to-pipe

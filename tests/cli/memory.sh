@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Memory by plan and as measured at a run's end: within 2 % where a run holds more than 50 MB, on one rank and on two, and
-# `weft plan` says what the run says.
+# Planned memory compared with measured memory at the end of a run: within 2 % if a run has more than 50 MB, on one rank and on two;
+# `weft plan` prints the same figures as the run.
 . "$(dirname "$0")/common.bash"
 
 { printf '\0\0\010\003\0\0\0\100\0\0\0\034\0\0\0\034'; head -c $((64 * 784)) /dev/zero | tr '\0' '\100'; } >x.idx
@@ -19,7 +19,7 @@ model: {name: resnet18, stem: small}
 data: {train: images.h5}
 train: {steps: 1, batch: 8, micro_batch: 4, threads: 1}
 YAML
-# so large that what no plan knows, 1 to 2.5 MB of libraries' first calls and of what MPI keeps for a rank that is late, is less than 2 %
+# large enough that unplanned memory, 1 to 2.5 MB for first calls of libraries and for MPI's messages to a late rank, is less than 2 %
 cat >gpt.yaml <<'YAML'
 model: {name: gpt2, layers: 3, width: 448, heads: 4, context: 64}
 data: {train: text.h5}
@@ -28,7 +28,7 @@ optim: {name: adamw}
 YAML
 mb() { sed -n "s/.* \([0-9.]*\) MB $1.*/\1/p" out | tail -n 1; }
 runs=0
-# agrees WORDS...: a run of `weft train WORDS...`
+# agrees WORDS...: compares plan and measurement of `weft train WORDS...`
 agrees() {
     local plan run
     check 0 'MB measured' timeout 240 "$WEFT" train "$@" run.name="run$((++runs))"
@@ -43,13 +43,13 @@ if ldd "$WEFT" | grep -q libasan; then
 fi
 agrees mlp.yaml
 agrees resnet.yaml optim.momentum=0.9
-agrees resnet.yaml # without momentum there is no state to touch
+agrees resnet.yaml # without momentum there is no optimizer state
 agrees gpt.yaml
 agrees -n 2 gpt.yaml grid.transport=mpi
 agrees -n 2 gpt.yaml grid.pp=2
-agrees -n 2 gpt.yaml grid.pp=2 grid.transport=mpi # both ends have places, also those of the tied gradient
+agrees -n 2 gpt.yaml grid.pp=2 grid.transport=mpi # both ends have storage, also for the tied gradient
 
-# What `weft plan` says without a run: the same to 1 %, for its own process plans the same kernels.
+# `weft plan` without a run prints the same to 1 %, because its process plans the same kernels.
 check 0 '' timeout 240 "$WEFT" train gpt.yaml run.name=one
 planned=$("$WEFT" plan gpt.yaml --json | grep -o '"bytes": [0-9]*' | head -n 1 | cut -d' ' -f2)
 holds 'weft plan and the run plan alike' awk -v a="$planned" -v b="$(mb 'planned,')" \

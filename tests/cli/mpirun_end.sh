@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What mpirun itself has to say: that it cannot connect ranks, a failure of its own once they are done, and that it was killed.
+# Failures of mpirun itself: it cannot connect ranks, it fails after they have ended, or it is killed.
 . "$(dirname "$0")/common.bash"
 
 { printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; head -c $((60 * 64)) "$WEFT"; } >x.idx
@@ -13,17 +13,17 @@ train: {steps: 4, batch: 12, micro_batch: 6, threads: 1}
 X
 real=$(command -v mpirun)
 mkdir bin
-# mpirun LINES : what takes mpirun's place.
+# mpirun LINES : makes a script that replaces mpirun.
 mpirun_is() { printf '#!/bin/bash\n%s\n' "$1" >bin/mpirun; chmod +x bin/mpirun; }
 with() { PATH=$dir/bin:$PATH timeout 120 "$@"; }
 
-# It fails at its end, as it was seen to under load: the run is done all the same.
+# It fails at its end, as it does under load: the run is complete nevertheless.
 mpirun_is "'$real' \"\$@\"; rc=\$?; echo 'mpirun: something of its own'; [ \$rc = 0 ] && exit 1; exit \$rc"
 check 0 'the same to the bit' with "$WEFT" verify job.yaml --steps 2 --grids 1x1x1,2x1x1
 check 0 '' with "$WEFT" train -n 2 job.yaml run.name=end
 check 0 '' with "$WEFT" run -n 2 -- weft train job.yaml run.name=end2
 holds 'no start is made again' test "$(grep -c 'start 2' both)" = 0
-# It fails before: the run has failed, and what was printed is kept.
+# It fails earlier: the run has failed, and its output is kept.
 mpirun_is 'echo "mpirun: cannot do anything"; exit 1'
 check 70 'exit code 1' with "$WEFT" verify job.yaml --steps 2 --grids 1x1x1,2x1x1
 holds "mpirun's words are kept" grep -q 'mpirun: cannot do anything' both
@@ -31,7 +31,7 @@ check 74 'mpirun: cannot do anything' with "$WEFT" train -n 2 job.yaml run.name=
 holds 'the same command would not help' test "$(grep -c 'start the same command' both)" = 0
 check 64 'mpirun: cannot do anything' with "$WEFT" run -n 2 -- weft train job.yaml run.name=none
 
-# It is killed, and so is what is started next: that says nothing of whether ranks can be started.
+# It is killed, and so is the next one: that does not show whether ranks can be started.
 for kills in 1 2; do
     rm -rf runs/killed
     check 0 '' timeout 60 "$WEFT" train job.yaml run.name=killed train.steps=2
@@ -40,7 +40,7 @@ for kills in 1 2; do
     check 0 '' with "$WEFT" run -n 2 -- weft train job.yaml run.name=killed train.steps=2
 done
 
-# Ranks that die in MPI_Init. Which of mpirun's messages come depends on which rank fails first, and in what.
+# Ranks that die in MPI_Init. Which of mpirun's messages appear depends on which rank fails first, and where.
 its_words() { grep -Eq 'MPI_INIT has failed|An error occurred in MPI_Init|shared-memory backing' both; }
 if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
     small() { timeout 120 unshare -m bash -c 'mount -t tmpfs -o size=1m tmpfs /dev/shm && "$@"' - "$@"; }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What a run has computed outlives kills, torn files, second starts and full disks: checkpoints, metrics, best.h5.
+# The results of a run survive kills, truncated files, second starts and full disks: checkpoints, metrics, best.h5.
 . "$(dirname "$0")/common.bash"
 
-# 200 images of 28x28, ten classes: the program's own bytes.
+# 200 images of 28x28 in ten classes, made from the bytes of the program.
 { printf '\0\0\010\003\0\0\0\310\0\0\0\034\0\0\0\034'; head -c $((200 * 784)) "$WEFT"; } >x.idx
 { printf '\0\0\010\001\0\0\0\310'; for i in $(seq 200); do printf "\\00$((i % 8))"; done; } >y.idx
 check 0 '' "$WEFT" data import idx x.idx y.idx -o data.h5
@@ -15,7 +15,7 @@ optim: {lr: 0.02, momentum: 0.9}
 X
 files() { (cd "$1" && find . -type f ! -name 'owner-*' -exec cksum {} + | sort -k3); }
 
-# until_ CONDITION... : waits for what must come, a minute at most.
+# until_ CONDITION... : waits for the condition, at most one minute.
 until_() {
     local n
     for n in $(seq 600); do "$@" 2>/dev/null && return 0; sleep 0.1; done
@@ -24,10 +24,10 @@ until_() {
 has_lines() { [ "$(wc -l <"$1")" -ge "$2" ]; }
 evaluated() { grep -q eval_loss "$1"; }
 top1() { "$WEFT" ckpt info --json "$1" | sed 's/.*"best_metric": *\([0-9.e+-]*\).*/\1/'; }
-# in_order FILE: steps 1, 2, 3, ..., each once.
+# in_order FILE: has the steps 1, 2, 3, ..., each once.
 in_order() { grep '"loss"' "$1" | sed 's/{"step":\([0-9]*\),.*/\1/' | awk '$1 != ++n { bad = 1 } END { exit bad || !n }'; }
 
-# ---- torn files ----
+# ---- truncated files ----
 check 0 '' timeout 60 "$WEFT" train job.yaml checkpoint.every_steps=2 checkpoint.keep=0
 cp -r runs/r all
 truncate -s 2500 runs/r/checkpoints/step-000000{10,08}.h5
@@ -46,7 +46,7 @@ cp -r runs/r runs/bare
 rm runs/bare/checkpoints/step-*
 truncate -s 2500 runs/bare/checkpoints/best.h5
 check 65 'run.fresh=true keeps this run aside' timeout 60 "$WEFT" train job.yaml run.name=bare
-# Nothing is moved aside that the run is to begin from, nor where that is not there.
+# No file is renamed that the run is to begin from, nor if that file does not exist.
 for from in checkpoint.resume model.init_from; do
     check 78 'is in the folder that run.fresh=true moves aside' timeout 60 "$WEFT" train job.yaml run.fresh=true "$from=$(ls runs/r/checkpoints/step-*.h5 | tail -n 1)"
     check 66 'nowhere.h5: cannot be opened' timeout 60 "$WEFT" train job.yaml run.fresh=true $from=nowhere.h5
@@ -62,7 +62,7 @@ printf '\377\376' | dd of=runs/moved/checkpoints/best.h5 bs=1 seek=1000000 conv=
 check 0 'it is kept as runs/moved/checkpoints/best.h5.1' timeout 60 "$WEFT" train job.yaml run.name=moved
 check 0 '' "$WEFT" ckpt check runs/moved/checkpoints/best.h5
 
-# ---- the folder of checkpoints is moved away while a run writes there ----
+# ---- the folder of checkpoints is moved while a run writes to it ----
 timeout 120 "$WEFT" train -n 2 job.yaml run.name=away train.steps=999999 checkpoint.every_steps=20 >log 2>&1 &
 child=$!
 saved() { ls runs/away/checkpoints/step-*.h5; } >/dev/null
@@ -109,7 +109,7 @@ for n in 1 2; do
     holds 'nothing was moved aside for it' test ! -e $run/metrics.jsonl.2
 done
 
-# ---- a trace that cannot be written: said before the first step, not behind the last one ----
+# ---- a trace that cannot be written is reported before the first step, not after the last one ----
 echo words >precious
 for n in 1 2; do
     mkdir -p runs/tr$n
@@ -131,21 +131,21 @@ if ! mount -t tmpfs -o size=16m tmpfs small 2>/dev/null; then
     exit
 fi
 trap 'umount "$dir/small"; rm -rf "$dir"' EXIT
-# to SIGNAL : all processes of the run that this test has under way.
-to() {
+# signal_run SIGNAL : sends it to all processes of this test's current run.
+signal_run() {
     local p
     for p in $(own 'run.dir=small/runs'); do kill "-$1" "$p" 2>/dev/null || true; done
 }
-# fill: the disk, while no save is under way: what one has would be free again when it fails, and the next would fit.
+# fill: fills the disk while no save is in progress, because a failing save would free its space again, and the next one would fit.
 fill() {
     local n
     for n in $(seq 6000); do
-        to STOP
+        signal_run STOP
         if [ "$(ls $run/checkpoints)" = "$(cd $run/checkpoints && echo best.h5; ls step-*.h5 | tail -n 1)" ]; then
             cat /dev/zero >small/fill 2>/dev/null || true
             n=0
         fi
-        to CONT
+        signal_run CONT
         [ "$n" != 0 ] || return 0
         sleep 0.01
     done
@@ -156,7 +156,7 @@ for n in 1 2; do
     job=(job.yaml run.name=f run.dir=small/runs train.steps=999999 checkpoint.every_steps=10 checkpoint.keep=1)
     timeout 100 "$WEFT" train -n $n "${job[@]}" >log 2>&1 &
     child=$!
-    holds 'a first checkpoint' until_ eval 'ls $run/checkpoints/step-*.h5 >ls.log' # which is soon replaced by the next
+    holds 'a first checkpoint' until_ eval 'ls $run/checkpoints/step-*.h5 >ls.log' # it is soon replaced by the next one
     holds 'no save is under way' fill
     holds 'a full disk is said' until_ grep -q 'No space left.*training continues, and this is tried again' log
     lines=$(grep -c '"loss"' $run/metrics.jsonl)
@@ -174,21 +174,21 @@ for n in 1 2; do
     check 0 '' "$WEFT" ckpt check $run/checkpoints/step-*.h5
     before=$(files $run/checkpoints)
     cat /dev/zero >small/fill 2>/dev/null || true
-    rm -rf small/runs/g; mkdir -p small/runs # what fails last, fails
+    rm -rf small/runs/g; mkdir -p small/runs # the last save fails
     check 74 'No space left' timeout 60 "$WEFT" train -n $n job.yaml run.name=g run.dir=small/runs
     holds 'another run is not hurt' test "$before" = "$(files $run/checkpoints)"
     rm -rf small/fill small/runs
 done
 
-# what else would make room is said where it would: other checkpoints, where there may be some
-advice() { # KEEP EARLIER EXPRESSION : checkpoints that are there before (0 or 1), the end of what is said of a save that fails
+# messages name other checkpoints that could be removed only if there may be some
+advice() { # KEEP EARLIER EXPRESSION : number of checkpoints beforehand (0 or 1), and the end of the message about a failed save
     local job=(job.yaml run.name=h run.dir=small/runs checkpoint.every_steps=5)
     if [ "$2" = 1 ]; then
         check 0 '' timeout 60 "$WEFT" train "${job[@]}" checkpoint.keep=2
         rm small/runs/h/checkpoints/step-00000010.h5
     fi
     cat /dev/zero >small/fill 2>/dev/null || true
-    truncate -s -64K small/fill # for all but a checkpoint
+    truncate -s -64K small/fill # space for everything except a checkpoint
     check 74 'No space left' timeout 60 "$WEFT" train "${job[@]}" checkpoint.keep=$1
     holds "keep=$1 behind $2 checkpoints: $3" grep -qE "reserving the file's space failed: .*; make room there$3\$" both
     rm -rf small/fill small/runs

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# run.nvtx: the trace's spans are NVTX ranges, too, name by name; none without the switch; a plain refusal without CUDA. NVTX_TOOL
-# stands in for a profiler (tests/cuda/nvtx_tool.c).
+# run.nvtx: the trace's spans are also NVTX ranges, with the same names; none without the switch; a clear refusal without CUDA.
+# NVTX_TOOL replaces a profiler (tests/cuda/nvtx_tool.c).
 NVTX_TOOL=$(readlink -f "${NVTX_TOOL:-build/tests/cuda/nvtx_tool.so}" || true)
 . "$(dirname "$0")/common.bash"
 
@@ -27,6 +27,6 @@ done
 holds 'one range at a time' grep -qx 'nvtx-depth 1' err
 check 0 'done after' env NVTX_INJECTION64_PATH="$NVTX_TOOL" "$WEFT" train a.yaml run.name=off run.nvtx=false
 holds 'none without the switch' bash -c "! grep -q nvtx err"
-check 0 'done after' "$WEFT" train a.yaml run.name=alone # no profiler there
+check 0 'done after' "$WEFT" train a.yaml run.name=alone # without a profiler
 check 0 '' "$WEFT" ckpt diff runs/a/checkpoints/step-00000006.h5 runs/alone/checkpoints/step-00000006.h5
 finish

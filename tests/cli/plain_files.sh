@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A pipe, a folder or a device where a file is expected: one message with its name, at once, and nobody waits in open().
+# A pipe, a folder or a device in place of a file: one message names it at once, and no process waits in open().
 . "$(dirname "$0")/common.bash"
 
 { printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; head -c $((60 * 64)) "$WEFT"; } >x.idx
@@ -22,7 +22,7 @@ ln -s /dev/zero zero
 ln -s /dev/zero zero.h5
 ln -s /dev/zero zero.safetensors
 
-# refused CODE NAME COMMAND... : within 20 s, with that code and that name in one message.
+# refused CODE NAME COMMAND... : ends within 20 s with this code and one message that contains the name.
 refused() {
     local rc=0
     timeout -k 1 20 "${@:3}" >out 2>err </dev/null || rc=$?
@@ -60,7 +60,7 @@ done
 for odd in pipe zero; do refused 66 $odd.safetensors "$WEFT" ckpt import $odd.safetensors -o new.h5; done
 holds 'nothing was made' test ! -e new.h5 -a ! -e new.safetensors
 
-# Among a run's own files.
+# The same among the files of a run.
 for made in mkfifo mkdir 'ln -s /dev/zero'; do
     $made runs/r/checkpoints/step-00000009.h5
     timeout -k 1 30 "$WEFT" train job.yaml >out 2>&1 </dev/null && rc=0 || rc=$?
@@ -89,7 +89,7 @@ for name in metrics.jsonl owner-99 config.yaml hang-host.txt metrics.jsonl.part;
     rm -rf runs/odd
 done
 
-# A configuration is read more than once, a host file is not: that may come through a pipe without a name.
+# A configuration is read more than once, a host file only once: the latter may be an unnamed pipe.
 check 66 'read more than once' timeout 20 bash -c '"$0" train <(cat job.yaml)' "$WEFT"
 check 66 'read more than once' timeout 20 bash -c 'cat job.yaml | "$0" train /dev/stdin' "$WEFT"
 check 64 ':1: expected NAME' timeout 20 bash -c '"$0" run --hostfile <(sleep 0.2; echo a b c) -- weft train job.yaml' "$WEFT"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# weft plan: one stage and many, far more ranks than this machine has, the same figures in text and JSON, and what it refuses.
+# weft plan: one stage and many, many more ranks than this machine has cores, the same figures as text and as JSON, and refusals.
 . "$(dirname "$0")/common.bash"
 
 { printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; head -c $((60 * 64)) /dev/zero | tr '\0' '\100'; } >x.idx
@@ -11,7 +11,7 @@ data: {train: data.h5}
 train: {steps: 2, batch: 32, micro_batch: 4, threads: 1}
 optim: {name: adam}
 YAML
-is() { # KEY VALUE WORDS...: the first such number of the JSON object
+is() { # KEY VALUE WORDS...: prints the first such number of the JSON object
     local key=$1 want=$2 got
     shift 2
     got=$("$WEFT" plan a.yaml --json "$@" | grep -o "\"$key\": [^,}]*" | head -n 1)
@@ -20,16 +20,16 @@ is() { # KEY VALUE WORDS...: the first such number of the JSON object
 
 check 0 'memory of one rank' "$WEFT" plan a.yaml
 check 0 '1 rank as 1x1x1' "$WEFT" plan a.yaml
-# 64*16+16 + 16*32+32 + 32*16+16 + 16*3+3 parameters, two slots of state each
+# 64*16+16 + 16*32+32 + 32*16+16 + 16*3+3 parameters, with two slots of state each
 is parameters 2163
 is optim_bytes $((2 * $("$WEFT" plan a.yaml --json | grep -o '"param_bytes": [0-9]*' | head -n 1 | cut -d' ' -f2)))
-# What a checkpoint is written from: parameters and state, in the plan where a rank has memory for it.
+# The copy from which a checkpoint is written, parameters and state, is in the plan if a rank has memory for it.
 bytes_of() { "$WEFT" plan a.yaml --json "${@:2}" | grep -o "\"$1\": [0-9]*" | head -n 1 | cut -d' ' -f2; }
-# It is as memory is; where kernels want weights in an order of their own, the largest is put in plain order beside it.
+# The copy has the layout of memory; if kernels use another order of weights, the plan adds the largest tensor in plain order.
 plain=$((3 * 4 * 2163)) got=$(bytes_of checkpoint_bytes train.cpu=base)
 holds "a copy of parameters and state, $plain bytes, and of a weight, not $got" test "$got" = $plain -o "$got" = $((plain + 4 * 64 * 16))
 is checkpoint_bytes 0 checkpoint.background=false
-# A larger model: what the program takes is measured, and differs by some pages from one call to the next.
+# A larger model: the memory of the program is measured, and differs by some pages between calls.
 large='model.hidden=[512, 512]'
 copied=$(bytes_of bytes "$large")
 holds 'the copy is counted' test $((copied - $(bytes_of bytes "$large" checkpoint.background=false))) -gt $((2 * $(bytes_of param_bytes "$large")))
@@ -40,7 +40,7 @@ is steps_per_epoch 2
 is ranks 1
 is bubble 0
 
-# Four stages: gpipe and 1f1b idle (p - 1) / (m + p - 1) of the time; six messages a micro-batch.
+# Four stages: gpipe and 1f1b idle (p - 1) / (m + p - 1) of the time; six messages per micro-batch.
 is bubble_equal 0.2727272727272727 grid.pp=4
 is bubble_equal 0.2727272727272727 grid.pp=4 grid.pipeline_schedule=gpipe
 is bubble_equal 0.6 --ranks 16 grid.pp=4
@@ -51,7 +51,8 @@ check 0 'schedule 1f1b: 4 stages, 8 micro-batches a replica' "$WEFT" plan a.yaml
 holds 'the picture has a line a stage' grep -q '^3  .*F.*B' out
 check 0 '16 ranks as 4x4x1' "$WEFT" plan a.yaml --ranks 16 grid.pp=4
 check 0 'gradients summed over 4 replicas' "$WEFT" plan a.yaml --ranks 16 grid.pp=4
-# 64 ranks: log2 of them against all others, the same bytes; in thirds of 3 us a message, with each rank's count the mean's.
+# 64 ranks: log2 rounds compared with all-to-all, with the same bytes; times in thirds of 3 us per message, with the mean count of each
+# rank.
 check 0 'in the mean, to 63 ranks' "$WEFT" plan a.yaml --ranks 64 train.batch=256
 check 0 'in the mean, to 6 ranks' "$WEFT" plan a.yaml --ranks 64 train.batch=256 --link 3,10
 check 0 'by the rule, halving from 1 piece of' "$WEFT" plan a.yaml --ranks 64 train.batch=256
@@ -74,8 +75,8 @@ check 0 'zero 3' "$WEFT" plan a.yaml --ranks 4 grid.zero=3 grid.transport=shm
 holds 'shared memory gathers nothing' test "$(grep -c "parameters gathered" out)" = 0
 check 0 'stage 1 of 4: memory of one rank' "$WEFT" plan a.yaml grid.pp=4 --stage 1
 check 0 'chunk 3' "$WEFT" plan a.yaml grid.pp=2 grid.pipeline_schedule=interleaved
-# Two stages like a V: chunks 0 and 3 on the first, 1 and 2 on the second, so four messages a micro-batch and not six. Eight micro-batches
-# take 6 x 8 + 1 units, of which a stage is idle for 1.
+# Two stages in the shape of a V: chunks 0 and 3 are on the first, 1 and 2 on the second; therefore four messages per micro-batch
+# instead of six. Eight micro-batches take 6 x 8 + 1 units, of which a stage is idle for 1.
 for s in zb-v dualpipe-v; do
     is bubble_equal 0.020408163265306145 grid.pp=2 grid.pipeline_schedule=$s
     check 0 'messages of a step in each replica: 32,' "$WEFT" plan a.yaml grid.pp=2 grid.pipeline_schedule=$s
@@ -92,7 +93,8 @@ holds 'one stage alone is shown' test "$("$WEFT" plan a.yaml grid.pp=4 --stage 2
 check 0 '' "$WEFT" plan a.yaml grid.pp=4 --svg s.svg
 holds 'a picture is written' grep -q '</svg>' s.svg
 
-# Any size, on one core, at once: it takes no more processor time (best of three) than four ranks and a second.
+# Plans of any size are quick on one core: the largest takes at most one second of processor time more (best of three) than one of four
+# ranks.
 spent() { # OVERRIDE... : hundredths of a second
     local TIMEFORMAT='%U %S' best=
     for _ in 1 2 3; do
@@ -108,7 +110,7 @@ check 0 '2 ranks as 1x2x1' "$WEFT" plan a.yaml grid.dp=4 grid.pp=2 --ranks 2
 check 0 'these bits hold for dp=2 only' "$WEFT" plan a.yaml grid.dp=2 train.batch=24
 
 check 0 'layers divided by 2 ranks: ' "$WEFT" plan a.yaml --ranks 4 grid.tp=2
-# A dense layer of 33 outputs is 17 and 16 on two ranks: that hinders nothing. What a run refuses is refused here, too.
+# A dense layer of 33 outputs is split into 17 and 16 on two ranks. The plan refuses the same settings as a run.
 check 0 '8 ranks as 4x1x2, zero 2' "$WEFT" plan a.yaml --ranks 8 grid.tp=2 grid.zero=2 'model.hidden=[33, 33, 33]' grid.bucket_mb=0.001
 for verb in 'plan --ranks 2' 'train -n 2'; do
     check 78 'command line: grid.transport=nccl: joins GPUs only: use auto, or train.device: cuda' "$WEFT" $verb a.yaml grid.transport=nccl
@@ -121,7 +123,7 @@ check 64 '--ranks 4 or 6 would do' "$WEFT" plan a.yaml --ranks 5 grid.pp=2
 check 64 '--ranks 4 would do' "$WEFT" plan a.yaml --ranks 3 grid.pp=4
 check 64 'there are stages 0 to 1' "$WEFT" plan a.yaml grid.pp=2 --stage 2
 check 0 '8 micro-batches over 64 replicas: each takes 1, so 56 of 64 are padding; train.batch=256 would leave none; 56 replicas have nothing to do' "$WEFT" plan a.yaml --ranks 64
-# a batch of one default micro-batch, over two ranks; five in blocks of two and in turns, over four
+# a batch of one default micro-batch on two ranks; five on four ranks, in blocks of two and in turns
 check 0 '1 micro-batch over 2 replicas: each takes 1, so 1 of 2 are padding; train.micro_batch=16 would leave none; 1 replica has nothing to do' \
     "$WEFT" plan a.yaml --ranks 2 train.batch=32 train.micro_batch=32
 check 0 'train.batch=48 would leave none; 1 replica has nothing to do' "$WEFT" plan a.yaml --ranks 4 train.batch=30 train.micro_batch=6
@@ -135,7 +137,7 @@ check 78 'more than the 4 layers' "$WEFT" plan a.yaml grid.pp=9
 check 74 '--svg none/s.svg' "$WEFT" plan a.yaml --svg none/s.svg
 holds 'plan leaves no run' test ! -e runs
 
-# For GPUs, on a login node that has none; a build without CUDA has nothing to plan with.
+# Plans for GPUs work on a login node without GPUs; a build without CUDA cannot make them.
 if "$WEFT" --version | grep -q '^CUDA built with'; then
     check 0 'memory of one rank on its GPU' "$WEFT" plan a.yaml train.device=cuda
     is device '"cuda"' train.device=cuda
@@ -147,12 +149,12 @@ else
     check 78 'built without CUDA' "$WEFT" plan a.yaml train.device=cuda
 fi
 
-# What a run says at its end: both figures, on one rank and on the larger of two.
+# The end of a run prints planned and measured memory, on one rank and on the larger of two.
 check 0 'MB planned,' "$WEFT" train a.yaml
 holds 'measured memory is there' grep -q 'memory  .* MB measured (.*%) on rank 0' out
 check 0 'MB measured' timeout 240 "$WEFT" train -n 2 a.yaml run.name=two grid.pp=2
 
-# Groups: fc1 to fc3 are hidden layers' weights, 64*16 + 16*32 + 32*16; the last layer and the vectors are AdamW's.
+# Groups: fc1 to fc3 are weights of hidden layers, 64*16 + 16*32 + 32*16; AdamW updates the last layer and the vectors.
 cat >groups.yaml <<'YAML'
 model: {name: mlp, hidden: [16, 32, 16]}
 data: {train: data.h5}
@@ -167,14 +169,14 @@ check 0 'each updated by one replica' "$WEFT" plan groups.yaml --ranks 4 grid.ze
 check 0 'updated by each of 4 replicas' "$WEFT" plan groups.yaml --ranks 4
 check 0 'of slices a rank sends and takes' "$WEFT" plan groups.yaml --ranks 2 grid.tp=2
 check 0 '"name": "adamw", "lr": 0.003, "weight_decay": 0, "slots": 2, "names": ["fc1.bias"' "$WEFT" plan groups.yaml --json
-# Every norm's parameters are norms, of whatever kind.
+# Parameters of all kinds of norm have the role norm.
 for norm in batch_norm 'group_norm: {groups: 4}'; do
     printf 'model: {layers: [conv2d: {channels: 8, kernel: 1}, %s, flatten, dense: {width: 10}]}\n' "$norm" >norms.yaml
     check 0 'group 1   adamw, lr 0.003, weight_decay 0, 2 numbers of state each; 16 parameters' "$WEFT" plan norms.yaml \
         --input 1x8x8 model.classes=10 optim.name=adamw 'optim.groups=[{roles: [norm], lr: 3e-3}]'
 done
 printf 'model: {name: llama, layers: 2, width: 16, heads: 2, context: 8, ffn: 24, vocab: 17}\n' >norms.yaml
-# two of 16 in each of two blocks, and one behind them
+# two of 16 in each of two blocks, and one after them
 check 0 'group 1   adamw, lr 0.003, weight_decay 0, 2 numbers of state each; 80 parameters' "$WEFT" plan norms.yaml --input tokens \
     optim.name=adamw 'optim.groups=[{roles: norm, lr: 3e-3}]'
 check 78 "'fc9.*' matches no parameter" "$WEFT" plan groups.yaml 'optim.groups=[{match: fc9.*, lr: 1}]'

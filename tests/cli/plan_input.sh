@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# weft plan --input: a plan for data that are not here is, to the byte, the one that a file of that shape gives.
+# weft plan --input: the plan for data that do not exist equals, to the byte, the plan for a file of the same shape.
 . "$(dirname "$0")/common.bash"
 
 big_endian() { for v in "$@"; do printf '\\x%02x\\x%02x\\x%02x\\x%02x' $((v >> 24 & 255)) $((v >> 16 & 255)) $((v >> 8 & 255)) $((v & 255)); done; }
@@ -26,9 +26,9 @@ data: {train: none.h5}
 train: {epochs: 1, batch: 20, micro_batch: 5, threads: 1, loss: mse}
 YAML
 
-# Memory of the program itself is measured, so it and the sum of all differ between any two processes.
+# The program's memory is measured, so this memory and the total differ between any two processes.
 plain() { sed -E 's/"(program_bytes|bytes)": [0-9.e+]*/"\1": 0/g' out; }
-# same INPUT CONFIG FILE MORE...: the JSON with --input and with the file.
+# same INPUT CONFIG FILE MORE...: compares the JSON of --input with that of the file.
 same() {
     local input=$1 config=$2 file=$3
     shift 3
@@ -52,7 +52,7 @@ same "$words" gpt.yaml text.h5
 same "$words" gpt.yaml text.h5 --ranks 4 grid.pp=2 grid.dp=2
 same "$words" gpt.yaml text.h5 --ranks 2 grid.tp=2
 
-# A data set or a checkpoint that the configuration names is not written over.
+# Data sets and checkpoints that the configuration names are not overwritten.
 cp images.h5 kept.h5
 cp text.h5 init.h5
 for key in data.train data.test model.init_from; do
@@ -64,7 +64,7 @@ check 64 'kept.h5: is one of the files that are read' "$WEFT" sbatch two.yaml -o
 holds 'they are as before' sh -c 'cmp images.h5 kept.h5 && cmp text.h5 init.h5'
 rm init.h5 kept.h5 two.yaml
 
-# Numbers and ids: published counts of models, and what is said of their tables.
+# Numbers and ids: published parameter counts of models, and the lines about their tables.
 cat >ids.yaml <<'YAML'
 model: {name: wide_deep}
 train: {batch: 64, threads: 1, loss: sigmoid}
@@ -80,8 +80,8 @@ check 78 'model.vocab=0: 0 is out of range: must be at least 1' "$WEFT" plan ids
 check 78 'set train.loss: sigmoid' "$WEFT" plan ids.yaml --input 13+26 model.name=deepfm train.loss=softmax model.classes=2
 check 78 'model.classes=3: is 3, but train.loss sigmoid is of 2' "$WEFT" plan ids.yaml --input 13+26 model.classes=3
 
-# What is sent for tables follows from the mode.
-# modes MODE WORDS... -- TEXT... : the plan with 2 servers says all of these, and none of those behind `not`.
+# Messages for tables depend on the mode.
+# modes MODE WORDS... -- TEXT... : the plan with 2 servers contains all texts before `not` and none after it.
 modes() {
     local words=() text
     while [ "$1" != -- ]; do words+=("$1"); shift; done
@@ -107,7 +107,7 @@ check 0 '"mode": "async"' "$WEFT" plan ids.yaml --json --input 13+26 --ranks 4 g
 holds 'no sums' sh -c '! grep -q "\"sums\"" out'
 holds 'not the same bits' grep -q '"same_bits_on_every_grid": false' out
 
-# As text and as a picture, too: all but the table of memory, whose last columns are measured.
+# Text and picture agree, too, except for the table of memory, whose last columns are measured.
 text() { grep -v -E '^  (stage [0-9]+|of all)? .*MB' out; }
 check 0 'memory of one rank' "$WEFT" plan lenet.yaml data.train=images.h5 data.test=images.h5 grid.pp=2 --svg a.svg
 text >with_file
@@ -116,7 +116,7 @@ text >without
 holds 'the same text' cmp with_file without
 holds 'the same picture' cmp a.svg b.svg
 
-# No data set is opened, nor made; an epoch of which nothing is said is one batch.
+# No data set is opened or created; without a number of samples an epoch has one batch.
 check 66 'none.h5: no such file' "$WEFT" plan lenet.yaml
 check 0 '3 steps, 1 per epoch' "$WEFT" plan lenet.yaml --input 1x28x28 model.classes=5
 check 0 '300000 steps, 100000 per epoch' "$WEFT" plan lenet.yaml --input 1x28x28 model.classes=5 --samples 2000000

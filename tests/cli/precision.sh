@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# train.precision: bf16 learns as fp32 does, leaves fp32 checkpoints that either precision goes on from, evaluates and writes
-# text; a processor without it is refused on every rank, with the rank's name where only some lack it. fp16 and tf32 are not for CPUs.
+# train.precision: bf16 learns like fp32 and writes fp32 checkpoints, which both precisions can resume, evaluate and generate from.
+# Processors without bf16 are refused on every rank; the message names the ranks if only some lack it. fp16 and tf32 are not supported
+# on CPUs.
 . "$(dirname "$0")/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
@@ -17,7 +18,7 @@ train() { timeout 240 "$WEFT" train job.yaml "$@"; }
 check 78 'fp16 is for GPUs' train train.precision=fp16
 check 78 'tf32 is for GPUs' train train.precision=tf32
 
-# a processor without it, which oneDNN believes this one to be
+# oneDNN is made to believe that this processor has no bf16
 export ONEDNN_MAX_CPU_ISA=AVX2 DNNL_MAX_CPU_ISA=AVX2
 check 78 'bf16 needs AVX512_BF16 or AMX' train train.precision=bf16
 check 78 'use train.precision=fp32' train -n 2 train.precision=bf16
@@ -33,7 +34,7 @@ check 78 'rank 1: train.precision: bf16 needs' timeout 240 mpirun --oversubscrib
 holds 'one message' test "$(grep -c 'error:' both)" = 1
 holds 'nothing was written' test ! -e runs
 
-# the losses of the last five steps, on the way down, are fp32's within 1 %
+# the last five losses of a decreasing curve are within 1 % of those of fp32
 check 0 '' train run.name=fp32
 check 0 '' train run.name=bf16 train.precision=bf16
 losses() { sed -n 's/.*"loss":\([0-9.]*\),"lr".*/\1/p' runs/$1/metrics.jsonl; }
@@ -42,7 +43,7 @@ losses bf16 >b
 holds 'it learns as fp32 does' awk 'FNR == 1 { first = $1 } FNR > 25 { sum[FILENAME] += $1 / 5 }
     END { off = sum["b"] / sum["a"] - 1; exit !(NR == 60 && off != 0 && off < 0.01 && off > -0.01 && sum["b"] < 0.6 * first) }' a b
 
-# both ways
+# resumes in both directions
 last=checkpoints/step-00000030.h5
 check 0 'H5T_IEEE_F32LE' h5dump -H -d /params/wte.weight runs/bf16/$last
 check 0 'good' "$WEFT" ckpt check runs/bf16/$last

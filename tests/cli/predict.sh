@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# weft predict: the probabilities are those that weft eval's loss is of; no data set is needed; a broken picture costs the others
-# nothing; grey models; files of an older weft.
+# weft predict: its probabilities give the loss of weft eval; it needs no data set; a broken picture does not affect the others; models
+# of grey pictures; checkpoints of an older weft.
 # usage: predict.sh     (WEFT=build/weft)
 pictures=$(cd "$(dirname "$0")/../image/pictures" && pwd)
 . "$(dirname "$0")/images.bash"
@@ -18,7 +18,7 @@ train: {steps: 12, batch: 4, micro_batch: 4, threads: 1}
 optim: {lr: 0.05, momentum: 0.9}
 YAML
 predict() { local config=$1; shift; "$WEFT" predict "$config" "$@"; }
-# CONFIG: minus the mean logarithm of what the right classes got.
+# CONFIG: prints the negative mean logarithm of the right classes' probabilities.
 own_loss() { awk -F'"' '{ class = $4; sub("set/", "", class); sub("/.*", "", class)
     n = split($0, part, "{\"class\": \"")
     for (i = 2; i <= n; ++i) if (index(part[i], class "\"") == 1) { p = part[i]; sub(".*probability\": ", "", p); sum -= log(p + 0) } }
@@ -38,7 +38,7 @@ check 0 '' "$WEFT" data import folder set -o files.h5 --store encoded --orient
 sed 's/set.h5/files.h5/g; s/augment: \[flip\]/resize: 20, random_crop: 16/; s/lr: 0.05/lr: 0.002/' net.yaml >files.yaml
 same_loss files.yaml files.h5
 same_loss net.yaml set.h5
-for short in 9 14; do # other cuts of the middle, another filter, and pictures that the import did not turn
+for short in 9 14; do # other crops of the middle, another filter, and pictures that the import has not rotated
     check 0 '' "$WEFT" data import folder set -o "set-$short.h5" --short $short --bicubic
     sed "s/set.h5/set-$short.h5/g" net.yaml >"net-$short.yaml"
     same_loss "net-$short.yaml" "set-$short.h5"
@@ -55,9 +55,9 @@ check 0 'plain.jpg' predict net.yaml set/cat/plain.jpg; cp out usual
 check 0 'plain.jpg' predict net.yaml set/cat/plain.jpg data.normalize=false
 holds 'data.normalize counts' [ "$(cat out)" != "$(cat usual)" ]
 check 66 'none.jpg' predict net.yaml none.jpg
-# A PNG of one pixel by ten millions, all zeros. gzip packs, and knows checksums.
+# A PNG of one pixel by ten million, all zeros. gzip compresses it and computes the checksum.
 bytes() { printf "$(printf '%08x' "$1" | sed 's/../\\x&/g')"; }
-chunk() { # NAME, with what is in the file body
+chunk() { # NAME, with the content of the file body
     bytes "$(wc -c <body)"
     { printf %s "$1"; cat body; } | tee chunk
     bytes "$(gzip -n <chunk | tail -c 8 | od -An -N 4 -t u4 --endian=little | tr -d ' ')"
@@ -82,7 +82,7 @@ check 64 'missing files' predict net.yaml
 check 64 'missing configuration' "$WEFT" predict
 check 66 'no checkpoint' predict net.yaml set/cat/plain.jpg run.name=other
 
-# Other things than pictures, and one channel.
+# Files that are not pictures, and pictures with one channel.
 yes | head -c 5000 >text
 check 0 '' "$WEFT" data import text text -o text.h5
 cat >gpt.yaml <<'YAML'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# weft predict of tables: what it says is what weft eval's loss is of, for data sets and for text, with labels and without, whatever
-# servers trained; ids that no row was trained for; classes; and what is refused.
+# weft predict for tables: its output gives the loss of weft eval, for data sets and for text, with labels and without, whatever servers
+# the training had; ids without a trained row; classes; refusals.
 # usage: predict_rows.sh     (WEFT=build/weft)
 . "$(dirname "$0")/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -59,7 +59,7 @@ check 65 'fewer.h5: samples have 1 fields of ids, but those of train.h5 have 2' 
 check 65 'fewer.h5: samples have 1 fields of ids, but those of train.h5 have 2' "$WEFT" eval job.yaml data.test=fewer.h5
 check 0 'wrote more.h5' "$WEFT" data import csv rows.csv --schema rows.yaml -o more.h5 --threads 1
 check 65 'more.h5: is not the data set that the checkpoint was trained on' predict test.csv data.train=more.h5
-# ids of another vocabulary: as many, but of other words; more; in a list
+# another vocabulary: the same number of other words; more words; in a list
 head -60 rows.csv | sed 's/word 0/word new/' >own.csv
 check 0 'wrote own.h5' "$WEFT" data import csv own.csv --schema rows.yaml -o own.h5 --threads 1
 other='own.h5: its ids (below 60; 0: any) are by another vocabulary than those of train.h5 (below 60); import both in one call'
@@ -82,12 +82,12 @@ grep -v '^data' job.yaml >bare.yaml
 check 0 "unknown.h5: $only the training of runs/job/checkpoints/best.h5, since only the checkpoint" "$WEFT" eval bare.yaml run.name=job data.test=unknown.h5
 check 0 '' "$WEFT" eval bare.yaml run.name=job data.test=test.h5
 holds 'nothing is said of two that are known' sh -c '! grep -q "cannot be checked" both'
-# hashes have none
+# hashed ids have no vocabulary
 sed 's/ids: sorted/hash: 20/' rows.yaml >hash.yaml
 for set in train test; do check 0 'wrote' "$WEFT" data import csv $set.csv --schema hash.yaml -o hash-$set.h5 --threads 1; done
 check 0 'done after' "$WEFT" train job.yaml run.name=hash data.train=hash-train.h5 data.test=hash-test.h5
 check 0 'loss' "$WEFT" eval job.yaml run.name=hash data.train=hash-train.h5 data.test=hash-test.h5
-# columns that two imports have standardised differently, and columns of other names
+# columns that two imports have standardised differently, and columns with other names
 alike='were transformed, scaled or standardised otherwise than those of hash-train.h5'
 check 0 "hash-test.h5: its columns $alike" "$WEFT" data check hash-train.h5 hash-test.h5
 holds 'they are not said to go together' sh -c '! grep -q "go together" both'

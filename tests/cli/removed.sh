@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# What happens to a run's files while it trains: lines that are removed, renamed or replaced, a disk that is full at the end,
-# a folder that is renamed.
+# Files of a run that are removed, renamed or replaced while it trains, a disk that is full at the end, and a folder that is renamed.
 . "$(dirname "$0")/common.bash"
 
 { printf '\0\0\010\003\0\0\0\310\0\0\0\034\0\0\0\034'; head -c $((200 * 784)) "$WEFT"; } >x.idx
@@ -40,7 +39,7 @@ stop
 holds 'it goes on in the file that took its place' in_order runs/replaced/metrics.jsonl
 holds 'and says so' grep -q 'has been replaced by another file' out
 
-# A folder that is renamed: the run notices, and writes nothing under the old name.
+# A renamed folder: the run notices, and writes nothing under the old name.
 begin moved
 soon test -e runs/moved/checkpoints/step-00000020.h5
 mv runs/moved runs/elsewhere
@@ -48,7 +47,7 @@ moved=$(wc -l <runs/elsewhere/metrics.jsonl)
 rc=0
 wait $job || rc=$?
 holds "it ends: 74, not $rc" test $rc = 74
-later=$(($(wc -l <runs/elsewhere/metrics.jsonl) - moved)) # it looks once a second; a step takes more than 0.1 ms
+later=$(($(wc -l <runs/elsewhere/metrics.jsonl) - moved)) # the run checks once a second; a step takes more than 0.1 ms
 holds "soon, not after $later steps" test $later -le 20000
 holds 'and says why' grep -q "runs/moved: the run's folder has been renamed, replaced or removed" out
 holds 'nothing is under the old name' test ! -e runs/moved
@@ -67,7 +66,8 @@ wait $job || rc=$?
 holds "weft run does not begin anew ($rc)" test $rc = 74 -a ! -e runs/watched
 holds 'and says why' grep -q "not started again: the run's folder has been renamed or removed, or is another run's" out
 
-# A folder that is renamed, and its run started again under the old name: the first process ends and leaves the second one's files alone.
+# A folder is renamed, and its run is started again under the old name: the first process ends and does not touch the second one's
+# files.
 fresh="run.seed=7 train.steps=1000 checkpoint.every_steps=250 checkpoint.keep=1"
 check 0 '' "$WEFT" train job.yaml run.name=quiet $fresh
 for turn in 1 2; do

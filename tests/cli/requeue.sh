@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Job scripts without Slurm: which ends send a job back to the queue, what an array's tasks and a chain's links do. srun,
-# scontrol and sbatch are stand-ins; weft is real.
+# Job scripts without Slurm: which exit codes send a job back to the queue, and the behaviour of an array's tasks and a chain's links.
+# srun, scontrol and sbatch are replaced by scripts; weft is real.
 jobs=$(cd "$(dirname "$0")/../../jobs" && pwd)
 . "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
 make_images
 
-# What srun does in this test is in the file `plan`: "run" trains; "dead" takes the job's script with it, as a node does that
-# dies; "STEP CODE" leaves the checkpoint of that step, of a run that was made before, and answers the code; STEP 0 leaves none.
+# The file `plan` controls the replacement of srun: "run" trains; "dead" kills the job's script, as a dying node does; "STEP CODE"
+# leaves the checkpoint of that step of an earlier run and exits with CODE; STEP 0 leaves none.
 mkdir -p bin runs/lenet/checkpoints
 check 0 '' "$WEFT" train lenet.yaml run.name=stock train.steps=6 checkpoint.every_steps=2 checkpoint.keep=0
 cat >bin/srun <<'SH'
@@ -33,7 +33,7 @@ echo "$((100 + $(wc -l <submitted)));cluster"
 SH
 chmod +x bin/srun bin/scontrol bin/sbatch
 export PATH=$PWD/bin:$PATH SLURM_JOB_ID=7 WEFT
-# submit PLAN WORDS... : the job, and what srun does in it.
+# submit PLAN WORDS... : runs the job script with this plan for srun.
 job=$jobs/slurm.sh
 submit() { echo "$1" >plan; shift; bash "$job" lenet.yaml "$@"; }
 requeued() { [ "$(wc -l <queue)" = "$1" ]; }
@@ -48,7 +48,7 @@ holds 'a run that stopped is' requeued 1
 holds 'this job' grep -qx 'requeue 7' queue
 check 137 '' submit '4 137'
 holds 'and one of which a rank was killed' requeued 2
-check 138 '' submit '0 138' # USR1 before weft had begun
+check 138 '' submit '0 138' # USR1 arrives before weft has begun
 check 137 '' submit '0 137'
 holds 'twice without a newer checkpoint: that may have been a node, or a signal too early' requeued 4
 check 137 'not started again' submit '0 137'
@@ -81,13 +81,13 @@ export SLURM_RESTART_COUNT=1
 check 0 'this run is complete' submit run run.name=anew train.steps=3 run.fresh=true
 export SLURM_RESTART_COUNT=2
 check 0 'this run is complete' submit run run.name=anew train.steps=3 checkpoint.resume=no
-# Another job, which went back to the queue before it came to the folder.
+# Another job, which was requeued before it had reached the run's folder.
 export SLURM_JOB_ID=8 SLURM_RESTART_COUNT=1
 check 78 'already holds a run' submit run run.name=anew train.steps=3 checkpoint.resume=no
 check 0 'is kept in runs/anew/earlier-2' submit run run.name=anew train.steps=3 run.fresh=true
 export SLURM_JOB_ID=7
 unset SLURM_RESTART_COUNT
-# Where starts cannot be counted, as on a full disk, none is made: it might be the fourth, and the fifth, ...
+# If starts cannot be counted, as on a full disk, none is made: it might be the fourth, and the fifth, ...
 : >queue; : >started
 mkdir weft-7.stuck
 check 74 'weft-7.stuck: not started without a count of starts' submit '0 75'
@@ -104,7 +104,7 @@ check 0 'runs/lenet/checkpoints/step-00000006.h5' "$WEFT" train --newest lenet.y
 check 0 '' "$WEFT" train --newest lenet.yaml run.name=fresh
 holds 'no checkpoint, no line' test ! -s out
 
-# An array: the last task's own number is the whole array's, which must not go back to the queue.
+# An array: the number of the last task is that of the whole array, which must not be requeued.
 job=$jobs/slurm-array.sh
 check 1 'SLURM_ARRAY_TASK_ID' submit run
 export SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=3
@@ -118,7 +118,7 @@ holds 'a task goes back to the queue alone' grep -qx 'requeue 7_3' queue
 check 0 '' submit run train.steps=2
 unset SLURM_ARRAY_JOB_ID SLURM_ARRAY_TASK_ID
 
-# One rank a GPU, all GPUs for each rank.
+# One GPU for each rank, and every rank sees all GPUs.
 job=$jobs/slurm-gpus.sh
 : >started
 check 78 '' submit '0 78'
@@ -126,7 +126,7 @@ holds 'GPUs are asked for' grep -q 'train.device=cuda$' started
 holds 'and none is hidden' test "$(grep -c 'gpus-per-task' started)$(grep -c '^#SBATCH.*gpus-per-task' "$job")" = 00
 : >queue
 
-# Servers on nodes of their own.
+# Servers on separate nodes.
 job=$jobs/slurm-servers.sh
 export SLURM_JOB_NODELIST=n[1-3] SLURM_NTASKS_PER_NODE=2
 : >started; : >queue; rm -f runs/lenet/checkpoints/*
@@ -153,7 +153,7 @@ holds 'and leaves nothing' test -z "$(find . -maxdepth 1 -name 'weft-7*')"
 unset SLURM_JOB_NODELIST SLURM_NTASKS_PER_NODE
 : >queue
 
-# A chain: four jobs, each behind the one before.
+# A chain of four jobs, each after the previous one.
 job=$jobs/slurm-chain.sh
 check 0 'link 4 of 4 is job 104' env -u SLURM_JOB_ID bash "$job" lenet.yaml 'run.name=a chain'
 cat >expected <<TEXT
@@ -189,7 +189,7 @@ for i in 2 3 4; do check 65 'nothing is left to do' link $i '0 65'; done
 begin
 for i in 1 2 3; do check 75 '' link $i "$((2 * i)) 75"; done
 check 75 'the run is not complete: submit it again' link 4 '0 75'
-# What holds for the first start holds for the first link.
+# Options for the first start apply to the first link.
 for key in run.fresh=true checkpoint.resume=no; do
     words=(run.name=chained-${key%=*} train.steps=3 run.max_time=0.001s $key)
     begin "${words[@]}"

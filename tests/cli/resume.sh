@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
+# Resuming with another batch size or another end: the messages, the refusals, and the resulting learning rates and steps.
 # cores: 0.2
-# Going on with another batch size or another end: what is said, what is refused, and the rates and steps that come of it.
 . "$(dirname "$0")/common.bash"
 
 # 40 images of 4x4, three classes.
@@ -19,7 +19,7 @@ optim: {name: sgd, lr: 0.3, lr_schedule: cosine}
 checkpoint: {every_steps: 4, keep: 0}
 X
 train() { timeout 60 "$WEFT" train job.yaml "$@"; }
-# rate RUN STEP WANT : the learning rate of that step, to a part in a million.
+# rate RUN STEP WANT : the learning rate of that step equals WANT to a part in a million.
 rate() {
     local got
     got=$(sed -n "s/^{\"step\":$2,.*\"lr\":\([0-9.e-]*\).*/\1/p" "runs/$1/metrics.jsonl")
@@ -34,18 +34,18 @@ holds '12 steps are made' test "$(steps b)" = 12
 rate b 25 0.15 && rate b 29 0.075 && rate b 36 0.00128327
 check 0 'epoch 6, step in epoch 0, 0 of 40 samples, batch 10' "$WEFT" ckpt info "$(at b 36)"
 check 0 '"epoch_samples":0,"samples":40,"batch":10,"schedule_batch":5' "$WEFT" ckpt info --json "$(at b 36)"
-# in the middle of epoch 4: 20 samples are left, and 80 behind them
+# in the middle of epoch 4: 20 samples of it are left, and 80 follow
 check 0 'goes on in epoch 4 after 20 of its 40 samples, 100 steps are left' train run.name=c train.batch=1 train.micro_batch=1 checkpoint.resume="$(at a 28)"
 holds '100 steps are made' test "$(steps c)" = 100
 rate c 29 0.11117711 && rate c 49 0.075
 check 0 'step 128, epoch 6, step in epoch 0' "$WEFT" ckpt info "$(at c 128)"
-# two ranks make the same of it, and a run that is stopped and goes on, too
+# two ranks give the same result, and so does a run that is stopped and resumed
 check 0 '100 steps are left' timeout 60 "$WEFT" train -n 2 job.yaml run.name=d train.batch=1 train.micro_batch=1 checkpoint.resume="$(at a 28)"
 same 128 c d
 rm runs/d/checkpoints/step-*{6,2}.h5
 check 0 'resuming from runs/d/checkpoints/step-' train run.name=d train.batch=1 train.micro_batch=1 checkpoint.resume="$(at a 28)"
 same 128 c d
-# the run's own checkpoint has another batch: another name is needed, and told
+# the run's checkpoint has another batch: the message says that another name is needed
 check 78 'choose another run.name (with checkpoint.resume=runs/a/checkpoints/step-00000048.h5 it begins from there)' train train.batch=10
 
 # ---- more epochs under the same name ----
@@ -59,7 +59,7 @@ holds '8 steps are made' test "$(steps e)" = 8
 check 0 'ends after 80 steps' train run.name=e optim.lr_schedule=constant train.steps=80
 holds '16 steps are made' test "$(steps e)" = 16
 
-# ---- other data: the epoch under way begins again; at the same path they are refused ----
+# ---- other data: the current epoch begins again; under the same path they are refused ----
 check 0 'data.train holds other data: epoch 4, which was under way, begins again' train run.name=f data.train=few.h5 checkpoint.resume="$(at a 28)"
 holds '9 steps are made' test "$(steps f)" = 9
 check 0 'run.seed is another: epoch 4, which was under way, begins again' train run.name=g run.seed=2 checkpoint.resume="$(at a 28)"

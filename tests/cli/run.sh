@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# weft run: which ends lead to another start and which do not; a killed rank costs no bit; signals; logs; the folder's owner; hosts
-# that are lost, with an mpirun that knows three of them by name and starts all ranks here.
+# weft run: which exit codes lead to another start; a killed rank changes no bit; signals; logs; the folder's owner; lost hosts, with a
+# replacement for mpirun that knows three of them by name and starts all ranks locally.
 . "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
-set -m # background jobs in groups of their own, with SIGINT as it is at a prompt
+set -m # background jobs get separate process groups, with the handling of SIGINT of a prompt
 make_images
 export OMPI_MCA_rmaps_base_oversubscribe=1
 end=checkpoints/step-00000800.h5
@@ -13,12 +13,13 @@ until_true() {
     local left=1200
     until "$@"; do [ $((left -= 1)) -gt 0 ] || { echo "FAILED: waited in vain for: $*"; return 1; }; sleep 0.05; done
 }
-# a process of a run's rank RANK, alone without one
+# prints the process of a run's rank RANK, or of the only rank
 rank_of() { # NAME RANK
     local words=".*run.name=$1( |\$)"
     if [ "${2:-}" ]; then rank_pid "$words" "$2"; else own "^$WEFT train $words"; fi | head -n 1
 }
-# begin NAME WORDS... -- WORDS... : weft run in the background, its process in $run; words of weft train behind --
+# begin NAME WORDS... -- WORDS... : starts weft run in the background, with its process in $run; the words after -- are those of weft
+# train.
 begin() {
     local name=$1 own=()
     shift
@@ -38,7 +39,7 @@ says() { holds "it says '$1': $(cat err)" grep -qF -- "$1" err; }
 says_not() { holds "it does not say '$1': $(cat err)" test -z "$(grep -F -- "$1" err)"; }
 another() { [ -n "$(newest "$1")" ] && [ "$(newest "$1")" != "$2" ]; } # NAME NOT-THIS
 
-# What is understood.
+# The command line.
 check 64 'expected -- weft train CONFIG' "$WEFT" run
 check 64 'expected -- weft train CONFIG' "$WEFT" run -n 2 -- weft eval lenet.yaml
 check 64 '-n belongs before the --' "$WEFT" run -- weft train -n 2 lenet.yaml
@@ -55,7 +56,7 @@ printf 'a slots=x\n' >bad.hosts
 check 64 'bad.hosts:1: expected NAME' "$WEFT" run --hostfile bad.hosts -- weft train lenet.yaml
 holds 'nothing was started' test ! -e runs
 
-# A killed rank: who it was, another start, the same bits as undisturbed; each rank's words in a file.
+# A killed rank is named, and another start follows with the same bits as an undisturbed run; each rank's output is in a file.
 check 0 '' timeout 120 "$WEFT" run -n 2 -- weft train lenet.yaml run.name=quiet train.steps=800
 holds 'of one start nothing is said' test -z "$(grep 'weft run' err)"
 begin killed -n 2 --log-dir logs/deep -- train.steps=800 checkpoint.every_steps=20
@@ -81,13 +82,13 @@ kill -KILL "$(rank_of alone)"
 ends 'a rank alone' 0 'start 2: 1 rank, from step '
 check 0 '' "$WEFT" ckpt diff runs/quiet/$end runs/alone/$end
 
-# Ranks that cannot be started: why, in mpirun's words, and no other try.
+# Ranks that cannot be started: mpirun's words give the reason, and there is no other attempt.
 check 64 'could not be started; mpirun says:' timeout 60 "$WEFT" run -n 2 -- "$dir/none" train lenet.yaml run.name=none
 says "$dir/none"
 says_not 'signal'
 says_not 'start 2'
 check 64 "$dir/none cannot be run: No such file" timeout 60 "$WEFT" run -- "$dir/none" train lenet.yaml run.name=none
-# an mpirun that ends with the codes of the file `codes`, a line each time, and says why where it may
+# a replacement for mpirun that ends with the codes of the file `codes`, one per call, and prints the reason
 mkdir refusing
 cat >refusing/mpirun <<'SH'
 #!/bin/sh
@@ -97,7 +98,7 @@ code=$(sed -n "$(wc -l <calls)p" codes)
 exit "$code"
 SH
 chmod +x refusing/mpirun
-refused() { # CODE TEXT CODES WORDS... : weft with the words
+refused() { # CODE TEXT CODES WORDS... : runs weft with the words
     rm -f calls
     printf '%b\n' "$3" >codes
     check "$1" "$2" env PATH="$dir/refusing:$PATH" timeout 60 "$WEFT" "${@:4}"
@@ -108,11 +109,11 @@ refused 0 'start 2: the ranks could not be started; mpirun says:' '74\n132\n132\
 says 'there is no room'
 refused 74 'start 1: a rank was killed by signal 9' '137\n0' run -n 2 --max-restarts 0 -- weft train lenet.yaml run.name=none
 
-# Ranks that end by themselves: none of those that mpirun kills then is called lost.
+# Ranks that end by themselves: those that mpirun then kills are not reported as lost.
 check 74 'start 1: the ranks ended with exit code 74' timeout 60 "$WEFT" run -n 2 --max-restarts 0 -- weft train lenet.yaml run.dir=/proc/none
 says_not 'was lost'
 
-# A stop request is no loss.
+# A stop request is not a loss.
 for signal in TERM INT HUP USR1; do
     begin stop$signal -n 2 --
     until_true grep -q 'step 2/' out
@@ -121,7 +122,7 @@ for signal in TERM INT HUP USR1; do
     says_not 'start 2'
     holds "$signal: a checkpoint" test -n "$(newest stop$signal)"
 done
-# The repeated stop request finds mpirun at any point of its end.
+# The repeated stop request reaches mpirun at any point of its end.
 begin again -n 2 --
 until_true grep -q 'step 2/' out
 mpirun=$(pgrep -P "$run")
@@ -133,8 +134,7 @@ begin limit -n 2 -- run.max_time=1s
 ends 'its own time limit' 75 'the training stopped by itself, saved'
 says_not 'start 2'
 
-# Where a whole job is told to end each of its processes is, mpirun first.
-# A job of one host has a file of its hosts, too.
+# When a whole job is ended, each of its processes receives the signal, mpirun first. A job of one host also has a host file.
 printf 'localhost\n%s\n' "$(hostname)" >here.nodes
 for nodes in '' here.nodes; do
     [ -z "$nodes" ] || export PBS_NODEFILE=$PWD/here.nodes PBS_JOBID=7
@@ -145,9 +145,9 @@ for nodes in '' here.nodes; do
     holds 'saved' test -n "$(newest all$nodes)"
 done
 unset PBS_NODEFILE PBS_JOBID
-# weft run has taken the SIGTERM that it was sent
+# weft run has received the SIGTERM
 heard() { [ $((0x$(sed -n 's/^ShdPnd:[[:space:]]*//p' "/proc/$run/status") & 0x4000)) = 0 ]; }
-# Killed when it is asked to stop: what that costs is said, whether it saved or not.
+# It is killed after a stop request: the message says what is lost, whether it has saved or not.
 for every in 0 20; do
     begin lost$every -n 2 -- checkpoint.every_steps=$every
     until_true eval '[ $every = 0 ] && grep -q "^epoch.* step" out || another lost$every ""'
@@ -159,14 +159,14 @@ for every in 0 20; do
     what=$([ $every = 0 ] && echo 'there is no checkpoint, so all that was computed' || echo 'what came after the newest checkpoint')
     ends "killed while it stops, $every" 75 "stopped as requested; $what is lost: start"
 done
-# Its last save fails: that is said, and what it costs.
+# Its last save fails: the message says so, and what is lost.
 begin unsaved -n 2 -- checkpoint.every_steps=20
 until_true another unsaved ''
 mv runs/unsaved/checkpoints runs/unsaved/aside
 : >runs/unsaved/checkpoints
 kill -TERM "$run"
 ends 'its last save fails' 75 'stopped as requested; what came after the newest checkpoint is lost: start'
-# It waits for an owner elsewhere: nothing has been computed.
+# It waits for an owner on another host: nothing has been computed.
 mkdir runs/waits
 sed 's/\("place": *"\)[^"]*/\1elsewhere/; s/\("ended": *\)true/\1false/' runs/quiet/owner-1 >runs/waits/owner-1
 begin waits -n 2 --
@@ -174,7 +174,7 @@ until_true grep -q 'waiting for a sign of life' err
 kill -TERM "$run"
 ends 'stopped before it began' 75 'stopped as requested: start the same command again'
 
-# run.fresh moves what was there aside once, and not what its own first start has left.
+# run.fresh renames an earlier run once, and not the files of its first start.
 check 0 '' timeout 60 "$WEFT" train lenet.yaml run.name=fresh train.steps=2
 begin fresh -n 2 -- run.fresh=true checkpoint.every_steps=3
 until_true test -e runs/fresh/earlier-1
@@ -185,7 +185,7 @@ kill -TERM "$run"
 ends 'run.fresh' 75 'stopped as requested: start the same command again, but without run.fresh, to continue'
 holds 'moved aside once' test ! -e runs/fresh/earlier-2
 
-# checkpoint.resume=no refuses the run of another start, and not what its own first start has left.
+# checkpoint.resume=no refuses the run of an earlier command, and not the files of its first start.
 check 78 'already holds a run' timeout 60 "$WEFT" run -n 2 -- "$WEFT" train lenet.yaml run.name=fresh checkpoint.resume=no
 begin no -n 2 -- checkpoint.resume=no checkpoint.every_steps=3
 until_true another no ''
@@ -194,8 +194,8 @@ until_true grep -q 'resuming from runs/no/checkpoints/' err
 kill -TERM "$run"
 ends 'checkpoint.resume=no' 75 'stopped as requested'
 
-# Which ends lead to another start: a stand-in for weft that leaves the checkpoint of a step (0: none, x: a damaged one with a large
-# number) and ends with a code, as the lines of `plan` say, or, at their end, as the last one.
+# Which exit codes lead to another start: a replacement for weft leaves the checkpoint of a step (0: none, x: a damaged one with a large
+# number) and ends with a code; each line of `plan` is for one start, the last line also for all later ones.
 mkdir -p runs/fake/checkpoints
 cat >fake <<SH
 #!/bin/sh
@@ -214,7 +214,7 @@ esac
 exit "$2"
 SH
 chmod +x fake
-# starts CODE COUNT TEXT PLAN FLAGS... : how often it is started, and what becomes of it
+# starts CODE COUNT TEXT PLAN FLAGS... : checks the number of starts, the exit code and the message
 starts() {
     local code=$1 count=$2 text=$3 plan=$4
     shift 4
@@ -234,10 +234,10 @@ starts 70 3 'three starts in turn' '0 139'
 starts 74 3 'three starts in turn' '0 1'
 starts 0 6 'start 6: 1 rank, from step 5' '1 137\n2 74\n3 75\n4 70\n5 139\n5 0'
 starts 74 6 'three starts in turn' '1 137\n0 137\n2 137\n0 137\n0 137\n0 137'
-starts 0 6 'start 6: 1 rank, from step 4' '1 137\nx 137\n2 137\n3 137\n4 137\n0 0' # the damaged one is neither progress nor where it goes on
+starts 0 6 'start 6: 1 rank, from step 4' '1 137\nx 137\n2 137\n3 137\n4 137\n0 0' # the damaged checkpoint counts neither as progress nor for resuming
 says 'start 3: 1 rank, from step 1'
 starts 74 3 'three starts in turn' 'x 137'
-starts 0 5 'start 5: 1 rank, from step 2' '2 137\n1 137\n3 137\n2 137\n0 0' # older than one that has turned out not to load
+starts 0 5 'start 5: 1 rank, from step 2' '2 137\n1 137\n3 137\n2 137\n0 0' # older than a checkpoint that could not be loaded
 starts 74 3 '--max-restarts is reached' '1 137\n2 137\n3 137\n4 0' --max-restarts 2
 starts 74 1 '--max-restarts is reached' '1 137' --max-restarts 0
 printf '0 137\n' >plan
@@ -247,7 +247,7 @@ until_true eval '[ "$(wc -l <starts)" = 2 ]' 2>/dev/null
 kill -TERM "$run"
 ends 'a signal between two starts' 75 'stopped as requested'
 
-# The folder's owner: one that lives is named; one that is gone is followed, at once on this host, else after four beats.
+# The folder's owner: a live one is named; a dead one is replaced, at once on this host, else after four beats.
 begin owned -n 2 --
 until_true grep -q 'step 2/' out
 check 78 "another run is using this folder (process $(rank_of owned 0) on $(hostname)" "$WEFT" train lenet.yaml run.name=owned
@@ -267,7 +267,7 @@ sed 's/"place":"/&elsewhere /; s/"beat_s":5/"beat_s":1/' away/owner-* | head -c 
 check 78 'another run is using this folder (process' timeout 60 "$WEFT" train lenet.yaml run.name=owned train.steps=3
 kill "$beats"
 
-# Hosts a, b and c, of which those in the folder up/ answer.
+# Hosts a, b and c; those with a file in up/ answer.
 mkdir -p bin up
 : >up/a >up/b >up/c
 mpirun=$(command -v mpirun)
@@ -307,7 +307,7 @@ says '1 of 2 ranks, grid.dp=1'
 says 'the bits stay those of 2 replicas'
 check 0 '' "$WEFT" ckpt diff runs/quiet/$end runs/hosts/$end
 : >up/b >up/c
-# Six micro-batches: on two replicas three each, which is no power of two. grid.dp is on the command line, and replaced there.
+# Six micro-batches: two replicas have three each, which is no power of two. grid.dp is replaced on the command line.
 begin other --hostfile three.hosts -- train.batch=24 grid.dp=2 checkpoint.every_steps=20
 until_true another other ''
 rm up/b up/c
@@ -317,7 +317,7 @@ says 'bits differ from now on from those of 2 replicas'
 kill -TERM "$run"
 ends 'fewer replicas' 75 'stopped as requested'
 : >up/b >up/c
-# Eight of them on three replicas: three, three, two and padding. Two replicas it is, when the third is lost.
+# Eight micro-batches on three replicas: three, three, two and padding. After the loss of the third replica there are two.
 begin whole --hostfile three.hosts -- grid.pp=1 grid.dp=3 checkpoint.every_steps=20
 until_true another whole ''
 rm up/c
@@ -327,7 +327,7 @@ until_true grep -q 'resuming from' err
 kill -TERM "$run"
 ends 'no padding' 75 'stopped as requested'
 : >up/c
-# A reason for which no smaller number of ranks can be planned is said, and is the exit code.
+# If no smaller number of ranks can be planned, the reason is printed and determines the exit code.
 cp images.h5 gone.h5
 begin gone --hostfile three.hosts -- grid.pp=1 grid.dp=3 checkpoint.every_steps=20 data.train="$PWD/gone.h5"
 until_true another gone ''
@@ -336,7 +336,7 @@ kill -KILL "$(rank_of gone 1)"
 ends 'data are gone' 66 'the 2 ranks that the hosts left have room for make no grid of this run, for the reason above'
 says 'gone.h5: '
 : >up/c
-# Stages of which no replica is left are waited for.
+# Without a complete replica of the stages, weft run waits for hosts.
 begin stages --hostfile three.hosts --nnodes 2 -- grid.pp=2 checkpoint.every_steps=20
 until_true another stages ''
 rm up/b up/c

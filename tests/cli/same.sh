@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
+# Ranks that read different configurations or run different builds: one message names the rank, exit code 78, nothing is written.
 # cores: 0.3
-# Ranks that read other configurations or run other builds: one message that names the rank, exit code 78, nothing written.
 . "$(dirname "$0")/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
@@ -34,7 +34,7 @@ holds 'nothing was written' test ! -e runs
 check 0 'done after' mpirun_three "$WEFT" train job.yaml
 rm -r runs
 
-# What no configuration says. The last rank has another environment, or works in a folder `other`.
+# Differences outside of the configuration. The last rank has another environment, or works in the folder `other`.
 here=$PWD
 other() { timeout -k 2 240 mpirun --oversubscribe -n 2 "$WEFT" train "$@" : -n 1 -wdir "$here/other" "$WEFT" train "$@"; }
 with() { local set=$1; shift; timeout -k 2 240 mpirun --oversubscribe -n 2 "$WEFT" train job.yaml "$@" : -n 1 -x "$set" "$WEFT" train job.yaml "$@"; }
@@ -72,7 +72,7 @@ check 0 'done after' other job.yaml run.name=f "run.dir=$here/runs"
 holds 'one owner, who has ended' grep -q '"ended":true' runs/f/owner-*
 
 # A schedule file.
-schedule() { # FORWARDS : stage 0 makes so many forwards before its first backward
+schedule() { # FORWARDS : stage 0 does this number of forwards before its first backward
     local i
     echo stage,task,chunk,micro
     for i in 0 1 2 3 4 5; do echo "1,forward,0,$i"; echo "1,backward,0,$i"; done | sed 's/,0,/,1,/'

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Numbers of two files that do not mean the same, though their shapes fit: types that imply other scales, channels that come last,
-# a table in the place of pictures. What is accepted gives the same figures as the file whose meaning is certain.
+# Files whose shapes fit but whose numbers have different meanings: types that imply other scales, channels in the last dimension, a
+# table in place of pictures. Accepted data give the same figures as the file whose meaning is certain.
 # usage: same_meaning.sh     (WEFT=build/weft; needs h5import)
 pictures=$(cd "$(dirname "$0")/../image/pictures" && pwd)
 . "$(dirname "$0")/common.bash"
 command -v h5import >/dev/null || { echo "  skipped: all of this: there is no h5import"; exit 0; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
-# values COUNT BYTES : the bytes (as printf has them), so many times.
+# values COUNT BYTES : prints the bytes (in printf's notation) COUNT times.
 values() { for _ in $(seq "$1"); do printf "$2"; done; }
-# whole OUT TYPE SIZE DIMS : x.bin and labels as a file that is not weft's.
+# whole OUT TYPE SIZE DIMS : writes x.bin and labels as an HDF5 file of another program.
 whole() { rm -f "$1"; h5import x.bin -dims "$4" -path x -type "$2" -size "$3" y.bin -dims 16 -path y -type UIN -size 8 -o "$1"; }
 for _ in 1 2 3 4; do printf '\0\1\2\3'; done >y.bin
 # sixteen pictures of 20, 90, 160 and 230, as three types
@@ -42,7 +42,7 @@ check 0 'top-1' evaluate data.scale=0.00392157
 then='was trained on samples that were multiplied by 0.00392157'
 check 65 "$then" evaluate data.train=f32.h5 data.test=f32.h5
 check 65 "$then" train run.name=b data.train=f32.h5 data.test=f32.h5 "checkpoint.resume=$(at a 8)"
-# data.scale says how numbers become alike, and is compared where they are known
+# data.scale makes scales equal, and is compared if both are known
 as='(uint8) are multiplied by 1, as data.scale says'
 check 65 "u8.h5: its samples $as, but $(at a 8) was trained on samples that were multiplied by 0.00392157, of type uint8" evaluate \
     "--checkpoint=$(at a 8)" data.scale=1
@@ -60,7 +60,7 @@ check 0 '' train run.name=half data.scale=0.5
 check 0 '' "$WEFT" eval a.yaml run.name=half data.scale=0.5
 check 0 '' "$WEFT" data check f32.h5 i16.h5
 check 0 'evaluation' train run.name=c data.train=f32.h5 data.test=i16.h5
-# the same type, other ranges: 0 to 1 beside 20 to 230
+# the same type with other ranges: 0 to 1 and 20 to 230
 for _ in 1 2 3 4; do values 64 '\0\0\0\0'; values 64 '\0\0\200\76'; values 64 '\0\0\0\77'; values 64 '\0\0\200\77'; done >x.bin
 whole unit.h5 FP 32 16,1,8,8
 differ='unit.h5: its values are 0 to 1, mean 0.4375, and those of f32.h5 are 20 to 230, mean 125'
@@ -72,7 +72,7 @@ check 0 "$differ" "$WEFT" eval a.yaml run.name=f data.train=f32.h5 data.test=uni
 check 0 'f32.h5 and i16.h5 go together: samples, types, scales and ranges of values are alike, and classes have no names' "$WEFT" data check f32.h5 i16.h5
 whole unit_rows.h5 FP 32 16,64
 check 0 'unit_rows.h5: its values are 0 to 1' "$WEFT" data check rows_f32.h5 unit_rows.h5
-# the checkpoint keeps the range, and each set that it meets is compared with it
+# the checkpoint keeps the range and is compared with each data set
 of_f="and those of the training of runs/f/checkpoints/best.h5 are 20 to 230, mean 125"
 unit() { timeout 100 "$WEFT" "$1" a.yaml data.train=unit.h5 data.test=unit.h5 "${@:2}"; }
 check 0 '20, 230, 125' h5dump -a input_range runs/f/checkpoints/best.h5
@@ -80,7 +80,7 @@ check 0 "unit.h5: its values are 0 to 1, mean 0.4375, $of_f" unit eval run.name=
 check 0 "and those of the training of $(at f 8) are 20 to 230, mean 125" unit train run.name=r3 "checkpoint.resume=$(at f 8)" train.epochs=5
 check 0 "model.init_from: unit.h5: its values are 0 to 1, mean 0.4375, and those of the training of $(at f 8) are 20" \
     unit train run.name=r4 "model.init_from=$(at f 8)"
-check 0 'loss' "$WEFT" eval a.yaml run.name=f data.train=unit.h5 data.test=f32.h5 # data.train counts for nothing here but its kind
+check 0 'loss' "$WEFT" eval a.yaml run.name=f data.train=unit.h5 data.test=f32.h5 # only the kind of data.train has an effect here
 check 0 '' unit eval run.name=f data.scale=255
 holds 'data.scale makes them alike' sh -c '! grep -q warning both'
 check 0 '' "$WEFT" eval a.yaml run.name=f data.train=f32.h5 data.test=i16.h5
@@ -92,7 +92,7 @@ check 0 'pictures are 0 to 255 after data.scale, and the samples that runs/unit/
     "$WEFT" predict a.yaml run.name=unit "$pictures/grey.png" data.scale=1
 check 0 '' "$WEFT" predict a.yaml run.name=unit "$pictures/grey.png" data.scale=0.00392157
 holds 'nothing is said of the right factor' sh -c '! grep -q warning both'
-# types imply other scales, but values reach both models as 0 to 1: bytes of 0 to 255, and unit.h5
+# types imply other scales, but both models read values from 0 to 1: bytes of 0 to 255, and unit.h5
 for _ in 1 2 3 4; do values 64 '\0'; values 64 '\100'; values 64 '\200'; values 64 '\377'; done >x.bin
 whole byte.h5 UIN 8 16,1,8,8
 byte() { timeout 100 "$WEFT" "$1" a.yaml data.train=byte.h5 data.test=byte.h5 "${@:2}"; }
@@ -104,14 +104,14 @@ check 0 'resuming from' byte train run.name=r7 "checkpoint.resume=$(at unit 8)" 
 check 0 'unit.h5, 16 samples' unit eval run.name=r6
 check 65 'multiplied by 1, of type float32' byte eval run.name=f
 check 0 'byte.h5, 16 samples' byte eval run.name=f data.scale=1
-# normalisation counts: (f32 - 125) / 100 and (unit - 0.5) / 0.4 are alike, but not unit by the mean of f32
+# normalisation is taken into account: (f32 - 125) / 100 and (unit - 0.5) / 0.4 are alike, but not unit with the mean of f32
 by() { timeout 100 "$WEFT" "$1" a.yaml "data.train=$2" "data.test=$2" "data.mean=[$3]" "data.std=[$4]" "${@:5}"; }
 check 0 '' by train f32.h5 125 100 run.name=by
 check 0 'unit.h5: its values are -1.25 to -1.24, mean -1.24562, after data.mean and data.std, and those of the training of' \
     by eval unit.h5 125 100 run.name=by
 check 0 'as the keys of data say' by eval unit.h5 0.5 0.4 run.name=by
 holds 'the inputs are alike' sh -c '! grep -q "its values are" both'
-# bytes, too: 0 and 1 beside 0 and 255
+# the same for bytes: 0 and 1 compared with 0 and 255
 for _ in 1 2 3 4; do values 128 '\0'; values 128 '\1'; done >x.bin
 whole bits.h5 UIN 8 16,1,8,8
 for _ in 1 2 3 4; do values 128 '\0'; values 128 '\377'; done >x.bin
@@ -119,7 +119,7 @@ whole full.h5 UIN 8 16,1,8,8
 check 0 'full.h5: its values are 0 to 1, mean 0.5, and those of bits.h5 are 0 to 0.00392157' train run.name=r5 data.train=bits.h5 data.test=full.h5
 check 0 'full.h5: its values are 0 to 1, mean 0.5, and those of the training of runs/r5/checkpoints/best.h5 are 0 to 0.00392157' \
     "$WEFT" eval a.yaml run.name=r5 data.train=full.h5 data.test=full.h5
-# a sample is read whole: the first 65,536 values of these are 0
+# a sample is read completely: the first 65,536 values of these samples are 0
 { head -c 65536 /dev/zero; for _ in $(seq 64); do printf '\4%.0s' {1..1024}; done; } >one.bin
 for _ in $(seq 16); do cat one.bin; done >x.bin
 whole centre.h5 UIN 8 16,1,512,256
@@ -160,10 +160,10 @@ as_labels 'several.h5: /y has the shape 16x4; labels are integers (N)' several.h
 for _ in 1 2 3 4; do printf '\0\0\0\77\0\0\0\100\0\0\100\100\0\0\200\100'; done >n.bin
 numbers parts.h5
 as_labels 'parts.h5: has no class labels: its targets are numbers, and train.loss softmax needs one integer a sample' parts.h5
-# a picture is bytes: a model of other numbers needs to be told
+# pictures are bytes: a model of other numbers needs data.scale
 check 65 'runs/f/checkpoints/best.h5 was trained on samples that were no bytes (16x1x8x8 float32' "$WEFT" predict a.yaml run.name=f "$pictures/grey.png"
 check 0 'grey.png: ' "$WEFT" predict a.yaml run.name=f "$pictures/grey.png" data.scale=1
-# tables, too; and rows to predict
+# the same for tables, and for rows of weft predict
 for _ in 1 2 3 4; do values 64 '\24'; values 64 '\132'; values 64 '\240'; values 64 '\346'; done >x.bin
 whole rows_u8.h5 UIN 8 16,64
 check 0 '' train run.name=rows data.train=rows_u8.h5 data.test=rows_u8.h5
@@ -182,7 +182,8 @@ check 65 'rows_u8.h5: holds samples of kind table, but u8.h5 of kind image' trai
 check 78 'rows_u8.h5 is a table of 64 columns, not a set of pictures, and data.mean has 3 values' \
     train run.name=b data.test=rows_u8.h5 'data.mean=[0.4,0.5,0.6]' 'data.std=[1,1,1]' data.train=rows_u8.h5
 
-# Mean and deviation of the checkpoint count, whatever data.train holds by now: the same figures, and keys that say others are refused.
+# Mean and deviation of the checkpoint apply, whatever data.train contains now: the figures are the same, and keys with other values are
+# refused.
 idx() { printf '\0\0\10\3\0\0\0\20\0\0\0\10\0\0\0\10' >images; cat x.bin >>images; "$WEFT" data import idx images labels -o "$1" >/dev/null 2>&1; }
 { printf '\0\0\10\1\0\0\0\20'; cat y.bin; } >labels
 idx own.h5
@@ -230,7 +231,7 @@ check 0 'own.h5: samples are normalised without mean' train run.name=plain data.
 check 0 "dark.h5: samples are normalised by mean 0.00980392 and deviation 0.00438445, those that $(at own 8) was trained on were $by" \
     train run.name=on data.train=dark.h5 data.test=own.h5 checkpoint.resume="$(at own 8)" train.epochs=5
 
-# Channels that come last: nobody guesses. 16 pictures of 8 x 8 x 3.
+# Channels in the last dimension are not guessed. 16 pictures of 8 x 8 x 3.
 for _ in 1 2 3; do cat x.bin; done >y3 && mv y3 x.bin
 whole last.h5 UIN 8 16,8,8,3
 guess='/x has the shape 16x8x8x3, which may be 8 channels of 8x3 pixels or 8x8 pixels of 3 channels: set data.layout'

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
+# Runs are stopped or killed while tensors are sent for a checkpoint, which takes many steps if replicas or tensor-parallel groups have
+# parts of them. A run resumed from the newest checkpoint, or from the one before if that is damaged, ends with the same bits.
 # cores: 1
-# Runs that are stopped or killed while a checkpoint's tensors are on their way, which takes many steps where replicas or tensor
-# groups have parts of them: what goes on from the newest one ends with the same bits, and where that is damaged, from the one
-# before.
 . "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
 make_images
 until_() { for _ in $(seq 600); do ! "$@" || return 0; sleep 0.05; done; return 1; }
 steps=120
-# begin NAME WORDS... : four ranks in the background, a checkpoint every 20 steps
+# begin NAME WORDS... : starts four ranks in the background, with a checkpoint every 20 steps
 begin() {
     local name=$1
     shift
@@ -17,9 +16,9 @@ begin() {
 }
 at_step() { grep -q "\"step\": *$1[,}]" "runs/$2/metrics.jsonl" 2>/dev/null; }
 last() { echo "runs/$1/checkpoints/step-00000$steps.h5"; }
-# a rank of the run: a child's child at most
+# a rank of the run: at most a grandchild
 rank_of() { ps -eo pid=,args= | awk -v name="run.name=$1" '$2 ~ /weft$/ && index($0, name) { print $1 }' | tail -n 1; }
-# one byte in the midst of the tensors; the last half gone
+# one byte in the middle of the tensors is changed; the last half is cut off
 altered() {
     local at byte
     at=$(($(stat -c %s "$1") / 2))

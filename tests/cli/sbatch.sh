@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# weft sbatch: what its scripts say, how they quote, what it refuses; jobs/ has what it writes; hosts.sh runs for real, with
-# mpirun on this machine, and is told to stop at each moment of its start. tests/cli/requeue.sh has what scripts under Slurm do, tests/cluster/slurm.sh runs them there.
+# weft sbatch: the content of its scripts, quoting, and refusals; jobs/ contains its output; hosts.sh is run with mpirun on this
+# machine, and receives a stop request at each point of its start. tests/cli/requeue.sh tests the scripts' behaviour without Slurm, and
+# tests/cluster/slurm.sh with it.
 root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$root/tests/cli/images.bash"
 . "$root/tests/cli/common.bash"
@@ -15,7 +16,7 @@ for file in jobs/*.sh "$root"/jobs/*.sh; do
     holds "bash reads $file" bash -n "$file"
 done
 # The one script that is written by hand has the functions of the others.
-shared() { sed -n '/^job=/,/^# Newer Slurm/p' "$root/jobs/slurm.sh" | sed '$d'; tail -n 3 "$root/jobs/slurm.sh"; }
+shared() { sed -n '/^job=/,/^# Newer versions of Slurm/p' "$root/jobs/slurm.sh" | sed '$d'; tail -n 3 "$root/jobs/slurm.sh"; }
 holds 'slurm-servers.sh judges a start as slurm.sh does' test -z "$(diff <(shared) "$root/jobs/slurm-servers.sh" | grep '^<')"
 
 says() { grep -qxF -- "$1" out; }
@@ -28,7 +29,7 @@ for line in --job-name=lenet --nodes=2 --ntasks-per-node=3 --cpus-per-task=1 --t
     holds "it says $line" says "#SBATCH $line"
 done
 holds 'bash reads it' bash -n out
-holds 'threads are said, so that no node decides the bits' says 'own=(train.threads=1)'
+holds 'threads are said, so that no node decides the bits' says 'defaults=(train.threads=1)'
 check 0 '' sbatch grid.dp=4 grid.pp=2 --nodes 4
 holds 'ranks follow from the grid' says '#SBATCH --ntasks-per-node=2'
 check 0 '' sbatch grid.dp=4 grid.pp=2 --ntasks-per-node 4
@@ -37,7 +38,7 @@ check 0 '' sbatch grid.pp=4 --nodes 2
 holds 'the least that holds a replica' says '#SBATCH --ntasks-per-node=2'
 check 0 '' sbatch train.threads=3
 holds 'each thread has a core' says '#SBATCH --cpus-per-task=3'
-holds 'and is said once' says 'own=(train.threads=3)'
+holds 'and is said once' says 'defaults=(train.threads=3)'
 
 # Memory: stages of different size on nodes of their own, by the plan of the same ranks.
 # mem WORDS... : MiB that the script asks for; planned TASKS BYTES
@@ -104,7 +105,7 @@ holds 'with seeds of their own' grep -qx '\[run.seed=2\]' words
 holds 'nothing of a name was run' test ! -e owned -a ! -e ../owned
 cd "$dir"
 
-# A word behind the script's name takes the place of the script's own with that key. submit SCRIPT WORDS... : under Slurm, as task 2
+# A word behind the script's name replaces the word of the script that has the same key. submit SCRIPT WORDS... : under Slurm, as task 2
 # of an array.
 submit() { env PATH="$dir/bin:$PATH" SLURM_JOB_ID=7 SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=2 bash "$@"; }
 check 0 '' sbatch optim.lr=0.1 "run.name=it's *" -o own.sh
@@ -183,7 +184,7 @@ else
     holds 'a rank for each' says '#SBATCH --ntasks-per-node=4'
 fi
 check 0 '' sbatch --gpus 4 --nodes 2 --mem 100G
-holds 'GPUs are used' says 'own=(train.device=cuda)'
+holds 'GPUs are used' says 'defaults=(train.device=cuda)'
 
 # Files.
 echo mine >file
@@ -202,8 +203,8 @@ holds 'also where it is not there' test ! -e nowhere
 check 64 'folder' sbatch -o jobs --force
 holds 'nothing is left over' test -z "$(find . -name '*.part')"
 
-# jobs/hosts.sh is told to stop: in turn before each of its commands from the first on where it listens, to the one that waits for
-# mpirun. It ends with 75, and nothing trains to its end. mpirun, weft and sleep are stand-ins.
+# jobs/hosts.sh receives a stop request before each of its commands in turn, from the trap on to the command that waits for mpirun. It
+# ends with 75, and no training runs to its end. mpirun, weft and sleep are replaced by scripts.
 mkdir early
 cat >early/mpirun <<'SH'
 #!/bin/sh
@@ -213,8 +214,8 @@ if [ "$1" = --version ]; then
     exit
 fi
 [ "$tell" != deaf ] || { kill -TERM "$script"; exec /bin/sleep 60; }
-told=0
-trap '[ $((told += 1)) -lt 3 ] || exit "$ends"' USR1
+signals=0
+trap '[ $((signals += 1)) -lt 3 ] || exit "$ends"' USR1
 [ "$tell" != start ] || kill -TERM "$script"
 for _ in $(seq "$lasts"); do /bin/sleep 0.1; done
 echo >>trained
@@ -238,26 +239,26 @@ set -T
 trap 'before "$BASH_COMMAND"' DEBUG
 SH
 chmod +x early/*
-# told WHEN CODE ENDS LASTS : the script is told then, and ends with CODE; mpirun with ENDS when it is told three times, or after
+# stop_at WHEN CODE ENDS LASTS : requests a stop at WHEN; the script ends with CODE, and mpirun with ENDS after three signals or after
 # LASTS tenths of a second.
-told() {
+stop_at() {
     rm -f at trained
     check "$2" '' env PATH="$PWD/early:$PATH" WEFT="$PWD/early/weft" BASH_ENV="$PWD/early/hook" tell="$1" ends="${3:-75}" lasts="${4:-600}" \
         timeout 100 bash "$root/jobs/hosts.sh" hosts lenet.yaml
 }
 echo "localhost slots=2" >hosts
 for ((n = 1; n < 100; ++n)); do
-    told $n 75
-    holds "told before command $n, $(cat at), it does not train on" test ! -e trained
+    stop_at $n 75
+    holds "stopped before command $n, $(cat at), it does not train on" test ! -e trained
     case $(cat at) in 'wait $mpirun') break;; esac
 done
 holds "$n moments" test $n -gt 20 -a $n -lt 100
-for moment in version newest deaf start; do told $moment 75; done
+for moment in version newest deaf start; do stop_at $moment 75; done
 holds 'nothing was trained to its end' test ! -e trained
-told start 0 0
-told start 65 65
-told start 75 1
-told start 75 137
+stop_at start 0 0
+stop_at start 65 65
+stop_at start 75 1
+stop_at start 75 137
 
 # Hosts without Slurm, for real: a run that stops, and one of which a rank is killed, is started again and goes on, to the bits
 # of one that never stopped.
@@ -271,7 +272,7 @@ check 0 '' sbatch --hosts hosts --nodes 1 --ntasks-per-node 2 run.name=parts $wo
 holds 'the ranks that were asked for' grep -q -- '-n 2)' hosts.sh
 timeout 180 bash hosts.sh run.max_time=2s >parts.log 2>&1 &
 script=$!
-# what runs below the script: mpirun, then its ranks
+# processes below the script: mpirun, then its ranks
 ranks() { own "^$WEFT train lenet.yaml run.name=$1 "; }
 saved() { ls "runs/$1/checkpoints/"step-*.h5 >/dev/null 2>&1; }
 soon saved parts
@@ -285,16 +286,16 @@ holds 'a rank was lost, and the time was over' grep -q 'run.max_time' parts.log
 check 0 '' "$WEFT" ckpt diff runs/whole/$last runs/parts/$last
 holds 'each rank of each start has a file' test "$(find parts-logs -name stdout -path '*rank.1*' | wc -l)" -ge 3
 check 0 'this run is complete' timeout 100 bash hosts.sh
-timeout 180 bash "$root/jobs/hosts.sh" hosts lenet.yaml run.name=told train.threads=1 checkpoint.every_steps=100 >told.log 2>&1 &
+timeout 180 bash "$root/jobs/hosts.sh" hosts lenet.yaml run.name=stopped train.threads=1 checkpoint.every_steps=100 >stopped.log 2>&1 &
 script=$!
-soon saved told
+soon saved stopped
 kill -TERM "$(pgrep -P $script -x bash)"
 code=0
 wait $script || code=$?
 holds "a signal stops it, saved ($code)" test $code = 75
-holds 'and it is not started again' test "$(grep -c 'planned memory per rank' told.log)" = 1
-[ $code = 75 ] || cat told.log
-# What holds for the first start holds for that alone.
+holds 'and it is not started again' test "$(grep -c 'planned memory per rank' stopped.log)" = 1
+[ $code = 75 ] || cat stopped.log
+# Options for the first start apply only to that one.
 check 0 '' "$WEFT" train lenet.yaml run.name=once train.steps=1
 check 0 'resuming from runs/once/checkpoints/step-00000001.h5' timeout 100 bash "$root/jobs/hosts.sh" hosts lenet.yaml run.name=once train.steps=2 run.max_time=0.001s run.fresh=true
 holds 'moved aside once' test "$(cd runs/once && echo earlier-*)" = earlier-1
@@ -315,5 +316,5 @@ mkfifo fifo
 check 66 'no such host file' timeout 20 bash "$root/jobs/hosts.sh" fifo lenet.yaml
 for other in fifo . /dev/zero; do check 66 "--hosts $other: cannot be read: it is a" sbatch --hosts $other -o no.sh; done
 holds 'nothing is written' test ! -e no.sh
-holds 'nothing runs on' test -z "$(ranks parts)$(ranks told)"
+holds 'nothing runs on' test -z "$(ranks parts)$(ranks stopped)"
 finish

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What ends a run early and what does not: every signal that asks it to stop, alone and with two ranks, before there is a trainer
-# and in the middle; nohup; output that nobody reads; a rank that is killed. Nothing that was trained is lost.
+# Which signals end a run early: every stop signal, with one rank and with two, before the trainer exists and in the middle; nohup;
+# output without a reader; a killed rank. No training result is lost.
 . "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
 set -m # background jobs in groups of their own, with SIGINT as it is at a prompt
@@ -88,11 +88,11 @@ for p in "${sleepers[@]}"; do
 done
 holds "a suspended job is no hang: $(grep -h 'error:\|start 2' {two,run,lone}.log)" test -z "$(grep 'error:\|start 2' {two,run,lone}.log)"
 
-# Told twice to end, as its ranks do not answer: what is lost is said.
+# Two stop requests while its ranks do not answer: the message says what is lost.
 begin deaf -n 2
 until_true at_step 2
 kill -STOP $(rank_pids "lenet.yaml run.name=deaf" | cut -d' ' -f2)
-while kill -TERM "$run" 2>/dev/null; do sleep 1.5; done # two that it hears within a second are one
+while kill -TERM "$run" 2>/dev/null; do sleep 1.5; done # two requests within a second count as one
 ends 'two stop requests' 74 'ended at once, as requested twice; there is no checkpoint yet: start the same command again to begin anew'
 
 # Under plain mpirun it passes these two on.
@@ -127,7 +127,7 @@ done
 ends 'a limit on processor time' 75 'start the same command again'
 holds 'a limit on processor time: a checkpoint' test -n "$(newest cpu)"
 
-# What was ignored at the start stays so.
+# Signals that were ignored at the start stay ignored.
 for ranks in 1 2; do
     rm -f out err
     (trap '' HUP && exec "$WEFT" train -n $ranks lenet.yaml run.name=nohup$ranks >out 2>err </dev/null) & run=$!

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
+# Mode stale: a step computes with the values after the step `grid.staleness` steps before the last one; the figures follow the
+# definition, with the same bits on every grid and any number of servers; resuming with other servers; refusals.
 # cores: 0.3
-# Mode stale: a step computes with the values that the step `grid.staleness` before the last has left, to the figures of its
-# definition, with the same bits on every grid and any number of servers; going on with others; what is refused.
 # usage: stale.sh     (WEFT=build/weft)
 . "$(dirname "$0")/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
-# ---- the definition ----
-# All samples are one: its logit is z = v + c x + b, of a row and two parameters that begin as 0, and each step's gradients follow
-# from z alone. geo_steps: behind a border steps compute with its values until later ones are due.
+# ---- the definition ---- All samples are equal: the logit is z = v + c x + b, with a row and two parameters that begin as 0, and the
+# gradients of each step follow from z. geo_steps: after a sync point, steps compute with its values until later ones arrive.
 for _ in $(seq 96); do echo 1,word,0.5; done >one.csv
 printf 'header: false\ncolumns:\n  y: label\n  c: category\n  n: number\n' >one.yaml
 check 0 'wrote one.h5' "$WEFT" data import csv one.csv --schema one.yaml -o one.h5 --threads 1

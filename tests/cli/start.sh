@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
+# From the start of ranks to their first step: a stopped rank is named and ends the job, a stop request ends everything at once, ranks
+# without progress have a time limit, and the number of layers in a configuration is limited.
 # cores: 0.3
-# From the start of ranks to their first step: one that is stopped is named and ends the job, a stop request ends all at once,
-# ranks that do not get on have a time limit, and a configuration may not ask for layers without end.
 . "$(dirname "$0")/common.bash"
-set -m # SIGINT is not ignored by what runs in the background
+set -m # so that background jobs do not ignore SIGINT
 
 { printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; head -c $((60 * 64)) "$WEFT"; } >x.idx
 { printf '\0\0\010\001\0\0\0\074'; for i in $(seq 60); do printf "\\00$((i % 3))"; done; } >y.idx
@@ -14,7 +14,7 @@ model: {name: mlp, hidden: [8]}
 data: {train: data.h5}
 train: {steps: 40, batch: 12, micro_batch: 2, threads: 1}
 X
-# stop_first WORDS RANK : stops that rank of a start as soon as its process is there; its process is in victim.
+# stop_first WORDS RANK : stops that rank of a start as soon as its process exists, and sets victim to the process.
 stop_first() {
     local n
     victim=
@@ -24,7 +24,7 @@ stop_first() {
     done
     return 1
 }
-# ended LIMIT : waits for the job in the background; its exit code is in rc, the seconds that it took from now in took.
+# ended LIMIT : waits for the background job; sets rc to its exit code and took to the seconds of this call.
 ended() {
     local begin=$SECONDS
     rc=0
@@ -48,7 +48,7 @@ for rank in 0 1 2; do
     holds 'no rank is left' soon none_left job.yaml
 done
 
-# A stop request does not wait for it.
+# A stop request does not wait for a stopped rank.
 timeout 120 "$WEFT" train -n 3 job.yaml run.name=asked >out 2>&1 </dev/null &
 job=$!
 holds 'a rank was stopped' stop_first job.yaml 1
@@ -62,7 +62,7 @@ holds 'it says that nothing is lost' grep -q 'stopped before the first step, so 
 holds 'once' test "$(grep -c 'stopped before the first step' out)" = 1
 holds 'no rank is left' soon none_left job.yaml
 
-# weft run starts again.
+# weft run makes another start.
 timeout 120 "$WEFT" run -n 2 -- weft train job.yaml run.name=again >out 2>&1 </dev/null &
 job=$!
 holds 'a rank was stopped' stop_first job.yaml 1
@@ -71,7 +71,7 @@ holds "weft run goes on behind a start that was stopped ($rc)" test $rc = 0
 holds 'the stopped rank is named' grep -Eq "start 1: .*rank 1 on .*\(process $victim\).*stopped by a signal" out
 holds 'there was another start' grep -q 'start 2: 2 ranks' out
 
-# All of them: train.hang_s counts.
+# All ranks are stopped: train.hang_s applies.
 timeout 120 "$WEFT" train -n 2 job.yaml run.name=all train.hang_s=6 >out 2>&1 </dev/null &
 job=$!
 holds 'a rank was stopped' stop_first job.yaml 0
@@ -80,10 +80,10 @@ ended 100
 holds "ranks that do not get on are ended: 74, not $rc" test $rc = 74
 holds 'and named' grep -q 'while ranks start.* (train.hang_s): rank' out || cat out
 
-# A limit counts from the start of mpirun on, also in a batch job, where ranks may be on other hosts and report late: an mpirun that
-# never starts a rank is ended, as is one that is stopped, or that ends well when it is told to end.
-# silent HOW PLACE VERB_WORDS... : runs weft with an mpirun that does HOW and starts no rank; PLACE is "job" for the environment of a batch
-# job, else "host".
+# A time limit applies from the start of mpirun on, also in a batch job, where ranks may be on other hosts and report late. It ends an
+# mpirun that never starts a rank, one that is stopped, and one that exits with 0 on a signal.
+# silent HOW PLACE VERB_WORDS... : runs weft with an mpirun that does HOW and starts no rank; PLACE is "job" for the environment of a
+# batch job, else "host".
 silent() {
     local how=$1 place=$2 begin=$SECONDS
     shift 2
@@ -104,7 +104,7 @@ silent 'kill -STOP $$' job train -n 3 job.yaml run.name=silent
 silent 'trap "kill %1; exit 0" HUP TERM; sleep 100 & wait' job train -n 2 job.yaml run.name=silent
 silent 'exec sleep 100' job eval -n 2 job.yaml data.test=data.h5
 silent 'exec sleep 100' job bench step -n 2 job.yaml
-# A training whose ranks cannot report is known by the lease of its run's folder, and goes on.
+# A training whose ranks cannot report is recognised by the lease of its run's folder, and continues.
 printf '#!/bin/bash\nWEFT_LAUNCHER=0 %s "$@" & echo $! >pid\nwait $!\n' "$(command -v mpirun)" >bin/mpirun
 ( export JOB_ID=7; exec timeout 120 env "PATH=$PWD/bin:$PATH" "$WEFT" train -n 2 job.yaml run.name=mute train.steps=100000000 train.hang_s=3 ) >out 2>&1 </dev/null &
 job=$!
@@ -133,7 +133,7 @@ check 0 '' timeout 60 "$WEFT" train job.yaml run.name=r
 stopped_of eval '-n 2 job.yaml data.test=data.h5' job.yaml
 stopped_of 'bench step' '-n 2 job.yaml' job.yaml
 stopped_of verify 'job.yaml --grids 1x1x1,2x1x1' '.*verify-[^/]*/config.yaml' train
-# A command that is no training may compute for long, but not while all of its ranks are stopped.
+# Commands other than a training may compute for any time, but not while all of their ranks are stopped.
 verb=eval
 timeout 120 "$WEFT" eval -n 2 job.yaml data.test=data.h5 train.hang_s=6 >out 2>&1 </dev/null &
 job=$!
@@ -147,7 +147,7 @@ done
 verb=
 holds 'no folder of weft verify is left' test -z "$(ls -d runs.verify-* 2>/dev/null)"
 
-# SIGQUIT is a stop request, too: the launcher stays until its ranks have saved.
+# SIGQUIT is also a stop request: the launcher waits until its ranks have saved.
 timeout 120 "$WEFT" train -n 2 job.yaml run.name=quit train.steps=100000000 >out 2>&1 </dev/null &
 job=$!
 soon grep -q 'step  *[0-9]' out
@@ -157,7 +157,7 @@ holds "SIGQUIT stops a training: 75, not $rc" test $rc = 75
 holds 'no rank is left' none_left 'job.yaml run.name=quit'
 holds 'and it has saved' test -n "$(ls runs/quit/checkpoints/step-*.h5)"
 
-# stop_in_setup PROCESS : stops it as soon as it handles SIGTERM, which is long before the first step of a deep model.
+# stop_in_setup PROCESS : stops it as soon as it handles SIGTERM, long before the first step of a deep model.
 stop_in_setup() {
     local caught=
     until [ -n "$caught" ] && ((16#$caught >> 14 & 1)); do
@@ -166,7 +166,7 @@ stop_in_setup() {
     kill -STOP "$1"
 }
 
-# One process: a model that takes a moment to plan.
+# A single process with a model whose plan takes some time.
 layers() { printf 'run: {name: deep}\nmodel:\n  layers: [flatten, %s dense: {width: 3}]\ndata: {train: data.h5}\ntrain: {steps: 2, batch: 12, threads: 1}\n' "$(yes 'relu,' | head -n "$1" | tr '\n' ' ')"; }
 layers 60000 >deep.yaml
 layers 300000 >deeper.yaml
@@ -188,8 +188,8 @@ for signal in TERM INT; do
     holds "at once, not after $took s" test $took -lt 4
     holds 'and says so' grep -q 'stopped before the first step, so nothing is lost' out
 done
-# A supervisor takes it for a stop, whoever got the signal.
-for _ in 1 2 3 4 5; do # again where the run is done by then
+# weft run treats it as a stop request, whichever process received the signal.
+for _ in 1 2 3 4 5; do # repeated if the run has already ended
     rm -rf runs/deep
     timeout 120 "$WEFT" run -n 1 -- weft train deep.yaml >out 2>&1 </dev/null &
     job=$!
@@ -201,7 +201,7 @@ for _ in 1 2 3 4 5; do # again where the run is done by then
 done
 holds "weft run ends with 75, not $rc" test $rc = 75
 holds 'without another start' test "$(grep -c 'start 2' out)" = 0
-# A rank alone that executes itself once more, for OpenMP's waiting, is not lost.
+# A single rank that executes itself again, for OpenMP's settings, is not reported as lost.
 env -u OMP_NUM_THREADS "$WEFT" run -- weft train job.yaml run.name=threads train.threads=2 train.steps=100000000 >out 2>&1 </dev/null &
 job=$!
 sleep 13

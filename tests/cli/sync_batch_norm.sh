@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
+# train.sync_batch_norm: the messages of plan and run, the refusals, and a rank that is lost in the middle of a sum.
 # cores: 0.2
-# train.sync_batch_norm: what plan and run say of it, what is refused, and a rank that is lost in the middle of a sum.
 . "$(dirname "$0")/common.bash"
 
 samples=800

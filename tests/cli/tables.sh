@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
+# Sparse tables in whole runs: the same checkpoint, to the bit, on every grid and any number of servers; resuming with another number;
+# mode geo; refusals; files with tables; and ranks that die.
 # cores: 0.3
-# Sparse tables of whole runs: the same checkpoint, to the bit, on every grid and any number of servers; going on with another
-# number; mode geo; what is refused; files with tables; and ranks that die.
 # usage: tables.sh     (WEFT=build/weft)
 . "$(dirname "$0")/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -16,13 +16,13 @@ train: {steps: 4, batch: 48, micro_batch: 6, threads: 1, loss: sigmoid}
 optim: {name: adagrad, lr: 0.05}
 checkpoint: {best: false, keep: 0}
 Y
-# ranks N NAME WORDS... : a run of so many ranks
+# ranks N NAME WORDS... : runs on N ranks
 ranks() {
     if [ "$1" = 1 ]; then check 0 'done after' "$WEFT" train job.yaml "run.name=$2" "${@:3}"
     else check 0 'done after' mpi "$1" train job.yaml "run.name=$2" "${@:3}"; fi
 }
-# grids WORDS... -- GRID... : of a model of those words the same file on one rank and on each grid, which is
-# its number of ranks and words of its own
+# grids WORDS... -- GRID... : a model of these words gives the same file on one rank and on each grid; a grid is a number of ranks and
+# further words
 model=0
 grids() {
     local words=() grid i=0
@@ -44,7 +44,7 @@ grids -- 2 '4 grid.pp=2' '7 grid.servers=1' '4 grid.servers=2 grid.zero=1'
 grids model.name=dlrm 'model.bottom=[6]' optim.name=adam optim.clip=0.5 train.micro_batch=4 -- '3 grid.zero=1' '6 grid.servers=3' '3 grid.pp=2 grid.servers=1'
 grids model.name=deepfm optim.name=sgd 'optim.groups=[{roles: table, name: adagrad_row, lr: 0.05}]' optim.clip=0.5 data.train=small.h5 data.test=small-test.h5 -- '4 grid.servers=2' 2
 
-# ---- a table is what a dense layer is to samples that are each one of five words ----
+# ---- a table equals a dense layer if each sample is one of five words ----
 awk 'BEGIN { srand(3); for (i = 0; i < 96; ++i) { c = int(rand() * 5); printf "%d,k%d", rand() < 0.3 + c / 9, c; for (k = 0; k < 5; ++k) printf ",%d", k == c; print "" } }' >words.csv
 { printf 'header: false\ncolumns:\n  y: label\n  c: category\n'; for k in 0 1 2 3 4; do echo "  n$k: number"; done; } >words.yaml
 check 0 'wrote words.h5' "$WEFT" data import csv words.csv --schema words.yaml -o words.h5 --threads 1
@@ -65,7 +65,7 @@ holds 'their ids are one number each' grep -qE '/tables/bag1/ids#0000 +5 +[0-9a-
 holds 'in JSON, too' grep -qF '/tables/bag1/ids#0000","shape":[5],' <("$WEFT" ckpt info --json "$(at table 32)")
 holds 'losses and the layer behind it are the same to the bit' test "$(wc -l <table.bits)" = 34 -a "$(cat table.bits)" = "$(cat dense.bits)"
 
-# ---- going on with other servers and ranks ----
+# ---- resuming with other servers and ranks ----
 ranks 3 moved1 grid.servers=1 checkpoint.every_steps=1
 counted 4 3 grid.servers=1
 ranks 5 moved2 grid.servers=3 checkpoint.every_steps=2 "checkpoint.resume=$(at moved1 1)"
@@ -78,17 +78,17 @@ grep -o '^loss  *[0-9.]*' both | tail -1 >one
 check 0 'loss' mpi 2 eval job.yaml run.name=1.3
 holds 'evaluated alike on two ranks' grep -qFf one both
 
-# ---- weft run counts them ----
+# ---- weft run counts servers ----
 check 0 'done after' timeout 100 "$WEFT" run -- "$WEFT" train job.yaml run.name=supervised grid.servers=1 grid.dp=2
 same 4 1 supervised
 check 78 'grid.dp is 2 with grid.servers 1, but 2 ranks were started: start 3' mpi 2 train job.yaml run.name=bad grid.servers=1 grid.dp=2
 
-# ---- mode geo: neither servers nor time show ----
+# ---- mode geo: neither the number of servers nor timing changes the result ----
 geo=(grid.mode=geo grid.geo_steps=2 optim.name=sgd train.steps=5)
 ranks 3 geo1 "${geo[@]}" grid.servers=1
 ranks 5 geo3 "${geo[@]}" grid.servers=3
 same 5 geo1 geo3
-# a rank that is stopped now and then
+# a rank that is suspended from time to time
 sed 's/steps: 4/steps: 400/' job.yaml >slow.yaml
 slow=(slow.yaml grid.mode=geo grid.geo_steps=7 optim.name=sgd optim.lr=0.01 train.log_every=50)
 check 0 'done after' mpi 3 train "${slow[@]}" grid.servers=1 run.name=even
@@ -97,7 +97,7 @@ job=$!
 code=0; stop_in_turn $job slow.yaml || code=$?
 holds "a rank that stands still is waited for (exit $code)" test $code = 0
 same 400 even uneven
-# borders after every step, of one rank: plain training but for rounding
+# sync points after every step, of one rank: plain training except for rounding
 losses() { sed -n 's/.*"loss": *\([0-9.]*\).*/\1/p' "runs/$1/metrics.jsonl" | cut -c1-5 | head -4; }
 ranks 2 single grid.mode=geo grid.geo_steps=1 optim.name=sgd grid.servers=1
 ranks 1 plain optim.name=sgd
@@ -140,7 +140,7 @@ dlrm=(model.name=dlrm 'model.bottom=[32]')
 check 0 'done after' "$WEFT" train long.yaml data.train=wide.h5 model.width=32 "${dlrm[@]}" checkpoint.every_steps=99 run.name=fat
 check 71 'a table has 0 rows on this rank' mpi 3 train long.yaml "${full[@]}" "${dlrm[@]}" "checkpoint.resume=$(at fat 99)" run.name=full
 
-# ---- what is refused ----
+# ---- refusals ----
 refused() { check 78 "$2" mpi "$1" train job.yaml run.name=refused "${@:3}"; }
 geo=(grid.mode=geo optim.name=sgd grid.servers=1)
 refused 2 'grid.servers=2: 2 of 2 ranks as servers leave nobody to compute' grid.servers=2

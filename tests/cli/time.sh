@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
+# The time of a run: run.max_time; the end of a batch job, from a replacement for squeue; a signal at any time from the first line of
+# main to the first step. The run stops with 75 after a save, and resumes to the bits of an undisturbed run.
 # cores: 1
-# A run's time: run.max_time; the end of a batch job, asked from a squeue that is a stand-in; a signal at any moment from main's
-# first line to the first step. It stops, saved, with 75, and goes on to the bits of a run that nobody disturbed.
 . "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
 set -m # background jobs in groups of their own
@@ -147,8 +147,8 @@ moments() {
 moments alone 10
 moments pair 10 -n 2
 
-# A signal in an evaluation, to one rank, by the hook that is told that the epoch is over: it is broken off, the run saved, and the
-# next start makes the evaluation first. Where the hook was slow, and the evaluation over, all is tried again.
+# A signal during an evaluation, to one rank, sent by the hook at the end of the epoch: the evaluation is cancelled, the run saved, and
+# the next start evaluates first. If the hook was too late, the test repeats everything.
 noise_idx 12000 28 10 test.h5
 cat >term.sh <<'SH'
 read -r line
@@ -183,7 +183,7 @@ broken pair_early 7 -n 2 checkpoint.every_epochs=1
 broken stages_early 7 -n 2 grid.pp=2
 holds 'once more, with the evaluation' test "$("$WEFT" ckpt info runs/pair_early/checkpoints/step-00000007.h5 | grep -c evaluation_due)" = 0
 broken end 14
-# What the hook asks for at that border is done all the same.
+# Requests of the hook at that sync point are carried out nevertheless.
 echo '{"lr": 0.003}' >answer
 check 0 'asks for optim.lr 0.003' epochs answered "${tells[@]}" run.hook_wait=true
 as=answered

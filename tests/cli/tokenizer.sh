@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A text through GPT-2's tokenizer: the data set, its hash, a model that goes on with text; another tokenizer is refused.
+# A text with GPT-2's tokenizer: the data set, its hash, a model that continues text; another tokenizer is refused.
 # usage: tokenizer.sh     (WEFT=build/weft)
 here=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/common.bash"
@@ -22,7 +22,7 @@ check 0 '' "$WEFT" data import text text --tokenizer marked -o marked.h5 --test 
 check 0 "$hash" "$WEFT" data info marked.h5
 check 0 '' "$WEFT" data import text text --tokenizer small --special -o special.h5
 check 0 '' "$WEFT" data import text text --tokenizer small -o all.h5
-# No file of the tokenizer is written over.
+# No file of the tokenizer is overwritten.
 cp -r small marks
 ln -s merges.txt marks/link
 for out in vocab.json merges.txt; do
@@ -68,8 +68,8 @@ check 65 "$mind" "$WEFT" eval job.yaml data.train=mind.h5 data.test=mind-test.h5
 check 65 "$mind" "$WEFT" train job.yaml run.name=no data.train=mind.h5 data.test=mind-test.h5 checkpoint.resume=runs/r/checkpoints/best.h5
 check 65 "$mind" "$WEFT" train job.yaml run.name=no data.train=mind.h5 data.test=mind-test.h5 model.init_from=runs/r/checkpoints/best.h5
 check 0 'beginning with' "$WEFT" train job.yaml run.name=begun model.init_from=runs/r/checkpoints/best.h5
-# Tokens of an array have the tokenizer that the user names; a text's bytes are a vocabulary, too. A known vocabulary beside an unknown
-# one is said in one line, another one is refused.
+# The user names the tokenizer of an array of tokens; the bytes of a text are a vocabulary, too. If one of two vocabularies is unknown,
+# one line says so; different ones are refused.
 h5dump -d /tokens -b LE -o ids.bin train.h5 >/dev/null && h5dump -d /tokens -b LE -o ids-test.bin test.h5 >/dev/null
 ids() { "$WEFT" data import tokens "$1.bin" --bits 16 -o "$2.h5" "${@:3}"; }
 check 0 'wrote' ids ids named --tokenizer small
@@ -161,7 +161,7 @@ check 66 'nothing' "$WEFT" data import text nothing --tokenizer small -o no.h5
 check 64 'all.h5: is already there' "$WEFT" data import text text --tokenizer small -o all.h5
 head -c 200 text.gz >cut.gz
 check 65 'cut.gz' "$WEFT" data import text cut.gz --tokenizer small -o no.h5
-# What is wrong with the files to write is said before a long text is encoded.
+# Errors of the output files are reported before a long text is encoded.
 check 64 'all.h5: is already there' "$WEFT" data import text cut.gz --tokenizer small -o no.h5 --test all.h5
 check 64 'give two names' "$WEFT" data import text cut.gz --tokenizer small -o no.h5 --test no.h5
 check 64 'between 0 and 1' "$WEFT" data import text cut.gz --tokenizer small -o no.h5 --test no-test.h5 --test-share 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The command line: help of every verb, versions, what is not understood, the man page and completion.
+# The command line: help of every verb, versions, usage errors, the man page and completion.
 here=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/common.bash"
 
@@ -56,7 +56,7 @@ check 64 'number of ranks' "$WEFT" train a.yaml -n
 check 64 'given twice' "$WEFT" train -n 2 -n 3 a.yaml
 check 64 'unknown option --gpus: that is weft train -n here' "$WEFT" train --gpus 4 a.yaml
 check 64 'unknown option --nproc-per-node: that is weft train -n here' "$WEFT" train --nproc-per-node=4 a.yaml
-# All words of other programs are named at once, each with the word that this verb has for it.
+# All options of other programs are named at once, each with this verb's option.
 check 64 'unknown option --lr: keys stand behind the configuration: optim.lr=VALUE' "$WEFT" train a.yaml --lr 0.1 --epochs 3 --momentum -0.9 -b 32 --foo --gpus=2
 for text in '--epochs: keys stand behind the configuration: train.epochs=VALUE' '--momentum: keys' '-b: write train.batch=VALUE' '--foo; --help lists all' '--gpus: that is weft train -n'; do
     holds "at once: $text" grep -qF -- "unknown option $text" both

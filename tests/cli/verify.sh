@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# weft verify: grids that agree, grids that do not, runs that fail, wrong words, and an interrupt. Nothing is left behind.
+# weft verify: grids that agree, grids that differ, runs that fail, wrong arguments, and an interrupt. No file is left.
 . "$(dirname "$0")/common.bash"
 
 { printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; for i in $(seq 240); do printf 'abcdefghi\0jklmno'; done; } >x.idx

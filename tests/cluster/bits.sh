@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Training on two and three hosts, shared memory within a host and MPI between them, ends in the same bits as on one rank:
-# data parallel (a host's ranks sum in shared memory before messages leave it), pipelines of both kinds of schedule, and both
-# together, whichever of the two crosses the hosts' border, with the optimizer's state, or more, shared out or not.
+# Training on two and three hosts, with shared memory within a host and MPI between hosts, ends with the bits of one rank: data parallel
+# (the ranks of a host sum in shared memory before messages leave it), pipelines with both kinds of schedule, and both together, with
+# either one crossing hosts, with the optimizer's state, or more, sharded or not.
 # usage: bits.sh     (WEFT=build/weft; needs root; half a minute on two idle cores)
 hosts=3
 . "$(dirname "$0")/cluster.bash"
@@ -42,7 +42,7 @@ same 24 mpi 3 1 slot grid.dp=3
 for schedule in 1f1b zero-bubble; do
     same 32 self 2 1 slot grid.pp=2 grid.pipeline_schedule=$schedule
     same 24 self 3 1 slot grid.pp=3 grid.pipeline_schedule=$schedule
-    same 32 shm 2 2 slot grid.dp=2 grid.pp=2 grid.pipeline_schedule=$schedule # messages cross the border
+    same 32 shm 2 2 slot grid.dp=2 grid.pp=2 grid.pipeline_schedule=$schedule # messages between hosts
     same 32 mpi 2 2 node grid.dp=2 grid.pp=2 grid.pipeline_schedule=$schedule # sums cross it
 done
 same 32 'shm and mpi' 2 2 slot grid.dp=4

@@ -1,5 +1,5 @@
-# Sourced by the tests of this folder, which set `hosts` first: runs the test again on so many hosts of one machine, in a
-# folder that they share, with a tiny data set of images and one of text.
+# Sourced by the tests of this folder, which set `hosts` first: runs the test again on this number of hosts of one machine, in a shared
+# folder, with a tiny data set of images and one of text.
 case $0 in /*) self=$0;; *) self=$PWD/$0;; esac
 cluster=${self%/*}
 WEFT=${WEFT:-build/weft}

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# weft doctor on three hosts of one machine: a slow link, packets of another size, another library, a clock that is ahead, a folder
-# that is not shared, a host that does not come to the start. All by name.
+# weft doctor on three hosts of one machine: a slow link, another packet size, another library, a clock that is ahead, a folder that is
+# not shared, a host that is missing at the start. Each is named.
 # usage: doctor.sh     (WEFT=build/weft; needs root; about a minute)
 hosts=3
 . "$(dirname "$0")/cluster.bash"
 CC=${CC:-cc}
 mkdir own
-# what /sys says of network cards is what the network's space was that it was mounted in
+# /sys describes the network cards of the network namespace in which it was mounted
 for host in $CLUSTER_HOSTS; do "$cluster/hosts.sh" on "$host" mount -t sysfs sys /sys; done
 # on n1 and n2, and on n3 with what stands before it
 doctors() { timeout 100 mpirun --host n1:1,n2:1,n3:1 --map-by node --bind-to none -n 2 "$WEFT" doctor "$folder" : -n 1 env "$@" "$WEFT" doctor "$folder"; }

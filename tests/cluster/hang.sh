@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A host whose cable is pulled, and one that dies: the others notice, name it and end, within half a minute, also where mpirun or
-# MPI_Abort would wait. A rank that is stopped on another host is named there, with those here that wait for it.
+# A host whose cable is pulled, and one that dies: the others notice, name it and end within half a minute, even if mpirun or MPI_Abort
+# would wait. A rank that is stopped on another host is named with its host, and with the local ranks that wait for it.
 # usage: hang.sh     (WEFT=build/weft; needs root; three minutes)
 hosts=2
 . "$(dirname "$0")/cluster.bash"
@@ -56,7 +56,7 @@ cp short.out both
 holds "and the run ends as asked, not with $code" [ $code = 75 ]
 
 start dead
-"$cluster/hosts.sh" cut n2 # so that nobody hears it end
+"$cluster/hosts.sh" cut n2 # so that no message about its end arrives
 "$cluster/hosts.sh" kill n2
 holds "a host that dies is named" named dead "nothing has been heard of n2 for"
 holds "and the others' ranks end" soon nobody_on n1

@@ -53,7 +53,7 @@ login() {
     { echo "127.0.0.1 localhost"; echo "$net.254 login"; for i in $(seq "$n"); do echo "$net.$i n$i"; done; } >/run/hosts.txt
     mount --bind /run/hosts.txt /etc/hosts
     ip link set lo up
-    # An address of its own: else it has the lowest of its cables, and another one when that host dies, which nobody is told.
+    # A fixed address: otherwise the switch has the lowest address of its cables, and changes it without notice when that host dies.
     ip link add switch address 02:00:00:00:00:fe type bridge
     ip addr add "$net.254/24" dev switch
     ip link set switch up
@@ -81,7 +81,7 @@ link() {
 
 # does the switch answer HOST, be it with a refusal?
 reaches() { nsenter -t "$(cat "$state/$1")" --net env LC_ALL=C bash -c "exec 3<>/dev/tcp/$net.254/1" 2>&1 | grep -q refused; }
-# What begins as soon as a cable is plugged in may find no way yet.
+# A command that begins right after a cable is plugged in may find no route yet.
 mend() { ip link set "port${1#n}" up; await "answer of the switch to $1" reaches "$1"; }
 
 case ${1:-} in

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# How much of the gradient sum is hidden behind backward, over a link on which the sum alone takes as long as backward: two
-# hosts, a rank with one thread on each, resnet18 on small images, one micro-batch a rank. Backward without a limit sets the
-# limit; then rounds in turn: the sum alone, steps without the limit, steps with it. Medians over the steps of all rounds but
-# each run's first two. "waited" is the time between the end of backward and the end of the sum.
+# The share of the gradient sum that is hidden behind backward, over a link on which the sum takes as long as backward: two hosts with
+# one rank of one thread each, resnet18 on small images, one micro-batch per rank. A backward without a limit determines the limit; then
+# each round runs the sum alone, steps without the limit, and steps with it. Medians over the steps of all rounds except each run's
+# first two. "waited" is the time between the end of backward and the end of the sum.
 # usage: overlap.sh [ROUNDS [KEY=VALUE ...]]     (default 3; WEFT=build/weft; needs root and two idle cores; five minutes)
-# Last line: the share hidden, beside the goal of 80 %. It is a measurement: the exit code is 0 whatever it says. The trace of
+# Last line: the share hidden, compared with the goal of 80 %. It is a measurement: the exit code is 0 whatever it says. The trace of
 # the last run with the limit is left in TRACE, if that is set.
 hosts=2
 . "$(dirname "$0")/cluster.bash"

@@ -64,9 +64,8 @@ start_slurm() {
 field() { scontrol show job "$1" | tr ' ' '\n' | sed -n "s/^$2=//p"; }
 is() { [ "$(field "$1" "$2")" = "$3" ]; }
 
-# went_on ID : a job that is back in the queue runs, and is done. Else Slurm lets two minutes pass; and it may set that time once
-# more after it was told. Not within the second of the job's end: hosts take a start from then for one of the run that was just
-# revoked.
+# went_on ID : a requeued job runs and ends. Without this Slurm waits two minutes, and may set that time once more. The restart is not
+# in the second of the job's end, because hosts would take it for a start of the run that was just revoked.
 goes_on() {
     is "$1" JobState COMPLETED && return
     ! is "$1" JobState PENDING || scontrol update jobid="$1" StartTime=now

@@ -68,8 +68,8 @@ went_on "$id" "dies-$id.log"
 holds 'a dead node leads back to the queue, and on' grep -q 'resuming from runs/dies/checkpoints/' "dies-$id.log"
 check 0 '' "$WEFT" ckpt diff runs/alone/$last runs/dies/$last
 
-# An array: the second, last task has the array's own number. Its hook holds it at the end of an epoch for ten seconds, in which it
-# is told to stop, however fast the machine is; the first one is never held.
+# An array: the second, last task has the array's number. Its hook waits at the end of an epoch for ten seconds, in which it receives a
+# stop request, however fast the machine is; the first task never waits.
 cat >hook.sh <<'SH'
 run=$(sed -n 's/.*"run": *"\([^"]*\)".*/\1/p')
 touch "at-$run"

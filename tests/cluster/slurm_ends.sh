@@ -46,7 +46,7 @@ slow
 declare -A id
 names='srun2 srun3 mpirun2 mpirun3'
 for name in $names; do id[$name]=$(sbatch --parsable --signal=URG@1 $name.sh); done
-# All of them went back to the queue three times. One that waits there is told to start (went_on says when).
+# All of them were requeued three times. A job that waits in the queue is started explicitly (went_on explains when).
 back() {
     local name pending=() all=yes
     for name in $names; do

@@ -36,7 +36,7 @@ check 0 '' submit async 3 1 grid.mode=async run.order_log=order
 check 0 '' submit again 3 1 grid.mode=async run.replay=order
 check 0 'to the bit' "$WEFT" ckpt diff runs/async/$last runs/again/$last
 
-# A server dies: the job goes back to the queue, and on. It waits there for two minutes, where it is not told to start.
+# A server dies: the job is requeued and resumes. It would wait in the queue for two minutes without an explicit start.
 resumed() {
     grep -q 'resuming from runs/dies' dies.log && return
     ! is "$id" JobState PENDING || scontrol update jobid="$id" StartTime=now

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# weft run for MINUTES with a fault every 20 s, of each kind equally often, in an order drawn by SEED: a rank killed, a rank stopped,
-# the disk full for 8 s, the disk slow for 10 s, a host's cable pulled for 3 s (every third time until its ranks have ended), a NaN or a
-# flipped bit in a parameter. 4 ranks on 2 hosts, 2 replicas of 2 stages, their folder on a disk of its own. The run goes on within
-# two minutes of each, ends at the bits of a quiet run, and spends at least 70 % of the time on steps that count.
+# weft run for MINUTES with a fault every 20 s, each kind equally often, in an order drawn by SEED: a rank killed, a rank stopped, the
+# disk full for 8 s, the disk slow for 10 s, a host's cable pulled for 3 s (every third time until its ranks have ended), a NaN or a
+# flipped bit in a parameter. 4 ranks on 2 hosts, 2 replicas of 2 stages, with their folder on a separate disk. The run resumes within
+# two minutes of each fault, ends with the bits of an undisturbed run, and spends at least 70 % of the time on steps that count.
 # usage: soak.sh     (WEFT=build/weft MINUTES=20 SEED=1; needs root, e2fsprogs, a C compiler; half as long again for the quiet run)
 hosts=2
 . "$(dirname "$0")/cluster.bash"

@@ -80,7 +80,7 @@ kinds=(pwrite64:signal=KILL fsync:signal=KILL rename:signal=KILL unlink:signal=K
 for i in $(seq "$injected"); do
     kind=${kinds[i % ${#kinds[@]}]}
     when=$((1 + RANDOM % 12))
-    [ $((RANDOM % 3)) = 0 ] && [[ $kind != *signal* ]] && when=$when+ # this call and all later ones
+    [ $((RANDOM % 3)) = 0 ] && [[ $kind != *signal* ]] && when=$when+ # this call and all later ones fail
     rm -rf runs/r
     cp -r before runs/r
     # in a subshell: strace ends by the signal that ended mpirun, which the shell would report

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What a user does, on a GPU and on the CPU: a language model and a network for pictures trained on both, their losses side by side,
-# twice with the same bits; killed and resumed; eval, generate, predict and doctor; the largest micro-batch that the plan allows; the
-# device's memory beside the plan's. Needs one GPU; with the emulated one it takes a minute or two.
+# A user's workflow on a GPU and on the CPU: a language model and an image network are trained on both, with close losses, and twice
+# with the same bits; killed and resumed; eval, generate, predict and doctor; the largest micro-batch that the plan allows; the device's
+# memory compared with the plan. Needs one GPU; with the emulated one it takes a minute or two.
 # usage: WEFT=PROGRAM card.sh     (a bundle's bin/weft; default build/weft)
 root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/../cli/common.bash"
@@ -37,7 +37,7 @@ optim: {name: sgd, lr: 0.02, momentum: 0.9}
 X
 last=$(printf 'checkpoints/step-%08d.h5' $steps) half=$(printf 'checkpoints/step-%08d.h5' $((steps / 2)))
 losses() { sed -n 's/.*"loss":\([0-9.e-]*\),"lr".*/\1/p' "runs/$1/metrics.jsonl"; }
-# near BOUND RUN RUN [LAST] : as many losses, or the last so many, none further apart.
+# near BOUND RUN RUN [LAST] : the runs have the same number of losses, and all, or the last LAST, differ by at most BOUND.
 near() { paste <(losses "$2" | tail -n "${4:-1000}") <(losses "$3" | tail -n "${4:-1000}") | awk -v b="$1" '{ d = $1 - $2; if (d < 0) d = -d; if (d > most) most = d; if (NF != 2) bad = 1 }
     END { printf "  largest difference %g, allowed %g\n", most, b; exit bad || NR == 0 || most > b }'; }
 falls() { losses "$1" | awk 'NR == 1 { a = $1 } { b = $1 } END { exit !(b < a) }'; }

@@ -58,7 +58,7 @@ for way in cpu:cuda cuda:cpu; do
     holds "from $from to $to: the same bits" cmp -s a b
 done
 
-# What weft doctor says of GPUs.
+# The checks of weft doctor for GPUs.
 doctor() { env OMPI_MCA_rmaps_base_oversubscribe=1 "$@" timeout 60 mpirun --allow-run-as-root -n 2 "$WEFT" doctor .; }
 check 0 '2 for each process, emulated GPU' doctor EMULATE_GPUS=2
 check 0 '2 ranks share 1 GPU and take turns' doctor EMULATE_GPUS=1
@@ -72,7 +72,7 @@ for device in cpu cuda; do
 done
 holds 'both write the same' cmp -s text-cpu text-cuda
 check 0 '' "$WEFT" generate gpt.yaml --checkpoint runs/gpt-cpu/$half --tokens 5 train.device=cuda train.precision=bf16
-# What the plan counts, and what recorded graphs take beside it.
+# The memory that the plan counts, and the additional memory of recorded graphs.
 beside() { sed -n 's/.*"device_unplanned_mb": *\([0-9.]*\).*/\1/p' out; }
 planned() { awk -F'"device_mb": *|"device_planned_mb": *' '{ d = $2 - $3; exit !($2 > 0 && d <= 1 && d >= -1) }' out; }
 check 0 '"product_gflops":' "$WEFT" bench step lenet.yaml train.device=cuda --steps 3 --json

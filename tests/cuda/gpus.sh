@@ -158,7 +158,7 @@ if emulated 'calls of the host are counted'; then
     check 0 'to the bit' "$WEFT" ckpt diff runs/graphs-{off,auto}/checkpoints/step-00000024.h5
 fi
 
-# what is shared out, in files, too: half a run goes on elsewhere
+# sharded data, also in files: half a run is resumed on other ranks
 same 2 job.yaml zero1 grid.zero=1 checkpoint.every_steps=2
 same 4 gpt.yaml gpt-zero2 grid.pp=2 grid.zero=2
 same 4 job.yaml zero3 grid.pp=2 grid.zero=3 checkpoint.resume=runs/zero1/checkpoints/step-00000002.h5
@@ -221,7 +221,7 @@ check 78 'needs a GPU for each rank, and ranks 0 and 1 share ' ranks 2 "$WEFT" t
 unset EMULATE_GPUS
 
 if emulated 'GPUs that are hidden or of several models'; then
-    # what else ranks may see
+    # other GPUs that ranks may see
     hidden=("$WEFT" train job.yaml run.name=hidden)
     check 0 'show all to each rank' ranks 1 env CUDA_VISIBLE_DEVICES=3 "${hidden[@]}" : -n 1 env CUDA_VISIBLE_DEVICES=5 "${hidden[@]}"
     export EMULATE_MODELS='Model A,Model A,Model A,Model A,Model A,Model A,Model B'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What goes wrong with GPUs before a run begins, over the emulated GPU: one message that names the node, the GPU and the cure, exit code
-# 78, nothing written.
+# Faults with GPUs before a run begins, on the emulated GPU: one message names the node, the GPU and the remedy, exit code 78, nothing
+# is written.
 WEFT=${WEFT_EMULATED:-build/emulated/weft}
 . "$(dirname "$0")/../cli/common.bash"
 
@@ -29,7 +29,7 @@ refused 'GPU 0: 32 MB for cuBLAS:' EMULATE_OTHERS=4290000000
 refused 'nvidia-smi shows who fills it' EMULATE_OTHERS=4290000000
 refused 'of 4.3 GB on GPU 0 (emulated GPU) of node' EMULATE_OTHERS=4230000000 -- model.width=256 train.batch=256 train.micro_batch=128
 refused 'train.micro_batch of at most about' EMULATE_OTHERS=3960000000 -- model.width=256 train.batch=256 train.micro_batch=128
-# 234 MB are free: enough for the plan, and not for what graphs and kernels take beside it; then 1.3 GB on two GPUs, with NCCL
+# 234 MB are free: enough for the plan, but not for graphs and kernels in addition; then 1.3 GB on two GPUs, with NCCL
 refused "(268.4 MB of it for CUDA graphs and kernels), and may use 2" EMULATE_OTHERS=4060000000
 refused "(1.6 GB of it for CUDA graphs, kernels and NCCL's buffers), and may use" EMULATE_OTHERS=3000000000 -- -n 2
 check 0 'done after' env EMULATE_OTHERS=3900000000 timeout 240 "$WEFT" train a.yaml run.name=fits
@@ -39,7 +39,7 @@ check 0 '"reserved_bytes": 0' "$WEFT" plan a.yaml --json train.device=cpu
 rm -rf runs
 refused 'no NVIDIA driver on this machine' EMULATE_DRIVER=0 -- -n 2
 check 0 'done after' "$WEFT" train a.yaml
-# What attention on GPUs does not have is refused, and CPUs have it.
+# Variants of attention that GPUs do not support are refused; CPUs support them.
 cat >b.yaml <<'YAML'
 model: {layers: [embedding: {vocab: 256, width: 16}, dense: {width: 48}, attention: {heads: 2, rotary: true}, dense: {width: 256}]}
 data: {train: text.h5}

@@ -202,7 +202,7 @@ static const Case cases[] = {
      {"rank 2 on ", "has been stopped by a signal for ",
       "it is at backward of chunk 2, micro-batch 3, step 6",
       "waits for a message (7) of rank 2, micro-batch 3, step 6"},
-     "no rank has gone on"},
+     "no rank has made progress"},
     {"dead",
      dead,
      300,
@@ -227,7 +227,7 @@ static const Case cases[] = {
      3,
      ERR_IO,
      /* 3 on an idle machine */
-     {"no rank has gone on for ", " s (train.hang_s)", "waits for a message (7) of rank 0"},
+     {"no rank has made progress for ", " s (train.hang_s)", "waits for a message (7) of rank 0"},
      "stopped by"},
     {"between", between, 3, 0, {""}, "step"},
     {"suspended", suspended, 6, 0, {""}, "weft:"},

@@ -1,5 +1,5 @@
-# What the programs of a bundle must find, wherever the folder lies: sourced by its scripts, which set $bundle. CUDA's libraries are
-# looked for where LD_LIBRARY_PATH says, then in $CUDA_HOME (default /usr/local/cuda), then in the packages of a Python.
+# Finds the libraries of a bundle's programs, wherever the folder is: sourced by its scripts, which set $bundle. CUDA's libraries are
+# searched for in LD_LIBRARY_PATH, then in $CUDA_HOME (default /usr/local/cuda), then in the packages of Python.
 case :${PATH-}: in *":$bundle/bin:"*) ;; *) PATH=$bundle/bin:${PATH-/usr/bin:/bin};; esac
 case :${LD_LIBRARY_PATH-}: in
     *":$bundle/lib:"*) ;;

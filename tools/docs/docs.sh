@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The pages in Markdown, the man page and the public headers as static HTML, by Doxygen. A warning of Doxygen's fails it, and so does
-# a link in the HTML that leads nowhere.
+# Converts the pages in Markdown, the man page and the public headers to static HTML by Doxygen. A warning of Doxygen fails the build,
+# and so does a broken link in the HTML.
 # usage: docs.sh WEFT OUT      writes OUT/html; OUT is emptied first
 set -euo pipefail
 weft=$1 out=$2
@@ -15,7 +15,7 @@ mkdir -p "$out/pages" "$out/html/files"
 out=$(cd "$out" && pwd)
 cd "$here"
 
-# A README.md comes before what lies below its folder, the root's last: it has as children what no other one has.
+# A README.md comes before the pages of its folder, the root's last: its children are all pages without another parent.
 {
     find docs bench datasets -mindepth 1 -maxdepth 3 -name README.md | sort
     find docs bench -name '*.md' ! -name README.md | sort
@@ -75,7 +75,7 @@ if [ -s "$out/log" ]; then
     exit 1
 fi
 cd "$out/html"
-# A text like file:line is no address.
+# A text like file:line is not a link.
 sed -i 's|<a href="file:[^"]*">\([^<]*\)</a>|\1|g' ./*.html
 find . -type f >"$out/all"
 awk -v others="$out/all" -f "$here/tools/docs/links.awk" ./*.html >&2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The pages of docs/ that are made of the program's own tables: commands.md and tables.md.
+# Prints the pages of docs/ that are generated from the program's tables: commands.md and tables.md.
 # usage: tables.sh WEFT FOLDER      (make doc-tables writes docs/; tests/cli/doc_tables.sh compares)
 set -eu
 weft=$1 folder=$2
@@ -7,7 +7,7 @@ rows=$(mktemp)
 trap 'rm -f "$rows"' EXIT
 "$weft" help --tables >"$rows"
 
-# rows_of TABLE FORMAT : a line of a Markdown table for each row; NAME and HELP stand for the two.
+# rows_of TABLE FORMAT : prints a line of a Markdown table for each row; NAME and HELP are replaced.
 rows_of() {
     awk -F'\t' -v table="$1" -v form="$2" '
         $1 == table {
@@ -16,7 +16,7 @@ rows_of() {
             gsub(/NAME/, $2, line); gsub(/HELP/, help, line); print line
         }' "$rows"
 }
-# section TITLE TABLE PAGE WHAT : a heading and a table; PAGE says more.
+# section TITLE TABLE PAGE TEXT : prints a heading and a table, with a link to PAGE.
 section() {
     printf '\n## %s\n\n' "$1"
     [ -z "$3" ] || printf 'More: [%s](%s.md).\n\n' "$3" "$3"

@@ -8,45 +8,54 @@
 /* ---- pieces of text ---- */
 
 static const char why_slurm[] =
-    "# weft asks Slurm when the job ends, and stops before that, as much earlier as its own steps\n"
-    "# and saves take: it saves a checkpoint and ends with 75, \"start me again\". The next start\n"
-    "# goes on from that checkpoint, also on other nodes or another number of them, with the same\n"
-    "# bits. A run that is complete, or that failed, is not started again; nor is one that three\n"
-    "# starts in turn brought no newer checkpoint, for a fourth would end likewise.\n";
+    "# weft asks Slurm when the job ends. It saves a checkpoint early enough, which depends on the "
+    "time\n"
+    "# of its steps and saves, and ends with 75: \"start me again\". The next start resumes from "
+    "that\n"
+    "# checkpoint, also on other nodes or on another number of nodes, with the same bits. A run "
+    "that is\n"
+    "# complete or has failed is not started again. After three consecutive starts without a "
+    "newer\n"
+    "# checkpoint there is no fourth, because it would end in the same way.\n";
 
-static const char why_options[] =
-    "# --signal is for where nodes cannot ask (no squeue there). Without \"B:\" it goes to the "
-    "ranks\n"
-    "# and not to this script. Slurm sends it once, up to a minute early, and to nobody where no\n"
-    "# rank has been started yet. --requeue lets Slurm start the job again after a node has "
-    "failed,\n"
-    "# too; --open-mode=append keeps the log then. --cpus-per-task: what train.threads may be.\n";
+static const char why_options[] = "# --signal: for clusters whose nodes have no squeue, so that "
+                                  "weft cannot ask for the end of the job.\n"
+                                  "# Without \"B:\" the ranks receive the signal, and this script "
+                                  "does not. Slurm sends it once, up to a\n"
+                                  "# minute early, and only if ranks have been started. --requeue "
+                                  "lets Slurm also start the job again\n"
+                                  "# after a node has failed; --open-mode=append then keeps the "
+                                  "log. --cpus-per-task: largest possible\n"
+                                  "# train.threads.\n";
 
-static const char why_gpus[] =
-    "# One rank a GPU, and every rank sees all of its node's: --gpus-per-task would hide each GPU\n"
-    "# from the others, and NCCL could not go by NVLink.\n";
+static const char why_gpus[] = "# Each rank uses one GPU and sees all GPUs of its node: "
+                               "--gpus-per-task would hide each GPU from the\n"
+                               "# other ranks, and NCCL could not use NVLink.\n";
 
-static const char why_hosts[] =
-    "# Trains by mpirun on the hosts of a file, one a line: NAME slots=RANKS. Each start leaves "
-    "what\n"
-    "# each rank said in a file of its own, in a folder with a number. A run that stopped (75: "
-    "after\n"
-    "# run.max_time, or a rank was lost) is started again and goes on from its newest checkpoint;\n"
-    "# one that is complete, or that failed, is not; nor is one that three starts in turn brought\n"
-    "# no newer checkpoint. SIGTERM, SIGINT and SIGHUP to this script stop the run, saved, and it\n"
-    "# ends with 75. The hosts need a shared folder, this one, and ssh between them without a\n"
-    "# password.\n";
+static const char why_hosts[] = "# Trains by mpirun on the hosts of a file with one host per line: "
+                                "NAME slots=RANKS. Each start\n"
+                                "# writes the output of each rank to a file, in a folder with a "
+                                "number. A run that has stopped (75:\n"
+                                "# after run.max_time, or because a rank was lost) is started "
+                                "again and resumes from its newest\n"
+                                "# checkpoint. A run that is complete or has failed is not started "
+                                "again; nor is one after three\n"
+                                "# consecutive starts without a newer checkpoint. SIGTERM, SIGINT "
+                                "and SIGHUP to this script stop the\n"
+                                "# run, which saves a checkpoint, and the script ends with 75. The "
+                                "hosts need this folder as a shared\n"
+                                "# folder, and ssh to each other without a password.\n";
 
 static const char count[] =
     "\n"
-    "# The step of the run's newest checkpoint, 0 where it has none.\n"
+    "# Prints the step of the run's newest checkpoint; 0: there is none.\n"
     "steps() {\n"
     "    local path\n"
     "    path=$(\"$weft\" train --newest \"$@\") || return\n"
     "    path=${path##*step-}\n"
     "    echo $((10#0${path%.h5}))\n"
     "}\n"
-    "# Counts this start. $state: the step that the last starts began at, and how many they were.\n"
+    "# Counts this start. File $state: the step at which the last starts began, and their number.\n"
     "count_start() {\n"
     "    local step=none\n"
     "    starts=0\n"
@@ -62,12 +71,12 @@ static const char count[] =
     "step $before\" >&2\n"
     "    finish \"$1\"\n"
     "}\n"
-    "# Another start may go on: the run stopped (75), a rank, a node or a disk was lost (74), a\n"
-    "# process was killed (above 128: memory ran out, a node failed, a signal came before weft "
-    "had\n"
-    "# begun), the ranks could not be started (1).\n"
+    "# Succeeds if another start may help: the run has stopped (75); a rank, a node or a disk was\n"
+    "# lost (74); a process was killed (above 128: out of memory, a failed node, a signal before "
+    "weft\n"
+    "# had begun); or the ranks could not be started (1).\n"
     "goes_on() { case $1 in 1 | 74 | 75 | 129 | 1[3-9]? | 2[0-9][0-9]) ;; *) return 1;; esac; }\n"
-    "# Returns where another start is to be made.\n"
+    "# Returns if another start is to follow, else ends the script.\n"
     "judge() {\n"
     "    local after\n"
     "    goes_on \"$code\" || finish \"$code\"\n"
@@ -81,12 +90,13 @@ static const char finish[] = "finish() { rm -f \"$state\"; exit \"$1\"; }\n";
 /* Jobs of a chain recognise each other by a checksum of the run's arguments, which names their
  * state file; the last job removes it. */
 static const char finish_chain[] =
-    "# One run for weft: what run.fresh and checkpoint.resume=no say holds for the first link.\n"
+    "# All links are one run for weft: run.fresh and checkpoint.resume=no apply to the first "
+    "link.\n"
     "if [[ $SLURM_JOB_NAME == *-of-$links ]]; then\n"
     "    link=${SLURM_JOB_NAME%-of-*}\n"
     "    export WEFT_RUN=$(printf '%016d:%d' \"${first:-$SLURM_JOB_ID}\" \"${link##*-}\")\n"
     "fi\n"
-    "# The links that are left are told, and end at once.\n"
+    "# Records the end in the state file, so that the links that are left end at once.\n"
     "finish() {\n"
     "    if is_last; then rm -f \"$state\"; else echo \"over $1\" >\"$state\"; fi\n"
     "    exit \"$1\"\n"
@@ -120,10 +130,11 @@ static const char submit_chain[] =
 
 static const char before_srun[] =
     "\n"
-    "# Newer Slurm does not hand --cpus-per-task on to srun. --mpi: `srun --mpi=list` shows what "
-    "a\n"
-    "# cluster has. --kill-on-bad-exit: where one rank is dead the others do not wait for it.\n"
-    "# Neighbours in number talk most, so they share a node.\n"
+    "# Newer versions of Slurm do not pass --cpus-per-task on to srun. --mpi: `srun --mpi=list`\n"
+    "# lists what the cluster supports. --kill-on-bad-exit: the other ranks do not wait for a "
+    "dead\n"
+    "# one. --distribution=block: ranks with neighbouring numbers exchange most, so they share a\n"
+    "# node.\n"
     "count_start \"$@\"\n"
     "export SRUN_CPUS_PER_TASK=\"${SLURM_CPUS_PER_TASK:-1}\"\n";
 
@@ -143,15 +154,15 @@ static const char next_link[] =
 
 static const char hosts_begin[] =
     "stopped='' mpirun='' state='' number=0\n"
-    "# Every second, for what is only starting may miss a signal, or be killed by it.\n"
-    "tell() { while kill -USR1 \"$mpirun\" && sleep 1; do :; done >/dev/null 2>&1 & }\n"
-    "hear() { stopped=yes; [ -z \"$mpirun\" ] || tell; }\n"
-    "trap hear TERM INT HUP\n"
+    "# Sends the stop request every second, because a process that is starting may miss a signal.\n"
+    "request_stop() { while kill -USR1 \"$mpirun\" && sleep 1; do :; done >/dev/null 2>&1 & }\n"
+    "receive_stop() { stopped=yes; [ -z \"$mpirun\" ] || request_stop; }\n"
+    "trap receive_stop TERM INT HUP\n"
     "mpirun --version 2>&1 | grep -q 'Open MPI' || [ \"$stopped\" ] || { echo 'no mpirun of Open "
     "MPI is on the PATH' >&2; exit 64; }\n"
     "[ -f \"$hosts\" ] && [ -r \"$hosts\" ] || { echo \"$hosts: no such host file; it is a plain "
     "file, a line of it: NAME slots=RANKS\" >&2; exit 66; }\n"
-    "# What the signal has ended, too, is no failure.\n"
+    "# A command that was ended by the signal is not a failure.\n"
     "finish() {\n"
     "    rm -f \"$state\"\n"
     "    [ -z \"$stopped\" ] || ! goes_on \"$1\" || exit 75\n"
@@ -162,7 +173,7 @@ static const char hosts_loop[] =
     "\n"
     "state=$(mktemp) || finish 74\n"
     "logs=$name-logs/$(date +%Y-%m-%d-%H%M%S)-$$\n"
-    "# One run for weft: what run.fresh and checkpoint.resume=no say holds for the first start.\n"
+    "# All starts are one run for weft: run.fresh and checkpoint.resume=no apply to the first.\n"
     "run=$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')\n"
     "options+=(-x WEFT_RUN)\n"
     "until [ \"$stopped\" ]; do\n"
@@ -170,15 +181,16 @@ static const char hosts_loop[] =
     "    mkdir -p \"$logs/$((number += 1))\" || finish 74\n"
     "    export WEFT_RUN=$run:$number\n"
     "    [ -z \"$stopped\" ] || break\n"
-    "    # mpirun passes USR1 on, and ends the ranks itself on any other signal: so it has a\n"
-    "    # process group of its own, which a terminal's signals do not reach.\n"
+    "    # mpirun forwards USR1 to the ranks, and ends them on any other signal. Therefore it gets "
+    "a\n"
+    "    # separate process group, which the signals of a terminal do not reach.\n"
     "    set -m\n"
     "    mpirun \"${options[@]}\" --output-filename \"$logs/$number\" \"$weft\" train "
     "\"$@\" </dev/null &\n"
     "    mpirun=$!\n"
     "    set +m\n"
-    "    [ -z \"$stopped\" ] || tell\n"
-    "    # A signal ends the wait, too, perhaps as mpirun ends.\n"
+    "    [ -z \"$stopped\" ] || request_stop\n"
+    "    # A signal also interrupts wait, perhaps while mpirun ends.\n"
     "    while wait $mpirun; code=$?; kill -0 $mpirun 2>/dev/null; do :; done\n"
     "    [ -z \"$stopped\" ] || { wait $mpirun; last=$?; [ $last = 127 ] || code=$last; }\n"
     "    mpirun=\n"
@@ -239,20 +251,20 @@ static void put_title(const Script *s, FILE *out)
         fputs("# Trains on hosts without Slurm.\n", out);
     else if (s->links)
         fprintf(out,
-                "# Trains under Slurm in a chain of %lld jobs, each of which goes on where the "
-                "last one ended.\n",
+                "# Trains under Slurm in a chain of %lld jobs, each of which continues where the "
+                "previous one ended.\n",
                 (long long)s->links);
     else if (s->array)
         fprintf(out,
-                "# Trains under Slurm as an array: each task is a run of its own, with its number "
-                "as its seed\n"
-                "# and in its name, and goes on by itself when its time is over. With run.name=a "
-                "they are a-1,\n"
-                "# a-2, ...; without it they have %s in that place.\n",
+                "# Trains under Slurm as an array: each task is a separate run, whose seed is the "
+                "task's number,\n"
+                "# and is started again when its time is over. With run.name=a the runs are called "
+                "a-1, a-2,\n"
+                "# ...; without run.name the first part is %s.\n",
                 s->any_config ? "the name of CONFIG's file" : "the name below");
     else
         fprintf(out,
-                "# Trains under Slurm on %s%s, and goes on by itself when the job's time is "
+                "# Trains under Slurm on %s%s, and starts itself again when the job's time is "
                 "over.\n",
                 s->nodes > 1 ? "several nodes" : "one node", s->gpus ? " with GPUs" : "");
     put_use(s, out);
@@ -271,8 +283,8 @@ static void put_memory(const Script *s, FILE *out)
     int rank_mb = s->gpus ? SCRIPT_GPU_RANK_MB : SCRIPT_RANK_MB;
     if (!s->memory_mib) {
         if (!s->memory)
-            fputs("# --mem is not said: it is the cluster's default, or what `weft sbatch CONFIG` "
-                  "plans.\n",
+            fputs("# --mem is left out: the cluster's default applies. `weft sbatch CONFIG` plans "
+                  "it.\n",
                   out);
         return;
     }
@@ -342,8 +354,8 @@ static void put_array(const Script *s, FILE *out)
 static void put_fixed_words(const char *const *word, int words, FILE *out)
 {
     if (!words) return;
-    fputs("# A word behind the script's name takes the place of one of these that has its key.\n"
-          "own=(",
+    fputs("# Arguments of this script replace the words below that have the same key.\n"
+          "defaults=(",
           out);
     for (int i = 0; i < words; ++i) {
         if (i) fputc(' ', out);
@@ -351,7 +363,7 @@ static void put_fixed_words(const char *const *word, int words, FILE *out)
     }
     fputs(
         ")\n"
-        "for word in \"${own[@]}\"; do\n"
+        "for word in \"${defaults[@]}\"; do\n"
         "    for other in \"$@\"; do [ \"${other%%=*}\" != \"${word%%=*}\" ] || continue 2; done\n"
         "    set -- \"$@\" \"$word\"\n"
         "done\n",
@@ -397,7 +409,7 @@ static void put_hosts(const Script *s, FILE *out)
     fputs(count, out);
     fputs("options=(--hostfile \"$hosts\" --map-by slot --bind-to none", out);
     if (s->ranks) fprintf(out, " -n %lld", (long long)s->ranks);
-    fputs(")\n# Hosts start with a fresh environment.\n"
+    fputs(")\n# The other hosts start with a fresh environment.\n"
           "[ -z \"${LD_LIBRARY_PATH:-}\" ] || options+=(-x LD_LIBRARY_PATH)\n",
           out);
     fputs(hosts_loop, out);
@@ -408,14 +420,14 @@ static void put_slurm(const Script *s, FILE *out)
     if (s->links) {
         fprintf(out,
                 "links=%lld name=%s\n"
-                "# The links have it in common.\n"
+                "# All links share this state file.\n"
                 "state=weft-$(printf '%%s\\n' \"$@\" | cksum | cut -d' ' -f1).chain\n",
                 (long long)s->links, s->job);
         fputs(submit_chain, out);
         fputs(finish_chain, out);
     } else {
         if (s->array)
-            fputs("# The number of an array's last task alone is the whole array's.\n"
+            fputs("# SLURM_JOB_ID of an array's last task is that of the whole array.\n"
                   "job=${SLURM_ARRAY_JOB_ID}_$task\n",
                   out);
         else

@@ -272,7 +272,7 @@ static _Noreturn void end_hang(Watchdog *w, const Overview *o)
     char words[WORDS] = "", why[WORDS + 128];
     add_states(w, words, o->state, o->count, false);
     add_states(w, words, o->state, o->count, true);
-    snprintf(why, sizeof why, "no rank has gone on for %.0f s (train.hang_s): %s", o->still_s,
+    snprintf(why, sizeof why, "no rank has made progress for %.0f s (train.hang_s): %s", o->still_s,
              words);
     end_job(w, why);
 }

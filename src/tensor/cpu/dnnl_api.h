@@ -38,7 +38,7 @@ struct Kernel {
     /* borrowed from the backend */
     Dnnl *dnnl;
     /* NULL if oneDNN computes; else oneDNN's fields are empty. own_impl: owned */
-    const OwnTable *own;
+    const OwnTable *table;
     void *own_impl;
     dnnl_primitive_desc_t desc;
     dnnl_primitive_t primitive;

@@ -110,7 +110,7 @@ const Format *kernel_format(const Kernel *kernel, KernelRole role)
 
 const char *kernel_name(const Kernel *kernel)
 {
-    if (kernel->own) return kernel->own->name;
+    if (kernel->table) return kernel->table->name;
     const char *text = NULL;
     onednn_must(dnnl_primitive_desc_query(kernel->desc, dnnl_query_impl_info_str, 0, &text),
                 "dnnl_primitive_desc_query");
@@ -119,7 +119,7 @@ const char *kernel_name(const Kernel *kernel)
 
 size_t kernel_scratch_bytes(const Kernel *kernel)
 {
-    if (kernel->own) return kernel->own->scratch_bytes(kernel->own_impl);
+    if (kernel->table) return kernel->table->scratch_bytes(kernel->own_impl);
     return dnnl_memory_desc_get_size(onednn_desc(kernel->scratch));
 }
 
@@ -150,7 +150,7 @@ static void make_product(const Kernel *kernel)
 
 Status kernel_build(Kernel *kernel)
 {
-    if (kernel->own) return OK;
+    if (kernel->table) return OK;
     dnnl_status_t status = dnnl_primitive_create(&kernel->primitive, kernel->desc);
     if (status != dnnl_success)
         return fail(ERR_CONFIG, "oneDNN cannot build its kernel %s: %s", kernel_name(kernel),
@@ -166,8 +166,8 @@ Status kernel_build(Kernel *kernel)
 /* Sets a handle only if it changes: oneDNN 2.x writes the padding's zeros again at each change. */
 void kernel_run(Kernel *kernel, void *const data[ROLES], void *scratch)
 {
-    if (kernel->own) {
-        kernel->own->run(kernel->own_impl, data, scratch);
+    if (kernel->table) {
+        kernel->table->run(kernel->own_impl, data, scratch);
         return;
     }
     for (int i = 0; i < kernel->arg_count; ++i) {
@@ -190,7 +190,7 @@ void kernel_free(Kernel **kernel)
         onednn_must(dnnl_memory_destroy(k->arg[i].memory), "dnnl_memory_destroy");
     if (k->primitive) onednn_must(dnnl_primitive_destroy(k->primitive), "dnnl_primitive_destroy");
     if (k->desc) onednn_must(dnnl_primitive_desc_destroy(k->desc), "dnnl_primitive_desc_destroy");
-    if (k->own) k->own->free(&k->own_impl);
+    if (k->table) k->table->free(&k->own_impl);
     for (int r = 0; r < ROLES; ++r) format_free(&k->role[r]);
     format_free(&k->scratch);
     mem_free(kernel);

@@ -17,7 +17,7 @@ static Kernel *own_new(Dnnl *dnnl, const KernelSpec *spec, const OwnTable *table
     Kernel *k = mem_new(sizeof *k);
     k->kind = spec->kind;
     k->dnnl = dnnl;
-    k->own = table;
+    k->table = table;
     k->own_impl = impl;
     for (int r = 0; r < ROLES; ++r)
         if (spec->role[r] && r != ROLE_W) k->role[r] = format_copy(spec->role[r]);
@@ -37,8 +37,8 @@ static Kernel *own_new(Dnnl *dnnl, const KernelSpec *spec, const OwnTable *table
     }                                                                                              \
     static void module##_release(void **impl)                                                      \
     {                                                                                              \
-        Type *own = *impl;                                                                         \
-        module##_free(&own);                                                                       \
+        Type *kernel = *impl;                                                                      \
+        module##_free(&kernel);                                                                    \
         *impl = NULL;                                                                              \
     }                                                                                              \
     static const OwnTable module##_table = {.name = "own:" word,                                   \

@@ -109,8 +109,8 @@ static void release(void *user)
 
 BatchSource eval_data_source(EvalData *data)
 {
-    BatchSource own = {.user = data, .next = next, .release = release};
-    return data->trainer->tables ? tables_evaluation(data->trainer->tables, &own) : own;
+    BatchSource source = {.user = data, .next = next, .release = release};
+    return data->trainer->tables ? tables_evaluation(data->trainer->tables, &source) : source;
 }
 
 Status eval_data_fini(EvalData *data)

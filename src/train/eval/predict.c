@@ -18,8 +18,8 @@ static void keep_batch(void *user)
 
 Status train_logits(Trainer *t, const Batch *batch, const float **logits)
 {
-    BatchSource own = {&batch, next_batch, keep_batch};
-    BatchSource source = t->tables ? tables_evaluation(t->tables, &own) : own;
+    BatchSource rows = {&batch, next_batch, keep_batch};
+    BatchSource source = t->tables ? tables_evaluation(t->tables, &rows) : rows;
     TRY(executor_evaluate(t->executor, &source, NULL, NULL));
     *logits = executor_logits(t->executor);
     return OK;

@@ -17,10 +17,10 @@ static Status nothing_changed(Status st)
 }
 
 /* Sets *there if the file exists; ERR_IO if that cannot be found out. */
-static Status find_file(const char *path, bool *there)
+static Status find_file(const char *path, bool *exists)
 {
-    *there = access(path, F_OK) == 0;
-    if (*there || errno == ENOENT) return OK;
+    *exists = access(path, F_OK) == 0;
+    if (*exists || errno == ENOENT) return OK;
     return fail(ERR_IO, "%s: cannot be looked for: %s", path, strerror(errno));
 }
 
@@ -87,10 +87,10 @@ static Status read_best(const Run *r, double *metric)
 {
     CheckpointMeta meta = {0};
     char *aside = NULL;
-    bool there;
+    bool exists;
     *metric = NAN;
-    TRY(find_file(r->dir.best, &there));
-    if (!there) return OK;
+    TRY(find_file(r->dir.best, &exists));
+    if (!exists) return OK;
     /* it may be another name of the checkpoint that has just been loaded */
     bool known = known_files_have(r->good, r->dir.best);
     Status st =

@@ -60,14 +60,14 @@ static Status room_advice(const Run *r, Status st)
 /* Call when a save has ended with status st: reports a failure, and records the checkpoint. */
 static Status save_ended(Run *r, Status st, bool last)
 {
-    bool there = st == OK, both = r->saving_both;
+    bool written = st == OK, both = r->saving_both;
     run_time_save(r, train_save_seconds(r->save));
     if (st == ERR_DATA)
         st = run_bad_advice(fail(st, "%s at step %lld", fail_message(), (long long)r->saving_step));
     if (st == ERR_IO) st = room_advice(r, st);
-    if ((r->saving_best || both) && !there) r->best_saved = r->best_before;
+    if ((r->saving_best || both) && !written) r->best_saved = r->best_before;
     r->saving_both = false;
-    bool of_best = r->saving_best || (both && !there && strstr(fail_message(), r->dir.best));
+    bool of_best = r->saving_best || (both && !written && strstr(fail_message(), r->dir.best));
     if (both && last && st == ERR_IO) {
         /* the run's last save could not create both names: saves again at once under the
          * checkpoint's name alone */
@@ -78,11 +78,11 @@ static Status save_ended(Run *r, Status st, bool last)
         return save_begin(r, path, false, true);
     }
     if (!last) st = tolerate_save(r, st, of_best);
-    if (both && there) (void)tolerate_save(r, OK, true);
+    if (both && written) (void)tolerate_save(r, OK, true);
     /* next time best.h5 is tried alone */
-    if (both && !there) r->best_failing = true;
+    if (both && !written) r->best_failing = true;
     train_save_free(&r->save);
-    if (there && !r->saving_best) {
+    if (written && !r->saving_best) {
         run_set_last(r, r->saving, r->saving_step);
         r->last_by_this_run = true;
         r->saving = NULL;
@@ -142,9 +142,9 @@ Status run_save(Run *r, bool last)
 {
     char *path = run_dir_checkpoint(&r->dir, r->trainer->step);
     Status st = save_wait(r, last && r->saving && strcmp(path, r->saving) == 0);
-    bool there = r->last && strcmp(path, r->last) == 0 && !r->save_again;
+    bool written = r->last && strcmp(path, r->last) == 0 && !r->save_again;
     r->save_again = false;
-    if (st != OK || there) {
+    if (st != OK || written) {
         mem_free(&path);
         return st;
     }

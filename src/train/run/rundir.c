@@ -100,12 +100,12 @@ Status run_dir_earlier(const RunDir *dir, char **path)
 
 static Status move_into(const RunDir *dir, const char *to, const char *name)
 {
-    char *from = mem_format("%s/%s", dir->path, name), *there = mem_format("%s/%s", to, name);
+    char *from = mem_format("%s/%s", dir->path, name), *destination = mem_format("%s/%s", to, name);
     Status st = OK;
-    if (rename(from, there) != 0)
+    if (rename(from, destination) != 0)
         st = fail(ERR_IO, "%s: cannot be moved to %s: %s", from, to, strerror(errno));
     mem_free(&from);
-    mem_free(&there);
+    mem_free(&destination);
     return st;
 }
 

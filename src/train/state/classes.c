@@ -213,15 +213,15 @@ Status classes_check_loaded(const Trainer *t, const CheckpointMeta *meta, const 
     class_names_take(&then, mem_text(meta->classes), strlen(meta->classes) + 1, '\n');
     int64_t i = first_difference(&now, &then);
     if (i >= 0 && !class_names_count(&now) && !class_names_count(&then)) {
-        char *here, *there;
-        text_escape_pair(now.name[i], then.name[i], &here, &there);
+        char *shown_now, *shown_then;
+        text_escape_pair(now.name[i], then.name[i], &shown_now, &shown_then);
         st = fail(
             ERR_DATA,
             "%s: class %lld is '%.160s' there, but '%.160s' by the labels of %s: name the data "
             "that it was trained on",
-            path, (long long)i, there, here, t->train_set.path);
-        mem_free(&here);
-        mem_free(&there);
+            path, (long long)i, shown_then, shown_now, t->train_set.path);
+        mem_free(&shown_now);
+        mem_free(&shown_then);
     }
     class_names_free(&now);
     class_names_free(&then);

@@ -37,9 +37,9 @@ static size_t bytes_of(const Live *live, int param)
 static void collects_wait(void *user)
 {
     Live *live = user;
-    for (int own = 1; own >= 0; --own)
+    for (int local = 1; local >= 0; --local)
         for (int k = 0; k < live->collects; ++k)
-            if (live->collect[k] && world_collect_here(live->collect[k]) == own)
+            if (live->collect[k] && world_collect_here(live->collect[k]) == local)
                 world_collect_wait(&live->collect[k]);
     live->collects = 0;
 }

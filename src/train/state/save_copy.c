@@ -35,7 +35,7 @@ struct SaveCopy {
     /* rank that writes each tensor, [count]; owned */
     int *owner;
     /* offset of this rank's part of each tensor in the copy, or -1, [count]; owned */
-    int64_t *own;
+    int64_t *offset;
     /* for each tensor that this rank assembles from replicas' shards, the offset of each part,
      * [count][dp], else NULL; owned */
     int64_t **part;
@@ -135,7 +135,7 @@ static int64_t place_parts(SaveCopy *c, int from, int to)
     for (int i = 0; i < c->list.count; ++i) {
         if (!is_copied(c, i) || writer_dp(c, i) != to) continue;
         if (!tensors_in_parts(&c->list, i) && from != to) continue;
-        if (from == c->dp_rank) c->own[i] = c->floats;
+        if (from == c->dp_rank) c->offset[i] = c->floats;
         if (c->part[i]) c->part[i][from] = c->floats;
         c->floats += part_floats(c, i, from);
     }
@@ -175,7 +175,7 @@ static void copy_init(SaveCopy *c, const Trainer *t, const Plan *plan, int dp_ra
     tensors_init(&c->list, t, plan, false);
     size_t count = (size_t)c->list.count + 1;
     c->owner = mem_new(count * sizeof *c->owner);
-    c->own = mem_new(count * sizeof *c->own);
+    c->offset = mem_new(count * sizeof *c->offset);
     c->plain = mem_new(count * sizeof *c->plain);
     c->part = mem_new(count * sizeof *c->part);
     c->slice = mem_new(count * tp * sizeof *c->slice);
@@ -184,7 +184,7 @@ static void copy_init(SaveCopy *c, const Trainer *t, const Plan *plan, int dp_ra
     checkpoint_owners(&io, (int)(dp * tp) * t->shape.pp, c->owner);
     for (int i = 0; i < c->list.count; ++i) {
         bool joins = is_copied(c, i) && tensors_in_parts(&c->list, i) && writer_dp(c, i) == dp_rank;
-        c->own[i] = -1;
+        c->offset[i] = -1;
         if (joins) c->part[i] = mem_new(dp * sizeof *c->part[i]);
     }
     swap_init(&c->swap[0], (int)dp);
@@ -199,7 +199,7 @@ static void copy_fini(SaveCopy *c)
     for (int i = 0; i < c->list.count; ++i) mem_free(&c->part[i]);
     mem_free(&c->slice);
     mem_free(&c->part);
-    mem_free(&c->own);
+    mem_free(&c->offset);
     mem_free(&c->plain);
     mem_free(&c->owner);
     tensors_fini(&c->list);
@@ -254,10 +254,11 @@ size_t save_copy_bytes(const Trainer *t, const Plan *plan)
 static void plan_rounds(const SaveCopy *c, Swap *s, const World *world)
 {
     const Trainer *t = c->list.trainer;
-    int64_t own = graph_param_count(graph_whole(t->graph)) / (t->shape.pp * t->shape.tp);
+    int64_t rank_params = graph_param_count(graph_whole(t->graph)) / (t->shape.pp * t->shape.tp);
     int64_t most = 0;
     s->world = world;
-    s->piece = (int64_t)(2 * ROUND_SHARE * (double)own) / (world->size > 1 ? world->size - 1 : 1);
+    s->piece =
+        (int64_t)(2 * ROUND_SHARE * (double)rank_params) / (world->size > 1 ? world->size - 1 : 1);
     if (s->piece < LEAST_FLOATS) s->piece = LEAST_FLOATS;
     for (int r = 0; r < world->size; ++r) {
         if (r == world->rank) continue;
@@ -332,7 +333,7 @@ float *save_copy_place(const SaveCopy *c, int param, int slot)
     for (int i = 0; i < c->list.count; ++i) {
         if (c->list.slot[i] != slot || !is_copied(c, i)) continue;
         if (tensors_param(&c->list, i) != param) continue;
-        return c->own[i] < 0 ? NULL : c->room + c->own[i];
+        return c->offset[i] < 0 ? NULL : c->room + c->offset[i];
     }
     return NULL;
 }
@@ -348,7 +349,7 @@ void save_copy_take(SaveCopy *c)
     const Trainer *t = c->list.trainer;
     const BackendTable *table = t->backend->table;
     for (int i = 0; i < c->list.count; ++i) {
-        int64_t at = c->own[i];
+        int64_t at = c->offset[i];
         if (at < 0) continue;
         int64_t count = tensors_part(&c->list, i, c->dp_rank);
         if (count == 0) continue;
@@ -382,7 +383,7 @@ static const float *join_parts(const SaveCopy *c, int i)
 {
     const int64_t *at = c->part[i];
     float *to = c->whole;
-    if (!tensors_in_parts(&c->list, i)) return c->room + c->own[i];
+    if (!tensors_in_parts(&c->list, i)) return c->room + c->offset[i];
     for (int r = 0; r < dp_of(c); ++r) {
         int64_t count = tensors_part(&c->list, i, r);
         memcpy(to, c->room + at[r], (size_t)count * sizeof *to);
@@ -414,7 +415,7 @@ static const float *plain_in_place(SaveCopy *c, int i)
 {
     const Graph *g = c->list.trainer->graph;
     const Param *p = &g->param[tensors_param(&c->list, i)];
-    float *at = c->room + c->own[i];
+    float *at = c->room + c->offset[i];
     if (!c->plain[i] && !op_stored_plain(g->node[p->node].op, p->slot)) {
         memcpy(c->whole, at, (size_t)p->elements * sizeof *at);
         unpack(c, i, c->whole, at);
