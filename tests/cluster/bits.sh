@@ -22,8 +22,8 @@ optim: {name: adamw, lr: 1.0e-3}
 checkpoint: {resume: "no"}
 YAML
 
-# same BATCH SUMS HOSTS RANKS MAP KEY=VALUE... : both models end in the bits of one rank with that batch, and SUMS says how the
-# ranks summed.
+# same BATCH SUMS HOSTS RANKS MAP KEY=VALUE... : both models end with the bits of one rank with that batch, and SUMS is in the line
+# about the ranks' sums.
 same() {
     local batch=$1 sums=$2 place="$3 $4 $5" model name
     shift 5
@@ -43,25 +43,25 @@ for schedule in 1f1b zero-bubble; do
     same 32 self 2 1 slot grid.pp=2 grid.pipeline_schedule=$schedule
     same 24 self 3 1 slot grid.pp=3 grid.pipeline_schedule=$schedule
     same 32 shm 2 2 slot grid.dp=2 grid.pp=2 grid.pipeline_schedule=$schedule # messages between hosts
-    same 32 mpi 2 2 node grid.dp=2 grid.pp=2 grid.pipeline_schedule=$schedule # sums cross it
+    same 32 mpi 2 2 node grid.dp=2 grid.pp=2 grid.pipeline_schedule=$schedule # sums between hosts
 done
 same 32 'shm and mpi' 2 2 slot grid.dp=4
 same 24 'shm and mpi' 3 2 slot grid.dp=6
 same 32 'shm and mpi' 2 4 slot grid.dp=8
 same 32 'shm and mpi' 2 4 slot grid.dp=8 grid.zero=2
 same 32 mpi 2 2 slot grid.dp=4 grid.transport=mpi
-same 32 mpi 2 2 node grid.dp=4           # neighbours are on other hosts: no groups
-same 24 mpi 3 2 slot grid.dp=3 grid.pp=2 # both
+same 32 mpi 2 2 node grid.dp=4           # neighbours are on other hosts, so there are no groups
+same 24 mpi 3 2 slot grid.dp=3 grid.pp=2 # messages and sums between hosts
 for zero in 1 2 3; do same 32 'shm and mpi' 2 2 slot grid.dp=4 grid.zero=$zero; done
 same 24 'shm and mpi' 3 2 slot grid.dp=6 grid.zero=3
 same 32 shm 2 2 slot grid.dp=2 grid.pp=2 grid.zero=1
 same 24 mpi 3 2 node grid.dp=3 grid.pp=2 grid.zero=1 grid.pipeline_schedule=zero-bubble
 same 32 mpi 2 2 node grid.dp=2 grid.pp=2 grid.zero=3
-# in rounds of halving: between three hosts and six ranks, of one host each or grouped
+# rounds of halving between three hosts and six ranks, one per host or grouped
 for zero in 0 1 2 3; do same 24 'shm and mpi' 3 2 slot grid.dp=6 grid.zero=$zero grid.sums=halving; done
 same 24 mpi 3 1 slot grid.dp=3 grid.sums=halving
 same 24 mpi 3 2 slot grid.dp=6 grid.transport=mpi grid.sums=halving grid.zero=1
-# from a checkpoint of two steps, which hosts have from each other
+# from a checkpoint after two steps, which the hosts exchange
 for model in lenet gpt2; do check 0 '' "$WEFT" train $model.yaml train.batch=24 train.steps=2 run.name=$model-half; done
 resumed() {
     local model half

@@ -8,8 +8,8 @@ export WEFT
 [ "${CLUSTER_HOSTS:-}" ] || exec "$cluster/hosts.sh" "$hosts" "$self" "$@"
 . "$cluster/../cli/common.bash"
 
-# across HOSTS RANKS MAP COMMAND... : RANKS ranks on each of the first HOSTS hosts; MAP slot: neighbours share a host, node: they
-# do not. HOSTS 1, RANKS 1: alone, without MPI.
+# across HOSTS RANKS MAP COMMAND... : starts RANKS ranks on each of the first HOSTS hosts; MAP slot: neighbours share a host, node: they
+# do not. HOSTS 1, RANKS 1: without MPI.
 across() {
     local hosts=$1 ranks=$2 map=$3 list
     shift 3
@@ -18,7 +18,7 @@ across() {
     timeout 300 mpirun -n $((hosts * ranks)) --host "$list" --map-by "$map" --bind-to none "$@"
 }
 
-# 96 images of 28x28 in 10 classes: what gzip makes of a list of numbers looks random and is the same everywhere.
+# 96 images of 28x28 in 10 classes: the output of gzip for a list of numbers looks random and is the same everywhere.
 make_images() {
     seq 1 60000 | gzip -n9 >noise
     { printf '\0\0\10\3\0\0\0\140\0\0\0\34\0\0\0\34'; head -c $((96 * 28 * 28)) noise; } >images

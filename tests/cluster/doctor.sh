@@ -8,7 +8,7 @@ CC=${CC:-cc}
 mkdir own
 # /sys describes the network cards of the network namespace in which it was mounted
 for host in $CLUSTER_HOSTS; do "$cluster/hosts.sh" on "$host" mount -t sysfs sys /sys; done
-# on n1 and n2, and on n3 with what stands before it
+# the command on n1 and n2, and on n3 with the words before it
 doctors() { timeout 100 mpirun --host n1:1,n2:1,n3:1 --map-by node --bind-to none -n 2 "$WEFT" doctor "$folder" : -n 1 env "$@" "$WEFT" doctor "$folder"; }
 folder=$PWD/own
 says() { holds "$1: $2" grep -qE "^$1 +$2" both; }
@@ -37,12 +37,12 @@ says warn 'libraries +rank 2 on n3: libyaml[^ ]* is another file'
 says warn 'clocks +n3: its clock is 7.0 s ahead of that of the others'
 "$cluster/hosts.sh" link off
 
-# each host's own
+# a separate folder on each host
 folder=/run/node
 check 78 'a run could not work here: shared folder' doctors A=b
 says fatal 'shared folder +n2, n3: a file of the first node, n1, is not visible after 5 s'
 
-# n3 starts something that never comes to MPI
+# n3 starts a program that never calls MPI
 check 78 'doctor: the start of MPI: no answer' timeout 100 mpirun --host n1:1,n3:1 --map-by node --bind-to none \
     -n 1 "$WEFT" doctor "$PWD/own" : -n 1 sleep 60
 finish

@@ -21,7 +21,7 @@ start() {
     across 2 2 slot "$WEFT" train gpt2.yaml run.name="$1" >"$1.out" 2>&1 & job=$!
     soon trains "$1" || { echo "FAILED: $1 does not get going:"; sed 's/^/  | /' "$1.out"; exit 1; }
 }
-# mpirun may stay when a host is gone for it, so its end is not waited for
+# mpirun may stay after a host is lost, so the test does not wait for its end
 named() { soon grep -q "$2" "$1.out"; cp "$1.out" both; }
 stop_mpirun() { pkill -KILL -P $job 2>/dev/null; kill -KILL $job 2>/dev/null; wait $job 2>/dev/null; } || true
 

@@ -12,12 +12,12 @@
 # Needs root and iproute2. Where namespaces are not allowed: says "skipped:" and why, exit code 0.
 set -eu
 me=$(cd "$(dirname "$0")" && pwd)/$(basename "$0") net=10.77.0
-state=/run/hosts # in the namespaces: a file per host, its first process
+state=/run/hosts # a folder in the namespaces with a file per host, which has its first process
 spaces="--mount --uts --net --ipc --pid --fork --kill-child --mount-proc"
 usage() { sed -n '/^# usage/,/^# Needs/s/^# \{0,1\}//p' "$me" >&2; exit 64; }
 skip() { echo "skipped: $1"; exit 0; }
 
-# Runs as the first process of host $1: takes the orphans, waits for the end.
+# Runs as the first process of host $1: adopts orphans and waits for the end.
 host() {
     hostname "n$1"
     mount -t tmpfs -o mode=1777 shm /dev/shm
@@ -28,7 +28,7 @@ host() {
     wait
 }
 
-# await WHAT COMMAND... : until it succeeds, for a minute or more
+# await DESCRIPTION COMMAND... : repeats the command until it succeeds, for at least a minute
 await() { for _ in $(seq 1200); do "${@:2}" && return; sleep 0.05; done; echo "hosts.sh: no $1" >&2; exit 70; }
 
 add_host() {
@@ -43,7 +43,7 @@ add_host() {
     nsenter -t "$pid" --net ip link set eth0 up
 }
 
-# Runs as the first process of all: whatever it leaves running is killed with it.
+# Runs as the first process of all hosts: the processes that it leaves are killed with it.
 login() {
     local n=$1 i
     shift
@@ -79,7 +79,7 @@ link() {
     done
 }
 
-# does the switch answer HOST, be it with a refusal?
+# tells whether the switch answers HOST, even by a refusal
 reaches() { nsenter -t "$(cat "$state/$1")" --net env LC_ALL=C bash -c "exec 3<>/dev/tcp/$net.254/1" 2>&1 | grep -q refused; }
 # A command that begins right after a cable is plugged in may find no route yet.
 mend() { ip link set "port${1#n}" up; await "answer of the switch to $1" reaches "$1"; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# jobs/hosts.sh on three hosts without Slurm: a host file, mpirun, a file of words for each rank. Told to stop it saves and ends
-# with 75; started again it goes on, past a rank that is killed on another host, to the bits of one rank.
+# jobs/hosts.sh on three hosts without Slurm: a host file, mpirun, and a file of output for each rank. After a stop request it saves and
+# ends with 75; when it is started again it resumes, and continues after the kill of a rank on another host, to the bits of one rank.
 # usage: hosts_job.sh     (WEFT=build/weft; needs root; half a minute on two idle cores)
 hosts=3
 . "$(dirname "$0")/cluster.bash"

@@ -19,7 +19,7 @@ train: {steps: 10, batch: 96, micro_batch: 48, threads: 1}
 optim: {lr: 0.001}
 YAML
 
-# steps NAME : trains, and adds each step's seconds in backward, in the sum, and in all, to the file NAME.
+# steps NAME : trains, and appends the seconds of each step in backward, in the sum, and in total to the file NAME.
 steps() {
     local run=$1
     shift
@@ -41,7 +41,7 @@ megabytes=$("$WEFT" plan model.yaml --json 2>/dev/null | tr ',{' '\n\n' | sed -n
 measure() {
     steps first "$@"
     backward=$(median first 1)
-    # The sum needs longer than its bytes on the wire: the limit is widened until it takes as long as backward.
+    # The sum takes longer than its bytes on the wire: the limit is raised until the sum takes as long as backward.
     rate=$(awk -v mb="$megabytes" -v s="$backward" 'BEGIN { printf "%.0f", mb * 8 / s }')
     for _ in 1 2 3; do
         "$cluster/hosts.sh" link "${rate}mbit"
@@ -56,7 +56,7 @@ measure() {
         "$cluster/hosts.sh" link off
     done
 }
-# Other work on the machine while the limit was set, and not behind it, makes it another question: then all is measured again.
+# If other work ran while the limit was set, and not afterwards, the comparison is invalid: then everything is measured again.
 fits() { awk -v a="$(median alone 1)" -v b="$(median free 1)" 'BEGIN { exit !(a < 1.25 * b && b < 1.25 * a) }'; }
 for _ in 1 2 3; do
     rm -f first free limited alone

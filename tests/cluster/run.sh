@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# weft run on several hosts of one machine: a host that dies in the middle of a step, first with a spare one, then without: the
-# ranks go on, with the same bits as one rank alone; a host whose cable is pulled, and whose processes live, is left behind, too.
+# weft run on several hosts of one machine: a host dies in the middle of a step, first with a spare host, then without: the ranks
+# continue with the bits of one rank; a host whose cable is pulled while its processes live is left out, too.
 # usage: run.sh     (WEFT=build/weft; needs root; two minutes on two idle cores)
 hosts=3
 . "$(dirname "$0")/cluster.bash"
@@ -19,7 +19,7 @@ check 0 '' timeout 300 "$WEFT" train lenet.yaml run.name=alone
 newest() { ls runs/"$1"/checkpoints/step-*.h5 2>/dev/null | tail -n 1; }
 another() { [ -n "$(newest "$1")" ] && [ "$(newest "$1")" != "$2" ]; }
 says() { holds "it says '$1': $(cat err)" grep -qF -- "$1" err; }
-begin() { # NAME WORDS... of weft run
+begin() { # NAME WORDS... for weft run
     local name=$1
     shift
     timeout 280 "$WEFT" run --hostfile hosts "$@" -- weft train lenet.yaml run.name="$name" >out 2>err </dev/null & run=$!
@@ -32,11 +32,11 @@ ends() {
     check 0 '' "$WEFT" ckpt diff runs/alone/$last "runs/$1/$last"
 }
 
-# A rank of another host that is stopped before its first step: named there, and another start goes on. The set-up of this model
-# takes seconds; one that is stopped at once has not reported.
+# A rank of another host that is stopped before its first step is named with its host, and another start continues. The set-up of this
+# model takes seconds; a rank that is stopped at once has not reported.
 printf 'run: {dir: starts}\nmodel:\n  layers: [flatten, %s dense: {width: 10}]\ndata: {train: images.h5}\ntrain: {steps: 2, batch: 32, threads: 1, hang_s: 15}\n' \
     "$(yes 'relu,' | head -n 30000 | tr '\n' ' ')" >deep.yaml
-stop_starting() { # NAME SECONDS : stops rank 1 so long after it is there, or sooner where its start is over by then
+stop_starting() { # NAME SECONDS : stops rank 1 that long after its start, or earlier if the start is over by then
     local victim after=$2
     for _ in 1 2 3 4 5 6; do
         rm -rf "starts/$1"

@@ -1,5 +1,5 @@
-# Sourced by the tests of Slurm, which set `hosts` first: several hosts as cluster.bash makes them, and what starts Slurm itself on
-# them; slurm_partitions: its configuration's lines of partitions. Installs Debian's slurm-wlm and munge where they are missing.
+# Sourced by the tests of Slurm, which set `hosts` first: makes several hosts like cluster.bash, and starts Slurm on them;
+# slurm_partitions: the lines of partitions in its configuration. Installs Debian's slurm-wlm and munge if they are missing.
 if [ -z "${CLUSTER_HOSTS:-}" ]; then
     why=$("$(dirname "$0")/hosts.sh" 1 true) || exit 1
     [ -n "$why" ] || command -v apt-get >/dev/null || command -v slurmctld >/dev/null || why="skipped: no Slurm here, and no apt-get to install it"
@@ -40,7 +40,7 @@ CONF
     echo "PMIxCliTmpDirBase=/run/node" >/run/slurm/mpi.conf
 }
 
-# until_true SECONDS COMMAND... : waits for it to succeed.
+# until_true SECONDS COMMAND... : waits until the command succeeds.
 until_true() {
     local left=$(($1 * 5))
     shift

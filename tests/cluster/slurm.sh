@@ -23,9 +23,9 @@ check 0 '' timeout 120 sbatch --wait -o four.log "$job" lenet.yaml run.name=four
 holds 'four ranks on two hosts' grep -q '^4 ranks.*allreduce: shm and mpi' four.log
 check 0 '' "$WEFT" ckpt diff runs/alone/$last runs/four/$last
 
-# Half a second a step over this link: the limit comes long before the end. No signal says so (URG is ignored): Slurm sends it
-# once, at one of its looks at limits, twice a minute, and it is lost where srun has not started the ranks yet. They ask Slurm.
-# A folder and words that want quotes, and sbatch called elsewhere.
+# A step takes half a second over this link, so the limit comes long before the end. No signal announces it (URG is ignored): Slurm
+# sends the signal once, in one of its two checks of limits per minute, and it is lost if srun has not started the ranks yet. The ranks
+# ask Slurm. The folder and the arguments need quotes, and sbatch is called in another folder.
 shared=$PWD odd="it's a \"folder\" #1"
 mkdir "$odd"
 cd "$odd"
@@ -45,7 +45,7 @@ holds 'it went on from there' grep -q 'resuming from runs/long run/checkpoints/'
 check 0 '' "$WEFT" ckpt diff ../runs/alone/$last "runs/long run/$last"
 cd "$shared"
 
-# Cancelled, after it has begun to save.
+# The job is cancelled after it has begun to save.
 "$cluster/hosts.sh" link 50mbit
 check 0 '' "$WEFT" sbatch lenet.yaml --nodes 2 --ntasks-per-node 2 grid.pp=2 checkpoint.every_steps=2 run.name=dies -o dies.sh
 id=$(sbatch --parsable dies.sh run.dir=cancelled)
@@ -57,7 +57,7 @@ sleep 3
 holds 'what was cancelled stays so' is "$id" JobState CANCELLED
 holds 'and is not in the queue again' is "$id" Restarts 0
 
-# A node dies in mid-step: all its processes and its cable, at once.
+# A node dies in the middle of a step: all its processes and its cable at once.
 id=$(sbatch --parsable dies.sh)
 until_true 60 saved runs/dies
 kill -KILL "$(cat /run/hosts/n2)"
@@ -91,7 +91,7 @@ went_on "${id}_2" "task-${id}_2.log"
 holds 'both are done, with numbers of their own' test -e runs/task-1/$last -a -e runs/task-2/$last
 check 65 '' "$WEFT" ckpt diff runs/task-1/$last runs/task-2/$last
 
-# A chain, of a run that is longer than it.
+# A chain that is shorter than its run.
 ended() { [ "$(field "$1" JobState)" = FAILED ]; }
 check 0 '' "$WEFT" sbatch lenet.yaml --chain 3 --ntasks-per-node 2 train.steps=1000000 run.max_time=2s run.name=chain -o chain.sh
 check 0 'link 3 of 3' bash chain.sh

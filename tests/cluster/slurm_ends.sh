@@ -5,8 +5,7 @@
 # usage: slurm_ends.sh     (WEFT=build/weft; needs root; eight minutes, most of them Slurm's time limits)
 hosts=3
 . "$(dirname "$0")/slurm.bash"
-# Who is in the queue of `urgent` takes the place of the others: those of `main` have 30 s from the first signal on, those of `low`
-# only KillWait.
+# Jobs in the queue of `urgent` preempt the others: those of `main` have 30 s after the first signal, those of `low` only KillWait.
 slurm_partitions='PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 PartitionName=urgent Nodes=ALL PriorityTier=9 PreemptMode=OFF MaxTime=INFINITE State=UP
@@ -25,7 +24,7 @@ last=checkpoints/step-00000400.h5
 check 0 '' "$WEFT" train lenet.yaml run.name=alone
 slow() { "$cluster/hosts.sh" link 20mbit; }
 fast() { "$cluster/hosts.sh" link off; }
-# script NAME WORD... : the job script of the run of that name
+# script NAME WORD... : makes the job script for the run of that name
 script() {
     local name=$1
     shift
@@ -41,7 +40,7 @@ script srun2 --nodes 2 --time 1m
 script srun3 --nodes 3 --time 1m grid.pp=3
 for n in 2 3; do sed "s/^srun --mpi=pmix .*\"\$weft\" train/mpirun --bind-to none --map-by node \"\$weft\" train/; s/srun$n/mpirun$n/g" srun$n.sh >mpirun$n.sh; done
 holds 'mpirun takes the place of srun' test "$(grep -l '^mpirun ' mpirun?.sh | wc -l)" = 2
-# No signal says that the time is over (URG is ignored): they ask Slurm.
+# No signal announces the time limit (URG is ignored): the ranks ask Slurm.
 slow
 declare -A id
 names='srun2 srun3 mpirun2 mpirun3'
@@ -67,7 +66,7 @@ for name in $names; do
     ended_well $name "${id[$name]}"
 done
 
-# Preempted: by a job that wants all hosts.
+# Preemption by a job that needs all hosts.
 for way in main low; do
     slow
     script $way --nodes 2 --partition $way
@@ -81,7 +80,7 @@ for way in main low; do
 done
 holds 'the one that had time saved in it' grep -q 'exit code 75' main-*.log
 
-# A cable is pulled in mid-step; the processes behind it live, and end.
+# A cable is pulled in the middle of a step; the processes on its host live, and end by themselves.
 slow
 script cut --nodes 2
 job=$(sbatch --parsable cut.sh)

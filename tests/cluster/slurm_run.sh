@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# weft run in a Slurm job of three hosts, one of them spare: ranks come by srun; one that is killed, and a host that dies in the
-# middle of a step, cost no bit and do not end the job.
+# weft run in a Slurm job of three hosts, one of them spare: srun starts the ranks; a killed rank, and a host that dies in the middle of
+# a step, change no bit and do not end the job.
 # usage: slurm_run.sh     (WEFT=build/weft; needs root; a minute on two idle cores)
 hosts=3
 . "$(dirname "$0")/slurm.bash"
@@ -19,12 +19,12 @@ cat >job.sh <<'SH'
 #!/usr/bin/env bash
 exec "$WEFT" run --nnodes 2 --log-dir logs -- weft train lenet.yaml run.name=spare
 SH
-# A rank of another host that is stopped before its first step, in a set-up that takes seconds: another start goes on.
+# A rank of another host is stopped before its first step, in a set-up that takes seconds: another start continues.
 printf 'run: {name: deep}\nmodel:\n  layers: [flatten, %s dense: {width: 10}]\ndata: {train: images.h5}\ntrain: {steps: 2, batch: 32, threads: 1}\n' \
     "$(yes 'relu,' | head -n 30000 | tr '\n' ' ')" >deep.yaml
 sed 's/lenet.yaml.*/deep.yaml/; s/ --log-dir logs//' job.sh >deep.sh
 on_n2() { "$cluster/hosts.sh" on n2 'pgrep -f "[w]eft train deep.yaml"'; }
-for after in 1 0.5 0.2 0; do # sooner where the start is over by then
+for after in 1 0.5 0.2 0; do # earlier if the start is over by then
     rm -rf runs/deep
     id=$(sbatch --parsable --nodes=2 --ntasks-per-node=1 --no-kill --no-requeue -o deep.log deep.sh)
     until victim=$(on_n2) || is "$id" JobState COMPLETED; do :; done

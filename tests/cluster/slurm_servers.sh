@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# jobs/slurm-servers.sh under Slurm itself, on three hosts of one machine: servers on nodes of their own, with the bits of a run without
-# Slurm, one server or two; mode async with its order of requests, and its replay under Slurm, to the same bits; and a server that is
-# killed, which ends the job's start within seconds: it goes back to the queue, and on.
+# jobs/slurm-servers.sh under Slurm, on three hosts of one machine: servers on separate nodes, with the bits of a run without Slurm, for
+# one server and two; mode async with its order of requests, and its replay under Slurm, with the same bits; and a killed server, which
+# ends the job's start within seconds: the job is requeued and resumes.
 # usage: slurm_servers.sh     (WEFT=build/weft; needs root; a minute on two busy cores)
 hosts=3
 . "$(dirname "$0")/slurm.bash"
@@ -18,7 +18,7 @@ optim: {name: adagrad, lr: 0.05}
 YAML
 last=checkpoints/step-00000030.h5
 check 0 'done after' "$WEFT" train clicks.yaml run.name=alone
-submit() { # NAME NODES SERVERS WORDS... : of one rank on each node that computes
+submit() { # NAME NODES SERVERS WORDS... : submits a run with one rank on each node that computes
     SERVERS=$3 timeout 120 sbatch --wait --nodes "$2" --ntasks-per-node 1 -o "$1.log" "$job" clicks.yaml run.name="$1" "${@:4}"
 }
 

@@ -13,7 +13,7 @@ throttle=/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device
 [ -w $throttle ] || { echo "soak.sh: without a slow disk: this machine has no $throttle (cgroup v1)"; kinds=${kinds/slow /}; }
 ${CC:-cc} -std=gnu17 -O2 -o poke "$cluster/poke.c"
 
-# room for what a fast machine writes of each step
+# enough space for the output of each step on a fast machine
 truncate -s 192M image
 mkfs.ext4 -q -O ^has_journal image
 mkdir /run/disk
@@ -25,7 +25,7 @@ rate() { [ ! -w $throttle ] || echo "$number $1" >$throttle; }
 trap 'rate 0; rm -rf "$dir"' EXIT
 
 make_images
-# Tensors that do not change, so that they are found in memory.
+# Tensors that do not change, so that the test finds them in memory.
 cat >lenet.yaml <<'YAML'
 run:   {dir: /run/disk/runs}
 model: {name: lenet}
@@ -60,7 +60,7 @@ fault_cut() {
     fi
     "$cluster/hosts.sh" mend n2
 }
-# In the rank that has one of the two tensors, the numbers of which lie in blocks of outputs.
+# Flips a bit in the rank that has one of the two tensors, whose numbers are stored in blocks of outputs.
 fault_poke() {
     local pid
     for pid in $(ranks | shuf -n 99 --random-source=<(yes $RANDOM)); do

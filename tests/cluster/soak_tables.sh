@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# A growing table up to its limit: wide & deep on clicks that drift, so that ids never seen before come all the time, with one server
-# whose train.memory is what it will have after nine tenths of SOAK_S seconds. Rows grow, the server's memory follows the plan's bytes a row,
-# checkpoints are written; then the job ends with 71 and names the table, and its newest checkpoint goes on with three servers.
+# A growing table up to its memory limit: wide & deep on clicks that drift, so that new ids keep appearing, with one server whose
+# train.memory is the amount that it needs after nine tenths of SOAK_S seconds. Rows are added, the server's memory follows the planned
+# bytes per row, checkpoints are written; then the job ends with 71 and names the table, and its newest checkpoint is resumed with three
+# servers.
 # usage: soak_tables.sh     (WEFT=build/weft SOAK_S=600: and about half a minute more; on any machine with 4 GB)
 . "$(dirname "$0")/../cli/common.bash"
 seconds=${SOAK_S:-600}
@@ -13,14 +14,14 @@ train: {batch: 64, micro_batch: 32, epochs: 1, threads: 1, loss: sigmoid, log_ev
 optim: {name: adagrad, lr: 0.02}
 checkpoint: {best: false, keep: 2}
 Y
-# how many samples a second this machine makes, to have the data last
+# measures this machine's samples per second, so that the data suffice
 check 0 'wrote clicks.h5' "$WEFT" data make criteo-like -o clicks.h5 --samples 100000
 check 75 '' timeout 120 mpirun --oversubscribe --bind-to none -n 3 "$WEFT" train job.yaml grid.servers=1 run.name=rate train.epochs=1000 run.max_time=8s
 rate=$(sed -n 's/.*"samples_per_s":\([0-9.e+]*\).*/\1/p' runs/rate/metrics.jsonl | sort -g | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)] }')
-# with fewer the limit would be less than the model takes
+# with fewer, the limit would be below the model's memory
 samples=$(awk -v r="$rate" -v s="$seconds" 'BEGIN { n = int(r * s); print n < 120000 ? 120000 : n }')
 check 0 'wrote clicks.h5' "$WEFT" data make criteo-like -o clicks.h5 --force --samples "$samples" --drift 4
-# which rows there are does not depend on the model behind them: a small one tells quickly
+# the rows do not depend on the layers of the model, so a small and quick one is used
 steps=$((samples * 9 / 10 / 64))
 check 0 'tables: ' timeout 600 mpirun --oversubscribe --bind-to none -n 3 "$WEFT" train job.yaml grid.servers=1 run.name=count 'model.hidden=[1]' train.batch=1024 train.micro_batch=256 train.steps=$((steps / 16))
 limit=$(sed -n 's/.*the fullest has [0-9]*, \([0-9.]*\) \(.\)B).*/\1 \2/p' both | awk '{ print int($1 * ($2 == "G" ? 1000 : $2 == "M" ? 1 : 0.001)) }')
@@ -52,7 +53,7 @@ holds 'and names the table' grep -q 'table embedding' train.log
 holds "after more than half of the time, not $took s" test "$took" -gt $((seconds / 2))
 holds 'with some checkpoints behind it' test "$(wc -l <grown)" -ge 5
 holds 'rows and memory only grow' awk '$2 <= n || $3 == 0 { exit 1 } { n = $2 }' grown
-# 8 numbers and 8 of state are 64 bytes; the place of a row is 17 to 34; the last save has left 16, its order of rows
+# 8 numbers and 8 of state are 64 bytes; the index has 17 to 34 per row; the last save has left 16 for the order of rows
 holds 'memory follows the rows: 81 to 114 bytes each, and 20 MB at most beside them' awk '$3 < 81 * $2 * 0.98 || $3 > 114 * $2 + 20e6 { exit 1 }' grown
 file=$(newest)
 check 0 'good' "$WEFT" ckpt check "$file"

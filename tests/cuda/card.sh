@@ -8,7 +8,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 emulated=; case $WEFT in */emulated/weft) emulated=1 ;; esac
 
-# ---- small sets, made here: these pages as text, and pictures of ten patterns under noise ----
+# ---- small data sets made by this test: the pages as text, and pictures of ten patterns with noise ----
 cat "$root"/docs/*.md >pages.txt
 check 0 'wrote text.h5' "$WEFT" data import text pages.txt -o text.h5 --test text-test.h5
 { # 640 pictures of 28 x 28, bytes of 1 to 255
@@ -27,7 +27,7 @@ cat >gpt.yaml <<X
 model: {name: gpt2, layers: 2, width: $width, heads: 4, context: $context}
 data: {train: text.h5, test: text-test.h5}
 train: {steps: $steps, batch: 16, micro_batch: 8, threads: 1, log_every: 1}
-optim: {name: adamw, lr: 0.0005, clip: 1} # at 0.003 the losses of two CPUs are 1e-3 apart after 25 steps
+optim: {name: adamw, lr: 0.0005, clip: 1} # with a rate of 0.003 the losses of two CPUs differ by 1e-3 after 25 steps
 X
 cat >lenet.yaml <<X
 model: {name: lenet}
@@ -56,8 +56,8 @@ done
 check 0 'done after' "$WEFT" train gpt.yaml run.name=gpt-bf16 train.device=cuda train.precision=bf16
 holds 'bf16 near fp32' near 0.05 gpt-cuda gpt-bf16
 
-# ---- killed and resumed: the bits of a run that was not ----
-long=3000 # long enough on a GPU to be killed on its way
+# ---- killed and resumed: the bits of an undisturbed run ----
+long=3000 # long enough on a GPU to be killed before its end
 [ -z "$emulated" ] || long=6
 third=$(printf 'checkpoints/step-%08d.h5' $((long / 3))) end=$(printf 'checkpoints/step-%08d.h5' $long)
 words=(train gpt.yaml train.device=cuda train.steps=$long "checkpoint.every_steps=$((long / 3))" checkpoint.keep=0)
@@ -72,7 +72,7 @@ check 0 'to the bit' "$WEFT" ckpt diff "runs/whole/$end" "runs/killed/$end"
 check 0 'resuming from' "$WEFT" train gpt.yaml run.name=moved train.device=cuda checkpoint.resume=runs/gpt-cpu/$half
 holds 'the losses of the run that stayed on the CPU' near 1e-3 gpt-cpu moved $((steps - steps / 2))
 
-# ---- what trained models are for ----
+# ---- use of trained models ----
 for device in cpu cuda; do
     check 0 'eval_loss' "$WEFT" eval gpt.yaml --json --checkpoint runs/gpt-cpu/$last train.device=$device
     sed 's/.*"eval_loss": \([0-9.]*\),.*/\1/' out >eval-$device
@@ -109,7 +109,7 @@ holds 'memory as planned' planned
 check 78 'train.micro_batch of at most about' with $too_many
 most=$(sed -n 's/.*train.micro_batch of at most about \([0-9]*\).*/\1/p' both | head -n 1)
 echo "the plan allows a micro-batch of about $most"
-[ -z "$emulated" ] || most=64 # more takes a CPU too long
+[ -z "$emulated" ] || most=64 # a larger one would take a CPU too long
 check 0 device_planned_mb with "${most:-1}"
 holds 'memory as planned, when it is full' planned
 finish

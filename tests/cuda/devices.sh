@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
+# Runs that change their device, with a program whose GPU is emulated: a checkpoint of one device is loaded on the other, with tensors
+# equal to the bit, and resumes with the losses of an unchanged run; eval and generate give the same on both; a model that does not fit
 # cores: 1
-# Runs that change their device, by the program whose GPU is emulated: a checkpoint of one loads on the other, tensors equal to the
-# bit, and goes on there with the losses of a run that stayed; eval and generate say the same on both; what does not fit
 # into a GPU is refused.
 WEFT=$(dirname "${WEFT:-build/weft}")/emulated/weft
 . "$(dirname "$0")/../cli/common.bash"
@@ -47,7 +47,7 @@ for model in gpt lenet; do
     holds "$model: eval's loss" near eval-cpu eval-cuda
 done
 
-# A step of a rate that moves nothing: what was loaded is saved, to the bit.
+# A step with a rate of 0: the saved parameters equal the loaded ones to the bit.
 for way in cpu:cuda cuda:cpu; do
     from=${way%:*} to=${way#*:}
     check 0 'resuming from' "$WEFT" train gpt.yaml run.name=still-$from-$to train.device=$to optim.lr=1e-30 optim.weight_decay=0 \
@@ -65,7 +65,7 @@ check 0 '2 ranks share 1 GPU and take turns' doctor EMULATE_GPUS=1
 check 0 '2 of 8 GPUs have a rank' doctor EMULATE_GPUS=8
 check 0 'GB: others use it' doctor EMULATE_GPUS=2 EMULATE_OTHERS=2000000000
 
-# The same text.
+# Both devices generate the same text.
 for device in cpu cuda; do
     check 0 'the quick ' "$WEFT" generate gpt.yaml --checkpoint runs/gpt-cpu/$half --prompt 'the quick ' --tokens 20 --temperature 0 train.device=$device
     cp out text-$device

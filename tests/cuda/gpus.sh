@@ -10,15 +10,15 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../cli/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 left=0
-# emulated WHAT : true where the GPU is emulated; else says what is skipped.
+# emulated DESCRIPTION : true if the GPU is emulated; otherwise prints that the described cases are skipped.
 emulated() {
     [ -n "${ONE_CARD:-}" ] || return 0
     echo "  skipped: $1: needs the emulated GPU"
     return 1
 }
 if [ -n "${ONE_CARD:-}" ]; then
-    export WEFT_TEST_SHARED_GPU=1 PATH=$(dirname "$WEFT"):$PATH # a bundle has its own mpirun
-    # Checks that begin too late are counted, not made.
+    export WEFT_TEST_SHARED_GPU=1 PATH=$(dirname "$WEFT"):$PATH # a bundle contains its mpirun
+    # Checks that would begin too late are counted and skipped.
     too_late() { [ "$SECONDS" -ge "${UNTIL_S:-100000}" ] && left=$((left + 1)); }
     eval "made_$(declare -f check)"
     eval "made_$(declare -f holds)"
@@ -47,7 +47,7 @@ optim: {name: adamw, lr: 0.01}
 X
 
 ranks() { timeout -k 2 "${RUN_S:-240}" mpirun --oversubscribe --bind-to none -n "$@"; }
-# same RANKS JOB NAME OVERRIDE... : trains, and has the bits of one rank, or, where ranks divide layers, of two.
+# same RANKS JOB NAME OVERRIDE... : trains with the bits of one rank, or of two if ranks split layers.
 same() {
     local n=$1 job=$2 name=$3 one=one last
     shift 3
@@ -68,7 +68,7 @@ WEFT_TEST_SHARED_GPU= EMULATE_GPUS=1 same 2 job.yaml dp2-host
 holds 'sums through host memory' grep -q 'allreduce: host memory' words
 same 2 job.yaml pp2-gpipe grid.pp=2 grid.pipeline_schedule=gpipe
 same 4 job.yaml dp2pp2-interleaved grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=3
-# layers that ranks divide, also where what they have is not equal: one rank's losses, and on all grids the bits of two such ranks
+# layers split among ranks, also unequally: the losses of one rank, and on all grids the bits of two such ranks
 sed 's/gpt-one/tp-one/; s/width: 16, heads: 2/width: 20, heads: 5, dropout: 0.1, positions: rotary/' gpt.yaml >tp.yaml
 losses() { awk -F'[:,]' '/"loss"/ { for (i = 1; i < NF; ++i) if ($i ~ /"loss"/) print $(i + 1) }' "runs/$1/metrics.jsonl"; }
 near() { paste <(losses "$1") <(losses "$2") | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > most) most = d } END { exit !(NR > 0 && most < 2e-5) }'; }
@@ -78,8 +78,8 @@ holds 'the losses of one rank' near tp-one tp-two
 same 2 job.yaml zero3-of-2 grid.zero=3
 for zero in 0 3; do same 3 job.yaml halving-3-$zero grid.sums=halving grid.zero=$zero grid.bucket_mb=0.001; done
 
-# a rank that dies while others wait for it: they name it and their GPU, and all end. mpirun stands still until they have: it would
-# end the job first, and ranks write past it.
+# a rank dies while others wait for it: they name it and their GPU, and all end. mpirun is suspended until then: it would end the job
+# first, while ranks still write output.
 named() { grep -q 'GPU [0-9]* (.*, [0-9A-F:.]*), joined to others by NCCL: rank [01] (process [0-9]*) has ended' said; }
 children() { grep -ls "^PPid:[[:space:]]*$1\$" /proc/[0-9]*/status | cut -d/ -f3 | sort -n; }
 gone() { ! kill -0 "$@" 2>/dev/null; }
@@ -101,11 +101,11 @@ dies() {
 }
 EMULATE_NETWORK= holds 'a death is named' dies grid.dp=2
 
-# ---- the others ----
+# ---- other grids ----
 
-# in rounds of halving by a power of two of GPUs: whole sums, and shards that come back
+# rounds of halving with a power of two of GPUs: whole sums, and gathered shards
 for zero in 0 3; do same 4 job.yaml halving-4-$zero grid.sums=halving grid.zero=$zero grid.bucket_mb=0.001; done
-# a tensor that is one rank's, and longer than a slice of all shards
+# a tensor that belongs to one rank, and is longer than a slice of all shards
 sed 's/: one/: wide-one/; s/hidden: .*/hidden: [60]}/' job.yaml >wide.yaml
 check 0 'done after' "$WEFT" train wide.yaml
 for n in 3 4; do same $n wide.yaml wide-$n grid.sums=halving grid.zero=3; done
@@ -113,43 +113,43 @@ same 2 job.yaml pp2-zero-bubble grid.pp=2 grid.pipeline_schedule=zero-bubble
 same 2 job.yaml pp2-interleaved grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=2
 sed 's/: one/: bf16-one/; s/device: cuda/&, precision: bf16/' job.yaml >bf16.yaml
 check 0 'done after' "$WEFT" train bf16.yaml
-same 2 bf16.yaml pp2-nothing-back grid.pp=2 'grid.cuts=[fc1]' # no parameter below the cut, so messages back are empty
+same 2 bf16.yaml pp2-nothing-back grid.pp=2 'grid.cuts=[fc1]' # no parameter before the cut, so messages of backward are empty
 same 3 gpt.yaml gpt-tied grid.pp=3 # embedding and head share a weight, on the first stage and the last
 
-# sums with the residual are part of the products: over a cut, with gradients that wait for their pass, in blocks that are recomputed
+# products include the sum with the residual: across a cut, with deferred gradients of weights, in recomputed blocks
 for schedule in gpipe zero-bubble; do same 2 gpt.yaml gpt-$schedule grid.pp=2 grid.pipeline_schedule=$schedule; done
 same 2 gpt.yaml gpt-recomputed grid.pp=2 grid.recompute=block
 same 2 gpt.yaml gpt-cut grid.pp=2 'grid.cuts=[h.1.attn.c_proj]' # the residual comes from the other stage
 
-# a convolution adds its gradient to what came over the sum, from its own stage or from the next
+# a convolution adds its gradient to that of the sum, from its stage or from the next
 sed 's/: one/: conv-one/; s/model:.*/model: {layers: [conv2d: {name: a, channels: 8, kernel: 3, pad: 1}, conv2d: {name: b, channels: 8, kernel: 3, pad: 1}, relu, conv2d: {name: c, channels: 8, kernel: 1}, add: {input: [a, c]}, global_pool, flatten, dense: {width: 3}]}/' job.yaml >conv.yaml
 check 0 'done after' "$WEFT" train conv.yaml
 for schedule in gpipe zero-bubble; do same 2 conv.yaml conv-$schedule grid.pp=2 'grid.cuts=[c]' grid.pipeline_schedule=$schedule; done
 same 4 conv.yaml conv-dp2pp2 grid.dp=2 grid.pp=2 'grid.cuts=[b]'
 
-# the columns of a dense layer behind an image lie as the image does: it comes from the other stage, is fetched in parts, divided
+# the columns of a dense layer after an image have the image's layout, which comes from the other stage, in fetched parts, or split
 sed 's/: one/: flat-one/; s/model:.*/model: {layers: [conv2d: {name: a, channels: 6, kernel: 3, pad: 1}, relu, max_pool: {kernel: 2}, flatten, dense: {name: fc, width: 12}, relu, dense: {width: 3}]}/' job.yaml >flat.yaml
 check 0 'done after' "$WEFT" train flat.yaml train.log_every=1
 same 2 flat.yaml flat-pp2 grid.pp=2 'grid.cuts=[fc]'
 same 4 flat.yaml flat-zero3 grid.pp=2 grid.zero=3 checkpoint.every_steps=1
 same 1 flat.yaml flat-on checkpoint.resume=runs/flat-zero3/checkpoints/step-00000001.h5
 
-# fetched parameters are not there in the backward of a batch norm that has no gradient to pass on
+# fetched parameters are absent in the backward of a batch norm that passes no gradient on
 sed 's/: one/: norm-one/; s/model:.*/model: {layers: [batch_norm, relu, conv2d: {channels: 6, kernel: 3}, relu, flatten, dense: {width: 40}, relu, dense: {width: 3}]}/' job.yaml >norm.yaml
 check 0 'done after' "$WEFT" train norm.yaml
 same 2 norm.yaml norm-zero3 grid.zero=3 grid.bucket_mb=0.001
 
-# too large a loss scale: all ranks skip the same steps
+# with a loss scale that is too large, all ranks skip the same steps
 sed 's/gpt-one/fp16-one/; s/width: 16, heads: 2/width: 20, heads: 5/; s/steps: 2/steps: 6/; s/device: cuda/&, precision: fp16, loss_scale: 16777216/' gpt.yaml >fp16.yaml
 check 0 'the step is skipped' "$WEFT" train fp16.yaml
 same 4 fp16.yaml fp16-dp2pp2 grid.dp=2 grid.pp=2
 
-# an overflow that one rank alone can see is all ranks'
+# an overflow that only one rank detects applies to all
 same 2 fp16.yaml fp16-zero2 grid.zero=2
 same 2 fp16.yaml fp16-zero3 grid.zero=3
 same 4 fp16.yaml fp16-zero2-pp2 grid.pp=2 grid.zero=2 grid.bucket_mb=0.001 # rings with gaps, where last step's numbers lie
 
-# recorded work, between what deals with other ranks
+# recorded work between communication with other ranks
 sed 's/gpt-one/graphs-off/; s/steps: 2/steps: 24/; s/device: cuda/&, cuda_graphs: off/' gpt.yaml >off.yaml
 calls() { EMULATE_COUNTS=1 ranks 1 "$@" 2>&1 : -n 1 "$@" | awk '/calls of the host/ { print $1; exit }'; }
 few() { [ "$(calls "$WEFT" train off.yaml run.name="$1" train.cuda_graphs=auto)" -lt $(($(calls "$WEFT" train off.yaml) / 2)) ]; }
@@ -163,7 +163,7 @@ same 2 job.yaml zero1 grid.zero=1 checkpoint.every_steps=2
 same 4 gpt.yaml gpt-zero2 grid.pp=2 grid.zero=2
 same 4 job.yaml zero3 grid.pp=2 grid.zero=3 checkpoint.resume=runs/zero1/checkpoints/step-00000002.h5
 
-# layers that ranks divide, by three and where layers are other ones
+# layers split among three ranks, and with other layers
 check 0 'done after' ranks 3 "$WEFT" train tp.yaml run.name=tp-three grid.tp=3 train.log_every=1
 holds 'the losses of one rank, on three' near tp-one tp-three
 check 0 'done after' ranks 2 "$WEFT" train job.yaml run.name=tp-mlp grid.tp=2 train.log_every=1
@@ -172,7 +172,7 @@ holds 'the losses of one rank, of an mlp' near tp-mlp-one tp-mlp
 check 0 'done after' ranks 2 "$WEFT" train flat.yaml run.name=tp-flat grid.tp=2 train.log_every=1
 holds 'the losses of one rank, behind an image' near flat-one tp-flat
 
-# a loss behind an image of as many channels as padded rows come in blocks of
+# a loss after an image with as many channels as a block of padded rows
 { printf '\0\0\010\001\0\0\0\074'; for i in $(seq 60); do printf "\\$(printf %03o $((i * 17 % 256)))"; done; } >many.idx
 check 0 '' "$WEFT" data import idx x.idx many.idx -o many.h5
 sed 's/: one/: bare/; s/data.h5/many.h5/g; s/model:.*/model: {layers: [conv2d: {channels: 64, kernel: 7}, flatten]}/' job.yaml >bare.yaml
@@ -180,28 +180,28 @@ check 0 'done after' "$WEFT" train bare.yaml train.log_every=1
 check 0 'done after' "$WEFT" train bare.yaml run.name=bare-cpu train.log_every=1 train.device=cpu
 holds 'the losses of the CPU' near bare bare-cpu
 
-EMULATE_PITCH=4 same 2 tp.yaml tp-far grid.tp=2 # rows too far apart for copies of several
+EMULATE_PITCH=4 same 2 tp.yaml tp-far grid.tp=2 # rows with too large a distance for one copy of several
 same 4 tp.yaml tp-dp2 grid.tp=2 grid.dp=2
 same 4 tp.yaml tp-pp2 grid.tp=2 grid.pp=2
 same 2 tp.yaml tp-shm grid.tp=2 grid.transport=shm
 same 4 tp.yaml tp-zero1 grid.tp=2 grid.zero=1 checkpoint.every_steps=1
-same 4 tp.yaml tp-zero3 grid.tp=2 grid.zero=3 grid.bucket_mb=0.004 # slices whose own sizes would cut buckets elsewhere
+same 4 tp.yaml tp-zero3 grid.tp=2 grid.zero=3 grid.bucket_mb=0.004 # slices whose sizes alone would divide buckets differently
 check 0 'done after' "$WEFT" train tp.yaml run.name=tp-goes-on checkpoint.resume=runs/tp-zero1/checkpoints/step-00000001.h5
 for way in auto mpi; do check 0 'the step is skipped' ranks 2 "$WEFT" train fp16.yaml run.name=tp-fp16-$way grid.tp=2 grid.transport=$way; done
 check 0 'to the bit' "$WEFT" ckpt diff runs/tp-fp16-{auto,mpi}/checkpoints/step-00000006.h5
 
-# a ring: the same bits twice, and not the tree's
+# a ring gives the same bits twice, but not those of the tree
 for name in run-a run-b; do check 0 'allreduce: nccl' ranks 4 "$WEFT" train job.yaml run.name=$name train.reproducible=same_grid; done
 step=checkpoints/step-00000003.h5
 check 0 'to the bit' "$WEFT" ckpt diff runs/run-a/$step runs/run-b/$step
 check 65 'differs first at' "$WEFT" ckpt diff runs/one/$step runs/run-a/$step
 
-# through host memory: asked for, or because two ranks share a GPU
+# through host memory: by request, or because two ranks share a GPU
 same 2 job.yaml shm grid.transport=shm
 same 4 job.yaml mpi grid.transport=mpi grid.pp=2
 holds 'no word of sharing' test "$(grep -c 'share the GPU' words)" = 0
 export EMULATE_GPUS=1
-# tests may join them by NCCL all the same
+# tests may nevertheless connect them by NCCL
 export WEFT_TEST_SHARED_GPU=1
 same 2 job.yaml joined grid.zero=3 grid.transport=nccl
 same 4 job.yaml joined-dp2pp2 grid.pp=2

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# bench/lease.sh with programs that only pretend: which stage it takes, that a command which hangs is ended and the rest runs, that a
-# stage keeps to its seconds, that at most 8 files come back, what is said at the end. And where a bundle looks for CUDA's libraries.
+# bench/lease.sh with programs that only simulate: the choice of the stage, the end of a command that hangs while the rest runs, the
+# time limit of a stage, the limit of 8 files, and the final message. Also the places where a bundle searches for CUDA's libraries.
 root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$root/tests/cli/common.bash"
 mkdir -p tree/bench/results tree/tests/cuda tree/tools/bundle tree/.lease bundle/bin bundle/tests/cuda tools fakes
@@ -24,7 +24,7 @@ pretend bundle/tests/cuda/test_cuda <<'X'
 echo "test_cuda $*" >>"$FAKES/calls"
 sleep "$NAP"
 [ "${BLIND:-none}" != "$1" ] || echo '  skipped: no GPU (no driver)'
-if [ "${HANG:-none}" = "$1" ] && [ ! -e "$FAKES/hung" ]; then # once: it and its child, in another process group, ignore SIGTERM
+if [ "${HANG:-none}" = "$1" ] && [ ! -e "$FAKES/hung" ]; then # only once: the command and its child, in another process group, ignore SIGTERM
     : >"$FAKES/hung"
     trap '' TERM
     timeout 1000 sleep 987.65 &
@@ -55,7 +55,7 @@ X
 pretend tools/ncu <<'X'
 echo 'kernel,ms'
 X
-rows() { # STAGE[=TEXT]... : bench/results/leases.md has a row of each; all passed where no text is given
+rows() { # STAGE[=TEXT]... : bench/results/leases.md gets a row of each stage; without a text all its commands have passed
     local s text
     printf '| date | card | driver | stage | what came of it |\n|---|---|---|---|---|\n' >tree/bench/results/leases.md
     for s in "$@"; do
@@ -69,7 +69,7 @@ lease() { rm -rf "$FAKES"/{calls,hung} back; OUT=$dir/back "$dir/tree/bench/leas
 called() { grep -qF -- "$1" "$FAKES/calls"; }
 logged() { grep -qE -- "$1" back/stage*.log; }
 
-# ---- what it needs ----
+# ---- requirements ----
 rows
 check 77 'no NVIDIA GPU here' lease
 : >fakes/gpu
@@ -80,7 +80,7 @@ check 64 'stage 6 compares two builds or settings' lease 6
 mkdir mine && : >mine/file
 check 64 'is not empty: name another folder' env OUT="$dir/mine" tree/bench/lease.sh 1
 
-# ---- which stage, and what is said ----
+# ---- choice of the stage, and messages ----
 check 0 '9 of 9 passed' lease
 holds 'stage 1 comes first' test -s back/stage1.log
 holds 'the operations' called 'test_cuda operations '
@@ -94,7 +94,7 @@ check 0 '11 of 11 passed' lease
 holds 'then stage 2' logged '^Next: bench/lease.sh 3$'
 holds 'memcheck' called 'sanitizer --tool memcheck'
 holds 'racecheck' called 'sanitizer --tool racecheck'
-# races that the sanitizer reports: cuBLASLt's are shown, weft's fail
+# races that the sanitizer reports: those of cuBLASLt are shown, those of weft fail
 races() { pretend "$1" <<X
 echo '========= Error: Race reported between Read access at $2+0xb30'
 echo '=========     and Write access at $2+0x2fb0 [48 hazards]'
@@ -108,7 +108,7 @@ check 1 'failed: memcheck' env PATH="$dir/racing:$PATH" "$root/tests/cuda/saniti
 races racing/compute-sanitizer 'void <unnamed>::row_sums<float>(float *)'
 check 1 'failed: racecheck' env PATH="$dir/racing:$PATH" "$root/tests/cuda/sanitizer.sh" bundle/tests/cuda/test_cuda racecheck
 holds 'what a user does' called "card $(sed -n 's/.*env WEFT=\([^ ]*\) tests.*/\1/p' back/stage2.log)"
-# A stage comes again until all of it has passed.
+# A stage is repeated until all of its commands have passed.
 for text in '3 of 8 passed; memcheck: FAILED, exit 9, 3 s' '17 of 7 passed' '0 of 0 passed' 'broken off'; do
     rows 1="$text" 2 3 4 5
     check 0 '9 of 9 passed' lease
@@ -147,7 +147,7 @@ BREAK=full check 1 '11 of 11 passed' lease 1 2
 STAGE_S=20 check 1 'stage 2: left out: the 20 s are over' lease 1 2
 check 64 'usage: bench/lease.sh' lease 1 7
 
-# ---- what goes wrong ----
+# ---- faults ----
 rows
 BREAK=operations check 1 '7 of 9 passed; operations, seed' lease 1
 holds 'mend it, and run it again' logged '^Next: mend what failed; then bench/lease.sh 1$'
@@ -167,7 +167,7 @@ broken_off() {
 }
 holds 'a stage that is ended says how far it came' broken_off
 
-# ---- what comes back: 8 files at most, none too long ----
+# ---- returned files: at most 8, none too long ----
 FILE_BYTES=100000 check 0 'passed' lease 3
 holds '8 files at most' test "$(find back -type f | wc -l)" -le 8
 holds 'no folder' test -z "$(find back -mindepth 1 -type d)"
@@ -176,7 +176,7 @@ holds 'the end of a long one' grep -qx 'the end' back/failed
 holds 'the report' grep -qx '# a report' back/report.md
 holds 'the others lie in an archive' test "$(tar -tzf back/more.tgz | grep -c 'file')" = 10
 
-# ---- where a bundle looks for CUDA's libraries ----
+# ---- places where a bundle searches for CUDA's libraries ----
 mkdir -p b system packages/nvidia/{cu13,nccl}/lib
 cp "$root"/tools/bundle/{env.sh,cuda_packages.sh} b
 printf 'libweft-one.so.1\nlibweft-two.so.2\n' >b/cuda_libraries

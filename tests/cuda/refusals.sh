@@ -12,7 +12,7 @@ data: {train: text.h5}
 train: {steps: 1, batch: 8, micro_batch: 4, threads: 1, device: cuda}
 YAML
 node=$(uname -n)
-# refused TEXT ENVIRONMENT... [-- WORDS...]: by train
+# refused TEXT ENVIRONMENT... [-- WORDS...]: train refuses with TEXT
 refused() {
     local text=$1 with=()
     shift
@@ -45,7 +45,7 @@ model: {layers: [embedding: {vocab: 256, width: 16}, dense: {width: 48}, attenti
 data: {train: text.h5}
 train: {steps: 1, batch: 8, micro_batch: 4, threads: 1, device: cuda}
 YAML
-# only_cpu TEXT ATTRIBUTES [WIDTH]: by train, by plan, and not on CPUs
+# only_cpu TEXT ATTRIBUTES [WIDTH]: train and plan refuse with TEXT, except on CPUs
 only_cpu() {
     sed "s/heads: 2, rotary: true/heads: 2, $2/; s/width: 48/width: ${3:-48}/" b.yaml >c.yaml
     rm -rf runs

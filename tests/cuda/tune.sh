@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
+# Choice of cuBLASLt's and cuDNN's algorithms by measured time, on the emulated GPU, whose times are in EMULATE_TIMES: the fastest is
+# chosen; the same record gives the same bits to resumed runs and to all ranks; a record of another GPU or library is refused.
 # cores: 1
-# Algorithms of cuBLASLt and cuDNN chosen by time, on the emulated GPU, whose algorithms take what EMULATE_TIMES says: the fastest is
-# taken; the same record gives the same bits, to runs that resume and to all ranks; a record of another GPU or library is refused.
 WEFT=$(dirname "${WEFT:-build/weft}")/emulated/weft
 . "$(dirname "$0")/../cli/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -17,7 +17,7 @@ train: {steps: 4, batch: 12, micro_batch: 3, threads: 1, device: cuda}
 optim: {name: adamw, lr: 0.01}
 checkpoint: {every_steps: 2, keep: 0}
 X
-# Algorithms 0 to 5. Of products in fp32 the last one, 3, adds from the end; of convolutions 3 and 5 are one engine with two knobs.
+# Algorithms 0 to 5. The last one for products in fp32, 3, adds from the end; 3 and 5 for convolutions are one engine with two settings.
 last=543291 first=123499
 ends=checkpoints/step-00000004.h5
 half=checkpoints/step-00000002.h5
@@ -39,11 +39,11 @@ holds 'the first where it is the fastest' test "$(record first | grep -c '= 3\.0
 equal off first
 differ off last
 
-# little less time is no reason
+# a slightly shorter time changes nothing
 check 0 'algorithms timed' tuned 999999 even
 equal off even
 
-# a run that resumes takes what its checkpoint has, whatever is the fastest now; so does another run that begins from there
+# a resumed run uses the record of its checkpoint, whatever is the fastest now; so does another run that begins from it
 copied() { mkdir -p "runs/$2/checkpoints" && cp "runs/$1/$half" "runs/$2/checkpoints"; }
 copied last resumed
 check 0 'algorithms as runs/resumed/checkpoints/step-00000002.h5 has them' tuned $first resumed
@@ -54,7 +54,7 @@ holds 'the record goes on' cmp -s runs/last/algorithms.txt runs/other/algorithms
 check 78 'was written with `train.cuda_tune: time`' "$WEFT" train job.yaml run.name=last train.cuda_tune=off
 check 78 'was written with `train.cuda_tune: off`' "$WEFT" train job.yaml run.name=off train.cuda_tune=time
 
-# a file: the same record, the same choice
+# a record in a file: the same record, the same choice
 cp runs/last/algorithms.txt last.txt
 file() { EMULATE_TIMES=$first timeout 240 "$WEFT" train job.yaml train.cuda_tune="$1" run.name="$2" "${@:3}"; }
 check 0 'algorithms as last.txt has them' file last.txt file
@@ -80,7 +80,7 @@ unset EMULATE_MODELS
 check 78 'running 13.2.0' env EMULATE_CUBLASLT=130200 EMULATE_TIMES=$last "$WEFT" train job.yaml train.cuda_tune=time run.name=last
 holds 'nothing was written' test ! -e runs/x
 
-# ranks that would choose differently agree
+# ranks whose measurements differ agree on one choice
 two() { ranks 1 env EMULATE_TIMES=$last "$WEFT" train job.yaml train.cuda_tune=time run.name="$1" "${@:2}" : \
     -n 1 env EMULATE_TIMES=$first "$WEFT" train job.yaml train.cuda_tune=time run.name="$1" "${@:2}"; }
 check 0 'algorithms timed' two dp2
@@ -89,7 +89,7 @@ check 0 'algorithms timed' two pp2 grid.pp=2
 equal last pp2
 check 0 'algorithms as' ranks 2 env EMULATE_TIMES=$first "$WEFT" train job.yaml train.cuda_tune=time run.name=dp2-resumed checkpoint.resume=runs/last/$half
 equal last dp2-resumed
-# a tensor group: slices of other shapes are timed by the rank that has them, once
+# a tensor-parallel group: the rank that has slices of other shapes measures them once
 sed -i 's/width: 24/width: 25/' job.yaml
 for name in tp2 tp2-again; do check 0 'algorithms timed' two $name grid.tp=2; done
 equal tp2 tp2-again
