@@ -217,12 +217,9 @@ static void print_json(const Eval *e, FILE *out)
 
 static Status evaluate(Trainer *trainer, Eval *e)
 {
-    const Config *config = trainer_config(trainer);
-    if (trainer_test_set(trainer)->samples == 0)
-        return config_fail_key(config, "data.test", "no test data: set data.test to an HDF5 file");
     e->set = trainer_test_set(trainer);
-    bool labelled =
-        loss_info(config)->columns == LOSS_COLUMNS_BEST && !data_kind(e->set)->next_token;
+    bool labelled = loss_info(trainer_config(trainer))->columns == LOSS_COLUMNS_BEST &&
+                    !data_kind(e->set)->next_token;
     if (e->per_class && !labelled)
         return fail(ERR_USAGE, "--per-class: this model gives no sample a class of several; it is "
                                "for train.loss: softmax on labels");
@@ -264,6 +261,9 @@ static Status run_job(const Job *job, const EvalOptions *o)
     Trainer *trainer = NULL;
     char *path = NULL;
     Eval e = {.json = o->json, .per_class = o->per_class};
+    if (!job->config->data.test)
+        return config_fail_key(job->config, "data.test",
+                               "no test data: set data.test to an HDF5 file");
     /* the grid of the training does not matter here */
     job->config->grid.dp = 0;
     job_serverless(job->config);
