@@ -175,6 +175,14 @@ for norm in batch_norm 'group_norm: {groups: 4}'; do
     check 0 'group 1   adamw, lr 0.003, weight_decay 0, 2 numbers of state each; 16 parameters' "$WEFT" plan norms.yaml \
         --input 1x8x8 model.classes=10 optim.name=adamw 'optim.groups=[{roles: [norm], lr: 3e-3}]'
 done
+# Norms over one number are refused: their output does not depend on their input, or on its sign alone.
+one_number() { # LAYERS MESSAGE
+    printf 'model: {layers: [%s, dense: {width: 4}]}\n' "$1" >one.yaml
+    check 78 "$2" "$WEFT" plan one.yaml --input 1x8x8 model.classes=4
+}
+one_number 'conv2d: {channels: 8, kernel: 3}, global_pool, group_norm: {groups: 8}, flatten' 'group_norm: a group holds one number'
+one_number 'flatten, dense: {width: 1}, layer_norm' 'layer_norm got one column'
+one_number 'flatten, dense: {width: 1}, rms_norm' 'rms_norm got one column'
 printf 'model: {name: llama, layers: 2, width: 16, heads: 2, context: 8, ffn: 24, vocab: 17}\n' >norms.yaml
 # two of 16 in each of two blocks, and one after them
 check 0 'group 1   adamw, lr 0.003, weight_decay 0, 2 numbers of state each; 80 parameters' "$WEFT" plan norms.yaml --input tokens \
