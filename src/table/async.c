@@ -1,55 +1,61 @@
 /* Mode async: servers have all parameters and carry out requests in the order of arrival: they
  * answer with current values, and update with each gradient at once. No worker waits for another
- * one, except at sync points. What a server computes follows from the order of requests, and a
- * worker's requests follow from the answers it got: a run that follows a recorded order gives the
- * same bits.
+ * one, except at sync points. A server's values depend on the order of requests, and a worker's
+ * requests depend on the answers, so a run that follows a recorded order gives the same bits.
  *
  *      worker   pull all -> step -> push -> pull all -> step -> push ->    sync point
- *      server   current values      update  current values      update     all are there
+ *      server   current values      update  current values      update     all have come: answer
  *
- * A dense parameter is cut into pieces, which are dealt out to the servers in turn. A server stores
- * its pieces one after the other; an update rule treats each as a row. */
+ * A dense parameter is divided into pieces of up to 4096 elements, which are assigned to the
+ * servers in turn. A server stores its pieces one after the other; an update rule treats each as a
+ * row. */
 #include "tables.h"
 
 #include <string.h>
 
-enum { PIECE = 4096 };
+enum { PIECE_ELEMENTS = 4096 };
 
 typedef struct Piece {
-    /* offset, gradient: place in a worker's arenas; value, state: place in the arrays of its
-     * server */
-    int64_t offset, gradient, elements, value, state;
-    /* first element of the piece within its parameter */
+    int64_t elements;
+    /* offsets in a worker's arenas of parameters and of gradients */
+    int64_t offset, gradient;
+    /* offsets in the server's arrays of values and of state */
+    int64_t value, state;
+    /* index of its parameter, and offset in this parameter */
+    int param;
     int64_t first;
-    int param, server;
+    /* index of its server */
+    int server;
     OptimRule rule;
     RowState is;
     double lr_scale;
     bool decay;
 } Piece;
 
+/* The dense parameters of mode async. */
 typedef struct DensePart {
+    /* all pieces of all parameters, [count]; owned */
     int count;
-    /* owned */
     Piece *piece;
     /* number of floats of each server's values and state, [owners]; owned */
     int64_t *values, *states;
-    /* server: its values and state; worker: buffers for one server's part. Owned */
+    /* server: its values and state; worker: buffers for one server's values and state; owned */
     float *value, *state;
     /* server: gradients of one worker; owned */
     float *gradient;
 } DensePart;
 
-static void add_pieces(DensePart *d, int owners, int param, const TableDense *of,
+/* Appends the pieces of one parameter. */
+static void add_pieces(DensePart *d, int owners, int param, const TableDense *dense,
                        const Config *config)
 {
-    for (int64_t at = 0; at < of->elements; at += PIECE) {
-        int64_t left = of->elements - at, n = left < PIECE ? left : PIECE;
+    for (int64_t at = 0; at < dense->elements; at += PIECE_ELEMENTS) {
+        int64_t left = dense->elements - at, n = left < PIECE_ELEMENTS ? left : PIECE_ELEMENTS;
         int server = d->count % owners;
-        OptimRule rule = optim_rule(config, of->rule_number);
+        OptimRule rule = optim_rule(config, dense->rule_number);
         RowState is = rule.table->row_state(rule.is, (int)n);
-        d->piece[d->count++] = (Piece){.offset = of->offset + at,
-                                       .gradient = of->gradient + at,
+        d->piece[d->count++] = (Piece){.offset = dense->offset + at,
+                                       .gradient = dense->gradient + at,
                                        .elements = n,
                                        .value = d->values[server],
                                        .state = d->states[server],
@@ -58,19 +64,20 @@ static void add_pieces(DensePart *d, int owners, int param, const TableDense *of
                                        .server = server,
                                        .rule = rule,
                                        .is = is,
-                                       .lr_scale = of->lr_scale,
-                                       .decay = of->decay};
+                                       .lr_scale = dense->lr_scale,
+                                       .decay = dense->decay};
         d->values[server] += n;
         for (int s = 0; s < is.slots; ++s) d->states[server] += is.floats[s];
     }
 }
 
-/* Divides the dense parameters into pieces and deals them out to servers. */
+/* Divides the dense parameters into pieces and assigns these to servers. */
 static DensePart *dense_new(int owners, const TableDense *param, int count, const Config *config)
 {
     int64_t pieces = 1;
     DensePart *d = mem_new(sizeof *d);
-    for (int i = 0; i < count; ++i) pieces += (param[i].elements + PIECE - 1) / PIECE;
+    for (int i = 0; i < count; ++i)
+        pieces += (param[i].elements + PIECE_ELEMENTS - 1) / PIECE_ELEMENTS;
     d->piece = mem_new((size_t)pieces * sizeof *d->piece);
     d->values = mem_new((size_t)owners * sizeof *d->values);
     d->states = mem_new((size_t)owners * sizeof *d->states);
@@ -141,8 +148,8 @@ static void send_command(const Tables *t, int owner, const Command *what)
     world_send(t->plan.world, t->first_owner + owner, what, sizeof *what);
 }
 
-/* Sends a command without data. At a sync point nothing changes, so such requests have no place in
- * the order. */
+/* Sends a command without data. At a sync point no values change, so the recorded order leaves out
+ * requests there: they are control messages. */
 static void send_request(const Tables *t, int owner, CommandKind kind, bool sync_point)
 {
     Command what = {.kind = kind};
@@ -162,7 +169,6 @@ static void send_floats(const Tables *t, int to, const float *from, int64_t coun
     world_send(t->plan.world, to, from, (size_t)count * sizeof *from);
 }
 
-/* Requests the rows of a bag from all servers before it waits for the first answer. */
 void async_rows(Tables *t, Flight *f)
 {
     for (int b = 0; b < t->bags; ++b) {
@@ -198,7 +204,7 @@ void tables_dense_pull(Tables *t, float *params)
     dense_pull(t, params, false);
 }
 
-static void push_rows(Tables *t, Flight *f, Command numbers)
+static void push_rows(Tables *t, Flight *f, Command rates)
 {
     for (int b = 0; b < t->bags; ++b) {
         Lookup *look = &f->look[b];
@@ -207,7 +213,7 @@ static void push_rows(Tables *t, Flight *f, Command numbers)
         for (int o = 0; o < t->owners; ++o) {
             if (look->begin[o + 1] == look->begin[o]) continue;
             send_ids_command(t, COMMAND_PUSH_NOW, b, o, look->count + o * tables,
-                             look->id + look->begin[o], numbers, NULL);
+                             look->id + look->begin[o], rates, NULL);
             send_floats(t, t->first_owner + o, look->sum + look->begin[o] * width,
                         (look->begin[o + 1] - look->begin[o]) * width);
         }
@@ -217,15 +223,15 @@ static void push_rows(Tables *t, Flight *f, Command numbers)
 void tables_push(Tables *t, const float *grads, double lr, double grad_scale)
 {
     DensePart *d = t->dense;
-    Command numbers = {.lr = lr, .grad_scale = grad_scale};
-    push_rows(t, &t->training.flight[t->training.now], numbers);
-    numbers.kind = COMMAND_DENSE_PUSH;
+    Command rates = {.lr = lr, .grad_scale = grad_scale};
+    push_rows(t, &t->training.flight[t->training.now], rates);
+    rates.kind = COMMAND_DENSE_PUSH;
     for (int o = 0; o < t->owners; ++o) {
         for (int i = 0; i < d->count; ++i)
             if (d->piece[i].server == o)
                 memcpy(d->value + d->piece[i].value, grads + d->piece[i].gradient,
                        (size_t)d->piece[i].elements * sizeof *grads);
-        send_command(t, o, &numbers);
+        send_command(t, o, &rates);
         send_floats(t, t->first_owner + o, d->value, d->values[o]);
     }
 }
@@ -242,19 +248,20 @@ bool tables_wait_at_sync_point(Tables *t, int64_t step, bool last)
     return stops;
 }
 
-/* Copies a piece's state, one slot after the other, to the arenas (out) or from them. */
-static void move_state(const Piece *p, float *state, const TableDenseState *of, bool out)
+/* Copies a piece's state, one slot after the other, to the arenas or from them. A slot that is not
+ * one float per element is the counter of updates. */
+static void copy_state(const Piece *p, float *state, const TableDenseState *arenas, bool to_arenas)
 {
     float *at = state + p->state;
     size_t bytes = (size_t)p->elements * sizeof *at;
     for (int s = 0; s < p->is.slots; at += p->is.floats[s++]) {
-        bool whole = s < OPTIM_SLOTS && p->is.floats[s] == p->elements;
-        if (!whole) {
-            if (!out) *at = (float)of->updates;
+        bool per_element = s < OPTIM_SLOTS && p->is.floats[s] == p->elements;
+        if (!per_element) {
+            if (!to_arenas) *at = (float)arenas->updates;
             continue;
         }
-        float *slot = of->state[s] + of->at[p->param][s] + p->first;
-        memcpy(out ? slot : at, out ? at : slot, bytes);
+        float *slot = arenas->state[s] + arenas->at[p->param][s] + p->first;
+        memcpy(to_arenas ? slot : at, to_arenas ? at : slot, bytes);
     }
 }
 
@@ -267,7 +274,7 @@ void tables_dense_put(Tables *t, const TableDenseState *from)
             if (p->server != o) continue;
             memcpy(d->value + p->value, from->params + p->offset,
                    (size_t)p->elements * sizeof *d->value);
-            move_state(p, d->state, from, false);
+            copy_state(p, d->state, from, false);
         }
         send_command(t, o, &(Command){.kind = COMMAND_DENSE_PUT});
         send_floats(t, t->first_owner + o, d->value, d->values[o]);
@@ -283,13 +290,13 @@ void tables_dense_get(Tables *t, const TableDenseState *to)
         send_request(t, o, COMMAND_DENSE_GET, true);
         receive_floats(t, t->first_owner + o, d->state, d->states[o]);
         for (int i = 0; i < d->count; ++i)
-            if (d->piece[i].server == o) move_state(&d->piece[i], d->state, to, true);
+            if (d->piece[i].server == o) copy_state(&d->piece[i], d->state, to, true);
     }
 }
 
 /* ---- server ---- */
 
-static int number_of(const Tables *t)
+static int server_number(const Tables *t)
 {
     return t->plan.world->rank - t->first_owner;
 }
@@ -299,21 +306,21 @@ static void update_rows(Tables *t, int from, const Command *what)
     const World *world = t->plan.world;
     const Bag *bag = &t->bag[what->bag];
     Owner *owner = &t->request_owner[what->bag];
-    OwnerPart *part = owner->part;
-    (void)world_receive(world, from, part->count, (size_t)bag->tables * sizeof *part->count);
-    owner_fit(owner, NULL);
-    (void)world_receive(world, from, part->id, (size_t)what->ids * sizeof *part->id);
-    receive_floats(t, from, part->grad, (int64_t)what->ids * bag->width);
+    OwnerRequest *request = owner->request;
+    (void)world_receive(world, from, request->count, (size_t)bag->tables * sizeof *request->count);
+    owner_place_requests(owner, NULL);
+    (void)world_receive(world, from, request->id, (size_t)what->ids * sizeof *request->id);
+    receive_floats(t, from, request->grad, (int64_t)what->ids * bag->width);
     contents_changed(t);
     owner_find(owner);
-    owner_join(owner);
+    owner_sum_gradients(owner);
     owner_update(owner, what->lr, what->grad_scale);
 }
 
 static void update_dense(Tables *t, int from, const Command *what)
 {
     DensePart *d = t->dense;
-    int server = number_of(t);
+    int server = server_number(t);
     receive_floats(t, from, d->gradient, d->values[server]);
     for (int i = 0; i < d->count; ++i) {
         const Piece *p = &d->piece[i];
@@ -333,7 +340,7 @@ static void update_dense(Tables *t, int from, const Command *what)
 void async_serve(Tables *t, int from, const Command *what)
 {
     DensePart *d = t->dense;
-    int server = number_of(t);
+    int server = server_number(t);
     switch (what->kind) {
     case COMMAND_PUSH_NOW:
         update_rows(t, from, what);
@@ -361,6 +368,7 @@ void async_serve(Tables *t, int from, const Command *what)
         }
         break;
     default:
-        die("rank %d asks a server for what its mode has not (%d)", from, (int)what->kind);
+        die("rank %d sent command %d, which mode %s does not have", from, (int)what->kind,
+            table_mode_names[t->plan.mode]);
     }
 }

@@ -31,7 +31,7 @@ void tables_clear(Tables *t)
     contents_clear(t);
 }
 
-/* ---- out of the tables ---- */
+/* ---- counting and collecting rows ---- */
 
 typedef struct Entry {
     uint64_t id;
@@ -64,6 +64,7 @@ void contents_changed(Tables *t)
     mem_free(&t->sorted.row);
 }
 
+/* Fills t->sorted with the rows of a store. */
 static void list_rows(Tables *t, int store)
 {
     const TableStore *s = &t->store[store];
@@ -85,7 +86,7 @@ static void list_rows(Tables *t, int store)
     t->sorted_store = store;
 }
 
-/* Counts the rows of each shard. Forgets the sorted rows, which may be out of date. */
+/* Counts the rows of each shard. Marks the sorted rows as out of date. */
 void contents_count(Tables *t, int store)
 {
     int64_t *rows = t->shard_rows + store * ROW_SHARDS;
@@ -108,7 +109,7 @@ void tables_count(Tables *t, int table, int64_t *shard)
     memcpy(shard, t->shard_rows + store * ROW_SHARDS, ROW_SHARDS * sizeof *shard);
 }
 
-/* Like tables_collect, but part.table is a store's number. */
+/* Like tables_collect, but part.table is the index of a store. */
 void contents_collect(Tables *t, TablePart part, int root, void *out)
 {
     const World *world = t->plan.world;
@@ -134,9 +135,9 @@ void tables_collect(Tables *t, TablePart part, int root, void *out)
     contents_collect(t, part, root, out);
 }
 
-/* ---- into the tables ---- */
+/* ---- storing rows ---- */
 
-/* Head of a message with ids and rows; count -1: this rank sends no more. */
+/* Header of a message: `count` ids and rows follow. count -1: this worker sends no more. */
 typedef struct PutHead {
     int32_t store;
     int64_t count;
@@ -152,7 +153,7 @@ static void put(Tables *t, int store, const uint64_t *id, const float *row, int6
     mem_free(&at);
 }
 
-/* Server: stores the rows that workers send, until all have ended. */
+/* Server: stores the rows that workers send, until all have called tables_put_end. */
 void contents_put(Tables *t)
 {
     const World *world = t->plan.world;
@@ -180,13 +181,13 @@ void tables_put_begin(Tables *t)
     command_servers(t, (Command){.kind = COMMAND_PUT});
 }
 
-/* Stores rows of one owner: this rank, or a server, to which they are sent. */
+/* Stores rows that belong to one owner: this rank stores them itself, a server receives them. */
 static void put_to(Tables *t, int owner, int store, const uint64_t *id, const float *row,
                    int64_t count)
 {
     const World *world = t->plan.world;
     int rank = t->first_owner + owner;
-    PutHead head = {store, count};
+    PutHead head = {.store = store, .count = count};
     size_t bytes = (size_t)count * (size_t)t->store[store].floats * sizeof *row;
     if (count == 0) return;
     if (t->is_owner) {
@@ -201,19 +202,19 @@ static void put_to(Tables *t, int owner, int store, const uint64_t *id, const fl
 void tables_put(Tables *t, int table, const uint64_t *id, const float *row, int64_t count)
 {
     int store = tables_store(t, table), floats = t->store[store].floats;
-    uint64_t *some = mem_new((size_t)(count + 1) * sizeof *some);
+    uint64_t *ids = mem_new((size_t)(count + 1) * sizeof *ids);
     float *rows = mem_new((size_t)(count * floats + 1) * sizeof *rows);
     int first = t->is_owner ? t->plan.world->rank : 0, end = t->is_owner ? first + 1 : t->owners;
     for (int o = first; o < end; ++o) {
         int64_t n = 0;
         for (int64_t i = 0; i < count; ++i) {
             if (t->owner[row_shard(row_mix(t->store[store].hash, id[i]))] != o) continue;
-            some[n] = id[i];
+            ids[n] = id[i];
             memcpy(rows + n++ * floats, row + i * floats, (size_t)floats * sizeof *row);
         }
-        put_to(t, o, store, some, rows, n);
+        put_to(t, o, store, ids, rows, n);
     }
-    mem_free(&some);
+    mem_free(&ids);
     mem_free(&rows);
 }
 
@@ -227,7 +228,7 @@ void tables_put_end(Tables *t)
 
 /* ---- reports ---- */
 
-/* report[number of ranks in the world] */
+/* Gathers the reports of all ranks in report[world.size]. */
 void contents_report(Tables *t, OwnerReport *report)
 {
     OwnerReport mine = {.up_s = clock_s() - t->begun_s, .slept_s = world_slept_s()};
@@ -237,8 +238,8 @@ void contents_report(Tables *t, OwnerReport *report)
     }
     for (int i = 0; i < t->training.flights && t->is_owner; ++i)
         for (int b = 0; b < t->bags; ++b) {
-            mine.requests += t->training.flight[i].owner[b].requests;
-            mine.rows_requested += t->training.flight[i].owner[b].rows_requested;
+            mine.requests += t->training.flight[i].owner[b].requests_answered;
+            mine.rows_requested += t->training.flight[i].owner[b].rows_answered;
         }
     world_gather(t->plan.world, &mine, sizeof mine, report);
 }

@@ -1,52 +1,55 @@
-/* Mode geo: during a period of steps each worker updates local copies of rows. A copy begins with
- * the server's values at the first step of the period that reads the row. At the end of the period,
- * a sync point, each worker pushes the changes of its copies; a server adds the workers' changes by
- * the tree of ranks, divides them by the number of workers, and adds them to its rows. Servers
- * change rows only then, so results depend on the number of workers and on the period, not on the
- * number of servers or on timing.
+/* Mode geo: a period is the steps between two sync points. In it each worker updates local copies
+ * of rows. The first step of the period that reads a row copies the server's values. At the sync
+ * point each worker pushes the changes of its copies; a server adds the changes of all workers in
+ * the order of a binary tree over the ranks, divides the sum by the number of workers, and adds it
+ * to its row. Servers change rows only then, so results depend on the number of workers and on the
+ * period, not on the number of servers or on timing.
  *
- *      worker   request new rows .. step .. request .. step ..  push all, wait
- *      server   answers each at once                            all have pushed: add, answer
+ *      worker   request new rows .. step .. request .. step ..  push all changes, wait
+ *      server   answers each request at once                    all have pushed: add, answer
  *
- * A step's new rows are requested during the step before, but not across the end of a period. */
+ * A step's new rows are requested during the step before, except at the start of a period. */
 #include "tables.h"
 
 #include "layers.h"
 
 #include <string.h>
 
-/* Changes that one rank has pushed for a bag. */
+/* Changes that one worker has pushed for a bag. */
 typedef struct Pushed {
     int ids;
-    /* counts by table, ids, changes [ids][width]; owned */
+    /* number of ids of each table, and the ids; owned */
     int32_t *count;
     uint64_t *id;
+    /* changes, [ids][width]; owned */
     float *delta;
 } Pushed;
 
-/* A server's answer to one rank for a bag. */
+/* A server's answer to one worker for a bag. */
 typedef struct Answer {
-    /* rows, with room for `most` floats; owned */
+    /* values of the rows; allocated for `most` floats; owned */
     float *value;
     int64_t most;
     WorldSend sending;
 } Answer;
 
-/* A worker's request for the ids of a bag that are new in the period: their places in the lookup,
- * the ids, counts by (owner, table), and where each owner's ids begin. Owned */
+/* A worker's request for the ids of a bag that are new in the period. */
 typedef struct RowRequest {
-    int32_t *place, *count, *begin;
+    /* ids, and their places in the lookup; owned */
     uint64_t *id;
+    int32_t *place;
+    /* number of ids for each (owner, table), and index of each owner's first id; owned */
+    int32_t *count, *begin;
     /* sends in progress, [owners]; owned */
     WorldSend *sending;
 } RowRequest;
 
-/* Empties the local rows. */
+/* Removes all local rows. */
 static void begin_period(Tables *t)
 {
     for (int i = 0; i < t->stores; ++i) {
         row_store_free(&t->local[i]);
-        t->local[i] = row_store_new(t->store[i].hash, 2 * t->store[i].of->width, 0);
+        t->local[i] = row_store_new(t->store[i].hash, 2 * t->store[i].table->width, 0);
     }
 }
 
@@ -109,7 +112,6 @@ void geo_fini(Tables *t)
 
 /* ---- worker ---- */
 
-/* Sends a command with a bag's counts and ids for one owner. */
 void send_ids_command(const Tables *t, CommandKind kind, int b, int owner, const int32_t *count,
                       const uint64_t *id, Command what, WorldSend *sending)
 {
@@ -127,17 +129,17 @@ void send_ids_command(const Tables *t, CommandKind kind, int b, int owner, const
         world_send(t->plan.world, rank, id, bytes);
 }
 
-/* Finds or adds the local row of each of the step's ids, by place. */
-static void find_local(Tables *t, int b, const Lookup *look, float **at, bool *is_new)
+/* row[place], is_new[place] = the local row of each of the step's ids, and whether it was added. */
+static void find_local(Tables *t, int b, const Lookup *look, float **row, bool *is_new)
 {
     const Bag *bag = &t->bag[b];
     int32_t place = 0;
     for (int s = 0; s < t->owners * bag->tables; ++s) {
         int table = s % bag->tables;
         int32_t n = look->count[s];
-        Status st = row_store_add(t->local[t->first[b] + table], look->id + place, n, at + place,
+        Status st = row_store_add(t->local[t->first[b] + table], look->id + place, n, row + place,
                                   is_new + place);
-        if (st != OK) die_as(st, "table %s: %s", bag->of[table].name, fail_message());
+        if (st != OK) die_as(st, "table %s: %s", bag->table[table].name, fail_message());
         place += n;
     }
 }
@@ -169,14 +171,14 @@ void geo_request(Tables *t, Flight *f)
 {
     for (int b = 0; b < t->bags; ++b) {
         Lookup *look = &f->look[b];
-        bool *is_new = mem_new(((size_t)look->names.count + 1) * sizeof *is_new);
+        bool *is_new = mem_new(((size_t)look->numbers.count + 1) * sizeof *is_new);
         find_local(t, b, look, look->local_row, is_new);
         request_new_rows(t, b, look, is_new);
         mem_free(&is_new);
     }
 }
 
-/* Receives the new rows; look->sum serves as the buffer, since the step's sums come later. */
+/* Receives the new rows. Uses look->sum as a buffer: the step's sums are computed later. */
 static void receive_rows(Tables *t, int b, Lookup *look)
 {
     const int64_t width = t->bag[b].width;
@@ -202,7 +204,7 @@ void geo_rows(Tables *t, Flight *f)
         Lookup *look = &f->look[b];
         const size_t width = (size_t)t->bag[b].width;
         receive_rows(t, b, look);
-        for (int p = 0; p < look->names.count; ++p)
+        for (int p = 0; p < look->numbers.count; ++p)
             memcpy(look->value + (size_t)p * width, look->local_row[p], width * sizeof(float));
     }
 }
@@ -222,7 +224,7 @@ void geo_update(Tables *t, Flight *f, double lr, double grad_scale)
     }
 }
 
-/* Pushes the changes of all local rows of a bag that one owner has. */
+/* Pushes the changes of all local rows of a bag to the rows' owner; skips rows of other owners. */
 static void push_to(Tables *t, int b, int owner)
 {
     const Bag *bag = &t->bag[b];
@@ -260,7 +262,7 @@ void tables_exchange(Tables *t)
 
 /* ---- server ---- */
 
-/* Receives counts and ids of a bag. The caller owns both. */
+/* Receives the counts and ids that follow a command. The caller owns both. */
 static void receive_ids(const Tables *t, int from, const Command *what, int32_t **count,
                         uint64_t **id)
 {
@@ -284,9 +286,9 @@ void geo_pull(Tables *t, int from, const Command *what)
         answer->value = mem_resize(answer->value, (size_t)answer->most * sizeof *answer->value);
     }
     float **row = mem_new((size_t)(what->ids + 1) * sizeof *row);
-    OwnerPart part = {
+    OwnerRequest request = {
         .count = count, .ids = what->ids, .id = id, .value = answer->value, .row = row};
-    owner_answer_part(&t->training.flight[0].owner[what->bag], &part);
+    owner_answer_request(&t->training.flight[0].owner[what->bag], &request);
     world_send_begin(&answer->sending, t->plan.world, from, answer->value,
                      (size_t)(what->ids * width) * sizeof *answer->value);
     mem_free(&count);
@@ -294,8 +296,8 @@ void geo_pull(Tables *t, int from, const Command *what)
     mem_free(&row);
 }
 
-/* Called when all workers have pushed: adds their changes to the rows, by the tree of ranks like
- * gradients. */
+/* Called when all workers have pushed: adds their changes like gradients, and adds the mean to the
+ * rows. */
 static void end_period(Tables *t)
 {
     contents_changed(t);
@@ -303,16 +305,16 @@ static void end_period(Tables *t)
         Owner *owner = &t->training.flight[0].owner[b];
         size_t tables = (size_t)t->bag[b].tables, width = (size_t)t->bag[b].width;
         for (int a = 0; a < t->workers; ++a)
-            memcpy(owner->part[a].count, t->pushed[a * t->bags + b].count,
-                   tables * sizeof *owner->part->count);
-        owner_fit(owner, NULL);
+            memcpy(owner->request[a].count, t->pushed[a * t->bags + b].count,
+                   tables * sizeof *owner->request->count);
+        owner_place_requests(owner, NULL);
         for (int a = 0; a < t->workers; ++a) {
             const Pushed *p = &t->pushed[a * t->bags + b];
-            memcpy(owner->part[a].id, p->id, (size_t)p->ids * sizeof *p->id);
-            memcpy(owner->part[a].grad, p->delta, (size_t)p->ids * width * sizeof *p->delta);
+            memcpy(owner->request[a].id, p->id, (size_t)p->ids * sizeof *p->id);
+            memcpy(owner->request[a].grad, p->delta, (size_t)p->ids * width * sizeof *p->delta);
         }
         owner_find(owner);
-        owner_join(owner);
+        owner_sum_gradients(owner);
         owner_add(owner, 1.0f / (float)t->workers);
     }
     pushed_clear(t);

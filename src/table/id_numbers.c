@@ -1,30 +1,30 @@
-/* Numbers for (table, id) pairs, and sums over a tree. */
+/* Numbers for distinct (table, id) pairs; sums over a tree with absent leaves. */
 #include "id_numbers.h"
 
 #include <string.h>
 
-void id_numbers_init(IdNumbers *names, int64_t most)
+void id_numbers_init(IdNumbers *numbers, int64_t capacity)
 {
-    int64_t places = 64;
-    while (places < 2 * most) places *= 2;
-    *names = (IdNumbers){.place = mem_new((size_t)places * sizeof *names->place),
-                         .mask = (uint64_t)places - 1,
-                         .id = mem_new((size_t)(most + 1) * sizeof *names->id),
-                         .table = mem_new((size_t)(most + 1) * sizeof *names->table)};
-    id_numbers_clear(names);
+    int64_t slots = 64;
+    while (slots < 2 * capacity) slots *= 2;
+    *numbers = (IdNumbers){.slot = mem_new((size_t)slots * sizeof *numbers->slot),
+                           .mask = (uint64_t)slots - 1,
+                           .id = mem_new((size_t)(capacity + 1) * sizeof *numbers->id),
+                           .table = mem_new((size_t)(capacity + 1) * sizeof *numbers->table)};
+    id_numbers_clear(numbers);
 }
 
-void id_numbers_fini(IdNumbers *names)
+void id_numbers_fini(IdNumbers *numbers)
 {
-    mem_free(&names->place);
-    mem_free(&names->id);
-    mem_free(&names->table);
+    mem_free(&numbers->slot);
+    mem_free(&numbers->id);
+    mem_free(&numbers->table);
 }
 
-void id_numbers_clear(IdNumbers *names)
+void id_numbers_clear(IdNumbers *numbers)
 {
-    memset(names->place, 0xff, (size_t)(names->mask + 1) * sizeof *names->place);
-    names->count = 0;
+    memset(numbers->slot, 0xff, (size_t)(numbers->mask + 1) * sizeof *numbers->slot);
+    numbers->count = 0;
 }
 
 void sparse_tree_sum(int32_t *position, float **value, int count, int width)

@@ -6,40 +6,41 @@
 #include "tensor.h"
 
 typedef struct IdNumbers {
-    /* hash table: the number at each place, or -1. The number of places is a power of two, mask +
-     * 1. Owned */
-    int32_t *place;
+    /* hash table with linear probing: the pair's number, or -1 for an empty slot; [mask + 1], a
+     * power of two; owned */
+    int32_t *slot;
     uint64_t mask;
-    /* id and table of each number, [count]; owned */
+    /* id and table of the pair with each number, [count]; owned */
     uint64_t *id;
     int32_t *table;
     int count;
 } IdNumbers;
 
-/* Makes room for at most `most` pairs. */
-void id_numbers_init(IdNumbers *names, int64_t most);
-void id_numbers_fini(IdNumbers *names);
-/* Forgets all pairs. */
-void id_numbers_clear(IdNumbers *names);
-/* Returns the pair's number, a new one if needed. mix: row_mix of table and id. */
-static inline int32_t id_numbers_get(IdNumbers *names, int32_t table, uint64_t id, uint64_t mix)
+/* Allocates memory for at most `capacity` pairs. */
+void id_numbers_init(IdNumbers *numbers, int64_t capacity);
+void id_numbers_fini(IdNumbers *numbers);
+/* Removes all pairs. */
+void id_numbers_clear(IdNumbers *numbers);
+/* Returns the pair's number. A new pair gets the number `count`. mix: row_mix of table and id. */
+static inline int32_t id_numbers_get(IdNumbers *numbers, int32_t table, uint64_t id, uint64_t mix)
 {
-    for (uint64_t at = mix & names->mask;; at = (at + 1) & names->mask) {
-        int32_t n = names->place[at];
+    for (uint64_t i = mix & numbers->mask;; i = (i + 1) & numbers->mask) {
+        int32_t n = numbers->slot[i];
         if (n < 0) {
-            n = names->count++;
-            names->place[at] = n;
-            names->id[n] = id;
-            names->table[n] = table;
+            n = numbers->count++;
+            numbers->slot[i] = n;
+            numbers->id[n] = id;
+            numbers->table[n] = table;
             return n;
         }
-        if (names->id[n] == id && names->table[n] == table) return n;
+        if (numbers->id[n] == id && numbers->table[n] == table) return n;
     }
 }
 
-/* Adds arrays of `width` floats by the tree of their ascending positions: level by level,
- * neighbours 2i and 2i + 1 are added, and one without a neighbour moves up unchanged. The sum is in
- * value[0]; positions and the other values are overwritten. */
+/* Adds `count` arrays of `width` floats in the order of a binary tree. position[k], ascending, is
+ * the leaf of value[k]. On each level the values at 2i and 2i + 1 are added; a value whose
+ * neighbour is absent moves up unchanged. The sum is in value[0]; positions and the other values
+ * are overwritten. */
 void sparse_tree_sum(int32_t *position, float **value, int count, int width);
 
 #endif

@@ -1,6 +1,5 @@
 /* Finds the distinct ids of a step's micro-batches in one pass: a hash table gives each distinct id
- * of the step a number, and a mark for each number says whether the current micro-batch has had
- * it. */
+ * of the step a number, and seen[number] is the last micro-batch in which the id occurred. */
 #include "lookup.h"
 
 #include <string.h>
@@ -28,7 +27,7 @@ void lookup_init(Lookup *look, const Bag *bag, int owners, int micros, int64_t m
                      .begin = mem_new((size_t)(owners + 1) * sizeof *look->begin),
                      .seen = mem_new(step * sizeof *look->seen),
                      .seen_row = mem_new(step * sizeof *look->seen_row)};
-    id_numbers_init(&look->names, all);
+    id_numbers_init(&look->numbers, all);
     look->value = mem_pages_new(values_bytes(look, all));
     for (int i = 0; i < micros; ++i) {
         LookupMicro *m = &look->micro[i];
@@ -58,7 +57,7 @@ void lookup_fini(Lookup *look)
     }
     mem_pages_free(look->value, values_bytes(look, all));
     if (look->sum) mem_pages_free(look->sum, values_bytes(look, all));
-    id_numbers_fini(&look->names);
+    id_numbers_fini(&look->numbers);
     mem_free(&look->micro);
     mem_free(&look->place);
     mem_free(&look->owner_of);
@@ -73,28 +72,29 @@ void lookup_fini(Lookup *look)
     mem_free(&look->leaf);
 }
 
-/* Returns the table's own id for a given id: the same, or a hash below the number of rows. */
-static uint64_t id_in(const Bag *bag, int table, uint64_t id)
+/* Returns the row's id for an id of the data: the same, or in a hashed table a hash below the
+ * number of rows. */
+static uint64_t row_id(const Bag *bag, int table, uint64_t id)
 {
-    const SparseTable *t = &bag->of[table];
+    const SparseTable *t = &bag->table[table];
     if (!t->hashed && t->rows && id >= t->rows)
         die_as(ERR_DATA,
-               "table %s: id %llu, but it has rows for ids below %llu only: raise vocab, "
-               "or say hashed: true",
+               "table %s: id %llu is out of range, its ids are below %llu: raise vocab, or set "
+               "hashed: true",
                t->name, (unsigned long long)id, (unsigned long long)t->rows);
     if (!t->hashed) return id;
     return row_mix(bag->hash[table], id) % t->rows;
 }
 
-/* Adds one id to micro-batch i and returns the number of its row there. */
-static int32_t take_id(Lookup *look, int i, int table, uint64_t given, const int16_t *shard_owner)
+/* Adds one id to micro-batch i and returns the index of its row there. */
+static int32_t add_id(Lookup *look, int i, int table, uint64_t data_id, const int16_t *shard_owner)
 {
     const Bag *bag = look->bag;
     LookupMicro *m = &look->micro[i];
-    uint64_t id = id_in(bag, table, given), mix = row_mix(bag->hash[table], id);
-    int known = look->names.count;
-    int32_t n = id_numbers_get(&look->names, table, id, mix);
-    if (n == known) {
+    uint64_t id = row_id(bag, table, data_id), mix = row_mix(bag->hash[table], id);
+    int count = look->numbers.count;
+    int32_t n = id_numbers_get(&look->numbers, table, id, mix);
+    if (n == count) {
         look->owner_of[n] = shard_owner[row_shard(mix)];
         look->seen[n] = -1;
         ++look->count[look->owner_of[n] * bag->tables + table];
@@ -107,7 +107,7 @@ static int32_t take_id(Lookup *look, int i, int table, uint64_t given, const int
     return look->seen_row[n];
 }
 
-static void take_micro(Lookup *look, int i, const Batch *b, int fields, const int16_t *shard_owner)
+static void add_micro(Lookup *look, int i, const Batch *b, int fields, const int16_t *shard_owner)
 {
     const Bag *bag = look->bag;
     LookupMicro *m = &look->micro[i];
@@ -120,25 +120,25 @@ static void take_micro(Lookup *look, int i, const Batch *b, int fields, const in
             const int32_t *at = &b->id_first[n * fields + bag->first_field + f];
             int table = bag->tables > 1 ? f : 0;
             for (int32_t k = at[0]; k < at[1]; ++k)
-                m->row[count++] = take_id(look, i, table, b->ids[k], shard_owner);
+                m->row[count++] = add_id(look, i, table, b->ids[k], shard_owner);
         }
     *first = count;
 }
 
-void lookup_take(Lookup *look, const Batch *batch, int fields, const int16_t *shard_owner)
+void lookup_find_ids(Lookup *look, const Batch *batch, int fields, const int16_t *shard_owner)
 {
     const Bag *bag = look->bag;
     int slices = look->owners * bag->tables;
-    id_numbers_clear(&look->names);
+    id_numbers_clear(&look->numbers);
     memset(look->count, 0, (size_t)slices * sizeof *look->count);
-    for (int i = 0; i < look->micros; ++i) take_micro(look, i, &batch[i], fields, shard_owner);
+    for (int i = 0; i < look->micros; ++i) add_micro(look, i, &batch[i], fields, shard_owner);
     int32_t *next = mem_new((size_t)(slices + 1) * sizeof *next);
     for (int s = 0; s < slices; ++s) next[s + 1] = next[s] + look->count[s];
     for (int r = 0; r <= look->owners; ++r) look->begin[r] = next[r * bag->tables];
-    for (int n = 0; n < look->names.count; ++n) {
-        int32_t at = next[look->owner_of[n] * bag->tables + look->names.table[n]]++;
+    for (int n = 0; n < look->numbers.count; ++n) {
+        int32_t at = next[look->owner_of[n] * bag->tables + look->numbers.table[n]]++;
         look->place[n] = at;
-        look->id[at] = look->names.id[n];
+        look->id[at] = look->numbers.id[n];
     }
     mem_free(&next);
     for (int i = 0; i < look->micros; ++i) {
@@ -147,7 +147,7 @@ void lookup_take(Lookup *look, const Batch *batch, int fields, const int16_t *sh
     }
 }
 
-BagRun lookup_run(const Lookup *look, int i)
+BagRun lookup_bag_input(const Lookup *look, int i)
 {
     const LookupMicro *m = &look->micro[i];
     return (BagRun){.first = m->first,
@@ -158,10 +158,10 @@ BagRun lookup_run(const Lookup *look, int i)
                     .grad = m->grad};
 }
 
-/* Lists the gradients of each place, in the order of micro-batches, one place after the other. */
-static void list_leaves(Lookup *look)
+/* Sorts the gradients by (place, micro-batch). */
+static void sort_gradients(Lookup *look)
 {
-    int rows = look->names.count;
+    int rows = look->numbers.count;
     int32_t *begin = look->leaf_begin;
     memset(begin, 0, (size_t)(rows + 2) * sizeof *begin);
     for (int i = 0; i < look->micros; ++i)
@@ -177,11 +177,11 @@ static void list_leaves(Lookup *look)
     }
 }
 
-void lookup_join(Lookup *look)
+void lookup_sum_gradients(Lookup *look)
 {
     int width = look->bag->width;
-    list_leaves(look);
-    for (int p = 0; p < look->names.count; ++p) {
+    sort_gradients(look);
+    for (int p = 0; p < look->numbers.count; ++p) {
         int32_t at = look->leaf_begin[p];
         sparse_tree_sum(look->leaf_micro + at, look->leaf + at, look->leaf_begin[p + 1] - at,
                         width);
@@ -189,13 +189,14 @@ void lookup_join(Lookup *look)
     }
 }
 
-/* Counts the steps in flight, an evaluation, and an owner that gets as many ids. */
+/* Assumes that an owner receives as many ids as a worker sends. */
 size_t tables_buffer_bytes(int width, int64_t ids, int staleness)
 {
-    const size_t numbers = 8 * sizeof(int32_t) + 2 * sizeof(uint64_t) + 2 * sizeof(float *),
-                 names = sizeof(uint64_t) + 4 * sizeof(int32_t),
+    const size_t arrays = 8 * sizeof(int32_t) + 2 * sizeof(uint64_t) + 2 * sizeof(float *),
+                 id_numbers = sizeof(uint64_t) + 4 * sizeof(int32_t),
                  row = (size_t)width * sizeof(float);
-    size_t step = numbers + names + 3 * row, evaluation = numbers + names + row;
+    /* bytes for one id in a step, in an evaluation, and at the owner */
+    size_t step = arrays + id_numbers + 3 * row, evaluation = arrays + id_numbers + row;
     /* numbers, rows and gradients, and the messages of ids to and from the owner */
     size_t owner = 8 * sizeof(uint64_t) + sizeof(float *) + 2 * row;
     return (size_t)ids * ((size_t)table_flights(staleness) * step + evaluation + owner);

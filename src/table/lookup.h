@@ -6,25 +6,32 @@
 #include "id_numbers.h"
 #include "table.h"
 
-/* A bag; it does not change during a run. */
+/* A bag: the fields of the data that it reads, and its tables. Constant during a run. */
 typedef struct Bag {
-    /* number: OpSpec.bag; first_field, fields: its fields of the data; table, tables: the first of
-     * its tables in the graph and their number, 1 for all fields or one for each */
-    int number, first_field, fields, table, tables;
+    /* OpSpec.bag */
+    int number;
+    /* first field of the data, and number of fields */
+    int first_field, fields;
+    /* index in the graph of its first table; number of its tables: 1, or one for each field */
+    int first_table, tables;
+    /* floats of a row */
     int width;
-    /* the bag's first table, borrowed from the graph; hash of each table's name, owned */
-    const SparseTable *of;
+    /* [tables]; borrowed from the graph */
+    const SparseTable *table;
+    /* hash of each table's name, [tables]; owned */
     uint64_t *hash;
 } Bag;
 
 /* The ids of one micro-batch. */
 typedef struct LookupMicro {
-    /* first, row: arrays of BagRun. at: place of each of the micro-batch's rows (during lookup_take
-     * its number). All owned */
-    int32_t *first, *row, *at;
+    /* BagRun.first and BagRun.row; owned */
+    int32_t *first, *row;
+    /* place of each distinct id of the micro-batch, [rows]; while lookup_find_ids runs, its number;
+     * owned */
+    int32_t *at;
+    /* number of distinct ids */
     int rows;
-    /* gradient of each row, [rows][width], from mem_pages_new; owned; NULL: no gradients are
-     * needed */
+    /* gradient of each row, [rows][width], from mem_pages_new; owned; NULL in evaluation */
     float *grad;
 } LookupMicro;
 
@@ -32,40 +39,45 @@ typedef struct Lookup {
     /* the bag; borrowed */
     const Bag *bag;
     int owners, micros;
+    /* most samples, and most ids, of a micro-batch */
     int64_t micro_batch, most;
-    IdNumbers names;
+    /* number of each distinct id of the step */
+    IdNumbers numbers;
     /* [micros]; owned */
     LookupMicro *micro;
-    /* Distinct ids of the step have two numberings: a number in the order in which they first occur
-     * (names), and a place when sorted by (owner, table). place[number]; owner_of[number];
-     * id[place]; count[owner * tables + table]: how many ids; begin[owner]: the owner's first
-     * place, begin[owners]: their end. All owned */
-    int32_t *place, *owner_of, *count;
+    /* A distinct id has two indices: its number, in the order in which ids first occur, and its
+     * place when ids are sorted by (owner, table). Place and owner of each number; owned */
+    int32_t *place, *owner_of;
+    /* id at each place; owned */
     uint64_t *id;
+    /* number of ids of each table at each owner, [owners][tables]; owned */
+    int32_t *count;
+    /* first place of each owner; begin[owners] is the number of ids; owned */
     int32_t *begin;
-    /* rows, and sums of their gradients, by place: [place][width], from mem_pages_new; owned */
+    /* rows, and sums of their gradients, by place: [ids][width], from mem_pages_new; owned */
     float *value, *sum;
     /* mode geo: the worker's local row for each place; owned */
     float **local_row;
-    /* for each number, the last micro-batch that has it, and its row there; owned */
+    /* by number: the last micro-batch that has the id, and the id's row there; owned */
     int32_t *seen, *seen_row;
-    /* scratch of lookup_join; owned: the gradients of each place, one place after the other, and
-     * their micro-batches */
-    int32_t *leaf_begin, *leaf_micro;
+    /* scratch of lookup_sum_gradients: gradients sorted by (place, micro-batch), their
+     * micro-batches, and where those of each place begin; owned */
     float **leaf;
+    int32_t *leaf_micro, *leaf_begin;
 } Lookup;
 
-/* id_most: most ids of a sample for this bag. gradients: false leaves out memory for gradients. */
+/* id_most: most ids of a sample for this bag. gradients: also allocates memory for gradients. */
 void lookup_init(Lookup *look, const Bag *bag, int owners, int micros, int64_t micro_batch,
                  int64_t id_most, bool gradients);
 void lookup_fini(Lookup *look);
-/* Takes a step's micro-batches, `micros` of them, whose ids are in `fields` fields.
- * shard_owner[ROW_SHARDS]: owner of each shard. */
-void lookup_take(Lookup *look, const Batch *batch, int fields, const int16_t *shard_owner);
+/* Finds the distinct ids of a step and sorts them by (owner, table). batch: the step's
+ * micro-batches, [micros]. fields: number of the data's fields. shard_owner[ROW_SHARDS]: owner of
+ * each shard. */
+void lookup_find_ids(Lookup *look, const Batch *batch, int fields, const int16_t *shard_owner);
 /* Returns the input of the bag for micro-batch i. */
-BagRun lookup_run(const Lookup *look, int i);
-/* sum[place] = the sum of each row's gradients in the micro-batches, by the tree of their
- * numbers. */
-void lookup_join(Lookup *look);
+BagRun lookup_bag_input(const Lookup *look, int i);
+/* Adds each row's gradients of all micro-batches, in the order of a binary tree over the
+ * micro-batches, into look->sum. */
+void lookup_sum_gradients(Lookup *look);
 
 #endif

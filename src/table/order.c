@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Head of a file; the text that decides the run's bits follows, `bytes` bytes long. */
+/* Header of a file; OrderPlan.run_text follows, `bytes` bytes long. */
 typedef struct OrderHead {
     char magic[16];
     int32_t workers, servers;
@@ -21,9 +21,9 @@ typedef struct OrderHead {
 } OrderHead;
 
 static const char ORDER_MAGIC[16] = "weft order 2\n";
-enum { TEXT_MOST = 1 << 24 };
+enum { RUN_TEXT_MAX = 1 << 24 };
 
-/* Returns the name of the file of a start at `step`. Owner: the caller. */
+/* Returns the path of the file of a start at `step`; the caller owns it. */
 static char *path_of(const OrderPlan *plan, int64_t step)
 {
     if (step == 0) return mem_format("%s/server-%d.order", plan->folder, plan->number);
@@ -31,22 +31,23 @@ static char *path_of(const OrderPlan *plan, int64_t step)
                       (long long)step);
 }
 
-/* *text is owned by the caller; NULL if the file is no order. */
+/* Reads a file's header and the text after it. The caller owns *text; it is NULL if the file is not
+ * an order file. */
 static void read_head(FILE *file, OrderHead *head, char **text)
 {
     *text = NULL;
     if (fread(head, sizeof *head, 1, file) != 1) return;
     if (memcmp(head->magic, ORDER_MAGIC, sizeof head->magic) != 0) return;
-    if (head->bytes < 0 || head->bytes > TEXT_MOST) return;
+    if (head->bytes < 0 || head->bytes > RUN_TEXT_MAX) return;
     *text = mem_new((size_t)head->bytes + 1);
     if (fread(*text, 1, (size_t)head->bytes, file) != (size_t)head->bytes) mem_free(text);
 }
 
 /* ---- writing ---- */
 
-/* Renames a file of the same run. An empty one is deleted: its start was killed before it wrote the
- * head. */
-static Status move_aside(const Order *order, const char *path, int64_t *moved)
+/* Renames a file of the same run. Deletes an empty file: its start was killed before it wrote the
+ * header. */
+static Status rename_old_file(const Order *order, const char *path, int64_t *renamed)
 {
     OrderHead head;
     char a[160], b[160], *text, *to = NULL;
@@ -55,34 +56,33 @@ static Status move_aside(const Order *order, const char *path, int64_t *moved)
     read_head(file, &head, &text);
     bool empty = fseek(file, 0, SEEK_END) == 0 && ftell(file) == 0;
     fclose(file);
-    bool same = text && !config_difference(text, order->plan.of, a, b, sizeof a);
+    bool same = text && !config_difference(text, order->plan.run_text, a, b, sizeof a);
     mem_free(&text);
     if (empty) return unlink(path) == 0 ? OK : fail(ERR_IO, "%s: %s", path, file_error(errno));
     if (!same)
         return fail(ERR_USAGE,
-                    "%s is there already, and not of this run: name another folder with "
-                    "run.order_log",
+                    "%s exists and belongs to another run: name another folder with run.order_log",
                     path);
     TRY(file_move_aside(path, &to));
-    *moved += to != NULL;
+    *renamed += to != NULL;
     mem_free(&to);
     return OK;
 }
 
-/* Renames the file of this start and those of later steps, which would continue what this start
- * replaces. */
-static Status move_later_aside(const Order *order, int64_t *moved)
+/* Renames the files of earlier starts at this step or later: this start replaces the steps that
+ * they recorded. */
+static Status rename_replaced_files(const Order *order, int64_t *renamed)
 {
     const OrderPlan *plan = &order->plan;
     DIR *folder = opendir(plan->folder);
     if (!folder) return fail(ERR_IO, "%s: %s", plan->folder, file_error(errno));
-    Status st = move_aside(order, order->path, moved);
+    Status st = rename_old_file(order, order->path, renamed);
     for (const struct dirent *entry; st == OK && (entry = readdir(folder));) {
         const char *at = strstr(entry->d_name, ".step-");
         long long step = at ? atoll(at + strlen(".step-")) : 0;
         if (step <= plan->step) continue;
         char *found = mem_format("%s/%s", plan->folder, entry->d_name), *path = path_of(plan, step);
-        if (strcmp(found, path) == 0) st = move_aside(order, path, moved);
+        if (strcmp(found, path) == 0) st = rename_old_file(order, path, renamed);
         mem_free(&found);
         mem_free(&path);
     }
@@ -90,28 +90,28 @@ static Status move_later_aside(const Order *order, int64_t *moved)
     return st;
 }
 
-static Status begin_file(Order *order, int64_t *moved)
+static Status begin_file(Order *order, int64_t *renamed)
 {
     const OrderPlan *plan = &order->plan;
     OrderHead head = {.workers = plan->workers,
                       .servers = plan->servers,
                       .step = plan->step,
                       .start = plan->start,
-                      .bytes = (int64_t)strlen(plan->of)};
+                      .bytes = (int64_t)strlen(plan->run_text)};
     memcpy(head.magic, ORDER_MAGIC, sizeof head.magic);
     if (mkdir(plan->folder, 0777) != 0 && errno != EEXIST)
         return fail(ERR_IO, "%s: %s", plan->folder, file_error(errno));
-    TRY(move_later_aside(order, moved));
+    TRY(rename_replaced_files(order, renamed));
     order->file = fopen(order->path, "wbxe");
     bool good = order->file && fwrite(&head, sizeof head, 1, order->file) == 1 &&
-                fwrite(plan->of, 1, (size_t)head.bytes, order->file) == (size_t)head.bytes &&
+                fwrite(plan->run_text, 1, (size_t)head.bytes, order->file) == (size_t)head.bytes &&
                 fflush(order->file) == 0;
     return good ? OK : fail(ERR_IO, "%s: %s", order->path, file_error(errno));
 }
 
 /* ---- replay ---- */
 
-static void take_next(Order *order)
+static void read_next(Order *order)
 {
     uint16_t rank = 0;
     order->next = -1;
@@ -119,22 +119,22 @@ static void take_next(Order *order)
         order->next = rank;
 }
 
+/* Fails unless the file's header and text are those of this start. */
 static Status compare(const Order *order, const OrderHead *head, const char *text)
 {
     const OrderPlan *plan = &order->plan;
     char a[160], b[160];
     if (head->workers != plan->workers || head->servers != plan->servers)
-        return fail(
-            ERR_CONFIG,
-            "%s: was written with %d ranks that compute and %d servers, now there are %d and %d",
-            order->path, head->workers, head->servers, plan->workers, plan->servers);
-    if (config_difference(text, plan->of, a, b, sizeof a))
-        return fail(ERR_DATA, "%s: is another run's: it has `%s`, this run `%s`", order->path, a,
+        return fail(ERR_CONFIG,
+                    "%s: was recorded with %d workers and %d servers, this run has %d and %d",
+                    order->path, head->workers, head->servers, plan->workers, plan->servers);
+    if (config_difference(text, plan->run_text, a, b, sizeof a))
+        return fail(ERR_DATA, "%s: is of another run: it has `%s`, this run `%s`", order->path, a,
                     b);
     if (head->step == plan->step && head->start == plan->start) return OK;
     return fail(ERR_DATA,
                 "%s: begins at step %lld with parameters of hash %016llx, this run at step %lld "
-                "with %016llx: begin with the checkpoint that it began with",
+                "with %016llx: start from the checkpoint from which the recorded run started",
                 order->path, (long long)head->step, (unsigned long long)head->start,
                 (long long)plan->step, (unsigned long long)plan->start);
 }
@@ -149,23 +149,24 @@ static Status open_replay(Order *order)
         return fail(ERR_NOINPUT, "%s: %s", order->path, file_error(errno));
     read_head(order->file, &head, &text);
     if (!text)
-        return fail(ERR_DATA, "%s: not an order of requests, or another version's", order->path);
+        return fail(ERR_DATA, "%s: not an order file, or one of another version of weft",
+                    order->path);
     Status st = compare(order, &head, text);
     mem_free(&text);
     order->left = ((int64_t)is.st_size - (int64_t)sizeof head - head.bytes) / order->bytes;
-    take_next(order);
+    read_next(order);
     return st;
 }
 
 /* ---- interface ---- */
 
-Status order_open(Order *order, const OrderPlan *plan, int64_t *moved)
+Status order_open(Order *order, const OrderPlan *plan, int64_t *renamed)
 {
     *order = (Order){.plan = *plan, .bytes = plan->workers > 255 ? 2 : 1, .next = -1};
     if (!plan->folder) return OK;
     order->path = path_of(plan, plan->step);
-    Status st = plan->replay ? open_replay(order) : begin_file(order, moved);
-    order->plan.of = NULL;
+    Status st = plan->replay ? open_replay(order) : begin_file(order, renamed);
+    order->plan.run_text = NULL;
     if (st == OK) return OK;
     (void)order_close(order);
     order->next = -1;
@@ -174,16 +175,16 @@ Status order_open(Order *order, const OrderPlan *plan, int64_t *moved)
 
 void order_add(Order *order, int rank)
 {
-    uint16_t turn = (uint16_t)rank;
+    uint16_t value = (uint16_t)rank;
     if (!order->file) return;
     if (order->plan.replay) {
         if (order->left-- == 0)
             die_as(ERR_DATA,
-                   "%s: ends before the run does: its own run was killed there, or this is another "
-                   "one",
+                   "%s: ends before the run does: the recorded run was killed there, or it was "
+                   "another run",
                    order->path);
-        take_next(order);
-    } else if (fwrite(&turn, (size_t)order->bytes, 1, order->file) != 1) {
+        read_next(order);
+    } else if (fwrite(&value, (size_t)order->bytes, 1, order->file) != 1) {
         die_as(ERR_IO, "%s: %s", order->path, file_error(errno));
     }
 }
@@ -192,18 +193,18 @@ bool order_sync_point(Order *order, int64_t step, bool last)
 {
     if (!order->file) return false;
     if (!order->plan.replay) {
-        /* A run that is killed is resumed from a checkpoint, so the order is complete up to each
-         * sync point. */
+        /* A killed run resumes from a checkpoint, which is saved at a sync point: the file must be
+         * complete up to there. */
         if (fflush(order->file) != 0) die_as(ERR_IO, "%s: %s", order->path, file_error(errno));
         return false;
     }
     if (last && order->left > 0)
-        die_as(ERR_DATA, "%s: has %lld requests more than this run: it is another run's",
+        die_as(ERR_DATA, "%s: has %lld requests more than this run: it is of another run",
                order->path, (long long)order->left);
     char *path = path_of(&order->plan, step);
-    bool goes_on = access(path, F_OK) == 0;
+    bool later_start = access(path, F_OK) == 0;
     mem_free(&path);
-    return order->left == 0 || goes_on;
+    return order->left == 0 || later_start;
 }
 
 Status order_close(Order *order)

@@ -1,6 +1,7 @@
-/* Mode async: a file that records in which order a server took the workers' requests, or a replay
- * that follows it. After a head that identifies the run it has one byte for each request, the rank;
- * two where more than 255 ranks compute. Each server has a file for each start of a run:
+/* Mode async: a file that records the order in which a server carried out the workers' requests,
+ * and a replay that follows it. After a header that identifies the run, the file has the rank of
+ * each request in one byte, or in two bytes with more than 255 workers. Each server has a file for
+ * each start of a run:
  *
  *     FOLDER/server-0.order                  a start at the run's beginning
  *     FOLDER/server-0.step-00000120.order    a start that resumed from step 120
@@ -15,12 +16,14 @@ typedef struct OrderPlan {
     /* folder of the order files, borrowed; NULL: nothing is written or followed */
     const char *folder;
     bool replay;
-    int workers, servers, number;
-    /* first step of this start, and a hash of the parameters there */
+    int workers, servers;
+    /* number of this server, from 0 */
+    int number;
+    /* number of steps completed before this start, and hash of the parameters at that point */
     int64_t step;
     uint64_t start;
-    /* text of all else that decides the run's bits (config_text); borrowed during the call */
-    const char *of;
+    /* all configuration that decides the run's bits (config_text); borrowed during the call */
+    const char *run_text;
 } OrderPlan;
 
 typedef struct Order {
@@ -28,26 +31,27 @@ typedef struct Order {
     /* owned; NULL where plan.folder is NULL */
     FILE *file;
     char *path;
+    /* bytes of a rank in the file: 1 or 2 */
     int bytes;
-    /* replay: the rank that has to be answered next, -1: none; number of requests left in the file,
-     * that one included */
+    /* replay: rank of the next request; -1: none */
     int next;
+    /* replay: number of requests left in the file, including the next one */
     int64_t left;
 } Order;
 
-/* Opens the file for writing or for a replay. Writing renames this server's files from plan.step on
- * that earlier starts of the run have left, and counts them in *moved; ERR_USAGE: a file of another
- * run has the name. Replay: ERR_NOINPUT: there is no file; ERR_DATA: it is of another run;
- * ERR_CONFIG: that run had other numbers of ranks. Release with order_close. */
-Status order_open(Order *order, const OrderPlan *plan, int64_t *moved);
-/* Records that the next request of `rank` has been taken. Ends the job where a replay has no
- * request left. */
+/* Opens the file for writing or for a replay; release with order_close. Writing first renames this
+ * server's files of earlier starts of the run at plan.step or later, and adds their number to
+ * *renamed; ERR_USAGE: a file of another run has the name. Replay: ERR_NOINPUT: there is no file;
+ * ERR_DATA: the file is of another run; ERR_CONFIG: that run had other numbers of ranks. */
+Status order_open(Order *order, const OrderPlan *plan, int64_t *renamed);
+/* Records that a request of `rank` has been received; a replay goes on to the next one. Ends the
+ * job if the replayed file has no request left. */
 void order_add(Order *order, int rank);
 /* Call it when all workers have reached a sync point after `step` steps; last: it ends the run.
- * Returns true where a replay has to stop: the recorded run stopped there, or the file of a later
- * start goes on from there. Ends the job if the run ends before the order. */
+ * Returns true if a replay has to stop there: the file ends, or a later start's file continues from
+ * there. Ends the job if the run ends with requests left in the file. */
 bool order_sync_point(Order *order, int64_t step, bool last);
-/* ERR_IO: some of the order may not have been written. */
+/* Closes the file. ERR_IO: some of the order may not have been written. */
 Status order_close(Order *order);
 
 #endif

@@ -1,6 +1,6 @@
-/* An owner's part of a step: rows for ids, sums of gradients, updates. The new value of a row
- * depends only on its id, its gradients and their tree, so rows may be handled in any order; only
- * sums over rows are taken in the order of (shard, id). */
+/* What an owner computes in a step: it finds rows, adds their gradients and updates them. The new
+ * value of a row depends only on its old value, its id and its gradients with their ranks, so rows
+ * are processed in any order. Only sums over rows need an order: that of (shard, id). */
 #include "owner.h"
 
 #include "layers.h"
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* rows that are looked up together */
-enum { GROUP = 256 };
+/* number of ids that one call of row_store_find looks up */
+enum { IDS_TOGETHER = 256 };
 
 void owner_init(Owner *owner, const Bag *bag, TableStore *store, uint64_t seed, int ranks,
                 int this_rank)
@@ -19,15 +19,15 @@ void owner_init(Owner *owner, const Bag *bag, TableStore *store, uint64_t seed, 
                      .seed = seed,
                      .ranks = ranks,
                      .this_rank = this_rank,
-                     .part = mem_new((size_t)ranks * sizeof *owner->part)};
+                     .request = mem_new((size_t)ranks * sizeof *owner->request)};
     for (int r = 0; r < ranks; ++r)
-        owner->part[r].count = mem_new((size_t)bag->tables * sizeof *owner->part->count);
+        owner->request[r].count = mem_new((size_t)bag->tables * sizeof *owner->request->count);
 }
 
 void owner_fini(Owner *owner)
 {
-    for (int r = 0; owner->part && r < owner->ranks; ++r) mem_free(&owner->part[r].count);
-    mem_free(&owner->part);
+    for (int r = 0; owner->request && r < owner->ranks; ++r) mem_free(&owner->request[r].count);
+    mem_free(&owner->request);
     mem_free(&owner->id);
     mem_free(&owner->value);
     mem_free(&owner->grad);
@@ -36,9 +36,10 @@ void owner_fini(Owner *owner)
     mem_free(&owner->next);
     mem_free(&owner->position);
     mem_free(&owner->leaf);
-    if (owner->names.place) id_numbers_fini(&owner->names);
+    if (owner->numbers.slot) id_numbers_fini(&owner->numbers);
 }
 
+/* Enlarges the arrays for `ids` ids and a quarter more. */
 static void grow(Owner *owner, int64_t ids)
 {
     size_t most = (size_t)(ids + ids / 4), width = (size_t)owner->bag->width;
@@ -51,22 +52,22 @@ static void grow(Owner *owner, int64_t ids)
     owner->next = mem_resize(owner->next, most * sizeof *owner->next);
     owner->position = mem_resize(owner->position, most * sizeof *owner->position);
     owner->leaf = mem_resize(owner->leaf, most * sizeof *owner->leaf);
-    if (owner->names.place) id_numbers_fini(&owner->names);
-    id_numbers_init(&owner->names, (int64_t)most);
+    if (owner->numbers.slot) id_numbers_fini(&owner->numbers);
+    id_numbers_init(&owner->numbers, (int64_t)most);
 }
 
-void owner_fit(Owner *owner, const Lookup *look)
+void owner_place_requests(Owner *owner, const Lookup *look)
 {
     int64_t all = 0, at = 0, width = owner->bag->width;
     for (int r = 0; r < owner->ranks; ++r) {
-        OwnerPart *p = &owner->part[r];
+        OwnerRequest *p = &owner->request[r];
         p->ids = 0;
         for (int t = 0; t < owner->bag->tables; ++t) p->ids += p->count[t];
         all += p->ids;
     }
     if (all > owner->most || !owner->most) grow(owner, all + 1);
     for (int r = 0; r < owner->ranks; ++r) {
-        OwnerPart *p = &owner->part[r];
+        OwnerRequest *p = &owner->request[r];
         bool mine = r == owner->this_rank;
         int64_t first = mine ? look->begin[r] * width : 0;
         p->id = mine ? look->id + look->begin[r] : owner->id + at;
@@ -79,14 +80,15 @@ void owner_fit(Owner *owner, const Lookup *look)
 
 /* ---- rows ---- */
 
-static void first_values(const Owner *owner, int table, uint64_t id, float *out)
+static void initial_values(const Owner *owner, int table, uint64_t id, float *out)
 {
     const TableStore *s = &owner->store[table];
-    layer_row_init(s->of->init, s->of->scale, owner->seed, s->hash, id, owner->bag->width, out);
+    layer_row_init(s->table->init, s->table->scale, owner->seed, s->hash, id, owner->bag->width,
+                   out);
 }
 
 /* Answers ids first .. first + count - 1 of a request, all of table t. */
-static void answer(const Owner *owner, int t, OwnerPart *p, int64_t first, int64_t count)
+static void answer(const Owner *owner, int t, OwnerRequest *p, int64_t first, int64_t count)
 {
     int64_t width = owner->bag->width;
     row_store_find(owner->store[t].rows, p->id + first, count, p->row + first);
@@ -94,31 +96,31 @@ static void answer(const Owner *owner, int t, OwnerPart *p, int64_t first, int64
         if (p->row[i])
             memcpy(p->value + i * width, p->row[i], (size_t)width * sizeof(float));
         else
-            first_values(owner, t, p->id[i], p->value + i * width);
+            initial_values(owner, t, p->id[i], p->value + i * width);
     }
 }
 
-void owner_answer_part(Owner *owner, OwnerPart *p)
+void owner_answer_request(Owner *owner, OwnerRequest *p)
 {
     int64_t at = 0;
-    ++owner->requests;
-    owner->rows_requested += p->ids;
+    ++owner->requests_answered;
+    owner->rows_answered += p->ids;
     for (int t = 0; t < owner->bag->tables; at += p->count[t++])
-        for (int64_t i = at; i < at + p->count[t]; i += GROUP) {
+        for (int64_t i = at; i < at + p->count[t]; i += IDS_TOGETHER) {
             int64_t left = at + p->count[t] - i;
-            answer(owner, t, p, i, left < GROUP ? left : GROUP);
+            answer(owner, t, p, i, left < IDS_TOGETHER ? left : IDS_TOGETHER);
         }
 }
 
 void owner_answer(Owner *owner)
 {
-    for (int r = 0; r < owner->ranks; ++r) owner_answer_part(owner, &owner->part[r]);
+    for (int r = 0; r < owner->ranks; ++r) owner_answer_request(owner, &owner->request[r]);
 }
 
 void owner_find(Owner *owner)
 {
     for (int r = 0; r < owner->ranks; ++r) {
-        OwnerPart *p = &owner->part[r];
+        OwnerRequest *p = &owner->request[r];
         int64_t at = 0;
         for (int t = 0; t < owner->bag->tables; at += p->count[t++])
             row_store_find(owner->store[t].rows, p->id + at, p->count[t], p->row + at);
@@ -127,45 +129,48 @@ void owner_find(Owner *owner)
 
 /* ---- sums ---- */
 
-static OwnerRow *row_of(Owner *owner, int table, const OwnerPart *p, int64_t i)
+/* Returns the entry for id i of a request in the list of rows to update, a new one if needed. With
+ * one rank every id is new, since the ids of a request are distinct. */
+static RowUpdate *row_to_update(Owner *owner, int table, const OwnerRequest *p, int64_t i)
 {
     uint64_t id = p->id[i];
     int n = owner->ranks == 1
                 ? owner->updates
-                : id_numbers_get(&owner->names, table, id, row_mix(owner->store[table].hash, id));
+                : id_numbers_get(&owner->numbers, table, id, row_mix(owner->store[table].hash, id));
     if (n == owner->updates) {
         ++owner->updates;
         owner->update[n] =
-            (OwnerRow){.row = p->row[i], .id = id, .table = table, .first = -1, .last = -1};
+            (RowUpdate){.row = p->row[i], .id = id, .table = table, .first = -1, .last = -1};
     }
     return &owner->update[n];
 }
 
+/* Appends each gradient to the list of its row. */
 static void list_gradients(Owner *owner)
 {
     int32_t number = 0;
     for (int r = 0; r < owner->ranks; ++r) {
-        const OwnerPart *p = &owner->part[r];
+        const OwnerRequest *p = &owner->request[r];
         int64_t at = 0;
         for (int t = 0; t < owner->bag->tables; ++t)
             for (int64_t end = at + p->count[t]; at < end; ++at, ++number) {
-                OwnerRow *u = row_of(owner, t, p, at);
+                RowUpdate *entry = row_to_update(owner, t, p, at);
                 owner->leaf[number] = p->grad + at * owner->bag->width;
                 owner->position[number] = r;
                 owner->next[number] = -1;
-                if (u->last >= 0) owner->next[u->last] = number;
-                if (u->first < 0) u->first = number;
-                u->last = number;
+                if (entry->last >= 0) owner->next[entry->last] = number;
+                if (entry->first < 0) entry->first = number;
+                entry->last = number;
             }
     }
 }
 
-void owner_join(Owner *owner)
+void owner_sum_gradients(Owner *owner)
 {
     int32_t *position = mem_new((size_t)owner->ranks * sizeof *position);
     float **leaf = mem_new((size_t)owner->ranks * sizeof *leaf);
     owner->updates = 0;
-    id_numbers_clear(&owner->names);
+    id_numbers_clear(&owner->numbers);
     list_gradients(owner);
     for (int u = 0; u < owner->updates; ++u) {
         int count = 0;
@@ -189,7 +194,7 @@ void store_add(TableStore *s, size_t limit_bytes, size_t rows_bytes, const uint6
     if (limit_bytes) row_store_limit(s->rows, limit_bytes > others ? limit_bytes - others : 1);
     Status st = row_store_add(s->rows, id, count, row, is_new);
     if (st != OK)
-        die_as(st, "table %s: %s: start more ranks or servers, or set model.vocab", s->of->name,
+        die_as(st, "table %s: %s: use more ranks or servers, or set model.vocab", s->table->name,
                fail_message());
 }
 
@@ -206,16 +211,16 @@ static void make_rows(Owner *owner, int table)
     for (int u = 0; u < owner->updates; ++u)
         if (owner->update[u].table == table && !owner->update[u].row)
             id[count++] = owner->update[u].id;
-    if (s->of->frozen) count = 0;
+    if (s->table->frozen) count = 0;
     if (count > 0)
         store_add(s, owner->limit_bytes, owner->rows_bytes ? owner->rows_bytes(owner->user) : 0, id,
                   count, row, is_new);
     count = 0;
     for (int u = 0; u < owner->updates; ++u) {
-        OwnerRow *to = &owner->update[u];
-        if (to->table != table || to->row || s->of->frozen) continue;
-        to->row = row[count];
-        if (is_new[count++]) first_values(owner, table, to->id, to->row);
+        RowUpdate *entry = &owner->update[u];
+        if (entry->table != table || entry->row || s->table->frozen) continue;
+        entry->row = row[count];
+        if (is_new[count++]) initial_values(owner, table, entry->id, entry->row);
     }
     mem_free(&is_new);
     mem_free(&id);
@@ -226,9 +231,9 @@ void owner_add(Owner *owner, float factor)
 {
     for (int t = 0; t < owner->bag->tables; ++t) make_rows(owner, t);
     for (int u = 0; u < owner->updates; ++u) {
-        const OwnerRow *of = &owner->update[u];
-        if (owner->store[of->table].of->frozen) continue;
-        for (int c = 0; c < owner->bag->width; ++c) of->row[c] += of->grad[c] * factor;
+        const RowUpdate *entry = &owner->update[u];
+        if (owner->store[entry->table].table->frozen) continue;
+        for (int c = 0; c < owner->bag->width; ++c) entry->row[c] += entry->grad[c] * factor;
     }
 }
 
@@ -236,7 +241,7 @@ void store_update(const TableStore *store, float *row, const float *grad, double
                   double grad_scale)
 {
     const OptimRule *rule = &store->rule;
-    const int width = store->of->width;
+    const int width = store->table->width;
     OptimRowArgs args = {.w = row,
                          .state = row + width,
                          .g = grad,
@@ -244,27 +249,28 @@ void store_update(const TableStore *store, float *row, const float *grad, double
                          .lr = (float)((double)(float)lr * rule->rate),
                          .grad_scale = (float)grad_scale,
                          .decay = (float)rule->is->weight_decay};
-    if (!store->of->frozen) rule->table->row_update(rule, &args);
+    if (!store->table->frozen) rule->table->row_update(rule, &args);
 }
 
 void owner_update(Owner *owner, double lr, double grad_scale)
 {
     for (int t = 0; t < owner->bag->tables; ++t) make_rows(owner, t);
     for (int u = 0; u < owner->updates; ++u) {
-        const OwnerRow *of = &owner->update[u];
-        store_update(&owner->store[of->table], of->row, of->grad, lr, grad_scale);
+        const RowUpdate *entry = &owner->update[u];
+        store_update(&owner->store[entry->table], entry->row, entry->grad, lr, grad_scale);
     }
 }
 
 /* ---- the norm ---- */
 
+/* sum of squares of one row's gradient */
 typedef struct Square {
     int32_t table, shard;
     uint64_t id;
     double sum;
 } Square;
 
-static int by_place(const void *a, const void *b)
+static int by_shard_and_id(const void *a, const void *b)
 {
     const Square *x = a, *y = b;
     if (x->table != y->table) return x->table < y->table ? -1 : 1;
@@ -276,14 +282,15 @@ void owner_squares(const Owner *owner, double *shard)
 {
     Square *square = mem_new((size_t)(owner->updates + 1) * sizeof *square);
     for (int u = 0; u < owner->updates; ++u) {
-        const OwnerRow *of = &owner->update[u];
+        const RowUpdate *entry = &owner->update[u];
         double sum = 0;
         for (int c = 0; c < owner->bag->width; ++c)
-            sum += (double)of->grad[c] * (double)of->grad[c];
-        uint64_t mix = row_mix(owner->store[of->table].hash, of->id);
-        square[u] = (Square){of->table, row_shard(mix), of->id, sum};
+            sum += (double)entry->grad[c] * (double)entry->grad[c];
+        uint64_t mix = row_mix(owner->store[entry->table].hash, entry->id);
+        square[u] =
+            (Square){.table = entry->table, .shard = row_shard(mix), .id = entry->id, .sum = sum};
     }
-    qsort(square, (size_t)owner->updates, sizeof *square, by_place);
+    qsort(square, (size_t)owner->updates, sizeof *square, by_shard_and_id);
     for (int u = 0; u < owner->updates; ++u)
         shard[(int64_t)square[u].table * ROW_SHARDS + square[u].shard] += square[u].sum;
     mem_free(&square);

@@ -1,5 +1,5 @@
-/* An owner's rows of one bag, and its work on the ranks' requests in one step: answers, sums of
- * gradients, updates. Sends no messages. */
+/* An owner's rows of one bag, and what it computes from the ranks' requests in one step: answers,
+ * sums of gradients, updates. Sends no messages. */
 #ifndef WEFT_TABLE_OWNER_H
 #define WEFT_TABLE_OWNER_H
 
@@ -10,36 +10,40 @@
 typedef struct TableStore {
     /* NULL on a rank that owns no rows; owned */
     RowStore *rows;
-    /* the table; borrowed */
-    const SparseTable *of;
+    /* borrowed */
+    const SparseTable *table;
     OptimRule rule;
+    /* layout of the optimizer state in a row */
     RowState state;
+    /* hash of the table's name */
     uint64_t hash;
+    /* floats of a row: values and state */
     int floats;
 } TableStore;
 
-/* One rank's request in a step: distinct ids, grouped by table; the values that answer it,
- * [ids][width]; the sums of their gradients, [ids][width]. The arrays are borrowed from Owner, or
- * for this rank's own request from its Lookup. */
-typedef struct OwnerPart {
+/* One rank's request in a step. Its arrays are borrowed from Owner, or for this rank's own request
+ * from its Lookup; `count` is owned. */
+typedef struct OwnerRequest {
+    /* number of distinct ids, of all tables and of each table of the bag */
     int32_t ids;
-    /* number of ids of each table of the bag; owned */
     int32_t *count;
+    /* distinct ids, grouped by table */
     uint64_t *id;
+    /* values that answer the request, and sums of its ids' gradients, [ids][width] */
     float *value, *grad;
     /* row of each id; NULL: it does not exist yet */
     float **row;
-} OwnerPart;
+} OwnerRequest;
 
-/* One row that the step updates. */
-typedef struct OwnerRow {
+/* One row that the step updates; row is NULL until it exists. */
+typedef struct RowUpdate {
     float *row, *grad;
     uint64_t id;
     int32_t table;
     /* list of the row's gradients in the order of ranks: indices of Owner.leaf and .position,
      * linked by Owner.next; -1 ends it */
     int32_t first, last;
-} OwnerRow;
+} RowUpdate;
 
 typedef struct Owner {
     /* borrowed; store: one for each table of the bag */
@@ -54,25 +58,25 @@ typedef struct Owner {
     /* number of ranks that send requests; this rank among them, or -1 */
     int ranks, this_rank;
     /* requests, [ranks]; owned */
-    OwnerPart *part;
+    OwnerRequest *request;
     /* arrays that requests point to; owned. They have room for `most` ids and grow when a step has
      * more. value and grad are for the requests of other ranks */
     int64_t most;
     uint64_t *id;
     float *value, *grad, **row;
     /* rows that the step updates, `updates` of them; owned */
-    OwnerRow *update;
+    RowUpdate *update;
     int updates;
-    /* since the start: number of requests, and of ids in them */
-    int64_t requests, rows_requested;
-    /* scratch of owner_join; owned */
-    IdNumbers names;
+    /* since the start: number of requests answered, and of ids in them */
+    int64_t requests_answered, rows_answered;
+    /* scratch of owner_sum_gradients; owned */
+    IdNumbers numbers;
     int32_t *next, *position;
     float **leaf;
 } Owner;
 
-/* Adds rows like row_store_add. All tables of a rank together, now rows_bytes, may take limit_bytes
- * (0: no limit); where they have no room the job ends with ERR_MEMORY. */
+/* Adds rows like row_store_add. rows_bytes: bytes of all tables of this rank now; limit_bytes: the
+ * most that they may have (0: no limit). Ends the job with ERR_MEMORY if they would exceed it. */
 void store_add(TableStore *store, size_t limit_bytes, size_t rows_bytes, const uint64_t *id,
                int64_t count, float **row, bool *is_new);
 /* Updates one row by the table's rule, unless the table is frozen. The rule's state follows the
@@ -82,19 +86,21 @@ void store_update(const TableStore *store, float *row, const float *grad, double
 void owner_init(Owner *owner, const Bag *bag, TableStore *store, uint64_t seed, int ranks,
                 int this_rank);
 void owner_fini(Owner *owner);
-/* Call it when the counts of all requests are set: points the requests to arrays, which grow if
- * there are more ids than ever before. look: this rank's own request; NULL if it sends none. */
-void owner_fit(Owner *owner, const Lookup *look);
+/* Call it when the counts of all requests are set: points each request to its range of the arrays,
+ * which grow if there are more ids than ever before. look: the lookup that is this rank's own
+ * request; NULL if it sends none. */
+void owner_place_requests(Owner *owner, const Lookup *look);
 /* Finds the rows of all requests and writes their values. */
 void owner_answer(Owner *owner);
-/* The same for one request, which may be in other memory than the owner's. */
-void owner_answer_part(Owner *owner, OwnerPart *part);
-/* Only finds the rows, for gradients that are sent without a request before. */
+/* Finds the rows of one request and writes their values; it need not be one of owner->request. */
+void owner_answer_request(Owner *owner, OwnerRequest *request);
+/* Finds the rows without writing values, for gradients that no request precedes. */
 void owner_find(Owner *owner);
-/* Call it when all gradients have arrived: adds them by the tree of ranks, one sum for each row. */
-void owner_join(Owner *owner);
-/* Updates the rows, with lr from the optimizer. Ends the job with ERR_MEMORY where a new row has no
- * room. */
+/* Call it when all gradients have arrived: adds each row's gradients of all ranks, in the order of
+ * a binary tree over the ranks. */
+void owner_sum_gradients(Owner *owner);
+/* Updates the rows, with lr from the optimizer. Ends the job with ERR_MEMORY if there is no
+ * memory for a new row. */
 void owner_update(Owner *owner, double lr, double grad_scale);
 /* Adds each row's sum, times factor, to the row. Ends the job like owner_update. */
 void owner_add(Owner *owner, float factor);

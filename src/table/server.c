@@ -1,13 +1,15 @@
-/* Servers: ranks that own rows and compute nothing. Workers send them the list of tables once; then
- * a server carries out the commands of rank 0 and of workers, and sleeps in between. */
+/* Servers: ranks that own rows and compute no layers. Workers send them the list of tables at the
+ * start; then a server carries out the commands of rank 0 and of workers, and sleeps in between. */
 #include "order.h"
 #include "tables.h"
 
 #include "base/start.h"
 
-/* A table as it is sent to servers; its name follows. rule: number of its rule. */
+/* Message that describes a table to the servers; the name follows. */
 typedef struct TableMessage {
+    /* the pointer `name` has no meaning on the server */
     SparseTable table;
+    /* number of its update rule, for optim_rule */
     int rule;
 } TableMessage;
 
@@ -20,9 +22,9 @@ static void send_tables(const Tables *t, const int *rule_number, const TableDens
     int count = t->stores;
     world_bcast(world, &count, sizeof count, 0);
     for (int i = 0; i < count; ++i) {
-        TableMessage message = {*t->store[i].of, rule_number[i]};
+        TableMessage message = {.table = *t->store[i].table, .rule = rule_number[i]};
         world_bcast(world, &message, sizeof message, 0);
-        char *name = world_bcast_text(world, mem_text(t->store[i].of->name));
+        char *name = world_bcast_text(world, mem_text(t->store[i].table->name));
         mem_free(&name);
     }
     world_bcast(world, &dense_count, sizeof dense_count, 0);
@@ -52,7 +54,8 @@ void tables_new(Tables **out, const TablesPlan *plan)
         send_tables(t, plan->rule_number + first, plan->dense, plan->dense_count);
 }
 
-/* Receives the servers' reports of stop signals; all: waits for every server. */
+/* Rank 0 receives the servers' reports of stop signals. all: waits until every server has
+ * reported. */
 static void receive_stop_reports(Tables *t, bool all)
 {
     bool requested;
@@ -113,24 +116,27 @@ static void receive_tables(Tables *t, const Config *config)
 
 /* ---- serving ---- */
 
-/* how long a replay waits for the next rank in its order while another rank's request has
- * arrived */
-static const double REPLAY_PATIENCE_S = 60;
+/* how long a replay waits for a request of the next rank in the order, while requests of other
+ * ranks have arrived */
+static const double REPLAY_WAIT_S = 60;
 
-/* Receives the next command and returns its sender: rank 0, in mode geo any rank, in mode async any
- * rank or, in a replay, the rank that the order has next. */
+/* Receives the next command and returns its sender. The sender is rank 0 in modes sync and stale,
+ * any rank in mode geo, and in mode async any rank or, in a replay, the next rank in the order. */
 static int next_command(Tables *t, Order *order, Command *what)
 {
     const World *world = t->plan.world;
     const int next = order->next;
     if (t->plan.mode != TABLE_ASYNC)
         return world_receive(world, table_mode_is_local(t->plan.mode) ? -1 : 0, what, sizeof *what);
-    /* The next rank may be waiting for others that come later in the order: then it never sends a
-     * request. */
+    /* A rank that waits at a sync point sends no request before all others have come there, so it
+     * cannot be next in the order. */
     bool wrong = next >= t->workers || (next >= 0 && t->waits[next]);
-    if (wrong || (next >= 0 && !world_wait_for(world, next, REPLAY_PATIENCE_S)))
-        die_as(ERR_DATA, "%s: not the order of this run: other steps, data or parameters",
-               order->path);
+    if (wrong || (next >= 0 && !world_wait_for(world, next, REPLAY_WAIT_S)))
+        die_as(
+            ERR_DATA,
+            "%s: the recorded order does not fit this run: it is of a run with other steps, data "
+            "or parameters",
+            order->path);
     bool control;
     int from = world_receive_any(world, next, what, sizeof *what, &control);
     if (!control) order_add(order, from);
@@ -142,8 +148,8 @@ static int next_command(Tables *t, Order *order, Command *what)
 static Status begin_order(Tables *t, const ServerPlan *plan, const Command *what, Order *order)
 {
     const World *world = t->plan.world;
-    char *of = world_bcast_text(world, NULL);
-    int64_t moved = 0;
+    char *run_text = world_bcast_text(world, NULL);
+    int64_t renamed = 0;
     OrderPlan order_plan = {.folder = plan->order,
                             .replay = plan->replay,
                             .workers = t->workers,
@@ -151,26 +157,26 @@ static Status begin_order(Tables *t, const ServerPlan *plan, const Command *what
                             .number = world->rank - t->first_owner,
                             .step = what->step,
                             .start = what->start,
-                            .of = of};
-    Status st = status_agree(world, order_open(order, &order_plan, &moved));
-    world_add(world, &moved, 1);
-    mem_free(&of);
+                            .run_text = run_text};
+    Status st = status_agree(world, order_open(order, &order_plan, &renamed));
+    world_add(world, &renamed, 1);
+    mem_free(&run_text);
     return st;
 }
 
-Status tables_begin(Tables *t, int64_t step, uint64_t start, const char *of)
+Status tables_begin(Tables *t, int64_t step, uint64_t start, const char *run_text)
 {
     const World *world = t->plan.world;
-    int64_t moved = 0;
+    int64_t renamed = 0;
     command_servers(t, (Command){.kind = COMMAND_BEGIN, .step = step, .start = start});
-    char *text = world_bcast_text(world, world->rank == 0 ? mem_text(of) : NULL);
+    char *text = world_bcast_text(world, world->rank == 0 ? mem_text(run_text) : NULL);
     mem_free(&text);
     Status st = status_agree(world, OK);
-    world_add(world, &moved, 1);
-    if (moved > 0)
-        log_warn("run.order_log: %lld file%s of an earlier start %s kept with a number behind the "
-                 "name",
-                 (long long)moved, moved == 1 ? "" : "s", moved == 1 ? "is" : "are");
+    world_add(world, &renamed, 1);
+    if (renamed > 0)
+        log_warn("run.order_log: renamed %lld file%s of an earlier start, with a number at the end "
+                 "of the name",
+                 (long long)renamed, renamed == 1 ? "" : "s");
     return st;
 }
 
@@ -181,6 +187,7 @@ static void report_stop(Tables *t, bool requested)
     world_send_control(t->plan.world, 0, &requested, sizeof requested);
 }
 
+/* Starts the watchdog, or ends it if it runs. */
 static void watch(Tables *t, const ServerPlan *plan)
 {
     const WatchdogOptions options = {.hang_s = plan->config->train.hang_s};
@@ -191,8 +198,8 @@ static void watch(Tables *t, const ServerPlan *plan)
     start_end(true);
 }
 
-/* Carries out one command. Returns false if it was the last. *status: the result of opening the
- * order file. */
+/* Receives a command and carries it out. Returns false if it was the last. *status is set to the
+ * result of opening the order file. */
 static bool serve_one(Tables *t, const ServerPlan *plan, Order *order, Status *status)
 {
     Command what;
@@ -273,7 +280,7 @@ Status tables_serve(const ServerPlan *plan)
                            .limit_bytes = plan->limit_bytes};
     receive_tables(t, plan->config);
     beat_serve();
-    beat_mark_plain("what ranks ask", false);
+    beat_mark_plain("serving requests of ranks", false);
     while (serve_one(t, plan, &order, &st))
         if (t->stop_reports == 0 && stop_wanted()) report_stop(t, true);
     if (t->stop_reports == 0) report_stop(t, false);

@@ -1,11 +1,11 @@
-/* Steps in flight and their messages in modes sync and stale. Workers and owners call the same
- * functions at the same time, and each does its part. All ranks begin swaps in the same order; a
- * swap is waited for when its data is needed, or when the next step needs its memory. */
+/* Steps in flight, and their messages in modes sync and stale. Workers and owners call the same
+ * functions in the same order, so all ranks begin the same exchanges (swaps). A swap is waited for
+ * when its data is needed, or when a later step needs its memory. */
 #include "tables.h"
 
 #include <string.h>
 
-/* ---- making ---- */
+/* ---- set-up ---- */
 
 static void flight_init(Tables *t, Flight *f, bool gradients)
 {
@@ -42,7 +42,7 @@ static void flight_fini(const Tables *t, Flight *f)
     mem_free(&f->run);
     mem_free(&f->look);
     mem_free(&f->owner);
-    mem_free(&f->why);
+    mem_free(&f->error);
 }
 
 int table_steps_ahead(int staleness)
@@ -50,7 +50,7 @@ int table_steps_ahead(int staleness)
     return staleness > 0 ? 2 : 1;
 }
 
-/* The current step, the steps sent ahead, and those with deferred updates. */
+/* Counts the current step, the steps whose ids are sent ahead, and those with deferred updates. */
 int table_flights(int staleness)
 {
     return 1 + table_steps_ahead(staleness) + staleness;
@@ -59,6 +59,7 @@ int table_flights(int staleness)
 void stream_init(Tables *t, TableStream *s, bool gradients)
 {
     const World *world = t->plan.world;
+    /* a server sleeps while it waits for messages; a worker polls */
     bool sleeps = !t->is_worker;
     size_t bags = (size_t)t->bags;
     *s = (TableStream){.tables = t,
@@ -104,15 +105,15 @@ static void swap_clear(TableStream *s)
     memset(s->from, 0, ranks * sizeof *s->from);
 }
 
-/* Owner o's range of an array by place with `each` bytes an id. */
-static WorldPart slice(const Lookup *look, int o, void *of, size_t each)
+/* Returns owner o's range of an array by place that has id_bytes bytes for each id. */
+static WorldPart slice(const Lookup *look, int o, void *array, size_t id_bytes)
 {
     size_t first = (size_t)look->begin[o], end = (size_t)look->begin[o + 1];
-    return (WorldPart){(char *)of + first * each, (end - first) * each};
+    return (WorldPart){(char *)array + first * id_bytes, (end - first) * id_bytes};
 }
 
-/* Writes a message of ids: the counts of all tables of this rank's bags, then the ids of each bag.
- * Returns its end. */
+/* Writes the message of ids for owner o: the counts of all tables of this rank's bags, then the ids
+ * of each bag. Returns the end of the message. */
 static char *pack_ids(const Tables *t, const Flight *f, int o, char *to)
 {
     for (int b = 0; b < t->bags; ++b) {
@@ -129,35 +130,35 @@ static char *pack_ids(const Tables *t, const Flight *f, int o, char *to)
     return to;
 }
 
-/* Prepares the messages of ids in s->to, one to each other owner that gets any. */
-static void send_ids(TableStream *s, const Flight *f)
+/* Fills s->to with a message of ids for each other owner that has rows of the step. */
+static void pack_id_messages(TableStream *s, const Flight *f)
 {
     const Tables *t = s->tables;
     const size_t counts = (size_t)t->stores * sizeof(int32_t);
     size_t room = (size_t)t->owners * counts + 1;
-    for (int b = 0; b < t->bags; ++b) room += (size_t)f->look[b].names.count * sizeof(uint64_t);
+    for (int b = 0; b < t->bags; ++b) room += (size_t)f->look[b].numbers.count * sizeof(uint64_t);
     if (room > s->out_room) {
         s->out_room = room + room / 4;
         s->out = mem_resize(s->out, s->out_room);
     }
-    char *out = s->out;
+    char *message = s->out;
     for (int o = 0; o < t->owners; ++o) {
         int32_t ids = 0;
         for (int b = 0; b < t->bags; ++b) ids += f->look[b].begin[o + 1] - f->look[b].begin[o];
         if (ids == 0 || t->first_owner + o == t->plan.world->rank) continue;
-        char *end = pack_ids(t, f, o, out);
-        s->to[t->first_owner + o] = (WorldPart){out, (size_t)(end - out)};
-        out = end;
+        char *end = pack_ids(t, f, o, message);
+        s->to[t->first_owner + o] = (WorldPart){message, (size_t)(end - message)};
+        message = end;
     }
 }
 
 /* Copies the counts of bag b from the messages of all workers to the owner's requests. */
-static void take_counts(const TableStream *s, const Flight *f, int b, const WorldPart *from)
+static void copy_counts(const TableStream *s, const Flight *f, int b, const WorldPart *from)
 {
     const Tables *t = s->tables;
     const size_t tables = (size_t)t->bag[b].tables, bytes = tables * sizeof(int32_t);
     for (int a = 0; a < t->workers; ++a) {
-        int32_t *count = f->owner[b].part[a].count;
+        int32_t *count = f->owner[b].request[a].count;
         if (t->is_worker && a == t->plan.world->rank)
             memcpy(count, f->look[b].count + (size_t)a * tables, bytes);
         else if (from[a].bytes > 0)
@@ -167,6 +168,7 @@ static void take_counts(const TableStream *s, const Flight *f, int b, const Worl
     }
 }
 
+/* Waits for the ids in progress; owners store them in their requests. */
 static void wait_for_ids(TableStream *s)
 {
     const Tables *t = s->tables;
@@ -175,16 +177,16 @@ static void wait_for_ids(TableStream *s)
     if (!f) return;
     const WorldPart *from = world_sparse_wait(s->ids);
     for (int b = 0; b < t->bags && f->owner; ++b) {
-        take_counts(s, f, b, from);
-        owner_fit(&f->owner[b], f->look ? &f->look[b] : NULL);
+        copy_counts(s, f, b, from);
+        owner_place_requests(&f->owner[b], f->look ? &f->look[b] : NULL);
     }
     for (int a = 0; a < t->workers && f->owner; ++a) {
         if (from[a].bytes == 0) continue;
         const char *id = (char *)from[a].at + (size_t)t->stores * sizeof(int32_t);
         for (int b = 0; b < t->bags; ++b) {
-            const OwnerPart *part = &f->owner[b].part[a];
-            size_t bytes = (size_t)part->ids * sizeof *part->id;
-            memcpy(part->id, id, bytes);
+            const OwnerRequest *request = &f->owner[b].request[a];
+            size_t bytes = (size_t)request->ids * sizeof *request->id;
+            memcpy(request->id, id, bytes);
             id += bytes;
         }
     }
@@ -196,25 +198,26 @@ void stream_wait_rows(TableStream *s)
     s->rows_of = NULL;
 }
 
-/* Waits for the step's gradients; owners add them. */
+/* Waits for the gradients in progress; owners add them. */
 static void wait_for_gradients(TableStream *s)
 {
     Flight *f = s->gradients_of;
     for (int b = 0; b < s->tables->bags && f; ++b) {
         world_swap_wait(s->gradients[b]);
-        if (f->owner) owner_join(&f->owner[b]);
+        if (f->owner) owner_sum_gradients(&f->owner[b]);
     }
     s->gradients_of = NULL;
 }
 
-/* Sends the ids of a step. stream_rows waits for them. */
+/* Begins to send the ids of a step, after waiting for messages that use the same memory.
+ * stream_rows waits for the ids. */
 void stream_ids(TableStream *s, Flight *f)
 {
     wait_for_ids(s);
     if (s->rows_of == f) stream_wait_rows(s);
     if (s->gradients_of == f) wait_for_gradients(s);
     swap_clear(s);
-    if (f->look) send_ids(s, f);
+    if (f->look) pack_id_messages(s, f);
     s->ids_of = f;
     world_sparse_begin(s->ids, s->to);
 }
@@ -233,7 +236,7 @@ void stream_rows(TableStream *s, Flight *f)
         swap_clear(s);
         if (owner) owner_answer(owner);
         for (int a = 0; a < t->workers && owner; ++a)
-            s->to[a] = (WorldPart){owner->part[a].value, (size_t)owner->part[a].ids * row};
+            s->to[a] = (WorldPart){owner->request[a].value, (size_t)owner->request[a].ids * row};
         for (int o = 0; o < t->owners && look; ++o)
             s->from[t->first_owner + o] = slice(look, o, look->value, row);
         world_swap_begin(s->rows[b], s->to, s->from);
@@ -251,11 +254,11 @@ void stream_gradients(TableStream *s, Flight *f)
         Owner *owner = f->owner ? &f->owner[b] : NULL;
         size_t row = (size_t)t->bag[b].width * sizeof(float);
         swap_clear(s);
-        if (look) lookup_join(look);
+        if (look) lookup_sum_gradients(look);
         for (int o = 0; o < t->owners && look; ++o)
             s->to[t->first_owner + o] = slice(look, o, look->sum, row);
         for (int a = 0; a < t->workers && owner; ++a)
-            s->from[a] = (WorldPart){owner->part[a].grad, (size_t)owner->part[a].ids * row};
+            s->from[a] = (WorldPart){owner->request[a].grad, (size_t)owner->request[a].ids * row};
         world_swap_begin(s->gradients[b], s->to, s->from);
     }
 }
@@ -275,8 +278,8 @@ void stream_settle(TableStream *s)
     wait_for_gradients(s);
 }
 
-/* out[store] = the sum of squares. The sum of each shard is made by one rank; shards are added in
- * their order. */
+/* out[store] = the sum of squares of the gradient. One rank computes the sum of each shard; the
+ * shards are added in order. */
 void stream_squares(TableStream *s, Flight *f, double *out)
 {
     const Tables *t = s->tables;

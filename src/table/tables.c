@@ -1,53 +1,52 @@
-/* Sparse tables of a run, on workers: micro-batches with rows, and what a step does from the first
- * micro-batch to the update:
+/* A worker's sparse tables: one step from its first micro-batch to the update.
  *
- *     next(0)     distinct ids of all of the step's micro-batches ──> owners
- *                 rows <── owners            (the ids were sent during the step before)
- *     next(last)  ids of the next step are sent ahead
- *     backward    a gradient for each row of each micro-batch
- *     reduce      sums by the tree of micro-batches ──> owners, who add those of all workers
- *     update      owners update rows, and create those that are new
+ *     first next    rows of the step's ids <── owners; the ids were sent in the step before
+ *     last next     distinct ids of the next step's micro-batches ──> owners
+ *     backward      a gradient for each row of each micro-batch
+ *     reduce        sums over the micro-batches ──> owners, which add those of all workers
+ *     update        owners update rows, and create new ones
  *
  * In mode stale an update is made some steps later, and ids are sent two steps ahead, so that no
  * rank waits for messages: during step t owners add the gradients of t - 1, make the update of
  * t - staleness, and answer the requests of t + 1.
  *
- * Owners are either all ranks or the servers, who do their part of each line when rank 0 sends them
- * a command. Messages are MPI's, sent by the one thread that computes. */
+ * Owners are either all ranks or the servers, which take part in each line when rank 0 sends them a
+ * command. Messages are MPI's, sent by the one thread that computes. */
 #include "tables.h"
 
 #include <string.h>
 
-/* ---- making ---- */
+/* ---- set-up ---- */
 
-static void store_init(Tables *t, TableStore *s, const SparseTable *of, const OptimRule *rule)
+static void store_init(Tables *t, TableStore *s, const SparseTable *table, const OptimRule *rule)
 {
-    *s = (TableStore){.of = of, .rule = *rule, .hash = hash_text(of->name)};
-    s->state = rule->table->row_state(rule->is, of->width);
-    s->floats = of->width;
+    *s = (TableStore){.table = table, .rule = *rule, .hash = hash_text(table->name)};
+    s->state = rule->table->row_state(rule->is, table->width);
+    s->floats = table->width;
     for (int i = 0; i < s->state.slots; ++i) s->floats += s->state.floats[i];
     if (t->is_owner) s->rows = row_store_new(s->hash, s->floats, t->plan.limit_bytes);
 }
 
-/* Makes the bag whose tables begin at of[0], of at most `count` tables. */
-static void bag_init(Tables *t, const SparseTable *of, int count)
+/* Makes the bag of the first table; its other tables are those that follow with the same node.
+ * count: number of tables from there on. */
+static void bag_init(Tables *t, const SparseTable *table, int count)
 {
     Bag *bag = &t->bag[t->bags];
-    *bag = (Bag){.width = of->width, .of = of};
-    while (bag->tables < count && of[bag->tables].node == of->node) ++bag->tables;
+    *bag = (Bag){.width = table->width, .table = table};
+    while (bag->tables < count && table[bag->tables].node == table->node) ++bag->tables;
     if (t->is_worker) {
-        const OpSpec *spec = &t->plan.graph->node[of->node].spec;
+        const OpSpec *spec = &t->plan.graph->node[table->node].spec;
         bag->number = spec->bag;
         bag->first_field = spec->bag_first;
         bag->fields = spec->bag_fields;
-        bag->table = (int)(of - t->plan.graph->table);
+        bag->first_table = (int)(table - t->plan.graph->table);
     }
     bag->hash = mem_new((size_t)bag->tables * sizeof *bag->hash);
     t->first[t->bags++] = t->stores;
     for (int i = 0; i < bag->tables; ++i) {
-        int rule = t->is_worker ? bag->table + i : t->stores;
-        bag->hash[i] = hash_text(of[i].name);
-        store_init(t, &t->store[t->stores++], &of[i], &t->plan.rule[rule]);
+        int rule = t->is_worker ? bag->first_table + i : t->stores;
+        bag->hash[i] = hash_text(table[i].name);
+        store_init(t, &t->store[t->stores++], &table[i], &t->plan.rule[rule]);
     }
 }
 
@@ -59,7 +58,7 @@ size_t tables_bytes(const void *user)
     return bytes;
 }
 
-void tables_init(Tables *t, const SparseTable *of, int count)
+void tables_init(Tables *t, const SparseTable *table, int count)
 {
     const TablesPlan *p = &t->plan;
     size_t room = (size_t)count + 1;
@@ -74,7 +73,7 @@ void tables_init(Tables *t, const SparseTable *of, int count)
     t->first = mem_new(room * sizeof *t->first);
     t->shard_rows = mem_new(room * ROW_SHARDS * sizeof *t->shard_rows);
     for (int s = 0; s < ROW_SHARDS; ++s) t->owner[s] = (int16_t)table_owner(s, t->owners);
-    for (int i = 0; i < count; i += t->bag[t->bags - 1].tables) bag_init(t, of + i, count - i);
+    for (int i = 0; i < count; i += t->bag[t->bags - 1].tables) bag_init(t, table + i, count - i);
     stream_init(t, &t->training, true);
     geo_init(t);
 }
@@ -97,7 +96,7 @@ void tables_fini(Tables *t)
 int tables_store(const Tables *t, int table)
 {
     for (int b = 0; t && b < t->bags; ++b) {
-        int index = table - t->bag[b].table;
+        int index = table - t->bag[b].first_table;
         if (index >= 0 && index < t->bag[b].tables) return t->first[b] + index;
     }
     return -1;
@@ -124,19 +123,20 @@ static Command command_for(const TableStream *s, CommandKind kind, const Flight 
         .kind = kind, .evaluation = s == &s->tables->evaluation, .flight = (int)(f - s->flight)};
 }
 
-/* True where a training step is local to the worker except for its new rows. */
+/* True if a training step needs no collective exchange with the owners. */
 static bool is_local(const TableStream *s)
 {
     return table_mode_is_local(s->tables->plan.mode) && s == &s->tables->training;
 }
 
-/* Takes all micro-batches of a step from the source. An error is kept until the step begins, so
- * that the previous step ends as usual; other ranks are then sent no ids. */
-static void take_step(TableStream *s, Flight *f, double *wait_s)
+/* Gets all micro-batches of a step from the source, finds their ids and begins to send these. An
+ * error is stored and returned when the step begins, after the previous step has ended as usual;
+ * its messages then have no ids. */
+static void load_step(TableStream *s, Flight *f, double *wait_s)
 {
     Tables *t = s->tables;
     int micros = t->plan.micros, bags = t->plan.graph->bag_count;
-    f->taken = true;
+    f->loaded = true;
     f->status = OK;
     for (int i = 0; i < micros && f->status == OK; ++i) {
         const Batch *batch = NULL;
@@ -147,13 +147,13 @@ static void take_step(TableStream *s, Flight *f, double *wait_s)
         f->batch[i].bag = f->run + i * bags;
     }
     if (f->status != OK) {
-        f->why = mem_text(fail_message());
+        f->error = mem_text(fail_message());
         memset(f->batch, 0, (size_t)micros * sizeof *f->batch);
     }
     for (int b = 0; b < t->bags; ++b) {
-        lookup_take(&f->look[b], f->batch, (int)t->plan.fields, t->owner);
+        lookup_find_ids(&f->look[b], f->batch, (int)t->plan.fields, t->owner);
         for (int i = 0; i < micros; ++i)
-            f->run[i * bags + t->bag[b].number] = lookup_run(&f->look[b], i);
+            f->run[i * bags + t->bag[b].number] = lookup_bag_input(&f->look[b], i);
     }
     if (is_local(s)) return;
     command_servers(t, command_for(s, COMMAND_IDS, f));
@@ -183,6 +183,7 @@ static void wait_rows(TableStream *s, Flight *f)
         async_rows(t, f);
 }
 
+/* Makes the oldest deferred update. */
 static void update_oldest(TableStream *s)
 {
     Flight *f = &s->flight[s->oldest];
@@ -195,6 +196,7 @@ static void update_oldest(TableStream *s)
     --s->pending;
 }
 
+/* Returns the flight of the step that is `steps` after the current one. */
 static Flight *flight_after(const TableStream *s, int steps)
 {
     return &s->flight[(s->now + steps) % s->flights];
@@ -205,19 +207,19 @@ static Status begin_step(TableStream *s, double *wait_s)
     Tables *t = s->tables;
     s->now = (s->now + 1) % s->flights;
     Flight *f = &s->flight[s->now];
-    if (!f->taken) take_step(s, f, wait_s);
-    f->taken = false;
+    if (!f->loaded) load_step(s, f, wait_s);
+    f->loaded = false;
     s->handed_out = 0;
-    if (f->status != OK) return fail(f->status, "%s", f->why);
+    if (f->status != OK) return fail(f->status, "%s", f->error);
     if (!f->requested) request_rows(s, f);
     f->requested = false;
     wait_rows(s, f);
     if (t->plan.staleness == 0 || s != &t->training || t->sync_point) return OK;
-    /* while this step is computed: makes the update that the next step has to see, and requests the
-     * next step's rows */
+    /* Mode stale: the next step reads rows after update t - staleness. Makes that update now and
+     * requests the next step's rows, which arrive while this step is computed. */
     Flight *ahead = flight_after(s, 1);
     if (s->pending == t->plan.staleness) update_oldest(s);
-    if (!ahead->taken) take_step(s, ahead, wait_s);
+    if (!ahead->loaded) load_step(s, ahead, wait_s);
     request_rows(s, ahead);
     return OK;
 }
@@ -229,11 +231,11 @@ static Status next(void *user, const Batch **batch, double *wait_s)
     *batch = &s->flight[s->now].batch[s->handed_out++];
     bool last = s->handed_out == s->tables->plan.micros;
     for (int i = 1; i <= s->ahead && last; ++i)
-        if (!flight_after(s, i)->taken) take_step(s, flight_after(s, i), wait_s);
+        if (!flight_after(s, i)->loaded) load_step(s, flight_after(s, i), wait_s);
     /* Rows on servers change only at sync points, so those of the next step can be requested
      * now. */
-    bool same = s->tables->plan.mode == TABLE_GEO && is_local(s) && !s->tables->sync_point;
-    if (last && same && !flight_after(s, 1)->requested) request_rows(s, flight_after(s, 1));
+    bool unchanged = s->tables->plan.mode == TABLE_GEO && is_local(s) && !s->tables->sync_point;
+    if (last && unchanged && !flight_after(s, 1)->requested) request_rows(s, flight_after(s, 1));
     return OK;
 }
 
@@ -254,7 +256,7 @@ BatchSource tables_source(Tables *t, const BatchSource *inner)
     return (BatchSource){.user = &t->training, .next = next, .release = release};
 }
 
-/* Messages in progress arrive, since all ranks have sent theirs. */
+/* Waits for the messages in progress; all ranks have sent theirs. */
 void tables_forget(Tables *t)
 {
     TableStream *s = &t->training;
@@ -264,8 +266,8 @@ void tables_forget(Tables *t)
     stream_settle(s);
     s->pending = 0;
     for (int i = 0; i < s->flights; ++i) {
-        s->flight[i].taken = s->flight[i].requested = false;
-        mem_free(&s->flight[i].why);
+        s->flight[i].loaded = s->flight[i].requested = false;
+        mem_free(&s->flight[i].error);
     }
     s->handed_out = t->plan.micros;
 }
@@ -285,7 +287,7 @@ void tables_reduce(Tables *t)
     TableStream *s = &t->training;
     Flight *f = &s->flight[s->now];
     if (is_local(s)) {
-        for (int b = 0; b < t->bags; ++b) lookup_join(&f->look[b]);
+        for (int b = 0; b < t->bags; ++b) lookup_sum_gradients(&f->look[b]);
         return;
     }
     command_servers(t, command_for(s, COMMAND_GRADIENTS, f));

@@ -15,12 +15,12 @@ typedef struct Flight {
     Lookup *look;
     /* requests to this owner; owned: [bags] */
     Owner *owner;
-    /* taken: its micro-batches have been taken; requested: its rows have been requested. status,
-     * why: the error if taking failed; why is owned */
-    bool taken, requested;
+    /* the micro-batches of a step are in `batch`; their rows have been requested */
+    bool loaded, requested;
+    /* result of loading the micro-batches, and its message; error is owned */
     Status status;
-    char *why;
-    /* arguments of its deferred update */
+    char *error;
+    /* arguments of the deferred update */
     double lr, grad_scale;
 } Flight;
 
@@ -30,20 +30,22 @@ typedef struct TableStream {
     /* borrowed; NULL: this stream has not been made */
     Tables *tables;
     BatchSource inner;
-    /* owned: [flights], used in turn. now: the current step; handed_out: number of its
-     * micro-batches that the executor has received */
+    /* [flights], used in turn; owned */
     Flight *flight;
-    int flights, now, handed_out;
+    int flights;
+    /* index of the current step's flight, and number of its micro-batches that the executor has
+     * received */
+    int now, handed_out;
     /* number of steps whose ids are sent ahead */
     int ahead;
     /* number of deferred updates, and the flight of the oldest one */
     int pending, oldest;
-    /* Messages in progress: ids of all bags; rows and gradients of each bag, [bags]. ids_of,
-     * rows_of, gradients_of: the flight of the messages in progress; NULL: none. to, from:
-     * [world.size], scratch */
+    /* exchange of ids, for all bags together; exchanges of rows and of gradients, [bags]; owned */
     WorldSparse *ids;
     WorldSwap **rows, **gradients;
+    /* flight whose ids, rows or gradients are being exchanged; NULL: none */
     Flight *ids_of, *rows_of, *gradients_of;
+    /* scratch: messages of one exchange to and from each rank, [world.size]; owned */
     WorldPart *to, *from;
     /* send buffer for ids; owned */
     char *out;
@@ -64,32 +66,36 @@ struct Tables {
      * owners begin at rank first_owner. */
     bool is_worker, is_owner;
     int workers, owners, first_owner;
-    /* owned: this rank's bags, and the stores of their tables; bag b's begin at store[first[b]] */
+    /* this rank's bags, [bags]; owned */
     Bag *bag;
+    int bags;
+    /* stores of the bags' tables, [stores]; those of bag b begin at store[first[b]]; owned */
     TableStore *store;
-    int bags, *first, stores;
+    int stores, *first;
     /* owner of each shard */
     int16_t owner[ROW_SHARDS];
     TableStream training, evaluation;
     /* mode stale: the current step ends at a sync point and leaves no update deferred */
     bool sync_point;
-    /* owned: number of rows in each shard of each store at the last count, [stores][ROW_SHARDS];
-     * the sorted rows of store sorted_store (-1: none) */
+    /* number of rows in each shard of each store at the last count, [stores][ROW_SHARDS]; owned */
     int64_t *shard_rows;
+    /* rows of store sorted_store (-1: none), sorted */
     SortedRows sorted;
     int sorted_store;
+    /* clock_s when the tables were made */
     double begun_s;
-    /* rank 0: number of servers that have reported whether they received a stop signal, and whether
-     * one has. Each server reports once, at the latest when it ends. Server: stop_reports is 1 once
-     * it has reported. */
+    /* Each server reports once whether it received a stop signal, at the latest when it ends. Rank
+     * 0: number of servers that have reported; a server: 1 after its report. stop_requested: one
+     * of them received a signal. */
     int stop_reports;
     bool stop_requested;
-    /* server: its tables, with their names, owned; its watchdog, owned, or NULL */
+    /* server: its tables, with their names; owned */
     SparseTable *server_tables;
+    /* server: its watchdog, owned, or NULL */
     Watchdog *watchdog;
-    /* mode async: the dense parameters. Server: which workers wait in tables_wait_at_sync_point,
-     * and how many */
+    /* mode async: the dense parameters; owned */
     struct DensePart *dense;
+    /* server in mode async: which workers wait in tables_wait_at_sync_point, owned; how many */
     bool *waits;
     int waiting;
     /* server: the replay stops at this sync point */
@@ -99,11 +105,12 @@ struct Tables {
     /* worker in mode geo: its local copy of rows in each store; a row is its current values, then
      * those of the last sync point. Owned */
     RowStore **local;
-    /* worker in mode geo: the new rows that were requested last, [bags] */
+    /* worker in mode geo: the new rows that were requested last, [bags]; owned */
     struct RowRequest *request;
-    /* server: answers being sent, [workers][bags]; in mode geo what each worker has pushed in this
-     * period, and how many workers have pushed everything */
+    /* server: answers being sent, [workers][bags]; owned */
     struct Answer *answer;
+    /* server in mode geo: changes that each worker has pushed at this sync point, [workers][bags],
+     * owned; number of workers that have pushed all */
     struct Pushed *pushed;
     int pushed_by;
 };
@@ -111,10 +118,11 @@ struct Tables {
 /* Returns the store of the graph's table; -1: this rank does not have it. */
 int tables_store(const Tables *tables, int table);
 
-/* Commands to servers. Rank 0 sends one before all workers and servers do their parts of it
- * together; those "from any worker" are sent by each worker on its own. */
+/* Commands to servers. Rank 0 sends a command before all workers and servers carry it out together;
+ * one "from any worker" is sent by each worker independently. */
 typedef enum CommandKind {
-    /* the functions stream_ids, stream_rows and so on, then those of contents.c */
+    /* calls of stream_ids, stream_rows, stream_gradients, stream_squares, stream_update and
+     * stream_settle, then of the functions of contents.c */
     COMMAND_IDS,
     COMMAND_ROWS,
     COMMAND_GRADIENTS,
@@ -129,40 +137,47 @@ typedef enum CommandKind {
     /* all ranks of the job start their watchdogs, or free them */
     COMMAND_WATCH,
     COMMAND_END,
-    /* rows of a bag, from any worker: request, or push of changes; followed by the counts of the
-     * bag's tables, the ids, and for COMMAND_PUSH the changes */
+    /* from any worker: requests rows of a bag, or pushes their changes. The counts of the bag's
+     * tables follow, then the ids, and for COMMAND_PUSH the changes */
     COMMAND_PULL,
     COMMAND_PUSH,
-    /* mode async, from any worker: gradients of rows; values and gradients of dense parameters;
-     * their values and state to a server or back; a worker waits in tables_wait_at_sync_point */
+    /* mode async, from any worker: pushes gradients of rows, which are applied at once; requests
+     * values of dense parameters; pushes their gradients */
     COMMAND_PUSH_NOW,
     COMMAND_DENSE_PULL,
     COMMAND_DENSE_PUSH,
+    /* mode async: sets the dense parameters' values and state, or requests their state */
     COMMAND_DENSE_PUT,
     COMMAND_DENSE_GET,
+    /* mode async, from any worker: it waits in tables_wait_at_sync_point */
     COMMAND_SYNC_POINT,
     /* mode async: opens the order file before the first step */
     COMMAND_BEGIN
 } CommandKind;
 typedef struct Command {
     CommandKind kind;
-    /* evaluation, flight: stream and flight; root: the rank that collects; part.table is a store's
-     * number */
-    int evaluation, flight, root;
+    /* the stream is that of evaluation; index of the flight in the stream */
+    int evaluation, flight;
+    /* COMMAND_COLLECT: the rank that collects */
+    int root;
+    /* COMMAND_COUNT, COMMAND_COLLECT: part.table is the index of a store */
     TablePart part;
+    /* COMMAND_UPDATE, COMMAND_PUSH_NOW, COMMAND_DENSE_PUSH */
     double lr, grad_scale;
-    /* COMMAND_PULL, COMMAND_PUSH: bag, and number of ids */
+    /* COMMAND_PULL, COMMAND_PUSH, COMMAND_PUSH_NOW: bag, and number of ids */
     int bag, ids;
-    /* COMMAND_BEGIN, COMMAND_SYNC_POINT: number of completed steps, -1 before the first; last: it
-     * is the run's last step. start: hash of the parameters (COMMAND_BEGIN) */
+    /* COMMAND_BEGIN, COMMAND_SYNC_POINT: number of completed steps, -1 before the first */
     int64_t step;
+    /* COMMAND_SYNC_POINT: it ends the run */
     bool last;
+    /* COMMAND_BEGIN: hash of the parameters */
     uint64_t start;
 } Command;
+/* Sends the command to all servers. Does nothing without servers, and on ranks other than 0. */
 void command_servers(const Tables *tables, Command what);
 
 /* Set-up and release, for workers and servers. */
-void tables_init(Tables *tables, const SparseTable *of, int count);
+void tables_init(Tables *tables, const SparseTable *table, int count);
 void tables_fini(Tables *tables);
 /* Bytes of all rows on this rank. The argument is a Tables. */
 size_t tables_bytes(const void *tables);
@@ -191,9 +206,9 @@ void geo_update(Tables *tables, Flight *flight, double lr, double grad_scale);
 /* Server: carries out a command of worker `from`. */
 void geo_pull(Tables *tables, int from, const Command *what);
 void geo_push(Tables *tables, int from, const Command *what);
-/* Sends a command of this kind with the counts and ids of a bag to one owner. `more` has its other
- * fields. The ids are being sent until world_send_wait(sending); if sending is NULL they have left
- * when the call returns. */
+/* Sends a command of this kind with the counts and ids of a bag to one owner. `more` has the
+ * command's other fields. The ids are borrowed until world_send_wait(sending); if sending is NULL,
+ * until the call returns. */
 void send_ids_command(const Tables *tables, CommandKind kind, int bag, int owner,
                       const int32_t *count, const uint64_t *id, Command more, WorldSend *sending);
 /* async.c: mode async */
@@ -203,7 +218,7 @@ void async_fini(Tables *tables);
 void async_rows(Tables *tables, Flight *flight);
 /* Server: carries out a command of worker `from` that belongs to mode async. */
 void async_serve(Tables *tables, int from, const Command *what);
-/* contents.c: what checkpoints and reports need of the rows */
+/* contents.c: access to all rows, for checkpoints and reports */
 void contents_clear(Tables *tables);
 /* Call it when rows change: frees the sorted rows. */
 void contents_changed(Tables *tables);

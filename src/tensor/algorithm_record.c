@@ -1,13 +1,16 @@
-/* The record of algorithms: sorted entries, written and read as text (algorithm_record.h). */
+/* The record of algorithms (algorithm_record.h): entries sorted by key, written and read as
+ * text. */
 #include "tensor.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* the file's first line, the beginnings of the next two, and what is between key and algorithm in
+ * the others */
 #define HEAD      "weft-algorithms 1"
 #define GPU       "gpu "
 #define LIBRARIES "libraries "
-#define BETWEEN   " = "
+#define SEPARATOR " = "
 
 typedef struct Entry {
     /* owned */
@@ -15,12 +18,12 @@ typedef struct Entry {
 } Entry;
 
 struct AlgorithmRecord {
-    /* owned */
+    /* the GPU's model and the libraries' versions for which the algorithms were chosen; owned */
     char *gpu, *libraries;
-    /* owned, sorted by key */
+    /* sorted by key, [count]; owned */
     Entry *entry;
     int count, room;
-    /* owned; NULL: none */
+    /* key of the first entry that was rejected; NULL: none; owned */
     char *rejected;
 };
 
@@ -47,8 +50,8 @@ void algorithm_record_free(AlgorithmRecord **record)
     mem_free(record);
 }
 
-/* The index of the first entry whose key is not smaller. */
-static int place_of(const AlgorithmRecord *record, const char *key)
+/* Returns the index of the first entry whose key is not smaller than `key`. */
+static int lower_bound(const AlgorithmRecord *record, const char *key)
 {
     int from = 0, to = record->count;
     while (from < to) {
@@ -61,32 +64,32 @@ static int place_of(const AlgorithmRecord *record, const char *key)
     return from;
 }
 
-static bool has_at(const AlgorithmRecord *record, int place, const char *key)
+static bool has_at(const AlgorithmRecord *record, int index, const char *key)
 {
-    return place < record->count && strcmp(record->entry[place].key, key) == 0;
+    return index < record->count && strcmp(record->entry[index].key, key) == 0;
 }
 
 const char *algorithm_record_find(const AlgorithmRecord *record, const char *key)
 {
-    int place = place_of(record, key);
-    return has_at(record, place, key) ? record->entry[place].algorithm : NULL;
+    int index = lower_bound(record, key);
+    return has_at(record, index, key) ? record->entry[index].algorithm : NULL;
 }
 
 void algorithm_record_set(AlgorithmRecord *record, const char *key, const char *algorithm)
 {
-    int place = place_of(record, key);
-    if (has_at(record, place, key)) {
-        mem_free(&record->entry[place].algorithm);
-        record->entry[place].algorithm = mem_text(algorithm);
+    int index = lower_bound(record, key);
+    if (has_at(record, index, key)) {
+        mem_free(&record->entry[index].algorithm);
+        record->entry[index].algorithm = mem_text(algorithm);
         return;
     }
     if (record->count == record->room) {
         record->room = record->room ? 2 * record->room : 32;
         record->entry = mem_resize(record->entry, (size_t)record->room * sizeof *record->entry);
     }
-    memmove(record->entry + place + 1, record->entry + place,
-            (size_t)(record->count - place) * sizeof *record->entry);
-    record->entry[place] = (Entry){mem_text(key), mem_text(algorithm)};
+    memmove(record->entry + index + 1, record->entry + index,
+            (size_t)(record->count - index) * sizeof *record->entry);
+    record->entry[index] = (Entry){.key = mem_text(key), .algorithm = mem_text(algorithm)};
     ++record->count;
 }
 
@@ -137,7 +140,7 @@ char *algorithm_record_text(const AlgorithmRecord *record)
     if (!out) die("open_memstream: no memory");
     fprintf(out, "%s\n%s%s\n%s%s\n", HEAD, GPU, record->gpu, LIBRARIES, record->libraries);
     for (int i = 0; i < record->count; ++i)
-        fprintf(out, "%s%s%s\n", record->entry[i].key, BETWEEN, record->entry[i].algorithm);
+        fprintf(out, "%s%s%s\n", record->entry[i].key, SEPARATOR, record->entry[i].algorithm);
     if (fclose(out) != 0) die("open_memstream: no memory");
     char *owned = mem_text(text);
     free(text);
@@ -157,7 +160,8 @@ static char *next_line(char **rest)
     return line;
 }
 
-static const char *behind(const char *line, const char *word)
+/* Returns the rest of a line after `word`; NULL if it does not begin with the word. */
+static const char *text_after(const char *line, const char *word)
 {
     size_t length = strlen(word);
     return line && strncmp(line, word, length) == 0 ? line + length : NULL;
@@ -167,16 +171,15 @@ static Status read_entries(AlgorithmRecord *record, char *rest, const char *from
 {
     char *line;
     for (int number = 4; (line = next_line(&rest)); ++number) {
-        char *between = strstr(line, BETWEEN);
-        if (!between || between == line || !between[strlen(BETWEEN)])
-            return fail(ERR_DATA,
-                        "%s: line %d is no entry of a record of algorithms (KEY%sALGORITHM): %.60s",
-                        from, number, BETWEEN, line);
-        *between = 0;
+        char *separator = strstr(line, SEPARATOR);
+        if (!separator || separator == line || !separator[strlen(SEPARATOR)])
+            return fail(ERR_DATA, "%s: line %d is not an entry KEY%sALGORITHM: %.60s", from, number,
+                        SEPARATOR, line);
+        *separator = 0;
         if (algorithm_record_find(record, line))
-            return fail(ERR_DATA, "%s: line %d has the key of another line: %.60s", from, number,
-                        line);
-        algorithm_record_set(record, line, between + strlen(BETWEEN));
+            return fail(ERR_DATA, "%s: line %d repeats the key of an earlier line: %.60s", from,
+                        number, line);
+        algorithm_record_set(record, line, separator + strlen(SEPARATOR));
     }
     return OK;
 }
@@ -186,15 +189,15 @@ Status algorithm_record_read(AlgorithmRecord **record, const char *text, const c
     char *copy = mem_text(text), *rest = copy;
     *record = NULL;
     const char *head = next_line(&rest);
-    const char *gpu = behind(head && strcmp(head, HEAD) == 0 ? next_line(&rest) : NULL, GPU);
-    const char *libraries = behind(gpu ? next_line(&rest) : NULL, LIBRARIES);
+    const char *gpu = text_after(head && strcmp(head, HEAD) == 0 ? next_line(&rest) : NULL, GPU);
+    const char *libraries = text_after(gpu ? next_line(&rest) : NULL, LIBRARIES);
     Status st = OK;
     if (libraries) {
         *record = algorithm_record_new(gpu, libraries);
         st = read_entries(*record, rest, from);
     } else {
         st = fail(ERR_DATA,
-                  "%s is no record of algorithms: it does not begin with the lines '" HEAD
+                  "%s is not a record of algorithms: it does not begin with the lines '" HEAD
                   "', 'gpu MODEL' and 'libraries VERSIONS'",
                   from);
     }

@@ -1,7 +1,7 @@
-/* Gives each rank separate cores if the ranks of a node fill it exactly. A step ends with its
- * slowest rank, and a scheduler that puts two ranks on one core for some milliseconds slows them
- * all: two ranks of lenet took 7.1 ms a step unbound and 6.5 ms bound. If cores would be left over,
- * nothing is bound, because another job may use them. */
+/* Binds each rank to cores of its own if the ranks of a node use all of its cores. A step lasts as
+ * long as its slowest rank, so if the kernel puts two ranks on one core for some milliseconds, all
+ * ranks wait: two ranks of lenet took 7.1 ms a step unbound and 6.5 ms bound. If cores are left
+ * over, no rank is bound, because another job may use the same cores. */
 #include "tensor.h"
 #include "threads.h"
 
@@ -14,6 +14,7 @@ bool threads_bind(int rank, int ranks, int threads)
     if (ranks < 2 || threads_share(1) != wanted || threads_share(ranks) != threads) return false;
     cpu_set_t *all = CPU_ALLOC(MASK_CPUS), *mine = CPU_ALLOC(MASK_CPUS);
     if (!all || !mine) die_as(ERR_MEMORY, "out of memory for a CPU mask");
+    /* order[core]: position of the core among those of the mask, -1: not yet seen */
     int *order = mem_new(MASK_CPUS * sizeof *order), cores = 0;
     for (int cpu = 0; cpu < MASK_CPUS; ++cpu) order[cpu] = -1;
     CPU_ZERO_S(bytes, mine);

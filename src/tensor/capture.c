@@ -1,8 +1,8 @@
-/* Captures, and host memory for asynchronous copies: fallbacks for backends that lack these
- * slots. */
+/* Recording and replay of a step's queued work, and host memory for asynchronous copies. A backend
+ * without these functions runs the work each time, and gets ordinary memory. */
 #include "tensor.h"
 
-/* Records work; returns NULL, and turns replay off, if it cannot be recorded. */
+/* Records what `work` queues. If that fails, returns NULL and turns replay off. */
 static Recording *record(Backend *backend, void (*work)(void *user), void *user)
 {
     const BackendTable *t = backend->table;
@@ -13,8 +13,8 @@ static Recording *record(Backend *backend, void (*work)(void *user), void *user)
     Recording *recording = t->record_end(stream, &why);
     if (!recording) {
         backend->options.replay = false;
-        log_warn("%s: a step's work cannot be recorded (%s): it is queued call by call, as with "
-                 "train.cuda_graphs: off",
+        log_warn("%s: a step cannot be recorded as a graph (%s): its kernels are launched one by "
+                 "one, as with train.cuda_graphs: off",
                  t->name, why);
     }
     return recording;

@@ -1,5 +1,5 @@
-/* Stands in for the CUDA backend in a build without CUDA: opening it fails with that message. The
- * Makefile links this file or cuda/, never both. */
+/* Replaces the CUDA backend in a build without CUDA: opening the backend fails. The Makefile links
+ * this file or those of cuda/. */
 #include "tensor.h"
 
 static Status absent_open(Backend *backend, BackendOptions options)
@@ -9,7 +9,7 @@ static Status absent_open(Backend *backend, BackendOptions options)
     return fail(
         ERR_CONFIG,
         "train.device: cuda, but weft was built without CUDA: use train.device=cpu, or build "
-        "where nvcc is (`make info` says what was found)");
+        "weft on a machine with nvcc (`make info` lists what was found)");
 }
 
 const BackendTable backend_cuda = {.name = "cuda", .open = absent_open};
@@ -21,9 +21,10 @@ void cuda_versions(FILE *out)
 
 Status nvtx_start(void)
 {
-    return fail(ERR_CONFIG,
-                "run.nvtx: true, but weft was built without CUDA, which NVTX is part of: leave it "
-                "out (run.trace=true needs nothing), or build where nvcc is");
+    return fail(
+        ERR_CONFIG,
+        "run.nvtx: true needs CUDA, without which weft was built: remove it (run.trace=true "
+        "works without CUDA), or build weft on a machine with nvcc");
 }
 
 int cuda_device_count(const char **why)

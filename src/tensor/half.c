@@ -3,21 +3,22 @@
 
 #include <math.h>
 
-enum { F16_FRACTION = 10, F16_BIAS = 15, F16_MOST = 31 };
+/* bits of the fraction, exponent bias, exponent of infinity and NaN */
+enum { F16_FRACTION = 10, F16_BIAS = 15, F16_EXPONENT_MAX = 31 };
 
 float f16_value(F16 x)
 {
-    int exponent = x.bits >> F16_FRACTION & F16_MOST, fraction = x.bits & 0x3ff;
+    int exponent = x.bits >> F16_FRACTION & F16_EXPONENT_MAX, fraction = x.bits & 0x3ff;
     float value = exponent == 0 ? ldexpf((float)fraction, 1 - F16_BIAS - F16_FRACTION)
-                  : exponent < F16_MOST
+                  : exponent < F16_EXPONENT_MAX
                       ? ldexpf((float)(fraction | 0x400), exponent - F16_BIAS - F16_FRACTION)
                   : fraction ? NAN
                              : INFINITY;
     return x.bits & 0x8000 ? -value : value;
 }
 
-/* Rounds by adding half a unit in the last place; a carry increments the exponent, which is
- * right. */
+/* Rounds to nearest even. A normal number is rounded by adding half a unit in the last place; a
+ * carry out of the fraction increments the exponent, as it must. */
 F16 f16_of(float value)
 {
     uint32_t bits;

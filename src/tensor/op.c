@@ -1,11 +1,12 @@
-/* The front of the tensor module: opens backends, checks every operation's request, and forwards
- * calls to the backend's typed slots. A NULL slot means "nothing to do", except for plan and
+/* The functions that other modules call: they open backends, check each OpSpec, and forward calls
+ * on an Op to the backend's functions. A NULL function means "nothing to do", except for plan and
  * forward. */
 #include "tensor.h"
 
 #include <string.h>
 
-/* Checks what this kind of backend supports at all; its own open may refuse more. */
+/* Fails if no device of this backend computes in the precision. BackendTable.open checks the
+ * device. */
 static Status check_precision(const BackendTable *table, BackendOptions options)
 {
     const char *name = options.tf32 ? "tf32" : options.precision == DTYPE_F16 ? "fp16" : "bf16";
@@ -20,7 +21,7 @@ static Status check_precision(const BackendTable *table, BackendOptions options)
                     "use train.precision=fp32 or train.device=cpu",
                     table->name);
     return fail(ERR_CONFIG,
-                "train.precision: %s is for GPUs, the %s backend does not compute in it: use "
+                "train.precision: %s needs a GPU, the %s backend does not have it: use "
                 "train.precision=fp32 (or bf16, on processors that have it), or train.device=cuda",
                 name, table->name);
 }
@@ -28,7 +29,7 @@ static Status check_precision(const BackendTable *table, BackendOptions options)
 Status backend_open(Backend **backend, const BackendTable *table, BackendOptions options)
 {
     if (options.threads < 1)
-        return fail(ERR_CONFIG, "train.threads is %d: at least 1 is needed", options.threads);
+        return fail(ERR_CONFIG, "train.threads is %d, but must be at least 1", options.threads);
     TRY(check_precision(table, options));
     Backend *b = *backend = mem_new(sizeof *b);
     b->table = table;
@@ -45,13 +46,13 @@ void backend_close(Backend **backend)
     mem_free(backend);
 }
 
-/* Checks tensor counts and shapes, which must be valid for every operation. */
+/* Checks what every operation requires: numbers of tensors, and shapes. */
 static Status tensors_check(const OpSpec *spec, const char *name)
 {
     char text[64];
     if (spec->x_count < 1 || spec->x_count > SPEC_INPUTS || spec->w_count < 0 ||
         spec->w_count > SPEC_PARAMS)
-        return fail(ERR_BUG, "%s: %d inputs and %d parameters do not fit an operation", name,
+        return fail(ERR_BUG, "%s: no operation may have %d inputs and %d parameters", name,
                     spec->x_count, spec->w_count);
     for (int i = 0; i <= spec->x_count; ++i) {
         const Desc *d = i < spec->x_count ? &spec->x[i] : &spec->y;
@@ -61,7 +62,7 @@ static Status tensors_check(const OpSpec *spec, const char *name)
     }
     bool fits = spec->x_count > 1 && shape_equal(spec->x[1].shape, spec->y.shape);
     if (spec->residual && !fits)
-        return fail(ERR_BUG, "%s: its residual is not like its output", name);
+        return fail(ERR_BUG, "%s: its residual and its output have different shapes", name);
     return OK;
 }
 

@@ -1,5 +1,5 @@
-/* Checks of the operations' rows and of the backends' tables, which are made at every start: a row
- * that leaves something unsaid or contradicts itself is refused by name. */
+/* Checks of the operations' rows and of the backends' tables, made at every start of weft. A row in
+ * which a field is missing, or two fields contradict each other, is an error that names it. */
 #include "tensor.h"
 #include "tensor/op_list.h"
 
@@ -7,40 +7,43 @@
 
 Status op_info_check(const OpInfo *info)
 {
-    const char *lacks = !info->split                     ? ".split is not given"
-                        : !info->fuse                    ? ".fuse is not given"
-                        : !info->residual                ? ".residual is not given"
-                        : !info->talks                   ? ".talks is not given"
-                        : !info->tokens                  ? ".tokens is not given"
-                        : !info->params                  ? ".params is not given"
-                        : !info->reads                   ? ".reads is not given"
-                        : !info->traffic                 ? ".traffic is not given"
-                        : info->macs_note && !info->macs ? ".macs_note is given without .macs"
-                        : (info->reads == READS_IDS) != (info->params == PARAMS_ROWS)
-                            ? "READS_IDS and PARAMS_ROWS go together"
-                        : (info->split == SPLIT_CLASSES) != (info->talks == TALKS_IF_SLICED)
-                            ? "SPLIT_CLASSES and TALKS_IF_SLICED go together"
-                        : (info->layer_inputs > 0) != (info->layer_help != NULL)
-                            ? ".layer_inputs and .layer_help go together"
-                        : info->layer_inputs > 0 && info->params != PARAMS_NONE
-                            ? "has .layer_inputs and parameters, which need a LayerKind"
-                            : NULL;
-    return row_check("operation", info->name, info->name ? lacks : ".name is not given");
+    const char *problem =
+        !info->split                     ? ".split is not given"
+        : !info->fuse                    ? ".fuse is not given"
+        : !info->residual                ? ".residual is not given"
+        : !info->talks                   ? ".talks is not given"
+        : !info->tokens                  ? ".tokens is not given"
+        : !info->params                  ? ".params is not given"
+        : !info->reads                   ? ".reads is not given"
+        : !info->traffic                 ? ".traffic is not given"
+        : info->macs_note && !info->macs ? ".macs_note is given without .macs"
+        : (info->reads == READS_IDS) != (info->params == PARAMS_ROWS)
+            ? "READS_IDS and PARAMS_ROWS go together"
+        : (info->split == SPLIT_CLASSES) != (info->talks == TALKS_IF_SLICED)
+            ? "SPLIT_CLASSES and TALKS_IF_SLICED go together"
+        : (info->layer_inputs > 0) != (info->layer_help != NULL)
+            ? ".layer_inputs and .layer_help go together"
+        : info->layer_inputs > 0 && info->params != PARAMS_NONE
+            ? ".layer_inputs is given, but an operation with parameters needs a LayerKind"
+            : NULL;
+    return row_check("operation", info->name, info->name ? problem : ".name is not given");
 }
 
-/* A backend may lack an operation. */
+/* Checks a backend's functions for an operation, if it has the operation. */
 static Status table_check(const BackendTable *backend, OpKind kind)
 {
     const OpTable *table = backend->op[kind];
     const char *name = op_info(kind)->name;
     if (!table) return OK;
-    const char *lacks = !table->name || strcmp(table->name, name) ? ".name is not the operation's"
-                        : !table->plan                            ? ".plan is not given"
-                        : !table->forward                         ? ".forward is not given"
-                        : !table->pack != !table->unpack          ? ".pack and .unpack go together"
-                                                                  : NULL;
-    return lacks ? fail(ERR_BUG, "operation %s of the %s backend: %s", name, backend->name, lacks)
-                 : OK;
+    const char *problem = !table->name || strcmp(table->name, name)
+                              ? ".name is not the name of the operation"
+                          : !table->plan                   ? ".plan is not given"
+                          : !table->forward                ? ".forward is not given"
+                          : !table->pack != !table->unpack ? ".pack and .unpack go together"
+                                                           : NULL;
+    return problem
+               ? fail(ERR_BUG, "operation %s of the %s backend: %s", name, backend->name, problem)
+               : OK;
 }
 
 Status tensor_check(void)

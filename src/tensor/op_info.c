@@ -1,5 +1,6 @@
-/* The row of each operation: what it computes, which sizes it accepts on every backend, and the
- * facts that other modules need. A new operation has its row in its own file. */
+/* The rows of most operations: what each computes, which sizes it accepts on every backend, and the
+ * facts that other modules need. The other operations have their row in their own
+ * file; so does a new one. */
 #include "tensor.h"
 #include "tensor/op_list.h"
 
@@ -40,7 +41,7 @@ OpSpec reorder_spec(Desc from, Desc to)
 
 /* ---- checks of sizes ---- */
 
-/* Allows the activations whose gradient can be computed from their output alone. */
+/* Fails unless the gradient of the activation can be computed from its output alone. */
 static Status fused_check(const OpSpec *s)
 {
     if (s->act == ACT_NONE || s->act == ACT_RELU || s->act == ACT_RELU6) return OK;
@@ -56,10 +57,10 @@ static Status attention_check(const OpSpec *s)
                 s->heads > 0 && s->heads % kv_heads == 0 && y.dim[2] % s->heads == 0 &&
                 x.dim[2] == y.dim[2] + 2 * (y.dim[2] / s->heads) * kv_heads;
     if (!fits)
-        return fail(ERR_CONFIG, "attention: input %s, output %s and %d heads do not fit",
+        return fail(ERR_CONFIG, "attention: input %s, output %s and %d heads do not match",
                     shape_text(x, a), shape_text(y, b), s->heads);
     if (s->rotary && y.dim[2] / s->heads % 2 != 0)
-        return fail(ERR_CONFIG, "attention: rotary needs heads of an even width, got %lld",
+        return fail(ERR_CONFIG, "attention: rotary needs an even width of a head, not %lld",
                     (long long)(y.dim[2] / s->heads));
     return OK;
 }
@@ -75,7 +76,7 @@ static Status conv2d_check(const OpSpec *s)
         fits = fits && w[2 + d] == s->kernel[d] && s->stride[d] > 0 &&
                y[2 + d] == (x[2 + d] + 2 * s->pad[d] - s->kernel[d]) / s->stride[d] + 1;
     if (fits) return OK;
-    return fail(ERR_CONFIG, "conv2d: input %s, weight %s, %d groups and output %s do not fit",
+    return fail(ERR_CONFIG, "conv2d: input %s, weight %s, %d groups and output %s do not match",
                 shape_text(s->x[0].shape, a), shape_text(s->w[0], b), (int)groups,
                 shape_text(s->y.shape, c));
 }
@@ -89,7 +90,7 @@ static Status pool_check(const OpSpec *s)
     for (int d = 0; d < 2 && s->pool != POOL_GLOBAL_AVG; ++d)
         if (s->kernel[d] < 1 || s->stride[d] < 1 || s->pad[d] < 0 || 2 * s->pad[d] > s->kernel[d])
             return fail(ERR_CONFIG,
-                        "pool: kernel %d, stride %d, pad %d: kernel and stride are at "
+                        "pool: kernel %d, stride %d, pad %d: kernel and stride must be at "
                         "least 1, pad at most half the kernel",
                         s->kernel[d], s->stride[d], s->pad[d]);
     if (s->pool == POOL_MAX && s->kernel[0] * s->kernel[1] >= POOL_CUT)
@@ -101,7 +102,8 @@ static Status pool_check(const OpSpec *s)
 static Status dropout_check(const OpSpec *s)
 {
     if (s->drop >= 0.0f && s->drop < 1.0f) return OK;
-    return fail(ERR_CONFIG, "dropout: p is %g: needs 0 <= p < 1", (double)s->drop);
+    return fail(ERR_CONFIG, "dropout: p is %g, but must be 0 or more and less than 1",
+                (double)s->drop);
 }
 
 static Status positions_check(const OpSpec *s)
@@ -123,8 +125,8 @@ static double product_macs(const OpSpec *s)
     return (double)shape_count(s->y.shape) * (double)(shape_count(w) / w.dim[0]);
 }
 
-/* Each pair of a query and a key costs two products of a head's width: one with the key, one with
- * the value. */
+/* For each pair of a query and a key that it attends to, a head computes two products of its width:
+ * the score, and the weighted value. */
 static double attention_macs(const OpSpec *s)
 {
     return 2 * (double)(s->y.shape.dim[0] * s->y.shape.dim[2]) *
@@ -165,8 +167,8 @@ const OpInfo info_conv2d = {
 };
 
 /* y = act(norm_C(x) * w0[C] + w1[C] (+ x[1] if residual)); w2, w3: running mean and variance. x is
- * (N,C) or (N,C,H,W). Statistics are over the first `rows` samples only, and if synced over those
- * of all replicas. */
+ * (N,C) or (N,C,H,W). Statistics are over the first OpRun.rows samples; if synced, over those of
+ * all replicas. */
 const OpInfo info_batch_norm = {
     .name = "batch_norm",
     .check = fused_check,
@@ -207,8 +209,8 @@ const OpInfo info_activation = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* Maximum or average (kernel, stride, pad), or global average -> (N,C,1,1). y = relu(pool(x)) with
- * act ACT_RELU. */
+/* y = pool(x), or relu(pool(x)): the maximum or average over windows (kernel, stride, pad), or the
+ * average over the image, y (N,C,1,1). */
 const OpInfo info_pool = {
     .name = "pool",
     .check = pool_check,
@@ -253,7 +255,7 @@ const OpInfo info_concat = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* (N, ...) -> (N, product of the rest), in the same memory. */
+/* y (N, product of x's other dimensions) is x (N, ...), in the same memory. */
 const OpInfo info_flatten = {
     .name = "flatten",
     .split = SPLIT_NEVER,
@@ -266,8 +268,8 @@ const OpInfo info_flatten = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* y = x * keep / (1-p). The mask is not stored: it is computed again from (key, sample id, index of
- * the element in plain order). */
+/* y = x * mask / (1-p). The mask is not stored: backward computes it again from (key, sample id,
+ * index of the element in plain order). */
 const OpInfo info_dropout = {
     .name = "dropout",
     .check = dropout_check,
@@ -281,7 +283,7 @@ const OpInfo info_dropout = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* x int32 (N,T) -> y (N,T,C) from w[V,C]. */
+/* y[N,T,C] = row x[N,T] of w[V,C]; x is int32. */
 const OpInfo info_embedding = {
     .name = "embedding",
     .split = SPLIT_ROWS,
@@ -308,13 +310,14 @@ const OpInfo info_positions = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* Causal self-attention. x (N,T,3C) has queries, keys and values side by side, each `heads` heads
- * of C/heads -> y (N,T,C). Scores are scaled by 1/sqrt(C/heads). rotary: queries and keys are first
- * turned by their position (Su et al. 2021, halves form). Keeps one number per (N, head, T), never
- * a T x T matrix (Dao et al. 2022, "FlashAttention"). kv_heads (Ainslie et al. 2023, "GQA"): keys
- * and values have that many heads, each shared by heads / kv_heads neighbouring heads of queries: x
- * (N,T,C + 2 kv_heads C/heads). window (Beltagy et al. 2020; Jiang et al. 2023, "Mistral 7B"): a
- * query attends to its own key and the window - 1 before it. */
+/* Causal self-attention. x (N,T,3C) has queries, keys and values side by side, each with `heads`
+ * heads of C/heads elements; y is (N,T,C). Scores are scaled by 1/sqrt(C/heads). Saves one number
+ * per (N, head, T), never a T x T matrix (Dao et al. 2022, "FlashAttention"). rotary: queries and
+ * keys are first rotated by their position (Su et al. 2021; element i of a head pairs with i +
+ * width / 2). kv_heads (Ainslie et al. 2023, "GQA"): keys and values have that many heads, each
+ * shared by heads / kv_heads neighbouring heads of queries; x is (N,T,C + 2 kv_heads C/heads).
+ * window (Beltagy et al. 2020; Jiang et al. 2023, "Mistral 7B"): a query attends to its own key and
+ * the window - 1 keys before it. */
 const OpInfo info_attention = {
     .name = "attention",
     .check = attention_check,
@@ -330,9 +333,10 @@ const OpInfo info_attention = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* x logits (N,K) or (N,T,K), labels int32 -> y (rows, LOSS_COLUMNS): loss, number of logits above
- * the true one (0: right; < 5: in the top five), arg max. Label smoothing s, only in training, as
- * in Szegedy et al. 2016: target (1-s) at the label + s/K everywhere. */
+/* x: logits (N,K) or (N,T,K); labels: int32. y (rows, LOSS_COLUMNS): loss, number of logits above
+ * that of the label (0: the prediction is right; < 5: top-5), index of the largest logit. Label
+ * smoothing s (Szegedy et al. 2016), only in training: the target is s/K for each class, plus 1-s
+ * for the label. */
 const OpInfo info_softmax_loss = {
     .name = "softmax_loss",
     .split = SPLIT_CLASSES,

@@ -1,8 +1,8 @@
-/* The poison backend (tests): the CPU backend, but it fills memory with NaN before an operation
- * writes it, padding included. Elements that the operation leaves unwritten, or reads before
- * writing, then show up as NaN. The fill is 0xff bytes: NaN in float and double, -1 in integers.
- * Buffers that are shared on purpose (in place, aliases) are left alone. Weights are NULL in calls
- * that may not read them. */
+/* The poison backend, for tests: the CPU backend, but memory is filled with NaN before an operation
+ * writes it, padding included. Elements that the operation does not write, or reads before it
+ * writes them, are then NaN in the result. The fill is 0xff bytes: NaN in float and double, -1 in
+ * integers. Buffers that two tensors may share (in place, aliases) are not filled. Weights are NULL
+ * in calls that must not read them. */
 #include "tensor.h"
 #include "tensor/op_list.h"
 #include "cpu/cpu.h"
@@ -14,22 +14,23 @@ static void poison(void *p, size_t bytes)
     if (p && bytes > 0) memset(p, 0xff, bytes);
 }
 
-static const OpTable *inner(const Op *op)
+/* Returns the CPU backend's functions of the operation. */
+static const OpTable *cpu_table(const Op *op)
 {
     return backend_cpu.op[op->spec.kind];
 }
 
 static Status poison_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
-    return inner(op)->plan(op, preferred);
+    return cpu_table(op)->plan(op, preferred);
 }
 
 static void poison_refresh(Op *op, const OpRun *run)
 {
-    if (!inner(op)->refresh) return;
+    if (!cpu_table(op)->refresh) return;
     poison(run->cache, op->cache_bytes);
     poison(run->workspace, op->workspace_bytes);
-    inner(op)->refresh(op, run);
+    cpu_table(op)->refresh(op, run);
 }
 
 static void poison_forward(Op *op, const OpRun *run)
@@ -37,9 +38,10 @@ static void poison_forward(Op *op, const OpRun *run)
     if (run->y != run->x[0]) poison(run->y, desc_bytes(op->spec.y));
     poison(run->saved, op->saved_bytes);
     poison(run->workspace, op->workspace_bytes);
-    inner(op)->forward(op, run);
+    cpu_table(op)->forward(op, run);
 }
 
+/* Returns the run without what backward_begin and backward_weight must not read. */
 static OpRun without_weights(const OpRun *run)
 {
     OpRun bare = *run;
@@ -50,26 +52,26 @@ static OpRun without_weights(const OpRun *run)
 
 static void poison_backward_begin(Op *op, const OpRun *run)
 {
-    if (!inner(op)->backward_begin) return;
+    if (!cpu_table(op)->backward_begin) return;
     poison(run->workspace, op->workspace_bytes);
     OpRun bare = without_weights(run);
-    inner(op)->backward_begin(op, &bare);
+    cpu_table(op)->backward_begin(op, &bare);
 }
 
 static void poison_backward_data(Op *op, const OpRun *run)
 {
-    if (!inner(op)->backward_data) return;
+    if (!cpu_table(op)->backward_data) return;
     for (int i = 0; i < op->spec.x_count; ++i)
         if (!op->dx_alias[i] && run->dx[i] != run->dy && run->dx[i] != run->x[i] &&
             !(i == 0 && run->dx_add))
             poison(run->dx[i], desc_bytes(op->spec.x[i]));
     poison(run->workspace, op->workspace_bytes);
-    inner(op)->backward_data(op, run);
+    cpu_table(op)->backward_data(op, run);
 }
 
 static void poison_backward_weight(Op *op, const OpRun *run)
 {
-    if (!inner(op)->backward_weight) return;
+    if (!cpu_table(op)->backward_weight) return;
     for (int i = 0; i < op->spec.w_count; ++i)
         poison(run->dw[i], (size_t)op->w_elements[i] * sizeof(float));
     if (op_info(op->spec.kind)->reads == READS_IDS && run->bag) {
@@ -78,14 +80,14 @@ static void poison_backward_weight(Op *op, const OpRun *run)
     }
     poison(run->workspace, op->workspace_bytes);
     OpRun bare = without_weights(run);
-    inner(op)->backward_weight(op, &bare);
+    cpu_table(op)->backward_weight(op, &bare);
 }
 
 static void poison_pack(Op *op, int i, const float *plain, float *stored)
 {
     poison(stored, (size_t)op->w_elements[i] * sizeof(float));
-    if (inner(op)->pack)
-        inner(op)->pack(op, i, plain, stored);
+    if (cpu_table(op)->pack)
+        cpu_table(op)->pack(op, i, plain, stored);
     else
         memcpy(stored, plain, (size_t)shape_count(op->spec.w[i]) * sizeof(float));
 }
@@ -93,15 +95,15 @@ static void poison_pack(Op *op, int i, const float *plain, float *stored)
 static void poison_unpack(Op *op, int i, const float *stored, float *plain)
 {
     poison(plain, (size_t)shape_count(op->spec.w[i]) * sizeof(float));
-    if (inner(op)->unpack)
-        inner(op)->unpack(op, i, stored, plain);
+    if (cpu_table(op)->unpack)
+        cpu_table(op)->unpack(op, i, stored, plain);
     else
         memcpy(plain, stored, (size_t)shape_count(op->spec.w[i]) * sizeof(float));
 }
 
 static void poison_free(Op *op)
 {
-    if (inner(op)->free) inner(op)->free(op);
+    if (cpu_table(op)->free) cpu_table(op)->free(op);
 }
 
 static const OpTable poison_op = {

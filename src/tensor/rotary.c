@@ -5,10 +5,11 @@
 
 #include <math.h>
 
-static const double TURN = 6.283185307179586476925;
+static const double TWO_PI = 6.283185307179586476925;
 
-/* The base with which the slowest pair turns as far over `length` tokens as it did over the
- * original context. */
+/* Returns the base of dynamic NTK scaling. It grows with `length` beyond the original context, so
+ * that all pairs but the first turn more slowly. With factor 1 the slowest pair turns as far over
+ * `length` tokens as without scaling over the original context. */
 static double dynamic_base(const OpSpec *spec, int64_t width, int64_t length)
 {
     const RotaryScaling *r = &spec->rotary_scaling;
@@ -19,21 +20,23 @@ static double dynamic_base(const OpSpec *spec, int64_t width, int64_t length)
            pow(factor * tokens / r->original - (factor - 1), (double)width / (double)(width - 2));
 }
 
-/* Keeps the speed of fast pairs, divides that of slow ones by the factor, and blends in between. */
+/* Returns the speed of a pair in the scaling of Llama 3: unchanged for fast pairs, divided by the
+ * factor for slow ones, interpolated between. */
 static double llama3_speed(const RotaryScaling *r, double speed)
 {
     const double low = (double)r->low_freq_factor, high = (double)r->high_freq_factor;
-    const double turns = r->original * speed / TURN;
+    const double turns = r->original * speed / TWO_PI;
     if (turns > high) return speed;
     if (turns < low) return speed / (double)r->factor;
     const double share = (turns - low) / (high - low);
     return (1 - share) * speed / (double)r->factor + share * speed;
 }
 
-/* The pair that makes `turns` turns within the original context, as a real number. */
+/* Returns the index, a real number, of the pair that makes `turns` turns over the original
+ * context. */
 static double yarn_pair(const OpSpec *spec, int64_t width, double turns)
 {
-    return (double)width * log(spec->rotary_scaling.original / (turns * TURN)) /
+    return (double)width * log(spec->rotary_scaling.original / (turns * TWO_PI)) /
            (2 * log(attention_rotary_base(spec)));
 }
 
@@ -57,7 +60,8 @@ static double yarn_gain(double factor, double scale)
     return factor <= 1 ? 1 : 0.1 * scale * log(factor) + 1;
 }
 
-/* The factor on cosines and sines, which acts as a temperature of attention (section 3.4). */
+/* Returns the factor on cosines and sines, which acts as a temperature of attention (YaRN, Peng et
+ * al. 2023, section 3.4). */
 static double yarn_attention(const RotaryScaling *r)
 {
     const double factor = (double)r->factor;

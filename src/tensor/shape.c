@@ -1,4 +1,4 @@
-/* Shapes, memory layouts and slices. Pure functions on values. */
+/* Shapes, memory layouts and slices. All functions are pure. */
 #include "tensor.h"
 
 #include <inttypes.h>
@@ -50,12 +50,13 @@ bool desc_equal(Desc a, Desc b)
     return a.block == b.block;
 }
 
-/* The shape in which d's memory is laid out: the image's if d is a flat view. */
+/* Returns the shape in which d's memory is laid out: the image's if d is a flattened image. */
 static Shape memory_shape(Desc d)
 {
     return d.flat ? d.image : d.shape;
 }
 
+/* Rounds n up to a multiple of `block`. */
 static int64_t whole_blocks(int64_t n, int block)
 {
     return (n + block - 1) / block * block;

@@ -1,30 +1,31 @@
-/* Operations on slices, the parts that all backends share: which slices an exchange moves and when,
- * and where a slice's elements lie in the whole sample. */
+/* What all backends share for operations on slices: the plan and the communication of `exchange`,
+ * and the positions of a slice's elements in the whole sample. */
 #ifndef WEFT_TENSOR_SLICED_H
 #define WEFT_TENSOR_SLICED_H
 
 #include "tensor.h"
 
 /* The plan of an exchange, in Op.impl. */
-typedef struct Swap {
+typedef struct ExchangePlan {
     ExchangeKind kind;
-    /* the tensor that is summed and cut, or gathered */
+    /* the tensor that is divided into slices, or gathered from them */
     Slices divided;
-    /* shape of y: shape_count / width, last dimension */
-    int64_t rows, width;
-} Swap;
+    /* last dimension of y, and the product of its other dimensions */
+    int64_t width, rows;
+} ExchangePlan;
 
-/* Plans an exchange. y: its layout, without padding; x[0] has the same. Sets spec.y, impl and the
- * sizes of op. ERR_BUG if the shapes do not fit. */
+/* Plans an exchange. y: layout of y, without padding; x[0] has the same. Sets spec.y, impl and the
+ * sizes in op. ERR_BUG if the shapes do not match. */
 Status exchange_plan(Op *op, Desc y);
 void exchange_free(Op *op);
-/* Compute y without the bias, and dx. */
+/* Compute y without the bias; compute dx. */
 void exchange_forward(const Op *op, const OpRun *run);
 void exchange_backward_data(Op *op, const OpRun *run);
 
-/* Maps the elements of a slice to the whole sample: element i of a sample of y is element i / run *
- * stride + first + i % run of the whole. The slice is of a plain tensor's sequence or of its last
- * dimension; without a slice, run is the sample. */
+/* Maps elements of this rank's slice of a sample to the whole sample. Element i of a sample of y is
+ * element (i / run) * stride + first + i % run of the whole. The tensor is plain and divided along
+ * its sequence or its last dimension; if it is not divided, run and stride are the sample's
+ * elements. */
 typedef struct SampleSlice {
     int64_t run, stride, first;
 } SampleSlice;

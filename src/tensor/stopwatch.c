@@ -1,4 +1,5 @@
-/* A stopwatch: pairs of the backend's timers, which are reused after stopwatch_clear. */
+/* A stopwatch: a pair of the backend's timer events for each lap. stopwatch_clear keeps the events
+ * for reuse. */
 #include "tensor.h"
 
 typedef struct Lap {
@@ -8,9 +9,9 @@ typedef struct Lap {
 struct Stopwatch {
     /* borrowed */
     Backend *backend;
-    /* owned */
+    /* laps since the last clear, [count]; events are allocated for `room` of them; owned */
     Lap *lap;
-    int room, count;
+    int count, room;
 };
 
 Stopwatch *stopwatch_new(Backend *backend)

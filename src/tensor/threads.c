@@ -66,7 +66,7 @@ static bool read_numbers(const char *path, double *number, int count)
     return got == count;
 }
 
-/* Cores that the files of one group allow; 0: no limit. */
+/* Returns the number of cores that one group's quota allows; 0: no limit. */
 static double group_cores(const char *folder, bool v2)
 {
     char path[PATH_ROOM + 32];
@@ -83,7 +83,7 @@ static double group_cores(const char *folder, bool v2)
     return v[0] > 0 && v[1] > 0 ? v[0] / v[1] : 0;
 }
 
-/* Seconds for which one group's processes have waited for their quota. */
+/* Returns for how many seconds one group's processes were throttled by its quota. */
 static double group_waited(const char *folder, bool v2)
 {
     char path[PATH_ROOM + 32], name[32];
@@ -99,12 +99,15 @@ static double group_waited(const char *folder, bool v2)
     return waited;
 }
 
+/* figures of a group and its parents */
 typedef struct GroupFigures {
-    /* tightest limit in cores, 0: none; longest wait in seconds */
-    double cores, waited_s;
+    /* smallest quota in cores; 0: none */
+    double cores;
+    /* longest time for which a group was throttled */
+    double waited_s;
 } GroupFigures;
 
-/* Adds the figures of all groups from root/group up to root. Cuts group short on the way. */
+/* Merges the figures of all groups from root/group up to root into *figures. Overwrites `group`. */
 static void visit_parents(const char *root, char *group, bool v2, GroupFigures *figures)
 {
     char folder[PATH_ROOM];
@@ -119,7 +122,7 @@ static void visit_parents(const char *root, char *group, bool v2, GroupFigures *
     }
 }
 
-/* Whether one of the comma-separated controllers is "cpu". */
+/* True if one of the comma-separated controllers is "cpu". */
 static bool has_cpu(char *controllers)
 {
     char *rest = NULL;
@@ -128,6 +131,7 @@ static bool has_cpu(char *controllers)
     return false;
 }
 
+/* Returns the figures of all groups that proc_file lists. */
 static GroupFigures read_groups(const char *proc_file, const char *root)
 {
     char line[PATH_ROOM], v1_root[PATH_ROOM];
@@ -135,7 +139,7 @@ static GroupFigures read_groups(const char *proc_file, const char *root)
     FILE *f = fopen(proc_file, "r");
     if (!f) return figures;
     snprintf(v1_root, sizeof v1_root, "%.4000s/cpu", root);
-    /* "0::/path" (v2) or "4:cpu,cpuacct:/path" (v1) */
+    /* a line is "0::/path" (v2) or "4:cpu,cpuacct:/path" (v1) */
     while (fgets(line, sizeof line, f)) {
         line[strcspn(line, "\n")] = 0;
         char *controllers = strchr(line, ':'),
@@ -157,23 +161,23 @@ int threads_quota(const char *proc_file, const char *root)
     return least == 0 ? 0 : least < 1 ? 1 : (int)least;
 }
 
-/* Cores for each rank. A launcher that binds gives each rank a part of its mask, so that ranks
- * * mine / outer of them share one part. If mine is the launcher's whole mask, all ranks share
- * it. */
-int threads_divide(int mine, int outer, int quota, int ranks)
+/* A launcher that binds ranks gives each a subset of its own mask. This assumes that all subsets
+ * have the size of this rank's, and that ranks * own / launcher ranks share each. A launcher that
+ * does not bind leaves its whole mask to all ranks. */
+int threads_divide(int own, int launcher, int quota, int ranks)
 {
     if (ranks < 1) ranks = 1;
-    if (outer < mine) outer = mine;
-    int sharers = (int)(((int64_t)ranks * mine + outer - 1) / (outer > 0 ? outer : 1));
-    int share = sharers > 0 ? mine / sharers : mine;
+    if (launcher < own) launcher = own;
+    int sharers = (int)(((int64_t)ranks * own + launcher - 1) / (launcher > 0 ? launcher : 1));
+    int share = sharers > 0 ? own / sharers : own;
     if (quota > 0 && quota / ranks < share) share = quota / ranks;
     return share > 0 ? share : 1;
 }
 
 int threads_share(int ranks_on_node)
 {
-    int mine = mask_cores(0), outer = mask_cores(getppid());
-    return threads_divide(mine, outer, threads_quota("/proc/self/cgroup", "/sys/fs/cgroup"),
+    int own = mask_cores(0), launcher = mask_cores(getppid());
+    return threads_divide(own, launcher, threads_quota("/proc/self/cgroup", "/sys/fs/cgroup"),
                           ranks_on_node);
 }
 

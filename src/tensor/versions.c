@@ -1,4 +1,4 @@
-/* Versions that the tensor module was built with and runs on. */
+/* Versions of the libraries and the compiler, and the processor's instruction sets. */
 #include "tensor.h"
 #include "cpu/dnnl.h"
 
@@ -27,8 +27,8 @@ void backend_instructions(const Backend *backend, char *out, size_t room)
                  dnnl_isa(o->precision == DTYPE_F32));
 }
 
-/* The CUDA libraries on one line: all lines of cuda_versions except the first, which counts
- * GPUs. */
+/* Writes the versions of the CUDA libraries on one line: all lines of cuda_versions but the first,
+ * which says how many GPUs there are. */
 static void cuda_libraries(char *out, size_t room)
 {
     char *text = NULL;

@@ -73,11 +73,11 @@ check 0 'resuming from' mpi 3 train --replay parts parts.yaml run.name=parts3 "c
 same 200 parts parts3
 cp "$(at parts2 100)" far.h5
 cp "parts/server-0.step-$second.order" parts/server-0.step-00000100.order
-check 65 'begin with the checkpoint that it began with' mpi 3 train --replay parts parts.yaml run.name=bad checkpoint.resume=far.h5
+check 65 'start from the checkpoint from which the recorded run started' mpi 3 train --replay parts parts.yaml run.name=bad checkpoint.resume=far.h5
 rm parts/server-0.step-00000100.order
 # a start from the same checkpoint as an earlier one loses nothing
 rm -f $(find runs/parts/checkpoints -name 'step-*.h5' | sort | sed "1,/$second/d")
-check 0 '1 file of an earlier start is kept' part
+check 0 'renamed 1 file of an earlier start' part
 holds 'both orders' test -s "parts/server-0.step-$second.order.1" -a -s "parts/server-0.step-$second.order"
 
 # ---- steps belong to ranks ---- with a learning rate that changes nothing, rank 0 has the losses of its share of each batch, as in
@@ -104,9 +104,9 @@ for mode in sync stale geo; do
 done
 
 # ---- refusals ----
-check 78 '2 ranks that compute and 1 servers, now there are 1 and 1' mpi 2 train --replay order1 job.yaml run.name=bad
+check 78 '2 workers and 1 servers, this run has 1 and 1' mpi 2 train --replay order1 job.yaml run.name=bad
 check 66 'none/server-0.order' mpi 3 train --replay none job.yaml run.name=bad
-check 64 'order1/server-0.order is there already, and not of this run' mpi 3 train job.yaml run.name=bad run.order_log=order1 run.seed=2
+check 64 'order1/server-0.order exists and belongs to another run' mpi 3 train job.yaml run.name=bad run.order_log=order1 run.seed=2
 check 65 'has `run.seed: 1`, this run `run.seed: 2`' mpi 3 train --replay order1 job.yaml run.name=bad run.seed=2
 check 65 'has `optim.lr: 0.01`, this run `optim.lr: 0.02`' mpi 3 train --replay order1 job.yaml run.name=bad optim.lr=0.02
 check 65 'has `held.data.train: ' mpi 3 train --replay order1 job.yaml run.name=bad data.train=test.h5

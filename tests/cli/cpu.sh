@@ -53,6 +53,6 @@ if [ "$best" != base ]; then
     check 0 'on cpu (base), allreduce' timeout 240 mpirun --oversubscribe -n 1 "$WEFT" train job.yaml run.name=mixed : \
         -n 1 -x WEFT_CPU=base "$WEFT" train job.yaml run.name=mixed
     check 0 '' params base mixed
-    check 78 'bf16 needs AVX512_BF16 or AMX, not instructions held to base' train 1 train.precision=bf16 train.cpu=base
+    check 78 'bf16 needs AVX512_BF16 or AMX, but train.cpu or WEFT_CPU limits instructions to base' train 1 train.precision=bf16 train.cpu=base
 fi
 finish

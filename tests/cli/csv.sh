@@ -46,7 +46,7 @@ model: {layers: [bag: {width: 2, mode: concat, ids: 3}, dense: {width: 1}]}
 data: {train: ml.h5}
 train: {epochs: 1, batch: 20, threads: 1, loss: sigmoid}
 Y
-check 65 'layer bag, mode concat: a sample has 4 ids in field 2, and `ids` of the layer is 3: raise it in model.layers' "$WEFT" train concat.yaml
+check 65 'has 4 ids in field 2, but `ids` of the layer is 3: raise `ids` in model.layers' "$WEFT" train concat.yaml
 
 # the input is not overwritten through any of its names
 ln a.csv same.csv

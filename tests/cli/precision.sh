@@ -15,8 +15,8 @@ optim: {name: adamw, lr: 2.0e-3}
 Y
 train() { timeout 240 "$WEFT" train job.yaml "$@"; }
 
-check 78 'fp16 is for GPUs' train train.precision=fp16
-check 78 'tf32 is for GPUs' train train.precision=tf32
+check 78 'fp16 needs a GPU' train train.precision=fp16
+check 78 'tf32 needs a GPU' train train.precision=tf32
 
 # oneDNN is made to believe that this processor has no bf16
 export ONEDNN_MAX_CPU_ISA=AVX2 DNNL_MAX_CPU_ISA=AVX2

@@ -167,7 +167,7 @@ printf '\377' | dd of=beyond.h5 bs=1 seek=$((ids + 7)) conv=notrunc 2>/dev/null
 check 65 'beyond.h5: sample 0, field 0: its id is 18374686479671' mpi 3 train job.yaml data.train=beyond.h5 data.test=small-test.h5 grid.servers=1 run.name=beyond
 check 65 'beyond.h5: sample 0, field 0' mpi 2 train job.yaml data.train=beyond.h5 data.test=small-test.h5 run.name=beyond
 sed 's/^model:.*/model: {layers: [bag: {width: 2, vocab: 50}, dense: {width: 1}]}/' job.yaml >narrow.yaml
-check 65 'but it has rows for ids below 50 only' "$WEFT" train narrow.yaml run.name=beyond
+check 65 'is out of range, its ids are below 50' "$WEFT" train narrow.yaml run.name=beyond
 check 65 'test.h5: may have any ids (no attribute id_rows), but those of small.h5 are below 300' "$WEFT" train job.yaml data.train=small.h5 run.name=beyond
 
 # ---- ranks that die ----

@@ -65,7 +65,7 @@ holds 'the rest is recorded' test "$(record part | grep -c '^cudnn')" -ge 2
 copied first first-on
 check 78 "runs/first-on/$half was trained with" file last.txt first-on
 check 78 'nowhere.txt' file nowhere.txt x
-check 65 'is no record of algorithms' file job.yaml x
+check 65 'is not a record of algorithms' file job.yaml x
 sed 's/= 3\.0\./= 77.0./' last.txt >changed.txt
 check 78 'does not take the recorded algorithm of' file changed.txt x
 sed 's/engine 3/engine 1/' last.txt >rough.txt

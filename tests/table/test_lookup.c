@@ -93,7 +93,7 @@ static void slice_of(const Lookup *look, int32_t place, int *owner, int *table)
 static void check_micro(const Lookup *look, const Case *c, const Ids *ids, int i)
 {
     const Batch *b = &ids->batch[i];
-    BagRun run = lookup_run(look, i);
+    BagRun run = lookup_bag_input(look, i);
     int32_t seen = 0, k = 0;
     int wrong = 0;
     for (int s = 0; s < b->rows; ++s)
@@ -123,7 +123,7 @@ static void check_micro(const Lookup *look, const Case *c, const Ids *ids, int i
 static void check_places(const Lookup *look)
 {
     int wrong = 0;
-    for (int p = 0; p < look->names.count; ++p)
+    for (int p = 0; p < look->numbers.count; ++p)
         for (int q = 0; q < p; ++q) {
             int table[2], owner;
             slice_of(look, p, &owner, &table[0]);
@@ -135,7 +135,7 @@ static void check_places(const Lookup *look)
         for (int t = 0; t < look->bag->tables; ++t) all += look->count[o * look->bag->tables + t];
         wrong += look->begin[o + 1] - look->begin[o] != all;
     }
-    wrong += look->begin[0] != 0 || look->begin[OWNERS] != look->names.count;
+    wrong += look->begin[0] != 0 || look->begin[OWNERS] != look->numbers.count;
     CU_ASSERT_EQUAL(wrong, 0);
 }
 
@@ -145,16 +145,16 @@ static void check_sums(Lookup *look, const Case *c)
     for (int i = 0; i < c->micros; ++i)
         for (int64_t n = 0; n < (int64_t)look->micro[i].rows * width; ++n)
             look->micro[i].grad[n] = some_value((uint64_t)(i * 1000 + n));
-    float *wanted = calloc((size_t)(look->names.count * width + 1), sizeof *wanted);
-    for (int p = 0; p < look->names.count; ++p) {
+    float *wanted = calloc((size_t)(look->numbers.count * width + 1), sizeof *wanted);
+    for (int p = 0; p < look->numbers.count; ++p) {
         const float *leaf[MICROS] = {0};
         for (int i = 0; i < c->micros; ++i)
             for (int r = 0; r < look->micro[i].rows; ++r)
                 if (look->micro[i].at[r] == p) leaf[i] = look->micro[i].grad + r * width;
         tree_of(leaf, c->micros, width, wanted + p * width);
     }
-    lookup_join(look);
-    for (int n = 0; n < look->names.count * width; ++n)
+    lookup_sum_gradients(look);
+    for (int n = 0; n < look->numbers.count * width; ++n)
         wrong += memcmp(&wanted[n], &look->sum[n], sizeof *wanted) != 0;
     CU_ASSERT_EQUAL(wrong, 0);
     free(wanted);
@@ -172,7 +172,7 @@ static void run_case(const Case *c)
                .fields = BAG_FIELDS,
                .tables = c->each ? BAG_FIELDS : 1,
                .width = TREE_WIDTH,
-               .of = of,
+               .table = of,
                .hash = hash};
     for (int t = 0; t < bag.tables; ++t) {
         snprintf(name[t], sizeof name[t], "t.%d", t);
@@ -187,14 +187,14 @@ static void run_case(const Case *c)
         Case now = *c;
         if (round == 0) now.what = 0;
         make_ids(&ids, &now);
-        lookup_take(&look, ids.batch, FIELDS, owner);
+        lookup_find_ids(&look, ids.batch, FIELDS, owner);
         for (int i = 0; i < c->micros; ++i) check_micro(&look, c, &ids, i);
         check_places(&look);
         check_sums(&look, c);
     }
-    if (c->what == 1) CU_ASSERT_EQUAL(look.names.count, bag.tables);
-    if (c->what > 1) CU_ASSERT_EQUAL(look.names.count, 0);
-    if (c->what == 0) CU_ASSERT_TRUE(look.names.count > 3);
+    if (c->what == 1) CU_ASSERT_EQUAL(look.numbers.count, bag.tables);
+    if (c->what > 1) CU_ASSERT_EQUAL(look.numbers.count, 0);
+    if (c->what == 0) CU_ASSERT_TRUE(look.numbers.count > 3);
     lookup_fini(&look);
 }
 

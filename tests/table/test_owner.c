@@ -41,7 +41,7 @@ static void rig_open(Rig *r, bool frozen)
     *r = (Rig){.bag = {.tables = TABLES, .width = WIDTH}};
     config_use_words(optim_words, OPTIM_WORDS);
     CHECK_OK(config_parse(&r->config, "t", "optim: {name: adagrad, lr: 0.1}\n", 0, NULL));
-    r->bag.of = r->of;
+    r->bag.table = r->of;
     r->bag.hash = r->hash;
     for (int t = 0; t < TABLES; ++t) {
         OptimRule rule = optim_rule(r->config, 0);
@@ -52,7 +52,7 @@ static void rig_open(Rig *r, bool frozen)
                                  .scale = 0.5f,
                                  .frozen = frozen && t == 1};
         r->store[t] = (TableStore){.rows = row_store_new(r->hash[t], FLOATS, 0),
-                                   .of = &r->of[t],
+                                   .table = &r->of[t],
                                    .rule = rule,
                                    .hash = r->hash[t],
                                    .floats = FLOATS};
@@ -83,16 +83,16 @@ static void request(Rig *r, int step)
     static const uint64_t ids[IDS] = {0, 1ull << 63, UINT64_MAX, UINT64_MAX - 1, 1, 2, 3};
     for (int a = 0; a < RANKS; ++a)
         for (int t = 0; t < TABLES; ++t) {
-            int32_t *count = &r->owner.part[a].count[t];
+            int32_t *count = &r->owner.request[a].count[t];
             *count = 0;
             for (int i = 0; i < IDS && a != 2; ++i)
                 *count += row_mix((uint64_t)(step * 100 + a * 10 + t), (uint64_t)i) % 3 == 0;
         }
-    owner_fit(&r->owner, NULL);
+    owner_place_requests(&r->owner, NULL);
     for (int a = 0; a < RANKS; ++a)
         for (int t = 0, at = 0; t < TABLES; ++t)
             for (int i = 0; i < IDS && a != 2; ++i) {
-                OwnerPart *p = &r->owner.part[a];
+                OwnerRequest *p = &r->owner.request[a];
                 if (row_mix((uint64_t)(step * 100 + a * 10 + t), (uint64_t)i) % 3) continue;
                 for (int c = 0; c < WIDTH; ++c)
                     p->grad[at * WIDTH + c] =
@@ -106,7 +106,7 @@ static void check_answers(Rig *r)
 {
     int wrong = 0;
     for (int a = 0; a < RANKS; ++a) {
-        const OwnerPart *p = &r->owner.part[a];
+        const OwnerRequest *p = &r->owner.request[a];
         for (int t = 0, at = 0; t < TABLES; ++t)
             for (int i = 0; i < p->count[t]; ++i, ++at) {
                 const PlainRow *row = plain_of(r, t, p->id[at]);
@@ -124,7 +124,7 @@ static bool sum_of(const Rig *r, const PlainRow *row, float *sum)
     const float *leaf[RANKS] = {0};
     bool any = false;
     for (int a = 0; a < RANKS; ++a) {
-        const OwnerPart *p = &r->owner.part[a];
+        const OwnerRequest *p = &r->owner.request[a];
         for (int t = 0, at = 0; t < TABLES; ++t)
             for (int i = 0; i < p->count[t]; ++i, ++at)
                 if (t == row->table && p->id[at] == row->id) leaf[a] = p->grad + at * WIDTH;
@@ -164,7 +164,7 @@ static void run_steps(bool frozen, float factor)
         owner_answer(&r.owner);
         check_answers(&r);
         plain_update(&r, factor);
-        owner_join(&r.owner);
+        owner_sum_gradients(&r.owner);
         if (factor == 0)
             owner_update(&r.owner, 0.25, 0.5);
         else
@@ -213,7 +213,7 @@ static void test_squares(void)
             &wanted[row->table * ROW_SHARDS + row_shard(row_mix(r.hash[row->table], row->id))];
         for (int c = 0; c < WIDTH; ++c) *to += (double)sum[c] * (double)sum[c];
     }
-    owner_join(&r.owner);
+    owner_sum_gradients(&r.owner);
     owner_squares(&r.owner, shard);
     for (int k = 0; k < TABLES * ROW_SHARDS; ++k)
         wrong += !(shard[k] >= wanted[k] * (1 - 1e-12) && shard[k] <= wanted[k] * (1 + 1e-12));

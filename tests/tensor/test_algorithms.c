@@ -62,14 +62,14 @@ static void test_refusals(void)
     static const struct {
         const char *text, *why;
     } bad[] = {
-        {"", "no record of algorithms"},
-        {"weft-algorithms 2\ngpu A\nlibraries B\n", "no record of algorithms"},
-        {"weft-algorithms 1\nlibraries B\ngpu A\n", "no record of algorithms"},
-        {"weft-algorithms 1\ngpu A\n", "no record of algorithms"},
-        {HEAD "a = 1\nb\n", "line 5 is no entry"},
-        {HEAD " = 1\n", "line 4 is no entry"},
-        {HEAD "a = \n", "line 4 is no entry"},
-        {HEAD "a = 1\nb = 2\na = 1\n", "line 6 has the key of another line"},
+        {"", "is not a record of algorithms"},
+        {"weft-algorithms 2\ngpu A\nlibraries B\n", "is not a record of algorithms"},
+        {"weft-algorithms 1\nlibraries B\ngpu A\n", "is not a record of algorithms"},
+        {"weft-algorithms 1\ngpu A\n", "is not a record of algorithms"},
+        {HEAD "a = 1\nb\n", "line 5 is not an entry"},
+        {HEAD " = 1\n", "line 4 is not an entry"},
+        {HEAD "a = \n", "line 4 is not an entry"},
+        {HEAD "a = 1\nb = 2\na = 1\n", "line 6 repeats the key of an earlier line"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
         AlgorithmRecord *r = NULL;

@@ -284,14 +284,14 @@ static void test_bad_specs(void)
     CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 1}));
     OpSpec spec = spec_of(&s);
     spec.heads = 3;
-    CHECK_FAILS(op_new(&op, backend, &spec, preferred), ERR_CONFIG, "3 heads do not fit");
+    CHECK_FAILS(op_new(&op, backend, &spec, preferred), ERR_CONFIG, "3 heads do not match");
     spec = spec_of(&s);
     spec.heads = 16;
     spec.rotary = true;
     CHECK_FAILS(op_new(&op, backend, &spec, preferred), ERR_CONFIG, "even width");
     spec = spec_of(&s);
     spec.kv_heads = 1;
-    CHECK_FAILS(op_new(&op, backend, &spec, preferred), ERR_CONFIG, "2 heads do not fit");
+    CHECK_FAILS(op_new(&op, backend, &spec, preferred), ERR_CONFIG, "2 heads do not match");
     backend_close(&backend);
 }
 

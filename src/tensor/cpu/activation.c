@@ -1,16 +1,18 @@
-/* activation. relu and relu6 compute their gradient from the output, so y may share x's memory;
- * gelu and silu need x. */
+/* activation: y = act(x). relu and relu6 compute their gradient from the output, so y may share x's
+ * memory; gelu and silu need x. */
 #include "view.h"
 
 typedef struct ActTask {
     Act act;
     DType type;
     void *out;
-    /* a: x, or dy in backward; b: x or y, backward only */
-    const void *a, *b;
+    /* x, or dy in backward */
+    const void *a;
+    /* backward: x or y, from which the derivative is computed */
+    const void *b;
     int64_t n;
 } ActTask;
-enum { ITEM = 4096 };
+enum { ITEM_ELEMENTS = 4096 };
 
 static Status activation_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
@@ -25,7 +27,8 @@ static Status activation_plan(Op *op, Desc preferred[SPEC_INPUTS])
 static void forward_body(const void *task, int64_t begin, int64_t end)
 {
     const ActTask *t = task;
-    int64_t from = begin * ITEM, to = end * ITEM < t->n ? end * ITEM : t->n;
+    int64_t from = begin * ITEM_ELEMENTS,
+            to = end * ITEM_ELEMENTS < t->n ? end * ITEM_ELEMENTS : t->n;
     simd_table(t->type)->act(t->act, element_out(t->out, from, t->type),
                              element_at(t->a, from, t->type), to - from);
 }
@@ -33,7 +36,8 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
 static void grad_body(const void *task, int64_t begin, int64_t end)
 {
     const ActTask *t = task;
-    int64_t from = begin * ITEM, to = end * ITEM < t->n ? end * ITEM : t->n;
+    int64_t from = begin * ITEM_ELEMENTS,
+            to = end * ITEM_ELEMENTS < t->n ? end * ITEM_ELEMENTS : t->n;
     simd_table(t->type)->act_grad(t->act, element_out(t->out, from, t->type),
                                   element_at(t->a, from, t->type), element_at(t->b, from, t->type),
                                   to - from);
@@ -42,8 +46,9 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
 static void activation_forward(Op *op, const OpRun *run)
 {
     const OpSpec *s = &op->spec;
-    ActTask t = {s->act, s->y.dtype, run->y, run->x[0], NULL, desc_elements(s->y)};
-    work_run(forward_body, &t, (t.n + ITEM - 1) / ITEM, t.n);
+    ActTask t = {
+        .act = s->act, .type = s->y.dtype, .out = run->y, .a = run->x[0], .n = desc_elements(s->y)};
+    work_run(forward_body, &t, (t.n + ITEM_ELEMENTS - 1) / ITEM_ELEMENTS, t.n);
 }
 
 static void activation_backward_data(Op *op, const OpRun *run)
@@ -51,8 +56,13 @@ static void activation_backward_data(Op *op, const OpRun *run)
     if (!run->dx[0]) return;
     const OpSpec *s = &op->spec;
     const void *value = op->needs_y ? run->y : run->x[0];
-    ActTask t = {s->act, s->y.dtype, run->dx[0], run->dy, value, desc_elements(s->y)};
-    work_run(grad_body, &t, (t.n + ITEM - 1) / ITEM, t.n);
+    ActTask t = {.act = s->act,
+                 .type = s->y.dtype,
+                 .out = run->dx[0],
+                 .a = run->dy,
+                 .b = value,
+                 .n = desc_elements(s->y)};
+    work_run(grad_body, &t, (t.n + ITEM_ELEMENTS - 1) / ITEM_ELEMENTS, t.n);
 }
 
 const OpTable cpu_activation = {

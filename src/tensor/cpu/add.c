@@ -7,7 +7,7 @@ typedef struct AddTask {
     const OpRun *run;
     int64_t n;
 } AddTask;
-enum { ITEM = 4096 };
+enum { ITEM_ELEMENTS = 4096 };
 
 static Status add_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
@@ -22,13 +22,13 @@ static Status add_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-/* Adds n elements (ITEM at most) from `from` on in fp32, so that bf16 is rounded once for any
- * number of inputs. */
+/* Adds elements from .. from + n - 1, at most ITEM_ELEMENTS, in fp32, so that a bf16 sum of any
+ * number of inputs is rounded once. */
 static void add_rounded_once(const AddTask *t, int64_t from, int64_t n)
 {
     const OpSpec *s = &t->op->spec;
     const SimdTable *floats = simd_table(DTYPE_F32), *half = simd_table(DTYPE_BF16);
-    float sum[ITEM], term[ITEM];
+    float sum[ITEM_ELEMENTS], term[ITEM_ELEMENTS];
     half->to_floats(sum, element_at(t->run->x[0], from, DTYPE_BF16), n);
     for (int i = 1; i < s->x_count; ++i) {
         half->to_floats(term, element_at(t->run->x[i], from, DTYPE_BF16), n);
@@ -41,8 +41,9 @@ static void add_body(const void *task, int64_t begin, int64_t end)
 {
     const AddTask *t = task;
     const OpSpec *s = &t->op->spec;
-    for (int64_t from = begin * ITEM; from < end * ITEM && from < t->n; from += ITEM) {
-        int64_t n = t->n - from < ITEM ? t->n - from : ITEM;
+    for (int64_t from = begin * ITEM_ELEMENTS; from < end * ITEM_ELEMENTS && from < t->n;
+         from += ITEM_ELEMENTS) {
+        int64_t n = t->n - from < ITEM_ELEMENTS ? t->n - from : ITEM_ELEMENTS;
         const DType type = s->y.dtype;
         if (type == DTYPE_BF16 && s->x_count > 2) {
             add_rounded_once(t, from, n);
@@ -61,8 +62,8 @@ static void add_body(const void *task, int64_t begin, int64_t end)
 
 static void add_forward(Op *op, const OpRun *run)
 {
-    AddTask t = {op, run, desc_elements(op->spec.y)};
-    work_run(add_body, &t, (t.n + ITEM - 1) / ITEM, t.n);
+    AddTask t = {.op = op, .run = run, .n = desc_elements(op->spec.y)};
+    work_run(add_body, &t, (t.n + ITEM_ELEMENTS - 1) / ITEM_ELEMENTS, t.n);
 }
 
 static void add_backward_begin(Op *op, const OpRun *run)

@@ -1,17 +1,19 @@
 /* Causal attention. Forward saves one log-sum-exp per query; backward computes the probabilities
- * again, tile by tile. A work item is one head's tile of queries, or in backward a whole head if
- * there are enough of them. One thread computes an item in a fixed order, so that any number of
- * threads gives the same bits. Sums into dk and dv have the same order either way: query heads that
- * share a key head are added one after the other. */
+ * again, tile by tile. An item is a tile of one head's queries; in backward it is a whole head if
+ * there are enough heads, else a tile of queries or of keys. One thread computes an item, and dk
+ * and dv are summed in the same order with either kind of item (query heads that share a key head
+ * one after the other), so that any number of threads gives the same bits. */
 #include "view.h"
 
 #include <math.h>
 #include <omp.h>
 #include <string.h>
 
+/* with this many heads per thread, whole heads balance the threads well enough in backward */
 enum { HEADS_A_THREAD = 4 };
 
 typedef struct Attention {
+    /* samples, tokens of a sequence, elements of a head, tiles of a sequence */
     int64_t samples, length, width, tiles;
     /* heads of queries, heads of keys and values, and query heads per key head */
     int64_t heads, kv_heads, group;
@@ -23,7 +25,8 @@ typedef struct Attention {
     int64_t scratch;
     DType type;
     int threads;
-    /* float[length][width / 2], owned; NULL without rotary */
+    /* rotary: cosines and sines of each token's angles, float[length][width / 2], owned; else
+     * NULL */
     float *cosine, *sine;
 } Attention;
 
@@ -34,7 +37,7 @@ typedef struct AttentionTask {
     int64_t items;
 } AttentionTask;
 
-/* Makes the tables of cosines and sines of the rotary angles. */
+/* Computes the cosines and sines of the rotary angles. */
 static void angles_new(Attention *a, const OpSpec *spec)
 {
     int64_t half = a->width / 2;
@@ -93,8 +96,8 @@ static void attention_free(Op *op)
     mem_free(&op->impl);
 }
 
-/* The tensors of a query head; the query heads after it that share its keys and values follow in
- * memory. */
+/* Returns the tensors of one query head of a sample. The query heads that share its keys and values
+ * follow it in memory. */
 static AttentionHead head_at(const AttentionTask *t, int64_t sample, int64_t head)
 {
     const Attention *a = t->a;
@@ -125,8 +128,7 @@ static AttentionHead head_at(const AttentionTask *t, int64_t sample, int64_t hea
                            .scale = 1.0f / sqrtf((float)a->width)};
 }
 
-/* Runs all items. Threads take items dynamically: the result does not depend on which thread
- * computes which. */
+/* Runs all items. They are assigned to threads dynamically, which does not change the result. */
 static void attention_run(const AttentionTask *t)
 {
 #pragma omp parallel for schedule(dynamic) num_threads(t->a->threads) if (t->a->threads > 1)
@@ -137,13 +139,13 @@ static void attention_run(const AttentionTask *t)
 static void forward_item(const AttentionTask *t, int64_t item, float *scratch)
 {
     const Attention *a = t->a;
-    /* the tiles with the most keys first */
+    /* tiles with the most keys come first, which balances the threads */
     int64_t tile = a->tiles - 1 - item % a->tiles;
     AttentionHead h = head_at(t, item / a->tiles / a->heads, item / a->tiles % a->heads);
     simd_table(a->type)->attention_forward(&h, tile, scratch);
 }
 
-/* Zeroes the output of padded samples, which come last. */
+/* Sets the rows of padding samples, which come last, to 0. */
 static void zero_samples(const Attention *a, const OpRun *run, void *out, int64_t width)
 {
     int64_t sample = a->length * width;
@@ -154,7 +156,8 @@ static void zero_samples(const Attention *a, const OpRun *run, void *out, int64_
 static void attention_forward(Op *op, const OpRun *run)
 {
     const Attention *a = op->impl;
-    attention_run(&(AttentionTask){a, run, forward_item, run->rows * a->heads * a->tiles});
+    attention_run(&(AttentionTask){
+        .a = a, .run = run, .body = forward_item, .items = run->rows * a->heads * a->tiles});
     zero_samples(a, run, run->y, a->y_width);
 }
 
@@ -181,18 +184,20 @@ static void keys_item(const AttentionTask *t, int64_t item, float *scratch)
     simd_table(a->type)->attention_grad_keys(&h, item % a->tiles, scratch);
 }
 
-/* Computes whole key heads per item if that balances the threads; else tiles, which computes the
- * scores twice. */
+/* An item is a whole key head if that balances the threads. Otherwise dq is computed by tiles of
+ * queries and dk, dv by tiles of keys, so the scores are computed twice. */
 static void attention_backward_data(Op *op, const OpRun *run)
 {
     const Attention *a = op->impl;
     int64_t heads = run->rows * a->kv_heads;
     if (!run->dx[0]) return;
     if (heads % a->threads == 0 || heads >= HEADS_A_THREAD * a->threads) {
-        attention_run(&(AttentionTask){a, run, head_item, heads});
+        attention_run(&(AttentionTask){.a = a, .run = run, .body = head_item, .items = heads});
     } else {
-        attention_run(&(AttentionTask){a, run, queries_item, heads * a->group * a->tiles});
-        attention_run(&(AttentionTask){a, run, keys_item, heads * a->tiles});
+        attention_run(&(AttentionTask){
+            .a = a, .run = run, .body = queries_item, .items = heads * a->group * a->tiles});
+        attention_run(
+            &(AttentionTask){.a = a, .run = run, .body = keys_item, .items = heads * a->tiles});
     }
     zero_samples(a, run, run->dx[0], a->x_width);
 }

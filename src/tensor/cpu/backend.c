@@ -1,5 +1,5 @@
-/* The CPU backend: memory from the operating system, one stream that runs calls at once, operations
- * on oneDNN and on weft's own kernels. OpenMP's number of threads belongs to the calling thread, so
+/* The CPU backend: memory from the operating system, one stream whose calls run at once, operations
+ * by oneDNN and by weft's own kernels. OpenMP's number of threads belongs to the calling thread, so
  * operations must run on the thread that opened the backend. */
 #include "cpu.h"
 #include "dnnl.h"
@@ -13,6 +13,7 @@ struct Stream {
     int threads;
 };
 struct Event {
+    /* clock_s when it was recorded */
     double at_s;
 };
 typedef struct CpuBackend {

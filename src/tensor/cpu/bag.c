@@ -1,6 +1,6 @@
-/* bag: adds or averages the rows of a sample's ids field by field, or puts them side by side. A
- * row's gradient is written by the first id that refers to it and added to by later ones in order.
- * Threads divide the rows, so that any number of threads gives the same bits. */
+/* bag: adds, averages or concatenates the table rows of a sample's ids, field by field. The first
+ * id that refers to a row writes the row's gradient, and later ids add to it in order. Each row's
+ * gradient is computed by one thread, so that any number of threads gives the same bits. */
 #include "view.h"
 
 #include <string.h>
@@ -17,11 +17,13 @@ const OpInfo info_bag = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* columns that are summed at a time; parts of the rows that threads share */
-enum { COLUMNS = 128, PARTS = 64 };
+/* columns that are summed at a time */
+enum { COLUMNS = 128 };
+/* items of backward: item i computes the gradients of rows r with r % PARTS == i */
+enum { PARTS = 64 };
 
 typedef struct Bag {
-    /* bags per sample, one per field or one for all fields; elements of y per bag */
+    /* samples; bags per sample: one per field, or one for all fields; elements of y per bag */
     int64_t samples, bags, width;
     DType type;
 } Bag;
@@ -53,11 +55,12 @@ static void impl_free(Op *op)
 
 static BagTask task_of(Op *op, const OpRun *run)
 {
-    if (!run->bag) die("bag: nobody has brought the rows of its ids");
-    return (BagTask){&op->spec, op->impl, run, &run->bag[op->spec.bag]};
+    if (!run->bag) die("bag: OpRun.bag is NULL: the rows of its ids are missing");
+    return (BagTask){
+        .spec = &op->spec, .bag = op->impl, .run = run, .ids = &run->bag[op->spec.bag]};
 }
 
-/* Bag b of sample n has the ids *from .. *to - 1. */
+/* Bag b of sample n has the ids numbered *from .. *to - 1. */
 static void ids_of(const BagTask *t, int64_t n, int64_t b, int32_t *from, int32_t *to)
 {
     const int32_t *first = t->ids->first + n * t->spec->bag_fields + b;
@@ -65,39 +68,42 @@ static void ids_of(const BagTask *t, int64_t n, int64_t b, int32_t *from, int32_
     *to = first[t->spec->bag_together ? t->spec->bag_fields : 1];
     if (t->spec->bag_mode == BAG_CONCAT && *to - *from > t->spec->bag_ids)
         die_as(ERR_DATA,
-               "layer bag, mode concat: a sample has %d ids in field %lld, and `ids` of the layer "
-               "is %d: raise it in model.layers, or take fewer ids into the data (it is number "
-               "%lld of its micro-batch)",
-               *to - *from, (long long)(t->spec->bag_first + b), t->spec->bag_ids, (long long)n);
+               "layer bag, mode concat: sample %lld of a micro-batch has %d ids in field %lld, but "
+               "`ids` of the layer is %d: raise `ids` in model.layers, or use data with fewer ids",
+               (long long)n, *to - *from, (long long)(t->spec->bag_first + b), t->spec->bag_ids);
 }
 
-static const float *row_of(const BagTask *t, int32_t id)
+/* Returns the table row of id number `id`. */
+static const float *row_values(const BagTask *t, int32_t id)
 {
     return t->ids->value + (int64_t)t->ids->at[t->ids->row[id]] * t->spec->row_width;
 }
 
-static void put_side_by_side(const BagTask *t, char *y, int32_t from, int32_t to)
+/* y = the rows of ids from .. to - 1 one after the other, then zeros. */
+static void concatenate_rows(const BagTask *t, char *y, int32_t from, int32_t to)
 {
     const int64_t width = t->spec->row_width;
     for (int32_t id = from; id < to; ++id)
         simd_table(t->bag->type)
-            ->from_floats(element_out(y, (id - from) * width, t->bag->type), row_of(t, id), width);
+            ->from_floats(element_out(y, (id - from) * width, t->bag->type), row_values(t, id),
+                          width);
     elements_zero(element_out(y, (to - from) * width, t->bag->type),
                   t->bag->width - (to - from) * width, t->bag->type);
 }
 
-static void put_sum(const BagTask *t, char *y, int32_t from, int32_t to)
+/* y = the sum or mean of the rows of ids from .. to - 1. */
+static void add_rows(const BagTask *t, char *y, int32_t from, int32_t to)
 {
     if (to - from < 2) {
-        put_side_by_side(t, y, from, to);
+        concatenate_rows(t, y, from, to);
         return;
     }
     float sum[COLUMNS];
     for (int64_t c = 0; c < t->bag->width; c += COLUMNS) {
         const int64_t n = t->bag->width - c < COLUMNS ? t->bag->width - c : COLUMNS;
-        memcpy(sum, row_of(t, from) + c, (size_t)n * sizeof *sum);
+        memcpy(sum, row_values(t, from) + c, (size_t)n * sizeof *sum);
         for (int32_t id = from + 1; id < to; ++id) {
-            const float *row = row_of(t, id) + c;
+            const float *row = row_values(t, id) + c;
             for (int64_t i = 0; i < n; ++i) sum[i] += row[i];
         }
         if (t->spec->bag_mode == BAG_MEAN)
@@ -114,7 +120,7 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
         char *y = element_out(t->run->y, i * t->bag->width, t->bag->type);
         if (i < t->run->rows * t->bag->bags)
             ids_of(t, i / t->bag->bags, i % t->bag->bags, &from, &to);
-        (t->spec->bag_mode == BAG_CONCAT ? put_side_by_side : put_sum)(t, y, from, to);
+        (t->spec->bag_mode == BAG_CONCAT ? concatenate_rows : add_rows)(t, y, from, to);
     }
 }
 
@@ -124,13 +130,13 @@ static void bag_forward(Op *op, const OpRun *run)
     work_run(forward_body, &t, t.bag->samples, shape_count(op->spec.y.shape));
 }
 
-/* Adds one id's gradient to its row, or writes it if the id is the row's first. share: number of
- * ids that a mean is over, else 1. */
-static void add_row(const BagTask *t, float *grad, const void *dy, bool is_first, int share)
+/* Adds one id's gradient to its row's, or writes it if the id is the row's first. divisor: number
+ * of ids of the bag for a mean, else 1. */
+static void add_row(const BagTask *t, float *grad, const void *dy, bool is_first, int divisor)
 {
     const SimdTable *simd = simd_table(t->bag->type);
     const int64_t width = t->spec->row_width;
-    if (share == 1) {
+    if (divisor == 1) {
         (is_first ? simd->to_floats : simd->add_into)(grad, dy, width);
         return;
     }
@@ -138,12 +144,12 @@ static void add_row(const BagTask *t, float *grad, const void *dy, bool is_first
     for (int64_t c = 0; c < width; c += COLUMNS) {
         const int64_t n = width - c < COLUMNS ? width - c : COLUMNS;
         simd->to_floats(part, element_at(dy, c, t->bag->type), n);
-        for (int64_t i = 0; i < n; ++i) part[i] /= (float)share;
+        for (int64_t i = 0; i < n; ++i) part[i] /= (float)divisor;
         for (int64_t i = 0; i < n; ++i) grad[c + i] = is_first ? part[i] : grad[c + i] + part[i];
     }
 }
 
-/* begin, end: parts; row r is in part r % PARTS */
+/* Rows are numbered in the order of their first ids, so row `seen` comes up with its first id. */
 static void backward_body(const void *task, int64_t begin, int64_t end)
 {
     const BagTask *t = task;

@@ -1,13 +1,16 @@
-/* concat along the channels: copies, `outer` times, one run of each input. A run is a whole sample
- * if channels are the slowest dimension (plain, or blocks that the inputs fill), or a pixel if
- * channels are the fastest (channels-last). */
+/* concat along the channels. The output is `outer` groups of one contiguous segment from each
+ * input. A segment is the input's whole sample if channels are the slowest dimension (plain layout,
+ * or blocks that all inputs but the last fill), or its channels of one pixel if channels are the
+ * fastest (channels-last). */
 #include "view.h"
 
 #include <string.h>
 
 typedef struct Concat {
-    /* runs in the output; elements per run of each input; their sum */
-    int64_t outer, run[SPEC_INPUTS], total;
+    /* number of groups of segments */
+    int64_t outer;
+    /* elements of a segment of each input, and their sum */
+    int64_t segment[SPEC_INPUTS], total;
 } Concat;
 
 static bool all_blocked(const OpSpec *s)
@@ -36,8 +39,8 @@ static Status concat_plan(Op *op, Desc preferred[SPEC_INPUTS])
     for (int i = 0; i < s->x_count; ++i) {
         preferred[i] = in_precision(op, blocked || last ? s->x[i] : layout_plain(s->x[i]));
         v = view_of(preferred[i]);
-        c->run[i] = last ? v.block : v.sample;
-        c->total += c->run[i];
+        c->segment[i] = last ? v.block : v.sample;
+        c->total += c->segment[i];
     }
     c->outer = last ? v.n * v.hw : v.n;
     Shape y = s->y.shape;
@@ -66,15 +69,15 @@ static void concat_body(const void *task, int64_t begin, int64_t end)
     for (int64_t o = begin; o < end; ++o) {
         int64_t at = o * c->total;
         for (int i = 0; i < t->op->spec.x_count; ++i) {
-            size_t bytes = (size_t)c->run[i] * dtype_bytes(type);
-            int64_t from = o * c->run[i];
+            size_t bytes = (size_t)c->segment[i] * dtype_bytes(type);
+            int64_t from = o * c->segment[i];
             if (!t->back)
                 memcpy(element_out(t->run->y, at, type), element_at(t->run->x[i], from, type),
                        bytes);
             else if (t->run->dx[i])
                 memcpy(element_out(t->run->dx[i], from, type), element_at(t->run->dy, at, type),
                        bytes);
-            at += c->run[i];
+            at += c->segment[i];
         }
     }
 }
@@ -82,7 +85,7 @@ static void concat_body(const void *task, int64_t begin, int64_t end)
 static void concat_run(Op *op, const OpRun *run, bool back)
 {
     const Concat *c = op->impl;
-    ConcatTask t = {op, run, back};
+    ConcatTask t = {.op = op, .run = run, .back = back};
     work_run(concat_body, &t, c->outer, c->outer * c->total);
 }
 

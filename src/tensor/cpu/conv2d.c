@@ -1,5 +1,5 @@
-/* conv2d on oneDNN. The layouts of x and y and the algorithm follow a fixed rule on the shape
- * (conv_choose), based on measurements; nothing is timed in a run. */
+/* conv2d by oneDNN and by weft's own kernels. conv_choose chooses the layouts of x and y and the
+ * algorithm from the shape alone, by rules from measurements; nothing is timed in a run. */
 #include "cpu.h"
 #include "depthwise.h"
 #include "first_conv.h"
@@ -10,26 +10,35 @@
 #include "winograd.h"
 
 typedef struct ConvShape {
-    /* N C H W -> N O P Q */
+    /* x is (N,C,H,W), y is (N,O,P,Q) */
     int64_t n, c, h, w, o, p, q;
+    /* groups */
     int64_t g;
 } ConvShape;
 
 static ConvShape conv_shape(const OpSpec *s)
 {
     const int64_t *x = s->x[0].shape.dim, *y = s->y.shape.dim;
-    return (ConvShape){x[0], x[1], x[2], x[3], y[1], y[2], y[3], s->groups > 1 ? s->groups : 1};
+    return (ConvShape){.n = x[0],
+                       .c = x[1],
+                       .h = x[2],
+                       .w = x[3],
+                       .o = y[1],
+                       .p = y[2],
+                       .q = y[3],
+                       .g = s->groups > 1 ? s->groups : 1};
 }
 
-/* Blocks of x and y, and the algorithms, that suit a shape. */
+/* layouts and algorithm for a shape */
 typedef struct ConvChoice {
+    /* Desc.block of x and y */
     int x_block, y_block;
     bool winograd;
     /* directions that use weft's own direct kernels */
     bool direct[LINEAR_DIRECTIONS];
 } ConvChoice;
 
-/* The formats of one conv2d; owned. */
+/* The formats of one conv2d, as in LinearSpec; owned. */
 typedef struct ConvFormats {
     Format *x, *y, *b, *any, *dw_any, *plain;
 } ConvFormats;
@@ -57,9 +66,9 @@ static void formats_free(ConvFormats *f)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) format_free(all[i]);
 }
 
-/* Queries oneDNN for its choice of blocks, on processors that the rule in conv_choose does not
- * cover; 8 if Desc cannot express the choice. */
-static Status conv_query(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
+/* For processors that the rules do not cover: sets the blocks that oneDNN chooses, or 8 if Desc
+ * cannot express oneDNN's choice. */
+static Status query_blocks(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
 {
     Kernel *k = NULL;
     ConvFormats f = formats_new(s, DTYPE_F32, &(ConvChoice){.x_block = 1, .y_block = 1});
@@ -83,7 +92,7 @@ static Status conv_query(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
     return status;
 }
 
-/* Whether the image is so small that a row or column of the kernel always lies on padding. */
+/* True if the image is so small that a row or column of the kernel always lies on padding. */
 static bool dead_taps(const OpSpec *s)
 {
     const int64_t *x = s->x[0].shape.dim, *y = s->y.shape.dim;
@@ -99,8 +108,8 @@ static bool dead_taps(const OpSpec *s)
     return false;
 }
 
-/* The number of 4x4 output tiles if F(4x4, 3x3) fits this convolution with full channel blocks;
- * else 0. */
+/* Returns the number of 4x4 output tiles if Winograd's F(4x4, 3x3) can compute this convolution
+ * with full channel blocks; else 0. */
 static int64_t winograd_tiles(const OpSpec *s, const ConvShape *v, int lanes)
 {
     enum { TILE = 4 };
@@ -111,31 +120,33 @@ static int64_t winograd_tiles(const OpSpec *s, const ConvShape *v, int lanes)
     return v->n * ((v->p + TILE - 1) / TILE) * ((v->q + TILE - 1) / TILE);
 }
 
-/* True where Winograd's algorithm is faster. It takes 0.35 to 0.8 of the direct algorithm's time in
- * all three directions once a full group of tiles pays for the transform of the weight and the
- * output fills half of the tiles. It leaves no exact zero at a tap that always reads padding. */
-static bool winograd_suits(const OpSpec *s, const ConvShape *v, int lanes)
+/* True if Winograd's algorithm is faster. It takes 0.35 to 0.8 of the direct algorithm's time in
+ * all three directions if there are at least as many tiles as floats in a vector, and the output
+ * fills at least half of the tiles' pixels. It is not used if a tap always reads padding, because
+ * that tap's gradient would not be exactly 0. */
+static bool winograd_is_faster(const OpSpec *s, const ConvShape *v, int lanes)
 {
     enum { TILE_PIXELS = 16, FILL_MIN = 2 };
     const int64_t tiles = winograd_tiles(s, v, lanes);
     return tiles >= lanes && FILL_MIN * v->n * v->p * v->q >= TILE_PIXELS * tiles && !dead_taps(s);
 }
 
-/* Chooses direct kernels for a first convolution. For one or two channels on AVX2 oneDNN has only
- * matrix products, which copy the image once per tap; weft's own kernels take 0.25 to 0.8 of their
- * time. For three channels oneDNN's `jit:avx2` is as good forward, and mostly for dw. */
+/* Chooses weft's direct kernels for a model's first convolution. For one or two channels on AVX2
+ * oneDNN has only matrix products, which copy the image once per tap; weft's kernels take 0.25 to
+ * 0.8 of their time. For three channels oneDNN's `jit:avx2` is as fast in forward, and mostly for
+ * dw. */
 static void first_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvChoice *choice)
 {
-    enum { CHANNELS_MOST = 2, TAPS_MIN = 9, LANES_AVX2 = 8 };
+    enum { CHANNELS_MAX = 2, TAPS_MIN = 9, LANES_AVX2 = 8 };
     choice->direct[LINEAR_FORWARD] = choice->direct[LINEAR_WEIGHT] =
-        lanes == LANES_AVX2 && v->c <= CHANNELS_MOST && v->o % lanes == 0 && v->q >= FIRST_PIXELS &&
+        lanes == LANES_AVX2 && v->c <= CHANNELS_MAX && v->o % lanes == 0 && v->q >= FIRST_PIXELS &&
         v->c * s->kernel[0] * s->kernel[1] >= TAPS_MIN;
 }
 
-/* Chooses direct kernels for a depthwise convolution. oneDNN's forward and data kernels take up to
- * 6 times as long as weft's own, mostly 1.2 to 4 times, except for stride 2 forward on AVX2, where
- * they are as good. oneDNN's dw is as good or better while caches hold x and dy; from memory it
- * takes 1.4 to 2 times as long. */
+/* Chooses weft's direct kernels for a depthwise convolution. oneDNN's forward and data kernels take
+ * mostly 1.2 to 4 times, up to 6 times as long as weft's, except for forward with stride 2 on AVX2,
+ * where they are as fast. oneDNN's dw is as fast or faster while x and dy are in caches; if they
+ * are not, it takes 1.4 to 2 times as long. */
 static void depthwise_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvChoice *choice)
 {
     enum { CACHED_BYTES = 48 << 20, LANES_512 = 16 };
@@ -149,9 +160,9 @@ static void depthwise_choose(const OpSpec *s, const ConvShape *v, int lanes, Con
     choice->direct[LINEAR_WEIGHT] = pixels * (int64_t)sizeof(float) >= CACHED_BYTES;
 }
 
-/* Measured on one and two threads at every convolution of lenet, resnet18, resnet50 and
- * mobilenet_v2 (bench/ops_bench.c): direct kernels on channel blocks of a vector's width come
- * within 10 % of the machine's rate, and channels-last is nowhere clearly better. Raw data of few
+/* Chooses channel blocks of a vector's width. Measured on one and two threads at every convolution
+ * of lenet, resnet18, resnet50 and mobilenet_v2 (bench/ops_bench.c): direct kernels on such blocks
+ * reach 90 % of the machine's rate, and channels-last is nowhere clearly faster. Input data of few
  * channels stays plain, because it would not fill a block. */
 static Status conv_choose(const Op *op, ConvChoice *choice)
 {
@@ -159,14 +170,14 @@ static Status conv_choose(const Op *op, ConvChoice *choice)
     const OpSpec *s = &op->spec;
     const ConvShape v = conv_shape(s);
     int lanes = dnnl_vector_floats();
-    if (lanes == 0) return conv_query(cpu_dnnl(op->backend), s, choice);
+    if (lanes == 0) return query_blocks(cpu_dnnl(op->backend), s, choice);
     choice->x_block = choice->y_block = lanes;
     const bool first = v.c <= FEW_CHANNELS && v.g == 1 && !s->need_dx[0];
     if (first) choice->x_block = 1;
     if (in_precision(op, s->x[0]).dtype != DTYPE_F32 || own_lanes() == 0) return OK;
     if (first) first_choose(s, &v, lanes, choice);
     if (v.g > 1) depthwise_choose(s, &v, lanes, choice);
-    choice->winograd = winograd_suits(s, &v, lanes);
+    choice->winograd = winograd_is_faster(s, &v, lanes);
     return OK;
 }
 
@@ -196,8 +207,8 @@ static Status plan_chosen(Op *op, const ConvChoice *choice, Desc *preferred)
     return status;
 }
 
-/* oneDNN has fast kernels on blocks for nearly all shapes (its AVX2 kernels need images no smaller
- * than the kernel); for the other shapes its matrix products on plain images are used. */
+/* If oneDNN has only its reference kernel for the chosen blocks (its AVX2 kernels need images no
+ * smaller than the kernel), plans again with plain images, for which it uses matrix products. */
 static Status conv_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;

@@ -1,21 +1,24 @@
-/* dense on oneDNN's inner product. (N,T,in) is N*T rows. A flat view of a blocked image is read in
- * its blocked order: the inner product is then 4-d with a weight of (out, C, H, W), which in plain
- * order is out x (C*H*W). The weight is stored in plain order if another operation shares it, and
- * if there are many rows: there oneDNN's plain product is faster in both backward directions (fp32,
- * one thread of an EPYC with AVX-512, 1024 rows, 1536 to 384: dw 107 GFLOP/s against 53 in a
- * blocked order, dx 106 against 88), and forward needs no copy. */
+/* dense by oneDNN's inner product. x (N,T,in) is N*T rows. A flattened image in blocked layout is
+ * read in that layout: the inner product is then 4-d, with a weight of (out, C, H, W), which in
+ * plain order is out x (C*H*W). The weight is stored in plain order if another operation shares it,
+ * or if there are many rows: oneDNN's product on plain order is then faster in both backward
+ * directions (fp32, one thread of an EPYC with AVX-512, 1024 rows, 1536 to 384: dw 107 GFLOP/s
+ * against 53 in a blocked order, dx 106 against 88), and forward needs no copy. */
 #include "cpu.h"
 #include "linear.h"
 #include "simd/simd.h"
 #include "view.h"
 
-enum { PLAIN_ROWS = 256, PRODUCT_ROWS = 16 };
+/* from this many rows on, the weight is stored in plain order */
+enum { PLAIN_ROWS = 256 };
+/* fewer rows leave half of the registers of weft's AVX2 product empty */
+enum { PRODUCT_ROWS = 16 };
 
-/* Whether weft's own products suit: they need plain fp32. One kernel is for few rows on any
- * processor, the other for AVX2 from PRODUCT_ROWS rows on, as fewer leave half of its registers
- * empty. With many rows oneDNN's products are faster in a whole step (gpt, AVX2: by a seventh on
- * two threads). */
-static bool suits_product(const OpSpec *s, int64_t rows, DType type)
+/* True if one of weft's own products is faster than oneDNN's. Both need plain fp32. One is for at
+ * most DENSE_FEW rows on any processor, the other for PRODUCT_ROWS .. PLAIN_ROWS - 1 rows on AVX2.
+ * With more rows oneDNN's products are faster in a whole step (gpt, AVX2: by a seventh on two
+ * threads). */
+static bool own_product_is_faster(const OpSpec *s, int64_t rows, DType type)
 {
     if (type != DTYPE_F32 || (s->x[0].flat && s->x[0].block > 1)) return false;
     if (rows <= DENSE_FEW) return true;
@@ -23,9 +26,9 @@ static bool suits_product(const OpSpec *s, int64_t rows, DType type)
            rows < PLAIN_ROWS;
 }
 
-/* Writes the rows and inner dimensions of x or y as oneDNN's logical dimensions; returns how
- * many. */
-static int side_dims(Desc d, int64_t dim[FORMAT_DIMS])
+/* Writes the dimensions of x or y for oneDNN: the rows, then the inner dimensions. Returns their
+ * number. */
+static int onednn_side_dims(Desc d, int64_t dim[FORMAT_DIMS])
 {
     if (d.flat) {
         for (int i = 0; i < 4; ++i) dim[i] = d.image.dim[i];
@@ -45,7 +48,7 @@ static Status dense_check(const OpSpec *spec)
     if (w.ndim == 2 && x.ndim >= 2 && x.ndim == spec->y.shape.ndim &&
         x.dim[x.ndim - 1] == w.dim[1] && spec->y.shape.dim[x.ndim - 1] == w.dim[0])
         return OK;
-    return fail(ERR_CONFIG, "dense: a weight of shape %s does not fit an input of shape %s",
+    return fail(ERR_CONFIG, "dense: a weight of shape %s does not match an input of shape %s",
                 shape_text(w, a), shape_text(x, b));
 }
 
@@ -57,9 +60,9 @@ static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
     preferred[0] = in_precision(op, s->x[0]);
     const DType type = s->y.dtype = preferred[0].dtype;
     int64_t x_dim[FORMAT_DIMS], w_dim[FORMAT_DIMS], y_dim[FORMAT_DIMS];
-    int ndim = side_dims(s->x[0], x_dim);
+    int ndim = onednn_side_dims(s->x[0], x_dim);
     s->y.block = 1;
-    side_dims(s->y, y_dim);
+    onednn_side_dims(s->y, y_dim);
     for (int i = 1; i < ndim; ++i) w_dim[i] = x_dim[i];
     w_dim[0] = y_dim[1];
     Format *x = s->x[0].flat ? format_image(s->x[0].image, s->x[0].block, false, type)
@@ -67,7 +70,7 @@ static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
     Format *y = format_plain(2, y_dim, type);
     Format *b = s->w_count > 1 ? format_plain(1, w_dim, DTYPE_F32) : NULL;
     Format *plain = format_plain(ndim, w_dim, DTYPE_F32);
-    const bool product = suits_product(s, x_dim[0], type);
+    const bool product = own_product_is_faster(s, x_dim[0], type);
     const bool as_plain = product || s->plain_weight || (!s->x[0].flat && x_dim[0] >= PLAIN_ROWS);
     Format *dw_any = as_plain ? format_copy(plain) : format_any(ndim, w_dim, DTYPE_F32);
     Format *any = type == DTYPE_F32 ? format_copy(dw_any) : format_any(ndim, w_dim, type);

@@ -1,4 +1,5 @@
-/* Maps each direction to a matrix product and divides it among threads (dense_product.h). */
+/* Maps each direction of a dense layer to a matrix product, and divides the product's result into
+ * parts for threads (dense_product.h). */
 #include "dense_product.h"
 #include "simd/simd.h"
 
@@ -6,8 +7,8 @@
 
 struct DenseRun {
     DenseSpec spec;
-    /* number of parts that out is cut into, in rows and in columns */
-    int64_t down, across;
+    /* number of parts into which the result is divided along its rows and along its columns */
+    int64_t row_parts, column_parts;
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -15,7 +16,7 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* Rows and columns of out, and terms of each sum. */
+/* Returns the product's sizes: rows (m) and columns (n) of the result, terms of each sum (k). */
 static DenseProduct shape_of_product(const DenseSpec *s)
 {
     switch (s->kind) {
@@ -28,14 +29,17 @@ static DenseProduct shape_of_product(const DenseSpec *s)
     }
 }
 
-static int64_t part_end(int64_t units, int64_t part, int64_t parts, int64_t unit, int64_t most)
+/* Returns where part number `part` begins if `size` elements, `units` units of `unit` each, are
+ * divided into `parts` parts. */
+static int64_t part_begin(int64_t units, int64_t part, int64_t parts, int64_t unit, int64_t size)
 {
-    int64_t end = units * part / parts * unit;
-    return end < most ? end : most;
+    int64_t begin = units * part / parts * unit;
+    return begin < size ? begin : size;
 }
 
-/* Chooses the cut with the least work for the fullest thread: its products, and the elements of a
- * and b that it copies, each counted as sixteen products. */
+/* Chooses the division that gives the busiest thread the least work. The work is its multiply-adds,
+ * and the elements of a and b that it copies, each of which counts as DENSE_COLUMNS
+ * multiply-adds. */
 static void divide(DenseRun *d, const DenseProduct *p)
 {
     double best = 0;
@@ -48,8 +52,8 @@ static void divide(DenseRun *d, const DenseProduct *p)
         double cost = rows * columns + DENSE_COLUMNS * (rows + columns);
         if (across > 1 && cost >= best) continue;
         best = cost;
-        d->across = across;
-        d->down = down;
+        d->column_parts = across;
+        d->row_parts = down;
     }
 }
 
@@ -114,18 +118,18 @@ void dense_product_run(const DenseRun *d, void *const data[ROLES], void *scratch
     {
         const int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
         float *thread_scratch = (float *)scratch + thread * DENSE_SCRATCH;
-        for (int64_t i = thread; i < d->down * d->across; i += threads) {
-            const int64_t y = i / d->across, x = i % d->across;
-            const DensePart part = {.row = part_end(rows, y, d->down, DENSE_ROWS, p.m),
-                                    .row_end = part_end(rows, y + 1, d->down, DENSE_ROWS, p.m),
-                                    .column = part_end(columns, x, d->across, DENSE_COLUMNS, p.n),
-                                    .column_end =
-                                        part_end(columns, x + 1, d->across, DENSE_COLUMNS, p.n)};
+        for (int64_t i = thread; i < d->row_parts * d->column_parts; i += threads) {
+            const int64_t y = i / d->column_parts, x = i % d->column_parts;
+            const DensePart part = {
+                .row = part_begin(rows, y, d->row_parts, DENSE_ROWS, p.m),
+                .row_end = part_begin(rows, y + 1, d->row_parts, DENSE_ROWS, p.m),
+                .column = part_begin(columns, x, d->column_parts, DENSE_COLUMNS, p.n),
+                .column_end = part_begin(columns, x + 1, d->column_parts, DENSE_COLUMNS, p.n)};
             if (s->rows > DENSE_FEW)
                 simd_table(DTYPE_F32)->dense_product(&p, &part, thread_scratch);
             else
                 simd_table(DTYPE_F32)->dense_few(&p, &part);
-            /* the bias' gradient for the part's rows of dw, which are columns of dy */
+            /* the bias's gradient for the part's rows of dw, which are columns of dy */
             if (bias && x == 0)
                 simd_table(DTYPE_F32)->dense_columns(data[ROLE_Y], s->rows, s->out, part.row,
                                                      part.row_end, data[ROLE_B]);

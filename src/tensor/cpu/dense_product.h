@@ -1,7 +1,7 @@
 /* Matrix products of a dense layer, forward and both gradients, for two cases in which oneDNN is
- * slow: few rows, and fewer than some hundred rows on AVX2, where oneDNN reaches half of the
- * processor's rate. All tensors are plain fp32: x [rows][in], weight [out][in], y [rows][out]. The
- * result depends neither on the number of threads nor on which thread computes which part. */
+ * slow: few rows, and up to some hundred rows on AVX2, where oneDNN reaches half of the processor's
+ * rate. All tensors are plain fp32: x [rows][in], weight [out][in], y [rows][out]. The result does
+ * not depend on the number of threads. */
 #ifndef WEFT_TENSOR_CPU_DENSE_PRODUCT_H
 #define WEFT_TENSOR_CPU_DENSE_PRODUCT_H
 

@@ -1,5 +1,5 @@
-/* Depthwise convolutions over work items (depthwise.h). An item is one plane: one channel block of
- * one sample. The weight's gradient is summed per plane, and then over the samples in order. */
+/* Depthwise convolutions (depthwise.h). An item is one plane: one channel block of one sample. The
+ * weight's gradient is summed per plane, then over the samples in order. */
 #include "depthwise.h"
 #include "simd/simd.h"
 
@@ -8,7 +8,9 @@
 
 struct Depthwise {
     DepthwiseSpec spec;
+    /* sizes of a plane, for the kernels */
     DepthwisePlane plane;
+    /* channel blocks, and planes of all samples */
     int64_t blocks, items;
 };
 
@@ -31,21 +33,22 @@ void depthwise_free(Depthwise **depthwise)
     mem_free(depthwise);
 }
 
-/* Floats of a plane's partial sums: dw, then db. */
-static int64_t partial(const Depthwise *d)
+/* Floats of a plane's sums: dw, then db. */
+static int64_t plane_sums(const Depthwise *d)
 {
     return (DEPTHWISE_TAPS + 1) * d->spec.lanes;
 }
 
-static int64_t zeros(const Depthwise *d)
+/* Floats of a row of zeros, which stands for the padding rows. */
+static int64_t zero_row(const Depthwise *d)
 {
     return d->spec.w * d->spec.lanes;
 }
 
 size_t depthwise_scratch_bytes(const Depthwise *d)
 {
-    const int64_t sums = d->spec.kind == KERNEL_CONV_WEIGHT ? d->items * partial(d) : 0;
-    return (size_t)(zeros(d) + sums) * sizeof(float);
+    const int64_t sums = d->spec.kind == KERNEL_CONV_WEIGHT ? d->items * plane_sums(d) : 0;
+    return (size_t)(zero_row(d) + sums) * sizeof(float);
 }
 
 static void item_run(const Depthwise *d, const DepthwisePlane *a, void *const data[ROLES],
@@ -57,7 +60,7 @@ static void item_run(const Depthwise *d, const DepthwisePlane *a, void *const da
     float *y = (float *)data[ROLE_Y] + item * a->p * a->q * lanes;
     const float *w = (const float *)data[ROLE_W] + block * DEPTHWISE_TAPS * lanes;
     const float *bias = data[ROLE_B];
-    float *dw = sums + item * partial(d);
+    float *dw = sums + item * plane_sums(d);
     if (d->spec.kind == KERNEL_CONV_FORWARD)
         simd->depthwise_forward(a, x, w, bias ? bias + block * lanes : NULL, d->spec.relu, y);
     else if (d->spec.kind == KERNEL_CONV_DATA)
@@ -66,20 +69,21 @@ static void item_run(const Depthwise *d, const DepthwisePlane *a, void *const da
         simd->depthwise_weight(a, x, y, dw, dw + DEPTHWISE_TAPS * lanes);
 }
 
-/* Sums n floats of each block over the samples, from offset `from` of the planes' partial sums. */
-static void join(const Depthwise *d, const float *sums, int64_t from, int64_t n, float *out)
+/* Adds n floats of the planes' sums, from offset `from` on, over the samples; for each block. */
+static void add_samples(const Depthwise *d, const float *sums, int64_t from, int64_t n, float *out)
 {
     memset(out, 0, (size_t)(d->blocks * n) * sizeof *out);
     for (int64_t i = 0; i < d->items; ++i)
-        simd_table(DTYPE_F32)->add_into(out + i % d->blocks * n, sums + i * partial(d) + from, n);
+        simd_table(DTYPE_F32)->add_into(out + i % d->blocks * n, sums + i * plane_sums(d) + from,
+                                        n);
 }
 
 void depthwise_run(const Depthwise *d, void *const data[ROLES], void *scratch)
 {
     const int64_t lanes = d->spec.lanes;
-    float *sums = (float *)scratch + zeros(d);
+    float *sums = (float *)scratch + zero_row(d);
     DepthwisePlane plane = d->plane;
-    plane.zeros = memset(scratch, 0, (size_t)zeros(d) * sizeof *sums);
+    plane.zeros = memset(scratch, 0, (size_t)zero_row(d) * sizeof *sums);
 #pragma omp parallel num_threads(d->spec.threads) if (d->spec.threads > 1)
     {
         const int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
@@ -88,6 +92,6 @@ void depthwise_run(const Depthwise *d, void *const data[ROLES], void *scratch)
             item_run(d, &plane, data, i, sums);
     }
     if (d->spec.kind != KERNEL_CONV_WEIGHT) return;
-    join(d, sums, 0, DEPTHWISE_TAPS * lanes, data[ROLE_W]);
-    if (data[ROLE_B]) join(d, sums, DEPTHWISE_TAPS * lanes, lanes, data[ROLE_B]);
+    add_samples(d, sums, 0, DEPTHWISE_TAPS * lanes, data[ROLE_W]);
+    if (data[ROLE_B]) add_samples(d, sums, DEPTHWISE_TAPS * lanes, lanes, data[ROLE_B]);
 }

@@ -1,6 +1,6 @@
-/* Depthwise 3x3 convolutions of stride 1 or 2, padded by 1, in channel blocks of one vector: 8 or
- * 16. The weight is in the same blocks, [C/8][3][3][8]; all is fp32. The result depends neither on
- * the number of threads nor on which thread computes which part. */
+/* Depthwise 3x3 convolutions of stride 1 or 2, padded by 1. Images are in channel blocks of L = 8
+ * or 16 floats, one vector, and the weight is [C/L][3][3][L]; all is fp32. The result does not
+ * depend on the number of threads. */
 #ifndef WEFT_TENSOR_CPU_DEPTHWISE_H
 #define WEFT_TENSOR_CPU_DEPTHWISE_H
 
@@ -11,8 +11,9 @@ typedef struct Depthwise Depthwise;
 typedef struct DepthwiseSpec {
     /* KERNEL_CONV_FORWARD, KERNEL_CONV_DATA or KERNEL_CONV_WEIGHT */
     KernelKind kind;
-    /* N C H W; C a multiple of lanes, stride 1 or 2 */
+    /* shape (N,C,H,W) of x; C is a multiple of lanes */
     int64_t n, c, h, w;
+    /* channels of a block: 8 or 16; stride: 1 or 2 */
     int lanes, stride;
     /* forward: y = max(y, 0) */
     bool relu;

@@ -16,7 +16,7 @@ static Status limit_isa(void)
     if (limit == limited || limit == CPU_AUTO) return OK;
     dnnl_status_t status = dnnl_set_max_cpu_isa(isa[limit]);
     if (status != dnnl_success)
-        return fail(ERR_CONFIG, "train.cpu: %s: oneDNN is at work already, by other instructions",
+        return fail(ERR_CONFIG, "train.cpu: %s: oneDNN already uses other instructions",
                     cpu_name(limit));
     limited = limit;
 #endif
@@ -32,7 +32,7 @@ Status dnnl_new(Dnnl **dnnl)
         status = dnnl_stream_create(&(*dnnl)->stream, (*dnnl)->engine, dnnl_stream_default_flags);
     if (status == dnnl_success) return OK;
     dnnl_free(dnnl);
-    return fail(ERR_CONFIG, "oneDNN has no CPU engine here: %s", onednn_text(status));
+    return fail(ERR_CONFIG, "oneDNN cannot create a CPU engine: %s", onednn_text(status));
 }
 
 void dnnl_free(Dnnl **dnnl)
@@ -84,8 +84,8 @@ Status dnnl_bf16_check(void)
     CpuSet limit = cpu_limit();
     if (limit != CPU_AUTO && limit < CPU_AVX512)
         return fail(ERR_CONFIG,
-                    "train.precision: bf16 needs AVX512_BF16 or AMX, not instructions held to %s "
-                    "(train.cpu, WEFT_CPU)",
+                    "train.precision: bf16 needs AVX512_BF16 or AMX, but train.cpu or WEFT_CPU "
+                    "limits instructions to %s",
                     cpu_name(limit));
 #if defined(__x86_64__)
     const int wanted = dnnl_cpu_isa_avx512_core_bf16;

@@ -1,11 +1,11 @@
-/* The operations' interface to oneDNN. Behind it are dnnl.c, dnnl_format.c, dnnl_kernel.c and
- * dnnl_own.c, which include oneDNN's header, and dnnl_api.c, which hides which of its two C APIs
- * (2.x, 3.x) it was built against. A Format describes how a tensor lies in memory; `any` leaves
- * that to the kernel. A Kernel is one primitive: planned (formats and scratch size known; cheap),
- * built (code generated, memory objects made), then run with pointers only. If oneDNN has no kernel
- * as fast for the processor, a Kernel runs weft's own code (dnnl_own.c). Kernels name their tensors
- * by role, the same in all three directions: X, W, B and Y are values in forward, and gradients
- * where a direction reads or writes gradients. */
+/* The operations' interface to oneDNN, implemented by dnnl*.c. Only those files include oneDNN's
+ * header, and only dnnl_api.c depends on which of its C APIs (2.x, 3.x) weft was built against.
+ *
+ * A Format is a memory layout; with format_any the kernel chooses it. A Kernel is one primitive. It
+ * is planned (formats and scratch size are known; cheap), built (code is generated, memory objects
+ * are made), then run with pointers only. If weft has a faster kernel for the processor, a Kernel
+ * runs that (dnnl_own.c). A tensor has the same role (X, W, B, Y) in all three directions: the role
+ * is a value in forward, and stands for the gradient where a direction reads or writes that. */
 #ifndef WEFT_TENSOR_CPU_DNNL_H
 #define WEFT_TENSOR_CPU_DNNL_H
 
@@ -19,29 +19,33 @@ typedef struct Dnnl Dnnl;
 
 Status dnnl_new(Dnnl **dnnl);
 void dnnl_free(Dnnl **dnnl);
-/* the CPU backend's; borrowed */
+/* Returns the CPU backend's engine and stream; borrowed. */
 Dnnl *cpu_dnnl(const Backend *backend);
+/* Prints the version that runs and the version that weft was built against. */
 void dnnl_versions(FILE *out);
-/* "oneDNN 3.1.1 (64f6bcbcbab6)", the library that runs. */
+/* Writes the version of the library that runs, such as "oneDNN 3.1.1 (64f6bcbcbab6)". */
 void dnnl_version_text(char *out, size_t room);
-/* Instruction sets that oneDNN uses, one bit each; fp32: only those that its fp32 kernels use. */
+/* Returns the instruction sets that oneDNN uses, one bit each; fp32: only those of its fp32
+ * kernels. */
 unsigned int dnnl_isa(bool fp32);
-/* OK if oneDNN has fast bf16 kernels for this CPU; else ERR_CONFIG with the CPU's name. */
+/* ERR_CONFIG, with the CPU's name, unless oneDNN has fast bf16 kernels for this CPU. */
 Status dnnl_bf16_check(void);
-/* Floats in a vector register: 16 or 8 on x86 with AVX, 0 elsewhere. */
+/* Returns the floats of a vector register of oneDNN's kernels: 16 or 8 on x86 with AVX, else 0. */
 int dnnl_vector_floats(void);
 
 /* The caller owns every Format. dim is in oneDNN's logical order: N C H W, O I H W, G O I H W.
  * type: DTYPE_F32 or DTYPE_BF16. */
 Format *format_any(int ndim, const int64_t *dim, DType type);
 Format *format_plain(int ndim, const int64_t *dim, DType type);
-/* A 4-d activation with Desc's block: 1 plain, 8 and 16 blocked, C channels-last. If C itself is 8
- * or 16, both describe the same memory, and channels_last chooses that description. */
+/* Returns the format of a 4-d activation with this Desc.block: 1 is plain, 8 and 16 are blocked, C
+ * is channels-last. If C is 8 or 16, blocked and channels-last are the same memory;
+ * channels_last: the format is described as channels-last. */
 Format *format_image(Shape shape, int block, bool channels_last, DType type);
 Format *format_copy(const Format *format);
 void format_free(Format **format);
 bool format_equal(const Format *a, const Format *b);
-/* Whether the format is a permutation with zero padding, not a transform (Winograd). */
+/* True if the format is a permutation of the elements with zero padding, not a transform
+ * (Winograd). */
 bool format_elementwise(const Format *format);
 /* Copies format's elements to `plain` in the order of their indices; fp32, at most FORMAT_DIMS
  * dimensions. */
@@ -50,7 +54,7 @@ void format_unpack(const Format *format, const float *stored, float *plain);
 int64_t format_elements(const Format *format);
 size_t format_bytes(const Format *format);
 DType format_type(const Format *format);
-/* Desc.block of a 4-d activation; 0 if Desc cannot express the format. */
+/* Returns Desc.block of a 4-d activation with the format; 0 if Desc cannot express it. */
 int format_block(const Format *format, Shape shape);
 
 typedef enum KernelKind {
@@ -64,8 +68,8 @@ typedef enum KernelKind {
     KERNEL_REORDER,
     KERNEL_KINDS
 } KernelKind;
-/* Channels per block of weft's own fp32 convolutions if they use oneDNN's vector width; 0: there
- * are none for this processor. */
+/* Returns the channels per block of weft's own fp32 convolutions, which is oneDNN's vector width;
+ * 0: weft has none for this processor, or of another width. */
 int own_lanes(void);
 typedef enum KernelRole { ROLE_X, ROLE_W, ROLE_B, ROLE_Y, ROLES } KernelRole;
 
@@ -74,11 +78,11 @@ typedef struct KernelSpec {
     /* formats by role, borrowed for the call; NULL: the kernel has no such tensor */
     const Format *role[ROLES];
     int stride[2], pad[2];
-    /* convolutions: use Winograd kernels (winograd.h), which need x and y in blocks of a vector */
+    /* convolutions: use weft's Winograd kernels (winograd.h); the block of x and y is a vector */
     bool winograd;
-    /* convolutions: use the direct kernel that fits the shape (first_conv.h, depthwise.h) */
+    /* convolutions: use weft's direct kernel for the shape (first_conv.h, depthwise.h) */
     bool direct;
-    /* dense: use weft's own products; all formats are plain (dense_product.h) */
+    /* dense: use weft's products (dense_product.h); all formats are plain */
     bool product;
     /* forward: y = max(y, 0) */
     bool relu;
@@ -88,9 +92,9 @@ typedef struct KernelSpec {
 
 /* ERR_CONFIG if oneDNN has no such kernel. Owner: the caller. */
 Status kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
-/* borrowed from kernel */
+/* Returns the format of a role's tensor, borrowed from the kernel. */
 const Format *kernel_format(const Kernel *kernel, KernelRole role);
-/* oneDNN's name for the implementation; "own:..." for weft's own */
+/* Returns oneDNN's name of the implementation; "own:..." if it is weft's. */
 const char *kernel_name(const Kernel *kernel);
 size_t kernel_scratch_bytes(const Kernel *kernel);
 Status kernel_build(Kernel *kernel);

@@ -1,5 +1,5 @@
-/* The calls in which oneDNN 2.x (Debian 12) and 3.x differ: formats, and descriptions of
- * primitives. Each function is written twice, once per C API. */
+/* Functions for the calls in which the C APIs of oneDNN 2.x (Debian 12) and 3.x differ: formats,
+ * and descriptions of primitives. Each such function is written twice, once per API. */
 #include "dnnl_api.h"
 
 #include <string.h>

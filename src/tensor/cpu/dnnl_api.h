@@ -1,5 +1,5 @@
-/* Shared by the files behind dnnl.h: oneDNN's objects, and functions for the calls in which its two
- * C APIs (2.x, 3.x) differ. Only dnnl*.c include this, and with it oneDNN's header. */
+/* Private header of dnnl*.c: oneDNN's objects, and functions for the calls in which its two C APIs
+ * (2.x, 3.x) differ. Only dnnl*.c include it, since it includes oneDNN's header. */
 #ifndef WEFT_TENSOR_CPU_DNNL_API_H
 #define WEFT_TENSOR_CPU_DNNL_API_H
 
@@ -23,7 +23,7 @@ struct Format {
     /* 2.x: a struct; 3.x: an owned handle */
     dnnl_memory_desc_t md;
 };
-/* the tensors of each role, and the scratchpad */
+/* most tensors of a kernel: one of each role, and the scratchpad */
 enum { KERNEL_ARGS = ROLES + 1 };
 /* The functions of one of weft's kernels; impl is its plan. */
 typedef struct OwnTable {
@@ -37,25 +37,28 @@ struct Kernel {
     KernelKind kind;
     /* borrowed from the backend */
     Dnnl *dnnl;
-    /* NULL if oneDNN computes; else oneDNN's fields are empty. own_impl: owned */
+    /* weft's kernel and its plan, which is owned; NULL if oneDNN computes */
     const OwnTable *table;
     void *own_impl;
+    /* oneDNN's objects, owned; unused with a kernel of weft's */
     dnnl_primitive_desc_t desc;
     dnnl_primitive_t primitive;
+    /* formats of the tensors and of the scratchpad; owned */
     Format *role[ROLES], *scratch;
-    /* role of each argument; ROLES is the scratchpad */
+    /* the primitive's arguments, and the role of each; ROLES is the scratchpad */
     int arg_count, arg_role[KERNEL_ARGS];
     dnnl_exec_arg_t arg[KERNEL_ARGS];
-    /* addresses that the memory objects have now */
+    /* addresses that the arguments' memory objects have now */
     void *data[KERNEL_ARGS];
 };
 
+/* Returns the text of an error. */
 const char *onednn_text(dnnl_status_t status);
-/* Dies with oneDNN's error text unless status is success. */
+/* Ends the job with the text of the error unless status is success. */
 void onednn_must(dnnl_status_t status, const char *call);
-/* borrowed; NULL if format is NULL */
+/* Returns oneDNN's description, borrowed; NULL if format is NULL. */
 MemoryDesc onednn_desc(const Format *format);
-/* Owner: the caller. */
+/* Make a format, owned by the caller: a copy of a description, or one of a tag. */
 Format *format_clone(MemoryDesc desc);
 Format *format_tagged(int ndim, const int64_t *dim, DType type, dnnl_format_tag_t tag);
 /* Writes a format's logical dimensions to dim[FORMAT_DIMS]; returns how many there are. */
@@ -68,7 +71,7 @@ dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const K
                             const_dnnl_primitive_attr_t attr);
 dnnl_status_t onednn_dense(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
                            const_dnnl_primitive_attr_t attr);
-/* Plans *kernel with weft's own code if spec asks for that; else returns false. */
+/* Plans *kernel as one of weft's kernels if spec says so; else returns false. */
 bool own_kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
 /* Adds y = max(y, 0) after the primitive. */
 dnnl_status_t onednn_relu(dnnl_post_ops_t ops);

@@ -56,8 +56,8 @@ int format_block(const Format *format, Shape shape)
     return 0;
 }
 
-/* A task that unpacks a tensor. The place of an element is a sum over its indices: at[d][k] for
- * index k of dimension d. */
+/* A task that unpacks a tensor. The offset of an element is the sum of at[d][index of the element
+ * in dimension d] over its dimensions d. */
 typedef struct Unpack {
     const float *stored;
     float *plain;
@@ -85,16 +85,16 @@ static void unpack_rows(const void *task, int64_t begin, int64_t end)
 
 void format_unpack(const Format *format, const float *stored, float *plain)
 {
-    int64_t stride[DNNL_MAX_NDIMS], length[DNNL_MAX_NDIMS], of[DNNL_MAX_NDIMS], rows = 1;
+    int64_t stride[DNNL_MAX_NDIMS], length[DNNL_MAX_NDIMS], dim[DNNL_MAX_NDIMS], rows = 1;
     Unpack u = {.stored = stored, .plain = plain};
     u.ndim = onednn_dims(format, u.dim);
-    int blocks = onednn_blocks(format, stride, length, of);
+    int blocks = onednn_blocks(format, stride, length, dim);
     for (int d = 0; d < u.ndim; ++d) {
         u.at[d] = mem_new((size_t)u.dim[d] * sizeof *u.at[d]);
         for (int64_t k = 0; k < u.dim[d]; ++k) {
             int64_t rest = k, inside = 1;
             for (int b = blocks - 1; b >= 0; inside *= length[b--]) {
-                if (of[b] != d) continue;
+                if (dim[b] != d) continue;
                 u.at[d][k] += rest % length[b] * inside;
                 rest /= length[b];
             }

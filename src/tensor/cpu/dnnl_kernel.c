@@ -1,14 +1,15 @@
-/* Kernels: oneDNN's primitives, planned, built and run. Scratch memory always belongs to the
- * caller. */
+/* Kernels: oneDNN's primitives, planned, built and run. The caller provides their scratch
+ * memory. */
 #include "dnnl_api.h"
 
 #include <string.h>
 
-/* The query and the argument by which oneDNN names each role of a kind. */
+/* How oneDNN names a tensor: the query and its index for the format, and the argument of a run. */
 typedef struct RoleName {
     dnnl_query_t query;
     int index, arg;
 } RoleName;
+/* names of the tensor of each role, by the kernel's kind */
 static const RoleName role_names[KERNEL_KINDS][ROLES] = {
 #define FORWARD                                                                                    \
     {                                                                                              \
@@ -48,6 +49,8 @@ static const RoleName role_names[KERNEL_KINDS][ROLES] = {
 #undef WEIGHT
 };
 
+/* Makes a primitive's attributes: the caller provides scratch memory; relu is applied to the
+ * result. */
 static dnnl_primitive_attr_t attr_new(const KernelSpec *spec)
 {
     dnnl_primitive_attr_t attr;
@@ -89,7 +92,7 @@ Status kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
     dnnl_status_t status = desc_create(&desc, dnnl, spec);
     *kernel = NULL;
     if (status != dnnl_success)
-        return fail(ERR_CONFIG, "oneDNN cannot compute this: %s", onednn_text(status));
+        return fail(ERR_CONFIG, "oneDNN has no kernel for this operation: %s", onednn_text(status));
     Kernel *k = *kernel = mem_new(sizeof *k);
     k->kind = spec->kind;
     k->dnnl = dnnl;
@@ -129,16 +132,17 @@ static Status kernel_add_arg(Kernel *k, const Format *format, int role, int arg)
     dnnl_status_t status =
         dnnl_memory_create(&a->memory, onednn_desc(format), k->dnnl->engine, DNNL_MEMORY_NONE);
     if (status != dnnl_success)
-        return fail(ERR_BUG, "oneDNN: no memory object: %s", onednn_text(status));
+        return fail(ERR_BUG, "oneDNN cannot create a memory object: %s", onednn_text(status));
     a->arg = arg;
     k->arg_role[k->arg_count++] = role;
     return OK;
 }
 
-/* Makes oneDNN generate the code of its fp32 matrix product (4 MB) now. It would do so when the
- * first product runs: most of it for any shape of more than one row, some if the second factor is
- * transposed. A step must allocate nothing, and the plan must know all memory. */
-static void make_product(const Kernel *kernel)
+/* Makes oneDNN generate the code of its fp32 matrix product (4 MB) now, since a step must allocate
+ * nothing and the plan must know all memory. Otherwise oneDNN generates most of the code when the
+ * first product of more than one row runs, and the rest when the second factor is first
+ * transposed. */
+static void generate_product_code(const Kernel *kernel)
 {
     const float a[4] = {0}, b[4] = {0};
     float product[4];
@@ -155,7 +159,7 @@ Status kernel_build(Kernel *kernel)
     if (status != dnnl_success)
         return fail(ERR_CONFIG, "oneDNN cannot build its kernel %s: %s", kernel_name(kernel),
                     onednn_text(status));
-    make_product(kernel);
+    generate_product_code(kernel);
     for (int r = 0; r < ROLES; ++r)
         if (kernel->role[r])
             TRY(kernel_add_arg(kernel, kernel->role[r], r, role_names[kernel->kind][r].arg));
@@ -163,7 +167,6 @@ Status kernel_build(Kernel *kernel)
     return kernel_add_arg(kernel, kernel->scratch, ROLES, DNNL_ARG_SCRATCHPAD);
 }
 
-/* Sets a handle only if it changes: oneDNN 2.x writes the padding's zeros again at each change. */
 void kernel_run(Kernel *kernel, void *const data[ROLES], void *scratch)
 {
     if (kernel->table) {
@@ -172,6 +175,7 @@ void kernel_run(Kernel *kernel, void *const data[ROLES], void *scratch)
     }
     for (int i = 0; i < kernel->arg_count; ++i) {
         void *p = kernel->arg_role[i] == ROLES ? scratch : data[kernel->arg_role[i]];
+        /* oneDNN 2.x writes the padding's zeros again each time the address is set */
         if (p == kernel->data[i]) continue;
         onednn_must(dnnl_memory_set_data_handle(kernel->arg[i].memory, p),
                     "dnnl_memory_set_data_handle");

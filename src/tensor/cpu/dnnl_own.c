@@ -1,4 +1,4 @@
-/* Kernels of weft's own behind dnnl.h, for cases in which oneDNN is slower. */
+/* Weft's own kernels as Kernels of dnnl.h, for cases in which oneDNN is slower. */
 #include "dense_product.h"
 #include "depthwise.h"
 #include "dnnl_api.h"
@@ -8,7 +8,7 @@
 
 #include <omp.h>
 
-/* Makes a Kernel with the formats of spec, except that the weight has the order `weight`. */
+/* Makes a Kernel with the formats of spec, except that the weight's is the tag `weight`. */
 static Kernel *own_new(Dnnl *dnnl, const KernelSpec *spec, const OwnTable *table, void *impl,
                        dnnl_format_tag_t weight)
 {
@@ -25,7 +25,8 @@ static Kernel *own_new(Dnnl *dnnl, const KernelSpec *spec, const OwnTable *table
     return k;
 }
 
-/* Defines module_table, an OwnTable of the module's functions; impl is of type Type. */
+/* Defines module_table, an OwnTable with the functions of a file; its impl is a Type. word: the
+ * kernel's name after "own:". */
 #define OWN_TABLE(module, Type, word)                                                              \
     static size_t module##_bytes(const void *impl)                                                 \
     {                                                                                              \
@@ -55,7 +56,7 @@ int own_lanes(void)
 /* ---- Winograd ---- */
 OWN_TABLE(winograd, Winograd, "winograd")
 
-/* Plans a Winograd kernel: x and y are in blocks of a vector, and the weight has one order for all
+/* Plans a Winograd kernel. x and y are in blocks of a vector; the weight has the same order in all
  * three directions. */
 static Kernel *winograd_plan(Dnnl *dnnl, const KernelSpec *spec)
 {
@@ -75,7 +76,7 @@ static Kernel *winograd_plan(Dnnl *dnnl, const KernelSpec *spec)
                    own_lanes() == 16 ? dnnl_OIhw16i16o : dnnl_OIhw8i8o);
 }
 
-/* ---- first convolutions ---- */
+/* ---- first convolution of a model ---- */
 OWN_TABLE(first_conv, FirstConvRun, "first")
 
 static Kernel *first_plan(Dnnl *dnnl, const KernelSpec *spec)

@@ -1,17 +1,19 @@
-/* dropout. The mask is a function of (seed, step, node, sample id, index of the element in plain
- * order). It therefore does not depend on layout, micro-batch or rank, and backward computes it
- * again instead of storing it. */
+/* dropout: y = x * mask / (1 - p). The mask is a function of (seed, step, node, sample id, index of
+ * the element in plain order). It therefore does not depend on layout, micro-batch or rank, and
+ * backward computes it again instead of storing it. */
 #include "../sliced.h"
 #include "view.h"
 
 #include <string.h>
 
-/* pixels of a blocked tile; elements of a plain item */
-enum { TILE = 128, ITEM = 4096 };
+/* pixels for which a blocked item draws the mask at a time */
+enum { TILE_PIXELS = 128 };
+/* elements of an item in plain order */
+enum { ITEM_ELEMENTS = 4096 };
 
 typedef struct Dropout {
     View v;
-    /* work items per sample: runs of ITEM elements (block 1) or channel groups */
+    /* items per sample: of ITEM_ELEMENTS elements each in plain order, else channel groups */
     int64_t items;
     SampleSlice slice;
 } Dropout;
@@ -31,7 +33,7 @@ static Status drop_plan(Op *op, Desc preferred[SPEC_INPUTS])
     preferred[0] = s->y = in_precision(op, s->x[0]);
     Dropout *d = op->impl = mem_new(sizeof *d);
     d->v = view_of(s->y);
-    d->items = d->v.block == 1 ? (d->v.sample + ITEM - 1) / ITEM : d->v.groups;
+    d->items = d->v.block == 1 ? (d->v.sample + ITEM_ELEMENTS - 1) / ITEM_ELEMENTS : d->v.groups;
     d->slice = sample_slice(s);
     op->y_inplace = op->dx_inplace = true;
     return OK;
@@ -42,6 +44,7 @@ static void impl_free(Op *op)
     mem_free(&op->impl);
 }
 
+/* scale[i * stride] = the factor, 0 or 1 / (1 - p), of element first + i; i < count. */
 static void draw(const DropTask *t, RngKey key, int64_t first, int count, float *scale, int stride)
 {
     float p = t->op->spec.drop;
@@ -57,10 +60,10 @@ static void scale_elements(const DropTask *t, int64_t at, const float *scale, in
 
 static void plain_item(const DropTask *t, RngKey key, int64_t base, int64_t item)
 {
-    int64_t from = item * ITEM, left = t->d->v.sample - from;
-    int n = left < ITEM ? (int)left : ITEM;
+    int64_t from = item * ITEM_ELEMENTS, left = t->d->v.sample - from;
+    int n = left < ITEM_ELEMENTS ? (int)left : ITEM_ELEMENTS;
     const SampleSlice *s = &t->d->slice;
-    float scale[ITEM];
+    float scale[ITEM_ELEMENTS];
     for (int done = 0; done < n;) {
         int64_t at = from + done, rest = s->run - at % s->run;
         int count = rest < n - done ? (int)rest : n - done;
@@ -70,25 +73,26 @@ static void plain_item(const DropTask *t, RngKey key, int64_t base, int64_t item
     scale_elements(t, base + from, scale, n);
 }
 
-/* One channel group: the mask of up to 16 channels by TILE pixels is drawn in plain order and
- * stored transposed; it is applied in one call if a pixel has no more channels. */
+/* Applies the mask to one channel group. The mask of up to 16 channels by TILE_PIXELS pixels is
+ * drawn in plain order and stored transposed. It is applied in one call if the block has no more
+ * channels. */
 static void blocked_item(const DropTask *t, RngKey key, int64_t base, int64_t g)
 {
     const View *v = &t->d->v;
-    float scale[TILE * SIMD_LANES];
+    float scale[TILE_PIXELS * SIMD_LANES];
     for (int lane = 0; lane < v->block; lane += SIMD_LANES) {
         int lanes = v->block - lane < SIMD_LANES ? v->block - lane : SIMD_LANES;
         int drawn = view_lanes(v, g) - lane < lanes ? view_lanes(v, g) - lane : lanes;
-        for (int64_t pixel = 0; pixel < v->hw; pixel += TILE) {
-            int n = v->hw - pixel < TILE ? (int)(v->hw - pixel) : TILE;
+        for (int64_t pixel = 0; pixel < v->hw; pixel += TILE_PIXELS) {
+            int n = v->hw - pixel < TILE_PIXELS ? (int)(v->hw - pixel) : TILE_PIXELS;
             for (int l = 0; l < drawn; ++l)
                 draw(t, key, (g * v->block + lane + l) * v->hw + pixel, n, scale + l, lanes);
             for (int l = drawn; l < lanes; ++l)
                 for (int i = 0; i < n; ++i) scale[i * lanes + l] = 0.0f;
             int64_t at = base + g * v->plane + pixel * v->block + lane;
-            int pieces = lanes == v->block ? 1 : n;
-            for (int i = 0; i < pieces; ++i, at += v->block)
-                scale_elements(t, at, scale + i * lanes, n / pieces * lanes);
+            int calls = lanes == v->block ? 1 : n;
+            for (int i = 0; i < calls; ++i, at += v->block)
+                scale_elements(t, at, scale + i * lanes, n / calls * lanes);
         }
     }
 }
@@ -110,7 +114,8 @@ static void drop_body(const void *task, int64_t begin, int64_t end)
 
 static void drop_run(Op *op, const OpRun *run, const void *from, void *to)
 {
-    DropTask t = {op, op->impl, run, op->spec.y.dtype, from, to};
+    DropTask t = {
+        .op = op, .d = op->impl, .run = run, .type = op->spec.y.dtype, .from = from, .to = to};
     int64_t n = t.d->v.n * t.d->v.sample;
     if (run->training && op->spec.drop > 0.0f)
         work_run(drop_body, &t, t.d->v.n * t.d->items, 4 * n);

@@ -1,12 +1,13 @@
-/* embedding: looks up rows of a table by token. In the gradient each thread owns a slice of the
- * columns and adds the tokens in order, so that any number of threads gives the same bits. */
+/* embedding: looks up rows of a table by token. For the gradient each thread adds all tokens in
+ * order, for its slice of the columns, so that any number of threads gives the same bits. */
 #include "view.h"
 
 #include <string.h>
 
 typedef struct Embedding {
+    /* tokens of all samples and of one; elements of a row */
     int64_t tokens, per_sample, width;
-    /* this rank has rows first .. first + rows - 1 of the vocabulary's `vocab` */
+    /* this rank has rows first .. first + rows - 1 of the table's `vocab` rows */
     int64_t first, rows, vocab;
     DType type;
 } Embedding;
@@ -42,7 +43,7 @@ static void impl_free(Op *op)
     mem_free(&op->impl);
 }
 
-/* The row of w for token i, or -1 if another rank has it. */
+/* Returns the row of w for token i, or -1 if another rank has it. */
 static int64_t row_at(const EmbedTask *t, int64_t i)
 {
     int32_t token = ((const int32_t *)t->run->x[0])[i];
@@ -70,11 +71,11 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
 
 static void embedding_forward(Op *op, const OpRun *run)
 {
-    EmbedTask t = {op->impl, run};
+    EmbedTask t = {.e = op->impl, .run = run};
     work_run(forward_body, &t, t.e->tokens, t.e->tokens * t.e->width);
 }
 
-/* begin, end: rows of the table */
+/* An item is a row of the table. */
 static void zero_body(const void *task, int64_t begin, int64_t end)
 {
     const EmbedTask *t = task;
@@ -82,7 +83,7 @@ static void zero_body(const void *task, int64_t begin, int64_t end)
     memset(t->run->dw[0] + begin * width, 0, (size_t)((end - begin) * width) * sizeof(float));
 }
 
-/* begin, end: groups of SIMD_LANES columns */
+/* An item is SIMD_LANES columns. */
 static void scatter_body(const void *task, int64_t begin, int64_t end)
 {
     const EmbedTask *t = task;
@@ -100,7 +101,7 @@ static void scatter_body(const void *task, int64_t begin, int64_t end)
 
 static void embedding_backward_weight(Op *op, const OpRun *run)
 {
-    EmbedTask t = {op->impl, run};
+    EmbedTask t = {.e = op->impl, .run = run};
     work_run(zero_body, &t, t.e->rows, t.e->rows * t.e->width);
     work_run(scatter_body, &t, (t.e->width + SIMD_LANES - 1) / SIMD_LANES,
              t.e->tokens * t.e->width);

@@ -1,51 +1,51 @@
-/* exchange (sliced.h) with its bias. */
+/* exchange: the communication (sliced.h), and the bias. */
 #include "../sliced.h"
 #include "view.h"
 
 #include <string.h>
 
-static Status plan(Op *op, Desc preferred[SPEC_INPUTS])
+static Status cpu_exchange_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     preferred[0] = in_precision(op, layout_plain(op->spec.x[0]));
     return exchange_plan(op, desc_plain(op->spec.y.shape, preferred[0].dtype));
 }
 
 typedef struct RowsTask {
-    const Swap *w;
+    const ExchangePlan *plan;
     const OpRun *run;
     DType type;
 } RowsTask;
 
 static RowsTask rows_task(const Op *op, const OpRun *run)
 {
-    return (RowsTask){op->impl, run, op->spec.y.dtype};
+    return (RowsTask){.plan = op->impl, .run = run, .type = op->spec.y.dtype};
 }
 
 static void bias_body(const void *task, int64_t begin, int64_t end)
 {
     const RowsTask *t = task;
     for (int64_t i = begin; i < end; ++i) {
-        void *y = element_out(t->run->y, i * t->w->width, t->type);
-        simd_table(t->type)->add_floats(y, y, t->run->w[0], t->w->width);
+        void *y = element_out(t->run->y, i * t->plan->width, t->type);
+        simd_table(t->type)->add_floats(y, y, t->run->w[0], t->plan->width);
     }
 }
 
-static void forward(Op *op, const OpRun *run)
+static void cpu_exchange_forward(Op *op, const OpRun *run)
 {
     RowsTask t = rows_task(op, run);
     exchange_forward(op, run);
-    if (op->spec.w_count) work_run(bias_body, &t, t.w->rows, t.w->rows * t.w->width);
+    if (op->spec.w_count) work_run(bias_body, &t, t.plan->rows, t.plan->rows * t.plan->width);
 }
 
-/* begin, end: groups of SIMD_LANES columns; rows are added in order */
+/* An item is SIMD_LANES columns of the bias's gradient; rows are added in order. */
 static void bias_gradient_body(const void *task, int64_t begin, int64_t end)
 {
     const RowsTask *t = task;
-    int64_t width = t->w->width;
+    int64_t width = t->plan->width;
     int64_t from = begin * SIMD_LANES, to = end * SIMD_LANES < width ? end * SIMD_LANES : width;
     float *dw = t->run->dw[0] + from;
     memset(dw, 0, (size_t)(to - from) * sizeof *dw);
-    for (int64_t i = 0; i < t->w->rows; ++i)
+    for (int64_t i = 0; i < t->plan->rows; ++i)
         simd_table(t->type)->add_into(dw, element_at(t->run->dy, i * width + from, t->type),
                                       to - from);
 }
@@ -54,14 +54,14 @@ static void backward_weight(Op *op, const OpRun *run)
 {
     RowsTask t = rows_task(op, run);
     if (op->spec.w_count)
-        work_run(bias_gradient_body, &t, (t.w->width + SIMD_LANES - 1) / SIMD_LANES,
-                 t.w->rows * t.w->width);
+        work_run(bias_gradient_body, &t, (t.plan->width + SIMD_LANES - 1) / SIMD_LANES,
+                 t.plan->rows * t.plan->width);
 }
 
 const OpTable cpu_exchange = {
     .name = "exchange",
-    .plan = plan,
-    .forward = forward,
+    .plan = cpu_exchange_plan,
+    .forward = cpu_exchange_forward,
     .backward_data = exchange_backward_data,
     .backward_weight = backward_weight,
     .free = exchange_free,

@@ -1,7 +1,7 @@
-/* A first convolution over work units (first_conv.h). A unit is some rows of y of one image. Its
- * input is copied to [row][C][column] with zeros around it, so that all pixels are handled alike.
- * The weight's gradient is summed per piece, a fixed group of units whatever the number of threads,
- * and then over the pieces in order. */
+/* A model's first convolution (first_conv.h). The work is divided into units: some rows of y of one
+ * image. A unit's input is copied to [row][C][column] with zeros for the padding, so that all
+ * pixels are computed in the same way. The weight's gradient is summed over groups of consecutive
+ * units, which do not depend on the number of threads, then over the groups in order. */
 #include "first_conv.h"
 #include "simd/simd.h"
 
@@ -10,24 +10,28 @@
 
 enum {
     BLOCK = FIRST_BLOCK,
-    /* pixels of y per unit, at least: with 4 blocks of dy this is half of a core's L1 cache */
+    /* least pixels of y per unit: 4 blocks of dy are then about half of a core's L1 cache */
     PIXELS = 96,
-    /* partial sums of dw, at most, which limits the threads that can share the work */
-    PIECES = 32,
+    /* most groups of units for dw, and so most threads that compute it */
+    GROUPS_MAX = 32,
     /* floats to which a thread's copy is aligned */
     ALIGN = 16,
 };
 
 struct FirstConvRun {
     FirstConvSpec spec;
-    /* rows and columns of y; rows of y per unit; units in all images */
-    int64_t p, q, rows, units;
-    /* rows and columns of the copy that a unit reads; floats of one thread's copy */
+    /* rows and columns of y */
+    int64_t p, q;
+    /* rows of y per unit; units of all images */
+    int64_t rows, units;
+    /* rows and columns of a unit's copied input; floats of one thread's copy */
     int64_t in_rows, in_columns, per_thread;
-    /* taps of the kernel; pieces that units are grouped into; floats of a piece's dw and db */
-    int64_t taps, pieces, partial;
+    /* taps of the kernel: C times rows times columns */
+    int64_t taps;
+    /* dw: groups of units; floats of a group's dw and db */
+    int64_t groups, group_floats;
     /* offset of each tap in the copy; owned */
-    int32_t *tap;
+    int32_t *tap_offset;
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -44,10 +48,10 @@ static void plan_taps(FirstConvRun *f)
 {
     const FirstConvSpec *s = &f->spec;
     const int64_t all = round_up(f->taps, FIRST_TAPS);
-    f->tap = mem_new((size_t)all * sizeof *f->tap);
+    f->tap_offset = mem_new((size_t)all * sizeof *f->tap_offset);
     for (int64_t k = 0; k < f->taps; ++k) {
         const int64_t c = k % s->c, column = k / s->c % s->kernel[1], row = k / s->c / s->kernel[1];
-        f->tap[k] = (int32_t)((row * s->c + c) * f->in_columns + column);
+        f->tap_offset[k] = (int32_t)((row * s->c + c) * f->in_columns + column);
     }
 }
 
@@ -66,8 +70,8 @@ FirstConvRun *first_conv_new(const FirstConvSpec *spec)
     f->per_thread = round_up(f->in_rows * f->in_columns * s->c, ALIGN);
     f->taps = s->c * s->kernel[0] * s->kernel[1];
     if (s->kind == KERNEL_CONV_WEIGHT) {
-        f->pieces = f->units < PIECES ? f->units : PIECES;
-        f->partial = (f->taps + 1) * s->o;
+        f->groups = f->units < GROUPS_MAX ? f->units : GROUPS_MAX;
+        f->group_floats = (f->taps + 1) * s->o;
     }
     plan_taps(f);
     return f;
@@ -76,13 +80,13 @@ FirstConvRun *first_conv_new(const FirstConvSpec *spec)
 void first_conv_free(FirstConvRun **conv)
 {
     if (!*conv) return;
-    mem_free(&(*conv)->tap);
+    mem_free(&(*conv)->tap_offset);
     mem_free(conv);
 }
 
 size_t first_conv_scratch_bytes(const FirstConvRun *f)
 {
-    return (size_t)(f->pieces * f->partial + f->spec.threads * f->per_thread) * sizeof(float);
+    return (size_t)(f->groups * f->group_floats + f->spec.threads * f->per_thread) * sizeof(float);
 }
 
 /* Copies row `row` of channel c of an image to `to`, with zeros for padding. */
@@ -100,7 +104,8 @@ static void copy_row(const FirstConvRun *f, const float *image, int64_t c, int64
     memset(to + end, 0, (size_t)(f->in_columns - end) * sizeof *to);
 }
 
-/* Copies a unit's input and describes it for the kernels; *y_at: offset of its part of y. */
+/* Copies a unit's input and returns the kernels' arguments for it. *y_at: offset of its rows in
+ * y. */
 static FirstConv unit_begin(const FirstConvRun *f, const float *x, int64_t unit, float *copy,
                             int64_t *y_at)
 {
@@ -114,7 +119,7 @@ static FirstConv unit_begin(const FirstConvRun *f, const float *x, int64_t unit,
                      copy + (i * s->c + c) * f->in_columns);
     *y_at = (n * s->o * f->p + row * BLOCK) * f->q;
     return (FirstConv){.x = copy,
-                       .tap = f->tap,
+                       .tap = f->tap_offset,
                        .taps = f->taps,
                        .rows = rows,
                        .columns = f->q,
@@ -140,40 +145,41 @@ static void forward(const FirstConvRun *f, void *const data[ROLES], float *scrat
     }
 }
 
-/* Computes dw, followed by db, over the units of one piece. */
-static void piece_run(const FirstConvRun *f, void *const data[ROLES], int64_t piece, float *copy,
+/* Computes dw, followed by db, over the units of one group. */
+static void group_run(const FirstConvRun *f, void *const data[ROLES], int64_t group, float *copy,
                       float *dw)
 {
     float *db = data[ROLE_B] ? dw + f->taps * f->spec.o : NULL;
-    const int64_t end = f->units * (piece + 1) / f->pieces;
-    memset(dw, 0, (size_t)f->partial * sizeof *dw);
-    for (int64_t u = f->units * piece / f->pieces; u < end; ++u) {
+    const int64_t end = f->units * (group + 1) / f->groups;
+    memset(dw, 0, (size_t)f->group_floats * sizeof *dw);
+    for (int64_t u = f->units * group / f->groups; u < end; ++u) {
         int64_t at;
         const FirstConv unit = unit_begin(f, data[ROLE_X], u, copy, &at);
         simd_table(DTYPE_F32)->first_weight(&unit, (const float *)data[ROLE_Y] + at, dw, db);
     }
 }
 
-static void join(const float *partial, int64_t pieces, int64_t step, int64_t n, float *sum)
+/* sum = the sum of `count` arrays of n floats, which begin `step` floats apart. */
+static void add_groups(const float *group, int64_t count, int64_t step, int64_t n, float *sum)
 {
-    memcpy(sum, partial, (size_t)n * sizeof *sum);
-    for (int64_t i = 1; i < pieces; ++i)
-        simd_table(DTYPE_F32)->add_into(sum, partial + i * step, n);
+    memcpy(sum, group, (size_t)n * sizeof *sum);
+    for (int64_t i = 1; i < count; ++i) simd_table(DTYPE_F32)->add_into(sum, group + i * step, n);
 }
 
 static void weight(const FirstConvRun *f, void *const data[ROLES], float *scratch)
 {
-    float *copies = scratch + f->pieces * f->partial;
+    float *copies = scratch + f->groups * f->group_floats;
     const int64_t w_count = f->taps * f->spec.o;
 #pragma omp parallel num_threads(f->spec.threads) if (f->spec.threads > 1)
     {
         const int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
-        const int64_t end = f->pieces * (thread + 1) / threads;
-        for (int64_t i = f->pieces * thread / threads; i < end; ++i)
-            piece_run(f, data, i, copies + thread * f->per_thread, scratch + i * f->partial);
+        const int64_t end = f->groups * (thread + 1) / threads;
+        for (int64_t i = f->groups * thread / threads; i < end; ++i)
+            group_run(f, data, i, copies + thread * f->per_thread, scratch + i * f->group_floats);
     }
-    join(scratch, f->pieces, f->partial, w_count, data[ROLE_W]);
-    if (data[ROLE_B]) join(scratch + w_count, f->pieces, f->partial, f->spec.o, data[ROLE_B]);
+    add_groups(scratch, f->groups, f->group_floats, w_count, data[ROLE_W]);
+    if (data[ROLE_B])
+        add_groups(scratch + w_count, f->groups, f->group_floats, f->spec.o, data[ROLE_B]);
 }
 
 void first_conv_run(const FirstConvRun *f, void *const data[ROLES], void *scratch)

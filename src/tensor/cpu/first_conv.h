@@ -1,7 +1,7 @@
 /* Direct kernels for a model's first convolution, whose images have too few channels to fill a
  * block: forward and the weight's gradient, on AVX2 (vectors of 8 floats). x is plain, y is in
- * channel blocks of 8, the weight is [O/8][R][S][C][8 of O]; all is fp32. The result depends
- * neither on the number of threads nor on which thread computes which part. */
+ * channel blocks of 8, the weight is [O/8][R][S][C][8 of O]; all is fp32. The result does not
+ * depend on the number of threads. */
 #ifndef WEFT_TENSOR_CPU_FIRST_CONV_H
 #define WEFT_TENSOR_CPU_FIRST_CONV_H
 
@@ -12,7 +12,7 @@ typedef struct FirstConvRun FirstConvRun;
 typedef struct FirstConvSpec {
     /* KERNEL_CONV_FORWARD or KERNEL_CONV_WEIGHT */
     KernelKind kind;
-    /* N C H W and O; O is a multiple of 8, and rows of y have FIRST_PIXELS columns or more */
+    /* x is (N,C,H,W), y has O channels, a multiple of 8, and at least FIRST_PIXELS columns */
     int64_t n, c, h, w, o;
     int64_t kernel[2], stride[2], pad[2];
     /* forward: y = max(y, 0) */

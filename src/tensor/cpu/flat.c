@@ -1,20 +1,23 @@
-/* Elementwise work on flat ranges: optimizers, sums, squares. Threads take runs of whole chunks, so
- * each element and each chunk's sum has the same bits whichever thread computes it. */
+/* Operations on flat arrays: optimizers, sums, squares, matrix products. A thread processes whole
+ * chunks of FLAT_CHUNK elements, so each element and each chunk's sum has the same bits on any
+ * number of threads. */
 #include "view.h"
 
 #include <math.h>
 #include <string.h>
 
 typedef struct FlatTask {
+    /* constants of an optimizer */
     const void *args;
-    /* arguments; each operation below fills those that it needs */
+    /* arrays that are written, and arrays that are only read; each operation sets those it uses */
     float *p[4];
     const float *a, *b;
-    /* operands of add_bf16 */
+    /* add_bf16: result and operands */
     Bf16 *half;
     const Bf16 *half_a, *half_b;
+    /* one sum for each chunk */
     double *sums;
-    /* chunks of chunk_squares */
+    /* chunk_squares: the chunks */
     const FlatChunk *chunk;
     float alpha, beta;
     int64_t n;
@@ -25,14 +28,14 @@ static void flat_run(WorkBody body, FlatTask t)
     work_run(body, &t, (t.n + FLAT_CHUNK - 1) / FLAT_CHUNK, t.n);
 }
 
-/* The elements of chunks [begin, end). */
+/* First element and number of elements of chunks begin .. end - 1. */
 typedef struct Range {
     int64_t from, n;
 } Range;
 static Range range_of(const FlatTask *t, int64_t begin, int64_t end)
 {
     int64_t from = begin * FLAT_CHUNK, to = end * FLAT_CHUNK < t->n ? end * FLAT_CHUNK : t->n;
-    return (Range){from, to - from};
+    return (Range){.from = from, .n = to - from};
 }
 
 static void fill_body(const void *task, int64_t begin, int64_t end)
@@ -218,6 +221,7 @@ static void flat_range_sums(Stream *s, double *out, const double *x, const int64
     }
 }
 
+/* arguments of flat_each */
 typedef struct EachTask {
     ElementBody body;
     const void *args;
@@ -239,7 +243,7 @@ static void flat_each(Stream *s, ElementBody body, const void *args,
                       float *const range[FLAT_RANGES], int64_t n)
 {
     (void)s;
-    EachTask t = {body, args, range, n};
+    EachTask t = {.body = body, .args = args, .range = range, .n = n};
     work_run(each_body, &t, (n + FLAT_CHUNK - 1) / FLAT_CHUNK, n);
 }
 
@@ -248,8 +252,8 @@ static int64_t tiles(int64_t n, int64_t tile)
     return (n + tile - 1) / tile;
 }
 
-/* Column k of the tiles in the order first, last, second, last but one, ...: this balances the
- * threads if tiles below the diagonal are left out. */
+/* Returns the k-th column of tiles in the order first, last, second, second to last, ...: a
+ * symmetric product skips tiles below the diagonal, and this order gives all threads equal work. */
 static int64_t column_of(int64_t k, int64_t columns)
 {
     return k % 2 == 0 ? k / 2 : columns - 1 - k / 2;
@@ -269,7 +273,7 @@ static void product_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-/* Copies the elements above the diagonal to their mirror places below it. */
+/* Copies the elements above the diagonal to their mirror positions below it. */
 static void mirror_body(const void *task, int64_t begin, int64_t end)
 {
     const MatrixProduct *p = task;

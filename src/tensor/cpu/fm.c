@@ -14,12 +14,12 @@ static Status fm_check(const OpSpec *s)
     if (x.ndim == 2 && s->row_width > 0 && x.dim[1] % s->row_width == 0 && y.ndim == 2 &&
         y.dim[1] == 1)
         return OK;
-    return fail(ERR_CONFIG, "fm: input %s and vectors of %d do not fit", shape_text(x, a),
+    return fail(ERR_CONFIG, "fm: input %s and vectors of %d do not match", shape_text(x, a),
                 s->row_width);
 }
 
-/* x (N,n*width): n vectors v_i side by side -> y (N,1): half of the sum over columns k of (sum_i
- * v_ik)^2 - sum_i v_ik^2 (Rendle 2010, "Factorization Machines") */
+/* y (N,1) = half of the sum over columns k of (sum_i v_ik)^2 - sum_i v_ik^2 (Rendle 2010,
+ * "Factorization Machines"). x (N,n*width) has n vectors v_i side by side. */
 const OpInfo info_fm = {
     .name = "fm",
     .check = fm_check,
@@ -35,7 +35,7 @@ const OpInfo info_fm = {
 
 typedef struct FmTask {
     DType type;
-    /* vectors per row, floats per vector; rows of real samples */
+    /* vectors per row, floats per vector; number of rows that are not padding */
     int64_t vectors, width, real;
     const void *x, *dy;
     void *y, *dx;
@@ -70,8 +70,8 @@ static FmTask task_of(Op *op, const OpRun *run)
                     .scratch_dx = scratch ? scratch + shape_count(s->x[0].shape) : NULL};
 }
 
-/* Computes the sum of all vectors in n columns from x on. Returns the sum over these columns of the
- * squared sum minus the sum of the squares. */
+/* sum[k] = the sum of all vectors in column k of the n columns that begin at x. Returns the sum
+ * over these columns of (sum of the vectors)^2 - (sum of their squares). */
 static double add_vectors(const FmTask *t, const float *x, int64_t n, float *sum)
 {
     float square[COLUMNS] = {0};

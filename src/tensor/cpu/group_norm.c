@@ -1,18 +1,18 @@
-/* group_norm with a fused relu or relu6, made of the same passes as batch_norm. A part is a sample,
- * and a group's statistics are joined from the sums of its channels, so blocks of channels in
- * memory and groups may differ. If there are enough samples, a thread runs one sample through both
- * passes, the second in reverse order, while the sample is in its cache. backward_begin computes
- * the sums of each sample and channel; dw and dx then come from `saved`, which has statistics by
- * sample and group, sums by sample and channel, and one bit per element that says whether act cut
- * it. */
+/* group_norm with a fused relu or relu6, by the same passes as batch_norm. A part is a sample. The
+ * passes compute sums per channel, and a group's statistics are computed from those of its
+ * channels, so groups need not be the blocks of channels in memory. If there are enough samples, a
+ * thread runs one sample through both passes, the second in reverse order, while the sample is in
+ * the thread's cache. backward_begin computes the sums of each sample and channel and stores them
+ * in `saved`, from which dw and dx are computed. `saved` has statistics by sample and group, sums
+ * by sample and channel, and one bit per element that says whether act clipped its input. */
 #include "norm_pass.h"
 
 #include <math.h>
 #include <omp.h>
 
-/* Statistics of a group in `saved`: STAT_REST is what rounding the mean to float lost. */
+/* Statistics of a group in `saved`. STAT_REST: the mean less its float value. */
 enum { STAT_MEAN, STAT_REST, STAT_INVERSE, STATS };
-/* Sums of a channel in `saved`: of dy, and of dy xhat. */
+/* Sums of a channel in `saved`: sums of dy and of dy * xhat. */
 enum { SUM_DY, SUM_DY_X, SUMS };
 
 static Status group_norm_check(const OpSpec *s)
@@ -21,7 +21,7 @@ static Status group_norm_check(const OpSpec *s)
     const Shape x = s->x[0].shape;
     if (x.ndim != 4 || s->groups < 1 || x.dim[1] % s->groups != 0 || s->w_count != 2 || s->residual)
         return fail(ERR_CONFIG,
-                    "group_norm: an input of shape %s, %d groups and %d parameters do not fit",
+                    "group_norm: an input of shape %s, %d groups and %d parameters do not match",
                     shape_text(x, text), s->groups, s->w_count);
     if (s->act == ACT_NONE || s->act == ACT_RELU || s->act == ACT_RELU6) return OK;
     return fail(ERR_BUG, "group_norm: only relu and relu6 can be fused");
@@ -48,13 +48,14 @@ static Status group_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
     OpSpec *s = &op->spec;
     Desc x = in_precision(op, s->x[0]);
     preferred[0] = s->y = x;
-    NormPlan *b = op->impl = mem_new(sizeof *b);
-    *b = norm_plan(x);
-    b->parts = b->v.n;
+    NormPlan *plan = op->impl = mem_new(sizeof *plan);
+    *plan = norm_plan(x);
+    plan->parts = plan->v.n;
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = shape_count(s->w[i]);
-    op->saved_bytes = (size_t)(b->v.n * (STATS * s->groups + SUMS * b->padded)) * sizeof(float);
-    if (s->act != ACT_NONE) op->saved_bytes += norm_keep_bytes(b);
-    op->workspace_bytes = norm_workspace_bytes(b, b->parts);
+    op->saved_bytes =
+        (size_t)(plan->v.n * (STATS * s->groups + SUMS * plan->padded)) * sizeof(float);
+    if (s->act != ACT_NONE) op->saved_bytes += norm_keep_bytes(plan);
+    op->workspace_bytes = norm_workspace_bytes(plan, plan->parts);
     op->needs_x[0] = true;
     op->dx_inplace = true;
     return OK;
@@ -74,32 +75,32 @@ static float *stats_at(const NormTask *t, int64_t sample, int64_t group)
 
 static float *sums_saved(const NormTask *t, int64_t sample, int which)
 {
-    const NormPlan *b = t->b;
-    return (float *)t->run->saved + b->v.n * t->op->spec.groups * STATS +
-           (sample * SUMS + which) * b->padded;
+    const NormPlan *plan = t->plan;
+    return (float *)t->run->saved + plan->v.n * t->op->spec.groups * STATS +
+           (sample * SUMS + which) * plan->padded;
 }
 
 static NormTask task_of(const Op *op, const OpRun *run)
 {
-    const NormPlan *b = op->impl;
-    const int64_t floats = b->v.n * (STATS * op->spec.groups + SUMS * b->padded);
-    return norm_task(op, run, b, b->parts > 1 ? b->parts : 1, floats);
+    const NormPlan *plan = op->impl;
+    const int64_t floats = plan->v.n * (STATS * op->spec.groups + SUMS * plan->padded);
+    return norm_task(op, run, plan, plan->parts > 1 ? plan->parts : 1, floats);
 }
 
 static int64_t group_channels(const NormTask *t)
 {
-    return t->b->v.channels / t->op->spec.groups;
+    return t->plan->v.channels / t->op->spec.groups;
 }
 
-/* The count of numbers in a group of a sample. */
+/* Returns how many numbers a group of a sample has. */
 static double group_size(const NormTask *t)
 {
-    return (double)group_channels(t) * (double)t->b->v.hw;
+    return (double)group_channels(t) * (double)t->plan->v.hw;
 }
 
 static double sums_of_group(const NormTask *t, int64_t sample, int64_t group, int which)
 {
-    const double *sums = t->sums + (2 * sample + which) * t->b->padded;
+    const double *sums = t->sums + (2 * sample + which) * t->plan->padded;
     const int64_t channels = group_channels(t);
     double total = 0.0;
     for (int64_t c = group * channels; c < (group + 1) * channels; ++c) total += sums[c];
@@ -108,12 +109,13 @@ static double sums_of_group(const NormTask *t, int64_t sample, int64_t group, in
 
 static void padding_coef(const NormTask *t, int64_t sample)
 {
-    for (int64_t c = t->b->v.channels; c < t->b->padded; ++c)
+    for (int64_t c = t->plan->v.channels; c < t->plan->padded; ++c)
         norm_coef_set(t, sample, c, (double[COEFS]){0.0});
 }
 
 /* ---- between the passes over a sample ---- */
 
+/* Computes the statistics of a sample's groups, and the coefficients of y. */
 static void stats_finish(const NormTask *t, int64_t sample)
 {
     const int64_t channels = group_channels(t);
@@ -133,23 +135,24 @@ static void stats_finish(const NormTask *t, int64_t sample)
     padding_coef(t, sample);
 }
 
-/* Sets the means for the sums of dy (x - mean). */
+/* Sets the means, which the pass for sums of dy (x - mean) reads. */
 static void means_set(const NormTask *t, int64_t sample)
 {
     const int64_t channels = group_channels(t);
-    for (int64_t c = 0; c < t->b->v.channels; ++c)
+    for (int64_t c = 0; c < t->plan->v.channels; ++c)
         norm_coef_set(t, sample, c, (double[COEFS]){stats_at(t, sample, c / channels)[STAT_MEAN]});
     padding_coef(t, sample);
 }
 
+/* Saves the sums of dy and of dy * xhat of a sample. */
 static void grad_finish(const NormTask *t, int64_t sample)
 {
-    const NormPlan *b = t->b;
+    const NormPlan *plan = t->plan;
     const int64_t channels = group_channels(t);
-    const double *sums = t->sums + 2 * sample * b->padded;
-    for (int64_t c = 0; c < b->v.channels; ++c) {
+    const double *sums = t->sums + 2 * sample * plan->padded;
+    for (int64_t c = 0; c < plan->v.channels; ++c) {
         const float *stats = stats_at(t, sample, c / channels);
-        const double sum = sums[c], sum_x = sums[b->padded + c];
+        const double sum = sums[c], sum_x = sums[plan->padded + c];
         sums_saved(t, sample, SUM_DY)[c] = (float)sum;
         sums_saved(t, sample, SUM_DY_X)[c] =
             (float)(stats[STAT_INVERSE] * (sum_x - stats[STAT_REST] * sum));
@@ -196,7 +199,7 @@ static void finish_real(const NormTask *t, int64_t sample)
 static void samples_body(const void *task, int64_t begin, int64_t end)
 {
     const NormTask *t = task;
-    const int64_t blocks = t->b->v.groups;
+    const int64_t blocks = t->plan->v.groups;
     for (int64_t n = begin; n < end; ++n) {
         for (int64_t g = 0; t->sum && g < blocks; ++g) t->sum(t, n, g);
         finish_real(t, n);
@@ -206,7 +209,7 @@ static void samples_body(const void *task, int64_t begin, int64_t end)
 
 static void group_norm_run(const NormTask *t)
 {
-    const View *v = &t->b->v;
+    const View *v = &t->plan->v;
     const int64_t elements = v->n * v->sample, threads = omp_get_max_threads();
     if (v->n % threads == 0 || v->n >= 4 * threads) {
         work_run(samples_body, t, v->n, elements);
@@ -241,7 +244,7 @@ static void group_norm_backward_weight(Op *op, const OpRun *run)
     /* sums for dw of the scale and of the shift */
     static const int sum_of[] = {SUM_DY_X, SUM_DY};
     for (int i = 0; i < 2; ++i)
-        for (int64_t c = 0; c < t.b->v.channels; ++c) {
+        for (int64_t c = 0; c < t.plan->v.channels; ++c) {
             double total = 0.0;
             for (int64_t n = 0; n < run->rows; ++n) total += sums_saved(&t, n, sum_of[i])[c];
             run->dw[i][c] = (float)total;

@@ -1,5 +1,4 @@
-/* interaction: the dot products of all pairs of a row's vectors. Rows are independent, and threads
- * divide them. */
+/* interaction: the dot products of all pairs of a row's vectors. An item is a row. */
 #include "vectors.h"
 
 #include <string.h>
@@ -12,7 +11,7 @@ static Status interaction_check(const OpSpec *s)
     if (x.ndim == 2 && y.ndim == 2 && n > 1 && x.dim[1] == n * s->row_width &&
         y.dim[1] == n * (n - 1) / 2)
         return OK;
-    return fail(ERR_CONFIG, "interaction: input %s, vectors of %d and output %s do not fit",
+    return fail(ERR_CONFIG, "interaction: input %s, vectors of %d and output %s do not match",
                 shape_text(x, a), s->row_width, shape_text(y, b));
 }
 
@@ -21,8 +20,8 @@ static double interaction_macs(const OpSpec *s)
     return (double)shape_count(s->y.shape) * (double)s->row_width;
 }
 
-/* x (N,n*width): n vectors side by side -> y (N,n(n-1)/2): the dot products of vectors i and j for
- * j < i, ordered by i, then by j (Naumov et al. 2019, "DLRM"). */
+/* y (N,n(n-1)/2) has the dot products of vectors i and j for j < i, ordered by i, then by j (Naumov
+ * et al. 2019, "DLRM"). x (N,n*width) has n vectors side by side. */
 const OpInfo info_interaction = {
     .name = "interaction",
     .check = interaction_check,
@@ -40,7 +39,7 @@ const OpInfo info_interaction = {
 
 typedef struct InteractionTask {
     DType type;
-    /* vectors per row, floats per vector, pairs per row; rows of real samples */
+    /* vectors per row, floats per vector, pairs per row; number of rows that are not padding */
     int64_t vectors, width, pairs, real;
     const void *x, *dy;
     void *y, *dx;

@@ -1,11 +1,12 @@
-/* layer_norm and rms_norm over the last dimension. Rows are independent in forward and dx. The
- * parameters' gradients are summed in parts, which are cut by shape alone, and the parts are added
- * in order. */
+/* layer_norm and rms_norm over the last dimension. Rows are independent in forward and dx. For the
+ * parameters' gradients the rows are divided into parts by shape alone, and the parts' sums are
+ * added in order. */
 #include "view.h"
 
 #include <string.h>
 
-enum { PARTS = 32 };
+/* most parts into which rows are divided for the sums of the parameters' gradients */
+enum { PARTS_MAX = 32 };
 
 /* y = x / sqrt(mean(x^2) + eps) * w0 over the last dimension (Zhang & Sennrich 2019) */
 const OpInfo info_rms_norm = {
@@ -21,17 +22,19 @@ const OpInfo info_rms_norm = {
 };
 
 typedef struct LayerNorm {
-    /* samples; rows of all samples; elements per row; parts of the rows */
-    int64_t n, rows, width, parts;
+    /* samples, rows of all samples, elements of a row */
+    int64_t n, rows, width;
+    /* number of parts into which the rows are divided */
+    int64_t parts;
 } LayerNorm;
 
 typedef struct LayerNormTask {
     const Op *op;
     const OpRun *run;
-    const LayerNorm *b;
-    /* rows of real samples */
+    const LayerNorm *plan;
+    /* number of rows of samples that are not padding */
     int64_t real;
-    /* float[parts][2][width]: sums for the scale and the shift; rms_norm uses the first only */
+    /* float[parts][2][width]: gradients of the scale and of the shift; rms_norm has no shift */
     float *partial;
     void (*forward)(LayerNormRow *row);
     void (*grad)(const LayerNormRow *row);
@@ -43,14 +46,14 @@ static Status layer_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
     OpSpec *s = &op->spec;
     preferred[0] = s->y = in_precision(op, layout_plain(s->x[0]));
     Shape x = s->x[0].shape;
-    LayerNorm *b = op->impl = mem_new(sizeof *b);
-    b->n = x.dim[0];
-    b->width = x.dim[x.ndim - 1];
-    b->rows = shape_count(x) / b->width;
-    b->parts = b->rows < PARTS ? b->rows : PARTS;
-    for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = b->width;
-    op->saved_bytes = (size_t)(2 * b->rows) * sizeof(float);
-    op->workspace_bytes = (size_t)(2 * b->parts * b->width) * sizeof(float);
+    LayerNorm *plan = op->impl = mem_new(sizeof *plan);
+    plan->n = x.dim[0];
+    plan->width = x.dim[x.ndim - 1];
+    plan->rows = shape_count(x) / plan->width;
+    plan->parts = plan->rows < PARTS_MAX ? plan->rows : PARTS_MAX;
+    for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = plan->width;
+    op->saved_bytes = (size_t)(2 * plan->rows) * sizeof(float);
+    op->workspace_bytes = (size_t)(2 * plan->parts * plan->width) * sizeof(float);
     op->needs_x[0] = true;
     op->dx_inplace = true;
     return OK;
@@ -63,13 +66,13 @@ static void impl_free(Op *op)
 
 static LayerNormTask task_of(Op *op, const OpRun *run)
 {
-    const LayerNorm *b = op->impl;
+    const LayerNorm *plan = op->impl;
     const SimdTable *simd = simd_table(op->spec.y.dtype);
     const bool rms = op_info(op->spec.kind) == &info_rms_norm;
     return (LayerNormTask){.op = op,
                            .run = run,
-                           .b = b,
-                           .real = b->rows / b->n * run->rows,
+                           .plan = plan,
+                           .real = plan->rows / plan->n * run->rows,
                            .partial = run->workspace,
                            .forward = rms ? simd->rms_norm_forward : simd->layer_norm_forward,
                            .grad = rms ? simd->rms_norm_grad : simd->layer_norm_grad,
@@ -79,7 +82,7 @@ static LayerNormTask task_of(Op *op, const OpRun *run)
 static LayerNormRow row_at(const LayerNormTask *t, int64_t r)
 {
     const OpRun *run = t->run;
-    int64_t at = r * t->b->width;
+    int64_t at = r * t->plan->width;
     const DType type = t->op->spec.y.dtype;
     const float *saved = run->saved;
     return (LayerNormRow){.x = element_at(run->x[0], at, type),
@@ -88,7 +91,7 @@ static LayerNormRow row_at(const LayerNormTask *t, int64_t r)
                           .dx = run->dx[0] ? element_out(run->dx[0], at, type) : NULL,
                           .scale = run->w[0],
                           .shift = run->w[1],
-                          .width = t->b->width,
+                          .width = t->plan->width,
                           .eps = t->op->spec.eps,
                           .mean = saved[2 * r],
                           .inverse = saved[2 * r + 1]};
@@ -115,7 +118,7 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
 static void layer_norm_forward(Op *op, const OpRun *run)
 {
     LayerNormTask t = task_of(op, run);
-    work_run(forward_body, &t, t.b->rows, t.b->rows * t.b->width);
+    work_run(forward_body, &t, t.plan->rows, t.plan->rows * t.plan->width);
 }
 
 static void grad_body(const void *task, int64_t begin, int64_t end)
@@ -134,18 +137,18 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
 static void layer_norm_backward_data(Op *op, const OpRun *run)
 {
     LayerNormTask t = task_of(op, run);
-    if (run->dx[0]) work_run(grad_body, &t, t.b->rows, t.b->rows * t.b->width);
+    if (run->dx[0]) work_run(grad_body, &t, t.plan->rows, t.plan->rows * t.plan->width);
 }
 
 static void sums_body(const void *task, int64_t begin, int64_t end)
 {
     const LayerNormTask *t = task;
-    const LayerNorm *b = t->b;
+    const LayerNorm *plan = t->plan;
     for (int64_t p = begin; p < end; ++p) {
-        float *scale = t->partial + 2 * p * b->width, *shift = scale + b->width;
-        memset(scale, 0, (size_t)(2 * b->width) * sizeof(float));
-        int64_t last = b->rows * (p + 1) / b->parts;
-        for (int64_t r = b->rows * p / b->parts; r < last && r < t->real; ++r) {
+        float *scale = t->partial + 2 * p * plan->width, *shift = scale + plan->width;
+        memset(scale, 0, (size_t)(2 * plan->width) * sizeof(float));
+        int64_t last = plan->rows * (p + 1) / plan->parts;
+        for (int64_t r = plan->rows * p / plan->parts; r < last && r < t->real; ++r) {
             LayerNormRow row = row_at(t, r);
             t->sums(&row, scale, shift);
         }
@@ -155,13 +158,13 @@ static void sums_body(const void *task, int64_t begin, int64_t end)
 static void layer_norm_backward_weight(Op *op, const OpRun *run)
 {
     LayerNormTask t = task_of(op, run);
-    const LayerNorm *b = t.b;
-    work_run(sums_body, &t, b->parts, b->rows * b->width);
+    const LayerNorm *plan = t.plan;
+    work_run(sums_body, &t, plan->parts, plan->rows * plan->width);
     for (int i = 0; i < op->spec.w_count; ++i) {
-        memset(run->dw[i], 0, (size_t)b->width * sizeof(float));
-        for (int64_t p = 0; p < b->parts; ++p)
-            simd_table(DTYPE_F32)->add_into(run->dw[i], t.partial + (2 * p + i) * b->width,
-                                            b->width);
+        memset(run->dw[i], 0, (size_t)plan->width * sizeof(float));
+        for (int64_t p = 0; p < plan->parts; ++p)
+            simd_table(DTYPE_F32)->add_into(run->dw[i], t.partial + (2 * p + i) * plan->width,
+                                            plan->width);
     }
 }
 

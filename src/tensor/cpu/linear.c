@@ -1,6 +1,6 @@
-/* The common part of dense and conv2d (linear.h). Weight gradients are written in the stored order.
- * If oneDNN has only a reference kernel for that order, they are computed in oneDNN's order in the
- * workspace and reordered. */
+/* What dense and conv2d share (linear.h). The weight's gradient is written in the stored order. If
+ * oneDNN has another, slower implementation for that order, the gradient is computed in oneDNN's
+ * preferred order in the workspace, and reordered. */
 #include "linear.h"
 #include "mask.h"
 #include "view.h"
@@ -12,17 +12,19 @@ enum { ALIGN_BYTES = 64 };
 typedef struct Linear {
     /* the three directions; data is NULL if dx is not needed */
     Kernel *forward, *data, *weight;
-    /* Reorders, NULL if the kernel takes the stored order. The first two write run->cache, the
-     * third writes dw. */
+    /* Reorders from the stored order to a kernel's in run->cache, and of the weight kernel's result
+     * to dw; NULL: the kernel uses the stored order */
     Kernel *forward_copy, *data_copy, *weight_copy;
     /* the data kernel reads the forward kernel's copy of the weight */
     bool data_shares;
-    /* made at the first call; NULL before that, or if the stored order is plain */
+    /* reorder from plain to stored order; NULL before the first linear_pack, or if they are
+     * equal */
     Kernel *pack;
+    /* formats of the fp32 weight; owned */
     Format *stored, *plain;
     /* byte offset of the data kernel's weight in the cache */
     size_t data_at;
-    /* byte offset of the kernel's dw in the workspace, after the scratch */
+    /* byte offset, after the kernels' scratch, of the weight kernel's result in the workspace */
     size_t weight_at;
     /* LinearSpec.dead_taps */
     bool dead_taps;
@@ -63,8 +65,8 @@ static KernelSpec kernel_spec(const LinearSpec *s, int direction, const Kernel *
     };
 }
 
-/* Sets the stored order: that of the kernel that uses the fp32 weight or gradient directly, if it
- * is a mere permutation; else plain. */
+/* Sets the stored order: in fp32 the forward kernel's, in bf16 that of the weight kernel's fp32
+ * gradient; plain if that is not a permutation of the elements. */
 static Status plan_stored(Linear *l, Dnnl *dnnl, const LinearSpec *s)
 {
     Kernel *gradient = NULL;
@@ -128,9 +130,9 @@ static size_t scratch_bytes(const Kernel *k)
     return k ? aligned(kernel_scratch_bytes(k)) : 0;
 }
 
-/* Memory that oneDNN keeps for the reorder that packs a weight: two for each of mobilenet_v2's 54
- * weights took 0.8 and 1.2 MB of heap and code (smaps before and after). Weights of one shape share
- * it. */
+/* Bytes that oneDNN keeps for the reorder that packs a weight; weights of one shape share it.
+ * Measured (smaps before and after): two for each of mobilenet_v2's 54 weights took 0.8 and 1.2 MB
+ * of heap and code. */
 enum { PACKING_BYTES = 18 << 10 };
 
 static void plan_sizes(Op *op, Linear *l)
@@ -160,7 +162,8 @@ Status linear_plan(Op *op, const LinearSpec *spec)
 {
     Dnnl *dnnl = cpu_dnnl(op->backend);
     if (op->spec.act != ACT_NONE && op->spec.act != ACT_RELU)
-        return fail(ERR_CONFIG, "%s: only relu can be fused; give the activation its own layer",
+        return fail(ERR_CONFIG,
+                    "%s: only relu can be fused: make the activation a layer of its own",
                     op->table->name);
     Linear *l = op->impl = mem_new(sizeof *l);
     TRY(plan_forward(l, dnnl, spec, &op->spec));
@@ -187,13 +190,13 @@ void linear_refresh(Op *op, const OpRun *run)
         copy_run(l->data_copy, run->w[0], (char *)run->cache + l->data_at, run->workspace);
 }
 
-/* oneDNN's pointers are all writable; it only reads x and w. */
+/* Casts const away: oneDNN's pointers are all writable, but it only reads x and w. */
 static void *writable(const void *p)
 {
     return (void *)(uintptr_t)p;
 }
 
-/* The weight in the data kernel's order. */
+/* Returns the weight in the data kernel's order. */
 static void *data_weight(const Linear *l, const OpRun *run)
 {
     if (l->data_shares) return run->cache;
@@ -247,8 +250,7 @@ void linear_backward_weight(Op *op, const OpRun *run)
     if (l->weight_copy) copy_run(l->weight_copy, dw, run->dw[0], run->workspace);
 }
 
-/* Packs or unpacks a weight, for set-up and checkpoints: the reorder and its scratch are made at
- * the first call. */
+/* Converts a weight from one format to another. *kernel is the reorder; the first call makes it. */
 static void pack_run(Op *op, Kernel **kernel, const Format *from, const Format *to,
                      const float *src, float *dst)
 {

@@ -1,15 +1,15 @@
-/* The common part of dense and conv2d: three kernels (forward, backward data, backward weight)
- * around one stored order of the weight, and reorders to the orders that the kernels need. In fp32
- * the stored order is the forward kernel's. The backward kernels use it, too, if oneDNN is as fast
- * with it; otherwise `refresh` makes a copy in their order once per step. In bf16 the two kernels
- * that read the weight get a bf16 copy anyway, and the stored order is that of the fp32
- * gradient. */
+/* What dense and conv2d share: three kernels (forward, backward data, backward weight), one stored
+ * order of the weight, and reorders between this and the orders that the kernels need. In fp32 the
+ * stored order is the forward kernel's. If the data kernel needs another order, `refresh` makes a
+ * copy once per step. If the weight kernel is slower with the stored order, its result is
+ * reordered. In bf16 both kernels that read the weight get a bf16 copy, and the stored order is
+ * that of the fp32 gradient. */
 #ifndef WEFT_TENSOR_CPU_LINEAR_H
 #define WEFT_TENSOR_CPU_LINEAR_H
 
 #include "dnnl.h"
 
-/* Directions, in the order of a layer kind's three KernelKinds. */
+/* Directions, in the order of the three KernelKinds of an operation. */
 enum { LINEAR_FORWARD, LINEAR_DATA, LINEAR_WEIGHT, LINEAR_DIRECTIONS };
 
 typedef struct LinearSpec {
@@ -17,25 +17,27 @@ typedef struct LinearSpec {
     KernelKind forward;
     /* formats of x, y and bias, borrowed; b NULL: no bias */
     const Format *x, *y, *b;
-    /* formats of the weight in the kernels' type and of its fp32 gradient, borrowed; `any` or
-     * fixed */
+    /* formats of the weight in the kernels' type and of its fp32 gradient, borrowed; format_any
+     * lets oneDNN choose */
     const Format *w_any, *dw_any;
     /* plain format of the fp32 weight, borrowed */
     const Format *w_plain;
     int stride[2], pad[2];
     /* convolutions: use Winograd kernels (winograd.h) */
     bool winograd;
-    /* KernelSpec.direct for each direction; KernelSpec.product */
-    bool direct[LINEAR_DIRECTIONS], product;
-    /* Some taps of the weight only ever read padding. oneDNN 2.6 in bf16 does not write their sums,
-     * so these are zeroed first. */
+    /* KernelSpec.direct for each direction */
+    bool direct[LINEAR_DIRECTIONS];
+    /* KernelSpec.product for all directions */
+    bool product;
+    /* Some taps of the weight read nothing but padding. oneDNN 2.6 does not write their gradient in
+     * bf16, so dw is set to 0 first. */
     bool dead_taps;
 } LinearSpec;
 
 /* Fills op->impl and the sizes of op. ERR_CONFIG if oneDNN has no kernel or the fused activation is
  * not relu. */
 Status linear_plan(Op *op, const LinearSpec *spec);
-/* Whether one of the kernels is oneDNN's reference, which is hundreds of times slower. */
+/* True if one of the kernels is oneDNN's reference, which is hundreds of times slower. */
 bool linear_is_reference(const Op *op);
 void linear_refresh(Op *op, const OpRun *run);
 void linear_forward(Op *op, const OpRun *run);

@@ -1,5 +1,6 @@
-/* Losses: one row of LOSS_COLUMNS results per sample (or per token). softmax_loss saves each row's
- * log-sum-exp, so its gradient needs one pass. Rows of padded samples give 0. */
+/* softmax_loss and mse_loss: y has a row of LOSS_COLUMNS results per sample or per token.
+ * softmax_loss saves each row's log-sum-exp, so its gradient needs one pass over the logits. Rows
+ * of padding samples give 0. */
 #include "loss.h"
 
 #include <string.h>
@@ -43,7 +44,7 @@ void loss_free(Op *op)
 LossTask loss_task(Op *op, const OpRun *run)
 {
     const Loss *l = op->impl;
-    return (LossTask){op, l, run, run->rows * l->per_sample};
+    return (LossTask){.op = op, .l = l, .run = run, .real = run->rows * l->per_sample};
 }
 
 void loss_run(WorkBody body, const LossTask *t)
@@ -55,7 +56,7 @@ void loss_run(WorkBody body, const LossTask *t)
 static int64_t label_check(const LossTask *t, int32_t label)
 {
     if (label < 0 || label >= t->l->classes)
-        die("softmax_loss: label %d is outside 0..%lld; check the data set's labels", label,
+        die("softmax_loss: label %d is not in 0..%lld: check the data set's labels", label,
             (long long)t->l->classes - 1);
     return label;
 }
@@ -70,7 +71,7 @@ int64_t other_at(const LossTask *t, int64_t row)
     return label_check(t, (t->run->labels_other ? t->run->labels_other : t->run->labels)[row]);
 }
 
-void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *known, float other)
+void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *stats, float other)
 {
     const float share = t->run->label_share;
     /* labels are smoothed in training only */
@@ -80,12 +81,12 @@ void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *known, float 
     memset(y, 0, LOSS_COLUMNS * sizeof *y);
     *lse = 0.0f;
     if (row >= t->real) return;
-    y[0] = known->lse - known->truth;
-    if (t->run->labels_other) y[0] = share * y[0] + (1.0f - share) * (known->lse - other);
-    if (smooth > 0.0f) y[0] = (1.0f - smooth) * y[0] + smooth * (known->lse - known->sum / k);
-    y[1] = (float)known->label_rank;
-    y[2] = (float)known->argmax;
-    *lse = known->lse;
+    y[0] = stats->lse - stats->truth;
+    if (t->run->labels_other) y[0] = share * y[0] + (1.0f - share) * (stats->lse - other);
+    if (smooth > 0.0f) y[0] = (1.0f - smooth) * y[0] + smooth * (stats->lse - stats->sum / k);
+    y[1] = (float)stats->label_rank;
+    y[2] = (float)stats->argmax;
+    *lse = stats->lse;
 }
 
 static void softmax_body(const void *task, int64_t begin, int64_t end)
@@ -110,8 +111,8 @@ static void softmax_forward(Op *op, const OpRun *run)
         loss_run(softmax_body, &t);
 }
 
-/* The gradient's arguments for one row. A label in another rank's slice contributes nothing
- * here. */
+/* Returns the arguments of the gradient for one row. A label in another rank's slice has the weight
+ * 0. */
 static SoftmaxGrad grad_of(const LossTask *t, int64_t row)
 {
     const float smooth = t->op->spec.smoothing, scale = t->run->loss_scale;

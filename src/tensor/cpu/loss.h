@@ -1,12 +1,12 @@
-/* The common part of the losses: loss.c, sigmoid_loss.c, and softmax_sliced.c for logits that are
- * divided among ranks. */
+/* What the losses share: loss.c, sigmoid_loss.c, and softmax_sliced.c for logits that are divided
+ * among ranks. */
 #ifndef WEFT_TENSOR_CPU_LOSS_H
 #define WEFT_TENSOR_CPU_LOSS_H
 
 #include "view.h"
 
 typedef struct Loss {
-    /* rows of logits, rows per sample, and logits per row on this rank */
+    /* rows of logits, rows per sample, and logits of a row on this rank */
     int64_t rows, per_sample, width;
     /* this rank's logits are classes first .. first + width - 1 of `classes` */
     int64_t first, classes;
@@ -18,41 +18,44 @@ typedef struct LossTask {
     const Op *op;
     const Loss *l;
     const OpRun *run;
-    /* rows of real samples */
+    /* number of rows of samples that are not padding */
     int64_t real;
 } LossTask;
 
+/* Returns a row of logits. */
 static inline const void *logits_at(const LossTask *t, int64_t row)
 {
     return element_at(t->run->x[0], row * t->l->width, t->l->type);
 }
 
-/* Plan, task and release for every loss. */
+/* For every loss: sets the layouts and op->impl, makes a task, frees op->impl. */
 Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS]);
 LossTask loss_task(Op *op, const OpRun *run);
 void loss_free(Op *op);
 
-/* Whether an index into a row is in this rank's slice. */
-static inline bool in_slice(const LossTask *t, int64_t place)
+/* True if an index into this rank's slice of a row is in range. */
+static inline bool in_slice(const LossTask *t, int64_t index)
 {
-    return place >= 0 && place < t->l->width;
+    return index >= 0 && index < t->l->width;
 }
-static inline float logit_at(const LossTask *t, int64_t row, int64_t place)
+/* Returns one logit of this rank's slice. */
+static inline float logit_at(const LossTask *t, int64_t row, int64_t index)
 {
     float value;
-    simd_table(t->l->type)->to_floats(&value, element_at(logits_at(t, row), place, t->l->type), 1);
+    simd_table(t->l->type)->to_floats(&value, element_at(logits_at(t, row), index, t->l->type), 1);
     return value;
 }
 
-/* The row's label, checked. */
+/* Return the row's label; the second label of a mixed row, or the label if rows are not mixed. End
+ * the job if the class is out of range. */
 int64_t label_at(const LossTask *t, int64_t row);
-/* The second label of a mixed row, checked; the label if rows are not mixed. */
 int64_t other_at(const LossTask *t, int64_t row);
+/* Runs body on all rows. */
 void loss_run(WorkBody body, const LossTask *t);
 
-/* Computes y and the log-sum-exp of one row from the statistics of its logits and from `other`, the
- * logit of the second label. */
-void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *known, float other);
+/* Computes y and the log-sum-exp of one row from the statistics of its logits. other: logit of the
+ * second label. */
+void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *stats, float other);
 
 /* in softmax_sliced.c */
 size_t softmax_sliced_workspace(const Loss *l, int ranks);

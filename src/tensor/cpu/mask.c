@@ -21,6 +21,6 @@ static void mask_body(const void *task, int64_t begin, int64_t end)
 
 void mask_gradient(Act act, void *dy, const void *y, Desc like)
 {
-    Mask m = {act, like.dtype, dy, y, desc_elements(like)};
+    Mask m = {.act = act, .type = like.dtype, .dy = dy, .y = y, .n = desc_elements(like)};
     work_run(mask_body, &m, (m.n + MASK_ITEM - 1) / MASK_ITEM, m.n);
 }

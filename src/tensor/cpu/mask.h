@@ -4,8 +4,9 @@
 
 #include "cpu.h"
 
-/* Sets dy to 0 where act cut its input, judged by the output y; both have the layout `like`. Used
- * in backward_begin of fused relu and relu6. */
+/* Multiplies dy by the derivative of act, relu or relu6, which follows from the output y: dy
+ * becomes 0 where y is a bound. Both have the layout `like`. For backward_begin of fused
+ * activations. */
 void mask_gradient(Act act, void *dy, const void *y, Desc like);
 
 #endif

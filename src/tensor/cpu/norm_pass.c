@@ -3,37 +3,38 @@
 
 NormPlan norm_plan(Desc x)
 {
-    NormPlan b = {.v = view_of(x), .type = x.dtype};
+    NormPlan plan = {.v = view_of(x), .type = x.dtype};
     /* (N,C): one pixel, channels-last */
     if (x.shape.ndim != 4) {
-        b.v.block = (int)b.v.channels;
-        b.v.plane = b.v.channels;
-        b.v.groups = 1;
+        plan.v.block = (int)plan.v.channels;
+        plan.v.plane = plan.v.channels;
+        plan.v.groups = 1;
     }
-    b.lanes = SIMD_LANES % b.v.block == 0 ? SIMD_LANES : b.v.block;
-    b.padded = b.v.groups * b.v.block;
-    b.words = b.lanes == SIMD_LANES ? (b.v.plane + SIMD_LANES - 1) / SIMD_LANES
-                                    : b.v.hw * ((b.lanes + SIMD_LANES - 1) / SIMD_LANES);
-    return b;
+    plan.lanes = SIMD_LANES % plan.v.block == 0 ? SIMD_LANES : plan.v.block;
+    plan.padded = plan.v.groups * plan.v.block;
+    plan.words = plan.lanes == SIMD_LANES
+                     ? (plan.v.plane + SIMD_LANES - 1) / SIMD_LANES
+                     : plan.v.hw * ((plan.lanes + SIMD_LANES - 1) / SIMD_LANES);
+    return plan;
 }
 
-size_t norm_keep_bytes(const NormPlan *b)
+size_t norm_keep_bytes(const NormPlan *plan)
 {
-    return (size_t)(b->v.n * b->v.groups * b->words) * sizeof(uint16_t);
+    return (size_t)(plan->v.n * plan->v.groups * plan->words) * sizeof(uint16_t);
 }
 
-size_t norm_workspace_bytes(const NormPlan *b, int64_t coefs)
+size_t norm_workspace_bytes(const NormPlan *plan, int64_t coefs)
 {
-    return (size_t)(2 * b->parts * b->padded) * sizeof(double) +
-           (size_t)(coefs * COEFS * b->padded) * sizeof(float);
+    return (size_t)(2 * plan->parts * plan->padded) * sizeof(double) +
+           (size_t)(coefs * COEFS * plan->padded) * sizeof(float);
 }
 
-NormTask norm_task(const Op *op, const OpRun *run, const NormPlan *b, int64_t coefs,
+NormTask norm_task(const Op *op, const OpRun *run, const NormPlan *plan, int64_t coefs,
                    int64_t saved_floats)
 {
-    NormTask t = {.op = op, .b = b, .run = run, .sums = run->workspace};
-    t.coef = (float *)(t.sums + 2 * b->parts * b->padded);
-    t.coef_step = coefs > 1 ? COEFS * b->padded : 0;
+    NormTask t = {.op = op, .plan = plan, .run = run, .sums = run->workspace};
+    t.coef = (float *)(t.sums + 2 * plan->parts * plan->padded);
+    t.coef_step = coefs > 1 ? COEFS * plan->padded : 0;
     if (op->spec.act != ACT_NONE && run->training && run->saved)
         t.keep = (uint16_t *)((float *)run->saved + saved_floats);
     return t;
@@ -41,51 +42,61 @@ NormTask norm_task(const Op *op, const OpRun *run, const NormPlan *b, int64_t co
 
 /* ---- one part of the samples, block by block ---- */
 
-/* The memory of group g in some samples: `count` pieces of `length` elements, `step` apart, and the
- * words of their bits, from `word` on, word_step apart. */
+/* The memory of block g in some samples: `count` contiguous pieces, one for each sample, or a
+ * single one if there is only one block. */
 typedef struct Span {
-    int64_t from, count, step, length, word, word_step;
+    /* first element of the first piece, distance between pieces, elements of a piece */
+    int64_t from, step, length;
+    int64_t count;
+    /* the pieces' `keep` bits: first word of the first piece, distance between pieces */
+    int64_t word, word_step;
 } Span;
 
-/* One piece as rows for the kernels, plus a tail row of fewer lanes (tail 0: none). */
+/* One piece as rows for the kernels, plus a last row of fewer lanes. */
 typedef struct Piece {
-    int64_t from, word, rows, tail_from, tail_word;
+    /* first element, first word of `keep`, number of rows */
+    int64_t from, word, rows;
+    /* the last row's first element and first word; its lanes, 0: there is none */
+    int64_t tail_from, tail_word;
     int tail;
 } Piece;
 
-static int64_t part_edge(const NormPlan *b, int64_t part)
+/* Returns the first sample of a part. */
+static int64_t part_first(const NormPlan *plan, int64_t part)
 {
-    return b->v.n * part / b->parts;
+    return plan->v.n * part / plan->parts;
 }
 
-static Span span_of(const NormPlan *b, int64_t first, int64_t last, int64_t g)
+/* Returns the memory of block g in samples first .. last - 1. */
+static Span span_of(const NormPlan *plan, int64_t first, int64_t last, int64_t g)
 {
-    Span s = {.from = first * b->v.sample + g * b->v.plane,
+    Span s = {.from = first * plan->v.sample + g * plan->v.plane,
               .count = last > first ? last - first : 0,
-              .step = b->v.sample,
-              .length = b->v.plane,
-              .word = (first * b->v.groups + g) * b->words,
-              .word_step = b->v.groups * b->words};
-    if (b->v.groups == 1 && s.count > 0) {
+              .step = plan->v.sample,
+              .length = plan->v.plane,
+              .word = (first * plan->v.groups + g) * plan->words,
+              .word_step = plan->v.groups * plan->words};
+    if (plan->v.groups == 1 && s.count > 0) {
         s.length *= s.count;
         s.count = 1;
     }
     return s;
 }
 
+/* Returns the memory of block g in the part's samples that are not padding. */
 static Span span_real(const NormTask *t, int64_t part, int64_t g)
 {
-    int64_t first = part_edge(t->b, part), last = part_edge(t->b, part + 1);
-    return span_of(t->b, first, last < t->run->rows ? last : t->run->rows, g);
+    int64_t first = part_first(t->plan, part), last = part_first(t->plan, part + 1);
+    return span_of(t->plan, first, last < t->run->rows ? last : t->run->rows, g);
 }
 
-static Piece piece_at(const NormPlan *b, const Span *s, int64_t i)
+static Piece piece_at(const NormPlan *plan, const Span *s, int64_t i)
 {
     Piece p = {.from = s->from + i * s->step, .word = s->word + i * s->word_step};
-    p.rows = s->length / b->lanes;
-    p.tail = (int)(s->length % b->lanes);
-    p.tail_from = p.from + p.rows * b->lanes;
-    /* only rows of 16 lanes leave a tail */
+    p.rows = s->length / plan->lanes;
+    p.tail = (int)(s->length % plan->lanes);
+    p.tail_from = p.from + p.rows * plan->lanes;
+    /* only rows of 16 lanes, which have one word each, leave a tail */
     p.tail_word = p.word + p.rows;
     return p;
 }
@@ -95,43 +106,45 @@ static uint16_t *keep_at(const NormTask *t, int64_t word)
     return t->keep ? t->keep + word : NULL;
 }
 
+/* Sets block g of the part's padding samples to 0. */
 static void zero_padded(const NormTask *t, int64_t part, int64_t g, void *p)
 {
-    int64_t first = part_edge(t->b, part), last = part_edge(t->b, part + 1);
-    Span s = span_of(t->b, first > t->run->rows ? first : t->run->rows, last, g);
+    int64_t first = part_first(t->plan, part), last = part_first(t->plan, part + 1);
+    Span s = span_of(t->plan, first > t->run->rows ? first : t->run->rows, last, g);
     for (int64_t i = 0; i < s.count; ++i)
-        elements_zero(element_out(p, s.from + i * s.step, t->b->type), s.length, t->b->type);
+        elements_zero(element_out(p, s.from + i * s.step, t->plan->type), s.length, t->plan->type);
 }
 
-/* The sums of (part, g). The kernels add to them directly, or, if rows hold several pixels, to
- * `wide`, which sums_fold then adds up per channel. */
+/* Returns where the sums of block g in a part are. The kernels add to them directly, or, if a row
+ * is several pixels, to an array of one sum per lane, which sums_fold adds per channel. */
 static double *sums_at(const NormTask *t, int64_t part, int64_t g, int which)
 {
-    return t->sums + (2 * part + which) * t->b->padded + g * t->b->v.block;
+    return t->sums + (2 * part + which) * t->plan->padded + g * t->plan->v.block;
 }
 
-static void sums_fold(const NormPlan *b, const double wide[SIMD_LANES], double *out)
+static void sums_fold(const NormPlan *plan, const double wide[SIMD_LANES], double *out)
 {
-    for (int l = 0; l < b->v.block; ++l) out[l] = 0.0;
-    for (int l = 0; l < SIMD_LANES; ++l) out[l % b->v.block] += wide[l];
+    for (int l = 0; l < plan->v.block; ++l) out[l] = 0.0;
+    for (int l = 0; l < SIMD_LANES; ++l) out[l % plan->v.block] += wide[l];
 }
 
 /* ---- coefficients ---- */
 
-/* A coefficient of block g for each lane of a kernel's row. */
+/* Returns a coefficient of block g for each lane of a kernel's row; `wide` is scratch. */
 static const float *coef_at(const NormTask *t, int which, int64_t part, int64_t g,
                             float wide[SIMD_LANES])
 {
-    const float *coef = t->coef + part * t->coef_step + which * t->b->padded + g * t->b->v.block;
-    if (t->b->v.block == t->b->lanes) return coef;
-    for (int l = 0; l < SIMD_LANES; ++l) wide[l] = coef[l % t->b->v.block];
+    const float *coef =
+        t->coef + part * t->coef_step + which * t->plan->padded + g * t->plan->v.block;
+    if (t->plan->v.block == t->plan->lanes) return coef;
+    for (int l = 0; l < SIMD_LANES; ++l) wide[l] = coef[l % t->plan->v.block];
     return wide;
 }
 
 void norm_coef_set(const NormTask *t, int64_t part, int64_t c, const double value[COEFS])
 {
     for (int i = 0; i < COEFS; ++i)
-        t->coef[part * t->coef_step + i * t->b->padded + c] = (float)value[i];
+        t->coef[part * t->coef_step + i * t->plan->padded + c] = (float)value[i];
 }
 
 void norm_forward_coef(const NormTask *t, int64_t part, int64_t c, double mean, double inverse)
@@ -144,28 +157,28 @@ void norm_forward_coef(const NormTask *t, int64_t part, int64_t c, double mean, 
 
 void norm_stats(const NormTask *t, int64_t part, int64_t g)
 {
-    const NormPlan *b = t->b;
-    const SimdTable *simd = simd_table(b->type);
+    const NormPlan *plan = t->plan;
+    const SimdTable *simd = simd_table(plan->type);
     double wide[2][SIMD_LANES] = {{0}};
-    bool fold = b->v.block != b->lanes;
+    bool fold = plan->v.block != plan->lanes;
     double *sum = fold ? wide[0] : sums_at(t, part, g, 0);
     double *square = fold ? wide[1] : sums_at(t, part, g, 1);
-    for (int l = 0; l < b->lanes; ++l) sum[l] = square[l] = 0.0;
+    for (int l = 0; l < plan->lanes; ++l) sum[l] = square[l] = 0.0;
     Span s = span_real(t, part, g);
     const void *x = t->run->x[0];
     for (int64_t i = 0; i < s.count; ++i) {
-        Piece p = piece_at(b, &s, i);
-        simd->batch_norm_stats(element_at(x, p.from, b->type), p.rows, b->lanes, sum, square);
+        Piece p = piece_at(plan, &s, i);
+        simd->batch_norm_stats(element_at(x, p.from, plan->type), p.rows, plan->lanes, sum, square);
         if (p.tail)
-            simd->batch_norm_stats(element_at(x, p.tail_from, b->type), 1, p.tail, sum, square);
+            simd->batch_norm_stats(element_at(x, p.tail_from, plan->type), 1, p.tail, sum, square);
     }
     if (fold)
-        for (int w = 0; w < 2; ++w) sums_fold(b, wide[w], sums_at(t, part, g, w));
+        for (int w = 0; w < 2; ++w) sums_fold(plan, wide[w], sums_at(t, part, g, w));
 }
 
 static void apply_rows(const NormTask *t, BatchNormApply a, int64_t from, int64_t word)
 {
-    const DType type = t->b->type;
+    const DType type = t->plan->type;
     a.x = element_at(t->run->x[0], from, type);
     a.residual = t->op->spec.residual ? element_at(t->run->x[1], from, type) : NULL;
     a.y = element_out(t->run->y, from, type);
@@ -182,9 +195,9 @@ void norm_apply(const NormTask *t, int64_t part, int64_t g)
                         .shift = coef_at(t, COEF_SHIFT, part, g, wide[COEF_SHIFT])};
     Span s = span_real(t, part, g);
     for (int64_t i = 0; i < s.count; ++i) {
-        Piece p = piece_at(t->b, &s, i);
+        Piece p = piece_at(t->plan, &s, i);
         a.rows = p.rows;
-        a.lanes = t->b->lanes;
+        a.lanes = t->plan->lanes;
         apply_rows(t, a, p.from, p.word);
         a.rows = 1;
         a.lanes = p.tail;
@@ -195,7 +208,7 @@ void norm_apply(const NormTask *t, int64_t part, int64_t g)
 
 static void grad_sum_rows(const NormTask *t, BatchNormSums a, int64_t from, int64_t word)
 {
-    const DType type = t->b->type;
+    const DType type = t->plan->type;
     a.x = element_at(t->run->x[0], from, type);
     a.dy = element_out(t->run->dy, from, type);
     a.keep = keep_at(t, word);
@@ -205,32 +218,32 @@ static void grad_sum_rows(const NormTask *t, BatchNormSums a, int64_t from, int6
 
 void norm_grad_sums(const NormTask *t, int64_t part, int64_t g)
 {
-    const NormPlan *b = t->b;
+    const NormPlan *plan = t->plan;
     double wide[2][SIMD_LANES] = {{0}};
     float mean[SIMD_LANES];
-    bool fold = b->v.block != b->lanes;
+    bool fold = plan->v.block != plan->lanes;
     BatchNormSums a = {.mean = coef_at(t, COEF_MEAN, part, g, mean),
                        .sum = fold ? wide[0] : sums_at(t, part, g, 0),
                        .sum_x = fold ? wide[1] : sums_at(t, part, g, 1)};
-    for (int l = 0; l < b->lanes; ++l) a.sum[l] = a.sum_x[l] = 0.0;
+    for (int l = 0; l < plan->lanes; ++l) a.sum[l] = a.sum_x[l] = 0.0;
     Span s = span_real(t, part, g);
     for (int64_t i = 0; i < s.count; ++i) {
-        Piece p = piece_at(b, &s, i);
+        Piece p = piece_at(plan, &s, i);
         a.rows = p.rows;
-        a.lanes = b->lanes;
+        a.lanes = plan->lanes;
         grad_sum_rows(t, a, p.from, p.word);
         a.rows = 1;
         a.lanes = p.tail;
         if (p.tail) grad_sum_rows(t, a, p.tail_from, p.tail_word);
     }
     if (fold)
-        for (int w = 0; w < 2; ++w) sums_fold(b, wide[w], sums_at(t, part, g, w));
+        for (int w = 0; w < 2; ++w) sums_fold(plan, wide[w], sums_at(t, part, g, w));
     if (t->op->spec.residual) zero_padded(t, part, g, t->run->dy);
 }
 
 static void grad_rows(const NormTask *t, BatchNormGrad a, int64_t from, int64_t word)
 {
-    const DType type = t->b->type;
+    const DType type = t->plan->type;
     a.x = element_at(t->run->x[0], from, type);
     a.dy = element_at(t->run->dy, from, type);
     a.dx = element_out(t->run->dx[0], from, type);
@@ -247,9 +260,9 @@ void norm_grad(const NormTask *t, int64_t part, int64_t g)
                        .by_dy = coef_at(t, COEF_DY, part, g, wide[COEF_DY])};
     Span s = span_real(t, part, g);
     for (int64_t i = 0; i < s.count; ++i) {
-        Piece p = piece_at(t->b, &s, i);
+        Piece p = piece_at(t->plan, &s, i);
         a.rows = p.rows;
-        a.lanes = t->b->lanes;
+        a.lanes = t->plan->lanes;
         grad_rows(t, a, p.from, p.word);
         a.rows = 1;
         a.lanes = p.tail;
@@ -261,11 +274,11 @@ void norm_grad(const NormTask *t, int64_t part, int64_t g)
 void norm_sum_body(const void *task, int64_t begin, int64_t end)
 {
     const NormTask *t = task;
-    for (int64_t i = begin; i < end; ++i) t->sum(t, i / t->b->v.groups, i % t->b->v.groups);
+    for (int64_t i = begin; i < end; ++i) t->sum(t, i / t->plan->v.groups, i % t->plan->v.groups);
 }
 
 void norm_map_body(const void *task, int64_t begin, int64_t end)
 {
     const NormTask *t = task;
-    for (int64_t i = begin; i < end; ++i) t->map(t, i / t->b->v.groups, i % t->b->v.groups);
+    for (int64_t i = begin; i < end; ++i) t->map(t, i / t->plan->v.groups, i % t->plan->v.groups);
 }

@@ -1,7 +1,8 @@
-/* The common part of batch_norm and group_norm: their view of a tensor, and the passes over one
- * block of channels in one part of the samples: sums for the statistics, the result, sums for the
- * gradients, the gradient. The samples are cut into parts by shape alone, and the operation joins
- * the parts' sums in order, so that any number of threads gives the same bits. */
+/* What batch_norm and group_norm share: their view of a tensor, and four passes: sums for the
+ * statistics, the result, sums for the gradients, the gradient. One call of a pass processes one
+ * block of channels in one part of the samples. The samples are divided into parts by shape alone,
+ * and the operation adds the parts' sums in order, so that any number of threads gives the same
+ * bits. */
 #ifndef WEFT_TENSOR_NORM_PASS_H
 #define WEFT_TENSOR_NORM_PASS_H
 
@@ -12,52 +13,56 @@
 enum { COEF_MEAN, COEF_X, COEF_SHIFT, COEF_DY, COEFS };
 
 typedef struct NormPlan {
-    /* the tensor; its groups are blocks of channels */
+    /* view of x and y; its groups are blocks of channels */
     View v;
     /* type of x and y */
     DType type;
-    /* parts of the samples; channels in memory, padding included */
-    int64_t parts, padded;
+    /* number of parts of the samples */
+    int64_t parts;
+    /* channels in memory, padding included */
+    int64_t padded;
     /* 16-bit words of `keep` per plane */
     int64_t words;
-    /* elements that the kernels process as a row: one pixel of a block, or 16 elements of several
-     * pixels */
+    /* elements of a kernel's row: a block's channels at one pixel, or with small blocks 16 elements
+     * of several pixels */
     int lanes;
 } NormPlan;
 
 typedef struct NormTask NormTask;
+/* Processes block g in one part of the samples. */
 typedef void (*NormPass)(const NormTask *t, int64_t part, int64_t g);
+/* Computes coefficients from sums. which: a block in batch_norm, a sample in group_norm. */
 typedef void (*NormFinish)(const NormTask *t, int64_t which);
 struct NormTask {
     const Op *op;
-    const NormPlan *b;
+    const NormPlan *plan;
     const OpRun *run;
     /* sums of each part, double[parts][2][padded] */
     double *sums;
-    /* sums of all parts, double[2][padded], if they are joined already; else NULL */
+    /* sums over all parts, double[2][padded]; NULL: `sums` has to be added */
     double *total;
-    /* coefficients, float[COEFS][padded]; those of part p begin p * coef_step further on */
+    /* coefficients, float[COEFS][padded]; those of part p begin at coef[p * coef_step]. coef_step
+     * 0: all parts have the same */
     float *coef;
-    /* 0: all parts have the same coefficients */
     int64_t coef_step;
-    /* one bit per element, set if act did not cut it; NULL: no bits are kept */
+    /* one bit per element, 0 where act clipped its input (its derivative is 0); NULL: not stored */
     uint16_t *keep;
-    /* the operation's two passes; NULL: none */
+    /* the pass that computes sums, and the pass that computes y or dx; NULL: left out */
     NormPass sum, map;
-    /* computes saved and coef from sums, between the two passes */
+    /* called between the two passes */
     NormFinish finish;
 };
 
-/* The plan for an input of this layout. The caller sets `parts`. */
+/* Returns the plan for an input of this layout. The caller sets `parts`. */
 NormPlan norm_plan(Desc x);
-/* Bytes of the `keep` bits, if there is an act. */
-size_t norm_keep_bytes(const NormPlan *b);
+/* Bytes of NormTask.keep; it is needed only with a fused activation. */
+size_t norm_keep_bytes(const NormPlan *plan);
 /* Makes a task without passes. sums and coef lie in the workspace of run, which has
- * norm_workspace_bytes(b, coefs); coefs is the number of coefficient sets of COEFS x padded: 1, or
- * one per part. saved_floats: floats in front of the keep bits in run's saved. */
-NormTask norm_task(const Op *op, const OpRun *run, const NormPlan *b, int64_t coefs,
+ * norm_workspace_bytes(plan, coefs). coefs: number of sets of coefficients: 1, or one per part.
+ * saved_floats: number of floats in run->saved before the `keep` bits. */
+NormTask norm_task(const Op *op, const OpRun *run, const NormPlan *plan, int64_t coefs,
                    int64_t saved_floats);
-size_t norm_workspace_bytes(const NormPlan *b, int64_t coefs);
+size_t norm_workspace_bytes(const NormPlan *plan, int64_t coefs);
 
 /* Sums x and its squares. */
 void norm_stats(const NormTask *t, int64_t part, int64_t g);
@@ -71,11 +76,12 @@ void norm_grad(const NormTask *t, int64_t part, int64_t g);
 
 /* Sets a channel's coefficients in one part. */
 void norm_coef_set(const NormTask *t, int64_t part, int64_t c, const double value[COEFS]);
-/* Sets y = (x - mean) scale + shift with the mean as a float; the shift includes what rounding the
- * mean lost. */
+/* Sets the coefficients of y = (x - mean) scale + shift. The mean is rounded to float; the shift
+ * corrects for the rounding. */
 void norm_forward_coef(const NormTask *t, int64_t part, int64_t c, double mean, double inverse);
 
-/* The sum pass and the map pass over items [begin, end) of parts x blocks; bodies for work_run. */
+/* Bodies for work_run: the sum pass and the map pass. An item is a block in a part of the samples,
+ * number part * blocks + block. */
 void norm_sum_body(const void *task, int64_t begin, int64_t end);
 void norm_map_body(const void *task, int64_t begin, int64_t end);
 

@@ -1,11 +1,11 @@
-/* numeric_embedding: one vector per number of a row, scaled by that number. In the gradient of w
- * each thread owns some vectors and adds the rows in order, so that any number of threads gives the
- * same bits. */
+/* numeric_embedding: each number of a row scales a vector of its own. For the gradient of w a
+ * thread adds all rows in order, for its share of the vectors, so that any number of threads gives
+ * the same bits. */
 #include "vectors.h"
 
 #include <string.h>
 
-/* x (N,D), w[D,width] -> y (N,D*width): y[n,i*width+k] = x[n,i] w[i,k] */
+/* y[n,i*width+k] = x[n,i] w[i,k]; x (N,D), w (D,width), y (N,D*width) */
 const OpInfo info_numeric_embedding = {
     .name = "numeric_embedding",
     .split = SPLIT_NEVER,
@@ -20,7 +20,7 @@ const OpInfo info_numeric_embedding = {
 
 typedef struct NumericTask {
     DType type;
-    /* numbers per row, floats per vector; all rows, and those of real samples */
+    /* numbers per row, floats per vector; number of rows, and of rows that are not padding */
     int64_t numbers, width, rows, real;
     const void *x, *dy;
     const float *w;
@@ -102,7 +102,7 @@ static void numeric_backward_data(Op *op, const OpRun *run)
     if (t.dx) work_run(data_body, &t, t.rows, shape_count(op->spec.y.shape));
 }
 
-/* begin, end: indices of numbers in a row */
+/* An item is a number of a row, and its vector. */
 static void weight_body(const void *task, int64_t begin, int64_t end)
 {
     const NumericTask *t = task;

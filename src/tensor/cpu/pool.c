@@ -1,14 +1,15 @@
-/* Pooling in the layout of its input. Work items are planes (one channel group of one sample). max
- * saves the position of each maximum in a byte. A fused relu is free for max: a maximum that relu
- * cuts off is saved as POOL_CUT. */
+/* Pooling in the layout of its input. An item is a plane: one channel group of one sample. max
+ * saves the position of each maximum in its window in a byte. With a fused relu it saves POOL_CUT
+ * for a maximum that relu sets to 0, so that backward needs nothing else. */
 #include "mask.h"
 #include "view.h"
 
 typedef struct Pool {
+    /* sizes of a plane and its windows, for the kernels */
     PoolPlane plane;
     View x, y;
     DType type;
-    /* window ranges that plane points into; owned */
+    /* arrays to which `plane` points; owned */
     int *windows;
 } Pool;
 
@@ -18,8 +19,9 @@ typedef struct PoolTask {
     const OpRun *run;
 } PoolTask;
 
-/* For each of `size` pixels, the first and the last window that contains it. */
-static void windows_list(int *low, int *high, int size, int out, const OpSpec *s, int d)
+/* low[i], high[i] = the first and the last window that contains pixel i; i < size. out: number of
+ * windows; d: dimension, 0 or 1. */
+static void find_windows(int *low, int *high, int size, int out, const OpSpec *s, int d)
 {
     for (int i = 0; i < size; ++i) {
         int last = (i + s->pad[d]) / s->stride[d];
@@ -30,32 +32,33 @@ static void windows_list(int *low, int *high, int size, int out, const OpSpec *s
     }
 }
 
+/* Fills p->plane and p->windows. */
 static void plane_fill(Pool *p, const OpSpec *s)
 {
     Shape x = s->x[0].shape, y = s->y.shape;
-    PoolPlane *l = &p->plane;
-    *l =
+    PoolPlane *plane = &p->plane;
+    *plane =
         (PoolPlane){.h = (int)x.dim[2], .w = (int)x.dim[3], .p = (int)y.dim[2], .q = (int)y.dim[3]};
-    l->lanes = p->x.block;
-    l->relu = s->act == ACT_RELU;
+    plane->lanes = p->x.block;
+    plane->relu = s->act == ACT_RELU;
     for (int d = 0; d < 2; ++d) {
-        l->kernel[d] = s->kernel[d];
-        l->stride[d] = s->stride[d];
-        l->pad[d] = s->pad[d];
+        plane->kernel[d] = s->kernel[d];
+        plane->stride[d] = s->stride[d];
+        plane->pad[d] = s->pad[d];
     }
-    int *list = p->windows = mem_new(sizeof *list * (size_t)(2 * (l->h + l->w)));
-    windows_list(list, list + l->h, l->h, l->p, s, 0);
-    l->row_low = list;
-    l->row_high = list += l->h;
-    list += l->h;
-    windows_list(list, list + l->w, l->w, l->q, s, 1);
-    l->col_low = list;
-    l->col_high = list + l->w;
+    int *next = p->windows = mem_new(sizeof *next * (size_t)(2 * (plane->h + plane->w)));
+    find_windows(next, next + plane->h, plane->h, plane->p, s, 0);
+    plane->row_low = next;
+    plane->row_high = next += plane->h;
+    next += plane->h;
+    find_windows(next, next + plane->w, plane->w, plane->q, s, 1);
+    plane->col_low = next;
+    plane->col_high = next + plane->w;
 }
 
-/* The kernels of the vector width that is faster for these planes; max and average give the same
- * bits with any width. */
-static const SimdTable *table_of(const Pool *p)
+/* Returns the kernels of the vector width that is faster for these planes; max and average give the
+ * same bits with any width. */
+static const SimdTable *faster_table(const Pool *p)
 {
     enum { WIDE = 16 };
     bool narrow = p->x.block == 1 ? p->plane.q <= WIDE : p->x.block < WIDE;
@@ -95,11 +98,11 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
         const void *x = element_at(t->run->x[0], i * p->x.plane, p->type);
         void *y = element_out(t->run->y, i * p->y.plane, p->type);
         if (t->op->spec.pool == POOL_MAX) {
-            table_of(p)->max_pool(&p->plane, x, y, (uint8_t *)t->run->saved + i * p->y.plane);
+            faster_table(p)->max_pool(&p->plane, x, y, (uint8_t *)t->run->saved + i * p->y.plane);
             continue;
         }
         if (t->op->spec.pool == POOL_AVG)
-            table_of(p)->avg_pool(&p->plane, x, y);
+            faster_table(p)->avg_pool(&p->plane, x, y);
         else
             simd->mean_rows(x, p->x.hw, p->x.block, y);
         simd->act(t->op->spec.act, y, y, p->y.plane);
@@ -108,7 +111,7 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
 
 static void pool_forward(Op *op, const OpRun *run)
 {
-    PoolTask t = {op, op->impl, run};
+    PoolTask t = {.op = op, .pool = op->impl, .run = run};
     const View *v = &t.pool->x;
     work_run(forward_body, &t, v->n * v->groups, v->n * v->sample);
 }
@@ -127,10 +130,10 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
         const void *dy = element_at(t->run->dy, i * p->y.plane, p->type);
         void *dx = element_out(t->run->dx[0], i * p->x.plane, p->type);
         if (t->op->spec.pool == POOL_MAX)
-            table_of(p)->max_pool_grad(&p->plane, dy,
-                                       (const uint8_t *)t->run->saved + i * p->y.plane, dx);
+            faster_table(p)->max_pool_grad(&p->plane, dy,
+                                           (const uint8_t *)t->run->saved + i * p->y.plane, dx);
         else if (t->op->spec.pool == POOL_AVG)
-            table_of(p)->avg_pool_grad(&p->plane, dy, dx);
+            faster_table(p)->avg_pool_grad(&p->plane, dy, dx);
         else
             simd->spread_rows(dx, dy, p->x.hw, p->x.block);
     }
@@ -138,7 +141,7 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
 
 static void pool_backward_data(Op *op, const OpRun *run)
 {
-    PoolTask t = {op, op->impl, run};
+    PoolTask t = {.op = op, .pool = op->impl, .run = run};
     const View *v = &t.pool->x;
     if (run->dx[0]) work_run(grad_body, &t, v->n * v->groups, v->n * v->sample);
 }

@@ -1,5 +1,5 @@
-/* positions: adds row t of a table to token t of every sequence. In the gradient each row of the
- * table is summed over the samples in order, by one thread; rows beyond the sequence get 0. */
+/* positions: adds row t of a table to token t of every sequence. The gradient of a row is summed
+ * over the samples in order, by one thread; rows beyond the sequence get 0. */
 #include "view.h"
 
 #include <string.h>
@@ -23,7 +23,12 @@ static Status positions_plan(Op *op, Desc preferred[SPEC_INPUTS])
     Shape x = s->x[0].shape, w = s->w[0];
     preferred[0] = s->y = in_precision(op, layout_plain(s->x[0]));
     Positions *p = op->impl = mem_new(sizeof *p);
-    *p = (Positions){x.dim[0], x.dim[1], w.dim[0], w.dim[1], s->slice.first, s->y.dtype};
+    *p = (Positions){.samples = x.dim[0],
+                     .length = x.dim[1],
+                     .rows = w.dim[0],
+                     .width = w.dim[1],
+                     .first = s->slice.first,
+                     .type = s->y.dtype};
     op->w_elements[0] = p->rows * p->width;
     op->y_inplace = true;
     op->dx_alias[0] = true;
@@ -52,9 +57,9 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
 
 static void positions_forward(Op *op, const OpRun *run)
 {
-    PositionsTask t = {op->impl, run};
-    int64_t places = t.p->samples * t.p->length;
-    work_run(forward_body, &t, places, places * t.p->width);
+    PositionsTask t = {.p = op->impl, .run = run};
+    int64_t tokens = t.p->samples * t.p->length;
+    work_run(forward_body, &t, tokens, tokens * t.p->width);
 }
 
 static void sum_body(const void *task, int64_t begin, int64_t end)
@@ -64,9 +69,9 @@ static void sum_body(const void *task, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; ++i) {
         float *dw = t->run->dw[0] + i * p->width;
         memset(dw, 0, (size_t)p->width * sizeof *dw);
-        const int64_t place = i - p->first;
-        for (int64_t n = 0; place >= 0 && place < p->length && n < t->run->rows; ++n) {
-            int64_t at = (n * p->length + place) * p->width;
+        const int64_t token = i - p->first;
+        for (int64_t n = 0; token >= 0 && token < p->length && n < t->run->rows; ++n) {
+            int64_t at = (n * p->length + token) * p->width;
             simd_table(p->type)->add_into(dw, element_at(t->run->dy, at, p->type), p->width);
         }
     }
@@ -74,7 +79,7 @@ static void sum_body(const void *task, int64_t begin, int64_t end)
 
 static void positions_backward_weight(Op *op, const OpRun *run)
 {
-    PositionsTask t = {op->impl, run};
+    PositionsTask t = {.p = op->impl, .run = run};
     work_run(sum_body, &t, t.p->rows, (t.p->samples * t.p->length + t.p->rows) * t.p->width);
 }
 

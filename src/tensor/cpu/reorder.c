@@ -1,15 +1,16 @@
-/* reorder: copies a tensor to another layout or number format. Whoever makes the spec sets spec.y;
- * backward converts back. A flattened image counts as an image: its plain order is that of the
- * plain image. */
+/* reorder: copies a tensor to another layout or number format. The caller of op_new sets spec.y,
+ * the layout of the result; backward converts the gradient back. A flattened image is treated as
+ * the image. */
 #include "linear.h"
 #include "view.h"
 
 typedef struct Reorder {
-    /* both NULL if the layouts are equal: only the number format changes */
+    /* oneDNN reorders of x and of dy. Both NULL: the layouts are equal, and only the number format
+     * changes */
     Kernel *forward, *data;
 } Reorder;
 
-enum { ITEM = 4096 };
+enum { ITEM_ELEMENTS = 4096 };
 typedef struct ConvertTask {
     DType from, to;
     const void *x;
@@ -17,7 +18,8 @@ typedef struct ConvertTask {
     int64_t n;
 } ConvertTask;
 
-static Status direction_new(Kernel **kernel, Dnnl *dnnl, const Format *from, const Format *to)
+/* Makes a kernel that copies one format to another. */
+static Status reorder_kernel_new(Kernel **kernel, Dnnl *dnnl, const Format *from, const Format *to)
 {
     TRY(kernel_plan(
         kernel, dnnl,
@@ -40,13 +42,13 @@ static Status reorder_plan(Op *op, Desc preferred[SPEC_INPUTS])
     bool one_image = !from->flat || !to->flat || shape_equal(from->image, to->image);
     if (image.ndim != 4 || !one_image || !shape_equal(from->shape, to->shape) ||
         from->dtype == DTYPE_I32 || to->dtype == DTYPE_I32)
-        return fail(ERR_BUG, "reorder: only images of numbers have more than one layout");
+        return fail(ERR_BUG, "reorder: only an image of floats has more than one layout");
     Reorder *r = op->impl = mem_new(sizeof *r);
     Dnnl *dnnl = cpu_dnnl(op->backend);
     Format *x = format_image(image, from->block, false, from->dtype);
     Format *y = format_image(image, to->block, false, to->dtype);
-    Status status = direction_new(&r->forward, dnnl, x, y);
-    if (status == OK && s->need_dx[0]) status = direction_new(&r->data, dnnl, y, x);
+    Status status = reorder_kernel_new(&r->forward, dnnl, x, y);
+    if (status == OK && s->need_dx[0]) status = reorder_kernel_new(&r->data, dnnl, y, x);
     if (status == OK) {
         size_t forward = kernel_scratch_bytes(r->forward);
         size_t data = r->data ? kernel_scratch_bytes(r->data) : 0;
@@ -60,7 +62,8 @@ static Status reorder_plan(Op *op, Desc preferred[SPEC_INPUTS])
 static void convert_body(const void *task, int64_t begin, int64_t end)
 {
     const ConvertTask *t = task;
-    int64_t from = begin * ITEM, to = end * ITEM < t->n ? end * ITEM : t->n;
+    int64_t from = begin * ITEM_ELEMENTS,
+            to = end * ITEM_ELEMENTS < t->n ? end * ITEM_ELEMENTS : t->n;
     const void *x = element_at(t->x, from, t->from);
     void *y = element_out(t->y, from, t->to);
     if (t->to == DTYPE_F32)
@@ -71,8 +74,8 @@ static void convert_body(const void *task, int64_t begin, int64_t end)
 
 static void convert(Desc from, Desc to, const void *x, void *y)
 {
-    ConvertTask t = {from.dtype, to.dtype, x, y, desc_elements(from)};
-    work_run(convert_body, &t, (t.n + ITEM - 1) / ITEM, t.n);
+    ConvertTask t = {.from = from.dtype, .to = to.dtype, .x = x, .y = y, .n = desc_elements(from)};
+    work_run(convert_body, &t, (t.n + ITEM_ELEMENTS - 1) / ITEM_ELEMENTS, t.n);
 }
 
 static void reorder_forward(Op *op, const OpRun *run)

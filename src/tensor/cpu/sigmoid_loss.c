@@ -1,12 +1,12 @@
 /* sigmoid_loss: cross-entropy of the sigmoid of one logit per sample, in a form that cannot
- * overflow. Rows of padded samples give 0. */
+ * overflow. Rows of padding samples give 0. */
 #include "loss.h"
 
 #include <math.h>
 #include <string.h>
 
-/* x logits (N,1), labels int32, 0 or 1 -> y (N, LOSS_COLUMNS): the loss; 0 if the prediction is
- * right (logit >= 0 predicts 1), else 1; the logit. */
+/* x: logits (N,1); labels: int32, 0 or 1. y (N, LOSS_COLUMNS): loss; 0 if the prediction is right
+ * (a logit >= 0 predicts 1), else 1; the logit. */
 const OpInfo info_sigmoid_loss = {
     .name = "sigmoid_loss",
     .split = SPLIT_NEVER,
@@ -23,7 +23,7 @@ static float label_of(const LossTask *t, int64_t row)
 {
     int32_t label = t->run->labels[row];
     if (label != 0 && label != 1)
-        die("sigmoid_loss: label %d is neither 0 nor 1; check the data set's labels", label);
+        die("sigmoid_loss: label %d is neither 0 nor 1: check the data set's labels", label);
     return (float)label;
 }
 

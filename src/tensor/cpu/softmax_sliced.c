@@ -1,22 +1,27 @@
 /* softmax_loss when each rank of a tensor group has a slice of every row of logits. The ranks
- * exchange a few numbers per row about their slices and merge them in rank order, so that all get
- * the same results (Shoeybi et al. 2019, section 3). There are two rounds: the logits above the
- * true one can be counted only after its value is known. */
+ * gather a few numbers per row about their slices and merge them in rank order, so that all get the
+ * same results (Shoeybi et al. 2019, section 3). A second gather is needed: a rank can count the
+ * logits above the label's only when it knows the label's. */
 #include "loss.h"
 
 #include <math.h>
 
-/* Findings of one rank about its slice of a row, as floats: class numbers are exact up to 2^24. */
+/* Numbers about one rank's slice of a row, all floats: a class index is exact up to 2^24. */
 typedef struct SliceStats {
-    /* truth, other: logits of the two labels, 0 if the label is in another rank's slice; top,
-     * argmax: the largest logit and its class */
-    float lse, sum, truth, other, top, argmax;
+    /* log-sum-exp, and sum of the logits */
+    float lse, sum;
+    /* logits of the label and of the second label; 0 if they are in another rank's slice */
+    float truth, other;
+    /* the largest logit and its class */
+    float top, argmax;
 } SliceStats;
 enum { SLICE_STATS = sizeof(SliceStats) / sizeof(float) };
 
-/* The parts of the workspace: this rank's values, then those of all ranks. */
+/* Layout of the workspace. */
 typedef struct Table {
+    /* numbers about the slices, [rows] of this rank and [ranks][rows] */
     SliceStats *stats, *all_stats;
+    /* number of logits above the label's, [rows] of this rank and [ranks][rows] */
     float *label_rank, *all_label_ranks;
 } Table;
 
@@ -40,7 +45,8 @@ static Table table_of(const LossTask *t)
     return table;
 }
 
-/* The label's index in this rank's slice; out of range if another rank has it. */
+/* Returns the label's index in this rank's slice; it is out of range if another rank has the
+ * label. */
 static int64_t index_at(const LossTask *t, int64_t row)
 {
     return label_at(t, row) - t->l->first;
@@ -67,7 +73,7 @@ static void stats_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-/* The rank whose slice has a class. */
+/* Returns the rank that has a class in its slice. */
 static int rank_of(const LossTask *t, int64_t class)
 {
     const TensorSlice *cut = &t->op->spec.slice;
@@ -76,7 +82,7 @@ static int rank_of(const LossTask *t, int64_t class)
     return rank;
 }
 
-/* Merges the ranks' values of a row, without label_rank. */
+/* Merges the ranks' numbers of a row; label_rank is left 0. */
 static SoftmaxRow merge(const SlicedTask *s, int64_t row)
 {
     const LossTask *t = s->loss;
@@ -122,9 +128,9 @@ static void result_body(const void *task, int64_t begin, int64_t end)
         if (r < t->real) row = merge(s, r);
         for (int k = 0; k < t->op->spec.slice.ranks; ++k)
             row.label_rank += (int)s->table.all_label_ranks[r + k * t->l->rows];
-        const SliceStats *of = s->table.all_stats + r;
+        const SliceStats *first = s->table.all_stats + r;
         float other = 0;
-        if (r < t->real) other = of[rank_of(t, other_at(t, r)) * t->l->rows].other;
+        if (r < t->real) other = first[rank_of(t, other_at(t, r)) * t->l->rows].other;
         softmax_row(t, r, &row, other);
     }
 }
@@ -137,14 +143,14 @@ static void all_rows(WorkBody body, const SlicedTask *s)
 
 void softmax_sliced_forward(const LossTask *t)
 {
-    SlicedTask s = {t, table_of(t)};
+    SlicedTask s = {.loss = t, .table = table_of(t)};
     const Exchange *x = t->run->exchange;
-    Slices of_rows = {.runs = 1, .items = x->size, .unit = t->l->rows, .type = DTYPE_F32};
-    Slices of_stats = of_rows;
-    of_stats.unit *= SLICE_STATS;
+    Slices row_slices = {.runs = 1, .items = x->size, .unit = t->l->rows, .type = DTYPE_F32};
+    Slices stats_slices = row_slices;
+    stats_slices.unit *= SLICE_STATS;
     all_rows(stats_body, &s);
-    x->gather(x, of_stats, s.table.stats, s.table.all_stats);
+    x->gather(x, stats_slices, s.table.stats, s.table.all_stats);
     all_rows(label_rank_body, &s);
-    x->gather(x, of_rows, s.table.label_rank, s.table.all_label_ranks);
+    x->gather(x, row_slices, s.table.label_rank, s.table.all_label_ranks);
     all_rows(result_body, &s);
 }

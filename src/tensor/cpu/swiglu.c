@@ -1,4 +1,4 @@
-/* swiglu: the two halves of a row of x become one row of y. */
+/* swiglu: y = silu(first half) * second half of each row of x. */
 #include "view.h"
 
 typedef struct SwigluTask {
@@ -6,8 +6,9 @@ typedef struct SwigluTask {
     /* elements per row of y */
     int64_t width;
     void *out;
-    /* dy: backward only */
-    const void *dy, *x;
+    /* backward only */
+    const void *dy;
+    const void *x;
 } SwigluTask;
 
 static Status swiglu_check(const OpSpec *s)
@@ -17,12 +18,12 @@ static Status swiglu_check(const OpSpec *s)
     const bool even = half.dim[half.ndim - 1] % 2 == 0;
     half.dim[half.ndim - 1] /= 2;
     if (half.ndim < 4 && even && shape_equal(half, s->y.shape)) return OK;
-    return fail(ERR_CONFIG, "swiglu: input %s and output %s do not fit",
+    return fail(ERR_CONFIG, "swiglu: input %s and output %s do not match",
                 shape_text(s->x[0].shape, a), shape_text(s->y.shape, b));
 }
 
-/* x (N,2F) or (N,T,2F): gate and value side by side -> y = silu(gate) * value, (N,F) or (N,T,F)
- * (Shazeer 2020). */
+/* y = silu(gate) * value (Shazeer 2020). x (N,2F) or (N,T,2F) has gate and value side by side; y is
+ * (N,F) or (N,T,F). */
 const OpInfo info_swiglu = {
     .name = "swiglu",
     .check = swiglu_check,
@@ -67,7 +68,8 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
 static void swiglu_run(const Op *op, WorkBody body, void *out, const void *dy, const void *x)
 {
     const Shape y = op->spec.y.shape;
-    const SwigluTask t = {op->spec.y.dtype, y.dim[y.ndim - 1], out, dy, x};
+    const SwigluTask t = {
+        .type = op->spec.y.dtype, .width = y.dim[y.ndim - 1], .out = out, .dy = dy, .x = x};
     work_run(body, &t, shape_count(y) / t.width, shape_count(y));
 }
 

@@ -1,12 +1,12 @@
 /* Rows of activations as floats, for operations on vectors that lie side by side in a row of (N,C).
- * fp32 rows are used in place; other types are converted in scratch, which has as many floats per
- * row. */
+ * An fp32 row is used in place. A row of another type is converted in `scratch`, which has one
+ * float for each element of the activation. */
 #ifndef WEFT_TENSOR_VECTORS_H
 #define WEFT_TENSOR_VECTORS_H
 
 #include "view.h"
 
-/* Row r of n numbers, for reading. */
+/* Returns row r, of n numbers, to read. */
 static inline const float *row_floats(const void *p, int64_t r, int64_t n, DType type,
                                       float *scratch)
 {
@@ -16,7 +16,7 @@ static inline const float *row_floats(const void *p, int64_t r, int64_t n, DType
     return scratch + r * n;
 }
 
-/* Row r of n numbers, for writing; row_close converts it into p. */
+/* Returns memory to write row r, of n numbers; row_close then stores it in p. */
 static inline float *row_open(void *p, int64_t r, int64_t n, DType type, float *scratch)
 {
     return type == DTYPE_F32 ? (float *)p + r * n : scratch + r * n;
@@ -27,7 +27,8 @@ static inline void row_close(void *p, int64_t r, int64_t n, DType type, const fl
     if (type != DTYPE_F32) simd_table(type)->from_floats(element_out(p, r * n, type), row, n);
 }
 
-/* A dot product with eight partial sums, so that the compiler can use a vector. */
+/* Returns the dot product, computed with eight partial sums so that the compiler can use vector
+ * instructions. */
 static inline float vectors_dot(const float *a, const float *b, int64_t n)
 {
     enum { SUMS = 8 };
@@ -40,9 +41,10 @@ static inline float vectors_dot(const float *a, const float *b, int64_t n)
     return all;
 }
 
-static inline void vectors_add(float *to, float by, const float *x, int64_t n)
+/* to += factor * x */
+static inline void vectors_add(float *to, float factor, const float *x, int64_t n)
 {
-    for (int64_t i = 0; i < n; ++i) to[i] += by * x[i];
+    for (int64_t i = 0; i < n; ++i) to[i] += factor * x[i];
 }
 
 #endif

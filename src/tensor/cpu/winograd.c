@@ -4,9 +4,9 @@
  *                    its kernels -> U, V U -> M, M -> y
  *   weight           patches -> V, tiles of dy -> Z;   for a panel of dw: V^T Z -> D, D -> dw
  *
- * The weight is transformed again in each run: that costs a few percent of the products and saves
- * four times the weight's memory. Each thread has its own scratch for U, M and D. The data's
- * gradient is the convolution of dy with the rotated kernel. */
+ * Each run transforms the weight again: that costs a few percent of the products' time and saves
+ * four times the weight's memory. Each thread has scratch of its own for U, M and D. dx is the
+ * convolution of dy with the rotated kernel. */
 #include "winograd.h"
 #include "simd/simd.h"
 
@@ -16,17 +16,17 @@ enum {
     TILE = 4,
     KERNEL = 3,
     TAPS = KERNEL * KERNEL,
-    LANES_MOST = 16,
-    /* tiles that one item transforms, and tiles per product if the product covers all channels */
+    LANES_MAX = 16,
+    /* tiles that an item transforms; tiles of a product that covers all input channels */
     TILES = 48,
     /* input channels of one product: the transformed kernels of a panel then fit a core's own
      * cache */
     DEPTH = 64,
-    /* tiles per pass at most; this also bounds the length of the sums of dw */
-    TILES_MOST = 512,
-    /* channels of one product of dw */
+    /* most tiles of a pass, and so most terms of a sum of dw within a pass */
+    TILES_MAX = 512,
+    /* input channels of one product of dw */
     ROWS = 64,
-    /* bytes of V, and of Z, in a pass: they fit a shared cache */
+    /* bytes of V, and of Z, in a pass, so that they fit a shared cache */
     BYTES = 3 << 20,
     /* extra floats between slices, so that slices do not map to the same set of a cache */
     SKEW = 16,
@@ -38,30 +38,37 @@ struct Winograd {
     int threads;
     /* floats in a vector, which is the channels of a block */
     int lanes;
-    /* in: image whose patches are transformed; out: image whose tiles are written, or read for
-     * dw */
-    WinogradImage in, out;
+    /* image of which patches are transformed: x, or dy in KERNEL_CONV_DATA */
+    WinogradImage in;
+    /* image that is divided into tiles: y, dx, or for dw the dy that is read */
+    WinogradImage out;
     int64_t samples;
     /* tiles per pass */
     int64_t step;
     /* forward: blocks of input channels, and tiles, of one product */
     int64_t depth, tiles;
-    /* work items of the products: panels of out's blocks, times parts of the tiles or of in's
-     * blocks */
+    /* items of the products: panels of out's blocks, times parts of the tiles (for dw: of in's
+     * blocks) */
     int64_t panels, parts;
-    /* scratch in floats: from one slice of V or Z to the next; all that threads share; one thread's
-     * own */
-    int64_t v_slice, z_slice, shared, per_thread;
+    /* floats between two slices of V and of Z */
+    int64_t v_slice, z_slice;
+    /* floats of scratch that all threads share, and of each thread's own */
+    int64_t shared, per_thread;
 };
 
-/* One pass of a run: `items` calls of item for the tiles first .. first + count - 1. */
+/* One parallel loop of a run over the tiles first .. first + count - 1. */
 typedef struct Pass {
     const Winograd *w;
-    /* image of the patches; the weight or dw; the bias or db, NULL: none */
-    const float *x, *weight, *bias;
-    /* image of the tiles: written, or for dw the dy that is read; V and Z in the scratch */
-    float *y, *v, *z;
+    /* image of Winograd.in */
+    const float *x;
+    /* image of Winograd.out */
+    float *y;
+    /* weight, or dw, which is written; bias, or db, which is written, NULL: none */
+    const float *weight, *bias;
+    /* V and Z in the scratch */
+    float *v, *z;
     int64_t first, count;
+    /* computes one of `items` items */
     void (*item)(const struct Pass *p, int64_t item, float *scratch);
     int64_t items;
 } Pass;
@@ -81,7 +88,7 @@ static void image_init(WinogradImage *im, int64_t blocks, int64_t h, int64_t w)
     *im = (WinogradImage){.blocks = blocks, .h = h, .w = w};
 }
 
-/* Chooses the tiles per pass: as many as fit BYTES, in passes of equal size. */
+/* Chooses the number of tiles per pass: at most as many as fit BYTES, in passes of equal size. */
 static void plan_passes(Winograd *w)
 {
     const bool weight = w->kind == KERNEL_CONV_WEIGHT;
@@ -89,7 +96,7 @@ static void plan_passes(Winograd *w)
     const int64_t each = blocks * w->lanes * WINOGRAD_SLICES * (int64_t)sizeof(float);
     int64_t most = (BYTES << weight) / each;
     if (most < TILES) most = TILES;
-    if (most > TILES_MOST) most = TILES_MOST;
+    if (most > TILES_MAX) most = TILES_MAX;
     w->step = round_up(ceil_div(tiles, ceil_div(tiles, most)), w->lanes);
     w->v_slice = w->in.blocks * w->step * w->lanes + SKEW;
     w->z_slice = weight ? w->out.blocks * w->step * w->lanes + SKEW : 0;
@@ -158,7 +165,9 @@ static void pass_run(const Pass *p)
 }
 
 /* ---- transforms of the input: an item is up to TILES tiles of one block ---- */
-static int64_t pieces(const Pass *p)
+
+/* Returns the number of items per block. */
+static int64_t block_items(const Pass *p)
 {
     return ceil_div(p->count, TILES);
 }
@@ -166,9 +175,9 @@ static int64_t pieces(const Pass *p)
 static void input_item(const Pass *p, int64_t item, float *scratch)
 {
     const Winograd *w = p->w;
-    const bool z = item >= w->in.blocks * pieces(p);
-    if (z) item -= w->in.blocks * pieces(p);
-    const int64_t block = item / pieces(p), from = item % pieces(p) * TILES;
+    const bool z = item >= w->in.blocks * block_items(p);
+    if (z) item -= w->in.blocks * block_items(p);
+    const int64_t block = item / block_items(p), from = item % block_items(p) * TILES;
     const int64_t count = p->count - from < TILES ? p->count - from : TILES;
     const int64_t at = (block * w->step + from) * w->lanes;
     (void)scratch;
@@ -186,9 +195,10 @@ static int64_t panel_first(const Winograd *w, int64_t panel)
     return w->out.blocks * panel / w->panels;
 }
 
-/* Transforms the kernels of a panel of out's blocks and of in's blocks [from, to) to u; its rows
- * are in's channels. */
-static void kernels(const Pass *p, int64_t panel, int64_t from, int64_t to, float *u, int64_t slice)
+/* Transforms the kernels between in's blocks from .. to - 1 and a panel of out's blocks into u,
+ * whose rows are in's channels. */
+static void transform_kernels(const Pass *p, int64_t panel, int64_t from, int64_t to, float *u,
+                              int64_t slice)
 {
     const Winograd *w = p->w;
     const bool data = w->kind == KERNEL_CONV_DATA;
@@ -204,9 +214,10 @@ static void kernels(const Pass *p, int64_t panel, int64_t from, int64_t to, floa
         }
 }
 
-/* Computes y of a panel for `rows` tiles from the pass's tile t on. If u has room for all of the
- * panel's kernels, they are transformed only when `fresh` is set, and reused for later tiles. */
-static void forward_tiles(const Pass *p, int64_t panel, int64_t t, int64_t rows, bool fresh,
+/* Computes y of a panel for `rows` tiles from the pass's tile t on. If all of the panel's
+ * transformed kernels fit u, they are computed only if `first_tiles` is set, and reused for later
+ * tiles. */
+static void forward_tiles(const Pass *p, int64_t panel, int64_t t, int64_t rows, bool first_tiles,
                           float *u)
 {
     const Winograd *w = p->w;
@@ -218,7 +229,7 @@ static void forward_tiles(const Pass *p, int64_t panel, int64_t t, int64_t rows,
     float *m = u + WINOGRAD_SLICES * u_slice;
     for (int64_t k = 0; k < w->in.blocks; k += w->depth) {
         const int64_t to = k + w->depth < w->in.blocks ? k + w->depth : w->in.blocks;
-        if (fresh || w->depth < w->in.blocks) kernels(p, panel, k, to, u, u_slice);
+        if (first_tiles || w->depth < w->in.blocks) transform_kernels(p, panel, k, to, u, u_slice);
         simd->winograd_forward(&(WinogradProduct){.a = p->v + (k * w->step + t) * w->lanes,
                                                   .b = u,
                                                   .out = m,
@@ -248,8 +259,8 @@ static void forward_item(const Pass *p, int64_t item, float *scratch)
         forward_tiles(p, panel, t, end - t < w->tiles ? end - t : w->tiles, t == begin, scratch);
 }
 
-/* Computes dw of a panel of o blocks and a part of the c blocks; passes after the first add to
- * it. */
+/* Computes dw of a panel of out's blocks and a part of in's blocks. Passes after the first add to
+ * dw. */
 static void weight_item(const Pass *p, int64_t item, float *scratch)
 {
     const Winograd *w = p->w;
@@ -281,16 +292,16 @@ static void weight_item(const Pass *p, int64_t item, float *scratch)
                                 p->first > 0);
 }
 
-/* Computes db of one block: the sums of each plane, added in double. */
+/* Computes db of one block: its planes' sums, added in double. */
 static void bias_item(const Pass *p, int64_t item, float *scratch)
 {
     const WinogradImage *im = &p->w->out;
     const int64_t pixels = im->h * im->w;
     const int lanes = p->w->lanes;
-    double sum[LANES_MOST] = {0};
+    double sum[LANES_MAX] = {0};
     (void)scratch;
     for (int64_t n = 0; n < p->w->samples; ++n) {
-        float mean[LANES_MOST];
+        float mean[LANES_MAX];
         simd_table(DTYPE_F32)->mean_rows(p->y + (n * im->blocks + item) * pixels * lanes, pixels,
                                          lanes, mean);
         for (int l = 0; l < lanes; ++l) sum[l] += (double)mean[l] * (double)pixels;
@@ -301,19 +312,19 @@ static void bias_item(const Pass *p, int64_t item, float *scratch)
 
 void winograd_run(const Winograd *w, void *const data[ROLES], void *scratch)
 {
-    const bool weight = w->kind == KERNEL_CONV_WEIGHT, turned = w->kind == KERNEL_CONV_DATA;
+    const bool weight = w->kind == KERNEL_CONV_WEIGHT, from_dy = w->kind == KERNEL_CONV_DATA;
     Pass p = {.w = w,
-              .x = data[turned ? ROLE_Y : ROLE_X],
-              .y = data[turned ? ROLE_X : ROLE_Y],
+              .x = data[from_dy ? ROLE_Y : ROLE_X],
+              .y = data[from_dy ? ROLE_X : ROLE_Y],
               .weight = data[ROLE_W],
-              .bias = turned ? NULL : data[ROLE_B],
+              .bias = from_dy ? NULL : data[ROLE_B],
               .v = scratch,
               .z = (float *)scratch + WINOGRAD_SLICES * w->v_slice};
     for (; p.first < w->in.tiles; p.first += w->step) {
         const int64_t left = w->in.tiles - p.first;
         p.count = round_up(left < w->step ? left : w->step, w->lanes);
         p.item = input_item;
-        p.items = (w->in.blocks + (weight ? w->out.blocks : 0)) * pieces(&p);
+        p.items = (w->in.blocks + (weight ? w->out.blocks : 0)) * block_items(&p);
         pass_run(&p);
         p.item = weight ? weight_item : forward_item;
         p.items = w->panels * w->parts;

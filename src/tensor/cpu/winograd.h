@@ -1,7 +1,7 @@
 /* A 3x3 convolution of stride 1 by Winograd's algorithm (simd/winograd.h), forward and both
  * gradients, on AVX2 and AVX-512. With L floats per vector, images are in channel blocks of L and
- * the weight is [O/L][C/L][3][3][L of C][L of O]; all is fp32. The result depends neither on the
- * number of threads nor on which thread computes which part. */
+ * the weight is [O/L][C/L][3][3][L of C][L of O]; all is fp32. The result does not depend on the
+ * number of threads. */
 #ifndef WEFT_TENSOR_CPU_WINOGRAD_H
 #define WEFT_TENSOR_CPU_WINOGRAD_H
 
@@ -12,8 +12,10 @@ typedef struct Winograd Winograd;
 typedef struct WinogradSpec {
     /* KERNEL_CONV_FORWARD, KERNEL_CONV_DATA or KERNEL_CONV_WEIGHT */
     KernelKind kind;
-    /* N C H W and O; C and O are multiples of L. pad: rows, columns; 0 or 1 */
-    int64_t n, c, h, w, o, pad[2];
+    /* x is (N,C,H,W), y has O channels; C and O are multiples of L */
+    int64_t n, c, h, w, o;
+    /* padding of rows and columns: 0 or 1 */
+    int64_t pad[2];
     /* forward: y = max(y, 0) */
     bool relu;
     int threads;
@@ -22,7 +24,7 @@ typedef struct WinogradSpec {
 /* Owner: the caller. */
 Winograd *winograd_new(const WinogradSpec *spec);
 void winograd_free(Winograd **winograd);
-/* Bytes of scratch for one run, whatever the instruction set. */
+/* Bytes of scratch for one run. */
 size_t winograd_scratch_bytes(const Winograd *winograd);
 /* data[role]: pointers as in kernel_run; ROLE_B may be NULL. scratch: aligned to 64 bytes. */
 void winograd_run(const Winograd *winograd, void *const data[ROLES], void *scratch);

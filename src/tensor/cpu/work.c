@@ -1,4 +1,4 @@
-/* Parallel regions of the CPU backend (work.h), and the number of threads that run them. */
+/* The parallel loop of the CPU backend (work.h), and the number of its threads. */
 #include "work.h"
 #include "tensor.h"
 

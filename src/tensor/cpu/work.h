@@ -1,13 +1,14 @@
-/* Work sharing among OpenMP's threads. Work is cut into items whose results do not depend on which
- * thread computes them. */
+/* A parallel loop over items, by OpenMP. The result of an item must not depend on the thread that
+ * computes it. */
 #ifndef WEFT_TENSOR_CPU_WORK_H
 #define WEFT_TENSOR_CPU_WORK_H
 
 #include <stdint.h>
 
+/* Computes items begin .. end - 1. */
 typedef void (*WorkBody)(const void *task, int64_t begin, int64_t end);
-/* Runs body on parts [begin, end) of [0, count): in parallel if the number of `elements` touched is
- * worth it. */
+/* Runs body on all items 0 .. count - 1, each thread on consecutive ones. elements: number of
+ * tensor elements that all items process; if they are few, the calling thread does all. */
 void work_run(WorkBody body, const void *task, int64_t count, int64_t elements);
 
 #endif

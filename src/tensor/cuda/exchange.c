@@ -6,7 +6,7 @@ static Status plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     if (!cuda_inputs(op, preferred)) return OK;
     TRY(exchange_plan(op, cuda_desc(op, op->spec.y.shape)));
-    const Swap *w = op->impl;
+    const ExchangePlan *w = op->impl;
     int64_t parts = cuda_sum_parts(op->spec.y.dtype, w->rows, w->width);
     size_t bytes = (size_t)(parts * w->width) * sizeof(float);
     if (op->spec.w_count && op->workspace_bytes < bytes) op->workspace_bytes = bytes;
@@ -15,7 +15,7 @@ static Status plan(Op *op, Desc preferred[SPEC_INPUTS])
 
 static void forward(Op *op, const OpRun *run)
 {
-    const Swap *w = op->impl;
+    const ExchangePlan *w = op->impl;
     exchange_forward(op, run);
     if (op->spec.w_count == 0) return;
     AddRowRun add = {.type = op->spec.y.dtype,
@@ -30,7 +30,7 @@ static void forward(Op *op, const OpRun *run)
 
 static void backward_weight(Op *op, const OpRun *run)
 {
-    const Swap *w = op->impl;
+    const ExchangePlan *w = op->impl;
     if (op->spec.w_count == 0) return;
     cuda_check(launch_column_sum(cuda_stream(op), op->spec.y.dtype, run->dw[0], run->workspace,
                                  run->dy, w->rows, w->width, w->width),
