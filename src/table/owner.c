@@ -1,6 +1,6 @@
-/* What an owner computes in a step: it finds rows, adds their gradients and updates them. The new
- * value of a row depends only on its old value, its id and its gradients with their ranks, so rows
- * are processed in any order. Only sums over rows need an order: that of (shard, id). */
+/* An owner in a step: it finds rows, adds their gradients and updates them. The new value of a row
+ * depends only on its old value, its id and its gradients with their ranks, so rows are processed
+ * in any order. Only sums over rows need an order: that of (shard, id). */
 #include "owner.h"
 
 #include "layers.h"

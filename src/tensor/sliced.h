@@ -1,5 +1,5 @@
-/* What all backends share for operations on slices: the plan and the communication of `exchange`,
- * and the positions of a slice's elements in the whole sample. */
+/* Code for operations on slices that all backends share: the plan and the communication of
+ * `exchange`, and the positions of a slice's elements in the whole sample. */
 #ifndef WEFT_TENSOR_SLICED_H
 #define WEFT_TENSOR_SLICED_H
 

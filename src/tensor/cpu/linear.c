@@ -1,6 +1,6 @@
-/* What dense and conv2d share (linear.h). The weight's gradient is written in the stored order. If
- * oneDNN has another, slower implementation for that order, the gradient is computed in oneDNN's
- * preferred order in the workspace, and reordered. */
+/* The shared code of dense and conv2d (linear.h). The weight's gradient is written in the stored
+ * order. If oneDNN has a different implementation for that order, the gradient is computed in
+ * oneDNN's preferred order in the workspace, and reordered. */
 #include "linear.h"
 #include "mask.h"
 #include "view.h"

@@ -1,5 +1,5 @@
-/* What the losses share: loss.c, sigmoid_loss.c, and softmax_sliced.c for logits that are divided
- * among ranks. */
+/* The shared code of the losses: loss.c, sigmoid_loss.c, and softmax_sliced.c for logits that are
+ * divided among ranks. */
 #ifndef WEFT_TENSOR_CPU_LOSS_H
 #define WEFT_TENSOR_CPU_LOSS_H
 
