@@ -222,12 +222,12 @@ typedef struct CheckpointList {
 } CheckpointList;
 Status checkpoint_list_blocks(const World *world, const char *path, CheckpointList *list);
 void checkpoint_list_fini(CheckpointList *list);
-/* Checks that the configuration in the file computes the same with its tensors as config does.
- * model: the graph of config, which supplies input shape and classes; it may be fused and sliced. A
- * file without a configuration passes. ERR_DATA names the layers that differ, up to a bound. Not
- * collective. */
-Status checkpoint_same_model(const char *path, const CheckpointMeta *meta, const Config *config,
-                             const Graph *model);
+/* Checks that the model of the configuration in the file computes the same from its tensors as
+ * config's: layers of one name have the same attributes and inputs. model: the graph of config,
+ * which supplies input shape and classes; it may be fused and sliced. A file without a
+ * configuration passes. ERR_DATA lists the differences, up to a bound. Not collective. */
+Status checkpoint_check_layers(const char *path, const CheckpointMeta *meta, const Config *config,
+                               const Graph *model);
 /* Reads only the attributes. Not collective. */
 Status checkpoint_read_meta(const char *path, CheckpointMeta *meta);
 /* A set of files, each identified by inode, size and time of change when it was added: files that

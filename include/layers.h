@@ -197,6 +197,18 @@ Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
  * range. */
 Status layer_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, const char *key,
                   const char *value);
+/* An attribute with other values in two layers. Values are texts: "4", "true", "[3, 5]". */
+enum { ATTR_VALUE = 32 };
+typedef struct AttrDifference {
+    /* borrowed */
+    const char *name;
+    char value[2][ATTR_VALUE];
+} AttrDifference;
+/* Compares two inferred layers of one kind. Returns true and the first attribute by which they
+ * compute different outputs from the same tensors. Attributes that only training uses are not
+ * compared, nor those that change the shape of a tensor. */
+bool layer_attr_differs(const LayerKind *kind, const OpSpec *const spec[2],
+                        const LayerSize *const size[2], AttrDifference *difference);
 
 /* Computes the initial values of an id's row in a sparse table: a pure function of (seed, table,
  * id, column). table: hash_text of the table's name. INIT_UNIFORM: U(-scale, scale); normal

@@ -120,7 +120,7 @@ static Status shrink(Shrink *s, Config *config, bool *removed, Graph **after)
     TRY(stored_list(&s->file));
     TRY(stored_meta(&s->file, &s->meta));
     TRY(match(s));
-    TRY(checkpoint_same_model(s->file.path, &s->meta, config, c->graph));
+    TRY(checkpoint_check_layers(s->file.path, &s->meta, config, c->graph));
     TRY(prune_choose(c, &options, removed));
     for (int u = 0; u < c->unit_count; ++u) s->any_removed = s->any_removed || removed[u];
     prune_set_widths(c, removed, config);

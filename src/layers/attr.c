@@ -1,6 +1,6 @@
-/* Attributes of layers: one table gives the field, the type and the range of each. Values are text,
- * from a configuration's list of layers or from the zoo; callers add the place to error
- * messages. */
+/* Attributes of layers: one table gives the field, the type, the effect and the range of each.
+ * Values are text, from a configuration's list of layers or from the zoo; callers add the place to
+ * error messages. */
 #include "kinds.h"
 
 #include "config/foreign.h"
@@ -22,6 +22,17 @@ typedef enum AttrType {
     ATTR_WORD
 } AttrType;
 
+/* What a layer with another value of the attribute does differently. */
+typedef enum AttrEffect {
+    EFFECT_UNSET,
+    /* it computes another output from the same tensors */
+    EFFECT_OUTPUT,
+    /* its tensors have another shape, if it has any; else as EFFECT_OUTPUT */
+    EFFECT_SHAPE,
+    /* it trains or begins differently; an evaluation gives the same */
+    EFFECT_TRAINING,
+} AttrEffect;
+
 /* One value of an enum. */
 typedef struct AttrWord {
     const char *word;
@@ -31,6 +42,7 @@ typedef struct AttrWord {
 typedef struct Attr {
     const char *name;
     AttrType type;
+    AttrEffect effect;
     /* the field is in LayerSize, not in OpSpec */
     bool in_size;
     /* offset of the field */
@@ -64,49 +76,54 @@ _Static_assert(sizeof(Init) == sizeof(int) && sizeof(BagMode) == sizeof(int) &&
                "words are written as int");
 
 static const Attr table[] = {
-    {"width", ATTR_COUNT, IN_SIZE(width), .low = 1, .high = 2147483647},
-    {"channels", ATTR_COUNT, IN_SIZE(width), .low = 1, .high = 2147483647},
-    {"vocab", ATTR_COUNT, IN_SIZE(vocab), .low = 1, .high = 2147483647},
-    {"context", ATTR_COUNT, IN_SIZE(vocab), .low = 1, .high = 2147483647},
-    {"bias", ATTR_BOOL, IN_SIZE(bias)},
-    {"init", ATTR_WORD, IN_SIZE(init), .words = init_words},
-    {"init_std", ATTR_FLOAT, IN_SIZE(init_std), .low = 0, .high = 100},
-    {"kernel", ATTR_PAIR, IN_SPEC(kernel), .low = 1, .high = 1024},
-    {"stride", ATTR_PAIR, IN_SPEC(stride), .low = 1, .high = 1024},
-    {"pad", ATTR_PAD, IN_SPEC(pad), .low = 0, .high = 1024},
-    {"groups", ATTR_INT, IN_SPEC(groups), .low = 1, .high = 1048576},
-    {"heads", ATTR_INT, IN_SPEC(heads), .low = 1, .high = 1048576},
-    {"kv_heads", ATTR_INT, IN_SPEC(kv_heads), .low = 1, .high = 1048576},
-    {"rotary", ATTR_BOOL, IN_SPEC(rotary)},
-    {"rotary_base", ATTR_FLOAT, IN_SPEC(rotary_base), .low = 1, .high = 1e12},
-    {"rope_type", ATTR_WORD, IN_SPEC(rotary_scaling.type), .words = rotary_words},
-    {"rope_factor", ATTR_FLOAT, IN_SPEC(rotary_scaling.factor), .low = 1, .high = 1e6},
-    {"rope_original_max_position_embeddings", ATTR_INT, IN_SPEC(rotary_scaling.original), .low = 1,
-     .high = 2147483647},
-    {"rope_low_freq_factor", ATTR_FLOAT, IN_SPEC(rotary_scaling.low_freq_factor), .low = 1e-6,
+    {"width", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(width), .low = 1, .high = 2147483647},
+    {"channels", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(width), .low = 1, .high = 2147483647},
+    {"vocab", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(vocab), .low = 1, .high = 2147483647},
+    {"context", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(vocab), .low = 1, .high = 2147483647},
+    {"bias", ATTR_BOOL, EFFECT_SHAPE, IN_SIZE(bias)},
+    {"init", ATTR_WORD, EFFECT_TRAINING, IN_SIZE(init), .words = init_words},
+    {"init_std", ATTR_FLOAT, EFFECT_TRAINING, IN_SIZE(init_std), .low = 0, .high = 100},
+    {"kernel", ATTR_PAIR, EFFECT_OUTPUT, IN_SPEC(kernel), .low = 1, .high = 1024},
+    {"stride", ATTR_PAIR, EFFECT_OUTPUT, IN_SPEC(stride), .low = 1, .high = 1024},
+    {"pad", ATTR_PAD, EFFECT_OUTPUT, IN_SPEC(pad), .low = 0, .high = 1024},
+    {"groups", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(groups), .low = 1, .high = 1048576},
+    {"heads", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(heads), .low = 1, .high = 1048576},
+    {"kv_heads", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(kv_heads), .low = 1, .high = 1048576},
+    {"rotary", ATTR_BOOL, EFFECT_OUTPUT, IN_SPEC(rotary)},
+    {"rotary_base", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(rotary_base), .low = 1, .high = 1e12},
+    {"rope_type", ATTR_WORD, EFFECT_OUTPUT, IN_SPEC(rotary_scaling.type), .words = rotary_words},
+    {"rope_factor", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(rotary_scaling.factor), .low = 1,
      .high = 1e6},
-    {"rope_high_freq_factor", ATTR_FLOAT, IN_SPEC(rotary_scaling.high_freq_factor), .low = 1e-6,
+    {"rope_original_max_position_embeddings", ATTR_INT, EFFECT_OUTPUT,
+     IN_SPEC(rotary_scaling.original), .low = 1, .high = 2147483647},
+    {"rope_low_freq_factor", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(rotary_scaling.low_freq_factor),
+     .low = 1e-6, .high = 1e6},
+    {"rope_high_freq_factor", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(rotary_scaling.high_freq_factor),
+     .low = 1e-6, .high = 1e6},
+    {"rope_beta_fast", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(rotary_scaling.beta_fast), .low = 1e-6,
      .high = 1e6},
-    {"rope_beta_fast", ATTR_FLOAT, IN_SPEC(rotary_scaling.beta_fast), .low = 1e-6, .high = 1e6},
-    {"rope_beta_slow", ATTR_FLOAT, IN_SPEC(rotary_scaling.beta_slow), .low = 1e-6, .high = 1e6},
-    {"rope_attention_factor", ATTR_FLOAT, IN_SPEC(rotary_scaling.attention_factor), .low = 1e-6,
+    {"rope_beta_slow", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(rotary_scaling.beta_slow), .low = 1e-6,
      .high = 1e6},
-    {"rope_mscale", ATTR_FLOAT, IN_SPEC(rotary_scaling.mscale), .low = 1e-6, .high = 1e6},
-    {"rope_mscale_all_dim", ATTR_FLOAT, IN_SPEC(rotary_scaling.mscale_all_dim), .low = 1e-6,
+    {"rope_attention_factor", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(rotary_scaling.attention_factor),
+     .low = 1e-6, .high = 1e6},
+    {"rope_mscale", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(rotary_scaling.mscale), .low = 1e-6,
      .high = 1e6},
-    {"rope_truncate", ATTR_BOOL, IN_SPEC(rotary_scaling.truncate)},
-    {"window", ATTR_INT, IN_SPEC(window), .low = 1, .high = 2147483647},
-    {"eps", ATTR_FLOAT, IN_SPEC(eps), .low = 1e-12, .high = 1},
-    {"momentum", ATTR_FLOAT, IN_SPEC(momentum), .low = 0, .high = 1},
-    {"p", ATTR_FLOAT, IN_SPEC(drop), .low = 0, .high = 1, .below_high = true},
-    {"fields", ATTR_INT, IN_SPEC(bag_fields), .low = 1, .high = 65536},
-    {"first_field", ATTR_INT, IN_SPEC(bag_first), .low = 0, .high = 65535},
-    {"mode", ATTR_WORD, IN_SPEC(bag_mode), .words = mode_words},
-    {"ids", ATTR_INT, IN_SPEC(bag_ids), .low = 1, .high = 1048576},
-    {"together", ATTR_BOOL, IN_SPEC(bag_together)},
-    {"tables", ATTR_WORD, IN_SIZE(tables), .words = tables_words},
-    {"hashed", ATTR_BOOL, IN_SIZE(hashed)},
-    {"smoothing", ATTR_FLOAT, IN_SPEC(smoothing), .low = 0, .high = 1, .below_high = true},
+    {"rope_mscale_all_dim", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(rotary_scaling.mscale_all_dim),
+     .low = 1e-6, .high = 1e6},
+    {"rope_truncate", ATTR_BOOL, EFFECT_OUTPUT, IN_SPEC(rotary_scaling.truncate)},
+    {"window", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(window), .low = 1, .high = 2147483647},
+    {"eps", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(eps), .low = 1e-12, .high = 1},
+    {"momentum", ATTR_FLOAT, EFFECT_TRAINING, IN_SPEC(momentum), .low = 0, .high = 1},
+    {"p", ATTR_FLOAT, EFFECT_TRAINING, IN_SPEC(drop), .low = 0, .high = 1, .below_high = true},
+    {"fields", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(bag_fields), .low = 1, .high = 65536},
+    {"first_field", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(bag_first), .low = 0, .high = 65535},
+    {"mode", ATTR_WORD, EFFECT_OUTPUT, IN_SPEC(bag_mode), .words = mode_words},
+    {"ids", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(bag_ids), .low = 1, .high = 1048576},
+    {"together", ATTR_BOOL, EFFECT_OUTPUT, IN_SPEC(bag_together)},
+    {"tables", ATTR_WORD, EFFECT_SHAPE, IN_SIZE(tables), .words = tables_words},
+    {"hashed", ATTR_BOOL, EFFECT_OUTPUT, IN_SIZE(hashed)},
+    {"smoothing", ATTR_FLOAT, EFFECT_TRAINING, IN_SPEC(smoothing), .low = 0, .high = 1,
+     .below_high = true},
 };
 
 static const Attr *attr_find(const char *name)
@@ -121,6 +138,7 @@ const char *layer_attr_lacks(const char *name)
     const Attr *attr = attr_find(name);
     return !attr                                                ? "has no row in attr.c"
            : attr->type == ATTR_UNSET                           ? "has no type"
+           : attr->effect == EFFECT_UNSET                       ? "has no effect"
            : attr->type == ATTR_WORD && !attr->words            ? "has no words"
            : attr->type == ATTR_WORD || attr->type == ATTR_BOOL ? NULL
            : attr->low >= attr->high                            ? "has no range"
@@ -271,4 +289,60 @@ Status layer_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, const ch
     if (!attr) return fail(ERR_BUG, "%s: attribute '%s' is not in the table", kind->name, key);
     return attr_set(attr, value,
                     (char *)(attr->in_size ? (void *)size : (void *)spec) + attr->offset);
+}
+
+static void value_text(const Attr *attr, const void *field, char out[ATTR_VALUE])
+{
+    const int *n = field;
+    out[0] = '\0';
+    switch (attr->type) {
+    case ATTR_COUNT:
+        snprintf(out, ATTR_VALUE, "%lld", (long long)*(const int64_t *)field);
+        break;
+    case ATTR_INT:
+        snprintf(out, ATTR_VALUE, "%d", *n);
+        break;
+    case ATTR_PAIR:
+    case ATTR_PAD:
+        snprintf(out, ATTR_VALUE, "[%d, %d]", n[0], n[1]);
+        break;
+    case ATTR_FLOAT:
+        /* the fewest digits that give the same float */
+        for (int digits = 6; digits <= 9; ++digits) {
+            snprintf(out, ATTR_VALUE, "%.*g", digits, (double)*(const float *)field);
+            if (strtof(out, NULL) == *(const float *)field) break;
+        }
+        break;
+    case ATTR_BOOL:
+        snprintf(out, ATTR_VALUE, "%s", *(const bool *)field ? "true" : "false");
+        break;
+    case ATTR_WORD:
+        for (const AttrWord *w = attr->words; w->word; ++w)
+            if (w->value == *n) snprintf(out, ATTR_VALUE, "%s", w->word);
+        break;
+    case ATTR_UNSET:
+        break;
+    }
+}
+
+bool layer_attr_differs(const LayerKind *kind, const OpSpec *const spec[2],
+                        const LayerSize *const size[2], AttrDifference *difference)
+{
+    /* a hashed table has the same tensors with any number of rows */
+    const bool shaped = op_has_values(spec[0]) && !size[0]->hashed && !size[1]->hashed;
+    for (int i = 0; kind->attrs && kind->attrs[i]; ++i) {
+        const Attr *attr = attr_find(kind->attrs[i]);
+        if (attr->effect == EFFECT_TRAINING || (attr->effect == EFFECT_SHAPE && shaped)) continue;
+        for (int k = 0; k < 2; ++k) {
+            /* 0 stands for a default in these two */
+            OpSpec s = *spec[k];
+            s.kv_heads = attention_kv_heads(&s);
+            s.rotary_base = attention_rotary_base(&s);
+            const void *values = attr->in_size ? (const void *)size[k] : (const void *)&s;
+            value_text(attr, (const char *)values + attr->offset, difference->value[k]);
+        }
+        difference->name = attr->name;
+        if (strcmp(difference->value[0], difference->value[1]) != 0) return true;
+    }
+    return false;
 }

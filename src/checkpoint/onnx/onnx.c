@@ -246,7 +246,7 @@ static Status export(OnnxExport *e, const char *out, OnnxExported *made)
     file.most = e->model->most > 0 ? e->model->most : ONNX_MOST_BYTES;
     TRY(check_options(e->model));
     TRY(find_classes(e));
-    TRY(checkpoint_same_model(e->file.path, &e->file.meta, e->model->config, e->graph));
+    TRY(checkpoint_check_layers(e->file.path, &e->file.meta, e->model->config, e->graph));
     TRY(add_layers(e, &file));
     add_texts(e);
     file.text_count = e->text_count;

@@ -254,7 +254,7 @@ static Status check_meaning(const Trainer *t, const CheckpointMeta *meta, const 
         scaling_warn_ranges(t, meta, path, "");
         return OK;
     }
-    return checkpoint_same_model(path, meta, t->config, graph_whole(t->graph));
+    return checkpoint_check_layers(path, meta, t->config, graph_whole(t->graph));
 }
 
 Status train_load(Trainer *t, const char *path, bool params_only)
@@ -317,7 +317,7 @@ static Status match_init(void *user, const CheckpointMeta *meta, const Checkpoin
     TRY(init_match(t->config, &io, stored, count, from, &anew));
     /* training may continue with a model that was changed on purpose: longer contexts, another
      * activation */
-    if (checkpoint_same_model(path, meta, t->config, graph_whole(t->graph)) != OK)
+    if (checkpoint_check_layers(path, meta, t->config, graph_whole(t->graph)) != OK)
         log_warn("%s; the run trains it as it is here", fail_message());
     scaling_log_difference(t, meta, path);
     int taken = 0;
