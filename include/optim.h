@@ -40,7 +40,7 @@ typedef struct OptimTensor {
 typedef struct OptimRule {
     const OptimTable *table;
     /* the rule's constants; borrowed from the Config */
-    const OptimConfig *is;
+    const OptimConfig *constants;
     /* learning rate of the group divided by optim.lr */
     double rate;
     /* state slots that the rule needs with these constants */
@@ -150,18 +150,18 @@ struct OptimTable {
     /* names of the slots in checkpoints: "momentum"; "m", "v" */
     const char *slot_name[OPTIM_SLOTS];
     /* slots needed with these constants; NULL: all */
-    int (*slots_used)(const OptimConfig *is);
+    int (*slots_used)(const OptimConfig *constants);
     /* measure leaves a result for update in the scratch memory */
     bool scratch;
-    /* works in host memory only */
-    bool host;
+    /* update needs parameters in host memory, so a GPU is refused */
+    bool host_memory_only;
     /* norms of each range that update needs; 0: elementwise, so adjacent ranges may be updated as
      * one */
     int norms;
     /* OK, or ERR_CONFIG with the reason why the rule cannot update this tensor with these
      * constants, without file and line. NULL: it updates any tensor, and tables if row_update is
      * set. */
-    Status (*check_tensor)(const OptimConfig *is, const OptimTensor *tensor);
+    Status (*check_tensor)(const OptimConfig *constants, const OptimTensor *tensor);
     /* Passes each vector whose norm is needed to optim_squares. NULL if norms is 0. */
     void (*measure)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
     /* All NULL unless the rule needs whole tensors. x: the tensor in plain order; work: scratch
@@ -174,7 +174,7 @@ struct OptimTable {
     /* Update of a row of a sparse table, for the rows named by the ids of a step only, which
      * includes weight decay; the arguments are as in update. One thread works on a row. Both are
      * NULL if the rule cannot update rows. */
-    RowState (*row_state)(const OptimConfig *is, int width);
+    RowState (*row_state)(const OptimConfig *constants, int width);
     void (*row_update)(const OptimRule *rule, const OptimRowArgs *args);
 };
 struct Optim {

@@ -1,5 +1,5 @@
 /* Adagrad (Duchi, Hazan & Singer 2011, "Adaptive subgradient methods", figure 1, diagonal), as in
- * PyTorch. */
+ * PyTorch: for parameters (update) and for rows of sparse tables (row_update). */
 #include "rules.h"
 
 #include <math.h>
@@ -8,54 +8,56 @@ typedef struct AdagradArgs {
     float lr, eps, weight_decay, grad_scale;
 } AdagradArgs;
 
-/* range: w, g, sum of squares */
-static void body(const void *args, float *const range[FLAT_RANGES], int64_t n)
+/* arrays: parameters, gradient, sum of squares */
+static void adagrad_elements(const void *args, float *const array[FLAT_RANGES], int64_t n)
 {
     const AdagradArgs a = *(const AdagradArgs *)args;
-    float *restrict w = range[0], *restrict sum = range[2];
-    const float *restrict g = range[1];
+    float *restrict w = array[0], *restrict sum = array[2];
+    const float *restrict g = array[1];
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) {
-        float d = g[i] * a.grad_scale + a.weight_decay * w[i];
-        sum[i] += d * d;
-        w[i] -= a.lr * d / (sqrtf(sum[i]) + a.eps);
+        float grad = g[i] * a.grad_scale + a.weight_decay * w[i];
+        sum[i] += grad * grad;
+        w[i] -= a.lr * grad / (sqrtf(sum[i]) + a.eps);
     }
 }
 
 static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
     AdagradArgs args = {.lr = a->lr,
-                        .eps = (float)piece->rule->is->eps,
+                        .eps = (float)piece->rule->constants->eps,
                         .weight_decay = optim_decay(piece),
                         .grad_scale = a->grad_scale};
-    float *range[FLAT_RANGES] = {a->w, (float *)(uintptr_t)a->g, optim_slot(optim, 0, piece)};
-    optim_each(optim, piece, body, &args, range);
+    float *array[FLAT_RANGES] = {a->w, optim_read_only(a->g), optim_slot(optim, 0, piece)};
+    optim_each(optim, piece, adagrad_elements, &args, array);
 }
 
-static RowState row_state(const OptimConfig *is, int width)
+static RowState row_state(const OptimConfig *constants, int width)
 {
-    (void)is;
-    return (RowState){1, {width}, {"sum_of_squares"}};
+    (void)constants;
+    return (RowState){.slots = 1, .floats = {width}, .name = {"sum_of_squares"}};
 }
 
 static void row_update(const OptimRule *rule, const OptimRowArgs *a)
 {
     AdagradArgs args = {.lr = a->lr,
-                        .eps = (float)rule->is->eps,
+                        .eps = (float)rule->constants->eps,
                         .weight_decay = a->decay,
                         .grad_scale = a->grad_scale};
-    float *range[FLAT_RANGES] = {a->w, (float *)(uintptr_t)a->g, a->state};
-    body(&args, range, a->width);
+    float *array[FLAT_RANGES] = {a->w, optim_read_only(a->g), a->state};
+    adagrad_elements(&args, array, a->width);
 }
 
 const OptimTable optim_adagrad = {
-    .word = {.word = "adagrad",
-             .help = "learning rates that fall with the sum of squared gradients",
-             .uses = "eps",
-             .defaults = "eps=1e-10"},
+    .word =
+        {.word = "adagrad",
+         .help =
+             "each parameter's learning rate falls with the root of its sum of squared gradients",
+         .uses = "eps",
+         .defaults = "eps=1e-10"},
     .slots = 1,
     .slot_name = {"sum_of_squares"},
-    .host = true,
+    .host_memory_only = true,
     .update = update,
     .row_state = row_state,
     .row_update = row_update,

@@ -17,20 +17,20 @@ static float mean_square(const float *restrict w, const float *restrict g, int w
     for (int i = 0; i < whole; i += LANES)
 #pragma omp simd
         for (int k = 0; k < LANES; ++k) {
-            float d = g[i + k] * scale + decay * w[i + k];
-            sum[k] += d * d;
+            float grad = g[i + k] * scale + decay * w[i + k];
+            sum[k] += grad * grad;
         }
     for (int k = 0; k < width - whole; ++k) {
-        float d = g[whole + k] * scale + decay * w[whole + k];
-        sum[k] += d * d;
+        float grad = g[whole + k] * scale + decay * w[whole + k];
+        sum[k] += grad * grad;
     }
     float low = (sum[0] + sum[4]) + (sum[2] + sum[6]), high = (sum[1] + sum[5]) + (sum[3] + sum[7]);
     return (low + high) / (float)width;
 }
 
-static Status check_tensor(const OptimConfig *is, const OptimTensor *tensor)
+static Status check_tensor(const OptimConfig *constants, const OptimTensor *tensor)
 {
-    (void)is;
+    (void)constants;
     if (tensor->role == PARAM_TABLE) return OK;
     return fail(ERR_CONFIG,
                 "adagrad_row is for the rows of sparse tables, which %s is not: give it to them "
@@ -39,10 +39,10 @@ static Status check_tensor(const OptimConfig *is, const OptimTensor *tensor)
                 tensor->name);
 }
 
-static RowState row_state(const OptimConfig *is, int width)
+static RowState row_state(const OptimConfig *constants, int width)
 {
-    (void)is, (void)width;
-    return (RowState){1, {1}, {"row_mean_of_squares"}};
+    (void)constants, (void)width;
+    return (RowState){.slots = 1, .floats = {1}, .name = {"row_mean_of_squares"}};
 }
 
 static void row_update(const OptimRule *rule, const OptimRowArgs *a)
@@ -51,7 +51,7 @@ static void row_update(const OptimRule *rule, const OptimRowArgs *a)
     const float *restrict g = a->g;
     const float scale = a->grad_scale, decay = a->decay;
     float sum = a->state[0] += mean_square(w, g, a->width, scale, decay);
-    const float step = a->lr / (sqrtf(sum) + (float)rule->is->eps);
+    const float step = a->lr / (sqrtf(sum) + (float)rule->constants->eps);
 #pragma omp simd
     for (int i = 0; i < a->width; ++i) w[i] -= step * (g[i] * scale + decay * w[i]);
 }

@@ -7,7 +7,7 @@
  * by 1e-5, and the error must cancel. */
 static void corrections(const OptimRule *rule, double step, float *first, float *second)
 {
-    float beta1 = (float)rule->is->beta1, beta2 = (float)rule->is->beta2;
+    float beta1 = (float)rule->constants->beta1, beta2 = (float)rule->constants->beta2;
     *first = (float)(1 - pow((double)beta1, step));
     *second = (float)(1 - pow((double)beta2, step));
 }
@@ -17,15 +17,15 @@ void adam_corrections(const Optim *optim, const OptimRule *rule, float *first, f
     corrections(rule, (double)optim->step, first, second);
 }
 
-static AdamArgs numbers(const OptimRule *rule, float lr, float weight_decay, float grad_scale,
-                        bool decoupled)
+static AdamArgs make_args(const OptimRule *rule, float lr, float weight_decay, float grad_scale,
+                          bool decoupled)
 {
-    const OptimConfig *is = rule->is;
+    const OptimConfig *constants = rule->constants;
     return (AdamArgs){
         .lr = lr,
-        .beta1 = (float)is->beta1,
-        .beta2 = (float)is->beta2,
-        .eps = (float)is->eps,
+        .beta1 = (float)constants->beta1,
+        .beta2 = (float)constants->beta2,
+        .eps = (float)constants->eps,
         .weight_decay = weight_decay,
         .grad_scale = grad_scale,
         .decoupled = decoupled,
@@ -34,7 +34,7 @@ static AdamArgs numbers(const OptimRule *rule, float lr, float weight_decay, flo
 
 AdamArgs adam_args(const Optim *optim, const OptimPiece *piece, const OptimArgs *a, bool decoupled)
 {
-    AdamArgs args = numbers(piece->rule, a->lr, optim_decay(piece), a->grad_scale, decoupled);
+    AdamArgs args = make_args(piece->rule, a->lr, optim_decay(piece), a->grad_scale, decoupled);
     args.now = optim_now(optim, piece);
     adam_corrections(optim, piece->rule, &args.correct1, &args.correct2);
     return args;
@@ -48,10 +48,10 @@ void adam_step(Optim *optim, const OptimPiece *piece, const OptimArgs *a, bool d
                                       optim_slot(optim, 1, piece), piece->elements);
 }
 
-RowState adam_row_state(const OptimConfig *is, int width)
+RowState adam_row_state(const OptimConfig *constants, int width)
 {
-    (void)is;
-    return (RowState){3, {width, width, 1}, {"m", "v", "updates"}};
+    (void)constants;
+    return (RowState){.slots = 3, .floats = {width, width, 1}, .name = {"m", "v", "updates"}};
 }
 
 /* The count of the row's updates gives the corrections. As a float it is exact up to 2^24, where
@@ -59,7 +59,7 @@ RowState adam_row_state(const OptimConfig *is, int width)
 void adam_row_step(const OptimRule *rule, const OptimRowArgs *a, bool decoupled)
 {
     float *m = a->state, *v = m + a->width, *count = v + a->width;
-    AdamArgs args = numbers(rule, a->lr, a->decay, a->grad_scale, decoupled);
+    AdamArgs args = make_args(rule, a->lr, a->decay, a->grad_scale, decoupled);
     *count += 1;
     corrections(rule, (double)*count, &args.correct1, &args.correct2);
     backend_cpu.flat->adam(NULL, &args, a->w, a->g, m, v, a->width);

@@ -3,7 +3,7 @@
 
 static double rate(const CurveAt *at)
 {
-    return at->is->lr;
+    return at->keys->lr;
 }
 
 const Curve curve_constant = {

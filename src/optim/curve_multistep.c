@@ -6,11 +6,11 @@
 
 static double rate(const CurveAt *at)
 {
-    double lr = at->is->lr;
-    for (int i = 0; i < at->is->milestones.count; ++i)
+    double lr = at->keys->lr;
+    for (int i = 0; i < at->keys->milestones.count; ++i)
         if (at->data_step >=
-            (double)llround(at->is->milestones.value[i] * (double)at->steps_per_epoch))
-            lr *= at->is->gamma;
+            (double)llround(at->keys->milestones.value[i] * (double)at->steps_per_epoch))
+            lr *= at->keys->gamma;
     return lr;
 }
 

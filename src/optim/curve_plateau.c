@@ -5,18 +5,18 @@
 
 #include <math.h>
 
-static bool better(const OptimConfig *is, double value, double best, bool rises)
+static bool better(const OptimConfig *keys, double value, double best, bool rises)
 {
     if (isnan(best)) return !isnan(value);
-    return rises ? value > best * (1 + is->threshold) : value < best * (1 - is->threshold);
+    return rises ? value > best * (1 + keys->threshold) : value < best * (1 - keys->threshold);
 }
 
-static void evaluated(const OptimConfig *is, LrState *state, double value, bool rises)
+static void evaluated(const OptimConfig *keys, LrState *state, double value, bool rises)
 {
-    if (better(is, value, state->best, rises)) {
+    if (better(keys, value, state->best, rises)) {
         state->best = value;
         state->bad = 0;
-    } else if (++state->bad > is->patience) {
+    } else if (++state->bad > keys->patience) {
         state->bad = 0;
         ++state->falls;
     }
@@ -25,20 +25,20 @@ static void evaluated(const OptimConfig *is, LrState *state, double value, bool 
 /* Multiplies once per fall, in the same order as they happened. */
 static double rate(const CurveAt *at)
 {
-    double lr = at->is->lr;
-    for (int64_t i = 0; i < at->state->falls && lr > at->is->lr_end; ++i)
-        lr = fmax(lr * at->is->gamma, at->is->lr_end);
+    double lr = at->keys->lr;
+    for (int64_t i = 0; i < at->state->falls && lr > at->keys->lr_end; ++i)
+        lr = fmax(lr * at->keys->gamma, at->keys->lr_end);
     return lr;
 }
 
 static Status check(const Config *config)
 {
-    const OptimConfig *is = &config->optim;
-    if (is->gamma >= 1)
+    const OptimConfig *keys = &config->optim;
+    if (keys->gamma >= 1)
         return config_fail_key(config, "optim.gamma",
                                "with optim.lr_schedule: plateau must be below 1: the rate falls");
-    if (is->lr_end > is->lr)
-        return config_fail_key(config, "optim.lr_end", "is above optim.lr (%g)", is->lr);
+    if (keys->lr_end > keys->lr)
+        return config_fail_key(config, "optim.lr_end", "is above optim.lr (%g)", keys->lr);
     return OK;
 }
 

@@ -5,7 +5,7 @@
 
 static double rate(const CurveAt *at)
 {
-    return curve_between(at, pow(1 - at->done, at->is->power));
+    return curve_between(at, pow(1 - at->done, at->keys->power));
 }
 
 const Curve curve_polynomial = {

@@ -31,10 +31,10 @@ ConfigWord optim_curve_word(int i)
     return i < CURVE_COUNT ? curves[i]->word : (ConfigWord){0};
 }
 
-static int64_t warmup_steps(const OptimConfig *is, int64_t steps_per_epoch)
+static int64_t warmup_steps(const OptimConfig *keys, int64_t steps_per_epoch)
 {
-    if (is->warmup_steps > 0) return is->warmup_steps;
-    return llround(is->warmup_epochs * (double)steps_per_epoch);
+    if (keys->warmup_steps > 0) return keys->warmup_steps;
+    return llround(keys->warmup_epochs * (double)steps_per_epoch);
 }
 
 LrState lr_state(void)
@@ -65,22 +65,23 @@ Status lr_check(const Config *config)
 
 void lr_evaluated(const Config *config, LrState *state, const LrSteps *at, double value, bool rises)
 {
-    const OptimConfig *is = &config->optim;
-    const Curve *curve = curves[is->lr_schedule];
-    if (curve->evaluated && at->step >= (double)warmup_steps(is, at->steps_per_epoch))
-        curve->evaluated(is, state, value, rises);
+    const OptimConfig *keys = &config->optim;
+    const Curve *curve = curves[keys->lr_schedule];
+    if (curve->evaluated && at->step >= (double)warmup_steps(keys, at->steps_per_epoch))
+        curve->evaluated(keys, state, value, rises);
 }
 
 double lr_at(const Config *config, const LrState *state, const LrSteps *of)
 {
-    OptimConfig is = config->optim;
+    OptimConfig keys = config->optim;
     if (state->lr > 0) {
-        is.lr_end *= state->lr / is.lr;
-        is.lr = state->lr;
+        keys.lr_end *= state->lr / keys.lr;
+        keys.lr = state->lr;
     }
-    double warmup = (double)warmup_steps(&is, of->steps_per_epoch), left = of->steps - warmup;
-    if (of->step < warmup) return is.lr * fmin(of->step + 1, warmup) / warmup;
+    double warmup = (double)warmup_steps(&keys, of->steps_per_epoch), left = of->steps - warmup;
+    if (of->step < warmup) return keys.lr * fmin(of->step + 1, warmup) / warmup;
     double done = left > 0 ? (of->step - warmup) / left : 1;
-    CurveAt at = {&is, state, of->step + of->data_ahead, of->steps_per_epoch, done > 1 ? 1 : done};
-    return curves[is.lr_schedule]->rate(&at);
+    CurveAt at = {&keys, state, of->step + of->data_ahead, of->steps_per_epoch,
+                  done > 1 ? 1 : done};
+    return curves[keys.lr_schedule]->rate(&at);
 }

@@ -6,7 +6,8 @@
 #include "rules.h"
 
 typedef struct CurveAt {
-    const OptimConfig *is;
+    /* keys of optim, with the learning rate in effect */
+    const OptimConfig *keys;
     /* state of the run so far */
     const LrState *state;
     /* position in the data, in steps from the beginning, warm-up included */
@@ -24,7 +25,7 @@ typedef struct Curve {
     double (*rate)(const CurveAt *at);
     /* Notes the value of an evaluation after the warm-up; rises: larger values are better. NULL:
      * the curve does not use evaluations. */
-    void (*evaluated)(const OptimConfig *is, LrState *state, double value, bool rises);
+    void (*evaluated)(const OptimConfig *keys, LrState *state, double value, bool rises);
     /* ERR_CONFIG if the curve's keys contradict each other; NULL: they never do */
     Status (*check)(const Config *config);
 } Curve;
@@ -39,7 +40,7 @@ Status curve_check(const Curve *curve);
  * PyTorch's CosineAnnealingLR(T_max=n). */
 static inline double curve_between(const CurveAt *at, double left)
 {
-    return at->is->lr_end + (at->is->lr - at->is->lr_end) * left;
+    return at->keys->lr_end + (at->keys->lr - at->keys->lr_end) * left;
 }
 
 #endif

@@ -14,19 +14,19 @@ typedef struct FtrlArgs {
     float lr, l1, l2, beta, weight_decay, grad_scale;
 } FtrlArgs;
 
-/* range: w, g, z, n */
-static void body(const void *args, float *const range[FLAT_RANGES], int64_t count)
+/* arrays: parameters, gradient, z, n */
+static void ftrl_elements(const void *args, float *const array[FLAT_RANGES], int64_t count)
 {
     const FtrlArgs a = *(const FtrlArgs *)args;
-    float *restrict w = range[0], *restrict z = range[2], *restrict n = range[3];
-    const float *restrict g = range[1];
+    float *restrict w = array[0], *restrict z = array[2], *restrict n = array[3];
+    const float *restrict g = array[1];
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) {
-        float d = g[i] * a.grad_scale + a.weight_decay * w[i], square = d * d;
+        float grad = g[i] * a.grad_scale + a.weight_decay * w[i], square = grad * grad;
         float before = sqrtf(n[i]), after = sqrtf(n[i] + square);
         float now = (a.beta + before) / a.lr + a.l2;
         float from = w[i] != 0 ? -(w[i] * now + copysignf(a.l1, w[i])) : z[i];
-        float to = from + d - (after - before) / a.lr * w[i];
+        float to = from + grad - (after - before) / a.lr * w[i];
         float over = fabsf(to) - a.l1;
         float moved = over > 0 ? -copysignf(over, to) / ((a.beta + after) / a.lr + a.l2) : 0;
         n[i] += square;
@@ -35,36 +35,36 @@ static void body(const void *args, float *const range[FLAT_RANGES], int64_t coun
     }
 }
 
-static FtrlArgs args_of(const OptimRule *rule, float lr, float weight_decay, float grad_scale)
+static FtrlArgs make_args(const OptimRule *rule, float lr, float weight_decay, float grad_scale)
 {
-    const OptimConfig *is = rule->is;
+    const OptimConfig *constants = rule->constants;
     return (FtrlArgs){.lr = lr,
-                      .l1 = (float)is->l1,
-                      .l2 = (float)is->l2,
-                      .beta = (float)is->beta,
+                      .l1 = (float)constants->l1,
+                      .l2 = (float)constants->l2,
+                      .beta = (float)constants->beta,
                       .weight_decay = weight_decay,
                       .grad_scale = grad_scale};
 }
 
 static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
-    FtrlArgs args = args_of(piece->rule, a->lr, optim_decay(piece), a->grad_scale);
-    float *range[FLAT_RANGES] = {a->w, (float *)(uintptr_t)a->g, optim_slot(optim, 0, piece),
+    FtrlArgs args = make_args(piece->rule, a->lr, optim_decay(piece), a->grad_scale);
+    float *array[FLAT_RANGES] = {a->w, optim_read_only(a->g), optim_slot(optim, 0, piece),
                                  optim_slot(optim, 1, piece)};
-    optim_each(optim, piece, body, &args, range);
+    optim_each(optim, piece, ftrl_elements, &args, array);
 }
 
-static RowState row_state(const OptimConfig *is, int width)
+static RowState row_state(const OptimConfig *constants, int width)
 {
-    (void)is;
-    return (RowState){2, {width, width}, {"ftrl_z", "ftrl_n"}};
+    (void)constants;
+    return (RowState){.slots = 2, .floats = {width, width}, .name = {"ftrl_z", "ftrl_n"}};
 }
 
 static void row_update(const OptimRule *rule, const OptimRowArgs *a)
 {
-    FtrlArgs args = args_of(rule, a->lr, a->decay, a->grad_scale);
-    float *range[FLAT_RANGES] = {a->w, (float *)(uintptr_t)a->g, a->state, a->state + a->width};
-    body(&args, range, a->width);
+    FtrlArgs args = make_args(rule, a->lr, a->decay, a->grad_scale);
+    float *array[FLAT_RANGES] = {a->w, optim_read_only(a->g), a->state, a->state + a->width};
+    ftrl_elements(&args, array, a->width);
 }
 
 const OptimTable optim_ftrl = {
@@ -73,7 +73,7 @@ const OptimTable optim_ftrl = {
              .uses = "l1 l2 beta"},
     .slots = 2,
     .slot_name = {"ftrl_z", "ftrl_n"},
-    .host = true,
+    .host_memory_only = true,
     .update = update,
     .row_state = row_state,
     .row_update = row_update,

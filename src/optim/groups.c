@@ -53,7 +53,7 @@ static Status check_tensor(const OptimRule *rule, const OptimTensor *tensor)
 {
     const OptimTable *table = rule->table;
     if (tensor->role != PARAM_TABLE || table->row_update)
-        return table->check_tensor ? table->check_tensor(rule->is, tensor) : OK;
+        return table->check_tensor ? table->check_tensor(rule->constants, tensor) : OK;
     char *those = optim_row_rules();
     fail(ERR_CONFIG,
          "%s cannot update the rows of a sparse table, and %s is one: put tables into a group of a "

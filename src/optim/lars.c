@@ -13,25 +13,25 @@ static void measure(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
  * 0. */
 static double local_rate(const OptimPiece *piece, const OptimArgs *a)
 {
-    const OptimConfig *is = piece->rule->is;
+    const OptimConfig *constants = piece->rule->constants;
     if (!piece->decay) return 1;
     double w_norm = a->norm[0], g_norm = a->norm[1] * (double)a->grad_scale;
     if (w_norm == 0 || g_norm == 0) return 1;
-    return is->trust * w_norm / (g_norm + is->weight_decay * w_norm);
+    return constants->trust * w_norm / (g_norm + constants->weight_decay * w_norm);
 }
 
 /* The paper's momentum includes the rate: m = momentum m + lr local (g + wd w); w -= m. That is SGD
  * with rate 1 on a scaled gradient. */
 static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
-    const OptimConfig *is = piece->rule->is;
+    const OptimConfig *constants = piece->rule->constants;
     double rate = (double)a->lr * local_rate(piece, a);
     SgdArgs args = {
         .lr = 1.0f,
-        .momentum = (float)is->momentum,
+        .momentum = (float)constants->momentum,
         .weight_decay = (float)(rate * (double)optim_decay(piece)),
         .grad_scale = (float)(rate * (double)a->grad_scale),
-        .nesterov = is->nesterov,
+        .nesterov = constants->nesterov,
         .first = optim->first,
     };
     Stream *s = optim->backend->table->stream(optim->backend);

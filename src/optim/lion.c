@@ -7,12 +7,12 @@ typedef struct LionArgs {
     float lr, beta1, beta2, shrink, grad_scale;
 } LionArgs;
 
-/* range: w, g, m */
-static void body(const void *args, float *const range[FLAT_RANGES], int64_t n)
+/* arrays: parameters, gradient, momentum */
+static void lion_elements(const void *args, float *const array[FLAT_RANGES], int64_t n)
 {
     const LionArgs a = *(const LionArgs *)args;
-    float *restrict w = range[0], *restrict m = range[2];
-    const float *restrict g = range[1];
+    float *restrict w = array[0], *restrict m = array[2];
+    const float *restrict g = array[1];
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) {
         float gradient = g[i] * a.grad_scale;
@@ -25,14 +25,14 @@ static void body(const void *args, float *const range[FLAT_RANGES], int64_t n)
 
 static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
-    const OptimConfig *is = piece->rule->is;
+    const OptimConfig *constants = piece->rule->constants;
     LionArgs args = {.lr = a->lr,
-                     .beta1 = (float)is->beta1,
-                     .beta2 = (float)is->beta2,
+                     .beta1 = (float)constants->beta1,
+                     .beta2 = (float)constants->beta2,
                      .shrink = 1 - a->lr * optim_decay(piece),
                      .grad_scale = a->grad_scale};
-    float *range[FLAT_RANGES] = {a->w, (float *)(uintptr_t)a->g, optim_slot(optim, 0, piece)};
-    optim_each(optim, piece, body, &args, range);
+    float *array[FLAT_RANGES] = {a->w, optim_read_only(a->g), optim_slot(optim, 0, piece)};
+    optim_each(optim, piece, lion_elements, &args, array);
 }
 
 const OptimTable optim_lion = {
@@ -42,6 +42,6 @@ const OptimTable optim_lion = {
              .defaults = "beta2=0.99"},
     .slots = 1,
     .slot_name = {"lion_momentum"},
-    .host = true,
+    .host_memory_only = true,
     .update = update,
 };

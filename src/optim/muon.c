@@ -42,9 +42,9 @@ static int64_t work_floats(const OptimTensor *tensor)
     return 2 * x.rows * (x.columns + x.rows);
 }
 
-static Status check_tensor(const OptimConfig *is, const OptimTensor *tensor)
+static Status check_tensor(const OptimConfig *constants, const OptimTensor *tensor)
 {
-    (void)is;
+    (void)constants;
     char shape[64];
     static const char *const what[] = {ROLE_WORDS(LIST_NAME)};
     if (tensor->role == PARAM_WEIGHT && tensor->shape.ndim > 1) return OK;
@@ -62,12 +62,13 @@ typedef struct MuonArgs {
     bool nesterov;
 } MuonArgs;
 
-/* range: u, g, m. Moves m towards g; u is m or, with Nesterov's form, m moved once more. */
-static void momentum_body(const void *args, float *const range[FLAT_RANGES], int64_t n)
+/* arrays: u, gradient, momentum. Moves m towards g; u is m or, with Nesterov's form, m moved once
+ * more. */
+static void momentum_elements(const void *args, float *const array[FLAT_RANGES], int64_t n)
 {
     const MuonArgs a = *(const MuonArgs *)args;
-    float *restrict u = range[0], *restrict m = range[2];
-    const float *restrict g = range[1];
+    float *restrict u = array[0], *restrict m = array[2];
+    const float *restrict g = array[1];
     const float keep = a.nesterov ? a.momentum : 1.0f;
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) {
@@ -77,41 +78,42 @@ static void momentum_body(const void *args, float *const range[FLAT_RANGES], int
     }
 }
 
-/* range: w, o */
-static void update_body(const void *args, float *const range[FLAT_RANGES], int64_t n)
+/* arrays: parameters, result of `whole` */
+static void update_elements(const void *args, float *const array[FLAT_RANGES], int64_t n)
 {
     const MuonArgs a = *(const MuonArgs *)args;
-    float *restrict w = range[0];
-    const float *restrict o = range[1];
+    float *restrict w = array[0];
+    const float *restrict o = array[1];
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) w[i] = w[i] * a.shrink - a.lr * o[i];
 }
 
 static void direction(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
-    const OptimConfig *is = piece->rule->is;
-    MuonArgs args = {
-        .momentum = (float)is->momentum, .grad_scale = a->grad_scale, .nesterov = is->nesterov};
-    float *range[FLAT_RANGES] = {optim_scratch_of(optim, piece), (float *)(uintptr_t)a->g,
+    const OptimConfig *constants = piece->rule->constants;
+    MuonArgs args = {.momentum = (float)constants->momentum,
+                     .grad_scale = a->grad_scale,
+                     .nesterov = constants->nesterov};
+    float *array[FLAT_RANGES] = {optim_scratch_of(optim, piece), optim_read_only(a->g),
                                  optim_slot(optim, 0, piece)};
-    optim_each(optim, piece, momentum_body, &args, range);
+    optim_each(optim, piece, momentum_elements, &args, array);
 }
 
 /* Factor on the learning rate. "original": Jordan's. "match_rms": gives updates a root mean square
  * like AdamW's (Liu et al. 2025, "Muon is scalable for LLM training", section 2.2). */
-static double adjust(const OptimConfig *is, Matrix m)
+static double adjust(const OptimConfig *constants, Matrix m)
 {
     double rows = (double)m.rows, columns = (double)m.columns;
-    if (is->lr_adjust == LR_ADJUST_MATCH_RMS) return 0.2 * sqrt(fmax(rows, columns));
+    if (constants->lr_adjust == LR_ADJUST_MATCH_RMS) return 0.2 * sqrt(fmax(rows, columns));
     return sqrt(fmax(1, rows / columns));
 }
 
 static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
-    double by = adjust(piece->rule->is, matrix_of(piece->tensor));
+    double by = adjust(piece->rule->constants, matrix_of(piece->tensor));
     MuonArgs args = {.lr = (float)((double)a->lr * by), .shrink = 1 - a->lr * optim_decay(piece)};
-    float *range[FLAT_RANGES] = {a->w, optim_scratch_of(optim, piece)};
-    optim_each(optim, piece, update_body, &args, range);
+    float *array[FLAT_RANGES] = {a->w, optim_scratch_of(optim, piece)};
+    optim_each(optim, piece, update_elements, &args, array);
 }
 
 /* ---- whole tensors ---- */
@@ -206,7 +208,7 @@ const OptimTable optim_muon = {
              .defaults = "momentum=0.95 nesterov=true"},
     .slots = 1,
     .slot_name = {"muon_momentum"},
-    .host = true,
+    .host_memory_only = true,
     .check_tensor = check_tensor,
     .direction = direction,
     .whole = whole,

@@ -29,7 +29,7 @@ static bool can_join(const OptimPiece *a, const OptimPiece *b)
     for (int s = 0; s < a->rule->slots; ++s)
         adjacent = adjacent && b->state[s] - a->state[s] == distance;
     return adjacent && a->rule == b->rule && a->rule->table->norms == 0 && !a->rule->table->whole &&
-           (a->decay == b->decay || a->rule->is->weight_decay == 0);
+           (a->decay == b->decay || a->rule->constants->weight_decay == 0);
 }
 
 /* Makes the pieces that updates get: as few as the rules permit. */
@@ -69,7 +69,7 @@ static const OptimRule *rule_at(Optim *optim, int rule, double lr_scale)
     if (lr_scale == 0 || lr_scale == 1) return &optim->rule[rule];
     scaled.rate *= lr_scale;
     for (int i = optim_rule_count(optim->config); i < optim->rule_count; ++i)
-        if (optim->rule[i].is == scaled.is && optim->rule[i].rate == scaled.rate)
+        if (optim->rule[i].constants == scaled.constants && optim->rule[i].rate == scaled.rate)
             return &optim->rule[i];
     optim->rule[optim->rule_count] = scaled;
     return &optim->rule[optim->rule_count++];
@@ -244,7 +244,7 @@ static Status check_rule(const Config *config, int number, Backend *backend)
     const OptimTable *t = optim_rule(config, number).table;
     TRY(optim_rule_check(t));
     TRY(optim_slots_check(t, backend));
-    if (!t->host || backend->table->flat->each) return OK;
+    if (!t->host_memory_only || backend->table->flat->each) return OK;
     return config_fail_key(config, number ? "optim.groups" : "optim.name",
                            "%s works on CPUs only, not with train.device %s: choose another "
                            "rule, or train.device: cpu",
@@ -272,7 +272,7 @@ static void take_rules(Optim *o)
     o->table = o->rule[0].table;
     for (int i = 0; i < o->range_count; ++i) {
         const OptimRule *rule = &o->rule[o->range[i].rule];
-        o->range[i].decay = o->range[i].decay || rule->is->decay_all;
+        o->range[i].decay = o->range[i].decay || rule->constants->decay_all;
         if (rule->slots > o->slots) o->slots = rule->slots;
         if (rule->table->norms > o->sets) o->sets = rule->table->norms;
         o->any_whole = o->any_whole || rule->table->whole;
@@ -385,7 +385,7 @@ float *optim_scratch_of(const Optim *optim, const OptimPiece *piece)
 
 float optim_decay(const OptimPiece *piece)
 {
-    return piece->decay ? (float)piece->rule->is->weight_decay : 0.0f;
+    return piece->decay ? (float)piece->rule->constants->weight_decay : 0.0f;
 }
 
 const UpdateNumbers *optim_now(const Optim *optim, const OptimPiece *piece)
@@ -394,8 +394,8 @@ const UpdateNumbers *optim_now(const Optim *optim, const OptimPiece *piece)
 }
 
 void optim_each(const Optim *optim, const OptimPiece *piece, ElementBody body, const void *args,
-                float *const range[FLAT_RANGES])
+                float *const array[FLAT_RANGES])
 {
     const BackendTable *table = optim->backend->table;
-    table->flat->each(table->stream(optim->backend), body, args, range, piece->elements);
+    table->flat->each(table->stream(optim->backend), body, args, array, piece->elements);
 }

@@ -10,8 +10,8 @@ static const char *state_lacks(const OptimTable *t)
             return ".slots is not the number of names in .slot_name";
     if (!t->row_state != !t->row_update) return ".row_state and .row_update go together";
     if (!t->row_state) return NULL;
-    const OptimConfig is = {0};
-    const RowState row = t->row_state(&is, 1);
+    const OptimConfig constants = {0};
+    const RowState row = t->row_state(&constants, 1);
     if (row.slots < 0 || row.slots > OPTIM_SLOTS + 1) return ".row_state: too many slots";
     for (int i = 0; i < row.slots; ++i)
         if (!row.name[i] || row.floats[i] < 1) return ".row_state: a slot has no name or no floats";
@@ -20,7 +20,7 @@ static const char *state_lacks(const OptimTable *t)
 
 Status optim_rule_check(const OptimTable *t)
 {
-    const OptimConfig is = {0};
+    const OptimConfig constants = {0};
     const bool whole = t->whole && t->direction && t->work_floats && t->norms == 0;
     const bool none = !t->whole && !t->direction && !t->work_floats;
     const char *lacks =
@@ -31,8 +31,8 @@ Status optim_rule_check(const OptimTable *t)
         : (t->norms > 0) != (t->measure != NULL) ? ".norms and .measure go together"
         : !whole && !none     ? ".direction, .whole and .work_floats go together, without .norms"
         : whole && !t->update ? ".update is not given"
-        : t->slots_used && t->slots_used(&is) > t->slots ? ".slots_used is above .slots"
-                                                         : state_lacks(t);
+        : t->slots_used && t->slots_used(&constants) > t->slots ? ".slots_used is above .slots"
+                                                                : state_lacks(t);
     return row_check("optimizer", t->word.word, t->word.word ? lacks : ".word is not given");
 }
 
@@ -44,8 +44,8 @@ Status optim_slots_check(const OptimTable *t, Backend *backend)
     float w[FLOATS] = {0}, g[FLOATS] = {0};
     double sums[OPTIM_NORMS] = {0}, norm[OPTIM_NORMS] = {1, 1};
     int64_t chunk[2] = {0};
-    OptimConfig is = {.lr = 1, .beta1 = 0.5, .beta2 = 0.5, .eps = 1};
-    OptimRule rule = {.table = t, .is = &is, .rate = 1, .slots = t->slots};
+    OptimConfig constants = {.lr = 1, .beta1 = 0.5, .beta2 = 0.5, .eps = 1};
+    OptimRule rule = {.table = t, .constants = &constants, .rate = 1, .slots = t->slots};
     OptimTensor tensor = {.name = "check", .shape = shape_of(2, 1, 1, 1, 1)};
     OptimRange range = {.tensor = tensor};
     OptimPiece piece = {.decay = true, .rule = &rule, .tensor = &tensor};

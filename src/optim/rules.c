@@ -60,13 +60,13 @@ int optim_rule_count(const Config *config)
 
 OptimRule optim_rule(const Config *config, int number)
 {
-    const OptimConfig *is =
+    const OptimConfig *constants =
         number == 0 ? &config->optim : &config->optim.group[number - 1].resolved;
-    const OptimTable *table = rules[is->name];
+    const OptimTable *table = rules[constants->name];
     return (OptimRule){.table = table,
-                       .is = is,
-                       .rate = is->lr / config->optim.lr,
-                       .slots = table->slots_used ? table->slots_used(is) : table->slots};
+                       .constants = constants,
+                       .rate = constants->lr / config->optim.lr,
+                       .slots = table->slots_used ? table->slots_used(constants) : table->slots};
 }
 
 int optim_slots(const Config *config)
@@ -74,11 +74,11 @@ int optim_slots(const Config *config)
     return optim_rule(config, 0).slots;
 }
 
-static void use_stateless(OptimConfig *is)
+static void use_stateless(OptimConfig *keys)
 {
-    is->name = 0;
-    is->momentum = 0;
-    is->nesterov = false;
+    keys->name = 0;
+    keys->momentum = 0;
+    keys->nesterov = false;
 }
 _Static_assert(ROW_sgd == 0, "the default holds no state without momentum");
 

@@ -18,7 +18,12 @@ void optim_squares(Optim *optim, int set, const OptimPiece *piece, const float *
 /* Runs body on the elements of the piece, with the given arrays in order; host memory. An array
  * that is NULL here is NULL in body, too. */
 void optim_each(const Optim *optim, const OptimPiece *piece, ElementBody body, const void *args,
-                float *const range[FLAT_RANGES]);
+                float *const array[FLAT_RANGES]);
+/* Casts const away, for an array that an ElementBody only reads. */
+static inline float *optim_read_only(const float *x)
+{
+    return (float *)(uintptr_t)x;
+}
 
 /* Adam's 1 - beta^t for the update that has begun (adam.c). */
 void adam_corrections(const Optim *optim, const OptimRule *rule, float *first, float *second);
@@ -28,7 +33,7 @@ AdamArgs adam_args(const Optim *optim, const OptimPiece *piece, const OptimArgs 
 /* An update by Adam or AdamW. */
 void adam_step(Optim *optim, const OptimPiece *piece, const OptimArgs *args, bool decoupled);
 /* The same for a row. Its state is m, v and the number of its updates. */
-RowState adam_row_state(const OptimConfig *is, int width);
+RowState adam_row_state(const OptimConfig *constants, int width);
 void adam_row_step(const OptimRule *rule, const OptimRowArgs *args, bool decoupled);
 
 /* Row i of the rules, or NULL; its word, for ConfigWords. */

@@ -1,20 +1,20 @@
 /* SGD with momentum, as in PyTorch. */
 #include "rules.h"
 
-static int slots_used(const OptimConfig *is)
+static int slots_used(const OptimConfig *constants)
 {
-    return is->momentum == 0 ? 0 : 1;
+    return constants->momentum == 0 ? 0 : 1;
 }
 
 static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
-    const OptimConfig *is = piece->rule->is;
+    const OptimConfig *constants = piece->rule->constants;
     SgdArgs args = {
         .lr = a->lr,
-        .momentum = (float)is->momentum,
+        .momentum = (float)constants->momentum,
         .weight_decay = optim_decay(piece),
         .grad_scale = a->grad_scale,
-        .nesterov = is->nesterov,
+        .nesterov = constants->nesterov,
         .first = optim->first,
         .now = optim_now(optim, piece),
     };
@@ -24,9 +24,9 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 }
 
 /* Refuses momentum for sparse tables: it would move rows that no id of the step names. */
-static Status check_tensor(const OptimConfig *is, const OptimTensor *tensor)
+static Status check_tensor(const OptimConfig *constants, const OptimTensor *tensor)
 {
-    if (tensor->role != PARAM_TABLE || is->momentum == 0) return OK;
+    if (tensor->role != PARAM_TABLE || constants->momentum == 0) return OK;
     return fail(ERR_CONFIG,
                 "sgd updates the rows of a sparse table, and %s is one, without momentum only: "
                 "leave optim.momentum out, or give tables a group of their own, as {roles: table, "
@@ -34,9 +34,9 @@ static Status check_tensor(const OptimConfig *is, const OptimTensor *tensor)
                 tensor->name);
 }
 
-static RowState row_state(const OptimConfig *is, int width)
+static RowState row_state(const OptimConfig *constants, int width)
 {
-    (void)is, (void)width;
+    (void)constants, (void)width;
     return (RowState){0};
 }
 

@@ -2,12 +2,12 @@
  * gradient. Elementwise, so it does not matter how the scales are distributed over ranks. */
 #include "rules.h"
 
-/* range: g, w */
-static void body(const void *args, float *const range[FLAT_RANGES], int64_t n)
+/* arrays: gradient, parameters */
+static void add_slim(const void *args, float *const array[FLAT_RANGES], int64_t n)
 {
     const float slim = *(const float *)args;
-    float *restrict g = range[0];
-    const float *restrict w = range[1];
+    float *restrict g = array[0];
+    const float *restrict w = array[1];
     for (int64_t i = 0; i < n; ++i) g[i] += slim * ((float)(w[i] > 0) - (float)(w[i] < 0));
 }
 
@@ -18,8 +18,8 @@ void optim_add_slim(Optim *optim, const float *params, float *grads, double fact
     for (int i = 0; i < optim->range_count; ++i) {
         const OptimPiece *piece = &optim->piece[i];
         if (!optim->range[i].channel_scale || piece->elements == 0) continue;
-        float *range[FLAT_RANGES] = {grads + piece->gradient,
-                                     (float *)(uintptr_t)params + piece->value};
-        optim_each(optim, piece, body, &slim, range);
+        float *array[FLAT_RANGES] = {grads + piece->gradient,
+                                     optim_read_only(params + piece->value)};
+        optim_each(optim, piece, add_slim, &slim, array);
     }
 }

@@ -27,7 +27,7 @@ typedef struct Piece {
     /* index of its server */
     int server;
     OptimRule rule;
-    RowState is;
+    RowState row_state;
     double lr_scale;
     bool decay;
 } Piece;
@@ -53,7 +53,7 @@ static void add_pieces(DensePart *d, int owners, int param, const TableDense *de
         int64_t left = dense->elements - at, n = left < PIECE_ELEMENTS ? left : PIECE_ELEMENTS;
         int server = d->count % owners;
         OptimRule rule = optim_rule(config, dense->rule_number);
-        RowState is = rule.table->row_state(rule.is, (int)n);
+        RowState state = rule.table->row_state(rule.constants, (int)n);
         d->piece[d->count++] = (Piece){.offset = dense->offset + at,
                                        .gradient = dense->gradient + at,
                                        .elements = n,
@@ -63,11 +63,11 @@ static void add_pieces(DensePart *d, int owners, int param, const TableDense *de
                                        .param = param,
                                        .server = server,
                                        .rule = rule,
-                                       .is = is,
+                                       .row_state = state,
                                        .lr_scale = dense->lr_scale,
                                        .decay = dense->decay};
         d->values[server] += n;
-        for (int s = 0; s < is.slots; ++s) d->states[server] += is.floats[s];
+        for (int s = 0; s < state.slots; ++s) d->states[server] += state.floats[s];
     }
 }
 
@@ -254,8 +254,8 @@ static void copy_state(const Piece *p, float *state, const TableDenseState *aren
 {
     float *at = state + p->state;
     size_t bytes = (size_t)p->elements * sizeof *at;
-    for (int s = 0; s < p->is.slots; at += p->is.floats[s++]) {
-        bool per_element = s < OPTIM_SLOTS && p->is.floats[s] == p->elements;
+    for (int s = 0; s < p->row_state.slots; at += p->row_state.floats[s++]) {
+        bool per_element = s < OPTIM_SLOTS && p->row_state.floats[s] == p->elements;
         if (!per_element) {
             if (!to_arenas) *at = (float)arenas->updates;
             continue;
@@ -332,7 +332,7 @@ static void update_dense(Tables *t, int from, const Command *what)
                              .width = (int)p->elements,
                              .lr = (float)((double)(float)what->lr * rate),
                              .grad_scale = (float)what->grad_scale,
-                             .decay = p->decay ? (float)p->rule.is->weight_decay : 0};
+                             .decay = p->decay ? (float)p->rule.constants->weight_decay : 0};
         p->rule.table->row_update(&p->rule, &args);
     }
 }

@@ -248,7 +248,7 @@ void store_update(const TableStore *store, float *row, const float *grad, double
                          .width = width,
                          .lr = (float)((double)(float)lr * rule->rate),
                          .grad_scale = (float)grad_scale,
-                         .decay = (float)rule->is->weight_decay};
+                         .decay = (float)rule->constants->weight_decay};
     if (!store->table->frozen) rule->table->row_update(rule, &args);
 }
 

@@ -21,7 +21,7 @@
 static void store_init(Tables *t, TableStore *s, const SparseTable *table, const OptimRule *rule)
 {
     *s = (TableStore){.table = table, .rule = *rule, .hash = hash_text(table->name)};
-    s->state = rule->table->row_state(rule->is, table->width);
+    s->state = rule->table->row_state(rule->constants, table->width);
     s->floats = table->width;
     for (int i = 0; i < s->state.slots; ++i) s->floats += s->state.floats[i];
     if (t->is_owner) s->rows = row_store_new(s->hash, s->floats, t->plan.limit_bytes);

@@ -68,7 +68,7 @@ static bool same_as_dense(const Config *config, Backend *backend, int width, int
     OptimRange range = {.elements = width, .decay = true};
     Optim *optim = NULL;
     OptimRule rule = optim_rule(config, 0);
-    RowState need = rule.table->row_state(rule.is, width);
+    RowState need = rule.table->row_state(rule.constants, width);
     CU_ASSERT_FATAL(state_floats(&need) <= STATE_MOST);
     CHECK_OK(optim_new(&optim, config, backend, &range, 1, 64));
     fill(w, "w", kind, width);
@@ -124,7 +124,7 @@ static void adagrad_of_rows(void)
     for (int width = 1; width <= WIDTH_MOST; width += 3) {
         float w[WIDTH_MOST], g[WIDTH_MOST], state = 0;
         double want[WIDTH_MOST], sum = 0, worst = 0;
-        RowState need = rule.table->row_state(rule.is, width);
+        RowState need = rule.table->row_state(rule.constants, width);
         CU_ASSERT_EQUAL(state_floats(&need), 1);
         fill(w, "w", width, width);
         for (int i = 0; i < width; ++i) want[i] = (double)w[i];

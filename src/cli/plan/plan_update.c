@@ -53,7 +53,7 @@ static bool is_of(const Trainer *t, int param, int rule)
 /* The highest learning rate of a parameter. */
 static double rate_of(const Trainer *t, int param)
 {
-    return optim_rule(trainer_config(t), trainer_rules(t)[param]).is->lr *
+    return optim_rule(trainer_config(t), trainer_rules(t)[param]).constants->lr *
            trainer_lr_scales(t)[param];
 }
 
@@ -95,7 +95,7 @@ static void print_rule(const Trainer *t, int rule, FILE *out)
     if (rule > 0) snprintf(title, sizeof title, "group %d", rule);
     if (numbers == 0) return;
     fprintf(out, "  %-9s %s, lr %g, weight_decay %g, %d number%s of state each; %lld parameters\n",
-            title, r.table->word.word, r.is->lr, r.is->weight_decay, r.slots,
+            title, r.table->word.word, r.constants->lr, r.constants->weight_decay, r.slots,
             r.slots == 1 ? "" : "s", (long long)numbers);
     print_names(t, rule, out);
 }
@@ -196,8 +196,8 @@ static void put_rule(const Trainer *t, int rule, Json *json)
     json_object(json, NULL);
     json_int(json, "group", rule);
     json_text(json, "name", r.table->word.word);
-    json_real(json, "lr", r.is->lr);
-    json_real(json, "weight_decay", r.is->weight_decay);
+    json_real(json, "lr", r.constants->lr);
+    json_real(json, "weight_decay", r.constants->weight_decay);
     json_int(json, "slots", r.slots);
     json_array(json, "names");
     for (int i = 0; i < graph->param_count; ++i)

@@ -6,8 +6,8 @@ int local_row_slots(const OptimRule *rule, bool each)
     enum { WIDTH = 7 };
     int slots = 0;
     if (!rule->table->row_state) return -1;
-    RowState is = rule->table->row_state(rule->is, WIDTH);
-    for (int s = 0; s < is.slots; ++s) slots += !each || is.floats[s] == WIDTH;
+    RowState state = rule->table->row_state(rule->constants, WIDTH);
+    for (int s = 0; s < state.slots; ++s) slots += !each || state.floats[s] == WIDTH;
     return slots;
 }
 

@@ -139,7 +139,7 @@ void sparse_free(Trainer *t)
 RowState sparse_state(const Trainer *t, int table)
 {
     OptimRule rule = optim_rule(t->config, t->table_rule[table]);
-    return rule.table->row_state(rule.is, t->graph->table[table].width);
+    return rule.table->row_state(rule.constants, t->graph->table[table].width);
 }
 
 TrainTable train_table(const Trainer *t, int table)
